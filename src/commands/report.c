@@ -63,6 +63,9 @@ static tri_status report(const request *q, const char *const *folder, int n) {
   else if (!q->html)
     TRI_TRY_DONE(tri_page_text(p, &out));
   if (out.len) TRI_TRY_DONE(tri_print(out.data, out.len));
+  if (tri_page_left_out(p))
+    TRI_FAIL_DONE(TRI_EINPUT, "%d of %d folders are left out: see the warnings above", tri_page_left_out(p),
+                  n);
 done:
   tri_text_free(&out);
   tri_page_close(&p);

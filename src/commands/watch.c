@@ -13,6 +13,7 @@ static tri_status print(const tri_look *l, const tri_look_how *how, bool json) {
 
   TRI_TRY_DONE((json ? tri_look_json : tri_look_draw)(l, how, tri_unix_s(), &text));
   TRI_TRY_DONE(tri_print(text.data, text.len));
+  TRI_TRY_DONE(tri_look_check(l));
 done:
   tri_text_free(&text);
   return st;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct tri_history {
   tri_history_keys  keys;
   tri_history_log   log;
   tri_history_life  life;
+  bool              checked; /* the folder was a run's once */
 };
 
 void tri_history_close(tri_history **h) {
@@ -22,14 +24,6 @@ void tri_history_close(tri_history **h) {
   tri_history_log_free(&(*h)->log);
   TRI_FREE((*h)->folder);
   TRI_FREE(*h);
-}
-
-tri_status tri_history_refresh(tri_history *h, bool *changed) {
-  *changed = false;
-  tri_history_life_look(&h->life, h->folder, changed);
-  TRI_TRY(tri_history_keys_read(&h->keys, h->folder, changed));
-  TRI_TRY(tri_history_log_read(&h->log, h->folder, changed));
-  return tri_history_rows_read(&h->rows, h->folder, changed);
 }
 
 static tri_status check_folder(const char *folder) {
@@ -50,19 +44,35 @@ static tri_status check_folder(const char *folder) {
   return TRI_OK;
 }
 
-tri_status tri_history_open(const char *folder, tri_history **out) {
+tri_status tri_history_refresh(tri_history *h, bool *changed) {
+  *changed = false;
+  if (!h->checked) TRI_TRY(check_folder(h->folder));
+  h->checked = true;
+  tri_history_life_look(&h->life, h->folder, changed);
+  TRI_TRY(tri_history_keys_read(&h->keys, h->folder, changed));
+  TRI_TRY(tri_history_log_read(&h->log, h->folder, changed));
+  return tri_history_rows_read(&h->rows, h->folder, changed);
+}
+
+tri_status tri_history_open_any(const char *folder, tri_history **out) {
   tri_status   st = TRI_OK;
   tri_history *h = NULL;
   bool         changed;
 
   *out = NULL;
-  TRI_TRY(check_folder(folder));
-  TRI_TRY_DONE(TRI_ALLOC(h, 1));
-  TRI_TRY_DONE(tri_copy_text(folder, &h->folder));
-  TRI_TRY_DONE(tri_history_refresh(h, &changed));
+  TRI_TRY(TRI_ALLOC(h, 1));
+  st = tri_copy_text(folder, &h->folder);
+  h->life.checkpoint = -1;
+  if (st == TRI_OK) st = tri_history_refresh(h, &changed);
+  if (st == TRI_ENOMEM) tri_history_close(&h);
   *out = h;
-done:
-  if (st != TRI_OK) tri_history_close(&h);
+  return st;
+}
+
+tri_status tri_history_open(const char *folder, tri_history **out) {
+  tri_status st = tri_history_open_any(folder, out);
+
+  if (st != TRI_OK) tri_history_close(out);
   return st;
 }
 
@@ -79,9 +89,25 @@ const char *tri_history_name(const tri_history *h, int series) {
   return h->rows.series[series].name;
 }
 
-const double *tri_history_value(const tri_history *h, int series) {
+tri_history_points tri_history_points_of(const tri_history *h, int series) {
+  const tri_history_series *s = &h->rows.series[series];
+
   TRI_ASSERT(series >= 0 && series < h->rows.n_series);
-  return h->rows.series[series].value;
+  return (tri_history_points){s->row, s->value, s->n};
+}
+
+double tri_history_at(const tri_history *h, int series, int64_t row) {
+  tri_history_points p = tri_history_points_of(h, series);
+  int64_t            low = 0, high = p.n;
+
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if (p.row[middle] < row)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < p.n && p.row[low] == row ? p.value[low] : (double)NAN;
 }
 
 int tri_history_find(const tri_history *h, const char *name) {

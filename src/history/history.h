@@ -13,8 +13,12 @@ typedef struct tri_history tri_history;
  * or where one of them or log.txt cannot be read. A line that is not one of ours (not JSON, a name twice,
  * no step, longer than TRI_LINE_BYTES, over 1024 names) is skipped and counted; a last line without its
  * newline waits for the next refresh. A line whose step is not above the one before takes the place of
- * that and of all from its step on. */
+ * that and of all from its step on. Memory is at most some times what the files hold; of files larger than any
+ * run's (1 GiB, log.txt 64 MiB) the last part is read, with a warning, and holes in them are passed over. */
 TRI_CHECKED tri_status tri_history_open(const char *folder, tri_history **out);
+/* The same, but where the folder cannot be read *out is a run of nothing, and the next refresh tries again. Only
+ * TRI_ENOMEM leaves none; the other errors are those of a refresh. */
+TRI_CHECKED tri_status tri_history_open_any(const char *folder, tri_history **out);
 void                   tri_history_close(tri_history **h);
 /* Reads what was added since; all again where a file was cut back or replaced (a resume). *changed:
  * anything is new. After an error, which open has too, the next call goes on. */
@@ -26,11 +30,19 @@ int64_t     tri_history_rows(const tri_history *h); /* lines of metrics.jsonl */
 const int64_t     *
 tri_history_step(const tri_history *h);     /* [rows], ascending; 0: the evaluation before step 1 */
 int tri_history_n_series(const tri_history *h); /* names of numbers, in the order of their first line */
-const char   *tri_history_name(const tri_history *h, int series);
-const double *tri_history_value(const tri_history *h, int series); /* [rows]; NaN: null or not in that line */
-int           tri_history_find(const tri_history *h, const char *name); /* -1: none */
-const char   *tri_history_text(const tri_history *h,
-                               const char        *name); /* the last text of a name; NULL: none */
+const char *tri_history_name(const tri_history *h, int series);
+/* The numbers of a series: value [n] in row [n], ascending. A row that is not among them had null, or no such
+ * name. */
+typedef struct tri_history_points {
+  const int32_t *row;
+  const double  *value;
+  int64_t        n;
+} tri_history_points;
+tri_history_points tri_history_points_of(const tri_history *h, int series);
+double             tri_history_at(const tri_history *h, int series, int64_t row); /* NaN: it has none there */
+int                tri_history_find(const tri_history *h, const char *name);      /* -1: none */
+const char        *tri_history_text(const tri_history *h,
+                                    const char        *name); /* the last text of a name; NULL: none */
 int64_t tri_history_text_step(const tri_history *h, const char *name); /* of that text's line; -1: none */
 
 /* The deck as used, flattened, in the file's order: "train.steps" and its value as deck.yaml spells it,

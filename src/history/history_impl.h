@@ -2,14 +2,16 @@
 #ifndef TRI_HISTORY_IMPL_H
 #define TRI_HISTORY_IMPL_H
 
+#include "base/hash.h"
 #include "history.h"
 
 #include <sys/stat.h>
 
 enum {
   TRI_HISTORY_PATH_BYTES = 4096 + 64,
-  TRI_HISTORY_NAME_BYTES = 96,   /* of a metric and its end, as metrics.h has it */
-  TRI_HISTORY_NAMES_MOST = 1024, /* chosen: four times what a line of ours has */
+  TRI_HISTORY_NAME_BYTES = 96,                         /* of a metric and its end, as metrics.h has it */
+  TRI_HISTORY_NAMES_MOST = 1024,                       /* chosen: four times what a line of ours has */
+  TRI_HISTORY_NAME_SLOTS = 2 * TRI_HISTORY_NAMES_MOST, /* of a hash table; a power of two */
   TRI_HISTORY_ALARMS_MOST = 1000,
   TRI_HISTORY_SAID_BYTES = 4096 /* of a line of the log that is kept; chosen: a screen of text */
 };
@@ -30,7 +32,8 @@ typedef struct tri_history_reader {
   void (*anew)(void *ctx);
   /* text [n] without the newline, a NUL behind it, borrowed; NULL: a line of more than TRI_LINE_BYTES. */
   tri_status (*line)(void *ctx, const char *text, size_t n);
-  void *ctx;
+  void   *ctx;
+  int64_t most; /* bytes that are read at once: of more the last ones are */
 } tri_history_reader;
 /* Sets *changed where there is anything new. A file that is not there has no lines. */
 TRI_CHECKED tri_status tri_history_tail_read(tri_history_tail *t, const char *path,
@@ -39,6 +42,11 @@ void                   tri_history_tail_free(tri_history_tail *t);
 bool tri_history_is_same(const struct stat *a, const struct stat *b); /* file, size, both times */
 
 /* ---- line.c: a line of metrics as fields. */
+
+/* Where a name stands in a table of TRI_HISTORY_NAME_SLOTS, or would: the first place to look at. */
+static inline size_t tri_history_slot(const char *name, size_t n) {
+  return (size_t)(tri_hash64(name, n, 0) % TRI_HISTORY_NAME_SLOTS);
+}
 
 typedef enum { TRI_FIELD_NUMBER, TRI_FIELD_TEXT, TRI_FIELD_OTHER } tri_history_kind;
 typedef struct tri_history_field {
@@ -53,7 +61,8 @@ struct json_t;
 typedef struct tri_history_fields {
   tri_history_field *field;
   int64_t            n, cap;
-  struct json_t     *object; /* where the line was not a plain one */
+  struct json_t     *object;                       /* where the line was not a plain one */
+  uint16_t           slot[TRI_HISTORY_NAME_SLOTS]; /* of a plain line: 1 + the field of a name; 0: none */
 } tri_history_fields;
 /* *good: it is a JSON object; else nothing is read. The fields are borrowed from the line until the next
  * call. */
@@ -63,8 +72,10 @@ void                   tri_history_fields_free(tri_history_fields *f);
 /* ---- rows.c: metrics. Zero-initialise. */
 
 typedef struct tri_history_series {
-  char    name[TRI_HISTORY_NAME_BYTES];
-  double *value; /* [n_row] */
+  char     name[TRI_HISTORY_NAME_BYTES];
+  int32_t *row;   /* [n] ascending, of the lines that have the number */
+  double  *value; /* [n] */
+  int64_t  n, row_cap, value_cap;
 } tri_history_series;
 typedef struct tri_history_word {
   char    name[TRI_HISTORY_NAME_BYTES];
@@ -79,6 +90,7 @@ typedef struct tri_history_table {
   tri_history_series *series;
   tri_history_word   *word;
   int64_t             n_series, series_cap, n_word, word_cap;
+  uint16_t            slot[TRI_HISTORY_NAME_SLOTS]; /* 1 + the series of a name; 0: none */
 } tri_history_table;
 TRI_CHECKED tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool *changed);
 void                   tri_history_rows_free(tri_history_table *r);

@@ -85,12 +85,16 @@ static bool take_value(cursor *c, tri_history_field *f) {
   return true;
 }
 
-/* In a line of ours no name stands twice. */
-static bool has_name(const tri_history_fields *f, const tri_history_field *one) {
-  for (int64_t i = 0; i < f->n; i++)
-    if (f->field[i].n_name == one->n_name && !memcmp(f->field[i].name, one->name, (size_t)one->n_name))
-      return true;
-  return false;
+/* Takes a field. False: its name stands there already, which no line of ours has. */
+static bool add_name(tri_history_fields *f, const tri_history_field *one) {
+  size_t at = tri_history_slot(one->name, (size_t)one->n_name);
+
+  for (; f->slot[at]; at = (at + 1) % TRI_HISTORY_NAME_SLOTS) {
+    const tri_history_field *have = &f->field[f->slot[at] - 1];
+    if (have->n_name == one->n_name && !memcmp(have->name, one->name, (size_t)one->n_name)) return false;
+  }
+  f->slot[at] = (uint16_t)(f->n + 1);
+  return true;
 }
 
 /* *plain: all of the line was taken; else nothing is said of it. */
@@ -98,10 +102,11 @@ static tri_status take_plain(const char *text, tri_history_fields *out, bool *pl
   cursor c = {text};
   bool   more;
 
+  memset(out->slot, 0, sizeof out->slot);
   *plain = take(&c, '{');
   for (more = *plain; more && out->n < TRI_HISTORY_NAMES_MOST; more = *plain && take(&c, ',')) {
     tri_history_field f = {0};
-    *plain = take_string(&c, &f.name, &f.n_name) && take(&c, ':') && take_value(&c, &f) && !has_name(out, &f);
+    *plain = take_string(&c, &f.name, &f.n_name) && take(&c, ':') && take_value(&c, &f) && add_name(out, &f);
     TRI_TRY(TRI_GROW(out->field, out->cap, out->n + 1));
     out->field[out->n++] = f;
   }

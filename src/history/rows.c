@@ -1,17 +1,22 @@
-/* rows.c - metrics.jsonl as one array of numbers for each name, a row for each line. */
+/* rows.c - metrics.jsonl as the numbers of each name, a row for each line. */
 #include "history_impl.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { METRICS_BYTES = 1 << 30 }; /* chosen: a run of a million steps writes as much */
 /* Chosen: more than a run can do, and few enough to be reckoned with. */
 static const int64_t step_most = 1000000000000000;
 
 static void clear(void *ctx) {
   tri_history_table *r = ctx;
 
-  for (int64_t i = 0; i < r->n_series; i++) TRI_FREE(r->series[i].value);
+  for (int64_t i = 0; i < r->n_series; i++) {
+    TRI_FREE(r->series[i].row);
+    TRI_FREE(r->series[i].value);
+  }
+  memset(r->slot, 0, sizeof r->slot);
   for (int64_t i = 0; i < r->n_word; i++) TRI_FREE(r->word[i].text);
   r->n_row = r->row_cap = r->n_bad = r->n_series = r->n_word = 0;
   TRI_FREE(r->step);
@@ -32,37 +37,39 @@ static bool is_named(const char *have, const tri_history_field *f) {
 /* Lines name the same in the same order, mostly: `guess` is the one behind the last that was found. */
 static int64_t find_series(const tri_history_table *r, const tri_history_field *f, int64_t guess) {
   if (guess < r->n_series && is_named(r->series[guess].name, f)) return guess;
-  for (int64_t i = 0; i < r->n_series; i++)
-    if (is_named(r->series[i].name, f)) return i;
+  for (size_t at = tri_history_slot(f->name, (size_t)f->n_name); r->slot[at];
+       at = (at + 1) % TRI_HISTORY_NAME_SLOTS)
+    if (is_named(r->series[r->slot[at] - 1].name, f)) return r->slot[at] - 1;
   return -1;
 }
 
-/* Room for one row more in every array. */
-static tri_status grow_rows(tri_history_table *r) {
-  int64_t cap = r->row_cap, have;
+static tri_status add_series(tri_history_table *r, const tri_history_field *f, int64_t *at) {
+  size_t slot = tri_history_slot(f->name, (size_t)f->n_name);
 
-  if (r->n_row < r->row_cap) return TRI_OK;
-  TRI_TRY(TRI_GROW(r->step, cap, r->n_row + 1));
-  for (int64_t i = 0; i < r->n_series; i++) {
-    have = r->row_cap;
-    TRI_TRY(TRI_GROW(r->series[i].value, have, cap));
-  }
-  r->row_cap = cap;
+  TRI_TRY(TRI_GROW(r->series, r->series_cap, r->n_series + 1));
+  *at = r->n_series++;
+  r->series[*at] = (tri_history_series){.row = NULL};
+  snprintf(r->series[*at].name, TRI_HISTORY_NAME_BYTES, "%.*s", f->n_name, f->name);
+  while (r->slot[slot]) slot = (slot + 1) % TRI_HISTORY_NAME_SLOTS; /* half of them are free */
+  r->slot[slot] = (uint16_t)r->n_series;
   return TRI_OK;
 }
 
-static tri_status add_series(tri_history_table *r, const tri_history_field *f, int64_t *at) {
-  int64_t             cap = 0;
-  tri_history_series *s;
-
-  TRI_TRY(TRI_GROW(r->series, r->series_cap, r->n_series + 1));
-  s = &r->series[r->n_series];
-  *s = (tri_history_series){.value = NULL};
-  snprintf(s->name, sizeof s->name, "%.*s", f->n_name, f->name);
-  TRI_TRY(TRI_GROW(s->value, cap, r->row_cap));
-  for (int64_t i = 0; i <= r->n_row; i++) s->value[i] = NAN;
-  *at = r->n_series++;
+static tri_status add_number(tri_history_series *s, int64_t row, double value) {
+  if (isnan(value)) return TRI_OK;
+  TRI_TRY(TRI_GROW(s->row, s->row_cap, s->n + 1));
+  TRI_TRY(TRI_GROW(s->value, s->value_cap, s->n + 1));
+  s->row[s->n] = (int32_t)row;
+  s->value[s->n++] = value;
   return TRI_OK;
+}
+
+/* Forgets the rows from this one on. */
+static void cut_rows(tri_history_table *r, int64_t n_row) {
+  if (n_row >= r->n_row) return;
+  r->n_row = n_row;
+  for (int64_t i = 0; i < r->n_series; i++)
+    while (r->series[i].n && r->series[i].row[r->series[i].n - 1] >= n_row) r->series[i].n--;
 }
 
 static tri_status set_word(tri_history_table *r, const tri_history_field *f, int64_t step) {
@@ -123,7 +130,7 @@ static int64_t first_from(const tri_history_table *r, int64_t step) {
 }
 
 static tri_status put_fields(tri_history_table *r, int64_t step) {
-  for (int64_t i = 0; i < r->n_series; i++) r->series[i].value[r->n_row] = NAN;
+  TRI_TRY(TRI_GROW(r->step, r->row_cap, r->n_row + 1));
   for (int64_t i = 0; i < r->fields.n; i++) {
     const tri_history_field *f = &r->fields.field[i];
     int64_t                  at = f->series;
@@ -131,7 +138,7 @@ static tri_status put_fields(tri_history_table *r, int64_t step) {
     if (f->kind == TRI_FIELD_TEXT) TRI_TRY(set_word(r, f, step));
     if (is_step(f) || f->kind != TRI_FIELD_NUMBER) continue;
     if (at < 0) TRI_TRY(add_series(r, f, &at));
-    r->series[at].value[r->n_row] = f->number;
+    TRI_TRY(add_number(&r->series[at], r->n_row, f->number));
   }
   r->step[r->n_row++] = step;
   return TRI_OK;
@@ -145,17 +152,16 @@ static tri_status take_line(void *ctx, const char *text, size_t n) {
   if (text && strspn(text, " \t\r") == n) return TRI_OK;
   if (text) TRI_TRY(tri_history_parse(text, n, &r->fields, &good));
   if (good) step = step_of(r);
-  if (step < 0) {
+  if (step >= 0) cut_rows(r, first_from(r, step));
+  if (step < 0 || r->n_row == INT32_MAX) {
     r->n_bad++;
     return TRI_OK;
   }
-  r->n_row = first_from(r, step);
-  TRI_TRY(grow_rows(r));
   return put_fields(r, step);
 }
 
 tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool *changed) {
-  const tri_history_reader to = {clear, take_line, r};
+  const tri_history_reader to = {clear, take_line, r, METRICS_BYTES};
   char                     path[TRI_HISTORY_PATH_BYTES];
 
   snprintf(path, sizeof path, "%s/metrics.jsonl", folder);

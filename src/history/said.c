@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOG_BYTES = 64 << 20 }; /* chosen: far more than a run says */
 static const char error_prefix[] = "trireme: ", warning_prefix[] = "trireme: warning: ";
 
 static void clear(void *ctx) {
@@ -111,7 +112,7 @@ static tri_status take_line(void *ctx, const char *text, size_t n) {
 }
 
 tri_status tri_history_log_read(tri_history_log *l, const char *folder, bool *changed) {
-  const tri_history_reader to = {clear, take_line, l};
+  const tri_history_reader to = {clear, take_line, l, LOG_BYTES};
   char                     path[TRI_HISTORY_PATH_BYTES];
 
   snprintf(path, sizeof path, "%s/log.txt", folder);

@@ -1,5 +1,6 @@
 /* tail.c - a file that grows, line by line: only what is new is read, all of it where the file is another
  * one. */
+#define _GNU_SOURCE /* SEEK_DATA */
 #include "history_impl.h"
 
 #include "base/file.h"
@@ -85,12 +86,43 @@ static tri_status take_lines(tri_history_tail *t, const tri_history_reader *to) 
   return TRI_OK;
 }
 
+/* Nothing of what stands before `at` is read: it counts as the beginning of a line that is too long. */
+static tri_status pass_over(tri_history_tail *t, int64_t at, const tri_history_reader *to) {
+  if (!t->skips) TRI_TRY(to->line(to->ctx, NULL, 0));
+  t->skips = true;
+  t->at = at;
+  t->n_before = 0;
+  t->n_buffer = 0;
+  return TRI_OK;
+}
+
+/* A hole is zeros, in which no line ends: one longer than any line is not read. */
+static tri_status pass_hole(tri_history_tail *t, int fd, int64_t size, const tri_history_reader *to) {
+  int64_t at = t->at + t->n_buffer;
+  off_t   data = lseek(fd, (off_t)at, SEEK_DATA);
+
+  if (data < 0 && errno != ENXIO) return TRI_OK; /* the file system knows of no holes */
+  if (data < 0 || data > size) data = (off_t)size;
+  return data - at > TRI_LINE_BYTES ? pass_over(t, data, to) : TRI_OK;
+}
+
+/* Of a file that no run writes, all but the last part. */
+static tri_status pass_most(tri_history_tail *t, const char *path, int64_t size,
+                            const tri_history_reader *to) {
+  if (size - t->at <= to->most) return TRI_OK;
+  tri_log(TRI_LOG_WARN, "%s: has %.1f GiB that were not read before: only the last %.2f GiB of them are",
+          path, (double)(size - t->at) / (1 << 30), (double)to->most / (1 << 30));
+  return pass_over(t, size - to->most, to);
+}
+
 static tri_status read_new(tri_history_tail *t, int fd, const char *path, int64_t size,
                            const tri_history_reader *to) {
   int64_t have = 1;
 
   t->n_buffer = 0;
+  TRI_TRY(pass_most(t, path, size, to));
   while (have > 0 && t->at + t->n_buffer < size) {
+    TRI_TRY(pass_hole(t, fd, size, to));
     int64_t want = size - t->at - t->n_buffer < CHUNK ? size - t->at - t->n_buffer : CHUNK;
     TRI_TRY(TRI_GROW(t->buffer, t->cap, t->n_buffer + want));
     TRI_TRY(read_at(fd, path, t->at + t->n_buffer, t->buffer + t->n_buffer, want, &have));
@@ -127,6 +159,8 @@ tri_status tri_history_tail_read(tri_history_tail *t, const char *path, const tr
   }
   st = read_open(t, fd, path, to, changed);
   close(fd);
+  TRI_FREE(t->buffer); /* it is read again from `at`: many runs may be looked at */
+  t->cap = t->n_buffer = 0;
   if (st != TRI_OK) forget(t, to); /* the next call begins anew */
   return st;
 }

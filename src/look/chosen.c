@@ -31,12 +31,13 @@ enum {
 _Static_assert((int)N_TABLE + SETS_MOST <= TRI_LOOK_METRICS_MOST, "all fit");
 
 static bool has(const tri_history *h, const char *name, bool moves) {
-  int           i = tri_history_find(h, name);
-  const double *value = i < 0 ? NULL : tri_history_value(h, i);
+  tri_history_points p = {NULL, NULL, 0};
+  int                i = tri_history_find(h, name);
 
   if (i >= 0 && !moves) return true;
-  for (int64_t row = 0; value && row < tri_history_rows(h); row++)
-    if (isfinite(value[row]) && value[row] != 0) return true;
+  if (i >= 0) p = tri_history_points_of(h, i);
+  for (int64_t k = 0; k < p.n; k++)
+    if (isfinite(p.value[k]) && p.value[k] != 0) return true;
   return false;
 }
 

@@ -18,7 +18,8 @@ static void find_scale(const tri_look *l, const char *name, int width, tri_look_
     const tri_history *h = l->run[r].h;
     int                i = tri_history_find(h, name), n;
     if (i < 0 || l->run[r].fault) continue;
-    n = tri_look_compress(tri_history_value(h, i), tri_history_rows(h), width > 0 ? width : 1, part);
+    tri_history_points p = tri_history_points_of(h, i);
+    n = tri_look_compress(p.value, p.n, width > 0 ? width : 1, part);
     for (int k = 0; k < n; k++) {
       out->low = fmin(out->low, part[k]); /* of a number and NaN, the number */
       out->high = fmax(out->high, part[k]);

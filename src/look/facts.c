@@ -24,17 +24,18 @@ const char *tri_look_state_word(tri_look_state s) {
 static double value_at(const tri_history *h, const char *name, int64_t row) {
   int i = tri_history_find(h, name);
 
-  return i < 0 || row < 0 || row >= tri_history_rows(h) ? NAN : tri_history_value(h, i)[row];
+  return i < 0 || row < 0 || row >= tri_history_rows(h) ? NAN : tri_history_at(h, i, row);
 }
 
 /* Sums of the finite ones among the last rows. */
 static double sum_of(const tri_history *h, const char *name, int64_t from, double *highest) {
-  int     i = tri_history_find(h, name);
-  int64_t n = tri_history_rows(h);
-  double  sum = 0;
+  tri_history_points p = {NULL, NULL, 0};
+  int                i = tri_history_find(h, name);
+  double             sum = 0;
 
-  for (int64_t row = from < 0 ? 0 : from; i >= 0 && row < n; row++) {
-    double x = tri_history_value(h, i)[row];
+  if (i >= 0) p = tri_history_points_of(h, i);
+  for (int64_t k = p.n - 1; k >= 0 && p.row[k] >= from; k--) {
+    double x = p.value[k];
     if (!isfinite(x)) continue;
     sum += x;
     if (x > *highest) *highest = x;

@@ -55,16 +55,18 @@ static tri_status put_alarms(const tri_history *h, tri_text *out) {
 }
 
 static tri_status put_metric(const tri_history *h, const char *name, tri_text *out) {
-  int     i = tri_history_find(h, name), n;
-  int64_t row = -1;
-  double  part[CURVE], last;
+  int                i = tri_history_find(h, name), n;
+  int64_t            row = -1;
+  double             part[CURVE], last;
+  tri_history_points p;
 
   if (i < 0) return tri_text_put(out, "null", 4);
-  last = tri_look_last(tri_history_value(h, i), tri_history_rows(h), &row);
-  n = tri_look_compress(tri_history_value(h, i), tri_history_rows(h), CURVE, part);
+  p = tri_history_points_of(h, i);
+  last = tri_look_last(p.value, p.n, &row);
+  n = tri_look_compress(p.value, p.n, CURVE, part);
   TRI_TRY(tri_text_put(out, "{\"value\": ", 10));
   TRI_TRY(tri_json_put_double(out, last));
-  TRI_TRY(put_count(out, "step", row < 0 ? -1 : tri_history_step(h)[row]));
+  TRI_TRY(put_count(out, "step", row < 0 ? -1 : tri_history_step(h)[p.row[row]]));
   TRI_TRY(put_name(out, "curve"));
   for (int k = 0; k < n; k++) {
     TRI_TRY(tri_text_put(out, k ? ", " : "[", k ? 2 : 1));

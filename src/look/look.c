@@ -20,11 +20,31 @@ tri_status tri_look_open(const char *const *folder, int n, tri_look **out) {
   *out = NULL;
   TRI_TRY_DONE(TRI_ALLOC(l, 1));
   TRI_TRY_DONE(TRI_ALLOC(l->run, n));
-  for (; l->n < n; l->n++) TRI_TRY_DONE(tri_history_open(folder[l->n], &l->run[l->n].h));
+  for (int bad = 0; l->n < n; l->n++) {
+    tri_look_run *run = &l->run[l->n];
+    st = tri_history_open_any(folder[l->n], &run->h);
+    if (st == TRI_OK) continue;
+    if (st == TRI_ENOMEM || ++bad == n) goto done; /* the last one's error, where none is a run's */
+    TRI_TRY_DONE(tri_copy_text(tri_error_message(), &run->fault));
+    tri_error_clear();
+    l->n_bad++;
+  }
   *out = l;
 done:
+  if (st != TRI_OK && l && l->run && l->n < n) {
+    tri_history_close(&l->run[l->n].h);
+    TRI_FREE(l->run[l->n].fault);
+  }
   if (st != TRI_OK) tri_look_close(&l);
   return st;
+}
+
+tri_status tri_look_check(const tri_look *l) {
+  if (!l->n_bad) return TRI_OK;
+  for (int i = 0; i < l->n; i++)
+    if (l->run[i].fault)
+      TRI_FAIL(TRI_EINPUT, "%d of %d folders cannot be read: %s", l->n_bad, l->n, l->run[i].fault);
+  return TRI_OK;
 }
 
 tri_status tri_look_refresh(tri_look *l) {

@@ -18,7 +18,7 @@ int tri_look_compress(const double *value, int64_t n, int width, double *out);
 /* Appends a mark for each of value [n], `low` the lowest and `high` the highest. */
 TRI_CHECKED tri_status tri_look_spark(const double *value, int n, double low, double high, bool utf8,
                                       tri_text *out);
-/* The last finite value of [n] and its row; NaN and -1: there is none. */
+/* The last finite value of [n] and its place; NaN and -1: there is none. */
 double tri_look_last(const double *value, int64_t n, int64_t *row);
 
 /* ---- chosen.c: which curves. */
@@ -39,7 +39,7 @@ typedef struct tri_look_run {
 } tri_look_run;
 struct tri_look {
   tri_look_run *run;
-  int           n;
+  int           n, n_bad; /* n_bad: could not be read when they were opened */
 };
 
 /* ---- panel.c: one run. Lines, each of `columns` at most. */

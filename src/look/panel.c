@@ -243,16 +243,18 @@ static tri_status put_curve(const tri_look_frame *f, const tri_history *h, int k
   double                 part[TRI_LOOK_CURVE_MOST], last;
   char                   cell[TRI_CELL_BYTES], text[TRI_CELL_BYTES + 8];
   int64_t                row;
+  tri_history_points     p = {NULL, NULL, 0};
   tri_text               marks = {0};
   tri_status             st = TRI_OK;
 
   TRI_TRY(put_label(f, m, out));
-  last = i < 0 ? NAN : tri_look_last(tri_history_value(h, i), tri_history_rows(h), &row);
+  if (i >= 0) p = tri_history_points_of(h, i);
+  last = tri_look_last(p.value, p.n, &row);
   if (isnan(last)) return put_absent(f, h, m, out);
   m->cell(last, VALUE, cell);
   snprintf(text, sizeof text, "%*s ", VALUE, cell);
   TRI_TRY(put_text(f, out, bold, text));
-  n = tri_look_compress(tri_history_value(h, i), tri_history_rows(h), width, part);
+  n = tri_look_compress(p.value, p.n, width, part);
   TRI_TRY_DONE(tri_look_spark(part, n, f->scale[k].low, f->scale[k].high, f->how->utf8, &marks));
   if (marks.len) TRI_TRY_DONE(put(f, out, NULL, marks.data, marks.len, n));
   TRI_TRY_DONE(put_range(f, m, &f->scale[k], out));

@@ -59,14 +59,15 @@ static tri_status take_run(chart *c, int run) {
   const tri_history *h = c->s->run[run];
   int                at = tri_history_find(h, c->name);
   series             r = {.run = run};
-  const double      *from;
+  tri_history_points p;
 
   if (at < 0) return TRI_OK;
-  from = tri_history_value(h, at);
+  p = tri_history_points_of(h, at);
   r.curve = (tri_curve){tri_history_step(h), NULL, tri_history_rows(h)};
   TRI_TRY(TRI_ALLOC(r.value, r.curve.n + 1));
-  for (int64_t i = 0; i < r.curve.n; i++)
-    r.value[i] = fabs(from[i]) < LEAST ? 0 : fabs(from[i]) <= MOST ? from[i] : (double)NAN;
+  for (int64_t i = 0; i < r.curve.n; i++) r.value[i] = (double)NAN;
+  for (int64_t i = 0; i < p.n; i++)
+    r.value[p.row[i]] = fabs(p.value[i]) < LEAST ? 0 : fabs(p.value[i]) <= MOST ? p.value[i] : (double)NAN;
   r.curve.value = r.value;
   count(c, &r);
   if (r.n)

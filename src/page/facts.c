@@ -22,22 +22,22 @@ const char *tri_page_model(const tri_page_run *r) {
   return path ? path : "";
 }
 
-/* [rows]; NULL: no such metric. */
-static const double *numbers(const tri_page_run *r, const char *name) {
+/* None: no such metric. */
+static tri_history_points numbers(const tri_page_run *r, const char *name) {
   int at = tri_history_find(r->h, name);
 
-  return at < 0 ? NULL : tri_history_value(r->h, at);
+  return at < 0 ? (tri_history_points){NULL, NULL, 0} : tri_history_points_of(r->h, at);
 }
 
 /* ---- sums over rows ---- */
 
 static double sum_of(const tri_page_run *r, const char *name) {
-  const double *v = numbers(r, name);
-  int64_t       n = 0;
-  double        sum = 0;
+  const tri_history_points p = numbers(r, name);
+  int64_t                  n = 0;
+  double                   sum = 0;
 
-  for (int64_t i = 0; v && i < tri_history_rows(r->h); i++)
-    if (isfinite(v[i])) sum += v[i], n++;
+  for (int64_t i = 0; i < p.n; i++)
+    if (isfinite(p.value[i])) sum += p.value[i], n++;
   return n ? sum : (double)NAN;
 }
 
@@ -48,15 +48,15 @@ static int by_size(const void *a, const void *b) {
 }
 
 static tri_status median_of(const tri_page_run *r, const char *name, double *out) {
-  const double *v = numbers(r, name);
-  double       *sorted = NULL;
-  int64_t       n = 0;
+  const tri_history_points p = numbers(r, name);
+  double                  *sorted = NULL;
+  int64_t                  n = 0;
 
   *out = (double)NAN;
-  if (!v) return TRI_OK;
-  TRI_TRY(TRI_ALLOC(sorted, tri_history_rows(r->h) + 1));
-  for (int64_t i = 0; i < tri_history_rows(r->h); i++)
-    if (isfinite(v[i]) && tri_history_step(r->h)[i] > 0) sorted[n++] = v[i]; /* step 0 trains nothing */
+  TRI_TRY(TRI_ALLOC(sorted, p.n + 1));
+  for (int64_t i = 0; i < p.n; i++)
+    if (isfinite(p.value[i]) && tri_history_step(r->h)[p.row[i]] > 0)
+      sorted[n++] = p.value[i]; /* step 0 trains nothing */
   qsort(sorted, (size_t)n, sizeof *sorted, by_size);
   if (n) *out = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
   TRI_FREE(sorted);
@@ -65,37 +65,38 @@ static tri_status median_of(const tri_page_run *r, const char *name, double *out
 
 /* Means over the first and the last rows that have the number, and the best of such means. */
 static void score_means(const tri_page_run *r, const char *name, bool less, tri_page_score *s) {
-  const double  *v = numbers(r, name);
-  const int64_t *step = tri_history_step(r->h);
-  double         window[LAST_ROWS];
-  int64_t        n = 0;
+  const tri_history_points p = numbers(r, name);
+  const int64_t           *step = tri_history_step(r->h);
+  double                   window[LAST_ROWS];
+  int64_t                  n = 0;
 
-  for (int64_t i = 0; v && i < tri_history_rows(r->h); i++) {
+  for (int64_t i = 0; i < p.n; i++) {
     double  mean = 0;
     int64_t have;
-    if (!isfinite(v[i])) continue;
-    window[n++ % LAST_ROWS] = v[i];
+    if (!isfinite(p.value[i])) continue;
+    window[n++ % LAST_ROWS] = p.value[i];
     have = n < LAST_ROWS ? n : LAST_ROWS;
     for (int64_t k = 0; k < have; k++) mean += window[k] / (double)have;
-    if (n <= LAST_ROWS) s->first = s->best = mean, s->first_step = s->best_step = step[i];
-    if (less ? mean < s->best : mean > s->best) s->best = mean, s->best_step = step[i];
+    if (n <= LAST_ROWS) s->first = s->best = mean, s->first_step = s->best_step = step[p.row[i]];
+    if (less ? mean < s->best : mean > s->best) s->best = mean, s->best_step = step[p.row[i]];
     s->last = mean;
-    s->last_step = step[i];
+    s->last_step = step[p.row[i]];
   }
   if (n) s->name = name;
 }
 
 /* As they stand, with no mean over them: each is one of many answers. */
 static void score_points(const tri_page_run *r, const char *name, bool less, tri_page_score *s) {
-  const double  *v = numbers(r, name);
-  const int64_t *step = tri_history_step(r->h);
+  const tri_history_points p = numbers(r, name);
+  const int64_t           *step = tri_history_step(r->h);
 
-  for (int64_t i = 0; v && i < tri_history_rows(r->h); i++) {
-    if (!isfinite(v[i])) continue;
-    if (!s->name) s->first = s->best = v[i], s->first_step = s->best_step = step[i];
-    if (less ? v[i] < s->best : v[i] > s->best) s->best = v[i], s->best_step = step[i];
-    s->last = v[i];
-    s->last_step = step[i];
+  for (int64_t i = 0; i < p.n; i++) {
+    if (!isfinite(p.value[i])) continue;
+    if (!s->name) s->first = s->best = p.value[i], s->first_step = s->best_step = step[p.row[i]];
+    if (less ? p.value[i] < s->best : p.value[i] > s->best)
+      s->best = p.value[i], s->best_step = step[p.row[i]];
+    s->last = p.value[i];
+    s->last_step = step[p.row[i]];
     s->name = name;
   }
 }
@@ -116,12 +117,12 @@ static void score(tri_page_run *r) {
 /* ---- where it stands ---- */
 
 static void find_times(tri_page_run *r) {
-  const double *v = numbers(r, "time_unix_s");
+  const tri_history_points p = numbers(r, "time_unix_s");
 
-  for (int64_t i = 0; v && i < tri_history_rows(r->h); i++) {
-    if (!isfinite(v[i]) || v[i] <= 0) continue;
-    if (r->began_unix_s == 0) r->began_unix_s = v[i];
-    r->last_unix_s = v[i];
+  for (int64_t i = 0; i < p.n; i++) {
+    if (!isfinite(p.value[i]) || p.value[i] <= 0) continue;
+    if (r->began_unix_s == 0) r->began_unix_s = p.value[i];
+    r->last_unix_s = p.value[i];
   }
 }
 

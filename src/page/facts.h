@@ -31,8 +31,8 @@ typedef struct tri_page_run {
 } tri_page_run;
 
 struct tri_page {
-  tri_page_run *run; /* [n] */
-  int           n;
+  tri_page_run *run;           /* [n] */
+  int           n, n_left_out; /* n_left_out: folders that could not be read */
   double        now_unix_s;
 };
 

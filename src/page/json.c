@@ -52,27 +52,21 @@ static tri_status put_score(tri_text *out, const char *name, const tri_page_scor
 }
 
 static tri_status put_metric(const tri_history *h, int series, tri_text *out) {
-  const double  *v = tri_history_value(h, series);
-  const int64_t *step = tri_history_step(h);
-  int64_t        n = 0, first = -1, last = -1;
-  double         low = (double)NAN, high = (double)NAN;
+  tri_history_points p = tri_history_points_of(h, series);
+  double             low = (double)NAN, high = (double)NAN;
 
-  for (int64_t i = 0; i < tri_history_rows(h); i++) {
-    if (isnan(v[i])) continue;
-    if (first < 0) first = i;
-    last = i;
-    low = fmin(low, v[i]);
-    high = fmax(high, v[i]);
-    n++;
+  for (int64_t i = 0; i < p.n; i++) {
+    low = fmin(low, p.value[i]);
+    high = fmax(high, p.value[i]);
   }
   TRI_TRY(put_text(out, tri_history_name(h, series)));
-  TRI_TRY(tri_text_printf(out, ": {\"n\": %lld, ", (long long)n));
-  TRI_TRY(put_number(out, "first", first < 0 ? (double)NAN : v[first]));
-  TRI_TRY(put_number(out, "last", last < 0 ? (double)NAN : v[last]));
+  TRI_TRY(tri_text_printf(out, ": {\"n\": %lld, ", (long long)p.n));
+  TRI_TRY(put_number(out, "first", p.n ? p.value[0] : (double)NAN));
+  TRI_TRY(put_number(out, "last", p.n ? p.value[p.n - 1] : (double)NAN));
   TRI_TRY(put_number(out, "min", low));
   TRI_TRY(put_number(out, "max", high));
-  if (last < 0) return tri_text_printf(out, "\"last_step\": null}");
-  return tri_text_printf(out, "\"last_step\": %lld}", (long long)step[last]);
+  if (!p.n) return tri_text_printf(out, "\"last_step\": null}");
+  return tri_text_printf(out, "\"last_step\": %lld}", (long long)tri_history_step(h)[p.row[p.n - 1]]);
 }
 
 static tri_status put_run(const tri_page_run *r, tri_text *out) {

@@ -54,24 +54,37 @@ static void name_runs(tri_page *p, const char *const *folder) {
 }
 
 tri_status tri_page_open(const char *const *folder, int n, double now_unix_s, tri_page **out) {
-  tri_page  *p = NULL;
-  tri_status st = TRI_OK;
+  tri_page    *p = NULL;
+  const char **read = NULL; /* [p->n] the folders that could be */
+  tri_status   st = TRI_OK;
 
   TRI_ASSERT(n > 0 && n <= TRI_PAGE_RUNS);
   TRI_TRY_DONE(TRI_ALLOC(p, 1));
   TRI_TRY_DONE(TRI_ALLOC(p->run, n));
   p->now_unix_s = now_unix_s;
+  TRI_TRY_DONE(TRI_ALLOC(read, n));
   for (int i = 0; i < n; i++) {
-    TRI_TRY_DONE(tri_page_run_open(folder[i], now_unix_s, &p->run[i]));
-    p->n++;
+    st = tri_page_run_open(folder[i], now_unix_s, &p->run[p->n]);
+    if (st == TRI_ENOMEM || (st != TRI_OK && p->n == 0 && i == n - 1)) goto done;
+    if (st != TRI_OK) {
+      tri_log(TRI_LOG_WARN, "a folder is left out: %s", tri_error_message());
+      tri_error_clear();
+      p->n_left_out++;
+      st = TRI_OK;
+      continue;
+    }
+    read[p->n++] = folder[i];
   }
-  name_runs(p, folder);
+  name_runs(p, read);
   *out = p;
   p = NULL;
 done:
+  TRI_FREE(read);
   tri_page_close(&p);
   return st;
 }
+
+int tri_page_left_out(const tri_page *p) { return p->n_left_out; }
 
 void tri_page_close(tri_page **p) {
   if (!*p) return;

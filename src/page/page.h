@@ -8,9 +8,10 @@ typedef struct tri_page tri_page;
 
 /* Not collective, all that follow; no MPI. */
 
-/* Reads the output folders of 1 to tri_page_most() runs. now_unix_s: seconds since 1970. TRI_EINPUT: one of
- * them is no output folder. */
+/* Reads the output folders of 1 to tri_page_most() runs. now_unix_s: seconds since 1970. One that is
+ * no output folder is left out, with a warning. TRI_EINPUT: all are so. */
 TRI_CHECKED tri_status tri_page_open(const char *const *folder, int n, double now_unix_s, tri_page **out);
+int                    tri_page_left_out(const tri_page *p); /* how many */
 void                   tri_page_close(tri_page **p);
 int                    tri_page_most(void); /* runs that a page can tell apart */
 

@@ -35,11 +35,11 @@ static int find_phases(const tri_history *h, phase found[PHASES], double *all) {
 
   *all = 0;
   for (int i = 0; i < tri_history_n_series(h) && n < PHASES; i++) {
-    const double *v = tri_history_value(h, i);
-    phase         f = {0};
+    tri_history_points p = tri_history_points_of(h, i);
+    phase              f = {0};
     if (!tri_page_metric_is_phase(tri_history_name(h, i), &f.name, &f.n_name)) continue;
-    for (int64_t row = 0; row < tri_history_rows(h); row++)
-      if (v[row] > 0 && v[row] < 1e12) f.s += v[row];
+    for (int64_t k = 0; k < p.n; k++)
+      if (p.value[k] > 0 && p.value[k] < 1e12) f.s += p.value[k];
     *all += f.s;
     if (f.s > 0) found[n++] = f;
   }
@@ -94,11 +94,12 @@ static bool is_memory(const char *name) { return !strncmp(name, "mem_", 4); }
 
 /* The most it was; NaN: none. */
 static double most_of(const tri_history *h, const char *name) {
-  int           at = tri_history_find(h, name);
-  const double *v = at < 0 ? NULL : tri_history_value(h, at);
-  double        most = (double)NAN;
+  tri_history_points p = {NULL, NULL, 0};
+  int                at = tri_history_find(h, name);
+  double             most = (double)NAN;
 
-  for (int64_t i = 0; v && i < tri_history_rows(h); i++) most = fmax(most, v[i]);
+  if (at >= 0) p = tri_history_points_of(h, at);
+  for (int64_t i = 0; i < p.n; i++) most = fmax(most, p.value[i]);
   return most;
 }
 

@@ -357,6 +357,10 @@ static void test_refusals(void **state) {
   cli_fails(64, REPORT, "OUTPUT", NULL);
   cli_fails(64, REPORT "nowhere", "nowhere", NULL);
   cli_fails(64, REPORT "model", "model", NULL);
+  assert_int_equal(cli_run(REPORT "nowhere run"), 64);
+  cli_shows(cli_err, "a folder is left out: nowhere: No such file");
+  cli_shows(cli_err, "1 of 2 folders are left out");
+  cli_shows(cli_out, "run");
   cli_read("run/metrics.jsonl", before);
   cli_fails(64, REPORT "run --html run/metrics.jsonl", "run/metrics.jsonl", "no page");
   cli_read("run/metrics.jsonl", after);

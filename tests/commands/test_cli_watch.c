@@ -94,7 +94,7 @@ static void what_is_no_run_is_refused(void **state) {
   cli_fails(64, command, "--metric loss: may be given 32 times", NULL);
   cli_fails(64, ONE "watch nowhere", "nowhere: No such file or directory; give the output folder of a run",
             NULL);
-  cli_fails(64, ONE "watch run model", "model: holds neither metrics.jsonl nor deck.yaml", NULL);
+  cli_fails(64, ONE "watch model", "model: holds neither metrics.jsonl nor deck.yaml", NULL);
   cli_fails(64, ONE "watch", "OUTPUT is missing; usage: trireme watch OUTPUT", NULL);
   cli_fails(64, ONE "watch run --every 0", "--every 0: must be a number from 0.1 to 3600", NULL);
   cli_fails(64, ONE "watch run --every 5", "--every 5: runs are looked at again on a terminal only",
@@ -102,6 +102,15 @@ static void what_is_no_run_is_refused(void **state) {
   cli_fails(64, ONE "watch run --every 5 --json", "with --json; leave", NULL);
   cli_sh("mkdir -p fifo; rm -f fifo/*; mkfifo fifo/metrics.jsonl");
   cli_fails(64, ONE "watch fifo", "fifo/metrics.jsonl: is a named pipe; a regular file is wanted", NULL);
+  cli_sh("mkdir -p folder/metrics.jsonl"); /* of several the good ones are shown */
+  assert_int_equal(cli_run(ONE "watch nowhere run fifo folder"), 64);
+  cli_shows(cli_err, "3 of 4 folders cannot be read: nowhere: No such file");
+  cli_shows(cli_out, "step 2/2 ");
+  cli_shows(cli_out, "fifo/metrics.jsonl: is a");
+  assert_int_equal(cli_run(ONE "watch nowhere run --json"), 64);
+  cli_shows(cli_err, "1 of 2 folders cannot be read");
+  cli_shows(cli_out, "{\"output\": \"nowhere\", \"fault\": \"nowhere: No such file or directory");
+  cli_shows(cli_out, "\n{\"output\": \"run\", \"fault\": null, \"state\": \"finished\"");
 }
 
 /* Names and texts of others are shown, not obeyed. */

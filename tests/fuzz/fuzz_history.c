@@ -34,8 +34,10 @@ static void check_same(const tri_history *a, const tri_history *b) {
   for (int i = 0; i < tri_history_n_series(a); i++) {
     FUZZ_CHECK(!strcmp(tri_history_name(a, i), tri_history_name(b, i)));
     FUZZ_CHECK(fuzz_is_utf8(tri_history_name(a, i), strlen(tri_history_name(a, i))));
-    FUZZ_CHECK(fuzz_same(tri_history_value(a, i), tri_history_value(b, i),
-                         (size_t)tri_history_rows(a) * sizeof(double)));
+    tri_history_points p = tri_history_points_of(a, i), q = tri_history_points_of(b, i);
+    FUZZ_CHECK(p.n == q.n && p.n <= tri_history_rows(a));
+    FUZZ_CHECK(fuzz_same(p.value, q.value, (size_t)p.n * sizeof(double)));
+    FUZZ_CHECK(fuzz_same(p.row, q.row, (size_t)p.n * sizeof *p.row));
   }
   for (int i = 0; i < tri_history_n_alarms(a); i++) {
     FUZZ_CHECK(!strcmp(tri_history_alarm(a, i), tri_history_alarm(b, i)));
@@ -68,7 +70,7 @@ static void check_line(const tri_history *h, int64_t bad, const char *line, size
     }
     FUZZ_CHECK((i >= 0) >= (json_is_number(value) || json_is_null(value)));
     if (i < 0) continue;
-    double x = tri_history_value(h, i)[tri_history_rows(h) - 1];
+    double x = tri_history_at(h, i, tri_history_rows(h) - 1);
     FUZZ_CHECK(json_is_number(value) ? x == json_number_value(value) : isnan(x));
   }
   json_decref(object);

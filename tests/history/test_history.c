@@ -77,7 +77,7 @@ static double value(const char *name, int64_t row) {
   int i = tri_history_find(h, name);
 
   assert_true(i >= 0 && row < tri_history_rows(h));
-  return tri_history_value(h, i)[row];
+  return tri_history_at(h, i, row);
 }
 
 static void expect_steps(int64_t n, const int64_t *step) {
@@ -292,8 +292,12 @@ static void pieces_do_not_matter(void **state) {
   ok(tri_history_open(folder, &whole));
   assert_int_equal(tri_history_rows(h), LINES);
   assert_int_equal(tri_history_rows(whole), LINES);
-  for (int i = 0; i < 2; i++)
-    assert_memory_equal(tri_history_value(h, i), tri_history_value(whole, i), LINES * sizeof(double));
+  for (int i = 0; i < 2; i++) {
+    tri_history_points a = tri_history_points_of(h, i), b = tri_history_points_of(whole, i);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.row, b.row, (size_t)a.n * sizeof *a.row);
+    assert_memory_equal(a.value, b.value, (size_t)a.n * sizeof *a.value);
+  }
   for (int i = 0; i < LINES; i++) assert_true(value("a", i) == sin(i + 1));
   tri_history_close(&whole);
 }
@@ -324,6 +328,56 @@ static void long_lines(void **state) {
   assert_true(refresh());
   assert_true(value("a", 1) == 5);
   assert_int_equal(tri_history_bad_lines(h), 1);
+}
+
+/* Many names of the first line, and many lines without them: memory like the file's. Judge: its bytes. */
+static void memory_is_of_what_is_there(void **state) {
+  enum { NAMES = 1000, LINES = 20000 };
+  tri_text text = {0};
+  size_t   before;
+
+  (void)state;
+  ok(tri_text_printf(&text, "{\"step\":0"));
+  for (int i = 0; i < NAMES; i++) ok(tri_text_printf(&text, ",\"n%d\":%d", i, i));
+  ok(tri_text_printf(&text, "}\n"));
+  for (int s = 1; s < LINES; s++)
+    ok(tri_text_printf(&text, "{\"step\":%d%s}\n", s, s % 2 ? "" : ",\"n7\":1"));
+  put("metrics.jsonl", text.data);
+  before = tri_host_bytes();
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_rows(h), LINES);
+  assert_int_equal(tri_history_n_series(h), NAMES);
+  assert_true(tri_host_bytes() - before < 8 * text.len); /* 160 MB where each name had each line */
+  assert_true(value("n999", 0) == 999 && isnan(value("n999", 1)) && value("n7", 2) == 1 &&
+              isnan(value("n7", 3)));
+  assert_int_equal(tri_history_points_of(h, 7).n, 1 + (LINES - 1) / 2);
+  tri_text_free(&text);
+}
+
+/* Files of 1 TB that are holes: passed over, and what stands behind is read. */
+static void holes_are_passed_over(void **state) {
+  enum { GIB = 1 << 30 };
+
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 4}\n");
+  put("log.txt", "trireme 0.1.0: grpo, 10 steps, output x\n");
+  ok(tri_history_open(folder, &h));
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(truncate(in(i ? "metrics.jsonl" : "log.txt"), (off_t)GIB * 1024), 0);
+  append("metrics.jsonl", "\n{\"step\": 2, \"a\": 5}\n");
+  append("log.txt", "\ntrireme: warning: the end of it\n");
+  for (int whole = 0; whole < 2; whole++) {
+    if (whole) tri_history_close(&h);
+    if (whole)
+      ok(tri_history_open(folder, &h));
+    else
+      assert_true(refresh());
+    assert_true(value("a", tri_history_rows(h) - 1) == 5);
+    assert_int_equal(tri_history_rows(h), whole ? 1 : 2);
+    assert_int_equal(tri_history_bad_lines(h), 1);
+    assert_int_equal(tri_history_n_alarms(h), 1);
+    assert_string_equal(tri_history_alarm(h, 0), "the end of it");
+  }
 }
 
 static void too_many_names_are_foreign(void **state) {
@@ -533,6 +587,9 @@ int main(void) {
                                     TEST(a_file_that_goes_has_no_lines),
                                     TEST(pieces_do_not_matter),
                                     TEST(long_lines),
+                                    TEST(memory_is_of_what_is_there),
+                                    TEST(holes_are_passed_over),
+
                                     TEST(too_many_names_are_foreign),
                                     TEST(what_is_no_run_is_refused),
                                     TEST(a_fault_is_told_and_passes),
