@@ -38,7 +38,7 @@ static void end_all(int code) {
 
 void tri_comm_peers_open(double timeout_s) {
   int           ranks, machine_ranks;
-  tri_peers_opt opt = {timeout_s, tri_runtime_env_rank(), end_all, end_late};
+  tri_peers_opt opt = {timeout_s, tri_runtime_env_rank(), tri_runtime_speaks_alone(), end_all, end_late};
 
   tri_runtime_env_ranks(&ranks, &machine_ranks);
   if (ranks < 2 || timeout_s <= 0 || tri_peers_open(&opt) == TRI_OK) return;

@@ -11,13 +11,15 @@
 /* Collective over world. "auto" is GPUs where every rank sees one. */
 static tri_status find_device(const tri_runtime *rt, const char *asked, const char **name) {
   const char *mine = tri_device_auto(), *host = tri_device_host();
-  int         sum[2] = {strcmp(mine, host) != 0, 1};
+  int         sum[2] = {strcmp(mine, host) != 0, 1}, failed;
   bool        has_gpus = tri_device_at(1) != NULL; /* a back end beside the host's */
 
   *name = asked;
   if (strcmp(asked, "auto")) return TRI_OK;
-  if (MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world))
-    TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
+  tri_board_enter(TRI_WORLD, "the choice of the device");
+  failed = MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world);
+  tri_board_leave(false);
+  if (failed) TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
   *name = sum[0] == sum[1] ? mine : host;
   if (has_gpus && sum[0] < sum[1] && rt->world_rank == 0)
     tri_log(TRI_LOG_WARN,

@@ -19,6 +19,7 @@
 #include "comm/peers/net.h"
 #include "comm/peers/node.h"
 #include "comm/peers/roster.h"
+#include "comm/peers/stuck.h"
 #include "comm/peers/wire.h"
 
 enum { N = 4 };
@@ -694,6 +695,47 @@ static void test_ask_again(void **state) {
   close_two(&t);
 }
 
+/* ---- the start ---- */
+
+/* A table of neighbours as the kernel prints it, of two networks where two are silent. */
+static void test_stuck(void **state) {
+  static const char table[] =
+      "IP address       HW type     Flags       HW address            Mask     Device\n"
+      "10.80.0.12       0x1         0x2         5e:5d:2c:11:22:33     *        eth0\n"
+      "10.99.0.12       0x1         0x0         00:00:00:00:00:00     *        ib0\n"
+      "10.99.0.13       0x1         0x0         00:00:00:00:00:00     *        ib0\n"
+      "172.17.0.2       0x1         0x0         00:00:00:00:00:00     *        docker0\n"
+      "10.1.0.2         0x1         0x0         00:00:00:00:00:00     *        a\x1b[2J\n"
+      "garbage\n\n10.1.0.3 0x1\n";
+  char      path[] = "/tmp/test_peers.XXXXXX";
+  int       fd = mkstemp(path);
+  tri_stuck found[TRI_STUCK_MOST];
+  tri_text  text = {0};
+
+  (void)state;
+  assert_true(fd >= 0 && write(fd, table, sizeof table - 1) == sizeof table - 1);
+  close(fd);
+  assert_int_equal(tri_stuck_find(path, found), 2);
+  unlink(path);
+  assert_string_equal(found[0].net, "ib0");
+  assert_string_equal(found[0].address, "10.99.0.12");
+  assert_string_equal(found[1].net, "docker0");
+  unsetenv("OMPI_MCA_btl_tcp_if_exclude");
+  assert_int_equal(tri_stuck_words(found, 1, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "10.99.0.12 does not answer on ib0: "));
+  assert_non_null(strstr(text.data, "export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0, "));
+  text.len = 0;
+  setenv("OMPI_MCA_btl_tcp_if_exclude", "lo,eth7", 1);
+  assert_int_equal(tri_stuck_words(found, 1, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "if_exclude=lo,eth7,ib0, "));
+  unsetenv("OMPI_MCA_btl_tcp_if_exclude");
+  text.len = 0;
+  assert_int_equal(tri_stuck_find("/dev/null/none", found), 0);
+  assert_int_equal(tri_stuck_words(found, 0, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "one that leads nowhere makes it hang"));
+  tri_text_free(&text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_silent, set_up),
                                      cmocka_unit_test_setup(test_unheard, set_up),
@@ -717,7 +759,8 @@ int main(void) {
                                      cmocka_unit_test_setup(test_ask, set_up),
                                      cmocka_unit_test_setup(test_ask_six, set_up),
                                      cmocka_unit_test_setup(test_ask_stranger, set_up),
-                                     cmocka_unit_test_setup(test_ask_again, set_up)};
+                                     cmocka_unit_test_setup(test_ask_again, set_up),
+                                     cmocka_unit_test(test_stuck)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

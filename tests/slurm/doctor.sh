@@ -111,7 +111,12 @@ doctor 69 2 --timeout 4
 has interface error 'ib0 on n1 and n2' '10.99.0.2 of node n2 does not answer node n1 on ib0' 'export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0 '
 has_no reach
 has_no hang
-plant='' exclude=lo,docker0,ib0
+code=0 # a run that hangs there says the same, and ends
+on head srun -N2 --ntasks-per-node=2 --overcommit "$program" train "$dir/deck.yaml" run.timeout_s=10 > "$dir/err.out" 2>&1 || code=$?
+[ $code = 76 ] || fail "the run that hangs ends with $code"
+grep -q 'rank 0 on n1 waits in the start of MPI: 10.99.0.2 does not answer on ib0: .*export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0' "$dir/err.out" ||
+  fail "the run does not say where it hangs"
+exclude=lo,docker0,ib0
 doctor 0 2
 exclude=
 has_no interface

@@ -2,6 +2,7 @@
 #include "peers.h"
 #include "ask.h"
 #include "roster.h"
+#include "stuck.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +20,7 @@ static const double silent_most_s = 15, tick_most_s = 0.25, tick_least_s = 0.01;
 static const double root_dead_s = 0.2;  /* a launcher that kills all at once has done so by then */
 static const double other_dead_s = 0.6; /* srun kills all 1.1 s after a death */
 static const double slow_again_s = 600; /* between two warnings */
+static const double start_warn_s = 30;  /* ranks of a launch come within seconds, mostly */
 enum {
   EXIT_CODE = 76,
   TICKS_A_LOSS = 40,   /* looks within which a rank is found silent */
@@ -48,7 +50,7 @@ static struct {
     double   passed_s, waited_s, before_s, work_s, looked_s, said_s;
     uint32_t number;
   } window; /* of even phases (judge.h) */
-  bool         began;
+  bool         began, warned_start;
   _Atomic bool ends;
 } w = {.wake = -1, .fd = -1, .listen = -1};
 
@@ -102,11 +104,37 @@ static const char *const start_words =
     "trireme: rank %d on this machine has waited for %.0f s (run.timeout_s) in the start of MPI: other ranks "
     "did not come, or cannot be reached; it ends with exit code 76\n";
 
+/* What is known of this node, to one of those who end or wait: of rank 0 always, of others where there is something. */
+static void say_stuck(const char *before) {
+  tri_stuck stuck[TRI_STUCK_MOST];
+  int       n = tri_stuck_find("/proc/net/arp", stuck);
+  char      host[64] = "?";
+  tri_text  text = {0};
+
+  if (!w.opt.speaks || (!n && w.opt.rank)) return;
+  if (gethostname(host, sizeof host - 1)) strcpy(host, "?");
+  if (tri_text_printf(&text, "trireme: %srank %d on %s waits in the start of MPI: ", before, w.opt.rank,
+                      host) == TRI_OK &&
+      tri_stuck_words(stuck, n, &text) == TRI_OK && tri_text_printf(&text, "\n") == TRI_OK)
+    tri_log_urgent(text.data);
+  tri_text_free(&text);
+}
+
+/* Long before it ends: whoever is there can do something. */
+static void warn_start(double waited_s) {
+  double after_s = w.opt.timeout_s / 2 < start_warn_s ? w.opt.timeout_s / 2 : start_warn_s;
+
+  if (w.warned_start || waited_s < after_s) return;
+  w.warned_start = true;
+  say_stuck("warning: ");
+}
+
 static void end_alone(void) {
   tri_text text = {0};
 
   w.ends = true;
   if (tri_text_printf(&text, start_words, w.opt.rank, w.opt.timeout_s) == TRI_OK) tri_log_urgent(text.data);
+  say_stuck("");
   w.opt.end(EXIT_CODE);
 }
 
@@ -343,6 +371,7 @@ static void look(void) {
 
   if (w.ends) return;
   if (!atomic_load(&w.joined)) {
+    if (mine.scope != TRI_BOARD_NOWHERE) warn_start(mine.waited_s);
     if (mine.scope != TRI_BOARD_NOWHERE && mine.waited_s > w.opt.timeout_s) end_alone();
     return;
   }

@@ -19,13 +19,15 @@
 typedef struct tri_peers_opt {
   double timeout_s; /* run.timeout_s: so long a rank may be waited for; > 0 */
   int    rank;      /* as the launcher's environment has it, for messages until join */
+  bool   speaks;    /* the first of its machine: it says what may be wrong with this node */
   /* From the thread of the watch. Ends every rank; it does not return. */
   void (*end)(int code);
   /* Ends this process, should it live on for seconds after another rank ends all. */
   void (*end_late)(int code);
 } tri_peers_opt;
 
-/* Not collective, before MPI is up. From here on the wait of this rank in the start of MPI has an end. */
+/* Not collective, before MPI is up. From here on the wait of this rank in the start of MPI has an end, and
+ * before that a warning that says what it may wait for. */
 TRI_CHECKED tri_status tri_peers_open(const tri_peers_opt *opt);
 /* Not collective. What this rank tells of itself: its socket, addresses and process; the rest is the
  * caller's. */
