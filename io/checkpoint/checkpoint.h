@@ -124,6 +124,8 @@ TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *m
 TRI_CHECKED tri_status tri_ckpt_point_best(const char *dir, int64_t step);
 /* Not collective. The step that BEST names; -1: there is no BEST, or it names no checkpoint. */
 int64_t tri_ckpt_best(const char *dir);
+/* Not collective. Bytes that are free for this user where dir lies; -1: nothing tells. */
+int64_t tri_ckpt_free_bytes(const char *dir);
 /* Not collective. Is the checkpoint of this step there, whole or damaged? */
 bool tri_ckpt_has_step(const char *dir, int64_t step);
 /* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's

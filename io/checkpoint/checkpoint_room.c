@@ -39,6 +39,12 @@ tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64
   return r;
 }
 
+int64_t tri_ckpt_free_bytes(const char *dir) {
+  struct statvfs fs;
+
+  return statvfs(dir, &fs) || fs.f_blocks == 0 ? -1 : tri_folder_bytes_of(fs.f_bavail, fs.f_frsize);
+}
+
 /* dir and the folders above it. */
 static tri_status make_dir(const char *dir) {
   char path[TRI_CKPT_PATH_BYTES];

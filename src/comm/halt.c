@@ -10,6 +10,7 @@
 #include "runtime.h"
 
 #include <errno.h>
+#include <math.h>
 #include <mpi.h>
 #include <poll.h>
 #include <sched.h>
@@ -32,19 +33,20 @@ static const struct {
   const char *name;
   bool        can_be_ignored; /* by whoever starts the program */
 } signals[] = {
-    {SIGTERM, "SIGTERM", false},
-    {SIGUSR1, "SIGUSR1", false},
-    {SIGINT, "SIGINT", true}, /* a script's `trireme train DECK &` goes on when the script gets Ctrl-C */
-    {SIGHUP, "SIGHUP", true}, /* nohup */
+    {SIGTERM, "SIGTERM", false}, {SIGUSR1, "SIGUSR1", false},
+    {SIGUSR2, "SIGUSR2", false}, /* LSF and Grid Engine warn by it */
+    {SIGXCPU, "SIGXCPU", false}, /* ulimit -t; Grid Engine */
+    {SIGINT, "SIGINT", true},    /* a script's `trireme train DECK &` goes on when the script gets Ctrl-C */
+    {SIGHUP, "SIGHUP", true},    /* nohup */
     {SIGPIPE, "SIGPIPE", true}};
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 /* Threads of OpenMP may be in the handler at the same time. */
-static atomic_int    caught;    /* the signal that came first, or took SIGPIPE's or SIGHUP's place; 0: none */
-static atomic_llong  caught_us; /* when one came that was neither; 0: none did */
-static atomic_int    hung_up;   /* 1: SIGHUP came */
-static atomic_int    phase;
-static atomic_int    hushed;                      /* 1: no signal is answered any more */
+static atomic_int   caught; /* the signal that came first, or took SIGPIPE's or a told one's place; 0: none */
+static atomic_llong caught_us; /* when one came that was none of these; 0: none did */
+static atomic_int   told;      /* 1: SIGHUP or SIGXCPU came */
+static atomic_int   phase;
+static atomic_int   hushed;                       /* 1: no signal is answered any more */
 static volatile bool answers, by_mpirun, is_open; /* is_open: there is a run */
 static double (*now_s)(void);
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
@@ -86,13 +88,14 @@ static void on_sigpipe(int number) {
   atomic_compare_exchange_strong(&caught, &none, number);
 }
 
-/* A lost terminal is told of by the kernel and by the shell, at times that nobody bounds, and the end of a
- * login adds its SIGTERM: that one is the first. */
-static void on_sighup(int number) {
+/* What comes by itself more than once is no second wish. A lost terminal is told of by the kernel and by the
+ * shell, at times that nobody bounds, and the end of a login adds its SIGTERM: that one is the first. A limit
+ * of processor time is told of each second. */
+static void on_told(int number) {
   int         kept = errno;
   const char *words = words_for(number);
 
-  if (!caught_us && !atomic_exchange(&hung_up, 1)) {
+  if (!caught_us && !atomic_exchange(&told, 1)) {
     caught = number;
     if (words) tri_live_interrupt(words);
   }
@@ -134,7 +137,9 @@ void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
     int number = signals[i].number;
     if (signals[i].can_be_ignored && !sigaction(number, NULL, &before) && before.sa_handler == SIG_IGN)
       continue;
-    action.sa_handler = number == SIGPIPE ? on_sigpipe : number == SIGHUP ? on_sighup : on_signal;
+    action.sa_handler = number == SIGPIPE                       ? on_sigpipe
+                        : number == SIGHUP || number == SIGXCPU ? on_told
+                                                                : on_signal;
     sigaction(number, &action, NULL);
   }
 }
@@ -161,6 +166,7 @@ struct tri_halt {
   char           words[PATH_BYTES + 16];
   tri_halt_cause wish;    /* rank 0's, before all know */
   tri_halt_cause decided; /* as all know */
+  long long      mark_us; /* caught_us at tri_halt_mark */
   /* the watch */
   MPI_Request request; /* of the sum this rank takes part in; MPI_REQUEST_NULL: of none */
   uint64_t    number;  /* of that sum among the world's collectives */
@@ -271,6 +277,17 @@ tri_status tri_halt_ask(tri_halt *h, tri_halt_cause *out) {
 
 tri_halt_cause tri_halt_decided(const tri_halt *h) { return h->decided; }
 const char    *tri_halt_words(const tri_halt *h) { return h->words; }
+
+double tri_halt_left_s(const tri_halt *h) {
+  return h->end_unix_s > 0 ? h->end_unix_s - (double)time(NULL) : INFINITY;
+}
+
+void tri_halt_mark(tri_halt *h) { h->mark_us = caught_us; }
+
+bool tri_halt_is_asked_again(tri_halt *h) {
+  h->looked_s = -INFINITY; /* who waits asks no oftener than twice a second */
+  return caught_us != h->mark_us || is_wished_by_file(h);
+}
 
 /* ---- the watch ---- */
 

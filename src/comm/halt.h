@@ -15,9 +15,10 @@ typedef enum {
   TRI_HALT_FAILED /* a rank could not go on; of a watch alone */
 } tri_halt_cause;
 
-/* Not collective. From here on SIGTERM, SIGUSR1, SIGINT, SIGHUP and SIGPIPE (the last three unless ignored
- * until now) ask the run to stop. Where `answer`, it is answered on stderr at once, SIGPIPE never. Another
- * SIGTERM, SIGUSR1 or SIGINT, more than a second after the first of these three, ends the process. mpirun's
+/* Not collective. From here on SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT, SIGHUP and SIGPIPE (the last three
+ * unless ignored until now) ask the run to stop. Where `answer`, it is answered on stderr at once, SIGPIPE
+ * never. Another SIGTERM, SIGUSR1, SIGUSR2 or SIGINT, more than a second after the first of these four, ends
+ * the process; SIGXCPU, which the kernel sends each second from a limit (ulimit -t) on, does not. mpirun's
  * SIGTERM, which SIGKILL follows, is answered after tri_halt_open only, and with what would work. clock_s:
  * seconds, of a function that a handler may call: tri_now_s. */
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void));
@@ -54,6 +55,13 @@ TRI_CHECKED tri_status tri_halt_ask(tri_halt *h, tri_halt_cause *out);
  * ... */
 tri_halt_cause tri_halt_decided(const tri_halt *h);
 const char    *tri_halt_words(const tri_halt *h);
+
+/* Not collective; rank 0's count. Seconds until the allocation ends, INFINITY where that is not known. */
+double tri_halt_left_s(const tri_halt *h);
+/* Not collective; of rank 0. Has anyone asked the run to stop, by a signal or the file, since mark? The file
+ * is deleted. Whoever asked by a signal before mark ends the process by the next one. */
+void tri_halt_mark(tri_halt *h);
+bool tri_halt_is_asked_again(tri_halt *h);
 
 /* Between begin and end ranks work by themselves, each in rounds of its own number, and none waits for
  * another. Not collective: true ends this rank's work, as it will every other's. ctx: the tri_halt. */

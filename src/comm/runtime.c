@@ -407,10 +407,13 @@ void tri_runtime_close(tri_runtime *rt) {
 }
 
 bool tri_runtime_all_failed(void) {
-  int         one = 1, sum = 0, size = 1, done = 0;
+  static int  one = 1, sum; /* MPI may still write there when the wait is over */
+  static bool alone;
+  int         size = 1, done = 0;
   double      began_s = tri_now_s();
   MPI_Request req;
 
+  if (alone) return false;
   if (!mpi_runs() || fate_comm == MPI_COMM_NULL) return true;
   MPI_Comm_size(fate_comm, &size);
   if (size == 1) return true;
@@ -419,7 +422,8 @@ bool tri_runtime_all_failed(void) {
     if (MPI_Test(&req, &done, MPI_STATUS_IGNORE)) return false;
     sched_yield();
   }
-  return done && sum == size;
+  alone = !done || sum != size;
+  return !alone;
 }
 
 static volatile sig_atomic_t last_code;

@@ -441,6 +441,7 @@ static tri_status begin(tri_run *r, int64_t step, bool works) {
   TRI_TRY(make_folder(r->cfg->run.output));
   TRI_TRY(lock_output(r, older_start_s()));
   TRI_TRY(tri_start_claim(r));
+  tri_start_forget_outage(r);
   return works ? make_ready(r, step) : TRI_OK;
 }
 

@@ -21,5 +21,7 @@ TRI_CHECKED tri_status tri_output_cut(const tri_run *r, int64_t step);
 TRI_CHECKED tri_status tri_start_claim(tri_run *r);
 /* Not collective. The folder is nobody's, unless another start has taken it meanwhile. */
 void tri_start_release(tri_run *r);
+/* Not collective; rank 0. OUTPUT/OUTAGE of the start before goes; what stays is a warning. */
+void tri_start_forget_outage(const tri_run *r);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,4 +50,32 @@ void tri_start_release(tri_run *r) {
   if (tri_ckpt_guard_holds()) unlink(path);
   tri_ckpt_guard("", "");
   r->claimed = false;
+}
+
+/* ---- why the start before ended ---- */
+
+static void outage_path(const tri_run *r, char path[TRI_CKPT_PATH_BYTES + 16]) {
+  snprintf(path, TRI_CKPT_PATH_BYTES + 16, "%s/OUTAGE", r->cfg->run.output);
+}
+
+void tri_run_leave_outage(const tri_run *r, const char *reason) {
+  char       path[TRI_CKPT_PATH_BYTES + 16];
+  tri_text   text = {0};
+  tri_status st =
+      tri_text_printf(&text, "%lld\n%.*s\n", (long long)time(NULL), (int)strcspn(reason, "\n"), reason);
+
+  outage_path(r, path);
+  if (st == TRI_OK) st = tri_file_write(path, text.data, text.len);
+  tri_text_free(&text);
+  if (st == TRI_OK) return;
+  tri_log(TRI_LOG_WARN, "%s: cannot be written: %s", path, tri_error_message());
+  tri_error_clear();
+}
+
+void tri_start_forget_outage(const tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 16];
+
+  outage_path(r, path);
+  if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
+    tri_log(TRI_LOG_WARN, "%s: is of the start before, and cannot be removed: %s", path, strerror(errno));
 }

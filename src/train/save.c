@@ -1,10 +1,14 @@
 /* save.c - checkpoints of a run: when one is due, its tensors, one that is written beside the steps, the best
  * one. */
+#include "base/columns.h"
+#include "comm/halt.h"
+#include "run/patience.h"
 #include "train.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { PIECE = TRI_CKPT_PIECE_BYTES / 4 };
 
@@ -193,16 +197,20 @@ static void keep_newest(tri_trainer *t, int64_t step) {
                                  tri_world_of(t), &t->progress.saving.sweep));
 }
 
-/* A save that failed is said and counted, and the run goes on; what is no matter of files ends it. */
-static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st) {
+/* A save that failed is counted, and said where the run goes on: *why, which may be NULL, gets the reason
+ * else. What is no matter of files ends the run. */
+static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st, tri_text *why) {
   if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
   t->progress.failed_saves++;
-  if (tri_world_of(t)->rank == 0)
+  if (why) {
+    why->len = 0;
+    st = tri_text_printf(why, "%s", tri_error_message());
+  } else if (tri_world_of(t)->rank == 0)
     tri_log(TRI_LOG_WARN,
             "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
             (long long)step, t->run.folder, tri_error_message(), (long long)t->progress.failed_saves);
   tri_error_clear();
-  return TRI_OK;
+  return why ? st : TRI_OK;
 }
 
 /* ---- the best one ---- */
@@ -284,8 +292,8 @@ static tri_span begin_save(tri_trainer *t) {
 }
 
 /* Collective over world. A checkpoint of the state as it is, before anything else; best: of the best
- * evaluation. */
-static tri_status save_now(tri_trainer *t, bool best, bool *saved) {
+ * evaluation. why: as count_failed. */
+static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved) {
   int64_t          step = t->progress.step;
   tri_ckpt_writer *w;
   tri_span         span = begin_save(t);
@@ -297,7 +305,7 @@ static tri_status save_now(tri_trainer *t, bool best, bool *saved) {
   t->progress.last_save_s = tri_now_s();
   if (!*saved) {
     (void)tri_span_end(&t->spans, &span); /* that was spent too */
-    return count_failed(t, step, st);
+    return count_failed(t, step, st, why);
   }
   t->progress.saved_step = step;
   if (best) crown(t, &t->progress.seen);
@@ -310,6 +318,92 @@ static tri_status save_now(tri_trainer *t, bool best, bool *saved) {
   return TRI_OK;
 }
 
+/* ---- one that must be written ---- */
+
+static void sleep_s(double s) { nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * fmod(s, 1))}, NULL); }
+static void (*rest_s)(double) = sleep_s;
+
+void tri_save_rest_by(void (*rest)(double s)) { rest_s = rest ? rest : sleep_s; }
+
+/* Rank 0. What was wrong, what would help, and when the next try is. */
+static tri_status say_again(const tri_trainer *t, const tri_text *why, int64_t bytes, double wait_s,
+                            double until_s) {
+  char    wait[TRI_CELL_BYTES], until[TRI_CELL_BYTES], need[TRI_CELL_BYTES], room[TRI_CELL_BYTES] = "?";
+  int64_t free_bytes = tri_ckpt_free_bytes(t->run.folder);
+
+  tri_cell_duration(wait_s, wait);
+  tri_cell_duration(until_s - tri_now_s(), until);
+  tri_cell_bytes(bytes, need);
+  if (free_bytes >= 0) tri_cell_bytes(free_bytes, room);
+  tri_log(TRI_LOG_WARN,
+          "step %lld: no checkpoint could be written to %s: %s\n  it needs %s there, %s are free; make room, "
+          "or mend what is named: it is tried again in %s, for %s at most; a signal or %s/STOP ends the "
+          "waiting, and with it the run",
+          (long long)t->progress.step, t->run.folder, why->data, need, room, wait, until, t->cfg->run.output);
+  return TRI_OK;
+}
+
+/* Collective over world. Until the next try is due, in rounds so short that no rank waits for another one;
+ * *asked: somebody wants the end now. */
+static tri_status wait_for_try(tri_trainer *t, double wait_s, bool *asked) {
+  static const double round_s = 0.5; /* chosen: a person who makes STOP waits no longer */
+
+  for (*asked = false; wait_s > 0 && !*asked; wait_s -= round_s) {
+    rest_s(wait_s < round_s ? wait_s : round_s);
+    if (tri_world_of(t)->rank == 0) *asked = tri_halt_is_asked_again(t->halt);
+    TRI_TRY(tri_host_bcast(tri_world_of(t), asked, sizeof *asked, 0));
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. The pause before the next try; *again: there is one. */
+static tri_status pause_before(tri_trainer *t, tri_patience *p, const tri_text *why, bool *again) {
+  double     wait_s = tri_patience_next_s(p, tri_now_s());
+  int64_t    bytes;
+  bool       asked;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(tri_save_bytes(t, &bytes));
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &wait_s, sizeof wait_s, 0));
+  *again = wait_s >= 0;
+  if (!*again) return TRI_OK;
+  if (tri_world_of(t)->rank == 0) st = say_again(t, why, bytes, wait_s, p->until_s);
+  TRI_TRY(tri_agree(tri_world_of(t), st));
+  TRI_TRY(wait_for_try(t, wait_s, &asked));
+  if (asked) p->until_s = 0; /* once more, and no more */
+  return TRI_OK;
+}
+
+/* Collective over world. Tried again and again, as long as the allocation lasts: all since the checkpoint
+ * before would be lost. end: nothing follows; else the run's first one, without which it does not go on. */
+static tri_status insist(tri_trainer *t, bool best, bool end) {
+  tri_patience p = tri_patience_begin(tri_now_s(), tri_halt_left_s(t->halt), t->progress.pace.save_s, !end);
+  tri_text     why = {0};
+  bool         saved = false, again = true;
+  tri_status   st = TRI_OK;
+
+  tri_halt_enter(TRI_HALT_LEAVING);
+  tri_halt_mark(t->halt);
+  TRI_TRY_DONE(save_now(t, best, &why, &saved));
+  while (!saved) {
+    TRI_TRY_DONE(pause_before(t, &p, &why, &again));
+    if (!again) break;
+    TRI_TRY_DONE(save_now(t, best, &why, &saved));
+  }
+  t->progress.saving.given_up = !saved;
+  if (saved && !end) tri_halt_enter(TRI_HALT_STEPS);
+  if (!saved)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE,
+                  "%s: the %s checkpoint could not be written, of step %lld: %s", t->run.folder,
+                  end ? "last" : "first", (long long)t->progress.step, why.data);
+done:
+  tri_text_free(&why);
+  return st;
+}
+
+/* Has any save of this process gone well? */
+static bool is_proven(const tri_trainer *t) { return t->progress.pace.saved; }
+
 /* ---- beside the steps ---- */
 
 /* Collective over world. The state is copied, and written while the run goes on. */
@@ -321,7 +415,8 @@ static tri_status save_behind(tri_trainer *t, bool best) {
   t->progress.last_save_s = tri_now_s();
   if (st != TRI_OK) {
     (void)tri_span_end(&t->spans, &span); /* that was spent too */
-    return count_failed(t, t->progress.step, st);
+    TRI_TRY(count_failed(t, t->progress.step, st, NULL));
+    return is_proven(t) ? TRI_OK : insist(t, best, false);
   }
   s->step = t->progress.step;
   s->best = best ? t->progress.seen : (tri_best){-1, NAN};
@@ -342,7 +437,8 @@ static tri_status publish(tri_trainer *t) {
   t->progress.pace.behind = false;
   if (st != TRI_OK) {
     (void)tri_span_end(&t->spans, &span); /* that was spent too */
-    return count_failed(t, s->step, st);
+    TRI_TRY(count_failed(t, s->step, st, NULL));
+    return is_proven(t) ? TRI_OK : insist(t, false, false);
   }
   t->progress.saved_step = s->step;
   if (s->best.step >= 0) crown(t, &s->best);
@@ -363,6 +459,8 @@ static tri_status settle(tri_trainer *t, bool wait) {
   TRI_TRY(tri_host_max(tri_world_of(t), &writing, 1));
   return writing && !wait ? TRI_OK : publish(t);
 }
+
+tri_status tri_save_settle(tri_trainer *t) { return t->progress.saving.w ? settle(t, true) : TRI_OK; }
 
 /* ---- when ---- */
 
@@ -389,9 +487,7 @@ static tri_status save(tri_trainer *t, bool best, bool end) {
   bool saved;
 
   if (t->cfg->checkpoint.async && !end) return save_behind(t, best);
-  TRI_TRY(save_now(t, best, &saved));
-  if (!saved && end) TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
-  return TRI_OK;
+  return end || !is_proven(t) ? insist(t, best, end) : save_now(t, best, NULL, &saved);
 }
 
 tri_status tri_save_if_due(tri_trainer *t, bool stop) {

@@ -129,6 +129,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_span   span;
 
   if (!teaches(t, w, m)) {
+    t->progress.torn |= lost(t, w, m);
     if (lost(t, w, m)) skip(t, w);
     return tri_gap_close(t, &w->gap);
   }
@@ -137,6 +138,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
+  t->progress.torn = true;
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(step_learner(t, l, w));
   tri_span_end(&t->spans, &span);
@@ -175,6 +177,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_span_end(&t->spans, &span);
   t->progress.step = step;
   t->progress.cursor += w.lines;
+  t->progress.torn = false;
   TRI_TRY_DONE(tri_report_step(t, &w.r, &w.sum, &w.gap));
   tri_pace_step(&t->progress.pace, tri_now_s() - w.sum.began_s, tri_now_s() - made_s);
 done:
@@ -189,7 +192,9 @@ done:
 static tri_status finish_step(tri_trainer *t, int64_t step) {
   bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->plan.steps);
 
+  t->progress.unwritten = due;
   if (due) TRI_TRY(tri_evaluate(t));
+  t->progress.unwritten = false;
   return tri_report_line(t, step, false);
 }
 
@@ -245,7 +250,8 @@ static tri_train_end how_it_ends(const tri_trainer *t) {
   return in_vain ? TRI_TRAIN_IN_VAIN : TRI_TRAIN_STOPPED;
 }
 
-tri_status tri_train(tri_trainer *t, tri_train_end *end) {
+/* Collective over world. All that tri_train does while nothing fails. */
+static tri_status run_steps(tri_trainer *t, tri_train_end *end) {
   bool stop = false;
 
   TRI_TRY(begin(t, &stop));
@@ -263,4 +269,10 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
   tri_halt_enter(TRI_HALT_LEAVING);
   *end = how_it_ends(t);
   return tri_agree(tri_world_of(t), tri_metrics_flush(t->metrics));
+}
+
+tri_status tri_train(tri_trainer *t, tri_train_end *end) {
+  tri_status st = run_steps(t, end);
+
+  return st == TRI_OK ? TRI_OK : tri_save_after_error(t, st);
 }

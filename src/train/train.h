@@ -33,6 +33,7 @@ typedef struct tri_saving {
   tri_best         best;  /* the evaluation for which it is written; step -1: for none */
   double           copy_s;
   tri_ckpt_sweep  *sweep; /* NULL: nothing is being removed */
+  bool             given_up; /* one that had to be written was tried as long as could be */
 } tri_saving;
 
 /* How far the run is. The first five are carried over to a resumed one. */
@@ -50,6 +51,8 @@ typedef struct tri_progress {
   tri_usage  usage;
   tri_saving saving;
   bool       eval_due;   /* an evaluation was given up, and its line waits for it */
+  bool       torn;       /* some of a step's updates are done, and not all: the state is no step's */
+  bool       unwritten;  /* the evaluation of step `step` failed before its line was written */
   tri_best   best, seen; /* by checkpoint.keep_best: what checkpoints/BEST is of; the newest evaluation */
 } tri_progress;
 
@@ -252,7 +255,8 @@ TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
 /* Collective over world, after each step. A checkpoint of step progress.step where it is due: by count, by
  * time (rank 0's clock), or because the run stops here. Failure is reported and counted. With
  * checkpoint.async one that was written beside the steps is published, when every rank has written its part;
- * a new one and the end of the run wait for it. TRI_EFILE: the last one cannot be written. */
+ * a new one and the end of the run wait for it. This process's first one and the last one are tried again
+ * (run/patience.h); TRI_EFILE: they cannot be written. */
 TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
 /* checkpoint.keep_best, without which these three do nothing. Collective over world, when the metrics are
  * open: the best of the evaluations so far of which there is a checkpoint, which BEST names from here on; a
@@ -265,6 +269,15 @@ void tri_save_see(tri_trainer *t);
 TRI_CHECKED tri_status tri_save_if_best(tri_trainer *t);
 /* Not collective. Waits until old checkpoints are removed; what stays is a warning. */
 void tri_save_end_sweep(tri_trainer *t);
+/* Collective over world. Publishes a checkpoint that is being written beside the steps, if there is one. */
+TRI_CHECKED tri_status tri_save_settle(tri_trainer *t);
+/* Not collective. What lets time pass between tries of a save, seconds: for tests; NULL: the clock. */
+void tri_save_rest_by(void (*rest)(double s));
+
+/* after_error.c. Collective over world, where every rank failed; of a rank that failed alone not collective.
+ * The run ends with this error: where the weights are those of a finished step, its checkpoint is written
+ * first. Where a reward failed, OUTPUT/OUTAGE says so. Hands st back, with its message. */
+TRI_CHECKED tri_status tri_save_after_error(tri_trainer *t, tri_status st);
 
 /* state.c. Collective over world. What a checkpoint has beside its tensors: counters and files. */
 TRI_CHECKED tri_status tri_state_put(tri_trainer *t, tri_ckpt_writer *w);

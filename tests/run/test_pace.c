@@ -1,4 +1,5 @@
-/* test_pace.c - how much of an allocation's end is kept. Judge: hand-worked numbers. */
+/* test_pace.c - how much of an allocation's end is kept, and when a last save is tried again. Judge: hand-worked
+ * numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -7,6 +8,7 @@
 #include <cmocka.h>
 
 #include "run/pace.h"
+#include "run/patience.h"
 
 #include <math.h>
 
@@ -69,9 +71,38 @@ static void test_most_of_it(void **state) {
   assert_false(tri_pace_had_most(&none));
 }
 
+/* The tries from 100 s on, each taking no time: how many, and when the last one is. */
+static int tries(tri_patience p, double *last_s) {
+  int n = 0;
+
+  *last_s = 100;
+  for (double wait_s; (wait_s = tri_patience_next_s(&p, *last_s)) >= 0; n++) *last_s += wait_s;
+  return n;
+}
+
+static void test_a_save_is_tried_again(void **state) {
+  tri_patience p = tri_patience_begin(100, INFINITY, 5, 0);
+  double       last_s;
+
+  (void)state;
+  assert_true(is(tri_patience_next_s(&p, 100), 1) && is(tri_patience_next_s(&p, 101), 10));
+  assert_true(is(tri_patience_next_s(&p, 111), 30) && is(tri_patience_next_s(&p, 141), 60));
+  assert_true(is(tri_patience_next_s(&p, 201), 60));
+  assert_int_equal(tries(tri_patience_begin(100, INFINITY, 5, 0), &last_s), 3 + 10); /* ten minutes */
+  assert_true(is(last_s, 700));
+  tries(tri_patience_begin(100, 3600, 5, 0),
+        &last_s); /* to the allocation's end, less a save and ten seconds */
+  assert_true(is(last_s, 100 + 3600 - 15));
+  tries(tri_patience_begin(100, 3600, 5, 1), &last_s);
+  assert_true(is(last_s, 700));
+  assert_int_equal(tries(tri_patience_begin(100, 12, 5, 0), &last_s), 1); /* once in any case */
+  assert_true(is(last_s, 101));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_kept), cmocka_unit_test(test_slow_ones_fade),
-      cmocka_unit_test(test_short_allocations), cmocka_unit_test(test_most_of_it)};
+      cmocka_unit_test(test_short_allocations), cmocka_unit_test(test_most_of_it),
+      cmocka_unit_test(test_a_save_is_tried_again)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

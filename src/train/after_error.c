@@ -1,0 +1,70 @@
+/* after_error.c - what a run that ends with an error leaves: the last whole step, why it ended. */
+#include "train.h"
+
+#include "comm/halt.h"
+#include "comm/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Is there a step that no checkpoint has? */
+static bool has_more(const tri_progress *p) { return p->step > p->first_step && p->saved_step != p->step; }
+
+/* Collective over world. The line of a step whose evaluation failed: the next start makes that. */
+static tri_status put_off_evaluation(tri_trainer *t) {
+  if (!t->progress.unwritten) return TRI_OK;
+  t->progress.unwritten = false;
+  t->progress.eval_due = true;
+  tri_answers_file_drop(&t->sampling.eval_file);
+  return tri_report_line(t, t->progress.step, false);
+}
+
+static void say_torn(const tri_trainer *t) {
+  const tri_progress *p = &t->progress;
+  char                newest[64] = "there is none";
+
+  if (p->saved_step >= 0) snprintf(newest, sizeof newest, "that of step %lld", (long long)p->saved_step);
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN,
+            "step %lld failed between two of its updates: the weights are no step's any more, and no "
+            "checkpoint is written; the newest: %s",
+            (long long)p->step + 1, newest);
+}
+
+/* Collective over world. */
+static tri_status keep_step(tri_trainer *t) {
+  tri_progress *p = &t->progress;
+  int64_t       torn = p->torn, more = has_more(p);
+
+  t->spans.n_open = 0; /* what was under way has ended */
+  TRI_TRY(tri_host_max(tri_world_of(t), &torn, 1));
+  TRI_TRY(tri_host_max(tri_world_of(t), &more, 1));
+  if (torn) TRI_TRY(tri_save_settle(t));
+  if (torn && has_more(p)) say_torn(t);
+  if (torn || !more) return TRI_OK;
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_INFO, "the run ends with an error; step %lld, the last whole one, is saved first",
+            (long long)p->step);
+  TRI_TRY(put_off_evaluation(t));
+  return tri_save_if_due(t, true);
+}
+
+/* Weights may be at fault themselves, or the program: all since the checkpoint before is doubtful then. */
+static bool is_trusted(tri_status st) {
+  return st != TRI_ECOMM && st != TRI_EDEVICE && st != TRI_ENUMERIC && st != TRI_EINTERNAL;
+}
+
+tri_status tri_save_after_error(tri_trainer *t, tri_status st) {
+  bool     together = st != TRI_ECOMM && tri_runtime_all_failed();
+  tri_text message = {0};
+
+  if (tri_text_printf(&message, "%s", tri_error_message()) != TRI_OK) return st;
+  if (together && is_trusted(st) && !t->progress.saving.given_up && keep_step(t) != TRI_OK &&
+      tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "step %lld is lost: %s", (long long)t->progress.step, tri_error_message());
+  if (st == TRI_EREWARD && (!together || tri_world_of(t)->rank == 0))
+    tri_run_leave_outage(&t->run, message.data);
+  tri_error_set(st, message.data);
+  tri_text_free(&message);
+  return st;
+}
