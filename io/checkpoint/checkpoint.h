@@ -97,6 +97,29 @@ void tri_ckpt_guard(const char *path, const char *text);
 bool                   tri_ckpt_guard_holds(void);
 TRI_CHECKED tri_status tri_ckpt_check_guard(void);
 
+/* ---- Before there is anything to lose. */
+
+/* Not collective. Is the HDF5 that is loaded the one that the program was built with, with MPI? TRI_EDEVICE
+ * names its file. */
+TRI_CHECKED tri_status tri_ckpt_check_library(void);
+/* Collective over world; NULL: this process alone, without MPI and HDF5. Whether a checkpoint can be written to
+ * dir: one of a few bytes is, by the same calls and names, and removed, with all folders that were made for it;
+ * `bytes` are asked of the disk, the quota and the limit of a file, and given back. TRI_EFILE says what is in
+ * the way; TRI_EDEVICE: as tri_ckpt_check_library. */
+TRI_CHECKED tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes);
+
+/* What checkpoints will take. */
+typedef struct tri_ckpt_need {
+  int64_t bytes;      /* of one */
+  int     files;      /* of one, with its folder */
+  int     sure, most; /* more than now, at once: that will be written; that may be */
+} tri_ckpt_need;
+/* Not collective. TRI_EFILE: the file system of dir, which need not be there, has no room for `sure` of them;
+ * a warning: not for `most`. */
+TRI_CHECKED tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need);
+/* Not collective. Checkpoints in dir, whole or damaged. */
+TRI_CHECKED tri_status tri_ckpt_count(const char *dir, int *n);
+
 /* ---- Folders. dir is OUTPUT/checkpoints; a missing one is an empty one. */
 
 /* Collective over world; rank 0 works. For the start of a run, when no other writes to dir: removes what

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 static const char        latest_link[] = "LATEST", best_link[] = "BEST";
-static const char *const link_tmp[] = {".LATEST.tmp", ".BEST.tmp"};
+static const char *const link_tmp[] = {".LATEST.tmp", ".BEST.tmp", ".TRIAL.tmp", ".TRIAL"};
+enum { N_LINK_TMP = sizeof link_tmp / sizeof *link_tmp };
 static const char first_removed[] = "MANIFEST.json"; /* so that half of a folder is never a whole one */
 
 tri_status tri_ckpt_remove(const char *folder) {
@@ -198,7 +199,7 @@ static tri_status clean(const place *p, const void *what) {
     for (int i = 0; i < l.n; i++) warn_left(clean_entry(p, l.step[i], kind));
     TRI_FREE(l.step);
   }
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < N_LINK_TMP; i++)
     if (unlinkat(p->fd, link_tmp[i], 0) && errno != ENOENT)
       warn_left(tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s/%s: cannot be removed: %s", p->dir,
                          link_tmp[i], strerror(errno)));

@@ -10,6 +10,7 @@
 enum {
   TRI_CKPT_VERSION = 1,
   TRI_CKPT_FILE_NAME_BYTES = 64,
+  TRI_CKPT_TRIAL_STEP = 99999999, /* chosen: a name as long as any; no run takes so many */
   TRI_CKPT_FILE_BYTES =
       1 << 28, /* of a side file at most; chosen: ten times the largest tokenizer.json known */
   TRI_CKPT_ALIGN_BYTES = 1 << 16, /* chosen: at most 6 % of a tensor of 1 MiB is lost */
@@ -150,6 +151,16 @@ TRI_CHECKED tri_status tri_ckpt_h5_put(hid_t object, const char *path, const cha
 TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name,
                                             const char *text);
 
+/* checkpoint_mpi.c. Not collective, but for what they prepare. */
+
+/* Files that are opened with this list are opened by all ranks of world together, through MPI. */
+bool tri_ckpt_h5_by_mpi(hid_t list, tri_comm *world);
+/* Transfers, else the structure of such files, are written by all together. */
+bool tri_ckpt_h5_collective(hid_t list, bool transfer);
+/* The path under which MPI opens this file: another where MPI-IO would take a part of it for something else,
+ * or has no room for it. *folder: open as long as the file is, for that path goes through it; else -1. */
+TRI_CHECKED tri_status tri_ckpt_mpi_path(const char *path, int *folder, char out[TRI_CKPT_PATH_BYTES]);
+
 /* checkpoint_verify.c. */
 
 /* Collective over world. The slabs of all ranks, sorted, the same on each: is every element in exactly one?
@@ -219,6 +230,13 @@ int64_t tri_ckpt_named_best(int at, const char *dir);
 TRI_CHECKED tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind, tri_ckpt_steps *l);
 /* Newest first, but steps above LATEST's after all others: they are of a run that was wound back. */
 void tri_ckpt_order(tri_ckpt_steps *l, int64_t latest);
+
+/* checkpoint_write.c. Collective over world. As tri_ckpt_create, of one tensor, for a checkpoint that commit
+ * writes and removes. Of the disk, and of the limit of a file, reserve_bytes more are asked for. */
+TRI_CHECKED tri_status tri_ckpt_create_trial(const char *dir, int64_t reserve_bytes, tri_comm *world,
+                                             const tri_ckpt_tensor *tensor, tri_ckpt_writer **out);
+/* checkpoint_rehearsal.c. Not collective; rank 0 works. What publish would do, without a trace. */
+TRI_CHECKED tri_status tri_ckpt_rehearse_publish(const char *dir);
 
 /* checkpoint_dir.c. Not collective, all that follow. */
 

@@ -147,3 +147,12 @@ void tri_ckpt_order(tri_ckpt_steps *l, int64_t latest) {
     s[l->n - 1] = first;
   }
 }
+
+tri_status tri_ckpt_count(const char *dir, int *n) {
+  tri_ckpt_steps l;
+
+  TRI_TRY(tri_ckpt_list(AT_FDCWD, dir, TRI_CKPT_WHOLE, &l));
+  *n = l.n;
+  TRI_FREE(l.step);
+  return TRI_OK;
+}

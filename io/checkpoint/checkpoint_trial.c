@@ -1,15 +1,17 @@
 /* checkpoint_trial.c - whether all ranks can write and read one file in parallel here, and how fast. */
 #include "checkpoint_impl.h"
 
-#include <mpi.h>
 #include <string.h>
+#include <unistd.h>
 
-/* By H5Fclose; negative on failure. */
-static hid_t open_file(tri_comm *world, const char *path, bool create) {
+/* By H5Fclose; negative on failure. *folder by close, -1: none is open. */
+static hid_t open_file(tri_comm *world, const char *path, bool create, int *folder) {
+  char  by[TRI_CKPT_PATH_BYTES];
   hid_t list = H5Pcreate(H5P_FILE_ACCESS), file = -1;
 
-  if (list >= 0 && H5Pset_fapl_mpio(list, *(MPI_Comm *)world->mpi, MPI_INFO_NULL) >= 0)
-    file = create ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list) : H5Fopen(path, H5F_ACC_RDONLY, list);
+  if (tri_ckpt_agree(world, tri_ckpt_mpi_path(path, folder, by)) == TRI_OK && list >= 0 &&
+      tri_ckpt_h5_by_mpi(list, world))
+    file = create ? H5Fcreate(by, H5F_ACC_TRUNC, H5P_DEFAULT, list) : H5Fopen(by, H5F_ACC_RDONLY, list);
   if (list >= 0) H5Pclose(list);
   return file;
 }
@@ -18,7 +20,7 @@ static hid_t open_file(tri_comm *world, const char *path, bool create) {
 static bool move_row(tri_comm *world, hid_t set, int64_t bytes, unsigned char *row, bool write) {
   hsize_t at[2] = {(hsize_t)world->rank, 0}, size[2] = {1, (hsize_t)bytes};
   hid_t   all = H5Dget_space(set), mine = H5Screate_simple(2, size, NULL), list = H5Pcreate(H5P_DATASET_XFER);
-  bool    done = all >= 0 && mine >= 0 && list >= 0 && H5Pset_dxpl_mpio(list, H5FD_MPIO_COLLECTIVE) >= 0 &&
+  bool    done = all >= 0 && mine >= 0 && list >= 0 && tri_ckpt_h5_collective(list, true) &&
               H5Sselect_hyperslab(all, H5S_SELECT_SET, at, NULL, size, NULL) >= 0 &&
               (write ? H5Dwrite(set, H5T_NATIVE_UCHAR, mine, all, list, row)
                      : H5Dread(set, H5T_NATIVE_UCHAR, mine, all, list, row)) >= 0;
@@ -34,7 +36,8 @@ static tri_status pass(tri_comm *world, const char *path, int64_t bytes, unsigne
                        double *s) {
   hsize_t size[2] = {(hsize_t)world->size, (hsize_t)bytes};
   double  from_s = tri_now_s();
-  hid_t   file = open_file(world, path, write), space = -1, list = -1, set = -1;
+  int     folder;
+  hid_t   file = open_file(world, path, write, &folder), space = -1, list = -1, set = -1;
   bool    done;
 
   if (file >= 0 && write) {
@@ -53,6 +56,7 @@ static tri_status pass(tri_comm *world, const char *path, int64_t bytes, unsigne
   if (list >= 0) H5Pclose(list);
   if (space >= 0) H5Sclose(space);
   if (file >= 0) H5Fclose(file);
+  if (folder >= 0) close(folder);
   *s = tri_now_s() - from_s;
   return tri_ckpt_agree(world, st);
 }
@@ -62,6 +66,7 @@ tri_status tri_ckpt_trial(tri_comm *world, const char *path, int64_t bytes, doub
   tri_status     st = TRI_OK;
 
   tri_ckpt_h5_quiet();
+  TRI_TRY(tri_ckpt_agree(world, tri_ckpt_check_library()));
   TRI_TRY_DONE(tri_ckpt_agree(world, tri_host_alloc((size_t)bytes, 1, (void **)&row)));
   for (int64_t i = 0; i < bytes; i++) row[i] = (unsigned char)(i * 31 + world->rank);
   TRI_TRY_DONE(pass(world, path, bytes, row, true, write_s));

@@ -21,12 +21,14 @@ struct tri_ckpt_writer {
   char              dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
   tri_ckpt_manifest m;
   hid_t             file, state; /* -1: not open, or not any more */
+  int               folder_fd;   /* by which MPI names the file; -1: it does not */
   tri_ckpt_room     room;
   hid_t            *set; /* [m.n_entry] data sets */
   tri_ckpt_stream  *stream;
   int64_t           slab_offset_bytes; /* of /integrity/slabs in state.h5, once that is sealed */
   tri_status        mine;              /* the first failure of this rank that the others do not know of */
   mode_t            folder_mode;       /* rank 0: of the finished folder */
+  bool              is_trial;          /* nothing comes of it */
   bool              ended;             /* all ranks know that nothing but abandon() follows */
 };
 
@@ -41,19 +43,19 @@ static tri_status left(tri_status st) {
 
 static tri_status make_file(tri_ckpt_writer *w) {
   tri_status st = TRI_OK;
-  MPI_Comm  *comm = w->world->mpi;
+  char       path[TRI_CKPT_PATH_BYTES];
   hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
 
   if (access_list < 0 || create_list < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
-      H5Pset_fapl_mpio(access_list, *comm, MPI_INFO_NULL) < 0 ||
+      !tri_ckpt_h5_by_mpi(access_list, w->world) ||
       H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
       H5Pset_alignment(access_list, TRI_CKPT_ALIGN_FROM_BYTES, TRI_CKPT_ALIGN_BYTES) < 0 ||
       H5Pset_meta_block_size(access_list, (hsize_t)w->room.block_bytes) < 0 ||
-      H5Pset_coll_metadata_write(access_list, 1) < 0 || H5Pset_all_coll_metadata_ops(access_list, 1) < 0 ||
-      H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
+      !tri_ckpt_h5_collective(access_list, false) || H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
     TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
   /* Room_prepare has made the file; truncated it stays that very one. */
-  w->file = H5Fcreate(w->path, H5F_ACC_TRUNC, create_list, access_list);
+  TRI_TRY_DONE(tri_ckpt_mpi_path(w->path, &w->folder_fd, path));
+  w->file = H5Fcreate(path, H5F_ACC_TRUNC, create_list, access_list);
   if (w->file < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be made: %s", w->path, tri_ckpt_h5_reason());
 done:
   if (access_list >= 0) H5Pclose(access_list);
@@ -132,8 +134,9 @@ static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, cons
   return TRI_OK;
 }
 
-tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
-                           int n_tensor, int64_t side_bytes, tri_ckpt_writer **out) {
+/* reserve_bytes: to be asked for besides, and given back. */
+static tri_status create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
+                         int n_tensor, int64_t side_bytes, int64_t reserve_bytes, tri_ckpt_writer **out) {
   tri_status       st = TRI_OK;
   tri_ckpt_writer *w;
 
@@ -143,8 +146,11 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   w->world = world;
   w->ended = true; /* until it is open all ranks fail together */
   w->file = w->state = -1;
+  w->folder_fd = -1;
+  w->is_trial = step == TRI_CKPT_TRIAL_STEP;
   tri_ckpt_h5_quiet();
   TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, side_bytes)));
+  w->room.tensor_bytes += reserve_bytes;
   if (world->rank == 0) st = tri_ckpt_room_prepare(w->dir, w->folder, &w->room, &w->folder_mode);
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(
@@ -164,6 +170,16 @@ done:
     w->ended = false;
   *out = w;
   return st;
+}
+
+tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
+                           int n_tensor, int64_t side_bytes, tri_ckpt_writer **out) {
+  return create(dir, step, world, tensor, n_tensor, side_bytes, 0, out);
+}
+
+tri_status tri_ckpt_create_trial(const char *dir, int64_t reserve_bytes, tri_comm *world,
+                                 const tri_ckpt_tensor *tensor, tri_ckpt_writer **out) {
+  return create(dir, TRI_CKPT_TRIAL_STEP, world, tensor, 1, 0, reserve_bytes, out);
 }
 
 /* ---- filling it */
@@ -302,6 +318,7 @@ static tri_status finish(tri_ckpt_writer *w) {
   TRI_TRY(open_to_others(w));
   TRI_TRY(tri_ckpt_sync(w->folder));
   TRI_TRY(tri_ckpt_check_guard());
+  if (w->is_trial) return tri_ckpt_rehearse_publish(w->dir);
   TRI_TRY(tri_ckpt_discard_abandoned(w->dir, w->m.step));
   TRI_TRY(tri_ckpt_publish(w->dir, w->m.step));
   return TRI_OK;
@@ -366,6 +383,7 @@ static tri_status commit(tri_ckpt_writer *w) {
 
 static void release(tri_ckpt_writer **w) {
   tri_ckpt_stream_close(&(*w)->stream);
+  if ((*w)->folder_fd >= 0) close((*w)->folder_fd);
   tri_ckpt_manifest_free(&(*w)->m);
   TRI_FREE((*w)->set);
   TRI_FREE(*w);

@@ -58,6 +58,7 @@ static tri_status run(const tri_config *cfg, int *code) {
 
   tri_config_word("run.device", cfg->run.device, device);
   TRI_TRY_DONE(tri_runtime_check_launcher());
+  TRI_TRY_DONE(tri_ckpt_check_library());
   tri_halt_catch_signals(tri_runtime_env_rank() == 0, tri_now_s);
   TRI_TRY_DONE(tri_session_open(&opt, &se));
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
@@ -93,8 +94,8 @@ static tri_status train(int argc, char **argv, int *code) {
   tri_flag flag[] = {
       {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
       {"--check", TRI_FLAG_BOOL, &check, 0, 0, NULL,
-       "say all that is wrong with deck, model and data, and what the run would need; nothing is run or "
-       "written; the exit code is that of the run, or 64 where faults differ in it"},
+       "say all that is wrong with deck, model, data and output folder, and what the run would need; nothing "
+       "is run, and nothing written stays; the exit code is that of the run, or 64 where faults differ in it"},
       {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
       {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
        "show what else only log.txt has: the memory table, every node"}};

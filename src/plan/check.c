@@ -108,6 +108,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   if (!t.learner[TRI_POLICY].model) goto done;
   TRI_TRY_DONE(check_tensors(&t));
   TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
+  if (!faults->n && !n->elsewhere) TRI_TRY_DONE(tri_error_note(tri_save_rehearse(&t), faults));
   if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);

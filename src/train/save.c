@@ -88,6 +88,50 @@ tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes) {
   return st;
 }
 
+/* Checkpoints that will be written in any case, of steps after `from`. */
+static int64_t count_sure(const tri_trainer *t, int64_t from) {
+  const tri_config *c = t->cfg;
+  int64_t           every = c->checkpoint.save_steps, last = t->plan.steps;
+  int64_t           n = every > 0 ? last / every - from / every : 0;
+
+  return n + (c->checkpoint.save_final && !(every > 0 && last % every == 0));
+}
+
+static int at_most(int64_t n, int most) { return n < most ? (int)n : most; }
+
+/* Rank 0. What will be in the folder besides what is there. While one is written the oldest is still there. */
+static tri_status reckon_need(tri_trainer *t, int64_t from, tri_ckpt_need *need) {
+  const tri_config *c = t->cfg;
+  int               more = (int)c->checkpoint.save_total_limit + 1, there = 0;
+  bool              some = count_sure(t, from) > 0 || c->checkpoint.save_minutes > 0;
+
+  TRI_TRY(tri_save_bytes(t, &need->bytes));
+  if (tri_run_is_own(&t->run)) TRI_TRY(tri_ckpt_count(t->run.folder, &there));
+  more = more > there ? more - there : 1;
+  need->files = TRI_SOURCE_FILES + TRI_CARRIED_FILES + 8; /* state.h5, manifest, deck, its folder, ... */
+  need->sure = at_most(count_sure(t, from), more);
+  need->most = some ? more + (c->checkpoint.keep_best != NULL) : 0;
+  return TRI_OK;
+}
+
+tri_status tri_save_rehearse(tri_trainer *t) {
+  tri_comm     *world = t->se->pretended ? NULL : tri_world_of(t);
+  bool          first = !world || world->rank == 0;
+  tri_ckpt_need need = {0};
+  int64_t       from = 0, bytes;
+  tri_status    st = TRI_OK;
+
+  if (t->run.resume[0]) from = tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source));
+  if (from >= t->plan.steps) return TRI_OK;
+  if (first) st = reckon_need(t, from, &need);
+  if (first && st == TRI_OK) st = tri_ckpt_check_room(t->run.folder, &need);
+  if (!world) TRI_TRY(st);
+  if (world) TRI_TRY(tri_agree(world, st));
+  bytes = need.sure > 0 ? need.bytes : 0;
+  if (world) TRI_TRY(tri_host_bcast(world, &bytes, sizeof bytes, 0));
+  return tri_ckpt_rehearse(t->run.folder, world, bytes);
+}
+
 /* Of this rank's part of each tensor, in its pieces. */
 static int64_t copy_room(const listing *l) {
   int64_t bytes = 0;

@@ -32,7 +32,7 @@ typedef struct tri_saving {
   int64_t          step;  /* it is of */
   tri_best         best;  /* the evaluation for which it is written; step -1: for none */
   double           copy_s;
-  tri_ckpt_sweep  *sweep; /* NULL: nothing is being removed */
+  tri_ckpt_sweep  *sweep;    /* NULL: nothing is being removed */
   bool             given_up; /* one that had to be written was tried as long as could be */
 } tri_saving;
 
@@ -252,6 +252,10 @@ TRI_CHECKED tri_status tri_save_plan(tri_trainer *t);
 /* Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are copied
  * into it. */
 TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
+/* Collective over world, once all is planned; in a pretended session not collective. Whether checkpoints can be
+ * written where the run will, by a trial that leaves nothing, and whether the disk has room for those that
+ * will come. Nothing of a run that has no step to take. TRI_EFILE, TRI_EDEVICE. */
+TRI_CHECKED tri_status tri_save_rehearse(tri_trainer *t);
 /* Collective over world, after each step. A checkpoint of step progress.step where it is due: by count, by
  * time (rank 0's clock), or because the run stops here. Failure is reported and counted. With
  * checkpoint.async one that was written beside the steps is published, when every rank has written its part;

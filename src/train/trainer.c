@@ -401,6 +401,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   tri_trainer *t = out;
 
   TRI_TRY(tri_trainer_plan(cfg, se, NULL, t));
+  TRI_TRY(tri_save_rehearse(t));
   TRI_TRY(tri_session_take_memory(se));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));

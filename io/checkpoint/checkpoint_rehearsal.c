@@ -1,0 +1,214 @@
+/* checkpoint_rehearsal.c - before a run has anything to lose: a checkpoint of a few bytes by the calls of a
+ * whole one, and whether the disk has room for those that will come. */
+#include "checkpoint_impl.h"
+
+#include "base/columns.h"
+#include "base/folder.h"
+#include "base/rng.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* ---- the folder, and those above it, which go again */
+
+/* How much of the path is there. */
+static size_t standing(const char *path) {
+  char   part[TRI_CKPT_PATH_BYTES];
+  size_t n = strlen(path);
+
+  memcpy(part, path, n + 1);
+  while (n > 0 && !tri_folder_has(AT_FDCWD, part)) {
+    while (n > 0 && part[n - 1] != '/') n--;
+    while (n > 1 && part[n - 1] == '/') n--;
+    if (n == 1 && part[0] == '/') break;
+    part[n] = 0;
+  }
+  return n;
+}
+
+/* What was made of it. */
+static void remove_made(const char *path, size_t stood) {
+  char part[TRI_CKPT_PATH_BYTES];
+
+  snprintf(part, sizeof part, "%s", path);
+  for (size_t n = strlen(part); n > stood;) {
+    part[n] = 0;
+    if (rmdir(part) && errno != ENOENT) return; /* somebody has put something there */
+    while (n > 0 && part[n - 1] != '/') n--;
+    while (n > 1 && part[n - 1] == '/') n--;
+    if (n <= 1) return;
+  }
+}
+
+/* ---- room */
+
+tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
+  char           path[TRI_CKPT_PATH_BYTES], all[TRI_CELL_BYTES], each[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
+  struct statvfs fs;
+  size_t         stood;
+  double         bytes = (double)need->bytes;
+
+  TRI_TRY(tri_ckpt_path(path, "%s", dir));
+  stood = standing(path);
+  path[stood] = 0;
+  if (statvfs(stood ? path : ".", &fs)) return TRI_OK; /* whoever writes there says what is wrong */
+  if (need->sure > 0 && fs.f_files > 0 && fs.f_favail < (fsfilcnt_t)need->files)
+    TRI_FAIL(
+        TRI_EFILE,
+        "%s: the file system has room for %llu more files (inodes), a checkpoint has %d; remove some, or "
+        "give another run.output",
+        dir, (unsigned long long)fs.f_favail, need->files);
+  if (fs.f_blocks == 0) return TRI_OK; /* it does not tell */
+  double free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
+  tri_cell_bytes(need->bytes, each);
+  tri_cell_bytes(tri_folder_bytes_of(fs.f_bavail, fs.f_frsize), left);
+  if (need->sure > 0 && free_bytes < need->sure * bytes) {
+    tri_cell_bytes(need->sure * need->bytes, all);
+    TRI_FAIL(
+        TRI_EFILE,
+        "%s: %d checkpoint%s at once need %s (%s each), %s are free; free some, give another run.output, or "
+        "a smaller checkpoint.save_total_limit",
+        dir, need->sure, need->sure == 1 ? "" : "s", all, each, left);
+  }
+  if (free_bytes >= need->most * bytes) return TRI_OK;
+  tri_cell_bytes(need->most * need->bytes, all);
+  tri_log(
+      TRI_LOG_WARN,
+      "%s: up to %d checkpoints at once would need %s (%s each), %s are free: later ones may fail; free some, "
+      "or lower checkpoint.save_total_limit",
+      dir, need->most, all, each, left);
+  return TRI_OK;
+}
+
+/* ---- the trial */
+
+static const char trial_link[] = ".TRIAL", trial_link_tmp[] = ".TRIAL.tmp";
+
+static tri_status link_once(const char *dir) {
+  char link[TRI_CKPT_PATH_BYTES], tmp[TRI_CKPT_PATH_BYTES], name[TRI_CKPT_FILE_NAME_BYTES];
+
+  TRI_TRY(tri_ckpt_path(link, "%s/%s", dir, trial_link));
+  TRI_TRY(tri_ckpt_path(tmp, "%s/%s", dir, trial_link_tmp));
+  tri_ckpt_step_name(name, TRI_CKPT_TRIAL_STEP, TRI_CKPT_WHOLE);
+  if ((unlink(tmp) && errno != ENOENT) || symlink(name, tmp))
+    TRI_FAIL(
+        TRI_EFILE,
+        "%s: no symbolic link can be made there: %s; LATEST must be one: put run.output on a file system "
+        "that has them",
+        tmp, strerror(errno));
+  if (rename(tmp, link)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, link, strerror(errno));
+  return TRI_OK;
+}
+
+/* What publish does; the folder gets a name that means nothing. */
+static tri_status publish(const char *dir) {
+  char tmp[TRI_CKPT_PATH_BYTES], trash[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_step_path(tmp, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TMP));
+  TRI_TRY(tri_ckpt_step_path(trash, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TRASH));
+  TRI_TRY(tri_ckpt_remove(trash));
+  TRI_TRY(link_once(dir));
+  if (rename(tmp, trash)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, trash, strerror(errno));
+  TRI_TRY(tri_ckpt_sync(dir));
+  TRI_TRY(link_once(dir)); /* in the place of one that is there */
+  return tri_ckpt_remove(trash);
+}
+
+static void remove_links(const char *dir) {
+  static const char *const name[] = {trial_link, trial_link_tmp};
+  char                     path[TRI_CKPT_PATH_BYTES];
+
+  for (int i = 0; i < 2; i++)
+    if (tri_ckpt_path(path, "%s/%s", dir, name[i]) == TRI_OK) unlink(path);
+}
+
+tri_status tri_ckpt_rehearse_publish(const char *dir) {
+  tri_status st = publish(dir);
+
+  remove_links(dir);
+  return st;
+}
+
+enum {
+  TOKEN_BYTES = 17,
+  SEEN_TRIES = 20,
+  SEEN_MS = 100
+}; /* chosen: a server's caches last a second or two */
+
+/* Does this rank see the file that rank 0 has written, and no other one of its name? */
+static tri_status see_token(const tri_comm *world, const char *folder, const char *token) {
+  char path[TRI_CKPT_PATH_BYTES], got[TOKEN_BYTES] = "";
+
+  TRI_TRY(tri_ckpt_path(path, "%s/trial", folder));
+  for (int i = 0; i < SEEN_TRIES; i++) {
+    int     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd < 0 ? -1 : read(fd, got, sizeof got);
+    if (fd >= 0) close(fd);
+    if (n == TOKEN_BYTES - 1 && !memcmp(got, token, TOKEN_BYTES - 1)) return TRI_OK;
+    poll(NULL, 0, SEEN_MS);
+  }
+  TRI_FAIL(
+      TRI_EFILE,
+      "%s: rank %d does not see there what rank 0 has written: its node has a folder of its own under that "
+      "name; run.output must be on a file system that all nodes share",
+      folder, world->rank);
+}
+
+/* Collective over world. A tensor of one element a rank, a side file, an attribute. */
+static tri_status write_trial(const char *dir, tri_comm *world, int64_t bytes) {
+  const tri_ckpt_tensor of_ranks = {"/model", "trial", TRI_U8, 1, {world->size}};
+  const unsigned char   mine = (unsigned char)world->rank;
+  char                  token[TOKEN_BYTES], folder[TRI_CKPT_PATH_BYTES];
+  tri_ckpt_writer      *w = NULL;
+  tri_status            st = TRI_OK;
+
+  snprintf(token, sizeof token, "%08x%08x", (unsigned)getpid(), (unsigned)(int64_t)(1e6 * tri_unix_s()));
+  TRI_TRY(tri_host_bcast(world, token, sizeof token, 0));
+  TRI_TRY(tri_ckpt_step_path(folder, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TMP));
+  TRI_TRY(tri_ckpt_create_trial(dir, bytes, world, &of_ranks, &w));
+  TRI_TRY_DONE(tri_ckpt_write(w, 0, world->rank, 1, &mine));
+  TRI_TRY_DONE(tri_ckpt_put_i64(w, "step", TRI_CKPT_TRIAL_STEP));
+  TRI_TRY_DONE(tri_ckpt_put_file(w, "trial", token, TOKEN_BYTES - 1));
+  st = tri_ckpt_agree(world, see_token(world, folder, token));
+  if (st == TRI_OK) st = tri_ckpt_commit(&w);
+done:
+  tri_ckpt_abandon(&w);
+  return st;
+}
+
+/* The same of one process, without MPI and HDF5. */
+static tri_status write_alone(const char *dir, int64_t bytes) {
+  tri_ckpt_room room = {bytes, 1, 1};
+  char          folder[TRI_CKPT_PATH_BYTES];
+  mode_t        mode;
+  tri_status    st = TRI_OK;
+
+  TRI_TRY(tri_ckpt_step_path(folder, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TMP));
+  TRI_TRY_DONE(tri_ckpt_room_prepare(dir, folder, &room, &mode));
+  TRI_TRY_DONE(tri_ckpt_room_check(folder, 0, bytes));
+  TRI_TRY_DONE(tri_ckpt_room_give(folder));
+  TRI_TRY_DONE(tri_ckpt_sync(folder));
+  TRI_TRY_DONE(tri_ckpt_rehearse_publish(dir));
+  return TRI_OK;
+done:
+  if (tri_ckpt_remove(folder) != TRI_OK) tri_log(TRI_LOG_WARN, "%s: could not be removed", folder);
+  return st;
+}
+
+tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes) {
+  bool       first = !world || world->rank == 0;
+  size_t     stood = 0;
+  tri_status st;
+
+  TRI_TRY(tri_ckpt_agree(world, tri_ckpt_check_library()));
+  if (first) stood = standing(dir);
+  st = world ? write_trial(dir, world, bytes) : write_alone(dir, bytes);
+  if (first) remove_made(dir, stood);
+  return st;
+}
