@@ -1,5 +1,6 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
 #include "device_cuda.h"
+#include "base/choice.h"
 #include "device/gpu_plan.h"
 #include "gpu/base/cuda_impl.h"
 #include "gpu/cudnn/sdpa.h"
@@ -20,7 +21,7 @@ struct tri_graph {
 
 enum { ALIGN = 256 }; /* specified: device.h */
 
-/* The GPU of this local rank. Ranks share one only where the user set TRI_COMM (comm.h), else the run
+/* The GPU of this local rank. Ranks share one only where the user chose collectives (comm.h), else the run
  * ends. */
 static tri_status choose(int local_rank, int *ordinal) {
   int         n = 0;
@@ -35,10 +36,10 @@ static tri_status choose(int local_rank, int *ordinal) {
   }
   /* A scheduler that shows each rank its own GPU shows one. */
   if (n == 1) return *ordinal = 0, TRI_OK;
-  if (local_rank >= n && !getenv("TRI_COMM"))
+  if (local_rank >= n && !*tri_choice_word(TRI_CHOICE_COLLECTIVES))
     TRI_FAIL(TRI_EDEVICE,
              "local rank %d needs a GPU of its own and this machine shows %d; start at most %d ranks here "
-             "(--ntasks-per-node) or ask for more GPUs, or, for a test, set TRI_COMM=staged",
+             "(--ntasks-per-node) or ask for more GPUs, or, for a test, give run.collectives: staged",
              local_rank, n, n);
   *ordinal = local_rank % n;
   return TRI_OK;

@@ -4,6 +4,7 @@
  * the scope are on one machine, else "mpi" (comm_mpi.c); "staged" (comm_staged.c) brings device memory to
  * the host and takes the second. comm->ops->name says which it is. */
 #include "comm.h"
+#include "base/choice.h"
 #include "base/visible.h"
 #include "comm_host.h"
 #include "device/gpu_plan.h"
@@ -112,7 +113,7 @@ static const tri_comm_ops mpi_ops = HOST_OPS("mpi"), shm_ops = HOST_OPS("shm"),
 typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
 static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
 
-/* What TRI_COMM says, `wish`, for a device of this name. */
+/* What run.collectives says, `wish`, for a device of this name. */
 static tri_status find_kind(const char *wish, const char *device, bool gpu, kind *out) {
   bool nccl = tri_device_collectives(device) != NULL;
   int  i = 0;
@@ -121,24 +122,24 @@ static tri_status find_kind(const char *wish, const char *device, bool gpu, kind
   if (!wish[0]) return TRI_OK;
   while (i < N_KINDS && strcmp(wish, kind_name[i])) i++;
   if (i == N_KINDS || (gpu ? i == BY_SHM || i == BY_MPI : i == BY_NCCL))
-    TRI_FAIL(TRI_ECONFIG, "TRI_COMM=%s: for run.device: %s it can be %s, or unset", wish, device,
-             gpu ? "nccl or staged" : "shm, mpi or staged");
+    TRI_FAIL(TRI_ECONFIG, "%s%s: for run.device: %s it can be %s, or %s",
+             tri_choice_source(TRI_CHOICE_COLLECTIVES), wish, device,
+             gpu ? "nccl or staged" : "shm, mpi or staged", tri_choice_none(TRI_CHOICE_COLLECTIVES));
   *out = (kind)i;
   if (*out == BY_NCCL && !nccl)
-    TRI_FAIL(TRI_EABSENT, "TRI_COMM=nccl: this program was built without NCCL; unset it, or configure with "
-                          "-DTRI_NCCL=ON");
+    TRI_FAIL(TRI_EABSENT,
+             "%snccl: this program was built without NCCL; make it %s, or configure with -DTRI_NCCL=ON",
+             tri_choice_source(TRI_CHOICE_COLLECTIVES), tri_choice_none(TRI_CHOICE_COLLECTIVES));
   return TRI_OK;
 }
 
 enum { WISH_BYTES = 32 };
 
 static void get_wish(char wish[WISH_BYTES]) {
-  const char *variable = getenv("TRI_COMM");
-
-  snprintf(wish, WISH_BYTES, "%s", variable ? variable : "");
+  snprintf(wish, WISH_BYTES, "%s", tri_choice_word(TRI_CHOICE_COLLECTIVES));
 }
 
-/* Collective over world. Rank 0's TRI_COMM decides for all. *asked: it is set. */
+/* Collective over world. Rank 0's choice decides for all. *asked: there is one. */
 static tri_status choose(const tri_runtime *rt, const tri_device *d, kind *out, bool *asked) {
   char wish[WISH_BYTES] = "";
 
@@ -194,7 +195,7 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
   if (second >= 0)
     TRI_FAIL(TRI_EDEVICE,
              "ranks %d and %d have the same GPU; ask for one for each rank (--gpus-per-task=1, or as many "
-             "--gpus-per-node as --ntasks-per-node), or, for a test, set TRI_COMM=staged",
+             "--gpus-per-node as --ntasks-per-node), or, for a test, give run.collectives: staged",
              first, second);
   return TRI_OK;
 }
@@ -325,8 +326,9 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
   }
   if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1) {
     get_wish(wish); /* rank 0's, which alone prints this */
-    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI: %s",
-            wish[0] ? "TRI_COMM=staged" : "this program was built without NCCL");
+    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI: %s%s",
+            wish[0] ? tri_choice_source(TRI_CHOICE_COLLECTIVES) : "this program was built without NCCL",
+            wish[0] ? wish : "");
   }
   if (tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(tri_shm_way_attach(rt, h, d, m->base, m->bytes, h[TRI_WORLD]->direct, &attached));

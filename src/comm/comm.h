@@ -96,14 +96,14 @@ struct tri_comm {
 };
 
 /* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU
- * "nccl" where it is built in, else "staged". The environment variable TRI_COMM, rank 0's, chooses another:
+ * "nccl" where it is built in, else "staged". run.collectives, rank 0's, chooses another (base/choice.h):
  * mpi, staged, nccl. TRI_ECONFIG if it names one that does not serve d, TRI_EABSENT if it is not in this
- * build. TRI_EDEVICE where ranks have the same GPU and TRI_COMM is not set: sharing one is for tests and
+ * build. TRI_EDEVICE where ranks have the same GPU and run.collectives is auto: sharing one is for tests and
  * slow. Every rank fails alike. */
 TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
                                      tri_comm **out);
 void                   tri_comm_close(tri_comm **c);
-/* Not collective. Whether tri_comm_open would take what TRI_COMM says here, for a device of this name. */
+/* Not collective. Whether tri_comm_open would take what run.collectives says here, for a device of this name. */
 TRI_CHECKED tri_status tri_comm_check(const char *device);
 /* Not collective. A scope of so many ranks on CPUs or, where d is a GPU, on GPUs, of which only rank 0 is
  * there, for plans (session.h); *out by TRI_FREE. */

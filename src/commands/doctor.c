@@ -35,6 +35,7 @@ static tri_status examine(const char *deck, char *const *args, int n_args, tri_e
 
   if (deck) {
     TRI_TRY_DONE(tri_config_load(deck, args, n_args, &cfg, NULL));
+    tri_config_choose(&cfg);
     tri_config_word("run.device", cfg.run.device, device);
     opt->ranks_per_node = (int)cfg.run.ranks_per_node;
     opt->threads = (int)cfg.run.threads;

@@ -125,6 +125,7 @@ static tri_status train(int argc, char **argv, int *code) {
     tri_log(TRI_LOG_INFO, "%s", line);
     line = end ? end + 1 : NULL;
   }
+  tri_config_choose(&cfg);
   TRI_TRY_DONE(run(&cfg, code));
 done:
   tri_text_free(&notes);

@@ -1,5 +1,6 @@
 /* config.c - deck to tri_config: where each key stands, then what it and all together say. */
 #include "config.h"
+#include "base/choice.h"
 #include "config_keys.h"
 #include "config_entry.h"
 
@@ -261,6 +262,24 @@ done:
 tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                            tri_text *notes) {
   return tri_config_load_all(path, args, n_args, out, notes, NULL);
+}
+
+void tri_config_choose(const tri_config *c) {
+  const struct {
+    tri_choice  choice;
+    const char *key;
+    int         value;
+  } row[TRI_CHOICE_COUNT] = {
+      {TRI_CHOICE_CPU_F32, "run.cpu_f32", c->run.cpu_f32},
+      {TRI_CHOICE_CPU_BF16, "run.cpu_bf16", c->run.cpu_bf16},
+      {TRI_CHOICE_COLLECTIVES, "run.collectives", c->run.collectives},
+      {TRI_CHOICE_CUDA_ATTENTION, "run.cuda_attention_backward", c->run.cuda_attention_backward}};
+  char word[TRI_CONFIG_WORD_BYTES];
+
+  for (int i = 0; i < TRI_CHOICE_COUNT; i++) {
+    tri_config_word(row[i].key, row[i].value, word);
+    tri_choice_set(row[i].choice, word);
+  }
 }
 
 void tri_config_free(tri_config *c) {

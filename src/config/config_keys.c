@@ -58,6 +58,18 @@ const tri_key tri_keys[] = {
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, AT(run.trace_steps), "[0, 100]", "0", "steps",
    "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for "
    "chrome://tracing or ui.perfetto.dev; 0: never."},
+  {"run.cpu_f32", TRI_KEY_CHOICE, ALL, FREE, AT(run.cpu_f32), "auto|library|avx512", "auto", "1",
+   "Products of f32 weights on CPUs: by this program's AVX-512, or by oneDNN or OpenBLAS; auto: avx512 where the processor "
+   "has it. Where nodes differ, library on all of them. TRI_CPU_F32 in the environment overrides it."},
+  {"run.cpu_bf16", TRI_KEY_CHOICE, ALL, FREE, AT(run.cpu_bf16), "auto|amx|avx512|f32", "auto", "1",
+   "Products of bf16 on CPUs: by AMX, by AVX512-BF16, or widened to f32; auto: the first of these that the processor has. "
+   "TRI_CPU_BF16 in the environment overrides it."},
+  {"run.collectives", TRI_KEY_CHOICE, ALL, FREE, AT(run.collectives), "auto|shm|mpi|nccl|staged", "auto", "1",
+   "Who sums and gathers between ranks: shm (memory of a node, MPI between nodes) or mpi on CPUs, nccl or staged (through "
+   "host memory and MPI) on GPUs; auto: shm, and nccl where it is built in. TRI_COMM in the environment overrides it."},
+  {"run.cuda_attention_backward", TRI_KEY_CHOICE, ALL, FREE, AT(run.cuda_attention_backward), "auto|own|cudnn", "auto", "1",
+   "Gradients of attention on GPUs: by this program's kernel, or by cuDNN; auto: own. TRI_CUDA_ATTN_BWD in the environment "
+   "overrides it."},
 
   {"model.path", TRI_KEY_TEXT, ALL, FIXED, AT(model.path), "", NULL, "path",
    "Hugging Face folder, checkpoint or output folder to start from; or else model.config."},

@@ -1,6 +1,7 @@
 /* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "device_cpu.h"
+#include "base/choice.h"
 #include "cpu.h"
 #include "cpu/pairs/pairs.h"
 #include "device/gpu_plan.h"
@@ -71,7 +72,8 @@ static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   TRI_TRY(tri_pairs_choose());
   TRI_TRY(tri_gpu_attn_asked(&by_cudnn));
   if (by_cudnn && !said && tri_log_is_first())
-    tri_log(TRI_LOG_WARN, "TRI_CUDA_ATTN_BWD=cudnn does nothing here: the device is cpu");
+    tri_log(TRI_LOG_WARN, "%scudnn does nothing here: the device is cpu",
+            tri_choice_source(TRI_CHOICE_CUDA_ATTENTION));
   said = by_cudnn;
   tri_cpu_block_remove_stale();
   TRI_TRY(TRI_ALLOC(d, 1));

@@ -1,6 +1,8 @@
 /* gpu_plan.c - the sizes of a GPU's memory plan, and a GPU on paper, which answers with nothing else. */
 #include "gpu_plan.h"
 
+#include "base/choice.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +18,12 @@ size_t tri_gpu_logit_bytes(size_t total_bytes) {
 }
 
 tri_status tri_gpu_attn_asked(bool *out) {
-  const char *wish = getenv("TRI_CUDA_ATTN_BWD");
+  const char *wish = tri_choice_word(TRI_CHOICE_CUDA_ATTENTION);
 
-  *out = wish && !strcmp(wish, "cudnn");
-  if (*out || !wish || !*wish || !strcmp(wish, "own")) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "TRI_CUDA_ATTN_BWD=%s: it can be own, cudnn, or unset", wish);
+  *out = !strcmp(wish, "cudnn");
+  if (*out || !*wish || !strcmp(wish, "own")) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s%s: it can be own, cudnn, or %s", tri_choice_source(TRI_CHOICE_CUDA_ATTENTION),
+           wish, tri_choice_none(TRI_CHOICE_CUDA_ATTENTION));
 }
 
 static size_t round256(size_t n) { return (n + 255) & ~(size_t)255; }

@@ -38,7 +38,8 @@ int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max
 /* Where attention's gradients are cuDNN's: its room in the plan. Chosen: one sequence of 4,096
  * tokens in 32 heads of 128, 8 of 1,024 (gpu/cudnn/sdpa.c). */
 enum { TRI_GPU_ATTN_BYTES = 9 << 27 };
-/* Not collective. Whether they are asked of cuDNN: TRI_CUDA_ATTN_BWD, cudnn or own (so too where unset). */
+/* Not collective. Whether they are asked of cuDNN: run.cuda_attention_backward, cudnn or own (so
+ * too where it is auto). */
 TRI_CHECKED tri_status tri_gpu_attn_asked(bool *out);
 
 /* Device memory that libraries take after the plan is checked: kernels that are loaded when first used and

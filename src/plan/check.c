@@ -98,6 +98,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   tri_status  st = TRI_OK;
   char        device[TRI_CONFIG_WORD_BYTES];
 
+  tri_config_choose(cfg);
   tri_config_word("run.device", cfg->run.device, device);
   TRI_TRY_DONE(check_device(device, faults));
   TRI_TRY_DONE(tri_error_note(check_collectives(device), faults));

@@ -77,6 +77,7 @@ tri_status tri_plan_open(const char *path, char *const *args, int n_args, const 
   *p = (tri_plan){.job = *job};
   st = tri_error_note(tri_config_load_all(path, args, n_args, &p->cfg, notes, faults), faults);
   if (st == TRI_OK && faults->n) return tri_faults_miss(faults, "model, data, batches, memory");
+  tri_config_choose(&p->cfg);
   if (st == TRI_OK) st = make(p, like, faults);
   return st;
 }

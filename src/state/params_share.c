@@ -66,7 +66,7 @@ static tri_status alloc_own(tri_params *p) {
   }
   tri_log(TRI_LOG_INFO,
           "%s: the ranks of this machine have no memory in common, so each has a copy of the weights: "
-          "%.3f GiB more than planned; TRI_COMM=mpi plans so",
+          "%.3f GiB more than planned; run.collectives: mpi plans so",
           p->opt.label, (double)more / 0x1p30);
   return TRI_OK;
 }

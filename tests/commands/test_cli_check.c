@@ -377,12 +377,16 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
 
 /* A variable that the run reads. */
 static void the_collectives_are_looked_at(void **state) {
-  static const char *const part[] = {"TRI_COMM=nosuch: for run.device: cpu it can be shm, mpi or staged",
-                                     "nope.jsonl"};
+  static const char *const
+             part[] = {"TRI_COMM=nosuch: for run.device: cpu it can be shm, mpi or staged", "nope.jsonl"},
+      *const key[] = {"run.collectives: nccl: for run.device: cpu it can be shm, mpi or staged, or auto",
+                      "nope.jsonl"};
 
   (void)state;
   finds("TRI_COMM=nosuch " ONE SFT "run.device=cpu data.train=nope.jsonl" CHECK, 2, part, 2);
   cli_succeeds("TRI_COMM=mpi " ONE SFT "run.device=cpu" CHECK);
+  finds(ONE SFT "run.device=cpu data.train=nope.jsonl run.collectives=nccl" CHECK, 2, key, 2);
+  cli_succeeds(ONE SFT "run.device=cpu run.collectives=mpi" CHECK);
 }
 
 /* Judge: the run's own table, on the threads and with the collectives of this command. */

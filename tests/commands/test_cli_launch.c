@@ -121,6 +121,16 @@ static void test_unknown_choices(void **state) {
             "TRI_CPU_BF16=avx9: ", "can be f32");
   cli_fails(64, "TRI_CUDA_ATTN_BWD=flash " ONE SFT "run.device=cpu run.output=bad",
             "TRI_CUDA_ATTN_BWD=flash: ", "own, cudnn");
+  cli_fails(64, ONE SFT "run.cpu_f32=avx9", "run.cpu_f32 = avx9: must be one of auto, library, avx512", NULL);
+  cli_fails(64, ONE SFT "run.cpu_bf16=avx9", "run.cpu_bf16 = avx9: must be one of auto, amx, avx512, f32",
+            NULL);
+  cli_fails(64, ONE SFT "run.device=cpu run.output=bad run.collectives=nccl",
+            "run.collectives: nccl: for run.device: cpu ", "shm, mpi or staged, or auto");
+  cli_fails(64, ONE SFT "run.cuda_attention_backward=flash",
+            "run.cuda_attention_backward = flash: must be one of ", "auto, own, cudnn");
+  /* the variable wins over the key, in a run and in what looks at one */
+  cli_fails(64, "TRI_COMM=pigeon " ONE SFT "run.device=cpu run.output=bad run.collectives=mpi",
+            "TRI_COMM=pigeon: ", NULL);
 }
 
 /* Asked for, they are no fault of the build. */
@@ -128,6 +138,9 @@ static void test_staged_on_wish(void **state) {
   (void)state;
   cli_succeeds("TRI_COMM=staged " TWO SFT "run.device=cpu run.output=staged");
   cli_shows(cli_err, "collectives on device memory go through host memory and MPI: TRI_COMM=staged\n");
+  cli_succeeds("TRI_COMM= " TWO SFT "run.device=cpu run.output=staged2 run.collectives=staged");
+  cli_shows(cli_err,
+            "collectives on device memory go through host memory and MPI: run.collectives: staged\n");
   assert_null(strstr(cli_err, "NCCL"));
 }
 

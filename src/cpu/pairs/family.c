@@ -1,7 +1,8 @@
 /* family.c - which instructions multiply bf16 tiles, and f32 weights, in this process. */
 #include "pairs.h"
 
-#include <stdlib.h>
+#include "base/choice.h"
+
 #include <string.h>
 
 static const tri_pairs *chosen;
@@ -10,14 +11,15 @@ static bool             own_f32;
 const tri_pairs *tri_pairs_find(void) { return chosen; }
 bool             tri_pairs_f32(void) { return own_f32; }
 
-/* *own from $TRI_CPU_F32, which is "avx512", where `here`, or "library". */
+/* *own from run.cpu_f32, which is "avx512", where `here`, or "library". */
 static tri_status choose_f32(bool here, bool *own) {
-  const char *wish = getenv("TRI_CPU_F32");
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_F32);
 
-  *own = here && (!wish || strcmp(wish, "library") != 0);
-  if (!wish || !*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
+  *own = here && strcmp(wish, "library") != 0;
+  if (!*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
   TRI_FAIL(strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE,
-           "TRI_CPU_F32=%s: on this processor it can be library%s, or unset", wish, here ? ", avx512" : "");
+           "%s%s: on this processor it can be library%s, or %s", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
+           here ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
 }
 
 /* A family that there is, but not here, or no family. */
@@ -34,12 +36,12 @@ static bool has_avx512(void) {
 }
 
 tri_status tri_pairs_choose(void) {
-  const char *wish = getenv("TRI_CPU_BF16");
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_BF16);
   bool        f32 = has_avx512(), avx512 = f32 && __builtin_cpu_supports("avx512bf16"),
        amx = avx512 && tri_pairs_amx_allowed();
 
   TRI_TRY(choose_f32(f32, &own_f32));
-  if (!wish || !*wish)
+  if (!*wish)
     chosen = amx ? &tri_pairs_amx : avx512 ? &tri_pairs_avx512 : NULL;
   else if (amx && !strcmp(wish, tri_pairs_amx.name))
     chosen = &tri_pairs_amx;
@@ -48,17 +50,19 @@ tri_status tri_pairs_choose(void) {
   else if (!strcmp(wish, "f32"))
     chosen = NULL;
   else
-    TRI_FAIL(wrong(wish), "TRI_CPU_BF16=%s: on this processor it can be f32%s%s, or unset", wish,
-             avx512 ? ", avx512" : "", amx ? ", amx" : "");
+    TRI_FAIL(wrong(wish), "%s%s: on this processor it can be f32%s%s, or %s",
+             tri_choice_source(TRI_CHOICE_CPU_BF16), wish, avx512 ? ", avx512" : "", amx ? ", amx" : "",
+             tri_choice_none(TRI_CHOICE_CPU_BF16));
   return TRI_OK;
 }
 #else
 tri_status tri_pairs_choose(void) {
-  const char *wish = getenv("TRI_CPU_BF16");
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_BF16);
 
   TRI_TRY(choose_f32(false, &own_f32));
-  if (wish && *wish && strcmp(wish, "f32"))
-    TRI_FAIL(wrong(wish), "TRI_CPU_BF16=%s: on this processor it can be f32, or unset", wish);
+  if (*wish && strcmp(wish, "f32"))
+    TRI_FAIL(wrong(wish), "%s%s: on this processor it can be f32, or %s",
+             tri_choice_source(TRI_CHOICE_CPU_BF16), wish, tri_choice_none(TRI_CHOICE_CPU_BF16));
   return TRI_OK;
 }
 #endif

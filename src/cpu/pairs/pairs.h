@@ -45,14 +45,14 @@ typedef struct tri_pairs {
                const uint32_t *const *next, int64_t ldb, int n_panel, int n_row, int n_col);
 } tri_pairs;
 
-/* Chooses the family, the best this processor has, or $TRI_CPU_BF16: amx, avx512, or f32 (none: bf16 is
- * widened); and the products of f32. TRI_EDEVICE if one of the two variables names what is not here,
+/* Chooses the family, the best this processor has, or run.cpu_bf16 (base/choice.h): amx, avx512, or
+ * f32 (none: bf16 is widened); and the products of f32. TRI_EDEVICE if one of the two names what is not here,
  * TRI_ECONFIG what is nowhere. */
 TRI_CHECKED tri_status tri_pairs_choose(void);
 /* NULL: this processor has none, or tri_pairs_choose was not called. */
 const tri_pairs *tri_pairs_find(void);
 /* Whether the products of f32 weights are this program's own, by AVX-512 (cpu/gemm/vec.h), not the library's:
- * where this processor has it, but for $TRI_CPU_F32=library. As tri_pairs_choose found it. */
+ * where this processor has it, but for run.cpu_f32: library. As tri_pairs_choose found it. */
 bool tri_pairs_f32(void);
 
 #if TRI_PAIRS_X86

@@ -1,0 +1,40 @@
+/* choice.c - the words of the deck, and the variables over them. */
+#include "choice.h"
+
+#include "base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *variable, *assigned, *key;
+} row[TRI_CHOICE_COUNT] = {
+    {"TRI_CPU_F32", "TRI_CPU_F32=", "run.cpu_f32: "},
+    {"TRI_CPU_BF16", "TRI_CPU_BF16=", "run.cpu_bf16: "},
+    {"TRI_COMM", "TRI_COMM=", "run.collectives: "},
+    {"TRI_CUDA_ATTN_BWD", "TRI_CUDA_ATTN_BWD=", "run.cuda_attention_backward: "},
+};
+
+enum { WORD_BYTES = 16 }; /* chosen: twice the longest word */
+static char of_deck[TRI_CHOICE_COUNT][WORD_BYTES];
+
+void tri_choice_set(tri_choice c, const char *word) {
+  TRI_ASSERT(strlen(word) < WORD_BYTES);
+  snprintf(of_deck[c], WORD_BYTES, "%s", strcmp(word, "auto") ? word : "");
+}
+
+/* The variable, or NULL. */
+static const char *variable(tri_choice c) {
+  const char *word = getenv(row[c].variable);
+
+  return word && *word ? word : NULL;
+}
+
+const char *tri_choice_word(tri_choice c) { return variable(c) ? variable(c) : of_deck[c]; }
+
+const char *tri_choice_source(tri_choice c) {
+  return variable(c) || !of_deck[c][0] ? row[c].assigned : row[c].key;
+}
+
+const char *tri_choice_none(tri_choice c) { return variable(c) || !of_deck[c][0] ? "unset" : "auto"; }
