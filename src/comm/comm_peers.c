@@ -1,7 +1,7 @@
 /* comm_peers.c - the watch over the ranks, begun with MPI: who is where, under which key, on which board. */
 #include "comm_peers.h"
 #include "base/child.h"
-#include "base/mac.h"
+#include "peers/mac.h"
 #include "comm_host.h"
 #include "halt.h"
 #include "peers/peers.h"

@@ -189,8 +189,8 @@ static bool is_told(const tri_case *c, int before, const char *net) {
   return false;
 }
 
-/* An interface that leads nowhere, between nodes that reach each other by another: MPI takes it too, and waits.
- * Where there is InfiniBand MPI may take that alone. */
+/* An interface that leads nowhere, between nodes that reach each other by another: MPI takes it too, and
+ * waits. Where there is InfiniBand MPI may take that alone. */
 static tri_status say_nowhere(const tri_case *c, const tri_reach *r, tri_findings *out) {
   int              first = tri_check_first_of(c, r->from);
   const tri_facts *f = &c->facts[first < 0 ? 0 : first];

@@ -98,9 +98,10 @@ TRI_CHECKED tri_status tri_facts_number(tri_facts *f, int n, int ranks_per_node,
 /* The interface that the choice of this rank names, TRI_FACTS_UNKNOWN: none of them; without a choice the
  * first that leads off the machine, else the first. */
 int tri_facts_net_chosen(const tri_facts *f, tri_facts_choice choice);
-/* Whether MPI's TCP takes this interface: it leads off the machine, is of IPv4, and no variable leaves it out. */
+/* Whether MPI's TCP takes this interface: it leads off the machine, is of IPv4, and no variable leaves it
+ * out. */
 bool tri_facts_net_of_mpi(const tri_facts *f, const tri_facts_net *net);
-/* The interface of `from` in whose network this address is; NULL: there is none, or the address is its own. */
+/* The interface of `from` in whose network this address is; NULL: there is none, or it is its own. */
 const tri_facts_net *tri_facts_net_beside(const tri_facts *from, const char *address);
 /* Whether a pattern of a variable (NCCL: prefixes, "=exact", "^but"; others: names or networks as
  * 10.0.0.0/8) names this interface. */

@@ -13,11 +13,11 @@ typedef struct tri_history tri_history;
  * or where one of them or log.txt cannot be read. A line that is not one of ours (not JSON, a name twice,
  * no step, longer than TRI_LINE_BYTES, over 1024 names) is skipped and counted; a last line without its
  * newline waits for the next refresh. A line whose step is not above the one before takes the place of
- * that and of all from its step on. Memory is at most some times what the files hold; of files larger than any
- * run's (1 GiB, log.txt 64 MiB) the last part is read, with a warning, and holes in them are passed over. */
+ * that and of all from its step on. Memory is at most some times what the files hold. Of files larger than
+ * any run's (1 GiB, log.txt 64 MiB) the last part is read, with a warning. Holes are passed over. */
 TRI_CHECKED tri_status tri_history_open(const char *folder, tri_history **out);
-/* The same, but where the folder cannot be read *out is a run of nothing, and the next refresh tries again. Only
- * TRI_ENOMEM leaves none; the other errors are those of a refresh. */
+/* The same, but where the folder cannot be read *out is a run of nothing, and the next refresh tries again.
+ * Only TRI_ENOMEM leaves none; the other errors are those of a refresh. */
 TRI_CHECKED tri_status tri_history_open_any(const char *folder, tri_history **out);
 void                   tri_history_close(tri_history **h);
 /* Reads what was added since; all again where a file was cut back or replaced (a resume). *changed:

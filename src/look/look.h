@@ -18,8 +18,8 @@ typedef struct tri_look_how {
 } tri_look_how;
 enum { TRI_LOOK_LEAST_COLUMNS = 20 };
 
-/* folder [n], borrowed. One that is no run's, or cannot be read, is shown with the reason in its place. TRI_EINPUT:
- * all of them are so. */
+/* folder [n], borrowed. One that is no run's, or cannot be read, is shown with the reason in its place.
+ * TRI_EINPUT: all of them are so. */
 TRI_CHECKED tri_status tri_look_open(const char *const *folder, int n, tri_look **out);
 /* TRI_EINPUT: one of several could not be read when they were opened; for whoever looks once. */
 TRI_CHECKED tri_status tri_look_check(const tri_look *l);

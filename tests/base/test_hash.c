@@ -1,6 +1,6 @@
-/* test_hash.c - XXH64, SHA-256 and HMAC. Judges: the reference implementation (xxHash 0.8.2 through the Python
- * package xxhash 4.1.0); Python's hashlib and hmac. Their answers for bytes (131 i + 17) mod 256 stand in the
- * tables. */
+/* test_hash.c - XXH64, SHA-256 and HMAC. Judges: the reference implementation (xxHash 0.8.2 through the
+ * Python package xxhash 4.1.0); Python's hashlib and hmac. Their answers for bytes (131 i + 17) mod 256 stand
+ * in the tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "base/mac.h"
+#include "comm/peers/mac.h"
 
 static void matches_the_reference(void **state) {
   static const struct {

@@ -1,6 +1,6 @@
 /* test_meet.c - ranks that meet beside MPI: two in one process, strangers between them and in rank 0's place.
- * Judge: what rank 0 knows afterwards; that bytes of others are dropped, and they are told nothing; who is named
- * where one does not go on. */
+ * Judge: what rank 0 knows afterwards; that bytes of others are dropped, and they are told nothing; who is
+ * named where one does not go on. */
 #include "doctor/meet/meet.h"
 #include "doctor/meet/meet_impl.h"
 #include "doctor/meet/talk.h"
@@ -153,7 +153,8 @@ static bool is_welcome(tri_talk *t, const void *hello, size_t n) {
   return welcome;
 }
 
-/* Another user of the machine: knows the protocol and all that the launcher's variables say, but not the secret. */
+/* Another user of the machine: knows the protocol and all that the launcher's variables say, but not the
+ * secret. */
 static void strangers_are_dropped(const pair *p) {
   unsigned char  guess[TRI_KEY_BYTES] = {42}, opening[TRI_TALK_OPENING_BYTES] = {0}, again[256];
   tri_meet_hello hello;
@@ -180,7 +181,7 @@ static void strangers_are_dropped(const pair *p) {
 
 /* Of this user, with the secret, and still no rank. */
 static void bad_ranks_are_dropped(const pair *p) {
-  const unsigned char *secret = p->m->secret.key;
+  const unsigned char *secret = p->m->trust.secret.key;
   tri_meet_hello       hello;
   tri_talk             t;
   int                  fd;
@@ -207,7 +208,7 @@ static void copies_are_dropped(const pair *p) {
   tri_talk_in   in = {0};
   int           fd, fd_second;
 
-  assert_true(come_as(p, p->m->secret.key, 1, &fd, &t));
+  assert_true(come_as(p, p->m->trust.secret.key, 1, &fd, &t));
   assert_true(tri_talk_send(&t, TRI_TALK_KNOCK, NULL, 0, tri_now_s() + 5));
   assert_int_equal(tri_talk_wait(&t, &in, tri_now_s() + 5), TRI_TALK_WHOLE);
   memcpy(bytes, &in.head, sizeof bytes); /* rank 0's own, sent back to it */
@@ -215,8 +216,8 @@ static void copies_are_dropped(const pair *p) {
   assert_true(tri_talk_send_raw(fd, bytes, sizeof bytes, tri_now_s() + 5));
   assert_true(recv(fd, bytes, 1, 0) <= 0);
   close(fd);
-  assert_true(come_as(p, p->m->secret.key, 1, &fd, &t));
-  assert_true(come_as(p, p->m->secret.key, 1, &fd_second, &second));
+  assert_true(come_as(p, p->m->trust.secret.key, 1, &fd, &t));
+  assert_true(come_as(p, p->m->trust.secret.key, 1, &fd_second, &second));
   second = t, second.fd = fd_second; /* under the key of another connection */
   assert_true(tri_talk_send(&second, TRI_TALK_KNOCK, NULL, 0, tri_now_s() + 5));
   assert_true(recv(fd_second, bytes, 1, 0) <= 0);
@@ -306,7 +307,7 @@ static bool is_full(pair *p) {
   bool full;
 
   pthread_mutex_lock(&p->m->lock);
-  full = p->m->full;
+  full = p->m->files.full;
   pthread_mutex_unlock(&p->m->lock);
   return full;
 }
@@ -357,12 +358,12 @@ static void twice(void **state) {
   hello.facts = facts_of(1);
   for (int i = 0; i < 2; i++) {
     hello.process[0] = (unsigned char)(i + 1);
-    assert_true(come_as(&p, p.m->secret.key, 1, &fd[i], &t[i]));
+    assert_true(come_as(&p, p.m->trust.secret.key, 1, &fd[i], &t[i]));
     assert_int_equal(is_welcome(&t[i], &hello, sizeof hello), !i);
   }
   close(fd[0]);
   hello.process[0] = 1; /* the first again, whose answer was lost */
-  assert_true(come_as(&p, p.m->secret.key, 1, &fd[0], &t[0]));
+  assert_true(come_as(&p, p.m->trust.secret.key, 1, &fd[0], &t[0]));
   assert_true(is_welcome(&t[0], &hello, sizeof hello));
   tri_meet_gather(p.m, p.all);
   assert_int_equal(tri_meet_judge(p.m, &found), TRI_OK);
@@ -399,16 +400,16 @@ static void false_hub(void **state) {
   fcntl(squat, F_SETFL, 0);
   assert_int_equal(pthread_create(&thread, NULL, be_false_hub, &squat), 0);
   begin(&p, false);
-  real = p.m->secret.port;
-  tri_secret_remove(&p.m->secret);
+  real = p.m->trust.secret.port;
+  tri_secret_remove(&p.m->trust.secret);
   p.o.l.key = p.l.key;
-  assert_int_equal(tri_secret_make(&p.m->secret, port), TRI_OK); /* as if he had rank 0's port now */
+  assert_int_equal(tri_secret_make(&p.m->trust.secret, port), TRI_OK); /* as if he had rank 0's port now */
   assert_int_equal(pthread_create(&p.thread, NULL, be_other, &p.o), 0);
   pthread_join(thread, &got);
   assert_int_equal(*(char *)got, 1);
   free(got);
   close(squat);
-  assert_int_equal(tri_secret_make(&p.m->secret, real), TRI_OK);
+  assert_int_equal(tri_secret_make(&p.m->trust.secret, real), TRI_OK);
   tri_meet_gather(p.m, p.all);
   assert_string_equal(p.all[1].seat.host, "node1");
   tri_meet_decide(p.m, true);
@@ -463,7 +464,7 @@ static void without(void **state) {
   (void)state;
   setenv("PATH", "/dev/null", 1); /* no munge, which may run on this machine */
   begin(&p, false);
-  tri_secret_remove(&p.m->secret);
+  tri_secret_remove(&p.m->trust.secret);
   p.o.patience_s = 1;
   p.m->patience_s = 60;
   assert_int_equal(pthread_create(&p.thread, NULL, be_other, &p.o), 0);

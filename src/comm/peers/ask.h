@@ -3,7 +3,7 @@
 #ifndef TRI_PEERS_ASK_H
 #define TRI_PEERS_ASK_H
 
-#include "base/mac.h"
+#include "mac.h"
 #include "roster.h"
 
 typedef struct tri_ask tri_ask;

@@ -50,7 +50,7 @@ static struct {
     double   passed_s, waited_s, before_s, work_s, looked_s, said_s;
     uint32_t number;
   } window; /* of even phases (judge.h) */
-  bool         began, warned_start;
+  bool         began;
   _Atomic bool ends;
 } w = {.wake = -1, .fd = -1, .listen = -1};
 
@@ -104,29 +104,14 @@ static const char *const start_words =
     "trireme: rank %d on this machine has waited for %.0f s (run.timeout_s) in the start of MPI: other ranks "
     "did not come, or cannot be reached; it ends with exit code 76\n";
 
-/* What is known of this node, to one of those who end or wait: of rank 0 always, of others where there is something. */
-static void say_stuck(const char *before) {
-  tri_stuck stuck[TRI_STUCK_MOST];
-  int       n = tri_stuck_find("/proc/net/arp", stuck);
-  char      host[64] = "?";
-  tri_text  text = {0};
-
-  if (!w.opt.speaks || (!n && w.opt.rank)) return;
-  if (gethostname(host, sizeof host - 1)) strcpy(host, "?");
-  if (tri_text_printf(&text, "trireme: %srank %d on %s waits in the start of MPI: ", before, w.opt.rank,
-                      host) == TRI_OK &&
-      tri_stuck_words(stuck, n, &text) == TRI_OK && tri_text_printf(&text, "\n") == TRI_OK)
-    tri_log_urgent(text.data);
-  tri_text_free(&text);
-}
-
 /* Long before it ends: whoever is there can do something. */
 static void warn_start(double waited_s) {
-  double after_s = w.opt.timeout_s / 2 < start_warn_s ? w.opt.timeout_s / 2 : start_warn_s;
+  static bool warned;
+  double      after_s = w.opt.timeout_s / 2 < start_warn_s ? w.opt.timeout_s / 2 : start_warn_s;
 
-  if (w.warned_start || waited_s < after_s) return;
-  w.warned_start = true;
-  say_stuck("warning: ");
+  if (warned || waited_s < after_s) return;
+  warned = true;
+  tri_stuck_say("warning: ", w.opt.rank, w.opt.speaks);
 }
 
 static void end_alone(void) {
@@ -134,7 +119,7 @@ static void end_alone(void) {
 
   w.ends = true;
   if (tri_text_printf(&text, start_words, w.opt.rank, w.opt.timeout_s) == TRI_OK) tri_log_urgent(text.data);
-  say_stuck("");
+  tri_stuck_say("", w.opt.rank, w.opt.speaks);
   w.opt.end(EXIT_CODE);
 }
 

@@ -11,7 +11,7 @@
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
 
-#include "base/mac.h"
+#include "mac.h"
 #include "board.h"
 #include "card.h"
 #include "node.h"

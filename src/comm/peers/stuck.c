@@ -1,5 +1,5 @@
-/* stuck.c - why the start of MPI may hang on this node. An interface that is up and leads nowhere shows in the kernel's
- * table of neighbours: what MPI connects to there has an entry without a hardware address. */
+/* stuck.c - why the start of MPI may hang on this node. An interface that is up and leads nowhere shows in
+ * the kernel's table of neighbours: what MPI connects to there has an entry without a hardware address. */
 #include "stuck.h"
 
 #include <arpa/inet.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Text of the system's, with nothing but letters that a screen takes. */
 static bool is_plain(const char *text) {
@@ -77,4 +78,19 @@ tri_status tri_stuck_words(const tri_stuck *stuck, int n, tri_text *out) {
   for (int i = 0; i < n; i++) TRI_TRY(tri_text_printf(out, ",%s", stuck[i].net));
   return tri_text_printf(out,
                          ", or have it taken down; trireme doctor in the place of trireme train tells more");
+}
+
+void tri_stuck_say(const char *before, int rank, bool speaks) {
+  tri_stuck stuck[TRI_STUCK_MOST];
+  int       n = tri_stuck_find("/proc/net/arp", stuck);
+  char      host[64] = "?";
+  tri_text  text = {0};
+
+  if (!speaks || (!n && rank)) return;
+  if (gethostname(host, sizeof host - 1)) strcpy(host, "?");
+  if (tri_text_printf(&text, "trireme: %srank %d on %s waits in the start of MPI: ", before, rank, host) ==
+          TRI_OK &&
+      tri_stuck_words(stuck, n, &text) == TRI_OK && tri_text_printf(&text, "\n") == TRI_OK)
+    tri_log_urgent(text.data);
+  tri_text_free(&text);
 }

@@ -1,5 +1,5 @@
-/* stuck.h - why the start of MPI may hang on this node: addresses of its networks that do not answer. Private to its
- * room. */
+/* stuck.h - why the start of MPI may hang on this node: addresses of its networks that do not answer. Private
+ * to its room. */
 #ifndef TRI_PEERS_STUCK_H
 #define TRI_PEERS_STUCK_H
 
@@ -13,10 +13,13 @@ typedef struct tri_stuck {
   char address[TRI_STUCK_ADDRESS_BYTES]; /* of IPv4, as MPI takes them */
 } tri_stuck;
 
-/* Not collective, both. Neighbours that did not say their hardware address, as `arp` (/proc/net/arp) lists them, each
- * interface once. Returns how many. */
+/* Not collective, both. Neighbours that did not say their hardware address, as `arp` (/proc/net/arp) lists
+ * them, each interface once. Returns how many. */
 int tri_stuck_find(const char *arp, tri_stuck out[TRI_STUCK_MOST]);
 /* Appends a sentence on them, or where there are none on the interfaces of this node, and what to do. */
 TRI_CHECKED tri_status tri_stuck_words(const tri_stuck *stuck, int n, tri_text *out);
+/* Not collective. Says so on the screen at once, after `before`: of rank 0 always, of other ranks that speak
+ * for their node where there is something to be said. */
+void tri_stuck_say(const char *before, int rank, bool speaks);
 
 #endif

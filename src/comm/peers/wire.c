@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Head:  0 magic  4 version  5 kind  6 beats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)  36 to (i32)
- * Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40 met (u64)
+/* Head:  0 magic  4 version  5 kind  6 beats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)  36 to
+ * (i32) Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40 met (u64)
  *        48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
 static const unsigned char magic[4] = {'T', 'R', 'I', 'B'};
 /* The code is HMAC-SHA-256 of all bytes with zeros in its place, cut to half (RFC 2104, 5). */

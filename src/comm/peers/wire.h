@@ -2,7 +2,7 @@
 #ifndef TRI_PEERS_WIRE_H
 #define TRI_PEERS_WIRE_H
 
-#include "base/mac.h"
+#include "mac.h"
 #include "card.h"
 
 #include <stddef.h>

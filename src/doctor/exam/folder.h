@@ -6,9 +6,9 @@
 #include "doctor/checks.h"
 
 /* Collective over world. folder: where run.output is, or will be (tri_folder_there), the same text on every
- * rank. key: random, the same everywhere, for names of files, which are gone afterwards. out: of the first rank of a node,
- * else zero. *whole: all nodes can write, see and lock what is there; MPI's parallel files may wait for ever
- * for locks that there are none of. */
+ * rank. key: random, the same everywhere, for names of files, which are gone afterwards. out: of the first
+ * rank of a node, else zero. *whole: all nodes can write, see and lock what is there; MPI's parallel files
+ * may wait for ever for locks that there are none of. */
 TRI_CHECKED tri_status tri_folder_try(const tri_session *se, const char *folder, uint64_t key,
                                       tri_folder_facts *out, bool *whole);
 

@@ -37,8 +37,8 @@ tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
 
 /* ---- communicators ---- */
 
-/* The slowest rank's seconds of `times` calls in a row, per call: of gathers of so many bytes of each rank, 0: of
- * sums of one number. */
+/* The slowest rank's seconds of `times` calls in a row, per call: of gathers of so many bytes of each rank,
+ * 0: of sums of one number. */
 static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room *room, int64_t bytes,
                              int times, double *out) {
   int64_t ns;
@@ -65,8 +65,8 @@ static tri_status agree_on_time(tri_comm *world, double *s) {
   return TRI_OK;
 }
 
-/* Of as many bytes as take part_s at most, on any link: four times as many until then. Every rank of the world
- * takes the same number, though its own communicator may be another one. */
+/* Of as many bytes as take part_s at most, on any link: four times as many until then. Every rank of the
+ * world takes the same number, though its own communicator may be another one. */
 static tri_status time_gather(tri_session *se, tri_comm *c, const tri_speed_room *room, int64_t *bytes,
                               double *best) {
   tri_comm *world = se->comm[TRI_WORLD];

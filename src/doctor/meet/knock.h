@@ -2,7 +2,7 @@
 #ifndef TRI_KNOCK_H
 #define TRI_KNOCK_H
 
-#include "base/mac.h"
+#include "comm/peers/mac.h"
 #include "doctor/facts.h"
 
 /* One machine that listens (talk.h). from: the address of this machine to go out by; "": any. */
@@ -13,7 +13,8 @@ typedef struct tri_target {
 
 enum { TRI_KNOCK_PARTS = 5 }; /* the way there, the greeting, three larger messages */
 /* Not collective. error [n]: 0, errno, or TRI_REACH_LARGE (checks.h) where a small message is answered and a
- * larger one, up to 256 KiB, is not; EPROTO: who listens there does not have the secret. At most patience_s for each part. */
+ * larger one, up to 256 KiB, is not; EPROTO: who listens there does not have the secret. At most patience_s
+ * for each part. */
 TRI_CHECKED tri_status tri_knock(const unsigned char secret[TRI_KEY_BYTES], int task,
                                  const tri_target *target, int n, double patience_s, int32_t *error);
 /* Pure. Ends texts that came over a network; false: they are no targets. */

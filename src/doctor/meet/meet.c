@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Chosen: how often the keeper looks around; a neighbour takes a message, and proves who it is, in less; sealed
- * secrets for each rank, which asks once. */
+/* Chosen: how often the keeper looks around; a neighbour takes a message, and proves who it is, in less;
+ * sealed secrets for each rank, which asks once. */
 enum { LOOK_MS = 200, SEND_S = 5, PROVE_S = 10, SEALED_A_RANK = 4 };
 
 /* ---- what comes in; the keeper holds the lock ---- */
@@ -40,11 +40,11 @@ static bool is_first(tri_meet *m, int task, const tri_meet_hello *hello, const c
   tri_member *one = &m->member[task];
 
   if (!one->came) return true;
-  if (!memcmp(one->process, hello->process, sizeof one->process)) return !one->talk || !m->decided;
-  if (m->twice < 0) {
-    m->twice = task;
-    snprintf(m->twice_host[0], TRI_FACTS_NAME_BYTES, "%s", m->facts[task].seat.host);
-    snprintf(m->twice_host[1], TRI_FACTS_NAME_BYTES, "%s", host);
+  if (!memcmp(one->process, hello->process, sizeof one->process)) return !one->talk || !m->trust.decided;
+  if (m->trust.twice < 0) {
+    m->trust.twice = task;
+    snprintf(m->trust.twice_host[0], TRI_FACTS_NAME_BYTES, "%s", m->facts[task].seat.host);
+    snprintf(m->trust.twice_host[1], TRI_FACTS_NAME_BYTES, "%s", host);
   }
   return false;
 }
@@ -63,7 +63,7 @@ static bool send_to(tri_guest *g, tri_talk_kind kind, const void *bytes, size_t 
 static bool welcome(tri_meet *m, tri_guest *g) {
   int            task = g->talk.task;
   tri_meet_hello hello;
-  char           verdict = (char)m->verdict;
+  char           verdict = (char)m->trust.verdict;
   size_t         n = g->in.head.bytes;
 
   memset(&hello, 0, sizeof hello);
@@ -84,7 +84,7 @@ static bool welcome(tri_meet *m, tri_guest *g) {
   memcpy(m->member[task].process, hello.process, sizeof hello.process);
   m->facts[task] = hello.facts;
   m->progress_s = tri_now_s();
-  return !m->decided || send_to(g, TRI_TALK_VERDICT, &verdict, 1);
+  return !m->trust.decided || send_to(g, TRI_TALK_VERDICT, &verdict, 1);
 }
 
 /* A whole message. False: the connection is to be closed. */
@@ -113,12 +113,13 @@ static void serve_asker(tri_meet *m, const tri_guest *g) {
 
   if (!m->member || task <= 0 || task >= m->launch->tasks || m->member[task].came) return;
   if (g->talk.want == TRI_TALK_WITHOUT) m->member[task].without = true;
-  if (g->talk.want != TRI_TALK_ASKER || !m->secret.known || m->sealed >= SEALED_A_RANK * m->launch->tasks)
+  if (g->talk.want != TRI_TALK_ASKER || !m->trust.secret.known ||
+      m->trust.sealed >= SEALED_A_RANK * m->launch->tasks)
     return;
-  m->sealed++; /* a stranger who asks again and again keeps rank 0 busy so often at most */
-  if (tri_secret_seal(&m->secret, sealed, sizeof sealed) &&
+  m->trust.sealed++; /* a stranger who asks again and again keeps rank 0 busy so often at most */
+  if (tri_secret_seal(&m->trust.secret, sealed, sizeof sealed) &&
       !tri_talk_send_raw(g->talk.fd, sealed, strlen(sealed), tri_now_s() + SEND_S))
-    m->sealed--;
+    m->trust.sealed--;
 }
 
 static void dismiss(tri_meet *m, int64_t i) {
@@ -136,20 +137,20 @@ static void dismiss(tri_meet *m, int64_t i) {
 
 /* Ranks that are not heard would else be looked for where nothing is wrong. */
 static void say_full(tri_meet *m) {
-  m->full = true;
-  if (!m->told)
+  m->files.full = true;
+  if (!m->files.told)
     tri_log(
         TRI_LOG_WARN,
         "task %d can have no more files open (ulimit -n), and hears each of %d ranks by one: those that "
         "it does not hear cannot reach it; ulimit -n %d before srun, in limits.conf where that is refused",
         m->launch->task, m->launch->tasks, 2 * m->launch->tasks + 256);
-  m->told = true;
+  m->files.told = true;
 }
 
 static void accept_all(tri_meet *m) {
   int fd;
 
-  m->full = false;
+  m->files.full = false;
   while ((fd = accept(m->listen, NULL, NULL)) >= 0) {
     fcntl(fd, F_SETFL, O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -171,7 +172,8 @@ static void read_all(tri_meet *m, const struct pollfd *p, int64_t n) {
     tri_talk_got got = TRI_TALK_WHOLE;
     if (!p[i].revents) continue;
     while (got == TRI_TALK_WHOLE) {
-      got = tri_talk_take(&m->guest[i]->talk, m->secret.known ? m->secret.key : NULL, &m->guest[i]->in);
+      got = tri_talk_take(&m->guest[i]->talk, m->trust.secret.known ? m->trust.secret.key : NULL,
+                          &m->guest[i]->in);
       if (got == TRI_TALK_ASKED) serve_asker(m, m->guest[i]);
       if (got != TRI_TALK_WHOLE) break;
       if (!take(m, m->guest[i])) got = TRI_TALK_LOST;
@@ -199,7 +201,8 @@ static void *keep(void *arg) {
     int64_t n = m->n_guest;
     if (TRI_GROW(p, cap, n + 2) != TRI_OK) break; /* no memory: nothing more is heard */
     for (int64_t i = 0; i < n; i++) p[i] = (struct pollfd){.fd = m->guest[i]->talk.fd, .events = POLLIN};
-    bool full = m->full; /* whoever stands there would be shown without a pause: each look tries again */
+    bool full =
+        m->files.full; /* whoever stands there would be shown without a pause: each look tries again */
     p[n] = (struct pollfd){.fd = full ? -1 : m->listen, .events = POLLIN};
     p[n + 1] = (struct pollfd){.fd = m->wake[0], .events = POLLIN};
     pthread_mutex_unlock(&m->lock);
@@ -269,18 +272,22 @@ tri_status tri_meet_open(const tri_launch *l, const char *folder, tri_facts *min
 
   *out = NULL;
   TRI_TRY(TRI_ALLOC(m, 1));
-  *m = (tri_meet){
-      .launch = l, .patience_s = patience_s, .listen = -1, .wake = {-1, -1}, .hub = {.fd = -1}, .twice = -1};
+  *m = (tri_meet){.launch = l,
+                  .patience_s = patience_s,
+                  .listen = -1,
+                  .wake = {-1, -1},
+                  .hub = {.fd = -1},
+                  .trust = {.twice = -1}};
   pthread_mutex_init(&m->lock, NULL);
   TRI_TRY_DONE(TRI_ALLOC(m->facts, first ? l->tasks : 1));
   if (first) TRI_TRY_DONE(open_members(m));
   if (first) want_files();
-  TRI_TRY_DONE(tri_random_bytes(m->process, sizeof m->process));
-  tri_secret_begin(l, folder, &m->secret);
+  TRI_TRY_DONE(tri_random_bytes(m->trust.process, sizeof m->trust.process));
+  tri_secret_begin(l, folder, &m->trust.secret);
   listen_for_others(m, mine);
   if (first && l->hub[0] && m->listen < 0)
     TRI_FAIL_DONE(TRI_EDEVICE, "no port can be had: others cannot reach rank 0");
-  if (first && l->hub[0]) TRI_TRY_DONE(tri_secret_make(&m->secret, mine->seat.port));
+  if (first && l->hub[0]) TRI_TRY_DONE(tri_secret_make(&m->trust.secret, mine->seat.port));
   m->facts[0] = *mine;
   m->progress_s = tri_now_s();
   if (first || m->listen >= 0) TRI_TRY_DONE(start_keeper(m));
@@ -305,7 +312,7 @@ void tri_meet_close(tri_meet **out) {
     pthread_cond_destroy(&m->news);
   }
   tri_meet_silence(m);
-  tri_secret_remove(&m->secret);
+  tri_secret_remove(&m->trust.secret);
   while (m->n_guest) dismiss(m, 0);
   pthread_mutex_destroy(&m->lock);
   for (int t = 0; m->member && t < m->launch->tasks; t++) {
@@ -321,4 +328,4 @@ void tri_meet_close(tri_meet **out) {
   TRI_FREE(*out);
 }
 
-bool tri_meet_can(const tri_meet *m) { return m->launch->hub[0] && !m->off; }
+bool tri_meet_can(const tri_meet *m) { return m->launch->hub[0] && !m->trust.off; }

@@ -18,9 +18,9 @@ typedef struct tri_meet_hang {
 typedef void (*tri_meet_on_hang)(void *ctx, const tri_meet_hang *hang);
 
 /* Not collective. Of every rank, before MPI is up: a thread of rank 0, and of the first rank of each node,
- * listens. Only processes that have the launch's secret (secret.h) can be a rank, or rank 0. folder: where the
- * run writes, for that secret. patience_s: that anything is waited for. l: borrowed. mine->seat.port is set.
- * TRI_EDEVICE: no socket can be had. */
+ * listens. Only processes that have the launch's secret (secret.h) can be a rank, or rank 0. folder: where
+ * the run writes, for that secret. patience_s: that anything is waited for. l: borrowed. mine->seat.port is
+ * set. TRI_EDEVICE: no socket can be had. */
 TRI_CHECKED tri_status tri_meet_open(const tri_launch *l, const char *folder, tri_facts *mine,
                                      double patience_s, tri_meet **out);
 void                   tri_meet_close(tri_meet **m);
@@ -30,8 +30,8 @@ bool tri_meet_can(const tri_meet *m);
 /* Of rank 0, in this order. */
 /* Facts of all who come in time, f [tasks] by task; of others zero. */
 void tri_meet_gather(tri_meet *m, tri_facts *f);
-/* Adds what was wrong with it: two processes that came as one task; ranks that can have no secret, after which
- * tri_meet_can is false. */
+/* Adds what was wrong with it: two processes that came as one task; ranks that can have no secret, after
+ * which tri_meet_can is false. */
 TRI_CHECKED tri_status tri_meet_judge(tri_meet *m, tri_findings *out);
 /* Of each node's first rank; clock [tasks] is zero before. */
 void tri_meet_clocks(tri_meet *m, const tri_case *c, tri_facts_clock *clock);
@@ -41,9 +41,8 @@ TRI_CHECKED tri_status tri_meet_reach(tri_meet *m, const tri_case *c, tri_reach 
 /* Tells the others to go on with MPI, or to end. */
 void tri_meet_decide(tri_meet *m, bool go);
 
-/* Of the others: answers rank 0 until it decides. Where this rank can have no secret it goes on at once. False:
- * to end; TRI_ECOMM: rank 0 cannot be reached, or does
- * not decide in time. */
+/* Of the others: answers rank 0 until it decides. Where this rank can have no secret it goes on at once.
+ * False: to end; TRI_ECOMM: rank 0 cannot be reached, or does not decide in time. */
 TRI_CHECKED tri_status tri_meet_serve(tri_meet *m, bool *go);
 
 /* Of a rank that tri_meet_serve failed for: waits so long that rank 0, if it lives, has asked all others and

@@ -49,16 +49,16 @@ void tri_meet_gather(tri_meet *m, tri_facts *f) {
     wait_news(m);
   }
   memcpy(f, m->facts, (size_t)m->launch->tasks * sizeof *f);
-  tri_secret_remove(&m->secret); /* who came has it */
+  tri_secret_remove(&m->trust.secret); /* who came has it */
   pthread_mutex_unlock(&m->lock);
 }
 
 static tri_status say_twice(const tri_meet *m, tri_findings *out) {
-  TRI_TRY(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task %d", m->twice));
+  TRI_TRY(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task %d", m->trust.twice));
   out->blocks = true;
   TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
                            "two processes came as this task, on %s and on %s: both have this user's secret",
-                           m->twice_host[0], m->twice_host[1]));
+                           m->trust.twice_host[0], m->trust.twice_host[1]));
   return tri_findings_say(
       out, TRI_PART_CURE,
       "end what is left of an earlier launch (pgrep -u $USER -a trireme on both nodes), and "
@@ -69,16 +69,16 @@ static tri_status say_without(const tri_meet *m, int n, int first, tri_findings 
   tri_text   where = {0};
   tri_status st = TRI_OK;
 
-  for (int i = 0; i < m->secret.n; i++)
+  for (int i = 0; i < m->trust.secret.n; i++)
     TRI_TRY_DONE(tri_text_printf(&where, "%s%.*s", i ? ", " : "",
-                                 (int)(strrchr(m->secret.path[i], '/') - m->secret.path[i]),
-                                 m->secret.path[i]));
+                                 (int)(strrchr(m->trust.secret.path[i], '/') - m->trust.secret.path[i]),
+                                 m->trust.secret.path[i]));
   TRI_TRY_DONE(tri_findings_add(out, "secret", TRI_LEVEL_WARNING, "task %d%s", first, n > 1 ? ", ..." : ""));
   TRI_TRY_DONE(tri_findings_say(
       out, TRI_PART_WHAT,
       "%d of %d ranks have no secret in common with rank 0, by a file in %s or by munge, and without one "
-      "anybody could be a rank: they do not meet before MPI. Not looked for: ranks that do not come, pairs of "
-      "nodes that do not reach each other, interfaces that lead nowhere, clocks, who hangs",
+      "anybody could be a rank: they do not meet before MPI. Not looked for: ranks that do not come, pairs "
+      "of nodes that do not reach each other, interfaces that lead nowhere, clocks, who hangs",
       n, m->launch->tasks, where.data ? where.data : "no folder"));
   TRI_TRY_DONE(tri_findings_say(
       out, TRI_PART_CURE,
@@ -99,8 +99,8 @@ tri_status tri_meet_judge(tri_meet *m, tri_findings *out) {
       first = t;
       n++;
     }
-  m->off = n > 0;
-  if (m->twice >= 0) st = say_twice(m, out);
+  m->trust.off = n > 0;
+  if (m->trust.twice >= 0) st = say_twice(m, out);
   if (st == TRI_OK && n) st = say_without(m, n, first, out);
   pthread_mutex_unlock(&m->lock);
   return st;
@@ -166,9 +166,9 @@ void tri_meet_decide(tri_meet *m, bool go) {
   char verdict;
 
   pthread_mutex_lock(&m->lock);
-  m->verdict = !go ? TRI_TALK_STOP : m->off ? TRI_TALK_GO_UNWATCHED : TRI_TALK_GO;
-  m->decided = true;
-  verdict = (char)m->verdict;
+  m->trust.verdict = !go ? TRI_TALK_STOP : m->trust.off ? TRI_TALK_GO_UNWATCHED : TRI_TALK_GO;
+  m->trust.decided = true;
+  verdict = (char)m->trust.verdict;
   pthread_mutex_unlock(&m->lock);
   for (int t = 1; t < m->launch->tasks; t++) tri_meet_send(m, t, TRI_TALK_VERDICT, &verdict, 1);
 }

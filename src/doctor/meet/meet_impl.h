@@ -37,34 +37,41 @@ typedef struct tri_guest {
   tri_talk_in in;
 } tri_guest;
 
+/* Who comes, and what they are told. */
+typedef struct tri_meet_trust {
+  tri_secret       secret;
+  bool             off;                             /* ranks do not meet: there is no secret that all have */
+  unsigned char    process[TRI_MEET_PROCESS_BYTES]; /* of this rank */
+  bool             decided;                         /* rank 0 has told who came... */
+  tri_talk_verdict verdict;                         /* ...this */
+  int              twice;                           /* task that two processes came as; -1: none */
+  char             twice_host[2][TRI_FACTS_NAME_BYTES];
+  int              sealed; /* secrets that were sealed */
+} tri_meet_trust;
+
 struct tri_meet {
   const tri_launch *launch;
   double            patience_s;
   tri_facts        *facts;  /* [tasks] of rank 0, [1] of others: its own */
   tri_member       *member; /* [tasks] of rank 0, else NULL */
-  tri_secret        secret;
   int               listen, wake[2];
   tri_talk          hub; /* to rank 0; fd -1: none */
-  unsigned char     process[TRI_MEET_PROCESS_BYTES];
-  bool              off;     /* ranks do not meet: there is no secret that all have */
-  bool              decided; /* rank 0 has told who came... */
-  tri_talk_verdict  verdict; /* ...this */
-  int               twice;   /* task that two processes came as; -1: none */
-  char              twice_host[2][TRI_FACTS_NAME_BYTES];
-  int               sealed; /* secrets that were sealed */
-  tri_guest       **guest;  /* [n_guest] */
+  tri_meet_trust    trust;
+  tri_guest       **guest; /* [n_guest] */
   int64_t           n_guest, guest_cap;
   pthread_t         keeper, voice;
   bool              speaks; /* voice runs: it answers rank 0 while MPI has this rank's main thread */
   pthread_mutex_t   lock;   /* of member, facts and what follows */
   pthread_cond_t    news;
   bool              kept, ending; /* kept: the keeper runs */
-  bool              full, told; /* the system gives this process no socket for another guest; that was said */
-  int               stage;      /* of this rank */
-  double            progress_s; /* when any rank last went on */
-  double            asked_s;    /* when those that do not were asked; 0: not yet */
-  tri_meet_on_hang  on_hang;    /* NULL: not watched */
-  void             *ctx;
+  struct {
+    bool full, told;
+  } files;                     /* the system gives this process no socket for another guest; that was said */
+  int              stage;      /* of this rank */
+  double           progress_s; /* when any rank last went on */
+  double           asked_s;    /* when those that do not were asked; 0: not yet */
+  tri_meet_on_hang on_hang;    /* NULL: not watched */
+  void            *ctx;
 };
 
 /* Seconds that a network's answer is waited for. Chosen: far more than one needs. */

@@ -29,14 +29,14 @@ static int come_to(tri_meet *m) {
   double         until_s = tri_now_s() + hello_s;
   tri_talk_in    in = {0};
   tri_meet_hello hello;
-  int            fd = reach(m, m->secret.port, until_s), failed = fd < 0 ? -fd : 0;
+  int            fd = reach(m, m->trust.secret.port, until_s), failed = fd < 0 ? -fd : 0;
   bool           welcome;
 
   if (failed) return failed;
   memset(&hello, 0, sizeof hello);
-  memcpy(hello.process, m->process, sizeof hello.process);
+  memcpy(hello.process, m->trust.process, sizeof hello.process);
   hello.facts = *m->facts;
-  if (!tri_talk_open(fd, m->secret.key, TRI_TALK_MEMBER, m->launch->task, &m->hub, until_s))
+  if (!tri_talk_open(fd, m->trust.secret.key, TRI_TALK_MEMBER, m->launch->task, &m->hub, until_s))
     failed = ETIMEDOUT;
   if (!failed) failed = tri_talk_greet(&m->hub, until_s);
   welcome = !failed && tri_talk_send(&m->hub, TRI_TALK_HELLO, &hello, sizeof hello, until_s) &&
@@ -72,14 +72,14 @@ static bool find_secret(tri_meet *m, bool *heard) {
   bool reached;
 
   *heard = false;
-  if (tri_secret_find(&m->secret)) return true;
+  if (tri_secret_find(&m->trust.secret)) return true;
   for (int i = 0; i < TRI_MEET_PORTS; i++) {
     bool   can = tri_secret_can_open();
     size_t n = call_port(m, m->launch->port + i, TRI_TALK_ASKER, sealed, can ? sizeof sealed : 0, &reached);
     *heard = *heard || reached;
-    if (n && tri_secret_open(&m->secret, sealed, n)) return true;
+    if (n && tri_secret_open(&m->trust.secret, sealed, n)) return true;
   }
-  return *heard && tri_secret_find(&m->secret);
+  return *heard && tri_secret_find(&m->trust.secret);
 }
 
 /* Whoever listens may be rank 0, and waits for this one. */
@@ -90,23 +90,23 @@ static void say_without(const tri_meet *m) {
     call_port(m, m->launch->port + i, TRI_TALK_WITHOUT, NULL, 0, &reached);
 }
 
-/* To rank 0; m->off where this rank can have no secret. */
+/* To rank 0; m->trust.off where this rank can have no secret. */
 static tri_status come(tri_meet *m) {
   double until_s = tri_now_s() + m->patience_s, heard_s = 0;
   int    failed = ENOKEY;
   bool   heard;
 
   while (failed) {
-    if (m->secret.known) {
+    if (m->trust.secret.known) {
       failed = come_to(m);
-      m->secret.known = failed != EPROTO; /* of an earlier launch, or the port is another's by now */
+      m->trust.secret.known = failed != EPROTO; /* of an earlier launch, or the port is another's by now */
     } else if (find_secret(m, &heard))
       continue;
     else if (heard) {
       if (heard_s <= 0) heard_s = tri_now_s();
-      m->off = tri_now_s() - heard_s > (m->patience_s < 4 * without_s ? m->patience_s / 4 : without_s);
-      if (m->off) say_without(m);
-      if (m->off) return TRI_OK;
+      m->trust.off = tri_now_s() - heard_s > (m->patience_s < 4 * without_s ? m->patience_s / 4 : without_s);
+      if (m->trust.off) say_without(m);
+      if (m->trust.off) return TRI_OK;
     }
     if (failed && tri_now_s() >= until_s) break;
     if (failed) poll(NULL, 0, (int)(retry_s * 1000));
@@ -137,7 +137,7 @@ static tri_status answer_probe(tri_meet *m, const tri_talk_in *in) {
   memcpy(target, in->bytes, (size_t)n * sizeof *target);
   for (int i = 0; i < n; i++)
     if (!tri_target_check(&target[i])) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for no address");
-  TRI_TRY_DONE(tri_knock(m->secret.key, m->launch->task, target, n, tri_meet_knock_s(m), error));
+  TRI_TRY_DONE(tri_knock(m->trust.secret.key, m->launch->task, target, n, tri_meet_knock_s(m), error));
   tri_meet_tell(m, TRI_TALK_PROBE, error, (size_t)n * sizeof *error);
 done:
   TRI_FREE(target);
@@ -177,8 +177,8 @@ tri_status tri_meet_serve(tri_meet *m, bool *go) {
 
   *go = false;
   TRI_TRY(come(m));
-  *go = m->off;
-  if (m->off) return TRI_OK;
+  *go = m->trust.off;
+  if (m->trust.off) return TRI_OK;
   /* Rank 0 waits for others, then asks each. */
   until_s = tri_now_s() + 2 * m->patience_s + 30;
   for (;;) {
@@ -187,7 +187,7 @@ tri_status tri_meet_serve(tri_meet *m, bool *go) {
     tri_status   st = TRI_OK;
     bool         decided = got == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_VERDICT && in.head.bytes == 1;
     if (decided) *go = in.bytes[0] != TRI_TALK_STOP;
-    if (decided) m->off = in.bytes[0] == TRI_TALK_GO_UNWATCHED;
+    if (decided) m->trust.off = in.bytes[0] == TRI_TALK_GO_UNWATCHED;
     if (got == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_CLOCK) answer_clock(m);
     if (got == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_PROBE) st = answer_probe(m, &in);
     tri_talk_drop(&in);

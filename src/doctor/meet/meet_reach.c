@@ -103,8 +103,8 @@ static const char *net_of(const tri_facts *f, const char *address, const char *o
   return otherwise;
 }
 
-/* A node is reached where one of its addresses is; else the first is told. Where it is, each address that MPI would
- * take too, between two interfaces of one network, and that does not answer is told by itself. */
+/* A node is reached where one of its addresses is; else the first is told. Where it is, each address that MPI
+ * would take too, between two interfaces of one network, and that does not answer is told by itself. */
 static tri_status add_results(search *s, int from, const probe *p, const int32_t *error) {
   const tri_facts *f = &s->c->facts[from < 0 ? 0 : s->first[from]];
   int              net = chosen_net(f);
@@ -136,7 +136,7 @@ static tri_status knock(search *s, int from, const probe *p) {
 
   if (!p->n) return TRI_OK;
   TRI_TRY_DONE(TRI_ALLOC(error, p->n));
-  TRI_TRY_DONE(tri_knock(s->m->secret.key, 0, p->target, (int)p->n, tri_meet_knock_s(s->m), error));
+  TRI_TRY_DONE(tri_knock(s->m->trust.secret.key, 0, p->target, (int)p->n, tri_meet_knock_s(s->m), error));
   TRI_TRY_DONE(add_results(s, from, p, error));
 done:
   TRI_FREE(error);

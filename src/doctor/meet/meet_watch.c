@@ -71,7 +71,7 @@ void tri_meet_watch(tri_meet *m, tri_meet_on_hang call, void *ctx) {
 
 /* The ranks that failed or are gone, else those that are furthest behind. task [tasks]; how many. */
 static int find_last(const tri_meet *m, int *task, tri_meet_hang *out) {
-  int n = 0, least = INT32_MAX, tasks = tri_meet_can(m) ? m->launch->tasks : 1;
+  int n = 0, least = INT32_MAX, tasks = m->launch->hub[0] && !m->trust.off ? m->launch->tasks : 1;
 
   out->reason = NULL;
   for (int t = 0; t < tasks; t++) {

@@ -1,4 +1,4 @@
-/* secret.c - what only processes of this user in this launch know, in files of mode 0600, or sealed by munge. */
+/* secret.c - what only processes of this user in this launch know: files of mode 0600, or sealed by munge. */
 #include "secret.h"
 #include "base/child.h"
 
@@ -74,7 +74,8 @@ void tri_secret_begin(const tri_launch *l, const char *folder, tri_secret *s) {
   if (l->tasks == l->locals) add_place(s, tmp && tmp[0] == '/' ? tmp : "/tmp", own_folder, name);
 }
 
-/* Makes the two folders of a file's path that are not there, each for this user alone: "trireme" and ".cache". */
+/* Makes the two folders of a file's path that are not there, each for this user alone: "trireme" and
+ * ".cache". */
 static void make_folders(const char *path) {
   char  folder[TRI_SECRET_PATH_BYTES];
   char *last, *before;

@@ -3,7 +3,7 @@
 #ifndef TRI_SECRET_H
 #define TRI_SECRET_H
 
-#include "base/mac.h"
+#include "comm/peers/mac.h"
 #include "doctor/launch.h"
 
 enum { TRI_SECRET_PLACES = 3, TRI_SECRET_PATH_BYTES = 4096 };
@@ -18,13 +18,13 @@ typedef struct tri_secret {
   char          path[TRI_SECRET_PLACES][TRI_SECRET_PATH_BYTES]; /* [n] files, known or not */
 } tri_secret;
 
-/* Not collective, all that follow. Names the files: in `folder`, where the run writes; in this user's cache; and,
- * where all ranks are on one machine, in its folder of temporary files. */
+/* Not collective, all that follow. Names the files: in `folder`, where the run writes; in this user's cache;
+ * and, where all ranks are on one machine, in its folder of temporary files. */
 void tri_secret_begin(const tri_launch *l, const char *folder, tri_secret *s);
 /* Of rank 0, which listens at this port: a new one, written to each file that can be had. TRI_EDEVICE: the
  * kernel gives no random bytes. */
 TRI_CHECKED tri_status tri_secret_make(tri_secret *s, int port);
-/* Of the others: reads the first of the files that is there, this user's, and nobody else's to read or write. */
+/* Of the others: reads the first file that is there, this user's, and nobody else's to read or write. */
 bool tri_secret_find(tri_secret *s);
 /* Of rank 0. The files are gone. */
 void tri_secret_remove(tri_secret *s);

@@ -3,12 +3,12 @@
 #ifndef TRI_TALK_H
 #define TRI_TALK_H
 
-#include "base/mac.h"
+#include "comm/peers/mac.h"
 
-/* A connection begins with an opening [32 bytes] of the rank that makes it, with a random number of its own. The
- * answer [48] has a random number too, and proves that its sender has the secret; then the opener proves the
- * same [32]. HMAC-SHA-256 of both numbers under the secret is the key of this connection, so nothing that was
- * overheard is of use in another. Each message after that has a code under this key of its direction, its
+/* A connection begins with an opening [32 bytes] of the rank that makes it, with a random number of its own.
+ * The answer [48] has a random number too, and proves that its sender has the secret; then the opener proves
+ * the same [32]. HMAC-SHA-256 of both numbers under the secret is the key of this connection, so nothing that
+ * was overheard is of use in another. Each message after that has a code under this key of its direction, its
  * number, its head and its bytes. */
 typedef enum {
   TRI_TALK_MEMBER = 1, /* to be a rank of the launch */
@@ -99,8 +99,8 @@ tri_talk_got tri_talk_take(tri_talk *t, const unsigned char *secret, tri_talk_in
 void         tri_talk_drop(tri_talk_in *in);
 /* Waits for a whole message. */
 tri_talk_got tri_talk_wait(tri_talk *t, tri_talk_in *in, double until_s);
-/* Bytes before any message, to and from a rank without the secret: all sent; how many came until the other end
- * closed. */
+/* Bytes before any message, to and from a rank without the secret: all sent; how many came until the other
+ * end closed. */
 bool   tri_talk_send_raw(int fd, const void *bytes, size_t n, double until_s);
 size_t tri_talk_take_raw(int fd, char *out, size_t cap, double until_s);
 

@@ -1,8 +1,8 @@
-/* mac.h - SHA-256, HMAC and random keys: messages between processes of one user that nobody else can write. */
+/* mac.h - SHA-256, HMAC and random keys: messages of one user that nobody else can write. */
 #ifndef TRI_MAC_H
 #define TRI_MAC_H
 
-#include "base.h"
+#include "base/base.h"
 
 enum { TRI_SHA256_BYTES = 32, TRI_SHA256_BLOCK = 64, TRI_KEY_BYTES = 32 };
 

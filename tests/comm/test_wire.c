@@ -1,0 +1,120 @@
+/* test_wire.c - what heartbeats are written as, and what a node knows of its networks. Judges: what was
+ * written is read; each changed bit, and another key, is refused; the kernel's tables spelled out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "comm/peers/stuck.h"
+#include "comm/peers/wire.h"
+
+enum { N = 4 };
+
+static const unsigned char key_99[TRI_KEY_BYTES] = {99}, key_98[TRI_KEY_BYTES] = {[31] = 98};
+
+static tri_wire make_wire(void) {
+  tri_wire in = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 77, .n = 2};
+
+  in.beat[0] = (tri_beat){.rank = 2,
+                          .life = TRI_LIFE_DEAD,
+                          .scope = 2,
+                          .number = 1ull << 40,
+                          .come = {5, 6, 1ull << 40},
+                          .met = 4,
+                          .waited_s = 1.5,
+                          .silent_s = 0.25,
+                          .work_s = 5,
+                          .window = 9,
+                          .phase = "rollout",
+                          .label = "sum"};
+  in.beat[1] = (tri_beat){.rank = 3, .scope = TRI_BOARD_NOWHERE};
+  return in;
+}
+
+static void test_wire(void **state) {
+  tri_wire      in = make_wire(), out;
+  unsigned char bytes[TRI_WIRE_BYTES];
+  size_t        n = tri_wire_write(&in, key_99, bytes);
+
+  (void)state;
+  assert_int_equal(n, TRI_WIRE_HEAD_BYTES + 2 * TRI_WIRE_BEAT_BYTES);
+  assert_true(tri_wire_read(bytes, n, key_99, N, &out));
+  assert_memory_equal(&in, &out, sizeof in);
+}
+
+/* Every byte that is flipped, in each bit, is refused; and so is what another run, a shorter or longer
+ * datagram says. */
+static void test_wire_damage(void **state) {
+  tri_wire      in = make_wire(), out;
+  unsigned char bytes[TRI_WIRE_BYTES];
+  size_t        n = tri_wire_write(&in, key_99, bytes);
+
+  (void)state;
+  assert_false(tri_wire_read(bytes, n, key_98, N, &out));
+  assert_false(tri_wire_read(bytes, n, key_99, 2, &out)); /* a rank that this run has not */
+  for (size_t k = 0; k < n; k++) assert_false(tri_wire_read(bytes, k, key_99, N, &out));
+  assert_false(tri_wire_read(bytes, n + 1, key_99, N, &out));
+  for (size_t k = 0; k + TRI_KEY_BYTES <= n; k++)
+    assert_memory_not_equal(bytes + k, key_99, TRI_KEY_BYTES); /* the key itself is never sent */
+  for (size_t k = 0; k < n; k++)
+    for (int bit = 0; bit < 8; bit++) {
+      bytes[k] ^= (unsigned char)(1 << bit);
+      assert_false(tri_wire_read(bytes, n, key_99, N, &out));
+      bytes[k] ^= (unsigned char)(1 << bit);
+    }
+  bytes[6] = TRI_WIRE_BEATS + 1;
+  assert_false(tri_wire_read(bytes, TRI_WIRE_BYTES, key_99, N, &out));
+}
+
+/* ---- the start ---- */
+
+/* A table of neighbours as the kernel prints it, of two networks where two are silent. */
+static void test_stuck(void **state) {
+  static const char table[] =
+      "IP address       HW type     Flags       HW address            Mask     Device\n"
+      "10.80.0.12       0x1         0x2         5e:5d:2c:11:22:33     *        eth0\n"
+      "10.99.0.12       0x1         0x0         00:00:00:00:00:00     *        ib0\n"
+      "10.99.0.13       0x1         0x0         00:00:00:00:00:00     *        ib0\n"
+      "172.17.0.2       0x1         0x0         00:00:00:00:00:00     *        docker0\n"
+      "10.1.0.2         0x1         0x0         00:00:00:00:00:00     *        a\x1b[2J\n"
+      "garbage\n\n10.1.0.3 0x1\n";
+  char      path[] = "/tmp/test_peers.XXXXXX";
+  int       fd = mkstemp(path);
+  tri_stuck found[TRI_STUCK_MOST];
+  tri_text  text = {0};
+
+  (void)state;
+  assert_true(fd >= 0 && write(fd, table, sizeof table - 1) == sizeof table - 1);
+  close(fd);
+  assert_int_equal(tri_stuck_find(path, found), 2);
+  unlink(path);
+  assert_string_equal(found[0].net, "ib0");
+  assert_string_equal(found[0].address, "10.99.0.12");
+  assert_string_equal(found[1].net, "docker0");
+  unsetenv("OMPI_MCA_btl_tcp_if_exclude");
+  assert_int_equal(tri_stuck_words(found, 1, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "10.99.0.12 does not answer on ib0: "));
+  assert_non_null(strstr(text.data, "export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0, "));
+  text.len = 0;
+  setenv("OMPI_MCA_btl_tcp_if_exclude", "lo,eth7", 1);
+  assert_int_equal(tri_stuck_words(found, 1, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "if_exclude=lo,eth7,ib0, "));
+  unsetenv("OMPI_MCA_btl_tcp_if_exclude");
+  text.len = 0;
+  assert_int_equal(tri_stuck_find("/dev/null/none", found), 0);
+  assert_int_equal(tri_stuck_words(found, 0, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "one that leads nowhere makes it hang"));
+  tri_text_free(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire), cmocka_unit_test(test_wire_damage),
+                                     cmocka_unit_test(test_stuck)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
