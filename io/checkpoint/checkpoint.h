@@ -124,8 +124,9 @@ TRI_CHECKED tri_status tri_ckpt_count(const char *dir, int *n);
 
 /* Collective over world; rank 0 works. For the start of a run, when no other writes to dir: removes what
  * killed writers left, and puts back a checkpoint whose replacement did not come about. Links are removed,
- * never followed; what is another user's, or cannot be removed, is a warning. TRI_EFILE: dir itself is
- * another user's link, or no folder. */
+ * never followed; what is another user's, or cannot be removed, is a warning. A LATEST or BEST that is no link
+ * is kept: as the checkpoint it holds, where that one's name is free, else as LATEST.before-1 and so on.
+ * TRI_EFILE: dir itself is another user's link, or no folder. */
 TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
 /* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, beside them what
  * BEST names, which does not count, and in any case what LATEST names and step in_use_step (-1: none). Newest

@@ -40,6 +40,20 @@ static tri_status make_link(const char *dir, const char *name, int64_t step,
   return TRI_OK;
 }
 
+/* What has the link's name and is none - `cp -rL` and object stores make it a folder - is kept under
+ * another. */
+static tri_status make_way(const char *link) {
+  char aside[TRI_CKPT_PATH_BYTES];
+  int  n = 1;
+
+  if (!tri_folder_has(AT_FDCWD, link) || tri_folder_has_link(AT_FDCWD, link)) return TRI_OK;
+  do TRI_TRY(tri_ckpt_path(aside, "%s.before-%d", link, n++));
+  while (tri_folder_has(AT_FDCWD, aside));
+  TRI_TRY(tri_folder_set_aside(link, aside));
+  tri_log(TRI_LOG_WARN, "%s: is no symbolic link (did a copy follow it?): kept as %s", link, aside);
+  return TRI_OK;
+}
+
 tri_status tri_ckpt_publish(const char *dir, int64_t step) {
   tri_status st = TRI_OK;
   char       tmp[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES], old[TRI_CKPT_PATH_BYTES];
@@ -51,6 +65,7 @@ tri_status tri_ckpt_publish(const char *dir, int64_t step) {
   TRI_TRY(tri_ckpt_step_path(old, dir, step, TRI_CKPT_OLD));
   /* Everything that takes space comes before the first rename. */
   TRI_TRY(make_link(dir, latest_link, step, link_new, latest));
+  TRI_TRY_DONE(make_way(latest));
   TRI_TRY_DONE(tri_ckpt_remove(old));
   replaced = tri_folder_has(AT_FDCWD, whole);
   if (replaced) TRI_TRY_DONE(rename_folder(whole, old));
@@ -73,7 +88,7 @@ static tri_status point(const char *dir, const char *name, int64_t step) {
   char link_new[TRI_CKPT_PATH_BYTES], link[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(make_link(dir, name, step, link_new, link));
-  if (rename_folder(link_new, link) != TRI_OK) {
+  if (make_way(link) != TRI_OK || rename_folder(link_new, link) != TRI_OK) {
     unlink(link_new);
     return TRI_EFILE;
   }
@@ -206,9 +221,48 @@ static tri_status clean(const place *p, const void *what) {
   return TRI_OK;
 }
 
-tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? in_folder(dir, clean, NULL) : TRI_OK));
+/* The step of the checkpoint in this folder, whole as far as its sizes tell; -1: it holds none. */
+static int64_t step_in(const char *folder) {
+  tri_ckpt_manifest m = {0};
+  char             *bytes = NULL;
+  size_t            n = 0;
+  int64_t           step = -1;
+  tri_status        st = tri_ckpt_manifest_read(AT_FDCWD, folder, &bytes, &n);
+
+  if (st == TRI_OK) st = tri_ckpt_manifest_parse(folder, bytes, n, &m);
+  if (st == TRI_OK) st = tri_ckpt_manifest_check_sizes(&m, AT_FDCWD, folder);
+  if (st == TRI_OK) step = m.step;
+  if (st != TRI_OK) tri_error_clear();
+  tri_ckpt_manifest_free(&m);
+  tri_host_free((void **)&bytes);
+  return step;
+}
+
+/* A copy of a checkpoint in the place of the link takes the name of its step, where that is free. */
+static tri_status settle_link(const char *dir, const char *name) {
+  char    link[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES];
+  int64_t step;
+
+  TRI_TRY(tri_ckpt_path(link, "%s/%s", dir, name));
+  if (!tri_folder_has(AT_FDCWD, link) || tri_folder_has_link(AT_FDCWD, link)) return TRI_OK;
+  step = step_in(link);
+  if (step < 0) return make_way(link);
+  TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
+  if (tri_folder_has(AT_FDCWD, whole)) return make_way(link);
+  TRI_TRY(tri_folder_set_aside(link, whole));
+  tri_log(TRI_LOG_WARN, "%s: is no symbolic link but a checkpoint: it is %s now", link, whole);
   return TRI_OK;
+}
+
+static tri_status clean_all(const char *dir) {
+  TRI_TRY(in_folder(dir, clean, NULL));
+  warn_left(settle_link(dir, latest_link));
+  warn_left(settle_link(dir, best_link));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
+  return tri_ckpt_agree(world, world->rank == 0 ? clean_all(dir) : TRI_OK);
 }
 
 /* Under another name no half of it is ever a checkpoint. */

@@ -201,12 +201,31 @@ done:
   return st;
 }
 
+enum { SPARE_FILES = 24 }; /* chosen: three times what MPI-IO has open for one, and the run for itself */
+
+/* MPI-IO has no words for it. */
+static tri_status check_open_files(const char *dir) {
+  int fd[SPARE_FILES], n = 0, why = 0;
+
+  while (n < SPARE_FILES && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) n++;
+  if (n < SPARE_FILES) why = errno;
+  for (int i = 0; i < n; i++) close(fd[i]);
+  if (why == EMFILE || why == ENFILE)
+    TRI_FAIL(
+        TRI_EFILE,
+        "%s: of the files that may be open at once (ulimit -n) %d are left, and a checkpoint wants %d: %s; "
+        "raise it, ulimit -n 1024",
+        dir, n, SPARE_FILES, strerror(why));
+  return TRI_OK;
+}
+
 tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes) {
   bool       first = !world || world->rank == 0;
   size_t     stood = 0;
   tri_status st;
 
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_check_library()));
+  TRI_TRY(tri_ckpt_agree(world, check_open_files(dir)));
   if (first) stood = standing(dir);
   st = world ? write_trial(dir, world, bytes) : write_alone(dir, bytes);
   if (first) remove_made(dir, stood);

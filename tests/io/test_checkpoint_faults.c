@@ -512,6 +512,73 @@ static void an_older_start_publishes_nothing(void **state) {
   assert_false(there(dir, "step-00000007.tmp-1") || there(dir, "step-00000007.tmp"));
 }
 
+/* ---- before there is anything to lose */
+
+/* Nothing is left, whatever came of it. comm NULL: rank 0 alone. */
+static void rehearse(const char *where, tri_comm *comm, int64_t bytes, tri_status want, const char *says) {
+  tri_status st = !comm && world->rank != 0 ? want : tri_ckpt_rehearse(where, comm, bytes);
+
+  if (st != want) fail_msg("%s: %s\n%s", where, tri_status_text(st), tri_error_trace());
+  if (says && (comm || world->rank == 0)) assert_non_null(strstr(tri_error_message(), says));
+  tri_error_clear();
+  barrier();
+  assert_false(there(top, "new"));
+  assert_int_equal(entries(dir), 2);
+  barrier();
+}
+
+static void a_trial_leaves_nothing(void **state) {
+  const char *none = in(top, "new/deeper/checkpoints");
+  char        where[TRI_CKPT_PATH_BYTES];
+
+  (void)state;
+  snprintf(where, sizeof where, "%s", none);
+  new_dir("trial");
+  OK(save(dir, 3));
+  for (int alone = 0; alone < 2; alone++) {
+    tri_comm *comm = alone ? NULL : world;
+    rehearse(dir, comm, 1 << 20, TRI_OK, NULL);
+    rehearse(where, comm, 0, TRI_OK, NULL);
+    limit_files(1 << 19);
+    rehearse(where, comm, 1 << 20, TRI_EFILE, "ulimit -f");
+    limit_files(RLIM_INFINITY);
+    rehearse(where, comm, INT64_MAX / 2, TRI_EFILE, "bytes");
+  }
+  must_find(dir, 3);
+}
+
+/* A colon, and more bytes than MPI-IO has room for. */
+static void paths_that_mpi_would_misread(void **state) {
+  char name[2][400], where[TRI_CKPT_PATH_BYTES];
+
+  (void)state;
+  snprintf(name[0], sizeof name[0], "ufs:run/checkpoints");
+  snprintf(name[1], sizeof name[1], "run:12/%0120d/%0100d/checkpoints", 1, 2);
+  for (int i = 0; i < 2; i++) {
+    snprintf(where, sizeof where, "%s/%s", top, name[i]);
+    OK(tri_ckpt_rehearse(where, world, 0));
+    OK(save(where, 3));
+    must_find(where, 3);
+    barrier();
+  }
+}
+
+/* The sum: what will be written for sure is refused where it cannot lie there, what may be is a warning. */
+static void room_for_all_that_will_come(void **state) {
+  int64_t       left = tri_ckpt_free_bytes(top);
+  tri_ckpt_need need = {.bytes = left / 4, .files = 4, .sure = 2, .most = 3};
+
+  (void)state;
+  if (left < 0) skip();
+  OK(tri_ckpt_check_room(in(top, "new/checkpoints"), &need));
+  need.most = 9; /* a warning */
+  OK(tri_ckpt_check_room(in(top, "new/checkpoints"), &need));
+  need.sure = 9;
+  assert_int_equal(tri_ckpt_check_room(in(top, "new/checkpoints"), &need), TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "9 checkpoints at once need"));
+  tri_error_clear();
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(damage_is_named),
@@ -527,6 +594,9 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_killed_writer_costs_nothing),
       cmocka_unit_test(killed_between_renames),
       cmocka_unit_test(an_older_start_publishes_nothing),
+      cmocka_unit_test(a_trial_leaves_nothing),
+      cmocka_unit_test(paths_that_mpi_would_misread),
+      cmocka_unit_test(room_for_all_that_will_come),
   };
 
   if (argc == 4 && !strcmp(argv[1], "--killed")) {

@@ -115,6 +115,30 @@ static void export_follows_no_link(void **state) {
   cli_sh("rm there new.tmp");
 }
 
+/* As `cp -rL` leaves it, or a copy to where no links are: what it holds is kept, and the run goes on from the
+ * newest checkpoint. */
+static void latest_that_is_no_link_is_set_aside(void **state) {
+  (void)state;
+  prepare();
+  cli_sh("rm -r o && cp -rL run o && cp -r run/checkpoints/step-00000001 o/checkpoints/BEST");
+  cli_succeeds(ONE "inspect o");
+  cli_shows(cli_out, "after step 2");
+  cli_succeeds(ONE SFT "run.output=o train.steps=3");
+  cli_shows(cli_err, "checkpoints/LATEST: is no symbolic link");
+  cli_shows(cli_err, "resumed from o/checkpoints/step-00000002");
+  cli_sh("cd o/checkpoints && test -L LATEST -a \"$(readlink LATEST)\" = step-00000003 && "
+         "diff -r LATEST.before-1 ../../run/checkpoints/step-00000002 && diff -r BEST.before-1 "
+         "../../run/checkpoints/step-00000001");
+  prepare(); /* a file; and the only copy of a checkpoint */
+  cli_sh("rm o/checkpoints/LATEST && echo step-00000002 >o/checkpoints/LATEST");
+  cli_succeeds(TWO SFT "run.output=o train.steps=3");
+  cli_sh("test -L o/checkpoints/LATEST && grep -q step o/checkpoints/LATEST.before-1");
+  prepare();
+  cli_sh("cd o/checkpoints && rm -r LATEST step-00000001 && mv step-00000002 LATEST");
+  cli_succeeds(ONE SFT "run.output=o train.steps=3");
+  cli_shows(cli_err, "resumed from o/checkpoints/step-00000002");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_archived_checkpoint_survives_retention),
@@ -125,6 +149,7 @@ int main(void) {
       cmocka_unit_test(files_that_are_links_are_not_followed),
       cmocka_unit_test(folders_that_are_links_must_be_ours),
       cmocka_unit_test(export_follows_no_link),
+      cmocka_unit_test(latest_that_is_no_link_is_set_aside),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
