@@ -57,8 +57,16 @@ typedef struct slot {
   dnnl_memory_t a, b, c, scratch, from; /* from: what pack reads */
 } slot;
 
+/* Steps of k in one f32 sum: the sums of pieces are added here, for one sum over a vocabulary loses digits, and
+ * the library's own addition to a result goes on with that sum. Chosen: so long that the addition costs
+ * nothing. */
+enum { PIECE_MOST = 2048 };
+
 struct tri_gemm {
-  tri_gemm_spec    spec;
+  tri_gemm_spec    spec;   /* its k is a piece's */
+  int64_t          a_row;  /* elements between two rows of a: all of k */
+  int64_t          n_more; /* pieces behind the first, as long */
+  tri_gemm        *rest;   /* a shorter last one; or NULL */
   dnnl_engine_t    engine;
   dnnl_primitive_t run, pack; /* pack is NULL in a product opened `like` another */
   desc             a, b, c, from;
@@ -125,6 +133,7 @@ static bool kernel_is(const_dnnl_primitive_desc_t pd, const char *start) {
  * elsewhere. The two add up a row in different orders; each keeps to its own for every m and n. */
 bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other) {
   const_dnnl_primitive_desc_t a = NULL, b = NULL;
+  if (g->rest && !tri_gemm_alike(g->rest, other->rest)) return false;
   return dnnl_primitive_get_primitive_desc(g->run, &a) == dnnl_success &&
          dnnl_primitive_get_primitive_desc(other->run, &b) == dnnl_success &&
          strcmp(kernel_name(a), kernel_name(b)) == 0;
@@ -140,7 +149,7 @@ static void note_scratch(tri_gemm *g, dnnl_primitive_desc_t pd) {
  * stays NULL if the library has only its slow reference code, or none, for b in that order. */
 static tri_status open_run(tri_gemm *g, const tri_gemm *like) {
   const tri_gemm_spec  *p = &g->spec;
-  const dnnl_dims_t     a_dim = {p->m, p->k}, a_stride = {p->k, 1}, b_dim = {p->k, p->n};
+  const dnnl_dims_t     a_dim = {p->m, p->k}, a_stride = {g->a_row, 1}, b_dim = {p->k, p->n};
   const dnnl_dims_t     c_dim = {p->m, p->n}, c_stride = {p->n, 1};
   dnnl_primitive_attr_t attr = NULL;
   dnnl_primitive_desc_t pd = NULL;
@@ -205,7 +214,9 @@ done:
   return st;
 }
 
-tri_status tri_gemm_open(const tri_gemm_spec *spec, const tri_gemm *like, int threads, tri_gemm **out) {
+/* One piece: spec's k, of rows of a that have a_row elements. */
+static tri_status open_piece(const tri_gemm_spec *spec, int64_t a_row, const tri_gemm *like, int threads,
+                             tri_gemm **out) {
   tri_status st = TRI_OK;
   tri_gemm  *g = NULL;
   /* The library plans a product for as many threads as OpenMP would give it now: one. */
@@ -214,6 +225,7 @@ tri_status tri_gemm_open(const tri_gemm_spec *spec, const tri_gemm *like, int th
   omp_set_num_threads(1);
   TRI_TRY_DONE(TRI_ALLOC(g, 1));
   g->spec = *spec;
+  g->a_row = a_row;
   g->threads = threads;
   DNN_DONE(dnnl_engine_create(&g->engine, dnnl_cpu, 0));
   TRI_TRY_DONE(open_run(g, like));
@@ -228,6 +240,43 @@ tri_status tri_gemm_open(const tri_gemm_spec *spec, const tri_gemm *like, int th
   g = NULL;
 done:
   omp_set_num_threads(before);
+  tri_gemm_close(&g);
+  return st;
+}
+
+/* The pieces behind g's. *ok: the library can do them at speed. */
+static tri_status open_behind(tri_gemm *g, int64_t k, const tri_gemm *like, int threads, bool *ok) {
+  tri_gemm_spec spec = g->spec;
+  const int64_t n = (k + spec.k - 1) / spec.k;
+
+  spec.k = k - (n - 1) * spec.k;
+  g->n_more = spec.k == g->spec.k ? n - 1 : n - 2;
+  *ok = true;
+  if (spec.k == g->spec.k) return TRI_OK;
+  TRI_TRY(open_piece(&spec, k, like ? like->rest : NULL, threads, &g->rest));
+  *ok = g->rest;
+  return TRI_OK;
+}
+
+tri_status tri_gemm_open(const tri_gemm_spec *spec, const tri_gemm *like, int threads, tri_gemm **out) {
+  const int64_t k = spec->k, n = (k + PIECE_MOST - 1) / PIECE_MOST;
+  tri_gemm_spec first = *spec;
+  tri_status    st = TRI_OK;
+  tri_gemm     *g = NULL;
+  bool          ok = true;
+
+  *out = NULL;
+  TRI_ASSERT(n == 1 || !spec->add); /* chunks of a gradient are shorter */
+  if (spec->dtype == TRI_F32 && n > 1) first.k = ((k + n - 1) / n + 15) / 16 * 16;
+  TRI_TRY_DONE(open_piece(&first, k, like, threads, &g));
+  if (g && first.k < k) TRI_TRY_DONE(open_behind(g, k, like, threads, &ok));
+  if (!ok && !like)
+    TRI_FAIL_DONE(TRI_EDEVICE, "%s has no sum of products of %lld steps on this processor",
+                  tri_gemm_library(), (long long)first.k);
+  if (!ok) goto done;
+  *out = g;
+  g = NULL;
+done:
   tri_gemm_close(&g);
   return st;
 }
@@ -252,13 +301,14 @@ static void close_parts(tri_gemm *x) {
 
 void tri_gemm_close(tri_gemm **g) {
   if (!*g) return;
+  tri_gemm_close(&(*g)->rest);
   close_parts(*g);
   TRI_FREE(*g);
 }
 
 tri_status tri_gemm_native(tri_dtype dtype, bool *out) {
   /* Any shape answers. Only the kernels generated for the processor are fast in bf16. */
-  tri_gemm   g = {.spec = {.m = 16, .n = 64, .k = 64, .dtype = dtype}};
+  tri_gemm   g = {.spec = {.m = 16, .n = 64, .k = 64, .dtype = dtype}, .a_row = 64};
   tri_status st = TRI_OK;
   *out = dtype == TRI_F32;
   if (*out || dtype == TRI_F16) return TRI_OK;
@@ -270,11 +320,22 @@ done:
   return st;
 }
 
-size_t tri_gemm_packed_bytes(const tri_gemm *g) { return g->packed_bytes; }
+size_t tri_gemm_packed_bytes(const tri_gemm *g) {
+  return g->packed_bytes * (size_t)(1 + g->n_more) + (g->rest ? g->rest->packed_bytes : 0);
+}
 
-size_t tri_gemm_scratch_bytes(const tri_gemm *g) { return g->scratch_bytes; }
+/* A piece's result that is added to c, where there are several. */
+static size_t added_bytes(const tri_gemm *g) {
+  return g->n_more || g->rest ? round64((size_t)(g->spec.m * g->spec.n) * sizeof(float)) : 0;
+}
 
-bool tri_gemm_pack(tri_gemm *g, int thread, void *packed, const void *b, void *scratch) {
+size_t tri_gemm_scratch_bytes(const tri_gemm *g) {
+  const size_t rest = g->rest ? g->rest->scratch_bytes : 0;
+
+  return added_bytes(g) + (rest > g->scratch_bytes ? rest : g->scratch_bytes);
+}
+
+static bool pack_piece(tri_gemm *g, int thread, void *packed, const void *b, void *scratch) {
   slot                 *s = &g->slots[thread];
   const dnnl_exec_arg_t args[] = {
       {DNNL_ARG_FROM, s->from}, {DNNL_ARG_TO, s->b}, {DNNL_ARG_SCRATCHPAD, s->scratch}};
@@ -284,7 +345,17 @@ bool tri_gemm_pack(tri_gemm *g, int thread, void *packed, const void *b, void *s
          dnnl_primitive_execute(g->pack, s->stream, s->scratch ? 3 : 2, args) == dnnl_success;
 }
 
-bool tri_gemm_run(tri_gemm *g, int thread, float *c, const void *a, const void *packed, void *scratch) {
+bool tri_gemm_pack(tri_gemm *g, int thread, void *packed, const void *b, void *scratch) {
+  const size_t piece = (size_t)(g->spec.k * g->spec.b_row) * tri_dtype_bytes(g->spec.dtype);
+  const char  *from = b;
+  char        *to = packed;
+
+  for (int64_t i = 0; i <= g->n_more; i++, from += piece, to += g->packed_bytes)
+    if (!pack_piece(g, thread, to, from, scratch)) return false;
+  return !g->rest || pack_piece(g->rest, thread, to, from, scratch);
+}
+
+static bool run_piece(tri_gemm *g, int thread, float *c, const void *a, const void *packed, void *scratch) {
   slot                 *s = &g->slots[thread];
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, s->a},
                                   {DNNL_ARG_WEIGHTS, s->b},
@@ -295,6 +366,27 @@ bool tri_gemm_run(tri_gemm *g, int thread, float *c, const void *a, const void *
          dnnl_memory_set_data_handle(s->c, c) == dnnl_success &&
          (!s->scratch || dnnl_memory_set_data_handle(s->scratch, scratch) == dnnl_success) &&
          dnnl_primitive_execute(g->run, s->stream, s->scratch ? 4 : 3, args) == dnnl_success;
+}
+
+static bool add_piece(tri_gemm *g, int thread, float *restrict c, float *restrict own, const void *a,
+                      const void *packed, void *scratch) {
+  const int64_t n = g->spec.m * g->spec.n;
+
+  if (!run_piece(g, thread, own, a, packed, scratch)) return false;
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) c[i] += own[i];
+  return true;
+}
+
+bool tri_gemm_run(tri_gemm *g, int thread, float *c, const void *a, const void *packed, void *scratch) {
+  const size_t piece = (size_t)g->spec.k * tri_dtype_bytes(g->spec.dtype);
+  const char  *from = (const char *)a, *b = packed;
+  char        *library = (char *)scratch + added_bytes(g);
+
+  if (!run_piece(g, thread, c, from, b, library)) return false;
+  for (int64_t i = 0; i < g->n_more; i++)
+    if (!add_piece(g, thread, c, scratch, from += piece, b += g->packed_bytes, library)) return false;
+  return !g->rest || add_piece(g->rest, thread, c, scratch, from + piece, b + g->packed_bytes, library);
 }
 
 #endif
