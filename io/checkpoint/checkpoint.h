@@ -102,10 +102,10 @@ TRI_CHECKED tri_status tri_ckpt_check_guard(void);
 /* Not collective. Is the HDF5 that is loaded the one that the program was built with, with MPI? TRI_EDEVICE
  * names its file. */
 TRI_CHECKED tri_status tri_ckpt_check_library(void);
-/* Collective over world; NULL: this process alone, without MPI and HDF5. Whether a checkpoint can be written to
- * dir: one of a few bytes is, by the same calls and names, and removed, with all folders that were made for it;
- * `bytes` are asked of the disk, the quota and the limit of a file, and given back. TRI_EFILE says what is in
- * the way; TRI_EDEVICE: as tri_ckpt_check_library. */
+/* Collective over world; NULL: this process alone, without MPI and HDF5. Whether a checkpoint can be written
+ * to dir: one of a few bytes is, by the same calls and names, and removed, with all folders that were made
+ * for it; `bytes` are asked of the disk, the quota and the limit of a file, and given back. TRI_EFILE says
+ * what is in the way; TRI_EDEVICE: as tri_ckpt_check_library. */
 TRI_CHECKED tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes);
 
 /* What checkpoints will take. */
@@ -124,8 +124,8 @@ TRI_CHECKED tri_status tri_ckpt_count(const char *dir, int *n);
 
 /* Collective over world; rank 0 works. For the start of a run, when no other writes to dir: removes what
  * killed writers left, and puts back a checkpoint whose replacement did not come about. Links are removed,
- * never followed; what is another user's, or cannot be removed, is a warning. A LATEST or BEST that is no link
- * is kept: as the checkpoint it holds, where that one's name is free, else as LATEST.before-1 and so on.
+ * never followed; what is another user's, or cannot be removed, is a warning. A LATEST or BEST that is no
+ * link is kept: as the checkpoint it holds, where that one's name is free, else as LATEST.before-1 and so on.
  * TRI_EFILE: dir itself is another user's link, or no folder. */
 TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
 /* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, beside them what

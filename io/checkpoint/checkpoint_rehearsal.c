@@ -88,53 +88,6 @@ tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
 
 /* ---- the trial */
 
-static const char trial_link[] = ".TRIAL", trial_link_tmp[] = ".TRIAL.tmp";
-
-static tri_status link_once(const char *dir) {
-  char link[TRI_CKPT_PATH_BYTES], tmp[TRI_CKPT_PATH_BYTES], name[TRI_CKPT_FILE_NAME_BYTES];
-
-  TRI_TRY(tri_ckpt_path(link, "%s/%s", dir, trial_link));
-  TRI_TRY(tri_ckpt_path(tmp, "%s/%s", dir, trial_link_tmp));
-  tri_ckpt_step_name(name, TRI_CKPT_TRIAL_STEP, TRI_CKPT_WHOLE);
-  if ((unlink(tmp) && errno != ENOENT) || symlink(name, tmp))
-    TRI_FAIL(
-        TRI_EFILE,
-        "%s: no symbolic link can be made there: %s; LATEST must be one: put run.output on a file system "
-        "that has them",
-        tmp, strerror(errno));
-  if (rename(tmp, link)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, link, strerror(errno));
-  return TRI_OK;
-}
-
-/* What publish does; the folder gets a name that means nothing. */
-static tri_status publish(const char *dir) {
-  char tmp[TRI_CKPT_PATH_BYTES], trash[TRI_CKPT_PATH_BYTES];
-
-  TRI_TRY(tri_ckpt_step_path(tmp, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TMP));
-  TRI_TRY(tri_ckpt_step_path(trash, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TRASH));
-  TRI_TRY(tri_ckpt_remove(trash));
-  TRI_TRY(link_once(dir));
-  if (rename(tmp, trash)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, trash, strerror(errno));
-  TRI_TRY(tri_ckpt_sync(dir));
-  TRI_TRY(link_once(dir)); /* in the place of one that is there */
-  return tri_ckpt_remove(trash);
-}
-
-static void remove_links(const char *dir) {
-  static const char *const name[] = {trial_link, trial_link_tmp};
-  char                     path[TRI_CKPT_PATH_BYTES];
-
-  for (int i = 0; i < 2; i++)
-    if (tri_ckpt_path(path, "%s/%s", dir, name[i]) == TRI_OK) unlink(path);
-}
-
-tri_status tri_ckpt_rehearse_publish(const char *dir) {
-  tri_status st = publish(dir);
-
-  remove_links(dir);
-  return st;
-}
-
 enum {
   TOKEN_BYTES = 17,
   SEEN_TRIES = 20,

@@ -11,8 +11,8 @@
 bool tri_cores_mine(void *set, size_t bytes);
 /* Not collective, early in main(). Starts the program again with the wait policy of its threads in the
  * environment, once, because the OpenMP library reads it before main(). Threads then spin for some 20
- * microseconds and sleep, instead of spinning for milliseconds. Returns where the user has set OMP_WAIT_POLICY,
- * GOMP_SPINCOUNT or KMP_BLOCKTIME, and where the program cannot be started again. */
+ * microseconds and sleep, instead of spinning for milliseconds. Returns where the user has set
+ * OMP_WAIT_POLICY, GOMP_SPINCOUNT or KMP_BLOCKTIME, and where the program cannot be started again. */
 void tri_cores_set_wait(char **argv);
 
 #endif

@@ -189,8 +189,8 @@ static void resolve_alpha(const tri_loader *l) {
   if (c->lora.rank > 0 && !c->lora.path && !tri_loader_given(l, "lora.alpha")) c->lora.alpha = LORA_ALPHA;
 }
 
-/* The default rate of adapters is higher than that of all weights: lora of TRL, OpenRLHF and PEFT. A loss that
- * compares with a reference policy has a lower one. */
+/* The default rate of adapters is higher than that of all weights: lora of TRL, OpenRLHF and PEFT. A loss
+ * that compares with a reference policy has a lower one. */
 static void resolve_rate(const tri_loader *l) {
   static const double with_lora = 1e-4, with_lora_and_reference = 5e-6;
   tri_config         *c = l->cfg;

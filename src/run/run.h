@@ -50,8 +50,8 @@ TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input
  * it could not be made, moved or written. */
 TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
 
-/* start.c. Not collective. Leaves OUTPUT/OUTAGE, which tells whoever starts runs that this one ended because a
- * reward did not answer, and may go on later: the time, in seconds since 1970, and the reason, a line each.
+/* start.c. Not collective. Leaves OUTPUT/OUTAGE, which tells whoever starts runs that this one ended because
+ * a reward did not answer, and may go on later: the time, in seconds since 1970, and the reason, a line each.
  * tri_run_begin removes it. */
 void tri_run_leave_outage(const tri_run *r, const char *reason);
 

@@ -252,8 +252,8 @@ TRI_CHECKED tri_status tri_save_plan(tri_trainer *t);
 /* Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are copied
  * into it. */
 TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
-/* Collective over world, once all is planned; in a pretended session not collective. Whether checkpoints can be
- * written where the run will, by a trial that leaves nothing, and whether the disk has room for those that
+/* Collective over world, once all is planned; in a pretended session not collective. Whether checkpoints can
+ * be written where the run will, by a trial that leaves nothing, and whether the disk has room for those that
  * will come. Nothing of a run that has no step to take. TRI_EFILE, TRI_EDEVICE. */
 TRI_CHECKED tri_status tri_save_rehearse(tri_trainer *t);
 /* Collective over world, after each step. A checkpoint of step progress.step where it is due: by count, by

@@ -1,5 +1,5 @@
-/* test_pace.c - how much of an allocation's end is kept, and when a last save is tried again. Judge: hand-worked
- * numbers. */
+/* test_pace.c - how much of an allocation's end is kept, and when a last save is tried again. Judge:
+ * hand-worked numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

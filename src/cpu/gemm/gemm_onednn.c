@@ -57,8 +57,8 @@ typedef struct slot {
   dnnl_memory_t a, b, c, scratch, from; /* from: what pack reads */
 } slot;
 
-/* Steps of k in one f32 sum: the sums of pieces are added here, for one sum over a vocabulary loses digits, and
- * the library's own addition to a result goes on with that sum. Chosen: so long that the addition costs
+/* Steps of k in one f32 sum: the sums of pieces are added here, for one sum over a vocabulary loses digits,
+ * and the library's own addition to a result goes on with that sum. Chosen: so long that the addition costs
  * nothing. */
 enum { PIECE_MOST = 2048 };
 
