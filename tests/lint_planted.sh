@@ -189,13 +189,13 @@ long() { # file, opening lines
   plant "$1" "$(lines "${@:2}" && repeat '  planted();' 98 && lines '}')"
 }
 plant src/base/planted_499.c "$(repeat 'int tri_planted_%;' 499)"
-plant src/base/planted_500.c "$(repeat 'int tri_planted_%;' 500)"
-line=501
-expect 'file of 501 lines; 500 is'
+plant src/base/planted_600.c "$(repeat 'int tri_planted_%;' 600)"
+line=601
+expect 'file of 601 lines; 600 is'
 plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
-plant tests/base/test_planted_700.c "$(repeat 'int planted_%;' 700)"
-line=701
-expect 'file of 701 lines; 700 is'
+plant tests/base/test_planted_800.c "$(repeat 'int planted_%;' 800)"
+line=801
+expect 'file of 801 lines; 800 is'
 long src/base/planted_1.c 'static void planted(void) {'
 long src/base/planted_2.c 'static void planted(void) {' '  planted();'
 expect 'function of 101 lines'

@@ -157,8 +157,9 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
 bool tri_ckpt_h5_by_mpi(hid_t list, tri_comm *world);
 /* Not collective. Transfers, else the structure of such files, are written by all together. */
 bool tri_ckpt_h5_collective(hid_t list, bool transfer);
-/* Not collective. The path under which MPI opens this file: another where MPI-IO would take a part of it for something else,
- * or has no room for it. *folder: open as long as the file is, for that path goes through it; else -1. */
+/* Not collective. The path under which MPI opens this file: another where MPI-IO would take a part of it for
+ * something else, or has no room for it. *folder: open as long as the file is, for that path goes through it;
+ * else -1. */
 TRI_CHECKED tri_status tri_ckpt_mpi_path(const char *path, int *folder, char out[TRI_CKPT_PATH_BYTES]);
 
 /* checkpoint_verify.c. */
