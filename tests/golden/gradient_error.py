@@ -1,9 +1,9 @@
 # gradient_error.py - how exact the f32 gradient of one SFT step is: for each parameter |g - g64| / |g64| (Euclidean norms), with
 # g64 from transformers in float64, of this program and of transformers in f32. The gradient is Adam's first moment after one
 # step from zero. With torch 2.15, transformers 5.23, h5py.
-# usage: python tests/golden/gradient_error.py PROGRAM MODEL [LINES.jsonl] [--all] [--env NAME=VALUE ...]
-#   LINES: the first line's question and answer are the prompt and the completion; without it 160 random tokens, 100 of them
-#   a prompt. --all prints a row for each parameter, else there are the median, the worst and the kinds of parameters.
+# usage: python tests/golden/gradient_error.py PROGRAM MODEL [LINES.jsonl] [--all] [--sdpa] [--env NAME=VALUE ...]
+#   LINES: the first line's question and answer are the prompt and the completion; without it 120 random tokens, 70 of them
+#   a prompt. --sdpa: PyTorch's other attention too. --all prints a row for each parameter, else there are the median, the worst and the kinds of parameters.
 import argparse
 import json
 import os
@@ -24,7 +24,7 @@ def line_of(model, lines):
     if not lines:
         with open(f"{model}/config.json") as f:
             vocab = json.load(f)["vocab_size"]
-        return torch.randint(0, vocab, (160,), generator=torch.Generator().manual_seed(3)).tolist(), 100
+        return torch.randint(0, vocab, (120,), generator=torch.Generator().manual_seed(3)).tolist(), 70
     tokenizer = AutoTokenizer.from_pretrained(model)
     with open(lines) as f:
         line = json.loads(f.readline())
@@ -66,13 +66,14 @@ def main():
     args.add_argument("model")
     args.add_argument("lines", nargs="?")
     args.add_argument("--all", action="store_true")
+    args.add_argument("--sdpa", action="store_true")
     args.add_argument("--env", action="append", default=[])
     args = args.parse_args()
     torch.set_num_threads(1)
     tokens, n_prompt = line_of(args.model, args.lines)
     loss64, want = by_torch(args.model, tokens, n_prompt, torch.float64, "eager")
     got = {"trireme": by_program(args.program, args.model, tokens, n_prompt, args.env)}
-    for attention in ("eager", "sdpa"):
+    for attention in ("eager", "sdpa") if args.sdpa else ("eager",):
         got[f"torch {attention}"] = by_torch(args.model, tokens, n_prompt, torch.float32, attention)
     error = {name: {k: np.linalg.norm(g[k] - w) / np.linalg.norm(w) for k, w in want.items()} for name, (_, g) in got.items()}
     print(f"{args.model}: {len(tokens)} tokens, {n_prompt} of them the prompt; {len(want)} parameters")
