@@ -3,7 +3,7 @@
 # step from zero. With torch 2.15, transformers 5.23, h5py.
 # usage: python tests/golden/gradient_error.py PROGRAM MODEL [LINES.jsonl] [--all] [--sdpa] [--env NAME=VALUE ...]
 #   LINES: the first line's question and answer are the prompt and the completion; without it 120 random tokens, 70 of them
-#   a prompt. --sdpa: PyTorch's other attention too. --all prints a row for each parameter, else there are the median, the worst and the kinds of parameters.
+#   a prompt. --sdpa: PyTorch's other attention too. --all: a row for each parameter, beside the median, the worst and the kinds.
 import argparse
 import json
 import os
