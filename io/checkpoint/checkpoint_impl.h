@@ -153,7 +153,8 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
 
 /* checkpoint_mpi.c. Not collective, but for what they prepare. */
 
-/* Not collective. Files that are opened with this list are opened by all ranks of world together, through MPI. */
+/* Not collective. Files that are opened with this list are opened by all ranks of world together, through
+ * MPI. */
 bool tri_ckpt_h5_by_mpi(hid_t list, tri_comm *world);
 /* Not collective. Transfers, else the structure of such files, are written by all together. */
 bool tri_ckpt_h5_collective(hid_t list, bool transfer);
