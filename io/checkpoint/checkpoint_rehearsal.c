@@ -78,11 +78,10 @@ tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
   }
   if (free_bytes >= need->most * bytes) return TRI_OK;
   tri_cell_bytes(need->most * need->bytes, all);
-  tri_log(
-      TRI_LOG_WARN,
-      "%s: up to %d checkpoints at once would need %s (%s each), %s are free: later ones may fail; free "
-      "some, or lower checkpoint.save_total_limit",
-      dir, need->most, all, each, left);
+  tri_log(TRI_LOG_WARN,
+          "%s: up to %d checkpoints at once would need %s (%s each), %s are free: later ones may fail; free "
+          "some, or lower checkpoint.save_total_limit",
+          dir, need->most, all, each, left);
   return TRI_OK;
 }
 
