@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Is there a step that no checkpoint has? */
-static bool has_more(const tri_progress *p) { return p->step > p->first_step && p->saved_step != p->step; }
+/* Is there a step that no checkpoint has, and that shall have one? */
+static bool has_more(const tri_trainer *t) {
+  const tri_progress *p = &t->progress;
+
+  return p->step > p->first_step && p->saved_step != p->step &&
+         (p->step < t->plan.steps || t->cfg->checkpoint.save_final);
+}
 
 /* Collective over world. The line of a step whose evaluation failed: the next start makes that. */
 static tri_status put_off_evaluation(tri_trainer *t) {
@@ -34,13 +39,13 @@ static void say_torn(const tri_trainer *t) {
 /* Collective over world. */
 static tri_status keep_step(tri_trainer *t) {
   tri_progress *p = &t->progress;
-  int64_t       torn = p->torn, more = has_more(p);
+  int64_t       torn = p->torn, more = has_more(t);
 
   t->spans.n_open = 0; /* what was under way has ended */
   TRI_TRY(tri_host_max(tri_world_of(t), &torn, 1));
   TRI_TRY(tri_host_max(tri_world_of(t), &more, 1));
   if (torn) TRI_TRY(tri_save_settle(t));
-  if (torn && has_more(p)) say_torn(t);
+  if (torn && has_more(t)) say_torn(t);
   if (torn || !more) return TRI_OK;
   if (tri_world_of(t)->rank == 0)
     tri_log(TRI_LOG_INFO, "the run ends with an error; step %lld, the last whole one, is saved first",

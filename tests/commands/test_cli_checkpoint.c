@@ -239,7 +239,8 @@ static void what_makes_every_save_fail_ends_the_run_at_once(void **state) {
 static void metrics_on_a_full_disk_wait(void **state) {
   (void)state;
   cli_write("newline", "\n");
-  assert_int_equal(cli_run("ulimit -f 400; " ONE SFT "run.output=n train.steps=700 checkpoint.save_steps=0 "
+  assert_int_equal(cli_run("ulimit -f 400; " ONE SFT
+                           "run.output=n train.steps=520 run.log_every=1000 checkpoint.save_steps=0 "
                            "checkpoint.save_final=false"),
                    74);
   cli_shows(cli_err, "its metrics wait: n/metrics.jsonl: writing failed");
