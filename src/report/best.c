@@ -27,7 +27,13 @@ tri_status tri_best_find(const char *path, const char *metric, int64_t last_step
   if (!tri_file_exists(path)) return TRI_OK;
   TRI_TRY(tri_jsonl_open(path, &r));
   for (;;) {
-    TRI_TRY_DONE(tri_jsonl_next(r, &line));
+    int64_t before = tri_jsonl_line(r);
+    st = tri_jsonl_next(r, &line);
+    if (st == TRI_EINPUT && tri_jsonl_line(r) > before) { /* no line of metrics, as tri_metrics_open says */
+      tri_error_clear();
+      continue;
+    }
+    TRI_TRY_DONE(st);
     if (!line) break;
     const json_t *step = json_object_get(line, "step"), *value = json_object_get(line, metric);
     int64_t       at = json_is_integer(step) ? json_integer_value(step) : -1;

@@ -44,29 +44,41 @@ static bool ends_due(const char *text, size_t n) {
   return n >= DUE_BYTES && !memcmp(text + n - DUE_BYTES, due, DUE_BYTES);
 }
 
-/* Length in bytes of the lines to keep: whole ones of steps up to keep_step. */
-static tri_status kept_bytes(const char *path, const char *text, size_t n, int64_t keep_step, size_t *keep) {
-  int line = 1;
+/* The step of a line; false: it is no line of metrics. A crash may leave NULs before one. */
+static bool step_of(const char *line, const char *end, int64_t *step) {
+  json_t *object, *x;
+  bool    is;
 
-  *keep = 0;
-  while (*keep < n) {
-    const char *at = text + *keep, *end = memchr(at, '\n', n - *keep);
-    json_t     *object, *step;
-    if (!end || keep_step < 0) return TRI_OK;
-    object = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
-    step = json_object_get(object, "step");
-    if (!json_is_integer(step)) {
-      json_decref(object);
-      TRI_FAIL(TRI_EFORMAT, "%s:%d: is not a line of metrics with its step; repair the file or move it away",
-               path, line);
-    }
-    bool later = json_integer_value(step) > keep_step;
-    json_decref(object);
-    if (later) return TRI_OK;
-    *keep += (size_t)(end + 1 - at);
-    line++;
+  while (line < end && !*line) line++;
+  object = json_loadb(line, (size_t)(end - line), JSON_ALLOW_NUL, NULL);
+  x = json_object_get(object, "step");
+  is = json_is_integer(x);
+  if (is) *step = json_integer_value(x);
+  json_decref(object);
+  return is;
+}
+
+/* Length in bytes of the lines to keep: whole ones up to the first of a step above keep_step. *any: some has a
+ * step. What is none of ours among them, of a crash or a person, stays, and is said. */
+static size_t kept_bytes(const char *path, const char *text, size_t n, int64_t keep_step, bool *any) {
+  const char *end;
+  size_t      keep = 0;
+  int         strange = 0, first = 0, line = 1;
+
+  *any = false;
+  for (; keep_step >= 0 && (end = memchr(text + keep, '\n', n - keep)) != NULL; line++) {
+    int64_t step = -1;
+    bool    is = step_of(text + keep, end, &step);
+    if (is && step > keep_step) break;
+    *any |= is;
+    if (!is && !strange++) first = line;
+    keep = (size_t)(end + 1 - text);
   }
-  return TRI_OK;
+  if (strange)
+    tri_log(TRI_LOG_WARN,
+            "%s:%d: is not a line of metrics with its step (%d such line%s): kept, and passed over", path,
+            first, strange, strange == 1 ? "" : "s");
+  return keep;
 }
 
 /* The lines that stay take the name as a new file: an older start of the run that still lives, on a node that
@@ -86,15 +98,16 @@ static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   tri_status st = TRI_OK;
   char      *text = NULL;
   size_t     n, keep;
+  bool       any;
 
   TRI_TRY_DONE(tri_file_append(m->path, &m->fd));
   TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
-  TRI_TRY_DONE(kept_bytes(m->path, text, n, keep_step, &keep));
+  keep = kept_bytes(m->path, text, n, keep_step, &any);
   if (keep > 0) TRI_TRY_DONE(replace(m, text, keep));
   if (keep < n && ftruncate(m->fd, (off_t)keep))
     TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be cut back to step %lld: %s", m->path, (long long)keep_step,
                   strerror(errno));
-  m->is_new = keep == 0;
+  m->is_new = !any;
   m->is_cut = keep < n && memchr(text + keep, '\n', n - keep);
   m->is_due = ends_due(text, keep);
 done:

@@ -10,8 +10,8 @@ typedef struct tri_metrics tri_metrics;
 enum { TRI_METRIC_NAME_BYTES = 96 }; /* of a name and its end; chosen: twice the longest of a run */
 
 /* Rank 0 appends to `path` (NULL: no file); other ranks touch no file. keep_step: lines of later steps are
- * cut off first (resuming); -1 keeps nothing. A last line without its newline is cut off too; another line
- * that is not one of ours is TRI_EFORMAT. Not collective. */
+ * cut off first (resuming); -1 keeps nothing. A last line without its newline is cut off too; other lines
+ * that are none of ours, as a crash leaves NULs, are kept, and said. Not collective. */
 TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
 void                   tri_metrics_close(tri_metrics **m);
 /* An event file for TensorBoard beside the lines. */

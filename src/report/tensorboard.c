@@ -221,6 +221,7 @@ static tri_status take_line(tri_tensorboard *b, const char *line, size_t n) {
   tri_status  st = TRI_OK;
   const char *name;
 
+  if (!json_is_integer(json_object_get(object, "step"))) goto done; /* none of a run's */
   json_object_foreach(object, name, value) {
     if (!strcmp(name, "step")) continue;
     if (json_is_number(value) || json_is_null(value))
@@ -235,7 +236,7 @@ done:
   return st;
 }
 
-/* Whole lines of objects, as tri_metrics_open leaves them. */
+/* Whole lines, as tri_metrics_open leaves them. */
 static tri_status take_lines(tri_tensorboard *b, const char *path) {
   tri_status  st = TRI_OK;
   char       *text = NULL;

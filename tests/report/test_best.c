@@ -50,9 +50,9 @@ static void it_is_found_in_the_lines(void **state) {
                              "{\"step\": 4, \"eval_x\": null, \"eval_loss\": \"0\"}\n"
                              "{\"step\": 6, \"eval_x\": 0.75, \"eval_loss\": 1.5, \"eval\": \"due\"}\n"
                              "{\"step\": 8, \"eval_x\": 2, \"eval_loss\": 1}\n";
+  static const char damaged[] = "{\"step\": 1, \"eval_x\": 1}\nno\n\0\0\0\n{\"step\": 4, \"eval_x\": 2}\n";
   char              path[] = "/tmp/trireme-best-XXXXXX";
   int               fd = mkstemp(path);
-  tri_best          b;
 
   (void)state;
   assert_true(fd >= 0 && !close(fd));
@@ -61,10 +61,8 @@ static void it_is_found_in_the_lines(void **state) {
   assert_true(found(path, "eval_x", 7, false).step == 2 && found(path, "eval_x", 99, false).step == 8);
   assert_true(found(path, "eval_loss", 7, false).step == 2 && found(path, "eval_loss", 99, true).step == 3);
   assert_true(found(path, "eval_x", 1, false).step == 0 && found(path, "eval_y", 99, true).step == -1);
-  assert_int_equal(tri_file_write(path, "{\"step\": 1}\nno\n", 15), TRI_OK);
-  assert_int_equal(tri_best_find(path, "eval_x", 9, is_any, NULL, &b), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), ":2: "));
-  tri_error_clear();
+  assert_int_equal(tri_file_write(path, damaged, sizeof damaged - 1), TRI_OK);
+  assert_true(found(path, "eval_x", 9, true).step == 4); /* what is no line of a run is passed over */
   assert_false(unlink(path));
   assert_true(found(path, "eval_x", 9, true).step == -1);
 }

@@ -49,10 +49,10 @@ launch "$ranks" "$dir/parts" train.steps=$((best + 1)) $by
 rm "$dir/parts/checkpoints/BEST" # as if killed before it was named
 launch "$ranks" "$dir/parts" train.steps=24 $by
 check "$dir/parts" "$best" 20 24
-rm "$dir/parts/checkpoints/BEST" && mkdir -p "$dir/parts/checkpoints/BEST/mine" # cannot be named: the run goes on
+rm "$dir/parts/checkpoints/BEST" && mkdir -p "$dir/parts/checkpoints/BEST/mine" # set aside
 launch "$ranks" "$dir/parts" train.steps=25 $by
-grep -q "step $best: checkpoints/BEST stays as it is: " "$dir/parts/log.txt" || fail "no word of a BEST that cannot be named"
-[ -d "$dir/parts/checkpoints/BEST/mine" ] || fail "what stood in the place of BEST is gone"
+[ "$(named "$dir/parts")" = "$(folder_of "$best")" ] || fail "a folder in its place: BEST is $(named "$dir/parts")"
+[ -d "$dir/parts/checkpoints/BEST.before-1/mine" ] || fail "what stood in the place of BEST is gone"
 
 # Wound back to before the best one: the best until there, then the same again.
 launch "$ranks" "$dir/back" train.steps=24 $by checkpoint.save_total_limit=99
