@@ -214,6 +214,11 @@ static void test_signal(void **state) {
   check_words(true, "SIGPIPE: what reads the output is gone");
   if (is_first()) CHECK(!raise(SIGUSR1));
   check_words(false, "SIGUSR1");
+  tri_halt_mark(h = open_halt(0));
+  CHECK(!tri_halt_is_asked_again(h));
+  make_file();
+  CHECK(!is_first() || (tri_halt_is_asked_again(h) && is_gone() && !tri_halt_is_asked_again(h)));
+  tri_halt_close(&h);
 }
 
 static void fail_early(const char *what) {
@@ -225,7 +230,8 @@ static volatile double at_s; /* the clock of the child, read in its handlers */
 static double          clock_s(void) { return at_s; }
 
 /* The child: survives the first signal and its double; a later one ends it. Ignored, or of a kind that is
- * sent more than once anyhow: survives all. What came long `before`, SIGPIPE or SIGHUP, changes nothing. */
+ * sent more than once anyhow: survives all. What came long `before`, SIGPIPE, SIGHUP or SIGXCPU, changes
+ * nothing. */
 static void get_signals(int before, int number, bool answers, tri_halt_phase phase, bool ignored) {
   if (ignored) signal(number, SIG_IGN);
   tri_halt_catch_signals(answers, clock_s);
@@ -246,7 +252,7 @@ static void check_signals(int before, int number, tri_halt_phase phase, bool ign
   char    said[256] = "", all[256];
   size_t  n = 0;
   ssize_t got;
-  bool    survives = ignored || number == SIGHUP || number == SIGPIPE,
+  bool    survives = ignored || number == SIGHUP || number == SIGPIPE || number == SIGXCPU,
        answers = *want || number != SIGINT || ignored;
   int   end[2], status = 0;
   pid_t pid;
@@ -321,6 +327,10 @@ int main(void) {
     check_signals(SIGPIPE, SIGUSR1, TRI_HALT_LOADING, false,
                   "stopping as soon as the run can be resumed, again to end now\n");
     check_signals(SIGPIPE, SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
+    check_signals(SIGPIPE, SIGUSR2, TRI_HALT_STEPS, false, step); /* as queues other than Slurm warn */
+    check_signals(SIGPIPE, SIGXCPU, TRI_HALT_STEPS, false, step); /* each second from a limit on */
+    check_signals(SIGXCPU, SIGUSR1, TRI_HALT_STEPS, false,
+                  "stopping after this step, again to end now\nstopping after this step, again to end now\n");
     check_signals(SIGPIPE, SIGINT, TRI_HALT_STEPS, false, "");
     check_signals(SIGPIPE, SIGINT, TRI_HALT_STEPS, true, "");
     check_signals(SIGPIPE, SIGHUP, TRI_HALT_STEPS, false, step);

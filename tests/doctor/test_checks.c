@@ -371,7 +371,7 @@ static void folders(void **state) {
               "locks",
               "file system (lustre) gives",
               "-o flock"},
-             {{.tried = 1}, "no space", "hdf5", "in parallel: no space", "OMPI_MCA_io"}};
+             {{.tried = 1}, "no space", "hdf5", "in parallel): no space", "OMPI_MCA_io"}};
 
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -134,9 +134,12 @@ tri_status tri_folder_write(const tri_session *se, const char *folder, uint64_t 
 
   *out = (tri_folder_trial){.bytes = (int64_t)ROW_BYTES * world->size};
   snprintf(path, sizeof path, "%s/.trireme-doctor-%016llx.h5", folder, (unsigned long long)key);
-  st = tri_ckpt_trial(world, path, ROW_BYTES, &out->write_s, &out->read_s);
-  if (world->rank == 0) unlink(path);
-  if (st != TRI_EFILE) return st;
+  st = tri_ckpt_rehearse(folder, world, 0);
+  if (st == TRI_OK) {
+    st = tri_ckpt_trial(world, path, ROW_BYTES, &out->write_s, &out->read_s);
+    if (world->rank == 0) unlink(path);
+  }
+  if (st != TRI_EFILE && st != TRI_EDEVICE) return st;
   snprintf(out->hdf5, sizeof out->hdf5, "%s", tri_error_message());
   tri_error_clear();
   return TRI_OK;

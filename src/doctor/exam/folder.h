@@ -12,9 +12,9 @@
 TRI_CHECKED tri_status tri_folder_try(const tri_session *se, const char *folder, uint64_t key,
                                       tri_folder_facts *out, bool *whole);
 
-/* One parallel file; zero: it was not tried. */
+/* A checkpoint's calls, then one parallel file; zero: it was not tried. */
 typedef struct tri_folder_trial {
-  char    hdf5[256]; /* what HDF5 said; "": all is well */
+  char    hdf5[512]; /* what HDF5 said; "": all is well */
   int64_t bytes;     /* of all ranks */
   double  write_s, read_s;
 } tri_folder_trial;
