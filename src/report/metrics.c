@@ -352,6 +352,8 @@ static tri_status reopen(tri_metrics *m) {
   return TRI_OK;
 }
 
+void tri_metrics_follow(tri_metrics *m) { m->is_replaced = m->fd >= 0; }
+
 tri_status tri_metrics_flush(tri_metrics *m) {
   if (m->fd < 0) return TRI_OK;
   if (m->completion.len) TRI_TRY(complete_file(m));

@@ -17,6 +17,7 @@ typedef struct tri_run {
   int64_t  data_lines, data_hash; /* of data.train; 0 without it */
   int      lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
   bool     claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
+  bool     is_moved;              /* rank 0: the folder has another name now, as was said */
 } tri_run;
 
 /* Not collective. Nothing is looked at yet. Close too after a failure. */
@@ -49,6 +50,10 @@ TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input
  * is gone or out of the way, and the deck as used is written. TRI_ECONFIG: another run has it; TRI_EFILE:
  * it could not be made, moved or written. */
 TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
+
+/* where.c. Not collective; rank 0's. Is run.output still the folder in which the run began? One that was removed
+ * is made again, and *anew tells; it is said. TRI_EFILE: it has another name now, or cannot be had. */
+TRI_CHECKED tri_status tri_run_check_folder(tri_run *r, bool *anew);
 
 /* start.c. Not collective. Leaves OUTPUT/OUTAGE, which tells whoever starts runs that this one ended because
  * a reward did not answer, and may go on later: the time, in seconds since 1970, and the reason, a line each.

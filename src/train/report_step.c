@@ -332,6 +332,23 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   return save_rollout(t, r);
 }
 
+tri_status tri_report_folder(tri_trainer *t) {
+  bool anew;
+
+  TRI_TRY(tri_run_check_folder(&t->run, &anew));
+  if (anew) tri_metrics_follow(t->metrics);
+  return TRI_OK;
+}
+
+/* Rank 0. A folder that is not where it was is said once; metrics go where it is. */
+static void look_at_folder(tri_trainer *t) {
+  bool said = t->run.is_moved;
+
+  if (tri_report_folder(t) == TRI_OK) return;
+  if (!said) tri_log(TRI_LOG_WARN, "%s", tri_error_message());
+  tri_error_clear();
+}
+
 tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
   tri_status st;
 
@@ -340,6 +357,7 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
   tri_usage_add(&t->progress.usage, t->metrics, t->se->rt.world_size);
   tri_screen_step(t, step);
   tri_health_warn(&t->health, step, tri_world_of(t)->rank == 0);
+  if (tri_world_of(t)->rank == 0) look_at_folder(t);
   st = tri_agree(tri_world_of(t), again                  ? tri_metrics_complete(t->metrics)
                                   : t->progress.eval_due ? tri_metrics_put_off(t->metrics, step)
                                                          : tri_metrics_write(t->metrics, step));

@@ -222,6 +222,7 @@ static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
   *w = NULL;
   tri_save_end_sweep(t); /* what it removes is room for this one */
   st = make_listing(t, &l);
+  if (st == TRI_OK && tri_world_of(t)->rank == 0) st = tri_report_folder(t);
   if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
   TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
   TRI_TRY_DONE(tri_ckpt_create(t->run.folder, t->progress.step, tri_world_of(t), l.tensor, l.n,

@@ -230,6 +230,8 @@ TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int6
 /* Collective over world. The step's metrics as its line and on the screen, with what warnings are due; again:
  * what was missing from the line. On a full disk it waits, and the run goes on. */
 TRI_CHECKED tri_status tri_report_line(tri_trainer *t, int64_t step, bool again);
+/* Not collective; rank 0. The output folder, as tri_run_check_folder; metrics follow it. */
+TRI_CHECKED tri_status tri_report_folder(tri_trainer *t);
 /* Not collective. Hands st back. Where a learner's loss of the loaded sequences `seq` of r is
  * TRI_ENUMERIC, right after its forward, its message begins with the layer and the sample. */
 TRI_CHECKED tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, const tri_rollout *r,

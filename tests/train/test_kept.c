@@ -232,6 +232,48 @@ static void a_first_save_must_go_well(void **state) {
   }
 }
 
+/* ---- the output folder ---- */
+
+/* Away when the first try comes, and back for the second. */
+static void name_back(double s) {
+  char path[2][PATH];
+
+  count_rest(s);
+  if (rests == 1 && rt.world_rank == 0) CHECK(!rename(in(path[0], "elsewhere"), in(path[1], "out")));
+}
+
+/* Renamed: nothing is written under the old name, and all is there when it is back. */
+static void a_renamed_folder_is_waited_for(void **state) {
+  char  path[2][PATH];
+  trial x;
+
+  (void)state;
+  open_trial(&x, 2, NULL);
+  if (rt.world_rank == 0) CHECK(!rename(in(path[0], "out"), in(path[1], "elsewhere")));
+  meet();
+  begin_rests(name_back);
+  OK(tri_train(&x.t, &x.end));
+  CHECK(latest() == 2 && lines_of("out/metrics.jsonl", "\"step\"") == 2 && x.t.progress.failed_saves == 1);
+  close_trial(&x);
+}
+
+/* Removed: made again, with what comes from here on. */
+static void a_removed_folder_is_made_again(void **state) {
+  char  command[PATH];
+  trial x;
+
+  (void)state;
+  open_trial(&x, 2, NULL);
+  snprintf(command, sizeof command, "rm -rf '%s/out'", folder);
+  if (rt.world_rank == 0) CHECK(system(command) == 0);
+  meet();
+  begin_rests(count_rest);
+  OK(tri_train(&x.t, &x.end));
+  CHECK(latest() == 2 && lines_of("out/metrics.jsonl", "\"step\"") == 2 && rests == 0);
+  CHECK(lines_of("out/deck.yaml", "sft") > 0);
+  close_trial(&x);
+}
+
 /* ---- errors ---- */
 
 static void write_rollouts(int steps) {
@@ -334,12 +376,15 @@ static int open_ranks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(a_last_save_is_tried_again, begin, end),
-                                     cmocka_unit_test_setup_teardown(a_last_save_is_given_up, begin, end),
-                                     cmocka_unit_test_setup_teardown(a_first_save_must_go_well, begin, end),
-                                     cmocka_unit_test_setup_teardown(finished_steps_are_kept, begin, end),
-                                     cmocka_unit_test_setup_teardown(nothing_wrong_is_written, begin, end),
-                                     cmocka_unit_test_setup_teardown(an_outage_is_marked, begin, end)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_last_save_is_tried_again, begin, end),
+      cmocka_unit_test_setup_teardown(a_last_save_is_given_up, begin, end),
+      cmocka_unit_test_setup_teardown(a_first_save_must_go_well, begin, end),
+      cmocka_unit_test_setup_teardown(a_renamed_folder_is_waited_for, begin, end),
+      cmocka_unit_test_setup_teardown(a_removed_folder_is_made_again, begin, end),
+      cmocka_unit_test_setup_teardown(finished_steps_are_kept, begin, end),
+      cmocka_unit_test_setup_teardown(nothing_wrong_is_written, begin, end),
+      cmocka_unit_test_setup_teardown(an_outage_is_marked, begin, end)};
 
   return cmocka_run_group_tests(tests, open_ranks, ranks_close);
 }

@@ -1,0 +1,83 @@
+/* where.c - whether the output folder is still where the run began: it may be renamed or removed meanwhile. */
+#include "output.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Is the folder of this name the open one? */
+static bool is_named(int fd, const char *path) {
+  struct stat a, b;
+
+  return fstat(fd, &a) || (!stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* Where the open folder is now; false: nowhere. */
+static bool find_folder(int fd, char path[TRI_CKPT_PATH_BYTES]) {
+  char        link[64];
+  struct stat sb;
+  ssize_t     n;
+
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  n = readlink(link, path, TRI_CKPT_PATH_BYTES - 1);
+  path[n > 0 ? n : 0] = 0;
+  return n > 0 && !fstat(fd, &sb) && sb.st_nlink > 0 && is_named(fd, path);
+}
+
+/* A new folder, or an empty one that somebody has put there, is this run's from here on. */
+static tri_status begin_anew(tri_run *r) {
+  const char *output = r->cfg->run.output;
+  char        path[TRI_CKPT_PATH_BYTES + 64];
+  int         fd;
+
+  if (mkdir(output, 0777) && errno != EEXIST)
+    TRI_FAIL(TRI_EFILE, "run.output: %s was removed under the run, and cannot be made again: %s", output,
+             strerror(errno));
+  fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)) {
+    if (fd >= 0) close(fd);
+    TRI_FAIL(TRI_EFILE, "run.output: %s was removed under the run, and what stands there now is another's",
+             output);
+  }
+  close(r->lock);
+  r->lock = fd;
+  r->claimed = false;
+  TRI_TRY(tri_start_claim(r));
+  snprintf(path, sizeof path, "%s/deck.yaml", output);
+  TRI_TRY(tri_file_write(path, r->deck.data, r->deck.len));
+  tri_log(
+      TRI_LOG_WARN,
+      "run.output: %s was removed under the run: made again; checkpoints and metrics from here on go there, "
+      "those of the steps before are gone, as is log.txt",
+      output);
+  return TRI_OK;
+}
+
+tri_status tri_run_check_folder(tri_run *r, bool *anew) {
+  const char *output = r->cfg->run.output;
+  char        now[TRI_CKPT_PATH_BYTES];
+
+  *anew = false;
+  if (r->lock < 0 || is_named(r->lock, output)) {
+    if (r->is_moved) tri_log(TRI_LOG_INFO, "run.output: %s has its name again", output);
+    r->is_moved = false;
+    return TRI_OK;
+  }
+  if (!find_folder(r->lock, now)) {
+    TRI_TRY(begin_anew(r));
+    *anew = true;
+    return TRI_OK;
+  }
+  r->is_moved = true;
+  TRI_FAIL(
+      TRI_EFILE,
+      "run.output: %s was renamed under the run and is %s now: no checkpoint can be written before it has "
+      "its name again: mv %s %s",
+      output, now, now, output);
+}
