@@ -10,10 +10,22 @@ cat > "$dir/srun" << 'END'
 [[ $SLURM_JOB_NODELIST = n1,n2 || " $* " = *" --nodelist=$SLURM_JOB_NODELIST "* ]] || echo "of the job: $SLURM_JOB_NODELIST" >> "$DIR/said"
 echo "srun $*" >> "$DIR/said"
 case "$*" in *\ true) exit $ANSWERS ;; esac # does a node answer?
+compgen -v | grep -E '^(SLURM|SRUN|PMI|OMPI|MPI)_?' | while read -r name; do echo "$name=${!name}"; done > "$DIR/environment"
+read -r _ _ _ file _ < "/proc/$PPID/stat" # the job file's process; this one's parent is a part of it
 read -r code words < "$DIR/ends"
 sed -i 1d "$DIR/ends"
-[[ $words != stopped* ]] || echo "$words"
-[[ $words = stopped* ]] || echo "$words" >&2
+case $words in
+signal\ *) # comes to the job file; what the ranks get of it is their end
+  trap 'kill $!; exit "$code"' USR1
+  sleep 60 &
+  kill "-${words#signal }" "$file"
+  wait
+  exit 99 # nothing came in a minute
+  ;;
+lost\ *) trap "" USR1; kill "-${words#lost }" "$file" ;; # the same, but the ranks die of another reason
+stopped* | reward*) echo "$words" ;;
+*) echo -e "$words" >&2 ;;
+esac
 exit "$code"
 END
 cat > "$dir/scontrol" << 'END'
@@ -21,9 +33,12 @@ cat > "$dir/scontrol" << 'END'
 case $1-$2 in
 show-hostnames) [ "$3" = 'n[1-2]' ] && printf '%s\n' $HAS || echo "$3" | tr , '\n' ;;
 show-job)
-  echo "JobId=7 JobName=run TimeLimit=09:00:00"
+  [ "$3" = 7 ] || echo "show job $3" >> "$DIR/said"
+  printf '%s\n' "JobId=8 ArrayJobId=7 ArrayTaskId=2 JobName=run" "   JobState=CANCELLED Restarts=5 Requeue=1" "" # where 7 is an array's number
+  echo "JobId=7 $ARRAY JobName=run TimeLimit=09:00:00"
   printf '   %s\n' "JobState=$STATE Reason=$REASON Dependency=(null)" "Requeue=$REQUEUE Restarts=0" "TimeLimit=01:00:00 TimeMin=N/A" \
-    "$LISTS" 'NodeList=n[1-2]' 'WorkDir=/a folder Requeue=1' 'StdOut=/out/7.out' "$SHOWN" ;;
+    "NumNodes=2 NumCPUs=8 NumTasks=4 CPUs/Task=$CORES ReqB:S:C:T=0:0:*:*" "Socks/Node=* NtasksPerN:B:S:C=$PER_NODE:0:*:* CoreSpec=*" \
+    "MinCPUsNode=4 $MEMORY MinTmpDiskNode=0" "$LISTS" 'NodeList=n[1-2]' 'WorkDir=/a folder Requeue=1' 'StdOut=/out/7.out' "$SHOWN" "Power=" "" ;;
 *) echo "scontrol $*" >> "$DIR/said" ;;
 esac
 END
@@ -40,7 +55,7 @@ check() { # exit code, calls by their beginnings, ends
   : > "$dir/said"
   env DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
     SLURM_JOB_NODELIST=n1,n2 SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
-    STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 LISTS='ReqNodeList=(null) ExcNodeList=(null)' \
+    ARRAY='' CORES=2 PER_NODE=2 MEMORY=MinMemoryNode=100M STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 LISTS='ReqNodeList=(null) ExcNodeList=(null)' \
     SHOWN=Features='(null)' "${with[@]}" \
     bash "$here/jobs/train.sbatch" deck.yaml train.steps=5 > "$dir/out" 2> "$dir/err" || code=$?
   [ "$code" = "$expected" ] && [ ! -s "$dir/ends" ] && [ "$(tail -n +2 "$dir/said")" = "$calls" ] || {
@@ -50,11 +65,14 @@ check() { # exit code, calls by their beginnings, ends
     exit 1
   }
 }
+kept() { # the variables of these names that the ranks get
+  [ "$(grep -E "^($1)=" "$dir/environment" | xargs)" = "${2-}" ] || { echo "job_file: not '${2-}' but '$(grep -E "^($1)=" "$dir/environment" | xargs)'"; exit 1; }
+}
 first() { [ "$(head -n 1 "$dir/said")" = "$1" ] || { echo "job_file: not '$1' but '$(head -n 1 "$dir/said")'"; exit 1; }; }
-step() { echo "srun --mpi=pmix --cpus-per-task=2 --cpu-bind=cores ${1:+$1 }trireme train deck.yaml train.steps=5"; }
-one="--nodes=1 --ntasks=2 --ntasks-per-node=2 --nodelist"
+start() { echo "srun --mpi=pmix --nodes=$1 --ntasks=$(($1 * 2)) --ntasks-per-node=2 --cpus-per-task=2 --cpu-bind=cores ${2:+$2 }trireme train deck.yaml train.steps=5"; }
+step() { start 2 "$@"; }
 again() { step "--mem=0"; }
-on_one() { step "$one=$1 --mem=0"; }
+on_one() { start 1 "--nodelist=$1 --mem=0"; }
 killed='137 srun: error: n2: task 3: Killed'
 ask='srun --mpi=none --nodes=1 --ntasks=1 --mem=0 --nodelist=n2 true'
 may='check train deck.yaml train.steps=5 --check --ranks 2'
@@ -71,21 +89,20 @@ check 75 "" "75 stopped by out/STOP"
 with=(STATE=COMPLETING) && check 75 "" 75 && check 137 "" "$killed"
 with=(STATE=COMPLETING REASON=TimeLimit) && check 75 "scontrol requeue 7" 75 && check 137 "" "$killed"
 with=(STATE='') && check 75 "scontrol requeue 7" 75
-with=(SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3) && check 75 "scontrol requeue 7_3" 75
+with=(ARRAY='ArrayJobId=7 ArrayTaskId=3' SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3) && check 75 "scontrol requeue 7_3" 75
 
 # Without requeues a job is chained: with what this one has.
 common="--job-name=run --nodes=2 --ntasks-per-node=2 --time=01:00:00 --partition=p --no-requeue --no-kill --open-mode=append"
 with=(REQUEUE=0)
-check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
-with=(REQUEUE=0 SLURM_GPUS_PER_NODE=4 SLURM_MEM_PER_NODE=0 SLURM_JOB_ACCOUNT=a SLURM_JOB_QOS=q SLURM_ARRAY_JOB_ID=7
-  SLURM_ARRAY_TASK_ID=3)
-check 75 "sbatch --dependency=afterany:7_3 $common --output=/out/7.out --cpus-per-task=2 --gpus-per-node=4 --mem=0 --account=a --qos=q \
---array=3 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
+options="--dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2"
+check 75 "sbatch $options --mem=100M $here/jobs/train.sbatch deck.yaml train.steps=5" 75
+with=(REQUEUE=0 SLURM_GPUS_PER_NODE=4 MEMORY=MinMemoryNode=0 SHOWN="Account=a QOS=q
+   TresPerNode=gres:gpu:4" ARRAY='ArrayJobId=7 ArrayTaskId=3' SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3)
+check 75 "sbatch ${options/:7/:7_3} --gpus-per-node=4 --array=3 --mem=0 --account=a --qos=q $here/jobs/train.sbatch deck.yaml train.steps=5" 75
 # A GPU that was asked for by --gres is so again, in both spellings of Slurm; and by the same configuration.
 for shown in gres:gpu:a100:4,gres:nvme:1 gres/gpu:a100:4,gres/nvme:1; do
-  with=(REQUEUE=0 SLURM_CONF=/etc/s.conf SLURM_MEM_PER_CPU=8 SHOWN="Features=fast TresPerNode=$shown MailUser=(null)")
-  check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 --mem-per-cpu=8 --gres=gpu:a100:4,nvme:1 \
---constraint=fast $here/jobs/train.sbatch deck.yaml train.steps=5 by /etc/s.conf" 75
+  with=(REQUEUE=0 SLURM_CONF=/etc/s.conf MEMORY=MinMemoryCPU=8M SHOWN="Features=fast TresPerNode=$shown MailUser=(null)")
+  check 75 "sbatch $options --gres=gpu:a100:4,nvme:1 --mem-per-cpu=8M --constraint=fast $here/jobs/train.sbatch deck.yaml train.steps=5 by /etc/s.conf" 75
 done
 
 # As scontrol of Slurm 22.05 writes them. In a comment nothing is a field.
@@ -94,14 +111,45 @@ shown='Reservation=maintenance
    Comment=for the paper, Requeue=1 OverSubscribe=YES TimeLimit=1 
    MailUser=ann@example.org MailType=END,FAIL,TIME_LIMIT_90'
 with=(REQUEUE=0 LISTS='ReqNodeList=n[1-2] ExcNodeList=n[7,9]' SHOWN="$shown")
-check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 --reservation=maintenance \
+check 75 "sbatch $options --mem=100M --reservation=maintenance \
 --licenses=abaqus:2,matlab --nodelist=n[1-2] --exclude=n[7,9] --mail-user=ann@example.org --mail-type=END,FAIL,TIME_LIMIT_90 --exclusive \
 --contiguous --comment=for the paper, Requeue=1 OverSubscribe=YES TimeLimit=1 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
 for shared in USER=--exclusive=user MCS=--exclusive=mcs YES=--oversubscribe; do
   with=(REQUEUE=0 SHOWN="OverSubscribe=${shared%%=*} Contiguous=0 Licenses=(null)")
-  check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 ${shared#*=} $here/jobs/train.sbatch deck.yaml \
-train.steps=5" 75
+  check 75 "sbatch $options --mem=100M ${shared#*=} $here/jobs/train.sbatch deck.yaml train.steps=5" 75
 done
+
+
+# What the shell around sbatch had is not this job's, which has other cores and no GPUs; what is asked of srun is said by name.
+outer=(SLURM_ARRAY_JOB_ID=6 SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_MAX=9 SLURM_RESTART_COUNT=2 SLURM_CPUS_PER_TASK=3 SLURM_NTASKS=1 SLURM_NPROCS=1
+  SLURM_NTASKS_PER_NODE=1 SLURM_GPUS=2 SLURM_GPUS_PER_NODE=2 SLURM_GPUS_PER_TASK=1 SLURM_GPUS_PER_SOCKET=1 SLURM_CPUS_PER_GPU=4
+  SLURM_NTASKS_PER_GPU=1 SLURM_GPU_BIND=closest SLURM_MEM_PER_CPU=50 SLURM_MEM_PER_GPU=50 SLURM_MEM_PER_NODE=0 SLURM_THREADS_PER_CORE=1
+  SLURM_CPU_BIND=quiet,mask_cpu:0x1 SLURM_CPU_BIND_TYPE=mask_cpu: SLURM_MEM_BIND=local SLURM_DISTRIBUTION=arbitrary SLURM_STEP_ID=4 SLURM_STEPID=4
+  SLURM_STEP_NUM_TASKS=9 SLURM_STEP_GPUS=3 SLURM_SRUN_COMM_PORT=1 SLURM_EXPORT_ENV=NONE SRUN_EXPORT_ENV=NONE SLURM_HET_SIZE=2
+  SLURM_JOB_ID_HET_GROUP_0=6 PMIX_RANK=3 PMIX_NAMESPACE=x PMI_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_MCA_ess=pmi MPI_LOCALRANKID=1)
+foreign=$(printf '%s\n' "${outer[@]%%=*}" | grep -vx SLURM_CPUS_PER_TASK | paste -sd '|')
+with=("${outer[@]}")
+check 75 "scontrol requeue 7" 75
+first "$(step)"
+kept "$foreign"
+kept SLURM_CPUS_PER_TASK SLURM_CPUS_PER_TASK=2
+! grep -q 'start 3' "$dir/err" || { echo "job_file: it takes the restarts of another job for its own"; exit 1; }
+with=("${outer[@]}" REQUEUE=0) && check 75 "sbatch $options --mem=100M $here/jobs/train.sbatch deck.yaml train.steps=5" 75
+with=("${outer[@]}" MEMORY=MinMemoryNode=0 SHOWN='MemPerTres=gres:gpu:70') && check 0 "" 0 && kept "$foreign"
+with=("${outer[@]}" CORES=1) && check 0 "" 0 && first "$(step | sed 's/--cpus-per-task=2 --cpu-bind=cores //')"
+# Its own stay, in both spellings of Slurm.
+for by in :gpu: /gpu=; do
+  own=(SLURM_GPUS_PER_TASK=a100:1 SLURM_CPUS_PER_GPU=4 SLURM_MEM_PER_GPU=50 SLURM_GPU_BIND=closest)
+  with=("${own[@]}" MEMORY=MinMemoryNode=0 SHOWN="CpusPerTres=gres${by}4
+   MemPerTres=gres${by}50
+   TresBind=${by:1}closest
+   TresPerTask=cpu=2,gres${by}a100:1")
+  check 0 "" 0 && kept "$foreign" "$(printf '%s\n' "${own[@]}" | sort | xargs)"
+done
+with=(SLURM_MEM_PER_CPU=2048 MEMORY=MinMemoryCPU=2G) && check 0 "" 0 && kept 'SLURM_MEM_PER_.*' SLURM_MEM_PER_CPU=2048
+# Tasks by NumTasks where there is no number for each node; nodes of unequal numbers are the program's to refuse.
+with=(PER_NODE=0) && check 0 "" 0 && first "$(step)"
+with=(PER_NODE=0 SLURM_NTASKS_PER_GPU=1 SHOWN=NtasksPerTRES=1) && check 0 "" 0 && first "$(step | sed 's/ --ntasks-per-node=2//')"
 
 with=(TRIREME_MPI=pmi2) && check 0 "" 0 && first "$(step | sed s/pmix/pmi2/)"
 
@@ -112,19 +160,49 @@ check 64 "$(lines "$ask" "$(again)")" "$killed" 64
 check 75 "$(lines "$(again)" "scontrol requeue 7")" 1 75
 check 139 "$(lines "$(again)" "$(again)" "$(again)")" 139 76 1 139
 # On the nodes that are left: a spare one takes the failed one's place.
-with=(TRIREME_SPARE=1) && check 0 "$(on_one n1)" "$killed" 0 && first "$(step "$one=n1")"
+with=(TRIREME_SPARE=1) && check 0 "$(on_one n1)" "$killed" 0 && first "$(start 1 --nodelist=n1)"
 check 0 "$(lines "$(on_one n1)" "$(on_one n2)")" "$killed" "137 srun: error: n1: tasks 0-1: Killed" 0
 check 0 "$(on_one n1)" "76 trireme: rank 2 (task 1) on n2, cpu: no sign of life for 30 s: stopped; it was in phase learn" 0
 check 0 "$(on_one n1)" "76 trireme: rank 2 on n2.site.org, cpu: it died (process 7); it was in phase learn" 0
 with=(TRIREME_SPARE=1 NODES='n1 alloc\nn2 down*\n') && check 0 "$(on_one n1)" 76 0
+# What a child of the program says is no verdict, nor is what srun says of another kind.
+for forged in "trireme: warning: reward process says: rank 0 on n1, cpu: it died (process 1)" "rank 0 on n1, cpu: it died (process 1)" \
+  "trireme: rank 0 on n1: reward process says: rank 0 on n1, cpu: it died (process 1)" "says srun: error: n1: task 1: Killed"; do
+  check 0 "$(on_one n1)" "76 $forged\\ntrireme: rank 3 on n2, cpu: it died (process 7)\\n  it was in phase learn" 0
+done
 # Without one it is left out where it does not answer, if the deck allows so few ranks.
 with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one n1)")" "$killed" 0
 with=(NODES='n1 alloc\nn2 alloc*\n') && check 0 "$(lines "$may" "$(on_one n1)")" "$killed" 0
 with=(HAS=n1) && check 0 "$(lines "$may" "$(on_one n1)")" 76 0
 with=(NODES='n1 alloc\nn2 down\n' ALLOWED=1) && check 76 "$(lines "$may" "scontrol requeue 7")" 76
+
+# A signal to the job file is handed on; where the ranks die of another reason then, the job is put back too.
+with=()
+for signal in USR1 USR2 XCPU INT HUP; do check 75 "scontrol requeue 7" "75 signal $signal"; done
+check 138 "scontrol requeue 7" "138 signal USR1"
+check 76 "scontrol requeue 7" "76 lost USR1"
+check 64 "" "64 signal USR1"
+with=(STATE=COMPLETING) && check 75 "" "75 signal USR2"
+with=() && check 0 "$(again)" "76 lost TERM" 0 # Slurm tells the ranks itself
+# An outage of a reward: once more, after a pause that a signal ends.
+touch "$dir/OUTAGE"
+outage="69 reward outage: $dir/OUTAGE"
+with=(TRIREME_PAUSE=0) && check 0 "$(again)" "$outage" 0 && check 69 "$(again)" "$outage" "$outage" && check 75 "$(lines "$(again)" "scontrol requeue 7")" "$outage" 75
+with=(TRIREME_PAUSE=0 STATE=COMPLETING) && check 69 "" "$outage"
+with=(TRIREME_PAUSE=0) && check 69 "" "69 reward outage: $dir/none" && check 69 "" "69 trireme: reward outage: $dir/OUTAGE"
+cat > "$dir/sleep" << 'END'
+#!/bin/bash
+[ "$1" = 60 ] && kill -USR1 $PPID && exec tail -f /dev/null
+END
+chmod +x "$dir/sleep"
+with=() && check 69 "scontrol requeue 7" "$outage"
+rm "$dir/sleep"
 # A sweep outside an array says so, and nothing else.
+for variable in "" SLURM_ARRAY_TASK_ID=3; do # 3: of the array's task that has submitted it
 code=0
-env -u SLURM_ARRAY_TASK_ID bash "$here/jobs/sweep.sbatch" list.txt deck.yaml 2> "$dir/err" || code=$?
+env -u SLURM_ARRAY_TASK_ID DIR="$dir" PATH="$dir:$PATH" ARRAY='' SLURM_JOB_ID=7 $variable \
+  bash "$here/jobs/sweep.sbatch" list.txt deck.yaml 2> "$dir/err" || code=$?
 [ "$code" = 64 ] && [ "$(cat "$dir/err")" = "sweep.sbatch: is for an array: sbatch --array=1-LINES jobs/sweep.sbatch LIST DECK" ] ||
   { echo "job_file: a sweep outside an array: $code $(cat "$dir/err")"; exit 1; }
+done
 echo "job_file: as it should be after every end"
