@@ -67,7 +67,11 @@ void tri_run_leave_outage(const tri_run *r, const char *reason) {
   outage_path(r, path);
   if (st == TRI_OK) st = tri_file_write(path, text.data, text.len);
   tri_text_free(&text);
-  if (st == TRI_OK) return;
+  if (st == TRI_OK) {
+    printf("reward outage: %s\n", path); /* on standard output, where jobs/train.sbatch reads it */
+    fflush(stdout);                      /* at once: a launcher ends all ranks as soon as one has failed */
+    return;
+  }
   tri_log(TRI_LOG_WARN, "%s: cannot be written: %s", path, tri_error_message());
   tri_error_clear();
 }

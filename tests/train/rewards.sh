@@ -70,6 +70,8 @@ none_left
 # What fails ends the run, with the reason.
 ends_with 69 "$(reward abort ', --null, "0123456789"')"
 grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is no number: {.*(on_error: abort)" "$dir/log" || fail "no reason"
+outage=$(sed -n 's/^reward outage: //p' "$dir/log") # what jobs/train.sbatch looks for
+[ -s "$outage" ] || fail "no word of the outage for the job file: '$outage'"
 none_left
 ends_with 64 'reward=[{name: process, command: [/nonexistent/verify]}]'
 grep -q 'reward.command = /nonexistent/verify: .* is no program that can be started' "$dir/log" || fail "a command that is not there"
