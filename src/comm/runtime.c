@@ -83,21 +83,64 @@ static bool has_pmix(void) {
          ((folder && !access(folder, F_OK)) || has_server());
 }
 
-/* The older protocol: the descriptor that leads to the launcher, where one does. */
-static bool has_pmi(void) {
+/* The older protocol, with the open descriptor that leads to the launcher. */
+static bool has_pmi_line(void) {
   long fd = env_number("PMI_FD");
 
-  return env_number("PMI_RANK") >= 0 && env_number("PMI_SIZE") > 0 &&
-         (fd < 0 || fcntl((int)fd, F_GETFD) >= 0);
+  return env_number("PMI_RANK") >= 0 && env_number("PMI_SIZE") > 0 && fd >= 0 && fcntl((int)fd, F_GETFD) >= 0;
+}
+
+/* The same, or a launcher that gives no descriptor. */
+static bool has_pmi(void) {
+  return has_pmi_line() ||
+         (env_number("PMI_RANK") >= 0 && env_number("PMI_SIZE") > 0 && env_number("PMI_FD") < 0);
+}
+
+/* Open MPI's mpirun, also where it runs in a shell that srun started. */
+static bool has_mpirun(void) { return has_pmix() && env_number("OMPI_COMM_WORLD_SIZE") > 0; }
+
+/* Reads the beginning of /proc/PID/NAME as text, NULs included; false: there is no such file. */
+static bool read_proc(long pid, const char *name, char out[256]) {
+  char    path[64];
+  int     fd;
+  ssize_t n;
+
+  snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
+  n = fd < 0 ? -1 : read(fd, out, 255);
+  if (fd >= 0) close(fd);
+  out[n > 0 ? n : 0] = '\0';
+  return n > 0;
+}
+
+/* Is this process a batch script? Its parent calls itself "slurmstepd: [7.batch]". A job that is submitted
+ * from a step keeps that step's variables, except SLURM_TASK_PID. */
+static bool is_batch_script(long pid) {
+  char        text[256];
+  const char *name_end;
+  long        parent;
+
+  if (!read_proc(pid, "stat", text)) return false;
+  name_end = strrchr(text, ')');
+  if (!name_end || sscanf(name_end + 1, " %*c %ld", &parent) != 1 || !read_proc(parent, "cmdline", text))
+    return false;
+  return !strncmp(text, "slurmstepd: ", strlen("slurmstepd: ")) && strstr(text, ".batch]");
 }
 
 /* A task of srun, which lives: this process or one above it. A batch script and what it starts without srun
- * have the step "batch" or none. */
+ * have the step "batch", none, or the variables of another job's step. */
 static bool in_slurm_step(void) {
   long task = env_number("SLURM_TASK_PID");
 
   return env_number("SLURM_STEP_ID") >= 0 && env_number("SLURM_PROCID") >= 0 && task > 0 &&
-         (!kill((pid_t)task, 0) || errno == EPERM);
+         (!kill((pid_t)task, 0) || errno == EPERM) && !is_batch_script(task);
+}
+
+/* A command in a step of one task, such as `srun --pty bash`, is a run of its own. The step's PMIx server
+ * accepts only the first MPI program of the task, and without PMIx Open MPI refuses to start there. */
+static bool is_lone_task(void) {
+  return in_slurm_step() && env_number("SLURM_STEP_NUM_TASKS") == 1 && !has_mpirun() &&
+         !(has_pmi_line() && env_number("PMI_SIZE") > 1);
 }
 
 static bool has_launcher(void) { return has_pmix() || has_pmi() || in_slurm_step(); }
@@ -106,7 +149,9 @@ int tri_runtime_env_rank(void) {
   static int rank = -1; /* a launcher that ends is still the one that started this process */
 
   if (rank < 0)
-    rank = (int)(has_pmix()        ? env_number("PMIX_RANK")
+    rank = (int)(has_mpirun()      ? env_number("PMIX_RANK")
+                 : has_pmi_line()  ? env_number("PMI_RANK")
+                 : has_pmix()      ? env_number("PMIX_RANK")
                  : has_pmi()       ? env_number("PMI_RANK")
                  : in_slurm_step() ? env_number("SLURM_PROCID")
                                    : 0);
@@ -129,7 +174,7 @@ const char *tri_runtime_mpi_built(void) {
 
 /* A PMIx server tells the number only to who asks it: its launcher's variables do. */
 void tri_runtime_env_ranks(int *ranks, int *machine_ranks) {
-  bool mpirun = has_pmix() && env_number("OMPI_COMM_WORLD_SIZE") > 0;
+  bool mpirun = has_mpirun();
   bool slurm = !mpirun && in_slurm_step();
   bool pmi = !mpirun && !slurm && has_pmi();
   long all = mpirun  ? env_number("OMPI_COMM_WORLD_SIZE")
@@ -174,11 +219,12 @@ tri_status tri_runtime_check_launcher(void) {
   return TRI_OK;
 }
 
-/* MPI would look for the launcher these are of. */
+/* MPI would look for the launcher that set these variables. */
 static void forget_launcher(void) {
-  static const char *const prefix[] = {"PMIX_",        "PMI_",           "OMPI_COMM_WORLD_",
-                                       "OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix"};
-  char                     name[128];
+  static const char *const prefix[] = {
+      "PMIX_",      "PMI_",         "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix",
+      "SLURM_STEP", "SLURM_PROCID", "SLURM_LOCALID",    "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_MPI_TYPE"};
+  char name[128];
 
   for (size_t i = 0; environ[i];) {
     size_t n = strcspn(environ[i], "="), k = 0;
@@ -233,7 +279,7 @@ static void tune_mpi(void) {
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
   if (one_node) {
     setenv("OMPI_MCA_pml", "ob1", 0);
-    setenv("OMPI_MCA_btl", "self,vader", 0);
+    setenv("OMPI_MCA_btl", "self,vader,tcp", 0); /* tcp: where /dev/shm is full vader has no segment */
   }
 #else
   (void)one_node;
@@ -242,12 +288,42 @@ static void tune_mpi(void) {
 
 /* ---- MPI ---- */
 
+/* What the launcher's variables call the number of ranks, and who it is. NULL: there is none. */
+static const char *size_variable(const char **launcher) {
+  bool pmi = !has_mpirun() && (has_pmi_line() || (has_pmi() && !in_slurm_step()));
+
+  *launcher = has_mpirun() ? "Open MPI's mpirun"
+              : pmi        ? "a launcher that speaks PMI, as mpirun of MPICH and Intel MPI does"
+                           : "srun";
+  if (has_mpirun()) return "OMPI_COMM_WORLD_SIZE";
+  return pmi ? "PMI_SIZE" : in_slurm_step() ? "SLURM_STEP_NUM_TASKS" : NULL;
+}
+
+/* A launcher of another MPI starts ranks that do not find each other: each would be a run of its own. */
+static tri_status check_size(void) {
+  const char *launcher, *name = size_variable(&launcher);
+  long        said = name ? env_number(name) : 1;
+  char        library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int         size = 0, n;
+
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size != 1 || said <= 1) return TRI_OK;
+  MPI_Get_library_version(library, &n);
+  library[strcspn(library, ",\n")] = '\0';
+  TRI_FAIL(
+      TRI_EDEVICE,
+      "%s=%ld, but MPI knows of 1 rank only: the launcher is %s, and this program's MPI is %s;\n"
+      "  use the mpirun of that MPI, or srun with an --mpi that it speaks (srun --mpi=list); one rank alone: "
+      "unset %s",
+      name, said, launcher, library, name);
+}
+
 static tri_status start_mpi(void) {
   int started = 0, level = 0;
 
   MPI_Initialized(&started);
   if (!started) {
-    if (is_lost()) forget_launcher();
+    if (is_lost() || is_lone_task()) forget_launcher();
     tune_mpi();
     TRI_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
     mpi_is_ours = true;
@@ -257,6 +333,7 @@ static tri_status start_mpi(void) {
   if (level < MPI_THREAD_SERIALIZED)
     TRI_FAIL(TRI_ECOMM, "this MPI offers thread level %d only, MPI_THREAD_SERIALIZED (%d) is needed", level,
              MPI_THREAD_SERIALIZED);
+  TRI_TRY(check_size());
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   return TRI_OK;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ANSWER_BYTES = 256 };
+enum { ANSWER_BYTES = 1 << 16 }; /* chosen: all tasks of an array that run at a time */
 
 /* Digits of *text, at most eight, and the byte behind them, which *text then passes; -1: there are none. */
 static double take_number(const char **text, char *behind) {
@@ -51,19 +51,25 @@ static double env_time(const char *name) {
   return text && end != text && v > 0 && v < 1e12 ? v : 0;
 }
 
-/* "59:10 0:50": left, used. */
-static bool parse_answer(char *answer, tri_slurm_time *out) {
-  char *space = strchr(answer, ' ');
+/* Of lines "7 59:10 0:50", a job's number, left, used, the one of this job; cuts lines and words off. Where the
+ * job is a task of an array, its number may be the array's too, and squeue lists all tasks. */
+static bool parse_answer(char *answer, const char *job, tri_slurm_time *out) {
+  char *line, *rest = NULL, *word = NULL;
 
-  if (!space) return false;
-  *space = '\0';
-  *out = (tri_slurm_time){.used_s = tri_slurm_seconds(space + 1), .left_s = tri_slurm_seconds(answer)};
-  return out->left_s >= 0 && out->used_s >= 0;
+  for (line = strtok_r(answer, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    const char *number = strtok_r(line, " ", &word);
+    const char *left = strtok_r(NULL, " ", &word), *used = strtok_r(NULL, " ", &word);
+    if (!used || strcmp(number, job) != 0) continue;
+    *out = (tri_slurm_time){.used_s = tri_slurm_seconds(used), .left_s = tri_slurm_seconds(left)};
+    return out->left_s >= 0 && out->used_s >= 0;
+  }
+  return false;
 }
 
 static tri_slurm_time ask_squeue(char *job, double patience_s) {
-  char          *argv[] = {"squeue", "--noheader", "--format=%L %M", "--jobs", job, NULL};
+  char          *argv[] = {"squeue", "--noheader", "--format=%A %L %M", "--jobs", job, NULL};
   char           answer[ANSWER_BYTES] = "", how[TRI_CHILD_HOW_BYTES] = "";
+  bool           answers = false;
   tri_child      c = {0};
   tri_slurm_time t = {0};
   tri_status     st = tri_child_start(argv, &c);
@@ -72,39 +78,29 @@ static tri_slurm_time ask_squeue(char *job, double patience_s) {
     tri_child_close_input(&c);
     tri_child_close_error(&c);
     if (!tri_child_read(&c, patience_s, answer, sizeof answer)) answer[0] = '\0';
-    answer[strcspn(answer, "\n")] = '\0';
+    answers = answer[0] != '\0';
     tri_child_kill(&c, how);
   }
-  if (st == TRI_OK && parse_answer(answer, &t)) return t;
+  if (st == TRI_OK && parse_answer(answer, job, &t)) return t;
   tri_log(TRI_LOG_WARN,
           "squeue does not say when job %s ends (%s): the run stops at Slurm's SIGTERM only; "
           "SLURM_JOB_END_TIME, in seconds since 1970, would tell it",
           job,
           st != TRI_OK ? tri_error_message()
           : how[0]     ? how
-          : answer[0]  ? "it says something else"
+          : answers    ? "it says something else"
                        : "no answer");
   if (st != TRI_OK) tri_error_clear();
   return (tri_slurm_time){0};
 }
 
-/* This job, as squeue finds it alone: the number of an array's task may be the array's too. */
-static void name_job(char out[ANSWER_BYTES]) {
-  const char *job = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID"),
-             *task = getenv("SLURM_ARRAY_TASK_ID");
-
-  if (job && job[0] && array && task)
-    snprintf(out, ANSWER_BYTES, "%s_%s", array, task);
-  else
-    snprintf(out, ANSWER_BYTES, "%s", job ? job : "");
-}
-
 tri_slurm_time tri_slurm_ask(double patience_s) {
   double now_s = (double)time(NULL), end_s = env_time("SLURM_JOB_END_TIME"),
          start_s = env_time("SLURM_JOB_START_TIME");
-  char job[ANSWER_BYTES];
+  const char *variable = getenv("SLURM_JOB_ID");
+  char        job[32] = "";
 
-  name_job(job);
+  if (variable) snprintf(job, sizeof job, "%s", variable);
   if (end_s > now_s)
     return (tri_slurm_time){.used_s = start_s > 0 && start_s < now_s ? now_s - start_s : 0,
                             .left_s = end_s - now_s};

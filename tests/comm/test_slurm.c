@@ -68,7 +68,7 @@ static void test_environment(void **state) {
   tri_slurm_time t;
 
   (void)state;
-  slurm_say("squeue", "echo 1:00 1:00");
+  slurm_say("squeue", "echo 7 1:00 1:00");
   setenv("SLURM_JOB_ID", "7", 1);
   set_time("SLURM_JOB_END_TIME", now + 3600);
   t = tri_slurm_ask(5);
@@ -90,21 +90,37 @@ static tri_slurm_time answer_of(const char *script, double patience_s) {
 }
 
 static void test_squeue(void **state) {
-  tri_slurm_time t = answer_of("echo 1:00 1:00", 5);
+  tri_slurm_time t = answer_of("echo 7 1:00 1:00", 5);
 
   (void)state;
   assert_true(t.left_s == 0); /* no job */
   setenv("SLURM_JOB_ID", "7", 1);
-  t = answer_of("[ \"$*\" = '--noheader --format=%L %M --jobs 7' ] && echo '1-00:00:30 59:58'", 5);
+  t = answer_of("[ \"$*\" = '--noheader --format=%A %L %M --jobs 7' ] && echo '7 1-00:00:30 59:58'", 5);
   assert_true(t.left_s == 86430 && t.used_s == 3598);
-  t = answer_of("echo 'UNLIMITED 0:10'", 5);
+  t = answer_of("echo '7 UNLIMITED 0:10'", 5);
   assert_true(t.left_s == 0 && t.used_s == 10);
-  t = answer_of("printf '2:00 0:00'", 5); /* no line end */
+  t = answer_of("printf '7 2:00 0:00'", 5); /* no line end */
   assert_true(t.left_s == 120 && t.used_s == 0);
-  setenv("SLURM_ARRAY_JOB_ID", "7", 1); /* whose first task has the number 7 too */
+  unsetenv("SLURM_JOB_ID");
+}
+
+/* The number of a task may be its array's, and squeue lists all tasks then; an array whose task submitted
+ * this job is nothing to it. */
+static void test_arrays(void **state) {
+  static const char all[] = "[ \"$4\" = 7 ] && for i in 8 9 7 17; do echo $i $i:00 $i:00; done";
+  tri_slurm_time    t;
+
+  (void)state;
+  setenv("SLURM_JOB_ID", "7", 1);
+  setenv("SLURM_ARRAY_JOB_ID", "7", 1);
   setenv("SLURM_ARRAY_TASK_ID", "3", 1);
-  t = answer_of("[ \"$*\" = '--noheader --format=%L %M --jobs 7_3' ] && echo '1:00 1:00'", 5);
-  assert_true(t.left_s == 60 && t.used_s == 60);
+  t = answer_of(all, 5);
+  assert_true(t.left_s == 420 && t.used_s == 420);
+  setenv("SLURM_ARRAY_JOB_ID", "4", 1);
+  t = answer_of(all, 5);
+  assert_true(t.left_s == 420 && t.used_s == 420);
+  t = answer_of("for i in $(seq 1000); do echo 1$i 5:00 5:00; done; echo 7 1:00 1:00", 5);
+  assert_true(t.left_s == 60);
   unsetenv("SLURM_ARRAY_JOB_ID");
   unsetenv("SLURM_ARRAY_TASK_ID");
   unsetenv("SLURM_JOB_ID");
@@ -116,8 +132,11 @@ static void test_squeue_that_does_not_answer(void **state) {
                                        "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1",
                                        "echo",
                                        "echo 5:00",
-                                       "echo INVALID 0:00",
-                                       "echo 5:00 soon",
+                                       "echo 7 5:00",
+                                       "echo 7",
+                                       "echo 7 INVALID 0:00",
+                                       "echo 7 5:00 soon",
+                                       "echo 8 5:00 5:00",
                                        "yes 5:00",
                                        "exec tail -f /dev/null"};
   tri_slurm_time           t;
@@ -176,8 +195,11 @@ static void test_fence(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_durations), cmocka_unit_test(test_environment), cmocka_unit_test(test_squeue),
-      cmocka_unit_test(test_squeue_that_does_not_answer), cmocka_unit_test(test_fence)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_durations),
+                                     cmocka_unit_test(test_environment),
+                                     cmocka_unit_test(test_squeue),
+                                     cmocka_unit_test(test_arrays),
+                                     cmocka_unit_test(test_squeue_that_does_not_answer),
+                                     cmocka_unit_test(test_fence)};
   return cmocka_run_group_tests(tests, slurm_open, slurm_close);
 }

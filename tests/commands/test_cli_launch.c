@@ -110,6 +110,28 @@ static void test_idle_ranks(void **state) {
   assert_int_equal(count(cli_err, "in any step"), 0);
 }
 
+/* The launcher of another MPI gives this program's MPI nothing: one message that names both, of one rank. */
+static void test_launcher_of_another_mpi(void **state) {
+  (void)state;
+  cli_fails(69, "export PMI_RANK=0 PMI_SIZE=2 PMI_FD=1; " ONE SFT "run.output=bad",
+            "PMI_SIZE=2, but MPI knows of 1", "a launcher that speaks PMI");
+  cli_shows(cli_err, "this program's MPI is ");
+  cli_shows(cli_err, "one rank alone: unset PMI_SIZE");
+  cli_sh("export PMI_RANK=1 PMI_SIZE=2 PMI_FD=1; " ONE SFT
+         "run.output=bad 2> err; test $? = 69 && test ! -s err");
+  cli_fails(69, "export PMI_RANK=0 PMI_SIZE=2 PMI_FD=1; " ONE "generate model a --max-new 3", "PMI_SIZE=2",
+            "MPI");
+}
+
+/* Where ranks of a node can share no memory, because /dev/shm is full, they reach each other by TCP. */
+static void test_no_shared_memory(void **state) {
+  (void)state;
+  cli_succeeds(
+      "export OMPI_MCA_btl_vader_backing_directory=\"$PWD/sft.yaml/none\" OMPI_MCA_btl_tcp_if_include=lo; " TWO
+          SFT "run.output=apart");
+  cli_shows(cli_err, "ranks: 2 on 1 node (mpi)");
+}
+
 /* What no build knows is the user's mistake, with the words that there are. */
 static void test_unknown_choices(void **state) {
   (void)state;
@@ -184,6 +206,8 @@ static void test_bound_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_launcher_of_another_mpi),
+      cmocka_unit_test(test_no_shared_memory),
       cmocka_unit_test(test_unknown_choices),
       cmocka_unit_test(test_staged_on_wish),
       cmocka_unit_test(test_stray_variables),

@@ -361,7 +361,7 @@ static void last_finished_step_has_its_row(void **state) {
   int               headers;
 
   (void)state;
-  cli_sh("printf '#!/bin/sh\\necho 0:05 9:00\\n' > squeue && chmod +x squeue"); /* left, used */
+  cli_sh("printf '#!/bin/sh\\necho $4 0:05 9:00\\n' > squeue && chmod +x squeue"); /* left, used */
   snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000 run.log_every=1000", near_end);
   assert_int_equal(cli_run(command), 75);
   assert_int_equal(count_rows(cli_err, &headers), 1);
@@ -396,11 +396,11 @@ static void time_for_no_step_is_said(void **state) {
                                 "algo.num_generations=256 train.train_batch_size=524288";
 
   (void)state;
-  cli_sh("printf '#!/bin/sh\\necho 0:01 0:00\\n' > squeue && chmod +x squeue");
+  cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:00\\n' > squeue && chmod +x squeue");
   assert_int_equal(cli_run(endless), 69);
   cli_shows(cli_err, ": step 1 is given up");
   assert_int_equal(count(cli_err, "vain: no step fits the time of this job, 1 s when the run began"), 1);
-  cli_sh("printf '#!/bin/sh\\necho 0:01 0:02\\n' > squeue");
+  cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:02\\n' > squeue");
   assert_int_equal(cli_run(endless), 75);
   assert_int_equal(count(cli_err, "no step fits"), 0);
 }
