@@ -401,8 +401,8 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   tri_trainer *t = out;
 
   TRI_TRY(tri_trainer_plan(cfg, se, NULL, t));
-  TRI_TRY(tri_save_rehearse(t));
   TRI_TRY(tri_session_take_memory(se));
+  TRI_TRY(tri_save_rehearse(t));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));

@@ -230,7 +230,7 @@ static void what_makes_every_save_fail_ends_the_run_at_once(void **state) {
   assert_false(cli_exists("not"));
   cli_succeeds(ONE SFT "run.output=not/made train.steps=3 --check");
   assert_false(cli_exists("not"));
-  assert_int_equal(cli_run("ulimit -n 14; " ONE SFT "run.output=f train.steps=3"), 74);
+  assert_int_equal(cli_run("ulimit -n 26; " ONE SFT "run.output=f train.steps=3"), 74);
   cli_shows(cli_err, "ulimit -n");
   is_untouched("f");
 }
