@@ -29,7 +29,7 @@ rooms='
  6 src/cpu gpu/cudnn
  5 src/cpu/gemm src/doctor/gather src/page gpu/base
  4 src/cpu/pairs src/doctor/meet src/look
- 3 src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/chat
+ 3 src/record src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers src/flags
  1 src/base
 '

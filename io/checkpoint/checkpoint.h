@@ -60,6 +60,9 @@ TRI_CHECKED tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, do
 /* Collective over world. A side file of the step folder (config.json, tokenizer.json, deck.yaml, ...); rank
  * 0's bytes are written, those of other ranks may be NULL. */
 TRI_CHECKED tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n);
+/* Not collective; rank 0's counts. What computes the run, as one JSON object (src/record/record.h): "record"
+ * of MANIFEST.json. Copied. */
+TRI_CHECKED tri_status tri_ckpt_put_record(tri_ckpt_writer *w, const char *record);
 /* Instead of writing while its caller fills it, a checkpoint may be copied first, and be written beside the
  * caller's next work:
  *   create, lend, take and give or write, put, begin; then, where is_written says so on all ranks, commit.
@@ -173,14 +176,17 @@ TRI_CHECKED tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool v
 void                   tri_ckpt_close(tri_ckpt_reader **r);
 
 /* Not collective, all that follow: any rank, any order. */
-int64_t                tri_ckpt_step(const tri_ckpt_reader *r);
-const char            *tri_ckpt_folder(const tri_ckpt_reader *r);
-const char            *tri_ckpt_program(const tri_ckpt_reader *r); /* "trireme 0.1.0": who wrote it */
-int                    tri_ckpt_tensor_count(const tri_ckpt_reader *r);
+int64_t     tri_ckpt_step(const tri_ckpt_reader *r);
+const char *tri_ckpt_folder(const tri_ckpt_reader *r);
+const char *tri_ckpt_program(const tri_ckpt_reader *r); /* "trireme 0.1.0": who wrote it */
+const char *tri_ckpt_record(const tri_ckpt_reader *r);  /* what tri_ckpt_put_record had; "": nothing */
+int         tri_ckpt_tensor_count(const tri_ckpt_reader *r);
 const tri_ckpt_tensor *tri_ckpt_tensor_at(const tri_ckpt_reader *r, int i);
 int tri_ckpt_find_tensor(const tri_ckpt_reader *r, const char *group, const char *name); /* or -1 */
 /* Elements [begin, begin + count) of flattened tensor i into host memory, in the tensor's dtype. */
 TRI_CHECKED tri_status tri_ckpt_read(tri_ckpt_reader *r, int i, int64_t begin, int64_t count, void *host);
+/* Not collective, of a step's folder that is not open. Appends its record; nothing where there is none. */
+TRI_CHECKED tri_status tri_ckpt_get_record(const char *folder, tri_text *record);
 /* Attributes of /state. TRI_EFORMAT when the name is not there or of another type. */
 bool                   tri_ckpt_has_value(const tri_ckpt_reader *r, const char *name);
 TRI_CHECKED tri_status tri_ckpt_get_i64(tri_ckpt_reader *r, const char *name, int64_t *value);

@@ -35,6 +35,7 @@ typedef struct tri_ckpt_manifest {
   int64_t         step, state_bytes;
   uint64_t        metadata_hash; /* of all bytes of state.h5 that belong to no tensor */
   char            program[64];
+  tri_text        record; /* what computed the run, a JSON object on one line; empty: not known */
   int             n_file, n_entry;
   int64_t         file_room, entry_room; /* elements there is room for */
   tri_ckpt_file  *file;                  /* [n_file] */

@@ -83,6 +83,7 @@ void tri_ckpt_manifest_free(tri_ckpt_manifest *m) {
   }
   TRI_FREE(m->entry);
   TRI_FREE(m->file);
+  tri_text_free(&m->record);
   *m = (tri_ckpt_manifest){0};
 }
 
@@ -130,6 +131,7 @@ static tri_status compose(const tri_ckpt_manifest *m, tri_text *text) {
   TRI_TRY(tri_text_printf(
       text, "\"state\": {\"file\": \"state.h5\", \"bytes\": %" PRId64 ", \"metadata_hash\": \"%s\"},\n",
       m->state_bytes, hex(m->metadata_hash, digits)));
+  if (m->record.len) TRI_TRY(tri_text_printf(text, "\"record\": %s,\n", m->record.data));
   TRI_TRY(tri_text_printf(text, "\"files\": [\n"));
   for (int i = 0; i < m->n_file; i++)
     TRI_TRY(put_json(text,
@@ -261,6 +263,20 @@ static tri_status parse_entry(const char *path, const json_t *row, tri_ckpt_mani
   return TRI_OK;
 }
 
+/* Checkpoints of earlier versions have none. What is in it is the business of its readers (src/record). */
+static tri_status parse_record(const char *path, const json_t *record, tri_ckpt_manifest *m) {
+  tri_status st = TRI_OK;
+  char      *text = NULL;
+
+  if (!record) return TRI_OK;
+  if (!json_is_object(record)) TRI_FAIL(TRI_EFORMAT, "%s: \"record\" is not an object", path);
+  text = json_dumps(record, 0);
+  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: memory is short for \"record\"", path);
+  st = tri_text_put(&m->record, text, strlen(text));
+  free(text);
+  return st;
+}
+
 static tri_status parse_fields(const char *path, const json_t *root, tri_ckpt_manifest *m) {
   const json_t *state = json_object_get(root, "state"), *step = json_object_get(root, "step");
   const json_t *version = json_object_get(root, "version"), *tensors = json_object_get(root, "tensors");
@@ -282,6 +298,7 @@ static tri_status parse_fields(const char *path, const json_t *root, tri_ckpt_ma
   m->step = json_integer_value(step);
   m->state_bytes = json_integer_value(bytes);
   snprintf(m->program, sizeof m->program, "%s", program);
+  TRI_TRY(parse_record(path, json_object_get(root, "record"), m));
   TRI_TRY(parse_files(path, json_object_get(root, "files"), m));
   json_array_foreach(tensors, i, row) TRI_TRY(parse_entry(path, row, m));
   return TRI_OK;
@@ -305,6 +322,19 @@ tri_status tri_ckpt_manifest_parse(const char *folder, const char *bytes, size_t
 done:
   json_decref(root);
   if (st != TRI_OK) tri_ckpt_manifest_free(out);
+  return st;
+}
+
+tri_status tri_ckpt_get_record(const char *folder, tri_text *record) {
+  tri_ckpt_manifest m = {0};
+  char             *bytes = NULL;
+  size_t            n = 0;
+  tri_status        st = tri_ckpt_manifest_read(AT_FDCWD, folder, &bytes, &n);
+
+  if (st == TRI_OK) st = tri_ckpt_manifest_parse(folder, bytes, n, &m);
+  if (st == TRI_OK && m.record.len) st = tri_text_put(record, m.record.data, m.record.len);
+  tri_ckpt_manifest_free(&m);
+  TRI_FREE(bytes);
   return st;
 }
 

@@ -140,6 +140,7 @@ done:
 int64_t     tri_ckpt_step(const tri_ckpt_reader *r) { return r->m.step; }
 const char *tri_ckpt_folder(const tri_ckpt_reader *r) { return r->folder; }
 const char *tri_ckpt_program(const tri_ckpt_reader *r) { return r->m.program; }
+const char *tri_ckpt_record(const tri_ckpt_reader *r) { return r->m.record.len ? r->m.record.data : ""; }
 int         tri_ckpt_tensor_count(const tri_ckpt_reader *r) { return r->m.n_entry; }
 int         tri_ckpt_file_count(const tri_ckpt_reader *r) { return r->m.n_file; }
 

@@ -252,6 +252,11 @@ tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *t
   return TRI_OK;
 }
 
+tri_status tri_ckpt_put_record(tri_ckpt_writer *w, const char *record) {
+  w->m.record.len = 0;
+  return tri_text_put(&w->m.record, record, strlen(record));
+}
+
 static tri_status write_side_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n) {
   char path[TRI_CKPT_PATH_BYTES];
 

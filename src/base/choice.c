@@ -9,7 +9,7 @@
 
 static const struct {
   const char *variable, *assigned, *key;
-} row[TRI_CHOICE_COUNT] = {
+} row[TRI_CHOICES] = {
     {"TRI_CPU_F32", "TRI_CPU_F32=", "run.cpu_f32: "},
     {"TRI_CPU_BF16", "TRI_CPU_BF16=", "run.cpu_bf16: "},
     {"TRI_COMM", "TRI_COMM=", "run.collectives: "},
@@ -17,7 +17,7 @@ static const struct {
 };
 
 enum { WORD_BYTES = 16 }; /* chosen: twice the longest word */
-static char of_deck[TRI_CHOICE_COUNT][WORD_BYTES];
+static char of_deck[TRI_CHOICES][WORD_BYTES];
 
 void tri_choice_set(tri_choice c, const char *word) {
   TRI_ASSERT(strlen(word) < WORD_BYTES);

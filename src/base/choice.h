@@ -7,7 +7,7 @@ typedef enum {
   TRI_CHOICE_CPU_BF16,
   TRI_CHOICE_COLLECTIVES,
   TRI_CHOICE_CUDA_ATTENTION,
-  TRI_CHOICE_COUNT
+  TRI_CHOICES
 } tri_choice;
 
 /* Not collective, before the device is opened. The deck's word for the choice; "auto" is none. Copied. */

@@ -103,8 +103,7 @@ struct tri_comm {
 TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
                                      tri_comm **out);
 void                   tri_comm_close(tri_comm **c);
-/* Not collective. Whether tri_comm_open would take what run.collectives says here, for a device of this name.
- */
+/* Not collective. Whether tri_comm_open would take what run.collectives says, for a device of this name. */
 TRI_CHECKED tri_status tri_comm_check(const char *device);
 /* Not collective. A scope of so many ranks on CPUs or, where d is a GPU, on GPUs, of which only rank 0 is
  * there, for plans (session.h); *out by TRI_FREE. */

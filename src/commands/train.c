@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "commands.h"
 #include "plan/check.h"
+#include "version/version_record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   tri_train_end   end;
   tri_status      st = TRI_OK;
   FILE           *log = NULL;
+  tri_text        record = {0}; /* rank 0 */
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
   tri_config_word("run.device", cfg->run.device, device);
@@ -65,6 +67,8 @@ static tri_status run(const tri_config *cfg, int *code) {
   snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
   TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], se.rt.world_rank == 0 ? open_log(path, &log) : TRI_OK));
   tri_log_file(log);
+  TRI_TRY_DONE(tri_version_record(&se, &record));
+  TRI_TRY_DONE(tri_train_record(&t, record.data));
   TRI_TRY_DONE(tri_screen_start(&t));
   TRI_TRY_DONE(tri_train(&t, &end));
   TRI_TRY_DONE(tri_screen_end(&t, end));
@@ -84,6 +88,7 @@ done:
     fprintf(log, "trireme: %s\n", tri_error_message()); /* the terminal's is main.c's */
   if (log) fclose(log);
   tri_trainer_close(&t);
+  tri_text_free(&record);
   tri_session_leave(&se, st);
   return st;
 }

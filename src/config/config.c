@@ -269,14 +269,14 @@ void tri_config_choose(const tri_config *c) {
     tri_choice  choice;
     const char *key;
     int         value;
-  } row[TRI_CHOICE_COUNT] = {
+  } row[TRI_CHOICES] = {
       {TRI_CHOICE_CPU_F32, "run.cpu_f32", c->run.cpu_f32},
       {TRI_CHOICE_CPU_BF16, "run.cpu_bf16", c->run.cpu_bf16},
       {TRI_CHOICE_COLLECTIVES, "run.collectives", c->run.collectives},
       {TRI_CHOICE_CUDA_ATTENTION, "run.cuda_attention_backward", c->run.cuda_attention_backward}};
   char word[TRI_CONFIG_WORD_BYTES];
 
-  for (int i = 0; i < TRI_CHOICE_COUNT; i++) {
+  for (int i = 0; i < TRI_CHOICES; i++) {
     tri_config_word(row[i].key, row[i].value, word);
     tri_choice_set(row[i].choice, word);
   }

@@ -6,6 +6,7 @@
 #include "base/visible.h"
 #include "family/family.h"
 #include "io/text/json_text.h"
+#include "record/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,16 @@ done:
   tri_text_free(&name);
   tri_text_free(&value);
   return st;
+}
+
+/* What computed it, as far as the checkpoint says. */
+static tri_status print_record(const tri_inspected *f, bool json, tri_text *out) {
+  const char *record = tri_ckpt_record(f->ckpt);
+
+  if (json) return tri_text_printf(out, ", \"record\": %s", record[0] ? record : "null");
+  if (!record[0]) return TRI_OK;
+  TRI_TRY(tri_text_printf(out, "\ncomputed by\n"));
+  return tri_record_lines(record, "  ", out);
 }
 
 static tri_status print_files(const tri_inspected *f, bool json, tri_text *out) {
@@ -273,6 +284,7 @@ tri_status tri_inspect_print(const tri_inspected *f, const tri_inspect_how *how,
   if (!how->json && f->model && !f->has_shape && tri_file_in(f->path, ".")) /* a folder, no file */
     TRI_TRY(tri_text_printf(
         out, "model       not known: there is no config.json, without which it cannot be used\n"));
+  if (f->ckpt) TRI_TRY(print_record(f, how->json, out));
   if (f->ckpt) TRI_TRY(print_state(f, how->json, out));
   if (f->ckpt) TRI_TRY(print_files(f, how->json, out));
   TRI_TRY(print_tensors(f, how, out));

@@ -13,11 +13,12 @@ typedef struct tri_run {
   char              folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
   char              resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
   tri_text          deck;                        /* as used */
-  tri_text deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
-  int64_t  data_lines, data_hash; /* of data.train; 0 without it */
-  int      lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
-  bool     claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
-  bool     is_moved;              /* rank 0: the folder has another name now, as was said */
+  tri_text    deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
+  int64_t     data_lines, data_hash; /* of data.train; 0 without it */
+  int         lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+  bool        claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
+  const char *record;   /* rank 0: what computes, for checkpoints (record/record.h); NULL: not known */
+  bool        is_moved; /* rank 0: the folder has another name now, as was said */
 } tri_run;
 
 /* Not collective. Nothing is looked at yet. Close too after a failure. */
@@ -51,8 +52,9 @@ TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input
  * it could not be made, moved or written. */
 TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
 
-/* where.c. Not collective; rank 0's. Is run.output still the folder in which the run began? One that was removed
- * is made again, and *anew tells; it is said. TRI_EFILE: it has another name now, or cannot be had. */
+/* where.c. Not collective; rank 0's. Is run.output still the folder in which the run began? One that was
+ * removed is made again, and *anew tells; it is said. TRI_EFILE: it has another name now, or cannot be had.
+ */
 TRI_CHECKED tri_status tri_run_check_folder(tri_run *r, bool *anew);
 
 /* start.c. Not collective. Leaves OUTPUT/OUTAGE, which tells whoever starts runs that this one ended because

@@ -122,6 +122,7 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_carried_put(&t->carried, w));
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
+  if (t->run.record) TRI_TRY(tri_ckpt_put_record(w, t->run.record));
   return tri_ckpt_put_file(w, "deck.yaml", t->run.deck.data, t->run.deck.len);
 }
 

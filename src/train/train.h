@@ -295,6 +295,11 @@ bool tri_state_keeps(const tri_params *p, const char *const *group, int kind);
  * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
+/* train_record.c. Collective over world. Rank 0's record (record/record.h), borrowed while checkpoints are
+ * written, is put into log.txt; where the run goes on from a checkpoint with another one, a warning says what
+ * differs. */
+TRI_CHECKED tri_status tri_train_record(tri_trainer *t, const char *record);
+
 /* screen_start.c. Collective over world. Rank 0 prints, here and below, no line or row wider than
  * TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);

@@ -108,7 +108,7 @@ bool tri_about_differs(const tri_about_library *l) {
 /* ---- the machine ---- */
 
 /* "model name	: AMD EPYC 7B13 ..." of the first processor; ARM's have none. */
-static void find_cpu(char *out) {
+void tri_about_find_cpu(char out[TRI_ABOUT_TEXT_BYTES]) {
   static const char key[] = "model name";
   char              line[512];
   FILE             *f = fopen("/proc/cpuinfo", "r");
@@ -170,7 +170,7 @@ tri_status tri_about_gather(tri_about *out) {
   tri_gather_host(f);
   out->threads = f->cores.mine;
   out->threads_online = f->cores.online;
-  find_cpu(out->cpu);
+  tri_about_find_cpu(out->cpu);
   gather_gpus(f, out);
   gather_libraries(f, out);
   TRI_FREE(f);

@@ -29,6 +29,8 @@ typedef struct tri_about {
 
 /* Not collective, before MPI is up or after. Asks what was loaded. */
 TRI_CHECKED tri_status tri_about_gather(tri_about *out);
+/* Not collective. The maker's name for the first processor of this machine; "": the system does not tell. */
+void tri_about_find_cpu(char out[TRI_ABOUT_TEXT_BYTES]);
 /* Pure. Whether the loaded library is another than that of the build, as far as both are known. */
 bool tri_about_differs(const tri_about_library *l);
 

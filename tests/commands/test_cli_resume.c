@@ -469,6 +469,47 @@ static void a_new_default_changes_no_run_halfway(void **state) {
   cli_shows(cli_err, "\nlearning rate: 1e-06, constant\n");
 }
 
+#define LIBRARY "\"products\": {\"f32\": \"library\", "
+#define PLAIN   "TRI_CPU_F32= TRI_CPU_BF16= TRI_COMM= "
+
+/* What computes is recorded, in MANIFEST.json and log.txt; a resume by other products says so once, by name,
+ * and goes on; the key is the variable's, to the bit. Judge: the files; equal metrics. */
+static void what_computed_a_run_is_recorded(void **state) {
+  char text[CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_succeeds("TRI_CPU_F32=library NCCL_NET=https://me:pass@host/x OMP_TOKEN=abc " ONE SFT
+               "run.output=by1 train.steps=1");
+  cli_read("by1/checkpoints/step-00000001/MANIFEST.json", text);
+  cli_shows(text, "\"record\": {\"version\": \"" TRI_VERSION "\", \"commit\": ");
+  cli_shows(text, LIBRARY);
+  cli_shows(text, "\"NCCL_NET\": \"https://***\"");
+  cli_shows(text, "\"OMP_TOKEN\": \"***\"");
+  cli_shows(text, "\"TRI_CPU_F32\": \"library\"}");
+  cli_shows(text, "\"loaded\": ");
+  cli_read("by1/log.txt", text);
+  cli_shows(text, "computed by\n  program      trireme " TRI_VERSION);
+  cli_shows(text, "\n  products     f32 library, ");
+  assert_null(strstr(cli_err, "computed by"));
+  cli_succeeds(ONE "inspect by1");
+  cli_fits(cli_out);
+  cli_shows(cli_out, "\ncomputed by\n  program      trireme " TRI_VERSION);
+  cli_succeeds(ONE "inspect by1 --json");
+  cli_shows(cli_out, ", \"record\": {\"version\": ");
+  cli_succeeds(PLAIN ONE SFT "run.output=by2 run.cpu_f32=library run.collectives=mpi train.steps=1");
+  cli_read("by2/checkpoints/step-00000001/MANIFEST.json", text);
+  cli_shows(text, LIBRARY);
+  cli_sh("for run in by1 by2; do grep -o '\"loss\": [^,]*' $run/metrics.jsonl > $run.loss; done; "
+         "cmp by1.loss by2.loss");
+  cli_succeeds("TRI_CPU_F32=library " ONE SFT "run.output=by1");
+  assert_null(strstr(cli_err, "computed otherwise"));
+  cli_succeeds(PLAIN ONE SFT "run.output=by2 run.cpu_bf16=f32 run.cpu_f32=library");
+  if (strstr(text, "\"bf16\": \"f32\"")) return; /* this processor has no other family */
+  cli_shows(cli_err, "warning: by2/checkpoints/step-00000001 was computed otherwise; ");
+  cli_shows(cli_err, "\n  products of bf16: ");
+  cli_shows(cli_err, "  run.cpu_bf16: auto -> f32\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
@@ -477,6 +518,7 @@ int main(void) {
       cmocka_unit_test(a_path_that_may_not_be_looked_at_is_not_called_missing),
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(a_new_default_changes_no_run_halfway),
+      cmocka_unit_test(what_computed_a_run_is_recorded),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
       cmocka_unit_test(checkpoints_without_latest_are_set_aside),

@@ -143,6 +143,12 @@ static bool is_table(const char *line) { /* of memory, which only the file has *
          (line[0] == ' ' && line[1] == ' ' && strlen(line) == 54 && line[50] == '.');
 }
 
+/* Of the record of what computes, which only the file has: its head, and the indented lines below that. */
+static bool is_record(const char *line, bool *within) {
+  *within = !strcmp(line, "computed by") || (*within && line[0] == ' ');
+  return *within;
+}
+
 /* Whether `row`, with the rows below it that go on with it, indented, is the line. */
 static bool is_line(const char *line, const char *row, char **below) {
   char text[ROW_BYTES * 8];
@@ -160,12 +166,13 @@ static bool is_line(const char *line, const char *row, char **below) {
 static void screen_is_log(const char *path, int columns) {
   static char log[CLI_TEXT_BYTES];
   char       *rows = screen, *lines = log, *row, *line;
+  bool        record = false;
 
   for (const char *p = screen; *p; p += strcspn(p, "\n"), p += *p == '\n')
     if (strcspn(p, "\n") >= (size_t)columns) fail_msg("over %d columns: %.300s", columns - 1, p);
   cli_read(path, log);
   while ((line = next_line(&lines)) != NULL) {
-    if (is_table(line)) continue;
+    if (is_table(line) || is_record(line, &record)) continue;
     row = next_line(&rows);
     if (!row || !is_line(line, row, &rows))
       fail_msg("the terminal shows\n%s\nthe file has\n%s", row ? row : "", line);

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "fuzz_case.h"
 #include "io/checkpoint/checkpoint_impl.h"
+#include "record/record.h"
 
 FUZZ_QUIET_START
 
@@ -20,6 +21,16 @@ static void check_entries(const tri_ckpt_manifest *m) {
   for (int i = 0; i < m->n_file; i++) FUZZ_CHECK(!strchr(m->file[i].name, '/') && m->file[i].name[0] != '.');
 }
 
+/* Whatever it holds, it is shown and compared; with itself it is the same. */
+static void check_record(const char *record) {
+  tri_text lines = {0}, differ = {0};
+
+  FUZZ_CHECK(tri_record_lines(record, "  ", &lines) == TRI_OK);
+  FUZZ_CHECK(tri_record_differ(record, record, &differ) == TRI_OK && differ.len == 0);
+  tri_text_free(&lines);
+  tri_text_free(&differ);
+}
+
 static void check_written(const tri_ckpt_manifest *m) {
   tri_ckpt_manifest again = {0};
   char             *bytes = NULL;
@@ -30,6 +41,8 @@ static void check_written(const tri_ckpt_manifest *m) {
   FUZZ_CHECK(tri_ckpt_manifest_parse("again", bytes, n, &again) == TRI_OK);
   FUZZ_CHECK(again.n_entry == m->n_entry && again.n_file == m->n_file && again.step == m->step);
   FUZZ_CHECK(again.state_bytes == m->state_bytes && again.metadata_hash == m->metadata_hash);
+  FUZZ_CHECK(again.record.len == m->record.len &&
+             (!m->record.len || !memcmp(again.record.data, m->record.data, m->record.len)));
   for (int i = 0; i < m->n_entry; i++)
     FUZZ_CHECK(!strcmp(m->entry[i].t.group, again.entry[i].t.group) &&
                !strcmp(m->entry[i].t.name, again.entry[i].t.name) &&
@@ -51,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_begin();
   if (tri_ckpt_manifest_parse("folder", text, strlen(text), &m) == TRI_OK) {
     check_entries(&m);
+    check_record(m.record.len ? m.record.data : "");
     FUZZ_CHECK(tri_ckpt_manifest_check_sizes(&m, AT_FDCWD, "/nowhere") != TRI_OK);
     tri_error_clear();
     check_written(&m);

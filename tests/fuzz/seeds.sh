@@ -142,6 +142,7 @@ make_manifest() {
   local tensor='{"group": "/model", "name": "a.weight", "dtype": "f32", "shape": [7, 4], "offset": 4096}'
   local second=${tensor/a.weight/b}
   printf "$head$state"'"files": [\n],\n"tensors": [\n'"$tensor"'],\n' | seed
+  printf "$head$state"'"record": {"version": "0.1.0", "commit": null, "build": {"compiler": "GNU 12", "flags": "-O3"}, "libraries": [{"name": "MPI", "built": "4.1.4", "loaded": "Open MPI v4.1.4"}], "products": {"f32": "avx512"}, "collectives": "shm", "hosts": [{"node": "n1", "nodes": 2, "cpu": "EPYC", "device": "cpu", "ranks": 4}], "ranks": 4, "environment": {"TRI_COMM": "shm"}},\n"files": [\n],\n"tensors": [\n'"$tensor"'],\n' | seed
   printf "$head$state"'"files": [\n{"name": "config.json", "bytes": 12, "hash": "0123456789abcdef"}\n],\n"tensors": [\n'"$tensor"',\n'"${second/4096/4208}"'],\n' | seed
 }
 

@@ -51,6 +51,7 @@ static void escaping_file(const char *f) {
 static void one_file_twice(const char *f) {
   forge(f, "\"name\": \"deck.yaml\"", "\"name\": \"config.json\"");
 }
+static void record_no_object(const char *f) { forge(f, "\"files\": [", "\"record\": [1],\n\"files\": ["); }
 static void no_list(const char *f) { forge(f, "\"tensors\": [", "\"tensor\": ["); }
 static void no_manifest(const char *f) { unlink(in(f, "MANIFEST.json")); }
 static void no_state(const char *f) { unlink(in(f, "state.h5")); }
@@ -104,6 +105,7 @@ static void damage_is_named(void **state) {
       {longer_state, "bytes"},
       {shorter_state, "bytes"},
       {wrong_version, "format version 2"},
+      {record_no_object, "\"record\" is not an object"},
       {other_program, "not the manifest of a trireme checkpoint"},
       {swap_manifest_shape, "model.layers.0.self_attn.q_proj.weight"},
       {name_not_there, "/model/model.morn.weight"},

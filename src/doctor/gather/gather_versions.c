@@ -58,7 +58,7 @@ static void ask_products(char *out, size_t cap) {
 
 /* What the bits of a product depend on: the instructions of the library, and what this program has chosen for
  * bf16 and f32. */
-static void ask_cpu(char *out, size_t cap) {
+void tri_gather_cpu(char *out, size_t cap) {
   static const struct {
     int         isa; /* dnnl_cpu_isa_t (dnnl_types.h) */
     const char *name;
@@ -135,7 +135,7 @@ void tri_gather_versions(tri_facts *out) {
              {TRI_VERSION_MPI, ask_mpi},         {TRI_VERSION_PMIX, ask_pmix},
              {TRI_VERSION_HDF5, ask_hdf5},       {TRI_VERSION_PRODUCTS, ask_products},
              {TRI_VERSION_NCCL, ask_nccl},       {TRI_VERSION_CUDNN, ask_cudnn},
-             {TRI_VERSION_CPU, ask_cpu}};
+             {TRI_VERSION_CPU, tri_gather_cpu}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char *text = out->version[row[i].version];
