@@ -51,8 +51,8 @@ static double env_time(const char *name) {
   return text && end != text && v > 0 && v < 1e12 ? v : 0;
 }
 
-/* Of lines "7 59:10 0:50", a job's number, left, used, the one of this job; cuts lines and words off. Where the
- * job is a task of an array, its number may be the array's too, and squeue lists all tasks. */
+/* Of lines "7 59:10 0:50", a job's number, left, used, the one of this job; cuts lines and words off. Where
+ * the job is a task of an array, its number may be the array's too, and squeue lists all tasks. */
 static bool parse_answer(char *answer, const char *job, tri_slurm_time *out) {
   char *line, *rest = NULL, *word = NULL;
 

@@ -100,7 +100,7 @@ static tri_status train(int argc, char **argv, int *code) {
       {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
       {"--check", TRI_FLAG_BOOL, &check, 0, 0, NULL,
        "say all that is wrong with deck, model, data and output folder, and what the run would need; nothing "
-       "is run, and nothing written stays; the exit code is that of the run, or 64 where faults differ in it"},
+       "is run, and nothing written stays; the exit code is that of the run, or 64 where faults differ"},
       {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
       {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
        "show what else only log.txt has: the memory table, every node"}};

@@ -209,7 +209,8 @@ tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_fol
   }
   if (!hdf5[0] || out->errors > before) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "hdf5", TRI_LEVEL_ERROR, "%s", folder));
-  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "no checkpoint could be written there (files in parallel): %s", hdf5));
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "no checkpoint could be written there (files in parallel): %s",
+                           hdf5));
   return tri_findings_say(
       out, TRI_PART_CURE,
       "put run.output on another file system, or try OMPI_MCA_io=romio321 (or ompio), the other "

@@ -58,8 +58,8 @@ static bool step_of(const char *line, const char *end, int64_t *step) {
   return is;
 }
 
-/* Length in bytes of the lines to keep: whole ones up to the first of a step above keep_step. *any: some has a
- * step. What is none of ours among them, of a crash or a person, stays, and is said. */
+/* Length in bytes of the lines to keep: whole ones up to the first of a step above keep_step. *any: some has
+ * a step. What is none of ours among them, of a crash or a person, stays, and is said. */
 static size_t kept_bytes(const char *path, const char *text, size_t n, int64_t keep_step, bool *any) {
   const char *end;
   size_t      keep = 0;

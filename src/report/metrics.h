@@ -60,8 +60,8 @@ TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
 /* Not collective. Rank 0 writes what waits. What cannot be written whole (disk full) is TRI_EFILE, leaves
  * nothing of itself in the file and waits for the next call. */
 TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);
-/* Not collective. The file of this name is another one now, or gone: what comes is written there, from the next
- * flush on. */
+/* Not collective. The file of this name is another one now, or gone: what comes is written there, from the
+ * next flush on. */
 void tri_metrics_follow(tri_metrics *m);
 
 #endif

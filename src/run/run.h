@@ -53,8 +53,7 @@ TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input
 TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
 
 /* where.c. Not collective; rank 0's. Is run.output still the folder in which the run began? One that was
- * removed is made again, and *anew tells; it is said. TRI_EFILE: it has another name now, or cannot be had.
- */
+ * removed is made again, and *anew tells; it is said. TRI_EFILE: it has another name, or cannot be had. */
 TRI_CHECKED tri_status tri_run_check_folder(tri_run *r, bool *anew);
 
 /* start.c. Not collective. Leaves OUTPUT/OUTAGE, which tells whoever starts runs that this one ended because

@@ -1,4 +1,4 @@
-/* where.c - whether the output folder is still where the run began: it may be renamed or removed meanwhile. */
+/* where.c - whether the output folder is still where the run began: it may be renamed or removed. */
 #include "output.h"
 
 #include "base/file.h"

@@ -99,8 +99,7 @@ static int64_t count_sure(const tri_trainer *t, int64_t from) {
 
 static int at_most(int64_t n, int most) { return n < most ? (int)n : most; }
 
-/* Rank 0. What will be in the folder besides what is there. While one is written the oldest is still there.
- */
+/* Rank 0. What will be in the folder besides what is there. The oldest is there until one is written. */
 static tri_status reckon_need(tri_trainer *t, int64_t from, tri_ckpt_need *need) {
   const tri_config *c = t->cfg;
   int               more = (int)c->checkpoint.save_total_limit + 1, there = 0;

@@ -126,9 +126,8 @@ static void test_launcher_of_another_mpi(void **state) {
 /* Where ranks of a node can share no memory, because /dev/shm is full, they reach each other by TCP. */
 static void test_no_shared_memory(void **state) {
   (void)state;
-  cli_succeeds(
-      "export OMPI_MCA_btl_vader_backing_directory=\"$PWD/sft.yaml/none\" OMPI_MCA_btl_tcp_if_include=lo; " TWO
-          SFT "run.output=apart");
+  cli_succeeds("export OMPI_MCA_btl_vader_backing_directory=\"$PWD/sft.yaml/none\" "
+               "OMPI_MCA_btl_tcp_if_include=lo; " TWO SFT "run.output=apart");
   cli_shows(cli_err, "ranks: 2 on 1 node (mpi)");
 }
 
