@@ -30,7 +30,7 @@ check() { # output folder: it stopped in the evaluation after the step of LATEST
   grep -q "the evaluation after step $step is given up" "$1/log.txt" || fail "log.txt does not say so"
 }
 
-printf '#!/bin/sh\necho 0:05 9:00\n' > "$dir/squeue" # left, used
+printf '#!/bin/sh\necho 7 0:05 9:00\n' > "$dir/squeue" # number, left, used
 chmod +x "$dir/squeue"
 SLURM_JOB_ID=7 PATH=$dir:$PATH start "$dir/time"
 check "$dir/time"
