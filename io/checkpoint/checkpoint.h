@@ -107,8 +107,8 @@ TRI_CHECKED tri_status tri_ckpt_check_guard(void);
 TRI_CHECKED tri_status tri_ckpt_check_library(void);
 /* Collective over world; NULL: this process alone, without MPI and HDF5. Whether a checkpoint can be written
  * to dir: one of a few bytes is, by the same calls and names, and removed, with all folders that were made
- * for it; `bytes` are asked of the disk, the quota and the limit of a file, and given back. TRI_EFILE says
- * what is in the way; TRI_EDEVICE: as tri_ckpt_check_library. */
+ * for it; one that fails is tried once more; `bytes` are asked of the disk, the quota and the limit of a
+ * file, and given back. TRI_EFILE says what is in the way; TRI_EDEVICE: as tri_ckpt_check_library. */
 TRI_CHECKED tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes);
 
 /* What checkpoints will take. */

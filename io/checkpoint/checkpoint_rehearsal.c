@@ -171,6 +171,23 @@ static tri_status check_open_files(const char *dir) {
   return TRI_OK;
 }
 
+/* Collective over world, which may be NULL. */
+static tri_status try_once(const char *dir, tri_comm *world, int64_t bytes) {
+  return tri_ckpt_agree(world, world ? write_trial(dir, world, bytes) : write_alone(dir, bytes));
+}
+
+/* What fails once is no reason to end a run: a file server may have been away for a moment. */
+static tri_status try_twice(const char *dir, tri_comm *world, int64_t bytes) {
+  tri_status st = try_once(dir, world, bytes);
+
+  if (st != TRI_EFILE) return st;
+  if (!world || world->rank == 0)
+    tri_log(TRI_LOG_INFO, "%s: a checkpoint written for a trial failed, it is tried once more: %s", dir,
+            tri_error_message());
+  tri_error_clear();
+  return try_once(dir, world, bytes);
+}
+
 tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes) {
   bool       first = !world || world->rank == 0;
   size_t     stood = 0;
@@ -179,7 +196,7 @@ tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64_t bytes) {
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_check_library()));
   TRI_TRY(tri_ckpt_agree(world, check_open_files(dir)));
   if (first) stood = standing(dir);
-  st = world ? write_trial(dir, world, bytes) : write_alone(dir, bytes);
+  st = try_twice(dir, world, bytes);
   if (first) remove_made(dir, stood);
   return st;
 }

@@ -5,6 +5,7 @@
 #include "checkpoint_case.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -549,6 +550,32 @@ static void a_trial_leaves_nothing(void **state) {
   must_find(dir, 3);
 }
 
+static int symlinks_refused; /* so many of the next fail */
+
+/* In place of libc's. */
+int symlink(const char *to, const char *from) {
+  if (symlinks_refused == 0) return symlinkat(to, AT_FDCWD, from);
+  symlinks_refused--;
+  errno = EIO;
+  return -1;
+}
+
+/* A call that fails once, as where a file server was away: the trial is made once more, not a third time. */
+static void a_trial_that_fails_once(void **state) {
+  (void)state;
+  new_dir("once");
+  OK(save(dir, 3));
+  for (int alone = 0; alone < 2; alone++) {
+    tri_comm *comm = alone ? NULL : world;
+    symlinks_refused = 1;
+    rehearse(dir, comm, 0, TRI_OK, NULL);
+    symlinks_refused = 2;
+    rehearse(dir, comm, 0, TRI_EFILE, strerror(EIO));
+    symlinks_refused = 0;
+  }
+  must_find(dir, 3);
+}
+
 /* A colon, and more bytes than MPI-IO has room for. */
 static void paths_that_mpi_would_misread(void **state) {
   char name[2][400], where[TRI_CKPT_PATH_BYTES];
@@ -597,6 +624,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(killed_between_renames),
       cmocka_unit_test(an_older_start_publishes_nothing),
       cmocka_unit_test(a_trial_leaves_nothing),
+      cmocka_unit_test(a_trial_that_fails_once),
       cmocka_unit_test(paths_that_mpi_would_misread),
       cmocka_unit_test(room_for_all_that_will_come),
   };
