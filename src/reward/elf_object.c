@@ -83,7 +83,7 @@ static tri_status check_header(const Elf64_Ehdr *h) {
   if (h->e_ident[EI_CLASS] != ELFCLASS64) TRI_FAIL(TRI_ECONFIG, "it is not of 64 bits");
   if (h->e_ident[EI_DATA] != ORDER || h->e_ident[EI_VERSION] != EV_CURRENT)
     TRI_FAIL(TRI_ECONFIG, "its byte order or ELF version is not this machine's");
-  if (MACHINE && h->e_machine != MACHINE)
+  if (MACHINE != 0 && h->e_machine != MACHINE)
     TRI_FAIL(TRI_ECONFIG, "it is made for another processor (ELF machine %d, here it is %d)", h->e_machine,
              MACHINE);
   if (h->e_type != ET_DYN) TRI_FAIL(TRI_ECONFIG, "it is no shared object: link it with -shared");
