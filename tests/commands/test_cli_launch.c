@@ -192,6 +192,9 @@ static void test_bound_threads(void **state) {
   char       command[1024], shown[64];
 
   (void)state;
+#ifdef __clang__
+  skip(); /* oneDNN brings gcc's OpenMP library, which binds the first thread before clang's looks */
+#endif
   snprintf(shown, sizeof shown, "%ld thread%s each", cores, cores == 1 ? "" : "s");
   for (int again = 0; again < 2; again++) {
     snprintf(command, sizeof command,

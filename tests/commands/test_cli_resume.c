@@ -485,7 +485,7 @@ static void what_computed_a_run_is_recorded(void **state) {
   cli_shows(text, LIBRARY);
   cli_shows(text, "\"NCCL_NET\": \"https://***\"");
   cli_shows(text, "\"OMP_TOKEN\": \"***\"");
-  cli_shows(text, "\"TRI_CPU_F32\": \"library\"}");
+  cli_shows(text, "\"TRI_CPU_F32\": \"library\"");
   cli_shows(text, "\"loaded\": ");
   cli_read("by1/log.txt", text);
   cli_shows(text, "computed by\n  program      trireme " TRI_VERSION);

@@ -162,7 +162,7 @@ static void strangers_are_dropped(const pair *p) {
   tri_talk       t;
   int            fd;
 
-  is_dropped(p, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 33);
+  is_dropped(p, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 31);
   is_dropped(p, opening, sizeof opening);
   is_dropped(p, &h, sizeof h);                 /* a message before any proof */
   assert_false(come_as(p, guess, 1, &fd, &t)); /* rank 0 proves itself to nobody else */

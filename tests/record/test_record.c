@@ -71,15 +71,11 @@ static void what_differs_is_named(void **state) {
 /* What one of them does not know is no difference; members of other types are passed over; what a terminal
  * would obey is shown. */
 static void records_of_others_do_no_harm(void **state) {
-  static const char *const odd[] = {
-      "",
-      "[]",
-      "5",
-      "{",
-      "{}",
-      "{\"hosts\": 5, \"libraries\": {\"a\": 1}, \"products\": [], \"build\": \"x\"}",
-      "{\"version\": 1, \"hosts\": [1, {\"node\": []}], \"libraries\": [null, {\"name\": 2}], "
-      "\"environment\": 7}"};
+  static const char        hosts[] = "{\"version\": 1, \"hosts\": [1, {\"node\": []}], \"libraries\": [null, "
+                                     "{\"name\": 2}], \"environment\": 7}";
+  static const char        types[] = "{\"hosts\": 5, \"libraries\": {\"a\": 1}, \"products\": [], "
+                                     "\"build\": \"x\"}";
+  static const char *const odd[] = {"", "[]", "5", "{", "{}", types, hosts};
 
   (void)state;
   for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
