@@ -134,7 +134,8 @@ static void refuses(void **state) {
   assert_non_null(strstr(tri_error_message(), "the reward's library does not open: eeee"));
 }
 
-/* Looked at, it is read and not loaded: no code of it runs until a run opens it. Judge: its constructor. */
+/* Looked at, it is read and not loaded: no code of it runs until a run opens it. Judge: its constructor,
+ * which sanitizers run once: this test comes first. */
 static void is_not_run_to_be_checked(void **state) {
   static const char *const path[] = {TRI_REWARD_OBJECTS "/libreward_object.so",
                                      TRI_REWARD_OBJECTS "/libreward_sysv.so"};
@@ -186,10 +187,10 @@ static void refuses_what_no_loader_takes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(gives_what_it_says, teardown),
+  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(is_not_run_to_be_checked, teardown),
+                                     cmocka_unit_test_teardown(gives_what_it_says, teardown),
                                      cmocka_unit_test_teardown(failures_are_its_own, teardown),
                                      cmocka_unit_test_teardown(on_error_is_obeyed, teardown),
-                                     cmocka_unit_test_teardown(is_not_run_to_be_checked, teardown),
                                      cmocka_unit_test_teardown(refuses_what_no_loader_takes, teardown),
                                      cmocka_unit_test_teardown(refuses, teardown)};
 
