@@ -333,7 +333,7 @@ static void no_more_files(void **state) {
   assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
   while (!is_full(&p)) usleep(1000);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-  assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 33, MSG_NOSIGNAL), 33);
+  assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 31, MSG_NOSIGNAL), 31);
   assert_true(recv(fd, &byte, 1, 0) <= 0); /* heard, and dropped */
   assert_false(is_full(&p));
   close(fd);
