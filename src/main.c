@@ -1,5 +1,6 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
 #include "base/base.h"
+#include "base/processor.h"
 #include "comm/cores.h"
 #include "comm/runtime.h"
 #include "commands/commands.h"
@@ -93,10 +94,23 @@ static tri_status run(int argc, char **argv, int *code) {
   return c ? c->run(argc - 2, argv + 2, code) : TRI_EARG;
 }
 
+/* Says so, and 69, where the program cannot run here at all. */
+static int check_processor(void) {
+  const char *lacks = tri_processor_lacks();
+
+  if (lacks)
+    fprintf(stderr,
+            "trireme: this processor lacks %s, which the program was compiled for; run it on other nodes, or "
+            "build it with another -DTRI_ARCH (by default what processors have since 2009)\n",
+            lacks);
+  return lacks ? tri_status_exit_code(TRI_EDEVICE) : 0;
+}
+
 int main(int argc, char **argv) {
   tri_status st;
-  int        code = 0;
+  int        code = check_processor();
 
+  if (code) return code;
   if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
     print_help();
     return argc < 2 ? 64 : 0;

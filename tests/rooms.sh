@@ -23,11 +23,11 @@ rooms='
 12 src/config src/bench src/inspect
 11 src/feed src/generate src/reward io/model
 10 src/algo src/model src/report io/data src/doctor/exam
- 9 src/state src/rollout io/checkpoint
- 8 gpu gpu/nccl src/version
- 7 src/comm gpu/attention gpu/gemm gpu/layers
- 6 src/cpu gpu/cudnn
- 5 src/cpu/gemm src/doctor/gather src/page gpu/base
+ 9 src/state src/rollout io/checkpoint src/version gpu/nccl
+ 8 gpu src/comm src/doctor/gather
+ 7 src/cpu gpu/attention gpu/gemm gpu/layers
+ 6 src/cpu/kernels gpu/cudnn
+ 5 src/cpu/gemm src/page gpu/base
  4 src/cpu/pairs src/doctor/meet src/look
  3 src/record src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers src/flags
@@ -36,7 +36,7 @@ rooms='
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).
 filled_above='tri_backends src/registry.c src/device/device.h src/device/device.c'
 # Rooms whose functions stand in a table by pasted names (TRI_KERNEL_LIST), which no search sees.
-by_list='src/cpu:src/cpu/gemm gpu:gpu/attention gpu:gpu/gemm gpu:gpu/layers'
+by_list='gpu:gpu/attention gpu:gpu/gemm gpu:gpu/layers'
 
 what=${1:---table}
 mapfile -t files < <(find src io gpu -regex '.*\.\([ch]\|cuh?\)' | sort)

@@ -10,6 +10,7 @@
 static const struct {
   const char *variable, *assigned, *key;
 } row[TRI_CHOICES] = {
+    {"TRI_CPU_KERNELS", "TRI_CPU_KERNELS=", "run.cpu_kernels: "},
     {"TRI_CPU_F32", "TRI_CPU_F32=", "run.cpu_f32: "},
     {"TRI_CPU_BF16", "TRI_CPU_BF16=", "run.cpu_bf16: "},
     {"TRI_COMM", "TRI_COMM=", "run.collectives: "},

@@ -7,6 +7,7 @@
 #include "base/choice.h"
 #include "base/visible.h"
 #include "comm_host.h"
+#include "cpu/choose.h"
 #include "device/gpu_plan.h"
 #include "peers/board.h"
 #include "runtime.h"
@@ -205,6 +206,7 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
 static tri_status open_host(tri_device *d, kind by, tri_comm **out) {
   tri_host_comm *h;
 
+  if (!tri_cpu_family_find()) TRI_TRY(tri_cpu_family_choose()); /* beside a GPU */
   TRI_TRY(TRI_ALLOC(h, 1));
   h->device = d;
   h->threads = d->threads;

@@ -270,6 +270,7 @@ void tri_config_choose(const tri_config *c) {
     const char *key;
     int         value;
   } row[TRI_CHOICES] = {
+      {TRI_CHOICE_CPU_KERNELS, "run.cpu_kernels", c->run.cpu_kernels},
       {TRI_CHOICE_CPU_F32, "run.cpu_f32", c->run.cpu_f32},
       {TRI_CHOICE_CPU_BF16, "run.cpu_bf16", c->run.cpu_bf16},
       {TRI_CHOICE_COLLECTIVES, "run.collectives", c->run.collectives},

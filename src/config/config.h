@@ -47,7 +47,8 @@ typedef struct tri_config {
     bool               tensorboard;          /* an event file beside metrics.jsonl */
     double             timeout_s;            /* s that a rank is waited for, 0: for ever */
     int64_t            trace_steps;          /* steps, 0: never */
-    int cpu_f32, cpu_bf16, collectives, cuda_attention_backward; /* which words: tri_config_choose */
+    /* Which words: tri_config_choose. */
+    int cpu_kernels, cpu_f32, cpu_bf16, collectives, cuda_attention_backward;
   } run;
   struct {
     char     *path, *config, *tokenizer; /* path, or config (and tokenizer unless the data is tokens) */
@@ -201,8 +202,8 @@ void                   tri_config_free(tri_config *c);
 enum { TRI_CONFIG_WORD_BYTES = 64 }; /* chosen: the longest word of a choice is seq-mean-token-sum-norm */
 /* Not collective. The word of a choice that a member of tri_config stands for: "cpu" of run.device. */
 void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]);
-/* Not collective, before the device is opened. Makes run.cpu_f32, run.cpu_bf16, run.collectives and
- * run.cuda_attention_backward the choices of this process (base/choice.h). */
+/* Not collective, before the device is opened. Makes run.cpu_kernels, run.cpu_f32, run.cpu_bf16,
+ * run.collectives and run.cuda_attention_backward the choices of this process (base/choice.h). */
 void tri_config_choose(const tri_config *c);
 /* Not collective. Whether learning compares with a reference policy. */
 bool tri_config_wants_reference(const tri_config *c);

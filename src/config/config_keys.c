@@ -58,6 +58,10 @@ const tri_key tri_keys[] = {
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, AT(run.trace_steps), "[0, 100]", "0", "steps",
    "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for "
    "chrome://tracing or ui.perfetto.dev; 0: never."},
+  {"run.cpu_kernels", TRI_KEY_CHOICE, ALL, FREE, AT(run.cpu_kernels), "auto|avx512|avx2|neoverse_v2|neon|generic", "auto", "1",
+   "Kernels on CPUs, of what is not a product of weights: for which of the processor's instructions; auto: the best it has. "
+   "Where nodes differ, avx2 (on Arm neon) on all of them gives the same numbers. TRI_CPU_KERNELS in the environment "
+   "overrides it."},
   {"run.cpu_f32", TRI_KEY_CHOICE, ALL, FREE, AT(run.cpu_f32), "auto|library|avx512", "auto", "1",
    "Products of f32 weights on CPUs: by this program's AVX-512, or by oneDNN or OpenBLAS; auto: avx512 where the processor "
    "has it. Where nodes differ, library on all of them. TRI_CPU_F32 in the environment overrides it."},

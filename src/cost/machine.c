@@ -9,21 +9,24 @@
 #include <strings.h>
 
 /* As its maker states it, per second: products of dense matrices in bf16 and in f32 without tensor cores,
- * bytes of its memory, of its links to the GPUs of the node in one direction, of PCIe in one direction. */
+ * bytes of its memory, of its links to the GPUs of the node in one direction, of PCIe, or of NVLink-C2C, to
+ * the host's memory in one direction. */
 typedef struct row {
   const char *name, *model; /* model: what the driver's name of it holds */
   double      memory_gib; /* that the driver reports: below what the box says, ECC and its own tables aside */
-  double      flops_bf16, flops_f32, mem, peer, pcie;
+  double      flops_bf16, flops_f32, mem, peer, host;
 } row;
 
 /* Specified: NVIDIA's data sheets "H100 Tensor Core GPU" (SXM5), "H200 Tensor Core GPU", "A100 Tensor Core
- * GPU" (SXM4), "HGX B200" (an eighth); half of NVLink's sum of both directions; PCIe 4 and 5 x16. Memory
- * as cudaMemGetInfo reports the total. */
+ * GPU" (SXM4), "HGX B200" (an eighth), "GH200 Grace Hopper Superchip" (of 96 GB HBM3, its memory less what an
+ * H100 has less); half of NVLink's sum of both directions; PCIe 4 and 5 x16. Memory as cudaMemGetInfo reports
+ * the total. */
 static const row rows[] = {
     {"a100-40", "A100", 39.4, 312e12, 19.5e12, 1.555e12, 300e9, 32e9},
     {"a100-80", "A100", 79.1, 312e12, 19.5e12, 2.039e12, 300e9, 32e9},
     {"h100-80", "H100", 79.1, 989e12, 67e12, 3.35e12, 450e9, 64e9},
     {"h200", "H200", 139.8, 989e12, 67e12, 4.8e12, 450e9, 64e9},
+    {"gh200", "GH200", 94.5, 989e12, 67e12, 4.0e12, 450e9, 450e9},
     {"b200", "B200", 178.4, 2250e12, 75e12, 7.7e12, 900e9, 64e9},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
@@ -60,17 +63,19 @@ static void fill(const row *r, tri_machine *m) {
                      .mem_bytes_per_s = share_mem * r->mem,
                      .node = {node_alpha_s, share_peer * r->peer},
                      .cross = {cross_alpha_s, nic_bytes_per_s},
-                     .host_bytes_per_s = share_pcie * r->pcie,
+                     .host_bytes_per_s = share_pcie * r->host,
                      .disk_bytes_per_s = disk_bytes_per_s};
   snprintf(m->name, sizeof m->name, "%s", r->name);
 }
 
-/* The newest of those nearest in memory. */
+static const double most_pcie = 64e9; /* specified: PCIe 5 x16 */
+
+/* The newest of those nearest in memory, of GPUs that stand behind PCIe: others are asked for by name. */
 static const row *nearest(double gib) {
   const row *best = rows;
 
   for (const row *r = rows; r < rows + N_ROWS; r++)
-    if (fabs(r->memory_gib - gib) <= fabs(best->memory_gib - gib)) best = r;
+    if (r->host <= most_pcie && fabs(r->memory_gib - gib) <= fabs(best->memory_gib - gib)) best = r;
   return best;
 }
 
@@ -113,7 +118,7 @@ tri_status tri_machine_find(const char *name, tri_machine *out) {
     if (!strcasecmp(name, r->name)) return fill(r, out), TRI_OK;
   for (size_t i = 0; i < sizeof not_used / sizeof *not_used; i++)
     if (is_called(name, not_used[i].name))
-      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100, H100, H200 and B200 can be used", name,
+      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100, H100, H200, GH200 and B200 can be used", name,
                not_used[i].why);
   if (end == name || *end) return fail_unknown(name);
   if (!(gib >= 1 && gib <= 4096)) TRI_FAIL(TRI_EARG, "--gpu %s: the memory of a GPU is 1 to 4096 GiB", name);
@@ -126,9 +131,12 @@ bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out
   const row *best = NULL;
   double     gib = (double)device_bytes / 0x1p30;
 
-  for (const row *r = rows; r < rows + N_ROWS; r++)
-    if (strstr(model, r->model) && (!best || fabs(r->memory_gib - gib) < fabs(best->memory_gib - gib)))
+  for (const row *r = rows; r < rows + N_ROWS; r++) {
+    size_t n = strlen(r->model), before = best ? strlen(best->model) : 0; /* a GH200 is no H200 */
+    if (strstr(model, r->model) &&
+        (n > before || (n == before && fabs(r->memory_gib - gib) < fabs(best->memory_gib - gib))))
       best = r;
+  }
   if (!best) return false;
   fill(best, out);
   out->device_bytes = device_bytes;

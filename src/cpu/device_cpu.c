@@ -1,14 +1,15 @@
 /* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
-#define _GNU_SOURCE /* pthread_getattr_np */
 #include "device_cpu.h"
 #include "base/choice.h"
-#include "cpu.h"
 #include "cpu/pairs/pairs.h"
 #include "device/gpu_plan.h"
+#include "choose.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of the chosen family: filled when the first device is opened. */
+static tri_kernels cpu_kernels;
 
 typedef struct cpu_device {
   tri_device     base;
@@ -27,38 +28,6 @@ enum {
   LOGIT_BYTES = 256 << 20
 };
 
-/* ---- threads ---- */
-
-enum { STACK_BYTES = TRI_CPU_FRAME_BYTES + (192 << 10) }; /* chosen: and what else lies there */
-
-/* Of this thread's stack; SIZE_MAX: not known. */
-static size_t stack_bytes(void) {
-  size_t         bytes = SIZE_MAX;
-  pthread_attr_t attr;
-
-  if (pthread_getattr_np(pthread_self(), &attr)) return bytes;
-  if (pthread_attr_getstacksize(&attr, &bytes)) bytes = SIZE_MAX;
-  pthread_attr_destroy(&attr);
-  return bytes;
-}
-
-tri_status tri_cpu_check_stack(int threads) {
-  static int most; /* threads that were looked at */
-  size_t     least = SIZE_MAX;
-
-  if (threads <= most) return TRI_OK;
-#pragma omp parallel num_threads(threads) reduction(min : least)
-  least = stack_bytes();
-  if (least < STACK_BYTES)
-    TRI_FAIL(
-        TRI_EDEVICE,
-        "a thread has a stack of %zu KiB, attention takes %d: unset OMP_STACKSIZE, or make it 4M, and set "
-        "ulimit -s 8192",
-        least >> 10, STACK_BYTES >> 10);
-  most = threads;
-  return TRI_OK;
-}
-
 /* ---- opened ---- */
 
 static int cpu_count(void) { return 1; }
@@ -70,6 +39,8 @@ static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
 
   *out = NULL;
   TRI_TRY(tri_pairs_choose());
+  TRI_TRY(tri_cpu_family_choose());
+  cpu_kernels = tri_cpu_family_find()->kernels;
   TRI_TRY(tri_gpu_attn_asked(&by_cudnn));
   if (by_cudnn && !said && tri_log_is_first())
     tri_log(TRI_LOG_WARN, "%scudnn does nothing here: the device is cpu",
@@ -217,10 +188,6 @@ static tri_status cpu_event_ms(tri_event *from, tri_event *to, double *ms) {
   *ms = 1e3 * (to->at_s - from->at_s);
   return TRI_OK;
 }
-
-#define TRI_X(name) .name = tri_cpu_##name,
-static const tri_kernels cpu_kernels = {TRI_KERNEL_LIST(TRI_X)};
-#undef TRI_X
 
 const tri_device_ops tri_cpu_device_ops = {
     .size = sizeof(tri_device_ops),

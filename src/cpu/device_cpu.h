@@ -3,12 +3,10 @@
 #define TRI_CPU_DEVICE_CPU_H
 
 #include "base/tensor.h"
+#include "cpu/kernels/family.h"
 #include "device/device.h"
 
 extern const tri_device_ops tri_cpu_device_ops;
-
-/* How two values become one; the same values as tri_redop (comm.h). */
-typedef enum { TRI_CPU_SUM, TRI_CPU_MAX } tri_cpu_redop;
 
 /* One block of memory: shared (name[0] is set until the name is taken away) or private (why_private says
  * why). */
@@ -57,11 +55,8 @@ void                   tri_cpu_row_close(tri_cpu_row *r);
 /* Not collective. Of the machine, or of the control group this process is in if that allows less. */
 TRI_CHECKED tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total);
 
-/* Not collective. dst and src do not overlap. */
-void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads);
-/* Not collective. dst [n] = src[0][i] op src[1][i] op ..., in that order; f32, bf16, f16 in f32, rounded
- * once; integer sums wrap. dst may be one of the sources. A NaN stays one in a maximum. */
-void tri_cpu_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t, tri_cpu_redop op,
-                    int threads);
+/* By the chosen family's kernels (choose.h): after a device or a communicator was opened. */
+tri_cpu_copy_bytes_fn tri_cpu_copy_bytes;
+tri_cpu_reduce_fn     tri_cpu_reduce;
 
 #endif

@@ -165,7 +165,10 @@ static tri_status compare_products(const json_t *before, const json_t *now, tri_
   json_object_foreach((json_t *)(uintptr_t)b, name, value) {
     char said[FACT_BYTES];
     snprintf(said, sizeof said, "products of %s", name);
-    TRI_TRY(compare_member(!strcmp(name, "library") ? "instructions of the library" : said, a, b, name, out));
+    TRI_TRY(compare_member(!strcmp(name, "library")   ? "instructions of the library"
+                           : !strcmp(name, "kernels") ? name
+                                                      : said,
+                           a, b, name, out));
   }
   return TRI_OK;
 }

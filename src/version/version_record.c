@@ -4,6 +4,7 @@
 #include "about.h"
 #include "base/choice.h"
 #include "base/visible.h"
+#include "cpu/choose.h"
 #include "cpu/pairs/pairs.h"
 #include "device/gpu_plan.h"
 #include "doctor/gather/gather.h"
@@ -18,7 +19,7 @@ extern char **environ;
 /* What one rank computes by. */
 typedef struct seat {
   char node[TRI_ABOUT_TEXT_BYTES], cpu[TRI_ABOUT_TEXT_BYTES], device[TRI_ABOUT_TEXT_BYTES];
-  char f32[24], bf16[24], library[24], attention[24];
+  char kernels[24], f32[24], bf16[24], library[24], attention[24];
 } seat;
 
 static void look(const tri_session *se, seat *s) {
@@ -32,6 +33,7 @@ static void look(const tri_session *se, seat *s) {
   snprintf(s->device, sizeof s->device, "%s%s%.60s", d->ops->name, d->model[0] ? " " : "", d->model);
   if (gpu) {
     if (tri_gpu_attn_asked(&by_cudnn) != TRI_OK) tri_error_clear(); /* the device has said so */
+    snprintf(s->kernels, sizeof s->kernels, "%.23s", d->ops->name);
     snprintf(s->f32, sizeof s->f32, "%.23s", d->ops->name);
     snprintf(s->bf16, sizeof s->bf16, "%.23s", d->ops->name);
     snprintf(s->attention, sizeof s->attention, "%s", by_cudnn ? "cudnn" : "own");
@@ -39,6 +41,7 @@ static void look(const tri_session *se, seat *s) {
   }
   tri_gather_cpu(instructions, sizeof instructions);
   snprintf(s->library, sizeof s->library, "%.*s", (int)strcspn(instructions, ","), instructions);
+  snprintf(s->kernels, sizeof s->kernels, "%s", tri_cpu_family_find() ? tri_cpu_family_find()->name : "none");
   snprintf(s->f32, sizeof s->f32, "%s", tri_pairs_f32() ? "avx512" : "library");
   snprintf(s->bf16, sizeof s->bf16, "%s", tri_pairs_find() ? tri_pairs_find()->name : "f32");
 }
@@ -130,7 +133,8 @@ done:
 
 static tri_status put_products(const seat *all, int n, tri_text *t) {
   TRI_TRY(tri_text_printf(t, ", \"products\": {"));
-  TRI_TRY(put_product(all, n, "", "f32", offsetof(seat, f32), t));
+  TRI_TRY(put_product(all, n, "", "kernels", offsetof(seat, kernels), t));
+  TRI_TRY(put_product(all, n, ", ", "f32", offsetof(seat, f32), t));
   TRI_TRY(put_product(all, n, ", ", "bf16", offsetof(seat, bf16), t));
   TRI_TRY(put_product(all, n, ", ", "library", offsetof(seat, library), t));
   TRI_TRY(put_product(all, n, ", ", "attention_backward", offsetof(seat, attention), t));

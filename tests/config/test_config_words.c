@@ -11,7 +11,13 @@ static const struct {
     {"run.device", "auto", 0},
     {"run.device", "cpu", 1},
     {"run.device", "cuda", 2},
-    {"run.cpu_f32", "auto", 0}, /* what each does: tri_config_choose hands on the word itself */
+    {"run.cpu_kernels", "auto", 0}, /* what each does: tri_config_choose hands on the word itself */
+    {"run.cpu_kernels", "avx512", 1},
+    {"run.cpu_kernels", "avx2", 2},
+    {"run.cpu_kernels", "neoverse_v2", 3},
+    {"run.cpu_kernels", "neon", 4},
+    {"run.cpu_kernels", "generic", 5},
+    {"run.cpu_f32", "auto", 0},
     {"run.cpu_f32", "library", 1},
     {"run.cpu_f32", "avx512", 2},
     {"run.cpu_bf16", "auto", 0},

@@ -34,7 +34,7 @@ static void assert_refused(tri_status st, tri_status want, const char *part) {
 }
 
 static void names_and_sizes_find_a_gpu(void **state) {
-  static const char *const named[] = {"a100-40", "a100-80", "h100-80", "h200", "b200"};
+  static const char *const named[] = {"a100-40", "a100-80", "h100-80", "h200", "gh200", "b200"};
   tri_machine              m;
 
   (void)state;
@@ -51,6 +51,8 @@ static void names_and_sizes_find_a_gpu(void **state) {
   assert_int_equal(tri_machine_find("40.5", &m), TRI_OK);
   assert_string_equal(m.name, "a100-40");
   assert_true(m.device_bytes == (int64_t)81 << 29);
+  assert_int_equal(tri_machine_find("94", &m), TRI_OK); /* an H100 of 94 GB, behind PCIe */
+  assert_string_equal(m.name, "h100-80");
 }
 
 static void others_are_refused_by_reason(void **state) {
@@ -61,7 +63,7 @@ static void others_are_refused_by_reason(void **state) {
   assert_refused(tri_machine_find("v100-32", &m), TRI_EARG, "compute capability 7.0");
   assert_refused(tri_machine_find("V100", &m), TRI_EARG, "compute capability 7.0");
   assert_refused(tri_machine_find("p100", &m), TRI_EARG,
-                 "no GPU of this name is known; it can be a100-40, a100-80, h100-80, h200, b200, ");
+                 "no GPU of this name is known; it can be a100-40, a100-80, h100-80, h200, gh200, b200, ");
   assert_refused(tri_machine_find("rtx4090-24", &m), TRI_EARG, "99 KiB of shared memory");
   assert_refused(tri_machine_find("", &m), TRI_EARG, "a100-40, a100-80, h100-80");
   assert_refused(tri_machine_find("80x", &m), TRI_EARG, "no GPU of this name");
@@ -78,6 +80,12 @@ static void a_driver_s_name_finds_the_row(void **state) {
   assert_true(m.device_bytes == (int64_t)42 << 30);
   assert_true(tri_machine_guess("NVIDIA H200", (int64_t)139 << 30, &m));
   assert_string_equal(m.name, "h200");
+  assert_true(tri_machine_guess("NVIDIA GH200 480GB", (int64_t)94 << 30, &m));
+  assert_string_equal(m.name, "gh200");
+  assert_true(m.host_bytes_per_s > 2e11); /* NVLink-C2C, no PCIe */
+  assert_true(tri_machine_guess("NVIDIA GH200 144G HBM3e", (int64_t)140 << 30, &m));
+  assert_string_equal(m.name, "gh200");
+  assert_true(tri_machine_guess("NVIDIA H200", (int64_t)139 << 30, &m));
   assert_false(tri_machine_guess("emulated GPU", (int64_t)1 << 30, &m));
   assert_string_equal(m.name, "h200");
 }

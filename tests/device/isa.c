@@ -1,5 +1,5 @@
-/* isa.c - runs a program with the matrix products of another processor: those of one instruction family of
- * oneDNN, f32's too, and in attention those that go with it.
+/* isa.c - runs a program with the kernels and matrix products of another processor: those of one instruction
+ * family of oneDNN, f32's too, and in attention those that go with it.
  *
  * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the
  * program's; 77 if this processor, or the library, does not have the family. */
@@ -12,12 +12,12 @@
 enum { EXIT_SKIPPED = 77 };
 
 static const struct {
-  const char    *name, *bf16; /* bf16: src/cpu/pairs/pairs.h, tri_pairs_choose */
+  const char    *name, *kernels, *bf16; /* the words of run.cpu_kernels and run.cpu_bf16 */
   dnnl_cpu_isa_t isa;
-} families[] = {{"AVX2", "f32", dnnl_cpu_isa_avx2},
-                {"AVX512_CORE", "f32", dnnl_cpu_isa_avx512_core},
-                {"AVX512_CORE_BF16", "avx512", dnnl_cpu_isa_avx512_core_bf16},
-                {"AVX512_CORE_AMX", "amx", dnnl_cpu_isa_avx512_core_amx}};
+} families[] = {{"AVX2", "avx2", "f32", dnnl_cpu_isa_avx2},
+                {"AVX512_CORE", "avx512", "f32", dnnl_cpu_isa_avx512_core},
+                {"AVX512_CORE_BF16", "avx512", "avx512", dnnl_cpu_isa_avx512_core_bf16},
+                {"AVX512_CORE_AMX", "avx512", "amx", dnnl_cpu_isa_avx512_core_amx}};
 
 int main(int argc, char **argv) {
   size_t i = 0, n = sizeof families / sizeof *families;
@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   setenv("ONEDNN_MAX_CPU_ISA", argv[1], 1);
+  setenv("TRI_CPU_KERNELS", families[i].kernels, 1);
   setenv("TRI_CPU_BF16", families[i].bf16, 1);
   setenv("TRI_CPU_F32", "library", 1);
   if (dnnl_get_effective_cpu_isa() != families[i].isa) {

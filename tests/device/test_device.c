@@ -1,6 +1,7 @@
 /* test_device.c - every device back end: the table is complete; memory, copies and events do what device.h
  * says. Judge: exact values, and the operating system's own list of shared memory. */
 #include "cpu/device_cpu.h"
+#include "cpu/choose.h"
 #include "device/kernels.h"
 
 #include <dirent.h>
@@ -63,6 +64,11 @@ static void test_tables(void **state) {
     assert_int_equal(ops->size, sizeof *ops);
     no_null(&ops->name, offsetof(tri_device_ops, graph_record) - offsetof(tri_device_ops, name));
     assert_true(!ops->graph_record == !ops->graph_run && !ops->graph_run == !ops->graph_close);
+    if (!strcmp(ops->name, "cpu")) { /* the first to be opened chooses those of its processor */
+      tri_device *d = NULL;
+      assert_int_equal(tri_device_open("cpu", 0, 1, &d), TRI_OK);
+      tri_device_close(&d);
+    }
     no_null(ops->kernels, sizeof *ops->kernels);
     assert_ptr_equal(tri_device_find(ops->name), ops);
   }
@@ -441,6 +447,7 @@ static void test_reduce(void **state) {
       h[k][i] = tri_f32_to_bf16(x[k][i]);
     }
   h[1][5] = 0x7fc0; /* a NaN */
+  assert_int_equal(tri_cpu_family_choose(), TRI_OK);
   tri_cpu_reduce(sum, src, K, N, TRI_F32, TRI_CPU_SUM, 2);
   tri_cpu_reduce(top, src_h, K, N, TRI_BF16, TRI_CPU_MAX, 2);
   for (int i = 0; i < N; i++) { /* judge: the plain loop in the same order */
@@ -452,6 +459,36 @@ static void test_reduce(void **state) {
       if (tri_bf16_to_f32(h[k][i]) > most) most = tri_bf16_to_f32(h[k][i]);
     assert_int_equal(top[i], i == 5 ? 0x7fc0 : tri_f32_to_bf16(most));
   }
+}
+
+/* Each family by name, all that this processor has; and what there is not. */
+static void test_families(void **state) {
+  static const char *const name[] = {"avx512", "avx2", "neoverse_v2", "neon", "generic", "avx9"};
+  const char              *before = getenv("TRI_CPU_KERNELS");
+  char                    *kept = before ? strdup(before) : NULL;
+  int                      here = 0, known = 0;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    setenv("TRI_CPU_KERNELS", name[i], 1);
+    tri_status st = tri_cpu_family_choose();
+    known += st != TRI_ECONFIG;
+    if (st == TRI_OK) {
+      here++;
+      assert_string_equal(tri_cpu_family_find()->name, name[i]);
+      no_null(&tri_cpu_family_find()->kernels, sizeof(tri_kernels));
+      continue;
+    }
+    assert_null(tri_cpu_family_find());
+    assert_non_null(strstr(tri_error_message(), "TRI_CPU_KERNELS="));
+    assert_non_null(strstr(tri_error_message(), ": on this processor it can be "));
+    tri_error_clear();
+  }
+  assert_true(here >= 1 && known >= here && known <= 2);
+  unsetenv("TRI_CPU_KERNELS");
+  assert_int_equal(tri_cpu_family_choose(), TRI_OK);
+  if (kept) setenv("TRI_CPU_KERNELS", kept, 1);
+  free(kept);
 }
 
 int main(void) {
@@ -467,6 +504,7 @@ int main(void) {
       cmocka_unit_test(test_small_shm_gives_private_memory),
       cmocka_unit_test(test_private_pages_are_taken),
       cmocka_unit_test(test_reduce),
+      cmocka_unit_test(test_families),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* amx.h - linear_* of bf16 by AMX tiles (TDPBF16PS), for a device whose family of instructions they are
  * (cpu/pairs/pairs.h): tiles written and read here, so that a row's bits depend on its own x alone and rows
- * go to memory in their type. Private to its room.
+ * go to memory in their type.
  *
  * Left operands lie in strips of 32 rows, right ones in panels of 32 columns; both are cut into steps of 32
  * along k, TRI_AMX_STEP bytes each. A strip's step is two tiles of 16 rows [16,32], of rows 0-15 and 16-31.

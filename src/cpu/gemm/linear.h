@@ -1,10 +1,10 @@
 /* linear.h - what linear.c, the other linear_*.c and amx_*.c share: one weight shape's products and its part
- * of the workspace. Private to its room. */
+ * of the workspace.*/
 #ifndef TRI_CPU_LINEAR_H
 #define TRI_CPU_LINEAR_H
 
 #include "gemm.h"
-#include "kernels_cpu.h"
+#include "device/kernels.h"
 
 #include <omp.h>
 
@@ -81,16 +81,5 @@ static inline int tri_linear_begin(void) {
   omp_set_num_threads(1);
   return omp_get_thread_num();
 }
-
-/* linear_rows.c. in: `rows` rows of n elements of l->dtype, `stride` elements apart. out: the same of
- * l->work, dense, then zeros up to row `padded`. Not collective. */
-void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t rows, int64_t padded, int64_t n,
-                     int64_t stride);
-/* TRI_EDEVICE: the library failed in `what`. */
-TRI_CHECKED tri_status tri_linear_failed(const tri_linear *l, const char *what);
-
-/* linear_grad.c: raises the sizes of the workspace. Not collective. */
-TRI_CHECKED tri_status tri_gradient_open(tri_linear *l);
-void                   tri_gradient_close(tri_gradient *g);
 
 #endif

@@ -1,5 +1,4 @@
 /* vec.h - linear_* of f32 by AVX-512's own FMA, for a device that has it (cpu/pairs/pairs.h, tri_pairs_f32).
- * Private to its room.
  *
  * A tile of the result, up to TRI_VEC_ROWS rows x TRI_VEC_COLS columns, stays in registers while k runs.
  * Right operands lie in panels of TRI_VEC_COLS columns, [k,TRI_VEC_COLS], 0 beyond an operand's end; left

@@ -10,7 +10,7 @@ enum { BLOCK = TRI_PAIRS_BLOCK };
 
 static inline int clamp(int64_t n) { return n < 0 ? 0 : n > BLOCK ? BLOCK : (int)n; }
 
-void tri_attend_open(tri_attend *a, const tri_attn_rule *rule, int each, int tile) {
+TRI_PAIRS_TARGET void tri_attend_open(tri_attend *a, const tri_attn_rule *rule, int each, int tile) {
   a->x = tri_pairs_find();
   a->D = rule->heads.D, a->dk = tri_attend_pad(a->D, 32), a->dv = tri_attend_pad(a->D, 16);
   a->scale = rule->scale, a->cap = rule->softcap;
@@ -19,14 +19,15 @@ void tri_attend_open(tri_attend *a, const tri_attn_rule *rule, int each, int til
   a->x->begin(tile);
 }
 
-void tri_attend_begin(tri_attend *a, int n_group) {
+TRI_PAIRS_TARGET void tri_attend_begin(tri_attend *a, int n_group) {
   memset(a->o, 0, (size_t)(n_group * a->each * a->dv) * sizeof *a->o);
   memset(a->rows, 0, (size_t)n_group * sizeof *a->rows);
   for (int i = 0; i < n_group; i++)
     for (int r = 0; r < TRI_PAIRS_ROWS; r++) a->rows[i].max[r] = -INFINITY;
 }
 
-void tri_attend_see(tri_pairs_seen *seen, int64_t ahead, int64_t window, int step, int n_row) {
+TRI_PAIRS_TARGET void tri_attend_see(tri_pairs_seen *seen, int64_t ahead, int64_t window, int step,
+                                     int n_row) {
   for (int r = 0; r < n_row; r++) {
     int64_t end = ahead + 1 + r * step;
     seen->first[r] = window > 0 ? clamp(end - window) : 0;
@@ -36,7 +37,8 @@ void tri_attend_see(tri_pairs_seen *seen, int64_t ahead, int64_t window, int ste
   seen->panel_end = (seen->end[n_row - 1] + TRI_PAGE - 1) / TRI_PAGE;
 }
 
-void tri_attend_leave(uint32_t *to, const uint32_t *v, int64_t ld, int D, int first, int end) {
+TRI_PAIRS_TARGET void tri_attend_leave(uint32_t *to, const uint32_t *v, int64_t ld, int D, int first,
+                                       int end) {
   for (int k = 0; k < TRI_PAGE; k += 2) {
     uint32_t mask = (k >= first && k < end ? 0xffffu : 0) | (k + 1 >= first && k + 1 < end ? 0xffff0000u : 0);
     for (int d = 0; d < D; d++) to[k / 2 * ld + d] = mask ? v[k / 2 * ld + d] & mask : 0;
@@ -44,7 +46,7 @@ void tri_attend_leave(uint32_t *to, const uint32_t *v, int64_t ld, int D, int fi
 }
 
 /* o += p v where some values are not finite: each row with the keys it sees alone. */
-static void add_apart(tri_attend *a, float *o, int n_row, const tri_pairs_seen *t) {
+static TRI_PAIRS_TARGET void add_apart(tri_attend *a, float *o, int n_row, const tri_pairs_seen *t) {
   float one[TRI_PAIRS_ROWS * TRI_ATTEND_MAX_D];
 
   for (int r = 0; r < n_row; r++) {
@@ -61,12 +63,12 @@ static void add_apart(tri_attend *a, float *o, int n_row, const tri_pairs_seen *
   }
 }
 
-void tri_attend_keys(tri_attend *a, int group, int row, int n_row, const tri_pairs_seen *t) {
+TRI_PAIRS_TARGET void tri_attend_keys(tri_attend *a, int group, int row, int n_row, const tri_pairs_seen *t) {
   a->x->scores(a->s + row * BLOCK + t->panel * TRI_PAGE, BLOCK, a->q + (group * a->each + row) * a->dk, a->dk,
                a->k + t->panel, a->fetch, t->panel_end - t->panel, n_row, a->dk);
 }
 
-void tri_attend_weigh(tri_attend *a, int group, int n_row, const tri_pairs_seen *t) {
+TRI_PAIRS_TARGET void tri_attend_weigh(tri_attend *a, int group, int n_row, const tri_pairs_seen *t) {
   float *o = a->o + group * a->each * a->dv;
 
   if (!tri_pairs_softmax(&a->rows[group], a->s, a->p, n_row, t, a->scale, a->cap)) return;
@@ -77,12 +79,13 @@ void tri_attend_weigh(tri_attend *a, int group, int n_row, const tri_pairs_seen 
   }
 }
 
-void tri_attend_values(tri_attend *a, int group, int row, int n_row, const tri_pairs_seen *t) {
+TRI_PAIRS_TARGET void tri_attend_values(tri_attend *a, int group, int row, int n_row,
+                                        const tri_pairs_seen *t) {
   a->x->sums(a->o + (group * a->each + row) * a->dv, a->dv, a->p + row * BLOCK + t->panel * TRI_PAGE, BLOCK,
              a->v + t->panel, a->fetch, a->ld_v, t->panel_end - t->panel, n_row, a->dv);
 }
 
-void tri_attend_block(tri_attend *a, int group, int n_row, const tri_pairs_seen *t) {
+TRI_PAIRS_TARGET void tri_attend_block(tri_attend *a, int group, int n_row, const tri_pairs_seen *t) {
   bool whole = t->first[n_row - 1] == 0 && t->end[0] == BLOCK;
 
   if (t->panel_end <= t->panel) return;
@@ -95,7 +98,7 @@ void tri_attend_block(tri_attend *a, int group, int n_row, const tri_pairs_seen 
 }
 
 /* 0 is added so that a sum of nothing but zeros has one sign. */
-float tri_attend_end(const tri_attend *a, int group, int row, uint16_t *o) {
+TRI_PAIRS_TARGET float tri_attend_end(const tri_attend *a, int group, int row, uint16_t *o) {
   float        sum = tri_pairs_sum(&a->rows[group], row), inverse = 1.0f / sum;
   const float *from = a->o + (group * a->each + row) * a->dv;
 #pragma omp simd

@@ -6,10 +6,11 @@
 #include <string.h>
 
 static const tri_pairs *chosen;
-static bool             own_f32;
+static bool             own_f32, own_narrow;
 
 const tri_pairs *tri_pairs_find(void) { return chosen; }
 bool             tri_pairs_f32(void) { return own_f32; }
+bool             tri_pairs_narrows(void) { return own_narrow; }
 
 /* *own from run.cpu_f32, which is "avx512", where `here`, or "library". */
 static tri_status choose_f32(bool here, bool *own) {
@@ -40,6 +41,7 @@ tri_status tri_pairs_choose(void) {
   bool        f32 = has_avx512(), avx512 = f32 && __builtin_cpu_supports("avx512bf16"),
        amx = avx512 && tri_pairs_amx_allowed();
 
+  own_narrow = avx512;
   TRI_TRY(choose_f32(f32, &own_f32));
   if (!*wish)
     chosen = amx ? &tri_pairs_amx : avx512 ? &tri_pairs_avx512 : NULL;

@@ -61,6 +61,14 @@ extern const tri_pairs tri_pairs_avx512, tri_pairs_amx;
 bool tri_pairs_amx_allowed(void);
 #endif
 
+/* ---- narrowing ---- */
+
+/* Whether this processor makes bf16 of f32 by its own instruction, whatever family was chosen. */
+bool tri_pairs_narrows(void);
+/* Where it does: bf16 of `from` times scale, of tri_f32_to_bf16's bits: whole vectors, until one of them
+ * holds a subnormal number, of which that instruction makes 0. How many elements. */
+int64_t tri_pairs_narrow(uint16_t *to, const float *from, int64_t n, float scale);
+
 /* ---- moving elements; pairs and f32 are 32-bit elements all the same ---- */
 
 /* to[n_col up to the next 16,n_row up to the next 16] = from[n_row,n_col] transposed; places without a source

@@ -1,6 +1,7 @@
 /* gather_versions.c - what the libraries that this process has loaded say of themselves. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "base/hash.h"
+#include "cpu/choose.h"
 #include "cpu/pairs/pairs.h"
 #include "device/gpu_plan.h"
 #include "gather.h"
@@ -56,19 +57,20 @@ static void ask_products(char *out, size_t cap) {
   if (v) snprintf(out, cap, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-/* What the bits of a product depend on: the instructions of the library, and what this program has chosen for
- * bf16 and f32. */
+/* What the bits of a result depend on: the instructions of the library, and what this program has chosen for
+ * its kernels and for products of bf16 and f32. */
 void tri_gather_cpu(char *out, size_t cap) {
   static const struct {
     int         isa; /* dnnl_cpu_isa_t (dnnl_types.h) */
     const char *name;
-  } known[] = {{0x7, "AVX2"},          {0x27, "AVX-512"}, {0x67, "AVX-512 VNNI"},
-               {0xe7, "AVX-512 BF16"}, {0x3e7, "AMX"},    {0x407, "AVX2 VNNI"}};
+  } known[] = {{0x1, "SSE4.1"},        {0x3, "AVX"},           {0x7, "AVX2"},  {0x27, "AVX-512"},
+               {0x67, "AVX-512 VNNI"}, {0xe7, "AVX-512 BF16"}, {0x3e7, "AMX"}, {0x407, "AVX2 VNNI"}};
   int (*call)(void);
   const char *bf16;
   char        isa[24] = "none known";
 
-  if (tri_pairs_choose() != TRI_OK) tri_error_clear(); /* the device says so */
+  if (tri_pairs_choose() != TRI_OK || tri_cpu_family_choose() != TRI_OK)
+    tri_error_clear(); /* the device says so */
   bf16 = tri_pairs_find() ? tri_pairs_find()->name : "f32";
   if (tri_gather_find("dnnl_get_effective_cpu_isa", &call)) {
     int v = call();
@@ -76,7 +78,9 @@ void tri_gather_cpu(char *out, size_t cap) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (known[i].isa == v) snprintf(isa, sizeof isa, "%s", known[i].name);
   }
-  snprintf(out, cap, "%s, bf16 by %s, f32 by %s", isa, bf16, tri_pairs_f32() ? "avx512" : "the library");
+  snprintf(out, cap, "%s, kernels by %s, bf16 by %s, f32 by %s", isa,
+           tri_cpu_family_find() ? tri_cpu_family_find()->name : "none", bf16,
+           tri_pairs_f32() ? "avx512" : "the library");
 }
 
 /* 22809 is 2.28.9 (nccl.h, NCCL_VERSION). */

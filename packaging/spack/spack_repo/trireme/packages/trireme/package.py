@@ -50,7 +50,7 @@ class Trireme(CMakePackage, CudaPackage):
 
     def cmake_args(self):
         args = [
-            self.define("TRI_ARCH", ""),  # Spack's compiler wrapper says for which processor
+            self.define("TRI_ARCH", ""),  # Spack's compiler wrapper says for which processor, at the least
             self.define("TRI_MODULES", ""),  # libraries are found by their run path
             self.define("TRI_CUDA", "ON" if self.spec.satisfies("+cuda") else "OFF"),
             self.define("TRI_NCCL", "ON" if self.spec.satisfies("+cuda +nccl") else "OFF"),

@@ -1,6 +1,5 @@
 /* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
-#include "amx.h"
-#include "vec.h"
+#include "linear_rows.h"
 
 #include <string.h>
 

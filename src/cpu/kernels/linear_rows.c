@@ -1,5 +1,5 @@
 /* linear_rows.c - rows in the type that the library multiplies, and what its failure says. */
-#include "linear.h"
+#include "linear_rows.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* bulk.c - copies and ordered sums of long arrays, as the collectives need them. */
-#include "device_cpu.h"
+#include "cpu.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ enum {
   SUM_PIECE = 1024 /* elements; chosen: the f32 accumulator and one source stay in the first-level cache */
 };
 
-void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads) {
+void tri_cpu_bulk_copy(void *dst, const void *src, size_t bytes, int threads) {
   int64_t n_pieces = (int64_t)((bytes + COPY_PIECE - 1) / COPY_PIECE);
 
   if (threads <= 1 || n_pieces <= 1) {
@@ -60,8 +60,8 @@ void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads) {
 TYPE_LIST(TRI_X)
 #undef TRI_X
 
-void tri_cpu_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t, tri_cpu_redop op,
-                    int threads) {
+void tri_cpu_bulk_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t,
+                         tri_cpu_redop op, int threads) {
   static void (*const piece[TRI_DTYPE_COUNT])(void *, const void *const *, int, int64_t, int,
                                               tri_cpu_redop) = {
       [TRI_F32] = reduce_f32, [TRI_BF16] = reduce_bf16, [TRI_F16] = reduce_f16,

@@ -1,6 +1,5 @@
 /* linear_grad.c - the linear_bwd_w kernel: the gradient of a weight, chunk by chunk of rows. */
-#include "amx.h"
-#include "vec.h"
+#include "linear_rows.h"
 
 #include <string.h>
 

@@ -7,12 +7,9 @@
 #ifndef TRI_CPU_H
 #define TRI_CPU_H
 
-#include "cpu/gemm/kernels_cpu.h"
+#include "kernels_cpu.h"
+#include "cpu/pairs/pairs.h"
 #include "device/formula.h"
-
-#if defined(__AVX512BF16__)
-#include <immintrin.h>
-#endif
 
 enum {
   TRI_CPU_LANES = 32, /* chosen: two AVX-512 registers hide the latency of one addition */
@@ -59,22 +56,6 @@ static inline const void *tri_cpu_at(const void *p, tri_dtype A, int64_t i) {
 static inline void *tri_cpu_at_out(void *p, tri_dtype A, int64_t i) {
   return (char *)p + i * (A == TRI_F32 ? 4 : 2);
 }
-/* bf16 of `from` times scale by the processor's own instruction, which has tri_f32_to_bf16's bits but for
- * subnormals: whole vectors, until one of them holds such a number. How many elements. */
-static inline int64_t tri_cpu_narrow_whole(uint16_t *to, const float *from, int64_t n, float scale) {
-  int64_t i = 0;
-#if defined(__AVX512BF16__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-  enum { SUBNORMAL = 0x20 }; /* specified: Intel SDM, VFPCLASSPS */
-  for (; i + 16 <= n; i += 16) {
-    __m512 v = _mm512_mul_ps(_mm512_loadu_ps(from + i), _mm512_set1_ps(scale));
-    if (_mm512_fpclass_ps_mask(v, SUBNORMAL)) break;
-    _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(v));
-  }
-#else
-  (void)to, (void)from, (void)n, (void)scale;
-#endif
-  return i;
-}
 /* n elements of type A, times scale, as f32; and f32 times scale as elements of type A. */
 static TRI_CPU_EACH void tri_cpu_widen(const tri_dtype A, float *to, const void *from, int64_t n,
                                        float scale) {
@@ -83,7 +64,7 @@ static TRI_CPU_EACH void tri_cpu_widen(const tri_dtype A, float *to, const void 
 }
 static TRI_CPU_EACH void tri_cpu_narrow(const tri_dtype A, void *to, const float *from, int64_t n,
                                         float scale) {
-  int64_t done = A == TRI_BF16 ? tri_cpu_narrow_whole(to, from, n, scale) : 0;
+  int64_t done = A == TRI_BF16 && tri_pairs_narrows() ? tri_pairs_narrow(to, from, n, scale) : 0;
 #pragma omp simd
   for (int64_t i = done; i < n; i++) tri_cpu_set(to, A, i, from[i] * scale);
 }
@@ -104,7 +85,7 @@ static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
 
 /* Arrays of its own that a thread of a kernel may have; of so many, tri_cpu_check_stack is asked before. */
 enum { TRI_CPU_FRAME_BYTES = 1344 << 10 };
-/* device_cpu.c. Not collective, of the main thread. Have this thread and those beside it, so many in all,
+/* stack.c. Not collective, of the main thread. Have this thread and those beside it, so many in all,
  * stacks with room for them? Looked at once. TRI_EDEVICE: they would end the process by a fault. */
 TRI_CHECKED tri_status tri_cpu_check_stack(int threads);
 

@@ -1,0 +1,101 @@
+/* choose.c - chooses the kernels for this processor among those that the program has. */
+#include "choose.h"
+#include "base/choice.h"
+#include "device_cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The families of this build, the best first, as CMakeLists.txt compiles them; and whether this processor has
+ * what a family is compiled for. */
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+#define FAMILIES(X) X(avx512) X(avx2)
+
+static bool has_avx2(void) {
+  unsigned int a, b, c = 0, d;
+
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+static bool has_avx512(void) {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+static const char least[] =
+    "AVX2 and FMA, which Intel's processors have since 2013 (Haswell) and AMD's since 2015 (Excavator, Zen)";
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+#define FAMILIES(X) X(neoverse_v2) X(neon)
+
+static bool       has_neon(void) { return true; }
+static bool       has_neoverse_v2(void) { return (getauxval(AT_HWCAP2) & HWCAP2_SVE2) != 0; }
+static const char least[] = "NEON";
+#else
+#define FAMILIES(X) X(generic)
+static bool       has_generic(void) { return true; }
+static const char least[] = "nothing";
+#endif
+
+typedef struct row {
+  const tri_cpu_family *family;
+  bool (*runs)(void);
+} row;
+
+#define TRI_X(name) extern const tri_cpu_family tri_cpu_family_table_##name;
+FAMILIES(TRI_X)
+#undef TRI_X
+#define TRI_X(name) {&tri_cpu_family_table_##name, has_##name},
+static const row rows[] = {FAMILIES(TRI_X)};
+#undef TRI_X
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static const tri_cpu_family *chosen;
+
+const tri_cpu_family *tri_cpu_family_find(void) { return chosen; }
+
+/* Adds a word to those that stand in text. */
+static void add_word(char *text, size_t cap, const char *word) {
+  size_t have = strlen(text);
+
+  snprintf(text + have, cap - have, "%s%s", have ? ", " : "", word);
+}
+
+tri_status tri_cpu_family_choose(void) {
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_KERNELS);
+  bool        known = false;
+  char        here[128] = "";
+
+  const tri_cpu_family *best = NULL;
+
+  for (int i = 0; i < N_ROWS; i++) {
+    bool named = !strcmp(wish, rows[i].family->name);
+    known |= named;
+    if (!rows[i].runs()) continue;
+    add_word(here, sizeof here, rows[i].family->name);
+    if (!best && (named || !*wish)) best = rows[i].family;
+  }
+  chosen = best;
+  if (best) return TRI_OK;
+  if (!here[0])
+    TRI_FAIL(TRI_EDEVICE,
+             "this processor lacks %s; the kernels of this program need them: choose other nodes", least);
+  TRI_FAIL(known ? TRI_EDEVICE : TRI_ECONFIG, "%s%s: on this processor it can be %s, or %s",
+           tri_choice_source(TRI_CHOICE_CPU_KERNELS), wish, here, tri_choice_none(TRI_CHOICE_CPU_KERNELS));
+}
+
+/* A communicator may be all that works on the CPU: its open has chosen (comm.c). */
+void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads) {
+  TRI_ASSERT(chosen);
+  chosen->copy_bytes(dst, src, bytes, threads);
+}
+
+void tri_cpu_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t, tri_cpu_redop op,
+                    int threads) {
+  TRI_ASSERT(chosen);
+  chosen->reduce(dst, src, n_src, n, t, op, threads);
+}

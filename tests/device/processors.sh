@@ -1,0 +1,44 @@
+#!/bin/bash
+# processors.sh - the program on processors that this machine has not, by qemu's emulation of them: it runs, or says why not.
+#
+#   tests/device/processors.sh PROGRAM     77 where there is no qemu-x86_64, or the program is none for x86-64
+# Judge: with AVX2 alone (Haswell, EPYC of Zen 1) a step's numbers have the bits of this processor's own by the kernels and
+# products for AVX2; without AVX2 (Nehalem) a run ends with 69 and says what is lacking, and what computes nothing goes on; with less than
+# the build asks for (Conroe) the program itself ends with 69.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+[ "$(uname -m)" = x86_64 ] && command -v qemu-x86_64 > /dev/null || { echo "processors: skipped, no qemu-x86_64 here"; exit 77; }
+write_deck
+as() { # processor, arguments of the program; what it says is in $dir/log
+  local cpu=$1
+  shift
+  qemu-x86_64 -cpu "$cpu" "$program" "$@" 2>&1 | grep -v '^qemu-x86_64: warning: TCG' > "$dir/log"
+  return "${PIPESTATUS[0]}"
+}
+bad() {
+  echo "processors: $1:"
+  cat "$dir/log"
+  exit 1
+}
+export GOMP_SPINCOUNT=1000 # or the program starts itself once more, and that by the real processor (src/comm/cores.c)
+short="model.dtype=f32 train.steps=1 algo.ppo_epochs=1 eval.steps=0 checkpoint.save_steps=0 checkpoint.save_final=false
+  rollout.rollout_batch_size=4 train.train_batch_size=16"
+
+# shellcheck disable=SC2086
+ONEDNN_MAX_CPU_ISA=AVX2 TRI_CPU_KERNELS=avx2 TRI_CPU_F32=library "$program" train "$dir/deck.yaml" run.output="$dir/own" $short > "$dir/log" 2>&1 || bad "here, by avx2"
+for cpu in Haswell EPYC-v1; do
+  # shellcheck disable=SC2086
+  as $cpu train "$dir/deck.yaml" run.output="$dir/$cpu" $short || bad "$cpu: a run ends with $?"
+  grep -q 'kernels avx2' "$dir/$cpu/log.txt" || bad "$cpu: not by avx2"
+  want=$(numbers "$dir/own") have=$(numbers "$dir/$cpu")
+  [ "$want" = "$have" ] || { echo "processors: $cpu: $have"; echo "here by avx2: $want"; exit 1; }
+done
+
+code=0
+# shellcheck disable=SC2086
+as Nehalem train "$dir/deck.yaml" run.output="$dir/old" $short || code=$?
+[ $code = 69 ] && grep -q 'this processor lacks AVX2' "$dir/log" || bad "Nehalem: ends with $code"
+as Nehalem --version || bad "Nehalem: --version ends with $?"
+code=0
+as Conroe --version || code=$?
+[ $code = 69 ] && grep -q 'this processor lacks SSE4' "$dir/log" || bad "Conroe: ends with $code"
