@@ -39,7 +39,8 @@ static void all_as_plain(const char *variables, bool is_refused) {
 static void test_stray_variables(void **state) {
   (void)state;
   all_as_plain("export OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1", false);
-  all_as_plain("export PMIX_RANK=1 PMIX_NAMESPACE=1234 PMIX_SERVER_TMPDIR=/nowhere/pmix PMI_RANK=3", true);
+  all_as_plain("export PMIX_RANK=1 PMIX_NAMESPACE=1234 PMIX_SERVER_TMPDIR=" TRI_PROGRAM "/pmix PMI_RANK=3",
+               true);
   all_as_plain("export SLURM_JOB_ID=5 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=999999999 "
                "SLURM_JOB_END_TIME=1000000000",
                false);
@@ -57,8 +58,8 @@ static void test_launcher_that_is_gone(void **state) {
 static void test_launcher_behind_a_wall(void **state) {
   (void)state;
   cli_succeeds("'" TRI_MPIEXEC
-               "' --allow-run-as-root --oversubscribe -n 2 env PMIX_SERVER_TMPDIR=/nowhere '" TRI_PROGRAM
-               "' " SFT "run.output=run3");
+               "' --allow-run-as-root --oversubscribe -n 2 env PMIX_SERVER_TMPDIR=" TRI_PROGRAM
+               "/none '" TRI_PROGRAM "' " SFT "run.output=run3");
   cli_shows(cli_err, "ranks: 2 on 1 node (mpi)");
 }
 

@@ -308,7 +308,7 @@ static void a_pager_is_used(void **state) {
   assert_int_equal(
       run_on_terminal("unset PAGER LESS; NO_COLOR=1 PATH=$PWD/path:$PATH " SHOW "o --step 2", 80), 0);
   cli_shows(screen, "/path/less -R LESS=FRX\no/rollouts/step-00000002.jsonl: step 2");
-  assert_int_equal(run_on_terminal("unset PAGER; PATH=/nowhere " SHOW "o --step 2 --best 1", 80), 0);
+  assert_int_equal(run_on_terminal("unset PAGER; PATH=o/deck.yaml " SHOW "o --step 2 --best 1", 80), 0);
   cli_shows(screen, "prompt 7");
   /* Colours only where less shows them. */
   assert_int_equal(

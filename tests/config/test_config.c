@@ -577,7 +577,7 @@ static void test_reference_is_defaults(void **state) {
   tri_text_free(&print_b);
   tri_config_free(&a);
   tri_config_free(&b);
-  assert_int_equal(tri_config_load("/nonexistent.yaml", NULL, 0, &a, NULL), TRI_EINPUT);
+  assert_int_equal(tri_config_load(TRI_PROGRAM "/none.yaml", NULL, 0, &a, NULL), TRI_EINPUT);
   tri_config_free(&a);
 }
 

@@ -247,7 +247,7 @@ static void refuses_what_the_tokenizer_makes(void **state) {
 }
 
 static void refuses_files_without_lines(void **state) {
-  const char  *file[] = {"/nonexistent/a.jsonl"};
+  const char  *file[] = {TRI_PROGRAM "/a.jsonl"};
   tri_data_opt opt = options(TRI_DATA_SFT);
   tri_dataset *d;
 

@@ -184,7 +184,7 @@ static void counts_long_lines(void **state) {
 }
 
 static void refuses_what_one_rank_refuses(void **state) {
-  const char *file[] = {path[0], "/nonexistent/x.jsonl"}, *dir[] = {folder};
+  const char *file[] = {path[0], TRI_PROGRAM "/x.jsonl"}, *dir[] = {folder};
 
   (void)state;
   put_lines(path[0], 5, 0, true, 1);

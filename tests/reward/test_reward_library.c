@@ -113,7 +113,7 @@ static void on_error_is_obeyed(void **state) {
 static void refuses(void **state) {
   static const struct {
     const char *path, *why;
-  } c[] = {{"/nonexistent/x.so", "reward.path = /nonexistent/x.so: no shared object that can be loaded: "},
+  } c[] = {{TRI_PROGRAM "/x.so", "reward.path = " TRI_PROGRAM "/x.so: no shared object that can be loaded: "},
            {TRI_TEST_DATA "/reward/math.jsonl", "no shared object that can be loaded: "},
            {TRI_REWARD_OBJECTS "/libreward_version.so", "made for version 99 of trireme_reward.h"},
            {TRI_REWARD_OBJECTS "/libreward_symbol.so", "it defines no trireme_reward_object"},

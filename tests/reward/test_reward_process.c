@@ -417,8 +417,8 @@ static void a_killed_run_leaves_none(void **state) {
 static void refuses(void **state) {
   static const struct {
     const char *field, *value, *why;
-  } c[] = {{"command", "/nonexistent/verify",
-            "reward.command = /nonexistent/verify: /nonexistent/verify: is no program"},
+  } c[] = {{"command", TRI_PROGRAM "/verify",
+            "reward.command = " TRI_PROGRAM "/verify: " TRI_PROGRAM "/verify: is no program"},
            {"command", "no-such-program-at-all", "there is no such program in PATH"},
            {"command", "/tmp", "it is not an executable file"},
            {"timeout_s", "0", "reward.timeout_s = 0: must be a number of seconds > 0"},

@@ -409,7 +409,7 @@ static void test_file_line(void **state) {
   text.response_bytes = 1;
   assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, &text), TRI_EINTERNAL);
   tri_error_clear();
-  assert_int_equal(case_write_rollout("/nonexistent/a", 3, &r, REWARD_NAME, NULL), TRI_EFILE);
+  assert_int_equal(case_write_rollout(TRI_PROGRAM "/none", 3, &r, REWARD_NAME, NULL), TRI_EFILE);
   tri_rollout_free(&r);
 }
 

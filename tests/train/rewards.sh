@@ -73,8 +73,8 @@ grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is
 outage=$(sed -n 's/^reward outage: //p' "$dir/log") # what jobs/train.sbatch looks for
 [ -s "$outage" ] || fail "no word of the outage for the job file: '$outage'"
 none_left
-ends_with 64 'reward=[{name: process, command: [/nonexistent/verify]}]'
-grep -q 'reward.command = /nonexistent/verify: .* is no program that can be started' "$dir/log" || fail "a command that is not there"
+ends_with 64 "reward=[{name: process, command: ['$dir/deck.yaml/verify']}]"
+grep -q "reward.command = $dir/deck.yaml/verify: .* is no program that can be started" "$dir/log" || fail "a command that is not there"
 
 # Told to stop while a program thinks, the run does not wait for it.
 rm "$dir/asked"
