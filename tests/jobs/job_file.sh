@@ -47,13 +47,17 @@ printf '#!/bin/sh\necho "sbatch $*${SLURM_CONF+ by $SLURM_CONF}" >> "$DIR/said"\
 printf '#!/bin/sh\necho "check $*" >> "$DIR/said"\n[ "$6" -le "$ALLOWED" ]\n' > "$dir/trireme"
 chmod +x "$dir"/s* "$dir/trireme"
 
+# A shell cannot have back what nohup ignores; env can, from coreutils 8.31 on.
+plainly=(env)
+! env --default-signal=HUP true 2> /dev/null || plainly+=(--default-signal=HUP,INT,QUIT,PIPE)
+
 # The ends of the steps, one after the other ("CODE WORDS"), the job's exit code, and what is called after the first step.
 check() { # exit code, calls by their beginnings, ends
   local code=0 expected=$1 calls=$2
   shift 2
   printf '%s\n' "$@" > "$dir/ends"
   : > "$dir/said"
-  env DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
+  "${plainly[@]}" DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
     SLURM_JOB_NODELIST=n1,n2 SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
     ARRAY='' CORES=2 PER_NODE=2 MEMORY=MinMemoryNode=100M STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 LISTS='ReqNodeList=(null) ExcNodeList=(null)' \
     SHOWN=Features='(null)' "${with[@]}" \
