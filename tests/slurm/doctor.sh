@@ -11,11 +11,13 @@ printf 'run: {output: %s/folder/run, device: cpu}\nmodel: {config: c.json, token
   "$dir" > "$dir/deck.yaml"
 touch "$dir"/{c.json,t.json,d.jsonl} # what the deck names, from here
 
-# Runs it on so many nodes with two ranks each; $plant is done by the ranks of n2 before.
+# The first so many nodes by name: Slurm would take others while one of them still completes a job.
+on_nodes() { echo "--nodelist=n[1-$1] --nodes=$1"; }
+# Runs it on them with two ranks each; $plant is done by the ranks of n2 before.
 doctor() { # exit code that is due, nodes, further arguments
   local due=$1 nodes=$2 code=0
   shift 2
-  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} ${exclude:+OMPI_MCA_btl_tcp_if_exclude="$exclude"} srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; cd '$dir'; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
+  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} ${exclude:+OMPI_MCA_btl_tcp_if_exclude="$exclude"} srun $(on_nodes "$nodes") --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; cd '$dir'; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
     exec '$program' doctor '$dir/deck.yaml' --json $*" > "$dir/json.out" 2> "$dir/err.out" || code=$?
   [ "$code" = "$due" ] || fail "exit code $code, not $due"
   [ "$(wc -l < "$dir/json.out")" = 1 ] || fail "not one JSON value"
@@ -40,7 +42,7 @@ done
 local_only='export XDG_CACHE_HOME=/tmp/none HOME=/tmp; mkdir -p /tmp/here; cd /tmp/here'
 alone() { # due code, before it
   local code=0
-  on head srun -N2 --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; $local_only; $2
+  on head srun $(on_nodes 2) --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; $local_only; $2
     exec '$program' doctor --json" > "$dir/json.out" 2> "$dir/err.out" || code=$?
   [ "$code" = "$1" ] || fail "exit code $code, not $1"
 }
@@ -112,7 +114,7 @@ has interface error 'ib0 on n1 and n2' '10.99.0.2 of node n2 does not answer nod
 has_no reach
 has_no hang
 code=0 # a run that hangs there says the same, and ends
-on head srun -N2 --ntasks-per-node=2 --overcommit "$program" train "$dir/deck.yaml" run.timeout_s=10 > "$dir/err.out" 2>&1 || code=$?
+on head srun $(on_nodes 2) --ntasks-per-node=2 --overcommit "$program" train "$dir/deck.yaml" run.timeout_s=10 > "$dir/err.out" 2>&1 || code=$?
 [ $code = 76 ] || fail "the run that hangs ends with $code"
 grep -q 'rank 0 on n1 waits in the start of MPI: 10.99.0.2 does not answer on ib0: .*export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0' "$dir/err.out" ||
   fail "the run does not say where it hangs"

@@ -26,7 +26,7 @@ steps=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*//')
 check_equal "$out" "$dir/mpirun" train.steps="$steps"
 
 out=$dir/less
-job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2)
+job=$(submit --nodelist=n1,n2 jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2)
 await "steps before a node goes down" has_steps "$out" 3
 on head scontrol update nodename=n2 state=down reason=test
 await "a start on one node" grep -q 'ranks: 2 on 1 node ' "$dir/$job.out"
