@@ -1,8 +1,10 @@
 #!/bin/bash
 # every_algo.sh - every algorithm on several numbers of ranks, plans and micro-batches: the same numbers; resumed: the same bits.
 #
-#   tests/train/every_algo.sh PROGRAM 4 all|NAME ...    judged: PPO on a reward model's scores, with a smaller critic; lora-NAME:
-#                                                       with low-rank adapters, and an average of them
+#   tests/train/every_algo.sh PROGRAM 4 all|ways|NAME ...    judged: PPO on a reward model's scores, with a smaller critic;
+#                                                            lora-NAME: with low-rank adapters, and an average of them
+#   all: every one; ways: those that run other code on ranks and plans. The others, by --check: they differ from GRPO in formulas,
+#   of which tests/algo/ and test_steps have goldens, remax in its greedy answers too (greedy.sh)
 #   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
 # Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
 # 0), the sampler's gap 0, memory used as planned, to the byte what trireme plan said before; a run resumed from its second
@@ -13,8 +15,12 @@ shift 2
 
 known=$("$program" train "$here/inputs/quickstart.yaml" algo.name=none 2>&1 |
   sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
-[ "$1" != all ] || { shift; set -- $known judged "$@"; }
-[ -n "$*" ] || { echo "every_algo: the program names no algorithms"; exit 1; }
+[ -n "$known" ] || { echo "every_algo: the program names no algorithms"; exit 1; }
+checked=''
+case $1 in
+all) set -- $known judged lora-ppo lora-dpo lora-rm ;;
+ways) checked=$known && set -- sft rm dpo kto grpo judged lora-ppo ;;
+esac
 
 awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10); c = rand() < 0.5
   prompt = sprintf("\"prompt\": \"%d+%d=\"", a, b)
@@ -55,8 +61,8 @@ make_models() {
   launch 1 "$dir/small" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$dir/small.json" train.steps=1 train.micro_batch_size=4
 }
 
-for name in "$@"; do
-  as=${name#lora-}
+of_name() { # name: sets as and of, its key=value
+  as=${1#lora-}
   case $as in
   judged)
     make_models
@@ -70,7 +76,18 @@ for name in "$@"; do
   *) of=("data.train=$dir/data.jsonl" algo.num_generations=4 rollout.rollout_batch_size=8 rollout.max_response_length=4
     "reward=[{name: regex, pattern: '[0-4]'}]" algo.kl_coef=0.01) ;;
   esac
-  [[ $name != lora-* ]] || of+=(lora.rank=4 lora.alpha=8 algo.ema_beta=0.5)
+  [[ $1 != lora-* ]] || of+=(lora.rank=4 lora.alpha=8 algo.ema_beta=0.5)
+}
+
+for name in $checked; do
+  of_name "$name"
+  "$program" train "$dir/deck.yaml" algo.name="$as" "${of[@]}" --check > "$dir/log" 2>&1 ||
+    { cat "$dir/log"; echo "every_algo: $name: --check refuses it"; exit 1; }
+done
+[ -z "$checked" ] || echo "every_algo: $(echo "$checked" | wc -w) names pass --check"
+
+for name in "$@"; do
+  of_name "$name"
   ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
   [ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
   for way in $ways; do
