@@ -71,6 +71,8 @@ TRI_CHECKED tri_status tri_ckpt_put_record(tri_ckpt_writer *w, const char *recor
 /* Not collective. Of the copy's room for a range of `bytes` bytes (a piece of TRI_CKPT_PIECE_BYTES at most),
  * wherever it lies in state.h5. */
 int64_t tri_ckpt_copy_room(int64_t bytes);
+/* Not collective. Host memory of what waits for the disk while a checkpoint is written that is not lent. */
+int64_t tri_ckpt_ring_bytes(void);
 /* Not collective, before the first range. The copy goes to `room`, borrowed until commit, abandon or drop. */
 void tri_ckpt_lend(tri_ckpt_writer *w, void *room, size_t bytes);
 /* Collective over world. The copy is whole, and a thread on each rank begins to write it, without MPI and

@@ -230,8 +230,10 @@ void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *room, size_t bytes) {
   s->room.bytes = (int64_t)bytes;
 }
 
+int64_t tri_ckpt_ring_bytes(void) { return RING_PIECES * tri_ckpt_copy_room(TRI_CKPT_PIECE_BYTES); }
+
 static tri_status take_ring(tri_ckpt_stream *s) {
-  s->room.bytes = RING_PIECES * tri_ckpt_copy_room(TRI_CKPT_PIECE_BYTES);
+  s->room.bytes = tri_ckpt_ring_bytes();
   TRI_TRY(tri_pages_alloc((size_t)s->room.bytes, (void **)&s->room.own));
   s->room.at = s->room.own;
   return tri_ckpt_stream_start(s);

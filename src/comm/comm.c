@@ -292,6 +292,22 @@ tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_
   return TRI_OK;
 }
 
+size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ranks) {
+  const tri_comm *world = comm[TRI_WORLD];
+  char            wish[WISH_BYTES];
+  size_t          bytes = 0;
+
+  get_wish(wish);
+  if (!strcmp(world->ops->name, kind_name[BY_NCCL])) return 0;
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
+    bool inside = s == TRI_NODE || world->size == machine_ranks,
+         reduces = tri_comm_kinds(comm, (tri_scope)s) & (1u << TRI_REDUCE_SCATTER | 1u << TRI_ALL_REDUCE);
+    if (inside && (!wish[0] || !strcmp(wish, kind_name[BY_SHM]))) continue;
+    if (reduces && comm[s]->size > 1) bytes += tri_mpi_way_bytes(comm[s]->size);
+  }
+  return bytes;
+}
+
 void tri_comm_close(tri_comm **c) {
   void *mpi;
 

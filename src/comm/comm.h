@@ -115,6 +115,9 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
 void tri_comm_expect(tri_comm *c, tri_coll_kind k);
 /* Not collective. Of a GPU's memory: what the communicators take for what is expected. */
 size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
+/* Not collective, once the plan is whole. Host memory that reductions through MPI take beside the plan, where
+ * machine_ranks ranks of the world are on this machine. */
+size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ranks);
 /* Collective over world, once, after every scope is open. Collectives on buffers inside m->base may go
  * directly between ranks of one machine (CPU), gathers inside m->gathered between machines (NCCL, where
  * layout and bytes are the same on every rank). CPU: if all ranks of a scope are on one machine its ops

@@ -36,8 +36,10 @@ struct tri_host_comm {
 };
 
 /* Collective over the communicator's ranks. c is duplicated. */
-TRI_CHECKED tri_status    tri_mpi_way_open(tri_host_comm *h);
-void                      tri_mpi_way_close(struct tri_mpi_way **w);
+TRI_CHECKED tri_status tri_mpi_way_open(tri_host_comm *h);
+void                   tri_mpi_way_close(struct tri_mpi_way **w);
+/* Pure. Host memory that reductions among so many ranks take, once there is one. */
+size_t                    tri_mpi_way_bytes(int size);
 extern const tri_coll_way tri_mpi_way_ops;
 /* Collective. Start and finish in one. */
 TRI_CHECKED tri_status tri_mpi_way_run(tri_host_comm *h, const tri_coll *k);

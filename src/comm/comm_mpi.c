@@ -87,9 +87,15 @@ done:
   return st;
 }
 
+/* Of one buffer: at least 1024 f64 for every rank, so that a piece is never empty. */
+static size_t stage_bytes(int size) {
+  return STAGE_BYTES > (size_t)size * 8192 ? STAGE_BYTES : (size_t)size * 8192;
+}
+
+size_t tri_mpi_way_bytes(int size) { return STAGE_BUFFERS * stage_bytes(size); }
+
 static tri_status open_stage(struct tri_mpi_way *w, int size) {
-  /* At least 1024 f64 for every rank, so that a piece is never empty. */
-  size_t bytes = STAGE_BYTES > (size_t)size * 8192 ? STAGE_BYTES : (size_t)size * 8192;
+  size_t bytes = stage_bytes(size);
 
   if (w->stage[STAGE_BUFFERS - 1]) return TRI_OK;
   for (int i = 0; i < STAGE_BUFFERS; i++) TRI_TRY(tri_pages_alloc(bytes, (void **)&w->stage[i]));

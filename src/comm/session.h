@@ -15,7 +15,8 @@ typedef struct tri_session {
   tri_ledger *ledger;
   void       *stage; /* in the ledger's memory, what staged collectives go through; or NULL */
   tri_place   place;
-  int         threads; /* of this rank */
+  int         threads;      /* of this rank */
+  size_t      buffer_bytes; /* host memory that modules take for a while, beside the plan; they add to it */
   bool        pretended;
 } tri_session;
 
@@ -46,6 +47,9 @@ TRI_CHECKED tri_status tri_session_plan_stage(tri_session *s);
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
 /* Not collective. Of a GPU's memory: what its libraries take after the plan is checked; else 0. */
 size_t tri_session_beside_bytes(const tri_session *s);
+/* Not collective, once the plan is whole. Host memory that a rank takes beside its plan, by cause
+ * (session.c): libraries, threads, page tables, staged collectives, buffer_bytes. */
+size_t tri_session_host_beside_bytes(const tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
 /* Collective over world, where no rank failed; of a pretended session not collective. */

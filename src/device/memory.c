@@ -109,39 +109,55 @@ static size_t place(tri_ledger *l, int kind, char *base) {
   return top;
 }
 
-/* ops, d: whose memory it is. where: "on the GPU", or nothing. beside: bytes that others take later. */
-static tri_status check_one(const tri_ledger *l, const tri_device_ops *ops, tri_device *d, size_t planned,
-                            size_t beside, int ranks, const char *where) {
-  size_t   bytes_free, bytes_total;
-  tri_text table = {0};
-  char     more[80] = "";
+/* One kind of memory: a GPU's or the host's. */
+typedef struct room {
+  const tri_device_ops *ops; /* whose memory it is, with d */
+  tri_device           *d;
+  size_t                planned, beside;
+  const char           *what, *whose; /* "on the GPU" or nothing; what takes `beside` */
+  const char           *limit;        /* what makes it less than the machine's, or NULL */
+} room;
 
-  TRI_TRY(ops->mem_info(d, &bytes_free, &bytes_total));
-  if (planned + beside <= bytes_free / (size_t)ranks) return TRI_OK;
+static tri_status check_one(const tri_ledger *l, const room *r, int ranks) {
+  size_t   bytes_free, bytes_total;
+  tri_text table = {0}, head = {0};
+
+  TRI_TRY(r->ops->mem_info(r->d, &bytes_free, &bytes_total));
+  if (r->planned + r->beside <= bytes_free / (size_t)ranks) return TRI_OK;
   TRI_TRY(tri_ledger_print(l, &table));
-  if (beside) snprintf(more, sizeof more, " and %.3f GiB for its libraries", (double)beside / 0x1p30);
-  tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-           "the memory plan does not fit: %.3f GiB%s%s for each of %d ranks here, %.3f GiB are free\n",
-           (double)planned / 0x1p30, where, more, ranks, (double)bytes_free / 0x1p30);
+  TRI_TRY(tri_text_printf(&head, "the memory plan does not fit: %.3f GiB%s", (double)r->planned / 0x1p30,
+                          r->what));
+  if (r->beside)
+    TRI_TRY(tri_text_printf(&head, " and %.3f GiB for %s", (double)r->beside / 0x1p30, r->whose));
+  TRI_TRY(tri_text_printf(&head, " for each of %d rank%s here, %.3f GiB are free%s%s", ranks,
+                          ranks == 1 ? "" : "s", (double)bytes_free / 0x1p30, r->limit ? " under " : "",
+                          r->limit ? r->limit : ""));
+  tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s\n", head.data);
+  tri_text_free(&head);
   TRI_TRY(tri_text_printf(
       &table,
       "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
-      "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, %sor more nodes",
-      d && tri_device_is_gpu(d) ? "shard.offload: all, " : ""));
+      "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, %s%sor more nodes",
+      r->d && tri_device_is_gpu(r->d) ? "shard.offload: all, " : "",
+      r->limit ? "a higher limit (Slurm: --mem), " : ""));
   tri_error_lines(table.data);
   tri_text_free(&table);
   return TRI_ECONFIG;
 }
 
-tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size_t beside, int sharers,
-                            int machine_ranks) {
+tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_ledger_beside beside,
+                            const char *host_limit, int sharers, int machine_ranks) {
   size_t                on_device = peak_of(l, TRI_MEM_DEVICE);
-  const tri_device_ops *host = tri_device_find(tri_device_host());
+  const tri_device_ops *host_ops = tri_device_find(tri_device_host());
+  const room            gpu = {d->ops, d, on_device, beside.device, " on the GPU", "its libraries", NULL};
+  room host = {d->ops, d, peak_of_all(l), beside.host, "", "libraries and buffers beside it", host_limit};
 
-  if (!tri_device_is_gpu(d)) return check_one(l, d->ops, d, peak_of_all(l), beside, sharers, "");
-  TRI_TRY(check_one(l, d->ops, d, on_device, beside, sharers, " on the GPU"));
-  TRI_ASSERT(host);
-  return check_one(l, host, NULL, peak_of_all(l) - on_device, 0, machine_ranks, " of host memory");
+  if (!tri_device_is_gpu(d)) return check_one(l, &host, sharers);
+  TRI_TRY(check_one(l, &gpu, sharers));
+  TRI_ASSERT(host_ops);
+  host = (room){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " of host memory",
+                host.whose, host_limit};
+  return check_one(l, &host, machine_ranks);
 }
 
 tri_status tri_ledger_take(tri_ledger *l, tri_device *d) {

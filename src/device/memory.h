@@ -33,11 +33,16 @@ TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase pha
 void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c);
 /* Entries added from here on are buffers of gathers, or not: those of the device lie together. */
 void tri_ledger_set_gathered(tri_ledger *l, bool on);
-/* Not collective. TRI_ECONFIG with the table when there is less than planned, and `beside` bytes that
- * libraries take later, of the device's memory, which `sharers` ranks take theirs of, or, with a GPU, of the
- * host's, which machine_ranks take theirs of. None of them may have taken its own yet. */
-TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size_t beside, int sharers,
-                                        int machine_ranks);
+/* Memory that a rank takes beside the plan, after it is checked. */
+typedef struct tri_ledger_beside {
+  size_t device, host; /* of a GPU's memory; of the host's */
+} tri_ledger_beside;
+/* Not collective. TRI_ECONFIG with the table when there is less than planned, and what is taken beside the
+ * plan, of the device's memory, which `sharers` ranks take theirs of, or, with a GPU, of the host's, which
+ * machine_ranks take theirs of. None of them may have taken its own yet. host_limit: NULL, or the words for
+ * what limits the host's memory below the machine's. */
+TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_ledger_beside beside,
+                                        const char *host_limit, int sharers, int machine_ranks);
 /* Not collective. Allocate everything planned; nothing can be added afterwards. */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
 /* The one TRI_MEM_DEVICE block, for tri_comm_attach. */

@@ -32,6 +32,7 @@ static tri_status judge(tri_plan *p) {
   p->sum = tri_ledger_total(p->se.ledger);
   mine = j->gpu ? p->sum.planned - p->sum.device : p->sum.planned;
   p->host_bytes_per_node = mine * j->per_node;
+  p->host_beside_bytes = (int64_t)tri_session_host_beside_bytes(&p->se) * j->per_node;
   if (j->here || !j->gpu) {
     TRI_TRY(host->mem_info(NULL, &bytes_free, &bytes_total));
     p->host_room_bytes = (int64_t)(j->here ? bytes_free : bytes_total);
@@ -41,7 +42,7 @@ static tri_status judge(tri_plan *p) {
     p->room_bytes = (int64_t)bytes_free - (int64_t)tri_session_beside_bytes(&p->se);
   }
   p->fits = (!j->gpu || p->sum.device <= p->room_bytes) &&
-            (!p->host_room_bytes || p->host_bytes_per_node <= p->host_room_bytes);
+            (!p->host_room_bytes || p->host_bytes_per_node + p->host_beside_bytes <= p->host_room_bytes);
   return TRI_OK;
 }
 

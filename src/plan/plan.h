@@ -32,6 +32,7 @@ typedef struct tri_plan {
   int             n_row;
   tri_ledger_sum  sum;                 /* of the rank that holds most */
   int64_t         host_bytes_per_node; /* of all ranks of a node, in its own memory */
+  int64_t         host_beside_bytes;   /* which they take there beside that (tri_session_host_beside_bytes) */
   int64_t         room_bytes,
       host_room_bytes; /* what fits: in a GPU, its libraries aside (0: CPUs); in a node (0: not
                                         * known) */

@@ -233,6 +233,9 @@ static tri_status put_times(const tri_plan *p, tri_text *out) {
 }
 
 /* What of it is in the way: the phase that is too large, and its largest row. */
+/* Of a node: the plans of its ranks, and what they take beside them. */
+static int64_t host_need(const tri_plan *p) { return p->host_bytes_per_node + p->host_beside_bytes; }
+
 static tri_status put_excess(const tri_plan *p, tri_text *out) {
   tri_mem kind = TRI_MEM_DEVICE;
   int64_t rollout = tri_plan_bytes(p, kind, TRI_PHASE_ROLLOUT),
@@ -246,7 +249,7 @@ static tri_status put_excess(const tri_plan *p, tri_text *out) {
     if ((p->row[i].phase == worst || p->row[i].phase == TRI_PHASE_ALWAYS) &&
         (!device || p->row[i].kind == kind) && (!most || p->row[i].bytes > most->bytes))
       most = &p->row[i];
-  tri_cell_bytes(device ? p->sum.device : p->host_bytes_per_node, need);
+  tri_cell_bytes(device ? p->sum.device : host_need(p), need);
   tri_cell_bytes(device ? p->room_bytes : p->host_room_bytes, room);
   tri_cell_bytes(most ? most->bytes : 0, row);
   TRI_LINE(out, "DOES NOT FIT: %s needs %s of a %s, which has room for %s; most is %s, %s",
@@ -296,7 +299,7 @@ static tri_status put_verdict(const tri_plan *p, tri_text *out) {
   if (!p->fits) return put_excess(p, out);
   tri_cell_bytes(p->sum.device, need);
   tri_cell_bytes(p->room_bytes, room);
-  tri_cell_bytes(p->host_bytes_per_node, host);
+  tri_cell_bytes(host_need(p), host);
   tri_cell_bytes(p->host_room_bytes, host_room);
   if (!p->job.gpu)
     TRI_LINE(out, "%s: %s of the %s of a node", fits, host, host_room);

@@ -78,12 +78,12 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *t) {
 }
 
 tri_status tri_plan_print_json(const tri_plan *p, const tri_advice *advice, int n, tri_text *out) {
-  TRI_TRY(tri_text_printf(out,
-                          "{\"ranks\": %d, \"nodes\": %d, \"fits\": %s, \"mem_planned_bytes\": %lld, "
-                          "\"device_bytes\": %lld, \"host_bytes_per_node\": %lld",
-                          p->se.rt.world_size, p->job.nodes, p->fits ? "true" : "false",
-                          (long long)p->sum.planned, (long long)p->sum.device,
-                          (long long)p->host_bytes_per_node));
+  TRI_TRY(tri_text_printf(
+      out,
+      "{\"ranks\": %d, \"nodes\": %d, \"fits\": %s, \"mem_planned_bytes\": %lld, "
+      "\"device_bytes\": %lld, \"host_bytes_per_node\": %lld, \"host_beside_bytes\": %lld",
+      p->se.rt.world_size, p->job.nodes, p->fits ? "true" : "false", (long long)p->sum.planned,
+      (long long)p->sum.device, (long long)p->host_bytes_per_node, (long long)p->host_beside_bytes));
   TRI_TRY(put_known(out, "device_room_bytes", p->room_bytes, p->job.gpu));
   TRI_TRY(put_known(out, "host_room_bytes", p->host_room_bytes, p->host_room_bytes > 0));
   TRI_TRY(put_memory(p, out));

@@ -146,16 +146,27 @@ static int64_t copy_room(const listing *l) {
   return bytes;
 }
 
+/* Host memory that writing so many bytes takes while it lasts: what waits for the disk, and a piece on its
+ * way there. */
+static size_t buffer_bytes(size_t bytes) {
+  size_t ring = (size_t)tri_ckpt_ring_bytes(), piece = PIECE * sizeof(float);
+
+  return (bytes < ring ? bytes : ring) + (bytes < piece ? bytes : piece);
+}
+
 tri_status tri_save_plan(tri_trainer *t) {
   tri_saving *s = &t->progress.saving;
   listing     l = {0};
   tri_status  st;
 
-  if (!t->cfg->checkpoint.async) return TRI_OK;
   st = make_listing(t, &l);
   if (st == TRI_OK) s->bytes = (size_t)copy_room(&l);
   free_listing(&l);
   TRI_TRY(st);
+  t->se->buffer_bytes +=
+      buffer_bytes(s->bytes); /* of the last checkpoint, which is not written beside steps */
+  if (!t->cfg->checkpoint.async) s->bytes = 0;
+  if (!t->cfg->checkpoint.async) return TRI_OK;
   return tri_ledger_add(t->se->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "checkpoint copy", s->bytes,
                         &s->room);
 }

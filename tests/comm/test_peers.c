@@ -193,6 +193,17 @@ static void test_words(void **state) {
                "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
+  seen[1].starved = true;
+  card[1].memory_limit_bytes = (uint64_t)402 << 20;
+  expect_words(
+      judge_at(121), 121,
+      "rank 1 on n0, cpu: it died (process 1001): killed by the kernel, out of memory: the memory limit "
+      "of its control group is 402.0 MiB\n"
+      "  ask for more memory (Slurm: --mem or --mem-per-cpu), or let the run need less:\n"
+      "  fewer ranks a node, train.max_tokens_per_gpu, rollout.max_sequences\n"
+      "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
+      "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
+      "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   set_up(NULL);
   for (int r = 0; r < 3; r++) wait_in(r, TRI_BOARD_WORLD, 5, 600);
   expect_words(judge_at(101), 101,
@@ -339,8 +350,14 @@ static void test_roster(void **state) {
   assert_true(tri_roster_take(root, &w, &from, 9) && root->seen[3].news_s == 7);
   w.sequence = 7, w.beat[0].life = TRI_LIFE_DEAD;
   assert_true(tri_roster_take(root, &w, &from, 10) && root->seen[3].dead_s == 10);
+  assert_true(root->seen[3].beat.life == TRI_LIFE_WORKS && !root->seen[3].starved);
+  w.sequence = 8, w.beat[0].life = TRI_LIFE_STARVED;
+  assert_true(tri_roster_take(root, &w, &from, 11) && root->seen[3].dead_s == 10 && root->seen[3].starved);
   assert_true(root->seen[3].beat.life == TRI_LIFE_WORKS);
-  w = (tri_wire){.kind = TRI_WIRE_HEARD, .sender = 3, .sequence = 8};
+  other->seen[3].dead_s = 1, other->seen[3].starved = true, next = 0; /* and so its own machine says it */
+  tri_roster_fill(other, &next, &w);
+  assert_true(w.n == 1 && w.beat[0].life == TRI_LIFE_STARVED);
+  w = (tri_wire){.kind = TRI_WIRE_HEARD, .sender = 3, .sequence = 9};
   assert_false(tri_roster_take(root, &w, &from, 11)); /* nobody answers the root */
   w.sender = 1;
   assert_true(tri_roster_take(other, &w, &from, 11) && other->seen[0].news_s == 11);

@@ -209,31 +209,38 @@ static void cases_are_counted_apart(void **state) {
 }
 
 static void too_much_is_refused_with_the_table(void **state) {
-  tri_ledger *l = NULL;
-  void       *a;
-  size_t      bytes_free, bytes_total;
+  tri_ledger             *l = NULL;
+  void                   *a;
+  size_t                  bytes_free, bytes_total;
+  const tri_ledger_beside none = {0, 0};
 
   (void)state;
   ok(device->ops->mem_info(device, &bytes_free, &bytes_total));
   ok(tri_ledger_open(&l));
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_check(l, device, 0, 1, 1), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_ECONFIG);
   assert_non_null(strstr(tri_error_message(), "giant"));
   assert_non_null(strstr(tri_error_message(), "what would fit"));
   tri_ledger_close(&l);
   tri_error_clear();
   ok(tri_ledger_open(&l)); /* nor what libraries leave no room for */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "small", 1 << 20, &a));
-  assert_int_equal(tri_ledger_check(l, device, 0, 1, 1), TRI_OK);
-  assert_int_equal(tri_ledger_check(l, device, bytes_total, 1, 1), TRI_ECONFIG);
-  assert_non_null(strstr(tri_error_message(), "for its libraries"));
+  assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_OK);
+  const tri_ledger_beside all = {bytes_total, bytes_total};
+  assert_int_equal(tri_ledger_check(l, device, all, "the limit of a test", 1, 1), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), " GiB for "));
+  if (!tri_device_is_gpu(device)) {
+    assert_non_null(strstr(tri_error_message(), "libraries and buffers beside it"));
+    assert_non_null(strstr(tri_error_message(), "GiB are free under the limit of a test\n"));
+    assert_non_null(strstr(tri_error_message(), "a higher limit (Slurm: --mem), or more nodes"));
+  }
   tri_error_clear();
   tri_ledger_close(&l);
   ok(tri_ledger_open(&l)); /* what one rank may have, two may not */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "half", bytes_free / 4 * 3, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_check(l, device, 0, 2, 2), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, none, NULL, 2, 2), TRI_ECONFIG);
   tri_error_clear();
   assert_int_equal(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "absurd", (size_t)1 << 60, &a),
                    TRI_ECONFIG);

@@ -174,6 +174,17 @@ for forged in "trireme: warning: reward process says: rank 0 on n1, cpu: it died
   "trireme: rank 0 on n1: reward process says: rank 0 on n1, cpu: it died (process 1)" "says srun: error: n1: task 1: Killed"; do
   check 0 "$(on_one n1)" "76 $forged\\ntrireme: rank 3 on n2, cpu: it died (process 7)\\n  it was in phase learn" 0
 done
+# A death by the memory limit is said, from each of the three who know of it; a child's words are none.
+with=()
+for word in "76 trireme: rank 2 on n9, cpu: it died (process 7): killed by the kernel, out of memory: the memory limit" \
+  "137 slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed." \
+  "1 srun: error: n1: task 0: Out Of Memory"; do
+  check 0 "$(again)" "$word" 0
+  grep -q 'a rank was killed: out of memory; ask for more (--mem or --mem-per-cpu)' "$dir/err" || { echo "job_file: $word: $(cat "$dir/err")"; exit 1; }
+done
+check 0 "$(again)" "76 trireme: warning: reward process says: srun: error: n1: task 0: Out Of Memory" 0
+! grep -q 'out of memory' "$dir/err" || { echo "job_file: a child's words were taken for Slurm's"; exit 1; }
+with=(TRIREME_SPARE=1)
 # Without one it is left out where it does not answer, if the deck allows so few ranks.
 with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one n1)")" "$killed" 0
 with=(NODES='n1 alloc\nn2 alloc*\n') && check 0 "$(lines "$may" "$(on_one n1)")" "$killed" 0

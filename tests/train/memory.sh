@@ -31,4 +31,24 @@ for plan in ${PLANS:-000 001 002 011 012 022 111 112 122 222}; do # each kind of
 done
 units=$(awk -F'[:,]' '/num_hidden_layers/ { print $2 + 2 }' "$here/inputs/quickstart/config.json")
 echo "memory: all over $ranks ranks: $share bytes of state, a $ranks. part of none's $whole would be $((whole / ranks))"
-[ "$share" -ge $((whole / ranks)) ] && [ $((share * ranks - whole)) -le $((units * ranks * 64 * 16 + units * ranks * 5 * 256)) ]
+[ "$share" -ge $((whole / ranks)) ] && [ $((share * ranks - whole)) -le $((units * ranks * 64 * 16 + units * ranks * 5 * 256)) ] || exit 1
+
+# Under a control group's limit that leaves the plan of one rank 4 MiB for libraries and buffers, it is refused; with 64 MiB it is not.
+[ "$device" = cpu ] || exit 0
+one=/sys/fs/cgroup/memory$(awk -F: '$2 ~ /(^|,)memory(,|$)/ { print $3 }' /proc/self/cgroup) limit=memory.limit_in_bytes
+[ -e "$one/$limit" ] || one=/sys/fs/cgroup$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup) limit=memory.max
+group=$one/trireme-memory.$$
+mkdir "$group" 2> /dev/null && [ -e "$group/$limit" ] || { rmdir "$group" 2> /dev/null || true; echo "memory: no control group can be made here"; exit 0; }
+trap 'rmdir "$group"; rm -rf "$dir"' EXIT
+checks() { # bytes: the exit code of --check in the group
+  echo "$1" > "$group/$limit"
+  (echo $BASHPID > "$group/cgroup.procs" && exec "$program" train "$dir/deck.yaml" run.output="$dir/none" --check) > "$dir/log" 2>&1 && code=0 || code=$?
+  while [ -s "$group/cgroup.procs" ]; do :; done
+}
+whole=$("$program" plan "$dir/deck.yaml" run.output="$dir/none" --gpus-per-node 1 --device cpu --json 2> "$dir/log" |
+  sed 's/.*"host_bytes_per_node": \([0-9]*\),.*/\1/')
+checks $((whole + (4 << 20)))
+[ "$code" = 64 ] && grep -q "libraries and buffers beside it for each of 1 rank here, .* free under the memory limit of .*/$limit)" "$dir/log" ||
+  { cat "$dir/log"; echo "memory: the check ended with $code under a limit that leaves nothing beside the plan"; exit 1; }
+checks $((whole + (64 << 20)))
+[ "$code" = 0 ] || { cat "$dir/log"; echo "memory: the check ended with $code under a limit that is enough"; exit 1; }

@@ -15,14 +15,17 @@ typedef struct tri_card {
   int32_t  node, local_rank; /* which make up scopes, pretended or not */
   int32_t  group;            /* lowest rank of those that share this one's board (node.h) */
   int32_t  pid;
-  uint64_t pid_space; /* process numbers mean the same where this is equal; 0: unknown */
+  uint64_t pid_space;          /* process numbers mean the same where this is equal; 0: unknown */
+  uint64_t memory_limit_bytes; /* of its control groups (base/memory_group.h); 0: none */
   uint8_t  address[TRI_CARD_ADDRESSES][TRI_CARD_ADDRESS_BYTES]; /* in network order; zeros: none */
   uint32_t port; /* of UDP and of TCP, in network order; 0: none */
   char     host[64], device[48];
 } tri_card;
 
 /* ENDS: by its own will, with or without an error. */
-typedef enum { TRI_LIFE_WORKS, TRI_LIFE_ENDS, TRI_LIFE_DEAD, TRI_LIFE_COUNT } tri_life;
+/* STARVED: dead, and since the watch began the kernel killed a process of its control group for want of
+ * memory. */
+typedef enum { TRI_LIFE_WORKS, TRI_LIFE_ENDS, TRI_LIFE_DEAD, TRI_LIFE_STARVED, TRI_LIFE_COUNT } tri_life;
 
 /* What is known of a rank at a time. */
 typedef struct tri_beat {

@@ -10,11 +10,12 @@
  * itself. */
 typedef struct tri_seen {
   tri_beat beat;
-  double   news_s; /* when it last showed life */
-  double   dead_s; /* since when its process is known to be gone; below 0: it is not */
-  bool     known;  /* it was heard of once */
-  bool     mute;   /* no beat can be expected of it: that it is silent says nothing */
-  uint32_t judged; /* the window of the last look for slow ranks */
+  double   news_s;  /* when it last showed life */
+  double   dead_s;  /* since when its process is known to be gone; below 0: it is not */
+  bool     known;   /* it was heard of once */
+  bool     starved; /* it is gone, and the kernel killed a process of its control group for want of memory */
+  bool     mute;    /* no beat can be expected of it: that it is silent says nothing */
+  uint32_t judged;  /* the window of the last look for slow ranks */
 } tri_seen;
 
 typedef struct tri_limits {

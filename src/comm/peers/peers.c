@@ -1,6 +1,7 @@
 /* peers.c - the thread that watches: its clock, its beats, what it hears, when it ends the run. */
 #include "peers.h"
 #include "ask.h"
+#include "base/memory_group.h"
 #include "roster.h"
 #include "stuck.h"
 
@@ -434,10 +435,12 @@ tri_status tri_peers_open(const tri_peers_opt *opt) {
 }
 
 void tri_peers_describe(tri_card *mine) {
-  struct stat sb;
+  tri_memory_limit limit;
+  struct stat      sb;
 
   mine->pid = (int32_t)getpid();
   mine->pid_space = stat("/proc/self/ns/pid", &sb) ? 0 : (uint64_t)sb.st_ino;
+  mine->memory_limit_bytes = tri_memory_limit_find("", 0, &limit) ? (uint64_t)limit.bytes : 0;
   if (!w.runs) return;
   if (tri_net_open(&w.fd, &w.listen, &mine->port) != TRI_OK) {
     tri_log(TRI_LOG_WARN, "%s: this rank is not watched from other nodes", tri_error_message());

@@ -35,6 +35,22 @@ static tri_status check_cards(const tri_card *card, int n) {
   return TRI_OK;
 }
 
+/* Process numbers mean the same on both sides. */
+static bool sees(const tri_roster *r, int rank) {
+  const tri_card *c = &r->card[rank], *me = &r->card[r->rank];
+
+  return rank != r->rank && me->pid_space && c->pid_space == me->pid_space && c->pid > 0;
+}
+
+/* While they live: of a process that is gone the kernel does not say the group. */
+static void find_kills(tri_roster *r) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (int i = 0; i < g->n; i++)
+    if (sees(r, g->member[i]) && tri_memory_kills_find("", (int)r->card[g->member[i]].pid, r->kills[i].file))
+      r->kills[i].before = tri_memory_kills_count(r->kills[i].file);
+}
+
 tri_status tri_roster_open(const tri_card *card, int n, int rank, tri_node *node, int place,
                            tri_roster **out) {
   tri_roster *r = NULL;
@@ -55,6 +71,8 @@ tri_status tri_roster_open(const tri_card *card, int n, int rank, tri_node *node
   r->mine = r->group_of[rank];
   TRI_TRY_DONE(TRI_ALLOC(r->count, r->group[r->mine].n));
   TRI_TRY_DONE(TRI_ALLOC(r->moved_s, r->group[r->mine].n));
+  TRI_TRY_DONE(TRI_ALLOC(r->kills, r->group[r->mine].n));
+  find_kills(r);
   r->node = node;
   node = NULL;
   *out = r;
@@ -82,16 +100,21 @@ void tri_roster_close(tri_roster **r) {
   TRI_FREE((*r)->group);
   TRI_FREE((*r)->count);
   TRI_FREE((*r)->moved_s);
+  TRI_FREE((*r)->kills);
   TRI_FREE(*r);
 }
 
 /* ---- this machine ---- */
 
 static bool is_gone(const tri_roster *r, int rank) {
-  const tri_card *c = &r->card[rank], *me = &r->card[r->rank];
+  return sees(r, rank) && kill((pid_t)r->card[rank].pid, 0) && errno == ESRCH;
+}
 
-  return rank != r->rank && me->pid_space && c->pid_space == me->pid_space && c->pid > 0 &&
-         kill((pid_t)c->pid, 0) && errno == ESRCH;
+/* Of the member at this place. */
+static bool is_starved(const tri_roster *r, int place) {
+  const tri_kills *k = &r->kills[place];
+
+  return k->file[0] && tri_memory_kills_count(k->file) > k->before;
 }
 
 /* A rank that is stopped while it writes leaves what is neither old nor new. */
@@ -121,6 +144,7 @@ bool tri_roster_look(tri_roster *r, double now_s) {
     r->count[i] = count;
     if (!s->known || s->dead_s >= 0 || s->beat.life != TRI_LIFE_WORKS || !is_gone(r, g->member[i])) continue;
     s->dead_s = now_s;
+    s->starved = is_starved(r, i);
     news = true;
   }
   return news;
@@ -144,7 +168,8 @@ void tri_roster_fill(const tri_roster *r, int *next, tri_wire *out) {
     const tri_seen *s = &r->seen[g->member[*next]];
     if (!s->known) continue;
     out->beat[out->n] = s->beat;
-    if (s->dead_s >= 0 && s->beat.life == TRI_LIFE_WORKS) out->beat[out->n].life = TRI_LIFE_DEAD;
+    if (s->dead_s >= 0 && s->beat.life == TRI_LIFE_WORKS)
+      out->beat[out->n].life = s->starved ? TRI_LIFE_STARVED : TRI_LIFE_DEAD;
     out->n++;
   }
 }
@@ -159,7 +184,8 @@ static void take_beat(tri_roster *r, const tri_beat *b, double now_s) {
   if (come > b->come[TRI_BOARD_WORLD]) s->beat.come[TRI_BOARD_WORLD] = come;
   s->known = true;
   if (now_s - b->silent_s > s->news_s) s->news_s = now_s - b->silent_s;
-  if (b->life != TRI_LIFE_DEAD) return;
+  if (b->life != TRI_LIFE_DEAD && b->life != TRI_LIFE_STARVED) return;
+  s->starved = b->life == TRI_LIFE_STARVED;
   s->beat.life = TRI_LIFE_WORKS; /* as it was last alive; dead_s says the rest */
   if (s->dead_s < 0) s->dead_s = now_s;
 }

@@ -3,6 +3,7 @@
 #ifndef TRI_PEERS_ROSTER_H
 #define TRI_PEERS_ROSTER_H
 
+#include "base/memory_group.h"
 #include "judge.h"
 #include "net.h"
 #include "node.h"
@@ -24,6 +25,13 @@ typedef struct tri_group {
   bool mute;  /* as its ranks' (judge.h) */
 } tri_group;
 
+/* Where a rank's control group counts processes that the kernel killed for want of memory, and how many they
+ * were when the watch began; "": nowhere. */
+typedef struct tri_kills {
+  char    file[TRI_GROUP_PATH_BYTES];
+  int64_t before;
+} tri_kills;
+
 typedef struct tri_roster {
   int        n, n_groups, rank;
   int        mine, place; /* index of this rank's group; its place there */
@@ -35,6 +43,7 @@ typedef struct tri_roster {
   tri_group *group;   /* [n_groups]; 0 is rank 0's: the root's */
   tri_node  *node;    /* owned */
   uint64_t  *count;   /* [n of my group] stores at the last look */
+  tri_kills *kills;   /* [n of my group] in their control groups */
   double    *moved_s; /* when that grew */
 } tri_roster;
 

@@ -103,14 +103,36 @@ static tri_status put_last(const about *a, tri_text *out) {
   return tri_text_printf(out, ", waiting in %s", s->beat.label);
 }
 
+/* The first of those meant that starved; or TRI_CARD_NOTHING. */
+static int find_starved(const about *a) {
+  for (int r = 0; r < a->n; r++)
+    if ((is_meant(a, r) || r == a->v->culprit) && a->seen[r].starved) return r;
+  return TRI_CARD_NOTHING;
+}
+
+/* Why, in the first line, and what to do about it. */
+static tri_status put_death(const about *a, tri_text *out) {
+  int    starved = find_starved(a);
+  double limit;
+
+  TRI_TRY(tri_text_printf(out, ": %s died (process %d)", plural(a, "it", "they"),
+                          (int)a->card[a->v->culprit].pid));
+  if (starved < 0) return TRI_OK;
+  limit = (double)a->card[starved].memory_limit_bytes / 0x1p20;
+  TRI_TRY(tri_text_printf(out, ": killed by the kernel, out of memory"));
+  if (limit > 0) TRI_TRY(tri_text_printf(out, ": the memory limit of its control group is %.1f MiB", limit));
+  return tri_text_printf(
+      out, "\n  ask for more memory (Slurm: --mem or --mem-per-cpu), or let the run need less:\n"
+           "  fewer ranks a node, train.max_tokens_per_gpu, rollout.max_sequences");
+}
+
 tri_status tri_peers_words(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
                            double now_s, const tri_verdict *v, tri_text *out) {
   about a = {card, seen, n, limit, now_s, v};
 
   if (v->culprit >= 0) TRI_TRY(put_names(&a, out));
   if (v->kind == TRI_VERDICT_DEAD)
-    TRI_TRY(
-        tri_text_printf(out, ": %s died (process %d)", plural(&a, "it", "they"), (int)card[v->culprit].pid));
+    TRI_TRY(put_death(&a, out));
   else if (v->kind == TRI_VERDICT_SILENT)
     TRI_TRY(tri_text_printf(out, ": no sign of life for %.0f s\n  stopped, or the node or its link is down",
                             v->since_s));

@@ -1,0 +1,147 @@
+/* test_memory_group.c - what control groups allow and counted. Judge: folders that hold what the kernel
+ * writes (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst; proc(5)). */
+#include "base/memory_group.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char root[64];
+
+/* A file in the pretended root; its folders are made. */
+static void put(const char *name, const char *text) {
+  char  path[512];
+  FILE *f;
+
+  snprintf(path, sizeof path, "%s/%s", root, name);
+  for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
+    *at = 0;
+    mkdir(path, 0700);
+  }
+  f = fopen(path, "w");
+  assert_non_null(f);
+  assert_true(fputs(text, f) >= 0);
+  assert_int_equal(fclose(f), 0);
+}
+
+static int make_root(void **state) {
+  (void)state;
+  strcpy(root, "/tmp/test_group.XXXXXX");
+  return !mkdtemp(root);
+}
+
+static int remove_root(void **state) {
+  char command[96];
+
+  (void)state;
+  snprintf(command, sizeof command, "rm -rf '%s'", root);
+  return system(command);
+}
+
+static void put_group(const char *folder, const char *limit, const char *used, const char *stat) {
+  char name[256];
+
+  snprintf(name, sizeof name, "%s/memory.max", folder), put(name, limit);
+  snprintf(name, sizeof name, "%s/memory.current", folder), put(name, used);
+  snprintf(name, sizeof name, "%s/memory.stat", folder), put(name, stat);
+}
+
+static void expect(int pid, size_t bytes, size_t bytes_free, const char *file) {
+  tri_memory_limit l;
+  char             path[256];
+
+  assert_int_equal(tri_memory_limit_find(root, pid, &l), file != NULL);
+  assert_int_equal(l.bytes, bytes);
+  assert_int_equal(l.free, bytes_free);
+  if (!file) return;
+  snprintf(path, sizeof path, "%s/%s", root, file);
+  assert_string_equal(l.file, path);
+}
+
+static void without_groups(void **state) {
+  char file[TRI_GROUP_PATH_BYTES];
+
+  (void)state;
+  expect(0, 0, 0, NULL);
+  assert_false(tri_memory_kills_find(root, 0, file));
+  assert_int_equal(tri_memory_kills_count("/nonexistent"), -1);
+}
+
+/* Slurm's groups: the step's has the limit, a task's has none of its own; the job's is higher but fuller. */
+static void version_2_nested(void **state) {
+  char file[TRI_GROUP_PATH_BYTES];
+
+  (void)state;
+  put("proc/self/cgroup", "0::/job_7/step_0/user/task_0\n");
+  put("proc/12/cgroup", "0::/job_7\n");
+  put_group("sys/fs/cgroup/job_7/step_0/user/task_0", "max\n", "1\n", "");
+  put_group("sys/fs/cgroup/job_7/step_0", "1000000\n", "500000\n", "anon 5\ninactive_file 100000\n");
+  expect(0, 1000000, 600000, "sys/fs/cgroup/job_7/step_0/memory.max");
+  put_group("sys/fs/cgroup/job_7", "1200000\n", "1100000\n", "inactive_file 0\n");
+  expect(0, 1000000, 100000, "sys/fs/cgroup/job_7/memory.max");
+  expect(12, 1200000, 100000, "sys/fs/cgroup/job_7/memory.max");
+  put_group("sys/fs/cgroup/job_7", "1200000\n", "1300000\n", "inactive_file 0\n"); /* above it already */
+  expect(0, 1000000, 0, "sys/fs/cgroup/job_7/memory.max");
+  put("sys/fs/cgroup/job_7/step_0/user/task_0/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 9\n");
+  assert_true(tri_memory_kills_find(root, 0, file));
+  assert_int_equal(tri_memory_kills_count(file), 2);
+  assert_false(tri_memory_kills_find(root, 13, file));
+}
+
+/* Both versions beside each other, mounted elsewhere, in a container that sees a part of them. */
+static void version_1_where_it_is_mounted(void **state) {
+  char file[TRI_GROUP_PATH_BYTES];
+
+  (void)state;
+  put("proc/self/cgroup", "9:name=systemd:/x\n5:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/a b/sub\n0::/\n");
+  put("proc/self/mountinfo",
+      "30 24 0:26 / /cg/two rw,nosuid - cgroup2 cgroup2 rw\n"
+      "31 24 0:27 / /cg/cpu rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+      "32 24 0:28 /docker/a\\040b /cg/mem rw shared:7 - cgroup cgroup rw,memory,hugetlb\n"
+      "broken\n");
+  put("cg/mem/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+  put("cg/mem/memory.usage_in_bytes", "5\n");
+  expect(0, 0, 0, NULL);
+  put("cg/mem/sub/memory.limit_in_bytes", "400\n");
+  put("cg/mem/sub/memory.usage_in_bytes", "300\n");
+  put("cg/mem/sub/memory.stat", "inactive_file 9\ntotal_inactive_file 50\n");
+  put("cg/mem/sub/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+  expect(0, 400, 150, "cg/mem/sub/memory.limit_in_bytes");
+  assert_true(tri_memory_kills_find(root, 0, file));
+  assert_int_equal(tri_memory_kills_count(file), 4);
+}
+
+static void address_space(void **state) {
+  struct rlimit before, r;
+  size_t        limit, room, more;
+
+  (void)state;
+  assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+  r = before;
+  r.rlim_cur = (rlim_t)1 << 46; /* sanitizers map much */
+  if (r.rlim_cur > before.rlim_max) skip();
+  assert_int_equal(setrlimit(RLIMIT_AS, &r), 0);
+  assert_true(tri_memory_address_room(&limit, &room));
+  assert_true(limit == (size_t)1 << 46 && room < limit);
+  r.rlim_cur -= 1 << 20;
+  assert_int_equal(setrlimit(RLIMIT_AS, &r), 0);
+  assert_true(tri_memory_address_room(&limit, &more) && more <= room);
+  assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+  if (before.rlim_cur == RLIM_INFINITY) assert_false(tri_memory_address_room(&limit, &room));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(without_groups, make_root, remove_root),
+      cmocka_unit_test_setup_teardown(version_2_nested, make_root, remove_root),
+      cmocka_unit_test_setup_teardown(version_1_where_it_is_mounted, make_root, remove_root),
+      cmocka_unit_test(address_space),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
