@@ -2,6 +2,7 @@
 #include "deck.h"
 
 #include "base/file.h"
+#include "base/mask.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +44,15 @@ typedef struct place {
 } place;
 
 static void where_text(const reader *r, int line, tri_text *out) {
-  tri_status st = r->argument ? tri_text_printf(out, "argument '%s'", r->argument)
-                              : tri_text_printf(out, "%s:%d", r->deck->name, line);
+  tri_status st = TRI_OK;
+
+  if (!r->argument) {
+    st = tri_text_printf(out, "%s:%d", r->deck->name, line);
+  } else {
+    st = tri_text_printf(out, "argument '");
+    if (st == TRI_OK) st = tri_mask_text(r->argument, out);
+    if (st == TRI_OK) st = tri_text_put(out, "'", 1);
+  }
   if (st != TRI_OK) tri_text_free(out);
 }
 

@@ -43,13 +43,17 @@ static bool is_path(const tri_reward_opt *r, const char *field) {
   return false;
 }
 
-/* The files that rewards name, and beside each all else of it. */
-static tri_status put_reward_paths(const tri_config *c, const char *folder, tri_text *out) {
+/* The files that rewards name, and beside each all else of it, but for where a secret is found; other: the
+ * deck that this one is compared with. */
+static tri_status put_reward_paths(const tri_config *c, const tri_config *other, const char *folder,
+                                   tri_text *out) {
   for (int i = 0; i < c->reward.n; i++) {
     const tri_reward_opt *r = &c->reward.item[i];
+    const tri_reward_opt *twin = i < other->reward.n ? &other->reward.item[i] : NULL;
     tri_reward_opt        rest = *r;
     rest.n_field = 0;
     for (int k = 0; k < r->n_field; k++) {
+      if (tri_reward_is_aside(r, twin, r->field[k].name)) continue;
       if (is_path(r, r->field[k].name))
         TRI_TRY(put_path(r->field[k].value, folder, out));
       else
@@ -92,8 +96,8 @@ static tri_status is_same(const tri_config_past *before, const tri_config *now, 
   if (k && (!tri_key_is_used(k, &before->deck->algo.row) || !tri_key_is_used(k, &now->algo.row))) goto done;
   a.len = b.len = 0;
   TRI_TRY_DONE(k ? put_paths(before->deck, before->folder, k, &a)
-                 : put_reward_paths(before->deck, before->folder, &a));
-  TRI_TRY_DONE(k ? put_paths(now, NULL, k, &b) : put_reward_paths(now, NULL, &b));
+                 : put_reward_paths(before->deck, now, before->folder, &a));
+  TRI_TRY_DONE(k ? put_paths(now, NULL, k, &b) : put_reward_paths(now, before->deck, NULL, &b));
   *same = are_equal(&a, &b);
 done:
   tri_text_free(&a);

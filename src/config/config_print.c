@@ -127,14 +127,21 @@ tri_status tri_config_put_options(const tri_config *c, const char *const *option
 
 static tri_status put_field(const tri_reward_opt *r, const tri_reward_field *f, tri_text *out) {
   int         n;
-  const char *value = tri_reward_get_list(r, f->name, &n);
+  const char *value = tri_reward_get_list(r, f->name, &n), *before = NULL;
+  tri_text    shown = {0};
+  tri_status  st = TRI_OK;
 
   if (f->list) TRI_TRY(tri_text_put(out, "[", 1));
-  for (int i = 0; i < n; i++, value = tri_reward_next(value)) {
-    if (i) TRI_TRY(tri_text_put(out, ", ", 2));
-    TRI_TRY(put_quoted(value, out));
+  for (int i = 0; i < n; i++, before = value, value = tri_reward_next(value)) {
+    shown.len = 0;
+    if (i) TRI_TRY_DONE(tri_text_put(out, ", ", 2));
+    TRI_TRY_DONE(tri_reward_mask(f, before, value, &shown));
+    TRI_TRY_DONE(put_quoted(shown.len ? shown.data : "", out));
   }
-  return f->list ? tri_text_put(out, "]", 1) : TRI_OK;
+  if (f->list) TRI_TRY_DONE(tri_text_put(out, "]", 1));
+done:
+  tri_text_free(&shown);
+  return st;
 }
 
 tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out) {
@@ -247,6 +254,13 @@ static const char *common_values(void) {
   return tri_reward_at(0)->values;
 }
 
+/* Whether another field may be given in place of this one. */
+static bool has_instead(const tri_reward *kind, const char *name) {
+  for (const tri_reward_field *f = kind->field; f && f->name; f++)
+    if (f->instead && !strcmp(f->instead, name)) return true;
+  return false;
+}
+
 /* A line for each field a row of the reward list may have. */
 static tri_status put_reward_fields(const char *lead, tri_text *out) {
   const char       *each = common_values();
@@ -264,9 +278,9 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
       out, "\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
     for (const tri_reward_field *f = kind->field; f && f->name; f++)
-      TRI_TRY(tri_text_printf(out, "%s%s: %s; unit %s; %s with %s. %s\n", lead, f->name,
-                              f->list ? "list of texts" : "text", f->unit, f->must ? "must be given" : "only",
-                              kind->name, f->help));
+      TRI_TRY(tri_text_printf(
+          out, "%s%s: %s; unit %s; %s with %s. %s\n", lead, f->name, f->list ? "list of texts" : "text",
+          f->unit, f->must && !has_instead(kind, f->name) ? "must be given" : "only", kind->name, f->help));
   return TRI_OK;
 }
 

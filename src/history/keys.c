@@ -2,6 +2,7 @@
 #include "history_impl.h"
 
 #include "base/file.h"
+#include "base/mask.h"
 #include "io/text/deck.h"
 
 #include <stdio.h>
@@ -58,19 +59,22 @@ static tri_status put_value(const tri_deck *d, int at, tri_text *out, int *used)
 
 static tri_status add_row(tri_history_keys *k, const tri_deck *d, int at, int *used) {
   tri_status          st = TRI_OK;
-  tri_text            key = {0}, value = {0};
+  tri_text            key = {0}, value = {0}, shown = {0};
   tri_history_key_row row = {0};
 
   TRI_TRY_DONE(put_key(tri_deck_at(d, at), &key));
   TRI_TRY_DONE(put_value(d, at, &value, used));
   TRI_TRY_DONE(TRI_GROW(k->row, k->cap, k->n + 1));
   TRI_TRY_DONE(tri_copy_text(key.data ? key.data : "", &row.key));
-  TRI_TRY_DONE(tri_copy_text(value.data ? value.data : "", &row.value));
+  /* a run of a version that did not mask them may have left secrets there */
+  TRI_TRY_DONE(tri_mask_text(value.data ? value.data : "", &shown));
+  TRI_TRY_DONE(tri_copy_text(shown.data ? shown.data : "", &row.value));
   k->row[k->n++] = row;
 done:
   if (st != TRI_OK) TRI_FREE(row.key);
   tri_text_free(&key);
   tri_text_free(&value);
+  tri_text_free(&shown);
   return st;
 }
 

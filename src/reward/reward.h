@@ -36,12 +36,16 @@ typedef struct tri_answer {
   bool           truncated;
 } tri_answer;
 
+/* What of a field's value is masked wherever it is written (base/mask.h). */
+typedef enum { TRI_REWARD_OPEN, TRI_REWARD_MASK_URL, TRI_REWARD_MASK_WORDS } tri_reward_masks;
 /* What the deck may say of a reward besides name and weight. */
 typedef struct tri_reward_field {
-  const char *name, *unit, *help; /* "pattern", "1", "A PCRE2 expression." */
-  const char *value, *what;       /* "P", "the expression": in the help of `trireme eval` */
-  bool        must;               /* be given, and not empty */
-  bool        list;               /* of texts, at least one, each not empty */
+  const char      *name, *unit, *help; /* "pattern", "1", "A PCRE2 expression." */
+  const char      *value, *what;       /* "P", "the expression": in the help of `trireme eval` */
+  bool             must;               /* be given, and not empty; or a field in its place */
+  bool             list;               /* of texts, at least one, each not empty */
+  tri_reward_masks masks;
+  const char      *instead; /* of this field: one of them alone may be given. NULL: of none */
 } tri_reward_field;
 
 struct tri_answer;
@@ -164,6 +168,14 @@ const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its v
 /* The value of a field that is a list: *n texts; the one behind `text` is tri_reward_next(text). */
 const char *tri_reward_get_list(const tri_reward_opt *o, const char *field, int *n);
 const char *tri_reward_next(const char *text);
+/* Not collective. Appends a value of a field as it may be written: its secrets masked. before: the value in
+ * front of it in a list, or NULL. */
+TRI_CHECKED tri_status tri_reward_mask(const tri_reward_field *f, const char *before, const char *value,
+                                       tri_text *out);
+/* Not collective. Whether two rows of one reward say in which way a secret field is found, rather than its
+ * value: one of them gives a field in its place. Then neither says whether the value is the same. b may be
+ * NULL. */
+bool tri_reward_is_aside(const tri_reward_opt *a, const tri_reward_opt *b, const char *field);
 /* Not collective. A field that is a number, finite; def: where it is not given. false: its text is none. The
  * caller, a reward's check and open, says in its message what numbers may be. */
 TRI_CHECKED bool tri_reward_read_number(const tri_reward_opt *o, const char *field, double def, double *out);

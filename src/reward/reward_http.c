@@ -1,4 +1,5 @@
 /* reward_http.c - http: a server that rewards as OpenRLHF's remote reward models do. */
+#include "address.h"
 #include "desk/http.h"
 #include "reward.h"
 #include "io/text/json_text.h"
@@ -15,9 +16,11 @@
 enum { RETRIES = 4, MOST_RETRIES = 1000 };
 
 typedef struct remote {
-  char     *url, *shown;
-  tri_http *http;
-  tri_desk *desk;
+  tri_text    url;
+  char       *shown;
+  tri_secrets secrets; /* of the url */
+  tri_http   *http;
+  tri_desk   *desk;
 } remote;
 
 /* {"rewards": [x]}; x itself will do, as there. */
@@ -89,28 +92,24 @@ static tri_status read_retries(const tri_reward_opt *o, int *out) {
   TRI_FAIL(TRI_ECONFIG, "must be a whole number from 0 to %d", MOST_RETRIES);
 }
 
-static tri_status check_url(const char *url) {
-  size_t lead = !strncmp(url, "http://", 7) ? 7 : !strncmp(url, "https://", 8) ? 8 : 0;
-
-  if (lead && url[lead] && url[lead] != '/' && !strpbrk(url, " \t\r\n")) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "must be an address: http://HOST:PORT/PATH, or https");
-}
-
-static tri_status read_fields(const tri_reward_opt *o, const char **field, tri_http_opt *out) {
+/* url: the server's address, appended. */
+static tri_status read_fields(const tri_reward_opt *o, const char **field, tri_http_opt *out, tri_text *url) {
   *field = "timeout_s";
   TRI_TRY(tri_reward_read_seconds(o, *field, TIMEOUT_S, &out->timeout_s));
   *field = "retries";
   TRI_TRY(read_retries(o, &out->retries));
-  *field = "url";
-  TRI_TRY(check_url(tri_reward_get(o, *field)));
+  TRI_TRY(tri_address_read(o, field, url));
   return tri_http_check();
 }
 
 static tri_status http_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
   tri_http_opt unused;
+  tri_text     url = {0};
+  tri_status   st = read_fields(o, field, &unused, &url);
 
   (void)env;
-  return read_fields(o, field, &unused);
+  tri_text_free(&url);
+  return st;
 }
 
 static void http_close(void **state) {
@@ -119,24 +118,27 @@ static void http_close(void **state) {
   if (!r) return;
   tri_desk_close(&r->desk);
   tri_http_close(&r->http);
-  TRI_FREE(r->url);
+  tri_text_free(&r->url);
+  tri_secrets_free(&r->secrets);
   TRI_FREE(r->shown);
   tri_host_free(state);
 }
 
-/* Without name and password, and without a query, which may hold a token. */
+/* For messages: without name and password, query and fragment. */
 static tri_status make_shown(const char *url, char **out) {
-  const char *host = strstr(url, "://") + 3, *name_end = NULL;
-  size_t      n = strcspn(host, "?#");
-  tri_text    shown = {0};
-  tri_status  st;
+  tri_text    masked = {0};
+  const char *host;
+  tri_status  st = TRI_OK;
 
-  for (const char *c = host; c < host + strcspn(host, "/?#"); c++)
-    if (*c == '@') name_end = c;
-  if (name_end) n -= (size_t)(name_end + 1 - host);
-  st = tri_text_printf(&shown, "%.*s%.*s", (int)(host - url), url, (int)n, name_end ? name_end + 1 : host);
-  if (st == TRI_OK) st = tri_copy_text(shown.data, out);
-  tri_text_free(&shown);
+  TRI_TRY_DONE(tri_mask_url(url, &masked));
+  masked.data[strcspn(masked.data, "?#")] = 0;
+  host = strstr(masked.data, "://") + 3;
+  if (!strncmp(host, TRI_MASK "@", strlen(TRI_MASK "@")))
+    memmove(masked.data + (host - masked.data), host + strlen(TRI_MASK "@"),
+            strlen(host + strlen(TRI_MASK "@")) + 1);
+  st = tri_copy_text(masked.data, out);
+done:
+  tri_text_free(&masked);
   return st;
 }
 
@@ -150,16 +152,18 @@ static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, 
 
   TRI_TRY(tri_host_alloc(1, sizeof *r, state));
   r = *state;
-  TRI_TRY_DONE(read_fields(o, &field, &http));
+  TRI_TRY_DONE(read_fields(o, &field, &http, &r->url));
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
-  TRI_TRY_DONE(tri_copy_text(tri_reward_get(o, "url"), &r->url));
   if (env && env->se && env->se->pretended) goto done;
   if (env && env->backoff_s > 0) http.backoff_s = env->backoff_s;
-  TRI_TRY_DONE(make_shown(r->url, &r->shown));
-  http.url = r->url;
+  TRI_TRY_DONE(make_shown(r->url.data, &r->shown));
+  TRI_TRY_DONE(tri_secrets_add_url(&r->secrets, r->url.data));
+  http.url = r->url.data;
   http.shown = r->shown;
+  http.secrets = &r->secrets;
   TRI_TRY_DONE(tri_http_open(&http, &r->http));
   desk.ctx = r->http;
+  desk.secrets = &r->secrets;
   desk.hasty = on_error == TRI_ON_ERROR_ABORT;
   TRI_TRY_DONE(tri_desk_open(&desk, &r->desk));
 done:
@@ -168,13 +172,7 @@ done:
 }
 
 static const tri_reward_field fields[] = {
-    {.name = "url",
-     .unit = "1",
-     .help = "http://HOST:PORT/PATH of a server with OpenRLHF's contract: a POST for each answer. Messages "
-             "leave out its name, password and query; http_proxy and no_proxy of the environment hold.",
-     .value = "URL",
-     .what = "the server's address",
-     .must = true},
+    TRI_ADDRESS_FIELDS,
     {.name = "timeout_s",
      .unit = "s",
      .help = "A try without a reply for so long has failed; default 180.",

@@ -33,6 +33,7 @@ typedef struct incoming {
 typedef struct process {
   char         **argv; /* [n_arg + 1] */
   double         timeout_s;
+  tri_secrets    secrets; /* of its arguments */
   tri_desk      *desk;
   tri_child      child;               /* below: the clerk's, but for the start */
   tri_question **open;                /* [n_open] in the order they came */
@@ -401,15 +402,19 @@ static void process_close(void **state) {
   for (int i = 0; p->argv && p->argv[i]; i++) TRI_FREE(p->argv[i]);
   TRI_FREE(p->argv);
   TRI_FREE(p->open);
+  tri_secrets_free(&p->secrets);
   tri_host_free(state);
 }
 
 static tri_status read_command(const tri_reward_opt *o, process *p) {
   int         n;
-  const char *word = tri_reward_get_list(o, "command", &n);
+  const char *word = tri_reward_get_list(o, "command", &n), *before = NULL;
 
   TRI_TRY(TRI_ALLOC(p->argv, n + 1));
-  for (int i = 0; i < n; i++, word = tri_reward_next(word)) TRI_TRY(tri_copy_text(word, &p->argv[i]));
+  for (int i = 0; i < n; i++, before = word, word = tri_reward_next(word)) {
+    TRI_TRY(tri_copy_text(word, &p->argv[i]));
+    TRI_TRY(tri_secrets_add_word(&p->secrets, before, word));
+  }
   return tri_reward_read_seconds(o, "timeout_s", TIMEOUT_S, &p->timeout_s);
 }
 
@@ -422,6 +427,7 @@ static tri_status process_open(const tri_reward_opt *o, const tri_reward_env *en
   TRI_TRY_DONE(read_command(o, *state));
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
   desk.ctx = *state;
+  desk.secrets = &((process *)*state)->secrets;
   desk.hasty = on_error == TRI_ON_ERROR_ABORT;
   if (env && env->se && env->se->pretended) goto done;
   TRI_TRY_DONE(tri_desk_open(&desk, &((process *)*state)->desk));
@@ -433,11 +439,14 @@ done:
 static const tri_reward_field fields[] = {
     {.name = "command",
      .unit = "words",
-     .help = "The program and its arguments: [python3, verify.py]; one beside each rank.",
+     .help = "The program and its arguments: [python3, verify.py]; one beside each rank. "
+             "Values of names such as api_key and "
+             "token are masked wherever the program writes them.",
      .value = "WORDS",
      .what = "the program and its arguments, parted by spaces",
      .must = true,
-     .list = true},
+     .list = true,
+     .masks = TRI_REWARD_MASK_WORDS},
     {.name = "timeout_s",
      .unit = "s",
      .help = "Where nothing was answered for so long, the oldest question has failed; default 60.",

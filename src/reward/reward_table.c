@@ -1,4 +1,5 @@
 /* reward_table.c - the table of rewards; what a row of a deck or flags may say of each. */
+#include "base/mask.h"
 #include "base/visible.h"
 #include "reward.h"
 
@@ -62,21 +63,62 @@ tri_status tri_reward_check_name(const char *name) {
            near ? "the nearest known is " : "known are ", near ? near : all);
 }
 
-static bool takes(const tri_reward *kind, const char *field) {
+/* NULL: the reward has no such field. */
+static const tri_reward_field *find_field(const tri_reward *kind, const char *field) {
   for (const tri_reward_field *f = kind->field; f && f->name; f++)
-    if (!strcmp(f->name, field)) return true;
+    if (!strcmp(f->name, field)) return f;
+  return NULL;
+}
+
+static bool takes(const tri_reward *kind, const char *field) { return find_field(kind, field) != NULL; }
+
+tri_status tri_reward_mask(const tri_reward_field *f, const char *before, const char *value, tri_text *out) {
+  if (f->masks == TRI_REWARD_MASK_URL) return tri_mask_url(value, out);
+  if (f->masks == TRI_REWARD_MASK_WORDS) return tri_mask_word(before, value, out);
+  return tri_text_put(out, value, strlen(value));
+}
+
+/* Whether the row gives a field in place of this one. */
+static bool gives_instead(const tri_reward_opt *o, const char *field) {
+  for (const tri_reward_field *f = tri_reward_find(o->name)->field; f && f->name; f++)
+    if (f->instead && !strcmp(f->instead, field) && tri_reward_get(o, f->name)) return true;
   return false;
+}
+
+bool tri_reward_is_aside(const tri_reward_opt *a, const tri_reward_opt *b, const char *field) {
+  const tri_reward_field *f = find_field(tri_reward_find(a->name), field);
+  const char             *of = f && f->instead ? f->instead : field;
+
+  return gives_instead(a, of) || (b && !strcmp(a->name, b->name) && gives_instead(b, of));
+}
+
+/* A field that must be given, or one in its place, and not two of them. */
+static tri_status check_must(const tri_reward_opt *o, const tri_reward_field *must, const char **field) {
+  char   others[128] = "";
+  size_t used = 0;
+  int    n = 0;
+
+  for (const tri_reward_field *f = tri_reward_find(o->name)->field; f && f->name; f++) {
+    const char *value = tri_reward_get(o, f->name);
+    bool        instead = f->instead && !strcmp(f->instead, must->name);
+    if (f != must && !instead) continue;
+    if (instead && used < sizeof others)
+      used += (size_t)snprintf(others + used, sizeof others - used, " or %s", f->name);
+    if (!value || !value[0]) continue;
+    *field = f->name;
+    n++;
+  }
+  if (n > 1) TRI_FAIL(TRI_ECONFIG, "reward %s takes one of these alone: %s%s", o->name, must->name, others);
+  if (n == 1) return TRI_OK;
+  *field = must->name;
+  TRI_FAIL(TRI_ECONFIG, "reward %s needs a %s%s", o->name, must->name, others);
 }
 
 tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field) {
   const tri_reward *kind = tri_reward_find(o->name);
 
-  for (const tri_reward_field *f = kind->field; f && f->name; f++) {
-    const char *value = tri_reward_get(o, f->name);
-    if (!f->must || (value && value[0])) continue;
-    *field = f->name;
-    TRI_FAIL(TRI_ECONFIG, "reward %s needs a %s", o->name, f->name);
-  }
+  for (const tri_reward_field *f = kind->field; f && f->name; f++)
+    if (f->must) TRI_TRY(check_must(o, f, field));
   for (int i = 0; i < o->n_field; i++) {
     if (takes(kind, o->field[i].name)) continue;
     *field = o->field[i].name;
@@ -89,16 +131,64 @@ enum { VALUE_SHOWN = 200 }; /* bytes; chosen: leaves room for the rest of a mess
 /* st, its message behind the field: lead, name, between and the value. */
 static tri_status name_field(tri_status st, const tri_reward_opt *o, const char *field, const char *lead,
                              const char *between) {
-  const char *value = tri_reward_get(o, field);
-  char        why[TRI_MESSAGE_BYTES], name[64];
+  const char             *given = tri_reward_get(o, field), *value = "";
+  const tri_reward_field *f = find_field(tri_reward_find(o->name), field);
+  char                    why[TRI_MESSAGE_BYTES], name[64];
+  tri_text                shown = {0};
 
   if (st == TRI_OK) return TRI_OK;
   snprintf(name, sizeof name, "%s", field);
   for (char *c = name; *c && !strcmp(lead, "--"); c++) *c = *c == '_' ? '-' : *c; /* as flags are spelled */
   snprintf(why, sizeof why, "%s", tri_error_message());
   tri_error_clear();
-  TRI_FAIL(st, "%s%s%s%.*s%s: %s", lead, name, value ? between : "", VALUE_SHOWN, value ? value : "",
-           value && strlen(value) > VALUE_SHOWN ? "..." : "", why);
+  if (given && (!f || tri_reward_mask(f, NULL, given, &shown) == TRI_OK))
+    value = shown.data ? shown.data : given;
+  st = tri_fail(__FILE__, __LINE__, __func__, st, "%s%s%s%.*s%s: %s", lead, name, given ? between : "",
+                VALUE_SHOWN, value, strlen(value) > VALUE_SHOWN ? "..." : "", why);
+  tri_text_free(&shown);
+  return st;
+}
+
+/* Whether a mask stands in the value where a secret would be: with other letters in its place it would be
+ * masked. */
+static tri_status has_mask(const tri_reward_field *f, const char *before, const char *value, bool *has) {
+  static const char other[] = "zzzzzzzzzzzz";
+  tri_text          with = {0}, masked = {0};
+  tri_status        st = TRI_OK;
+
+  *has = strstr(value, TRI_MASK) && f->masks == TRI_REWARD_MASK_URL;
+  if (!strstr(value, TRI_MASK) || *has) return TRI_OK;
+  for (const char *at = value, *mask; st == TRI_OK && *at;
+       at = mask ? mask + strlen(TRI_MASK) : at + strlen(at)) {
+    mask = strstr(at, TRI_MASK);
+    st = tri_text_put(&with, at, mask ? (size_t)(mask - at) : strlen(at));
+    if (st == TRI_OK && mask) st = tri_text_put(&with, other, strlen(other));
+  }
+  if (st == TRI_OK) st = tri_reward_mask(f, before, with.data, &masked);
+  if (st == TRI_OK) *has = strcmp(with.data, masked.data) != 0;
+  tri_text_free(&with);
+  tri_text_free(&masked);
+  return st;
+}
+
+/* A deck as used has masks for secrets, and cannot be run with them. */
+static tri_status check_masks(const tri_reward_opt *o, const char **field) {
+  for (int i = 0; i < o->n_field; i++) {
+    const tri_reward_field *f = find_field(tri_reward_find(o->name), o->field[i].name);
+    const char             *value = o->field[i].value, *before = NULL;
+    for (int k = 0; f && f->masks && k <= o->field[i].n_more;
+         k++, before = value, value = tri_reward_next(value)) {
+      bool has;
+      TRI_TRY(has_mask(f, before, value, &has));
+      if (!has) continue;
+      *field = f->name;
+      TRI_FAIL(TRI_ECONFIG,
+               "has " TRI_MASK " in place of a secret, as a run writes its deck: give it again, "
+               "reward=[{name: %s, ...}]",
+               o->name);
+    }
+  }
+  return TRI_OK;
 }
 
 bool tri_reward_read_number(const tri_reward_opt *o, const char *field, double def, double *out) {
@@ -141,6 +231,7 @@ static tri_status check_row(const tri_reward_opt *o, const tri_reward_env *env, 
     TRI_FAIL(TRI_ECONFIG, "%sweight%s%g of %s: must be finite", lead, between, o->weight, o->name);
   st = tri_reward_check_fields(o, &field);
   if (st == TRI_OK) TRI_TRY(name_field(tri_reward_read_on_error(o, &on_error), o, "on_error", lead, between));
+  if (st == TRI_OK) st = check_masks(o, &field);
   if (st == TRI_OK && kind->check) st = kind->check(o, env, &field);
   return name_field(st, o, field, lead, between);
 }

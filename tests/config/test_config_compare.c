@@ -187,6 +187,36 @@ static void a_rewards_folder_has_many_names(void **state) {
           "reward");
 }
 
+/* A deck that was written has masks. Another secret, or another place for it, is no other experiment; another
+ * host, model or program is. */
+static void secrets_are_no_part_of_it(void **state) {
+  static const char *const same[] = {"url: 'http://other:pw2@h/x?key=B&model=m'",
+                                     "url: 'http://***@h/x?key=***&model=m'", "url_file: f", "url_env: V"};
+#define HTTP(where) ARGS("reward=[{name: http, " where "}]")
+  (void)state;
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    char text[96];
+    snprintf(text, sizeof text, "reward=[{name: http, %s}]", same[i]);
+    changes(HTTP("url: 'http://user:pw1@h/x?key=A&model=m'"), ARGS(text), "", "", "");
+    changes(ARGS(text), HTTP("url: 'http://user:pw1@h/x?key=A&model=m'"), "", "", "");
+  }
+  changes(HTTP("url: 'http://u:p@h/x?key=A'"), HTTP("url: 'http://u:p@g/x?key=A'"), "",
+          "\n  reward: [{name: http, weight: 1, url: \"http://***@h/x?key=***\"}] -> "
+          "[{name: http, weight: 1, url: \"http://***@g/x?key=***\"}]",
+          "reward");
+  changes(HTTP("url_env: V"), HTTP("url_env: V, timeout_s: 9"), "",
+          "\n  reward: [{name: http, weight: 1, url_env: \"V\"}] -> "
+          "[{name: http, weight: 1, url_env: \"V\", timeout_s: \"9\"}]",
+          "reward");
+#define CHILD(words) ARGS("reward=[{name: process, command: [" words "]}]")
+  changes(CHILD("v, --token, A, -c, 'KEY=1 API_KEY=B x'"), CHILD("v, --token, C, -c, 'KEY=1 API_KEY=D x'"),
+          "", "", "");
+  changes(CHILD("v, --token, A"), CHILD("w, --token, A"), "",
+          "\n  reward: [{name: process, weight: 1, command: [\"v\", \"--token\", \"***\"]}] -> "
+          "[{name: process, weight: 1, command: [\"w\", \"--token\", \"***\"]}]",
+          "reward");
+}
+
 static void names_that_are_none_are_refused(void **state) {
   tri_config c;
   tri_deck  *d = NULL;
@@ -218,6 +248,7 @@ int main(void) {
                                      cmocka_unit_test(evaluation_of_sft_is_listed),
                                      cmocka_unit_test(one_file_has_many_names),
                                      cmocka_unit_test(a_rewards_folder_has_many_names),
+                                     cmocka_unit_test(secrets_are_no_part_of_it),
                                      cmocka_unit_test(names_that_are_none_are_refused),
                                      cmocka_unit_test(every_row_has_decided),
                                      cmocka_unit_test(a_critics_start_is_over),

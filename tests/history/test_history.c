@@ -460,6 +460,10 @@ static void flattens_the_deck(void **state) {
   }
   assert_string_equal(tri_history_deck(h, "train.steps"), "null");
   assert_null(tri_history_deck(h, "train.step"));
+  put("deck.yaml",
+      "reward:\n  - {name: http, url: \"http://user:hunter2@h/x?key=SEKRIT\"}\n"); /* of an older version */
+  assert_true(refresh());
+  assert_string_equal(tri_history_deck(h, "reward[0].url"), "http://***@h/x?key=***");
   put("deck.yaml", "run: [\n");
   assert_true(refresh());
   assert_int_equal(tri_history_n_keys(h), 0);

@@ -1,5 +1,6 @@
 /* test_reward_http.c - a server as a reward: what it is asked, several at once over open connections, how it
  * fails. Judge: the request of OpenRLHF spelled out; the server here, which counts. Loopback only. */
+#include "reward/desk/proxy.h"
 #include "reward/reward.h"
 
 #include <arpa/inet.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -95,6 +97,15 @@ static bool serve(int fd, const char *body) {
     wait_for_end();
     return false;
   }
+  if (strstr(body, "packed")) {
+    send_text(fd, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\x1f\x8b");
+    return false;
+  }
+  if (strstr(body, "heads")) { /* interim replies that never end */
+    for (int i = 0; i < 100000 && send(fd, "HTTP/1.1 102 X\r\na: b\r\n\r\n", 24, MSG_NOSIGNAL) > 0; i++)
+      continue;
+    return false;
+  }
   if (strstr(body, "half")) {
     send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"rewards\": [");
     return false;
@@ -112,6 +123,8 @@ static bool serve(int fd, const char *body) {
   if (strstr(body, "together")) wait_for_others();
   if (strstr(body, "s500"))
     reply(fd, 500, "our mistake");
+  else if (strstr(body, "echo"))
+    reply(fd, 404, "nothing at /x?key=SEKRIT for user:hunter2");
   else if (strstr(body, "s404"))
     reply(fd, 404, "no such page");
   else if (strstr(body, "s302"))
@@ -328,8 +341,8 @@ static void asks_several_at_once(void **state) {
 
 /* Each is tried again twice, but for a mistake of ours. */
 static void failures_are_tried_again(void **state) {
-  static const char *const bad[] = {"half", "cut",  "noise", "huge", "s500", "s302",
-                                    "two",  "none", "other", "text", "nan",  "page"};
+  static const char *const bad[] = {"packed", "heads", "half", "cut",   "noise", "huge", "s500",
+                                    "s302",   "two",   "none", "other", "text",  "nan",  "page"};
 
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -385,6 +398,147 @@ static void on_error_is_obeyed(void **state) {
   close(fd);
 }
 
+static void fails_with(const char *url, const char *why) {
+  tri_reward_set *set = open_url(url, "20", "0", "abort");
+  outcome         x = ask(set, "echo");
+
+  assert_int_equal(x.st, TRI_EREWARD);
+  if (!strstr(tri_error_message(), why)) fail_msg("%s", tri_error_message());
+  if (strstr(tri_error_message(), "SEKRIT") || strstr(tri_error_message(), "hunter2"))
+    fail_msg("%s", tri_error_message());
+  tri_error_clear();
+  tri_reward_set_close(&set);
+}
+
+/* What the server repeats of the address is masked too. */
+static void secrets_stay_out_of_messages(void **state) {
+  char url[96];
+
+  (void)state;
+  snprintf(url, sizeof url, "http://user:hunter2@127.0.0.1:%d/x?key=SEKRIT", server.port);
+  fails_with(url, "/x: the server says 404: nothing at /x?key=*** for ***");
+}
+
+/* A proxy that nobody is behind: loopback never goes there, whatever its spelling; of another host the
+ * message names the variable that sent it there. */
+static void loopback_goes_by_no_proxy(void **state) {
+  static const char *const here[] = {"127.0.0.1", "localhost", "127.1", "LOCALHOST"};
+  char                     url[96], proxy[96];
+  int                      port, fd = bind_anywhere(&port);
+
+  (void)state;
+  snprintf(proxy, sizeof proxy, "http://user:hunter2@127.0.0.1:%d", port);
+  setenv("http_proxy", proxy, 1);
+  for (size_t i = 0; i < sizeof here / sizeof *here; i++) {
+    snprintf(url, sizeof url, "http://%s:%d/get_reward", here[i], server.port);
+    tri_reward_set *set = open_url(url, "20", "0", "abort");
+    outcome         x = ask(set, "abc");
+    if (x.st != TRI_OK || x.total[0] != 3) fail_msg("%s: %s", here[i], tri_error_message());
+    tri_reward_set_close(&set);
+  }
+  snprintf(proxy, sizeof proxy,
+           "http://other.test/x by the proxy http_proxy=http://***@127.0.0.1:%d (no_proxy is not set", port);
+  fails_with("http://other.test/x", proxy);
+  setenv("NO_PROXY", "localhost,.corp", 1);
+  fails_with("http://other.test/x", "(NO_PROXY=localhost,.corp does not name this host)");
+  unsetenv("NO_PROXY");
+  unsetenv("http_proxy");
+  snprintf(proxy, sizeof proxy, "127.0.0.1:%d", port);
+  setenv("ALL_PROXY", proxy, 1);
+  fails_with("http://other.test/x", "by the proxy ALL_PROXY=127.0.0.1:");
+  unsetenv("ALL_PROXY");
+  close(fd);
+}
+
+/* Judge: libcurl's documentation of CURLOPT_PROXY and CURLOPT_NOPROXY. */
+static void proxies_are_chosen_as_libcurl_does(void **state) {
+  static const struct {
+    const char *scheme, *host, *http, *https, *all, *none, *want;
+  } c[] = {{"http", "a.b", "p", "q", "r", NULL, "p"},
+           {"https", "a.b", "p", "q", "r", NULL, "q"},
+           {"https", "a.b", "p", NULL, "r", NULL, "r"},
+           {"http", "a.b", "", NULL, "r", NULL, "r"},
+           {"http", "a.b", NULL, "q", NULL, NULL, ""},
+           {"http", "a.b", "p", NULL, NULL, "*", ""},
+           {"http", "a.b", "p", NULL, NULL, "x, .B", ""},
+           {"http", "ab", "p", NULL, NULL, "b", "p"},
+           {"http", "a.b.", "p", NULL, NULL, "a.b", ""},
+           {"http", "10.1.2.3", "p", NULL, NULL, "10.0.0.0/8", ""},
+           {"http", "11.1.2.3", "p", NULL, NULL, "10.0.0.0/8", "p"},
+           {"http", "10.1.2.3", "p", NULL, NULL, "2.3", "p"},
+           {"http", "[fd00::1]", "p", NULL, NULL, "fd00::/16", ""},
+           {"http", "[::1]", "p", NULL, NULL, NULL, ""},
+           {"http", "127.9.9.9", "p", NULL, NULL, NULL, ""},
+           {"http", "[::ffff:127.0.0.1]", "p", NULL, NULL, NULL, ""},
+           {"http", "x.localhost", "p", NULL, NULL, NULL, ""},
+           {"http", "128.0.0.1", "p", NULL, NULL, NULL, "p"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    const char *const name[] = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"};
+    const char *const value[] = {c[i].http, c[i].https, c[i].all, c[i].none};
+    tri_proxy         p;
+    for (int k = 0; k < 4; k++) value[k] ? setenv(name[k], value[k], 1) : unsetenv(name[k]);
+    tri_proxy_find(c[i].scheme, c[i].host, &p);
+    if (strcmp(p.address, c[i].want) != 0) fail_msg("%zu: %s", i, p.address);
+    assert_true(!p.address[0] == !p.said[0]);
+    for (int k = 0; k < 4; k++) unsetenv(name[k]);
+  }
+}
+
+static void check_way(const char *field, const char *value, const char *why) {
+  const tri_reward_env env = {.backoff_s = 1e-3};
+  tri_reward_opt       o = {.name = "http", .weight = 1, .n_field = 1, .field = {{field, value, 0}}};
+  tri_reward_set      *set = NULL;
+  tri_status           st = tri_reward_set_open(&o, 1, &env, &set);
+
+  if (st == TRI_OK && !why) {
+    outcome x = ask(set, "abc");
+    assert_true(x.st == TRI_OK && x.total[0] == 3);
+  } else if (st != TRI_ECONFIG || !why || !strstr(tri_error_message(), why) ||
+             strstr(tri_error_message(), "hunter2")) {
+    fail_msg("%s = %s: %s", field, value, tri_error_message());
+  }
+  tri_error_clear();
+  tri_reward_set_close(&set);
+}
+
+/* The address in a file that others may not read, or in a variable: it is asked, and never shown. */
+static void addresses_may_lie_elsewhere(void **state) {
+  char path[] = "/tmp/tri_url_XXXXXX", text[128];
+  int  fd = mkstemp(path), n;
+
+  (void)state;
+  n = snprintf(text, sizeof text, " http://user:hunter2@127.0.0.1:%d/x \n", server.port);
+  assert_true(write(fd, text, (size_t)n) == n);
+  check_way("url_file", path, NULL);
+  assert_int_equal(fchmod(fd, 0640), 0);
+  check_way("url_file", path, NULL);
+  assert_int_equal(fchmod(fd, 0644), 0);
+  check_way("url_file", path, "other users may read it (mode 644); run chmod 600");
+  assert_int_equal(fchmod(fd, 0660), 0);
+  check_way("url_file", path, "its group may change it");
+  assert_int_equal(fchmod(fd, 0600), 0);
+  assert_true(write(fd, "http://hunter2/", 15) == 15);
+  check_way("url_file", path, "has several lines");
+  assert_int_equal(ftruncate(fd, 0), 0);
+  check_way("url_file", path, "is empty");
+  assert_int_equal(ftruncate(fd, 1 << 20), 0);
+  check_way("url_file", path, "has more than");
+  close(fd);
+  unlink(path);
+  check_way("url_file", path, "cannot be read");
+  check_way("url_file", "/dev/zero", "is not a regular file");
+  setenv("REWARD_URL", text, 1);
+  check_way("url_env", "REWARD_URL", NULL);
+  setenv("REWARD_URL", "hunter2", 1);
+  check_way("url_env", "REWARD_URL", "reward.url_env = REWARD_URL: must be an address");
+  unsetenv("REWARD_URL");
+  check_way("url_env", "REWARD_URL", "is not set here");
+  check_way("url_env", "TRI_URL", "are recorded with the run");
+  check_way("url_env", "http://user:hunter2@h", "must be a variable's name");
+}
+
 static void what_is_forgotten_is_gone(void **state) {
   tri_reward_set *set = open_set(server.port, "20", "0", "abort");
   tri_answer      a = {.opening = "", .response = "", .whole = "stall", .whole_bytes = 5};
@@ -402,12 +556,16 @@ static void what_is_forgotten_is_gone(void **state) {
 static void refuses(void **state) {
   static const struct {
     const char *field, *value, *why;
-  } c[] = {{"url", "localhost:5000", "reward.url = localhost:5000: must be an address"},
-           {"url", "file:///etc/passwd", "must be an address"},
-           {"url", "http:///x", "must be an address"},
-           {"retries", "-1", "reward.retries = -1: must be a whole number from 0 to 1000"},
-           {"retries", "many", "must be a whole number"},
-           {"timeout_s", "-1", "must be a number of seconds > 0"}};
+  } c[] = {
+      {"url", "http://user:hunter2@h/ x", "reward.url = http://***@h/ x: must be an address"},
+      {"url", "http://***@h/x?key=***", "reward.url = http://***@h/x?key=***: has *** in place of a secret"},
+      {"url_env", "X", "reward http takes one of these alone: url or url_file or url_env"},
+      {"url", "localhost:5000", "reward.url = localhost:5000: must be an address"},
+      {"url", "file:///etc/passwd", "must be an address"},
+      {"url", "http:///x", "must be an address"},
+      {"retries", "-1", "reward.retries = -1: must be a whole number from 0 to 1000"},
+      {"retries", "many", "must be a whole number"},
+      {"timeout_s", "-1", "must be a number of seconds > 0"}};
 
   (void)state;
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
@@ -438,6 +596,10 @@ int main(void) {
                                      CASE(failures_are_tried_again),
                                      CASE(a_server_that_stalls_is_left),
                                      CASE(on_error_is_obeyed),
+                                     CASE(secrets_stay_out_of_messages),
+                                     CASE(loopback_goes_by_no_proxy),
+                                     CASE(proxies_are_chosen_as_libcurl_does),
+                                     CASE(addresses_may_lie_elsewhere),
                                      CASE(what_is_forgotten_is_gone),
                                      CASE(refuses)};
   pthread_t               acceptor;
@@ -449,6 +611,8 @@ int main(void) {
   unsetenv("http_proxy");
   unsetenv("all_proxy");
   unsetenv("ALL_PROXY");
+  unsetenv("no_proxy");
+  unsetenv("NO_PROXY");
   server.socket = bind_anywhere(&server.port);
   if (listen(server.socket, 64)) return 1;
   pthread_create(&acceptor, NULL, accept_all, NULL);

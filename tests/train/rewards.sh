@@ -76,6 +76,28 @@ none_left
 ends_with 64 "reward=[{name: process, command: ['$dir/deck.yaml/verify']}]"
 grep -q "reward.command = $dir/deck.yaml/verify: .* is no program that can be started" "$dir/log" || fail "a command that is not there"
 
+# Secrets of an address or a command are in nothing that a run writes or says, and its checkpoint goes on, with other ones too.
+secrets="{name: process, command: [sh, -c, 'API_TOKEN=SEKRIT exec \"\$0\" \"\$@\"', $child]}"
+"$program" --version --verbose | grep -qi curl &&
+  secrets="$secrets, {name: http, url: 'http://user:hunter2@127.0.0.1:9/x?token=SEKRIT', timeout_s: 1, retries: 0, on_error: zero}"
+# shellcheck disable=SC2086
+secret_run() { "$program" "$@" "reward=[${secrets//SEKRIT/$word}]" run.output="$dir/secret" ${more/save_final=false/save_final=true}; }
+with_secrets() {
+  word=SEKRIT
+  echo "check, plan, run" && secret_run train "$dir/deck.yaml" train.steps=1 --check && secret_run plan "$dir/deck.yaml" train.steps=1 &&
+    secret_run train "$dir/deck.yaml" train.steps=1 run.resume=never || return 1
+  word=SEKRIT2
+  echo "resume" && secret_run train "$dir/deck.yaml" train.steps=2 || return 1
+  echo "look" && cp -r "$dir/secret" "$dir/other" && sed -i 's/weight: 1/weight: 2/' "$dir/other/deck.yaml" &&
+    "$program" report "$dir/secret" "$dir/other" --html "$dir/secret/page.html" && "$program" report "$dir/secret" "$dir/other" &&
+    "$program" watch "$dir/secret" && "$program" inspect "$dir/secret" && "$program" show "$dir/secret" || return 1
+  echo "refuse" && ! secret_run train "$dir/deck.yaml" train.steps=2 reward.x=1 &&
+    ! "$program" train "$dir/secret/deck.yaml" run.output="$dir/again"
+}
+with_secrets > "$dir/log" 2>&1 || fail "a run with secrets"
+grep -q 'reward.command = sh: has \*\*\* in place of a secret' "$dir/log" || fail "a deck with masks: no reason"
+! grep -rlE 'SEKRIT|:hunter2' "$dir/secret" "$dir/log" || fail "a secret is written"
+
 # Told to stop while a program thinks, the run does not wait for it.
 rm "$dir/asked"
 # shellcheck disable=SC2086

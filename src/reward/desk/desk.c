@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Chosen: of what a program says on the side, a screen at a time and some screens in all. */
-enum { SAID_BYTES = 4096, SAID_BYTES_IN_ALL = 65536 };
+/* Chosen: of what a program says on the side, a line, a screen at a time and some screens in all. */
+enum { SAID_LINE_BYTES = 1024, SAID_BYTES = 4096, SAID_BYTES_IN_ALL = 65536 };
 
 /* A question as the desk keeps it. */
 typedef struct slip {
@@ -57,10 +57,16 @@ static void ring(tri_desk *d) {
 
 /* ---- what it says on the side ---- */
 
-void tri_desk_say(tri_desk *d, const char *line, size_t n) {
+void tri_desk_say(tri_desk *d, const char *line, size_t bytes) {
+  char   shown[SAID_LINE_BYTES + 1];
+  size_t n = bytes < SAID_LINE_BYTES ? bytes : SAID_LINE_BYTES;
+
+  memcpy(shown, line, n);
+  shown[n] = 0;
+  n = tri_secrets_hide(d->opt.secrets, shown, n);
   lock(d);
   if (d->n_said + n + 1 <= sizeof d->said && d->n_said_in_all + n <= SAID_BYTES_IN_ALL) {
-    memcpy(d->said + d->n_said, line, n);
+    memcpy(d->said + d->n_said, shown, n);
     d->n_said += n;
     d->said[d->n_said++] = '\n';
     d->n_said_in_all += n;
@@ -228,6 +234,7 @@ void tri_desk_fail(tri_desk *d, tri_question *q, const char *fmt, ...) {
   va_start(ap, fmt);
   vsnprintf(why, sizeof why, fmt, ap);
   va_end(ap);
+  tri_secrets_hide(d->opt.secrets, why, strlen(why));
   lock(d);
   if (tri_copy_text(why, &s->why) != TRI_OK) tri_error_clear(); /* it is a failure without words */
   settle(d, s, NAN);

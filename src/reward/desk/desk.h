@@ -3,9 +3,9 @@
 #ifndef TRI_DESK_H
 #define TRI_DESK_H
 
-#include "base/base.h"
+#include "base/mask.h"
 
-enum { TRI_DESK_WHY_BYTES = 512 }; /* chosen: a few sentences */
+enum { TRI_DESK_WHY_BYTES = 1024 }; /* chosen: a few sentences */
 
 typedef struct tri_desk tri_desk;
 
@@ -28,8 +28,9 @@ typedef struct tri_desk_opt {
   /* In the clerk's thread: once, at the end, where begin succeeded. */
   void (*end)(void *ctx);
   void (*free_text)(void *text);
-  void *ctx;
-  bool  hasty; /* one failure ends tri_desk_collect: the others are given up */
+  void              *ctx;
+  const tri_secrets *secrets; /* masked in what the worker says and in causes of failures; NULL: none */
+  bool               hasty;   /* one failure ends tri_desk_collect: the others are given up */
 } tri_desk_opt;
 
 /* Not collective, as all that follow. The clerk begins; it gets no signals. */

@@ -1,15 +1,19 @@
 /* http.c - the clerk of a desk who asks a server by HTTP: several questions at once, failed ones again. */
 #include "http.h"
 
+#include "proxy.h"
+
 #if TRI_HAVE_CURL
 
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
   FLIGHTS = 8,           /* chosen: questions asked at once; a server's own threads are not more as a rule */
   REPLY_BYTES = 1 << 20, /* chosen: a thousand times what an answer needs */
+  HEAD_BYTES = 1 << 18,  /* chosen: of headers, those of interim replies too */
   MOST_BACKOFFS = 30,
   WAIT_MS = 1000 /* chosen: at most between looks; the bell and the server's bytes end it earlier */
 };
@@ -19,7 +23,8 @@ typedef struct flight {
   CURL         *curl;
   tri_question *q; /* NULL: nothing is */
   tri_text      reply;
-  bool          is_too_long, lacks_memory;
+  size_t        head_bytes;
+  bool          is_too_long, lacks_memory, is_packed;
   char          error[CURL_ERROR_SIZE];
 } flight;
 
@@ -30,6 +35,7 @@ struct tri_http {
   flight             flight[FLIGHTS];
   tri_question     **waiting; /* [n_waiting] in the order they came */
   int64_t            n_waiting, cap;
+  tri_proxy          proxy;
 };
 
 static size_t receive(char *bytes, size_t size, size_t n, void *to) {
@@ -41,6 +47,21 @@ static size_t receive(char *bytes, size_t size, size_t n, void *to) {
   tri_error_clear();
   f->lacks_memory = true;
   return 0;
+}
+
+/* A reply that is compressed is refused before a byte of it is kept: it was not asked for. */
+static size_t receive_head(char *line, size_t size, size_t n, void *to) {
+  static const char name[] = "content-encoding:";
+  flight           *f = to;
+  size_t            bytes = size * n, at = sizeof name - 1;
+
+  f->head_bytes += bytes;
+  if (f->head_bytes > HEAD_BYTES) f->is_too_long = true;
+  if (bytes > at && !strncasecmp(line, name, at)) {
+    while (at < bytes && (line[at] == ' ' || line[at] == '\t')) at++;
+    f->is_packed = bytes - at < 8 || strncasecmp(line + at, "identity", 8) != 0;
+  }
+  return f->is_too_long || f->is_packed ? 0 : bytes;
 }
 
 static void set_protocols(CURL *c) {
@@ -66,6 +87,10 @@ static tri_status open_flight(tri_http *h, flight *f) {
   curl_easy_setopt(f->curl, CURLOPT_USERAGENT, "trireme/" TRI_VERSION);
   curl_easy_setopt(f->curl, CURLOPT_WRITEFUNCTION, receive);
   curl_easy_setopt(f->curl, CURLOPT_WRITEDATA, f);
+  curl_easy_setopt(f->curl, CURLOPT_HEADERFUNCTION, receive_head);
+  curl_easy_setopt(f->curl, CURLOPT_HEADERDATA, f);
+  curl_easy_setopt(f->curl, CURLOPT_PROXY, h->proxy.address); /* "": none, whatever the environment says */
+  curl_easy_setopt(f->curl, CURLOPT_NOPROXY, "");             /* it was asked (proxy.h) */
   curl_easy_setopt(f->curl, CURLOPT_ERRORBUFFER, f->error);
   curl_easy_setopt(f->curl, CURLOPT_PRIVATE, f);
   set_protocols(f->curl);
@@ -73,6 +98,26 @@ static tri_status open_flight(tri_http *h, flight *f) {
 }
 
 tri_status tri_http_check(void) { return TRI_OK; }
+
+/* libcurl's own reading of the address says which host it is: 127.1 is 127.0.0.1. */
+static tri_status find_proxy(tri_http *h) {
+  CURLU     *url = curl_url();
+  char      *scheme = NULL, *host = NULL;
+  tri_status st = TRI_OK;
+
+  if (!url) TRI_FAIL(TRI_ENOMEM, "the host has no memory left for libcurl");
+  if (curl_url_set(url, CURLUPART_URL, h->opt.url, CURLU_NON_SUPPORT_SCHEME) ||
+      curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) || curl_url_get(url, CURLUPART_HOST, &host, 0))
+    TRI_FAIL_DONE(TRI_ECONFIG, "%s: is no address that libcurl can read", h->opt.shown);
+  tri_proxy_find(scheme, host, &h->proxy);
+  if (h->opt.secrets && h->proxy.address[0])
+    TRI_TRY_DONE(tri_secrets_add_url(h->opt.secrets, h->proxy.address));
+done:
+  curl_free(scheme);
+  curl_free(host);
+  curl_url_cleanup(url);
+  return st;
+}
 
 tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {
   tri_status         st = TRI_OK;
@@ -85,11 +130,13 @@ tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {
   if (curl_global_init(CURL_GLOBAL_DEFAULT)) TRI_FAIL_DONE(TRI_ENOMEM, "libcurl cannot be started");
   h->header = curl_slist_append(NULL, "Content-Type: application/json");
   more = curl_slist_append(h->header, "Expect:"); /* no round trip before the body */
+  if (more) more = curl_slist_append(h->header, "Accept-Encoding: identity");
   h->multi = curl_multi_init();
   if (!more || !h->multi) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for libcurl");
   /* libcurl keeps four a handle in flight unless told: as a batch runs out it would close the others */
   curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)FLIGHTS);
   curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)FLIGHTS);
+  TRI_TRY_DONE(find_proxy(h));
   for (int i = 0; i < FLIGHTS; i++) TRI_TRY_DONE(open_flight(h, &h->flight[i]));
 done:
   if (st != TRI_OK) tri_http_close(out);
@@ -124,7 +171,8 @@ static void start(tri_http *h, flight *f, tri_question *q) {
 
   f->q = q;
   f->reply.len = 0;
-  f->is_too_long = f->lacks_memory = false;
+  f->head_bytes = 0;
+  f->is_too_long = f->lacks_memory = f->is_packed = false;
   f->error[0] = 0;
   curl_easy_setopt(f->curl, CURLOPT_POSTFIELDS, body->data);
   curl_easy_setopt(f->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
@@ -138,8 +186,13 @@ static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, ch
 
   *again = true;
   curl_easy_getinfo(f->curl, CURLINFO_RESPONSE_CODE, &status);
-  if (f->is_too_long)
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has more than %d bytes", REPLY_BYTES);
+  if (f->is_packed)
+    snprintf(
+        why, TRI_HTTP_WHY_BYTES,
+        "the reply is compressed (Content-Encoding), which was not asked for: let the server send it plain");
+  else if (f->is_too_long)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has more than %d bytes",
+             f->head_bytes > HEAD_BYTES ? HEAD_BYTES : REPLY_BYTES);
   else if (f->lacks_memory)
     snprintf(why, TRI_HTTP_WHY_BYTES, "the host has no memory left for the reply");
   else if (code == CURLE_OPERATION_TIMEDOUT)
@@ -176,9 +229,9 @@ static void finish(tri_http *h, tri_desk *d, flight *f, CURLcode code) {
   else if (again && q->tries <= h->opt.retries)
     wait_again(h, q);
   else if (q->tries > 1)
-    tri_desk_fail(d, q, "%s: %s (after %d tries)", h->opt.shown, why, q->tries);
+    tri_desk_fail(d, q, "%s%s: %s (after %d tries)", h->opt.shown, h->proxy.said, why, q->tries);
   else
-    tri_desk_fail(d, q, "%s: %s", h->opt.shown, why);
+    tri_desk_fail(d, q, "%s%s: %s", h->opt.shown, h->proxy.said, why);
 }
 
 /* ---- the clerk ---- */

@@ -2,6 +2,7 @@
 #ifndef TRI_HTTP_H
 #define TRI_HTTP_H
 
+#include "base/mask.h"
 #include "desk.h"
 
 enum { TRI_HTTP_WHY_BYTES = 256 }; /* chosen: leaves room for the address */
@@ -9,10 +10,11 @@ enum { TRI_HTTP_WHY_BYTES = 256 }; /* chosen: leaves room for the address */
 /* What the clerk is told; all is the caller's, as long as the desk. A question's text is a tri_text, the body
  * of a POST. */
 typedef struct tri_http_opt {
-  const char *url, *shown; /* shown: for messages, without what is secret */
-  double      timeout_s;   /* of one try */
-  int         retries;     /* further tries */
-  double      backoff_s;   /* before the first of them; twice as long before the next, up to 30 times */
+  const char  *url, *shown; /* shown: for messages, without what is secret */
+  tri_secrets *secrets;     /* of the url; a proxy's are added. May be NULL */
+  double       timeout_s;   /* of one try */
+  int          retries;     /* further tries */
+  double       backoff_s;   /* before the first of them; twice as long before the next, up to 30 times */
   /* Not collective. What a reply says. false: nothing, and why. */
   bool (*read)(const char *reply, size_t n, double *score, char why[TRI_HTTP_WHY_BYTES]);
 } tri_http_opt;
