@@ -133,10 +133,10 @@ done:
 
 static tri_status put_products(const seat *all, int n, tri_text *t) {
   TRI_TRY(tri_text_printf(t, ", \"products\": {"));
-  TRI_TRY(put_product(all, n, "", "kernels", offsetof(seat, kernels), t));
-  TRI_TRY(put_product(all, n, ", ", "f32", offsetof(seat, f32), t));
+  TRI_TRY(put_product(all, n, "", "f32", offsetof(seat, f32), t));
   TRI_TRY(put_product(all, n, ", ", "bf16", offsetof(seat, bf16), t));
   TRI_TRY(put_product(all, n, ", ", "library", offsetof(seat, library), t));
+  TRI_TRY(put_product(all, n, ", ", "kernels", offsetof(seat, kernels), t));
   TRI_TRY(put_product(all, n, ", ", "attention_backward", offsetof(seat, attention), t));
   return tri_text_put(t, "}", 1);
 }

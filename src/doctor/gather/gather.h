@@ -13,7 +13,7 @@ void tri_gather_host(tri_facts *out);
 void tri_gather_nets(tri_facts *out);
 void tri_gather_gpu(int local, tri_facts *out);
 void tri_gather_versions(tri_facts *out);
-/* "AMX, kernels by avx512, bf16 by amx, f32 by avx512": the instructions of the library, and the products of
+/* "AMX, bf16 by amx, f32 by avx512, kernels by avx512": the instructions of the library, and the products of
  * this program. */
 void tri_gather_cpu(char *out, size_t cap);
 /* "9.19.0", of the libcudnn.so.9 that would be loaded; "": there is none. */

@@ -78,9 +78,9 @@ void tri_gather_cpu(char *out, size_t cap) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (known[i].isa == v) snprintf(isa, sizeof isa, "%s", known[i].name);
   }
-  snprintf(out, cap, "%s, kernels by %s, bf16 by %s, f32 by %s", isa,
-           tri_cpu_family_find() ? tri_cpu_family_find()->name : "none", bf16,
-           tri_pairs_f32() ? "avx512" : "the library");
+  snprintf(out, cap, "%s, bf16 by %s, f32 by %s, kernels by %s", isa, bf16,
+           tri_pairs_f32() ? "avx512" : "the library",
+           tri_cpu_family_find() ? tri_cpu_family_find()->name : "none");
 }
 
 /* 22809 is 2.28.9 (nccl.h, NCCL_VERSION). */
