@@ -232,10 +232,10 @@ static tri_status put_times(const tri_plan *p, tri_text *out) {
   return put_run(p, out);
 }
 
-/* What of it is in the way: the phase that is too large, and its largest row. */
 /* Of a node: the plans of its ranks, and what they take beside them. */
 static int64_t host_need(const tri_plan *p) { return p->host_bytes_per_node + p->host_beside_bytes; }
 
+/* What of it is in the way: the phase that is too large, and its largest row. */
 static tri_status put_excess(const tri_plan *p, tri_text *out) {
   tri_mem kind = TRI_MEM_DEVICE;
   int64_t rollout = tri_plan_bytes(p, kind, TRI_PHASE_ROLLOUT),
