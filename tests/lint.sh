@@ -38,7 +38,7 @@ TRI_HAVE_CURL   src/reward/desk/http.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
-enders='src/main.c|src/base/base.c|src/base/child.c|src/base/apart.c|src/comm/runtime.c'
+enders='src/main.c|src/base/base.c|src/base/child.c|src/base/keeper.c|src/base/apart.c|src/comm/runtime.c'
 # The hour of a newcomer: README.md, src/README.md and the files that the section "A step, file by file" of the second names, at
 # most so many and so long together; and README.md alone, which is for users.
 step_files=20

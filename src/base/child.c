@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "child.h"
 
+#include "keeper.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 enum { MOST_CHILDREN = 64 }; /* chosen: four times the rewards of a deck */
+/* Numbers of those that live; of a keeper less than 0. */
 static atomic_int  living[MOST_CHILDREN];
 static atomic_bool all_killed; /* and none is started any more: this process ends */
 
@@ -40,6 +43,7 @@ void tri_child_kill_all(void) {
   for (int i = 0; i < MOST_CHILDREN; i++) {
     int pid = atomic_load(&living[i]);
     if (pid > 0) kill(-pid, SIGKILL);
+    if (pid < 0) kill(-pid, tri_keeper_signal());
   }
 }
 
@@ -111,6 +115,7 @@ typedef struct plan {
   const char  *program;
   char *const *argv;
   int          in, out, err, said; /* its ends; said: why it could not be started */
+  bool         kept;               /* program is a keeper */
   int          highest;            /* file that is open */
   int          parent;
 } plan;
@@ -137,18 +142,19 @@ static _Noreturn void run(const plan *p) {
     sigaction(i, &act, NULL); /* of SIGKILL and SIGSTOP it cannot, and need not */
   sigemptyset(&none);
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  prctl(PR_SET_PDEATHSIG, p->kept ? tri_keeper_signal() : SIGKILL, 0, 0, 0);
   if (getppid() != p->parent) _exit(127); /* which ended before that */
-  remember((int)getpid());
+  remember(p->kept ? -(int)getpid() : (int)getpid());
   if (atomic_load(&all_killed)) _exit(127);
   dup2(p->in, 0);
   dup2(p->out, 1);
   dup2(p->err, 2);
   for (int fd = 3; fd <= p->highest; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
-  sigprocmask(SIG_SETMASK, &none, NULL);
+  if (p->kept) dup2(p->said, TRI_KEEPER_REPORT);
+  if (!p->kept) sigprocmask(SIG_SETMASK, &none, NULL); /* a keeper waits for its signals */
   execv(p->program, p->argv);
   failed = errno;
-  if (write(p->said, &failed, sizeof failed) < 0) _exit(126);
+  if (write(p->said, &(tri_keeper_record){.failed = failed}, sizeof(tri_keeper_record)) < 0) _exit(126);
   _exit(127);
 }
 
@@ -175,14 +181,14 @@ static void close_ends(ends *e) {
   }
 }
 
-/* None of them is 0, 1 or 2, over which the child puts its own. */
+/* None of them is 0, 1, 2 or TRI_KEEPER_REPORT, over which the child puts its own. */
 static tri_status open_ends(ends *e) {
   for (int i = 0; i < 4; i++) e->end[i][0] = e->end[i][1] = -1;
   for (int i = 0; i < 4; i++) {
     /* a child that another thread starts now must not hold them */
     if (pipe2(e->end[i], O_CLOEXEC)) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
     for (int k = 0; k < 2; k++) {
-      int fd = fcntl(e->end[i][k], F_DUPFD_CLOEXEC, 3);
+      int fd = fcntl(e->end[i][k], F_DUPFD_CLOEXEC, TRI_KEEPER_REPORT + 1);
       close(e->end[i][k]);
       e->end[i][k] = fd;
       if (fd < 0) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
@@ -191,22 +197,31 @@ static tri_status open_ends(ends *e) {
   return TRI_OK;
 }
 
-/* The child's first word: why exec failed, else nothing. */
-static tri_status hear(int fd, const char *program) {
-  int     failed;
-  ssize_t n;
+/* The child's first word: why exec failed; else nothing, and of a keeper the program's number. */
+static tri_status hear(int fd, const char *program, bool kept, tri_child *c) {
+  tri_keeper_record r = {0};
+  ssize_t           n;
 
-  do n = read(fd, &failed, sizeof failed);
+  do n = read(fd, &r, sizeof r);
   while (n < 0 && errno == EINTR);
-  if (n != (ssize_t)sizeof failed) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: cannot be started: %s", program, strerror(failed));
+  if (n == (ssize_t)sizeof r && r.failed)
+    TRI_FAIL(TRI_ECONFIG, "%s: cannot be started: %s", program, strerror(r.failed));
+  if (kept && n != (ssize_t)sizeof r)
+    TRI_FAIL(TRI_EABSENT, "%s: cannot be started: the process that keeps it ended", program);
+  c->program = r.program;
+  return TRI_OK;
 }
 
-static tri_status launch(const char *program, char *const *argv, ends *e, tri_child *out) {
-  plan       p = {program, argv, e->end[0][0], e->end[1][1], e->end[2][1], e->end[3][1], 0, (int)getpid()};
+static tri_status launch(const char *name, const plan *of, ends *e, tri_child *out) {
+  plan       p = *of;
   sigset_t   all, before;
   tri_status st;
 
+  p.in = e->end[0][0];
+  p.out = e->end[1][1];
+  p.err = e->end[2][1];
+  p.said = e->end[3][1];
+  p.parent = (int)getpid();
   p.highest = highest_file();
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before); /* a handler of ours must not run in the child */
@@ -224,26 +239,59 @@ static tri_status launch(const char *program, char *const *argv, ends *e, tri_ch
   fcntl(out->out, F_SETFL, O_NONBLOCK);
   fcntl(out->err, F_SETFL, O_NONBLOCK);
   close_end(&e->end[3][1]);
-  st = hear(e->end[3][0], program);
+  st = hear(e->end[3][0], name, p.kept, out);
+  if (p.kept) {
+    out->report = e->end[3][0];
+    e->end[3][0] = -1;
+    fcntl(out->report, F_SETFL, O_NONBLOCK);
+  }
   if (st != TRI_OK) tri_child_kill(out, NULL);
   return st;
 }
 
-tri_status tri_child_start(char *const *argv, tri_child *out) {
-  char      *program = NULL;
+/* The argv of a keeper in front of the program's, and its own path. */
+static tri_status plan_keeper(const char *program, char *const *argv, char *parent, char *self,
+                              size_t self_bytes, plan *out, char ***words) {
+  static char name[] = TRI_KEEPER_NAME;
+  ssize_t     len = readlink("/proc/self/exe", self, self_bytes - 1);
+  int         n = 0;
+
+  if (len > 0) self[len] = 0;
+  if (len <= 0 || !is_program(self)) snprintf(self, self_bytes, "/proc/self/exe"); /* it was replaced */
+  while (argv[n]) n++;
+  TRI_TRY(TRI_ALLOC(*words, n + 4));
+  (*words)[0] = name;
+  (*words)[1] = parent;
+  (*words)[2] = (char *)(uintptr_t)program;
+  memcpy(*words + 3, argv, (size_t)n * sizeof *argv);
+  *out = (plan){.program = self, .argv = *words, .kept = true};
+  return TRI_OK;
+}
+
+static tri_status start_child(char *const *argv, bool kept, tri_child *out) {
+  char      *program = NULL, **words = NULL, parent[16], self[4096];
+  plan       p = {0};
   ends       e = {{{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}};
   tri_status st = TRI_OK;
 
-  *out = (tri_child){0, -1, -1, -1};
+  *out = (tri_child){0, -1, -1, -1, -1, 0};
   if (tri_child_all_killed()) TRI_FAIL(TRI_EABSENT, "%s: is not started: this process ends", argv[0]);
   TRI_TRY(find_program(argv[0], &program));
+  p = (plan){.program = program, .argv = argv};
+  snprintf(parent, sizeof parent, "%d", (int)getpid());
+  if (kept) TRI_TRY_DONE(plan_keeper(program, argv, parent, self, sizeof self, &p, &words));
   TRI_TRY_DONE(open_ends(&e));
-  TRI_TRY_DONE(launch(program, argv, &e, out));
+  TRI_TRY_DONE(launch(program, &p, &e, out));
 done:
   close_ends(&e);
   TRI_FREE(program);
+  TRI_FREE(words);
   return st;
 }
+
+tri_status tri_child_start(char *const *argv, tri_child *out) { return start_child(argv, false, out); }
+
+tri_status tri_child_start_kept(char *const *argv, tri_child *out) { return start_child(argv, true, out); }
 
 /* ---- the end ---- */
 
@@ -251,8 +299,11 @@ void tri_child_close_input(tri_child *c) { close_end(&c->in); }
 void tri_child_close_error(tri_child *c) { close_end(&c->err); }
 
 bool tri_child_has_ended(const tri_child *c) {
-  siginfo_t info = {0};
+  siginfo_t     info = {0};
+  struct pollfd report = {.fd = c->report, .events = POLLIN};
 
+  if (c->pid > 0 && c->report >= 0)
+    return poll(&report, 1, 0) > 0; /* it has reported the end, or has ended */
   return c->pid <= 0 ||
          (!waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == c->pid);
 }
@@ -274,22 +325,41 @@ bool tri_child_read(tri_child *c, double patience_s, char *out, size_t cap) {
   return !got;
 }
 
+/* Ends the keeper, which ends all below it; *status: of the program. Whether it had ended before. */
+static bool kill_kept(tri_child *c, int *status) {
+  tri_keeper_record r = {0};
+  bool              ended = read(c->report, &r, sizeof r) == (ssize_t)sizeof r;
+  int               keepers = 0;
+
+  kill(c->pid, tri_keeper_signal());
+  while (waitpid(c->pid, &keepers, 0) < 0 && errno == EINTR) continue;
+  if (WIFSIGNALED(keepers) && c->program > 0) kill(-c->program, SIGKILL); /* somebody killed the keeper */
+  if (!ended && read(c->report, &r, sizeof r) != (ssize_t)sizeof r) r.status = SIGKILL;
+  close_end(&c->report);
+  *status = r.status;
+  return ended || WIFSIGNALED(keepers);
+}
+
 void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]) {
   bool ended;
-  int  status = 0;
+  int  status = 0, number = c->report >= 0 ? -c->pid : c->pid;
 
   if (how) how[0] = 0;
   if (c->pid <= 0) return;
   close_end(&c->in);
-  ended = tri_child_has_ended(c);
-  kill(-c->pid, SIGKILL); /* its leader is not waited for yet, so nobody else has its number */
+  if (c->report >= 0) {
+    ended = kill_kept(c, &status);
+  } else {
+    ended = tri_child_has_ended(c);
+    kill(-c->pid, SIGKILL); /* its leader is not waited for yet, so nobody else has its number */
+    while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) continue;
+  }
   close_end(&c->out);
   close_end(&c->err);
-  while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) continue;
-  forget(c->pid);
+  forget(number);
   if (how && (ended || WIFEXITED(status))) /* it was ending when it was killed */
     snprintf(how, TRI_CHILD_HOW_BYTES,
              WIFSIGNALED(status) ? "signal %d ended it" : "it ended with exit code %d",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-  *c = (tri_child){0, -1, -1, -1};
+  *c = (tri_child){0, -1, -1, -1, -1, 0};
 }

@@ -232,7 +232,7 @@ static void bury(process *p, const char *seen) {
 
 static void restart(process *p) {
   p->last[0] = 0;
-  if (tri_child_start(p->argv, &p->child) == TRI_OK) {
+  if (tri_child_start_kept(p->argv, &p->child) == TRI_OK) {
     p->since_s = tri_now_s();
     return;
   }
@@ -320,7 +320,7 @@ static void work(void *ctx, tri_desk *d) {
 static tri_status begin(void *ctx) {
   process *p = ctx;
 
-  return tri_child_start(p->argv, &p->child);
+  return tri_child_start_kept(p->argv, &p->child);
 }
 
 /* Its input ends; it has a while to end by itself. */

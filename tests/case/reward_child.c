@@ -1,13 +1,14 @@
 /* reward_child.c - a reward's program for tests: it answers with the response's bytes, unless the response
  * asks for worse.
  *
- * reward_child [--after N] [--pids FILE] [--once FILE] [--log FILE] [--null CHARACTERS] [--fork] [--mute]
- *   [--stay]
+ * reward_child [--after N] [--pids FILE] [--once FILE] [--log FILE] [--null CHARACTERS] [--fork] [--daemon]
+ *   [--mute] [--stay]
  * --after: answers when so many lines are there, the last one first. --pids: its number, and its child's,
  * behind what stands there. --once: what ends it does so while there is no FILE, which it makes. --null: no
  * reward to responses with one of these, * to none. --log: a line for each answer, before it. --fork: has a
- * child that waits for ever and holds its output. --mute: answers nothing. --stay: does not end with its
- * input. */
+ * child that waits for ever and holds its output. --daemon: the same of a grandchild in a session of its own,
+ * whose parent ended; and of one more that ends at once. --mute: answers nothing. --stay: does not end with
+ * its input. */
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -112,10 +113,29 @@ static void read_line(const char *line, long *id, char *response, size_t bytes) 
   json_decref(o);
 }
 
+/* A grandchild without parent, group or session. */
+static void leave(int stays) {
+  int ends[2];
+
+  if (pipe(ends)) exit(7);
+  if (fork() == 0) {
+    if (fork()) _exit(0);
+    setsid();
+    put_number(pids, (long)getpid());
+    close(ends[0]);
+    close(ends[1]); /* its parent ended, and its number stands there */
+    if (stays) stay();
+    _exit(0);
+  }
+  close(ends[1]);
+  if (read(ends[0], &(char){0}, 1) < 0) exit(7);
+  close(ends[0]);
+}
+
 int main(int argc, char **argv) {
   static char line[1 << 16], response[MOST][256];
   long        id[MOST];
-  int         after = 1, n = 0, stays = 0, forks = 0;
+  int         after = 1, n = 0, stays = 0, forks = 0, leaves = 0;
 
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--after"))
@@ -130,6 +150,8 @@ int main(int argc, char **argv) {
       once = argv[++i];
     else if (!strcmp(argv[i], "--fork"))
       forks = 1;
+    else if (!strcmp(argv[i], "--daemon"))
+      leaves = 1;
     else if (!strcmp(argv[i], "--mute"))
       is_mute = 1;
     else if (!strcmp(argv[i], "--stay"))
@@ -142,6 +164,10 @@ int main(int argc, char **argv) {
     long pid = (long)fork();
     if (pid == 0) stay();
     put_number(pids, pid);
+  }
+  if (leaves) {
+    leave(1);
+    leave(0);
   }
   while (fgets(line, sizeof line, stdin)) {
     if (after == 1) {

@@ -44,6 +44,14 @@ static bool is_alive(long pid) {
   return state != 'Z' && state != 'X';
 }
 
+/* Whether there is anything with this number, a zombie too. */
+static bool is_there(long pid) {
+  char path[64];
+
+  snprintf(path, sizeof path, "/proc/%ld", pid);
+  return access(path, F_OK) == 0;
+}
+
 /* Each process that ever ran here is gone, at once or as soon as the system has killed it. */
 static int check_gone(void) {
   FILE *f = fopen(pids, "r");
@@ -346,7 +354,7 @@ static void an_ended_run_leaves_none(void **state) {
 
   (void)state;
   snprintf(log, sizeof log, "%s/log", folder);
-  snprintf(more, sizeof more, "--fork --log %s", log);
+  snprintf(more, sizeof more, "--fork --daemon --log %s", log);
   pid = fork();
   if (pid == 0) {
     tri_child_mind_signals();
@@ -358,7 +366,7 @@ static void an_ended_run_leaves_none(void **state) {
   kill(pid, SIGTERM);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-  assert_int_equal(check_gone(), 2);
+  assert_int_equal(check_gone(), 4);
   unlink(log);
 }
 
@@ -386,32 +394,70 @@ static int has_bytes(const char *path) {
   return !stat(path, &s) && s.st_size > 0;
 }
 
-/* One that ignores the end of its input, and its own child, are killed. */
+/* One that ignores the end of its input, its own child and one that left its group and session are killed. An
+ * orphan that ended is waited for while the program runs. */
 static void nothing_stays(void **state) {
-  tri_reward_set *set = open_set("--fork --stay", "20", "abort");
+  tri_reward_set *set = open_set("--fork --daemon --stay", "20", "abort");
   outcome         x = ask(set, "a");
+  long            pid[4] = {0};
+  FILE           *f = fopen(pids, "r");
 
   (void)state;
   check(&x, "1", 0);
+  for (int i = 0; i < 4; i++) assert_true(f && fscanf(f, "%ld", &pid[i]) == 1);
+  fclose(f);
+  for (int i = 0; is_there(pid[3]); i++) {
+    if (i == 5000) fail_msg("process %ld is left as a zombie", pid[3]);
+    usleep(1000);
+  }
+  assert_true(is_alive(pid[2]));
   tri_reward_set_close(&set);
-  assert_int_equal(check_gone(), 2);
+  for (int i = 0; i < 4; i++)
+    if (is_there(pid[i])) fail_msg("process %ld is left behind", pid[i]);
+  assert_true(waitpid(-1, NULL, WNOHANG) < 0); /* nor a keeper */
 }
 
-/* Killed without a word, it takes its child along. */
-static void a_killed_run_leaves_none(void **state) {
-  int   status;
-  pid_t pid = fork();
+/* A program that ends leaves what it started to the keeper, which ends it as the next one starts. */
+static void a_dead_childs_children_end(void **state) {
+  char            more[160];
+  tri_reward_set *set;
+  outcome         x;
 
   (void)state;
+  snprintf(more, sizeof more, "--daemon --once %s", once);
+  set = open_set(more, "20", "abort");
+  x = ask(set, "die a");
+  check(&x, "3 1", 0);
+  FILE *f = fopen(pids, "r");
+  long  pid[3] = {0};
+  for (int i = 0; i < 3; i++) assert_true(f && fscanf(f, "%ld", &pid[i]) == 1);
+  fclose(f);
+  for (int i = 0; i < 3; i++)
+    if (is_there(pid[i])) fail_msg("process %ld is left behind", pid[i]);
+  tri_reward_set_close(&set);
+  assert_int_equal(check_gone(), 6);
+}
+
+/* Killed without a word, it takes its child along, and all that this one started. */
+static void a_killed_run_leaves_none(void **state) {
+  char  more[160], log[96];
+  int   status;
+  pid_t pid;
+
+  (void)state;
+  snprintf(log, sizeof log, "%s/log", folder);
+  snprintf(more, sizeof more, "--fork --daemon --stay --log %s", log);
+  pid = fork();
   if (pid == 0) {
-    tri_reward_set *set = open_set("--stay", "20", "abort");
+    tri_reward_set *set = open_set(more, "20", "abort");
     (void)ask(set, "a hang");
     _exit(0);
   }
-  for (int i = 0; i < 60000 && !has_bytes(pids); i++) usleep(1000); /* until it runs and has said so */
+  for (int i = 0; i < 60000 && !has_bytes(log); i++) usleep(1000); /* until it was asked */
   kill(pid, SIGKILL);
   assert_int_equal(waitpid(pid, &status, 0), pid);
-  assert_int_equal(check_gone(), 1);
+  assert_int_equal(check_gone(), 4);
+  unlink(log);
 }
 
 static void refuses(void **state) {
@@ -453,6 +499,7 @@ int main(void) {
                                      CASE(it_works_beside),
                                      CASE(what_is_forgotten_is_gone),
                                      CASE(nothing_stays),
+                                     CASE(a_dead_childs_children_end),
                                      CASE(an_ended_run_leaves_none),
                                      CASE(when_all_are_killed_none_starts),
                                      CASE(a_killed_run_leaves_none),
