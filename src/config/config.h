@@ -236,9 +236,15 @@ typedef struct tri_config_past {
   const tri_config *deck;
   const char *folder;    /* where it was started, for paths that are relative; NULL: where this process was */
   bool        same_data; /* data.train holds the lines it held, wherever they lie now */
+  /* Of the files that both decks name (io/model/fingerprint.h), by the keys of tri_config_inputs; "": not
+   * known. */
+  const char *inputs, *inputs_now;
 } tri_config_past;
+/* Not collective. Appends the fingerprints of the models, adapters and reward files that the deck names. */
+TRI_CHECKED tri_status tri_config_inputs(const tri_config *c, tri_text *out);
 /* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused, as is other
- * paths' data.train of the same lines. Paths of one file are equal however they are spelled. */
+ * paths' data.train of the same lines. Paths of one file are equal however they are spelled, and those of
+ * files of the same bytes; at one path other bytes are a change. */
 TRI_CHECKED tri_status tri_config_compare(const tri_config_past *before, const tri_config *now,
                                           tri_config_changes *out);
 /* Not collective. The number that data.train_weights gives file i. */

@@ -1,7 +1,9 @@
 /* config_compare.c - what a resume changes: the checkpoint's deck against the one it goes on with. */
 #include "config.h"
 #include "config_keys.h"
+#include "io/model/fingerprint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,10 +45,74 @@ static bool is_path(const tri_reward_opt *r, const char *field) {
   return false;
 }
 
-/* The files that rewards name, and beside each all else of it, but for where a secret is found; other: the
- * deck that this one is compared with. */
-static tri_status put_reward_paths(const tri_config *c, const tri_config *other, const char *folder,
-                                   tri_text *out) {
+/* ---- files by their bytes ---- */
+
+enum { INPUT_BYTES = 96 };
+
+static bool is_input(const tri_key *k) {
+  return k->type == TRI_KEY_TEXT && k->change == TRI_CHANGE_REFUSED && !strcmp(k->unit, "path") &&
+         !tri_key_in_section(k->name, "rollout");
+}
+
+/* "reward 1 path" */
+static const char *name_input(int reward, const char *field, char name[INPUT_BYTES]) {
+  snprintf(name, INPUT_BYTES, "reward %d %s", reward + 1, field);
+  return name;
+}
+
+tri_status tri_config_inputs(const tri_config *c, tri_text *out) {
+  char name[INPUT_BYTES];
+
+  for (int i = 0; i < tri_n_keys; i++) {
+    const char *path = is_input(&tri_keys[i]) ? *(char *const *)((const char *)c + tri_keys[i].offset) : NULL;
+    if (path) TRI_TRY(tri_fingerprint(tri_keys[i].name, path, out));
+  }
+  for (int i = 0; i < c->reward.n; i++)
+    for (int f = 0; f < c->reward.item[i].n_field; f++) {
+      const char *field = c->reward.item[i].field[f].name;
+      if (is_path(&c->reward.item[i], field) && !tri_reward_is_aside(&c->reward.item[i], NULL, field))
+        TRI_TRY(tri_fingerprint(name_input(i, field, name), c->reward.item[i].field[f].value, out));
+    }
+  return TRI_OK;
+}
+
+/* Both are known. */
+static bool is_known(const tri_config_past *p, const char *name) {
+  return p->inputs && p->inputs_now && tri_fingerprint_has(p->inputs, name) &&
+         tri_fingerprint_has(p->inputs_now, name);
+}
+
+/* Names of files of other bytes, for each input of a key, or of all rewards (k NULL); nothing where they
+ * agree or are not known. */
+static tri_status put_other_bytes(const tri_config_past *p, const tri_config *now, const tri_key *k,
+                                  tri_text *out) {
+  char name[INPUT_BYTES];
+
+  if (k)
+    return is_input(k) && is_known(p, k->name)
+               ? tri_fingerprint_differ(p->inputs, p->inputs_now, k->name, out)
+               : TRI_OK;
+  for (int i = 0; i < now->reward.n; i++)
+    for (int f = 0; f < now->reward.item[i].n_field; f++) {
+      size_t   len = out->len;
+      tri_text one = {0};
+
+      tri_status st;
+      if (!is_known(p, name_input(i, now->reward.item[i].field[f].name, name))) continue;
+      st = tri_fingerprint_differ(p->inputs, p->inputs_now, name, &one);
+      if (st == TRI_OK && one.len) st = tri_text_printf(out, "%s%s: %s", len ? "; " : "", name, one.data);
+      tri_text_free(&one);
+      TRI_TRY(st);
+    }
+  return TRI_OK;
+}
+
+/* The files that rewards name, and beside each all else of it, but for where a secret is found; in place of a
+ * path whose bytes are known on both sides its name alone. other: the deck that this one is compared with. */
+static tri_status put_reward_paths(const tri_config_past *p, const tri_config *c, const tri_config *other,
+                                   const char *folder, tri_text *out) {
+  char name[INPUT_BYTES];
+
   for (int i = 0; i < c->reward.n; i++) {
     const tri_reward_opt *r = &c->reward.item[i];
     const tri_reward_opt *twin = i < other->reward.n ? &other->reward.item[i] : NULL;
@@ -54,7 +120,9 @@ static tri_status put_reward_paths(const tri_config *c, const tri_config *other,
     rest.n_field = 0;
     for (int k = 0; k < r->n_field; k++) {
       if (tri_reward_is_aside(r, twin, r->field[k].name)) continue;
-      if (is_path(r, r->field[k].name))
+      if (is_path(r, r->field[k].name) && is_known(p, name_input(i, r->field[k].name, name)))
+        TRI_TRY(tri_text_printf(out, "%s\n", name));
+      else if (is_path(r, r->field[k].name))
         TRI_TRY(put_path(r->field[k].value, folder, out));
       else
         rest.field[rest.n_field++] = r->field[k];
@@ -83,25 +151,38 @@ static bool are_equal(const tri_text *a, const tri_text *b) {
   return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-/* The same text, or other names of the same files. */
-static tri_status is_same(const tri_config_past *before, const tri_config *now, const tri_key *k,
-                          bool *same) {
-  tri_text   a = {0}, b = {0};
+/* A key against before: the same; files of the same bytes elsewhere; other. */
+typedef enum { SAME, MOVED, OTHER } sameness;
+
+/* The same text or other names of the same files, with the same bytes as far as they are known. */
+static tri_status compare_key(const tri_config_past *before, const tri_config *now, const tri_key *k,
+                              sameness *out) {
+  const tri_config_past unknown = {0}; /* without the bytes of files */
+
+  tri_text   a = {0}, b = {0}, bytes = {0};
+  bool       known = k && is_input(k) && is_known(before, k->name);
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(put_shown(before->deck, k, &a));
   TRI_TRY_DONE(put_shown(now, k, &b));
-  *same = are_equal(&a, &b);
-  if (*same || (k && strcmp(k->unit, "path"))) goto done;
+  TRI_TRY_DONE(put_other_bytes(before, now, k, &bytes));
+  *out = are_equal(&a, &b) && !bytes.len ? SAME : OTHER;
+  if (*out == SAME || bytes.len || (k && strcmp(k->unit, "path"))) goto done;
   if (k && (!tri_key_is_used(k, &before->deck->algo.row) || !tri_key_is_used(k, &now->algo.row))) goto done;
   a.len = b.len = 0;
   TRI_TRY_DONE(k ? put_paths(before->deck, before->folder, k, &a)
-                 : put_reward_paths(before->deck, now, before->folder, &a));
-  TRI_TRY_DONE(k ? put_paths(now, NULL, k, &b) : put_reward_paths(now, before->deck, NULL, &b));
-  *same = are_equal(&a, &b);
+                 : put_reward_paths(&unknown, before->deck, now, before->folder, &a));
+  TRI_TRY_DONE(k ? put_paths(now, NULL, k, &b) : put_reward_paths(&unknown, now, before->deck, NULL, &b));
+  *out = are_equal(&a, &b) ? SAME : known ? MOVED : OTHER;
+  if (k || *out == SAME) goto done;
+  a.len = b.len = 0;
+  TRI_TRY_DONE(put_reward_paths(before, before->deck, now, before->folder, &a));
+  TRI_TRY_DONE(put_reward_paths(before, now, before->deck, NULL, &b));
+  if (are_equal(&a, &b)) *out = MOVED;
 done:
   tri_text_free(&a);
   tri_text_free(&b);
+  tri_text_free(&bytes);
   return st;
 }
 
@@ -135,16 +216,34 @@ static const char *remark(const tri_config *before, const tri_config *now, const
              : "";
 }
 
+/* "FOLDER -> FOLDER"; and which files there hold other bytes. */
+static tri_status put_both(const tri_config_past *before, const tri_config *now, const tri_key *k,
+                           tri_text *to) {
+  tri_text   bytes = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(put_shown(before->deck, k, to));
+  TRI_TRY_DONE(tri_text_put(to, " -> ", 4));
+  TRI_TRY_DONE(put_shown(now, k, to));
+  TRI_TRY_DONE(put_other_bytes(before, now, k, &bytes));
+  if (bytes.len && !strcmp(bytes.data, "."))
+    st = tri_text_printf(to, " (a file of other bytes)");
+  else if (bytes.len)
+    st = tri_text_printf(to, " (other bytes: %s)", bytes.data);
+done:
+  tri_text_free(&bytes);
+  return st;
+}
+
 static tri_status put_change(const tri_config_past *before, const tri_config *now, const tri_key *k,
-                             tri_config_changes *out) {
+                             bool moved, tri_config_changes *out) {
   const char *name = k ? k->name : "reward";
-  bool        refused = is_experiment(before, now, k) && !tri_config_allows(now, name);
+  bool        refused = !moved && is_experiment(before, now, k) && !tri_config_allows(now, name);
   tri_text   *to = refused ? &out->refused : &out->listed;
 
   TRI_TRY(tri_text_printf(to, "\n  %s: ", name));
-  TRI_TRY(put_shown(before->deck, k, to));
-  TRI_TRY(tri_text_put(to, " -> ", 4));
-  TRI_TRY(put_shown(now, k, to));
+  TRI_TRY(put_both(before, now, k, to));
+  if (moved) return tri_text_printf(to, " (the same bytes)");
   if (!refused) return tri_text_printf(to, "%s", remark(before->deck, now, k));
   out->for_good |= tri_key_is_adapters(name);
   return tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name);
@@ -160,10 +259,10 @@ static bool is_idle(const tri_config *before, const tri_config *now, const tri_k
 tri_status tri_config_compare(const tri_config_past *before, const tri_config *now, tri_config_changes *out) {
   for (int i = 0; i <= tri_n_keys; i++) {
     const tri_key *k = i < tri_n_keys ? &tri_keys[i] : NULL;
-    bool           same;
+    sameness       same = SAME;
     if ((k && k->change == TRI_CHANGE_HERE) || is_idle(before->deck, now, k)) continue;
-    TRI_TRY(is_same(before, now, k, &same));
-    if (!same) TRI_TRY(put_change(before, now, k, out));
+    TRI_TRY(compare_key(before, now, k, &same));
+    if (same != SAME) TRI_TRY(put_change(before, now, k, same == MOVED, out));
   }
   return TRI_OK;
 }

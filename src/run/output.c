@@ -29,6 +29,7 @@ void tri_run_close(tri_run *r) {
   if (r->cfg && r->lock >= 0) close(r->lock);
   tri_text_free(&r->deck);
   tri_text_free(&r->deck_before);
+  tri_text_free(&r->inputs);
   *r = (tri_run){.lock = -1};
 }
 

@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include "base/file.h"
+#include "io/model/fingerprint.h"
 #include "io/model/source.h"
 
 #include <errno.h>
@@ -56,6 +57,56 @@ done:
   return st;
 }
 
+/* ---- files by their bytes ---- */
+
+/* The checkpoint's fingerprints; nothing where it is of an earlier version. */
+static tri_status get_inputs_before(tri_ckpt_reader *from, tri_text *out) {
+  char      *bytes = NULL;
+  size_t     n = 0;
+  tri_status st = TRI_OK;
+
+  if (!from || !tri_ckpt_has_file(from, TRI_RUN_INPUTS_FILE)) return TRI_OK;
+  TRI_TRY_DONE(tri_ckpt_get_file(from, TRI_RUN_INPUTS_FILE, &bytes, &n));
+  TRI_TRY_DONE(tri_text_put(out, bytes, strnlen(bytes, n)));
+done:
+  TRI_FREE(bytes);
+  return st;
+}
+
+/* Lines of `before` whose key has none in *out: a resumed run does without files that it does not read. */
+static tri_status keep_gone(const char *before, tri_text *out) {
+  tri_text   kept = {0};
+  char       key[128];
+  tri_status st = TRI_OK;
+
+  for (const char *at = before, *end; *at; at = end) {
+    size_t n = strcspn(at, "\t\n");
+    end = at + strcspn(at, "\n");
+    end += *end == '\n';
+    if (n >= sizeof key || at[n] != '\t') continue;
+    snprintf(key, sizeof key, "%.*s", (int)n, at);
+    if (!tri_fingerprint_has(out->len ? out->data : "", key))
+      TRI_TRY_DONE(tri_text_put(&kept, at, (size_t)(end - at)));
+  }
+  if (kept.len) TRI_TRY_DONE(tri_text_put(out, kept.data, kept.len));
+done:
+  tri_text_free(&kept);
+  return st;
+}
+
+tri_status tri_run_note_inputs(tri_run *r, tri_ckpt_reader *from, const tri_config *now) {
+  tri_text   before = {0};
+  tri_status st = TRI_OK;
+
+  r->inputs.len = 0;
+  TRI_TRY_DONE(tri_config_inputs(now, &r->inputs));
+  TRI_TRY_DONE(get_inputs_before(from, &before));
+  if (before.len) TRI_TRY_DONE(keep_gone(before.data, &r->inputs));
+done:
+  tri_text_free(&before);
+  return st;
+}
+
 /* What the checkpoint says of the lines of data.train. */
 typedef struct data_before {
   bool    known; /* an older checkpoint says nothing */
@@ -75,9 +126,14 @@ static tri_status get_data_before(const tri_run *r, tri_ckpt_reader *from, data_
 /* The deck before, where it was started, and whether the data is the same. */
 static tri_status compare_with(tri_ckpt_reader *from, const data_before *data, const tri_config *before,
                                const tri_config *now, tri_config_changes *c) {
-  tri_text        folder = {0};
+  tri_text        folder = {0}, inputs = {0}, inputs_now = {0};
   tri_config_past past = {.deck = before, .same_data = data->same};
   tri_status      st = TRI_OK;
+
+  TRI_TRY_DONE(get_inputs_before(from, &inputs));
+  if (inputs.len) TRI_TRY_DONE(tri_config_inputs(now, &inputs_now));
+  past.inputs = inputs.len ? inputs.data : "";
+  past.inputs_now = inputs_now.len ? inputs_now.data : "";
 
   if (tri_ckpt_has_value(from, "start_folder"))
     TRI_TRY_DONE(tri_ckpt_get_text(from, "start_folder", &folder));
@@ -85,6 +141,8 @@ static tri_status compare_with(tri_ckpt_reader *from, const data_before *data, c
   TRI_TRY_DONE(tri_config_compare(&past, now, c));
 done:
   tri_text_free(&folder);
+  tri_text_free(&inputs);
+  tri_text_free(&inputs_now);
   return st;
 }
 

@@ -6,6 +6,8 @@
 #include "config/config.h"
 #include "io/checkpoint/checkpoint.h"
 
+#define TRI_RUN_INPUTS_FILE "inputs.txt" /* of a checkpoint: tri_run's inputs */
+
 typedef struct tri_run {
   const tri_config *cfg; /* borrowed, as all pointers here */
   tri_comm         *world;
@@ -13,10 +15,11 @@ typedef struct tri_run {
   char              folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
   char              resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
   tri_text          deck;                        /* as used */
-  tri_text    deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
-  int64_t     data_lines, data_hash; /* of data.train; 0 without it */
-  int         lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
-  bool        claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
+  tri_text deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
+  tri_text inputs; /* rank 0: fingerprints of the models and files that the deck names (tri_config_inputs) */
+  int64_t  data_lines, data_hash; /* of data.train; 0 without it */
+  int      lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+  bool     claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
   const char *record;   /* rank 0: what computes, for checkpoints (record/record.h); NULL: not known */
   bool        is_moved; /* rank 0: the folder has another name now, as was said */
 } tri_run;
@@ -65,6 +68,10 @@ void tri_run_leave_outage(const tri_run *r, const char *reason);
 /* resume.c. Not collective. Whether the checkpoint is of a run of the deck's algorithm: moments and positions
  * in the data of one mean nothing to another. TRI_ECONFIG says what to do instead. */
 TRI_CHECKED tri_status tri_run_check_algo(const tri_run *r, tri_ckpt_reader *from);
+/* resume.c. Not collective; rank 0's, once the deck is known. Takes the fingerprints of what the deck names,
+ * for checkpoints; from: NULL, or the checkpoint that is gone on from, which has those of what is gone by
+ * now. */
+TRI_CHECKED tri_status tri_run_note_inputs(tri_run *r, tri_ckpt_reader *from, const tri_config *now);
 /* resume.c. Collective over world. Compares a resumed run with its checkpoint: the deck as used `now`, the
  * lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
 TRI_CHECKED tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now);

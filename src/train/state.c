@@ -106,6 +106,14 @@ done:
 /* What the next steps' alarms are judged by. */
 static const char health_file[] = "health.txt";
 
+/* What a resumed run knows the models of the deck by; a deck of random weights alone may name none. */
+static tri_status put_inputs(tri_trainer *t, tri_ckpt_writer *w) {
+  size_t n = t->run.inputs.len;
+
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &n, sizeof n, 0));
+  return n ? tri_ckpt_put_file(w, TRI_RUN_INPUTS_FILE, t->run.inputs.data, n) : TRI_OK;
+}
+
 static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   char health[TRI_HEALTH_TEXT];
 
@@ -123,6 +131,7 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
   if (t->run.record) TRI_TRY(tri_ckpt_put_record(w, t->run.record));
+  TRI_TRY(put_inputs(t, w));
   return tri_ckpt_put_file(w, "deck.yaml", t->run.deck.data, t->run.deck.len);
 }
 

@@ -262,7 +262,10 @@ static tri_status settle_deck(tri_trainer *t) {
   TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
   t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
   TRI_TRY(tri_config_print(&used, &t->run.deck));
-  return tri_run_compare(&t->run, from, &used);
+  TRI_TRY(tri_run_compare(&t->run, from, &used));
+  if (t->se->pretended) return TRI_OK;
+  return tri_agree(tri_world_of(t),
+                   tri_world_of(t)->rank == 0 ? tri_run_note_inputs(&t->run, from, &used) : TRI_OK);
 }
 
 /* Collective over world. Where products depend on the number of rows, old log-probabilities are computed

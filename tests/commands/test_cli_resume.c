@@ -20,6 +20,30 @@ static void the_same_lines_may_lie_elsewhere(void **state) {
   assert_null(strstr(cli_err, "  model.config: "));
 }
 
+/* A model folder that was renamed or copied is the model; at its path other bytes are not. */
+static void a_model_is_known_by_its_bytes(void **state) {
+  (void)state;
+  cli_sh("rm -rf one two m && cp -r model one");
+  cli_succeeds(ONE LOAD "run.output=m run.resume=never train.steps=1 model.path=one");
+  cli_sh("grep -q 'model.path.model.safetensors.[0-9]* [0-9a-f]*$' m/checkpoints/LATEST/inputs.txt");
+  cli_sh("mv one two");
+  cli_succeeds(TWO LOAD "run.output=m train.steps=2 model.path=two");
+  cli_shows(cli_err, "  model.path: \"one\" -> \"two\" (the same bytes)\n");
+  cli_sh("printf ' ' >> two/config.json && cp two/config.json two/README.json");
+  for (int i = 0; i < 2; i++) {
+    char command[512];
+    snprintf(command, sizeof command, "%s" LOAD "run.output=m train.steps=3 model.path=two", program[i]);
+    cli_fails(64, command, "\n  model.path: \"two\" -> \"two\" (other bytes: config.json)\n",
+              "run.allow_changes: [model.path]");
+  }
+  cli_succeeds(ONE LOAD "run.output=m train.steps=3 model.path=two 'run.allow_changes=[model.path]'");
+  cli_succeeds(ONE LOAD "run.output=m train.steps=4 model.path=two"); /* as of the newest checkpoint */
+  cli_sh("rm -rf two");
+  cli_succeeds(ONE LOAD "run.output=m train.steps=5 model.path=two"); /* a resumed run does without */
+  cli_sh("test $(grep -c model.path m/checkpoints/LATEST/inputs.txt) -gt 2 && cp -r model two");
+  cli_fails(64, ONE LOAD "run.output=m train.steps=6 model.path=two", "(other bytes: config.json)", NULL);
+}
+
 /* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one
  * output. */
 static void another_experiment_is_refused_as_a_whole(void **state) {
@@ -513,6 +537,7 @@ static void what_computed_a_run_is_recorded(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
+      cmocka_unit_test(a_model_is_known_by_its_bytes),
       cmocka_unit_test(another_experiment_is_refused_as_a_whole),
       cmocka_unit_test(a_changed_path_that_is_not_there_comes_first),
       cmocka_unit_test(a_path_that_may_not_be_looked_at_is_not_called_missing),

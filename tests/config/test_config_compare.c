@@ -50,6 +50,44 @@ static void changes(const char *const *before, const char *const *now, const cha
   assert_int_equal(tri_host_bytes(), 0);
 }
 
+static void files_are_known_by_their_bytes(void **state) {
+  static const char one[] = "model.path\tconfig.json\t5 01\nmodel.path\tmodel.safetensors\t9 02\n"
+                            "reward 1 path\tMANIFEST.json\t7 03\n";
+  static const char two[] = "model.path\tconfig.json\t5 01\nmodel.path\tmodel.safetensors\t9 12\n"
+                            "reward 1 path\tMANIFEST.json\t7 13\n";
+  tri_config        a = load(ARGS("reward=[{name: model, weight: 1, path: r}]")),
+             b = load(ARGS("reward=[{name: model, weight: 1, path: s}]", "model.path=n"));
+#define REWARD(x) "[{name: model, weight: 1, path: \"" x "\"}]"
+  const struct {
+    const tri_config *now;
+    const char       *before, *then, *listed, *refused;
+  } row[] = {
+      {&a, one, one, "", ""},
+      {&b, one, one,
+       "\n  model.path: \"m\" -> \"n\" (the same bytes)"
+       "\n  reward: " REWARD("r") " -> " REWARD("s") " (the same bytes)",
+       ""},
+      {&a, one, two, "",
+       "\n  model.path: \"m\" -> \"m\" (other bytes: model.safetensors)"
+       "\n  reward: " REWARD("r") " -> " REWARD("r") " (other bytes: reward 1 path: MANIFEST.json)"},
+      {&a, "", two, "", ""}, /* an older checkpoint */
+      {&a, one, "", "", ""}, /* files that are gone */
+      {&b, "", two, "", "\n  model.path: \"m\" -> \"n\"\n  reward: " REWARD("r") " -> " REWARD("s")},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_config_past    past = {.deck = &a, .inputs = row[i].before, .inputs_now = row[i].then};
+    tri_config_changes c = {0};
+    assert_int_equal(tri_config_compare(&past, row[i].now, &c), TRI_OK);
+    assert_string_equal(text_of(&c.listed), row[i].listed);
+    assert_string_equal(text_of(&c.refused), row[i].refused);
+    tri_config_changes_free(&c);
+  }
+  tri_config_free(&a);
+  tri_config_free(&b);
+}
+
 static void equal_decks_have_no_changes(void **state) {
   (void)state;
   changes(NULL, NULL, "", "", "");
@@ -240,7 +278,8 @@ static void every_row_has_decided(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(equal_decks_have_no_changes),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(files_are_known_by_their_bytes),
+                                     cmocka_unit_test(equal_decks_have_no_changes),
                                      cmocka_unit_test(this_start_alone_is_not_compared),
                                      cmocka_unit_test(rate_length_and_reports_go_on),
                                      cmocka_unit_test(the_experiment_is_refused_as_a_whole),

@@ -1,0 +1,22 @@
+/* fingerprint.h - the contents of a model folder, a checkpoint or a file in a few lines: a resumed run knows
+ * them again wherever they lie. */
+#ifndef TRI_FINGERPRINT_H
+#define TRI_FINGERPRINT_H
+
+#include "base/base.h"
+
+/* Not collective. Appends a line for each file that is read at `path`, by name:
+ * "KEY<tab>NAME<tab>BYTES HASH". A model folder: its config, tokenizer and safetensors files; a
+ * checkpoint: MANIFEST.json, which holds the hash of all else; a run's output folder: that of its newest
+ * checkpoint; a file: itself, NAME is ".". Files of up to 1 MiB are hashed whole; of larger ones the size,
+ * both ends and pieces evenly spread between, under 1 MiB in all: weights that were trained further differ
+ * everywhere, and a damaged byte is not looked for. Nothing is appended where nothing can be read. */
+TRI_CHECKED tri_status tri_fingerprint(const char *key, const char *path, tri_text *out);
+
+/* Pure. Whether such lines hold any of this key. */
+bool tri_fingerprint_has(const char *lines, const char *key);
+/* Pure. Names of files of this key that are in one of the two and not so in the other; "" where they agree.
+ * At most four names, then their number. */
+TRI_CHECKED tri_status tri_fingerprint_differ(const char *a, const char *b, const char *key, tri_text *names);
+
+#endif
