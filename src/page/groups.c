@@ -23,6 +23,7 @@ static const known table[] = {
   {"eval_*",                TRI_GROUP_EVAL,   NULL},
   {"reward_std",            TRI_GROUP_REWARD, "standard deviation of the rewards"},
   {"reward_failures",       TRI_GROUP_REWARD, "answers that a reward could not judge"},
+  {"reward_restarts",       TRI_GROUP_REWARD, "reward programs that died and were started again"},
   {"reward_*",              TRI_GROUP_REWARD, NULL},
   {"greedy_reward_mean",    TRI_GROUP_REWARD, "mean reward of the greedy answers"},
   {"accuracy",              TRI_GROUP_REWARD, "pairs ranked rightly"},

@@ -113,6 +113,8 @@ typedef struct tri_reward {
   bool (*await)(void *state, double most_s);
   tri_status (*collect)(void *state, int n, float *score, tri_reward_fault *fault);
   void (*forget)(void *state);
+  /* How often who answers was started again since the last call. NULL: it never is. */
+  int64_t (*restarts)(void *state);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
   /* For majority@k (figures.h): what a response [n] comes to, appended to *out; nothing where it comes to
@@ -232,6 +234,9 @@ typedef struct tri_reward_call {
 TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
 /* Not collective. Waits for what was submitted until halt, which is called ten times a second, is true. */
 void tri_reward_set_await(tri_reward_set *s, bool (*halt)(void *ctx), void *ctx);
+/* Not collective. How often programs of this rank died and were started again since the last call; false: no
+ * reward is a program. */
+bool tri_reward_set_restarts(tri_reward_set *s, int64_t *n);
 /* Not collective. What was submitted is given up. */
 void tri_reward_set_forget(tri_reward_set *s);
 /* Collective over world where a reward is, or over c->share; else not. An infinite score is TRI_ENUMERIC,

@@ -19,9 +19,10 @@ enum {
   SAID_LINE_BYTES = 1024, /* chosen: of a line on its stderr */
   MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
   MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
-  LOOK_MS = 10,    /* chosen: between looks whether it has ended, at the end */
-  HELD_MS = 100,   /* chosen: the same before, where a child of its own may hold its output */
-  GRACE_MS = 1000  /* chosen: between the end of its input and its being killed */
+  END_DEATHS = 2 * MOST_DEATHS, /* chosen: the same, whatever was asked of them: it is no answer's fault */
+  LOOK_MS = 10,                 /* chosen: between looks whether it has ended, at the end */
+  HELD_MS = 100,                /* chosen: the same before, where a child of its own may hold its output */
+  GRACE_MS = 1000               /* chosen: between the end of its input and its being killed */
 };
 
 /* A line as it comes in pieces. */
@@ -40,7 +41,8 @@ typedef struct process {
   int64_t        n_open, cap, n_sent; /* n_sent: of them, whole lines; */
   size_t         sent;                /* bytes of the next */
   int            deaths;
-  double         since_s; /* it was asked, or answered */
+  char           died[256]; /* why the last one was given up; "": none was */
+  double         since_s;   /* it was asked, or answered */
   incoming       out, err;
   char           last[SAID_LINE_BYTES]; /* on its stderr */
 } process;
@@ -59,13 +61,21 @@ static void drop(process *p, int64_t k) {
 /* Its last word, for a message. */
 static const char *lead(const process *p) { return p->last[0] ? "; it said last: " : ""; }
 
+static void count_death(process *p, const char *why) {
+  p->deaths++;
+  snprintf(p->died, sizeof p->died, "%s", why);
+  if (p->deaths == END_DEATHS)
+    tri_desk_end_service(p->desk, "%s, as %d before it, none of which answered: it is out of service%s%s",
+                         why, p->deaths - 1, lead(p), p->last);
+}
+
 /* The child is of no more use: the answer it had in hand longest has failed if `fails`, or if it was lost too
  * often; the others are asked anew of the next child. */
 static void lose(process *p, const char *why, bool fails) {
   tri_child_kill(&p->child, NULL);
   p->n_sent = 0;
   p->sent = p->out.n = p->err.n = 0;
-  p->deaths++;
+  count_death(p, why);
   if (p->n_open && (fails || ++p->open[0]->tries == MOST_TRIES)) {
     tri_desk_fail(p->desk, p->open[0], "%s%s%s", why, lead(p), p->last);
     drop(p, 0);
@@ -231,12 +241,14 @@ static void bury(process *p, const char *seen) {
 }
 
 static void restart(process *p) {
-  p->last[0] = 0;
+  if (p->died[0]) tri_desk_restarted(p->desk, p->died);
+  p->died[0] = p->last[0] = 0;
   if (tri_child_start_kept(p->argv, &p->child) == TRI_OK) {
     p->since_s = tri_now_s();
     return;
   }
   while (tri_child_all_killed()) pause(); /* the run ends, for a reason that is said elsewhere */
+  count_death(p, tri_error_message());
   for (; p->n_open; drop(p, 0))
     tri_desk_fail(p->desk, p->open[0], "it cannot be started again: %s", tri_error_message());
   tri_error_clear();
@@ -382,6 +394,8 @@ static tri_status process_collect(void *state, int n, float *score, tri_reward_f
   return tri_desk_collect(((process *)state)->desk, n, score, &fault->number, fault->why);
 }
 
+static int64_t process_restarts(void *state) { return tri_desk_restarts(((process *)state)->desk); }
+
 static void process_forget(void *state) { tri_desk_forget(((process *)state)->desk); }
 
 static tri_status process_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
@@ -466,5 +480,6 @@ const tri_reward tri_reward_process = {.name = "process",
                                        .submit = process_submit,
                                        .await = process_await,
                                        .collect = process_collect,
+                                       .restarts = process_restarts,
                                        .forget = process_forget,
                                        .close = process_close};

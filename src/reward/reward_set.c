@@ -57,6 +57,18 @@ void tri_reward_set_await(tri_reward_set *s, bool (*halt)(void *ctx), void *ctx)
     while (s->row[i].kind->await && !halt(ctx) && !s->row[i].kind->await(s->row[i].state, LOOK_S)) continue;
 }
 
+bool tri_reward_set_restarts(tri_reward_set *s, int64_t *n) {
+  bool any = false;
+
+  *n = 0;
+  for (int i = 0; i < s->n; i++) {
+    if (!s->row[i].kind->restarts) continue;
+    *n += s->row[i].kind->restarts(s->row[i].state);
+    any = true;
+  }
+  return any;
+}
+
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
   bool       *warned = i < 0 ? &s->warned_text : &s->row[i].warned;
   const char *name = i < 0 ? "" : s->row[i].name, *why = i < 0 ? NULL : s->row[i].kind->failure;

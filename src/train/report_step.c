@@ -137,8 +137,9 @@ static void report_parts(tri_trainer *t, const tri_rollout *r) {
 
 /* Of answers: what they earned, how long they are. */
 static void report_answers(tri_trainer *t, const tri_rollout *r) {
-  double mean = 0, square = 0, length = 0, baseline = 0;
-  int    n = 0, failed;
+  double  mean = 0, square = 0, length = 0, baseline = 0;
+  int     n = 0, failed;
+  int64_t restarts;
 
   for (int q = 0; q < r->n_seq; q++) {
     if (!tri_rollout_counts(r, q)) continue;
@@ -157,6 +158,8 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   report_parts(t, r);
   failed = tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0);
   add(t, "reward_failures", tri_supply_selects(t) ? (double)t->sampling.failed : failed);
+  if (t->reward && tri_reward_set_restarts(t->reward, &restarts))
+    tri_metric_add(t->metrics, "reward_restarts", TRI_METRIC_SUM, (double)restarts);
   add(t, "response_length_mean_tokens", length / n);
   add(t, "truncated_ratio", tri_health_truncated(r));
 }

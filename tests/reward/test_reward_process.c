@@ -246,6 +246,39 @@ static void children_that_die_at_once_have_an_end(void **state) {
   assert_int_equal(check_gone(), 6);
 }
 
+/* Twelve in a row that answer nothing are no fault of the answers, and no matter for on_error. */
+static void a_program_that_never_answers_ends_the_run(void **state) {
+  char            more[160];
+  tri_reward_set *set = open_set("", "20", "drop");
+  outcome         x = {0};
+  int64_t         n = 0, all = 0;
+  int             steps = 0;
+
+  (void)state;
+  x = ask(set, "a bc die");
+  check(&x, "1 2 _", NAN);
+  assert_true(tri_reward_set_restarts(set, &n) &&
+              n == 2); /* the third died with it: no other one is asked anything */
+  for (; x.st == TRI_OK && steps < 20; steps++, all += n) {
+    x = ask(set, "die");
+    assert_true(tri_reward_set_restarts(set, &n));
+  }
+  assert_int_equal(x.st, TRI_EREWARD);
+  if (!strstr(tri_error_message(),
+              "reward process: it ended with exit code 3 before it answered, as 11 before it, none "
+              "of which answered: it is out of service; it said last: this is the end"))
+    fail_msg("%s", tri_error_message());
+  tri_error_clear();
+  tri_reward_set_close(&set);
+  snprintf(more, sizeof more, "--once %s", once); /* one that dies once is started again, and counted */
+  set = open_set(more, "20", "abort");
+  x = ask(set, "a die bc");
+  check(&x, "1 3 2", 0);
+  assert_true(tri_reward_set_restarts(set, &n) && n == 1);
+  assert_true(tri_reward_set_restarts(set, &n) && n == 0);
+  tri_reward_set_close(&set);
+}
+
 /* One answer fails, and the child with it where it cannot be understood. */
 static void nonsense(void **state) {
   static const char *const bad[] = {"nonsense", "list", "unknown", "nan", "null", "word", "large"};
@@ -493,6 +526,7 @@ int main(void) {
                                      CASE(much_is_asked_at_once),
                                      CASE(a_dead_child_is_started_again),
                                      CASE(children_that_die_at_once_have_an_end),
+                                     CASE(a_program_that_never_answers_ends_the_run),
                                      CASE(nonsense),
                                      CASE(a_child_that_hangs_is_killed),
                                      CASE(on_error_is_obeyed),

@@ -29,7 +29,7 @@ ends_with() { # code, key=value ...
   code=$1
   shift
   # shellcheck disable=SC2086
-  "$program" train "$dir/deck.yaml" run.output="$dir/refused" run.resume=never $more train.steps=2 "$@" > "$dir/log" 2>&1 && got=0 || got=$?
+  "$program" train "$dir/deck.yaml" run.output="$dir/refused" run.resume=never $more train.steps="${steps:-2}" "$@" > "$dir/log" 2>&1 && got=0 || got=$?
   [ "$got" = "$code" ] || fail "$*: exit code $got, not $code"
 }
 
@@ -73,6 +73,11 @@ grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is
 outage=$(sed -n 's/^reward outage: //p' "$dir/log") # what jobs/train.sbatch looks for
 [ -s "$outage" ] || fail "no word of the outage for the job file: '$outage'"
 none_left
+# A program that never answers is out of service, whatever on_error says; the steps before are kept.
+steps=50 ends_with 69 "reward=[{name: process, command: [sh, -c, 'echo x >> $dir/started; exit 3'], on_error: drop}]"
+grep -q "reward process: it ended with exit code 3 before it answered, as 11 before it, .*: it is out of service" "$dir/log" || fail "no word of a crash loop"
+[ "$(wc -l < "$dir/started")" -le 12 ] && [ -s "$dir/refused/OUTAGE" ] && [ "$(grep -c 'is started again' "$dir/log")" = 1 ] ||
+  fail "a crash loop: $(wc -l < "$dir/started") starts"
 ends_with 64 "reward=[{name: process, command: ['$dir/deck.yaml/verify']}]"
 grep -q "reward.command = $dir/deck.yaml/verify: .* is no program that can be started" "$dir/log" || fail "a command that is not there"
 

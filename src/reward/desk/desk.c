@@ -24,6 +24,13 @@ typedef struct slip {
   char        *why; /* NULL: no failure */
 } slip;
 
+/* Ends of who answers, before the desk closes. */
+typedef struct clerk_ends {
+  int64_t n, n_in_all;                 /* after which it was started again: not told yet, ever */
+  char    died[TRI_DESK_WHY_BYTES];    /* why the first time; "": it was said */
+  char    service[TRI_DESK_WHY_BYTES]; /* why there are no answers any more; "": there are */
+} clerk_ends;
+
 struct tri_desk {
   tri_desk_opt    opt;
   pthread_mutex_t lock;
@@ -43,6 +50,7 @@ struct tri_desk {
   char           said[SAID_BYTES];
   size_t         n_said, n_said_in_all;
   int64_t        unsaid; /* lines */
+  clerk_ends     ends;
 };
 
 static void lock(tri_desk *d) { pthread_mutex_lock(&d->lock); }
@@ -78,11 +86,13 @@ void tri_desk_say(tri_desk *d, const char *line, size_t bytes) {
 
 /* Of the main thread, without the lock. */
 static void log_said(tri_desk *d) {
-  char    said[SAID_BYTES];
+  char    said[SAID_BYTES], died[TRI_DESK_WHY_BYTES];
   size_t  n;
   int64_t unsaid;
 
   lock(d);
+  memcpy(died, d->ends.died, sizeof died);
+  d->ends.died[0] = 0;
   n = d->n_said;
   memcpy(said, d->said, n);
   unsaid = d->unsaid;
@@ -94,6 +104,9 @@ static void log_said(tri_desk *d) {
     tri_log(TRI_LOG_WARN, "reward %s says: %.*s", d->opt.name, (int)len, said + at);
     at += len + 1;
   }
+  if (died[0])
+    tri_log(TRI_LOG_WARN, "reward %s is started again: %s (said once; reward_restarts counts)", d->opt.name,
+            died);
   if (unsaid)
     tri_log(TRI_LOG_WARN, "reward %s says %lld more lines, which are not shown", d->opt.name,
             (long long)unsaid);
@@ -148,7 +161,9 @@ static void read_out(const tri_desk *d, int n, float *score, int *failed, char w
 }
 
 /* Under the lock. */
-static bool is_ready(const tri_desk *d) { return d->n_done == d->n || (d->opt.hasty && d->n_failed); }
+static bool is_ready(const tri_desk *d) {
+  return d->n_done == d->n || d->ends.service[0] || (d->opt.hasty && d->n_failed);
+}
 
 bool tri_desk_await(tri_desk *d, double most_s) {
   struct timespec until;
@@ -168,14 +183,28 @@ bool tri_desk_await(tri_desk *d, double most_s) {
 }
 
 tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed, char why[TRI_DESK_WHY_BYTES]) {
+  char ended[TRI_DESK_WHY_BYTES];
+
   *failed = -1;
   why[0] = 0;
   lock(d);
   while (!is_ready(d)) pthread_cond_wait(&d->news, &d->lock);
   read_out(d, n, score, failed, why);
+  memcpy(ended, d->ends.service, sizeof ended);
   unlock(d);
   tri_desk_forget(d);
+  if (ended[0]) TRI_FAIL(TRI_EREWARD, "reward %s: %s", d->opt.name, ended);
   return TRI_OK;
+}
+
+int64_t tri_desk_restarts(tri_desk *d) {
+  int64_t n;
+
+  lock(d);
+  n = d->ends.n;
+  d->ends.n = 0;
+  unlock(d);
+  return n;
 }
 
 void tri_desk_forget(tri_desk *d) {
@@ -238,6 +267,28 @@ void tri_desk_fail(tri_desk *d, tri_question *q, const char *fmt, ...) {
   lock(d);
   if (tri_copy_text(why, &s->why) != TRI_OK) tri_error_clear(); /* it is a failure without words */
   settle(d, s, NAN);
+  unlock(d);
+}
+
+void tri_desk_restarted(tri_desk *d, const char *why) {
+  lock(d);
+  d->ends.n++;
+  if (!d->ends.n_in_all++) {
+    snprintf(d->ends.died, sizeof d->ends.died, "%s", why);
+    tri_secrets_hide(d->opt.secrets, d->ends.died, strlen(d->ends.died));
+  }
+  unlock(d);
+}
+
+void tri_desk_end_service(tri_desk *d, const char *fmt, ...) {
+  va_list ap;
+
+  lock(d);
+  va_start(ap, fmt);
+  vsnprintf(d->ends.service, sizeof d->ends.service, fmt, ap);
+  va_end(ap);
+  tri_secrets_hide(d->opt.secrets, d->ends.service, strlen(d->ends.service));
+  pthread_cond_signal(&d->news);
   unlock(d);
 }
 
@@ -329,6 +380,9 @@ void tri_desk_close(tri_desk **desk) {
     pthread_join(d->clerk, NULL);
   }
   log_said(d);
+  if (d->ends.n_in_all > 1)
+    tri_log(TRI_LOG_WARN, "reward %s ended %lld times before its time, and was started again", d->opt.name,
+            (long long)d->ends.n_in_all);
   clear(d);
   for (int i = 0; i < 2; i++)
     if (d->bell[i] >= 0) close(d->bell[i]);

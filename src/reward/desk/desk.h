@@ -43,10 +43,13 @@ int64_t tri_desk_next_id(const tri_desk *d);
 TRI_CHECKED tri_status tri_desk_put(tri_desk *d, int number, void *text);
 /* Waits until collect would not, at most so long; false: it still would. */
 bool tri_desk_await(tri_desk *d, double most_s);
-/* Waits until all are answered, and forgets them. score [n]: of those put, by number; NAN: it failed, and of
- * the lowest number that did *failed and why tell; *failed < 0: none. */
+/* Waits until all are answered, and forgets them. TRI_EREWARD: the clerk ended the service. score [n]: of
+ * those put, by number; NAN: it failed, and of the lowest number that did *failed and why tell; *failed < 0:
+ * none. */
 TRI_CHECKED tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed,
                                         char why[TRI_DESK_WHY_BYTES]);
+/* Not collective. How often the clerk began anew since the last call. */
+int64_t tri_desk_restarts(tri_desk *d);
 /* Gives up what is open; returns when the clerk has heard of it. */
 void tri_desk_forget(tri_desk *d);
 
@@ -63,6 +66,11 @@ int tri_desk_bell(const tri_desk *d);
  * that. */
 void tri_desk_answer(tri_desk *d, tri_question *q, double score);
 void tri_desk_fail(tri_desk *d, tri_question *q, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Who answers died, and was started again: counted, and the first time, and at the end if it was several
+ * times, a warning with the reason. */
+void tri_desk_restarted(tri_desk *d, const char *why);
+/* There will be no answers any more, whatever on_error says: tri_desk_collect fails with this message. */
+void tri_desk_end_service(tri_desk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Lines for the log, which the next call of the main thread writes there; bounded, what is more is dropped
  * and counted. */
 void tri_desk_say(tri_desk *d, const char *line, size_t n);
