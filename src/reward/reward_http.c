@@ -26,7 +26,9 @@ typedef struct remote {
 /* {"rewards": [x]}; x itself will do, as there. */
 static bool read_reply(const char *reply, size_t n, double *score, char why[TRI_HTTP_WHY_BYTES]) {
   int           shown = n < 120 ? (int)n : 120;
-  json_t       *object = tri_json_fits(reply, n, 4096) ? json_loadb(reply, n, JSON_ALLOW_NUL, NULL) : NULL;
+  json_t       *object = tri_json_fits(reply, n, 4096)
+                             ? json_loadb(reply, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL)
+                             : NULL;
   const json_t *rewards = json_object_get(object, "rewards");
   const json_t *one = json_is_array(rewards) ? json_array_get(rewards, 0) : rewards;
   bool          good = false;

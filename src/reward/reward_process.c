@@ -9,14 +9,17 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TIMEOUT_S 60.0 /* chosen: a verifier takes milliseconds, a large one's start seconds */
 
 enum {
-  LINE_BYTES = 1 << 16,   /* chosen: of one answer; a hundred times what it needs */
-  SAID_LINE_BYTES = 1024, /* chosen: of a line on its stderr */
+  LINE_BYTES = 1 << 16, /* chosen: of one answer; a hundred times what it needs */
+  LINE_NESTED = 1024,   /* chosen: objects and lists of one, with four times as many values: 1 MB in memory */
+  SKIPPED_BYTES = 1 << 24, /* chosen: of the rest of a longer line; more is a flood */
+  SAID_LINE_BYTES = 1024,  /* chosen: of a line on its stderr */
   MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
   MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
   END_DEATHS = 2 * MOST_DEATHS, /* chosen: the same, whatever was asked of them: it is no answer's fault */
@@ -40,6 +43,7 @@ typedef struct process {
   tri_question **open;                /* [n_open] in the order they came */
   int64_t        n_open, cap, n_sent; /* n_sent: of them, whole lines; */
   size_t         sent;                /* bytes of the next */
+  size_t         skipped; /* bytes of a line that was too long and is not at its end; 0: there is none */
   int            deaths;
   char           died[256]; /* why the last one was given up; "": none was */
   double         since_s;   /* it was asked, or answered */
@@ -74,7 +78,7 @@ static void count_death(process *p, const char *why) {
 static void lose(process *p, const char *why, bool fails) {
   tri_child_kill(&p->child, NULL);
   p->n_sent = 0;
-  p->sent = p->out.n = p->err.n = 0;
+  p->sent = p->out.n = p->err.n = p->skipped = 0;
   count_death(p, why);
   if (p->n_open && (fails || ++p->open[0]->tries == MOST_TRIES)) {
     tri_desk_fail(p->desk, p->open[0], "%s%s%s", why, lead(p), p->last);
@@ -94,8 +98,8 @@ static int64_t find_open(const process *p, int64_t id) {
   return -1;
 }
 
-/* How long the word is that stands at s for what is no finite number, as Python's json writes it, or C's
- * printf; 0: none does. */
+/* How long the word is that stands at s, which ends with a NUL, for what is no finite number, as Python's
+ * json writes it, or C's printf, or a number beyond a double; 0: none does. */
 static size_t odd_number_at(const char *s, size_t n) {
   static const char *const word[] = {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"};
 
@@ -103,8 +107,15 @@ static size_t odd_number_at(const char *s, size_t n) {
     size_t k = strlen(word[i]);
     if (k <= n && !memcmp(s, word[i], k)) return k;
   }
+  if (*s == '-' || (*s >= '0' && *s <= '9')) {
+    char *end;
+    if (isinf(strtod(s, &end))) return (size_t)(end - s);
+  }
   return 0;
 }
+
+/* How many bytes a number takes that stands at s; 0: none does. */
+static size_t number_bytes(const char *s) { return strspn(s, "0123456789+-.eE"); }
 
 /* JSON has no such words: each becomes an empty text of its length, which is no number either. */
 static void blank_odd_numbers(char *s, size_t n) {
@@ -113,44 +124,89 @@ static void blank_odd_numbers(char *s, size_t n) {
   for (size_t k; s < end; s += k) {
     k = *s == '"' ? (size_t)(tri_json_skip_string(s, end) - s) : odd_number_at(s, (size_t)(end - s));
     if (k && *s != '"') memcpy(memset(s, ' ', k), "\"\"", 2);
+    if (!k) k = number_bytes(s);
     if (!k) k = 1;
   }
 }
 
-/* NULL: it is no JSON. */
+/* NULL: it is no JSON, or too large. */
 static json_t *parse_line(const char *line, size_t n) {
-  json_t *object = tri_json_fits(line, n, 64) ? json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
-  char   *copy = NULL;
+  const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+  json_t      *object;
+  char        *copy = NULL;
 
-  if (object || !tri_json_fits(line, n, 64)) return object;
+  if (!tri_json_fits(line, n, LINE_NESTED)) return NULL;
+  object = json_loadb(line, n, flags, NULL);
+  if (object) return object;
   if (TRI_ALLOC(copy, (int64_t)n + 1) != TRI_OK) {
     tri_error_clear();
     return NULL;
   }
   memcpy(copy, line, n);
   blank_odd_numbers(copy, n);
-  object = json_loadb(copy, n, JSON_REJECT_DUPLICATES, NULL);
+  object = json_loadb(copy, n, flags | JSON_DECODE_INT_AS_REAL, NULL); /* an integer may be beyond 64 bits */
   TRI_FREE(copy);
   return object;
 }
 
-/* One line. Without "reward", or with one that is no number, this answer alone has failed; what cannot be
- * understood fails the oldest one, and the child with it. false: the child is gone. */
+/* The "id" of an object that cannot be parsed: behind its first brace, in no inner one. -1: it has none, or
+ * two. */
+static int64_t scan_id(const char *s, size_t n) {
+  const char *end = s + n, *next;
+  int64_t     id = -1;
+
+  for (int depth = 0; s < end; s = next) {
+    next = *s == '"' ? tri_json_skip_string(s, end) : s + 1;
+    if (*s == '{' || *s == '[') depth++;
+    if (*s == '}' || *s == ']') depth--;
+    if (depth != 1 || next - s != 4 || memcmp(s, "\"id\"", 4) != 0) continue;
+    while (next < end && strchr(" \t:", *next)) next++;
+    int64_t one = 0;
+    int     digits = 0;
+    for (; next < end && *next >= '0' && *next <= '9' && digits < 18; next++, digits++)
+      one = one * 10 + (*next - '0');
+    if (!digits || (id >= 0 && id != one)) return -1;
+    id = one;
+  }
+  return id;
+}
+
+/* The answer that a line is about. *id: what it says, -1: nothing. */
+static int64_t find_answer(const process *p, const json_t *object, const char *line, size_t n, int64_t *id) {
+  const json_t *given = json_object_get(object, "id");
+  double        x = json_is_real(given) ? json_real_value(given) : -1;
+
+  *id = -1;
+  if (json_is_integer(given))
+    *id = json_integer_value(given);
+  else if (x >= 0 && x < 9e15 && x == floor(x))
+    *id = (int64_t)x;
+  else if (!object)
+    *id = scan_id(line, n);
+  return *id >= 0 ? find_open(p, *id) : -1;
+}
+
+/* One line. Without "reward", or with one that is no number, and where all but its "id" cannot be understood,
+ * this answer alone has failed; without an "id" the oldest one, and the child with it. false: the child is
+ * gone. */
 static bool hear_line(process *p, const char *line, size_t n) {
   json_t       *object = parse_line(line, n);
-  const json_t *id = json_object_get(object, "id"), *reward = json_object_get(object, "reward");
-  int64_t       k = json_is_integer(id) ? find_open(p, json_integer_value(id)) : -1;
+  const json_t *reward = json_object_get(object, "reward");
+  int64_t       id, k = find_answer(p, object, line, n, &id);
   char          why[256];
 
   if (k >= 0) {
     if (json_is_number(reward))
       tri_desk_answer(p->desk, p->open[k], json_number_value(reward));
+    else if (!object)
+      tri_desk_fail(p->desk, p->open[k], "its line is no JSON, or has over %d objects and lists: %.*s",
+                    LINE_NESTED, (int)(n < 160 ? n : 160), line);
     else
       tri_desk_fail(p->desk, p->open[k], "its `reward` is no number: %.*s", (int)(n < 160 ? n : 160), line);
     drop(p, k);
     p->deaths = 0;
     p->since_s = tri_now_s();
-  } else if (!json_is_integer(id)) {
+  } else if (id < 0) {
     snprintf(why, sizeof why, "it wrote a line that is no answer {\"id\": n, \"reward\": x}: %.*s",
              (int)(n < 160 ? n : 160), line);
   } else {
@@ -162,19 +218,49 @@ static bool hear_line(process *p, const char *line, size_t n) {
   return k >= 0;
 }
 
+/* A line that is longer than there is room costs the answer it names; the rest of it is not kept. False: the
+ * child is gone. */
+static bool begin_skipping(process *p) {
+  incoming *in = &p->out;
+  int64_t   id = scan_id(in->byte, in->n), k = id < 0 ? -1 : find_open(p, id);
+
+  if (k < 0) {
+    lose(p, "it wrote a line of more than 65536 bytes", true);
+    return false;
+  }
+  tri_desk_fail(p->desk, p->open[k], "it wrote a line of more than %d bytes: %.160s", LINE_BYTES, in->byte);
+  drop(p, k);
+  p->skipped = in->n;
+  in->n = 0;
+  return true;
+}
+
+/* False: the child is gone. */
+static bool skip_line(process *p) {
+  incoming *in = &p->out;
+  char     *end = memchr(in->byte, '\n', in->n);
+  size_t    n = end ? (size_t)(end + 1 - in->byte) : in->n;
+
+  p->skipped = end ? 0 : p->skipped + n;
+  in->n -= n;
+  memmove(in->byte, in->byte + n, in->n);
+  if (p->skipped <= SKIPPED_BYTES) return true;
+  lose(p, "it wrote a line of more than 16 MiB", false); /* the answer it names has failed already */
+  return false;
+}
+
 static bool hear_lines(process *p) {
   incoming *in = &p->out;
   char     *end;
 
+  if (p->skipped && !skip_line(p)) return false;
   while ((end = memchr(in->byte, '\n', in->n)) != NULL) {
     size_t n = (size_t)(end - in->byte);
     if (!hear_line(p, in->byte, n)) return false;
     in->n -= n + 1;
     memmove(in->byte, end + 1, in->n);
   }
-  if (in->n < sizeof in->byte) return true;
-  lose(p, "it wrote a line of more than 65536 bytes", true);
-  return false;
+  return in->n < sizeof in->byte || begin_skipping(p);
 }
 
 static void hear_said(process *p) {
@@ -305,7 +391,7 @@ static bool take_all(process *p) {
     if (order == TRI_DESK_FORGET) { /* its answers would not be known */
       tri_child_kill(&p->child, NULL);
       p->n_open = p->n_sent = 0;
-      p->sent = p->out.n = p->err.n = 0;
+      p->sent = p->out.n = p->err.n = p->skipped = 0;
       continue;
     }
     if (!q) return true;

@@ -48,13 +48,13 @@ static int is_due(void) {
   return 1;
 }
 
-/* lines < 0: without end, and without the end of a line. */
+/* lines < 0: without the end of a line; -1: and without end. */
 static void flood(FILE *f, long lines) {
   static char line[80];
 
   memset(line, 'x', sizeof line);
   if (lines > 0) line[sizeof line - 1] = '\n';
-  for (long i = 0; lines < 0 || i < lines; i++) fwrite(line, 1, sizeof line, f);
+  for (long i = 0; lines == -1 || i < labs(lines); i++) fwrite(line, 1, sizeof line, f);
 }
 
 static void answer(long id, const char *response) {
@@ -85,7 +85,36 @@ static void answer(long id, const char *response) {
     printf("{\"id\": %ld, \"reward\": NaN, \"note\": \"a NaN, \\\"-Infinity\"}\n", id);
   else if (!strcmp(response, "inf"))
     printf("{\"of\": [-Infinity, nan], \"id\": %ld, \"reward\": -inf}\n", id);
-  else if (!strcmp(response, "null") || *null_ones == '*' || strpbrk(response, null_ones))
+  else if (!strcmp(response, "beyond"))
+    printf("{\"of\": [-1e999, 1e-999], \"id\": %ld, \"reward\": 1e999}\n", id);
+  else if (!strcmp(response, "integer"))
+    printf("{\"id\": %ld, \"reward\": 100000000000000000000}\n", id);
+  else if (!strcmp(response, "digits")) {
+    printf("{\"id\": %ld, \"reward\": ", id);
+    for (int i = 0; i < 400; i++) putchar('9');
+    puts("}");
+  } else if (!strcmp(response, "deep")) {
+    printf("{\"id\": %ld, \"reward\": ", id);
+    for (int i = 0; i < 30000; i++) putchar('[');
+    puts("");
+  } else if (!strcmp(response, "double"))
+    printf("{\"id\": %ld, \"id\": %ld, \"reward\": 1, \"reward\": 2}\n", id, id);
+  else if (!strcmp(response, "latin"))
+    printf("{\"note\": \"\xE9\", \"id\": %ld, \"reward\": 1}\n", id);
+  else if (!strcmp(response, "nul"))
+    printf("{\"note\": \"\\u0000\", \"id\": %ld, \"reward\": 3}\n", id);
+  else if (!strcmp(response, "values")) {
+    printf("{\"id\": %ld, \"reward\": 6, \"each\": [0", id);
+    for (int i = 0; i < 3000; i++) printf(", %d", i);
+    puts("]}");
+  } else if (!strcmp(response, "long")) {
+    printf("{\"id\": %ld, \"reward\": 1, \"note\": \"", id);
+    flood(stdout, -1000);
+    puts("\"}");
+  } else if (!strcmp(response, "endless")) {
+    printf("{\"id\": %ld, \"reward\": 1, \"note\": \"", id);
+    flood(stdout, -1);
+  } else if (!strcmp(response, "null") || *null_ones == '*' || strpbrk(response, null_ones))
     printf("{\"id\": %ld, \"reward\": null}\n", id);
   else if (!strcmp(response, "word"))
     printf("{\"id\": %ld, \"reward\": \"1\"}\n", id);

@@ -141,6 +141,10 @@ static bool serve(int fd, const char *body) {
     reply(fd, 200, "{\"rewards\": [\"1\"]}");
   else if (strstr(body, "nan"))
     reply(fd, 200, "{\"rewards\": [NaN]}");
+  else if (strstr(body, "integer"))
+    reply(fd, 200, "{\"rewards\": [100000000000000000000]}");
+  else if (strstr(body, "beyond"))
+    reply(fd, 200, "{\"rewards\": [1e999]}");
   else if (strstr(body, "page"))
     reply(fd, 200, "<html>");
   else
@@ -315,8 +319,8 @@ static void asks_as_openrlhf(void **state) {
                       "{\"query\": [\"2+\\\"3=abc\"], \"prompts\": [\"2+\\\"3=\"], \"labels\": [\"5\"]}");
   assert_true(!strncmp(server.head, "POST /get_reward HTTP/1.1\r\n", 27));
   assert_non_null(strstr(server.head, "Content-Type: application/json\r\n"));
-  x = ask(set, "a bare");
-  assert_true(x.st == TRI_OK && x.total[0] == 1 && x.total[1] == 4);
+  x = ask(set, "a bare integer");
+  assert_true(x.st == TRI_OK && x.total[0] == 1 && x.total[1] == 4 && x.total[2] == 1e20F);
   tri_reward_set_close(&set);
 }
 
@@ -341,8 +345,8 @@ static void asks_several_at_once(void **state) {
 
 /* Each is tried again twice, but for a mistake of ours. */
 static void failures_are_tried_again(void **state) {
-  static const char *const bad[] = {"packed", "heads", "half", "cut",   "noise", "huge", "s500",
-                                    "s302",   "two",   "none", "other", "text",  "nan",  "page"};
+  static const char *const bad[] = {"packed", "heads", "half",  "cut",  "noise", "huge",   "s500", "s302",
+                                    "two",    "none",  "other", "text", "nan",   "beyond", "page"};
 
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

@@ -281,7 +281,8 @@ static void a_program_that_never_answers_ends_the_run(void **state) {
 
 /* One answer fails, and the child with it where it cannot be understood. */
 static void nonsense(void **state) {
-  static const char *const bad[] = {"nonsense", "list", "unknown", "nan", "null", "word", "large"};
+  static const char *const bad[] = {"nonsense", "list",   "unknown", "nan",   "null", "word",
+                                    "large",    "beyond", "deep",    "latin", "long"};
 
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -290,6 +291,11 @@ static void nonsense(void **state) {
     run("", responses, "1 _ 2");
   }
   run("", "a twice bc def", "1 5 _ 3");
+  run("--after 5", "a beyond bc digits def", "1 _ 2 _ 3");
+  run("--after 5", "a deep bc double def", "1 _ 2 _ 3");
+  run("--after 5", "a long bc latin def", "1 _ 2 _ 3");
+  run("--after 4", "nul integer values def", "3 1e20 6 3"); /* whose odd fields cost nothing */
+  run("", "a endless bc", "1 _ 2");
   run("--after 5", "a nan bc inf def", "1 _ 2 _ 3"); /* whose line says which it is costs no other one */
   run("", "a flood bc", "1 _ 2");
   run("", "a stderr bc", "1 6 2");
