@@ -1,9 +1,10 @@
-# gradient_error.py - how exact the f32 gradient of one SFT step is: for each parameter |g - g64| / |g64| (Euclidean norms), with
-# g64 from transformers in float64, of this program and of transformers in f32. The gradient is Adam's first moment after one
+# gradient_error.py - how exact the gradient of one SFT step is: for each parameter |g - g64| / |g64| (Euclidean norms), with g64
+# from transformers in float64, of this program and of transformers in f32, or bf16. The gradient is Adam's first moment after one
 # step from zero. With torch 2.15, transformers 5.23, h5py.
-# usage: python tests/golden/gradient_error.py PROGRAM MODEL [LINES.jsonl] [--all] [--sdpa] [--env NAME=VALUE ...]
+# usage: python tests/golden/gradient_error.py PROGRAM MODEL [LINES.jsonl] [--bf16] [--all] [--sdpa] [--env NAME=VALUE ...]
 #   LINES: the first line's question and answer are the prompt and the completion; without it 120 random tokens, 70 of them
-#   a prompt. --sdpa: PyTorch's other attention too. --all: a row for each parameter, beside the median, the worst and the kinds.
+#   a prompt. --sdpa: PyTorch's other attention too, which transformers takes by default. --all: a row for each parameter,
+#   beside the median, the worst and the kinds.
 import argparse
 import json
 import os
@@ -32,13 +33,13 @@ def line_of(model, lines):
     return prompt + answer + [tokenizer.eos_token_id], len(prompt)
 
 
-def by_program(program, model, tokens, n_prompt, env):
+def by_program(program, model, tokens, n_prompt, dtype, env):
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/line.jsonl", "w") as f:
             f.write(json.dumps(dict(tokens=tokens, prompt_tokens=n_prompt)) + "\n")
         with open(f"{folder}/deck.yaml", "w") as f:
-            f.write("model: {dtype: f32}\nalgo: {name: sft}\nrun: {resume: never}\n")
-        subprocess.run([program, "train", f"{folder}/deck.yaml", f"run.output={folder}/out", f"model.path={model}",
+            f.write("algo: {name: sft}\nrun: {resume: never}\n")
+        subprocess.run([program, "train", f"{folder}/deck.yaml", f"run.output={folder}/out", f"model.path={model}", f"model.dtype={dtype}",
                         f"data.train={folder}/line.jsonl", "train.steps=1", "train.train_batch_size=1",
                         f"train.max_tokens_per_gpu={len(tokens)}", "train.learning_rate=1e-12", "train.max_grad_norm=0",
                         "train.weight_decay=0", f"train.adam_beta1={BETA1}", "checkpoint.save_final=true"],
@@ -54,7 +55,7 @@ def by_program(program, model, tokens, n_prompt, env):
 def by_torch(path, tokens, n_prompt, dtype, attention):
     model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation=attention).to(dtype).train()
     logits = model(input_ids=torch.tensor([tokens])).logits[0]
-    lp = torch.log_softmax(logits[n_prompt - 1:-1], -1)
+    lp = torch.log_softmax(logits.to(torch.promote_types(dtype, torch.float32))[n_prompt - 1:-1], -1)
     loss = -lp[torch.arange(len(tokens) - n_prompt), torch.tensor(tokens[n_prompt:])].mean()
     loss.backward()
     return loss.item(), {k: p.grad.double().numpy() for k, p in model.named_parameters()}
@@ -65,6 +66,7 @@ def main():
     args.add_argument("program")
     args.add_argument("model")
     args.add_argument("lines", nargs="?")
+    args.add_argument("--bf16", action="store_true")
     args.add_argument("--all", action="store_true")
     args.add_argument("--sdpa", action="store_true")
     args.add_argument("--env", action="append", default=[])
@@ -72,9 +74,10 @@ def main():
     torch.set_num_threads(1)
     tokens, n_prompt = line_of(args.model, args.lines)
     loss64, want = by_torch(args.model, tokens, n_prompt, torch.float64, "eager")
-    got = {"trireme": by_program(args.program, args.model, tokens, n_prompt, args.env)}
+    word, dtype = ("bf16", torch.bfloat16) if args.bf16 else ("f32", torch.float32)
+    got = {"trireme": by_program(args.program, args.model, tokens, n_prompt, word, args.env)}
     for attention in ("eager", "sdpa") if args.sdpa else ("eager",):
-        got[f"torch {attention}"] = by_torch(args.model, tokens, n_prompt, torch.float32, attention)
+        got[f"torch {attention}"] = by_torch(args.model, tokens, n_prompt, dtype, attention)
     error = {name: {k: np.linalg.norm(g[k] - w) / np.linalg.norm(w) for k, w in want.items()} for name, (_, g) in got.items()}
     print(f"{args.model}: {len(tokens)} tokens, {n_prompt} of them the prompt; {len(want)} parameters")
     for name, e in error.items():
