@@ -4,6 +4,7 @@
 
 #include "dataset_line.h"
 #include "dataset_parts.h"
+#include "device/device.h"
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
 
@@ -20,6 +21,7 @@ static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *ou
     d->arena = b;
     TRI_TRY(tri_pages_alloc(cap, (void **)&b->data));
     b->cap = cap;
+    d->held += (int64_t)cap;
   }
   place = b->data + b->used;
   if (n) memcpy(place, from, n);
@@ -267,6 +269,34 @@ static tri_status tell_bad_lines(tri_intake *in, tri_status st) {
   return st != TRI_OK ? st : told;
 }
 
+/* Chosen: the host is asked each 64 MiB, and keeps a 32nd of its memory. */
+enum { ASKED_BYTES = 1 << 26, KEPT_SHARE = 32 };
+
+/* Packed files may hold far more lines than their size tells: they end where the memory does, before the
+ * system kills this process or another one. */
+static tri_status check_memory(tri_intake *in) {
+  tri_dataset *d = in->d;
+  int64_t      held = d->held + d->cap * (int64_t)sizeof *d->example, most = in->opt->most_bytes;
+  size_t       bytes_free, bytes_total;
+
+  if (most && held > most)
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: the examples up to here take %.1f MiB, at most %.1f are possible",
+             tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), (double)held / 0x1p20,
+             (double)most / 0x1p20);
+  if (most || held - d->asked < ASKED_BYTES) return TRI_OK;
+  d->asked = held;
+  if (tri_device_find(tri_device_host())->mem_info(NULL, &bytes_free, &bytes_total) != TRI_OK) {
+    tri_error_clear();
+    return TRI_OK;
+  }
+  if (bytes_free > bytes_total / KEPT_SHARE) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT,
+           "%s:%lld: the examples up to here take %.2f GiB, and of the host's %.2f GiB of memory %.2f are "
+           "left: take fewer lines, or more memory",
+           tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), (double)held / 0x1p30,
+           (double)bytes_total / 0x1p30, (double)bytes_free / 0x1p30);
+}
+
 static tri_status read_file(tri_intake *in, const char *path, int64_t begin, int64_t end) {
   tri_status st = TRI_OK;
   bool       more = true;
@@ -277,6 +307,7 @@ static tri_status read_file(tri_intake *in, const char *path, int64_t begin, int
     int64_t before = tri_jsonl_taken(in->r);
     TRI_TRY_DONE(note_bad_line(in, next_line(in, &more), before));
     if (!more) break;
+    TRI_TRY_DONE(check_memory(in));
   }
   in->d->stats.n_line += tri_jsonl_taken(in->r);
 done:

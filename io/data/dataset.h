@@ -61,6 +61,7 @@ typedef struct tri_data_opt {
   int64_t       max_total_tokens;  /* all of a prompt, its answer and end token; 0: no limit */
   const char   *max_total_name;    /* what sets max_total_tokens, for messages */
   int64_t       max_line_bytes;    /* 0: TRI_LINE_BYTES */
+  int64_t       most_bytes;        /* of memory that the lines of a file may take; 0: what the host has */
   int32_t       vocab;             /* every id must be below */
   struct {
     int32_t completion; /* put behind an answer that does not end with it; -1: none */

@@ -36,6 +36,8 @@ struct tri_dataset {
   int64_t        n, cap;
   arena_block   *arena;  /* what the examples point to: of lines read here, */
   void          *shared; /* or of every rank's */
+  int64_t        held;   /* bytes of the arena and of example */
+  int64_t        asked;  /* of them, when the host was asked for its memory last */
   tri_data_stats stats;
   too_long       too_long;
   int64_t       *order; /* [n], by parts */

@@ -69,6 +69,24 @@ static void reads_prompts_by_other_keys(void **state) {
   tri_dataset_close(&d);
 }
 
+/* Lines end where the memory for them does, whatever a file unpacks to; the message names the line. */
+static void lines_that_outgrow_memory_are_refused(void **state) {
+  static const char line[] = "{\"prompt\":\"2+3=\",\"answer\":\"5\"}\n";
+  enum { LINES = 40000 };
+  tri_data_opt opt = options(TRI_DATA_RL);
+  tri_text     all = {0};
+
+  (void)state;
+  for (int i = 0; i < LINES; i++) assert_int_equal(tri_text_put(&all, line, sizeof line - 1), TRI_OK);
+  opt.most_bytes = 4 << 20;
+  expect_refused(all.data, all.len, &opt, TRI_EINPUT, "take 5.0 MiB, at most 4.0 are possible");
+  opt.most_bytes = 1 << 30;
+  tri_dataset *d = open_bytes(all.data, all.len, &opt);
+  assert_int_equal(tri_dataset_count(d), LINES);
+  tri_dataset_close(&d);
+  tri_text_free(&all);
+}
+
 static void keeps_fields(void **state) {
   static const char line[] =
       "{\"prompt\":\"a\", \"answer\" : 1.50,\"id\":7,\"re\\u0073ponse\":[], \"\\u0061\\\"\": {\"id\": "
@@ -463,6 +481,7 @@ int main(void) {
   const struct CMUnitTest test[] = {
       CASE(reads_rl_lines),
       CASE(reads_prompts_by_other_keys),
+      CASE(lines_that_outgrow_memory_are_refused),
       CASE(keeps_fields),
       CASE(reads_sft_lines),
       CASE(reads_score_lines),
