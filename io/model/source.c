@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -376,6 +377,18 @@ tri_status tri_source_checkpoint_applies(tri_ckpt_reader *r, bool *out) {
 
   TRI_TRY(deck_word(r, "data", "apply_chat_template", word));
   *out = !strcmp(word, "true");
+  return TRI_OK;
+}
+
+tri_status tri_source_checkpoint_answer(tri_ckpt_reader *r, int64_t *tokens) {
+  char      word[DECK_WORD_BYTES], *end;
+  long long n;
+
+  *tokens = 0;
+  TRI_TRY(deck_word(r, "rollout", "max_response_length", word));
+  errno = 0;
+  n = strtoll(word, &end, 10);
+  if (end != word && !*end && !errno && n > 0) *tokens = n;
   return TRI_OK;
 }
 

@@ -124,6 +124,8 @@ TRI_CHECKED tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype
 TRI_CHECKED tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out);
 /* Not collective. Whether prompts that are text were the user's message there: data.apply_chat_template. */
 TRI_CHECKED tri_status tri_source_checkpoint_applies(tri_ckpt_reader *r, bool *out);
+/* Not collective. Tokens of an answer at most there: rollout.max_response_length; 0: its deck says none. */
+TRI_CHECKED tri_status tri_source_checkpoint_answer(tri_ckpt_reader *r, int64_t *tokens);
 
 /* Not collective. Whether every tensor is there in its shape; as tri_source_load says it. */
 TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p);

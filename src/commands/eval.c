@@ -61,13 +61,13 @@ static void print_text(const result *x) {
   printf("prompts %d, answers each %d\nreward mean    %.6f\n", x->prompts, x->num,
          figure(x, TRI_FIGURE_REWARD));
   if (!isnan(figure(x, TRI_FIGURE_PASS_1))) printf("pass@1         %.6f\n", figure(x, TRI_FIGURE_PASS_1));
+  printf("truncated      %.4f\n", figure(x, TRI_FIGURE_TRUNCATED)); /* what pass@1 is to be read with */
   if (x->num > 1) {
     print_at_k(x, "pass", TRI_FIGURE_PASS_K);
     print_at_k(x, "best", TRI_FIGURE_BEST_K);
     print_at_k(x, "majority", TRI_FIGURE_MAJORITY_K);
   }
-  printf("length mean    %.2f tokens\ntruncated      %.4f\n", figure(x, TRI_FIGURE_LENGTH),
-         figure(x, TRI_FIGURE_TRUNCATED));
+  printf("length mean    %.2f tokens\n", figure(x, TRI_FIGURE_LENGTH));
   fflush(stdout);
 }
 
@@ -95,6 +95,37 @@ done:
 static tri_status print_result(const result *x, bool json) {
   if (json) return print_json(x);
   print_text(x);
+  return TRI_OK;
+}
+
+/* Chosen: as a run warns (report/health.c). */
+static const double cut_most = 0.2;
+
+static void warn_cut(const result *x, int64_t max_new) {
+  double cut = figure(x, TRI_FIGURE_TRUNCATED);
+
+  if (cut > cut_most)
+    tri_log(
+        TRI_LOG_WARN,
+        "%.1f %% of the answers were cut at --max-new = %lld, and what they come to is not seen: a larger "
+        "--max-new shows it",
+        100 * cut, (long long)max_new);
+}
+
+/* Not collective. The length of answers: as asked, else that of the run whose model it is as far as the
+ * context goes, else what tri_infer_room gives. */
+static tri_status find_length(tri_infer *f, int64_t asked, int64_t longest, int64_t *max_new) {
+  int64_t of_run = 0, left = tri_source_shape(f->source)->max_pos - longest;
+
+  if (!asked && tri_source_checkpoint(f->source))
+    TRI_TRY(tri_source_checkpoint_answer(tri_source_checkpoint(f->source), &of_run));
+  if (of_run > left) of_run = left > 0 ? left : 0;
+  TRI_TRY(tri_infer_room(f, longest, asked ? asked : of_run, max_new));
+  if (of_run && f->se.rt.world_rank == 0)
+    tri_log(TRI_LOG_INFO,
+            "answers have up to %lld tokens, as in the run (rollout.max_response_length); "
+            "--max-new gives another length",
+            (long long)*max_new);
   return TRI_OK;
 }
 
@@ -191,7 +222,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   int64_t n = tri_dataset_count(data);
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD],
-                         tri_infer_room(&f, tri_dataset_stats(data)->longest_prompt, q->max_new, &max_new)));
+                         find_length(&f, q->max_new, tri_dataset_stats(data)->longest_prompt, &max_new)));
   if (n * q->num > INT32_MAX / 2)
     TRI_FAIL_DONE(TRI_EARG, "%lld prompts x --num %lld are more answers than one call gives", (long long)n,
                   (long long)q->num);
@@ -201,6 +232,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], summarise(&f, set, &r, &x)));
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
+  if (f.se.rt.world_rank == 0) warn_cut(&x, max_new);
   if (q->output && f.se.rt.world_rank == 0) TRI_TRY_DONE(write_output(q->output, &f, data, set, &r));
 done:
   tri_rollout_free(&r);
@@ -300,7 +332,7 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
       TRI_INFER_TALK_FLAGS(q->talk)};
   const tri_flag answers[] = {
       {"--max-new", TRI_FLAG_I64, &q->max_new, 1, 1e9, "N",
-       "tokens of an answer at most (128, or what the context leaves)"},
+       "tokens of an answer at most (that of the run, else 128, or what the context leaves)"},
       {"--max-prompts", TRI_FLAG_I64, &q->max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q->temperature, 1e-4, 1e6, "T",
        "divides the logits; 0 is greedy (0)"},

@@ -15,6 +15,7 @@ static const struct {
     {{"accuracy", "accuracy", tri_cell_number}, NULL, false},
     {{"margin_mean", "margin", tri_cell_number}, NULL, false},
     {{"eval_reward_mean", "eval reward", tri_cell_number}, NULL, false},
+    {{"eval_truncated_ratio", "eval cut off", tri_cell_share}, NULL, true},
     {{"eval_accuracy", "eval accuracy", tri_cell_number}, NULL, false},
     {{"response_length_mean_tokens", "length", tri_cell_count}, NULL, false},
     {{"truncated_ratio", "cut off", tri_cell_share}, NULL, true},

@@ -117,6 +117,11 @@ static tri_status put_card(const tri_page *p, int run, tri_text *out) {
   TRI_TRY(put_steps(r, out));
   TRI_TRY(put_score("", &r->reward, ", mean of 10", r->reward.last, r->reward.last_step, out));
   TRI_TRY(put_score("best ", &r->eval, "", r->eval.best, r->eval.best_step, out));
+  if (isfinite(r->eval_cut)) {
+    TRI_TRY(begin_fact(out, "held-out answers cut off", ""));
+    TRI_TRY(tri_text_printf(out, "%.1f %%, newest evaluation", 100 * r->eval_cut));
+    TRI_TRY(end_fact(out));
+  }
   TRI_TRY(put_speed(r, out));
   TRI_TRY(tri_text_printf(out, "</dl><dl class=\"list\">"));
   if (p->n > 1) TRI_TRY(put_text_fact(out, "algorithm", tri_page_algo(r)));

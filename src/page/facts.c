@@ -105,6 +105,7 @@ static void score(tri_page_run *r) {
   static const char *const reward[] = {"reward_mean", "accuracy", "margin_mean"};
   static const char *const eval[] = {"eval_pass_at_1", "eval_reward_mean", "eval_accuracy",
                                      "eval_margin_mean"};
+  tri_page_score           cut = {0};
 
   for (size_t i = 0; !r->reward.name && i < sizeof reward / sizeof *reward; i++)
     score_means(r, reward[i], false, &r->reward);
@@ -112,6 +113,8 @@ static void score(tri_page_run *r) {
   for (size_t i = 0; !r->eval.name && i < sizeof eval / sizeof *eval; i++)
     score_points(r, eval[i], false, &r->eval);
   if (!r->eval.name) score_points(r, "eval_loss", true, &r->eval);
+  score_points(r, "eval_truncated_ratio", true, &cut);
+  r->eval_cut = cut.name ? cut.last : (double)NAN;
 }
 
 /* ---- where it stands ---- */

@@ -28,6 +28,7 @@ typedef struct tri_page_run {
   double          began_unix_s, last_unix_s; /* of the first and the last step's end; 0: not known */
   double          spent_s, tokens, rate;     /* in steps; trained; median tokens per s; NaN: not known */
   tri_page_score  reward, eval;              /* reward: means over rows, else of the loss */
+  double          eval_cut; /* share of the newest evaluation's answers that were cut; NaN: not known */
 } tri_page_run;
 
 struct tri_page {

@@ -18,6 +18,7 @@ static const known table[] = {
   {"reward_mean",           TRI_GROUP_REWARD, "mean reward of the step's answers"},
   {"eval_reward_mean",      TRI_GROUP_EVAL,   "mean reward of held-out prompts"},
   {"eval_pass_at_1",        TRI_GROUP_EVAL,   "share of held-out answers that get every point"},
+  {"eval_truncated_ratio",  TRI_GROUP_EVAL,   "share of held-out answers cut off at the limit"},
   {"eval_accuracy",         TRI_GROUP_EVAL,   "held-out pairs ranked rightly"},
   {"eval_response_length*", TRI_GROUP_EVAL,   "length of held-out answers"},
   {"eval_*",                TRI_GROUP_EVAL,   NULL},

@@ -91,6 +91,7 @@ static tri_status put_run(const tri_page_run *r, tri_text *out) {
   TRI_TRY(put_number(out, "tokens_per_s", r->rate));
   TRI_TRY(put_score(out, "training", &r->reward));
   TRI_TRY(put_score(out, "eval", &r->eval));
+  TRI_TRY(put_number(out, "eval_truncated_ratio", r->eval_cut));
   TRI_TRY(put_number(out, "bad_lines", (double)tri_history_bad_lines(r->h)));
   TRI_TRY(tri_text_printf(out, "\"alarms\": ["));
   for (int i = 0; i < tri_history_n_alarms(r->h); i++) {

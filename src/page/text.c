@@ -10,7 +10,7 @@
 
 enum {
   BLOCKS = 3,         /* chosen: so many runs have a screen of lines each, more a row each */
-  NAME_COLUMNS = 24,  /* of a row's name */
+  NAME_COLUMNS = 19,  /* of a row's name */
   VALUE_COLUMNS = 28, /* of a deck's value; the page has all of it */
   DIFFERENCES = 12,   /* chosen: what a screen has left */
   SHOWN_BYTES = 1024
@@ -57,6 +57,9 @@ static tri_status put_scores(const tri_page_run *r, tri_text *out) {
     show(r->eval.name, 40, name);
     TRI_LINE(out, "    %s: best %s at step %lld; at first %s, newest %s at step %lld", name, best,
              (long long)r->eval.best_step, first, last, (long long)r->eval.last_step);
+    if (isfinite(r->eval_cut))
+      TRI_LINE(out, "    eval_truncated_ratio: %.1f %% of the newest evaluation's answers were cut off",
+               100 * r->eval_cut);
   }
   return TRI_OK;
 }
@@ -116,22 +119,24 @@ static tri_status put_block(const tri_page_run *r, tri_text *out) {
 /* ---- many runs ---- */
 
 static tri_status put_row(const tri_page_run *r, tri_text *out) {
-  char name[SHOWN_BYTES], last[TRI_WHEN_BYTES], best[TRI_WHEN_BYTES], spent[TRI_WHEN_BYTES];
-  int  pad;
+  char name[SHOWN_BYTES], last[TRI_WHEN_BYTES], best[TRI_WHEN_BYTES], spent[TRI_WHEN_BYTES],
+      cut[TRI_CELL_BYTES] = "-";
+  int pad;
 
   show(r->name, NAME_COLUMNS, name);
   pad = NAME_COLUMNS - tri_text_columns(name, strlen(name));
   TRI_TRY(number(r->reward.name ? r->reward.last : (double)NAN, last));
   TRI_TRY(number(r->eval.name ? r->eval.best : (double)NAN, best));
+  if (isfinite(r->eval_cut)) tri_cell_share(r->eval_cut, 4, cut);
   tri_page_duration(r->spent_s, spent);
-  return tri_text_printf(out, "%s%*s  %-8s %8lld %9.9s %9.9s  %.13s\n", name, pad, "",
+  return tri_text_printf(out, "%s%*s  %-8s %8lld %9.9s %9.9s %4.4s  %.13s\n", name, pad, "",
                          tri_look_state_word(r->seen.state), (long long)(r->seen.step % 100000000), last,
-                         best, spent);
+                         best, cut, spent);
 }
 
 static tri_status put_rows(const tri_page *p, tri_text *out) {
-  TRI_TRY(tri_text_printf(out, "%-*s  %-8s %8s %9s %9s  %s\n", NAME_COLUMNS, "run", "state", "step", "reward",
-                          "best eval", "in steps"));
+  TRI_TRY(tri_text_printf(out, "%-*s  %-8s %8s %9s %9s %4s  %s\n", NAME_COLUMNS, "run", "state", "step",
+                          "reward", "best eval", "cut", "in steps"));
   for (int i = 0; i < p->n; i++) TRI_TRY(put_row(&p->run[i], out));
   return TRI_OK;
 }

@@ -160,11 +160,12 @@ static void say_constant(const tri_health *h, char *out, size_t bytes) {
 }
 
 static void say_cut(const tri_health *h, char *out, size_t bytes) {
-  snprintf(out, bytes,
-           "over 20 %% of the answers were cut at rollout.max_response_length = %lld for %d steps (now %.0f "
-           "%%), and what they come to is not seen; raise it, or let answers end earlier (rollout.stop, a "
-           "warm start on finished answers)",
-           (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
+  snprintf(
+      out, bytes,
+      "over 20 %% of the answers were cut at rollout.max_response_length = %lld for %d steps (now %.0f "
+      "%%), and what they come to is not seen; raise it, let answers end earlier (rollout.stop, a warm start "
+      "on finished answers), or leave cut answers out of the loss (algo.mask_truncated: true)",
+      (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
 }
 
 static void say_flat(const tri_health *h, char *out, size_t bytes) {
@@ -236,7 +237,7 @@ void tri_health_words(const tri_health *h, char *out, size_t bytes) {
 }
 
 void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
-  char text[1024];
+  char text[TRI_HEALTH_WARNING];
 
   while (tri_health_next(h, text, sizeof text))
     if (speaks) tri_log(TRI_LOG_WARN, "step %lld: %s", (long long)step, text);

@@ -46,6 +46,7 @@ void tri_health_see(tri_health *h, const char *metric, double value);
 /* Not collective. One step: its rollout with rewards (NULL: nothing was generated) and the norm of its last
  * gradient. */
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm);
+enum { TRI_HEALTH_WARNING = 1024 }; /* bytes of a warning; chosen: over twice as many as the longest has */
 /* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none.
  * Each cause comes once. */
 bool tri_health_next(tri_health *h, char *out, size_t bytes);

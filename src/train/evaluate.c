@@ -49,17 +49,17 @@ static tri_status find_set(const tri_trainer *t, int i, tri_eval_set *out) {
 
 /* Whether this run's evaluations have it: with one answer to a prompt those of k would say the same again. */
 static bool has_figure(const tri_trainer *t, tri_figure which) {
-  if (which == TRI_FIGURE_TRUNCATED || !tri_figure_is_had(which, t->reward)) return false;
+  if (!tri_figure_is_had(which, t->reward)) return false;
   return t->sampling.eval.group > 1 || !tri_figure_is_of_k(which);
 }
 
-/* The i-th number of an evaluation, without its prefix; NULL: there are no more. */
+/* The i-th number by which a checkpoint may be the best, without its prefix; NULL: there are no more. */
 static const char *number_at(const tri_trainer *t, int i) {
   const tri_learner *l = &t->learner[TRI_POLICY];
 
   if (tri_evaluates_by_loss(t)) return i ? l->loss->metric[i - 1] : l->loss_name;
   for (tri_figure f = 0; f < TRI_FIGURE_COUNT; f++)
-    if (has_figure(t, f) && i-- == 0) return tri_figure_name(f);
+    if (f != TRI_FIGURE_TRUNCATED && has_figure(t, f) && i-- == 0) return tri_figure_name(f);
   return NULL;
 }
 

@@ -69,7 +69,7 @@ enum { GIVEN = 1, ANSWERS = 2, PREFERRED = 4, ALL = 7, STEP = 0, TIME = 1, LEFT 
 
 /* Columns in the order of the rows; what they like and what they need; whether they are of sequences that are
  * given, answered, or preferred to others. ev: of the critic; cut: share of answers that were cut off;
- * eval, held: of held-out lines. */
+ * eval, ecut, held: of held-out lines. */
 static const struct {
   tri_column  column;
   int         use;
@@ -91,6 +91,7 @@ static const struct {
     {{"cut", 5, 4}, ANSWERS, "truncated_ratio", tri_cell_share},
     {{"tok/s", 7, 5}, ALL, "tokens_per_s", tri_cell_count},
     {{"gap", 7, 5}, ANSWERS, "sampler_gap_max_nats", tri_cell_number},
+    {{"ecut", 5, 4}, GIVEN | ANSWERS, "eval_truncated_ratio", tri_cell_share},
     {{"pass@1", 7, 6}, GIVEN | ANSWERS, "eval_pass_at_1", tri_cell_number},
     {{"eval", 7, 6}, GIVEN | ANSWERS, "eval_reward_mean", tri_cell_number},
     {{"held", 7, 6}, PREFERRED, "eval_accuracy", tri_cell_number},
@@ -101,6 +102,7 @@ static bool has_column(const tri_trainer *t, int i) {
   int  use = tri_has_answers(t) ? ANSWERS : tri_evaluates_by_loss(t) ? PREFERRED : GIVEN;
   bool unbounded = t->reward && !tri_reward_set_is_bounded(t->reward); /* then no answer is right or wrong */
 
+  if (i == LEFT && t->screen.gap) return false; /* for the same reason; the live line has it too */
   if (!(rows[i].use & use) || !rows[i].metric) return rows[i].use & use;
   if (!strcmp(rows[i].metric, "loss")) return !t->screen.gap || !tri_has_critic(t); /* all are too many */
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
@@ -189,7 +191,11 @@ static void say_sets(const tri_trainer *t) {
     char name[TRI_METRIC_NAME_BYTES], cell[TRI_CELL_BYTES];
     snprintf(name, sizeof name, "eval_%s_%s", t->plan.eval[i].name, what);
     tri_cell_number(tri_metric_get(t->metrics, name), 8, cell);
-    st = tri_text_printf(&said, " %s %s%s", t->plan.eval[i].name, cell, i < t->plan.n_eval - 1 ? "," : "");
+    st = tri_text_printf(&said, " %s %s", t->plan.eval[i].name, cell);
+    snprintf(name, sizeof name, "eval_%s_truncated_ratio", t->plan.eval[i].name);
+    tri_cell_share(tri_metric_get(t->metrics, name), 5, cell);
+    if (st == TRI_OK && tri_metric_has(t->metrics, name)) st = tri_text_printf(&said, " (cut %s)", cell);
+    if (st == TRI_OK && i < t->plan.n_eval - 1) st = tri_text_put(&said, ",", 1);
   }
   if (st == TRI_OK) st = tri_text_wrap(said.data, TRI_SCREEN_COLUMNS, &lines);
   if (st == TRI_OK) tri_log_lines(TRI_LOG_INFO, lines.data);
@@ -293,6 +299,16 @@ done:
   return st;
 }
 
+/* Warnings whose cause the last steps still had: the start of the run may be screens away. */
+static void say_open(const tri_trainer *t) {
+  tri_health open = t->health;
+  char       text[TRI_HEALTH_WARNING];
+
+  if (t->progress.step <= t->progress.first_step) return;
+  for (open.said = 0; tri_health_next(&open, text, sizeof text);)
+    tri_log_narrow(TRI_LOG_INFO, "still so at the end: %s", text);
+}
+
 static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen *all) {
   char        latest[TRI_CKPT_PATH_BYTES + 16], spent[TRI_CELL_BYTES];
   const char *output = t->cfg->run.output;
@@ -303,6 +319,7 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
           (long long)t->progress.step, t->progress.step == 1 ? "" : "s",
           duration(tri_now_s() - t->progress.start_s, spent),
           end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
+  say_open(t);
   snprintf(latest, sizeof latest, "%s/LATEST", t->run.folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
   if (t->progress.best.step >= 0 && tri_ckpt_best(t->run.folder) == t->progress.best.step)

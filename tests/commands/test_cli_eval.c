@@ -77,9 +77,31 @@ static void output_is_one_new_file(void **state) {
             "kept.jsonl: is there already", NULL);
 }
 
+/* A run's evaluation and trireme eval of its checkpoint are the same, the length of answers too; the share that
+ * was cut stands beside pass@1 in each. */
+static void a_run_is_evaluated_at_its_own_length(void **state) {
+  (void)state;
+  cli_succeeds(ONE GRPO "run.output=own run.resume=never train.steps=1 eval.steps=1 data.eval=rl.jsonl "
+                        "rollout.max_response_length=3 checkpoint.save_final=true");
+  cli_sh(
+      "sed -n '$s/.*\"eval_truncated_ratio\": \\([^,}]*\\).*/\\1/p' own/metrics.jsonl >want && test -s want");
+  cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --json");
+  cli_shows(cli_err, "answers have up to 3 tokens, as in the run (rollout.max_response_length)");
+  cli_sh("sed -n 's/.*\"truncated_ratio\": \\([^,}]*\\).*/\\1/p' .out | diff - want");
+  cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --max-new 2");
+  assert_null(strstr(cli_err, "as in the run"));
+  cli_shows(cli_out, "pass@1         0.000000\ntruncated      1.0000\n");
+  cli_shows(cli_err, "100.0 % of the answers were cut at --max-new = 2");
+  cli_succeeds(ONE "report own");
+  cli_shows(cli_out, " % of the newest evaluation's answers were cut off\n");
+  cli_succeeds(ONE "report own own/checkpoints/.. --json");
+  cli_shows(cli_out, "\"eval_truncated_ratio\": ");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(figures_are_those_of_the_answers), cmocka_unit_test(ranks_say_the_same),
-      cmocka_unit_test(what_is_not_had_is_left_out), cmocka_unit_test(output_is_one_new_file)};
+      cmocka_unit_test(a_run_is_evaluated_at_its_own_length), cmocka_unit_test(what_is_not_had_is_left_out),
+      cmocka_unit_test(output_is_one_new_file)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -23,6 +23,9 @@ static void a_run_that_learns_nothing_says_so_once(void **state) {
     assert_int_equal(count(cli_err, "trireme: warning: step 3: reward exact was 0 for every answer"), 1);
     assert_int_equal(count(cli_err, "trireme: warning: step 3: over 20 % of the answers were cut"), 1);
     assert_int_equal(count(cli_err, "trireme: warning: step"), 2);
+    assert_int_equal(count(cli_err, "\nstill so at the end: over 20 % of the answers were cut"), 1);
+    assert_int_equal(count(cli_err, "\nstill so at the end: "), 2);
+    assert_int_equal(count(cli_err, "algo.mask_truncated"), 2); /* a cure of it, both times */
   }
   cli_read("a0/metrics.jsonl", cli_out);
   assert_int_equal(count(cli_out, "\"zero_variance_ratio\": 1,"), 6);
@@ -83,8 +86,11 @@ static void given_lines_are_looked_at_themselves(void **state) {
                "run.output=g model.config=one.json model.tokenizer=null data.train=ones.jsonl train.steps=4 "
                "data.eval=ones.jsonl eval.steps=4 rollout.max_response_length=2 "
                "'reward=[{name: length, buffer: 1}]'");
-  assert_int_equal(count(cli_err, "the gradient was 0 for 3 steps, and nothing is learned; look at the data"),
-                   1);
+  assert_int_equal(
+      count(cli_err,
+            "warning: step 3: the gradient was 0 for 3 steps, and nothing is learned; look at the data"),
+      1);
+  assert_int_equal(count(cli_err, "\nstill so at the end: the gradient was 0 for 3 steps"), 1);
 }
 
 /* ---- damaged models ---- */

@@ -59,7 +59,7 @@ done
 launch "$ranks" "$dir/one" "$both" $more "$votes"
 ! grep -q '_at_k' "$dir/one/metrics.jsonl" || fail "one answer is called k"
 grep -q '^evaluation: sum_a (8), b2 (8), every 1 step$' "$dir/named/log.txt" || fail "the start screen"
-[ "$(grep -c '^  eval_\*_pass_at_1: sum_a [0-9.]*, b2 [0-9.]*$' "$dir/named/log.txt")" = 2 ] || fail "the line of sets"
+[ "$(grep -c '^  eval_\*_pass_at_1: sum_a [0-9.]* (cut [0-9.]*%), b2 [0-9.]* (cut [0-9.]*%)$' "$dir/named/log.txt")" = 2 ] || fail "the line of sets"
 for n in "$@"; do
   # shellcheck disable=SC2086
   launch "$n" "$dir/on-$n" "$both" "$names" eval.max_prompts=8 $more $three
