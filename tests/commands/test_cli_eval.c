@@ -77,8 +77,8 @@ static void output_is_one_new_file(void **state) {
             "kept.jsonl: is there already", NULL);
 }
 
-/* A run's evaluation and trireme eval of its checkpoint are the same, the length of answers too; the share that
- * was cut stands beside pass@1 in each. */
+/* A run's evaluation and trireme eval of its checkpoint are the same, the length of answers too; the share
+ * that was cut stands beside pass@1 in each. */
 static void a_run_is_evaluated_at_its_own_length(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO "run.output=own run.resume=never train.steps=1 eval.steps=1 data.eval=rl.jsonl "
