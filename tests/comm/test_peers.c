@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,10 +20,12 @@
 #include "comm/peers/judge.h"
 #include "comm/peers/net.h"
 #include "comm/peers/node.h"
+#include "comm/peers/proc_state.h"
 #include "comm/peers/roster.h"
 #include "comm/peers/wire.h"
 
 enum { N = 4 };
+enum { OVERDUE_S = 3 };
 static const tri_limits limit = {.silent_s = 20, .late_s = 600, .dead_s = 0.2};
 static tri_card         card[N];
 static tri_seen         seen[N];
@@ -335,7 +339,7 @@ static void test_roster(void **state) {
   assert_int_equal(root->n_groups, 2);
   assert_true(root->mine == 0 && other->mine == 1 && other->place == 1);
   tri_node_put(other->node, 1, &b);
-  assert_false(tri_roster_look(other, 1));
+  assert_false(tri_roster_look(other, 1, OVERDUE_S));
   assert_true(tri_roster_speaks(other, 1, 5)); /* rank 2 never moved */
   tri_roster_fill(other, &next, &w);
   assert_true(next == 2 && w.n == 1 && w.beat[0].rank == 3);
@@ -378,13 +382,81 @@ static void test_gone(void **state) {
   card[2].pid = (int32_t)child;
   r = open_roster(3);
   tri_node_put(r->node, 0, &b);
-  assert_false(tri_roster_look(r, 1)); /* until it is waited for the number is its own */
+  assert_false(tri_roster_look(r, 1, OVERDUE_S)); /* until it is waited for the number is its own */
   assert_false(tri_roster_speaks(r, 1, 5));
   assert_int_equal(waitpid(child, NULL, 0), child);
-  assert_true(tri_roster_look(r, 2) && r->seen[2].dead_s == 2);
-  assert_false(tri_roster_look(r, 3)); /* once */
+  assert_true(tri_roster_look(r, 2, OVERDUE_S) && r->seen[2].dead_s == 2);
+  assert_false(tri_roster_look(r, 3, OVERDUE_S)); /* once */
   assert_true(tri_roster_speaks(r, 3, 50));
   tri_roster_close(&r);
+}
+
+static tri_verdict judge_roster(tri_roster *r, double now_s) {
+  r->seen[3].known = true;
+  r->seen[3].news_s = now_s;
+  r->seen[3].beat.scope = TRI_BOARD_WORLD;
+  r->seen[3].beat.number = r->seen[3].beat.come[0] = 9;
+  r->seen[3].beat.waited_s = now_s;
+  return tri_peers_judge(r->card, r->seen, N, &limit, now_s);
+}
+
+/* Rank 2 is a child process whose heartbeats stop. Runnable, it is slow; stopped by a signal, it is silent as
+ * always; as a zombie, or with its number given to another process, it is dead. Judge: the clock given. */
+static void test_overdue(void **state) {
+  tri_roster *r;
+  tri_beat    b = {.rank = 2, .scope = TRI_BOARD_NOWHERE};
+  siginfo_t   info;
+  pid_t       child = fork();
+  int         status;
+
+  (void)state;
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* where this test fails */
+    for (volatile long i = 0;;) i++;
+  }
+  assert_true(child > 0);
+  for (int q = 0; q < N; q++) card[q].pid_space = 1, card[q].pid = (int32_t)getpid();
+  card[2].pid = (int32_t)child;
+  card[2].start = tri_proc_start(child);
+  assert_true(card[2].start > 0 && tri_proc_start(getpid()) <= card[2].start);
+  r = open_roster(3);
+  tri_node_put(r->node, 0, &b);
+  for (double now_s = 0; now_s <= 100; now_s += 0.25) {
+    assert_false(tri_roster_look(r, now_s, OVERDUE_S));
+    expect(judge_roster(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
+    assert_int_equal(tri_roster_overdue(r, now_s, 15), now_s < 15 ? TRI_CARD_NOTHING : 2);
+  }
+  assert_false(kill(child, SIGSTOP));
+  assert_true(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+  assert_int_equal(tri_proc_look(child, card[2].start), TRI_PROC_STOPPED);
+  assert_true(r->seen[2].news_s == 99); /* its process is looked at every third second */
+  for (double now_s = 100.25; now_s < 99 + limit.silent_s; now_s += 0.25) {
+    assert_false(tri_roster_look(r, now_s, OVERDUE_S));
+    expect(judge_roster(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
+  }
+  assert_int_equal(tri_roster_overdue(r, 118, 15), TRI_CARD_NOTHING);
+  expect(judge_roster(r, 99 + limit.silent_s), TRI_VERDICT_SILENT, 2, 3);
+  assert_int_equal(tri_proc_look(child, card[2].start + 1), TRI_PROC_GONE);
+  assert_false(kill(child, SIGKILL));
+  assert_false(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT));
+  assert_true(tri_roster_look(r, 121, OVERDUE_S) && r->seen[2].dead_s == 121);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  tri_roster_close(&r);
+}
+
+static void test_proc_state(void **state) {
+  const char *const line = "7 (a (b) c) R 1 7 7 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 2 0 123456 1000 200 1\n";
+  char              letter = 0;
+  uint64_t          start = 0;
+
+  (void)state;
+  assert_true(tri_proc_read(line, &letter, &start) && letter == 'R' && start == 123456);
+  assert_false(tri_proc_read("7 (a) R 1 7 7 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 2 0", &letter, &start));
+  assert_false(tri_proc_read("7 (a) R 1 7 7 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 2 0 123", &letter, &start));
+  assert_false(tri_proc_read("7 (a) R 1 7 7 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 2 0 x ", &letter, &start));
+  assert_false(tri_proc_read("7 (a)", &letter, &start) || tri_proc_read("", &letter, &start));
+  assert_int_equal(tri_proc_look(getpid(), tri_proc_start(getpid())), TRI_PROC_RUNS);
+  assert_int_equal(tri_proc_start(0), 0);
 }
 
 /* Beats are lost, and so are answers, while collectives go on: from the third on it is known to live, and its
@@ -433,8 +505,8 @@ static void test_neighbour(void **state) {
 
   (void)state;
   tri_node_put(other->node, 0, &b);
-  tri_roster_look(other, 5);
-  tri_roster_look(other, 12);
+  tri_roster_look(other, 5, OVERDUE_S);
+  tri_roster_look(other, 12, OVERDUE_S);
   tri_roster_fill(other, &next, &w);
   assert_true(w.n == 1 && w.beat[0].rank == 2 && w.beat[0].silent_s == 7);
   assert_true(tri_roster_take(root, &w, &from, 12) && root->seen[2].news_s == 5);
@@ -540,7 +612,7 @@ static void open_two(two *t, bool six, const unsigned char *other_key) {
   t->root->group[1].heard = true;
   t->root->group[1].turn = 1; /* rank 3 is asked first */
   t->root->group[1].at = own_end(six, port[1]);
-  tri_roster_look(t->other, 0);
+  tri_roster_look(t->other, 0, OVERDUE_S);
   assert_int_equal(
       tri_ask_open(&(tri_ask_opt){t->root, key_7, &t->sequence[0], t->listen[0], 6, 3}, &t->asks), 0);
   assert_int_equal(
@@ -667,6 +739,8 @@ int main(void) {
                                      cmocka_unit_test(test_node),
                                      cmocka_unit_test_setup(test_roster, set_up),
                                      cmocka_unit_test_setup(test_gone, set_up),
+                                     cmocka_unit_test_setup(test_overdue, set_up),
+                                     cmocka_unit_test(test_proc_state),
                                      cmocka_unit_test_setup(test_lost, set_up),
                                      cmocka_unit_test_setup(test_neighbour, set_up),
                                      cmocka_unit_test(test_net),

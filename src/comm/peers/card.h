@@ -17,6 +17,7 @@ typedef struct tri_card {
   int32_t  pid;
   uint64_t pid_space;          /* process numbers mean the same where this is equal; 0: unknown */
   uint64_t memory_limit_bytes; /* of its control groups (base/memory_group.h); 0: none */
+  uint64_t start;              /* of the process (proc_state.h): a number is given again; 0: unknown */
   uint8_t  address[TRI_CARD_ADDRESSES][TRI_CARD_ADDRESS_BYTES]; /* in network order; zeros: none */
   uint32_t port; /* of UDP and of TCP, in network order; 0: none */
   char     host[64], device[48];

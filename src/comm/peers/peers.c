@@ -2,6 +2,7 @@
 #include "peers.h"
 #include "ask.h"
 #include "base/memory_group.h"
+#include "proc_state.h"
 #include "roster.h"
 #include "stuck.h"
 
@@ -29,9 +30,9 @@ enum {
   BEATS_A_LOSS = 6,    /* so many of a machine are lost before it is silent */
   HEARERS = 2          /* of the root's group: the next takes over without a pause */
 };
-/* Of the time in which a rank is found silent: a machine without beats is asked, three times at least; and
- * one that goes on without them lives. */
-static const double quiet_part = 0.4, answer_part = 0.2, lost_part = 0.5;
+/* Of the time in which a rank is found silent: a machine without beats is asked, three times at least; one
+ * that goes on without them lives; the process of a neighbour whose heartbeat is overdue is looked at. */
+static const double quiet_part = 0.4, answer_part = 0.2, lost_part = 0.5, overdue_part = 0.2;
 
 static struct {
   tri_peers_opt opt;
@@ -209,6 +210,25 @@ static void warn_slow(void) {
   tri_text_free(&line);
 }
 
+/* Each machine says so of its own ranks. */
+static void warn_overdue(void) {
+  const tri_roster *r = w.roster;
+  int               rank = tri_roster_overdue(r, w.now_s, w.silent_s);
+  tri_text          name = {0}, line = {0};
+
+  if (rank < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
+  w.window.said_s = w.now_s;
+  if (tri_peers_name(&r->card[rank], &name) == TRI_OK &&
+      tri_text_printf(
+          &line,
+          "trireme: warning: %s: is slow: no heartbeat for %.0f s, but its process %d runs: other "
+          "programs take the cores of this node, or a disk does not answer; the run goes on\n",
+          name.data, w.silent_s, (int)r->card[rank].pid) == TRI_OK)
+    tri_log_urgent(line.data);
+  tri_text_free(&name);
+  tri_text_free(&line);
+}
+
 /* Once for each machine. */
 static void warn_unheard(tri_group *g) {
   tri_roster *r = w.roster;
@@ -282,6 +302,7 @@ static void judge(void) {
     end_run(&limit, &v);
     return;
   }
+  warn_overdue();
   if (r->mine != 0) return;
   warn_slow();
   look_after_groups();
@@ -365,7 +386,7 @@ static void look(void) {
   w.began = true;
   mine.rank = w.roster->rank;
   tri_node_put(w.roster->node, w.roster->place, &mine);
-  news = tri_roster_look(w.roster, w.now_s);
+  news = tri_roster_look(w.roster, w.now_s, overdue_part * w.silent_s);
   listen_to_others();
   if (tri_node_is_claimed(w.roster->node)) end_late();
   speaks = tri_roster_speaks(w.roster, w.now_s, w.silent_s / 8);
@@ -439,6 +460,7 @@ void tri_peers_describe(tri_card *mine) {
   struct stat      sb;
 
   mine->pid = (int32_t)getpid();
+  mine->start = tri_proc_start(getpid());
   mine->pid_space = stat("/proc/self/ns/pid", &sb) ? 0 : (uint64_t)sb.st_ino;
   mine->memory_limit_bytes = tri_memory_limit_find("", 0, &limit) ? (uint64_t)limit.bytes : 0;
   if (!w.runs) return;

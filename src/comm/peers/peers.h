@@ -7,7 +7,9 @@
  * that was never heard is not watched, which is said once, and its ranks are not ended for silence. One
  * that was heard, and then is not, is asked by TCP (ask.h) before it is called silent. One that answers
  * neither and still takes part in collectives is not watched from then on: what carries MPI lives. Only where
- * UDP and TCP end while others wait for it does it look as a cut link does: 15 s of waiting end the run. */
+ * UDP and TCP end while others wait for it does it look as a cut link does: 15 s of waiting end the run. A
+ * rank that is silent while its process runs gets no core: the others of its machine see that by /proc, one
+ * of them says that it is slow, and only run.timeout_s ends the run. */
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
 

@@ -1,5 +1,6 @@
 /* roster.c - all ranks as one of them knows them. */
 #include "roster.h"
+#include "proc_state.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -73,6 +74,7 @@ tri_status tri_roster_open(const tri_card *card, int n, int rank, tri_node *node
   TRI_TRY_DONE(TRI_ALLOC(r->moved_s, r->group[r->mine].n));
   TRI_TRY_DONE(TRI_ALLOC(r->kills, r->group[r->mine].n));
   find_kills(r);
+  TRI_TRY_DONE(TRI_ALLOC(r->asked_s, r->group[r->mine].n));
   r->node = node;
   node = NULL;
   *out = r;
@@ -87,6 +89,10 @@ void tri_roster_begin(tri_roster *r, double now_s) {
   for (int q = 0; q < r->n; q++)
     r->seen[q] = (tri_seen){.beat = {.rank = q, .scope = TRI_BOARD_NOWHERE}, .news_s = now_s, .dead_s = -1};
   for (int g = 0; g < r->n_groups; g++) r->group[g].heard_s = now_s;
+  for (int i = 0; i < r->group[r->mine].n; i++) {
+    r->moved_s[i] = now_s;
+    r->asked_s[i] = -1;
+  }
 }
 
 void tri_roster_close(tri_roster **r) {
@@ -101,6 +107,7 @@ void tri_roster_close(tri_roster **r) {
   TRI_FREE((*r)->count);
   TRI_FREE((*r)->moved_s);
   TRI_FREE((*r)->kills);
+  TRI_FREE((*r)->asked_s);
   TRI_FREE(*r);
 }
 
@@ -108,6 +115,17 @@ void tri_roster_close(tri_roster **r) {
 
 static bool is_gone(const tri_roster *r, int rank) {
   return sees(r, rank) && kill((pid_t)r->card[rank].pid, 0) && errno == ESRCH;
+}
+
+/* Its heartbeat is overdue: has it died in a way that kill() does not tell, or does it wait for a core? The
+ * first is a death, the second a sign of life. */
+static bool ask_process(tri_roster *r, int place, double now_s) {
+  int             rank = r->group[r->mine].member[place];
+  const tri_card *c = &r->card[rank];
+  tri_proc_state  state = sees(r, rank) ? tri_proc_look(c->pid, c->start) : TRI_PROC_UNKNOWN;
+
+  if (state == TRI_PROC_RUNS) r->seen[rank].news_s = r->asked_s[place] = now_s;
+  return state == TRI_PROC_GONE;
 }
 
 /* Of the member at this place. */
@@ -123,7 +141,7 @@ static bool is_sound(const tri_beat *b, int rank) {
          b->scope < TRI_BOARD_SCOPES;
 }
 
-bool tri_roster_look(tri_roster *r, double now_s) {
+bool tri_roster_look(tri_roster *r, double now_s, double overdue_s) {
   const tri_group *g = &r->group[r->mine];
   bool             news = false;
 
@@ -142,12 +160,25 @@ bool tri_roster_look(tri_roster *r, double now_s) {
     if (count != r->count[i]) s->news_s = now_s;
     s->beat.silent_s = now_s - s->news_s;
     r->count[i] = count;
-    if (!s->known || s->dead_s >= 0 || s->beat.life != TRI_LIFE_WORKS || !is_gone(r, g->member[i])) continue;
+    if (!s->known || s->dead_s >= 0 || s->beat.life != TRI_LIFE_WORKS) continue;
+    if (!is_gone(r, g->member[i]) && (s->beat.silent_s < overdue_s || !ask_process(r, i, now_s))) continue;
     s->dead_s = now_s;
     s->starved = is_starved(r, i);
     news = true;
   }
   return news;
+}
+
+int tri_roster_overdue(const tri_roster *r, double now_s, double silent_s) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (int i = 0; i < g->n; i++) {
+    const tri_seen *s = &r->seen[g->member[i]];
+    if (s->known && s->beat.life == TRI_LIFE_WORKS && s->dead_s < 0 && now_s - r->moved_s[i] >= silent_s &&
+        r->asked_s[i] > r->moved_s[i] && now_s - r->asked_s[i] < silent_s)
+      return g->member[i];
+  }
+  return TRI_CARD_NOTHING;
 }
 
 bool tri_roster_speaks(const tri_roster *r, double now_s, double fresh_s) {

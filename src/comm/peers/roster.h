@@ -45,6 +45,7 @@ typedef struct tri_roster {
   uint64_t  *count;   /* [n of my group] stores at the last look */
   tri_kills *kills;   /* [n of my group] in their control groups */
   double    *moved_s; /* when that grew */
+  double    *asked_s; /* when its process was last seen to run, though that did not grow; below 0: never */
 } tri_roster;
 
 /* Not collective, all that follow. The node is the roster's from here on, also where this fails. */
@@ -53,9 +54,12 @@ TRI_CHECKED tri_status tri_roster_open(const tri_card *card, int n, int rank, tr
 /* Nobody has been heard of yet: the clock begins. */
 void tri_roster_begin(tri_roster *r, double now_s);
 void tri_roster_close(tri_roster **r);
-/* Reads the board of this machine. A process that is gone is noticed. True if there is news that cannot wait:
- * a death. */
-bool tri_roster_look(tri_roster *r, double now_s);
+/* Reads the board of this machine. A process that is gone is noticed. A rank whose heartbeat is overdue for
+ * overdue_s shows life as long as its process runs: other programs have its cores. True if there is news that
+ * cannot wait: a death. */
+bool tri_roster_look(tri_roster *r, double now_s, double overdue_s);
+/* The first rank of this machine that runs, but has not moved for silent_s; or TRI_CARD_NOTHING. */
+int tri_roster_overdue(const tri_roster *r, double now_s, double silent_s);
 /* Is this rank the first of its machine that moved within fresh_s? */
 bool tri_roster_speaks(const tri_roster *r, double now_s, double fresh_s);
 /* The ranks of this machine from place *next on, as many as fit; *next grows by those. */

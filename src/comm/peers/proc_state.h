@@ -1,0 +1,28 @@
+/* proc_state.h - whether another process of this node runs, by /proc. Private to its room. */
+#ifndef TRI_PROC_STATE_H
+#define TRI_PROC_STATE_H
+
+#include "base/base.h"
+
+/* RUNS: a thread runs, waits for a core or waits for a disk (R, D). STOPPED: by a signal or a debugger
+ * (T, t). GONE: it has ended, waits for its parent as a zombie (Z, X), or its number belongs to another
+ * process now.
+ * SLEEPS: all its threads sleep. UNKNOWN: /proc does not say. */
+typedef enum {
+  TRI_PROC_UNKNOWN,
+  TRI_PROC_RUNS,
+  TRI_PROC_SLEEPS,
+  TRI_PROC_STOPPED,
+  TRI_PROC_GONE
+} tri_proc_state;
+
+/* Not collective, all that follow. When the process started, in the kernel's clock ticks since boot; 0: /proc
+ * does not say. */
+uint64_t tri_proc_start(int64_t pid);
+/* start: as tri_proc_start said once; 0: unknown, and not compared. */
+tri_proc_state tri_proc_look(int64_t pid, uint64_t start);
+/* Pure. Reads one line of /proc/PID/stat: the letter of its state and its start. False: the line has another
+ * form. */
+bool tri_proc_read(const char *line, char *letter, uint64_t *start);
+
+#endif
