@@ -6,13 +6,13 @@
  * grows and that only its owner writes. */
 #include "comm_shm.h"
 #include "cpu/device_cpu.h"
+#include "patience.h"
 #include "peers/board.h"
 #include "peers/peers.h"
 #include "runtime.h"
 
 #include <mpi.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,12 +20,10 @@
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "flags in shared memory must be lock-free");
 
-enum {
-  SPIN_LOADS =
-      1000, /* chosen: about the time in which a neighbour that is there answers, a few microseconds */
-  YIELDS_A_LOOK = 512 /* chosen: sched_yield calls between two looks at the clock */
-};
+/* Chosen: about the time in which a neighbour that is there answers, a few microseconds. */
+enum { SPIN_LOADS = 1000 };
 static const double look_every_s = 1.0; /* chosen: how soon a dead neighbour is noticed */
+static const double sleep_most_s = 0.1; /* chosen: a wake that was missed costs no more */
 
 static const int64_t outside_arena = -1;
 
@@ -41,7 +39,8 @@ typedef struct shm_slot {
 _Static_assert(sizeof(shm_slot) == 64, "one cache line each");
 
 typedef struct shm_control {
-  shm_slot slot[TRI_SCOPE_COUNT][TRI_RING];
+  shm_slot         slot[TRI_SCOPE_COUNT][TRI_RING];
+  _Atomic uint64_t sleeps; /* this rank sleeps, or is about to, until a neighbour's flag changes */
 } shm_control;
 
 /* What ranks of a machine tell each other at attach. */
@@ -255,15 +254,37 @@ static tri_status check_alive(const tri_host_comm *h, int rank, const char *what
            tri_scope_text(h->base.scope));
 }
 
+/* A rank that sleeps says so first, then looks at the flag once more. A rank that changes a flag looks for
+ * sleepers afterwards. So one of the two sees the other. Should it not, the sleep has an end. */
+static void sleep_on(const tri_host_comm *h, const _Atomic uint64_t *flag, uint64_t number) {
+  shm_control *mine = h->shm->machine->control.data;
+
+  atomic_store(&mine->sleeps, 1);
+  tri_patience_sleep(flag, number, sleep_most_s);
+  atomic_store_explicit(&mine->sleeps, 0, memory_order_relaxed);
+}
+
+static void wake(const tri_host_comm *h, _Atomic uint64_t *flag) {
+  const shm_machine *m = h->shm->machine;
+
+  atomic_thread_fence(memory_order_seq_cst);
+  for (int i = 0; i < m->n; i++)
+    if (atomic_load_explicit(&m->at[i].control->sleeps, memory_order_relaxed)) {
+      tri_patience_wake(flag);
+      return;
+    }
+}
+
 static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const char *what,
                             uint64_t number) {
-  double looked_s = 0;
+  tri_patience patience = {0};
+  double       looked_s = 0;
 
   for (int i = 0; i < SPIN_LOADS; i++)
     if (atomic_load_explicit(flag, memory_order_acquire) >= number) return TRI_OK;
-  for (int i = 1; atomic_load_explicit(flag, memory_order_acquire) < number; i = i % YIELDS_A_LOOK + 1) {
-    sched_yield();
-    if (i < YIELDS_A_LOOK) continue;
+  while (atomic_load_explicit(flag, memory_order_acquire) < number) {
+    if (tri_patience_yield(&patience)) continue;
+    sleep_on(h, flag, number);
     if (looked_s == 0) looked_s = tri_now_s();
     if (tri_now_s() - looked_s < look_every_s) continue;
     TRI_TRY(check_alive(h, rank, what, number));
@@ -272,8 +293,9 @@ static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint
   return TRI_OK;
 }
 
-static void set_flag(_Atomic uint64_t *flag, uint64_t number) {
+static void set_flag(const tri_host_comm *h, _Atomic uint64_t *flag, uint64_t number) {
   atomic_store_explicit(flag, number, memory_order_release);
+  wake(h, flag);
 }
 
 /* ---- the four collectives; src [size] are the ranks' published buffers ---- */
@@ -313,7 +335,7 @@ static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const vo
 
   for (int r = 0; r < size; r++) src[r] = (const char *)src[r] + (size_t)begin * bytes;
   tri_cpu_reduce((char *)k->recv + (size_t)begin * bytes, src, size, n, k->dtype, redop(k->op), h->threads);
-  set_flag(&my_slot(h, number)->reduced, number);
+  set_flag(h, &my_slot(h, number)->reduced, number);
   for (int i = 1; i < size; i++) {
     int     r = (rank + i) % size;
     int64_t from = slice_begin(h, k->count, r), to = slice_begin(h, k->count, r + 1);
@@ -357,7 +379,7 @@ static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number
   slot->dtype = (int32_t)k->dtype;
   slot->op = (int32_t)k->op;
   slot->root = k->root;
-  set_flag(&slot->published, number);
+  set_flag(h, &slot->published, number);
   return TRI_OK;
 }
 
@@ -403,7 +425,7 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
   else
     broadcast(h, k, h->shm->src);
   if (k->kind != TRI_BROADCAST) h->to_s = tri_now_s(); /* whose root moves nothing itself */
-  set_flag(&my_slot(h, number)->done, number);
+  set_flag(h, &my_slot(h, number)->done, number);
   for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, what, number));
   return TRI_OK;
 }
@@ -426,3 +448,5 @@ tri_status tri_shm_way_await(const tri_host_comm *h, int rank, const _Atomic uin
                              uint64_t number) {
   return wait_flag(h, rank, flag, what, number);
 }
+
+void tri_shm_way_wake(const tri_host_comm *h, _Atomic uint64_t *flag) { wake(h, flag); }

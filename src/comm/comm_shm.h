@@ -17,4 +17,7 @@ int64_t tri_shm_way_place(const tri_host_comm *h, const void *p, size_t bytes);
 TRI_CHECKED tri_status tri_shm_way_await(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag,
                                          const char *what, uint64_t number);
 
+/* After this rank has changed its own flag: wakes the ranks of the machine that sleep until it changes. */
+void tri_shm_way_wake(const tri_host_comm *h, _Atomic uint64_t *flag);
+
 #endif

@@ -109,6 +109,7 @@ uint64_t tri_window_pass(tri_window *w, uint32_t what) {
   atomic_store_explicit(&mine->said[pass % SAID], pass << 32 | what, memory_order_relaxed);
   atomic_thread_fence(memory_order_seq_cst); /* this thread's own, those past the caches too */
   atomic_store_explicit(&mine->pass, pass, memory_order_release);
+  tri_shm_way_wake(w->h, &mine->pass);
   return pass;
 }
 

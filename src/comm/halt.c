@@ -5,6 +5,7 @@
 #include "base/child.h"
 #include "base/live.h"
 #include "comm_host.h"
+#include "patience.h"
 #include "peers/board.h"
 #include "peers/peers.h"
 #include "runtime.h"
@@ -13,7 +14,6 @@
 #include <math.h>
 #include <mpi.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -168,6 +168,7 @@ struct tri_halt {
   tri_halt_cause decided; /* as all know */
   long long      mark_us; /* caught_us at tri_halt_mark */
   /* the watch */
+  MPI_Comm    comm; /* for its sums alone: a rank that failed may leave one, and go on to other collectives */
   MPI_Request request; /* of the sum this rank takes part in; MPI_REQUEST_NULL: of none */
   uint64_t    number;  /* of that sum among the world's collectives */
   int         mine[N_WORDS], all[N_WORDS];
@@ -242,6 +243,8 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   h->end_unix_s = opt->end_unix_s;
   h->looked_s = tri_now_s() - look_s;
   h->request = MPI_REQUEST_NULL;
+  h->comm = MPI_COMM_NULL;
+  TRI_MPI(MPI_Comm_dup(*(MPI_Comm *)world->mpi, &h->comm));
   is_open = true;
   TRI_ASSERT((size_t)snprintf(h->file, sizeof h->file, "%s", opt->file) < sizeof h->file);
   return tri_agree(world, world->rank == 0 ? forget_old_file(h->file) : TRI_OK);
@@ -257,6 +260,7 @@ void tri_halt_close(tri_halt **h) {
     kept = *h;
     *h = NULL;
   }
+  if (*h && (*h)->comm != MPI_COMM_NULL) MPI_Comm_free(&(*h)->comm);
   TRI_FREE(*h);
 }
 
@@ -296,8 +300,7 @@ static tri_status join(tri_halt *h, tri_halt_cause cause, bool busy) {
   h->mine[CAUSE] = (int)cause;
   h->mine[BUSY] = busy;
   h->number = tri_board_come(TRI_WORLD, "sum: does any rank still work");
-  TRI_MPI(
-      MPI_Iallreduce(h->mine, h->all, N_WORDS, MPI_INT, MPI_MAX, *(MPI_Comm *)h->world->mpi, &h->request));
+  TRI_MPI(MPI_Iallreduce(h->mine, h->all, N_WORDS, MPI_INT, MPI_MAX, h->comm, &h->request));
   return TRI_OK;
 }
 
@@ -334,8 +337,9 @@ bool tri_halt_watch(void *ctx) {
 }
 
 tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
-  double   began_s = tri_now_s();
-  uint64_t waits = 0; /* in this sum */
+  double       began_s = tri_now_s();
+  uint64_t     waits = 0; /* in this sum */
+  tri_patience patience = {0};
 
   if (st == TRI_OK) st = h->broken;
   while (!h->over && h->broken == TRI_OK) {
@@ -345,7 +349,7 @@ tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
       tri_board_wait(TRI_WORLD, waits = h->number);
     }
     if (st != TRI_OK && tri_now_s() - began_s > FAILED_WAIT_S) break;
-    if (!h->over) sched_yield();
+    if (!h->over) tri_patience_rest(&patience);
   }
   if (waits) tri_board_leave(false);
   if (!h->over && h->broken == TRI_OK) return st;

@@ -2,6 +2,7 @@
  * 3 and 4 ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's
  * input is a pure function of r. NCCL promises no order of sums: its inputs are small whole numbers, whose
  * sums are exact in any. */
+#include "comm/peers/proc_state.h"
 #include "filter_case.h"
 #include "ranks_case.h"
 
@@ -549,6 +550,34 @@ static void test_choice(void **state) {
   }
 }
 
+/* Until no thread of rank 0 runs: it waits in what this rank, the last one, has not come to yet. */
+static void await_sleep(const tri_comm *c, pid_t pid) {
+  double from_s = tri_now_s();
+
+  if (c->rank < c->size - 1) return;
+  while (tri_proc_look(pid, 0) != TRI_PROC_SLEEPS)
+    CHECK(tri_now_s() - from_s < 20, "process %ld still runs", (long)pid);
+}
+
+/* A rank that waits leaves its core to others, in shared memory and in MPI. */
+static void body_sleep(setup *u) {
+  enum { N = 64 };
+  tri_comm *c = u->comm[TRI_WORLD];
+  tri_req   req = {0};
+  float    *x = (float *)u->arena;
+  pid_t     pid = getpid();
+
+  if (tri_device_is_gpu(u->d) || c->size == 1) return;
+  CHECK(tri_host_bcast(c, &pid, sizeof pid, 0) == TRI_OK);
+  await_sleep(c, pid);
+  CHECK(tri_host_barrier(c) == TRI_OK);
+  if (u->w != ATTACHED) return;
+  put_values(x, N, TRI_F32, c->rank, 0);
+  await_sleep(c, pid);
+  CHECK(tri_all_reduce(c, x, N, TRI_F32, TRI_SUM, u->s, &req) == TRI_OK);
+  CHECK(tri_comm_wait(c, &req, u->s) == TRI_OK);
+}
+
 static void test_scopes(void **state) { (void)state, for_all(SMALL, body_scopes); }
 static void test_collectives(void **state) { (void)state, for_all(SMALL, body_collectives); }
 static void test_big(void **state) { (void)state, for_all(ARENA, body_big); }
@@ -558,6 +587,7 @@ static void test_control(void **state) { (void)state, for_all(SMALL, body_contro
 static void test_agree(void **state) { (void)state, for_all(SMALL, body_agree); }
 static void test_disagree(void **state) { (void)state, for_all(SMALL, body_disagree); }
 static void test_window(void **state) { (void)state, for_all(SMALL, body_window); }
+static void test_sleep(void **state) { (void)state, for_all(SMALL, body_sleep); }
 
 /* Collectives go through shared memory all the same. */
 static void test_few_files(void **state) {
@@ -573,7 +603,7 @@ int main(void) {
       cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives), cmocka_unit_test(test_big),
       cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),     cmocka_unit_test(test_control),
       cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),    cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_window),     cmocka_unit_test(test_few_files),
+      cmocka_unit_test(test_window),     cmocka_unit_test(test_few_files),   cmocka_unit_test(test_sleep),
   };
   int failed;
 
