@@ -7,6 +7,7 @@
 #include "patience.h"
 #include "peers/peers.h"
 #include "pmix_server.h"
+#include "quota.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -252,6 +253,23 @@ static tri_status count_machine_cores(tri_runtime *rt) {
   return TRI_OK;
 }
 
+static void read_quota(tri_quota *out) { tri_quota_read("/sys/fs/cgroup", "/proc/self/cgroup", out); }
+
+/* Ranks in one control group share its limit. */
+static tri_status find_quota(tri_runtime *rt) {
+  tri_quota  mine, *all = NULL;
+  tri_status st = TRI_OK;
+
+  read_quota(&mine);
+  TRI_TRY_DONE(TRI_ALLOC(all, rt->machine_ranks));
+  TRI_MPI_DONE(
+      MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, *(MPI_Comm *)rt->mpi_machine));
+  rt->quota_cores = tri_quota_share(&mine, all, rt->machine_ranks);
+done:
+  TRI_FREE(all);
+  return st;
+}
+
 static int count_cores(void) {
   cpu_set_t set;
   long      n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -442,6 +460,7 @@ static tri_status open_runtime(int ranks_per_node, tri_runtime *out) {
                                                                        : "slurm";
   TRI_TRY_DONE(make_comms(out, rank, ranks_per_node));
   TRI_TRY_DONE(count_machine_cores(out));
+  TRI_TRY_DONE(find_quota(out));
   if (fate_comm == MPI_COMM_NULL) TRI_MPI_DONE(MPI_Comm_dup(MPI_COMM_WORLD, &fate_comm));
 done:
   if (st == TRI_EARG) tri_runtime_close(out); /* else MPI stays up: its end would wait for others */
@@ -458,10 +477,13 @@ tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
 }
 
 tri_status tri_runtime_pretend(int ranks, int machine_ranks, int ranks_per_node, tri_runtime *out) {
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  long      online = sysconf(_SC_NPROCESSORS_ONLN);
+  tri_quota mine;
 
+  read_quota(&mine);
   *out = (tri_runtime){.world_size = ranks, .machine_ranks = machine_ranks, .launcher = "check"};
   out->cores = count_cores();
+  out->quota_cores = tri_quota_share(&mine, &mine, 1) / machine_ranks;
   out->machine_cores = online > out->cores && machine_ranks > 1 ? (int)online : out->cores;
   if (out->machine_cores / machine_ranks > out->cores) out->machine_cores = out->cores * machine_ranks;
   return pretend_nodes(out, 0, ranks_per_node > 0 ? ranks_per_node : machine_ranks);

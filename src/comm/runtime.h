@@ -14,6 +14,7 @@ typedef struct tri_runtime {
   int         machine_rank;  /* my number among them */
   int         cores;         /* hardware threads this process may run on */
   int         machine_cores; /* hardware threads the ranks of this real machine may run on together */
+  double      quota_cores;   /* of them, what control groups leave to each rank (quota.h); INFINITY: all */
   char        host[64];
   const char *launcher;    /* "pmix", "slurm", "mpi", "single": where the facts came from; printed at start */
   void       *mpi_world;   /* MPI_Comm *: every rank, renumbered local_rank * nodes + node; owned */

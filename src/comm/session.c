@@ -7,7 +7,9 @@
 #include "peers/peers.h"
 
 #include <mpi.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Collective over world. "auto" is GPUs where every rank sees one. */
@@ -38,18 +40,64 @@ static int share_of(const tri_runtime *rt) {
   return share > 0 ? share : 1;
 }
 
-tri_status tri_session_check_threads(const tri_session *s) {
+/* The first number of a list as OpenMP 5.2, 21.1.2 has it; 0: not set, or no such list. */
+static int env_threads(const char *name) {
+  const char *text = getenv(name);
+  char       *end;
+  long        n = text ? strtol(text, &end, 10) : 0;
+
+  if (n < 1 || n > INT_MAX) return 0;
+  end += strspn(end, " \t");
+  return *end == ',' || !*end ? (int)n : 0;
+}
+
+/* Whole cores of a quota: a thread more would be stopped in each period, and the others wait for it. */
+int tri_session_threads(const tri_runtime *rt, char why[64]) {
+  static const char *const name[] = {"OMP_NUM_THREADS", "OMP_THREAD_LIMIT"};
+  int                      n = share_of(rt);
+
+  snprintf(why, 64, "of %d core%s", rt->machine_cores, rt->machine_cores == 1 ? "" : "s");
+  if (rt->quota_cores < n) {
+    n = rt->quota_cores < 1 ? 1 : (int)rt->quota_cores;
+    snprintf(why, 64, "cgroup's CPU quota: %.3g core%s%s", rt->quota_cores, rt->quota_cores == 1 ? "" : "s",
+             rt->machine_ranks > 1 ? " a rank" : "");
+  }
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    int most = env_threads(name[i]);
+    if (!most || most >= n) continue;
+    n = most;
+    snprintf(why, 64, "%s=%d", name[i], most);
+  }
+  return n;
+}
+
+static void choose_threads(const tri_session_opt *opt, tri_session *s) {
+  s->threads = opt->threads > 0 ? opt->threads : tri_session_threads(&s->rt, s->threads_why);
+  if (opt->threads > 0)
+    snprintf(s->threads_why, sizeof s->threads_why, "%s",
+             opt->threads_name ? opt->threads_name : "run.threads");
+}
+
+void tri_session_say_threads(const tri_session *s) {
+  if (s->rt.world_rank != 0 || !strncmp(s->threads_why, "of ", 3) || strchr("-r", s->threads_why[0])) return;
+  tri_log(TRI_LOG_INFO, "%d thread%s each (%s) on %d cores; --threads N sets another number", s->threads,
+          s->threads == 1 ? "" : "s", s->threads_why, s->rt.machine_cores);
+}
+
+static tri_status check_threads(const tri_session *s, const char *name) {
   const tri_runtime *rt = &s->rt;
   int64_t            all = (int64_t)s->threads * rt->machine_ranks;
+  const char        *is = name[0] == '-' ? " " : " = "; /* a flag or a key */
 
   if (s->threads > 1 && all > rt->machine_cores)
     TRI_FAIL(TRI_ECONFIG,
-             "run.threads = %d: %d rank%s x %d threads = %lld, but this machine gives %d cores; at most "
-             "run.threads = %d here",
-             s->threads, rt->machine_ranks, rt->machine_ranks == 1 ? "" : "s", s->threads, (long long)all,
-             rt->machine_cores, share_of(rt));
+             "%s%s%d: %d rank%s x %d threads = %lld, but this machine gives %d core%s; at most %s%s%d here",
+             name, is, s->threads, rt->machine_ranks, rt->machine_ranks == 1 ? "" : "s", s->threads,
+             (long long)all, rt->machine_cores, rt->machine_cores == 1 ? "" : "s", name, is, share_of(rt));
   return TRI_OK;
 }
+
+tri_status tri_session_check_threads(const tri_session *s) { return check_threads(s, "run.threads"); }
 
 tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   tri_session *s = out;
@@ -59,8 +107,8 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   tri_comm_peers_open(opt->timeout_s);
   TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
-  s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
-  TRI_TRY(tri_session_check_threads(s));
+  choose_threads(opt, s);
+  TRI_TRY(check_threads(s, opt->threads_name ? opt->threads_name : "run.threads"));
   TRI_TRY(find_device(&s->rt, opt->device, &name));
   TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
   s->device->alone = s->rt.machine_ranks == 1;
@@ -82,7 +130,7 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
   *s = (tri_session){.pretended = true};
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
-  s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
+  choose_threads(opt, s);
   if (gpu_bytes)
     TRI_TRY(tri_gpu_on_paper(opt->device, gpu_bytes, &s->device));
   else

@@ -15,7 +15,8 @@ typedef struct tri_session {
   tri_ledger *ledger;
   void       *stage; /* in the ledger's memory, what staged collectives go through; or NULL */
   tri_place   place;
-  int         threads;      /* of this rank */
+  int         threads;         /* of this rank */
+  char        threads_why[64]; /* what decided their number: "OMP_NUM_THREADS=1" */
   size_t      buffer_bytes; /* host memory that modules take for a while, beside the plan; they add to it */
   bool        pretended;
 } tri_session;
@@ -23,8 +24,9 @@ typedef struct tri_session {
 typedef struct tri_session_opt {
   const char *device;         /* "auto", "cpu", "cuda" */
   int         ranks_per_node; /* 0: real nodes */
-  int         threads;        /* per rank; 0: an even share of the machine's cores */
+  int         threads;        /* per rank; 0: tri_session_threads */
   double      timeout_s;      /* a rank that others wait for so long ends the run (peers/peers.h); 0: never */
+  const char *threads_name;   /* what the user calls `threads`; NULL: run.threads */
 } tri_session_opt;
 
 /* Collective over MPI_COMM_WORLD. On failure leave with tri_session_leave. */
@@ -38,6 +40,12 @@ TRI_CHECKED tri_status tri_session_pretend(const tri_session_opt *opt, int ranks
  * is the name of; gpu_bytes 0: on the CPU. */
 TRI_CHECKED tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int machine_ranks,
                                                size_t gpu_bytes, tri_session *out);
+/* Not collective. Threads for a rank that was not told how many: its share of the machine's cores, or
+ * fewer where its control groups, OMP_NUM_THREADS or OMP_THREAD_LIMIT allow fewer. why: what decided. */
+int tri_session_threads(const tri_runtime *rt, char why[64]);
+/* Not collective. Rank 0 says how many threads it has, where neither the share of the cores nor the user's
+ * choice decided. */
+void tri_session_say_threads(const tri_session *s);
 /* Not collective. Whether this machine has the cores for the threads of its ranks. */
 TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
 /* Not collective, once, of a pretended session. What staged collectives take; the plan is whole then. */

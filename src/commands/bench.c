@@ -14,6 +14,7 @@ typedef struct request {
   const char *deck; /* NULL: none */
   char      **args;
   int         n_args;
+  int64_t     threads; /* 0: the deck's, or by session.h */
   double      seconds;
   bool        json;
 } request;
@@ -79,6 +80,7 @@ static tri_status measure(const request *q, const tri_session_opt *opt, const ch
 
   TRI_TRY_DONE(tri_runtime_check_launcher());
   TRI_TRY_DONE(tri_session_open(opt, &se));
+  tri_session_say_threads(&se);
   world = se.comm[TRI_WORLD];
   TRI_TRY_DONE(TRI_ALLOC(c, 1));
   TRI_TRY_DONE(TRI_ALLOC(r, 1));
@@ -99,7 +101,7 @@ static tri_status start(const request *q) {
   tri_config      cfg = {0};
   tri_text        notes = {0};
   char            device[TRI_CONFIG_WORD_BYTES] = "auto";
-  tri_session_opt opt = {device, 0, 0, 600};
+  tri_session_opt opt = {device, 0, (int)q->threads, 600, q->threads ? "--threads" : NULL};
   tri_status      st = TRI_OK;
 
   if (q->deck) {
@@ -108,7 +110,7 @@ static tri_status start(const request *q) {
     tri_config_choose(&cfg);
     tri_config_word("run.device", cfg.run.device, device);
     opt.ranks_per_node = (int)cfg.run.ranks_per_node;
-    opt.threads = (int)cfg.run.threads;
+    if (!q->threads) opt.threads = (int)cfg.run.threads;
     opt.timeout_s = cfg.run.timeout_s;
   }
   st = measure(q, &opt, q->deck ? cfg.run.output : ".");
@@ -118,25 +120,43 @@ done:
   return st;
 }
 
+/* The plan of a deck has the same threads as its session: --threads becomes the deck's key. */
+static tri_status start_with_threads(request *q) {
+  char       key[40], **args = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(args, q->n_args + 1));
+  for (int i = 0; i < q->n_args; i++) args[i] = q->args[i];
+  snprintf(key, sizeof key, "run.threads=%lld", (long long)q->threads);
+  args[q->n_args++] = key;
+  q->args = args;
+  st = start(q);
+  TRI_FREE(args);
+  return st;
+}
+
 static tri_status bench(int argc, char **argv, int *code) {
   request  q = {.seconds = 45};
   tri_flag flag[] = {
       {"--seconds", TRI_FLAG_F64, &q.seconds, 1, 3600, "S",
        "about how long it may take in all; each figure is the median of five or more, or of fewer where five "
        "take too long (45)"},
+      {"--threads", TRI_FLAG_I64, &q.threads, 1, 4096, "N",
+       "threads of each rank, at most its share of the cores (the deck's run.threads, else that share, or "
+       "less by a cgroup's CPU quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "one JSON object on standard output (its names: tests/bench/README.md)"}};
   int  n;
   bool help;
 
   (void)code;
-  TRI_TRY(tri_flags_parse(&tri_command_bench, flag, 2, argc, argv, &n, &help));
+  TRI_TRY(tri_flags_parse(&tri_command_bench, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) return TRI_OK;
   if (n > 0 && strchr(argv[0], '='))
     TRI_FAIL(TRI_EARG, "'%s': the deck comes first; usage: trireme bench %s", argv[0],
              tri_command_bench.usage);
   if (n > 0) q.deck = argv[0], q.args = argv + 1, q.n_args = n - 1;
-  return start(&q);
+  return q.deck && q.threads ? start_with_threads(&q) : start(&q);
 }
 
 const tri_command tri_command_bench = {

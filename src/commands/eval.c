@@ -14,7 +14,7 @@
 
 typedef struct request {
   const char    *data, *reward, *dtype, *base, *prompt_key, *answer_key, *output;
-  int64_t        max_new, top_k, num, seed, max_prompts;
+  int64_t        max_new, top_k, num, seed, max_prompts, threads;
   double         temperature, top_p;
   bool           json, help;
   tri_infer_talk talk;
@@ -213,7 +213,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   int64_t         max_new;
   tri_status      st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
   if (q->output)
     TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], f.se.rt.world_rank == 0 ? check_output(q->output) : TRI_OK));
   tri_child_mind_signals();
@@ -242,7 +242,7 @@ done:
   return st;
 }
 
-/* Chosen: several times the fields of all rewards, and these with the command's own 14 flags; an option as
+/* Chosen: several times the fields of all rewards, and these with the command's own 15 flags; an option as
  * wide as a screen; two lines of help. */
 enum { FIELDS = 16, FLAGS = 32, FLAG_BYTES = 80, HELP_BYTES = 300, WORDS_BYTES = 4096 };
 /* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
@@ -345,6 +345,7 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
       {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
       TRI_INFER_BASE(&q->base),
+      TRI_INFER_THREADS(&q->threads),
       {"--output", TRI_FLAG_TEXT, &q->output, 0, 0, "F.jsonl",
        "write each answer with its rewards there, a new file; trireme show F.jsonl shows them"},
       {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "one JSON object"}};

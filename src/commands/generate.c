@@ -10,7 +10,7 @@
 
 typedef struct request {
   const char    *prompts, *prompt_key, *dtype, *base;
-  int64_t        max_new, top_k, num, seed;
+  int64_t        max_new, top_k, num, seed, threads;
   double         temperature, top_p;
   bool           json, help;
   tri_infer_talk talk;
@@ -203,7 +203,7 @@ static tri_status run(const char *model, const request *q) {
   tri_status  st = TRI_OK;
   bool        names; /* a person sees each prompt; a script counts on answers only */
 
-  TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
   tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0};
   tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
@@ -248,6 +248,7 @@ static tri_status generate(int argc, char **argv, int *code) {
       {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
       TRI_INFER_BASE(&q.base),
+      TRI_INFER_THREADS(&q.threads),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "one JSON object per answer, with tokens and log-probabilities"}};
   int n;

@@ -114,11 +114,15 @@ static void choose_ranks(const request *q, const tri_config *cfg, tri_plan_job *
             j->nodes == 1 ? "" : "s");
 }
 
-/* Threads of a rank, as a session would have them (comm/session.c). */
+/* Threads of a rank. On this machine as a session would have them (comm/session.c). */
 static int threads_of(const tri_config *cfg, const tri_plan_job *j) {
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  long        cores = sysconf(_SC_NPROCESSORS_ONLN);
+  tri_runtime rt;
+  char        why[64];
 
   if (cfg->run.threads) return (int)cfg->run.threads;
+  if (j->here && tri_runtime_pretend(j->per_node, j->per_node, 0, &rt) == TRI_OK)
+    return tri_session_threads(&rt, why);
   return cores / j->per_node > 1 ? (int)(cores / j->per_node) : 1;
 }
 

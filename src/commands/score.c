@@ -12,6 +12,7 @@ enum { BATCH_TOKENS = 2048 }; /* chosen: products are at their best */
 
 typedef struct request {
   const char    *data, *dtype, *base, *prompt_key, *completion_key;
+  int64_t        threads;
   bool           json, help;
   tri_infer_talk talk;
 } request;
@@ -137,7 +138,7 @@ static tri_status run(const char *model, const request *q) {
   tri_rollout  r = {0};
   tri_status   st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, q->base, true, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, true, q->threads, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_infer_chat(&f, &q->talk)));
   tri_data_opt opt = tri_infer_data(&f, TRI_DATA_SCORE);
   opt.prompt_key = q->prompt_key;
@@ -166,6 +167,7 @@ static tri_status score(int argc, char **argv, int *code) {
                       "field of a line that holds the text behind it (completion)"},
                      TRI_INFER_TALK_FLAGS(q.talk),
                      TRI_INFER_BASE(&q.base),
+                     TRI_INFER_THREADS(&q.threads),
                      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
                       "no perplexity line on stderr; the lines are JSON either way"}};
   int      n;

@@ -50,7 +50,8 @@ static tri_status say_stopped(const tri_config *cfg) {
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
   char            device[TRI_CONFIG_WORD_BYTES];
-  tri_session_opt opt = {device, (int)cfg->run.ranks_per_node, (int)cfg->run.threads, cfg->run.timeout_s};
+  tri_session_opt opt = {device, (int)cfg->run.ranks_per_node, (int)cfg->run.threads, cfg->run.timeout_s,
+                         NULL};
   tri_trainer     t = {0};
   tri_train_end   end;
   tri_status      st = TRI_OK;

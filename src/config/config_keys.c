@@ -38,7 +38,8 @@ const tri_key tri_keys[] = {
   {"run.ranks_per_node", TRI_KEY_I64, ALL, FREE, AT(run.ranks_per_node), COUNT0, "0", "ranks",
    "Treat so many neighbouring ranks as one node; 0: the real nodes."},
   {"run.threads", TRI_KEY_I64, ALL, FREE, AT(run.threads), "[0, 4096]", "0", "threads",
-   "Threads of each rank; 0: its share of the cores."},
+   "Threads of each rank. 0: its share of the cores, or less where the CPU quota of a cgroup, OMP_NUM_THREADS or "
+   "OMP_THREAD_LIMIT allows less; the start says what decided."},
   {"run.resume", TRI_KEY_TEXT, ALL, HERE, AT(run.resume), "", "auto", "path",
    "auto: go on from the newest checkpoint in run.output; never: start anew; or the path of a checkpoint."},
   {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, AT(run.allow_changes), "", NULL, "1",

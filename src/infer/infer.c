@@ -18,11 +18,12 @@ static tri_status check_base(const tri_source *s, const char *base) {
   TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", tri_source_name(s), base);
 }
 
-tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out) {
-  tri_session_opt opt = {"auto", 0, 0, late_s};
+tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads, tri_infer *out) {
+  tri_session_opt opt = {"auto", 0, (int)threads, late_s, "--threads"};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));
+  tri_session_say_threads(&out->se);
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
   TRI_TRY(tri_agree(out->se.comm[TRI_WORLD],
                     tri_source_open_over(path, TRI_PART_MAIN, base, NULL, true, &out->source)));

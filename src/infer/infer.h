@@ -21,8 +21,16 @@ typedef struct tri_infer {
 
 /* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its
  * data. base: where the model lies that a checkpoint's adapters are for; NULL: where it lay in the run.
- * any: a model with a scalar head will do; else it is TRI_EINPUT. */
-TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out);
+ * any: a model with a scalar head will do; else it is TRI_EINPUT. threads: of each rank; 0: as session.h
+ * chooses. */
+TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads,
+                                      tri_infer *out);
+#define TRI_INFER_THREADS(where)                                                                             \
+  {                                                                                                          \
+    "--threads", TRI_FLAG_I64, where, 1, 4096, "N",                                                          \
+        "threads of each rank, at most its share of the cores (that share, or less by a cgroup's CPU "       \
+        "quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"                                                        \
+  }
 #define TRI_INFER_BASE(where)                                                                                \
   {                                                                                                          \
     "--base", TRI_FLAG_TEXT, where, 0, 0, "FOLDER",                                                          \

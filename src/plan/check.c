@@ -82,7 +82,7 @@ static void say_resume(const tri_trainer *t) {
 
 /* Ranks that do not fill nodes are a fault; then the rest is looked at as for one node. */
 static tri_status open_session(const tri_config *cfg, const ranks *n, tri_faults *faults, tri_session *se) {
-  tri_session_opt opt = {tri_device_host(), (int)cfg->run.ranks_per_node, (int)cfg->run.threads, 0};
+  tri_session_opt opt = {tri_device_host(), (int)cfg->run.ranks_per_node, (int)cfg->run.threads, 0, NULL};
   int64_t         before = faults->n;
 
   TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), faults));

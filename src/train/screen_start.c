@@ -324,8 +324,8 @@ tri_status tri_screen_start(tri_trainer *t) {
       t->plan.steps == 1 ? "" : "s", tri_screen_shown(t->cfg->run.output, PATH_COLUMNS, output));
   SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d; collectives: %s", rt->world_size, rt->nodes,
       plural(rt->nodes), rt->launcher, rt->world_size, t->se->comm[TRI_WORLD]->ops->name);
-  SAY("device: %s%s%s, %d thread%s each", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
-      plural(t->se->threads));
+  SAY("device: %s%s%s, %d thread%s each (%s)", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
+      plural(t->se->threads), t->se->threads_why);
   TRI_TRY(print_ranks(t));
   return tri_screen_plan(t);
 }

@@ -1,5 +1,5 @@
-/* test_patience.c - when a waiter gives its core away and when it sleeps; that it is woken. Judge: exact values;
- * an alarm ends a process that sleeps for good. */
+/* test_patience.c - when a waiter gives its core away and when it sleeps; that it is woken. Judge: exact
+ * values; an alarm ends a process that sleeps for good. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -207,6 +207,36 @@ static void test_bound_threads(void **state) {
   }
 }
 
+/* The start says what decided how many threads a rank has; --threads overrides it, up to the cores. */
+static void test_threads(void **state) {
+  static const char *const with[] = {"generate model a --max-new 3", "score model texts.jsonl",
+                                     "eval model --data prompts.jsonl --reward exact --max-new 3", "bench"};
+  const long               cores = sysconf(_SC_NPROCESSORS_ONLN);
+  char                     command[1024], most[64];
+
+  (void)state;
+  cli_write("texts.jsonl", "{\"text\": \"1+2=3\"}\n");
+  cli_write("prompts.jsonl", "{\"prompt\": \"1+2=\", \"answer\": \"3\"}\n");
+  cli_succeeds("export OMP_NUM_THREADS=1; " ONE SFT
+               "run.device=cpu run.threads=0 run.output=threads run.resume=never");
+  cli_shows(cli_err, cores > 1 ? "1 thread each (OMP_NUM_THREADS=1)" : "1 thread each (of 1 core)");
+  cli_succeeds(ONE SFT "run.device=cpu run.threads=1 run.output=threads run.resume=never");
+  cli_shows(cli_err, "1 thread each (run.threads)");
+  for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+    snprintf(command, sizeof command, ONE "%s --threads %ld", with[i], cores + 1);
+    snprintf(most, sizeof most, "at most --threads %ld here", cores);
+    cli_fails(64, command, most, NULL);
+    snprintf(command, sizeof command, ONE "%s --threads 0", with[i]);
+    cli_fails(64, command, "--threads 0: must be a whole number from 1 to 4096", NULL);
+    if (i == sizeof with / sizeof *with - 1) continue; /* bench takes longer than all others */
+    snprintf(command, sizeof command, ONE "%s --threads %ld", with[i], cores);
+    cli_succeeds(command);
+    assert_int_equal(count(cli_err, "OMP_NUM_THREADS"), 0);
+  }
+  cli_succeeds(ONE "generate model a --max-new 3");
+  assert_int_equal(count(cli_err, "1 thread each (OMP_NUM_THREADS=1)"), cores > 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_launcher_of_another_mpi),
@@ -214,6 +244,7 @@ int main(void) {
       cmocka_unit_test(test_unknown_choices),
       cmocka_unit_test(test_staged_on_wish),
       cmocka_unit_test(test_stray_variables),
+      cmocka_unit_test(test_threads),
       cmocka_unit_test(test_launcher_that_is_gone),
       cmocka_unit_test(test_launcher_behind_a_wall),
       cmocka_unit_test(test_rank_0_prints),

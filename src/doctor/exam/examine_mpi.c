@@ -353,7 +353,7 @@ done:
 }
 
 static tri_status measure(tri_exam *x) {
-  tri_session_opt opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0}; /* meet watches */
+  tri_session_opt opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0, NULL}; /* meet watches */
   tri_speed_room  room;
   tri_status      st;
 
