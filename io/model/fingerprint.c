@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ enum {
   PIECES = 16,
   MOST_FILES = 4096,
   MOST_NAMES = 4,
-  PATH_BYTES = 4096
+  PATH_BYTES = 4096,
+  CONFIG_BYTES = 16 << 20
 };
 
 /* ---- one file ---- */
@@ -107,6 +109,21 @@ done:
   return st;
 }
 
+/* Whether the folder has a config of this name that can be read: without one it holds no model any more. */
+static bool has_config(const char *folder, const char *name) {
+  char    path[PATH_BYTES + 32], *bytes = NULL;
+  size_t  n = 0;
+  json_t *root = NULL;
+
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  if (tri_file_read(path, CONFIG_BYTES, &bytes, &n) == TRI_OK)
+    root = json_loadb(bytes, n, JSON_ALLOW_NUL, NULL);
+  tri_error_clear();
+  tri_host_free((void **)&bytes);
+  json_decref(root);
+  return root != NULL;
+}
+
 static tri_status put_folder(const char *key, const char *folder, tri_text *out) {
   char       path[PATH_BYTES + 256], **name = NULL;
   int        n = 0;
@@ -116,6 +133,7 @@ static tri_status put_folder(const char *key, const char *folder, tri_text *out)
   if (tri_file_exists(path)) return put_file(key, "MANIFEST.json", path, out);
   snprintf(path, sizeof path, "%s/checkpoints/LATEST/MANIFEST.json", folder);
   if (tri_file_exists(path)) return put_file(key, "MANIFEST.json", path, out);
+  if (!has_config(folder, "config.json") && !has_config(folder, "adapter_config.json")) return TRI_OK;
   st = list_files(folder, &name, &n);
   for (int i = 0; i < n && st == TRI_OK; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, name[i]);
