@@ -102,7 +102,8 @@ static bool has_column(const tri_trainer *t, int i) {
   int  use = tri_has_answers(t) ? ANSWERS : tri_evaluates_by_loss(t) ? PREFERRED : GIVEN;
   bool unbounded = t->reward && !tri_reward_set_is_bounded(t->reward); /* then no answer is right or wrong */
 
-  if (i == LEFT && t->screen.gap) return false; /* for the same reason; the live line has it too */
+  if (i == LEFT && t->cfg->eval.steps > 0 && (t->screen.gap || tri_has_critic(t)))
+    return false; /* all are too many, and the live line has it */
   if (!(rows[i].use & use) || !rows[i].metric) return rows[i].use & use;
   if (!strcmp(rows[i].metric, "loss")) return !t->screen.gap || !tri_has_critic(t); /* all are too many */
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
