@@ -157,13 +157,20 @@ tri_status tri_session_plan_stage(tri_session *s) {
  * metrics and texts take 3 to 5.4 MiB, and a thread touches 0.1 MiB of its stack. All are rounded up. */
 static const size_t started_bytes = 8 << 20, later_bytes = 8 << 20, thread_bytes = 256 << 10;
 
+/* Bytes that a rank plans in the host's memory. */
+static size_t host_planned(const tri_session *s) {
+  tri_ledger_sum sum = tri_ledger_total(s->ledger);
+
+  return (size_t)(sum.planned - (tri_device_is_gpu(s->device) ? sum.device : 0));
+}
+
 /* Specified: x86-64 and most others have an entry of 8 bytes for each page of 4 KiB. A rank maps the memory
  * of its neighbours too. */
 static size_t page_table_bytes(const tri_session *s) {
   bool   shares = s->rt.machine_ranks > 1 && !tri_device_is_gpu(s->device);
-  size_t planned = (size_t)tri_ledger_total(s->ledger).planned;
+  size_t host = host_planned(s);
 
-  return planned / 512 * (size_t)(shares ? s->rt.machine_ranks : 1);
+  return host / 512 * (size_t)(shares ? s->rt.machine_ranks : 1);
 }
 
 size_t tri_session_host_beside_bytes(const tri_session *s) {
@@ -184,18 +191,17 @@ static tri_status describe_limit(tri_text *out) {
 
 /* RLIMIT_AS is of one process: the blocks of its neighbours count too where it maps them. */
 static tri_status check_address_space(const tri_session *s) {
-  size_t limit, room,
-      planned = (size_t)tri_ledger_total(s->ledger).planned,
-      host = planned - (tri_device_is_gpu(s->device) ? (size_t)tri_ledger_total(s->ledger).device : 0);
-  int mapped = s->comm[TRI_NODE]->near ? s->rt.local_size : 1;
+  size_t limit, room, host = host_planned(s);
+  int    mapped = s->comm[TRI_NODE]->near ? s->rt.local_size : 1;
 
   if (!tri_memory_address_room(&limit, &room)) return TRI_OK;
   host = host * (size_t)mapped + tri_session_host_beside_bytes(s);
   if (host <= room) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "the memory plan does not fit: a rank maps %.3f GiB, of which %d rank%s plan the most, and the limit "
-      "on its address space (RLIMIT_AS, ulimit -v) of %.3f GiB leaves %.3f GiB: ulimit -v unlimited",
+      "the memory plan does not fit: a rank maps %.3f GiB (the plans of %d rank%s, libraries and buffers), "
+      "and its address space (RLIMIT_AS, ulimit -v) is limited to %.3f GiB, of which %.3f GiB are left: "
+      "set ulimit -v unlimited",
       (double)host / 0x1p30, mapped, mapped == 1 ? "" : "s", (double)limit / 0x1p30, (double)room / 0x1p30);
 }
 
@@ -215,6 +221,25 @@ static tri_status check_memory(const tri_session *s, int sharers) {
 tri_status tri_session_check_memory(tri_session *s) {
   TRI_TRY(tri_session_plan_stage(s));
   return check_memory(s, s->rt.machine_ranks);
+}
+
+tri_status tri_session_fits(const tri_session *s, bool *fits) {
+  tri_comm  *world = s->comm[TRI_WORLD];
+  size_t     bytes_free, bytes_total;
+  int        sharers;
+  tri_status st;
+
+  if (s->pretended && tri_device_is_gpu(s->device)) { /* the nodes' own memory is not known here */
+    TRI_TRY(s->device->ops->mem_info(s->device, &bytes_free, &bytes_total));
+    *fits = (size_t)tri_ledger_total(s->ledger).device + tri_session_beside_bytes(s) <= bytes_free;
+    return TRI_OK;
+  }
+  TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
+  st = tri_agree(world, check_memory(s, sharers));
+  *fits = st == TRI_OK;
+  if (st != TRI_ECONFIG) return st;
+  tri_error_clear();
+  return TRI_OK;
 }
 
 size_t tri_session_beside_bytes(const tri_session *s) {

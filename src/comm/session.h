@@ -53,6 +53,9 @@ TRI_CHECKED tri_status tri_session_plan_stage(tri_session *s);
 /* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole
  * then. */
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
+/* Collective over world; of a pretended session not collective. Whether the plan so far fits on every rank,
+ * as tri_session_take_memory will judge it; with a GPU on paper, there alone. */
+TRI_CHECKED tri_status tri_session_fits(const tri_session *s, bool *fits);
 /* Not collective. Of a GPU's memory: what its libraries take after the plan is checked; else 0. */
 size_t tri_session_beside_bytes(const tri_session *s);
 /* Not collective, once the plan is whole. Host memory that a rank takes beside its plan, by cause

@@ -299,7 +299,7 @@ static tri_status put_verdict(const tri_plan *p, tri_text *out) {
   if (!p->fits) return put_excess(p, out);
   tri_cell_bytes(p->sum.device, need);
   tri_cell_bytes(p->room_bytes, room);
-  tri_cell_bytes(host_need(p), host);
+  tri_cell_bytes(p->host_bytes_per_node, host);
   tri_cell_bytes(p->host_room_bytes, host_room);
   if (!p->job.gpu)
     TRI_LINE(out, "%s: %s of the %s of a node", fits, host, host_room);
