@@ -272,7 +272,9 @@ const tri_key tri_keys[] = {
    "passes",
    "Passes of each rank before an optimizer step."},
   {"train.max_tokens_per_gpu", TRI_KEY_I64, ALL, FREE, AT(train.max_tokens_per_gpu), COUNT, NULL, "tokens",
-   "Pack samples into passes of at most so many tokens, instead of micro_batch_size."},
+   "Pack samples into passes of at most so many tokens, instead of micro_batch_size. Neither given, nor "
+   "gradient_accumulation_steps: as many as memory holds, at most 16384 (one sample may be longer). The deck as used has "
+   "the number, a resumed run keeps it: another number sums gradients in another order."},
   {"train.learning_rate", TRI_KEY_F64, ALL, FREE, AT(train.lr.peak), "(0, inf)", "1e-6", "1",
    "Learning rate after the warm-up. Not given: 2e-5 with sft, 1e-5 with rm, 5e-7 with dpo and kto, 1e-6 with the "
    "others; with lora 1e-4, dpo and kto 5e-6."},

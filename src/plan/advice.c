@@ -70,7 +70,7 @@ static tri_status make_args(const asked *q, attempt *x, char ***args, int *n) {
 static void take_numbers(attempt *x, const tri_plan *p) {
   x->micro = p->t.plan.batch.micro_batch_size;
   x->accum = p->t.plan.batch.gradient_accumulation_steps;
-  x->tokens = p->cfg.train.max_tokens_per_gpu;
+  x->tokens = p->t.plan.packed;
   x->at_once = p->t.supply->generates ? p->t.plan.decode : 0;
 }
 

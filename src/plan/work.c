@@ -67,8 +67,7 @@ static double ceil_share(double n, int ranks) {
 static double batches_of(const tri_trainer *t, double sequences, double tokens) {
   double mini = (double)t->plan.mini_batches,
          micro = (double)tri_sequences(t, t->plan.batch.micro_batch_size);
-  double each =
-      micro > 0 ? sequences / mini / micro : tokens / mini / (double)t->cfg->train.max_tokens_per_gpu;
+  double each = micro > 0 ? sequences / mini / micro : tokens / mini / (double)t->plan.packed;
 
   return mini * (double)(int64_t)(each + 0.999999);
 }

@@ -323,6 +323,35 @@ static tri_status keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rat
   return st;
 }
 
+/* Rank 0. */
+static tri_status keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *packed) {
+  tri_config before = {0};
+  tri_text   unused = {0};
+  tri_status st = TRI_OK;
+
+  if (!tri_ckpt_has_file(from, "deck.yaml")) return TRI_OK;
+  st = read_deck_before(r, from, &before, &unused);
+  if (st == TRI_ECONFIG) {
+    tri_error_clear();
+    st = TRI_OK;
+  } else if (st == TRI_OK) {
+    bool counts = before.train.micro_batch_size || before.train.gradient_accumulation_steps;
+    if (before.train.max_tokens_per_gpu)
+      *packed = before.train.max_tokens_per_gpu;
+    else if (!counts) /* an earlier version's: all samples of a rank in one pass */
+      *packed = 0;
+  }
+  tri_text_free(&unused);
+  tri_config_free(&before);
+  return st;
+}
+
+tri_status tri_run_keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *packed) {
+  if (!r->resume[0] || !from) return TRI_OK;
+  TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? keep_packed(r, from, packed) : TRI_OK));
+  return tri_host_bcast(r->world, packed, sizeof *packed, 0);
+}
+
 tri_status tri_run_keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rate) {
   if (!r->resume[0] || !from) return TRI_OK;
   TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? keep_rate(r, from, rate) : TRI_OK));

@@ -75,6 +75,9 @@ TRI_CHECKED tri_status tri_run_note_inputs(tri_run *r, tri_ckpt_reader *from, co
 /* resume.c. Collective over world. Compares a resumed run with its checkpoint: the deck as used `now`, the
  * lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
 TRI_CHECKED tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now);
+/* resume.c. Collective over world. Where the deck says nothing of passes, *packed, the tokens of one, becomes
+ * what the checkpoint's run had: another number sums gradients in another order. 0: it counted samples. */
+TRI_CHECKED tri_status tri_run_keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *packed);
 /* resume.c. Collective over world. Where the deck gives no train.learning_rate and the checkpoint's run had
  * the default of earlier versions, *rate becomes that one and rank 0 says so: a new default changes no run
  * halfway. */

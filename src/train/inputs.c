@@ -338,21 +338,59 @@ static void plan_split(tri_trainer *t) {
                                   .rank = tri_world_of(t)->rank,
                                   .size = tri_world_of(t)->size,
                                   .micro_batch_size = (int)tri_sequences(t, t->plan.batch.micro_batch_size),
-                                  .max_tokens = t->cfg->train.max_tokens_per_gpu};
+                                  .max_tokens = t->plan.packed};
 }
 
-static tri_status plan_steps(tri_trainer *t) {
+enum { PACKED_MOST = 16384 }; /* specified: interface; products gain little from longer passes */
+
+/* Where the deck says neither how many samples nor how many tokens a pass has, tokens are counted, as many as
+ * memory holds (trainer.c); a run that an earlier version began without a number goes on with one pass. */
+static tri_status choose_packing(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+
+  t->plan.packed = c->train.max_tokens_per_gpu;
+  t->plan.by_default =
+      !c->train.max_tokens_per_gpu && !c->train.micro_batch_size && !c->train.gradient_accumulation_steps;
+  if (!t->plan.by_default) return TRI_OK;
+  t->plan.packed = PACKED_MOST;
+  return tri_run_keep_packed(&t->run, tri_source_checkpoint(t->learner[TRI_POLICY].source), &t->plan.packed);
+}
+
+/* The batches once it is known how many tokens a pass has. */
+static tri_status plan_batch(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_batch_request q = {.ranks = t->se->rt.world_size,
                          .train_batch_size = c->train.train_batch_size,
                          .micro_batch_size = c->train.micro_batch_size,
                          .gradient_accumulation_steps = c->train.gradient_accumulation_steps,
-                         .max_tokens_per_gpu = c->train.max_tokens_per_gpu,
+                         .max_tokens_per_gpu = t->plan.packed,
                          .rollout_batch_size = tri_has_answers(t) ? c->rollout.rollout_batch_size : 0,
                          .num_generations = tri_has_answers(t) ? c->algo.num_generations : 0};
-  int64_t           per_step, updates;
+  size_t            used;
 
   TRI_TRY(tri_batch_plan_make(&q, &t->plan.batch));
+  used = strcspn(t->plan.batch.equation, "\n");
+  if (t->plan.by_default && t->plan.packed && used + 40 < sizeof t->plan.batch.equation) {
+    char rest[sizeof t->plan.batch.equation];
+    snprintf(rest, sizeof rest, "%s", t->plan.batch.equation + used);
+    snprintf(t->plan.batch.equation + used, sizeof rest - used, " (default: what fits)%s", rest);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens) {
+  t->plan.packed = tokens;
+  TRI_TRY(plan_batch(t));
+  plan_split(t);
+  return TRI_OK;
+}
+
+static tri_status plan_steps(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  int64_t           per_step, updates;
+
+  TRI_TRY(choose_packing(t));
+  TRI_TRY(plan_batch(t));
   per_step = tri_has_answers(t) ? c->rollout.rollout_batch_size : t->plan.batch.train_batch_size;
   t->plan.samples = tri_has_answers(t) ? t->plan.batch.rollout_samples : t->plan.batch.train_batch_size;
   t->plan.mini_batches = t->plan.samples / t->plan.batch.train_batch_size;

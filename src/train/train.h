@@ -71,6 +71,8 @@ typedef struct tri_step_plan {
   int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
   int     n_eval;                       /* sets that these prompts are of, each asked about by itself */
   tri_eval_set  eval[TRI_CONFIG_EVAL_SETS];
+  int64_t       packed;              /* tokens of a pass, by which samples are packed; 0: they are counted */
+  bool          by_default;          /* packed is no number of the deck's: what memory holds */
   int64_t       pass_tokens, decode; /* of a rank, at most: tokens of a pass; answers decoded at once */
   tri_split_opt split;               /* of a step's first mini-batch, for this rank */
   bool          on_paper; /* in a pretended session: prompts and weights that are not there do not matter */
@@ -183,6 +185,8 @@ TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
  * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
  * added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
+/* inputs.c. Not collective. The batches again with passes of at most so many tokens. */
+TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
 /* inputs.c. Not collective. So many samples in sequences (supply.h). */
 int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 

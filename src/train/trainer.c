@@ -165,7 +165,7 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
   int64_t           micro = tri_sequences(t, t->plan.batch.micro_batch_size),
           least = tri_sequences(t, 1) * l->learn; /* tokens of the longest sample */
 
-  *b = (batch_room){.learn = micro ? micro * l->learn : c->train.max_tokens_per_gpu};
+  *b = (batch_room){.learn = micro ? micro * l->learn : t->plan.packed};
   if (b->learn < least)
     TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens%s",
              (long long)b->learn, (long long)least,
@@ -250,6 +250,47 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
                           &t->sampling.sampler);
 }
 
+/* Undoes open_models, with the plan of its memory. */
+static tri_status close_models(tri_trainer *t) {
+  tri_sampler_close(&t->sampling.sampler);
+  tri_feed_close(&t->feed);
+  tri_judge_close(&t->sampling.judge);
+  for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_model_close(&t->learner[i].model);
+  t->se->buffer_bytes = 0;
+  tri_ledger_close(&t->se->ledger);
+  return tri_ledger_open(&t->se->ledger);
+}
+
+enum { FINEST_TOKENS = 1024 }; /* chosen: a pass of so many tokens more costs the same time */
+
+/* Tokens of a pass that hold all that a rank learns from in an optimizer step; or the longest sample. */
+static int64_t most_packed(const tri_trainer *t, const tri_longest *l) {
+  int64_t ranks = t->se->rt.world_size, mine = (t->plan.batch.train_batch_size + ranks - 1) / ranks;
+
+  return tri_sequences(t, mine) * l->learn;
+}
+
+/* Collective over world. As open_models; where the deck says nothing of passes, they get as many tokens as
+ * memory holds. */
+static tri_status open_packed(tri_trainer *t, const tri_longest *l) {
+  int64_t least = tri_sequences(t, 1) * l->learn, most = most_packed(t, l), tokens = t->plan.packed;
+  bool    fits = false;
+
+  if (!t->plan.by_default || !tokens) return open_models(t, l);
+  if (tokens > most && !t->run.resume[0]) tokens = most; /* a resumed run keeps its number */
+  if (tokens < least) tokens = least;
+  for (;;) {
+    TRI_TRY(tri_inputs_pack(t, tokens));
+    TRI_TRY(open_models(t, l));
+    TRI_TRY(tri_session_fits(t->se, &fits));
+    if (fits || tokens <= least)
+      return TRI_OK; /* what does not fit at all is said by tri_session_take_memory */
+    TRI_TRY(close_models(t));
+    tokens = tokens > FINEST_TOKENS ? (tokens - 1) / FINEST_TOKENS * FINEST_TOKENS : tokens / 2;
+    if (tokens < least) tokens = least;
+  }
+}
+
 /* Collective over world. The deck as used: with the numbers that followed from others and do not depend on
  * the ranks. */
 static tri_status settle_deck(tri_trainer *t) {
@@ -259,6 +300,7 @@ static tri_status settle_deck(tri_trainer *t) {
   used.train.steps = t->plan.steps;
   used.train.epochs = 0;
   used.train.train_batch_size = t->plan.batch.train_batch_size;
+  used.train.max_tokens_per_gpu = t->plan.packed;
   TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
   t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
   TRI_TRY(tri_config_print(&used, &t->run.deck));
@@ -373,6 +415,11 @@ static tri_status make_plan(const tri_config *cfg, tri_session *se, tri_faults *
   if (faults && faults->n > before)
     return t->run.resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
   NOTE(check_aside(t));
+  if (t->plan.by_default && t->plan.packed) { /* the deck as used has what memory holds */
+    NOTE(open_packed(t, &l));
+    NOTE(settle_deck(t));
+    return TRI_OK;
+  }
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   return TRI_OK;

@@ -418,6 +418,24 @@ static void a_calibration_is_used(void **state) {
             NULL);
 }
 
+/* Where the deck says nothing of passes, they hold what the GPU leaves, at most 16384 tokens. */
+static void passes_of_no_given_size_fill_the_gpu(void **state) {
+  static const char deck[] = EIGHT "train.max_tokens_per_gpu=null --nodes 1 --gpus-per-node 8 ";
+  char              command[CLI_TEXT_BYTES / 16];
+  int               tokens = 0;
+
+  (void)state;
+  snprintf(command, sizeof command, "%s--gpu 80", deck);
+  cli_succeeds(command);
+  cli_shows(cli_out, "in passes of at most 16384 tokens, on 8 ranks\n");
+  snprintf(command, sizeof command, "%s--gpu 52", deck);
+  cli_succeeds(command);
+  assert_non_null(strstr(cli_out, "in passes of at most "));
+  assert_int_equal(sscanf(strstr(cli_out, "in passes of at most "), "in passes of at most %d", &tokens), 1);
+  assert_in_range(tokens, 2048, 15360);
+  cli_shows(cli_out, "MEMORY FITS: ");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(json_has_what_the_run_will_take),
@@ -431,6 +449,7 @@ int main(void) {
       cmocka_unit_test(what_contradicts_is_refused),
       cmocka_unit_test(lines_that_are_not_there_are_as_long_as_may_be),
       cmocka_unit_test(a_config_is_enough_of_every_model),
+      cmocka_unit_test(passes_of_no_given_size_fill_the_gpu),
       cmocka_unit_test(a_calibration_is_used),
   };
 

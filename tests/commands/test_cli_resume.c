@@ -471,6 +471,30 @@ static void another_algorithm_is_refused(void **state) {
             "run.allow_changes: algo.name cannot change in a resume", NULL);
 }
 
+/* Where a deck says nothing of passes they hold as many tokens as memory does, all of a small batch: the
+ * number is shown, kept in the deck as used, and by a resume. */
+static void passes_of_no_given_size_keep_theirs(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=p run.resume=never train.steps=1 train.micro_batch_size=null");
+  cli_shows(cli_err, "\ntrain_batch_size 8 samples in passes of at most ");
+  cli_shows(cli_err, " (default: what fits)\n");
+  cli_sh("n=$(sed -n 's/^  max_tokens_per_gpu: //p' p/deck.yaml) && test $n -gt 8 && test $n -le 16384 && "
+         "grep -q 'micro_batch_size: null' p/deck.yaml && echo \"  max_tokens_per_gpu: $n\" >was");
+  cli_succeeds(ONE SFT "run.output=p train.steps=2 train.micro_batch_size=null");
+  assert_null(strstr(cli_err, "  train.max_tokens_per_gpu: "));
+  cli_sh("grep -qxf was p/deck.yaml && cp -r p p2");
+  cli_succeeds(ONE SFT "run.output=p train.steps=3 train.micro_batch_size=null train.max_tokens_per_gpu=100");
+  cli_shows(cli_err, "  train.max_tokens_per_gpu: ");
+  cli_succeeds(ONE SFT
+               "run.output=p train.steps=4 train.micro_batch_size=null"); /* the newest checkpoint's */
+  cli_shows(cli_err, " in passes of at most 100 tokens ");
+  cli_succeeds(TWO SFT
+               "run.output=p2 train.steps=3 train.micro_batch_size=null"); /* on any number of ranks */
+  cli_sh("grep -qxf was p2/deck.yaml");
+  cli_fails(64, ONE SFT "run.output=p3 train.max_tokens_per_gpu=100", "train.micro_batch_size",
+            "train.max_tokens_per_gpu");
+}
+
 #define UNGIVEN "train.learning_rate=null "
 
 /* An output of an earlier version, whose default rate was 1e-6, goes on with it; a rate that is given counts,
@@ -538,6 +562,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
       cmocka_unit_test(a_model_is_known_by_its_bytes),
+      cmocka_unit_test(passes_of_no_given_size_keep_theirs),
       cmocka_unit_test(another_experiment_is_refused_as_a_whole),
       cmocka_unit_test(a_changed_path_that_is_not_there_comes_first),
       cmocka_unit_test(a_path_that_may_not_be_looked_at_is_not_called_missing),
