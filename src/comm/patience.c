@@ -44,7 +44,9 @@ bool tri_patience_yield(tri_patience *p) {
 }
 
 static struct timespec spec_of(double s) {
-  return (struct timespec){(time_t)s, (long)((s - (time_t)s) * 1e9)};
+  const long whole = (long)s;
+
+  return (struct timespec){whole, (long)((s - (double)whole) * 1e9)};
 }
 
 void tri_patience_rest(tri_patience *p) {
