@@ -507,18 +507,19 @@ emu_kernel::emu_kernel(const char *pretty) : launched(false), most_shared(0), ne
  * BYTES NAME", of dynamic shared memory, for tests/gpu/sass.py. */
 static void write_log(void) {
   const char *folder = getenv("TRI_EMULATE_LOG");
-  char        path[4096];
+  char        path[4096], part[4096]; /* hidden until it is whole: a process may be killed as it ends */
   FILE       *f;
 
   if (!folder) return;
   snprintf(path, sizeof path, "%s/%ld", folder, (long)getpid());
-  f = fopen(path, "w");
+  snprintf(part, sizeof part, "%s/.%ld", folder, (long)getpid());
+  f = fopen(part, "w");
   if (!f) return;
   for (emu_kernel *k = first_kernel; k; k = k->next) {
     fprintf(f, "%s %s\n", k->launched ? "ran" : "has", k->name);
     if (k->launched) fprintf(f, "most %zu %s\n", k->most_shared, k->name);
   }
-  fclose(f);
+  if (fclose(f) || rename(part, path)) remove(part);
 }
 
 void emu_only(std::vector<uint64_t> blocks, unsigned width) {
