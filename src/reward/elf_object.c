@@ -238,6 +238,9 @@ tri_status tri_elf_points(const tri_elf *e, uint64_t address, bool *points) {
 
   TRI_TRY(tri_elf_read(e, address, &value, sizeof value));
   *points = value != 0;
+  if (n > e->bytes / sizeof *rela) /* memory behind the file's bytes, which may be of any size, holds none */
+    TRI_FAIL(TRI_ECONFIG, "it is damaged: its %llu relocations are more than the file can hold",
+             (unsigned long long)n);
   for (uint64_t i = 0; !*points && i < n; i += RELA_AT_ONCE) {
     size_t some = n - i < RELA_AT_ONCE ? (size_t)(n - i) : RELA_AT_ONCE;
     TRI_TRY(tri_elf_read(e, e->rela + i * sizeof *rela, rela, some * sizeof *rela));

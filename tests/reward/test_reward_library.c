@@ -2,6 +2,7 @@
  * Judge: the bytes of each response, counted here. The objects: tests/case/reward_object.c. */
 #include "reward/reward.h"
 
+#include <elf.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -186,12 +187,51 @@ static void refuses_what_no_loader_takes(void **state) {
   unlink(path);
 }
 
+/* What a linker never writes: a table of relocations that lies in the zeros behind a segment's bytes, which
+ * may be of any size. It takes no time to refuse. */
+static void refuses_a_table_without_end(void **state) {
+  static const struct {
+    int64_t  tag;
+    uint64_t value;
+  } set[] = {{DT_RELASZ, (uint64_t)1 << 60}, {DT_RELA, 0}};
+  char           path[] = "/tmp/tri_object_XXXXXX", byte[1 << 16];
+  int            fd = mkstemp(path);
+  FILE          *f = fopen(TRI_REWARD_OBJECTS "/libreward_object.so", "rb");
+  size_t         n = f ? fread(byte, 1, sizeof byte, f) : 0;
+  Elf64_Ehdr    *head = (Elf64_Ehdr *)(void *)byte;
+  Elf64_Phdr    *p = (Elf64_Phdr *)(void *)(byte + head->e_phoff), *last = NULL;
+  Elf64_Dyn     *d = NULL;
+  tri_reward_opt o = row(path, NULL);
+
+  (void)state;
+  assert_true(fd >= 0 && n > 64);
+  fclose(f);
+  for (int i = 0; i < head->e_phnum; i++) {
+    if (p[i].p_type == PT_LOAD) last = &p[i];
+    if (p[i].p_type == PT_DYNAMIC) d = (Elf64_Dyn *)(void *)(byte + p[i].p_offset);
+  }
+  assert_true(last && d);
+  for (; d->d_tag != DT_NULL; d++)
+    for (int i = 0; i < 2; i++)
+      if (d->d_tag == set[i].tag) d->d_un.d_val = set[i].value ? set[i].value : last->p_vaddr + (1U << 30);
+  last->p_memsz = (uint64_t)1 << 62;
+  assert_int_equal(pwrite(fd, byte, n, 0), (ssize_t)n);
+  alarm(60);
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+  alarm(0);
+  assert_non_null(strstr(tri_error_message(), "relocations are more than the file can hold"));
+  tri_error_clear();
+  close(fd);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(is_not_run_to_be_checked, teardown),
                                      cmocka_unit_test_teardown(gives_what_it_says, teardown),
                                      cmocka_unit_test_teardown(failures_are_its_own, teardown),
                                      cmocka_unit_test_teardown(on_error_is_obeyed, teardown),
                                      cmocka_unit_test_teardown(refuses_what_no_loader_takes, teardown),
+                                     cmocka_unit_test_teardown(refuses_a_table_without_end, teardown),
                                      cmocka_unit_test_teardown(refuses, teardown)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
