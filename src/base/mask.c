@@ -123,10 +123,17 @@ static tri_status put_query(const sink *k, const char *s, size_t n) {
   return TRI_OK;
 }
 
-static size_t scheme_bytes(const char *s, size_t n) {
+/* Bytes that a scheme could have. */
+static size_t scheme_run(const char *s, size_t n) {
   size_t i = 0;
 
   while (i < n && (isalnum((unsigned char)s[i]) || strchr("+-.", s[i]))) i++;
+  return i;
+}
+
+static size_t scheme_bytes(const char *s, size_t n) {
+  size_t i = scheme_run(s, n);
+
   return i && i + 3 <= n && !memcmp(s + i, "://", 3) ? i + 3 : 0;
 }
 
@@ -263,9 +270,12 @@ static tri_status put_named(const sink *k, const char *s, size_t n, size_t *used
 }
 
 static tri_status put_text(const sink *k, const char *s, size_t n) {
+  size_t looked = 0; /* no scheme begins before it: one look at "a+a+a+" is enough */
+
   for (size_t i = 0; i < n;) {
     bool   begins = !i || !is_in_name(s[i - 1]);
-    size_t used = begins ? scheme_bytes(s + i, n - i) : 0, lead;
+    size_t used = begins && i >= looked ? scheme_bytes(s + i, n - i) : 0, lead;
+    if (begins && i >= looked) looked = i + scheme_run(s + i, n - i);
     if (used) {
       used = i && (s[i - 1] == '"' || s[i - 1] == '\'') ? value_bytes(s + i, n - i, s[i - 1])
                                                         : span_until(s + i, n - i, " \t\r\n\"',)]}<>|");
@@ -354,19 +364,41 @@ tri_status tri_secrets_add_word(tri_secrets *s, const char *before, const char *
 
 void tri_secrets_free(tri_secrets *s) { tri_text_free(&s->all); }
 
-size_t tri_secrets_hide(const tri_secrets *s, char *text, size_t n) {
-  size_t mask = strlen(TRI_MASK);
+/* Bytes of the longest secret that begins the text; 0: none does. */
+static size_t secret_at(const tri_secrets *s, const char *text, size_t n) {
+  size_t longest = 0;
 
-  for (size_t at = 0, m; s && at < s->all.len; at += m + 1) {
-    const char *secret = s->all.data + at;
-    m = strlen(secret);
-    for (size_t i = 0; m >= LEAST_SECRET && i + m <= n; i++) {
-      if (memcmp(text + i, secret, m) != 0) continue;
-      memcpy(text + i, TRI_MASK, mask);
-      memmove(text + i + mask, text + i + m, n - i - m + 1);
-      n -= m - mask;
-      i += mask - 1;
-    }
+  for (size_t at = 0, m; at < s->all.len; at += m + 1) {
+    m = strlen(s->all.data + at);
+    if (m >= LEAST_SECRET && m <= n && m > longest && !memcmp(text, s->all.data + at, m)) longest = m;
   }
-  return n;
+  return longest;
+}
+
+/* A mask is put where its secret ends, and no secret is shorter than it: what is still read is not written
+ * over where out is the text. */
+size_t tri_secrets_copy(const tri_secrets *s, const char *text, size_t n, char *out, size_t cap) {
+  size_t mask = strlen(TRI_MASK), to = 0, end = 0;
+  bool   hides = false;
+
+  for (size_t i = 0; i <= n; i++) {
+    size_t m = s && i < n ? secret_at(s, text + i, n - i) : 0;
+    if (hides && i >= end) {
+      if (to + mask >= cap) break;
+      memcpy(out + to, TRI_MASK, mask);
+      to += mask;
+      hides = false;
+    }
+    if (m) hides = true;
+    if (i + m > end) end = i + m;
+    if (i == n || hides) continue;
+    if (to + 1 >= cap) break;
+    out[to++] = text[i];
+  }
+  out[to] = 0;
+  return to;
+}
+
+size_t tri_secrets_hide(const tri_secrets *s, char *text, size_t n) {
+  return s ? tri_secrets_copy(s, text, n, text, n + 1) : n;
 }

@@ -26,8 +26,11 @@ typedef struct tri_secrets {
 TRI_CHECKED tri_status tri_secrets_add_url(tri_secrets *s, const char *url);
 TRI_CHECKED tri_status tri_secrets_add_word(tri_secrets *s, const char *before, const char *word);
 void                   tri_secrets_free(tri_secrets *s);
-/* Masks every secret of three characters or more in the text [n], as it is and with its % escapes resolved. s
- * may be NULL. Returns the new length; text[n], which is moved with it, must be there. Any thread. */
+/* Copies the text [n] with every secret of three characters or more masked, as it is and with its % escapes
+ * resolved. out [cap] ends with a NUL and is cut where it is full, never within a secret; it may be the text,
+ * where cap > n. s may be NULL. Returns the bytes before the NUL. Any thread. */
+size_t tri_secrets_copy(const tri_secrets *s, const char *text, size_t n, char *out, size_t cap);
+/* The same in place; text[n], which becomes a NUL behind the shorter text, must be there. */
 size_t tri_secrets_hide(const tri_secrets *s, char *text, size_t n);
 
 #endif

@@ -24,8 +24,9 @@ typedef struct remote {
 } remote;
 
 /* {"rewards": [x]}; x itself will do, as there. */
-static bool read_reply(const char *reply, size_t n, double *score, char why[TRI_HTTP_WHY_BYTES]) {
-  int           shown = n < 120 ? (int)n : 120;
+static bool read_reply(const char *reply, size_t n, const tri_secrets *s, double *score,
+                       char why[TRI_HTTP_WHY_BYTES]) {
+  char          shown[TRI_HTTP_SHOWN_BYTES];
   json_t       *object = tri_json_fits(reply, n, 4096)
                              ? json_loadb(reply, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL)
                              : NULL;
@@ -33,14 +34,15 @@ static bool read_reply(const char *reply, size_t n, double *score, char why[TRI_
   const json_t *one = json_is_array(rewards) ? json_array_get(rewards, 0) : rewards;
   bool          good = false;
 
+  tri_secrets_copy(s, reply, n, shown, sizeof shown);
   if (!json_is_object(object))
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply is not a JSON object: %.*s", shown, reply);
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply is not a JSON object: %s", shown);
   else if (!rewards)
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has no `rewards`: %.*s", shown, reply);
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has no `rewards`: %s", shown);
   else if (json_is_array(rewards) && json_array_size(rewards) != 1)
     snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has %zu rewards for 1 answer", json_array_size(rewards));
   else if (!json_is_number(one))
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply's reward is no number: %.*s", shown, reply);
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply's reward is no number: %s", shown);
   else
     good = true;
   if (good) *score = json_number_value(one);

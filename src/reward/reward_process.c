@@ -20,6 +20,7 @@ enum {
   LINE_NESTED = 1024,   /* chosen: objects and lists of one, with four times as many values: 1 MB in memory */
   SKIPPED_BYTES = 1 << 24, /* chosen: of the rest of a longer line; more is a flood */
   SAID_LINE_BYTES = 1024,  /* chosen: of a line on its stderr */
+  SHOWN_BYTES = 161,       /* chosen: of a line of its answers, two lines of a screen */
   MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
   MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
   END_DEATHS = 2 * MOST_DEATHS, /* chosen: the same, whatever was asked of them: it is no answer's fault */
@@ -186,6 +187,12 @@ static int64_t find_answer(const process *p, const json_t *object, const char *l
   return *id >= 0 ? find_open(p, *id) : -1;
 }
 
+/* The beginning of a line for a message. It is masked before it is cut: of half a secret nothing is known. */
+static const char *show(const process *p, const char *line, size_t n, char out[SHOWN_BYTES]) {
+  tri_secrets_copy(&p->secrets, line, n, out, SHOWN_BYTES);
+  return out;
+}
+
 /* One line. Without "reward", or with one that is no number, and where all but its "id" cannot be understood,
  * this answer alone has failed; without an "id" the oldest one, and the child with it. false: the child is
  * gone. */
@@ -193,25 +200,25 @@ static bool hear_line(process *p, const char *line, size_t n) {
   json_t       *object = parse_line(line, n);
   const json_t *reward = json_object_get(object, "reward");
   int64_t       id, k = find_answer(p, object, line, n, &id);
-  char          why[256];
+  char          why[256], shown[SHOWN_BYTES];
 
   if (k >= 0) {
     if (json_is_number(reward))
       tri_desk_answer(p->desk, p->open[k], json_number_value(reward));
     else if (!object)
-      tri_desk_fail(p->desk, p->open[k], "its line is no JSON, or has over %d objects and lists: %.*s",
-                    LINE_NESTED, (int)(n < 160 ? n : 160), line);
+      tri_desk_fail(p->desk, p->open[k], "its line is no JSON, or has over %d objects and lists: %s",
+                    LINE_NESTED, show(p, line, n, shown));
     else
-      tri_desk_fail(p->desk, p->open[k], "its `reward` is no number: %.*s", (int)(n < 160 ? n : 160), line);
+      tri_desk_fail(p->desk, p->open[k], "its `reward` is no number: %s", show(p, line, n, shown));
     drop(p, k);
     p->deaths = 0;
     p->since_s = tri_now_s();
   } else if (id < 0) {
-    snprintf(why, sizeof why, "it wrote a line that is no answer {\"id\": n, \"reward\": x}: %.*s",
-             (int)(n < 160 ? n : 160), line);
+    snprintf(why, sizeof why, "it wrote a line that is no answer {\"id\": n, \"reward\": x}: %s",
+             show(p, line, n, shown));
   } else {
-    snprintf(why, sizeof why, "it wrote an id that it was not asked for, or answered already: %.*s",
-             (int)(n < 160 ? n : 160), line);
+    snprintf(why, sizeof why, "it wrote an id that it was not asked for, or answered already: %s",
+             show(p, line, n, shown));
   }
   json_decref(object);
   if (k < 0) lose(p, why, true);
@@ -223,12 +230,14 @@ static bool hear_line(process *p, const char *line, size_t n) {
 static bool begin_skipping(process *p) {
   incoming *in = &p->out;
   int64_t   id = scan_id(in->byte, in->n), k = id < 0 ? -1 : find_open(p, id);
+  char      shown[SHOWN_BYTES];
 
   if (k < 0) {
     lose(p, "it wrote a line of more than 65536 bytes", true);
     return false;
   }
-  tri_desk_fail(p->desk, p->open[k], "it wrote a line of more than %d bytes: %.160s", LINE_BYTES, in->byte);
+  tri_desk_fail(p->desk, p->open[k], "it wrote a line of more than %d bytes: %s", LINE_BYTES,
+                show(p, in->byte, in->n, shown));
   drop(p, k);
   p->skipped = in->n;
   in->n = 0;
@@ -269,10 +278,8 @@ static void hear_said(process *p) {
 
   while ((end = memchr(in->byte, '\n', in->n)) != NULL || in->n == sizeof in->byte) {
     size_t n = end ? (size_t)(end - in->byte) : in->n, taken = end ? n + 1 : n;
-    size_t kept = n < sizeof p->last - 1 ? n : sizeof p->last - 1;
-    tri_desk_say(p->desk, in->byte, kept);
-    memcpy(p->last, in->byte, kept);
-    p->last[kept] = 0;
+    tri_desk_say(p->desk, in->byte, n);
+    tri_secrets_copy(&p->secrets, in->byte, n, p->last, sizeof p->last);
     in->n -= taken;
     memmove(in->byte, in->byte + taken, in->n);
   }

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void check_url(const char *url, const char *want) {
   tri_text once = {0}, twice = {0};
@@ -106,6 +107,51 @@ static void echoes(void **state) {
   assert_int_equal(tri_secrets_hide(NULL, text, n), n);
 }
 
+/* A secret that holds another, and two that overlap: nothing of either is left. */
+static void secrets_in_secrets(void **state) {
+  tri_secrets s = {0};
+  char        text[128] = "abcdef; abc; xabcdefx; abcdefgh";
+
+  (void)state;
+  assert_int_equal(tri_secrets_add_url(&s, "http://h/x?a=abc&b=abcdef&c=efgh"), TRI_OK);
+  tri_secrets_hide(&s, text, strlen(text));
+  assert_string_equal(text, "***; ***; x***x; ***");
+  tri_secrets_free(&s);
+}
+
+/* A text that is cut where a secret stands shows no part of it. */
+static void cut_texts(void **state) {
+  static const char text[] = "key SEKRIT end";
+  static const char whole[] = "key *** end";
+  tri_secrets       s = {0};
+  char              out[sizeof text];
+
+  (void)state;
+  assert_int_equal(tri_secrets_add_url(&s, "http://h/x?a=SEKRIT"), TRI_OK);
+  for (size_t cap = 1; cap <= sizeof text; cap++) {
+    size_t n = tri_secrets_copy(&s, text, strlen(text), out, cap);
+    assert_true(n < cap && n == strlen(out) && !strncmp(out, whole, n));
+    assert_true(n == 4 || n + 1 == cap || n == strlen(whole));
+  }
+  tri_secrets_free(&s);
+}
+
+/* A stranger's deck, as watch shows it: a megabyte in which each letter could begin a scheme takes no longer
+ * than another. */
+static void long_texts(void **state) {
+  enum { BYTES = 1 << 20 };
+  tri_text text = {0}, out = {0};
+
+  (void)state;
+  for (int i = 0; i < BYTES; i += 2) assert_int_equal(tri_text_put(&text, "a+", 2), TRI_OK);
+  alarm(60);
+  assert_int_equal(tri_mask_text(text.data, &out), TRI_OK);
+  alarm(0);
+  assert_string_equal(out.data, text.data);
+  tri_text_free(&text);
+  tri_text_free(&out);
+}
+
 static int no_memory_is_held(void **state) {
   (void)state;
   return tri_host_bytes() == 0 ? 0 : -1;
@@ -113,7 +159,8 @@ static int no_memory_is_held(void **state) {
 
 int main(void) {
 #define CASE(f) cmocka_unit_test_teardown(f, no_memory_is_held)
-  const struct CMUnitTest tests[] = {CASE(addresses), CASE(texts), CASE(words), CASE(echoes)};
+  const struct CMUnitTest tests[] = {CASE(addresses),          CASE(texts),     CASE(words),     CASE(echoes),
+                                     CASE(secrets_in_secrets), CASE(cut_texts), CASE(long_texts)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,11 +67,8 @@ static void ring(tri_desk *d) {
 
 void tri_desk_say(tri_desk *d, const char *line, size_t bytes) {
   char   shown[SAID_LINE_BYTES + 1];
-  size_t n = bytes < SAID_LINE_BYTES ? bytes : SAID_LINE_BYTES;
+  size_t n = tri_secrets_copy(d->opt.secrets, line, bytes, shown, sizeof shown);
 
-  memcpy(shown, line, n);
-  shown[n] = 0;
-  n = tri_secrets_hide(d->opt.secrets, shown, n);
   lock(d);
   if (d->n_said + n + 1 <= sizeof d->said && d->n_said_in_all + n <= SAID_BYTES_IN_ALL) {
     memcpy(d->said + d->n_said, shown, n);

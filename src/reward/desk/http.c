@@ -182,7 +182,9 @@ static void start(tri_http *h, flight *f, tri_question *q) {
 /* Whether the flight brought an answer; else why not, and whether another try may. */
 static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, char why[TRI_HTTP_WHY_BYTES],
                   bool *again) {
-  long status = 0;
+  const char *reply = f->reply.data ? f->reply.data : "";
+  char        shown[TRI_HTTP_SHOWN_BYTES];
+  long        status = 0;
 
   *again = true;
   curl_easy_getinfo(f->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -199,11 +201,12 @@ static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, ch
     snprintf(why, TRI_HTTP_WHY_BYTES, "no reply within %g s (timeout_s)", h->opt.timeout_s);
   else if (code != CURLE_OK)
     snprintf(why, TRI_HTTP_WHY_BYTES, "%s", f->error[0] ? f->error : curl_easy_strerror(code));
-  else if (status < 200 || status > 299)
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the server says %ld: %.*s", status,
-             f->reply.len < 120 ? (int)f->reply.len : 120, f->reply.data ? f->reply.data : "");
-  else
-    return h->opt.read(f->reply.data ? f->reply.data : "", f->reply.len, score, why);
+  else if (status >= 200 && status <= 299)
+    return h->opt.read(reply, f->reply.len, h->opt.secrets, score, why);
+  else {
+    tri_secrets_copy(h->opt.secrets, reply, f->reply.len, shown, sizeof shown); /* before it is cut */
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the server says %ld: %s", status, shown);
+  }
   if (code == CURLE_OK) *again = status == 408 || status == 429 || status > 499; /* other 4xx: ours to mend */
   return false;
 }

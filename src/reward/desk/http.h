@@ -5,7 +5,8 @@
 #include "base/mask.h"
 #include "desk.h"
 
-enum { TRI_HTTP_WHY_BYTES = 256 }; /* chosen: leaves room for the address */
+enum { TRI_HTTP_WHY_BYTES = 256 };   /* chosen: leaves room for the address */
+enum { TRI_HTTP_SHOWN_BYTES = 121 }; /* chosen: of a reply in a message */
 
 /* What the clerk is told; all is the caller's, as long as the desk. A question's text is a tri_text, the body
  * of a POST. */
@@ -15,8 +16,9 @@ typedef struct tri_http_opt {
   double       timeout_s;   /* of one try */
   int          retries;     /* further tries */
   double       backoff_s;   /* before the first of them; twice as long before the next, up to 30 times */
-  /* Not collective. What a reply says. false: nothing, and why. */
-  bool (*read)(const char *reply, size_t n, double *score, char why[TRI_HTTP_WHY_BYTES]);
+  /* Not collective. What a reply says. false: nothing, and why, in which secrets are masked. */
+  bool (*read)(const char *reply, size_t n, const tri_secrets *s, double *score,
+               char why[TRI_HTTP_WHY_BYTES]);
 } tri_http_opt;
 typedef struct tri_http tri_http;
 
