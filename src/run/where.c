@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include "base/file.h"
+#include "base/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ static bool find_folder(int fd, char path[TRI_CKPT_PATH_BYTES]) {
 static tri_status begin_anew(tri_run *r) {
   const char *output = r->cfg->run.output;
   char        path[TRI_CKPT_PATH_BYTES + 64];
+  bool        empty;
   int         fd;
 
   if (mkdir(output, 0777) && errno != EEXIST)
@@ -43,6 +45,13 @@ static tri_status begin_anew(tri_run *r) {
   if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)) {
     if (fd >= 0) close(fd);
     TRI_FAIL(TRI_EFILE, "run.output: %s was removed under the run, and what stands there now is another's",
+             output);
+  }
+  /* a folder with another run's checkpoints would lose them to this one's */
+  if (tri_folder_is_empty(output, &empty) != TRI_OK || !empty) {
+    close(fd);
+    TRI_FAIL(TRI_EFILE,
+             "run.output: %s was removed under the run, and what stands there now is not empty: move it away",
              output);
   }
   close(r->lock);
@@ -62,17 +71,19 @@ static tri_status begin_anew(tri_run *r) {
 tri_status tri_run_check_folder(tri_run *r, bool *anew) {
   const char *output = r->cfg->run.output;
   char        now[TRI_CKPT_PATH_BYTES];
+  tri_status  st;
 
   *anew = false;
   if (r->lock < 0 || is_named(r->lock, output)) {
-    if (r->is_moved) tri_log(TRI_LOG_INFO, "run.output: %s has its name again", output);
+    if (r->is_moved) tri_log(TRI_LOG_INFO, "run.output: %s is in its place again", output);
     r->is_moved = false;
     return TRI_OK;
   }
   if (!find_folder(r->lock, now)) {
-    TRI_TRY(begin_anew(r));
-    *anew = true;
-    return TRI_OK;
+    st = begin_anew(r);
+    r->is_moved = st != TRI_OK; /* said once */
+    *anew = st == TRI_OK;
+    return st;
   }
   r->is_moved = true;
   TRI_FAIL(

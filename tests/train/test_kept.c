@@ -274,6 +274,35 @@ static void a_removed_folder_is_made_again(void **state) {
   close_trial(&x);
 }
 
+/* What was put in its place goes away after the first try. */
+static void move_away(double s) {
+  char path[2][PATH];
+
+  count_rest(s);
+  if (rests == 1 && rt.world_rank == 0) CHECK(!rename(in(path[0], "out"), in(path[1], "another")));
+}
+
+/* Another run's folder in its place is not taken: that run's checkpoints would be removed as this one's. */
+static void a_folder_of_another_is_left_alone(void **state) {
+  char  command[2 * PATH], path[PATH];
+  trial x;
+
+  (void)state;
+  open_trial(&x, 2, NULL);
+  snprintf(
+      command, sizeof command,
+      "rm -rf '%s/out' && mkdir -p '%s/out/checkpoints/step-00000009' && echo other > '%s/out/deck.yaml'",
+      folder, folder, folder);
+  if (rt.world_rank == 0) CHECK(system(command) == 0);
+  meet();
+  begin_rests(move_away);
+  OK(tri_train(&x.t, &x.end));
+  CHECK(rests > 0 && latest() == 2 && lines_of("out/deck.yaml", "sft") > 0);
+  CHECK(lines_of("another/deck.yaml", "other") == 1 && !access(in(path, "another/checkpoints"), F_OK));
+  CHECK(access(in(path, "another/.start"), F_OK) && access(in(path, "another/metrics.jsonl"), F_OK));
+  close_trial(&x);
+}
+
 /* ---- errors ---- */
 
 static void write_rollouts(int steps) {
@@ -382,6 +411,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_first_save_must_go_well, begin, end),
       cmocka_unit_test_setup_teardown(a_renamed_folder_is_waited_for, begin, end),
       cmocka_unit_test_setup_teardown(a_removed_folder_is_made_again, begin, end),
+      cmocka_unit_test_setup_teardown(a_folder_of_another_is_left_alone, begin, end),
       cmocka_unit_test_setup_teardown(finished_steps_are_kept, begin, end),
       cmocka_unit_test_setup_teardown(nothing_wrong_is_written, begin, end),
       cmocka_unit_test_setup_teardown(an_outage_is_marked, begin, end)};
