@@ -41,9 +41,9 @@ static tri_status left(tri_status st) {
 
 /* ---- making the file */
 
-static tri_status make_file(tri_ckpt_writer *w) {
+/* path: of the file, as MPI takes it. */
+static tri_status make_file(tri_ckpt_writer *w, const char *path) {
   tri_status st = TRI_OK;
-  char       path[TRI_CKPT_PATH_BYTES];
   hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
 
   if (access_list < 0 || create_list < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
@@ -54,7 +54,6 @@ static tri_status make_file(tri_ckpt_writer *w) {
       !tri_ckpt_h5_collective(access_list, false) || H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
     TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
   /* Room_prepare has made the file; truncated it stays that very one. */
-  TRI_TRY_DONE(tri_ckpt_mpi_path(w->path, &w->folder_fd, path));
   w->file = H5Fcreate(path, H5F_ACC_TRUNC, create_list, access_list);
   if (w->file < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be made: %s", w->path, tri_ckpt_h5_reason());
 done:
@@ -137,6 +136,7 @@ static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, cons
 /* reserve_bytes: to be asked for besides, and given back. */
 static tri_status create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
                          int n_tensor, int64_t side_bytes, int64_t reserve_bytes, tri_ckpt_writer **out) {
+  char             path[TRI_CKPT_PATH_BYTES];
   tri_status       st = TRI_OK;
   tri_ckpt_writer *w;
 
@@ -155,7 +155,9 @@ static tri_status create(const char *dir, int64_t step, tri_comm *world, const t
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(
       world, tri_ckpt_room_check(w->folder, world->rank, w->room.tensor_bytes + w->room.rest_bytes)));
-  st = tri_ckpt_agree(world, HDF5("state.h5 made", make_file(w)));
+  /* One rank may have no file to open left: it must not leave the others alone in H5Fcreate. */
+  TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_mpi_path(w->path, &w->folder_fd, path)));
+  st = tri_ckpt_agree(world, HDF5("state.h5 made", make_file(w, path)));
   if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
   TRI_TRY_DONE(st);
   TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("data sets made", make_sets(w))));

@@ -592,6 +592,29 @@ static void paths_that_mpi_would_misread(void **state) {
   }
 }
 
+/* One rank can open no further file: where MPI needs one to name the checkpoint, all of them fail. */
+static void one_rank_without_a_file_for_the_path(void **state) {
+  struct rlimit    limit, none;
+  char             where[TRI_CKPT_PATH_BYTES];
+  tri_ckpt_writer *w;
+  int              next = open("/dev/null", O_RDONLY);
+
+  (void)state;
+  assert_true(next > 0 && !close(next));
+  if (world->size == 1) skip();
+  snprintf(where, sizeof where, "%s/ufs:last/checkpoints", top);
+  OK(save(where, 1));
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = limit.rlim_max};
+  if (world->rank == world->size - 1) assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  assert_int_equal(tri_ckpt_create(where, 2, world, tensors, N_TENSOR, 0, &w), TRI_EFILE);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  assert_non_null(strstr(tri_error_message(), strerror(EMFILE)));
+  tri_error_clear();
+  OK(save(where, 2));
+  must_find(where, 2);
+}
+
 /* The sum: what will be written for sure is refused where it cannot lie there, what may be is a warning. */
 static void room_for_all_that_will_come(void **state) {
   int64_t       left = tri_ckpt_free_bytes(top);
@@ -626,6 +649,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_trial_leaves_nothing),
       cmocka_unit_test(a_trial_that_fails_once),
       cmocka_unit_test(paths_that_mpi_would_misread),
+      cmocka_unit_test(one_rank_without_a_file_for_the_path),
       cmocka_unit_test(room_for_all_that_will_come),
   };
 
