@@ -1,6 +1,7 @@
 /* test_meet.c - ranks that meet beside MPI: two in one process, strangers between them and in rank 0's place.
  * Judge: what rank 0 knows afterwards; that bytes of others are dropped, and they are told nothing; who is
  * named where one does not go on. */
+#define _GNU_SOURCE /* cpu_set_t */
 #include "doctor/meet/meet.h"
 #include "doctor/meet/meet_impl.h"
 #include "doctor/meet/talk.h"
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -480,11 +482,100 @@ static void without(void **state) {
   free(path);
 }
 
+/* ---- munge ---- */
+
+/* A program of this name in the place of what is installed; "$0.count" has a line for each of its starts. */
+static void be_munge(const char *script) {
+  char  path[64], all[4096];
+  FILE *f;
+
+  snprintf(path, sizeof path, "%s/munge", folder);
+  f = fopen(path, "w");
+  assert_non_null(f);
+  fprintf(f, "#!/bin/sh\n%s\n", script);
+  fclose(f);
+  assert_int_equal(chmod(path, 0700), 0);
+  snprintf(all, sizeof all, "%s:/usr/bin:/bin", folder);
+  setenv("PATH", all, 1);
+}
+
+static int count_starts(void) {
+  char  path[64];
+  FILE *f;
+  int   n = 0;
+
+  snprintf(path, sizeof path, "%s/munge.count", folder);
+  f = fopen(path, "r");
+  for (int c; f && (c = getc(f)) != EOF;) n += c == '\n';
+  if (f) fclose(f);
+  return n;
+}
+
+static void end_munge(const char *path) {
+  char name[64];
+
+  snprintf(name, sizeof name, "%s/munge", folder);
+  unlink(name);
+  snprintf(name, sizeof name, "%s/munge.count", folder);
+  unlink(name);
+  setenv("PATH", path, 1);
+}
+
+/* A stranger who asks for the sealed secret and breaks off, again and again, keeps rank 0 busy a few times. */
+static void a_stranger_is_sealed_for_a_few_times(void **state) {
+  enum { TRIES = 12, MOST = 8 }; /* four for each of two ranks */
+  static const struct linger at_once = {.l_onoff = 1};
+  unsigned char              opening[TRI_TALK_OPENING_BYTES] = "TRIDOC2";
+  char                      *path = strdup(getenv("PATH")), byte;
+  pair                       p;
+
+  (void)state;
+  begin(&p, false);
+  be_munge("echo >> \"$0.count\"; sleep 0.1; echo sealed");
+  opening[8] = TRI_TALK_ASKER, opening[12] = 1;
+  for (int i = 0; i < TRIES; i++) {
+    int fd = stranger(&p), before = count_starts();
+    assert_int_equal(send(fd, opening, sizeof opening, MSG_NOSIGNAL), sizeof opening);
+    while (count_starts() == before && recv(fd, &byte, 1, MSG_DONTWAIT) < 0) usleep(1000);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* rank 0's send fails */
+    close(fd);
+  }
+  tri_meet_close(&p.m);
+  assert_in_range(count_starts(), 1, MOST);
+  for (int i = 0; i < 2; i++) close(p.end[i]);
+  end_munge(path);
+  free(path);
+}
+
+/* A munge that ends before it reads is one that does not help, and does not end this process. */
+static void a_broken_munge_is_none(void **state) {
+  char       sealed[TRI_TALK_SEALED_BYTES], *path = strdup(getenv("PATH"));
+  tri_secret s = {.port = 1};
+  cpu_set_t  all, one;
+
+  (void)state;
+  be_munge("exit 1");
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one); /* on one core the two take turns */
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  for (int i = 0; i < 200; i++) assert_false(tri_secret_seal(&s, sealed, sizeof sealed));
+  assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+  end_munge(path);
+  free(path);
+}
+
 int main(void) {
-  const struct CMUnitTest test[] = {cmocka_unit_test(twice),        cmocka_unit_test(false_hub),
-                                    cmocka_unit_test(secret_files), cmocka_unit_test(without),
-                                    cmocka_unit_test(meet),         cmocka_unit_test(hang),
-                                    cmocka_unit_test(alone),        cmocka_unit_test(no_more_files)};
+  const struct CMUnitTest test[] = {cmocka_unit_test(twice),
+                                    cmocka_unit_test(false_hub),
+                                    cmocka_unit_test(secret_files),
+                                    cmocka_unit_test(without),
+                                    cmocka_unit_test(meet),
+                                    cmocka_unit_test(hang),
+                                    cmocka_unit_test(alone),
+                                    cmocka_unit_test(no_more_files),
+                                    cmocka_unit_test(a_stranger_is_sealed_for_a_few_times),
+                                    cmocka_unit_test(a_broken_munge_is_none)};
 
   int failed;
 

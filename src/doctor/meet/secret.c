@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The file: magic [8], port as text of five digits, newline, key in hexadecimal digits, newline. */
@@ -165,7 +167,22 @@ void tri_secret_remove(tri_secret *s) {
 
 /* ---- munge ---- */
 
-/* What a program prints that reads this; *code: whether it ended well. */
+/* Whether the program took all of it. One that has ended already gives this thread no SIGPIPE. */
+static bool feed(int fd, const char *input, size_t n) {
+  const struct timespec at_once = {0};
+  sigset_t              broken, before;
+  bool                  all;
+
+  sigemptyset(&broken);
+  sigaddset(&broken, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken, &before);
+  all = write(fd, input, n) == (ssize_t)n; /* a pipe takes as much at once */
+  if (!all && !sigismember(&before, SIGPIPE)) sigtimedwait(&broken, NULL, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return all;
+}
+
+/* What a program prints that reads this. False: it did not end well, or not in time. */
 static bool run(char *const *argv, const char *input, size_t n, char *out, size_t cap) {
   tri_child c = {0};
   char      how[TRI_CHILD_HOW_BYTES] = "";
@@ -176,7 +193,7 @@ static bool run(char *const *argv, const char *input, size_t n, char *out, size_
     return false;
   }
   tri_child_close_error(&c);
-  good = write(c.in, input, n) == (ssize_t)n; /* a pipe takes as much at once */
+  good = feed(c.in, input, n);
   tri_child_close_input(&c);
   good = tri_child_read(&c, munge_s, out, cap) && good;
   tri_child_kill(&c, how);
