@@ -67,19 +67,26 @@ static size_t call_port(const tri_meet *m, int port, tri_talk_want want, char *o
 
 /* The secret by a file, else sealed by munge. *heard: somebody listens where rank 0 would, which writes the
  * file before it does. */
-static bool find_secret(tri_meet *m, bool *heard) {
+static bool find_secret(const tri_meet *m, bool *heard, tri_secret *s) {
   char sealed[TRI_TALK_SEALED_BYTES];
   bool reached;
 
   *heard = false;
-  if (tri_secret_find(&m->trust.secret)) return true;
+  if (tri_secret_find(s)) return true;
   for (int i = 0; i < TRI_MEET_PORTS; i++) {
     bool   can = tri_secret_can_open();
     size_t n = call_port(m, m->launch->port + i, TRI_TALK_ASKER, sealed, can ? sizeof sealed : 0, &reached);
     *heard = *heard || reached;
-    if (n && tri_secret_open(&m->trust.secret, sealed, n)) return true;
+    if (n && tri_secret_open(s, sealed, n)) return true;
   }
-  return *heard && tri_secret_find(&m->trust.secret);
+  return *heard && tri_secret_find(s);
+}
+
+/* The keeper reads it meanwhile, for those who knock here. */
+static void set_secret(tri_meet *m, const tri_secret *s) {
+  pthread_mutex_lock(&m->lock);
+  m->trust.secret = *s;
+  pthread_mutex_unlock(&m->lock);
 }
 
 /* Whoever listens may be rank 0, and waits for this one. */
@@ -92,17 +99,20 @@ static void say_without(const tri_meet *m) {
 
 /* To rank 0; m->trust.off where this rank can have no secret. */
 static tri_status come(tri_meet *m) {
-  double until_s = tri_now_s() + m->patience_s, heard_s = 0;
-  int    failed = ENOKEY;
-  bool   heard;
+  double     until_s = tri_now_s() + m->patience_s, heard_s = 0;
+  int        failed = ENOKEY;
+  bool       heard;
+  tri_secret s = m->trust.secret;
 
   while (failed) {
-    if (m->trust.secret.known) {
+    if (s.known) {
       failed = come_to(m);
-      m->trust.secret.known = failed != EPROTO; /* of an earlier launch, or the port is another's by now */
-    } else if (find_secret(m, &heard))
+      s.known = failed != EPROTO; /* of an earlier launch, or the port is another's by now */
+      if (!s.known) set_secret(m, &s);
+    } else if (find_secret(m, &heard, &s)) {
+      set_secret(m, &s);
       continue;
-    else if (heard) {
+    } else if (heard) {
       if (heard_s <= 0) heard_s = tri_now_s();
       m->trust.off = tri_now_s() - heard_s > (m->patience_s < 4 * without_s ? m->patience_s / 4 : without_s);
       if (m->trust.off) say_without(m);
