@@ -13,12 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Chosen: ends are large enough for the header of a shard; pieces lie at most 1/16 of the file apart. */
+/* Chosen: ends are large enough for the header of a shard; pieces lie at most 1/256 of the file apart, so that
+ * each matrix of a shard of 5 GB has one: a model of which one layer alone was trained is another. */
 enum {
   WHOLE_BYTES = 1 << 20,
   END_BYTES = 256 << 10,
-  PIECE_BYTES = 16 << 10,
-  PIECES = 16,
+  PIECE_BYTES = 4 << 10,
+  PIECES = 256,
   MOST_FILES = 4096,
   MOST_NAMES = 4,
   PATH_BYTES = 4096,

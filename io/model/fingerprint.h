@@ -9,9 +9,9 @@
  * "KEY<tab>NAME<tab>BYTES HASH". A model folder: its config, tokenizer and safetensors files; a
  * checkpoint: MANIFEST.json, which holds the hash of all else; a run's output folder: that of its newest
  * checkpoint; a file: itself, NAME is ".". Files of up to 1 MiB are hashed whole; of larger ones the size,
- * both ends and pieces evenly spread between, under 1 MiB in all: weights that were trained further differ
- * everywhere, and a damaged byte is not looked for. Nothing is appended where nothing can be read, nor for a
- * folder without a config that can. */
+ * both ends and 256 pieces evenly spread between, 1.5 MiB in all: weights that were trained further differ,
+ * if only in one layer, and a damaged byte is not looked for. Nothing is appended where nothing can be read,
+ * nor for a folder without a config that can. */
 TRI_CHECKED tri_status tri_fingerprint(const char *key, const char *path, tri_text *out);
 
 /* Pure. Whether such lines hold any of this key. */
