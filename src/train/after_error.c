@@ -36,12 +36,14 @@ static void say_torn(const tri_trainer *t) {
             (long long)p->step + 1, newest);
 }
 
-/* Collective over world. */
-static tri_status keep_step(tri_trainer *t) {
+/* Collective over world. Ranks that failed each by itself may have other errors: one in doubt is enough. */
+static tri_status keep_step(tri_trainer *t, bool trusted) {
   tri_progress *p = &t->progress;
-  int64_t       torn = p->torn, more = has_more(t);
+  int64_t       torn = p->torn, more = has_more(t), doubtful = !trusted || p->saving.given_up;
 
   t->spans.n_open = 0; /* what was under way has ended */
+  TRI_TRY(tri_host_max(tri_world_of(t), &doubtful, 1));
+  if (doubtful) return TRI_OK;
   TRI_TRY(tri_host_max(tri_world_of(t), &torn, 1));
   TRI_TRY(tri_host_max(tri_world_of(t), &more, 1));
   if (torn) TRI_TRY(tri_save_settle(t));
@@ -64,8 +66,7 @@ tri_status tri_save_after_error(tri_trainer *t, tri_status st) {
   tri_text message = {0};
 
   if (tri_text_printf(&message, "%s", tri_error_message()) != TRI_OK) return st;
-  if (together && is_trusted(st) && !t->progress.saving.given_up && keep_step(t) != TRI_OK &&
-      tri_world_of(t)->rank == 0)
+  if (together && keep_step(t, is_trusted(st)) != TRI_OK && tri_world_of(t)->rank == 0)
     tri_log(TRI_LOG_WARN, "step %lld is lost: %s", (long long)t->progress.step, tri_error_message());
   if (st == TRI_EREWARD && (!together || tri_world_of(t)->rank == 0))
     tri_run_leave_outage(&t->run, message.data);
