@@ -42,7 +42,6 @@ static void remove_made(const char *path, size_t stood) {
     if (rmdir(part) && errno != ENOENT) return; /* somebody has put something there */
     while (n > 0 && part[n - 1] != '/') n--;
     while (n > 1 && part[n - 1] == '/') n--;
-    if (n <= 1) return;
   }
 }
 

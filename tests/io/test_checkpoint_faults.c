@@ -550,6 +550,19 @@ static void a_trial_leaves_nothing(void **state) {
   must_find(dir, 3);
 }
 
+/* A path of one letter from the current folder is a folder like any other. */
+static void a_trial_leaves_no_short_folder(void **state) {
+  char *before = getcwd(NULL, 0);
+
+  (void)state;
+  assert_int_equal(chdir(top), 0);
+  OK(tri_ckpt_rehearse("o/checkpoints", world, 0));
+  barrier();
+  assert_false(there(top, "o"));
+  assert_int_equal(chdir(before), 0);
+  free(before);
+}
+
 static int symlinks_refused; /* so many of the next fail */
 
 /* In place of libc's. */
@@ -647,6 +660,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(killed_between_renames),
       cmocka_unit_test(an_older_start_publishes_nothing),
       cmocka_unit_test(a_trial_leaves_nothing),
+      cmocka_unit_test(a_trial_leaves_no_short_folder),
       cmocka_unit_test(a_trial_that_fails_once),
       cmocka_unit_test(paths_that_mpi_would_misread),
       cmocka_unit_test(one_rank_without_a_file_for_the_path),
