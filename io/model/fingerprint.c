@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Chosen: ends are large enough for the header of a shard; pieces lie at most 1/256 of the file apart, so that
- * each matrix of a shard of 5 GB has one: a model of which one layer alone was trained is another. */
+/* Chosen: ends are large enough for the header of a shard; pieces lie at most 1/256 of the file apart, so
+ * that each matrix of a shard of 5 GB has one: a model of which one layer alone was trained is another. */
 enum {
   WHOLE_BYTES = 1 << 20,
   END_BYTES = 256 << 10,

@@ -521,7 +521,7 @@ static void end_munge(const char *path) {
   setenv("PATH", path, 1);
 }
 
-/* A stranger who asks for the sealed secret and breaks off, again and again, keeps rank 0 busy a few times. */
+/* A stranger who asks for the sealed secret and breaks off, again and again, keeps rank 0 busy so often. */
 static void a_stranger_is_sealed_for_a_few_times(void **state) {
   enum { TRIES = 12, MOST = 8 }; /* four for each of two ranks */
   static const struct linger at_once = {.l_onoff = 1};
