@@ -419,7 +419,7 @@ static tri_status pause_before(tri_trainer *t, tri_patience *p, const tri_text *
   bool       asked;
   tri_status st = TRI_OK;
 
-  TRI_TRY(tri_save_bytes(t, &bytes));
+  TRI_TRY(tri_agree(tri_world_of(t), tri_save_bytes(t, &bytes)));
   TRI_TRY(tri_host_bcast(tri_world_of(t), &wait_s, sizeof wait_s, 0));
   *again = wait_s >= 0;
   if (!*again) return TRI_OK;
