@@ -32,8 +32,14 @@ static const char least[] =
 
 #define FAMILIES(X) X(neoverse_v2) X(neon)
 
-static bool       has_neon(void) { return true; }
-static bool       has_neoverse_v2(void) { return (getauxval(AT_HWCAP2) & HWCAP2_SVE2) != 0; }
+static bool has_neon(void) { return true; }
+/* All that -mcpu=neoverse-v2 lets a compiler take for products and permutations. */
+static bool has_neoverse_v2(void) {
+  const unsigned long all =
+      HWCAP2_SVE2 | HWCAP2_SVEBITPERM | HWCAP2_SVEI8MM | HWCAP2_SVEBF16 | HWCAP2_I8MM | HWCAP2_BF16;
+
+  return (getauxval(AT_HWCAP2) & all) == all;
+}
 static const char least[] = "NEON";
 #else
 #define FAMILIES(X) X(generic)
