@@ -9,7 +9,7 @@
 #include "comm_host.h"
 #include "cpu/choose.h"
 #include "device/gpu_plan.h"
-#include "patience.h"
+#include "pause.h"
 #include "peers/board.h"
 #include "runtime.h"
 
@@ -369,7 +369,7 @@ static tri_status sum(tri_comm *c, double *x, int64_t n) {
   TRI_TRY(TRI_ALLOC(all, (int64_t)piece * c->size));
   for (int64_t begin = 0; begin < n; begin += piece) {
     int m = n - begin < piece ? (int)(n - begin) : piece;
-    TRI_MPI_DONE(tri_patient_all_gather(x + begin, m, MPI_DOUBLE, all, mpi_of(c)));
+    TRI_MPI_DONE(tri_pause_all_gather(x + begin, m, MPI_DOUBLE, all, mpi_of(c)));
     for (int i = 0; i < m; i++) {
       double sum = all[i];
       for (int r = 1; r < c->size; r++) sum += all[(size_t)r * m + i];
@@ -390,7 +390,7 @@ tri_status tri_host_sum(tri_comm *c, double *x, int64_t n) {
 static tri_status max(tri_comm *c, int64_t *x, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += MAX_PIECE) {
     int64_t m = n - begin < MAX_PIECE ? n - begin : MAX_PIECE;
-    TRI_MPI(tri_patient_all_reduce(x + begin, (int)m, MPI_INT64_T, MPI_MAX, mpi_of(c)));
+    TRI_MPI(tri_pause_all_reduce(x + begin, (int)m, MPI_INT64_T, MPI_MAX, mpi_of(c)));
   }
   return TRI_OK;
 }
@@ -404,7 +404,7 @@ tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n) {
 static tri_status broadcast(tri_comm *c, void *buf, size_t bytes, int root) {
   for (size_t begin = 0; begin < bytes; begin += BCAST_PIECE) {
     size_t n = bytes - begin < BCAST_PIECE ? bytes - begin : BCAST_PIECE;
-    TRI_MPI(tri_patient_bcast((char *)buf + begin, (int)n, MPI_BYTE, root, mpi_of(c)));
+    TRI_MPI(tri_pause_bcast((char *)buf + begin, (int)n, MPI_BYTE, root, mpi_of(c)));
   }
   return TRI_OK;
 }
@@ -416,7 +416,7 @@ tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root) {
 }
 
 static tri_status barrier(tri_comm *c) {
-  TRI_MPI(tri_patient_barrier(mpi_of(c)));
+  TRI_MPI(tri_pause_barrier(mpi_of(c)));
   return TRI_OK;
 }
 
@@ -427,7 +427,7 @@ tri_status tri_host_barrier(tri_comm *c) {
 
 static tri_status gather_sizes(tri_comm *c, size_t bytes, size_t *counts) {
   TRI_ASSERT(sizeof bytes == sizeof(uint64_t));
-  TRI_MPI(tri_patient_all_gather(&bytes, 1, MPI_UINT64_T, counts, mpi_of(c)));
+  TRI_MPI(tri_pause_all_gather(&bytes, 1, MPI_UINT64_T, counts, mpi_of(c)));
   return TRI_OK;
 }
 
@@ -487,11 +487,11 @@ static tri_status agree(tri_comm *c, tri_status mine) {
   char message[TRI_MESSAGE_BYTES] = "";
   int  first = mine == TRI_OK ? c->size : c->rank, status = (int)mine;
 
-  TRI_MPI(tri_patient_all_reduce(&first, 1, MPI_INT, MPI_MIN, mpi_of(c)));
+  TRI_MPI(tri_pause_all_reduce(&first, 1, MPI_INT, MPI_MIN, mpi_of(c)));
   if (first == c->size) return TRI_OK;
   if (first == c->rank) strncpy(message, tri_error_message(), sizeof message - 1);
-  TRI_MPI(tri_patient_bcast(&status, 1, MPI_INT, first, mpi_of(c)));
-  TRI_MPI(tri_patient_bcast(message, sizeof message, MPI_CHAR, first, mpi_of(c)));
+  TRI_MPI(tri_pause_bcast(&status, 1, MPI_INT, first, mpi_of(c)));
+  TRI_MPI(tri_pause_bcast(message, sizeof message, MPI_CHAR, first, mpi_of(c)));
   if (first != c->rank) tri_error_set((tri_status)status, message);
   return (tri_status)status;
 }

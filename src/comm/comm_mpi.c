@@ -5,7 +5,7 @@
  * run at wait. */
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
-#include "patience.h"
+#include "pause.h"
 
 #include <mpi.h>
 #include <limits.h>
@@ -152,7 +152,7 @@ static tri_status reduce_scatter(tri_host_comm *h, const tri_coll *k) {
     }
     if (i > 0) {
       int64_t j = i - 1, n = k->count - j * most < most ? k->count - j * most : most;
-      TRI_MPI(tri_patience_mpi(&request[j % STAGE_BUFFERS], true));
+      TRI_MPI(tri_pause_mpi(&request[j % STAGE_BUFFERS], true));
       TRI_TRY(
           sum_stage(h, k, (char *)k->recv + (size_t)(j * most) * bytes, h->mpi->stage[j % STAGE_BUFFERS], n));
     }
@@ -202,7 +202,7 @@ static tri_status mpi_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
   if (reduces && h->from_s <= 0) h->from_s = tri_now_s();
   if (k->kind == TRI_REDUCE_SCATTER) TRI_TRY(reduce_scatter(h, k));
   if (k->kind == TRI_ALL_REDUCE) TRI_TRY(all_reduce(h, k));
-  TRI_MPI(tri_patience_mpi(&h->mpi->request[number % TRI_RING], true));
+  TRI_MPI(tri_pause_mpi(&h->mpi->request[number % TRI_RING], true));
   return TRI_OK;
 }
 

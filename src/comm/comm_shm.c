@@ -6,7 +6,7 @@
  * grows and that only its owner writes. */
 #include "comm_shm.h"
 #include "cpu/device_cpu.h"
-#include "patience.h"
+#include "pause.h"
 #include "peers/board.h"
 #include "peers/peers.h"
 #include "runtime.h"
@@ -260,7 +260,7 @@ static void sleep_on(const tri_host_comm *h, const _Atomic uint64_t *flag, uint6
   shm_control *mine = h->shm->machine->control.data;
 
   atomic_store(&mine->sleeps, 1);
-  tri_patience_sleep(flag, number, sleep_most_s);
+  tri_pause_sleep(flag, number, sleep_most_s);
   atomic_store_explicit(&mine->sleeps, 0, memory_order_relaxed);
 }
 
@@ -270,20 +270,20 @@ static void wake(const tri_host_comm *h, _Atomic uint64_t *flag) {
   atomic_thread_fence(memory_order_seq_cst);
   for (int i = 0; i < m->n; i++)
     if (atomic_load_explicit(&m->at[i].control->sleeps, memory_order_relaxed)) {
-      tri_patience_wake(flag);
+      tri_pause_wake(flag);
       return;
     }
 }
 
 static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const char *what,
                             uint64_t number) {
-  tri_patience patience = {0};
-  double       looked_s = 0;
+  tri_pause pause = {0};
+  double    looked_s = 0;
 
   for (int i = 0; i < SPIN_LOADS; i++)
     if (atomic_load_explicit(flag, memory_order_acquire) >= number) return TRI_OK;
   while (atomic_load_explicit(flag, memory_order_acquire) < number) {
-    if (tri_patience_yield(&patience)) continue;
+    if (tri_pause_yield(&pause)) continue;
     sleep_on(h, flag, number);
     if (looked_s == 0) looked_s = tri_now_s();
     if (tri_now_s() - looked_s < look_every_s) continue;

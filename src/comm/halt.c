@@ -5,7 +5,7 @@
 #include "base/child.h"
 #include "base/live.h"
 #include "comm_host.h"
-#include "patience.h"
+#include "pause.h"
 #include "peers/board.h"
 #include "peers/peers.h"
 #include "runtime.h"
@@ -337,9 +337,9 @@ bool tri_halt_watch(void *ctx) {
 }
 
 tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
-  double       began_s = tri_now_s();
-  uint64_t     waits = 0; /* in this sum */
-  tri_patience patience = {0};
+  double    began_s = tri_now_s();
+  uint64_t  waits = 0; /* in this sum */
+  tri_pause pause = {0};
 
   if (st == TRI_OK) st = h->broken;
   while (!h->over && h->broken == TRI_OK) {
@@ -349,7 +349,7 @@ tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
       tri_board_wait(TRI_WORLD, waits = h->number);
     }
     if (st != TRI_OK && tri_now_s() - began_s > FAILED_WAIT_S) break;
-    if (!h->over) tri_patience_rest(&patience);
+    if (!h->over) tri_pause_rest(&pause);
   }
   if (waits) tri_board_leave(false);
   if (!h->over && h->broken == TRI_OK) return st;

@@ -4,7 +4,7 @@
 #include "base/child.h"
 #include "comm_host.h"
 #include "cores.h"
-#include "patience.h"
+#include "pause.h"
 #include "peers/peers.h"
 #include "pmix_server.h"
 #include "quota.h"
@@ -507,12 +507,12 @@ void tri_runtime_close(tri_runtime *rt) {
 }
 
 bool tri_runtime_all_failed(void) {
-  static int   one = 1, sum; /* MPI may still write there when the wait is over */
-  static bool  alone;
-  int          size = 1, done = 0;
-  double       began_s = tri_now_s();
-  MPI_Request  req;
-  tri_patience patience = {0};
+  static int  one = 1, sum; /* MPI may still write there when the wait is over */
+  static bool alone;
+  int         size = 1, done = 0;
+  double      began_s = tri_now_s();
+  MPI_Request req;
+  tri_pause   pause = {0};
 
   if (alone) return false;
   if (!mpi_runs() || fate_comm == MPI_COMM_NULL) return true;
@@ -521,7 +521,7 @@ bool tri_runtime_all_failed(void) {
   if (MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, fate_comm, &req)) return false;
   while (!done && tri_now_s() - began_s < FATE_WAIT_S) {
     if (MPI_Test(&req, &done, MPI_STATUS_IGNORE)) return false;
-    tri_patience_rest(&patience);
+    tri_pause_rest(&pause);
   }
   alone = !done || sum != size;
   return !alone;

@@ -1,6 +1,6 @@
-/* patience.c - how a rank waits for another: it spins briefly, gives its core away, then sleeps. */
+/* pause.c - how a rank waits for another: it spins briefly, gives its core away, then sleeps. */
 #define _GNU_SOURCE /* syscall */
-#include "patience.h"
+#include "pause.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -20,17 +20,17 @@ enum {
       32 * 1024 /* chosen: MPI carries more than that in pieces, which move only while a rank looks */
 };
 
-bool tri_patience_sleeps(double waited_s, double yield_s) {
+bool tri_pause_sleeps(double waited_s, double yield_s) {
   return waited_s >= yield_most_s || yield_s >= taken_s;
 }
 
-double tri_patience_nap_s(double waited_s) {
+double tri_pause_nap_s(double waited_s) {
   const double nap_s = nap_part * waited_s;
 
   return nap_s < nap_least_s ? nap_least_s : nap_s > nap_most_s ? nap_most_s : nap_s;
 }
 
-bool tri_patience_yield(tri_patience *p) {
+bool tri_pause_yield(tri_pause *p) {
   double before_s, now_s;
 
   if (p->sleeps) return false;
@@ -39,7 +39,7 @@ bool tri_patience_yield(tri_patience *p) {
   sched_yield();
   now_s = tri_now_s();
   if (now_s - before_s > p->yield_s) p->yield_s = now_s - before_s;
-  p->sleeps = tri_patience_sleeps(now_s - p->from_s, p->yield_s);
+  p->sleeps = tri_pause_sleeps(now_s - p->from_s, p->yield_s);
   return true;
 }
 
@@ -49,11 +49,11 @@ static struct timespec spec_of(double s) {
   return (struct timespec){whole, (long)((s - (double)whole) * 1e9)};
 }
 
-void tri_patience_rest(tri_patience *p) {
+void tri_pause_rest(tri_pause *p) {
   struct timespec nap;
 
-  if (tri_patience_yield(p)) return;
-  nap = spec_of(tri_patience_nap_s(tri_now_s() - p->from_s));
+  if (tri_pause_yield(p)) return;
+  nap = spec_of(tri_pause_nap_s(tri_now_s() - p->from_s));
   nanosleep(&nap, NULL);
 }
 
@@ -62,7 +62,7 @@ static const uint32_t *low_half(const _Atomic uint64_t *flag) {
   return (const uint32_t *)(const void *)flag + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-void tri_patience_sleep(const _Atomic uint64_t *flag, uint64_t number, double most_s) {
+void tri_pause_sleep(const _Atomic uint64_t *flag, uint64_t number, double most_s) {
   const uint64_t        seen = atomic_load(flag);
   const struct timespec most = spec_of(most_s);
 
@@ -70,13 +70,13 @@ void tri_patience_sleep(const _Atomic uint64_t *flag, uint64_t number, double mo
   syscall(SYS_futex, low_half(flag), FUTEX_WAIT, (uint32_t)seen, &most, NULL, 0);
 }
 
-void tri_patience_wake(_Atomic uint64_t *flag) {
+void tri_pause_wake(_Atomic uint64_t *flag) {
   syscall(SYS_futex, low_half(flag), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-int tri_patience_mpi(MPI_Request *request, bool moves_data) {
-  tri_patience p = {0};
-  int          done = 0, code = MPI_SUCCESS;
+int tri_pause_mpi(MPI_Request *request, bool moves_data) {
+  tri_pause p = {0};
+  int       done = 0, code = MPI_SUCCESS;
 
   for (int i = 0; i < SPIN_TESTS && !done && code == MPI_SUCCESS; i++)
     code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
@@ -84,14 +84,14 @@ int tri_patience_mpi(MPI_Request *request, bool moves_data) {
     if (moves_data)
       sched_yield();
     else
-      tri_patience_rest(&p);
+      tri_pause_rest(&p);
     code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
   }
   return code;
 }
 
 static int finish(int code, MPI_Request *request) {
-  return code == MPI_SUCCESS ? tri_patience_mpi(request, false) : code;
+  return code == MPI_SUCCESS ? tri_pause_mpi(request, false) : code;
 }
 
 static bool is_small(int n, MPI_Datatype t) {
@@ -100,28 +100,28 @@ static bool is_small(int n, MPI_Datatype t) {
   return MPI_Type_size(t, &bytes) == MPI_SUCCESS && (int64_t)n * bytes <= SMALL_BYTES;
 }
 
-int tri_patient_bcast(void *buf, int n, MPI_Datatype t, int root, MPI_Comm comm) {
+int tri_pause_bcast(void *buf, int n, MPI_Datatype t, int root, MPI_Comm comm) {
   MPI_Request request;
 
   if (!is_small(n, t)) return MPI_Bcast(buf, n, t, root, comm);
   return finish(MPI_Ibcast(buf, n, t, root, comm, &request), &request);
 }
 
-int tri_patient_all_reduce(void *x, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm) {
+int tri_pause_all_reduce(void *x, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm) {
   MPI_Request request;
 
   if (!is_small(n, t)) return MPI_Allreduce(MPI_IN_PLACE, x, n, t, op, comm);
   return finish(MPI_Iallreduce(MPI_IN_PLACE, x, n, t, op, comm, &request), &request);
 }
 
-int tri_patient_all_gather(const void *x, int n, MPI_Datatype t, void *all, MPI_Comm comm) {
+int tri_pause_all_gather(const void *x, int n, MPI_Datatype t, void *all, MPI_Comm comm) {
   MPI_Request request;
 
   if (!is_small(n, t)) return MPI_Allgather(x, n, t, all, n, t, comm);
   return finish(MPI_Iallgather(x, n, t, all, n, t, comm, &request), &request);
 }
 
-int tri_patient_barrier(MPI_Comm comm) {
+int tri_pause_barrier(MPI_Comm comm) {
   MPI_Request request;
 
   return finish(MPI_Ibarrier(comm, &request), &request);

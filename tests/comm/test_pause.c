@@ -1,4 +1,4 @@
-/* test_patience.c - when a waiter gives its core away and when it sleeps; that it is woken. Judge: exact
+/* test_pause.c - when a waiter gives its core away and when it sleeps; that it is woken. Judge: exact
  * values; an alarm ends a process that sleeps for good. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,29 +11,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "comm/patience.h"
+#include "comm/pause.h"
 
 static void test_policy(void **state) {
   (void)state;
-  assert_false(tri_patience_sleeps(0, 0));
-  assert_false(tri_patience_sleeps(0.0009, 1e-6)); /* idle cores, and not long */
-  assert_true(tri_patience_sleeps(0.001, 1e-6));
-  assert_true(tri_patience_sleeps(1e-4, 1e-4)); /* somebody else had the core */
-  assert_true(tri_patience_nap_s(0) == 50e-6);
-  assert_true(tri_patience_nap_s(0.01) == 0.05 * 0.01);
-  assert_true(tri_patience_nap_s(10) == 1e-3);
+  assert_false(tri_pause_sleeps(0, 0));
+  assert_false(tri_pause_sleeps(0.0009, 1e-6)); /* idle cores, and not long */
+  assert_true(tri_pause_sleeps(0.001, 1e-6));
+  assert_true(tri_pause_sleeps(1e-4, 1e-4)); /* somebody else had the core */
+  assert_true(tri_pause_nap_s(0) == 50e-6);
+  assert_true(tri_pause_nap_s(0.01) == 0.05 * 0.01);
+  assert_true(tri_pause_nap_s(10) == 1e-3);
 }
 
 /* A wait that gives its core away ends in sleep. */
 static void test_yield_ends(void **state) {
-  tri_patience p = {0};
+  tri_pause p = {0};
 
   (void)state;
-  assert_true(tri_patience_yield(&p));
-  while (tri_patience_yield(&p)) continue;
+  assert_true(tri_pause_yield(&p));
+  while (tri_pause_yield(&p)) continue;
   assert_true(p.sleeps && p.from_s > 0);
-  tri_patience_rest(&p);
-  assert_false(tri_patience_yield(&p));
+  tri_pause_rest(&p);
+  assert_false(tri_pause_yield(&p));
 }
 
 enum { ROUNDS = 500, PATIENCE_S = 60 };
@@ -74,11 +74,11 @@ static void test_woken(void **state) {
     _Atomic uint64_t *mine = flag[pid == 0], *its = flag[pid != 0];
     while (pid != 0 && n % 10 == 0 && state_of(pid) != 'S') assert_true(state_of(pid));
     if (pid == 0)
-      while (atomic_load(its) < n) tri_patience_sleep(its, n, 10 * PATIENCE_S);
+      while (atomic_load(its) < n) tri_pause_sleep(its, n, 10 * PATIENCE_S);
     atomic_store(mine, n);
-    tri_patience_wake(mine);
+    tri_pause_wake(mine);
     if (pid != 0)
-      while (atomic_load(its) < n) tri_patience_sleep(its, n, 10 * PATIENCE_S);
+      while (atomic_load(its) < n) tri_pause_sleep(its, n, 10 * PATIENCE_S);
   }
   if (pid == 0) _exit(0);
   assert_true(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
