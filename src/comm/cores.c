@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The union of the places. False: threads are not bound. */
@@ -37,12 +38,24 @@ bool tri_cores_mine(void *set, size_t bytes) {
  * busy loops 1000 take a tenth of the time of the library's own 300,000, and 20,000 still half of it. */
 static const char *const spin_loads = "1000";
 
+static bool is_set(const char *name, const char *value) {
+  const char *is = getenv(name);
+
+  return is && !strcmp(is, value);
+}
+
 void tri_cores_set_wait(char **argv) {
   static const char *const own[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"};
   char                     path[4096];
   cpu_set_t                set;
   ssize_t                  n = readlink("/proc/self/exe", path, sizeof path - 1);
 
+  if (is_set("GOMP_SPINCOUNT", spin_loads) && is_set("KMP_BLOCKTIME", "1")) {
+    unsetenv(
+        "GOMP_SPINCOUNT"); /* the second start: the library has read them, and a reward's program, which */
+    unsetenv("KMP_BLOCKTIME"); /* may use it otherwise, is to have the environment that it was given */
+    return;
+  }
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (getenv(own[i])) return;
   if (n <= 0 || n >= (ssize_t)sizeof path - 1) return;

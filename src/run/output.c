@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/mask.h"
 #include "io/model/source.h"
 
 #include <dirent.h>
@@ -393,13 +394,23 @@ tri_status tri_run_look(tri_run *r) {
 
 /* ---- the first files ---- */
 
+/* Rank 0. An earlier version wrote secrets into its decks. */
+static tri_status write_masked(const char *path, const tri_text *deck) {
+  tri_text   masked = {0};
+  tri_status st = tri_mask_text(deck->data, &masked);
+
+  if (st == TRI_OK) st = tri_file_write(path, masked.data, masked.len);
+  tri_text_free(&masked);
+  return st;
+}
+
 /* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */
 static tri_status write_decks(const tri_run *r, int64_t step) {
   char path[TRI_CKPT_PATH_BYTES + 64];
 
   if (tri_run_is_own(r)) TRI_TRY(move_decks(r->cfg->run.output, step - 1, NULL));
   snprintf(path, sizeof path, "%s/deck.step-%08lld.yaml", r->cfg->run.output, (long long)step);
-  if (r->deck_before.len) TRI_TRY(tri_file_write(path, r->deck_before.data, r->deck_before.len));
+  if (r->deck_before.len) TRI_TRY(write_masked(path, &r->deck_before));
   snprintf(path, sizeof path, "%s/deck.yaml", r->cfg->run.output);
   return tri_file_write(path, r->deck.data, r->deck.len);
 }

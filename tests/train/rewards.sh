@@ -78,6 +78,10 @@ steps=50 ends_with 69 "reward=[{name: process, command: [sh, -c, 'echo x >> $dir
 grep -q "reward process: it ended with exit code 3 before it answered, as 11 before it, .*: it is out of service" "$dir/log" || fail "no word of a crash loop"
 [ "$(wc -l < "$dir/started")" -le 12 ] && [ -s "$dir/refused/OUTAGE" ] && [ "$(grep -c 'is started again' "$dir/log")" = 1 ] ||
   fail "a crash loop: $(wc -l < "$dir/started") starts"
+# How trireme's own threads wait (src/comm/cores.c) is not in a program's environment.
+env -u OMP_WAIT_POLICY "$program" train "$dir/deck.yaml" run.output="$dir/waits" "reward=[{name: process, command: [sh, -c, 'env >> $dir/environment; exit 3']}]" \
+  > "$dir/log" 2>&1 && fail "a program that never answers"
+grep -q '^PATH=' "$dir/environment" && ! grep -E '^(GOMP_SPINCOUNT|KMP_BLOCKTIME)=' "$dir/environment" || fail "another environment"
 ends_with 64 "reward=[{name: process, command: ['$dir/deck.yaml/verify']}]"
 grep -q "reward.command = $dir/deck.yaml/verify: .* is no program that can be started" "$dir/log" || fail "a command that is not there"
 
