@@ -176,6 +176,9 @@ TRI_CHECKED tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CK
  * over the ranks. An error of any rank is every rank's. */
 TRI_CHECKED tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verify, tri_ckpt_reader **out);
 void                   tri_ckpt_close(tri_ckpt_reader **r);
+/* Not collective. state.h5 is closed, so that its room is free once the checkpoint is removed: from here on
+ * tensors and values cannot be read, while what the manifest tells and the side files still can. */
+void tri_ckpt_release(tri_ckpt_reader *r);
 
 /* Not collective, all that follow: any rank, any order. */
 int64_t     tri_ckpt_step(const tri_ckpt_reader *r);

@@ -111,10 +111,15 @@ static tri_status open_reader(tri_ckpt_reader *r, tri_comm *world, const char *f
   return TRI_OK;
 }
 
+void tri_ckpt_release(tri_ckpt_reader *r) {
+  if (r->state >= 0) H5Gclose(r->state);
+  if (r->file >= 0) H5Fclose(r->file);
+  r->state = r->file = -1;
+}
+
 void tri_ckpt_close(tri_ckpt_reader **r) {
   if (!*r) return;
-  if ((*r)->state >= 0) H5Gclose((*r)->state);
-  if ((*r)->file >= 0) H5Fclose((*r)->file);
+  tri_ckpt_release(*r);
   tri_ckpt_manifest_free(&(*r)->m);
   TRI_FREE((*r)->order);
   TRI_FREE(*r);

@@ -315,6 +315,11 @@ done:
   return st;
 }
 
+void tri_source_release(tri_source *s) {
+  if (s->ckpt) tri_ckpt_release(s->ckpt);
+  if (s->base) tri_source_release(s->base);
+}
+
 void tri_source_close(tri_source **s) {
   if (!*s) return;
   tri_source_close(&(*s)->base);

@@ -65,6 +65,8 @@ TRI_CHECKED tri_status tri_source_open_random(const char *config, const char *to
 /* The checkpoint a source is, or NULL. Borrowed. */
 tri_ckpt_reader *tri_source_checkpoint(const tri_source *s);
 void             tri_source_close(tri_source **s);
+/* Not collective. All weights are read: of a checkpoint the file is closed (tri_ckpt_release). */
+void tri_source_release(tri_source *s);
 
 /* Not collective. The model is used with a scalar head: its config.json and shape are from here on those of
  * the model that has one (tri_hf_config_with_head), as a checkpoint keeps them. Where the files of a

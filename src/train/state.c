@@ -320,6 +320,8 @@ tri_status tri_state_load(tri_trainer *t) {
     TRI_TRY(tri_agree(world, get_health(t, tri_source_checkpoint(source))));
     tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", t->run.resume, (long long)t->progress.step);
   }
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (l->source) tri_source_release(l->source);
   t->progress.first_step = t->progress.step;
   if (t->run.resume[0] && !strcmp(t->cfg->run.resume, "auto")) t->progress.saved_step = t->progress.step;
   works = t->progress.step < t->plan.steps; /* else all in the folder stays as it is */

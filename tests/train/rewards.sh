@@ -76,7 +76,7 @@ none_left
 # A program that never answers is out of service, whatever on_error says; the steps before are kept.
 steps=50 ends_with 69 "reward=[{name: process, command: [sh, -c, 'echo x >> $dir/started; exit 3'], on_error: drop}]"
 grep -q "reward process: it ended with exit code 3 before it answered, as 11 before it, .*: it is out of service" "$dir/log" || fail "no word of a crash loop"
-[ "$(wc -l < "$dir/started")" -le 12 ] && [ -s "$dir/refused/OUTAGE" ] && [ "$(grep -c 'is started again' "$dir/log")" = 1 ] ||
+[ "$(wc -l < "$dir/started")" -le 24 ] && [ -s "$dir/refused/OUTAGE" ] && [ "$(grep -c 'is started again' "$dir/log")" = 1 ] ||
   fail "a crash loop: $(wc -l < "$dir/started") starts"
 # How trireme's own threads wait (src/comm/cores.c) is not in a program's environment.
 env -u OMP_WAIT_POLICY "$program" train "$dir/deck.yaml" run.output="$dir/waits" "reward=[{name: process, command: [sh, -c, 'env >> $dir/environment; exit 3']}]" \
@@ -106,6 +106,12 @@ with_secrets() {
 with_secrets > "$dir/log" 2>&1 || fail "a run with secrets"
 grep -q 'reward.command = sh: has \*\*\* in place of a secret' "$dir/log" || fail "a deck with masks: no reason"
 ! grep -rlE 'SEKRIT|:hunter2' "$dir/secret" "$dir/log" || fail "a secret is written"
+
+# A run that goes on has no file of the checkpoint open that it came from: once that is removed, its room is free.
+list="[sh, -c, 'IFS= read -r line; ls -l /proc/[0-9]*/fd > $dir/open 2> $dir/none; (printf \"%s\\n\" \"\$line\"; cat) | \"\$0\"', $child]"
+"$program" train "$dir/deck.yaml" run.output="$dir/secret" ${more/save_final=false/save_final=true} train.steps=3 run.allow_changes=reward \
+  "reward=[{name: process, command: $list}]" > "$dir/log" 2>&1 || fail "a third step"
+grep -q "$dir/secret/metrics.jsonl" "$dir/open" && ! grep "$dir/secret/checkpoints/.*state" "$dir/open" || fail "a checkpoint is open still"
 
 # Told to stop while a program thinks, the run does not wait for it.
 rm "$dir/asked"
