@@ -62,7 +62,7 @@ void tri_rates_library(const tri_session *se, char *out, size_t cap) {
   tri_gather_versions(f);
   if (gpu) tri_gather_gpu(se->rt.machine_rank, f);
   if (f->version[which][0])
-    snprintf(out, cap, "%s %.60s%s%.60s", tri_facts_version_name(which), f->version[which], gpu ? "" : ", ",
+    snprintf(out, cap, "%s %.60s%s%.95s", tri_facts_version_name(which), f->version[which], gpu ? "" : ", ",
              gpu ? "" : f->version[TRI_VERSION_CPU]);
   TRI_FREE(f);
 }

@@ -6,6 +6,7 @@
 
 enum {
   TRI_FACTS_NAME_BYTES = 64,
+  TRI_FACTS_VERSION_BYTES = 96,
   TRI_FACTS_ADDRESS_BYTES = 48,
   TRI_FACTS_NETS = 16,     /* interfaces that are told, the first that are up */
   TRI_FACTS_CORES = 1024,  /* hardware threads in a mask */
@@ -78,8 +79,8 @@ typedef struct tri_facts {
   tri_facts_limits limits;
   int32_t          n_net, n_ib; /* n_ib: InfiniBand devices */
   tri_facts_net    net[TRI_FACTS_NETS];
-  char             version[TRI_VERSION_COUNT][TRI_FACTS_NAME_BYTES]; /* "": not loaded */
-  char             choice[TRI_CHOICE_COUNT][TRI_FACTS_NAME_BYTES];   /* "": not set */
+  char             version[TRI_VERSION_COUNT][TRI_FACTS_VERSION_BYTES]; /* "": not loaded */
+  char             choice[TRI_CHOICE_COUNT][TRI_FACTS_NAME_BYTES];      /* "": not set */
 } tri_facts;
 
 /* What the first rank of each node found out with others. Zero is legal: nothing was asked. */

@@ -19,7 +19,7 @@ extern char **environ;
 /* What one rank computes by. */
 typedef struct seat {
   char node[TRI_ABOUT_TEXT_BYTES], cpu[TRI_ABOUT_TEXT_BYTES], device[TRI_ABOUT_TEXT_BYTES];
-  char kernels[24], f32[24], bf16[24], library[24], attention[24];
+  char f32[24], kernels[24], bf16[24], library[24], attention[24];
 } seat;
 
 static void look(const tri_session *se, seat *s) {
@@ -192,6 +192,21 @@ static tri_status put_environment(tri_text *t) {
 
 /* ---- all of it ---- */
 
+/* Rank 0. all [n]. Nodes of several kinds, each of which has chosen for itself. */
+static void warn_of_unlike(const seat *all, int n) {
+  const seat *a = &all[0], *b = a;
+
+  for (int i = 1; i < n && b == a; i++)
+    if (memcmp(a->f32, all[i].f32, sizeof *a - offsetof(seat, f32))) b = &all[i];
+  if (b == a || !a->library[0] || !b->library[0]) return;
+  tri_log(TRI_LOG_WARN,
+          "ranks compute by other instructions: f32 %s, bf16 %s, library %s, kernels %s on %.63s; "
+          "%s, %s, %s, %s on %.63s; the last digits of an answer depend on its rank then: "
+          "run.cpu_kernels, run.cpu_f32 and run.cpu_bf16 choose alike for all, or ask for nodes of one "
+          "kind (--constraint)",
+          a->f32, a->bf16, a->library, a->kernels, a->node, b->f32, b->bf16, b->library, b->kernels, b->node);
+}
+
 /* Rank 0. all [n]. */
 static tri_status compose(const tri_session *se, const seat *all, int n, tri_text *out) {
   tri_about *a = NULL;
@@ -201,6 +216,7 @@ static tri_status compose(const tri_session *se, const seat *all, int n, tri_tex
   TRI_TRY_DONE(tri_about_gather(a));
   TRI_TRY_DONE(put_build(a, out));
   TRI_TRY_DONE(put_products(all, n, out));
+  warn_of_unlike(all, n);
   TRI_TRY_DONE(put_text(out, ", ", "collectives", se->comm[TRI_WORLD]->ops->name));
   TRI_TRY_DONE(put_hosts(all, n, out));
   TRI_TRY_DONE(put_environment(out));

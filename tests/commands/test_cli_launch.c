@@ -166,6 +166,21 @@ static void test_staged_on_wish(void **state) {
   assert_null(strstr(cli_err, "NCCL"));
 }
 
+/* Ranks that compute by other instructions each are named, once. Where this processor has one family of
+ * kernels there is nothing that may differ. */
+static void test_unlike_ranks(void **state) {
+  (void)state;
+  cli_succeeds("TRI_CPU_KERNELS= " ONE "--version --verbose");
+  if (!strstr(cli_out, "kernels by avx512")) skip();
+  cli_succeeds("TRI_CPU_KERNELS= '" TRI_MPIEXEC
+               "' --allow-run-as-root --oversubscribe -n 1 -x TRI_CPU_KERNELS=avx2 " ONE SFT
+               "run.output=unlike : -n 1 " ONE SFT "run.output=unlike");
+  cli_shows(cli_err, "trireme: warning: ranks compute by other instructions: ");
+  assert_null(strstr(strstr(cli_err, "by other instructions") + 1, "by other instructions"));
+  cli_succeeds(TWO SFT "run.output=alike");
+  assert_null(strstr(cli_err, "by other instructions"));
+}
+
 /* Threads that wait spin briefly, unless the user has said how. The judge is what the OpenMP library says of
  * itself; the program starts again with the policy, so the library speaks twice. */
 static void test_wait_policy(void **state) {
@@ -243,6 +258,7 @@ int main(void) {
       cmocka_unit_test(test_no_shared_memory),
       cmocka_unit_test(test_unknown_choices),
       cmocka_unit_test(test_staged_on_wish),
+      cmocka_unit_test(test_unlike_ranks),
       cmocka_unit_test(test_stray_variables),
       cmocka_unit_test(test_threads),
       cmocka_unit_test(test_launcher_that_is_gone),

@@ -52,6 +52,8 @@ static void it_tells_how_f32_is_multiplied(void **state) {
   cli_shows(cli_out, own ? "bf16 by f32, f32 by avx512," : "bf16 by f32, f32 by the library,");
   cli_succeeds("TRI_CPU_BF16=f32 TRI_CPU_F32=library " ONE "--version --verbose");
   cli_shows(cli_out, "bf16 by f32, f32 by the library,");
+  cli_succeeds("TRI_CPU_KERNELS=avx2 TRI_CPU_F32=library " ONE "--version --json");
+  if (!strstr(cli_out, "none, bf16")) cli_shows(cli_out, ", f32 by the library, kernels by avx2\"");
 }
 
 static const json_t *library(const json_t *all, const char *name) {

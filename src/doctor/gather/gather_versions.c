@@ -144,7 +144,7 @@ void tri_gather_versions(tri_facts *out) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char *text = out->version[row[i].version];
     if (row[i].version == TRI_VERSION_CPU && out->gpu.uuid[0]) continue; /* it multiplies there */
-    row[i].ask(text, TRI_FACTS_NAME_BYTES);
+    row[i].ask(text, TRI_FACTS_VERSION_BYTES);
     for (size_t n = strlen(text); n && text[n - 1] == ' '; n--) text[n - 1] = '\0';
   }
 }
