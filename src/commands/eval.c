@@ -25,6 +25,7 @@ typedef struct result {
   const tri_reward_set *set;
   tri_figures           figures;
   int                   prompts, num, reward_failures;
+  tri_on_error          on_error;
 } result;
 
 /* NaN where there is no such thing with this reward. */
@@ -60,6 +61,8 @@ static void print_at_k(const result *x, const char *what, tri_figure which) {
 static void print_text(const result *x) {
   printf("prompts %d, answers each %d\nreward mean    %.6f\n", x->prompts, x->num,
          figure(x, TRI_FIGURE_REWARD));
+  if (x->reward_failures)
+    printf("failures       %d of %d answers\n", x->reward_failures, x->prompts * x->num);
   if (!isnan(figure(x, TRI_FIGURE_PASS_1))) printf("pass@1         %.6f\n", figure(x, TRI_FIGURE_PASS_1));
   printf("truncated      %.4f\n", figure(x, TRI_FIGURE_TRUNCATED)); /* what pass@1 is to be read with */
   if (x->num > 1) {
@@ -110,6 +113,14 @@ static void warn_cut(const result *x, int64_t max_new) {
         "%.1f %% of the answers were cut at --max-new = %lld, and what they come to is not seen: a larger "
         "--max-new shows it",
         100 * cut, (long long)max_new);
+}
+
+static void warn_failures(const result *x) {
+  if (x->reward_failures)
+    tri_log(TRI_LOG_WARN,
+            "reward %s failed on %d of %d answers, which %s: the warning of its first failure says why",
+            tri_reward_set_name(x->set, 0), x->reward_failures, x->prompts * x->num,
+            x->on_error == TRI_ON_ERROR_DROP ? "are in none of the figures" : "count as 0 in the figures");
 }
 
 /* Not collective. The length of answers: as asked, else that of the run whose model it is as far as the
@@ -231,8 +242,10 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], summarise(&f, set, &r, &x)));
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
+  TRI_TRY_DONE(tri_reward_read_on_error(reward, &x.on_error));
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
   if (f.se.rt.world_rank == 0) warn_cut(&x, max_new);
+  if (f.se.rt.world_rank == 0) warn_failures(&x);
   if (q->output && f.se.rt.world_rank == 0) TRI_TRY_DONE(write_output(q->output, &f, data, set, &r));
 done:
   tri_rollout_free(&r);

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT_MOST   0.2 /* chosen: of healthy runs some answers in a hundred are cut */
-#define CUT_MOSTLY 0.5 /* chosen: then the length, not the model, decides what is earned */
+#define CUT_MOST    0.2 /* chosen: of healthy runs some answers in a hundred are cut */
+#define CUT_MOSTLY  0.5 /* chosen: then the length, not the model, decides what is earned */
+#define FAILED_MOST 0.5 /* chosen: then the reward's failures decide what is earned */
 
 /* Bits of `said`; those of single rewards and of trends follow. */
 enum {
@@ -16,10 +17,11 @@ enum {
   SAID_CUT,
   SAID_STILL,
   SAID_REWARD,
-  SAID_TREND = SAID_REWARD + TRI_REWARDS_MAX,
+  SAID_FAILED = SAID_REWARD + TRI_REWARDS_MAX,
+  SAID_TREND = SAID_FAILED + TRI_REWARDS_MAX,
   SAID_END = SAID_TREND + TRI_TREND_COUNT
 };
-_Static_assert(SAID_END <= 32, "said has a bit for each");
+_Static_assert(SAID_END <= 64, "said has a bit for each");
 
 /* The first sequence from q on that counts; r->n_seq: none. */
 static int next_counted(const tri_rollout *r, int q) {
@@ -80,18 +82,41 @@ static bool is_flat(const tri_health *h, const tri_rollout *r) {
   return tri_health_zero_variance(r) == 1;
 }
 
+/* Share of the answers, those that left the step too, that reward i could not judge. */
+static double failed_share(const tri_rollout *r, int i) {
+  int n = 0;
+
+  for (int q = 0; q < r->n_seq; q++) n += (r->failed[q] & (1 << i | TRI_FAILED_TEXT)) != 0;
+  return r->n_seq ? (double)n / r->n_seq : 0;
+}
+
+static void observe_failures(tri_health *h, const tri_rollout *r) {
+  for (int i = 0; i < h->n_reward && i < r->n_reward; i++) {
+    h->failed_ratio[i] = failed_share(r, i);
+    count(&h->failed[i], h->failed_ratio[i] > FAILED_MOST);
+  }
+}
+
+/* Whether a reward failed on most answers of the last step: that is why they are alike, not what they say. */
+static bool is_failing(const tri_health *h) {
+  for (int i = 0; i < h->n_reward; i++)
+    if (h->failed[i]) return true;
+  return false;
+}
+
 static void observe_rewards(tri_health *h, const tri_rollout *r) {
   bool  constant = is_constant(r);
   float sum;
 
+  observe_failures(h, r);
   if (next_counted(r, 0) == r->n_seq) return; /* nothing is left of the step */
   sum = r->reward[next_counted(r, 0)];
-  count(&h->flat, is_flat(h, r));
+  count(&h->flat, !is_failing(h) && is_flat(h, r));
   if (h->constant && sum != h->sum) h->constant = 0; /* constant, but another constant */
   count(&h->constant, constant);
   h->sum = sum;
   for (int i = 0; i < h->n_reward && i < r->n_reward; i++)
-    count(&h->unearned[i], h->most[i] > 0 && is_unearned(r, i));
+    count(&h->unearned[i], h->most[i] > 0 && !h->failed[i] && is_unearned(r, i));
   h->cut_ratio = tri_health_truncated(r);
   count(&h->cut, h->cut_ratio > CUT_MOST);
 }
@@ -106,13 +131,13 @@ void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm) {
   if (r) observe_rewards(h, r);
   tri_trend_step(&h->trend, r);
   h->grad_norm = grad_norm;
-  count(&h->still, grad_norm == 0 && !h->flat && is_left);
+  count(&h->still, grad_norm == 0 && !h->flat && !is_failing(h) && is_left);
 }
 
 /* Whether the cause is to be said now, which is then done. */
 static bool is_due(tri_health *h, int steps, int cause) {
   if (steps < TRI_HEALTH_STEPS || h->said >> cause & 1u) return false;
-  h->said |= 1u << cause;
+  h->said |= UINT64_C(1) << cause;
   return true;
 }
 
@@ -168,6 +193,14 @@ static void say_cut(const tri_health *h, char *out, size_t bytes) {
       (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
 }
 
+static void say_failed(const tri_health *h, int i, char *out, size_t bytes) {
+  snprintf(out, bytes,
+           "reward %s failed on over half of the answers of %d steps (now %.0f %%), and little or nothing is "
+           "learned from it; the warning of its first failure says why: mend that, and try the reward by "
+           "itself (trireme eval --reward)",
+           h->name[i], TRI_HEALTH_STEPS, 100 * h->failed_ratio[i]);
+}
+
 static void say_flat(const tri_health *h, char *out, size_t bytes) {
   bool greedy = h->compared == TRI_COMPARED_WITH_GREEDY;
 
@@ -180,7 +213,12 @@ static void say_flat(const tri_health *h, char *out, size_t bytes) {
 }
 
 bool tri_health_next(tri_health *h, char *out, size_t bytes) {
-  if (is_due(h, h->cut, SAID_CUT)) { /* first: it may be why no answer earns anything */
+  for (int i = 0; i < h->n_reward; i++)
+    if (is_due(h, h->failed[i], SAID_FAILED + i)) {
+      say_failed(h, i, out, bytes);
+      return true;
+    }
+  if (is_due(h, h->cut, SAID_CUT)) { /* early: it may be why no answer earns anything */
     say_cut(h, out, bytes);
     return true;
   }
@@ -224,10 +262,14 @@ static void add_word(char *out, size_t bytes, bool on, const char *word) {
 }
 
 void tri_health_words(const tri_health *h, char *out, size_t bytes) {
-  bool unearned = false;
+  bool unearned = false, failed = false;
 
-  for (int i = 0; i < h->n_reward; i++) unearned |= h->unearned[i] >= TRI_HEALTH_STEPS;
+  for (int i = 0; i < h->n_reward; i++) {
+    unearned |= h->unearned[i] >= TRI_HEALTH_STEPS;
+    failed |= h->failed[i] >= TRI_HEALTH_STEPS;
+  }
   out[0] = 0;
+  add_word(out, bytes, failed, "reward_failing");
   add_word(out, bytes, h->cut >= TRI_HEALTH_STEPS, "truncation");
   add_word(out, bytes, h->flat >= TRI_HEALTH_STEPS, "no_variance");
   add_word(out, bytes, unearned, "reward_unearned");
@@ -245,7 +287,7 @@ void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
 
 /* ---- kept ---- */
 
-enum { KEPT_NUMBERS = 8 + TRI_REWARDS_MAX + TRI_TREND_NUMBERS };
+enum { KEPT_NUMBERS = 8 + 3 * TRI_REWARDS_MAX + TRI_TREND_NUMBERS };
 
 /* A count from a file; what none can be is 0. */
 static int count_of(double x) { return x > 0 && x < INT_MAX ? (int)x : 0; }
@@ -260,7 +302,11 @@ static int numbers(tri_health *h, double *x, bool back) {
   for (size_t i = 0; i < sizeof count / sizeof *count; i++) NUMBER(*count[i], count_of(x[n]));
   for (size_t i = 0; i < sizeof value / sizeof *value; i++) NUMBER(*value[i], x[n]);
   NUMBER(h->sum, (float)x[n]);
-  for (int i = 0; i < TRI_REWARDS_MAX; i++) NUMBER(h->unearned[i], count_of(x[n]));
+  for (int i = 0; i < TRI_REWARDS_MAX; i++) {
+    NUMBER(h->unearned[i], count_of(x[n]));
+    NUMBER(h->failed[i], count_of(x[n]));
+    NUMBER(h->failed_ratio[i], x[n]);
+  }
 #undef NUMBER
   return n + tri_trend_numbers(&h->trend, x + n, back);
 }

@@ -26,15 +26,17 @@ typedef struct tri_health {
   bool         unclipped;             /* no clip can take the gradient */
 
   /* Steps in a row up to the last one in which: */
-  int       constant;                  /* every answer got the same sum of rewards */
-  int       flat;                      /* no answer differed from what it is compared with */
-  int       unearned[TRI_REWARDS_MAX]; /* no answer earned this one, which counts for something */
-  int       cut;                       /* over a fifth of the answers were cut */
-  int       still;                     /* the gradient was 0 though rewards differ */
-  float     sum;                       /* the last step's constant sum */
-  double    cut_ratio, grad_norm;      /* the last step's */
-  unsigned  said;                      /* bit: cause that was warned of */
-  tri_trend trend;                     /* `given`, `selected` and `lost` are the caller's */
+  int       constant;                      /* every answer got the same sum of rewards */
+  int       flat;                          /* no answer differed from what it is compared with */
+  int       unearned[TRI_REWARDS_MAX];     /* no answer earned this one, which counts for something */
+  int       failed[TRI_REWARDS_MAX];       /* this one could not judge over half of the answers */
+  int       cut;                           /* over a fifth of the answers were cut */
+  int       still;                         /* the gradient was 0 though rewards differ */
+  float     sum;                           /* the last step's constant sum */
+  double    cut_ratio, grad_norm;          /* the last step's */
+  double    failed_ratio[TRI_REWARDS_MAX]; /* the same, of each reward */
+  uint64_t  said;                          /* bit: cause that was warned of */
+  tri_trend trend;                         /* `given`, `selected` and `lost` are the caller's */
 } tri_health;
 
 /* Share of the groups whose rewards are all equal. Not collective. */
@@ -57,7 +59,7 @@ void tri_health_words(const tri_health *h, char *out, size_t bytes);
  * step. */
 void tri_health_warn(tri_health *h, int64_t step, bool speaks);
 
-enum { TRI_HEALTH_TEXT = 4096 }; /* bytes of what keep writes; chosen: over twice as many as it can have */
+enum { TRI_HEALTH_TEXT = 8192 }; /* bytes of what keep writes; chosen: over twice as many as it can have */
 /* Not collective. All that steps left behind but the warnings given, as one line of text, and from it:
  * TRI_EFORMAT where it is none of keep's. */
 void                   tri_health_keep(tri_health *h, char out[TRI_HEALTH_TEXT]);

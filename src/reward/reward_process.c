@@ -70,8 +70,12 @@ static void count_death(process *p, const char *why) {
   p->deaths++;
   snprintf(p->died, sizeof p->died, "%s", why);
   if (p->deaths == END_DEATHS)
-    tri_desk_end_service(p->desk, "%s, as %d before it, none of which answered: it is out of service%s%s",
-                         why, p->deaths - 1, lead(p), p->last);
+    tri_desk_end_service(
+        p->desk,
+        "%s, as %d before it, none of which answered: it is out of service; run its command by hand, "
+        "give it a line {\"id\": 1, \"prompt\": \"...\", \"response\": \"...\"} and see what it answers "
+        "and says on stderr%s%s",
+        why, p->deaths - 1, lead(p), p->last);
 }
 
 /* The child is of no more use: the answer it had in hand longest has failed if `fails`, or if it was lost too

@@ -186,6 +186,7 @@ bool tri_supply_selects(const tri_trainer *t) {
 
 static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_t asks) {
   int64_t wanted = t->cfg->rollout.rollout_batch_size;
+  bool    fails = 2 * t->sampling.failed > asked * t->sampling.step.group; /* chosen, as in report/health.c */
 
   tri_metric_add(t->metrics, "dropped_groups", TRI_METRIC_RANK0, (double)s->dropped);
   tri_metric_add(t->metrics, "extra_batches", TRI_METRIC_RANK0, (double)(asks - 1));
@@ -196,9 +197,11 @@ static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_
         TRI_LOG_WARN,
         "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
         "rollout.rollout_batch_size = %lld;\n  the step learns from these alone (said once; dropped_groups "
-        "counts the others);\n  give prompts that the model solves at times, or raise "
-        "rollout.max_extra_batches, rollout.temperature or algo.num_generations",
-        (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks), (long long)wanted);
+        "counts the others);\n  %s",
+        (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks), (long long)wanted,
+        fails ? "most answers got no reward (reward_failures): the warning of the first failure says why"
+              : "give prompts that the model solves at times, or raise rollout.max_extra_batches, "
+                "rollout.temperature or algo.num_generations");
 }
 
 /* Collective over world. The first ask's prompts are answered, and the next ones, until the step has enough
@@ -243,7 +246,6 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
                            .greedy = t->algo->advantage->reads & TRI_READS_GREEDY};
 
   if (ask.greedy) ask.all += ask.n;
-
   (void)step; /* the cursor says which prompts */
   if (tri_supply_selects(t)) return collect(t, &ask, out, lines);
   *lines = ask.n;

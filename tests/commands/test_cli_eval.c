@@ -66,6 +66,23 @@ static void what_is_not_had_is_left_out(void **state) {
   assert_null(strstr(cli_out, "best@"));
 }
 
+/* Figures of a reward that failed say so. */
+static void failures_stand_beside_the_figures(void **state) {
+  (void)state;
+  cli_write("broken.sh", "exec sed -u -E 's/.*\"id\": *([0-9]+).*/{\"id\": \\1, \"reward\": 1e999}/'\n");
+  cli_succeeds(ONE "eval model --data figures.jsonl --max-new 1 --reward process --command 'sh broken.sh' "
+                   "--on-error zero");
+  cli_shows(cli_out, "\nreward mean    0.000000\nfailures       24 of 24 answers\n");
+  cli_shows(cli_err,
+            "warning: reward process failed on 24 of 24 answers, which count as 0 in the figures: the ");
+  cli_succeeds(ONE "eval model --data figures.jsonl --max-new 1 --reward process --command 'sh broken.sh' "
+                   "--on-error drop");
+  cli_shows(cli_out, "\nfailures       24 of 24 answers\n");
+  cli_shows(cli_err, "failed on 24 of 24 answers, which are in none of the figures: ");
+  cli_succeeds(ONE "eval model --data figures.jsonl --max-new 1 --reward exact");
+  assert_null(strstr(cli_out, "failures"));
+}
+
 /* The user's own files stay, whatever they are called. */
 static void output_is_one_new_file(void **state) {
   (void)state;
@@ -99,9 +116,11 @@ static void a_run_is_evaluated_at_its_own_length(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(figures_are_those_of_the_answers), cmocka_unit_test(ranks_say_the_same),
-      cmocka_unit_test(a_run_is_evaluated_at_its_own_length), cmocka_unit_test(what_is_not_had_is_left_out),
-      cmocka_unit_test(output_is_one_new_file)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_those_of_the_answers),
+                                     cmocka_unit_test(ranks_say_the_same),
+                                     cmocka_unit_test(a_run_is_evaluated_at_its_own_length),
+                                     cmocka_unit_test(what_is_not_had_is_left_out),
+                                     cmocka_unit_test(output_is_one_new_file),
+                                     cmocka_unit_test(failures_stand_beside_the_figures)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -44,6 +44,29 @@ static void alarms_go_on_over_a_restart(void **state) {
   assert_int_equal(count(cli_out, "\"alarms\": \"truncation no_variance reward_unearned\""), 2);
 }
 
+/* A program that gives no number to any answer: nothing is left of a step, or 0s, which prompts do not
+ * cause. */
+static void a_reward_that_fails_is_said_to_the_end(void **state) {
+  static const char *const row[][2] = {{"grpo", "drop"}, {"grpo", "zero"}, {"dapo", "zero"}};
+  char                     command[256];
+
+  (void)state;
+  cli_write("broken.sh", "exec sed -u -E 's/.*\"id\": *([0-9]+).*/{\"id\": \\1, \"reward\": 1e999}/'\n");
+  for (int i = 0; i < 3; i++) {
+    snprintf(command, sizeof command,
+             ONE GRPO "run.output=i%d train.steps=4 algo.name=%s "
+                      "'reward=[{name: process, command: [sh, broken.sh], on_error: %s}]'",
+             i, row[i][0], row[i][1]);
+    cli_succeeds(command);
+    assert_int_equal(count(cli_err, "trireme: warning: step 3: reward process failed on over half"), 1);
+    assert_int_equal(count(cli_err, "\nstill so at the end: reward process failed on over half"), 1);
+    assert_int_equal(count(cli_err, "reward process was 0"), 0);
+    assert_int_equal(count(cli_err, "give prompts that the model solves"), 0);
+  }
+  cli_read("i0/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\"alarms\": \"reward_failing\""), 2);
+}
+
 /* There is no KL without a reference. */
 static void no_reference_no_kl(void **state) {
   (void)state;
@@ -168,6 +191,7 @@ static void a_model_that_is_not_finite_is_located(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_that_learns_nothing_says_so_once),
                                      cmocka_unit_test(alarms_go_on_over_a_restart),
+                                     cmocka_unit_test(a_reward_that_fails_is_said_to_the_end),
                                      cmocka_unit_test(no_reference_no_kl),
                                      cmocka_unit_test(lines_have_their_time),
                                      cmocka_unit_test(a_tensor_without_gradient_is_named),

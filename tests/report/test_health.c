@@ -8,6 +8,7 @@
 
 #include "report/health.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,11 +16,16 @@ enum { GROUPS = 2, GROUP = 2, N = GROUPS * GROUP };
 
 /* A rollout of two groups of two answers with these rewards, the first `cut` of them cut. */
 static tri_rollout step_of(float reward[N], float *part, int n_reward, int cut) {
-  static int32_t stop[N];
+  static int32_t stop[N], none[N];
 
   for (int q = 0; q < N; q++) stop[q] = q < cut ? TRI_STOP_LENGTH : TRI_STOP_EOS;
-  return (tri_rollout){
-      .n_seq = N, .group = GROUP, .n_reward = n_reward, .reward = reward, .part = part, .stop = stop};
+  return (tri_rollout){.n_seq = N,
+                       .group = GROUP,
+                       .n_reward = n_reward,
+                       .reward = reward,
+                       .part = part,
+                       .stop = stop,
+                       .failed = none};
 }
 
 static tri_health health_of(int n_reward) {
@@ -260,6 +266,55 @@ static void nothing_left_is_no_clip(void **state) {
   has(text, "clip_ratio");
 }
 
+/* Answers that get 0 because a reward failed say nothing of the prompts; nor do they when it works again. */
+static void a_reward_that_fails_is_the_cause(void **state) {
+  static int32_t all[N] = {1, 1, TRI_FAILED_TEXT, 1}, half[N] = {1, 0, 1, 0}, none[N];
+  float          reward[N] = {0};
+  tri_rollout    r = step_of(reward, reward, 1, 0);
+  tri_health     h = health_of(1);
+  char           text[4096];
+
+  (void)state;
+  r.failed = all;
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS - 1, text), 0);
+  assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+  has(text, "reward exact failed on over half of the answers of 3 steps (now 100 %)");
+  has(text, "trireme eval --reward");
+  tri_health_words(&h, text, sizeof text);
+  assert_string_equal(text, "reward_failing");
+  r.failed = none;
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS - 1, text), 0);
+  tri_health_words(&h, text, sizeof text);
+  assert_string_equal(text, "");
+  assert_int_equal(observe(&h, &r, 0, 1, text), 1);
+  has(text, "reward exact was 0 for every answer");
+  h = health_of(1);
+  r.failed = half;
+  assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+  has(text, "reward exact was 0 for every answer");
+}
+
+/* Each that fails is named, also where nothing is left of the steps, and after a restart. */
+static void failing_rewards_are_named_when_all_is_dropped(void **state) {
+  static int32_t failed[N] = {3, 3, 3, 1};
+  static int32_t dropped[N] = {TRI_DROPPED, TRI_DROPPED, TRI_DROPPED, TRI_DROPPED};
+  float          reward[N] = {NAN, NAN, NAN, NAN}, part[2 * N] = {0};
+  tri_rollout    r = step_of(reward, part, 2, 0);
+  tri_health     h = health_of(2), next = health_of(2);
+  char           text[4096], kept[TRI_HEALTH_TEXT];
+
+  (void)state;
+  r.failed = failed;
+  r.masked.answer = dropped;
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS - 1, text), 0);
+  tri_health_keep(&h, kept);
+  assert_int_equal(tri_health_restore(&next, kept), TRI_OK);
+  assert_true(next.failed_ratio[0] == 1 && next.failed_ratio[1] == 0.75);
+  assert_int_equal(observe(&next, &r, 0, 50, text), 2);
+  has(text, "reward exact failed on over half of the answers of 3 steps (now 100 %)");
+  has(text, "reward regex failed on over half of the answers of 3 steps (now 75 %)");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(learning_is_no_cause),
                                      cmocka_unit_test(what_an_answer_is_compared_with),
@@ -273,6 +328,8 @@ int main(void) {
                                      cmocka_unit_test(reward_never_earned_is_named),
                                      cmocka_unit_test(cut_answers),
                                      cmocka_unit_test(no_gradient),
-                                     cmocka_unit_test(nothing_left_is_no_clip)};
+                                     cmocka_unit_test(nothing_left_is_no_clip),
+                                     cmocka_unit_test(a_reward_that_fails_is_the_cause),
+                                     cmocka_unit_test(failing_rewards_are_named_when_all_is_dropped)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

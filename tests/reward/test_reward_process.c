@@ -264,9 +264,12 @@ static void a_program_that_never_answers_ends_the_run(void **state) {
     assert_true(tri_reward_set_restarts(set, &n));
   }
   assert_int_equal(x.st, TRI_EREWARD);
-  if (!strstr(tri_error_message(),
-              "reward process: it ended with exit code 3 before it answered, as 11 before it, none "
-              "of which answered: it is out of service; it said last: this is the end"))
+  if (!strstr(
+          tri_error_message(),
+          "reward process: it ended with exit code 3 before it answered, as 11 before it, none "
+          "of which answered: it is out of service; run its command by hand, give it a line {\"id\": 1, "
+          "\"prompt\": \"...\", \"response\": \"...\"} and see what it answers and says on stderr; it said "
+          "last: this is the end"))
     fail_msg("%s", tri_error_message());
   tri_error_clear();
   tri_reward_set_close(&set);
