@@ -117,6 +117,12 @@ void tri_cell_bytes(int64_t n, char out[TRI_CELL_BYTES]) {
   snprintf(out, TRI_CELL_BYTES, "%.*f %s", i && x < 9.995 ? 2 : i && x < 99.95 ? 1 : 0, x, unit[i]);
 }
 
+void tri_cell_memory(size_t n, char out[TRI_CELL_BYTES]) {
+  bool small = (double)n < 1023.95 * 0x1p20; /* else 1024.0 MiB */
+
+  snprintf(out, TRI_CELL_BYTES, small ? "%.1f MiB" : "%.3f GiB", (double)n / (small ? 0x1p20 : 0x1p30));
+}
+
 void tri_cell_duration(double s, char out[TRI_CELL_BYTES]) {
   long long n = isfinite(s) && s > 0 ? (long long)(s < 1e12 ? s : 1e12) : 0, minutes = n / 60,
             hours = n / 3600, days = n / 86400;

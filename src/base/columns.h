@@ -16,6 +16,8 @@ void tri_cell_share(double x, int width, char out[TRI_CELL_BYTES]);  /* 0.25: "2
 void tri_cell_steps(int64_t step, int64_t steps, int width, char out[TRI_CELL_BYTES]); /* 12/100, 123456/1M */
 /* Bytes in at most 8 columns, with binary units: 940 B, 12.3 KiB, 1023 GiB; n >= 0. */
 void tri_cell_bytes(int64_t n, char out[TRI_CELL_BYTES]);
+/* Bytes of memory where little may be missing: 12.3 MiB, from a GiB on 1.234 GiB. */
+void tri_cell_memory(size_t n, char out[TRI_CELL_BYTES]);
 /* At most 6 columns: 59s, 59m59s, 99h59m, 99d23h, 9999d. Less than 0 or not finite: 0s. */
 void tri_cell_duration(double s, char out[TRI_CELL_BYTES]);
 

@@ -1,5 +1,6 @@
 /* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
 #include "session.h"
+#include "base/columns.h"
 #include "base/memory_group.h"
 #include "comm_peers.h"
 #include "cpu/device_cpu.h"
@@ -192,17 +193,20 @@ static tri_status describe_limit(tri_text *out) {
 /* RLIMIT_AS is of one process: the blocks of its neighbours count too where it maps them. */
 static tri_status check_address_space(const tri_session *s) {
   size_t limit, room, host = host_planned(s);
+  char   maps[TRI_CELL_BYTES], most[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
   int    mapped = s->comm[TRI_NODE]->near ? s->rt.local_size : 1;
 
   if (!tri_memory_address_room(&limit, &room)) return TRI_OK;
   host = host * (size_t)mapped + tri_session_host_beside_bytes(s);
   if (host <= room) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "the memory plan does not fit: a rank maps %.3f GiB (the plans of %d rank%s, libraries and buffers), "
-      "and its address space (RLIMIT_AS, ulimit -v) is limited to %.3f GiB, of which %.3f GiB are left: "
-      "set ulimit -v unlimited",
-      (double)host / 0x1p30, mapped, mapped == 1 ? "" : "s", (double)limit / 0x1p30, (double)room / 0x1p30);
+  tri_cell_memory(host, maps);
+  tri_cell_memory(limit, most);
+  tri_cell_memory(room, left);
+  TRI_FAIL(TRI_ECONFIG,
+           "the memory plan does not fit: a rank maps %s (the plans of %d rank%s, libraries and buffers), "
+           "and its address space (RLIMIT_AS, ulimit -v) is limited to %s, of which %s are left: "
+           "set ulimit -v unlimited",
+           maps, mapped, mapped == 1 ? "" : "s", most, left);
 }
 
 /* sharers: ranks that take of the same device's memory. */

@@ -1,6 +1,8 @@
 /* memory.c - the ledger: named planned allocations, taken at once at start. */
 #include "memory.h"
 
+#include "base/columns.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -121,17 +123,18 @@ typedef struct room {
 static tri_status check_one(const tri_ledger *l, const room *r, int ranks) {
   size_t   bytes_free, bytes_total;
   tri_text table = {0}, head = {0};
+  char     planned[TRI_CELL_BYTES], beside[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
 
   TRI_TRY(r->ops->mem_info(r->d, &bytes_free, &bytes_total));
   if (r->planned + r->beside <= bytes_free / (size_t)ranks) return TRI_OK;
   TRI_TRY(tri_ledger_print(l, &table));
-  TRI_TRY(tri_text_printf(&head, "the memory plan does not fit: %.3f GiB%s", (double)r->planned / 0x1p30,
-                          r->what));
-  if (r->beside)
-    TRI_TRY(tri_text_printf(&head, " and %.3f GiB for %s", (double)r->beside / 0x1p30, r->whose));
-  TRI_TRY(tri_text_printf(&head, " for each of %d rank%s here, %.3f GiB are free%s%s", ranks,
-                          ranks == 1 ? "" : "s", (double)bytes_free / 0x1p30, r->limit ? " under " : "",
-                          r->limit ? r->limit : ""));
+  tri_cell_memory(r->planned, planned);
+  tri_cell_memory(r->beside, beside);
+  tri_cell_memory(bytes_free, left);
+  TRI_TRY(tri_text_printf(&head, "the memory plan does not fit: %s%s", planned, r->what));
+  if (r->beside) TRI_TRY(tri_text_printf(&head, " and %s for %s", beside, r->whose));
+  TRI_TRY(tri_text_printf(&head, " for each of %d rank%s here, %s are free%s%s", ranks, ranks == 1 ? "" : "s",
+                          left, r->limit ? " under " : "", r->limit ? r->limit : ""));
   tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s\n", head.data);
   tri_text_free(&head);
   TRI_TRY(tri_text_printf(

@@ -108,6 +108,24 @@ static void bytes_have_binary_units(void **state) {
   }
 }
 
+/* What is refused for a few MiB shows them. */
+static void memory_has_its_decimals(void **state) {
+  static const struct {
+    size_t      n;
+    const char *text;
+  } row[] = {{12884902, "12.3 MiB"},
+             {(size_t)180 << 20, "180.0 MiB"},
+             {((size_t)1 << 30) - 1, "1.000 GiB"},
+             {(size_t)1234 << 20, "1.205 GiB"}};
+  char out[TRI_CELL_BYTES];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_cell_memory(row[i].n, out);
+    assert_string_equal(out, row[i].text);
+  }
+}
+
 static void no_number_is_wider_than_its_column(void **state) {
   static const cell_fn fn[] = {tri_cell_number, tri_cell_digits, tri_cell_count, tri_cell_share};
   char                 out[TRI_CELL_BYTES];
@@ -179,6 +197,7 @@ int main(void) {
       cmocka_unit_test(counts_and_shares),
       cmocka_unit_test(steps_and_durations),
       cmocka_unit_test(bytes_have_binary_units),
+      cmocka_unit_test(memory_has_its_decimals),
       cmocka_unit_test(no_number_is_wider_than_its_column),
       cmocka_unit_test(columns_give_what_they_can),
       cmocka_unit_test(long_text_loses_its_middle),

@@ -233,6 +233,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   if (!tri_device_is_gpu(device)) {
     assert_non_null(strstr(tri_error_message(), "libraries and buffers beside it"));
     assert_non_null(strstr(tri_error_message(), "GiB are free under the limit of a test\n"));
+    assert_non_null(strstr(tri_error_message(), "does not fit: 1.0 MiB and "));
     assert_non_null(strstr(tri_error_message(), "a higher limit (Slurm: --mem), or more nodes"));
   }
   tri_error_clear();
