@@ -48,12 +48,15 @@ int64_t tri_ckpt_free_bytes(const char *dir) {
 /* dir and the folders above it. */
 static tri_status make_dir(const char *dir) {
   char path[TRI_CKPT_PATH_BYTES];
+  int  why;
 
   TRI_TRY(tri_ckpt_path(path, "%s", dir));
   for (char *p = path + 1; *p; p++)
     if (*p == '/') {
       *p = 0;
-      mkdir(path, 0777); /* whether that worked is seen below */
+      why = mkdir(path, 0777) ? errno : 0;
+      if (why && !tri_folder_has(AT_FDCWD, path)) /* some file systems refuse before they look */
+        TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(why));
       *p = '/';
     }
   return tri_folder_make(dir);

@@ -334,9 +334,23 @@ static tri_status check_metrics(const tri_run *r) {
   return r->cfg->run.tensorboard ? check_board(r) : TRI_OK;
 }
 
+/* Whether the folder, or what of its path is there, lets us write. */
+static tri_status check_writable(const char *output) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+  int  why;
+
+  TRI_TRY(check_folder(output));
+  find_standing(output, path);
+  if (!access(path, W_OK | X_OK)) return TRI_OK;
+  why = errno;
+  TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be %s: %s: %s; give another folder, or have %s",
+           output, strcmp(path, output) ? "made" : "written", path, strerror(why),
+           why == EROFS ? "it mounted for writing (mount -o remount,rw)" : "its owner let you write there");
+}
+
 /* Rank 0. */
 static tri_status check_output(tri_run *r) {
-  TRI_TRY(check_folder(r->cfg->run.output));
+  TRI_TRY(check_writable(r->cfg->run.output));
   TRI_TRY(check_no_model(r));
   TRI_TRY(check_file(r, "log.txt"));
   if (!tri_file_exists(r->cfg->run.output)) return TRI_OK;
@@ -370,17 +384,6 @@ static tri_status find_resume(tri_run *r) {
 tri_status tri_run_find(tri_run *r) {
   TRI_TRY(find_resume(r));
   return tri_agree(r->world, r->world->rank == 0 ? check_metrics(r) : TRI_OK);
-}
-
-/* Whether the folder, or what of its path is there, lets us write. */
-static tri_status check_writable(const char *output) {
-  char path[TRI_CKPT_PATH_BYTES + 32];
-
-  TRI_TRY(check_folder(output));
-  find_standing(output, path);
-  if (access(path, W_OK | X_OK))
-    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
-  return TRI_OK;
 }
 
 tri_status tri_run_look(tri_run *r) {

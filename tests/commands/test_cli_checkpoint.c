@@ -328,6 +328,25 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
   }
 }
 
+/* The run says what --check says, and what would help. */
+static void a_read_only_disk_is_named(void **state) {
+  static const char *const end[] = {"", " --check"};
+  char                     command[1024];
+
+  (void)state;
+  mount_disk();
+  cli_sh("mount -o remount,ro disk");
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command, "%s" SFT "run.output=disk/new/run%s", i ? ONE : TWO, end[i]);
+    cli_fails(74, command,
+              "run.output: the folder disk/new/run cannot be made: disk: Read-only file system; ",
+              "give another folder, or have it mounted for writing");
+    assert_null(strstr(cli_err, "tried once more"));
+  }
+  cli_fails(74, TWO SFT "run.output=disk", "the folder disk cannot be written: disk: Read-only", NULL);
+  cli_sh("umount disk");
+}
+
 static int close_disk(void **state) {
   int unused = system("umount disk 2>/dev/null"); /* still there where a test stopped half-way */
 
@@ -350,6 +369,7 @@ int main(void) {
       cmocka_unit_test(a_due_evaluation_on_a_full_disk_waits),
       cmocka_unit_test(resume_without_the_first_models),
       cmocka_unit_test(full_disk_keeps_the_old_checkpoint),
+      cmocka_unit_test(a_read_only_disk_is_named),
   };
   return cmocka_run_group_tests(tests, cli_open, close_disk);
 }

@@ -573,6 +573,30 @@ int symlink(const char *to, const char *from) {
   return -1;
 }
 
+static bool is_read_only; /* the file system, to who makes a folder there */
+
+/* In place of libc's. */
+int mkdir(const char *path, mode_t mode) {
+  if (!is_read_only) return mkdirat(AT_FDCWD, path, mode);
+  errno = EROFS; /* also for what is there, as some file systems answer */
+  return -1;
+}
+
+/* It is the first folder that cannot be made, and why. */
+static void a_trial_on_a_read_only_disk(void **state) {
+  const char *none = in(top, "new/deeper/checkpoints");
+  char        where[TRI_CKPT_PATH_BYTES], says[TRI_CKPT_PATH_BYTES + 64];
+
+  (void)state;
+  snprintf(where, sizeof where, "%s", none);
+  snprintf(says, sizeof says, "%s: the folder cannot be made: %s", in(top, "new"), strerror(EROFS));
+  new_dir("read_only");
+  OK(save(dir, 3));
+  is_read_only = true;
+  for (int alone = 0; alone < 2; alone++) rehearse(where, alone ? NULL : world, 0, TRI_EFILE, says);
+  is_read_only = false;
+}
+
 /* A call that fails once, as where a file server was away: the trial is made once more, not a third time. */
 static void a_trial_that_fails_once(void **state) {
   (void)state;
@@ -661,6 +685,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(an_older_start_publishes_nothing),
       cmocka_unit_test(a_trial_leaves_nothing),
       cmocka_unit_test(a_trial_leaves_no_short_folder),
+      cmocka_unit_test(a_trial_on_a_read_only_disk),
       cmocka_unit_test(a_trial_that_fails_once),
       cmocka_unit_test(paths_that_mpi_would_misread),
       cmocka_unit_test(one_rank_without_a_file_for_the_path),
