@@ -115,9 +115,10 @@ TRI_CHECKED tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64
 
 /* What checkpoints will take. */
 typedef struct tri_ckpt_need {
-  int64_t bytes;      /* of one */
-  int     files;      /* of one, with its folder */
-  int     sure, most; /* more than now, at once: that will be written; that may be */
+  int64_t bytes;                /* of one */
+  int     files;                /* of one, with its folder */
+  int     sure, most;           /* more than now, at once: that will be written; that may be */
+  int     sure_of_1, most_of_1; /* the same with a checkpoint.save_total_limit of 1 */
 } tri_ckpt_need;
 /* Not collective. TRI_EFILE: the file system of dir, which need not be there, has no room for `sure` of them;
  * a warning: not for `most`. */

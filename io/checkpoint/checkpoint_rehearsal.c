@@ -47,6 +47,14 @@ static void remove_made(const char *path, size_t stood) {
 
 /* ---- room */
 
+/* What helps beside room: a smaller limit only where so many, the fewest that it can ask for, fit. */
+static const char *cure_of(int fewest, double bytes, double free_bytes) {
+  return free_bytes >= fewest * bytes
+             ? "choose a smaller checkpoint.save_total_limit"
+             : "ask for fewer checkpoints or none (checkpoint.save_steps, checkpoint.save_minutes, "
+               "checkpoint.save_final)";
+}
+
 tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
   char           path[TRI_CKPT_PATH_BYTES], all[TRI_CELL_BYTES], each[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
   struct statvfs fs;
@@ -72,15 +80,17 @@ tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
     TRI_FAIL(
         TRI_EFILE,
         "%s: %d checkpoint%s at once need %s (%s each), %s are free; free some, give another run.output, or "
-        "a smaller checkpoint.save_total_limit",
-        dir, need->sure, need->sure == 1 ? "" : "s", all, each, left);
+        "%s",
+        dir, need->sure, need->sure == 1 ? "" : "s", all, each, left,
+        cure_of(need->sure_of_1, bytes, free_bytes));
   }
   if (free_bytes >= need->most * bytes) return TRI_OK;
   tri_cell_bytes(need->most * need->bytes, all);
   tri_log(TRI_LOG_WARN,
-          "%s: up to %d checkpoints at once would need %s (%s each), %s are free: later ones may fail; free "
-          "some, or lower checkpoint.save_total_limit",
-          dir, need->most, all, each, left);
+          "%s: up to %d checkpoint%s at once would need %s (%s each), %s are free: later ones may fail; free "
+          "some, or %s",
+          dir, need->most, need->most == 1 ? "" : "s", all, each, left,
+          cure_of(need->most_of_1, bytes, free_bytes));
   return TRI_OK;
 }
 

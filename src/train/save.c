@@ -99,18 +99,34 @@ static int64_t count_sure(const tri_trainer *t, int64_t from) {
 
 static int at_most(int64_t n, int most) { return n < most ? (int)n : most; }
 
-/* Rank 0. What will be in the folder besides what is there. The oldest is there until one is written. */
+/* The metric that says which one is the best; NULL: none does. */
+static const char *best_metric(const tri_trainer *t) {
+  return t->cfg->eval.steps > 0 ? t->cfg->checkpoint.keep_best : NULL;
+}
+
+/* Does the deck ask for any, of a step after `from`? */
+static bool wants_some(const tri_trainer *t, int64_t from) {
+  return count_sure(t, from) > 0 || t->cfg->checkpoint.save_minutes > 0 || best_metric(t);
+}
+
+/* With so many kept, besides those that are there. The oldest is there until one is written. */
+static int count_more(int64_t limit, int there) { return limit + 1 > there ? (int)limit + 1 - there : 1; }
+
+/* Rank 0. What will be in the folder besides what is there. */
 static tri_status reckon_need(tri_trainer *t, int64_t from, tri_ckpt_need *need) {
-  const tri_config *c = t->cfg;
-  int               more = (int)c->checkpoint.save_total_limit + 1, there = 0;
-  bool              some = count_sure(t, from) > 0 || c->checkpoint.save_minutes > 0;
+  int     there = 0, more, more_of_1;
+  int64_t sure = count_sure(t, from);
+  bool    some = wants_some(t, from), best = best_metric(t);
 
   TRI_TRY(tri_save_bytes(t, &need->bytes));
   if (tri_run_is_own(&t->run)) TRI_TRY(tri_ckpt_count(t->run.folder, &there));
-  more = more > there ? more - there : 1;
+  more = count_more(t->cfg->checkpoint.save_total_limit, there);
+  more_of_1 = count_more(1, there);
   need->files = TRI_SOURCE_FILES + TRI_CARRIED_FILES + 8; /* state.h5, manifest, deck, its folder, ... */
-  need->sure = at_most(count_sure(t, from), more);
-  need->most = some ? more + (c->checkpoint.keep_best != NULL) : 0;
+  need->sure = at_most(sure, more);
+  need->sure_of_1 = at_most(sure, more_of_1);
+  need->most = some ? more + best : 0;
+  need->most_of_1 = some ? more_of_1 + best : 0;
   return TRI_OK;
 }
 
@@ -129,7 +145,11 @@ tri_status tri_save_rehearse(tri_trainer *t) {
   if (world) TRI_TRY(tri_agree(world, st));
   bytes = need.sure > 0 ? need.bytes : 0;
   if (world) TRI_TRY(tri_host_bcast(world, &bytes, sizeof bytes, 0));
-  return tri_ckpt_rehearse(t->run.folder, world, bytes);
+  st = tri_ckpt_rehearse(t->run.folder, world, bytes);
+  if (st == TRI_EFILE && !wants_some(t, from))
+    tri_error_lines("\nthe deck asks for no checkpoint, but a run that is stopped (STOP, a signal, the time "
+                    "limit) or ends with an error writes one");
+  return st;
 }
 
 /* Of this rank's part of each tensor, in its pieces. */
@@ -270,11 +290,6 @@ static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st, tri_
 }
 
 /* ---- the best one ---- */
-
-/* The metric that says which one it is; NULL: none does. */
-static const char *best_metric(const tri_trainer *t) {
-  return t->cfg->eval.steps > 0 ? t->cfg->checkpoint.keep_best : NULL;
-}
 
 /* Of the step's checkpoint; the run goes on. */
 static void warn_of_best(int64_t step) {

@@ -322,20 +322,21 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
     cli_fails(74, ONE "export run disk/model", "disk/model.tmp", "No space left");
     assert_false(cli_exists("disk/model"));
     cli_fails(74, command, "disk/run/", "are free");
+    assert_null(strstr(cli_err, "save_total_limit")); /* one is wanted, and none is less */
     cli_succeeds(ONE "inspect disk/run --verify");
     cli_shows(cli_out, "after step 2");
     cli_sh("umount disk");
   }
 }
 
-/* The run says what --check says, and what would help. */
+/* The run says what --check says, and what would help. That no checkpoint is asked for is no way out. */
 static void a_read_only_disk_is_named(void **state) {
   static const char *const end[] = {"", " --check"};
   char                     command[1024];
 
   (void)state;
   mount_disk();
-  cli_sh("mount -o remount,ro disk");
+  cli_sh("mount -o remount,ro disk && mkdir linked && ln -s ../disk linked/checkpoints");
   for (int i = 0; i < 2; i++) {
     snprintf(command, sizeof command, "%s" SFT "run.output=disk/new/run%s", i ? ONE : TWO, end[i]);
     cli_fails(74, command,
@@ -344,6 +345,12 @@ static void a_read_only_disk_is_named(void **state) {
     assert_null(strstr(cli_err, "tried once more"));
   }
   cli_fails(74, TWO SFT "run.output=disk", "the folder disk cannot be written: disk: Read-only", NULL);
+  cli_fails(74, TWO SFT "run.output=linked", "linked/checkpoints/", "Read-only file system");
+  assert_null(strstr(cli_err, "a run that is stopped"));
+  cli_fails(74,
+            TWO SFT "run.output=linked checkpoint.save_steps=0 checkpoint.save_minutes=0 "
+                    "checkpoint.save_final=false",
+            "Read-only file system", "but a run that is stopped (STOP, a signal, the time limit)");
   cli_sh("umount disk");
 }
 

@@ -655,7 +655,7 @@ static void one_rank_without_a_file_for_the_path(void **state) {
 /* The sum: what will be written for sure is refused where it cannot lie there, what may be is a warning. */
 static void room_for_all_that_will_come(void **state) {
   int64_t       left = tri_ckpt_free_bytes(top);
-  tri_ckpt_need need = {.bytes = left / 4, .files = 4, .sure = 2, .most = 3};
+  tri_ckpt_need need = {.bytes = left / 4, .files = 4, .sure = 2, .most = 3, .sure_of_1 = 2, .most_of_1 = 2};
 
   (void)state;
   if (left < 0) skip();
@@ -665,6 +665,13 @@ static void room_for_all_that_will_come(void **state) {
   need.sure = 9;
   assert_int_equal(tri_ckpt_check_room(in(top, "new/checkpoints"), &need), TRI_EFILE);
   assert_non_null(strstr(tri_error_message(), "9 checkpoints at once need"));
+  assert_non_null(strstr(tri_error_message(), "or choose a smaller checkpoint.save_total_limit"));
+  tri_error_clear();
+  need.sure_of_1 = 9; /* none that is smaller helps */
+  assert_int_equal(tri_ckpt_check_room(in(top, "new/checkpoints"), &need), TRI_EFILE);
+  assert_null(strstr(tri_error_message(), "save_total_limit"));
+  assert_non_null(
+      strstr(tri_error_message(), "checkpoint.save_steps, checkpoint.save_minutes, checkpoint.save_final"));
   tri_error_clear();
 }
 
