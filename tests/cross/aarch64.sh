@@ -7,7 +7,8 @@
 # Arm's programs by qemu (binfmt_misc: Debian's qemu-user-static registers it; test programs start others). The libraries are
 # Debian's own for arm64, unpacked and not installed, because they would take the place of this machine's. A qemu processor has SVE2
 # ("max"), so the kernels are those for neoverse_v2; `TRI_CPU_KERNELS=neon` in the environment takes the others. An emulator holds no
-# memory limit of a process and has processes of its own: `apart`, `checkpoint_forged` and `reward_process` each say so in a case.
+# memory limit of a process, shows a /proc of its own and has processes beside it: `apart`, `checkpoint_forged`, `memory_group`,
+# `peers` and `reward_process` each say so in a case.
 set -euo pipefail
 [[ $# -ge 1 ]] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 mkdir -p "$1/debs" "$1/root"
