@@ -41,7 +41,7 @@ static size_t number_in(const char *path, const char *key) {
   return found;
 }
 
-static bool has_word(const char *list, const char *word) {
+bool tri_group_has(const char *list, const char *word) {
   size_t n = strlen(word);
 
   for (const char *at = list; at; at = strchr(at, ',')) {
@@ -78,7 +78,7 @@ static bool read_mount(char *line, const version *v, char **base, char **mount) 
   if (!*base || !*mount || !type || !strtok_r(NULL, " \n", &save)) return false;
   options = strtok_r(NULL, " \n", &save);
   if (v == &v2 ? strcmp(type, "cgroup2") != 0
-               : strcmp(type, "cgroup") != 0 || !options || !has_word(options, "memory"))
+               : strcmp(type, "cgroup") != 0 || !options || !tri_group_has(options, "memory"))
     return false;
   unescape(*base);
   unescape(*mount);
@@ -128,7 +128,7 @@ static int find_groups(const char *root, int pid, group out[2]) {
     *name++ = 0;
     name[strcspn(name, "\n")] = 0;
     if (!strcmp(line, "0") && !*controllers) g.v = &v2;
-    if (has_word(controllers, "memory")) g.v = &v1;
+    if (tri_group_has(controllers, "memory")) g.v = &v1;
     if (!g.v || strlen(name) >= sizeof g.path) continue;
     snprintf(g.path, sizeof g.path, "%s", strcmp(name, "/") ? name : "");
     find_mount(root, &g);

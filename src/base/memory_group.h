@@ -10,6 +10,9 @@ enum { TRI_GROUP_PATH_BYTES = 1200 };
 /* All that follow are not collective. `root` is a folder in which /proc and /sys stand: "" but in tests. pid
  * 0: this process. */
 
+/* Pure. Whether one of a list's words, with commas between, is this one: controllers of a group, say. */
+bool tri_group_has(const char *list, const char *word);
+
 /* The limits of a process: its own group's and those of the groups above. */
 typedef struct tri_memory_limit {
   size_t bytes; /* the lowest limit */

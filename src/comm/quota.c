@@ -1,5 +1,6 @@
 /* quota.c - how many cores control groups leave to the ranks of a node. */
 #include "quota.h"
+#include "base/memory_group.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,14 +76,6 @@ static void add_groups(const char *mount, const char *group, double (*cores_of)(
   }
 }
 
-static bool has_word(const char *list, const char *word) {
-  const size_t n = strlen(word);
-
-  for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-    if (!strncmp(at, word, n) && (at[n] == ',' || !at[n])) return true;
-  return false;
-}
-
 /* Where a distribution mounts the controller; a folder may have two names, and counts once. */
 static void add_v1(const char *mount, const char *group, tri_quota *out) {
   static const char *const name[] = {"cpu", "cpu,cpuacct", "cpuacct,cpu"};
@@ -114,7 +107,7 @@ void tri_quota_read(const char *mount, const char *membership, tri_quota *out) {
     group[strcspn(group, "\n")] = 0;
     if (!strcmp(group, "/")) group[0] = 0;
     if (!strcmp(line, "0") && !*controllers) add_v2(mount, group, out);
-    if (has_word(controllers, "cpu")) add_v1(mount, group, out);
+    if (tri_group_has(controllers, "cpu")) add_v1(mount, group, out);
   }
   if (f) fclose(f);
 }

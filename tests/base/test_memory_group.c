@@ -12,23 +12,11 @@
 
 #include <cmocka.h>
 
+#include "tree_case.h"
+
 static char root[64];
 
-/* A file in the pretended root; its folders are made. */
-static void put(const char *name, const char *text) {
-  char  path[512];
-  FILE *f;
-
-  snprintf(path, sizeof path, "%s/%s", root, name);
-  for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
-    *at = 0;
-    mkdir(path, 0700);
-  }
-  f = fopen(path, "w");
-  assert_non_null(f);
-  assert_true(fputs(text, f) >= 0);
-  assert_int_equal(fclose(f), 0);
-}
+static void put(const char *name, const char *text) { tree_put(root, name, text); }
 
 static int make_root(void **state) {
   (void)state;

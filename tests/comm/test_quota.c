@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+
+#include "tree_case.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,21 +35,7 @@ static int tear_down(void **state) {
   return system(command);
 }
 
-/* Makes the folders of the path too. */
-static void put(const char *path, const char *text) {
-  char  whole[512];
-  FILE *f;
-
-  snprintf(whole, sizeof whole, "%s/%s", root, path);
-  for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
-    *at = 0;
-    mkdir(whole, 0700);
-  }
-  f = fopen(whole, "w");
-  assert_non_null(f);
-  fputs(text, f);
-  fclose(f);
-}
+static void put(const char *name, const char *text) { tree_put(root, name, text); }
 
 static double read_quota(tri_quota *q) {
   tri_quota_read(root, membership, q);
