@@ -23,11 +23,18 @@ typedef struct st_file {
   int   fd; /* -1 when closed */
 } st_file;
 
+/* A tensor that the index names, and no shard holds. */
+typedef struct st_absent {
+  char *name, *shard;
+} st_absent;
+
 struct tri_safetensors {
   st_file              *file; /* [n_file] */
   int                   n_file;
   tri_safetensors_info *info; /* [n], sorted by name */
   int64_t               n, cap;
+  st_absent            *absent; /* [n_absent] */
+  int64_t               n_absent, cap_absent;
 };
 
 /* Every dtype of the format, with its bits; only three are read. */
@@ -266,34 +273,36 @@ static tri_status list_shards(const char *path, json_t *map, const char *shard[M
   return TRI_OK;
 }
 
-/* Sort by name, and check that every tensor is there once and that index and headers tell the same. map: the
- * index's weight_map, NULL without an index. */
-static tri_status finish_names(tri_safetensors *s, const char *path, json_t *map) {
-  const char *key;
-  json_t     *v;
-
+/* Sort by name, and check that every tensor is there once. */
+static tri_status finish_names(tri_safetensors *s) {
   if (s->n) qsort(s->info, (size_t)s->n, sizeof *s->info, compare_name);
   for (int64_t i = 1; i < s->n; i++)
     if (!strcmp(s->info[i - 1].name, s->info[i].name))
       TRI_FAIL(TRI_EINPUT, "%s: tensor `%s` is in %s too", s->file[s->info[i - 1].file].path, s->info[i].name,
                s->file[s->info[i].file].path);
-  if (!map) return TRI_OK;
+  return TRI_OK;
+}
+
+/* The shards say which tensors there are, as in transformers: an index may name a tied head or another
+ * duplicate that was left out of them. */
+static tri_status note_absent(tri_safetensors *s, json_t *map) {
+  const char *key;
+  json_t     *v;
+
   json_object_foreach(map, key, v) {
-    const tri_safetensors_info *t = tri_safetensors_find(s, key);
-    if (!t || strcmp(strrchr(s->file[t->file].path, '/') + 1, json_string_value(v)))
-      TRI_FAIL(TRI_EINPUT, "%s: tensor `%s` is not in %s", path, key, json_string_value(v));
+    if (tri_safetensors_find(s, key)) continue;
+    TRI_TRY(TRI_GROW(s->absent, s->cap_absent, s->n_absent + 1));
+    s->absent[s->n_absent++] = (st_absent){0};
+    TRI_TRY(tri_copy_text(key, &s->absent[s->n_absent - 1].name));
+    TRI_TRY(tri_copy_text(json_string_value(v), &s->absent[s->n_absent - 1].shard));
   }
-  for (int64_t i = 0; i < s->n; i++)
-    if (!json_object_get(map, s->info[i].name))
-      TRI_FAIL(TRI_EINPUT, "%s: does not name tensor `%s` of %s", path, s->info[i].name,
-               s->file[s->info[i].file].path);
   return TRI_OK;
 }
 
 static tri_status add_only_file(tri_safetensors *s, const char *path) {
   TRI_TRY(TRI_ALLOC(s->file, 1));
   TRI_TRY(add_file(s, path));
-  return finish_names(s, path, NULL);
+  return finish_names(s);
 }
 
 static tri_status add_index(tri_safetensors *s, const char *folder, const char *path) {
@@ -319,7 +328,8 @@ static tri_status add_index(tri_safetensors *s, const char *folder, const char *
     TRI_TRY_DONE(join_path(folder, shard[i], shard_path));
     TRI_TRY_DONE(add_file(s, shard_path));
   }
-  TRI_TRY_DONE(finish_names(s, path, map));
+  TRI_TRY_DONE(finish_names(s));
+  TRI_TRY_DONE(note_absent(s, map));
 done:
   json_decref(root);
   TRI_FREE(shard);
@@ -384,6 +394,11 @@ void tri_safetensors_close(tri_safetensors **s) {
     TRI_FREE((*s)->file[i].path);
   }
   for (int64_t i = 0; i < (*s)->n; i++) tri_host_free((void **)&(*s)->info[i].name);
+  for (int64_t i = 0; i < (*s)->n_absent; i++) {
+    TRI_FREE((*s)->absent[i].name);
+    TRI_FREE((*s)->absent[i].shard);
+  }
+  TRI_FREE((*s)->absent);
   TRI_FREE((*s)->file);
   TRI_FREE((*s)->info);
   TRI_FREE(*s);
@@ -400,6 +415,19 @@ const tri_safetensors_info *tri_safetensors_find(const tri_safetensors *s, const
   tri_safetensors_info key = {.name = name};
 
   return s->n ? bsearch(&key, s->info, (size_t)s->n, sizeof key, compare_name) : NULL;
+}
+
+int64_t tri_safetensors_absent_count(const tri_safetensors *s) { return s->n_absent; }
+
+const char *tri_safetensors_absent_at(const tri_safetensors *s, int64_t i) {
+  TRI_ASSERT(i >= 0 && i < s->n_absent);
+  return s->absent[i].name;
+}
+
+const char *tri_safetensors_absent_from(const tri_safetensors *s, const char *name) {
+  for (int64_t i = 0; i < s->n_absent; i++)
+    if (!strcmp(s->absent[i].name, name)) return s->absent[i].shard;
+  return NULL;
 }
 
 const char *tri_safetensors_path(const tri_safetensors *s, const tri_safetensors_info *info) {

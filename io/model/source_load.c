@@ -182,6 +182,21 @@ static bool is_bias(const char *name) {
   return n > 5 && !strcmp(name + n - 5, ".bias");
 }
 
+static tri_status fail_absent(const tri_source *s, const tri_param_spec *p) {
+  const char *shard = tri_safetensors_absent_from(s->tensors, p->name), *why = "";
+
+  if (is_bias(p->name)) why = ", and config.json says that there are biases (`attention_bias`, `mlp_bias`)";
+  if (!strcmp(p->name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD)))
+    why = "; where the model's head is its embedding, config.json says tie_word_embeddings: true";
+  if (shard)
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: the model's files have no tensor %s%s;\n  model.safetensors.index.json names it in %s, which "
+        "does not hold it: download that file again, or save the model anew with transformers",
+        s->name, p->name, why, shard);
+  TRI_FAIL(TRI_EINPUT, "%s: the model's files have no tensor %s%s", s->name, p->name, why);
+}
+
 static tri_status check_tensor(const tri_source *s, const char *group, const tri_param_spec *p) {
   const tri_safetensors_info *info;
   int                         i;
@@ -194,10 +209,7 @@ static tri_status check_tensor(const tri_source *s, const char *group, const tri
   }
   info = find(s, p);
   if (!info && p->added) return tri_source_fail_unscored(s, group);
-  if (!info)
-    TRI_FAIL(TRI_EINPUT, "%s: the model's files have no tensor %s%s", s->name, p->name,
-             is_bias(p->name) ? ", and config.json says that there are biases (`attention_bias`, `mlp_bias`)"
-                              : "");
+  if (!info) return fail_absent(s, p);
   if (info->refused)
     TRI_FAIL(TRI_EINPUT, "%s: tensor %s: %s", tri_safetensors_path(s->tensors, info), p->name, info->refused);
   return check_shape(s, p, info->ndim, info->dim);
@@ -240,6 +252,14 @@ static void say_differences(const tri_source *s, const char *group, const tri_pa
         tri_log(TRI_LOG_INFO, "%s: has no %s, which starts from random numbers", s->name,
                 o->unit[u].param[i].name);
   if (!s->tensors) return;
+  if (tri_safetensors_absent_count(s->tensors))
+    tri_log(
+        TRI_LOG_INFO,
+        "%s: model.safetensors.index.json names %lld tensor%s that no file of it holds and this model does "
+        "not need (%s%s)",
+        s->name, (long long)tri_safetensors_absent_count(s->tensors),
+        tri_safetensors_absent_count(s->tensors) == 1 ? "" : "s", tri_safetensors_absent_at(s->tensors, 0),
+        tri_safetensors_absent_count(s->tensors) == 1 ? "" : ", ...");
   for (int64_t i = 0; i < tri_safetensors_count(s->tensors); i++) {
     const char *name = tri_safetensors_at(s->tensors, i)->name;
     if (is_known(s, o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
