@@ -4,6 +4,8 @@
 #include "hf_config_impl.h"
 
 #include <math.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@ static const char *const fields[] = {"peft_type",         "r",
                                      "peft_version",      "megatron_core",
                                      "layers_pattern",    "runtime_config",
                                      "qalora_group_size", "ensure_weight_tying",
-                                     "eva_config"};
+                                     "eva_config",        "exclude_modules"};
 
 static bool is_field(const char *name) {
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -99,57 +101,165 @@ static tri_status check_saved(const char *file, const json_t *root, bool scored)
 }
 
 static tri_status refuse_target(const char *file, const json_t *item) {
-  return refuse(file, "target_modules", item,
-                "it must be a list of names of linear modules of this model's layers, or \"all-linear\"");
+  return refuse(
+      file, "target_modules", item,
+      "it must name linear modules of this model's layers: a list of names, a pattern of their whole "
+      "names (Python's re), or \"all-linear\"");
 }
 
-/* Marks [rows][L] what one of the names means. */
-static tri_status mark_target(const char *file, const tri_model_shape *shape, const json_t *item,
-                              bool *mark) {
-  const char *name = json_is_string(item) ? json_string_value(item) : "";
-  bool        found = false;
+/* ---- which modules: peft/tuners/tuners_utils.py, check_target_module_exists ---- */
 
-  for (int row = 0; shape->family->tensor[row].name; row++)
-    for (int layer = 0; layer < shape->L; layer++) {
-      if (!tri_lora_means(shape->family, row, layer, name)) continue;
-      mark[row * shape->L + layer] = found = true;
-    }
-  return found ? TRI_OK : refuse_target(file, item);
+enum { MOST_PATTERN = 1 << 14 };                     /* bytes; chosen: ten times the longest known */
+enum { MOST_STEPS = 1 << 20, MOST_HEAP_KIB = 1024 }; /* of one search; chosen */
+
+/* One of target_modules, exclude_modules. */
+typedef struct choice {
+  const char       *file, *field;
+  const json_t     *value; /* a pattern or a list of names */
+  bool              all;   /* every one */
+  pcre2_code       *code;  /* of a pattern */
+  pcre2_match_data *data;
+  bool             *used; /* [entries of the list] */
+} choice;
+
+static void choice_close(choice *c) {
+  pcre2_code_free(c->code);
+  pcre2_match_data_free(c->data);
+  TRI_FREE(c->used);
 }
 
-/* Modules of all layers. */
-static tri_status take_marks(const char *file, const tri_model_shape *shape, const json_t *v,
-                             const bool *mark, tri_lora *out) {
+/* What Python's re reads otherwise than PCRE2 does. */
+static bool is_python_only(const char *pattern) {
+  return strstr(pattern, "{,") || strstr(pattern, "(*") || strstr(pattern, "\\Q") || strstr(pattern, "(?C");
+}
+
+static tri_status open_pattern(choice *c) {
+  const char *pattern = json_string_value(c->value);
+  char        why[256];
+  int         error = 0;
+  PCRE2_SIZE  at = 0;
+
+  if (json_string_length(c->value) > MOST_PATTERN || is_python_only(pattern))
+    return refuse(c->file, c->field, c->value,
+                  "this pattern cannot be read here; write the modules' names as a list");
+  c->code = pcre2_compile((PCRE2_SPTR)pattern, json_string_length(c->value),
+                          PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, &error,
+                          &at, NULL);
+  if (!c->code) {
+    pcre2_get_error_message(error, (PCRE2_UCHAR *)why, sizeof why);
+    TRI_FAIL(TRI_EINPUT, "%s: %s: the pattern cannot be read: %s (character %zu)", c->file, c->field, why,
+             at);
+  }
+  c->data = pcre2_match_data_create_from_pattern(c->code, NULL);
+  if (!c->data) TRI_FAIL(TRI_ENOMEM, "no memory to run a regular expression");
+  return TRI_OK;
+}
+
+static tri_status choice_open(choice *c) {
+  const json_t *item;
+  size_t        i;
+
+  c->all = !strcmp(c->field, "target_modules") && is_word(c->value, "all-linear");
+  if (c->all) return TRI_OK;
+  if (json_is_string(c->value)) return open_pattern(c);
+  if (!json_is_array(c->value))
+    return refuse(c->file, c->field, c->value, "it must be a list of names, or a pattern");
+  json_array_foreach(c->value, i, item) if (!json_is_string(item)) return refuse(c->file, c->field, item,
+                                                                                 "it must be a name");
+  return TRI_ALLOC(c->used, json_array_size(c->value));
+}
+
+static tri_status match_pattern(const choice *c, const char *module, bool *found) {
+  pcre2_match_context *limits = pcre2_match_context_create(NULL);
+  int                  rc;
+
+  if (!limits) TRI_FAIL(TRI_ENOMEM, "no memory to run a regular expression");
+  pcre2_set_match_limit(limits, MOST_STEPS);
+  pcre2_set_heap_limit(limits, MOST_HEAP_KIB);
+  rc = pcre2_match(c->code, (PCRE2_SPTR)module, strlen(module), 0, 0, c->data, limits);
+  pcre2_match_context_free(limits);
+  *found = rc >= 0;
+  if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
+    return refuse(c->file, c->field, c->value, "this pattern takes too long; write the names as a list");
+  return TRI_OK;
+}
+
+static tri_status choose(choice *c, const tri_model_shape *shape, int row, int layer, bool *found) {
+  char          module[TRI_LORA_NAME_BYTES];
+  const json_t *item;
+  size_t        i;
+
+  *found = false;
+  if (!c->value || !tri_lora_module_name(shape->family, row, layer, module)) return TRI_OK;
+  *found = c->all;
+  if (c->code) return match_pattern(c, module, found);
+  if (c->all) return TRI_OK;
+  json_array_foreach(c->value, i,
+                     item) if (tri_lora_means(shape->family, row, layer, json_string_value(item))) *found =
+      c->used[i] = true;
+  return TRI_OK;
+}
+
+/* Names that mean nothing of this model are of another one that the same list was written for. */
+static void say_unused(const choice *c) {
+  const json_t *item;
+  size_t        i;
+  tri_text      names = {0};
+
+  json_array_foreach(c->used ? c->value : NULL, i,
+                     item) if (!c->used[i] && tri_text_printf(&names, "%s%s", names.len ? ", " : "",
+                                                              json_string_value(item)) != TRI_OK) break;
+  if (names.len)
+    tri_log(TRI_LOG_INFO, "%s: of target_modules this model's layers have no %s", c->file, names.data);
+  tri_text_free(&names);
+}
+
+/* Modules of all layers. mark [rows][L]. */
+static tri_status take_marks(const choice *c, const tri_model_shape *shape, const bool *mark, tri_lora *out) {
   for (int row = 0; shape->family->tensor[row].name; row++) {
     int n = 0;
     for (int layer = 0; layer < shape->L; layer++) n += mark[row * shape->L + layer];
     if (n && n < shape->L)
-      return refuse(file, "target_modules", v,
+      return refuse(c->file, "target_modules", c->value,
                     "it names modules of some layers only; here all have the same");
     if (n) out->target |= (uint64_t)1 << row;
   }
+  return out->target ? TRI_OK : refuse_target(c->file, c->value);
+}
+
+static tri_status mark_all(choice *target, choice * not, const tri_model_shape *shape, bool *mark) {
+  for (int row = 0; shape->family->tensor[row].name; row++)
+    for (int layer = 0; layer < shape->L; layer++) {
+      bool found, excluded;
+      TRI_TRY(choose(target, shape, row, layer, &found));
+      TRI_TRY(choose(not, shape, row, layer, &excluded));
+      mark[row * shape->L + layer] = found && !excluded;
+    }
   return TRI_OK;
 }
 
-/* A text but all-linear is a regular expression. */
-static tri_status read_targets(const char *file, const tri_model_shape *shape, const json_t *v,
+static tri_status read_targets(const char *file, const tri_model_shape *shape, const json_t *root, bool warn,
                                tri_lora *out) {
-  const json_t *item;
-  size_t        i;
-  bool         *mark = NULL;
-  int           rows = 0;
-  tri_status    st = TRI_OK;
+  const json_t *v = json_object_get(root, "target_modules"),
+               *without = json_object_get(root, "exclude_modules");
+  choice     target = {.file = file, .field = "target_modules", .value = v};
+  choice     excluded = {.file = file, .field = "exclude_modules", .value = without};
+  bool      *mark = NULL;
+  int        rows = 0;
+  tri_status st = TRI_OK;
 
-  if (is_word(v, "all-linear")) {
-    out->target = tri_lora_all(shape->family);
-    return TRI_OK;
-  }
-  if (!json_is_array(v) || !json_array_size(v)) return refuse_target(file, v);
+  if (is_off(without) || (json_is_string(without) && !json_string_length(without))) excluded.value = NULL;
+  if (is_off(v) || is_word(v, "")) return refuse_target(file, v);
   while (shape->family->tensor[rows].name) rows++;
   TRI_TRY_DONE(TRI_ALLOC(mark, rows * shape->L));
-  json_array_foreach(v, i, item) TRI_TRY_DONE(mark_target(file, shape, item, mark));
-  TRI_TRY_DONE(take_marks(file, shape, v, mark, out));
+  TRI_TRY_DONE(choice_open(&target));
+  if (excluded.value) TRI_TRY_DONE(choice_open(&excluded));
+  TRI_TRY_DONE(mark_all(&target, &excluded, shape, mark));
+  TRI_TRY_DONE(take_marks(&target, shape, mark, out));
+  if (warn) say_unused(&target);
 done:
+  choice_close(&target);
+  choice_close(&excluded);
   TRI_FREE(mark);
   return st;
 }
@@ -184,7 +294,7 @@ tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape,
   TRI_TRY_DONE(check_words(text->name, root));
   TRI_TRY_DONE(check_saved(text->name, root, shape->scored));
   TRI_TRY_DONE(read_numbers(text->name, root, out));
-  TRI_TRY_DONE(read_targets(text->name, shape, json_object_get(root, "target_modules"), out));
+  TRI_TRY_DONE(read_targets(text->name, shape, root, warn, out));
   dropout = json_object_get(root, "lora_dropout");
   if (warn && !is_off(dropout))
     tri_log(TRI_LOG_WARN, "%s: lora_dropout is %g: adapters are trained without dropout here", text->name,

@@ -8,7 +8,9 @@
 #define TRI_PEFT_CONFIG  "adapter_config.json"
 #define TRI_PEFT_WEIGHTS "adapter_model.safetensors"
 
-/* Not collective. Of a model of this shape: rank, alpha, scale and targets, field by field. TRI_EINPUT,
+/* Not collective. Of a model of this shape: rank, alpha, scale and targets, field by field. target_modules is
+ * a list of names, of which those that the model has not mean nothing, or a pattern of whole names (Python's
+ * re.fullmatch); exclude_modules takes out of them. TRI_EINPUT,
  * naming the field, where it asks for something else that changes the result; also one that is not known
  * here, unless its value is null, false, 0 or empty. A dropout is told by a warning if `warn`: there is
  * none here. */

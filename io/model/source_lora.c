@@ -39,6 +39,45 @@ static tri_status check_there(const tri_source *s, const char *folder, const cha
 }
 
 /* Every tensor that the adapters are made of. */
+/* Whether the files hold A or B of a row's module in any layer. */
+static bool has_row(const tri_source *s, int row) {
+  char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
+
+  for (int layer = 0; layer < s->shape.L; layer++)
+    for (int ab = 0; ab < 2; ab++) {
+      snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
+      tri_lora_name(weight, "AB"[ab], name);
+      if (tri_safetensors_find(s->adapters, name)) return true;
+    }
+  return false;
+}
+
+/* The modules that have tensors are those adapted: another that target_modules names starts with B = 0 in
+ * PEFT, and changes nothing. */
+static tri_status take_rows(tri_source *s, const char *folder, bool warn) {
+  char     name[TRI_LORA_MODULE_BYTES];
+  uint64_t left = 0;
+  tri_text gone = {0};
+
+  for (int row = 0; s->shape.family->tensor[row].name; row++) {
+    if (!tri_lora_has(&s->lora, row)) continue;
+    if (has_row(s, row)) {
+      left |= (uint64_t)1 << row;
+      continue;
+    }
+    tri_lora_module(s->shape.family, row, name);
+    TRI_TRY(tri_text_printf(&gone, "%s%s", gone.len ? ", " : "", name));
+  }
+  if (left && gone.len && warn)
+    tri_log(TRI_LOG_WARN,
+            "%s: " TRI_PEFT_CONFIG " names %s, of which " TRI_PEFT_WEIGHTS
+            " has no tensor: they get no adapters",
+            folder, gone.data);
+  tri_text_free(&gone);
+  if (left) s->lora.target = left; /* else check_whole says what is missing */
+  return TRI_OK;
+}
+
 static tri_status check_whole(const tri_source *s, const char *folder) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
 
@@ -106,6 +145,7 @@ tri_status tri_source_add_adapters(tri_source *s, const char *folder, bool warn,
                       : "");
   TRI_TRY_DONE(tri_safetensors_open(path, &s->adapters));
   TRI_TRY_DONE(check_names(s, folder));
+  TRI_TRY_DONE(take_rows(s, folder, warn));
   TRI_TRY_DONE(check_whole(s, folder));
   s->fresh_lora = true;
   if (!s->random) s->seed = seed;

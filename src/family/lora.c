@@ -55,13 +55,19 @@ uint64_t tri_lora_find(const tri_family *f, const char *target) {
   return found;
 }
 
+bool tri_lora_module_name(const tri_family *f, int row, int layer, char out[TRI_LORA_NAME_BYTES]) {
+  if (!is_linear(&f->tensor[row])) return false;
+  snprintf(out, TRI_LORA_NAME_BYTES, f->tensor[row].name, layer); /* NOLINT: a family's row */
+  out[stem(out)] = 0;
+  return true;
+}
+
 bool tri_lora_means(const tri_family *f, int row, int layer, const char *target) {
   char   name[TRI_LORA_NAME_BYTES];
   size_t n = strlen(target), end;
 
-  if (!is_linear(&f->tensor[row])) return false;
-  snprintf(name, sizeof name, f->tensor[row].name, layer); /* NOLINT: a family's row */
-  end = stem(name);
+  if (!tri_lora_module_name(f, row, layer, name)) return false;
+  end = strlen(name);
   if (!n || n > end || strncmp(name + end - n, target, n)) return false;
   return n == end || name[end - n - 1] == '.';
 }

@@ -23,6 +23,8 @@ void tri_lora_module(const tri_family *f, int row, char out[TRI_LORA_MODULE_BYTE
 /* The rows that PEFT means by one of target_modules: a module's name, maybe with those before it,
  * "self_attn.q_proj"; all-linear: all. 0: none. */
 uint64_t tri_lora_find(const tri_family *f, const char *target);
+/* The whole name of the module of row i in a layer, "model.layers.0.self_attn.q_proj"; false: it is none. */
+bool tri_lora_module_name(const tri_family *f, int row, int layer, char out[TRI_LORA_NAME_BYTES]);
 /* Whether PEFT means by it the module of row i in this layer: its whole name, or an end of it from a dot
  * on. */
 bool tri_lora_means(const tri_family *f, int row, int layer, const char *target);

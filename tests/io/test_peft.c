@@ -54,13 +54,36 @@ static void targets(void **state) {
   is_read("\"target_modules\": [\"model.layers.0.mlp.up_proj\", \"layers.1.mlp.up_proj\"]",
           rows("up_proj", NULL));
   is_refused("\"target_modules\": [\"model.layers.0.mlp.up_proj\"]", "modules of some layers only");
-  is_refused("\"target_modules\": [\"q_proj\", \"lm_head\"]", "target_modules is \"lm_head\"");
-  is_refused("\"target_modules\": [\"q_proj\", \"embed_tokens\"]", "target_modules is \"embed_tokens\"");
-  is_refused("\"target_modules\": [\"proj\"]", "target_modules is \"proj\"");
+  is_read("\"target_modules\": [\"q_proj\", \"lm_head\"]", rows("q_proj", NULL));
+  is_read("\"target_modules\": [\"in_proj_qkv\", \"q_proj\", \"v_proj\"]", rows("q_proj", "v_proj"));
+  is_refused("\"target_modules\": [\"lm_head\", \"embed_tokens\"]", "target_modules is [\"lm_head\"");
+  is_refused("\"target_modules\": [\"proj\"]", "target_modules is [\"proj\"]");
   is_refused("\"target_modules\": [\"\"]", "target_modules");
   is_refused("\"target_modules\": [7]", "target_modules is 7");
   is_refused("\"target_modules\": []", "target_modules");
-  is_refused("\"target_modules\": \".*_proj\"", "target_modules is \".*_proj\"");
+  is_read("\"target_modules\": \".*_proj\"", tri_lora_all(shape.family));
+  is_read("\"target_modules\": \".*\\\\.(q_proj|v_proj)\"", rows("q_proj", "v_proj"));
+  is_read("\"target_modules\": \"^(model\\\\.layers)(?!.*(lm_head|k_proj)).*\\\\.(q_proj|k_proj|v_proj)$\"",
+          rows("q_proj", "v_proj"));
+  is_read(
+      "\"target_modules\": "
+      "\"(?:.*?(?:text).*?(?:attn|mlp).*?\\\\.(?:q_proj|v_proj))|(?:\\\\bmodel\\\\.layers\\\\.[\\\\d]{1,}\\\\"
+      "..*?(?:attn|mlp).*?\\\\.(?:(?:q_proj|v_proj)))\"",
+      rows("q_proj", "v_proj"));
+  is_read("\"target_modules\": \".*_proj\", \"exclude_modules\": \".*\\\\.mlp\\\\..*\"",
+          rows("q_proj", "k_proj") | rows("v_proj", "o_proj"));
+  is_read(QV ", \"exclude_modules\": [\"lm_head\", \"k_proj\"]", rows("q_proj", "v_proj"));
+  is_read(QV ", \"exclude_modules\": \"\"", rows("q_proj", "v_proj"));
+  is_read(QV ", \"exclude_modules\": [\"self_attn.v_proj\"]", rows("q_proj", NULL));
+  is_refused(QV ", \"exclude_modules\": [\"layers.1.self_attn.v_proj\"]", "modules of some layers only");
+  is_refused(QV ", \"exclude_modules\": [\"q_proj\", \"v_proj\"]", "target_modules is [");
+  is_refused(QV ", \"exclude_modules\": 7", "exclude_modules is 7");
+  is_refused("\"target_modules\": \"q_proj\"", "target_modules is \"q_proj\""); /* the whole name */
+  is_refused("\"target_modules\": \".*layers.0.*\"", "modules of some layers only");
+  is_refused("\"target_modules\": \"(\"", "target_modules: the pattern cannot be read");
+  is_refused("\"target_modules\": \".{,9}q_proj\"", "this pattern cannot be read here");
+  is_refused("\"target_modules\": \"(.*)*(.*)*(.*)*(.*)*x\"", "target_modules is");
+  is_refused("\"target_modules\": \"\"", "target_modules is \"\"");
   is_refused("\"bias\": \"none\"", "target_modules is not there");
 }
 
@@ -75,7 +98,6 @@ static void fields(void **state) {
              {"\"fan_in_fan_out\": true", "fan_in_fan_out is true"},
              {"\"bias\": \"all\"", "bias is \"all\""},
              {"\"lora_bias\": true", "lora_bias is true"},
-             {"\"exclude_modules\": [\"k_proj\"]", "exclude_modules is ["},
              {"\"layer_replication\": [[0, 1]]", "layer_replication is [[0,1]]"},
              {"\"trainable_token_indices\": [1]", "trainable_token_indices is [1]"},
              {"\"target_parameters\": [\"x\"]", "target_parameters is ["},
