@@ -2,6 +2,7 @@
 #include "source_impl.h"
 
 #include "base/file.h"
+#include "hub.h"
 #include "io/text/deck.h"
 
 #include <dirent.h>
@@ -126,13 +127,15 @@ tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool ve
   return st;
 }
 
-tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CKPT_PATH_BYTES]) {
-  char    file[TRI_CKPT_PATH_BYTES + 32], found[TRI_CKPT_PATH_BYTES] = "";
-  int64_t plain = 1;
+tri_status tri_source_resolve(const char *given, tri_comm *world, char out[TRI_CKPT_PATH_BYTES]) {
+  char       file[TRI_CKPT_PATH_BYTES + 32], found[TRI_CKPT_PATH_BYTES] = "", path[TRI_CKPT_PATH_BYTES] = "";
+  bool       first = !world || !world->mpi || world->rank == 0;
+  int64_t    plain = 1;
+  tri_status st = first ? tri_hub_resolve(given, true, path) : TRI_OK;
 
-  if (strlen(path) >= TRI_CKPT_PATH_BYTES)
-    TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
-  snprintf(out, TRI_CKPT_PATH_BYTES, "%s", path);
+  TRI_TRY(world ? tri_agree(world, st) : st);
+  TRI_TRY(tri_host_bcast(world, path, sizeof path, 0));
+  memcpy(out, path, sizeof path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
   if (tri_file_exists(file)) {
     plain = 0;
@@ -149,12 +152,20 @@ tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CK
 
 tri_status tri_source_missing(const char *path) {
   const char *slash = strchr(path, '/');
+  char        cached[TRI_CKPT_PATH_BYTES];
   size_t      n = strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/");
   struct stat sb;
 
   if (stat(path, &sb) && errno != ENOENT && errno != ENOTDIR)
     TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
-  if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n])
+  if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n]) {
+    tri_hub_find(path, cached);
+    if (cached[0])
+      TRI_FAIL(
+          TRI_EINPUT,
+          "%s: there is no such model folder, checkpoint or run;\n  the Hugging Face Hub's cache has this "
+          "model: give %s",
+          path, cached);
     TRI_FAIL(
         TRI_EINPUT,
         "%s: there is no such model folder, checkpoint or run;\n"
@@ -162,6 +173,7 @@ tri_status tri_source_missing(const char *path) {
         "  (hf download ORG/NAME --local-dir FOLDER); trireme plan needs only its\n"
         "  config.json, and inputs/models has some",
         path);
+  }
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
 
@@ -205,15 +217,14 @@ static tri_status open_base(tri_source *s, const char *path) {
   return tri_source_check_plain(s->base);
 }
 
-tri_status tri_source_open_over(const char *path, tri_model_part part, const char *base, tri_comm *world,
+tri_status tri_source_open_over(const char *given, tri_model_part part, const char *base, tri_comm *world,
                                 bool weights, tri_source **out) {
-  char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
+  char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
   tri_ckpt_reader *r = NULL;
   tri_status       st;
 
   *out = NULL;
-  if (strlen(path) >= TRI_CKPT_PATH_BYTES)
-    TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
+  TRI_TRY(tri_hub_resolve(given, true, path));
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
   bool checkpoint = tri_file_exists(file);
   snprintf(file, sizeof file, "%s/config.json", path);

@@ -54,9 +54,9 @@ TRI_CHECKED tri_status tri_source_check_output(const char *path);
  * checkpoints that were passed over and the one taken. */
 TRI_CHECKED tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
                                                   char folder[TRI_CKPT_PATH_BYTES]);
-/* Collective over world. The checkpoint `path` means, every byte of it verified (the ranks share the work),
- * or `path` itself where it is a Hugging Face folder or nothing that is known; then tri_source_open says
- * so. */
+/* Collective over world. The checkpoint `path` means, every byte of it verified (the ranks share the work);
+ * of a model's folder in the Hub's cache its snapshot (hub.h), which is said; or `path` itself where it is a
+ * Hugging Face folder or nothing that is known; then tri_source_open says so. */
 TRI_CHECKED tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CKPT_PATH_BYTES]);
 /* Not collective. config: path of a config.json; tokenizer: path of a tokenizer.json, or NULL. Weights are
  * random, keyed by seed and tensor name. */

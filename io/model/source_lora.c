@@ -2,6 +2,7 @@
 #include "source_impl.h"
 
 #include "base/file.h"
+#include "hub.h"
 #include "family/family.h"
 #include "io/hf/peft.h"
 
@@ -38,7 +39,6 @@ static tri_status check_there(const tri_source *s, const char *folder, const cha
   TRI_FAIL(TRI_EINPUT, "%s: its " TRI_PEFT_WEIGHTS " has no tensor %s, which %s", folder, name, why);
 }
 
-/* Every tensor that the adapters are made of. */
 /* Whether the files hold A or B of a row's module in any layer. */
 static bool has_row(const tri_source *s, int row) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
@@ -78,6 +78,7 @@ static tri_status take_rows(tri_source *s, const char *folder, bool warn) {
   return TRI_OK;
 }
 
+/* Every tensor that the adapters are made of. */
 static tri_status check_whole(const tri_source *s, const char *folder) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
 
@@ -121,13 +122,13 @@ static tri_status check_names(const tri_source *s, const char *folder) {
   return TRI_OK;
 }
 
-tri_status tri_source_add_adapters(tri_source *s, const char *folder, bool warn, uint64_t seed) {
-  char       path[TRI_CKPT_PATH_BYTES + 32], *bytes = NULL;
+tri_status tri_source_add_adapters(tri_source *s, const char *given, bool warn, uint64_t seed) {
+  char       path[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], *bytes = NULL;
   size_t     n;
   tri_status st = TRI_OK;
 
   TRI_TRY(tri_source_check_plain(s));
-  if (strlen(folder) >= TRI_CKPT_PATH_BYTES) TRI_FAIL(TRI_EINPUT, "the path is too long: %.100s...", folder);
+  TRI_TRY(tri_hub_resolve(given, warn, folder));
   if (!tri_file_exists(folder)) TRI_FAIL(TRI_EINPUT, "%s: there is no such folder", folder);
   if (!tri_file_in(folder, TRI_PEFT_CONFIG))
     TRI_FAIL(TRI_EINPUT, "%s: is no folder of PEFT's: there is no " TRI_PEFT_CONFIG "%s", folder,
@@ -144,8 +145,8 @@ tri_status tri_source_add_adapters(tri_source *s, const char *folder, bool warn,
                       ? "; adapter_model.bin is not read: PEFT loads it and saves the other"
                       : "");
   TRI_TRY_DONE(tri_safetensors_open(path, &s->adapters));
-  TRI_TRY_DONE(check_names(s, folder));
   TRI_TRY_DONE(take_rows(s, folder, warn));
+  TRI_TRY_DONE(check_names(s, folder));
   TRI_TRY_DONE(check_whole(s, folder));
   s->fresh_lora = true;
   if (!s->random) s->seed = seed;

@@ -6,6 +6,7 @@
 #include "base/print.h"
 #include "comm/runtime.h"
 #include "commands.h"
+#include "io/model/hub.h"
 #include "io/model/source.h"
 
 #include <errno.h>
@@ -199,10 +200,10 @@ static tri_status show_found(request *q, tri_text *out) {
 }
 
 static tri_status show(request *q, tri_text *out) {
-  const char *path = q->path;
+  char        path[TRI_CKPT_PATH_BYTES];
   struct stat sb;
 
-  if (strlen(path) >= TRI_CKPT_PATH_BYTES) TRI_FAIL(TRI_EINPUT, "the path is too long: %.100s...", path);
+  TRI_TRY(tri_hub_resolve(q->path, true, path));
   if (stat(path, &sb)) TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
   if (!S_ISDIR(sb.st_mode)) return show_model(q, path, out);
   TRI_TRY(find_checkpoint(q));

@@ -3,6 +3,7 @@
 #include "base/print.h"
 #include "comm/runtime.h"
 #include "commands.h"
+#include "io/model/hub.h"
 #include "io/model/source.h"
 #include "io/text/json_text.h"
 #include "io/text/jsonl.h"
@@ -39,11 +40,10 @@ done:
 }
 
 /* Unlike tri_source_open, content with a folder that holds nothing but tokenizer.json. */
-static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
-  char file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
+static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
+  char file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
 
-  if (strlen(path) >= TRI_CKPT_PATH_BYTES)
-    TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
+  TRI_TRY(tri_hub_resolve(given, true, path));
   if (!tri_file_exists(path)) return tri_source_missing(path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
   if (tri_file_exists(file)) return open_of_checkpoint(path, out);
