@@ -24,14 +24,14 @@ done:
   return st;
 }
 
-/* config.json's, else generation_config.json's, if it is not the end token that texts are given (the first of
- * the list); -1: there is none. */
-static int64_t find_pad(const json_t *config, const tri_model_shape *shape, const tri_eos *eos) {
+/* config.json's, else generation_config.json's, if it is not the end token that texts are given; -1: there is
+ * none. */
+static int64_t find_pad(const json_t *config, const tri_model_shape *shape, const tri_eos *eos, int32_t end) {
   const json_t *own = json_object_get(config, "pad_token_id");
   int64_t       pad[] = {json_is_integer(own) ? json_integer_value(own) : -1, eos->pad};
 
   for (int i = 0; i < 2; i++)
-    if (pad[i] >= 0 && pad[i] < shape->V && !(eos->n && eos->id[0] == pad[i])) return pad[i];
+    if (pad[i] >= 0 && pad[i] < shape->V && end != pad[i]) return pad[i];
   return -1;
 }
 
@@ -47,7 +47,8 @@ static void set_head(json_t *root, const tri_family *f, int64_t pad) {
   json_object_set_new(root, "pad_token_id", pad < 0 ? json_null() : json_integer(pad));
 }
 
-tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation, tri_text *out) {
+tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation, int32_t end,
+                                   tri_text *out) {
   tri_status      st = TRI_OK;
   json_t         *root = NULL;
   char           *bytes = NULL;
@@ -56,7 +57,8 @@ tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text 
 
   TRI_TRY_DONE(tri_hf_config_parse(config, generation, &shape, &eos));
   TRI_TRY_DONE(tri_hf_object(config, &root));
-  set_head(root, shape.family, find_pad(root, &shape, &eos));
+  if (end < 0 && eos.n) end = eos.id[0];
+  set_head(root, shape.family, find_pad(root, &shape, &eos, end));
   bytes = json_dumps(root, JSON_INDENT(2));
   if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
   TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));

@@ -10,6 +10,7 @@
 #include "safetensors.h"
 #include "source_impl.h"
 #include "template.h"
+#include "tokenizer_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -218,13 +219,13 @@ static tri_status put_with_template(const job *j, const small *config) {
 
 /* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
  * tokenizer.json; this class takes it as it stands. */
-static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
+static tri_status put_tokenizer_config(const job *j) {
   tri_status     st = TRI_OK;
   tri_tokenizer *t = NULL;
   json_t        *root = json_object();
   const char    *end, *begin;
 
-  TRI_TRY_DONE(tri_tokenizer_open_text("tokenizer.json", tokenizer->bytes, tokenizer->n, &t));
+  TRI_TRY_DONE(tri_tokenizer_files_get(j->r, &t));
   end = j->eos.n ? tri_tokenizer_token(t, j->eos.id[0]) : NULL;
   begin = j->eos.bos >= 0 ? tri_tokenizer_token(t, j->eos.bos) : NULL;
   json_object_set_new(root, "tokenizer_class", json_string("PreTrainedTokenizerFast"));
@@ -251,7 +252,7 @@ static tri_status put_tokenizer(const job *j) {
   else if (config.bytes)
     TRI_TRY_DONE(put_small(j, "tokenizer_config.json", config.bytes, config.n));
   else if (file.bytes)
-    TRI_TRY_DONE(put_tokenizer_config(j, &file));
+    TRI_TRY_DONE(put_tokenizer_config(j));
 done:
   TRI_FREE(file.bytes);
   TRI_FREE(config.bytes);

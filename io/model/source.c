@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "hub.h"
 #include "io/text/deck.h"
+#include "tokenizer_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,6 +26,14 @@ const tri_source_file *tri_source_file_at(const tri_source *s, int i) { return &
 const char            *tri_source_name(const tri_source *s) { return s->name; }
 tri_ckpt_reader       *tri_source_checkpoint(const tri_source *s) { return s->ckpt; }
 
+int32_t tri_source_text_end(const tri_source *s) {
+  int32_t end = s->tokenizer ? tri_tokenizer_named(s->tokenizer, "eos_token") : -1;
+
+  for (int i = 0; i < s->eos.n; i++)
+    if (s->eos.id[i] == end) return end;
+  return s->eos.n ? s->eos.id[0] : -1;
+}
+
 static tri_status source_make(const char *name, tri_source **out) {
   TRI_TRY(TRI_ALLOC(*out, 1));
   snprintf((*out)->name, sizeof(*out)->name, "%s", name);
@@ -32,18 +41,37 @@ static tri_status source_make(const char *name, tri_source **out) {
   return TRI_OK;
 }
 
+/* The folder that a file's path names. */
+static void folder_of(const char *path, char out[TRI_CKPT_PATH_BYTES]) {
+  const char *slash = strrchr(path, '/');
+
+  snprintf(out, TRI_CKPT_PATH_BYTES, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+}
+
+/* tokenizer.json and tokenizer_config.json were read; the two others that name tokens lie beside them. */
+static tri_status open_tokenizer(tri_source *s) {
+  const tri_source_file *own = &s->file[TRI_SOURCE_TOKENIZER],
+                        *config = &s->file[TRI_SOURCE_TOKENIZER_CONFIG];
+  const tri_tokenizer_file file[TRI_TOKENIZER_FILES] = {
+      [TRI_TOKENIZER_JSON] = {s->path[TRI_SOURCE_TOKENIZER], own->bytes, own->n},
+      [TRI_TOKENIZER_CONFIG] = {s->path[TRI_SOURCE_TOKENIZER_CONFIG], config->bytes, config->n}};
+  char folder[TRI_CKPT_PATH_BYTES];
+
+  folder_of(s->path[TRI_SOURCE_TOKENIZER], folder);
+  return tri_tokenizer_files_open(file, s->ckpt, folder, &s->tokenizer);
+}
+
 /* The shape, end tokens and tokenizer of the small files that were read. */
 static tri_status source_parse(tri_source *s) {
   const tri_source_file *c = &s->file[TRI_SOURCE_CONFIG], *g = &s->file[TRI_SOURCE_GENERATION];
-  const tri_source_file *t = &s->file[TRI_SOURCE_TOKENIZER];
   const char            *tokenizer = s->path[TRI_SOURCE_TOKENIZER];
   tri_hf_text            config = {s->path[TRI_SOURCE_CONFIG], c->bytes, c->n},
               generation = {s->path[TRI_SOURCE_GENERATION], g->bytes, g->n};
 
   TRI_TRY(tri_hf_config_parse(&config, g->bytes ? &generation : NULL, &s->shape, &s->eos));
   TRI_TRY(tri_hf_config_head_name(&config, s->head));
-  if (!t->bytes) return TRI_OK;
-  TRI_TRY(tri_tokenizer_open_text(tokenizer, t->bytes, t->n, &s->tokenizer));
+  if (!s->file[TRI_SOURCE_TOKENIZER].bytes) return TRI_OK;
+  TRI_TRY(open_tokenizer(s));
   /* Added tokens may lie beyond it, as Gemma 3's <image_soft_token> does: a text with one is refused. */
   if (tri_tokenizer_model_size(s->tokenizer) > s->shape.V)
     TRI_FAIL(TRI_EINPUT, "%s: has ids up to %d, but the model's vocab_size is %d", tokenizer,
@@ -264,13 +292,6 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
 tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm *world, bool weights,
                                 tri_source **out) {
   return tri_source_open_over(path, part, NULL, world, weights, out);
-}
-
-/* The folder that a file's path names. */
-static void folder_of(const char *path, char out[TRI_CKPT_PATH_BYTES]) {
-  const char *slash = strrchr(path, '/');
-
-  snprintf(out, TRI_CKPT_PATH_BYTES, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
 tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed,

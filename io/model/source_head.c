@@ -12,7 +12,8 @@ tri_status tri_source_add_head(tri_source *s, uint64_t seed) {
   tri_text         text = {0};
   tri_status       st = TRI_OK;
 
-  TRI_TRY_DONE(tri_hf_config_with_head(&config, g->bytes ? &generation : NULL, &text));
+  TRI_TRY_DONE(
+      tri_hf_config_with_head(&config, g->bytes ? &generation : NULL, tri_source_text_end(s), &text));
   if (!s->random) s->seed = seed;
   s->adds_head = !s->shape.scored;
   TRI_FREE(c->bytes);

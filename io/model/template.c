@@ -1,6 +1,7 @@
 /* template.c - the chat template that an export is given, and the end token that goes with it. */
 #include "template.h"
 #include "source.h"
+#include "tokenizer_files.h"
 
 #include <string.h>
 
@@ -28,20 +29,12 @@ static tri_status get_small(tri_ckpt_reader *r, const char *name, char **bytes, 
 }
 
 static tri_status read_brought(tri_ckpt_reader *r, brought *out) {
-  static const char name[] = "tokenizer.json";
-  char             *bytes = NULL;
-  size_t            n = 0;
-  tri_status        st = TRI_OK;
-
   out->files.model = tri_ckpt_folder(r);
   TRI_TRY(get_small(r, "tokenizer_config.json", &out->config, &out->files.config_bytes));
   TRI_TRY(get_small(r, "chat_template.jinja", &out->jinja, &out->files.jinja_bytes));
   out->files.config = out->config;
   out->files.jinja = out->jinja;
-  TRI_TRY(get_small(r, name, &bytes, &n));
-  if (bytes) st = tri_tokenizer_open_text(name, bytes, n, &out->tokenizer);
-  TRI_FREE(bytes);
-  return st;
+  return tri_tokenizer_files_get(r, &out->tokenizer);
 }
 
 /* named: by the deck; own: the model's, where it is known. */

@@ -27,18 +27,18 @@ static tri_status parse_json(const char *name, const char *bytes, size_t n, json
   return TRI_OK;
 }
 
-tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n, tri_tokenizer **out) {
-  tri_tokenizer *t = NULL;
-  json_t        *root = NULL;
-  tri_status     st = TRI_OK;
+tri_status tri_tokenizer_open_files(const tri_tokenizer_file file[TRI_TOKENIZER_FILES], tri_tokenizer **out) {
+  const tri_tokenizer_file *own = file + TRI_TOKENIZER_JSON;
+  tri_tokenizer            *t = NULL;
+  json_t                   *root = NULL;
+  tri_status                st = TRI_OK;
 
   *out = NULL;
-  TRI_TRY(parse_json(name, bytes, n, &root));
+  TRI_TRY(parse_json(own->name, own->bytes, own->n, &root));
   TRI_TRY_DONE(TRI_ALLOC(t, 1));
-  TRI_TRY_DONE(TRI_ALLOC(t->name, strlen(name) + 1));
-  memcpy(t->name, name, strlen(name));
+  TRI_TRY_DONE(tri_copy_text(own->name, &t->name));
   TRI_TRY_DONE(tri_tok_draw_key(&t->key));
-  TRI_TRY_DONE(tri_tok_load(t, root));
+  TRI_TRY_DONE(tri_tok_load(t, root, file));
   *out = t;
   t = NULL;
 done:
@@ -47,16 +47,37 @@ done:
   return st;
 }
 
+tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n, tri_tokenizer **out) {
+  const tri_tokenizer_file file[TRI_TOKENIZER_FILES] = {{name, bytes, n}};
+
+  return tri_tokenizer_open_files(file, out);
+}
+
 tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out) {
-  char      *bytes = NULL;
-  size_t     n;
-  tri_status st = TRI_OK;
+  const char        *slash = strrchr(path, '/');
+  int                n_folder = slash ? (int)(slash - path) + 1 : 0;
+  tri_text           name[TRI_TOKENIZER_FILES] = {0};
+  char              *bytes[TRI_TOKENIZER_FILES] = {0};
+  tri_tokenizer_file file[TRI_TOKENIZER_FILES] = {0};
+  tri_status         st = TRI_OK;
 
   *out = NULL;
-  TRI_TRY_DONE(tri_file_read(path, max_file_bytes, &bytes, &n));
-  TRI_TRY_DONE(tri_tokenizer_open_text(path, bytes, n, out));
+  for (int i = 0; i < TRI_TOKENIZER_FILES; i++) {
+    if (i == TRI_TOKENIZER_JSON)
+      TRI_TRY_DONE(tri_text_printf(&name[i], "%s", path));
+    else
+      TRI_TRY_DONE(tri_text_printf(&name[i], "%.*s%s", n_folder, path, tri_tokenizer_file_name(i)));
+    file[i].name = name[i].data;
+    if (i != TRI_TOKENIZER_JSON && !tri_file_exists(name[i].data)) continue;
+    TRI_TRY_DONE(tri_file_read(name[i].data, max_file_bytes, &bytes[i], &file[i].n));
+    file[i].bytes = bytes[i];
+  }
+  TRI_TRY_DONE(tri_tokenizer_open_files(file, out));
 done:
-  TRI_FREE(bytes);
+  for (int i = 0; i < TRI_TOKENIZER_FILES; i++) {
+    TRI_FREE(bytes[i]);
+    tri_text_free(&name[i]);
+  }
   return st;
 }
 
@@ -64,8 +85,7 @@ void tri_tokenizer_close(tri_tokenizer **t) {
   tri_tokenizer *p = *t;
 
   if (!p) return;
-  for (int32_t i = 0; i < p->n_added; i++)
-    if (p->added[i].pattern_owned) TRI_FREE(p->added[i].pattern.s);
+  for (int32_t i = 0; i < p->n_added; i++) TRI_FREE(p->added[i].normal.s);
   for (int32_t i = 0; i < p->n_added; i++) TRI_FREE(p->added_row[i].s);
   for (int64_t i = 0; i < p->post.n; i++) tri_tokens_free(p->post.template + i);
   tri_tok_ops_free(&p->normalizer);
@@ -78,6 +98,8 @@ void tri_tokenizer_close(tri_tokenizer **t) {
   TRI_FREE(p->added_row);
   TRI_FREE(p->added_map.slot);
   TRI_FREE(p->added_of);
+  for (int64_t i = 0; i < p->n_named; i++) TRI_FREE(p->named[i].key);
+  TRI_FREE(p->named);
   TRI_FREE(p->bpe.merge);
   TRI_FREE(p->bpe.id);
   TRI_FREE(p->model.slot);
@@ -157,4 +179,10 @@ int32_t tri_tokenizer_model_size(const tri_tokenizer *t) {
 const char *tri_tokenizer_token(const tri_tokenizer *t, int32_t id) {
   if (id < 0 || id >= t->n_row) return NULL;
   return t->added_of[id] ? t->added_row[t->added_of[id] - 1].s : t->row[id].s;
+}
+
+int32_t tri_tokenizer_named(const tri_tokenizer *t, const char *name) {
+  for (int64_t i = 0; i < t->n_named; i++)
+    if (!strcmp(t->named[i].key, name)) return t->named[i].id;
+  return -1;
 }

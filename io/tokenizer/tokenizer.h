@@ -26,7 +26,8 @@
  * switches both off for every call that does not ask for them.
  *
  * The id of an added token is the one the library gives it: that of the model's vocabulary where it stands
- * there too, else the next free one. Where the file says another id, that is logged as a warning. */
+ * there too, else the next free one. Where the file says another id, that is logged as a warning. With
+ * split_special_tokens of tokenizer_config.json, special tokens are not found in texts. */
 typedef struct tri_tokenizer tri_tokenizer;
 /* What a message says where tokenizer.json is missing. */
 #define TRI_TOKENIZER_CURE                                                                                   \
@@ -41,11 +42,37 @@ typedef struct tri_tokens {
 TRI_CHECKED tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n); /* append */
 void                   tri_tokens_free(tri_tokens *list);
 
-/* Open a tokenizer.json. A byte order mark at its start is skipped. TRI_EINPUT with one message where the
- * file is broken or asks for what is not understood. The caller closes *out. Not collective. */
-TRI_CHECKED tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out);
-/* The same from `n` bytes in memory, which may go away afterwards; `name` stands in messages. Not
+/* The files a tokenizer is read from. Beside tokenizer.json, three may name tokens, their flags and what they
+ * are for (eos_token). They count as in AutoTokenizer of transformers 5.24: added_tokens_decoder of
+ * tokenizer_config.json in the order of its ids, then tokens with names, then extra_special_tokens (once
+ * additional_special_tokens). special_tokens_map.json and added_tokens.json are read only where there is no
+ * added_tokens_decoder. A token that tokenizer.json has keeps its id and takes the flags of
+ * added_tokens_decoder. A new one gets the id of the model's vocabulary, or the next free one, whatever the
+ * file says; another number there is a warning. */
+enum {
+  TRI_TOKENIZER_JSON,
+  TRI_TOKENIZER_CONFIG,
+  TRI_TOKENIZER_MAP,
+  TRI_TOKENIZER_ADDED,
+  TRI_TOKENIZER_FILES
+};
+/* "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json". */
+const char *tri_tokenizer_file_name(int i);
+/* One of them in memory, which may go away afterwards; `name` stands in messages. bytes NULL: there is
+ * none. */
+typedef struct tri_tokenizer_file {
+  const char *name, *bytes;
+  size_t      n;
+} tri_tokenizer_file;
+
+/* Open a tokenizer.json, with the files beside it. A byte order mark at its start is skipped. TRI_EINPUT with
+ * one message where a file is broken or asks for what is not understood. The caller closes *out. Not
  * collective. */
+TRI_CHECKED tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out);
+/* The same from memory. Not collective. */
+TRI_CHECKED tri_status tri_tokenizer_open_files(const tri_tokenizer_file file[TRI_TOKENIZER_FILES],
+                                                tri_tokenizer          **out);
+/* The same of a tokenizer.json alone. Not collective. */
 TRI_CHECKED tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n,
                                                tri_tokenizer **out);
 void                   tri_tokenizer_close(tri_tokenizer **t);
@@ -65,5 +92,7 @@ int32_t     tri_tokenizer_vocab_size(const tri_tokenizer *t); /* largest id + 1,
 int32_t     tri_tokenizer_model_size(const tri_tokenizer *t); /* the same without added tokens */
 const char *tri_tokenizer_token(const tri_tokenizer *t,
                                 int32_t              id); /* as the file spells it, or NULL; borrowed */
+/* The id of the token that the files call `name` ("eos_token"), or -1. */
+int32_t tri_tokenizer_named(const tri_tokenizer *t, const char *name);
 
 #endif

@@ -14,6 +14,7 @@ static int32_t find_child(const tri_tok_trie *trie, int32_t node, uint8_t byte) 
   return i;
 }
 
+/* A pattern that is there already stays that of *before; else that is -1. */
 static tri_status trie_put(tri_tok_trie *trie, tri_tok_row pattern, int32_t added, int32_t *before) {
   int32_t at = 0, i;
 
@@ -30,7 +31,7 @@ static tri_status trie_put(tri_tok_trie *trie, tri_tok_row pattern, int32_t adde
       trie->first[byte] = i;
   }
   *before = trie->node[at].added;
-  trie->node[at].added = added;
+  if (*before < 0) trie->node[at].added = added;
   return TRI_OK;
 }
 
@@ -118,6 +119,7 @@ static tri_status split_piece(const tri_tokenizer *t, const tri_tok_trie *trie, 
     }
     a = t->added + k;
     i = to;
+    if (a->skipped && t->splits_special) continue;
     if (a->single_word && !is_single_word(s, p->n, from, to)) continue;
     if (a->lstrip) {
       from -= spaces_before(s, from);
@@ -153,24 +155,6 @@ static tri_status read_flags(const tri_tokenizer *t, const char *where, const js
   return tri_tok_bool(t, where, o, "special", -1, &a->special);
 }
 
-/* The id the library gives: that of the model, else the next behind all. */
-static tri_status number(tri_tokenizer *t, const char *where, const tri_tok_row *content, json_int_t written,
-                         int32_t *next, int32_t *id) {
-  int32_t in_model = tri_tok_map_find(&t->model, content->s, content->n);
-
-  *id = in_model >= 0 ? in_model : (*next)++;
-  if (*id >= TRI_TOK_MAX_ID)
-    TRI_FAIL(TRI_EINPUT, "%s: %s would get id %d, which is too large", t->name, where, *id);
-  if (in_model < 0 && *id < t->n_row && t->row[*id].s)
-    TRI_FAIL(TRI_EINPUT, "%s: %s '%s' gets id %d, the next after %d tokens, but that is the id of '%s'",
-             t->name, where, content->s, *id, t->n_model, t->row[*id].s);
-  if (written != *id)
-    tri_log(TRI_LOG_WARN,
-            "%s: %s '%s' is written with id %lld but gets %d, as the tokenizers library numbers it", t->name,
-            where, content->s, (long long)written, *id);
-  return TRI_OK;
-}
-
 static tri_status copy_text(const char *s, size_t n, tri_tok_row *out) {
   TRI_TRY(TRI_ALLOC(out->s, n + 1));
   memcpy(out->s, s, n);
@@ -178,13 +162,40 @@ static tri_status copy_text(const char *s, size_t n, tri_tok_row *out) {
   return TRI_OK;
 }
 
-/* What is searched for: the content, or for a normalized token what the normalizer makes of it. */
-static tri_status make_pattern(tri_tokenizer *t, const tri_tok_row *content, tri_tok_added *a) {
+int32_t tri_tok_find(const tri_tokenizer *t, const char *s, size_t n) {
+  int32_t k = tri_tok_map_find(&t->added_map, s, n);
+
+  return k >= 0 ? t->added[k].id : tri_tok_map_find(&t->model, s, n);
+}
+
+tri_tok_row tri_tok_shown(const tri_tokenizer *t, int32_t i) {
+  return t->added[i].normal.s ? t->added[i].normal : t->added_row[i];
+}
+
+tri_tok_row tri_tok_pattern(const tri_tokenizer *t, int32_t i) {
+  return t->added[i].normalized ? tri_tok_shown(t, i) : t->added_row[i];
+}
+
+/* The id the library gives: that of the model, else the next behind all. */
+static tri_status number(tri_tokenizer *t, const tri_tok_row *content, int32_t *next, int32_t *id) {
+  int32_t in_model = tri_tok_map_find(&t->model, content->s, content->n);
+
+  *id = in_model >= 0 ? in_model : (*next)++;
+  if (*id >= TRI_TOK_MAX_ID)
+    TRI_FAIL(TRI_EINPUT, "%s: the added token '%s' would get id %d, which is too large", t->name, content->s,
+             *id);
+  if (in_model < 0 && *id < t->n_row && t->row[*id].s)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: the added token '%s' gets id %d, the next after %d tokens, but that is the id of '%s'",
+             t->name, content->s, *id, t->n_model, t->row[*id].s);
+  return TRI_OK;
+}
+
+static tri_status normalize(tri_tokenizer *t, const tri_tok_row *content, tri_tok_added *a) {
   tri_tok_work w = {0};
   tri_status   st = TRI_OK;
 
-  a->pattern = *content;
-  if (!a->normalized || !t->normalizer.n) return TRI_OK;
+  if (!a->normalized || !t->normalizer.n || a->normal.s) return TRI_OK;
   t->added_in += (int64_t)content->n;
   w.most_text = TRI_TOK_MOST_TIMES_ADDED * t->added_in + TRI_TOK_MORE_BYTES - t->added_out;
   TRI_TRY_DONE(tri_tok_put(&w.a, content->s, content->n));
@@ -193,19 +204,47 @@ static tri_status make_pattern(tri_tokenizer *t, const tri_tok_row *content, tri
   if (!w.a.n)
     TRI_FAIL_DONE(TRI_EINPUT, "%s: the normalizer leaves nothing of the added token '%s'", t->name,
                   content->s);
-  TRI_TRY_DONE(copy_text(w.a.text + w.a.piece[0].at, w.a.piece[0].n, &a->pattern));
-  a->pattern_owned = true;
-  t->added_out += (int64_t)a->pattern.n;
+  TRI_TRY_DONE(copy_text(w.a.text + w.a.piece[0].at, w.a.piece[0].n, &a->normal));
+  t->added_out += (int64_t)a->normal.n;
 done:
   tri_tok_work_free(&w);
   return st;
 }
 
+/* The last flags hold. */
+static tri_status change_flags(tri_tokenizer *t, int32_t i, const tri_tok_added *fresh) {
+  tri_tok_added *a = t->added + i, old = *a;
+
+  *a = *fresh;
+  a->id = old.id;
+  a->normal = old.normal;
+  a->skipped = old.skipped || fresh->special;
+  return normalize(t, t->added_row + i, a);
+}
+
+tri_status tri_tok_add(tri_tokenizer *t, const tri_tok_row *content, const tri_tok_added *fresh,
+                       int32_t *next) {
+  int32_t      old = tri_tok_map_find(&t->added_map, content->s, content->n);
+  tri_tok_row *row;
+
+  if (!content->n) return TRI_OK;
+  if (old >= 0) return change_flags(t, old, fresh);
+  TRI_TRY(TRI_GROW(t->added, t->cap_added, t->n_added + 1));
+  TRI_TRY(TRI_GROW(t->added_row, t->cap_added_row, t->n_added + 1));
+  t->added_map.row = t->added_row;
+  row = t->added_row + t->n_added;
+  *row = (tri_tok_row){0};
+  TRI_TRY(copy_text(content->s, content->n, row));
+  t->added[t->n_added++] = (tri_tok_added){.id = -1};
+  TRI_TRY(tri_tok_map_add(&t->added_map, t->n_added - 1));
+  TRI_TRY(number(t, row, next, &t->added[t->n_added - 1].id));
+  return change_flags(t, t->n_added - 1, fresh);
+}
+
 static tri_status load_one(tri_tokenizer *t, const char *where, const json_t *o, int32_t *next) {
   const json_t *content = json_object_get(o, "content"), *id = json_object_get(o, "id");
-  tri_tok_added fresh = {.id = -1}, *a;
-  tri_tok_row  *row = t->added_row + t->n_added;
-  int32_t       old;
+  tri_tok_added fresh = {.id = -1};
+  int32_t       n_before = t->n_added, got;
 
   if (!json_is_string(content)) TRI_FAIL(TRI_EINPUT, "%s: %s has no string 'content'", t->name, where);
   if (!json_is_integer(id)) TRI_FAIL(TRI_EINPUT, "%s: %s has no integer 'id'", t->name, where);
@@ -213,21 +252,16 @@ static tri_status load_one(tri_tokenizer *t, const char *where, const json_t *o,
     TRI_FAIL(TRI_EINPUT, "%s: %s.id = %lld; ids must be 0 ... %d", t->name, where,
              (long long)json_integer_value(id), TRI_TOK_MAX_ID - 1);
   TRI_TRY(read_flags(t, where, o, &fresh));
-  if (!json_string_length(content)) return TRI_OK;
-  old = tri_tok_map_find(&t->added_map, json_string_value(content), json_string_length(content));
-  if (old >= 0) { /* written twice: the last flags hold */
-    a = t->added + old;
-    fresh.id = a->id;
-    if (a->pattern_owned) TRI_FREE(a->pattern.s);
-    *a = fresh;
-    return make_pattern(t, t->added_row + old, a);
-  }
-  TRI_TRY(copy_text(json_string_value(content), json_string_length(content), row));
-  a = t->added + t->n_added++;
-  *a = fresh;
-  tri_tok_map_put(&t->added_map, t->n_added - 1);
-  TRI_TRY(number(t, where, row, json_integer_value(id), next, &a->id));
-  return make_pattern(t, row, a);
+  TRI_TRY(tri_tok_add(
+      t, &(tri_tok_row){(char *)(uintptr_t)json_string_value(content), json_string_length(content)}, &fresh,
+      next));
+  if (t->n_added == n_before) return TRI_OK;
+  got = t->added[n_before].id;
+  if (json_integer_value(id) != got)
+    tri_log(TRI_LOG_WARN,
+            "%s: %s '%s' is written with id %lld but gets %d, as the tokenizers library numbers it", t->name,
+            where, t->added_row[n_before].s, (long long)json_integer_value(id), got);
+  return TRI_OK;
 }
 
 /* Two different tokens must not be written with the same id. */
@@ -262,7 +296,7 @@ done:
 }
 
 /* Room for the ids behind the model's, and the table from id to added token. */
-static tri_status index_added(tri_tokenizer *t) {
+tri_status tri_tok_index_added(tri_tokenizer *t) {
   int32_t      n_row = t->n_row, before = -1;
   tri_tok_row *row = NULL;
 
@@ -280,8 +314,14 @@ static tri_status index_added(tri_tokenizer *t) {
   for (int32_t i = 0; i < t->n_added; i++) {
     tri_tok_added *a = t->added + i;
     t->added_of[a->id] = i + 1;
-    TRI_TRY(trie_put(a->normalized ? &t->normal : &t->raw, a->pattern, i, &before));
-    if (before >= 0)
+    TRI_TRY(trie_put(a->normalized ? &t->normal : &t->raw, tri_tok_pattern(t, i), i, &before));
+    if (before < 0) continue;
+    if (i >= t->n_own)
+      tri_log(TRI_LOG_WARN,
+              "%s: the normalizer makes the same text of the added tokens '%s' and '%s'; in texts it is the "
+              "first of them",
+              t->name, t->added_row[before].s, t->added_row[i].s);
+    else
       TRI_FAIL(TRI_EINPUT, "%s: the added tokens '%s' and '%s' are the same to the normalizer", t->name,
                t->added_row[before].s, t->added_row[i].s);
   }
@@ -297,13 +337,12 @@ tri_status tri_tok_load_added(tri_tokenizer *t, json_t *list) {
   if (list && !json_is_null(list) && !json_is_array(list))
     TRI_FAIL(TRI_EINPUT, "%s: added_tokens must be a list", t->name);
   if (n >= TRI_TOK_MAX_ID) TRI_FAIL(TRI_EINPUT, "%s: added_tokens has %zu entries, too many", t->name, n);
-  TRI_TRY(TRI_ALLOC(t->added, n));
-  TRI_TRY(TRI_ALLOC(t->added_row, n));
   TRI_TRY(tri_tok_map_open(&t->added_map, t->key, t->added_row, (int64_t)n));
   TRI_TRY(check_written_ids(t, list));
   json_array_foreach(list, i, o) {
     snprintf(where, sizeof where, "added_tokens[%zu]", i);
     TRI_TRY(load_one(t, where, o, &next));
   }
-  return index_added(t);
+  t->n_own = t->n_added;
+  return TRI_OK;
 }

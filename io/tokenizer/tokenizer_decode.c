@@ -205,9 +205,9 @@ static tri_status token_text(const tri_tokenizer *t, int32_t id, tri_tok_row *te
     TRI_FAIL(TRI_EINPUT, "%s: id %d names no token; the vocabulary has ids 0 ... %d", t->name, id,
              t->n_row - 1);
   of = t->added_of[id];
-  *text = of ? t->added[of - 1].pattern : t->row[id];
+  *text = of ? tri_tok_shown(t, of - 1) : t->row[id];
   k = tri_tok_map_find(&t->added_map, text->s, text->n);
-  *special = k >= 0 && t->added[k].special;
+  *special = k >= 0 && t->added[k].skipped;
   return TRI_OK;
 }
 

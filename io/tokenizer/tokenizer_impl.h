@@ -35,6 +35,7 @@ typedef struct tri_tok_key {
 /* Text -> index of the row that holds it. Open addressing; `row` is borrowed. */
 typedef struct tri_tok_map {
   const tri_tok_row *row;
+  uint64_t           n_key;
   tri_tok_key        key;
   int32_t           *slot; /* index + 1, or 0 */
   uint64_t           mask;
@@ -45,6 +46,7 @@ TRI_CHECKED tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const
                                         int64_t n_keys);
 int32_t                tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n); /* index or -1 */
 void                   tri_tok_map_put(tri_tok_map *map, int32_t index); /* the key must be new */
+TRI_CHECKED tri_status tri_tok_map_add(tri_tok_map *map, int32_t index); /* the same, beyond n_keys too */
 
 /* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
  * object. */
@@ -183,11 +185,18 @@ typedef tri_tokens tri_tok_template;
 
 /* ---- added tokens ---- */
 typedef struct tri_tok_added {
-  tri_tok_row pattern; /* what is searched: the content, or its normalized form, borrowed or owned */
-  bool        pattern_owned;
-  int32_t     id;
-  bool        single_word, lstrip, rstrip, normalized, special;
+  tri_tok_row
+          normal; /* the content's normalized form, owned; no bytes: it is the content, or was never made */
+  int32_t id;
+  bool    single_word, lstrip, rstrip, normalized, special;
+  bool    skipped; /* it was special in one of the files: decoding leaves it out */
 } tri_tok_added;
+
+/* What a file beside tokenizer.json calls a token: "eos_token". */
+typedef struct tri_tok_named {
+  char   *key;
+  int32_t id; /* -1: an empty text */
+} tri_tok_named;
 
 typedef struct tri_tok_node {
   int32_t child, sibling; /* index or 0 */
@@ -242,13 +251,17 @@ struct tri_tokenizer {
 
   tri_tok_merges bpe;
 
-  tri_tok_added *added; /* [n_added] */
-  tri_tok_row   *added_row;
-  int32_t        n_added;
+  tri_tok_added *added;          /* [n_added] */
+  tri_tok_row   *added_row;      /* [n_added]: what the files call them */
+  int32_t        n_added, n_own; /* n_own: the first ones are tokenizer.json's */
+  int64_t        cap_added, cap_added_row;
   tri_tok_map    added_map;
   int64_t        added_in, added_out; /* bytes of the added tokens, and of what is searched for them */
   int32_t       *added_of;            /* [n_row] index + 1, or 0 */
   tri_tok_trie   raw, normal;
+  bool           splits_special; /* special tokens are not found in texts */
+  tri_tok_named *named;          /* [n_named] */
+  int64_t        n_named;
 
   tri_tok_ops  normalizer, pre_tokenizer, decoder;
   bool         has_decoder;
@@ -256,16 +269,32 @@ struct tri_tokenizer {
 };
 
 /* tokenizer_load.c and tokenizer_steps.c: fill *t, which is zeroed but for its name, from the parsed file. */
-TRI_CHECKED tri_status tri_tok_load(tri_tokenizer *t, json_t *root);
+TRI_CHECKED tri_status tri_tok_load(tri_tokenizer *t, json_t *root, const tri_tokenizer_file *file);
 TRI_CHECKED tri_status tri_tok_load_steps(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post);
 void                   tri_tok_ops_free(tri_tok_ops *ops);
 
 /* tokenizer_added.c */
 TRI_CHECKED tri_status tri_tok_load_added(tri_tokenizer *t, json_t *list);
+/* One more, or new flags for one that is there: fresh's flags. Its id is that of the vocabulary, or *next. */
+TRI_CHECKED tri_status tri_tok_add(tri_tokenizer *t, const tri_tok_row *content, const tri_tok_added *fresh,
+                                   int32_t *next);
+/* After the last one: what is searched for in texts. */
+TRI_CHECKED tri_status tri_tok_index_added(tri_tokenizer *t);
+/* The id of a token, added or of the model, or -1. */
+int32_t tri_tok_find(const tri_tokenizer *t, const char *s, size_t n);
+/* What is searched for: the content, or for a normalized token what the normalizer makes of it. What decoding
+ * writes: the latter wherever it was made (tokenizers, added_vocabulary.rs, normalized_cache). Borrowed. */
+tri_tok_row tri_tok_pattern(const tri_tokenizer *t, int32_t i);
+tri_tok_row tri_tok_shown(const tri_tokenizer *t, int32_t i);
 /* Cut the pieces of `in` at the trie's tokens; the text moves to `out`. */
 TRI_CHECKED tri_status tri_tok_split_added(const tri_tokenizer *t, const tri_tok_trie *trie,
                                            tri_tok_pieces *in, tri_tok_pieces *out);
+
+/* tokenizer_beside.c: tokens of the other files, as transformers adds them to those of tokenizer.json. list:
+ * added_tokens of tokenizer.json. */
+TRI_CHECKED tri_status tri_tok_load_beside(tri_tokenizer *t, const tri_tokenizer_file *file,
+                                           const json_t *list);
 
 /* One step on one piece of w->a, whose text is s [p.n]; the result is added to w->b. */
 typedef tri_status tri_tok_step(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w);

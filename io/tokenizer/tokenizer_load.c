@@ -188,8 +188,8 @@ static tri_status load_model(tri_tokenizer *t, json_t *model) {
   return TRI_OK;
 }
 
-tri_status tri_tok_load(tri_tokenizer *t, json_t *root) {
-  json_t *version = json_object_get(root, "version");
+tri_status tri_tok_load(tri_tokenizer *t, json_t *root, const tri_tokenizer_file *file) {
+  json_t *version = json_object_get(root, "version"), *added = json_object_get(root, "added_tokens");
 
   if (!json_is_object(root))
     TRI_FAIL(TRI_EINPUT, "%s is not a tokenizer.json: it holds no JSON object", t->name);
@@ -198,6 +198,8 @@ tri_status tri_tok_load(tri_tokenizer *t, json_t *root) {
              t->name);
   TRI_TRY(load_model(t, json_object_get(root, "model")));
   TRI_TRY(tri_tok_load_steps(t, root));
-  TRI_TRY(tri_tok_load_added(t, json_object_get(root, "added_tokens")));
+  TRI_TRY(tri_tok_load_added(t, added));
+  TRI_TRY(tri_tok_load_beside(t, file, added));
+  TRI_TRY(tri_tok_index_added(t));
   return tri_tok_load_post(t, json_object_get(root, "post_processor"));
 }

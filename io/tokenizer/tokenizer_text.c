@@ -81,6 +81,22 @@ tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const tri_tok_row
   map->key = key;
   map->row = row;
   map->mask = n_slot - 1;
+  map->n_key = 0;
+  return TRI_OK;
+}
+
+tri_status tri_tok_map_add(tri_tok_map *map, int32_t index) {
+  tri_tok_map wider = {0};
+  int32_t    *slot = map->slot;
+
+  if (2 * (map->n_key + 1) > map->mask + 1) {
+    TRI_TRY(tri_tok_map_open(&wider, map->key, map->row, 2 * (int64_t)(map->n_key + 1)));
+    for (uint64_t i = 0; i <= map->mask; i++)
+      if (slot[i]) tri_tok_map_put(&wider, slot[i] - 1);
+    *map = wider;
+    TRI_FREE(slot);
+  }
+  tri_tok_map_put(map, index);
   return TRI_OK;
 }
 
@@ -100,6 +116,7 @@ void tri_tok_map_put(tri_tok_map *map, int32_t index) {
 
   while (map->slot[i]) i = (i + 1) & map->mask;
   map->slot[i] = index + 1;
+  map->n_key++;
 }
 
 /* ---- characters ---- */

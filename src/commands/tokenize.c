@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "io/model/hub.h"
 #include "io/model/source.h"
+#include "io/model/tokenizer_files.h"
 #include "io/text/json_text.h"
 #include "io/text/jsonl.h"
 
@@ -23,18 +24,13 @@ typedef struct job {
 static tri_status open_of_checkpoint(const char *folder, tri_tokenizer **out) {
   tri_status       st = TRI_OK;
   tri_ckpt_reader *r = NULL;
-  char            *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 32];
-  size_t           n;
 
   TRI_TRY(tri_ckpt_open(folder, NULL, false, &r));
-  if (!tri_ckpt_has_file(r, "tokenizer.json"))
+  TRI_TRY_DONE(tri_tokenizer_files_get(r, out));
+  if (!*out)
     TRI_FAIL_DONE(TRI_EINPUT, "%s: the checkpoint has no tokenizer.json: its run used data of token ids",
                   folder);
-  TRI_TRY_DONE(tri_ckpt_get_file(r, "tokenizer.json", &bytes, &n));
-  snprintf(name, sizeof name, "%s/tokenizer.json", folder);
-  TRI_TRY_DONE(tri_tokenizer_open_text(name, bytes, n, out));
 done:
-  TRI_FREE(bytes);
   tri_ckpt_close(&r);
   return st;
 }

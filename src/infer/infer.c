@@ -30,6 +30,7 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t
   if (base) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], check_base(out->source, base)));
   if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
+  out->encoder.vocab = tri_source_shape(out->source)->V;
   return TRI_OK;
 }
 
@@ -90,15 +91,13 @@ static tri_status check_end(const tri_infer *f) {
 }
 
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
-  const tri_eos *eos = tri_source_eos(f->source);
-
   return (tri_data_opt){.kind = kind,
                         .overlong = TRI_OVERLONG_ERROR,
                         .max_prompt_name = "the model's context less --max-new",
                         .max_total_tokens = kind == TRI_DATA_SCORE ? tri_source_shape(f->source)->max_pos : 0,
                         .max_total_name = "the model's max_position_embeddings",
                         .vocab = tri_source_shape(f->source)->V,
-                        .end.completion = eos->n ? eos->id[0] : -1,
+                        .end.completion = tri_source_text_end(f->source),
                         .end.text = -1,
                         .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
                         .ctx = &f->encoder,

@@ -51,10 +51,12 @@ typedef struct tri_stop_rule {
  * tri_generate_opt.stop. */
 bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n);
 
-/* tri_data_opt.encode over a tokenizer; special: a begin token if it adds one, never two. Not collective. */
+/* tri_data_opt.encode over a tokenizer; special: a begin token if it adds one, never two. TRI_EINPUT, naming
+ * the token: it has no row among the model's `vocab` embeddings. Not collective. */
 typedef struct tri_encoder {
   const tri_tokenizer *tokenizer;
   tri_tokens           tokens;
+  int32_t              vocab; /* 0: not asked */
 } tri_encoder;
 TRI_CHECKED tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special,
                                        const int32_t **id, int64_t *n_id);

@@ -17,6 +17,18 @@ static tri_status drop_second_begin(tri_encoder *e, const char *text, size_t n) 
   return TRI_OK;
 }
 
+/* Tokens may be known to the tokenizer's files alone. */
+static tri_status check_rows(const tri_encoder *e) {
+  for (int64_t i = 0; e->vocab && i < e->tokens.n; i++)
+    if (e->tokens.id[i] >= e->vocab)
+      TRI_FAIL(TRI_EINPUT,
+               "the text has the token '%s', whose id %d has no embedding in this model of %d tokens;\n"
+               "  take it out of the text, or out of the tokenizer's files, or give the model a row for it "
+               "with transformers (model.resize_token_embeddings(len(tokenizer)), save_pretrained)",
+               tri_tokenizer_token(e->tokenizer, e->tokens.id[i]), e->tokens.id[i], e->vocab);
+  return TRI_OK;
+}
+
 tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                            int64_t *n_id) {
   tri_encoder *e = ctx;
@@ -24,6 +36,7 @@ tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, 
   e->tokens.n = 0;
   TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, special, &e->tokens));
   if (special) TRI_TRY(drop_second_begin(e, text, n));
+  TRI_TRY(check_rows(e));
   *id = e->tokens.id;
   *n_id = e->tokens.n;
   return TRI_OK;

@@ -170,32 +170,32 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
   bool    room = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
   int64_t answer = room ? c->rollout.max_response_length : 0;
-  const tri_eos *eos = tri_source_eos(t->learner[TRI_POLICY].source);
-  tri_encoder    encoder = {tri_source_tokenizer(t->learner[TRI_POLICY].source), {0}};
-  tri_status     st;
-  tri_data_opt   opt = {.kind = kind,
-                        .prompt_key = c->data.prompt_key,
-                        .answer_key = c->data.answer_key,
-                        .completion_key = c->data.completion_key,
-                        .chosen_key = c->data.chosen_key,
-                        .rejected_key = c->data.rejected_key,
-                        .label_key = c->data.label_key,
-                        .overlong = c->data.overlong_prompt,
-                        .max_prompt_tokens = c->data.max_prompt_length,
-                        .from_deck = true,
-                        .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
-                        .max_total_name = "the model's max_position_embeddings",
-                        .max_line_bytes = c->data.max_line_bytes,
-                        .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
-                        .end.completion = eos->n ? eos->id[0] : -1,
-                        .end.text = eos->n ? eos->id[0] : -1,
-                        .encode = encoder.tokenizer ? tri_encoder_run : NULL,
-                        .ctx = &encoder,
-                        .chat = {chat, c->data.train_on == TRI_CONFIG_TRAIN_ALL, c->data.apply_chat_template},
-                        .refuse = t->reward ? refuse_answer : NULL,
-                        .refuse_ctx = t->reward,
-                        .keep_fields = keeps_fields(t),
-                        .note = {t->run.faults, no_tokenizer}};
+  tri_encoder  encoder = {.tokenizer = tri_source_tokenizer(t->learner[TRI_POLICY].source),
+                          .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V};
+  tri_status   st;
+  tri_data_opt opt = {.kind = kind,
+                      .prompt_key = c->data.prompt_key,
+                      .answer_key = c->data.answer_key,
+                      .completion_key = c->data.completion_key,
+                      .chosen_key = c->data.chosen_key,
+                      .rejected_key = c->data.rejected_key,
+                      .label_key = c->data.label_key,
+                      .overlong = c->data.overlong_prompt,
+                      .max_prompt_tokens = c->data.max_prompt_length,
+                      .from_deck = true,
+                      .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
+                      .max_total_name = "the model's max_position_embeddings",
+                      .max_line_bytes = c->data.max_line_bytes,
+                      .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
+                      .end.completion = tri_source_text_end(t->learner[TRI_POLICY].source),
+                      .end.text = tri_source_text_end(t->learner[TRI_POLICY].source),
+                      .encode = encoder.tokenizer ? tri_encoder_run : NULL,
+                      .ctx = &encoder,
+                      .chat = {chat, c->data.train_on == TRI_CONFIG_TRAIN_ALL, c->data.apply_chat_template},
+                      .refuse = t->reward ? refuse_answer : NULL,
+                      .refuse_ctx = t->reward,
+                      .keep_fields = keeps_fields(t),
+                      .note = {t->run.faults, no_tokenizer}};
 
   if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) {
     opt.max_prompt_tokens = context - answer;

@@ -22,6 +22,8 @@ static void make_model(const char *folder) {
   cli_sh("rm -rf %s && cp -r model %s", folder, folder);
   for (int i = 0; i < N; i++)
     cli_sh("printf 'file %d \\0 \\377 \\r\\n{{ no newline' >%s/%s", i, folder, names[i]);
+  cli_sh("printf ' {\\r\\n}' >%s/special_tokens_map.json; printf '{ }' >%s/added_tokens.json", folder,
+         folder);
 }
 
 static void are_equal(const char *a, const char *b) {
@@ -86,14 +88,14 @@ static void no_link_is_followed_out_of_the_folder(void **state) {
   make_model("m");
   cli_sh("echo secret >secret; mkdir -p blobs; cd m && rm vocab.json merges.txt added_tokens.json "
          "tokenizer.model && ln -s ../secret vocab.json && ln -s \"$PWD/../secret\" merges.txt && ln -s "
-         "chat_template.jinja added_tokens.json && ln -s ../../blobs/../secret tokenizer.model");
+         "special_tokens_map.json added_tokens.json && ln -s ../../blobs/../secret tokenizer.model");
   cli_succeeds(ONE LOAD "model.path=m run.output=n train.steps=1");
   cli_shows(cli_err, "m/vocab.json: is a link that leads out of its folder");
   cli_shows(cli_err, "m/merges.txt: is a link");
   cli_shows(cli_err, "m/tokenizer.model: is a link");
   cli_succeeds(ONE "export n x");
   assert_false(cli_exists("x/vocab.json") || cli_exists("x/merges.txt") || cli_exists("x/tokenizer.model"));
-  cli_sh("cmp m/chat_template.jinja x/added_tokens.json");
+  cli_sh("cmp m/special_tokens_map.json x/added_tokens.json");
 }
 
 static void large_files_are_refused_others_left_out(void **state) {

@@ -16,7 +16,7 @@ static void check_twin(const tri_hf_text *config, const tri_hf_text *generation,
   tri_eos         e;
   tri_hf_text     twin = {"twin", NULL, 0};
 
-  FUZZ_CHECK(tri_hf_config_with_head(config, generation, &out) == TRI_OK);
+  FUZZ_CHECK(tri_hf_config_with_head(config, generation, -1, &out) == TRI_OK);
   twin.bytes = out.data;
   twin.n_bytes = out.len;
   FUZZ_CHECK(tri_hf_config_parse(&twin, generation, &t, &e) == TRI_OK);

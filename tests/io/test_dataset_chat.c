@@ -49,7 +49,7 @@ static void expect_learned(const tri_example *e, const json_t *ids, const json_t
 
 static void expect_template(const json_t *row, bool all) {
   const json_t *talk, *c, *talks = json_object_get(golden, "talks");
-  tri_encoder   encoder = {open_tokenizer(row), {0}};
+  tri_encoder   encoder = {.tokenizer = open_tokenizer(row)};
   tri_text      lines = {0};
   char         *config, *line;
   tri_chat     *chat = open_own(row, &config);
@@ -246,7 +246,7 @@ static void no_text_gets_two_begin_tokens(void **state) {
     char *dump = json_dumps(spec, 0);
     if (tri_tokenizer_open_text("t", dump, strlen(dump), &t) != TRI_OK) fail_msg("%s", tri_error_message());
     free(dump);
-    tri_encoder encoder = {t, {0}};
+    tri_encoder encoder = {.tokenizer = t};
     assert_int_equal(tri_encoder_run(&encoder, row[i].text, strlen(row[i].text), true, &id, &n), TRI_OK);
     assert_int_equal(tri_tokenizer_decode(t, id, n, false, &text), TRI_OK);
     assert_int_equal(text.len, strlen(row[i].want));
@@ -263,7 +263,7 @@ static void no_text_gets_two_begin_tokens(void **state) {
 static void pairs_may_share_a_token(void **state) {
   static const char *const answer[] = {"\\n\\nfirst", "No."};
   const json_t            *row = json_array_get(templates(), 0); /* chatml */
-  tri_encoder              encoder = {open_tokenizer(row), {0}};
+  tri_encoder              encoder = {.tokenizer = open_tokenizer(row)};
   tri_chat                *chat = open_form(TRI_CHAT_CHATML);
   tri_data_opt             opt = chat_options(TRI_DATA_PAIRS, chat, &encoder);
   char                     line[512];

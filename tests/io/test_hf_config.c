@@ -199,7 +199,7 @@ static void gives_a_head(void **state) {
     tri_model_shape s;
     tri_eos         eos;
     char            head[TRI_HEAD_NAME_BYTES];
-    assert_int_equal(tri_hf_config_with_head(&config, g ? &generation : NULL, &out), TRI_OK);
+    assert_int_equal(tri_hf_config_with_head(&config, g ? &generation : NULL, -1, &out), TRI_OK);
     made = (tri_hf_text){"made", out.data, out.len};
     if (parse(out.data, g, &s, &eos) != TRI_OK) fail_msg("%zu: %s", i, tri_error_message());
     assert_true(s.scored && isnan(s.score_mean) && s.C == 64);

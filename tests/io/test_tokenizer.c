@@ -120,6 +120,69 @@ static void test_golden(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
+static tri_status open_folder(const char *base, json_t *files, tri_tokenizer **out) {
+  char               name[64], *own;
+  tri_tokenizer_file file[TRI_TOKENIZER_FILES];
+  json_t            *root;
+  tri_status         st;
+
+  snprintf(name, sizeof name, "%s.json", base);
+  root = load_json(name);
+  own = json_dumps(root, 0);
+  for (int i = 0; i < TRI_TOKENIZER_FILES; i++) {
+    json_t *text = json_object_get(files, tri_tokenizer_file_name(i));
+    file[i] =
+        (tri_tokenizer_file){tri_tokenizer_file_name(i), json_string_value(text), json_string_length(text)};
+  }
+  file[TRI_TOKENIZER_JSON] = (tri_tokenizer_file){"tokenizer.json", own, strlen(own)};
+  st = tri_tokenizer_open_files(file, out);
+  free(own);
+  json_decref(root);
+  return st;
+}
+
+static void check_folder(const char *name, const tri_tokenizer *t, json_t *texts, json_t *folder) {
+  json_t     *row, *v;
+  const char *key;
+  size_t      i;
+
+  json_array_foreach(json_object_get(folder, "rows"), i, row) {
+    json_t    *text = json_array_get(texts, i);
+    tri_tokens ids = {0};
+    ok(tri_tokenizer_encode(t, json_string_value(text), json_string_length(text), false, &ids));
+    check_ids(name, i, json_array_get(row, 0), &ids);
+    check_decode(name, t, &ids, false, json_array_get(row, 1));
+    check_decode(name, t, &ids, true, json_array_get(row, 2));
+    tri_tokens_free(&ids);
+  }
+  json_object_foreach(json_object_get(folder, "named"), key,
+                      v) if (tri_tokenizer_named(t, key) != json_integer_value(v))
+      fail_msg("%s: %s is %d, not %lld", name, key, tri_tokenizer_named(t, key),
+               (long long)json_integer_value(v));
+  assert_int_equal(tri_tokenizer_vocab_size(t), json_integer_value(json_object_get(folder, "size")));
+}
+
+/* Judge: golden of AutoTokenizer, exact: tokens of the files beside tokenizer.json. */
+static void test_folders(void **state) {
+  json_t *root = load_json("folders.json"), *folder;
+  size_t  i;
+
+  (void)state;
+  tri_log_open(1, TRI_LOG_ERROR);
+  json_array_foreach(json_object_get(root, "folders"), i, folder) {
+    const char    *base = json_string_value(json_object_get(folder, "base"));
+    char           name[96];
+    tri_tokenizer *t;
+    snprintf(name, sizeof name, "folder %zu (%s)", i, base);
+    if (open_folder(base, json_object_get(folder, "files"), &t) != TRI_OK)
+      fail_msg("%s: %s", name, tri_error_message());
+    check_folder(name, t, json_object_get(root, "texts"), folder);
+    tri_tokenizer_close(&t);
+  }
+  json_decref(root);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
 /* Judge: golden, exact: where the library's patterns cut a text. */
 static void test_regexes(void **state) {
   json_t      *root = load_json("regexes.json"), *text = json_object_get(root, "text"), *row;
@@ -660,14 +723,14 @@ static void test_no_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {
-      cmocka_unit_test(test_golden),        cmocka_unit_test(test_regexes),
-      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
-      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
-      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
-      cmocka_unit_test(test_bounds_json),   cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
-      cmocka_unit_test(test_endless_regex),
+      cmocka_unit_test(test_golden),       cmocka_unit_test(test_folders),
+      cmocka_unit_test(test_regexes),      cmocka_unit_test(test_broken),
+      cmocka_unit_test(test_damaged),      cmocka_unit_test(test_lookups),
+      cmocka_unit_test(test_unknown),      cmocka_unit_test(test_no_file),
+      cmocka_unit_test(test_invalid_utf8), cmocka_unit_test(test_long),
+      cmocka_unit_test(test_foreign_file), cmocka_unit_test(test_bounds_json),
+      cmocka_unit_test(test_bounds),       cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_hash),         cmocka_unit_test(test_endless_regex),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

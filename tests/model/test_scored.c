@@ -356,7 +356,7 @@ static void put_checkpoint(const char *dir, const golden *g, int parts) {
     char       *plain = text_of(g[part].folder, "language.json");
     tri_hf_text text = {"language.json", plain, strlen(plain)};
     tri_text    twin = {0};
-    OK(tri_hf_config_with_head(&text, NULL, &twin));
+    OK(tri_hf_config_with_head(&text, NULL, -1, &twin));
     OK(tri_ckpt_put_file(w, tri_part_config((tri_model_part)part), twin.data, twin.len));
     tri_text_free(&twin);
     TRI_FREE(plain);

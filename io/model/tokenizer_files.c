@@ -1,0 +1,43 @@
+/* tokenizer_files.c - a model's tokenizer from the files of its folder or checkpoint. */
+#include "tokenizer_files.h"
+#include "base/file.h"
+
+#include <stdio.h>
+
+enum { MOST_BYTES = 256 << 20 }; /* chosen: seven times the largest tokenizer.json in use */
+
+/* bytes: NULL where there is none. */
+static tri_status read_one(tri_ckpt_reader *r, const char *name, const char *path, char **bytes, size_t *n) {
+  if (r) return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, bytes, n) : TRI_OK;
+  return tri_file_exists(path) ? tri_file_read(path, MOST_BYTES, bytes, n) : TRI_OK;
+}
+
+tri_status tri_tokenizer_files_open(const tri_tokenizer_file given[TRI_TOKENIZER_FILES], tri_ckpt_reader *r,
+                                    const char *folder, tri_tokenizer **out) {
+  tri_tokenizer_file file[TRI_TOKENIZER_FILES];
+  char               path[TRI_TOKENIZER_FILES][TRI_CKPT_PATH_BYTES + 32];
+  char              *bytes[TRI_TOKENIZER_FILES] = {0};
+  tri_status         st = TRI_OK;
+
+  *out = NULL;
+  for (int i = 0; i < TRI_TOKENIZER_FILES; i++) {
+    const char *name = tri_tokenizer_file_name(i);
+    file[i] = given[i];
+    if (file[i].bytes) continue;
+    snprintf(path[i], sizeof path[i], "%.*s/%s", TRI_CKPT_PATH_BYTES, folder, name);
+    file[i].name = path[i];
+    TRI_TRY_DONE(read_one(r, name, path[i], &bytes[i], &file[i].n));
+    file[i].bytes = bytes[i];
+    if (i == TRI_TOKENIZER_JSON && !file[i].bytes) goto done;
+  }
+  TRI_TRY_DONE(tri_tokenizer_open_files(file, out));
+done:
+  for (int i = 0; i < TRI_TOKENIZER_FILES; i++) TRI_FREE(bytes[i]);
+  return st;
+}
+
+tri_status tri_tokenizer_files_get(tri_ckpt_reader *r, tri_tokenizer **out) {
+  static const tri_tokenizer_file none[TRI_TOKENIZER_FILES];
+
+  return tri_tokenizer_files_open(none, r, tri_ckpt_folder(r), out);
+}

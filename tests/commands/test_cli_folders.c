@@ -1,0 +1,137 @@
+/* test_cli_folders.c - model folders as other tools leave them: tokens beside tokenizer.json, several end tokens, indexes with
+ * left-out tensors, the Hub's cache. Judge: what transformers 5.24 makes of the same files, by its rules, in ids and messages. */
+#include "cli_case.h"
+
+#define ADDED(id, content)                                                                                   \
+  "\"" id "\": {\"content\": \"" content                                                                     \
+  "\", \"lstrip\": false, \"rstrip\": false, \"single_word\": false, "                                       \
+  "\"normalized\": false, \"special\": true}"
+
+static void write_in(const char *folder, const char *file, const char *text) {
+  char path[512];
+
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  cli_write(path, text);
+}
+
+static void tokens_beside_tokenizer_json(void **state) {
+  (void)state;
+  cli_sh("cp -r model beside");
+  cli_write("think.jsonl", "{\"text\": \"<think>a</think>\"}\n");
+  write_in(
+      "beside", "tokenizer_config.json",
+      "{\"eos_token\": \"<|end|>\", \"added_tokens_decoder\": {" ADDED(
+          "257",
+          "<think>") "}, "
+                     "\"extra_special_tokens\": [\"</think>\"], \"model_max_length\": 1000000000000000019884624838656}");
+  cli_succeeds(ONE "tokenize beside think.jsonl");
+  cli_shows(cli_out, "[257,64,258]");
+  /* new tokens have no row in this model of 257 */
+  cli_fails(64, ONE "score beside think.jsonl", "the token '<think>', whose id 257 has no embedding",
+            "resize_token_embeddings");
+  cli_fails(64, ONE "generate beside '<think>'", "the token '<think>'", NULL);
+  cli_succeeds(ONE "score beside sft.jsonl");
+  write_in("beside", "tokenizer_config.json", "{}");
+  write_in("beside", "special_tokens_map.json",
+           "{\"pad_token\": {\"content\": \"<think>\", \"lstrip\": true}}");
+  write_in("beside", "added_tokens.json", "{\"</think>\": 257}");
+  cli_succeeds(ONE "tokenize beside think.jsonl");
+  cli_shows(cli_out, "[258,64,257]");
+  write_in("beside", "special_tokens_map.json", "{\"pad_token\": 7}");
+  cli_fails(64, ONE "tokenize beside think.jsonl",
+            "special_tokens_map.json: pad_token must be the text of a token", NULL);
+}
+
+/* They go through checkpoints, and what a checkpoint reads with them is the same. */
+static void tokens_beside_it_travel(void **state) {
+  (void)state;
+  cli_sh("cp -r model travel");
+  write_in("travel", "tokenizer_config.json", "{\"eos_token\": \"<|end|>\"}");
+  write_in("travel", "special_tokens_map.json", "{\"pad_token\": \"3+\"}");
+  write_in("travel", "added_tokens.json", "{\"=7\": 300}");
+  cli_write("sum.jsonl", "{\"text\": \"3+4=7\"}\n");
+  cli_succeeds(ONE "tokenize travel sum.jsonl");
+  cli_shows(cli_out, "[258,19,257]"); /* =7, then 3+, behind the 257 of the model */
+  cli_shows(cli_err, "'=7' is written with id 300 but gets 257");
+  cli_sh(
+      "sed 's/\"vocab_size\": 257/\"vocab_size\": 259/' config.json >wide.json && cp tokenizer.json travel/");
+  cli_succeeds(ONE SFT
+               "model.config=wide.json model.tokenizer=travel/tokenizer.json run.output=wide train.steps=1");
+  cli_succeeds(ONE "tokenize wide sum.jsonl");
+  cli_shows(cli_out, "[258,19,257]");
+  cli_succeeds(ONE "export wide wide_model");
+  cli_succeeds(ONE "tokenize wide_model sum.jsonl");
+  cli_shows(cli_out, "[258,19,257]");
+}
+
+/* TRL 1.16, sft_trainer.py, add_eos: the tokenizer's; the model's end tokens are a list. */
+static void the_end_of_a_text_is_the_tokenizers(void **state) {
+  (void)state;
+  cli_sh("cp -r model ends");
+  write_in("ends", "generation_config.json", "{\"eos_token_id\": [65, 33, 256]}");
+  write_in("ends", "tokenizer_config.json", "{\"eos_token\": \"<|end|>\"}");
+  cli_succeeds(ONE "score ends sft.jsonl --json");
+  cli_shows(cli_out, "{\"tokens\": [18, 10, 15, 28, 18, 256]");
+  write_in("ends", "tokenizer_config.json",
+           "{\"eos_token\": {\"__type\": \"AddedToken\", \"content\": \"B\"}}");
+  cli_succeeds(ONE "score ends sft.jsonl --json");
+  cli_shows(cli_out, "{\"tokens\": [18, 10, 15, 28, 18, 33]");
+  write_in("ends", "tokenizer_config.json", "{\"eos_token\": \"C\"}"); /* does not end an answer */
+  cli_succeeds(ONE "score ends sft.jsonl --json");
+  cli_shows(cli_out, "{\"tokens\": [18, 10, 15, 28, 18, 65]");
+  cli_succeeds(ONE LOAD "model.path=ends run.output=ends_run train.steps=1");
+}
+
+static void an_index_may_name_what_was_left_out(void **state) {
+  (void)state;
+  cli_sh("cp -r model sharded && mv sharded/model.safetensors sharded/model-00001-of-00001.safetensors");
+  write_in("sharded", "model.safetensors.index.json",
+           "{\"weight_map\": {\"lm_head.weight\": \"model-00001-of-00001.safetensors\", "
+           "\"model.norm.weight\": \"model-00001-of-00001.safetensors\"}}");
+  cli_succeeds(ONE "score sharded sft.jsonl");
+  cli_shows(cli_err, "names 1 tensor that no file of it holds and this model does not need (lm_head.weight)");
+  cli_sh("sed -i 's/\"tie_word_embeddings\": true/\"tie_word_embeddings\": false/' sharded/config.json && "
+         "grep -q 'embeddings\": false' sharded/config.json");
+  cli_fails(64, ONE "score sharded sft.jsonl", "have no tensor lm_head.weight", "tie_word_embeddings: true");
+  cli_shows(cli_err, "names it in model-00001-of-00001.safetensors, which does not hold it");
+}
+
+static void a_cache_of_the_hub(void **state) {
+  (void)state;
+  cli_sh("mkdir -p hub/models--me--it/refs hub/models--me--it/blobs hub/models--me--it/snapshots/abc && "
+         "cd hub/models--me--it && for f in ../../model/*; do n=$(basename $f); cp $f blobs/b-$n; "
+         "ln -s ../../blobs/b-$n snapshots/abc/$n; done; printf abc >refs/main");
+  cli_succeeds(TWO LOAD "model.path=hub/models--me--it run.output=cached train.steps=1");
+  cli_shows(cli_err, "taken: snapshot abc (refs/main)");
+  if (strstr(strstr(cli_err, "taken: snapshot abc") + 1, "taken: snapshot"))
+    fail_msg("said twice: %s", cli_err);
+  cli_succeeds(ONE "score hub/models--me--it/snapshots sft.jsonl");
+  cli_succeeds(ONE "inspect hub/models--me--it/");
+  cli_succeeds(ONE "tokenize hub/models--me--it sft.jsonl --help");
+  cli_fails(64, ONE "score hub sft.jsonl", "is a cache of the Hugging Face Hub; give a model's folder in it",
+            "models--me--it");
+  cli_fails(64, "HF_HUB_CACHE=hub " ONE "score me/it sft.jsonl", "give hub/models--me--it", NULL);
+  cli_sh("printf gone >hub/models--me--it/refs/main");
+  cli_fails(64, ONE "score hub/models--me--it sft.jsonl",
+            "refs/main names the snapshot gone, which is not there",
+            "one of its snapshots (abc), or download the model (hf download me/it)");
+  cli_sh("printf ../abc >hub/models--me--it/refs/main");
+  cli_fails(64, TWO LOAD "model.path=hub/models--me--it", "refs/main: names no snapshot", NULL);
+  cli_sh("rm hub/models--me--it/refs/main");
+  cli_succeeds(ONE "score hub/models--me--it sft.jsonl");
+  cli_sh("mkdir hub/models--me--it/snapshots/def");
+  cli_fails(64, ONE "score hub/models--me--it sft.jsonl", "without refs/main, and has several snapshots",
+            "abc, def");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tokens_beside_tokenizer_json),
+      cmocka_unit_test(tokens_beside_it_travel),
+      cmocka_unit_test(the_end_of_a_text_is_the_tokenizers),
+      cmocka_unit_test(an_index_may_name_what_was_left_out),
+      cmocka_unit_test(a_cache_of_the_hub),
+  };
+
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
