@@ -94,7 +94,8 @@ extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all fami
   ROW(gemma)                                                          \
   ROW(gemma2)                                                         \
   ROW(gemma3)                                                         \
-  ROW(phi3)
+  ROW(phi3)                                                           \
+  ROW(granite)
 /* clang-format on */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;
 TRI_FAMILY_LIST(TRI_FAMILY_DECLARE)

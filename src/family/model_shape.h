@@ -14,6 +14,7 @@ typedef enum { TRI_GLOBAL, TRI_LOCAL, TRI_KINDS } tri_layer_kind;
 typedef struct tri_attn_shape {
   int64_t window;                     /* of local layers: token i sees keys > i - window */
   double  query_scalar;               /* scores are q k over the square root of it; 0: of D */
+  double  multiplier;                 /* scores are q k times it; 0: as query_scalar says */
   double  softcap;                    /* of scores; 0: none */
   uint8_t local[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8: layer l is local */
 } tri_attn_shape;
@@ -38,10 +39,13 @@ typedef struct tri_model_shape {
   float                    init_std;  /* of random weights */
   bool                     tied_head; /* of a head of tokens; nothing to a scalar one */
   bool                     qkv_bias, o_bias, mlp_bias;
-  bool                     scored;      /* the head in the files is scalar, score.weight [1,C] */
-  double         score_mean, score_std; /* of such a model's scores, where config.json tells; NAN: it
+  bool                     scored; /* the head in the files is scalar, score.weight [1,C] */
+  double score_mean, score_std;    /* of such a model's scores, where config.json tells; NAN: it
                                                    * does not */
-  double         logit_softcap;         /* of a head of tokens; 0: none */
+  double logit_softcap;            /* of a head of tokens; 0: none */
+  double logit_divisor;            /* logits of a head of tokens are divided by it; 0: they are not */
+  double embed_multiplier;         /* embeddings are times it; 0: as the family's embed_scaled says */
+  double residual_multiplier;      /* attention and mlp join the residual stream times it; 0: as they are */
   tri_attn_shape attn;
   tri_rope_shape rope[TRI_KINDS];
 } tri_model_shape;

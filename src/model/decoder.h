@@ -25,7 +25,8 @@ typedef struct tri_layer_acts {
   void *gate_up; /* A [N,2F] */
   /* of a family with Q_NORM and K_NORM: what they norm, A [N,(H + G) D], and f32 [N,H + G] */
   void *raw, *heads_rstd;
-  void *attn, *mlp; /* of one with POST_NORM1 and 2: what they norm, f32 [N,C] */
+  void *attn, *mlp; /* of one with POST_NORM1 and 2: what they norm, f32 [N,C]; scratch.attn, of one whose
+                     * residuals are scaled: what is scaled */
 } tri_layer_acts;
 
 /* What only backward writes. */
@@ -33,7 +34,8 @@ typedef struct tri_layer_grads {
   void *dx;                      /* f32 [N,C]: of the residual stream, from block to block */
   void *dxa;                     /* A [N,C]: the same in the compute type, where that is not f32 */
   void *dh;                      /* A [N,C]: of a norm's output */
-  void *dpost;                   /* f32 [N,C]: of what a post-norm norms, where the family has them */
+  void *dpost;                   /* f32 [N,C]: of what a post-norm norms, or of what is scaled before it
+                                  * joins the residual stream, in models that have either */
   void *dy, *dgu, *dqkv, *dattn; /* A [N,F], [N,2F], [N,E], [N,H*D] */
   void *work;                    /* attention's: f32 [tri_attn_room(...)] */
 } tri_layer_grads;
@@ -43,6 +45,8 @@ typedef struct tri_model_rules {
   tri_attn_rule attn[TRI_KINDS];
   tri_norm_rule norm;
   float         embed_scale;
+  float         residual; /* attention and mlp join the residual stream times it */
+  float         logits;   /* logits of a head of tokens are times it */
 } tri_model_rules;
 
 struct tri_model {
@@ -161,6 +165,8 @@ TRI_CHECKED tri_status tri_rope_start(tri_model *m, tri_stream *s);
 static inline bool tri_layers_have(const tri_model *m, tri_slot slot) {
   return m->slots[tri_unit_of_layer(0)].param[slot] >= 0;
 }
+/* Whether attention and mlp are scaled before they join the residual stream. */
+static inline bool    tri_scales_residual(const tri_model *m) { return m->rules.residual != 1.0f; }
 static inline tri_act tri_act_of(const tri_model *m) {
   return m->shape.family->gelu ? TRI_ACT_GELU : TRI_ACT_SILU;
 }

@@ -3,10 +3,16 @@
 #include "decoder.h"
 #include "product.h"
 
-/* The gradient of the residual stream in the compute type: itself in f32. */
+/* The gradient of what joins the residual stream, in the compute type: in f32 the stream's own, unless it is
+ * scaled. */
 static tri_status residual_grad(tri_model *m, int64_t n, tri_tensor *out, tri_stream *s) {
   tri_tensor dx = tri_rows_f32(m->back.dx, n, m->shape.C);
 
+  if (tri_scales_residual(m)) {
+    tri_tensor scaled = tri_rows_f32(m->back.dpost, n, m->shape.C);
+    TRI_TRY(m->k->axpby(s, &scaled, m->rules.residual, &dx, 0));
+    dx = scaled;
+  }
   if (m->opt.dtype == TRI_F32) {
     *out = dx;
     return TRI_OK;

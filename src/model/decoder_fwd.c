@@ -25,12 +25,24 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, rule);
 }
 
+/* y = base + the model's multiplier times a product of x. */
+static tri_status join_scaled(tri_model *m, const tri_block_call *c, tri_slot product, tri_out y, tri_in x,
+                              tri_in base, tri_stream *s) {
+  tri_tensor z = tri_rows_f32(m->scratch.attn, x->dim[0], m->shape.C);
+
+  TRI_TRY(tri_product_fwd(m, c, product, &z, x, NULL, s));
+  if (y->data != base->data)
+    TRI_TRY(m->device->ops->copy(s, y->data, base->data, (size_t)tri_tensor_count(y) * sizeof(float)));
+  return m->k->axpby(s, y, m->rules.residual, &z, 1.0f);
+}
+
 /* y = base + product of x, through the norm in slot `post` where the family has it, whose input f32 [N,C]
  * goes to `inner`. */
 static tri_status join(tri_model *m, const tri_block_call *c, tri_slot product, tri_slot post, void *inner,
                        tri_out y, tri_in x, tri_in base, tri_stream *s) {
   tri_tensor z = tri_rows_f32(inner, x->dim[0], m->shape.C);
 
+  if (tri_scales_residual(m)) return join_scaled(m, c, product, y, x, base, s);
   if (!tri_layers_have(m, post)) return tri_product_fwd(m, c, product, y, x, base, s);
   TRI_TRY(tri_product_fwd(m, c, product, &z, x, NULL, s));
   return tri_post_norm_forward(m, c, post, &z, y, base, s);

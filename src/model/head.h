@@ -20,7 +20,9 @@ typedef struct tri_head {
   void   *logits, *dlogits;                /* f32, A [chunk,V] */
   void   *logp, *ent, *lse;                /* f32 [K] */
   void   *drawn, *draw_logits, *draw_work; /* i32 [K], f32 [draw_chunk,V], f32 [draw_chunk,2V] */
-  void   *value, *dvalue;                  /* scalar: f32 [K], A [K] */
+  void   *dscaled; /* f32 [2,K], where logits are scaled: gradients of logp and ent as the unscaled ones see
+                    * them */
+  void   *value, *dvalue; /* scalar: f32 [K], A [K] */
 } tri_head;
 
 /* A kind of head. Not collective, all of them; c: the unit of TRI_SLOT_HEAD, acquired. */

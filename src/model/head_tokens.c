@@ -35,6 +35,7 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
     TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 8, &h->draw_work));
   }
   if (!m->opt.train) return TRI_OK;
+  TRI_TRY(tri_head_room(l, TRI_PHASE_LEARN, "head", m->rules.logits != 1.0f ? K * 8 : 0, &h->dscaled));
   return tri_head_room(l, TRI_PHASE_LEARN, "logits", (size_t)(h->chunk * V) * tri_dtype_bytes(m->opt.dtype),
                        &h->dlogits);
 }
@@ -44,13 +45,14 @@ static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
   return tri_view1((char *)data + (size_t)first * tri_dtype_bytes(t), t, n);
 }
 
-/* Logits of chosen rows [first, first + n), capped where the model does so, to `to`. */
+/* Logits of chosen rows [first, first + n), scaled and capped where the model does so, to `to`. */
 static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first, int64_t n, void *to,
                             tri_tensor *logits, tri_stream *s) {
   tri_tensor all = tri_rows_act(m, m->head.hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
 
   *logits = tri_rows_f32(to, n, m->shape.V);
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s));
+  if (m->rules.logits != 1.0f) TRI_TRY(m->k->axpby(s, logits, m->rules.logits, logits, 0));
   return m->shape.logit_softcap > 0 ? m->k->softcap_fwd(s, logits, (float)m->shape.logit_softcap) : TRI_OK;
 }
 
@@ -100,13 +102,27 @@ static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tr
   return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dlogits, s);
 }
 
+/* Of scaled logits: derivatives times the scale, so that those of the product come out, which logp_bwd is
+ * linear in. */
+static tri_status scale_derivatives(tri_model *m, const tri_rows_out *d, int64_t K, tri_rows_out *out,
+                                    tri_stream *s) {
+  *out = *d;
+  if (m->rules.logits == 1.0f) return TRI_OK;
+  out->logp = part(m->head.dscaled, TRI_F32, 0, K);
+  out->ent = part(m->head.dscaled, TRI_F32, K, K);
+  TRI_TRY(m->k->axpby(s, &out->logp, m->rules.logits, &d->logp, 0));
+  return m->k->axpby(s, &out->ent, m->rules.logits, &d->ent, 0);
+}
+
 static tri_status backward(tri_model *m, tri_block_call *c, const tri_rows_out *d, float inv_temperature,
                            tri_stream *s) {
-  int64_t K = c->batch->row.dim[0], first = 0;
+  int64_t      K = c->batch->row.dim[0], first = 0;
+  tri_rows_out scaled;
 
+  TRI_TRY(scale_derivatives(m, d, K, &scaled, s));
   do { /* no rows at all are a chunk too: its gradient is zero */
     int64_t n = least(K - first, chunk_rows(m, K));
-    TRI_TRY(chunk_backward(m, c, d, inv_temperature, first, n, s));
+    TRI_TRY(chunk_backward(m, c, &scaled, inv_temperature, first, n, s));
     c->dw.fresh = false;
     first += n;
   } while (first < K);

@@ -47,6 +47,10 @@ static int64_t of_heads(const tri_model *m, int64_t n) {
 static int64_t of_post(const tri_model *m, int64_t n) {
   return tri_layers_have(m, TRI_SLOT_POST_NORM1) ? n * m->shape.C : 0;
 }
+/* And of a row before it joins the residual stream, where it is not added as it is. */
+static int64_t of_joined(const tri_model *m, int64_t n) {
+  return tri_scales_residual(m) ? n * m->shape.C : of_post(m, n);
+}
 
 static tri_status plan_kept(tri_model *m, tri_ledger *l) {
   int64_t   N = m->opt.max_learn_tokens, C = m->shape.C, HD = (int64_t)m->shape.H * m->shape.D;
@@ -86,7 +90,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->scratch.o, N * HD, A, TRI_PHASE_ALWAYS},
                    {&m->scratch.lse, N * m->shape.H, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->scratch.gate_up, N * 2 * F, A, TRI_PHASE_ALWAYS},
-                   {&m->scratch.attn, of_post(m, N), TRI_F32, TRI_PHASE_ALWAYS},
+                   {&m->scratch.attn, of_joined(m, N), TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->scratch.mid, again * C, TRI_F32, TRI_PHASE_LEARN},
                    {&m->scratch.mlp, of_post(m, again), TRI_F32, TRI_PHASE_LEARN},
                    {&m->scratch.raw, of_heads(m, again * m->shape.D), A, TRI_PHASE_LEARN},
@@ -96,7 +100,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->back.dy, T * F, A, TRI_PHASE_LEARN},
                    {&m->back.dgu, T * 2 * F, A, TRI_PHASE_LEARN},
                    {&m->back.dh, T * C, A, TRI_PHASE_LEARN},
-                   {&m->back.dpost, of_post(m, T), TRI_F32, TRI_PHASE_LEARN},
+                   {&m->back.dpost, of_joined(m, T), TRI_F32, TRI_PHASE_LEARN},
                    {&m->back.dqkv, T * m->E, A, TRI_PHASE_LEARN},
                    {&m->back.dattn, T * HD, A, TRI_PHASE_LEARN},
                    {&m->back.work, work, TRI_F32, TRI_PHASE_LEARN}};
@@ -112,14 +116,18 @@ static void set_rules(tri_model *m) {
   const tri_model_shape *s = &m->shape;
   double                 scalar = s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D;
   float                  root = sqrtf((float)s->C);
+  double                 scale = s->attn.multiplier > 0 ? s->attn.multiplier : 1.0 / sqrt(scalar);
 
   for (int k = 0; k < TRI_KINDS; k++)
-    m->rules.attn[k] =
-        (tri_attn_rule){{s->H, s->G, s->D}, (float)(1.0 / sqrt(scalar)), (float)s->attn.softcap, 0, 0};
+    m->rules.attn[k] = (tri_attn_rule){{s->H, s->G, s->D}, (float)scale, (float)s->attn.softcap, 0, 0};
   if (s->attn.window < m->opt.max_positions) m->rules.attn[TRI_LOCAL].window = s->attn.window;
   m->rules.norm = (tri_norm_rule){s->norm_eps, s->family->norm_plus};
   if (m->opt.dtype != TRI_F32) root = tri_half_to_f32(m->opt.dtype, tri_f32_to_half(m->opt.dtype, root));
-  m->rules.embed_scale = s->family->embed_scaled ? root : 1.0f;
+  m->rules.embed_scale = s->embed_multiplier > 0   ? (float)s->embed_multiplier
+                         : s->family->embed_scaled ? root
+                                                   : 1.0f;
+  m->rules.residual = s->residual_multiplier > 0 ? (float)s->residual_multiplier : 1.0f;
+  m->rules.logits = s->logit_divisor > 0 ? (float)(1.0 / s->logit_divisor) : 1.0f;
 }
 
 tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,

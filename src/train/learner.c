@@ -170,6 +170,10 @@ static const char *difference(const tri_model_shape *a, const tri_model_shape *b
              {"query_pre_attn_scalar", a->attn.query_scalar == b->attn.query_scalar},
              {"attn_logit_softcapping", a->attn.softcap == b->attn.softcap},
              {"final_logit_softcapping", a->logit_softcap == b->logit_softcap},
+             {"embedding_multiplier", a->embed_multiplier == b->embed_multiplier},
+             {"attention_multiplier", a->attn.multiplier == b->attn.multiplier},
+             {"residual_multiplier", a->residual_multiplier == b->residual_multiplier},
+             {"logits_scaling", a->logit_divisor == b->logit_divisor},
              {"rope_theta", a->rope[0].theta == b->rope[0].theta},
              {"rope_scaling", same_rope(&a->rope[TRI_GLOBAL], &b->rope[TRI_GLOBAL])},
              {"rope_local_base_freq", same_rope(&a->rope[TRI_LOCAL], &b->rope[TRI_LOCAL])}};

@@ -22,6 +22,10 @@ static const struct {
      "\"sliding_window\": null, \"auto_map\": {\"AutoConfig\": \"configuration_phi3.Phi3Config\", "
      "\"AutoModelForCausalLM\": \"modeling_phi3.Phi3ForCausalLM\"}",
      "mlp.gate_up_proj.weight", "Phi3ForSequenceClassification"},
+    {"granite",
+     "\"embedding_multiplier\": 3, \"attention_multiplier\": 0.2, \"residual_multiplier\": 0.4, "
+     "\"logits_scaling\": 2, \"mlp_bias\": true",
+     "mlp.down_proj.bias", "GraniteForSequenceClassification"},
 };
 enum { N_FAMILIES = sizeof family / sizeof *family };
 

@@ -1,5 +1,5 @@
 # make_hf_config_golden.py - what transformers makes of config.json files, for test_hf_config.c.
-# Made with transformers 5.23, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
+# Made with transformers 5.24, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
 # It writes two files, cases.jsonl and families.jsonl, whole; the second has the families after Qwen2, and what they have besides.
 # One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
 import json
@@ -139,6 +139,14 @@ FAMILIES = {
          "rope_scaling": None, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": False,
          "torch_dtype": "bfloat16", "transformers_version": "4.40.2", "use_cache": True, "attention_bias": False},
         {"bos_token_id": 1, "eos_token_id": [5, 7], "pad_token_id": 5}),
+    "granite defaults": ({"model_type": "granite"}, None),
+    "granite 3.1 as published": (
+        {"model_type": "granite", **TINY, "architectures": ["GraniteForCausalLM"], "attention_bias": False, "attention_dropout": 0.0,
+         "attention_multiplier": 0.0078125, "bos_token_id": 0, "embedding_multiplier": 12.0, "eos_token_id": 0, "hidden_act": "silu",
+         "initializer_range": 0.02, "logits_scaling": 16.0, "max_position_embeddings": 131072, "mlp_bias": False,
+         "num_key_value_heads": 2, "pad_token_id": 0, "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": None,
+         "rope_theta": 10000000.0, "tie_word_embeddings": True, "torch_dtype": "bfloat16", "transformers_version": "4.47.0",
+         "use_cache": True}, {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}),
 }
 
 
@@ -175,7 +183,8 @@ def of_families(folder):
     out = {"model_type": c.model_type, "local": [i for i, k in enumerate(kinds) if k == LOCAL],
            "window": c.sliding_window if LOCAL in kinds else 0, "scaling": a.scaling, "D": a.head_dim,
            "cap": getattr(a, "attn_logit_softcapping", None) or 0.0, "final_cap": getattr(c, "final_logit_softcapping", None) or 0.0,
-           "qkv_bias": hasattr(a, "q_proj") and a.q_proj.bias is not None, "o_bias": a.o_proj.bias is not None,
+           "embed": getattr(c, "embedding_multiplier", 0.0), "residual": getattr(c, "residual_multiplier", 0.0),
+           "logits": getattr(c, "logits_scaling", 0.0), "qkv_bias": hasattr(a, "q_proj") and a.q_proj.bias is not None, "o_bias": a.o_proj.bias is not None,
            "tied_head": c.tie_word_embeddings, "V": m.lm_head.out_features, "C": m.model.embed_tokens.embedding_dim,
            "L": len(m.model.layers), "H": c.num_attention_heads, "G": c.num_key_value_heads, "F": m.model.layers[0].mlp.down_proj.in_features,
            "max_pos": c.max_position_embeddings, "norm_eps": c.rms_norm_eps, "init_std": c.initializer_range, **tokens_of(folder, c)}

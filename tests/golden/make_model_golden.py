@@ -1,6 +1,6 @@
 # make_model_golden.py - small random models and what transformers makes of them: logits, log-probabilities, gradients,
 # ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
-# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.8.
+# Written with torch 2.15.0, transformers 5.23.0 (from granite on 5.24.0), safetensors 0.8.
 # usage: python tests/golden/make_model_golden.py [NAME ...]: all models, or these alone.
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM,
+from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MistralConfig, MistralForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
                           Qwen3Config, Qwen3ForCausalLM)
 
@@ -81,6 +81,15 @@ MODELS = {
     "gemma": (GemmaConfig, GemmaForCausalLM, dict(SMALL, head_dim=6, num_key_value_heads=1)),
     "gemma_bias": (GemmaConfig, GemmaForCausalLM,
                    dict(SMALL, head_dim=4, num_hidden_layers=3, attention_bias=True, tie_word_embeddings=False, rope_theta=100.0)),
+    # all four multipliers
+    "granite": (GraniteConfig, GraniteForCausalLM,
+                dict(SMALL, head_dim=6, tie_word_embeddings=True, rms_norm_eps=1e-5, embedding_multiplier=3.0,
+                     attention_multiplier=0.6, residual_multiplier=0.35, logits_scaling=2.5)),
+    # biases are scaled too
+    "granite_bias": (GraniteConfig, GraniteForCausalLM,
+                     dict(SMALL, num_key_value_heads=1, num_hidden_layers=3, attention_bias=True, mlp_bias=True,
+                          tie_word_embeddings=False, embedding_multiplier=0.5, residual_multiplier=1.7, logits_scaling=0.4,
+                          rope_parameters=dict(rope_type="default", rope_theta=500.0))),
 }
 
 

@@ -68,7 +68,12 @@ static void same_model(const json_t *want, const tri_model_shape *s) {
     if (tri_kind_of(s, l) == TRI_LOCAL && json_integer_value(json_array_get(local, n++)) != l)
       fail_msg("%s: layer %d is local", of, l);
   if (n != json_array_size(local)) fail_msg("%s: %zu local layers, want %zu", of, n, json_array_size(local));
-  same(want, "scaling", 1 / sqrt(s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D));
+  same(want, "scaling",
+       s->attn.multiplier > 0 ? s->attn.multiplier
+                              : 1 / sqrt(s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D));
+  same(want, "embed", s->embed_multiplier);
+  same(want, "residual", s->residual_multiplier);
+  same(want, "logits", s->logit_divisor);
   same(want, "cap", s->attn.softcap);
   same(want, "final_cap", s->logit_softcap);
   same(want, "D", s->D);
@@ -110,7 +115,7 @@ static void agrees_with_transformers(void **state) {
     same_model(json_object_get(c, "want"), &shape);
     json_decref(c);
   }
-  assert_true(n >= 26); /* a line for each case of the script */
+  assert_true(n >= 28); /* a line for each case of the script */
   free(line);
   fclose(f);
 }
@@ -124,6 +129,7 @@ static void agrees_with_transformers(void **state) {
 #define GEMMA2  "{\"model_type\":\"gemma2\"," BASE
 #define GEMMA3  "{\"model_type\":\"gemma3_text\"," BASE
 #define PHI3    "{\"model_type\":\"phi3\"," BASE
+#define GRANITE "{\"model_type\":\"granite\"," BASE
 #define YARN    ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2"
 
 /* Fields that would change what the model computes, each a file that some program runs in another way. */
@@ -189,6 +195,10 @@ static void refuses_what_it_does_not_compute(void **state) {
       {GEMMA3 ",\"rope_local_base_freq\":0}", "`rope_local_base_freq` = 0"},
       {"{\"model_type\":\"gemma3\"," BASE "}", "`model_type` is `gemma3`; this version knows"},
       {QWEN3 ",\"architectures\":[\"Qwen3ForTokenClassification\"]}", "does not name Qwen3ForCausalLM"},
+      {GRANITE ",\"residual_multiplier\":0}", "`residual_multiplier` = 0"},
+      {GRANITE ",\"logits_scaling\":\"8\"}", "`logits_scaling` must be a number"},
+      {LLAMA ",\"attention_multiplier\":0.5}", "`attention_multiplier` asks for"},
+      {GRANITE ",\"num_local_experts\":8}", "`num_local_experts` asks for a mixture of experts"},
       {GEMMA3 ",\"architectures\":[\"Gemma3ForConditionalGeneration\"]}",
        "does not name Gemma3ForCausalLM or Gemma3TextForSequenceClassification"},
   };
