@@ -310,6 +310,117 @@ static tri_status add_heads(tri_stream *s, float *dw, const head_call &c, int fi
   return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(c.D, THREADS), THREADS, 0, s, dw, to, p.n, c.D);
 }
 
+/* ---- all heads of q as one row, and of k ---- */
+
+/* A block of NORM_THREADS has q (blockIdx.x even) or k of one row: x (plus + w) rstd in place, as
+ * rmsnorm_fwd_kernel. rstd f32 [N,2]. Writes raw and rstd unless they are NULL. Grid: 2 N. Judge:
+ * tri_cpu_head_norm_fwd. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(NORM_THREADS) whole_norm_fwd_kernel(const head_call c) {
+  int64_t  n = blockIdx.x / 2, q = (int64_t)c.H * c.D, width = (int64_t)c.heads * c.D;
+  bool     is_k = blockIdx.x % 2 != 0;
+  int64_t  from = is_k ? q : 0, C = is_k ? width - q : q;
+  A       *x = (A *)c.qkv + n * c.E + from, *kept = c.raw ? (A *)c.raw + n * width + from : NULL;
+  const A *w = (const A *)(is_k ? c.wk : c.wq);
+  float    sum = 0, r;
+
+  for (int64_t i = threadIdx.x * TRI_UNIT; i < C; i += NORM_THREADS * TRI_UNIT) {
+    float v[8];
+    tri_load8<VEC>(v, x + i, C - i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) sum = fmaf(v[j], v[j], sum);
+    if (kept) tri_store8<VEC>(kept + i, v, C - i);
+  }
+  r = 1.0f / sqrtf(tri_block_sum<NORM_WARPS>(sum) / (float)C + c.rule.eps);
+  for (int64_t i = threadIdx.x * TRI_UNIT; i < C; i += NORM_THREADS * TRI_UNIT) {
+    float v[8], g[8];
+    tri_load8<VEC>(v, x + i, C - i);
+    tri_load8<VEC>(g, w + i, C - i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) v[j] = v[j] * r * (c.rule.plus + g[j]);
+    tri_store8<VEC>(x + i, v, C - i);
+  }
+  if (c.rstd && threadIdx.x == 0) c.rstd[blockIdx.x] = r;
+}
+
+/* dy in qkv becomes dx. Grid: 2 N. Judge: tri_cpu_head_norm_bwd. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(NORM_THREADS) whole_norm_bwd_kernel(const head_call c) {
+  int64_t  n = blockIdx.x / 2, q = (int64_t)c.H * c.D, width = (int64_t)c.heads * c.D;
+  bool     is_k = blockIdx.x % 2 != 0;
+  int64_t  from = is_k ? q : 0, C = is_k ? width - q : q;
+  A       *dy = (A *)c.qkv + n * c.E + from;
+  const A *x = (const A *)c.raw + n * width + from, *w = (const A *)(is_k ? c.wk : c.wq);
+  float    sum = 0, mean, r = c.rstd[blockIdx.x];
+
+  for (int64_t i = threadIdx.x * TRI_UNIT; i < C; i += NORM_THREADS * TRI_UNIT) {
+    float v[8], d[8], g[8];
+    tri_load8<VEC>(v, x + i, C - i);
+    tri_load8<VEC>(d, dy + i, C - i);
+    tri_load8<VEC>(g, w + i, C - i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) sum = fmaf(d[j] * (c.rule.plus + g[j]), v[j], sum);
+  }
+  mean = tri_block_sum<NORM_WARPS>(sum) / (float)C * r * r;
+  for (int64_t i = threadIdx.x * TRI_UNIT; i < C; i += NORM_THREADS * TRI_UNIT) {
+    float v[8], d[8], g[8];
+    tri_load8<VEC>(v, x + i, C - i);
+    tri_load8<VEC>(d, dy + i, C - i);
+    tri_load8<VEC>(g, w + i, C - i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) d[j] = r * fmaf(-v[j], mean, d[j] * (c.rule.plus + g[j]));
+    tri_store8<VEC>(dy + i, d, C - i);
+  }
+}
+
+/* total[C] += sums of dy x rstd over N rows of q (is_k 0) or of k (1); with several parts of `rows` rows
+ * total[part,C] = the part's sums. As column_kernel. Grid: parts * (C / COLUMNS). */
+template <class A>
+__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
+    whole_column_kernel(float *total, const head_call c, int is_k, int64_t N, int64_t C, int parts,
+                        int64_t rows) {
+  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
+  int      col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
+  int      part = (int)(blockIdx.x % (unsigned)parts);
+  int64_t  at = (int64_t)(blockIdx.x / (unsigned)parts) * COLUMNS + col, width = (int64_t)c.heads * c.D;
+  int64_t  begin = part * rows, end = begin + rows < N ? begin + rows : N;
+  const A *dy = (const A *)c.qkv + (is_k ? (int64_t)c.H * c.D : 0) + at;
+  const A *x = (const A *)c.raw + (is_k ? (int64_t)c.H * c.D : 0) + at;
+  float    sum = 0;
+
+  if (at < C) {
+    for (int64_t n = begin + row; n < end; n += ROW_LANES)
+      sum = fmaf(tri_get(dy[n * c.E]), tri_get(x[n * width]) * c.rstd[2 * n + is_k], sum);
+  }
+  lane[row][col] = sum;
+  __syncthreads();
+  if (row == 0 && at < C) {
+    sum = 0;
+#pragma unroll
+    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
+    if (parts == 1)
+      total[at] += sum;
+    else
+      total[part * C + at] = sum;
+  }
+}
+
+template <class A> static tri_status add_whole(tri_stream *s, tri_out dw, const head_call &c, int is_k) {
+  int64_t      N = c.rows / c.heads, C = dw->dim[0];
+  column_parts p = parts_of(N, C);
+  unsigned     grid = N > 0 ? (unsigned)(tri_blocks(C, COLUMNS) * p.n) : 0;
+  float       *to = p.n > 1 ? (float *)tri_cuda_scratch(s) : (float *)dw->data;
+
+  TRI_TRY(
+      TRI_LAUNCH((whole_column_kernel<A>), grid, COLUMNS * ROW_LANES, 0, s, to, c, is_k, N, C, p.n, p.rows));
+  if (p.n == 1) return TRI_OK;
+  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(C, THREADS), THREADS, 0, s, dw->data, to, p.n, C);
+}
+
+/* Whether the rows of q and k lie so that eight elements may be loaded at a time. */
+static bool     whole_vec(const head_call &c) { return tri_vec8(c.D, c.qkv, c.raw, c.wq, c.wk); }
+static unsigned whole_grid(const head_call &c) { return (unsigned)(2 * (c.rows / c.heads)); }
+
 static head_call head_call_of(tri_in qkv, tri_in raw, tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
                               const tri_norm_rule *rule) {
   int       heads = h->H + h->G;
@@ -326,7 +437,7 @@ static head_call head_call_of(tri_in qkv, tri_in raw, tri_in rstd, tri_in wq, tr
                  *rule};
 
   TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D && h->D > 0 && h->D <= HEAD_MAX_D);
-  TRI_ASSERT(wq->dtype == qkv->dtype && wk->dtype == qkv->dtype && wq->dim[0] == h->D && wk->dim[0] == h->D);
+  TRI_ASSERT(wq->dtype == qkv->dtype && wk->dtype == qkv->dtype);
   TRI_ASSERT(!raw == !rstd && (!raw || (raw->dtype == qkv->dtype && rstd->dtype == TRI_F32)));
   return c;
 }
@@ -336,6 +447,9 @@ tri_status tri_cuda_head_norm_fwd(tri_stream *s, tri_out qkv, tri_out raw, tri_o
   head_call c = head_call_of(qkv, raw, rstd, wq, wk, h, rule);
   unsigned  grid = (unsigned)tri_blocks(c.rows, HEAD_WARPS);
 
+  if (tri_norms_whole(h, wq->dim[0], wk->dim[0]))
+    return TRI_LAUNCH_TYPED(whole_norm_fwd_kernel, tri_type(qkv), whole_vec(c), whole_grid(c), NORM_THREADS,
+                            0, s, c);
 #define LAUNCH(A) TRI_LAUNCH(head_norm_fwd_kernel<A>, grid, HEAD_WARPS * 32, 0, s, c)
   return TRI_BY_TYPE(tri_type(qkv), LAUNCH);
 #undef LAUNCH
@@ -351,12 +465,27 @@ static tri_status head_norm_bwd(tri_stream *s, const head_call &c, tri_out dwq, 
                     c);
 }
 
+template <class A>
+static tri_status whole_norm_bwd(tri_stream *s, const head_call &c, tri_out dwq, tri_out dwk) {
+  if (dwq) {
+    TRI_TRY(add_whole<A>(s, dwq, c, 0));
+    TRI_TRY(add_whole<A>(s, dwk, c, 1));
+  }
+  if (whole_vec(c)) return TRI_LAUNCH((whole_norm_bwd_kernel<A, true>), whole_grid(c), NORM_THREADS, 0, s, c);
+  return TRI_LAUNCH((whole_norm_bwd_kernel<A, false>), whole_grid(c), NORM_THREADS, 0, s, c);
+}
+
 tri_status tri_cuda_head_norm_bwd(tri_stream *s, tri_out dqkv, tri_out dwq, tri_out dwk, tri_in raw,
                                   tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
                                   const tri_norm_rule *rule) {
   head_call c = head_call_of(dqkv, raw, rstd, wq, wk, h, rule);
 
   TRI_ASSERT(raw && !dwq == !dwk);
+  if (tri_norms_whole(h, wq->dim[0], wk->dim[0])) {
+#define BACK(A) whole_norm_bwd<A>(s, c, dwq, dwk)
+    return TRI_BY_TYPE(tri_type(dqkv), BACK);
+#undef BACK
+  }
 #define BACK(A) head_norm_bwd<A>(s, c, dwq, dwk)
   return TRI_BY_TYPE(tri_type(dqkv), BACK);
 #undef BACK

@@ -45,6 +45,12 @@ typedef struct tri_norm_rule {
   float eps, plus;
 } tri_norm_rule;
 
+/* Whether norms of q and k with weights of these lengths are of all heads as one row. */
+static inline bool tri_norms_whole(const tri_heads *h, int64_t wq, int64_t wk) {
+  TRI_ASSERT((wq == h->D && wk == h->D) || (wq == (int64_t)h->H * h->D && wk == (int64_t)h->G * h->D));
+  return wq != h->D || wk != h->D;
+}
+
 /* What gates a gated product. */
 typedef enum { TRI_ACT_SILU, TRI_ACT_GELU /* by tanh */ } tri_act;
 
@@ -147,7 +153,8 @@ typedef tri_status tri_rmsnorm_bwd_fn(tri_stream *s, tri_out dx, tri_out dw, tri
                                       tri_in rstd, const tri_norm_rule *rule);
 /* The same of each head of q (wq A [D]) and of k (wk A [D]), qkv A [N,E] in place; raw A [N,(H + G) D], what
  * they were, and rstd f32 [N,H + G] are kept for bwd (both NULL: not wanted). bwd: dqkv A [N,E] in place,
- * dwq and dwk f32 [D] added (both NULL: not wanted). */
+ * dwq and dwk f32 [D] added (both NULL: not wanted). With wq A [H D] and wk A [G D]: of all heads of q as one
+ * row, and of k, rstd f32 [N,2], dwq and dwk as long as the weights. */
 typedef tri_status tri_head_norm_fwd_fn(tri_stream *s, tri_out qkv, tri_out raw, tri_out rstd, tri_in wq,
                                         tri_in wk, const tri_heads *h, const tri_norm_rule *rule);
 typedef tri_status tri_head_norm_bwd_fn(tri_stream *s, tri_out dqkv, tri_out dwq, tri_out dwk, tri_in raw,

@@ -22,11 +22,11 @@ typedef enum {
   TRI_SLOT_HEAD_BIAS, /* no row may have it yet: units.c gives it to no tied and no scalar head */
   TRI_SLOT_EMBED,
   TRI_SLOT_NORM1,      /* before attention */
-  TRI_SLOT_NORM2,      /* before the mlp */
+  TRI_SLOT_NORM2,      /* before the mlp; a family has both, or none and post-norms */
   TRI_SLOT_POST_NORM1, /* of attention's result, before it joins the residual stream */
   TRI_SLOT_POST_NORM2, /* of the mlp's; a family has both or none */
-  TRI_SLOT_Q_NORM,     /* of each head of q */
-  TRI_SLOT_K_NORM,     /* of each head of k; a family has both or none */
+  TRI_SLOT_Q_NORM,     /* [D], of each head of q; or [Q], of all of them as one row */
+  TRI_SLOT_K_NORM,     /* [D] or [K], the same of k; a family has both or none */
   TRI_SLOT_FINAL_NORM,
   TRI_SLOT_COUNT
 } tri_slot;
@@ -84,6 +84,7 @@ typedef struct tri_family {
 } tri_family;
 
 extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all families that have the same */
+extern const tri_tensor_row tri_tensors_olmo2[]; /* family_olmo2.c; the same */
 
 /* clang-format off */
 #define TRI_FAMILY_LIST(ROW) /* the table: NAME is tri_family_NAME */ \
@@ -95,7 +96,8 @@ extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all fami
   ROW(gemma2)                                                         \
   ROW(gemma3)                                                         \
   ROW(phi3)                                                           \
-  ROW(granite)
+  ROW(granite)                                                        \
+  ROW(olmo2)
 /* clang-format on */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;
 TRI_FAMILY_LIST(TRI_FAMILY_DECLARE)

@@ -23,7 +23,7 @@ typedef struct tri_layer_acts {
   void *qkv, *o; /* A [N,E] turned, A [N,H*D] */
   void *lse;     /* f32 [N,H] */
   void *gate_up; /* A [N,2F] */
-  /* of a family with Q_NORM and K_NORM: what they norm, A [N,(H + G) D], and f32 [N,H + G] */
+  /* of a family with Q_NORM and K_NORM: what they norm, A [N,(H + G) D], and f32 [N,tri_heads_normed] */
   void *raw, *heads_rstd;
   void *attn, *mlp; /* of one with POST_NORM1 and 2: what they norm, f32 [N,C]; scratch.attn, of one whose
                      * residuals are scaled: what is scaled */
@@ -180,8 +180,17 @@ static inline tri_tensor tri_rope_at(const tri_model *m, const tri_block_call *c
                    m->shape.D);
 }
 
-/* Norms that only some families have, decoder_norms.c. Not collective. Of each head of q and k in qkv A
- * [N,E]; what backward wants of it goes where the call keeps it. */
+/* Norms that only some families have, decoder_norms.c. Not collective. *h A [N,C] is what a product reads of
+ * the residual stream x f32 [N,C]: its norm in slot `norm`, or x itself where the family norms results
+ * alone. */
+TRI_CHECKED tri_status tri_pre_norm_forward(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in x,
+                                            tri_tensor *h, tri_stream *s);
+/* Not collective. m->back.dx += the gradient of x, of dh A [N,C]; after tri_pre_norm_forward on x. */
+TRI_CHECKED tri_status tri_pre_norm_backward(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in x,
+                                             tri_in dh, tri_stream *s);
+/* Rows of q and k that are normed in a row of qkv: each head, or all heads of q and all of k; 0: none. */
+int64_t tri_heads_normed(const tri_model *m);
+/* Not collective. Of each of them in qkv A [N,E]; what backward wants of it goes where the call keeps it. */
 TRI_CHECKED tri_status tri_heads_forward(tri_model *m, const tri_block_call *c, tri_out qkv, tri_stream *s);
 /* Not collective. dqkv of the normed heads becomes that of the products. */
 TRI_CHECKED tri_status tri_heads_backward(tri_model *m, const tri_block_call *c, tri_out dqkv, tri_stream *s);

@@ -21,21 +21,17 @@ static tri_status residual_grad(tri_model *m, int64_t n, tri_tensor *out, tri_st
   return m->k->cast(s, out, &dx);
 }
 
-/* A norm of the residual stream `from` f32 [N,C] and the product that reads it, of whose result dy is the
- * gradient: the norm once more forward for the gradient of the matrix, then both backward, added to
- * m->back.dx. */
+/* A norm of the residual stream `from` f32 [N,C], if the family has it, and the product that reads it, of
+ * whose result dy is the gradient: the norm once more forward for the gradient of the matrix, then both
+ * backward, added to m->back.dx. */
 static tri_status norm_and_product(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in from,
                                    tri_slot product, tri_in dy, tri_stream *s) {
-  int64_t           n = from->dim[0], C = m->shape.C;
-  const tri_tensor *w = tri_weight_at(m, c, norm);
-  tri_tensor        dx = tri_rows_f32(m->back.dx, n, C);
-  tri_tensor        h = tri_rows_act(m, m->h, n, C), dh = tri_rows_act(m, m->back.dh, n, C);
-  tri_tensor        rstd = tri_view1(m->rstd, TRI_F32, n), dw;
+  tri_tensor h, dh = tri_rows_act(m, m->back.dh, from->dim[0], m->shape.C);
 
-  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, from, w, NULL, &m->rules.norm));
+  TRI_TRY(tri_pre_norm_forward(m, c, norm, from, &h, s));
   TRI_TRY(tri_product_bwd_w(m, c, product, dy, &h, s));
   TRI_TRY(tri_product_bwd_x(m, c, product, &dh, dy, s));
-  return m->k->rmsnorm_bwd(s, &dx, tri_grad_at(m, c, norm, &dw), &dh, from, w, &rstd, &m->rules.norm);
+  return tri_pre_norm_backward(m, c, norm, from, &dh, s);
 }
 
 static tri_status mlp_backward(tri_model *m, const tri_block_call *c, int64_t n, tri_stream *s) {

@@ -53,17 +53,17 @@ tri_status tri_block_forward(tri_model *m, const tri_block_call *c, tri_stream *
   int64_t               n = c->batch->token.dim[0], C = m->shape.C, F = m->shape.F;
   bool                  again = c->mode == TRI_BLOCK_AGAIN;
   tri_tensor x = tri_rows_f32(a->x, n, C), mid = tri_rows_f32(a->mid, n, C), out = tri_rows_f32(c->out, n, C);
-  tri_tensor h = tri_rows_act(m, m->h, n, C), rstd = tri_view1(m->rstd, TRI_F32, n);
+  tri_tensor h;
   tri_tensor qkv = tri_rows_act(m, a->qkv, n, m->E),
              o = tri_rows_act(m, a->o, n, (int64_t)m->shape.H * m->shape.D);
   tri_tensor gu = tri_rows_act(m, a->gate_up, n, 2 * F), y = tri_rows_act(m, m->y, n, F),
              mlp = tri_rows_f32(a->mlp, n, C);
 
-  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &x, tri_weight_at(m, c, TRI_SLOT_NORM1), NULL, &m->rules.norm));
+  TRI_TRY(tri_pre_norm_forward(m, c, TRI_SLOT_NORM1, &x, &h, s));
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_QKV, &qkv, &h, NULL, s));
   TRI_TRY(attention(m, c, s));
   TRI_TRY(join(m, c, TRI_SLOT_O, TRI_SLOT_POST_NORM1, a->attn, &mid, &o, &x, s));
-  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &mid, tri_weight_at(m, c, TRI_SLOT_NORM2), NULL, &m->rules.norm));
+  TRI_TRY(tri_pre_norm_forward(m, c, TRI_SLOT_NORM2, &mid, &h, s));
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_GATE_UP, &gu, &h, NULL, s));
   if (again && !tri_layers_have(m, TRI_SLOT_POST_NORM2)) return TRI_OK;
   TRI_TRY(m->k->glu_fwd(s, &y, &gu, tri_act_of(m)));

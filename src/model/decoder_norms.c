@@ -1,11 +1,48 @@
-/* decoder_norms.c - norms that only some families have in their blocks: of each head of q and k, and of
- * what attention and mlp give before it joins the residual stream. */
+/* decoder_norms.c - norms that not all families have in their blocks: of what products read, of heads of q
+ * and k, and of what attention and mlp give before it joins the residual stream. */
 #include "decoder.h"
 
+tri_status tri_pre_norm_forward(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in x, tri_tensor *h,
+                                tri_stream *s) {
+  tri_tensor rstd = tri_view1(m->rstd, TRI_F32, x->dim[0]);
+
+  *h = tri_rows_act(m, m->h, x->dim[0], m->shape.C);
+  if (tri_layers_have(m, norm))
+    return m->k->rmsnorm_fwd(s, h, &rstd, x, tri_weight_at(m, c, norm), NULL, &m->rules.norm);
+  if (m->opt.dtype != TRI_F32) return m->k->cast(s, h, x);
+  *h = *x;
+  return TRI_OK;
+}
+
+tri_status tri_pre_norm_backward(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in x, tri_in dh,
+                                 tri_stream *s) {
+  int64_t    n = x->dim[0], C = m->shape.C;
+  tri_tensor dx = tri_rows_f32(m->back.dx, n, C), rstd = tri_view1(m->rstd, TRI_F32, n), dw, more = *dh;
+
+  if (tri_layers_have(m, norm))
+    return m->k->rmsnorm_bwd(s, &dx, tri_grad_at(m, c, norm, &dw), dh, x, tri_weight_at(m, c, norm), &rstd,
+                             &m->rules.norm);
+  if (m->opt.dtype != TRI_F32) { /* such families have post-norms, and with them this buffer, free by now */
+    more = tri_rows_f32(m->back.dpost, n, C);
+    TRI_TRY(m->k->cast(s, &more, dh));
+  }
+  return m->k->axpby(s, &dx, 1.0f, &more, 1.0f);
+}
+
+int64_t tri_heads_normed(const tri_model *m) {
+  int     unit = tri_unit_of_layer(0), q = m->slots[unit].param[TRI_SLOT_Q_NORM];
+  int64_t k = m->slots[unit].param[TRI_SLOT_K_NORM];
+
+  if (q < 0) return 0;
+  if (tri_norms_whole(tri_heads_of(m), m->unit[unit].param[q].dim[0], m->unit[unit].param[k].dim[0]))
+    return 2;
+  return m->shape.H + m->shape.G;
+}
+
 tri_status tri_heads_forward(tri_model *m, const tri_block_call *c, tri_out qkv, tri_stream *s) {
-  int64_t    n = qkv->dim[0], heads = m->shape.H + m->shape.G;
-  tri_tensor raw = tri_rows_act(m, c->acts->raw, n, heads * m->shape.D),
-             rstd = tri_rows_f32(c->acts->heads_rstd, n, heads);
+  int64_t    n = qkv->dim[0];
+  tri_tensor raw = tri_rows_act(m, c->acts->raw, n, (int64_t)(m->shape.H + m->shape.G) * m->shape.D),
+             rstd = tri_rows_f32(c->acts->heads_rstd, n, tri_heads_normed(m));
   bool keep = c->acts->raw != NULL;
 
   return m->k->head_norm_fwd(s, qkv, keep ? &raw : NULL, keep ? &rstd : NULL,
@@ -14,9 +51,9 @@ tri_status tri_heads_forward(tri_model *m, const tri_block_call *c, tri_out qkv,
 }
 
 tri_status tri_heads_backward(tri_model *m, const tri_block_call *c, tri_out dqkv, tri_stream *s) {
-  int64_t    n = dqkv->dim[0], heads = m->shape.H + m->shape.G;
-  tri_tensor raw = tri_rows_act(m, c->acts->raw, n, heads * m->shape.D),
-             rstd = tri_rows_f32(c->acts->heads_rstd, n, heads);
+  int64_t    n = dqkv->dim[0];
+  tri_tensor raw = tri_rows_act(m, c->acts->raw, n, (int64_t)(m->shape.H + m->shape.G) * m->shape.D),
+             rstd = tri_rows_f32(c->acts->heads_rstd, n, tri_heads_normed(m));
   tri_tensor dwq, dwk;
 
   return m->k->head_norm_bwd(s, dqkv, tri_grad_at(m, c, TRI_SLOT_Q_NORM, &dwq),

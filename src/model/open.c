@@ -40,9 +40,10 @@ static tri_status plan_rooms(tri_model *m, tri_ledger *l, const room *r, int n) 
   return TRI_OK;
 }
 
-/* Elements of what only some families have: of each head of q and k, of a row of a post-norm. */
+/* Elements of what only some families have: of the heads of q and k that norms read, of a row of a
+ * post-norm. */
 static int64_t of_heads(const tri_model *m, int64_t n) {
-  return tri_layers_have(m, TRI_SLOT_Q_NORM) ? n * (m->shape.H + m->shape.G) : 0;
+  return tri_layers_have(m, TRI_SLOT_Q_NORM) ? n * (m->shape.H + m->shape.G) * m->shape.D : 0;
 }
 static int64_t of_post(const tri_model *m, int64_t n) {
   return tri_layers_have(m, TRI_SLOT_POST_NORM1) ? n * m->shape.C : 0;
@@ -65,8 +66,8 @@ static tri_status plan_kept(tri_model *m, tri_ledger *l) {
                            {&a->o, N * HD, A, TRI_PHASE_LEARN},
                            {&a->lse, N * m->shape.H, TRI_F32, TRI_PHASE_LEARN},
                            {&a->gate_up, N * 2 * m->shape.F, A, TRI_PHASE_LEARN},
-                           {&a->raw, of_heads(m, N * m->shape.D), A, TRI_PHASE_LEARN},
-                           {&a->heads_rstd, of_heads(m, N), TRI_F32, TRI_PHASE_LEARN},
+                           {&a->raw, of_heads(m, N), A, TRI_PHASE_LEARN},
+                           {&a->heads_rstd, N * tri_heads_normed(m), TRI_F32, TRI_PHASE_LEARN},
                            {&a->attn, of_post(m, N), TRI_F32, TRI_PHASE_LEARN},
                            {&a->mlp, of_post(m, N), TRI_F32, TRI_PHASE_LEARN}};
     TRI_TRY(plan_rooms(m, l, r, m->opt.recompute ? 1 : (int)(sizeof r / sizeof *r)));
@@ -93,8 +94,8 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->scratch.attn, of_joined(m, N), TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->scratch.mid, again * C, TRI_F32, TRI_PHASE_LEARN},
                    {&m->scratch.mlp, of_post(m, again), TRI_F32, TRI_PHASE_LEARN},
-                   {&m->scratch.raw, of_heads(m, again * m->shape.D), A, TRI_PHASE_LEARN},
-                   {&m->scratch.heads_rstd, of_heads(m, again), TRI_F32, TRI_PHASE_LEARN},
+                   {&m->scratch.raw, of_heads(m, again), A, TRI_PHASE_LEARN},
+                   {&m->scratch.heads_rstd, again * tri_heads_normed(m), TRI_F32, TRI_PHASE_LEARN},
                    {&m->back.dx, T * C, TRI_F32, TRI_PHASE_LEARN},
                    {&m->back.dxa, half ? T * C : 0, A, TRI_PHASE_LEARN},
                    {&m->back.dy, T * F, A, TRI_PHASE_LEARN},

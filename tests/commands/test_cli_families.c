@@ -26,6 +26,8 @@ static const struct {
      "\"embedding_multiplier\": 3, \"attention_multiplier\": 0.2, \"residual_multiplier\": 0.4, "
      "\"logits_scaling\": 2, \"mlp_bias\": true",
      "mlp.down_proj.bias", "GraniteForSequenceClassification"},
+    {"olmo2", "\"attention_bias\": true", "post_feedforward_layernorm.weight",
+     "Olmo2ForSequenceClassification"},
 };
 enum { N_FAMILIES = sizeof family / sizeof *family };
 

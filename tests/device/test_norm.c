@@ -157,7 +157,8 @@ typedef struct head_bench { /* the device's arrays */
 static void one_row(bench *b, const head_bench *d, const double *qkv, const double *dqkv, tri_dtype type) {
   int64_t    E = d->qkv.dim[1], n = d->qkv.dim[0] / 2;
   double    *x = host((size_t)E, sizeof *x), *dx = host((size_t)E, sizeof *dx);
-  tri_tensor one, again, done, raw = make(b, type, 1, d->raw.dim[1]), rstd = make(b, TRI_F32, 1, HEADS);
+  tri_tensor one, again, done, raw = make(b, type, 1, d->raw.dim[1]),
+                               rstd = make(b, TRI_F32, 1, d->rstd.dim[1]);
 
   memcpy(x, qkv + n * E, (size_t)E * sizeof *x);
   memcpy(dx, dqkv + n * E, (size_t)E * sizeof *dx);
@@ -233,9 +234,71 @@ static void test_head_norm(void **state) {
   for (plus = 0; plus <= 1; plus++) all_shapes(head_norm);
 }
 
+/* Columns first .. first + C - 1 of rows of `stride` numbers, as rows of their own; and back. */
+static void take_columns(const double *from, int64_t N, int64_t stride, int64_t first, int64_t C,
+                         double *to) {
+  for (int64_t n = 0; n < N; n++) memcpy(to + n * C, from + n * stride + first, (size_t)C * sizeof *to);
+}
+static void give_columns(double *to, int64_t N, int64_t stride, int64_t first, int64_t C,
+                         const double *from) {
+  for (int64_t n = 0; n < N; n++) memcpy(to + n * stride + first, from + n * C, (size_t)C * sizeof *to);
+}
+
+/* The norm of columns first .. first + C - 1 of qkv [N,E] and its derivative of dqkv, in place; dw [C] is
+ * added to. */
+static void judge_whole(double *qkv, double *dqkv, int64_t N, int64_t E, int64_t first, int64_t C,
+                        const double *w, double *dw) {
+  norm_data a = {N, C, host((size_t)(N * C), sizeof(double)), host((size_t)C, sizeof(double)),
+                 host((size_t)(N * C), sizeof(double))};
+  double   *out = host((size_t)(N * C), sizeof *out);
+
+  memcpy(a.w, w, (size_t)C * sizeof *w);
+  take_columns(qkv, N, E, first, C, a.x), take_columns(dqkv, N, E, first, C, a.dy);
+  norm_grad(&a, out, dw);
+  give_columns(dqkv, N, E, first, C, out);
+  for (int64_t i = 0; i < N * C; i++) out[i] = a.x[i] * norm_rstd(&a, i / C) * (plus + a.w[i % C]);
+  give_columns(qkv, N, E, first, C, out);
+  free(a.x), free(a.w), free(a.dy), free(out);
+}
+
+/* Norms of all heads of q as one row, and of k: bounds as of rmsnorm. */
+static void whole_norm(bench *b, tri_dtype type, int64_t N, int64_t D) {
+  int64_t    E = (H + 2 * G) * D, Q = H * D, K = G * D;
+  double    *wq = numbers(2, Q, 1), *wk = numbers(3, K, 1), *dwq = numbers(6, Q, 1), *dwk = numbers(7, K, 1);
+  double    *qkv = numbers(4, N * E, 2), *dqkv = numbers(5, N * E, 1), *x, *dx;
+  double     error = ((double)Q / 32 + 16) * EPS_F32, step = half_unit(type), root = sqrt((double)Q);
+  head_bench d = {.h = {H, G, (int)D}};
+
+  if (D > 512) { /* no such heads */
+    free(wq), free(wk), free(dwq), free(dwk), free(qkv), free(dqkv);
+    return;
+  }
+  d.qkv = put_real(b, type, N, E, qkv), d.dqkv = put_real(b, type, N, E, dqkv);
+  d.wq = put_real(b, type, Q, 0, wq), d.wk = put_real(b, type, K, 0, wk);
+  d.dwq = put_real(b, TRI_F32, Q, 0, dwq), d.dwk = put_real(b, TRI_F32, K, 0, dwk);
+  d.raw = make(b, type, N, HEADS * D), d.rstd = make(b, TRI_F32, N, 2);
+  x = host((size_t)(N * E), sizeof *x), dx = host((size_t)(N * E), sizeof *dx);
+  memcpy(x, qkv, (size_t)(N * E) * sizeof *x), memcpy(dx, dqkv, (size_t)(N * E) * sizeof *dx);
+  judge_whole(qkv, dqkv, N, E, 0, Q, wq, dwq), judge_whole(qkv, dqkv, N, E, Q, K, wk, dwk);
+  ok(b->k->head_norm_fwd(b->stream, &d.qkv, &d.raw, &d.rstd, &d.wq, &d.wk, &d.h, rule()));
+  expect_near(b, "head_norm_fwd of all heads", &d.qkv, qkv, step + error, 2 * root * EPS_F32);
+  ok(b->k->head_norm_bwd(b->stream, &d.dqkv, &d.dwq, &d.dwk, &d.raw, &d.rstd, &d.wq, &d.wk, &d.h, rule()));
+  expect_near(b, "head_norm_bwd of all heads", &d.dqkv, dqkv, step, 200 * root * error);
+  expect_near(b, "its dwq", &d.dwq, dwq, EPS_F32, (double)N * root * (error + (double)N * EPS_F32));
+  expect_near(b, "its dwk", &d.dwk, dwk, EPS_F32, (double)N * root * (error + (double)N * EPS_F32));
+  if (N > 0) one_row(b, &d, x, dx, type);
+  same_for_threads(b, &d.qkv), same_for_threads(b, &d.dqkv), same_for_threads(b, &d.dwq);
+  same_for_threads(b, &d.dwk);
+  free(wq), free(wk), free(dwq), free(dwk), free(qkv), free(dqkv), free(x), free(dx);
+}
+static void test_whole_norm(void **state) {
+  (void)state;
+  for (plus = 0; plus <= 1; plus++) all_shapes(whole_norm);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_rmsnorm_loop),
-                                     cmocka_unit_test(test_head_norm)};
+                                     cmocka_unit_test(test_head_norm), cmocka_unit_test(test_whole_norm)};
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,13 @@ FAMILIES = {
          "num_key_value_heads": 2, "pad_token_id": 0, "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": None,
          "rope_theta": 10000000.0, "tie_word_embeddings": True, "torch_dtype": "bfloat16", "transformers_version": "4.47.0",
          "use_cache": True}, {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}),
+    "olmo2 defaults": ({"model_type": "olmo2"}, None),
+    "olmo2 as published": (
+        {"model_type": "olmo2", **TINY, "architectures": ["Olmo2ForCausalLM"], "attention_bias": False, "attention_dropout": 0.0,
+         "eos_token_id": 257, "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 4096,
+         "num_key_value_heads": 4, "pad_token_id": 277, "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 500000,
+         "tie_word_embeddings": False, "torch_dtype": "bfloat16", "transformers_version": "4.47.0", "use_cache": False},
+        {"eos_token_id": 257, "pad_token_id": 277}),
 }
 
 

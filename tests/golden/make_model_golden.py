@@ -9,7 +9,7 @@ import sys
 import torch
 from safetensors.torch import save_file
 from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
-                          MistralConfig, MistralForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
+                          MistralConfig, MistralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
                           Qwen3Config, Qwen3ForCausalLM)
 
 OUT = "tests/data/model"
@@ -90,6 +90,11 @@ MODELS = {
                      dict(SMALL, num_key_value_heads=1, num_hidden_layers=3, attention_bias=True, mlp_bias=True,
                           tie_word_embeddings=False, embedding_multiplier=0.5, residual_multiplier=1.7, logits_scaling=0.4,
                           rope_parameters=dict(rope_type="default", rope_theta=500.0))),
+    # two query heads per key head: norms of two widths
+    "olmo2": (Olmo2Config, Olmo2ForCausalLM, dict(SMALL, tie_word_embeddings=False, rope_theta=1000.0)),
+    "olmo2_bias": (Olmo2Config, Olmo2ForCausalLM,
+                   dict(SMALL, num_key_value_heads=4, head_dim=6, num_hidden_layers=3, attention_bias=True, tie_word_embeddings=True,
+                        rms_norm_eps=1e-3)),
 }
 
 

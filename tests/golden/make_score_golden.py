@@ -1,6 +1,6 @@
 # make_score_golden.py - small random models with a scalar head as transformers saves them, the scores it gives, and the
 # config.json of the language models they came from. For test_scored.c.
-# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.8.
+# Written with torch 2.15.0, transformers 5.23.0 (from olmo2 on 5.24.0), safetensors 0.8.
 # usage: python tests/golden/make_score_golden.py [NAME ...]: all models, or these alone.
 import os
 import sys
@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from transformers import (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, Gemma2Config, Gemma2ForCausalLM, Gemma2ForSequenceClassification, Gemma3ForCausalLM,
                           Gemma3TextConfig, Gemma3TextForSequenceClassification, LlamaConfig, LlamaForCausalLM,
                           LlamaForSequenceClassification, MistralConfig, MistralForCausalLM, MistralForSequenceClassification,
-                          Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
+                          Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
                           Qwen2ForSequenceClassification, Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification)
 
 OUT = "tests/data/model"
@@ -36,6 +36,7 @@ MODELS = {
                      dict(SMALL, head_dim=8, sliding_window=5, query_pre_attn_scalar=6)),
     "phi3_score": (Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, dict(SMALL, sliding_window=None)),
     "gemma_score": (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, dict(SMALL, head_dim=8)),
+    "olmo2_score": (Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, dict(SMALL)),
 }
 
 

@@ -167,13 +167,63 @@ typedef struct head_call { /* the arguments of one head_norm_bwd */
 
 static void check_heads(tri_in qkv, tri_in wq, tri_in wk, const tri_heads *h) {
   TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D && h->D > 0 && h->D <= TRI_CPU_MAX_D);
-  TRI_ASSERT(wq->dtype == qkv->dtype && wk->dtype == qkv->dtype && wq->dim[0] == h->D && wk->dim[0] == h->D);
+  TRI_ASSERT(wq->dtype == qkv->dtype && wk->dtype == qkv->dtype);
+}
+
+/* All heads of q, or of k, in place as one row of n. Returns its rstd. */
+static TRI_CPU_EACH float norm_whole(const tri_dtype A, void *x, const void *w, int64_t n,
+                                     const tri_norm_rule *rule) {
+  float   lane[TRI_CPU_LANES] = {0}, own[TRI_CPU_PIECE], rstd, plus = rule->plus;
+  int64_t c = 0;
+  for (; c + TRI_CPU_LANES <= n; c += TRI_CPU_LANES) {
+#pragma omp simd
+    for (int i = 0; i < TRI_CPU_LANES; i++)
+      lane[i] = fmaf(tri_cpu_get(x, A, c + i), tri_cpu_get(x, A, c + i), lane[i]);
+  }
+  for (int i = 0; c + i < n; i++) lane[i] = fmaf(tri_cpu_get(x, A, c + i), tri_cpu_get(x, A, c + i), lane[i]);
+  rstd = 1.0f / sqrtf(tri_cpu_fold_sum(lane) / (float)n + rule->eps);
+  for (int64_t at = 0; at < n; at += TRI_CPU_PIECE) {
+    int64_t m = n - at < TRI_CPU_PIECE ? n - at : TRI_CPU_PIECE;
+    float  *to = tri_cpu_piece(A, x, at, own);
+#pragma omp simd
+    for (int64_t i = 0; i < m; i++)
+      to[i] = tri_cpu_get(x, A, at + i) * rstd * (plus + tri_cpu_get(w, A, at + i));
+    tri_cpu_put_piece(A, x, at, to, m);
+  }
+  return rstd;
+}
+
+/* Its derivative, as norm_row_bwd has it: dy [n] in place becomes dx. */
+static TRI_CPU_EACH void norm_whole_bwd(const tri_dtype A, void *dy, const void *x, const void *w, int64_t n,
+                                        float rstd, float plus) {
+  float   lane[TRI_CPU_LANES] = {0}, own[TRI_CPU_PIECE], mean;
+  int64_t c = 0;
+  for (; c + TRI_CPU_LANES <= n; c += TRI_CPU_LANES) {
+#pragma omp simd
+    for (int i = 0; i < TRI_CPU_LANES; i++)
+      lane[i] = fmaf(tri_cpu_get(dy, A, c + i) * (plus + tri_cpu_get(w, A, c + i)), tri_cpu_get(x, A, c + i),
+                     lane[i]);
+  }
+  for (int i = 0; c + i < n; i++)
+    lane[i] = fmaf(tri_cpu_get(dy, A, c + i) * (plus + tri_cpu_get(w, A, c + i)), tri_cpu_get(x, A, c + i),
+                   lane[i]);
+  mean = tri_cpu_fold_sum(lane) / (float)n * rstd * rstd;
+  for (int64_t at = 0; at < n; at += TRI_CPU_PIECE) {
+    int64_t m = n - at < TRI_CPU_PIECE ? n - at : TRI_CPU_PIECE;
+    float  *to = tri_cpu_piece(A, dy, at, own);
+#pragma omp simd
+    for (int64_t i = 0; i < m; i++)
+      to[i] = rstd * fmaf(-tri_cpu_get(x, A, at + i), mean,
+                          tri_cpu_get(dy, A, at + i) * (plus + tri_cpu_get(w, A, at + i)));
+    tri_cpu_put_piece(A, dy, at, to, m);
+  }
 }
 
 tri_status tri_cpu_head_norm_fwd(tri_stream *s, tri_out qkv, tri_out raw, tri_out rstd, tri_in wq, tri_in wk,
                                  const tri_heads *h, const tri_norm_rule *rule) {
   int64_t   N = qkv->dim[0], E = qkv->dim[1], D = h->D, heads = h->H + h->G;
   tri_dtype A = tri_cpu_type(qkv);
+  bool      whole = tri_norms_whole(h, wq->dim[0], wk->dim[0]);
 
   check_heads(qkv, wq, wk, h);
   TRI_ASSERT(!raw == !rstd && (!raw || (raw->dtype == qkv->dtype && rstd->dtype == TRI_F32)));
@@ -183,7 +233,12 @@ tri_status tri_cpu_head_norm_fwd(tri_stream *s, tri_out qkv, tri_out raw, tri_ou
     if (raw)
       memcpy(tri_cpu_at_out(raw->data, A, n * heads * D), row,
              (size_t)(heads * D) * tri_dtype_bytes(qkv->dtype));
-    for (int64_t i = 0; i < heads; i++) {
+    for (int k = 0; whole && k < 2; k++) {
+      void *x = tri_cpu_at_out(row, A, k ? h->H * D : 0);
+      float r = TRI_CPU_OF(A, norm_whole, x, k ? wk->data : wq->data, (k ? h->G : h->H) * D, rule);
+      if (rstd) ((float *)rstd->data)[2 * n + k] = r;
+    }
+    for (int64_t i = 0; !whole && i < heads; i++) {
       float       x[TRI_CPU_MAX_D], r;
       void       *y = tri_cpu_at_out(row, A, i * D);
       const void *w = i < h->H ? wq->data : wk->data;
@@ -214,6 +269,41 @@ static void sum_heads(float *dw, const head_call *c, int first, int n_head, int6
   }
 }
 
+/* The same of the norms of all heads: of q (k 0) or k (1), columns c0..end. */
+static void sum_whole(float *dw, const head_call *c, int k, int64_t c0, int64_t end) {
+  float   part[COLUMNS];
+  int64_t from = k ? (int64_t)c->H * c->D : 0, width = (int64_t)(c->H + c->G) * c->D;
+
+  for (int64_t first = c0, n_col; first < end; first += n_col) {
+    n_col = end - first < COLUMNS ? end - first : COLUMNS;
+    for (int64_t at = 0; at < c->N; at += ROW_BLOCK) {
+      memset(part, 0, sizeof part);
+      for (int64_t n = at; n < at + ROW_BLOCK && n < c->N; n++) {
+        int64_t dy = n * c->E + from + first, x = n * width + from + first;
+        float   r = c->rstd[2 * n + k];
+#pragma omp simd
+        for (int64_t i = 0; i < n_col; i++)
+          part[i] = fmaf(tri_cpu_get(c->dqkv, c->A, dy + i), tri_cpu_get(c->raw, c->A, x + i) * r, part[i]);
+      }
+#pragma omp simd
+      for (int64_t i = 0; i < n_col; i++) dw[first + i] += part[i];
+    }
+  }
+}
+
+/* One row of the norms of all heads: dy in place becomes dx. */
+static void whole_row_bwd(void *dy, const head_call *c, const void *wq, const void *wk, int64_t n,
+                          float plus) {
+  int64_t q = (int64_t)c->H * c->D, width = (int64_t)(c->H + c->G) * c->D;
+
+  for (int k = 0; k < 2; k++) {
+    int64_t from = k ? q : 0;
+    TRI_CPU_OF(c->A, norm_whole_bwd, tri_cpu_at_out(dy, c->A, n * c->E + from),
+               tri_cpu_at(c->raw, c->A, n * width + from), k ? wk : wq, k ? width - q : q, c->rstd[2 * n + k],
+               plus);
+  }
+}
+
 /* The heads of one row: dy in place becomes dx. */
 static void heads_row_bwd(void *dy, const head_call *c, const void *wq, const void *wk, int64_t n,
                           float plus) {
@@ -232,10 +322,11 @@ static void heads_row_bwd(void *dy, const head_call *c, const void *wq, const vo
 tri_status tri_cpu_head_norm_bwd(tri_stream *s, tri_out dqkv, tri_out dwq, tri_out dwk, tri_in raw,
                                  tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
                                  const tri_norm_rule *rule) {
-  int64_t   N = dqkv->dim[0], E = dqkv->dim[1], D = h->D;
+  int64_t   N = dqkv->dim[0], E = dqkv->dim[1], D = wq->dim[0], K = wk->dim[0];
   head_call c = {dqkv->data, raw->data, rstd->data, tri_cpu_type(dqkv), N, E, h->H, h->G, h->D};
   int       threads = tri_cpu_threads(s, N * E);
   int64_t   stripe = tri_cpu_stripe(D, threads);
+  bool      whole = tri_norms_whole(h, D, K);
 
   check_heads(dqkv, wq, wk, h);
   TRI_ASSERT(!dwq == !dwk && raw->dtype == dqkv->dtype && rstd->dtype == TRI_F32);
@@ -244,11 +335,21 @@ tri_status tri_cpu_head_norm_bwd(tri_stream *s, tri_out dqkv, tri_out dwq, tri_o
 #pragma omp for schedule(static)
     for (int64_t d = 0; d < (dwq ? D : 0); d += stripe) {
       int64_t end = d + stripe < D ? d + stripe : D;
+      if (whole) {
+        sum_whole(dwq->data, &c, 0, d, end);
+        sum_whole(dwk->data, &c, 1, d, end < K ? end : K);
+        continue;
+      }
       sum_heads(dwq->data, &c, 0, h->H, d, end);
       sum_heads(dwk->data, &c, h->H, h->G, d, end);
     }
 #pragma omp for schedule(static)
-    for (int64_t n = 0; n < N; n++) heads_row_bwd(dqkv->data, &c, wq->data, wk->data, n, rule->plus);
+    for (int64_t n = 0; n < N; n++) {
+      if (whole)
+        whole_row_bwd(dqkv->data, &c, wq->data, wk->data, n, rule->plus);
+      else
+        heads_row_bwd(dqkv->data, &c, wq->data, wk->data, n, rule->plus);
+    }
   }
   return TRI_OK;
 }
