@@ -131,12 +131,12 @@ static __device__ __forceinline__ void rope_turn(float (&a)[8], float (&b)[8], A
   tri_store8<VEC>(x + half, b, left);
 }
 
-/* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..D/2), x[D/2..D) of a head become (a cos
- * - b sin, b cos + a sin). qkv A [N,E], table f32 [positions,D] = cosines, sines. Grid: N; a thread takes 8
- * pairs of one head at a time. Judge: tri_cpu_rope. */
+/* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..half), x[half..2 half) of a head become
+ * (a cos - b sin, b cos + a sin). qkv A [N,E], table f32 [positions,2 half] = cosines, sines. Grid: N; a
+ * thread takes 8 pairs of one head at a time. Judge: tri_cpu_rope. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
-    rope_kernel(A *qkv, const int32_t *pos, const float *table, int64_t positions, int heads, int half,
+    rope_kernel(A *qkv, const int32_t *pos, const float *table, int64_t positions, int heads, int half, int D,
                 int64_t E, float sign) {
   int64_t      at = pos[blockIdx.x];
   const float *turn = table + at * 2 * half;
@@ -147,27 +147,32 @@ __global__ void __launch_bounds__(THREADS)
   for (int i = threadIdx.x; i < heads * units; i += THREADS) {
     int   j = i % units * TRI_UNIT;
     float a[8], b[8];
-    rope_turn<A, VEC>(a, b, row + (int64_t)(i / units) * 2 * half + j, turn + j, half, half - j, sign);
+    rope_turn<A, VEC>(a, b, row + (int64_t)(i / units) * D + j, turn + j, half, half - j, sign);
   }
 }
 
-tri_status tri_cuda_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign) {
-  int64_t N = qkv->dim[0], E = qkv->dim[1];
+/* Whether rows of qkv and of the table lie so that eight pairs may be loaded at a time. */
+static bool rope_vec(tri_in qkv, tri_in table, const tri_heads *h) {
+  return tri_vec8(table->dim[1] / 2, qkv->data, table->data) && h->D % TRI_UNIT == 0;
+}
 
-  TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D && h->D % 2 == 0 && table->dim[1] == h->D &&
-             (sign == 1 || sign == -1));
-  return TRI_LAUNCH_TYPED(rope_kernel, tri_type(qkv), tri_vec8(h->D / 2, qkv->data, table->data), (unsigned)N,
-                          THREADS, 0, s, qkv->data, pos->data, table->data, table->dim[0], h->H + h->G,
-                          h->D / 2, E, (float)sign);
+tri_status tri_cuda_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign) {
+  int64_t N = qkv->dim[0], E = qkv->dim[1], R = table->dim[1];
+
+  TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D && R % 2 == 0 && R <= h->D && (sign == 1 || sign == -1));
+  if (R == 0) return TRI_OK;
+  return TRI_LAUNCH_TYPED(rope_kernel, tri_type(qkv), rope_vec(qkv, table, h), (unsigned)N, THREADS, 0, s,
+                          qkv->data, pos->data, table->data, table->dim[0], h->H + h->G, (int)(R / 2), h->D,
+                          E, (float)sign);
 }
 
 struct rope_put_call {             /* the arguments of one rope_put */
   void          *qkv;              /* A [N,E] */
   void          *k_page, *v_page;  /* A [P,G,D,TRI_PAGE], [P,G,TRI_PAGE,D] */
   const int32_t *pos, *slot;       /* [N] */
-  const float   *table;            /* f32 [positions,D] */
+  const float   *table;            /* f32 [positions,2 half] */
   int64_t        positions, slots; /* slots: P TRI_PAGE */
-  int            H, G, half;       /* half: D / 2 */
+  int            H, G, D, half;
 };
 
 /* As rope_kernel with sign 1; a turned k goes to its place in the cache too, and v: each row has a page of
@@ -176,10 +181,10 @@ struct rope_put_call {             /* the arguments of one rope_put */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c) {
   int          at = c.pos[blockIdx.x], to = c.slot[blockIdx.x];
-  int          D = 2 * c.half, units = (c.half + TRI_UNIT - 1) / TRI_UNIT;
+  int          D = c.D, units = (c.half + TRI_UNIT - 1) / TRI_UNIT, rest = D - 2 * c.half;
   A           *row = (A *)c.qkv + (int64_t)blockIdx.x * (c.H + 2 * c.G) * D;
   const A     *v = row + (c.H + c.G) * D;
-  const float *turn = c.table + (int64_t)at * D;
+  const float *turn = c.table + (int64_t)at * 2 * c.half;
   int64_t      head = (int64_t)(to / TRI_PAGE) * c.G * D * TRI_PAGE; /* the page's, of the first head */
 
   TRI_KERNEL_ASSERT(at >= 0 && at < c.positions && to < c.slots);
@@ -197,6 +202,10 @@ __global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c
     }
   }
   if (to < 0) return;
+  for (int i = threadIdx.x; i < c.G * rest; i += THREADS) { /* columns of keys that no position turns */
+    int d = i / rest * D + 2 * c.half + i % rest;
+    ((A *)c.k_page)[head + (int64_t)d * TRI_PAGE + to % TRI_PAGE] = row[c.H * D + d];
+  }
   for (int i = threadIdx.x; i < c.G * D; i += THREADS)
     ((A *)c.v_page)[head + (i / D * TRI_PAGE + to % TRI_PAGE) * D + i % D] = v[i];
 }
@@ -214,12 +223,14 @@ tri_status tri_cuda_rope_put(tri_stream *s, tri_out qkv, tri_out k_page, tri_out
                      tri_tensor_count(k_page) / ((int64_t)h->G * h->D),
                      h->H,
                      h->G,
-                     h->D / 2};
+                     h->D,
+                     (int)(table->dim[1] / 2)};
 
-  TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D && h->D % 2 == 0 && table->dim[1] == h->D);
+  TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D && table->dim[1] % 2 == 0 &&
+             table->dim[1] <= h->D);
   TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype && slot->dtype == TRI_I32);
-  return TRI_LAUNCH_TYPED(rope_put_kernel, tri_type(qkv), tri_vec8(c.half, qkv->data, table->data),
-                          (unsigned)N, THREADS, 0, s, c);
+  return TRI_LAUNCH_TYPED(rope_put_kernel, tri_type(qkv), rope_vec(qkv, table, h), (unsigned)N, THREADS, 0, s,
+                          c);
 }
 
 /* The gate of a gated product, and the slope of x gate. */

@@ -172,6 +172,7 @@ static tri_status read_shape(const source *s, const tri_family *f, bool scored, 
   if (tri_hf_has(s, "tie_word_embeddings"))
     TRI_TRY(tri_hf_get_bool(s, "tie_word_embeddings", &out->tied_head));
   for (const tri_config_key *k = f->key; k->key; k++) TRI_TRY(read_key(s, k, out));
+  TRI_TRY(tri_hf_read_no_rope(s, out));
   TRI_TRY(tri_hf_read_window(s, out));
   TRI_TRY(check_size(s, out));
   return tri_hf_read_rope(s, out);

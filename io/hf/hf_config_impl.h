@@ -26,8 +26,10 @@ TRI_CHECKED tri_status tri_hf_get_number(const tri_hf_source *s, const char *key
 TRI_CHECKED tri_status tri_hf_get_bool(const tri_hf_source *s, const char *key, bool *out);
 TRI_CHECKED tri_status tri_hf_get_text(const tri_hf_source *s, const char *key, const char **out);
 
-/* Which layers are local, and their window: sliding_window and the keys beside it. After the sizes. Not
- * collective. */
+/* Which layers have no rotary positions. After the sizes. Not collective. */
+TRI_CHECKED tri_status tri_hf_read_no_rope(const tri_hf_source *s, tri_model_shape *out);
+/* Which layers are local, and their window: sliding_window and the keys beside it. After the sizes and
+ * tri_hf_read_no_rope. Not collective. */
 TRI_CHECKED tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out);
 /* The rotary embedding of each kind of layers. After the sizes. Not collective. */
 TRI_CHECKED tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out);

@@ -149,6 +149,37 @@ static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KI
   return TRI_OK;
 }
 
+/* Whether an element of no_rope_layers says that its layer has rotary positions: 1 or 0. */
+static tri_status read_has_rope(const tri_hf_source *s, const json_t *list, int layer, bool *out) {
+  const json_t *v = json_array_get(list, (size_t)layer);
+
+  *out = json_is_true(v) || json_integer_value(v) == 1;
+  if (*out || json_is_false(v) || (json_is_integer(v) && json_integer_value(v) == 0)) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT,
+           "%s: `no_rope_layers` must hold 1 (rotary positions) or 0 (none) for each layer; layer %d has "
+           "neither",
+           s->name, layer);
+}
+
+tri_status tri_hf_read_no_rope(const tri_hf_source *s, tri_model_shape *out) {
+  static const char key[] = "no_rope_layers";
+  const json_t     *list = tri_hf_get(s, key);
+  int64_t           every;
+
+  if (!out->family->no_rope_interval) return TRI_OK;
+  TRI_TRY(tri_hf_get_int(s, "no_rope_layer_interval", out->family->no_rope_interval, 1, INT32_MAX, &every));
+  if (list && !json_is_array(list)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a list", s->name, key);
+  if (list && json_array_size(list) < (size_t)out->L)
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` names %zu layers, `num_hidden_layers` is %d", s->name, key,
+             json_array_size(list), out->L);
+  for (int layer = 0; layer < out->L; layer++) {
+    bool has = (layer + 1) % every != 0;
+    if (list) TRI_TRY(read_has_rope(s, list, layer, &has));
+    if (!has) tri_set_no_rope(out, layer);
+  }
+  return TRI_OK;
+}
+
 tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out) {
   const json_t *scaling, *parameters;
   double        theta[TRI_KINDS] = {out->rope[TRI_GLOBAL].theta, out->rope[TRI_LOCAL].theta};

@@ -39,7 +39,7 @@ static tri_status read_switch(const tri_hf_source *s, tri_model_shape *out) {
   bool on;
 
   TRI_TRY(tri_hf_get_bool(s, "use_sliding_window", &on));
-  if (out->family->window == TRI_WINDOW_SWITCHED) {
+  if (out->family->window == TRI_WINDOW_SWITCHED || out->family->window == TRI_WINDOW_NO_ROPE) {
     if (!on) out->attn.window = 0;
     return TRI_OK;
   }
@@ -61,6 +61,8 @@ static tri_layer_kind kind_by_rule(const tri_model_shape *m, int layer, int64_t 
     return m->attn.window ? TRI_LOCAL : TRI_GLOBAL;
   case TRI_WINDOW_SWITCHED:
     return m->attn.window && layer >= number ? TRI_LOCAL : TRI_GLOBAL;
+  case TRI_WINDOW_NO_ROPE:
+    return m->attn.window && !tri_has_rope(m, layer) ? TRI_LOCAL : TRI_GLOBAL;
   case TRI_WINDOW_PATTERN:
     break;
   }

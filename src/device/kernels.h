@@ -161,7 +161,8 @@ typedef tri_status tri_head_norm_bwd_fn(tri_stream *s, tri_out dqkv, tri_out dwq
                                         tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
                                         const tri_norm_rule *rule);
 /* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N]; table f32
- * [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient. */
+ * [positions,R]: R/2 cosines, then R/2 sines; the first R columns of a head are turned, R even and at most D,
+ * the others stay. sign +1, or -1 for the gradient. */
 typedef tri_status tri_rope_fn(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h,
                                int sign);
 /* y A [N,F] = act(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd. */
@@ -178,7 +179,7 @@ typedef tri_status tri_attn_bwd_fn(tri_stream *s, tri_out dqkv, tri_out work, tr
  * A [N,E] go to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). */
 typedef tri_status tri_kv_put_fn(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
                                  const tri_heads *h);
-/* rope with sign 1 and table f32 [positions,D], then kv_put, with their bits. */
+/* rope with sign 1 and table f32 [positions,R], then kv_put, with their bits. */
 typedef tri_status tri_rope_put_fn(tri_stream *s, tri_out qkv, tri_out k_page, tri_out v_page, tri_in pos,
                                    tri_in table, tri_in slot, const tri_heads *h);
 /* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. work f32

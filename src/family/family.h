@@ -50,6 +50,7 @@ typedef enum {
   TRI_KEY_CAP,     /* the same, or null: none */
   TRI_KEY_PATTERN, /* a whole number: which layers are global (hf_config_window.c) */
   TRI_KEY_THETA,   /* the rotary base of local layers (hf_config_rope.c) */
+  TRI_KEY_NO_ROPE, /* which layers have rotary positions, as a list; and, without it, every which has none */
   TRI_KEY_IDLE     /* changes nothing in this family */
 } tri_key_kind;
 typedef struct tri_config_key {
@@ -63,6 +64,7 @@ typedef enum {
   TRI_WINDOW_NONE,     /* nothing to transformers, and to other programs a window: refused */
   TRI_WINDOW_ALL,      /* of all layers; null: none has one */
   TRI_WINDOW_SWITCHED, /* with use_sliding_window: of layers from max_window_layers on, or by layer_types */
+  TRI_WINDOW_NO_ROPE,  /* with use_sliding_window: of layers without rotary positions, or by layer_types */
   TRI_WINDOW_PATTERN   /* of those that layer_types names, else of all but every pattern-th */
 } tri_window_rule;
 
@@ -74,13 +76,14 @@ typedef struct tri_family {
   const tri_config_key *key;           /* ended by key NULL */
   tri_window_rule       window;
   int                   pattern, window_layers; /* of WINDOW_PATTERN; max_window_layers; the same */
-  bool                  rope_by_kind;           /* local layers have a rotary embedding of their own */
-  bool                  rope_plain;             /* no scaling of its rotary positions is known */
-  bool                  gelu;                   /* GELU by tanh gates its mlp, not SiLU */
-  const char           *gelu_alias;             /* what their hidden_act calls it too, or NULL */
-  bool                  embed_scaled; /* embeddings are times the square root of C, of the compute type */
-  float                 norm_plus;    /* what norms add to their weights */
-  const tri_tensor_row *tensor;       /* ended by name NULL */
+  int                   no_rope_interval; /* of layers every such one has no rotary positions; 0: all have */
+  bool                  rope_by_kind;     /* local layers have a rotary embedding of their own */
+  bool                  rope_plain;       /* no scaling of its rotary positions is known */
+  bool                  gelu;             /* GELU by tanh gates its mlp, not SiLU */
+  const char           *gelu_alias;       /* what their hidden_act calls it too, or NULL */
+  bool                  embed_scaled;     /* embeddings are times the square root of C, of the compute type */
+  float                 norm_plus;        /* what norms add to their weights */
+  const tri_tensor_row *tensor;           /* ended by name NULL */
 } tri_family;
 
 extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all families that have the same */
@@ -97,7 +100,8 @@ extern const tri_tensor_row tri_tensors_olmo2[]; /* family_olmo2.c; the same */
   ROW(gemma3)                                                         \
   ROW(phi3)                                                           \
   ROW(granite)                                                        \
-  ROW(olmo2)
+  ROW(olmo2)                                                          \
+  ROW(smollm3)
 /* clang-format on */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;
 TRI_FAMILY_LIST(TRI_FAMILY_DECLARE)

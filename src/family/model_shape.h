@@ -27,6 +27,7 @@ typedef struct tri_rope_shape {
   double  low_freq, high_freq; /* llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast */
   double  attention_factor;    /* yarn: cosines and sines are times this */
   bool    truncate;            /* yarn: the range between the two is one of whole dimensions */
+  int     turned;              /* columns of a head that positions turn, from the first; 0: all */
   int64_t original_max_pos;    /* llama3, yarn */
 } tri_rope_shape;
 
@@ -48,6 +49,7 @@ typedef struct tri_model_shape {
   double residual_multiplier;      /* attention and mlp join the residual stream times it; 0: as they are */
   tri_attn_shape attn;
   tri_rope_shape rope[TRI_KINDS];
+  uint8_t        no_rope[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8: layer l has no rotary positions */
 } tri_model_shape;
 
 static inline tri_layer_kind tri_kind_of(const tri_model_shape *s, int layer) {
@@ -55,6 +57,16 @@ static inline tri_layer_kind tri_kind_of(const tri_model_shape *s, int layer) {
 }
 static inline void tri_set_local(tri_model_shape *s, int layer) {
   s->attn.local[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+static inline bool tri_has_rope(const tri_model_shape *s, int layer) {
+  return !(s->no_rope[layer / 8] >> layer % 8 & 1);
+}
+static inline void tri_set_no_rope(tri_model_shape *s, int layer) {
+  s->no_rope[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+/* Columns of a head that positions turn in layers of this kind that have rotary positions. */
+static inline int tri_turned(const tri_model_shape *s, tri_layer_kind kind) {
+  return s->rope[kind].turned ? s->rope[kind].turned : s->D;
 }
 
 #endif

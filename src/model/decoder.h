@@ -64,7 +64,7 @@ struct tri_model {
   tri_linear        *linear[TRI_SLOT_PRODUCTS];
   void              *workspace; /* of the products */
   size_t             workspace_bytes;
-  float             *rope[TRI_KINDS]; /* f32 [max_positions,D]; may be one */
+  float             *rope[TRI_KINDS]; /* f32 [max_positions,tri_turned]; may be one */
   tri_layer_acts    *acts;            /* [L] with train, else none */
   tri_layer_acts     scratch;
   void              *x, *h, *rstd, *y; /* f32 [N,C], A [N,C], f32 [N], A [N,F] */
@@ -171,13 +171,17 @@ static inline tri_act tri_act_of(const tri_model *m) {
   return m->shape.family->gelu ? TRI_ACT_GELU : TRI_ACT_SILU;
 }
 static inline const tri_heads *tri_heads_of(const tri_model *m) { return &m->rules.attn[TRI_GLOBAL].heads; }
-/* The call's rule of attention, and its rotary table. */
+/* The call's rule of attention, and its rotary table, of no columns where the layer has no rotary
+ * positions. */
 static inline const tri_attn_rule *tri_rule_at(const tri_model *m, const tri_block_call *c) {
   return &m->rules.attn[tri_kind_of(&m->shape, tri_layer_of(c->unit))];
 }
 static inline tri_tensor tri_rope_at(const tri_model *m, const tri_block_call *c) {
-  return tri_view2(m->rope[tri_kind_of(&m->shape, tri_layer_of(c->unit))], TRI_F32, m->opt.max_positions,
-                   m->shape.D);
+  int            layer = tri_layer_of(c->unit);
+  tri_layer_kind kind = tri_kind_of(&m->shape, layer);
+
+  return tri_view2(m->rope[kind], TRI_F32, m->opt.max_positions,
+                   tri_has_rope(&m->shape, layer) ? tri_turned(&m->shape, kind) : 0);
 }
 
 /* Norms that only some families have, decoder_norms.c. Not collective. *h A [N,C] is what a product reads of

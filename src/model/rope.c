@@ -52,10 +52,11 @@ static float inverse_frequency(const tri_rope_shape *r, int D, int i) {
   return yarn_frequency(r, D, i, power);
 }
 
-static tri_status fill(tri_model *m, const tri_rope_shape *r, float *to, tri_stream *s) {
-  tri_status st = TRI_OK;
-  int64_t    D = m->shape.D, half = D / 2;
-  float     *table = NULL, size = (float)r->attention_factor;
+static tri_status fill(tri_model *m, tri_layer_kind kind, float *to, tri_stream *s) {
+  const tri_rope_shape *r = &m->shape.rope[kind];
+  tri_status            st = TRI_OK;
+  int64_t               D = tri_turned(&m->shape, kind), half = D / 2;
+  float                *table = NULL, size = (float)r->attention_factor;
 
   TRI_TRY(TRI_ALLOC(table, m->opt.max_positions * D));
   for (int64_t i = 0; i < half; i++) {
@@ -73,16 +74,15 @@ done:
 }
 
 tri_status tri_rope_plan(tri_model *m, tri_ledger *l) {
-  size_t bytes = (size_t)(m->opt.max_positions * m->shape.D) * 4;
-
   for (int k = 0; k < (m->shape.family->rope_by_kind ? TRI_KINDS : 1); k++)
-    TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "rotary table", bytes,
+    TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "rotary table",
+                           (size_t)(m->opt.max_positions * tri_turned(&m->shape, (tri_layer_kind)k)) * 4,
                            (void **)&m->rope[k]));
   return TRI_OK;
 }
 
 tri_status tri_rope_start(tri_model *m, tri_stream *s) {
   if (!m->shape.family->rope_by_kind) m->rope[TRI_LOCAL] = m->rope[TRI_GLOBAL];
-  TRI_TRY(fill(m, &m->shape.rope[TRI_GLOBAL], m->rope[TRI_GLOBAL], s));
-  return m->shape.family->rope_by_kind ? fill(m, &m->shape.rope[TRI_LOCAL], m->rope[TRI_LOCAL], s) : TRI_OK;
+  TRI_TRY(fill(m, TRI_GLOBAL, m->rope[TRI_GLOBAL], s));
+  return m->shape.family->rope_by_kind ? fill(m, TRI_LOCAL, m->rope[TRI_LOCAL], s) : TRI_OK;
 }

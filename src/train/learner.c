@@ -145,7 +145,7 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
 static bool same_rope(const tri_rope_shape *a, const tri_rope_shape *b) {
   return a->type == b->type && a->theta == b->theta && a->factor == b->factor && a->low_freq == b->low_freq &&
          a->high_freq == b->high_freq && a->attention_factor == b->attention_factor &&
-         a->truncate == b->truncate && a->original_max_pos == b->original_max_pos;
+         a->truncate == b->truncate && a->original_max_pos == b->original_max_pos && a->turned == b->turned;
 }
 
 /* What config.json calls the first thing in which two models differ, or NULL. */
@@ -174,6 +174,7 @@ static const char *difference(const tri_model_shape *a, const tri_model_shape *b
              {"attention_multiplier", a->attn.multiplier == b->attn.multiplier},
              {"residual_multiplier", a->residual_multiplier == b->residual_multiplier},
              {"logits_scaling", a->logit_divisor == b->logit_divisor},
+             {"no_rope_layers", !memcmp(a->no_rope, b->no_rope, sizeof a->no_rope)},
              {"rope_theta", a->rope[0].theta == b->rope[0].theta},
              {"rope_scaling", same_rope(&a->rope[TRI_GLOBAL], &b->rope[TRI_GLOBAL])},
              {"rope_local_base_freq", same_rope(&a->rope[TRI_LOCAL], &b->rope[TRI_LOCAL])}};

@@ -34,7 +34,8 @@ static const char *const golden_models[] = {
     "model/llama_yarn",  "model/qwen3",       "model/qwen3_window", "model/gemma",
     "model/gemma2",      "model/gemma2_bias", "model/gemma_bias",   "model/gemma3",
     "model/gemma3_cap",  "model/phi3",        "model/granite",      "model/granite_bias",
-    "model/phi3_window", "model/olmo2",       "model/olmo2_bias"};
+    "model/phi3_window", "model/olmo2",       "model/olmo2_bias",   "model/smollm3_window",
+    "model/smollm3"};
 enum { N_MODELS = sizeof golden_models / sizeof *golden_models };
 
 /* A folder under tests/data with golden.safetensors; numbers of the peers, by name. */

@@ -75,6 +75,7 @@ static void keys_are_sound(void **state) {
     assert_true((*f)->window != TRI_WINDOW_PATTERN || ((*f)->pattern > 0 && (*f)->silent.attn.window > 0));
     assert_true((*f)->window != TRI_WINDOW_SWITCHED ||
                 ((*f)->window_layers > 0 && (*f)->silent.attn.window > 0));
+    assert_true((*f)->window != TRI_WINDOW_NO_ROPE || (*f)->no_rope_interval > 0);
     assert_true(windowed || (*f)->silent.attn.window == 0);
     assert_true((*f)->silent.rope[TRI_GLOBAL].theta > 0 &&
                 ((*f)->silent.rope[TRI_LOCAL].theta > 0) == (*f)->rope_by_kind);

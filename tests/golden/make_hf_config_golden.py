@@ -154,6 +154,21 @@ FAMILIES = {
          "num_key_value_heads": 4, "pad_token_id": 277, "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 500000,
          "tie_word_embeddings": False, "torch_dtype": "bfloat16", "transformers_version": "4.47.0", "use_cache": False},
         {"eos_token_id": 257, "pad_token_id": 277}),
+    "smollm3 defaults": ({"model_type": "smollm3"}, None),
+    "smollm3 as published": (
+        {"model_type": "smollm3", **TINY, "num_hidden_layers": 8, "num_key_value_heads": 2, "architectures": ["SmolLM3ForCausalLM"],
+         "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": None, "eos_token_id": 12, "hidden_act": "silu",
+         "initializer_range": 0.02, "layer_types": [FULL] * 8, "max_position_embeddings": 65536, "max_window_layers": 28,
+         "mlp_bias": False, "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0, 1, 1, 1, 0], "pad_token_id": 4,
+         "pretraining_tp": 2, "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 5000000.0, "sliding_window": None,
+         "torch_dtype": "bfloat16", "transformers_version": "4.54.0.dev0", "use_cache": False, "use_sliding_window": False},
+        {"bos_token_id": 0, "do_sample": True, "eos_token_id": 12, "pad_token_id": 4, "temperature": 0.6, "top_p": 0.95}),
+    "smollm3 with windows": (
+        {"model_type": "smollm3", **TINY, "num_hidden_layers": 5, "no_rope_layer_interval": 2, "use_sliding_window": True,
+         "sliding_window": 64, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}, None),
+    "smollm3 with named windows": (
+        {"model_type": "smollm3", **TINY, "no_rope_layers": [0, 1], "use_sliding_window": True, "sliding_window": 64, "bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": 9,
+         "layer_types": [FULL, LOCAL]}, None),
 }
 
 
@@ -188,6 +203,7 @@ def of_families(folder):
     kinds = getattr(c, "layer_types", None) or [LOCAL if getattr(c, "sliding_window", None) else FULL] * c.num_hidden_layers
     a = m.model.layers[0].self_attn
     out = {"model_type": c.model_type, "local": [i for i, k in enumerate(kinds) if k == LOCAL],
+           "no_rope": [i for i, l in enumerate(m.model.layers) if not getattr(l.self_attn, "use_rope", True)],
            "window": c.sliding_window if LOCAL in kinds else 0, "scaling": a.scaling, "D": a.head_dim,
            "cap": getattr(a, "attn_logit_softcapping", None) or 0.0, "final_cap": getattr(c, "final_logit_softcapping", None) or 0.0,
            "embed": getattr(c, "embedding_multiplier", 0.0), "residual": getattr(c, "residual_multiplier", 0.0),

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MistralConfig, MistralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen3Config, Qwen3ForCausalLM)
+                          Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 OUT = "tests/data/model"
 LENGTHS = [1, 2, 7, 37]  # of the packed sequences; the last crosses a page of the cache
@@ -95,6 +95,15 @@ MODELS = {
     "olmo2_bias": (Olmo2Config, Olmo2ForCausalLM,
                    dict(SMALL, num_key_value_heads=4, head_dim=6, num_hidden_layers=3, attention_bias=True, tie_word_embeddings=True,
                         rms_norm_eps=1e-3)),
+    # the second of three layers without rotary positions
+    "smollm3": (SmolLM3Config, SmolLM3ForCausalLM,
+                dict(SMALL, num_hidden_layers=3, no_rope_layers=[1, 0, 1], tie_word_embeddings=False, use_sliding_window=False,
+                     rope_parameters=dict(rope_type="default", rope_theta=200.0))),
+    # and with a window in that layer; without biases of k, whose gradient is 0 there
+    "smollm3_window": (SmolLM3Config, SmolLM3ForCausalLM,
+                       dict(SMALL, num_key_value_heads=1, head_dim=6, no_rope_layer_interval=2, mlp_bias=True,
+                            tie_word_embeddings=False, use_sliding_window=True, sliding_window=6,
+                            rope_parameters=dict(rope_type="linear", rope_theta=50.0, factor=4.0))),
 }
 
 

@@ -11,7 +11,8 @@ from transformers import (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassif
                           Gemma3TextConfig, Gemma3TextForSequenceClassification, LlamaConfig, LlamaForCausalLM,
                           LlamaForSequenceClassification, MistralConfig, MistralForCausalLM, MistralForSequenceClassification,
                           Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen2ForSequenceClassification, Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification)
+                          Qwen2ForSequenceClassification, Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification,
+                          SmolLM3Config, SmolLM3ForCausalLM, SmolLM3ForSequenceClassification)
 
 OUT = "tests/data/model"
 LENGTHS = [1, 2, 7, 37]
@@ -37,6 +38,7 @@ MODELS = {
     "phi3_score": (Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, dict(SMALL, sliding_window=None)),
     "gemma_score": (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, dict(SMALL, head_dim=8)),
     "olmo2_score": (Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, dict(SMALL)),
+    "smollm3_score": (SmolLM3Config, SmolLM3ForCausalLM, SmolLM3ForSequenceClassification, dict(SMALL, no_rope_layer_interval=2)),
 }
 
 

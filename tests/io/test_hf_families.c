@@ -68,6 +68,12 @@ static void same_model(const json_t *want, const tri_model_shape *s) {
     if (tri_kind_of(s, l) == TRI_LOCAL && json_integer_value(json_array_get(local, n++)) != l)
       fail_msg("%s: layer %d is local", of, l);
   if (n != json_array_size(local)) fail_msg("%s: %zu local layers, want %zu", of, n, json_array_size(local));
+  n = 0;
+  local = json_object_get(want, "no_rope");
+  for (int l = 0; l < s->L; l++)
+    if (!tri_has_rope(s, l) && json_integer_value(json_array_get(local, n++)) != l)
+      fail_msg("%s: layer %d has no rotary positions", of, l);
+  if (n != json_array_size(local)) fail_msg("%s: %zu layers have no rotary positions", of, n);
   same(want, "scaling",
        s->attn.multiplier > 0 ? s->attn.multiplier
                               : 1 / sqrt(s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D));
@@ -115,7 +121,7 @@ static void agrees_with_transformers(void **state) {
     same_model(json_object_get(c, "want"), &shape);
     json_decref(c);
   }
-  assert_true(n >= 30); /* a line for each case of the script */
+  assert_true(n >= 34); /* a line for each case of the script */
   free(line);
   fclose(f);
 }
@@ -131,6 +137,7 @@ static void agrees_with_transformers(void **state) {
 #define PHI3    "{\"model_type\":\"phi3\"," BASE
 #define GRANITE "{\"model_type\":\"granite\"," BASE
 #define OLMO2   "{\"model_type\":\"olmo2\"," BASE
+#define SMOLLM3 "{\"model_type\":\"smollm3\"," BASE
 #define YARN    ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2"
 
 /* Fields that would change what the model computes, each a file that some program runs in another way. */
@@ -200,6 +207,13 @@ static void refuses_what_it_does_not_compute(void **state) {
       {GRANITE ",\"logits_scaling\":\"8\"}", "`logits_scaling` must be a number"},
       {LLAMA ",\"attention_multiplier\":0.5}", "`attention_multiplier` asks for"},
       {OLMO2 ",\"clip_qkv\":8.0}", "`clip_qkv` asks for"},
+      {SMOLLM3 ",\"no_rope_layers\":[]}", "`no_rope_layers` names 0 layers, `num_hidden_layers` is 2"},
+      {SMOLLM3 ",\"no_rope_layers\":[1,2]}", "`no_rope_layers` must hold 1"},
+      {SMOLLM3 ",\"no_rope_layers\":4}", "`no_rope_layers` must be a list"},
+      {SMOLLM3 ",\"no_rope_layer_interval\":0}", "`no_rope_layer_interval` = 0"},
+      {SMOLLM3 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"],\"sliding_window\":8}",
+       "`use_sliding_window` is not true"},
+      {LLAMA ",\"no_rope_layers\":[1,0]}", "`no_rope_layers` asks for layers without rotary embedding"},
       {OLMO2 ",\"norm_after\":false}", "does not know: `norm_after`"},
       {OLMO2 ",\"sliding_window\":16}", "`sliding_window` is not null"},
       {GRANITE ",\"num_local_experts\":8}", "`num_local_experts` asks for a mixture of experts"},

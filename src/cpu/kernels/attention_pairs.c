@@ -136,8 +136,9 @@ typedef struct pages_call { /* the arguments of one attn_decode or attn_step */
   uint16_t      *o, *qkv, *k_page, *v_page;
   const int32_t *table, *len; /* of every row: [n_table]; [1] */
   const int32_t *slot, *pos;  /* of every row; slot NULL: keys and values are there, all are turned */
-  const float   *turn;        /* [positions,D] */
-  int64_t        n_table, P;  /* P: pages there are */
+  const float   *turn;        /* [positions,R] */
+  int            R;
+  int64_t        n_table, P; /* P: pages there are */
   int            H, G, D;
   int            each, n_part, most; /* queries of a unit; units of a key/value head, of a share */
   int64_t        window;
@@ -297,12 +298,12 @@ static inline int64_t query_at(const pages_call *c, int unit) {
 /* attn_step's: the share's queries and keys are turned where they are. */
 static void turn_share(const pages_call *c, const share *p) {
   const int    group = c->H / c->G;
-  const float *turn = c->turn + (int64_t)c->pos[p->row] * c->D;
+  const float *turn = c->turn + (int64_t)c->pos[p->row] * c->R;
   const int    to = c->slot[p->row], page = (p->len - 1) / TRI_PAGE;
 
   TRI_ASSERT(c->n_part == 1 && (to < 0 || to == p->page[page] * TRI_PAGE + (p->len - 1) % TRI_PAGE));
-  tri_cpu_turn_heads(TRI_BF16, head_of(c, p, 0, p->first * group), p->n * group, turn, c->D, 1);
-  tri_cpu_turn_heads(TRI_BF16, head_of(c, p, c->H, p->first), p->n, turn, c->D, 1);
+  tri_cpu_turn_heads(TRI_BF16, head_of(c, p, 0, p->first * group), p->n * group, c->D, turn, c->R, 1);
+  tri_cpu_turn_heads(TRI_BF16, head_of(c, p, c->H, p->first), p->n, c->D, turn, c->R, 1);
 }
 
 static void meet_share(tri_attend *a, const pages_call *c, const share *p, const share *next) {
@@ -361,7 +362,8 @@ static tri_status decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tr
                   .window = rule->window};
   int64_t    n, taken = 0;
 
-  if (at->slot) c.slot = at->slot->data, c.pos = at->pos->data, c.turn = at->turn->data;
+  if (at->slot)
+    c.slot = at->slot->data, c.pos = at->pos->data, c.turn = at->turn->data, c.R = (int)at->turn->dim[1];
   c.most = units_of(&c, qkv->dim[0], threads);
   n = qkv->dim[0] * ((c.G * c.n_part + c.most - 1) / c.most);
 #pragma omp parallel num_threads(threads)

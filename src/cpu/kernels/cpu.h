@@ -171,8 +171,8 @@ void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A,
 /* The same transposed, tile[D,TRI_PAGE]; places n..TRI_PAGE-1 become 0. n <= TRI_PAGE. */
 void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale);
 
-/* rope of n heads, one behind the other. turn: D/2 cosines, D/2 sines. layers.c. */
-void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, const float *turn, int D, int sign);
+/* rope of n heads of width D, one behind the other. turn: R/2 cosines, R/2 sines. layers.c. */
+void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, int D, const float *turn, int R, int sign);
 
 /* Logits per step of the online softmax: 8 KiB, read twice from the first cache. */
 enum { TRI_CPU_LOGITS = 2048 };

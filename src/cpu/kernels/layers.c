@@ -41,8 +41,8 @@ tri_status tri_cpu_embed_bwd(tri_stream *s, tri_out dtable, tri_in dx, tri_in to
   return TRI_OK;
 }
 
-/* Rotary positions (Su et al. 2021) in the halves convention: (a, b) of one head of width D, a = x[0..D/2),
- * b = x[D/2..D), become (a cos - b sin, b cos + a sin). turn: D/2 cosines, D/2 sines. */
+/* Rotary positions (Su et al. 2021) in the halves convention: (a, b) of the first R columns of a head, a =
+ * x[0..R/2), b = x[R/2..R), become (a cos - b sin, b cos + a sin). turn: R/2 cosines, R/2 sines. */
 static TRI_CPU_EACH void turn_head(const tri_dtype A, void *x, const float *turn, int half, float sign) {
 #pragma omp              simd
   for (int j = 0; j < half; j++) {
@@ -53,22 +53,22 @@ static TRI_CPU_EACH void turn_head(const tri_dtype A, void *x, const float *turn
   }
 }
 
-void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, const float *turn, int D, int sign) {
+void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, int D, const float *turn, int R, int sign) {
   for (int64_t i = 0; i < n; i++)
-    TRI_CPU_OF(A, turn_head, tri_cpu_at_out(x, A, i * D), turn, D / 2, (float)sign);
+    TRI_CPU_OF(A, turn_head, tri_cpu_at_out(x, A, i * D), turn, R / 2, (float)sign);
 }
 
 tri_status tri_cpu_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign) {
-  int64_t        N = qkv->dim[0], E = qkv->dim[1], D = h->D;
+  int64_t        N = qkv->dim[0], E = qkv->dim[1], R = table->dim[1];
   const int32_t *at = pos->data;
   tri_dtype      A = tri_cpu_type(qkv);
 
-  TRI_ASSERT(E == (h->H + 2 * h->G) * D && D % 2 == 0 && table->dim[1] == D && (sign == 1 || sign == -1));
+  TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D && R % 2 == 0 && R <= h->D && (sign == 1 || sign == -1));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, N *E))
   for (int64_t n = 0; n < N; n++) {
-    const float *turn = (const float *)table->data + at[n] * D;
+    const float *turn = (const float *)table->data + at[n] * R;
     TRI_ASSERT(at[n] >= 0 && at[n] < table->dim[0]);
-    tri_cpu_turn_heads(A, tri_cpu_at_out(qkv->data, A, n * E), h->H + h->G, turn, h->D, sign);
+    tri_cpu_turn_heads(A, tri_cpu_at_out(qkv->data, A, n * E), h->H + h->G, h->D, turn, (int)R, sign);
   }
   return TRI_OK;
 }
