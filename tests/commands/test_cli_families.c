@@ -106,12 +106,11 @@ static void added_tokens_may_lie_beyond_the_vocabulary(void **state) {
          "\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}]/' "
          "tokenizer.json >soft/tokenizer.json && grep -q soft soft/tokenizer.json");
   cli_succeeds(ONE "generate soft hi --max-new 4");
-  cli_fails(64, ONE "generate soft 'hi<soft>' --max-new 4", "token 257", "0 .. 256");
+  cli_fails(64, ONE "generate soft 'hi<soft>' --max-new 4", "whose id 257", "of 257 tokens");
   cli_write("soft.jsonl", "{\"prompt\":\"hi<soft>\"}\n");
   cli_sh("sed -i 's/\"vocab\":{/&\"<soft>\":257,/' soft/tokenizer.json && grep -q '<soft>\":257' "
          "soft/tokenizer.json"); /* there twice */
-  cli_fails(64, ONE "generate soft --prompts soft.jsonl", "soft.jsonl:1: the tokenizer makes token 257",
-            NULL);
+  cli_fails(64, ONE "generate soft --prompts soft.jsonl", "soft.jsonl:1: ", "whose id 257");
 }
 
 int main(void) {
