@@ -1,0 +1,178 @@
+/* value.h - the values of a template while it is rendered, and Python's rules for them. Private to its room.
+ * Values are passed as they are and never change, but for namespaces; what they point to lies in the arena,
+ * which goes as a whole when the text is done. Nothing here knows the tree of a template. */
+#ifndef TRI_JINJA_VALUE_H
+#define TRI_JINJA_VALUE_H
+
+#include "jinja.h"
+
+/* ---- the arena: memory and steps of a rendering ---- */
+
+typedef struct tri_jarena {
+  struct tri_jblock *block;
+  int64_t            bytes; /* taken; at most TRI_JINJA_BYTES */
+  int64_t            steps; /* at most TRI_JINJA_STEPS */
+  const char        *date;  /* borrowed, or NULL: see tri_jinja_render */
+} tri_jarena;
+/* 8-byte aligned, zeroed. TRI_EINPUT: the template takes more than TRI_JINJA_BYTES. */
+TRI_CHECKED tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out);
+/* n steps more; TRI_EINPUT past TRI_JINJA_STEPS. Whatever walks n bytes or n elements counts them (bytes by
+ * 64ths). */
+TRI_CHECKED tri_status tri_jarena_step(tri_jarena *a, int64_t n);
+void                   tri_jarena_free(tri_jarena *a);
+
+/* ---- values ---- */
+
+typedef enum {
+  TRI_J_UNDEFINED, /* name, for "'x' is undefined" */
+  TRI_J_NONE,
+  TRI_J_BOOL,
+  TRI_J_INT,
+  TRI_J_FLOAT,
+  TRI_J_STRING,
+  TRI_J_LIST,
+  TRI_J_TUPLE,
+  TRI_J_RANGE,
+  TRI_J_MAP,
+  TRI_J_NAMESPACE, /* the only one that changes: tri_jspace_set */
+  TRI_J_METHOD,    /* bound: its row and what it is a method of */
+  TRI_J_FUNCTION,  /* a row of the global functions (range, dict, namespace, raise_exception, ...) */
+  TRI_J_OBJECT     /* the evaluator's own: loop, macro, caller */
+} tri_jkind;
+
+typedef struct tri_jvalue tri_jvalue;
+typedef struct tri_jlist {
+  const tri_jvalue *item; /* [n] */
+  int64_t           n;
+  bool              parts; /* stands for its joined texts where a string is wanted (jinja.h) */
+} tri_jlist;
+typedef struct tri_jmap     tri_jmap;   /* in order of first insertion, as Python's dict */
+typedef struct tri_jspace   tri_jspace; /* a namespace */
+typedef struct tri_jbound   tri_jbound;
+typedef struct tri_jfunction tri_jfunction;
+
+/* What the evaluator makes: get gives an attribute (*found false: it has none), call may be NULL. */
+typedef struct tri_jobject tri_jobject;
+struct tri_jargs;
+struct tri_jobject {
+  const char *type; /* as Python's message would name it: "Macro" */
+  tri_status (*get)(tri_jarena *a, const tri_jobject *o, const char *name, size_t n, tri_jvalue *out,
+                    bool *found);
+  tri_status (*call)(tri_jarena *a, const tri_jobject *o, const struct tri_jargs *args, tri_jvalue *out);
+};
+
+struct tri_jvalue {
+  tri_jkind kind;
+  union {
+    bool    truth;
+    int64_t whole;
+    double  real;
+    struct {
+      const char *s; /* UTF-8, n bytes, not NUL-terminated; of UNDEFINED: its name, or NULL */
+      size_t      n;
+    } text;
+    const tri_jlist *list; /* LIST, TUPLE */
+    struct {
+      int64_t begin, end, step;
+    } *range;
+    const tri_jmap      *map;
+    tri_jspace          *space;
+    const tri_jbound    *bound;
+    const tri_jfunction *function;
+    const tri_jobject   *object;
+  } as;
+};
+
+/* Arguments of a call: by position, then by name. Borrowed. */
+typedef struct tri_jargs {
+  const tri_jvalue *pos; /* [n_pos] */
+  int64_t           n_pos;
+  const tri_jvalue *key, *named; /* [n_named]: strings, and their values */
+  int64_t           n_named;
+} tri_jargs;
+
+tri_jvalue             tri_jnone(void);
+tri_jvalue             tri_jbool(bool x);
+tri_jvalue             tri_jint(int64_t x);
+tri_jvalue             tri_jfloat(double x);
+tri_jvalue             tri_jtext(const char *s, size_t n); /* borrowed: must live as long as the arena */
+TRI_CHECKED tri_status tri_jtext_copy(tri_jarena *a, const char *s, size_t n, tri_jvalue *out);
+tri_jvalue             tri_jundefined(const char *name, size_t n); /* borrowed; NULL: without one */
+TRI_CHECKED tri_status tri_jlist_make(tri_jarena *a, tri_jkind kind, const tri_jvalue *item, int64_t n,
+                                      tri_jvalue *out); /* LIST or TUPLE; the items are copied */
+/* A mapping under construction: a later value of an equal key takes the earlier one's place. A key that is a
+ * list, mapping or namespace is refused (unhashable). 1, 1.0 and true are one key. */
+TRI_CHECKED tri_status tri_jmap_make(tri_jarena *a, tri_jvalue *out);
+TRI_CHECKED tri_status tri_jmap_put(tri_jarena *a, tri_jvalue map, tri_jvalue key, tri_jvalue value);
+TRI_CHECKED tri_status tri_jmap_get(tri_jarena *a, tri_jvalue map, tri_jvalue key, tri_jvalue *out,
+                                    bool *found);
+int64_t                tri_jmap_count(tri_jvalue map);
+void                   tri_jmap_at(tri_jvalue map, int64_t i, tri_jvalue *key, tri_jvalue *value);
+/* {% set ns.name = value %}; refused unless it is a namespace. */
+TRI_CHECKED tri_status tri_jspace_set(tri_jarena *a, tri_jvalue space, const char *name, size_t n,
+                                      tri_jvalue value);
+/* The values of a JSON value; object under the key `content`: see jinja.h for parts. An integer is INT, a
+ * real FLOAT. */
+TRI_CHECKED tri_status tri_jvalue_of_json(tri_jarena *a, const json_t *json, tri_jvalue *out);
+
+/* ---- Python's rules. All may fail with TRI_EINPUT and Python's or Jinja's own message, without a place: the
+ * evaluator puts the line in front. ---- */
+
+bool                   tri_jtruth(tri_jvalue v); /* bool(v); an undefined one is false */
+/* str(v), appended: what {{ v }} prints. "" of an undefined one; parts: joined. */
+TRI_CHECKED tri_status tri_jprint(tri_jarena *a, tri_jvalue v, tri_text *out);
+TRI_CHECKED tri_status tri_jstr(tri_jarena *a, tri_jvalue v, tri_jvalue *out); /* the same as a STRING */
+TRI_CHECKED tri_status tri_jrepr(tri_jarena *a, tri_jvalue v, tri_text *out);
+
+typedef enum {
+  TRI_JOP_ADD,
+  TRI_JOP_SUB,
+  TRI_JOP_MUL,
+  TRI_JOP_DIV,
+  TRI_JOP_FLOORDIV,
+  TRI_JOP_MOD, /* of a string too: printf-style formatting */
+  TRI_JOP_POW,
+  TRI_JOP_EQ,
+  TRI_JOP_NE,
+  TRI_JOP_LT,
+  TRI_JOP_LE,
+  TRI_JOP_GT,
+  TRI_JOP_GE,
+  TRI_JOP_IN, /* left in right */
+  TRI_JOP_NOT_IN
+} tri_jop;
+TRI_CHECKED tri_status tri_jbinary(tri_jarena *a, tri_jop op, tri_jvalue left, tri_jvalue right,
+                                   tri_jvalue *out);
+TRI_CHECKED tri_status tri_jnegate(tri_jarena *a, tri_jvalue v, bool plus, tri_jvalue *out); /* -v, +v */
+/* a ~ b ~ c: str of each, joined. */
+TRI_CHECKED tri_status tri_jconcat(tri_jarena *a, const tri_jvalue *v, int64_t n, tri_jvalue *out);
+
+/* v.name: the attribute or method, else the item (Jinja's getattr); v[key]: the item, else the attribute
+ * (getitem). What there is not is UNDEFINED with a message like Jinja's; of an undefined v: an error. */
+TRI_CHECKED tri_status tri_jattr(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tri_jvalue *out);
+TRI_CHECKED tri_status tri_jitem(tri_jarena *a, tri_jvalue v, tri_jvalue key, tri_jvalue *out);
+/* v[begin:end:step], each a value or NULL. */
+TRI_CHECKED tri_status tri_jslice(tri_jarena *a, tri_jvalue v, const tri_jvalue *begin, const tri_jvalue *end,
+                                  const tri_jvalue *step, tri_jvalue *out);
+/* The elements of what a for loop walks: a list of them (of a mapping its keys, of a string its characters,
+ * of an undefined one none). */
+TRI_CHECKED tri_status tri_jiterate(tri_jarena *a, tri_jvalue v, const tri_jlist **out);
+/* f(args): a METHOD, FUNCTION, or OBJECT with call; else an error as Python's. */
+TRI_CHECKED tri_status tri_jcall(tri_jarena *a, tri_jvalue f, const tri_jargs *args, tri_jvalue *out);
+
+/* ---- names that a template may use ---- */
+
+typedef struct tri_jfilter tri_jfilter;
+typedef struct tri_jtest   tri_jtest;
+/* NULL: there is none of this name; known_elsewhere: Jinja has one, which is not supported here. */
+const tri_jfilter     *tri_jfilter_find(const char *name, size_t n, bool *known_elsewhere);
+TRI_CHECKED tri_status tri_jfilter_call(tri_jarena *a, const tri_jfilter *f, tri_jvalue v,
+                                        const tri_jargs *args, tri_jvalue *out);
+const tri_jtest       *tri_jtest_find(const char *name, size_t n, bool *known_elsewhere);
+TRI_CHECKED tri_status tri_jtest_call(tri_jarena *a, const tri_jtest *t, tri_jvalue v, const tri_jargs *args,
+                                      bool *out);
+/* A global function (range, dict, namespace, raise_exception, strftime_now, cycler, joiner) as a value;
+ * false: there is none. */
+bool tri_jglobal_find(const char *name, size_t n, tri_jvalue *out);
+
+#endif
