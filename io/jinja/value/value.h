@@ -1,25 +1,39 @@
-/* value.h - the values of a template while it is rendered, and Python's rules for them. Private to its room.
- * Values are passed as they are and never change, but for namespaces; what they point to lies in the arena,
- * which goes as a whole when the text is done. Nothing here knows the tree of a template. */
+/* value.h - the values of a template while it is rendered, and Python's rules for them. Not collective: all that
+ * follow. A value is passed as a struct and never changes, except namespaces, streams, cyclers and joiners.
+ * The memory it points to lies in the arena, which is freed as a whole after the rendering. Nothing here knows
+ * the tree of a template. */
 #ifndef TRI_JINJA_VALUE_H
 #define TRI_JINJA_VALUE_H
 
-#include "jinja.h"
+#include <jansson.h>
 
-/* ---- the arena: memory and steps of a rendering ---- */
+#include "base/base.h"
 
+/* The limits of a rendering: steps, levels of nesting, bytes of memory and of text (the contract's). */
+enum { TRI_JINJA_STEPS = 10000000, TRI_JINJA_LEVELS = 1000, TRI_JINJA_BYTES = 64 << 20 };
+
+/* ---- the arena: memory, steps and levels of a rendering ---- */
+
+/* Zero-initialise; tri_jarena_free leaves it zeroed. */
 typedef struct tri_jarena {
   struct tri_jblock *block;
   int64_t            bytes; /* taken; at most TRI_JINJA_BYTES */
   int64_t            steps; /* at most TRI_JINJA_STEPS */
-  const char        *date;  /* borrowed, or NULL: see tri_jinja_render */
+  int64_t            level; /* open calls of tri_jarena_enter; at most TRI_JINJA_LEVELS */
+  const char        *date;  /* borrowed; what strftime_now says: "2026-11-29", or NULL (refused) */
 } tri_jarena;
 /* 8-byte aligned, zeroed. TRI_EINPUT: the template takes more than TRI_JINJA_BYTES. */
 TRI_CHECKED tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out);
-/* n steps more; TRI_EINPUT past TRI_JINJA_STEPS. Whatever walks n bytes or n elements counts them (bytes by
- * 64ths). */
+/* Counts n steps more; TRI_EINPUT past TRI_JINJA_STEPS. A walk over n elements counts n steps, a walk over n
+ * bytes n / 64. */
 TRI_CHECKED tri_status tri_jarena_step(tri_jarena *a, int64_t n);
+/* One level of nesting more; TRI_EINPUT past TRI_JINJA_LEVELS. Every recursion of C stands between the two. After
+ * an error the arena is only freed, so nobody needs to leave. */
+TRI_CHECKED tri_status tri_jarena_enter(tri_jarena *a);
+void                   tri_jarena_leave(tri_jarena *a);
 void                   tri_jarena_free(tri_jarena *a);
+/* Appends n bytes to out and counts them as steps; TRI_EINPUT where out grows past TRI_JINJA_BYTES. */
+TRI_CHECKED tri_status tri_jput(tri_jarena *a, tri_text *out, const char *bytes, size_t n);
 
 /* ---- values ---- */
 
@@ -34,10 +48,12 @@ typedef enum {
   TRI_J_TUPLE,
   TRI_J_RANGE,
   TRI_J_MAP,
-  TRI_J_NAMESPACE, /* the only one that changes: tri_jspace_set */
+  TRI_J_VIEW,      /* dict.keys(), dict.values(), dict.items() */
+  TRI_J_STREAM,    /* a generator or iterator of Python: map, select, reverse, ...; consumed once */
+  TRI_J_NAMESPACE, /* changes: tri_jspace_set */
   TRI_J_METHOD,    /* bound: its row and what it is a method of */
   TRI_J_FUNCTION,  /* a row of the global functions (range, dict, namespace, raise_exception, ...) */
-  TRI_J_OBJECT     /* the evaluator's own: loop, macro, caller */
+  TRI_J_OBJECT     /* the evaluator's own (loop, macro, caller), cyclers and joiners */
 } tri_jkind;
 
 typedef struct tri_jvalue tri_jvalue;
@@ -45,11 +61,17 @@ typedef struct tri_jlist {
   const tri_jvalue *item; /* [n] */
   int64_t           n;
   bool              parts; /* stands for its joined texts where a string is wanted (jinja.h) */
+  bool              group; /* a tuple of the filter groupby: has .grouper and .list */
 } tri_jlist;
-typedef struct tri_jmap     tri_jmap;   /* in order of first insertion, as Python's dict */
-typedef struct tri_jspace   tri_jspace; /* a namespace */
-typedef struct tri_jbound   tri_jbound;
-typedef struct tri_jfunction tri_jfunction;
+typedef struct tri_jrange {
+  int64_t begin, end, step, n; /* n elements */
+} tri_jrange;
+typedef struct tri_jmap    tri_jmap;   /* in order of first insertion, as Python's dict */
+typedef struct tri_jspace  tri_jspace; /* a namespace */
+typedef struct tri_jview   tri_jview;  /* of a mapping */
+typedef struct tri_jstream tri_jstream;
+typedef struct tri_jbound  tri_jbound;
+typedef struct tri_jrow    tri_jrow; /* of a table: a filter, test, method or function */
 
 /* What the evaluator makes: get gives an attribute (*found false: it has none), call may be NULL. */
 typedef struct tri_jobject tri_jobject;
@@ -61,25 +83,29 @@ struct tri_jobject {
   tri_status (*call)(tri_jarena *a, const tri_jobject *o, const struct tri_jargs *args, tri_jvalue *out);
 };
 
+/* tri_jvalue.note of a STRING: 1 where it is Markup, as the filters safe and escape make it. */
+enum { TRI_J_MARKUP = 1 };
+
 struct tri_jvalue {
   tri_jkind kind;
+  int32_t   note; /* STRING: 0 or TRI_J_MARKUP; UNDEFINED: how its message reads (value_impl.h); else 0 */
   union {
     bool    truth;
     int64_t whole;
     double  real;
     struct {
-      const char *s; /* UTF-8, n bytes, not NUL-terminated; of UNDEFINED: its name, or NULL */
+      const char *s; /* UTF-8, n bytes, not NUL-terminated; UNDEFINED: its name or message, or NULL */
       size_t      n;
     } text;
-    const tri_jlist *list; /* LIST, TUPLE */
-    struct {
-      int64_t begin, end, step;
-    } *range;
-    const tri_jmap      *map;
-    tri_jspace          *space;
-    const tri_jbound    *bound;
-    const tri_jfunction *function;
-    const tri_jobject   *object;
+    const tri_jlist   *list; /* LIST, TUPLE */
+    const tri_jrange  *range;
+    tri_jmap          *map;
+    const tri_jview   *view;
+    tri_jstream       *stream;
+    tri_jspace        *space;
+    const tri_jbound  *bound;
+    const tri_jrow    *function;
+    const tri_jobject *object;
   } as;
 };
 
@@ -97,7 +123,9 @@ tri_jvalue             tri_jint(int64_t x);
 tri_jvalue             tri_jfloat(double x);
 tri_jvalue             tri_jtext(const char *s, size_t n); /* borrowed: must live as long as the arena */
 TRI_CHECKED tri_status tri_jtext_copy(tri_jarena *a, const char *s, size_t n, tri_jvalue *out);
-tri_jvalue             tri_jundefined(const char *name, size_t n); /* borrowed; NULL: without one */
+/* Their names and messages are borrowed: "'name' is undefined"; a message of its own, NUL-terminated. */
+tri_jvalue             tri_jundefined(const char *name, size_t n);
+tri_jvalue             tri_jmissing(const char *message);
 TRI_CHECKED tri_status tri_jlist_make(tri_jarena *a, tri_jkind kind, const tri_jvalue *item, int64_t n,
                                       tri_jvalue *out); /* LIST or TUPLE; the items are copied */
 /* A mapping under construction: a later value of an equal key takes the earlier one's place. A key that is a
@@ -118,7 +146,7 @@ TRI_CHECKED tri_status tri_jvalue_of_json(tri_jarena *a, const json_t *json, tri
 /* ---- Python's rules. All may fail with TRI_EINPUT and Python's or Jinja's own message, without a place: the
  * evaluator puts the line in front. ---- */
 
-bool                   tri_jtruth(tri_jvalue v); /* bool(v); an undefined one is false */
+bool tri_jtruth(tri_jvalue v); /* bool(v); UNDEFINED is false */
 /* str(v), appended: what {{ v }} prints. "" of an undefined one; parts: joined. */
 TRI_CHECKED tri_status tri_jprint(tri_jarena *a, tri_jvalue v, tri_text *out);
 TRI_CHECKED tri_status tri_jstr(tri_jarena *a, tri_jvalue v, tri_jvalue *out); /* the same as a STRING */
@@ -154,16 +182,16 @@ TRI_CHECKED tri_status tri_jitem(tri_jarena *a, tri_jvalue v, tri_jvalue key, tr
 /* v[begin:end:step], each a value or NULL. */
 TRI_CHECKED tri_status tri_jslice(tri_jarena *a, tri_jvalue v, const tri_jvalue *begin, const tri_jvalue *end,
                                   const tri_jvalue *step, tri_jvalue *out);
-/* The elements of what a for loop walks: a list of them (of a mapping its keys, of a string its characters,
- * of an undefined one none). */
+/* What a for loop walks, as a list: the keys of a mapping, the characters of a string, nothing of UNDEFINED. A
+ * LIST is handed out itself; a STREAM gives what is left in it and is empty afterwards. */
 TRI_CHECKED tri_status tri_jiterate(tri_jarena *a, tri_jvalue v, const tri_jlist **out);
-/* f(args): a METHOD, FUNCTION, or OBJECT with call; else an error as Python's. */
+/* f(args) of a METHOD, FUNCTION, or OBJECT with call; else an error as Python's. */
 TRI_CHECKED tri_status tri_jcall(tri_jarena *a, tri_jvalue f, const tri_jargs *args, tri_jvalue *out);
 
 /* ---- names that a template may use ---- */
 
-typedef struct tri_jfilter tri_jfilter;
-typedef struct tri_jtest   tri_jtest;
+typedef tri_jrow tri_jfilter;
+typedef tri_jrow tri_jtest;
 /* NULL: there is none of this name; known_elsewhere: Jinja has one, which is not supported here. */
 const tri_jfilter     *tri_jfilter_find(const char *name, size_t n, bool *known_elsewhere);
 TRI_CHECKED tri_status tri_jfilter_call(tri_jarena *a, const tri_jfilter *f, tri_jvalue v,
