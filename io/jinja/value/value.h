@@ -60,7 +60,7 @@ typedef struct tri_jvalue tri_jvalue;
 typedef struct tri_jlist {
   const tri_jvalue *item; /* [n] */
   int64_t           n;
-  bool              parts; /* stands for its joined texts where a string is wanted (jinja.h) */
+  const tri_jvalue *parts; /* NULL, or the STRING of joined texts that the list stands for (jinja.h) */
   bool              group; /* a tuple of the filter groupby: has .grouper and .list */
 } tri_jlist;
 typedef struct tri_jrange {
@@ -73,7 +73,8 @@ typedef struct tri_jstream tri_jstream;
 typedef struct tri_jbound  tri_jbound;
 typedef struct tri_jrow    tri_jrow; /* of a table: a filter, test, method or function */
 
-/* What the evaluator makes: get gives an attribute (*found false: it has none), call may be NULL. */
+/* What the evaluator makes. get gives an attribute (*found false: it has none). call NULL: it cannot be called.
+ * print appends its str and repr, "<Macro 'm'>"; NULL: "<TYPE object>". */
 typedef struct tri_jobject tri_jobject;
 struct tri_jargs;
 struct tri_jobject {
@@ -81,6 +82,7 @@ struct tri_jobject {
   tri_status (*get)(tri_jarena *a, const tri_jobject *o, const char *name, size_t n, tri_jvalue *out,
                     bool *found);
   tri_status (*call)(tri_jarena *a, const tri_jobject *o, const struct tri_jargs *args, tri_jvalue *out);
+  tri_status (*print)(tri_jarena *a, const tri_jobject *o, tri_text *out);
 };
 
 /* tri_jvalue.note of a STRING: 1 where it is Markup, as the filters safe and escape make it. */
