@@ -28,8 +28,8 @@ rooms='
  7 src/cpu gpu/attention gpu/gemm gpu/layers
  6 src/cpu/kernels gpu/cudnn
  5 src/cpu/gemm src/page gpu/base
- 4 src/cpu/pairs src/doctor/meet src/look
- 3 src/record src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/chat
+ 4 src/cpu/pairs src/doctor/meet src/look io/chat
+ 3 src/record src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/jinja
  2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/flags
  1 src/base
 '
