@@ -69,8 +69,8 @@ static bool plain_attribute(tri_jvalue v, const char *name, size_t n, tri_jvalue
 }
 
 /* getattr(v, name) of Python with the sandbox's refusals; *found false: AttributeError. */
-static tri_status attribute(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tri_jvalue *out,
-                            bool *found) {
+tri_status tri_jattribute(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tri_jvalue *out,
+                          bool *found) {
   const tri_jrow *row = NULL, *rows;
   int64_t         n_row = 0;
 
@@ -101,7 +101,7 @@ tri_status tri_jattr(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tr
   bool       found = false;
 
   if (v.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(v);
-  TRI_TRY(attribute(a, v, name, n, out, &found));
+  TRI_TRY(tri_jattribute(a, v, name, n, out, &found));
   if (!found && v.kind == TRI_J_MAP) TRI_TRY(tri_jmap_get(a, v, key, out, &found));
   return found ? TRI_OK : tri_jabsent(a, v, key, TRI_J_ATTRIBUTE, out);
 }
@@ -157,7 +157,7 @@ tri_status tri_jitem(tri_jarena *a, tri_jvalue v, tri_jvalue key, tri_jvalue *ou
     TRI_TRY(element(a, v, tri_jwhole(key), out, &found));
   if (found) return TRI_OK;
   if (key.kind == TRI_J_STRING) {
-    TRI_TRY(attribute(a, v, key.as.text.s, key.as.text.n, out, &found));
+    TRI_TRY(tri_jattribute(a, v, key.as.text.s, key.as.text.n, out, &found));
     return found ? TRI_OK : tri_jabsent(a, v, key, TRI_J_ATTRIBUTE, out);
   }
   if (key.kind == TRI_J_METHOD || key.kind == TRI_J_STREAM || key.kind == TRI_J_FUNCTION)

@@ -149,8 +149,5 @@ tri_status tri_jbuf_printf(tri_jbuf *b, const char *fmt, ...) {
 }
 
 tri_jvalue tri_jbuf_value(const tri_jbuf *b, int32_t note) {
-  tri_jvalue v = tri_jtext(b->s ? b->s : "", b->n);
-
-  v.note = note;
-  return v;
+  return (tri_jvalue){.kind = TRI_J_STRING, .note = note, .as.text = {.s = b->s ? b->s : "", .n = b->n}};
 }

@@ -99,7 +99,7 @@ TRI_CHECKED tri_status tri_jcontains(tri_jarena *a, tri_jvalue container, tri_jv
 /* Stable; key [n], item [n]; sorts item by key as sorted() does. */
 TRI_CHECKED tri_status tri_jsort(tri_jarena *a, tri_jvalue *item, tri_jvalue *key, int64_t n, bool reverse);
 
-/* ---- text on code points (value_text.c) ---- */
+/* ---- text on code points (value_utf8.c, value_text.c) ---- */
 
 int64_t     tri_jpoints(const char *s, size_t n);              /* code points in n bytes */
 size_t      tri_jpoint_bytes(const char *s);                   /* bytes of the code point at s */
@@ -190,10 +190,45 @@ bool                   tri_jarg_truth(const tri_jcalled *c, int i, bool otherwis
 const tri_jrow *tri_jmethods_text(int64_t *n);
 const tri_jrow *tri_jmethods_of(tri_jkind kind, int64_t *n);
 
+/* getattr(v, name) with the sandbox's refusals; *found false: there is no such attribute (value_access.c). */
+TRI_CHECKED tri_status tri_jattribute(tri_jarena *a, tri_jvalue v, const char *name, size_t n,
+                                      tri_jvalue *out, bool *found);
+
 /* ---- formatting (value_format.c) ---- */
 
 TRI_CHECKED tri_status tri_jpercent(tri_jarena *a, tri_jvalue format, tri_jvalue args, tri_jvalue *out);
 TRI_CHECKED tri_status tri_jformat(tri_jarena *a, tri_jvalue format, const tri_jargs *args, tri_jvalue *out);
+
+/* ---- filters, tests, functions: the calls that the tables of value_names.c, value_functions.c list ---- */
+
+/* filters_text: of one text. */
+tri_jcall_fn tri_jf_capitalize, tri_jf_center, tri_jf_escape, tri_jf_filesizeformat, tri_jf_float,
+    tri_jf_forceescape, tri_jf_format, tri_jf_indent, tri_jf_int, tri_jf_lower, tri_jf_replace, tri_jf_round,
+    tri_jf_safe, tri_jf_string, tri_jf_title, tri_jf_trim, tri_jf_truncate, tri_jf_upper, tri_jf_urlencode,
+    tri_jf_wordcount, tri_jf_xmlattr, tri_jf_abs;
+/* filters_list: of what can be walked. */
+tri_jcall_fn tri_jf_attr, tri_jf_batch, tri_jf_default, tri_jf_dictsort, tri_jf_first, tri_jf_groupby,
+    tri_jf_items, tri_jf_join, tri_jf_last, tri_jf_length, tri_jf_list, tri_jf_max, tri_jf_min,
+    tri_jf_reverse, tri_jf_slice, tri_jf_sort, tri_jf_sum, tri_jf_unique;
+tri_jcall_fn tri_jf_tojson;
+/* tests: *out is a BOOL. */
+extern const tri_jrow tri_jtests[];
+extern const int64_t  tri_jtests_n;
+
+/* A copy of a call whose arguments live as long as the arena: for streams. */
+TRI_CHECKED tri_status tri_jcall_keep(tri_jarena *a, const tri_jcalled *c, tri_jcalled **out);
+/* An attribute of the filters that take one: "a.b", "0.name", 3, or NONE (the item itself). */
+typedef struct tri_jpath {
+  tri_jvalue *part; /* [n] */
+  int64_t     n;
+  tri_jvalue  otherwise; /* in place of UNDEFINED, unless NONE */
+  bool        ignore_case;
+} tri_jpath;
+TRI_CHECKED tri_status tri_jpath_make(tri_jarena *a, const tri_jvalue *attribute, bool ignore_case,
+                                      tri_jpath *out);
+TRI_CHECKED tri_status tri_jpath_get(tri_jarena *a, const tri_jpath *path, tri_jvalue item, tri_jvalue *out);
+/* The date of the arena by strftime's directives. */
+TRI_CHECKED tri_status tri_jdate_text(tri_jarena *a, tri_jvalue format, tri_jvalue *out);
 
 /* Into a buffer: str(v), repr(v). */
 TRI_CHECKED tri_status tri_jwrite_str(tri_jbuf *b, tri_jvalue v);
