@@ -67,7 +67,8 @@ static tri_status parse(tri_jtree *t) {
   tri_status  st;
 
   p.lexer = (tri_jlexer){.tree = t, .s = t->text, .n = t->n, .line = 1, .line_starting = true};
-  st = at_line_once(tri_jparse_template(&p), p.lexer.line);
+  st = tri_jparse_template(&p);
+  st = at_line_once(st, p.lexer.line);
   tri_jlex_close(&p.lexer);
   return st;
 }
@@ -128,6 +129,18 @@ static tri_status render(tri_jrun *r, const json_t *variables) {
   return tri_jexecute(r, f, &r->tree->body);
 }
 
+/* The ends of spans as bytes of the text. A span of a macro may begin elsewhere than what it is of, and end behind the
+ * text in transformers; here it ends with the text. */
+static void find_ends(tri_jinja_text *out) {
+  for (int64_t i = 0; i < out->n_span; i++) {
+    size_t at = out->span[i].begin;
+    for (size_t left = out->span[i].end; left && at < out->text.len; left--) do
+        at++;
+      while (at < out->text.len && ((unsigned char)out->text.data[at] & 0xC0) == 0x80);
+    out->span[i].end = at;
+  }
+}
+
 tri_status tri_jinja_render(const tri_jinja *t, const json_t *variables, const char *date,
                             tri_jinja_text *out) {
   tri_jarena arena = {.date = date};
@@ -137,7 +150,9 @@ tri_status tri_jinja_render(const tri_jinja *t, const json_t *variables, const c
   out->text.len = 0;
   out->n_span = 0;
   TRI_TRY(tri_text_put(&out->text, "", 0));
-  st = at_line(render(&r, variables), r.line);
+  st = render(&r, variables);
+  st = at_line(st, r.line);
+  find_ends(out);
   tri_text_free(&r.captured);
   tri_jarena_free(&arena);
   return st;

@@ -69,9 +69,12 @@ static tri_status execute_call(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   return tri_jprint(r->arena, value, tri_jrun_out(r));
 }
 
-static tri_status put_span(tri_jrun *r, size_t begin, size_t end) {
+/* The end is counted in characters from begin, as long as the text is not whole: jinja.c, find_ends. */
+static tri_status put_span(tri_jrun *r, size_t begin, tri_jvalue text) {
   tri_jinja_text *out = r->out;
+  size_t          end = 0;
 
+  for (size_t i = 0; i < text.as.text.n; i++) end += ((unsigned char)text.as.text.s[i] & 0xC0) != 0x80;
   TRI_TRY(tri_jarena_step(r->arena, 1));
   TRI_TRY(TRI_GROW(out->span, out->cap, out->n_span + 1));
   out->span[out->n_span++] = (tri_jinja_span){.begin = begin, .end = end};
@@ -86,7 +89,7 @@ static tri_status execute_generation(tri_jrun *r, tri_jframe *f, const tri_jstmt
 
   TRI_TRY(tri_jmacro_make(r, f, s->as.macro.macro, &body));
   TRI_TRY(tri_jmacro_call(body, &(tri_jargs){0}, &value));
-  TRI_TRY(put_span(r, begin, begin + value.as.text.n));
+  TRI_TRY(put_span(r, begin, value));
   return tri_jput(r->arena, tri_jrun_out(r), value.as.text.s, value.as.text.n);
 }
 
