@@ -73,6 +73,7 @@ tri_status tri_jattribute(tri_jarena *a, tri_jvalue v, const char *name, size_t 
                           bool *found) {
   const tri_jrow *row = NULL, *rows;
   int64_t         n_row = 0;
+  bool            is_dict = v.kind == TRI_J_FUNCTION && !strcmp(v.as.function->name, "dict");
 
   *found = true;
   TRI_TRY(tri_jarena_step(a, 1));
@@ -84,9 +85,10 @@ tri_status tri_jattribute(tri_jarena *a, tri_jvalue v, const char *name, size_t 
   }
   if (v.kind == TRI_J_NAMESPACE) return tri_jmap_get(a, v.as.space->map, tri_jtext(name, n), out, found);
   if (plain_attribute(v, name, n, out)) return TRI_OK;
+  if (is_dict) TRI_TRY(tri_jmap_make(a, &v)); /* dict.fromkeys */
   rows = tri_jmethods_of(v.kind, &n_row);
   row = tri_jrow_find(rows, n_row, name, n);
-  if (row) return bind_method(a, v, row, out);
+  if (row && (!is_dict || !strcmp(row->name, "fromkeys"))) return bind_method(a, v, row, out);
   if (tri_jis_text(v)) {
     rows = tri_jmethods_text(&n_row);
     row = tri_jrow_find(rows, n_row, name, n);
@@ -100,7 +102,7 @@ tri_status tri_jattr(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tr
   tri_jvalue key = tri_jtext(name, n);
   bool       found = false;
 
-  if (v.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(v);
+  if (v.kind == TRI_J_UNDEFINED && !is_internal(name, n)) return tri_jundefined_fail(v);
   TRI_TRY(tri_jattribute(a, v, name, n, out, &found));
   if (!found && v.kind == TRI_J_MAP) TRI_TRY(tri_jmap_get(a, v, key, out, &found));
   return found ? TRI_OK : tri_jabsent(a, v, key, TRI_J_ATTRIBUTE, out);
@@ -137,10 +139,11 @@ static bool is_sequence(tri_jvalue v) {
 }
 
 static bool is_hashable(tri_jvalue key) {
-  bool all = key.kind != TRI_J_LIST && key.kind != TRI_J_MAP && key.kind != TRI_J_NAMESPACE &&
-             key.kind != TRI_J_VIEW;
+  bool all = key.kind != TRI_J_LIST && key.kind != TRI_J_MAP;
 
-  for (int64_t i = 0; key.kind == TRI_J_TUPLE && all && i < key.as.list->n; i++)
+  if (key.kind == TRI_J_VIEW) return key.as.view->part == TRI_J_VALUES;
+  for (int64_t i = 0; key.kind == TRI_J_TUPLE && all && i < key.as.list->n;
+       i++) /* no deeper tuples: C would recurse */
     all = key.as.list->item[i].kind != TRI_J_TUPLE && is_hashable(key.as.list->item[i]);
   return all;
 }

@@ -190,10 +190,10 @@ tri_status tri_jf_truncate(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out)
   if (leeway < 0) TRI_FAIL(TRI_EINPUT, "expected leeway >= 0, got %lld", (long long)leeway);
   *out = c->self;
   if (s.kind == TRI_J_UNDEFINED) return TRI_OK;
-  if (!tri_jis_text(s)) TRI_FAIL(TRI_EINPUT, "truncate: a text is wanted, not %s", tri_jtype(s));
-  s = tri_jas_text(s);
+  if (tri_jis_text(s)) s = tri_jas_text(s);
   TRI_TRY(tri_jlength(a, s, &n));
   if (n <= leeway || n - leeway <= length) return TRI_OK;
+  if (s.kind != TRI_J_STRING) TRI_FAIL(TRI_EINPUT, "truncate: a text is wanted, not %s", tri_jtype(s));
   TRI_TRY(tri_jtext_pick(a, s, 0, length - n_end, 1, &cut));
   if (!tri_jarg_truth(c, 1, false)) {
     tri_jvalue space = TRI_J_LITERAL(" ");
@@ -235,7 +235,10 @@ tri_status tri_jf_int(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   double     x = 0;
 
   if (v.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(v);
-  TRI_TRY(tri_jarg_whole(c, 1, 10, &base));
+  if (c->arg[1] && !tri_jis_whole(*c->arg[1]))
+    base = -1; /* TypeError, which is caught: read as a decimal number */
+  else
+    TRI_TRY(tri_jarg_whole(c, 1, 10, &base));
   *out = otherwise;
   if (tri_jis_whole(v))
     *out = tri_jint(tri_jwhole(v));

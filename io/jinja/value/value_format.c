@@ -316,7 +316,9 @@ tri_status tri_jpercent(tri_jarena *a, tri_jvalue format, tri_jvalue args, tri_j
                   .markup = format.note == TRI_J_MARKUP};
   tri_jvalue slot, v;
 
-  f.is_map = args.kind == TRI_J_MAP || args.kind == TRI_J_LIST || args.kind == TRI_J_RANGE;
+  /* What has __getitem__ counts as a mapping: nothing needs to be taken from it. */
+  f.is_map = args.kind == TRI_J_MAP || args.kind == TRI_J_LIST || args.kind == TRI_J_RANGE ||
+             args.kind == TRI_J_UNDEFINED;
   f.item = args.kind == TRI_J_TUPLE ? args.as.list->item : &args;
   f.n = args.kind == TRI_J_TUPLE ? args.as.list->n : 1;
   while (f.p < f.end) {

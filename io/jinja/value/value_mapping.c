@@ -63,9 +63,10 @@ static tri_status hash_key(tri_jarena *a, tri_jvalue v, uint64_t *out) {
     return TRI_OK;
   case TRI_J_LIST:
   case TRI_J_MAP:
-  case TRI_J_NAMESPACE:
   case TRI_J_VIEW:
-    TRI_FAIL(TRI_EINPUT, "unhashable type: '%s'", tri_jtype(v));
+    if (v.kind != TRI_J_VIEW || v.as.view->part != TRI_J_VALUES)
+      TRI_FAIL(TRI_EINPUT, "unhashable type: '%s'", tri_jtype(v));
+    /* fallthrough */
   default:
     *out = tri_hash64(&v.kind, sizeof v.kind, 5);
     return TRI_OK;

@@ -45,9 +45,13 @@ tri_status tri_jfilter_call(tri_jarena *a, const tri_jfilter *f, tri_jvalue v, c
 }
 
 static tri_status is_filter(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
-  bool elsewhere = false, known = tri_jis_text(c->self);
+  bool       elsewhere = false, known = tri_jis_text(c->self);
+  tri_jvalue none, old;
 
-  if (known) {
+  TRI_TRY(tri_jmap_make(a, &none));
+  if (!known)
+    TRI_TRY(tri_jmap_get(a, none, c->self, &old, &known)); /* as Python: a list cannot be asked for */
+  if (tri_jis_text(c->self)) {
     tri_jvalue name = tri_jas_text(c->self);
     known = tri_jfilter_find(name.as.text.s, name.as.text.n, &elsewhere) || elsewhere;
   }
@@ -57,8 +61,11 @@ static tri_status is_filter(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out
 
 static tri_status is_test(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   tri_jvalue name = tri_jis_text(c->self) ? tri_jas_text(c->self) : tri_jtext("", 0);
-  bool       elsewhere;
+  bool       elsewhere = false;
+  tri_jvalue none, old;
 
+  TRI_TRY(tri_jmap_make(a, &none));
+  if (!tri_jis_text(c->self)) TRI_TRY(tri_jmap_get(a, none, c->self, &old, &elsewhere));
   *out = tri_jbool(tri_jtest_find(name.as.text.s, name.as.text.n, &elsewhere) != NULL);
   return tri_jarena_step(a, 1);
 }

@@ -18,27 +18,21 @@ static tri_status overflow(const char *what) {
 
 static uint64_t magnitude(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
 
-/* x / y rounded once, as Python divides integers: 64 bits of quotient behind the first one and whether a rest is
- * left decide the rounding to the 53 bits of a double. */
+/* x / y rounded once, as Python divides integers. The dividend is moved up to its 127th bit, so that the quotient
+ * has 64 bits at least: those behind the 53 of a double, and whether a rest is left, decide the rounding. */
 static double divide_whole(int64_t x, int64_t y) {
-  wide     n = (wide)magnitude(x) << 64, d = magnitude(y), q = n / d;
-  bool     rest = n % d != 0, up;
-  int      shift = 0;
-  uint64_t low, half;
-  double   out;
+  wide n = magnitude(x), d = magnitude(y), q, cut;
+  bool rest, up;
+  int  moved = 0, shift = 0;
 
-  while (q >> shift >> 53) shift++; /* 53 bits are left; the quotient has at least 65 - 63 of them */
-  if (shift == 0)
-    out = (double)(uint64_t)q;
-  else {
-    wide cut = q & (((wide)1 << shift) - 1);
-    half = 1;
-    up = cut > (wide)half << (shift - 1) || (cut == (wide)half << (shift - 1) && (rest || (q >> shift & 1)));
-    low = (uint64_t)(q >> shift) + up;
-    out = ldexp((double)low, shift);
-  }
-  out = ldexp(out, -64);
-  return (x < 0) != (y < 0) ? -out : out;
+  if (x == 0) return y < 0 ? -0.0 : 0.0;
+  while (!(n >> 126)) n <<= 1, moved++;
+  q = n / d;
+  rest = n % d != 0;
+  while (q >> shift >> 53) shift++;
+  cut = q & (((wide)1 << shift) - 1);
+  up = cut > (wide)1 << (shift - 1) || (cut == (wide)1 << (shift - 1) && (rest || (q >> shift & 1)));
+  return ldexp((double)((uint64_t)(q >> shift) + up), shift - moved) * ((x < 0) != (y < 0) ? -1 : 1);
 }
 
 static tri_status power_whole(int64_t x, int64_t y, int64_t *out) {

@@ -152,12 +152,7 @@ static tri_status split_words(tri_jarena *a, tri_jvalue s, int64_t most, pieces 
     while (at < end && space_at(at, &bytes)) at += bytes;
     if (at == end) return TRI_OK;
     begin = at;
-    if (most == 0) { /* the rest, without white space at its end */
-      tri_jvalue rest;
-      TRI_TRY(tri_jtext_strip(a, piece(s, begin, end), NULL, false, true, &rest));
-      TRI_TRY(add(a, p, rest));
-      return TRI_OK;
-    }
+    if (most == 0) return add(a, p, piece(s, begin, end)); /* with the white space at its end */
     while (at < end && !space_at(at, &bytes)) at += bytes;
     TRI_TRY(add(a, p, piece(s, begin, at)));
   }
@@ -177,12 +172,7 @@ static tri_status split_words_right(tri_jarena *a, tri_jvalue s, int64_t most, p
     while (end > begin && space_at(point_before(end), &bytes)) end = point_before(end);
     if (end == begin) return TRI_OK;
     at = end;
-    if (most == 0) {
-      tri_jvalue rest;
-      TRI_TRY(tri_jtext_strip(a, piece(s, begin, end), NULL, true, false, &rest));
-      TRI_TRY(add(a, p, rest));
-      return TRI_OK;
-    }
+    if (most == 0) return add(a, p, piece(s, begin, end));
     while (at > begin && !space_at(point_before(at), &bytes)) at = point_before(at);
     TRI_TRY(add(a, p, piece(s, at, end)));
     end = at;
