@@ -110,7 +110,7 @@ static tri_status equal_nested(tri_jarena *a, tri_jvalue x, tri_jvalue y, bool *
 }
 
 tri_status tri_jequal(tri_jarena *a, tri_jvalue x, tri_jvalue y, bool *out) {
-  int order;
+  int order = 0;
 
   TRI_TRY(tri_jarena_step(a, 1));
   *out = false;
