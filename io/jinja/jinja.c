@@ -129,8 +129,8 @@ static tri_status render(tri_jrun *r, const json_t *variables) {
   return tri_jexecute(r, f, &r->tree->body);
 }
 
-/* The ends of spans as bytes of the text. A span of a macro may begin elsewhere than what it is of, and end behind the
- * text in transformers; here it ends with the text. */
+/* Turns the ends of spans into bytes of the text. transformers lets the span of a block inside a macro begin
+ * where the text ended then, so that it may end behind the text; here it ends with the text. */
 static void find_ends(tri_jinja_text *out) {
   for (int64_t i = 0; i < out->n_span; i++) {
     size_t at = out->span[i].begin;

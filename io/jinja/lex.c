@@ -58,8 +58,8 @@ static void move_to(tri_jlexer *l, size_t to) {
   l->at = to;
 }
 
-/* Where a tag ends that begins to end at `at`: behind "+%}", "-%}" and whitespace, or "%}" and a newline; 0: it
- * does not. mark is '%' or '#'. */
+/* Returns the place behind "+%}", "-%}" and whitespace, or "%}" and a newline, if one of them stands at
+ * `at`; else 0. mark is '%' or '#'. */
 static size_t tag_end(const tri_jlexer *l, size_t at, char mark) {
   char   word[3] = {mark, '}', 0};
   char   sign = at < l->n ? l->s[at] : 0;
@@ -74,8 +74,9 @@ static size_t tag_end(const tri_jlexer *l, size_t at, char mark) {
   return end < l->n && l->s[end] == '\n' ? end + 1 : end;
 }
 
-/* The text before a tag, begin .. end - 1, without the whitespace that the tag takes away: sign '-' all of it; else,
- * but with '+' or for {{, what stands alone before it in its line. */
+/* Returns the end of the text before a tag, begin .. end - 1, without the whitespace that the tag removes.
+ * The sign '-' removes all of it. Without a sign {% and {# remove the spaces between the start of their
+ * line and themselves. */
 static size_t text_end(const tri_jlexer *l, size_t begin, size_t end, char sign, bool variable) {
   const char *s = l->s + begin;
   size_t      n = end - begin, kept;

@@ -48,7 +48,7 @@ typedef struct tri_jlexer {
   int64_t        n_bracket, cap_bracket;
 } tri_jlexer;
 
-/* Not collective, and so all that follow. The next token; behind the last one TRI_JT_EOF again and again. */
+/* Not collective: all that follow. The next token; behind the last one TRI_JT_EOF again and again. */
 TRI_CHECKED tri_status tri_jlex_next(tri_jlexer *l, tri_jtoken *out);
 void                   tri_jlex_close(tri_jlexer *l);
 /* Pure. How messages call tokens of a kind. */

@@ -1,5 +1,6 @@
-/* loop.c - for loops and the variable loop, as Jinja's LoopContext. A loop with an `if` tests an element when it is asked
- * for, as the generator of Jinja's compiler does: what the body changes shows in the tests behind it. */
+/* loop.c - for loops and the variable loop, as Jinja's LoopContext. A loop with an `if` tests an element
+ * when the body wants it, as the generator of Jinja's compiler does: later tests see what the body has
+ * changed. */
 #include <stdio.h>
 #include <string.h>
 

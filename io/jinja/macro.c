@@ -1,4 +1,4 @@
-/* macro.c - macros as values: their attributes, and their arguments as Jinja's Macro.__call__ deals them out. */
+/* macro.c - macros as values: their attributes, and their arguments as in Jinja's Macro.__call__. */
 #include <string.h>
 
 #include "io/jinja/run.h"
@@ -88,10 +88,10 @@ static tri_status refuse_named(const tri_jmacro *m, const naming *n) {
   for (int64_t i = 0; i < n->args->n_named; i++) {
     if (n->taken[i]) continue;
     if (is_name(n->args->key[i], "caller"))
-      TRI_FAIL(
-          TRI_EINPUT,
-          "macro '%.200s' was invoked with two values for the special caller argument. This is most likely a bug.",
-          name);
+      TRI_FAIL(TRI_EINPUT,
+               "macro '%.200s' was invoked with two values for the special caller argument. This is most "
+               "likely a bug.",
+               name);
     TRI_FAIL(TRI_EINPUT, "macro '%.200s' takes no keyword argument '%.*s'", name,
              (int)(n->args->key[i].as.text.n > 200 ? 200 : n->args->key[i].as.text.n),
              n->args->key[i].as.text.s);

@@ -24,7 +24,7 @@ struct tri_jparser {
   tri_status (*expression)(tri_jparser *p, bool with_cond, tri_jexpr **out);
 };
 
-/* Not collective, and so all that follow: parse_token.c. */
+/* Not collective: all that follow. parse_token.c. */
 TRI_CHECKED tri_status tri_jparse_next(tri_jparser *p); /* one token ahead */
 TRI_CHECKED tri_status tri_jparse_look(tri_jparser *p,
                                        tri_jtoken  *out); /* the token behind the current one */

@@ -403,8 +403,8 @@ static tri_status parse_bodies(tri_jparser *p, const tri_jopen *open, tri_jbody 
   put_ends(open, ends, sizeof ends);
   TRI_JFAIL(
       p->token.line,
-      "Unexpected end of template. Jinja was looking for the following tags: %s. The innermost block that needs "
-      "to be closed is '%s'.",
+      "Unexpected end of template. Jinja was looking for the following tags: %s. The innermost block that "
+      "needs to be closed is '%s'.",
       ends, open->tag);
 }
 

@@ -1,5 +1,6 @@
-/* resolve.c - names bound to variables, as Jinja's compiler.py does it: for each scope first the names that it knows
- * (analyze, the FrameSymbolVisitor of idtracking.py), then each name where it stands (bind, the CodeGenerator). */
+/* resolve.c - names bound to variables, as in Jinja's compiler. For each scope it first collects the names
+ * (analyze: the FrameSymbolVisitor of idtracking.py), then finds each name's variable (bind: the
+ * CodeGenerator). */
 #include "io/jinja/resolve.h"
 
 #include <string.h>

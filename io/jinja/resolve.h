@@ -4,8 +4,8 @@
 
 #include "io/jinja/tree.h"
 
-/* Not collective. Fills in places, slots and scopes of the tree; refuses what Jinja's compiler refuses: filters and
- * tests that there are not (but inside an if, where Jinja fails when they are used), `loop` as a target. */
+/* Not collective. Fills in places, slots and scopes of the tree. Refuses `loop` as a target, and unknown
+ * filters and tests; inside an if these fail only when they are used, as in Jinja. */
 TRI_CHECKED tri_status tri_jresolve(tri_jtree *t);
 
 #endif

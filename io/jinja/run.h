@@ -30,7 +30,7 @@ struct tri_jrun {
   tri_status (*body)(tri_jrun *r, tri_jframe *f, const tri_jbody *body);
 };
 
-/* Not collective, and so all that follow: frame.c. A variable without a value is "unset", which no template sees. */
+/* Not collective: all that follow. frame.c. A variable without a value is unset; templates see undefined. */
 tri_jvalue             tri_junset(void);
 bool                   tri_jis_unset(tri_jvalue v);
 TRI_CHECKED tri_status tri_jframe_make(tri_jrun *r, int n_slot, tri_jframe *outer, tri_jframe **out);

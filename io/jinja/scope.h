@@ -1,8 +1,6 @@
-/* scope.h - which variable a name means: Jinja's Symbols (idtracking.py), one scope inside the other. Private to its
- * room.
- *
- * Jinja makes a Python function of the template and of each macro, and a Python variable l_LEVEL_NAME of each name that a
- * scope knows. So here: a function has slots, a slot for each pair of level and name. */
+/* scope.h - the variable behind each name, by scopes inside each other: Jinja's Symbols (idtracking.py).
+ * Private to its room. Jinja compiles the template and each macro to a Python function, and each name of a
+ * scope to a Python variable l_LEVEL_NAME. Here a function has a slot for each pair of level and name. */
 #ifndef TRI_JINJA_SCOPE_H
 #define TRI_JINJA_SCOPE_H
 
@@ -36,7 +34,7 @@ struct tri_jopen_scope {
   tri_jbinding    *binding; /* the last one first */
 };
 
-/* Not collective, and so all that follow. */
+/* Not collective: all that follow. */
 void tri_jscope_enter(tri_jopen_scope *s, tri_jopen_scope *outer, tri_jfunc *func);
 /* Closes s; what its names begin with goes into out. */
 TRI_CHECKED tri_status tri_jscope_leave(tri_jtree *t, tri_jopen_scope *s, tri_jscope *out);

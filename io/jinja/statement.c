@@ -69,7 +69,7 @@ static tri_status execute_call(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   return tri_jprint(r->arena, value, tri_jrun_out(r));
 }
 
-/* The end is counted in characters from begin, as long as the text is not whole: jinja.c, find_ends. */
+/* Until the rendering ends, span.end is the number of characters (jinja.c, find_ends). */
 static tri_status put_span(tri_jrun *r, size_t begin, tri_jvalue text) {
   tri_jinja_text *out = r->out;
   size_t          end = 0;
@@ -81,8 +81,8 @@ static tri_status put_span(tri_jrun *r, size_t begin, tri_jvalue text) {
   return TRI_OK;
 }
 
-/* A generation block is the body of a call block; its span begins where the text itself ends, also inside a macro
- * (chat_template_utils.py, AssistantTracker). */
+/* A generation block is the body of a call block. Its span begins where the text ends now, also inside a
+ * macro, whose text comes later (chat_template_utils.py, AssistantTracker). */
 static tri_status execute_generation(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   tri_jvalue body, value;
   size_t     begin = r->out->text.len;

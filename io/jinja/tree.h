@@ -1,5 +1,5 @@
-/* tree.h - the tree of a parsed template: expressions, statements, scopes. Private to its room. The tree lies in
- * an arena of its own and does not change once the template is open, so that several threads may render it. */
+/* tree.h - the tree of a parsed template: expressions, statements, scopes. Private to its room. The tree
+ * lies in its own arena and does not change once the template is open: several threads may render it. */
 #ifndef TRI_JINJA_TREE_H
 #define TRI_JINJA_TREE_H
 
@@ -231,7 +231,7 @@ typedef struct tri_jtree {
 #define TRI_JFAIL(line, ...)       TRI_JFAIL_(line, __VA_ARGS__, "")
 #define TRI_JFAIL_(line, fmt, ...) TRI_FAIL(TRI_EINPUT, "line %d: " fmt "%s", line, __VA_ARGS__)
 
-/* Not collective, and so all that follow. Names are kept once; nodes and lists lie in the arena of the tree. */
+/* Not collective: all that follow. Names are kept once; nodes and lists lie in the arena of the tree. */
 TRI_CHECKED tri_status tri_jtree_name(tri_jtree *t, const char *s, size_t n, tri_jname **out);
 /* A printf-formatted text; at most 4,000 bytes. */
 TRI_CHECKED tri_status tri_jtree_text(tri_jtree *t, char **out, const char *fmt, ...)

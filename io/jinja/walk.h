@@ -4,14 +4,15 @@
 
 #include "io/jinja/tree.h"
 
-/* Called for each name; stops the walk where it returns false. Names of ns.x targets are not names of their own. */
+/* Called for each name. The walk stops where it returns false. It skips the targets ns.x. */
 typedef bool (*tri_jvisit)(void *ctx, const tri_jname *name, tri_juse use, int line);
 
-/* Not collective, and so all that follow. False where the walk was stopped. */
+/* Not collective: all that follow. False where the walk was stopped. */
 bool tri_jwalk_expr(const tri_jexpr *x, tri_jvisit visit, void *ctx);
 bool tri_jwalk_body(const tri_jbody *body, tri_jvisit visit, void *ctx);
 
-/* Which of `names` [n] a body reads before it writes them (compiler.py, find_undeclared), into out [n]. n <= 3. */
+/* out [n] says which of `names` [n] a body reads before it writes them (compiler.py, find_undeclared). n <=
+ * 3. */
 void tri_jwalk_undeclared(const tri_jbody *body, const char *const *names, int n, bool *out);
 
 #endif
