@@ -207,6 +207,18 @@ make_visible() {
   { bytes 129 && printf 'a\tb\n\033[31m\177 \xc2\x9b\xe2\x80\xae\xef\xbf\xbd\xf0\x9f\x99\x82\xff\xc3'; } | seed
 }
 
+make_jinja() {
+  local file line
+  for file in $data/chat/templates/*.jinja; do
+    seed <"$file"
+  done
+  for file in $data/jinja/*.json; do # each twentieth template
+    sed -n '0~20s/^\["\(.*\)",.*/\1/p' "$file" | sed 's/\\"/"/g; s/\\u[0-9a-f]*//g' | while IFS= read -r line; do
+      printf '%b' "$line" | seed
+    done
+  done
+}
+
 case $harness in
 ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
 dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c io/chat/chat_forms.c io/chat/chat_think.c' ;;
@@ -214,6 +226,7 @@ deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/r
 elf) sources='src/reward/elf_object.c' ;;
 hfconfig) sources='io/hf/hf_config*.c src/family/family*.c' ;;
 history) sources='src/history/*.c io/text/deck.c' ;;
+jinja) sources='io/jinja/*.c io/jinja/value/*.c' ;;
 jsonwalk) sources='io/text/json_walk.c src/show/answer.c' ;;
 lora) sources='io/hf/peft.c io/model/base_note.c src/family/lora.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
