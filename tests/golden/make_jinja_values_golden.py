@@ -1,12 +1,13 @@
 # make_jinja_values_golden.py - tests/data/jinja/values.json: expressions and what Jinja2 makes of them. Needs transformers
 # 5.24.0 and jinja2 3.1.6 on Python 3.11. Run it from the root of the tree.
 #
-# The file holds "variables" and "cases": [template, text]; null for the text: Jinja2 raises an error. Half of the cases are
-# drawn by a generator with a fixed key, so that a new run writes the same file. With a number as argument it draws so many
-# instead and prints them, for a comparison beside the file.
-import copy, json, random, re, sys
+# The file holds "variables" and "cases": [template, text]; null for the text: Jinja2 raises an error. Most cases are drawn by
+# a generator with a fixed key, so that a new run writes the same file. "dates": [date, format, text] of strftime.
+# "characters": XXH64 of a kind ('0' or '1' for each code point) or a change of case (the images as UTF-8) over all code
+# points. With a number as argument it draws so many cases instead and prints them, for a comparison beside the file.
+import copy, datetime, json, random, re, sys
 
-import jinja2, transformers
+import jinja2, transformers, xxhash
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
 assert transformers.__version__ == "5.24.0" and jinja2.__version__ == "3.1.6" and sys.version_info[:2] == (3, 11)
@@ -117,6 +118,27 @@ def endless(key):
         yield draw(rng)
 
 
+DIRECTIVES = "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyYzZ%f"
+
+
+def dates():
+    rng = random.Random("jinja dates 1")
+    days = [datetime.datetime(y, m, d) for y in (2000, 2023, 2024, 2026, 2027, 2028, 2032) for m, d in ((1, 1), (1, 2), (2, 28), (12, 29), (12, 31))]
+    days += [datetime.datetime(1999, 1, 3), datetime.datetime(2024, 2, 29), datetime.datetime(2400, 12, 31)]
+    for day in days + [datetime.datetime(2020, 1, 1) + datetime.timedelta(days=rng.randrange(6000)) for _ in range(20)]:
+        yield [day.strftime("%Y-%m-%d"), (f := "|".join("%" + d for d in DIRECTIVES)), day.strftime(f)]
+    for f in ("%d %b %Y", "%-d. %B %Y", "%-m/%-d/%y", "%_d|%0e|%^a|%^B|%#b|%-j|%_H|%-H|%-I", "heute: %A, é 日本", "100%", "%%Y", ""):
+        yield [days[3].strftime("%Y-%m-%d"), f, days[3].strftime(f)]
+
+
+def characters():
+    points = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    for name in ("isalpha", "isdecimal", "isdigit", "isnumeric", "isspace", "isprintable", "isupper", "islower"):
+        yield name, xxhash.xxh64("".join("01"[getattr(chr(c), name)()] for c in points).encode(), seed=0).hexdigest()
+    for name in ("upper", "lower", "title", "casefold", "swapcase", "capitalize"):
+        yield name, xxhash.xxh64("".join(getattr(chr(c), name)() for c in points).encode(), seed=0).hexdigest()
+
+
 if len(sys.argv) > 1:
     json.dump({"variables": variables, "cases": list(cases(endless(sys.argv[2] if len(sys.argv) > 2 else "more"), int(sys.argv[1])))}, sys.stdout, ensure_ascii=True)
 else:
@@ -125,5 +147,6 @@ else:
     with open("tests/data/jinja/values.json", "w") as f:
         f.write('{"variables": ' + json.dumps(variables, separators=(",", ":")) + ',\n"cases": [\n')
         f.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in out))
-        f.write("\n]}\n")
+        f.write('\n],\n"dates": ' + json.dumps(list(dates()), separators=(",", ":")))
+        f.write(',\n"characters": ' + json.dumps(dict(characters()), indent=0) + "}\n")
     print(len(out), "cases,", sum(c[1] is None for c in out), "of them errors,", len(FORMS), "forms")

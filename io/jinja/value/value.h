@@ -1,7 +1,7 @@
-/* value.h - the values of a template while it is rendered, and Python's rules for them. Not collective: all that
- * follow. A value is passed as a struct and never changes, except namespaces, streams, cyclers and joiners.
- * The memory it points to lies in the arena, which is freed as a whole after the rendering. Nothing here knows
- * the tree of a template. */
+/* value.h - the values of a template while it is rendered, and Python's rules for them. Not collective: all
+ * that follow. A value is passed as a struct and never changes, except namespaces, streams, cyclers and
+ * joiners. The memory it points to lies in the arena, which is freed as a whole after the rendering. Nothing
+ * here knows the tree of a template. */
 #ifndef TRI_JINJA_VALUE_H
 #define TRI_JINJA_VALUE_H
 
@@ -27,8 +27,8 @@ TRI_CHECKED tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out);
 /* Counts n steps more; TRI_EINPUT past TRI_JINJA_STEPS. A walk over n elements counts n steps, a walk over n
  * bytes n / 64. */
 TRI_CHECKED tri_status tri_jarena_step(tri_jarena *a, int64_t n);
-/* One level of nesting more; TRI_EINPUT past TRI_JINJA_LEVELS. Every recursion of C stands between the two. After
- * an error the arena is only freed, so nobody needs to leave. */
+/* One level of nesting more; TRI_EINPUT past TRI_JINJA_LEVELS. Every recursion of C stands between the two.
+ * After an error the arena is only freed, so nobody needs to leave. */
 TRI_CHECKED tri_status tri_jarena_enter(tri_jarena *a);
 void                   tri_jarena_leave(tri_jarena *a);
 void                   tri_jarena_free(tri_jarena *a);
@@ -73,8 +73,8 @@ typedef struct tri_jstream tri_jstream;
 typedef struct tri_jbound  tri_jbound;
 typedef struct tri_jrow    tri_jrow; /* of a table: a filter, test, method or function */
 
-/* What the evaluator makes. get gives an attribute (*found false: it has none). call NULL: it cannot be called.
- * print appends its str and repr, "<Macro 'm'>"; NULL: "<TYPE object>". */
+/* What the evaluator makes. get gives an attribute (*found false: it has none). call NULL: it cannot be
+ * called. print appends its str and repr, "<Macro 'm'>"; NULL: "<TYPE object>". */
 typedef struct tri_jobject tri_jobject;
 struct tri_jargs;
 struct tri_jobject {
@@ -184,8 +184,8 @@ TRI_CHECKED tri_status tri_jitem(tri_jarena *a, tri_jvalue v, tri_jvalue key, tr
 /* v[begin:end:step], each a value or NULL. */
 TRI_CHECKED tri_status tri_jslice(tri_jarena *a, tri_jvalue v, const tri_jvalue *begin, const tri_jvalue *end,
                                   const tri_jvalue *step, tri_jvalue *out);
-/* What a for loop walks, as a list: the keys of a mapping, the characters of a string, nothing of UNDEFINED. A
- * LIST is handed out itself; a STREAM gives what is left in it and is empty afterwards. */
+/* What a for loop walks, as a list: the keys of a mapping, the characters of a string, nothing of UNDEFINED.
+ * A LIST is handed out itself; a STREAM gives what is left in it and is empty afterwards. */
 TRI_CHECKED tri_status tri_jiterate(tri_jarena *a, tri_jvalue v, const tri_jlist **out);
 /* f(args) of a METHOD, FUNCTION, or OBJECT with call; else an error as Python's. */
 TRI_CHECKED tri_status tri_jcall(tri_jarena *a, tri_jvalue f, const tri_jargs *args, tri_jvalue *out);

@@ -119,7 +119,7 @@ static tri_status element(tri_jarena *a, tri_jvalue v, int64_t i, tri_jvalue *ou
   const char *p;
 
   if (v.kind == TRI_J_STRING && i >= 0) { /* no need to know its length */
-    TRI_TRY(tri_jarena_step(a, i / 64));
+    TRI_TRY(tri_jarena_step(a, (i < (int64_t)v.as.text.n ? i : (int64_t)v.as.text.n) / 64));
     p = tri_jpoint_at(v.as.text.s, v.as.text.n, i);
     *found = p < v.as.text.s + v.as.text.n;
     if (*found) *out = tri_jmarkup(tri_jtext(p, tri_jpoint_bytes(p)), v.note == TRI_J_MARKUP);

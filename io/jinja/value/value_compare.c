@@ -263,7 +263,8 @@ tri_status tri_jcontains(tri_jarena *a, tri_jvalue container, tri_jvalue x, bool
   }
 }
 
-/* Merges two sorted runs of indices; of equal ones the left one goes first, in reverse order too, as in sorted(). */
+/* Merges two sorted runs of indices; of equal ones the left one goes first, in reverse order too, as in
+ * sorted(). */
 static tri_status merge(tri_jarena *a, const tri_jvalue *key, const int64_t *left, int64_t n_left,
                         const int64_t *right, int64_t n_right, bool reverse, int64_t *out) {
   bool right_first = false;

@@ -375,8 +375,8 @@ tri_status tri_jf_max(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return extreme(a, c, TRI_JOP_GT, out);
 }
 
-/* sort(reverse, case_sensitive, attribute): attribute may name several, with commas; an item's key is the list of
- * them all. */
+/* sort(reverse, case_sensitive, attribute): attribute may name several, with commas; an item's key is the
+ * list of them all. */
 tri_status tri_jf_sort(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   const tri_jlist *list = NULL;
   tri_jvalue       comma = TRI_J_LITERAL(","), names, *item = NULL, *key = NULL, *of_key = NULL, keys;

@@ -49,8 +49,8 @@ static const char *sign_of(bool negative, const spec *s) {
   return negative ? "-" : s->plus ? "+" : s->space ? " " : "";
 }
 
-/* Separators every third digit (',', '_') or every fourth (of other bases) before the first character that is no
- * digit; with zero padding the zeros are grouped too. */
+/* Separators every third digit (',', '_') or every fourth (of other bases) before the first character that is
+ * no digit; with zero padding the zeros are grouped too. */
 static void group_digits(const spec *s, size_t sign_bytes, const char *digits, char out[NUMBER_BYTES + 8]) {
   size_t n = strspn(digits, s->type == 'x' || s->type == 'X' ? "0123456789abcdefABCDEF" : "0123456789"),
          least = n, k = 0;

@@ -1,5 +1,5 @@
-/* value_impl.h - what the files of this room share: buffers, names of types, calls, streams, text on code points.
- * Not collective: all that follow. Private to its room. */
+/* value_impl.h - what the files of this room share: buffers, names of types, calls, streams, text on code
+ * points. Not collective: all that follow. Private to its room. */
 #ifndef TRI_JINJA_VALUE_IMPL_H
 #define TRI_JINJA_VALUE_IMPL_H
 
@@ -84,8 +84,8 @@ enum { TRI_JNUMBER_BYTES = 40 };
 void tri_jreal_text(double x, char out[TRI_JNUMBER_BYTES]);
 /* Whether an integer is below (-1), equal to (0) or above (1) a number, exactly; 2: x is NaN. */
 int tri_jcompare_real(int64_t i, double x);
-/* An integer in Python's spelling (white space around, signs, underscores, base 2 to 36 or 0); *found false: text
- * is none. TRI_EINPUT beyond 64 bits. */
+/* An integer in Python's spelling (white space around, signs, underscores, base 2 to 36 or 0); *found false:
+ * text is none. TRI_EINPUT beyond 64 bits. */
 TRI_CHECKED tri_status tri_jparse_whole(tri_jvalue text, int64_t base, int64_t *out, bool *found);
 bool                   tri_jparse_real(tri_jvalue text, double *out);
 TRI_CHECKED tri_status tri_jwhole_of_real(double x, int64_t *out); /* int(x); ValueError, OverflowError */
@@ -106,8 +106,8 @@ size_t      tri_jpoint_bytes(const char *s);                   /* bytes of the c
 const char *tri_jpoint_at(const char *s, size_t n, int64_t i); /* the place of code point i, at most s + n */
 int32_t     tri_jpoint_read(const char *s, size_t *bytes);     /* the code point at s and its bytes */
 size_t      tri_jpoint_write(int32_t c, char out[4]);
-/* The first (last) place of a STRING in s [n], or NULL. A comparison at a place counts steps; the walk over s is
- * counted by the caller. */
+/* The first (last) place of a STRING in s [n], or NULL. A comparison at a place counts steps; the walk over s
+ * is counted by the caller. */
 TRI_CHECKED tri_status tri_jfind(tri_jarena *a, const char *s, size_t n, tri_jvalue needle, const char **out);
 TRI_CHECKED tri_status tri_jfind_last(tri_jarena *a, const char *s, size_t n, tri_jvalue needle,
                                       const char **out);
@@ -122,8 +122,8 @@ TRI_CHECKED tri_status tri_jtext_split(tri_jarena *a, tri_jvalue s, const tri_jv
                                        bool from_right, tri_jvalue *out);
 TRI_CHECKED tri_status tri_jtext_lines(tri_jarena *a, tri_jvalue s, bool keep_ends, tri_jvalue *out);
 TRI_CHECKED tri_status tri_jtext_repeat(tri_jarena *a, tri_jvalue s, int64_t times, tri_jvalue *out);
-/* '<', '>': left or right in width code points, filled with one code point; '^': in the middle as format() has it;
- * 'c': as str.center has it, which puts an odd fill differently. */
+/* '<', '>': left or right in width code points, filled with one code point; '^': in the middle as format()
+ * has it; 'c': as str.center has it, which puts an odd fill differently. */
 TRI_CHECKED tri_status tri_jtext_align(tri_jarena *a, tri_jvalue s, char side, int64_t width, tri_jvalue fill,
                                        tri_jvalue *out);
 TRI_CHECKED tri_status tri_jtext_escape(tri_jarena *a, tri_jvalue s, tri_jvalue *out); /* markupsafe.escape */
@@ -166,8 +166,8 @@ typedef struct tri_jcalled {
   const tri_jargs  *all;
 } tri_jcalled;
 typedef tri_status tri_jcall_fn(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out);
-/* params: names in order, "sep=,maxsplit="; = marks those that may be missing; "/" in front: by position only; "*":
- * anything. call NULL: known, and not supported. */
+/* params: names in order, "sep=,maxsplit="; = marks those that may be missing; "/" in front: by position
+ * only; "*": anything. call NULL: known, and not supported. */
 struct tri_jrow {
   const char   *name, *params;
   tri_jcall_fn *call;

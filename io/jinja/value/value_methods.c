@@ -1,4 +1,5 @@
-/* value_methods.c - the methods of lists, tuples, ranges, mappings and numbers; str's by value_methods_text.c. */
+/* value_methods.c - the methods of lists, tuples, ranges, mappings and numbers; str's by
+ * value_methods_text.c. */
 #include "value_impl.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* value_number.c - numbers as texts and texts as numbers, by Python's rules; exact comparison of both kinds. */
+/* value_number.c - numbers as texts, texts as numbers, by Python's rules; exact comparison of both kinds. */
 #include "value_impl.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@ static bool next_up(char *text) {
   return true;
 }
 
-/* The fewest digits that read back as x, as "d.ddde+xx". 15 digits always survive, trailing zeros are dropped by
- * the caller. Below a power of two the numbers are twice as dense as above it: there the shortest text may be the
- * one above the nearest. */
+/* The fewest digits that read back as x, as "d.ddde+xx". 15 digits always survive, trailing zeros are dropped
+ * by the caller. Below a power of two the numbers are twice as dense as above it: there the shortest text may
+ * be the one above the nearest. */
 static void shortest(double x, char out[TRI_JNUMBER_BYTES]) {
   for (int digits = fabs(x) < 0x1p-1022 ? 1 : 15; digits <= 17; digits++) {
     snprintf(out, TRI_JNUMBER_BYTES, "%.*e", digits - 1, x);
@@ -88,8 +88,8 @@ tri_status tri_jwhole_of_real(double x, int64_t *out) {
   return TRI_OK;
 }
 
-/* text without white space around, its decimal digits of any script as ASCII, in 'out'; false: it is longer than
- * any number here, or has other characters. An underscore between two digits is left out. */
+/* text without white space around, its decimal digits of any script as ASCII, in 'out'; false: it is longer
+ * than any number here, or has other characters. An underscore between two digits is left out. */
 static bool plain_number(tri_jvalue text, char *out, size_t cap) {
   const char *s = text.as.text.s, *end = s + text.as.text.n;
   size_t      bytes, n = 0;

@@ -18,8 +18,9 @@ static tri_status overflow(const char *what) {
 
 static uint64_t magnitude(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
 
-/* x / y rounded once, as Python divides integers. The dividend is moved up to its 127th bit, so that the quotient
- * has 64 bits at least: those behind the 53 of a double, and whether a rest is left, decide the rounding. */
+/* x / y rounded once, as Python divides integers. The dividend is moved up to its 127th bit, so that the
+ * quotient has 64 bits at least: those behind the 53 of a double, and whether a rest is left, decide the
+ * rounding. */
 static double divide_whole(int64_t x, int64_t y) {
   wide n = magnitude(x), d = magnitude(y), q, cut;
   bool rest, up;

@@ -82,8 +82,8 @@ static bool is_cased(int32_t c) {
   return tri_jchar_is(c, TRI_JC_UPPER) || tri_jchar_is(c, TRI_JC_LOWER) || tri_jchar_is(c, TRI_JC_TITLE);
 }
 
-/* Whether the sigma at place `at` ends a word: a cased character before it, none behind (handle_capital_sigma of
- * CPython's unicodeobject.c). */
+/* Whether the sigma at place `at` ends a word: a cased character before it, none behind (handle_capital_sigma
+ * of CPython's unicodeobject.c). */
 static bool is_final_sigma(tri_jvalue s, size_t at) {
   const char *text = s.as.text.s;
   size_t      bytes, i = at;
