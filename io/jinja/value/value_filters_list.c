@@ -126,23 +126,19 @@ static tri_status make_later(tri_jarena *a, const tri_jcalled *c, tri_jcall_fn *
   return TRI_OK;
 }
 
-static tri_status need(tri_jarena *a, const tri_jcalled *c, int i, int64_t *out) {
-  TRI_TRY(tri_jarena_step(a, 1));
-  return tri_jarg_whole(c, i, 0, out);
-}
-
 static tri_status batches(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   const tri_jlist *list = NULL;
-  int64_t          width = 0, n;
+  int64_t          width = -1, n;
   bool             fill = c->arg[1] && c->arg[1]->kind != TRI_J_NONE;
   tri_jvalue      *item = NULL, *of_batch = NULL;
 
   TRI_TRY(tri_jiterate(a, c->self, &list));
-  TRI_TRY(need(a, c, 0, &width));
-  if (width <= 0)
-    n = list->n > 0; /* as do_batch: it never comes to that many but at once, with none, for 0 */
-  else
-    n = (list->n + width - 1) / width;
+  if (tri_jis_whole(*c->arg[0]))
+    width = tri_jwhole(*c->arg[0]);
+  else if (list->n && fill)
+    TRI_FAIL(TRI_EINPUT, "'<' not supported between instances of 'int' and '%s'", tri_jtype(*c->arg[0]));
+  /* As do_batch: no batch ever holds a width below 1, but the first one at once, with none, where it is 0. */
+  n = width <= 0 || width >= list->n ? list->n > 0 : (list->n - 1) / width + 1;
   n += width == 0 && n;
   TRI_TRY(tri_jlist_room(a, TRI_J_LIST, n, &item, out));
   for (int64_t i = 0; i < n; i++) {
@@ -163,7 +159,7 @@ static tri_status slices(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   tri_jvalue      *item = NULL, *of_slice = NULL;
 
   TRI_TRY(tri_jiterate(a, c->self, &list));
-  TRI_TRY(need(a, c, 0, &n));
+  TRI_TRY(tri_jarg_whole(c, 0, 0, &n));
   if (n == 0) TRI_FAIL(TRI_EINPUT, "integer division or modulo by zero");
   if (n < 0) n = 0;
   TRI_TRY(tri_jlist_room(a, TRI_J_LIST, n, &item, out));
@@ -287,8 +283,7 @@ tri_status tri_jf_last(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   const tri_jlist *list = NULL;
 
   if (!reversed_type(c->self)) TRI_FAIL(TRI_EINPUT, "'%s' object is not reversible", tri_jtype(c->self));
-  if (c->self.kind == TRI_J_STRING && c->self.as.text.n)
-    return tri_jitem(a, tri_jmarkup(c->self, false), tri_jint(-1), out);
+  if (c->self.kind == TRI_J_STRING && c->self.as.text.n) return tri_jitem(a, c->self, tri_jint(-1), out);
   TRI_TRY(tri_jiterate(a, c->self, &list));
   *out = list->n ? list->item[list->n - 1] : tri_jmissing("No last item, sequence was empty.");
   return TRI_OK;

@@ -151,6 +151,22 @@ static tri_status put_text(tri_jbuf *b, const spec *s, tri_jvalue v) {
   return tri_jbuf_put(b, v.as.text.s, v.as.text.n);
 }
 
+/* ascii(): a repr with escapes for what is beyond ASCII. */
+static tri_status to_ascii(tri_jarena *a, tri_jvalue s, tri_jvalue *out) {
+  tri_jbuf b = {.a = a};
+
+  TRI_TRY(tri_jarena_step(a, (int64_t)(s.as.text.n / 16)));
+  for (size_t i = 0, bytes; i < s.as.text.n; i += bytes) {
+    int32_t c = tri_jpoint_read(s.as.text.s + i, &bytes);
+    if (c < 128)
+      TRI_TRY(tri_jbuf_put(&b, s.as.text.s + i, 1));
+    else
+      TRI_TRY(tri_jbuf_printf(&b, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)c));
+  }
+  *out = tri_jbuf_value(&b, 0);
+  return TRI_OK;
+}
+
 /* ---- % ---- */
 
 typedef struct percent {
@@ -253,8 +269,7 @@ static tri_status put_percent_text(percent *f, const spec *s, tri_jvalue v) {
   else
     TRI_TRY(tri_jwrite_repr(&b, v));
   text = tri_jbuf_value(&b, 0);
-  if (s->type == 'a' && (int64_t)text.as.text.n != tri_jpoints(text.as.text.s, text.as.text.n))
-    TRI_FAIL(TRI_EINPUT, "%%a of text beyond ASCII is not supported");
+  if (s->type == 'a') TRI_TRY(to_ascii(f->b.a, text, &text));
   if (f->markup && s->type == 's' && v.kind == TRI_J_STRING) text.note = v.note;
   if (f->markup) TRI_TRY(tri_jtext_escape(f->b.a, text, &text));
   return put_text(&f->b, s, text);
@@ -457,13 +472,14 @@ static tri_status put_replacement(tri_jbuf *b, fields *f, const char *p, const c
   if (from < end && *from == '!') {
     if (from + 1 < end) conversion = from[1];
     from += 2;
-    if ((conversion != 's' && conversion != 'r') || (from < end && *from != ':'))
+    if (!conversion || !strchr("sra", conversion) || (from < end && *from != ':'))
       TRI_FAIL(TRI_EINPUT, "format(): this conversion is not supported: !%c", conversion ? conversion : ' ');
     if (conversion == 's')
       TRI_TRY(tri_jstr(b->a, v, &v));
     else {
       TRI_TRY(tri_jwrite_repr(&piece, v));
       v = tri_jbuf_value(&piece, 0);
+      if (conversion == 'a') TRI_TRY(to_ascii(b->a, v, &v));
       piece = (tri_jbuf){.a = b->a};
     }
   }

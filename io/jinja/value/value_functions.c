@@ -37,6 +37,7 @@ static tri_status make_dict(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out
     TRI_FAIL(TRI_EINPUT, "dict expected at most 1 argument, got %lld", (long long)c->all->n_pos);
   TRI_TRY(tri_jmap_make(a, out));
   from = c->all->n_pos ? c->all->pos[0] : *out;
+  if (from.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(from); /* it is asked for its keys */
   if (from.kind == TRI_J_MAP)
     for (int64_t i = 0; i < tri_jmap_count(from); i++) {
       tri_jmap_at(from, i, &key, &value);

@@ -50,9 +50,15 @@ static tri_status replace(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) 
   int64_t    count = UNLIMITED;
 
   TRI_TRY(tri_jarg_text(a, c, 0, c->self, &old));
-  TRI_TRY(tri_jarg_text(a, c, 1, c->self, &by));
+  if (c->self.note == TRI_J_MARKUP) { /* escape() takes anything */
+    if (tri_jis_text(*c->arg[1]))
+      by = tri_jas_text(*c->arg[1]);
+    else
+      TRI_TRY(tri_jstr(a, *c->arg[1], &by));
+    TRI_TRY(tri_jtext_escape(a, by, &by));
+  } else
+    TRI_TRY(tri_jarg_text(a, c, 1, c->self, &by));
   TRI_TRY(tri_jarg_whole(c, 2, UNLIMITED, &count));
-  if (c->self.note == TRI_J_MARKUP) TRI_TRY(tri_jtext_escape(a, by, &by));
   return tri_jtext_replace(a, c->self, old, by, count, out);
 }
 

@@ -172,7 +172,7 @@ tri_status tri_jf_tojson(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
 
   d.ascii = tri_jarg_truth(c, 0, false);
   d.sort = tri_jarg_truth(c, 3, false);
-  if (c->arg[1] && c->arg[1]->kind != TRI_J_NONE) {
+  if (c->arg[1] && c->arg[1]->kind != TRI_J_NONE && c->self.kind != TRI_J_STRING) {
     d.indent = *c->arg[1];
     d.item_end = TRI_J_LITERAL(",");
     if (d.indent.kind != TRI_J_STRING) {
