@@ -109,9 +109,13 @@ static const field known[] = {
 static const char *const rope_known[] = {
     "rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
     "original_max_position_embeddings", "partial_rotary_factor",
-    /* from here on of YaRN */
-    "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"};
-enum { ROPE_KNOWN = sizeof rope_known / sizeof *rope_known, YARN_KNOWN = 6 };
+    /* of longrope and YaRN */
+    "attention_factor",
+    /* of YaRN */
+    "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate",
+    /* of longrope */
+    "short_factor", "long_factor"};
+enum { ROPE_KNOWN = sizeof rope_known / sizeof *rope_known, PLAIN_KNOWN = 8, YARN_KNOWN = 5 };
 /* clang-format on */
 
 /* Published with it are models of plain attention (Qwen2.5-1M), which transformers runs as such. */
@@ -216,6 +220,14 @@ void tri_hf_drop_code(json_t *config) {
   if (map && !json_object_size(map)) json_object_del(config, "auto_map");
 }
 
+/* Whether embeddings of this type have the field at place i of rope_known. */
+static bool has_field(tri_rope_type type, int i) {
+  if (i < PLAIN_KNOWN) return true;
+  if (i == PLAIN_KNOWN) return type == TRI_ROPE_YARN || type == TRI_ROPE_LONG;
+  if (i <= PLAIN_KNOWN + YARN_KNOWN) return type == TRI_ROPE_YARN;
+  return i < ROPE_KNOWN && type == TRI_ROPE_LONG;
+}
+
 tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, tri_rope_type type) {
   tri_status  st = TRI_OK;
   tri_text    unknown = {0};
@@ -223,9 +235,9 @@ tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, tri_ro
   json_t     *v;
 
   json_object_foreach((json_t *)rope, key, v) {
-    int i = 0, n = type == TRI_ROPE_YARN ? ROPE_KNOWN : ROPE_KNOWN - YARN_KNOWN;
-    while (i < n && strcmp(key, rope_known[i])) i++;
-    if (i == n && !json_is_null(v)) TRI_TRY_DONE(add_unknown(key, &unknown));
+    int i = 0;
+    while (i < ROPE_KNOWN && strcmp(key, rope_known[i])) i++;
+    if (!has_field(type, i) && !json_is_null(v)) TRI_TRY_DONE(add_unknown(key, &unknown));
   }
   if (unknown.len) TRI_TRY_DONE(fail_unknown(name, &unknown));
 done:

@@ -12,11 +12,20 @@ static const double least = 1e-9, most = 1e30; /* chosen: their powers stay fini
 
 static const char *const kind_key[TRI_KINDS] = {"full_attention", "sliding_attention"};
 
-static tri_status refuse_partial_rotary(const tri_hf_source *s) {
-  const json_t *v = json_object_get(s->root, "partial_rotary_factor");
+/* partial_rotary_factor, or `missing` where it is not there: of families that know it a share of a head whose
+ * columns are an even number. */
+static tri_status read_partial(const tri_hf_source *s, const tri_model_shape *m, double missing,
+                               double *out) {
+  static const char key[] = "partial_rotary_factor";
+  int               turned;
 
-  if (tri_hf_has(s, "partial_rotary_factor") && json_number_value(v) != 1)
-    TRI_FAIL(TRI_EINPUT, "%s: `partial_rotary_factor` must be 1", s->name);
+  TRI_TRY(tri_hf_get_number(s, key, missing, 0, most, out));
+  turned = (int)((double)m->D * (*out < 1 ? *out : 1));
+  if (!m->family->rope_partial && *out != 1) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be 1", s->name, key);
+  if (*out > 1 || turned < 2 || turned % 2)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: `%s` = %g: must be at most 1 and turn an even number of the %d columns of a head, not 0",
+             s->name, key, *out, m->D);
   return TRI_OK;
 }
 
@@ -44,19 +53,29 @@ static tri_status refuse_nested(const tri_hf_source *s, const char *key, const j
 }
 
 static tri_status find_type(const tri_hf_source *r, const tri_family *f, tri_rope_type *out) {
-  static const char *const known[] = {"default", "linear", "llama3", "yarn"};
-  const char              *type, *old_type;
-  int                      n = f->rope_plain ? 1 : sizeof known / sizeof *known, i = 0;
+  static const struct {
+    const char   *name;
+    tri_rope_type type;
+    bool          with_long; /* of families with longrope, or of the others */
+  } known[] = {{"linear", TRI_ROPE_LINEAR, false},
+               {"llama3", TRI_ROPE_LLAMA3, false},
+               {"yarn", TRI_ROPE_YARN, false},
+               {"longrope", TRI_ROPE_LONG, true},
+               {"su", TRI_ROPE_LONG, true}}; /* its first name */
+  const char *type, *old_type;
 
   TRI_TRY(tri_hf_get_text(r, "rope_type", &type));
   TRI_TRY(tri_hf_get_text(r, "type", &old_type));
-  if (!type) type = old_type ? old_type : known[0];
-  while (i < n && strcmp(type, known[i])) i++;
-  if (i == n)
-    TRI_FAIL(TRI_EINPUT, "%s: rope type `%s`; of a %s model this version knows %s", r->name, type,
-             f->model_type, f->rope_plain ? "default" : "default, linear, llama3 and yarn");
-  *out = (tri_rope_type)i;
-  return TRI_OK;
+  if (!type) type = old_type;
+  *out = TRI_ROPE_DEFAULT;
+  if (!type || !strcmp(type, "default")) return TRI_OK;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(type, known[i].name) && known[i].with_long == f->rope_long) {
+      *out = known[i].type;
+      return TRI_OK;
+    }
+  TRI_FAIL(TRI_EINPUT, "%s: rope type `%s`; of a %s model this version knows %s", r->name, type,
+           f->model_type, f->rope_long ? "default and longrope" : "default, linear, llama3 and yarn");
 }
 
 static tri_status read_llama3(const tri_hf_source *r, int64_t max_pos, tri_rope_shape *out) {
@@ -102,19 +121,63 @@ static tri_status read_yarn(const tri_hf_source *r, int64_t max_pos, tri_rope_sh
   return tri_hf_get_int(r, "original_max_position_embeddings", max_pos, 1, INT32_MAX, &out->original_max_pos);
 }
 
-/* One embedding from its object, NULL: silent; theta: where the object has none. */
+/* A list of longrope: a number above 0 for each pair of columns that is turned. */
+static tri_status read_factors(const tri_hf_source *r, const char *key, int n, float out[TRI_MOST_PAIRS]) {
+  const json_t *list = tri_hf_get(r, key);
+
+  TRI_ASSERT(n <= TRI_MOST_PAIRS);
+  if (!list) TRI_FAIL(TRI_EINPUT, "%s: has no `%s`", r->name, key);
+  if (!json_is_array(list) || json_array_size(list) != (size_t)n)
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a list of %d numbers, one for each pair of columns of a head",
+             r->name, key, n);
+  for (int i = 0; i < n; i++) {
+    const json_t *v = json_array_get(list, (size_t)i);
+    double        x = json_is_number(v) ? json_number_value(v) : 0;
+    if (!(x >= least && x <= most))
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` must hold numbers above 0; number %d is none", r->name, key, i);
+    out[i] = (float)x;
+  }
+  return TRI_OK;
+}
+
+/* _compute_longrope_parameters of transformers. Its length before scaling stands outside, where Phi3Config
+ * has a default; one inside that says otherwise is overruled there. */
+static tri_status read_longrope(const tri_hf_source *s, const tri_hf_source *r, const tri_model_shape *m,
+                                tri_rope_shape *out) {
+  static const char key[] = "original_max_position_embeddings";
+  int               n = (out->turned ? out->turned : m->D) / 2;
+  int64_t           inside;
+
+  TRI_TRY(tri_hf_get_int(s, key, m->family->silent.rope[TRI_GLOBAL].original_max_pos, 2, INT32_MAX,
+                         &out->original_max_pos));
+  TRI_TRY(tri_hf_get_int(r, key, out->original_max_pos, 2, INT32_MAX, &inside));
+  if (inside != out->original_max_pos)
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %lld, and outside of it %lld counts%s; make both alike", r->name, key,
+             (long long)inside, (long long)out->original_max_pos, tri_hf_has(s, key) ? "" : " (its default)");
+  TRI_TRY(read_factors(r, "short_factor", n, out->by_pair[0]));
+  TRI_TRY(read_factors(r, "long_factor", n, out->by_pair[1]));
+  TRI_TRY(tri_hf_get_number(r, "factor", (double)m->max_pos / (double)out->original_max_pos, least, most,
+                            &out->factor));
+  if (out->factor > 1)
+    out->attention_factor = sqrt(1 + log(out->factor) / log((double)out->original_max_pos));
+  return tri_hf_get_number(r, "attention_factor", out->attention_factor, least, most, &out->attention_factor);
+}
+
+/* One embedding from its object, NULL: silent; theta, partial: where the object has none. */
 static tri_status read_one(const tri_hf_source *s, const char *place, const json_t *object, double theta,
-                           const tri_model_shape *m, tri_rope_shape *out) {
+                           double partial, const tri_model_shape *m, tri_rope_shape *out) {
   char          name[NAME_BYTES];
   tri_hf_source r = {name, object};
 
   snprintf(name, sizeof name, "%s: `%s`", s->name, place);
   *out = (tri_rope_shape){.factor = 1, .attention_factor = 1};
-  TRI_TRY(refuse_partial_rotary(&r));
+  TRI_TRY(read_partial(&r, m, partial, &partial));
+  if (partial < 1) out->turned = (int)((double)m->D * partial);
   TRI_TRY(tri_hf_get_number(&r, "rope_theta", theta, least, most, &out->theta));
   TRI_TRY(find_type(&r, m->family, &out->type));
   TRI_TRY(tri_hf_check_rope_fields(name, r.root, out->type));
   if (out->type == TRI_ROPE_DEFAULT) return TRI_OK;
+  if (out->type == TRI_ROPE_LONG) return read_longrope(s, &r, m, out);
   TRI_TRY(tri_hf_get_number(&r, "factor", NAN, least, most, &out->factor));
   if (out->type == TRI_ROPE_LINEAR) return TRI_OK;
   if (out->type == TRI_ROPE_LLAMA3) return read_llama3(&r, m->max_pos, out);
@@ -141,8 +204,8 @@ static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KI
     const json_t *own = json_object_get(parameters, kind_key[k]);
     bool          old = k == TRI_GLOBAL && scaling;
     if (old) TRI_TRY(refuse_nested(s, "rope_scaling", scaling));
-    TRI_TRY(
-        read_one(s, old ? "rope_scaling" : kind_key[k], old ? scaling : own, theta[k], out, &out->rope[k]));
+    TRI_TRY(read_one(s, old ? "rope_scaling" : kind_key[k], old ? scaling : own, theta[k], 1, out,
+                     &out->rope[k]));
     if (out->rope[k].type == TRI_ROPE_YARN && !out->rope[k].truncate)
       TRI_FAIL(TRI_EINPUT, "%s: `truncate` of `%s` must be true", s->name, kind_key[k]);
   }
@@ -182,11 +245,11 @@ tri_status tri_hf_read_no_rope(const tri_hf_source *s, tri_model_shape *out) {
 
 tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out) {
   const json_t *scaling, *parameters;
-  double        theta[TRI_KINDS] = {out->rope[TRI_GLOBAL].theta, out->rope[TRI_LOCAL].theta};
+  double        theta[TRI_KINDS] = {out->rope[TRI_GLOBAL].theta, out->rope[TRI_LOCAL].theta}, partial;
 
   TRI_TRY(get_object(s, "rope_scaling", &scaling));
   TRI_TRY(get_object(s, "rope_parameters", &parameters));
-  TRI_TRY(refuse_partial_rotary(s));
+  TRI_TRY(read_partial(s, out, 1, &partial));
   TRI_TRY(tri_hf_get_number(s, "rope_theta", theta[TRI_GLOBAL], least, most, &theta[TRI_GLOBAL]));
   for (const tri_config_key *k = out->family->key; k->key; k++)
     if (k->kind == TRI_KEY_THETA)
@@ -195,7 +258,7 @@ tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out) {
   if (scaling) TRI_TRY(refuse_nested(s, "rope_scaling", scaling));
   if (parameters) TRI_TRY(refuse_nested(s, "rope_parameters", parameters));
   TRI_TRY(read_one(s, scaling ? "rope_scaling" : "rope_parameters", scaling ? scaling : parameters,
-                   theta[TRI_GLOBAL], out, &out->rope[TRI_GLOBAL]));
+                   theta[TRI_GLOBAL], partial, out, &out->rope[TRI_GLOBAL]));
   out->rope[TRI_LOCAL] = out->rope[TRI_GLOBAL];
   return TRI_OK;
 }

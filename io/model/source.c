@@ -396,6 +396,16 @@ tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out) {
   return TRI_OK;
 }
 
+tri_status tri_source_checkpoint_factors(tri_ckpt_reader *r, tri_rope_factors *out) {
+  char word[DECK_WORD_BYTES];
+
+  TRI_TRY(deck_word(r, "model", "rope_factors", word));
+  *out = !strcmp(word, "long")    ? TRI_FACTORS_LONG
+         : !strcmp(word, "short") ? TRI_FACTORS_SHORT
+                                  : TRI_FACTORS_AUTO;
+  return TRI_OK;
+}
+
 tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out) {
   static const char words[] = TRI_CHAT_WORDS;
   char              word[DECK_WORD_BYTES];

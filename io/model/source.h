@@ -125,6 +125,8 @@ TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 
 /* Not collective. The type the run computed in, as the checkpoint's deck.yaml says: model.dtype. */
 TRI_CHECKED tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out);
+/* Not collective. Which factors of longrope counted there: model.rope_factors. */
+TRI_CHECKED tri_status tri_source_checkpoint_factors(tri_ckpt_reader *r, tri_rope_factors *out);
 /* Not collective. The chat template that the deck of the checkpoint's run names: data.chat_template. */
 TRI_CHECKED tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out);
 /* Not collective. Whether prompts that are text were the user's message there: data.apply_chat_template. */

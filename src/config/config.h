@@ -5,6 +5,7 @@
 #include "algo/algo.h"
 #include "base/base.h"
 #include "base/tensor.h"
+#include "family/model_shape.h"
 #include "io/data/dataset.h"
 #include "io/text/deck.h"
 #include "reward/reward.h"
@@ -54,6 +55,7 @@ typedef struct tri_config {
     char     *path, *config, *tokenizer; /* path, or config (and tokenizer unless the data is tokens) */
     tri_dtype dtype;                     /* TRI_F32, TRI_BF16 or TRI_F16 */
     tri_config_recompute recompute;      /* instead of keeping what backward needs */
+    tri_rope_factors     rope_factors;   /* of a model with longrope */
     char                *ref_path;       /* NULL: the starting policy */
   } model;
   struct {

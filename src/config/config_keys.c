@@ -86,6 +86,10 @@ const tri_key tri_keys[] = {
    "Type the model computes in; master weights and optimizer state are always f32. fp16 scales the loss."},
   {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, AT(model.recompute), "none|layer", "none", "1",
    "layer: keep only the input of each layer and compute the rest again in the backward pass."},
+  {"model.rope_factors", TRI_KEY_CHOICE, ALL, FIXED, AT(model.rope_factors), "auto|short|long", "auto", "1",
+   "Which factors of its longrope a model has (Phi-3 with 128k, Phi-3.5, Phi-4-mini), the same for every sequence of a "
+   "run. auto: long if a sequence may have more tokens than original_max_position_embeddings, as vLLM has it; the first "
+   "start decides, and resumes keep it."},
   {"model.ref_path", TRI_KEY_TEXT, COMPARE, FIXED, AT(model.ref_path), "", NULL, "path",
    "Reference policy of the KL term or of preferences; not given: the starting policy, with lora the one without "
    "adapters."},

@@ -78,7 +78,8 @@ typedef struct tri_family {
   int                   pattern, window_layers; /* of WINDOW_PATTERN; max_window_layers; the same */
   int                   no_rope_interval; /* of layers every such one has no rotary positions; 0: all have */
   bool                  rope_by_kind;     /* local layers have a rotary embedding of their own */
-  bool                  rope_plain;       /* no scaling of its rotary positions is known */
+  bool                  rope_long;        /* the scaling of its rotary positions is longrope, no other */
+  bool                  rope_partial;     /* positions may turn a part of each head */
   bool                  gelu;             /* GELU by tanh gates its mlp, not SiLU */
   const char           *gelu_alias;       /* what their hidden_act calls it too, or NULL */
   bool                  embed_scaled;     /* embeddings are times the square root of C, of the compute type */

@@ -17,7 +17,7 @@ static const tri_tensor_row tensors[] = {
     {.name = NULL},
 };
 
-/* Its length before scaling, which it has not: longrope is refused. */
+/* Its length before scaling, which longrope reads (hf_config_rope.c). */
 static const tri_config_key keys[] = {{"original_max_position_embeddings", TRI_KEY_IDLE, 0}, {.key = NULL}};
 
 const tri_family tri_family_phi3 = {
@@ -32,12 +32,13 @@ const tri_family tri_family_phi3 = {
                .max_pos = 4096,
                .norm_eps = 1e-5f,
                .init_std = 0.02f,
-               .rope = {{.theta = 10000}}},
+               .rope = {{.theta = 10000, .original_max_pos = 4096}}},
     .bos = 1,
     .eos = 32000,
     .pad = 32000,
     .key = keys,
     .window = TRI_WINDOW_ALL,
-    .rope_plain = true,
+    .rope_long = true,
+    .rope_partial = true,
     .tensor = tensors,
 };

@@ -19,16 +19,31 @@ typedef struct tri_attn_shape {
   uint8_t local[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8: layer l is local */
 } tri_attn_shape;
 
-typedef enum { TRI_ROPE_DEFAULT, TRI_ROPE_LINEAR, TRI_ROPE_LLAMA3, TRI_ROPE_YARN } tri_rope_type;
+typedef enum {
+  TRI_ROPE_DEFAULT,
+  TRI_ROPE_LINEAR,
+  TRI_ROPE_LLAMA3,
+  TRI_ROPE_YARN,
+  TRI_ROPE_LONG /* longrope (Ding et al. 2024) */
+} tri_rope_type;
+
+/* Which of longrope's two lists of factors count: one for all sequences of a use. AUTO: the long one where a
+ * sequence may be longer than the original context, as vLLM has it. */
+typedef enum { TRI_FACTORS_AUTO, TRI_FACTORS_SHORT, TRI_FACTORS_LONG } tri_rope_factors;
+
+enum {
+  TRI_MOST_PAIRS = 256
+}; /* columns of a head that are turned together: hf_config.c's limit of D, halved */
 
 typedef struct tri_rope_shape {
   tri_rope_type type;
   double        theta, factor;
   double  low_freq, high_freq; /* llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast */
-  double  attention_factor;    /* yarn: cosines and sines are times this */
+  double  attention_factor;    /* yarn, longrope: cosines and sines are times this */
   bool    truncate;            /* yarn: the range between the two is one of whole dimensions */
   int     turned;              /* columns of a head that positions turn, from the first; 0: all */
-  int64_t original_max_pos;    /* llama3, yarn */
+  int64_t original_max_pos;    /* llama3, yarn, longrope */
+  float   by_pair[2][TRI_MOST_PAIRS]; /* longrope: short_factor and long_factor of each pair of columns */
 } tri_rope_shape;
 
 /* Letters as in kernels.h. */
@@ -63,6 +78,13 @@ static inline bool tri_has_rope(const tri_model_shape *s, int layer) {
 }
 static inline void tri_set_no_rope(tri_model_shape *s, int layer) {
   s->no_rope[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+/* Whether the long factors count where the longest sequence has so many tokens; false without longrope. */
+static inline bool tri_rope_is_long(const tri_model_shape *s, tri_rope_factors which, int64_t longest) {
+  const tri_rope_shape *r = &s->rope[TRI_GLOBAL];
+
+  if (r->type != TRI_ROPE_LONG) return false;
+  return which == TRI_FACTORS_LONG || (which == TRI_FACTORS_AUTO && longest > r->original_max_pos);
 }
 /* Columns of a head that positions turn in layers of this kind that have rotary positions. */
 static inline int tri_turned(const tri_model_shape *s, tri_layer_kind kind) {

@@ -118,6 +118,28 @@ tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, in
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Longrope's factors: those of the run a checkpoint is of, else as the longest sequence here asks. Rank 0
+ * says where that is not what transformers would do for each. */
+static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_long) {
+  const tri_model_shape *shape = tri_source_shape(f->source);
+  tri_ckpt_reader       *r = tri_source_checkpoint(f->source);
+  tri_rope_factors       which = TRI_FACTORS_AUTO;
+  int64_t                original = shape->rope[TRI_GLOBAL].original_max_pos;
+
+  *is_long = false;
+  if (shape->rope[TRI_GLOBAL].type != TRI_ROPE_LONG) return TRI_OK;
+  if (r) TRI_TRY(tri_source_checkpoint_factors(r, &which));
+  *is_long = tri_rope_is_long(shape, which, longest);
+  if (f->se.rt.world_rank != 0 || (!*is_long && longest <= original)) return TRI_OK;
+  tri_log(TRI_LOG_WARN,
+          "every sequence has the model's %s_factor%s: the longest here can have %lld tokens, "
+          "original_max_position_embeddings is %lld, and transformers chooses for each",
+          *is_long ? "long" : "short",
+          which == TRI_FACTORS_AUTO ? "" : ", as in the checkpoint's run (model.rope_factors)",
+          (long long)longest, (long long)original);
+  return TRI_OK;
+}
+
 tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_session  *se = &f->se;
   tri_comm     *world = se->comm[TRI_WORLD];
@@ -140,6 +162,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));
   mo.max_rows = larger(size->max_score, decode);
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
+  TRI_TRY(tri_agree(world, choose_factors(f, mo.max_positions, &mo.rope_long)));
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
   if (size->max_score)
     TRI_TRY(tri_feed_open(se->device, se->ledger,

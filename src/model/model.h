@@ -40,6 +40,7 @@ typedef struct tri_model_opt {
   int64_t                max_learn_tokens; /* N at most with keep */
   int64_t                max_rows;         /* K at most */
   int64_t                max_positions;    /* positions 0 .. max_positions - 1 occur */
+  bool                   rope_long;        /* longrope's long factors count (tri_rope_is_long) */
   const char            *label;            /* in the memory table */
 } tri_model_opt;
 

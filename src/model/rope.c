@@ -35,8 +35,8 @@ static float yarn_frequency(const tri_rope_shape *r, int D, int i, float power) 
 }
 
 /* Inverse frequencies of the rotary embedding (Su et al. 2021), f32 as transformers computes them, and its
- * scalings. */
-static float inverse_frequency(const tri_rope_shape *r, int D, int i) {
+ * scalings. is_long: longrope's long factors count. */
+static float inverse_frequency(const tri_rope_shape *r, bool is_long, int D, int i) {
   float power = powf((float)r->theta, (float)(2 * i) / (float)D), f = 1.0f / power;
 
   switch (r->type) {
@@ -46,6 +46,8 @@ static float inverse_frequency(const tri_rope_shape *r, int D, int i) {
     return f / (float)r->factor;
   case TRI_ROPE_LLAMA3:
     return llama3_frequency(r, f);
+  case TRI_ROPE_LONG:
+    return 1.0f / (r->by_pair[is_long][i] * power);
   case TRI_ROPE_YARN:
     break;
   }
@@ -60,7 +62,7 @@ static tri_status fill(tri_model *m, tri_layer_kind kind, float *to, tri_stream 
 
   TRI_TRY(TRI_ALLOC(table, m->opt.max_positions * D));
   for (int64_t i = 0; i < half; i++) {
-    float f = inverse_frequency(r, (int)D, (int)i);
+    float f = inverse_frequency(r, m->opt.rope_long, (int)D, (int)i);
     for (int64_t pos = 0; pos < m->opt.max_positions; pos++) {
       table[pos * D + i] = cosf((float)pos * f) * size;
       table[pos * D + half + i] = sinf((float)pos * f) * size;

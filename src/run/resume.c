@@ -346,6 +346,35 @@ static tri_status keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *
   return st;
 }
 
+/* Rank 0. */
+static tri_status keep_factors(const tri_run *r, tri_ckpt_reader *from, int64_t *factors) {
+  tri_config before = {0};
+  tri_text   unused = {0};
+  tri_status st = TRI_OK;
+
+  if (!tri_ckpt_has_file(from, "deck.yaml")) return TRI_OK;
+  st = read_deck_before(r, from, &before, &unused);
+  if (st == TRI_ECONFIG) {
+    tri_error_clear();
+    st = TRI_OK;
+  } else if (st == TRI_OK) {
+    *factors = before.model.rope_factors;
+  }
+  tri_text_free(&unused);
+  tri_config_free(&before);
+  return st;
+}
+
+tri_status tri_run_keep_factors(const tri_run *r, tri_ckpt_reader *from, tri_rope_factors *factors) {
+  int64_t now = *factors;
+
+  if (!r->resume[0] || !from || now != TRI_FACTORS_AUTO) return TRI_OK;
+  TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? keep_factors(r, from, &now) : TRI_OK));
+  TRI_TRY(tri_host_bcast(r->world, &now, sizeof now, 0));
+  *factors = (tri_rope_factors)now;
+  return TRI_OK;
+}
+
 tri_status tri_run_keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *packed) {
   if (!r->resume[0] || !from) return TRI_OK;
   TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? keep_packed(r, from, packed) : TRI_OK));

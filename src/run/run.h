@@ -78,6 +78,10 @@ TRI_CHECKED tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const 
 /* resume.c. Collective over world. Where the deck says nothing of passes, *packed, the tokens of one, becomes
  * what the checkpoint's run had: another number sums gradients in another order. 0: it counted samples. */
 TRI_CHECKED tri_status tri_run_keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *packed);
+/* resume.c. Collective over world. Where the deck leaves the factors of longrope open, *factors becomes what
+ * the checkpoint's run had: another length of the data changes no positions halfway. */
+TRI_CHECKED tri_status tri_run_keep_factors(const tri_run *r, tri_ckpt_reader *from,
+                                            tri_rope_factors *factors);
 /* resume.c. Collective over world. Where the deck gives no train.learning_rate and the checkpoint's run had
  * the default of earlier versions, *rate becomes that one and rank 0 says so: a new default changes no run
  * halfway. */

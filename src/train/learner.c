@@ -145,7 +145,8 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
 static bool same_rope(const tri_rope_shape *a, const tri_rope_shape *b) {
   return a->type == b->type && a->theta == b->theta && a->factor == b->factor && a->low_freq == b->low_freq &&
          a->high_freq == b->high_freq && a->attention_factor == b->attention_factor &&
-         a->truncate == b->truncate && a->original_max_pos == b->original_max_pos && a->turned == b->turned;
+         a->truncate == b->truncate && a->original_max_pos == b->original_max_pos && a->turned == b->turned &&
+         !memcmp(a->by_pair, b->by_pair, sizeof a->by_pair);
 }
 
 /* What config.json calls the first thing in which two models differ, or NULL. */

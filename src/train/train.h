@@ -68,8 +68,9 @@ typedef struct tri_step_plan {
   tri_batch_plan batch;
   int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
   int64_t max_tokens;                   /* of one sequence */
-  int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
-  int     n_eval;                       /* sets that these prompts are of, each asked about by itself */
+  tri_rope_factors rope_factors; /* of all models with longrope; AUTO: the policy has none, each by itself */
+  int64_t eval_prompts, eval_at_once; /* prompts of an evaluation; of them generated together, all ranks */
+  int     n_eval;                     /* sets that these prompts are of, each asked about by itself */
   tri_eval_set  eval[TRI_CONFIG_EVAL_SETS];
   int64_t       packed;              /* tokens of a pass, by which samples are packed; 0: they are counted */
   bool          by_default;          /* packed is no number of the deck's: what memory holds */

@@ -193,6 +193,58 @@ static int64_t offload(const tri_config *c, const tri_learner *l) {
   return c->shard.offload == TRI_CONFIG_OFFLOAD_ALL || c->shard.offload == own ? TRI_OFFLOAD_ELEMENTS : 0;
 }
 
+/* The longest sequence that this run's models can see. */
+static int64_t longest_sequence(const tri_trainer *t, const tri_longest *l) {
+  return wants_sampler(t) ? at_least(l->learn, l->prompt + t->cfg->rollout.max_response_length) : l->learn;
+}
+
+/* Rank 0. Where the policy's longrope is another than transformers or vLLM would have it. */
+static void say_factors(const tri_trainer *t, int64_t longest) {
+  bool      is_long = t->plan.rope_factors == TRI_FACTORS_LONG;
+  long long original =
+      (long long)tri_source_shape(t->learner[TRI_POLICY].source)->rope[TRI_GLOBAL].original_max_pos;
+
+  if (tri_world_of(t)->rank != 0) return;
+  if (is_long && longest > original)
+    tri_log(TRI_LOG_WARN,
+            "model.rope_factors: long: the longest sequence here can have %lld tokens, more than "
+            "original_max_position_embeddings = %lld, so every sequence has the model's long_factor, as in "
+            "vLLM with such a max_model_len; transformers gives short_factor to sequences of at most %lld",
+            (long long)longest, original, original);
+  else if (is_long)
+    tri_log(TRI_LOG_WARN,
+            "model.rope_factors: long: every sequence has the model's long_factor, though none here has more "
+            "than original_max_position_embeddings = %lld tokens; transformers, and vLLM with such a "
+            "max_model_len, give short_factor",
+            original);
+  else if (longest > original)
+    tri_log(TRI_LOG_WARN,
+            "model.rope_factors: short: the longest sequence here can have %lld tokens, more than "
+            "original_max_position_embeddings = %lld, for which short_factor was made; transformers gives "
+            "long_factor to sequences of more than %lld",
+            (long long)longest, original, original);
+}
+
+/* Collective over world. Which factors of longrope count, for good: a sequence has the same positions when it
+ * is sampled, scored and learned from, beside others of any length. */
+static tri_status choose_factors(tri_trainer *t, const tri_longest *l) {
+  const tri_source      *policy = t->learner[TRI_POLICY].source;
+  const tri_model_shape *shape = tri_source_shape(policy);
+  int64_t                longest = longest_sequence(t, l);
+
+  t->plan.rope_factors = t->cfg->model.rope_factors;
+  if (shape->rope[TRI_GLOBAL].type != TRI_ROPE_LONG) {
+    if (t->plan.rope_factors == TRI_FACTORS_AUTO) return TRI_OK;
+    TRI_FAIL(TRI_ECONFIG, "model.rope_factors: the model has no longrope; leave the key out");
+  }
+  TRI_TRY(tri_run_keep_factors(&t->run, tri_source_checkpoint(policy), &t->plan.rope_factors));
+  if (t->plan.rope_factors == TRI_FACTORS_AUTO)
+    t->plan.rope_factors =
+        tri_rope_is_long(shape, TRI_FACTORS_AUTO, longest) ? TRI_FACTORS_LONG : TRI_FACTORS_SHORT;
+  if (!t->plan.on_paper) say_factors(t, longest);
+  return TRI_OK;
+}
+
 static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b,
                              const tri_longest *longest) {
   const tri_config *c = t->cfg;
@@ -215,6 +267,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                               at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
                           .label = l->name};
 
+  mo.rope_long = tri_rope_is_long(mo.shape, t->plan.rope_factors, longest_sequence(t, longest));
   if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);
   if (rollout) {
     mo.max_tokens = at_least(b->learn, at_least(b->prefill, b->decode));
@@ -301,6 +354,7 @@ static tri_status settle_deck(tri_trainer *t) {
   used.train.epochs = 0;
   used.train.train_batch_size = t->plan.batch.train_batch_size;
   used.train.max_tokens_per_gpu = t->plan.packed;
+  used.model.rope_factors = t->plan.rope_factors;
   TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
   t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
   TRI_TRY(tri_config_print(&used, &t->run.deck));
@@ -415,6 +469,7 @@ static tri_status make_plan(const tri_config *cfg, tri_session *se, tri_faults *
   if (faults && faults->n > before)
     return t->run.resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
   NOTE(check_aside(t));
+  NOTE(choose_factors(t, &l));
   if (t->plan.by_default && t->plan.packed) { /* the deck as used has what memory holds */
     NOTE(open_packed(t, &l));
     NOTE(settle_deck(t));

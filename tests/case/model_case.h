@@ -35,7 +35,7 @@ static const char *const golden_models[] = {
     "model/gemma2",      "model/gemma2_bias", "model/gemma_bias",   "model/gemma3",
     "model/gemma3_cap",  "model/phi3",        "model/granite",      "model/granite_bias",
     "model/phi3_window", "model/olmo2",       "model/olmo2_bias",   "model/smollm3_window",
-    "model/smollm3"};
+    "model/smollm3",     "model/phi3_long",   "model/phi3_partial"};
 enum { N_MODELS = sizeof golden_models / sizeof *golden_models };
 
 /* A folder under tests/data with golden.safetensors; numbers of the peers, by name. */
@@ -135,6 +135,7 @@ static inline tri_model_opt model_options(const golden *g, const tri_session *se
                          .max_learn_tokens = tokens,
                          .max_rows = tokens,
                          .max_positions = g->shape.max_pos,
+                         .rope_long = tri_rope_is_long(&g->shape, TRI_FACTORS_AUTO, g->shape.max_pos),
                          .label = "policy"};
 }
 

@@ -92,11 +92,44 @@ static void refusals_name_the_key(void **state) {
   (void)state;
   cli_write("config.json", "{\"model_type\": \"gemma3_text\", " SIZES ", \"attn_logit_softcapping\": 50}");
   cli_fails(64, ONE SFT, "config.json: `attn_logit_softcapping` asks for", NULL);
-  cli_write("config.json",
-            "{\"model_type\": \"phi3\", " SIZES ", \"rope_scaling\": {\"type\": \"longrope\"}}");
-  cli_fails(64, TWO SFT, "rope type `longrope`; of a phi3 model this version knows default", NULL);
+  cli_write("config.json", "{\"model_type\": \"phi3\", " SIZES ", \"rope_scaling\": {\"type\": \"yarn\"}}");
+  cli_fails(64, TWO SFT, "rope type `yarn`; of a phi3 model this version knows default and longrope", NULL);
   cli_write("config.json", "{\"model_type\": \"mistral\", " SIZES ", \"use_sliding_window\": false}");
   cli_fails(64, ONE SFT, "a mistral model has its window whatever it says", NULL);
+}
+
+/* A run has one of longrope's lists of factors for all its sequences, in its sampler too: by the longest that
+ * there can be, and as it began. Commands on its checkpoint have the same. */
+static void longrope_is_chosen_once(void **state) {
+  (void)state;
+  cli_sh("rm -rf tok grpo out && mkdir tok && cp tokenizer.json tok");
+  cli_write(
+      "tok/config.json",
+      "{\"model_type\": \"phi3\", " SIZES ", \"original_max_position_embeddings\": 8, "
+      "\"partial_rotary_factor\": 0.75, \"sliding_window\": null, \"rope_scaling\": {\"type\": \"longrope\", "
+      "\"short_factor\": [1, 1, 1.5], \"long_factor\": [1, 2, 16]}}");
+#define LONG GRPO "run.output=grpo model.config=tok/config.json checkpoint.save_final=true "
+  cli_succeeds(ONE LONG "model.dtype=bf16 rollout.max_response_length=12");
+  cli_shows(cli_err, "model.rope_factors: long: the longest sequence here can have");
+  assert_true(metric("\"sampler_gap_max_nats\"") == 0);
+  cli_sh("grep -q 'rope_factors: long' grpo/deck.yaml");
+  cli_fails(
+      64, ONE LONG "model.dtype=bf16 rollout.max_response_length=12 model.rope_factors=short run.resume=auto",
+      "model.rope_factors", NULL);
+  cli_succeeds(ONE LONG "model.dtype=bf16 rollout.max_response_length=2 train.steps=9 "
+                        "run.resume=auto run.allow_changes=rollout.max_response_length");
+  cli_shows(cli_err,
+            "model.rope_factors: long: every sequence has the model's long_factor, though none here");
+  cli_succeeds(ONE "generate grpo 1+1= --max-new 2");
+  cli_shows(cli_err, "long_factor, as in the checkpoint's run");
+  cli_succeeds(ONE "export grpo out && " ONE "generate out 1+1= --max-new 2");
+  assert_null(strstr(cli_err, "_factor"));
+  cli_succeeds(ONE LONG "rollout.max_response_length=2");
+  cli_sh("grep -q 'rope_factors: short' grpo/deck.yaml");
+  cli_fails(64, ONE LOAD "model.path=model run.output=bad model.rope_factors=long",
+            "the model has no longrope", NULL);
+  cli_sh("rm -rf tok grpo out");
+#undef LONG
 }
 
 /* As Gemma 3 comes: its tokenizer knows one token more than its matrix has rows. */
@@ -116,6 +149,7 @@ static void added_tokens_may_lie_beyond_the_vocabulary(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(goes_in_and_out), cmocka_unit_test(scores),
                                      cmocka_unit_test(refusals_name_the_key),
+                                     cmocka_unit_test(longrope_is_chosen_once),
                                      cmocka_unit_test(added_tokens_may_lie_beyond_the_vocabulary)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

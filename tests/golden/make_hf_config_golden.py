@@ -70,6 +70,8 @@ QWEN3 = {"model_type": "qwen3", **TINY, "num_key_value_heads": 2}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}
 FULL, LOCAL = "full_attention", "sliding_attention"
 
+SHORT = [1.0 + 0.125 * i for i in range(8)]
+LONG = [1.0 + i * i for i in range(8)]
 FAMILIES = {
     "mistral defaults": ({"model_type": "mistral"}, None),
     "mistral without a window": ({**MISTRAL, "sliding_window": None, "max_position_embeddings": 32768}, None),
@@ -169,6 +171,28 @@ FAMILIES = {
     "smollm3 with named windows": (
         {"model_type": "smollm3", **TINY, "no_rope_layers": [0, 1], "use_sliding_window": True, "sliding_window": 64, "bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": 9,
          "layer_types": [FULL, LOCAL]}, None),
+    "phi3.5 mini as published": (
+        {**PHI3, "architectures": ["Phi3ForCausalLM"], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 1,
+         "embd_pdrop": 0.0, "eos_token_id": 5, "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 131072,
+         "num_key_value_heads": 4, "original_max_position_embeddings": 4096, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05,
+         "rope_scaling": {"long_factor": LONG, "short_factor": SHORT, "type": "longrope"}, "rope_theta": 10000.0,
+         "sliding_window": 262144, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "use_cache": True},
+        {"bos_token_id": 1, "eos_token_id": [5, 7], "pad_token_id": 5}),
+    "phi4 mini as published": (
+        {**PHI3, "architectures": ["Phi3ForCausalLM"], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 9,
+         "embd_pdrop": 0.0, "eos_token_id": 9, "full_attn_mod": 1, "hidden_act": "silu", "initializer_range": 0.02,
+         "interpolate_factor": 1, "lm_head_bias": False, "max_position_embeddings": 131072, "mlp_bias": False,
+         "num_key_value_heads": 2, "original_max_position_embeddings": 4096, "pad_token_id": 9, "partial_rotary_factor": 0.75,
+         "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 262144, "tie_word_embeddings": True,
+         "rope_scaling": {"long_factor": LONG[:6], "short_factor": SHORT[:6], "type": "longrope"}, "torch_dtype": "bfloat16"}, None),
+    "phi3 longrope in the new spelling": (
+        {**PHI3, "max_position_embeddings": 64, "original_max_position_embeddings": 64, "eos_token_id": 5, "pad_token_id": 5,
+         "rope_parameters": {"rope_type": "longrope", "rope_theta": 5000.0, "long_factor": LONG, "short_factor": SHORT, "factor": 2.0,
+                             "original_max_position_embeddings": 64, "partial_rotary_factor": 1.0}}, None),
+    "phi3 longrope by its factor": (
+        {**PHI3, "max_position_embeddings": 8192, "eos_token_id": 5, "pad_token_id": 5,
+         "rope_scaling": {"rope_type": "longrope", "long_factor": LONG, "short_factor": SHORT, "attention_factor": 1.25}}, None),
+    "phi3 with a part of each head": ({**PHI3, "eos_token_id": 5, "pad_token_id": 5, "partial_rotary_factor": 0.5}, None),
 }
 
 
@@ -178,8 +202,8 @@ def rope_of(config, kind):
     nested = kind in r
     own = r[kind] if nested else r
     size = 1.0
-    if own["rope_type"] == "yarn":
-        size = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["yarn"](config, layer_type=kind if nested else None)[1]
+    if own["rope_type"] in ("yarn", "longrope"):
+        size = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS[own["rope_type"]](config, layer_type=kind if nested else None)[1]
     return own, size
 
 
@@ -213,10 +237,13 @@ def of_families(folder):
            "max_pos": c.max_position_embeddings, "norm_eps": c.rms_norm_eps, "init_std": c.initializer_range, **tokens_of(folder, c)}
     for kind in (FULL, LOCAL):
         r, size = rope_of(c, kind)
-        yarn = r["rope_type"] == "yarn"
-        out[kind] = {"type": r["rope_type"], "theta": float(r["rope_theta"]), "factor": float(r.get("factor", 1.0)), "size": size,
+        yarn, long = r["rope_type"] == "yarn", r["rope_type"] == "longrope"
+        own = c.max_position_embeddings / r["original_max_position_embeddings"] if long else 1.0
+        out[kind] = {"type": r["rope_type"], "theta": float(r["rope_theta"]), "factor": float(r.get("factor", own)), "size": size,
                      "slow": float(r.get("beta_slow", 1)) if yarn else 0.0, "fast": float(r.get("beta_fast", 32)) if yarn else 0.0,
-                     "length": r["original_max_position_embeddings"] if yarn else 0}
+                     "length": r["original_max_position_embeddings"] if yarn or long else 0,
+                     "turned": int(a.head_dim * r.get("partial_rotary_factor", 1.0)),
+                     "short": r["short_factor"] if long else [], "long": r["long_factor"] if long else []}
     return out
 
 

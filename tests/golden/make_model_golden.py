@@ -104,7 +104,19 @@ MODELS = {
                        dict(SMALL, num_key_value_heads=1, head_dim=6, no_rope_layer_interval=2, mlp_bias=True,
                             tie_word_embeddings=False, use_sliding_window=True, sliding_window=6,
                             rope_parameters=dict(rope_type="linear", rope_theta=50.0, factor=4.0))),
+    # longrope: sequences may be longer than its 16 tokens, so that the long factors count for all of them (STORED)
+    "phi3_long": (Phi3Config, Phi3ForCausalLM,
+                  dict(SMALL, hidden_size=24, tie_word_embeddings=False, original_max_position_embeddings=16,
+                       rope_parameters=dict(rope_type="longrope", rope_theta=300.0, short_factor=[1.5, 2.0, 6.0], long_factor=[1.5, 2.0, 6.0]))),
+    # none is longer: the short ones; a part of each head is turned
+    "phi3_partial": (Phi3Config, Phi3ForCausalLM,
+                     dict(SMALL, hidden_size=32, num_key_value_heads=1, sliding_window=11, tie_word_embeddings=True,
+                          original_max_position_embeddings=128, partial_rotary_factor=0.75,
+                          rope_parameters=dict(rope_type="longrope", rope_theta=100.0, factor=4.0, short_factor=[1.0, 1.25, 3.0],
+                                               long_factor=[2.0, 4.0, 8.0]))),
 }
+# What config.json says otherwise: transformers chooses the factors for each batch by its longest sequence, this program once for a run.
+STORED = {"phi3_long": {"rope_parameters": {"short_factor": [1.0, 1.25, 3.0]}}}
 
 
 def fill(model, gen):
@@ -220,6 +232,8 @@ def main():
         save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
         kept = model.config.to_dict()
         kept.pop("transformers_version", None)
+        for key, values in STORED.get(name, {}).items():
+            kept[key].update(values)
         with open(f"{folder}/config.json", "w") as f:
             json.dump(kept, f, indent=1, sort_keys=True)
             f.write("\n")

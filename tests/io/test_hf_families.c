@@ -46,8 +46,15 @@ static void same_ends(const json_t *want) {
       fail_msg("%s: the end token %d", of, marks.id[i]);
 }
 
-static void same_rope(const json_t *want, const tri_rope_shape *r) {
-  static const char *const type[] = {"default", "linear", "llama3", "yarn"};
+static void same_factors(const json_t *want, const float *got) {
+  for (size_t i = 0; i < json_array_size(want); i++)
+    if ((float)json_number_value(json_array_get(want, i)) != got[i])
+      fail_msg("%s: factor %zu is %.9g", of, i, (double)got[i]);
+}
+
+static void same_rope(const json_t *want, const tri_model_shape *s, tri_layer_kind kind) {
+  static const char *const type[] = {"default", "linear", "llama3", "yarn", "longrope"};
+  const tri_rope_shape    *r = &s->rope[kind];
 
   assert_string_equal(json_string_value(json_object_get(want, "type")), type[r->type]);
   same(want, "theta", r->theta);
@@ -56,6 +63,9 @@ static void same_rope(const json_t *want, const tri_rope_shape *r) {
   same(want, "slow", r->low_freq);
   same(want, "fast", r->high_freq);
   same(want, "length", (double)r->original_max_pos);
+  same(want, "turned", tri_turned(s, kind));
+  same_factors(json_object_get(want, "short"), r->by_pair[0]);
+  same_factors(json_object_get(want, "long"), r->by_pair[1]);
 }
 
 static void same_model(const json_t *want, const tri_model_shape *s) {
@@ -98,8 +108,8 @@ static void same_model(const json_t *want, const tri_model_shape *s) {
   same(want, "bos", marks.bos);
   same(want, "pad", marks.pad);
   same_ends(json_object_get(want, "eos"));
-  same_rope(json_object_get(want, "full_attention"), &s->rope[TRI_GLOBAL]);
-  same_rope(json_object_get(want, "sliding_attention"), &s->rope[TRI_LOCAL]);
+  same_rope(json_object_get(want, "full_attention"), s, TRI_GLOBAL);
+  same_rope(json_object_get(want, "sliding_attention"), s, TRI_LOCAL);
 }
 
 static void agrees_with_transformers(void **state) {
@@ -121,30 +131,43 @@ static void agrees_with_transformers(void **state) {
     same_model(json_object_get(c, "want"), &shape);
     json_decref(c);
   }
-  assert_true(n >= 34); /* a line for each case of the script */
+  assert_true(n >= 39); /* a line for each case of the script */
   free(line);
   fclose(f);
 }
 
-#define BASE    "\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":100"
-#define LLAMA   "{\"model_type\":\"llama\"," BASE
-#define MISTRAL "{\"model_type\":\"mistral\",\"num_key_value_heads\":2," BASE
-#define QWEN2   "{\"model_type\":\"qwen2\",\"num_key_value_heads\":2," BASE
-#define QWEN3   "{\"model_type\":\"qwen3\",\"num_key_value_heads\":2," BASE
-#define GEMMA   "{\"model_type\":\"gemma\",\"num_key_value_heads\":4," BASE
-#define GEMMA2  "{\"model_type\":\"gemma2\"," BASE
-#define GEMMA3  "{\"model_type\":\"gemma3_text\"," BASE
-#define PHI3    "{\"model_type\":\"phi3\"," BASE
-#define GRANITE "{\"model_type\":\"granite\"," BASE
-#define OLMO2   "{\"model_type\":\"olmo2\"," BASE
-#define SMOLLM3 "{\"model_type\":\"smollm3\"," BASE
-#define YARN    ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2"
+#define BASE     "\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":100"
+#define LLAMA    "{\"model_type\":\"llama\"," BASE
+#define MISTRAL  "{\"model_type\":\"mistral\",\"num_key_value_heads\":2," BASE
+#define QWEN2    "{\"model_type\":\"qwen2\",\"num_key_value_heads\":2," BASE
+#define QWEN3    "{\"model_type\":\"qwen3\",\"num_key_value_heads\":2," BASE
+#define GEMMA    "{\"model_type\":\"gemma\",\"num_key_value_heads\":4," BASE
+#define GEMMA2   "{\"model_type\":\"gemma2\"," BASE
+#define GEMMA3   "{\"model_type\":\"gemma3_text\"," BASE
+#define PHI3     "{\"model_type\":\"phi3\"," BASE
+#define GRANITE  "{\"model_type\":\"granite\"," BASE
+#define OLMO2    "{\"model_type\":\"olmo2\"," BASE
+#define SMOLLM3  "{\"model_type\":\"smollm3\"," BASE
+#define EIGHT    "[1,1,1,1,1,1,1,1]"
+#define LONGROPE ",\"rope_scaling\":{\"type\":\"longrope\""
+#define YARN     ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2"
+
+typedef struct refusal {
+  const char *config, *part; /* of the message */
+} refusal;
+
+static void all_refused(const refusal *row, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    tri_model_shape shape;
+    if (parse(row[i].config, NULL, &shape) != TRI_EINPUT) fail_msg("%s: is taken", row[i].config);
+    if (!strstr(tri_error_message(), row[i].part))
+      fail_msg("`%s` does not say `%s`", tri_error_message(), row[i].part);
+  }
+}
 
 /* Fields that would change what the model computes, each a file that some program runs in another way. */
 static void refuses_what_it_does_not_compute(void **state) {
-  static const struct {
-    const char *config, *part;
-  } row[] = {
+  static const refusal row[] = {
       {GEMMA2 ",\"use_bidirectional_attention\":true}", "`use_bidirectional_attention` asks for"},
       {GEMMA3 ",\"attn_logit_softcapping\":50.0}", "`attn_logit_softcapping` asks for"},
       {GEMMA2 ",\"hidden_activation\":\"gelu\"}", "`hidden_activation` is `gelu`"},
@@ -179,9 +202,6 @@ static void refuses_what_it_does_not_compute(void **state) {
       {QWEN3 ",\"num_experts\":128}", "`num_experts` asks for a mixture of experts"},
       {QWEN3 ",\"clip_qkv\":8}", "`clip_qkv` asks for"},
       {PHI3 ",\"embd_pdrop\":0.1}", "`embd_pdrop` asks for dropout"},
-      {PHI3 ",\"partial_rotary_factor\":0.75}", "`partial_rotary_factor` must be 1"},
-      {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1],\"long_factor\":[2]}}",
-       "rope type `longrope`; of a phi3 model this version knows default"},
       {PHI3 ",\"auto_map\":{\"AutoModelForCausalLM\":\"modeling_phi3.Phi3MoEForCausalLM\"}}",
        "`auto_map` names code of the model's own (AutoModelForCausalLM)"},
       {PHI3 ",\"auto_map\":{\"AutoConfig\":7}}", "`auto_map` names code of the model's own (AutoConfig)"},
@@ -203,6 +223,17 @@ static void refuses_what_it_does_not_compute(void **state) {
       {GEMMA3 ",\"rope_local_base_freq\":0}", "`rope_local_base_freq` = 0"},
       {"{\"model_type\":\"gemma3\"," BASE "}", "`model_type` is `gemma3`; this version knows"},
       {QWEN3 ",\"architectures\":[\"Qwen3ForTokenClassification\"]}", "does not name Qwen3ForCausalLM"},
+      {GEMMA3 ",\"architectures\":[\"Gemma3ForConditionalGeneration\"]}",
+       "does not name Gemma3ForCausalLM or Gemma3TextForSequenceClassification"},
+  };
+
+  (void)state;
+  all_refused(row, sizeof row / sizeof *row);
+}
+
+/* The same of multipliers, of layers without rotary positions, of longrope. */
+static void refuses_values_without_meaning(void **state) {
+  static const refusal row[] = {
       {GRANITE ",\"residual_multiplier\":0}", "`residual_multiplier` = 0"},
       {GRANITE ",\"logits_scaling\":\"8\"}", "`logits_scaling` must be a number"},
       {LLAMA ",\"attention_multiplier\":0.5}", "`attention_multiplier` asks for"},
@@ -217,17 +248,28 @@ static void refuses_what_it_does_not_compute(void **state) {
       {OLMO2 ",\"norm_after\":false}", "does not know: `norm_after`"},
       {OLMO2 ",\"sliding_window\":16}", "`sliding_window` is not null"},
       {GRANITE ",\"num_local_experts\":8}", "`num_local_experts` asks for a mixture of experts"},
-      {GEMMA3 ",\"architectures\":[\"Gemma3ForConditionalGeneration\"]}",
-       "does not name Gemma3ForCausalLM or Gemma3TextForSequenceClassification"},
+      {PHI3 ",\"partial_rotary_factor\":0.7}", "`partial_rotary_factor` = 0.7: must be at most 1 and turn"},
+      {PHI3 ",\"partial_rotary_factor\":1.5}", "`partial_rotary_factor` = 1.5"},
+      {LLAMA ",\"partial_rotary_factor\":0.75}", "`partial_rotary_factor` must be 1"},
+      {PHI3 LONGROPE ",\"short_factor\":[1],\"long_factor\":[2]}}",
+       "`short_factor` must be a list of 8 numbers"},
+      {PHI3 LONGROPE ",\"short_factor\":" EIGHT "}}", "has no `long_factor`"},
+      {PHI3 LONGROPE ",\"short_factor\":" EIGHT ",\"long_factor\":[1,1,1,1,1,1,0,1]}}",
+       "`long_factor` must hold numbers above 0; number 6 is none"},
+      {PHI3 LONGROPE ",\"short_factor\":" EIGHT ",\"long_factor\":" EIGHT ",\"short_mscale\":1.1}}",
+       "does not know: `short_mscale`"},
+      {PHI3 LONGROPE ",\"short_factor\":" EIGHT ",\"long_factor\":" EIGHT
+                     ",\"original_max_position_embeddings\":64}}",
+       "`original_max_position_embeddings` = 64, and outside of it 4096 counts (its default)"},
+      {PHI3 ",\"original_max_position_embeddings\":1" LONGROPE ",\"short_factor\":" EIGHT
+            ",\"long_factor\":" EIGHT "}}",
+       "`original_max_position_embeddings` = 1"},
+      {LLAMA LONGROPE ",\"short_factor\":" EIGHT ",\"long_factor\":" EIGHT "}}",
+       "rope type `longrope`; of a llama"},
   };
 
   (void)state;
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    tri_model_shape shape;
-    if (parse(row[i].config, NULL, &shape) != TRI_EINPUT) fail_msg("%s: is taken", row[i].config);
-    if (!strstr(tri_error_message(), row[i].part))
-      fail_msg("`%s` does not say `%s`", tri_error_message(), row[i].part);
-  }
+  all_refused(row, sizeof row / sizeof *row);
 }
 
 /* What stands in published files, sizes apart, beside what the golden ones have; or what of theirs is
@@ -250,11 +292,20 @@ static void knows_published_files(void **state) {
       /* Phi-3.5-mini-instruct, Phi-4-mini-instruct */
       {PHI3 CODE
        ",\"max_position_embeddings\":131072,\"original_max_position_embeddings\":4096,\"rope_scaling\":{"
-       "\"long_factor\":[1.08,1.11],\"short_factor\":[1.0,1.02],\"type\":\"longrope\"}}",
-       "rope type `longrope`"},
+       "\"long_factor\":" EIGHT ",\"short_factor\":" EIGHT ",\"type\":\"longrope\"}}",
+       NULL},
       {PHI3 CODE ",\"full_attn_mod\":1,\"interpolate_factor\":1,\"lm_head_bias\":false,\"mlp_bias\":false"
-                 ",\"partial_rotary_factor\":0.75,\"rope_scaling\":{\"type\":\"longrope\"}}",
-       "`partial_rotary_factor` must be 1"},
+                 ",\"partial_rotary_factor\":0.75,\"rope_scaling\":{\"long_factor\":[1,1,1,1,1,1],"
+                 "\"short_factor\":[1,1,1,1,1,1],\"type\":\"longrope\"}}",
+       NULL},
+      /* Phi-3-mini-128k-instruct, as it was published first */
+      {PHI3 CODE ",\"max_position_embeddings\":131072,\"original_max_position_embeddings\":4096"
+                 ",\"rope_scaling\":{\"long_factor\":" EIGHT ",\"short_factor\":" EIGHT ",\"type\":\"su\"}}",
+       NULL},
+      /* Phi-3-small's and Phi-3.5-MoE's scaling has more */
+      {PHI3 CODE ",\"rope_scaling\":{\"long_factor\":" EIGHT ",\"short_factor\":" EIGHT
+                 ",\"long_mscale\":1.24,\"short_mscale\":1.24,\"type\":\"longrope\"}}",
+       "does not know: `long_mscale`, `short_mscale`"},
       /* gemma-2-9b */
       {GEMMA2
        ",\"cache_implementation\":\"hybrid\",\"hidden_act\":\"gelu_pytorch_tanh\",\"sliding_window\":4096"
@@ -303,6 +354,7 @@ static void accepts_what_changes_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest test[] = {
       cmocka_unit_test(agrees_with_transformers), cmocka_unit_test(refuses_what_it_does_not_compute),
-      cmocka_unit_test(knows_published_files), cmocka_unit_test(accepts_what_changes_nothing)};
+      cmocka_unit_test(refuses_values_without_meaning), cmocka_unit_test(knows_published_files),
+      cmocka_unit_test(accepts_what_changes_nothing)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }
