@@ -197,6 +197,13 @@ static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KI
       TRI_FAIL(TRI_EINPUT, "%s: `rope_parameters` has `%s`; of a %s model it holds two objects, %s and %s",
                s->name, name, out->family->model_type, kind_key[TRI_GLOBAL], kind_key[TRI_LOCAL]);
   }
+  if (out->family->rope_one_theta && theta[TRI_GLOBAL] != theta[TRI_LOCAL] &&
+      !json_object_get(json_object_get(parameters, kind_key[TRI_LOCAL]), "rope_theta"))
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: `rope_theta` = %g: transformers 4 gives it to all layers, transformers 5 to those of %s; say "
+        "in `rope_parameters`, for %s and %s, what is meant",
+        s->name, theta[TRI_GLOBAL], kind_key[TRI_GLOBAL], kind_key[TRI_GLOBAL], kind_key[TRI_LOCAL]);
   if (scaling && parameters)
     TRI_FAIL(TRI_EINPUT,
              "%s: has both `rope_scaling` and `rope_parameters`; remove the one that is not meant", s->name);

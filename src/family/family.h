@@ -78,6 +78,7 @@ typedef struct tri_family {
   int                   pattern, window_layers; /* of WINDOW_PATTERN; max_window_layers; the same */
   int                   no_rope_interval; /* of layers every such one has no rotary positions; 0: all have */
   bool                  rope_by_kind;     /* local layers have a rotary embedding of their own */
+  bool                  rope_one_theta;   /* the base of both kinds is one, as its older files have it */
   bool                  rope_long;        /* the scaling of its rotary positions is longrope, no other */
   bool                  rope_partial;     /* positions may turn a part of each head */
   bool                  gelu;             /* GELU by tanh gates its mlp, not SiLU */
@@ -102,6 +103,7 @@ extern const tri_tensor_row tri_tensors_olmo2[]; /* family_olmo2.c; the same */
   ROW(phi3)                                                           \
   ROW(granite)                                                        \
   ROW(olmo2)                                                          \
+  ROW(olmo3)                                                          \
   ROW(smollm3)
 /* clang-format on */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;

@@ -29,13 +29,14 @@ static inline void session_open(tri_session *se, int ranks_per_node) {
 /* The models of tests/golden/make_model_golden.py, folders of tests/data: one or more of each family. In
  * brief every third is taken (test_step), or every twelfth: they stand so that these differ most. */
 static const char *const golden_models[] = {
-    "model/llama",       "model/llama_bias",  "model/llama_linear", "model/qwen2_window",
-    "model/qwen2",       "model/qwen2_tied",  "model/mistral",      "model/mistral_wide",
-    "model/llama_yarn",  "model/qwen3",       "model/qwen3_window", "model/gemma",
-    "model/gemma2",      "model/gemma2_bias", "model/gemma_bias",   "model/gemma3",
-    "model/gemma3_cap",  "model/phi3",        "model/granite",      "model/granite_bias",
-    "model/phi3_window", "model/olmo2",       "model/olmo2_bias",   "model/smollm3_window",
-    "model/smollm3",     "model/phi3_long",   "model/phi3_partial"};
+    "model/llama",      "model/llama_bias",  "model/llama_linear", "model/qwen2_window",
+    "model/qwen2",      "model/qwen2_tied",  "model/mistral",      "model/mistral_wide",
+    "model/llama_yarn", "model/qwen3",       "model/qwen3_window", "model/gemma",
+    "model/gemma2",     "model/gemma2_bias", "model/gemma_bias",   "model/gemma3",
+    "model/gemma3_cap", "model/phi3",        "model/granite",      "model/granite_bias",
+    "model/olmo2",      "model/olmo3",       "model/olmo2_bias",   "model/smollm3_window",
+    "model/smollm3",    "model/phi3_long",   "model/olmo3_bias",   "model/phi3_partial",
+    "model/phi3_window"};
 enum { N_MODELS = sizeof golden_models / sizeof *golden_models };
 
 /* A folder under tests/data with golden.safetensors; numbers of the peers, by name. */

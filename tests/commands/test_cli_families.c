@@ -28,6 +28,7 @@ static const struct {
      "mlp.down_proj.bias", "GraniteForSequenceClassification"},
     {"olmo2", "\"attention_bias\": true", "post_feedforward_layernorm.weight",
      "Olmo2ForSequenceClassification"},
+    {"olmo3", "\"sliding_window\": 3", "self_attn.q_norm.weight", "Olmo3ForSequenceClassification"},
     {"smollm3",
      "\"no_rope_layers\": [1, 0, 1], \"use_sliding_window\": true, \"sliding_window\": 4, \"mlp_bias\": true",
      "mlp.up_proj.bias", "SmolLM3ForSequenceClassification"},

@@ -192,6 +192,19 @@ FAMILIES = {
     "phi3 longrope by its factor": (
         {**PHI3, "max_position_embeddings": 8192, "eos_token_id": 5, "pad_token_id": 5,
          "rope_scaling": {"rope_type": "longrope", "long_factor": LONG, "short_factor": SHORT, "attention_factor": 1.25}}, None),
+    "olmo3 defaults": ({"model_type": "olmo3"}, None),
+    "olmo3 as published": (
+        {"model_type": "olmo3", **TINY, "num_hidden_layers": 4, "architectures": ["Olmo3ForCausalLM"], "attention_bias": False,
+         "attention_dropout": 0.0, "bos_token_id": None, "eos_token_id": 257, "hidden_act": "silu", "initializer_range": 0.02,
+         "layer_types": [LOCAL, LOCAL, LOCAL, FULL], "max_position_embeddings": 65536, "num_key_value_heads": 4, "pad_token_id": 277,
+         "rms_norm_eps": 1e-06, "rope_theta": 500000, "sliding_window": 4096, "tie_word_embeddings": False,
+         "rope_scaling": {"attention_factor": 1.2079441541679836, "beta_fast": 32.0, "beta_slow": 1.0, "factor": 8.0,
+                          "original_max_position_embeddings": 8192, "rope_type": "yarn"},
+         "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_cache": False}, {"eos_token_id": 257, "pad_token_id": 277}),
+    "olmo3 in the new spelling": (
+        {"model_type": "olmo3", **TINY, "num_hidden_layers": 5, "eos_token_id": 2,
+         "rope_parameters": {FULL: {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6},
+                             LOCAL: {"rope_type": "default", "rope_theta": 20000.0}}}, None),
     "phi3 with a part of each head": ({**PHI3, "eos_token_id": 5, "pad_token_id": 5, "partial_rotary_factor": 0.5}, None),
 }
 

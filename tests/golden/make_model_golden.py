@@ -9,7 +9,7 @@ import sys
 import torch
 from safetensors.torch import save_file
 from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
-                          MistralConfig, MistralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
+                          MistralConfig, MistralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config, Olmo3ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
                           Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 OUT = "tests/data/model"
@@ -114,6 +114,13 @@ MODELS = {
                           original_max_position_embeddings=128, partial_rotary_factor=0.75,
                           rope_parameters=dict(rope_type="longrope", rope_theta=100.0, factor=4.0, short_factor=[1.0, 1.25, 3.0],
                                                long_factor=[2.0, 4.0, 8.0]))),
+    # three local layers, a global one whose positions alone are scaled
+    "olmo3": (Olmo3Config, Olmo3ForCausalLM,
+              dict(SMALL, num_hidden_layers=4, sliding_window=6, tie_word_embeddings=False,
+                   rope_parameters={FULL: YARN, LOCAL: dict(rope_type="default", rope_theta=500.0)})),
+    "olmo3_bias": (Olmo3Config, Olmo3ForCausalLM,
+                   dict(SMALL, num_key_value_heads=4, head_dim=6, sliding_window=34, layer_types=[FULL, LOCAL], attention_bias=True,
+                        tie_word_embeddings=True)),
 }
 # What config.json says otherwise: transformers chooses the factors for each batch by its longest sequence, this program once for a run.
 STORED = {"phi3_long": {"rope_parameters": {"short_factor": [1.0, 1.25, 3.0]}}}

@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from transformers import (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, Gemma2Config, Gemma2ForCausalLM, Gemma2ForSequenceClassification, Gemma3ForCausalLM,
                           Gemma3TextConfig, Gemma3TextForSequenceClassification, LlamaConfig, LlamaForCausalLM,
                           LlamaForSequenceClassification, MistralConfig, MistralForCausalLM, MistralForSequenceClassification,
-                          Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
+                          Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, Olmo3Config, Olmo3ForCausalLM,
+                          Olmo3ForSequenceClassification, Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
                           Qwen2ForSequenceClassification, Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification,
                           SmolLM3Config, SmolLM3ForCausalLM, SmolLM3ForSequenceClassification)
 
@@ -39,6 +40,7 @@ MODELS = {
     "gemma_score": (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, dict(SMALL, head_dim=8)),
     "olmo2_score": (Olmo2Config, Olmo2ForCausalLM, Olmo2ForSequenceClassification, dict(SMALL)),
     "smollm3_score": (SmolLM3Config, SmolLM3ForCausalLM, SmolLM3ForSequenceClassification, dict(SMALL, no_rope_layer_interval=2)),
+    "olmo3_score": (Olmo3Config, Olmo3ForCausalLM, Olmo3ForSequenceClassification, dict(SMALL, sliding_window=5, layer_types=["sliding_attention", "full_attention"])),
 }
 
 

@@ -11,10 +11,10 @@
 #include "io/model/export.h"
 #include "io/model/source.h"
 
-static const char *const models[] = {"model/llama_score",  "model/qwen2_score",  "model/mistral_score",
-                                     "model/qwen3_score",  "model/gemma2_score", "model/gemma3_score",
-                                     "model/phi3_score",   "model/gemma_score",  "model/olmo2_score",
-                                     "model/smollm3_score"};
+static const char *const models[] = {"model/llama_score",   "model/qwen2_score",  "model/mistral_score",
+                                     "model/qwen3_score",   "model/gemma2_score", "model/gemma3_score",
+                                     "model/phi3_score",    "model/gemma_score",  "model/olmo2_score",
+                                     "model/smollm3_score", "model/olmo3_score"};
 enum { N_MODELS_SCORED = sizeof models / sizeof *models };
 static char top[256]; /* this program's folder */
 
