@@ -21,7 +21,7 @@ cblas.h   src/cpu/gemm/*
 dnnl*     src/cpu/gemm/*|tests/device/isa.c
 yaml.h    io/text/deck.c
 curl/*    src/reward/desk/http.c
-pcre2.h   io/tokenizer/*|src/reward/reward_rule.c
+pcre2.h   io/tokenizer/*|io/hf/peft.c|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*
 jansson.h src/reward/reward_process.c|src/reward/reward_http.c|io/hf/*|io/model/*|io/data/*|io/chat/*|io/jinja/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/record/record.c|src/report/metrics.c|src/report/best.c|src/report/tensorboard.c|src/history/line.c|src/cost/machine_file.c|src/commands/tokenize.c|src/page/samples.c|tests/*
 zlib.h    io/text/unpack.c|tests/io/test_unpack.c
@@ -138,8 +138,8 @@ check_sizes() {
     n = FNR - starts[level] + 1
     if (kind[level] == "function" && n > 100) bad(starts[level], "function of " n " lines; 100 is the limit")
     n = members[level]
-    if (kind[level] == "struct" && n > 26 && 2 * points[level] <= n && FILENAME !~ /^tests\//)
-      bad(starts[level], "struct of " n " members; 26 is the limit")
+    if (kind[level] == "struct" && n > 30 && 2 * points[level] <= n && FILENAME !~ /^tests\//)
+      bad(starts[level], "struct of " n " members; 30 is the limit")
     nameless = kind[level] == "struct" ? n : 0 # of a struct without a name in a struct, if ; comes next
     depth -= kind[level--] != "outer"
   }

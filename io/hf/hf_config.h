@@ -58,8 +58,9 @@ TRI_CHECKED tri_status tri_hf_config_head_name(const tri_hf_text *config, char o
 /* Not collective. Appends the config.json of the same model with a scalar head, score.weight, that is
  * trained from here on; it may have one already, whose scores' mean and deviation are left out. generation:
  * NULL if there is none. end: the end token given to texts; -1: the model's first. pad_token_id is the first
- * of the two files' that is not that one, or null: transformers reads a score at the last token that is not this one, so that the end token
- * would move it; without one it refuses more than one text at a time. TRI_EINPUT: as tri_hf_config_parse. */
+ * of the two files' that is not that one, or null: transformers reads a score at the last token that is not
+ * this one, so that the end token would move it; without one it refuses more than one text at a time.
+ * TRI_EINPUT: as tri_hf_config_parse. */
 TRI_CHECKED tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation,
                                                int32_t end, tri_text *out);
 

@@ -34,8 +34,8 @@ void                   tri_safetensors_close(tri_safetensors **st);
 int64_t                     tri_safetensors_count(const tri_safetensors *st);
 const tri_safetensors_info *tri_safetensors_at(const tri_safetensors *st, int64_t i);
 const tri_safetensors_info *tri_safetensors_find(const tri_safetensors *st, const char *name);
-/* Tensors that the index names and none of its shards holds; the shard that the index says of one, NULL: it is
- * none of these. Borrowed. Not collective. */
+/* Tensors that the index names and none of its shards holds. The shard that the index says of one; NULL: it
+ * is none of them. Borrowed. Not collective. */
 int64_t     tri_safetensors_absent_count(const tri_safetensors *st);
 const char *tri_safetensors_absent_at(const tri_safetensors *st, int64_t i);
 const char *tri_safetensors_absent_from(const tri_safetensors *st, const char *name);

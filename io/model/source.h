@@ -104,8 +104,8 @@ TRI_CHECKED tri_status tri_source_print_lora(const tri_source *s, tri_text *conf
 
 const tri_model_shape *tri_source_shape(const tri_source *s);
 const tri_eos         *tri_source_eos(const tri_source *s);
-/* The end token that a text is given: the tokenizer's eos_token where it is among the model's end tokens, else
- * the model's first; -1: it has none. Not collective. */
+/* The end token that a text is given: the tokenizer's eos_token where it is among the model's end tokens,
+ * else the model's first; -1: it has none. Not collective. */
 int32_t tri_source_text_end(const tri_source *s);
 /* Not collective. The files that go with the model, from where it comes; of random weights, those beside the
  * tokenizer. */

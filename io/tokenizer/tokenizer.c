@@ -100,6 +100,7 @@ void tri_tokenizer_close(tri_tokenizer **t) {
   TRI_FREE(p->added_of);
   for (int64_t i = 0; i < p->n_named; i++) TRI_FREE(p->named[i].key);
   TRI_FREE(p->named);
+  tri_tok_unigram_free(&p->unigram);
   TRI_FREE(p->bpe.merge);
   TRI_FREE(p->bpe.id);
   TRI_FREE(p->model.slot);

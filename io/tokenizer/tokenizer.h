@@ -8,16 +8,19 @@
  * called from several threads at once. The judge is the tokenizers library (0.23): the ids and texts are its
  * own.
  *
- * Understood: model BPE (byte_fallback, ignore_merges, unk_token, fuse_unk; merges as "a b" or ["a", "b"]);
- * normalizers NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip, ByteLevel, Sequence; pre-tokenizers
- * Split, ByteLevel, Digits, Metaspace, Punctuation, Whitespace, WhitespaceSplit, Sequence; decoders
- * ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, Sequence; post-processors ByteLevel,
- * TemplateProcessing, Sequence; added tokens with all their flags. Anything else is refused by its name.
+ * Understood: model BPE (byte_fallback, ignore_merges, unk_token, fuse_unk; merges as "a b" or ["a", "b"])
+ * and Unigram (unk_id, byte_fallback); normalizers NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip,
+ * StripAccents, Nmt, Precompiled, ByteLevel, Sequence; pre-tokenizers Split, ByteLevel, Digits, Metaspace,
+ * Punctuation, Whitespace, WhitespaceSplit, Sequence; decoders ByteLevel, ByteFallback, Fuse, Metaspace,
+ * Replace, Strip, Sequence; post-processors ByteLevel, TemplateProcessing, Sequence; added tokens with all
+ * their flags. Anything else is refused by its name.
+ *
+ * Unigram's numbers are rounded as the library's JSON reader rounds them, so that ties fall as they do there.
  *
  * Known to differ: a few characters younger than Unicode 9 under NFKC, NFKD and Lowercase, in the order of
  * marks, and under Punctuation, where the library's tables are older or newer; properties other than general
- * categories (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's
- * vocabulary, look-behind of variable length.
+ * categories (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of a BPE
+ * vocabulary, look-behind of variable length, a Unigram token of more than 1024 bytes.
  *
  * What a step makes of a text is bounded (64 times and a MiB), and so is a search of a pattern; beyond it is
  * TRI_EINPUT, naming the step.

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* transformers 5.24: tokenization_utils_base.py, _from_pretrained and __init__; tokenization_utils_tokenizers.py,
- * TokenizersBackend.__init__. */
+/* transformers 5.24: tokenization_utils_base.py, _from_pretrained and __init__;
+ * tokenization_utils_tokenizers.py, TokenizersBackend.__init__. */
 
 /* Chosen: twenty times the tokens of the largest file in use. */
 enum { MOST_NESTED = 1 << 18 };

@@ -197,7 +197,7 @@ tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out)
         continue;
       }
     }
-    TRI_TRY(encode_piece(t, w, s, p.n, out));
+    TRI_TRY(t->unigram.on ? tri_tok_unigram_piece(t, w, s, p.n, out) : encode_piece(t, w, s, p.n, out));
     if (seen) {
       *seen = (struct tri_tok_seen){hash, p.at, p.n, before, out->n - before};
       w->n_seen++;

@@ -46,6 +46,7 @@ TRI_CHECKED tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const
                                         int64_t n_keys);
 int32_t                tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n); /* index or -1 */
 void                   tri_tok_map_put(tri_tok_map *map, int32_t index); /* the key must be new */
+void                   tri_tok_map_set(tri_tok_map *map, int32_t index); /* in the place of an equal key */
 TRI_CHECKED tri_status tri_tok_map_add(tri_tok_map *map, int32_t index); /* the same, beyond n_keys too */
 
 /* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
@@ -104,6 +105,9 @@ typedef struct tri_tok_work {
   int64_t   cap_symbol, cap_prev, cap_next;
   uint64_t *heap; /* rank << 32 | position */
   int64_t   n_heap, cap_heap;
+  /* Unigram: one entry per byte of a piece, and one more */
+  struct tri_tok_best *best;
+  int64_t              cap_best;
   /* pieces this call has met: text of `a`, ids of the output */
   struct tri_tok_seen *seen;
   int64_t              n_seen, cap_seen; /* cap_seen: a power of two, or 0 */
@@ -151,6 +155,9 @@ typedef enum {
   TRI_TOK_WHITESPACE_SPLIT,
   TRI_TOK_BYTE_FALLBACK,
   TRI_TOK_FUSE,
+  TRI_TOK_NMT,
+  TRI_TOK_STRIP_ACCENTS,
+  TRI_TOK_CHARSMAP,
 } tri_tok_kind;
 
 typedef enum {
@@ -161,18 +168,20 @@ typedef enum {
   TRI_TOK_CONTIGUOUS
 } tri_tok_behavior;
 typedef enum { TRI_TOK_ALWAYS, TRI_TOK_NEVER, TRI_TOK_FIRST } tri_tok_scheme;
+typedef struct tri_tok_charsmap tri_tok_charsmap;
 
 typedef struct tri_tok_op {
-  tri_tok_kind     kind;
-  char            *name;    /* for messages: file, place and type */
-  tri_tok_regex    pattern; /* SPLIT, REPLACE */
-  char            *text;    /* what is put in (PREPEND, REPLACE, METASPACE) or cut off (STRIP as a decoder) */
-  size_t           text_n;  /* bytes */
-  tri_tok_behavior behavior;
-  bool             invert;
-  bool             split;       /* METASPACE */
-  tri_tok_scheme   scheme;      /* METASPACE */
-  int64_t          left, right; /* STRIP: characters; as a normalizer 0 or 1 */
+  tri_tok_kind      kind;
+  char             *name;    /* for messages: file, place and type */
+  tri_tok_regex     pattern; /* SPLIT, REPLACE */
+  char             *text;   /* what is put in (PREPEND, REPLACE, METASPACE) or cut off (STRIP as a decoder) */
+  size_t            text_n; /* bytes */
+  tri_tok_behavior  behavior;
+  bool              invert;
+  bool              split;       /* METASPACE */
+  tri_tok_scheme    scheme;      /* METASPACE */
+  int64_t           left, right; /* STRIP: characters; as a normalizer 0 or 1 */
+  tri_tok_charsmap *charsmap;    /* CHARSMAP */
 } tri_tok_op;
 
 typedef struct tri_tok_ops {
@@ -233,6 +242,39 @@ typedef struct tri_tok_merges {
   int32_t        unk_id;
 } tri_tok_merges;
 
+/* A beginning of tokens: that of node `parent`, and a byte more. */
+typedef struct tri_tok_prefix {
+  int32_t parent, id; /* id: of the token that is all of it, or -1 */
+  uint8_t byte;
+} tri_tok_prefix;
+
+/* All beginnings of the tokens: beginning and byte -> the longer one. Open addressing. */
+typedef struct tri_tok_prefixes {
+  tri_tok_prefix *node; /* [n]; 0 is the empty one */
+  int64_t         n, cap;
+  tri_tok_key     key;
+  int32_t        *slot; /* a node, or 0 */
+  uint64_t        mask;
+  int             shift; /* for tri_tok_pair_slot */
+} tri_tok_prefixes;
+
+/* Unigram: what the model does with the pieces. */
+typedef struct tri_tok_unigram {
+  bool             on;    /* the model is one */
+  double          *score; /* [n_model] log-probabilities, as the library reads them */
+  double           unk_score;
+  int32_t          unk_id; /* -1: none */
+  bool             byte_fallback;
+  int32_t          byte_id[256]; /* the id of <0xNN>, or -1 */
+  tri_tok_prefixes prefixes;
+} tri_tok_unigram;
+
+/* The best token that ends at a byte of a piece; id -1: none yet. */
+typedef struct tri_tok_best {
+  double  score; /* of the whole way there */
+  int32_t from, id;
+} tri_tok_best;
+
 /* What the post-processor puts around a text. */
 typedef struct tri_tok_post {
   tri_tok_template *template; /* [n] */
@@ -249,7 +291,8 @@ struct tri_tokenizer {
   char        *arena; /* the bytes of the rows */
   tri_tok_map  model;
 
-  tri_tok_merges bpe;
+  tri_tok_merges  bpe;
+  tri_tok_unigram unigram;
 
   tri_tok_added *added;          /* [n_added] */
   tri_tok_row   *added_row;      /* [n_added]: what the files call them */
@@ -319,10 +362,28 @@ TRI_CHECKED tri_status tri_tok_spell_bytes(const char *s, tri_tok_piece p, tri_t
 
 /* tokenizer_newer.c: the general category of a character that Unicode got with 15 or 16, or NULL. */
 const char *tri_tok_newer_category(int32_t c);
+/* Whether Unicode 9 has it as a combining mark, as StripAccents asks. */
+bool tri_tok_is_old_mark(int32_t c);
 /* All of them that are of one of the categories `names` ("Lu Ll M"), as ranges of a class. */
 TRI_CHECKED tri_status tri_tok_put_newer(const char *names, tri_text *out);
 
-/* tokenizer_bpe.c: the ids of every piece of w->a. */
+/* tokenizer_bpe.c: the ids of every piece of w->a, whatever the model. */
 TRI_CHECKED tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out);
+
+/* tokenizer_unigram.c. file: the text of what was parsed, for its numbers. */
+TRI_CHECKED tri_status tri_tok_load_unigram(tri_tokenizer *t, json_t *model, const tri_tokenizer_file *file);
+void                   tri_tok_unigram_free(tri_tok_unigram *u);
+/* The ids of the piece s [n]. */
+TRI_CHECKED tri_status tri_tok_unigram_piece(const tri_tokenizer *t, tri_tok_work *w, const char *s, size_t n,
+                                             tri_tokens *out);
+/* A number of JSON as serde_json reads it, which may differ from the nearest double in its last bits. */
+double tri_tok_score(const char *s, size_t n);
+
+/* tokenizer_charsmap.c: the normalizer Precompiled. `where` stands in messages. */
+TRI_CHECKED tri_status tri_tok_charsmap_open(const char *where, const char *base64, size_t n,
+                                             tri_tok_charsmap **out);
+void                   tri_tok_charsmap_close(tri_tok_charsmap **m);
+TRI_CHECKED tri_status tri_tok_charsmap_run(const tri_tok_op *op, const char *s, tri_tok_piece p,
+                                            tri_tok_work *w);
 
 #endif

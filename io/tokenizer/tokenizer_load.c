@@ -164,15 +164,24 @@ static tri_status refuse_fields(const tri_tokenizer *t, json_t *model) {
   return TRI_OK;
 }
 
-static tri_status load_model(tri_tokenizer *t, json_t *model) {
-  json_t *type = json_object_get(model, "type"), *unk = json_object_get(model, "unk_token");
+/* Old files leave the type out. */
+static const char *type_of(json_t *model) {
+  json_t *type = json_object_get(model, "type");
+
+  if (type) return json_string_value(type);
+  if (json_object_get(model, "merges")) return "BPE";
+  return json_is_array(json_object_get(model, "vocab")) ? "Unigram" : NULL;
+}
+
+static tri_status load_model(tri_tokenizer *t, json_t *model, const tri_tokenizer_file *file) {
+  json_t     *unk = json_object_get(model, "unk_token");
+  const char *type = type_of(model);
 
   if (!json_is_object(model)) TRI_FAIL(TRI_EINPUT, "%s has no 'model': it is not a tokenizer.json", t->name);
-  if (type ? !json_is_string(type) : !json_object_get(model, "merges"))
-    TRI_FAIL(TRI_EINPUT, "%s: model has no 'type'", t->name);
-  if (type && strcmp(json_string_value(type), "BPE"))
-    TRI_FAIL(TRI_EINPUT, "%s: model '%s' is not supported; supported is BPE", t->name,
-             json_string_value(type));
+  if (!type) TRI_FAIL(TRI_EINPUT, "%s: model has no 'type'", t->name);
+  if (!strcmp(type, "Unigram")) return tri_tok_load_unigram(t, model, file);
+  if (strcmp(type, "BPE"))
+    TRI_FAIL(TRI_EINPUT, "%s: model '%s' is not supported; supported are BPE and Unigram", t->name, type);
   TRI_TRY(refuse_fields(t, model));
   TRI_TRY(tri_tok_bool(t, "model", model, "byte_fallback", 0, &t->bpe.byte_fallback));
   TRI_TRY(tri_tok_bool(t, "model", model, "fuse_unk", 0, &t->bpe.fuse_unk));
@@ -196,7 +205,7 @@ tri_status tri_tok_load(tri_tokenizer *t, json_t *root, const tri_tokenizer_file
   if (version && (!json_is_string(version) || strcmp(json_string_value(version), "1.0")))
     TRI_FAIL(TRI_EINPUT, "%s: this version of tokenizer.json is not supported; supported is \"1.0\"",
              t->name);
-  TRI_TRY(load_model(t, json_object_get(root, "model")));
+  TRI_TRY(load_model(t, json_object_get(root, "model"), file + TRI_TOKENIZER_JSON));
   TRI_TRY(tri_tok_load_steps(t, root));
   TRI_TRY(tri_tok_load_added(t, added));
   TRI_TRY(tri_tok_load_beside(t, file, added));

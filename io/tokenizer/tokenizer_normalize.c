@@ -149,6 +149,35 @@ static tri_status normalize_strip(const tri_tok_op *op, const char *s, tri_tok_p
   return finish(&w->b, at, p.zero > from ? p.zero - from : 0);
 }
 
+/* Of the others each stands for itself. keep: what becomes of a character; -1: it falls away. */
+static tri_status map_chars(const char *s, tri_tok_piece p, int32_t (*keep)(int32_t c), tri_tok_work *w) {
+  int64_t from = w->b.text_n;
+  size_t  step, zero = 0;
+  int32_t c;
+
+  TRI_TRY(tri_tok_room(&w->b, p.n));
+  for (size_t i = 0; i < p.n; i += step) {
+    step = (size_t)tri_tok_char(s + i, p.n - i, &c);
+    c = keep(c);
+    if (c >= 0) w->b.text_n += tri_tok_put_char(c, w->b.text + w->b.text_n);
+    if (i < p.zero) zero = (size_t)(w->b.text_n - from);
+  }
+  return finish(&w->b, from, zero);
+}
+
+/* tokenizers, normalizers/unicode.rs, do_nmt: what is made never has more bytes. */
+static int32_t nmt(int32_t c) {
+  if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f)
+    return -1;
+  if (c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 || (c >= 0x200b && c <= 0x200f) ||
+      c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xfeff || c == 0xfffd)
+    return ' ';
+  return c;
+}
+
+/* tokenizers, normalizers/strip.rs, StripAccents. */
+static int32_t without_marks(int32_t c) { return tri_tok_is_old_mark(c) ? -1 : c; }
+
 tri_status tri_tok_spell_bytes(const char *s, tri_tok_piece p, tri_tok_work *w) {
   int64_t from = w->b.text_n;
   size_t  zero = 0;
@@ -179,6 +208,12 @@ static tri_status normalize_piece(const tri_tok_op *op, const char *s, tri_tok_p
     return normalize_strip(op, s, p, w);
   case TRI_TOK_BYTES:
     return tri_tok_spell_bytes(s, p, w);
+  case TRI_TOK_NMT:
+    return map_chars(s, p, nmt, w);
+  case TRI_TOK_STRIP_ACCENTS:
+    return map_chars(s, p, without_marks, w);
+  case TRI_TOK_CHARSMAP:
+    return tri_tok_charsmap_run(op, s, p, w);
   default:
     TRI_FAIL(TRI_EINTERNAL, "step %d is no normalizer", (int)op->kind);
   }

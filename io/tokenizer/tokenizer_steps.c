@@ -31,6 +31,7 @@ static tri_tok_op *top(tri_tok_ops *ops) { return ops->op + ops->n - 1; }
 void tri_tok_ops_free(tri_tok_ops *ops) {
   for (int64_t i = 0; i < ops->n; i++) {
     tri_tok_regex_close(&ops->op[i].pattern);
+    tri_tok_charsmap_close(&ops->op[i].charsmap);
     TRI_FREE(ops->op[i].text);
     TRI_FREE(ops->op[i].name);
   }
@@ -109,6 +110,16 @@ static tri_status read_prepend(const tri_tokenizer *t, const char *where, json_t
 static tri_status read_replace(const tri_tokenizer *t, const char *where, json_t *o, tri_tok_ops *ops) {
   TRI_TRY(read_pattern(t, where, o, top(ops)));
   return read_string(t, where, o, "content", top(ops));
+}
+
+static tri_status read_charsmap(const tri_tokenizer *t, const char *where, json_t *o, tri_tok_ops *ops) {
+  json_t *map = json_object_get(o, "precompiled_charsmap");
+  char    place[512];
+
+  if (!json_is_string(map))
+    TRI_FAIL(TRI_EINPUT, "%s: %s has no string 'precompiled_charsmap'", t->name, where);
+  snprintf(place, sizeof place, "%s: %s", t->name, where);
+  return tri_tok_charsmap_open(place, json_string_value(map), json_string_length(map), &top(ops)->charsmap);
 }
 
 static tri_status read_strip(const tri_tokenizer *t, const char *where, json_t *o, tri_tok_ops *ops) {
@@ -207,6 +218,9 @@ static const step_row normalizer_row[] = {
     {"Replace", TRI_TOK_REPLACE, read_replace},
     {"Strip", TRI_TOK_STRIP, read_strip},
     {"ByteLevel", TRI_TOK_BYTES, NULL},
+    {"Nmt", TRI_TOK_NMT, NULL},
+    {"StripAccents", TRI_TOK_STRIP_ACCENTS, NULL},
+    {"Precompiled", TRI_TOK_CHARSMAP, read_charsmap},
 };
 static const step_row pre_tokenizer_row[] = {
     {"Split", TRI_TOK_SPLIT, read_split},

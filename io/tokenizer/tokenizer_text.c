@@ -119,6 +119,18 @@ void tri_tok_map_put(tri_tok_map *map, int32_t index) {
   map->n_key++;
 }
 
+void tri_tok_map_set(tri_tok_map *map, int32_t index) {
+  const tri_tok_row *key = map->row + index, *row;
+  uint64_t           i = tri_tok_hash(map->key, key->s, key->n) & map->mask;
+
+  for (; map->slot[i]; i = (i + 1) & map->mask) {
+    row = map->row + map->slot[i] - 1;
+    if (row->n == key->n && !memcmp(row->s, key->s, key->n)) break;
+  }
+  map->n_key += !map->slot[i];
+  map->slot[i] = index + 1;
+}
+
 /* ---- characters ---- */
 
 bool tri_tok_is_space(int32_t c) {
@@ -280,6 +292,7 @@ void tri_tok_work_free(tri_tok_work *w) {
   TRI_FREE(w->prev);
   TRI_FREE(w->next);
   TRI_FREE(w->heap);
+  TRI_FREE(w->best);
   TRI_FREE(w->seen);
   pcre2_match_data_free(w->data);
   pcre2_match_context_free(w->context);

@@ -1,7 +1,9 @@
-/* test_cli_folders.c - model folders as other tools leave them: tokens beside tokenizer.json, several end tokens, indexes with
- * left-out tensors, the Hub's cache. Judge: what transformers 5.24 makes of the same files, by its rules, in ids and messages. */
+/* test_cli_folders.c - model folders as other tools leave them: tokens beside tokenizer.json, several end
+ * tokens, indexes with left-out tensors, the Hub's cache. Judge: what transformers 5.24 makes of the same
+ * files, by its rules, in ids and messages. */
 #include "cli_case.h"
 
+#define LARGE "\"model_max_length\": 1000000000000000019884624838656}"
 #define ADDED(id, content)                                                                                   \
   "\"" id "\": {\"content\": \"" content                                                                     \
   "\", \"lstrip\": false, \"rstrip\": false, \"single_word\": false, "                                       \
@@ -18,12 +20,10 @@ static void tokens_beside_tokenizer_json(void **state) {
   (void)state;
   cli_sh("cp -r model beside");
   cli_write("think.jsonl", "{\"text\": \"<think>a</think>\"}\n");
-  write_in(
-      "beside", "tokenizer_config.json",
-      "{\"eos_token\": \"<|end|>\", \"added_tokens_decoder\": {" ADDED(
-          "257",
-          "<think>") "}, "
-                     "\"extra_special_tokens\": [\"</think>\"], \"model_max_length\": 1000000000000000019884624838656}");
+  write_in("beside", "tokenizer_config.json",
+           "{\"eos_token\": \"<|end|>\", \"added_tokens_decoder\": {" ADDED(
+               "257", "<think>") "}, "
+                                 "\"extra_special_tokens\": [\"</think>\"], " LARGE);
   cli_succeeds(ONE "tokenize beside think.jsonl");
   cli_shows(cli_out, "[257,64,258]");
   /* new tokens have no row in this model of 257 */

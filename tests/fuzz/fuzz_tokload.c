@@ -1,4 +1,5 @@
-/* fuzz_tokload.c - tokenizer.json (io/tokenizer): the file and a text, separated by 0x01.
+/* fuzz_tokload.c - tokenizer.json (io/tokenizer): the file and a text, separated by 0x01; perhaps then
+ * tokenizer_config.json, special_tokens_map.json, added_tokens.json.
  *
  * Ids of any text are tokens of the vocabulary; decoded text is UTF-8. */
 #include "fuzz_case.h"
@@ -33,12 +34,18 @@ static void check_ids(const tri_tokenizer *t) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static const char usual[] = "Hello,  world 123 \xc3\xa9\xe4\xbd\xa0 <s>\n ab";
-  fuzz_part         json = fuzz_next(&data, &n), text = fuzz_next(&data, &n);
-  tri_tokenizer    *t = NULL;
+  static const char  usual[] = "Hello,  world 123 \xc3\xa9\xe4\xbd\xa0 <s>\n ab";
+  fuzz_part          json = fuzz_next(&data, &n), text = fuzz_next(&data, &n);
+  tri_tokenizer_file file[TRI_TOKENIZER_FILES] = {{"tokenizer", json.p, json.n}};
+  tri_tokenizer     *t = NULL;
 
+  for (int i = TRI_TOKENIZER_CONFIG; i < TRI_TOKENIZER_FILES; i++) {
+    fuzz_part part = fuzz_next(&data, &n);
+    file[i] = (tri_tokenizer_file){tri_tokenizer_file_name(i), part.n ? part.p : NULL, part.n};
+  }
   fuzz_begin();
-  if (tri_tokenizer_open_text("tokenizer", json.p, json.n, &t) == TRI_OK) {
+  if (tri_tokenizer_open_files(file, &t) == TRI_OK) {
+    FUZZ_CHECK(tri_tokenizer_named(t, "eos_token") < tri_tokenizer_vocab_size(t));
     for (int special = 0; special < 2; special++) {
       check_text(t, (fuzz_part){usual, sizeof usual - 1}, special);
       check_text(t, text, special);

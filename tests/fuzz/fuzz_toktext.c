@@ -6,11 +6,13 @@
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 
-static const char *const name[] = {"tokenizer/cl100k",    "tokenizer/deepseek2", "tokenizer/deepseek3",
-                                   "tokenizer/digits",    "tokenizer/flags",     "tokenizer/gpt2",
-                                   "tokenizer/kimi",      "tokenizer/llama2",    "tokenizer/llama3",
-                                   "tokenizer/metaspace", "tokenizer/mistral",   "tokenizer/qwen2",
-                                   "cli/tokenizer",       "train/tokenizer"};
+static const char *const name[] = {
+    "tokenizer/cl100k",         "tokenizer/deepseek2",     "tokenizer/deepseek3",
+    "tokenizer/digits",         "tokenizer/flags",         "tokenizer/gpt2",
+    "tokenizer/kimi",           "tokenizer/llama2",        "tokenizer/llama3",
+    "tokenizer/metaspace",      "tokenizer/mistral",       "tokenizer/qwen2",
+    "tokenizer/unigram_albert", "tokenizer/unigram_llmjp", "tokenizer/unigram_t5",
+    "tokenizer/unigram_ties",   "cli/tokenizer",           "train/tokenizer"};
 enum { N_NAME = sizeof name / sizeof *name };
 
 static tri_tokenizer *tokenizer[N_NAME];

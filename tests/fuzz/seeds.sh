@@ -179,9 +179,14 @@ make_safetensors() {
 make_tokload() {
   local file
   for file in $data/cli/tokenizer.json $data/train/tokenizer.json $data/tokenizer/*[a-z0-9].json; do
-    case $file in *.golden.json | */texts.json | */regexes.json) continue ;; esac
+    case $file in *golden.json | */texts.json | */regexes.json | */folders.json | */unigram_t5.json) continue ;; esac
     { cat "$file" && printf '\1It'"'"'s 3.14  m\xc3\xa4h <|endoftext|>\r\n\t\xff'; } | seed
   done
+  { cat $data/tokenizer/flags.json && printf '\1a <think>b Foo\1{"eos_token": {"__type": "AddedToken", "content": "<eos>", "lstrip": true}, "x_token": "b",
+    "added_tokens_decoder": {"303": {"content": "Foo", "normalized": false}, "400": {"content": "<think>", "special": true}},
+    "extra_special_tokens": ["a", {"content": "<b>"}], "split_special_tokens": false, "model_max_length": 1e30}'; } | seed
+  { cat $data/cli/tokenizer.json && printf '\1a<think>\1{"additional_special_tokens": ["a"], "extra_special_tokens": null}\1{"pad_token": {"content": "<pad>"},
+    "extra_special_tokens": {"image_token": "<i>"}}\1{"<think>": 300, "a": 3}'; } | seed
 }
 
 make_tokregex() {
@@ -198,8 +203,8 @@ make_toktext() {
   local text which=0
   texts $data/tokenizer/texts.json >"$folder/texts"
   while IFS= read -r text; do
-    { bytes $((which++ % 14)) && printf '%b' "$text"; } | seed
-    { bytes $((which++ % 14)) && printf '%b' "$text"; } | seed
+    { bytes $((which++ % 18)) && printf '%b' "$text"; } | seed
+    { bytes $((which++ % 18)) && printf '%b' "$text"; } | seed
   done <"$folder/texts"
 }
 

@@ -120,6 +120,24 @@ static void test_golden(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
+/* Judge: golden, exact: Unigram models, best paths with ties, normalizers that SentencePiece compiles. */
+static void test_unigram(void **state) {
+  json_t     *root = load_json("unigram_golden.json"), *texts = json_object_get(root, "texts"), *rows, *row;
+  const char *name;
+  size_t      i;
+
+  (void)state;
+  json_object_foreach(json_object_get(root, "kinds"), name, rows) {
+    tri_tokenizer *t = open_shape(name);
+    json_array_foreach(rows, i, row) /* null: the same as without special tokens */
+        if (json_is_null(json_array_get(row, 1))) json_array_set(row, 1, json_array_get(row, 0));
+    golden_encode(name, t, texts, rows);
+    tri_tokenizer_close(&t);
+  }
+  json_decref(root);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
 static tri_status open_folder(const char *base, json_t *files, tri_tokenizer **out) {
   char               name[64], *own;
   tri_tokenizer_file file[TRI_TOKENIZER_FILES];
@@ -220,8 +238,9 @@ static void test_regexes(void **state) {
   "\"normalized\":false,\"special\":true}"
 #define SPLIT(regex)                                                                                         \
   "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}"
-#define BPE(fields) "{\"type\":\"BPE\"," fields "}"
-#define AB          "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2}"
+#define BPE(fields)    "{\"type\":\"BPE\"," fields "}"
+#define UNIGRAM(vocab) "{\"type\":\"Unigram\",\"vocab\":" vocab "}"
+#define AB             "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2}"
 
 static const char *const part_default[] = {
     "\"1.0\"", /* version */
@@ -258,7 +277,25 @@ static const struct {
     {MODEL, "[]", "no 'model'"},
     {MODEL, "{}", "no 'type'"},
     {MODEL, "{\"type\":1}", "no 'type'"},
-    {MODEL, "{\"type\":\"Unigram\",\"vocab\":[]}", "model 'Unigram' is not supported; supported is BPE"},
+    {MODEL, "{\"type\":\"WordPiece\"}", "model 'WordPiece' is not supported; supported are BPE and Unigram"},
+    {MODEL, UNIGRAM("[]"), "model.vocab must be a list of [token, score]"},
+    {MODEL, UNIGRAM("{\"a\":0}"), "model.vocab must be a list of [token, score]"},
+    {MODEL, UNIGRAM("[[\"a\"]]"), "model.vocab[0] must be [token, score]"},
+    {MODEL, UNIGRAM("[[\"a\",-1],[\"b\",-1,0]]"), "model.vocab[1] must be [token, score]"},
+    {MODEL, UNIGRAM("[[\"a\",\"-1\"]]"), "model.vocab[0] must be [token, score]"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":1"), "model.unk_id must be null or the place of a token"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":-1"), "model.unk_id must be null or the place of a token"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":\"a\""), "model.unk_id must be null or the place of a token"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"byte_fallback\":1"), "byte_fallback must be true or false"},
+    {MODEL, "{\"type\":\"Unigram\",\"voc\\u0061b\":[[\"a\",-1]]}", "its key is written with escapes"},
+    {NORMALIZER, "{\"type\":\"Precompiled\"}", "no string 'precompiled_charsmap'"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}", "is cut short, or no map"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}", "is not base64"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA=A\"}", "is not base64"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"CAAAAAAAAAA=\"}",
+     "is cut short, or no map"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAD/\"}",
+     "texts that are not UTF-8"},
     {MODEL, BPE("\"merges\":[]"), "no 'vocab'"},
     {MODEL, BPE("\"vocab\":[],\"merges\":[]"), "no 'vocab'"},
     {MODEL, BPE("\"vocab\":{},\"merges\":[]"), "vocab is empty"},
@@ -723,14 +760,15 @@ static void test_no_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {
-      cmocka_unit_test(test_golden),       cmocka_unit_test(test_folders),
-      cmocka_unit_test(test_regexes),      cmocka_unit_test(test_broken),
-      cmocka_unit_test(test_damaged),      cmocka_unit_test(test_lookups),
-      cmocka_unit_test(test_unknown),      cmocka_unit_test(test_no_file),
-      cmocka_unit_test(test_invalid_utf8), cmocka_unit_test(test_long),
-      cmocka_unit_test(test_foreign_file), cmocka_unit_test(test_bounds_json),
-      cmocka_unit_test(test_bounds),       cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_hash),         cmocka_unit_test(test_endless_regex),
+      cmocka_unit_test(test_golden),        cmocka_unit_test(test_folders),
+      cmocka_unit_test(test_unigram),       cmocka_unit_test(test_regexes),
+      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
+      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
+      cmocka_unit_test(test_bounds_json),   cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
+      cmocka_unit_test(test_endless_regex),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }
