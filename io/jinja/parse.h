@@ -46,13 +46,12 @@ TRI_CHECKED tri_status tri_jparse_primary(tri_jparser *p, bool with_namespace, t
 /* x: NULL for the filters of a block; first: the first one stands without a bar. */
 TRI_CHECKED tri_status tri_jparse_filters(tri_jparser *p, tri_jexpr *x, bool first, tri_jexpr **out);
 
-/* How far a tuple without brackets goes, and of what it is. */
+/* A tuple without brackets ends at the end of the tag or at a round bracket, after a comma too. */
 typedef struct tri_jtuple {
-  bool        targets;        /* names alone */
-  bool        with_namespace; /* and ns.name */
-  bool        without_cond;
-  bool        in_brackets; /* may be empty */
-  const char *end;         /* a name that ends it, or NULL */
+  bool targets;        /* names alone */
+  bool with_namespace; /* and ns.name */
+  bool without_cond;
+  bool in_brackets; /* may be empty */
 } tri_jtuple;
 /* An expression, or a tuple if there are commas. */
 TRI_CHECKED tri_status tri_jparse_tuple(tri_jparser *p, tri_jtuple how, tri_jexpr **out);

@@ -49,16 +49,17 @@ static tri_status parse_dict(tri_jparser *p, tri_jexpr **out) {
   return tri_jparse_next(p);
 }
 
-static bool is_tuple_end(const tri_jparser *p, const char *end) {
+/* Jinja names `in` and `recursive` as ends too, but never finds them (Token.test_any): `for x, in` fails. */
+static bool is_tuple_end(const tri_jparser *p) {
   return tri_jparse_is(p, TRI_JT_VARIABLE_END) || tri_jparse_is(p, TRI_JT_BLOCK_END) ||
-         tri_jparse_is(p, TRI_JT_RPAREN) || (end && tri_jparse_is_name(p, end));
+         tri_jparse_is(p, TRI_JT_RPAREN);
 }
 
 tri_status tri_jparse_tuple(tri_jparser *p, tri_jtuple how, tri_jexpr **out) {
   tri_jexpr *x = NULL, *part = NULL;
   int        line = p->token.line;
 
-  while (!is_tuple_end(p, how.end)) {
+  while (!is_tuple_end(p)) {
     if (how.targets)
       TRI_TRY(tri_jparse_primary(p, how.with_namespace, &part));
     else

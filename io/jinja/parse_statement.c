@@ -51,10 +51,8 @@ static void mark_use(tri_jexpr *x, tri_juse use) {
 }
 
 /* Names, and tuples of them, that set, for or with fill. */
-static tri_status parse_target(tri_jparser *p, bool with_namespace, const char *end, tri_juse use,
-                               tri_jexpr **out) {
-  TRI_TRY(
-      tri_jparse_tuple(p, (tri_jtuple){.targets = true, .with_namespace = with_namespace, .end = end}, out));
+static tri_status parse_target(tri_jparser *p, bool with_namespace, tri_juse use, tri_jexpr **out) {
+  TRI_TRY(tri_jparse_tuple(p, (tri_jtuple){.targets = true, .with_namespace = with_namespace}, out));
   if (!can_assign(*out)) TRI_JFAIL((*out)->line, "can't assign to '%s'", kind_text[(*out)->kind]);
   mark_use(*out, use);
   return TRI_OK;
@@ -78,7 +76,7 @@ static tri_status parse_set(tri_jparser *p, int line, tri_jbody *body) {
   bool       assign;
 
   TRI_TRY(tri_jparse_next(p));
-  TRI_TRY(parse_target(p, true, NULL, TRI_JUSE_STORE, &target));
+  TRI_TRY(parse_target(p, true, TRI_JUSE_STORE, &target));
   TRI_TRY(tri_jparse_skip_if(p, TRI_JT_ASSIGN, &assign));
   TRI_TRY(tri_jstmt_put(p->tree, body, assign ? TRI_JS_SET : TRI_JS_SET_BLOCK, line, &s));
   s->as.set.target = target;
@@ -97,9 +95,9 @@ static tri_status parse_for(tri_jparser *p, int line, tri_jbody *body) {
   TRI_TRY(tri_jstmt_put(p->tree, body, TRI_JS_FOR, line, &s));
   TRI_TRY(tri_jarena_take(&p->tree->arena, sizeof *f, (void **)&f));
   s->as.loop = f;
-  TRI_TRY(parse_target(p, false, "in", TRI_JUSE_STORE, &f->target));
+  TRI_TRY(parse_target(p, false, TRI_JUSE_STORE, &f->target));
   TRI_TRY(tri_jparse_expect_name(p, "in"));
-  TRI_TRY(tri_jparse_tuple(p, (tri_jtuple){.without_cond = true, .end = "recursive"}, &f->iter));
+  TRI_TRY(tri_jparse_tuple(p, (tri_jtuple){.without_cond = true}, &f->iter));
   TRI_TRY(tri_jparse_skip_name(p, "if", &found));
   if (found) {
     TRI_TRY(tri_jparse_expression(p, true, &f->test));
@@ -236,7 +234,7 @@ static tri_status parse_with(tri_jparser *p, int line, tri_jbody *body) {
   TRI_TRY(tri_jstmt_put(p->tree, body, TRI_JS_WITH, line, &s));
   while (!tri_jparse_is(p, TRI_JT_BLOCK_END)) {
     if (s->as.block.target.n) TRI_TRY(tri_jparse_expect(p, TRI_JT_COMMA, NULL));
-    TRI_TRY(parse_target(p, false, NULL, TRI_JUSE_PARAMETER, &x));
+    TRI_TRY(parse_target(p, false, TRI_JUSE_PARAMETER, &x));
     TRI_TRY(tri_jexprs_put(p->tree, &s->as.block.target, x));
     TRI_TRY(tri_jparse_expect(p, TRI_JT_ASSIGN, NULL));
     TRI_TRY(tri_jparse_expression(p, true, &x));

@@ -7,15 +7,24 @@
 
 FUZZ_QUIET_START
 
-static const char variables_text[] =
-    "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\"h\\u00e9 <b>\"},"
-    "{\"role\":\"assistant\",\"content\":\"<think>a</think>b\",\"reasoning_content\":\"c\",\"tool_calls\":[{\"id\":\"1\","
-    "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1.5,\"y\":[null,true]}}}]},"
-    "{\"role\":\"tool\",\"name\":\"f\",\"content\":\"42\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"t\"}]}],"
-    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\","
-    "\"properties\":{\"x\":{\"type\":\"number\"}},\"required\":[\"x\"]}}}],\"add_generation_prompt\":true,"
-    "\"bos_token\":\"<s>\",\"eos_token\":\"</s>\",\"enable_thinking\":false,\"documents\":null,"
-    "\"n\":3,\"neg\":-7,\"f\":2.5,\"s\":\"abc\",\"l\":[3,1,2],\"d\":{\"a\":1,\"b\":[1,2]}}";
+/* JSON with ' for ". */
+static char variables_text[] =
+    "{'messages': [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user',"
+    " 'content': '\\u00e9 <b>'},{'role': 'assistant', 'content': '<think>a</think>b',"
+    " 'reasoning_content': 'c', 'tool_calls': [{'id': '1', 'type': 'function',"
+    " 'function': {'name': 'f', 'arguments': {'x': 1.5, 'y': [null, true]}}}]},{'role': 'tool',"
+    " 'name': 'f', 'content': '42'}, {'role': 'user', 'content': [{'type': 'text', 'text': 't'}]}],"
+    " 'tools': [{'type': 'function', 'function': {'name': 'f', 'description': 'd',"
+    " 'parameters': {'type': 'object', 'properties': {'x': {'type': 'number'}},"
+    " 'required': ['x']}}}], 'add_generation_prompt': true,'bos_token': '<s>', 'eos_token': '</s>',"
+    " 'enable_thinking': false, 'documents': null,'n': 3, 'neg': -7, 'f': 2.5, 's': 'abc', 'l': [3,"
+    " 1, 2], 'd': {'a': 1, 'b': [1, 2]}}";
+
+static json_t *load_variables(void) {
+  for (char *p = variables_text; *p; p++)
+    if (*p == '\'') *p = '"';
+  return json_loads(variables_text, 0, NULL);
+}
 
 static void check_text(const tri_jinja_text *t) {
   FUZZ_CHECK(t->text.len <= 64 << 20 && fuzz_is_utf8(t->text.data, t->text.len));
@@ -48,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   tri_jinja     *t;
   tri_status     st;
 
-  if (!variables) FUZZ_CHECK((variables = json_loads(variables_text, 0, NULL)) != NULL);
+  if (!variables) FUZZ_CHECK((variables = load_variables()) != NULL);
   if (n > 1 << 16) return -1;
   fuzz_begin();
   st = tri_jinja_open((const char *)data, n, &t);

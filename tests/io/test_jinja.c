@@ -111,6 +111,7 @@ static void messages(void **state) {
       {"{% block a %}{% endblock %}", "line 1: {% block %} is not supported"},
       {"\n{% for x in y recursive %}{% endfor %}", "line 2: a recursive loop is not supported"},
       {"{% do x %}", "line 1: Encountered unknown tag 'do'."},
+      {"{% for x, in y %}{% endfor %}", "line 1: expected token 'in', got 'y'"},
       {"{% break %}", "line 1: 'break' outside loop"},
       {"{% for x in [1] %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}",
        "line 1: 'continue' outside loop"},
@@ -175,13 +176,14 @@ static void hostile(void **state) {
   check_hostile("{% set s = 'a' * 1000000 %}{% for x in range(9999) %}{{ s }}{% endfor %}", "", 0, "");
   check_hostile("{% set s = 'a' * 1000000 %}{% set l = [s] * 100000 %}{{ l }}", "", 0, "");
   check_hostile(
-      "{% set ns = namespace(x=[]) %}{% for x in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+      "{% set ns = namespace(x=[]) %}{% for x in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
       "", 0, "");
   check_hostile(
       "{% set ns = namespace(x='a') %}{% for x in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "",
       0, "");
   check_hostile(
-      "{% for a in range(9999) %}{% generation %}{% for b in range(9999) %}{% endfor %}{% endgeneration %}{% endfor %}",
+      "{% for a in range(9999) %}{% generation %}{% for b in range(9999) %}{% endfor %}{% endgeneration %}"
+      "{% endfor %}",
       "", 0, "");
 }
 
