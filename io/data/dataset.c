@@ -55,7 +55,7 @@ static tri_status refuse_other_forms(const tri_intake *in) {
 
 /* What the line holds into in->side, in->n_prompt and in->value. */
 static tri_status take_line(tri_intake *in) {
-  in->side[0].n = in->side[1].n = in->n_prompt = 0;
+  in->side[0].n = in->side[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
   in->talk.here = in->talk.system_left_out = false;
   TRI_TRY(refuse_other_forms(in));
@@ -346,6 +346,7 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
   TRI_ASSERT(n_file > 0 && opt->vocab > 0);
   TRI_ASSERT(opt->max_total_tokens <= 0 || opt->max_total_name);
   TRI_TRY_DONE(TRI_ALLOC(in.d, 1));
+  TRI_TRY_DONE(tri_intake_find_end(&in));
   for (in.file = 0; in.file < n_file; in.file++) {
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
@@ -357,6 +358,9 @@ done:
     TRI_FREE(in.side[i].id);
     TRI_FREE(in.side[i].skip);
   }
+  TRI_FREE(in.prompt.id);
+  TRI_FREE(in.prompt.skip);
+  tri_text_free(&in.joined);
   tri_talk_free(&in.talk);
   tri_bad_lines_forget(&in.bad);
   if (st != TRI_OK || in.n_bad || in.said_lack) tri_dataset_close(&in.d);

@@ -64,8 +64,9 @@ typedef struct tri_data_opt {
   int64_t       most_bytes;        /* of memory that the lines of a file may take; 0: what the host has */
   int32_t       vocab;             /* every id must be below */
   struct {
-    int32_t completion; /* put behind an answer that does not end with it; -1: none */
-    int32_t text;       /* the same for `text` (SFT: the end token; SCORE: -1) */
+    int32_t     completion; /* put behind an answer that does not end with it; -1: none */
+    int32_t     text;       /* the same for `text` (SFT: the end token; SCORE: -1) */
+    const char *text_of;    /* as the tokenizer spells both; NULL: it does not */
   } end;
   /* The ids of n bytes of UTF-8 text, which may hold NUL; special: with what the post-processor adds. *id
    * [*n_id] is borrowed until the next call. NULL: the model has no tokenizer, only `tokens` lines are
@@ -92,6 +93,8 @@ typedef struct tri_data_opt {
 /* Borrowed from the dataset. id: the 0-based line in the files one after another, blank lines too; it keys
  * random numbers. RL, PROMPTS: n_prompt = n_token, prompt and answer are NUL-terminated copies (a number as
  * the line spells it). Else tokens max(n_prompt, 1) .. n_token - 1 have loss; prompt and answer are NULL.
+ * A prompt and its answer that are text are encoded as one text. n_prompt is the number of tokens that it
+ * begins with and that the prompt alone begins with, in a pair the smaller number of both sides (TRL 1.16).
  * PAIRS: token is the chosen side; the rejected one begins with the same n_prompt tokens, and
  * max(n_prompt, 1) .. n_rejected - 1 have loss. Of conversations some of these have none: skip. The prompt is
  * the rendered text of one. */

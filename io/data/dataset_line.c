@@ -19,38 +19,114 @@ static tri_status get_text(const tri_intake *in, const char *key, const char **t
   return TRI_OK;
 }
 
-/* Put the tokens of the text under `key`. */
-static tri_status put_text(tri_intake *in, tri_side *to, const char *key, bool special) {
-  bool           is_pair = in->opt->kind == TRI_DATA_PAIRS;
+/* The tokens of n bytes of text, behind those of `to`. key: the field they are of. */
+static tri_status put_encoded(tri_intake *in, tri_side *to, const char *key, const char *text, size_t n) {
   const int32_t *id = NULL;
   int64_t        n_id = 0;
-  const char    *text;
-  size_t         n;
   char           of[64];
 
-  TRI_TRY(get_text(in, key, &text, &n));
-  in->model_lacks = !in->opt->encode;
-  if (in->model_lacks)
-    TRI_FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give %s instead%s", key,
-                  is_pair ? "`chosen_tokens` and `rejected_tokens`" : "`tokens`",
-                  in->opt->from_deck ? ", or model.tokenizer" : "");
-  TRI_TRY(tri_jsonl_place(in->r, in->opt->encode(in->opt->ctx, text, n, special, &id, &n_id)));
+  TRI_TRY(tri_jsonl_place(in->r, in->opt->encode(in->opt->ctx, text, n, true, &id, &n_id)));
   snprintf(of, sizeof of, "`%.60s`", key);
   TRI_TRY(tri_intake_check_ids(in, id, n_id, of));
   return tri_intake_put_ids(in, to, id, n_id);
 }
 
-/* Put the end token behind the tokens from `first` on, once. */
+static tri_status need_tokenizer(tri_intake *in, const char *key) {
+  bool is_pair = in->opt->kind == TRI_DATA_PAIRS;
+
+  in->model_lacks = !in->opt->encode;
+  if (in->model_lacks)
+    TRI_FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give %s instead%s", key,
+                  is_pair ? "`chosen_tokens` and `rejected_tokens`" : "`tokens`",
+                  in->opt->from_deck ? ", or model.tokenizer" : "");
+  return TRI_OK;
+}
+
+/* Put the tokens of the text under `key`. */
+static tri_status put_text(tri_intake *in, tri_side *to, const char *key) {
+  const char *text;
+  size_t      n;
+
+  TRI_TRY(get_text(in, key, &text, &n));
+  TRI_TRY(need_tokenizer(in, key));
+  return put_encoded(in, to, key, text, n);
+}
+
+/* ---- the end token ---- */
+
+tri_status tri_intake_find_end(tri_intake *in) {
+  const tri_data_opt *o = in->opt;
+  int32_t             end = o->end.completion >= 0 ? o->end.completion : o->end.text;
+  const int32_t      *id;
+  int64_t             n;
+
+  in->end_is_text = false;
+  if (!o->encode || !o->end.text_of || !*o->end.text_of || end < 0) return TRI_OK;
+  TRI_TRY(o->encode(o->ctx, o->end.text_of, strlen(o->end.text_of), false, &id, &n));
+  in->end_is_text = n == 1 && id[0] == end;
+  return TRI_OK;
+}
+
+static bool ends_with(const tri_text *t, const char *end) {
+  size_t n = strlen(end);
+
+  return t->len >= n && !memcmp(t->data + t->len - n, end, n);
+}
+
+/* Put the end token's text behind in->joined, unless the text [n] at its end ends with it (TRL 1.16,
+ * sft_trainer.py, add_eos). */
+static tri_status join_end(tri_intake *in, size_t n, int32_t end) {
+  const char *text = in->opt->end.text_of;
+  tri_text    last = {.data = in->joined.data + in->joined.len - n, .len = n};
+
+  if (end < 0 || !in->end_is_text || ends_with(&last, text)) return TRI_OK;
+  return tri_text_put(&in->joined, text, strlen(text));
+}
+
+/* An end token that has no text is put behind the tokens, once. first: where the answer's tokens begin. */
 static tri_status put_end(tri_intake *in, tri_side *to, int64_t first, int32_t end) {
-  if (end < 0 || (to->n > first && to->id[to->n - 1] == end)) return TRI_OK;
+  if (end < 0 || in->end_is_text || (to->n > first && to->id[to->n - 1] == end)) return TRI_OK;
   if (end >= in->opt->vocab)
     TRI_FAIL_LINE(in, "the end token %d is not in the model's vocabulary, 0 .. %d", end, in->opt->vocab - 1);
   return tri_intake_put_ids(in, to, &end, 1);
 }
 
-tri_status tri_intake_put_answer(tri_intake *in, tri_side *to, const char *key) {
-  TRI_TRY(put_text(in, to, key, false));
+/* ---- texts ---- */
+
+tri_status tri_intake_read_prompt(tri_intake *in) {
+  if (!json_object_get(in->object, in->prompt_key))
+    return tri_intake_refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
+  in->prompt.n = 0;
+  return put_text(in, &in->prompt, in->prompt_key);
+}
+
+tri_status tri_intake_put_answered(tri_intake *in, tri_side *to, const char *key) {
+  const char *prompt, *answer;
+  size_t      n_prompt, n_answer;
+
+  TRI_TRY(get_text(in, in->prompt_key, &prompt, &n_prompt));
+  TRI_TRY(get_text(in, key, &answer, &n_answer));
+  in->joined.len = 0;
+  TRI_TRY(tri_text_put(&in->joined, prompt, n_prompt));
+  TRI_TRY(tri_text_put(&in->joined, answer, n_answer));
+  TRI_TRY(join_end(in, n_answer, in->opt->end.completion));
+  TRI_TRY(put_encoded(in, to, key, in->joined.data, in->joined.len));
+  in->n_prompt = tri_common_prefix(in->prompt.id, in->prompt.n, to->id, to->n);
   return put_end(in, to, in->n_prompt, in->opt->end.completion);
+}
+
+/* `text`, with the end token. */
+static tri_status put_whole(tri_intake *in, tri_side *to) {
+  const char *text;
+  size_t      n;
+
+  TRI_TRY(get_text(in, "text", &text, &n));
+  TRI_TRY(need_tokenizer(in, "text"));
+  in->joined.len = 0;
+  TRI_TRY(tri_text_put(&in->joined, text, n));
+  TRI_TRY(join_end(in, n, in->opt->end.text));
+  TRI_TRY(put_encoded(in, to, "text", in->joined.data, in->joined.len));
+  return put_end(in, to, 0, in->opt->end.text);
 }
 
 tri_status tri_intake_take_prompt_tokens(tri_intake *in, int64_t least, int64_t most, int64_t n,
@@ -81,16 +157,14 @@ tri_status tri_intake_take_tokens(tri_intake *in) {
 }
 
 tri_status tri_intake_take_prompt(tri_intake *in) {
-  bool alone = tri_data_is_prompts(in->opt->kind),
-       there = json_object_get(in->object, in->prompt_key) != NULL;
+  bool there = json_object_get(in->object, in->prompt_key) != NULL;
 
-  if (alone && !there && json_object_get(in->object, "messages")) return tri_intake_take_talk(in, "messages");
+  if (!there && json_object_get(in->object, "messages")) return tri_intake_take_talk(in, "messages");
   if (!there) return tri_intake_refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
-  if (alone && tri_intake_is_talk(in, in->prompt_key, NULL)) return tri_intake_take_talk(in, in->prompt_key);
-  TRI_TRY(put_text(in, &in->side[0], in->prompt_key, true));
+  if (tri_intake_is_talk(in, in->prompt_key, NULL)) return tri_intake_take_talk(in, in->prompt_key);
+  TRI_TRY(put_text(in, &in->side[0], in->prompt_key));
   in->n_prompt = in->side[0].n;
-  if (!in->n_prompt && tri_data_is_prompts(in->opt->kind))
-    TRI_FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
+  if (!in->n_prompt) TRI_FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
   return TRI_OK;
 }
 
@@ -114,10 +188,7 @@ tri_status tri_intake_take_text(tri_intake *in) {
                   in->completion_key, tri_jsonl_fields(in->r, fields, sizeof fields),
                   in->opt->from_deck ? "data.prompt_key, data.completion_key"
                                      : "--prompt-key, --completion-key");
-  if (has_text) {
-    TRI_TRY(put_text(in, &in->side[0], "text", true));
-    return put_end(in, &in->side[0], 0, in->opt->end.text);
-  }
-  TRI_TRY(tri_intake_take_prompt(in));
-  return tri_intake_put_answer(in, &in->side[0], in->completion_key);
+  if (has_text) return put_whole(in, &in->side[0]);
+  TRI_TRY(tri_intake_read_prompt(in));
+  return tri_intake_put_answered(in, &in->side[0], in->completion_key);
 }

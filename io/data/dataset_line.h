@@ -28,9 +28,12 @@ typedef struct tri_intake {
   tri_dataset *d;
   tri_jsonl   *r;
   struct json_t *object;
-  tri_side       side[2];  /* the second: what a pair rejects, else empty */
-  int64_t        n_prompt; /* tokens, the first of both sides */
-  float          value;    /* a pair's margin, a label */
+  tri_side       side[2];     /* the second: what a pair rejects, else empty */
+  tri_side       prompt;      /* the tokens of a prompt that is text, encoded without its answer */
+  tri_text       joined;      /* a prompt, its answer and the end token as one text */
+  bool           end_is_text; /* the tokenizer reads opt->end.text_of as the end token */
+  int64_t        n_prompt;    /* tokens, the first of both sides */
+  float          value;       /* a pair's margin, a label */
   tri_talk       talk;
   tri_bad_lines  bad;                    /* of the file that is read */
   int64_t        n_bad;                  /* lines of all files */
@@ -58,13 +61,26 @@ static inline int64_t tri_side_learned(const tri_side *s, int64_t n_prompt) {
   return n;
 }
 
+/* Tokens that both lists begin with. */
+static inline int64_t tri_common_prefix(const int32_t *a, int64_t n_a, const int32_t *b, int64_t n_b) {
+  int64_t i = 0;
+
+  while (i < n_a && i < n_b && a[i] == b[i]) i++;
+  return i;
+}
+
 /* Not collective. All ids are the model's; what they are of, for the message. */
 TRI_CHECKED tri_status tri_intake_check_ids(const tri_intake *in, const int32_t *id, int64_t n,
                                             const char *of);
 /* Not collective. Put id [n] behind the tokens of a side. */
 TRI_CHECKED tri_status tri_intake_put_ids(tri_intake *in, tri_side *to, const int32_t *id, int64_t n);
-/* Not collective. Put the text under `key`, which must be there, and the end token behind the prompt. */
-TRI_CHECKED tri_status tri_intake_put_answer(tri_intake *in, tri_side *to, const char *key);
+/* Not collective. Encodes the prompt's text, which must be there, into in->prompt. */
+TRI_CHECKED tri_status tri_intake_read_prompt(tri_intake *in);
+/* Not collective. Encodes the prompt's text, the text under `key`, which must be there, and the end token as
+ * one text. in->n_prompt is the number of tokens that the side and in->prompt begin with. */
+TRI_CHECKED tri_status tri_intake_put_answered(tri_intake *in, tri_side *to, const char *key);
+/* Not collective. Encodes the end token's text once, before the first line: sets in->end_is_text. */
+TRI_CHECKED tri_status tri_intake_find_end(tri_intake *in);
 /* Not collective. A side has a token to learn behind its prompt. key: what holds it, for the message; NULL:
  * the line. */
 TRI_CHECKED tri_status tri_intake_check_learned(const tri_intake *in, const tri_side *side, const char *key);

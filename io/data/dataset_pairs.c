@@ -54,6 +54,7 @@ static tri_status take_pair_tokens(tri_intake *in) {
 static tri_status take_pair_text(tri_intake *in) {
   static const char *const name[] = {"data.chosen_key", "data.rejected_key"};
   const char *const        key[] = {in->chosen_key, in->rejected_key};
+  int64_t                  n_prompt;
 
   if (!has(in, key[0]) && !has(in, key[1]) && has(in, in->completion_key))
     TRI_FAIL_LINE(in,
@@ -68,12 +69,12 @@ static tri_status take_pair_text(tri_intake *in) {
                                      "data.prompt_key, or give the prompt that both texts begin with as a "
                                      "field of its own",
                                      NULL);
-  TRI_TRY(tri_intake_take_prompt(in));
-  TRI_TRY(tri_intake_put_ids(in, &in->side[1], in->side[0].id, in->side[0].n));
-  for (int i = 0; i < 2; i++) {
-    TRI_TRY(tri_intake_put_answer(in, &in->side[i], key[i]));
-    TRI_TRY(tri_intake_check_learned(in, &in->side[i], key[i]));
-  }
+  TRI_TRY(tri_intake_read_prompt(in));
+  TRI_TRY(tri_intake_put_answered(in, &in->side[0], key[0]));
+  n_prompt = in->n_prompt;
+  TRI_TRY(tri_intake_put_answered(in, &in->side[1], key[1]));
+  if (n_prompt < in->n_prompt) in->n_prompt = n_prompt; /* TRL 1.16, dpo_trainer.py: the shorter of both */
+  for (int i = 0; i < 2; i++) TRI_TRY(tri_intake_check_learned(in, &in->side[i], key[i]));
   return TRI_OK;
 }
 
@@ -94,10 +95,10 @@ tri_status tri_intake_take_labelled(tri_intake *in) {
       return tri_intake_refuse_missing(in, in->completion_key, "data.completion_key", "--completion-key");
     TRI_TRY(tri_intake_take_answered(in, &in->side[0], in->prompt_key, in->completion_key));
   } else {
-    TRI_TRY(tri_intake_take_prompt(in));
+    TRI_TRY(tri_intake_read_prompt(in));
     if (!has(in, in->completion_key))
       return tri_intake_refuse_missing(in, in->completion_key, "data.completion_key", "--completion-key");
-    TRI_TRY(tri_intake_put_answer(in, &in->side[0], in->completion_key));
+    TRI_TRY(tri_intake_put_answered(in, &in->side[0], in->completion_key));
   }
   if (!label) return tri_intake_refuse_missing(in, in->label_key, "data.label_key", NULL);
   if (!json_is_boolean(label)) TRI_FAIL_LINE(in, "`%s` must be true or false", in->label_key);

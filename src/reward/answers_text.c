@@ -42,6 +42,10 @@ tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, 
   return TRI_OK;
 }
 
+const char *tri_encoder_spells(const tri_encoder *e, int32_t id) {
+  return e->tokenizer && id >= 0 ? tri_tokenizer_token(e->tokenizer, id) : NULL;
+}
+
 tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n, bool skip_special,
                               tri_text *out) {
   tri_tokens known = {0};

@@ -189,6 +189,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
                       .end.completion = tri_source_text_end(t->learner[TRI_POLICY].source),
                       .end.text = tri_source_text_end(t->learner[TRI_POLICY].source),
+                      .end.text_of =
+                          tri_encoder_spells(&encoder, tri_source_text_end(t->learner[TRI_POLICY].source)),
                       .encode = encoder.tokenizer ? tri_encoder_run : NULL,
                       .ctx = &encoder,
                       .chat = {chat, c->data.train_on == TRI_CONFIG_TRAIN_ALL, c->data.apply_chat_template},

@@ -1,7 +1,11 @@
 /* test_dataset_pairs.c - lines of preferences: pairs, labelled answers, and what is wrong with them.
  * Judges: exact values worked out by hand from the contract; text and tokens of one example against each
- * other; the rules of SFT lines (test_dataset.c). */
+ * other; the rules of SFT lines (test_dataset.c); TRL 1.16's own trainers for eight kinds of tokenizer, 200
+ * lines each (tests/golden/make_pairs_golden.py). */
+#include <jansson.h>
+
 #include "dataset_case.h"
+#include "reward/answers.h"
 
 static void expect_pair(const tri_example *e, const char *chosen, const char *rejected, int n_prompt,
                         float margin) {
@@ -299,14 +303,197 @@ static void hashes_preferences(void **state) {
   }
 }
 
+/* ---- as TRL's trainers read them ---- */
+
+/* One kind of tokenizer with its lines. */
+typedef struct golden_kind {
+  json_t      *line; /* borrowed */
+  tri_encoder  encoder;
+  tri_data_opt opt; /* of every kind of data */
+} golden_kind;
+
+/* A file of the lines, each with these members: pairs of a name in the file and one in the golden line. */
+static void put_lines(const json_t *lines, const char *const (*member)[2], size_t n_member) {
+  tri_text all = {0};
+  size_t   i;
+  json_t  *row;
+
+  json_array_foreach(lines, i, row) {
+    json_t *o = json_pack("{s:b}", "label", 1);
+    char   *text;
+    for (size_t k = 0; k < n_member; k++) {
+      const json_t *v = json_object_get(row, member[k][1]);
+      assert_non_null(v);
+      json_object_set_new(o, member[k][0], json_copy((json_t *)v));
+    }
+    text = json_dumps(o, JSON_COMPACT);
+    assert_int_equal(tri_text_put(&all, text, strlen(text)), TRI_OK);
+    assert_int_equal(tri_text_put(&all, "\n", 1), TRI_OK);
+    free(text);
+    json_decref(o);
+  }
+  put_file(path_a, all.data, all.len);
+  tri_text_free(&all);
+}
+
+static tri_dataset *open_golden(const golden_kind *g, tri_data_kind kind) {
+  const char  *file[] = {path_a};
+  tri_data_opt opt = g->opt;
+  tri_dataset *d;
+
+  opt.kind = kind;
+  if (tri_dataset_open(file, 1, &opt, &d) != TRI_OK) fail_msg("%s", tri_error_message());
+  return d;
+}
+
+/* id [n] are `want`'s, the first n_shared of them those of `shared`. */
+static void expect_golden(const char *kind, size_t line, const int32_t *id, int n, const json_t *shared,
+                          size_t n_shared, const json_t *want) {
+  if ((size_t)n != n_shared + json_array_size(want))
+    fail_msg("%s, line %zu: %d tokens, TRL has %zu", kind, line, n, n_shared + json_array_size(want));
+  for (size_t i = 0; i < (size_t)n; i++) {
+    json_int_t id_want =
+        json_integer_value(i < n_shared ? json_array_get(shared, i) : json_array_get(want, i - n_shared));
+    if (id[i] != id_want)
+      fail_msg("%s, line %zu: token %zu is %d, TRL's is %lld", kind, line, i, id[i], (long long)id_want);
+  }
+}
+
+static int golden_int(const json_t *row, const char *name) {
+  return (int)json_integer_value(json_object_get(row, name));
+}
+
+static void golden_singles(const char *name, const golden_kind *g, tri_data_kind kind) {
+  static const char *const member[][2] = {{"prompt", "prompt"}, {"completion", "chosen"}};
+  tri_dataset             *d;
+  size_t                   i;
+  json_t                  *row;
+
+  put_lines(g->line, member, 2);
+  d = open_golden(g, kind);
+  assert_int_equal(tri_dataset_count(d), json_array_size(g->line));
+  json_array_foreach(g->line, i, row) {
+    const tri_example *e = tri_dataset_get(d, (int64_t)i);
+    expect_golden(name, i, e->token, e->n_token, NULL, 0, json_object_get(row, "ids"));
+    if (e->n_prompt != golden_int(row, "n"))
+      fail_msg("%s, line %zu: loss begins at %d, TRL's at %d", name, i, e->n_prompt, golden_int(row, "n"));
+    assert_null(e->skip);
+  }
+  tri_dataset_close(&d);
+}
+
+static void golden_pairs(const char *name, const golden_kind *g) {
+  static const char *const member[][2] = {
+      {"prompt", "prompt"}, {"chosen", "chosen"}, {"rejected", "rejected"}};
+  tri_dataset *d;
+  size_t       i;
+  json_t      *row;
+
+  put_lines(g->line, member, 3);
+  d = open_golden(g, TRI_DATA_PAIRS);
+  assert_int_equal(tri_dataset_count(d), json_array_size(g->line));
+  json_array_foreach(g->line, i, row) {
+    const tri_example *e = tri_dataset_get(d, (int64_t)i);
+    const json_t      *ids = json_object_get(row, "ids");
+    int                n = golden_int(row, "n_pair");
+    expect_golden(name, i, e->token, e->n_token, NULL, 0, ids);
+    if (e->n_prompt != n) fail_msg("%s, line %zu: loss begins at %d, TRL's at %d", name, i, e->n_prompt, n);
+    expect_golden(name, i, e->rejected, e->n_rejected, ids, (size_t)n, json_object_get(row, "rejected_ids"));
+    assert_null(e->skip);
+    assert_null(e->rejected_skip);
+  }
+  tri_dataset_close(&d);
+}
+
+/* Every fourth line as `text`: prompt and rejected answer in one. */
+static void golden_texts(const char *name, const golden_kind *g) {
+  static const char *const member[][2] = {{"text", "text"}};
+  json_t                  *texts = json_array(), *row;
+  tri_dataset             *d;
+  size_t                   i;
+
+  json_array_foreach(g->line, i, row) {
+    if (json_object_get(row, "text_ids"))
+      json_array_append_new(texts, json_pack("{s:s++, s:O}", "text",
+                                             json_string_value(json_object_get(row, "prompt")),
+                                             json_string_value(json_object_get(row, "rejected")), "", "ids",
+                                             json_object_get(row, "text_ids")));
+  }
+  put_lines(texts, member, 1);
+  d = open_golden(g, TRI_DATA_SFT);
+  assert_int_equal(tri_dataset_count(d), json_array_size(texts));
+  json_array_foreach(texts, i, row) {
+    const tri_example *e = tri_dataset_get(d, (int64_t)i);
+    expect_golden(name, i, e->token, e->n_token, NULL, 0, json_object_get(row, "ids"));
+    assert_int_equal(e->n_prompt, 0);
+  }
+  tri_dataset_close(&d);
+  json_decref(texts);
+}
+
+static golden_kind open_kind(const json_t *row) {
+  golden_kind    g = {.line = json_object_get(row, "line")};
+  bool           own = json_is_true(json_object_get(row, "own"));
+  tri_tokenizer *tokenizer;
+  char           path[512];
+  int            end = golden_int(row, "end_id");
+
+  snprintf(path, sizeof path, "%s/%s/%s.json", TRI_TEST_DATA, own ? "pairs" : "tokenizer",
+           json_string_value(json_object_get(row, "name")));
+  if (tri_tokenizer_open(path, &tokenizer) != TRI_OK) fail_msg("%s", tri_error_message());
+  g.encoder.tokenizer = tokenizer;
+  g.opt = (tri_data_opt){.vocab = golden_int(row, "vocab"),
+                         .end = {end, end, tri_encoder_spells(&g.encoder, end)},
+                         .max_total_name = "the limit of the test",
+                         .from_deck = true,
+                         .encode = tri_encoder_run};
+  return g;
+}
+
+static void close_kind(golden_kind *g) {
+  tri_tokenizer *tokenizer = (tri_tokenizer *)g->encoder.tokenizer;
+
+  tri_tokens_free(&g->encoder.tokens);
+  tri_tokenizer_close(&tokenizer);
+}
+
+static void reads_text_pairs_as_trl(void **state) {
+  json_error_t error;
+  json_t      *root = json_load_file(TRI_TEST_DATA "/pairs/golden.json", 0, &error), *kind;
+  size_t       i;
+
+  (void)state;
+  if (!root) fail_msg("golden.json: %s", error.text);
+  json_array_foreach(json_object_get(root, "kind"), i, kind) {
+    const char *name = json_string_value(json_object_get(kind, "name"));
+    golden_kind g = open_kind(kind);
+    g.opt.ctx = &g.encoder;
+    assert_int_equal(json_array_size(g.line), 200);
+    golden_singles(name, &g, TRI_DATA_SFT);
+    golden_singles(name, &g, TRI_DATA_LABELLED);
+    golden_singles(name, &g, TRI_DATA_SCORE);
+    golden_pairs(name, &g);
+    golden_texts(name, &g);
+    close_kind(&g);
+  }
+  assert_int_equal(i, 8);
+  json_decref(root);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest test[] = {
-      CASE(reads_pairs),          CASE(reads_labelled_lines),
-      CASE(takes_tokens_as_text), CASE(takes_tokens_without_a_prompt),
-      CASE(reads_other_keys),     CASE(refuses_bad_pairs),
-      CASE(refuses_bad_labels),   CASE(refuses_answers_without_tokens),
-      CASE(limits_pairs),         CASE(hashes_preferences),
+      CASE(reads_pairs),
+      CASE(reads_labelled_lines),
+      CASE(takes_tokens_as_text),
+      CASE(takes_tokens_without_a_prompt),
+      CASE(reads_other_keys),
+      CASE(refuses_bad_pairs),
+      CASE(refuses_bad_labels),
+      CASE(refuses_answers_without_tokens),
+      CASE(limits_pairs),
+      CASE(hashes_preferences),
+      CASE(reads_text_pairs_as_trl),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }
