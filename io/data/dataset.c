@@ -98,49 +98,69 @@ static bool line_is_long(const tri_intake *in) {
          line_tokens(in) > in->opt->max_total_tokens;
 }
 
-/* Keep the end of a prompt and the beginning of a line. */
-static tri_status truncate_line(tri_intake *in) {
-  int64_t most = in->opt->max_prompt_tokens, most_total = in->opt->max_total_tokens;
-  bool    is_cut = prompt_is_long(in);
+/* Keep the last `most` tokens of the prompt. */
+static void cut_prompt(tri_intake *in, int64_t most) {
+  int64_t cut = in->n_prompt - most;
 
-  if (is_cut) {
-    int64_t cut = in->n_prompt - most;
-    for (tri_side *s = in->side; s < in->side + n_sides(in); s++) {
-      memmove(s->id, s->id + cut, (size_t)(s->n - cut) * sizeof *s->id);
-      memmove(s->skip, s->skip + cut, (size_t)(s->n - cut));
-      s->n -= cut;
-    }
-    in->n_prompt = most;
+  for (tri_side *s = in->side; s < in->side + n_sides(in); s++) {
+    memmove(s->id, s->id + cut, (size_t)(s->n - cut) * sizeof *s->id);
+    memmove(s->skip, s->skip + cut, (size_t)(s->n - cut));
+    s->n -= cut;
   }
-  if (line_is_long(in)) {
-    if (most_total <= tri_first_learned(in->n_prompt))
-      TRI_FAIL_LINE(in, "its prompt has %lld tokens, so that nothing else fits into %lld: %s",
-                    (long long)in->n_prompt, (long long)most_total, in->opt->max_total_name);
-    for (tri_side *s = in->side; s < in->side + n_sides(in); s++)
-      if (s->n > most_total) s->n = most_total;
-    for (tri_side *s = in->side; s < in->side + n_sides(in) && tri_data_is_learned(in->opt->kind); s++)
-      if (!tri_side_learned(s, in->n_prompt))
-        TRI_FAIL_LINE(in, "of its conversation nothing that is learned fits into %lld tokens: %s",
-                      (long long)most_total, in->opt->max_total_name);
-    is_cut = true;
+  in->n_prompt = most;
+}
+
+/* Whether each side has a token to learn among its first `most`. */
+static bool is_learned_within(const tri_intake *in, int64_t most) {
+  for (const tri_side *s = in->side; s < in->side + n_sides(in); s++) {
+    tri_side begin = *s;
+    if (begin.n > most) begin.n = most;
+    if (!tri_side_learned(&begin, in->n_prompt)) return false;
   }
-  in->d->stats.n_truncated += is_cut;
-  return TRI_OK;
+  return true;
+}
+
+/* The tokens that a prompt may keep, so that its answer fits, or half of the limit's tokens do. */
+static int64_t prompt_beside_answer(const tri_intake *in) {
+  int64_t most = in->opt->max_total_tokens, answer = line_tokens(in) - in->n_prompt;
+  int64_t room = answer < most / 2 ? answer : most / 2;
+
+  return most - (room > 1 ? room : 1);
+}
+
+/* Keep the beginning of a line. *keep: false where no token to learn would be left. */
+static void truncate_line(tri_intake *in, bool *keep) {
+  int64_t most = in->opt->max_total_tokens, beside = prompt_beside_answer(in);
+
+  if (!is_learned_within(in, most) && in->opt->overlong_prompt == TRI_OVERLONG_TRUNCATE &&
+      in->n_prompt > beside)
+    cut_prompt(in, beside);
+  for (tri_side *s = in->side; s < in->side + n_sides(in); s++)
+    if (s->n > most) s->n = most;
+  *keep = !tri_data_is_learned(in->opt->kind) || is_learned_within(in, most);
+  in->d->stats.n_emptied += !*keep;
+}
+
+/* *keep: whether the line stays under this treatment, which may be to cut it. */
+static bool is_cut(tri_intake *in, tri_overlong how, bool whole, bool *keep) {
+  if (how == TRI_OVERLONG_ERROR) note_too_long(in, whole);
+  *keep = how == TRI_OVERLONG_TRUNCATE;
+  if (*keep && whole) truncate_line(in, keep);
+  if (*keep && !whole) cut_prompt(in, in->opt->max_prompt_tokens);
+  in->d->stats.n_dropped += !*keep && how != TRI_OVERLONG_ERROR;
+  return *keep;
 }
 
 /* Apply the limits to the tokens of the line. */
-static tri_status limit_length(tri_intake *in, bool *keep) {
-  bool long_prompt = prompt_is_long(in);
+static void limit_length(tri_intake *in, bool *keep) {
+  const tri_data_opt *o = in->opt;
+  tri_overlong        whole = o->overlong == TRI_OVERLONG_AS_PROMPT ? o->overlong_prompt : o->overlong;
+  bool                cut = false;
 
   *keep = true;
-  if (in->opt->overlong == TRI_OVERLONG_TRUNCATE) return truncate_line(in);
-  *keep = !long_prompt && !line_is_long(in);
-  if (*keep) return TRI_OK;
-  if (in->opt->overlong == TRI_OVERLONG_ERROR)
-    note_too_long(in, !long_prompt);
-  else
-    in->d->stats.n_dropped++;
-  return TRI_OK;
+  if (prompt_is_long(in)) cut = is_cut(in, o->overlong_prompt, false, keep);
+  if (*keep && line_is_long(in)) cut = is_cut(in, whole, true, keep);
+  in->d->stats.n_truncated += *keep && cut;
 }
 
 /* A prompt's text and answer; the line is kept. */
@@ -233,7 +253,7 @@ static tri_status next_line(tri_intake *in, bool *more) {
   *more = in->object != NULL;
   if (!*more) return TRI_OK;
   TRI_TRY(take_line(in));
-  TRI_TRY(limit_length(in, &keep));
+  limit_length(in, &keep);
   return keep ? add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1) : TRI_OK;
 }
 
@@ -326,8 +346,10 @@ static tri_status refuse_too_long(const tri_dataset *d, const char *const *file,
            file[t->file], (long long)t->line, t->whole ? "has" : "its prompt has", (long long)t->n_token,
            (long long)(t->whole ? opt->max_total_tokens : opt->max_prompt_tokens),
            t->whole ? opt->max_total_name : prompt_name,
-           opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "", (long long)t->n,
-           (long long)d->stats.n_line, (long long)t->longest);
+           !opt->from_deck ? ""
+           : t->whole      ? " (data.overlong: drop or truncate)"
+                           : " (data.overlong_prompt: drop or truncate)",
+           (long long)t->n, (long long)d->stats.n_line, (long long)t->longest);
 }
 
 tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
@@ -371,9 +393,16 @@ done:
 tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file, const tri_data_opt *opt) {
   d->kind = opt->kind;
   if (d->too_long.n) return refuse_too_long(d, file, opt);
+  if (!d->n && d->stats.n_emptied)
+    TRI_FAIL(TRI_EINPUT,
+             "%s%s: all %lld examples are too long and were dropped; the prompts of %lld leave no room for a "
+             "token to learn: at most %lld are possible, %s (data.overlong_prompt: truncate cuts prompts)",
+             file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped, (long long)d->stats.n_emptied,
+             (long long)opt->max_total_tokens, opt->max_total_name);
   if (!d->n && d->stats.n_dropped)
-    TRI_FAIL(TRI_EINPUT, "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt: drop)",
-             file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped);
+    TRI_FAIL(TRI_EINPUT, "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt%s)",
+             file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped,
+             tri_data_is_prompts(opt->kind) ? "" : ", data.overlong");
   if (!d->n) TRI_FAIL(TRI_EINPUT, "%s%s: has no lines", file[0], n_file > 1 ? " ..." : "");
   TRI_TRY(TRI_ALLOC(d->part, 1));
   d->part[0].n = d->n;

@@ -35,11 +35,19 @@ static inline bool tri_data_is_learned(tri_data_kind k) {
   return !tri_data_is_prompts(k) && k != TRI_DATA_SCORE;
 }
 
-/* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is
- * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a prompt (its begin token goes
- * first) and the first max_total_tokens of a whole example (its end token goes first). A pair is as
- * long as its longer side; each side is cut for itself. In the order of the words of data.overlong_prompt. */
-typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
+/* The treatment of an example that is too long. ERROR names the first and counts all of them, unless a line
+ * is bad for another reason. DROP leaves the example out. TRUNCATE keeps the last max_prompt_tokens tokens of
+ * a prompt (its begin token goes first) and the first max_total_tokens of a whole example (its end token goes
+ * first). A pair is as long as its longer side; each side is cut for itself. An example that would keep no
+ * token to learn is dropped, as TRL 1.16 does it. Where prompts are truncated too, such a prompt is cut
+ * instead, at its beginning: its answer gets the room that it needs, at most half of max_total_tokens. In the
+ * order of the words of data.overlong_prompt and data.overlong; AS_PROMPT is of whole examples alone. */
+typedef enum {
+  TRI_OVERLONG_ERROR,
+  TRI_OVERLONG_DROP,
+  TRI_OVERLONG_TRUNCATE,
+  TRI_OVERLONG_AS_PROMPT /* as prompts */
+} tri_overlong;
 
 /* How lists of messages are read. */
 typedef struct tri_data_chat {
@@ -54,7 +62,8 @@ typedef struct tri_data_opt {
   const char   *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
   const char   *chosen_key, *rejected_key, *margin_key;   /* PAIRS; NULL: "chosen", "rejected", "margin" */
   const char   *label_key;                                /* LABELLED; NULL: "label" */
-  tri_overlong  overlong;
+  tri_overlong  overlong_prompt;   /* treatment of prompts over max_prompt_tokens */
+  tri_overlong  overlong;          /* treatment of examples over max_total_tokens */
   int64_t       max_prompt_tokens; /* 0: no limit */
   const char   *max_prompt_name;   /* what sets it, for messages; NULL: data.max_prompt_length */
   bool          from_deck;         /* messages point to keys of the deck, else to flags */
@@ -122,6 +131,7 @@ typedef struct tri_example {
 typedef struct tri_data_stats {
   int64_t n_line;                  /* all lines, blank ones too */
   int64_t n_dropped, n_truncated;  /* examples that were too long */
+  int64_t n_emptied;               /* dropped ones that a cut would have left without a token to learn */
   int64_t n_token, n_loss;         /* tokens, of both sides; those of them that have loss (RL, PROMPTS: 0) */
   int     longest_prompt, longest; /* tokens; of a pair the longer side */
   int     longest_answer;          /* tokens behind the prompt, likewise; 0 where no line is known */

@@ -141,7 +141,14 @@ const tri_key tri_keys[] = {
    "Longest prompt; not given: what the model can hold."},
   {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, FIXED, AT(data.overlong_prompt), "error|drop|truncate", "error", "1",
    "A longer prompt: error ends the run before its first step, drop leaves the line out, truncate keeps the "
-   "prompt's end."},
+   "prompt's end. In lines that are learned truncate also cuts a prompt that leaves no room for its answer within "
+   "data.max_length or the model's context: the answer gets the room it needs, at most half."},
+  {"data.max_length", TRI_KEY_I64, GIVEN | PAIRS, FIXED, AT(data.max_length), COUNT, NULL, "tokens",
+   "Longest line, a prompt with its answer and end token; of a pair its longer side. Not given: the model's context."},
+  {"data.overlong", TRI_KEY_CHOICE, GIVEN | PAIRS, FIXED, AT(data.overlong), "error|drop|truncate|auto", "auto", "1",
+   "A line longer than data.max_length or the model's context: error ends the run before its first step, drop leaves "
+   "the line out, truncate keeps its start and drops a line that would keep nothing to learn. auto does as "
+   "data.overlong_prompt says."},
   {"data.max_line_bytes", TRI_KEY_I64, ALL, FREE, AT(data.max_line_bytes), "[1, 2147483647]", "67108864", "bytes",
    "Longest line of a data or replay file; while it is read it takes up to 30 times its bytes."},
 

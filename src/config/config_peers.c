@@ -16,6 +16,7 @@ const tri_key_alias tri_key_aliases[] = {
   {"input_key", "data.prompt_key"}, {"label_key", "data.answer_key"}, {"output_key", "data.completion_key"},
   {"max_prompt_seq_len", "data.max_prompt_length"}, {"prompt_max_len", "data.max_prompt_length"},
   {"max_input_seq_length", "data.max_prompt_length"},
+  {"max_seq_length", "data.max_length"}, {"cutoff_len", "data.max_length"}, {"max_len", "data.max_length"},
   {"adv_estimator", "algo.name"}, {"advantage_estimator", "algo.name"}, {"advantage.estimator", "algo.name"},
   {"n_samples_per_prompt", "algo.num_generations"}, {"algo.n", "algo.num_generations"}, {"num_generations_per_prompt", "algo.num_generations"},
   {"rollout.n", "algo.num_generations"}, {"rollout.n_samples_per_prompt", "algo.num_generations"},
@@ -166,7 +167,7 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define CHOSEN      "kernels are chosen by the device"
 #define OVERLAPPED  "gathers and reductions run beside compute by themselves"
 #define PACKED      "train.max_tokens_per_gpu packs sequences into passes"
-#define LENGTHS     "data.max_prompt_length and rollout.max_response_length are the limits; an SFT line's is the model's context"
+#define LENGTHS     "data.max_prompt_length and rollout.max_response_length are the limits; of lines that are learned data.max_length"
 #define READ_ONCE   "data is read whole at the start; fields of a line that no key names are ignored"
 #define INTERVALS   "checkpoint.save_steps, checkpoint.save_minutes and eval.steps say when"
 #define ADAMW       "the optimizer is AdamW: train.learning_rate, adam_beta1, adam_beta2, adam_eps and weight_decay"
@@ -199,7 +200,7 @@ const tri_key_hint tri_key_hints[] = {
   {"overlap_comm", OVERLAPPED}, {"reduce_bucket_size", OVERLAPPED}, {"allgather_bucket_size", OVERLAPPED},
   {"stage3_prefetch_bucket_size", OVERLAPPED}, {"stage3_param_persistence_threshold", OVERLAPPED},
   {"packing", PACKED}, {"use_dynamic_bsz", PACKED}, {"dynamic_batch_enable", PACKED},
-  {"max_length", LENGTHS}, {"max_len", LENGTHS}, {"max_seq_length", LENGTHS}, {"max_total_sequence_length", LENGTHS},
+  {"max_length", LENGTHS}, {"max_total_sequence_length", LENGTHS},
   {"dataloader_num_workers", READ_ONCE}, {"remove_unused_columns", READ_ONCE},
   {"save_strategy", INTERVALS}, {"eval_strategy", INTERVALS}, {"evaluation_strategy", INTERVALS},
   {"val_before_train", "where eval.steps is above 0 an evaluation also runs before the first step"},
@@ -231,7 +232,8 @@ const tri_key_hint tri_key_hints[] = {
   {"use_adaptive_entropy", "algo.adaptive_entropy_target turns it on"},
   {"adam_betas", "give train.adam_beta1 and train.adam_beta2"},
   {"betas", "give train.adam_beta1 and train.adam_beta2"},
-  {"truncation", "data.overlong_prompt is error, drop or truncate"},
+  {"truncation", "data.overlong_prompt (prompts) and data.overlong (lines that are learned) are error, drop or truncate"},
+  {"truncation_mode", "data.overlong: truncate keeps the start of a line"},
   {"max_num_gen_batches", "it counts the first batch too; rollout.max_extra_batches does not"},
   {"filter_groups.max_num_gen_batches", "it counts the first batch too; rollout.max_extra_batches does not"},
   {"dynamic_sampling_max_gen_batches", "it counts the first batch too; rollout.max_extra_batches does not"},

@@ -92,6 +92,7 @@ static tri_status check_end(const tri_infer *f) {
 
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
+                        .overlong_prompt = TRI_OVERLONG_ERROR,
                         .overlong = TRI_OVERLONG_ERROR,
                         .max_prompt_name = "the model's context less --max-new",
                         .max_total_tokens = kind == TRI_DATA_SCORE ? tri_source_shape(f->source)->max_pos : 0,

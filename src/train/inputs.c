@@ -106,16 +106,28 @@ static bool keeps_fields(const tri_trainer *t) {
   return t->reward && tri_reward_set_needs(t->reward) & TRI_REWARD_FIELDS_OF_LINE;
 }
 
-/* Rank 0 says what became of lines that are too long. */
-static void say_overlong(const tri_data_stats *s, const tri_config_list *files) {
-  const char *more = files->n > 1 ? " ..." : "";
+/* The key that treats lines this way. */
+static const char *overlong_key(const tri_config *c, tri_overlong how) {
+  return c->data.overlong == how ? "data.overlong" : "data.overlong_prompt";
+}
 
-  if (s->n_dropped)
-    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and dropped (data.overlong_prompt: drop)",
-            files->item[0], more, (long long)s->n_dropped, (long long)s->n_line);
+/* Rank 0 reports the lines that were too long. */
+static void say_overlong(const tri_config *c, const tri_data_stats *s, const tri_config_list *files) {
+  const char *more = files->n > 1 ? " ..." : "";
+  int64_t     dropped = s->n_dropped - s->n_emptied;
+
+  if (dropped)
+    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and dropped (%s: drop)", files->item[0],
+            more, (long long)dropped, (long long)s->n_line, overlong_key(c, TRI_OVERLONG_DROP));
   if (s->n_truncated)
-    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and cut (data.overlong_prompt: truncate)",
-            files->item[0], more, (long long)s->n_truncated, (long long)s->n_line);
+    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and cut (%s: truncate)", files->item[0],
+            more, (long long)s->n_truncated, (long long)s->n_line, overlong_key(c, TRI_OVERLONG_TRUNCATE));
+  if (s->n_emptied)
+    tri_log(TRI_LOG_INFO,
+            "%s%s: %lld of %lld lines are too long and dropped: cut they would have no token to learn (%s: "
+            "truncate)",
+            files->item[0], more, (long long)s->n_emptied, (long long)s->n_line,
+            overlong_key(c, TRI_OVERLONG_TRUNCATE));
 }
 
 /* Rank 0 says what a conversation's template does that one may not expect. */
@@ -180,7 +192,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .chosen_key = c->data.chosen_key,
                       .rejected_key = c->data.rejected_key,
                       .label_key = c->data.label_key,
-                      .overlong = c->data.overlong_prompt,
+                      .overlong_prompt = c->data.overlong_prompt,
+                      .overlong = c->data.overlong,
                       .max_prompt_tokens = c->data.max_prompt_length,
                       .from_deck = true,
                       .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
@@ -199,13 +212,17 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .keep_fields = keeps_fields(t),
                       .note = {t->run.faults, no_tokenizer}};
 
-  if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) {
+  if (!tri_data_is_prompts(kind) && c->data.max_length && c->data.max_length < context) {
+    opt.max_total_tokens = c->data.max_length;
+    opt.max_total_name = "data.max_length";
+  }
+  if (tri_data_is_prompts(kind) && (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer)) {
     opt.max_prompt_tokens = context - answer;
     opt.max_prompt_name = "the model's max_position_embeddings less rollout.max_response_length";
     if (!answer) opt.max_prompt_name = opt.max_total_name;
   }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
-  if (*out) say_overlong(tri_dataset_stats(*out), files);
+  if (*out) say_overlong(c, tri_dataset_stats(*out), files);
   if (*out) st = say_talk(t, tri_dataset_stats(*out), files->item[0], &encoder, chat);
   tri_tokens_free(&encoder.tokens);
   return st;

@@ -44,7 +44,7 @@ static parts rejected(const lines *l, int64_t k) {
 }
 
 /* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py).
- * The answer is cut at the end of a model's context, as trl cuts it at max_length. */
+ * The answer is cut at the longest line of the run, as trl cuts it at max_length. */
 static parts mismatched(const lines *l, int64_t k) {
   parts   p = chosen(l, (k + l->n - 1) % l->n);
   int64_t room;
@@ -120,21 +120,21 @@ static void warn_one_label(const tri_trainer *t) {
             good ? "true" : "false", t->algo->name);
 }
 
-/* The least context of this run's models, in tokens. */
-static int64_t least_context(const tri_trainer *t) {
-  int64_t n = INT64_MAX;
+/* The longest line of this run in tokens: the least context of its models, or data.max_length. */
+static int64_t most_of_a_line(const tri_trainer *t) {
+  int64_t n = t->cfg->data.max_length ? t->cfg->data.max_length : INT64_MAX;
 
   for (const tri_learner *m = t->learner; m < t->learner + TRI_ROLE_COUNT; m++)
     if (m->source && tri_source_shape(m->source)->max_pos < n) n = tri_source_shape(m->source)->max_pos;
   return n;
 }
 
-/* Any prompt of a data set may meet any of its answers, within the context. */
-static void measure_pairs(const tri_dataset *d, int64_t context, tri_longest *l) {
+/* Any prompt of a data set may meet any of its answers, within the longest line. */
+static void measure_pairs(const tri_dataset *d, int64_t most, tri_longest *l) {
   const tri_data_stats *s = tri_dataset_stats(d);
   int64_t               n = (int64_t)s->longest_prompt + s->longest_answer;
 
-  if (n > context) n = context;
+  if (n > most) n = most;
   if (n > l->learn) l->learn = n;
 }
 
@@ -146,8 +146,8 @@ static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
              (long long)t->plan.samples, t->algo->name);
   warn_one_label(t);
   TRI_TRY(measure(t, l));
-  measure_pairs(t->data, least_context(t), l);
-  if (t->eval_data && tri_evaluates_by_loss(t)) measure_pairs(t->eval_data, least_context(t), l);
+  measure_pairs(t->data, most_of_a_line(t), l);
+  if (t->eval_data && tri_evaluates_by_loss(t)) measure_pairs(t->eval_data, most_of_a_line(t), l);
   return TRI_OK;
 }
 
@@ -200,6 +200,7 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
   int64_t           n = train ? 1 : c->eval.max_prompts ? c->eval.max_prompts : EVAL_ASSUMED;
   int               missing = 0;
 
+  if (!prompts && c->data.max_length) lower(&l, c->data.max_length, "data.max_length");
   if (!train && c->data.eval_names.n) n *= c->data.eval_names.n; /* of each set */
   while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
   if (l.n < 1) TRI_FAIL(TRI_ECONFIG, "%s is %lld tokens: no prompt fits", l.from, (long long)l.n);

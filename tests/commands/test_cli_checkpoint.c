@@ -137,14 +137,31 @@ static void starting_anew_sets_the_old_aside(void **state) {
   assert_true(cli_exists("g/checkpoints.before-2/step-00000001"));
 }
 
-/* The screen says what data.overlong_prompt did. */
+/* The screen says what data.overlong_prompt and data.overlong did, on one rank and on two. */
 static void dropped_lines_are_counted(void **state) {
   (void)state;
   cli_write("long.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\"}\n{\"prompt\": \"1+1+1+1+1+1=\", "
                           "\"completion\": \"6\"}\n");
   cli_succeeds(TWO SFT "run.output=m train.steps=1 data.train=long.jsonl data.max_prompt_length=6 "
                        "data.overlong_prompt=drop");
-  cli_shows(cli_err, "long.jsonl: 1 of 2 lines are too long and dropped");
+  cli_shows(cli_err, "long.jsonl: 1 of 2 lines are too long and dropped (data.overlong_prompt: drop)");
+  cli_succeeds(ONE SFT
+               "run.output=m2 train.steps=1 data.train=long.jsonl max_seq_length=6 overlong=truncate");
+  cli_shows(cli_err,
+            "long.jsonl: 1 of 2 lines are too long and dropped: cut they would have no token to learn (");
+  cli_shows(cli_err, "(data.overlong: truncate)");
+  cli_succeeds(TWO SFT "run.output=m3 train.steps=1 data.train=long.jsonl data.max_length=6 "
+                       "data.overlong_prompt=truncate");
+  cli_shows(cli_err, "long.jsonl: 1 of 2 lines are too long and cut (data.overlong_prompt: truncate)");
+  cli_sh("grep -q '^  max_length: 6' m3/deck.yaml && grep -q '^  overlong: auto' m3/deck.yaml");
+  cli_fails(
+      64, ONE SFT "run.output=m4 data.train=long.jsonl data.max_length=6", "long.jsonl:2",
+      "has 14 tokens, at most 6 are possible: data.max_length (data.overlong: drop or truncate); too long "
+      "are 1 of 2 lines");
+  cli_fails(64,
+            ONE SFT "run.output=m3 train.steps=2 data.train=long.jsonl data.max_length=7 "
+                    "data.overlong_prompt=truncate",
+            "data.max_length", "7");
 }
 
 static void another_model_is_refused(void **state) {

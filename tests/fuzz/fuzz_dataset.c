@@ -54,7 +54,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 static tri_data_opt options(const uint8_t h[HEAD_BYTES]) {
   tri_data_opt o = {.kind = h[3] & 32 ? (h[0] & 1 ? TRI_DATA_LABELLED : TRI_DATA_PAIRS)
                                       : (tri_data_kind)(h[0] & 3),
-                    .overlong = (tri_overlong)((h[0] >> 2) % 3),
+                    .overlong_prompt = (tri_overlong)((h[0] >> 2) % 3),
+                    .overlong = (tri_overlong)((h[0] >> 4) & 3),
                     .from_deck = h[0] & 64,
                     .max_prompt_tokens = h[1] & 31,
                     .max_total_tokens = h[2] & 63,

@@ -320,19 +320,19 @@ static void limits_prompts(void **state) {
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
                  ":2: its prompt has 7 tokens, at most 4 are possible: data.max_prompt_length "
                  "(data.overlong_prompt: drop or truncate); too long are 2 of 3 lines, up to 9 tokens");
-  opt.overlong = TRI_OVERLONG_DROP;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
   assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
   assert_int_equal(tri_dataset_stats(d)->longest_prompt, 4);
   tri_dataset_close(&d);
-  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_TRUNCATE;
   d = open_text(text, &opt);
   expect_tokens(tri_dataset_get(d, 0), "^abc", 4);
   expect_tokens(tri_dataset_get(d, 1), "cdef", 4);
   assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
   tri_dataset_close(&d);
-  opt.overlong = TRI_OVERLONG_DROP;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   opt.max_prompt_tokens = 1;
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "all 3 examples are too long");
 }
@@ -348,14 +348,14 @@ static void limits_whole_examples(void **state) {
   opt.max_total_tokens = 5;
   expect_refused(
       text, sizeof text - 1, &opt, TRI_EINPUT,
-      ":2: has 8 tokens, at most 5 are possible: the limit of the test (data.overlong_prompt: drop or "
-      "truncate); too long are 2 of 3 lines, up to 8 tokens");
-  opt.overlong = TRI_OVERLONG_DROP;
+      ":2: has 8 tokens, at most 5 are possible: the limit of the test (data.overlong: drop or truncate); too "
+      "long are 2 of 3 lines, up to 8 tokens");
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
   assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
   tri_dataset_close(&d);
-  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_TRUNCATE;
   opt.max_prompt_tokens = 3;
   d = open_text(text, &opt);
   expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
@@ -364,9 +364,52 @@ static void limits_whole_examples(void **state) {
   assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
   assert_int_equal(tri_dataset_stats(d)->longest, 5);
   tri_dataset_close(&d);
-  opt.max_total_tokens = 3;
+}
+
+/* A prompt that fills the limit: cut where prompts are cut, so that its answer has room, at most half of the
+ * limit; else its line is dropped. */
+static void prompts_leave_room(void **state) {
+  static const char text[] = "{\"prompt\":\"a\",\"completion\":\"b\"}\n"
+                             "{\"prompt\":\"abcdefgh\",\"completion\":\"x\"}\n"
+                             "{\"prompt\":\"abcdefgh\",\"completion\":\"uvwxyz\"}\n"
+                             "{\"tokens\":[5,6,7,8,9,10,11,12],\"prompt_tokens\":6}\n"
+                             "{\"prompt\":\"abcd\",\"completion\":\"uvw\"}\n";
+  tri_data_opt      opt = options(TRI_DATA_SFT);
+  tri_dataset      *d;
+
+  (void)state;
+  opt.overlong_prompt = TRI_OVERLONG_TRUNCATE;
+  opt.overlong = TRI_OVERLONG_AS_PROMPT;
+  opt.max_total_tokens = 6;
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 5);
+  expect_tokens(tri_dataset_get(d, 1), "efghx$", 4);
+  expect_tokens(tri_dataset_get(d, 2), "fghuvw", 3);
+  assert_int_equal(tri_dataset_get(d, 3)->n_prompt, 4);
+  assert_int_equal(tri_dataset_get(d, 3)->token[0], 7);
+  expect_tokens(tri_dataset_get(d, 4), "^abcdu", 5); /* there is room for a token: the start is kept */
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 4);
+  tri_dataset_close(&d);
+  opt.overlong_prompt = TRI_OVERLONG_ERROR;
+  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 2);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  expect_tokens(tri_dataset_get(d, 1), "^abcdu", 5);
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 1);
+  assert_int_equal(tri_dataset_stats(d)->n_dropped, 3);
+  assert_int_equal(tri_dataset_stats(d)->n_emptied, 3);
+  tri_dataset_close(&d);
+  opt.overlong_prompt = TRI_OVERLONG_TRUNCATE;
+  opt.max_total_tokens = 1; /* the first token of all is never learned */
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
-                 ":2: its prompt has 3 tokens, so that nothing else fits into 3");
+                 "all 5 examples are too long and were dropped; the prompts of 5 leave no room for a token");
+  opt.max_total_tokens = 6;
+  opt.overlong = TRI_OVERLONG_DROP; /* of lines, whatever becomes of prompts */
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 1);
+  assert_int_equal(tri_dataset_stats(d)->n_emptied, 0);
+  tri_dataset_close(&d);
 }
 
 /* Every epoch takes every example once; the order is a function of (seed, epoch), however it is asked for. */
@@ -494,6 +537,7 @@ int main(void) {
       CASE(joins_files),
       CASE(limits_prompts),
       CASE(limits_whole_examples),
+      CASE(prompts_leave_room),
       CASE(shuffles_by_seed_and_epoch),
       CASE(reads_large_files),
       CASE(bounds_lines),

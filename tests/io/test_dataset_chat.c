@@ -365,7 +365,7 @@ static void cuts_conversations(void **state) {
 
   (void)state;
   opt.chat.form = chat;
-  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_TRUNCATE;
   opt.max_prompt_tokens = 5;
   d = open_text(line, &opt);
   const tri_example *e = tri_dataset_get(d, 0);
@@ -379,11 +379,18 @@ static void cuts_conversations(void **state) {
   assert_int_equal(e->n_token, whole - 2);
   assert_null(e->skip); /* all that is left behind the prompt is learned */
   tri_dataset_close(&d);
-  opt.max_total_tokens = prompt;
-  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "so that nothing else fits");
-  opt.overlong = TRI_OVERLONG_DROP;
+  opt.max_total_tokens = prompt; /* the prompt makes room for its answer, "b<|im_end|>" */
+  d = open_text(line, &opt);
+  e = tri_dataset_get(d, 0);
+  assert_int_equal(e->n_token, prompt);
+  assert_int_equal(e->n_prompt, prompt - (whole - prompt));
+  tri_dataset_close(&d);
+  opt.overlong_prompt = TRI_OVERLONG_ERROR;
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT,
+                 "all 1 examples are too long and were dropped; the prompts of 1");
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   expect_refused(line, strlen(line), &opt, TRI_EINPUT, "all 1 examples are too long");
-  opt.overlong = TRI_OVERLONG_ERROR;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_ERROR;
   expect_refused(line, strlen(line), &opt, TRI_EINPUT, "at most ");
   tri_chat_close(&chat);
 }

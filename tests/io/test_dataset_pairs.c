@@ -258,15 +258,15 @@ static void limits_pairs(void **state) {
   (void)state;
   opt.max_total_tokens = 5;
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
-                 ":2: has 7 tokens, at most 5 are possible: the limit of the test (data.overlong_prompt: "
-                 "drop or truncate); too long are 2 of 3 lines, up to 11 tokens");
-  opt.overlong = TRI_OVERLONG_DROP;
+                 ":2: has 7 tokens, at most 5 are possible: the limit of the test (data.overlong: drop or "
+                 "truncate); too long are 2 of 3 lines, up to 11 tokens");
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
   assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
   assert_int_equal(tri_dataset_stats(d)->longest, 4);
   tri_dataset_close(&d);
-  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.overlong = opt.overlong_prompt = TRI_OVERLONG_TRUNCATE;
   opt.max_prompt_tokens = 3;
   d = open_text(text, &opt);
   expect_pair(tri_dataset_get(d, 0), "^ab$", "^ac$", 2, 0);
@@ -275,9 +275,11 @@ static void limits_pairs(void **state) {
   assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
   assert_int_equal(tri_dataset_stats(d)->longest, 5);
   tri_dataset_close(&d);
+  opt.max_prompt_tokens = 0;
   opt.max_total_tokens = 3;
-  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
-                 ":3: its prompt has 3 tokens, so that nothing else fits into 3");
+  d = open_text(text, &opt);
+  expect_pair(tri_dataset_get(d, 2), "bcd", "bcj", 2, 0); /* the prompt leaves room on both sides */
+  tri_dataset_close(&d);
 }
 
 /* Each of these differs from the first in one thing that is learned. */
@@ -311,6 +313,9 @@ typedef struct golden_kind {
   tri_encoder  encoder;
   tri_data_opt opt; /* of every kind of data */
 } golden_kind;
+
+static const char *const single[][2] = {{"prompt", "prompt"}, {"completion", "chosen"}};
+static const char *const pair[][2] = {{"prompt", "prompt"}, {"chosen", "chosen"}, {"rejected", "rejected"}};
 
 /* A file of the lines, each with these members: pairs of a name in the file and one in the golden line. */
 static void put_lines(const json_t *lines, const char *const (*member)[2], size_t n_member) {
@@ -364,12 +369,11 @@ static int golden_int(const json_t *row, const char *name) {
 }
 
 static void golden_singles(const char *name, const golden_kind *g, tri_data_kind kind) {
-  static const char *const member[][2] = {{"prompt", "prompt"}, {"completion", "chosen"}};
-  tri_dataset             *d;
-  size_t                   i;
-  json_t                  *row;
+  tri_dataset *d;
+  size_t       i;
+  json_t      *row;
 
-  put_lines(g->line, member, 2);
+  put_lines(g->line, single, 2);
   d = open_golden(g, kind);
   assert_int_equal(tri_dataset_count(d), json_array_size(g->line));
   json_array_foreach(g->line, i, row) {
@@ -383,13 +387,11 @@ static void golden_singles(const char *name, const golden_kind *g, tri_data_kind
 }
 
 static void golden_pairs(const char *name, const golden_kind *g) {
-  static const char *const member[][2] = {
-      {"prompt", "prompt"}, {"chosen", "chosen"}, {"rejected", "rejected"}};
   tri_dataset *d;
   size_t       i;
   json_t      *row;
 
-  put_lines(g->line, member, 3);
+  put_lines(g->line, pair, 3);
   d = open_golden(g, TRI_DATA_PAIRS);
   assert_int_equal(tri_dataset_count(d), json_array_size(g->line));
   json_array_foreach(g->line, i, row) {
@@ -429,6 +431,44 @@ static void golden_texts(const char *name, const golden_kind *g) {
   }
   tri_dataset_close(&d);
   json_decref(texts);
+}
+
+/* The lines that max_length leaves are TRL's: cut to their first tokens, dropped where nothing that is learned
+ * would be left; a reward model's dropped where a side is longer. */
+static void golden_limited(const char *name, const golden_kind *all, const json_t *dropped, int64_t most) {
+  static const struct {
+    const char   *trainer;
+    tri_data_kind kind;
+    tri_overlong  how;
+  } row[] = {{"sft", TRI_DATA_SFT, TRI_OVERLONG_TRUNCATE},
+             {"kto", TRI_DATA_LABELLED, TRI_OVERLONG_TRUNCATE},
+             {"dpo", TRI_DATA_PAIRS, TRI_OVERLONG_TRUNCATE},
+             {"rm", TRI_DATA_PAIRS, TRI_OVERLONG_DROP}};
+  golden_kind g = *all;
+
+  for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+    const json_t *list = json_object_get(dropped, row[k].trainer);
+    size_t        n = 0, n_dropped = json_array_size(list);
+    tri_dataset  *d;
+    if (row[k].kind == TRI_DATA_PAIRS)
+      put_lines(g.line, pair, 3);
+    else
+      put_lines(g.line, single, 2);
+    g.opt.max_total_tokens = most;
+    g.opt.overlong = row[k].how;
+    d = open_golden(&g, row[k].kind);
+    assert_true(n_dropped > 10 && n_dropped < 190);
+    for (size_t i = 0; i < json_array_size(g.line); i++) {
+      const tri_example *e = tri_dataset_find(d, (int64_t)i);
+      bool               gone = n < n_dropped && (size_t)json_integer_value(json_array_get(list, n)) == i;
+      if (gone == (e != NULL))
+        fail_msg("%s, %s, line %zu: %s", name, row[k].trainer, i, e ? "kept" : "dropped");
+      n += gone;
+      assert_true(!e || (e->n_token <= most && e->n_rejected <= most));
+    }
+    assert_int_equal(tri_dataset_stats(d)->n_dropped, n_dropped);
+    tri_dataset_close(&d);
+  }
 }
 
 static golden_kind open_kind(const json_t *row) {
@@ -474,6 +514,7 @@ static void reads_text_pairs_as_trl(void **state) {
     golden_singles(name, &g, TRI_DATA_SCORE);
     golden_pairs(name, &g);
     golden_texts(name, &g);
+    golden_limited(name, &g, json_object_get(kind, "dropped"), golden_int(root, "max_length"));
     close_kind(&g);
   }
   assert_int_equal(i, 8);

@@ -34,7 +34,8 @@ static tri_chat *chat; /* NULL: text is text */
 static tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .vocab = VOCAB,
-                        .overlong = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
+                        .overlong_prompt = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
+                        .overlong = TRI_OVERLONG_AS_PROMPT,
                         .chosen_key = "better", /* `chosen` is for one kind alone */
                         .rejected_key = "worse",
                         .max_prompt_tokens = chat ? 9 + 50 : 9,
