@@ -5,6 +5,7 @@
 #include "dataset_line.h"
 #include "dataset_parts.h"
 #include "device/device.h"
+#include "io/text/json_walk.h"
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
 
@@ -39,6 +40,47 @@ static bool is_named(const tri_intake *in, const char *field) {
          !strcmp(field, in->completion_key) || (labelled && !strcmp(field, in->label_key));
 }
 
+/* Whether the answer is a number that no 64 bits hold. */
+static bool is_big_number(const tri_intake *in) {
+  size_t      n;
+  const char *raw = tri_jsonl_has_odd(in->r) ? tri_jsonl_raw(in->r, in->answer_key, &n) : NULL;
+  const char *end = raw ? tri_json_skip_number(raw, raw + n) : NULL;
+
+  return raw && end == raw + n;
+}
+
+/* Names paths of names by which the line has a value, and refuses values that cannot be read where they would
+ * be. An answer that is a number is taken as it is written. */
+static tri_status prepare_fields(tri_intake *in) {
+  bool prompts = tri_data_is_prompts(in->opt->kind), pairs = in->opt->kind == TRI_DATA_PAIRS;
+  bool has_prompt = json_object_get(in->object, in->prompt_key) != NULL;
+  const struct {
+    const char *key;
+    bool        read;
+  } row[] = {{in->prompt_key, true},
+             {in->completion_key, !prompts && !pairs},
+             {in->chosen_key, pairs},
+             {in->rejected_key, pairs},
+             {in->margin_key, pairs},
+             {in->label_key, in->opt->kind == TRI_DATA_LABELLED},
+             {in->answer_key, prompts},
+             {"chosen_tokens", pairs},
+             {"rejected_tokens", pairs},
+             {"tokens", !pairs},
+             {"prompt_tokens", true},
+             {"text", !prompts && !pairs && in->opt->kind != TRI_DATA_LABELLED},
+             {"messages", !pairs && !(prompts && has_prompt)},
+             {"tools", in->opt->chat.texts || tri_intake_is_talk(in, in->prompt_key, NULL)}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (row[i].read) TRI_TRY(tri_jsonl_name_path(in->r, row[i].key));
+  if (!tri_jsonl_has_odd(in->r)) return TRI_OK;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (row[i].read && !(row[i].key == in->answer_key && is_big_number(in)))
+      TRI_TRY(tri_jsonl_refuse_odd(in->r, row[i].key));
+  return TRI_OK;
+}
+
 static tri_status refuse_other_forms(const tri_intake *in) {
   static const char *const pair[] = {"chosen", "rejected"};
   bool                     is_pair = in->opt->kind == TRI_DATA_PAIRS;
@@ -58,6 +100,7 @@ static tri_status take_line(tri_intake *in) {
   in->side[0].n = in->side[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
   in->talk.here = in->talk.system_left_out = false;
+  TRI_TRY(prepare_fields(in));
   TRI_TRY(refuse_other_forms(in));
   if (in->opt->kind == TRI_DATA_PAIRS) return tri_intake_take_pair(in);
   if (in->opt->kind == TRI_DATA_LABELLED)
@@ -181,7 +224,7 @@ static tri_status take_texts(tri_intake *in, tri_example *e) {
   if (json_is_string(answer)) {
     text = json_string_value(answer);
     e->answer_bytes = json_string_length(answer);
-  } else if (json_is_number(answer)) {
+  } else if (json_is_number(answer) || is_big_number(in)) {
     text = tri_jsonl_raw(in->r, in->answer_key, &e->answer_bytes);
     e->answer_is_number = true;
   } else {

@@ -62,16 +62,16 @@ typedef struct tri_data_opt {
   const char   *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
   const char   *chosen_key, *rejected_key, *margin_key;   /* PAIRS; NULL: "chosen", "rejected", "margin" */
   const char   *label_key;                                /* LABELLED; NULL: "label" */
-  tri_overlong  overlong_prompt;   /* treatment of prompts over max_prompt_tokens */
-  tri_overlong  overlong;          /* treatment of examples over max_total_tokens */
-  int64_t       max_prompt_tokens; /* 0: no limit */
-  const char   *max_prompt_name;   /* what sets it, for messages; NULL: data.max_prompt_length */
-  bool          from_deck;         /* messages point to keys of the deck, else to flags */
-  int64_t       max_total_tokens;  /* all of a prompt, its answer and end token; 0: no limit */
-  const char   *max_total_name;    /* what sets max_total_tokens, for messages */
-  int64_t       max_line_bytes;    /* 0: TRI_LINE_BYTES */
-  int64_t       most_bytes;        /* of memory that the lines of a file may take; 0: what the host has */
-  int32_t       vocab;             /* every id must be below */
+  tri_overlong  overlong_prompt;                          /* treatment of prompts over max_prompt_tokens */
+  tri_overlong  overlong;                                 /* treatment of examples over max_total_tokens */
+  int64_t       max_prompt_tokens;                        /* 0: no limit */
+  const char   *max_prompt_name;  /* what sets it, for messages; NULL: data.max_prompt_length */
+  bool          from_deck;        /* messages point to keys of the deck, else to flags */
+  int64_t       max_total_tokens; /* all of a prompt, its answer and end token; 0: no limit */
+  const char   *max_total_name;   /* what sets max_total_tokens, for messages */
+  int64_t       max_line_bytes;   /* 0: TRI_LINE_BYTES */
+  int64_t       most_bytes;       /* of memory that the lines of a file may take; 0: what the host has */
+  int32_t       vocab;            /* every id must be below */
   struct {
     int32_t     completion; /* put behind an answer that does not end with it; -1: none */
     int32_t     text;       /* the same for `text` (SFT: the end token; SCORE: -1) */

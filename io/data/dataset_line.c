@@ -173,7 +173,7 @@ tri_status tri_intake_take_text(tri_intake *in) {
   bool has_talk = json_object_get(in->object, "messages") && strcmp("messages", in->completion_key);
   bool has_text = json_object_get(in->object, "text") && strcmp("text", in->prompt_key) &&
                   strcmp("text", in->completion_key);
-  char fields[FIELDS_BYTES];
+  char fields[FIELDS_BYTES], inner[FIELDS_BYTES];
 
   if (has_completion && has_text)
     TRI_FAIL_LINE(in, "has both `%s` and `text`; which one is meant?", in->completion_key);
@@ -184,8 +184,9 @@ tri_status tri_intake_take_text(tri_intake *in) {
   if (has_completion && tri_intake_is_talk(in, in->prompt_key, in->completion_key))
     return tri_intake_take_answered(in, &in->side[0], in->prompt_key, in->completion_key);
   if (!has_completion && !has_text)
-    TRI_FAIL_LINE(in, "needs `%s` and `%s`, or `messages`, `text` or `tokens`; %s; set %s", in->prompt_key,
+    TRI_FAIL_LINE(in, "needs `%s` and `%s`, or `messages`, `text` or `tokens`; %s%s; set %s", in->prompt_key,
                   in->completion_key, tri_jsonl_fields(in->r, fields, sizeof fields),
+                  tri_jsonl_inner(in->r, in->completion_key, inner, sizeof inner),
                   in->opt->from_deck ? "data.prompt_key, data.completion_key"
                                      : "--prompt-key, --completion-key");
   if (has_text) return put_whole(in, &in->side[0]);

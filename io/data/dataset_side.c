@@ -21,10 +21,10 @@ tri_status tri_intake_put_ids(tri_intake *in, tri_side *to, const int32_t *id, i
 tri_status tri_intake_refuse_missing(const tri_intake *in, const char *key, const char *deck,
                                      const char *flag) {
   const char *set = in->opt->from_deck ? deck : flag;
-  char        fields[FIELDS_BYTES];
+  char        fields[FIELDS_BYTES], inner[FIELDS_BYTES];
 
-  TRI_FAIL_LINE(in, "has no `%s`; %s%s%s", key, tri_jsonl_fields(in->r, fields, sizeof fields),
-                set ? "; set " : "", set ? set : "");
+  TRI_FAIL_LINE(in, "has no `%s`; %s%s%s%s", key, tri_jsonl_fields(in->r, fields, sizeof fields),
+                tri_jsonl_inner(in->r, key, inner, sizeof inner), set ? "; set " : "", set ? set : "");
 }
 
 tri_status tri_intake_check_ids(const tri_intake *in, const int32_t *id, int64_t n, const char *of) {

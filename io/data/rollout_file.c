@@ -307,6 +307,15 @@ done:
   return st;
 }
 
+/* Values that cannot be read are refused where they would be; other fields are the rewards' and people's. */
+static tri_status refuse_odd(tri_jsonl *in) {
+  static const char *const key[] = {"prompt_id", "sample", "tokens",  "prompt_tokens", "logprobs",
+                                    "reward",    "stop",   "rewards", "filler"};
+
+  for (size_t i = 0; i < sizeof key / sizeof *key; i++) TRI_TRY(tri_jsonl_refuse_odd(in, key[i]));
+  return TRI_OK;
+}
+
 static tri_status take_file(const tri_replay_opt *opt, tri_jsonl *in, int rank, int size, saved_file *f) {
   place   p = {in, opt};
   json_t *object;
@@ -316,6 +325,7 @@ static tri_status take_file(const tri_replay_opt *opt, tri_jsonl *in, int rank, 
   for (;;) {
     TRI_TRY(tri_jsonl_next(in, &object));
     if (!object) break;
+    TRI_TRY(refuse_odd(in));
     TRI_TRY(take_line(&p, object, rank, size, &group_id, f));
   }
   if (f->n_all == 0 || f->n_all % opt->group)

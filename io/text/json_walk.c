@@ -42,8 +42,8 @@ static const char *skip_digits(const char *p, const char *end) {
   return p > from ? p : NULL;
 }
 
-static const char *skip_number(const char *p, const char *end) {
-  if (*p == '-') p++;
+const char *tri_json_skip_number(const char *p, const char *end) {
+  if (p < end && *p == '-') p++;
   if (p < end && *p == '0')
     p++;
   else if (!(p = skip_digits(p, end)))
@@ -76,7 +76,7 @@ static const char *skip_key(const char *p, const char *end) {
 /* Behind the whole value, or within an object or list, whose end is put on top of the others. */
 static const char *skip_begin(const char *p, const char *end, char *close, int *depth) {
   if (*p == '"') return skip_string(p, end);
-  if (*p == '-' || (*p >= '0' && *p <= '9')) return skip_number(p, end);
+  if (*p == '-' || (*p >= '0' && *p <= '9')) return tri_json_skip_number(p, end);
   if (*p != '{' && *p != '[') return skip_word(p, end);
   if (*depth == MOST_DEPTH) return NULL;
   close[(*depth)++] = *p == '{' ? '}' : ']';

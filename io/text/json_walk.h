@@ -32,6 +32,9 @@ bool tri_json_is_string(const tri_json_slice *value);
 double tri_json_number(const tri_json_slice *value);
 bool   tri_json_integer(const tri_json_slice *value, int64_t *out);
 
+/* Behind the number that begins at p, before `end`; NULL: none does. Pure. */
+const char *tri_json_skip_number(const char *p, const char *end);
+
 /* Not collective. Appends what a string of a walk says, UTF-8 that may hold NUL; half of a surrogate pair is
  * U+FFFD. */
 TRI_CHECKED tri_status tri_json_put_said(const tri_json_slice *string, tri_text *out);

@@ -5,21 +5,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json_odd.h"
 #include "json_text.h"
 #include "lines.h"
 
-/* Objects and lists of one line at most (chosen: some 60 MB in jansson, which takes up to 230 bytes for the
- * two of "{}"). */
+/* Objects, lists and values that stand for others of one line at most (chosen: some 60 MB in jansson, which
+ * takes up to 230 bytes for the two of "{}"). */
 enum { MOST_NESTED = 1 << 18 };
 
 struct tri_jsonl {
-  tri_lines  *lines;
-  const char *text; /* the last line [text_bytes], borrowed from lines */
-  size_t      text_bytes;
-  json_t     *object; /* of the last line; a list where `lists` allows one */
-  bool        lists;
-  int32_t    *id; /* [id_cap] */
-  int64_t     id_cap;
+  tri_lines    *lines;
+  const char   *text; /* the last line [text_bytes], borrowed from lines */
+  size_t        text_bytes;
+  const char   *plain; /* the same line as jansson reads it [text_bytes]: text, or copy */
+  char         *copy;  /* [copy_cap] the line with {} for the values of `odds` */
+  int64_t       copy_cap;
+  tri_json_odds odds;
+  json_t       *object; /* of the last line; a list where `lists` allows one */
+  bool          lists;
+  int32_t      *id; /* [id_cap] */
+  int64_t       id_cap;
 };
 
 /* lines: taken over. */
@@ -57,6 +62,8 @@ void tri_jsonl_close(tri_jsonl **r) {
   if (!*r) return;
   tri_lines_close(&(*r)->lines);
   json_decref((*r)->object);
+  TRI_FREE((*r)->copy);
+  TRI_FREE((*r)->odds.odd);
   TRI_FREE((*r)->id);
   TRI_FREE(*r);
 }
@@ -86,6 +93,34 @@ static void name_end(char *text) {
   if (end && !strcmp(end, file)) memcpy(end + sizeof file - sizeof "file", "line", 4);
 }
 
+static json_t *load(const char *text, size_t n, json_error_t *error) {
+  return json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
+}
+
+/* The last line as jansson reads it; where that fails, again with {} for the values that it cannot hold. */
+static tri_status parse(tri_jsonl *r, json_error_t *error) {
+  int64_t nested = tri_json_count_nested(r->text, r->text_bytes);
+  bool    changed = false;
+
+  r->plain = r->text;
+  r->odds.n = 0;
+  if (nested <= MOST_NESTED) r->object = load(r->text, r->text_bytes, error);
+  if (nested <= MOST_NESTED && !r->object) {
+    TRI_TRY(TRI_GROW(r->copy, r->copy_cap, (int64_t)r->text_bytes + 1));
+    memcpy(r->copy, r->text, r->text_bytes);
+    r->copy[r->text_bytes] = 0;
+    TRI_TRY(tri_json_replace_odd(r->copy, r->text_bytes, &r->odds, &changed));
+    if (changed) r->plain = r->copy;
+    nested += r->odds.n;
+  }
+  if (nested > MOST_NESTED)
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: has more than %d objects and lists%s", tri_jsonl_path(r),
+             (long long)tri_jsonl_line(r), MOST_NESTED,
+             r->odds.n ? ", or numbers that cannot be read (NaN, Infinity, beyond 64 bits)" : "");
+  if (changed) r->object = load(r->plain, r->text_bytes, error);
+  return TRI_OK;
+}
+
 tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   json_error_t error;
 
@@ -94,11 +129,7 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   r->object = NULL;
   TRI_TRY(tri_lines_next(r->lines, &r->text, &r->text_bytes));
   if (!r->text) return TRI_OK;
-  if (tri_json_count_nested(r->text, r->text_bytes) > MOST_NESTED)
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: has more than %d objects and lists", tri_jsonl_path(r),
-             (long long)tri_jsonl_line(r), MOST_NESTED);
-  r->object =
-      json_loadb(r->text, r->text_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+  TRI_TRY(parse(r, &error));
   if (!r->object) name_end(error.text);
   if (!r->object)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", tri_jsonl_path(r), (long long)tri_jsonl_line(r),
@@ -137,6 +168,80 @@ const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes) {
   return out;
 }
 
+/* ---- values by their names ---- */
+
+/* The member under the first n bytes of a name. */
+static json_t *find_part(json_t *object, const char *name, size_t n) {
+  const char *key;
+  json_t     *v;
+
+  json_object_foreach(object, key, v) {
+    if (strlen(key) == n && !memcmp(key, name, n)) return v;
+  }
+  return NULL;
+}
+
+/* The member of an object under a name, or by a path: the first of its names, then the rest within that
+ * member. NULL: there is none. */
+static json_t *find(json_t *object, const char *path) {
+  const char *dot = strchr(path, '.');
+  json_t     *v = json_object_get(object, path);
+
+  if (v || !dot) return v;
+  v = find_part(object, path, (size_t)(dot - path));
+  return v ? find(v, dot + 1) : NULL;
+}
+
+tri_status tri_jsonl_name_path(tri_jsonl *r, const char *path) {
+  json_t *v = strchr(path, '.') ? find(r->object, path) : NULL;
+
+  if (!v || json_object_get(r->object, path)) return TRI_OK;
+  return json_object_set(r->object, path, v) ? TRI_ENOMEM : TRI_OK;
+}
+
+/* Puts "NAME.": false where there is no room. */
+static bool put_name(char *out, size_t bytes, size_t *used, const char *name) {
+  size_t n = strlen(name);
+
+  if (*used + n + 2 > bytes) return false;
+  memcpy(out + *used, name, n);
+  memcpy(out + *used + n, ".", 2);
+  *used += n + 1;
+  return true;
+}
+
+/* The path of an inner member with this name, level by level below `object`, into out + used, a dot behind
+ * each name. */
+static bool find_inner(json_t *object, const char *name, int level, char *out, size_t bytes, size_t used) {
+  const char *key;
+  json_t     *v;
+
+  json_object_foreach(object, key, v) {
+    size_t at = used;
+    if (!json_is_object(v) || !put_name(out, bytes, &at, key)) continue;
+    if (level == 0 && json_object_get(v, name) && put_name(out, bytes, &at, name)) return true;
+    if (level > 0 && find_inner(v, name, level - 1, out, bytes, at)) return true;
+  }
+  out[used] = 0;
+  return false;
+}
+
+const char *tri_jsonl_inner(const tri_jsonl *r, const char *key, char *out, size_t bytes) {
+  enum { LEVELS = 4, PATH_BYTES = 160 }; /* chosen: deeper than lines in use */
+  const char *last = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
+  const char *also[] = {last, strcmp(last, "answer") ? last : "ground_truth"};
+  char        path[PATH_BYTES];
+
+  out[0] = 0;
+  for (int i = 0; i < 2; i++)
+    for (int level = 0; level < LEVELS; level++) {
+      if (!find_inner(r->object, also[i], level, path, sizeof path, 0)) continue;
+      snprintf(out, bytes, "; `%.*s` is there", (int)strlen(path) - 1, path);
+      return out;
+    }
+  return out;
+}
+
 /* What follows walks text that jansson has accepted; `end` only guards it. */
 static const char *skip_value(const char *p, const char *end) {
   int depth = 0;
@@ -154,52 +259,92 @@ static const char *skip_value(const char *p, const char *end) {
   return end;
 }
 
-/* Is the quoted text from p to end this key? */
-static bool same_key(const char *p, const char *end, const char *key) {
+/* Is the quoted text from p to end this key of n bytes? */
+static bool same_key(const char *p, const char *end, const char *key, size_t n) {
   json_t *v = json_loadb(p, (size_t)(end - p), JSON_DECODE_ANY, NULL);
-  bool    same = json_is_string(v) && !strcmp(json_string_value(v), key);
+  bool    same = json_is_string(v) && json_string_length(v) == n && !memcmp(json_string_value(v), key, n);
 
   json_decref(v);
   return same;
 }
 
-const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes) {
-  const char *p = r->text, *end = p + r->text_bytes;
+/* One member of an object on the way through its text. */
+typedef struct raw_member {
+  const char *name, *name_end, *value, *value_end;
+} raw_member;
 
-  *n_bytes = 0;
-  if (!json_object_get(r->object, key)) return NULL;
-  p = skip_space(p, end) + 1; /* behind the { */
-  while ((p = skip_space(p, end)) < end && *p == '"') {
-    const char *name = p, *name_end = tri_json_skip_string(p, end), *value;
-    value = skip_space(skip_space(name_end, end) + 1, end); /* behind the : */
-    p = skip_value(value, end);
-    if (same_key(name, name_end, key)) {
-      *n_bytes = (size_t)(p - value);
-      return value;
-    }
-    p = skip_space(p, end) + 1; /* behind the , */
+/* The member that begins behind `p`, which is behind the { or a comma; false: there is none. */
+static bool next_raw(const char *p, const char *end, raw_member *m) {
+  m->name = skip_space(p, end);
+  if (m->name >= end || *m->name != '"') return false;
+  m->name_end = tri_json_skip_string(m->name, end);
+  m->value = skip_space(skip_space(m->name_end, end) + 1, end); /* behind the : */
+  m->value_end = skip_value(m->value, end);
+  return true;
+}
+
+/* The value under the n bytes of a key, in the object that begins at p; NULL: it has none. */
+static const char *find_raw(const char *p, const char *end, const char *key, size_t n, const char **behind) {
+  raw_member m;
+
+  if (p >= end || *p != '{') return NULL;
+  for (p++; next_raw(p, end, &m); p = skip_space(m.value_end, end) + 1) {
+    *behind = m.value_end;
+    if (same_key(m.name, m.name_end, key, n)) return m.value;
   }
   return NULL;
 }
 
-static bool is_one_of(const char *p, const char *end, const char *const *key) {
+const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes) {
+  const char *end = r->plain + r->text_bytes, *at = skip_space(r->plain, end), *behind = end;
+
+  *n_bytes = 0;
+  if (!find(r->object, key)) return NULL;
+  for (const char *dot, *found; at; at = found, key = dot + 1) {
+    found = find_raw(at, end, key, strlen(key), &behind);
+    dot = strchr(key, '.');
+    if (found) {
+      *n_bytes = (size_t)(behind - found);
+      return r->text + (found - r->plain);
+    }
+    if (!dot) return NULL;
+    found = find_raw(at, end, key, (size_t)(dot - key), &behind);
+  }
+  return NULL;
+}
+
+static bool is_one_of(const raw_member *m, const char *const *key) {
   for (; *key; key++)
-    if (same_key(p, end, *key)) return true;
+    if (same_key(m->name, m->name_end, *key, strlen(*key))) return true;
   return false;
 }
 
 tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri_text *out) {
-  const char *p = r->text, *end = p + r->text_bytes;
+  const char *end = r->plain + r->text_bytes, *p = skip_space(r->plain, end) + 1; /* behind the { */
+  raw_member  m;
 
-  p = skip_space(p, end) + 1; /* behind the { */
-  while ((p = skip_space(p, end)) < end && *p == '"') {
-    const char *name = p, *name_end = tri_json_skip_string(p, end);
-    p = skip_value(skip_space(skip_space(name_end, end) + 1, end), end); /* behind the : */
-    if (!is_one_of(name, name_end, but)) {
-      TRI_TRY(tri_text_put(out, name, (size_t)(p - name)));
-      TRI_TRY(tri_text_put(out, ", ", 2));
-    }
-    p = skip_space(p, end) + 1; /* behind the , */
+  for (; next_raw(p, end, &m); p = skip_space(m.value_end, end) + 1) {
+    if (is_one_of(&m, but)) continue;
+    TRI_TRY(tri_text_put(out, r->text + (m.name - r->plain), (size_t)(m.value_end - m.name)));
+    TRI_TRY(tri_text_put(out, ", ", 2));
+  }
+  return TRI_OK;
+}
+
+bool tri_jsonl_has_odd(const tri_jsonl *r) { return r->odds.n > 0; }
+
+tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key) {
+  enum { SHOWN = 40 }; /* chosen: bytes of the value */
+  size_t      n_value = 0;
+  const char *value = r->odds.n ? tri_jsonl_raw(r, key, &n_value) : NULL;
+
+  for (int64_t i = 0; value && i < r->odds.n; i++) {
+    const char *odd = r->text + r->odds.odd[i].at;
+    size_t      n = r->odds.odd[i].n;
+    if (odd < value || odd + n > value + n_value) continue;
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`%s %.*s%s %s", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key,
+             odd == value ? " =" : " holds a value that cannot be read:", (int)(n < SHOWN ? n : SHOWN), odd,
+             n < SHOWN ? "" : "...", tri_json_odd_cure(odd, n));
   }
   return TRI_OK;
 }

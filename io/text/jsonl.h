@@ -27,7 +27,9 @@ void tri_jsonl_allow_lists(tri_jsonl *r);
 /* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the file. A
  * byte order mark at the file's start is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that is too
  * long, not JSON in UTF-8, nested deeper than 2048 or more than 2^18 times, not an object, or has a key
- * twice. Text may hold U+0000. Takes up to 30 times the line's bytes. Not collective. */
+ * twice. Text may hold U+0000. Values that Python's json writes and the tree cannot hold are empty objects
+ * in it (json_odd.h): who reads a field asks tri_jsonl_refuse_odd first. Takes up to 30 times the line's
+ * bytes. Not collective. */
 TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
 
 const char *tri_jsonl_path(const tri_jsonl *r);
@@ -41,8 +43,22 @@ TRI_CHECKED tri_status tri_jsonl_place(tri_jsonl *r, tri_status st);
 /* "its fields are a, b", of the last object, as far as `out` [bytes] holds; "it has no fields". */
 const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes);
 
-/* The bytes of the value under a key of the last object, as they stand in the file (a number keeps its
- * digits). NULL if it has no such key. Borrowed until the next call of next. */
+/* "; `reward_model.ground_truth` is there", where an inner object of the last object has a member with the
+ * last name of the key (answer: or ground_truth), as far as `out` [bytes] holds; else "". */
+const char *tri_jsonl_inner(const tri_jsonl *r, const char *key, char *out, size_t bytes);
+
+/* A path of names joined by dots, such as reward_model.ground_truth, of a value in inner objects: makes this
+ * value a member of the last object under the whole path, unless it has a member of that name. */
+TRI_CHECKED tri_status tri_jsonl_name_path(tri_jsonl *r, const char *path);
+
+/* Whether a value of the last object is an empty object in place of what the tree cannot hold. */
+bool tri_jsonl_has_odd(const tri_jsonl *r);
+/* Not collective. TRI_EINPUT, with "FILE:LINE: " and the cure, where the value under a key or path, or
+ * anything within it, is such a value; else, and where there is no such key, TRI_OK. */
+TRI_CHECKED tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key);
+
+/* The bytes of the value under a key or path of the last object, as they stand in the file (a number keeps
+ * its digits). NULL if it has no such key. Borrowed until the next call of next. */
 const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes);
 
 /* Append the members of the last object but those named (`but` ends with NULL), each as the file spells it:

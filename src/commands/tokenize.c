@@ -104,6 +104,7 @@ static tri_status work(const char *model, const char *file, bool special, bool b
                                  back ? "lines of {\"tokens\": [...]} or [...] are needed"
                                       : "lines of {\"text\": \"...\"} are needed"));
     if (!object) break;
+    TRI_TRY_DONE(tri_jsonl_refuse_odd(j.in, back ? "tokens" : "text"));
     j.line.len = 0;
     TRI_TRY_DONE(back ? decode(&j, object) : encode(&j, object));
     TRI_TRY_DONE(tri_print(j.line.data, j.line.len));

@@ -70,8 +70,8 @@ typedef struct tri_config {
     bool                shuffle;
     int64_t             max_prompt_length; /* tokens, 0: no limit */
     tri_overlong        overlong_prompt;   /* what becomes of a longer one */
-    int64_t             max_length; /* tokens of a whole line, 0: the model's context */
-    tri_overlong        overlong;   /* treatment of a longer one */
+    int64_t             max_length;        /* tokens of a whole line, 0: the model's context */
+    tri_overlong        overlong;          /* treatment of a longer one */
     int64_t             max_line_bytes;
     tri_chat_choice     chat_template;       /* of conversations */
     bool                apply_chat_template; /* text is a message too */

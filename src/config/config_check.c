@@ -23,10 +23,11 @@ static tri_status refuse_key(const tri_loader *l, const tri_deck_entry *e, const
   tri_algo        other = *preset;
 
   if (!strcmp(key, "data.max_length"))
-    TRI_FAIL(TRI_ECONFIG,
-             "%s: %s means nothing to algo.name %s: data.max_prompt_length and rollout.max_response_length are "
-             "its limits",
-             e->where, key, a->name);
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "%s: %s means nothing to algo.name %s: data.max_prompt_length and rollout.max_response_length are "
+        "its limits",
+        e->where, key, a->name);
   other.advantage = a->advantage;
   if (tri_algo_reads(preset, key) && !tri_algo_reads(&other, key))
     return refuse_one(e, key, "algo.advantage", a->advantage->name);

@@ -115,9 +115,10 @@ const tri_key tri_keys[] = {
    "For each file of data.eval a name of a-z, 0-9 and _: each is a set of its own then, with metrics eval_NAME_reward_mean "
    "and so on, beside those of all; not given: the files are one set."},
   {"data.prompt_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.prompt_key), "", "prompt", "1",
-   "Field of a line that holds the prompt."},
+   "Field of a line that holds the prompt. For this and every other _key a name with dots is a path into inner fields, "
+   "such as extra_info.question, unless the line has a field of that name."},
   {"data.answer_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.answer_key), "", "answer", "1",
-   "Field of a line that holds the right answer, for the rewards."},
+   "Field of a line that holds the right answer, for the rewards; verl's lines: reward_model.ground_truth."},
   {"data.completion_key", TRI_KEY_TEXT, GIVEN, FIXED, AT(data.completion_key), "", "completion", "1",
    "Field of a line that holds the text to be learned."},
   {"data.chosen_key", TRI_KEY_TEXT, PAIRS, FIXED, AT(data.chosen_key), "", "chosen", "1",

@@ -458,6 +458,16 @@ static void fields_have_other_names(void **state) {
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --pattern '' --max-new 4 --prompt-key q "
                    "--answer-key a");
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
+  cli_write("nested.jsonl", "{\"extra\": {\"q\": \"a\", \"x\": NaN}, "
+                            "\"reward_model\": {\"ground_truth\": 123456789012345678901}}\n");
+  cli_fails(64, ONE "eval model --data nested.jsonl --reward exact --max-new 4 --prompt-key extra.q",
+            "nested.jsonl:1: has no `answer`; its fields are extra, reward_model, extra.q; ",
+            "`reward_model.ground_truth` is there; set --answer-key");
+  cli_succeeds(ONE
+               "eval model --data nested.jsonl --reward exact --max-new 4 --prompt-key extra.q --answer-key "
+               "reward_model.ground_truth");
+  cli_succeeds(ONE "generate model --prompts nested.jsonl --max-new 4 --prompt-key extra.q");
+  cli_succeeds(ONE "score model nested.jsonl --prompt-key extra.q --completion-key extra.q --json");
   cli_fails(64, ONE "score model named.jsonl --prompt-key q", "named.jsonl:1: ", "completion");
   cli_succeeds(ONE "score model named.jsonl --prompt-key q --completion-key a --json");
   cli_shows(cli_out, "{\"tokens\": [18,");
@@ -484,7 +494,7 @@ static void long_prompts_are_refused(void **state) {
   cli_fails(64, ONE GRPO "data.train=long.jsonl", "long.jsonl:2: ", "40 tokens");
   cli_fails(64, TWO GRPO "data.train=long.jsonl",
             "long.jsonl:2: ", "too long are 1 of 2 lines, up to 40 tokens");
-  cli_fails(64, ONE SFT "data.train=long.jsonl", "long.jsonl:2: ", "40 tokens");
+  cli_fails(64, ONE SFT "data.train=long.jsonl", "long.jsonl:2: ", "42 tokens");
   cli_fails(64, ONE GRPO "rollout.max_response_length=100", "rollout.max_response_length", "32");
   cli_fails(64, ONE "score model long.jsonl", "long.jsonl:2: has 42 tokens, at most 32", NULL);
   cli_fails(64, ONE "eval model --data long.jsonl --reward exact", "long.jsonl:2: ", "at most 31");

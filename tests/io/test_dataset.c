@@ -108,6 +108,97 @@ static void keeps_fields(void **state) {
   tri_dataset_close(&d);
 }
 
+/* What nobody reads passes by, as Python's json writes it, and goes on to the rewards as it is spelled; an
+ * answer that is a number is taken as it is written. */
+static void passes_odd_values_by(void **state) {
+  static const char text[] =
+      "{\"x\":NaN,\"prompt\":\"a\",\"answer\":123456789012345678901234567890,"
+      "\"y\":[-Infinity,{\"z\":1E+400}]}\r\n"
+      "{\"prompt\":\"b\",\"x\":\"\\ud83d and \\ude00\",\"answer\":-1e999,"
+      "\"\\udc00\\u0000\":Infinity,\"messages\":NaN}\n"
+      "{\"prompt\":\"\\ud83d\\ude00\",\"answer\":\"NaN\",\"tools\":NaN,\"n\":-9223372036854775809 }\n"
+      "{\"prompt\":\"c\",\"answer\":-9223372036854775808}\n";
+  static const char *const answer[] = {"123456789012345678901234567890", "-1e999", "NaN",
+                                       "-9223372036854775808"};
+  tri_data_opt             opt = options(TRI_DATA_RL);
+  tri_dataset             *d;
+
+  (void)state;
+  opt.keep_fields = true;
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 4);
+  for (int i = 0; i < 4; i++) {
+    assert_string_equal(tri_dataset_get(d, i)->answer, answer[i]);
+    assert_int_equal(tri_dataset_get(d, i)->answer_bytes, strlen(answer[i]));
+    assert_int_equal(tri_dataset_get(d, i)->answer_is_number, i != 2);
+  }
+  assert_string_equal(tri_dataset_get(d, 0)->fields, "\"x\":NaN, \"answer\":123456789012345678901234567890, "
+                                                     "\"y\":[-Infinity,{\"z\":1E+400}], ");
+  assert_string_equal(
+      tri_dataset_get(d, 1)->fields,
+      "\"x\":\"\\ud83d and \\ude00\", \"answer\":-1e999, \"\\udc00\\u0000\":Infinity, \"messages\":NaN, ");
+  assert_string_equal(tri_dataset_get(d, 2)->prompt, "\xf0\x9f\x98\x80");
+  tri_dataset_close(&d);
+  opt = options(TRI_DATA_SFT);
+  d = open_text("{\"prompt\":\"a\",\"completion\":\"b\",\"answer\":NaN,\"margin\":NaN,\"label\":1e999}\n",
+                &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  tri_dataset_close(&d);
+}
+
+/* A key may be a path into inner objects; a member that is named so wins. */
+static void reads_keys_by_path(void **state) {
+  static const char text[] =
+      "{\"q\":{\"text\":\"ab\"},\"reward_model\":{\"style\":\"rule\",\"ground_truth\":1.50}}\n"
+      "{\"q.text\":\"c\",\"q\":{\"text\":\"d\"},\"reward_model\":{\"ground_truth\":{\"x\":0},"
+      "\"ground_truth.x\":1},"
+      "\"reward_model.ground_truth\":\"this\"}\n"
+      "{\"q\":{\"text\":\"e\"},\"reward_model\":{\"ground_truth\":\"\\\"}\",\"x\":[{}]}}\n"
+      "{\"q\":{\"text\":\"f\"},\"reward_model\":{\"x\":NaN,\"ground_truth\":12345678901234567890}}\n";
+  static const bad_line row[] = {
+      {"{\"q\":{\"text\":\"a\"},\"reward_model\":{\"truth\":1}}",
+       "has no `reward_model.ground_truth`; its fields are "},
+      {"{\"q\":{\"text\":\"a\"},\"reward_model\":7}", "has no `reward_model.ground_truth`"},
+      {"{\"q\":{\"text\":\"a\"},\"extra\":{\"deep\":{\"ground_truth\":2}}}",
+       "has no `reward_model.ground_truth`; its fields are q, extra, q.text; "
+       "`extra.deep.ground_truth` is there"},
+      {"{\"q\":{\"text\":\"a\"},\"reward_model\":{\"ground_truth\":NaN}}",
+       "`reward_model.ground_truth` = NaN is no number"},
+  };
+  static const char *const prompt[] = {"ab", "c", "e", "f"};
+  static const char *const answer[] = {"1.50", "this", "\"}", "12345678901234567890"};
+  tri_data_opt             opt = options(TRI_DATA_RL);
+  tri_dataset             *d;
+
+  (void)state;
+  opt.prompt_key = "q.text";
+  opt.answer_key = "reward_model.ground_truth";
+  d = open_text(text, &opt);
+  for (int i = 0; i < 4; i++) {
+    assert_string_equal(tri_dataset_get(d, i)->prompt, prompt[i]);
+    assert_string_equal(tri_dataset_get(d, i)->answer, answer[i]);
+  }
+  tri_dataset_close(&d);
+  refuse_each(row, sizeof row / sizeof *row, "{\"q\":{\"text\":\"a\"},\"reward_model\":{\"ground_truth\":1}}",
+              &opt);
+  opt = options(TRI_DATA_PAIRS);
+  opt.prompt_key = "in.p";
+  opt.chosen_key = "out.good";
+  opt.rejected_key = "out.bad";
+  opt.margin_key = "in.margin";
+  d = open_text("{\"in\":{\"p\":\"a\",\"margin\":2},\"out\":{\"good\":\"b\",\"bad\":\"c\"}}\n", &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  assert_true(tri_dataset_get(d, 0)->value == 2);
+  tri_dataset_close(&d);
+  opt = options(TRI_DATA_LABELLED);
+  opt.completion_key = "out.text";
+  opt.label_key = "out.good";
+  d = open_text("{\"prompt\":\"a\",\"out\":{\"text\":\"b\",\"good\":true}}\n", &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  assert_true(tri_dataset_get(d, 0)->value == 1);
+  tri_dataset_close(&d);
+}
+
 static void reads_sft_lines(void **state) {
   tri_data_opt opt = options(TRI_DATA_SFT);
   tri_dataset *d =
@@ -169,8 +260,18 @@ static void refuses_bad_lines_of_every_kind(void **state) {
       {"{\"prompt\":\"a\",}", "not JSON"},
       {"{'prompt':'a'}", "not JSON"},
       {"{\"prompt\":\"\xff\"}", "not JSON"},
-      {"{\"prompt\":\"\\ud800\"}", "not JSON"},
-      {"{\"prompt\":NaN}", "not JSON"},
+      {"{\"prompt\":\"\\ud800\"}", "`prompt` = \"\\ud800\" holds half of a surrogate pair"},
+      {"{\"prompt\":NaN}", "`prompt` = NaN is no number that can be read: give a finite one, null, or leave"},
+      {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\",\"weight\":-Infinity}]}",
+       "`prompt` holds a value that cannot be read: -Infinity is no number"},
+      {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"},12345678901234567890]}",
+       "`prompt` holds a value that cannot be read: 12345678901234567890 is beyond the numbers of 64 bits"},
+      {"{\"tokens\":[5,1e999]}", "`tokens` holds a value that cannot be read: 1e999 is beyond the numbers"},
+      {"{\"prompt\":\"a\",\"x\":nan}", "not JSON"},
+      {"{\"prompt\":\"a\",\"x\":NaNs}", "not JSON"},
+      {"{\"prompt\":\"a\",\"x\":[NaN 1]}", "not JSON: ']' expected near '1'"},
+      {"{\"prompt\":\"a\",\"x\":01e999}", "not JSON"},
+      {"{\"prompt\":\"a\",\"x\":+Infinity}", "not JSON"},
       {"[]", "a line must be a JSON object"},
       {"\"prompt\"", "a line must be a JSON object"},
       {"3", "a line must be a JSON object"},
@@ -219,7 +320,12 @@ static void refuses_bad_prompts(void **state) {
       {"{\"prompt\":\"a\",\"answer\":null}", "`answer` must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":true}", "`answer` must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":[\"b\"]}", "`answer` must be text or a number"},
-      {"{\"prompt\":\"a\",\"answer\":99999999999999999999}", "not JSON: too big integer"},
+      {"{\"prompt\":\"a\",\"answer\":Infinity}", "`answer` = Infinity is no number that can be read"},
+      {"{\"prompt\":\"a\",\"answer\":[99999999999999999999]}",
+       "`answer` holds a value that cannot be read: 99999999999999999999 is beyond the numbers of 64 bits"},
+      {"{\"prompt\":\"a\",\"reward_model\":{\"ground_truth\":\"4\"}}",
+       "has no `answer`; its fields are prompt, reward_model; `reward_model.ground_truth` is there; set "
+       "data.answer_key"},
       {"{\"tokens\":[5],\"prompt_tokens\":0,\"answer\":\"a\"}", "`prompt_tokens` = 0: must be in 1 .. 1"},
   };
   tri_data_opt opt = options(TRI_DATA_RL);
@@ -346,10 +452,10 @@ static void limits_whole_examples(void **state) {
 
   (void)state;
   opt.max_total_tokens = 5;
-  expect_refused(
-      text, sizeof text - 1, &opt, TRI_EINPUT,
-      ":2: has 8 tokens, at most 5 are possible: the limit of the test (data.overlong: drop or truncate); too "
-      "long are 2 of 3 lines, up to 8 tokens");
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":2: has 8 tokens, at most 5 are possible: the limit of the test (data.overlong: drop or "
+                 "truncate); too "
+                 "long are 2 of 3 lines, up to 8 tokens");
   opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
@@ -526,6 +632,8 @@ int main(void) {
       CASE(reads_prompts_by_other_keys),
       CASE(lines_that_outgrow_memory_are_refused),
       CASE(keeps_fields),
+      CASE(passes_odd_values_by),
+      CASE(reads_keys_by_path),
       CASE(reads_sft_lines),
       CASE(reads_score_lines),
       CASE(needs_no_tokenizer_for_tokens),

@@ -203,6 +203,67 @@ static void bounds_nesting(void **state) {
   tri_text_free(&text);
 }
 
+/* Judge: Python's json, which writes and reads all of these. */
+static void holds_places_of_odd_values(void **state) {
+  static const char line[] =
+      "{\"a\":NaN, \"b\\ud800\\u0000\" :[ -Infinity ,1], \"c\":-12345678901234567890 ,\"d\":"
+      "\"x\\\\\\udfff\\\"\",\"e\":{\"f\":1e400},\"g\":\"NaN \\ud83d\\ude00\"}";
+  static const struct {
+    const char *key, *raw, *said; /* said NULL: it can be read */
+  } row[] = {
+      {"a", "NaN", "a.jsonl:1: `a` = NaN is no number that can be read"},
+      {"c", "-12345678901234567890", "`c` = -12345678901234567890 is beyond the numbers of 64 bits"},
+      {"d", "\"x\\\\\\udfff\\\"\"", "holds half of a surrogate pair"},
+      {"e", "{\"f\":1e400}", "`e` holds a value that cannot be read: 1e400 is beyond the numbers of 64"},
+      {"e.f", "1e400", "`e.f` = 1e400 is beyond"},
+      {"g", "\"NaN \\ud83d\\ude00\"", NULL},
+      {"h", NULL, NULL}};
+  static const char *const but[] = {"c", NULL};
+  tri_text                 members = {0};
+  tri_jsonl               *r;
+
+  (void)state;
+  assert_int_equal(read_first(line, sizeof line - 1, &r), TRI_OK);
+  assert_true(tri_jsonl_has_odd(r));
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    size_t      n;
+    const char *raw = tri_jsonl_raw(r, row[i].key, &n);
+    assert_true(!raw == !row[i].raw && (!raw || n == strlen(row[i].raw)));
+    if (raw) assert_memory_equal(raw, row[i].raw, n);
+    assert_int_equal(tri_jsonl_refuse_odd(r, row[i].key), row[i].said ? TRI_EINPUT : TRI_OK);
+    if (row[i].said) expect_message(row[i].said);
+  }
+  assert_int_equal(tri_jsonl_put_members(r, but, &members), TRI_OK);
+  assert_string_equal(members.data,
+                      "\"a\":NaN, \"b\\ud800\\u0000\" :[ -Infinity ,1], \"d\":\"x\\\\\\udfff\\\"\", "
+                      "\"e\":{\"f\":1e400}, \"g\":\"NaN \\ud83d\\ude00\", ");
+  tri_text_free(&members);
+  tri_jsonl_close(&r);
+  assert_int_equal(read_first("{\"a\":NaN,\"b\":x}", 15, &r), TRI_EINPUT);
+  expect_message("a.jsonl:1: not JSON: invalid token near 'x' (column 14)"); /* where it stands in the line */
+  tri_jsonl_close(&r);
+}
+
+/* Neither can they fill the memory. */
+static void bounds_odd_values(void **state) {
+  enum { MOST = 1 << 18 };
+  tri_text   text = {0};
+  tri_jsonl *r;
+
+  (void)state;
+  assert_int_equal(tri_text_printf(&text, "{\"x\":[0"), TRI_OK);
+  for (int i = 2; i < MOST; i++) assert_int_equal(tri_text_put(&text, ",NaN", 4), TRI_OK);
+  assert_int_equal(tri_text_put(&text, "]}", 2), TRI_OK);
+  assert_int_equal(read_first(text.data, text.len, &r), TRI_OK);
+  tri_jsonl_close(&r);
+  text.len -= 2;
+  assert_int_equal(tri_text_put(&text, ",NaN]}", 6), TRI_OK);
+  assert_int_equal(read_first(text.data, text.len, &r), TRI_EINPUT);
+  expect_message("a.jsonl:1: has more than 262144 objects and lists, or numbers that cannot be read");
+  tri_jsonl_close(&r);
+  tri_text_free(&text);
+}
+
 static void refuses_what_is_no_regular_file(void **state) {
   const char *const file[] = {path, "/dev/zero", "/"}, *const what[] = {"a named pipe", "a device",
                                                                         "a folder"};
@@ -219,8 +280,9 @@ static void refuses_what_is_no_regular_file(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest test[] = {
-      CASE(finds_raw_values),   CASE(names_fields),   CASE(recognises_other_files),
-      CASE(holds_no_long_line), CASE(bounds_nesting), CASE(refuses_what_is_no_regular_file),
+      CASE(finds_raw_values),           CASE(names_fields),      CASE(recognises_other_files),
+      CASE(holds_no_long_line),         CASE(bounds_nesting),    CASE(refuses_what_is_no_regular_file),
+      CASE(holds_places_of_odd_values), CASE(bounds_odd_values),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }
