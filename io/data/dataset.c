@@ -49,11 +49,12 @@ static bool is_big_number(const tri_intake *in) {
   return raw && end == raw + n;
 }
 
-/* Names paths of names by which the line has a value, and refuses values that cannot be read where they would
- * be. An answer that is a number is taken as it is written. */
-static tri_status prepare_fields(tri_intake *in) {
-  bool prompts = tri_data_is_prompts(in->opt->kind), pairs = in->opt->kind == TRI_DATA_PAIRS;
-  bool has_prompt = json_object_get(in->object, in->prompt_key) != NULL;
+/* Refuses values that cannot be read where they would be. An answer that is a number is taken as it is
+ * written. */
+static tri_status refuse_odd(tri_intake *in) {
+  tri_data_kind kind = in->opt->kind;
+  bool          prompts = tri_data_is_prompts(kind), pairs = kind == TRI_DATA_PAIRS;
+  bool          has_prompt = json_object_get(in->object, in->prompt_key) != NULL;
   const struct {
     const char *key;
     bool        read;
@@ -62,23 +63,28 @@ static tri_status prepare_fields(tri_intake *in) {
              {in->chosen_key, pairs},
              {in->rejected_key, pairs},
              {in->margin_key, pairs},
-             {in->label_key, in->opt->kind == TRI_DATA_LABELLED},
-             {in->answer_key, prompts},
+             {in->label_key, kind == TRI_DATA_LABELLED},
+             {in->answer_key, prompts && !is_big_number(in)},
              {"chosen_tokens", pairs},
              {"rejected_tokens", pairs},
              {"tokens", !pairs},
              {"prompt_tokens", true},
-             {"text", !prompts && !pairs && in->opt->kind != TRI_DATA_LABELLED},
+             {"text", kind == TRI_DATA_SFT || kind == TRI_DATA_SCORE},
              {"messages", !pairs && !(prompts && has_prompt)},
-             {"tools", in->opt->chat.texts || tri_intake_is_talk(in, in->prompt_key, NULL)}};
+             {"tools", in->opt->chat.texts || !has_prompt || tri_intake_is_talk(in, in->prompt_key, NULL)}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-    if (row[i].read) TRI_TRY(tri_jsonl_name_path(in->r, row[i].key));
-  if (!tri_jsonl_has_odd(in->r)) return TRI_OK;
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-    if (row[i].read && !(row[i].key == in->answer_key && is_big_number(in)))
-      TRI_TRY(tri_jsonl_refuse_odd(in->r, row[i].key));
+    if (row[i].read) TRI_TRY(tri_jsonl_refuse_odd(in->r, row[i].key));
   return TRI_OK;
+}
+
+/* Gives the values that keys reach by a path their whole names. */
+static tri_status name_paths(tri_intake *in) {
+  const char *const key[] = {in->prompt_key,   in->answer_key, in->completion_key, in->chosen_key,
+                             in->rejected_key, in->label_key,  in->margin_key};
+
+  for (size_t i = 0; i < sizeof key / sizeof *key; i++) TRI_TRY(tri_jsonl_name_path(in->r, key[i]));
+  return tri_jsonl_has_odd(in->r) ? refuse_odd(in) : TRI_OK;
 }
 
 static tri_status refuse_other_forms(const tri_intake *in) {
@@ -100,7 +106,8 @@ static tri_status take_line(tri_intake *in) {
   in->side[0].n = in->side[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
   in->talk.here = in->talk.system_left_out = false;
-  TRI_TRY(prepare_fields(in));
+  TRI_TRY(name_paths(in));
+  in->joins = false;
   TRI_TRY(refuse_other_forms(in));
   if (in->opt->kind == TRI_DATA_PAIRS) return tri_intake_take_pair(in);
   if (in->opt->kind == TRI_DATA_LABELLED)
@@ -277,6 +284,7 @@ static tri_status add_example(tri_intake *in, int64_t id) {
     TRI_TRY(put_skip(in, &in->side[k], k ? &e->rejected_skip : &e->skip));
     s->n_loss += tri_side_learned(&in->side[k], in->n_prompt);
   }
+  s->n_joined += in->joins;
   s->n_talk += in->talk.here;
   s->n_system_left_out += in->talk.system_left_out;
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;

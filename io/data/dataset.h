@@ -135,6 +135,7 @@ typedef struct tri_data_stats {
   int64_t n_token, n_loss;         /* tokens, of both sides; those of them that have loss (RL, PROMPTS: 0) */
   int     longest_prompt, longest; /* tokens; of a pair the longer side */
   int     longest_answer;          /* tokens behind the prompt, likewise; 0 where no line is known */
+  int64_t n_joined;                /* texts whose prompt alone has other tokens at its end than in the line */
   int64_t n_talk,
       n_system_left_out; /* conversations; those whose template does not show the system's message */
 } tri_data_stats;

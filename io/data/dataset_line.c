@@ -112,6 +112,7 @@ tri_status tri_intake_put_answered(tri_intake *in, tri_side *to, const char *key
   TRI_TRY(join_end(in, n_answer, in->opt->end.completion));
   TRI_TRY(put_encoded(in, to, key, in->joined.data, in->joined.len));
   in->n_prompt = tri_common_prefix(in->prompt.id, in->prompt.n, to->id, to->n);
+  in->joins |= in->n_prompt < in->prompt.n;
   return put_end(in, to, in->n_prompt, in->opt->end.completion);
 }
 

@@ -31,6 +31,7 @@ typedef struct tri_intake {
   tri_side       side[2];     /* the second: what a pair rejects, else empty */
   tri_side       prompt;      /* the tokens of a prompt that is text, encoded without its answer */
   tri_text       joined;      /* a prompt, its answer and the end token as one text */
+  bool           joins;       /* in->prompt has tokens that the line does not begin with */
   bool           end_is_text; /* the tokenizer reads opt->end.text_of as the end token */
   int64_t        n_prompt;    /* tokens, the first of both sides */
   float          value;       /* a pair's margin, a label */

@@ -130,6 +130,16 @@ static void say_overlong(const tri_config *c, const tri_data_stats *s, const tri
             overlong_key(c, TRI_OVERLONG_TRUNCATE));
 }
 
+/* Rank 0 reports prompts whose last token the answer goes on with, as TRL does. */
+static void say_joined(const tri_data_stats *s, const char *file) {
+  if (s->n_joined)
+    tri_log(
+        TRI_LOG_INFO,
+        "%s: in %lld of %lld lines the prompt alone ends with other tokens than before its answer; loss begins "
+        "where they differ, and generation begins behind the prompt alone: end prompts where a token ends",
+        file, (long long)s->n_joined, (long long)s->n_line);
+}
+
 /* Rank 0 says what a conversation's template does that one may not expect. */
 static tri_status say_talk(const tri_trainer *t, const tri_data_stats *s, const char *file,
                            tri_encoder *encoder, const tri_chat *chat) {
@@ -223,6 +233,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   if (*out) say_overlong(c, tri_dataset_stats(*out), files);
+  if (*out) say_joined(tri_dataset_stats(*out), files->item[0]);
   if (*out) st = say_talk(t, tri_dataset_stats(*out), files->item[0], &encoder, chat);
   tri_tokens_free(&encoder.tokens);
   return st;

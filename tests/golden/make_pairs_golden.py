@@ -158,7 +158,8 @@ def golden(name, end, make):
         n_pair = len(dpo[i]["prompt_ids"])
         row = {**p, "n": n, "n_pair": n_pair, "ids": both[0], "rejected_ids": both[1][n_pair:]}
         rows.append(dict(row, text_ids=whole[i]["input_ids"]) if i % 4 == 0 else row)
-    return {"name": name, "own": make is not None, "end": end, "end_id": tok.eos_token_id, "vocab": len(tok), "line": rows,
+    joined = sum(len(tok(r["prompt"])["input_ids"]) > r["n_pair"] for r in rows)
+    return {"name": name, "joined": joined, "own": make is not None, "end": end, "end_id": tok.eos_token_id, "vocab": len(tok), "line": rows,
             "dropped": {"sft": left(SFTTrainer, single, tok), "kto": left(KTOTrainer, labelled, tok),
                         "dpo": left(DPOTrainer, pairs, tok), "rm": left(RewardTrainer, pairs, tok)}}
 

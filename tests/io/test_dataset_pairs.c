@@ -309,9 +309,10 @@ static void hashes_preferences(void **state) {
 
 /* One kind of tokenizer with its lines. */
 typedef struct golden_kind {
-  json_t      *line; /* borrowed */
-  tri_encoder  encoder;
-  tri_data_opt opt; /* of every kind of data */
+  const json_t *kind; /* borrowed, both */
+  json_t       *line;
+  tri_encoder   encoder;
+  tri_data_opt  opt; /* of every kind of data */
 } golden_kind;
 
 static const char *const single[][2] = {{"prompt", "prompt"}, {"completion", "chosen"}};
@@ -404,6 +405,7 @@ static void golden_pairs(const char *name, const golden_kind *g) {
     assert_null(e->skip);
     assert_null(e->rejected_skip);
   }
+  assert_int_equal(tri_dataset_stats(d)->n_joined, golden_int(g->kind, "joined"));
   tri_dataset_close(&d);
 }
 
@@ -472,7 +474,7 @@ static void golden_limited(const char *name, const golden_kind *all, const json_
 }
 
 static golden_kind open_kind(const json_t *row) {
-  golden_kind    g = {.line = json_object_get(row, "line")};
+  golden_kind    g = {.kind = row, .line = json_object_get(row, "line")};
   bool           own = json_is_true(json_object_get(row, "own"));
   tri_tokenizer *tokenizer;
   char           path[512];

@@ -35,7 +35,9 @@ static tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .vocab = VOCAB,
                         .overlong_prompt = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
-                        .overlong = TRI_OVERLONG_AS_PROMPT,
+                        .overlong = limit_is_error ? TRI_OVERLONG_AS_PROMPT : TRI_OVERLONG_TRUNCATE,
+                        .max_total_tokens = limit_is_error || chat ? 0 : 9, /* some prompts fill it */
+                        .max_total_name = "the limit of the test",
                         .chosen_key = "better", /* `chosen` is for one kind alone */
                         .rejected_key = "worse",
                         .max_prompt_tokens = chat ? 9 + 50 : 9,
@@ -130,6 +132,21 @@ static void shares_every_length(void **state) {
       compare(file, 2, kind);
     }
   }
+}
+
+/* Every treatment of long lines occurs in what was shared. */
+static void counts_what_was_cut(void **state) {
+  const char  *file[] = {path[0]};
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d = NULL;
+
+  (void)state;
+  put_lines(path[0], 40, 0, true, 3);
+  OK(tri_dataset_open_shared(file, 1, &opt, world, &d));
+  const tri_data_stats *s = tri_dataset_stats(d);
+  CHECK(s->n_emptied > 0 && s->n_dropped > s->n_emptied && s->n_truncated > 0 && s->longest == 9);
+  tri_dataset_close(&d);
+  CHECK(tri_host_barrier(world) == TRI_OK);
 }
 
 static void shares_conversations(void **state) {
@@ -250,7 +267,7 @@ int main(void) {
       cmocka_unit_test(shares_every_length),  cmocka_unit_test(names_the_first_bad_line),
       cmocka_unit_test(shares_conversations), cmocka_unit_test(refuses_what_one_rank_refuses),
       cmocka_unit_test(counts_long_lines),    cmocka_unit_test(holds_no_line_of_others),
-      cmocka_unit_test(refuses_a_pipe)};
+      cmocka_unit_test(counts_what_was_cut),  cmocka_unit_test(refuses_a_pipe)};
 
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
