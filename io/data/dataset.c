@@ -419,7 +419,7 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
   TRI_ASSERT(n_file > 0 && opt->vocab > 0);
   TRI_ASSERT(opt->max_total_tokens <= 0 || opt->max_total_name);
   TRI_TRY_DONE(TRI_ALLOC(in.d, 1));
-  TRI_TRY_DONE(tri_intake_find_end(&in));
+  TRI_TRY_DONE(tri_intake_find_ends(&in));
   for (in.file = 0; in.file < n_file; in.file++) {
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));

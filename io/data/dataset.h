@@ -73,9 +73,11 @@ typedef struct tri_data_opt {
   int64_t       most_bytes;       /* of memory that the lines of a file may take; 0: what the host has */
   int32_t       vocab;            /* every id must be below */
   struct {
-    int32_t     completion; /* put behind an answer that does not end with it; -1: none */
-    int32_t     text;       /* the same for `text` (SFT: the end token; SCORE: -1) */
-    const char *text_of;    /* as the tokenizer spells both; NULL: it does not */
+    int32_t completion; /* put behind an answer that does not end with it; -1: none */
+    int32_t text;       /* the same for `text` (SFT: the end token; SCORE: -1) */
+    /* The text of a token as the tokenizer spells it, borrowed while the dataset is read; NULL: it has none.
+     * spells NULL: no token has one. */
+    const char *(*spells)(void *ctx, int32_t id);
   } end;
   /* The ids of n bytes of UTF-8 text, which may hold NUL; special: with what the post-processor adds. *id
    * [*n_id] is borrowed until the next call. NULL: the model has no tokenizer, only `tokens` lines are

@@ -25,7 +25,7 @@ static tri_status put_encoded(tri_intake *in, tri_side *to, const char *key, con
   int64_t        n_id = 0;
   char           of[64];
 
-  TRI_TRY(tri_jsonl_place(in->r, in->opt->encode(in->opt->ctx, text, n, true, &id, &n_id)));
+  TRI_TRY(tri_jsonl_place(in->r, in->opt->encode(in->opt->ctx, n ? text : "", n, true, &id, &n_id)));
   snprintf(of, sizeof of, "`%.60s`", key);
   TRI_TRY(tri_intake_check_ids(in, id, n_id, of));
   return tri_intake_put_ids(in, to, id, n_id);
@@ -54,41 +54,40 @@ static tri_status put_text(tri_intake *in, tri_side *to, const char *key) {
 
 /* ---- the end token ---- */
 
-tri_status tri_intake_find_end(tri_intake *in) {
-  const tri_data_opt *o = in->opt;
-  int32_t             end = o->end.completion >= 0 ? o->end.completion : o->end.text;
-  const int32_t      *id;
-  int64_t             n;
+static tri_status find_end(const tri_data_opt *o, int32_t id, tri_end *out) {
+  const char    *text = o->encode && o->end.spells && id >= 0 ? o->end.spells(o->ctx, id) : NULL;
+  const int32_t *ids;
+  int64_t        n;
 
-  in->end_is_text = false;
-  if (!o->encode || !o->end.text_of || !*o->end.text_of || end < 0) return TRI_OK;
-  TRI_TRY(o->encode(o->ctx, o->end.text_of, strlen(o->end.text_of), false, &id, &n));
-  in->end_is_text = n == 1 && id[0] == end;
+  *out = (tri_end){id, NULL};
+  if (!text || !*text) return TRI_OK;
+  TRI_TRY(o->encode(o->ctx, text, strlen(text), false, &ids, &n));
+  if (n == 1 && ids[0] == id) out->text = text;
   return TRI_OK;
 }
 
-static bool ends_with(const tri_text *t, const char *end) {
-  size_t n = strlen(end);
-
-  return t->len >= n && !memcmp(t->data + t->len - n, end, n);
+tri_status tri_intake_find_ends(tri_intake *in) {
+  TRI_TRY(find_end(in->opt, in->opt->end.completion, &in->end_completion));
+  return find_end(in->opt, in->opt->end.text, &in->end_text);
 }
 
 /* Put the end token's text behind in->joined, unless the text [n] at its end ends with it (TRL 1.16,
  * sft_trainer.py, add_eos). */
-static tri_status join_end(tri_intake *in, size_t n, int32_t end) {
-  const char *text = in->opt->end.text_of;
-  tri_text    last = {.data = in->joined.data + in->joined.len - n, .len = n};
+static tri_status join_end(tri_intake *in, size_t n, const tri_end *end) {
+  size_t n_end = end->text ? strlen(end->text) : 0;
 
-  if (end < 0 || !in->end_is_text || ends_with(&last, text)) return TRI_OK;
-  return tri_text_put(&in->joined, text, strlen(text));
+  if (!n_end || (n >= n_end && !memcmp(in->joined.data + in->joined.len - n_end, end->text, n_end)))
+    return TRI_OK;
+  return tri_text_put(&in->joined, end->text, n_end);
 }
 
 /* An end token that has no text is put behind the tokens, once. first: where the answer's tokens begin. */
-static tri_status put_end(tri_intake *in, tri_side *to, int64_t first, int32_t end) {
-  if (end < 0 || in->end_is_text || (to->n > first && to->id[to->n - 1] == end)) return TRI_OK;
-  if (end >= in->opt->vocab)
-    TRI_FAIL_LINE(in, "the end token %d is not in the model's vocabulary, 0 .. %d", end, in->opt->vocab - 1);
-  return tri_intake_put_ids(in, to, &end, 1);
+static tri_status put_end(tri_intake *in, tri_side *to, int64_t first, const tri_end *end) {
+  if (end->id < 0 || end->text || (to->n > first && to->id[to->n - 1] == end->id)) return TRI_OK;
+  if (end->id >= in->opt->vocab)
+    TRI_FAIL_LINE(in, "the end token %d is not in the model's vocabulary, 0 .. %d", end->id,
+                  in->opt->vocab - 1);
+  return tri_intake_put_ids(in, to, &end->id, 1);
 }
 
 /* ---- texts ---- */
@@ -109,11 +108,11 @@ tri_status tri_intake_put_answered(tri_intake *in, tri_side *to, const char *key
   in->joined.len = 0;
   TRI_TRY(tri_text_put(&in->joined, prompt, n_prompt));
   TRI_TRY(tri_text_put(&in->joined, answer, n_answer));
-  TRI_TRY(join_end(in, n_answer, in->opt->end.completion));
+  TRI_TRY(join_end(in, n_answer, &in->end_completion));
   TRI_TRY(put_encoded(in, to, key, in->joined.data, in->joined.len));
   in->n_prompt = tri_common_prefix(in->prompt.id, in->prompt.n, to->id, to->n);
   in->joins |= in->n_prompt < in->prompt.n;
-  return put_end(in, to, in->n_prompt, in->opt->end.completion);
+  return put_end(in, to, in->n_prompt, &in->end_completion);
 }
 
 /* `text`, with the end token. */
@@ -125,9 +124,9 @@ static tri_status put_whole(tri_intake *in, tri_side *to) {
   TRI_TRY(need_tokenizer(in, "text"));
   in->joined.len = 0;
   TRI_TRY(tri_text_put(&in->joined, text, n));
-  TRI_TRY(join_end(in, n, in->opt->end.text));
+  TRI_TRY(join_end(in, n, &in->end_text));
   TRI_TRY(put_encoded(in, to, "text", in->joined.data, in->joined.len));
-  return put_end(in, to, 0, in->opt->end.text);
+  return put_end(in, to, 0, &in->end_text);
 }
 
 tri_status tri_intake_take_prompt_tokens(tri_intake *in, int64_t least, int64_t most, int64_t n,

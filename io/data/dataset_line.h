@@ -22,19 +22,25 @@ typedef struct tri_talk {
 } tri_talk;
 void tri_talk_free(tri_talk *t);
 
+/* An end token, and its text where the tokenizer reads this text as the token. */
+typedef struct tri_end {
+  int32_t     id;   /* -1: none */
+  const char *text; /* borrowed; NULL: the id is put behind the tokens */
+} tri_end;
+
 typedef struct tri_intake {
   const tri_data_opt *opt;
   const char  *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key, *margin_key;
   tri_dataset *d;
   tri_jsonl   *r;
   struct json_t *object;
-  tri_side       side[2];     /* the second: what a pair rejects, else empty */
-  tri_side       prompt;      /* the tokens of a prompt that is text, encoded without its answer */
-  tri_text       joined;      /* a prompt, its answer and the end token as one text */
-  bool           joins;       /* in->prompt has tokens that the line does not begin with */
-  bool           end_is_text; /* the tokenizer reads opt->end.text_of as the end token */
-  int64_t        n_prompt;    /* tokens, the first of both sides */
-  float          value;       /* a pair's margin, a label */
+  tri_side       side[2]; /* the second: what a pair rejects, else empty */
+  tri_side       prompt;  /* the tokens of a prompt that is text, encoded without its answer */
+  tri_text       joined;  /* a prompt, its answer and the end token as one text */
+  bool           joins;   /* in->prompt has tokens that the line does not begin with */
+  tri_end        end_completion, end_text;
+  int64_t        n_prompt; /* tokens, the first of both sides */
+  float          value;    /* a pair's margin, a label */
   tri_talk       talk;
   tri_bad_lines  bad;                    /* of the file that is read */
   int64_t        n_bad;                  /* lines of all files */
@@ -80,8 +86,8 @@ TRI_CHECKED tri_status tri_intake_read_prompt(tri_intake *in);
 /* Not collective. Encodes the prompt's text, the text under `key`, which must be there, and the end token as
  * one text. in->n_prompt is the number of tokens that the side and in->prompt begin with. */
 TRI_CHECKED tri_status tri_intake_put_answered(tri_intake *in, tri_side *to, const char *key);
-/* Not collective. Encodes the end token's text once, before the first line: sets in->end_is_text. */
-TRI_CHECKED tri_status tri_intake_find_end(tri_intake *in);
+/* Not collective. Before the first line: in->end_completion, in->end_text. */
+TRI_CHECKED tri_status tri_intake_find_ends(tri_intake *in);
 /* Not collective. A side has a token to learn behind its prompt. key: what holds it, for the message; NULL:
  * the line. */
 TRI_CHECKED tri_status tri_intake_check_learned(const tri_intake *in, const tri_side *side, const char *key);

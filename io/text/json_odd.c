@@ -70,9 +70,14 @@ static bool is_key(const char *behind, const char *end) {
 
 /* ---- the text ---- */
 
-static tri_status put_odd(char *text, size_t at, size_t n, tri_json_odds *found) {
+static tri_status note_odd(size_t at, size_t n, tri_json_odds *found) {
   TRI_TRY(TRI_GROW(found->odd, found->cap, found->n + 1));
   found->odd[found->n++] = (tri_json_odd){at, n};
+  return TRI_OK;
+}
+
+static tri_status put_odd(char *text, size_t at, size_t n, tri_json_odds *found) {
+  TRI_TRY(note_odd(at, n, found));
   memset(text + at, ' ', n);
   text[at] = '{';
   text[at + n - 1] = '}';
@@ -88,7 +93,7 @@ static tri_status replace_string(char *text, char *p, char *behind, const char *
   *changed = true;
   if (!key) return put_odd(text, (size_t)(p - text), (size_t)(behind - p), found);
   for (; bad; bad = find_bad_escape(bad, behind - 1, true)) memcpy(bad, "\\ufffd", 6);
-  return TRI_OK;
+  return note_odd((size_t)(p - text), (size_t)(behind - p), found);
 }
 
 tri_status tri_json_replace_odd(char *text, size_t n, tri_json_odds *found, bool *changed) {
@@ -115,7 +120,7 @@ tri_status tri_json_replace_odd(char *text, size_t n, tri_json_odds *found, bool
 
 const char *tri_json_odd_cure(const char *value, size_t n) {
   if (*value == '"')
-    return "holds half of a surrogate pair (\\ud800 to \\udfff), which is no character: write the whole "
+    return "holds half of a surrogate pair (\\ud800 to \\udfff), or is a name with U+0000: write a whole "
            "character, or U+FFFD";
   if (memchr(value, 'N', n) || memchr(value, 'I', n))
     return "is no number that can be read: give a finite one, null, or leave it out";

@@ -17,8 +17,8 @@ typedef struct tri_json_odds {
 
 /* Not collective. Finds NaN, Infinity, -Infinity, whole numbers beyond 64 bits, numbers beyond a double and
  * strings that hold half of a surrogate pair. Writes an empty object of as many bytes over each, so that all
- * other bytes keep their places. In keys such halves and U+0000 become U+FFFD. text [n], a NUL behind it,
- * need not be JSON. *found begins anew; *changed: whether the text did. */
+ * other bytes keep their places. Keys with such halves or U+0000 are found too; there they become U+FFFD.
+ * text [n], a NUL behind it, need not be JSON. *found begins anew; *changed: whether the text did. */
 TRI_CHECKED tri_status tri_json_replace_odd(char *text, size_t n, tri_json_odds *found, bool *changed);
 /* The reason why such a value, spelled so [n], cannot be read, and the cure, for a message behind the value.
  * Pure. */

@@ -339,9 +339,9 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
       {"--data", TRI_FLAG_TEXT, &q->data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
       {"--reward", TRI_FLAG_TEXT, &q->reward, 0, 0, "R", reward_help},
       {"--prompt-key", TRI_FLAG_TEXT, &q->prompt_key, 0, 0, "K",
-       "field of a line that holds the prompt (prompt)"},
+       "field of a line that holds the prompt, or a path such as extra.question (prompt)"},
       {"--answer-key", TRI_FLAG_TEXT, &q->answer_key, 0, 0, "K",
-       "field that holds the right answer (answer)"},
+       "field or path that holds the right answer, verl: reward_model.ground_truth (answer)"},
       TRI_INFER_TALK_FLAGS(q->talk)};
   const tri_flag answers[] = {
       {"--max-new", TRI_FLAG_I64, &q->max_new, 1, 1e9, "N",

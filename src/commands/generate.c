@@ -234,7 +234,7 @@ static tri_status generate(int argc, char **argv, int *code) {
   tri_flag flag[] = {
       {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
       {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
-       "field of its lines that holds the prompt (prompt)"},
+       "field of its lines that holds the prompt, or a path such as extra.question (prompt)"},
       TRI_INFER_TALK_FLAGS(q.talk),
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},

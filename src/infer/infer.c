@@ -100,8 +100,8 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .vocab = tri_source_shape(f->source)->V,
                         .end.completion = tri_source_text_end(f->source),
                         .end.text = -1,
-                        .end.text_of = tri_encoder_spells(&f->encoder, tri_source_text_end(f->source)),
                         .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
+                        .end.spells = tri_encoder_spells,
                         .ctx = &f->encoder,
                         .chat = {f->chat, false, f->texts}};
 }

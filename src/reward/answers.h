@@ -60,8 +60,7 @@ typedef struct tri_encoder {
 } tri_encoder;
 TRI_CHECKED tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special,
                                        const int32_t **id, int64_t *n_id);
-/* The text of a token as the tokenizer's file spells it, for tri_data_opt.end.text_of; borrowed. NULL: no
- * tokenizer, or no such token. */
-const char *tri_encoder_spells(const tri_encoder *e, int32_t id);
+/* tri_data_opt.spells over the same. */
+const char *tri_encoder_spells(void *ctx, int32_t id);
 
 #endif

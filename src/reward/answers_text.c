@@ -42,7 +42,9 @@ tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, 
   return TRI_OK;
 }
 
-const char *tri_encoder_spells(const tri_encoder *e, int32_t id) {
+const char *tri_encoder_spells(void *ctx, int32_t id) {
+  const tri_encoder *e = ctx;
+
   return e->tokenizer && id >= 0 ? tri_tokenizer_token(e->tokenizer, id) : NULL;
 }
 

@@ -133,11 +133,10 @@ static void say_overlong(const tri_config *c, const tri_data_stats *s, const tri
 /* Rank 0 reports prompts whose last token the answer goes on with, as TRL does. */
 static void say_joined(const tri_data_stats *s, const char *file) {
   if (s->n_joined)
-    tri_log(
-        TRI_LOG_INFO,
-        "%s: in %lld of %lld lines the prompt alone ends with other tokens than before its answer; loss begins "
-        "where they differ, and generation begins behind the prompt alone: end prompts where a token ends",
-        file, (long long)s->n_joined, (long long)s->n_line);
+    tri_log(TRI_LOG_INFO,
+            "%s: in %lld of %lld lines the prompt alone ends with other tokens than before its answer: loss "
+            "begins where they differ, generation behind the prompt alone; end prompts where a token ends",
+            file, (long long)s->n_joined, (long long)s->n_line);
 }
 
 /* Rank 0 says what a conversation's template does that one may not expect. */
@@ -212,8 +211,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
                       .end.completion = tri_source_text_end(t->learner[TRI_POLICY].source),
                       .end.text = tri_source_text_end(t->learner[TRI_POLICY].source),
-                      .end.text_of =
-                          tri_encoder_spells(&encoder, tri_source_text_end(t->learner[TRI_POLICY].source)),
+                      .end.spells = tri_encoder_spells,
                       .encode = encoder.tokenizer ? tri_encoder_run : NULL,
                       .ctx = &encoder,
                       .chat = {chat, c->data.train_on == TRI_CONFIG_TRAIN_ALL, c->data.apply_chat_template},

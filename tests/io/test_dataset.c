@@ -266,6 +266,8 @@ static void refuses_bad_lines_of_every_kind(void **state) {
        "`prompt` holds a value that cannot be read: -Infinity is no number"},
       {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"},12345678901234567890]}",
        "`prompt` holds a value that cannot be read: 12345678901234567890 is beyond the numbers of 64 bits"},
+      {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\",\"\\udc00\":1}]}",
+       "`prompt` holds a value that cannot be read: \"\\udc00\" holds half of a surrogate pair"},
       {"{\"tokens\":[5,1e999]}", "`tokens` holds a value that cannot be read: 1e999 is beyond the numbers"},
       {"{\"prompt\":\"a\",\"x\":nan}", "not JSON"},
       {"{\"prompt\":\"a\",\"x\":NaNs}", "not JSON"},

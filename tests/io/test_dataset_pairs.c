@@ -485,7 +485,7 @@ static golden_kind open_kind(const json_t *row) {
   if (tri_tokenizer_open(path, &tokenizer) != TRI_OK) fail_msg("%s", tri_error_message());
   g.encoder.tokenizer = tokenizer;
   g.opt = (tri_data_opt){.vocab = golden_int(row, "vocab"),
-                         .end = {end, end, tri_encoder_spells(&g.encoder, end)},
+                         .end = {end, end, tri_encoder_spells},
                          .max_total_name = "the limit of the test",
                          .from_deck = true,
                          .encode = tri_encoder_run};
