@@ -10,6 +10,8 @@
 #include "json_text.h"
 #include "json_walk.h"
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /* Bytes of a word of Python's at p; 0: none. */
 static size_t odd_word(const char *p, const char *end) {
   static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
@@ -27,7 +29,7 @@ static size_t odd_word(const char *p, const char *end) {
 static bool is_odd_number(const char *p, const char *end) {
   bool whole = true;
 
-  for (const char *c = p; c < end; c++) whole &= *c == '-' || (*c >= '0' && *c <= '9');
+  for (const char *c = p; c < end; c++) whole &= *c == '-' || is_digit(*c);
   errno = 0;
   if (!whole) return isinf(strtod(p, NULL));
   return (void)strtoll(p, NULL, 10), errno == ERANGE;
@@ -96,6 +98,13 @@ static tri_status replace_string(char *text, char *p, char *behind, const char *
   return note_odd((size_t)(p - text), (size_t)(behind - p), found);
 }
 
+static size_t count_digits(const char *p, const char *end) {
+  size_t n = 0;
+
+  while (p + n < end && is_digit(p[n])) n++;
+  return n;
+}
+
 tri_status tri_json_replace_odd(char *text, size_t n, tri_json_odds *found, bool *changed) {
   const char *end = text + n;
 
@@ -113,7 +122,7 @@ tri_status tri_json_replace_odd(char *text, size_t n, tri_json_odds *found, bool
     if (!odd && number && is_odd_number(p, number)) odd = (size_t)(number - p);
     if (odd) TRI_TRY(put_odd(text, (size_t)(p - text), odd, found));
     *changed |= odd > 0;
-    p += odd ? odd : number ? (size_t)(number - p) : 1;
+    p += odd ? odd : number ? (size_t)(number - p) : 1 + (is_digit(*p) ? count_digits(p + 1, end) : 0);
   }
   return TRI_OK;
 }
