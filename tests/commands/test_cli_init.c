@@ -28,6 +28,8 @@ static int open_all(void **state) {
   cli_sh("sed 's/}/, \"label\": true}/; n; s/}/, \"label\": false}/' sft.jsonl > labelled.jsonl");
   cli_sh("sed 's/\"prompt\"/\"question\"/; s/\"completion\": \"/&#### /; s/completion/answer/' sft.jsonl"
          " > gsm8k.jsonl");
+  cli_sh("sed 's/\"completion\": \\(.*\\)}/\"x\": NaN, \"reward_model\": {\"ground_truth\": \\1}}/' sft.jsonl"
+         " > verl.jsonl");
   cli_sh("sed 's/.*/{\"tokens\": [5, 6, 7, 8], \"prompt_tokens\": 2}/' sft.jsonl > tokens.jsonl");
   cli_sh("sed 's/, \"completion\".*/}/' sft.jsonl > prompts.jsonl");
   return 0;
@@ -66,10 +68,13 @@ static void each_kind_of_lines_has_its_algorithm(void **state) {
   static const struct {
     const char *data, *deck;
     bool        is_evaluated;
-  } t[] = {
-      {"rl", "  name: grpo\n", true},     {"sft", "  name: sft\n", true},
-      {"pairs", "  name: dpo\n", true},   {"labelled", "  name: kto\n", true},
-      {"tokens", "  name: sft\n", false}, {"gsm8k", "  prompt_key: question\nalgo:\n  name: grpo\n", false}};
+  } t[] = {{"rl", "  name: grpo\n", true},
+           {"sft", "  name: sft\n", true},
+           {"pairs", "  name: dpo\n", true},
+           {"labelled", "  name: kto\n", true},
+           {"verl", "  answer_key: reward_model.ground_truth\nalgo:\n  name: grpo\n", false},
+           {"tokens", "  name: sft\n", false},
+           {"gsm8k", "  prompt_key: question\nalgo:\n  name: grpo\n", false}};
 
   (void)state;
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
