@@ -39,14 +39,14 @@ static void test_peers_keys(void **state) {
 }
 
 /* One spelling of another program, the note it leaves and what it set. */
-static void alias(const char *arg, const char *note, const char *canonical) {
+static void alias_in(const char *deck, const char *arg, const char *note, const char *canonical) {
   tri_config a, b;
   tri_text   notes = {0}, print_a = {0}, print_b = {0};
 
-  if (load(GRPO, &a, &notes, ARGS(arg)) != TRI_OK) fail_msg("%s", tri_error_message());
+  if (load(deck, &a, &notes, ARGS(arg)) != TRI_OK) fail_msg("%s", tri_error_message());
   assert_non_null(notes.data);
   assert_string_equal(notes.data, note);
-  if (load(GRPO, &b, NULL, ARGS(canonical)) != TRI_OK) fail_msg("%s", tri_error_message());
+  if (load(deck, &b, NULL, ARGS(canonical)) != TRI_OK) fail_msg("%s", tri_error_message());
   assert_int_equal(tri_config_print(&a, &print_a), TRI_OK);
   assert_int_equal(tri_config_print(&b, &print_b), TRI_OK);
   assert_string_equal(print_a.data, print_b.data);
@@ -55,6 +55,31 @@ static void alias(const char *arg, const char *note, const char *canonical) {
   tri_text_free(&print_b);
   tri_config_free(&a);
   tri_config_free(&b);
+}
+
+static void alias(const char *arg, const char *note, const char *canonical) {
+  alias_in(GRPO, arg, note, canonical);
+}
+
+/* Where lines are learned a whole line has a limit; where answers are generated there are two instead. */
+static void test_lengths_of_lines(void **state) {
+  static const char *const name[] = {"max_seq_length", "cutoff_len", "max_len", "data.max_len",
+                                     "args.cutoff_len"};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    char arg[64], note[256];
+    snprintf(arg, sizeof arg, "%s=64", name[i]);
+    snprintf(note, sizeof note, "argument '%s': %s is read as data.max_length\n", arg, name[i]);
+    alias_in(SFT, arg, note, "data.max_length=64");
+  }
+  bad(GRPO, ARGS("data.max_length=64"),
+      "argument 'data.max_length=64': data.max_length means nothing to algo.name grpo: "
+      "data.max_prompt_length and rollout.max_response_length are its limits");
+  bad(GRPO, ARGS("data.overlong=drop"),
+      "argument 'data.overlong=drop': data.overlong means nothing to algo.name grpo: remove it");
+  bad(SFT, ARGS("data.overlong=left"),
+      "argument 'data.overlong=left': data.overlong = left: must be one of error, drop, truncate, auto");
 }
 
 static void test_scaling(void **state) {
@@ -212,6 +237,7 @@ static void test_two_meanings(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_scaling),
-                                     cmocka_unit_test(test_aliases), cmocka_unit_test(test_two_meanings)};
+                                     cmocka_unit_test(test_aliases), cmocka_unit_test(test_two_meanings),
+                                     cmocka_unit_test(test_lengths_of_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
