@@ -29,7 +29,7 @@ tri_status tri_hf_check_architecture(const char *name, const json_t *config, con
   const char   *found = find_architecture(list, f);
 
   *scored = found && strcmp(found, f->architecture) != 0;
-  if (found || !list || json_is_null(list)) return TRI_OK;
+  if (found || !list || json_is_null(list) || (json_is_array(list) && !json_array_size(list))) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
            "%s: `architectures` does not name %s or %s; this version knows no other of model type %s", name,
            f->architecture, f->scored, f->model_type);

@@ -10,17 +10,13 @@
 #include <string.h>
 
 /* Fields that are read, or change nothing about the result of adapters that are trained already. */
-static const char *const fields[] = {"peft_type",         "r",
-                                     "lora_alpha",        "target_modules",
-                                     "use_rslora",        "bias",
-                                     "modules_to_save",   "lora_dropout",
-                                     "init_lora_weights", "task_type",
-                                     "auto_mapping",      "base_model_name_or_path",
-                                     "revision",          "inference_mode",
-                                     "peft_version",      "megatron_core",
-                                     "layers_pattern",    "runtime_config",
-                                     "qalora_group_size", "ensure_weight_tying",
-                                     "eva_config",        "exclude_modules"};
+static const char *const fields[] = {
+    "peft_type", "r", "lora_alpha", "target_modules", "use_rslora", "bias", "modules_to_save", "lora_dropout",
+    "init_lora_weights", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "inference_mode",
+    "peft_version", "megatron_core", "layers_pattern", "runtime_config", "qalora_group_size",
+    "ensure_weight_tying", "eva_config", "exclude_modules",
+    /* of older ms-swift: how adapters are trained */
+    "lora_dtype", "lorap_lr_ratio", "lorap_emb_lr"};
 
 static bool is_field(const char *name) {
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -83,20 +79,18 @@ static tri_status check_words(const char *file, const json_t *root) {
 
 /* score: of a scalar head; PEFT names classifier beside it, which these models have not. */
 static tri_status check_saved(const char *file, const json_t *root, bool scored) {
+  static const char only_score[] = "beside adapters only score is trained in full here",
+                    nothing[] =
+                        "nothing is trained in full beside adapters here; merge it into the model with "
+                        "PEFT (merge_and_unload), and give what comes of it without lora.path";
   const json_t *saved = json_object_get(root, "modules_to_save"), *item;
   size_t        i;
 
   if (is_off(saved)) return TRI_OK;
-  json_array_foreach(
-      saved, i,
-      item) if (!scored ||
-                !(is_word(item, "score") ||
-                  is_word(
-                      item,
-                      "classifier"))) return refuse(file, "modules_to_save", saved,
-                                                    scored
-                                                        ? "beside adapters only score is trained in full here"
-                                                        : "nothing is trained in full beside adapters here");
+  json_array_foreach(saved, i, item) {
+    bool known = scored && (is_word(item, "score") || is_word(item, "classifier"));
+    if (!known) return refuse(file, "modules_to_save", saved, scored ? only_score : nothing);
+  }
   return json_is_array(saved) ? TRI_OK : refuse(file, "modules_to_save", saved, "it must be a list");
 }
 

@@ -2,6 +2,7 @@
 #include "safetensors.h"
 
 #include "base/file.h"
+#include "hint.h"
 #include "io/text/file_kind.h"
 #include "io/text/json_text.h"
 
@@ -326,7 +327,10 @@ static tri_status add_index(tri_safetensors *s, const char *folder, const char *
   TRI_TRY_DONE(TRI_ALLOC(s->file, n_shard));
   for (int i = 0; i < n_shard; i++) {
     TRI_TRY_DONE(join_path(folder, shard[i], shard_path));
-    TRI_TRY_DONE(add_file(s, shard_path));
+    st = add_file(s, shard_path);
+    if (st != TRI_OK && access(shard_path, F_OK))
+      st = tri_error_about(st, "the index names it: download the model's files again");
+    TRI_TRY_DONE(st);
   }
   TRI_TRY_DONE(finish_names(s));
   TRI_TRY_DONE(note_absent(s, map));
@@ -335,6 +339,22 @@ done:
   TRI_FREE(shard);
   TRI_FREE(text);
   return st;
+}
+
+static tri_status fail_folder(const char *folder, const char *cure) {
+  tri_text   hint = {0};
+  tri_status st = tri_hint_weights(folder, &hint);
+
+  if (st != TRI_OK) return st;
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+           "%s: has neither model.safetensors nor model.safetensors.index.json", folder);
+  if (hint.len)
+    tri_error_lines(hint.data);
+  else
+    tri_error_lines(";\n  download its weights too (hf download ORG/NAME --local-dir FOLDER), or\n  ");
+  if (!hint.len) tri_error_lines(cure);
+  tri_text_free(&hint);
+  return TRI_EINPUT;
 }
 
 static tri_status add_folder(tri_safetensors *s, const char *folder) {
@@ -355,10 +375,7 @@ static tri_status add_folder(tri_safetensors *s, const char *folder) {
       TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read;\n  %s", folder,
                other[i], cure);
   }
-  TRI_FAIL(TRI_EINPUT,
-           "%s: has neither model.safetensors nor model.safetensors.index.json;\n"
-           "  download its weights too (hf download ORG/NAME --local-dir FOLDER), or\n  %s",
-           folder, cure);
+  return fail_folder(folder, cure);
 }
 
 tri_status tri_safetensors_open(const char *path, tri_safetensors **out) {

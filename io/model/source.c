@@ -2,6 +2,7 @@
 #include "source_impl.h"
 
 #include "base/file.h"
+#include "hint.h"
 #include "hub.h"
 #include "io/text/deck.h"
 #include "tokenizer_files.h"
@@ -84,6 +85,23 @@ static tri_status read_small(tri_source *s, int i, const char *path) {
   return tri_file_read(path, SMALL_FILE_BYTES, &s->file[i].bytes, &s->file[i].n);
 }
 
+/* Said once; data of token ids needs none. */
+static void say_other_tokenizer(const tri_source *s) {
+  const char *other = s->tokenizer ? NULL : tri_hint_tokenizer(s->name);
+
+  if (!s->tokenizer && tri_hint_dangles(s->name, "tokenizer.json") && tri_log_is_first())
+    tri_log(TRI_LOG_WARN,
+            "%s: tokenizer.json is a link to a file that is not there: texts cannot be read. Download the "
+            "model again",
+            s->name);
+  else if (other && tri_log_is_first())
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: has %s, but no tokenizer.json, which alone is read: texts cannot be. Make it with transformers: "
+        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+        s->name, other);
+}
+
 static tri_status open_folder(const char *path, bool weights, tri_source **out) {
   tri_source *s;
   char        file[TRI_CKPT_PATH_BYTES + 32];
@@ -95,6 +113,7 @@ static tri_status open_folder(const char *path, bool weights, tri_source **out) 
     if (i == TRI_SOURCE_CONFIG || tri_file_exists(file)) TRI_TRY(read_small(s, i, file));
   }
   TRI_TRY(source_parse(s));
+  say_other_tokenizer(s);
   if (weights) TRI_TRY(tri_safetensors_open(path, &s->tensors));
   return TRI_OK;
 }
@@ -245,6 +264,20 @@ static tri_status open_base(tri_source *s, const char *path) {
   return tri_source_check_plain(s->base);
 }
 
+static tri_status fail_unknown(const char *path) {
+  tri_text   hint = {0};
+  tri_status st = tri_hint_model(path, &hint);
+
+  if (st != TRI_OK) return st;
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+           "%s: is neither a Hugging Face folder (no config.json, which each model has)\n"
+           "  nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no checkpoints/LATEST)",
+           path);
+  if (hint.len) tri_error_lines(hint.data);
+  tri_text_free(&hint);
+  return TRI_EINPUT;
+}
+
 tri_status tri_source_open_over(const char *given, tri_model_part part, const char *base, tri_comm *world,
                                 bool weights, tri_source **out) {
   char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
@@ -270,12 +303,7 @@ tri_status tri_source_open_over(const char *given, tri_model_part part, const ch
              "and this folder as lora.path;\n"
              "  else the output folder of their run, or what trireme export merges",
              path);
-  if (!folder[0])
-    TRI_FAIL(TRI_EINPUT,
-             "%s: is neither a Hugging Face folder (no config.json, which each model has)\n"
-             "  nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
-             "checkpoints/LATEST)",
-             path);
+  if (!folder[0]) return fail_unknown(path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
   st = open_checkpoint(r, part, out);
   if (*out)

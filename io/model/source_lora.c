@@ -142,7 +142,8 @@ tri_status tri_source_add_adapters(tri_source *s, const char *given, bool warn, 
   if (!tri_file_exists(path))
     TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters%s", folder,
                   tri_file_in(folder, "adapter_model.bin")
-                      ? "; adapter_model.bin is not read: PEFT loads it and saves the other"
+                      ? "; adapter_model.bin is not read. PEFT makes the other of it: "
+                        "PeftModel.from_pretrained(MODEL, FOLDER).save_pretrained(FOLDER)"
                       : "");
   TRI_TRY_DONE(tri_safetensors_open(path, &s->adapters));
   TRI_TRY_DONE(take_rows(s, folder, warn));

@@ -49,6 +49,7 @@ static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
   folder[0] = 0;
   if (!tri_file_exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));
   if (folder[0]) return open_of_checkpoint(folder, out);
+  if (!tri_file_in(path, ".")) TRI_FAIL(TRI_EINPUT, "%s: is a file; give the folder it lies in", path);
   TRI_FAIL(TRI_EINPUT,
            "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a "
            "run;\n  " TRI_TOKENIZER_CURE,

@@ -124,6 +124,51 @@ static void a_cache_of_the_hub(void **state) {
             "abc, def");
 }
 
+/* The folder "odd": the model, changed by a shell command in it; then its message. */
+static void odd_says(const char *change, const char *part, const char *other) {
+  cli_sh("rm -rf odd && cp -r model odd && cd odd && %s", change);
+  cli_fails(64, ONE "score odd sft.jsonl", part, other);
+}
+
+static void folders_of_other_tools_say_what_to_do(void **state) {
+  (void)state;
+  odd_says("mv model.safetensors pytorch_model.bin", "has pytorch_model.bin", "safe_serialization=True");
+  odd_says("mv model.safetensors model-00001-of-00002.safetensors", "has model-00001-of-00002.safetensors",
+           "download model.safetensors.index.json too");
+  odd_says("mv model.safetensors consolidated.safetensors", "whose tensors have other names", NULL);
+  odd_says("mv model.safetensors m.Q4.gguf", "has m.Q4.gguf: quantized", NULL);
+  odd_says("mv model.safetensors adapter_model.safetensors", "this folder as lora.path", NULL);
+  odd_says("rm model.safetensors && mkdir global_step9 global_step20", "has global_step20, a training state",
+           "zero_to_fp32.py");
+  odd_says("mkdir w && mv model.safetensors w/", "its folder w has some: give odd/w", NULL);
+  odd_says(
+      "rm model.safetensors && for n in 9 20; do mkdir checkpoint-$n && cp ../model/* checkpoint-$n/; done",
+      "give odd/checkpoint-20", NULL);
+  odd_says("rm model.safetensors && ln -s gone model.safetensors",
+           "model.safetensors is a link to a file that is", "download the model again");
+  odd_says("rm config.json && ln -s gone config.json",
+           "its config.json is a link to a file that is not there", NULL);
+  odd_says("rm model.safetensors && echo '{\"weight_map\": {\"a\": \"b.safetensors\"}}' "
+           ">model.safetensors.index.json",
+           "odd/b.safetensors: cannot be opened", "the index names it: download the model's files again");
+  odd_says("mkdir checkpoint-9 && mv *.* checkpoint-9/", "is neither a Hugging Face folder",
+           "its folder checkpoint-9 holds a model: give odd/checkpoint-9");
+  cli_fails(64, ONE "score model/config.json sft.jsonl", "it is a file: give the folder it lies in, model",
+            NULL);
+  cli_fails(64, ONE "tokenize model/tokenizer.json sft.jsonl", "is a file; give the folder it lies in", NULL);
+  cli_sh("rm -rf odd && cp -r model odd && mv odd/tokenizer.json odd/tokenizer.model");
+  cli_fails(64, ONE "tokenize odd sft.jsonl", "has no tokenizer.json", "save_pretrained");
+  assert_int_equal(cli_run(ONE "score odd sft.jsonl"), 64);
+  cli_shows(cli_err, "odd: has tokenizer.model, but no tokenizer.json");
+  /* names that mean nothing here */
+  cli_sh("rm -rf odd && cp -r model odd && sed -i 's/\"LlamaForCausalLM\"//' odd/config.json");
+  write_in("odd", "tokenizer_config.json", "{\"tokenizer_class\": \"SomeTokenizer\"}");
+  cli_succeeds(ONE "score odd sft.jsonl");
+  cli_sh("tr -d '\\n' <model/config.json | sed 's/\"architectures\": *\\[[^]]*\\]/\"architectures\": null/' "
+         ">odd/config.json && grep -q 'architectures\": null' odd/config.json");
+  cli_succeeds(ONE "score odd sft.jsonl");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tokens_beside_tokenizer_json),
@@ -131,6 +176,7 @@ int main(void) {
       cmocka_unit_test(the_end_of_a_text_is_the_tokenizers),
       cmocka_unit_test(an_index_may_name_what_was_left_out),
       cmocka_unit_test(a_cache_of_the_hub),
+      cmocka_unit_test(folders_of_other_tools_say_what_to_do),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);

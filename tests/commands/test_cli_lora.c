@@ -107,6 +107,16 @@ static void peft_folders_come_and_go(void **state) {
   cli_succeeds(TWO LOAD STILL "model.path=model lora.path=ours run.output=again");
   cli_succeeds(ONE "export again ours2 --adapter");
   cli_sh("cmp ours/adapter_model.safetensors ours2/adapter_model.safetensors");
+  /* by a pattern, with names and exclusions that mean nothing here: the same modules, written as a list */
+  cli_sh("cp -r ours pattern && tr -d '\\n' <ours/adapter_config.json | "
+         "sed -e 's/\"target_modules\": *\\[[^]]*\\]/\"exclude_modules\": [\"lm_head\"], "
+         "\"target_modules\": PATTERN/' "
+         "-e 's/PATTERN/\".*\\\\\\\\.(self_attn|mlp)\\\\\\\\..*_proj\"/' >pattern/adapter_config.json && "
+         "grep -q '_proj\"' pattern/adapter_config.json");
+  cli_succeeds(ONE LOAD STILL "model.path=model lora.path=pattern run.output=again2");
+  cli_succeeds(ONE "export again2 ours3 --adapter");
+  cli_sh("cmp ours/adapter_model.safetensors ours3/adapter_model.safetensors && cmp ours/adapter_config.json "
+         "ours3/adapter_config.json");
 }
 
 /* The model that adapters are for is known wherever it lies, and no other is taken for it. */

@@ -225,7 +225,6 @@ static void refuses(void **state) {
        "does not name LlamaForCausalLM or LlamaForSequenceClassification"},
       {QWEN ",\"architectures\":[\"LlamaForSequenceClassification\"]}", NULL,
        "does not name Qwen2ForCausalLM"},
-      {LLAMA ",\"architectures\":[]}", NULL, "does not name LlamaForCausalLM"},
       {LLAMA ",\"architectures\":\"LlamaForCausalLM\"}", NULL, "does not name LlamaForCausalLM"},
       {QWEN ",\"architectures\":[\"Qwen2Model\"]}", NULL, "does not name Qwen2ForCausalLM"},
       {LLAMA ",\"vocab_size\":100}", NULL, "duplicate"},
