@@ -130,11 +130,11 @@ static tri_status open_at(const tri_trainer *t, const char *path, tri_source **o
 /* The model the deck names, from files or from random numbers. */
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
-  const char       *found = t->learner[TRI_POLICY].path;
+  const char       *found = t->learner[TRI_POLICY].path, *path = found[0] ? found : c->model.path;
 
-  if (c->model.path && assumes_weights(t, c->model.path)) weights = false;
-  if (c->model.path)
-    return tri_error_about(tri_source_open(found[0] ? found : c->model.path, NULL, weights, out),
+  if (path && assumes_weights(t, path)) weights = false;
+  if (path)
+    return tri_error_about(tri_source_open(path, NULL, weights, out),
                            lacks_model(c->model.path)
                                ? "model.path; random weights: model.config and model.tokenizer"
                                : "model.path");

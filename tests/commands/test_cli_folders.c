@@ -111,6 +111,8 @@ static void a_cache_of_the_hub(void **state) {
   cli_fails(64, ONE "score hub sft.jsonl", "is a cache of the Hugging Face Hub; give a model's folder in it",
             "models--me--it");
   cli_fails(64, "HF_HUB_CACHE=hub " ONE "score me/it sft.jsonl", "give hub/models--me--it", NULL);
+  cli_sh("cp -r hub paper && rm paper/models--me--it/snapshots/abc/*.safetensors");
+  cli_succeeds(ONE "plan sft.yaml model.config=null model.tokenizer=null model.path=paper/models--me--it");
   cli_sh("printf gone >hub/models--me--it/refs/main");
   cli_fails(64, ONE "score hub/models--me--it sft.jsonl",
             "refs/main names the snapshot gone, which is not there",
