@@ -349,3 +349,9 @@ done:
   TRI_FREE(bytes[1]);
   return st;
 }
+
+int32_t tri_eos_of_text(const tri_eos *eos, int32_t own) {
+  for (int i = 0; i < eos->n; i++)
+    if (eos->id[i] == own) return own;
+  return eos->n ? eos->id[0] : -1;
+}

@@ -21,6 +21,9 @@ typedef struct tri_eos {
   int32_t bos, pad; /* from the same files, pad of a scored model from config.json alone; -1: none, or not
                      * in the vocabulary */
 } tri_eos;
+/* The one that ends a text: `own`, the tokenizer's (-1: none), where it is among them, else the first; -1:
+ * there are none. Pure. */
+int32_t tri_eos_of_text(const tri_eos *eos, int32_t own);
 
 /* Not collective. `path`: a model folder or the path of a config.json; generation_config.json is taken
  * from the same folder if it is there. TRI_EINPUT for everything that is wrong with the files or cannot be

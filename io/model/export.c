@@ -226,7 +226,7 @@ static tri_status put_tokenizer_config(const job *j) {
   const char    *end, *begin;
 
   TRI_TRY_DONE(tri_tokenizer_files_get(j->r, &t));
-  end = j->eos.n ? tri_tokenizer_token(t, j->eos.id[0]) : NULL;
+  end = tri_tokenizer_token(t, tri_eos_of_text(&j->eos, tri_tokenizer_named(t, "eos_token")));
   begin = j->eos.bos >= 0 ? tri_tokenizer_token(t, j->eos.bos) : NULL;
   json_object_set_new(root, "tokenizer_class", json_string("PreTrainedTokenizerFast"));
   json_object_set_new(root, "clean_up_tokenization_spaces", json_false());

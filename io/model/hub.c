@@ -150,7 +150,9 @@ static tri_status check_cache(const char *path) {
   tri_text   text = {0};
   tri_status st;
 
-  if (!n || tri_file_in(path, "config.json") || tri_file_in(path, "MANIFEST.json")) return TRI_OK;
+  if (!n || tri_file_in(path, "config.json") || tri_file_in(path, "MANIFEST.json") ||
+      tri_file_in(path, "checkpoints"))
+    return TRI_OK;
   st = join(found, n, &text);
   if (st == TRI_OK)
     tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,

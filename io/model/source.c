@@ -28,11 +28,7 @@ const char            *tri_source_name(const tri_source *s) { return s->name; }
 tri_ckpt_reader       *tri_source_checkpoint(const tri_source *s) { return s->ckpt; }
 
 int32_t tri_source_text_end(const tri_source *s) {
-  int32_t end = s->tokenizer ? tri_tokenizer_named(s->tokenizer, "eos_token") : -1;
-
-  for (int i = 0; i < s->eos.n; i++)
-    if (s->eos.id[i] == end) return end;
-  return s->eos.n ? s->eos.id[0] : -1;
+  return tri_eos_of_text(&s->eos, s->tokenizer ? tri_tokenizer_named(s->tokenizer, "eos_token") : -1);
 }
 
 static tri_status source_make(const char *name, tri_source **out) {
