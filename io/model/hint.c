@@ -76,6 +76,10 @@ static bool has_weights(const char *folder, const char *name) {
   return is_in(folder, name, "model.safetensors") || is_in(folder, name, "model.safetensors.index.json");
 }
 
+static bool has_adapters(const char *folder, const char *name) {
+  return is_in(folder, name, "adapter_config.json");
+}
+
 static bool has_model(const char *folder, const char *name) { return is_in(folder, name, "config.json"); }
 
 bool tri_hint_dangles(const char *folder, const char *name) {
@@ -139,6 +143,16 @@ tri_status tri_hint_model(const char *path, tri_text *out) {
   find_entry(path, is_checkpoint, by_number, name);
   if (!name[0]) find_entry(path, has_model, by_text, name);
   return name[0] ? tri_text_printf(out, ";\n  its folder %s holds a model: give %s/%s", name, path, name)
+                 : TRI_OK;
+}
+
+tri_status tri_hint_adapters(const char *folder, tri_text *out) {
+  char name[NAME_BYTES];
+
+  if (tri_file_in(folder, "MANIFEST.json") || tri_file_in(folder, "log.txt"))
+    return tri_text_printf(out, "; `trireme export --adapter` makes one of a checkpoint");
+  find_entry(folder, has_adapters, by_number, name);
+  return name[0] ? tri_text_printf(out, ";\n  its folder %s holds adapters: give %s/%s", name, folder, name)
                  : TRI_OK;
 }
 

@@ -10,6 +10,8 @@
 TRI_CHECKED tri_status tri_hint_weights(const char *folder, tri_text *out);
 /* A path at which there is no model. */
 TRI_CHECKED tri_status tri_hint_model(const char *path, tri_text *out);
+/* A folder without adapters. */
+TRI_CHECKED tri_status tri_hint_adapters(const char *folder, tri_text *out);
 /* Whether a file of the folder is a link to one that is not there, as a broken download leaves it. */
 bool tri_hint_dangles(const char *folder, const char *name);
 /* Of a folder without tokenizer.json: another tokenizer's file there; NULL: there is none. */

@@ -2,6 +2,7 @@
 #include "source_impl.h"
 
 #include "base/file.h"
+#include "hint.h"
 #include "hub.h"
 #include "family/family.h"
 #include "io/hf/peft.h"
@@ -122,6 +123,18 @@ static tri_status check_names(const tri_source *s, const char *folder) {
   return TRI_OK;
 }
 
+static tri_status fail_unknown(const char *folder) {
+  tri_text   hint = {0};
+  tri_status st = tri_hint_adapters(folder, &hint);
+
+  if (st != TRI_OK) return st;
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+           "%s: is no folder of PEFT's: there is no " TRI_PEFT_CONFIG, folder);
+  if (hint.len) tri_error_lines(hint.data);
+  tri_text_free(&hint);
+  return TRI_EINPUT;
+}
+
 tri_status tri_source_add_adapters(tri_source *s, const char *given, bool warn, uint64_t seed) {
   char       path[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], *bytes = NULL;
   size_t     n;
@@ -130,11 +143,7 @@ tri_status tri_source_add_adapters(tri_source *s, const char *given, bool warn, 
   TRI_TRY(tri_source_check_plain(s));
   TRI_TRY(tri_hub_resolve(given, warn, folder));
   if (!tri_file_exists(folder)) TRI_FAIL(TRI_EINPUT, "%s: there is no such folder", folder);
-  if (!tri_file_in(folder, TRI_PEFT_CONFIG))
-    TRI_FAIL(TRI_EINPUT, "%s: is no folder of PEFT's: there is no " TRI_PEFT_CONFIG "%s", folder,
-             tri_file_in(folder, "MANIFEST.json") || tri_file_in(folder, "log.txt")
-                 ? "; `trireme export --adapter` makes one of a checkpoint"
-                 : "");
+  if (!tri_file_in(folder, TRI_PEFT_CONFIG)) return fail_unknown(folder);
   snprintf(path, sizeof path, "%s/" TRI_PEFT_CONFIG, folder);
   TRI_TRY_DONE(tri_file_read(path, CONFIG_BYTES, &bytes, &n));
   TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){path, bytes, n}, &s->shape, warn, &s->lora));

@@ -150,6 +150,14 @@ static void what_does_not_fit_is_refused(void **state) {
             "gone: there is no such folder (lora.path)", NULL);
   cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=whole", "is no folder of PEFT's",
             "export --adapter");
+  cli_sh("mkdir -p tuned/checkpoint-9 tuned/checkpoint-20 && cp ours/* tuned/checkpoint-9/ && cp ours/* "
+         "tuned/checkpoint-20/");
+  cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=tuned", "is no folder of PEFT's",
+            "its folder checkpoint-20 holds adapters: give tuned/checkpoint-20");
+  cli_sh("mv tuned/checkpoint-9/adapter_model.safetensors tuned/checkpoint-9/adapter_model.bin");
+  cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=tuned/checkpoint-9",
+            "adapter_model.bin is not read",
+            "PeftModel.from_pretrained(MODEL, FOLDER).save_pretrained(FOLDER)");
   cli_fails(64, ONE LOAD "model.path=ours run.output=bad", "holds adapters (adapter_config.json), no model",
             "lora.path");
   cli_fails(64, ONE LOAD "model.path=whole lora.rank=4 run.output=bad", "holds adapters already",
