@@ -198,6 +198,7 @@ static void limits(void **state) {
        NULL, NULL, "steps"},
       {"{% set s = 'a' * 4000000 %}{% for i in range(100000) %}{{ s[-1:0:-1]|length }}{% endfor %}", NULL,
        NULL, "more than"},
+      {"{% for i in range(100000) %}{{ ('a' * 100000).replace('a', '') }}{% endfor %}", NULL, NULL, "steps"},
       {"{{ range(100000)|map('string')|sort|last }}", NULL, "99999", NULL},
       {"{{ range(100000)|sort(reverse=true)|first }}", NULL, "99999", NULL},
       {"{{ (range(100000)|map('string')|unique|list)|length }}", NULL, "100000", NULL},
@@ -206,6 +207,10 @@ static void limits(void **state) {
       {"{{ 'x'[9223372036854775807] is undefined }}{{ 'x'[-9223372036854775807 - 1] is "
        "undefined }}{{ 'x'[::9223372036854775807] }}",
        NULL, "TrueTruex", NULL},
+      {"{{ 'a'.ljust(-9223372036854775807 - 1) }}{{ '-1'.zfill(-9223372036854775807 - 1) }}", NULL, "a-1",
+       NULL},
+      {"{{ [1]|slice(9223372036854775807)|list }}", NULL, NULL, "more than"},
+      {"{{ [1]|batch(9223372036854775807)|list }}", NULL, "[[1]]", NULL},
       {"{{ 9223372036854775807 + 1 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
       {"{{ -9223372036854775807 - 2 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
       {"{{ 4294967296 * 4294967296 }}", NULL, NULL, "integers beyond 64 bits are not supported"},

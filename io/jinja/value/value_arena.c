@@ -56,8 +56,9 @@ tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out) {
 }
 
 tri_status tri_jarena_step(tri_jarena *a, int64_t n) {
-  if (n < 0 || (a->steps += n) > TRI_JINJA_STEPS)
+  if (n < 0 || n > TRI_JINJA_STEPS - a->steps)
     TRI_FAIL(TRI_EINPUT, "the template takes more than %d steps", TRI_JINJA_STEPS);
+  a->steps += n;
   return TRI_OK;
 }
 

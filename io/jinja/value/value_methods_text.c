@@ -273,7 +273,8 @@ static tri_status zfill(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
 
   TRI_TRY(tri_jarg_whole(c, 0, 0, &width));
   if (sign) rest.as.text.s++, rest.as.text.n--;
-  TRI_TRY(tri_jtext_align(a, rest, '>', width - sign, TRI_J_LITERAL("0"), &filled));
+  if (width > 0) width -= sign;
+  TRI_TRY(tri_jtext_align(a, rest, '>', width, TRI_J_LITERAL("0"), &filled));
   TRI_TRY(tri_jbuf_put(&b, c->self.as.text.s, sign));
   TRI_TRY(tri_jbuf_put(&b, filled.as.text.s, filled.as.text.n));
   *out = tri_jbuf_value(&b, c->self.note);

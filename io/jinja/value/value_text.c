@@ -62,6 +62,7 @@ tri_status tri_jtext_replace(tri_jarena *a, tri_jvalue s, tri_jvalue old, tri_jv
   TRI_TRY(tri_jarena_step(a, (int64_t)(s.as.text.n / 64)));
   if (count < 0) count = INT64_MAX;
   for (; count > 0; count--) {
+    TRI_TRY(tri_jarena_step(a, 1));
     if (!old.as.text.n) { /* before each code point, and at the end */
       size_t bytes = at < end ? tri_jpoint_bytes(at) : 0;
       TRI_TRY(tri_jbuf_put(&b, by.as.text.s, by.as.text.n));
@@ -262,7 +263,7 @@ static tri_status fill_with(tri_jbuf *b, tri_jvalue fill, int64_t n) {
 
 tri_status tri_jtext_align(tri_jarena *a, tri_jvalue s, char side, int64_t width, tri_jvalue fill,
                            tri_jvalue *out) {
-  int64_t  n = tri_jpoints(s.as.text.s, s.as.text.n), room = width - n, left;
+  int64_t  n = tri_jpoints(s.as.text.s, s.as.text.n), room = width > n ? width - n : 0, left;
   tri_jbuf b = {.a = a};
 
   TRI_TRY(tri_jarena_step(a, (int64_t)(s.as.text.n / 64)));
