@@ -13,7 +13,7 @@ tri_status tri_jfind(tri_jarena *a, const char *s, size_t n, tri_jvalue needle, 
   if (m == 0 || n < m) return TRI_OK;
   for (; (at = memchr(at, *w, n - m + 1 - (size_t)(at - s))); at++) {
     if (at[m - 1] == w[m - 1]) {
-      TRI_TRY(tri_jarena_step(a, (int64_t)(m / 64)));
+      TRI_TRY(tri_jarena_step(a, (int64_t)(m / 16)));
       if (!memcmp(at, w, m)) {
         *out = at;
         return TRI_OK;
@@ -32,7 +32,7 @@ tri_status tri_jfind_last(tri_jarena *a, const char *s, size_t n, tri_jvalue nee
   if (m == 0 || n < m) return TRI_OK;
   for (const char *at = s + n - m; at >= s; at--) {
     if (*at != *w || at[m - 1] != w[m - 1]) continue;
-    TRI_TRY(tri_jarena_step(a, (int64_t)(m / 64)));
+    TRI_TRY(tri_jarena_step(a, (int64_t)(m / 16)));
     if (!memcmp(at, w, m)) {
       *out = at;
       return TRI_OK;
