@@ -219,20 +219,20 @@ expect '1 braces are open at the end'
 struct() { # opening line, lines of members, their number
   plant src/base/planted.h "$(lines "$1" && repeat "$2" "$3" && lines '  int c;' '} planted;')"
 }
-struct 'struct planted {' '  int *a%, b%[2];' 12
-struct 'struct planted {' '  int *a%, b%[2];' 13
-expect 'struct of 27 members'
-struct 'struct __attribute__((aligned(8))) planted {' '  int *a%, b%[2];' 13
-expect 'struct of 27 members'
-struct 'typedef struct TRI_ALIGNED(8) planted {' '  int *a%, b%[2];' 13
-expect 'struct of 27 members'
-struct 'typedef struct __attribute__((packed)) {' '  int *a%, b%[2];' 13
-expect 'struct of 27 members'
-struct 'struct planted {' '  int (*a%)[2];' 26
-expect 'struct of 27 members'
-struct 'struct planted {' '  int (*call_%)(int a, int b);' 25
-plant src/base/planted.h "$(lines 'struct planted {' '  struct {' && repeat '    int a%;' 26 && lines '  };' '  int c;' '};')"
-expect 'struct of 27 members'
+struct 'struct planted {' '  int *a%, b%[2];' 14
+struct 'struct planted {' '  int *a%, b%[2];' 15
+expect 'struct of 31 members'
+struct 'struct __attribute__((aligned(8))) planted {' '  int *a%, b%[2];' 15
+expect 'struct of 31 members'
+struct 'typedef struct TRI_ALIGNED(8) planted {' '  int *a%, b%[2];' 15
+expect 'struct of 31 members'
+struct 'typedef struct __attribute__((packed)) {' '  int *a%, b%[2];' 15
+expect 'struct of 31 members'
+struct 'struct planted {' '  int (*a%)[2];' 30
+expect 'struct of 31 members'
+struct 'struct planted {' '  int (*call_%)(int a, int b);' 30
+plant src/base/planted.h "$(lines 'struct planted {' '  struct {' && repeat '    int a%;' 30 && lines '  };' '  int c;' '};')"
+expect 'struct of 31 members'
 for text in 'void planted(void) {}' 'struct stat *planted(void) {}' 'int planted(void) { return 1; } /* planted */'; do
   plant src/base/hash.c "$text"
   expect 'the function planted is neither static nor called tri_'

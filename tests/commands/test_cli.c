@@ -610,8 +610,8 @@ static void broken_tokenizers_are_refused(void **state) {
   cli_sh("head -c 1000 tokenizer.json >tk.json");
   cli_fails(64, ONE SFT "model.tokenizer=tk.json", "tk.json", NULL);
   cli_fails(64, TWO SFT "model.tokenizer=tk.json", "tk.json", NULL);
-  cli_sh("sed 's/\"BPE\"/\"Unigram\"/' tokenizer.json >tk.json");
-  cli_fails(64, ONE SFT "model.tokenizer=tk.json", "tk.json", "Unigram");
+  cli_sh("sed 's/\"BPE\"/\"WordPiece\"/' tokenizer.json >tk.json");
+  cli_fails(64, ONE SFT "model.tokenizer=tk.json", "tk.json", "WordPiece");
   cli_sh("sed 's/257/200/; s/256/100/' config.json >small.json");
   cli_fails(64, ONE SFT "model.config=small.json", "vocab_size", "200");
   cli_sh("rm -rf broken && cp -r model broken && echo '{}' >broken/tokenizer.json");
