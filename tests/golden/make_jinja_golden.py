@@ -223,6 +223,56 @@ class Generator:
         return self.mutate(self.body(self.pick(1, 2)))
 
 
+class Scopes:
+    """Templates about scopes alone: which value of a few names shows where."""
+
+    def __init__(self, key):
+        self.r = random.Random(key)
+
+    def pick(self, *choices):
+        return self.r.choice(choices)
+
+    def name(self):
+        return self.pick("x", "n", "y", "i")
+
+    def expr(self):
+        n = self.name
+        return self.pick(n(), n(), n(), "1", "'s'", f"{n()} ~ {n()}", f"({n()} if {n()} else {n()})", "loop.index", "caller", "varargs", "kwargs", "ns.x",
+                         f"{n()}()", f"{n()}({n()})", f"m({n()})", "m()", f"m({n()}={n()})", "loop.last", "caller()", f"caller({n()})")
+
+    def body(self, depth):
+        return "".join(self.statement(depth) for _ in range(self.pick(1, 2, 3)))
+
+    def branches(self, depth):
+        parts = self.pick([], ["else"], [f"elif {self.name()}"], [f"elif {self.name()}", f"elif {self.name()}", "else"])
+        return "".join(f"{{% {part} %}}{self.body(depth)}" for part in parts)
+
+    def statement(self, depth):
+        n = self.name
+        plain = [lambda: f"{{{{ {self.expr()} }}}}", lambda: f"{{% set {n()} = {self.expr()} %}}", lambda: f"[{{{{ {n()} }}}}]"]
+        if depth <= 0:
+            return self.r.choice(plain)()
+        inner = lambda: self.body(depth - 1)  # noqa: E731
+        return self.r.choice(plain + [
+            lambda: f"{{% if {self.expr()} %}}{inner()}{self.branches(depth - 1)}{{% endif %}}",
+            lambda: f"{{% for {n()} in {self.pick('l', 'empty', '[[1], [2]]', n(), 'range(3)')}{self.pick('', f' if {n()}', ' if ns.x != 2')} %}}{inner()}"
+                    + self.pick("", "", f"{{% if {n()} == 2 %}}{{% continue %}}{{% endif %}}", "{% break %}") + self.pick("", f"{{% else %}}{inner()}") + "{% endfor %}",
+            lambda: f"{{% macro {self.pick('m', 'x', 'y')}({self.pick('', n(), 'x, n', 'x, n=x', 'y=n, i=y', 'caller=1', 'x, caller=none')}) %}}{inner()}{{% endmacro %}}"
+                    + f"{{{{ {self.pick('m()', 'm(2)', 'x()', 'y(1, 2, 3)', 'm(x=1)', 'm(z=1)')} }}}}",
+            lambda: f"{{% call{self.pick('', '(x)', '(x, n=2)')} {self.pick('m()', 'm(1)', 'x()', 'caller()')} %}}{inner()}{{% endcall %}}",
+            lambda: f"{{% with {self.pick('', f'{n()} = {self.expr()}', f'x = {n()}, n = x')} %}}{inner()}{{% endwith %}}",
+            lambda: f"{{% filter {self.pick('upper', 'replace(n, 1)', 'trim')} %}}{inner()}{{% endfilter %}}",
+            lambda: f"{{% set {n()}{self.pick('', '', ' | replace(' + n() + ', 1)')} %}}{inner()}{{% endset %}}",
+            lambda: f"{{% generation %}}{inner()}{{% endgeneration %}}",
+            lambda: f"{{% set ns = namespace(x={n()}) %}}{{% set ns.x = {n()} %}}",
+            lambda: f"{{% autoescape false %}}{inner()}{{% endautoescape %}}",
+        ])()
+
+    def template(self):
+        front = self.pick("", "{% set ns = namespace(x=1) %}", "{% macro m(x=0) %}({{ x }}{{ n }}{{ y }}{{ caller(x) if caller }}){% endmacro %}")
+        return front + self.body(self.pick(1, 2, 2, 3))
+
+
 def judge(template):
     """The text, with spans where it has any; None: an error. False: no case."""
     try:
@@ -244,15 +294,15 @@ def judge(template):
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--count", type=int, default=3000)
+    options.add_argument("--count", type=int, default=3600)
     options.add_argument("--seed", type=int, default=36)
     options.add_argument("--out", default="tests/data/jinja/statements.json")
     options = options.parse_args()
     cases, seen, key, errors = [], set(), 0, 0
     while len(cases) < options.count:
         key += 1
-        template = Generator(f"{options.seed}/{key}").template()
-        if template in seen or len(template) > 400:
+        template = (Scopes if key % 5 == 0 else Generator)(f"{options.seed}/{key}").template()
+        if template in seen or len(template) > 600:
             continue
         seen.add(template)
         answer = judge(template)
