@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/hf/peft.h"
@@ -85,6 +87,28 @@ static void targets(void **state) {
   is_refused("\"target_modules\": \"(.*)*(.*)*(.*)*(.*)*x\"", "target_modules is");
   is_refused("\"target_modules\": \"\"", "target_modules is \"\"");
   is_refused("\"bias\": \"none\"", "target_modules is not there");
+}
+
+/* Judge: golden of PEFT's check_target_module_exists, exact. */
+static void targets_as_peft(void **state) {
+  json_t *list = json_load_file(TRI_TEST_DATA "/lora/targets.json", 0, NULL), *row, *name;
+  size_t  i, k;
+
+  (void)state;
+  assert_true(json_array_size(list) > 200);
+  json_array_foreach(list, i, row) {
+    json_t  *want = json_array_get(row, 1);
+    char    *fields = json_dumps(json_array_get(row, 0), 0);
+    uint64_t target = 0;
+    fields[strlen(fields) - 1] = 0;
+    json_array_foreach(want, k, name) target |= tri_lora_find(shape.family, json_string_value(name));
+    if (target)
+      is_read(fields + 1, target);
+    else
+      is_refused(fields + 1, json_is_string(want) ? "of some layers only" : "it must name linear modules");
+    free(fields);
+  }
+  json_decref(list);
 }
 
 static void fields(void **state) {
@@ -168,7 +192,8 @@ static int open(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(targets), cmocka_unit_test(fields),
-                                     cmocka_unit_test(numbers), cmocka_unit_test(written)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(targets), cmocka_unit_test(targets_as_peft),
+                                     cmocka_unit_test(fields), cmocka_unit_test(numbers),
+                                     cmocka_unit_test(written)};
   return cmocka_run_group_tests(tests, open, NULL);
 }
