@@ -50,6 +50,12 @@ static bool find_file(const char *folder, const char *name, char path[PATH_ROOM]
   return stays(target);
 }
 
+bool tri_carried_follows(const char *folder, const char *name) {
+  char path[PATH_ROOM];
+
+  return find_file(folder, name, path);
+}
+
 static void warn_left_out(const char *folder, const char *name, const char *what) {
   tri_log(TRI_LOG_WARN, "%s/%s: is %s; checkpoints and exports go without it", folder, name, what);
 }

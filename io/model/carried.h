@@ -16,6 +16,8 @@ typedef struct tri_carried {
   size_t n[TRI_CARRIED_FILES];
 } tri_carried;
 
+/* Not collective. Whether a file of a folder is no link, or one that is followed (tri_carried_read). */
+bool tri_carried_follows(const char *folder, const char *name);
 /* Not collective. Those in a model's folder. They are taken without being asked for, so no link is followed
  * out of the folder: only one to a file beside it, and one into blobs/ of the same repository in a cache of
  * Hugging Face's (../../blobs/NAME). Another link, and what is no regular file, is a warning and not carried.

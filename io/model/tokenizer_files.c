@@ -1,14 +1,31 @@
 /* tokenizer_files.c - a model's tokenizer from the files of its folder or checkpoint. */
 #include "tokenizer_files.h"
 #include "base/file.h"
+#include "carried.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_BYTES = 256 << 20 }; /* chosen: seven times the largest tokenizer.json in use */
 
+/* A file that checkpoints go without has no part in the tokenizer either, or a resumed run would have
+ * another one. */
+static bool is_carried(const char *name) {
+  for (int i = 0; i < TRI_CARRIED_FILES; i++)
+    if (!strcmp(name, tri_carried_name(i))) return true;
+  return false;
+}
+
 /* bytes: NULL where there is none. */
-static tri_status read_one(tri_ckpt_reader *r, const char *name, const char *path, char **bytes, size_t *n) {
+static tri_status read_one(tri_ckpt_reader *r, const char *folder, const char *name, const char *path,
+                           char **bytes, size_t *n) {
   if (r) return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, bytes, n) : TRI_OK;
+  if (is_carried(name) && !tri_carried_follows(folder, name)) {
+    if (tri_log_is_first())
+      tri_log(TRI_LOG_WARN,
+              "%s: is a link that leads out of its folder: the tokens that it names are not read", path);
+    return TRI_OK;
+  }
   return tri_file_exists(path) ? tri_file_read(path, MOST_BYTES, bytes, n) : TRI_OK;
 }
 
@@ -26,7 +43,7 @@ tri_status tri_tokenizer_files_open(const tri_tokenizer_file given[TRI_TOKENIZER
     if (file[i].bytes) continue;
     snprintf(path[i], sizeof path[i], "%.*s/%s", TRI_CKPT_PATH_BYTES, folder, name);
     file[i].name = path[i];
-    TRI_TRY_DONE(read_one(r, name, path[i], &bytes[i], &file[i].n));
+    TRI_TRY_DONE(read_one(r, folder, name, path[i], &bytes[i], &file[i].n));
     file[i].bytes = bytes[i];
     if (i == TRI_TOKENIZER_JSON && !file[i].bytes) goto done;
   }

@@ -37,6 +37,7 @@ done:
 
 /* Unlike tri_source_open, content with a folder that holds nothing but tokenizer.json. */
 static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
+  static const tri_tokenizer_file none[TRI_TOKENIZER_FILES];
   char file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_hub_resolve(given, true, path));
@@ -44,7 +45,7 @@ static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
   if (tri_file_exists(file)) return open_of_checkpoint(path, out);
   snprintf(file, sizeof file, "%s/tokenizer.json", path);
-  if (tri_file_exists(file)) return tri_tokenizer_open(file, out);
+  if (tri_file_exists(file)) return tri_tokenizer_files_open(none, NULL, path, out);
   snprintf(file, sizeof file, "%s/config.json", path);
   folder[0] = 0;
   if (!tri_file_exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));

@@ -64,6 +64,22 @@ static void tokens_beside_it_travel(void **state) {
   cli_shows(cli_out, "[258,19,257]");
 }
 
+/* A link that checkpoints go without is not read: what is trained has the tokens that go on. */
+static void no_token_comes_by_a_link_out_of_the_folder(void **state) {
+  (void)state;
+  cli_sh("cp -r model linked && echo '{\"=7\": 257}' >outside.json && ln -s ../outside.json "
+         "linked/added_tokens.json");
+  cli_succeeds(ONE LOAD "model.path=linked run.output=linked_run train.steps=1");
+  cli_shows(cli_err, "linked/added_tokens.json: is a link that leads out of its folder");
+  cli_succeeds(ONE "tokenize linked_run sum.jsonl");
+  cli_sh("cp .out carried.ids");
+  cli_succeeds(ONE "tokenize linked sum.jsonl");
+  cli_shows(cli_err, "the tokens that it names are not read");
+  cli_sh("cmp .out carried.ids");
+  cli_write("learn.jsonl", "{\"prompt\": \"3+4=7\", \"completion\": \"7\"}\n");
+  cli_succeeds(ONE "score linked learn.jsonl");
+}
+
 /* TRL 1.16, sft_trainer.py, add_eos: the tokenizer's; the model's end tokens are a list. */
 static void the_end_of_a_text_is_the_tokenizers(void **state) {
   (void)state;
@@ -175,6 +191,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tokens_beside_tokenizer_json),
       cmocka_unit_test(tokens_beside_it_travel),
+      cmocka_unit_test(no_token_comes_by_a_link_out_of_the_folder),
       cmocka_unit_test(the_end_of_a_text_is_the_tokenizers),
       cmocka_unit_test(an_index_may_name_what_was_left_out),
       cmocka_unit_test(a_cache_of_the_hub),
