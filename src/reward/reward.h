@@ -127,16 +127,23 @@ typedef struct tri_reward {
 
 /* reward_rule.c. 1 or 0 each, truncated answers like any other. Space is ASCII space, tab, CR, LF, VT, FF.
  * exact: answer and truth are the same bytes, space around them aside.
- * number: the last number of the answer equals the truth's last, compared as decimals, unrounded: "72" is
- *   "72.00", "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three,
- *   perhaps a fraction (".5" too), perhaps a sign, unless a letter, a digit or a closing bracket is before:
- *   "7-3" ends in 3.
+ * number: the last number of the answer equals the truth's last, unrounded: "72" is "72.00", "1,234.50" is
+ *   "1234.5", "3/4" is "0.75", "1.5e3" is "1500". A number is read as a whole or not at all:
+ *   - ASCII digits; groups of three behind "," "{,}" "\," "\!" or a space of any width; a fraction (.5 too);
+ *   - an exponent (1.5e3, 1.5 \times 10^3, 10^3), a quotient (3/4, \frac{3}{4}), a mixed number (1 3/4);
+ *   - a sign, ASCII or Unicode's minus and dashes, unless a letter, a digit or a closing bracket is before
+ *     it: "7-3" ends in 3. A currency may stand between sign and digits.
+ *   Digits of a word, an index or a power of a unit (H2O, x_1, m^2) are passed over. Digits that are no
+ *   number as a whole (1.2.3, 1,23, 4:30, 1/2/2024) are none: where they are last, the answer has no number.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge.
  * reward_math.c. 1 or 0 each.
- * boxed: what the last \boxed{} (else \fbox{}) of the answer holds equals the truth, or what a box in the
- *   truth holds, in the spelling of math/math_answer.h; without a box 0.
+ * boxed: what the last \boxed{} (else \fbox{}) of the answer holds has the same value as the truth, or as
+ *   what a box in the truth holds (math/tex_same.h). What is no value is compared by its spelling
+ *   (math/math_answer.h). A truth that ends with "####" and a number, as GSM8K's, is that number. Without a
+ *   box 0.
  * gsm8k: the first number behind the last "####", where there is none the last of all, equals the truth's.
+ *   What a number is: `number`.
  * reward_length.c. length: what is taken from an answer of T tokens that comes near the longest, L:
  *   - factor clip((T - (L - buffer)) / buffer, 0, 1).
  * reward_model.c. model: the number of a scalar head at the answer's last token.

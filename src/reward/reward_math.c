@@ -1,25 +1,77 @@
 /* reward_math.c - boxed, gsm8k: the final answer of a solution equals the truth's. */
-#include "reward/math/decimal.h"
 #include "reward/math/math_answer.h"
+#include "reward/math/text_number.h"
 #include "reward.h"
 
 #include <string.h>
 
-/* The truth is the answer itself, or a solution with the answer in a box, as MATH's. */
-static tri_part truth_of(const tri_answer *a) {
-  tri_part inside;
+/* Finds the text behind the last "####". GSM8K's solutions end with this mark and the number. */
+static bool behind_mark(const char *s, size_t n, tri_part *out) {
+  static const char mark[] = "####";
+  size_t            m = sizeof mark - 1;
 
-  if (tri_math_boxed(a->truth, a->truth_bytes, &inside)) return inside;
-  return (tri_part){a->truth, a->truth_bytes};
+  for (size_t i = n; i >= m; i--)
+    if (!memcmp(s + i - m, mark, m)) {
+      *out = (tri_part){s + i, n - i};
+      return true;
+    }
+  return false;
+}
+
+/* said: that answers are GSM8K's was told. */
+typedef struct boxed {
+  bool said;
+} boxed;
+
+static tri_status boxed_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
+  boxed *x = NULL;
+
+  (void)o;
+  (void)env;
+  *state = NULL;
+  TRI_TRY(TRI_ALLOC(x, 1));
+  *state = x;
+  return TRI_OK;
+}
+
+static void boxed_close(void **state) { tri_host_free(state); }
+
+/* The truth is the answer itself, a solution with the answer in a box, as MATH's, or one that ends with
+ * "####" and a number, as GSM8K's. */
+static tri_part truth_of(const char *s, size_t n, bool *marked) {
+  tri_part        inside;
+  tri_text_number number;
+
+  *marked = false;
+  if (tri_math_boxed(s, n, &inside)) return inside;
+  if (!behind_mark(s, n, &inside) || tri_text_number_first(inside.at, inside.n, &number) != TRI_TEXT_NUMBER)
+    return (tri_part){s, n};
+  *marked = true;
+  return number.text;
+}
+
+/* Refuses nothing; says once whose answers the data has. */
+static const char *boxed_refuse(void *state, const char *truth, size_t n) {
+  boxed *x = state;
+  bool   marked = false;
+
+  if (!x->said && n) (void)truth_of(truth, n, &marked);
+  if (marked)
+    tri_log(
+        TRI_LOG_INFO,
+        "reward boxed: the answers of the data end with \"####\" and a number, as GSM8K's do; the box must "
+        "hold that number");
+  x->said = x->said || marked;
+  return NULL;
 }
 
 static tri_status boxed_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
   for (int q = 0; q < n; q++) {
     tri_part inside;
-    bool     same = false;
+    bool     same = false, marked;
     if (a[q].response_bytes && tri_math_boxed(a[q].response, a[q].response_bytes, &inside))
-      TRI_TRY(tri_math_same(inside, truth_of(&a[q]), &same));
+      TRI_TRY(tri_math_same(inside, truth_of(a[q].truth, a[q].truth_bytes, &marked), &same));
     score[q] = same;
   }
   return TRI_OK;
@@ -32,50 +84,59 @@ static tri_status boxed_result(const char *response, size_t n, tri_text *out) {
   return tri_text_put(out, inside.at, inside.n);
 }
 
-/* GSM8K's solutions end with "#### 72". The first number behind the last such mark, else the last of all. */
-static bool final_number(const char *s, size_t n, tri_decimal *out) {
-  static const char mark[] = "####";
-  size_t            m = sizeof mark - 1;
+/* The first number behind the mark; the last of all where there is none. */
+static bool final_number(const char *s, size_t n, tri_text_number *out) {
+  tri_part       end;
+  tri_text_found found = TRI_TEXT_NONE;
 
-  for (size_t i = n; i >= m; i--)
-    if (!memcmp(s + i - m, mark, m))
-      return tri_decimal_first(s + i, n - i, out) || tri_decimal_last(s, n, out);
-  return tri_decimal_last(s, n, out);
+  if (behind_mark(s, n, &end)) found = tri_text_number_first(end.at, end.n, out);
+  if (found == TRI_TEXT_NONE) found = tri_text_number_last(s, n, out);
+  return found == TRI_TEXT_NUMBER;
+}
+
+static tri_status gsm8k_same(tri_part a, tri_part b, bool *same) {
+  tri_text_number x, y;
+
+  *same = final_number(a.at, a.n, &x) && final_number(b.at, b.n, &y) && tri_text_number_same(&x, &y);
+  return TRI_OK;
 }
 
 static const char *gsm8k_refuse(void *state, const char *truth, size_t n) {
-  tri_decimal want;
+  tri_text_number want;
 
   (void)state;
   return final_number(truth, n, &want) ? NULL : "holds no number, and reward gsm8k compares numbers";
 }
 
 static tri_status gsm8k_result(const char *response, size_t n, tri_text *out) {
-  tri_decimal got;
+  tri_text_number got;
 
-  return final_number(response, n, &got) ? tri_decimal_put(&got, out) : TRI_OK;
+  return final_number(response, n, &got) ? tri_text_number_put(&got, out) : TRI_OK;
 }
 
 static tri_status gsm8k_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
   for (int q = 0; q < n; q++) {
-    tri_decimal want, got;
+    tri_text_number want, got;
     if (!final_number(a[q].truth, a[q].truth_bytes, &want))
       TRI_FAIL(TRI_EINPUT,
                "the answer given with prompt_id %lld holds no number, so reward gsm8k cannot judge; look at "
                "data.answer_key",
                (long long)a[q].prompt_id);
-    score[q] = final_number(a[q].response, a[q].response_bytes, &got) && tri_decimal_same(&got, &want);
+    score[q] = final_number(a[q].response, a[q].response_bytes, &got) && tri_text_number_same(&got, &want);
   }
   return TRI_OK;
 }
 
 const tri_reward tri_reward_boxed = {.name = "boxed",
-                                     .help = "what the last \\boxed{} holds equals, as MATH compares",
+                                     .help = "the last \\boxed{} holds the same value",
                                      .values = "1 or 0",
                                      .best = 1,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
+                                     .open = boxed_open,
+                                     .refuse = boxed_refuse,
                                      .score = boxed_score,
+                                     .close = boxed_close,
                                      .result = boxed_result,
                                      .same = tri_math_same};
 const tri_reward tri_reward_gsm8k = {.name = "gsm8k",
@@ -85,4 +146,5 @@ const tri_reward tri_reward_gsm8k = {.name = "gsm8k",
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                      .score = gsm8k_score,
                                      .refuse = gsm8k_refuse,
-                                     .result = gsm8k_result};
+                                     .result = gsm8k_result,
+                                     .same = gsm8k_same};

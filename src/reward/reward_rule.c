@@ -1,5 +1,5 @@
 /* reward_rule.c - rewards by rule: the same text, the same last number, a pattern found. */
-#include "reward/math/decimal.h"
+#include "reward/math/text_number.h"
 #include "reward.h"
 
 #include <math.h>
@@ -43,31 +43,42 @@ static tri_status exact_result(const char *response, size_t n, tri_text *out) {
   return text.n ? tri_text_put(out, text.at, text.n) : TRI_OK;
 }
 
+static bool last_number(const char *s, size_t n, tri_text_number *out) {
+  return tri_text_number_last(s, n, out) == TRI_TEXT_NUMBER;
+}
+
+static tri_status number_same(tri_part a, tri_part b, bool *same) {
+  tri_text_number x, y;
+
+  *same = last_number(a.at, a.n, &x) && last_number(b.at, b.n, &y) && tri_text_number_same(&x, &y);
+  return TRI_OK;
+}
+
 static const char *number_refuse(void *state, const char *truth, size_t n) {
-  tri_decimal want;
+  tri_text_number want;
 
   (void)state;
-  return tri_decimal_last(truth, n, &want) ? NULL : "holds no number, and reward number compares numbers";
+  return last_number(truth, n, &want) ? NULL : "holds no number, and reward number compares numbers";
 }
 
 static tri_status number_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
   for (int q = 0; q < n; q++) {
-    tri_decimal want, got;
-    if (!tri_decimal_last(a[q].truth, a[q].truth_bytes, &want))
+    tri_text_number want, got;
+    if (!last_number(a[q].truth, a[q].truth_bytes, &want))
       TRI_FAIL(TRI_EINPUT,
                "the answer given with prompt_id %lld holds no number, so reward number cannot judge; look at "
                "data.answer_key",
                (long long)a[q].prompt_id);
-    score[q] = tri_decimal_last(a[q].response, a[q].response_bytes, &got) && tri_decimal_same(&got, &want);
+    score[q] = last_number(a[q].response, a[q].response_bytes, &got) && tri_text_number_same(&got, &want);
   }
   return TRI_OK;
 }
 
 static tri_status number_result(const char *response, size_t n, tri_text *out) {
-  tri_decimal got;
+  tri_text_number got;
 
-  return tri_decimal_last(response, n, &got) ? tri_decimal_put(&got, out) : TRI_OK;
+  return last_number(response, n, &got) ? tri_text_number_put(&got, out) : TRI_OK;
 }
 
 typedef struct regex {
@@ -196,7 +207,8 @@ const tri_reward tri_reward_number = {.name = "number",
                                       .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                       .score = number_score,
                                       .refuse = number_refuse,
-                                      .result = number_result};
+                                      .result = number_result,
+                                      .same = number_same};
 const tri_reward tri_reward_regex = {.name = "regex",
                                      .help = "pattern is found in the answer",
                                      .values = VALUES,

@@ -146,6 +146,14 @@ make_manifest() {
   printf "$head$state"'"files": [\n{"name": "config.json", "bytes": 12, "hash": "0123456789abcdef"}\n],\n"tensors": [\n'"$tensor"',\n'"${second/4096/4208}"'],\n' | seed
 }
 
+make_math() { # every ninth pair of the golden
+  awk 'NR % 9 == 1' $data/math/pairs.jsonl | sed -n 's/^\["\(.*\)","\(.*\)","[a-z0-9 =]*",[01]\]$/\1\n\2/p' |
+    while IFS= read -r one && IFS= read -r other; do
+      printf '%s\1%s' "${one//\\\\/\\}" "${other//\\\\/\\}" | seed
+    done
+  printf 'so 1,234.5e-3 \\times 10^{2}, 3 1/2 or \xe2\x88\x92\\dfrac{3}{4}\1#### 5' | seed
+}
+
 make_reward() {
   local pattern
   for pattern in '####' '^\\s*(\\d+)$' '(a|b)*c' '\\bx+?\\b' '(?<n>[^]])\\k<n>' '[[:alpha:]\\p{L}]{2,5}'; do
@@ -235,7 +243,8 @@ jinja) sources='io/jinja/*.c io/jinja/value/*.c' ;;
 jsonwalk) sources='io/text/json_walk.c src/show/answer.c' ;;
 lora) sources='io/hf/peft.c io/model/base_note.c src/family/lora.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
-reward) sources='src/reward/reward*.c src/reward/math/*.c' ;;
+math) sources='src/reward/math/*.c' ;;
+reward) sources='src/reward/reward*.c' ;;
 rollout) sources='io/data/rollout_file.c' ;;
 safetensors) sources='io/model/safetensors.c io/text/file_kind.c' ;;
 visible) sources='src/base/visible.c' ;;

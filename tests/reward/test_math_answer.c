@@ -1,5 +1,5 @@
-/* test_math_answer.c - final answers in TeX. Judge: MATH's and Minerva's own code (golden,
- * make_reward_golden.py), cases worked by hand for what differs from them. */
+/* test_math_answer.c - final answers in TeX. Judges: math-verify (golden, make_math_golden.py), MATH's and
+ * Minerva's own code (golden, make_reward_golden.py), cases worked by hand. */
 #include "reward/math/math_answer.h"
 #include "reward/reward.h"
 
@@ -76,13 +76,85 @@ static void test_golden(void **state) {
   assert_true(n > 140 && pairs > 25);
 }
 
+static bool same_texts(const json_t *a, const json_t *b) {
+  bool same;
+
+  assert_int_equal(tri_math_same(part(a), part(b), &same), TRI_OK);
+  return same;
+}
+
+static json_t *read_lines(const char *path) {
+  FILE   *f = fopen(path, "r");
+  json_t *rows = json_array();
+  char    line[2048];
+
+  assert_non_null(f);
+  while (fgets(line, sizeof line, f)) {
+    json_t *row = json_loads(line, 0, NULL);
+    assert_non_null(row);
+    assert_int_equal(json_array_append_new(rows, row), 0);
+  }
+  fclose(f);
+  return rows;
+}
+
+/* Golds of MATH beside answers made from them: every right spelling is paid, no wrong one, and 97 of 100
+ * verdicts are math-verify's. */
+static void test_pairs(void **state) {
+  json_t *rows = read_lines(TRI_TEST_DATA "/math/pairs.jsonl"), *row;
+  size_t  i, agree = 0;
+
+  (void)state;
+  json_array_foreach(rows, i, row) {
+    const json_t *a = json_array_get(row, 0), *b = json_array_get(row, 1);
+    const char   *rule = json_string_value(json_array_get(row, 2));
+    bool          same = same_texts(a, b), own = !strcmp(rule, "own"), wrong = !strncmp(rule, "wrong", 5);
+    if (!own && same == (wrong || !strcmp(rule, "times ten")))
+      fail_msg("'%s' and '%s' (%s): %s", json_string_value(a), json_string_value(b), rule,
+               same ? "equal" : "not equal");
+    agree += same == (json_integer_value(json_array_get(row, 3)) == 1);
+  }
+  assert_true(i > 2000);
+  if (100 * agree < 97 * i) fail_msg("%zu of %zu verdicts are math-verify's", agree, i);
+  json_decref(rows);
+}
+
+/* Different golds of MATH: equal where math-verify finds them so, nowhere else. */
+static void test_golds(void **state) {
+  json_t *rows = read_lines(TRI_TEST_DATA "/math/golds.jsonl");
+  size_t  n = json_array_size(rows), pairs = 0;
+
+  (void)state;
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < i; j++, pairs++) {
+      const json_t *a = json_array_get(rows, i), *b = json_array_get(rows, j);
+      bool          same = same_texts(json_array_get(a, 0), json_array_get(b, 0));
+      if (same != (json_integer_value(json_array_get(a, 1)) == json_integer_value(json_array_get(b, 1))))
+        fail_msg("'%s' and '%s': %s", json_string_value(json_array_get(a, 0)),
+                 json_string_value(json_array_get(b, 0)), same ? "equal" : "not equal");
+    }
+  assert_true(pairs > 10000);
+  json_decref(rows);
+}
+
 typedef struct pair_case {
   const char *a, *b;
   bool        same;
 } pair_case;
 
+/* Whatever the order. */
+static void check_same(const pair_case *c, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    for (int turn = 0; turn < 2; turn++) {
+      const char *a = turn ? c[i].b : c[i].a, *b = turn ? c[i].a : c[i].b;
+      bool        same;
+      assert_int_equal(tri_math_same((tri_part){a, strlen(a)}, (tri_part){b, strlen(b)}, &same), TRI_OK);
+      if (same != c[i].same) fail_msg("'%s' and '%s': %s", a, b, same ? "equal" : "not equal");
+    }
+}
+
 static void test_same(void **state) {
-  static const pair_case c[] = {{"0.50", "1/2", false}, /* by spelling, not by value */
+  static const pair_case c[] = {{"0.50", "1/2", true},
                                 {"72.0", "72", true},
                                 {"1,000", "1000", true},
                                 {"1{,}000\\%", "1000", true},
@@ -108,19 +180,209 @@ static void test_same(void **state) {
                                 {"\\text{}", "", false},
                                 {"", "", true},
                                 {"-5", "5", false},
-                                {"1e3", "1000", false},
+                                {"1e3", "1000", true},
                                 {"\\frac", "\\frac", true},
                                 {"(1,2)", "(2,1)", false},
-                                {"2^{10}", "2^10", false}};
+                                {"2^{10}", "2^10", true}};
 
   (void)state;
-  for (size_t i = 0; i < sizeof c / sizeof *c; i++)
-    for (int turn = 0; turn < 2; turn++) {
-      const char *a = turn ? c[i].b : c[i].a, *b = turn ? c[i].a : c[i].b;
-      bool        same;
-      assert_int_equal(tri_math_same((tri_part){a, strlen(a)}, (tri_part){b, strlen(b)}, &same), TRI_OK);
-      if (same != c[i].same) fail_msg("'%s' and '%s': %s", a, b, same ? "equal" : "not equal");
-    }
+  check_same(c, sizeof c / sizeof *c);
+}
+
+/* Judged by hand. */
+static const pair_case values[] = {
+    {"\\boxed{\\text{(E)},}", "E", true},
+    {"\\approx 8.24 \\text{ mph}", "8.24", true},
+
+    {"f(0) x", "0", false},
+    {"f(2) = 5", "5", true},
+    {"f(2) + 1", "1 + f(2)", true},
+    {"f(2) < f(1) < f(4)", "f(4) > f(1) > f(2)", true},
+    {"f(2) < f(1)", "f(1) < f(2)", false},
+    {"2 \\text{ if } x > 0, \\sum y", "2 \\text{ if } x < 0, \\sum y", false}, /* no spelling cut off */
+    {"Yes, since $v \\cdot w=0", "\\sum x=0", false},
+    {"$\\max$ at $-1$", "$\\max$ at $0$", false},
+
+    {"\\frac{1}{10}\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}",
+     "\\begin{pmatrix}0.1&0.2\\\\0.3&2/5\\end{pmatrix}", true},
+    {"\\begin{pmatrix}2\\\\4\\end{pmatrix}/2", "2\\begin{pmatrix}1/2\\\\1\\end{pmatrix}", true},
+    {"\\{x \\mid x \\ge 3\\}", "[3,\\infty)", true},
+    {"\\{x : x<0\\}", "(-\\infty,0)", true},
+    {"\\ln|x|+C", "C+\\ln\\left|x\\right|", true},
+    {"5\\text{ N}\\cdot\\text{m}", "5", true},
+    {"5 \\mathrm{~N}-\\mathrm{m}", "5", true},
+    {"2|x|", "2\\left|x\\right|", true},
+    {"t = \\frac{\\ln 9}{2} = \\ln 3", "\\ln 3", true},
+    {"\\sum_{k=1}^{n} k", " \\sum_{k=1}^{n} k ", true}, /* by its spelling */
+    {"\\sum_{k=1}^{n} k", "\\sum_{k=1}^{n} k^2", false},
+    {"(1,2)^T", "(1,2)^T.", true},
+
+    {"\\sqrt{8}", "2\\sqrt{2}", true},
+    {"\\sqrt{3+2\\sqrt{2}}", "1+\\sqrt{2}", true},
+    {"\\sqrt{2+\\sqrt{3}}", "\\frac{\\sqrt6+\\sqrt2}{2}", true},
+    {"\\frac{1}{\\sqrt{2}-1}", "\\sqrt{2}+1", true},
+    {"\\cos 60^\\circ", "\\frac12", true},
+    {"\\sin\\frac{\\pi}{3}", "\\frac{\\sqrt{3}}{2}", true},
+    {"\\tan 15^\\circ", "2-\\sqrt{3}", true},
+    {"\\cos 36^\\circ", "\\frac{1+\\sqrt5}{4}", true},
+    {"\\log_2 8", "3", true},
+    {"\\ln 4", "2\\ln 2", true},
+    {"\\log_{10} 1000", "3", true},
+    {"e^{i\\pi}", "-1", true},
+    {"2^{x+1}", "2\\cdot 2^x", true},
+    {"4^x", "2^{2x}", true},
+    {"(x+1)^2", "x^2+2x+1", true},
+    {"\\frac{x^2-1}{x-1}", "x+1", true},
+    {"\\sqrt[3]{8}", "2", true},
+    {"8^{1/3}", "2", true},
+    {"x^{1/2}", "\\sqrt{x}", true},
+    {"\\frac{x+y}{2}", "\\frac{y}{2}+\\frac x2", true},
+    {"|-5|", "5", true},
+    {"0.\\overline{3}", "\\frac13", true},
+    {"0.1\\overline{6}", "1/6", true},
+    {"1.5\\times10^3", "1500", true},
+    {"1.5e3", "1500", true},
+    {"3 \\pm \\sqrt{2}", "3+\\sqrt2, 3-\\sqrt2", true},
+    {"\\{1,2,3\\}", "3,2,1", true},
+    {"x\\in\\{1,2\\}", "\\{2,1\\}", true},
+    {"x>3", "(3,\\infty)", true},
+    {"(3,+\\infty)", "x > 3", true},
+    {"x \\le 5 ", "(-\\infty,5]", true},
+    {"2x+3y=6", "4x+6y=12", true},
+    {"y=2x+3", "2x-y+3=0", true},
+    {"x^2+y^2=13", "x^2+y^2-13=0", true},
+    {"-x < 3", "x > -3", true},
+    {"a:b=1:2", "1:2", true},
+    {"2:4", "1:2", true},
+    {"\\binom{5}{2}", "10", true},
+    {"5!", "120", true},
+    {"\\lfloor 3.7\\rfloor", "3", true},
+    {"\\sin^2 x + \\cos^2 x", "1", true},
+    {"\\frac{\\sin x}{\\cos x}", "\\tan x", true},
+    {"1\\frac12", "\\frac32", true},
+    {"1 1/2", "1.5", true},
+    {"-1\\frac12", "-1.5", true},
+    {"\\begin{pmatrix}1/2\\\\3\\end{pmatrix}", "\\begin{bmatrix}0.5\\\\3\\end{bmatrix}", true},
+    {"\\left(\\begin{array}{cc}1&2\\\\3&4\\end{array}\\right)", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}",
+     true},
+    {"\\text{(B)}", "B", true},
+    {"(B)", "\\text{B}", true},
+    {"\\textbf{(B)}", "(B)", true},
+    {"\\text{ east }", "East", true},
+    {"\\emptyset", "\\varnothing", true},
+    {"\\mathbb{R}", "\\mathbb{R} ", true},
+    {"12\\text{ and }13", "12, 13", true},
+    {"\\$5.00", "5", true},
+    {"5\\text{ cm}", "5", true},
+    {"30^\\circ", "30", true},
+    {"30\\%", "30", true},
+    {"30\\%", "0.3", true},
+    {"5 km/h", "5", true},
+    {"17^{\\text{th}}", "17", true},
+    {"17th", "17", true},
+    {"\\frac{-3}{4}", "-\\frac{3}{4}", true},
+    {"3^{2007}", "3 \\cdot 3^{2006}", true},
+    {"\\frac{1}{2004!}", "1/2004!", true},
+    {"\\pi/3", "\\frac{\\pi}{3}", true},
+    {"\\frac{2}{3}\\pi", "\\frac{2\\pi}{3}", true},
+    {"(2\\pi)/3", "\\frac{2\\pi}{3}", true},
+    {"f^{-1}(x)=2x", "2x", true},
+    {"x=\\frac{-1\\pm\\sqrt{5}}{2}", "\\frac{-1+\\sqrt5}{2},\\frac{-1-\\sqrt5}{2}", true},
+    {"\\infty", "+\\infty", true},
+    {"\\log 100", "2", true},
+    {"\\sqrt{-4}", "2i", true},
+    {"|3+4i|", "5", true},
+    {"\\left|-7\\right|", "7", true},
+    {"x^2 + 10x + 25", "(x+5)^2", true},
+    {"\\frac{3}{4}x", "\\frac{3x}{4}", true},
+    {"0.75", "\\dfrac{3}{4}", true},
+    {"\\text{13}", "13", true},
+    {"1,000,000", "1\\,000\\,000", true},
+    {"2\\sqrt3", "\\sqrt{12}", true},
+    {"\\frac{\\sqrt{2}}{2}", "\\frac{1}{\\sqrt{2}}", true},
+    {"2\\sin x\\cos x", "2\\cos x \\sin x", true},
+    {"(a+b)(a-b)", "a^2-b^2", true},
+    {"e^{x}e^{y}", "e^{x+y}", true},
+    {"\\frac{a}{b}+\\frac{c}{d}", "\\frac{ad+bc}{bd}", true},
+    {"x = 3 \\text{ or } x = -3", "\\pm 3", true},
+    {"p - q", "-q+p", true},
+    {"[0,\\infty)", "x \\geq 0", true},
+    {"-2 \\le x \\le 7", "x \\in [-2,7]", true},
+    {"4:30", "\\text{4:30}", true},
+    {"\\frac{1}{2},\\frac13", "0.5, \\frac{2}{6}", true},
+    {"\\textbf{5}", "5", true},
+    {"\\mathbf{5}", "5", true},
+    {"\\boxed{5}", "5", true},
+    {"A, C, F", "\\text{A,C,F}", true},
+    {"2^{-1}", "0.5", true},
+    {"1.0", "1", true},
+    {"\\frac{10}{5}", "2", true},
+    {"(1,-2)",
+     "(1,\xe2\x88\x92"
+     "2)",
+     true},
+    {"\\lambda+1", "1+\\lambda", true},
+    {"x_1=2,x_2=3", "2,3", true},
+    {"\\sqrt{x^2+2x+1}", "\\sqrt{(x+1)^2}", true},
+    {"\\sqrt{2}", "1.414", false},
+    {"\\sqrt{2}", "1.41421", false},
+    {"\\sqrt{x^2}", "x", false},
+    {"(1,2)", "[1,2]", false},
+    {"(1,2)", "(2,1)", false},
+    {"\\{1,2\\}", "\\{1,2,3\\}", false},
+    {"1,2", "1", false},
+    {"4t", "4", false},
+    {"2b", "2", false},
+    {"x", "y", false},
+    {"3R^2", "3r^2", false},
+    {"10^\\circ", "10000", false},
+    {"9\\text{ a.m.}", "9\\text{ p.m.}", false},
+    {"204_5", "204_7", false},
+    {"abc", "abd", false},
+    {"\\frac{1}{2004!}", "\\frac{1}{2006!}", false},
+    {"\\frac{1}{2^{99}}", "\\frac{1}{2^{98}}", false},
+    {"4:30", "2:15", false},
+    {"12:00", "1:00", false},
+    {"\\sqrt{3-2\\sqrt2}", "1-\\sqrt2", false},
+    {"\\sin x", "\\cos x", false},
+    {"\\text{even}", "\\text{odd}", false},
+    {"x>3", "x<3", false},
+    {"x>3", "x\\ge3", false},
+    {"(3,\\infty)", "[3,\\infty]", false},
+    {"y=2x", "y=-2x", false},
+    {"x=5", "y=5", false},
+    {"-5", "5", false},
+    {"\\pm 3", "3", false},
+    {"1/3", "0.33", false},
+    {"1/3", "0.3333", false},
+    {"\\frac{22}{7}", "\\pi", false},
+    {"2^{2005}", "2^{2006}", false},
+    {"1-\\frac1e", "1+\\frac1e", false},
+    {"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix}2\\\\1\\end{pmatrix}", false},
+    {"\\begin{pmatrix}1&2\\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", false},
+    {"\\log_2 3", "\\log_3 2", false},
+    {"5\\%", "5.5", false},
+    {"12", "1,2", false},
+    {"1,2,3", "123", false},
+    {"(0,1)\\cup(2,3)", "(0,1)\\cup(2,4)", false},
+    {"\\text{Evelyn}", "\\text{Briana}", false},
+    {"6", "6!", false},
+    {"no solution", "no integers", false},
+    {"no solution", "infinitely many solutions", false},
+    {"|x|", "x", false},
+    {"1.2.3", "1.23", false},
+    {"\\frac{x}{y}", "\\frac{y}{x}", false},
+    {"\\overline{AB}", "\\overline{CD}", false},
+    {"2306843007387610240", "1", false},
+    {"5317 000000", "5317", false}};
+
+static void test_values(void **state) {
+  (void)state;
+  check_same(values, sizeof values / sizeof *values);
+  /* text behind a NUL counts */
+  bool same = true;
+  assert_int_equal(tri_math_same((tri_part){"a\0b", 3}, (tri_part){"a\0c", 3}, &same), TRI_OK);
+  assert_false(same);
 }
 
 /* want NULL: no box. */
@@ -183,6 +445,35 @@ static void test_boxed(void **state) {
   assert_true(score("boxed", "thus 1/2", "\\frac{1}{2}") == 0);
   assert_true(score("boxed", "", "") == 0); /* without a box */
   assert_true(score("boxed", "\\boxed{3}", "2") == 0);
+  /* GSM8K's own lines: the number behind the mark */
+  assert_true(score("boxed", "\\boxed{1234}", "12 * 100 = <<12*100=1200>>1200, and 34.\n#### 1,234") == 1);
+  assert_true(score("boxed", "\\boxed{\\$72.00}", "24 + 48 = 72.\n#### 72") == 1);
+  assert_true(score("boxed", "\\boxed{24}", "24 + 48 = 72.\n#### 72") == 0);
+}
+
+/* That a truth of GSM8K's kind is its number is said, and once. */
+static void test_boxed_says(void **state) {
+  static const char truth[] = "24 + 48 = 72.\n#### 72";
+  tri_reward_opt    o = {.name = "boxed", .weight = 1};
+  tri_reward_set   *set;
+  FILE             *log = tmpfile();
+  char              text[1024] = "";
+  size_t            n;
+
+  (void)state;
+  assert_non_null(log);
+  tri_log_file(log);
+  assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_OK);
+  assert_null(tri_reward_set_refuse(set, "\\boxed{5}", 9));
+  for (int i = 0; i < 3; i++) assert_null(tri_reward_set_refuse(set, truth, sizeof truth - 1));
+  tri_reward_set_close(&set);
+  tri_log_file(NULL);
+  rewind(log);
+  n = fread(text, 1, sizeof text - 1, log);
+  fclose(log);
+  assert_true(n > 0 && n < sizeof text - 1);
+  assert_non_null(strstr(text, "reward boxed"));
+  assert_null(strstr(strstr(text, "reward boxed") + 1, "reward boxed"));
 }
 
 static void test_gsm8k(void **state) {
@@ -205,7 +496,14 @@ static void test_gsm8k(void **state) {
            {"no number", truth, 0},
            {"", truth, 0},
            {"####", truth, 0},
-           {"#### 5", "5", 1}}; /* a truth that is the number alone */
+           {"#### 5", "5", 1}, /* a truth that is the number alone */
+           {"#### \xe2\x88\x92"
+            "5",
+            "#### -5", 1}, /* U+2212 */
+           {"#### 1.5e3", "#### 1,500", 1},
+           {"#### 3/4", "#### 0.75", 1},
+           {"#### 72.5.1, or 72", truth, 0}, /* no number as a whole, and no other in its place */
+           {"#### 1,2345", "#### 1", 0}};
   tri_reward_opt  o = {.name = "gsm8k", .weight = 1};
   tri_reward_set *set;
 
@@ -221,8 +519,10 @@ static void test_gsm8k(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(test_golden, teardown), cmocka_unit_test_teardown(test_same, teardown),
-      cmocka_unit_test_teardown(test_box, teardown), cmocka_unit_test_teardown(test_boxed, teardown),
+      cmocka_unit_test_teardown(test_golden, teardown), cmocka_unit_test_teardown(test_pairs, teardown),
+      cmocka_unit_test_teardown(test_golds, teardown),  cmocka_unit_test_teardown(test_same, teardown),
+      cmocka_unit_test_teardown(test_values, teardown), cmocka_unit_test_teardown(test_box, teardown),
+      cmocka_unit_test_teardown(test_boxed, teardown),  cmocka_unit_test_teardown(test_boxed_says, teardown),
       cmocka_unit_test_teardown(test_gsm8k, teardown)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* decimal.c - decimal numbers in texts: the last one, whether two are equal. */
+/* decimal.c - texts that are one decimal number. */
 #include "decimal.h"
 
 #include <string.h>
@@ -47,31 +47,6 @@ static tri_decimal decimal_read(const char *s, size_t i, size_t n, size_t *end) 
   return d;
 }
 
-/* The first number from *i on, which becomes its end. */
-static bool next_decimal(const char *s, size_t *i, size_t n, tri_decimal *out) {
-  for (; *i < n; ++*i) {
-    bool point = s[*i] == '.' && *i + 1 < n && is_digit(s[*i + 1]) && (*i == 0 || !is_digit(s[*i - 1]));
-    if (!is_digit(s[*i]) && !point) continue;
-    *out = decimal_read(s, *i, n, i);
-    return true;
-  }
-  return false;
-}
-
-bool tri_decimal_first(const char *s, size_t n, tri_decimal *out) {
-  size_t i = 0;
-
-  return next_decimal(s, &i, n, out);
-}
-
-bool tri_decimal_last(const char *s, size_t n, tri_decimal *out) {
-  bool   found = false;
-  size_t i = 0;
-
-  while (next_decimal(s, &i, n, out)) found = true;
-  return found;
-}
-
 bool tri_decimal_same(const tri_decimal *a, const tri_decimal *b) {
   tri_part x = a->whole, y = b->whole;
 
@@ -89,16 +64,6 @@ bool tri_decimal_same(const tri_decimal *a, const tri_decimal *b) {
     }
   }
   return !x.n && !y.n;
-}
-
-tri_status tri_decimal_put(const tri_decimal *d, tri_text *out) {
-  if (d->negative) TRI_TRY(tri_text_put(out, "-", 1));
-  for (size_t i = 0; i < d->whole.n; i++)
-    if (d->whole.at[i] != ',') TRI_TRY(tri_text_put(out, d->whole.at + i, 1));
-  if (!d->whole.n) TRI_TRY(tri_text_put(out, "0", 1));
-  if (!d->fraction.n) return TRI_OK;
-  TRI_TRY(tri_text_put(out, ".", 1));
-  return tri_text_put(out, d->fraction.at, d->fraction.n);
 }
 
 bool tri_decimal_whole(const char *s, size_t n, tri_decimal *out) {

@@ -1,4 +1,4 @@
-/* decimal.h - decimal numbers in texts: the last one, whether two are equal. */
+/* decimal.h - texts that are one decimal number. */
 #ifndef TRI_DECIMAL_H
 #define TRI_DECIMAL_H
 
@@ -17,16 +17,9 @@ typedef struct tri_decimal {
   tri_part whole, fraction;
 } tri_decimal;
 
-/* The first, the last number of the text; false: there is none. What a number is: reward.h, `number`.
- * Pure. */
-bool tri_decimal_first(const char *s, size_t n, tri_decimal *out);
-bool tri_decimal_last(const char *s, size_t n, tri_decimal *out);
-/* Whether the text is one number and nothing else. Pure. */
+/* Whether the text is one number and nothing else: ASCII digits, groups of three behind commas. Pure. */
 bool tri_decimal_whole(const char *s, size_t n, tri_decimal *out);
 /* Whether they are the same number, unrounded. Pure. */
 bool tri_decimal_same(const tri_decimal *a, const tri_decimal *b);
-/* Not collective. Appends it, without what stands where it stood: numbers that are the same are the same
- * text. */
-TRI_CHECKED tri_status tri_decimal_put(const tri_decimal *d, tri_text *out);
 
 #endif

@@ -1,6 +1,8 @@
 /* math_answer.c - final answers of mathematics in TeX: found in a box, brought to one spelling, compared. */
 #include "math_answer.h"
 
+#include "tex_same.h"
+
 #include <string.h>
 
 /* ---- texts ---- */
@@ -460,14 +462,24 @@ static tri_status spell(tri_part p, spellings *x) {
   return replace(&x->both, "%", "");
 }
 
-tri_status tri_math_same(tri_part a, tri_part b, bool *same) {
+/* MATH and Minerva cut an answer at these: what is left of two sentences may be the same. */
+static bool may_be_cut(tri_part t) {
+  static const char *const list[] = {"=", "$", "\\text{ "};
+
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    if (t.n && find(t.at, t.at + t.n, list[i])) return true;
+  return false;
+}
+
+/* By spelling, where an answer has no form that is compared by value. */
+static tri_status same_spelling(tri_part a, tri_part b, bool *same) {
   spellings  x = {0}, y = {0};
   tri_status st = TRI_OK;
 
-  *same = false;
+  *same = tri_tex_words_equal(a, b);
+  if (*same || may_be_cut(a) || may_be_cut(b)) return TRI_OK;
   TRI_TRY_DONE(spell(a, &x));
   TRI_TRY_DONE(spell(b, &y));
-  *same = are_equal(&x.raw, &y.raw) || (!a.n && !b.n);
   if (x.good && y.good)
     *same = *same || are_equal(&x.strip, &y.strip) || are_equal(&x.both, &y.both) ||
             are_equal_numbers(&x.both, &y.both);
@@ -476,4 +488,39 @@ done:
   free_spellings(&x);
   free_spellings(&y);
   return st;
+}
+
+/* 'a' or 'p' of "a.m.", "PM" at the end of a text, else 0. */
+static char half_of_day(tri_part t) {
+  char letter[3] = {0};
+
+  while (t.n && strchr(" .}$", t.at[t.n - 1])) t.n--;
+  for (int i = 0; i < 3; i++) {
+    if (i < 2)
+      while (t.n && t.at[t.n - 1] == '.') t.n--;
+    letter[i] = t.n ? (char)(t.at[t.n - 1] | 0x20) : ' '; /* lower case */
+    if (t.n) t.n--;
+  }
+  if (letter[0] != 'm' || (letter[2] >= 'a' && letter[2] <= 'z')) return 0;
+  return letter[1] == 'a' || letter[1] == 'p' ? letter[1] : 0;
+}
+
+static tri_part trimmed(tri_part t) {
+  while (t.n && strchr(" \t\r\n", *t.at) && *t.at) t = (tri_part){t.at + 1, t.n - 1};
+  while (t.n && strchr(" \t\r\n", t.at[t.n - 1]) && t.at[t.n - 1]) t.n--;
+  return t;
+}
+
+tri_status tri_math_same(tri_part a, tri_part b, bool *same) {
+  tri_tex_verdict verdict;
+  char            x = half_of_day(a), y = half_of_day(b);
+
+  a = trimmed(a);
+  b = trimmed(b);
+  *same = a.n == b.n && (!a.n || !memcmp(a.at, b.at, a.n));
+  if (*same || (x && y && x != y)) return TRI_OK;
+  TRI_TRY(tri_tex_compare(a, b, &verdict));
+  if (verdict == TRI_TEX_UNREAD) return same_spelling(a, b, same);
+  *same = verdict == TRI_TEX_SAME;
+  return TRI_OK;
 }

@@ -19,9 +19,9 @@ TRI_CHECKED tri_status tri_math_strip(const char *s, size_t n, tri_text *out, bo
  * things differ: several equations ("x=1,y=2") and commas that do not part thousands ("1,2,3") stay as they
  * are, line breaks go. */
 TRI_CHECKED tri_status tri_math_final(const char *s, size_t n, tri_text *out);
-/* Not collective. Whether two answers are equal by the first, by the second, by the second after the first
- * (where % goes too), or as decimal numbers there. An answer of which nothing is left is equal to the same
- * bytes only. */
+/* Not collective. Whether two answers are the same: by value where both are read (tex_same.h), else the same
+ * words, or by the spellings above: the first, the second, the second after the first (where % goes too),
+ * decimal numbers there. A spelling that is cut off at "=", "$" or "\text{ " does not count. Symmetric. */
 TRI_CHECKED tri_status tri_math_same(tri_part a, tri_part b, bool *same);
 
 #endif

@@ -1,0 +1,362 @@
+/* math_value.c - the value of an expression: residues at keyed points, with a floating-point estimate. */
+#include "math_value.h"
+
+#include "math_quantity.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TURNS_MOST = 4 }; /* chosen: whole turns in which an angle is looked for */
+
+static tri_quantity evaluate(tri_evaluation *e, int i);
+
+/* ---- powers ---- */
+
+/* The exponent at node i modulo tri_exponent_prime. Returns false where it holds more than integers,
+ * fractions and letters, joined by + - * / alone. */
+static bool exponent_of(const tri_evaluation *e, int i, uint64_t *out) {
+  const tri_tex_node *x = &e->tree->node[i];
+  uint64_t            half = tri_exponent_prime(e->field), a, all;
+  tri_quantity        number = {.f = 0};
+  int64_t             n;
+
+  switch (x->shape) {
+  case TRI_SHAPE_NUMBER:
+    if (!x->repeat.n) tri_quantity_set_decimal(&number, x->text);
+    if (!number.rational) return false;
+    *out = tri_exponent_multiply(e->field, (uint64_t)number.n % half,
+                                 tri_exponent_invert(e->field, (uint64_t)number.d % half));
+    return true;
+  case TRI_SHAPE_NAME:
+    n = tri_letter_integer(e, tri_name_hash(x->text), false);
+    *out = n < 0 ? (half - (uint64_t)-n % half) % half : (uint64_t)n % half;
+    return true;
+  case TRI_SHAPE_NEGATIVE:
+    if (!exponent_of(e, x->first, &a)) return false;
+    *out = (half - a) % half;
+    return true;
+  case TRI_SHAPE_SUM:
+  case TRI_SHAPE_PRODUCT:
+    all = x->shape == TRI_SHAPE_PRODUCT;
+    for (int c = x->first; c >= 0; c = e->tree->node[c].next) {
+      if (!exponent_of(e, c, &a)) return false;
+      all = x->shape == TRI_SHAPE_PRODUCT ? tri_exponent_multiply(e->field, all, a) : (all + a) % half;
+    }
+    *out = all;
+    return true;
+  case TRI_SHAPE_QUOTIENT:
+    if (!exponent_of(e, x->first, &all) || !exponent_of(e, x->last, &a) || !a) return false;
+    *out = tri_exponent_multiply(e->field, all, tri_exponent_invert(e->field, a));
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Multiples k pi / 360 of pi, as far as TURNS_MOST whole turns, and i times them. */
+static bool half_degrees(tri_evaluation *e, tri_quantity a, bool imaginary, int64_t *out) {
+  tri_residue step = tri_quantity_letter(e, TRI_TAG_PI, acos(-1)).r, at = {0, 0};
+
+  tri_evaluation_spend(e, 300);
+  if (a.r.re && a.r.im) return false;
+  if (imaginary) a.r = (tri_residue){a.r.im, a.r.re};
+  if (a.r.im || !tri_field_invert(e->field, tri_field_integer(e->field, 360), &at)) return false;
+  step = tri_field_multiply(e->field, step, at);
+  at = (tri_residue){0, 0};
+  for (int64_t k = 0; k <= 720 * TURNS_MOST; k++, at = tri_field_add(e->field, at, step)) {
+    if (!tri_field_equal(at, a.r) && !tri_field_equal(tri_field_negate(e->field, at), a.r)) continue;
+    *out = tri_field_equal(at, a.r) ? k : -k;
+    return true;
+  }
+  return false;
+}
+
+static bool is_euler(const tri_evaluation *e, int i) { return e->tree->node[i].shape == TRI_SHAPE_EULER; }
+
+static tri_quantity power_value(tri_evaluation *e, int base, int exponent) {
+  tri_quantity a = evaluate(e, base), b = evaluate(e, exponent);
+  uint64_t     n;
+  int64_t      turn;
+
+  if (!e->defined) return a;
+  if (b.rational && b.d == 1) return tri_quantity_power(e, a, b.n);
+  if (b.rational && b.d <= TRI_ROOT_MOST) return tri_quantity_power(e, tri_quantity_root(e, a, b.d), b.n);
+  if (is_euler(e, base) && b.constant && half_degrees(e, b, true, &turn))
+    return tri_quantity_note(
+        e, (tri_quantity){.r = tri_field_turn(e->field, turn), .f = cexp(b.f), .constant = true});
+  if (!a.r.im && tri_field_positive(e->field, a.r.re) && exponent_of(e, exponent, &n)) {
+    tri_quantity x = {
+        .r = tri_field_power(e->field, a.r, n), .f = cpow(a.f, b.f), .constant = a.constant && b.constant};
+    return tri_quantity_note(e, x);
+  }
+  return tri_quantity_stand_in(e, TRI_TAG_POWER, a, b, cpow(a.f, b.f));
+}
+
+/* ---- functions ---- */
+
+static bool is_name(tri_part t, const char *name) { return t.n == strlen(name) && !memcmp(t.at, name, t.n); }
+
+/* The logarithm of an integer: a sum over its prime factors. */
+static tri_residue integer_log(int k, uint64_t n) {
+  tri_residue x = {0, 0};
+
+  for (uint64_t d = 2; n > 1; d++) {
+    if (d > TRI_TRIAL_DIVISORS || d * d > n) d = n;
+    for (; n % d == 0; n /= d) x = tri_field_add(k, x, tri_field_stand_in(k, TRI_TAG_LOG_PRIME, d, 0));
+  }
+  return x;
+}
+
+static tri_quantity log_of(tri_evaluation *e, int i) {
+  const tri_tex_node *x = &e->tree->node[i];
+  tri_quantity        a;
+
+  if (x->shape == TRI_SHAPE_EULER) return tri_quantity_integer(e, 1);
+  a = evaluate(e, i);
+  if (!e->defined || (a.constant && a.f == 0)) return tri_quantity_undefined(e);
+  tri_evaluation_spend(e, 300);
+  if (a.rational && a.n > 0)
+    return tri_quantity_note(
+        e,
+        (tri_quantity){.r = tri_field_add(e->field, integer_log(e->field, (uint64_t)a.n),
+                                          tri_field_negate(e->field, integer_log(e->field, (uint64_t)a.d))),
+                       .f = log(creal(a.f)),
+                       .constant = true});
+  if (x->shape == TRI_SHAPE_POWER && a.constant)
+    return tri_quantity_multiply(e, evaluate(e, x->last), log_of(e, x->first));
+  if (x->shape == TRI_SHAPE_ROOT && x->n == 1 && a.constant)
+    return tri_quantity_multiply(e, log_of(e, x->first), tri_quantity_invert(e, tri_quantity_integer(e, 2)));
+  return tri_quantity_stand_in(e, TRI_TAG_LOG, a, a, clog(a.f));
+}
+
+/* Cosine and sine: exact for half degrees, else by a stand-in for the tangent of half the angle, so that
+ * sin^2 + cos^2 = 1 holds, and odd in the angle. */
+static void turn_of(tri_evaluation *e, tri_quantity a, tri_quantity *cosine, tri_quantity *sine) {
+  tri_residue  back = tri_field_negate(e->field, a.r), half;
+  int64_t      turn;
+  bool         odd;
+  tri_quantity one = tri_quantity_integer(e, 1), t;
+
+  *cosine = (tri_quantity){.f = ccos(a.f), .constant = a.constant};
+  *sine = (tri_quantity){.f = csin(a.f), .constant = a.constant};
+  if (half_degrees(e, a, false, &turn)) {
+    half = tri_field_turn(e->field, turn);
+    cosine->r = (tri_residue){half.re, 0};
+    sine->r = (tri_residue){half.im, 0};
+    return;
+  }
+  odd = back.re < a.r.re || (back.re == a.r.re && back.im < a.r.im);
+  t = tri_quantity_stand_in(e, TRI_TAG_TANGENT, odd ? (tri_quantity){.r = back} : a, one, 0);
+  if (odd) t = tri_quantity_negate(e, t);
+  t.constant = false; /* only its residue is of use */
+  tri_quantity square = tri_quantity_multiply(e, t, t),
+               bottom = tri_quantity_invert(e, tri_quantity_add(e, one, square));
+  cosine->r = tri_quantity_multiply(e, tri_quantity_add(e, one, tri_quantity_negate(e, square)), bottom).r;
+  sine->r = tri_quantity_multiply(e, tri_quantity_add(e, t, t), bottom).r;
+}
+
+static tri_quantity trigonometric(tri_evaluation *e, tri_part name, tri_quantity a) {
+  tri_quantity cosine, sine;
+
+  turn_of(e, a, &cosine, &sine);
+  if (is_name(name, "sin")) return tri_quantity_note(e, sine);
+  if (is_name(name, "cos")) return tri_quantity_note(e, cosine);
+  if (is_name(name, "tan")) return tri_quantity_multiply(e, sine, tri_quantity_invert(e, cosine));
+  if (is_name(name, "cot")) return tri_quantity_multiply(e, cosine, tri_quantity_invert(e, sine));
+  return tri_quantity_invert(e, is_name(name, "sec") ? cosine : sine);
+}
+
+static tri_quantity function_value(tri_evaluation *e, const tri_tex_node *x) {
+  static const char *const circular[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
+  const tri_tex_node      *argument = &e->tree->node[x->first];
+  tri_quantity             a;
+
+  if (is_name(x->text, "log") || is_name(x->text, "ln") || is_name(x->text, "lg")) {
+    tri_quantity top = log_of(e, x->first), bottom;
+    if (x->n == 1 && is_name(x->text, "ln")) return top;
+    bottom = x->n == 2 ? log_of(e, x->last)
+                       : (tri_quantity){.r = integer_log(e->field, 10), .f = log(10), .constant = true};
+    return tri_quantity_multiply(e, top, tri_quantity_invert(e, bottom));
+  }
+  if (x->n != 1) return tri_quantity_undefined(e);
+  a = evaluate(e, x->first);
+  if (!e->defined) return a;
+  for (size_t i = 0; i < sizeof circular / sizeof *circular; i++)
+    if (is_name(x->text, circular[i])) {
+      if (argument->shape == TRI_SHAPE_DEGREE)
+        a = tri_quantity_multiply(e,
+                                  tri_quantity_multiply(e, a, tri_quantity_letter(e, TRI_TAG_PI, acos(-1))),
+                                  tri_quantity_invert(e, tri_quantity_integer(e, 180)));
+      return trigonometric(e, x->text, a);
+    }
+  if (is_name(x->text, "exp"))
+    return tri_quantity_stand_in(e, TRI_TAG_FUNCTION + tri_name_hash(x->text), a, a, cexp(a.f));
+  a = tri_quantity_stand_in(e, TRI_TAG_FUNCTION + tri_name_hash(x->text), a, a, 0);
+  a.constant = false;
+  return a;
+}
+
+/* ---- nodes ---- */
+
+static tri_quantity two_valued(tri_evaluation *e, const tri_tex_node *x) {
+  int          sign = x->shape == TRI_SHAPE_PLUS_MINUS ? e->sign : -e->sign;
+  tri_quantity b = evaluate(e, x->last);
+
+  if (sign < 0) b = tri_quantity_negate(e, b);
+  return x->n == 1 ? b : tri_quantity_add(e, evaluate(e, x->first), b);
+}
+
+static tri_quantity join(tri_evaluation *e, const tri_tex_node *x) {
+  tri_quantity all = tri_quantity_integer(e, x->shape == TRI_SHAPE_PRODUCT);
+
+  for (int c = x->first; c >= 0 && e->defined; c = e->tree->node[c].next)
+    all = x->shape == TRI_SHAPE_PRODUCT ? tri_quantity_multiply(e, all, evaluate(e, c))
+                                        : tri_quantity_add(e, all, evaluate(e, c));
+  return all;
+}
+
+static tri_quantity evaluate(tri_evaluation *e, int i) {
+  const tri_tex_node *x = &e->tree->node[i];
+  tri_quantity        a;
+
+  tri_evaluation_spend(e, 1);
+  if (!e->defined) return (tri_quantity){.f = 0};
+  switch (x->shape) {
+  case TRI_SHAPE_NUMBER:
+    return tri_quantity_number(e, x->text, x->repeat);
+  case TRI_SHAPE_NAME:
+    return tri_quantity_name(e, x->text);
+  case TRI_SHAPE_PI:
+    return tri_quantity_letter(e, TRI_TAG_PI, acos(-1));
+  case TRI_SHAPE_EULER:
+    return tri_quantity_letter(e, TRI_TAG_EULER, exp(1));
+  case TRI_SHAPE_INFINITY:
+    return tri_quantity_letter(e, TRI_TAG_INFINITY, INFINITY);
+  case TRI_SHAPE_UNIT_I:
+    return tri_quantity_note(e, (tri_quantity){.r = {0, 1}, .f = I, .constant = true});
+  case TRI_SHAPE_SUM:
+  case TRI_SHAPE_PRODUCT:
+    return join(e, x);
+  case TRI_SHAPE_REFERENCE:
+    return evaluate(e, x->first);
+  case TRI_SHAPE_NEGATIVE:
+    return tri_quantity_negate(e, evaluate(e, x->first));
+  case TRI_SHAPE_QUOTIENT:
+    a = evaluate(e, x->first);
+    return tri_quantity_multiply(e, a, tri_quantity_invert(e, evaluate(e, x->last)));
+  case TRI_SHAPE_RATIO:
+    if (x->n != 2) return tri_quantity_undefined(e);
+    a = evaluate(e, x->first);
+    return tri_quantity_multiply(e, a, tri_quantity_invert(e, evaluate(e, x->last)));
+  case TRI_SHAPE_POWER:
+    return power_value(e, x->first, x->last);
+  case TRI_SHAPE_ROOT:
+    a = x->n == 2 ? evaluate(e, x->last) : tri_quantity_integer(e, 2);
+    if (!a.rational || a.d != 1) return tri_quantity_undefined(e);
+    return tri_quantity_root(e, evaluate(e, x->first), a.n);
+  case TRI_SHAPE_FACTORIAL:
+    return tri_quantity_factorial(e, evaluate(e, x->first));
+  case TRI_SHAPE_BINOMIAL:
+    a = evaluate(e, x->first);
+    return tri_quantity_binomial(e, a, evaluate(e, x->last));
+  case TRI_SHAPE_ABSOLUTE:
+    return tri_quantity_absolute(e, evaluate(e, x->first));
+  case TRI_SHAPE_FLOOR:
+    return tri_quantity_floor(e, evaluate(e, x->first), false);
+  case TRI_SHAPE_CEILING:
+    return tri_quantity_floor(e, evaluate(e, x->first), true);
+  case TRI_SHAPE_PERCENT:
+    a = evaluate(e, x->first);
+    return tri_quantity_multiply(e, a, tri_quantity_invert(e, tri_quantity_integer(e, 100)));
+  case TRI_SHAPE_DEGREE:
+    return evaluate(e, x->first);
+  case TRI_SHAPE_FUNCTION:
+    return function_value(e, x);
+  case TRI_SHAPE_PLUS_MINUS:
+  case TRI_SHAPE_MINUS_PLUS:
+    return two_valued(e, x);
+  default:
+    return tri_quantity_undefined(e);
+  }
+}
+
+tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch) {
+  tri_math_value out = {.defined = true};
+
+  for (int k = 0; k < TRI_FIELDS; k++)
+    for (int j = 0; j < TRI_POINTS; j++) {
+      tri_evaluation e = {.tree = tree,
+                          .field = k,
+                          .point = j,
+                          .sign = sign,
+                          .branch = branch,
+                          .work = TRI_EVALUATION_WORK,
+                          .defined = true};
+      tri_quantity   x = evaluate(&e, node);
+      out.defined = out.defined && e.defined;
+      if (!out.defined) return out;
+      out.at[k][j] = x.r;
+      out.constant = x.constant && isfinite(creal(x.f)) && isfinite(cimag(x.f));
+      out.re = creal(x.f);
+      out.im = cimag(x.f);
+      out.largest = e.largest;
+      out.choices = e.choices;
+    }
+  return out;
+}
+
+/* ---- equality ---- */
+
+/* Equal estimates: their difference is within the rounding of the largest intermediate result. */
+static bool estimates_agree(const tri_math_value *a, const tri_math_value *b) {
+  double scale = fmax(a->largest, b->largest);
+
+  if (!a->constant || !b->constant || !isfinite(scale)) return true;
+  return hypot(a->re - b->re, a->im - b->im) <=
+         1e-9 * fmin(scale, hypot(a->re, a->im) + hypot(b->re, b->im)) + 1e-13 * scale;
+}
+
+static bool residues_equal(const tri_math_value *a, const tri_math_value *b, int k) {
+  for (int j = 0; j < TRI_POINTS; j++)
+    if (!tri_field_equal(a->at[k][j], b->at[k][j])) return false;
+  return true;
+}
+
+/* A number written with six digits or more behind its point stands for what it rounds. */
+static bool is_rounded(const tri_tex_tree *tree, int i) {
+  const tri_tex_node *x = &tree->node[i];
+  const char         *point;
+
+  if (x->shape == TRI_SHAPE_NEGATIVE) x = &tree->node[x->first];
+  point = x->shape == TRI_SHAPE_NUMBER && x->text.n ? memchr(x->text.at, '.', x->text.n) : NULL;
+  return point && x->text.at + x->text.n - point > 6 &&
+         !memchr(point, 'e', (size_t)(x->text.at + x->text.n - point)) &&
+         !memchr(point, 'E', (size_t)(x->text.at + x->text.n - point));
+}
+
+static bool rounds_to(const tri_math_value *a, const tri_math_value *b) {
+  return a->constant && b->constant && fabs(a->re) >= 0.1 && fabs(a->im) + fabs(b->im) < 1e-9 &&
+         fabs(a->re - b->re) <= 0.5e-6;
+}
+
+bool tri_math_values_equal(const tri_tex_tree *a, int node_a, int sign_a, const tri_tex_tree *b, int node_b,
+                           int sign_b) {
+  enum { CHOICES_MOST = 3 };
+  tri_math_value x = tri_math_evaluate(a, node_a, sign_a, 0), y = tri_math_evaluate(b, node_b, sign_b, 0);
+  bool           equal[TRI_FIELDS] = {false};
+
+  if (!x.defined || !y.defined) return false;
+  if (is_rounded(a, node_a) != is_rounded(b, node_b) && rounds_to(&x, &y)) return true;
+  if (!estimates_agree(&x, &y)) return false;
+  for (int k = 0; k < TRI_FIELDS; k++) equal[k] = residues_equal(&x, &y, k);
+  if (equal[0] && equal[1]) return true;
+  if (!x.constant || !y.constant || x.choices > CHOICES_MOST || y.choices > CHOICES_MOST) return false;
+  /* The residues leave the sign of a root of a root open; the estimates, which agree, decide it. */
+  for (unsigned i = 0; i < 1u << x.choices; i++)
+    for (unsigned j = 0; j < 1u << y.choices; j++) {
+      x = tri_math_evaluate(a, node_a, sign_a, i);
+      y = tri_math_evaluate(b, node_b, sign_b, j);
+      for (int k = 0; k < TRI_FIELDS; k++) equal[k] = equal[k] || residues_equal(&x, &y, k);
+    }
+  return equal[0] && equal[1];
+}

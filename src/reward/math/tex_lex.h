@@ -1,0 +1,97 @@
+/* tex_lex.h - the tokens of an answer in TeX or plain text. */
+#ifndef TRI_TEX_LEX_H
+#define TRI_TEX_LEX_H
+
+#include "base/base.h"
+#include "decimal.h"
+
+typedef enum tri_tex_kind {
+  TRI_TEX_END,
+  TRI_TEX_BAD, /* something that no rule reads */
+  TRI_TEX_NUMBER,
+  TRI_TEX_NAME, /* a letter, a Greek letter, \overline{AB}, x_1 */
+  TRI_TEX_WORD, /* four letters or more, or the name of a unit */
+  TRI_TEX_TEXT, /* \text{...}, \mbox{...} and such */
+  TRI_TEX_PI,
+  TRI_TEX_EULER,
+  TRI_TEX_UNIT_I,
+  TRI_TEX_INFINITY,
+  TRI_TEX_EMPTY,
+  TRI_TEX_PLUS,
+  TRI_TEX_MINUS,
+  TRI_TEX_PLUS_MINUS,
+  TRI_TEX_MINUS_PLUS,
+  TRI_TEX_TIMES,
+  TRI_TEX_SLASH,
+  TRI_TEX_COLON,
+  TRI_TEX_POWER,
+  TRI_TEX_BANG,
+  TRI_TEX_PERCENT,
+  TRI_TEX_DEGREE,
+  TRI_TEX_COMMA,
+  TRI_TEX_SEMICOLON,
+  TRI_TEX_AND, /* and, or */
+  TRI_TEX_EQUAL,
+  TRI_TEX_NOT_EQUAL,
+  TRI_TEX_LESS,
+  TRI_TEX_LESS_EQUAL,
+  TRI_TEX_GREATER,
+  TRI_TEX_GREATER_EQUAL,
+  TRI_TEX_APPROX,
+  TRI_TEX_IN,
+  TRI_TEX_CUP,
+  TRI_TEX_OPEN, /* ( */
+  TRI_TEX_CLOSE,
+  TRI_TEX_OPEN_SQUARE, /* [ */
+  TRI_TEX_CLOSE_SQUARE,
+  TRI_TEX_OPEN_BRACE, /* {, TeX's group */
+  TRI_TEX_CLOSE_BRACE,
+  TRI_TEX_OPEN_SET, /* \{ */
+  TRI_TEX_CLOSE_SET,
+  TRI_TEX_OPEN_ANGLE, /* \langle */
+  TRI_TEX_CLOSE_ANGLE,
+  TRI_TEX_OPEN_FLOOR,
+  TRI_TEX_CLOSE_FLOOR,
+  TRI_TEX_OPEN_CEILING,
+  TRI_TEX_CLOSE_CEILING,
+  TRI_TEX_BAR, /* | */
+  TRI_TEX_FRACTION,
+  TRI_TEX_BINOMIAL,
+  TRI_TEX_ROOT,
+  TRI_TEX_FUNCTION, /* text: its name */
+  TRI_TEX_CELL,     /* & */
+  TRI_TEX_ROW,      /* \\ in a matrix */
+  TRI_TEX_BEGIN,    /* \begin{text} */
+  TRI_TEX_FINISH    /* \end{text} */
+} tri_tex_kind;
+
+typedef struct tri_tex_token {
+  tri_tex_kind kind;
+  const char  *begin;  /* where it starts, without the space before it */
+  bool         spaced; /* space stands before it */
+  tri_part     text;   /* a number's digits with their grouping; a name; what \text holds */
+  tri_part     repeat; /* a number's digits under \overline */
+  tri_part     base;   /* a number's index, as in 1101_2 */
+} tri_tex_token;
+
+typedef struct tri_tex_lexer {
+  const char *at, *end; /* borrowed */
+  int         brackets; /* open; in them a comma parts elements, never thousands */
+  int         matrices; /* open; in them \\ ends a row */
+} tri_tex_lexer;
+
+/* Reads the next token. `single`: a digit or letter alone, as TeX reads an argument without braces. Not
+ * collective; reads nothing behind lexer->end. */
+void tri_tex_next(tri_tex_lexer *lexer, bool single, tri_tex_token *out);
+/* The part between the braces that open at s; false: they are not closed. Pure. */
+bool tri_tex_braced(const char *s, const char *end, tri_part *inside);
+/* Whether a token of that kind begins a factor that a function without brackets takes. Pure. */
+bool tri_tex_starts_argument(tri_tex_kind kind);
+/* Whether an environment of that name is a matrix. Pure. */
+bool tri_tex_is_matrix(tri_part name);
+/* Whether a token of that kind ends a list of elements. Pure. */
+bool tri_tex_closes(tri_tex_kind kind);
+/* Whether an ASCII digit stands in s .. end. Pure. */
+bool tri_tex_has_digit(const char *s, const char *end);
+
+#endif
