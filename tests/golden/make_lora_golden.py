@@ -1,8 +1,10 @@
-# make_lora_golden.py - low-rank adapters of PEFT on two of the models of make_model_golden.py: their gradients, a folder of
+# make_lora_golden.py - low-rank adapters of PEFT on some of the models of make_model_golden.py: their gradients, a folder of
 # PEFT's, the merged model's logits. For tests/model/test_lora.c.
-# Written with torch 2.15.0, transformers 5.23.0, peft 0.21.2, safetensors 0.8. usage: python tests/golden/make_lora_golden.py
+# Written with torch 2.15.0, transformers 5.23.0 (from granite on 5.24.0), peft 0.21.2, safetensors 0.8.
+# usage: python tests/golden/make_lora_golden.py [NAME ...]: all cases, or these alone.
 import json
 import os
+import sys
 
 import torch
 from peft import LoraConfig, get_peft_model
@@ -25,6 +27,10 @@ CASES = {
     # a scalar head, trained in full
     "score": ("llama_score", dict(r=4, lora_alpha=8, target_modules="all-linear", task_type="SEQ_CLS",
                                   modules_to_save=["score"])),
+    # what adapters add is scaled with the residual, and logits are
+    "granite": ("granite_bias", dict(r=2, lora_alpha=3, target_modules="all-linear")),
+    # no norm before the products, norms behind them
+    "olmo2": ("olmo2", dict(r=2, lora_alpha=3, target_modules="all-linear")),
 }
 
 
@@ -61,6 +67,8 @@ def backward_of(rows, sequences, out, gen, scored):
 def main():
     torch.set_num_threads(1)
     for number, (name, (base, options)) in enumerate(CASES.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         gen = torch.Generator().manual_seed(70 + number)
         scored = options.get("task_type") == "SEQ_CLS"
         kind = AutoModelForSequenceClassification if scored else AutoModelForCausalLM

@@ -13,11 +13,10 @@ static const float INV_TEMPERATURE = 1.25f; /* of logp, ent and the gradients in
 
 static const struct {
   const char *name, *base;
-} cases[] = {{"lora/llama", "model/llama"},
-             {"lora/qwen2", "model/qwen2"},
-             {"lora/phi3", "model/phi3"},
-             {"lora/gemma3", "model/gemma3"},
-             {"lora/score", "model/llama_score"}};
+} cases[] = {{"lora/llama", "model/llama"},       {"lora/qwen2", "model/qwen2"},
+             {"lora/phi3", "model/phi3"},         {"lora/gemma3", "model/gemma3"},
+             {"lora/score", "model/llama_score"}, {"lora/granite", "model/granite_bias"},
+             {"lora/olmo2", "model/olmo2"}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 typedef struct bench {
