@@ -256,6 +256,7 @@ tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *gen
   *shape = (tri_model_shape){0};
   *eos = (tri_eos){.bos = -1, .pad = -1};
   TRI_TRY_DONE(tri_hf_object(config, &root));
+  TRI_TRY_DONE(tri_hf_take_half(config->name, &root));
   if (generation) TRI_TRY_DONE(tri_hf_object(generation, &generation_root));
   c = (source){config->name, root};
   if (generation) g = (source){generation->name, generation_root};
@@ -299,6 +300,7 @@ tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, 
 
   *out = NULL;
   TRI_TRY(tri_hf_object(config, out));
+  TRI_TRY(tri_hf_take_half(config->name, out));
   tri_hf_drop_code(*out);
   for (int k = 0; k < 2; k++)
     if (json_object_get(*out, dtype_key[k])) {

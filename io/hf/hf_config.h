@@ -42,6 +42,11 @@ TRI_CHECKED tri_status tri_hf_object(const tri_hf_text *text, struct json_t **ou
 TRI_CHECKED tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *generation,
                                            tri_model_shape *shape, tri_eos *eos);
 
+/* Of a model of text and more (a config.json with a text_config, such as Gemma 3's from 4B on) appends the
+ * config.json of its text model alone, which tri_hf_config_parse reads of either; *is_half false: it is a
+ * model of text, and nothing is appended. TRI_EINPUT where the text half of this model is not known. Not
+ * collective. */
+TRI_CHECKED tri_status tri_hf_config_half(const tri_hf_text *config, tri_text *out, bool *is_half);
 /* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32,
  * float16 TRI_F16, everything else TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
 TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out);

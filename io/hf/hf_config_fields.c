@@ -209,6 +209,22 @@ done:
   return st;
 }
 
+tri_status tri_hf_check_beside(const char *name, const char *key, const json_t *value) {
+  const field *f = find(key);
+  tri_status   st = TRI_OK;
+  tri_text     unknown = {0};
+
+  if (f && changes_nothing(f->rule, value)) return TRI_OK;
+  if (f)
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` beside `text_config` asks for %s, which this version does not compute",
+             name, key, f->why);
+  TRI_TRY_DONE(add_unknown(key, &unknown));
+  TRI_TRY_DONE(fail_unknown(name, &unknown));
+done:
+  tri_text_free(&unknown);
+  return st;
+}
+
 void tri_hf_drop_code(json_t *config) {
   json_t     *map = json_object_get(config, "auto_map"), *v;
   const char *key;

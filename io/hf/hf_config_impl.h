@@ -48,6 +48,11 @@ TRI_CHECKED tri_status tri_hf_read_head(const char *name, const json_t *config, 
 TRI_CHECKED tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri_family *f);
 /* The same for an object that tells a rotary embedding of this type. */
 TRI_CHECKED tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, tri_rope_type type);
+/* The same for one field of a model of text and more, outside of what it says of its text model. */
+TRI_CHECKED tri_status tri_hf_check_beside(const char *name, const char *key, const json_t *value);
+/* Of a model of text and more, which has a text_config, *root becomes what its text model's config.json would
+ * be; others stay. TRI_EINPUT where this version does not know its text half. Not collective. */
+TRI_CHECKED tri_status tri_hf_take_half(const char *name, json_t **root);
 /* Takes out of auto_map what names code of the model's: its files do not go along. Not collective. */
 void tri_hf_drop_code(json_t *config);
 

@@ -1,4 +1,5 @@
-/* hf_config_twin.c - the config.json of a model that is given a scalar head, and what its files call one. */
+/* hf_config_twin.c - config.json of models made from others: of one given a scalar head, and what its files
+ * call such a head; of a text half. */
 #include "hf_config_impl.h"
 
 #include <stdio.h>
@@ -57,11 +58,31 @@ tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text 
 
   TRI_TRY_DONE(tri_hf_config_parse(config, generation, &shape, &eos));
   TRI_TRY_DONE(tri_hf_object(config, &root));
+  TRI_TRY_DONE(tri_hf_take_half(config->name, &root));
   if (end < 0 && eos.n) end = eos.id[0];
   set_head(root, shape.family, find_pad(root, &shape, &eos, end));
   bytes = json_dumps(root, JSON_INDENT(2));
   if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
   TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));
+done:
+  free(bytes);
+  json_decref(root);
+  return st;
+}
+
+tri_status tri_hf_config_half(const tri_hf_text *config, tri_text *out, bool *is_half) {
+  tri_status st = TRI_OK;
+  json_t    *root = NULL;
+  char      *bytes = NULL;
+
+  *is_half = false;
+  TRI_TRY_DONE(tri_hf_object(config, &root));
+  if (json_is_null(json_object_get(root, "text_config")) || !json_object_get(root, "text_config")) goto done;
+  TRI_TRY_DONE(tri_hf_take_half(config->name, &root));
+  bytes = json_dumps(root, JSON_INDENT(2));
+  if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
+  TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));
+  *is_half = true;
 done:
   free(bytes);
   json_decref(root);

@@ -451,6 +451,45 @@ const char *tri_safetensors_path(const tri_safetensors *s, const tri_safetensors
   return s->file[info->file].path;
 }
 
+/* The name of a tensor of a model of text and more becomes that in a model of text alone, in place; false: it
+ * is none of its text model. */
+static bool take_text_name(char *name) {
+  static const char before[] = "language_model.", inside[] = "model.language_model.";
+  size_t            head = sizeof "model." - 1, n = sizeof before - 1;
+
+  if (!strncmp(name, before, n)) {
+    memmove(name, name + n, strlen(name + n) + 1);
+    return true;
+  }
+  if (!strncmp(name, inside, sizeof inside - 1)) {
+    memmove(name + head, name + head + n, strlen(name + head + n) + 1);
+    return true;
+  }
+  return !strcmp(name, "lm_head.weight");
+}
+
+tri_status tri_safetensors_keep_text(tri_safetensors *s, int64_t *gone) {
+  int64_t kept = 0;
+
+  for (int64_t i = 0; i < s->n; i++) {
+    if (take_text_name((char *)s->info[i].name))
+      s->info[kept++] = s->info[i];
+    else
+      tri_host_free((void **)&s->info[i].name);
+  }
+  *gone = s->n - kept;
+  s->n = kept;
+  if (!kept)
+    TRI_FAIL(TRI_EINPUT, "%s: no tensor is of a text model, language_model.* or model.language_model.*",
+             s->n_file ? s->file[0].path : "the model's files");
+  qsort(s->info, (size_t)kept, sizeof *s->info, compare_name);
+  for (int64_t i = 1; i < kept; i++)
+    if (!strcmp(s->info[i - 1].name, s->info[i].name))
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` of the text model is there twice, under two names",
+               s->file[s->info[i].file].path, s->info[i].name);
+  return TRI_OK;
+}
+
 /* Widen n values of 16 bits that lie in the upper half of out's 4 n bytes. Value i is read before anything
  * that overwrites it is written: 4 (i + 1) <= 2 n + 2 (i + 1). */
 static void widen_in_place(float *out, int64_t n, tri_dtype from) {

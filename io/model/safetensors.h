@@ -41,6 +41,10 @@ const char *tri_safetensors_absent_at(const tri_safetensors *st, int64_t i);
 const char *tri_safetensors_absent_from(const tri_safetensors *st, const char *name);
 /* The file that holds a tensor, for messages. Borrowed. */
 const char *tri_safetensors_path(const tri_safetensors *st, const tri_safetensors_info *info);
+/* Of a model of text and more: leaves the tensors of its text model (language_model.*,
+ * model.language_model.*, lm_head.weight), under the names they have in a model of text alone; *gone: how
+ * many others there were. TRI_EINPUT: there are none of them, or two of one name. Not collective. */
+TRI_CHECKED tri_status tri_safetensors_keep_text(tri_safetensors *st, int64_t *gone);
 
 /* Elements [first, first + count) of a tensor, row-major, as f32; F32, BF16 and F16 are read, all exactly.
  * out[count]. Threads may read at once. TRI_EINPUT if info->refused, TRI_EFILE where the file cannot be

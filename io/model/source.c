@@ -76,9 +76,29 @@ static tri_status source_parse(tri_source *s) {
   return TRI_OK;
 }
 
+/* The config.json of a model of text and more becomes that of its text model: what is trained, saved and
+ * exported from here on. */
+static tri_status take_half(tri_source *s) {
+  tri_source_file *c = &s->file[TRI_SOURCE_CONFIG];
+  tri_hf_text      config = {s->path[TRI_SOURCE_CONFIG], c->bytes, c->n};
+  tri_text         half = {0};
+  tri_status       st = tri_hf_config_half(&config, &half, &s->is_half);
+
+  if (st != TRI_OK || !s->is_half) goto done;
+  TRI_FREE(c->bytes);
+  c->n = 0;
+  TRI_TRY_DONE(tri_host_alloc(half.len + 1, 1, (void **)&c->bytes));
+  memcpy(c->bytes, half.data, half.len);
+  c->n = half.len;
+done:
+  tri_text_free(&half);
+  return st;
+}
+
 static tri_status read_small(tri_source *s, int i, const char *path) {
   snprintf(s->path[i], sizeof s->path[i], "%s", path);
-  return tri_file_read(path, SMALL_FILE_BYTES, &s->file[i].bytes, &s->file[i].n);
+  TRI_TRY(tri_file_read(path, SMALL_FILE_BYTES, &s->file[i].bytes, &s->file[i].n));
+  return i == TRI_SOURCE_CONFIG ? take_half(s) : TRI_OK;
 }
 
 /* Said once; data of token ids needs none. */
@@ -110,8 +130,9 @@ static tri_status open_folder(const char *path, bool weights, tri_source **out) 
   }
   TRI_TRY(source_parse(s));
   say_other_tokenizer(s);
-  if (weights) TRI_TRY(tri_safetensors_open(path, &s->tensors));
-  return TRI_OK;
+  if (!weights) return TRI_OK;
+  TRI_TRY(tri_safetensors_open(path, &s->tensors));
+  return s->is_half ? tri_safetensors_keep_text(s->tensors, &s->left_out) : TRI_OK;
 }
 
 static tri_status open_checkpoint(tri_ckpt_reader *r, tri_model_part part, tri_source **out) {

@@ -19,6 +19,8 @@ struct tri_source {
   tri_model_part   part;
   char             head[TRI_HEAD_NAME_BYTES]; /* what the files call score.weight */
   bool             own_ckpt, random;
+  bool             is_half;    /* of a folder of text and more, whose config.json is here its text model's */
+  int64_t          left_out;   /* tensors of such a folder that are not its text model's */
   bool             adds_head;  /* a scalar head that the files lack starts from random numbers */
   uint64_t         seed;       /* of random numbers */
   tri_lora         lora;       /* rank 0: no adapters */

@@ -243,9 +243,22 @@ static bool is_known(const tri_source *s, const tri_params_opt *o, const char *n
   return false;
 }
 
+/* Once for a folder, of which a run's reference may come too. */
+static void say_half(const tri_source *s) {
+  static char said[sizeof s->name];
+
+  if (!strcmp(said, s->name)) return;
+  snprintf(said, sizeof said, "%s", s->name);
+  tri_log(TRI_LOG_INFO,
+          "%s: is a model of text and more; its text model is taken, a %s model, and %lld other tensors are "
+          "left out",
+          s->name, s->shape.family->model_type, (long long)s->left_out);
+}
+
 /* Tensors that start by init, and tensors nobody asks for; a head that is tied or replaced and rotary buffers
  * are no surprise. */
 static void say_differences(const tri_source *s, const char *group, const tri_params_opt *o) {
+  if (s->is_half && s->tensors) say_half(s);
   for (int u = 0; u < o->n_unit; u++)
     for (int i = 0; i < o->unit[u].n_param; i++)
       if (lacks(s, group, &o->unit[u].param[i]))

@@ -133,6 +133,51 @@ static void longrope_is_chosen_once(void **state) {
 #undef LONG
 }
 
+/* The text model of a folder of text and images is trained, saved, exported, loaded again and inspected, with
+ * the names of published files and those of transformers 5. The other tensors are left out, which is said
+ * once. */
+static void text_halves_go_in_and_out(void **state) {
+  static const char *const half[][3] = {{"gemma3_half", "gemma3_text", "Gemma3ForCausalLM"},
+                                        {"mistral3_half", "mistral", "MistralForCausalLM"}};
+
+  (void)state;
+  cli_write("tokens.jsonl", "{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 3}\n"
+                            "{\"tokens\": [7, 8, 9, 10], \"prompt_tokens\": 1}\n");
+  cli_write("both.jsonl",
+            "{\"chosen_tokens\": [1, 2, 3], \"rejected_tokens\": [1, 2, 4], \"prompt_tokens\": 2}\n"
+            "{\"chosen_tokens\": [5, 6], \"rejected_tokens\": [5, 7], \"prompt_tokens\": 1}\n");
+#define TOKENS   "data.train=tokens.jsonl " ONE_STEP
+#define ONE_STEP "train.steps=1 train.train_batch_size=2 train.micro_batch_size=1 "
+  for (int i = 0; i < 2; i++) {
+    char command[2048];
+    cli_sh("rm -rf run out again && cp -r '" TRI_TEST_DATA "/model/%s' whole", half[i][0]);
+    cli_succeeds(TWO LOAD TOKENS "model.path=whole run.output=run");
+    const char *said = strstr(cli_err, "its text model is taken");
+    assert_true(said && !strstr(said + 1, "its text model is taken") && !strstr(cli_err, "is not used"));
+    cli_succeeds(ONE LOAD ONE_STEP "algo.name=dpo data.train=both.jsonl model.path=whole run.output=both");
+    said = strstr(cli_err, "its text model is taken"); /* of the policy and of the reference */
+    assert_true(said && !strstr(said + 1, "its text model is taken"));
+    cli_succeeds(ONE "export run out");
+    cli_sh("grep -q '\"model_type\": \"%s\"' out/config.json && grep -q %s out/config.json && "
+           "! grep -q 'vision\\|text_config' out/config.json",
+           half[i][1], half[i][2]);
+    cli_sh("grep -q model.layers.1.mlp out/model.safetensors && "
+           "! grep -q 'vision\\|language_model' out/model.safetensors");
+    cli_succeeds(ONE LOAD TOKENS "model.path=out run.output=again");
+    assert_null(strstr(cli_err, "its text model is taken"));
+    cli_succeeds(ONE LOAD TOKENS "model.path=out run.output=again lora.rank=2 run.resume=never");
+    snprintf(command, sizeof command, ONE "inspect whole | grep -q 'model  *%s,'", half[i][1]);
+    cli_succeeds(command);
+    cli_succeeds(ONE
+                 "train sft.yaml data.train=tokens.jsonl model.config=whole/config.json model.tokenizer=null "
+                 "train.steps=1 train.train_batch_size=2 train.micro_batch_size=2 run.output=random");
+    cli_sh("rm -r whole random both");
+  }
+  cli_sh("rm -rf run out again");
+#undef TOKENS
+#undef ONE_STEP
+}
+
 /* As Gemma 3 comes: its tokenizer knows one token more than its matrix has rows. */
 static void added_tokens_may_lie_beyond_the_vocabulary(void **state) {
   (void)state;
@@ -148,9 +193,11 @@ static void added_tokens_may_lie_beyond_the_vocabulary(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_in_and_out), cmocka_unit_test(scores),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_in_and_out),
+                                     cmocka_unit_test(scores),
                                      cmocka_unit_test(refusals_name_the_key),
                                      cmocka_unit_test(longrope_is_chosen_once),
+                                     cmocka_unit_test(text_halves_go_in_and_out),
                                      cmocka_unit_test(added_tokens_may_lie_beyond_the_vocabulary)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

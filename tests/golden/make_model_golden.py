@@ -8,7 +8,8 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
+from transformers import (Gemma3Config, Gemma3ForConditionalGeneration, Mistral3Config, Mistral3ForConditionalGeneration,
+                          PixtralVisionConfig, SiglipVisionConfig, GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MistralConfig, MistralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config, Olmo3ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
                           Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
@@ -121,7 +122,22 @@ MODELS = {
     "olmo3_bias": (Olmo3Config, Olmo3ForCausalLM,
                    dict(SMALL, num_key_value_heads=4, head_dim=6, sliding_window=34, layer_types=[FULL, LOCAL], attention_bias=True,
                         tie_word_embeddings=True)),
+    # text halves of models of text and images, with the names of published files, and with those of transformers 5
+    "gemma3_half": (Gemma3Config, Gemma3ForConditionalGeneration,
+                    dict(text_config=dict(SMALL, model_type="gemma3_text", head_dim=6, sliding_window=6, query_pre_attn_scalar=5,
+                                          layer_types=[LOCAL, FULL],
+                                          rope_parameters={FULL: dict(rope_type="linear", rope_theta=1000.0, factor=8.0),
+                                                           LOCAL: dict(rope_type="default", rope_theta=20.0)}),
+                         vision_config=SiglipVisionConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+                                                          image_size=28, patch_size=14).to_dict(),
+                         mm_tokens_per_image=4, boi_token_index=40, eoi_token_index=40, image_token_index=41)),
+    "mistral3_half": (Mistral3Config, Mistral3ForConditionalGeneration,
+                      dict(text_config=dict(SMALL, model_type="mistral", head_dim=6, sliding_window=None, tie_word_embeddings=False),
+                           vision_config=PixtralVisionConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+                                                             image_size=28, patch_size=14, head_dim=4).to_dict(),
+                           tie_word_embeddings=False, image_token_index=40)),
 }
+PUBLISHED = ["gemma3_half"]  # as transformers 4 names tensors
 # What config.json says otherwise: transformers chooses the factors for each batch by its longest sequence, this program once for a run.
 STORED = {"phi3_long": {"rope_parameters": {"short_factor": [1.0, 1.25, 3.0]}}}
 
@@ -139,13 +155,29 @@ def fill(model, gen):
         p.data.copy_(x.to(torch.bfloat16).float())
 
 
+def text_of(config):
+    return config.get_text_config()
+
+
+def text_name(name):
+    """What a tensor of a model of text and images is called in one of text; of the others their own name."""
+    return name.replace("model.language_model.", "model.")
+
+
+def published_name(name):
+    if name.startswith("model.language_model."):
+        return "language_model.model." + name.removeprefix("model.language_model.")
+    return "language_model." + name if name.startswith("lm_head") else name.removeprefix("model.")
+
+
 def tokens_of(lengths, vocab, gen):
     return [torch.randint(0, vocab, (n,), generator=gen) for n in lengths]
 
 
 def forward(model, sequences):
     """Logits of every row, sequence by sequence, without padding."""
-    return torch.cat([model(input_ids=s[None]).logits[0] for s in sequences])
+    more = lambda s: dict(token_type_ids=torch.zeros_like(s[None])) if model.config.model_type == "gemma3" else {}
+    return torch.cat([model(input_ids=s[None], **more(s)).logits[0] for s in sequences])
 
 
 def targets_of(sequences):
@@ -164,7 +196,7 @@ def logp_and_entropy(logits, target, inv_temperature):
 
 
 def gradients(model, out, gen):
-    sequences = tokens_of(LENGTHS, model.config.vocab_size, gen)
+    sequences = tokens_of(LENGTHS, text_of(model.config).vocab_size, gen)
     row, target = targets_of(sequences)
     logits = forward(model, sequences)
     logp, ent = logp_and_entropy(logits[row], target, INV_TEMPERATURE)
@@ -174,7 +206,8 @@ def gradients(model, out, gen):
     out.update({"tokens": torch.cat(sequences), "lengths": torch.tensor(LENGTHS), "logits": logits, "logp": logp,
                 "ent": ent, "dlogp": dlogp, "dent": dent})
     for name, p in model.named_parameters():
-        out["grad." + name] = p.grad
+        if p.grad is not None:
+            out["grad." + text_name(name)] = p.grad
 
 
 def answer(model, prompt, **options):
@@ -191,11 +224,11 @@ def greedy(model, out, gen):
     for n in PROMPTS:
         lead = 0
         while lead < 5e-4:
-            p = tokens_of([n], model.config.vocab_size, gen)[0]
+            p = tokens_of([n], text_of(model.config).vocab_size, gen)[0]
             a, lead = answer(model, p)
         prompts.append(p)
         answers.append(a)
-    count = [sum(t in a[3:-3].tolist() for a in answers) for t in range(model.config.vocab_size)]
+    count = [sum(t in a[3:-3].tolist() for a in answers) for t in range(text_of(model.config).vocab_size)]
     eos = count.index(max(count))
     ended = [answer(model, p, eos_token_id=eos)[0] for p in prompts]
     assert any(len(a) < NEW for a in ended)
@@ -211,7 +244,7 @@ def adamw(model, out, gen):
                             lr=3e-3, betas=(0.9, 0.999), eps=1e-8)
     tokens, losses, norms = [], [], []
     for _ in range(STEPS):
-        sequences = tokens_of(STEP_LENGTHS, model.config.vocab_size, gen)
+        sequences = tokens_of(STEP_LENGTHS, text_of(model.config).vocab_size, gen)
         row, target = targets_of(sequences)
         logp, _ = logp_and_entropy(forward(model, sequences)[row], target, 1.0)
         loss = -logp.mean()
@@ -235,7 +268,8 @@ def main():
         fill(model, gen)
         folder, out = f"{OUT}/{name}", {}
         os.makedirs(folder, exist_ok=True)
-        weights = {k: p.detach().to(torch.bfloat16).contiguous() for k, p in model.named_parameters()}
+        named = published_name if name in PUBLISHED else lambda k: k
+        weights = {named(k): p.detach().to(torch.bfloat16).contiguous() for k, p in model.named_parameters()}
         save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
         kept = model.config.to_dict()
         kept.pop("transformers_version", None)

@@ -277,6 +277,106 @@ static void refuses_values_without_meaning(void **state) {
   all_refused(row, sizeof row / sizeof *row);
 }
 
+/* Models of text and more, as published but for what says nothing here: their text half, with the end tokens
+ * and the tie that the whole says. */
+static void finds_the_text_half(void **state) {
+#define IMAGES                                                                                               \
+  ",\"image_token_index\":262144,\"initializer_range\":0.02,\"vision_config\":{\"hidden_size\":1152}"
+  static const struct {
+    const char *config, *type;
+    int         L, H, G, D, C, V, window, n_end;
+    double      scalar;
+    bool        tied;
+  } row[] = {
+      /* gemma-3-4b-it, gemma-3-27b-it */
+      {"{\"architectures\":[\"Gemma3ForConditionalGeneration\"],\"boi_token_index\":255999"
+       ",\"eoi_token_index\":256000"
+       ",\"eos_token_id\":[1,106],\"mm_tokens_per_image\":256,\"model_type\":\"gemma3\""
+       ",\"torch_dtype\":\"bfloat16\""
+       ",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":10240,\"model_type\":\"gemma3_text\""
+       ",\"num_hidden_layers\":34,\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}"
+       ",\"sliding_window\":1024}"
+       ",\"transformers_version\":\"4.50.0.dev0\"" IMAGES "}",
+       "gemma3_text", 34, 8, 4, 256, 2560, 262208, 1024, 2, 256, true},
+      {"{\"architectures\":[\"Gemma3ForConditionalGeneration\"],\"eos_token_id\":[1,106]"
+       ",\"model_type\":\"gemma3\""
+       ",\"text_config\":{\"head_dim\":128,\"hidden_size\":5376,\"intermediate_size\":21504"
+       ",\"num_attention_heads\":32"
+       ",\"num_hidden_layers\":62,\"num_key_value_heads\":16,\"query_pre_attn_scalar\":168"
+       ",\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"},\"sliding_window\":1024}" IMAGES "}",
+       "gemma3_text", 62, 32, 16, 128, 5376, 262208, 1024, 2, 168, true},
+      /* Mistral-Small-3.1-24B-Instruct-2503 */
+      {"{\"architectures\":[\"Mistral3ForConditionalGeneration\"],\"model_type\":\"mistral3\""
+       ",\"spatial_merge_size\":2"
+       ",\"multimodal_projector_bias\":false,\"projector_hidden_act\":\"gelu\",\"vision_feature_layer\":-1"
+       ",\"text_config\":{\"attention_dropout\":0.0,\"head_dim\":128,\"hidden_act\":\"silu\""
+       ",\"hidden_size\":5120"
+       ",\"intermediate_size\":32768,\"model_type\":\"mistral\",\"num_attention_heads\":32"
+       ",\"num_hidden_layers\":40"
+       ",\"num_key_value_heads\":8,\"rms_norm_eps\":1e-5,\"rope_theta\":1e9,\"sliding_window\":null"
+       ",\"vocab_size\":131072}" IMAGES "}",
+       "mistral", 40, 32, 8, 128, 5120, 131072, 0, 1, 0, false},
+      /* llava-1.5 */
+      {"{\"architectures\":[\"LlavaForConditionalGeneration\"],\"ignore_index\":-100,\"model_type\":\"llava\""
+       ",\"pad_token_id\":32001,\"tie_word_embeddings\":false,\"vision_feature_select_strategy\":\"default\""
+       ",\"text_config\":{\"_name_or_path\":\"lmsys/vicuna-7b-v1.5\",\"architectures\":[\"LlamaForCausalLM\"]"
+       ",\"max_position_embeddings\":4096,\"model_type\":\"llama\",\"vocab_size\":32064}" IMAGES "}",
+       "llama", 32, 32, 32, 128, 4096, 32064, 0, 1, 0, false},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_hf_text     whole = {"whole", row[i].config, strlen(row[i].config)};
+    tri_model_shape s, t;
+    tri_text        half = {0};
+    bool            is_half;
+    if (parse(row[i].config, NULL, &s) != TRI_OK) fail_msg("%s", tri_error_message());
+    assert_string_equal(s.family->model_type, row[i].type);
+    assert_true(s.L == row[i].L && s.H == row[i].H && s.G == row[i].G && s.D == row[i].D && s.C == row[i].C);
+    assert_true(s.V == row[i].V && s.attn.window == row[i].window && s.tied_head == row[i].tied);
+    assert_true(marks.n == row[i].n_end && s.attn.query_scalar == row[i].scalar && !s.scored);
+    assert_int_equal(tri_hf_config_half(&whole, &half, &is_half), TRI_OK);
+    assert_true(is_half && !strstr(half.data, "vision_config"));
+    if (parse(half.data, NULL, &t) != TRI_OK) fail_msg("%s", tri_error_message());
+    assert_true(t.family == s.family && t.L == s.L && t.tied_head == s.tied_head && marks.n == row[i].n_end);
+    tri_text_free(&half);
+    half = (tri_text){0};
+    assert_int_equal(tri_hf_config_half(&(tri_hf_text){"text", PHI3 "}", strlen(PHI3 "}")}, &half, &is_half),
+                     TRI_OK);
+    assert_true(!is_half && !half.len);
+  }
+#undef IMAGES
+}
+
+static void refuses_other_halves(void **state) {
+#define HALF(type, text) "{\"model_type\":\"" type "\",\"text_config\":" text
+  static const refusal row[] = {
+      {HALF("qwen2_5_vl", "{\"model_type\":\"qwen2_5_vl_text\"}") "}",
+       "`model_type` is `qwen2_5_vl`; of models of text and more this version knows the text half of gemma3"},
+      {HALF("paligemma", "{\"model_type\":\"gemma\"}") "}", "`model_type` is `paligemma`"},
+      {HALF("gemma3", "7") "}", "`text_config` must be an object"},
+      {HALF("gemma3", "{\"model_type\":\"gemma3n_text\"}") "}",
+       "`model_type` is `gemma3n_text`; this version knows"},
+      {HALF("gemma3", "{\"model_type\":7}") "}", "`model_type` must be text"},
+      {HALF("gemma3", "{}") ",\"architectures\":[\"Gemma3ForSequenceClassification\"]}",
+       "does not name Gemma3ForConditionalGeneration"},
+      {HALF("gemma3", "{\"tie_word_embeddings\":true}") ",\"tie_word_embeddings\":false}",
+       "`tie_word_embeddings` differs from that of `text_config`"},
+      {HALF("gemma3", "{}") ",\"quantization_config\":{\"bits\":4}}", "quantized weights are not read"},
+      {HALF("gemma3", "{}") ",\"audio_config\":{}}", "does not know: `audio_config`"},
+      {HALF("gemma3", "{}") ",\"use_mrope\":true}", "`use_mrope` beside `text_config` asks for"},
+      {HALF("llava", LLAMA ",\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[2,3,3]}}") "}",
+       "rope type `mrope`"},
+      {HALF("llava", LLAMA ",\"rope_scaling\":{\"rope_type\":\"default\",\"mrope_section\":[2,3,3]}}") "}",
+       "does not know: `mrope_section`"},
+      {HALF("llava", LLAMA ",\"norm_after\":true}") "}", "does not know: `norm_after`"},
+  };
+#undef HALF
+
+  (void)state;
+  all_refused(row, sizeof row / sizeof *row);
+}
+
 /* What stands in published files, sizes apart, beside what the golden ones have; or what of theirs is
  * refused, and as that. */
 static void knows_published_files(void **state) {
@@ -358,8 +458,9 @@ static void accepts_what_changes_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {
-      cmocka_unit_test(agrees_with_transformers), cmocka_unit_test(refuses_what_it_does_not_compute),
-      cmocka_unit_test(refuses_values_without_meaning), cmocka_unit_test(knows_published_files),
+      cmocka_unit_test(agrees_with_transformers),       cmocka_unit_test(refuses_what_it_does_not_compute),
+      cmocka_unit_test(refuses_values_without_meaning), cmocka_unit_test(finds_the_text_half),
+      cmocka_unit_test(refuses_other_halves),           cmocka_unit_test(knows_published_files),
       cmocka_unit_test(accepts_what_changes_nothing)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }
