@@ -109,7 +109,7 @@ make_hfconfig() {
     { cat "$file" && printf '\1{"eos_token_id": [1, 2], "pad_token_id": 0}'; } | seed
   done
   # The cases hold a config.json as a JSON string.
-  sed -n 's/.*"config": "\(\([^"\\]\|\\.\)*\)".*/\1/p' $data/hf_config/cases.jsonl | sed 's/\\n/ /g; s/\\"/"/g' |
+  sed -n 's/.*"config": "\(\([^"\\]\|\\.\)*\)".*/\1/p' $data/hf_config/*.jsonl | sed 's/\\n/ /g; s/\\"/"/g' |
     while IFS= read -r line; do printf '%s' "$line" | seed; done
 }
 
