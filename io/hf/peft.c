@@ -6,6 +6,7 @@
 #include <math.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ enum { MOST_STEPS = 1 << 20, MOST_HEAP_KIB = 1024 }; /* of one search; chosen */
 /* One of target_modules, exclude_modules. */
 typedef struct choice {
   const char       *file, *field;
+  const char       *head;  /* what modules' names begin with, in the place of "model." */
   const json_t     *value; /* a pattern or a list of names */
   bool              all;   /* every one */
   pcre2_code       *code;  /* of a pattern */
@@ -178,19 +180,40 @@ static tri_status match_pattern(const choice *c, const char *module, bool *found
   return TRI_OK;
 }
 
+/* Its whole name, or an end of it from a dot on. */
+static bool is_end(const char *module, const char *name) {
+  size_t n = strlen(name), all = strlen(module);
+
+  return n && tri_ends_with(module, name) && (n == all || module[all - n - 1] == '.');
+}
+
+/* The name of a row's module in a layer, as PEFT sees it; false: it is no module. */
+static bool name_module(const choice *c, const tri_model_shape *shape, int row, int layer,
+                        char out[2 * TRI_LORA_NAME_BYTES]) {
+  static const char plain[] = "model.";
+  char              name[TRI_LORA_NAME_BYTES];
+  size_t            n = sizeof plain - 1;
+  bool              begins;
+
+  if (!tri_lora_module_name(shape->family, row, layer, name)) return false;
+  begins = !strncmp(name, plain, n);
+  snprintf(out, 2 * TRI_LORA_NAME_BYTES, "%s%s", begins ? c->head : "", begins ? name + n : name);
+  return true;
+}
+
 static tri_status choose(choice *c, const tri_model_shape *shape, int row, int layer, bool *found) {
-  char          module[TRI_LORA_NAME_BYTES];
+  char          module[2 * TRI_LORA_NAME_BYTES];
   const json_t *item;
   size_t        i;
 
   *found = false;
-  if (!c->value || !tri_lora_module_name(shape->family, row, layer, module)) return TRI_OK;
+  if (!c->value || !name_module(c, shape, row, layer, module)) return TRI_OK;
   *found = c->all;
   if (c->code) return match_pattern(c, module, found);
   if (c->all) return TRI_OK;
-  json_array_foreach(c->value, i,
-                     item) if (tri_lora_means(shape->family, row, layer, json_string_value(item))) *found =
-      c->used[i] = true;
+  json_array_foreach(c->value, i, item) {
+    if (is_end(module, json_string_value(item))) *found = c->used[i] = true;
+  }
   return TRI_OK;
 }
 
@@ -232,12 +255,12 @@ static tri_status mark_all(choice *target, choice * not, const tri_model_shape *
   return TRI_OK;
 }
 
-static tri_status read_targets(const char *file, const tri_model_shape *shape, const json_t *root, bool warn,
-                               tri_lora *out) {
+static tri_status read_targets(const char *file, const tri_model_shape *shape, const json_t *root,
+                               const char *head, bool warn, tri_lora *out) {
   const json_t *v = json_object_get(root, "target_modules"),
                *without = json_object_get(root, "exclude_modules");
-  choice     target = {.file = file, .field = "target_modules", .value = v};
-  choice     excluded = {.file = file, .field = "exclude_modules", .value = without};
+  choice     target = {.file = file, .field = "target_modules", .head = head, .value = v};
+  choice     excluded = {.file = file, .field = "exclude_modules", .head = head, .value = without};
   bool      *mark = NULL;
   int        rows = 0;
   tri_status st = TRI_OK;
@@ -277,7 +300,8 @@ static tri_status read_numbers(const char *file, const json_t *root, tri_lora *o
   return TRI_OK;
 }
 
-tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape, bool warn, tri_lora *out) {
+tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape, const char *head, bool warn,
+                          tri_lora *out) {
   tri_status    st = TRI_OK;
   json_t       *root = NULL;
   const json_t *dropout;
@@ -288,7 +312,7 @@ tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape,
   TRI_TRY_DONE(check_words(text->name, root));
   TRI_TRY_DONE(check_saved(text->name, root, shape->scored));
   TRI_TRY_DONE(read_numbers(text->name, root, out));
-  TRI_TRY_DONE(read_targets(text->name, shape, root, warn, out));
+  TRI_TRY_DONE(read_targets(text->name, shape, root, head ? head : "model.", warn, out));
   dropout = json_object_get(root, "lora_dropout");
   if (warn && !is_off(dropout))
     tri_log(TRI_LOG_WARN, "%s: lora_dropout is %g: adapters are trained without dropout here", text->name,

@@ -434,6 +434,21 @@ const tri_safetensors_info *tri_safetensors_find(const tri_safetensors *s, const
   return s->n ? bsearch(&key, s->info, (size_t)s->n, sizeof key, compare_name) : NULL;
 }
 
+tri_status tri_safetensors_rename(tri_safetensors *s, const char *from, const char *to, int64_t *n) {
+  size_t n_from = strlen(from), n_to = strlen(to);
+
+  TRI_ASSERT(n_to <= n_from);
+  *n = 0;
+  for (int64_t i = 0; i < s->n; i++) {
+    char *name = (char *)(uintptr_t)s->info[i].name; /* our own copy */
+    if (strncmp(name, from, n_from) != 0) continue;
+    memmove(name + n_to, name + n_from, strlen(name + n_from) + 1);
+    memcpy(name, to, n_to);
+    ++*n;
+  }
+  return *n ? finish_names(s) : TRI_OK;
+}
+
 int64_t tri_safetensors_absent_count(const tri_safetensors *s) { return s->n_absent; }
 
 const char *tri_safetensors_absent_at(const tri_safetensors *s, int64_t i) {

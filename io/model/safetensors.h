@@ -34,6 +34,10 @@ void                   tri_safetensors_close(tri_safetensors **st);
 int64_t                     tri_safetensors_count(const tri_safetensors *st);
 const tri_safetensors_info *tri_safetensors_at(const tri_safetensors *st, int64_t i);
 const tri_safetensors_info *tri_safetensors_find(const tri_safetensors *st, const char *name);
+/* Tensors whose names begin with `from` begin with `to`, which is no longer, from here on. *n: how many.
+ * TRI_EINPUT: two have one name then. Not collective. */
+TRI_CHECKED tri_status tri_safetensors_rename(tri_safetensors *st, const char *from, const char *to,
+                                              int64_t *n);
 /* Tensors that the index names and none of its shards holds. The shard that the index says of one; NULL: it
  * is none of them. Borrowed. Not collective. */
 int64_t     tri_safetensors_absent_count(const tri_safetensors *st);

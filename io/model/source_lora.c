@@ -135,26 +135,50 @@ static tri_status fail_unknown(const char *folder) {
   return TRI_EINPUT;
 }
 
+static tri_status open_adapters(tri_source *s, const char *folder) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  snprintf(path, sizeof path, "%s/" TRI_PEFT_WEIGHTS, folder);
+  if (!tri_file_exists(path))
+    TRI_FAIL(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters%s", folder,
+             tri_file_in(folder, "adapter_model.bin")
+                 ? "; adapter_model.bin is not read. PEFT makes the other of it: "
+                   "PeftModel.from_pretrained(MODEL, FOLDER).save_pretrained(FOLDER)"
+                 : "");
+  return tri_safetensors_open(path, &s->adapters);
+}
+
+/* Adapters that were trained with a model of text and more lie at its text model's modules (transformers 5,
+ * and before). Here they have the names of a model of text alone. */
+static tri_status take_text_names(tri_source *s, const char **head) {
+  static const char *const row[] = {"model.language_model.", "language_model.model."};
+  char                     from[TRI_LORA_NAME_BYTES], to[TRI_LORA_NAME_BYTES];
+  int64_t                  n;
+
+  tri_lora_name_full("model.", to);
+  for (int i = 0; i < 2; i++) {
+    tri_lora_name_full(row[i], from);
+    TRI_TRY(tri_safetensors_rename(s->adapters, from, to, &n));
+    if (n) *head = row[i];
+  }
+  return TRI_OK;
+}
+
 tri_status tri_source_add_adapters(tri_source *s, const char *given, bool warn, uint64_t seed) {
-  char       path[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], *bytes = NULL;
-  size_t     n;
-  tri_status st = TRI_OK;
+  char        path[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], *bytes = NULL;
+  const char *head = NULL;
+  size_t      n;
+  tri_status  st = TRI_OK;
 
   TRI_TRY(tri_source_check_plain(s));
   TRI_TRY(tri_hub_resolve(given, warn, folder));
   if (!tri_file_exists(folder)) TRI_FAIL(TRI_EINPUT, "%s: there is no such folder", folder);
   if (!tri_file_in(folder, TRI_PEFT_CONFIG)) return fail_unknown(folder);
+  TRI_TRY(open_adapters(s, folder));
+  TRI_TRY(take_text_names(s, &head));
   snprintf(path, sizeof path, "%s/" TRI_PEFT_CONFIG, folder);
   TRI_TRY_DONE(tri_file_read(path, CONFIG_BYTES, &bytes, &n));
-  TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){path, bytes, n}, &s->shape, warn, &s->lora));
-  snprintf(path, sizeof path, "%s/" TRI_PEFT_WEIGHTS, folder);
-  if (!tri_file_exists(path))
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters%s", folder,
-                  tri_file_in(folder, "adapter_model.bin")
-                      ? "; adapter_model.bin is not read. PEFT makes the other of it: "
-                        "PeftModel.from_pretrained(MODEL, FOLDER).save_pretrained(FOLDER)"
-                      : "");
-  TRI_TRY_DONE(tri_safetensors_open(path, &s->adapters));
+  TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){path, bytes, n}, &s->shape, head, warn, &s->lora));
   TRI_TRY_DONE(take_rows(s, folder, warn));
   TRI_TRY_DONE(check_names(s, folder));
   TRI_TRY_DONE(check_whole(s, folder));
@@ -205,7 +229,7 @@ tri_status tri_source_read_lora(tri_source *s) {
   if (!tri_ckpt_has_file(s->ckpt, tri_part_adapter_config(s->part))) return TRI_OK;
   TRI_TRY_DONE(tri_ckpt_get_file(s->ckpt, tri_part_adapter_config(s->part), &config, &n));
   snprintf(name, sizeof name, "%s/%s", s->name, tri_part_adapter_config(s->part));
-  TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){name, config, n}, &s->shape, false, &s->lora));
+  TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){name, config, n}, &s->shape, NULL, false, &s->lora));
   TRI_TRY_DONE(tri_ckpt_get_file(s->ckpt, tri_part_base(s->part), &base, &n));
   snprintf(name, sizeof name, "%s/%s", s->name, tri_part_base(s->part));
   TRI_TRY_DONE(tri_base_note_parse(name, base, &s->note));

@@ -92,6 +92,59 @@ static void export_merges(void **state) {
   cli_succeeds(ONE "eval whole --data rl.jsonl --reward exact --max-new 4");
 }
 
+/* The adapters of `ours` in the folder, under the names that a model of text and more gives them. */
+static void put_half(const char *folder, const char *head) {
+  enum { MOST = 64 };
+  static char             name[MOST][128];
+  tri_safetensors_spec    spec[MOST];
+  tri_safetensors        *in = NULL;
+  tri_safetensors_writer *out = NULL;
+  char                    path[256];
+
+  assert_int_equal(tri_safetensors_open("ours/adapter_model.safetensors", &in), TRI_OK);
+  assert_in_range(tri_safetensors_count(in), 1, MOST);
+  for (int64_t i = 0; i < tri_safetensors_count(in); i++) {
+    const tri_safetensors_info *t = tri_safetensors_at(in, i);
+    snprintf(name[i], sizeof name[i], "base_model.model.%s%s", head,
+             t->name + strlen("base_model.model.model."));
+    spec[i] = (tri_safetensors_spec){name[i], TRI_F32, t->ndim, {t->dim[0], t->dim[1]}};
+  }
+  snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
+  assert_int_equal(tri_safetensors_create(path, spec, tri_safetensors_count(in), &out), TRI_OK);
+  for (int64_t i = 0; i < tri_safetensors_count(in); i++) {
+    const tri_safetensors_info *t = tri_safetensors_at(in, i);
+    float                      *v = calloc((size_t)t->count, sizeof *v);
+    assert_int_equal(tri_safetensors_read_f32(in, t, 0, t->count, v), TRI_OK);
+    assert_int_equal(tri_safetensors_put(out, i, 0, t->count, v), TRI_OK);
+    free(v);
+  }
+  assert_int_equal(tri_safetensors_commit(&out), TRI_OK);
+  tri_safetensors_close(&in);
+}
+
+/* Trained with the whole model, as transformers names it now and did before. */
+static void adapters_of_a_text_half(void **state) {
+  static const char *const head[] = {"model.language_model.", "language_model.model."};
+
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    cli_sh("rm -rf half half_run back && mkdir half && tr -d '\\n' <ours/adapter_config.json | sed -e "
+           "'s/\"target_modules\": *\\[[^]]*\\]/\"target_modules\": PATTERN/' -e "
+           "'s/PATTERN/\"^(.*language_model(?=[.]).*[.](self_attn|mlp)[.].*_proj)$\"/' "
+           ">half/adapter_config.json && "
+           "grep -q 'language_model' half/adapter_config.json");
+    put_half("half", head[i]);
+    cli_succeeds(ONE LOAD STILL "model.path=model lora.path=half run.output=half_run");
+    cli_succeeds(ONE "export half_run back --adapter");
+    cli_sh(
+        "cmp ours/adapter_model.safetensors back/adapter_model.safetensors && cmp ours/adapter_config.json "
+        "back/adapter_config.json");
+  }
+  cli_sh("cp ours/adapter_config.json half/");
+  put_half("half", "model.vision_tower.");
+  cli_fails(64, ONE LOAD "model.path=model lora.path=half run.output=bad", "half", "vision_tower");
+}
+
 /* PEFT's folder, through a run and a checkpoint, comes out with the numbers it had; so does ours. */
 static void peft_folders_come_and_go(void **state) {
   (void)state;
@@ -221,14 +274,12 @@ static void what_a_type_cannot_hold_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(resumed_bit_for_bit),
-                                     cmocka_unit_test(export_merges),
-                                     cmocka_unit_test(peft_folders_come_and_go),
-                                     cmocka_unit_test(the_base_is_known),
-                                     cmocka_unit_test(what_does_not_fit_is_refused),
-                                     cmocka_unit_test(runs_start_from_both),
-                                     cmocka_unit_test(what_a_type_cannot_hold_is_refused),
-                                     cmocka_unit_test(a_critics_base_is_exported)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(resumed_bit_for_bit),       cmocka_unit_test(export_merges),
+      cmocka_unit_test(peft_folders_come_and_go),  cmocka_unit_test(adapters_of_a_text_half),
+      cmocka_unit_test(the_base_is_known),         cmocka_unit_test(what_does_not_fit_is_refused),
+      cmocka_unit_test(runs_start_from_both),      cmocka_unit_test(what_a_type_cannot_hold_is_refused),
+      cmocka_unit_test(a_critics_base_is_exported)};
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

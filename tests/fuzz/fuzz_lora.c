@@ -15,11 +15,12 @@ static void check_config(const tri_hf_text *config) {
 
   for (int scored = 0; scored < 2; scored++) {
     shape.scored = scored;
-    if (tri_peft_parse(config, &shape, false, &l) != TRI_OK) continue;
+    if (tri_peft_parse(config, &shape, NULL, false, &l) != TRI_OK) continue;
     FUZZ_CHECK(l.rank > 0 && l.alpha > 0 && l.target && !(l.target & ~tri_lora_all(shape.family)));
     out.len = 0;
     FUZZ_CHECK(tri_peft_print(&l, &shape, "base", &out) == TRI_OK);
-    FUZZ_CHECK(tri_peft_parse(&(tri_hf_text){"again", out.data, out.len}, &shape, false, &again) == TRI_OK);
+    FUZZ_CHECK(tri_peft_parse(&(tri_hf_text){"again", out.data, out.len}, &shape, NULL, false, &again) ==
+               TRI_OK);
     FUZZ_CHECK(again.rank == l.rank && again.alpha == l.alpha && again.rs == l.rs &&
                again.target == l.target);
   }

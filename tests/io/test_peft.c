@@ -23,7 +23,7 @@ static tri_status parse(const char *fields, tri_lora *out) {
   snprintf(text, sizeof text, "{\"peft_type\": \"LORA\", \"r\": 8, \"lora_alpha\": 4%s%s}",
            *fields ? ", " : "", fields);
   tri_error_clear();
-  return tri_peft_parse(&(tri_hf_text){"adapter_config.json", text, strlen(text)}, &shape, false, out);
+  return tri_peft_parse(&(tri_hf_text){"adapter_config.json", text, strlen(text)}, &shape, NULL, false, out);
 }
 
 /* Rows of llama's table. */
@@ -167,8 +167,9 @@ static void numbers(void **state) {
 
   (void)state;
   for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-    assert_int_equal(tri_peft_parse(&(tri_hf_text){"a.json", text[i], strlen(text[i])}, &shape, false, &l),
-                     TRI_EINPUT);
+    assert_int_equal(
+        tri_peft_parse(&(tri_hf_text){"a.json", text[i], strlen(text[i])}, &shape, NULL, false, &l),
+        TRI_EINPUT);
 }
 
 /* What is written is read as the same. */
@@ -179,7 +180,7 @@ static void written(void **state) {
   (void)state;
   before.target = rows("o_proj", "down_proj");
   assert_int_equal(tri_peft_print(&before, &shape, "some \"where\"", &text), TRI_OK);
-  assert_int_equal(tri_peft_parse(&(tri_hf_text){"a.json", text.data, text.len}, &shape, false, &after),
+  assert_int_equal(tri_peft_parse(&(tri_hf_text){"a.json", text.data, text.len}, &shape, NULL, false, &after),
                    TRI_OK);
   assert_true(after.rank == 16 && after.alpha == 24.5 && after.rs && after.target == before.target);
   tri_text_free(&text);
