@@ -74,12 +74,12 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
         "the GPU %s has compute capability %d.%d; 8.0 (A100) is the least this program uses, for fp16 "
         "too: use a newer GPU, or set run.device: cpu",
         prop.name, prop.major, prop.minor);
-  if (prop.sharedMemPerBlockOptin < TRI_CUDA_SHARED)
+  if (prop.sharedMemPerBlockOptin < TRI_CUDA_SHARED_LEAST)
     TRI_FAIL_DONE(
         TRI_EDEVICE,
         "the GPU %s (compute capability %d.%d) gives a block %zu KiB of shared memory, and the kernels of "
-        "this program need %d; A100, H100, H200 and B200 have them. Use such a GPU, or set run.device: cpu",
-        prop.name, prop.major, prop.minor, prop.sharedMemPerBlockOptin / 1024, TRI_CUDA_SHARED / 1024);
+        "this program need %d KiB; use another GPU, or set run.device: cpu",
+        prop.name, prop.major, prop.minor, prop.sharedMemPerBlockOptin / 1024, TRI_CUDA_SHARED_LEAST / 1024);
   d->base = (tri_device){.ops = &tri_cuda_device_ops, .index = ordinal, .threads = threads};
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
   d->base.logit_bytes = tri_gpu_logit_bytes(prop.totalGlobalMem);
@@ -87,6 +87,7 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   d->base.spread_heads = tri_gpu_spread_heads(d->n_sm);
   d->base.spread_tokens = TRI_GPU_SPREAD_TOKENS;
   d->capability = prop.major * 10 + prop.minor;
+  d->shared_bytes = prop.sharedMemPerBlockOptin;
   d->l2_bytes = prop.l2CacheSize > 0 ? (size_t)prop.l2CacheSize : 0;
   snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
   TRI_TRY_DONE(tri_cudnn_open(d));

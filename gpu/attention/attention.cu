@@ -8,19 +8,21 @@ struct fwd_call {     /* the arguments of one attn_fwd */
   const int32_t *cu;  /* i32 [S+1] */
   int            E, S, H, G, D;
   attn_rule      rule;
+  int64_t        N;
 };
 
 /* ---- bf16 ---- */
 
-enum { ROWS = 128 }; /* queries of a block */
-
-/* Of heads padded to D columns. A warp has M tiles of 16 rows, WARPS * 16 rows apart: two share every
- * fragment of keys and values, which halves the reads of shared memory, where the registers hold two. */
-template <int D> struct fwd_shape {
+/* A block for heads padded to D columns. It has ROWS queries. A warp has M tiles of 16 rows, WARPS * 16 rows
+ * apart: two share every fragment of keys and values, which halves the reads of shared memory, where the
+ * registers hold two. Loads run RING - 1 half tiles ahead. SMALL: the form for 99 KiB of shared memory. */
+template <int D, bool SMALL = false> struct fwd_shape {
+  static constexpr int ROWS = SMALL ? 64 : 128, RING = SMALL ? 2 : 3; /* RING: slots of keys or values */
   static constexpr int M = D <= 128 ? 2 : 1, WARPS = ROWS / 16 / M, THREADS = WARPS * 32;
-  static constexpr int PER_SM = D <= 128 ? 2 : 1;      /* blocks, by registers */
-  static constexpr int SLOT = ATTN_KEYS * D, RING = 3; /* elements; slots of keys or values */
+  static constexpr int PER_SM = D <= 128 ? 2 : 1;                                 /* blocks, by registers */
+  static constexpr int SLOT = ATTN_KEYS * D;                                      /* elements */
   static constexpr int SHARED = (ROWS * D + RING * SLOT) * (int)sizeof(tri_bf16); /* bytes */
+  static_assert(!SMALL || (M == 1 && SHARED <= TRI_CUDA_SHARED_LEAST), "the small form is for wide heads");
 };
 
 /* What a warp holds. Of m-tile m, a lane has rows lane / 4 and 8 further ([2] below): reference and sum of
@@ -178,11 +180,11 @@ struct fwd_walk {
 
 /* Begins to load tile `tile` of keys or values, `column` of qkv on, into the ring's next slot. The group is
  * committed even if it is empty. */
-template <int D, bool VEC>
+template <int D, bool VEC, bool SMALL>
 static __device__ __forceinline__ void fwd_load(fwd_walk &w, const fwd_call &c, tri_bf16 *ring, int column,
                                                 int tile) {
-  typedef fwd_shape<D> shape;
-  int                  key = tile * ATTN_KEYS;
+  typedef fwd_shape<D, SMALL> shape;
+  int                         key = tile * ATTN_KEYS;
 
   if (key < w.n_keys)
     attn_load<D, ATTN_KEYS, shape::THREADS, VEC>(
@@ -192,29 +194,33 @@ static __device__ __forceinline__ void fwd_load(fwd_walk &w, const fwd_call &c, 
   tri_cp_commit();
 }
 
-/* The slot that was loaded two loads ago: the next load goes to the third. */
-template <int D> static __device__ __forceinline__ int fwd_slot(const fwd_walk &w) {
-  typedef fwd_shape<D> shape;
+/* The slot that was loaded RING - 1 loads ago: the next load goes to the other one. */
+template <int D, bool SMALL> static __device__ __forceinline__ int fwd_slot(const fwd_walk &w) {
+  typedef fwd_shape<D, SMALL> shape;
+  if (SMALL) return shape::SLOT - w.slot;
   return w.slot == 0 ? shape::SLOT : w.slot == shape::SLOT ? 2 * shape::SLOT : 0;
 }
 
-/* The block's rows meet a tile. Loads run two half tiles ahead: at either barrier all warps are done with the
- * slot that is loaded next. live: rows of this warp from m-tile FIRST on are in the sequence. */
-template <int D, bool VEC, int FIRST, bool RULED>
+/* The block's rows meet a tile. At either barrier all warps are done with the slot that is loaded next: with
+ * the next tile's half, or, of two slots, with the half that is met next. live: rows of this warp from m-tile
+ * FIRST on are in the sequence. */
+template <int D, bool VEC, int FIRST, bool RULED, bool SMALL>
 static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, const fwd_call &c,
                                                 tri_bf16 *queries, int tile, float scale_log2, int ahead,
                                                 bool live) {
-  float     s[fwd_shape<D>::M][8][4] = {};
-  tri_bf16 *ring = queries + ROWS * D, *slot = ring + fwd_slot<D>(w);
+  constexpr int LEFT = fwd_shape<D, SMALL>::RING - 2; /* loads that are still under way */
+  float         s[fwd_shape<D>::M][8][4] = {};
+  tri_bf16     *ring = queries + fwd_shape<D, SMALL>::ROWS * D, *slot = ring + fwd_slot<D, SMALL>(w);
+  int           values = w.column + c.G * c.D;
 
-  tri_cp_wait<1>();
+  tri_cp_wait<LEFT>();
   __syncthreads();
-  fwd_load<D, VEC>(w, c, ring, w.column, tile + 1);
+  fwd_load<D, VEC, SMALL>(w, c, ring, SMALL ? values : w.column, SMALL ? tile : tile + 1);
   if (live) fwd_scores<D, FIRST>(s, queries, slot);
-  slot = ring + fwd_slot<D>(w);
-  tri_cp_wait<1>();
+  slot = ring + fwd_slot<D, SMALL>(w);
+  tri_cp_wait<LEFT>();
   __syncthreads();
-  fwd_load<D, VEC>(w, c, ring, w.column + c.G * c.D, tile + 1);
+  fwd_load<D, VEC, SMALL>(w, c, ring, SMALL ? w.column : values, tile + 1);
   if (live) {
     /* Rows of a second m-tile see all of the tile unless FIRST is the second. */
     if (RULED) {
@@ -269,12 +275,11 @@ static __device__ __forceinline__ void fwd_end(const fwd_rows<D> &a, tri_bf16 *t
   }
 }
 
-/* o A [N,H*D], lse f32 [N,H] of qkv A [N,E]: a block has 128 queries of one head and sequence. Grid: slots *
- * H, heads of one slot together. Sums in f32 (mma). Shared: fwd_shape::SHARED. VEC: rows on 16 bytes.
- * RULED: rows may have a window or capped scores. Judge: tri_cpu_attn_fwd. */
-template <int D, bool VEC, bool RULED>
-__global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) attn_fwd_kernel(fwd_call c) {
-  typedef fwd_shape<D> shape;
+/* o A [N,H*D], lse f32 [N,H] of qkv A [N,E]: a block has ROWS queries of one head and sequence. */
+template <int D, bool VEC, bool RULED, bool SMALL>
+static __device__ __forceinline__ void fwd_block(const fwd_call &c) {
+  typedef fwd_shape<D, SMALL> shape;
+  constexpr int               ROWS = shape::ROWS;
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
   int         h = blockIdx.x % c.H;
   attn_place  at = attn_find<ROWS>(c.cu, c.S, blockIdx.x / c.H);
@@ -288,8 +293,8 @@ __global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) a
   if (n <= 0) return;
   attn_load<D, ROWS, shape::THREADS, VEC>(
       queries, (const tri_bf16 *)c.qkv + (int64_t)(at.start + at.row) * c.E + h * c.D, c.E, n, c.D);
-  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column, tile);
-  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column + c.G * c.D, tile);
+  fwd_load<D, VEC, SMALL>(w, c, queries + ROWS * D, w.column, tile);
+  if (!SMALL) fwd_load<D, VEC, SMALL>(w, c, queries + ROWS * D, w.column + c.G * c.D, tile);
 #pragma unroll
   for (int m = 0; m < shape::M; m++) {
 #pragma unroll
@@ -297,27 +302,56 @@ __global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) a
     for (int r = 0; r < 2; r++) a.reference[m][r] = -INFINITY, a.sum[m][r] = 0;
   }
   for (; tile * ATTN_KEYS <= at.row; tile++)
-    fwd_tile<D, VEC, 0, RULED>(a, w, c, queries, tile, scale_log2, at.row - tile * ATTN_KEYS, top < n);
+    fwd_tile<D, VEC, 0, RULED, SMALL>(a, w, c, queries, tile, scale_log2, at.row - tile * ATTN_KEYS, top < n);
   top += (shape::M - 1) * ATTN_KEYS;
   if (n > ATTN_KEYS) /* the first half of the rows sees nothing of the last tile */
-    fwd_tile<D, VEC, shape::M - 1, RULED>(a, w, c, queries, tile, scale_log2, -ATTN_KEYS,
-                                          top >= ATTN_KEYS && top < n);
+    fwd_tile<D, VEC, shape::M - 1, RULED, SMALL>(a, w, c, queries, tile, scale_log2, -ATTN_KEYS,
+                                                 top >= ATTN_KEYS && top < n);
   fwd_end<D, VEC>(a, queries, c, at.start + at.row, n, h);
+}
+
+/* The arrays of fwd_block. Grid: slots * H, heads of one slot together. Sums in f32 (mma). Shared:
+ * fwd_shape::SHARED. VEC: rows on 16 bytes. RULED: rows may have a window or capped scores. Judge:
+ * tri_cpu_attn_fwd; of the small form attn_fwd_kernel's bits. */
+template <int D, bool VEC, bool RULED>
+__global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) attn_fwd_kernel(fwd_call c) {
+  fwd_block<D, VEC, RULED, false>(c);
+}
+template <int D, bool VEC, bool RULED>
+__global__ void __launch_bounds__(fwd_shape<D, true>::THREADS) attn_fwd_small_kernel(fwd_call c) {
+  fwd_block<D, VEC, RULED, true>(c);
+}
+
+template <int D, bool VEC, bool RULED> static tri_status launch_fwd(tri_stream *s, const fwd_call &c) {
+  typedef fwd_shape<D> shape;
+
+  if constexpr (shape::SHARED > TRI_CUDA_SHARED_LEAST) {
+    typedef fwd_shape<D, true> small;
+    if (!tri_cuda_has_shared(s, shape::SHARED))
+      return TRI_LAUNCH((attn_fwd_small_kernel<D, VEC, RULED>),
+                        (unsigned)(attn_slots(c.N, c.S, small::ROWS) * c.H), small::THREADS, small::SHARED, s,
+                        c);
+  }
+  return TRI_LAUNCH((attn_fwd_kernel<D, VEC, RULED>), (unsigned)(attn_slots(c.N, c.S, shape::ROWS) * c.H),
+                    shape::THREADS, shape::SHARED, s, c);
 }
 
 /* ---- f32 ---- */
 
-enum { F32_R = 8, F32_WARPS = 4, F32_ROWS = F32_R * F32_WARPS }; /* rows of a warp, of a block. Chosen. */
+enum { F32_R = 8, F32_SMALL_R = 4, F32_WARPS = 4 }; /* rows of a warp, in the small form. Chosen. */
 
-/* Floats of shared memory: queries [F32_ROWS,D], keys, values, weights; attn_f32_tile says how they lie. */
-template <int COLS> static size_t fwd_f32_shared(int D) {
-  return sizeof(float) * (size_t)(F32_ROWS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + F32_ROWS));
+/* Bytes of shared memory of a block with R rows a warp: queries [ROWS,D], keys, values, weights;
+ * attn_f32_tile says how they lie. */
+template <int COLS, int R> static constexpr size_t fwd_f32_shared(int D) {
+  return sizeof(float) *
+         (size_t)(R * F32_WARPS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + R * F32_WARPS));
 }
+static_assert(fwd_f32_shared<ATTN_MAX_D / 32, F32_SMALL_R>(ATTN_MAX_D) <= TRI_CUDA_SHARED_LEAST, "");
 
-/* As attn_fwd_kernel, A f32 or f16, D <= 32 COLS; a block has 32 queries of one head and sequence. Grid:
- * slots * H. */
-template <class A, int COLS>
-__global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_call c) {
+/* As fwd_block, A f32 or f16, D <= 32 COLS. */
+template <class A, int COLS, int F32_R>
+static __device__ __forceinline__ void fwd_f32_block(const fwd_call &c) {
+  constexpr int F32_ROWS = F32_R * F32_WARPS; /* queries of the block */
   TRI_SHARED_DYNAMIC(float, queries);
   float                     *keys = queries + F32_ROWS * c.D, *values = keys + c.D * ATTN_F32_LD;
   int                        warp = threadIdx.x / 32, h = blockIdx.x % c.H;
@@ -356,6 +390,30 @@ __global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_cal
   }
 }
 
+/* The arrays of fwd_block, A f32 or f16. Grid: slots * H. Sums in f32. Shared: fwd_f32_shared. Judge:
+ * tri_cpu_attn_fwd; of the small form attn_fwd_f32_kernel's bits. */
+template <class A, int COLS>
+__global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_call c) {
+  fwd_f32_block<A, COLS, F32_R>(c);
+}
+template <class A, int COLS>
+__global__ void __launch_bounds__(F32_WARPS * 32) attn_fwd_f32_small_kernel(fwd_call c) {
+  fwd_f32_block<A, COLS, F32_SMALL_R>(c);
+}
+
+template <class A, int COLS> static tri_status launch_fwd_f32(tri_stream *s, const fwd_call &c) {
+  size_t bytes = fwd_f32_shared<COLS, F32_R>(c.D);
+
+  if constexpr (fwd_f32_shared<COLS, F32_R>(32 * COLS) > TRI_CUDA_SHARED_LEAST) {
+    if (!tri_cuda_has_shared(s, bytes))
+      return TRI_LAUNCH((attn_fwd_f32_small_kernel<A, COLS>),
+                        (unsigned)(attn_slots(c.N, c.S, F32_SMALL_R * F32_WARPS) * c.H), F32_WARPS * 32,
+                        (fwd_f32_shared<COLS, F32_SMALL_R>(c.D)), s, c);
+  }
+  return TRI_LAUNCH((attn_fwd_f32_kernel<A, COLS>), (unsigned)(attn_slots(c.N, c.S, F32_R * F32_WARPS) * c.H),
+                    F32_WARPS * 32, bytes, s, c);
+}
+
 tri_status tri_cuda_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu,
                              const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
@@ -363,26 +421,20 @@ tri_status tri_cuda_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, 
   tri_dtype A = tri_type(qkv);
   int64_t   N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1;
   fwd_call c = {o->data, (float *)lse->data, qkv->data, (const int32_t *)cu->data, (int)E, (int)S, h->H, h->G,
-                h->D,    attn_rule_of(rule)};
+                h->D,    attn_rule_of(rule), N};
 
   TRI_TRY(attn_check(h, qkv));
-  TRI_ASSERT(qkv->dim[1] <= INT32_MAX / ROWS && S <= INT32_MAX &&
-             attn_slots(N, S, F32_ROWS) * h->H <= INT32_MAX);
+  TRI_ASSERT(qkv->dim[1] <= INT32_MAX / fwd_shape<64>::ROWS && S <= INT32_MAX &&
+             attn_slots(N, S, F32_SMALL_R * F32_WARPS) * h->H <= INT32_MAX);
   TRI_ASSERT(o->dtype == qkv->dtype && lse->dtype == TRI_F32 && rule->scale > 0);
-#define LAUNCH(D, VEC)                                                                                       \
-  TRI_LAUNCH((attn_fwd_kernel<D, VEC, false>), (unsigned)(attn_slots(N, S, ROWS) * h->H),                    \
-             fwd_shape<D>::THREADS, fwd_shape<D>::SHARED, s, c)
+#define LAUNCH(D, VEC) launch_fwd<D, VEC, false>(s, c)
   if (A == TRI_BF16 && !attn_is_ruled(c.rule))
     return TRI_ATTN_D(h->D, tri_vec8(h->D, qkv->data, o->data), LAUNCH);
 #undef LAUNCH
-#define LAUNCH(D, VEC)                                                                                       \
-  TRI_LAUNCH((attn_fwd_kernel<D, VEC, true>), (unsigned)(attn_slots(N, S, ROWS) * h->H),                     \
-             fwd_shape<D>::THREADS, fwd_shape<D>::SHARED, s, c)
+#define LAUNCH(D, VEC) launch_fwd<D, VEC, true>(s, c)
   if (A == TRI_BF16) return TRI_ATTN_RULED(h->D, tri_vec8(h->D, qkv->data, o->data), LAUNCH);
 #undef LAUNCH
-#define LAUNCH(A, COLS)                                                                                      \
-  TRI_LAUNCH((attn_fwd_f32_kernel<A, COLS>), (unsigned)(attn_slots(N, S, F32_ROWS) * h->H), F32_WARPS * 32,  \
-             fwd_f32_shared<COLS>(h->D), s, c)
+#define LAUNCH(A, COLS) launch_fwd_f32<A, COLS>(s, c)
   return A == TRI_F16 ? TRI_ATTN_COLS(h->D, tri_f16, LAUNCH) : TRI_ATTN_COLS(h->D, float, LAUNCH);
 #undef LAUNCH
 }

@@ -44,30 +44,53 @@ template <int D, bool RULED> static constexpr bwd_plan mma_plan() {
   return {bwd_shape<D, true, RULED>::OWN, bwd_shape<D, false, RULED>::OWN, false};
 }
 
-/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid:
- * bwd_blocks. Shared: bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on
- * 4. Judge: tri_cpu_attn_bwd. */
-template <int D, bool RULED>
-__global__ void __launch_bounds__(bwd_shape<D, true, RULED>::THREADS, bwd_shape<D, true, RULED>::BLOCKS)
-    attn_bwd_mma_kernel(const bwd_call c) {
+template <int D, bool RULED, bool SMALL> static constexpr size_t mma_shared() { /* bytes, of either kind */
+  typedef bwd_shape<D, true, RULED, SMALL>  keys;
+  typedef bwd_shape<D, false, RULED, SMALL> queries;
+  return (size_t)(keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES);
+}
+
+template <int D, bool RULED, bool SMALL> static __device__ __forceinline__ void mma_block(const bwd_call &c) {
   TRI_SHARED_DYNAMIC(tri_bf16, shared);
   TRI_SHARED(bwd_place, place, [1]);
 
   bwd_find(place, c, mma_plan<D, RULED>());
   if (place->what == BWD_QUERY)
-    bwd_queries<D, RULED>(c, *place, shared);
+    bwd_queries<D, RULED, SMALL>(c, *place, shared);
   else if (place->what != 0)
-    bwd_keys<D, RULED>(c, *place, shared);
+    bwd_keys<D, RULED, SMALL>(c, *place, shared);
+}
+
+/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid:
+ * bwd_blocks. Shared: mma_shared and a bwd_place. Rows of qkv and dout on 16 bytes, of dqkv on 4. Judge:
+ * tri_cpu_attn_bwd; of the small form attn_bwd_mma_kernel's bits. */
+template <int D, bool RULED>
+__global__ void __launch_bounds__(bwd_shape<D, true, RULED>::THREADS, bwd_shape<D, true, RULED>::BLOCKS)
+    attn_bwd_mma_kernel(const bwd_call c) {
+  mma_block<D, RULED, false>(c);
+}
+template <int D, bool RULED>
+__global__ void __launch_bounds__(bwd_shape<D, true, RULED>::THREADS)
+    attn_bwd_mma_small_kernel(const bwd_call c) {
+  mma_block<D, RULED, true>(c);
+}
+
+template <int D, bool RULED> static tri_status launch_blocks(tri_stream *s, const bwd_call &c) {
+  constexpr size_t BYTES = mma_shared<D, RULED, false>(), SMALL_BYTES = mma_shared<D, RULED, true>();
+  constexpr int    THREADS = bwd_shape<D, true, RULED>::THREADS;
+  unsigned         blocks = bwd_blocks(c, mma_plan<D, RULED>());
+
+  if constexpr (BYTES + sizeof(bwd_place) > TRI_CUDA_SHARED_LEAST) {
+    static_assert(SMALL_BYTES + sizeof(bwd_place) <= TRI_CUDA_SHARED_LEAST, "the small form fits");
+    if (!tri_cuda_has_shared(s, BYTES + sizeof(bwd_place)))
+      return TRI_LAUNCH((attn_bwd_mma_small_kernel<D, RULED>), blocks, THREADS, SMALL_BYTES, s, c);
+  }
+  return TRI_LAUNCH((attn_bwd_mma_kernel<D, RULED>), blocks, THREADS, BYTES, s, c);
 }
 
 template <int D, bool RULED> static tri_status launch_mma(tri_stream *s, bwd_call c, const tri_heads *h) {
-  typedef bwd_shape<D, true, RULED>  keys;
-  typedef bwd_shape<D, false, RULED> queries;
-  int                                bytes = keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES;
-
   c.parts = tri_attn_parts(h);
-  TRI_TRY(TRI_LAUNCH((attn_bwd_mma_kernel<D, RULED>), bwd_blocks(c, mma_plan<D, RULED>()), keys::THREADS,
-                     (size_t)bytes, s, c));
+  TRI_TRY((launch_blocks<D, RULED>(s, c)));
   if (c.parts == 1) return TRI_OK;
   return TRI_LAUNCH(attn_parts_kernel,
                     (unsigned)tri_blocks(c.N * ((int64_t)2 * c.G * D / TRI_UNIT), PART_THREADS), PART_THREADS,
@@ -83,60 +106,67 @@ template <bool RULED> static tri_status launch_width(tri_stream *s, const bwd_ca
 
 /* ---- f32, f16, and bf16 of other widths: fused multiply-adds ---- */
 
-/* Chosen: four tiles of 256 f32 fit the shared memory of sm_80. A thread has rows threadIdx / 16 and every
- * 8th. */
-enum { FMA_THREADS = 128, FMA_TILE = 32, FMA_ROWS = FMA_TILE / 8, FMA_P = FMA_TILE + 1 };
+/* Rows of a tile, TILE below. Chosen: four tiles of 256 f32 fit the shared memory of sm_80, in the small form
+ * 99 KiB. A thread has rows threadIdx / 16 and every 8th, of the other side threadIdx % 16 and every 16th. */
+enum { FMA_THREADS = 128, FMA_TILE = 32, FMA_SMALL_TILE = 16 };
 
-static __host__ __device__ __forceinline__ int fma_row(int D) { return (D + 3) / 4 * 4 + 4; }
+static constexpr __host__ __device__ __forceinline__ int fma_row(int D) { return (D + 3) / 4 * 4 + 4; }
 
-/* A tile [FMA_TILE, fma_row(D)] of rows `stride` apart; 0 behind D and from row `left` on. */
-template <class A>
+/* A tile [TILE, fma_row(D)] of rows `stride` apart; 0 behind D and from row `left` on. */
+template <int TILE, class A>
 static __device__ __forceinline__ void fma_load(float *to, const void *base, int64_t at, int stride, int left,
                                                 int D) {
   const A *from = (const A *)base + at;
   int      ld = fma_row(D);
 
-  for (int row = threadIdx.x / 32; row < FMA_TILE; row += FMA_THREADS / 32)
+  for (int row = threadIdx.x / 32; row < TILE; row += FMA_THREADS / 32)
     for (int d = threadIdx.x % 32; d < ld; d += 32)
       to[row * ld + d] = row < left && d < D ? tri_get(from[row * stride + d]) : 0.0f;
 }
 
-/* s = the products of a thread's own rows with rows threadIdx % 16 and 16 further of `seen`. */
-static __device__ __forceinline__ void fma_scores(float (&s)[FMA_ROWS][2], const float *own,
+/* s = the products of a thread's own rows with its rows of `seen`. */
+template <int TILE>
+static __device__ __forceinline__ void fma_scores(float (&s)[TILE / 8][TILE / 16], const float *own,
                                                   const float *seen, int D) {
   int ld = fma_row(D);
 
   own += threadIdx.x / 16 * ld;
   seen += threadIdx.x % 16 * ld;
 #pragma unroll
-  for (int r = 0; r < FMA_ROWS; r++) s[r][0] = s[r][1] = 0;
-  for (int d = 0; d < D; d += 4) {
-    float4 x0 = *(const float4 *)(seen + d), x1 = *(const float4 *)(seen + 16 * ld + d);
+  for (int r = 0; r < TILE / 8; r++)
 #pragma unroll
-    for (int r = 0; r < FMA_ROWS; r++) {
+    for (int j = 0; j < TILE / 16; j++) s[r][j] = 0;
+  for (int d = 0; d < D; d += 4) {
+    float4 x[TILE / 16];
+#pragma unroll
+    for (int j = 0; j < TILE / 16; j++) x[j] = *(const float4 *)(seen + j * 16 * ld + d);
+#pragma unroll
+    for (int r = 0; r < TILE / 8; r++) {
       float4 a = *(const float4 *)(own + 8 * r * ld + d);
-      s[r][0] = fmaf(a.w, x0.w, fmaf(a.z, x0.z, fmaf(a.y, x0.y, fmaf(a.x, x0.x, s[r][0]))));
-      s[r][1] = fmaf(a.w, x1.w, fmaf(a.z, x1.z, fmaf(a.y, x1.y, fmaf(a.x, x1.x, s[r][1]))));
+#pragma unroll
+      for (int j = 0; j < TILE / 16; j++)
+        s[r][j] = fmaf(a.w, x[j].w, fmaf(a.z, x[j].z, fmaf(a.y, x[j].y, fmaf(a.x, x[j].x, s[r][j]))));
     }
   }
 }
 
-/* sum += p [FMA_TILE,FMA_P] rows [FMA_TILE,D]: a thread's rows, columns 4 (threadIdx % 16) and every 64th. */
-static __device__ __forceinline__ void fma_add(float (&sum)[FMA_ROWS][BWD_MAX_D / 64][4], const float *p,
+/* sum += p [TILE,TILE+1] rows [TILE,D]: a thread's rows, columns 4 (threadIdx % 16) and every 64th. */
+template <int TILE>
+static __device__ __forceinline__ void fma_add(float (&sum)[TILE / 8][BWD_MAX_D / 64][4], const float *p,
                                                const float *rows, int D) {
   int ld = fma_row(D), col = threadIdx.x % 16 * 4;
 
-  p += threadIdx.x / 16 * FMA_P;
-  for (int s = 0; s < FMA_TILE; s++) {
-    float w[FMA_ROWS];
+  p += threadIdx.x / 16 * (TILE + 1);
+  for (int s = 0; s < TILE; s++) {
+    float w[TILE / 8];
 #pragma unroll
-    for (int r = 0; r < FMA_ROWS; r++) w[r] = p[8 * r * FMA_P + s];
+    for (int r = 0; r < TILE / 8; r++) w[r] = p[8 * r * (TILE + 1) + s];
 #pragma unroll
     for (int j = 0; j < BWD_MAX_D / 64; j++)
       if (col + 64 * j < D) {
         float4 x = *(const float4 *)(rows + s * ld + col + 64 * j);
 #pragma unroll
-        for (int r = 0; r < FMA_ROWS; r++) {
+        for (int r = 0; r < TILE / 8; r++) {
           sum[r][j][0] = fmaf(w[r], x.x, sum[r][j][0]);
           sum[r][j][1] = fmaf(w[r], x.y, sum[r][j][1]);
           sum[r][j][2] = fmaf(w[r], x.z, sum[r][j][2]);
@@ -150,67 +180,71 @@ static __device__ __forceinline__ void fma_add(float (&sum)[FMA_ROWS][BWD_MAX_D 
 struct fma_rows {
   int head, row;
 };
+template <int TILE>
 static __device__ __forceinline__ int fma_first(const bwd_call &c, const bwd_place &w, bool keys) {
-  return keys ? w.first : attn_first_tile<FMA_TILE>(c.rule, w.first);
+  return keys ? w.first : attn_first_tile<TILE>(c.rule, w.first);
 }
+template <int TILE>
 static __device__ __forceinline__ int fma_each(const bwd_call &c, const bwd_place &w, bool keys) {
-  int end = keys ? bwd_end(c, w, FMA_TILE) : w.first + FMA_TILE < w.len ? w.first + FMA_TILE : w.len;
-  return (end - fma_first(c, w, keys) + FMA_TILE - 1) / FMA_TILE; /* of one head */
+  int end = keys ? bwd_end(c, w, TILE) : w.first + TILE < w.len ? w.first + TILE : w.len;
+  return (end - fma_first<TILE>(c, w, keys) + TILE - 1) / TILE; /* of one head */
 }
+template <int TILE>
 static __device__ __forceinline__ fma_rows fma_at(const bwd_call &c, const bwd_place &w, bool keys, int i) {
-  int      each = fma_each(c, w, keys), turn = i / each;
-  fma_rows at = {w.head + turn, fma_first(c, w, keys) + (i - turn * each) * FMA_TILE};
+  int      each = fma_each<TILE>(c, w, keys), turn = i / each;
+  fma_rows at = {w.head + turn, fma_first<TILE>(c, w, keys) + (i - turn * each) * TILE};
   return at;
 }
 
-static __host__ __device__ __forceinline__ int fma_floats(int D) { /* of shared memory */
-  return 4 * FMA_TILE * fma_row(D) + FMA_TILE * FMA_P + 2 * FMA_TILE;
+template <int TILE> static constexpr size_t fma_shared(int D) { /* bytes */
+  return (size_t)(4 * TILE * fma_row(D) + TILE * (TILE + 1) + 2 * TILE) * sizeof(float);
 }
+static_assert(fma_shared<FMA_SMALL_TILE>(BWD_MAX_D) + sizeof(bwd_place) <= TRI_CUDA_SHARED_LEAST, "");
 
 /* The work of a block, by the formulas of bwd_meet_queries; it makes one gradient. shared: the tiles, p
- * [FMA_TILE,FMA_P], and lse and delta of the queries, whichever side they are. */
-template <class A>
+ * [TILE,TILE+1], and lse and delta of the queries, whichever side they are. */
+template <int TILE, class A>
 static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_place w, float *shared) {
-  int    D = c.D, tile = FMA_TILE * fma_row(D), ty = threadIdx.x / 16, tx = threadIdx.x % 16;
+  int    D = c.D, tile = TILE * fma_row(D), ty = threadIdx.x / 16, tx = threadIdx.x % 16;
   float *own1 = shared, *own2 = own1 + tile, *seen1 = own2 + tile, *seen2 = seen1 + tile;
-  float *p = seen2 + tile, *lse = p + FMA_TILE * FMA_P, *delta = lse + FMA_TILE;
-  float  sum[FMA_ROWS][BWD_MAX_D / 64][4] = {};
+  float *p = seen2 + tile, *lse = p + TILE * (TILE + 1), *delta = lse + TILE;
+  float  sum[TILE / 8][BWD_MAX_D / 64][4] = {};
 
   bool keys = w.what != BWD_QUERY;
   int  left = w.len - w.first;
   if (keys) {
     int64_t k = bwd_k(c, w, w.first, w.kv);
-    fma_load<A>(own1, c.qkv, k, c.E, left, D);
-    fma_load<A>(own2, c.qkv, k + c.G * D, c.E, left, D);
+    fma_load<TILE, A>(own1, c.qkv, k, c.E, left, D);
+    fma_load<TILE, A>(own2, c.qkv, k + c.G * D, c.E, left, D);
   } else {
-    fma_load<A>(own1, c.qkv, bwd_q(c, w, w.first, w.head), c.E, left, D);
-    fma_load<A>(own2, c.dout, bwd_o(c, w, w.first, w.head), c.H * D, left, D);
+    fma_load<TILE, A>(own1, c.qkv, bwd_q(c, w, w.first, w.head), c.E, left, D);
+    fma_load<TILE, A>(own2, c.dout, bwd_o(c, w, w.first, w.head), c.H * D, left, D);
   }
-  for (int i = 0; i < fma_each(c, w, keys) * w.n_head; i++) {
-    fma_rows at = fma_at(c, w, keys, i);
-    float    s[FMA_ROWS][2], ds[FMA_ROWS][2];
+  for (int i = 0; i < fma_each<TILE>(c, w, keys) * w.n_head; i++) {
+    fma_rows at = fma_at<TILE>(c, w, keys, i);
+    float    s[TILE / 8][TILE / 16], ds[TILE / 8][TILE / 16];
     int      query = (keys ? at.row : w.first) + (int)threadIdx.x;
     left = w.len - at.row;
     __syncthreads(); /* the tile before is done with */
     if (keys) {
-      fma_load<A>(seen1, c.qkv, bwd_q(c, w, at.row, at.head), c.E, left, D);
-      fma_load<A>(seen2, c.dout, bwd_o(c, w, at.row, at.head), c.H * D, left, D);
+      fma_load<TILE, A>(seen1, c.qkv, bwd_q(c, w, at.row, at.head), c.E, left, D);
+      fma_load<TILE, A>(seen2, c.dout, bwd_o(c, w, at.row, at.head), c.H * D, left, D);
     } else {
       int64_t k = bwd_k(c, w, at.row, w.kv);
-      fma_load<A>(seen1, c.qkv, k, c.E, left, D);
-      fma_load<A>(seen2, c.qkv, k + c.G * D, c.E, left, D);
+      fma_load<TILE, A>(seen1, c.qkv, k, c.E, left, D);
+      fma_load<TILE, A>(seen2, c.qkv, k + c.G * D, c.E, left, D);
     }
-    if (threadIdx.x < FMA_TILE) {
+    if (threadIdx.x < TILE) {
       lse[threadIdx.x] = bwd_lse(c, w, query, at.head);
       delta[threadIdx.x] = bwd_delta(c, w, query, at.head);
     }
     __syncthreads();
-    fma_scores(s, own1, seen1, D);
-    if (w.what != BWD_VALUE) fma_scores(ds, own2, seen2, D);
+    fma_scores<TILE>(s, own1, seen1, D);
+    if (w.what != BWD_VALUE) fma_scores<TILE>(ds, own2, seen2, D);
 #pragma unroll
-    for (int r = 0; r < FMA_ROWS; r++)
+    for (int r = 0; r < TILE / 8; r++)
 #pragma unroll
-      for (int j = 0; j < 2; j++) {
+      for (int j = 0; j < TILE / 16; j++) {
         int   me = ty + 8 * r, it = tx + 16 * j, q = keys ? it : me;
         int   apart = (keys ? 1 : -1) * (at.row + it - w.first - me); /* the query behind the key */
         bool  sees = apart >= 0 && apart < c.rule.window;
@@ -221,15 +255,15 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
           x *= ds[r][j] - delta[q];
           if (c.rule.cap > 0) x *= tri_softcap_slope(score, c.rule.inverse_cap);
         }
-        p[me * FMA_P + it] = x;
+        p[me * (TILE + 1) + it] = x;
       }
     __syncthreads();
-    fma_add(sum, p, w.what == BWD_VALUE ? seen2 : seen1, D);
+    fma_add<TILE>(sum, p, w.what == BWD_VALUE ? seen2 : seen1, D);
   }
   A *to = (A *)c.dqkv + (keys ? bwd_k(c, w, w.first, w.kv) : bwd_q(c, w, w.first, w.head));
   if (w.what == BWD_VALUE) to += c.G * D;
 #pragma unroll
-  for (int r = 0; r < FMA_ROWS; r++)
+  for (int r = 0; r < TILE / 8; r++)
 #pragma unroll
     for (int i = 0; i < BWD_MAX_D / 16; i++) {
       int row = ty + 8 * r, d = tx * 4 + i / 4 * 64 + i % 4;
@@ -238,21 +272,33 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
     }
 }
 
-static constexpr bwd_plan FMA_PLAN = {FMA_TILE, FMA_TILE, true};
+template <int TILE> static constexpr bwd_plan fma_plan() { return {TILE, TILE, true}; }
 
-/* dqkv [N,E], all of it; any even D up to BWD_MAX_D. Sums in f32. Grid: bwd_blocks. Shared: fma_floats(D).
- * Judge: tri_cpu_attn_bwd. */
-template <class A> __global__ void __launch_bounds__(FMA_THREADS, 3) attn_bwd_fma_kernel(const bwd_call c) {
+template <int TILE, class A> static __device__ __forceinline__ void fma_block(const bwd_call &c) {
   TRI_SHARED_DYNAMIC(float, shared);
   TRI_SHARED(bwd_place, place, [1]);
 
-  bwd_find(place, c, FMA_PLAN);
-  if (place->what) fma_work<A>(c, *place, shared);
+  bwd_find(place, c, fma_plan<TILE>());
+  if (place->what) fma_work<TILE, A>(c, *place, shared);
+}
+
+/* dqkv [N,E], all of it; any even D up to BWD_MAX_D. Sums in f32. Grid: bwd_blocks. Shared: fma_shared and a
+ * bwd_place. Judge: tri_cpu_attn_bwd; of the small form attn_bwd_fma_kernel's bits. */
+template <class A> __global__ void __launch_bounds__(FMA_THREADS, 3) attn_bwd_fma_kernel(const bwd_call c) {
+  fma_block<FMA_TILE, A>(c);
+}
+template <class A>
+__global__ void __launch_bounds__(FMA_THREADS, 3) attn_bwd_fma_small_kernel(const bwd_call c) {
+  fma_block<FMA_SMALL_TILE, A>(c);
 }
 
 template <class A> static tri_status launch_fma(tri_stream *s, const bwd_call &c) {
-  return TRI_LAUNCH((attn_bwd_fma_kernel<A>), bwd_blocks(c, FMA_PLAN), FMA_THREADS,
-                    fma_floats(c.D) * sizeof(float), s, c);
+  size_t bytes = fma_shared<FMA_TILE>(c.D), small = fma_shared<FMA_SMALL_TILE>(c.D);
+
+  if (!tri_cuda_has_shared(s, bytes + sizeof(bwd_place)))
+    return TRI_LAUNCH((attn_bwd_fma_small_kernel<A>), bwd_blocks(c, fma_plan<FMA_SMALL_TILE>()), FMA_THREADS,
+                      small, s, c);
+  return TRI_LAUNCH((attn_bwd_fma_kernel<A>), bwd_blocks(c, fma_plan<FMA_TILE>()), FMA_THREADS, bytes, s, c);
 }
 
 struct bwd_arguments { /* of attn_bwd */

@@ -18,18 +18,20 @@ static constexpr float BWD_LOG2E = 1.44269504f; /* 1 / ln 2 */
 /* A block of head width D that owns keys, or queries. Chosen so that a warp's sums (PARTS D / 2 registers of
  * a thread), its scores (PARTS SEEN / 2, of queries twice), and of keys what it holds of its own rows (PARTS
  * D / 4) fit its registers, and BLOCKS blocks the shared memory of sm_90. Two tiles of the other side are in
- * shared memory: one comes while the other is met. */
-template <int D, bool KEYS, bool RULED = false> struct bwd_shape {
+ * shared memory: one comes while the other is met. SMALL: the form for 99 KiB of shared memory, where tiles
+ * have half the rows, and queries of 256 columns meet a single tile. Either form sums 16 rows at a time. */
+template <int D, bool KEYS, bool RULED = false, bool SMALL = false> struct bwd_shape {
   static constexpr int WARPS = 4, THREADS = 32 * WARPS;
   static constexpr int PARTS = D > (RULED ? 96 : 128) ? 1 : 2, ROWS = 16 * PARTS; /* of a warp */
   static constexpr int OWN = KEYS ? ROWS * WARPS / 2 : ROWS * WARPS;
-  static constexpr int SEEN = KEYS || D <= 128 ? 32 : 16;
+  static constexpr int SEEN = SMALL || (!KEYS && D > 128) ? 16 : 32;
+  static constexpr int STAGES = SMALL && !KEYS && D > 128 ? 1 : 2; /* tiles of the other side */
   static constexpr int BLOCKS = D <= 64 && !RULED ? 3 : 2;
   static constexpr int ROW = D + 8; /* of a tile in shared memory: 8 rows' 16 bytes lie in different banks */
   static constexpr int TILE = SEEN * ROW, STAGE = 2 * TILE + 4 * SEEN; /* two tiles bf16, two rows f32 */
   static constexpr int HANDED = KEYS ? ROWS * SEEN : 0;                /* f32 of a pair of warps */
   static constexpr int BYTES =
-      (2 * OWN * ROW + 2 * STAGE) * (int)sizeof(tri_bf16) + 2 * HANDED * (int)sizeof(float);
+      (2 * OWN * ROW + STAGES * STAGE) * (int)sizeof(tri_bf16) + 2 * HANDED * (int)sizeof(float);
 };
 
 /* Ask for D columns, from `column` on, of ROWS rows, from `first` on, of an array with `stride` columns; rows
@@ -189,15 +191,15 @@ static __device__ __forceinline__ void bwd_rule(float &x, float &slope, const at
  * (bwd_scores, bwd_add); row: the lane's lse / ln 2, or delta, of every 8 queries; handed: shared, of the
  * lane's pair. ahead: by how many rows of the sequence the lane's first own row is ahead of its first one of
  * the tile. RULED: P is of the rule's scores; where these are capped, P is handed over times their slope. */
-template <int D, bool RULED, class L>
+template <int D, bool RULED, bool SMALL, class L>
 static __device__ __forceinline__ void
 bwd_meet_queries(float (&sum)[bwd_shape<D, true, RULED>::PARTS][D / 8][4], const L &left,
                  const tri_bf16 *seen, const tri_bf16 *rows, const float2 *row, float4 *handed,
                  const attn_rule &rule, int ahead) {
-  typedef bwd_shape<D, true, RULED> shape;
-  constexpr int                     SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
-  bool                              dv = bwd_makes_dv();
-  float                             s[PARTS][COLS][4], scale_log2 = attn_scale_log2<RULED>(rule);
+  typedef bwd_shape<D, true, RULED, SMALL> shape;
+  constexpr int                            SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
+  bool                                     dv = bwd_makes_dv();
+  float                                    s[PARTS][COLS][4], scale_log2 = attn_scale_log2<RULED>(rule);
 
   bwd_scores<D, PARTS, SEEN>(s, left, seen);
   if (RULED && dv) {
@@ -264,9 +266,9 @@ bwd_meet_queries(float (&sum)[bwd_shape<D, true, RULED>::PARTS][D / 8][4], const
 
 /* The work of a block of keys: dv = P dout, dk = scale dS q. w is in shared memory: what is read there again
  * need not be held in registers. */
-template <int D, bool RULED>
+template <int D, bool RULED, bool SMALL>
 static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
-  typedef bwd_shape<D, true, RULED> shape;
+  typedef bwd_shape<D, true, RULED, SMALL> shape;
   constexpr int   OWN = shape::OWN, SEEN = shape::SEEN, TILE = shape::TILE, PARTS = shape::PARTS;
   int             lane = threadIdx.x % 32, pair = threadIdx.x / 64, row = w.first, head = w.head;
   bool            dv = bwd_makes_dv();
@@ -313,8 +315,8 @@ static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_pla
     last = head == w.head + w.n_head;
     if (!last) fetch(flip > 0 ? flip : 0);
     if (at + SEEN > mine()) /* else no query sees a key */
-      bwd_meet_queries<D, RULED>(sum, left, seen, rows, stat, handed, c.rule,
-                                 mine() + lane / 4 - at - lane % 4 * 2);
+      bwd_meet_queries<D, RULED, SMALL>(sum, left, seen, rows, stat, handed, c.rule,
+                                        mine() + lane / 4 - at - lane % 4 * 2);
     if (!last) keep(flip > 0 ? flip : 0);
     seen += flip, rows += flip, stat += flip / 4;
     flip = -flip;
@@ -340,14 +342,14 @@ template <int D, bool RULED> struct bwd_state {
 
 /* A warp's own queries, and dout behind them (bwd_left), meet a tile of keys, and values behind them; ahead
  * as in bwd_meet_queries. */
-template <int D, bool RULED>
+template <int D, bool RULED, bool SMALL>
 static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D, RULED> *a, const tri_bf16 *own,
                                                      const tri_bf16 *seen, const tri_bf16 *rows,
                                                      const attn_rule &rule, int ahead) {
-  typedef bwd_shape<D, false, RULED> shape;
-  constexpr int                      SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
-  float                              p[PARTS][COLS][4], ds[PARTS][COLS][4];
-  float                              scale_log2 = attn_scale_log2<RULED>(rule);
+  typedef bwd_shape<D, false, RULED, SMALL> shape;
+  constexpr int                             SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
+  float                                     p[PARTS][COLS][4], ds[PARTS][COLS][4];
+  float                                     scale_log2 = attn_scale_log2<RULED>(rule);
   auto queries = [&](uint32_t(&x)[PARTS][4], int d) { bwd_left<D, PARTS>(x, own, d); };
   auto douts = [&](uint32_t(&x)[PARTS][4], int d) {
     bwd_left<D, PARTS>(x, own + shape::OWN * shape::ROW, d);
@@ -385,16 +387,17 @@ static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D, RULED> *a, con
 }
 
 /* The work of a block of queries: dq = scale dS k. w: as in bwd_keys. */
-template <int D, bool RULED>
+template <int D, bool RULED, bool SMALL>
 static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
-  typedef bwd_shape<D, false, RULED> shape;
-  constexpr int                      OWN = shape::OWN, SEEN = shape::SEEN;
-  int                                lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  tri_bf16                          *own = shared, *tile = own + 2 * OWN * shape::ROW;
-  const tri_bf16                    *seen = tile + bwd_score_lane<D>(), *rows = tile + bwd_lane<D>();
-  int                                flip = shape::STAGE; /* to the next tile */
-  bwd_state<D, RULED>                a = {};
-  int                                from = RULED ? attn_first_tile<SEEN>(c.rule, w.first) : 0;
+  typedef bwd_shape<D, false, RULED, SMALL> shape;
+  constexpr int                             OWN = shape::OWN, SEEN = shape::SEEN;
+  constexpr bool      ALONE = shape::STAGES == 1; /* a tile is met before the next comes */
+  int                 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  tri_bf16           *own = shared, *tile = own + 2 * OWN * shape::ROW;
+  const tri_bf16     *seen = tile + bwd_score_lane<D>(), *rows = tile + bwd_lane<D>();
+  int                 flip = ALONE ? 0 : shape::STAGE; /* to the next tile */
+  bwd_state<D, RULED> a = {};
+  int                 from = RULED ? attn_first_tile<SEEN>(c.rule, w.first) : 0;
 
   auto mine = [&] { return w.first + warp * shape::ROWS; }; /* the warp's first own row */
   auto end = [&] { return w.first + OWN < w.len ? w.first + OWN : w.len; };
@@ -410,10 +413,15 @@ static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_
   for (int row = from; row < end(); row += SEEN) {
     tri_cp_wait<0>();
     __syncthreads();
-    if (row + SEEN < end()) bwd_fetch_keys<D, SEEN>(tile + (flip > 0 ? flip : 0), c, w, row + SEEN);
-    tri_cp_commit();
+    if (!ALONE && row + SEEN < end()) bwd_fetch_keys<D, SEEN>(tile + (flip > 0 ? flip : 0), c, w, row + SEEN);
+    if (!ALONE) tri_cp_commit();
     if (row < mine() + shape::ROWS) /* else no query sees a key */
-      bwd_meet_keys<D, RULED>(&a, own, seen, rows, c.rule, mine() + lane / 4 - row - lane % 4 * 2);
+      bwd_meet_keys<D, RULED, SMALL>(&a, own, seen, rows, c.rule, mine() + lane / 4 - row - lane % 4 * 2);
+    if (ALONE && row + SEEN < end()) {
+      __syncthreads(); /* all warps have met the tile */
+      bwd_fetch_keys<D, SEEN>(tile, c, w, row + SEEN);
+      tri_cp_commit();
+    }
     seen += flip, rows += flip;
     flip = -flip;
   }

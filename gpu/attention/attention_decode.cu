@@ -65,16 +65,16 @@ tri_status tri_cuda_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in
 /* ---- attn_decode ---- */
 
 /* o A [B,H*D]: a block has one row's up to 16 heads of one key/value head, the rows of its mma. Keys and
- * values are read once, two half tiles ahead; pages are looked up a tile before that. Grid: B * G * parts.
- * Sums in f32 (mma). Shared: decode_shape::SHARED and decode_share. VEC: rows of D on 16 bytes. Judges:
- * tri_cpu_attn_decode; attn_fwd_kernel's bits. */
-template <int D, bool VEC, bool RULED>
-__global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_kernel(decode_call c) {
-  typedef decode_shape<D> shape;
+ * values are read once, ahead of their use; pages are looked up a tile before that. SMALL: of two slots one
+ * has keys and one has values. */
+template <int D, bool VEC, bool RULED, bool SMALL>
+static __device__ __forceinline__ void decode_block(decode_call c) {
+  typedef decode_shape<D, SMALL> shape;
+  constexpr int LEFT = shape::RING - 2; /* loads that are under way where one is waited for */
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
   TRI_SHARED(decode_share, share, [1]);
   decode_place p = decode_find(c, ROWS, blockIdx.x);
-  tri_bf16    *ring = queries + ROWS * D, *slot[RING] = {ring, ring + shape::SLOT, ring + 2 * shape::SLOT};
+  tri_bf16    *ring = queries + ROWS * D, *slot[3] = {ring, ring + shape::SLOT, ring + 2 * shape::SLOT};
   int          lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float        scale_log2 = attn_scale_log2<RULED>(c.rule);
   int          first = RULED ? attn_first_tile<ATTN_KEYS>(c.rule, p.len - 1) : 0;
@@ -87,10 +87,12 @@ __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_
   for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, first + i * TRI_PAGE);
   decode_load_keys<D>(slot[0], c, page, p.len - first);
   tri_cp_commit();
-  decode_load_values<D, VEC>(slot[1], c, page, p.len - first);
-  tri_cp_commit();
-  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, first + ATTN_KEYS + i * TRI_PAGE);
-  tri_cp_wait<2>();
+  if (!SMALL) {
+    decode_load_values<D, VEC>(slot[1], c, page, p.len - first);
+    tri_cp_commit();
+    for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, first + ATTN_KEYS + i * TRI_PAGE);
+  }
+  tri_cp_wait<LEFT + 1>();
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < D / 16; i++)
@@ -98,16 +100,26 @@ __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_
   for (int n = p.len - first; n > 0; n -= ATTN_KEYS) { /* keys from this tile on */
     float     s[2][4] = {}, factor[2];
     tri_bf16 *keys = slot[0];
-    tri_cp_wait<1>();
+    tri_cp_wait<LEFT>();
     __syncthreads();
-    if (n > ATTN_KEYS) decode_load_keys<D>(slot[2], c, page, n - ATTN_KEYS);
+    if (SMALL) {
+      decode_load_values<D, VEC>(slot[1], c, page, n);
+      for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, p.len - n + ATTN_KEYS + i * TRI_PAGE);
+    } else if (n > ATTN_KEYS) {
+      decode_load_keys<D>(slot[2], c, page, n - ATTN_KEYS);
+    }
     tri_cp_commit();
     decode_scores<D, RULED>(s, q, keys, n, c.rule, share);
-    tri_cp_wait<1>();
+    tri_cp_wait<LEFT>();
     __syncthreads();
-    if (n > ATTN_KEYS) decode_load_values<D, VEC>(keys, c, page, n - ATTN_KEYS);
+    if (SMALL) {
+      if (n > ATTN_KEYS) decode_load_keys<D>(keys, c, page, n - ATTN_KEYS);
+    } else if (n > ATTN_KEYS) {
+      decode_load_values<D, VEC>(keys, c, page, n - ATTN_KEYS);
+    }
     tri_cp_commit();
-    for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, p.len - n + 2 * ATTN_KEYS + i * TRI_PAGE);
+    if (!SMALL)
+      for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, p.len - n + 2 * ATTN_KEYS + i * TRI_PAGE);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       factor[r] = attn_raise_of<RULED>(&reference[r], decode_best(share, lane / 4 + 8 * r) * scale_log2);
@@ -115,9 +127,33 @@ __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_
     }
     __syncthreads();
     decode_values<D>(o, sum, factor, slot[1], share);
-    slot[0] = slot[2], slot[2] = slot[1], slot[1] = keys;
+    if (!SMALL) slot[0] = slot[2], slot[2] = slot[1], slot[1] = keys;
   }
   decode_end<D>(o, sum, c, p, 0);
+}
+
+/* The arrays of decode_block. Grid: B * G * parts. Sums in f32 (mma). Shared: decode_shape::SHARED and
+ * decode_share. VEC: rows of D on 16 bytes. Judges: tri_cpu_attn_decode; attn_fwd_kernel's bits. */
+template <int D, bool VEC, bool RULED>
+__global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_kernel(decode_call c) {
+  decode_block<D, VEC, RULED, false>(c);
+}
+template <int D, bool VEC, bool RULED>
+__global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_small_kernel(decode_call c) {
+  decode_block<D, VEC, RULED, true>(c);
+}
+
+template <int D, bool VEC, bool RULED>
+static tri_status launch_decode(tri_stream *s, const decode_call &c, unsigned grid) {
+  constexpr size_t ALL = decode_shape<D>::SHARED + sizeof(decode_share);
+
+  if constexpr (ALL > TRI_CUDA_SHARED_LEAST) {
+    typedef decode_shape<D, true> small;
+    static_assert(small::SHARED + sizeof(decode_share) <= TRI_CUDA_SHARED_LEAST, "the small form fits");
+    if (!tri_cuda_has_shared(s, ALL))
+      return TRI_LAUNCH((attn_decode_small_kernel<D, VEC, RULED>), grid, THREADS, small::SHARED, s, c);
+  }
+  return TRI_LAUNCH((attn_decode_kernel<D, VEC, RULED>), grid, THREADS, decode_shape<D>::SHARED, s, c);
 }
 
 /* Floats of shared memory: queries [F32_ROWS,D], keys, values, weights; attn_f32_tile says how they lie. */
@@ -180,13 +216,11 @@ tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_out work, tri_in q
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
   TRI_ASSERT(rule->scale > 0 && (uintptr_t)k_page->data % 16 == 0);
   if (work) return tri_cuda_attn_spread(s, c, A, B, work);
-#define LAUNCH(D, VEC)                                                                                       \
-  TRI_LAUNCH((attn_decode_kernel<D, VEC, false>), grid, THREADS, decode_shape<D>::SHARED, s, c)
+#define LAUNCH(D, VEC) launch_decode<D, VEC, false>(s, c, grid)
   if (A == TRI_BF16 && !attn_is_ruled(c.rule))
     return TRI_ATTN_D(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
 #undef LAUNCH
-#define LAUNCH(D, VEC)                                                                                       \
-  TRI_LAUNCH((attn_decode_kernel<D, VEC, true>), grid, THREADS, decode_shape<D>::SHARED, s, c)
+#define LAUNCH(D, VEC) launch_decode<D, VEC, true>(s, c, grid)
   if (A == TRI_BF16) return TRI_ATTN_RULED(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
 #undef LAUNCH
 #define LAUNCH(A, COLS)                                                                                      \

@@ -43,8 +43,10 @@ static __device__ __forceinline__ int64_t decode_page(const decode_call &c, cons
 
 enum { ROWS = 16, WARPS = 4, THREADS = WARPS * 32, HALVES = ATTN_KEYS / TRI_PAGE, RING = 3 };
 
-/* Of heads padded to D columns. Each warp has 16 keys of a tile's scores, then D / 4 columns of o. */
-template <int D> struct decode_shape {
+/* Of heads padded to D columns. Each warp has 16 keys of a tile's scores, then D / 4 columns of o. Loads run
+ * RING - 1 half tiles ahead. SMALL: the form for 99 KiB of shared memory. */
+template <int D, bool SMALL = false> struct decode_shape {
+  static constexpr int RING = SMALL ? 2 : (int)::RING;
   static constexpr int SLOT = ATTN_KEYS * D,
                        N = D / 32; /* elements of a ring slot; n8 fragments of a warp's o */
   static constexpr int SHARED = (ROWS * D + RING * SLOT) * (int)sizeof(tri_bf16);

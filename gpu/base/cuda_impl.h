@@ -10,17 +10,19 @@
  * f32. */
 enum { TRI_CUDA_SCRATCH = 1 << 20 };
 
-/* Shared bytes a block may have: 163 KiB on compute capability 8.0 (A100), 227 on 9.0 and 10.0 (H100, H200,
- * B200). Specified: CUDA C++ programming guide, compute capabilities. Kernels are made for that, up to 160
- * KiB (attn_fwd of heads of 256 columns); 8.6, 8.9 and 12.0 have 99. */
-enum { TRI_CUDA_SHARED = 163 * 1024 };
+/* The shared memory a block may have, in bytes: 99 KiB on compute capability 8.6 (A10, A40), 8.9 (L4, L40S)
+ * and 12.0 (RTX 5090), 163 KiB on 8.0 (A100), 227 KiB on 9.0 and 10.0 (H100, H200, B200). Specified: CUDA C++
+ * Programming Guide, "Compute Capabilities". Kernels are written for 163 KiB. A kernel that needs more than
+ * 99 KiB has a second form, its small one, with the same bits. */
+enum { TRI_CUDA_SHARED = 163 * 1024, TRI_CUDA_SHARED_LEAST = 99 * 1024 };
 
 typedef struct tri_cuda_device {
   tri_device              base;             /* index: the CUDA ordinal */
   int                     n_sm, capability; /* multiprocessors; 90 is compute capability 9.0 */
   size_t                  l2_bytes;
-  struct cublasLtContext *blas;  /* owned; opened by the first product */
-  struct tri_cudnn       *cudnn; /* owned; NULL: not asked for (gpu/cudnn) */
+  size_t                  shared_bytes; /* the shared memory a block may have */
+  struct cublasLtContext *blas;         /* owned; opened by the first product */
+  struct tri_cudnn       *cudnn;        /* owned; NULL: not asked for (gpu/cudnn) */
 } tri_cuda_device;
 
 typedef struct tri_cuda_stream {
@@ -32,6 +34,10 @@ typedef struct tri_cuda_stream {
 static inline cudaStream_t tri_cuda_stream_of(tri_stream *s) { return ((tri_cuda_stream *)s)->stream; }
 static inline void        *tri_cuda_scratch(tri_stream *s) { return ((tri_cuda_stream *)s)->scratch; }
 static inline int          tri_cuda_n_sm(const tri_stream *s) { return ((tri_cuda_device *)s->device)->n_sm; }
+/* Whether a block of the stream's device may have so much shared memory, static and dynamic together. */
+static inline bool tri_cuda_has_shared(const tri_stream *s, size_t bytes) {
+  return bytes <= ((tri_cuda_device *)s->device)->shared_bytes;
+}
 
 /* The status of a CUDA error: TRI_ENOMEM or TRI_EDEVICE, with a message saying what was done and where. */
 static inline tri_status tri_cuda_failed(const char *file, int line, const char *func, cudaError_t e,

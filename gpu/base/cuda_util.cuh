@@ -76,7 +76,7 @@ template <auto Kernel, class... A>
 static tri_status tri_launch(const char *file, int line, const char *name, dim3 grid, dim3 block,
                              size_t shared_bytes, tri_stream *s, A... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
-  TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
+  TRI_ASSERT(tri_cuda_has_shared(s, shared_bytes));
   cudaError_t e = tri_ask_shared<Kernel>(shared_bytes);
   if (e == cudaSuccess)
     e = emu_call<Kernel>(Kernel, grid, block, shared_bytes, tri_cuda_stream_of(s), args...);
@@ -89,7 +89,7 @@ static tri_status tri_launch(void (*kernel)(P...), const char *file, int line, c
                              dim3 block, size_t shared_bytes, tri_stream *s, A... args) {
   cudaError_t e;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
-  TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
+  TRI_ASSERT(tri_cuda_has_shared(s, shared_bytes));
   e = tri_ask_shared<Kernel>(shared_bytes);
   if (e == cudaSuccess) {
     kernel<<<grid, block, shared_bytes, tri_cuda_stream_of(s)>>>(static_cast<P>(args)...);

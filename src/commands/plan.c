@@ -205,8 +205,8 @@ static tri_status plan(int argc, char **argv, int *code) {
       {"--gpus-per-node", TRI_FLAG_I64, &q.per_node, 1, 1024, "G",
        "ranks of a node: its GPUs, or shares of its cores"},
       {"--gpu", TRI_FLAG_TEXT, &q.gpu, 0, 0, "NAME|GiB",
-       "the GPU of each rank: h100-80, h200, gh200, a100-40, a100-80, b200; "
-       "or its memory. None need be here"},
+       "the GPU of each rank: a100-40, a100-80, h100-80, h200, gh200, b200, a10-24, a40-48, l4-24, l40-48, "
+       "l40s-48, rtx3090-24, rtx4090-24, rtx5090-32; or its memory. None need be here"},
       {"--device", TRI_FLAG_WORD, &q.device, 0, 0, "cpu|cuda", "as run.device; with --gpu it is cuda"},
       {"--walltime", TRI_FLAG_TEXT, &q.walltime, 0, 0, "H:M:S", "say how many steps it has room for"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object on standard output"}};

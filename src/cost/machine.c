@@ -19,8 +19,11 @@ typedef struct row {
 
 /* Specified: NVIDIA's data sheets "H100 Tensor Core GPU" (SXM5), "H200 Tensor Core GPU", "A100 Tensor Core
  * GPU" (SXM4), "HGX B200" (an eighth), "GH200 Grace Hopper Superchip" (of 96 GB HBM3, its memory less what an
- * H100 has less); half of NVLink's sum of both directions; PCIe 4 and 5 x16. Memory as cudaMemGetInfo reports
- * the total. */
+ * H100 has less); half of NVLink's sum of both directions; PCIe 4 and 5 x16. Without NVLink: data sheets
+ * "A10 Tensor Core GPU", "A40" (bridges between pairs are not counted), "L4 Tensor Core GPU", "L40", "L40S";
+ * white papers "GA102 GPU Architecture", "Ada GPU Architecture", "RTX Blackwell GPU Architecture" (bf16 with
+ * sums in f32). Figures with sparsity are halved. GeForce GPUs do not reach each other, so their
+ * links are half of PCIe, through the host. Memory as cudaMemGetInfo reports the total. */
 static const row rows[] = {
     {"a100-40", "A100", 39.4, 312e12, 19.5e12, 1.555e12, 300e9, 32e9},
     {"a100-80", "A100", 79.1, 312e12, 19.5e12, 2.039e12, 300e9, 32e9},
@@ -28,25 +31,26 @@ static const row rows[] = {
     {"h200", "H200", 139.8, 989e12, 67e12, 4.8e12, 450e9, 64e9},
     {"gh200", "GH200", 94.5, 989e12, 67e12, 4.0e12, 450e9, 450e9},
     {"b200", "B200", 178.4, 2250e12, 75e12, 7.7e12, 900e9, 64e9},
+    {"a10-24", "A10", 22.0, 125e12, 31.2e12, 600e9, 32e9, 32e9},
+    {"a40-48", "A40", 44.4, 149.7e12, 37.4e12, 696e9, 32e9, 32e9},
+    {"l4-24", "L4", 22.0, 121e12, 30.3e12, 300e9, 32e9, 32e9},
+    {"l40-48", "L40", 44.4, 181.05e12, 90.5e12, 864e9, 32e9, 32e9},
+    {"l40s-48", "L40S", 44.4, 362.05e12, 91.6e12, 864e9, 32e9, 32e9},
+    {"rtx3090-24", "RTX 3090", 23.6, 71e12, 35.6e12, 936e9, 16e9, 32e9},
+    {"rtx4090-24", "RTX 4090", 23.6, 165.2e12, 82.6e12, 1.008e12, 16e9, 32e9},
+    {"rtx5090-32", "RTX 5090", 31.4, 209.5e12, 104.8e12, 1.792e12, 32e9, 64e9},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* GPUs that are often asked for and that no run can use: gpu/base/cuda_impl.h TRI_CUDA_SHARED, and compute
- * capability 8.0 (specified: CUDA C++ Programming Guide, "Compute Capabilities"). */
+/* GPUs that are often asked for and that no run can use: gpu/device_cuda.c. Specified: CUDA C++ Programming
+ * Guide, "Compute Capabilities". */
 typedef struct refused {
   const char *name, *why;
 } refused;
-#define LITTLE_SHARED "gives a block 99 KiB of shared memory, and the kernels need 163"
 static const refused not_used[] = {
     {"v100-16", "has compute capability 7.0, and 8.0 is the least"},
     {"v100-32", "has compute capability 7.0, and 8.0 is the least"},
     {"t4-16", "has compute capability 7.5, and 8.0 is the least"},
-    {"a10-24", LITTLE_SHARED},
-    {"a40-48", LITTLE_SHARED},
-    {"l4-24", LITTLE_SHARED},
-    {"l40s-48", LITTLE_SHARED},
-    {"rtx3090-24", LITTLE_SHARED},
-    {"rtx4090-24", LITTLE_SHARED},
 };
 
 /* What is reached of those figures. Chosen, until GPUs are measured (trireme doctor): products 40 %, the
@@ -70,12 +74,15 @@ static void fill(const row *r, tri_machine *m) {
 
 static const double most_pcie = 64e9; /* specified: PCIe 5 x16 */
 
-/* The newest of those nearest in memory, of GPUs that stand behind PCIe: others are asked for by name. */
+/* The last row of those nearest in memory, of GPUs of data centres that stand behind PCIe: others are asked
+ * for by name. */
 static const row *nearest(double gib) {
   const row *best = rows;
 
   for (const row *r = rows; r < rows + N_ROWS; r++)
-    if (r->host <= most_pcie && fabs(r->memory_gib - gib) <= fabs(best->memory_gib - gib)) best = r;
+    if (strncmp(r->name, "rtx", 3) != 0 && r->host <= most_pcie &&
+        fabs(r->memory_gib - gib) <= fabs(best->memory_gib - gib))
+      best = r;
   return best;
 }
 
@@ -84,6 +91,19 @@ static const char *begins(const char *name) {
   for (const row *r = rows; r < rows + N_ROWS; r++)
     if (name[0] && !strncasecmp(name, r->name, strlen(name))) return r->name;
   return NULL;
+}
+
+/* The only GPU of this name without its memory, "l40s"; NULL: there are several, or none. */
+static const row *only(const char *name) {
+  const row *found = NULL;
+  size_t     n = strlen(name);
+
+  for (const row *r = rows; r < rows + N_ROWS; r++)
+    if (strcspn(r->name, "-") == n && !strncasecmp(name, r->name, n)) {
+      if (found) return NULL;
+      found = r;
+    }
+  return found;
 }
 
 /* In capitals or not, whole, "v100-32", or without its memory, "v100". */
@@ -111,20 +131,28 @@ static tri_status fail_unknown(const char *name) {
 }
 
 tri_status tri_machine_find(const char *name, tri_machine *out) {
-  char  *end;
-  double gib = strtod(name, &end);
+  char      *end;
+  double     gib = strtod(name, &end);
+  const row *alone = only(name);
 
   for (const row *r = rows; r < rows + N_ROWS; r++)
     if (!strcasecmp(name, r->name)) return fill(r, out), TRI_OK;
+  if (alone) return fill(alone, out), TRI_OK;
   for (size_t i = 0; i < sizeof not_used / sizeof *not_used; i++)
     if (is_called(name, not_used[i].name))
-      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100, H100, H200, GH200 and B200 can be used", name,
-               not_used[i].why);
+      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100 and newer GPUs can be used", name, not_used[i].why);
   if (end == name || *end) return fail_unknown(name);
   if (!(gib >= 1 && gib <= 4096)) TRI_FAIL(TRI_EARG, "--gpu %s: the memory of a GPU is 1 to 4096 GiB", name);
   fill(nearest(gib), out);
   out->device_bytes = (int64_t)(gib * 0x1p30);
   return TRI_OK;
+}
+
+/* Whether a driver's name has this one in it, with no digit behind it: an "RTX A4000" is no A40. */
+static bool holds(const char *model, const char *name) {
+  const char *at = strstr(model, name);
+
+  return at && !isdigit((unsigned char)at[strlen(name)]);
 }
 
 bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out) {
@@ -133,7 +161,7 @@ bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out
 
   for (const row *r = rows; r < rows + N_ROWS; r++) {
     size_t n = strlen(r->model), before = best ? strlen(best->model) : 0; /* a GH200 is no H200 */
-    if (strstr(model, r->model) &&
+    if (holds(model, r->model) &&
         (n > before || (n == before && fabs(r->memory_gib - gib) < fabs(best->memory_gib - gib))))
       best = r;
   }

@@ -20,9 +20,10 @@ typedef struct tri_machine {
   double   disk_bytes_per_s;      /* of a checkpoint, all ranks together */
 } tri_machine;
 
-/* Pure. A GPU of the table by its name, in capitals or not, or by its memory: "80" is an h100-80 of 80 GiB,
- * "40" an a100-40 of 40, each number the known GPU that is nearest in memory. TRI_EARG for any other text,
- * with the names; with the reason for a GPU that is known and cannot be used (gpu/device_cuda.c). */
+/* Pure. A GPU of the table by its name, in capitals or not ("l40s-48", or "l40s" where no other has this
+ * name), or by its memory: "80" is an h100-80 of 80 GiB, "40" an a100-40 of 40, each number the GPU of data
+ * centres that is nearest in memory. TRI_EARG for any other text, with the names; with the reason for a GPU
+ * that is known and cannot be used (gpu/device_cuda.c). */
 TRI_CHECKED tri_status tri_machine_find(const char *name, tri_machine *out);
 /* Pure. The row of the table for a GPU as its maker calls it, "NVIDIA H100 80GB HBM3", of so much memory;
  * false, and *out as it was: there is none. */

@@ -34,7 +34,9 @@ static void assert_refused(tri_status st, tri_status want, const char *part) {
 }
 
 static void names_and_sizes_find_a_gpu(void **state) {
-  static const char *const named[] = {"a100-40", "a100-80", "h100-80", "h200", "gh200", "b200"};
+  static const char *const named[] = {"a100-40", "a100-80",    "h100-80",    "h200",      "gh200",
+                                      "b200",    "a10-24",     "a40-48",     "l4-24",     "l40-48",
+                                      "l40s-48", "rtx3090-24", "rtx4090-24", "rtx5090-32"};
   tri_machine              m;
 
   (void)state;
@@ -53,6 +55,13 @@ static void names_and_sizes_find_a_gpu(void **state) {
   assert_true(m.device_bytes == (int64_t)81 << 29);
   assert_int_equal(tri_machine_find("94", &m), TRI_OK); /* an H100 of 94 GB, behind PCIe */
   assert_string_equal(m.name, "h100-80");
+  assert_int_equal(tri_machine_find("24", &m), TRI_OK);
+  assert_string_equal(m.name, "l4-24");
+  assert_int_equal(tri_machine_find("48", &m), TRI_OK);
+  assert_string_equal(m.name, "l40s-48");
+  assert_int_equal(tri_machine_find("L40S", &m), TRI_OK);
+  assert_string_equal(m.name, "l40s-48");
+  assert_true(m.flops_bf16 > 1.4e14 && m.flops_bf16 < 1.5e14); /* 0.4 of the dense 362 */
 }
 
 static void others_are_refused_by_reason(void **state) {
@@ -64,7 +73,7 @@ static void others_are_refused_by_reason(void **state) {
   assert_refused(tri_machine_find("V100", &m), TRI_EARG, "compute capability 7.0");
   assert_refused(tri_machine_find("p100", &m), TRI_EARG,
                  "no GPU of this name is known; it can be a100-40, a100-80, h100-80, h200, gh200, b200, ");
-  assert_refused(tri_machine_find("rtx4090-24", &m), TRI_EARG, "99 KiB of shared memory");
+  assert_refused(tri_machine_find("a100", &m), TRI_EARG, "did you mean a100-40?");
   assert_refused(tri_machine_find("", &m), TRI_EARG, "a100-40, a100-80, h100-80");
   assert_refused(tri_machine_find("80x", &m), TRI_EARG, "no GPU of this name");
   assert_refused(tri_machine_find("0.5", &m), TRI_EARG, "1 to 4096 GiB");
@@ -85,6 +94,18 @@ static void a_driver_s_name_finds_the_row(void **state) {
   assert_true(m.host_bytes_per_s > 2e11); /* NVLink-C2C, no PCIe */
   assert_true(tri_machine_guess("NVIDIA GH200 144G HBM3e", (int64_t)140 << 30, &m));
   assert_string_equal(m.name, "gh200");
+  assert_true(tri_machine_guess("NVIDIA L40S", (int64_t)44 << 30, &m));
+  assert_string_equal(m.name, "l40s-48");
+  assert_true(tri_machine_guess("NVIDIA L40", (int64_t)44 << 30, &m));
+  assert_string_equal(m.name, "l40-48");
+  assert_true(tri_machine_guess("NVIDIA L4", (int64_t)22 << 30, &m));
+  assert_string_equal(m.name, "l4-24");
+  assert_true(tri_machine_guess("NVIDIA A10G", (int64_t)22 << 30, &m));
+  assert_string_equal(m.name, "a10-24");
+  assert_true(tri_machine_guess("NVIDIA GeForce RTX 4090", (int64_t)23 << 30, &m));
+  assert_string_equal(m.name, "rtx4090-24");
+  assert_false(tri_machine_guess("NVIDIA RTX A4000", (int64_t)15 << 30, &m)); /* no A40 */
+  assert_false(tri_machine_guess("NVIDIA RTX A1000", (int64_t)7 << 30, &m));  /* no A100 */
   assert_true(tri_machine_guess("NVIDIA H200", (int64_t)139 << 30, &m));
   assert_false(tri_machine_guess("emulated GPU", (int64_t)1 << 30, &m));
   assert_string_equal(m.name, "h200");

@@ -647,7 +647,7 @@ static void test_nan(void **state) {
   for_each_device(run_bwd_nan);
 }
 
-static uint64_t seen[64]; /* hashes of the run with one thread */
+static uint64_t seen[96]; /* hashes of the run with one thread */
 static int      n_seen, at_seen;
 
 static void remember_or_compare(bench *b, const tri_tensor *t) {
@@ -688,12 +688,53 @@ static void test_threads(void **state) {
   for_each_device(run_bwd_threads);
 }
 
+/* On a GPU whose blocks have 99 KiB of shared memory wide heads take the kernels' small forms, which give the
+ * bits of the others. */
+static void run_forms(bench *b) {
+  static const attn_case wide[] = {{2, 1, 256, 2, {35, 66}, 0, 0},  {1, 1, 254, 1, {130}, 0, 0},
+                                   {1, 1, 256, 1, {98}, 31, 3},     {1, 1, 100, 1, {70}, 64, 4},
+                                   {2, 1, 128, 2, {131, 33}, 0, 0}, {1, 1, 192, 1, {50}, 20, 0}};
+  for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+    for (int t = TRI_F32; t <= TRI_F16; t++) {
+      attn_data  a;
+      tri_tensor dqkv;
+      load(b, &a, &wide[i], (tri_dtype)t);
+      forward(b, &a);
+      remember_or_compare(b, &a.d_o);
+      remember_or_compare(b, &a.d_lse);
+      expect_decode(b, &a);
+      dqkv = backward(b, &a);
+      remember_or_compare(b, &dqkv);
+      unload(b, &a);
+    }
+}
+static void test_forms(void **state) {
+  tri_device *refused;
+  bench       b;
+  (void)state;
+  if (!TRI_CUDA_EMULATED) return; /* a GPU has the shared memory it has */
+  n_seen = 0;
+  bench_open(&b, "cuda", 1);
+  run_forms(&b);
+  bench_close(&b);
+  assert_int_equal(setenv("TRI_EMULATE_SHARED", "101376", 1), 0);
+  bench_open(&b, "cuda", 2); /* compares */
+  run_forms(&b);
+  bench_close(&b);
+  assert_int_equal(at_seen, n_seen);
+  assert_int_equal(setenv("TRI_EMULATE_SHARED", "101375", 1), 0);
+  assert_int_equal(tri_device_open("cuda", 0, 1, &refused), TRI_EDEVICE);
+  assert_non_null(strstr(tri_error_trace(), "the kernels of this program need 99 KiB"));
+  tri_error_clear();
+  assert_int_equal(unsetenv("TRI_EMULATE_SHARED"), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_fwd),      cmocka_unit_test(test_bwd_loop), cmocka_unit_test(test_bwd),
       cmocka_unit_test(test_company),  cmocka_unit_test(test_decode),   cmocka_unit_test(test_kv_put),
       cmocka_unit_test(test_nan),      cmocka_unit_test(test_threads),  cmocka_unit_test(test_bwd_company),
-      cmocka_unit_test(test_extremes),
+      cmocka_unit_test(test_extremes), cmocka_unit_test(test_forms),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);

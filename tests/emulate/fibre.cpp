@@ -16,7 +16,7 @@ enum {
   STACK_BYTES = 128 * 1024, /* chosen: kernels hold their tiles in locals */
   PAGE = 4096,
   STATIC_BYTES = 48 * 1024,  /* specified: without asking for more */
-  SHARED_BYTES = 163 * 1024, /* specified: compute capability 8.0, the least that is taken */
+  SHARED_BYTES = 163 * 1024, /* specified: compute capability 8.0; the most that kernels ask for */
   GAP = 16,                  /* after each array, to see writes beyond it */
   N_BARRIERS = 16            /* specified */
 };
@@ -468,10 +468,20 @@ void *emu_shared(emu_site *site, size_t bytes, size_t align, const char *name) {
     emu_fail(
         "static and dynamic shared memory come to more than %d bytes, and the launch has not asked for them",
         STATIC_BYTES);
-  if (static_used - GAP + dynamic_bytes > SHARED_BYTES)
-    emu_fail("static and dynamic shared memory come to more than %d bytes", SHARED_BYTES);
+  if (static_used - GAP + dynamic_bytes > emu_shared_bytes())
+    emu_fail("static and dynamic shared memory come to more than %zu bytes", emu_shared_bytes());
   arrays.push_back({(char *)site->data, bytes, name});
   return site->data;
+}
+
+static size_t shared_bytes_of_block = SHARED_BYTES;
+
+size_t emu_shared_bytes(void) { return shared_bytes_of_block; }
+
+size_t emu_shared_read(void) {
+  const char *given = getenv("TRI_EMULATE_SHARED");
+  size_t      bytes = given ? strtoul(given, NULL, 10) : (size_t)SHARED_BYTES;
+  return shared_bytes_of_block = bytes < (size_t)SHARED_BYTES ? bytes : (size_t)SHARED_BYTES;
 }
 
 void *emu_shared_dynamic(void) { return arena + SHARED_BYTES - dynamic_bytes; }
@@ -534,7 +544,7 @@ cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > MAX_THREADS || block.z > 64)
     return cudaErrorInvalidConfiguration;
   if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
-  if (shared_bytes > SHARED_BYTES || (shared_bytes > STATIC_BYTES && shared_bytes > k->asked))
+  if (shared_bytes > emu_shared_bytes() || (shared_bytes > STATIC_BYTES && shared_bytes > k->asked))
     return cudaErrorInvalidValue;
   k->launched = true;
   if (shared_bytes > k->most_shared) k->most_shared = shared_bytes;

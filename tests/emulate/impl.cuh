@@ -37,6 +37,9 @@ void emu_watch_faults(void);
 /* What the address is of a fault is: text for a message, or NULL if it is none of the emulation's. */
 const char *emu_explain_device(const void *p);
 const char *emu_explain_shared(const void *p);
+/* The shared memory a block may have: all there is, or $TRI_EMULATE_SHARED bytes, as of the last read. */
+size_t emu_shared_bytes(void);
+size_t emu_shared_read(void);
 /* A number that changes with every call, the same in every run of a program. */
 uint64_t emu_noise(void);
 /* A number that has nothing of x to be seen, the same for the same x. */

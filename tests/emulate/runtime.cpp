@@ -324,8 +324,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
   snprintf(out->name, sizeof out->name, "emulated GPU");
   memset(out->uuid.bytes, device + 1, sizeof out->uuid.bytes);
   out->totalGlobalMem = TOTAL_BYTES;
-  out->sharedMemPerBlockOptin = 163 * 1024;
-  out->major = 9;
+  out->sharedMemPerBlockOptin = emu_shared_read();
+  out->major = getenv("TRI_EMULATE_SHARED") ? 8 : 9; /* as the GPUs with less: 8.9 */
+  out->minor = getenv("TRI_EMULATE_SHARED") ? 9 : 0;
   out->l2CacheSize = 1 << 16;
   const char *given = getenv("TRI_EMULATE_SM");
   out->multiProcessorCount = given ? atoi(given) : 3; /* chosen: grids with a limit by it take turns */
