@@ -54,11 +54,31 @@ END
 # "0 done, 64 bad deck or input, ...": each code with its words.
 echo "$help" | awk '/^exit codes:/ { on = 1; sub(/^exit codes: */, "") } on' | tr '\n' ' ' | tr ',' '\n' |
   awk '{ code = $1; sub(/^ *[0-9]+ */, ""); sub(/ +$/, ""); print ".TP\n.B " code "\n" $0 }'
+# Variables: NAME, then its sentence.
+echo ".SH ENVIRONMENT"
+while read -r name said; do
+  printf '.TP\n.B %s\n' "$name"
+  echo "$said" | awk "$plain { print }"
+done <<END
+TRIREME The program that the job files start. Without it trireme is looked for in PATH.
+TRIREME_JOBS The folder of the job files. The module sets it; without it the job files look in ./jobs.
+TRIREME_MPI What the job files give to srun --mpi. Default pmix.
+TRIREME_SPARE So many nodes of the job wait until another one fails. Default 0, of many_nodes.sbatch 1.
+TRIREME_PAUSE Seconds between an outage of a reward and the next start. Default 60.
+TRI_CPU_KERNELS Overrides run.cpu_kernels, the instructions of the CPU's kernels.
+TRI_CPU_F32 Overrides run.cpu_f32, who multiplies float32 matrices on CPUs.
+TRI_CPU_BF16 Overrides run.cpu_bf16, who multiplies bfloat16 matrices on CPUs.
+TRI_COMM Overrides run.collectives, how ranks exchange data: shm, mpi, nccl or staged.
+TRI_CUDA_ATTN_BWD Overrides run.cuda_attention_backward, who computes attention's gradient on GPUs.
+CUDA_VISIBLE_DEVICES The GPUs that a rank may use. Empty: the program uses the CPU.
+OMP_NUM_THREADS The most threads of a rank, where neither run.threads nor --threads is given. OMP_THREAD_LIMIT does the same.
+XDG_CACHE_HOME The folder trireme/ in it keeps what doctor measured, for plan. Default ~/.cache.
+TMPDIR Where ranks of one machine meet for doctor. Default /tmp.
+NO_COLOR Set and not empty: show prints no colours.
+PAGER The program that shows the long output of show on a terminal. Empty: none. Default less.
+SLURM_PMIX_FENCE How Slurm's PMIx synchronizes nodes. The job files set it to ring where it is not set.
+END
 cat <<END
-.SH ENVIRONMENT
-.TP
-.B TRIREME
-The program that the job files start; without it trireme is looked for in PATH.
 .SH FILES
 .TP
 .I OUTPUT/deck.yaml

@@ -387,8 +387,7 @@ static tri_status say_cpu_build(const tri_case *c, bool gpus, tri_findings *out)
   out->blocks = out->blocks || insists;
   TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%s, and this program is built for CPUs only",
                            gpus ? "the launch has GPUs" : "the deck says run.device: cuda"));
-  return tri_findings_say(out, TRI_PART_CURE,
-                          "build it with cmake --preset cuda-release, or %sset run.device: cpu",
+  return tri_findings_say(out, TRI_PART_CURE, "build it with cmake --preset cuda, or %sset run.device: cpu",
                           gpus ? "ask for no GPUs and " : "");
 }
 

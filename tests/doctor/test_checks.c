@@ -152,7 +152,7 @@ static void devices(void **state) {
   end(x);
   x = begin();
   x->c.gpu_build = false;
-  finds(x, 1, "device", TRI_LEVEL_WARNING, "trireme", "built for CPUs only", "cuda-release");
+  finds(x, 1, "device", TRI_LEVEL_WARNING, "trireme", "built for CPUs only", "--preset cuda");
   end(x);
 }
 
@@ -595,7 +595,7 @@ static void a_device_that_is_absent(void **state) {
   x->c.device = "cuda";
   x->c.gpu_build = false;
   finds(x, 1, "device", TRI_LEVEL_ERROR, "trireme", "the launch has GPUs, and this program is built for CPUs",
-        "cuda-release");
+        "--preset cuda");
   assert_true(x->found.blocks);
   end(x);
   for (int known = 0; known < 2; known++) { /* whether the driver tells */

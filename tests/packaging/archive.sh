@@ -10,6 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 fail() { echo "archive: $*"; exit 1; }
 version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
 [ -n "$version" ] || fail "CMakeLists.txt has no version"
+module=$version-$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
 
 pack() { # CPACK'S FILE NAME: the archive's path in $archive, its files unpacked in $dir/$2
   "$(dirname "$cmake")/cpack" --config "$build/$1" -B "$dir/packed" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "$1: cpack"; }
@@ -27,7 +28,7 @@ case $name in trireme-"$version"-*) ;; *) fail "an archive called $name" ;; esac
 prefix="$dir/another place"
 mv "$dir/unpacked/$name" "$prefix"
 for file in bin/trireme include/trireme_reward.h share/man/man1/trireme.1 share/bash-completion/completions/trireme \
-  share/modulefiles/trireme/"$version" share/lmod/trireme/"$version".lua share/doc/trireme/README.md share/doc/trireme/LICENSE \
+  share/modulefiles/trireme/"$module" share/lmod/trireme/"$module".lua share/trireme/MANIFEST share/doc/trireme/README.md share/doc/trireme/LICENSE \
   share/doc/trireme/CHANGELOG.md share/trireme/inputs/reference.yaml share/trireme/jobs/train.sbatch; do
   [ -s "$prefix/$file" ] || fail "it has no $file"
 done
@@ -52,6 +53,11 @@ modules=$(ls /usr/lib/*/modulecmd.tcl /usr/share/modules/libexec/modulecmd.tcl 2
 lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || true)}
 [ -z "$modules" ] || check_module "Environment Modules" modulefiles "$modules" bash
 [ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
+
+# Its list of files is that of the archive, so it can be removed again.
+(cd "$prefix" && find . -type f | sed 's|^\./||' | sort) | diff - <(sort "$prefix/share/trireme/MANIFEST") || fail "MANIFEST and the archive differ"
+sh "$prefix/share/trireme/uninstall.sh" >"$dir/log" || { cat "$dir/log"; fail "uninstall.sh ends with $?"; }
+[ ! -e "$prefix" ] || fail "uninstall.sh left $(find "$prefix")"
 
 # The source: a tree that builds the same commit, and nothing that was built or ignored.
 pack CPackSourceConfig.cmake source

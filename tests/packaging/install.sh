@@ -1,8 +1,9 @@
 #!/bin/bash
-# install.sh - what cmake --install leaves, in a temporary prefix: program, job files, module, man page, completion, pkg-config.
+# install.sh - what cmake --install leaves, in a temporary prefix: program, job files, module, man page, completion, pkg-config;
+# two versions side by side, used by another user, removed.
 #
 # tests/packaging/install.sh BUILD CMAKE CC HARDENED    HARDENED: what hardened.sh takes. Judges: the tools that read such files;
-# of the man page, every --help.
+# of the man page, every --help; the file system.
 set -eu
 build=$1 cmake=$2 cc=$3 hardened=$4
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,8 +13,16 @@ fail() { echo "install: $*"; exit 1; }
 has() { command -v "$1" >/dev/null; }
 prefix="$dir/a prefix" # Modules, pkg-config and Slurm's files must bear a space
 
+# Nobody but the installer may write; others must be able to read, whatever the installer's umask is.
+umask 077
 DESTDIR=$dir/stage "$cmake" --install "$build" --prefix /opt/trireme >"$dir/log" 2>&1 || { cat "$dir/log"; fail "with DESTDIR"; }
 "$cmake" --install "$build" --prefix "$prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "into a prefix"; }
+umask 022
+chmod 755 "$dir"
+[ -z "$(find "$prefix" ! -perm -o=r -o -type d ! -perm -o=x -o -perm /go=w)" ] ||
+  fail "others cannot read, or can write, $(find "$prefix" ! -perm -o=r -o -type d ! -perm -o=x -o -perm /go=w | head -n 3)"
+version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
+module=$version-$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
 ! grep -i warning "$dir/log" || fail "warnings"
 
 # DESTDIR: the same files, which name the prefix that they are for.
@@ -62,6 +71,10 @@ if has groff; then
 fi
 ! has mandoc || { mandoc -T lint -W warning "$page" | { ! grep .; } || fail "mandoc warns of the man page"; }
 
+for name in $(sed -n 's/^    {"\(TRI_[A-Z0-9_]*\)", .*/\1/p' "$here/src/base/choice.c") $(grep -ohE 'TRIREME(_[A-Z]+)?' "$here"/jobs/*.sbatch | sort -u); do
+  grep -qx ".B $name" <(sed -n '/^\.SH ENVIRONMENT/,/^\.SH FILES/p' "$page") || fail "the man page's environment lacks $name"
+done
+
 # Completion, in a bash that knows nothing else.
 completes() { # words of the command line; then, behind --, what is offered
   local words=() expected
@@ -108,16 +121,73 @@ modules=$(ls /usr/lib/*/modulecmd.tcl /usr/share/modules/libexec/modulecmd.tcl 2
 lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || true)}
 [ -z "$modules" ] || check_module "Environment Modules" modulefiles "$modules" bash # its first line names its own Tcl
 [ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
-# The recipes of Spack and Apptainer name options and files that are there.
-spack=$here/packaging/spack/spack_repo/trireme/packages/trireme/package.py def=$here/packaging/apptainer/trireme.def
-for option in $(grep -oE 'TRI_[A-Z_]+' "$spack" "$def" | cut -d : -f 2 | sort -u); do
+
+# An older version beside it, as a centre keeps them: its files, and its module under a name of its own.
+older="$dir/older" old=0.0.9-cpu
+cp -a "$prefix" "$older"
+for tree in lmod modulefiles; do
+  suffix=$([ $tree = modulefiles ] || echo .lua)
+  sed "s|$prefix|$older|; s|$module|$old|" "$prefix/share/$tree/trireme/$module$suffix" >"$older/share/$tree/trireme/$old$suffix"
+  rm "$older/share/$tree/trireme/$module$suffix"
+done
+sed -i "s|/$module|/$old|" "$older/share/trireme/MANIFEST"
+# Another user finds both, takes one, then the other, and plans a run; nothing of it is written to the prefixes.
+as_other=()
+if [ "$(id -u)" = 0 ] && has setpriv; then as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
+mkdir "$dir/home"
+cp -r "$here/tests/data/cli" "$dir/home/cli"
+[ ${#as_other[@]} = 0 ] || chown -R 65534:65534 "$dir/home"
+check_both() { # name, folder of the module files, a command that prints shell code
+  local name=$1 files=$2 code
+  shift 2
+  code='set -eu; cd "$HOME/cli"; run() { eval "$("$tool" bash "$@")"; }
+    listed=$("$tool" bash avail -t trireme 2>&1); for v in "$new" "$old"; do case $listed in *"trireme/$v"*) ;; *) echo "$listed"; exit 2 ;; esac; done
+    run load "trireme/$new"; [ "$TRIREME" = "$prefix/bin/trireme" ] || exit 3
+    run switch "trireme/$new" "trireme/$old"; [ "$TRIREME" = "$older/bin/trireme" ] && [ "$(command -v trireme)" = "$TRIREME" ] || exit 4
+    case $PATH in *"$prefix"*) exit 5 ;; esac
+    trireme --version >/dev/null; trireme train sft.yaml run.output=out --check >/dev/null; [ -r "$TRIREME_JOBS/train.sbatch" ] || exit 6
+    [ -z "$other" ] || ! touch "$older/bin/mine" 2>/dev/null || exit 7'
+  env -u MANPATH -u PKG_CONFIG_PATH -u TRIREME HOME="$dir/home" other="${as_other[0]-}" tool="$1" prefix="$prefix" older="$older" new="$module" old="$old" \
+    MODULEPATH="$prefix/share/$files:$older/share/$files" "${as_other[@]}" bash --norc -c "$code" >"$dir/log" 2>&1 ||
+    { local code=$?; cat "$dir/log"; fail "two versions by $name: exit code $code"; }
+  echo "install: two versions by $name${as_other[0]+, as another user}"
+}
+[ -z "$modules" ] || check_both "Environment Modules" modulefiles "$modules"
+[ -z "$lmod" ] || check_both Lmod lmod "$lmod"
+
+# Removed: the files of one version, nothing of the other and nothing of others in its folders.
+(cd "$prefix" && find . -type f | sed 's|^\./||' | sort) | diff - <(sort "$prefix/share/trireme/MANIFEST") || fail "MANIFEST is not what is there"
+(cd "$older" && find . | sort) >"$dir/files"
+echo theirs >"$prefix/share/doc/theirs"
+sh "$prefix/share/trireme/uninstall.sh" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "uninstall.sh ends with $?"; }
+[ "$(cd "$prefix" && find . -type f)" = ./share/doc/theirs ] || fail "uninstall.sh left $(find "$prefix" -type f)"
+[ "$(cd "$prefix" && find . -type d | sort | tr '\n' ' ')" = ". ./share ./share/doc " ] || fail "uninstall.sh left $(find "$prefix" -type d)"
+(cd "$older" && find . | sort) | diff "$dir/files" - || fail "uninstall.sh of one version changed the other"
+echo ../../stage/opt >>"$older/share/trireme/MANIFEST"
+sh "$older/share/trireme/uninstall.sh" >"$dir/log" 2>&1 && fail "a MANIFEST that leads out of the prefix is taken"
+grep -q 'nothing was removed' "$dir/log" && [ -x "$older/bin/trireme" ] || fail "$(cat "$dir/log")"
+sed -i '$d' "$older/share/trireme/MANIFEST"
+sh "$older/share/trireme/uninstall.sh" >"$dir/log" 2>&1 && [ ! -e "$older" ] || { cat "$dir/log"; fail "uninstall.sh left $(find "$older")"; }
+
+# The recipes of Spack, EasyBuild and Apptainer name options and files that are there; the table of options has all.
+spack=$here/packaging/spack/spack_repo/trireme/packages/trireme/package.py
+for option in $(grep -ohE 'TRI_[A-Z_]+' "$spack" "$here"/packaging/easybuild/Trireme*.eb "$here"/packaging/apptainer/*.def | sort -u); do
   grep -qE "(set|option)\($option " "$here/CMakeLists.txt" "$here/packaging/CMakeLists.txt" || fail "a recipe sets $option, which is no option"
 done
-copied=$(awk '/^%files/ { on = 1; next } /^%/ { on = 0 } on { print $1 }' "$def")
-for file in $copied; do
-  [ -e "$here/$file" ] || fail "${def##*/} copies $file, which is not there"
+for option in $(sed -nE 's/^(set\((TRI_[A-Z_]+) .* CACHE STRING .*|option\(([A-Z_]+) .*)/\2\3/p' "$here/CMakeLists.txt" "$here/packaging/CMakeLists.txt"); do
+  grep -qF "| \`$option\` |" "$here/packaging/README.md" || fail "the table of packaging/README.md lacks $option"
 done
-for file in $(grep -oE '(add_subdirectory|room)\([a-z]+' "$here/CMakeLists.txt" | sed 's/.*(//' | sort -u); do
-  grep -qx "$file" <<<"$copied" || fail "${def##*/} does not copy $file, which the build reads"
+for def in "$here"/packaging/apptainer/*.def; do
+  copied=$(awk '/^%files/ { on = 1; next } /^%/ { on = 0 } on { print $1 }' "$def")
+  for file in $copied; do
+    [ -e "$here/$file" ] || fail "${def##*/} copies $file, which is not there"
+  done
+  for file in $(grep -oE '(add_subdirectory|room)\([a-z]+' "$here/CMakeLists.txt" | sed 's/.*(//' | sort -u); do
+    grep -qx "$file" <<<"$copied" || fail "${def##*/} does not copy $file, which the build reads"
+  done
 done
+for file in "$here"/packaging/easybuild/Trireme-*.eb; do
+  grep -qx "version = '$version'" "$file" || fail "${file##*/} is not of version $version"
+done
+grep -qx "version: $version" "$here/CITATION.cff" || fail "CITATION.cff is not of version $version"
 echo "install: program, job file, pkg-config, man page, completion, DESTDIR"

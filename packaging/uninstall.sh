@@ -1,0 +1,32 @@
+#!/bin/sh
+# uninstall.sh - remove an installation: the files that cmake --install put into this prefix, then the folders that are empty.
+#
+# sh PREFIX/share/trireme/uninstall.sh    Nothing else is touched: MANIFEST, beside this script, lists the files.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd -P)
+prefix=${here%/share/trireme}
+[ "$prefix" != "$here" ] || { echo "uninstall.sh: $here is no PREFIX/share/trireme" >&2; exit 64; }
+[ -f "$here/MANIFEST" ] || { echo "uninstall.sh: $here/MANIFEST is not there, so nothing is known of this prefix" >&2; exit 74; }
+cd "$prefix"
+while IFS= read -r path; do
+  case /$path/ in
+  //* | */../* | */./*) echo "uninstall.sh: MANIFEST names '$path', which is not in $prefix; nothing was removed" >&2; exit 64 ;;
+  esac
+done <share/trireme/MANIFEST
+
+failed=0
+list=$(cat share/trireme/MANIFEST)
+while IFS= read -r path; do
+  [ ! -e "$path" ] && [ ! -L "$path" ] || rm -f "$path" || failed=1
+done <<END
+$list
+END
+[ $failed = 0 ] || { echo "uninstall.sh: not all files of $prefix could be removed; run it as the user who installed them" >&2; exit 74; }
+while IFS= read -r path; do
+  while path=$(dirname "$path") && [ "$path" != . ]; do rmdir "$path" 2>/dev/null || break; done
+done <<END
+$list
+END
+cd /
+rmdir "$prefix" 2>/dev/null || true
+echo "uninstall.sh: trireme is removed from $prefix"
