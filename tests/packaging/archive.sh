@@ -10,7 +10,8 @@ trap 'rm -rf "$dir"' EXIT
 fail() { echo "archive: $*"; exit 1; }
 version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
 [ -n "$version" ] || fail "CMakeLists.txt has no version"
-module=$version-$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
+flavour=$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
+module=$version${flavour:+-$flavour}
 
 pack() { # CPACK'S FILE NAME: the archive's path in $archive, its files unpacked in $dir/$2
   "$(dirname "$cmake")/cpack" --config "$build/$1" -B "$dir/packed" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "$1: cpack"; }

@@ -22,7 +22,8 @@ chmod 755 "$dir"
 [ -z "$(find "$prefix" ! -perm -o=r -o -type d ! -perm -o=x -o -perm /go=w)" ] ||
   fail "others cannot read, or can write, $(find "$prefix" ! -perm -o=r -o -type d ! -perm -o=x -o -perm /go=w | head -n 3)"
 version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
-module=$version-$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
+flavour=$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
+module=$version${flavour:+-$flavour}
 ! grep -i warning "$dir/log" || fail "warnings"
 
 # DESTDIR: the same files, which name the prefix that they are for.
