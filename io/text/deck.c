@@ -251,6 +251,38 @@ static tri_status read_list(reader *r, place *at) {
   return TRI_OK;
 }
 
+/* Whether a key's value may be a mapping. */
+static bool takes_mapping(const char *key) { return tri_ends_with(key, "_kwargs"); }
+
+/* The event is a mapping's start. */
+static tri_status read_mapping(reader *r, place *at) {
+  tri_status st = TRI_OK;
+  char      *field = NULL;
+  int        begin = r->deck->n;
+
+  at->index = TRI_DECK_MAPPING;
+  TRI_TRY(next(r));
+  while (r->event.type != YAML_MAPPING_END_EVENT) {
+    at->line = line_of(r);
+    TRI_TRY_DONE(take_key(r, &field));
+    TRI_TRY_DONE(next(r));
+    if (r->event.type != YAML_SCALAR_EVENT) {
+      st = refuse(r, at->line, "a mapping holds single values only: texts, numbers, true, false");
+      goto done;
+    }
+    at->field = field;
+    TRI_TRY_DONE(append(r, at, scalar(r), is_plain(r)));
+    at->first = false;
+    at->field = NULL;
+    TRI_FREE(field);
+    TRI_TRY_DONE(next(r));
+  }
+  if (r->deck->n == begin) st = append(r, at, "", true);
+done:
+  TRI_FREE(field);
+  return st;
+}
+
 static tri_status refuse_repeated(const reader *r, const char *section, const char *key, int line,
                                   const tri_deck_entry *before) {
   char what[600];
@@ -284,6 +316,8 @@ static tri_status read_section(reader *r, const char *section) {
       TRI_TRY_DONE(append(r, &at, scalar(r), is_plain(r)));
     } else if (r->event.type == YAML_SEQUENCE_START_EVENT) {
       TRI_TRY_DONE(read_list(r, &at));
+    } else if (r->event.type == YAML_MAPPING_START_EVENT && takes_mapping(key)) {
+      TRI_TRY_DONE(read_mapping(r, &at));
     } else {
       st = refuse(r, at.line, "a deck has two levels, section and key: this key holds a third");
       goto done;
@@ -356,26 +390,31 @@ static tri_status read_file(reader *r) {
   return TRI_OK;
 }
 
-static tri_status read_argument_list(reader *r, place *at) {
+/* A list, or for a key that takes one a mapping. */
+static tri_status read_argument(reader *r, place *at) {
+  bool mapping = r->bytes[0] == '{';
+
   TRI_TRY(next(r)); /* the stream's start */
   TRI_TRY(next(r)); /* the document's start */
   TRI_TRY(next(r));
-  if (r->event.type != YAML_SEQUENCE_START_EVENT) return refuse(r, 1, "this is not one list in [ ]");
-  TRI_TRY(read_list(r, at));
+  if (r->event.type != (mapping ? YAML_MAPPING_START_EVENT : YAML_SEQUENCE_START_EVENT))
+    return refuse(r, 1, mapping ? "this is not one mapping in { }" : "this is not one list in [ ]");
+  TRI_TRY(mapping ? read_mapping(r, at) : read_list(r, at));
   TRI_TRY(next(r)); /* the document's end */
   TRI_TRY(next(r));
-  if (r->event.type != YAML_STREAM_END_EVENT) return refuse(r, 1, "something follows the list");
+  if (r->event.type != YAML_STREAM_END_EVENT)
+    return refuse(r, 1, mapping ? "something follows the mapping" : "something follows the list");
   return TRI_OK;
 }
 
-/* at: NULL reads a file, else the list of an argument. */
+/* at: NULL reads a file, else what an argument holds in brackets. */
 static tri_status with_yaml(reader *r, place *at) {
   tri_status st;
 
   if (!yaml_parser_initialize(&r->yaml)) TRI_FAIL(TRI_ENOMEM, "no memory to read %s", r->deck->name);
   yaml_parser_set_encoding(&r->yaml, YAML_UTF8_ENCODING);
   yaml_parser_set_input_string(&r->yaml, (const unsigned char *)r->bytes, r->n_bytes);
-  st = at ? read_argument_list(r, at) : read_file(r);
+  st = at ? read_argument(r, at) : read_file(r);
   if (r->held) yaml_event_delete(&r->event);
   r->held = false;
   yaml_parser_delete(&r->yaml);
@@ -466,7 +505,7 @@ tri_status tri_deck_set(tri_deck *d, const char *argument) {
   }
   r.bytes = equal + 1;
   r.n_bytes = strlen(r.bytes);
-  if (r.bytes[0] == '[')
+  if (r.bytes[0] == '[' || (r.bytes[0] == '{' && takes_mapping(key)))
     TRI_TRY_DONE(with_yaml(&r, &at));
   else
     TRI_TRY_DONE(append(&r, &at, r.bytes, true));

@@ -26,9 +26,10 @@ void tri_history_keys_free(tri_history_keys *k) {
   *k = (tri_history_keys){.n = 0};
 }
 
-/* section.key, key, section[2].field or section.key[2].field */
+/* section.key, key, section[2].field or section.key[2].field; of a mapping section.key.field */
 static tri_status put_key(const tri_deck_entry *e, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%s%s%s", e->section, e->section[0] && e->key[0] ? "." : "", e->key));
+  if (e->index == TRI_DECK_MAPPING && e->field[0]) return tri_text_printf(out, ".%s", e->field);
   return e->field[0] ? tri_text_printf(out, "[%d].%s", e->index, e->field) : TRI_OK;
 }
 
@@ -43,6 +44,7 @@ static tri_status put_value(const tri_deck *d, int at, tri_text *out, int *used)
   int  n = 1;
 
   *used = 1;
+  if (e->index == TRI_DECK_MAPPING && !is_field) return tri_text_put(out, "{}", 2);
   if (is_empty(e)) return tri_text_put(out, "[]", 2);
   if (!is_list) return tri_text_put(out, e->value, strlen(e->value));
   TRI_TRY(tri_text_printf(out, "[%s", e->value));

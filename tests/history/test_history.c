@@ -439,6 +439,9 @@ static void flattens_the_deck(void **state) {
   static const char *const want[][2] = {{"run.output", "out/a b"},
                                         {"data.train", "[one.jsonl, two.jsonl]"},
                                         {"data.stop", "[]"},
+                                        {"data.chat_template_kwargs.a", "true"},
+                                        {"data.chat_template_kwargs.b c", "x"},
+                                        {"data.other_kwargs", "{}"},
                                         {"reward[0].name", "number"},
                                         {"reward[0].weight", "1.50"},
                                         {"reward[1].command", "[python, x.py]"},
@@ -449,6 +452,7 @@ static void flattens_the_deck(void **state) {
   (void)state;
   put("deck.yaml",
       "# as used\nrun:\n  output: \"out/a b\"\ndata:\n  train: [one.jsonl, two.jsonl]\n  stop: []\n"
+      "  chat_template_kwargs: {\"a\": true, \"b c\": \"x\"}\n  other_kwargs: {}\n"
       "reward:\n  - name: number\n    weight: 1.50\n  - command: [python, x.py]\n"
       "train:\n  learning_rate: 1e-6\n  steps: null\n");
   ok(tri_history_open(folder, &h));

@@ -98,6 +98,38 @@ static void test_lists_in_items(void **state) {
   tri_deck_close(&d);
 }
 
+/* Where a key ends with _kwargs; as JSON unquoted words have their types. */
+static void test_mappings(void **state) {
+  tri_text text = {0};
+
+  (void)state;
+  tri_deck *d =
+      good("a:\n  x_kwargs: {n: 1, \"m\": \"1\"}\n  y_kwargs:\n    k: true\n  z_kwargs: {}\n  w: 1\n");
+  entry(d, 0, "a", "x_kwargs", "n", TRI_DECK_MAPPING, "1", "d.yaml:2");
+  entry(d, 1, "a", "x_kwargs", "m", TRI_DECK_MAPPING, "1", "d.yaml:2");
+  entry(d, 2, "a", "y_kwargs", "k", TRI_DECK_MAPPING, "true", "d.yaml:4");
+  entry(d, 3, "a", "z_kwargs", "", TRI_DECK_MAPPING, "", "d.yaml:5");
+  entry(d, 4, "a", "w", "", TRI_DECK_PLAIN, "1", "d.yaml:6");
+  for (int i = 0; i < 5; i++) assert_true(tri_deck_at(d, i)->first == (i != 1));
+  assert_int_equal(tri_deck_put_json(d, 0, 2, &text), TRI_OK);
+  assert_string_equal(text.data, "{\"n\": 1, \"m\": \"1\"}");
+  text.len = 0;
+  assert_int_equal(tri_deck_put_json(d, 3, 1, &text), TRI_OK);
+  assert_string_equal(text.data, "{}");
+  assert_int_equal(tri_deck_set(d, "a.v_kwargs={k: 'x}'}"), TRI_OK);
+  entry(d, 5, "a", "v_kwargs", "k", TRI_DECK_MAPPING, "x}", "argument 'a.v_kwargs={k: 'x}'}'");
+  assert_int_equal(tri_deck_set(d, "a.u={k: 1}"), TRI_OK); /* another key's are letters */
+  entry(d, 6, "a", "u", "", TRI_DECK_PLAIN, "{k: 1}", "argument 'a.u={k: 1}'");
+  assert_int_equal(tri_deck_set(d, "a.t_kwargs={k: 1} x"), TRI_ECONFIG);
+  tri_error_clear();
+  tri_deck_close(&d);
+  bad("a:\n  x_kwargs: {k: [1]}\n",
+      "d.yaml:2: a mapping holds single values only: texts, numbers, true, false");
+  bad("a:\n  x_kwargs: {k: {l: 1}}\n",
+      "d.yaml:2: a mapping holds single values only: texts, numbers, true, false");
+  tri_text_free(&text);
+}
+
 static void test_null(void **state) {
   (void)state;
   tri_deck *d = good("a:\n  x: null\n  y: \"null\"\n  z:\n  w: ~\n  v: nul\n");
@@ -241,8 +273,8 @@ static void test_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sections),  cmocka_unit_test(test_null),    cmocka_unit_test(test_lists_in_items),
-      cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged), cmocka_unit_test(test_deep_and_large),
-      cmocka_unit_test(test_arguments), cmocka_unit_test(test_files)};
+      cmocka_unit_test(test_sections),       cmocka_unit_test(test_mappings),  cmocka_unit_test(test_null),
+      cmocka_unit_test(test_lists_in_items), cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_deep_and_large), cmocka_unit_test(test_arguments), cmocka_unit_test(test_files)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
