@@ -1,80 +1,118 @@
-/* chat.h - conversations as text, as the templates that models learned with write them. */
+/* chat.h - conversations as text, as the templates that models learned with write them. A template is a
+ * text in the language of Jinja, which io/jinja runs. */
 #ifndef TRI_CHAT_H
 #define TRI_CHAT_H
 
 #include "base/base.h"
 
-/* In the order of the words of data.chat_template. AUTO: the model's own. Those behind NONE are rows of
- * chat_forms.c, in their order. */
-typedef enum {
-  TRI_CHAT_AUTO,
-  TRI_CHAT_NONE,
-  TRI_CHAT_CHATML,
-  TRI_CHAT_LLAMA2,
-  TRI_CHAT_LLAMA3,
-  TRI_CHAT_MISTRAL,
-  TRI_CHAT_QWEN2_5,
-  TRI_CHAT_QWEN3,
-  TRI_CHAT_GEMMA,
-  TRI_CHAT_ZEPHYR
-} tri_chat_choice;
+struct json_t; /* jansson */
 
-#define TRI_CHAT_WORDS "auto|none|chatml|llama2|llama3|mistral|qwen2.5|qwen3|gemma|zephyr"
+/* The names that data.chat_template may have; anything else is the path of a template. The texts of the names
+ * are io/chat/forms/NAME.jinja. */
+#define TRI_CHAT_NAMES "chatml|llama2|llama3|mistral|qwen2.5|qwen3|gemma|zephyr"
+#define TRI_CHAT_WORDS "auto|none|" TRI_CHAT_NAMES
+/* Pure. Whether a value of data.chat_template is the path of a file: it is none of the words, and ends with
+ * .jinja or has a slash. */
+bool tri_chat_is_file(const char *template);
+/* Pure. Whether it is one of the words. */
+bool tri_chat_is_word(const char *template);
 
-typedef enum { TRI_CHAT_SYSTEM, TRI_CHAT_USER, TRI_CHAT_ASSISTANT, TRI_CHAT_SPEAKERS } tri_chat_speaker;
+/* Bytes of a file, borrowed during the call that takes them; NULL: there is no such file. */
+typedef struct tri_chat_bytes {
+  const char *bytes;
+  size_t      n;
+} tri_chat_bytes;
 
-typedef struct tri_chat_message {
-  tri_chat_speaker by;
-  const char      *text; /* [n] UTF-8, which may hold NUL; borrowed */
-  size_t           n;
-} tri_chat_message;
+/* What a model brings. */
+typedef struct tri_chat_files {
+  const char    *model;    /* for messages */
+  tri_chat_bytes config;   /* tokenizer_config.json */
+  tri_chat_bytes map;      /* special_tokens_map.json */
+  tri_chat_bytes jinja;    /* chat_template.jinja, which goes before the template in tokenizer_config.json */
+  tri_chat_bytes tool_use; /* additional_chat_templates/tool_use.jinja */
+} tri_chat_files;
 
-/* Bytes begin .. end - 1 of a rendered conversation: what the assistant says, its end token included. */
+/* How conversations are written. Everything is borrowed during tri_chat_open; zeroed: the model's own. */
+typedef struct tri_chat_opt {
+  const char *template;  /* one of TRI_CHAT_WORDS, or the path of a file; NULL: auto */
+  tri_chat_bytes text;   /* that file's bytes, where they are known already; else the path is read */
+  const char    *kwargs; /* variables for the template, a JSON object; NULL: none */
+  const char    *date;   /* "2026-11-29", the day that a template may write; NULL: it may not */
+  const char    *tools;  /* path of a JSON list; NULL: none */
+  tri_chat_bytes tools_text;
+  bool           from_deck; /* messages name the deck's keys, else the commands' flags */
+} tri_chat_opt;
+
+/* A conversation. All is borrowed. */
+typedef struct tri_chat_talk {
+  const struct json_t
+      *messages;              /* a list of objects, which the template gets as tri_chat_message leaves them */
+  const struct json_t *tools; /* NULL: those of tri_chat_opt */
+  const struct json_t *kwargs; /* an object, which goes before tri_chat_opt's; NULL: none */
+} tri_chat_talk;
+
+/* Bytes begin .. end - 1 of a written conversation: a piece that is learned. */
 typedef struct tri_chat_turn {
   size_t begin, end;
 } tri_chat_turn;
 
-/* A rendered conversation. Zero-initialise; tri_chat_text_free leaves it zeroed. */
+/* A written conversation. Zero-initialise; tri_chat_text_free leaves it zeroed. */
 typedef struct tri_chat_text {
   tri_text       text;
-  tri_chat_turn *turn; /* [n_turn] in their order */
+  tri_chat_turn *turn; /* [n_turn] in their order; of tri_chat_learned, else none */
   int64_t        n_turn, cap;
-  bool           system_left_out; /* the template does not show the system's message here */
+  bool           begun;           /* the last message is the assistant's, and is gone on with */
+  bool           system_left_out; /* the text of the system's message is not in it */
 } tri_chat_text;
 void tri_chat_text_free(tri_chat_text *t);
-
-/* What a model brings, borrowed during the call that takes it; bytes NULL: it has no such file. */
-typedef struct tri_chat_files {
-  const char *model; /* for messages */
-  const char *config;
-  size_t      config_bytes; /* of tokenizer_config.json */
-  const char *jinja;
-  size_t      jinja_bytes; /* of chat_template.jinja, which goes before the template in the other */
-} tri_chat_files;
 
 /* Read-only once open. Close accepts NULL. Not collective, all that follow. */
 typedef struct tri_chat tri_chat;
 
-/* AUTO of a model whose template is not known, or that has none, is no failure here: tri_chat_render says it
- * of the first conversation. from_deck: messages name the deck's key. */
-TRI_CHECKED tri_status tri_chat_open(tri_chat_choice choice, const tri_chat_files *files, bool from_deck,
-                                     tri_chat **out);
+/* A model's own template that cannot be used, or of a model that has none, is no failure here: writing the
+ * first conversation says it. TRI_EINPUT: a template of a file that is none, or tools that are no list. */
+TRI_CHECKED tri_status tri_chat_open(const tri_chat_opt *opt, const tri_chat_files *files, tri_chat **out);
 void                   tri_chat_close(tri_chat **c);
-/* Whether the model has a template of its own, be it known or not; *broken: its tokenizer_config.json is not
- * JSON. */
+/* Whether the model has a template of its own; *broken: its tokenizer_config.json is not JSON. */
 bool tri_chat_brings(const tri_chat_files *files, bool *broken);
-/* The template's name and the text of the token that ends a turn; NULL where none is known. */
+/* What the template is called in messages; NULL where there is none that can be used. */
 const char *tri_chat_name(const tri_chat *c);
+/* The text of the token that ends a turn of the assistant, found by writing a conversation; NULL: none is
+ * found. */
 const char *tri_chat_end(const tri_chat *c);
+/* Whether the template writes the day (strftime_now), or reads tools. */
+bool tri_chat_says_date(const tri_chat *c);
+bool tri_chat_reads_tools(const tri_chat *c);
 
-/* The template in the language of transformers (Jinja), with the tokens it was opened with, appended to out:
- * nothing where it has no name that can be given. */
+/* The template's text for other programs, appended to out: as it is, with what sets a special token in front
+ * where the model's files do not name that. Nothing where there is no template. */
 TRI_CHECKED tri_status tri_chat_template(const tri_chat *c, tri_text *out);
 
-/* The conversation into *out, whose content is replaced; prompt: with what precedes the assistant's next
- * turn. As transformers' apply_chat_template renders it. TRI_EINPUT, with no place: the template cannot write
- * such a conversation, or none is known. */
-TRI_CHECKED tri_status tri_chat_render(const tri_chat *c, const tri_chat_message *m, int n, bool prompt,
-                                       tri_chat_text *out);
+/* The message as templates get it, as transformers passes it on (5.24, utils/chat_template_utils.py,
+ * _normalize_chat_messages, _alias_reasoning_fields): without keys whose value is null, and with its thoughts
+ * under `reasoning_content` and `thinking` where it has them under one of these or `reasoning`. A new
+ * reference. */
+TRI_CHECKED tri_status tri_chat_message(const struct json_t *message, struct json_t **out);
+
+/* The conversation into *out, whose content is replaced, as transformers' apply_chat_template writes it.
+ * prompt: with what precedes the assistant's next turn; where the last message is the assistant's, without
+ * what ends it (continue_final_message). TRI_EINPUT, with no place: what the template raises, or there is
+ * none. */
+TRI_CHECKED tri_status tri_chat_write(const tri_chat *c, const tri_chat_talk *talk, bool prompt,
+                                      tri_chat_text *out);
+/* The same of one message of the user, with this text, as a prompt. */
+TRI_CHECKED tri_status tri_chat_write_text(const tri_chat *c, const char *text, tri_chat_text *out);
+/* The whole conversation, and the pieces of it that are learned: of all turns of the assistant, or of the
+ * last. Where the template marks them ({% generation %}) these; else a turn begins where the text before it
+ * with a generation prompt ends, and ends with its end token. TRI_EINPUT, too, where that cannot be told. No
+ * piece: no message is the assistant's. */
+TRI_CHECKED tri_status tri_chat_learned(const tri_chat *c, const tri_chat_talk *talk, bool all,
+                                        tri_chat_text *out);
+
+/* Appends a JSON object for tri_chat_opt: the variables of `kwargs` (NULL: none) with those of given [n],
+ * each NAME=VALUE, in their place; nothing where there are none. flag: what gives them, for messages.
+ * TRI_EARG. */
+TRI_CHECKED tri_status tri_chat_put_kwargs(const char *kwargs, const char *const *given, int n,
+                                           const char *flag, tri_text *out);
 
 #endif

@@ -1,72 +1,67 @@
-/* chat_impl.h - the forms of chat templates, and what an open one holds. Private to its room. */
+/* chat_impl.h - what an open template holds. Private to its room. */
 #ifndef TRI_CHAT_IMPL_H
 #define TRI_CHAT_IMPL_H
 
+#include <jansson.h>
+
 #include "chat.h"
+#include "io/jinja/jinja.h"
 
-/* What a form does with a conversation. */
-enum {
-  TRI_CHAT_TRIMS_SYSTEM = 1 << TRI_CHAT_SYSTEM, /* a text loses the white space around it (Python's strip) */
-  TRI_CHAT_TRIMS_USER = 1 << TRI_CHAT_USER,
-  TRI_CHAT_TRIMS_ASSISTANT = 1 << TRI_CHAT_ASSISTANT,
-  TRI_CHAT_TRIMS_JOINED = 1 << 3, /* the user's after the system's was put before it */
-  TRI_CHAT_ALTERNATES = 1 << 4,   /* user, assistant, user, ... behind the system's */
-  TRI_CHAT_IN_FIRST = 1 << 5,     /* the system's message stands first, and is written into the user's next */
-  TRI_CHAT_IN_LAST = 1 << 6,      /* the same, but into the last message, where that is the user's */
-  TRI_CHAT_NO_SYSTEM = 1 << 7,    /* there can be none */
-  TRI_CHAT_THINKS = 1 << 8        /* an answer has thoughts (chat_think.c) */
-};
-#define TRI_CHAT_TRIMS (TRI_CHAT_TRIMS_SYSTEM | TRI_CHAT_TRIMS_USER | TRI_CHAT_TRIMS_ASSISTANT)
-
-/* In the texts of a form \1 stands for the begin token and \2 for the end token. */
-#define TRI_CHAT_BOS "\1"
-#define TRI_CHAT_EOS "\2"
-
-/* A conversation is `begin`; for each message head, text, tail and rest; `prompt`. The assistant's turn,
- * which is learned, is lead, text and tail. */
+/* A text of ours. forms.c, which CMake writes from io/chat/forms, has the list, which ends with a name that
+ * is NULL. */
 typedef struct tri_chat_form {
   const char *name;
-  const char *begin;
-  const char *head[TRI_CHAT_SPEAKERS], *lead, *tail[TRI_CHAT_SPEAKERS], *rest;
-  const char *prompt;
-  const char *system; /* the text of the system's message where there is none; NULL: none */
-  const char *system_head, *system_tail; /* around a system's message that is written into the user's */
-  const char *bos, *eos;                 /* where tokenizer_config.json says none; NULL: it has none either */
-  unsigned    rules;                     /* TRI_CHAT_* above */
+  const char *text; /* NUL-terminated */
 } tri_chat_form;
+extern const tri_chat_form tri_chat_forms[];
 
-/* Those of tri_chat_choice behind TRI_CHAT_NONE, then those that only a model's own template names. */
-enum { TRI_CHAT_NAMED = TRI_CHAT_ZEPHYR - TRI_CHAT_NONE };
-enum {
-  TRI_CHAT_GEMMA2 = TRI_CHAT_ZEPHYR + 1,
-  TRI_CHAT_QWEN2,
-  TRI_CHAT_QWEN2_5_BASE,
-  TRI_CHAT_QWEN2_5_MATH,
-  TRI_CHAT_QWEN3_2507,
-  TRI_CHAT_LAST
-};
-const tri_chat_form *tri_chat_form_at(int choice);
+/* A template with what it is called. */
+typedef struct tri_chat_source {
+  tri_jinja *jinja; /* NULL: there is none */
+  tri_text   text;
+} tri_chat_source;
+
+enum { TRI_CHAT_ENDS = 2 }; /* a turn inside, and the last one */
 
 struct tri_chat {
-  const tri_chat_form *form; /* NULL: none is known; `why` says it */
-  char                *bos, *eos;
-  char                *why;
+  tri_chat_source main, tool_use; /* the second: of a model that has one for conversations with tools */
+  char           *name;
+  char           *why;    /* main has no template: the message that says it */
+  char           *date;   /* or NULL */
+  json_t         *tokens; /* variables: the special tokens by their names */
+  json_t         *kwargs; /* NULL: none */
+  json_t         *tools;  /* NULL: none */
+  tri_text        given;  /* for other programs: what sets tokens that the model's files do not name */
+  tri_text        end[TRI_CHAT_ENDS]; /* empty: not found */
+  size_t          end_token;          /* where in the last of them the last token begins */
+  tri_text        prompt; /* what a generation prompt adds to a message of the user; empty: not found */
 };
 
-/* chat_own.c. Not collective. The form that a model's own template is: which of the choices above, or 0 with
- * the reason in *why, to be freed, and how to go on: `cure`. */
-TRI_CHECKED tri_status tri_chat_recognise(const tri_chat_files *files, const char *cure, int *choice,
-                                          char **why);
-/* A token of tokenizer_config.json, "bos_token", to be freed; the other text (a copy) where the file says
- * nothing, "" where it says null. */
-TRI_CHECKED tri_status tri_chat_read_token(const tri_chat_files *files, const char *key, const char *other,
-                                           char **out);
+/* chat_own.c. Not collective. The model's own templates into c, or the reason why there is none into c->why,
+ * with `cure` behind it. */
+TRI_CHECKED tri_status tri_chat_take_own(const tri_chat_files *files, const char *cure, tri_chat *c);
+/* Not collective. The special tokens of the model's files into c->tokens. */
+TRI_CHECKED tri_status tri_chat_take_tokens(const tri_chat_files *files, tri_chat *c);
+/* Not collective. "null" of a token is more than silence: whether tokenizer_config.json says it. */
+bool tri_chat_denies(const tri_chat_files *files, const char *token);
+/* Not collective. text [n] as the template of a source. TRI_EINPUT, with "line N: ": it is none. */
+TRI_CHECKED tri_status tri_chat_parse(const char *text, size_t n, tri_chat_source *out);
 
-/* chat_think.c. Not collective. The user's last message that is not the answer of a tool; the last of all
- * where there is none. */
-int tri_chat_last_question(const tri_chat_message *m, int n);
-/* Not collective. The text of an answer, with its thoughts where it is behind that message (asked) and is the
- * last one or has some. */
-TRI_CHECKED tri_status tri_chat_put_thinking(const tri_chat_message *m, bool asked, bool last, tri_text *out);
+/* chat_write.c. Not collective. Messages first .. first + n - 1 of a talk, as they are. */
+TRI_CHECKED tri_status tri_chat_run(const tri_chat *c, const tri_chat_talk *talk, const json_t *messages,
+                                    bool prompt, tri_jinja_text *out);
+/* Not collective. As tri_chat_write; marks: zeroed, gets the pieces that the template marks, and no text. */
+TRI_CHECKED tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_talk *talk, bool prompt,
+                                           tri_chat_text *out, tri_jinja_text *marks);
+/* The first n messages of a list; a new reference. */
+TRI_CHECKED tri_status tri_chat_front(const json_t *messages, size_t n, json_t **out);
+bool                   tri_chat_is_answer(const json_t *message);
+/* Which template a conversation is written with. */
+const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_talk *talk);
+
+/* chat_ends.c. Not collective. The ends of a turn into c->end, the generation prompt into c->prompt. */
+TRI_CHECKED tri_status tri_chat_find_ends(tri_chat *c);
+/* memmem: the first place of what [m] in text [n] at or behind `from`; SIZE_MAX: none. Pure. */
+size_t tri_chat_find(const char *text, size_t n, size_t from, const char *what, size_t m);
 
 #endif

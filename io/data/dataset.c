@@ -55,6 +55,7 @@ static tri_status refuse_odd(tri_intake *in) {
   tri_data_kind kind = in->opt->kind;
   bool          prompts = tri_data_is_prompts(kind), pairs = kind == TRI_DATA_PAIRS;
   bool          has_prompt = json_object_get(in->object, in->prompt_key) != NULL;
+  bool          talks = in->opt->chat.texts || !has_prompt || tri_intake_is_talk(in, in->prompt_key, NULL);
   const struct {
     const char *key;
     bool        read;
@@ -71,7 +72,8 @@ static tri_status refuse_odd(tri_intake *in) {
              {"prompt_tokens", true},
              {"text", kind == TRI_DATA_SFT || kind == TRI_DATA_SCORE},
              {"messages", !pairs && !(prompts && has_prompt)},
-             {"tools", in->opt->chat.texts || !has_prompt || tri_intake_is_talk(in, in->prompt_key, NULL)}};
+             {tri_intake_tools_key(in), talks},
+             {"chat_template_kwargs", talks}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     if (row[i].read) TRI_TRY(tri_jsonl_refuse_odd(in->r, row[i].key));
@@ -81,7 +83,7 @@ static tri_status refuse_odd(tri_intake *in) {
 /* Gives the values that keys reach by a path their whole names. */
 static tri_status name_paths(tri_intake *in) {
   const char *const key[] = {in->prompt_key,   in->answer_key, in->completion_key, in->chosen_key,
-                             in->rejected_key, in->label_key,  in->margin_key};
+                             in->rejected_key, in->label_key,  in->margin_key,     tri_intake_tools_key(in)};
 
   for (size_t i = 0; i < sizeof key / sizeof *key; i++) TRI_TRY(tri_jsonl_name_path(in->r, key[i]));
   return tri_jsonl_has_odd(in->r) ? refuse_odd(in) : TRI_OK;
@@ -105,7 +107,7 @@ static tri_status refuse_other_forms(const tri_intake *in) {
 static tri_status take_line(tri_intake *in) {
   in->side[0].n = in->side[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
-  in->talk.here = in->talk.system_left_out = false;
+  in->talk.here = in->talk.begun = in->talk.system_left_out = in->talk.tools_left_out = false;
   TRI_TRY(name_paths(in));
   in->joins = false;
   TRI_TRY(refuse_other_forms(in));
@@ -286,7 +288,9 @@ static tri_status add_example(tri_intake *in, int64_t id) {
   }
   s->n_joined += in->joins;
   s->n_talk += in->talk.here;
+  s->n_begun += in->talk.begun;
   s->n_system_left_out += in->talk.system_left_out;
+  s->n_tools_left_out += in->talk.tools_left_out;
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
   if (line_tokens(in) > s->longest) s->longest = (int)line_tokens(in);
   if (line_tokens(in) - in->n_prompt > s->longest_answer)

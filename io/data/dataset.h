@@ -51,9 +51,10 @@ typedef enum {
 
 /* How lists of messages are read. */
 typedef struct tri_data_chat {
-  const tri_chat *form;  /* borrowed; NULL: they are refused */
-  bool            all;   /* SFT: all turns of the assistant are learned, else the last */
-  bool            texts; /* a prompt that is text is the user's message, its answer the assistant's */
+  const tri_chat *form;      /* borrowed; NULL: they are refused */
+  bool            all;       /* SFT: all turns of the assistant are learned, else the last */
+  bool            texts;     /* a prompt that is text is the user's message, its answer the assistant's */
+  const char     *tools_key; /* NULL: "tools", a line's own */
 } tri_data_chat;
 
 /* Everything is borrowed and must live until tri_dataset_open returns. */
@@ -138,8 +139,9 @@ typedef struct tri_data_stats {
   int     longest_prompt, longest; /* tokens; of a pair the longer side */
   int     longest_answer;          /* tokens behind the prompt, likewise; 0 where no line is known */
   int64_t n_joined;                /* texts whose prompt alone has other tokens at its end than in the line */
-  int64_t n_talk,
-      n_system_left_out; /* conversations; those whose template does not show the system's message */
+  /* conversations; those that go on with a begun answer; whose template does not show the system's message,
+   * or the line's tools */
+  int64_t n_talk, n_begun, n_system_left_out, n_tools_left_out;
 } tri_data_stats;
 
 /* Not collective. A dataset of which no line is known, for plans: so many examples, of at most so many
@@ -165,6 +167,10 @@ const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
 /* Of every example's line, tokens, answer and value, in their order: other data, another number. Not
  * collective. */
 int64_t tri_dataset_hash(const tri_dataset *d);
+
+/* Not collective; rank 0's. Says what a template did with conversations that one may not expect: a begun
+ * answer is gone on with; it leaves out the system's message, or tools. */
+void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char *file);
 
 /* Not collective. From here on a position takes the next line of a file drawn with these weights [n_file],
  * all over 0, by a random number keyed by (seed, position); each file has its own passes and orders.

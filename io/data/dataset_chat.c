@@ -3,18 +3,32 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "dataset_line.h"
+#include "io/text/json_text.h"
 
 /* ---- messages ---- */
 
-static tri_status put_message(tri_intake *in, tri_chat_speaker by, const json_t *text) {
-  tri_talk *t = &in->talk;
+enum { MOST_NESTED = 1 << 18 }; /* as a line may have */
 
-  if (t->n >= INT32_MAX / 2) TRI_FAIL_LINE(in, "has more than %d messages", INT32_MAX / 2);
-  TRI_TRY(TRI_GROW(t->message, t->cap, t->n + 1));
-  t->message[t->n++] = (tri_chat_message){by, json_string_value(text), json_string_length(text)};
-  return TRI_OK;
+static tri_status fail_memory(void) {
+  TRI_FAIL(TRI_ENOMEM, "the host has no memory left for a conversation");
+}
+
+/* Behind those before, as templates get it. */
+static tri_status put_message(tri_intake *in, const json_t *message) {
+  json_t *m;
+
+  TRI_TRY(tri_chat_message(message, &m));
+  return json_array_append_new(in->talk.messages, m) ? fail_memory() : TRI_OK;
+}
+
+/* The message of the user or the assistant whose text this is. */
+static tri_status put_text(tri_intake *in, const char *role, const json_t *text) {
+  json_t    *m = json_pack("{sssO}", "role", role, "content", text);
+  tri_status st = m ? put_message(in, m) : fail_memory();
+
+  json_decref(m);
+  return st;
 }
 
 /* Null, or text or a list with nothing in it, perhaps a list spelled as text. */
@@ -25,41 +39,108 @@ static bool is_nothing(const json_t *v) {
          (text && (!*text || !strcmp(text, "[]") || !strcmp(text, "null")));
 }
 
-/* What would be written into a conversation by templates that know it, and is not here. */
-static tri_status refuse_field(const tri_intake *in, const json_t *message, const char *key, size_t i,
-                               const char *name) {
-  if (is_nothing(json_object_get(message, name))) return TRI_OK;
-  TRI_FAIL_LINE(in, "`%s`[%zu] has `%s`, which is not understood: a message is {\"role\", \"content\"}", key,
-                i, name);
+/* The word by which a part of a content says that it is no text; NULL: it does not. */
+static const char *find_medium(const json_t *part) {
+  static const char *const medium[] = {"image",       "audio",       "video", "image_url",
+                                       "input_image", "input_audio", "file"};
+  const char              *type = json_string_value(json_object_get(part, "type"));
+
+  for (size_t i = 0; i < sizeof medium / sizeof *medium; i++)
+    if ((type && !strcmp(type, medium[i])) || json_object_get(part, medium[i])) return medium[i];
+  return NULL;
+}
+
+static tri_status check_parts(const tri_intake *in, const json_t *content, const char *key, size_t i) {
+  for (size_t k = 0; k < json_array_size(content); k++) {
+    const json_t *part = json_array_get(content, k);
+    const char   *medium = find_medium(part);
+    if (medium)
+      TRI_FAIL_LINE(in, "`%s`[%zu]: its `content` has a part of type `%s`: only text is understood", key, i,
+                    medium);
+    if (!json_is_object(part) && !json_is_string(part))
+      TRI_FAIL_LINE(in, "`%s`[%zu]: a part of its `content` is {\"type\": \"text\", \"text\": \"...\"}", key,
+                    i);
+  }
+  return TRI_OK;
+}
+
+/* A message without a content has something else to say; a tool may answer with any value. */
+static tri_status check_content(const tri_intake *in, const json_t *message, const char *key, size_t i,
+                                const char *role) {
+  const json_t *content = json_object_get(message, "content");
+  bool          none = !content || json_is_null(content);
+
+  if (json_is_array(content)) return check_parts(in, content, key, i);
+  if (json_is_string(content) || !strcmp(role, "tool")) return TRI_OK;
+  if (none && (!is_nothing(json_object_get(message, "tool_calls")) ||
+               !is_nothing(json_object_get(message, "reasoning_content")) ||
+               !is_nothing(json_object_get(message, "thinking")) ||
+               !is_nothing(json_object_get(message, "reasoning"))))
+    return TRI_OK;
+  TRI_FAIL_LINE(in,
+                "`%s`[%zu]: its `content` must be text, or a list of {\"type\": \"text\", \"text\": \"...\"}",
+                key, i);
 }
 
 static tri_status take_message(tri_intake *in, const json_t *message, const char *key, size_t i) {
-  static const char *const role[] = {"system", "user", "assistant"};
-  const json_t            *content = json_object_get(message, "content");
-  const char              *said = json_string_value(json_object_get(message, "role"));
+  const char *role = json_string_value(json_object_get(message, "role"));
 
   if (!json_is_object(message))
     TRI_FAIL_LINE(in, "`%s`[%zu] must be a message, {\"role\": \"user\", \"content\": \"...\"}", key, i);
-  if (!said)
+  if (!role)
     TRI_FAIL_LINE(in, "`%s`[%zu] has no `role`; a message is {\"role\": \"user\", \"content\": \"...\"}", key,
                   i);
-  if (!json_is_string(content)) TRI_FAIL_LINE(in, "`%s`[%zu]: its `content` must be text", key, i);
-  TRI_TRY(refuse_field(in, message, key, i, "tool_calls"));
-  TRI_TRY(refuse_field(in, message, key, i, "reasoning_content"));
-  for (int k = 0; k < TRI_CHAT_SPEAKERS; k++)
-    if (!strcmp(said, role[k])) return put_message(in, (tri_chat_speaker)k, content);
-  TRI_FAIL_LINE(in, "`%s`[%zu]: the role `%s` is not understood; system, user and assistant are", key, i,
-                said);
+  TRI_TRY(check_content(in, message, key, i, role));
+  return put_message(in, message);
 }
 
-/* Behind those before: a list of messages, or the text of one that is `by`'s. */
-static tri_status take_messages(tri_intake *in, const char *key, tri_chat_speaker by) {
+/* Behind those before: a list of messages, or the text of one that is `role`'s. */
+static tri_status take_messages(tri_intake *in, const char *key, const char *role) {
   const json_t *v = json_object_get(in->object, key);
 
-  if (json_is_string(v)) return put_message(in, by, v);
+  if (json_is_string(v)) return put_text(in, role, v);
   if (!json_is_array(v)) TRI_FAIL_LINE(in, "`%s` must be text, or a list of messages", key);
   if (!json_array_size(v)) TRI_FAIL_LINE(in, "`%s` has no messages", key);
   for (size_t i = 0; i < json_array_size(v); i++) TRI_TRY(take_message(in, json_array_get(v, i), key, i));
+  return TRI_OK;
+}
+
+/* ---- what goes with them ---- */
+
+/* The line's own tools, a list or its text in JSON. */
+static tri_status take_tools(tri_intake *in) {
+  const char *key = tri_intake_tools_key(in);
+  json_t     *v = json_object_get(in->object, key);
+
+  json_decref(in->talk.tools);
+  in->talk.tools = NULL;
+  if (is_nothing(v)) return TRI_OK;
+  if (json_is_string(v) && tri_json_fits(json_string_value(v), json_string_length(v), MOST_NESTED))
+    in->talk.tools = json_loadb(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL, NULL);
+  else
+    in->talk.tools = json_incref(v);
+  bool fits = json_is_array(in->talk.tools);
+  for (size_t i = 0; fits && i < json_array_size(in->talk.tools); i++)
+    fits = json_is_object(json_array_get(in->talk.tools, i));
+  if (fits) return TRI_OK;
+  TRI_FAIL_LINE(in,
+                "`%s` must be a list of tools, [{\"type\": \"function\", \"function\": {\"name\": ..., "
+                "\"parameters\": ...}}], or its JSON as text",
+                key);
+}
+
+/* The line's own variables for the template. */
+static tri_status take_kwargs(tri_intake *in) {
+  static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
+  const json_t            *v = json_object_get(in->object, "chat_template_kwargs");
+
+  in->talk.kwargs = NULL;
+  if (!v || json_is_null(v)) return TRI_OK;
+  if (!json_is_object(v)) TRI_FAIL_LINE(in, "`%s` must be an object", "chat_template_kwargs");
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+    if (json_object_get(v, taken[i]))
+      TRI_FAIL_LINE(in, "`chat_template_kwargs` has `%s`, which the conversation itself gives", taken[i]);
+  in->talk.kwargs = v;
   return TRI_OK;
 }
 
@@ -84,14 +165,6 @@ static bool holds_prompt(const tri_intake *in, const char *answer) {
 
 /* ---- rendered, as tokens ---- */
 
-/* Ids at the front of both. */
-static int64_t common(const int32_t *a, int64_t n_a, const int32_t *b, int64_t n_b) {
-  int64_t i = 0;
-
-  while (i < n_a && i < n_b && a[i] == b[i]) i++;
-  return i;
-}
-
 /* The ids of the rendered bytes begin .. end - 1, borrowed. */
 static tri_status encode(tri_intake *in, size_t begin, size_t end, const int32_t **id, int64_t *n) {
   const char *text = in->talk.text.text.data;
@@ -109,18 +182,18 @@ static tri_status find_turn(tri_intake *in, const tri_side *side, tri_chat_turn 
   int64_t        n, n_all = side->n - at, n_turn;
 
   TRI_TRY(encode(in, from, turn.begin, &id, &n));
-  found[0] = at + common(all, n_all, id, n);
+  found[0] = at + tri_common_prefix(all, n_all, id, n);
   TRI_TRY(encode(in, from, turn.end, &id, &n));
-  n_turn = common(all, n_all, id, n);
+  n_turn = tri_common_prefix(all, n_all, id, n);
   *apart = n_turn == n;
   found[1] = at + n_turn + !*apart;
   return TRI_OK;
 }
 
-/* The side's tokens of turns first .. n_turn - 1 are learned, all others are not. Each turn is looked for
- * behind the one before it, where the ids of what stands between are those of the whole, else in the whole:
- * the work grows with the text, not with its square. */
-static tri_status mark_turns(tri_intake *in, tri_side *side, int64_t first) {
+/* The side's tokens of the pieces are learned, all others are not. Each piece is looked for behind the one
+ * before it, where the ids of what stands between are those of the whole, else in the whole: the work grows
+ * with the text, not with its square. */
+static tri_status mark_turns(tri_intake *in, tri_side *side) {
   const tri_chat_text *t = &in->talk.text;
   int64_t              at = 0, begin = side->n;
   size_t               from = 0;
@@ -132,7 +205,6 @@ static tri_status mark_turns(tri_intake *in, tri_side *side, int64_t first) {
     TRI_TRY(find_turn(in, side, t->turn[i], from, at, found, &apart));
     if (!apart) TRI_TRY(find_turn(in, side, t->turn[i], from = 0, at = 0, found, &apart));
     if (apart) from = t->turn[i].end, at = found[1];
-    if (i < first) continue;
     if (found[1] > side->n) found[1] = side->n;
     if (found[0] < begin) begin = found[0];
     if (found[1] > found[0]) memset(side->skip + found[0], 0, (size_t)(found[1] - found[0]));
@@ -141,93 +213,133 @@ static tri_status mark_turns(tri_intake *in, tri_side *side, int64_t first) {
   return TRI_OK;
 }
 
+/* What is written of the messages. */
+typedef enum { PROMPT, WHOLE, LEARNED } writing;
+
 /* The messages as tokens of a side. */
-static tri_status put_talk(tri_intake *in, tri_side *side, bool prompt) {
+static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   const tri_data_opt *o = in->opt;
+  tri_talk           *t = &in->talk;
   const int32_t      *id;
   int64_t             n;
+  tri_chat_talk       talk;
 
   in->model_lacks = !o->encode || !o->chat.form || !tri_chat_name(o->chat.form);
   if (!o->encode)
     TRI_FAIL_LINE(in, "has messages, but the model has no tokenizer; give `tokens` instead%s",
                   o->from_deck ? ", or model.tokenizer" : "");
   if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, and there is no chat template to render them");
-  if (!is_nothing(json_object_get(in->object, "tools")))
-    TRI_FAIL_LINE(in, "has `%s`, which are not understood in a conversation", "tools");
-  TRI_TRY(tri_jsonl_place(
-      in->r, tri_chat_render(o->chat.form, in->talk.message, (int)in->talk.n, prompt, &in->talk.text)));
-  TRI_TRY(encode(in, 0, in->talk.text.text.len, &id, &n));
+  TRI_TRY(take_tools(in));
+  TRI_TRY(take_kwargs(in));
+  talk = (tri_chat_talk){t->messages, t->tools, t->kwargs};
+  TRI_TRY(tri_jsonl_place(in->r, how == LEARNED
+                                     ? tri_chat_learned(o->chat.form, &talk, o->chat.all, &t->text)
+                                     : tri_chat_write(o->chat.form, &talk, how == PROMPT, &t->text)));
+  TRI_TRY(encode(in, 0, t->text.text.len, &id, &n));
+  if (!n)
+    TRI_FAIL_LINE(in, "the chat template %s writes nothing of the conversation", tri_chat_name(o->chat.form));
   TRI_TRY(tri_intake_check_ids(in, id, n, "the conversation"));
   TRI_TRY(tri_intake_put_ids(in, side, id, n));
-  in->talk.here = true;
-  in->talk.system_left_out |= in->talk.text.system_left_out;
+  t->here = true;
+  t->begun = t->text.begun;
+  t->system_left_out |= t->text.system_left_out;
+  t->tools_left_out |= t->tools && !tri_chat_reads_tools(o->chat.form);
   return TRI_OK;
 }
 
 /* ---- forms of lines ---- */
 
-tri_status tri_intake_take_talk(tri_intake *in, const char *key) {
-  const tri_talk *t = &in->talk;
-  tri_side       *side = &in->side[0];
+/* No message yet. */
+static tri_status begin_talk(tri_intake *in) {
+  if (!in->talk.messages) in->talk.messages = json_array();
+  return !in->talk.messages || json_array_clear(in->talk.messages) ? fail_memory() : TRI_OK;
+}
 
-  in->talk.n = 0;
-  TRI_TRY(take_messages(in, key, TRI_CHAT_USER));
-  if (t->message[t->n - 1].by == TRI_CHAT_ASSISTANT)
-    TRI_FAIL_LINE(in, "`%s` ends with the assistant's message: a prompt ends with what is to be answered",
-                  key);
-  TRI_TRY(put_talk(in, side, true));
+tri_status tri_intake_take_talk(tri_intake *in, const char *key) {
+  tri_side *side = &in->side[0];
+
+  TRI_TRY(begin_talk(in));
+  TRI_TRY(take_messages(in, key, "user"));
+  TRI_TRY(put_talk(in, side, PROMPT));
   in->n_prompt = side->n;
   return TRI_OK;
 }
 
-tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *prompt, const char *answer) {
-  bool    scored = in->opt->kind == TRI_DATA_SCORE, all = in->opt->chat.all;
-  int64_t n_turn;
+static bool is_answer(const json_t *message) {
+  const char *role = json_string_value(json_object_get(message, "role"));
 
-  in->talk.n = 0;
+  return role && !strcmp(role, "assistant");
+}
+
+/* Messages before the assistant's last; SIZE_MAX: it has none. */
+static size_t count_asked(const tri_intake *in) {
+  for (size_t k = json_array_size(in->talk.messages); k-- > 0;)
+    if (is_answer(json_array_get(in->talk.messages, k))) return k;
+  return SIZE_MAX;
+}
+
+tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *prompt, const char *answer) {
+  bool scored = in->opt->kind == TRI_DATA_SCORE;
+
+  TRI_TRY(begin_talk(in));
   if (prompt && !holds_prompt(in, answer)) {
     if (!json_object_get(in->object, prompt))
       return tri_intake_refuse_missing(in, prompt, "data.prompt_key", "--prompt-key");
-    TRI_TRY(take_messages(in, prompt, TRI_CHAT_USER));
+    TRI_TRY(take_messages(in, prompt, "user"));
   }
-  TRI_TRY(take_messages(in, answer, TRI_CHAT_ASSISTANT));
-  TRI_TRY(put_talk(in, side, false));
-  n_turn = in->talk.text.n_turn;
-  if (!n_turn && !scored) TRI_FAIL_LINE(in, "`%s` has no message of the assistant: nothing to learn", answer);
+  TRI_TRY(take_messages(in, answer, "assistant"));
+  TRI_TRY(put_talk(in, side, scored ? WHOLE : LEARNED));
   if (scored) return TRI_OK; /* every token */
-  return mark_turns(in, side, all ? 0 : n_turn - 1);
+  if (count_asked(in) == SIZE_MAX)
+    TRI_FAIL_LINE(in, "`%s` has no message of the assistant: nothing to learn", answer);
+  if (!in->talk.text.n_turn)
+    TRI_FAIL_LINE(in, "nothing of `%s` is learned: the chat template %s marks no piece of it", answer,
+                  tri_chat_name(in->opt->chat.form));
+  return mark_turns(in, side);
 }
 
-/* Of the text that the last turn of the assistant answers. */
-static uint64_t hash_asked(const tri_intake *in) {
-  const tri_chat_text *t = &in->talk.text;
+/* Both sides' messages before the answer are the same: `asked`, and those of the talk. */
+static bool asks_alike(const tri_intake *in, const json_t *asked, size_t n_asked) {
+  if (count_asked(in) != n_asked) return false;
+  for (size_t i = 0; i < n_asked; i++)
+    if (!json_equal(json_array_get(asked, i), json_array_get(in->talk.messages, i))) return false;
+  return true;
+}
 
-  return tri_hash64(t->text.data, t->turn[t->n_turn - 1].begin, 0);
+/* The second side, whose conversation must be that of the first but for the answer. */
+static tri_status take_rejected(tri_intake *in, const char *const key[2]) {
+  json_t    *asked = json_copy(in->talk.messages);
+  size_t     n_asked = count_asked(in);
+  tri_status st = asked ? tri_intake_take_answered(in, &in->side[1], in->prompt_key, key[1]) : fail_memory();
+  bool       alike = st != TRI_OK || asks_alike(in, asked, n_asked);
+
+  json_decref(asked);
+  TRI_TRY(st);
+  if (alike) return TRI_OK;
+  TRI_FAIL_LINE(in,
+                "`%s` and `%s` differ before the assistant's last message: both must answer the same "
+                "conversation",
+                key[0], key[1]);
 }
 
 tri_status tri_intake_take_talked_pair(tri_intake *in) {
   const char *key[] = {in->chosen_key, in->rejected_key};
   tri_side   *side = in->side;
   int64_t     n_prompt;
-  uint64_t    asked;
 
   TRI_TRY(tri_intake_take_answered(in, &side[0], in->prompt_key, key[0]));
   n_prompt = in->n_prompt;
-  asked = hash_asked(in);
-  TRI_TRY(tri_intake_take_answered(in, &side[1], in->prompt_key, key[1]));
-  if (asked != hash_asked(in))
-    TRI_FAIL_LINE(in,
-                  "`%s` and `%s` differ before the assistant's last message: both must answer the same "
-                  "conversation",
-                  key[0], key[1]);
+  TRI_TRY(take_rejected(in, key));
   /* An answer that begins with a line end may share its first token with the prompt, then shorter. */
   if (n_prompt < in->n_prompt) in->n_prompt = n_prompt;
-  in->n_prompt = common(side[0].id, in->n_prompt, side[1].id, in->n_prompt);
+  in->n_prompt = tri_common_prefix(side[0].id, in->n_prompt, side[1].id, in->n_prompt);
   for (int i = 0; i < 2; i++) TRI_TRY(tri_intake_check_learned(in, &side[i], key[i]));
   return TRI_OK;
 }
 
 void tri_talk_free(tri_talk *t) {
   tri_chat_text_free(&t->text);
-  TRI_FREE(t->message);
+  json_decref(t->messages);
+  json_decref(t->tools);
+  *t = (tri_talk){.here = false};
 }

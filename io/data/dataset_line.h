@@ -15,10 +15,13 @@ typedef struct tri_side {
 
 /* The conversation of a line. */
 typedef struct tri_talk {
-  tri_chat_message *message; /* [n] */
-  int64_t           n, cap;
-  tri_chat_text     text;
-  bool              here, system_left_out; /* the line has one; the template does not show all of it */
+  struct json_t       *messages; /* a list, as templates get them; NULL: none yet */
+  struct json_t       *tools;    /* the line's own; NULL: none */
+  const struct json_t *kwargs;   /* the line's own, borrowed from it; NULL: none */
+  tri_chat_text        text;
+  /* the line has one; it goes on with a begun answer; the template does not show the system's message, or
+   * the line's tools */
+  bool here, begun, system_left_out, tools_left_out;
 } tri_talk;
 void tri_talk_free(tri_talk *t);
 
@@ -47,6 +50,11 @@ typedef struct tri_intake {
   bool           model_lacks, said_lack; /* the line is bad for want of something of the model's; one was */
   int            file;                   /* index of the file */
 } tri_intake;
+
+/* The field of a line's own tools. */
+static inline const char *tri_intake_tools_key(const tri_intake *in) {
+  return in->opt->chat.tools_key ? in->opt->chat.tools_key : "tools";
+}
 
 /* Fail at the place of the line. */
 #define TRI_FAIL_LINE(in, fmt, ...)                                                                          \

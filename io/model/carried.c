@@ -24,30 +24,39 @@ static const char *const names[TRI_CARRIED_FILES] = {"chat_template.jinja",
                                                      "LICENSE",
                                                      "LICENSE.txt",
                                                      "LICENSE.md",
-                                                     "USE_POLICY.md"};
+                                                     "USE_POLICY.md",
+                                                     "chat_template_tool_use.jinja"};
+static const char        tool_use[] = "additional_chat_templates/tool_use.jinja";
 static const char        blobs[] = "../../blobs/";
 
 const char *tri_carried_name(int i) { return names[i]; }
+const char *tri_carried_path(int i) { return i == TRI_CARRIED_FILES - 1 ? tool_use : names[i]; }
 
-/* Does a link with this text stay in its folder, or in its repository of the cache? */
-static bool stays(const char *target) {
-  size_t n = sizeof blobs - 1;
+/* Does a link with this text, of a file that is `deep` folders down, stay in its folder, or in its
+ * repository of the cache? */
+static bool stays(const char *target, bool deep) {
+  size_t n = sizeof blobs - 1, up = deep ? 3 : 0;
 
-  if (!strncmp(target, blobs, n)) target += n;
+  if (!strncmp(target, "../", up) && !strncmp(target + up, blobs, n)) target += up + n;
   return target[0] && !strchr(target, '/') && strcmp(target, "..") != 0;
 }
 
 /* Where the bytes of folder/name lie; false where it is a link that is not to be followed. */
 static bool find_file(const char *folder, const char *name, char path[PATH_ROOM]) {
-  char    target[TRI_CKPT_PATH_BYTES];
-  ssize_t n;
+  char        target[TRI_CKPT_PATH_BYTES];
+  const char *slash = strchr(name, '/');
+  int         within = slash ? (int)(slash - name) : 0;
+  ssize_t     n;
 
+  snprintf(path, PATH_ROOM, "%s/%.*s", folder, within, name);
+  if (slash && readlink(path, target, sizeof target) >= 0) return false;
   snprintf(path, PATH_ROOM, "%s/%s", folder, name);
   n = readlink(path, target, sizeof target - 1);
   if (n < 0) return true;
   target[n] = 0;
-  if (stays(target)) snprintf(path, PATH_ROOM, "%s/%s", folder, target);
-  return stays(target);
+  if (!stays(target, slash)) return false;
+  snprintf(path, PATH_ROOM, "%s/%.*s%s", folder, within + (slash != NULL), name, target);
+  return true;
 }
 
 bool tri_carried_follows(const char *folder, const char *name) {
@@ -72,7 +81,8 @@ static tri_status open_file(const char *folder, const char *name, char path[PATH
     TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", path, strerror(errno));
   if (*fd < 0) {
     snprintf(path, PATH_ROOM, "%s/%s", folder, name);
-    if (!lstat(path, &sb)) warn_left_out(folder, name, S_ISLNK(sb.st_mode) ? link : "no regular file");
+    if (!lstat(path, &sb))
+      warn_left_out(folder, name, !follow || S_ISLNK(sb.st_mode) ? link : "no regular file");
     return TRI_OK;
   }
   if (!fstat(*fd, &sb) && S_ISREG(sb.st_mode)) return TRI_OK;
@@ -88,7 +98,7 @@ tri_status tri_carried_read(const char *folder, tri_carried *out) {
   for (int i = 0; i < TRI_CARRIED_FILES; i++) {
     tri_status st;
     int        fd;
-    TRI_TRY(open_file(folder, names[i], path, &fd));
+    TRI_TRY(open_file(folder, tri_carried_path(i), path, &fd));
     if (fd < 0) continue;
     st = tri_file_read_open(fd, path, MOST_BYTES, &out->bytes[i], &out->n[i]);
     close(fd);

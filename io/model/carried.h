@@ -6,8 +6,9 @@
 
 /* chat_template.jinja, special_tokens_map.json and others: what stands beside the weights and is not read
  * here. What is read (config.json, tokenizer.json, ...) is source.h's. */
-enum { TRI_CARRIED_FILES = 13 };
-const char *tri_carried_name(int i); /* i < TRI_CARRIED_FILES */
+enum { TRI_CARRIED_FILES = 14 };
+const char *tri_carried_name(int i); /* in a checkpoint; i < TRI_CARRIED_FILES */
+const char *tri_carried_path(int i); /* in a model's folder: the same, or in a folder there */
 
 /* Zero-initialise. Each file has at most 64 MiB. */
 typedef struct tri_carried {
@@ -20,8 +21,8 @@ typedef struct tri_carried {
 bool tri_carried_follows(const char *folder, const char *name);
 /* Not collective. Those in a model's folder. They are taken without being asked for, so no link is followed
  * out of the folder: only one to a file beside it, and one into blobs/ of the same repository in a cache of
- * Hugging Face's (../../blobs/NAME). Another link, and what is no regular file, is a warning and not carried.
- * TRI_EINPUT: too large. TRI_EFILE: cannot be read. */
+ * Hugging Face's (../../blobs/NAME, of a file in a folder there ../../../blobs/NAME). Another link, and
+ * what is no regular file, is a warning and not carried. TRI_EINPUT: too large. TRI_EFILE: cannot be read. */
 TRI_CHECKED tri_status tri_carried_read(const char *folder, tri_carried *out);
 /* Not collective. Those in a checkpoint. */
 TRI_CHECKED tri_status tri_carried_get(tri_ckpt_reader *r, tri_carried *out);

@@ -44,8 +44,8 @@ typedef struct job {
   float                *buf; /* [PIECE] */
   tri_model_shape       shape;
   tri_eos               eos;
-  tri_text template; /* that the export is given; empty: none */
-  int32_t end;       /* that goes with it, where it ends no answer of the model's own; -1: none */
+  tri_template template; /* that the export is given */
+  int32_t end;           /* that goes with it, where it ends no answer of the model's own; -1: none */
 } job;
 
 /* ---- the folder ---- */
@@ -177,13 +177,13 @@ static tri_status put_generation(const job *j, const small *file) {
 /* ---- the tokenizer ---- */
 
 static void set_template(const job *j, json_t *root) {
-  if (j->template.len)
-    json_object_set_new(root, "chat_template", json_stringn(j->template.data, j->template.len));
+  if (j->template.text.len)
+    json_object_set_new(root, "chat_template", json_stringn(j->template.text.data, j->template.text.len));
 }
 
 /* As the last field of an object that has others, whose bytes stay. */
 static tri_status put_behind(const job *j, const small *config) {
-  json_t    *value = json_stringn(j->template.data, j->template.len);
+  json_t    *value = json_stringn(j->template.text.data, j->template.text.len);
   char      *field = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
   size_t     n = config->n;
   tri_text   text = {0};
@@ -210,6 +210,8 @@ static tri_status put_with_template(const job *j, const small *config) {
   json_t    *root = json_loadb(config->bytes, config->n, JSON_ALLOW_NUL, NULL);
   tri_status st;
 
+  if (!root && j->template.replaces) /* what is in it yields to chat_template.jinja */
+    return put_small(j, "tokenizer_config.json", config->bytes, config->n);
   if (!root) return put_behind(j, config);
   set_template(j, root);
   st = put_json(j, "tokenizer_config.json", root);
@@ -247,7 +249,7 @@ static tri_status put_tokenizer(const job *j) {
   TRI_TRY_DONE(get_small(j->r, "tokenizer.json", &file));
   TRI_TRY_DONE(get_small(j->r, "tokenizer_config.json", &config));
   if (file.bytes) TRI_TRY_DONE(put_small(j, "tokenizer.json", file.bytes, file.n));
-  if (config.bytes && j->template.len)
+  if (config.bytes && j->template.text.len)
     TRI_TRY_DONE(put_with_template(j, &config));
   else if (config.bytes)
     TRI_TRY_DONE(put_small(j, "tokenizer_config.json", config.bytes, config.n));
@@ -259,13 +261,33 @@ done:
   return st;
 }
 
+/* Another template than the one that the export is given. */
+static bool is_other_template(const job *j, const char *name) {
+  return j->template.replaces && !strncmp(name, "chat_template", strlen("chat_template"));
+}
+
+/* A file of a model's folder, perhaps in a folder there. */
+static tri_status put_at(const job *j, const char *name, const void *bytes, size_t n) {
+  const char *slash = strchr(name, '/');
+  char        folder[PATH_ROOM];
+
+  snprintf(folder, sizeof folder, "%s/%.*s", j->tmp, slash ? (int)(slash - name) : 0, name);
+  if (slash && mkdir(folder, 0777) && errno != EEXIST)
+    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", folder, strerror(errno));
+  return put_small(j, name, bytes, n);
+}
+
 static tri_status put_carried(const job *j) {
   tri_status  st = TRI_OK;
   tri_carried c = {0};
 
   TRI_TRY_DONE(tri_carried_get(j->r, &c));
-  for (int i = 0; i < TRI_CARRIED_FILES; i++)
-    if (c.there[i]) TRI_TRY_DONE(put_small(j, tri_carried_name(i), c.bytes[i], c.n[i]));
+  for (int i = 0; i < TRI_CARRIED_FILES; i++) {
+    if (!c.there[i] || is_other_template(j, tri_carried_name(i))) continue;
+    TRI_TRY_DONE(put_at(j, tri_carried_path(i), c.bytes[i], c.n[i]));
+  }
+  if (j->template.replaces) /* readers take it before the one in tokenizer_config.json */
+    TRI_TRY_DONE(put_small(j, "chat_template.jinja", j->template.text.data, j->template.text.len));
 done:
   tri_carried_free(&c);
   return st;
@@ -304,15 +326,14 @@ static tri_status put_small_files(job *j, const char *folder) {
   tri_status  st = TRI_OK;
   small       config = {0}, generation = {0};
   tri_hf_text text, other;
-  int32_t     end;
 
   TRI_TRY_DONE(tri_ckpt_get_file(j->r, tri_part_config(j->opt->part), &config.bytes, &config.n));
   TRI_TRY_DONE(get_small(j->r, "generation_config.json", &generation));
   text = (tri_hf_text){tri_part_config(j->opt->part), config.bytes, config.n};
   other = (tri_hf_text){"generation_config.json", generation.bytes, generation.n};
   TRI_TRY_DONE(tri_hf_config_parse(&text, generation.bytes ? &other : NULL, &j->shape, &j->eos));
-  TRI_TRY_DONE(tri_template_find(j->r, &j->template, &end));
-  take_end(j, folder, end);
+  TRI_TRY_DONE(tri_template_find(j->r, &j->template));
+  take_end(j, folder, j->template.end);
   if (j->opt->adapter) {
     TRI_TRY_DONE(put_adapter_config(j));
   } else {
@@ -488,7 +509,7 @@ done:
     tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
   tri_merge_free(&j->merge);
   tri_source_close(&j->adapted);
-  tri_text_free(&j->template);
+  tri_text_free(&j->template.text);
   TRI_FREE(j->spec);
   TRI_FREE(j->source);
   TRI_FREE(j->shard);

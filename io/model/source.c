@@ -370,28 +370,6 @@ tri_status tri_source_read_carried(const tri_source *s, tri_carried *out) {
   return tri_carried_read(folder, out);
 }
 
-tri_status tri_source_chat(const tri_source *s, tri_chat_choice choice, bool from_deck, tri_chat **out) {
-  static const char      name[] = "chat_template.jinja";
-  const tri_source_file *config = &s->file[TRI_SOURCE_TOKENIZER_CONFIG];
-  tri_chat_files         files = {.model = s->name, .config = config->bytes, .config_bytes = config->n};
-  char                   folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES + 32], *jinja = NULL;
-  tri_status             st = TRI_OK;
-
-  *out = NULL;
-  snprintf(folder, sizeof folder, "%s", s->name);
-  if (s->random) folder_of(s->path[TRI_SOURCE_TOKENIZER], folder);
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  if (s->ckpt && tri_ckpt_has_file(s->ckpt, name))
-    TRI_TRY_DONE(tri_ckpt_get_file(s->ckpt, name, &jinja, &files.jinja_bytes));
-  else if (!s->ckpt && tri_file_exists(path))
-    TRI_TRY_DONE(tri_file_read(path, SMALL_FILE_BYTES, &jinja, &files.jinja_bytes));
-  files.jinja = jinja;
-  TRI_TRY_DONE(tri_chat_open(choice, &files, from_deck, out));
-done:
-  TRI_FREE(jinja);
-  return st;
-}
-
 void tri_source_release(tri_source *s) {
   if (s->ckpt) tri_ckpt_release(s->ckpt);
   if (s->base) tri_source_release(s->base);
@@ -448,19 +426,6 @@ tri_status tri_source_checkpoint_factors(tri_ckpt_reader *r, tri_rope_factors *o
   *out = !strcmp(word, "long")    ? TRI_FACTORS_LONG
          : !strcmp(word, "short") ? TRI_FACTORS_SHORT
                                   : TRI_FACTORS_AUTO;
-  return TRI_OK;
-}
-
-tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out) {
-  static const char words[] = TRI_CHAT_WORDS;
-  char              word[DECK_WORD_BYTES];
-  int               i = 0;
-
-  *out = TRI_CHAT_AUTO;
-  TRI_TRY(deck_word(r, "data", "chat_template", word));
-  for (const char *at = words; *at; at += strcspn(at, "|"), at += *at == '|', i++)
-    if (word[0] && strcspn(at, "|") == strlen(word) && !strncmp(at, word, strlen(word)))
-      *out = (tri_chat_choice)i;
   return TRI_OK;
 }
 

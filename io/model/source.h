@@ -3,7 +3,6 @@
 #define TRI_SOURCE_H
 
 #include "carried.h"
-#include "io/chat/chat.h"
 #include "io/hf/hf_config.h"
 #include "io/checkpoint/checkpoint.h"
 #include "family/lora.h"
@@ -110,10 +109,6 @@ int32_t tri_source_text_end(const tri_source *s);
 /* Not collective. The files that go with the model, from where it comes; of random weights, those beside the
  * tokenizer. */
 TRI_CHECKED tri_status tri_source_read_carried(const tri_source *s, tri_carried *out);
-/* Not collective. The chat template of conversations: as chosen, or the source's own. The caller closes
- * *out. */
-TRI_CHECKED tri_status tri_source_chat(const tri_source *s, tri_chat_choice choice, bool from_deck,
-                                       tri_chat **out);
 /* NULL when the model brings no tokenizer. */
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);
@@ -127,8 +122,6 @@ TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 TRI_CHECKED tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out);
 /* Not collective. Which factors of longrope counted there: model.rope_factors. */
 TRI_CHECKED tri_status tri_source_checkpoint_factors(tri_ckpt_reader *r, tri_rope_factors *out);
-/* Not collective. The chat template that the deck of the checkpoint's run names: data.chat_template. */
-TRI_CHECKED tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out);
 /* Not collective. Whether prompts that are text were the user's message there: data.apply_chat_template. */
 TRI_CHECKED tri_status tri_source_checkpoint_applies(tri_ckpt_reader *r, bool *out);
 /* Not collective. Tokens of an answer at most there: rollout.max_response_length; 0: its deck says none. */

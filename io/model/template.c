@@ -1,7 +1,6 @@
 /* template.c - the chat template that an export is given, and the end token that goes with it. */
 #include "template.h"
-#include "source.h"
-#include "tokenizer_files.h"
+#include "source_chat.h"
 
 #include <string.h>
 
@@ -17,68 +16,74 @@ tri_status tri_template_end(const tri_chat *chat, const tri_tokenizer *t, int32_
   return TRI_OK;
 }
 
-/* The model's files in a checkpoint. */
+/* The model of a checkpoint, and its templates: the one that the run's deck names, and its own. */
 typedef struct brought {
-  tri_chat_files files; /* what chat.h asks for: the bytes are those of config, jinja */
-  char          *config, *jinja;
-  tri_tokenizer *tokenizer; /* NULL: there is none */
+  tri_source_talk talk;
+  tri_source     *source;
+  tri_chat       *named, *own;
 } brought;
 
-static tri_status get_small(tri_ckpt_reader *r, const char *name, char **bytes, size_t *n) {
-  return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, bytes, n) : TRI_OK;
+static tri_status open_both(tri_ckpt_reader *r, brought *b) {
+  tri_chat_opt named, own = {.from_deck = true};
+
+  TRI_TRY(tri_source_checkpoint_talk(r, &b->talk));
+  if (!b->talk.template || !strcmp(b->talk.template, "auto") || !strcmp(b->talk.template, "none"))
+    return TRI_OK;
+  if (tri_chat_is_file(b->talk.template) && !b->talk.text) return TRI_OK;
+  named = tri_source_talk_opt(&b->talk, true);
+  named.tools = NULL;
+  TRI_TRY(tri_source_open(tri_ckpt_folder(r), NULL, false, &b->source));
+  TRI_TRY(tri_source_chat(b->source, &named, &b->named));
+  return tri_source_chat(b->source, &own, &b->own);
 }
 
-static tri_status read_brought(tri_ckpt_reader *r, brought *out) {
-  out->files.model = tri_ckpt_folder(r);
-  TRI_TRY(get_small(r, "tokenizer_config.json", &out->config, &out->files.config_bytes));
-  TRI_TRY(get_small(r, "chat_template.jinja", &out->jinja, &out->files.jinja_bytes));
-  out->files.config = out->config;
-  out->files.jinja = out->jinja;
-  return tri_tokenizer_files_get(r, &out->tokenizer);
-}
+static tri_status give(const brought *b, tri_template *out) {
+  const tri_source_file *config = tri_source_file_at(b->source, TRI_SOURCE_TOKENIZER_CONFIG);
+  tri_text               own = {0};
+  bool                   broken, brings = tri_source_brings_chat(b->source, &broken), same;
 
-/* named: by the deck; own: the model's, where it is known. */
-static tri_status give(const brought *b, const tri_chat *named, const tri_chat *own, tri_text *out,
-                       int32_t *end) {
-  const char *trained = tri_chat_name(named), *theirs = tri_chat_name(own);
-  bool        broken, brings = tri_chat_brings(&b->files, &broken);
-
-  if (!trained) return TRI_OK;
-  if (!brings && broken) {
+  if (!tri_chat_name(b->named)) return TRI_OK;
+  if (!brings && broken && config->bytes) {
     tri_log(TRI_LOG_WARN,
             "the model's tokenizer_config.json is not JSON: the export has it as it is, without "
             "data.chat_template: %s. Programs that use the export are to be told so.",
-            trained);
-  } else if (!brings) {
-    TRI_TRY(tri_chat_template(named, out));
-    if (out->len) TRI_TRY(tri_template_end(named, b->tokenizer, end));
-  } else if (!theirs || strcmp(trained, theirs) != 0) {
-    tri_log(TRI_LOG_WARN,
-            "the chat template that the model brought (%s) stays in the export, and the run took "
-            "data.chat_template: %s. Programs that use the export are to be told so.",
-            theirs ? theirs : "not one of those known here", trained);
+            tri_chat_name(b->named));
+    return TRI_OK;
   }
-  return TRI_OK;
+  TRI_TRY(tri_chat_template(b->named, &out->text));
+  TRI_TRY(tri_chat_template(b->own, &own));
+  same = own.len == out->text.len && (!own.len || !memcmp(own.data, out->text.data, own.len));
+  tri_text_free(&own);
+  if (same) {
+    tri_text_free(&out->text);
+    return TRI_OK;
+  }
+  out->replaces = brings;
+  if (brings)
+    tri_log(
+        TRI_LOG_INFO,
+        "the export has the chat template of the run, data.chat_template: %s, in place of the model's own",
+        tri_chat_name(b->named));
+  return tri_template_end(b->named, tri_source_tokenizer(b->source), &out->end);
 }
 
-tri_status tri_template_find(tri_ckpt_reader *r, tri_text *out, int32_t *end) {
-  tri_status      st = TRI_OK;
-  tri_chat_choice choice;
-  brought         b = {0};
-  tri_chat       *named = NULL, *own = NULL;
+tri_status tri_template_find(tri_ckpt_reader *r, tri_template *out) {
+  brought    b = {.talk = {.n_text = 0}};
+  tri_status st = TRI_OK;
 
-  *end = -1;
-  TRI_TRY(tri_source_checkpoint_chat(r, &choice));
-  if (choice <= TRI_CHAT_NONE) return TRI_OK;
-  TRI_TRY_DONE(read_brought(r, &b));
-  TRI_TRY_DONE(tri_chat_open(choice, &b.files, true, &named));
-  TRI_TRY_DONE(tri_chat_open(TRI_CHAT_AUTO, &b.files, true, &own));
-  TRI_TRY_DONE(give(&b, named, own, out, end));
+  out->end = -1;
+  TRI_TRY_DONE(open_both(r, &b));
+  if (b.named) TRI_TRY_DONE(give(&b, out));
+  if (b.talk.kwargs)
+    tri_log(TRI_LOG_INFO,
+            "the run wrote conversations with data.chat_template_kwargs: %s. Programs that use the "
+            "export are to be "
+            "told so.",
+            b.talk.kwargs);
 done:
-  tri_chat_close(&named);
-  tri_chat_close(&own);
-  tri_tokenizer_close(&b.tokenizer);
-  TRI_FREE(b.config);
-  TRI_FREE(b.jinja);
+  tri_chat_close(&b.named);
+  tri_chat_close(&b.own);
+  tri_source_close(&b.source);
+  tri_source_talk_free(&b.talk);
   return st;
 }

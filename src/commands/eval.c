@@ -185,7 +185,9 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
   opt.refuse = refuse_answer;
   opt.refuse_ctx = set;
   opt.keep_fields = tri_reward_set_needs(set) & TRI_REWARD_FIELDS_OF_LINE;
-  return tri_dataset_open(&q->data, 1, &opt, out);
+  TRI_TRY(tri_dataset_open(&q->data, 1, &opt, out));
+  if (f->se.rt.world_rank == 0) tri_dataset_say_talk(*out, f->chat, q->data);
+  return TRI_OK;
 }
 
 /* Rank 0, before the work: a file that is there stays as it is, and one can be written. It is begun when

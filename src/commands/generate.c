@@ -41,15 +41,15 @@ static tri_status check_ids(const tri_infer *f, const int32_t *id, int64_t n) {
 
 /* A prompt as it stands, or as the user's message. */
 static tri_status read_text(tri_infer *f, const char *text, tri_tokens *out) {
-  tri_chat_message m = {TRI_CHAT_USER, text, strlen(text)};
-  tri_chat_text    talk = {.n_turn = 0};
-  tri_status       st = TRI_OK;
-  const int32_t   *id;
-  int64_t          n;
+  tri_chat_text  talk = {.n_turn = 0};
+  tri_status     st = TRI_OK;
+  const int32_t *id;
+  int64_t        n;
 
   if (f->texts) {
-    TRI_TRY_DONE(tri_chat_render(f->chat, &m, 1, true, &talk));
-    TRI_TRY_DONE(tri_encoder_run(&f->encoder, talk.text.data, talk.text.len, false, &id, &n));
+    TRI_TRY_DONE(tri_chat_write_text(f->chat, text, &talk));
+    TRI_TRY_DONE(
+        tri_encoder_run(&f->encoder, talk.text.len ? talk.text.data : "", talk.text.len, false, &id, &n));
   } else {
     TRI_TRY_DONE(tri_encoder_run(&f->encoder, text, strlen(text), true, &id, &n));
   }
@@ -86,6 +86,7 @@ static tri_status read_file(tri_infer *f, const request *q, input *in) {
   opt.prompt_key = q->prompt_key;
   opt.max_prompt_tokens = tri_source_shape(f->source)->max_pos - 1;
   TRI_TRY(tri_dataset_open(&q->prompts, 1, &opt, &in->data));
+  if (f->se.rt.world_rank == 0) tri_dataset_say_talk(in->data, f->chat, q->prompts);
   if (tri_dataset_count(in->data) > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%s: has too many lines", q->prompts);
   in->n = (int)tri_dataset_count(in->data);
   TRI_TRY(TRI_ALLOC(in->prompt, in->n));

@@ -287,7 +287,7 @@ void tri_config_free(tri_config *c) {
   for (int k = 0; k < tri_n_keys; k++) {
     void            *at = (char *)c + tri_keys[k].offset;
     tri_config_list *list = at;
-    if (tri_keys[k].type == TRI_KEY_TEXT) TRI_FREE(*(char **)at);
+    if (tri_keys[k].type == TRI_KEY_TEXT || tri_keys[k].type == TRI_KEY_MAP) TRI_FREE(*(char **)at);
     if (tri_keys[k].type != TRI_KEY_LIST) continue;
     for (int i = 0; i < list->n; i++) TRI_FREE(list->item[i]);
     TRI_FREE(list->item);

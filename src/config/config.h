@@ -65,17 +65,20 @@ typedef struct tri_config {
     char           *path;    /* a folder of PEFT's; NULL: new adapters */
   } lora;
   struct {
-    tri_config_list     train, train_weights, eval, eval_names;
-    char               *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key;
-    bool                shuffle;
-    int64_t             max_prompt_length; /* tokens, 0: no limit */
-    tri_overlong        overlong_prompt;   /* what becomes of a longer one */
-    int64_t             max_length;        /* tokens of a whole line, 0: the model's context */
-    tri_overlong        overlong;          /* treatment of a longer one */
-    int64_t             max_line_bytes;
-    tri_chat_choice     chat_template;       /* of conversations */
-    bool                apply_chat_template; /* text is a message too */
-    tri_config_train_on train_on;            /* turns of the assistant that are learned */
+    tri_config_list train, train_weights, eval, eval_names;
+    char           *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key;
+    bool            shuffle;
+    int64_t         max_prompt_length; /* tokens, 0: no limit */
+    tri_overlong    overlong_prompt;   /* what becomes of a longer one */
+    int64_t         max_length;        /* tokens of a whole line, 0: the model's context */
+    tri_overlong    overlong;          /* treatment of a longer one */
+    int64_t         max_line_bytes;
+    char           *chat_template;        /* of conversations: one of TRI_CHAT_WORDS, or the path of a file */
+    char           *chat_template_kwargs; /* variables for it, a JSON object; NULL: none */
+    char *chat_template_date;     /* the day that it may write, "2026-11-29"; NULL: that of the first start */
+    char *tools, *tools_key;      /* path of a JSON list, NULL: none; field of a line */
+    bool  apply_chat_template;    /* text is a message too */
+    tri_config_train_on train_on; /* turns of the assistant that are learned */
   } data;
   struct {
     tri_algo     row;                     /* the named one, with the deck's own advantage and policy loss */
@@ -156,6 +159,7 @@ typedef enum {
   TRI_KEY_TEXT,   /* char * */
   TRI_KEY_LIST,   /* tri_config_list */
   TRI_KEY_CHOICE, /* an enum */
+  TRI_KEY_MAP,    /* char *, a JSON object */
   TRI_KEY_TYPE_COUNT
 } tri_key_type;
 
@@ -177,10 +181,12 @@ typedef struct tri_key {
   unsigned needs; /* of use to algorithms that live on one of these TRI_NEEDS_*; TRI_KEY_BY_ALGO; 0: to all */
   tri_key_change change;
   size_t         offset; /* into tri_config */
-  const char    *range;  /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for text and bool */
-  const char    *def;    /* as text; NULL: not given unless the user says */
-  const char    *unit;   /* "tokens", "path", "1"; never empty */
-  const char    *help;
+  const char
+      *range;      /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for bool; of text "", or the
+                           * words it may be, of which the last, FILE.END, stands for a path */
+  const char *def; /* as text; NULL: not given unless the user says */
+  const char *unit; /* "tokens", "path", "1"; never empty */
+  const char *help;
 } tri_key;
 extern const tri_key tri_keys[];
 extern const int     tri_n_keys;

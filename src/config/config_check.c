@@ -161,6 +161,35 @@ static tri_status check_weights(const tri_loader *l) {
   return TRI_OK;
 }
 
+/* "2026-11-29", a day that there is. */
+static bool is_day(const char *text) {
+  static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  int              y, m, d, n = 0;
+
+  if (strlen(text) != 10 || strspn(text, "0123456789-") != 10) return false;
+  if (sscanf(text, "%4d-%2d-%2d%n", &y, &m, &d, &n) != 3 || n != 10 || y < 1 || m < 1 || m > 12) return false;
+  bool leaps = m == 2 && (y % 4 == 0 && (y % 100 != 0 || y % 400 == 0));
+  return d >= 1 && d <= days[m - 1] + leaps;
+}
+
+/* What a conversation itself gives to a template is no variable of the deck. */
+static tri_status check_template(const tri_loader *l) {
+  static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
+  const tri_config        *c = l->cfg;
+  char                     name[64];
+
+  for (size_t i = 0; c->data.chat_template_kwargs && i < sizeof taken / sizeof *taken; i++) {
+    snprintf(name, sizeof name, "\"%s\": ", taken[i]);
+    if (strstr(c->data.chat_template_kwargs, name))
+      TRI_FAIL(TRI_ECONFIG, "%s: data.chat_template_kwargs: '%s' is given by each conversation: remove it",
+               where_of(l, "data.chat_template_kwargs"), taken[i]);
+  }
+  if (c->data.chat_template_date && !is_day(c->data.chat_template_date))
+    TRI_FAIL(TRI_ECONFIG, "%s: data.chat_template_date = %.40s: must be a day, YYYY-MM-DD",
+             where_of(l, "data.chat_template_date"), c->data.chat_template_date);
+  return TRI_OK;
+}
+
 static tri_status check_dual_clip(const tri_loader *l) {
   double x = l->cfg->algo.opt.dual_clip;
 
@@ -342,6 +371,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_selection(l), l->faults));
   TRI_TRY(tri_error_note(check_greedy(l), l->faults));
   TRI_TRY(tri_error_note(check_weights(l), l->faults));
+  TRI_TRY(tri_error_note(check_template(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
   TRI_TRY(tri_error_note(check_label_smoothing(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));

@@ -65,7 +65,7 @@ tri_status tri_config_inputs(const tri_config *c, tri_text *out) {
 
   for (int i = 0; i < tri_n_keys; i++) {
     const char *path = is_input(&tri_keys[i]) ? *(char *const *)((const char *)c + tri_keys[i].offset) : NULL;
-    if (path) TRI_TRY(tri_fingerprint(tri_keys[i].name, path, out));
+    if (path && !tri_chat_is_word(path)) TRI_TRY(tri_fingerprint(tri_keys[i].name, path, out));
   }
   for (int i = 0; i < c->reward.n; i++)
     for (int f = 0; f < c->reward.item[i].n_field; f++) {
@@ -260,6 +260,7 @@ tri_status tri_config_compare(const tri_config_past *before, const tri_config *n
   for (int i = 0; i <= tri_n_keys; i++) {
     const tri_key *k = i < tri_n_keys ? &tri_keys[i] : NULL;
     sameness       same = SAME;
+    if (k && !strcmp(k->name, "data.chat_template_date") && !now->data.chat_template_date) continue;
     if ((k && k->change == TRI_CHANGE_HERE) || is_idle(before->deck, now, k)) continue;
     TRI_TRY(compare_key(before, now, k, &same));
     if (same != SAME) TRI_TRY(put_change(before, now, k, same == MOVED, out));

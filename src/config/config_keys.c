@@ -127,10 +127,19 @@ const tri_key tri_keys[] = {
    "Field of a line that holds the worse answer."},
   {"data.label_key", TRI_KEY_TEXT, TRI_NEEDS_LABELLED, FIXED, AT(data.label_key), "", "label", "1",
    "Field of a line that says whether the answer is good: true or false."},
-  {"data.chat_template", TRI_KEY_CHOICE, ALL, FIXED, AT(data.chat_template),
-   TRI_CHAT_WORDS, "auto", "1",
-   "How lists of messages become text; auto: as the model's own template, which must be one of these, does; none: "
-   "they are refused."},
+  {"data.chat_template", TRI_KEY_TEXT, ALL, FIXED, AT(data.chat_template), TRI_CHAT_WORDS "|FILE.jinja", "auto", "path",
+   "How lists of messages become text. auto: the model's own template; a name: that template; FILE.jinja: a file of "
+   "yours, in the same language; none: they are refused."},
+  {"data.chat_template_kwargs", TRI_KEY_MAP, ALL, FIXED, AT(data.chat_template_kwargs), "", NULL, "1",
+   "Variables for the chat template, such as {enable_thinking: false}: texts, numbers, true or false."},
+  {"data.chat_template_date", TRI_KEY_TEXT, ALL, FIXED, AT(data.chat_template_date), "", NULL, "date",
+   "The day that a chat template writes with strftime_now, YYYY-MM-DD. Not given: the day on which the run was first "
+   "started; a resume keeps it."},
+  {"data.tools", TRI_KEY_TEXT, ALL, FIXED, AT(data.tools), "", NULL, "path",
+   "JSON file with a list of the tools that the chat template describes in every conversation; a line's own go before "
+   "them."},
+  {"data.tools_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.tools_key), "", "tools", "1",
+   "Field of a line that holds its own list of tools."},
   {"data.apply_chat_template", TRI_KEY_BOOL, ALL, FIXED, AT(data.apply_chat_template), "", "false", "1",
    "A prompt that is text is the user's message of a conversation, an answer to it the assistant's; else text is "
    "taken as it stands."},
@@ -451,10 +460,19 @@ static void list_names(const tri_key *k, char *out, size_t bytes) {
   }
 }
 
+static void list_words(const tri_key *k, char *out, size_t bytes) {
+  char word[TRI_CONFIG_WORD_BYTES];
+
+  snprintf(out, bytes, "one of");
+  for (int i = 0; tri_key_choice(k, i, word, sizeof word); i++) {
+    size_t used = strlen(out);
+    snprintf(out + used, bytes - used, "%s %s", i ? "," : "", word);
+  }
+}
+
 void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]) {
   const size_t bytes = TRI_KEY_EXPECTED_BYTES;
-  char         interval[80] = "", word[TRI_CONFIG_WORD_BYTES];
-  size_t       used;
+  char         interval[80] = "";
 
   if (tri_key_named(k, 0)) {
     list_names(k, out, bytes);
@@ -464,18 +482,20 @@ void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]) {
   case TRI_KEY_BOOL:
     snprintf(out, bytes, "true or false");
     return;
+  case TRI_KEY_MAP:
+    snprintf(out, bytes, "a mapping of names to texts, numbers, true or false");
+    return;
   case TRI_KEY_TEXT:
-    snprintf(out, bytes, "a text");
+    if (k->range[0])
+      list_words(k, out, bytes);
+    else
+      snprintf(out, bytes, "a text");
     return;
   case TRI_KEY_LIST:
     snprintf(out, bytes, "a text or a list of texts");
     return;
   case TRI_KEY_CHOICE:
-    snprintf(out, bytes, "one of");
-    for (int i = 0; tri_key_choice(k, i, word, sizeof word); i++) {
-      used = strlen(out);
-      snprintf(out + used, bytes - used, "%s %s", i ? "," : "", word);
-    }
+    list_words(k, out, bytes);
     return;
   default:
     interval_text(k->range, interval, sizeof interval);

@@ -46,6 +46,17 @@ static tri_status put_quoted(const char *text, tri_text *out) {
   return tri_text_put(out, "\"", 1);
 }
 
+/* A JSON object, which YAML reads as it stands but for what no file may hold. */
+static tri_status put_json(const char *json, tri_text *out) {
+  int n;
+
+  for (const char *s = json; *s; s += n) {
+    unsigned c = code_point(s, &n);
+    TRI_TRY(is_printable(c) ? tri_text_put(out, s, (size_t)n) : tri_text_printf(out, "\\u%04X", c));
+  }
+  return TRI_OK;
+}
+
 static tri_status put_double(double x, tri_text *out) {
   char text[TRI_NUMBER_BYTES];
 
@@ -83,6 +94,7 @@ static bool is_null(const tri_config *c, const tri_key *k) {
   case TRI_KEY_F64:
     return *(const double *)at == 0;
   case TRI_KEY_TEXT:
+  case TRI_KEY_MAP:
     return !*(char *const *)at;
   case TRI_KEY_LIST:
     return ((const tri_config_list *)at)->n == 0;
@@ -109,6 +121,8 @@ tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
     return put_double(*(const double *)at, out);
   case TRI_KEY_TEXT:
     return put_quoted(*(char *const *)at, out);
+  case TRI_KEY_MAP:
+    return put_json(*(char *const *)at, out);
   case TRI_KEY_LIST:
     return put_list(at, out);
   default:

@@ -13,13 +13,17 @@
 
 enum { MOST_WORDS = 16 }; /* chosen: of a choice; several times those of the longest */
 
+static bool is_of_words(const tri_key *k) {
+  return k->type == TRI_KEY_CHOICE || (k->type == TRI_KEY_TEXT && k->range[0]);
+}
+
 static tri_status refuse_value(const tri_key *k, const char *where, const char *value, const char *alias) {
   char        expected[TRI_KEY_EXPECTED_BYTES], word[MOST_WORDS + 1][TRI_CONFIG_WORD_BYTES];
   const char *words[MOST_WORDS], *near = NULL, *hint = alias ? tri_key_hint_find(alias) : NULL;
   int         n = 0;
 
   tri_key_expected(k, expected);
-  if (k->type == TRI_KEY_CHOICE) {
+  if (is_of_words(k)) {
     for (; tri_key_choice(k, n, word[n], sizeof word[n]); n++) {
       TRI_ASSERT(n < MOST_WORDS);
       words[n] = word[n];
@@ -117,7 +121,18 @@ static tri_status check_path(const tri_key *k, const char *value, const char *wh
 
 _Static_assert(sizeof(tri_kl_estimator) == sizeof(int), "set_value writes a choice as int");
 
-/* One scalar into the member of its row (not for lists). */
+/* A text of words, of which the last, FILE.END, stands for any path with that end, or with a slash. */
+static bool is_listed(const tri_key *k, const char *value) {
+  char word[TRI_CONFIG_WORD_BYTES];
+
+  for (int i = 0; tri_key_choice(k, i, word, sizeof word); i++)
+    if (!strncmp(word, "FILE.", 5) ? tri_ends_with(value, word + 4) || strchr(value, '/')
+                                   : !strcmp(word, value))
+      return true;
+  return false;
+}
+
+/* One scalar into the member of its row (not for lists and mappings). */
 static tri_status set_value(const tri_key *k, const char *alias, const char *value, const char *where,
                             tri_config *c) {
   void  *at = (char *)c + k->offset;
@@ -148,6 +163,7 @@ static tri_status set_value(const tri_key *k, const char *alias, const char *val
       }
     break;
   default:
+    if (is_of_words(k) && !is_listed(k, value)) break;
     TRI_FREE(*(char **)at);
     return tri_copy_text(value, (char **)at);
   }
@@ -174,6 +190,24 @@ static tri_status read_list(const tri_loader *l, const tri_key *k, int first) {
   return TRI_OK;
 }
 
+/* A mapping as a JSON object; an empty one is none. */
+static tri_status read_map(const tri_loader *l, const tri_key *k, int first) {
+  const tri_deck_entry *e = tri_deck_at(l->deck, first);
+  char                **at = (char **)((char *)l->cfg + k->offset);
+  tri_text              text = {0};
+  tri_status            st = TRI_OK;
+
+  if (e->index != TRI_DECK_MAPPING)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: must be a mapping, such as {enable_thinking: false}", e->where,
+             k->name, e->index == TRI_DECK_PLAIN ? e->value : "[...]");
+  if (!e->field[0]) return TRI_OK;
+  TRI_TRY_DONE(tri_deck_put_json(l->deck, first, tri_loader_group(l->deck, first), &text));
+  TRI_TRY_DONE(tri_copy_text(text.data, at));
+done:
+  tri_text_free(&text);
+  return st;
+}
+
 double tri_config_train_weight(const tri_config *c, int i) {
   double x = 0;
 
@@ -190,9 +224,10 @@ tri_status tri_config_read_key(const tri_loader *l, int row) {
   if (l->preset) set = tri_algo_sets(&l->cfg->algo.row, k->name);
   if (set || k->def) TRI_TRY(set_value(k, NULL, set ? set : k->def, "default", l->cfg));
   if (!e || tri_deck_is_null(e)) return TRI_OK;
-  if (tri_loader_is_empty(e))
+  if (tri_loader_is_empty(e) && e->index != TRI_DECK_MAPPING)
     TRI_FAIL(TRI_ECONFIG, "%s: %s has no value; null leaves it at its default", e->where, k->name);
   if (k->type == TRI_KEY_LIST) return read_list(l, k, first);
+  if (k->type == TRI_KEY_MAP) return read_map(l, k, first);
   if (e->index != TRI_DECK_PLAIN)
     TRI_FAIL(TRI_ECONFIG, "%s: %s takes one value, not a list", e->where, k->name);
   value = our_word(k, alias, e->value);

@@ -57,24 +57,22 @@ static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, 
   return NULL;
 }
 
-/* The one flag that begins so, or the longest with which it begins, or the nearest; NULL: none. name [n]. */
+/* The shortest flag that begins so, or the longest with which it begins, or the nearest; NULL: none. name
+ * [n]. */
 static const char *meant(const char *const *known, int n_known, const char *name, size_t n) {
-  const char *only = NULL, *begun = NULL;
+  const char *shortest = NULL, *begun = NULL;
   char        word[64];
-  int         n_begin = 0;
 
   snprintf(word, sizeof word, "%.*s", (int)n, name);
   for (int i = 0; i < n_known; i++)
-    if (n > 2 && !strncmp(known[i], word, strlen(word))) {
-      only = known[i];
-      n_begin++;
-    }
+    if (n > 2 && !strncmp(known[i], word, strlen(word)) && (!shortest || strlen(known[i]) < strlen(shortest)))
+      shortest = known[i];
   for (int i = 0; i < n_known; i++) {
     size_t all = strlen(known[i]);
     if (!strncmp(known[i], word, all) && word[all] == '-' && (!begun || all > strlen(begun)))
       begun = known[i];
   }
-  if (n_begin == 1) return only;
+  if (shortest) return shortest;
   return begun ? begun : tri_nearest(word, known, n_known);
 }
 

@@ -1,17 +1,26 @@
 /* infer.c - what generate, score and eval share: a session, a model without training state, its sampler. */
 #include "infer.h"
 
-#include "config/config.h"
 #include "generate/fit.h"
 #include "io/model/template.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 
 /* Chosen: ranks that share no step may work for hours after others are done, and none of these commands has a
  * flag for it. Who dies or is silent is named within seconds all the same. */
 static const double late_s = 86400;
+
+/* The day in this place. */
+static void put_today(char out[16]) {
+  time_t    now = time(NULL);
+  struct tm day;
+
+  localtime_r(&now, &day);
+  strftime(out, 16, "%Y-%m-%d", &day);
+}
 
 static tri_status check_base(const tri_source *s, const char *base) {
   if (tri_source_lora(s)->rank) return TRI_OK;
@@ -31,16 +40,8 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t
   if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   out->encoder.vocab = tri_source_shape(out->source)->V;
-  return TRI_OK;
-}
-
-/* Of a run whose deck names a template its model learned with that one. */
-static tri_status deck_choice(const tri_source *s, tri_chat_choice *out) {
-  *out = TRI_CHAT_AUTO;
-  if (!tri_source_checkpoint(s)) return TRI_OK;
-  TRI_TRY(tri_source_checkpoint_chat(tri_source_checkpoint(s), out));
-  if (*out == TRI_CHAT_NONE) *out = TRI_CHAT_AUTO;
-  return TRI_OK;
+  put_today(out->today);
+  return tri_host_bcast(out->se.comm[TRI_WORLD], out->today, sizeof out->today, 0);
 }
 
 /* What is asked for stays what it is, but a run that learned with the user's turn around its prompts answers
@@ -57,18 +58,39 @@ static tri_status tell_of_turns(const tri_infer *f, const tri_infer_talk *talk) 
   return TRI_OK;
 }
 
-tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
-  tri_chat_choice choice = TRI_CHAT_AUTO;
+/* Not collective. A run's model learned with what the run's deck says. */
+static tri_status open_chat(tri_infer *f, const tri_infer_talk *talk, const char *today) {
+  tri_source_talk run = {.n_text = 0};
+  tri_text        kwargs = {0};
+  tri_chat_opt    opt;
+  tri_status      st = TRI_OK;
 
-  TRI_TRY(tell_of_turns(f, talk));
-
-  for (char word[TRI_CONFIG_WORD_BYTES]; talk->template; choice++) {
-    tri_config_word("data.chat_template", choice, word);
-    if (!strcmp(word, talk->template)) break;
+  if (tri_source_checkpoint(f->source))
+    TRI_TRY_DONE(tri_source_checkpoint_talk(tri_source_checkpoint(f->source), &run));
+  if (run.template && !strcmp(run.template, "none")) TRI_FREE(run.template);
+  TRI_TRY_DONE(
+      tri_chat_put_kwargs(run.kwargs, talk->kwargs.item, talk->kwargs.n, "--template-kwarg", &kwargs));
+  opt = tri_source_talk_opt(&run, false);
+  opt.kwargs = kwargs.len ? kwargs.data : NULL;
+  if (!opt.date) opt.date = today;
+  if (talk->template) {
+    opt.template = talk->template;
+    opt.text = (tri_chat_bytes){NULL, 0};
+    if (!tri_chat_is_word(talk->template) && !tri_chat_is_file(talk->template))
+      TRI_FAIL_DONE(TRI_EARG, "--chat-template %s: must be one of " TRI_CHAT_WORDS " or FILE.jinja",
+                    talk->template);
   }
+  TRI_TRY_DONE(tri_source_chat(f->source, &opt, &f->chat));
+done:
+  tri_text_free(&kwargs);
+  tri_source_talk_free(&run);
+  return st;
+}
+
+tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
+  TRI_TRY(tell_of_turns(f, talk));
   f->texts = talk->texts;
-  if (!talk->template) TRI_TRY(deck_choice(f->source, &choice));
-  return tri_source_chat(f->source, choice, false, &f->chat);
+  return open_chat(f, talk, f->today);
 }
 
 /* Answers that nothing ends but the limit are worth a word. */
@@ -103,7 +125,7 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
                         .end.spells = tri_encoder_spells,
                         .ctx = &f->encoder,
-                        .chat = {f->chat, false, f->texts}};
+                        .chat = {f->chat, false, f->texts, NULL}};
 }
 
 tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new) {

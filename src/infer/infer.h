@@ -5,7 +5,8 @@
 #include "comm/session.h"
 #include "feed/batch.h"
 #include "generate/sampler.h"
-#include "io/model/source.h"
+#include "flags/flags.h"
+#include "io/model/source_chat.h"
 #include "reward/answers.h"
 
 typedef struct tri_infer {
@@ -14,9 +15,10 @@ typedef struct tri_infer {
   tri_model   *model;
   tri_sampler *sampler;
   tri_feed    *feed;
-  tri_encoder  encoder; /* over the source's tokenizer */
-  tri_chat    *chat;    /* template of conversations */
-  bool         texts;   /* as tri_infer_talk's */
+  tri_encoder  encoder;   /* over the source's tokenizer */
+  tri_chat    *chat;      /* template of conversations */
+  bool         texts;     /* as tri_infer_talk's */
+  char         today[16]; /* "2026-11-29", the same on all ranks */
 } tri_infer;
 
 /* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its
@@ -38,18 +40,27 @@ TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool 
   }
 /* What the flags of conversations say. */
 typedef struct tri_infer_talk {
-  const char *template; /* a word of data.chat_template; NULL: that of the run's deck, else auto */
-  bool texts;           /* a prompt that is text is the user's message */
+  const char *template;  /* as data.chat_template; NULL: that of the run's deck, else auto */
+  tri_flag_texts kwargs; /* NAME=VALUE each; before those of the run's deck */
+  bool           texts;  /* a prompt that is text is the user's message */
 } tri_infer_talk;
-/* The two flags, of a tri_infer_talk: rows of a command's table. */
+/* The flags, of a tri_infer_talk: rows of a command's table. */
 #define TRI_INFER_TALK_FLAGS(talk)                                                                           \
   {"--chat-template",                                                                                        \
-   TRI_FLAG_WORD,                                                                                            \
+   TRI_FLAG_TEXT,                                                                                            \
    &(talk).template,                                                                                         \
    0,                                                                                                        \
    0,                                                                                                        \
-   TRI_CHAT_WORDS,                                                                                           \
-   "how lists of messages become text (that of the run's deck, else auto, the model's own)"},                \
+   "NAME",                                                                                                   \
+   "how lists of messages become text: auto, none, chatml, llama2, llama3, mistral, qwen2.5, qwen3, gemma, " \
+   "zephyr or FILE.jinja (that of the run's deck, else auto, the model's own)"},                             \
+      {"--template-kwarg",                                                                                   \
+       TRI_FLAG_TEXTS,                                                                                       \
+       &(talk).kwargs,                                                                                       \
+       0,                                                                                                    \
+       0,                                                                                                    \
+       "NAME=VALUE",                                                                                         \
+       "a variable for the chat template, such as enable_thinking=false; may be given again"},               \
   {                                                                                                          \
     "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
         "a prompt that is text is the user's message"                                                        \

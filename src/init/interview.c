@@ -242,7 +242,7 @@ static tri_status take_model(tri_interview *v, const char *text) {
 
   tri_source_close(&v->source);
   TRI_TRY(tri_source_open(text, NULL, false, &v->source));
-  TRI_TRY_DONE(tri_source_chat(v->source, TRI_CHAT_AUTO, true, &chat));
+  TRI_TRY_DONE(tri_source_chat(v->source, &(tri_chat_opt){.from_deck = true}, &chat));
   v->chat = tri_chat_name(chat) != NULL;
 done:
   tri_chat_close(&chat);
@@ -259,7 +259,7 @@ static tri_status take_data(tri_interview *v, const char *text) {
              v->answer[TRI_ASK_MODEL]);
   if (v->lines.talk && !v->chat)
     TRI_FAIL(TRI_EINPUT,
-             "its lines are lists of messages, and %s brings no chat template that is known here: another "
+             "its lines are lists of messages, and %s brings no chat template that can be used: another "
              "model, or a deck of your own with data.chat_template",
              v->answer[TRI_ASK_MODEL]);
   return TRI_OK;

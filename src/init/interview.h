@@ -4,7 +4,7 @@
 
 #include "cluster.h"
 #include "examples.h"
-#include "io/model/source.h"
+#include "io/model/source_chat.h"
 
 /* In the order in which they are asked; each is a flag of trireme init. */
 typedef enum {

@@ -3,7 +3,7 @@
 #define TRI_LEARNER_H
 
 #include "algo/algo.h"
-#include "io/model/source.h"
+#include "io/model/source_chat.h"
 #include "model/model.h"
 #include "state/optim.h"
 

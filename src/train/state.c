@@ -114,6 +114,12 @@ static tri_status put_inputs(tri_trainer *t, tri_ckpt_writer *w) {
   return n ? tri_ckpt_put_file(w, TRI_RUN_INPUTS_FILE, t->run.inputs.data, n) : TRI_OK;
 }
 
+/* The files that the deck names for conversations, alike on every rank. */
+static tri_status put_talk(const tri_source_talk *k, tri_ckpt_writer *w) {
+  if (k->text) TRI_TRY(tri_ckpt_put_file(w, TRI_SOURCE_TEMPLATE_FILE, k->text, k->n_text));
+  return k->tools_text ? tri_ckpt_put_file(w, TRI_SOURCE_TOOLS_FILE, k->tools_text, k->n_tools) : TRI_OK;
+}
+
 static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   char health[TRI_HEALTH_TEXT];
 
@@ -128,6 +134,7 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     TRI_TRY(put_adapters(t, l, w));
   TRI_TRY(tri_carried_put(&t->carried, w));
+  TRI_TRY(put_talk(&t->talk, w));
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
   if (t->run.record) TRI_TRY(tri_ckpt_put_record(w, t->run.record));
@@ -145,6 +152,7 @@ int64_t tri_state_side_bytes(const tri_trainer *t) {
 
   for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->learner[TRI_POLICY].source, i)->n;
   for (int i = 0; i < TRI_CARRIED_FILES; i++) n += t->carried.n[i];
+  n += t->talk.n_text + t->talk.n_tools;
   if (t->learner[TRI_CRITIC].model)
     n += tri_source_file_at(t->learner[TRI_CRITIC].source, TRI_SOURCE_CONFIG)->n;
   return (int64_t)n;

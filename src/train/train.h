@@ -136,6 +136,7 @@ typedef struct tri_trainer {
   tri_rollout_store        mine;             /* for this rank's answers before the exchange */
   double                  *token_sum; /* host [tokens of a step], of a sum over ranks; NULL: none is made */
   tri_carried              carried;   /* rank 0 has the bytes */
+  tri_source_talk          talk;      /* how conversations are written; date NULL until a template says it */
   tri_metrics             *metrics;
   struct tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
   tri_spans                spans;

@@ -355,6 +355,8 @@ static tri_status settle_deck(tri_trainer *t) {
   used.train.train_batch_size = t->plan.batch.train_batch_size;
   used.train.max_tokens_per_gpu = t->plan.packed;
   used.model.rope_factors = t->plan.rope_factors;
+  if (t->plan.like) used.data.chat_template_date = t->plan.like->talk.date; /* borrowed, as all of t->cfg */
+  if (t->talk.template) used.data.chat_template_date = t->talk.date;
   TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
   t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
   TRI_TRY(tri_config_print(&used, &t->run.deck));
@@ -439,12 +441,15 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
 static tri_status check_aside(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   bool              anew = !t->run.resume[0];
-  tri_run_input     input[TRI_ROLE_COUNT + 3];
+  bool              is_file = tri_chat_is_file(c->data.chat_template);
+  tri_run_input     input[TRI_ROLE_COUNT + 5];
 
   for (int i = 0; i < TRI_ROLE_COUNT; i++) input[i] = (tri_run_input){t->learner[i].key, t->learner[i].path};
   input[TRI_ROLE_COUNT] = (tri_run_input){"model.config", anew ? c->model.config : NULL};
   input[TRI_ROLE_COUNT + 1] = (tri_run_input){"model.tokenizer", anew ? c->model.tokenizer : NULL};
   input[TRI_ROLE_COUNT + 2] = (tri_run_input){"lora.path", anew ? c->lora.path : NULL};
+  input[TRI_ROLE_COUNT + 3] = (tri_run_input){"data.chat_template", is_file ? c->data.chat_template : NULL};
+  input[TRI_ROLE_COUNT + 4] = (tri_run_input){"data.tools", c->data.tools};
   return tri_run_check_aside(&t->run, input, sizeof input / sizeof *input);
 }
 
@@ -538,6 +543,7 @@ void tri_trainer_close(tri_trainer *t) {
     tri_dataset_close(&t->data);
   }
   tri_carried_free(&t->carried);
+  tri_source_talk_free(&t->talk);
   tri_halt_close(&t->halt);
   tri_run_close(&t->run);
 }

@@ -43,8 +43,8 @@ static inline const char *text_of(const json_t *v, const char *key) {
   return json_string_value(json_object_get(v, key));
 }
 
-/* Whether transformers would write less than the conversation: a system's message behind another in a
- * template that has no place for it. Here it is refused. */
+/* Whether the published template writes less than the conversation: a system's message behind another, for
+ * which it has no place. That of our name refuses it. */
 static inline bool loses_system(const json_t *row, const json_t *talk) {
   const json_t *m;
   size_t        i;
@@ -56,15 +56,19 @@ static inline bool loses_system(const json_t *row, const json_t *talk) {
   return false;
 }
 
-/* The template as a model brings it, in its tokenizer_config.json; *text is to be freed. */
-static inline tri_chat *open_own(const json_t *row, char **text) {
+/* The template as a model brings it, in its tokenizer_config.json, or with {% generation %} marks; *text is
+ * to be freed. */
+static inline tri_chat *open_own(const json_t *row, bool marked, char **text) {
   tri_chat      *chat;
   tri_chat_files files = {.model = "m"};
+  tri_chat_opt   opt = {.from_deck = true};
 
-  *text = json_dumps(json_object_get(row, "config"), 0);
-  files.config = *text;
-  files.config_bytes = strlen(*text);
-  if (tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat) != TRI_OK) fail_msg("%s", tri_error_message());
+  json_t *config = json_copy(json_object_get(row, "config"));
+  if (marked) json_object_set(config, "chat_template", json_object_get(row, "marked"));
+  *text = json_dumps(config, 0);
+  json_decref(config);
+  files.config = (tri_chat_bytes){*text, strlen(*text)};
+  if (tri_chat_open(&opt, &files, &chat) != TRI_OK) fail_msg("%s", tri_error_message());
   return chat;
 }
 

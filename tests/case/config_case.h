@@ -55,7 +55,7 @@ static inline void bad(const char *text, const char *const *args, const char *me
 }
 
 static inline void same_value(tri_key_type type, const void *x, const void *y) {
-  if (type == TRI_KEY_TEXT) {
+  if (type == TRI_KEY_TEXT || type == TRI_KEY_MAP) {
     const char *s = *(char *const *)x, *t = *(char *const *)y;
     assert_true(!s == !t && (!s || !strcmp(s, t)));
   } else if (type == TRI_KEY_LIST) {

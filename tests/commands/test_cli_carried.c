@@ -14,12 +14,13 @@ static const char *const names[] = {"chat_template.jinja",
                                     "LICENSE",
                                     "LICENSE.txt",
                                     "LICENSE.md",
-                                    "USE_POLICY.md"};
+                                    "USE_POLICY.md",
+                                    "additional_chat_templates/tool_use.jinja"};
 enum { N = sizeof names / sizeof *names };
 
 /* The exported model once more, with files of any bytes that are in no other test's. */
 static void make_model(const char *folder) {
-  cli_sh("rm -rf %s && cp -r model %s", folder, folder);
+  cli_sh("rm -rf %s && cp -r model %s && mkdir %s/additional_chat_templates", folder, folder, folder);
   for (int i = 0; i < N; i++)
     cli_sh("printf 'file %d \\0 \\377 \\r\\n{{ no newline' >%s/%s", i, folder, names[i]);
   cli_sh("printf ' {\\r\\n}' >%s/special_tokens_map.json; printf '{ }' >%s/added_tokens.json", folder,
@@ -75,7 +76,11 @@ static void random_weights_take_those_beside_the_tokenizer(void **state) {
 static void a_cache_of_hugging_face_works(void **state) {
   (void)state;
   make_model("flat");
-  cli_sh("rm -rf cache && mkdir -p cache/blobs cache/snapshots/1 && for f in flat/*; do n=$(basename $f);"
+  cli_sh("rm -rf cache && mkdir -p cache/blobs cache/snapshots/1/additional_chat_templates && mv "
+         "flat/additional_chat_templates/tool_use.jinja cache/blobs/b-tools && rmdir "
+         "flat/additional_chat_templates && "
+         "ln -s ../../../blobs/b-tools cache/snapshots/1/additional_chat_templates/tool_use.jinja && "
+         "for f in flat/*; do n=$(basename $f);"
          " mv $f cache/blobs/b-$n && ln -s ../../blobs/b-$n cache/snapshots/1/$n; done && ln -s "
          "cache/snapshots/1 named");
   cli_succeeds(ONE LOAD "model.path=named run.output=c train.steps=1");
@@ -88,13 +93,16 @@ static void no_link_is_followed_out_of_the_folder(void **state) {
   make_model("m");
   cli_sh("echo secret >secret; mkdir -p blobs; cd m && rm vocab.json merges.txt added_tokens.json "
          "tokenizer.model && ln -s ../secret vocab.json && ln -s \"$PWD/../secret\" merges.txt && ln -s "
-         "special_tokens_map.json added_tokens.json && ln -s ../../blobs/../secret tokenizer.model");
+         "special_tokens_map.json added_tokens.json && ln -s ../../blobs/../secret tokenizer.model && "
+         "mv additional_chat_templates ../templates && ln -s ../templates additional_chat_templates");
   cli_succeeds(ONE LOAD "model.path=m run.output=n train.steps=1");
   cli_shows(cli_err, "m/vocab.json: is a link that leads out of its folder");
   cli_shows(cli_err, "m/merges.txt: is a link");
   cli_shows(cli_err, "m/tokenizer.model: is a link");
+  cli_shows(cli_err, "m/additional_chat_templates/tool_use.jinja: is a link");
   cli_succeeds(ONE "export n x");
-  assert_false(cli_exists("x/vocab.json") || cli_exists("x/merges.txt") || cli_exists("x/tokenizer.model"));
+  assert_false(cli_exists("x/vocab.json") || cli_exists("x/merges.txt") || cli_exists("x/tokenizer.model") ||
+               cli_exists("x/additional_chat_templates"));
   cli_sh("cmp m/special_tokens_map.json x/added_tokens.json");
 }
 

@@ -23,9 +23,14 @@ static void a_template_must_be_known(void **state) {
             NULL);
   cli_fails(64, ONE "eval model --data ask.jsonl --reward exact --chat-template none",
             "no chat template is wanted (--chat-template none)", NULL);
-  cli_fails(64, ONE "generate model a --chat-template phi", "--chat-template", "chatml");
+  cli_fails(64, ONE "generate model a --chat-template phi",
+            "--chat-template phi: must be one of auto|none|chatml|", NULL);
+  cli_fails(64, ONE "generate model a --apply-chat-template --chat-template no/phi.jinja", "no/phi.jinja",
+            NULL);
   cli_fails(64, TWO SFT "data.train=talk.jsonl", "talk.jsonl:1: ", "name one: data.chat_template: chatml|");
   cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=phi", "data.chat_template", "chatml");
+  cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=no.jinja", "no.jinja",
+            "data.chat_template");
   cli_fails(64, ONE SFT "data.train=ask.jsonl data.chat_template=llama2", "ask.jsonl:1: needs ", NULL);
 }
 
@@ -50,8 +55,10 @@ static void the_models_own_is_taken(void **state) {
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --apply-chat-template --max-new 2");
   cli_succeeds(TWO SFT "data.train=talk.jsonl model.path=own model.config=null model.tokenizer=null "
                        "train.train_batch_size=2 train.micro_batch_size=1 run.output=talked");
-  cli_shows(cli_err,
-            "warning: talk.jsonl: the chat template llama2 ends a turn with $, which does not end an answer");
+  cli_shows(
+      cli_err,
+      "warning: talk.jsonl: the chat template of tokenizer_config.json ends a turn with $, which does not "
+      "end an answer");
   cli_succeeds(ONE "score talked talk.jsonl"); /* the checkpoint carries the template */
 }
 
@@ -69,7 +76,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_succeeds(ONE NAMED "model.path=wide data.chat_template=chatml run.output=chatml");
   cli_succeeds(ONE "export chatml chatty");
   cli_read("chatty/tokenizer_config.json", cli_out);
-  cli_shows(cli_out, "\"chat_template\": \"{% for m in messages %}{{ '<|im_start|>' + m['role']");
+  cli_shows(cli_out, "\"chat_template\": \"{#- As most models of the Hub that name it");
   cli_succeeds(ONE "score chatty talk.jsonl");
   cli_sh("cp .out talk.out");
   cli_succeeds(ONE "score chatty talk.jsonl --chat-template chatml");
@@ -82,7 +89,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_succeeds(ONE "export named spoken");
   cli_read("spoken/tokenizer_config.json", cli_out);
   cli_shows(cli_out, "\"kept\": [");
-  cli_shows(cli_out, "{{ '^[INST] ' + text");
+  cli_shows(cli_out, "{{- bos_token + '[INST] ' + text");
   cli_shows(cli_err, "spoken: token 3, with which the chat template ends a turn, ends an answer too");
   cli_sh("[ \"$(tr -d ' \\n' <spoken/generation_config.json)\" = '{\"eos_token_id\":[256,3]}' ]");
   cli_succeeds(ONE "generate named 1+1= --apply-chat-template --max-new 1"); /* which has no such end token */
@@ -98,22 +105,125 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_succeeds(ONE "export huge long");
   assert_null(strstr(cli_err, "warning"));
   cli_read("long/tokenizer_config.json", cli_out);
-  cli_shows(cli_out, "\"model_max_length\": 1000000000000000019884624838656,\n  \"chat_template\": \"{% if ");
-  cli_shows(cli_out, "{{ '^[INST] ' + text");
+  cli_shows(cli_out,
+            "\"model_max_length\": 1000000000000000019884624838656,\n  \"chat_template\": \"{#- As ");
+  cli_shows(cli_out, "{{- bos_token + '[INST] ' + text");
   cli_sh("[ \"$(tr -d ' \\n' <long/generation_config.json)\" = "
          "'{\"max_length\":20,\"eos_token_id\":[2,3]}' ]");
   cli_succeeds(ONE "score long talk.jsonl"); /* known by its name, whatever its tokens are */
   cli_sh("cp -r wide brought && cp '" TRI_TEST_DATA "/chat/llama2.json' brought/tokenizer_config.json");
   cli_succeeds(ONE NAMED "model.path=brought data.chat_template=chatml run.output=other");
-  cli_succeeds(ONE "export other stays");
-  cli_shows(cli_err,
-            "warning: the chat template that the model brought (llama2) stays in the export, and the run "
-            "took data.chat_template: chatml.");
-  cli_sh("cmp brought/tokenizer_config.json stays/tokenizer_config.json");
-  cli_succeeds(ONE NAMED "model.path=brought data.chat_template=llama2 run.output=equal");
+  cli_succeeds(ONE "export other replaced");
+  cli_shows(
+      cli_err,
+      "the export has the chat template of the run, data.chat_template: chatml, in place of the model's own");
+  cli_read("replaced/tokenizer_config.json", cli_out);
+  cli_shows(cli_out, "\"chat_template\": \"{#- As most models");
+  cli_succeeds(ONE "score replaced talk.jsonl");
+  cli_sh("cmp .out talk.out");
+  cli_succeeds(ONE NAMED "model.path=brought run.output=equal");
   cli_succeeds(ONE "export equal same");
-  assert_null(strstr(cli_err, "warning"));
+  assert_null(strstr(cli_err, "in place of"));
   cli_sh("cmp brought/tokenizer_config.json same/tokenizer_config.json");
+}
+
+#define TELL                                                                                                 \
+  "{% for m in messages %}<{{ m.role }}>{{ m.content }}$\n{% endfor %}"                                      \
+  "{% if add_generation_prompt %}<assistant>{% endif %}"
+/* It says the day, a variable and the names of the tools. */
+#define DATED                                                                                                \
+  "{{ strftime_now('%Y-%m-%d') }} {{ mood }}"                                                                \
+  "{% for t in tools or [] %} {{ t.function.name }}{% endfor %} " TELL
+
+#define WIDE                                                                                                 \
+  SFT "model.config=null model.tokenizer=null model.path=wide train.train_batch_size=1 "                     \
+      "train.micro_batch_size=1 data.train=talk.jsonl data.chat_template=dated.jinja "
+
+/* A file of the user's with variables, tools and a day: the run, its checkpoints and its export have them,
+ * and a resume goes on with them, even when the file is gone. Judge: the prompts that generate shows. */
+static void a_template_of_a_file(void **state) {
+  (void)state;
+  write_files();
+  cli_sh("rm -rf wide && cp -r model wide && sed -i 's/\"max_position_embeddings\": "
+         "32/\"max_position_embeddings\": 128/' "
+         "wide/config.json");
+  cli_write("dated.jinja", DATED);
+  cli_write("tools.json", "[{\"type\": \"function\", \"function\": {\"name\": \"add\"}}]");
+  cli_succeeds(ONE WIDE
+               "train.steps=1 data.chat_template_date=2025-12-24 'data.chat_template_kwargs={mood: glad}' "
+               "data.tools=tools.json run.output=dated");
+  cli_sh("grep -q 'chat_template_kwargs: {\"mood\": \"glad\"}' dated/deck.yaml");
+  cli_sh("grep -q 'chat_template_date: \"2025-12-24\"' dated/deck.yaml");
+  cli_sh("cmp dated.jinja dated/checkpoints/LATEST/deck_chat_template.jinja");
+  cli_succeeds(ONE "generate dated hi --apply-chat-template --max-new 1 --json");
+  cli_shows(cli_out, "\"prompt\": \"2025-12-24 glad add <user>hi$\\n<assistant>\"");
+  cli_succeeds(ONE "generate dated hi --apply-chat-template --max-new 1 --json --template-kwarg mood=1.0");
+  cli_shows(cli_out, "\"prompt\": \"2025-12-24 1.0 add <user>hi$\\n<assistant>\"");
+  cli_succeeds(ONE "export dated told");
+  cli_shows(cli_err, "data.chat_template_kwargs: {\"mood\": \"glad\"}");
+  cli_read("told/tokenizer_config.json", cli_out);
+  cli_shows(cli_out, "\"chat_template\": \"{{ strftime_now('%Y-%m-%d') }} {{ mood }}");
+  /* a resume keeps the day; another template at the same path is another experiment; none there is no loss */
+  cli_succeeds(
+      ONE WIDE
+      "train.steps=2 'data.chat_template_kwargs={mood: glad}' data.tools=tools.json run.output=dated");
+  cli_shows(cli_err, "resumed from");
+  cli_sh("grep -q 'chat_template_date: \"2025-12-24\"' dated/deck.yaml");
+  cli_write("dated.jinja", "x" DATED);
+  cli_fails(64,
+            ONE WIDE
+            "train.steps=3 'data.chat_template_kwargs={mood: glad}' data.tools=tools.json run.output=dated",
+            "data.chat_template: ", "(a file of other bytes)");
+  cli_fails(64,
+            ONE WIDE
+            "train.steps=3 'data.chat_template_kwargs={mood: sad}' data.tools=tools.json run.output=dated",
+            "data.chat_template_kwargs: {\"mood\": \"glad\"} -> {\"mood\": \"sad\"}", NULL);
+  /* a day that nobody gave is that of the start, where the template writes one */
+  cli_write("dated.jinja", DATED);
+  cli_succeeds(ONE WIDE "train.steps=1 run.output=undated");
+  cli_sh("grep -Eq 'chat_template_date: \"20[0-9]{2}-[0-9]{2}-[0-9]{2}\"' undated/deck.yaml && "
+         "grep -q 'chat_template_date: null' chatml/deck.yaml");
+  cli_sh("rm dated.jinja tools.json");
+  cli_succeeds(
+      ONE WIDE
+      "train.steps=3 'data.chat_template_kwargs={mood: glad}' data.tools=tools.json run.output=dated");
+  cli_succeeds(ONE "generate dated hi --apply-chat-template --max-new 1 --json");
+  cli_shows(cli_out, "\"prompt\": \"2025-12-24 glad add <user>hi$\\n<assistant>\"");
+  cli_write("dated.jinja", DATED);
+  cli_fails(64, ONE WIDE "data.chat_template_date=2025-02-29",
+            "data.chat_template_date = 2025-02-29: must be a day", NULL);
+  cli_fails(64, ONE WIDE "'data.chat_template_kwargs={messages: x}'",
+            "'messages' is given by each conversation", NULL);
+  cli_fails(64, ONE WIDE "data.chat_template_kwargs=x", "must be a mapping, such as {enable_thinking: false}",
+            NULL);
+  cli_fails(64, ONE WIDE "'data.chat_template_kwargs={a: [1]}'", "a mapping holds single values only", NULL);
+}
+
+/* What a template raises has the line's place; a begun answer is gone on with, and that is said. */
+static void a_prompt_may_be_begun(void **state) {
+  (void)state;
+  write_files();
+  cli_write("begun.jsonl", "{\"prompt\": [{\"role\": \"user\", \"content\": \"1+1=\"}, "
+                           "{\"role\": \"assistant\", \"content\": \"It is\"}], \"answer\": \"2\"}\n");
+  cli_write("tell.jinja", TELL);
+  cli_write("raise.jinja", "\n{{ raise_exception('I take no ' ~ messages[0].role) }}");
+  cli_succeeds(ONE "generate model --prompts begun.jsonl --chat-template tell.jinja --max-new 1 --json");
+  cli_shows(cli_out, "\"prompt\": \"<user>1+1=$\\n<assistant>It is\"");
+  cli_shows(cli_err,
+            "begun.jsonl: 1 of 1 prompts end with a message of the assistant: answers go on from it");
+  cli_write("empty.jinja", "{# nothing #}");
+  cli_fails(64, ONE "generate model --prompts ask.jsonl --chat-template empty.jinja --max-new 1",
+            "ask.jsonl:1: the chat template empty.jinja writes nothing of the conversation", NULL);
+  cli_write("tooled.jsonl",
+            "{\"prompt\": [{\"role\": \"user\", \"content\": \"1\"}], \"tools\": [{}], \"answer\": \"2\"}\n");
+  cli_succeeds(ONE "eval model --data tooled.jsonl --reward exact --chat-template tell.jinja --max-new 1");
+  cli_shows(cli_err,
+            "tooled.jsonl: the chat template tell.jinja writes no tools: those of 1 lines are left out");
+  cli_fails(64, ONE "generate model --prompts ask.jsonl --chat-template raise.jinja --max-new 1",
+            "ask.jsonl:1: the chat template raise.jinja: line 2: I take no user", NULL);
+  cli_write("bad.jinja", "a\n{% if %}");
+  cli_fails(64, ONE "generate model --prompts ask.jsonl --chat-template bad.jinja --max-new 1",
+            "bad.jinja: line 2: ", NULL);
 }
 
 static void weights_are_checked(void **state) {
@@ -134,6 +244,8 @@ int main(void) {
       cmocka_unit_test(a_template_must_be_known),
       cmocka_unit_test(the_models_own_is_taken),
       cmocka_unit_test(an_export_has_the_template_of_the_deck),
+      cmocka_unit_test(a_template_of_a_file),
+      cmocka_unit_test(a_prompt_may_be_begun),
       cmocka_unit_test(weights_are_checked),
   };
 

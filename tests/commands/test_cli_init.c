@@ -207,7 +207,7 @@ static void what_cannot_be_is_refused(void **state) {
       {"--data /dev/null", "/dev/null", NULL},
       {"--data prompts.jsonl", "nothing that says what a good answer is (its fields are prompt)", NULL},
       {"--data config.json", "is JSON over several lines", NULL},
-      {"--data talk.jsonl", "brings no chat template that is known here", NULL},
+      {"--data talk.jsonl", "brings no chat template that can be used", NULL},
       {"--data rl.jsonl more", "is one too many", NULL},
       {"", "--data F.jsonl is missing", NULL},
   };

@@ -501,6 +501,39 @@ static void test_round_trip(void **state) {
            "reward=[{name: regex, pattern: '\\d+\"', weight: 0.1}, {name: number, weight: -3}]"));
 }
 
+/* A mapping's values keep their types, whatever they hold, and an alias of another program names it too. */
+static void test_mapping(void **state) {
+  (void)state;
+  tri_config c = good(
+      GRPO, ARGS("data.apply_chat_template_kwargs={a: false, b: 'false', c: 1, d: 1.0, e: .5e-3, f: 007, "
+                 "g: null, \"h i\": \"x\\\"\\n\\u2028\\x7f\xC3\xA9\", j: 99999999999999999999, k: ''}"));
+
+  assert_string_equal(
+      c.data.chat_template_kwargs,
+      "{\"a\": false, \"b\": \"false\", \"c\": 1, \"d\": 1.0, \"e\": 0.0005, \"f\": 7, \"g\": null, "
+      "\"h i\": \"x\\\"\\n\xE2\x80\xA8\x7F\xC3\xA9\", \"j\": 1e+20, \"k\": \"\"}");
+  tri_config_free(&c);
+  round_trip(
+      GRPO,
+      ARGS("data.chat_template_kwargs={a: false, b: 'false', d: 1.0, h: \"x\\\"\\n\\u2028\\x7f\\uFEFF\"}",
+           "data.chat_template=x/y.jinja", "data.chat_template_date=2024-02-29"));
+  round_trip(GRPO, ARGS("data.chat_template_kwargs={}"));
+  bad(GRPO, ARGS("data.chat_template_kwargs={a: 1, a: 2}"),
+      "argument 'data.chat_template_kwargs={a: 1, a: 2}': 'a' is "
+      "given twice in chat_template_kwargs");
+  bad(GRPO, ARGS("data.chat_template_kwargs=[a]"),
+      "argument 'data.chat_template_kwargs=[a]': data.chat_template_kwargs = [...]: must be a "
+      "mapping, such as "
+      "{enable_thinking: false}");
+  bad(GRPO, ARGS("data.chat_template=quen3"),
+      "argument 'data.chat_template=quen3': data.chat_template = quen3: must be one of auto, none, "
+      "chatml, llama2, llama3, "
+      "mistral, qwen2.5, qwen3, gemma, zephyr, FILE.jinja; nearest: qwen3");
+  bad(GRPO, ARGS("data.chat_template_date=29.11.2026"),
+      "argument 'data.chat_template_date=29.11.2026': data.chat_template_date = 29.11.2026: must be "
+      "a day, YYYY-MM-DD");
+}
+
 /* The words of one line of the print. */
 static void test_print(void **state) {
   (void)state;
@@ -597,22 +630,16 @@ static void test_help(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
-                                     cmocka_unit_test(test_arguments_win),
-                                     cmocka_unit_test(test_unknown),
-                                     cmocka_unit_test(test_words_of_a_shell),
-                                     cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_rewards),
-                                     cmocka_unit_test(test_reward_list),
-                                     cmocka_unit_test(test_contradictions),
-                                     cmocka_unit_test(test_missing),
-                                     cmocka_unit_test(test_idle_keys),
-                                     cmocka_unit_test(test_plans),
-                                     cmocka_unit_test(test_round_trip),
-                                     cmocka_unit_test(test_print),
-                                     cmocka_unit_test(test_reference),
-                                     cmocka_unit_test(test_reference_is_defaults),
-                                     cmocka_unit_test(test_help)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_defaults),    cmocka_unit_test(test_arguments_win),
+      cmocka_unit_test(test_unknown),     cmocka_unit_test(test_words_of_a_shell),
+      cmocka_unit_test(test_values),      cmocka_unit_test(test_rewards),
+      cmocka_unit_test(test_reward_list), cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_missing),     cmocka_unit_test(test_idle_keys),
+      cmocka_unit_test(test_plans),       cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_mapping),     cmocka_unit_test(test_print),
+      cmocka_unit_test(test_reference),   cmocka_unit_test(test_reference_is_defaults),
+      cmocka_unit_test(test_help)};
   program = argc ? argv[0] : "test_config";
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

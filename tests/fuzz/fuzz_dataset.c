@@ -37,15 +37,16 @@ static const char *refuse(const void *context, const char *answer, size_t n) {
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  static const int32_t         zero[MOST_TOKENS];
-  static const tri_chat_choice form[] = {TRI_CHAT_CHATML, TRI_CHAT_LLAMA2, TRI_CHAT_QWEN3, TRI_CHAT_MISTRAL};
+  static const int32_t     zero[MOST_TOKENS];
+  static const char *const form[] = {"chatml", "llama2", "qwen3", "mistral"};
 
   (void)argc, (void)argv;
   tri_log_open(1, TRI_LOG_ERROR);
   FUZZ_CHECK(tri_tokenizer_open(TRI_TEST_DATA "/cli/tokenizer.json", &tokenizer) == TRI_OK);
   FUZZ_CHECK(tri_tokens_put(&ids, zero, MOST_TOKENS) == TRI_OK);
   for (int i = 0; i < 4; i++)
-    FUZZ_CHECK(tri_chat_open(form[i], &(tri_chat_files){.model = "m"}, true, &chat[i]) == TRI_OK);
+    FUZZ_CHECK(tri_chat_open(&(tri_chat_opt){.template = form[i], .from_deck = true},
+                             &(tri_chat_files){.model = "m"}, &chat[i]) == TRI_OK);
   memory = memfd_create("fuzz", MFD_CLOEXEC);
   snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
   return 0;
@@ -65,7 +66,7 @@ static tri_data_opt options(const uint8_t h[HEAD_BYTES]) {
                     .end.text = h[3] & 2 ? 256 : -1,
                     .max_line_bytes = MOST_BYTES,
                     .encode = h[3] & 4 ? NULL : encode,
-                    .chat = {chat[h[3] >> 6], h[2] & 64, h[0] & 128},
+                    .chat = {chat[h[3] >> 6], h[2] & 64, h[0] & 128, NULL},
                     .refuse = h[3] & 8 ? refuse : NULL};
 
   if (h[3] & 16) {

@@ -234,7 +234,7 @@ make_jinja() {
 
 case $harness in
 ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
-dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c io/chat/chat_forms.c io/chat/chat_think.c' ;;
+dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c io/chat/chat_write.c io/chat/chat_turns.c' ;;
 deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
 elf) sources='src/reward/elf_object.c' ;;
 hfconfig) sources='io/hf/hf_config*.c src/family/family*.c' ;;

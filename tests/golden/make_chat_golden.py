@@ -3,11 +3,10 @@
 tokenizer_config.json whose begin and end tokens the byte tokenizer of tests/data/cli has.
 
 Run by hand: python3 tests/golden/make_chat_golden.py
-A template's row for the table in io/chat/chat_own.c: python3 tests/golden/make_chat_golden.py FILE.jinja ...
-Made with: transformers 5.23.0, tokenizers 0.23.3, jinja2 3.1.6, trl 1.16.0 (its chat_templates/, Apache-2.0), xxhash 4.1.0
+Made with: transformers 5.24.0, tokenizers 0.23.3, jinja2 3.1.6, trl 1.16.0 (its chat_templates/, Apache-2.0)
 
-"written" of a template is what trireme export writes for it (io/chat/chat_jinja.c, read from there): transformers makes the
-same text of every conversation with it as with the published one, but for a system's message behind others, which it refuses.
+The texts of the names (io/chat/forms) are compared with the published ones here: transformers makes the same of every conversation
+with both, but for a system's message behind others or alone, which some of ours refuse.
 
 The tokens of assistant's turns are those that transformers gives with {% generation %} around them; the script puts that
 into each template, and checks that the text stays the same.
@@ -15,41 +14,15 @@ into each template, and checks that the text stays the same.
 import importlib.util
 import json
 import os
-import re
-import sys
 
-import xxhash
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
+from trl.data_utils import _tokenize, common_prefix_length
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "data", "chat")
 TOKENIZERS = os.path.join(HERE, "..", "data", "tokenizer")
 
-
-def normalised(text):
-    """As normalise() of io/chat/chat_own.c."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    tag = re.compile(r"""\{#.*?#\}|\{%(?:'(?:\\.|[^'])*'|"(?:\\.|[^"])*"|.)*?%\}|\{\{(?:'(?:\\.|[^'])*'|"(?:\\.|[^"])*"|.)*?\}\}""", re.S)
-    string = re.compile(r"""'(?:\\.|[^'])*'|"(?:\\.|[^"])*\"""", re.S)
-    escape = re.compile(r"\\[\\n'\"]")
-    text = tag.sub(lambda t: t[0] if t[0][1] == "#" else string.sub(
-        lambda s: escape.sub(lambda e: "\n" if e[0] == "\\n" else e[0], s[0]), t[0]), text)
-    text = text.removesuffix("\n")
-    bare = text.rstrip(" \t\n")
-    if bare.endswith(("-%}", "-}}", "-#}")) or (bare.endswith(("%}", "#}")) and text == bare + "\n"):
-        return bare
-    return text
-
-
-def row(text):
-    return "{0x%016xu, TRI_CHAT_?}," % xxhash.xxh64(normalised(text).encode()).intdigest()
-
-
-if len(sys.argv) > 1:
-    for path in sys.argv[1:]:
-        print(row(open(path, encoding="utf-8").read()))
-    sys.exit()
 
 TRL = os.path.join(os.path.dirname(importlib.util.find_spec("trl").origin), "chat_templates")
 
@@ -169,7 +142,7 @@ QWEN = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 BEGIN, END = "{% generation %}", "{% endgeneration %}"
 INNER = "{{- message.content + '<|im_end|>' -}}"
 
-# name of data.chat_template, or of what a model's own is recognised as; template; tokenizer it is tried with and tokens added
+# name of data.chat_template, or another one for a model's own; template; tokenizer it is tried with and tokens added
 # to that; begin and end token; the pieces of the template that {% generation %} takes the place of.
 TEMPLATES = [
     ("chatml", CHATML, "qwen2", [], None, "<|endoftext|>", [(
@@ -230,6 +203,25 @@ TALKS = [
 ]
 
 
+# prompt, chosen, rejected
+PAIRS = [
+    ([(U, "What is 2+2?")], "4", "5, I think."),
+    ([(U, "one"), (A, "1"), (U, "two")], "\n\nfirst", "No."),
+    ([(U, " x "), (A, "y"), (U, "z\n")], "  both \n", "\n both"),
+    ([(U, "q")], "<think>\nso\n</think>\n\nyes", "no"),
+]
+
+
+def pair(tok, prompt, chosen, rejected):
+    """As tokenize_fn of TRL 1.16's dpo_trainer.py does it."""
+    def messages(more):
+        return [{"role": r, "content": c} for r, c in prompt + more]
+    asked = _tokenize(tok, messages([]), add_generation_prompt=True)["input_ids"]
+    both = [_tokenize(tok, messages([(A, text)]))["input_ids"] for text in (chosen, rejected)]
+    return {"prompt": messages([]), "chosen": chosen, "rejected": rejected,
+            "n_prompt": min(common_prefix_length(asked, ids) for ids in both), "ids": both}
+
+
 def tokenizer_of(base, added, bos, eos, template):
     spec = json.load(open(os.path.join(TOKENIZERS, base + ".json"), encoding="utf-8"))
     first = max([max(spec["model"]["vocab"].values())] + [a["id"] for a in spec["added_tokens"]]) + 1
@@ -273,23 +265,16 @@ def case(tok, marked, talk, ids):
     return {k: v for k, v in out.items() if v is not None}
 
 
-def written(name, bos, eos):
-    """The string of a row of chat_jinja.c, as a C compiler reads it."""
-    source = open(os.path.join(HERE, "..", "..", "io", "chat", "chat_jinja.c"), encoding="utf-8").read().replace("\\\n", "\n")
-    string = r'"(?:\\.|[^"\\])*"'
-    text = re.search(r"\[TRI_CHAT_%s\] =(.*?),\n(?=    \[|\};)" % name.upper().replace(".", "_"), source, re.S)[1]
-    for word, value in re.findall(r"#define (\w+)((?:\s+%s)+)" % string, source):
-        text = re.sub(r"\b%s\b(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)" % word, lambda _: value, text)
-    text = "".join(json.loads(s.replace("\\1", "\\u0001").replace("\\2", "\\u0002")) for s in re.findall(string, text))
-    return text.replace("\1", bos or "").replace("\2", eos)
+def form(name):
+    return open(os.path.join(HERE, "..", "..", "io", "chat", "forms", name + ".jinja"), encoding="utf-8").read()
 
 
 def compare(name, base, added, bos, eos, template, own):
     published, mine = (tokenizer_of(base, added, bos, eos, t) for t in (template, own))
     for i, talk in enumerate(TALKS):
         a, b = case(published, published, talk, False), case(mine, mine, talk, False)
-        behind = any(role == S for role, _ in talk[1:])
-        assert a == b or ("refused" in b and ("refused" in a or behind)), (name, i, a, b)
+        left_out = any(role == S for role, _ in talk[1:]) or [role for role, _ in talk] == [S]
+        assert a == b or ("refused" in b and ("refused" in a or left_out)), (name, i, a, b)
 
 
 os.makedirs(OUT, exist_ok=True)
@@ -303,10 +288,11 @@ for name, template, base, added, bos, eos, edits in TEMPLATES:
     golden["templates"].append({
         "name": name, "tokenizer": base, "added": added, "config": {"bos_token": bos, "eos_token": eos, "chat_template": template},
         "cases": [case(tok, marked, talk, edits is not None) for talk in TALKS]})
-    print(name, row(template))
+    if edits:
+        golden["templates"][-1]["marked"] = edited
+        golden["templates"][-1]["pairs"] = [pair(tok, *p) for p in PAIRS]
     if "," not in name:
-        golden["templates"][-1]["written"] = written(name, bos, eos)
-        compare(name, base, added, bos, eos, template, golden["templates"][-1]["written"])
+        compare(name, base, added, bos, eos, template, form(name))
 with open(os.path.join(OUT, "llama2.json"), "w", encoding="utf-8") as f:
     f.write(json.dumps({"bos_token": "^", "eos_token": "$", "chat_template": LLAMA2}, indent=1) + "\n")
 with open(os.path.join(OUT, "golden.json"), "w", encoding="utf-8") as f:

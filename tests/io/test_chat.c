@@ -1,46 +1,42 @@
-/* test_chat.c - conversations as text. Judges: transformers with the templates as models publish them; what
- * the contract says of templates that are not known. */
+/* test_chat.c - conversations as text. Judges: transformers 5.24 with the templates as models publish them
+ * (tests/data/chat); what the contract says of models without a template; values worked out by hand. */
 #include "chat_case.h"
 
-enum { MOST = 8 };
+#include "base/hash.h"
 
-static int read_talk(const json_t *talk, tri_chat_message m[MOST]) {
-  static const char *const role[] = {"system", "user", "assistant"};
-  const json_t            *v;
-  size_t                   i;
+static tri_chat *open_with(const char *template, const tri_chat_files *files) {
+  tri_chat_opt opt = {.template = template, .from_deck = true, .date = "2026-11-29"};
+  tri_chat    *chat;
 
-  json_array_foreach(talk, i, v) {
-    const json_t *content = json_object_get(v, "content");
-    m[i] = (tri_chat_message){TRI_CHAT_SYSTEM, json_string_value(content), json_string_length(content)};
-    while (strcmp(role[m[i].by], text_of(v, "role")) != 0) m[i].by++;
-  }
-  return (int)i;
+  if (tri_chat_open(&opt, files, &chat) != TRI_OK) fail_msg("%s", tri_error_message());
+  return chat;
 }
+
+/* ---- as transformers writes ---- */
 
 static void expect_text(const tri_chat_text *t, const json_t *want, const json_t *behind, const char *name,
                         size_t i) {
   size_t      n = json_string_length(want), m = json_string_length(behind);
   const char *text = t->text.data;
 
-  if (t->text.len != n + m || memcmp(text, json_string_value(want), n) ||
+  if (t->text.len != n + m || (n && memcmp(text, json_string_value(want), n)) ||
       (m && memcmp(text + n, json_string_value(behind), m)))
-    fail_msg("%s, conversation %zu:\n%s\nnot\n%s%s", name, i, text, json_string_value(want),
+    fail_msg("%s, conversation %zu:\n%s\nnot\n%s%s", name, i, text ? text : "", json_string_value(want),
              m ? json_string_value(behind) : "");
 }
 
 /* One conversation as text, with and without the generation prompt, or refused as the template refuses it. */
-static void expect_case(const tri_chat *chat, const json_t *row, size_t i) {
-  const json_t    *talk = json_array_get(json_object_get(golden, "talks"), i);
-  const json_t    *want = json_array_get(json_object_get(row, "cases"), i);
-  const char      *name = tri_chat_name(chat);
-  const json_t    *whole = json_object_get(want, "whole"), *text = json_object_get(want, "text");
-  tri_chat_message m[MOST];
-  tri_chat_text    t = {.n_turn = 0};
-  int              n = read_talk(talk, m), answers = 0;
-  tri_status       st = tri_chat_render(chat, m, n, false, &t);
-  bool             lone = n == 1 && m[0].by == TRI_CHAT_SYSTEM;
+static void expect_case(const tri_chat *chat, const json_t *row, size_t i, bool named) {
+  const json_t *list = json_array_get(json_object_get(golden, "talks"), i);
+  const json_t *want = json_array_get(json_object_get(row, "cases"), i);
+  const json_t *whole = json_object_get(want, "whole"), *text = json_object_get(want, "text");
+  const char   *name = text_of(row, "name");
+  tri_chat_talk talk = {.messages = list};
+  tri_chat_text t = {.n_turn = 0};
+  tri_status    st = tri_chat_write(chat, &talk, false, &t);
+  bool lone = json_array_size(list) == 1 && !strcmp(text_of(json_array_get(list, 0), "role"), "system");
 
-  if (json_object_get(want, "refused") || loses_system(row, talk) || (lone && st != TRI_OK)) {
+  if (json_object_get(want, "refused") || (named && (loses_system(row, list) || (lone && st != TRI_OK)))) {
     assert_int_equal(st, TRI_EINPUT);
     tri_error_clear();
     tri_chat_text_free(&t);
@@ -48,172 +44,493 @@ static void expect_case(const tri_chat *chat, const json_t *row, size_t i) {
   }
   if (st != TRI_OK) fail_msg("%s, conversation %zu: %s", name, i, tri_error_message());
   expect_text(&t, text, NULL, name, i);
-  for (int k = 0; k < n; k++) answers += m[k].by == TRI_CHAT_ASSISTANT;
-  assert_int_equal(t.n_turn, answers);
-  assert_int_equal(tri_chat_render(chat, m, n, true, &t), TRI_OK);
-  expect_text(&t, whole ? whole : text, whole ? NULL : json_object_get(want, "prompt"), name, i);
+  if (strcmp(text_of(json_array_get(list, json_array_size(list) - 1), "role"), "assistant")) {
+    assert_int_equal(tri_chat_write(chat, &talk, true, &t), TRI_OK);
+    expect_text(&t, whole ? whole : text, whole ? NULL : json_object_get(want, "prompt"), name, i);
+  }
   tri_chat_text_free(&t);
 }
 
-static void renders_as_transformers_does(void **state) {
+static void writes_as_transformers_does(void **state) {
   const json_t *row;
   size_t        i;
   char         *config;
 
   (void)state;
   json_array_foreach(templates(), i, row) {
-    tri_chat *chat = open_own(row, &config);
-    if (!tri_chat_name(chat)) fail_msg("%s is not recognised", text_of(row, "name"));
-    assert_string_equal(tri_chat_name(chat), text_of(row, "name"));
-    for (size_t k = 0; k < json_array_size(json_object_get(row, "cases")); k++) expect_case(chat, row, k);
+    tri_chat *chat = open_own(row, false, &config);
+    assert_string_equal(tri_chat_name(chat), "of tokenizer_config.json");
+    for (size_t k = 0; k < json_array_size(json_object_get(row, "cases")); k++)
+      expect_case(chat, row, k, false);
     tri_chat_close(&chat);
     free(config);
   }
 }
 
-/* Each name, on a model without any file, means the row of that name, with its usual tokens. */
+/* Each name, on a model without any file, writes what the published template of that name does, with its
+ * usual tokens. */
 static void names_need_no_files(void **state) {
-  static const char word[] = TRI_CHAT_WORDS;
-  tri_chat_files    files = {.model = "m"};
-  const json_t     *row;
-  size_t            i;
+  tri_chat_files files = {.model = "m"};
+  const json_t  *row;
+  size_t         i;
+  int            n = 0;
 
   (void)state;
   json_array_foreach(templates(), i, row) {
-    const char *name = text_of(row, "name"), *at = strstr(word, name), *own;
-    if (strchr(name, ',')) continue; /* only a model's own is called so */
-    int choice = 0;
-    for (const char *p = word; p < at; p++) choice += *p == '|';
-    tri_chat *chat;
-    assert_int_equal(tri_chat_open((tri_chat_choice)choice, &files, true, &chat), TRI_OK);
+    const char *name = text_of(row, "name"), *own = text_of(json_object_get(row, "config"), "eos_token");
+    if (strchr(name, ',')) continue; /* only a model's own */
+    assert_true(tri_chat_is_word(name));
+    tri_chat *chat = open_with(name, &files);
     assert_string_equal(tri_chat_name(chat), name);
-    own = text_of(json_object_get(row, "config"), "eos_token");
-    for (size_t k = 0; k < json_array_size(json_object_get(row, "cases")); k++) expect_case(chat, row, k);
+    for (size_t k = 0; k < json_array_size(json_object_get(row, "cases")); k++)
+      expect_case(chat, row, k, true);
     assert_true(strstr("<|im_end|> <end_of_turn>", tri_chat_end(chat)) || !strcmp(tri_chat_end(chat), own));
     tri_chat_close(&chat);
+    n++;
+  }
+  assert_int_equal(n, 8);
+}
+
+/* ---- TRL's folder ---- */
+
+static json_t *folder;
+
+static void expect_hash(const tri_chat_text *t, tri_status st, const json_t *want, const char *name, size_t i,
+                        const char *what) {
+  char hash[32] = "refused";
+
+  if (st == TRI_OK)
+    snprintf(hash, sizeof hash, "%016llx",
+             (unsigned long long)tri_hash64(t->text.len ? t->text.data : "", t->text.len, 0));
+  if (strcmp(hash, json_is_null(want) ? "refused" : json_string_value(want)))
+    fail_msg("%s, conversation %zu, %s: %s, not %s: %s", name, i, what, hash,
+             json_is_null(want) ? "refused" : json_string_value(want),
+             st == TRI_OK ? t->text.data : tri_error_message());
+  tri_error_clear();
+}
+
+/* Messages as a line's reader leaves them. */
+static json_t *passed_on(const json_t *messages) {
+  json_t       *list = json_array(), *one;
+  const json_t *m;
+  size_t        i;
+
+  json_array_foreach(messages, i, m) {
+    assert_int_equal(tri_chat_message(m, &one), TRI_OK);
+    json_array_append_new(list, one);
+  }
+  return list;
+}
+
+/* The marked pieces, of all turns. */
+static void expect_spans(const tri_chat_text *t, const json_t *want, const char *name, size_t i) {
+  assert_int_equal(t->n_turn, json_array_size(want));
+  for (int64_t k = 0; k < t->n_turn; k++) {
+    const json_t *span = json_array_get(want, (size_t)k);
+    if ((json_int_t)t->turn[k].begin != json_integer_value(json_array_get(span, 0)) ||
+        (json_int_t)t->turn[k].end != json_integer_value(json_array_get(span, 1)))
+      fail_msg("%s, conversation %zu: piece %lld is %zu .. %zu", name, i, (long long)k, t->turn[k].begin,
+               t->turn[k].end);
   }
 }
 
-static void expect_unknown(const tri_chat_files *files, tri_chat_choice choice, const char *part) {
-  tri_chat_message m = {TRI_CHAT_USER, "a", 1};
-  tri_chat_text    t = {.n_turn = 0};
-  tri_chat        *chat;
+static void expect_folder_case(const tri_chat *chat, const json_t *row, size_t i) {
+  const json_t *case_ = json_array_get(json_object_get(row, "cases"), i);
+  const json_t *line = json_array_get(json_object_get(folder, "talks"), i);
+  const json_t *spans = json_array_get(json_object_get(row, "spans"), i);
+  json_t       *messages = passed_on(json_object_get(line, "messages"));
+  tri_chat_talk talk = {messages, json_object_get(line, "tools"), json_object_get(line, "kwargs")};
+  tri_chat_text t = {.n_turn = 0};
+  const char   *name = text_of(row, "name");
 
-  assert_int_equal(tri_chat_open(choice, files, true, &chat), TRI_OK);
-  assert_int_equal(tri_chat_render(chat, &m, 1, true, &t), TRI_EINPUT);
+  expect_hash(&t, tri_chat_write(chat, &talk, false, &t), json_array_get(case_, 0), name, i, "whole");
+  expect_hash(&t, tri_chat_write(chat, &talk, true, &t), json_array_get(case_, 1), name, i, "as a prompt");
+  if (json_is_array(spans)) {
+    assert_int_equal(tri_chat_learned(chat, &talk, true, &t), TRI_OK);
+    if (t.n_turn || json_array_size(spans)) expect_spans(&t, spans, name, i);
+  }
+  tri_chat_text_free(&t);
+  json_decref(messages);
+}
+
+static void writes_all_of_a_folder(void **state) {
+  const json_t *row;
+  size_t        i;
+  char         *tokens;
+
+  (void)state;
+  folder = read_json(TRI_TEST_DATA "/chat/folder.json");
+  tokens = json_dumps(json_object_get(folder, "tokens"), 0);
+  json_array_foreach(json_object_get(folder, "templates"), i, row) {
+    tri_chat_files files = {.model = "m", .config = {tokens, strlen(tokens)}};
+    char           path[256];
+    snprintf(path, sizeof path, "%s/chat/templates/%s.jinja", TRI_TEST_DATA, text_of(row, "name"));
+    tri_chat *chat =
+        open_with(json_is_true(json_object_get(row, "form")) ? text_of(row, "name") : path, &files);
+    for (size_t k = 0; k < json_array_size(json_object_get(folder, "talks")); k++)
+      expect_folder_case(chat, row, k);
+    tri_chat_close(&chat);
+  }
+  free(tokens);
+  json_decref(folder);
+}
+
+/* ---- what a model brings ---- */
+
+static void expect_refused(const tri_chat_files *files, const char *template, const char *part) {
+  tri_chat_text t = {.n_turn = 0};
+  tri_chat     *chat = open_with(template, files);
+
+  assert_null(tri_chat_name(chat));
+  assert_int_equal(tri_chat_write_text(chat, "a", &t), TRI_EINPUT);
   if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
-  if (choice == TRI_CHAT_AUTO)
+  if (!strcmp(template, "auto"))
     assert_non_null(strstr(tri_error_message(),
-                           "data.chat_template: chatml|llama2|llama3|mistral|qwen2.5|qwen3|gemma|zephyr"));
+                           "data.chat_template: chatml|llama2|llama3|mistral|qwen2.5|qwen3|gemma|"
+                           "zephyr|FILE.jinja"));
   tri_error_clear();
   tri_chat_text_free(&t);
   tri_chat_close(&chat);
 }
 
-static void refuses_what_it_does_not_know(void **state) {
+static tri_chat_bytes bytes_of(const char *text) { return (tri_chat_bytes){text, text ? strlen(text) : 0}; }
+
+static void says_what_is_missing(void **state) {
   static const struct {
     const char *config, *jinja, *part;
   } row[] = {
       {NULL, NULL, "m: brings no chat template; name one: "},
-      {"{\"chat_template\": \"{{ messages }}\"}", NULL, "its tokenizer_config.json is none of those known"},
       {"{\"chat_template\": null}", NULL, "no chat template"},
       {"{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"x\"}]}", NULL, "none is the default"},
       {"{\"chat_template\": ", NULL, "its tokenizer_config.json is not JSON"},
-      {"{\"chat_template\": \"x\"}", "y", "its chat_template.jinja is none of the chat templates known"},
+      {"{\"chat_template\": \"x\"}", "{% if %}", "m: its chat_template.jinja cannot be run: line 1: "},
+      {"{\"chat_template\": \"\\n{{\"}", NULL, "m: its tokenizer_config.json cannot be run: line "},
   };
-  tri_chat_files files = {.model = "m", .config = "{\"eos_token\": null}", .config_bytes = 19};
+  tri_chat_files files = {.model = "m", .config = bytes_of("{\"eos_token\": null}")};
 
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    tri_chat_files f = {.model = "m",
-                        .config = row[i].config,
-                        .config_bytes = row[i].config ? strlen(row[i].config) : 0,
-                        .jinja = row[i].jinja,
-                        .jinja_bytes = row[i].jinja ? strlen(row[i].jinja) : 0};
-    expect_unknown(&f, TRI_CHAT_AUTO, row[i].part);
+    tri_chat_files f = {.model = "m", .config = bytes_of(row[i].config), .jinja = bytes_of(row[i].jinja)};
+    expect_refused(&f, "auto", row[i].part);
   }
-  expect_unknown(&files, TRI_CHAT_NONE, "data.chat_template: none");
-  expect_unknown(&files, TRI_CHAT_ZEPHYR, "zephyr ends a turn with the end token");
+  expect_refused(&files, "none", "data.chat_template: none");
+  expect_refused(&files, "zephyr", "zephyr ends a turn with the end token");
 }
 
-/* The same template with other line ends, escapes and white space behind it; in a list; in a file of its own,
- * which goes before the other. */
-static void recognises_what_means_the_same(void **state) {
-  static const char chatml[] = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
-                               "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if "
-                               "add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}\r\n";
-  tri_chat_files    files = {.model = "m", .jinja = chatml, .jinja_bytes = sizeof chatml - 1};
-  const json_t     *qwen3 = NULL, *row;
-  tri_chat         *chat;
-  char             *text;
-  size_t            i;
+static void expect_written(const tri_chat *chat, const char *messages, const char *tools, bool prompt,
+                           const char *want) {
+  json_t       *m = json_loads(messages, 0, NULL), *k = tools ? json_loads(tools, 0, NULL) : NULL;
+  tri_chat_talk talk = {.messages = m, .tools = k};
+  tri_chat_text t = {.n_turn = 0};
+
+  assert_non_null(m);
+  if (tri_chat_write(chat, &talk, prompt, &t) != TRI_OK) fail_msg("%s", tri_error_message());
+  if (t.text.len != strlen(want) || memcmp(t.text.data, want, t.text.len))
+    fail_msg("`%s`, not `%s`", t.text.data, want);
+  tri_chat_text_free(&t);
+  json_decref(m);
+  json_decref(k);
+}
+
+#define ASK "[{\"role\": \"user\", \"content\": \"q\"}]"
+
+/* A file goes before the list of named ones; with tools the one for tools is taken. */
+static void takes_the_right_one_of_several(void **state) {
+  static const char list[] =
+      "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"T{{ tools | length }}\"}, "
+      "{\"name\": \"default\", \"template\": \"D\"}]}";
+  tri_chat_files files = {.model = "m", .config = bytes_of(list)};
+  tri_chat      *chat = open_with("auto", &files);
 
   (void)state;
-  json_array_foreach(templates(), i, row) {
-    if (!strcmp(text_of(row, "name"), "qwen3")) qwen3 = json_object_get(row, "config");
-  }
-  json_t *list = json_pack("{s[{ssss}{sssO}]}", "chat_template", "name", "tool_use", "template", "x", "name",
-                           "default", "template", json_object_get(qwen3, "chat_template"));
-  text = json_dumps(list, 0);
-  files.config = text;
-  files.config_bytes = strlen(text);
-  assert_int_equal(tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat), TRI_OK);
-  assert_string_equal(tri_chat_name(chat), "chatml");
+  expect_written(chat, ASK, NULL, true, "D");
+  expect_written(chat, ASK, "[{}, {}]", true, "T2");
+  assert_true(tri_chat_reads_tools(chat));
   tri_chat_close(&chat);
-  files.jinja = NULL;
-  assert_int_equal(tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat), TRI_OK);
-  assert_string_equal(tri_chat_name(chat), "qwen3");
+  files.jinja = bytes_of("J");
+  chat = open_with("auto", &files);
+  expect_written(chat, ASK, "[{}]", true, "J");
+  assert_false(tri_chat_reads_tools(chat));
   tri_chat_close(&chat);
-  free(text);
-  json_decref(list);
+  files.tool_use = bytes_of("F");
+  chat = open_with("auto", &files);
+  expect_written(chat, ASK, NULL, true, "J");
+  expect_written(chat, ASK, "[{}]", true, "F");
+  tri_chat_close(&chat);
 }
 
-/* Each name's template for other programs: the golden's text, which transformers was given; known here. */
-static void writes_what_transformers_was_given(void **state) {
-  static const char odd[] = "{\"bos_token\": \"it's\\\\\\n\", \"eos_token\": \"</s>\"}";
+/* Tokens that tokenizer_config.json names, as an object too, all of them, special_tokens_map.json where
+ * that is silent; of very many models one number is too large for an integer. */
+static void takes_the_models_own_tokens(void **state) {
+  static const char config[] = "{\"bos_token\": {\"content\": \"<B>\"}, \"eos_token\": \"<E>\", "
+                               "\"model_max_length\": 1000000000000000019884624838656, \"pad_token\": null, "
+                               "\"image_token\": \"<I>\", \"extra_special_tokens\": {\"x_token\": \"<X>\", "
+                               "\"other\": {\"content\": \"<O>\"}}}";
+  tri_chat_files    files = {.model = "m",
+                             .config = bytes_of(config),
+                             .map = bytes_of("{\"unk_token\": \"<U>\", \"eos_token\": \"<no>\"}"),
+                             .jinja =
+                                 bytes_of("{{ bos_token ~ eos_token ~ unk_token ~ pad_token ~ image_token ~ "
+                                             "x_token ~ other }}")};
+  tri_chat         *chat = open_with("auto", &files);
+
+  (void)state;
+  expect_written(chat, ASK, NULL, true, "<B><E><U><I><X><O>");
+  tri_chat_close(&chat);
+  chat = open_with("llama2", &files);
+  expect_written(chat,
+                 "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]",
+                 NULL, false, "<B>[INST] a [/INST] b <E>");
+  assert_string_equal(tri_chat_end(chat), "<E>");
+  tri_chat_close(&chat);
+}
+
+/* ---- variables, tools, days ---- */
+
+static void takes_variables_and_tools(void **state) {
+  tri_chat_files files = {
+      .model = "m",
+      .jinja =
+          bytes_of("{{ a }}|{{ b }}|{{ c }}|{{ tools }}|{{ documents }}|{{ strftime_now('%d.%m.%Y') }}")};
+  tri_chat_opt  opt = {.kwargs = "{\"a\": false, \"b\": 1.5, \"c\": \"x\"}",
+                       .date = "2026-02-03",
+                       .tools = "t.json",
+                       .tools_text = bytes_of("[{\"n\": 1}]")};
+  tri_chat     *chat;
+  json_t       *m = json_loads(ASK, 0, NULL), *more = json_loads("{\"b\": 2, \"documents\": [{}]}", 0, NULL);
+  tri_chat_talk talk = {.messages = m, .kwargs = more};
+  tri_chat_text t = {.n_turn = 0};
+
+  (void)state;
+  assert_int_equal(tri_chat_open(&opt, &files, &chat), TRI_OK);
+  assert_true(tri_chat_says_date(chat));
+  expect_written(chat, ASK, NULL, true, "False|1.5|x|[{'n': 1}]|None|03.02.2026");
+  assert_int_equal(tri_chat_write(chat, &talk, true, &t), TRI_OK);
+  assert_string_equal(t.text.data, "False|2|x|[{'n': 1}]|[{}]|03.02.2026");
+  tri_chat_text_free(&t);
+  tri_chat_close(&chat);
+  json_decref(m);
+  json_decref(more);
+  opt.tools_text = bytes_of("{\"n\": 1}");
+  assert_int_equal(tri_chat_open(&opt, &files, &chat), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "t.json: data.tools is a file with a JSON list of tools"));
+  tri_error_clear();
+  opt.tools_text = bytes_of("[{\n]");
+  assert_int_equal(tri_chat_open(&opt, &files, &chat), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "t.json:2: this is not JSON"));
+  tri_error_clear();
+}
+
+static void flags_go_before_a_decks_variables(void **state) {
+  static const char *const given[] = {"b=2", "c=", "d=1.0", "e=true", "f=x=y", "g=1e3", "h=007"};
+  static const char *const bad[] = {"x", "=1", "messages=1"};
+  tri_text                 text = {0};
+
+  (void)state;
+  assert_int_equal(tri_chat_put_kwargs("{\"a\": null, \"b\": 1}", given, 7, "--template-kwarg", &text),
+                   TRI_OK);
+  assert_string_equal(
+      text.data,
+      "{\"a\": null, \"b\": 2, \"c\": \"\", \"d\": 1.0, \"e\": true, \"f\": \"x=y\", \"g\": 1000.0, "
+      "\"h\": 7}");
+  text.len = 0;
+  assert_int_equal(tri_chat_put_kwargs(NULL, given, 0, "f", &text), TRI_OK);
+  assert_int_equal(text.len, 0);
+  tri_text_free(&text);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(tri_chat_put_kwargs(NULL, &bad[i], 1, "--template-kwarg", &text), TRI_EARG);
+    assert_non_null(strstr(tri_error_message(), "--template-kwarg"));
+    tri_error_clear();
+  }
+}
+
+/* ---- turns without marks ---- */
+
+#define U(x) "{\"role\":\"user\",\"content\":\"" x "\"}"
+#define A(x) "{\"role\":\"assistant\",\"content\":\"" x "\"}"
+
+/* The learned pieces, "a|b"; or how the message of a refusal begins. */
+static void expect_learned(const char *template, const char *messages, bool all, const char *want) {
+  tri_chat_files files = {
+      .model = "m", .jinja = bytes_of(template), .config = bytes_of("{\"eos_token\": \"</s>\"}")};
+  tri_chat     *chat = open_with("auto", &files);
+  json_t       *m = json_loads(messages, 0, NULL);
+  tri_chat_talk talk = {.messages = m};
+  tri_chat_text t = {.n_turn = 0};
+  tri_text      got = {0};
+
+  assert_non_null(m);
+  if (tri_chat_learned(chat, &talk, all, &t) != TRI_OK) {
+    assert_int_equal(tri_text_printf(&got, "%s", tri_error_message()), TRI_OK);
+    tri_error_clear();
+  }
+  for (int64_t i = 0; i < t.n_turn; i++)
+    assert_int_equal(tri_text_printf(&got, "%s%.*s", i ? "|" : "", (int)(t.turn[i].end - t.turn[i].begin),
+                                     t.text.data + t.turn[i].begin),
+                     TRI_OK);
+  if (strncmp(got.len ? got.data : "", want, strlen(want))) fail_msg("`%s`, not `%s`", got.data, want);
+  tri_text_free(&got);
+  tri_chat_text_free(&t);
+  json_decref(m);
+  tri_chat_close(&chat);
+}
+
+static void finds_turns_without_marks(void **state) {
+  /* a prompt that opens thoughts, which the whole conversation has not; an end that only the whole has */
+  static const char thinks[] =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant><think>{% endif %}";
+  static const char whole_end[] =
+      "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|assistant|>\n{% else %}{{ eos_token }}{% endif %}";
+  static const char two_ends[] =
+      "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>"
+      "{% if m.thinking %}analysis{{ m.thinking }}<|end|><|start|>assistant<|channel|>"
+      "{% endif %}final{{ m.content }}{% if loop.last %}<|return|>{% else %}<|end|>{% endif %}"
+      "{% else %}{{ m.content }}<|end|>{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<|start|>assistant{% endif %}";
+  /* two tokens end an answer; a template that wants parts */
+  static const char two_marks[] =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' %}<|r|>{% "
+      "endif %}<|t|>"
+      "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+  static const char only_parts[] = "{% for m in messages %}[{{ m.role }}]{% for p in m.content %}{{ p.text }}"
+                                   "{% endfor %}<end>\n{% endfor %}"
+                                   "{% if add_generation_prompt %}[assistant]{% endif %}";
+  static const char no_end[] = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+                               "{% if add_generation_prompt %}assistant: {% endif %}";
+  static const char trims[] =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}{{ eos_token }}{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}";
+  static const char counts[] =
+      "{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  static const char marked[] =
+      "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+      "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
+
+  (void)state;
+  expect_learned(thinks, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a</s>|b</s>");
+  expect_learned(thinks, "[" U("q") "," A("<think>t</think>a") "]", false, "t</think>a</s>");
+  expect_learned(whole_end, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a<|end|>|b<|end|>");
+  expect_learned(whole_end, "[" U("q") "," A("a") "," U("r") "," A("b") "]", false, "b<|end|>");
+  expect_learned(whole_end, "[" U("q") "," A("x<|end|>y") "," U("a") "]", true, "x<|end|>y<|end|>");
+  expect_learned(two_ends, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true,
+                 "<|channel|>finala<|end|>|<|channel|>finalb<|return|>");
+  expect_learned(two_ends,
+                 "[" U("q") ",{\"role\":\"assistant\",\"content\":\"a\",\"thinking\":\"t\"}," U("r") "]",
+                 true, "<|channel|>analysist<|end|><|start|>assistant<|channel|>finala<|end|>");
+  expect_learned(two_marks, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a<|r|><|t|>|b<|r|><|t|>");
+  expect_learned(only_parts,
+                 "[" U("q") ",{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}]",
+                 true, "a<end>");
+  expect_learned(no_end, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a\n|b\n");
+  expect_learned(trims, "[" U("q") "," A(" a</s> \\n") "," U("r") "," A(" ") "]", true, "a</s></s>|</s>");
+  expect_learned(counts, "[" U("q") "," A("a") "]", false,
+                 "where the assistant's turn begins (message 2) cannot be told: the chat template of "
+                 "chat_template.jinja writes what is before it otherwise");
+  expect_learned(marked, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a|b");
+  expect_learned(marked, "[" U("q") "," A("a") "," U("r") "," A("b") "]", false, "b");
+  expect_learned(marked, "[" U("q") "]", true, "");
+  expect_learned("{{ raise_exception('no ' ~ messages[0].role) }}", "[" U("q") "]", true,
+                 "the chat template of chat_template.jinja: line 1: no user");
+}
+
+/* Many turns, of which most are not written each for itself: the same pieces. A user who writes what comes
+ * before an answer is not taken for one. */
+static void finds_many_turns(void **state) {
+  const char    *name[] = {"chatml", "qwen3", "llama3", "zephyr"};
+  tri_chat_files files = {.model = "m"};
+  char           text[128], want[128];
+
+  (void)state;
+  for (int t = 0; t < 4; t++) {
+    tri_chat     *chat = open_with(name[t], &files);
+    json_t       *m = json_array();
+    tri_chat_talk talk = {.messages = m};
+    tri_chat_text out = {.n_turn = 0};
+    for (int i = 0; i < 50; i++) {
+      snprintf(text, sizeof text, "q%d<|im_end|>\n<|im_start|>assistant\n", i);
+      json_array_append_new(m, json_pack("{ssss}", "role", "user", "content", text));
+      snprintf(text, sizeof text, i % 3 ? "a%d" : "a%d<|im_start|>assistant\n", i);
+      json_array_append_new(m, json_pack("{ssss}", "role", "assistant", "content", text));
+    }
+    if (tri_chat_learned(chat, &talk, true, &out) != TRI_OK) fail_msg("%s", tri_error_message());
+    assert_int_equal(out.n_turn, 50);
+    for (int i = 0; i < 50; i++) {
+      const char *said =
+          json_string_value(json_object_get(json_array_get(m, (size_t)(2 * i + 1)), "content"));
+      int n = (int)strlen(said) - (t == 2 && i % 3 == 0); /* llama3 trims */
+      snprintf(want, sizeof want, "%s%.*s%s", t == 1 && i == 49 ? "<think>\n\n</think>\n\n" : "", n, said,
+               tri_chat_end(chat));
+      size_t bytes = out.turn[i].end - out.turn[i].begin;
+      if (bytes != strlen(want) || memcmp(out.text.data + out.turn[i].begin, want, bytes))
+        fail_msg("%s, turn %d: `%.*s`, not `%s`", name[t], i, (int)bytes, out.text.data + out.turn[i].begin,
+                 want);
+    }
+    tri_chat_text_free(&out);
+    json_decref(m);
+    tri_chat_close(&chat);
+  }
+}
+
+/* Which of a conversation's messages is not to be seen. */
+static void says_what_is_left_out(void **state) {
+  static const char both[] = "[{\"role\":\"system\",\"content\":\"be so\"}," U("a") "," A("b") "]";
+  static const char one[] = "[{\"role\":\"system\",\"content\":\"be so\"}," U("a") "]";
   tri_chat_files    files = {.model = "m"};
-  const json_t     *row;
-  size_t            i;
-  int               n = 0;
-  bool              broken;
-  tri_chat         *chat;
-  tri_text          text = {0};
+  json_t           *two = json_loads(both, 0, NULL), *three = json_loads(one, 0, NULL), *none = json_array();
+  tri_chat         *chat = open_with("mistral", &files);
+  tri_chat_text     t = {.n_turn = 0};
 
   (void)state;
-  json_array_foreach(templates(), i, row) {
-    const json_t   *written = json_object_get(row, "written"), *known = json_object_get(row, "config");
-    tri_chat_choice choice = (tri_chat_choice)(TRI_CHAT_NONE + 1 + n);
-    char           *config = json_dumps(known, 0);
-    if (!written) free(config);
-    if (!written) continue;
-    files = (tri_chat_files){.model = "m", .config = config, .config_bytes = strlen(config)};
-    assert_int_equal(tri_chat_open(choice, &files, true, &chat), TRI_OK);
-    assert_string_equal(tri_chat_name(chat), text_of(row, "name"));
-    text.len = 0;
-    assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
-    assert_string_equal(text.data, json_string_value(written));
-    tri_chat_close(&chat);
-    files = (tri_chat_files){.model = "m", .jinja = text.data, .jinja_bytes = text.len};
-    assert_true(tri_chat_brings(&files, &broken) && !broken);
-    assert_int_equal(tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat), TRI_OK);
-    assert_non_null(tri_chat_name(chat));
-    assert_string_equal(tri_chat_name(chat), text_of(row, "name"));
-    tri_chat_close(&chat);
-    free(config);
-    n++;
-  }
-  assert_int_equal(n, TRI_CHAT_ZEPHYR - TRI_CHAT_NONE);
-  files = (tri_chat_files){.model = "m", .config = "[1]", .config_bytes = 3};
-  assert_true(!tri_chat_brings(&files, &broken) && broken);
-  files = (tri_chat_files){.model = "m", .config = odd, .config_bytes = sizeof odd - 1};
-  assert_true(!tri_chat_brings(&files, &broken) && !broken);
-  assert_int_equal(tri_chat_open(TRI_CHAT_LLAMA3, &files, true, &chat), TRI_OK);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = two}, false, &t), TRI_OK);
+  assert_true(t.system_left_out);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = three}, true, &t), TRI_OK);
+  assert_false(t.system_left_out || t.begun);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = none}, true, &t), TRI_EINPUT);
+  tri_error_clear();
+  tri_chat_text_free(&t);
+  tri_chat_close(&chat);
+  chat = open_with("chatml", &files);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = two}, true, &t), TRI_OK);
+  assert_true(t.begun);
+  assert_int_equal(t.text.data[t.text.len - 1], 'b');
+  tri_chat_text_free(&t);
+  tri_chat_close(&chat);
+  json_decref(two);
+  json_decref(three);
+  json_decref(none);
+}
+
+/* The text that an export gets writes the same with the tokens of the model's files alone. */
+static void gives_other_programs_the_text(void **state) {
+  static const char odd[] = "{\"bos_token\": \"it's\\\\\\n\"}";
+  tri_chat_files    files = {.model = "m"}, again = {.model = "m"};
+  tri_text          text = {0};
+  tri_chat         *chat = open_with("llama2", &files), *other;
+  bool              broken;
+
+  (void)state;
+  assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
+  assert_int_equal(
+      strncmp(text.data, "{% set bos_token = '<s>' %}{% set eos_token = '</s>' %}{#- As meta", 66), 0);
+  again.jinja = (tri_chat_bytes){text.data, text.len};
+  assert_true(tri_chat_brings(&again, &broken) && !broken);
+  other = open_with("auto", &again);
+  expect_written(other, "[" U("a") "," A("b") "]", NULL, false, "<s>[INST] a [/INST] b </s>");
+  tri_chat_close(&chat);
+  tri_chat_close(&other);
+  files.config = bytes_of(odd);
+  chat = open_with("llama3", &files);
   text.len = 0;
   assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
-  assert_non_null(strstr(text.data, "{{ 'it\\'s\\\\\\n' }}"));
+  assert_int_equal(strncmp(text.data, "{#- As meta", 11), 0);
+  expect_written(chat, ASK, NULL, false, "it's\\\n<|start_header_id|>user<|end_header_id|>\n\nq<|eot_id|>");
   tri_chat_close(&chat);
-  files.config = NULL;
-  assert_int_equal(tri_chat_open(TRI_CHAT_NONE, &files, true, &chat), TRI_OK);
+  files.config = bytes_of("[1]");
+  assert_true(!tri_chat_brings(&files, &broken) && broken);
+  chat = open_with("none", &files);
   text.len = 0;
   assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
   assert_int_equal(text.len, 0);
@@ -221,87 +538,11 @@ static void writes_what_transformers_was_given(void **state) {
   tri_text_free(&text);
 }
 
-/* `more` behind the template of a row, or in its place of `at`: whether it is still recognised. */
-static bool is_known(const char *name, const char *at, const char *more) {
-  tri_chat_files files = {.model = "m"};
-  tri_chat      *chat;
-  char           text[16384];
-  const json_t  *row;
-  size_t         i;
-
-  json_array_foreach(templates(), i, row) {
-    if (strcmp(text_of(row, "name"), name) != 0) continue;
-    const char *own = text_of(json_object_get(row, "config"), "chat_template"), *behind = "";
-    int         before = (int)strlen(own);
-    if (at) before = (int)(strstr(own, at) - own), behind = own + before + strlen(at);
-    while (!at && strchr(" \n", own[before - 1])) before--;
-    assert_true((size_t)snprintf(text, sizeof text, "%.*s%s%s", before, own, more, behind) < sizeof text);
-  }
-  files.jinja = text;
-  files.jinja_bytes = strlen(text);
-  assert_int_equal(tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat), TRI_OK);
-  bool known = tri_chat_name(chat) != NULL;
-  tri_chat_close(&chat);
-  return known;
-}
-
-/* White space behind the last tag, and line ends, as jinja2 with trim_blocks takes them. */
-static void refuses_what_was_altered(void **state) {
-  static const char *const same[] = {"", "\n", "\r\n", "\r", "\n\n"}, *const other[] = {
-                                                                          " ",          "\t",  " \n",
-                                                                          "\n\n\n",     "\n ", "\\n",
-                                                                          "{{ '\\n' }}"};
-
+static void tells_files_from_words(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof same / sizeof *same; i++) assert_true(is_known("chatml", NULL, same[i]));
-  for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-    if (is_known("chatml", NULL, other[i])) fail_msg("with `%s` behind it it is another one", other[i]);
-  assert_true(is_known("gemma", NULL, " \n\t\n")); /* -%} takes all of it */
-  assert_false(is_known("gemma", NULL, " x"));
-  assert_true(is_known("chatml", "'\\n'", "'\n'"));
-  assert_true(is_known("chatml", "'\\n'", "'\r'"));
-  assert_false(is_known("chatml", "'<|im_start|>'", "'\r<|im_start|>'"));
-  assert_false(is_known("chatml", "'\\n'", "'\\\\n'"));
-  assert_false(is_known("qwen2.5", "\n", "\\n")); /* between tags it is two letters */
-}
-
-/* Tokens that tokenizer_config.json names otherwise than is usual, as an object too. */
-static void takes_the_models_own_tokens(void **state) {
-  static const char config[] = "{\"bos_token\": {\"content\": \"<B>\"}, \"eos_token\": \"<E>\", "
-                               "\"model_max_length\": 1000000000000000019884624838656}";
-  tri_chat_files    files = {.model = "m", .config = config, .config_bytes = sizeof config - 1};
-  tri_chat_message  m[] = {{TRI_CHAT_USER, "a", 1}, {TRI_CHAT_ASSISTANT, "b", 1}};
-  tri_chat_text     t = {.n_turn = 0};
-  tri_chat         *chat;
-
-  (void)state;
-  assert_int_equal(tri_chat_open(TRI_CHAT_LLAMA2, &files, true, &chat), TRI_OK);
-  assert_int_equal(tri_chat_render(chat, m, 2, false, &t), TRI_OK);
-  assert_string_equal(t.text.data, "<B>[INST] a [/INST] b <E>");
-  assert_int_equal(t.turn[0].begin, strlen("<B>[INST] a [/INST]"));
-  assert_int_equal(t.turn[0].end, t.text.len);
-  assert_string_equal(tri_chat_end(chat), "<E>");
-  tri_chat_text_free(&t);
-  tri_chat_close(&chat);
-}
-
-/* Which of a conversation's messages is not to be seen. */
-static void says_what_is_left_out(void **state) {
-  tri_chat_files   files = {.model = "m"};
-  tri_chat_message m[] = {{TRI_CHAT_SYSTEM, "s", 1}, {TRI_CHAT_USER, "a", 1}, {TRI_CHAT_ASSISTANT, "b", 1}};
-  tri_chat_text    t = {.n_turn = 0};
-  tri_chat        *chat;
-
-  (void)state;
-  assert_int_equal(tri_chat_open(TRI_CHAT_MISTRAL, &files, true, &chat), TRI_OK);
-  assert_int_equal(tri_chat_render(chat, m, 3, false, &t), TRI_OK);
-  assert_true(t.system_left_out);
-  assert_int_equal(tri_chat_render(chat, m, 2, true, &t), TRI_OK);
-  assert_false(t.system_left_out);
-  assert_int_equal(tri_chat_render(chat, m, 0, true, &t), TRI_EINPUT);
-  tri_error_clear();
-  tri_chat_text_free(&t);
-  tri_chat_close(&chat);
+  assert_true(tri_chat_is_file("a.jinja") && tri_chat_is_file("x/y") && !tri_chat_is_file("qwen2.5"));
+  assert_true(tri_chat_is_word("auto") && tri_chat_is_word("zephyr") && !tri_chat_is_word("qwen2"));
+  assert_false(tri_chat_is_word("") || tri_chat_is_word("chatml|llama2") || tri_chat_is_file("phi"));
 }
 
 static int nothing_is_left(void **state) {
@@ -312,10 +553,13 @@ static int nothing_is_left(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(renders_as_transformers_does),  cmocka_unit_test(names_need_no_files),
-      cmocka_unit_test(refuses_what_it_does_not_know), cmocka_unit_test(recognises_what_means_the_same),
-      cmocka_unit_test(refuses_what_was_altered),      cmocka_unit_test(takes_the_models_own_tokens),
-      cmocka_unit_test(says_what_is_left_out),         cmocka_unit_test(writes_what_transformers_was_given)};
+      cmocka_unit_test(writes_as_transformers_does),    cmocka_unit_test(names_need_no_files),
+      cmocka_unit_test(writes_all_of_a_folder),         cmocka_unit_test(says_what_is_missing),
+      cmocka_unit_test(takes_the_right_one_of_several), cmocka_unit_test(takes_the_models_own_tokens),
+      cmocka_unit_test(takes_variables_and_tools),      cmocka_unit_test(flags_go_before_a_decks_variables),
+      cmocka_unit_test(finds_turns_without_marks),      cmocka_unit_test(finds_many_turns),
+      cmocka_unit_test(says_what_is_left_out),          cmocka_unit_test(gives_other_programs_the_text),
+      cmocka_unit_test(tells_files_from_words)};
 
   return cmocka_run_group_tests(tests, open_golden, nothing_is_left);
 }

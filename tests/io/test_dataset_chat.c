@@ -47,19 +47,26 @@ static void expect_learned(const tri_example *e, const json_t *ids, const json_t
   }
 }
 
-static void expect_template(const json_t *row, bool all) {
+/* Mistral's template writes the system's message only where the user's ends the conversation, so that a
+ * turn does not follow the text of its prompt: what is learned cannot be told. */
+static bool moves_system(const json_t *row, const json_t *talk) {
+  return !strcmp(text_of(row, "name"), "mistral") &&
+         !strcmp(text_of(json_array_get(talk, 0), "role"), "system");
+}
+
+static void expect_template(const json_t *row, bool marked, bool all) {
   const json_t *talk, *c, *talks = json_object_get(golden, "talks");
   tri_encoder   encoder = {.tokenizer = open_tokenizer(row)};
   tri_text      lines = {0};
   char         *config, *line;
-  tri_chat     *chat = open_own(row, &config);
+  tri_chat     *chat = open_own(row, marked, &config);
   tri_data_opt  opt = chat_options(TRI_DATA_SFT, chat, &encoder);
   size_t        i, k = 0;
   bool          taken[32] = {false};
 
   opt.chat.all = all;
   json_array_foreach(talks, i, talk) {
-    taken[i] = has_answer(talk) && !loses_system(row, talk) &&
+    taken[i] = has_answer(talk) && (marked || !moves_system(row, talk)) &&
                json_object_get(json_array_get(json_object_get(row, "cases"), i), "ids");
     if (!taken[i]) continue;
     json_t *object = json_pack("{sO}", "messages", talk);
@@ -75,9 +82,26 @@ static void expect_template(const json_t *row, bool all) {
                      all, text_of(row, "name"), i);
   }
   assert_int_equal(tri_dataset_stats(d)->n_talk, k);
-  assert_true(k >= 8);
+  assert_true(k >= 5);
   tri_dataset_close(&d);
   tri_text_free(&lines);
+  tri_chat_close(&chat);
+  free(config);
+  tri_tokens_free(&encoder.tokens);
+  tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
+}
+
+static void expect_moved(const json_t *row) {
+  tri_encoder  encoder = {.tokenizer = open_tokenizer(row)};
+  char        *config;
+  tri_chat    *chat = open_own(row, false, &config);
+  tri_data_opt opt = chat_options(TRI_DATA_SFT, chat, &encoder);
+  const char  *line =
+      "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"a\"},"
+      "{\"role\":\"assistant\",\"content\":\"b\"}]}";
+
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT,
+                 "a.jsonl:1: where the assistant's turn begins (message 3) cannot be told");
   tri_chat_close(&chat);
   free(config);
   tri_tokens_free(&encoder.tokens);
@@ -91,18 +115,56 @@ static void learns_the_assistants_turns(void **state) {
   (void)state;
   json_array_foreach(templates(), i, row) {
     if (strchr(text_of(row, "name"), ',')) continue; /* no ids */
-    expect_template(row, false);
-    expect_template(row, true);
+    for (int how = 0; how < 4; how++) expect_template(row, how & 1, how & 2);
+    if (!strcmp(text_of(row, "name"), "mistral")) expect_moved(row);
+  }
+}
+
+static void expect_ids_of(const int32_t *id, int n, const json_t *want, const char *name, size_t i) {
+  assert_int_equal(n, json_array_size(want));
+  for (int k = 0; k < n; k++)
+    if (id[k] != json_integer_value(json_array_get(want, (size_t)k)))
+      fail_msg("%s, pair %zu: token %d is %d", name, i, k, id[k]);
+}
+
+/* Preferences in messages have the ids that TRL's DPO trainer gives them, and its prompt. */
+static void pairs_have_the_ids_of_trl(void **state) {
+  const json_t *row, *p;
+  size_t        i, k;
+
+  (void)state;
+  json_array_foreach(templates(), i, row) {
+    if (!json_object_get(row, "pairs")) continue;
+    tri_encoder  encoder = {.tokenizer = open_tokenizer(row)};
+    char        *config;
+    tri_chat    *chat = open_own(row, false, &config);
+    tri_data_opt opt = chat_options(TRI_DATA_PAIRS, chat, &encoder);
+    json_array_foreach(json_object_get(row, "pairs"), k, p) {
+      const json_t      *ids = json_object_get(p, "ids");
+      char              *line = json_dumps(p, 0);
+      tri_dataset       *d = open_text(line, &opt);
+      const tri_example *e = tri_dataset_get(d, 0);
+      expect_ids_of(e->token, e->n_token, json_array_get(ids, 0), text_of(row, "name"), k);
+      expect_ids_of(e->rejected, e->n_rejected, json_array_get(ids, 1), text_of(row, "name"), k);
+      assert_int_equal(e->n_prompt, json_integer_value(json_object_get(p, "n_prompt")));
+      tri_dataset_close(&d);
+      free(line);
+    }
+    tri_chat_close(&chat);
+    free(config);
+    tri_tokens_free(&encoder.tokens);
+    tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
   }
 }
 
 /* ---- forms of lines, by a tokenizer of bytes ---- */
 
-static tri_chat *open_form(tri_chat_choice choice) {
+static tri_chat *open_form(const char *name) {
   tri_chat_files files = {.model = "m"};
+  tri_chat_opt   opt = {.template = name, .from_deck = true};
   tri_chat      *chat;
 
-  assert_int_equal(tri_chat_open(choice, &files, true, &chat), TRI_OK);
+  assert_int_equal(tri_chat_open(&opt, &files, &chat), TRI_OK);
   return chat;
 }
 
@@ -132,7 +194,7 @@ static void reads_each_form(void **state) {
       "{\"prompt\":\"no\",\"completion\":[" U("a") "," A("b") "]}",
       "{\"prompt\":\"no\",\"messages\":[" U("a") "," A("b") "]}",
   };
-  tri_chat    *chat = open_form(TRI_CHAT_CHATML);
+  tri_chat    *chat = open_form("chatml");
   tri_data_opt opt = options(TRI_DATA_SFT);
   tri_dataset *d;
 
@@ -163,7 +225,7 @@ static void reads_each_form(void **state) {
 }
 
 static void reads_prompts(void **state) {
-  tri_chat    *chat = open_form(TRI_CHAT_CHATML);
+  tri_chat    *chat = open_form("chatml");
   tri_data_opt opt = options(TRI_DATA_RL);
   tri_dataset *d;
 
@@ -188,6 +250,63 @@ static void reads_prompts(void **state) {
   tri_chat_close(&chat);
 }
 
+/* What a line has for its template: tools, as a list or its text, thoughts, calls, parts, its own
+ * variables. A begun answer is gone on with. */
+static void passes_on_what_a_line_has(void **state) {
+  static const char form[] =
+      "{% for t in tools or [] %}<{{ t.n }}>{% endfor %}{{ mood }}{% for m in messages %}[{{ m.role }}]"
+      "{{ m.reasoning_content }}{% for c in m.tool_calls or [] %}({{ c.function.arguments }}){% endfor %}"
+      "{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
+  static const struct {
+    const char *line, *want;
+  } row[] = {
+      {"{\"prompt\":[" U("a") "],\"tools\":[{\"n\":1},{\"n\":2}]}", "<1><2>[user]a[assistant]"},
+      {"{\"prompt\":[" U("a") "],\"tools\":\"[{\\\"n\\\":1}]\"}", "<1>[user]a[assistant]"},
+      {"{\"prompt\":[" U("a") "],\"tools\":\"[]\"}", "[user]a[assistant]"},
+      {"{\"prompt\":[" U("a") "],\"tools\":null,\"chat_template_kwargs\":{\"mood\":true}}",
+       "True[user]a[assistant]"},
+      {"{\"prompt\":[" U(
+           "a") ",{\"role\":\"assistant\",\"content\":null,\"thinking\":\"t\",\"tool_calls\":[{\"function\":"
+                "{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}}]},"
+                "{\"role\":\"tool\",\"content\":\"r\"}]}",
+       "[user]a[assistant]t({\"x\": 1})[tool]r[assistant]"},
+      {"{\"prompt\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\","
+       "\"text\":\"b\"}]}]}",
+       "[user]ab[assistant]"},
+      {"{\"prompt\":[" U("a") "," A("b ") "]}", "[user]a[assistant]b "},
+  };
+  static const char odd[] = "{\"prompt\":[" U("a") "],\"x\":{\"t\":[{\"n\":NaN}]}}";
+  tri_chat_files    files = {.model = "m", .jinja = {form, sizeof form - 1}};
+  tri_chat_opt      chat_opt = {.from_deck = true};
+  tri_data_opt      opt = options(TRI_DATA_PROMPTS);
+  tri_chat         *chat;
+
+  (void)state;
+  assert_int_equal(tri_chat_open(&chat_opt, &files, &chat), TRI_OK);
+  opt.chat.form = chat;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_dataset *d = open_text(row[i].line, &opt);
+    expect_tokens(tri_dataset_get(d, 0), row[i].want, (int)strlen(row[i].want));
+    assert_int_equal(tri_dataset_stats(d)->n_begun, i == 6);
+    assert_int_equal(tri_dataset_stats(d)->n_tools_left_out, 0);
+    tri_dataset_close(&d);
+  }
+  opt.chat.tools_key = "x.t"; /* a path, as other keys may be */
+  tri_dataset *inner = open_text("{\"prompt\":[" U("a") "],\"x\":{\"t\":[{\"n\":1}]}}", &opt);
+  expect_tokens(tri_dataset_get(inner, 0), "<1>[user]a[assistant]", 21);
+  tri_dataset_close(&inner);
+  expect_refused(odd, sizeof odd - 1, &opt, TRI_EINPUT, "`x.t`");
+  tri_chat_close(&chat);
+  files.jinja = (tri_chat_bytes){"{{ messages[0].content }}", 25};
+  assert_int_equal(tri_chat_open(&chat_opt, &files, &chat), TRI_OK);
+  opt.chat.form = chat;
+  opt.chat.tools_key = "t";
+  tri_dataset *d = open_text("{\"prompt\":[" U("a") "],\"t\":[{}],\"tools\":7}", &opt);
+  assert_int_equal(tri_dataset_stats(d)->n_tools_left_out, 1);
+  tri_dataset_close(&d);
+  tri_chat_close(&chat);
+}
+
 static void reads_pairs(void **state) {
   static const char *const row[] = {
       "{\"prompt\":[" U("a") "],\"chosen\":[" A("b") "],\"rejected\":[" A("cd") "]}",
@@ -197,7 +316,7 @@ static void reads_pairs(void **state) {
                 "\"messages\":[]}",
       "{\"prompt\":[" U("a") "],\"chosen\":\"b\",\"rejected\":\"cd\"}",
   };
-  tri_chat    *chat = open_form(TRI_CHAT_CHATML);
+  tri_chat    *chat = open_form("chatml");
   tri_data_opt opt = options(TRI_DATA_PAIRS);
 
   (void)state;
@@ -264,7 +383,7 @@ static void pairs_may_share_a_token(void **state) {
   static const char *const answer[] = {"\\n\\nfirst", "No."};
   const json_t            *row = json_array_get(templates(), 0); /* chatml */
   tri_encoder              encoder = {.tokenizer = open_tokenizer(row)};
-  tri_chat                *chat = open_form(TRI_CHAT_CHATML);
+  tri_chat                *chat = open_form("chatml");
   tri_data_opt             opt = chat_options(TRI_DATA_PAIRS, chat, &encoder);
   char                     line[512];
 
@@ -307,24 +426,29 @@ static void refuses_bad_conversations(void **state) {
          {"{\"messages\":[7]}", "`messages`[0] must be a message, {\"role\": \"user\", "},
          {"{\"messages\":[{\"content\":\"a\"}]}", "`messages`[0] has no `role`"},
          {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":null}]}",
-          "`messages`[1]: its `content` must be text"},
-         {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}",
-          "`messages`[0]: the role `tool` is not understood; system, user and assistant are"},
-         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[{}]}]}",
-          "`messages`[0] has `tool_calls`, which is not understood"},
+          "`messages`[1]: its `content` must be text, or a list of {"},
+         {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"url\":\"x\"}]}]}",
+          "`messages`[0]: its `content` has a part of type `image`: only text is understood"},
+         {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"image_url\":{}}]}]}",
+          "`messages`[0]: its `content` has a part of type `image_url`"},
+         {"{\"messages\":[{\"role\":\"user\",\"content\":[7]}]}", "`messages`[0]: a part of its "
+                                                                     "`content` is {"},
+         {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}", "the chat template llama2: line 12: "},
          {"{\"messages\":[" U("a") "]}", "`messages` has no message of the assistant: nothing to learn"},
          {"{\"messages\":[" A("a") "]}",
-          "message 1 is the assistant's, where the user's is due: the chat template "
-             "(llama2) wants user and assistant by turns"},
-         {"{\"messages\":[" S("a") "]}", "there is only the system's message"},
+          "the chat template llama2: line 12: user and assistant are wanted by turns"},
+         {"{\"messages\":[" S("a") "]}", "the chat template llama2: line 8: there is only the "
+                                            "system's message"},
          {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "has both `messages` and `text`"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}", "has `tools`, which are"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":[{}]}", "has `tools`, which are not understood"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}",
+          "the chat template llama2: line 3: the template llama2 has no tools"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":[7]}", "`tools` must be a list of tools, [{"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{\"}", "`tools` must be a list of tools, [{"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"chat_template_kwargs\":7}",
+          "`chat_template_kwargs` must be an object"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"chat_template_kwargs\":{\"tools\":[]}}",
+          "`chat_template_kwargs` has `tools`, which the conversation itself gives"},
          {"{\"completion\":[" A("b") "]}", "has no `prompt`; its fields are completion; set data.prompt_key"},
-  };
-  const bad_line prompts[] = {
-      {"{\"prompt\":[" U("a") "," A("b") "],\"answer\":\"\"}",
-       "`prompt` ends with the assistant's message: a prompt ends with what is to be answered"},
   };
   const bad_line pairs[] = {
       {"{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("b") "," A("b") "]}",
@@ -333,20 +457,18 @@ static void refuses_bad_conversations(void **state) {
        "`chosen` and `rejected` differ before the assistant's last message"},
       {"{\"chosen\":[" A("b") "],\"rejected\":[" A("b") "]}", "has no `prompt`"},
   };
-  tri_chat    *chat = open_form(TRI_CHAT_LLAMA2);
+  tri_chat    *chat = open_form("llama2");
   tri_data_opt opt = options(TRI_DATA_SFT);
 
   (void)state;
   opt.chat.form = chat;
   refuse_each(row, sizeof row / sizeof *row, good, &opt);
-  opt.kind = TRI_DATA_PROMPTS;
-  refuse_each(prompts, 1, "{\"prompt\":\"a\"}", &opt);
   opt.kind = TRI_DATA_PAIRS;
   refuse_each(pairs, 3, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", &opt);
   tri_chat_close(&chat);
   opt = options(TRI_DATA_SFT);
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "there is no chat template to render them");
-  chat = open_form(TRI_CHAT_AUTO);
+  chat = open_form("auto");
   opt.chat.form = chat;
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1: m: brings no chat template; name one: ");
   opt.encode = NULL;
@@ -358,7 +480,7 @@ static void refuses_bad_conversations(void **state) {
  * must be left. */
 static void cuts_conversations(void **state) {
   static const char line[] = "{\"messages\":[" U("a") "," A("b") "]}";
-  tri_chat         *chat = open_form(TRI_CHAT_CHATML);
+  tri_chat         *chat = open_form("chatml");
   tri_data_opt      opt = options(TRI_DATA_SFT);
   int               whole = (int)strlen(TALK "b<|im_end|>\n"), prompt = (int)strlen(TALK);
   tri_dataset      *d;
@@ -400,8 +522,10 @@ static int close_all(void **state) { return close_golden(state); }
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(learns_the_assistants_turns, setup, teardown),
+      cmocka_unit_test_setup_teardown(pairs_have_the_ids_of_trl, setup, teardown),
       cmocka_unit_test_setup_teardown(reads_each_form, setup, teardown),
       cmocka_unit_test_setup_teardown(reads_prompts, setup, teardown),
+      cmocka_unit_test_setup_teardown(passes_on_what_a_line_has, setup, teardown),
       cmocka_unit_test_setup_teardown(reads_pairs, setup, teardown),
       cmocka_unit_test_setup_teardown(no_text_gets_two_begin_tokens, setup, teardown),
       cmocka_unit_test_setup_teardown(pairs_may_share_a_token, setup, teardown),

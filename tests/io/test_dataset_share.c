@@ -41,7 +41,7 @@ static tri_data_opt options(tri_data_kind kind) {
                         .chosen_key = "better", /* `chosen` is for one kind alone */
                         .rejected_key = "worse",
                         .max_prompt_tokens = chat ? 9 + 50 : 9,
-                        .chat = {chat, true, chat != NULL},
+                        .chat = {chat, true, chat != NULL, NULL},
                         .end.completion = 256,
                         .end.text = 256,
                         .keep_fields = kind == TRI_DATA_RL,
@@ -154,7 +154,7 @@ static void shares_conversations(void **state) {
   tri_chat_files none = {.model = "m"};
 
   (void)state;
-  OK(tri_chat_open(TRI_CHAT_CHATML, &none, true, &chat));
+  OK(tri_chat_open(&(tri_chat_opt){.template = "chatml", .from_deck = true}, &none, &chat));
   for (int n = 0; n < 40; n += 13) {
     put_lines(path[0], n, 0, true, (uint64_t)n);
     put_lines(path[1], 40 - n, 0, false, (uint64_t)n + 100);

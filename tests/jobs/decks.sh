@@ -11,6 +11,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-decks.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "decks: $*"; exit 1; }
 tokenizer=$here/tests/data/gsm8k/tokenizer.json # of Qwen2's kind, with its template's tokens
+published=$here/tests/data/chat/templates       # as models bring them
 
 cd "$here"
 mapfile -t decks < <(printf '%s\n' inputs/8b/rm.yaml inputs/*.yaml inputs/*/*.yaml | grep -v '^inputs/reference.yaml$' | awk '!seen[$0]++')
@@ -29,15 +30,22 @@ make_lines() { # deck
 has() { grep -q "^$2:" "$1"; }
 run() { "$program" train "$@" "data.train=$dir/lines.jsonl" run.threads=1 > "$dir/log" 2>&1; }
 
-# With the shape that its model was published with: there is no fault but that this machine may be too small.
+# With the shape and the chat template that its model was published with, read as the model's own where the deck names none: there is
+# no fault but that this machine may be too small.
 check_shape() { # deck
-  local model more=()
+  local model template more=()
   model=$(sed -n 's|^  path: models/\([^ ]*\).*|\1|p' "$1" | head -n 1)
   [ -n "$model" ] || fail "$1 names no model of inputs/models"
   [ -f "inputs/models/$model/config.json" ] || fail "$1: inputs/models has no $model/config.json"
+  case $model in
+    Llama-3.1*) template=llama3_1 ;;
+    Qwen2.5*) template=qwen2_5 ;;
+    *) fail "$1: which template has $model?" ;;
+  esac
+  mkdir -p "$dir/$template" && cp "$tokenizer" "$dir/$template/" && cp "$published/$template.jinja" "$dir/$template/chat_template.jinja"
   ! has "$1" eval || more+=("data.eval=$dir/lines.jsonl")
   ! grep -q '^  - name: model' "$1" || more+=('reward=[{name: regex, pattern: "7"}]')
-  run "$1" model.path=null model.config="inputs/models/$model/config.json" model.tokenizer="$tokenizer" data.chat_template=qwen2.5 \
+  run "$1" model.path=null model.config="inputs/models/$model/config.json" model.tokenizer="$dir/$template/tokenizer.json" \
     run.output="$dir/none" "${more[@]}" --check || grep -q '1 fault, listed above' "$dir/log" || { cat "$dir/log"; fail "$1 --check"; }
   grep -q 'no fault found' "$dir/log" || grep -q '^the memory plan does not fit' "$dir/log" || { cat "$dir/log"; fail "$1 --check"; }
 }

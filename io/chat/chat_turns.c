@@ -1,0 +1,288 @@
+/* chat_turns.c - the pieces of a written conversation that are learned. */
+#include "chat_impl.h"
+
+#include <string.h>
+
+static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+/* A conversation while its turns are looked for. */
+typedef struct search {
+  const tri_chat      *c;
+  const tri_chat_talk *talk;
+  tri_chat_text       *out;     /* the whole */
+  tri_jinja_text       front;   /* of its first messages */
+  size_t              *content; /* [messages] where the text of an answer ends; SIZE_MAX: not known */
+  size_t              *every;   /* [messages] the same of every message; NULL: not looked for */
+} search;
+
+static size_t common(const tri_text *a, const tri_text *b) {
+  size_t n = a->len < b->len ? a->len : b->len, i = 0;
+
+  while (i < n && a->data[i] == b->data[i]) i++;
+  while (i < n && i > 0 && ((unsigned char)a->data[i] & 0xc0) == 0x80) i--; /* no half of a character */
+  return i;
+}
+
+static tri_status put_turn(tri_chat_text *out, size_t begin, size_t end) {
+  TRI_TRY(TRI_GROW(out->turn, out->cap, out->n_turn + 1));
+  out->turn[out->n_turn++] = (tri_chat_turn){begin, end};
+  return TRI_OK;
+}
+
+/* The first k messages into s->front. */
+static tri_status write_front(search *s, size_t k, bool prompt) {
+  json_t    *messages;
+  tri_status st;
+
+  TRI_TRY(tri_chat_front(s->talk->messages, k, &messages));
+  st = tri_chat_run(s->c, s->talk, messages, prompt, &s->front);
+  json_decref(messages);
+  return st;
+}
+
+static tri_status fail_begin(const search *s, size_t k) {
+  TRI_FAIL(
+      TRI_EINPUT,
+      "where the assistant's turn begins (message %zu) cannot be told: the chat template %s writes what is "
+      "before it otherwise where the turn follows; a template with {%% generation %%} around the turns says "
+      "it (data.chat_template: FILE.jinja)",
+      k + 1, s->c->name);
+}
+
+/* A conversation that the assistant begins: behind the first place of a generation prompt. */
+static tri_status find_first_begin(const search *s, size_t *begin) {
+  const tri_text *t = &s->out->text, *p = &s->c->prompt;
+  size_t          limit = s->content[0] != SIZE_MAX ? s->content[0] : t->len;
+  size_t          at = p->len ? tri_chat_find(t->data, limit, 0, p->data, p->len) : SIZE_MAX;
+
+  if (at == SIZE_MAX) return fail_begin(s, 0);
+  *begin = at + p->len;
+  return TRI_OK;
+}
+
+/* Where the turn of message k begins: behind the text before it with a generation prompt. A prompt that
+ * says more than the turn does (it opens thoughts that the turn has not) ends with what they share, if that
+ * is more than the text before. */
+static tri_status find_begin(search *s, size_t k, size_t *begin) {
+  size_t shared;
+
+  if (!k) return find_first_begin(s, begin);
+  TRI_TRY(write_front(s, k, true));
+  shared = common(&s->front.text, &s->out->text);
+  *begin = shared;
+  if (shared == s->front.text.len) return TRI_OK;
+  TRI_TRY(write_front(s, k, false));
+  if (common(&s->front.text, &s->out->text) == s->front.text.len && shared >= s->front.text.len)
+    return TRI_OK;
+  return fail_begin(s, k);
+}
+
+/* ---- where texts of answers end ---- */
+
+/* A mark for message k. It has no letter of any language, and no white space. */
+static int write_mark(size_t k, char out[64]) { return snprintf(out, 64, "\xee\x80\x80%zu\xee\x80\x81", k); }
+
+/* Message k with its mark behind its text; NULL: none is left, or the text is no string, or has none. */
+static json_t *marked(const json_t *message, size_t k) {
+  const json_t *content = json_object_get(message, "content");
+  const char   *text = json_string_value(content);
+  size_t        n = json_string_length(content);
+  char          mark[64];
+  int           m = write_mark(k, mark);
+  tri_text      t = {0};
+  json_t       *out = NULL, *value = NULL;
+
+  while (n && is_space(text[n - 1])) n--; /* a template may take white space away there */
+  if (!text || !n || tri_chat_find(text, n, 0, mark, 3) != SIZE_MAX) return NULL;
+  if (tri_text_put(&t, text, n) == TRI_OK && tri_text_put(&t, mark, (size_t)m) == TRI_OK &&
+      tri_text_put(&t, text + n, json_string_length(content) - n) == TRI_OK)
+    value = json_stringn(t.data, t.len);
+  out = value ? json_copy((json_t *)(uintptr_t)message) : NULL;
+  if (out && json_object_set(out, "content", value)) {
+    json_decref(out);
+    out = NULL;
+  }
+  json_decref(value);
+  tri_text_free(&t);
+  return out;
+}
+
+/* Takes the marks out of what was written with them, and notes where they stood. */
+static void take_marks(tri_text *t, size_t n_message, size_t *content) {
+  size_t at = 0, to = 0, from = 0;
+  char   mark[64];
+
+  for (size_t k = 0; k < n_message; k++) {
+    int m = write_mark(k, mark);
+    if (!content[k]) continue; /* it has none */
+    at = tri_chat_find(t->data, t->len, from, mark, (size_t)m);
+    content[k] = SIZE_MAX;
+    if (at == SIZE_MAX) continue;
+    memmove(t->data + to, t->data + from, at - from);
+    to += at - from;
+    from = at + (size_t)m;
+    content[k] = to;
+  }
+  memmove(t->data + to, t->data + from, t->len - from);
+  t->len = to + t->len - from;
+}
+
+/* Writes the conversation again with a mark behind the text of each answer, or of every message. Where that
+ * is not the same but for the marks, nothing is known. */
+static tri_status find_contents(const search *s, bool every, size_t **out) {
+  size_t         n = json_array_size(s->talk->messages), *content = NULL;
+  tri_jinja_text t = {.n_span = 0};
+  json_t        *messages = NULL;
+  tri_status     st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(content, n));
+  *out = content;
+  TRI_TRY(tri_chat_front(s->talk->messages, n, &messages));
+  for (size_t k = 0; k < n; k++) {
+    const json_t *m = json_array_get(s->talk->messages, k);
+    json_t       *other = every || tri_chat_is_answer(m) ? marked(m, k) : NULL;
+    content[k] = other != NULL;
+    if (other && json_array_set_new(messages, k, other))
+      TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left");
+  }
+  st = tri_chat_run(s->c, s->talk, messages, false, &t);
+  if (st == TRI_EINPUT) {
+    tri_error_clear();
+    st = TRI_OK;
+    t.text.len = 0;
+  }
+  if (t.text.len) take_marks(&t.text, n, content);
+  bool same =
+      t.text.len == s->out->text.len && (!t.text.len || !memcmp(t.text.data, s->out->text.data, t.text.len));
+  for (size_t k = 0; k < n; k++)
+    if (!same || !content[k]) content[k] = SIZE_MAX;
+done:
+  json_decref(messages);
+  tri_jinja_text_free(&t);
+  return st;
+}
+
+/* ---- where turns begin and end ---- */
+
+enum { EACH_TURN = 16 }; /* chosen: so many turns cost little to write each for itself */
+
+/* Where the turn of message k begins by the generation prompt that stands behind the text of the message
+ * before it; SIZE_MAX: it is not there. */
+static size_t find_prompt_behind(const search *s, size_t k) {
+  const tri_text *t = &s->out->text, *p = &s->c->prompt;
+  size_t          at, limit = s->every[k] != SIZE_MAX ? s->every[k] : t->len;
+
+  if (!k || !p->len || s->every[k - 1] == SIZE_MAX) return SIZE_MAX;
+  at = tri_chat_find(t->data, limit, s->every[k - 1], p->data, p->len);
+  return at == SIZE_MAX ? at : at + p->len;
+}
+
+/* Of a long conversation writing every front takes time that grows with the square of its turns: each 1st,
+ * 2nd, 4th, 8th, ... turn and the last are found so, the others by the prompt that stands before them. */
+static tri_status find_begins(search *s, size_t first, int64_t n_answer) {
+  size_t  n = json_array_size(s->talk->messages), begin = 0;
+  int64_t i = 0;
+
+  if (n_answer > EACH_TURN) TRI_TRY(find_contents(s, true, &s->every));
+  for (size_t k = first; k < n; k++) {
+    if (!tri_chat_is_answer(json_array_get(s->talk->messages, k))) continue;
+    i++;
+    begin = s->every && (i & (i - 1)) && i < n_answer ? find_prompt_behind(s, k) : SIZE_MAX;
+    if (begin == SIZE_MAX) TRI_TRY(find_begin(s, k, &begin));
+    TRI_TRY(put_turn(s->out, begin, begin));
+  }
+  return TRI_OK;
+}
+
+/* Where the turn of message k ends: behind its end token, looked for behind the text of the answer, at or
+ * behind `begin` and before `limit`. */
+static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, size_t *end) {
+  const tri_text *t = &s->out->text;
+  bool            last = k + 1 == json_array_size(s->talk->messages);
+  size_t          from = s->content[k] != SIZE_MAX && s->content[k] > begin ? s->content[k] : begin;
+  size_t          found = SIZE_MAX;
+
+  *end = 0;
+  for (int i = 0; i < TRI_CHAT_ENDS; i++) { /* the first; of two at one place the longer */
+    const tri_text *e = &s->c->end[i];
+    size_t          at = e->len ? tri_chat_find(t->data, limit, from, e->data, e->len) : SIZE_MAX;
+    if (at == SIZE_MAX || at > found || (at == found && at + e->len < *end)) continue;
+    found = at;
+    *end = at + e->len;
+  }
+  if (found != SIZE_MAX) return TRI_OK;
+  if (last) {
+    *end = t->len;
+    return TRI_OK;
+  }
+  TRI_TRY(write_front(s, k + 1, false));
+  *end = s->front.text.len;
+  if (common(&s->front.text, t) == *end && *end >= begin) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT,
+           "where the assistant's turn ends (message %zu) cannot be told: the chat template %s writes no end "
+           "token behind it",
+           k + 1, s->c->name);
+}
+
+/* All turns from message `first` on. */
+static tri_status find_turns(search *s, size_t first) {
+  size_t  n = json_array_size(s->talk->messages), limit = s->out->text.len;
+  int64_t i = 0;
+
+  for (size_t k = first; k < n; k++) i += tri_chat_is_answer(json_array_get(s->talk->messages, k));
+  TRI_TRY(find_contents(s, false, &s->content));
+  TRI_TRY(find_begins(s, first, i));
+  for (size_t k = n; k-- > first;) { /* a turn ends before the next one begins */
+    if (!tri_chat_is_answer(json_array_get(s->talk->messages, k))) continue;
+    tri_chat_turn *turn = &s->out->turn[--i];
+    TRI_TRY(find_end_of(s, k, turn->begin, limit, &turn->end));
+    limit = turn->begin;
+  }
+  return TRI_OK;
+}
+
+/* ---- marks ---- */
+
+/* The pieces that the template marks; of `last` those that end behind the text which the conversation shares
+ * with itself less its last turn. */
+static tri_status take_pieces(search *s, const tri_jinja_text *whole, bool all, size_t last) {
+  size_t shared = 0;
+
+  if (!all && last) {
+    TRI_TRY(write_front(s, last, false));
+    shared = common(&s->front.text, &s->out->text);
+  }
+  for (int64_t i = 0; i < whole->n_span; i++) {
+    size_t begin = whole->span[i].begin, end = whole->span[i].end;
+    if (end > s->out->text.len) end = s->out->text.len; /* of a macro's, which may say more than there is */
+    if (end > shared && end > begin) TRI_TRY(put_turn(s->out, begin, end));
+  }
+  return TRI_OK;
+}
+
+/* The last message of the assistant; SIZE_MAX: none. */
+static size_t last_answer(const json_t *messages) {
+  for (size_t k = json_array_size(messages); k-- > 0;)
+    if (tri_chat_is_answer(json_array_get(messages, k))) return k;
+  return SIZE_MAX;
+}
+
+tri_status tri_chat_learned(const tri_chat *c, const tri_chat_talk *talk, bool all, tri_chat_text *out) {
+  search         s = {.c = c, .talk = talk, .out = out};
+  size_t         last = last_answer(talk->messages);
+  tri_jinja_text marks = {.n_span = 0};
+  tri_status     st = TRI_OK;
+
+  TRI_TRY_DONE(tri_chat_write_with(c, talk, false, out, &marks));
+  if (last == SIZE_MAX) goto done;
+  if (tri_jinja_marks(tri_chat_source_of(c, talk)->jinja))
+    TRI_TRY_DONE(take_pieces(&s, &marks, all, last));
+  else
+    TRI_TRY_DONE(find_turns(&s, all ? 0 : last));
+done:
+  tri_jinja_text_free(&marks);
+  tri_jinja_text_free(&s.front);
+  TRI_FREE(s.content);
+  TRI_FREE(s.every);
+  return st;
+}

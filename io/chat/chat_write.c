@@ -1,0 +1,326 @@
+/* chat_write.c - a conversation written by its template. */
+#include "chat_impl.h"
+
+#include <string.h>
+
+/* ---- messages ---- */
+
+static tri_status fail_memory(void) {
+  TRI_FAIL(TRI_ENOMEM, "the host has no memory left for a conversation");
+}
+
+bool tri_chat_is_answer(const json_t *message) {
+  const char *role = json_string_value(json_object_get(message, "role"));
+
+  return role && !strcmp(role, "assistant");
+}
+
+/* The thoughts of a message, under the first of their names that it has. */
+static json_t *thoughts_of(const json_t *message) {
+  static const char *const name[] = {"reasoning_content", "thinking", "reasoning"};
+
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    json_t *v = json_object_get(message, name[i]);
+    if (v && !json_is_null(v)) return v;
+  }
+  return NULL;
+}
+
+static bool has_null(json_t *message) {
+  const char *key;
+  json_t     *value;
+
+  json_object_foreach(message, key, value) {
+    if (json_is_null(value)) return true;
+  }
+  return false;
+}
+
+tri_status tri_chat_message(const json_t *message, json_t **out) {
+  json_t     *from = (json_t *)(uintptr_t)message, *thoughts = thoughts_of(message), *value;
+  const char *key;
+  int         bad = 0;
+
+  *out = NULL;
+  if (!thoughts && !has_null(from)) {
+    *out = json_incref(from);
+    return TRI_OK;
+  }
+  json_t *made = json_object();
+  if (!made) return fail_memory();
+  if (thoughts)
+    bad |= json_object_set(made, "thinking", thoughts); /* first, unless the message has another */
+  json_object_foreach(from, key, value) {
+    if (!json_is_null(value)) bad |= json_object_set(made, key, value);
+  }
+  if (thoughts) bad |= json_object_set(made, "reasoning_content", thoughts);
+  if (bad) {
+    json_decref(made);
+    return fail_memory();
+  }
+  *out = made;
+  return TRI_OK;
+}
+
+tri_status tri_chat_front(const json_t *messages, size_t n, json_t **out) {
+  *out = json_array();
+  if (!*out) return fail_memory();
+  for (size_t i = 0; i < n; i++)
+    if (json_array_append(*out, json_array_get(messages, i))) {
+      json_decref(*out);
+      *out = NULL;
+      return fail_memory();
+    }
+  return TRI_OK;
+}
+
+/* The list with another message in the place of number i; a new reference. */
+static tri_status with_message(const json_t *messages, size_t i, json_t *message, json_t **out) {
+  TRI_TRY(tri_chat_front(messages, json_array_size(messages), out));
+  if (!json_array_set(*out, i, message)) return TRI_OK;
+  json_decref(*out);
+  *out = NULL;
+  return fail_memory();
+}
+
+/* ---- written ---- */
+
+static const json_t *tools_of(const tri_chat *c, const tri_chat_talk *talk) {
+  return talk->tools ? talk->tools : c->tools;
+}
+
+const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_talk *talk) {
+  return tools_of(c, talk) && c->tool_use.jinja ? &c->tool_use : &c->main;
+}
+
+/* A new reference. */
+static json_t *variables_of(const tri_chat *c, const tri_chat_talk *talk, const json_t *messages,
+                            bool prompt) {
+  const json_t *tools = tools_of(c, talk);
+  json_t       *v = json_copy(c->tokens);
+  int           bad = !v;
+
+  if (v && c->kwargs) bad |= json_object_update(v, c->kwargs);
+  if (v && !json_object_get(v, "documents")) bad |= json_object_set_new(v, "documents", json_null());
+  if (v && talk->kwargs) bad |= json_object_update(v, (json_t *)(uintptr_t)talk->kwargs);
+  if (v) bad |= json_object_set(v, "messages", (json_t *)(uintptr_t)messages);
+  if (v) bad |= json_object_set(v, "tools", tools ? (json_t *)(uintptr_t)tools : json_null());
+  if (v) bad |= json_object_set_new(v, "add_generation_prompt", json_boolean(prompt));
+  if (!bad) return v;
+  json_decref(v);
+  return NULL;
+}
+
+tri_status tri_chat_run(const tri_chat *c, const tri_chat_talk *talk, const json_t *messages, bool prompt,
+                        tri_jinja_text *out) {
+  const tri_chat_source *s = tri_chat_source_of(c, talk);
+  json_t                *variables;
+  tri_text               what = {0};
+  tri_status             st;
+
+  if (c->why && s != &c->tool_use) TRI_FAIL(TRI_EINPUT, "%s", c->why);
+  if (!json_array_size(messages)) TRI_FAIL(TRI_EINPUT, "%s", "a conversation without messages");
+  variables = variables_of(c, talk, messages, prompt);
+  if (!variables) return fail_memory();
+  st = tri_jinja_render(s->jinja, variables, c->date, out);
+  json_decref(variables);
+  if (st != TRI_EINPUT) return st;
+  TRI_TRY(tri_text_printf(&what, "the chat template %s", c->name));
+  st = tri_error_at(st, what.data);
+  tri_text_free(&what);
+  return st;
+}
+
+/* ---- begun answers ---- */
+
+static const char tag[] = "CONTINUE_FINAL_MESSAGE_TAG "; /* transformers' */
+enum { TAG = sizeof tag - 1 };
+
+/* The text with the tag behind it; a new reference, or NULL. */
+static json_t *tagged(const json_t *text) {
+  tri_text t = {0};
+  json_t  *out = NULL;
+
+  if (tri_text_put(&t, json_string_value(text), json_string_length(text)) == TRI_OK &&
+      tri_text_put(&t, tag, TAG) == TRI_OK)
+    out = json_stringn(t.data, t.len);
+  tri_text_free(&t);
+  return out;
+}
+
+/* The last part of a content that has a text; SIZE_MAX: none. */
+static size_t last_part(const json_t *content) {
+  for (size_t i = json_array_size(content); i-- > 0;)
+    if (json_is_string(json_object_get(json_array_get(content, i), "text"))) return i;
+  return SIZE_MAX;
+}
+
+/* The message with the tag behind its text: a new reference; *text: that text, borrowed from the message. */
+static tri_status tag_message(const json_t *message, json_t **out, const json_t **text) {
+  json_t *content = json_object_get(message, "content"), *parts = NULL, *part = NULL;
+  size_t  at = last_part(content);
+  int     bad;
+
+  *out = NULL;
+  *text = json_is_string(content) ? content : json_object_get(json_array_get(content, at), "text");
+  if (!*text)
+    TRI_FAIL(TRI_EINPUT, "%s",
+             "the last message is the assistant's and has no text (`content`) to go on from");
+  *out = json_copy((json_t *)(uintptr_t)message);
+  bad = !*out;
+  if (!bad && json_is_string(content)) bad = json_object_set_new(*out, "content", tagged(*text));
+  if (!bad && json_is_array(content)) {
+    parts = json_copy(content);
+    part = json_copy(json_array_get(content, at));
+    bad = !parts || !part || json_object_set_new(part, "text", tagged(*text)) ||
+          json_array_set(parts, at, part) || json_object_set(*out, "content", parts);
+  }
+  json_decref(parts);
+  json_decref(part);
+  if (!bad) return TRI_OK;
+  json_decref(*out);
+  *out = NULL;
+  return fail_memory();
+}
+
+/* Bytes of the white space that ends at p + n, as Python's str.isspace has it; 0: none. */
+static size_t space_before(const unsigned char *p, size_t n) {
+  unsigned c = n ? p[n - 1] : 0;
+
+  if (n && (c == ' ' || (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x1f))) return 1;
+  if (n >= 2 && p[n - 2] == 0xc2 && (c == 0x85 || c == 0xa0)) return 2;
+  if (n < 3 || p[n - 3] < 0xe1 || p[n - 3] > 0xe3) return 0;
+  c = (p[n - 3] & 0x0fu) << 12 | (p[n - 2] & 0x3fu) << 6 | (c & 0x3fu);
+  return c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+                 c == 0x205f || c == 0x3000
+             ? 3
+             : 0;
+}
+
+static size_t strip_end(const char *text, size_t n) {
+  size_t k;
+
+  while ((k = space_before((const unsigned char *)text, n))) n -= k;
+  return n;
+}
+
+/* The last place of the tag, without its space; SIZE_MAX: none. */
+static size_t find_tag(const tri_text *t) {
+  size_t found = SIZE_MAX;
+
+  for (size_t at = 0; (at = tri_chat_find(t->data, t->len, at, tag, TAG - 1)) != SIZE_MAX; at++) found = at;
+  return found;
+}
+
+/* Bytes of white space at the front. */
+static size_t strip_begin(const char *text, size_t n) {
+  const unsigned char *p = (const unsigned char *)text;
+  size_t               at = 0, k;
+
+  do {
+    for (k = 1; k <= 3 && at + k <= n && space_before(p + at, k) != k;) k++;
+    if (k > 3 || at + k > n) return at;
+    at += k;
+  } while (at < n);
+  return at;
+}
+
+/* What stands behind the begun text goes (transformers, render_jinja_template, continue_final_message). */
+static tri_status cut_behind(tri_text *t, const json_t *begun) {
+  const char *text = json_string_value(begun);
+  size_t      n = json_string_length(begun), at = t->len ? find_tag(t) : SIZE_MAX, skip;
+
+  n = strip_end(text, n);
+  skip = strip_begin(text, n);
+  if (at == SIZE_MAX || tri_chat_find(t->data, t->len, 0, text + skip, n - skip) == SIZE_MAX)
+    TRI_FAIL(
+        TRI_EINPUT, "%s",
+        "the last message is the assistant's, to be gone on with, and the chat template does not write its "
+        "text as it is");
+  bool whole = at + TAG <= t->len && !memcmp(t->data + at, tag, TAG);
+  t->len = whole ? at : strip_end(t->data, at);
+  t->data[t->len] = 0;
+  return TRI_OK;
+}
+
+static tri_status write_begun(const tri_chat *c, const tri_chat_talk *talk, tri_jinja_text *out) {
+  size_t        last = json_array_size(talk->messages) - 1;
+  json_t       *message = NULL, *messages = NULL;
+  const json_t *text;
+  tri_status    st = TRI_OK;
+
+  TRI_TRY(tag_message(json_array_get(talk->messages, last), &message, &text));
+  TRI_TRY_DONE(with_message(talk->messages, last, message, &messages));
+  TRI_TRY_DONE(tri_chat_run(c, talk, messages, false, out));
+  TRI_TRY_DONE(cut_behind(&out->text, text));
+done:
+  json_decref(message);
+  json_decref(messages);
+  return st;
+}
+
+/* ---- public ---- */
+
+size_t tri_chat_find(const char *text, size_t n, size_t from, const char *what, size_t m) {
+  if (!m) return from <= n ? from : SIZE_MAX;
+  for (size_t at = from; at + m <= n; at++) {
+    const char *p = memchr(text + at, what[0], n - m + 1 - at);
+    if (!p) return SIZE_MAX;
+    at = (size_t)(p - text);
+    if (!memcmp(p, what, m)) return at;
+  }
+  return SIZE_MAX;
+}
+
+/* Whether the system's message, where it is a text, is not to be seen. */
+static bool leaves_out_system(const tri_chat_talk *talk, const tri_text *t) {
+  const json_t *first = json_array_get(talk->messages, 0), *content = json_object_get(first, "content");
+  const char   *role = json_string_value(json_object_get(first, "role")), *text = json_string_value(content);
+  size_t        n, skip;
+
+  if (!role || strcmp(role, "system") != 0 || !text) return false;
+  n = strip_end(text, json_string_length(content));
+  skip = strip_begin(text, n);
+  return n > skip && (!t->len || tri_chat_find(t->data, t->len, 0, text + skip, n - skip) == SIZE_MAX);
+}
+
+tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_talk *talk, bool prompt, tri_chat_text *out,
+                               tri_jinja_text *marks) {
+  size_t     n = json_array_size(talk->messages);
+  bool       begun = prompt && n && tri_chat_is_answer(json_array_get(talk->messages, n - 1));
+  tri_status st;
+
+  out->n_turn = 0;
+  marks->text = out->text; /* lent: what was there is room for what comes */
+  st = begun ? write_begun(c, talk, marks) : tri_chat_run(c, talk, talk->messages, prompt, marks);
+  out->text = marks->text;
+  marks->text = (tri_text){0};
+  out->begun = begun;
+  out->system_left_out = st == TRI_OK && leaves_out_system(talk, &out->text);
+  return st;
+}
+
+tri_status tri_chat_write(const tri_chat *c, const tri_chat_talk *talk, bool prompt, tri_chat_text *out) {
+  tri_jinja_text marks = {.n_span = 0};
+  tri_status     st = tri_chat_write_with(c, talk, prompt, out, &marks);
+
+  tri_jinja_text_free(&marks);
+  return st;
+}
+
+tri_status tri_chat_write_text(const tri_chat *c, const char *text, tri_chat_text *out) {
+  json_t       *messages = json_pack("[{ssss}]", "role", "user", "content", text);
+  tri_chat_talk talk = {.messages = messages};
+  tri_status    st;
+
+  if (!messages) TRI_FAIL(TRI_EINPUT, "%s", "a prompt is not UTF-8");
+  st = tri_chat_write(c, &talk, true, out);
+  json_decref(messages);
+  return st;
+}
+
+void tri_chat_text_free(tri_chat_text *t) {
+  tri_text_free(&t->text);
+  TRI_FREE(t->turn);
+  *t = (tri_chat_text){.n_turn = 0};
+}

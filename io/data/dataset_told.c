@@ -1,0 +1,20 @@
+/* dataset_told.c - what people are told of the conversations of a dataset. */
+#include "dataset.h"
+
+void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char *file) {
+  const tri_data_stats *s = tri_dataset_stats(d);
+
+  if (s->n_begun)
+    tri_log(TRI_LOG_INFO,
+            "%s: %lld of %lld prompts end with a message of the assistant: answers go on from it", file,
+            (long long)s->n_begun, (long long)s->n_talk);
+  if (s->n_system_left_out)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: the text of the system's message is not in %lld of %lld conversations as the chat template %s "
+        "writes them",
+        file, (long long)s->n_system_left_out, (long long)s->n_talk, tri_chat_name(chat));
+  if (s->n_tools_left_out)
+    tri_log(TRI_LOG_WARN, "%s: the chat template %s writes no tools: those of %lld lines are left out", file,
+            tri_chat_name(chat), (long long)s->n_tools_left_out);
+}
