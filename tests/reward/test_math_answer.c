@@ -191,6 +191,24 @@ static void test_same(void **state) {
 
 /* Judged by hand. */
 static const pair_case values[] = {
+    {"**5**", "5", true},
+    {"5 \\\\", "5", true},
+    {"5 USD", "5", true},
+    {"\\[ 5 \\]", "5", true},
+    {"**", "5", false},
+    {"\\mathbb{R}", "(-\\infty,\\infty)", true},
+    {"x \\in \\mathbb{R}", "(-\\infty,+\\infty)", true},
+    {"\\mathbb{R}", "(-\\infty,0)", false},
+    {"\\mathbb{R}", "R", false},
+    {"x<3 \\text{ or } x>5", "(-\\infty,3) \\cup (5,\\infty)", true},
+    {"x \\in (5,\\infty) \\cup (-\\infty,3)", "x<3, x>5", true},
+    {"\\frac{\\pi}{2} + 2\\pi n, n \\in \\mathbb{Z}", "2 n \\pi + \\pi/2, n \\in \\mathbb{Z}", true},
+    {"25\\%", "\\frac14", true},
+    {"6.02 \\times 10^{23}", "602000000000000000000000", true},
+    {"(1,2), (3,4)", "\\{(3,4),(1,2)\\}", true},
+    {"y = -\\frac{1}{2}x + 3", "x + 2y = 6", true},
+    {"(x,y) = (1,2)", "(1, 2)", true},
+
     {"\\boxed{\\text{(E)},}", "E", true},
     {"\\approx 8.24 \\text{ mph}", "8.24", true},
 

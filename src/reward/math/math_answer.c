@@ -505,9 +505,12 @@ static char half_of_day(tri_part t) {
   return letter[1] == 'a' || letter[1] == 'p' ? letter[1] : 0;
 }
 
+/* Space, quotes and Markdown's stars at an end of an answer. */
+static bool is_around(char c) { return c && strchr(" \t\r\n*`\"", c); }
+
 static tri_part trimmed(tri_part t) {
-  while (t.n && strchr(" \t\r\n", *t.at) && *t.at) t = (tri_part){t.at + 1, t.n - 1};
-  while (t.n && strchr(" \t\r\n", t.at[t.n - 1]) && t.at[t.n - 1]) t.n--;
+  while (t.n && is_around(*t.at)) t = (tri_part){t.at + 1, t.n - 1};
+  while (t.n && is_around(t.at[t.n - 1])) t.n--;
   return t;
 }
 

@@ -9,17 +9,23 @@ typedef struct word {
 } word;
 
 /* Commands that only set type, size or space. */
-static const char *const blank[] = {"left",      "right",       "bigl",
-                                    "bigr",      "Bigl",        "Bigr",
-                                    "big",       "Big",         "bigg",
-                                    "Bigg",      "biggl",       "biggr",
-                                    "mleft",     "mright",      "displaystyle",
-                                    "textstyle", "scriptstyle", "limits",
-                                    "quad",      "qquad",       "boxed",
-                                    "fbox",      "bf",          "rm",
-                                    "it",        "mathstrut",   "thinspace",
-                                    "small",     "large",       "Large",
-                                    "huge",      "nonumber",    "scriptscriptstyle"};
+static const char *const blank[] = {"left",         "right",
+                                    "bigl",         "bigr",
+                                    "Bigl",         "Bigr",
+                                    "big",          "Big",
+                                    "bigg",         "Bigg",
+                                    "biggl",        "biggr",
+                                    "mleft",        "mright",
+                                    "displaystyle", "textstyle",
+                                    "scriptstyle",  "limits",
+                                    "quad",         "qquad",
+                                    "boxed",        "fbox",
+                                    "bf",           "rm",
+                                    "it",           "mathstrut",
+                                    "thinspace",    "small",
+                                    "large",        "Large",
+                                    "huge",         "nonumber",
+                                    "textdollar",   "scriptscriptstyle"};
 
 static const word command[] = {{"pi", TRI_TEX_PI},
                                {"infty", TRI_TEX_INFINITY},
@@ -102,8 +108,8 @@ static const word plain[] = {
     {"deg", TRI_TEX_DEGREE}};
 
 /* Units of two or three letters; longer words are told from products of letters by their length. */
-static const char *const unit[] = {"cm", "mm",  "km",  "ft",  "kg",  "mg", "lb", "lbs", "oz",
-                                   "hr", "hrs", "min", "sec", "mph", "sq", "yd", "gal", "ml"};
+static const char *const unit[] = {"cm",  "mm",  "km",  "ft",  "kg", "mg", "lb",  "lbs", "oz", "hr",
+                                   "hrs", "min", "sec", "mph", "sq", "yd", "gal", "ml",  "USD"};
 
 /* Characters beyond ASCII, as what they stand for. */
 static const struct {
@@ -222,13 +228,16 @@ static bool skip_blanks(tri_tex_lexer *x) {
   return x->at > from;
 }
 
-/* Whether only full stops and space are left. */
+/* Whether only full stops, line ends and space are left. */
 static bool is_end(const tri_tex_lexer *x) {
-  tri_tex_lexer rest = *x;
+  const char *s = x->at;
 
-  while (rest.at < rest.end && (*rest.at == '.' || blank_bytes(&rest, rest.at)))
-    rest.at += *rest.at == '.' ? 1 : blank_bytes(&rest, rest.at);
-  return rest.at == rest.end;
+  while (s < x->end) {
+    size_t n = *s == '.' ? 1 : !x->matrices && starts(s, x->end, "\\\\") ? 2 : blank_bytes(x, s);
+    if (!n) return false;
+    s += n;
+  }
+  return true;
 }
 
 /* ---- numbers ---- */

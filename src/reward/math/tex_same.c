@@ -405,6 +405,17 @@ static bool same_tuple(int *work, side a, side b) {
 static bool is_round(side a) { return node_of(a)->open == '(' && node_of(a)->close == ')'; }
 static bool is_structure(tri_tex_shape s) { return s >= TRI_SHAPE_TEXT; }
 
+/* \mathbb{R} is (-\infty, \infty). */
+static bool is_real_line(side a) {
+  static const char name[] = "\\mathbb{R}";
+  tri_part          t = node_of(a)->text;
+
+  if (shape_of(a) == TRI_SHAPE_NAME) return t.n == sizeof name - 1 && !memcmp(t.at, name, t.n);
+  return shape_of(a) == TRI_SHAPE_TUPLE && node_of(a)->n == 2 && is_infinite(first_of(a)) &&
+         is_infinite(last_of(a)) && shape_of(first_of(a)) == TRI_SHAPE_NEGATIVE &&
+         shape_of(last_of(a)) == TRI_SHAPE_INFINITY;
+}
+
 static bool same(int *work, side a, side b) {
   tri_tex_shape s = shape_of(a), t = shape_of(b);
   bool          unions = s == TRI_SHAPE_UNION || t == TRI_SHAPE_UNION;
@@ -413,6 +424,7 @@ static bool same(int *work, side a, side b) {
   if (s == TRI_SHAPE_TEXT || t == TRI_SHAPE_TEXT) return tri_tex_words_equal(source_of(a), source_of(b));
   if (s == TRI_SHAPE_RELATION && t == TRI_SHAPE_RELATION && !is_two_valued(a) && !is_two_valued(b))
     return same_relation(work, a, b);
+  if (is_real_line(a) && is_real_line(b)) return true;
   if (is_two_valued(a) || is_two_valued(b)) return same_elements(work, a, b, unions);
   if (s == TRI_SHAPE_RELATION && !holds_elements(b, true)) return same_as_relation(work, a, b);
   if (t == TRI_SHAPE_RELATION && !holds_elements(a, true)) return same_as_relation(work, b, a);

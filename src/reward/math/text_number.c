@@ -434,7 +434,8 @@ static tri_text_found read_number(cursor *c, tri_text_number *out) {
     }
   } else {
     if (belongs_to_word(c->begin, s)) {
-      c->at += count_digits(s, c->end) + (*s == '.');
+      do c->at += 1 + count_digits(c->at + 1, c->end);
+      while (c->at + 1 < c->end && (*c->at == '.' || *c->at == ',') && is_digit(c->at[1])); /* v2.0 */
       return TRI_TEXT_NONE;
     }
     if (!read_decimal(&c->at, c->end, &plain, &broken, &x)) return TRI_TEXT_NONE;
