@@ -23,11 +23,12 @@ _trireme_ask() {
     /^  [^ ]/ { text = text " " substr($0, 3); next }
     { out() }
     END { out() }' ;;
-  # "  --flag VALUE   help"; of a WORD the words stand behind the last colon of the help.
+  # "  --flag VALUE   help"; of a WORD the words stand behind the last colon of the help, of a NAME before "or FILE" too.
   *) "$program" "$what" --help 2>/dev/null | awk '
     function out(  at) {
       if (flag == "") return
       if (value == "WORD") { at = match(text, /: [^:]*$/); value = substr(text, at + 2); gsub(/, /, "|", value) }
+      if (value == "NAME" && match(text, /: [^:]* or FILE/)) { value = substr(text, RSTART + 2, RLENGTH - 10); gsub(/, /, "|", value) }
       print flag " " value
       flag = ""
     }
@@ -76,8 +77,8 @@ _trireme() {
   _trireme_words "$program" "$command"
   while read -r flag value; do
     [[ $flag == "$before" && -n $value ]] || continue
-    [[ $value =~ ^[a-z0-9].*\| ]] && mapfile -t COMPREPLY < <(compgen -W "${value//|/ }" -- "$word") ||
-      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    [[ $value =~ ^[a-z0-9].*\| ]] && mapfile -t COMPREPLY < <(compgen -W "${value//|/ }" -- "$word")
+    ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
   done <<<"$said"
   if [[ $word == -* ]]; then

@@ -59,8 +59,8 @@ typedef struct tri_infer_talk {
        &(talk).kwargs,                                                                                       \
        0,                                                                                                    \
        0,                                                                                                    \
-       "NAME=VALUE",                                                                                         \
-       "a variable for the chat template, such as enable_thinking=false; may be given again"},               \
+       "N=V",                                                                                                \
+       "a variable for the chat template by name and value: enable_thinking=false; may be given again"},     \
   {                                                                                                          \
     "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
         "a prompt that is text is the user's message"                                                        \
