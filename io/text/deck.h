@@ -42,8 +42,9 @@ const char           *tri_deck_name(const tri_deck *d); /* as given at open; bor
 int                   tri_deck_count(const tri_deck *d);
 const tri_deck_entry *tri_deck_at(const tri_deck *d, int i); /* 0 <= i < count; borrowed until the next set */
 /* Not collective. Append the n entries of a mapping, from `first` on, as a JSON object on one line: unquoted
- * true, false, null and numbers are these, all else is text. TRI_ECONFIG, with its place: a field that is
- * given twice. */
+ * true, false, null (in the spellings of YAML 1.2) and numbers are these, all else is text. TRI_ECONFIG, with
+ * its place: a field that is given twice; an unquoted yes, no, on or off, which YAML 1.1 takes for a truth
+ * value; an integer beyond 64 bits. */
 TRI_CHECKED tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out);
 /* Not collective. Append one such value; unquoted: as in tri_deck_entry. */
 TRI_CHECKED tri_status tri_deck_put_scalar(const char *value, bool unquoted, tri_text *out);

@@ -49,15 +49,43 @@ static tri_status put_real(double x, tri_text *out) {
   return strpbrk(out->data + begin, ".eE") ? TRI_OK : tri_text_put(out, ".0", 2);
 }
 
+/* The rows end with NULL. YAML 1.2.2, 10.3.2. */
+static const char *const words[][5] = {
+    {"true", "True", "TRUE"}, {"false", "False", "FALSE"}, {"null", "Null", "NULL", "~"}};
+
+static bool is_one_of(const char *value, const char *const *word) {
+  while (*word && strcmp(*word, value) != 0) word++;
+  return *word;
+}
+
 tri_status tri_deck_put_scalar(const char *value, bool unquoted, tri_text *out) {
   long long whole;
   double    x;
 
-  if (unquoted && (!strcmp(value, "true") || !strcmp(value, "false") || !strcmp(value, "null")))
-    return tri_text_put(out, value, strlen(value));
+  for (size_t i = 0; unquoted && i < sizeof words / sizeof *words; i++)
+    if (is_one_of(value, words[i])) return tri_text_put(out, words[i][0], strlen(words[i][0]));
   if (unquoted && is_whole(value, &whole)) return tri_text_printf(out, "%lld", whole);
   if (unquoted && is_real(value, &x)) return put_real(x, out);
   return tri_json_put_string(out, value, strlen(value));
+}
+
+/* Refuses a value that other readers of YAML take for another one than this does: text here, a truth value of
+ * YAML 1.1 there; a real number here, a longer integer there. */
+static tri_status check_plain(const tri_deck_entry *e) {
+  static const char *const truth[] = {"yes", "Yes", "YES", "no",  "No",  "NO", "on",
+                                      "On",  "ON",  "off", "Off", "OFF", NULL};
+  const char              *digits = e->value + (*e->value == '-' || *e->value == '+');
+  long long                whole;
+
+  if (!e->unquoted) return TRI_OK;
+  if (is_one_of(e->value, truth))
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: %s: '%s' = %s may mean a truth value or a text: write true or false, or \"%s\"", e->where,
+             e->key, e->field, e->value, e->value);
+  if (*digits && !digits[strspn(digits, "0123456789")] && !is_whole(e->value, &whole))
+    TRI_FAIL(TRI_ECONFIG, "%s: %s: '%s' = %.40s is beyond 64 bits: give a smaller number, or \"text\"",
+             e->where, e->key, e->field, e->value);
+  return TRI_OK;
 }
 
 tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out) {
@@ -68,6 +96,7 @@ tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out)
     for (int k = first; k < i; k++)
       if (!strcmp(tri_deck_at(d, k)->field, e->field))
         TRI_FAIL(TRI_ECONFIG, "%s: '%s' is given twice in %s", e->where, e->field, e->key);
+    TRI_TRY(check_plain(e));
     if (i > first) TRI_TRY(tri_text_put(out, ", ", 2));
     TRI_TRY(tri_json_put_string(out, e->field, strlen(e->field)));
     TRI_TRY(tri_text_put(out, ": ", 2));

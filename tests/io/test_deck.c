@@ -98,6 +98,21 @@ static void test_lists_in_items(void **state) {
   tri_deck_close(&d);
 }
 
+/* A mapping that is no JSON object, and what the message says. */
+static void bad_mapping(const char *value, const char *what) {
+  tri_deck *d = good("a:\n  x: 1\n");
+  tri_text  text = {0};
+  char      argument[80];
+
+  snprintf(argument, sizeof argument, "a.x_kwargs=%s", value);
+  assert_int_equal(tri_deck_set(d, argument), TRI_OK);
+  assert_int_equal(tri_deck_put_json(d, 1, 1, &text), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), what));
+  tri_error_clear();
+  tri_text_free(&text);
+  tri_deck_close(&d);
+}
+
 /* Where a key ends with _kwargs; as JSON unquoted words have their types. */
 static void test_mappings(void **state) {
   tri_text text = {0};
@@ -116,6 +131,12 @@ static void test_mappings(void **state) {
   text.len = 0;
   assert_int_equal(tri_deck_put_json(d, 3, 1, &text), TRI_OK);
   assert_string_equal(text.data, "{}");
+  assert_int_equal(tri_deck_set(d, "a.s_kwargs={k: True, l: FALSE, m: ~, n: 'no', o: 'True'}"), TRI_OK);
+  text.len = 0;
+  assert_int_equal(tri_deck_put_json(d, 5, 5, &text), TRI_OK);
+  assert_string_equal(text.data, "{\"k\": true, \"l\": false, \"m\": null, \"n\": \"no\", \"o\": \"True\"}");
+  tri_deck_close(&d);
+  d = good("a:\n  x: 1\n  y: 2\n  z: 3\n  w: 4\n  v: 5\n");
   assert_int_equal(tri_deck_set(d, "a.v_kwargs={k: 'x}'}"), TRI_OK);
   entry(d, 5, "a", "v_kwargs", "k", TRI_DECK_MAPPING, "x}", "argument 'a.v_kwargs={k: 'x}'}'");
   assert_int_equal(tri_deck_set(d, "a.u={k: 1}"), TRI_OK); /* another key's are letters */
@@ -123,6 +144,10 @@ static void test_mappings(void **state) {
   assert_int_equal(tri_deck_set(d, "a.t_kwargs={k: 1} x"), TRI_ECONFIG);
   tri_error_clear();
   tri_deck_close(&d);
+  bad_mapping("{k: no}",
+              "a.x_kwargs={k: no}': x_kwargs: 'k' = no may mean a truth value or a text: write true or "
+              "false, or \"no\"");
+  bad_mapping("{k: 9223372036854775808}", "is beyond 64 bits");
   bad("a:\n  x_kwargs: {k: [1]}\n",
       "d.yaml:2: a mapping holds single values only: texts, numbers, true, false");
   bad("a:\n  x_kwargs: {k: {l: 1}}\n",
