@@ -105,13 +105,15 @@ static tri_status take_named(tri_chat *c, const tri_chat_files *files, const cha
 }
 
 static tri_status take_file(tri_chat *c, const tri_chat_opt *o) {
-  char      *bytes = NULL;
-  size_t     n = o->text.n;
-  tri_status st = TRI_OK;
+  const char *key = o->from_deck ? "data.chat_template" : "--chat-template";
+  char       *bytes = NULL;
+  size_t      n = o->text.n;
+  tri_status  st = TRI_OK;
 
-  if (!o->text.bytes) TRI_TRY(tri_file_read(o->template, TEMPLATE_BYTES, &bytes, &n));
+  if (!o->text.bytes) TRI_TRY(tri_error_about(tri_file_read(o->template, TEMPLATE_BYTES, &bytes, &n), key));
   TRI_TRY_DONE(tri_copy_text(o->template, &c->name));
-  TRI_TRY_DONE(tri_error_at(tri_chat_parse(bytes ? bytes : o->text.bytes, n, &c->main), o->template));
+  st = tri_error_at(tri_chat_parse(bytes ? bytes : o->text.bytes, n, &c->main), o->template);
+  st = tri_error_about(st, key);
 done:
   TRI_FREE(bytes);
   return st;

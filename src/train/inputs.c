@@ -292,26 +292,26 @@ static bool all_there(const tri_config_list *files) {
   return true;
 }
 
-/* Collective over world. */
+/* A plan on paper takes the lines of files that are not here as given. */
+static bool is_read(const tri_trainer *t, const tri_config_list *files) {
+  return files->n && !t->plan.like && (!t->plan.on_paper || all_there(files));
+}
+
+/* Collective over world. chat: NULL where no file is read. */
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
-                            tri_dataset **out) {
-  tri_chat  *chat = NULL;
-  bool       paper = t->plan.on_paper, untold = false;
-  tri_status st;
+                            const tri_chat *chat, tri_dataset **out) {
+  bool untold = false;
 
   if (t->plan.like) {
     *out = files == &t->cfg->data.train ? t->plan.like->data : t->plan.like->eval_data;
     return TRI_OK;
   }
-  if (paper && !all_there(files)) return tri_assume_lines(t, files, kind, out);
-  TRI_TRY_DONE(open_chat(t, &chat));
-  TRI_TRY_DONE(read_data(t, files, kind, chat, paper ? &untold : NULL, out));
-  if (untold) TRI_TRY_DONE(tri_assume_lines(t, files, kind, out));
+  if (!is_read(t, files)) return tri_assume_lines(t, files, kind, out);
+  TRI_TRY(read_data(t, files, kind, chat, t->plan.on_paper ? &untold : NULL, out));
+  if (untold) TRI_TRY(tri_assume_lines(t, files, kind, out));
   if (*out && files == &t->cfg->data.train && t->cfg->data.train_weights.n)
-    TRI_TRY_DONE(weigh(t->cfg, *out)); /* alike on every rank */
-done:
-  tri_chat_close(&chat);
-  return st;
+    TRI_TRY(weigh(t->cfg, *out)); /* alike on every rank */
+  return TRI_OK;
 }
 
 /* What the other models read, be it of evaluations, fits them too: positions beyond their context mean
@@ -531,21 +531,37 @@ static tri_data_kind kind_of(unsigned needs) {
 }
 
 /* Collective over world. */
-static tri_status open_all_data(tri_trainer *t) {
+static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   const tri_config *c = t->cfg;
   /* the deck's, not the set's: a reward that could not be opened hides no fault of the data */
   bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
 
-  NOTE(check_room(t));
   if (c->data.train.n)
-    NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, &t->data),
+    NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, chat, &t->data),
                          "data.train"));
   remember_data(t);
   if (tri_evaluates_by_loss(t)) asked = learned;
   if (c->eval.steps > 0)
-    NOTE(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
+    NOTE(tri_error_about(open_data(t, &c->data.eval, asked, chat, &t->eval_data), "data.eval"));
   return TRI_OK;
+}
+
+/* Collective over world. One template writes the conversations of all files: its fault is said once. */
+static tri_status open_all_data(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  tri_chat         *chat = NULL;
+  int64_t           before;
+  tri_status        st = TRI_OK;
+
+  NOTE(check_room(t));
+  before = faults(t);
+  if (is_read(t, &c->data.train) || (c->eval.steps > 0 && is_read(t, &c->data.eval)))
+    TRI_TRY_DONE(tri_error_note(open_chat(t, &chat), t->run.faults));
+  st = faults(t) > before ? tri_faults_miss(t->run.faults, "data") : open_both(t, chat);
+done:
+  tri_chat_close(&chat);
+  return st;
 }
 
 /* What needs no model is looked at first, and what needs one only if it has no fault. */

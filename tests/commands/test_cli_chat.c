@@ -31,6 +31,12 @@ static void a_template_must_be_known(void **state) {
   cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=phi", "data.chat_template", "chatml");
   cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=no.jinja", "no.jinja",
             "data.chat_template");
+  cli_fails(64,
+            ONE GRPO "run.output=twice data.eval=ask.jsonl eval.steps=1 data.chat_template=no.jinja --check",
+            "no.jinja: cannot be opened", "1 fault, listed above; not looked at because of it: data, ");
+  cli_sh("printf '{%%%% for %%%%}' >odd.jinja");
+  cli_fails(64, ONE "generate model --chat-template odd.jinja --prompts talk.jsonl",
+            "odd.jinja: line 1: ", "(--chat-template)");
   cli_fails(64, ONE SFT "data.train=ask.jsonl data.chat_template=llama2", "ask.jsonl:1: needs ", NULL);
 }
 
