@@ -168,6 +168,12 @@ static void limits(void **state) {
       {"{{ '%999999999d' % 1 }}", NULL, NULL, "is not supported"},
       {"{{ '%.9999f' % 1 }}", NULL, NULL, "is not supported"},
       {"{{ '{:>999999999}'.format(1) }}", NULL, NULL, "is not supported"},
+      /* len() of Python's own */
+      {"{{ '{:,.1000f}'.format(1e308)|length }} {{ '{:+_.1000%}'.format(1e305)|length }}", NULL, "1412 1412",
+       NULL},
+      {"{{ '{:01000,}'.format(1)|length }} {{ '{:0999,.900f}'.format(-1e308)|length }}", NULL, "1001 1313",
+       NULL},
+      {"{{ '{:01500,.1000f}'.format(1e300) }}", NULL, NULL, "is not supported"},
       {"{{ 'a\t'.expandtabs(9223372036854775807) }}", NULL, NULL, "too long"},
       {"{{ 1|tojson(indent=9223372036854775807) }}", NULL, NULL, "more than 64 MiB"},
       {TWICE "ns.x ~ ns.x %}{% endfor %}", NULL, NULL, "64 MiB"},

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRECISION_MOST = 1000, NUMBER_BYTES = 1400 }; /* chosen; 309 digits, a point, the precision */
+enum {
+  PRECISION_MOST = 1000,
+  ZEROS_MOST = 1000
+}; /* chosen: ZEROS_MOST is a width filled with grouped zeros */
+enum { NUMBER_BYTES = 1400, GROUPED_BYTES = 1600 }; /* 309 digits, a point, the precision; 102 separators */
 
 /* What stands between % or : and the type. */
 typedef struct spec {
@@ -25,7 +29,7 @@ static tri_jvalue fill_of(const spec *s) {
 /* sign and prefix, then digits (both ASCII): with zeros between, or aligned as a whole. */
 static tri_status put_number(tri_jbuf *b, const spec *s, const char *sign, const char *digits) {
   int64_t    n = (int64_t)(strlen(sign) + strlen(digits)), room = s->has_width ? s->width - n : 0;
-  char       whole[NUMBER_BYTES + 8];
+  char       whole[GROUPED_BYTES + 8];
   tri_jvalue v, zero = TRI_J_LITERAL("0");
 
   if (room > 0 && ((s->zero && !s->left && !s->align) || s->align == '=')) {
@@ -51,23 +55,28 @@ static const char *sign_of(bool negative, const spec *s) {
 
 /* Separators every third digit (',', '_') or every fourth (of other bases) before the first character that is
  * no digit; with zero padding the zeros are grouped too. */
-static void group_digits(const spec *s, size_t sign_bytes, const char *digits, char out[NUMBER_BYTES + 8]) {
+static tri_status group_digits(const spec *s, size_t sign_bytes, const char *digits,
+                               char out[GROUPED_BYTES + 8]) {
   size_t n = strspn(digits, s->type == 'x' || s->type == 'X' ? "0123456789abcdefABCDEF" : "0123456789"),
          least = n, k = 0;
   size_t every = s->type == 'x' || s->type == 'X' || s->type == 'o' || s->type == 'b' ? 4 : 3;
   size_t tail = strlen(digits + n),
          width = s->has_width && (s->zero && (!s->align || s->align == '=')) ? (size_t)s->width : 0;
 
-  while (least + (least - 1) / every + tail + sign_bytes < width && least < 400) least++;
+  if (width > ZEROS_MOST)
+    TRI_FAIL(TRI_EINPUT, "a width above %d with zeros and separators is not supported", ZEROS_MOST);
+  while (least + (least - 1) / every + tail + sign_bytes < width) least++;
   for (size_t i = 0; i < least; i++) {
     if (i && (least - i) % every == 0) out[k++] = s->group;
     out[k++] = i < least - n ? '0' : digits[i - (least - n)];
   }
+  TRI_ASSERT(k + tail < GROUPED_BYTES);
   memcpy(out + k, digits + n, tail + 1);
+  return TRI_OK;
 }
 
 static tri_status put_whole(tri_jbuf *b, const spec *s, int64_t x) {
-  char     digits[NUMBER_BYTES + 8] = "", grouped[NUMBER_BYTES + 8], sign[4];
+  char     digits[NUMBER_BYTES + 8] = "", grouped[GROUPED_BYTES + 8], sign[4];
   uint64_t u = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
   size_t   n = 0, least = s->has_precision ? (size_t)s->precision : 1;
   char     reversed[80];
@@ -80,7 +89,7 @@ static tri_status put_whole(tri_jbuf *b, const spec *s, int64_t x) {
   while (k) digits[n++] = reversed[--k];
   digits[n] = 0;
   snprintf(sign, sizeof sign, "%s%s", sign_of(x < 0, s), s->alternate && base != 10 ? prefix : "");
-  if (s->group) group_digits(s, strlen(sign), digits, grouped);
+  if (s->group) TRI_TRY(group_digits(s, strlen(sign), digits, grouped));
   return put_number(b, s, sign, s->group ? grouped : digits);
 }
 
@@ -122,7 +131,7 @@ static void general_text(double x, int precision, char *out) {
 }
 
 static tri_status put_real(tri_jbuf *b, const spec *s, double x) {
-  char digits[NUMBER_BYTES + 8], grouped[NUMBER_BYTES + 8], fmt[16];
+  char digits[NUMBER_BYTES + 8], grouped[GROUPED_BYTES + 8], fmt[16];
   int  precision = s->has_precision ? (int)s->precision : 6;
   bool negative = signbit(x) && !isnan(x);
   char type = s->type == '%' ? 'f' : s->type == 'n' ? 'g' : s->type;
@@ -137,7 +146,7 @@ static tri_status put_real(tri_jbuf *b, const spec *s, double x) {
     snprintf(digits, NUMBER_BYTES, fmt, precision, x);
   }
   if (s->type == '%') strcat(digits, "%");
-  if (s->group) group_digits(s, negative || s->plus || s->space, digits, grouped);
+  if (s->group) TRI_TRY(group_digits(s, negative || s->plus || s->space, digits, grouped));
   return put_number(b, s, sign_of(negative, s), s->group ? grouped : digits);
 }
 
