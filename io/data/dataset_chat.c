@@ -39,14 +39,17 @@ static bool is_nothing(const json_t *v) {
          (text && (!*text || !strcmp(text, "[]") || !strcmp(text, "null")));
 }
 
-/* The word by which a part of a content says that it is no text; NULL: it does not. */
+/* The word by which a part of a content says that it is no text; NULL: it does not. Tables of parts fill the
+ * fields of other kinds with null. */
 static const char *find_medium(const json_t *part) {
   static const char *const medium[] = {"image",       "audio",       "video", "image_url",
                                        "input_image", "input_audio", "file"};
   const char              *type = json_string_value(json_object_get(part, "type"));
 
-  for (size_t i = 0; i < sizeof medium / sizeof *medium; i++)
-    if ((type && !strcmp(type, medium[i])) || json_object_get(part, medium[i])) return medium[i];
+  for (size_t i = 0; i < sizeof medium / sizeof *medium; i++) {
+    const json_t *v = json_object_get(part, medium[i]);
+    if ((type && !strcmp(type, medium[i])) || (v && !json_is_null(v))) return medium[i];
+  }
   return NULL;
 }
 

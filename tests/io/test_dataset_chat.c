@@ -271,7 +271,7 @@ static void passes_on_what_a_line_has(void **state) {
                 "{\"role\":\"tool\",\"content\":\"r\"}]}",
        "[user]a[assistant]t({\"x\": 1})[tool]r[assistant]"},
       {"{\"prompt\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\","
-       "\"text\":\"b\"}]}]}",
+       "\"text\":\"b\",\"image\":null,\"file\":null}]}]}",
        "[user]ab[assistant]"},
       {"{\"prompt\":[" U("a") "," A("b ") "]}", "[user]a[assistant]b "},
   };
