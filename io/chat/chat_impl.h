@@ -56,6 +56,8 @@ TRI_CHECKED tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_tal
 /* The first n messages of a list; a new reference. */
 TRI_CHECKED tri_status tri_chat_front(const json_t *messages, size_t n, json_t **out);
 bool                   tri_chat_is_answer(const json_t *message);
+/* The last part of a content that has a text; SIZE_MAX: none, or it is no list. */
+size_t tri_chat_last_part(const json_t *content);
 /* Which template a conversation is written with. */
 const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_talk *talk);
 

@@ -82,29 +82,60 @@ static tri_status find_begin(search *s, size_t k, size_t *begin) {
 /* A mark for message k. It has no letter of any language, and no white space. */
 static int write_mark(size_t k, char out[64]) { return snprintf(out, 64, "\xee\x80\x80%zu\xee\x80\x81", k); }
 
-/* Message k with its mark behind its text; NULL: none is left, or the text is no string, or has none. */
-static json_t *marked(const json_t *message, size_t k) {
-  const json_t *content = json_object_get(message, "content");
-  const char   *text = json_string_value(content);
-  size_t        n = json_string_length(content);
-  char          mark[64];
-  int           m = write_mark(k, mark);
-  tri_text      t = {0};
-  json_t       *out = NULL, *value = NULL;
+/* The text with the mark of message k behind it; NULL: no memory, no text, or one with a mark. */
+static json_t *marked_text(const json_t *content, size_t k) {
+  const char *text = json_string_value(content);
+  size_t      n = json_string_length(content);
+  char        mark[64];
+  int         m = write_mark(k, mark);
+  tri_text    t = {0};
+  json_t     *out = NULL;
 
   while (n && is_space(text[n - 1])) n--; /* a template may take white space away there */
   if (!text || !n || tri_chat_find(text, n, 0, mark, 3) != SIZE_MAX) return NULL;
   if (tri_text_put(&t, text, n) == TRI_OK && tri_text_put(&t, mark, (size_t)m) == TRI_OK &&
       tri_text_put(&t, text + n, json_string_length(content) - n) == TRI_OK)
-    value = json_stringn(t.data, t.len);
-  out = value ? json_copy((json_t *)(uintptr_t)message) : NULL;
-  if (out && json_object_set(out, "content", value)) {
-    json_decref(out);
-    out = NULL;
-  }
-  json_decref(value);
+    out = json_stringn(t.data, t.len);
   tri_text_free(&t);
   return out;
+}
+
+/* A copy of an object or list with another value in one place; takes the value over. NULL: there is no value,
+ * or no memory. */
+static json_t *with_field(const json_t *object, const char *key, json_t *value) {
+  json_t *out = value ? json_copy((json_t *)(uintptr_t)object) : NULL;
+
+  if (out && !json_object_set(out, key, value)) {
+    json_decref(value);
+    return out;
+  }
+  json_decref(out);
+  json_decref(value);
+  return NULL;
+}
+
+static json_t *with_item(const json_t *list, size_t i, json_t *value) {
+  json_t *out = value ? json_copy((json_t *)(uintptr_t)list) : NULL;
+
+  if (out && !json_array_set(out, i, value)) {
+    json_decref(value);
+    return out;
+  }
+  json_decref(out);
+  json_decref(value);
+  return NULL;
+}
+
+/* Message k with its mark behind its text, in a content of parts the last one's; NULL: as marked_text. */
+static json_t *marked(const json_t *message, size_t k) {
+  const json_t *content = json_object_get(message, "content");
+  size_t        i = tri_chat_last_part(content);
+  const json_t *last = json_array_get(content, i);
+  json_t       *part;
+
+  if (i == SIZE_MAX) return with_field(message, "content", marked_text(content, k));
+  part = with_field(last, "text", marked_text(json_object_get(last, "text"), k));
+  return with_field(message, "content", with_item(content, i, part));
 }
 
 /* Takes the marks out of what was written with them, and notes where they stood. */

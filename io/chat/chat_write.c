@@ -148,8 +148,7 @@ static json_t *tagged(const json_t *text) {
   return out;
 }
 
-/* The last part of a content that has a text; SIZE_MAX: none. */
-static size_t last_part(const json_t *content) {
+size_t tri_chat_last_part(const json_t *content) {
   for (size_t i = json_array_size(content); i-- > 0;)
     if (json_is_string(json_object_get(json_array_get(content, i), "text"))) return i;
   return SIZE_MAX;
@@ -158,7 +157,7 @@ static size_t last_part(const json_t *content) {
 /* The message with the tag behind its text: a new reference; *text: that text, borrowed from the message. */
 static tri_status tag_message(const json_t *message, json_t **out, const json_t **text) {
   json_t *content = json_object_get(message, "content"), *parts = NULL, *part = NULL;
-  size_t  at = last_part(content);
+  size_t  at = tri_chat_last_part(content);
   int     bad;
 
   *out = NULL;

@@ -346,8 +346,10 @@ static void flags_go_before_a_decks_variables(void **state) {
 
 /* ---- turns without marks ---- */
 
-#define U(x) "{\"role\":\"user\",\"content\":\"" x "\"}"
-#define A(x) "{\"role\":\"assistant\",\"content\":\"" x "\"}"
+#define U(x)        "{\"role\":\"user\",\"content\":\"" x "\"}"
+#define A(x)        "{\"role\":\"assistant\",\"content\":\"" x "\"}"
+#define PART(x)     "{\"type\":\"text\",\"text\":\"" x "\"}"
+#define PARTS(x, y) "{\"role\":\"assistant\",\"content\":[" PART(x) "," PART(y) "]}"
 
 /* The learned pieces, "a|b"; or how the message of a refusal begins. */
 static void expect_learned(const char *template, const char *messages, bool all, const char *want) {
@@ -424,6 +426,9 @@ static void finds_turns_without_marks(void **state) {
   expect_learned(only_parts,
                  "[" U("q") ",{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}]",
                  true, "a<end>");
+  expect_learned(only_parts, "[" U("q") "," PARTS("a<end>", "b<end>c") "," U("r") "," PARTS("d", "<end>") "]",
+                 true, "a<end>b<end>c<end>|d<end><end>");
+  expect_learned(trims, "[" U("q") "," PARTS("a", "</s>b ") "]", true, "a</s>b</s>");
   expect_learned(no_end, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a\n|b\n");
   expect_learned(trims, "[" U("q") "," A(" a</s> \\n") "," U("r") "," A(" ") "]", true, "a</s></s>|</s>");
   expect_learned(counts, "[" U("q") "," A("a") "]", false,
