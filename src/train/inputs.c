@@ -1,13 +1,13 @@
 /* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
  * them. */
 #include "base/file.h"
+#include "inputs_chat.h"
 #include "supply.h"
 #include "train.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- rewards ---- */
 
@@ -140,85 +140,6 @@ static void say_joined(const tri_data_stats *s, const char *file) {
             file, (long long)s->n_joined, (long long)s->n_line);
 }
 
-/* Collective over world. The day that templates write: the deck's, or that of the run's first start. */
-static tri_status choose_day(const tri_trainer *t, char out[16]) {
-  tri_ckpt_reader *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
-  tri_source_talk  before = {.n_text = 0};
-  time_t           now = time(NULL);
-  struct tm        day;
-  tri_status       st = TRI_OK;
-
-  localtime_r(&now, &day);
-  strftime(out, 16, "%Y-%m-%d", &day);
-  if (t->run.resume[0] && from) st = tri_source_checkpoint_talk(from, &before);
-  if (before.date) snprintf(out, 16, "%s", before.date);
-  if (t->cfg->data.chat_template_date) snprintf(out, 16, "%s", t->cfg->data.chat_template_date);
-  tri_source_talk_free(&before);
-  TRI_TRY(tri_agree(tri_world_of(t), st));
-  return tri_host_bcast(tri_world_of(t), out, 16, 0);
-}
-
-static tri_status copy_or_null(const char *text, char **out) {
-  return text ? tri_copy_text(text, out) : TRI_OK;
-}
-
-/* Not collective. What the deck says of conversations, with its files, but for the day. */
-static tri_status read_talk(tri_trainer *t) {
-  const tri_config *c = t->cfg;
-  tri_ckpt_reader  *from = t->run.resume[0] ? tri_source_checkpoint(t->learner[TRI_POLICY].source) : NULL;
-
-  TRI_TRY(tri_copy_text(c->data.chat_template, &t->talk.template));
-  TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &t->talk.kwargs));
-  TRI_TRY(copy_or_null(c->data.chat_template_date, &t->talk.date));
-  TRI_TRY(copy_or_null(c->data.tools, &t->talk.tools));
-  return tri_source_talk_read(&t->talk, from);
-}
-
-/* Collective over world. The template of the deck. A day is kept where the template writes one. */
-static tri_status open_chat(tri_trainer *t, tri_chat **out) {
-  char         day[16];
-  tri_chat_opt opt;
-
-  if (!t->talk.template) TRI_TRY(tri_agree(tri_world_of(t), read_talk(t)));
-  TRI_TRY(choose_day(t, day));
-  opt = tri_source_talk_opt(&t->talk, true);
-  if (!opt.date) opt.date = day;
-  TRI_TRY(tri_agree(tri_world_of(t), tri_source_chat(t->learner[TRI_POLICY].source, &opt, out)));
-  if (tri_chat_says_date(*out) && !t->talk.date) return tri_copy_text(day, &t->talk.date);
-  return TRI_OK;
-}
-
-/* Rank 0. Answers must end as turns do. */
-static tri_status say_talk(const tri_trainer *t, const tri_dataset *d, const char *file, tri_encoder *encoder,
-                           const tri_chat *chat) {
-  const tri_eos *eos = tri_source_eos(t->learner[TRI_POLICY].source);
-  const char    *end = tri_chat_end(chat);
-  const int32_t *id;
-  int64_t        n;
-  bool           ends = false;
-
-  if (t->se->rt.world_rank != 0 || !tri_dataset_stats(d)->n_talk) return TRI_OK;
-  tri_dataset_say_talk(d, chat, file);
-  if (t->cfg->data.tools && !tri_chat_reads_tools(chat))
-    tri_log(TRI_LOG_WARN, "data.tools: the chat template %s writes no tools: they are left out",
-            tri_chat_name(chat));
-  if (!end) return TRI_OK;
-  TRI_TRY(tri_encoder_run(encoder, end, strlen(end), false, &id, &n));
-  for (int i = 0; i < eos->n && n == 1; i++) ends |= eos->id[i] == id[0];
-  if (n != 1)
-    tri_log(TRI_LOG_WARN,
-            "%s: the chat template %s ends a turn with %s, which is no token of the model's tokenizer but a "
-            "text of %lld",
-            file, tri_chat_name(chat), end, (long long)n);
-  else if (!ends)
-    tri_log(
-        TRI_LOG_WARN,
-        "%s: the chat template %s ends a turn with %s, which does not end an answer of this model: put its "
-        "id %d into eos_token_id of generation_config.json",
-        file, tri_chat_name(chat), end, id[0]);
-  return TRI_OK;
-}
-
 /* data.train_weights, of the lines to train on. */
 static tri_status weigh(const tri_config *c, tri_dataset *d) {
   const tri_config_list *files = &c->data.train;
@@ -281,7 +202,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   if (*out) say_overlong(c, tri_dataset_stats(*out), files);
   if (*out) say_joined(tri_dataset_stats(*out), files->item[0]);
-  if (*out) st = say_talk(t, *out, files->item[0], &encoder, chat);
+  if (*out && files == &c->data.train) tri_inputs_say_other(t, *out, chat);
+  if (*out) st = tri_inputs_say_chat(t, *out, files->item[0], &encoder, chat);
   tri_tokens_free(&encoder.tokens);
   return st;
 }
@@ -557,7 +479,7 @@ static tri_status open_all_data(tri_trainer *t) {
   NOTE(check_room(t));
   before = faults(t);
   if (is_read(t, &c->data.train) || (c->eval.steps > 0 && is_read(t, &c->data.eval)))
-    TRI_TRY_DONE(tri_error_note(open_chat(t, &chat), t->run.faults));
+    TRI_TRY_DONE(tri_error_note(tri_inputs_open_chat(t, &chat), t->run.faults));
   st = faults(t) > before ? tri_faults_miss(t->run.faults, "data") : open_both(t, chat);
 done:
   tri_chat_close(&chat);

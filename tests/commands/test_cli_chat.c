@@ -127,7 +127,14 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_shows(cli_out, "\"chat_template\": \"{#- As most models");
   cli_succeeds(ONE "score replaced talk.jsonl");
   cli_sh("cmp .out talk.out");
+  cli_succeeds(ONE NAMED "model.path=other run.output=next");
+  cli_shows(cli_err,
+            "model.path is of a run with data.chat_template: chatml; here conversations are written with the "
+            "chat template of tokenizer_config.json.");
+  cli_succeeds(ONE NAMED "model.path=other data.chat_template=chatml run.output=after");
+  assert_null(strstr(cli_err, "is of a run with"));
   cli_succeeds(ONE NAMED "model.path=brought run.output=equal");
+  assert_null(strstr(cli_err, "is of a run with"));
   cli_succeeds(ONE "export equal same");
   assert_null(strstr(cli_err, "in place of"));
   cli_sh("cmp brought/tokenizer_config.json same/tokenizer_config.json");
