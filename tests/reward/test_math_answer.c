@@ -1,6 +1,7 @@
 /* test_math_answer.c - final answers in TeX. Judges: math-verify (golden, make_math_golden.py), MATH's and
  * Minerva's own code (golden, make_reward_golden.py), cases worked by hand. */
 #include "reward/math/math_answer.h"
+#include "reward/math/text_number.h"
 #include "reward/reward.h"
 
 #include <jansson.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 static int teardown(void **state) {
@@ -535,13 +537,31 @@ static void test_gsm8k(void **state) {
   tri_reward_set_close(&set);
 }
 
+/* What a model says that repeats itself takes a time that grows with its length alone. 600 kB here: 0.1 s, and
+ * half a minute where each \frac looks for its closing brace to the end. */
+static void test_repeated(void **state) {
+  enum { TIMES = 100000 };
+  static const char part[] = "\\frac{";
+  size_t            n = sizeof part - 1;
+  char             *text = malloc(TIMES * n);
+  tri_text_number   x;
+  clock_t           begin = clock();
+
+  (void)state;
+  assert_non_null(text);
+  for (size_t i = 0; i < TIMES; i++) memcpy(text + i * n, part, n);
+  assert_int_equal(tri_text_number_last(text, TIMES * n, &x), TRI_TEXT_NONE);
+  assert_true(clock() - begin < 10 * CLOCKS_PER_SEC);
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(test_golden, teardown), cmocka_unit_test_teardown(test_pairs, teardown),
       cmocka_unit_test_teardown(test_golds, teardown),  cmocka_unit_test_teardown(test_same, teardown),
       cmocka_unit_test_teardown(test_values, teardown), cmocka_unit_test_teardown(test_box, teardown),
       cmocka_unit_test_teardown(test_boxed, teardown),  cmocka_unit_test_teardown(test_boxed_says, teardown),
-      cmocka_unit_test_teardown(test_gsm8k, teardown)};
+      cmocka_unit_test_teardown(test_gsm8k, teardown),  cmocka_unit_test_teardown(test_repeated, teardown)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Digits of an exponent, chosen: larger numbers are no answers. */
-enum { EXPONENT_DIGITS = 4 };
+/* Chosen: digits of an exponent, bytes of an argument of \frac. Larger numbers are no answers, and a text of
+ * \frac{\frac{\frac{ is searched for a closing brace from each of them on. */
+enum { EXPONENT_DIGITS = 4, ARGUMENT_BYTES = 1024 };
 
 typedef struct cursor {
   const char *begin, *at, *end;
@@ -261,6 +262,7 @@ static bool read_argument(const char **at, const char *end, amount *out) {
     *at = s + 1;
     return true;
   }
+  if (end - s > ARGUMENT_BYTES) end = s + ARGUMENT_BYTES;
   if (s == end || *s != '{' || !tri_tex_braced(s, end, &inside)) return false;
   *at = inside.at + inside.n + 1;
   s = inside.at;
