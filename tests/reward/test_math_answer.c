@@ -391,6 +391,9 @@ static const pair_case values[] = {
     {"no solution", "infinitely many solutions", false},
     {"|x|", "x", false},
     {"1.2.3", "1.23", false},
+    {"10.0000001", "10", false}, /* what rounds is no value of digits alone */
+    {"-7.00000049", "-7", false},
+    {"10000000000000000.000000", "10000000000000001", false},
     {"\\frac{x}{y}", "\\frac{y}{x}", false},
     {"\\overline{AB}", "\\overline{CD}", false},
     {"2306843007387610240", "1", false},

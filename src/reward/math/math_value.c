@@ -322,12 +322,24 @@ static bool residues_equal(const tri_math_value *a, const tri_math_value *b, int
   return true;
 }
 
+static const tri_tex_node *unsigned_node(const tri_tex_tree *tree, int i) {
+  const tri_tex_node *x = &tree->node[i];
+
+  return x->shape == TRI_SHAPE_NEGATIVE ? &tree->node[x->first] : x;
+}
+
+/* Digits that say all of a number: another one of digits does not round it. */
+static bool is_written_out(const tri_tex_tree *tree, int i) {
+  const tri_tex_node *x = unsigned_node(tree, i);
+
+  return x->shape == TRI_SHAPE_NUMBER && !x->repeat.n;
+}
+
 /* A number written with six digits or more behind its point stands for what it rounds. */
 static bool is_rounded(const tri_tex_tree *tree, int i) {
-  const tri_tex_node *x = &tree->node[i];
+  const tri_tex_node *x = unsigned_node(tree, i);
   const char         *point;
 
-  if (x->shape == TRI_SHAPE_NEGATIVE) x = &tree->node[x->first];
   point = x->shape == TRI_SHAPE_NUMBER && x->text.n ? memchr(x->text.at, '.', x->text.n) : NULL;
   return point && x->text.at + x->text.n - point > 6 &&
          !memchr(point, 'e', (size_t)(x->text.at + x->text.n - point)) &&
@@ -346,7 +358,9 @@ bool tri_math_values_equal(const tri_tex_tree *a, int node_a, int sign_a, const 
   bool           equal[TRI_FIELDS] = {false};
 
   if (!x.defined || !y.defined) return false;
-  if (is_rounded(a, node_a) != is_rounded(b, node_b) && rounds_to(&x, &y)) return true;
+  if (!(is_written_out(a, node_a) && is_written_out(b, node_b)) &&
+      is_rounded(a, node_a) != is_rounded(b, node_b) && rounds_to(&x, &y))
+    return true;
   if (!estimates_agree(&x, &y)) return false;
   for (int k = 0; k < TRI_FIELDS; k++) equal[k] = residues_equal(&x, &y, k);
   if (equal[0] && equal[1]) return true;
