@@ -239,7 +239,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   if (n * q->num > INT32_MAX / 2)
     TRI_FAIL_DONE(TRI_EARG, "%lld prompts x --num %lld are more answers than one call gives", (long long)n,
                   (long long)q->num);
-  tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0};
+  tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0, 0};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], summarise(&f, set, &r, &x)));

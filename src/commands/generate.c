@@ -206,7 +206,7 @@ static tri_status run(const char *model, const request *q) {
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
-  tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0};
+  tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0, 0};
   tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
                           .max_new = in.max_new,
                           .group = (int)q->num,

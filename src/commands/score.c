@@ -146,7 +146,7 @@ static tri_status run(const char *model, const request *q) {
   TRI_TRY_DONE(tri_dataset_open_shared(&q->data, 1, &opt, f.se.comm[TRI_WORLD], &data));
   if (f.se.rt.world_rank == 0) tri_dataset_say_talk(data, f.chat, q->data);
   int64_t        longest = tri_dataset_stats(data)->longest;
-  tri_infer_size size = {q->dtype, 0, 1, 0, longest > BATCH_TOKENS ? longest : BATCH_TOKENS};
+  tri_infer_size size = {q->dtype, 0, 1, 0, longest > BATCH_TOKENS ? longest : BATCH_TOKENS, longest};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], as_rollout(&f, data, &r)));
   TRI_TRY_DONE(score_all(&f, &r, size.max_score));

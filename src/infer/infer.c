@@ -167,7 +167,7 @@ static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_l
 tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_session  *se = &f->se;
   tri_comm     *world = se->comm[TRI_WORLD];
-  int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill;
+  int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill, longest;
   tri_dtype     dtype = size->dtype ? tri_dtype_named(size->dtype) : TRI_BF16;
   bool          scored = tri_source_shape(f->source)->scored;
   unsigned      reads = scored ? TRI_LOSS_VALUE | TRI_LOSS_LAST : 0;
@@ -186,7 +186,8 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));
   mo.max_rows = larger(size->max_score, decode);
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
-  TRI_TRY(tri_agree(world, choose_factors(f, mo.max_positions, &mo.rope_long)));
+  longest = larger(size->longest_score, size->max_prompt + size->max_new);
+  TRI_TRY(tri_agree(world, choose_factors(f, longest, &mo.rope_long)));
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
   if (size->max_score)
     TRI_TRY(tri_feed_open(se->device, se->ledger,

@@ -73,6 +73,7 @@ typedef struct tri_infer_size {
   int64_t     n_answers;           /* in all; 0: nothing is generated */
   int64_t     max_prompt, max_new; /* tokens */
   int64_t     max_score;           /* tokens of one forward; 0: nothing is scored */
+  int64_t     longest_score;       /* and of its longest sequence */
 } tri_infer_size;
 /* Collective over world. Plans and takes memory, loads the weights. */
 TRI_CHECKED tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size);

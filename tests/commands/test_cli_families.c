@@ -125,6 +125,9 @@ static void longrope_is_chosen_once(void **state) {
   cli_shows(cli_err, "long_factor, as in the checkpoint's run");
   cli_succeeds(ONE "export grpo out && " ONE "generate out 1+1= --max-new 2");
   assert_null(strstr(cli_err, "_factor"));
+  cli_write("short.jsonl", "{\"tokens\": [1, 2, 3, 4]}\n"); /* the longest line counts, not a batch of them */
+  cli_succeeds(ONE "score out short.jsonl");
+  assert_null(strstr(cli_err, "_factor"));
   cli_succeeds(ONE LONG "rollout.max_response_length=2");
   cli_sh("grep -q 'rope_factors: short' grpo/deck.yaml");
   cli_fails(64, ONE LOAD "model.path=model run.output=bad model.rope_factors=long",
