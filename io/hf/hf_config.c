@@ -294,6 +294,17 @@ done:
   return st;
 }
 
+/* A config.json that was written by hand or for a model class without a head names none: it is a language
+ * model here, and vLLM loads no folder that does not say so. */
+static void name_architecture(json_t *root) {
+  const json_t     *list = json_object_get(root, "architectures");
+  const char       *type = json_string_value(json_object_get(root, "model_type"));
+  const tri_family *f = type ? tri_family_find(type) : NULL;
+
+  if (f && (!list || json_is_null(list) || (json_is_array(list) && !json_array_size(list))))
+    json_object_set_new(root, "architectures", json_pack("[s]", f->architecture));
+}
+
 tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, struct json_t **out) {
   const char *word = dtype_name[dtype];
   bool        known = false;
@@ -302,6 +313,7 @@ tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, 
   TRI_TRY(tri_hf_object(config, out));
   TRI_TRY(tri_hf_take_half(config->name, out));
   tri_hf_drop_code(*out);
+  name_architecture(*out);
   for (int k = 0; k < 2; k++)
     if (json_object_get(*out, dtype_key[k])) {
       json_object_set_new(*out, dtype_key[k], json_string(word));
