@@ -414,7 +414,8 @@ static bool goes_on(const char *begin, const char *s, const char *end) {
 
 static bool at_number(const cursor *c) {
   const char *s = c->at;
-  bool        point = s[0] == '.' && s + 1 < c->end && is_digit(s[1]) && (s == c->begin || !is_digit(s[-1]));
+  bool        point = s[0] == '.' && s + 1 < c->end && is_digit(s[1]) &&
+               (s == c->begin || (!is_digit(s[-1]) && s[-1] != '.')); /* ...72 is 72 */
 
   return is_digit(*s) || point || fraction_command(s, c->end) || (unsigned char)*s >= 0xc2;
 }
