@@ -50,9 +50,9 @@ TRI_CHECKED tri_status tri_hf_config_half(const tri_hf_text *config, tri_text *o
 /* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32,
  * float16 TRI_F16, everything else TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
 TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out);
-/* The object of a config.json that tri_hf_config_parse took, with this type of weights under the names the
- * file has for it (without one: under the one its transformers writes), the class of a language model where it
- * names none, and an auto_map that names no code of the model's. *out by json_decref. Not collective. */
+/* The object of a config.json that tri_hf_config_parse took. In it: this type of weights, under the names the
+ * file has for it (without one: under the one its transformers writes); the class of a language model where
+ * it names none; an auto_map that names no code of the model's. *out by json_decref. Not collective. */
 TRI_CHECKED tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype,
                                                 struct json_t **out);
 

@@ -540,8 +540,8 @@ static void test_gsm8k(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* What a model says that repeats itself takes a time that grows with its length alone. 600 kB here: 0.1 s, and
- * half a minute where each \frac looks for its closing brace to the end. */
+/* The time of an answer that repeats itself grows with its length alone. 600 kB take 0.1 s here, and half a
+ * minute where each \\frac looks for its closing brace to the end. */
 static void test_repeated(void **state) {
   enum { TIMES = 100000 };
   static const char part[] = "\\frac{";
