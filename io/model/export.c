@@ -293,11 +293,31 @@ done:
   return st;
 }
 
+/* PEFT finds modules by their names, and warns only where it finds none. */
+static void say_half(const job *j, const small *config) {
+  json_t     *root = json_loadb(config->bytes, config->n, 0, NULL), *base = NULL;
+  const char *model = json_string_value(json_object_get(root, "base_model_name_or_path"));
+  char        path[PATH_ROOM];
+
+  if (model && snprintf(path, sizeof path, "%s/config.json", model) < (int)sizeof path)
+    base = json_load_file(path, 0, NULL);
+  if (json_is_object(json_object_get(base, "text_config")))
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: these adapters have the names of its text model alone, and PEFT and vLLM find no such module "
+        "in this model of text and more, where the adapters would do nothing; trireme export %s FOLDER "
+        "writes the text model with the adapters in it",
+        model, tri_ckpt_folder(j->r));
+  json_decref(base);
+  json_decref(root);
+}
+
 static tri_status put_adapter_config(const job *j) {
   small      file = {0};
   tri_status st;
 
   TRI_TRY(get_small(j->r, tri_part_adapter_config(j->opt->part), &file));
+  if (file.bytes) say_half(j, &file);
   st = put_small(j, TRI_PEFT_CONFIG, file.bytes, file.n);
   TRI_FREE(file.bytes);
   return st;

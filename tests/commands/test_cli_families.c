@@ -169,7 +169,15 @@ static void text_halves_go_in_and_out(void **state) {
            "! grep -q 'vision\\|language_model' out/model.safetensors");
     cli_succeeds(ONE LOAD TOKENS "model.path=out run.output=again");
     assert_null(strstr(cli_err, "its text model is taken"));
+    cli_succeeds(ONE LOAD TOKENS "model.path=whole run.output=again lora.rank=2 run.resume=never");
+    cli_succeeds(ONE "export --adapter again adapters"); /* which PEFT would put on nothing in it */
+    cli_shows(cli_err, "have the names of its text model alone");
+    cli_succeeds(ONE LOAD TOKENS "model.path=whole run.output=more lora.path=adapters");
     cli_succeeds(ONE LOAD TOKENS "model.path=out run.output=again lora.rank=2 run.resume=never");
+    cli_sh("rm -r adapters more");
+    cli_succeeds(ONE "export --adapter again adapters");
+    assert_null(strstr(cli_err, "its text model alone"));
+    cli_sh("rm -r adapters");
     snprintf(command, sizeof command, ONE "inspect whole | grep -q 'model  *%s,'", half[i][1]);
     cli_succeeds(command);
     cli_succeeds(ONE
