@@ -223,6 +223,14 @@ static bool reads(const tri_chat *c, const char *name) {
 bool tri_chat_says_date(const tri_chat *c) { return reads(c, "strftime_now"); }
 bool tri_chat_reads_tools(const tri_chat *c) { return c->tool_use.jinja || reads(c, "tools"); }
 
+const char *tri_chat_unread(const tri_chat *c) {
+  const char *name;
+  json_t     *value;
+
+  json_object_foreach(c->kwargs, name, value) if (c->main.jinja && !reads(c, name)) return name;
+  return NULL;
+}
+
 tri_status tri_chat_template(const tri_chat *c, tri_text *out) {
   if (!c->main.jinja) return TRI_OK;
   if (c->given.len) TRI_TRY(tri_text_put(out, c->given.data, c->given.len));

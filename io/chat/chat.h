@@ -83,6 +83,8 @@ const char *tri_chat_end(const tri_chat *c);
 /* Whether the template writes the day (strftime_now), or reads tools. */
 bool tri_chat_says_date(const tri_chat *c);
 bool tri_chat_reads_tools(const tri_chat *c);
+/* The first of tri_chat_opt's variables that the template never reads, a typing error perhaps; NULL: none. */
+const char *tri_chat_unread(const tri_chat *c);
 
 /* The template's text for other programs, appended to out: as it is, with what sets a special token in front
  * where the model's files do not name that. Nothing where there is no template. */

@@ -97,8 +97,22 @@ static tri_status take_message(tri_intake *in, const json_t *message, const char
   return put_message(in, message);
 }
 
+/* Where `messages` is a text it is the list in JSON, as tables keep it: the list takes the text's place. */
+static tri_status read_messages(tri_intake *in, const char *key) {
+  const json_t *v = json_object_get(in->object, key);
+  json_t       *list = NULL;
+
+  if (strcmp(key, "messages") != 0 || !json_is_string(v)) return TRI_OK;
+  if (tri_json_fits(json_string_value(v), json_string_length(v), MOST_NESTED))
+    list = json_loadb(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL, NULL);
+  if (json_is_array(list)) return json_object_set_new(in->object, key, list) ? fail_memory() : TRI_OK;
+  json_decref(list);
+  TRI_FAIL_LINE(in, "`%s` must be a list of messages, or its JSON as text; a text goes under `prompt`", key);
+}
+
 /* Behind those before: a list of messages, or the text of one that is `role`'s. */
 static tri_status take_messages(tri_intake *in, const char *key, const char *role) {
+  TRI_TRY(read_messages(in, key));
   const json_t *v = json_object_get(in->object, key);
 
   if (json_is_string(v)) return put_text(in, role, v);

@@ -90,7 +90,11 @@ done:
 tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
   TRI_TRY(tell_of_turns(f, talk));
   f->texts = talk->texts;
-  return open_chat(f, talk, f->today);
+  TRI_TRY(open_chat(f, talk, f->today));
+  if (talk->kwargs.n && f->se.rt.world_rank == 0 && tri_chat_unread(f->chat))
+    tri_log(TRI_LOG_WARN, "--template-kwarg: the chat template %s reads no variable %s",
+            tri_chat_name(f->chat), tri_chat_unread(f->chat));
+  return TRI_OK;
 }
 
 /* Answers that nothing ends but the limit are worth a word. */

@@ -82,6 +82,9 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   if (t->cfg->data.tools && !tri_chat_reads_tools(chat))
     tri_log(TRI_LOG_WARN, "data.tools: the chat template %s writes no tools: they are left out",
             tri_chat_name(chat));
+  if (tri_chat_unread(chat))
+    tri_log(TRI_LOG_WARN, "data.chat_template_kwargs: the chat template %s reads no variable %s",
+            tri_chat_name(chat), tri_chat_unread(chat));
   if (!end) return TRI_OK;
   TRI_TRY(tri_encoder_run(encoder, end, strlen(end), false, &id, &n));
   for (int i = 0; i < eos->n && n == 1; i++) ends |= eos->id[i] == id[0];

@@ -207,6 +207,12 @@ static void a_template_of_a_file(void **state) {
             "data.chat_template_date = 2025-02-29: must be a day", NULL);
   cli_fails(64, ONE WIDE "'data.chat_template_kwargs={messages: x}'",
             "'messages' is given by each conversation", NULL);
+  cli_succeeds(ONE WIDE "'data.chat_template_kwargs={moot: sad}' --check");
+  cli_shows(cli_err, "data.chat_template_kwargs: the chat template dated.jinja reads no variable moot");
+  cli_succeeds(ONE "generate dated hi --template-kwarg mood=sad --max-new 1");
+  if (strstr(cli_err, "reads no variable")) fail_msg("%s", cli_err);
+  cli_succeeds(ONE "generate dated hi --template-kwarg moot=sad --max-new 1");
+  cli_shows(cli_err, "--template-kwarg: the chat template dated.jinja reads no variable moot");
   cli_fails(64, ONE WIDE "data.chat_template_kwargs=x", "must be a mapping, such as {enable_thinking: false}",
             NULL);
   cli_fails(64, ONE WIDE "'data.chat_template_kwargs={a: [1]}'", "a mapping holds single values only", NULL);

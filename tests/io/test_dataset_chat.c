@@ -193,6 +193,8 @@ static void reads_each_form(void **state) {
       "{\"prompt\":\"a\",\"completion\":[" A("b") "]}",
       "{\"prompt\":\"no\",\"completion\":[" U("a") "," A("b") "]}",
       "{\"prompt\":\"no\",\"messages\":[" U("a") "," A("b") "]}",
+      "{\"messages\":\"[{\\\"role\\\":\\\"user\\\",\\\"content\\\":\\\"a\\\"},"
+      "{\\\"role\\\":\\\"assistant\\\",\\\"content\\\":\\\"b\\\"}]\"}",
   };
   tri_chat    *chat = open_form("chatml");
   tri_data_opt opt = options(TRI_DATA_SFT);
@@ -423,6 +425,8 @@ static void refuses_bad_conversations(void **state) {
   const bad_line    row[] = {
          {"{\"messages\":7}", "`messages` must be text, or a list of messages"},
          {"{\"messages\":[]}", "`messages` has no messages"},
+         {"{\"messages\":\"a\"}",
+          "`messages` must be a list of messages, or its JSON as text; a text goes under"},
          {"{\"messages\":[7]}", "`messages`[0] must be a message, {\"role\": \"user\", "},
          {"{\"messages\":[{\"content\":\"a\"}]}", "`messages`[0] has no `role`"},
          {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":null}]}",
