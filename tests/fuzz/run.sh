@@ -111,6 +111,7 @@ coverage() {
 what=$1
 shift
 harnesses=${*:-$(sed -n 's/^set(TRI_FUZZ_HARNESSES \(.*\))/\1/p' tests/fuzz/CMakeLists.txt)}
+[[ -n $harnesses ]] || { echo "run.sh: no harness is found in tests/fuzz/CMakeLists.txt, in one line" >&2; exit 1; }
 failed=''
 case $what in
 --coverage)
