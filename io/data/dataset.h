@@ -5,6 +5,7 @@
 
 #include "comm/comm.h"
 #include "io/chat/chat.h"
+#include "io/text/text_place.h"
 
 typedef struct tri_dataset tri_dataset;
 
@@ -85,6 +86,10 @@ typedef struct tri_data_opt {
    * accepted. */
   tri_status (*encode)(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                        int64_t *n_id);
+  /* The same with special = false, and the place of each token in the text, as transformers has it: *place
+   * [*n_id] is borrowed likewise, or NULL where it is not known. NULL: it never is. */
+  tri_status (*encode_places)(void *ctx, const char *text, size_t n, const int32_t **id,
+                              const tri_text_place **place, int64_t *n_id);
   void         *ctx;
   tri_data_chat chat;
   /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer

@@ -190,9 +190,25 @@ static tri_status encode(tri_intake *in, size_t begin, size_t end, const int32_t
       in->r, in->opt->encode(in->opt->ctx, end > begin ? text + begin : "", end - begin, false, id, n));
 }
 
-/* Where a turn's tokens lie among the side's: it begins at the token that holds its first byte and ends
- * behind the one that holds its last (transformers, apply_chat_template, char_to_token). `from` bytes and
- * `at` tokens before it are known to end together. *apart: the ids do not say where it ends. */
+/* Every token that has bytes of a piece is learned (transformers 5.24, apply_chat_template,
+ * return_assistant_tokens_mask). */
+static void take_places(tri_intake *in, tri_side *side, const tri_text_place *place) {
+  const tri_chat_text *t = &in->talk.text;
+  int64_t              k = 0;
+
+  in->n_prompt = side->n;
+  for (int64_t i = 0; i < side->n; i++) {
+    while (k < t->n_turn && place[i].begin >= t->turn[k].end) k++;
+    if (k == t->n_turn) return;
+    if (place[i].end <= t->turn[k].begin) continue;
+    if (in->n_prompt == side->n) in->n_prompt = i;
+    side->skip[i] = 0;
+  }
+}
+
+/* Without places: where a turn's tokens lie among the side's. It begins at the token that holds its first
+ * byte and ends behind the one that holds its last, as far as the tokens of the text before it tell. `from`
+ * bytes and `at` tokens before it are known to end together. *apart: the ids do not say where it ends. */
 static tri_status find_turn(tri_intake *in, const tri_side *side, tri_chat_turn turn, size_t from, int64_t at,
                             int64_t found[2], bool *apart) {
   const int32_t *id, *all = side->id + at;
@@ -207,15 +223,14 @@ static tri_status find_turn(tri_intake *in, const tri_side *side, tri_chat_turn 
   return TRI_OK;
 }
 
-/* The side's tokens of the pieces are learned, all others are not. Each piece is looked for behind the one
+/* Each piece is looked for behind the one
  * before it, where the ids of what stands between are those of the whole, else in the whole: the work grows
  * with the text, not with its square. */
-static tri_status mark_turns(tri_intake *in, tri_side *side) {
+static tri_status look_for_turns(tri_intake *in, tri_side *side) {
   const tri_chat_text *t = &in->talk.text;
   int64_t              at = 0, begin = side->n;
   size_t               from = 0;
 
-  memset(side->skip, 1, (size_t)side->n);
   for (int64_t i = 0; i < t->n_turn; i++) {
     int64_t found[2];
     bool    apart;
@@ -230,8 +245,27 @@ static tri_status mark_turns(tri_intake *in, tri_side *side) {
   return TRI_OK;
 }
 
+/* The side's tokens of the pieces are learned, all others are not. */
+static tri_status mark_turns(tri_intake *in, tri_side *side) {
+  memset(side->skip, 1, (size_t)side->n);
+  if (!in->talk.place) return look_for_turns(in, side);
+  take_places(in, side, in->talk.place);
+  return TRI_OK;
+}
+
 /* What is written of the messages. */
 typedef enum { PROMPT, WHOLE, LEARNED } writing;
+
+/* The ids of the text that was written, borrowed, and their places. */
+static tri_status encode_talk(tri_intake *in, const int32_t **id, int64_t *n) {
+  const tri_data_opt *o = in->opt;
+  const tri_text     *text = &in->talk.text.text;
+
+  in->talk.place = NULL;
+  if (!o->encode_places) return encode(in, 0, text->len, id, n);
+  return tri_jsonl_place(
+      in->r, o->encode_places(o->ctx, text->len ? text->data : "", text->len, id, &in->talk.place, n));
+}
 
 /* The messages as tokens of a side. */
 static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
@@ -252,7 +286,7 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   TRI_TRY(tri_jsonl_place(in->r, how == LEARNED
                                      ? tri_chat_learned(o->chat.form, &talk, o->chat.all, &t->text)
                                      : tri_chat_write(o->chat.form, &talk, how == PROMPT, &t->text)));
-  TRI_TRY(encode(in, 0, t->text.text.len, &id, &n));
+  TRI_TRY(encode_talk(in, &id, &n));
   if (!n)
     TRI_FAIL_LINE(in, "the chat template %s writes nothing of the conversation", tri_chat_name(o->chat.form));
   TRI_TRY(tri_intake_check_ids(in, id, n, "the conversation"));

@@ -15,10 +15,11 @@ typedef struct tri_side {
 
 /* The conversation of a line. */
 typedef struct tri_talk {
-  struct json_t       *messages; /* a list, as templates get them; NULL: none yet */
-  struct json_t       *tools;    /* the line's own; NULL: none */
-  const struct json_t *kwargs;   /* the line's own, borrowed from it; NULL: none */
-  tri_chat_text        text;
+  struct json_t        *messages; /* a list, as templates get them; NULL: none yet */
+  struct json_t        *tools;    /* the line's own; NULL: none */
+  const struct json_t  *kwargs;   /* the line's own, borrowed from it; NULL: none */
+  tri_chat_text         text;
+  const tri_text_place *place; /* of its tokens, borrowed until the next text is encoded; NULL: not known */
   /* the line has one; it goes on with a begun answer; the template does not show the system's message, or
    * the line's tools */
   bool here, begun, system_left_out, tools_left_out;

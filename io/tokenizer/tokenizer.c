@@ -137,15 +137,16 @@ done:
   return st;
 }
 
-tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
-                                tri_tokens *out) {
-  tri_tok_work w = {0};
+static tri_status encode(const tri_tokenizer *t, const char *text, size_t n, bool special, tri_tokens *out,
+                         tri_token_places *places) {
+  tri_tok_work w = {.origin.places = places};
   int64_t      before = out->n;
   int32_t      c;
   tri_status   st = TRI_OK;
 
   if (n) {
     TRI_TRY_DONE(tri_tok_put_lossy(&w.a, text, n));
+    if (places) TRI_TRY_DONE(tri_tok_place_input(&w, text, n));
     n = (size_t)w.a.text_n;
     w.most_text = TRI_TOK_MOST_TIMES * w.a.text_n + TRI_TOK_MORE_BYTES;
     TRI_TRY_DONE(tri_tok_push(&w.a, (tri_tok_piece){0, n, (size_t)tri_tok_char(w.a.text, n, &c), -1}));
@@ -161,8 +162,20 @@ tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t
     TRI_TRY_DONE(apply_template(t->post.template + i, before, out));
 done:
   if (st != TRI_OK) out->n = before;
+  if (places && (st != TRI_OK || w.origin.lost)) places->n = 0;
   tri_tok_work_free(&w);
   return st;
+}
+
+tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
+                                tri_tokens *out) {
+  return encode(t, text, n, special, out, NULL);
+}
+
+tri_status tri_tokenizer_encode_places(const tri_tokenizer *t, const char *text, size_t n, tri_tokens *out,
+                                       tri_token_places *places) {
+  places->n = 0;
+  return encode(t, text, n, false, out, places);
 }
 
 /* ---- look-ups ---- */

@@ -3,6 +3,7 @@
 #define TRI_TOKENIZER_H
 
 #include "base/base.h"
+#include "io/text/text_place.h"
 
 /* A tokenizer as the file describes it. Read-only once open: every function below but open and close may be
  * called from several threads at once. The judge is the tokenizers library (0.23): the ids and texts are its
@@ -45,6 +46,13 @@ typedef struct tri_tokens {
 TRI_CHECKED tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n); /* append */
 void                   tri_tokens_free(tri_tokens *list);
 
+/* Growable list of places. Zero-initialise; free with tri_token_places_free, which leaves it zeroed. */
+typedef struct tri_token_places {
+  tri_text_place *at; /* [n] */
+  int64_t         n, cap;
+} tri_token_places;
+void tri_token_places_free(tri_token_places *list);
+
 /* The files a tokenizer is read from. Beside tokenizer.json, three may name tokens, their flags and what they
  * are for (eos_token). They count as in AutoTokenizer of transformers 5.24: added_tokens_decoder of
  * tokenizer_config.json in the order of its ids, then tokens with names, then extra_special_tokens (once
@@ -86,6 +94,13 @@ void                   tri_tokenizer_close(tri_tokenizer **t);
  * collective. */
 TRI_CHECKED tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
                                             tri_tokens *out);
+/* The same with special = false; *places gets the place of each token of the text, as the library's offsets
+ * are. The begin or end of a token that lies inside a character is inside it here, and where a normalizer
+ * (NFC, NFD, NFKC, NFKD, Precompiled) changes characters, tokens of the changed ones have the place of all of
+ * them and of the ASCII character before. places->n is 0 where a place is not known: the text is no UTF-8, or
+ * has characters that the tokenizer leaves out. Not collective. */
+TRI_CHECKED tri_status tri_tokenizer_encode_places(const tri_tokenizer *t, const char *text, size_t n,
+                                                   tri_tokens *out, tri_token_places *places);
 /* Append the UTF-8 text of `n` ids to *out, as the library's decode(ids, skip_special_tokens=skip_special).
  * Bytes that are no UTF-8 become U+FFFD. An id that names no token is TRI_EINPUT. Not collective. */
 TRI_CHECKED tri_status tri_tokenizer_decode(const tri_tokenizer *t, const int32_t *id, int64_t n,

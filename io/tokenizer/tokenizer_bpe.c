@@ -55,7 +55,7 @@ static int32_t find_rank(const tri_tokenizer *t, int32_t left, int32_t right) {
 /* tokenizers, models/bpe/word.rs, merge_all. A queue entry whose pair has changed meanwhile still counts when
  * the new pair gives the same token. */
 static void merge_all(const tri_tokenizer *t, tri_tok_work *w, int64_t n) {
-  int32_t *c = w->symbol, *prev = w->prev, *next = w->next, rank;
+  int32_t *c = w->symbol, *bytes = w->bytes, *prev = w->prev, *next = w->next, rank;
 
   w->n_heap = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -76,6 +76,7 @@ static void merge_all(const tri_tokenizer *t, tri_tok_work *w, int64_t n) {
     if (rank < 0 || t->bpe.id[rank] != id) continue;
     c[at] = id;
     c[right] = -1;
+    bytes[at] += bytes[right];
     next[at] = next[right];
     if (next[at] >= 0) prev[next[at]] = at;
     if (prev[at] >= 0 && (rank = find_rank(t, c[prev[at]], id)) >= 0)
@@ -101,9 +102,10 @@ static bool has_bytes(const tri_tokenizer *t, const char *s, int n) {
 /* tokenizers, models/bpe/model.rs, merge_word: the characters of a piece as symbols. An unknown character
  * waits until the next known one, also while bytes of byte_fallback pass it. */
 static tri_status fill_symbols(const tri_tokenizer *t, const char *s, size_t n, int32_t *symbol,
-                               int64_t *n_symbol) {
+                               int32_t *bytes, int64_t *n_symbol) {
   bool    waiting = false;
   int64_t k = 0;
+  int32_t waiting_bytes = 0;
   int     step;
 
   for (size_t i = 0; i < n; i += (size_t)step) {
@@ -111,21 +113,22 @@ static tri_status fill_symbols(const tri_tokenizer *t, const char *s, size_t n, 
     step = tri_tok_char(s + i, n - i, &c);
     id = find_char(t, s + i, step);
     if (id >= 0) {
-      if (waiting) symbol[k++] = t->bpe.unk_id;
+      if (waiting) bytes[k] = waiting_bytes, symbol[k++] = t->bpe.unk_id;
       waiting = false;
-      symbol[k++] = id;
+      bytes[k] = step, symbol[k++] = id;
     } else if (t->bpe.byte_fallback && has_bytes(t, s + i, step)) {
-      for (int j = 0; j < step; j++) symbol[k++] = t->bpe.byte_id[(uint8_t)s[i + (size_t)j]];
+      for (int j = 0; j < step; j++) bytes[k] = 1, symbol[k++] = t->bpe.byte_id[(uint8_t)s[i + (size_t)j]];
     } else if (t->bpe.unk) {
       if (t->bpe.unk_id < 0)
         TRI_FAIL(TRI_EINPUT,
                  "%s: the text holds U+%04X, which the vocabulary lacks, and so does it unk_token '%s'",
                  t->name, (unsigned)c, t->bpe.unk);
-      if (waiting && !t->bpe.fuse_unk) symbol[k++] = t->bpe.unk_id;
+      if (waiting && !t->bpe.fuse_unk) bytes[k] = waiting_bytes, symbol[k++] = t->bpe.unk_id;
+      waiting_bytes = step + (waiting && t->bpe.fuse_unk ? waiting_bytes : 0);
       waiting = true;
     }
   }
-  if (waiting) symbol[k++] = t->bpe.unk_id;
+  if (waiting) bytes[k] = waiting_bytes, symbol[k++] = t->bpe.unk_id;
   *n_symbol = k;
   return TRI_OK;
 }
@@ -135,17 +138,22 @@ static tri_status encode_piece(const tri_tokenizer *t, tri_tok_work *w, const ch
   int64_t need = (int64_t)n + 1, n_symbol = 0, k = 0;
   int32_t id;
 
-  if (t->bpe.ignore_merges && (id = tri_tok_map_find(&t->model, s, n)) >= 0)
+  if (t->bpe.ignore_merges && (id = tri_tok_map_find(&t->model, s, n)) >= 0) {
+    TRI_TRY(tri_tok_took(w, n));
     return tri_tokens_put(out, &id, 1);
+  }
   if (need > INT32_MAX)
     TRI_FAIL(TRI_EINPUT, "%s: a piece of text of %zu bytes is too long to encode", t->name, n);
   TRI_TRY(TRI_GROW(w->symbol, w->cap_symbol, need));
+  TRI_TRY(TRI_GROW(w->bytes, w->cap_bytes, need));
   TRI_TRY(TRI_GROW(w->prev, w->cap_prev, need));
   TRI_TRY(TRI_GROW(w->next, w->cap_next, need));
   /* every merge takes one symbol and adds at most two entries to the n - 1 of the start */
   TRI_TRY(TRI_GROW(w->heap, w->cap_heap, 2 * need));
-  TRI_TRY(fill_symbols(t, s, n, w->symbol, &n_symbol));
+  TRI_TRY(fill_symbols(t, s, n, w->symbol, w->bytes, &n_symbol));
   merge_all(t, w, n_symbol);
+  for (int64_t i = 0; w->origin.places && i < n_symbol; i++)
+    if (w->symbol[i] >= 0) TRI_TRY(tri_tok_took(w, (size_t)w->bytes[i]));
   for (int64_t i = 0; i < n_symbol; i++)
     if (w->symbol[i] >= 0) w->symbol[k++] = w->symbol[i];
   return tri_tokens_put(out, w->symbol, k);
@@ -172,36 +180,46 @@ static tri_status grow_seen(tri_tok_work *w) {
   return TRI_OK;
 }
 
-tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out) {
-  for (int64_t i = 0; i < w->a.n; i++) {
-    tri_tok_piece        p = w->a.piece[i];
-    const char          *s;
-    struct tri_tok_seen *seen = NULL;
-    int64_t              before = out->n;
-    uint64_t             hash = 0;
+/* The ids of a piece that is no added token. */
+static tri_status put_piece(const tri_tokenizer *t, tri_tok_work *w, tri_tok_piece p, tri_tokens *out) {
+  const char          *s = w->a.text + p.at;
+  struct tri_tok_seen *seen = NULL;
+  int64_t              before = out->n, n;
+  uint64_t             hash = 0;
 
+  if (p.n < MAX_SEEN_BYTES) {
+    if (2 * w->n_seen >= w->cap_seen) TRI_TRY(grow_seen(w));
+    hash = tri_tok_hash(t->key, s, p.n);
+    seen = find_seen(w, hash, s, p.n);
+    if (seen->n) {
+      n = seen->n_out;
+      for (int64_t i = 0; w->origin.places && i < n; i++)
+        TRI_TRY(tri_tok_took(w, (size_t)w->origin.took.id[seen->out - w->origin.out_before + i]));
+      TRI_TRY(TRI_GROW(out->id, out->cap, out->n + n));
+      if (n) memcpy(out->id + out->n, out->id + seen->out, (size_t)n * sizeof *out->id);
+      out->n += n;
+      return TRI_OK;
+    }
+  }
+  TRI_TRY(t->unigram.on ? tri_tok_unigram_piece(t, w, s, p.n, out) : encode_piece(t, w, s, p.n, out));
+  if (!seen) return TRI_OK;
+  *seen = (struct tri_tok_seen){hash, p.at, p.n, before, out->n - before};
+  w->n_seen++;
+  return TRI_OK;
+}
+
+tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out) {
+  w->origin.out_before = out->n;
+  for (int64_t i = 0; i < w->a.n; i++) {
+    tri_tok_piece p = w->a.piece[i];
+    int64_t       first = out->n;
     if (p.id >= 0) {
+      TRI_TRY(tri_tok_took(w, p.n));
       TRI_TRY(tri_tokens_put(out, &p.id, 1));
-      continue;
+    } else {
+      TRI_TRY(put_piece(t, w, p, out));
     }
-    s = w->a.text + p.at;
-    if (p.n < MAX_SEEN_BYTES) {
-      if (2 * w->n_seen >= w->cap_seen) TRI_TRY(grow_seen(w));
-      hash = tri_tok_hash(t->key, s, p.n);
-      seen = find_seen(w, hash, s, p.n);
-      if (seen->n) {
-        int64_t n = seen->n_out;
-        TRI_TRY(TRI_GROW(out->id, out->cap, out->n + n));
-        if (n) memcpy(out->id + out->n, out->id + seen->out, (size_t)n * sizeof *out->id);
-        out->n += n;
-        continue;
-      }
-    }
-    TRI_TRY(t->unigram.on ? tri_tok_unigram_piece(t, w, s, p.n, out) : encode_piece(t, w, s, p.n, out));
-    if (seen) {
-      *seen = (struct tri_tok_seen){hash, p.at, p.n, before, out->n - before};
-      w->n_seen++;
-    }
+    if (w->origin.places) TRI_TRY(tri_tok_place_tokens(t, w, p, out, first));
   }
   return TRI_OK;
 }

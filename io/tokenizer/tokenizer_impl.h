@@ -62,12 +62,14 @@ typedef struct tri_tok_piece {
 } tri_tok_piece;
 
 typedef struct tri_tok_pieces {
-  char          *text;
-  int64_t        text_n, text_cap; /* bytes */
-  const char    *maker; /* borrowed: the step that writes, which may not go beyond most_text; or NULL */
-  int64_t        most_text;
-  tri_tok_piece *piece;
-  int64_t        n, cap;
+  char           *text;
+  int64_t         text_n, text_cap; /* bytes */
+  const char     *maker; /* borrowed: the step that writes, which may not go beyond most_text; or NULL */
+  int64_t         most_text;
+  tri_tok_piece  *piece;
+  int64_t         n, cap;
+  tri_text_place *place; /* [text_n] the place in the input of each byte, where tri_tok_work.places */
+  int64_t         place_cap;
 } tri_tok_pieces;
 TRI_CHECKED tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes); /* at text + text_n */
 TRI_CHECKED tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n);
@@ -87,6 +89,15 @@ typedef struct tri_tok_match {
   size_t from, to; /* bytes of the piece */
   bool   hit;
 } tri_tok_match;
+
+/* Where each token stands in the input. */
+typedef struct tri_tok_origin {
+  tri_token_places *places;     /* borrowed; NULL: nobody asks */
+  const char       *input;      /* borrowed */
+  bool              lost;       /* a place is not known */
+  int64_t           out_before; /* tokens that the output had at first */
+  tri_tokens        took;       /* bytes of the piece that each token takes, one for each of the output */
+} tri_tok_origin;
 
 /* Scratch of one encode or decode call. Zero-initialise; tri_tok_work_free leaves it zeroed. */
 typedef struct tri_tok_work {
@@ -111,6 +122,9 @@ typedef struct tri_tok_work {
   /* pieces this call has met: text of `a`, ids of the output */
   struct tri_tok_seen *seen;
   int64_t              n_seen, cap_seen; /* cap_seen: a power of two, or 0 */
+  int32_t             *bytes;            /* of a piece's symbols */
+  int64_t              cap_bytes;
+  tri_tok_origin       origin;
 } tri_tok_work;
 TRI_CHECKED tri_status tri_tok_add_match(tri_tok_work *w, size_t from, size_t to, bool hit);
 void                   tri_tok_work_free(tri_tok_work *w);
@@ -279,7 +293,8 @@ typedef struct tri_tok_best {
 typedef struct tri_tok_post {
   tri_tok_template *template; /* [n] */
   int64_t n, cap;
-  int64_t times, more; /* n ids become n * times + more */
+  int64_t times, more;        /* n ids become n * times + more */
+  bool    trims, keeps_first; /* ByteLevel: places without spaces; but the first space of the text stays */
 } tri_tok_post;
 
 struct tri_tokenizer {
@@ -341,7 +356,19 @@ TRI_CHECKED tri_status tri_tok_load_beside(tri_tokenizer *t, const tri_tokenizer
 
 /* One step on one piece of w->a, whose text is s [p.n]; the result is added to w->b. */
 typedef tri_status tri_tok_step(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w);
-/* tokenizer_text.c. w->b is empty and belongs to this step, within w->most_text. */
+/* tokenizer_places.c */
+bool                   tri_tok_keeps_text(const tri_tok_op *op);
+TRI_CHECKED tri_status tri_tok_place_input(tri_tok_work *w, const char *text, size_t n);
+/* A token takes so many bytes of its piece. */
+static inline TRI_CHECKED tri_status tri_tok_took(tri_tok_work *w, size_t n) {
+  const int32_t took = (int32_t)n;
+
+  return w->origin.places ? tri_tokens_put(&w->origin.took, &took, 1) : TRI_OK;
+}
+/* The places of a piece's tokens, which are those of the output from `first` on. */
+TRI_CHECKED tri_status tri_tok_place_tokens(const tri_tokenizer *t, tri_tok_work *w, tri_tok_piece p,
+                                            const tri_tokens *out, int64_t first);
+/* w->b is empty and belongs to this step, within w->most_text. */
 void tri_tok_begin(const tri_tok_op *op, tri_tok_work *w);
 /* w->b becomes w->a after one step on each piece that is not yet an id. */
 TRI_CHECKED tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step);

@@ -126,10 +126,6 @@ static tri_status metaspace(const tri_tok_op *op, const char *s, tri_tok_piece p
 
 /* ---- */
 
-static bool keeps_text(const tri_tok_op *op) {
-  return op->kind != TRI_TOK_BYTES && op->kind != TRI_TOK_PREFIX_SPACE && op->kind != TRI_TOK_METASPACE;
-}
-
 static tri_status pre_tokenize_piece(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w) {
   switch (op->kind) {
   case TRI_TOK_SPLIT:
@@ -156,7 +152,7 @@ tri_status tri_tok_pre_tokenize(const tri_tok_ops *ops, tri_tok_work *w) {
 
   for (int64_t k = 0; k < ops->n; k++) {
     TRI_TRY(tri_tok_each(ops->op + k, w, pre_tokenize_piece));
-    if (keeps_text(ops->op + k)) tri_tok_take_text(&w->b, &w->a);
+    if (tri_tok_keeps_text(ops->op + k)) tri_tok_take_text(&w->b, &w->a);
     t = w->a, w->a = w->b, w->b = t;
   }
   return TRI_OK;

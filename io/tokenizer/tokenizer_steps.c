@@ -378,7 +378,14 @@ tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post) {
 
   if (!post || json_is_null(post)) return TRI_OK;
   if (!type) TRI_FAIL(TRI_EINPUT, "%s: post_processor has no 'type'", t->name);
-  if (!strcmp(type, "ByteLevel")) return TRI_OK; /* it moves offsets only */
+  if (!strcmp(type, "ByteLevel")) { /* it moves places only */
+    bool prefix, trims;
+    TRI_TRY(tri_tok_bool(t, "post_processor", post, "add_prefix_space", 1, &prefix));
+    TRI_TRY(tri_tok_bool(t, "post_processor", post, "trim_offsets", 1, &trims));
+    t->post.trims |= trims;
+    if (trims) t->post.keeps_first = prefix;
+    return TRI_OK;
+  }
   if (!strcmp(type, "TemplateProcessing")) return load_template(t, post);
   if (strcmp(type, "Sequence"))
     TRI_FAIL(

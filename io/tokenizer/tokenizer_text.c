@@ -33,6 +33,11 @@ tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t 
   return TRI_OK;
 }
 
+void tri_token_places_free(tri_token_places *list) {
+  TRI_FREE(list->at);
+  *list = (tri_token_places){0};
+}
+
 /* ---- hash table ---- */
 
 tri_status tri_tok_draw_key(tri_tok_key *key) {
@@ -213,6 +218,7 @@ void tri_tok_reset(tri_tok_pieces *p) {
 void tri_tok_pieces_free(tri_tok_pieces *p) {
   TRI_FREE(p->text);
   TRI_FREE(p->piece);
+  TRI_FREE(p->place);
   *p = (tri_tok_pieces){0};
 }
 
@@ -221,24 +227,8 @@ void tri_tok_take_text(tri_tok_pieces *out, tri_tok_pieces *in) {
 
   out->text = in->text, out->text_n = in->text_n, out->text_cap = in->text_cap;
   in->text = t.text, in->text_n = t.text_n, in->text_cap = t.text_cap;
-}
-
-void tri_tok_begin(const tri_tok_op *op, tri_tok_work *w) {
-  tri_tok_reset(&w->b);
-  w->b.maker = op->name;
-  w->b.most_text = w->most_text;
-}
-
-tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step) {
-  tri_tok_begin(op, w);
-  for (int64_t i = 0; i < w->a.n; i++) {
-    tri_tok_piece p = w->a.piece[i];
-    if (p.id >= 0) /* only its id counts from here on */
-      TRI_TRY(tri_tok_push(&w->b, p));
-    else
-      TRI_TRY(step(op, w->a.text + p.at, p, w));
-  }
-  return TRI_OK;
+  out->place = in->place, out->place_cap = in->place_cap;
+  in->place = t.place, in->place_cap = t.place_cap;
 }
 
 /* Bytes at s, up to n, that are one valid character (*ok), or that from_utf8_lossy replaces together. Unicode
@@ -294,6 +284,8 @@ void tri_tok_work_free(tri_tok_work *w) {
   TRI_FREE(w->heap);
   TRI_FREE(w->best);
   TRI_FREE(w->seen);
+  TRI_FREE(w->bytes);
+  tri_tokens_free(&w->origin.took);
   pcre2_match_data_free(w->data);
   pcre2_match_context_free(w->context);
   pcre2_jit_stack_free(w->stack);

@@ -275,7 +275,8 @@ static tri_status find_best(const tri_tokenizer *t, const char *s, size_t n, tri
 }
 
 /* What stands between two cuts: a token, or what is unknown, in bytes or as one. */
-static tri_status put_part(const tri_tokenizer *t, const char *s, size_t n, tri_tokens *out) {
+static tri_status put_part(const tri_tokenizer *t, tri_tok_work *w, const char *s, size_t n,
+                           tri_tokens *out) {
   const tri_tok_unigram *u = &t->unigram;
   int32_t                id = tri_tok_map_find(&t->model, s, n);
   bool                   bytes = id < 0 && u->byte_fallback;
@@ -283,9 +284,13 @@ static tri_status put_part(const tri_tokenizer *t, const char *s, size_t n, tri_
   for (size_t i = 0; bytes && i < n; i++) bytes = u->byte_id[(uint8_t)s[i]] >= 0;
   if (!bytes) {
     if (id < 0) id = u->unk_id;
+    TRI_TRY(tri_tok_took(w, n));
     return tri_tokens_put(out, &id, 1);
   }
-  for (size_t i = 0; i < n; i++) TRI_TRY(tri_tokens_put(out, u->byte_id + (uint8_t)s[i], 1));
+  for (size_t i = 0; i < n; i++) {
+    TRI_TRY(tri_tok_took(w, i ? 0 : n)); /* the first takes all, the others stand with it */
+    TRI_TRY(tri_tokens_put(out, u->byte_id + (uint8_t)s[i], 1));
+  }
   return TRI_OK;
 }
 
@@ -308,7 +313,7 @@ tri_status tri_tok_unigram_piece(const tri_tokenizer *t, tri_tok_work *w, const 
     behind = unknown;
   }
   while (k-- > 0) {
-    TRI_TRY(put_part(t, s + from, (size_t)w->symbol[k] - from, out));
+    TRI_TRY(put_part(t, w, s + from, (size_t)w->symbol[k] - from, out));
     from = (size_t)w->symbol[k];
   }
   return TRI_OK;

@@ -127,6 +127,7 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .end.completion = tri_source_text_end(f->source),
                         .end.text = -1,
                         .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
+                        .encode_places = f->encoder.tokenizer ? tri_encoder_run_places : NULL,
                         .end.spells = tri_encoder_spells,
                         .ctx = &f->encoder,
                         .chat = {f->chat, false, f->texts, NULL}};
@@ -265,6 +266,6 @@ void tri_infer_leave(tri_infer *f, tri_status st) {
   tri_model_close(&f->model);
   tri_chat_close(&f->chat);
   tri_source_close(&f->source);
-  tri_tokens_free(&f->encoder.tokens);
+  tri_encoder_free(&f->encoder);
   tri_session_leave(&f->se, st);
 }

@@ -57,9 +57,15 @@ typedef struct tri_encoder {
   const tri_tokenizer *tokenizer;
   tri_tokens           tokens;
   int32_t              vocab; /* 0: not asked */
+  tri_token_places     places;
 } tri_encoder;
+/* Not collective. Frees all but the tokenizer, which it borrows. */
+void                   tri_encoder_free(tri_encoder *e);
 TRI_CHECKED tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special,
                                        const int32_t **id, int64_t *n_id);
+/* tri_data_opt.encode_places over the same. Not collective. */
+TRI_CHECKED tri_status tri_encoder_run_places(void *ctx, const char *text, size_t n, const int32_t **id,
+                                              const tri_text_place **place, int64_t *n_id);
 /* tri_data_opt.spells over the same. */
 const char *tri_encoder_spells(void *ctx, int32_t id);
 

@@ -42,6 +42,24 @@ tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, 
   return TRI_OK;
 }
 
+tri_status tri_encoder_run_places(void *ctx, const char *text, size_t n, const int32_t **id,
+                                  const tri_text_place **place, int64_t *n_id) {
+  tri_encoder *e = ctx;
+
+  e->tokens.n = 0;
+  TRI_TRY(tri_tokenizer_encode_places(e->tokenizer, text, n, &e->tokens, &e->places));
+  TRI_TRY(check_rows(e));
+  *id = e->tokens.id;
+  *place = e->places.n == e->tokens.n ? e->places.at : NULL;
+  *n_id = e->tokens.n;
+  return TRI_OK;
+}
+
+void tri_encoder_free(tri_encoder *e) {
+  tri_tokens_free(&e->tokens);
+  tri_token_places_free(&e->places);
+}
+
 const char *tri_encoder_spells(void *ctx, int32_t id) {
   const tri_encoder *e = ctx;
 

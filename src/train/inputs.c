@@ -182,6 +182,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .end.text = tri_source_text_end(t->learner[TRI_POLICY].source),
                       .end.spells = tri_encoder_spells,
                       .encode = encoder.tokenizer ? tri_encoder_run : NULL,
+                      .encode_places = encoder.tokenizer ? tri_encoder_run_places : NULL,
                       .ctx = &encoder,
                       .chat = {chat, c->data.train_on == TRI_CONFIG_TRAIN_ALL, c->data.apply_chat_template,
                                c->data.tools_key},
@@ -204,7 +205,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   if (*out) say_joined(tri_dataset_stats(*out), files->item[0]);
   if (*out && files == &c->data.train) tri_inputs_say_other(t, *out, chat);
   if (*out) st = tri_inputs_say_chat(t, *out, files->item[0], &encoder, chat);
-  tri_tokens_free(&encoder.tokens);
+  tri_encoder_free(&encoder);
   return st;
 }
 

@@ -1,15 +1,18 @@
 /* test_dataset_chat.c - conversations of data files as tokens, and which of them are learned. Judges: the
- * ids and the masks that transformers gives (tests/data/chat/golden.json); exact values worked out by
+ * ids and the masks that transformers gives (tests/data/chat/golden.json, edges.json); exact values worked out by
  * hand. */
 #include "chat_case.h"
 #include "dataset_case.h"
 #include "reward/answers.h"
+
+static json_t *edges; /* tests/data/chat/edges.json */
 
 static tri_data_opt chat_options(tri_data_kind kind, const tri_chat *chat, tri_encoder *encoder) {
   tri_data_opt opt = options(kind);
 
   opt.vocab = tri_tokenizer_vocab_size(encoder->tokenizer);
   opt.encode = tri_encoder_run;
+  opt.encode_places = tri_encoder_run_places;
   opt.ctx = encoder;
   opt.chat.form = chat;
   opt.end.completion = opt.end.text = 0;
@@ -87,7 +90,7 @@ static void expect_template(const json_t *row, bool marked, bool all) {
   tri_text_free(&lines);
   tri_chat_close(&chat);
   free(config);
-  tri_tokens_free(&encoder.tokens);
+  tri_encoder_free(&encoder);
   tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
 }
 
@@ -104,7 +107,7 @@ static void expect_moved(const json_t *row) {
                  "a.jsonl:1: where the assistant's turn begins (message 3) cannot be told");
   tri_chat_close(&chat);
   free(config);
-  tri_tokens_free(&encoder.tokens);
+  tri_encoder_free(&encoder);
   tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
 }
 
@@ -118,6 +121,64 @@ static void learns_the_assistants_turns(void **state) {
     for (int how = 0; how < 4; how++) expect_template(row, how & 1, how & 2);
     if (!strcmp(text_of(row, "name"), "mistral")) expect_moved(row);
   }
+}
+
+/* The ids and the mask of each conversation, by a template that marks what is learned or by one that does
+ * not. */
+static void expect_edges(const json_t *kind, const json_t *row, const char *form) {
+  const json_t  *c, *talks = json_object_get(edges, "talks");
+  char          *spec = json_dumps(json_object_get(kind, "tokenizer"), 0);
+  tri_encoder    encoder = {0};
+  tri_chat_files files = {.model = "m"};
+  tri_chat_opt   chat_opt = {.from_deck = true};
+  tri_tokenizer *t;
+  tri_chat      *chat;
+  size_t         k;
+
+  assert_int_equal(tri_tokenizer_open_text("m", spec, strlen(spec), &t), TRI_OK);
+  encoder.tokenizer = t;
+  files.jinja = (tri_chat_bytes){text_of(row, form), strlen(text_of(row, form))};
+  assert_int_equal(tri_chat_open(&chat_opt, &files, &chat), TRI_OK);
+  tri_data_opt opt = chat_options(TRI_DATA_SFT, chat, &encoder);
+  opt.chat.all = true;
+  json_array_foreach(json_object_get(row, "cases"), k, c) {
+    json_t     *ids = json_array_get(c, 0), *object = json_pack("{sO}", "messages", json_array_get(talks, k));
+    const char *mask = json_string_value(json_array_get(c, 1));
+    char       *line = json_dumps(object, 0);
+    tri_dataset       *d = open_text(line, &opt);
+    const tri_example *e = tri_dataset_get(d, 0);
+    assert_int_equal(e->n_token, json_array_size(ids));
+    for (int i = 0; i < e->n_token; i++) {
+      assert_int_equal(e->token[i], json_integer_value(json_array_get(ids, (size_t)i)));
+      if ((mask[i] == '1') != (i >= e->n_prompt && !(e->skip && e->skip[i])))
+        fail_msg("%s, %s: conversation %zu: token %d is %slearned in %s", text_of(kind, "name"), form, k, i,
+                 mask[i] == '1' ? "not " : "", text_of(row, form));
+    }
+    tri_dataset_close(&d);
+    free(line);
+    json_decref(object);
+  }
+  tri_chat_close(&chat);
+  tri_encoder_free(&encoder);
+  tri_tokenizer_close(&t);
+  free(spec);
+}
+
+/* What is learned begins and ends where the text does, though the tokens of the text before it, or up to its
+ * end, would be others. */
+static void learns_from_edge_to_edge(void **state) {
+  const json_t *kind, *row;
+  size_t        i, k;
+
+  (void)state;
+  edges = read_json(TRI_TEST_DATA "/chat/edges.json");
+  json_array_foreach(json_object_get(edges, "kinds"), i, kind) {
+    json_array_foreach(json_object_get(kind, "rows"), k, row) {
+      expect_edges(kind, row, "marked");
+      if (json_object_get(row, "plain")) expect_edges(kind, row, "plain");
+    }
+  }
+  json_decref(edges);
 }
 
 static void expect_ids_of(const int32_t *id, int n, const json_t *want, const char *name, size_t i) {
@@ -152,7 +213,7 @@ static void pairs_have_the_ids_of_trl(void **state) {
     }
     tri_chat_close(&chat);
     free(config);
-    tri_tokens_free(&encoder.tokens);
+    tri_encoder_free(&encoder);
     tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
   }
 }
@@ -377,7 +438,7 @@ static void no_text_gets_two_begin_tokens(void **state) {
     assert_int_equal(text.len, strlen(row[i].want));
     assert_memory_equal(text.data, row[i].want, text.len);
     tri_text_free(&text);
-    tri_tokens_free(&encoder.tokens);
+    tri_encoder_free(&encoder);
     tri_tokenizer_close(&t);
   }
   json_decref(spec);
@@ -420,7 +481,7 @@ static void pairs_may_share_a_token(void **state) {
     tri_dataset_close(&d);
   }
   tri_chat_close(&chat);
-  tri_tokens_free(&encoder.tokens);
+  tri_encoder_free(&encoder);
   tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
 }
 
@@ -530,6 +591,7 @@ static int close_all(void **state) { return close_golden(state); }
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(learns_the_assistants_turns, setup, teardown),
+      cmocka_unit_test_setup_teardown(learns_from_edge_to_edge, setup, teardown),
       cmocka_unit_test_setup_teardown(pairs_have_the_ids_of_trl, setup, teardown),
       cmocka_unit_test_setup_teardown(reads_each_form, setup, teardown),
       cmocka_unit_test_setup_teardown(reads_prompts, setup, teardown),

@@ -495,7 +495,7 @@ static golden_kind open_kind(const json_t *row) {
 static void close_kind(golden_kind *g) {
   tri_tokenizer *tokenizer = (tri_tokenizer *)g->encoder.tokenizer;
 
-  tri_tokens_free(&g->encoder.tokens);
+  tri_encoder_free(&g->encoder);
   tri_tokenizer_close(&tokenizer);
 }
 

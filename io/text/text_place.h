@@ -1,0 +1,12 @@
+/* text_place.h - a part of a text. */
+#ifndef TRI_TEXT_PLACE_H
+#define TRI_TEXT_PLACE_H
+
+#include <stdint.h>
+
+/* Bytes begin .. end - 1. */
+typedef struct tri_text_place {
+  uint32_t begin, end;
+} tri_text_place;
+
+#endif
