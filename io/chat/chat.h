@@ -63,6 +63,9 @@ typedef struct tri_chat_text {
   int64_t        n_turn, cap;
   bool           begun;           /* the last message is the assistant's, and is gone on with */
   bool           system_left_out; /* the text of the system's message is not in it */
+  bool           text_left_out;   /* that of the last message is not, thoughts (</think>) aside */
+  bool           calls_left_out;  /* the name of a function that tool_calls has is not */
+  bool           endless;         /* of tri_chat_learned: the last piece ends with the text of its answer */
 } tri_chat_text;
 void tri_chat_text_free(tri_chat_text *t);
 

@@ -58,6 +58,11 @@ TRI_CHECKED tri_status tri_chat_front(const json_t *messages, size_t n, json_t *
 bool                   tri_chat_is_answer(const json_t *message);
 /* The last part of a content that has a text; SIZE_MAX: none, or it is no list. */
 size_t tri_chat_last_part(const json_t *content);
+/* The text of a message, of its last part if it has parts, behind its thoughts (</think>) and without white
+ * space around it: *text [*n], borrowed. false: it has none. */
+bool tri_chat_text_of(const json_t *message, const char **text, size_t *n);
+/* Bytes without the white space at the end of text [n]. Pure. */
+size_t tri_chat_strip_end(const char *text, size_t n);
 /* Which template a conversation is written with. */
 const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_talk *talk);
 

@@ -298,6 +298,16 @@ static size_t last_answer(const json_t *messages) {
   return SIZE_MAX;
 }
 
+/* Whether nothing is learned behind the text of the last answer. */
+static bool is_endless(const tri_chat_text *t, const json_t *answer) {
+  const char *text;
+  size_t      n, end;
+
+  if (!t->n_turn || !tri_chat_text_of(answer, &text, &n)) return false;
+  end = tri_chat_strip_end(t->text.data, t->turn[t->n_turn - 1].end);
+  return end >= n && end - n >= t->turn[t->n_turn - 1].begin && !memcmp(t->text.data + end - n, text, n);
+}
+
 tri_status tri_chat_learned(const tri_chat *c, const tri_chat_talk *talk, bool all, tri_chat_text *out) {
   search         s = {.c = c, .talk = talk, .out = out};
   size_t         last = last_answer(talk->messages);
@@ -310,6 +320,7 @@ tri_status tri_chat_learned(const tri_chat *c, const tri_chat_talk *talk, bool a
     TRI_TRY_DONE(take_pieces(&s, &marks, all, last));
   else
     TRI_TRY_DONE(find_turns(&s, all ? 0 : last));
+  out->endless = is_endless(out, json_array_get(talk->messages, last));
 done:
   tri_jinja_text_free(&marks);
   tri_jinja_text_free(&s.front);

@@ -196,7 +196,7 @@ static size_t space_before(const unsigned char *p, size_t n) {
              : 0;
 }
 
-static size_t strip_end(const char *text, size_t n) {
+size_t tri_chat_strip_end(const char *text, size_t n) {
   size_t k;
 
   while ((k = space_before((const unsigned char *)text, n))) n -= k;
@@ -229,7 +229,7 @@ static tri_status cut_behind(tri_text *t, const json_t *begun) {
   const char *text = json_string_value(begun);
   size_t      n = json_string_length(begun), at = t->len ? find_tag(t) : SIZE_MAX, skip;
 
-  n = strip_end(text, n);
+  n = tri_chat_strip_end(text, n);
   skip = strip_begin(text, n);
   if (at == SIZE_MAX || tri_chat_find(t->data, t->len, 0, text + skip, n - skip) == SIZE_MAX)
     TRI_FAIL(
@@ -237,7 +237,7 @@ static tri_status cut_behind(tri_text *t, const json_t *begun) {
         "the last message is the assistant's, to be gone on with, and the chat template does not write its "
         "text as it is");
   bool whole = at + TAG <= t->len && !memcmp(t->data + at, tag, TAG);
-  t->len = whole ? at : strip_end(t->data, at);
+  t->len = whole ? at : tri_chat_strip_end(t->data, at);
   t->data[t->len] = 0;
   return TRI_OK;
 }
@@ -271,16 +271,60 @@ size_t tri_chat_find(const char *text, size_t n, size_t from, const char *what, 
   return SIZE_MAX;
 }
 
+bool tri_chat_text_of(const json_t *message, const char **text, size_t *n) {
+  static const char thoughts[] = "</think>";
+  const json_t     *content = json_object_get(message, "content");
+  size_t            skip = 0;
+
+  if (json_is_array(content))
+    content = json_object_get(json_array_get(content, tri_chat_last_part(content)), "text");
+  *text = json_string_value(content);
+  if (!*text) return false;
+  *n = tri_chat_strip_end(*text, json_string_length(content));
+  for (size_t at = 0; (at = tri_chat_find(*text, *n, at, thoughts, sizeof thoughts - 1)) != SIZE_MAX;)
+    skip = at += sizeof thoughts - 1;
+  skip += strip_begin(*text + skip, *n - skip);
+  *text += skip;
+  *n -= skip;
+  return *n > 0;
+}
+
+static bool holds(const tri_text *t, const char *text, size_t n) {
+  return t->len && tri_chat_find(t->data, t->len, 0, text, n) != SIZE_MAX;
+}
+
 /* Whether the system's message, where it is a text, is not to be seen. */
 static bool leaves_out_system(const tri_chat_talk *talk, const tri_text *t) {
-  const json_t *first = json_array_get(talk->messages, 0), *content = json_object_get(first, "content");
-  const char   *role = json_string_value(json_object_get(first, "role")), *text = json_string_value(content);
-  size_t        n, skip;
+  const json_t *first = json_array_get(talk->messages, 0);
+  const char   *role = json_string_value(json_object_get(first, "role")), *text;
+  size_t        n;
 
-  if (!role || strcmp(role, "system") != 0 || !text) return false;
-  n = strip_end(text, json_string_length(content));
-  skip = strip_begin(text, n);
-  return n > skip && (!t->len || tri_chat_find(t->data, t->len, 0, text + skip, n - skip) == SIZE_MAX);
+  if (!role || strcmp(role, "system") != 0 || !json_is_string(json_object_get(first, "content")))
+    return false;
+  return tri_chat_text_of(first, &text, &n) && !holds(t, text, n);
+}
+
+/* The same of the last message, of the user or the assistant. */
+static bool leaves_out_last(const tri_chat_talk *talk, const tri_text *t) {
+  const json_t *last = json_array_get(talk->messages, json_array_size(talk->messages) - 1);
+  const char   *role = json_string_value(json_object_get(last, "role")), *text;
+  size_t        n;
+
+  if (!role || (strcmp(role, "user") != 0 && !tri_chat_is_answer(last))) return false;
+  return tri_chat_text_of(last, &text, &n) && !holds(t, text, n);
+}
+
+static bool leaves_out_calls(const tri_chat_talk *talk, const tri_text *t) {
+  for (size_t i = 0; i < json_array_size(talk->messages); i++) {
+    const json_t *calls = json_object_get(json_array_get(talk->messages, i), "tool_calls");
+    for (size_t k = 0; k < json_array_size(calls); k++) {
+      const json_t *call = json_array_get(calls, k), *function = json_object_get(call, "function");
+      const json_t *name = json_object_get(function ? function : call, "name");
+      if (json_string_length(name) && !holds(t, json_string_value(name), json_string_length(name)))
+        return true;
+    }
+  }
+  return false;
 }
 
 tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_talk *talk, bool prompt, tri_chat_text *out,
@@ -296,6 +340,9 @@ tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_talk *talk, boo
   marks->text = (tri_text){0};
   out->begun = begun;
   out->system_left_out = st == TRI_OK && leaves_out_system(talk, &out->text);
+  out->text_left_out = st == TRI_OK && n && leaves_out_last(talk, &out->text);
+  out->calls_left_out = st == TRI_OK && leaves_out_calls(talk, &out->text);
+  out->endless = false;
   return st;
 }
 

@@ -108,6 +108,7 @@ static tri_status take_line(tri_intake *in) {
   in->side[0].n = in->side[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
   in->talk.here = in->talk.begun = in->talk.system_left_out = in->talk.tools_left_out = false;
+  in->talk.text_left_out = in->talk.calls_left_out = in->talk.endless = false;
   TRI_TRY(name_paths(in));
   in->joins = false;
   TRI_TRY(refuse_other_forms(in));
@@ -291,6 +292,9 @@ static tri_status add_example(tri_intake *in, int64_t id) {
   s->n_begun += in->talk.begun;
   s->n_system_left_out += in->talk.system_left_out;
   s->n_tools_left_out += in->talk.tools_left_out;
+  s->n_text_left_out += in->talk.text_left_out;
+  s->n_calls_left_out += in->talk.calls_left_out;
+  s->n_endless += in->talk.endless;
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
   if (line_tokens(in) > s->longest) s->longest = (int)line_tokens(in);
   if (line_tokens(in) - in->n_prompt > s->longest_answer)

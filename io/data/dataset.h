@@ -147,6 +147,9 @@ typedef struct tri_data_stats {
   /* conversations; those that go on with a begun answer; whose template does not show the system's message,
    * or the line's tools */
   int64_t n_talk, n_begun, n_system_left_out, n_tools_left_out;
+  /* conversations whose template does not write the text of the last message, or a function that is called;
+   * those whose last answer is learned without an end */
+  int64_t n_text_left_out, n_calls_left_out, n_endless;
 } tri_data_stats;
 
 /* Not collective. A dataset of which no line is known, for plans: so many examples, of at most so many
@@ -174,7 +177,7 @@ const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
 int64_t tri_dataset_hash(const tri_dataset *d);
 
 /* Not collective; rank 0's. Says what a template did with conversations that one may not expect: a begun
- * answer is gone on with; it leaves out the system's message, or tools. */
+ * answer is gone on with; it leaves out the system's message, the last one, tools, or calls of them. */
 void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char *file);
 
 /* Not collective. From here on a position takes the next line of a file drawn with these weights [n_file],

@@ -294,6 +294,9 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   t->here = true;
   t->begun = t->text.begun;
   t->system_left_out |= t->text.system_left_out;
+  t->text_left_out |= t->text.text_left_out;
+  t->calls_left_out |= t->text.calls_left_out;
+  t->endless |= how == LEARNED && t->text.endless;
   t->tools_left_out |= t->tools && !tri_chat_reads_tools(o->chat.form);
   return TRI_OK;
 }

@@ -23,6 +23,7 @@ typedef struct tri_talk {
   /* the line has one; it goes on with a begun answer; the template does not show the system's message, or
    * the line's tools */
   bool here, begun, system_left_out, tools_left_out;
+  bool text_left_out, calls_left_out, endless; /* as tri_chat_text */
 } tri_talk;
 void tri_talk_free(tri_talk *t);
 

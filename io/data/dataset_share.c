@@ -101,6 +101,9 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   sum->n_begun += s->n_begun;
   sum->n_system_left_out += s->n_system_left_out;
   sum->n_tools_left_out += s->n_tools_left_out;
+  sum->n_text_left_out += s->n_text_left_out;
+  sum->n_calls_left_out += s->n_calls_left_out;
+  sum->n_endless += s->n_endless;
   if (s->longest_prompt > sum->longest_prompt) sum->longest_prompt = s->longest_prompt;
   if (s->longest > sum->longest) sum->longest = s->longest;
   if (s->longest_answer > sum->longest_answer) sum->longest_answer = s->longest_answer;

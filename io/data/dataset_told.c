@@ -14,6 +14,17 @@ void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char
         "%s: the text of the system's message is not in %lld of %lld conversations as the chat template %s "
         "writes them",
         file, (long long)s->n_system_left_out, (long long)s->n_talk, tri_chat_name(chat));
+  if (s->n_text_left_out)
+    tri_log(TRI_LOG_WARN,
+            "%s: the text of the last message is not in %lld of %lld conversations as the chat template %s "
+            "writes them. Name another template, or give each content as [{\"type\": \"text\", \"text\": "
+            "...}] if this one wants parts.",
+            file, (long long)s->n_text_left_out, (long long)s->n_talk, tri_chat_name(chat));
+  if (s->n_calls_left_out)
+    tri_log(TRI_LOG_WARN,
+            "%s: the function of a tool call is not in %lld of %lld conversations as the chat template %s "
+            "writes them: name a template that writes tool_calls",
+            file, (long long)s->n_calls_left_out, (long long)s->n_talk, tri_chat_name(chat));
   if (s->n_tools_left_out)
     tri_log(TRI_LOG_WARN, "%s: the chat template %s writes no tools: those of %lld lines are left out", file,
             tri_chat_name(chat), (long long)s->n_tools_left_out);

@@ -85,6 +85,15 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   if (tri_chat_unread(chat))
     tri_log(TRI_LOG_WARN, "data.chat_template_kwargs: the chat template %s reads no variable %s",
             tri_chat_name(chat), tri_chat_unread(chat));
+  if (tri_dataset_stats(d)->n_endless)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: %lld of %lld conversations end with the text of an answer, as the chat template %s writes "
+        "them: no end is learned, and the model will not stop by itself. Let the template write "
+        "{{ eos_token }} behind each answer, within {%% generation %%} where it has that, or name another "
+        "with data.chat_template.",
+        file, (long long)tri_dataset_stats(d)->n_endless, (long long)tri_dataset_stats(d)->n_talk,
+        tri_chat_name(chat));
   if (!end) return TRI_OK;
   TRI_TRY(tri_encoder_run(encoder, end, strlen(end), false, &id, &n));
   for (int i = 0; i < eos->n && n == 1; i++) ends |= eos->id[i] == id[0];

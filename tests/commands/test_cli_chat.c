@@ -218,6 +218,36 @@ static void a_template_of_a_file(void **state) {
   cli_fails(64, ONE WIDE "'data.chat_template_kwargs={a: [1]}'", "a mapping holds single values only", NULL);
 }
 
+/* What a template does not write of a line, and an end that nobody learns, are said once. */
+static void what_is_not_written_is_said(void **state) {
+  static const char endless[] =
+      "warning: talk.jsonl: 1 of 1 conversations end with the text of an answer, as "
+      "the chat template plain.jinja writes them: no end is learned";
+  const char *said;
+
+  (void)state;
+  write_files();
+  cli_write("plain.jinja", "{% for m in messages %}{{ m.role[0] }}: {{ m.content }}\n{% endfor %}"
+                           "{% if add_generation_prompt %}a: {% endif %}");
+  cli_write("calls.jsonl",
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"1\"}, {\"role\": \"assistant\", "
+            "\"content\": \"2\", \"tool_calls\": [{\"function\": {\"name\": \"add\"}}]}]}\n");
+  cli_write("parts.jinja",
+            "{% for m in messages %}{{ m.role[0] }}{% if m.content is not string %}!{% endif %}"
+            "{% endfor %}");
+  cli_succeeds(ONE SFT "data.train=talk.jsonl data.chat_template=plain.jinja "
+                       "run.output=plain --check");
+  cli_shows(cli_err, endless);
+  said = strstr(cli_err, endless);
+  assert_null(strstr(said + 1, endless));
+  cli_succeeds(ONE SFT "data.train=calls.jsonl data.chat_template=plain.jinja run.output=plain --check");
+  cli_shows(cli_err, "calls.jsonl: the function of a tool call is not in 1 of 1 conversations as the chat "
+                     "template plain.jinja writes them");
+  cli_succeeds(ONE "score model talk.jsonl --chat-template parts.jinja");
+  cli_shows(cli_err, "talk.jsonl: the text of the last message is not in 1 of 1 conversations as the chat "
+                     "template parts.jinja writes them");
+}
+
 /* What a template raises has the line's place; a begun answer is gone on with, and that is said. */
 static void a_prompt_may_be_begun(void **state) {
   (void)state;
@@ -265,6 +295,7 @@ int main(void) {
       cmocka_unit_test(an_export_has_the_template_of_the_deck),
       cmocka_unit_test(a_template_of_a_file),
       cmocka_unit_test(a_prompt_may_be_begun),
+      cmocka_unit_test(what_is_not_written_is_said),
       cmocka_unit_test(weights_are_checked),
   };
 

@@ -1,6 +1,6 @@
 /* test_dataset_chat.c - conversations of data files as tokens, and which of them are learned. Judges: the
- * ids and the masks that transformers gives (tests/data/chat/golden.json, edges.json); exact values worked out by
- * hand. */
+ * ids and the masks that transformers gives (tests/data/chat/golden.json, edges.json); exact values worked
+ * out by hand. */
 #include "chat_case.h"
 #include "dataset_case.h"
 #include "reward/answers.h"
@@ -85,6 +85,8 @@ static void expect_template(const json_t *row, bool marked, bool all) {
                      all, text_of(row, "name"), i);
   }
   assert_int_equal(tri_dataset_stats(d)->n_talk, k);
+  assert_int_equal(tri_dataset_stats(d)->n_text_left_out, 0);
+  assert_int_equal(tri_dataset_stats(d)->n_endless, 0);
   assert_true(k >= 5);
   tri_dataset_close(&d);
   tri_text_free(&lines);
@@ -586,6 +588,57 @@ static void cuts_conversations(void **state) {
   tri_chat_close(&chat);
 }
 
+/* What a template leaves out of lines, and answers without an end, are counted. */
+static void counts_what_is_not_written(void **state) {
+  static const char *const form[] = {
+      "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+      "{% if add_generation_prompt %}assistant: {% endif %}",
+      "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %}$\n{% endfor %}",
+      "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}$\n{% endgeneration %}{% endfor %}",
+      "{% for m in messages %}{{ m.role }}: {% if m.content is not string %}{% for p in m.content %}"
+      "{% generation %}{{ p.text }}{% endgeneration %}{% endfor %}{% endif %}$\n{% endfor %}"
+      "{% generation %}.{% endgeneration %}",
+  };
+  static const struct {
+    const char *line;
+    int         form, endless, text, calls;
+  } row[] = {
+      {"{\"messages\":[" U("a") "," A(" bc ") "]}", 0, 1, 0, 0},
+      {"{\"messages\":[" U("a") "," A("<think>x</think>bc") "]}", 0, 1, 0, 0},
+      {"{\"messages\":[" U("a") "," A("bc") "]}", 1, 1, 0, 0},
+      {"{\"messages\":[" U("a") "," A("bc") "]}", 2, 0, 0, 0},
+      {"{\"messages\":[" U("a") "," A("bc") "]}", 3, 0, 1, 0},
+      {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":"
+                                "\"bc\"}]}]}",
+       3, 0, 0, 0},
+      {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":\"x\",\"tool_calls\":[{\"function\":"
+                                "{\"name\":\"find\",\"arguments\":{}}}]}," A("bc") "]}",
+       2, 0, 0, 1},
+      {"{\"messages\":[" U("find") ",{\"role\":\"assistant\",\"content\":\"x\",\"tool_calls\":[{\"name\":"
+                                   "\"find\"}]}," A("bc") "]}",
+       2, 0, 0, 0},
+  };
+  tri_data_opt opt = options(TRI_DATA_SFT);
+
+  (void)state;
+  opt.chat.all = true;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    const char    *text = form[row[i].form];
+    tri_chat_files files = {.model = "m", .jinja = {text, strlen(text)}};
+    tri_chat_opt   chat_opt = {.from_deck = true};
+    tri_chat      *chat;
+    assert_int_equal(tri_chat_open(&chat_opt, &files, &chat), TRI_OK);
+    opt.chat.form = chat;
+    tri_dataset          *d = open_text(row[i].line, &opt);
+    const tri_data_stats *s = tri_dataset_stats(d);
+    assert_int_equal(s->n_endless, row[i].endless);
+    assert_int_equal(s->n_text_left_out, row[i].text);
+    assert_int_equal(s->n_calls_left_out, row[i].calls);
+    tri_dataset_close(&d);
+    tri_chat_close(&chat);
+  }
+}
+
 static int close_all(void **state) { return close_golden(state); }
 
 int main(void) {
@@ -600,6 +653,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(no_text_gets_two_begin_tokens, setup, teardown),
       cmocka_unit_test_setup_teardown(pairs_may_share_a_token, setup, teardown),
       cmocka_unit_test_setup_teardown(refuses_bad_conversations, setup, teardown),
+      cmocka_unit_test_setup_teardown(counts_what_is_not_written, setup, teardown),
       cmocka_unit_test_setup_teardown(cuts_conversations, setup, teardown),
   };
 
