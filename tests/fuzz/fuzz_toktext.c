@@ -1,8 +1,8 @@
 /* fuzz_toktext.c - text through the tokenizers of tests/data (io/tokenizer): a byte that says which, then
  * the text.
  *
- * Every text has ids, the same each time, and those of the text with U+FFFD for what is no UTF-8; decoded
- * they are UTF-8 and, where a tokenizer keeps every byte, that text. */
+ * Every text has ids, the same each time and with places, and those of the text with U+FFFD for what is no
+ * UTF-8; decoded they are UTF-8 and, where a tokenizer keeps every byte, that text. */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 
@@ -50,6 +50,21 @@ static void check_same_ids(const tri_tokenizer *t, const char *text, size_t n, c
   tri_tokens_free(&id);
 }
 
+/* With places there are the same ids, and each place is one of the text. */
+static void check_places(const tri_tokenizer *t, const char *text, size_t n, const tri_tokens *want) {
+  tri_tokens       id = {0};
+  tri_token_places places = {0};
+
+  FUZZ_CHECK(tri_tokenizer_encode_places(t, text, n, &id, &places) == TRI_OK);
+  FUZZ_CHECK(id.n == want->n && fuzz_same(id.id, want->id, (size_t)id.n * sizeof *id.id));
+  FUZZ_CHECK(!places.n || places.n == id.n);
+  for (int64_t i = 0; i < places.n; i++)
+    FUZZ_CHECK(places.at[i].begin <= places.at[i].end && places.at[i].end <= n &&
+               (!i || places.at[i].begin >= places.at[i - 1].begin));
+  tri_tokens_free(&id);
+  tri_token_places_free(&places);
+}
+
 static void check_text(const tri_tokenizer *t, const char *text, size_t n, bool keeps_all,
                        const tri_tokens *id) {
   tri_text       out = {0};
@@ -57,6 +72,7 @@ static void check_text(const tri_tokenizer *t, const char *text, size_t n, bool 
 
   for (int64_t i = 0; i < id->n; i++) FUZZ_CHECK(tri_tokenizer_token(t, id->id[i]));
   check_same_ids(t, text, n, id);
+  check_places(t, text, n, id);
   FUZZ_CHECK(tri_tok_put_lossy(&lossy, text, n) == TRI_OK);
   check_same_ids(t, lossy.text, (size_t)lossy.text_n, id);
   FUZZ_CHECK(tri_tokenizer_decode(t, id->id, id->n, false, &out) == TRI_OK);
