@@ -193,9 +193,9 @@ plant src/base/planted_600.c "$(repeat 'int tri_planted_%;' 600)"
 line=601
 expect 'file of 601 lines; 600 is'
 plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
-plant tests/base/test_planted_860.c "$(repeat 'int planted_%;' 860)"
-line=861
-expect 'file of 861 lines; 860 is'
+plant tests/base/test_planted_800.c "$(repeat 'int planted_%;' 800)"
+line=801
+expect 'file of 801 lines; 800 is'
 long src/base/planted_1.c 'static void planted(void) {'
 long src/base/planted_2.c 'static void planted(void) {' '  planted();'
 expect 'function of 101 lines'

@@ -1,5 +1,6 @@
 /* test_tokenizer.c - the judge is the tokenizers library: ids and texts must be its own, to the byte. */
 #include "base/file.h"
+#include "tokenizer_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 
 #include <pthread.h>
@@ -16,21 +17,6 @@ static const char *const shape[] = {"gpt2",   "llama3", "qwen2",  "deepseek2", "
                                     "cl100k", "digits", "llama2", "mistral",   "metaspace", "flags"};
 enum { N_SHAPE = sizeof shape / sizeof *shape };
 
-static void ok(tri_status st) {
-  if (st != TRI_OK) fail_msg("%s", tri_error_message());
-}
-
-static json_t *load_json(const char *file) {
-  char         path[512];
-  json_error_t error;
-  json_t      *root;
-
-  snprintf(path, sizeof path, "%s/tokenizer/%s", TRI_TEST_DATA, file);
-  root = json_load_file(path, JSON_ALLOW_NUL, &error);
-  if (!root) fail_msg("%s: %s", path, error.text);
-  return root;
-}
-
 static tri_tokenizer *open_shape(const char *name) {
   char           path[512];
   tri_tokenizer *t;
@@ -41,16 +27,6 @@ static tri_tokenizer *open_shape(const char *name) {
 }
 
 /* ---- golden ---- */
-
-static void check_ids(const char *name, size_t row, json_t *want, const tri_tokens *got) {
-  size_t  i;
-  json_t *v;
-
-  if ((int64_t)json_array_size(want) != got->n)
-    fail_msg("%s, text %zu: %lld ids, not %zu", name, row, (long long)got->n, json_array_size(want));
-  json_array_foreach(want, i, v) if (json_integer_value(v) != got->id[i]) fail_msg(
-      "%s, text %zu: id %d at %zu, not %lld", name, row, got->id[i], i, (long long)json_integer_value(v));
-}
 
 static void check_decode(const char *name, const tri_tokenizer *t, const tri_tokens *ids, bool skip,
                          json_t *want) {
@@ -132,78 +108,6 @@ static void test_unigram(void **state) {
     json_array_foreach(rows, i, row) /* null: the same as without special tokens */
         if (json_is_null(json_array_get(row, 1))) json_array_set(row, 1, json_array_get(row, 0));
     golden_encode(name, t, texts, rows);
-    tri_tokenizer_close(&t);
-  }
-  json_decref(root);
-  assert_int_equal(tri_host_bytes(), 0);
-}
-
-/* Characters that begin before byte n. */
-static json_int_t chars_before(const char *s, size_t n) {
-  json_int_t k = 0;
-
-  for (size_t i = 0; i < n; i++) k += ((uint8_t)s[i] & 0xc0) != 0x80;
-  return k;
-}
-
-static tri_tokenizer *open_with_steps(const json_t *kind) {
-  char           file[64];
-  const char    *name = json_string_value(json_object_get(kind, "base"));
-  json_t        *spec;
-  tri_tokenizer *t;
-
-  snprintf(file, sizeof file, "%s.json", name);
-  spec = load_json(file);
-  assert_int_equal(json_object_update(spec, json_object_get(kind, "steps")), 0);
-  char *text = json_dumps(spec, 0);
-  ok(tri_tokenizer_open_text(name, text, strlen(text), &t));
-  free(text);
-  json_decref(spec);
-  return t;
-}
-
-/* The characters of which a place has bytes: `want` has the begin and the end of each token's. null: those of
- * the library are narrower; 0: there are none. */
-static void check_places(const char *name, size_t row, const char *text, const tri_text_place *got, int64_t n,
-                         int64_t n_ids, const json_t *want) {
-  if (n != (json_is_integer(want) ? 0 : n_ids))
-    fail_msg("%s, text %zu: %lld places of %lld ids", name, row, (long long)n, (long long)n_ids);
-  if (!json_is_array(want)) return;
-  assert_int_equal(2 * n, json_array_size(want));
-  for (int64_t i = 0; i < n; i++) {
-    json_int_t begin = json_integer_value(json_array_get(want, 2 * (size_t)i)),
-               end = json_integer_value(json_array_get(want, 2 * (size_t)i + 1)),
-               b = chars_before(text, got[i].begin), e = chars_before(text, got[i].end);
-    b -= (text[got[i].begin] & 0xc0) == 0x80; /* inside a character */
-    if (b != begin || e != end)
-      fail_msg("%s, text %zu: token %lld stands at %lld .. %lld, not %lld .. %lld", name, row, (long long)i,
-               (long long)b, (long long)e, (long long)begin, (long long)end);
-  }
-}
-
-/* Judge: golden, exact: the library's offsets. */
-static void test_places(void **state) {
-  json_t *root = load_json("places.json"), *texts = json_object_get(root, "texts"), *kind, *text;
-  size_t  i, k;
-
-  (void)state;
-  json_array_foreach(json_object_get(root, "kinds"), k, kind) {
-    const char      *name = json_string_value(json_object_get(kind, "name"));
-    tri_tokenizer   *t = open_with_steps(kind);
-    tri_tokens       ids = {0};
-    tri_token_places places = {0};
-    json_array_foreach(texts, i, text) {
-      ids.n = 0;
-      ok(tri_tokenizer_encode_places(t, json_string_value(text), json_string_length(text), &ids, &places));
-      check_ids(name, i, json_array_get(json_object_get(kind, "ids"), i), &ids);
-      check_places(name, i, json_string_value(text), places.at, places.n, ids.n,
-                   json_array_get(json_object_get(kind, "places"), i));
-    }
-    ids.n = 0; /* U+FFFD stands where there is no UTF-8: no places */
-    ok(tri_tokenizer_encode_places(t, "a\xff\xff", 3, &ids, &places));
-    assert_int_equal(places.n, 0);
-    tri_tokens_free(&ids);
-    tri_token_places_free(&places);
     tri_tokenizer_close(&t);
   }
   json_decref(root);
@@ -831,16 +735,14 @@ static void test_no_file(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest test[] = {
-      cmocka_unit_test(test_golden),        cmocka_unit_test(test_folders),
-      cmocka_unit_test(test_unigram),       cmocka_unit_test(test_regexes),
-      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
-      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
-      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
-      cmocka_unit_test(test_bounds_json),   cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
-      cmocka_unit_test(test_endless_regex), cmocka_unit_test(test_places),
-  };
+  const struct CMUnitTest test[] = {cmocka_unit_test(test_golden),       cmocka_unit_test(test_folders),
+                                    cmocka_unit_test(test_unigram),      cmocka_unit_test(test_regexes),
+                                    cmocka_unit_test(test_broken),       cmocka_unit_test(test_damaged),
+                                    cmocka_unit_test(test_lookups),      cmocka_unit_test(test_unknown),
+                                    cmocka_unit_test(test_no_file),      cmocka_unit_test(test_invalid_utf8),
+                                    cmocka_unit_test(test_long),         cmocka_unit_test(test_foreign_file),
+                                    cmocka_unit_test(test_bounds_json),  cmocka_unit_test(test_bounds),
+                                    cmocka_unit_test(test_threads),      cmocka_unit_test(test_hash),
+                                    cmocka_unit_test(test_endless_regex)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }
