@@ -139,6 +139,7 @@ static tri_status place_step(const tri_tok_op *op, tri_tok_step *step, tri_tok_p
   const char *s = w->a.text + p.at;
   walk        x;
 
+  if (!n_out) return TRI_OK; /* the step left nothing: there is no place, perhaps no memory for one */
   TRI_TRY(TRI_GROW(w->b.place, w->b.place_cap, w->b.text_n));
   x = (walk){w->a.place + p.at, w->b.place + from, 0, n_out};
   before = bytes_before(op, s, p.n, n_out);
