@@ -297,9 +297,9 @@ static int parse_primary(parser *p) {
   case TRI_TEX_PI:
     return make_leaf(p, TRI_SHAPE_PI);
   case TRI_TEX_EULER:
-    return make_leaf(p, TRI_SHAPE_EULER);
+    return make_text(p, TRI_SHAPE_EULER);
   case TRI_TEX_UNIT_I:
-    return make_leaf(p, TRI_SHAPE_UNIT_I);
+    return make_text(p, TRI_SHAPE_UNIT_I);
   case TRI_TEX_INFINITY:
     return make_leaf(p, TRI_SHAPE_INFINITY);
   case TRI_TEX_EMPTY:

@@ -84,6 +84,135 @@ static tri_part source_of(side a) {
   return x->source.n ? x->source : x->text;
 }
 
+/* ---- words of letters ---- */
+
+/* Letters written one beside the other, perhaps with spaces between: cat, ABC, Amy Lee, \angle ABC. */
+typedef struct letters {
+  tri_part text;
+  bool     ordered; /* their order counts: cat is not act, while xyz is zyx */
+  bool     spelled; /* they are words: Cat is cat, while ABC is not abc */
+  bool     angle;   /* \angle stands before them */
+} letters;
+
+static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+static char lower(char c) { return is_capital(c) ? (char)(c - 'A' + 'a') : c; }
+static bool is_vowel(char c) { return c && strchr("aeiou", lower(c)); }
+static bool find_letter(tri_part t, char c) { return memchr(t.at, c, t.n) != NULL; }
+
+static int count_capitals(tri_part t) {
+  int n = 0;
+
+  for (size_t i = 0; i < t.n; i++) n += is_capital(t.at[i]);
+  return n;
+}
+
+/* abc, xyz, cab: letters that follow one another in the alphabet name variables or points. */
+static bool are_neighbours(tri_part t) {
+  unsigned seen = 0;
+
+  for (size_t i = 0; i < t.n; i++) {
+    unsigned bit = 1u << (lower(t.at[i]) - 'a');
+    if (seen & bit) return false;
+    seen |= bit;
+  }
+  while (!(seen & 1)) seen >>= 1;
+  return !(seen & (seen + 1));
+}
+
+/* Whether letters without a space between are read as a word: three or more with a vowel that are no
+ * neighbours, or two with an o, which names no variable. */
+static bool is_word(tri_part t) {
+  bool vowel = false;
+
+  if (t.n == 2 && count_capitals(t) == 2) return find_letter(t, 'N') && find_letter(t, 'O'); /* NO, ON */
+  if (t.n == 2) return lower(t.at[0]) == 'o' || lower(t.at[1]) == 'o';
+  for (size_t i = 0; i < t.n; i++) vowel = vowel || is_vowel(t.at[i]);
+  return t.n > 2 && vowel && !are_neighbours(t);
+}
+
+/* Three capital letters or more may say an order, or name an angle's corner by their middle. */
+static void judge_group(tri_part group, letters *out) {
+  bool word = is_word(group);
+
+  out->spelled = out->spelled || word;
+  out->ordered = out->ordered || word || (group.n > 2 && count_capitals(group) == (int)group.n);
+}
+
+static bool is_one_letter(const tri_tex_node *x) {
+  return (x->shape == TRI_SHAPE_NAME || x->shape == TRI_SHAPE_EULER || x->shape == TRI_SHAPE_UNIT_I) &&
+         x->text.n == 1 && is_letter(*x->text.at);
+}
+
+static bool is_angle(const tri_tex_node *x) {
+  static const char name[] = "\\angle";
+
+  return x->shape == TRI_SHAPE_NAME && x->text.n == sizeof name - 1 && !memcmp(x->text.at, name, x->text.n);
+}
+
+/* Returns false where the node holds more than letters. */
+static bool letters_of(side a, letters *out) {
+  const tri_tex_node *x = node_of(a);
+  int                 c = x->first;
+  tri_part            group = {NULL, 0};
+
+  *out = (letters){.angle = false};
+  if (x->shape != TRI_SHAPE_PRODUCT) return false;
+  out->angle = is_angle(&a.tree->node[c]);
+  if (out->angle) c = a.tree->node[c].next;
+  for (; c >= 0; c = a.tree->node[c].next) {
+    const tri_tex_node *y = &a.tree->node[c];
+    const char         *end = group.at + group.n;
+    if (!is_one_letter(y)) return false;
+    if (group.at) {
+      if (y->text.at < end || strspn(end, " ") < (size_t)(y->text.at - end)) return false;
+      if (y->text.at == end) {
+        group.n++;
+        out->text.n++;
+        continue;
+      }
+      judge_group(group, out);
+      out->text.n = (size_t)(y->text.at - out->text.at);
+    } else {
+      out->text = (tri_part){y->text.at, 0};
+    }
+    group = (tri_part){y->text.at, 1};
+    out->text.n++;
+  }
+  if (group.at) judge_group(group, out);
+  return group.at;
+}
+
+/* Whether they are the same letters, spaces aside. back: b is read from its end. */
+static bool same_letters(tri_part a, tri_part b, bool back) {
+  size_t i = 0, j = 0;
+
+  for (;; i++, j++) {
+    while (i < a.n && a.at[i] == ' ') i++;
+    while (j < b.n && b.at[back ? b.n - 1 - j : j] == ' ') j++;
+    if (i >= a.n || j >= b.n) return i >= a.n && j >= b.n;
+    if (a.at[i] != b.at[back ? b.n - 1 - j : j]) return false;
+  }
+}
+
+/* Compares letters whose order counts. Returns false where the two are products, or anything else. */
+static bool compare_letters(side a, side b, bool *out) {
+  letters x, y;
+
+  if (!letters_of(a, &x) || !letters_of(b, &y) || x.angle != y.angle || !(x.ordered || y.ordered))
+    return false;
+  if ((x.spelled || y.spelled) && !x.angle)
+    *out = tri_tex_words_equal(x.text, y.text);
+  else
+    *out = same_letters(x.text, y.text, false) || (x.angle && same_letters(x.text, y.text, true));
+  return true;
+}
+
+static bool is_ordered(side a) {
+  letters x;
+
+  return letters_of(a, &x) && x.ordered;
+}
+
 /* ---- values ---- */
 
 static side without_sign(side a) { return shape_of(a) == TRI_SHAPE_NEGATIVE ? first_of(a) : a; }
@@ -293,6 +422,7 @@ static bool proportional(side a, side b, bool *positive) {
   int            n_positive = 0;
 
   for (int i = 0; i < 4; i++) {
+    if (is_ordered(term[i])) return false; /* x = cat */
     x[i] = tri_math_evaluate(term[i].tree, term[i].node, term[i].sign < 0 ? -1 : 1, 0);
     if (!x[i].defined) return false;
   }
@@ -418,10 +548,11 @@ static bool is_real_line(side a) {
 
 static bool same(int *work, side a, side b) {
   tri_tex_shape s = shape_of(a), t = shape_of(b);
-  bool          unions = s == TRI_SHAPE_UNION || t == TRI_SHAPE_UNION;
+  bool          unions = s == TRI_SHAPE_UNION || t == TRI_SHAPE_UNION, equal;
 
   if (--*work < 0) return false;
   if (s == TRI_SHAPE_TEXT || t == TRI_SHAPE_TEXT) return tri_tex_words_equal(source_of(a), source_of(b));
+  if (compare_letters(a, b, &equal)) return equal;
   if (s == TRI_SHAPE_RELATION && t == TRI_SHAPE_RELATION && !is_two_valued(a) && !is_two_valued(b))
     return same_relation(work, a, b);
   if (is_real_line(a) && is_real_line(b)) return true;

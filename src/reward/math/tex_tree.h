@@ -12,8 +12,8 @@ typedef enum tri_tex_shape {
   TRI_SHAPE_NUMBER, /* text, repeat, base */
   TRI_SHAPE_NAME,   /* text */
   TRI_SHAPE_PI,
-  TRI_SHAPE_EULER,
-  TRI_SHAPE_UNIT_I,
+  TRI_SHAPE_EULER,  /* text */
+  TRI_SHAPE_UNIT_I, /* text */
   TRI_SHAPE_INFINITY,
   TRI_SHAPE_SUM,        /* any number of children */
   TRI_SHAPE_PRODUCT,    /* any number of children */
