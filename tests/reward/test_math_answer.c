@@ -573,7 +573,11 @@ static void test_gsm8k(void **state) {
            {"#### 1.5e3", "#### 1,500", 1},
            {"#### 3/4", "#### 0.75", 1},
            {"#### 72.5.1, or 72", truth, 0}, /* no number as a whole, and no other in its place */
-           {"#### 1,2345", "#### 1", 0}};
+           {"#### 1,2345", "#### 1", 0},
+           {"#### 5 + 2\\sqrt{3}", "#### 5", 0},
+           {"#### 3 + 4i", "#### 3", 0},
+           {"#### 2\\pi", "#### 2", 0},
+           {"#### 72 - a good number", truth, 1}};
   tri_reward_opt  o = {.name = "gsm8k", .weight = 1};
   tri_reward_set *set;
 

@@ -216,6 +216,88 @@ static void test_number(void **state) {
   check_cases("number", numbers, sizeof numbers / sizeof *numbers);
 }
 
+/* No number is cut out of a formula, or out of a longer number. `cut`: what stood there before as the last. */
+static void test_number_is_whole(void **state) {
+  static const struct {
+    const char *response, *cut;
+  } c[] = {{"3\\sqrt{2}", "2"},
+           {"\\sqrt 2", "2"},
+           {"\\sqrt[3]{8}", "8"},
+           {"\xe2\x88\x9a"
+            "2",
+            "2"}, /* U+221A */
+           {"2\\pi", "2"},
+           {"2 \xcf\x80", "2"}, /* U+03C0 */
+           {"2pi", "2"},
+           {"1/2 \\pi", "0.5"},
+           {"\\frac{1}{2}\\pi", "0.5"},
+           {"\\pi/2", "2"},
+           {"(a+b)/2", "2"},
+           {"1/x", "1"},
+           {"1/\\sqrt{x}", "1"},
+           {"2x", "2"},
+           {"3 + 4i", "4"},
+           {"2e", "2"},
+           {"5k", "5"}, /* five thousand */
+           {"2 million", "2"},
+           {"2(x+1)", "1"},
+           {"x + 5", "5"},
+           {"x^2+5", "5"},
+           {"\\sqrt{2}+1", "1"},
+           {"2x + 3", "3"},
+           {"1 + x", "1"},
+           {"1-n", "1"},
+           {"2 \\cdot x", "2"},
+           {"2^n", "2"},
+           {"2^{x}", "2"},
+           {"\\log_2 8", "8"},
+           {"\\sin 30", "30"},
+           {"sqrt(16)", "16"},
+           {"\\binom{5}{2}", "2"},
+           {"\\frac{3\\sqrt{2}}{2}", "2"},
+           {"0.333...", "0.333"},
+           {"0.\\overline{3}", "3"},
+           {"0.1\\overline{6}", "0.1"},
+           {"5 \\pm 2", "2"},
+           {"\\pm 3", "3"},
+           {"204_{5}", "204"}};
+  static const pair_case whole[] = {{"50%", "50", 1},
+                                    {"72cm", "72", 1},
+                                    {"7 pm", "7", 1},
+                                    {"5m", "5", 1},
+                                    {"60 km/h", "60", 1},
+                                    {"$5/day", "5", 1},
+                                    {"30^{\\circ}", "30", 1},
+                                    {"17^{\\text{th}}", "17", 1},
+                                    {"28 \\text{ cm}^2", "28", 1},
+                                    {"**72**", "72", 1},
+                                    {"*72* a day", "72", 1},
+                                    {"about 5...", "5", 1},
+                                    {"5!", "5", 1},
+                                    {"5 - a good number", "5", 1},
+                                    {"b) 5", "5", 1},
+                                    {"Option B: 5", "5", 1},
+                                    {"\\boxed{5}", "5", 1},
+                                    {"\\sqrt{16} = 4", "4", 1},
+                                    {"2\\pi \\approx 6.28", "6.28", 1},
+                                    {"2x = 10, so x = 5", "5", 1},
+                                    {"10^{3}", "1000", 1},
+                                    {"24 + 48 = 72", "72", 1}};
+  tri_reward_opt         o = {.name = "number", .weight = 1};
+  tri_reward_set        *set;
+
+  (void)state;
+  check_cases("number", whole, sizeof whole / sizeof *whole);
+  assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_OK);
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    pair_case x = {c[i].response, c[i].cut, 0};
+    check_cases("number", &x, 1);
+    if (!tri_reward_set_refuse(set, c[i].response, strlen(c[i].response)))
+      fail_msg("'%s' is taken for a number", c[i].response);
+  }
+  tri_reward_set_close(&set);
+}
+
 /* The text ends where its length says, even inside a number. */
 static void test_number_bounds(void **state) {
   static const char text[] = "1,234.567";
@@ -648,6 +730,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_exact, setup, teardown),
       cmocka_unit_test_setup_teardown(test_number, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_number_is_whole, setup, teardown),
       cmocka_unit_test_setup_teardown(test_number_bounds, setup, teardown),
       cmocka_unit_test_setup_teardown(test_truth_broken, setup, teardown),
       cmocka_unit_test_setup_teardown(test_truth_missing, setup, teardown),

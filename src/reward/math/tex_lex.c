@@ -581,6 +581,14 @@ bool tri_tex_closes(tri_tex_kind kind) {
          kind == TRI_TEX_CLOSE || kind == TRI_TEX_CLOSE_SQUARE;
 }
 
+bool tri_tex_is_symbol(tri_part name, bool *takes) {
+  tri_tex_kind kind = TRI_TEX_BAD;
+
+  (void)FIND_WORD(command, name, &kind);
+  *takes = kind == TRI_TEX_ROOT || kind == TRI_TEX_BINOMIAL || IS_ONE_OF(function, name);
+  return *takes || kind == TRI_TEX_PI || kind == TRI_TEX_INFINITY || IS_ONE_OF(greek, name);
+}
+
 bool tri_tex_has_digit(const char *s, const char *end) {
   while (s < end && (*s < '0' || *s > '9')) s++;
   return s < end;

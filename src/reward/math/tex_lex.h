@@ -91,6 +91,8 @@ bool tri_tex_starts_argument(tri_tex_kind kind);
 bool tri_tex_is_matrix(tri_part name);
 /* Whether a token of that kind ends a list of elements. Pure. */
 bool tri_tex_closes(tri_tex_kind kind);
+/* Whether a command or word of that name is a function, a root or a constant; takes: it has an argument. Pure. */
+bool tri_tex_is_symbol(tri_part name, bool *takes);
 /* Whether an ASCII digit stands in s .. end. Pure. */
 bool tri_tex_has_digit(const char *s, const char *end);
 

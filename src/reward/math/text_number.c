@@ -2,6 +2,7 @@
 #include "text_number.h"
 
 #include "tex_lex.h"
+#include "text_formula.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,8 +11,9 @@
  * \frac{\frac{\frac{ is searched for a closing brace from each of them on. */
 enum { EXPONENT_DIGITS = 4, ARGUMENT_BYTES = 1024 };
 
+/* tail: where the last piece of a formula ended; NULL: there was none. */
 typedef struct cursor {
-  const char *begin, *at, *end;
+  const char *begin, *at, *end, *tail;
 } cursor;
 
 /* A value on its way. */
@@ -417,39 +419,82 @@ static bool at_number(const cursor *c) {
   bool        point = s[0] == '.' && s + 1 < c->end && is_digit(s[1]) &&
                (s == c->begin || (!is_digit(s[-1]) && s[-1] != '.')); /* ...72 is 72 */
 
-  return is_digit(*s) || point || fraction_command(s, c->end) || (unsigned char)*s >= 0xc2;
+  bool ignored;
+
+  return is_digit(*s) || point || fraction_command(s, c->end) || (unsigned char)*s >= 0xc2 ||
+         tri_text_symbol(c->begin, s, c->end, &ignored);
+}
+
+/* Digits of a word are passed over, with what belongs to them: v2.0. */
+static void pass_word(cursor *c) {
+  char before = c->at > c->begin ? c->at[-1] : 0;
+
+  do c->at += 1 + count_digits(c->at + 1, c->end);
+  while (c->at + 1 < c->end && (*c->at == '.' || *c->at == ',') && is_digit(c->at[1]));
+  if (!before || !strchr("^_{", before)) return;
+  if (before == '{' && c->at < c->end && *c->at == '}') c->at++;
+  c->tail = c->at; /* x^2, x_1 */
+}
+
+/* A root, a function, a constant: no number, and one beside it is a part of the formula. */
+static tri_text_found pass_symbol(cursor *c, size_t n, bool has_digit) {
+  c->at += n;
+  c->tail = c->at;
+  return has_digit ? TRI_TEXT_BROKEN : TRI_TEXT_NONE;
+}
+
+/* The digits at the cursor, which moves behind them. *broken: they are no number as a whole. */
+static bool read_amount(cursor *c, bool *plain, bool *broken, amount *x) {
+  const char *s = c->at;
+
+  if (fraction_command(s, c->end)) {
+    *plain = false;
+    if (read_tex_fraction(&c->at, c->end, x)) return true;
+    c->tail = c->at;
+    *broken = tri_tex_has_digit(s, c->at); /* \frac{\pi}{2} */
+    return false;
+  }
+  if ((unsigned char)*s >= 0x80) {
+    *plain = false;
+    if (read_vulgar(&c->at, c->end, x)) return true;
+    c->at++;
+    return false;
+  }
+  if (belongs_to_word(c->begin, s)) {
+    pass_word(c);
+    return false;
+  }
+  if (!read_decimal(&c->at, c->end, plain, broken, x)) return false;
+  *broken = *broken || goes_on(s, c->at, c->end);
+  if (!*broken && !read_power(&c->at, c->end, plain, broken, x)) *broken = true;
+  if (!*broken && *plain) read_mixed(&c->at, c->end, plain, broken, x);
+  if (!*broken && *plain) read_quotient(&c->at, c->end, plain, broken, x);
+  return true;
+}
+
+/* Nothing of a broken number may be read: what follows without a space belongs to it. */
+static tri_text_found pass_broken(cursor *c) {
+  while (c->at < c->end && *c->at && (is_digit(*c->at) || strchr(".,:_/{}\\!", *c->at))) {
+    if (*c->at == '\\' && c->at + 1 < c->end && is_letter(c->at[1])) break;
+    c->at++;
+  }
+  c->tail = c->at;
+  return TRI_TEXT_BROKEN;
 }
 
 /* The number at the cursor, which moves behind it. */
 static tri_text_found read_number(cursor *c, tri_text_number *out) {
-  const char *s = c->at;
-  bool        plain = true, broken = false, negative;
+  const char *s = c->at, *after;
+  bool        plain = true, broken = false, negative, has_digit, joined;
+  size_t      n = tri_text_symbol(c->begin, s, c->end, &has_digit);
   amount      x;
 
-  if (fraction_command(s, c->end)) {
-    plain = false;
-    if (!read_tex_fraction(&c->at, c->end, &x)) return TRI_TEXT_NONE;
-  } else if ((unsigned char)*s >= 0x80) {
-    plain = false;
-    if (!read_vulgar(&c->at, c->end, &x)) {
-      c->at++;
-      return TRI_TEXT_NONE;
-    }
-  } else {
-    if (belongs_to_word(c->begin, s)) {
-      do c->at += 1 + count_digits(c->at + 1, c->end);
-      while (c->at + 1 < c->end && (*c->at == '.' || *c->at == ',') && is_digit(c->at[1])); /* v2.0 */
-      return TRI_TEXT_NONE;
-    }
-    if (!read_decimal(&c->at, c->end, &plain, &broken, &x)) return TRI_TEXT_NONE;
-    broken = broken || goes_on(s, c->at, c->end);
-    if (!broken && !read_power(&c->at, c->end, &plain, &broken, &x)) broken = true;
-    if (!broken && plain) read_mixed(&c->at, c->end, &plain, &broken, &x);
-    if (!broken && plain) read_quotient(&c->at, c->end, &plain, &broken, &x);
-  }
-  if (broken) {
-    /* Nothing of it may be read: what follows without a space belongs to it. */
-    while (c->at < c->end && (is_digit(*c->at) || strchr(".,:_/{}\\!", *c->at))) c->at++;
+  if (n) return pass_symbol(c, n, has_digit);
+  joined = tri_text_continues(c->begin, c->tail, s);
+  if (!read_amount(c, &plain, &broken, &x)) return broken ? pass_broken(c) : TRI_TEXT_NONE;
+  if (broken || joined) return pass_broken(c);
+  if (tri_text_goes_on(s, c->at, c->end, &after)) {
+    c->at = c->tail = after;
     return TRI_TEXT_BROKEN;
   }
   s = sign_begin(c->begin, s, &negative);
@@ -473,13 +518,29 @@ static tri_text_found next_number(cursor *c, tri_text_number *out) {
 }
 
 tri_text_found tri_text_number_first(const char *s, size_t n, tri_text_number *out) {
-  cursor c = {s, s, s + n};
+  cursor          c = {s, s, s + n, NULL};
+  tri_text_found  found = n ? next_number(&c, out) : TRI_TEXT_NONE;
+  tri_text_number more;
+  size_t          sign;
 
-  return n ? next_number(&c, out) : TRI_TEXT_NONE;
+  /* 5 + 2\sqrt{3} */
+  while (found == TRI_TEXT_NUMBER && (sign = tri_text_joint(s, c.at, c.end)) && c.at + sign < c.end) {
+    c.at += sign;
+    if (!at_number(&c)) break;
+    switch (read_number(&c, &more)) {
+    case TRI_TEXT_NUMBER:
+      continue;
+    case TRI_TEXT_BROKEN:
+      return TRI_TEXT_BROKEN;
+    default:
+      return found;
+    }
+  }
+  return found;
 }
 
 tri_text_found tri_text_number_last(const char *s, size_t n, tri_text_number *out) {
-  cursor         c = {s, s, s + n};
+  cursor         c = {s, s, s + n, NULL};
   tri_text_found found = TRI_TEXT_NONE, last = TRI_TEXT_NONE;
 
   if (!n) return TRI_TEXT_NONE;
