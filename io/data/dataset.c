@@ -238,10 +238,10 @@ static tri_status take_texts(tri_intake *in, tri_example *e) {
     text = tri_jsonl_raw(in->r, in->answer_key, &e->answer_bytes);
     e->answer_is_number = true;
   } else {
-    TRI_FAIL_LINE(in, "`%s` must be text or a number", in->answer_key);
+    return tri_intake_refuse_answer(in, answer);
   }
   if (in->opt->refuse) why = in->opt->refuse(in->opt->refuse_ctx, text, e->answer_bytes);
-  if (why) TRI_FAIL_LINE(in, "`%s` %s", in->answer_key, why);
+  if (why) return tri_intake_refuse_truth(in, text, e->answer_bytes, why);
   return arena_put(in->d, text, e->answer_bytes, &e->answer);
 }
 

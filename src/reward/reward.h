@@ -115,7 +115,8 @@ typedef struct tri_reward {
   void (*forget)(void *state);
   /* How often who answers was started again since the last call. NULL: it never is. */
   int64_t (*restarts)(void *state);
-  /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
+  /* Why no answer to this truth [n] could ever be judged or be right, or NULL; asked while data is read. It
+   * goes on "`answer` = "..." ". NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
   /* For majority@k (figures.h): what a response [n] comes to, appended to *out; nothing where it comes to
    * nothing. NULL: the reward takes no result from responses. */

@@ -37,25 +37,31 @@ static tri_status boxed_open(const tri_reward_opt *o, const tri_reward_env *env,
 static void boxed_close(void **state) { tri_host_free(state); }
 
 /* The truth is the answer itself, a solution with the answer in a box, as MATH's, or one that ends with
- * "####" and a number, as GSM8K's. */
+ * "####" and a number, as GSM8K's, or "####" and what is no number. */
 static tri_part truth_of(const char *s, size_t n, bool *marked) {
   tri_part        inside;
   tri_text_number number;
 
   *marked = false;
   if (tri_math_boxed(s, n, &inside)) return inside;
-  if (!behind_mark(s, n, &inside) || tri_text_number_first(inside.at, inside.n, &number) != TRI_TEXT_NUMBER)
-    return (tri_part){s, n};
-  *marked = true;
-  return number.text;
+  if (!behind_mark(s, n, &inside)) return (tri_part){s, n};
+  *marked = tri_text_number_first(inside.at, inside.n, &number) == TRI_TEXT_NUMBER;
+  return *marked ? number.text : inside;
 }
 
-/* Refuses nothing; says once whose answers the data has. */
+/* Says once whose answers the data has. */
 static const char *boxed_refuse(void *state, const char *truth, size_t n) {
-  boxed *x = state;
-  bool   marked = false;
+  boxed   *x = state;
+  bool     marked = false;
+  tri_part want = n ? truth_of(truth, n, &marked) : (tri_part){truth, 0};
 
-  if (!x->said && n) (void)truth_of(truth, n, &marked);
+  if (n && tri_math_box_is_open(truth, n))
+    return "has a \\boxed that no brace closes, so no answer to it could be right (was it cut?)";
+  if (tri_math_is_empty(want))
+    return n && want.at != truth
+               ? "has nothing in its box or behind its ####, so no answer to it could be right"
+               : "is empty, so no answer to it could be right";
+  if (x->said) return NULL;
   if (marked)
     tri_log(
         TRI_LOG_INFO,
@@ -70,7 +76,8 @@ static tri_status boxed_score(void *state, const tri_answer *a, int n, float *sc
   for (int q = 0; q < n; q++) {
     tri_part inside;
     bool     same = false, marked;
-    if (a[q].response_bytes && tri_math_boxed(a[q].response, a[q].response_bytes, &inside))
+    if (a[q].response_bytes && tri_math_boxed(a[q].response, a[q].response_bytes, &inside) &&
+        !tri_math_is_empty(inside))
       TRI_TRY(tri_math_same(inside, truth_of(a[q].truth, a[q].truth_bytes, &marked), &same));
     score[q] = same;
   }
@@ -80,18 +87,21 @@ static tri_status boxed_score(void *state, const tri_answer *a, int n, float *sc
 static tri_status boxed_result(const char *response, size_t n, tri_text *out) {
   tri_part inside;
 
-  if (!n || !tri_math_boxed(response, n, &inside) || !inside.n) return TRI_OK;
+  if (!n || !tri_math_boxed(response, n, &inside) || tri_math_is_empty(inside)) return TRI_OK;
   return tri_text_put(out, inside.at, inside.n);
 }
 
 /* The first number behind the mark; the last of all where there is none. */
-static bool final_number(const char *s, size_t n, tri_text_number *out) {
+static tri_text_found find_number(const char *s, size_t n, tri_text_number *out) {
   tri_part       end;
   tri_text_found found = TRI_TEXT_NONE;
 
   if (behind_mark(s, n, &end)) found = tri_text_number_first(end.at, end.n, out);
-  if (found == TRI_TEXT_NONE) found = tri_text_number_last(s, n, out);
-  return found == TRI_TEXT_NUMBER;
+  return found == TRI_TEXT_NONE ? tri_text_number_last(s, n, out) : found;
+}
+
+static bool final_number(const char *s, size_t n, tri_text_number *out) {
+  return find_number(s, n, out) == TRI_TEXT_NUMBER;
 }
 
 static tri_status gsm8k_same(tri_part a, tri_part b, bool *same) {
@@ -105,7 +115,16 @@ static const char *gsm8k_refuse(void *state, const char *truth, size_t n) {
   tri_text_number want;
 
   (void)state;
-  return final_number(truth, n, &want) ? NULL : "holds no number, and reward gsm8k compares numbers";
+  switch (find_number(truth, n, &want)) {
+  case TRI_TEXT_NUMBER:
+    return NULL;
+  case TRI_TEXT_BROKEN:
+    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward gsm8k compares "
+           "numbers (boxed compares formulas)";
+  default:
+    return tri_math_is_empty((tri_part){truth, n}) ? "is empty, and reward gsm8k compares numbers"
+                                                   : "holds no number, and reward gsm8k compares numbers";
+  }
 }
 
 static tri_status gsm8k_result(const char *response, size_t n, tri_text *out) {

@@ -37,6 +37,12 @@ static tri_status exact_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
+/* An answer of nothing would be paid, which is what a model learns first. */
+static const char *exact_refuse(void *state, const char *truth, size_t n) {
+  (void)state;
+  return trimmed(truth, n).n ? NULL : "is empty, and reward exact would pay an answer that says nothing";
+}
+
 static tri_status exact_result(const char *response, size_t n, tri_text *out) {
   tri_part text = trimmed(response, n);
 
@@ -58,7 +64,16 @@ static const char *number_refuse(void *state, const char *truth, size_t n) {
   tri_text_number want;
 
   (void)state;
-  return last_number(truth, n, &want) ? NULL : "holds no number, and reward number compares numbers";
+  switch (tri_text_number_last(truth, n, &want)) {
+  case TRI_TEXT_NUMBER:
+    return NULL;
+  case TRI_TEXT_BROKEN:
+    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward number compares "
+           "numbers (boxed compares formulas)";
+  default:
+    return trimmed(truth, n).n ? "holds no number, and reward number compares numbers"
+                               : "is empty, and reward number compares numbers";
+  }
 }
 
 static tri_status number_score(void *state, const tri_answer *a, int n, float *score) {
@@ -198,6 +213,7 @@ const tri_reward tri_reward_exact = {.name = "exact",
                                      .values = VALUES,
                                      .best = 1,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
+                                     .refuse = exact_refuse,
                                      .score = exact_score,
                                      .result = exact_result};
 const tri_reward tri_reward_number = {.name = "number",

@@ -418,6 +418,24 @@ static void bad_lines_are_numbered(void **state) {
             "bad.jsonl:2: ", "holds no number");
 }
 
+/* A right answer that no answer could equal, or an answer of nothing: said by the line, in training and
+ * evaluation; the line for jq that the message gives takes it out. */
+static void empty_answers_are_refused(void **state) {
+  static const char *const last[] = {"\"\"", "\"\\\\boxed{5\"", "\"\\\\boxed{}\""};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+    char line[128];
+    snprintf(line, sizeof line,
+             "{\"prompt\": \"a\", \"answer\": \"7\"}\n{\"prompt\": \"a\", \"answer\": %s}\n", last[i]);
+    cli_write("bad.jsonl", line);
+    cli_fails(64, ONE GRPO "data.train=bad.jsonl 'reward=[{name: boxed}]'",
+              "bad.jsonl:2: ", "data.answer_key");
+    cli_fails(64, ONE "eval model --data bad.jsonl --reward boxed --max-new 4",
+              "bad.jsonl:2: ", "--answer-key");
+  }
+}
+
 static void long_lines_are_refused(void **state) {
   (void)state;
   cli_write(
@@ -688,6 +706,7 @@ int main(void) {
       cmocka_unit_test(unwritable_output_is_named),
       cmocka_unit_test(what_is_missing_is_said),
       cmocka_unit_test(bad_lines_are_numbered),
+      cmocka_unit_test(empty_answers_are_refused),
       cmocka_unit_test(long_lines_are_refused),
       cmocka_unit_test(fields_have_other_names),
       cmocka_unit_test(empty_data_is_refused),

@@ -319,9 +319,16 @@ static void refuses_bad_prompts(void **state) {
        "has messages, and there is no chat template to render them"},
       {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
       {"{\"tokens\":[5]}", "has no `answer`; its fields are tokens; set data.answer_key"},
-      {"{\"prompt\":\"a\",\"answer\":null}", "`answer` must be text or a number"},
-      {"{\"prompt\":\"a\",\"answer\":true}", "`answer` must be text or a number"},
-      {"{\"prompt\":\"a\",\"answer\":[\"b\"]}", "`answer` must be text or a number"},
+      {"{\"prompt\":\"a\",\"answer\":null}",
+       "`answer` is null, so the line has no right answer; set data.answer_key; jq -c 'select(.answer != null)' FILE >NEW "},
+      {"{\"prompt\":\"a\",\"answer\":true}",
+       "`answer` is true: must be text or a number; jq -c '.answer |= tostring'"},
+      {"{\"prompt\":\"a\",\"answer\":[\"b\"]}",
+       "`answer` is a list of 1: must be text or a number; jq -c '.answer |= .[0]'"},
+      {"{\"prompt\":\"a\",\"answer\":[]}", "`answer` is a list of 0: must be text or a number"},
+      {"{\"prompt\":\"a\",\"answer\":{\"x\":[],\"value\":4}}",
+       "`answer` is an object: must be text or a number; set data.answer_key, to answer.value"},
+      {"{\"prompt\":\"a\",\"answer\":{}}", "`answer` is an object without a text or number in it"},
       {"{\"prompt\":\"a\",\"answer\":Infinity}", "`answer` = Infinity is no number that can be read"},
       {"{\"prompt\":\"a\",\"answer\":[99999999999999999999]}",
        "`answer` holds a value that cannot be read: 99999999999999999999 is beyond the numbers of 64 bits"},
@@ -333,6 +340,28 @@ static void refuses_bad_prompts(void **state) {
   tri_data_opt opt = options(TRI_DATA_RL);
 
   (void)state;
+  refuse_each(row, sizeof row / sizeof *row, "{\"prompt\":\"a\",\"answer\":\"b\"}", &opt);
+}
+
+/* Refuses what begins with '-': as a reward does that cannot judge it. */
+static const char *refuse_dash(const void *ctx, const char *answer, size_t n) {
+  (void)ctx;
+  return !n || *answer == '-' ? "is none" : NULL;
+}
+
+/* A right answer that no reward can use: what was found, why, and what to do. */
+static void refuses_truths(void **state) {
+  static const bad_line row[] = {
+      {"{\"prompt\":\"a\",\"answer\":\"-\\n\"}", "`answer` = \"-\\n\" is none; "},
+      {"{\"prompt\":\"a\",\"answer\":-5}",
+       "`answer` = \"-5\" is none; write the right answer there, or set data.answer_key"},
+      {"{\"prompt\":\"a\",\"answer\":\"\"}",
+       "`answer` = \"\" is none; write the right answer there, or set data.answer_key; jq -c 'select(.answer | tostring | test(\"\\\\S\"))' FILE >NEW "},
+  };
+  tri_data_opt opt = options(TRI_DATA_RL);
+
+  (void)state;
+  opt.refuse = refuse_dash;
   refuse_each(row, sizeof row / sizeof *row, "{\"prompt\":\"a\",\"answer\":\"b\"}", &opt);
 }
 
@@ -641,6 +670,7 @@ int main(void) {
       CASE(needs_no_tokenizer_for_tokens),
       CASE(refuses_bad_lines_of_every_kind),
       CASE(refuses_bad_prompts),
+      CASE(refuses_truths),
       CASE(refuses_bad_sft_lines),
       CASE(refuses_what_the_tokenizer_makes),
       CASE(refuses_files_without_lines),

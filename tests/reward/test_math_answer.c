@@ -521,6 +521,38 @@ static void test_boxed(void **state) {
   assert_true(score("boxed", "\\boxed{24}", "24 + 48 = 72.\n#### 72") == 0);
 }
 
+/* A truth that no answer could be right to is refused, and a box with nothing in it is never paid. */
+static void test_boxed_refuses(void **state) {
+  static const char *const bad[] = {"",
+                                    " \n",
+                                    "\\boxed{}",
+                                    "so $\\boxed{ }$.",
+                                    "\\boxed{\\text{}}",
+                                    "\\boxed{5",
+                                    "\\boxed{1} and \\boxed{\\frac{1}{2}",
+                                    "\\fbox{",
+                                    "it is 5.\n#### ",
+                                    "$$",
+                                    "\\text{}"};
+  static const char *const good[] = {"5", "\\boxed{5}", "\\{\\}", "\\emptyset", "#### 5", "#### x+1", "yes"};
+  tri_reward_opt           o = {.name = "boxed", .weight = 1};
+  tri_reward_set          *set;
+
+  (void)state;
+  assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_OK);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    if (!tri_reward_set_refuse(set, bad[i], strlen(bad[i])))
+      fail_msg("'%s' is taken for a right answer", bad[i]);
+    assert_true(score("boxed", "\\boxed{}", bad[i]) == 0);
+    assert_true(score("boxed", "\\boxed{ }", bad[i]) == 0);
+    assert_true(score("boxed", "\\boxed{\\text{}}", bad[i]) == 0);
+  }
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    if (tri_reward_set_refuse(set, good[i], strlen(good[i]))) fail_msg("'%s' is refused", good[i]);
+  tri_reward_set_close(&set);
+  assert_true(score("boxed", "\\boxed{1+x}", "#### x+1") == 1);
+}
+
 /* That a truth of GSM8K's kind is its number is said, and once. */
 static void test_boxed_says(void **state) {
   static const char truth[] = "24 + 48 = 72.\n#### 72";
@@ -610,13 +642,18 @@ static void test_repeated(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(test_golden, teardown),     cmocka_unit_test_teardown(test_pairs, teardown),
-      cmocka_unit_test_teardown(test_golds, teardown),      cmocka_unit_test_teardown(test_same, teardown),
-      cmocka_unit_test_teardown(test_values, teardown),     cmocka_unit_test_teardown(test_words, teardown),
-      cmocka_unit_test_teardown(test_box, teardown),        cmocka_unit_test_teardown(test_boxed, teardown),
-      cmocka_unit_test_teardown(test_boxed_says, teardown), cmocka_unit_test_teardown(test_gsm8k, teardown),
-      cmocka_unit_test_teardown(test_repeated, teardown)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_golden, teardown),
+                                     cmocka_unit_test_teardown(test_pairs, teardown),
+                                     cmocka_unit_test_teardown(test_golds, teardown),
+                                     cmocka_unit_test_teardown(test_same, teardown),
+                                     cmocka_unit_test_teardown(test_values, teardown),
+                                     cmocka_unit_test_teardown(test_words, teardown),
+                                     cmocka_unit_test_teardown(test_box, teardown),
+                                     cmocka_unit_test_teardown(test_boxed, teardown),
+                                     cmocka_unit_test_teardown(test_boxed_says, teardown),
+                                     cmocka_unit_test_teardown(test_boxed_refuses, teardown),
+                                     cmocka_unit_test_teardown(test_gsm8k, teardown),
+                                     cmocka_unit_test_teardown(test_repeated, teardown)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -334,6 +334,22 @@ static void test_truth_broken(void **state) {
   tri_reward_set_close(&set);
 }
 
+/* Such a truth would pay an answer that says nothing. */
+static void test_truth_empty(void **state) {
+  static const char *const name[] = {"exact", "number", "gsm8k", "boxed"}, *const truth[] = {"", " \n"};
+
+  (void)state;
+  for (size_t i = 0; i < 4; i++) {
+    tri_reward_opt  o = {.name = name[i], .weight = 1};
+    tri_reward_set *set;
+    assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_OK);
+    for (size_t j = 0; j < 2; j++)
+      if (!tri_reward_set_refuse(set, truth[j], strlen(truth[j])))
+        fail_msg("%s takes '%s' for a right answer", name[i], truth[j]);
+    tri_reward_set_close(&set);
+  }
+}
+
 static void test_truth_missing(void **state) {
   tri_status st;
 
@@ -733,6 +749,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_number_is_whole, setup, teardown),
       cmocka_unit_test_setup_teardown(test_number_bounds, setup, teardown),
       cmocka_unit_test_setup_teardown(test_truth_broken, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_truth_empty, setup, teardown),
       cmocka_unit_test_setup_teardown(test_truth_missing, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex_long, setup, teardown),

@@ -116,6 +116,12 @@ bool tri_math_boxed(const char *s, size_t n, tri_part *inside) {
   return true;
 }
 
+bool tri_math_box_is_open(const char *s, size_t n) {
+  tri_part inside;
+
+  return (find_last(s, n, "\\boxed") || find_last(s, n, "\\fbox")) && !tri_math_boxed(s, n, &inside);
+}
+
 /* ---- MATH ---- */
 
 /* A unit on the right, "\text{ cm}": what is before it. */
@@ -512,6 +518,11 @@ static tri_part trimmed(tri_part t) {
   while (t.n && is_around(*t.at)) t = (tri_part){t.at + 1, t.n - 1};
   while (t.n && is_around(t.at[t.n - 1])) t.n--;
   return t;
+}
+
+bool tri_math_is_empty(tri_part answer) {
+  answer = trimmed(answer);
+  return !tri_tex_words_equal(answer, answer);
 }
 
 tri_status tri_math_same(tri_part a, tri_part b, bool *same) {

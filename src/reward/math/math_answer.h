@@ -9,6 +9,12 @@
  * next $ or the end. false: there is none, or its brace is not closed. Pure. */
 bool tri_math_boxed(const char *s, size_t n, tri_part *inside);
 
+/* Whether the last box is there and no brace closes it. Pure. */
+bool tri_math_box_is_open(const char *s, size_t n);
+/* Whether nothing of an answer is left without space, brackets, dollars, full stops and commands that set
+ * type. Pure. */
+bool tri_math_is_empty(tri_part answer);
+
 /* Not collective. The answer as MATH compares it (Hendrycks et al. 2021; lm-eval, hendrycks_math/utils.py,
  * strip_string): spaces, \left, \right, degrees, percent, dollars and a unit in \text{ ...} go; \frac and
  * \sqrt get their braces, a/b becomes a \frac. *good false: it cannot be brought to that form, and is equal
