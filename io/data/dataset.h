@@ -18,7 +18,7 @@ typedef struct tri_dataset tri_dataset;
  * answer may be there the same SFT prompt and completion, or text (both: refused) SCORE as SFT, and one
  * token is enough PAIRS prompt, chosen and rejected, or chosen_tokens and rejected_tokens, of both of which
  * the first prompt_tokens are the prompt and the same; margin, a number, may be there LABELLED prompt and
- * completion, or tokens; label, true or false `chosen` and `rejected` are refused in every kind but
+ * completion, or tokens; label, true or false, 1 or 0 `chosen` and `rejected` are refused in every kind but
  * PAIRS. */
 typedef enum {
   TRI_DATA_RL,

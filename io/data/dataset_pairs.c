@@ -83,6 +83,16 @@ tri_status tri_intake_take_pair(tri_intake *in) {
   return tri_intake_has_pair_tokens(in) ? take_pair_tokens(in) : take_pair_text(in);
 }
 
+/* true and false as TRL has them, and 1 and 0. A text, a fraction or another number may be a score. */
+static tri_status take_label(tri_intake *in, const json_t *label) {
+  json_int_t n = json_integer_value(label);
+
+  if (!json_is_boolean(label) && !(json_is_integer(label) && (n == 0 || n == 1)))
+    return tri_intake_refuse_label(in, label);
+  in->value = json_is_true(label) || n == 1;
+  return TRI_OK;
+}
+
 tri_status tri_intake_take_labelled(tri_intake *in) {
   const json_t *label = json_object_get(in->object, in->label_key);
 
@@ -101,7 +111,5 @@ tri_status tri_intake_take_labelled(tri_intake *in) {
     TRI_TRY(tri_intake_put_answered(in, &in->side[0], in->completion_key));
   }
   if (!label) return tri_intake_refuse_missing(in, in->label_key, "data.label_key", NULL);
-  if (!json_is_boolean(label)) TRI_FAIL_LINE(in, "`%s` must be true or false", in->label_key);
-  in->value = json_is_true(label) ? 1 : 0;
-  return TRI_OK;
+  return take_label(in, label);
 }

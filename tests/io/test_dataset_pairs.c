@@ -43,13 +43,15 @@ static void reads_labelled_lines(void **state) {
   static const char text[] = "{\"prompt\":\"ab\",\"completion\":\"cd\",\"label\":true}\n"
                              "{\"prompt\":\"ab\",\"completion\":\"cd$\",\"label\":false,\"text\":\"e\"}\n"
                              "{\"tokens\":[5,6,7],\"prompt_tokens\":2,\"label\":true,\"prompt\":3}\n"
-                             "{\"tokens\":[5,6,7],\"label\":false}\n";
+                             "{\"tokens\":[5,6,7],\"label\":false}\n"
+                             "{\"prompt\":\"ab\",\"completion\":\"cd\",\"label\":1}\n"
+                             "{\"prompt\":\"ab\",\"completion\":\"cd\",\"label\":0}\n";
   tri_data_opt      opt = options(TRI_DATA_LABELLED);
   tri_dataset      *d = open_text(text, &opt);
 
   (void)state;
-  assert_int_equal(tri_dataset_count(d), 4);
-  for (int i = 0; i < 4; i++) {
+  assert_int_equal(tri_dataset_count(d), 6);
+  for (int i = 0; i < 6; i++) {
     assert_true(tri_dataset_get(d, i)->value == (i % 2 ? 0 : 1));
     assert_null(tri_dataset_get(d, i)->rejected);
     assert_int_equal(tri_dataset_get(d, i)->n_rejected, 0);
@@ -58,7 +60,7 @@ static void reads_labelled_lines(void **state) {
   expect_tokens(tri_dataset_get(d, 1), "^abcd$", 3);
   assert_int_equal(tri_dataset_get(d, 2)->n_prompt, 2);
   assert_int_equal(tri_dataset_get(d, 3)->n_prompt, 0);
-  assert_int_equal(tri_dataset_stats(d)->n_loss, 3 + 3 + 1 + 2);
+  assert_int_equal(tri_dataset_stats(d)->n_loss, 3 + 3 + 1 + 2 + 3 + 3);
   tri_dataset_close(&d);
 }
 
@@ -206,13 +208,18 @@ static void refuses_bad_labels(void **state) {
       {"{\"prompt\":null,\"completion\":\"b\",\"label\":true}", "`prompt` must be text"},
       {"{\"prompt\":\"a\",\"completion\":\"b\"}",
        "has no `label`; its fields are prompt, completion; set data.label_key"},
-      {ANSWER("1"), "`label` must be true or false"},
-      {ANSWER("0.0"), "`label` must be true or false"},
-      {ANSWER("\"true\""), "`label` must be true or false"},
-      {ANSWER("null"), "`label` must be true or false"},
-      {ANSWER("[true]"), "`label` must be true or false"},
+      {ANSWER("2"), "`label` = 2: must be true or false, or 1 or 0; jq -c '.label |= (. > 0)'"},
+      {ANSWER("-1"), "`label` = -1: must be true or false, or 1 or 0"},
+      {ANSWER("0.0"), "`label` = 0.0: must be true or false, or 1 or 0"}, /* a score, perhaps */
+      {ANSWER("\"True\""),
+       "`label` is the text \"True\": must be true or false, or 1 or 0; jq -c '.label |= (ascii_downcase == \"true\")'"},
+      {ANSWER("\"1\""),
+       "`label` is the text \"1\": must be true or false, or 1 or 0; jq -c '.label |= tonumber'"},
+      {ANSWER("\"good\""), "`label` is the text \"good\": must be true or false, or 1 or 0"},
+      {ANSWER("null"), "`label` is null: must be true or false, or 1 or 0; jq -c 'select(.label != null)'"},
+      {ANSWER("[true]"), "`label` is a list or an object: must be true or false, or 1 or 0"},
       {"{\"tokens\":[5,6]}", "has no `label`; its fields are tokens; set data.label_key"},
-      {"{\"tokens\":[5,6],\"label\":1}", "`label` must be true or false"},
+      {"{\"tokens\":[5,6],\"label\":2}", "`label` = 2: must be true or false"},
       {"{\"tokens\":[5],\"label\":true}", "has no token to learn: 1 tokens, 0 of them the prompt"},
       {"{\"tokens\":[5,6],\"prompt_tokens\":2,\"label\":true}", "`prompt_tokens` = 2: must be in 0 .. 1"},
       {"{\"tokens\":[],\"label\":true}", "`tokens` is empty"},
