@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "dataset_foreign.h"
 #include "dataset_line.h"
 #include "dataset_parts.h"
 #include "device/device.h"
@@ -94,13 +95,8 @@ static tri_status refuse_other_forms(const tri_intake *in) {
   bool                     is_pair = in->opt->kind == TRI_DATA_PAIRS;
 
   for (int i = 0; i < 2 && !is_pair && !is_named(in, pair[0]) && !is_named(in, pair[1]); i++)
-    if (json_object_get(in->object, pair[i]))
-      TRI_FAIL_LINE(
-          in, "has `%s`: pairs are for the algorithms rm and dpo%s", pair[i],
-          in->opt->kind == TRI_DATA_LABELLED
-              ? "; here a line is one answer, {\"prompt\", \"completion\", \"label\": true or false}"
-              : "");
-  return TRI_OK;
+    if (json_object_get(in->object, pair[i])) return tri_foreign_refuse_pair(in, pair[i]);
+  return tri_foreign_check(in);
 }
 
 /* What the line holds into in->side, in->n_prompt and in->value. */

@@ -1,11 +1,11 @@
 /* dataset_line.c - the fields of a line to tokens. */
-#include "dataset_line.h"
+#include "dataset_foreign.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_BYTES = 256 }; /* chosen: names of fields in a message */
+enum { FIELDS_BYTES = 256 }; /* chosen: names of keys in a message */
 
 /* The text under `key`, which must be there. */
 static tri_status get_text(const tri_intake *in, const char *key, const char **text, size_t *n) {
@@ -173,7 +173,7 @@ tri_status tri_intake_take_text(tri_intake *in) {
   bool has_talk = json_object_get(in->object, "messages") && strcmp("messages", in->completion_key);
   bool has_text = json_object_get(in->object, "text") && strcmp("text", in->prompt_key) &&
                   strcmp("text", in->completion_key);
-  char fields[FIELDS_BYTES], inner[FIELDS_BYTES];
+  char what[FIELDS_BYTES];
 
   if (has_completion && has_text)
     TRI_FAIL_LINE(in, "has both `%s` and `text`; which one is meant?", in->completion_key);
@@ -183,12 +183,13 @@ tri_status tri_intake_take_text(tri_intake *in) {
   if (has_talk) return tri_intake_take_answered(in, &in->side[0], NULL, "messages");
   if (has_completion && tri_intake_is_talk(in, in->prompt_key, in->completion_key))
     return tri_intake_take_answered(in, &in->side[0], in->prompt_key, in->completion_key);
-  if (!has_completion && !has_text)
-    TRI_FAIL_LINE(in, "needs `%s` and `%s`, or `messages`, `text` or `tokens`; %s%s; set %s", in->prompt_key,
-                  in->completion_key, tri_jsonl_fields(in->r, fields, sizeof fields),
-                  tri_jsonl_inner(in->r, in->completion_key, inner, sizeof inner),
-                  in->opt->from_deck ? "data.prompt_key, data.completion_key"
-                                     : "--prompt-key, --completion-key");
+  if (!has_completion && !has_text) {
+    snprintf(what, sizeof what, "needs `%.100s` and `%.100s`, or `messages`, `text` or `tokens`",
+             in->prompt_key, in->completion_key);
+    return tri_foreign_refuse(in, what, in->completion_key,
+                              in->opt->from_deck ? "data.prompt_key, data.completion_key"
+                                                 : "--prompt-key, --completion-key");
+  }
   if (has_text) return put_whole(in, &in->side[0]);
   TRI_TRY(tri_intake_read_prompt(in));
   return tri_intake_put_answered(in, &in->side[0], in->completion_key);

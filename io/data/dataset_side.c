@@ -1,6 +1,7 @@
 /* dataset_side.c - tokens put together, and checked. */
-#include "dataset_line.h"
+#include "dataset_foreign.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { FIELDS_BYTES = 256 }; /* chosen: names of fields in a message */
@@ -21,10 +22,12 @@ tri_status tri_intake_put_ids(tri_intake *in, tri_side *to, const int32_t *id, i
 tri_status tri_intake_refuse_missing(const tri_intake *in, const char *key, const char *deck,
                                      const char *flag) {
   const char *set = in->opt->from_deck ? deck : flag;
-  char        fields[FIELDS_BYTES], inner[FIELDS_BYTES];
+  char        fields[FIELDS_BYTES], inner[FIELDS_BYTES], what[FIELDS_BYTES];
 
-  TRI_FAIL_LINE(in, "has no `%s`; %s%s%s%s", key, tri_jsonl_fields(in->r, fields, sizeof fields),
-                tri_jsonl_inner(in->r, key, inner, sizeof inner), set ? "; set " : "", set ? set : "");
+  snprintf(what, sizeof what, "has no `%.200s`", key);
+  if (deck) return tri_foreign_refuse(in, what, key, set);
+  TRI_FAIL_LINE(in, "%s; %s%s", what, tri_jsonl_fields(in->r, fields, sizeof fields),
+                tri_jsonl_inner(in->r, key, inner, sizeof inner));
 }
 
 tri_status tri_intake_check_ids(const tri_intake *in, const int32_t *id, int64_t n, const char *of) {

@@ -639,6 +639,111 @@ static void counts_what_is_not_written(void **state) {
   }
 }
 
+/* ---- lines of other programs ---- */
+
+/* Gives a key of the cure, "data.prompt_key: query", to the options. */
+static void take_key(tri_data_opt *opt, char *said) {
+  const struct {
+    const char  *name;
+    const char **key;
+  } row[] = {{"data.prompt_key: ", &opt->prompt_key},     {"data.completion_key: ", &opt->completion_key},
+             {"data.answer_key: ", &opt->answer_key},     {"data.chosen_key: ", &opt->chosen_key},
+             {"data.rejected_key: ", &opt->rejected_key}, {"data.label_key: ", &opt->label_key}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (!strncmp(said, row[i].name, strlen(row[i].name))) {
+      *row[i].key = said + strlen(row[i].name);
+      said[strlen(row[i].name) + strcspn(*row[i].key, " ")] = 0;
+    }
+}
+
+/* Runs the cure's command over the file, where this machine has jq; false: it has not. */
+static bool run_command(const char *command) {
+  char line[2048];
+  int  n = (int)(strstr(command, " FILE > NEW") - command);
+
+  if (system("command -v jq > /dev/null") != 0) return false; /* NOLINT: the tests' own command */
+  snprintf(line, sizeof line, "%.*s %s > %s", n, command, path_a, path_b);
+  assert_int_equal(system(line), 0); /* NOLINT: what users are told to type */
+  return true;
+}
+
+/* A line that is refused says its cure, and is taken after it. Judge: what --check takes. */
+static void foreign_lines_are_told_their_cure(void **state) {
+  static const struct {
+    tri_data_kind kind;
+    const char   *line;
+    bool          command; /* by jq, else by keys */
+  } row[] = {
+      {TRI_DATA_SFT,
+       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}", true},
+      {TRI_DATA_SFT,
+       "{\"system\":\"s\",\"messages\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}",
+       true},
+      {TRI_DATA_LABELLED,
+       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}],\"label\":true}",
+       true},
+      {TRI_DATA_RL,
+       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}", true},
+      {TRI_DATA_PAIRS,
+       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"}],\"chosen\":{\"from\":\"gpt\",\"value\":\"b\"},\"rejected\":{\"from\":\"gpt\",\"value\":\"c\"}}",
+       true},
+      {TRI_DATA_SFT, "{\"instruction\":\"a\",\"input\":\"b\",\"output\":\"c\"}", true},
+      {TRI_DATA_SFT,
+       "{\"instruction\":\"a\",\"input\":\"\",\"output\":\"c\",\"system\":\"s\",\"history\":[[\"d\",\"e\"]]}",
+       true},
+      {TRI_DATA_RL, "{\"instruction\":\"a\",\"input\":\"b\",\"output\":\"c\"}", true},
+      {TRI_DATA_PAIRS, "{\"instruction\":\"a\",\"input\":\"b\",\"chosen\":\"c\",\"rejected\":\"d\"}", true},
+      {TRI_DATA_LABELLED, "{\"instruction\":\"a\",\"input\":\"b\",\"output\":\"c\",\"kto_tag\":true}", true},
+      {TRI_DATA_PAIRS,
+       "{\"chosen\":\"\\n\\nHuman: a\\n\\nAssistant: b\",\"rejected\":\"\\n\\nHuman: a\\n\\nAssistant: c\"}",
+       true},
+      {TRI_DATA_LABELLED, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", true},
+      {TRI_DATA_LABELLED, "{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("c") "]}", true},
+      {TRI_DATA_RL, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", true},
+      {TRI_DATA_RL, "{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("c") "]}", true},
+      {TRI_DATA_RL, "{\"conversation\":[" U("a") "," A("b") "]}", true},
+      {TRI_DATA_RL, "{\"question\":[" U("a") "],\"solution\":\"5\"}", false},
+      {TRI_DATA_PROMPTS, "{\"body\":{\"messages\":[" U("a") "]}}", false},
+      {TRI_DATA_SFT, "{\"conversation\":[" U("a") "," A("b") "]}", false},
+      {TRI_DATA_SCORE, "{\"body\":{\"messages\":[" U("a") "," A("b") "]}}", false},
+      {TRI_DATA_SFT, "{\"query\":\"a\",\"response\":\"b\"}", false},
+      {TRI_DATA_SFT, "{\"prompt\":\"a\",\"response\":\"b\"}", false},
+      {TRI_DATA_SFT, "{\"instruction\":\"a\",\"output\":\"b\"}", false},
+      {TRI_DATA_SFT, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", false},
+      {TRI_DATA_SFT, "{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("c") "]}", false},
+      {TRI_DATA_SCORE, "{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("c") "]}", false},
+      {TRI_DATA_LABELLED, "{\"question\":\"a\",\"answer\":\"b\",\"kto_tag\":false}", false},
+      {TRI_DATA_PAIRS, "{\"question\":\"a\",\"accepted\":\"b\",\"dispreferred\":\"c\"}", false},
+  };
+  tri_chat *chat = open_form("chatml");
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    const char  *file[] = {path_a};
+    tri_data_opt opt = options(row[i].kind);
+    tri_dataset *d;
+    char         said[4096], *at;
+    opt.chat.form = chat;
+    put_file(path_a, row[i].line, strlen(row[i].line));
+    tri_error_clear();
+    assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+    snprintf(said, sizeof said, "%s", tri_error_message());
+    at = strstr(said, "\n  jq -c ");
+    if (row[i].command != (at != NULL)) fail_msg("%s: `%s`", row[i].line, said);
+    if (at && !run_command(at + 1)) continue;
+    if (at) file[0] = path_b;
+    at = at ? NULL : strrchr(said, ';');
+    for (at = at ? strtok(at, ",;") : NULL; at; at = strtok(NULL, ","))
+      if (strstr(at, "data.")) take_key(&opt, strstr(at, "data."));
+    tri_error_clear();
+    if (tri_dataset_open(file, 1, &opt, &d) != TRI_OK)
+      fail_msg("%s: `%s`, then `%s`", row[i].line, said, tri_error_message());
+    tri_dataset_close(&d);
+  }
+  tri_chat_close(&chat);
+}
+
 static int close_all(void **state) { return close_golden(state); }
 
 int main(void) {
@@ -653,6 +758,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(no_text_gets_two_begin_tokens, setup, teardown),
       cmocka_unit_test_setup_teardown(pairs_may_share_a_token, setup, teardown),
       cmocka_unit_test_setup_teardown(refuses_bad_conversations, setup, teardown),
+      cmocka_unit_test_setup_teardown(foreign_lines_are_told_their_cure, setup, teardown),
       cmocka_unit_test_setup_teardown(counts_what_is_not_written, setup, teardown),
       cmocka_unit_test_setup_teardown(cuts_conversations, setup, teardown),
   };

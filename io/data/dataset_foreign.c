@@ -1,0 +1,357 @@
+/* dataset_foreign.c - lines of data in forms of other programs: ShareGPT's and Alpaca's, Anthropic's pairs,
+ * fields of other names. Each is refused with its cure. */
+#include "dataset_foreign.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <string.h>
+
+enum { FIELDS_BYTES = 256, NAME_BYTES = 96 }; /* chosen: names of fields in a message */
+
+/* What to do with a line. */
+typedef struct cure {
+  tri_text said;    /* a clause; empty: none is known */
+  tri_text command; /* a line of a shell; empty: none */
+} cure;
+
+static void cure_free(cure *c) {
+  tri_text_free(&c->said);
+  tri_text_free(&c->command);
+}
+
+/* ---- what lines hold ---- */
+
+static bool has(const tri_intake *in, const char *key) { return json_object_get(in->object, key) != NULL; }
+
+static bool is_text(const json_t *object, const char *key) {
+  return json_is_string(json_object_get(object, key));
+}
+
+/* A message, or the first of a list, with these two fields. */
+static bool is_message(const json_t *v, const char *role, const char *content) {
+  const json_t *m = json_is_array(v) ? json_array_get(v, 0) : v;
+
+  return is_text(m, role) && json_object_get(m, content) != NULL;
+}
+
+static bool is_sharegpt(const json_t *v) {
+  return is_message(v, "from", "value") && !is_message(v, "role", "content");
+}
+
+/* A name that needs no quotes in jq and a shell. */
+static bool is_plain(const char *name) {
+  size_t n = strlen(name);
+
+  for (size_t i = 0; i < n; i++)
+    if (!(isalpha((unsigned char)name[i]) || name[i] == '_' || (i && isdigit((unsigned char)name[i]))))
+      return false;
+  return n > 0 && n < NAME_BYTES / 2;
+}
+
+/* The first field that holds a list of messages; NULL: none. Those that are read already are left out. */
+static const char *find_list(const tri_intake *in, const json_t *object, bool sharegpt) {
+  bool        top = object == in->object;
+  const char *key;
+  json_t     *v;
+
+  json_object_foreach((json_t *)object, key, v) {
+    bool read = !strcmp(key, in->chosen_key) || !strcmp(key, in->rejected_key);
+    if (!sharegpt)
+      read |= !strcmp(key, in->prompt_key) || !strcmp(key, in->completion_key) || !strcmp(key, "messages");
+    if ((top && read) || !json_is_array(v) || !is_plain(key)) continue;
+    if (sharegpt ? is_sharegpt(v) : is_message(v, "role", "content")) return key;
+  }
+  return NULL;
+}
+
+/* The same one level further down: "body.messages". */
+static const json_t *find_inner_list(const tri_intake *in, char path[NAME_BYTES]) {
+  const char   *key;
+  json_t       *v;
+  const json_t *found = NULL;
+
+  json_object_foreach(in->object, key, v) {
+    const char *inner = !found && json_is_object(v) && is_plain(key) ? find_list(in, v, false) : NULL;
+    if (!inner) continue;
+    snprintf(path, NAME_BYTES, "%s.%s", key, inner);
+    if (strcmp(path, in->prompt_key) && strcmp(path, in->completion_key)) found = json_object_get(v, inner);
+  }
+  return found;
+}
+
+/* ---- the cures ---- */
+
+/* One more of the keys that name the line's fields: "data.prompt_key: question", "--prompt-key question"; field
+ * NULL: it is not known. */
+static tri_status put_key(const tri_intake *in, const char *deck, const char *flag, const char *field,
+                          cure *out) {
+  bool deck_s = in->opt->from_deck;
+
+  return tri_text_printf(&out->said, "%s%s%s%s", out->said.len ? ", " : "set ", deck_s ? deck : flag,
+                         !field   ? ""
+                         : deck_s ? ": "
+                                  : " ",
+                         field ? field : "");
+}
+
+static tri_status put_command(cure *out, const char *before, const char *program) {
+  return tri_text_printf(&out->command, "\n  jq -c '%s%s' FILE > NEW", before, program);
+}
+
+#define ROLE "{human: \"user\", gpt: \"assistant\", observation: \"tool\"}"
+
+/* Messages with `from` and `value` in a field. */
+static tri_status cure_sharegpt(const tri_intake *in, const char *key, cure *out) {
+  static const char def[] = "def m: {role: (" ROLE "[.from] // .from), content: .value}; ";
+  const json_t     *system = json_object_get(in->object, "system");
+  const char       *first = json_string_length(system) ? "[{role: \"system\", content: .system}] + " : "";
+  bool              lists = json_is_array(json_object_get(in->object, in->chosen_key));
+  tri_text          program = {0};
+  tri_status        st;
+
+  if (in->opt->kind == TRI_DATA_PAIRS && !key)
+    st = tri_text_printf(&program, ".chosen |= map(m) | .rejected |= map(m)");
+  else if (in->opt->kind == TRI_DATA_PAIRS)
+    st = tri_text_printf(&program, "{prompt: (%s[.%s[] | m]), chosen: %s, rejected: %s}", first, key,
+                         lists ? "[.chosen[] | m]" : "[.chosen | m]",
+                         lists ? "[.rejected[] | m]" : "[.rejected | m]");
+  else if (tri_data_is_prompts(in->opt->kind))
+    st = tri_text_printf(&program, "{prompt: (%s[.%s[:-1][] | m]), answer: .%s[-1].value} + del(.%s)", first,
+                         key, key, key);
+  else
+    st = tri_text_printf(&program, "{messages: (%s[.%s[] | m])} + del(.%s)", first, key, key);
+  if (st == TRI_OK)
+    st = tri_text_printf(&out->said, "ShareGPT's messages, `from` and `value`, are rewritten by");
+  if (st == TRI_OK) st = put_command(out, def, program.data);
+  tri_text_free(&program);
+  return st;
+}
+
+static const char *const answer_names[] = {"answer",       "solution", "ground_truth", "expected_answer",
+                                           "final_answer", "gold",     "target",       NULL};
+
+/* The first of some names that the line has, of a value that may be read; NULL: none. */
+static const char *find_name(const tri_intake *in, const char *const *name) {
+  while (*name && (!has(in, *name) || json_is_object(json_object_get(in->object, *name)))) name++;
+  return *name;
+}
+
+/* A prompt's field, and with it that of the right answer. */
+static tri_status put_asked(const tri_intake *in, const char *key, cure *out) {
+  const char *answer = find_name(in, answer_names);
+
+  TRI_TRY(put_key(in, "data.prompt_key", "--prompt-key", key, out));
+  if (in->opt->kind != TRI_DATA_RL || has(in, in->answer_key) || !answer) return TRI_OK;
+  return put_key(in, "data.answer_key", "--answer-key", answer, out);
+}
+
+/* Messages under another name than `messages`, or further down. A conversation whose last message is the
+ * assistant's is gone on with where it is a prompt: its answer becomes the right one. */
+static tri_status cure_messages(const tri_intake *in, const char *key, const json_t *list, cure *out) {
+  const json_t *last = json_array_get(list, json_array_size(list) - 1);
+  const char   *role = json_string_value(json_object_get(last, "role"));
+  char          program[4 * NAME_BYTES];
+
+  if (!tri_data_is_prompts(in->opt->kind))
+    return put_key(in, "data.completion_key", "--completion-key", key, out);
+  if (!role || strcmp(role, "assistant") != 0) return put_asked(in, key, out);
+  snprintf(program, sizeof program, "{prompt: .%s[:-1], answer: .%s[-1].content} + del(.%s)", key, key, key);
+  TRI_TRY(tri_text_printf(&out->said, "`%s` ends with an answer, which becomes `answer` by", key));
+  return put_command(out, "", program);
+}
+
+/* Whole dialogues as texts, Anthropic's hh-rlhf. */
+static bool is_dialogue(const tri_intake *in) {
+  const char *chosen = json_string_value(json_object_get(in->object, "chosen")),
+             *rejected = json_string_value(json_object_get(in->object, "rejected"));
+
+  return in->opt->kind == TRI_DATA_PAIRS && chosen && rejected &&
+         !json_object_get(in->object, in->prompt_key) && strstr(chosen, "\n\nAssistant:") &&
+         strstr(rejected, "\n\nAssistant:");
+}
+
+static tri_status cure_dialogue(cure *out) {
+  TRI_TRY(tri_text_printf(&out->said,
+                          "the prompt ends behind the last `Assistant:`, where it is taken apart by"));
+  return put_command(
+      out, "def s: capture(\"(?<p>.*\\n\\nAssistant:)(?<a>.*)\"; \"p\"); ",
+      "(.chosen | s) as $c | (.rejected | s) as $r | {prompt: $c.p, chosen: $c.a, rejected: $r.a}");
+}
+
+/* An instruction with an input that belongs to the prompt, or with turns before it: Alpaca's and LLaMA-Factory's. */
+static bool is_alpaca(const tri_intake *in) {
+  const json_t *o = in->object;
+
+  return is_text(o, "instruction") && (json_object_get(o, "input") || json_object_get(o, "history")) &&
+         !is_text(o, in->prompt_key);
+}
+
+static tri_status cure_alpaca(const tri_intake *in, cure *out) {
+  static const char
+      text[] = "def p: [.instruction, .input] | map(select(. != null and . != \"\")) | join(\"\\n\\n\"); ",
+      turns[] = "def p: ([.instruction, .input] | map(select(. != null and . != \"\")) | join(\"\\n\\n\")) "
+                "as $u | [(.system // \"\" | select(. != \"\") | {role: \"system\", content: .}), "
+                "(.history[]? | {role: \"user\", content: .[0]}, {role: \"assistant\", content: .[1]}), "
+                "{role: \"user\", content: $u}]; ";
+  const json_t *o = in->object;
+  const char   *before =
+      json_object_get(o, "history") || json_string_length(json_object_get(o, "system")) ? turns : text;
+  const char *made = "{prompt: p, completion: .output}";
+
+  if (tri_data_is_prompts(in->opt->kind))
+    made = "{prompt: p, answer: .output}";
+  else if (in->opt->kind == TRI_DATA_PAIRS)
+    made = "{prompt: p, chosen, rejected}";
+  else if (in->opt->kind == TRI_DATA_LABELLED)
+    made = json_object_get(o, "kto_tag") ? "{prompt: p, completion: .output, label: .kto_tag}"
+                                         : "{prompt: p, completion: .output, label: .label}";
+  else if (before == turns)
+    made = "{messages: (p + [{role: \"assistant\", content: .output}])}";
+  TRI_TRY(tri_text_printf(&out->said, "Alpaca's fields are joined by"));
+  return put_command(out, before, made);
+}
+
+/* Fields that are called otherwise, where one of them at least is recognised: each key that names nothing of the
+ * line, with the field that it should name. */
+static tri_status cure_names(const tri_intake *in, cure *out) {
+  static const char *const prompt[] = {"question", "query", "problem", "instruction", "input",
+                                       "inputs",   "user",  "source",  "prompt",      NULL};
+  static const char *const completion[] = {"response", "output",    "answer", "completion", "solution",
+                                           "reply",    "assistant", "target", "targets",    NULL};
+  static const char *const chosen[] = {"chosen",          "accepted", "preferred", "chosen_response",
+                                       "response_chosen", "positive", "pos",       NULL};
+  static const char *const rejected[] = {
+      "rejected", "dispreferred", "rejected_response", "response_rejected", "negative", "neg", NULL};
+  static const char *const label[] = {"label", "kto_tag", "desirable", NULL};
+  const tri_data_kind      kind = in->opt->kind;
+  const bool               pairs = kind == TRI_DATA_PAIRS, one = !pairs && !tri_data_is_prompts(kind),
+             whole = json_object_get(in->object, "tokens") || json_object_get(in->object, "messages");
+  const struct {
+    bool               wanted;
+    const char        *key, *deck, *flag;
+    const char *const *name;
+  } row[] = {{!whole, in->prompt_key, "data.prompt_key", "--prompt-key", prompt},
+             {one && !whole, in->completion_key, "data.completion_key", "--completion-key", completion},
+             {kind == TRI_DATA_RL, in->answer_key, "data.answer_key", "--answer-key", answer_names},
+             {pairs, in->chosen_key, "data.chosen_key", NULL, chosen},
+             {pairs, in->rejected_key, "data.rejected_key", NULL, rejected},
+             {kind == TRI_DATA_LABELLED, in->label_key, "data.label_key", NULL, label}};
+  bool found = false;
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    if (!row[i].wanted || json_object_get(in->object, row[i].key)) continue;
+    if (!in->opt->from_deck && !row[i].flag) continue;
+    found |= find_name(in, row[i].name) &&
+             (i > 0 || !pairs || (has(in, in->chosen_key) && has(in, in->rejected_key)));
+    TRI_TRY(put_key(in, row[i].deck, row[i].flag, find_name(in, row[i].name), out));
+  }
+  if (!found) out->said.len = 0;
+  return TRI_OK;
+}
+
+static tri_status find_cure(const tri_intake *in, cure *out) {
+  const bool    pairs = in->opt->kind == TRI_DATA_PAIRS, labelled = in->opt->kind == TRI_DATA_LABELLED;
+  const bool    both = has(in, in->chosen_key) && has(in, in->rejected_key);
+  const char   *talk = find_list(in, in->object, true), *list = find_list(in, in->object, false);
+  const json_t *inner;
+  char          path[NAME_BYTES];
+
+  if (labelled && !has(in, in->label_key) && !has(in, "kto_tag") && (talk || list || is_alpaca(in)))
+    return tri_text_printf(&out->said, "kto learns by a `label`, true or false, which the line has not");
+  if (!pairs || both) {
+    if (talk || (pairs && is_sharegpt(json_object_get(in->object, in->chosen_key))))
+      return cure_sharegpt(in, talk, out);
+    if (is_dialogue(in)) return cure_dialogue(out);
+    if (is_alpaca(in)) return cure_alpaca(in, out);
+  }
+  if (pairs) return cure_names(in, out);
+  if (list) return cure_messages(in, list, json_object_get(in->object, list), out);
+  inner = find_inner_list(in, path);
+  return inner ? cure_messages(in, path, inner, out) : cure_names(in, out);
+}
+
+/* ---- refused ---- */
+
+tri_status tri_foreign_refuse(const tri_intake *in, const char *what, const char *key,
+                              const char *otherwise) {
+  char       fields[FIELDS_BYTES], inner[FIELDS_BYTES] = "";
+  cure       c = {0};
+  tri_status st = find_cure(in, &c);
+
+  if (st == TRI_OK) {
+    const char *said = c.said.len ? c.said.data : otherwise;
+    if (key) tri_jsonl_inner(in->r, key, inner, sizeof inner);
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s:%lld: %s; %s%s%s%s%s", tri_jsonl_path(in->r),
+                  (long long)tri_jsonl_line(in->r), what, tri_jsonl_fields(in->r, fields, sizeof fields),
+                  inner, said ? "; " : "", said && said == otherwise ? "set " : "", said ? said : "");
+    if (c.command.len) tri_error_lines(c.command.data);
+  }
+  cure_free(&c);
+  return st;
+}
+
+tri_status tri_foreign_check(const tri_intake *in) {
+  const bool pairs = in->opt->kind == TRI_DATA_PAIRS, prompts = tri_data_is_prompts(in->opt->kind);
+  const struct {
+    const char *key;
+    bool        read;
+  } row[] = {{in->prompt_key, true},
+             {in->completion_key, !pairs && !prompts},
+             {"messages", !pairs},
+             {in->chosen_key, pairs},
+             {in->rejected_key, pairs}};
+  char what[NAME_BYTES + 64];
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    const json_t *v = json_object_get(in->object, row[i].key);
+    if (!row[i].read || !is_sharegpt(v)) continue;
+    snprintf(what, sizeof what, "`%.64s` has `from` and `value` where messages have `role` and `content`",
+             row[i].key);
+    return tri_foreign_refuse(in, what, NULL, NULL);
+  }
+  return TRI_OK;
+}
+
+/* For lines with a prompt, and without one. */
+static const char *const labelled_by[] = {
+    "{prompt, completion: .chosen, label: true}, {prompt, completion: .rejected, label: false}",
+    "{messages: .chosen, label: true}, {messages: .rejected, label: false}"};
+static const char *const asked_by[] = {
+    "{prompt, answer: .chosen}",
+    "{prompt: .chosen[:-1], answer: .chosen[-1].content} + del(.chosen, .rejected)"};
+
+static tri_status cure_pair(const tri_intake *in, cure *out) {
+  const json_t *chosen = json_object_get(in->object, "chosen");
+  const bool    prompted = has(in, in->prompt_key),
+             talked = json_is_array(chosen) && is_message(chosen, "role", "content");
+  tri_data_opt opt = *in->opt;
+  tri_intake   pair = *in;
+
+  opt.kind = TRI_DATA_PAIRS;
+  pair.opt = &opt;
+  if (!has(in, "chosen") || is_sharegpt(chosen) || (!prompted && !talked)) return find_cure(&pair, out);
+  if (in->opt->kind == TRI_DATA_LABELLED) {
+    TRI_TRY(tri_text_printf(&out->said, "each gives two labelled lines by"));
+    return put_command(out, "", labelled_by[!prompted]);
+  }
+  if (!tri_data_is_prompts(in->opt->kind))
+    return tri_text_printf(&out->said, "%s chosen takes the better answer",
+                           in->opt->from_deck ? "data.completion_key:" : "--completion-key");
+  TRI_TRY(tri_text_printf(&out->said, "prompts are made of them by"));
+  return put_command(out, "", asked_by[!prompted]);
+}
+
+tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field) {
+  cure       c = {0};
+  tri_status st = cure_pair(in, &c);
+
+  if (st == TRI_OK) {
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+                  "%s:%lld: has `%s`: pairs are for the algorithms rm and dpo%s%s", tri_jsonl_path(in->r),
+                  (long long)tri_jsonl_line(in->r), field, c.said.len ? "; " : "",
+                  c.said.len ? c.said.data : "");
+    if (c.command.len) tri_error_lines(c.command.data);
+  }
+  cure_free(&c);
+  return st;
+}
