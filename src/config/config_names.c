@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Chosen: several times what the tables of keys and other programs' spellings hold. */
-enum { MOST_NAMES = 512, MOST_SECTIONS = 32, SECTION_BYTES = 32 };
+enum { MOST_NAMES = 512, MOST_SECTIONS = 32, SECTION_BYTES = 32, MOST_BESIDE = 64 };
 
 int tri_key_row(const char *name) { return (int)(tri_key_find(name) - tri_keys); }
 
@@ -120,17 +120,54 @@ static bool is_letter(const char *name) {
   return dot && strlen(dot + 1) == 1;
 }
 
+static const char *find_guess(const char *full, const char *bare) {
+  const char *found = NULL;
+
+  for (int i = 0; i < tri_n_key_guesses; i++) {
+    const tri_key_alias *g = &tri_key_guesses[i];
+    if (!strcmp(g->name, full)) return g->key;
+    if (!found && !strcmp(g->name, bare)) found = g->key;
+  }
+  return found;
+}
+
+/* Among the keys of the name's own section: the nearest, or the first that begins with the name. */
+static const char *find_beside(const char *full, const char *bare) {
+  enum { LEAST_BEGINNING = 4 };
+  const char *name[MOST_BESIDE], *best;
+  int         row[MOST_BESIDE], n = 0;
+  char        section[TRI_KEY_NAME_BYTES];
+
+  snprintf(section, sizeof section, "%.*s", (int)(bare > full ? bare - full - 1 : 0), full);
+  for (int i = 0; i < tri_n_keys && n < MOST_BESIDE; i++)
+    if (section[0] && tri_key_in_section(tri_keys[i].name, section)) {
+      row[n] = i;
+      name[n++] = strchr(tri_keys[i].name, '.') + 1;
+    }
+  best = tri_nearest(bare, name, n);
+  for (int i = 0; i < n; i++)
+    if (name[i] == best ||
+        (!best && strlen(bare) >= LEAST_BEGINNING && !strncmp(name[i], bare, strlen(bare))))
+      return tri_keys[row[i]].name;
+  return NULL;
+}
+
 const char *tri_key_nearest(const char *full) {
-  const char   *name[MOST_NAMES] = {0}, *dot = strchr(full, '.'), *bare = dot ? dot + 1 : full, *best;
+  const char   *name[MOST_NAMES] = {0}, *dot = strrchr(full, '.'), *bare = dot ? dot + 1 : full, *best;
   int           n = 0;
-  tri_key_match m = find_bare(bare);
+  tri_key_match m;
 
   TRI_ASSERT(tri_n_keys + tri_n_key_aliases <= MOST_NAMES);
+  best = find_guess(full, bare);
+  if (best) return best;
+  m = find_bare(bare);
   if (m.key < 0) m = find_alias(bare, NULL);
   if (m.key >= 0) return tri_keys[m.key].name;
+  best = find_beside(full, bare);
+  if (best) return best;
   for (int i = 0; i < tri_n_keys; i++) name[n++] = tri_keys[i].name;
   best = tri_nearest(full, name, n);
-  if (best) return best;
+  if (best && (!dot || strncmp(best, full, (size_t)(dot - full)))) return best;
   for (int i = 0; i < n; i++) name[i] = strchr(tri_keys[i].name, '.') + 1;
   for (int i = 0; i < tri_n_key_aliases; i++)
     if (!is_letter(tri_key_aliases[i].name)) name[n++] = tri_key_aliases[i].name;
@@ -178,12 +215,46 @@ static tri_status list_known(const char *section, tri_text *out) {
   return TRI_OK;
 }
 
-static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {
-  tri_status  st = TRI_OK;
-  tri_text    known = {0};
-  const char *hint = tri_key_hint_find(full), *near = tri_key_nearest(full);
-  sections    all;
+/* The key of a mapping that a name goes into, "data.chat_template_kwargs.enable_thinking", however it is spelled;
+ * *inner: what follows it. NULL: none. */
+static const tri_key *find_map(const char *full, const char **inner) {
+  char name[2 * TRI_KEY_NAME_BYTES];
 
+  for (const char *dot = strchr(full, '.'); dot; dot = strchr(dot + 1, '.')) {
+    snprintf(name, sizeof name, "%.*s", (int)(dot - full), full);
+    tri_key_match  m = find_name(name);
+    const char    *near = m.key < 0 ? tri_key_nearest(name) : NULL;
+    const tri_key *k = near ? tri_key_find(near) : m.key < 0 ? NULL : &tri_keys[m.key];
+    *inner = dot + 1;
+    if (k && k->type == TRI_KEY_MAP && **inner) return k;
+  }
+  return NULL;
+}
+
+/* A mapping is given whole, on the command line in a shell's quotes. */
+static tri_status refuse_in_map(const tri_deck_entry *e, const char *full, const tri_key *k,
+                                const char *inner) {
+  const char *value = e->index == TRI_DECK_PLAIN && e->value[0] ? e->value : "...",
+             *last = strrchr(inner, '.');
+  const char *bare = strchr(k->name, '.') + 1;
+
+  if (last && last[1]) inner = last + 1;
+  if (e->line == 0)
+    TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s is given whole: %s=\"{%s: %s}\"", e->where, full, k->name,
+             k->name, inner, value);
+  TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s is a mapping: write '%s: {%s: %s}' below '%.*s:'", e->where,
+           full, k->name, bare, inner, value, (int)(bare - k->name - 1), k->name);
+}
+
+static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {
+  tri_status     st = TRI_OK;
+  tri_text       known = {0};
+  const char    *hint = tri_key_hint_find(full), *near = tri_key_nearest(full);
+  const char    *inner = NULL;
+  const tri_key *map = find_map(full, &inner);
+  sections       all;
+
+  if (map) return refuse_in_map(e, full, map, inner);
   if (hint) TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s", e->where, full, hint);
   list_sections(&all);
   if (!e->key[0]) near = tri_nearest(e->section, all.name, all.n);

@@ -99,6 +99,59 @@ const tri_key_alias tri_key_aliases[] = {
 };
 const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
 
+const tri_key_alias tri_key_guesses[] = {
+  {"dpo_beta", "algo.beta"}, {"beta_dpo", "algo.beta"}, {"kto_beta", "algo.beta"}, {"dpo_loss_type", "algo.dpo_loss"},
+  {"kl_beta", "algo.kl_coef"}, {"kl_weight", "algo.kl_coef"}, {"kl_penalty_coef", "algo.kl_coef"}, {"kl", "algo.kl_coef"},
+  {"kl_coefficient", "algo.kl_coef"}, {"entropy", "algo.entropy_coef"}, {"entropy_weight", "algo.entropy_coef"},
+  {"entropy_bonus", "algo.entropy_coef"}, {"entropy_beta", "algo.entropy_coef"},
+  {"clip", "algo.clip_eps"}, {"clip_range", "algo.clip_eps"}, {"clip_epsilon", "algo.clip_eps"}, {"ppo_clip", "algo.clip_eps"},
+  {"epsilon_low", "algo.clip_eps"}, {"clip_low", "algo.clip_eps"}, {"clip_high", "algo.clip_eps_high"},
+  {"clip_higher", "algo.clip_eps_high"}, {"lambda", "algo.lam"}, {"discount", "algo.gamma"}, {"discount_factor", "algo.gamma"},
+  {"group_size", "algo.num_generations"}, {"num_return_sequences", "algo.num_generations"}, {"num_samples", "algo.num_generations"},
+  {"n_samples", "algo.num_generations"}, {"samples_per_prompt", "algo.num_generations"},
+  {"num_samples_per_prompt", "algo.num_generations"}, {"num_rollouts", "algo.num_generations"},
+  {"algorithm", "algo.name"}, {"algo.type", "algo.name"}, {"estimator", "algo.name"},
+  {"temp", "rollout.temperature"}, {"rollout.max_len", "rollout.max_response_length"},
+ {"max_answer_length", "rollout.max_response_length"},
+  {"max_output_tokens", "rollout.max_response_length"}, {"max_response_tokens", "rollout.max_response_length"},
+  {"stop_words", "rollout.stop"}, {"stop_sequences", "rollout.stop"}, {"stop_token_ids", "rollout.stop"},
+  {"lrate", "train.learning_rate"}, {"grad_accum", "train.gradient_accumulation_steps"},
+  {"grad_accum_steps", "train.gradient_accumulation_steps"}, {"accumulation_steps", "train.gradient_accumulation_steps"},
+  {"warmup", "train.warmup_steps"}, {"scheduler", "train.lr_scheduler"}, {"sched", "train.lr_scheduler"}, {"grad_clip", "train.max_grad_norm"},
+  {"clip_grad_norm", "train.max_grad_norm"}, {"train.clip", "train.max_grad_norm"}, {"max_grad", "train.max_grad_norm"},
+  {"wd", "train.weight_decay"}, {"l2", "train.weight_decay"}, {"num_epochs", "train.epochs"}, {"n_epochs", "train.epochs"},
+  {"max_epoch", "train.epochs"}, {"iterations", "train.steps"}, {"max_iters", "train.steps"}, {"num_steps", "train.steps"},
+  {"total_steps", "train.steps"}, {"train_steps", "train.steps"}, {"per_gpu_train_batch_size", "train.micro_batch_size"},
+  {"per_device_batch_size", "train.micro_batch_size"}, {"micro_batch", "train.micro_batch_size"},
+  {"mini_batch_size", "train.train_batch_size"}, {"global_batch_size", "train.train_batch_size"},
+  {"effective_batch_size", "train.train_batch_size"},
+  {"data.path", "data.train"}, {"data.file", "data.train"}, {"data.files", "data.train"}, {"data_path", "data.train"},
+  {"train_file", "data.train"}, {"train_path", "data.train"}, {"train_data", "data.train"}, {"dataset_path", "data.train"},
+  {"data_files", "data.train"}, {"validation_file", "data.eval"}, {"eval_file", "data.eval"}, {"test_file", "data.eval"},
+  {"eval_dataset", "data.eval"}, {"eval_data", "data.eval"}, {"val_data", "data.eval"}, {"data.val", "data.eval"},
+  {"data.validation", "data.eval"}, {"data.test", "data.eval"}, {"template", "data.chat_template"},
+  {"chat_format", "data.chat_template"}, {"prompt_field", "data.prompt_key"}, {"prompt_column", "data.prompt_key"},
+  {"response_key", "data.completion_key"}, {"response_field", "data.completion_key"},
+  {"dataset_text_field", "data.completion_key"}, {"answer_field", "data.answer_key"},
+  {"model.name", "model.path"}, {"model.name_or_path", "model.path"}, {"base_model", "model.path"}, {"model_path", "model.path"},
+  {"base_model_name_or_path", "model.path"}, {"tokenizer_path", "model.tokenizer"},
+  {"tokenizer_name_or_path", "model.tokenizer"}, {"tokenizer_name", "model.tokenizer"}, {"precision", "model.dtype"},
+  {"mixed_precision", "model.dtype"}, {"reference_model", "model.ref_path"}, {"ref_model_path", "model.ref_path"},
+  {"ref_model_name_or_path", "model.ref_path"}, {"reference.model", "model.ref_path"}, {"activation_checkpointing", "model.recompute"},
+  {"output_path", "run.output"}, {"output_folder", "run.output"}, {"save_path", "run.output"}, {"ckpt_path", "run.output"},
+  {"save_dir", "run.output"}, {"global_seed", "run.seed"}, {"log_interval", "run.log_every"}, {"logging.steps", "run.log_every"},
+  {"resume_from", "run.resume"}, {"timeout", "run.timeout_s"}, {"nccl_timeout", "run.timeout_s"},
+  {"ddp_timeout", "run.timeout_s"}, {"lora_modules", "lora.targets"}, {"r", "lora.rank"}, {"adapter_path", "lora.path"},
+  {"lora_path", "lora.path"}, {"eval_every", "eval.steps"}, {"eval.every", "eval.steps"}, {"eval_interval", "eval.steps"},
+  {"eval.interval", "eval.steps"}, {"eval_freq", "eval.steps"}, {"save_interval", "checkpoint.save_steps"},
+  {"checkpoint.every", "checkpoint.save_steps"}, {"checkpoint.steps", "checkpoint.save_steps"},
+  {"checkpoint.interval", "checkpoint.save_steps"}, {"checkpoint.save_every", "checkpoint.save_steps"},
+  {"checkpoint_every", "checkpoint.save_steps"}, {"checkpoint.keep", "checkpoint.save_total_limit"},
+  {"keep_checkpoints", "checkpoint.save_total_limit"}, {"max_checkpoints", "checkpoint.save_total_limit"},
+  {"zero", "shard.plan"}, {"stage", "shard.plan"}, {"sharding_strategy", "shard.plan"}, {"fsdp", "shard.plan"},
+};
+const int tri_n_key_guesses = sizeof tri_key_guesses / sizeof *tri_key_guesses;
+
 const tri_key_double tri_key_doubles[] = {
   {"beta", "algo.beta", "algo.kl_coef"}, {"loss_type", "algo.dpo_loss", "algo.loss_agg_mode"},
   {"label_key", "data.label_key", "data.answer_key"},
@@ -158,6 +211,10 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define ADAPTERS    "lora.rank above 0 gives the model low-rank adapters, which learn in place of its weights"
 #define OWN_CRITIC  "the critic has an optimizer of its own: critic.learning_rate; all else of it is train's"
 #define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact' or '- {name: model, path: FOLDER}'"
+#define BATCHES                                                                                             \
+  "train.train_batch_size counts the samples of an optimizer step, train.micro_batch_size those of a pass on one rank, " \
+  "rollout.rollout_batch_size the prompts of a rollout"
+#define LEARNED     "algo.name says what is learned; algo.dpo_loss and algo.policy_loss choose another loss"
 #define JUDGED      "a reward model stands in the list `reward:`, as '- {name: model, path: FOLDER}'"
 #define ONE_WORD    "its plan is one word: critic.shard, reference.shard: zero0 to zero3 or hybrid"
 #define FILES       "data.train and data.eval take files of JSON lines"
@@ -180,6 +237,12 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
 const tri_key_hint tri_key_hints[] = {
   {"dataset_name", FILES}, {"dataset", FILES}, {"dataset_config", FILES}, {"train_dataset", FILES},
+  {"batch_size", BATCHES}, {"batch", BATCHES}, {"loss", LEARNED}, {"loss_fn", LEARNED}, {"num_workers", READ_ONCE},
+  {"padding_side", "nothing is padded: sequences are packed one behind another"}, {"num_gpus", RANKS}, {"n_gpus", RANKS},
+  {"reward_fn", REWARDS}, {"rewards", REWARDS}, {"reward_function", REWARDS}, {"reward_functions", REWARDS},
+  {"max_seq_len", LENGTHS}, {"seq_len", LENGTHS}, {"sequence_length", LENGTHS}, {"block_size", LENGTHS},
+  {"max_tokens", LENGTHS}, {"max_model_len", LENGTHS}, {"tensor_parallel", ONE_PROGRAM}, {"tensor_parallel_size", ONE_PROGRAM},
+  {"tp", ONE_PROGRAM}, {"tp_size", ONE_PROGRAM}, {"pipeline_parallel", ONE_RANK}, {"pipeline_parallel_size", ONE_RANK},
   {"critic.params", ONE_WORD}, {"critic.grads", ONE_WORD}, {"critic.optimizer", ONE_WORD},
   {"reference.params", ONE_WORD}, {"reference.plan", ONE_WORD}, {"critic.plan", ONE_WORD},
   {"report_to", LOGS}, {"logger", LOGS}, {"use_wandb", LOGS}, {"wandb.", LOGS}, {"wandb_project", LOGS},
@@ -188,6 +251,7 @@ const tri_key_hint tri_key_hints[] = {
   {"logging_steps", EACH_STEP}, {"logging_strategy", EACH_STEP}, {"logging_first_step", EACH_STEP},
   {"use_peft", ADAPTERS}, {"peft_config", ADAPTERS}, {"use_lora", ADAPTERS}, {"load_in_4bit", UNQUANTISED},
   {"load_in_8bit", UNQUANTISED}, {"lora_dropout", "adapters are trained without dropout here: remove it"},
+  {"lora.dropout", "adapters are trained without dropout here: remove it"},
   {"vf_coef", OWN_CRITIC}, {"critic.optim.", OWN_CRITIC}, {"critic.adam.", OWN_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", JUDGED}, {"reward_pretrain", JUDGED}, {"reward_model_path", JUDGED},
   {"reward_model_name_or_path", JUDGED}, {"remote_rm_url", REWARDS},
@@ -209,6 +273,8 @@ const tri_key_hint tri_key_hints[] = {
   {"optim", ADAMW}, {"optimizer", ADAMW},
   {"sync_ref_model", FIXED_REF}, {"ref_model_mixup_alpha", FIXED_REF}, {"ref_model_sync_steps", FIXED_REF},
   {"system_prompt", SYSTEM}, {"default_system", SYSTEM},
+  {"enable_thinking", "a variable of the chat template: data.chat_template_kwargs: {enable_thinking: false}"},
+  {"reasoning_effort", "a variable of the chat template: data.chat_template_kwargs: {reasoning_effort: low}"},
   {"chat_template_path", "data.chat_template takes a FILE.jinja, one of the names that --options shows, or auto, the model's own"},
   {"input_template", "data.chat_template names a chat template; data.apply_chat_template: true uses it on text"},
   {"assistant_only_loss", TURNS}, {"completion_only_loss", TURNS}, {"multiturn", TURNS}, {"train_on_inputs", TURNS},

@@ -119,7 +119,7 @@ static void test_unknown(void **state) {
       "argument 'trian.steps=3': unknown key 'trian.steps'; the nearest known key is 'train.steps'");
   bad_keys(SFT, ARGS("eval.qqqqqqqqqq=3"),
            "argument 'eval.qqqqqqqqqq=3': unknown key 'eval.qqqqqqqqqq'; known here: ", "eval");
-  bad_keys(SFT, ARGS("algo.kl=3"), "argument 'algo.kl=3': unknown key 'algo.kl'; known here: ", "algo");
+  bad_keys(SFT, ARGS("algo.qq=3"), "argument 'algo.qq=3': unknown key 'algo.qq'; known here: ", "algo");
   bad(SFT, ARGS("zzzzz.qqqqqqqqqqqq=3"),
       "argument 'zzzzz.qqqqqqqqqqqq=3': unknown key 'zzzzz.qqqqqqqqqqqq'; known sections: run, model, lora, "
       "data, algo, rollout, train, critic, reference, shard, checkpoint, eval, reward");
@@ -523,8 +523,7 @@ static void test_mapping(void **state) {
       "given twice in chat_template_kwargs");
   bad(GRPO, ARGS("data.chat_template_kwargs=[a]"),
       "argument 'data.chat_template_kwargs=[a]': data.chat_template_kwargs = [...]: must be a "
-      "mapping, such as "
-      "{enable_thinking: false}");
+      "mapping, such as data.chat_template_kwargs=\"{enable_thinking: false}\"");
   bad(GRPO, ARGS("data.chat_template=quen3"),
       "argument 'data.chat_template=quen3': data.chat_template = quen3: must be one of auto, none, "
       "chatml, llama2, llama3, "

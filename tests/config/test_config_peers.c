@@ -38,6 +38,71 @@ static void test_peers_keys(void **state) {
       "nothing is sent anywhere");
 }
 
+/* A name that is not read leads to the key that is meant by it, whatever its section. */
+static void test_guesses(void **state) {
+  static const char *const row[][2] = {
+      {"algo.dpo_beta", "algo.beta"},
+      {"dpo.beta", "algo.beta"},
+      {"kl_beta", "algo.kl_coef"},
+      {"algo.kl", "algo.kl_coef"},
+      {"num_train_epoch", "train.epochs"},
+      {"per_device_train_batchsize", "train.micro_batch_size"},
+      {"train.lr_sched", "train.lr_scheduler"},
+      {"algo.lr", "train.learning_rate"},
+      {"train.warm", "train.warmup_steps"},
+      {"data.path", "data.train"},
+      {"data.val", "data.eval"},
+      {"data.promptkey", "data.prompt_key"},
+      {"model.name", "model.path"},
+      {"rollout.temp", "rollout.temperature"},
+      {"rollout.n_samples", "algo.num_generations"},
+      {"algo.clip", "algo.clip_eps"},
+      {"algo.lambda", "algo.lam"},
+      {"grad_clip", "train.max_grad_norm"},
+      {"checkpoint.steps", "checkpoint.save_steps"},
+      {"eval.step", "eval.steps"},
+      {"shard.stage", "shard.plan"},
+      {"keep_checkpoints", "checkpoint.save_total_limit"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    const char *near = tri_key_nearest(row[i][0]);
+    if (!near || strcmp(near, row[i][1])) fail_msg("%s: %s", row[i][0], near ? near : "nothing");
+  }
+  for (int i = 0; i < tri_n_key_guesses; i++) {
+    const char *name = tri_key_guesses[i].name;
+    assert_non_null(tri_key_find(tri_key_guesses[i].key));
+    if (tri_key_find(name) || tri_key_hint_find(name)) fail_msg("%s is no guess", name);
+    for (int k = 0; k < tri_n_key_aliases; k++)
+      if (!strcmp(tri_key_aliases[k].name, name)) fail_msg("%s is read", name);
+    for (int k = 0; k < i; k++)
+      if (!strcmp(tri_key_guesses[k].name, name)) fail_msg("%s stands twice", name);
+  }
+}
+
+/* A variable of a mapping that is given as a key is shown in the form that is read. */
+static void test_given_whole(void **state) {
+  static const char *const row[] = {
+      "data.chat_template_kwargs.enable_thinking=false", "chat_template_kwargs.enable_thinking=false",
+      "data.chat_template_kwarg.enable_thinking=false", "apply_chat_template_kwargs.enable_thinking=false",
+      "data.chat_template_kwargs.x.enable_thinking=false"};
+  tri_config c;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    assert_int_equal(load(GRPO, &c, NULL, ARGS(row[i])), TRI_ECONFIG);
+    tri_config_free(&c);
+    if (!strstr(tri_error_message(), "data.chat_template_kwargs=\"{enable_thinking: false}\""))
+      fail_msg("%s: '%s'", row[i], tri_error_message());
+  }
+  assert_int_equal(load(GRPO "chat_template_kwargs:\n  a: 1\n", &c, NULL, NULL), TRI_ECONFIG);
+  tri_config_free(&c);
+  assert_non_null(strstr(tri_error_message(), "'chat_template_kwargs: {a: 1}' below 'data:'"));
+  assert_int_equal(load(GRPO, &c, NULL, ARGS("data.chat_template_kwargs={enable_thinking: false}")), TRI_OK);
+  tri_config_free(&c);
+}
+
 /* One spelling of another program, the note it leaves and what it set. */
 static void alias_in(const char *deck, const char *arg, const char *note, const char *canonical) {
   tri_config a, b;
@@ -236,8 +301,10 @@ static void test_two_meanings(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_scaling),
-                                     cmocka_unit_test(test_aliases), cmocka_unit_test(test_two_meanings),
-                                     cmocka_unit_test(test_lengths_of_lines)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_peers_keys),      cmocka_unit_test(test_guesses),
+      cmocka_unit_test(test_given_whole),     cmocka_unit_test(test_scaling),
+      cmocka_unit_test(test_aliases),         cmocka_unit_test(test_two_meanings),
+      cmocka_unit_test(test_lengths_of_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
