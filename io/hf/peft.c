@@ -42,6 +42,19 @@ static tri_status refuse(const char *file, const char *field, const json_t *valu
   return st;
 }
 
+/* The same of adapters that this version cannot compute, and PEFT can: three lines make a model of them. */
+static tri_status refuse_unmerged(const char *file, const char *field, const json_t *value, const char *why) {
+  tri_status st = refuse(file, field, value, why);
+
+  tri_error_lines(
+      "\n  merge them into the model with PEFT, then give model.path: MERGED, without lora.path:"
+      "\n    from peft import PeftModel; from transformers import AutoModelForCausalLM as M, AutoTokenizer as T"
+      "\n    PeftModel.from_pretrained(M.from_pretrained(\"MODEL\"), \"ADAPTERS\").merge_and_unload()"
+      ".save_pretrained(\"MERGED\")"
+      "\n    T.from_pretrained(\"MODEL\").save_pretrained(\"MERGED\")");
+  return st;
+}
+
 static tri_status check_fields(const char *file, const json_t *root) {
   const char *name;
   json_t     *value;
@@ -49,7 +62,11 @@ static tri_status check_fields(const char *file, const json_t *root) {
   json_object_foreach((json_t *)root, name, value) {
     bool layer = json_is_number(value) && !strcmp(name, "layers_to_transform"); /* 0 is one */
     if (is_field(name) || (is_off(value) && !layer)) continue;
-    return refuse(file, name, value, "it changes the result, and this version cannot compute it");
+    if (!strcmp(name, "alora_invocation_tokens"))
+      return refuse(
+          file, name, value,
+          "these adapters work behind such tokens only, which neither this version nor a merged model can do");
+    return refuse_unmerged(file, name, value, "it changes the result, and this version cannot compute it");
   }
   return TRI_OK;
 }
@@ -65,32 +82,45 @@ static bool keeps_base(const json_t *v) {
          is_word(v, "eva");
 }
 
+/* Other methods whose adapters PEFT can merge: prompts and prefixes it cannot. */
+static bool is_mergeable(const json_t *type) {
+  static const char *const word[] = {"ADALORA", "IA3", "LOHA", "LOKR",      "OFT",
+                                     "BOFT",    "HRA", "VERA", "FOURIERFT", "DELORA"};
+
+  for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+    if (is_word(type, word[i])) return true;
+  return false;
+}
+
 static tri_status check_words(const char *file, const json_t *root) {
   const json_t *type = json_object_get(root, "peft_type"), *bias = json_object_get(root, "bias"),
                *init = json_object_get(root, "init_lora_weights");
 
+  if (is_mergeable(type)) return refuse_unmerged(file, "peft_type", type, "it must be \"LORA\"");
   if (!is_word(type, "LORA")) return refuse(file, "peft_type", type, "it must be \"LORA\"");
   if (!is_off(bias) && !is_word(bias, "none"))
-    return refuse(file, "bias", bias, "it must be \"none\": biases are not trained beside adapters here");
+    return refuse_unmerged(file, "bias", bias,
+                           "it must be \"none\": biases are not trained beside adapters here");
   if (!keeps_base(init))
-    return refuse(file, "init_lora_weights", init,
-                  "it changes the model's own weights; true, false, gaussian, orthogonal and eva do not");
+    return refuse_unmerged(
+        file, "init_lora_weights", init,
+        "it changes the model's own weights; true, false, gaussian, orthogonal and eva do not");
   return TRI_OK;
 }
 
 /* score: of a scalar head; PEFT names classifier beside it, which these models have not. */
 static tri_status check_saved(const char *file, const json_t *root, bool scored) {
   static const char only_score[] = "beside adapters only score is trained in full here",
-                    nothing[] =
-                        "nothing is trained in full beside adapters here; merge it into the model with "
-                        "PEFT (merge_and_unload), and give what comes of it without lora.path";
+                    nothing[] = "nothing is trained in full beside adapters here";
   const json_t *saved = json_object_get(root, "modules_to_save"), *item;
   size_t        i;
 
   if (is_off(saved)) return TRI_OK;
   json_array_foreach(saved, i, item) {
     bool known = scored && (is_word(item, "score") || is_word(item, "classifier"));
-    if (!known) return refuse(file, "modules_to_save", saved, scored ? only_score : nothing);
+    if (!known)
+      return (scored ? refuse : refuse_unmerged)(file, "modules_to_save", saved,
+                                                 scored ? only_score : nothing);
   }
   return json_is_array(saved) ? TRI_OK : refuse(file, "modules_to_save", saved, "it must be a list");
 }
@@ -129,16 +159,39 @@ static bool is_python_only(const char *pattern) {
   return strstr(pattern, "{,") || strstr(pattern, "(*") || strstr(pattern, "\\Q") || strstr(pattern, "(?C");
 }
 
-static tri_status open_pattern(choice *c) {
-  const char *pattern = json_string_value(c->value);
-  char        why[256];
-  int         error = 0;
-  PCRE2_SIZE  at = 0;
+/* Whether PCRE2 takes "[:alpha:" and so on, at the bracket, for a class of POSIX (pcre2_compile.c,
+ * check_posix_syntax). */
+static bool is_posix(const char *at) {
+  char end = at[1];
 
-  if (json_string_length(c->value) > MOST_PATTERN || is_python_only(pattern))
-    return refuse(c->file, c->field, c->value,
-                  "this pattern cannot be read here; write the modules' names as a list");
-  c->code = pcre2_compile((PCRE2_SPTR)pattern, json_string_length(c->value),
+  if (end != ':' && end != '.' && end != '=') return false;
+  for (at += 2; *at && *at != ']'; at++) {
+    if (*at == '\\' && (at[1] == ']' || at[1] == '\\'))
+      at++;
+    else if (*at == '[' && at[1] == end)
+      return false;
+    else if (*at == end && at[1] == ']')
+      return true;
+  }
+  return false;
+}
+
+/* The pattern for PCRE2. Python's re has no classes of POSIX: their letters are those of a set, with a
+ * FutureWarning, as here behind a backslash. */
+static tri_status put_pattern(const char *pattern, tri_text *out) {
+  for (const char *at = pattern; *at; at++) {
+    TRI_TRY(tri_text_put(out, at, 1));
+    if (*at == '[' && is_posix(at)) TRI_TRY(tri_text_put(out, "\\", 1));
+  }
+  return TRI_OK;
+}
+
+static tri_status compile(choice *c, const tri_text *pattern) {
+  char       why[256];
+  int        error = 0;
+  PCRE2_SIZE at = 0;
+
+  c->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->len,
                           PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, &error,
                           &at, NULL);
   if (!c->code) {
@@ -149,6 +202,19 @@ static tri_status open_pattern(choice *c) {
   c->data = pcre2_match_data_create_from_pattern(c->code, NULL);
   if (!c->data) TRI_FAIL(TRI_ENOMEM, "no memory to run a regular expression");
   return TRI_OK;
+}
+
+static tri_status open_pattern(choice *c) {
+  tri_text   pattern = {0};
+  tri_status st;
+
+  if (json_string_length(c->value) > MOST_PATTERN || is_python_only(json_string_value(c->value)))
+    return refuse(c->file, c->field, c->value,
+                  "this pattern cannot be read here; write the modules' names as a list");
+  st = put_pattern(json_string_value(c->value), &pattern);
+  if (st == TRI_OK) st = compile(c, &pattern);
+  tri_text_free(&pattern);
+  return st;
 }
 
 static tri_status choice_open(choice *c) {
@@ -237,8 +303,8 @@ static tri_status take_marks(const choice *c, const tri_model_shape *shape, cons
     int n = 0;
     for (int layer = 0; layer < shape->L; layer++) n += mark[row * shape->L + layer];
     if (n && n < shape->L)
-      return refuse(c->file, "target_modules", c->value,
-                    "it names modules of some layers only; here all have the same");
+      return refuse_unmerged(c->file, "target_modules", c->value,
+                             "it names modules of some layers only; here all have the same");
     if (n) out->target |= (uint64_t)1 << row;
   }
   return out->target ? TRI_OK : refuse_target(c->file, c->value);

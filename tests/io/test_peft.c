@@ -20,8 +20,8 @@ static tri_model_shape shape = {.L = 2};
 static tri_status parse(const char *fields, tri_lora *out) {
   char text[2048];
 
-  snprintf(text, sizeof text, "{\"peft_type\": \"LORA\", \"r\": 8, \"lora_alpha\": 4%s%s}",
-           *fields ? ", " : "", fields);
+  snprintf(text, sizeof text, "{%s\"r\": 8, \"lora_alpha\": 4%s%s}",
+           strstr(fields, "peft_type") ? "" : "\"peft_type\": \"LORA\", ", *fields ? ", " : "", fields);
   tri_error_clear();
   return tri_peft_parse(&(tri_hf_text){"adapter_config.json", text, strlen(text)}, &shape, NULL, false, out);
 }
@@ -82,6 +82,11 @@ static void targets(void **state) {
   is_refused(QV ", \"exclude_modules\": 7", "exclude_modules is 7");
   is_refused("\"target_modules\": \"q_proj\"", "target_modules is \"q_proj\""); /* the whole name */
   is_refused("\"target_modules\": \".*layers.0.*\"", "modules of some layers only");
+  /* re.fullmatch of Python: no classes of POSIX, but sets of their letters */
+  is_refused("\"target_modules\": \".*\\\\.[[:alpha:]]*q_proj\"", "it must name linear modules");
+  is_read("\"target_modules\": \".*[:alph:]_proj\"", rows("up_proj", NULL));
+  is_read("\"target_modules\": \".*[[.q.]_proj\"", rows("q_proj", NULL));
+  is_read("\"target_modules\": \".*[[=v=]_proj|.*[.]q_proj\"", rows("q_proj", "v_proj"));
   is_refused("\"target_modules\": \"(\"", "target_modules: the pattern cannot be read");
   is_refused("\"target_modules\": \".{,9}q_proj\"", "this pattern cannot be read here");
   is_refused("\"target_modules\": \"(.*)*(.*)*(.*)*(.*)*x\"", "target_modules is");
@@ -140,7 +145,11 @@ static void fields(void **state) {
   for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
     snprintf(text, sizeof text, QV ", %s", off[i].field);
     is_refused(text, off[i].name);
+    if (strncmp(off[i].name, "alora", 5) && strncmp(off[i].name, "use_rslora", 10))
+      is_refused(text, "merge_and_unload().save_pretrained(\"MERGED\")");
   }
+  is_refused("\"target_modules\": [\"layers.1.self_attn.v_proj\"]", "merge_and_unload()");
+  is_refused("\"peft_type\": \"IA3\", " QV, "merge_and_unload()");
   is_read(QV ", \"something_new\": null, \"other\": false, \"more\": {}, \"use_dora\": false",
           rows("q_proj", "v_proj"));
   is_read(QV ", \"init_lora_weights\": \"eva\", \"eva_config\": {\"rho\": 1.0}", rows("q_proj", "v_proj"));
