@@ -95,6 +95,27 @@ static void equal_decks_have_no_changes(void **state) {
 }
 
 /* Where a run is written and how it was started is no part of it. */
+/* Mappings and sets of names are the same in any order. */
+static void order_alone_is_no_change(void **state) {
+#define KWARGS(x) "data.chat_template_kwargs={" x "}"
+  (void)state;
+  changes(ARGS(KWARGS("a: false, b: 2")), ARGS(KWARGS("b: 2, a: false")), "", "", "");
+  changes(ARGS(KWARGS("a: false")), ARGS(KWARGS("a: 'false'")), "",
+          "\n  data.chat_template_kwargs: {\"a\": false} -> {\"a\": \"false\"}", "data.chat_template_kwargs");
+  changes(ARGS(KWARGS("a: 1")), ARGS(KWARGS("a: 1, b: 2")), "",
+          "\n  data.chat_template_kwargs: {\"a\": 1} -> {\"a\": 1, \"b\": 2}", "data.chat_template_kwargs");
+  changes(NULL, ARGS(KWARGS("a: 1")), "", "\n  data.chat_template_kwargs: null -> {\"a\": 1}",
+          "data.chat_template_kwargs");
+  changes(ARGS("lora.rank=4", "lora.targets=[q_proj, v_proj]"),
+          ARGS("lora.rank=4", "lora.targets=[v_proj, q_proj]"), "", "", "");
+  changes(ARGS("lora.rank=4", "lora.targets=[q_proj]"), ARGS("lora.rank=4", "lora.targets=[v_proj, q_proj]"),
+          "", "\n  lora.targets: [\"q_proj\"] -> [\"v_proj\", \"q_proj\"]", "lora.targets");
+  changes(ARGS("reward=[{name: regex, pattern: x, weight: 2}]"),
+          ARGS("reward=[{name: regex, weight: 2, pattern: x}]"), "", "", "");
+  changes(ARGS("reward=[{name: length, buffer: 4, factor: 2}]"),
+          ARGS("reward=[{name: length, factor: 2, buffer: 4}]"), "", "", "");
+}
+
 static void this_start_alone_is_not_compared(void **state) {
   (void)state;
   changes(ARGS("run.output=a"), ARGS("run.output=b", "run.resume=a", "run.allow_changes=reward"), "", "", "");
@@ -280,6 +301,7 @@ static void every_row_has_decided(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(files_are_known_by_their_bytes),
                                      cmocka_unit_test(equal_decks_have_no_changes),
+                                     cmocka_unit_test(order_alone_is_no_change),
                                      cmocka_unit_test(this_start_alone_is_not_compared),
                                      cmocka_unit_test(rate_length_and_reports_go_on),
                                      cmocka_unit_test(the_experiment_is_refused_as_a_whole),
