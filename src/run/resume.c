@@ -204,6 +204,11 @@ static tri_status compare_data(const tri_run *r, const data_before *data, tri_co
   TRI_TRY(tri_text_printf(to, "\n  %s: %lld lines (hash %016llx) -> %lld lines (hash %016llx)", key,
                           (long long)data->lines, (unsigned long long)data->hash, (long long)r->data_lines,
                           (unsigned long long)r->data_hash));
+  if (data->lines == r->data_lines && !allowed)
+    TRI_TRY(tri_text_printf(
+        to, " (a file was changed in place, or the checkpoint is of a version that encoded a prompt "
+            "and its answer apart; run.allow_changes: [data.train] goes on with the lines as they "
+            "are read now)"));
   return allowed ? TRI_OK : tri_text_printf(&c->keys, "%s%s", c->keys.len ? ", " : "", key);
 }
 

@@ -315,11 +315,15 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
   const char *output = t->cfg->run.output;
   tri_text    trace = {0};
 
+  /* what tri_screen_idle said is the end of a start without a step */
+  bool idle = end == TRI_TRAIN_FINISHED && t->progress.first_step >= t->plan.steps;
+
   tri_live_draw(NULL);
-  tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s%s", end == TRI_TRAIN_FINISHED ? "done" : "stopped",
-          (long long)t->progress.step, t->progress.step == 1 ? "" : "s",
-          duration(tri_now_s() - t->progress.start_s, spent),
-          end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
+  if (!idle)
+    tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s%s", end == TRI_TRAIN_FINISHED ? "done" : "stopped",
+            (long long)t->progress.step, t->progress.step == 1 ? "" : "s",
+            duration(tri_now_s() - t->progress.start_s, spent),
+            end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
   say_open(t);
   snprintf(latest, sizeof latest, "%s/LATEST", t->run.folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);

@@ -233,7 +233,7 @@ static void without_a_step_the_deck_stays(void **state) {
   cli_shows(cli_err, "nothing to do");
   cli_succeeds(ONE SFT "run.output=r train.steps=1"); /* more than asked for: not to be resumed */
   cli_shows(cli_err, "nothing to do");
-  cli_shows(cli_err, "done after 2 steps");
+  assert_null(strstr(cli_err, "done after")); /* that end is not this start's */
   cli_sh("diff -r run r -x log.txt");
   cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
   cli_fails(74, ONE SFT "run.output=r train.steps=3", "r/deck.step-00000003.yaml: cannot be removed: ", NULL);
@@ -311,6 +311,11 @@ static void other_lines_under_one_name_are_refused(void **state) {
   cli_fails(64, TWO SFT "run.output=e train.steps=3", "data.train: ", "run.allow_changes: [data.train]");
   cli_succeeds(TWO SFT "run.output=e train.steps=3 run.allow_changes=data.train");
   cli_shows(cli_err, "data.train: ");
+  copy_run("e"); /* as many lines, as earlier versions read other tokens of them */
+  cli_sh("tac kept.jsonl >sft.jsonl");
+  cli_fails(64, ONE SFT "run.output=e train.steps=3",
+            "(a file was changed in place, or the checkpoint is of a version",
+            "run.allow_changes: [data.train] goes on with the lines as they are read now)");
   cli_sh("mv kept.jsonl sft.jsonl");
 }
 
