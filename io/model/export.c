@@ -72,6 +72,7 @@ static tri_status make_tmp(const char *folder, char *tmp) {
     TRI_FAIL(TRI_EINPUT, "'%.100s' cannot be a folder's path", folder);
   TRI_TRY(check_free(folder));
   snprintf(path, sizeof path, "%.*s.tmp", (int)n, folder);
+  TRI_TRY(tri_folder_make_above(path));
   if (mkdir(path, 0777)) {
     if (errno == EEXIST)
       TRI_FAIL(TRI_EINPUT,

@@ -83,6 +83,23 @@ tri_status tri_folder_make(const char *path) {
   return TRI_OK;
 }
 
+tri_status tri_folder_make_above(const char *path) {
+  char      *above = NULL;
+  tri_status st = tri_copy_text(path, &above);
+
+  for (char *at = st == TRI_OK && *above ? above + 1 : NULL;
+       at && st == TRI_OK && (at = strchr(at, '/')) != NULL; at++) {
+    if (!at[strspn(at, "/")]) break; /* behind the last part */
+    *at = 0;
+    if (mkdir(above, 0777) && errno != EEXIST)
+      st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: the folder cannot be made: %s", above,
+                    strerror(errno));
+    *at = '/';
+  }
+  TRI_FREE(above);
+  return st;
+}
+
 tri_status tri_folder_is_empty(const char *path, bool *empty) {
   DIR           *d = opendir(path);
   struct dirent *e;

@@ -15,6 +15,8 @@
 TRI_CHECKED tri_status tri_folder_open(const char *path, int *fd);
 /* The folder is there afterwards: made with mode 0777 without the umask's bits, or found. TRI_EFILE. */
 TRI_CHECKED tri_status tri_folder_make(const char *path);
+/* The folders above the path's last part are there afterwards. TRI_EFILE: one cannot be made. */
+TRI_CHECKED tri_status tri_folder_make_above(const char *path);
 /* Whether there is nothing in the folder. TRI_EFILE: it cannot be read. */
 TRI_CHECKED tri_status tri_folder_is_empty(const char *path, bool *empty);
 /* Bytes that are free for this user in the open folder's file system, at most INT64_MAX, for some say that
