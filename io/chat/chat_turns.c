@@ -40,13 +40,25 @@ static tri_status write_front(search *s, size_t k, bool prompt) {
   return st;
 }
 
+/* What says it: TRL publishes templates with marks for most models. k: the message; of one before the last answer
+ * the last may still be learned alone. */
+static const char *cure_of(const search *s, size_t k) {
+  size_t last = json_array_size(s->talk->messages);
+
+  while (last > 0 && !tri_chat_is_answer(json_array_get(s->talk->messages, last - 1))) last--;
+  return k + 1 < last
+             ? "a template with {% generation %} around the turns says it (data.chat_template: FILE.jinja, such as "
+               "TRL's trl/chat_templates/NAME_training.jinja), data.train_on: last does without"
+             : "a template with {% generation %} around the turns says it (data.chat_template: FILE.jinja, such as "
+               "TRL's trl/chat_templates/NAME_training.jinja)";
+}
+
 static tri_status fail_begin(const search *s, size_t k) {
   TRI_FAIL(
       TRI_EINPUT,
       "where the assistant's turn begins (message %zu) cannot be told: the chat template %s writes what is "
-      "before it otherwise where the turn follows; a template with {%% generation %%} around the turns says "
-      "it (data.chat_template: FILE.jinja)",
-      k + 1, s->c->name);
+      "before it otherwise where the turn follows; %s",
+      k + 1, s->c->name, cure_of(s, k));
 }
 
 /* A conversation that the assistant begins: behind the first place of a generation prompt. */
@@ -251,8 +263,8 @@ static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, s
   if (common(&s->front.text, t) == *end && *end >= begin) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
            "where the assistant's turn ends (message %zu) cannot be told: the chat template %s writes no end "
-           "token behind it",
-           k + 1, s->c->name);
+           "token behind it; %s",
+           k + 1, s->c->name, cure_of(s, k));
 }
 
 /* All turns from message `first` on. */

@@ -100,6 +100,14 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_sh("[ \"$(tr -d ' \\n' <spoken/generation_config.json)\" = '{\"eos_token_id\":[256,3]}' ]");
   cli_succeeds(ONE "generate named 1+1= --apply-chat-template --max-new 1"); /* which has no such end token */
   cli_shows(cli_err, "the chat template llama2 ends a turn with token 3, which does not end an answer");
+  cli_succeeds(
+      ONE
+      "generate named 1+1= --apply-chat-template --max-new 1 --chat-template chatml"); /* of bytes alone */
+  cli_shows(cli_err, "ends a turn with <|im_end|>, which is no token of its tokenizer: no answer ends there");
+  cli_succeeds(ONE NAMED "model.path=bare data.chat_template=chatml run.output=spelled --check");
+  cli_shows(cli_err,
+            "which is no token of the model's tokenizer but a text of 10: no answer ends there. Name a ");
+  cli_shows(cli_err, "or end answers at this text (rollout.stop)");
   cli_succeeds(ONE "generate spoken 1+1= --apply-chat-template --max-new 1");
   assert_null(strstr(cli_err, "warning"));
   /* of very many models: no reader of integers takes it, and the file stays as it was around the template */
@@ -213,8 +221,8 @@ static void a_template_of_a_file(void **state) {
   if (strstr(cli_err, "reads no variable")) fail_msg("%s", cli_err);
   cli_succeeds(ONE "generate dated hi --template-kwarg moot=sad --max-new 1");
   cli_shows(cli_err, "--template-kwarg: the chat template dated.jinja reads no variable moot");
-  cli_fails(64, ONE WIDE "data.chat_template_kwargs=x", "must be a mapping, such as {enable_thinking: false}",
-            NULL);
+  cli_fails(64, ONE WIDE "data.chat_template_kwargs=x",
+            "must be a mapping, such as data.chat_template_kwargs=\"{enable_thinking: false}\"", NULL);
   cli_fails(64, ONE WIDE "'data.chat_template_kwargs={a: [1]}'", "a mapping holds single values only", NULL);
 }
 

@@ -407,6 +407,9 @@ static void finds_turns_without_marks(void **state) {
   static const char counts[] =
       "{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
       "{% if add_generation_prompt %}<assistant>{% endif %}";
+  static const char drops[] = /* what stands before the first turn depends on those behind it */
+      "{% for m in messages %}<{{ m.role }}>{{ '!' if loop.first and messages | length > 2 }}{{ m.content }}"
+      "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
   static const char marked[] =
       "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
       "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
@@ -431,9 +434,19 @@ static void finds_turns_without_marks(void **state) {
   expect_learned(trims, "[" U("q") "," PARTS("a", "</s>b ") "]", true, "a</s>b</s>");
   expect_learned(no_end, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a\n|b\n");
   expect_learned(trims, "[" U("q") "," A(" a</s> \\n") "," U("r") "," A(" ") "]", true, "a</s></s>|</s>");
-  expect_learned(counts, "[" U("q") "," A("a") "]", false,
-                 "where the assistant's turn begins (message 2) cannot be told: the chat template of "
-                 "chat_template.jinja writes what is before it otherwise");
+  expect_learned(
+      counts, "[" U("q") "," A("a") "]", false,
+      "where the assistant's turn begins (message 2) cannot be told: the chat template of "
+      "chat_template.jinja writes what is before it otherwise where the turn follows; a template with "
+      "{% generation %} around the turns says it (data.chat_template: FILE.jinja, such as TRL's "
+      "trl/chat_templates/NAME_training.jinja)");
+  expect_learned(drops, "[" U("q") "," A("a") "," U("r") "," A("b") "]", false, "b</s>");
+  expect_learned(
+      drops, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true,
+      "where the assistant's turn begins (message 2) cannot be told: the chat template of "
+      "chat_template.jinja writes what is before it otherwise where the turn follows; a template with "
+      "{% generation %} around the turns says it (data.chat_template: FILE.jinja, such as TRL's "
+      "trl/chat_templates/NAME_training.jinja), data.train_on: last does without");
   expect_learned(marked, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a|b");
   expect_learned(marked, "[" U("q") "," A("a") "," U("r") "," A("b") "]", false, "b");
   expect_learned(marked, "[" U("q") "]", true, "");
