@@ -209,7 +209,8 @@ static void limit_length(tri_intake *in, bool *keep) {
   *keep = true;
   if (prompt_is_long(in)) cut = is_cut(in, o->overlong_prompt, false, keep);
   if (*keep && line_is_long(in)) cut = is_cut(in, whole, true, keep);
-  in->d->stats.n_truncated += *keep && cut;
+  in->cut = *keep && cut;
+  in->d->stats.n_truncated += in->cut;
 }
 
 /* A prompt's text and answer; the line is kept. */
@@ -271,7 +272,8 @@ static tri_status add_example(tri_intake *in, int64_t id) {
                      .n_token = (int)kept->n,
                      .n_rejected = (int)rejected->n,
                      .n_prompt = (int)in->n_prompt,
-                     .value = in->value};
+                     .value = in->value,
+                     .cut = in->cut};
   if (tri_data_is_prompts(in->opt->kind)) TRI_TRY(take_texts(in, e));
   if (tri_data_is_prompts(in->opt->kind) && in->opt->keep_fields) TRI_TRY(take_fields(in, e));
   TRI_TRY(arena_put(d, kept->id, (size_t)kept->n * sizeof *kept->id, &e->token));
@@ -495,6 +497,7 @@ void tri_dataset_close(tri_dataset **d) {
   TRI_FREE(*d);
 }
 
+tri_data_kind         tri_dataset_kind(const tri_dataset *d) { return d->kind; }
 int64_t               tri_dataset_count(const tri_dataset *d) { return d->n; }
 const tri_data_stats *tri_dataset_stats(const tri_dataset *d) { return &d->stats; }
 

@@ -131,6 +131,7 @@ typedef struct tri_example {
   const char    *answer; /* NULL if there is none */
   size_t         answer_bytes;
   bool           answer_is_number; /* in the line, which spells it so; else it is text there */
+  bool           cut;              /* it was too long, and tokens are left out */
   const char *fields; /* NULL unless kept: of the line all but id, prompt and response, as members of a JSON
                           * object, comma and space behind each */
   size_t      fields_bytes;
@@ -167,6 +168,7 @@ TRI_CHECKED tri_status tri_dataset_open_shared(const char *const *file, int n_fi
                                                tri_comm *c, tri_dataset **out);
 void                   tri_dataset_close(tri_dataset **d);
 
+tri_data_kind      tri_dataset_kind(const tri_dataset *d);
 int64_t            tri_dataset_count(const tri_dataset *d);
 const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i < count */
 /* The example of this id; NULL: there is none, or d is NULL. */

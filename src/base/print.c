@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +27,12 @@ bool tri_print_is_terminal(void) {
 
   if (terminal < 0) terminal = isatty(STDOUT_FILENO);
   return terminal;
+}
+
+bool tri_print_is_coloured(void) {
+  const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+  return tri_print_is_terminal() && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
 tri_status tri_print(const char *text, size_t n) {

@@ -9,5 +9,7 @@
 TRI_CHECKED tri_status tri_print(const char *text, size_t n);
 /* Whether a person reads along, so that what is not a result may stand there too. */
 bool tri_print_is_terminal(void);
+/* Whether it is a terminal that shows colours, without NO_COLOR. */
+bool tri_print_is_coloured(void);
 
 #endif

@@ -38,6 +38,7 @@ typedef struct ranks {
   bool asked;
   int  all, here; /* of them on one machine */
   bool elsewhere; /* what this machine has and lacks is of no interest: only faults and warnings are said */
+  tri_show_learned show; /* lines of data to print */
 } ranks;
 
 /* What the machine lacks. The one of a job that is only asked about may have more. */
@@ -107,6 +108,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
   if (!t.learner[TRI_POLICY].model) st = tri_faults_miss(faults, "tensors, memory");
   if (!t.learner[TRI_POLICY].model) goto done;
+  if (n->show.lines) TRI_TRY_DONE(tri_check_learned(&t, &n->show));
   TRI_TRY_DONE(check_tensors(&t));
   TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
   if (!faults->n && !n->elsewhere) TRI_TRY_DONE(tri_error_note(tri_save_rehearse(&t), faults));
@@ -124,7 +126,9 @@ done:
 /* With --ranks a node has run.ranks_per_node of them, or it is one node. */
 static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   int64_t per_node = cfg->run.ranks_per_node;
-  ranks   n = {asked > 0, (int)asked, (int)(per_node > 0 && per_node < asked ? per_node : asked), false};
+  ranks   n = {.asked = asked > 0,
+               .all = (int)asked,
+               .here = (int)(per_node > 0 && per_node < asked ? per_node : asked)};
 
   if (!n.asked) tri_runtime_env_ranks(&n.all, &n.here);
   return n;
@@ -163,7 +167,8 @@ static tri_status check_deck(const char *path, const tri_config *cfg, const rank
   return st;
 }
 
-tri_status tri_check(const char *path, char *const *args, int n_args, int64_t asked) {
+tri_status tri_check(const char *path, char *const *args, int n_args, int64_t asked,
+                     const tri_show_learned *show) {
   tri_config cfg = {0};
   tri_text   notes = {0};
   tri_faults faults = {0};
@@ -171,6 +176,7 @@ tri_status tri_check(const char *path, char *const *args, int n_args, int64_t as
   tri_status st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
 
   n = count_ranks(&cfg, asked);
+  n.show = *show;
   st = check_deck(path, &cfg, &n, &notes, &faults, st);
   tri_config_free(&cfg);
   return st;
@@ -180,7 +186,7 @@ tri_status tri_check_text(const char *name, const char *bytes, size_t n_bytes, i
   tri_config cfg = {0};
   tri_text   notes = {0};
   tri_faults faults = {0};
-  ranks      n = {true, all, per_node, .elsewhere = true};
+  ranks      n = {.asked = true, .all = all, .here = per_node, .elsewhere = true};
   tri_status st = tri_error_note(tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &faults), &faults);
 
   st = check_deck(name, &cfg, &n, &notes, &faults, st);

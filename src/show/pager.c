@@ -41,18 +41,12 @@ static bool takes_colour(const char *command) {
   return !command || !strstr(command, "less") || strstr(command, "-R") || (less && strpbrk(less, "Rr"));
 }
 
-static bool wants_colour(void) {
-  const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-
-  return tri_print_is_terminal() && !(no && *no) && term && strcmp(term, "dumb") != 0;
-}
-
 void tri_pager_open(tri_pager *out) {
   *out = (tri_pager){.command = choose(), .columns = columns()};
   if (out->command) setenv("LESS", "FRX", 0); /* as git does: no page for what fits on the screen */
   fflush(stdout);
   if (out->command) out->pipe = popen(out->command, "w");
-  out->colour = wants_colour() && takes_colour(out->command);
+  out->colour = tri_print_is_coloured() && takes_colour(out->command);
   if (!out->pipe) return;
   /* From here on Ctrl-C is the pager's, and a pager that is left is seen where it is written to. */
   signal(SIGINT, SIG_IGN);

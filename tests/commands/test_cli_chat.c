@@ -296,6 +296,81 @@ static void weights_are_checked(void **state) {
             "blank.jsonl: has a weight, but no lines to draw", NULL);
 }
 
+#define SEEN                                                                                                 \
+  SFT "model.path=seen model.config=null model.tokenizer=null train.train_batch_size=1 "                     \
+      "train.micro_batch_size=1 train.steps=1 "
+#define SHOWN "run.output=never --check --show 1 "
+#define ON    "\xe2\x9f\xa6"
+#define OFF   "\xe2\x9f\xa7"
+
+/* Judge: the texts by hand; a byte of the model's tokenizer is a token, so that the marks stand at bytes. */
+static void learned_tokens_are_shown(void **state) {
+  (void)state;
+  write_files();
+  cli_sh("cp -r model seen && cp '" TRI_TEST_DATA "/chat/llama2.json' seen/tokenizer_config.json");
+  cli_sh("sed -i 's/\"max_position_embeddings\": 32/\"max_position_embeddings\": 128/' seen/config.json");
+  cli_write("turns.jsonl",
+            "\n{\"messages\": [{\"role\": \"user\", \"content\": \"1+1=\"}, {\"role\": \"assistant\", "
+            "\"content\": \"\xc3\xa9\"}, {\"role\": \"user\", \"content\": \"?\"}, "
+            "{\"role\": \"assistant\", \"content\": \"2\"}]}\n" TALK);
+  cli_succeeds(ONE SEEN "data.train=turns.jsonl data.train_on=all " SHOWN);
+  assert_string_equal(cli_out,
+                      "turns.jsonl:2: 46 tokens, 9 learned\n"
+                      "^[INST] 1+1= [/INST]" ON " \xc3\xa9 $" OFF "^[INST] ? [/INST]" ON " 2 $" OFF "\n");
+  cli_succeeds(ONE SEEN "data.train=turns.jsonl data.max_length=45 data.overlong=truncate "
+                        "data.train_on=all " SHOWN);
+  cli_shows(cli_out, ", cut: ");
+  /* of each file, with its own lines */
+  cli_succeeds(ONE SEEN "'data.train=[turns.jsonl,text.jsonl,talk.jsonl]' --json " SHOWN);
+  cli_sh(
+      "[ $(wc -l <.out) = 3 ] && sed -n 1p .out | grep -q '\"line\": 2, \"cut\": false' && sed -n 2p .out | "
+      "grep -q 'text.jsonl\", \"line\": 1, ' && sed -n 3p .out | grep -q 'talk.jsonl\", \"line\": 1, '");
+  cli_shows(cli_out, "\"text\": \"^[INST] 1+1= [/INST] 2 $\", \"tokens\": [");
+  cli_sh("sed -n 3p .out | grep -q 'false, true, true, true, true\\]}$'");
+  cli_succeeds(ONE GRPO "data.train=ask.jsonl model.path=seen model.config=null model.tokenizer=null " SHOWN);
+  assert_string_equal(cli_out, "ask.jsonl:1: 20 tokens, a prompt\n^[INST] 1+1= [/INST]\n");
+}
+
+/* Both sides of a pair, a label; conversations and text, which is encoded as one. */
+static void learned_tokens_of_pairs_are_shown(void **state) {
+  (void)state;
+  write_files();
+  cli_write("sides.jsonl",
+            "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"33\", \"margin\": 0.5}\n");
+  cli_write("sided.jsonl", "{\"prompt\": [{\"role\": \"user\", \"content\": \"1\"}], \"chosen\": "
+                           "[{\"role\": \"assistant\", \"content\": \"2\"}], \"rejected\": [{\"role\": "
+                           "\"assistant\", \"content\": \"33\"}]}\n");
+  cli_write("labels.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"3\", \"label\": false}\n"
+                            "{\"prompt\": \"1+2=\", \"completion\": \"3\", \"label\": true}\n");
+  cli_write("tell.jinja", "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}${% endfor %}"
+                          "{% if add_generation_prompt %}<a>{% endif %}");
+  cli_succeeds(ONE SFT "algo.name=rm data.train=sides.jsonl " SHOWN);
+  assert_string_equal(cli_out,
+                      "sides.jsonl:1: chosen: 6 tokens, 2 learned\n1+1=" ON "2<|end|>" OFF
+                      "\nsides.jsonl:1: rejected: 7 tokens, 3 learned\n1+1=" ON "33<|end|>" OFF "\n");
+  cli_succeeds(ONE SFT "algo.name=rm data.train=sides.jsonl --json " SHOWN);
+  cli_shows(cli_out, "\"margin\": 0.5, \"chosen\": {\"text\": \"1+1=2<|end|>\", ");
+  cli_shows(cli_out, "}, \"rejected\": {\"text\": \"1+1=33<|end|>\", ");
+  cli_shows(cli_out, "\"learned\": [false, false, false, false, true, true, true]}}\n");
+  cli_succeeds(ONE SFT "algo.name=rm data.train=sided.jsonl data.chat_template=tell.jinja " SHOWN);
+  assert_string_equal(cli_out, "sided.jsonl:1: chosen: 10 tokens, 2 learned\n<u>1$<a>" ON "2$" OFF
+                               "\nsided.jsonl:1: rejected: 11 tokens, 3 learned\n<u>1$<a>" ON "33$" OFF "\n");
+  cli_succeeds(
+      ONE SFT
+      "algo.name=kto train.train_batch_size=2 train.micro_batch_size=2 data.train=labels.jsonl " SHOWN);
+  assert_string_equal(cli_out,
+                      "labels.jsonl:1: label false: 6 tokens, 2 learned\n1+1=" ON "3<|end|>" OFF "\n");
+  cli_succeeds(
+      ONE SFT
+      "algo.name=kto train.train_batch_size=2 train.micro_batch_size=2 data.train=labels.jsonl --json " SHOWN);
+  cli_shows(cli_out, "\"label\": false, \"text\": ");
+  cli_write("ids.jsonl", "{\"tokens\": [5, 6, 7], \"prompt_tokens\": 2}\n");
+  cli_succeeds(ONE SFT "model.tokenizer=null data.train=ids.jsonl " SHOWN);
+  cli_shows(cli_out, "ids.jsonl:1: 3 tokens, 1 learned\n");
+  cli_fails(64, ONE SFT "--show 1", "--show belongs to --check", NULL);
+  cli_fails(64, ONE SFT "--check --json", "--json belongs to --check --show", NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_template_must_be_known),
@@ -305,6 +380,8 @@ int main(void) {
       cmocka_unit_test(a_prompt_may_be_begun),
       cmocka_unit_test(what_is_not_written_is_said),
       cmocka_unit_test(weights_are_checked),
+      cmocka_unit_test(learned_tokens_are_shown),
+      cmocka_unit_test(learned_tokens_of_pairs_are_shown),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
