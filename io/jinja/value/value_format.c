@@ -130,6 +130,19 @@ static void general_text(double x, int precision, char *out) {
   if (!strchr(out, '.')) strcat(out, ".0");
 }
 
+/* %#g by its two forms: C libraries have lost zeros where rounding makes a digit more (999999.5). */
+static void alternate_general(double x, int precision, char type, char *out) {
+  char *e, fmt[8];
+
+  if (precision == 0) precision = 1;
+  snprintf(fmt, sizeof fmt, "%%#.*%c", type == 'g' ? 'e' : 'E');
+  snprintf(out, NUMBER_BYTES, fmt, precision - 1, x);
+  e = strchr(out, type == 'g' ? 'e' : 'E');
+  if (!e) return; /* inf, nan */
+  if (atoi(e + 1) >= -4 && atoi(e + 1) < precision)
+    snprintf(out, NUMBER_BYTES, "%#.*f", precision - 1 - atoi(e + 1), x);
+}
+
 static tri_status put_real(tri_jbuf *b, const spec *s, double x) {
   char digits[NUMBER_BYTES + 8], grouped[GROUPED_BYTES + 8], fmt[16];
   int  precision = s->has_precision ? (int)s->precision : 6;
@@ -141,6 +154,8 @@ static tri_status put_real(tri_jbuf *b, const spec *s, double x) {
     tri_jreal_text(x, digits);
   else if (!type)
     general_text(x, precision, digits);
+  else if (s->alternate && (type == 'g' || type == 'G') && isfinite(x))
+    alternate_general(x, precision, type, digits);
   else {
     snprintf(fmt, sizeof fmt, "%%%s.*%c", s->alternate ? "#" : "", type);
     snprintf(digits, NUMBER_BYTES, fmt, precision, x);
@@ -201,7 +216,7 @@ static tri_status read_number(percent *f, const char *what, int64_t most, int64_
   if (f->p < f->end && *f->p == '*') {
     f->p++;
     TRI_TRY(next_argument(f, &v));
-    if (!tri_jis_whole(v)) TRI_FAIL(TRI_EINPUT, "* wants int");
+    if (f->markup || !tri_jis_whole(v)) TRI_FAIL(TRI_EINPUT, "* wants int");
     *out = tri_jwhole(v);
   } else
     for (; f->p < f->end && *f->p >= '0' && *f->p <= '9'; f->p++)
@@ -259,13 +274,15 @@ static tri_status read_spec(percent *f, spec *s) {
   s->has_width = s->width > 0;
   if (f->p < f->end && *f->p == '.') {
     f->p++;
-    TRI_TRY(read_number(f, "precision", PRECISION_MOST, &s->precision));
+    TRI_TRY(read_number(f, "precision", TRI_JINJA_BYTES, &s->precision));
     if (s->precision < 0) s->precision = 0;
     s->has_precision = true;
   }
   if (f->p < f->end && strchr("hlL", *f->p)) f->p++;
   if (f->p == f->end) TRI_FAIL(TRI_EINPUT, "incomplete format");
   s->type = *f->p++;
+  if (s->precision > PRECISION_MOST && !strchr("srac", s->type))
+    TRI_FAIL(TRI_EINPUT, "a precision above %d in a format is not supported", PRECISION_MOST);
   return TRI_OK;
 }
 
@@ -284,6 +301,11 @@ static tri_status put_percent_text(percent *f, const spec *s, tri_jvalue v) {
   return put_text(&f->b, s, text);
 }
 
+/* markupsafe wraps the arguments of a text that is safe: what they are is not seen then. */
+static tri_status refuse_wrapped(const spec *s) {
+  TRI_FAIL(TRI_EINPUT, "%%%c takes no argument where the format is a text marked as safe", s->type);
+}
+
 static tri_status put_percent(percent *f, spec *s, tri_jvalue v, int64_t place) {
   char    bytes[4];
   int64_t c = 0;
@@ -294,6 +316,8 @@ static tri_status put_percent(percent *f, spec *s, tri_jvalue v, int64_t place) 
   case 'a':
     return put_percent_text(f, s, v);
   case 'c':
+    s->has_precision = false;
+    if (f->markup) return refuse_wrapped(s);
     if (tri_jis_text(v) && tri_jpoints(tri_jas_text(v).as.text.s, tri_jas_text(v).as.text.n) == 1)
       return put_text(&f->b, s, tri_jas_text(v));
     if (!tri_jis_whole(v)) TRI_FAIL(TRI_EINPUT, "%%c requires int or char");
@@ -314,6 +338,7 @@ static tri_status put_percent(percent *f, spec *s, tri_jvalue v, int64_t place) 
   case 'o':
   case 'x':
   case 'X':
+    if (f->markup) return refuse_wrapped(s);
     if (!tri_jis_whole(v))
       TRI_FAIL(TRI_EINPUT, "%%%c format: an integer is required, not %s", s->type, tri_jtype(v));
     return put_whole(&f->b, s, tri_jwhole(v));
@@ -352,12 +377,13 @@ tri_status tri_jpercent(tri_jarena *a, tri_jvalue format, tri_jvalue args, tri_j
     if (!mark) break;
     TRI_TRY(tri_jarena_step(a, 1));
     f.p = mark + 1;
-    if (f.p < f.end && *f.p == '(') TRI_TRY(read_name(&f, &slot));
-    TRI_TRY(read_spec(&f, &s));
-    if (s.type == '%') {
+    if (f.p < f.end && *f.p == '%') { /* with anything between it is a type, an unknown one */
+      f.p++;
       TRI_TRY(tri_jbuf_text(&f.b, "%"));
       continue;
     }
+    if (f.p < f.end && *f.p == '(') TRI_TRY(read_name(&f, &slot));
+    TRI_TRY(read_spec(&f, &s));
     TRI_TRY(next_argument(&f, &v));
     TRI_TRY(put_percent(&f, &s, v, f.p - 1 - format.as.text.s));
   }
