@@ -15,6 +15,8 @@ enum { NUMBER_BYTES = 1400, GROUPED_BYTES = 1600 }; /* 309 digits, a point, the 
 /* What stands between % or : and the type. */
 typedef struct spec {
   bool    left, plus, space, alternate, zero, has_width, has_precision;
+  bool    has_sign;     /* format(): one of + - space */
+  bool    no_minus;     /* format(): 'z', what is rounded to 0 has no minus */
   char    align, group; /* format(): '<', '>', '^', '=' or 0; ',', '_' or 0 */
   char    type;
   char    fill[4];
@@ -53,6 +55,13 @@ static const char *sign_of(bool negative, const spec *s) {
   return negative ? "-" : s->plus ? "+" : s->space ? " " : "";
 }
 
+/* Whether a number is filled with zeros behind its sign. */
+static bool has_zeros(const spec *s) {
+  bool fills = s->fill_bytes == 1 && s->fill[0] == '0';
+
+  return s->align == '=' ? fills || (s->zero && !s->fill_bytes) : s->zero && !s->align;
+}
+
 /* Separators every third digit (',', '_') or every fourth (of other bases) before the first character that is
  * no digit; with zero padding the zeros are grouped too. */
 static tri_status group_digits(const spec *s, size_t sign_bytes, const char *digits,
@@ -60,8 +69,7 @@ static tri_status group_digits(const spec *s, size_t sign_bytes, const char *dig
   size_t n = strspn(digits, s->type == 'x' || s->type == 'X' ? "0123456789abcdefABCDEF" : "0123456789"),
          least = n, k = 0;
   size_t every = s->type == 'x' || s->type == 'X' || s->type == 'o' || s->type == 'b' ? 4 : 3;
-  size_t tail = strlen(digits + n),
-         width = s->has_width && (s->zero && (!s->align || s->align == '=')) ? (size_t)s->width : 0;
+  size_t tail = strlen(digits + n), width = s->has_width && has_zeros(s) ? (size_t)s->width : 0;
 
   if (width > ZEROS_MOST)
     TRI_FAIL(TRI_EINPUT, "a width above %d with zeros and separators is not supported", ZEROS_MOST);
@@ -160,6 +168,7 @@ static tri_status put_real(tri_jbuf *b, const spec *s, double x) {
     snprintf(fmt, sizeof fmt, "%%%s.*%c", s->alternate ? "#" : "", type);
     snprintf(digits, NUMBER_BYTES, fmt, precision, x);
   }
+  if (s->no_minus && !strpbrk(digits, "123456789in")) negative = false;
   if (s->type == '%') strcat(digits, "%");
   if (s->group) TRI_TRY(group_digits(s, negative || s->plus || s->space, digits, grouped));
   return put_number(b, s, sign_of(negative, s), s->group ? grouped : digits);
@@ -415,7 +424,8 @@ static tri_status read_format_spec(const char *p, const char *end, spec *s) {
     p += fill;
   }
   if (is_align(p, end)) s->align = *p++;
-  if (p < end && strchr("+- ", *p)) s->plus = *p == '+', s->space = *p == ' ', p++;
+  if (p < end && strchr("+- ", *p)) s->has_sign = true, s->plus = *p == '+', s->space = *p == ' ', p++;
+  if (p < end && *p == 'z') s->no_minus = true, p++;
   if (p < end && *p == '#') s->alternate = true, p++;
   if (p < end && *p == '0') s->zero = true, p++;
   s->has_width = p < end && *p >= '0' && *p <= '9';
@@ -439,18 +449,23 @@ static tri_status unknown_code(const spec *s, tri_jvalue v) {
 static tri_status put_field(tri_jbuf *b, spec *s, tri_jvalue v) {
   if (tri_jis_text(v)) {
     if (s->type && s->type != 's') return unknown_code(s, v);
-    if (s->plus || s->space || s->alternate || s->align == '=' || s->group)
+    if (s->has_sign || s->no_minus || s->alternate || s->align == '=' || s->group)
       TRI_FAIL(TRI_EINPUT, "this format specifier is not allowed for a str");
     if (s->zero && !s->fill_bytes) s->fill[0] = '0', s->fill_bytes = 1;
     if (!s->align) s->align = '<';
     return put_text(b, s, tri_jas_text(v));
   }
   if (tri_jis_whole(v) && (!s->type || strchr("dxXobn", s->type))) {
+    if (s->no_minus)
+      TRI_FAIL(TRI_EINPUT, "Negative zero coercion (z) not allowed in format specifier with integer");
     if (s->has_precision) TRI_FAIL(TRI_EINPUT, "Precision not allowed in integer format specifier");
-    if (s->group == ',' && s->type && strchr("xXob", s->type))
-      TRI_FAIL(TRI_EINPUT, "Cannot specify ',' with '%c'.", s->type);
+    if (s->group && s->type && strchr(s->group == ',' ? "xXobn" : "n", s->type))
+      TRI_FAIL(TRI_EINPUT, "Cannot specify '%c' with '%c'.", s->group, s->type);
     return put_whole(b, s, tri_jwhole(v));
   }
+  if (v.kind == TRI_J_FLOAT && s->alternate && !s->type)
+    TRI_FAIL(TRI_EINPUT, "format(): # without a type is not supported for a float");
+  if (s->group && s->type == 'n') TRI_FAIL(TRI_EINPUT, "Cannot specify '%c' with 'n'.", s->group);
   if ((tri_jis_whole(v) || v.kind == TRI_J_FLOAT) && (!s->type || strchr("eEfFgGn%", s->type)))
     return put_real(b, s, v.kind == TRI_J_FLOAT ? v.as.real : (double)tri_jwhole(v));
   if (tri_jis_whole(v) && s->type == 'c') TRI_FAIL(TRI_EINPUT, "format code 'c' is not supported");
