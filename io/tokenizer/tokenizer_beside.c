@@ -300,19 +300,40 @@ static json_t *as_special(json_t *v) {
   return copy;
 }
 
-static bool holds(const json_t *list, const json_t *item) {
-  const json_t *v;
-  size_t        i;
+/* Puts an item behind the list; `once`: unless the set of those that are there has one like it. */
+static tri_status put_item(json_t *list, json_t *set, json_t *item, bool once) {
+  char *spelled = json_dumps(item, JSON_ENCODE_ANY | JSON_SORT_KEYS);
+  bool  done =
+      spelled && ((once && json_object_get(set, spelled)) ||
+                  (!json_object_set_new(set, spelled, json_true()) && !json_array_append(list, item)));
 
-  json_array_foreach(list, i, v) if (json_equal(v, item)) return true;
-  return false;
+  free(spelled);
+  if (!done) TRI_FAIL(TRI_ENOMEM, "the host has no memory left for a tokenizer");
+  return TRI_OK;
+}
+
+/* The list, which may be missing, and the tokens of the other one that are not in it. */
+static tri_status join_lists(const json_t *old, const json_t *more, json_t *list) {
+  json_t    *set = json_object(), *item, *one;
+  tri_status st = TRI_OK;
+  size_t     i;
+
+  json_array_foreach(old, i, item) TRI_TRY_DONE(put_item(list, set, item, false));
+  json_array_foreach(more, i, item) {
+    one = as_special(item);
+    st = put_item(list, set, one, true);
+    json_decref(one);
+    if (st != TRI_OK) goto done;
+  }
+done:
+  json_decref(set);
+  return st;
 }
 
 /* special_tokens_map.json has the last word, but for lists of extra tokens, which add up. */
 static tri_status merge_map(beside *b) {
   const char *key;
-  json_t     *v, *item, *list;
-  size_t      i;
+  json_t     *v, *list;
 
   json_object_foreach(b->map, key, v) {
     bool    lists = !strcmp(key, extra_key) && json_is_array(v);
@@ -321,12 +342,12 @@ static tri_status merge_map(beside *b) {
       json_object_set_new(b->config, key, strcmp(key, extra_key) != 0 ? as_special(v) : json_incref(v));
       continue;
     }
+    TRI_TRY(check_number(b->file[TRI_TOKENIZER_CONFIG].name, key, json_array_size(old)));
     TRI_TRY(check_number(b->file[TRI_TOKENIZER_MAP].name, key, json_array_size(v)));
-    list = json_is_array(old) ? json_copy(old) : json_array();
-    json_array_foreach(v, i, item) {
-      json_t *one = as_special(item);
-      if (!holds(list, one)) json_array_append(list, one);
-      json_decref(one);
+    list = json_array();
+    if (join_lists(old, v, list) != TRI_OK) {
+      json_decref(list);
+      return TRI_ENOMEM;
     }
     json_object_set_new(b->config, key, list);
   }
@@ -339,7 +360,7 @@ static const char *blame(const beside *b, const char *key) {
 }
 
 static tri_status put_named(beside *b, const char *key, spec one) {
-  for (int64_t i = 0; i < b->named.n; i++)
+  for (int64_t i = 0; i < b->named.n && i < N_STANDARD; i++) /* only those can come again */
     if (!strcmp(b->key[i], key)) {
       b->named.item[i] = one;
       return TRI_OK;
@@ -468,20 +489,34 @@ static tri_status gather_pending(const tri_tokenizer *t, beside *b, waiting *w) 
   return TRI_OK;
 }
 
-static bool is_named(const beside *b, const spec *s) {
-  for (int64_t i = 0; i < b->named.n; i++)
-    if (b->named.item[i].n == s->n && !memcmp(b->named.item[i].s, s->s, s->n)) return true;
-  return false;
+/* The tokens of names that wait are special, whatever else lists them. */
+static tri_status mark_named(const tri_tokenizer *t, beside *b) {
+  tri_tok_row *row = NULL; /* [named.n] */
+  tri_tok_map  map = {0};
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(row, b->named.n));
+  TRI_TRY_DONE(tri_tok_map_open(&map, t->key, row, b->named.n));
+  for (int64_t i = 0; i < b->named.n; i++) {
+    row[i] = (tri_tok_row){(char *)(uintptr_t)b->named.item[i].s, b->named.item[i].n};
+    if (tri_tok_map_find(&map, row[i].s, row[i].n) < 0) tri_tok_map_put(&map, (int32_t)i);
+  }
+  for (spec *s = b->pending.item; s < b->pending.item + b->pending.n; s++)
+    s->special = s->special || s->text || tri_tok_map_find(&map, s->s, s->n) >= 0;
+done:
+  TRI_FREE(row);
+  TRI_FREE(map.slot);
+  return st;
 }
 
 static tri_status add_pending(tri_tokenizer *t, beside *b) {
   int32_t next = t->n_model;
 
+  TRI_TRY(mark_named(t, b));
   for (int32_t i = 0; i < t->n_added; i++)
     if (t->added[i].id >= next) next = t->added[i].id + 1;
   for (int64_t i = 0; i < b->pending.n; i++) {
-    spec *s = b->pending.item + i;
-    if (s->text || is_named(b, s)) s->special = true;
+    spec         *s = b->pending.item + i;
     tri_tok_added fresh = {.single_word = s->single_word,
                            .lstrip = s->lstrip,
                            .rstrip = s->rstrip,

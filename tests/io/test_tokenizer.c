@@ -438,6 +438,52 @@ static void expect_ids(const tri_tokenizer *t, const char *text, size_t n, const
   tri_tokens_free(&ids);
 }
 
+/* Judge: the file that is blamed. The list that is too long is refused before another one is compared with
+ * it, which took minutes. Lists at the limit are joined, and each token is there once. */
+static void test_long_lists(void **state) {
+  enum { MOST = 1 << 14 };
+  json_t        *long_one = json_array(), *list = json_array(), *more = json_array(), *files = json_object();
+  json_t        *o;
+  char          *text, name[32];
+  tri_tokenizer *t;
+
+  (void)state;
+  for (int i = 0; i < 16 * MOST - 8; i++) {
+    snprintf(name, sizeof name, "<x%d>", i);
+    json_array_append_new(long_one, json_string(name));
+    if (i < MOST / 2) json_array_append_new(list, json_string(name));
+    if (i < MOST) json_array_append_new(more, json_string(name));
+  }
+  for (int k = 0; k < 2; k++) {
+    o = json_pack("{s:O}", "extra_special_tokens", k ? list : long_one);
+    text = json_dumps(o, 0);
+    json_object_set_new(files, "tokenizer_config.json", json_string(text));
+    free(text);
+    json_decref(o);
+    o = json_pack("{s:O}", "extra_special_tokens", more);
+    text = json_dumps(o, 0);
+    json_object_set_new(files, "special_tokens_map.json", json_string(text));
+    free(text);
+    json_decref(o);
+    tri_error_clear();
+    if (k) {
+      ok(open_folder("gpt2", files, &t));
+      snprintf(name, sizeof name, "<x%d>", MOST - 1);
+      expect_ids(t, name, strlen(name), (int32_t[]){tri_tokenizer_vocab_size(t) - 1}, 1);
+      tri_tokenizer_close(&t);
+    } else {
+      assert_int_equal(open_folder("gpt2", files, &t), TRI_EINPUT);
+      assert_int_equal(strncmp(tri_error_message(), "tokenizer_config.json", 21), 0);
+    }
+  }
+  tri_error_clear();
+  json_decref(files);
+  json_decref(long_one);
+  json_decref(list);
+  json_decref(more);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
 /* Judge: exact. Ids with holes; an added token takes the next id behind the vocabulary, or that of the
  * model. */
 static void test_lookups(void **state) {
@@ -735,14 +781,15 @@ static void test_no_file(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest test[] = {cmocka_unit_test(test_golden),       cmocka_unit_test(test_folders),
-                                    cmocka_unit_test(test_unigram),      cmocka_unit_test(test_regexes),
-                                    cmocka_unit_test(test_broken),       cmocka_unit_test(test_damaged),
-                                    cmocka_unit_test(test_lookups),      cmocka_unit_test(test_unknown),
-                                    cmocka_unit_test(test_no_file),      cmocka_unit_test(test_invalid_utf8),
-                                    cmocka_unit_test(test_long),         cmocka_unit_test(test_foreign_file),
-                                    cmocka_unit_test(test_bounds_json),  cmocka_unit_test(test_bounds),
-                                    cmocka_unit_test(test_threads),      cmocka_unit_test(test_hash),
-                                    cmocka_unit_test(test_endless_regex)};
+  const struct CMUnitTest test[] = {
+      cmocka_unit_test(test_golden),       cmocka_unit_test(test_folders),
+      cmocka_unit_test(test_unigram),      cmocka_unit_test(test_regexes),
+      cmocka_unit_test(test_broken),       cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_lookups),      cmocka_unit_test(test_long_lists),
+      cmocka_unit_test(test_unknown),      cmocka_unit_test(test_no_file),
+      cmocka_unit_test(test_invalid_utf8), cmocka_unit_test(test_long),
+      cmocka_unit_test(test_foreign_file), cmocka_unit_test(test_bounds_json),
+      cmocka_unit_test(test_bounds),       cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_hash),         cmocka_unit_test(test_endless_regex)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }
