@@ -9,9 +9,20 @@
 
 enum { NAME_BYTES = 256 }; /* chosen: longer than any variable of a template */
 
+/* A text in double quotes, which may spell a number; NULL: it is none. */
+static json_t *quoted(const char *value) {
+  json_t *text = *value == '"' ? json_loads(value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+
+  if (json_is_string(text)) return text;
+  json_decref(text);
+  return NULL;
+}
+
 /* NAME=VALUE, the value as a deck has it. */
 static tri_status put_one(json_t *all, const char *given, const char *flag) {
   const char *equal = strchr(given, '=');
+  json_t     *read;
+  char        place[NAME_BYTES + 32];
   size_t      n = equal ? (size_t)(equal - given) : 0;
   tri_text    value = {0};
   char        name[NAME_BYTES];
@@ -22,10 +33,14 @@ static tri_status put_one(json_t *all, const char *given, const char *flag) {
   snprintf(name, sizeof name, "%.*s", (int)n, given);
   if (!strcmp(name, "messages") || !strcmp(name, "tools") || !strcmp(name, "add_generation_prompt"))
     TRI_FAIL(TRI_EARG, "%s %s: each conversation gives it", flag, given);
-  TRI_TRY_DONE(tri_deck_put_scalar(equal + 1, true, &value));
-  if (json_object_set_new(all, name,
-                          json_loadb(value.data, value.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)))
-    TRI_FAIL_DONE(TRI_EARG, "%s %s: is not UTF-8", flag, given);
+  snprintf(place, sizeof place, "%s %s", flag, name);
+  read = quoted(equal + 1);
+  if (!read) {
+    TRI_TRY_DONE(tri_deck_check_scalar(equal + 1, place));
+    TRI_TRY_DONE(tri_deck_put_scalar(equal + 1, true, &value));
+    read = json_loadb(value.data, value.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  }
+  if (json_object_set_new(all, name, read)) TRI_FAIL_DONE(TRI_EARG, "%s %s: is not UTF-8", flag, given);
 done:
   tri_text_free(&value);
   return st;

@@ -44,10 +44,14 @@ const tri_deck_entry *tri_deck_at(const tri_deck *d, int i); /* 0 <= i < count; 
 /* Not collective. Append the n entries of a mapping, from `first` on, as a JSON object on one line: unquoted
  * true, false, null (in the spellings of YAML 1.2) and numbers are these, all else is text. TRI_ECONFIG, with
  * its place: a field that is given twice; an unquoted yes, no, on or off, which YAML 1.1 takes for a truth
- * value; an integer beyond 64 bits. */
+ * value; a number beyond 64 bits, or none (.nan, .inf). */
 TRI_CHECKED tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out);
 /* Not collective. Append one such value; unquoted: as in tri_deck_entry. */
 TRI_CHECKED tri_status tri_deck_put_scalar(const char *value, bool unquoted, tri_text *out);
+/* Not collective. Refuses an unquoted value that other readers of YAML take for another one than this does:
+ * text here, a truth value of YAML 1.1 there; a real number here, a longer integer there. TRI_ECONFIG; place:
+ * what has it, for the message. */
+TRI_CHECKED tri_status tri_deck_check_scalar(const char *value, const char *place);
 /* Whether the entry is an unquoted null, that is: as if the key were not given. */
 bool tri_deck_is_null(const tri_deck_entry *e);
 

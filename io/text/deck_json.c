@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* YAML 1.2.2, 10.3.2: [-+]? [0-9]+, of 64 bits. */
 static bool is_whole(const char *value, long long *out) {
@@ -19,11 +20,12 @@ static bool is_whole(const char *value, long long *out) {
   return errno == 0;
 }
 
-/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
-static bool is_real(const char *value, double *out) {
+/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?, or one of the words for what is none. */
+static bool reads_as_real(const char *value) {
   const char *s = value + (*value == '-' || *value == '+');
   size_t      whole = strspn(s, "0123456789"), part = 0, power;
 
+  if (!strcasecmp(s, ".inf") || !strcasecmp(value, ".nan")) return true;
   s += whole;
   if (*s == '.') {
     part = strspn(++s, "0123456789");
@@ -37,8 +39,12 @@ static bool is_real(const char *value, double *out) {
     if (!power) return false;
     s += power;
   }
+  return !*s;
+}
+
+static bool is_real(const char *value, double *out) {
   *out = strtod(value, NULL);
-  return !*s && isfinite(*out);
+  return reads_as_real(value) && isfinite(*out) && strcasecmp(value, ".nan") != 0 && !strpbrk(value, "fF");
 }
 
 /* One that stays a real number when it is read. */
@@ -69,23 +75,34 @@ tri_status tri_deck_put_scalar(const char *value, bool unquoted, tri_text *out) 
   return tri_json_put_string(out, value, strlen(value));
 }
 
-/* Refuses a value that other readers of YAML take for another one than this does: text here, a truth value of
- * YAML 1.1 there; a real number here, a longer integer there. */
-static tri_status check_plain(const tri_deck_entry *e) {
+tri_status tri_deck_check_scalar(const char *value, const char *place) {
   static const char *const truth[] = {"yes", "Yes", "YES", "no",  "No",  "NO", "on",
                                       "On",  "ON",  "off", "Off", "OFF", NULL};
-  const char              *digits = e->value + (*e->value == '-' || *e->value == '+');
+  const char              *digits = value + (*value == '-' || *value == '+');
   long long                whole;
+  double                   x;
+
+  if (is_one_of(value, truth))
+    TRI_FAIL(TRI_ECONFIG, "%s = %s may mean a truth value or a text: write true or false, or \"%s\"", place,
+             value, value);
+  if (*digits && !digits[strspn(digits, "0123456789")] && !is_whole(value, &whole))
+    TRI_FAIL(TRI_ECONFIG, "%s = %.40s is beyond 64 bits: give a smaller number, or \"text\"", place, value);
+  if (reads_as_real(value) && !is_real(value, &x))
+    TRI_FAIL(TRI_ECONFIG, "%s = %.40s is no finite number of 64 bits: give another one, or \"text\"", place,
+             value);
+  return TRI_OK;
+}
+
+static tri_status check_plain(const tri_deck_entry *e) {
+  tri_text   place = {0};
+  tri_status st = TRI_OK;
 
   if (!e->unquoted) return TRI_OK;
-  if (is_one_of(e->value, truth))
-    TRI_FAIL(TRI_ECONFIG,
-             "%s: %s: '%s' = %s may mean a truth value or a text: write true or false, or \"%s\"", e->where,
-             e->key, e->field, e->value, e->value);
-  if (*digits && !digits[strspn(digits, "0123456789")] && !is_whole(e->value, &whole))
-    TRI_FAIL(TRI_ECONFIG, "%s: %s: '%s' = %.40s is beyond 64 bits: give a smaller number, or \"text\"",
-             e->where, e->key, e->field, e->value);
-  return TRI_OK;
+  TRI_TRY_DONE(tri_text_printf(&place, "%s: %s: '%s'", e->where, e->key, e->field));
+  st = tri_deck_check_scalar(e->value, place.data);
+done:
+  tri_text_free(&place);
+  return st;
 }
 
 tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out) {

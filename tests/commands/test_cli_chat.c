@@ -180,6 +180,16 @@ static void a_template_of_a_file(void **state) {
   cli_shows(cli_out, "\"prompt\": \"2025-12-24 glad add <user>hi$\\n<assistant>\"");
   cli_succeeds(ONE "generate dated hi --apply-chat-template --max-new 1 --json --template-kwarg mood=1.0");
   cli_shows(cli_out, "\"prompt\": \"2025-12-24 1.0 add <user>hi$\\n<assistant>\"");
+  cli_succeeds(ONE "generate dated hi --apply-chat-template --max-new 1 --json --template-kwarg "
+                   "'mood=\"9223372036854775808\"'");
+  cli_shows(cli_out, "\"prompt\": \"2025-12-24 9223372036854775808 add <user>hi$");
+  cli_fails(64, ONE "generate dated hi --template-kwarg mood=9223372036854775808",
+            "--template-kwarg mood = 9223372036854775808", NULL);
+  cli_fails(64, ONE "generate dated hi --template-kwarg mood=-9223372036854775809", "--template-kwarg mood",
+            NULL);
+  cli_fails(64, ONE "generate dated hi --template-kwarg mood=1e400", "--template-kwarg mood", NULL);
+  cli_fails(64, ONE "generate dated hi --template-kwarg mood=.nan", "--template-kwarg mood", NULL);
+  cli_fails(64, ONE "generate dated hi --template-kwarg mood=no", "--template-kwarg mood", NULL);
   cli_succeeds(ONE "export dated told");
   cli_shows(cli_err, "data.chat_template_kwargs: {\"mood\": \"glad\"}");
   cli_read("told/tokenizer_config.json", cli_out);

@@ -148,6 +148,9 @@ static void test_mappings(void **state) {
               "a.x_kwargs={k: no}': x_kwargs: 'k' = no may mean a truth value or a text: write true or "
               "false, or \"no\"");
   bad_mapping("{k: 9223372036854775808}", "is beyond 64 bits");
+  bad_mapping("{k: -1e400}", "'k' = -1e400");
+  bad_mapping("{k: .nan}", "'k' = .nan");
+  bad_mapping("{k: -.Inf}", "'k' = -.Inf");
   bad("a:\n  x_kwargs: {k: [1]}\n",
       "d.yaml:2: a mapping holds single values only: texts, numbers, true, false");
   bad("a:\n  x_kwargs: {k: {l: 1}}\n",
