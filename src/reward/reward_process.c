@@ -1,5 +1,6 @@
 /* reward_process.c - process: a program of the user beside each rank, which speaks JSON lines. */
 #include "base/child.h"
+#include "base/child_script.h"
 #include "desk/desk.h"
 #include "reward.h"
 #include "io/text/json_text.h"
@@ -496,13 +497,21 @@ static int64_t process_restarts(void *state) { return tri_desk_restarts(((proces
 static void process_forget(void *state) { tri_desk_forget(((process *)state)->desk); }
 
 static tri_status process_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
-  double timeout_s;
+  const char **word = NULL, *next;
+  double       timeout_s;
+  int          n;
+  tri_status   st;
 
   (void)env;
   *field = "timeout_s";
   TRI_TRY(tri_reward_read_seconds(o, *field, TIMEOUT_S, &timeout_s));
   *field = "command";
-  return tri_child_check(tri_reward_get(o, *field));
+  next = tri_reward_get_list(o, *field, &n);
+  TRI_TRY(TRI_ALLOC(word, n));
+  for (int i = 0; i < n; i++, next = tri_reward_next(next)) word[i] = next;
+  st = tri_child_check_command(word, n);
+  TRI_FREE(word);
+  return st;
 }
 
 static void process_close(void **state) {

@@ -60,6 +60,9 @@ static void every_reward_is_looked_at(void **state) {
                                      "reward regex needs a pattern"};
   static const char *const values[] = {"reward 1 (regex): reward.pattern = a(: ",
                                        "reward 3 (regex): reward.pattern = b(: "};
+  static const char *const files[] = {
+      "reward 1 (process): reward.command = ", "reward 2 (library): reward.path = ",
+      "reward 3 (regex): reward.pattern = ", "reward 4 (http): reward.url_file = ", "gone"};
 
   (void)state;
   finds(ONE GRPO
@@ -67,6 +70,11 @@ static void every_reward_is_looked_at(void **state) {
         3, rows, 3);
   finds(ONE GRPO "'reward=[{name: regex, pattern: a(}, {name: exact}, {name: regex, pattern: b(}]'" CHECK, 2,
         values, 2);
+  finds(
+      ONE GRPO
+      "'reward=[{name: process, command: [sh, gone.sh]}, {name: library, path: gone.so}, {name: regex, pattern: b(}, "
+      "{name: http, url_file: gone.txt}, {name: model, path: gone}]'" CHECK,
+      5, files, 5);
 }
 
 static void values_are_looked_at_together(void **state) {

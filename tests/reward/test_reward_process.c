@@ -528,6 +528,86 @@ static void refuses(void **state) {
   }
 }
 
+/* Words, parted by spaces, with the test's folder in place of %. */
+static tri_status check_words(const char *text) {
+  char           words[512];
+  size_t         n = 0;
+  tri_reward_opt o = {.name = "process", .weight = 1, .n_field = 1, .field = {{"command", words, 0}}};
+
+  for (const char *c = text; *c; c++) {
+    if (*c == '%') n += (size_t)snprintf(words + n, sizeof words - n, "%s", folder);
+    if (*c == ' ') o.field[0].n_more++;
+    if (*c != '%') words[n++] = *c;
+    if (*c == ' ') words[n - 1] = 0;
+  }
+  words[n] = 0;
+  return tri_reward_check(&o, NULL);
+}
+
+static void put_script(const char *name, const char *text, int mode) {
+  char  path[128];
+  FILE *f;
+
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  f = fopen(path, "w");
+  assert_non_null(f);
+  fputs(text, f);
+  fclose(f);
+  assert_int_equal(chmod(path, (mode_t)mode), 0);
+}
+
+/* Judge: which words the interpreters themselves take for a script (their manuals). None of it runs. */
+static void scripts_are_looked_for(void **state) {
+  static const char *const good[] = {"sh %/here",
+                                     "sh -e %/here --option %/gone",
+                                     "env X=1 sh %/here",
+                                     "sh -c %/gone",
+                                     "env sh -c %/gone",
+                                     "sh -o errexit %/here",
+                                     "sh -- %/here",
+                                     "sh -",
+                                     "sh",
+                                     "perl -I %/gone %/here",
+                                     "perl -e %/gone",
+                                     "sh --posix %/gone",
+                                     "true %/gone",
+                                     "%/runs",
+                                     "bash +x %/gone"};
+  static const char *const bad[] = {"sh %/gone",
+                                    "sh -e %/gone",
+                                    "env X=1 sh %/gone",
+                                    "env no-such-program-at-all %/here",
+                                    "sh -o errexit %/gone",
+                                    "sh -- %/gone",
+                                    "perl -w %/gone",
+                                    "sh gone.sh",
+                                    "%/lost",
+                                    "%/returns"};
+  static const char *const name[] = {"here", "runs", "lost", "returns"};
+  char                     path[128], ran[128], text[256];
+
+  (void)state;
+  snprintf(ran, sizeof ran, "%s/ran", folder);
+  snprintf(text, sizeof text, "#! /bin/sh -e\ntouch %s\n", ran);
+  put_script("here", text, 0600);
+  put_script("runs", text, 0700);
+  put_script("lost", "#!/no/such/interpreter\n", 0700);
+  put_script("returns", "#!/bin/sh\r\n", 0700);
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    if (check_words(good[i]) != TRI_OK) fail_msg("%s: %s", good[i], tri_error_message());
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    if (check_words(bad[i]) != TRI_ECONFIG) fail_msg("%s is not refused", bad[i]);
+    if (strncmp(tri_error_message(), "reward.command", strlen("reward.command")))
+      fail_msg("%s", tri_error_message());
+    tri_error_clear();
+  }
+  assert_int_not_equal(access(ran, F_OK), 0);
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, name[i]);
+    unlink(path);
+  }
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {CASE(answers),
@@ -546,7 +626,8 @@ int main(void) {
                                      CASE(an_ended_run_leaves_none),
                                      CASE(when_all_are_killed_none_starts),
                                      CASE(a_killed_run_leaves_none),
-                                     CASE(refuses)};
+                                     CASE(refuses),
+                                     CASE(scripts_are_looked_for)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
