@@ -4,10 +4,10 @@
 
 #include "base.h"
 
-/* Not collective. Checks the program word[0] of a command of n words as tri_child_check does. Where the program
- * is a known interpreter (python3, bash, perl, ...; also behind env), its script must be there and readable;
- * what follows -c, -e or -m is no file and is not looked at. Where it is a script itself, the interpreter of
- * its first line must be there. Runs nothing. TRI_ECONFIG, naming the file. */
+/* Not collective. Checks the program word[0] of a command of n words as tri_child_check does. Where it is a
+ * known interpreter (python3, bash, perl, ...; also behind env), its script must be there and readable; what
+ * follows -c, -e or -m is no file and is not looked at. Where it is a script itself, the interpreter of its
+ * first line must be there. Runs nothing. TRI_ECONFIG, naming the file. */
 TRI_CHECKED tri_status tri_child_check_command(const char *const *word, int n);
 
 #endif

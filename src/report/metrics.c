@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 256, ENTRY_MAX = 256 }; /* chosen: several times what a run has */
+enum { TEXT_BYTES = 256, ENTRY_MAX = 512 }; /* chosen: several times what a run has */
 
 typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_MIN_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } entry_kind;
 

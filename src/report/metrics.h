@@ -31,7 +31,7 @@ TRI_CHECKED tri_status tri_metrics_open_board(tri_metrics *m, const tri_metrics_
 void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt);
 /* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
  * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger, MIN
- * the smaller, RANK0 the latest. NaN wins over every number. At most 256 names of TRI_METRIC_NAME_BYTES,
+ * the smaller, RANK0 the latest. NaN wins over every number. At most 512 names of TRI_METRIC_NAME_BYTES,
  * texts of 255 bytes. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */

@@ -210,8 +210,13 @@ static tri_status collect(tri_answers *x, tri_rollout *r, tri_comm *world, bool 
   TRI_ASSERT(r->n_seq == x->opt.n);
   TRI_TRY_DONE(tri_agree(world, gather(x, r, &j)));
   x->open = false;
-  const tri_reward_call c = {j.a,    j.number, j.n,     shared && world->size > 1 ? world : NULL,
-                             j.part, j.total,  j.failed};
+  const tri_reward_call c = {.a = j.a,
+                             .number = j.number,
+                             .n = j.n,
+                             .share = shared && world->size > 1 ? world : NULL,
+                             .part = j.part,
+                             .total = j.total,
+                             .failed = j.failed};
   TRI_TRY_DONE(tri_agree(world, tri_reward_set_call(x->opt.set, &c)));
   put_scores(&j, r);
 done:

@@ -21,7 +21,7 @@ static tri_status add_scores(const tri_reward_set *s, int i, const tri_reward_ca
     float x = score[q];
     if (isnan(x)) {
       c->failed[q] |= 1 << i;
-      x = row->on_error == TRI_ON_ERROR_DROP ? NAN : 0;
+      x = s->trial || row->on_error == TRI_ON_ERROR_DROP ? NAN : 0;
     }
     if (isinf(x))
       TRI_FAIL(TRI_ENUMERIC, "reward %s gave %g to an answer to prompt_id %lld", row->name, (double)x,
@@ -99,8 +99,24 @@ done:
   return st;
 }
 
+/* Who hears what became of a row's answers. */
+typedef struct hearing {
+  tri_reward_row        *row;
+  const tri_reward_call *call;
+  int                    i; /* the row's number */
+} hearing;
+
+static void hear(void *ctx, const tri_desk_result *r) {
+  hearing *h = ctx;
+
+  if (r->extras) tri_reward_means_add(&h->row->means, r->extras);
+  if (h->call->told) h->call->told(h->call->ctx, h->i, r);
+}
+
 /* Collective over c->share. st: what was before; whoever failed gives up what it asked. */
-static tri_status collect(tri_reward_row *row, const tri_reward_call *c, tri_status st, float *score) {
+static tri_status collect(tri_reward_set *s, int i, const tri_reward_call *c, tri_status st, float *score) {
+  tri_reward_row  *row = &s->row[i];
+  hearing          h = {row, c, i};
   int              most = c->n ? c->number[c->n - 1] + 1 : 0;
   tri_reward_fault fault = {.number = -1};
   float           *got = NULL;
@@ -109,24 +125,37 @@ static tri_status collect(tri_reward_row *row, const tri_reward_call *c, tri_sta
   if (st != TRI_OK) row->kind->forget(row->state);
   if (st != TRI_OK && !c->share) return st;
   for (int k = 0; st == TRI_OK && k < most; k++) got[k] = INFINITY;
-  if (st == TRI_OK) st = row->kind->collect(row->state, most, got, &fault);
+  if (st == TRI_OK) st = row->kind->collect(row->state, most, got, &fault, &(tri_desk_listener){hear, &h});
   for (int q = 0; q < c->n; q++) score[q] = st == TRI_OK ? got[c->number[q]] : 0;
   TRI_FREE(got);
   if (c->share) { /* also by a rank that failed */
     tri_status one = spread(c, score);
     if (st == TRI_OK) st = one;
   }
-  return st == TRI_OK && fault.number >= 0 ? judge_fault(row, c, &fault) : st;
+  return st == TRI_OK && fault.number >= 0 && !s->trial ? judge_fault(row, c, &fault) : st;
+}
+
+/* Tells of scores that were made at once. */
+static void tell(const tri_reward_row *row, int i, const tri_reward_call *c, const float *score,
+                 double spent_s) {
+  for (int q = 0; q < c->n; q++) {
+    tri_desk_result r = {.number = c->number[q], .score = score[q], .seconds = spent_s / c->n};
+    if (isnan(score[q])) r.why = row->kind->failure ? row->kind->failure : "it gave no number";
+    c->told(c->ctx, i, &r);
+  }
 }
 
 /* Collective where the reward is. */
-static tri_status score_by(tri_reward_row *row, const tri_reward_call *c, tri_status st, float *score) {
-  int here = st == TRI_OK ? c->n : 0; /* a rank that failed still takes its part in what is collective */
+static tri_status score_by(tri_reward_set *s, int i, const tri_reward_call *c, tri_status st, float *score) {
+  tri_reward_row *row = &s->row[i];
+  int    here = st == TRI_OK ? c->n : 0; /* a rank that failed still takes its part in what is collective */
+  double began_s = tri_now_s();
   tri_status one = TRI_OK;
 
-  if (row->kind->collect) return collect(row, c, st, score);
+  if (row->kind->collect) return collect(s, i, c, st, score);
   if (here || (row->kind->needs & TRI_REWARD_COLLECTIVE))
     one = row->kind->score(row->state, c->a, here, score);
+  if (here && one == TRI_OK && c->told) tell(row, i, c, score, tri_now_s() - began_s);
   return st == TRI_OK ? one : st;
 }
 
@@ -140,7 +169,7 @@ tri_status tri_reward_set_call(tri_reward_set *s, const tri_reward_call *c) {
   for (int q = 0; q < c->n; q++) c->failed[q] = 0;
   for (int i = 0; i < s->n; i++) {
     if (st == TRI_OK) st = check_truths(s->row[i].kind, c->a, c->n);
-    st = score_by(&s->row[i], c, st, score);
+    st = score_by(s, i, c, st, score);
     if (st == TRI_OK) st = add_scores(s, i, c, score, sum);
   }
   if (st == TRI_OK) st = put_totals(c, sum);
@@ -152,7 +181,7 @@ done:
 
 tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total,
                                 int32_t *failed) {
-  tri_reward_call c = {a, NULL, n, NULL, part, total, failed};
+  tri_reward_call c = {.a = a, .n = n, .part = part, .total = total, .failed = failed};
   int            *number = NULL;
   tri_status      st = TRI_ALLOC(number, n);
 

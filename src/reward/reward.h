@@ -60,6 +60,7 @@ typedef struct tri_reward_env {
   tri_status (*judge)(void *ctx, const struct tri_answer *a, int n, float *score);
   void  *judge_ctx;
   double backoff_s; /* before a second try of http; 0: its own */
+  bool   trial;     /* the rewards are tried on answers that are there: no failure ends anything (desk.h) */
 } tri_reward_env;
 
 /* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
@@ -108,11 +109,16 @@ typedef struct tri_reward {
    * for each answer. submit: answer `number` of a step, in any order; borrowed until it returns; it must not
    * wait. collect: waits, and fills score [n] of the numbers that were submitted; NAN: it could not judge,
    * and *fault is of the lowest such number. await: waits at most so long; false: collect would still wait.
+   * listener: told of each that was submitted; NULL: nobody listens.
    * forget: what was submitted is not asked for any more. */
   tri_status (*submit)(void *state, const tri_answer *a, int number);
   bool (*await)(void *state, double most_s);
-  tri_status (*collect)(void *state, int n, float *score, tri_reward_fault *fault);
+  tri_status (*collect)(void *state, int n, float *score, tri_reward_fault *fault,
+                        const tri_desk_listener *listener);
   void (*forget)(void *state);
+  /* Appends what was asked, of a question as tri_desk_result has it, as the one asked got it. NULL: no text
+   * is asked. */
+  tri_status (*show)(const void *question, tri_text *out);
   /* How often who answers was started again since the last call. NULL: it never is. */
   int64_t (*restarts)(void *state);
   /* Why no answer to this truth [n] could ever be judged or be right, or NULL; asked while data is read. It
@@ -237,8 +243,17 @@ typedef struct tri_reward_call {
   tri_comm         *share;        /* NULL: every rank has answers of its own; else all have the same */
   float            *part, *total; /* [n,n_reward] unweighted; [n] weighted sum */
   int32_t *failed; /* [n] bit i: reward i could not judge the answer; what it gets is as on_error says,
-                             * NAN for both where it is dropped */
+                             * NAN for both where it is dropped, and in a trial */
+  /* In a trial: what reward i said of each answer, in the order of their numbers. NULL: nobody asks. */
+  void (*told)(void *ctx, int i, const tri_desk_result *r);
+  void *ctx;
 } tri_reward_call;
+/* The mean of a further number of the replies of a reward, over the answers that had it. */
+typedef struct tri_reward_mean {
+  char   name[TRI_EXTRA_NAME_BYTES];
+  double sum;
+  double n; /* answers */
+} tri_reward_mean;
 /* Not collective. An answer has ended: rewards that work beside generation get it. Its number is below the
  * next call's most. */
 TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
@@ -255,6 +270,11 @@ TRI_CHECKED tri_status tri_reward_set_call(tri_reward_set *s, const tri_reward_c
 /* Collective as tri_reward_set_call: the same of answers of which none was submitted. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total, int32_t *failed);
+/* Collective over world; NULL: this rank is alone. The further numbers of reward i's replies since the last
+ * call, in the order of their names, alike on every rank: mean [TRI_EXTRAS_MOST]. Where there are more names
+ * the first ones, and rank 0 warns once. Returns how many through *n. */
+TRI_CHECKED tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
+                                             tri_reward_mean mean[TRI_EXTRAS_MOST], int *n);
 /* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge
  * an answer to this prompt, with the cause. */
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);

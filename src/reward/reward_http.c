@@ -1,6 +1,8 @@
 /* reward_http.c - http: a server that rewards as OpenRLHF's remote reward models do. */
 #include "address.h"
 #include "desk/http.h"
+#include "extras.h"
+#include "reply_json.h"
 #include "reward.h"
 #include "io/text/json_text.h"
 
@@ -13,7 +15,7 @@
 /* OpenRLHF's (openrlhf/utils/agent.py, _fetch_rewards_via_http): five tries of 180 s, a second between. */
 #define TIMEOUT_S 180.0
 #define BACKOFF_S 1.0
-enum { RETRIES = 4, MOST_RETRIES = 1000 };
+enum { RETRIES = 4, MOST_RETRIES = 1000, NESTED = 4096 /* chosen: objects and lists of a reply */ };
 
 typedef struct remote {
   tri_text    url;
@@ -23,77 +25,117 @@ typedef struct remote {
   tri_desk   *desk;
 } remote;
 
-/* {"rewards": [x]}; x itself will do, as there. */
-static bool read_reply(const char *reply, size_t n, const tri_secrets *s, double *score,
-                       char why[TRI_HTTP_WHY_BYTES]) {
-  char          shown[TRI_HTTP_SHOWN_BYTES];
-  json_t       *object = tri_json_fits(reply, n, 4096)
-                             ? json_loadb(reply, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL)
-                             : NULL;
+/* The texts of one answer, as JSON: what is asked of it. */
+typedef struct question {
+  tri_text query, prompt, label;
+} question;
+
+/* {"rewards": [x, ...]}, one for each answer; for one x itself will do, as there. */
+static bool read_reply(const char *reply, size_t n, const tri_secrets *s, int n_asked, double *score,
+                       tri_extras *extras, char why[TRI_HTTP_WHY_BYTES]) {
+  static const char *const own[] = {"rewards", NULL};
+  char                     shown[TRI_HTTP_SHOWN_BYTES], named[TRI_EXTRAS_WHY_BYTES];
+  json_t       *object = tri_reply_parse(reply, n, NESTED, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL);
   const json_t *rewards = json_object_get(object, "rewards");
-  const json_t *one = json_is_array(rewards) ? json_array_get(rewards, 0) : rewards;
-  bool          good = false;
+  bool          list = json_is_array(rewards), good = false;
 
   tri_secrets_copy(s, reply, n, shown, sizeof shown);
+  for (int i = 0; i < n_asked; i++) {
+    const json_t *one = list ? json_array_get(rewards, (size_t)i) : rewards;
+    score[i] = json_is_number(one) ? json_number_value(one) : NAN;
+  }
   if (!json_is_object(object))
     snprintf(why, TRI_HTTP_WHY_BYTES, "the reply is not a JSON object: %s", shown);
   else if (!rewards)
     snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has no `rewards`: %s", shown);
-  else if (json_is_array(rewards) && json_array_size(rewards) != 1)
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has %zu rewards for 1 answer", json_array_size(rewards));
-  else if (!json_is_number(one))
+  else if (list ? json_array_size(rewards) != (size_t)n_asked : n_asked != 1)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has %zu reward%s for %d answer%s: %s",
+             list ? json_array_size(rewards) : 1, list && json_array_size(rewards) != 1 ? "s" : "", n_asked,
+             n_asked == 1 ? "" : "s (batch)", shown);
+  else if (n_asked == 1 && isnan(score[0]))
     snprintf(why, TRI_HTTP_WHY_BYTES, "the reply's reward is no number: %s", shown);
+  else if (!tri_extras_read(&(tri_extras_reply){object, own, n_asked, true}, extras, named))
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply is refused: %s", named);
   else
     good = true;
-  if (good) *score = json_number_value(one);
   json_decref(object);
   return good;
 }
 
-/* {"query": [prompt and answer], "prompts": [prompt], "labels": [truth, or ""]}. */
-static tri_status put_body(const tri_answer *a, tri_text *out) {
-  TRI_TRY(tri_text_printf(out, "{\"query\": ["));
-  TRI_TRY(tri_json_put_string(out, a->whole, a->whole_bytes));
-  TRI_TRY(tri_text_printf(out, "], \"prompts\": ["));
-  TRI_TRY(tri_json_put_string(out, a->opening, a->opening_bytes));
-  TRI_TRY(tri_text_printf(out, "], \"labels\": ["));
-  TRI_TRY(tri_json_put_string(out, a->truth ? a->truth : "", a->truth ? a->truth_bytes : 0));
-  return tri_text_put(out, "]}", 2);
+static tri_status put_list(tri_question *const *q, int n, const char *name, size_t offset, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "\"%s\": [", name));
+  for (int i = 0; i < n; i++) {
+    const tri_text *text = (const tri_text *)(const void *)((const char *)q[i]->text + offset);
+    if (i) TRI_TRY(tri_text_put(out, ", ", 2));
+    TRI_TRY(tri_text_put(out, text->data, text->len));
+  }
+  return tri_text_put(out, "]", 1);
 }
 
-static void free_body(void *text) {
-  tri_text_free(text);
+/* {"query": [prompt and answer, ...], "prompts": [prompt, ...], "labels": [truth or "", ...]}. */
+static tri_status write_body(tri_question *const *q, int n, tri_text *out) {
+  TRI_TRY(tri_text_put(out, "{", 1));
+  TRI_TRY(put_list(q, n, "query", offsetof(question, query), out));
+  TRI_TRY(tri_text_put(out, ", ", 2));
+  TRI_TRY(put_list(q, n, "prompts", offsetof(question, prompt), out));
+  TRI_TRY(tri_text_put(out, ", ", 2));
+  TRI_TRY(put_list(q, n, "labels", offsetof(question, label), out));
+  return tri_text_put(out, "}", 1);
+}
+
+static tri_status make_question(const tri_answer *a, question *out) {
+  TRI_TRY(tri_json_put_string(&out->query, a->whole, a->whole_bytes));
+  TRI_TRY(tri_json_put_string(&out->prompt, a->opening, a->opening_bytes));
+  return tri_json_put_string(&out->label, a->truth ? a->truth : "", a->truth ? a->truth_bytes : 0);
+}
+
+static void free_question(void *text) {
+  question *q = text;
+
+  tri_text_free(&q->query);
+  tri_text_free(&q->prompt);
+  tri_text_free(&q->label);
   tri_host_free(&text);
 }
 
 static tri_status http_submit(void *state, const tri_answer *a, int number) {
   remote    *r = state;
-  tri_text  *body;
+  question  *q;
   tri_status st;
 
-  TRI_TRY(TRI_ALLOC(body, 1));
-  st = put_body(a, body);
-  if (st == TRI_OK) return tri_desk_put(r->desk, number, body);
-  free_body(body);
+  TRI_TRY(TRI_ALLOC(q, 1));
+  st = make_question(a, q);
+  if (st == TRI_OK) return tri_desk_put(r->desk, number, q);
+  free_question(q);
   return st;
+}
+
+/* The body of a request that asks for this answer alone. */
+static tri_status http_show(const void *asked, tri_text *out) {
+  tri_question  one = {.text = (void *)(size_t)asked};
+  tri_question *q = &one;
+
+  return write_body(&q, 1, out);
 }
 
 static bool http_await(void *state, double most_s) { return tri_desk_await(((remote *)state)->desk, most_s); }
 
-static tri_status http_collect(void *state, int n, float *score, tri_reward_fault *fault) {
-  return tri_desk_collect(((remote *)state)->desk, n, score, &fault->number, fault->why);
+static tri_status http_collect(void *state, int n, float *score, tri_reward_fault *fault,
+                               const tri_desk_listener *listener) {
+  return tri_desk_collect(((remote *)state)->desk, n, score, &fault->number, fault->why, listener);
 }
 
 static void http_forget(void *state) { tri_desk_forget(((remote *)state)->desk); }
 
-static tri_status read_retries(const tri_reward_opt *o, int *out) {
-  const char *text = tri_reward_get(o, "retries");
+static tri_status read_count(const tri_reward_opt *o, const char *field, int least, int most, int def,
+                             int *out) {
+  const char *text = tri_reward_get(o, field);
 
-  *out = RETRIES;
+  *out = def;
   if (!text) return TRI_OK;
   *out = text[0] && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6 ? atoi(text) : -1;
-  if (*out >= 0 && *out <= MOST_RETRIES) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "must be a whole number from 0 to %d", MOST_RETRIES);
+  if (*out >= least && *out <= most) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "must be a whole number from %d to %d", least, most);
 }
 
 /* url: the server's address, appended. */
@@ -101,7 +143,9 @@ static tri_status read_fields(const tri_reward_opt *o, const char **field, tri_h
   *field = "timeout_s";
   TRI_TRY(tri_reward_read_seconds(o, *field, TIMEOUT_S, &out->timeout_s));
   *field = "retries";
-  TRI_TRY(read_retries(o, &out->retries));
+  TRI_TRY(read_count(o, *field, 0, MOST_RETRIES, RETRIES, &out->retries));
+  *field = "batch";
+  TRI_TRY(read_count(o, *field, 1, TRI_HTTP_MOST_BATCH, 1, &out->batch));
   TRI_TRY(tri_address_read(o, field, url));
   return tri_http_check();
 }
@@ -147,8 +191,8 @@ done:
 }
 
 static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
-  tri_http_opt http = {.backoff_s = BACKOFF_S, .read = read_reply};
-  tri_desk_opt desk = {.name = "http", .work = tri_http_work, .free_text = free_body};
+  tri_http_opt http = {.backoff_s = BACKOFF_S, .write = write_body, .read = read_reply};
+  tri_desk_opt desk = {.name = "http", .work = tri_http_work, .free_text = free_question};
   tri_on_error on_error;
   const char  *field;
   remote      *r;
@@ -168,7 +212,8 @@ static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, 
   TRI_TRY_DONE(tri_http_open(&http, &r->http));
   desk.ctx = r->http;
   desk.secrets = &r->secrets;
-  desk.hasty = on_error == TRI_ON_ERROR_ABORT;
+  desk.trial = env && env->trial;
+  desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
   TRI_TRY_DONE(tri_desk_open(&desk, &r->desk));
 done:
   if (st != TRI_OK) http_close(state);
@@ -187,6 +232,11 @@ static const tri_reward_field fields[] = {
      .help = "Further tries, after 1, 2, 4, ... s; default 4.",
      .value = "N",
      .what = "further tries (4)"},
+    {.name = "batch",
+     .unit = "answers",
+     .help = "Answers in one request at most, 1 to 1024; default 1.",
+     .value = "N",
+     .what = "answers in one request at most (1)"},
     TRI_REWARD_ON_ERROR,
     {.name = NULL}};
 
@@ -201,5 +251,6 @@ const tri_reward tri_reward_http = {.name = "http",
                                     .submit = http_submit,
                                     .await = http_await,
                                     .collect = http_collect,
+                                    .show = http_show,
                                     .forget = http_forget,
                                     .close = http_close};

@@ -245,7 +245,8 @@ static tri_status library_open(const tri_reward_opt *o, const tri_reward_env *en
   TRI_TRY(tri_host_alloc(1, sizeof *l, state));
   desk.ctx = l = *state;
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
-  desk.hasty = on_error == TRI_ON_ERROR_ABORT;
+  desk.trial = env && env->trial;
+  desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
   if (env && env->se && env->se->pretended) goto done;
   TRI_TRY_DONE(load_path(o, l));
   TRI_TRY_DONE(tri_desk_open(&desk, &l->desk));
@@ -265,8 +266,9 @@ static bool library_await(void *state, double most_s) {
   return tri_desk_await(((library *)state)->desk, most_s);
 }
 
-static tri_status library_collect(void *state, int n, float *score, tri_reward_fault *fault) {
-  return tri_desk_collect(((library *)state)->desk, n, score, &fault->number, fault->why);
+static tri_status library_collect(void *state, int n, float *score, tri_reward_fault *fault,
+                                  const tri_desk_listener *listener) {
+  return tri_desk_collect(((library *)state)->desk, n, score, &fault->number, fault->why, listener);
 }
 
 static void library_forget(void *state) { tri_desk_forget(((library *)state)->desk); }

@@ -1,7 +1,8 @@
 /* reward_process.c - process: a program of the user beside each rank, which speaks JSON lines. */
 #include "base/child.h"
 #include "base/child_script.h"
-#include "desk/desk.h"
+#include "extras.h"
+#include "reply_json.h"
 #include "reward.h"
 #include "io/text/json_text.h"
 
@@ -22,6 +23,7 @@ enum {
   SKIPPED_BYTES = 1 << 24, /* chosen: of the rest of a longer line; more is a flood */
   SAID_LINE_BYTES = 1024,  /* chosen: of a line on its stderr */
   SHOWN_BYTES = 161,       /* chosen: of a line of its answers, two lines of a screen */
+  WHY_BYTES = 512,         /* chosen: a sentence and such a line */
   MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
   MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
   END_DEATHS = 2 * MOST_DEATHS, /* chosen: the same, whatever was asked of them: it is no answer's fault */
@@ -47,7 +49,7 @@ typedef struct process {
   size_t         sent;                /* bytes of the next */
   size_t         skipped; /* bytes of a line that was too long and is not at its end; 0: there is none */
   int            deaths;
-  char           died[256]; /* why the last one was given up; "": none was */
+  char           died[512]; /* why the last one was given up; "": none was */
   double         since_s;   /* it was asked, or answered */
   incoming       out, err;
   char           last[SAID_LINE_BYTES]; /* on its stderr */
@@ -80,13 +82,14 @@ static void count_death(process *p, const char *why) {
 }
 
 /* The child is of no more use: the answer it had in hand longest has failed if `fails`, or if it was lost too
- * often; the others are asked anew of the next child. */
-static void lose(process *p, const char *why, bool fails) {
+ * often; the others are asked anew of the next child. line [n]: what it wrote; may be NULL. */
+static void lose_by(process *p, const char *why, bool fails, const char *line, size_t n) {
   tri_child_kill(&p->child, NULL);
   p->n_sent = 0;
   p->sent = p->out.n = p->err.n = p->skipped = 0;
   count_death(p, why);
   if (p->n_open && (fails || ++p->open[0]->tries == MOST_TRIES)) {
+    if (line) tri_desk_keep_reply(p->desk, p->open[0], line, n);
     tri_desk_fail(p->desk, p->open[0], "%s%s%s", why, lead(p), p->last);
     drop(p, 0);
   }
@@ -97,62 +100,13 @@ static void lose(process *p, const char *why, bool fails) {
   p->since_s = tri_now_s();
 }
 
+static void lose(process *p, const char *why, bool fails) { lose_by(p, why, fails, NULL, 0); }
+
 /* The answer with this id, sent to this child; -1: none. */
 static int64_t find_open(const process *p, int64_t id) {
   for (int64_t k = 0; k < p->n_sent; k++)
     if (p->open[k]->id == id) return k;
   return -1;
-}
-
-/* How long the word is that stands at s, which ends with a NUL, for what is no finite number, as Python's
- * json writes it, or C's printf, or a number beyond a double; 0: none does. */
-static size_t odd_number_at(const char *s, size_t n) {
-  static const char *const word[] = {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"};
-
-  for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
-    size_t k = strlen(word[i]);
-    if (k <= n && !memcmp(s, word[i], k)) return k;
-  }
-  if (*s == '-' || (*s >= '0' && *s <= '9')) {
-    char *end;
-    if (isinf(strtod(s, &end))) return (size_t)(end - s);
-  }
-  return 0;
-}
-
-/* How many bytes a number takes that stands at s; 0: none does. */
-static size_t number_bytes(const char *s) { return strspn(s, "0123456789+-.eE"); }
-
-/* JSON has no such words: each becomes an empty text of its length, which is no number either. */
-static void blank_odd_numbers(char *s, size_t n) {
-  const char *end = s + n;
-
-  for (size_t k; s < end; s += k) {
-    k = *s == '"' ? (size_t)(tri_json_skip_string(s, end) - s) : odd_number_at(s, (size_t)(end - s));
-    if (k && *s != '"') memcpy(memset(s, ' ', k), "\"\"", 2);
-    if (!k) k = number_bytes(s);
-    if (!k) k = 1;
-  }
-}
-
-/* NULL: it is no JSON, or too large. */
-static json_t *parse_line(const char *line, size_t n) {
-  const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
-  json_t      *object;
-  char        *copy = NULL;
-
-  if (!tri_json_fits(line, n, LINE_NESTED)) return NULL;
-  object = json_loadb(line, n, flags, NULL);
-  if (object) return object;
-  if (TRI_ALLOC(copy, (int64_t)n + 1) != TRI_OK) {
-    tri_error_clear();
-    return NULL;
-  }
-  memcpy(copy, line, n);
-  blank_odd_numbers(copy, n);
-  object = json_loadb(copy, n, flags | JSON_DECODE_INT_AS_REAL, NULL); /* an integer may be beyond 64 bits */
-  TRI_FREE(copy);
-  return object;
 }
 
 /* The "id" of an object that cannot be parsed: behind its first brace, in no inner one. -1: it has none, or
@@ -198,35 +152,77 @@ static const char *show(const process *p, const char *line, size_t n, char out[S
   return out;
 }
 
+/* What is wrong with a reward that is no number, for a message. */
+static void explain_reward(const json_t *reward, const char *shown, char why[WHY_BYTES]) {
+  const char *text = json_string_value(reward);
+
+  if (!reward)
+    snprintf(why, WHY_BYTES, "its line has no `reward`: %s", shown);
+  else if (text && strcmp(text, TRI_REPLY_ODD) != 0)
+    snprintf(why, WHY_BYTES, "its `reward` is a text, not a number (write 0.5, not \"0.5\"): %s", shown);
+  else
+    snprintf(why, WHY_BYTES, "its `reward` is no number: %s", shown);
+}
+
+/* A reply to an answer; false: it has failed, and why. */
+static bool read_answer(const json_t *object, const char *shown, double *score, tri_extras *extras,
+                        char why[WHY_BYTES]) {
+  static const char *const own[] = {"id", "reward", NULL};
+  const json_t            *reward = json_object_get(object, "reward");
+  char                     named[TRI_EXTRAS_WHY_BYTES];
+
+  *score = json_number_value(reward);
+  if (!object)
+    snprintf(why, WHY_BYTES, "its line is no JSON, or has over %d objects and lists: %s", LINE_NESTED, shown);
+  else if (!json_is_number(reward))
+    explain_reward(reward, shown, why);
+  else if (!tri_extras_read(&(tri_extras_reply){object, own, 1, false}, extras, named))
+    snprintf(why, WHY_BYTES, "%s: %s", named, shown);
+  else
+    return true;
+  return false;
+}
+
+/* Why a line is about no answer that is open. */
+static void explain_stray(int64_t id, const char *shown, char why[WHY_BYTES]) {
+  if (id < 0)
+    snprintf(why, WHY_BYTES,
+             "it wrote a line that is no answer {\"id\": n, \"reward\": x} (its stdout is for answers "
+             "alone, one line each: print all else to stderr): %s",
+             shown);
+  else
+    snprintf(why, WHY_BYTES,
+             "it wrote an id that it was not asked for, or answered already (write one line for each line "
+             "read, with its id): %s",
+             shown);
+}
+
 /* One line. Without "reward", or with one that is no number, and where all but its "id" cannot be understood,
  * this answer alone has failed; without an "id" the oldest one, and the child with it. false: the child is
  * gone. */
 static bool hear_line(process *p, const char *line, size_t n) {
-  json_t       *object = parse_line(line, n);
-  const json_t *reward = json_object_get(object, "reward");
-  int64_t       id, k = find_answer(p, object, line, n, &id);
-  char          why[256], shown[SHOWN_BYTES];
+  json_t    *object = tri_reply_parse(line, n, LINE_NESTED, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL);
+  int64_t    id, k = find_answer(p, object, line, n, &id);
+  char       why[WHY_BYTES], shown[SHOWN_BYTES];
+  tri_extras extras;
+  double     score;
 
+  show(p, line, n, shown);
   if (k >= 0) {
-    if (json_is_number(reward))
-      tri_desk_answer(p->desk, p->open[k], json_number_value(reward));
-    else if (!object)
-      tri_desk_fail(p->desk, p->open[k], "its line is no JSON, or has over %d objects and lists: %s",
-                    LINE_NESTED, show(p, line, n, shown));
-    else
-      tri_desk_fail(p->desk, p->open[k], "its `reward` is no number: %s", show(p, line, n, shown));
+    if (read_answer(object, shown, &score, &extras, why)) {
+      tri_desk_answer_more(p->desk, p->open[k], score, &extras);
+    } else {
+      tri_desk_keep_reply(p->desk, p->open[k], line, n);
+      tri_desk_fail(p->desk, p->open[k], "%s", why);
+    }
     drop(p, k);
     p->deaths = 0;
     p->since_s = tri_now_s();
-  } else if (id < 0) {
-    snprintf(why, sizeof why, "it wrote a line that is no answer {\"id\": n, \"reward\": x}: %s",
-             show(p, line, n, shown));
   } else {
-    snprintf(why, sizeof why, "it wrote an id that it was not asked for, or answered already: %s",
-             show(p, line, n, shown));
+    explain_stray(id, shown, why);
   }
   json_decref(object);
-  if (k < 0) lose(p, why, true);
+  if (k < 0) lose_by(p, why, true, line, n);
   return k >= 0;
 }
 
@@ -241,6 +237,7 @@ static bool begin_skipping(process *p) {
     lose(p, "it wrote a line of more than 65536 bytes", true);
     return false;
   }
+  tri_desk_keep_reply(p->desk, p->open[k], in->byte, in->n);
   tri_desk_fail(p->desk, p->open[k], "it wrote a line of more than %d bytes: %s", LINE_BYTES,
                 show(p, in->byte, in->n, shown));
   drop(p, k);
@@ -388,8 +385,11 @@ static void attend(process *p) {
     return;
   }
   if (p->n_open && tri_now_s() >= p->since_s + p->timeout_s) {
-    char why[96];
-    snprintf(why, sizeof why, "it answered nothing for %g s (timeout_s)", p->timeout_s);
+    char why[256];
+    snprintf(why, sizeof why,
+             "it answered nothing for %g s (timeout_s): a program answers each line as it comes, before its "
+             "input ends, and flushes what it writes (Python: print(..., flush=True))",
+             p->timeout_s);
     lose(p, why, true);
   }
 }
@@ -488,8 +488,15 @@ static bool process_await(void *state, double most_s) {
   return tri_desk_await(((process *)state)->desk, most_s);
 }
 
-static tri_status process_collect(void *state, int n, float *score, tri_reward_fault *fault) {
-  return tri_desk_collect(((process *)state)->desk, n, score, &fault->number, fault->why);
+static tri_status process_collect(void *state, int n, float *score, tri_reward_fault *fault,
+                                  const tri_desk_listener *listener) {
+  return tri_desk_collect(((process *)state)->desk, n, score, &fault->number, fault->why, listener);
+}
+
+static tri_status process_show(const void *line, tri_text *out) {
+  const tri_text *text = line;
+
+  return tri_text_put(out, text->data, text->len - 1); /* without its newline */
 }
 
 static int64_t process_restarts(void *state) { return tri_desk_restarts(((process *)state)->desk); }
@@ -548,7 +555,8 @@ static tri_status process_open(const tri_reward_opt *o, const tri_reward_env *en
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
   desk.ctx = *state;
   desk.secrets = &((process *)*state)->secrets;
-  desk.hasty = on_error == TRI_ON_ERROR_ABORT;
+  desk.trial = env && env->trial;
+  desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
   if (env && env->se && env->se->pretended) goto done;
   TRI_TRY_DONE(tri_desk_open(&desk, &((process *)*state)->desk));
 done:
@@ -586,6 +594,7 @@ const tri_reward tri_reward_process = {.name = "process",
                                        .submit = process_submit,
                                        .await = process_await,
                                        .collect = process_collect,
+                                       .show = process_show,
                                        .restarts = process_restarts,
                                        .forget = process_forget,
                                        .close = process_close};

@@ -31,6 +31,7 @@ tri_status tri_reward_set_open(const tri_reward_opt *o, int n, const tri_reward_
   if (n < 1 || n > TRI_REWARDS_MAX)
     TRI_FAIL(TRI_ECONFIG, "reward: has %d entries: must be 1 to %d", n, TRI_REWARDS_MAX);
   TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->trial = env && env->trial;
   for (int i = 0; i < n; i++) TRI_TRY_DONE(row_open(*out, &o[i], env));
 done:
   if (st != TRI_OK) tri_reward_set_close(out);

@@ -239,7 +239,7 @@ static tri_status report_sum(tri_trainer *t, const eval_sum *sum, const char *na
   put_prefix(name, prefix);
   if (tri_evaluates_by_loss(t)) return tri_report_loss(t, &t->learner[TRI_POLICY], &sum->lines, prefix);
   report_answers(t, sum, prefix);
-  return TRI_OK;
+  return name ? TRI_OK : tri_report_extras(t, prefix);
 }
 
 /* Collective over world. All of a set; less where the run is told to stop. */

@@ -119,6 +119,8 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
   return TRI_OK;
 }
 
+enum { EXTRAS_IN_ALL = 96 }; /* chosen: a line has room for 512, of which evaluations of 16 sets take 192 */
+
 /* With several rewards, what each gave by itself: reward_<name>_mean. */
 static void report_parts(tri_trainer *t, const tri_rollout *r) {
   for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
@@ -133,6 +135,21 @@ static void report_parts(tri_trainer *t, const tri_rollout *r) {
     snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
     add(t, name, mean / n);
   }
+}
+
+tri_status tri_report_extras(tri_trainer *t, const char *prefix) {
+  tri_reward_mean mean[TRI_EXTRAS_MOST];
+  int             n, in_all = 0;
+
+  for (int i = 0; t->reward && i < tri_reward_set_count(t->reward); i++) {
+    TRI_TRY(tri_reward_set_extras(t->reward, i, tri_world_of(t), mean, &n));
+    for (int k = 0; k < n && in_all < EXTRAS_IN_ALL; k++, in_all++) {
+      char what[TRI_METRIC_NAME_BYTES];
+      snprintf(what, sizeof what, "reward_%s_%s", tri_reward_set_name(t->reward, i), mean[k].name);
+      add_under(t, prefix, what, mean[k].sum / mean[k].n);
+    }
+  }
+  return TRI_OK;
 }
 
 /* Of answers: what they earned, how long they are. */
@@ -325,6 +342,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   t->progress.usage.tokens += tokens;
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
+  if (tri_has_answers(t)) TRI_TRY(tri_report_extras(t, ""));
   if (tri_has_critic(t)) report_critic(t, r);
   t->health.trend.lost = sum->lost;
   tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, grad_norm_of(t));

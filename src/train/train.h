@@ -253,6 +253,9 @@ void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double
  * `prefix`; without one its gradient's norm and learning rate too. */
 TRI_CHECKED tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum,
                                        const char *prefix);
+/* Collective over world. Means of the further numbers that rewards replied since the last call, as
+ * reward_<name>_<field> under `prefix`. */
+TRI_CHECKED tri_status tri_report_extras(tri_trainer *t, const char *prefix);
 
 /* save.c. Not collective, once the models' memory is planned. With checkpoint.async, memory for a copy of
  * what this rank saves. */

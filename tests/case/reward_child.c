@@ -120,6 +120,11 @@ static void answer(long id, const char *response) {
     printf("{\"id\": %ld, \"reward\": \"1\"}\n", id);
   else if (!strcmp(response, "large"))
     printf("{\"id\": %ld, \"reward\": 1e300}\n", id);
+  else if (!strncmp(response, "more:", 5)) /* further members, as the response has them */
+    printf("{\"id\": %ld, %s, \"reward\": %zu}\n", id, response + 5, strlen(response));
+  else if (strlen(response) % 2 == 0) /* a further number, at times */
+    printf("{\"reward\": %zu, \"half\": %zu, \"note\": [{}], \"id\": %ld}\n", strlen(response),
+           strlen(response) / 2, id);
   else
     printf("{\"reward\": %zu, \"note\": [{}], \"id\": %ld}\n", strlen(response), id);
   fflush(stdout);

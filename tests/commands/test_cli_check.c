@@ -70,11 +70,10 @@ static void every_reward_is_looked_at(void **state) {
         3, rows, 3);
   finds(ONE GRPO "'reward=[{name: regex, pattern: a(}, {name: exact}, {name: regex, pattern: b(}]'" CHECK, 2,
         values, 2);
-  finds(
-      ONE GRPO
-      "'reward=[{name: process, command: [sh, gone.sh]}, {name: library, path: gone.so}, {name: regex, pattern: b(}, "
-      "{name: http, url_file: gone.txt}, {name: model, path: gone}]'" CHECK,
-      5, files, 5);
+  finds(ONE GRPO
+        "'reward=[{name: process, command: [sh, gone.sh]}, {name: library, path: gone.so}, {name: regex, "
+        "pattern: b(}, {name: http, url_file: gone.txt}, {name: model, path: gone}]'" CHECK,
+        5, files, 5);
 }
 
 static void values_are_looked_at_together(void **state) {

@@ -72,6 +72,31 @@ static void reply_bytes(int fd, const char *body, bool bare) {
   json_decref(o);
 }
 
+/* A reply to a batch: bytes of each response, one of them no number where it is "word", one too few where one
+ * is "short"; half of them in extra_logs, their number once for all. */
+static void reply_batch(int fd, const char *body) {
+  json_t *o = json_loads(body, 0, NULL), *query = json_object_get(o, "query"),
+         *prompts = json_object_get(o, "prompts");
+  json_t *rewards = json_array(), *half = json_array(), *all;
+  char   *text;
+
+  for (size_t i = 0; i < json_array_size(query); i++) {
+    const char *word =
+        json_string_value(json_array_get(query, i)) + json_string_length(json_array_get(prompts, i));
+    if (strcmp(word, "short") != 0)
+      json_array_append_new(rewards,
+                            strcmp(word, "word") ? json_integer((json_int_t)strlen(word)) : json_string("1"));
+    json_array_append_new(half, json_real((double)strlen(word) / 2));
+  }
+  all = json_pack("{so si s{so}}", "rewards", rewards, "asked", (int)json_array_size(query), "extra_logs",
+                  "half", half);
+  text = json_dumps(all, 0);
+  reply(fd, 200, text);
+  free(text);
+  json_decref(all);
+  json_decref(o);
+}
+
 /* Answers when TOGETHER requests are here. */
 static void wait_for_others(void) {
   pthread_mutex_lock(&server.lock);
@@ -153,6 +178,8 @@ static bool serve(int fd, const char *body) {
     reply(fd, 200, "{\"rewards\": [1e999]}");
   else if (strstr(body, "page"))
     reply(fd, 200, "<html>");
+  else if (strstr(body, "batch"))
+    reply_batch(fd, body);
   else
     reply_bytes(fd, body, strstr(body, "bare"));
   return true;
@@ -311,6 +338,68 @@ static void check_between(const char *bad, int requests) {
   /* libcurl itself asks once more where a connection that was kept open had been closed */
   if (count_requests() - before != requests && strcmp(bad, "cut"))
     fail_msg("%s: %d requests", bad, count_requests() - before);
+  tri_reward_set_close(&set);
+}
+
+static tri_reward_set *open_batch(const char *batch, const char *retries, const char *on_error) {
+  const tri_reward_env env = {.backoff_s = 1e-3};
+  char                 url[64];
+  tri_reward_opt       o = {
+            .name = "http",
+            .weight = 1,
+            .n_field = 4,
+            .field = {{"url", url, 0}, {"batch", batch, 0}, {"retries", retries, 0}, {"on_error", on_error, 0}}};
+  tri_reward_set *set = NULL;
+
+  snprintf(url, sizeof url, "http://127.0.0.1:%d/get_reward", server.port);
+  assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
+  return set;
+}
+
+/* Each response has "batch" in it, so that the server answers it as a list. */
+static void batches_are_asked(void **state) {
+  tri_reward_set *set = open_batch("3", "2", "drop");
+  tri_reward_mean mean[TRI_EXTRAS_MOST];
+  outcome         x = ask(set, "batch batcha batchab batchabc batchabcd");
+  int             n;
+
+  (void)state;
+  assert_int_equal(x.st, TRI_OK);
+  for (int i = 0; i < 5; i++) assert_true(x.total[i] == (float)(5 + i) && !x.failed[i]); /* in their order */
+  assert_int_equal(count_requests(), 2);                                                 /* 3 and 2 */
+  assert_int_equal(tri_reward_set_extras(set, 0, NULL, mean, &n), TRI_OK);
+  assert_int_equal(n, 2);
+  assert_string_equal(mean[0].name, "asked");
+  assert_true(mean[0].sum == 3 * 3 + 2 * 2 && mean[0].n == 5);
+  assert_string_equal(mean[1].name, "half");
+  assert_true(mean[1].sum == 35 / 2.0 && mean[1].n == 5);
+  x = ask(set, ""); /* nothing to ask is no request */
+  assert_true(x.st == TRI_OK && count_requests() == 2);
+  x = ask(set, "batch batcha");
+  assert_string_equal(server.body, "{\"query\": [\"2+\\\"3=batch\", \"2+\\\"3=batcha\"], \"prompts\": "
+                                   "[\"2+\\\"3=\", \"2+\\\"3=\"], \"labels\": [\"5\", \"\"]}");
+  tri_reward_set_close(&set);
+}
+
+/* A reply of another count costs all of its request, no other; one number that is none costs its answer. */
+static void batches_fail_as_they_are_asked(void **state) {
+  tri_reward_set *set = open_batch("2", "0", "drop");
+  outcome         x = ask(set, "batch short batch batch word batch batch");
+  const bool      fails[] = {true, true, false, false, true, false, false};
+
+  (void)state;
+  assert_int_equal(x.st, TRI_OK);
+  for (int i = 0; i < 7; i++) assert_true((x.failed[i] != 0) == fails[i] && isnan(x.total[i]) == fails[i]);
+  assert_int_equal(count_requests(), 4);
+  tri_reward_set_close(&set);
+  set = open_batch("4", "2", "drop"); /* the whole request is asked again, and no other */
+  pthread_mutex_lock(&server.lock);
+  server.failing = 2;
+  server.requests = 0;
+  pthread_mutex_unlock(&server.lock);
+  x = ask(set, "batch flaky batch batch batch batch batch batch");
+  for (int i = 0; i < 8; i++) assert_true(!x.failed[i] && x.total[i] == 5);
+  assert_int_equal(count_requests(), 4); /* three times, once */
   tri_reward_set_close(&set);
 }
 
@@ -603,6 +692,8 @@ static bool is_absent(void) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {CASE(asks_as_openrlhf),
+                                     CASE(batches_are_asked),
+                                     CASE(batches_fail_as_they_are_asked),
                                      CASE(asks_several_at_once),
                                      CASE(failures_are_tried_again),
                                      CASE(a_server_that_stalls_is_left),

@@ -181,6 +181,144 @@ static void answers_come_in_any_order(void **state) {
   run("--after 4", "a bc def ghij", "1 2 3 4");
 }
 
+/* The means since the last call, as "name sum n" of each. */
+static void check_extras(tri_reward_set *set, const char *want) {
+  tri_reward_mean mean[TRI_EXTRAS_MOST];
+  char            got[1024] = "";
+  int             n, used = 0;
+
+  assert_int_equal(tri_reward_set_extras(set, 0, NULL, mean, &n), TRI_OK);
+  for (int i = 0; i < n; i++)
+    used += snprintf(got + used, sizeof got - (size_t)used, "%s%s %g %g", i ? ", " : "", mean[i].name,
+                     mean[i].sum, mean[i].n);
+  assert_string_equal(got, want);
+}
+
+/* Numbers beside the reward; a name that only some replies have counts those alone. */
+static void further_numbers_are_kept(void **state) {
+  static const char *const passed_over[] = {"more:\"a_b\":\"x\"",
+                                            "more:\"x\":null",
+                                            "more:\"x_y\":[1]",
+                                            "more:\"1x\":1",
+                                            "more:\"x/y\":1",
+                                            "more:\"mean\":1",
+                                            "more:\"extra_logs\":null",
+                                            "more:\"extra_logs\":{\"x\":null}",
+                                            "more:\"abcdefghijklmnopqrstuvwxyz_0123456\":1"};
+  static const char *const refused[] = {"more:\"x\":NaN",
+                                        "more:\"x\":-1e999",
+                                        "more:\"extra_logs\":1",
+                                        "more:\"extra_logs\":{\"x\":\"1\"}",
+                                        "more:\"extra_logs\":{\"x\":[1]}",
+                                        "more:\"extra_logs\":{\"x/y\":1}",
+                                        "more:\"extra_logs\":{\"mean\":1}",
+                                        "more:\"extra_logs\":{\"x\":Infinity}"};
+  tri_reward_set          *set = open_set("", "20", "drop");
+  char                     many[512] = "more:\"a00\":1", both[256];
+  outcome                  x;
+
+  (void)state;
+  x = ask(set, "ab cdef g more:\"acc\":0.5,\"ok\":true,\"extra_logs\":{\"acc\":0.25,\"no\":false} null "
+               "more:\"acc\":2");
+  assert_true(x.st == TRI_OK && x.failed[4] && !x.failed[3]);
+  check_extras(set, "acc 2.25 2, half 3 2, no 0 1, ok 1 1");
+  check_extras(set, "");
+  for (size_t i = 0; i < sizeof passed_over / sizeof *passed_over; i++) {
+    x = ask(set, passed_over[i]);
+    if (x.st != TRI_OK || x.failed[0]) fail_msg("%s", passed_over[i]);
+    check_extras(set, "");
+  }
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    snprintf(both, sizeof both, "ab %s", refused[i]);
+    x = ask(set, both);
+    if (x.st != TRI_OK || x.failed[0] || !x.failed[1]) fail_msg("%s", refused[i]);
+    check_extras(set, "half 1 1"); /* the other answer's */
+  }
+  for (int i = 1; i <= TRI_EXTRAS_MOST; i++) {
+    x = ask(set, many); /* i numbers */
+    assert_false(x.failed[0]);
+    snprintf(many + strlen(many), sizeof many - strlen(many), ",\"a%02d\":1", i);
+  }
+  x = ask(set, many);
+  assert_true(x.failed[0]);
+  tri_reward_set_close(&set);
+}
+
+/* More names than there is room for: the first ones stay, whoever came first. */
+static void the_first_names_stay(void **state) {
+  char            words[2][512] = {"", ""};
+  tri_reward_set *set = open_set("", "20", "drop");
+  tri_reward_mean mean[2][TRI_EXTRAS_MOST];
+  int             n[2];
+
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < 20; i++)
+      snprintf(words[k] + strlen(words[k]), sizeof words[k] - strlen(words[k]), "%smore:\"n%02d\":%d",
+               i ? " " : "", k ? 19 - i : i, i);
+    (void)ask(set, words[k]);
+    assert_int_equal(tri_reward_set_extras(set, 0, NULL, mean[k], &n[k]), TRI_OK);
+    assert_int_equal(n[k], TRI_EXTRAS_MOST);
+    for (int i = 0; i < TRI_EXTRAS_MOST; i++) assert_int_equal(atoi(mean[k][i].name + 1), i);
+  }
+  tri_reward_set_close(&set);
+}
+
+/* What a trial hears of each answer. */
+typedef struct heard {
+  int    n, failed, replies;
+  double seconds;
+  char   last[256], asked[256];
+} heard;
+
+static void hear(void *ctx, int i, const tri_desk_result *r) {
+  heard   *h = ctx;
+  tri_text asked = {0};
+
+  assert_int_equal(i, 0);
+  assert_int_equal(r->number, h->n++); /* in their order */
+  h->failed += r->why != NULL;
+  h->replies += r->reply_bytes > 0;
+  h->seconds += r->seconds;
+  if (r->reply) snprintf(h->last, sizeof h->last, "%.*s", (int)r->reply_bytes, r->reply);
+  assert_int_equal(tri_reward_find("process")->show(r->text, &asked), TRI_OK);
+  snprintf(h->asked, sizeof h->asked, "%s", asked.data);
+  tri_text_free(&asked);
+}
+
+/* A trial: no failure ends it, also where on_error is abort, and of each answer is told. */
+static void a_trial_tells_of_all(void **state) {
+  static const int number[] = {0, 1, 2, 3};
+  char             words[512];
+  tri_reward_opt   o = {.name = "process", .weight = 1, .n_field = 1, .field = {{"command", words, 2}}};
+  tri_reward_env   env = {.trial = true};
+  tri_reward_set  *set = NULL;
+  tri_answer       a[4] = {answer("word", 0), answer("ab", 1), answer("nonsense", 2), answer("die", 3)};
+  float            part[4], total[4];
+  int32_t          failed[4];
+  heard            h = {0};
+  tri_reward_call  c = {.a = a,
+                        .number = number,
+                        .n = 4,
+                        .part = part,
+                        .total = total,
+                        .failed = failed,
+                        .told = hear,
+                        .ctx = &h};
+
+  (void)state;
+  snprintf(words, sizeof words, "%s%c--pids%c%s", TRI_REWARD_CHILD, 0, 0, pids);
+  assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
+  for (int q = 0; q < 4; q++) assert_int_equal(tri_reward_set_submit(set, &a[q], q), TRI_OK);
+  assert_int_equal(tri_reward_set_call(set, &c), TRI_OK);
+  assert_true(failed[0] && !failed[1] && failed[2] && failed[3]);
+  assert_true(isnan(total[0]) && total[1] == 2 && isnan(total[2]) && isnan(total[3]));
+  assert_true(h.n == 4 && h.failed == 3 && h.replies == 2 && h.seconds > 0 && h.seconds < 60);
+  assert_string_equal(h.last, "hello");
+  assert_non_null(strstr(h.asked, "\"response\": \"die\"}"));
+  tri_reward_set_close(&set);
+}
+
 /* More than a pipe holds. */
 static void much_is_asked_at_once(void **state) {
   static char     long_one[20000];
@@ -224,9 +362,9 @@ static void children_that_die_at_once_have_an_end(void **state) {
   int32_t                  failed[4];
   int                      number[] = {0, 1, 2, 3};
   tri_answer               a[4];
-  tri_reward_call          c = {a, number, 4, NULL, part, total, failed};
-  tri_reward_set          *set = open_set("", "20", "drop");
-  long                     pid = 0;
+  tri_reward_call c = {.a = a, .number = number, .n = 4, .part = part, .total = total, .failed = failed};
+  tri_reward_set *set = open_set("", "20", "drop");
+  long            pid = 0;
 
   (void)state;
   while (!pid) {
@@ -348,9 +486,9 @@ static void it_works_beside(void **state) {
   float                    part[3], total[3];
   int32_t                  failed[3], number[] = {0, 1, 2};
   tri_answer               a[3];
-  tri_reward_call          c = {a, number, 3, NULL, part, total, failed};
-  tri_reward_set          *set;
-  int                      lines = 0;
+  tri_reward_call c = {.a = a, .number = number, .n = 3, .part = part, .total = total, .failed = failed};
+  tri_reward_set *set;
+  int             lines = 0;
 
   (void)state;
   snprintf(log, sizeof log, "%s/log", folder);
@@ -612,6 +750,9 @@ int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {CASE(answers),
                                      CASE(answers_come_in_any_order),
+                                     CASE(further_numbers_are_kept),
+                                     CASE(the_first_names_stay),
+                                     CASE(a_trial_tells_of_all),
                                      CASE(much_is_asked_at_once),
                                      CASE(a_dead_child_is_started_again),
                                      CASE(children_that_die_at_once_have_an_end),

@@ -41,11 +41,15 @@ for n in 1 "$ranks"; do
   rm "$dir/asked"
   none_left
 done
-for name in reward_mean reward_std response_length_mean_tokens tokens zero_variance_ratio; do
+for name in reward_mean reward_std response_length_mean_tokens tokens zero_variance_ratio reward_process_half; do
   [ "$(metric "$dir/on-1" $name)" = "$(metric "$dir/on-$ranks" $name)" ] || fail "1 and $ranks ranks have another $name"
 done
 cmp "$dir/on-1/$first" "$dir/on-$ranks/$first" || fail "1 and $ranks ranks have other rewards"
 lost=$(grep -c '"reward": null' "$dir/on-1/$first")
+# A further number of replies, of even bytes half of them: the mean over the answers that have it.
+half=$(awk -F'"rewards": \\{"process": ' '{ x = $2 + 0 } /"reward": null/ || x % 2 { next } { s += x / 2; n++ } END { printf "%.9g", s / n }' "$dir/on-1/$first")
+awk -v a="$half" -v b="$(metric "$dir/on-1" reward_process_half)" 'BEGIN { d = a - b; exit b == "" || d > 1e-6 || d < -1e-6 }' ||
+  fail "reward_process_half is $(metric "$dir/on-1" reward_process_half), not $half"
 [ "$lost" -gt 0 ] && [ "$lost" -lt 32 ] && [ "$(metric "$dir/on-1" reward_failures)" = "$lost" ] || fail "$lost answers without a reward"
 awk -v n="$lost" -v tokens="$(metric "$dir/on-1" tokens)" -v mean="$(metric "$dir/on-1" response_length_mean_tokens)" \
   'BEGIN { d = (32 - n) * mean - tokens; exit d > 1e-6 || d < -1e-6 }' || fail "tokens are not those of the answers that are left"

@@ -15,13 +15,17 @@
 
 /* Chosen: of what a program says on the side, a line, a screen at a time and some screens in all. */
 enum { SAID_LINE_BYTES = 1024, SAID_BYTES = 4096, SAID_BYTES_IN_ALL = 65536 };
+enum { SAID_BYTES_OF_TRIAL = 1 << 26, REPLY_BYTES = 1 << 16 }; /* chosen: more is a flood */
 
 /* A question as the desk keeps it. */
 typedef struct slip {
   tri_question q; /* first: what the clerk sees */
   bool         is_done;
   float        score;
-  char        *why; /* NULL: no failure */
+  double       put_s, seconds;
+  char        *why;    /* NULL: no failure, or one without words */
+  tri_extras  *extras; /* NULL: none */
+  tri_text     reply;
 } slip;
 
 /* Ends of who answers, before the desk closes. */
@@ -43,12 +47,14 @@ struct tri_desk {
   slip         **slip; /* [n] */
   int64_t        n, cap, n_taken, n_done, n_failed;
   tri_desk_order order;
-  bool           is_told; /* to forget */
+  bool           is_told;    /* to forget */
+  bool           is_awaited; /* the main thread waits */
+  double         settled_s;  /* when a question ended last */
   bool           has_begun;
   tri_status     begun; /* with its message */
   char           message[TRI_MESSAGE_BYTES];
-  char           said[SAID_BYTES];
-  size_t         n_said, n_said_in_all;
+  tri_text       said;
+  size_t         n_said_in_all;
   int64_t        unsaid; /* lines */
   clerk_ends     ends;
 };
@@ -65,17 +71,24 @@ static void ring(tri_desk *d) {
 
 /* ---- what it says on the side ---- */
 
+/* Under the lock. Whether n bytes more are shown. */
+static bool has_room(const tri_desk *d, size_t n) {
+  size_t at_once = d->opt.trial ? SAID_BYTES_OF_TRIAL : SAID_BYTES;
+  size_t in_all = d->opt.trial ? SAID_BYTES_OF_TRIAL : SAID_BYTES_IN_ALL;
+
+  return d->said.len + n + 1 <= at_once && d->n_said_in_all + n <= in_all;
+}
+
 void tri_desk_say(tri_desk *d, const char *line, size_t bytes) {
   char   shown[SAID_LINE_BYTES + 1];
-  size_t n = tri_secrets_copy(d->opt.secrets, line, bytes, shown, sizeof shown);
+  size_t n = tri_secrets_copy(d->opt.secrets, line, bytes, shown, sizeof shown - 1);
 
+  shown[n] = '\n';
   lock(d);
-  if (d->n_said + n + 1 <= sizeof d->said && d->n_said_in_all + n <= SAID_BYTES_IN_ALL) {
-    memcpy(d->said + d->n_said, shown, n);
-    d->n_said += n;
-    d->said[d->n_said++] = '\n';
+  if (has_room(d, n) && tri_text_put(&d->said, shown, n + 1) == TRI_OK) {
     d->n_said_in_all += n;
   } else {
+    tri_error_clear();
     d->unsaid++;
   }
   unlock(d);
@@ -83,22 +96,21 @@ void tri_desk_say(tri_desk *d, const char *line, size_t bytes) {
 
 /* Of the main thread, without the lock. */
 static void log_said(tri_desk *d) {
-  char    said[SAID_BYTES], died[TRI_DESK_WHY_BYTES];
-  size_t  n;
-  int64_t unsaid;
+  char     died[TRI_DESK_WHY_BYTES];
+  tri_text said;
+  int64_t  unsaid;
 
   lock(d);
   memcpy(died, d->ends.died, sizeof died);
   d->ends.died[0] = 0;
-  n = d->n_said;
-  memcpy(said, d->said, n);
+  said = d->said;
   unsaid = d->unsaid;
-  d->n_said = 0;
+  d->said = (tri_text){0};
   d->unsaid = 0;
   unlock(d);
-  for (size_t at = 0; at < n;) {
-    size_t len = (size_t)((char *)memchr(said + at, '\n', n - at) - (said + at));
-    tri_log(TRI_LOG_WARN, "reward %s says: %.*s", d->opt.name, (int)len, said + at);
+  for (size_t at = 0; at < said.len;) {
+    size_t len = (size_t)((char *)memchr(said.data + at, '\n', said.len - at) - (said.data + at));
+    tri_log(TRI_LOG_WARN, "reward %s says: %.*s", d->opt.name, (int)len, said.data + at);
     at += len + 1;
   }
   if (died[0])
@@ -107,6 +119,7 @@ static void log_said(tri_desk *d) {
   if (unsaid)
     tri_log(TRI_LOG_WARN, "reward %s says %lld more lines, which are not shown", d->opt.name,
             (long long)unsaid);
+  tri_text_free(&said);
 }
 
 /* ---- questions ---- */
@@ -114,6 +127,8 @@ static void log_said(tri_desk *d) {
 static void free_slip(tri_desk *d, slip *s) {
   if (s->q.text) d->opt.free_text(s->q.text);
   TRI_FREE(s->why);
+  TRI_FREE(s->extras);
+  tri_text_free(&s->reply);
   TRI_FREE(s);
 }
 
@@ -121,6 +136,7 @@ static void free_slip(tri_desk *d, slip *s) {
 static void clear(tri_desk *d) {
   for (int64_t i = 0; i < d->n; i++) free_slip(d, d->slip[i]);
   d->n = d->n_taken = d->n_done = d->n_failed = 0;
+  d->is_awaited = false;
 }
 
 int64_t tri_desk_next_id(const tri_desk *d) { return d->next_id; }
@@ -134,6 +150,7 @@ tri_status tri_desk_put(tri_desk *d, int number, void *text) {
     return st;
   }
   s->q = (tri_question){.id = d->next_id++, .number = number, .text = text};
+  s->put_s = tri_now_s();
   lock(d);
   st = TRI_GROW(d->slip, d->cap, d->n + 1);
   if (st == TRI_OK) d->slip[d->n++] = s;
@@ -144,22 +161,65 @@ tri_status tri_desk_put(tri_desk *d, int number, void *text) {
   return st;
 }
 
-/* Under the lock. */
-static void read_out(const tri_desk *d, int n, float *score, int *failed, char why[TRI_DESK_WHY_BYTES]) {
+/* What became of a question. */
+static tri_desk_result result_of(const tri_desk *d, const slip *s) {
+  const char *open = d->ends.service[0] ? d->ends.service : "it was not asked";
+
+  return (tri_desk_result){.number = s->q.number,
+                           .score = s->is_done ? s->score : NAN,
+                           .seconds = s->seconds,
+                           .why = !s->is_done       ? open
+                                  : isnan(s->score) ? (s->why ? s->why : "")
+                                                    : NULL,
+                           .extras = s->extras,
+                           .text = s->q.text,
+                           .reply = s->reply.data,
+                           .reply_bytes = s->reply.len};
+}
+
+/* Under the lock. Those that are done, and in a trial the others too, by their numbers. */
+static tri_status read_out(const tri_desk *d, int n, float *score, int *failed, char why[TRI_DESK_WHY_BYTES],
+                           const tri_desk_listener *listener) {
+  const slip **by = NULL; /* [n] */
+
+  TRI_TRY(TRI_ALLOC(by, n));
   for (int64_t i = 0; i < d->n; i++) {
-    const slip *s = d->slip[i];
-    TRI_ASSERT(s->q.number >= 0 && s->q.number < n);
-    if (!s->is_done) continue;
-    score[s->q.number] = s->score;
-    if (!isnan(s->score) || (*failed >= 0 && *failed < s->q.number)) continue;
-    *failed = s->q.number;
-    snprintf(why, TRI_DESK_WHY_BYTES, "%s", s->why ? s->why : "");
+    TRI_ASSERT(d->slip[i]->q.number >= 0 && d->slip[i]->q.number < n);
+    if (d->slip[i]->is_done || d->opt.trial) by[d->slip[i]->q.number] = d->slip[i];
   }
+  for (int k = 0; k < n; k++) {
+    if (!by[k]) continue;
+    tri_desk_result r = result_of(d, by[k]);
+    score[k] = r.score;
+    if (r.why && *failed < 0) {
+      *failed = k;
+      snprintf(why, TRI_DESK_WHY_BYTES, "%s", r.why);
+    }
+    if (listener) listener->told(listener->ctx, &r);
+  }
+  TRI_FREE(by);
+  return TRI_OK;
 }
 
 /* Under the lock. */
 static bool is_ready(const tri_desk *d) {
   return d->n_done == d->n || d->ends.service[0] || (d->opt.hasty && d->n_failed);
+}
+
+/* Under the lock. The clerk hears that the main thread waits. */
+static void begin_waiting(tri_desk *d) {
+  if (d->is_awaited || is_ready(d)) return;
+  d->is_awaited = true;
+  ring(d);
+}
+
+bool tri_desk_is_awaited(tri_desk *d) {
+  bool is;
+
+  lock(d);
+  is = d->is_awaited && d->n_taken == d->n;
+  unlock(d);
+  return is;
 }
 
 bool tri_desk_await(tri_desk *d, double most_s) {
@@ -172,6 +232,7 @@ bool tri_desk_await(tri_desk *d, double most_s) {
   until.tv_sec += (time_t)until_s;
   until.tv_nsec = (long)((until_s - (double)(time_t)until_s) * 1e9);
   lock(d);
+  begin_waiting(d);
   while (!is_ready(d) && !late) late = pthread_cond_timedwait(&d->news, &d->lock, &until) != 0;
   ready = is_ready(d);
   unlock(d);
@@ -179,19 +240,22 @@ bool tri_desk_await(tri_desk *d, double most_s) {
   return ready;
 }
 
-tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed, char why[TRI_DESK_WHY_BYTES]) {
-  char ended[TRI_DESK_WHY_BYTES];
+tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed, char why[TRI_DESK_WHY_BYTES],
+                            const tri_desk_listener *listener) {
+  char       ended[TRI_DESK_WHY_BYTES];
+  tri_status st;
 
   *failed = -1;
   why[0] = 0;
   lock(d);
+  begin_waiting(d);
   while (!is_ready(d)) pthread_cond_wait(&d->news, &d->lock);
-  read_out(d, n, score, failed, why);
+  st = read_out(d, n, score, failed, why, listener);
   memcpy(ended, d->ends.service, sizeof ended);
   unlock(d);
   tri_desk_forget(d);
-  if (ended[0]) TRI_FAIL(TRI_EREWARD, "reward %s: %s", d->opt.name, ended);
-  return TRI_OK;
+  if (st == TRI_OK && ended[0] && !d->opt.trial) TRI_FAIL(TRI_EREWARD, "reward %s: %s", d->opt.name, ended);
+  return st;
 }
 
 int64_t tri_desk_restarts(tri_desk *d) {
@@ -244,8 +308,12 @@ tri_desk_order tri_desk_take(tri_desk *d, tri_question **next) {
 
 /* Under the lock. */
 static void settle(tri_desk *d, slip *s, float score) {
+  double now_s = tri_now_s();
+
   TRI_ASSERT(!s->is_done);
   s->is_done = true;
+  s->seconds = now_s - (s->put_s > d->settled_s ? s->put_s : d->settled_s);
+  d->settled_s = now_s;
   s->score = score;
   d->n_done++;
   d->n_failed += isnan(score);
@@ -289,14 +357,44 @@ void tri_desk_end_service(tri_desk *d, const char *fmt, ...) {
   unlock(d);
 }
 
-void tri_desk_answer(tri_desk *d, tri_question *q, double score) {
+void tri_desk_answer(tri_desk *d, tri_question *q, double score) { tri_desk_answer_more(d, q, score, NULL); }
+
+void tri_desk_answer_more(tri_desk *d, tri_question *q, double score, const tri_extras *extras) {
+  slip       *s = (slip *)(void *)q;
+  tri_extras *copy = NULL;
+
   if (!isfinite((float)score)) {
     tri_desk_fail(d, q, "it gave %g, which is no number that can be learned from", score);
     return;
   }
+  if (extras && extras->n && TRI_ALLOC(copy, 1) != TRI_OK) {
+    tri_error_clear();
+    tri_desk_fail(d, q, "the host has no memory left for its reply");
+    return;
+  }
+  if (copy) *copy = *extras;
   lock(d);
-  settle(d, (slip *)(void *)q, (float)score);
+  s->extras = copy;
+  settle(d, s, (float)score);
   unlock(d);
+}
+
+void tri_desk_keep_reply(tri_desk *d, tri_question *q, const char *reply, size_t n) {
+  slip *s = (slip *)(void *)q;
+  char *shown = NULL;
+
+  if (!d->opt.trial) return;
+  if (n > REPLY_BYTES) n = REPLY_BYTES;
+  if (TRI_ALLOC(shown, (int64_t)n + 1) == TRI_OK) {
+    size_t kept = tri_secrets_copy(d->opt.secrets, reply, n, shown, n + 1);
+    lock(d);
+    s->reply.len = 0;
+    if (tri_text_put(&s->reply, shown, kept) != TRI_OK) tri_error_clear();
+    unlock(d);
+  } else {
+    tri_error_clear();
+  }
+  TRI_FREE(shown);
 }
 
 static void *clerk(void *desk) {
@@ -381,6 +479,7 @@ void tri_desk_close(tri_desk **desk) {
     tri_log(TRI_LOG_WARN, "reward %s ended %lld times before its time, and was started again", d->opt.name,
             (long long)d->ends.n_in_all);
   clear(d);
+  tri_text_free(&d->said);
   for (int i = 0; i < 2; i++)
     if (d->bell[i] >= 0) close(d->bell[i]);
   pthread_cond_destroy(&d->news);

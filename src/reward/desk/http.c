@@ -1,4 +1,4 @@
-/* http.c - the clerk of a desk who asks a server by HTTP: several questions at once, failed ones again. */
+/* http.c - the clerk of a desk who asks a server by HTTP: several requests at once, failed ones again. */
 #include "http.h"
 
 #include "proxy.h"
@@ -6,26 +6,35 @@
 #if TRI_HAVE_CURL
 
 #include <curl/curl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 enum {
-  FLIGHTS = 8,           /* chosen: questions asked at once; a server's own threads are not more as a rule */
+  FLIGHTS = 8,           /* chosen: requests at once; a server's own threads are not more as a rule */
   REPLY_BYTES = 1 << 20, /* chosen: a thousand times what an answer needs */
   HEAD_BYTES = 1 << 18,  /* chosen: of headers, those of interim replies too */
   MOST_BACKOFFS = 30,
   WAIT_MS = 1000 /* chosen: at most between looks; the bell and the server's bytes end it earlier */
 };
 
+/* Questions that are asked together, also when they are asked again. */
+typedef struct request {
+  tri_question **q; /* [n] */
+  int            n, tries;
+  double         when_s; /* not before */
+  tri_text       body;
+} request;
+
 /* One connection, and what is asked over it. */
 typedef struct flight {
-  CURL         *curl;
-  tri_question *q; /* NULL: nothing is */
-  tri_text      reply;
-  size_t        head_bytes;
-  bool          is_too_long, lacks_memory, is_packed;
-  char          error[CURL_ERROR_SIZE];
+  CURL    *curl;
+  request *r; /* NULL: nothing is */
+  tri_text reply;
+  size_t   head_bytes;
+  bool     is_too_long, lacks_memory, is_packed;
+  char     error[CURL_ERROR_SIZE];
 } flight;
 
 struct tri_http {
@@ -33,10 +42,20 @@ struct tri_http {
   CURLM             *multi;
   struct curl_slist *header;
   flight             flight[FLIGHTS];
-  tri_question     **waiting; /* [n_waiting] in the order they came */
-  int64_t            n_waiting, cap;
+  tri_question     **fresh; /* [n_fresh] of no request yet, in the order they came */
+  request          **again; /* [n_again] failed, to be asked again */
+  int64_t            n_fresh, cap_fresh, n_again, cap_again;
+  double            *score;  /* [batch] of a reply */
+  tri_extras        *extras; /* the same */
   tri_proxy          proxy;
 };
+
+static void free_request(request *r) {
+  if (!r) return;
+  TRI_FREE(r->q);
+  tri_text_free(&r->body);
+  TRI_FREE(r);
+}
 
 static size_t receive(char *bytes, size_t size, size_t n, void *to) {
   flight *f = to;
@@ -137,51 +156,64 @@ tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {
   curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)FLIGHTS);
   curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)FLIGHTS);
   TRI_TRY_DONE(find_proxy(h));
+  TRI_TRY_DONE(TRI_ALLOC(h->score, h->opt.batch));
+  TRI_TRY_DONE(TRI_ALLOC(h->extras, h->opt.batch));
   for (int i = 0; i < FLIGHTS; i++) TRI_TRY_DONE(open_flight(h, &h->flight[i]));
 done:
   if (st != TRI_OK) tri_http_close(out);
   return st;
 }
 
-static void land(tri_http *h, flight *f) {
-  if (f->q) curl_multi_remove_handle(h->multi, f->curl);
-  f->q = NULL;
+/* The connection is free; the request, if there was one, is the caller's. */
+static request *land(tri_http *h, flight *f) {
+  request *r = f->r;
+
+  if (r) curl_multi_remove_handle(h->multi, f->curl);
+  f->r = NULL;
+  return r;
+}
+
+/* Nothing is asked any more. */
+static void drop_all(tri_http *h) {
+  for (int i = 0; i < FLIGHTS; i++) free_request(land(h, &h->flight[i]));
+  for (int64_t i = 0; i < h->n_again; i++) free_request(h->again[i]);
+  h->n_again = h->n_fresh = 0;
 }
 
 void tri_http_close(tri_http **http) {
   tri_http *h = *http;
 
   if (!h) return;
+  drop_all(h);
   for (int i = 0; i < FLIGHTS; i++) {
-    land(h, &h->flight[i]);
     curl_easy_cleanup(h->flight[i].curl);
     tri_text_free(&h->flight[i].reply);
   }
   curl_multi_cleanup(h->multi);
   curl_slist_free_all(h->header);
   curl_global_cleanup();
-  TRI_FREE(h->waiting);
+  TRI_FREE(h->fresh);
+  TRI_FREE(h->again);
+  TRI_FREE(h->score);
+  TRI_FREE(h->extras);
   tri_host_free((void **)http);
 }
 
-/* ---- one question ---- */
+/* ---- one request ---- */
 
-static void start(tri_http *h, flight *f, tri_question *q) {
-  const tri_text *body = q->text;
-
-  f->q = q;
+static void start(tri_http *h, flight *f, request *r) {
+  f->r = r;
   f->reply.len = 0;
   f->head_bytes = 0;
   f->is_too_long = f->lacks_memory = f->is_packed = false;
   f->error[0] = 0;
-  curl_easy_setopt(f->curl, CURLOPT_POSTFIELDS, body->data);
-  curl_easy_setopt(f->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+  curl_easy_setopt(f->curl, CURLOPT_POSTFIELDS, r->body.data);
+  curl_easy_setopt(f->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
   curl_multi_add_handle(h->multi, f->curl);
 }
 
-/* Whether the flight brought an answer; else why not, and whether another try may. */
-static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, char why[TRI_HTTP_WHY_BYTES],
-                  bool *again) {
+/* Whether the flight brought answers; else why not, and whether another try may. */
+static bool judge(const tri_http *h, flight *f, CURLcode code, char why[TRI_HTTP_WHY_BYTES], bool *again) {
   const char *reply = f->reply.data ? f->reply.data : "";
   char        shown[TRI_HTTP_SHOWN_BYTES];
   long        status = 0;
@@ -202,7 +234,7 @@ static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, ch
   else if (code != CURLE_OK)
     snprintf(why, TRI_HTTP_WHY_BYTES, "%s", f->error[0] ? f->error : curl_easy_strerror(code));
   else if (status >= 200 && status <= 299)
-    return h->opt.read(reply, f->reply.len, h->opt.secrets, score, why);
+    return h->opt.read(reply, f->reply.len, h->opt.secrets, f->r->n, h->score, h->extras, why);
   else {
     tri_secrets_copy(h->opt.secrets, reply, f->reply.len, shown, sizeof shown); /* before it is cut */
     snprintf(why, TRI_HTTP_WHY_BYTES, "the server says %ld: %s", status, shown);
@@ -211,30 +243,49 @@ static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, ch
   return false;
 }
 
-static void wait_again(tri_http *h, tri_question *q) {
+static void wait_again(tri_http *h, request *r) {
   double backoff_s = h->opt.backoff_s;
 
-  for (int i = 1; i < q->tries && backoff_s < MOST_BACKOFFS * h->opt.backoff_s; i++) backoff_s *= 2;
-  q->when_s = tri_now_s() + backoff_s;
-  h->waiting[h->n_waiting++] = q; /* it had its place there */
+  for (int i = 1; i < r->tries && backoff_s < MOST_BACKOFFS * h->opt.backoff_s; i++) backoff_s *= 2;
+  r->when_s = tri_now_s() + backoff_s;
+  h->again[h->n_again++] = r; /* it had its place there */
+}
+
+static void fail(tri_http *h, tri_desk *d, const flight *f, tri_question *q, const char *why, int tries) {
+  if (f->reply.len) tri_desk_keep_reply(d, q, f->reply.data, f->reply.len);
+  if (tries > 1)
+    tri_desk_fail(d, q, "%s%s: %s (after %d tries)", h->opt.shown, h->proxy.said, why, tries);
+  else
+    tri_desk_fail(d, q, "%s%s: %s", h->opt.shown, h->proxy.said, why);
+}
+
+/* Each answer of a reply; one that is no number is this one's failure alone. */
+static void hand_out(tri_http *h, tri_desk *d, const flight *f, request *r) {
+  char why[TRI_HTTP_WHY_BYTES];
+
+  for (int i = 0; i < r->n; i++) {
+    if (!isnan(h->score[i])) {
+      tri_desk_answer_more(d, r->q[i], h->score[i], &h->extras[i]);
+      continue;
+    }
+    snprintf(why, sizeof why, "reward %d of the reply's %d is no number", i + 1, r->n);
+    fail(h, d, f, r->q[i], why, r->tries);
+  }
 }
 
 static void finish(tri_http *h, tri_desk *d, flight *f, CURLcode code) {
-  tri_question *q = f->q;
-  char          why[TRI_HTTP_WHY_BYTES] = "";
-  double        score = 0;
-  bool          again, got = judge(h, f, code, &score, why, &again);
+  char     why[TRI_HTTP_WHY_BYTES] = "";
+  bool     again, got = judge(h, f, code, why, &again);
+  request *r = land(h, f);
 
-  land(h, f);
-  q->tries++;
-  if (got)
-    tri_desk_answer(d, q, score);
-  else if (again && q->tries <= h->opt.retries)
-    wait_again(h, q);
-  else if (q->tries > 1)
-    tri_desk_fail(d, q, "%s%s: %s (after %d tries)", h->opt.shown, h->proxy.said, why, q->tries);
-  else
-    tri_desk_fail(d, q, "%s%s: %s", h->opt.shown, h->proxy.said, why);
+  r->tries++;
+  if (!got && again && r->tries <= h->opt.retries) {
+    wait_again(h, r);
+    return;
+  }
+  if (got) hand_out(h, d, f, r);
+  for (int i = 0; !got && i < r->n; i++) fail(h, d, f, r->q[i], why, r->tries);
+  free_request(r);
 }
 
 /* ---- the clerk ---- */
@@ -246,13 +297,12 @@ static bool take_all(tri_http *h, tri_desk *d) {
     tri_desk_order order = tri_desk_take(d, &q);
     if (order == TRI_DESK_CLOSE) return false;
     if (order == TRI_DESK_FORGET) {
-      for (int i = 0; i < FLIGHTS; i++) land(h, &h->flight[i]);
-      h->n_waiting = 0;
+      drop_all(h);
       continue;
     }
     if (!q) return true;
-    if (TRI_GROW(h->waiting, h->cap, h->n_waiting + FLIGHTS + 1) == TRI_OK) { /* also for those in flight */
-      h->waiting[h->n_waiting++] = q;
+    if (TRI_GROW(h->fresh, h->cap_fresh, h->n_fresh + 1) == TRI_OK) {
+      h->fresh[h->n_fresh++] = q;
     } else {
       tri_error_clear();
       tri_desk_fail(d, q, "the host has no memory left for it");
@@ -260,23 +310,65 @@ static bool take_all(tri_http *h, tri_desk *d) {
   }
 }
 
-/* Asks what is due, and says when the next is: in milliseconds. */
-static int start_due(tri_http *h) {
-  double  now_s = tri_now_s();
-  int64_t left = 0;
-  int     ms = WAIT_MS, free_one = 0;
+/* Of n questions; *out by free_request. */
+static tri_status make_request(tri_http *h, int n, request **out) {
+  tri_status st = TRI_OK;
 
-  for (int64_t i = 0; i < h->n_waiting; i++) {
-    tri_question *q = h->waiting[i];
-    while (free_one < FLIGHTS && h->flight[free_one].q) free_one++;
-    if (free_one < FLIGHTS && q->when_s <= now_s) {
-      start(h, &h->flight[free_one], q);
-      continue;
-    }
-    if (q->when_s > now_s && (q->when_s - now_s) * 1000 < ms) ms = (int)((q->when_s - now_s) * 1000) + 1;
-    h->waiting[left++] = q;
+  TRI_TRY(TRI_GROW(h->again, h->cap_again, h->n_again + FLIGHTS + 1)); /* for all in flight too */
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  TRI_TRY_DONE(TRI_ALLOC((*out)->q, n));
+  (*out)->n = n;
+  memcpy((*out)->q, h->fresh, (size_t)n * sizeof *h->fresh);
+  TRI_TRY_DONE(h->opt.write((*out)->q, n, &(*out)->body));
+done:
+  if (st != TRI_OK) free_request(*out);
+  return st;
+}
+
+/* The next request, which has all that it may have, or all that there is; NULL: there is none. */
+static request *next_fresh(tri_http *h, tri_desk *d) {
+  request *r = NULL;
+
+  while (h->n_fresh && (h->n_fresh >= h->opt.batch || tri_desk_is_awaited(d))) {
+    int        n = h->n_fresh < h->opt.batch ? (int)h->n_fresh : h->opt.batch;
+    tri_status st = make_request(h, n, &r);
+    for (int i = 0; st != TRI_OK && i < n; i++)
+      tri_desk_fail(d, h->fresh[i], "the host has no memory left for it");
+    if (st != TRI_OK) tri_error_clear();
+    h->n_fresh -= n;
+    memmove(h->fresh, h->fresh + n, (size_t)h->n_fresh * sizeof *h->fresh);
+    if (st == TRI_OK) return r;
   }
-  h->n_waiting = left;
+  return NULL;
+}
+
+/* A request that is due to be asked again; NULL: none is. */
+static request *next_again(tri_http *h, double now_s) {
+  for (int64_t i = 0; i < h->n_again; i++) {
+    request *r = h->again[i];
+    if (r->when_s > now_s) continue;
+    memmove(&h->again[i], &h->again[i + 1], (size_t)(--h->n_again - i) * sizeof *h->again);
+    return r;
+  }
+  return NULL;
+}
+
+/* Asks what is due, and says when the next is: in milliseconds. */
+static int start_due(tri_http *h, tri_desk *d) {
+  double now_s = tri_now_s();
+  int    ms = WAIT_MS;
+
+  for (int i = 0; i < FLIGHTS; i++) {
+    if (h->flight[i].r) continue;
+    request *r = next_again(h, now_s);
+    if (!r) r = next_fresh(h, d);
+    if (!r) break;
+    start(h, &h->flight[i], r);
+  }
+  for (int64_t i = 0; i < h->n_again; i++) {
+    double left_ms = (h->again[i]->when_s - now_s) * 1000;
+    if (left_ms > 0 && left_ms < ms) ms = (int)left_ms + 1;
+  }
   return ms;
 }
 
@@ -303,7 +395,7 @@ void tri_http_work(void *http, tri_desk *d) {
 
   while (take_all(h, d)) {
     struct curl_waitfd bell = {tri_desk_bell(d), CURL_WAIT_POLLIN, 0};
-    int                ms = start_due(h);
+    int                ms = start_due(h, d);
     if (!land_all(h, d)) curl_multi_wait(h->multi, &bell, 1, ms, NULL);
   }
 }

@@ -1,4 +1,4 @@
-/* http.h - the clerk of a desk who asks a server by HTTP: several questions at once, failed ones again. */
+/* http.h - the clerk of a desk who asks a server by HTTP: several requests at once, failed ones again. */
 #ifndef TRI_HTTP_H
 #define TRI_HTTP_H
 
@@ -7,18 +7,24 @@
 
 enum { TRI_HTTP_WHY_BYTES = 256 };   /* chosen: leaves room for the address */
 enum { TRI_HTTP_SHOWN_BYTES = 121 }; /* chosen: of a reply in a message */
+enum { TRI_HTTP_MOST_BATCH = 1024 }; /* chosen: some megabytes of texts */
 
-/* What the clerk is told; all is the caller's, as long as the desk. A question's text is a tri_text, the body
- * of a POST. */
+/* What the clerk is told; all is the caller's, as long as the desk. */
 typedef struct tri_http_opt {
   const char  *url, *shown; /* shown: for messages, without what is secret */
   tri_secrets *secrets;     /* of the url; a proxy's are added. May be NULL */
   double       timeout_s;   /* of one try */
   int          retries;     /* further tries */
   double       backoff_s;   /* before the first of them; twice as long before the next, up to 30 times */
-  /* Not collective. What a reply says. false: nothing, and why, in which secrets are masked. */
-  bool (*read)(const char *reply, size_t n, const tri_secrets *s, double *score,
-               char why[TRI_HTTP_WHY_BYTES]);
+  /* Questions of one request at most, 1 to TRI_HTTP_MOST_BATCH. A request waits until it is full, or the main
+   * thread waits for answers. */
+  int batch;
+  /* Not collective. Appends the body of a request with n questions. */
+  tri_status (*write)(tri_question *const *q, int n, tri_text *body);
+  /* Not collective. What a reply to n_asked questions says, in their order: score [n_asked], NAN: no number;
+   * extras [n_asked], in which n is 0. false: nothing, and why, in which secrets are masked. */
+  bool (*read)(const char *reply, size_t n, const tri_secrets *s, int n_asked, double *score,
+               tri_extras *extras, char why[TRI_HTTP_WHY_BYTES]);
 } tri_http_opt;
 typedef struct tri_http tri_http;
 

@@ -1,0 +1,77 @@
+/* reward_means.c - means of the further numbers of replies: of this rank, then of all. */
+#include "reward_set.h"
+
+#include <string.h>
+
+/* The place of a name among the means, made where there is none: the first names in their order are kept, so
+ * that which those are does not depend on who came first. NULL: it is behind all that are kept. */
+static tri_reward_mean *find_place(tri_reward_means *m, const char *name) {
+  int i = m->n;
+
+  while (i > 0 && strcmp(m->at[i - 1].name, name) > 0) i--;
+  if (i > 0 && !strcmp(m->at[i - 1].name, name)) return &m->at[i - 1];
+  if (m->n == TRI_EXTRAS_MOST) {
+    m->has_more = true;
+    if (i == m->n) return NULL;
+    m->n--;
+  }
+  memmove(&m->at[i + 1], &m->at[i], (size_t)(m->n - i) * sizeof *m->at);
+  m->n++;
+  m->at[i] = (tri_reward_mean){.sum = 0};
+  memcpy(m->at[i].name, name, strlen(name) + 1);
+  return &m->at[i];
+}
+
+void tri_reward_means_add(tri_reward_means *m, const tri_extras *x) {
+  for (int i = 0; i < x->n; i++) {
+    tri_reward_mean *to = find_place(m, x->at[i].name);
+    if (!to) continue;
+    to->sum += x->at[i].value;
+    to->n++;
+  }
+}
+
+/* Collective over world. Every rank's, one behind the other, joined in rank order. */
+static tri_status join(tri_reward_means *m, tri_comm *world) {
+  tri_reward_means *all = NULL;
+  size_t           *counts = NULL;
+  tri_status        st = TRI_OK;
+
+  TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(counts, world->size)));
+  TRI_TRY_DONE(tri_host_gather_all(world, m, sizeof *m, (void **)&all, counts));
+  *m = (tri_reward_means){.n = 0};
+  for (int rank = 0; rank < world->size; rank++) {
+    m->has_more |= all[rank].has_more;
+    for (int i = 0; i < all[rank].n; i++) {
+      tri_reward_mean *to = find_place(m, all[rank].at[i].name);
+      if (!to) continue;
+      to->sum += all[rank].at[i].sum;
+      to->n += all[rank].at[i].n;
+    }
+  }
+done:
+  TRI_FREE(all);
+  TRI_FREE(counts);
+  return st;
+}
+
+tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
+                                 tri_reward_mean mean[TRI_EXTRAS_MOST], int *n) {
+  tri_reward_row  *row = &s->row[i];
+  tri_reward_means m = row->means;
+
+  *n = 0;
+  row->means = (tri_reward_means){.n = 0};
+  if (!row->kind->collect) return TRI_OK;
+  if (world && world->size > 1) TRI_TRY(join(&m, world));
+  if (m.has_more && !row->warned_more && (!world || world->rank == 0))
+    tri_log(
+        TRI_LOG_WARN,
+        "reward %s: its replies have over %d further numbers in all; the first in the order of their names "
+        "become metrics (said once)",
+        row->name, TRI_EXTRAS_MOST);
+  row->warned_more |= m.has_more;
+  memcpy(mean, m.at, (size_t)m.n * sizeof *mean);
+  *n = m.n;
+  return TRI_OK;
+}
