@@ -30,7 +30,7 @@ rooms='
  5 src/cpu/gemm src/page gpu/base
  4 src/cpu/pairs src/doctor/meet src/look io/chat
  3 src/record src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/jinja
- 2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/flags
+ 2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/flags src/metric
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).

@@ -1,29 +1,31 @@
 /* chosen.c - which curves are shown where none is asked for, and how a number is written. */
 #include "look_impl.h"
+#include "metric/metric_names.h"
 
 #include <math.h>
 #include <string.h>
 
 /* In the order of the rows. unless: not where a run has that; moves: only once it is not 0. */
 static const struct {
-  tri_look_metric metric;
-  const char     *unless;
-  bool            moves;
+  const char *name;
+  void (*cell)(double x, int width, char out[TRI_CELL_BYTES]);
+  const char *unless;
+  bool        moves;
 } table[] = {
-    {{"reward_mean", "reward", tri_cell_number}, NULL, false},
-    {{"loss", "loss", tri_cell_number}, "reward_mean", false},
-    {{"accuracy", "accuracy", tri_cell_number}, NULL, false},
-    {{"margin_mean", "margin", tri_cell_number}, NULL, false},
-    {{"eval_reward_mean", "eval reward", tri_cell_number}, NULL, false},
-    {{"eval_truncated_ratio", "eval cut off", tri_cell_share}, NULL, true},
-    {{"eval_accuracy", "eval accuracy", tri_cell_number}, NULL, false},
-    {{"response_length_mean_tokens", "length", tri_cell_count}, NULL, false},
-    {{"truncated_ratio", "cut off", tri_cell_share}, NULL, true},
-    {{"kl_mean_nats", "kl", tri_cell_number}, NULL, false},
-    {{"entropy_mean_nats", "entropy", tri_cell_number}, NULL, false},
-    {{"sampler_gap_max_nats", "gap", tri_cell_number}, NULL, true},
-    {{"explained_variance", "ev", tri_cell_number}, NULL, false},
-    {{"grad_norm", "grad norm", tri_cell_number}, NULL, false},
+    {"reward_mean", tri_cell_number, NULL, false},
+    {"loss", tri_cell_number, "reward_mean", false},
+    {"accuracy", tri_cell_number, NULL, false},
+    {"margin_mean", tri_cell_number, NULL, false},
+    {"eval_reward_mean", tri_cell_number, NULL, false},
+    {"eval_truncated_ratio", tri_cell_share, NULL, true},
+    {"eval_accuracy", tri_cell_number, NULL, false},
+    {"response_length_mean_tokens", tri_cell_count, NULL, false},
+    {"truncated_ratio", tri_cell_share, NULL, true},
+    {"kl_mean_nats", tri_cell_number, NULL, false},
+    {"entropy_mean_nats", tri_cell_number, NULL, false},
+    {"sampler_gap_max_nats", tri_cell_number, NULL, true},
+    {"explained_variance", tri_cell_number, NULL, false},
+    {"grad_norm", tri_cell_number, NULL, false},
 };
 enum {
   N_TABLE = sizeof table / sizeof *table,
@@ -45,7 +47,7 @@ static bool has(const tri_history *h, const char *name, bool moves) {
 static bool one_has(const tri_look *l, int k) {
   for (int i = 0; i < l->n; i++) {
     const tri_history *h = l->run[i].h;
-    if (has(h, table[k].metric.name, table[k].moves) && !(table[k].unless && has(h, table[k].unless, false)))
+    if (has(h, table[k].name, table[k].moves) && !(table[k].unless && has(h, table[k].unless, false)))
       return true;
   }
   return false;
@@ -56,7 +58,7 @@ static tri_look_metric asked(const char *name) {
   tri_look_metric m = {name, name, tri_cell_number};
 
   for (int k = 0; k < N_TABLE; k++)
-    if (!strcmp(table[k].metric.name, name)) m.cell = table[k].metric.cell;
+    if (!strcmp(table[k].name, name)) m.cell = table[k].cell;
   return m;
 }
 
@@ -94,8 +96,9 @@ int tri_look_choose(const tri_look *l, const tri_look_how *how, tri_look_metric 
   for (int i = 0; i < how->n_metric && n < TRI_LOOK_METRICS_MOST; i++) out[n++] = asked(how->metric[i]);
   if (how->n_metric) return n;
   for (int k = 0; k < N_TABLE; k++) {
-    if (one_has(l, k)) out[n++] = table[k].metric;
-    if (!strcmp(table[k].metric.name, "eval_accuracy")) n = add_sets(l, out, n);
+    if (one_has(l, k))
+      out[n++] = (tri_look_metric){table[k].name, tri_metric_word(table[k].name), table[k].cell};
+    if (!strcmp(table[k].name, "eval_accuracy")) n = add_sets(l, out, n);
   }
   return n;
 }

@@ -1,5 +1,6 @@
 /* panel.c - one run as lines of text: its state, its steps, its curves, its last checkpoint and warnings. */
 #include "look_impl.h"
+#include "metric/metric_names.h"
 
 #include "base/visible.h"
 
@@ -162,11 +163,12 @@ static tri_status put_pace(const tri_look_frame *f, const tri_look_facts *facts,
 
   if (isfinite(facts->step_s)) {
     tri_cell_digits(facts->step_s, 7, cell);
-    n += snprintf(text + n, sizeof text - (size_t)n, "%s s/step", cell);
+    n += snprintf(text + n, sizeof text - (size_t)n, "%s %s", cell, tri_metric_word("step_s"));
   }
   if (isfinite(facts->tokens_per_s)) {
     tri_cell_count(facts->tokens_per_s, 5, cell);
-    n += snprintf(text + n, sizeof text - (size_t)n, "%s%s tok/s", n ? ", " : "", cell);
+    n += snprintf(text + n, sizeof text - (size_t)n, "%s%s %s", n ? ", " : "", cell,
+                  tri_metric_word("tokens_per_s"));
   }
   if (isfinite(facts->left_s))
     snprintf(text + n, sizeof text - (size_t)n, "%s%s left", n ? ", " : "", age(facts->left_s, cell));

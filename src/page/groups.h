@@ -5,24 +5,11 @@
 
 #include <stdbool.h>
 
+#include "metric/metric_names.h"
 #include "ticks.h"
 
-/* In the order of the page. */
-typedef enum {
-  TRI_GROUP_REWARD,
-  TRI_GROUP_EVAL,
-  TRI_GROUP_LOSS,
-  TRI_GROUP_KL,
-  TRI_GROUP_LENGTH,
-  TRI_GROUP_TIME,
-  TRI_GROUP_MEMORY,
-  TRI_GROUP_OTHER,
-  TRI_GROUPS
-} tri_group;
-
 /* Pure, all that follow. */
-const char *tri_page_group_title(tri_group g);
-tri_group   tri_page_group_of(const char *name);
+tri_metric_group tri_page_group_of(const char *name);
 /* Of two names of one group: below 0 where the first stands before the second, which the table knows or
  * not. */
 int tri_page_group_order(const char *a, const char *b);

@@ -146,12 +146,12 @@ static bool find_span(const tri_page *p, const tri_history **run, tri_page_span 
 }
 
 /* What a group has beside its charts. */
-static tri_status put_more(const tri_page *p, tri_group g, tri_text *out) {
+static tri_status put_more(const tri_page *p, tri_metric_group g, tri_text *out) {
   if (g == TRI_GROUP_TIME) return tri_page_phases(p, out);
   return g == TRI_GROUP_MEMORY ? tri_page_memory(p, out) : TRI_OK;
 }
 
-static tri_status put_group(const tri_page *p, const tri_page_span *s, const names *list, tri_group g,
+static tri_status put_group(const tri_page *p, const tri_page_span *s, const names *list, tri_metric_group g,
                             tri_text *out) {
   tri_text   charts = {0}, same = {0}, more = {0};
   tri_status st = TRI_OK;
@@ -160,7 +160,7 @@ static tri_status put_group(const tri_page *p, const tri_page_span *s, const nam
     if (tri_page_group_of(list->of[i]) == g) TRI_TRY_DONE(tri_page_chart(s, list->of[i], &charts, &same));
   TRI_TRY_DONE(put_more(p, g, &more));
   if (charts.len || same.len || more.len)
-    TRI_TRY_DONE(tri_text_printf(out, "<h2 id=\"g%d\">%s</h2>\n", (int)g, tri_page_group_title(g)));
+    TRI_TRY_DONE(tri_text_printf(out, "<h2 id=\"g%d\">%s</h2>\n", (int)g, tri_metric_group_title(g)));
   if (charts.len) TRI_TRY_DONE(tri_text_printf(out, "<div class=\"charts\">\n%s</div>\n", charts.data));
   if (same.len && g != TRI_GROUP_MEMORY) /* its table has them */
     TRI_TRY_DONE(tri_text_printf(
@@ -181,7 +181,8 @@ static tri_status put_charts(const tri_page *p, tri_text *out) {
 
   if (!any) TRI_TRY(tri_text_printf(out, "<p>There are no steps yet.</p>\n"));
   find_names(p, &list);
-  for (int g = 0; g < TRI_GROUPS; g++) TRI_TRY(put_group(p, any ? &s : NULL, &list, (tri_group)g, out));
+  for (int g = 0; g < TRI_GROUPS; g++)
+    TRI_TRY(put_group(p, any ? &s : NULL, &list, (tri_metric_group)g, out));
   if (list.n_more)
     TRI_TRY(tri_text_printf(out, "<p class=\"soft\">%d more numbers of metrics.jsonl have no chart.</p>\n",
                             list.n_more));
@@ -256,7 +257,8 @@ static tri_status put_bar(const tri_page *p, const char *body, tri_text *out) {
   for (int g = 0; g < TRI_GROUPS; g++) {
     snprintf(id, sizeof id, "<h2 id=\"g%d\"", g);
     if (body && strstr(body, id))
-      TRI_TRY(tri_text_printf(out, "<a href=\"#g%d\">%s</a>", g, tri_page_group_title((tri_group)g)));
+      TRI_TRY(
+          tri_text_printf(out, "<a href=\"#g%d\">%s</a>", g, tri_metric_group_title((tri_metric_group)g)));
   }
   for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
     snprintf(id, sizeof id, "<h2 id=\"%s\"", part[i][0]);

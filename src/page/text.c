@@ -7,6 +7,7 @@
 
 #include "base/columns.h"
 #include "base/visible.h"
+#include "metric/metric_names.h"
 
 enum {
   BLOCKS = 3,         /* chosen: so many runs have a screen of lines each, more a row each */
@@ -136,7 +137,8 @@ static tri_status put_row(const tri_page_run *r, tri_text *out) {
 
 static tri_status put_rows(const tri_page *p, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%-*s  %-8s %8s %9s %9s %4s  %s\n", NAME_COLUMNS, "run", "state", "step",
-                          "reward", "best eval", "cut", "in steps"));
+                          tri_metric_word("reward_mean"), "best eval",
+                          tri_metric_word("eval_truncated_ratio"), "in steps"));
   for (int i = 0; i < p->n; i++) TRI_TRY(put_row(&p->run[i], out));
   return TRI_OK;
 }

@@ -2,6 +2,7 @@
 #include "base/columns.h"
 #include "base/live.h"
 #include "comm/halt.h"
+#include "metric/metric_names.h"
 #include "report/links.h"
 #include "report/timeline.h"
 #include "train.h"
@@ -40,8 +41,10 @@ static bool draw_live(const tri_trainer *t, const char *what) {
   tri_cell_steps(step, t->plan.steps, 10, at);
   if (!isnan(t->screen.score)) tri_cell_number(t->screen.score, 6, score);
   if (!isnan(t->screen.rate)) tri_cell_count(t->screen.rate, 6, rate);
-  snprintf(line, sizeof line, "step %s  %-8s  %s %s  %s tok/s  %s left", at, what,
-           tri_has_answers(t) ? "reward" : "loss", score, rate, duration(left_s(t, t->progress.step), left));
+  snprintf(line, sizeof line, "step %s  %-8s  %s %s  %s %s  %s %s", at, what,
+           tri_metric_word(tri_has_answers(t) ? "reward_mean" : "loss"), score, rate,
+           tri_metric_word("tokens_per_s"), duration(left_s(t, t->progress.step), left),
+           tri_metric_word("left_s"));
   return tri_live_draw(line);
 }
 
@@ -67,9 +70,8 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
 
 enum { GIVEN = 1, ANSWERS = 2, PREFERRED = 4, ALL = 7, STEP = 0, TIME = 1, LEFT = 2 };
 
-/* Columns in the order of the rows; what they like and what they need; whether they are of sequences that are
- * given, answered, or preferred to others. ev: of the critic; cut: share of answers that were cut off;
- * eval, ecut, held: of held-out lines. */
+/* Columns in the order of the rows: their widths and least widths; whether they belong to sequences that are
+ * given, answered, or preferred to others. A metric's column is named by its word in the table of metrics. */
 static const struct {
   tri_column  column;
   int         use;
@@ -79,22 +81,22 @@ static const struct {
     {{"step", 0, 0}, ALL, NULL, NULL}, /* as wide as the number of steps wants, at least STEP_LEAST */
     {{"time", 6, 6}, ALL, NULL, NULL},
     {{"left", 6, 6}, ALL, NULL, NULL},
-    {{"reward", 8, 6}, ANSWERS, "reward_mean", tri_cell_number},
-    {{"loss", 8, 5}, ALL, "loss", tri_cell_number},
-    {{"grad", 7, 5}, ALL, "grad_norm", tri_cell_number},
-    {{"lr", 8, 6}, GIVEN | PREFERRED, "learning_rate", tri_cell_digits},
-    {{"acc", 7, 6}, PREFERRED, "accuracy", tri_cell_number},
-    {{"margin", 7, 6}, PREFERRED, "margin_mean", tri_cell_number},
-    {{"ev", 6, 5}, ANSWERS, "explained_variance", tri_cell_number},
-    {{"kl", 7, 5}, ANSWERS, "kl_mean_nats", tri_cell_number},
-    {{"len", 6, 5}, ANSWERS, "response_length_mean_tokens", tri_cell_count},
-    {{"cut", 5, 4}, ANSWERS, "truncated_ratio", tri_cell_share},
-    {{"tok/s", 7, 5}, ALL, "tokens_per_s", tri_cell_count},
-    {{"gap", 7, 5}, ANSWERS, "sampler_gap_max_nats", tri_cell_number},
-    {{"ecut", 5, 4}, GIVEN | ANSWERS, "eval_truncated_ratio", tri_cell_share},
-    {{"pass@1", 7, 6}, GIVEN | ANSWERS, "eval_pass_at_1", tri_cell_number},
-    {{"eval", 7, 6}, GIVEN | ANSWERS, "eval_reward_mean", tri_cell_number},
-    {{"held", 7, 6}, PREFERRED, "eval_accuracy", tri_cell_number},
+    {{NULL, 8, 6}, ANSWERS, "reward_mean", tri_cell_number},
+    {{NULL, 8, 5}, ALL, "loss", tri_cell_number},
+    {{NULL, 7, 5}, ALL, "grad_norm", tri_cell_number},
+    {{NULL, 8, 6}, GIVEN | PREFERRED, "learning_rate", tri_cell_digits},
+    {{NULL, 7, 6}, PREFERRED, "accuracy", tri_cell_number},
+    {{NULL, 7, 6}, PREFERRED, "margin_mean", tri_cell_number},
+    {{NULL, 6, 5}, ANSWERS, "explained_variance", tri_cell_number},
+    {{NULL, 7, 5}, ANSWERS, "kl_mean_nats", tri_cell_number},
+    {{NULL, 6, 5}, ANSWERS, "response_length_mean_tokens", tri_cell_count},
+    {{NULL, 5, 4}, ANSWERS, "truncated_ratio", tri_cell_share},
+    {{NULL, 7, 5}, ALL, "tokens_per_s", tri_cell_count},
+    {{NULL, 7, 5}, ANSWERS, "sampler_gap_max_nats", tri_cell_number},
+    {{NULL, 5, 4}, GIVEN | ANSWERS, "eval_truncated_ratio", tri_cell_share},
+    {{NULL, 7, 6}, GIVEN | ANSWERS, "eval_pass_at_1", tri_cell_number},
+    {{NULL, 7, 6}, GIVEN | ANSWERS, "eval_reward_mean", tri_cell_number},
+    {{NULL, 7, 6}, PREFERRED, "eval_accuracy", tri_cell_number},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
@@ -120,6 +122,7 @@ static int fit_columns(const tri_trainer *t, tri_column column[N_ROWS], int of[N
   for (int i = 0; i < N_ROWS; i++)
     if (has_column(t, i)) {
       column[n] = rows[i].column;
+      if (rows[i].metric) column[n].name = tri_metric_word(rows[i].metric);
       of[n++] = i;
     }
   wide = snprintf(steps, sizeof steps, "%lld/%lld", (long long)t->plan.steps, (long long)t->plan.steps);

@@ -1,6 +1,8 @@
 /* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
  * input. */
 #include "cli_case.h"
+
+#include <jansson.h>
 #include "device/device.h"
 #include "io/model/export.h"
 #include "io/model/safetensors.h"
@@ -185,11 +187,12 @@ static void each_flag_once(const char *help) {
 }
 
 static void every_command_has_help(void **state) {
-  static const char *const name[] = {"train", "generate", "score", "eval", "tokenize", "inspect", "export"};
+  static const char *const name[] = {"train",    "generate", "score",  "eval",
+                                     "tokenize", "inspect",  "export", "metrics"};
   char                     command[512];
 
   (void)state;
-  for (int i = 0; i < 7; i++) {
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
     snprintf(command, sizeof command, ONE "%s --help", name[i]);
     cli_succeeds(command);
     cli_shows(cli_out, "usage: trireme ");
@@ -209,6 +212,32 @@ static void every_command_has_help(void **state) {
   cli_succeeds(ONE "--version");
   assert_string_equal(cli_out, tri_device_find("cuda") ? "trireme " TRI_VERSION " (cpu, cuda)\n"
                                                        : "trireme " TRI_VERSION " (cpu)\n");
+}
+
+/* Names of metrics.jsonl and words of screens are found; nothing is printed where one is unknown. */
+static void metrics_are_explained(void **state) {
+  json_t *all, *two;
+
+  (void)state;
+  cli_succeeds(ONE "metrics");
+  cli_fits(cli_out);
+  cli_shows(cli_out, "\n  eval_response_length_mean_tokens  ");
+  cli_succeeds(ONE "metrics held tok/s eval_easy_pass_at_1");
+  cli_fits(cli_out);
+  assert_non_null(all = json_loads((cli_succeeds(ONE "metrics --json"), cli_out), 0, NULL));
+  assert_true(json_array_size(all) > 80);
+  assert_non_null(two =
+                      json_loads((cli_succeeds(ONE "metrics held reward_x_mean --json"), cli_out), 0, NULL));
+  assert_int_equal(json_array_size(two), 2);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(two, 0), "name")), "eval_accuracy");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(two, 0), "unit")), "share");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(two, 1), "name")),
+                      "reward_<name>_mean");
+  assert_true(json_is_null(json_object_get(json_array_get(two, 1), "screen")));
+  json_decref(two);
+  json_decref(all);
+  cli_fails(64, ONE "metrics loss rewrd_mean", "nearest: reward_mean", NULL);
+  cli_fails(64, ONE "metrics rewrd_mean --json", "nearest: reward_mean", NULL);
 }
 
 /* ---- the command line and the deck ---- */
@@ -695,6 +724,7 @@ int main(void) {
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
       cmocka_unit_test(every_command_has_help),
+      cmocka_unit_test(metrics_are_explained),
       cmocka_unit_test(unknown_names_come_with_the_nearest),
       cmocka_unit_test(batch_equation_is_shown_with_its_numbers),
       cmocka_unit_test(illegal_plan_names_both_keys),
