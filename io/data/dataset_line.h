@@ -71,8 +71,8 @@ static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 
  * without one; NULL: nothing does. Here and below a bad line is TRI_EINPUT, with its place. */
 TRI_CHECKED tri_status tri_intake_refuse_missing(const tri_intake *in, const char *key, const char *deck,
                                                  const char *flag);
-/* Not collective. These fail at the line's place with what was found and what to do: an answer that is no text
- * and no number; an answer [n] that no reward could judge, why; a label. */
+/* Not collective. These fail at the line's place with what was found and what to do: an answer that is no
+ * text and no number; an answer [n] that no reward could judge, why; a label. */
 TRI_CHECKED tri_status tri_intake_refuse_answer(const tri_intake *in, const struct json_t *answer);
 TRI_CHECKED tri_status tri_intake_refuse_truth(const tri_intake *in, const char *text, size_t n,
                                                const char *why);

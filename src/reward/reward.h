@@ -142,8 +142,8 @@ typedef struct tri_reward {
  *     it: "7-3" ends in 3. A currency may stand between sign and digits.
  *   Digits of a word, an index or a power of a unit (H2O, x_1, m^2) are passed over. Digits that are no
  *   number as a whole (1.2.3, 1,23, 4:30, 1/2/2024) are none: where they are last, the answer has no number.
- *   Digits of a formula (3\sqrt{2}, 2\pi, 2x, 3 + 4i, x/2, 0.333...) or of a longer number (5k, 2 million) are
- *   none either. A unit, a percent sign or a degree behind a number does not change it.
+ *   Digits of a formula (3\sqrt{2}, 2\pi, 2x, 3 + 4i, x/2, 0.333...) or of a longer number (5k, 2 million)
+ *   are none either. A unit, a percent sign or a degree behind a number does not change it.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge.
  * reward_math.c. 1 or 0 each.

@@ -119,8 +119,8 @@ static const char *gsm8k_refuse(void *state, const char *truth, size_t n) {
   case TRI_TEXT_NUMBER:
     return NULL;
   case TRI_TEXT_BROKEN:
-    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward gsm8k compares "
-           "numbers (boxed compares formulas)";
+    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward gsm8k "
+           "compares numbers (boxed compares formulas)";
   default:
     return tri_math_is_empty((tri_part){truth, n}) ? "is empty, and reward gsm8k compares numbers"
                                                    : "holds no number, and reward gsm8k compares numbers";

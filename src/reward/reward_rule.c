@@ -68,8 +68,8 @@ static const char *number_refuse(void *state, const char *truth, size_t n) {
   case TRI_TEXT_NUMBER:
     return NULL;
   case TRI_TEXT_BROKEN:
-    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward number compares "
-           "numbers (boxed compares formulas)";
+    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward number "
+           "compares numbers (boxed compares formulas)";
   default:
     return trimmed(truth, n).n ? "holds no number, and reward number compares numbers"
                                : "is empty, and reward number compares numbers";

@@ -320,7 +320,8 @@ static void refuses_bad_prompts(void **state) {
       {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
       {"{\"tokens\":[5]}", "has no `answer`; its fields are tokens; set data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":null}",
-       "`answer` is null, so the line has no right answer; set data.answer_key; jq -c 'select(.answer != null)' FILE >NEW "},
+       "`answer` is null, so the line has no right answer; set data.answer_key; "
+       "jq -c 'select(.answer != null)' FILE >NEW "},
       {"{\"prompt\":\"a\",\"answer\":true}",
        "`answer` is true: must be text or a number; jq -c '.answer |= tostring'"},
       {"{\"prompt\":\"a\",\"answer\":[\"b\"]}",
@@ -356,7 +357,8 @@ static void refuses_truths(void **state) {
       {"{\"prompt\":\"a\",\"answer\":-5}",
        "`answer` = \"-5\" is none; write the right answer there, or set data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":\"\"}",
-       "`answer` = \"\" is none; write the right answer there, or set data.answer_key; jq -c 'select(.answer | tostring | test(\"\\\\S\"))' FILE >NEW "},
+       "`answer` = \"\" is none; write the right answer there, or set data.answer_key; "
+       "jq -c 'select(.answer | tostring | test(\"\\\\S\"))' FILE >NEW "},
   };
   tri_data_opt opt = options(TRI_DATA_RL);
 

@@ -211,8 +211,8 @@ static void refuses_bad_labels(void **state) {
       {ANSWER("2"), "`label` = 2: must be true or false, or 1 or 0; jq -c '.label |= (. > 0)'"},
       {ANSWER("-1"), "`label` = -1: must be true or false, or 1 or 0"},
       {ANSWER("0.0"), "`label` = 0.0: must be true or false, or 1 or 0"}, /* a score, perhaps */
-      {ANSWER("\"True\""),
-       "`label` is the text \"True\": must be true or false, or 1 or 0; jq -c '.label |= (ascii_downcase == \"true\")'"},
+      {ANSWER("\"True\""), "`label` is the text \"True\": must be true or false, or 1 or 0; "
+                           "jq -c '.label |= (ascii_downcase == \"true\")'"},
       {ANSWER("\"1\""),
        "`label` is the text \"1\": must be true or false, or 1 or 0; jq -c '.label |= tonumber'"},
       {ANSWER("\"good\""), "`label` is the text \"good\": must be true or false, or 1 or 0"},

@@ -216,7 +216,7 @@ static void test_number(void **state) {
   check_cases("number", numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* No number is cut out of a formula, or out of a longer number. `cut`: what stood there before as the last. */
+/* No number is cut out of a formula, or out of a longer number. `cut`: the digits that stand there last. */
 static void test_number_is_whole(void **state) {
   static const struct {
     const char *response, *cut;
