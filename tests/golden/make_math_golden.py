@@ -2,7 +2,8 @@
 """Make tests/data/math/pairs.jsonl and golds.jsonl.
 
 pairs.jsonl: ["gold", "answer", "rule", verdict] a line. verdict: math-verify's, 1 or 0. rule: the spelling that made the
-answer from the gold, so that both are the same value; "own": a pair of math-verify's own tests.
+answer from the gold, so that both are the same value; "own": a pair of math-verify's own tests; "function", "power", "word", and with
+"wrong" two different values: KINDS below.
 golds.jsonl: ["gold", class] a line. Two golds have one class where math-verify finds them equal.
 
 Run by hand: python tests/golden/make_math_golden.py MATH_TEST_JSONL
@@ -15,6 +16,7 @@ Where math-verify is wrong, or is not followed:
 - It takes capital letters for small ones: 3R^2 is 3r^2 to it.
 - It takes the set \\{1,2\\} for the pair (1,2).
 - It ignores the index of a number: 204_5 is 204_7 to it. Here two different indices differ.
+- It takes words in plain letters for products: act is cat to it, BCA is ABC, on is no.
 - It takes 9 a.m. for 9 p.m., as it drops both, and 4:30 for 2:15, as equal ratios.
 - It does not know 1e3, \\cos 60^\\circ = 1/2, 7.2\\% = 7.2 (though 7\\% = 7), the character of a root, a full stop inside a formula,
   or an interval that the answer writes as inequalities. All of these are read here.
@@ -272,6 +274,40 @@ OWN = [
 ]
 
 
+# Kinds of pairs made by hand: a name as of a rule above; "wrong ...": two different values.
+KINDS = {
+    "function": [
+        (r"\frac{\pi}{4}", r"\arctan 1"), (r"\frac{\pi}{4}", r"\arctan(1)"), (r"\frac{\pi}{2}", r"\arcsin 1"), (r"\frac{\pi}{6}", r"\arcsin\frac12"),
+        (r"\frac{\pi}{3}", r"\arccos\frac12"), (r"\frac{\pi}{3}", r"\arctan\sqrt3"), (r"\pi", r"\arccos(-1)"), (r"-\frac{\pi}{4}", r"\arctan(-1)"),
+        (r"\frac{\pi}{12}", r"\arctan(2-\sqrt3)"), (r"\frac{\pi}{4}", r"\tan^{-1} 1"), (r"\frac{\pi}{6}", r"\sin^{-1} \frac12"), (r"\arctan x", r"\tan^{-1} x"),
+        (r"\arctan 2", r"-\arctan(-2)"), ("5", r"\tan(\arctan 5)"), (r"\frac45", r"\cos(\arcsin\frac35)"), (r"\frac{2}{\sqrt5}", r"\sin(\arctan 2)"),
+        (r"\frac{\pi}{2}", r"\arctan\infty"), (r"\ln 2x", r"\ln(2x)"), (r"3\ln 2", r"\ln 8"), ("0", r"\ln \ln e"), ("e^2", r"\exp 2"), ("0", r"\sinh 0"),
+        (r"\frac{e^x+e^{-x}}{2}", r"\cosh x"), (r"\sqrt2-1", r"\tan\frac{\pi}{8}"), ("2^{1/2}", r"\sqrt 2"),
+    ],
+    "power": [
+        ("x^{a+b}", "x^a x^b"), ("x^{a+b}", r"x^a \cdot x^b"), ("x^{n+1}", "x^n x"), ("x^{a-b}", r"\frac{x^a}{x^b}"), ("x^{2a}", "(x^a)^2"), ("a^{m+n}", "a^n a^m"),
+        ("2^{a+b}", "2^a 2^b"), (r"x^{\pi+1}", r"x^\pi x"), (r"2^{\pi+1}", r"2^{\pi}2"), ("x^{n^2+n}", "x^{n^2}x^n"), ("x^{n(n+1)}", "x^{n^2+n}"), ("-(-1)^n", "(-1)^{n+1}"),
+        ("(-1)^n", "(-1)^{n+2}"), ("x^{2n}", "x^n x^n"), ("x^{2/n}", "x^{1/n}x^{1/n}"), ("(x+1)^{a+b}", "(x+1)^a(x+1)^b"), (r"\frac{1}{x^n}", "x^{-n}"),
+    ],
+    "word": [
+        ("Amy", "amy"), ("red", r"\text{red}"), ("Evelyn", r"\text{Evelyn}"), (r"\text{cat}", "cat"), (r"\text{ABC}", "ABC"), ("cat,dog", "dog,cat"), ("abc", "cba"),
+        ("xyz", "zyx"), ("pqr", "rqp"), ("lwh", "hwl"), ("AB", "BA"), (r"\frac{abc}{2}", r"\frac{cba}{2}"), ("2abc", "2cba"), ("ABC", "A B C"),
+    ],
+    "wrong function": [
+        (r"\frac{\pi}{3}", r"\arctan 1"), (r"\arccos x", r"\arcsin x"), (r"\arcsin x", r"\arctan x"), (r"\frac{1}{\sin x}", r"\sin^{-1} x"), (r"\arctan x", r"\arctan(-x)"),
+        (r"\arctan 2", r"\arctan 1"), (r"\frac{\pi}{2}", r"\arcsin 2"), ("e^{2x}", r"\exp(x)"),
+    ],
+    "wrong power": [
+        ("x^{ab}", "x^a x^b"), ("x^{a-b}", "x^a x^b"), ("x^{a+c}", "x^a x^b"), ("x^{a+b}", "x^a y^b"), ("2^n", "(-2)^n"), ("1", "(-1)^n"), ("(-1)^m", "(-1)^n"),
+        ("(-1)^{n+1}", "(-1)^n"), ("x^n", "(-x)^n"),
+    ],
+    "wrong word": [
+        ("cat", "act"), ("no", "on"), ("Amy", "May"), ("SSA", "SAS"), ("ABC", "BCA"), (r"\text{no}", r"\text{on}"), (r"\text{cat}", "act"), (r"\text{ASA}", r"\text{AAS}"),
+        ("Tue", "Wed"), ("red", "der"), ("dog", "god"), (r"\text{Ann}", r"\text{nan}"), ("SSS", "SAS"), ("abcd", "dcba"),
+    ],
+}
+
+
 def main():
     golds = sorted({box_of(json.loads(line)["solution"]) for line in open(sys.argv[1], encoding="utf-8")})
     dice = random.Random(36)
@@ -283,6 +319,7 @@ def main():
             if made and made != gold:
                 by_rule[rule].append((gold, made))
     rows, most = [[a, b, "own"] for a, b in OWN], 1
+    rows += [[a, b, kind] for kind, pairs in KINDS.items() for a, b in pairs]
     while sum(min(len(x), most) for x in by_rule.values()) < N_PAIRS:
         most += 1
     for rule in RULES | WRONG:

@@ -399,6 +399,56 @@ static const pair_case values[] = {
     {"2306843007387610240", "1", false},
     {"5317 000000", "5317", false}};
 
+/* Functions of one token without brackets, their inverses, and powers with letters. Judged by hand. */
+static const pair_case functions[] = {{"\\arctan 1", "\\frac{\\pi}{4}", true},
+                                      {"\\arcsin\\frac12", "\\frac{\\pi}{6}", true},
+                                      {"\\arccos(-1)", "\\pi", true},
+                                      {"\\arctan\\sqrt3", "\\frac{\\pi}{3}", true},
+                                      {"\\arctan(2-\\sqrt3)", "\\frac{\\pi}{12}", true},
+                                      {"\\arccot 1", "\\frac{\\pi}{4}", true},
+                                      {"\\arctan\\infty", "\\frac{\\pi}{2}", true},
+                                      {"arctan 1", "pi/4", true},
+                                      {"\\operatorname{arctan} 1", "\\frac{\\pi}{4}", true},
+                                      {"\\sin^{-1} 1", "\\frac{\\pi}{2}", true},
+                                      {"\\tan^{-1} x", "\\arctan x", true},
+                                      {"\\arctan(-x)", "-\\arctan x", true},
+                                      {"\\arccos x", "\\frac{\\pi}{2} - \\arcsin x", true},
+                                      {"\\tan\\arctan 5", "5", true},
+                                      {"\\cos(\\arcsin\\frac35)", "\\frac45", true},
+                                      {"\\ln\\ln e", "0", true},
+                                      {"\\exp 2", "e^2", true},
+                                      {"\\cosh x", "\\frac{e^x+e^{-x}}{2}", true},
+                                      {"\\sinh 0", "0", true},
+                                      {"x^a x^b", "x^{a+b}", true},
+                                      {"x^n \\cdot x", "x^{n+1}", true},
+                                      {"\\frac{x^a}{x^b}", "x^{a-b}", true},
+                                      {"(x^a)^b", "x^{ab}", true},
+                                      {"x^{1/n}x^{1/n}", "x^{2/n}", true},
+                                      {"x^{n^2+n}", "x^{n(n+1)}", true},
+                                      {"2^\\pi \\cdot 2", "2^{\\pi+1}", true},
+                                      {"(-1)^{n+1}", "-(-1)^n", true},
+                                      {"(-2)^n", "(-1)^n 2^n", true},
+                                      {"5\\text{ sec}", "5", true},
+                                      {"\\arctan 1", "\\frac{\\pi}{3}", false},
+                                      {"\\arctan 1", "1", false},
+                                      {"\\arcsin x", "\\arccos x", false},
+                                      {"\\arcsin 2", "\\frac{\\pi}{2}", false},
+                                      {"\\arctan(-x)", "\\arctan x", false},
+                                      {"\\sin^{-1} x", "\\frac{1}{\\sin x}", false},
+                                      {"\\exp x", "e^{2x}", false},
+                                      {"x^a x^b", "x^{ab}", false},
+                                      {"x^a y^b", "x^{a+b}", false},
+                                      {"(-1)^n", "1", false},
+                                      {"(-1)^n", "(-1)^m", false},
+                                      {"(-1)^n", "(-1)^{n+1}", false},
+                                      {"(-2)^n", "2^n", false},
+                                      {"(-x)^n", "x^n", false}};
+
+static void test_functions(void **state) {
+  (void)state;
+  check_same(functions, sizeof functions / sizeof *functions);
+}
+
 static void test_values(void **state) {
   (void)state;
   check_same(values, sizeof values / sizeof *values);
@@ -648,6 +698,7 @@ int main(void) {
                                      cmocka_unit_test_teardown(test_same, teardown),
                                      cmocka_unit_test_teardown(test_values, teardown),
                                      cmocka_unit_test_teardown(test_words, teardown),
+                                     cmocka_unit_test_teardown(test_functions, teardown),
                                      cmocka_unit_test_teardown(test_box, teardown),
                                      cmocka_unit_test_teardown(test_boxed, teardown),
                                      cmocka_unit_test_teardown(test_boxed_says, teardown),

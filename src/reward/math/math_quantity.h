@@ -43,6 +43,9 @@ enum {
   TRI_TAG_BINOMIAL,
   TRI_TAG_FLOOR,
   TRI_TAG_TANGENT,
+  TRI_TAG_SIGN,
+  TRI_TAG_ANGLE, /* of a sine; the next: of a tangent */
+  TRI_TAG_ANGLE_OF_TANGENT,
   TRI_TAG_FUNCTION
 };
 

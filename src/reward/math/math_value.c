@@ -12,6 +12,19 @@ static tri_quantity evaluate(tri_evaluation *e, int i);
 
 /* ---- powers ---- */
 
+static uint64_t letter_tag(tri_tex_shape shape) { return shape == TRI_SHAPE_PI ? TRI_TAG_PI : TRI_TAG_EULER; }
+
+/* A small whole number, as the exponent within an exponent. */
+static bool whole_exponent(const tri_evaluation *e, int i, int64_t *n) {
+  enum { MOST = 16 }; /* chosen */
+  tri_quantity x = {.f = 0};
+
+  if (e->tree->node[i].shape != TRI_SHAPE_NUMBER || e->tree->node[i].repeat.n) return false;
+  tri_quantity_set_decimal(&x, e->tree->node[i].text);
+  *n = x.n;
+  return x.rational && x.d == 1 && x.n >= 0 && x.n <= MOST;
+}
+
 /* The exponent at node i modulo tri_exponent_prime. Returns false where it holds more than integers,
  * fractions and letters, joined by + - * / alone. */
 static bool exponent_of(const tri_evaluation *e, int i, uint64_t *out) {
@@ -31,9 +44,18 @@ static bool exponent_of(const tri_evaluation *e, int i, uint64_t *out) {
     n = tri_letter_integer(e, tri_name_hash(x->text), false);
     *out = n < 0 ? (half - (uint64_t)-n % half) % half : (uint64_t)n % half;
     return true;
+  case TRI_SHAPE_PI:
+  case TRI_SHAPE_EULER:
+    *out = (uint64_t)tri_letter_integer(e, tri_field_hash(letter_tag(x->shape), 0), true) % half;
+    return true;
   case TRI_SHAPE_NEGATIVE:
     if (!exponent_of(e, x->first, &a)) return false;
     *out = (half - a) % half;
+    return true;
+  case TRI_SHAPE_POWER:
+    if (!whole_exponent(e, x->last, &n) || !exponent_of(e, x->first, &a)) return false;
+    for (all = 1; n > 0; n--) all = tri_exponent_multiply(e->field, all, a);
+    *out = all;
     return true;
   case TRI_SHAPE_SUM:
   case TRI_SHAPE_PRODUCT:
@@ -51,6 +73,72 @@ static bool exponent_of(const tri_evaluation *e, int i, uint64_t *out) {
   default:
     return false;
   }
+}
+
+/* What is left of the exponent at node i where each letter is 0: 1 of n + 1. Returns false where it is no
+ * fraction. */
+static bool constant_part(tri_evaluation *e, int i, tri_quantity *out) {
+  const tri_tex_node *x = &e->tree->node[i];
+  bool                product = x->shape == TRI_SHAPE_PRODUCT;
+  tri_quantity        a;
+  int64_t             n;
+
+  *out = tri_quantity_integer(e, product); /* of a sum, a quotient, a letter: 0 */
+  switch (x->shape) {
+  case TRI_SHAPE_NUMBER:
+    *out = tri_quantity_number(e, x->text, x->repeat);
+    return out->rational;
+  case TRI_SHAPE_NAME:
+  case TRI_SHAPE_PI:
+  case TRI_SHAPE_EULER:
+    return true;
+  case TRI_SHAPE_NEGATIVE:
+    if (!constant_part(e, x->first, &a)) return false;
+    *out = tri_quantity_negate(e, a);
+    return true;
+  case TRI_SHAPE_POWER:
+    if (!whole_exponent(e, x->last, &n) || !constant_part(e, x->first, &a)) return false;
+    *out = tri_quantity_power(e, a, n);
+    return out->rational;
+  case TRI_SHAPE_SUM:
+  case TRI_SHAPE_PRODUCT:
+    for (int c = x->first; c >= 0; c = e->tree->node[c].next) {
+      if (!constant_part(e, c, &a)) return false;
+      *out = product ? tri_quantity_multiply(e, *out, a) : tri_quantity_add(e, *out, a);
+    }
+    return out->rational;
+  case TRI_SHAPE_QUOTIENT:
+    a = evaluate(e, x->last);
+    if (!e->defined || (a.rational && !a.n)) return false;
+    if (!a.rational) return true; /* letters below the line: nothing of it is constant */
+    if (!constant_part(e, x->first, out)) return false;
+    *out = tri_quantity_multiply(e, *out, tri_quantity_invert(e, a));
+    return out->rational;
+  default:
+    return false;
+  }
+}
+
+/* A negative number to a power with letters, (-2)^(n + 1): the constant part of the exponent is computed, and
+ * (-1)^n is a value of its own, with (-1)^n (-1)^m = (-1)^(n + m). Returns false where it cannot be. */
+static bool negative_power(tri_evaluation *e, tri_quantity a, int exponent, uint64_t n, tri_quantity *out) {
+  tri_evaluation quiet = *e; /* keeps no sizes */
+  uint64_t       half = tri_exponent_prime(e->field), rest;
+  tri_residue    sign = tri_field_stand_in(e->field, TRI_TAG_SIGN, 0, 0);
+  tri_quantity   c;
+
+  if (!constant_part(&quiet, exponent, &c) || !quiet.defined || c.d > TRI_ROOT_MOST) return false;
+  e->work = quiet.work;
+  rest = tri_exponent_multiply(e->field, (uint64_t)(c.n < 0 ? -c.n : c.n) % half,
+                               tri_exponent_invert(e->field, (uint64_t)c.d % half));
+  rest = c.n < 0 ? (n + rest) % half : (n + half - rest) % half;
+  sign = tri_field_multiply(e->field, sign, sign);
+  *out = tri_quantity_power(e, c.d == 1 ? a : tri_quantity_root(e, a, c.d), c.n);
+  out->r = tri_field_multiply(
+      e->field, out->r,
+      tri_field_power(e->field, tri_field_multiply(e->field, sign, tri_field_negate(e->field, a.r)), rest));
+  out->constant = out->rational = false;
+  return true;
 }
 
 /* Multiples k pi / 360 of pi, as far as TURNS_MOST whole turns, and i times them. */
@@ -73,26 +161,30 @@ static bool half_degrees(tri_evaluation *e, tri_quantity a, bool imaginary, int6
 
 static bool is_euler(const tri_evaluation *e, int i) { return e->tree->node[i].shape == TRI_SHAPE_EULER; }
 
-static tri_quantity power_value(tri_evaluation *e, int base, int exponent) {
-  tri_quantity a = evaluate(e, base), b = evaluate(e, exponent);
+/* a to the power of the node. euler: a is the base of the natural logarithm. */
+static tri_quantity power_value(tri_evaluation *e, tri_quantity a, bool euler, int exponent) {
+  tri_quantity b = evaluate(e, exponent), x;
   uint64_t     n;
   int64_t      turn;
 
   if (!e->defined) return a;
   if (b.rational && b.d == 1) return tri_quantity_power(e, a, b.n);
   if (b.rational && b.d <= TRI_ROOT_MOST) return tri_quantity_power(e, tri_quantity_root(e, a, b.d), b.n);
-  if (is_euler(e, base) && b.constant && half_degrees(e, b, true, &turn))
+  if (euler && b.constant && half_degrees(e, b, true, &turn))
     return tri_quantity_note(
         e, (tri_quantity){.r = tri_field_turn(e->field, turn), .f = cexp(b.f), .constant = true});
-  if (!a.r.im && tri_field_positive(e->field, a.r.re) && exponent_of(e, exponent, &n)) {
-    tri_quantity x = {
-        .r = tri_field_power(e->field, a.r, n), .f = cpow(a.f, b.f), .constant = a.constant && b.constant};
-    return tri_quantity_note(e, x);
+  if (!a.r.im && exponent_of(e, exponent, &n)) {
+    if (tri_field_positive(e->field, a.r.re)) {
+      x = (tri_quantity){
+          .r = tri_field_power(e->field, a.r, n), .f = cpow(a.f, b.f), .constant = a.constant && b.constant};
+      return tri_quantity_note(e, x);
+    }
+    if (a.r.re && negative_power(e, a, exponent, n, &x)) return x;
   }
   return tri_quantity_stand_in(e, TRI_TAG_POWER, a, b, cpow(a.f, b.f));
 }
 
-/* ---- functions ---- */
+/* ---- logarithms and turns ---- */
 
 static bool is_name(tri_part t, const char *name) { return t.n == strlen(name) && !memcmp(t.at, name, t.n); }
 
@@ -155,10 +247,99 @@ static void turn_of(tri_evaluation *e, tri_quantity a, tri_quantity *cosine, tri
   sine->r = tri_quantity_multiply(e, tri_quantity_add(e, t, t), bottom).r;
 }
 
-static tri_quantity trigonometric(tri_evaluation *e, tri_part name, tri_quantity a) {
-  tri_quantity cosine, sine;
+/* ---- inverse functions ---- */
 
-  turn_of(e, a, &cosine, &sine);
+static const char *const inverse[] = {"arcsin", "arccos", "arctan", "arccot"};
+
+static bool is_inverse(const tri_tex_node *x) {
+  for (size_t i = 0; i < sizeof inverse / sizeof *inverse; i++)
+    if (x->shape == TRI_SHAPE_FUNCTION && x->n == 1 && is_name(x->text, inverse[i])) return true;
+  return false;
+}
+
+/* k half degrees, in radians. */
+static tri_quantity half_degree_angle(tri_evaluation *e, int64_t k) {
+  return tri_quantity_multiply(e, tri_quantity_letter(e, TRI_TAG_PI, acos(-1)),
+                               tri_quantity_multiply(e, tri_quantity_integer(e, k),
+                                                     tri_quantity_invert(e, tri_quantity_integer(e, 360))));
+}
+
+/* The angle of a sine or a tangent: exact where it has whole half degrees, else a value of its own, odd. */
+static tri_quantity angle_of(tri_evaluation *e, tri_quantity a, bool tangent) {
+  double complex f = tangent ? catan(a.f) : casin(a.f);
+  double         k = floor(creal(f) * 360 / acos(-1) + 0.5);
+  tri_residue    back = tri_field_negate(e->field, a.r), turn;
+  bool           odd = back.re < a.r.re || (back.re == a.r.re && back.im < a.r.im);
+  tri_quantity   x;
+
+  if (a.constant && cimag(a.f) == 0 && fabs(k) <= 180) {
+    turn = tri_field_turn(e->field, (int64_t)k);
+    if (tangent ? turn.re && tri_field_equal((tri_residue){turn.im, 0},
+                                             tri_field_multiply(e->field, a.r, (tri_residue){turn.re, 0}))
+                : tri_field_equal((tri_residue){turn.im, 0}, a.r))
+      return half_degree_angle(e, (int64_t)k);
+  }
+  if (odd) a.r = back;
+  x = tri_quantity_stand_in(e, TRI_TAG_ANGLE + tangent, a, a, odd ? -f : f);
+  return odd ? tri_quantity_negate(e, x) : x;
+}
+
+static tri_quantity inverse_value(tri_evaluation *e, const tri_tex_node *x) {
+  bool         tangent = is_name(x->text, "arctan") || is_name(x->text, "arccot");
+  int          argument = x->first;
+  bool         negative = e->tree->node[argument].shape == TRI_SHAPE_NEGATIVE;
+  tri_quantity a;
+
+  if (negative) argument = e->tree->node[argument].first;
+  if (tangent && e->tree->node[argument].shape == TRI_SHAPE_INFINITY) {
+    a = half_degree_angle(e, negative ? -180 : 180);
+  } else {
+    a = evaluate(e, x->first);
+    if (!e->defined) return a;
+    a = angle_of(e, a, tangent);
+  }
+  if (is_name(x->text, "arcsin") || is_name(x->text, "arctan")) return a;
+  return tri_quantity_add(e, half_degree_angle(e, 180), tri_quantity_negate(e, a));
+}
+
+/* Cosine and sine of an inverse function: cos(arcsin x) is the root of 1 - x^2. */
+static void turn_of_inverse(tri_evaluation *e, const tri_tex_node *x, tri_quantity *cosine,
+                            tri_quantity *sine) {
+  tri_quantity a = evaluate(e, x->first), one = tri_quantity_integer(e, 1), square, length;
+  bool         tangent = is_name(x->text, "arctan") || is_name(x->text, "arccot");
+
+  square = tri_quantity_multiply(e, a, a);
+  if (!tangent) square = tri_quantity_negate(e, square);
+  length = tri_quantity_root(e, tri_quantity_add(e, one, square), 2);
+  if (tangent) {
+    *cosine = tri_quantity_invert(e, length);
+    *sine = tri_quantity_multiply(e, a, *cosine);
+  } else {
+    *cosine = length;
+    *sine = a;
+  }
+  if (is_name(x->text, "arcsin") || is_name(x->text, "arctan")) return;
+  a = *cosine;
+  *cosine = *sine;
+  *sine = a;
+}
+
+/* ---- functions ---- */
+
+static tri_quantity trigonometric(tri_evaluation *e, tri_part name, const tri_tex_node *argument) {
+  tri_quantity cosine, sine, a;
+
+  if (is_inverse(argument)) {
+    turn_of_inverse(e, argument, &cosine, &sine);
+  } else {
+    a = evaluate(e, (int)(argument - e->tree->node));
+    if (e->defined && argument->shape == TRI_SHAPE_DEGREE)
+      a = tri_quantity_multiply(e, tri_quantity_multiply(e, a, tri_quantity_letter(e, TRI_TAG_PI, acos(-1))),
+                                tri_quantity_invert(e, tri_quantity_integer(e, 180)));
+    if (!e->defined) return a;
+    turn_of(e, a, &cosine, &sine);
+  }
+  if (!e->defined) return cosine;
   if (is_name(name, "sin")) return tri_quantity_note(e, sine);
   if (is_name(name, "cos")) return tri_quantity_note(e, cosine);
   if (is_name(name, "tan")) return tri_quantity_multiply(e, sine, tri_quantity_invert(e, cosine));
@@ -166,31 +347,45 @@ static tri_quantity trigonometric(tri_evaluation *e, tri_part name, tri_quantity
   return tri_quantity_invert(e, is_name(name, "sec") ? cosine : sine);
 }
 
+static tri_quantity logarithm(tri_evaluation *e, const tri_tex_node *x) {
+  tri_quantity top = log_of(e, x->first), bottom;
+
+  if (x->n == 1 && is_name(x->text, "ln")) return top;
+  bottom = x->n == 2 ? log_of(e, x->last)
+                     : (tri_quantity){.r = integer_log(e->field, 10), .f = log(10), .constant = true};
+  return tri_quantity_multiply(e, top, tri_quantity_invert(e, bottom));
+}
+
+/* exp, and sinh, cosh, tanh by it. */
+static tri_quantity exponential(tri_evaluation *e, const tri_tex_node *x) {
+  tri_quantity up = power_value(e, tri_quantity_letter(e, TRI_TAG_EULER, exp(1)), true, x->first), down, half;
+  tri_quantity sum, difference;
+
+  if (!e->defined || is_name(x->text, "exp")) return up;
+  down = tri_quantity_invert(e, up);
+  half = tri_quantity_invert(e, tri_quantity_integer(e, 2));
+  sum = tri_quantity_add(e, up, down);
+  difference = tri_quantity_add(e, up, tri_quantity_negate(e, down));
+  if (is_name(x->text, "cosh")) return tri_quantity_multiply(e, sum, half);
+  if (is_name(x->text, "sinh")) return tri_quantity_multiply(e, difference, half);
+  return tri_quantity_multiply(e, difference, tri_quantity_invert(e, sum));
+}
+
 static tri_quantity function_value(tri_evaluation *e, const tri_tex_node *x) {
   static const char *const circular[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
+  static const char *const hyperbolic[] = {"exp", "sinh", "cosh", "tanh"};
   const tri_tex_node      *argument = &e->tree->node[x->first];
   tri_quantity             a;
 
-  if (is_name(x->text, "log") || is_name(x->text, "ln") || is_name(x->text, "lg")) {
-    tri_quantity top = log_of(e, x->first), bottom;
-    if (x->n == 1 && is_name(x->text, "ln")) return top;
-    bottom = x->n == 2 ? log_of(e, x->last)
-                       : (tri_quantity){.r = integer_log(e->field, 10), .f = log(10), .constant = true};
-    return tri_quantity_multiply(e, top, tri_quantity_invert(e, bottom));
-  }
+  if (is_name(x->text, "log") || is_name(x->text, "ln") || is_name(x->text, "lg")) return logarithm(e, x);
   if (x->n != 1) return tri_quantity_undefined(e);
+  if (is_inverse(x)) return inverse_value(e, x);
+  for (size_t i = 0; i < sizeof hyperbolic / sizeof *hyperbolic; i++)
+    if (is_name(x->text, hyperbolic[i])) return exponential(e, x);
+  for (size_t i = 0; i < sizeof circular / sizeof *circular; i++)
+    if (is_name(x->text, circular[i])) return trigonometric(e, x->text, argument);
   a = evaluate(e, x->first);
   if (!e->defined) return a;
-  for (size_t i = 0; i < sizeof circular / sizeof *circular; i++)
-    if (is_name(x->text, circular[i])) {
-      if (argument->shape == TRI_SHAPE_DEGREE)
-        a = tri_quantity_multiply(e,
-                                  tri_quantity_multiply(e, a, tri_quantity_letter(e, TRI_TAG_PI, acos(-1))),
-                                  tri_quantity_invert(e, tri_quantity_integer(e, 180)));
-      return trigonometric(e, x->text, a);
-    }
-  if (is_name(x->text, "exp"))
-    return tri_quantity_stand_in(e, TRI_TAG_FUNCTION + tri_name_hash(x->text), a, a, cexp(a.f));
   a = tri_quantity_stand_in(e, TRI_TAG_FUNCTION + tri_name_hash(x->text), a, a, 0);
   a.constant = false;
   return a;
@@ -249,7 +444,8 @@ static tri_quantity evaluate(tri_evaluation *e, int i) {
     a = evaluate(e, x->first);
     return tri_quantity_multiply(e, a, tri_quantity_invert(e, evaluate(e, x->last)));
   case TRI_SHAPE_POWER:
-    return power_value(e, x->first, x->last);
+    a = evaluate(e, x->first);
+    return power_value(e, a, is_euler(e, x->first), x->last);
   case TRI_SHAPE_ROOT:
     a = x->n == 2 ? evaluate(e, x->last) : tri_quantity_integer(e, 2);
     if (!a.rational || a.d != 1) return tri_quantity_undefined(e);

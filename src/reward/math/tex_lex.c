@@ -392,10 +392,11 @@ static bool is_conjunction(tri_part t) {
   return IS_ONE_OF(list, t);
 }
 
-/* The command is over; its argument in braces is text. */
+/* The command is over, and in out->text; its argument in braces is text. */
 static void read_text(tri_tex_lexer *x, tri_tex_token *out) {
   static const char *const percent[] = {"percent", "percentage", "pct", "\\%", "%"};
   tri_part                 inside, trimmed;
+  bool                     named = out->text.n == 12; /* \operatorname; \text{sec} are seconds */
 
   while (x->at < x->end && is_space(*x->at)) x->at++;
   out->kind = TRI_TEX_BAD;
@@ -407,6 +408,10 @@ static void read_text(tri_tex_lexer *x, tri_tex_token *out) {
   out->kind = TRI_TEX_TEXT;
   if (is_conjunction(trimmed)) out->kind = TRI_TEX_AND;
   if (IS_ONE_OF(percent, trimmed)) out->kind = TRI_TEX_PERCENT;
+  if (named && IS_ONE_OF(function, trimmed)) {
+    out->kind = TRI_TEX_FUNCTION;
+    out->text = trimmed;
+  }
   if (trimmed.n != 1 || !is_letter(*trimmed.at)) return;
   out->text = trimmed;
   if (*trimmed.at == 'e') out->kind = TRI_TEX_EULER;
@@ -568,6 +573,14 @@ bool tri_tex_starts_argument(tri_tex_kind kind) {
   default:
     return false;
   }
+}
+
+tri_part tri_tex_inverse(tri_part name) {
+  static const char *const list[] = {"arcsin", "arccos", "arctan", "arccot"};
+
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    if (name.n == 3 && !memcmp(list[i] + 3, name.at, 3)) return (tri_part){list[i], 6};
+  return (tri_part){NULL, 0};
 }
 
 bool tri_tex_is_matrix(tri_part name) {

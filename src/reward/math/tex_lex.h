@@ -87,11 +87,14 @@ void tri_tex_next(tri_tex_lexer *lexer, bool single, tri_tex_token *out);
 bool tri_tex_braced(const char *s, const char *end, tri_part *inside);
 /* Whether a token of that kind begins a factor that a function without brackets takes. Pure. */
 bool tri_tex_starts_argument(tri_tex_kind kind);
+/* The name of the inverse of a function: arcsin of sin; empty where it has none here. Pure. */
+tri_part tri_tex_inverse(tri_part name);
 /* Whether an environment of that name is a matrix. Pure. */
 bool tri_tex_is_matrix(tri_part name);
 /* Whether a token of that kind ends a list of elements. Pure. */
 bool tri_tex_closes(tri_tex_kind kind);
-/* Whether a command or word of that name is a function, a root or a constant; takes: it has an argument. Pure. */
+/* Whether a command or word of that name is a function, a root or a constant; takes: it has an argument.
+ * Pure. */
 bool tri_tex_is_symbol(tri_part name, bool *takes);
 /* Whether an ASCII digit stands in s .. end. Pure. */
 bool tri_tex_has_digit(const char *s, const char *end);

@@ -150,12 +150,21 @@ static int parse_root(parser *p) {
   return order < 0 ? make_1(p, TRI_SHAPE_ROOT, x) : make_2(p, TRI_SHAPE_ROOT, x, order);
 }
 
+static int parse_function(parser *p);
+
 /* The argument of a function: a bracket alone, else factors as far as no sign or function parts them. */
 static int parse_argument(parser *p) {
   int x, product;
 
-  if (at(p, TRI_TEX_OPEN) || at(p, TRI_TEX_OPEN_BRACE) || (at(p, TRI_TEX_BAR) && !p->bars))
+  if (at(p, TRI_TEX_OPEN) || at(p, TRI_TEX_OPEN_BRACE) || (at(p, TRI_TEX_BAR) && !p->bars) ||
+      at(p, TRI_TEX_INFINITY))
     return parse_factor(p);
+  if (at(p, TRI_TEX_FUNCTION)) { /* \ln\ln x */
+    if (!deeper(p)) return 0;
+    x = parse_function(p);
+    p->depth--;
+    return x;
+  }
   if (!tri_tex_starts_argument(p->token.kind)) return fail(p);
   x = parse_factor(p);
   if (!tri_tex_starts_argument(p->token.kind)) return x;
@@ -173,6 +182,14 @@ static int parse_base(parser *p) {
   return parse_single(p);
 }
 
+static bool is_minus_one(parser *p, int i) {
+  const tri_tex_node *x = node_of(p, i);
+
+  if (p->failed || x->shape != TRI_SHAPE_NEGATIVE) return false;
+  x = node_of(p, x->first);
+  return x->shape == TRI_SHAPE_NUMBER && x->text.n == 1 && *x->text.at == '1';
+}
+
 static int parse_function(parser *p) {
   tri_part name = p->token.text;
   int      power = -1, base = -1, x;
@@ -182,6 +199,10 @@ static int parse_function(parser *p) {
   if (take(p, TRI_TEX_POWER)) power = parse_exponent(p);
   if (!p->failed && base < 0 && at(p, TRI_TEX_BAD) && *p->token.begin == '_') base = parse_base(p);
   x = parse_argument(p);
+  if (power >= 0 && base < 0 && is_minus_one(p, power) && tri_tex_inverse(name).n) { /* \sin^{-1} x */
+    name = tri_tex_inverse(name);
+    power = -1;
+  }
   x = base < 0 ? make_1(p, TRI_SHAPE_FUNCTION, x) : make_2(p, TRI_SHAPE_FUNCTION, x, base);
   if (!p->failed) node_of(p, x)->text = name;
   return power < 0 ? x : make_2(p, TRI_SHAPE_POWER, x, power);
