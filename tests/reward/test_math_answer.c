@@ -691,6 +691,35 @@ static void test_repeated(void **state) {
   free(text);
 }
 
+/* Two lists of 100 factorials, and 128 sines in relations: the work of a comparison is bounded whatever its
+ * answers hold. 30 ms here in all; 10 s where each comparison of two elements evaluates both again. */
+static void test_bounded(void **state) {
+  tri_text a = {0}, b = {0}, c = {0}, d = {0};
+  clock_t  begin;
+  bool     same;
+
+  (void)state;
+  for (int i = 0; i < 100; i++) {
+    assert_int_equal(tri_text_printf(&a, "%s%d!", i ? "," : "", 2900 + i), TRI_OK);
+    assert_int_equal(tri_text_printf(&b, "%s%d!", i ? "," : "", 2999 - i), TRI_OK);
+  }
+  for (int i = 0; i < 128; i++) {
+    assert_int_equal(tri_text_printf(&c, "%s\\sin %d", i ? "+" : "x = ", i), TRI_OK);
+    assert_int_equal(tri_text_printf(&d, "%s\\sin %d", i ? "+" : "y = ", i), TRI_OK);
+  }
+  begin = clock();
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(tri_math_same((tri_part){a.data, a.len}, (tri_part){b.data, b.len}, &same), TRI_OK);
+    assert_int_equal(tri_math_same((tri_part){c.data, c.len}, (tri_part){d.data, d.len}, &same), TRI_OK);
+    assert_false(same);
+  }
+  assert_true(clock() - begin < 2 * CLOCKS_PER_SEC);
+  tri_text_free(&a);
+  tri_text_free(&b);
+  tri_text_free(&c);
+  tri_text_free(&d);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_golden, teardown),
                                      cmocka_unit_test_teardown(test_pairs, teardown),
@@ -704,7 +733,8 @@ int main(void) {
                                      cmocka_unit_test_teardown(test_boxed_says, teardown),
                                      cmocka_unit_test_teardown(test_boxed_refuses, teardown),
                                      cmocka_unit_test_teardown(test_gsm8k, teardown),
-                                     cmocka_unit_test_teardown(test_repeated, teardown)};
+                                     cmocka_unit_test_teardown(test_repeated, teardown),
+                                     cmocka_unit_test_teardown(test_bounded, teardown)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

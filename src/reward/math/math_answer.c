@@ -2,6 +2,7 @@
 #include "math_answer.h"
 
 #include "tex_same.h"
+#include "tex_words.h"
 
 #include <string.h>
 

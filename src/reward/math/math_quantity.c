@@ -66,6 +66,7 @@ tri_quantity tri_quantity_add(tri_evaluation *e, tri_quantity a, tri_quantity b)
   tri_quantity x = {
       .r = tri_field_add(e->field, a.r, b.r), .f = a.f + b.f, .constant = a.constant && b.constant};
 
+  tri_evaluation_spend(e, a.rational && b.rational ? 4 : 1);
   if (a.rational && b.rational) set_rational(&x, (wide)a.n * b.d + (wide)b.n * a.d, (wide)a.d * b.d);
   return tri_quantity_note(e, x);
 }
@@ -81,6 +82,7 @@ tri_quantity tri_quantity_multiply(tri_evaluation *e, tri_quantity a, tri_quanti
   tri_quantity x = {
       .r = tri_field_multiply(e->field, a.r, b.r), .f = a.f * b.f, .constant = a.constant && b.constant};
 
+  tri_evaluation_spend(e, a.rational && b.rational ? 4 : 1);
   if (a.rational && b.rational) set_rational(&x, (wide)a.n * b.n, (wide)a.d * b.d);
   return tri_quantity_note(e, x);
 }
@@ -88,6 +90,7 @@ tri_quantity tri_quantity_multiply(tri_evaluation *e, tri_quantity a, tri_quanti
 tri_quantity tri_quantity_invert(tri_evaluation *e, tri_quantity a) {
   tri_quantity x = {.f = 1 / a.f, .constant = a.constant};
 
+  tri_evaluation_spend(e, TRI_WORK_POWER);
   if (!tri_field_invert(e->field, a.r, &x.r)) return tri_quantity_undefined(e);
   if (a.rational) set_rational(&x, a.d, a.n);
   return tri_quantity_note(e, x);
@@ -191,7 +194,7 @@ static tri_quantity rational_root(tri_evaluation *e, tri_quantity a) {
               d = integer_root(e->field, (uint64_t)a.d, &bottom);
   tri_quantity x = {.f = a.n < 0 ? I * sqrt(-creal(a.f)) : sqrt(creal(a.f)), .constant = a.constant};
 
-  tri_evaluation_spend(e, 500);
+  tri_evaluation_spend(e, TRI_TRIAL_DIVISORS);
   if (!a.n) return a;
   if (!tri_field_invert(e->field, d, &d)) return tri_quantity_undefined(e);
   x.r = tri_field_multiply(e->field, n, d);
@@ -205,6 +208,7 @@ static tri_quantity square_root(tri_evaluation *e, tri_quantity a) {
 
   if (a.rational) return rational_root(e, a);
   if (a.r.im) return tri_quantity_stand_in(e, TRI_TAG_ROOT, a, a, x.f);
+  tri_evaluation_spend(e, 2 * TRI_WORK_POWER);
   x.r = tri_field_root(e->field, a.r.re);
   if (!a.constant) return x;
   if (e->branch >> e->choices & 1) x.r = tri_field_negate(e->field, x.r);
@@ -218,6 +222,7 @@ static tri_quantity odd_root(tri_evaluation *e, tri_quantity a, int64_t order) {
   tri_quantity   x = {.f = f, .constant = a.constant};
 
   if (order == 1) return a;
+  tri_evaluation_spend(e, 2 * TRI_WORK_POWER);
   if (a.r.im) return tri_quantity_stand_in(e, TRI_TAG_ROOT + ((uint64_t)order << 8), a, a, f);
   x.r = (tri_residue){tri_field_odd_root(e->field, a.r.re, (uint64_t)order), 0};
   return tri_quantity_note(e, x);
@@ -237,6 +242,7 @@ tri_quantity tri_quantity_power(tri_evaluation *e, tri_quantity a, int64_t n) {
   uint64_t     size = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
   double       f = (double)n;
 
+  tri_evaluation_spend(e, TRI_WORK_POWER);
   if (n < 0 && tri_field_equal(a.r, (tri_residue){0, 0})) return tri_quantity_undefined(e);
   x = (tri_quantity){.r = tri_field_power(e->field, a.r, size), .constant = a.constant};
   x.f = cimag(a.f) == 0 ? pow(creal(a.f), (double)size) : cpow(a.f, (double)size);
@@ -260,8 +266,8 @@ tri_quantity tri_quantity_factorial(tri_evaluation *e, tri_quantity a) {
   tri_quantity x = tri_quantity_integer(e, 1);
 
   if (!is_whole(a, FACTORIAL_MOST)) return tri_quantity_stand_in(e, TRI_TAG_FACTORIAL, a, a, NAN);
-  tri_evaluation_spend(e, a.n);
-  for (int64_t i = 2; i <= a.n; i++) x = tri_quantity_multiply(e, x, tri_quantity_integer(e, i));
+  for (int64_t i = 2; i <= a.n && e->defined; i++)
+    x = tri_quantity_multiply(e, x, tri_quantity_integer(e, i));
   x.constant = x.constant && isfinite(creal(x.f));
   return x;
 }
@@ -272,8 +278,7 @@ tri_quantity tri_quantity_binomial(tri_evaluation *e, tri_quantity n, tri_quanti
   if (!is_whole(n, BINOMIAL_MOST) || !is_whole(k, BINOMIAL_MOST))
     return tri_quantity_stand_in(e, TRI_TAG_BINOMIAL, n, k, NAN);
   if (k.n > n.n) return tri_quantity_integer(e, 0);
-  tri_evaluation_spend(e, 2 * k.n);
-  for (int64_t i = 1; i <= k.n; i++) {
+  for (int64_t i = 1; i <= k.n && e->defined; i++) {
     x = tri_quantity_multiply(e, x, tri_quantity_integer(e, n.n - k.n + i));
     below = tri_quantity_multiply(e, below, tri_quantity_integer(e, i));
   }

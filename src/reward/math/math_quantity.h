@@ -6,8 +6,9 @@
 
 #include <complex.h>
 
-/* Limits, chosen: one evaluation makes about TRI_EVALUATION_WORK products at most, in a millisecond. */
-enum { TRI_EVALUATION_WORK = 30000, TRI_TRIAL_DIVISORS = 1000, TRI_ROOT_MOST = 1000 };
+/* Limits, chosen: one evaluation makes about TRI_EVALUATION_WORK products at most, in a millisecond.
+ * TRI_WORK_POWER: products of a power or an inverse, by their time. */
+enum { TRI_EVALUATION_WORK = 30000, TRI_TRIAL_DIVISORS = 1000, TRI_ROOT_MOST = 1000, TRI_WORK_POWER = 60 };
 
 /* One evaluation: a field, a point at which letters have values, a sign for each root that is open. */
 struct tri_tex_tree;

@@ -27,12 +27,14 @@ static bool whole_exponent(const tri_evaluation *e, int i, int64_t *n) {
 
 /* The exponent at node i modulo tri_exponent_prime. Returns false where it holds more than integers,
  * fractions and letters, joined by + - * / alone. */
-static bool exponent_of(const tri_evaluation *e, int i, uint64_t *out) {
+static bool exponent_of(tri_evaluation *e, int i, uint64_t *out) {
   const tri_tex_node *x = &e->tree->node[i];
   uint64_t            half = tri_exponent_prime(e->field), a, all;
   tri_quantity        number = {.f = 0};
   int64_t             n;
 
+  tri_evaluation_spend(e,
+                       x->shape == TRI_SHAPE_NUMBER || x->shape == TRI_SHAPE_QUOTIENT ? TRI_WORK_POWER : 1);
   switch (x->shape) {
   case TRI_SHAPE_NUMBER:
     if (!x->repeat.n) tri_quantity_set_decimal(&number, x->text);
@@ -143,20 +145,15 @@ static bool negative_power(tri_evaluation *e, tri_quantity a, int exponent, uint
 
 /* Multiples k pi / 360 of pi, as far as TURNS_MOST whole turns, and i times them. */
 static bool half_degrees(tri_evaluation *e, tri_quantity a, bool imaginary, int64_t *out) {
-  tri_residue step = tri_quantity_letter(e, TRI_TAG_PI, acos(-1)).r, at = {0, 0};
+  tri_residue pi = tri_quantity_letter(e, TRI_TAG_PI, acos(-1)).r, k;
 
-  tri_evaluation_spend(e, 300);
+  tri_evaluation_spend(e, TRI_WORK_POWER);
   if (a.r.re && a.r.im) return false;
   if (imaginary) a.r = (tri_residue){a.r.im, a.r.re};
-  if (a.r.im || !tri_field_invert(e->field, tri_field_integer(e->field, 360), &at)) return false;
-  step = tri_field_multiply(e->field, step, at);
-  at = (tri_residue){0, 0};
-  for (int64_t k = 0; k <= 720 * TURNS_MOST; k++, at = tri_field_add(e->field, at, step)) {
-    if (!tri_field_equal(at, a.r) && !tri_field_equal(tri_field_negate(e->field, at), a.r)) continue;
-    *out = tri_field_equal(at, a.r) ? k : -k;
-    return true;
-  }
-  return false;
+  if (a.r.im || !tri_field_invert(e->field, pi, &k)) return false;
+  k = tri_field_multiply(e->field, a.r, tri_field_multiply(e->field, k, tri_field_integer(e->field, 360)));
+  *out = k.re > tri_field_prime(e->field) / 2 ? -(int64_t)(tri_field_prime(e->field) - k.re) : (int64_t)k.re;
+  return *out >= -720 * TURNS_MOST && *out <= 720 * TURNS_MOST;
 }
 
 static bool is_euler(const tri_evaluation *e, int i) { return e->tree->node[i].shape == TRI_SHAPE_EULER; }
@@ -175,6 +172,7 @@ static tri_quantity power_value(tri_evaluation *e, tri_quantity a, bool euler, i
         e, (tri_quantity){.r = tri_field_turn(e->field, turn), .f = cexp(b.f), .constant = true});
   if (!a.r.im && exponent_of(e, exponent, &n)) {
     if (tri_field_positive(e->field, a.r.re)) {
+      tri_evaluation_spend(e, TRI_WORK_POWER);
       x = (tri_quantity){
           .r = tri_field_power(e->field, a.r, n), .f = cpow(a.f, b.f), .constant = a.constant && b.constant};
       return tri_quantity_note(e, x);
@@ -206,7 +204,7 @@ static tri_quantity log_of(tri_evaluation *e, int i) {
   if (x->shape == TRI_SHAPE_EULER) return tri_quantity_integer(e, 1);
   a = evaluate(e, i);
   if (!e->defined || (a.constant && a.f == 0)) return tri_quantity_undefined(e);
-  tri_evaluation_spend(e, 300);
+  tri_evaluation_spend(e, 2 * TRI_TRIAL_DIVISORS / 5);
   if (a.rational && a.n > 0)
     return tri_quantity_note(
         e,
@@ -476,19 +474,22 @@ static tri_quantity evaluate(tri_evaluation *e, int i) {
   }
 }
 
-tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch) {
+tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch,
+                                 int64_t *work) {
   tri_math_value out = {.defined = true};
 
   for (int k = 0; k < TRI_FIELDS; k++)
     for (int j = 0; j < TRI_POINTS; j++) {
+      int64_t        most = *work < TRI_EVALUATION_WORK ? *work : TRI_EVALUATION_WORK;
       tri_evaluation e = {.tree = tree,
                           .field = k,
                           .point = j,
                           .sign = sign,
                           .branch = branch,
-                          .work = TRI_EVALUATION_WORK,
-                          .defined = true};
+                          .work = most,
+                          .defined = most >= 0};
       tri_quantity   x = evaluate(&e, node);
+      *work -= most - e.work;
       out.defined = out.defined && e.defined;
       if (!out.defined) return out;
       out.at[k][j] = x.r;
@@ -547,26 +548,27 @@ static bool rounds_to(const tri_math_value *a, const tri_math_value *b) {
          fabs(a->re - b->re) <= 0.5e-6;
 }
 
-bool tri_math_values_equal(const tri_tex_tree *a, int node_a, int sign_a, const tri_tex_tree *b, int node_b,
-                           int sign_b) {
+bool tri_math_values_equal(const tri_math_operand *a, const tri_math_operand *b, int64_t *work) {
   enum { CHOICES_MOST = 3 };
-  tri_math_value x = tri_math_evaluate(a, node_a, sign_a, 0), y = tri_math_evaluate(b, node_b, sign_b, 0);
+  tri_math_value x = *a->value, y = *b->value, other[1 << CHOICES_MOST];
   bool           equal[TRI_FIELDS] = {false};
 
   if (!x.defined || !y.defined) return false;
-  if (!(is_written_out(a, node_a) && is_written_out(b, node_b)) &&
-      is_rounded(a, node_a) != is_rounded(b, node_b) && rounds_to(&x, &y))
+  if (!(is_written_out(a->tree, a->node) && is_written_out(b->tree, b->node)) &&
+      is_rounded(a->tree, a->node) != is_rounded(b->tree, b->node) && rounds_to(&x, &y))
     return true;
   if (!estimates_agree(&x, &y)) return false;
   for (int k = 0; k < TRI_FIELDS; k++) equal[k] = residues_equal(&x, &y, k);
   if (equal[0] && equal[1]) return true;
   if (!x.constant || !y.constant || x.choices > CHOICES_MOST || y.choices > CHOICES_MOST) return false;
   /* The residues leave the sign of a root of a root open; the estimates, which agree, decide it. */
-  for (unsigned i = 0; i < 1u << x.choices; i++)
-    for (unsigned j = 0; j < 1u << y.choices; j++) {
-      x = tri_math_evaluate(a, node_a, sign_a, i);
-      y = tri_math_evaluate(b, node_b, sign_b, j);
-      for (int k = 0; k < TRI_FIELDS; k++) equal[k] = equal[k] || residues_equal(&x, &y, k);
-    }
+  for (unsigned j = 0; j < 1u << y.choices; j++)
+    other[j] = tri_math_evaluate(b->tree, b->node, b->sign, j, work);
+  for (unsigned i = 0; i < 1u << a->value->choices; i++) {
+    x = tri_math_evaluate(a->tree, a->node, a->sign, i, work);
+    for (unsigned j = 0; j < 1u << y.choices; j++)
+      for (int k = 0; k < TRI_FIELDS; k++)
+        equal[k] = equal[k] || (x.defined && other[j].defined && residues_equal(&x, &other[j], k));
+  }
   return equal[0] && equal[1];
 }

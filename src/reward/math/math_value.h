@@ -18,10 +18,19 @@ typedef struct tri_math_value {
 } tri_math_value;
 
 /* The value of a node. sign: which of the two values \pm gives, 1 or -1. branch: a bit for each root that is
- * counted in `choices`; where it is set, the root takes its other sign in the residues. Pure. */
-tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch);
-/* Whether the two nodes have the same value; false where one is undefined. Symmetric, pure. */
-bool tri_math_values_equal(const tri_tex_tree *a, int node_a, int sign_a, const tri_tex_tree *b, int node_b,
-                           int sign_b);
+ * counted in `choices`; where it is set, the root takes its other sign in the residues. *work: products left,
+ * from which those made are taken; below 0 the value is not defined. Not collective. */
+tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch,
+                                 int64_t *work);
+
+/* A node and its value with branch 0. */
+typedef struct tri_math_operand {
+  const tri_tex_tree   *tree;
+  int                   node, sign;
+  const tri_math_value *value;
+} tri_math_operand;
+/* Whether the two have the same value; false where one is undefined. Symmetric as long as *work lasts, as of
+ * tri_math_evaluate. Not collective. */
+bool tri_math_values_equal(const tri_math_operand *a, const tri_math_operand *b, int64_t *work);
 
 #endif

@@ -2,11 +2,13 @@
 #include "tex_same.h"
 
 #include "math_value.h"
+#include "tex_words.h"
 
 #include <string.h>
 
-/* Limits, chosen: elements of a list, comparisons of values. More elements or comparisons: not the same. */
-enum { ELEMENTS_MOST = 128, COMPARISONS_MOST = 2000 };
+/* Limits, chosen: elements of a list, comparisons, products of all evaluations together (some 10 ms), values
+ * kept. More elements or comparisons: not the same. More products: the answers count as not read. */
+enum { ELEMENTS_MOST = 128, COMPARISONS_MOST = 2000, WORK_MOST = 250000, VALUES_MOST = 256 };
 
 /* A node of one answer. sign: 1 or -1 for \pm, 0 while both stand for it. */
 typedef struct side {
@@ -19,7 +21,17 @@ typedef struct elements {
   side at[ELEMENTS_MOST];
 } elements;
 
-static bool same(int *work, side a, side b);
+/* What a comparison of two answers has left, and the values it has computed. */
+typedef struct search {
+  int                 comparisons;
+  int64_t             work;
+  const tri_tex_tree *tree; /* the first of the two */
+  int                 n;
+  tri_math_value      value[VALUES_MOST];
+  int16_t place[2][TRI_TEX_NODES][2]; /* 1 + index in value; 0: not computed. By tree, node, sign */
+} search;
+
+static bool same(search *s, side a, side b);
 
 static const tri_tex_node *node_of(side a) { return &a.tree->node[a.node]; }
 static tri_tex_shape       shape_of(side a) { return node_of(a)->shape; }
@@ -27,198 +39,36 @@ static side                child(side a, int i) { return (side){a.tree, i, a.sig
 static side                first_of(side a) { return child(a, node_of(a)->first); }
 static side                last_of(side a) { return child(a, node_of(a)->last); }
 
-/* ---- words ---- */
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-/* Returns the bytes of the command at i where it only sets type or space, else 0. */
-static size_t type_command(tri_part t, size_t i) {
-  static const char *const list[] = {"text",   "mbox",   "textbf", "textit",      "textrm",
-                                     "mathrm", "mathbf", "mathit", "left",        "right",
-                                     "boxed",  "quad",   "qquad",  "displaystyle"};
-  size_t                   n = 0;
-
-  while (i + 1 + n < t.n && is_letter(t.at[i + 1 + n])) n++;
-  for (size_t j = 0; j < sizeof list / sizeof *list; j++)
-    if (strlen(list[j]) == n && !memcmp(list[j], t.at + i + 1, n)) return n + 1;
-  if (n || i + 1 == t.n || !t.at[i + 1]) return 0;
-  return strchr(" ,;:!$", t.at[i + 1]) ? 2 : t.at[i + 1] == '%';
-}
-
-/* Returns the bytes at i that do not count: space, brackets, dollars, full stops, commands that set type. */
-static size_t skipped(tri_part t, size_t i) {
-  char c = t.at[i];
-
-  if (c == '\\') return type_command(t, i);
-  if (c == '.') return !(i > 0 && is_digit(t.at[i - 1]) && i + 1 < t.n && is_digit(t.at[i + 1]));
-  return c && strchr(" \t\r\n{}()$~", c);
-}
-
-/* The next character that counts, from *i on, in lower case; -1 at the end. */
-static int next_character(tri_part t, size_t *i) {
-  size_t n;
-  char   c;
-
-  while (*i < t.n && (n = skipped(t, *i))) *i += n;
-  if (*i >= t.n) return -1;
-  c = t.at[(*i)++];
-  return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-bool tri_tex_words_equal(tri_part a, tri_part b) {
-  size_t i = 0, j = 0;
-  bool   any = false;
-
-  for (;;) {
-    int x = next_character(a, &i), y = next_character(b, &j);
-    if (x != y) return false;
-    if (x < 0) return any;
-    any = true;
-  }
-}
-
 static tri_part source_of(side a) {
   const tri_tex_node *x = node_of(a);
 
   return x->source.n ? x->source : x->text;
 }
 
-/* ---- words of letters ---- */
-
-/* Letters written one beside the other, perhaps with spaces between: cat, ABC, Amy Lee, \angle ABC. */
-typedef struct letters {
-  tri_part text;
-  bool     ordered; /* their order counts: cat is not act, while xyz is zyx */
-  bool     spelled; /* they are words: Cat is cat, while ABC is not abc */
-  bool     angle;   /* \angle stands before them */
-} letters;
-
-static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
-static char lower(char c) { return is_capital(c) ? (char)(c - 'A' + 'a') : c; }
-static bool is_vowel(char c) { return c && strchr("aeiou", lower(c)); }
-static bool find_letter(tri_part t, char c) { return memchr(t.at, c, t.n) != NULL; }
-
-static int count_capitals(tri_part t) {
-  int n = 0;
-
-  for (size_t i = 0; i < t.n; i++) n += is_capital(t.at[i]);
-  return n;
-}
-
-/* abc, xyz, cab: letters that follow one another in the alphabet name variables or points. */
-static bool are_neighbours(tri_part t) {
-  unsigned seen = 0;
-
-  for (size_t i = 0; i < t.n; i++) {
-    unsigned bit = 1u << (lower(t.at[i]) - 'a');
-    if (seen & bit) return false;
-    seen |= bit;
-  }
-  while (!(seen & 1)) seen >>= 1;
-  return !(seen & (seen + 1));
-}
-
-/* Whether letters without a space between are read as a word: three or more with a vowel that are no
- * neighbours, or two with an o, which names no variable. */
-static bool is_word(tri_part t) {
-  bool vowel = false;
-
-  if (t.n == 2 && count_capitals(t) == 2) return find_letter(t, 'N') && find_letter(t, 'O'); /* NO, ON */
-  if (t.n == 2) return lower(t.at[0]) == 'o' || lower(t.at[1]) == 'o';
-  for (size_t i = 0; i < t.n; i++) vowel = vowel || is_vowel(t.at[i]);
-  return t.n > 2 && vowel && !are_neighbours(t);
-}
-
-/* Three capital letters or more may say an order, or name an angle's corner by their middle. */
-static void judge_group(tri_part group, letters *out) {
-  bool word = is_word(group);
-
-  out->spelled = out->spelled || word;
-  out->ordered = out->ordered || word || (group.n > 2 && count_capitals(group) == (int)group.n);
-}
-
-static bool is_one_letter(const tri_tex_node *x) {
-  return (x->shape == TRI_SHAPE_NAME || x->shape == TRI_SHAPE_EULER || x->shape == TRI_SHAPE_UNIT_I) &&
-         x->text.n == 1 && is_letter(*x->text.at);
-}
-
-static bool is_angle(const tri_tex_node *x) {
-  static const char name[] = "\\angle";
-
-  return x->shape == TRI_SHAPE_NAME && x->text.n == sizeof name - 1 && !memcmp(x->text.at, name, x->text.n);
-}
-
-/* Returns false where the node holds more than letters. */
-static bool letters_of(side a, letters *out) {
-  const tri_tex_node *x = node_of(a);
-  int                 c = x->first;
-  tri_part            group = {NULL, 0};
-
-  *out = (letters){.angle = false};
-  if (x->shape != TRI_SHAPE_PRODUCT) return false;
-  out->angle = is_angle(&a.tree->node[c]);
-  if (out->angle) c = a.tree->node[c].next;
-  for (; c >= 0; c = a.tree->node[c].next) {
-    const tri_tex_node *y = &a.tree->node[c];
-    const char         *end = group.at + group.n;
-    if (!is_one_letter(y)) return false;
-    if (group.at) {
-      if (y->text.at < end || strspn(end, " ") < (size_t)(y->text.at - end)) return false;
-      if (y->text.at == end) {
-        group.n++;
-        out->text.n++;
-        continue;
-      }
-      judge_group(group, out);
-      out->text.n = (size_t)(y->text.at - out->text.at);
-    } else {
-      out->text = (tri_part){y->text.at, 0};
-    }
-    group = (tri_part){y->text.at, 1};
-    out->text.n++;
-  }
-  if (group.at) judge_group(group, out);
-  return group.at;
-}
-
-/* Whether they are the same letters, spaces aside. back: b is read from its end. */
-static bool same_letters(tri_part a, tri_part b, bool back) {
-  size_t i = 0, j = 0;
-
-  for (;; i++, j++) {
-    while (i < a.n && a.at[i] == ' ') i++;
-    while (j < b.n && b.at[back ? b.n - 1 - j : j] == ' ') j++;
-    if (i >= a.n || j >= b.n) return i >= a.n && j >= b.n;
-    if (a.at[i] != b.at[back ? b.n - 1 - j : j]) return false;
-  }
-}
-
-/* Compares letters whose order counts. Returns false where the two are products, or anything else. */
-static bool compare_letters(side a, side b, bool *out) {
-  letters x, y;
-
-  if (!letters_of(a, &x) || !letters_of(b, &y) || x.angle != y.angle || !(x.ordered || y.ordered))
-    return false;
-  if ((x.spelled || y.spelled) && !x.angle)
-    *out = tri_tex_words_equal(x.text, y.text);
-  else
-    *out = same_letters(x.text, y.text, false) || (x.angle && same_letters(x.text, y.text, true));
-  return true;
-}
-
-static bool is_ordered(side a) {
-  letters x;
-
-  return letters_of(a, &x) && x.ordered;
-}
-
 /* ---- values ---- */
 
 static side without_sign(side a) { return shape_of(a) == TRI_SHAPE_NEGATIVE ? first_of(a) : a; }
 
-static bool values_equal(side a, side b) {
-  return tri_math_values_equal(a.tree, a.node, a.sign < 0 ? -1 : 1, b.tree, b.node, b.sign < 0 ? -1 : 1);
+/* The value of a node, computed once. */
+static tri_math_value value_of(search *s, side a) {
+  int16_t       *place = &s->place[a.tree != s->tree][a.node][a.sign < 0];
+  tri_math_value x;
+
+  if (*place) return s->value[*place - 1];
+  x = tri_math_evaluate(a.tree, a.node, a.sign < 0 ? -1 : 1, 0, &s->work);
+  if (s->n < VALUES_MOST) {
+    s->value[s->n++] = x;
+    *place = (int16_t)s->n;
+  }
+  return x;
+}
+
+static bool values_equal(search *s, side a, side b) {
+  tri_math_value   u = value_of(s, a), v = value_of(s, b);
+  tri_math_operand x = {a.tree, a.node, a.sign < 0 ? -1 : 1, &u},
+                   y = {b.tree, b.node, b.sign < 0 ? -1 : 1, &v};
+
+  return tri_math_values_equal(&x, &y, &s->work);
 }
 
 /* Numbers with an index, 204_5, are compared by their digits; two indices must be the same. */
@@ -229,12 +79,12 @@ static bool bases_differ(side a, side b) {
 }
 
 /* 28% is 28 and 0.28. */
-static bool same_value(side a, side b) {
+static bool same_value(search *s, side a, side b) {
   bool percent_a = shape_of(a) == TRI_SHAPE_PERCENT, percent_b = shape_of(b) == TRI_SHAPE_PERCENT;
 
   if (bases_differ(a, b)) return false;
-  if (values_equal(a, b)) return true;
-  return percent_a != percent_b && values_equal(percent_a ? first_of(a) : a, percent_b ? first_of(b) : b);
+  if (values_equal(s, a, b)) return true;
+  return percent_a != percent_b && values_equal(s, percent_a ? first_of(a) : a, percent_b ? first_of(b) : b);
 }
 
 /* 4:30, which may be a time of day. */
@@ -244,19 +94,20 @@ static bool may_be_clock(side a) {
   return minutes->shape == TRI_SHAPE_NUMBER && minutes->text.n == 2 && *minutes->text.at < '6';
 }
 
-static bool same_row(int *work, side a, side b) {
+static bool same_row(search *s, side a, side b) {
   int x = node_of(a)->first, y = node_of(b)->first;
 
   if (node_of(a)->n != node_of(b)->n) return false;
   for (; x >= 0; x = a.tree->node[x].next, y = b.tree->node[y].next)
-    if (!same(work, child(a, x), child(b, y))) return false;
+    if (!same(s, child(a, x), child(b, y))) return false;
   return true;
 }
 
-static bool same_ratio(int *work, side a, side b) {
-  if (node_of(a)->n == 2 && node_of(b)->n == 2 && !may_be_clock(a) && !may_be_clock(b) && values_equal(a, b))
+static bool same_ratio(search *s, side a, side b) {
+  if (node_of(a)->n == 2 && node_of(b)->n == 2 && !may_be_clock(a) && !may_be_clock(b) &&
+      values_equal(s, a, b))
     return true;
-  return same_row(work, a, b);
+  return same_row(s, a, b);
 }
 
 /* ---- relations ---- */
@@ -394,14 +245,14 @@ static bool said_range(side a, range *out) {
   return true;
 }
 
-static bool same_range(int *work, const range *a, const range *b) {
+static bool same_range(search *s, const range *a, const range *b) {
   return a->has_low == b->has_low && a->has_high == b->has_high && a->low_open == b->low_open &&
-         a->high_open == b->high_open && (!a->has_low || same(work, a->low, b->low)) &&
-         (!a->has_high || same(work, a->high, b->high));
+         a->high_open == b->high_open && (!a->has_low || same(s, a->low, b->low)) &&
+         (!a->has_high || same(s, a->high, b->high));
 }
 
 /* The same terms joined by the same signs; `back`: read from the end. */
-static bool same_chain(int *work, side a, side b, bool back) {
+static bool same_chain(search *s, side a, side b, bool back) {
   int  n = node_of(a)->n, x = node_of(a)->first, y = node_of(b)->first, at_b[8];
   bool good = n == node_of(b)->n && n <= 8;
 
@@ -410,20 +261,20 @@ static bool same_chain(int *work, side a, side b, bool back) {
     tri_tex_kind k = a.tree->node[x].relation;
     if (i && k != (back ? flipped(b.tree->node[at_b[n - i]].relation) : b.tree->node[at_b[i]].relation))
       return false;
-    good = same(work, child(a, x), child(b, at_b[back ? n - 1 - i : i]));
+    good = same(s, child(a, x), child(b, at_b[back ? n - 1 - i : i]));
   }
   return good;
 }
 
 /* Whether left - right of the two differ by a constant factor; *positive: it has no sign. */
-static bool proportional(side a, side b, bool *positive) {
+static bool proportional(search *s, side a, side b, bool *positive) {
   side           term[4] = {first_of(a), last_of(a), first_of(b), last_of(b)};
   tri_math_value x[4];
   int            n_positive = 0;
 
   for (int i = 0; i < 4; i++) {
-    if (is_ordered(term[i])) return false; /* x = cat */
-    x[i] = tri_math_evaluate(term[i].tree, term[i].node, term[i].sign < 0 ? -1 : 1, 0);
+    if (tri_tex_is_ordered(term[i].tree, term[i].node)) return false; /* x = cat */
+    x[i] = value_of(s, term[i]);
     if (!x[i].defined) return false;
   }
   if (x[0].constant && x[1].constant) return false;
@@ -443,31 +294,31 @@ static bool proportional(side a, side b, bool *positive) {
   return *positive || !n_positive;
 }
 
-static bool same_relation(int *work, side a, side b) {
+static bool same_relation(search *s, side a, side b) {
   tri_tex_kind k = node_of(last_of(a))->relation, l = node_of(last_of(b))->relation;
   side         value_a, value_b;
   range        x, y;
   bool         positive;
 
-  if (same_chain(work, a, b, false) || same_chain(work, a, b, true)) return true;
-  if (said_range(a, &x) && said_range(b, &y)) return same(work, x.name, y.name) && same_range(work, &x, &y);
+  if (same_chain(s, a, b, false) || same_chain(s, a, b, true)) return true;
+  if (said_range(a, &x) && said_range(b, &y)) return same(s, x.name, y.name) && same_range(s, &x, &y);
   if (assigned(a, &value_a) && assigned(b, &value_b) &&
-      (!is_named(first_of(a)) || !is_named(first_of(b)) || same(work, first_of(a), first_of(b))) &&
-      same(work, value_a, value_b))
+      (!is_named(first_of(a)) || !is_named(first_of(b)) || same(s, first_of(a), first_of(b))) &&
+      same(s, value_a, value_b))
     return true;
   if (node_of(a)->n != 2 || node_of(b)->n != 2 || !(k == TRI_TEX_EQUAL || is_inequality(k)) ||
-      !proportional(a, b, &positive))
+      !proportional(s, a, b, &positive))
     return false;
   return k == TRI_TEX_EQUAL ? l == k : l == (positive ? k : flipped(k));
 }
 
 /* A relation beside something else: its value, or the interval it tells. */
-static bool same_as_relation(int *work, side relation, side b) {
+static bool same_as_relation(search *s, side relation, side b) {
   side  value;
   range x, y;
 
-  if (assigned(relation, &value)) return same(work, value, b);
-  return range_of(relation, &x) && interval_of(b, &y) && same_range(work, &x, &y);
+  if (assigned(relation, &value)) return same(s, value, b);
+  return range_of(relation, &x) && interval_of(b, &y) && same_range(s, &x, &y);
 }
 
 /* ---- lists ---- */
@@ -496,20 +347,19 @@ static bool flatten(side a, bool unions, elements *out) {
   return true;
 }
 
-static bool each_is_in(int *work, const elements *a, const elements *b) {
+static bool each_is_in(search *s, const elements *a, const elements *b) {
   for (int i = 0; i < a->n; i++) {
     bool found = false;
-    for (int j = 0; j < b->n && !found; j++) found = same(work, a->at[i], b->at[(i + j) % b->n]);
+    for (int j = 0; j < b->n && !found; j++) found = same(s, a->at[i], b->at[(i + j) % b->n]);
     if (!found) return false;
   }
   return true;
 }
 
-static bool same_elements(int *work, side a, side b, bool unions) {
+static bool same_elements(search *s, side a, side b, bool unions) {
   elements x = {0}, y = {0};
 
-  return flatten(a, unions, &x) && flatten(b, unions, &y) && each_is_in(work, &x, &y) &&
-         each_is_in(work, &y, &x);
+  return flatten(a, unions, &x) && flatten(b, unions, &y) && each_is_in(s, &x, &y) && each_is_in(s, &y, &x);
 }
 
 /* ---- all ---- */
@@ -525,11 +375,11 @@ static bool infinite_alike(side a, side b) {
   return true;
 }
 
-static bool same_tuple(int *work, side a, side b) {
+static bool same_tuple(search *s, side a, side b) {
   range x, y;
 
-  if (interval_of(a, &x) && interval_of(b, &y)) return infinite_alike(a, b) && same_range(work, &x, &y);
-  return same_row(work, a, b);
+  if (interval_of(a, &x) && interval_of(b, &y)) return infinite_alike(a, b) && same_range(s, &x, &y);
+  return same_row(s, a, b);
 }
 
 static bool is_round(side a) { return node_of(a)->open == '(' && node_of(a)->close == ')'; }
@@ -546,50 +396,75 @@ static bool is_real_line(side a) {
          shape_of(last_of(a)) == TRI_SHAPE_INFINITY;
 }
 
-static bool same(int *work, side a, side b) {
+static bool same(search *x, side a, side b) {
   tri_tex_shape s = shape_of(a), t = shape_of(b);
   bool          unions = s == TRI_SHAPE_UNION || t == TRI_SHAPE_UNION, equal;
 
-  if (--*work < 0) return false;
+  if (--x->comparisons < 0) return false;
   if (s == TRI_SHAPE_TEXT || t == TRI_SHAPE_TEXT) return tri_tex_words_equal(source_of(a), source_of(b));
-  if (compare_letters(a, b, &equal)) return equal;
+  if (tri_tex_compare_letters(a.tree, a.node, b.tree, b.node, &equal)) return equal;
   if (s == TRI_SHAPE_RELATION && t == TRI_SHAPE_RELATION && !is_two_valued(a) && !is_two_valued(b))
-    return same_relation(work, a, b);
+    return same_relation(x, a, b);
   if (is_real_line(a) && is_real_line(b)) return true;
-  if (is_two_valued(a) || is_two_valued(b)) return same_elements(work, a, b, unions);
-  if (s == TRI_SHAPE_RELATION && !holds_elements(b, true)) return same_as_relation(work, a, b);
-  if (t == TRI_SHAPE_RELATION && !holds_elements(a, true)) return same_as_relation(work, b, a);
+  if (is_two_valued(a) || is_two_valued(b)) return same_elements(x, a, b, unions);
+  if (s == TRI_SHAPE_RELATION && !holds_elements(b, true)) return same_as_relation(x, a, b);
+  if (t == TRI_SHAPE_RELATION && !holds_elements(a, true)) return same_as_relation(x, b, a);
   if (s == TRI_SHAPE_RELATION || t == TRI_SHAPE_RELATION) {
     side value;
     if (assigned(s == TRI_SHAPE_RELATION ? a : b, &value) && holds_elements(value, true))
-      return same(work, value, s == TRI_SHAPE_RELATION ? b : a);
+      return same(x, value, s == TRI_SHAPE_RELATION ? b : a);
   }
-  if (s == TRI_SHAPE_LIST && t == TRI_SHAPE_TUPLE) return is_round(b) && same_row(work, a, b);
-  if (s == TRI_SHAPE_TUPLE && t == TRI_SHAPE_LIST) return is_round(a) && same_row(work, a, b);
-  if (holds_elements(a, unions) || holds_elements(b, unions)) return same_elements(work, a, b, unions);
-  if (s == TRI_SHAPE_TUPLE && t == s) return same_tuple(work, a, b);
-  if (s == TRI_SHAPE_MATRIX && t == s)
-    return node_of(a)->columns == node_of(b)->columns && same_row(work, a, b);
-  if (s == TRI_SHAPE_RATIO && t == s) return same_ratio(work, a, b);
+  if (s == TRI_SHAPE_LIST && t == TRI_SHAPE_TUPLE) return is_round(b) && same_row(x, a, b);
+  if (s == TRI_SHAPE_TUPLE && t == TRI_SHAPE_LIST) return is_round(a) && same_row(x, a, b);
+  if (holds_elements(a, unions) || holds_elements(b, unions)) return same_elements(x, a, b, unions);
+  if (s == TRI_SHAPE_TUPLE && t == s) return same_tuple(x, a, b);
+  if (s == TRI_SHAPE_MATRIX && t == s) return node_of(a)->columns == node_of(b)->columns && same_row(x, a, b);
+  if (s == TRI_SHAPE_RATIO && t == s) return same_ratio(x, a, b);
   if (is_structure(s) || is_structure(t)) return s == t && s == TRI_SHAPE_EMPTY;
-  return same_value(a, b);
+  return same_value(x, a, b);
 }
 
 /* An answer that is not the same as itself holds something without a value: it counts as not read. */
-static tri_tex_verdict verdict_of(const tri_tex_tree *a, const tri_tex_tree *b) {
-  side x = {a, a->root, 0}, y = {b, b->root, 0};
-  int  work[3] = {COMPARISONS_MOST, COMPARISONS_MOST, COMPARISONS_MOST};
+static tri_tex_verdict verdict_of(search *s, const tri_tex_tree *a, const tri_tex_tree *b) {
+  side pair[3][2] = {{{a, a->root, 0}, {b, b->root, 0}},
+                     {{a, a->root, 0}, {a, a->root, 0}},
+                     {{b, b->root, 0}, {b, b->root, 0}}};
+  bool good[3];
 
-  if (same(&work[0], x, y)) return TRI_TEX_SAME;
-  return same(&work[1], x, x) && same(&work[2], y, y) ? TRI_TEX_DIFFERENT : TRI_TEX_UNREAD;
+  s->tree = a;
+  s->work = WORK_MOST;
+  for (int i = 0; i < 3; i++) {
+    s->comparisons = COMPARISONS_MOST;
+    good[i] = same(s, pair[i][0], pair[i][1]);
+    if (i == 0 && good[i]) return TRI_TEX_SAME;
+  }
+  return good[1] && good[2] && s->work >= 0 ? TRI_TEX_DIFFERENT : TRI_TEX_UNREAD;
+}
+
+/* Whether a comes before b, so that the order in which two answers are given does not count. */
+static bool comes_before(tri_part a, tri_part b) {
+  int c = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
+
+  return c ? c < 0 : a.n < b.n;
 }
 
 tri_status tri_tex_compare(tri_part a, tri_part b, tri_tex_verdict *verdict) {
   tri_tex_tree *tree = NULL;
+  search       *s = NULL;
+  tri_status    st = TRI_OK;
 
   *verdict = TRI_TEX_UNREAD;
-  TRI_TRY(TRI_ALLOC(tree, 2));
-  if (tri_tex_parse(a, &tree[0]) && tri_tex_parse(b, &tree[1])) *verdict = verdict_of(&tree[0], &tree[1]);
+  if (!a.n || !b.n) return TRI_OK;
+  TRI_TRY_DONE(TRI_ALLOC(tree, 2));
+  TRI_TRY_DONE(TRI_ALLOC(s, 1));
+  if (!comes_before(a, b)) {
+    tri_part c = a;
+    a = b;
+    b = c;
+  }
+  if (tri_tex_parse(a, &tree[0]) && tri_tex_parse(b, &tree[1])) *verdict = verdict_of(s, &tree[0], &tree[1]);
+done:
+  TRI_FREE(s);
   TRI_FREE(tree);
-  return TRI_OK;
+  return st;
 }

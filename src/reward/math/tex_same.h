@@ -12,7 +12,5 @@ typedef enum tri_tex_verdict {
 
 /* Not collective. Compares two answers by value; symmetric. TRI_ENOMEM where memory ends. */
 TRI_CHECKED tri_status tri_tex_compare(tri_part a, tri_part b, tri_tex_verdict *verdict);
-/* Whether the two are the same words, whatever the case, without space, brackets, \text, full stops. Pure. */
-bool tri_tex_words_equal(tri_part a, tri_part b);
 
 #endif
