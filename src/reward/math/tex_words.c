@@ -131,22 +131,22 @@ static bool letters_of(const tri_tex_tree *tree, int node, letters *out) {
   if (out->angle) c = tree->node[c].next;
   for (; c >= 0; c = tree->node[c].next) {
     const tri_tex_node *y = &tree->node[c];
-    const char         *end = group.at + group.n;
+    size_t              gap = 0;
     if (!is_one_letter(y)) return false;
-    if (group.at) {
-      if (y->text.at < end || strspn(end, " ") < (size_t)(y->text.at - end)) return false;
-      if (y->text.at == end) {
-        group.n++;
-        out->text.n++;
-        continue;
-      }
-      judge_group(group, out);
-      out->text.n = (size_t)(y->text.at - out->text.at);
-    } else {
-      out->text = (tri_part){y->text.at, 0};
+    if (!group.at) {
+      out->text = group = (tri_part){y->text.at, 1};
+      continue;
     }
-    group = (tri_part){y->text.at, 1};
-    out->text.n++;
+    if (y->text.at < group.at + group.n) return false;
+    gap = (size_t)(y->text.at - (group.at + group.n));
+    if (!gap) {
+      group.n++;
+    } else {
+      if (strspn(group.at + group.n, " ") < gap) return false;
+      judge_group(group, out);
+      group = (tri_part){y->text.at, 1};
+    }
+    out->text.n += gap + 1;
   }
   if (group.at) judge_group(group, out);
   return group.at;
