@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "carried.h"
+#include "export_half.h"
 #include "io/hf/hf_config.h"
 #include "io/text/json_text.h"
 #include "io/tokenizer/tokenizer.h"
@@ -41,9 +42,11 @@ typedef struct job {
   int                  *source, *shard;           /* [n]: index in the checkpoint; which file */
   int64_t               n;
   int                   n_shard;
-  float                *buf; /* [PIECE] */
-  tri_model_shape       shape;
-  tri_eos               eos;
+  bool                  half;        /* of a model of text and more: tensors get its names */
+  char (*name)[TRI_HALF_NAME_BYTES]; /* [n] then; else NULL */
+  float          *buf;               /* [PIECE] */
+  tri_model_shape shape;
+  tri_eos         eos;
   tri_template template; /* that the export is given */
   int32_t end;           /* that goes with it, where it ends no answer of the model's own; -1: none */
 } job;
@@ -295,31 +298,16 @@ done:
 }
 
 /* PEFT finds modules by their names, and warns only where it finds none. */
-static void say_half(const job *j, const small *config) {
-  json_t     *root = json_loadb(config->bytes, config->n, 0, NULL), *base = NULL;
-  const char *model = json_string_value(json_object_get(root, "base_model_name_or_path"));
-  char        path[PATH_ROOM];
-
-  if (model && snprintf(path, sizeof path, "%s/config.json", model) < (int)sizeof path)
-    base = json_load_file(path, 0, NULL);
-  if (json_is_object(json_object_get(base, "text_config")))
-    tri_log(
-        TRI_LOG_WARN,
-        "%s: these adapters have the names of its text model alone, and PEFT and vLLM find no such module "
-        "in this model of text and more, where the adapters would do nothing; trireme export %s FOLDER "
-        "writes the text model with the adapters in it",
-        model, tri_ckpt_folder(j->r));
-  json_decref(base);
-  json_decref(root);
-}
-
-static tri_status put_adapter_config(const job *j) {
+static tri_status put_adapter_config(job *j) {
   small      file = {0};
+  tri_text   half = {0};
   tri_status st;
 
   TRI_TRY(get_small(j->r, tri_part_adapter_config(j->opt->part), &file));
-  if (file.bytes) say_half(j, &file);
-  st = put_small(j, TRI_PEFT_CONFIG, file.bytes, file.n);
+  st = file.bytes ? tri_export_half_config(file.bytes, file.n, &half, &j->half) : TRI_OK;
+  if (st == TRI_OK)
+    st = put_small(j, TRI_PEFT_CONFIG, j->half ? half.data : file.bytes, j->half ? half.len : file.n);
+  tri_text_free(&half);
   TRI_FREE(file.bytes);
   return st;
 }
@@ -392,6 +380,16 @@ static void add_tensor(job *j, tri_safetensors_spec spec, int source, int64_t *i
   j->shard[j->n++] = j->n_shard - 1;
 }
 
+/* The next tensor's name in a model of text and more. */
+static tri_status name_half(job *j, tri_safetensors_spec *spec) {
+  if (strlen(spec->name) >= TRI_LORA_NAME_BYTES)
+    TRI_FAIL(TRI_EFORMAT, "%s: %.80s... is no adapter's name", tri_ckpt_folder(j->r), spec->name);
+  if (!j->name) TRI_TRY(TRI_ALLOC(j->name, tri_ckpt_tensor_count(j->r)));
+  tri_export_half_name(spec->name, j->name[j->n]);
+  spec->name = j->name[j->n];
+  return TRI_OK;
+}
+
 /* The tensors of this group and which file each belongs into. */
 static tri_status plan_group(job *j, const char *group, tri_export_sum *sum) {
   int64_t in_shard = 0;
@@ -403,6 +401,7 @@ static tri_status plan_group(job *j, const char *group, tri_export_sum *sum) {
     if (t->dtype != TRI_F32)
       TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not stored as f32", tri_ckpt_folder(j->r), t->group, t->name);
     memcpy(spec.dim, t->dim, sizeof spec.dim);
+    if (j->half) TRI_TRY(name_half(j, &spec));
     add_tensor(j, spec, i, &in_shard, sum);
   }
   return TRI_OK;
@@ -525,6 +524,13 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
             "no pad_token_id",
             folder);
   TRI_TRY_DONE(publish(j->tmp, folder));
+  if (j->half)
+    tri_log(TRI_LOG_INFO,
+            "%s: these adapters have the names of the model of text and more that they are for "
+            "(model.language_model.*), as PEFT and vLLM look for them there; with the text model alone "
+            "use trireme "
+            "export %s FOLDER, which writes it with the adapters in it",
+            folder, tri_ckpt_folder(r));
 done:
   if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)
     tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
@@ -532,6 +538,7 @@ done:
   tri_source_close(&j->adapted);
   tri_text_free(&j->template.text);
   TRI_FREE(j->spec);
+  TRI_FREE(j->name);
   TRI_FREE(j->source);
   TRI_FREE(j->shard);
   tri_pages_free((void **)&j->buf);

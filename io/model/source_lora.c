@@ -98,15 +98,39 @@ static tri_status check_whole(const tri_source *s, const char *folder) {
                      "merge_and_unload), and what comes of it is given without lora.path");
 }
 
-/* Tensors that these adapters do not have would change the result. */
-static tri_status check_names(const tri_source *s, const char *folder) {
-  char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
+/* Whether a tensor adapts what a model of text and more has beside its text model: of texts alone this
+ * computes nothing. */
+static bool is_beside(const char *have) {
+  static const char *const part[] = {"vision_tower.",   "vision_model.",          "visual.",
+                                     "vision_encoder.", "mm_projector.",          "embed_vision.",
+                                     "audio_tower.",    "multi_modal_projector.", "embed_audio."};
+  char                     name[TRI_LORA_NAME_BYTES];
+
+  for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+    tri_lora_name_full(part[i], name);
+    if (!strncmp(have, name, strlen(name))) return true;
+    snprintf(name, sizeof name, "model.%s", part[i]);
+    char inner[TRI_LORA_NAME_BYTES];
+    tri_lora_name_full(name, inner);
+    if (!strncmp(have, inner, strlen(inner))) return true;
+  }
+  return false;
+}
+
+/* Tensors that these adapters do not have would change the result. head: as in take_text_names. */
+static tri_status check_names(const tri_source *s, const char *folder, const char *head, bool warn) {
+  char    name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
+  int64_t n_beside = 0;
 
   for (int64_t i = 0; i < tri_safetensors_count(s->adapters); i++) {
     const char *have = tri_safetensors_at(s->adapters, i)->name;
     bool        known = false;
     tri_lora_name_full("score.weight", name);
     if (s->shape.scored && !strcmp(have, name)) continue;
+    if (head && is_beside(have)) {
+      n_beside++;
+      continue;
+    }
     for (int row = 0; s->shape.family->tensor[row].name && !known; row++)
       for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L && !known; layer++)
         for (int ab = 0; ab < 2 && !known; ab++) {
@@ -120,6 +144,12 @@ static tri_status check_names(const tri_source *s, const char *folder) {
                " names in a %s of %d layers",
                folder, have, s->shape.family->model_type, s->shape.L);
   }
+  if (n_beside && warn)
+    tri_log(TRI_LOG_WARN,
+            "%s: %lld of %lld tensors adapt what the model has beside its text model (images, sound): "
+            "they are left "
+            "out, here and in what is exported",
+            folder, (long long)n_beside, (long long)tri_safetensors_count(s->adapters));
   return TRI_OK;
 }
 
@@ -180,7 +210,7 @@ tri_status tri_source_add_adapters(tri_source *s, const char *given, bool warn, 
   TRI_TRY_DONE(tri_file_read(path, CONFIG_BYTES, &bytes, &n));
   TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){path, bytes, n}, &s->shape, head, warn, &s->lora));
   TRI_TRY_DONE(take_rows(s, folder, warn));
-  TRI_TRY_DONE(check_names(s, folder));
+  TRI_TRY_DONE(check_names(s, folder, head, warn));
   TRI_TRY_DONE(check_whole(s, folder));
   s->fresh_lora = true;
   if (!s->random) s->seed = seed;

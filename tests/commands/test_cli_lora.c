@@ -93,7 +93,7 @@ static void export_merges(void **state) {
 }
 
 /* The adapters of `ours` in the folder, under the names that a model of text and more gives them. */
-static void put_half(const char *folder, const char *head) {
+static void put_half(const char *folder, const char *head, const char *beside) {
   enum { MOST = 64 };
   static char             name[MOST][128];
   tri_safetensors_spec    spec[MOST];
@@ -102,7 +102,7 @@ static void put_half(const char *folder, const char *head) {
   char                    path[256];
 
   assert_int_equal(tri_safetensors_open("ours/adapter_model.safetensors", &in), TRI_OK);
-  assert_in_range(tri_safetensors_count(in), 1, MOST);
+  assert_in_range(tri_safetensors_count(in), 1, MOST - 1);
   for (int64_t i = 0; i < tri_safetensors_count(in); i++) {
     const tri_safetensors_info *t = tri_safetensors_at(in, i);
     snprintf(name[i], sizeof name[i], "base_model.model.%s%s", head,
@@ -110,7 +110,9 @@ static void put_half(const char *folder, const char *head) {
     spec[i] = (tri_safetensors_spec){name[i], TRI_F32, t->ndim, {t->dim[0], t->dim[1]}};
   }
   snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
-  assert_int_equal(tri_safetensors_create(path, spec, tri_safetensors_count(in), &out), TRI_OK);
+  if (beside) spec[tri_safetensors_count(in)] = (tri_safetensors_spec){beside, TRI_F32, 1, {2}};
+  assert_int_equal(tri_safetensors_create(path, spec, tri_safetensors_count(in) + (beside != NULL), &out),
+                   TRI_OK);
   for (int64_t i = 0; i < tri_safetensors_count(in); i++) {
     const tri_safetensors_info *t = tri_safetensors_at(in, i);
     float                      *v = calloc((size_t)t->count, sizeof *v);
@@ -118,6 +120,8 @@ static void put_half(const char *folder, const char *head) {
     assert_int_equal(tri_safetensors_put(out, i, 0, t->count, v), TRI_OK);
     free(v);
   }
+  if (beside)
+    assert_int_equal(tri_safetensors_put(out, tri_safetensors_count(in), 0, 2, (float[2]){1, 2}), TRI_OK);
   assert_int_equal(tri_safetensors_commit(&out), TRI_OK);
   tri_safetensors_close(&in);
 }
@@ -133,15 +137,19 @@ static void adapters_of_a_text_half(void **state) {
            "'s/PATTERN/\"^(.*language_model(?=[.]).*[.](self_attn|mlp)[.].*_proj)$\"/' "
            ">half/adapter_config.json && "
            "grep -q 'language_model' half/adapter_config.json");
-    put_half("half", head[i]);
+    put_half("half", head[i], i ? NULL : "base_model.model.model.vision_tower.layers.0.q_proj.lora_A.weight");
     cli_succeeds(ONE LOAD STILL "model.path=model lora.path=half run.output=half_run");
+    if (!i)
+      cli_shows(cli_err, "tensors adapt what the model has beside its text model (images, sound): they are ");
     cli_succeeds(ONE "export half_run back --adapter");
     cli_sh(
         "cmp ours/adapter_model.safetensors back/adapter_model.safetensors && cmp ours/adapter_config.json "
         "back/adapter_config.json");
   }
   cli_sh("cp ours/adapter_config.json half/");
-  put_half("half", "model.vision_tower.");
+  put_half("half", "model.language_model.", "base_model.model.lm_head.lora_A.weight"); /* which text needs */
+  cli_fails(64, ONE LOAD "model.path=model lora.path=half run.output=bad", "half", "lm_head");
+  put_half("half", "model.vision_tower.", NULL);
   cli_fails(64, ONE LOAD "model.path=model lora.path=half run.output=bad", "half", "vision_tower");
 }
 
