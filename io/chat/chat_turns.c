@@ -40,17 +40,17 @@ static tri_status write_front(search *s, size_t k, bool prompt) {
   return st;
 }
 
-/* What says it: TRL publishes templates with marks for most models. k: the message; of one before the last answer
- * the last may still be learned alone. */
+#define TEMPLATE                                                                                             \
+  "a template with {% generation %} around the turns says it (data.chat_template: FILE.jinja, such as "      \
+  "TRL's trl/chat_templates/NAME_training.jinja)"
+
+/* What says it: TRL publishes templates with marks for most models. k: the message; of one before the last
+ * answer the last may still be learned alone. */
 static const char *cure_of(const search *s, size_t k) {
   size_t last = json_array_size(s->talk->messages);
 
   while (last > 0 && !tri_chat_is_answer(json_array_get(s->talk->messages, last - 1))) last--;
-  return k + 1 < last
-             ? "a template with {% generation %} around the turns says it (data.chat_template: FILE.jinja, such as "
-               "TRL's trl/chat_templates/NAME_training.jinja), data.train_on: last does without"
-             : "a template with {% generation %} around the turns says it (data.chat_template: FILE.jinja, such as "
-               "TRL's trl/chat_templates/NAME_training.jinja)";
+  return k + 1 < last ? TEMPLATE ", data.train_on: last does without" : TEMPLATE;
 }
 
 static tri_status fail_begin(const search *s, size_t k) {

@@ -81,8 +81,8 @@ static const json_t *find_inner_list(const tri_intake *in, char path[NAME_BYTES]
 
 /* ---- the cures ---- */
 
-/* One more of the keys that name the line's fields: "data.prompt_key: question", "--prompt-key question"; field
- * NULL: it is not known. */
+/* One more of the keys that name the line's fields: "data.prompt_key: question", "--prompt-key question";
+ * field NULL: it is not known. */
 static tri_status put_key(const tri_intake *in, const char *deck, const char *flag, const char *field,
                           cure *out) {
   bool deck_s = in->opt->from_deck;
@@ -178,7 +178,8 @@ static tri_status cure_dialogue(cure *out) {
       "(.chosen | s) as $c | (.rejected | s) as $r | {prompt: $c.p, chosen: $c.a, rejected: $r.a}");
 }
 
-/* An instruction with an input that belongs to the prompt, or with turns before it: Alpaca's and LLaMA-Factory's. */
+/* An instruction with an input that belongs to the prompt, or with turns before it: Alpaca's and
+ * LLaMA-Factory's. */
 static bool is_alpaca(const tri_intake *in) {
   const json_t *o = in->object;
 
@@ -211,8 +212,8 @@ static tri_status cure_alpaca(const tri_intake *in, cure *out) {
   return put_command(out, before, made);
 }
 
-/* Fields that are called otherwise, where one of them at least is recognised: each key that names nothing of the
- * line, with the field that it should name. */
+/* Fields that are called otherwise, where one of them at least is recognised: each key that names nothing of
+ * the line, with the field that it should name. */
 static tri_status cure_names(const tri_intake *in, cure *out) {
   static const char *const prompt[] = {"question", "query", "problem", "instruction", "input",
                                        "inputs",   "user",  "source",  "prompt",      NULL};

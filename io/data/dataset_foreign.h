@@ -1,12 +1,13 @@
-/* dataset_foreign.h - lines of data in forms of other programs, and how to rewrite them. Private to its room. */
+/* dataset_foreign.h - lines of data in forms of other programs, and their cures. Private to its room. */
 #ifndef TRI_DATASET_FOREIGN_H
 #define TRI_DATASET_FOREIGN_H
 
 #include "dataset_line.h"
 
 /* Not collective. Always TRI_EINPUT: "FILE:LINE: what; its fields are ...", then the cure: the keys that name
- * the line's fields, or a jq command that rewrites the file. key: the field that is missing, which is looked for
- * further down in the line, or NULL. otherwise: the keys to set where the form is not recognised, or NULL. */
+ * the line's fields, or a jq command that rewrites the file. key: the field that is missing, which is looked
+ * for further down in the line, or NULL. otherwise: the keys to set where the form is not recognised, or
+ * NULL. */
 TRI_CHECKED tri_status tri_foreign_refuse(const tri_intake *in, const char *what, const char *key,
                                           const char *otherwise);
 /* Not collective. Refuses a line whose messages, in a field that is read, have `from` and `value`. */

@@ -48,7 +48,8 @@ static tri_status refuse_unmerged(const char *file, const char *field, const jso
 
   tri_error_lines(
       "\n  merge them into the model with PEFT, then give model.path: MERGED, without lora.path:"
-      "\n    from peft import PeftModel; from transformers import AutoModelForCausalLM as M, AutoTokenizer as T"
+      "\n    from peft import PeftModel; from transformers import AutoModelForCausalLM as M, "
+      "AutoTokenizer as T"
       "\n    PeftModel.from_pretrained(M.from_pretrained(\"MODEL\"), \"ADAPTERS\").merge_and_unload()"
       ".save_pretrained(\"MERGED\")"
       "\n    T.from_pretrained(\"MODEL\").save_pretrained(\"MERGED\")");
@@ -63,9 +64,9 @@ static tri_status check_fields(const char *file, const json_t *root) {
     bool layer = json_is_number(value) && !strcmp(name, "layers_to_transform"); /* 0 is one */
     if (is_field(name) || (is_off(value) && !layer)) continue;
     if (!strcmp(name, "alora_invocation_tokens"))
-      return refuse(
-          file, name, value,
-          "these adapters work behind such tokens only, which neither this version nor a merged model can do");
+      return refuse(file, name, value,
+                    "these adapters work behind such tokens only, which neither this version nor a merged "
+                    "model can do");
     return refuse_unmerged(file, name, value, "it changes the result, and this version cannot compute it");
   }
   return TRI_OK;

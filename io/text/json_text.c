@@ -59,3 +59,13 @@ bool tri_json_fits(const char *s, size_t n, int64_t most_nested) {
   return tri_json_count_nested(s, n) <= most_nested &&
          count(s, s + n, ',', ',') <= TRI_JSON_VALUES_OF_NESTED * most_nested;
 }
+
+bool tri_json_same(const char *a, const char *b) {
+  json_t *x = a ? json_loads(a, JSON_ALLOW_NUL, NULL) : NULL,
+         *y = b ? json_loads(b, JSON_ALLOW_NUL, NULL) : NULL;
+  bool same = (!a && !b) || (x && y && json_equal(x, y));
+
+  json_decref(x);
+  json_decref(y);
+  return same;
+}

@@ -20,6 +20,10 @@ bool tri_json_fits(const char *s, size_t n, int64_t most_nested);
 /* How messages put it; takes most_nested, an int. */
 #define TRI_JSON_TOO_LARGE "has more than %d objects and lists, or four times as many values"
 
+/* Whether two texts of JSON, or none (NULL), are the same value: members of objects in any order. Texts that
+ * this program wrote. Pure. */
+bool tri_json_same(const char *a, const char *b);
+
 /* Objects and lists that open in the text. Pure. */
 int64_t tri_json_count_nested(const char *s, size_t n);
 /* p is at the opening quote; behind the closing one, or `end`. Pure. */

@@ -2,8 +2,8 @@
 #include "config.h"
 #include "config_keys.h"
 #include "io/model/fingerprint.h"
+#include "io/text/json_text.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,17 +155,6 @@ static bool are_equal(const tri_text *a, const tri_text *b) {
 /* A key against before: the same; files of the same bytes elsewhere; other. */
 typedef enum { SAME, MOVED, OTHER } sameness;
 
-/* Mappings, whose order means nothing. */
-static bool are_equal_maps(const char *a, const char *b) {
-  json_t *x = a ? json_loads(a, JSON_ALLOW_NUL, NULL) : NULL,
-         *y = b ? json_loads(b, JSON_ALLOW_NUL, NULL) : NULL;
-  bool equal = (!a && !b) || (x && y && json_equal(x, y));
-
-  json_decref(x);
-  json_decref(y);
-  return equal;
-}
-
 static bool holds(const tri_config_list *list, const char *item) {
   for (int i = 0; i < list->n; i++)
     if (!strcmp(list->item[i], item)) return true;
@@ -185,7 +174,7 @@ static bool are_equal_sets(const tri_config_list *a, const tri_config_list *b) {
 static bool is_reordered(const tri_config *before, const tri_config *now, const tri_key *k) {
   const void *a = (const char *)before + k->offset, *b = (const char *)now + k->offset;
 
-  if (k->type == TRI_KEY_MAP) return are_equal_maps(*(char *const *)a, *(char *const *)b);
+  if (k->type == TRI_KEY_MAP) return tri_json_same(*(char *const *)a, *(char *const *)b);
   return !strcmp(k->name, "lora.targets") && are_equal_sets(a, b);
 }
 

@@ -38,8 +38,8 @@ typedef struct tri_key_hint {
 extern const tri_key_hint tri_key_hints[];
 extern const int          tri_n_key_hints;
 
-/* A name that is not read, and the key that a person most likely means by it: one of another program that means
- * something near it only, or a usual guess. With a dot it is a full name, else the last part of one. */
+/* A name that is not read, and the key that a person most likely means by it: one of another program that
+ * means something near it only, or a usual guess. With a dot it is a full name, else the last part of one. */
 extern const tri_key_alias tri_key_guesses[];
 extern const int           tri_n_key_guesses;
 

@@ -215,8 +215,8 @@ static tri_status list_known(const char *section, tri_text *out) {
   return TRI_OK;
 }
 
-/* The key of a mapping that a name goes into, "data.chat_template_kwargs.enable_thinking", however it is spelled;
- * *inner: what follows it. NULL: none. */
+/* The key of a mapping that a name goes into, "data.chat_template_kwargs.enable_thinking", however it is
+ * spelled; *inner: what follows it. NULL: none. */
 static const tri_key *find_map(const char *full, const char **inner) {
   char name[2 * TRI_KEY_NAME_BYTES];
 

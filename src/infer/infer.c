@@ -114,11 +114,11 @@ static tri_status check_end(const tri_infer *f) {
         "template)",
         tri_source_name(f->source), tri_chat_name(f->chat), end);
   else if (tri_chat_end(f->chat))
-    tri_log(
-        TRI_LOG_WARN,
-        "%s: the chat template %s ends a turn with %s, which is no token of its tokenizer: no answer ends there. "
-        "Name a template that ends a turn with a token of the model (--chat-template)",
-        tri_source_name(f->source), tri_chat_name(f->chat), tri_chat_end(f->chat));
+    tri_log(TRI_LOG_WARN,
+            "%s: the chat template %s ends a turn with %s, which is no token of its tokenizer: no answer "
+            "ends there. "
+            "Name a template that ends a turn with a token of the model (--chat-template)",
+            tri_source_name(f->source), tri_chat_name(f->chat), tri_chat_end(f->chat));
   return TRI_OK;
 }
 

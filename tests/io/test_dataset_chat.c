@@ -668,6 +668,9 @@ static bool run_command(const char *command) {
   return true;
 }
 
+#define FROM(who, text) "{\"from\":\"" who "\",\"value\":\"" text "\"}"
+#define SHAREGPT        "[" FROM("human", "a") "," FROM("gpt", "b") "]"
+
 /* A line that is refused says its cure, and is taken after it. Judge: what --check takes. */
 static void foreign_lines_are_told_their_cure(void **state) {
   static const struct {
@@ -675,18 +678,13 @@ static void foreign_lines_are_told_their_cure(void **state) {
     const char   *line;
     bool          command; /* by jq, else by keys */
   } row[] = {
-      {TRI_DATA_SFT,
-       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}", true},
-      {TRI_DATA_SFT,
-       "{\"system\":\"s\",\"messages\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}",
-       true},
-      {TRI_DATA_LABELLED,
-       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}],\"label\":true}",
-       true},
-      {TRI_DATA_RL,
-       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}", true},
+      {TRI_DATA_SFT, "{\"conversations\":" SHAREGPT "}", true},
+      {TRI_DATA_SFT, "{\"system\":\"s\",\"messages\":" SHAREGPT "}", true},
+      {TRI_DATA_LABELLED, "{\"conversations\":" SHAREGPT ",\"label\":true}", true},
+      {TRI_DATA_RL, "{\"conversations\":" SHAREGPT "}", true},
       {TRI_DATA_PAIRS,
-       "{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"}],\"chosen\":{\"from\":\"gpt\",\"value\":\"b\"},\"rejected\":{\"from\":\"gpt\",\"value\":\"c\"}}",
+       "{\"conversations\":[" FROM("human", "a") "],\"chosen\":" FROM("gpt", "b") ",\"rejected\":" FROM(
+           "gpt", "c") "}",
        true},
       {TRI_DATA_SFT, "{\"instruction\":\"a\",\"input\":\"b\",\"output\":\"c\"}", true},
       {TRI_DATA_SFT,
