@@ -501,8 +501,10 @@ static tri_status mark_named(const tri_tokenizer *t, beside *b) {
     row[i] = (tri_tok_row){(char *)(uintptr_t)b->named.item[i].s, b->named.item[i].n};
     if (tri_tok_map_find(&map, row[i].s, row[i].n) < 0) tri_tok_map_put(&map, (int32_t)i);
   }
-  for (spec *s = b->pending.item; s < b->pending.item + b->pending.n; s++)
+  for (int64_t i = 0; i < b->pending.n; i++) {
+    spec *s = b->pending.item + i;
     s->special = s->special || s->text || tri_tok_map_find(&map, s->s, s->n) >= 0;
+  }
 done:
   TRI_FREE(row);
   TRI_FREE(map.slot);
