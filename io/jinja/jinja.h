@@ -37,8 +37,9 @@ bool tri_jinja_reads(const tri_jinja *t, const char *name);
  * content is replaced. date: the day that strftime_now says, "2026-11-29", at midnight; NULL: that function
  * is refused. A list under the name `content`, each element of which is a mapping that has a string `text`
  * and "type": "text", stands for the joined texts wherever the template takes it for a string. TRI_EINPUT,
- * with "line N: " in front: what the template raises, an error of the template, or a limit: 10^7 steps, 1,000
- * levels, 64 MiB. */
+ * with "line N: " in front: what the template raises, an error of the template, or a limit: 10^7 steps and
+ * 64 MiB (of all values it makes, of the text), for each byte of the variables 100 steps and 8 bytes more;
+ * 1,000 levels. */
 TRI_CHECKED tri_status tri_jinja_render(const tri_jinja *t, const json_t *variables, const char *date,
                                         tri_jinja_text *out);
 

@@ -11,6 +11,7 @@ typedef struct loop_object {
   tri_jrun        *run;
   const tri_jfor  *loop;
   tri_jframe      *test_frame; /* NULL without `if` */
+  tri_jvalue       walked;     /* the value of `all` */
   const tri_jlist *all;        /* what is walked */
   int64_t          at_all;     /* the next one of it that has not been tested */
   tri_jvalue      *ahead;      /* [n_ahead] from at_ahead on: tested, and not yet handed out */
@@ -237,6 +238,7 @@ static tri_status open_loop(tri_jrun *r, tri_jframe *f, const tri_jfor *l, loop_
   o->index0 = o->length = -1;
   o->changed = tri_junset();
   TRI_TRY(tri_jevaluate(r, f, l->iter, &v));
+  o->walked = v;
   TRI_TRY(tri_jiterate(r->arena, v, &o->all));
   if (l->test) {
     TRI_TRY(tri_jframe_make(r, l->test_slots, f, &o->test_frame));
@@ -265,6 +267,18 @@ static tri_status advance(loop_object *o, tri_jframe *f, bool *found) {
   return tri_jassign(o->run, f, o->loop->target, value);
 }
 
+/* The loop is over, and has handed out all: its elements are needed no longer, even where something keeps the
+ * variable loop. */
+static tri_status let_go(loop_object *o) {
+  static const tri_jlist none = {0};
+
+  TRI_TRY(find_length(o));
+  tri_jiterate_done(o->run->arena, o->walked, o->all);
+  o->all = &none;
+  o->at_all = o->at_ahead = o->n_ahead = 0;
+  return TRI_OK;
+}
+
 tri_status tri_jloop_run(tri_jrun *r, tri_jframe *f, const tri_jfor *l) {
   loop_object *o = NULL;
   bool         found = false, otherwise = true;
@@ -272,6 +286,7 @@ tri_status tri_jloop_run(tri_jrun *r, tri_jframe *f, const tri_jfor *l) {
   TRI_TRY(open_loop(r, f, l, &o));
   for (;;) {
     TRI_TRY(advance(o, f, &found));
+    if (!found) TRI_TRY(let_go(o));
     if (!found) break;
     tri_jframe_enter(r, f, &l->body_scope);
     TRI_TRY(r->body(r, f, &l->body));

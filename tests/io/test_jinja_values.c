@@ -156,6 +156,59 @@ static void check(const small *c, size_t n) {
   }
 }
 
+/* A long conversation is not too long. Judge: the length of the text, by hand. Texts and lists that grow by a
+ * piece took memory for all their sizes; loops over characters and over earlier messages the steps and the
+ * memory of all their elements. */
+static void long_conversations(void **state) {
+  enum { TURNS = 2000, BYTES = 1000 };
+  static const small c[] = {
+      {"{% set ns = namespace(s='') %}{% for m in messages %}{% set ns.s = ns.s ~ m.role ~ m.content %}"
+       "{% endfor %}{{ ns.s|length }}",
+       NULL, "2008000", NULL},
+      {"{% set ns = namespace(s='', t='') %}{% for m in messages %}{% set ns.s = ns.s + m.content + 'x' %}"
+       "{% set ns.t = ns.t + 'y' %}{% endfor %}{{ ns.s|length }} {{ ns.t|length }}",
+       NULL, "2002000 2000", NULL},
+      {"{% set ns = namespace(l=[]) %}{% for m in messages %}{% set ns.l = ns.l + [m, 1] %}{% endfor %}"
+       "{{ ns.l|length }} {{ ns.l[3998].content == messages[1999].content }}",
+       NULL, "4000 True", NULL},
+      {"{% set ns = namespace(n=0) %}{% for m in messages %}{% for c in m.content %}{% if c['type'] == 'image' %}"
+       "{% set ns.n = 1 %}{% endif %}{% endfor %}{% endfor %}{{ ns.n }}",
+       NULL, "0", NULL},
+      {"{% set ns = namespace(n=0) %}{% for m in messages %}{% for j in range(loop.index0) %}"
+       "{% if messages[j].role == 'tool' %}{% set ns.n = 1 %}{% endif %}{% endfor %}{% endfor %}{{ ns.n }}",
+       NULL, "0", NULL},
+      /* a value that is shared keeps its own end */
+      {"{% set a = 'ab' ~ 'c' %}{% set b = a ~ 'd' %}{% set c = a ~ 'e' %}{% set d = b ~ b ~ a %}{{ a, b, c, d }}",
+       NULL, "('abc', 'abcd', 'abce', 'abcdabcdabc')", NULL},
+      {"{% set a = [1] + [2] %}{% set b = a + [3] %}{% set c = a + [4] %}{% set d = b + b %}{{ a, b, c, d }}",
+       NULL, "([1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 3, 1, 2, 3])", NULL},
+      {"{% set a = '' ~ '' %}{{ a ~ 'x' }}{{ [] + [] + [1] }}{{ () + (1,) + () }}", NULL, "x[1](1,)", NULL},
+      {"{% set ns = namespace() %}{% for x in 'abc' %}{% set ns.l = loop %}{% endfor %}{% for y in 'defg' %}"
+       "{{ ns.l.length }}{{ ns.l.last }}{% endfor %}",
+       NULL, "3True3True3True3True", NULL},
+  };
+  json_t *variables = json_object(), *messages = json_array();
+  char    content[BYTES + 1];
+
+  (void)state;
+  memset(content, 'w', BYTES);
+  content[BYTES] = 0;
+  for (int i = 0; i < TURNS; i++)
+    json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", content));
+  json_object_set_new(variables, "messages", messages);
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    tri_jinja     *t = NULL;
+    tri_jinja_text out = {0};
+    tri_error_clear();
+    if (tri_jinja_open(c[i].text, strlen(c[i].text), &t) != TRI_OK ||
+        tri_jinja_render(t, variables, NULL, &out) != TRI_OK || strcmp(out.text.data, c[i].want) != 0)
+      fail_msg("%s: '%s' %s", c[i].text, out.text.data ? out.text.data : "", tri_error_message());
+    tri_jinja_text_free(&out);
+    tri_jinja_close(&t);
+  }
+  json_decref(variables);
+}
+
 /* What grows without end comes to a message, and soon; what is only large is made. */
 static void limits(void **state) {
 #define NESTED "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}"
@@ -332,9 +385,10 @@ static void arena(void **state) {
 }
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(as_jinja2), cmocka_unit_test(dates),   cmocka_unit_test(characters),
-      cmocka_unit_test(limits),    cmocka_unit_test(refused), cmocka_unit_test(parts),
-      cmocka_unit_test(arena),
+      cmocka_unit_test(as_jinja2),  cmocka_unit_test(dates),
+      cmocka_unit_test(characters), cmocka_unit_test(long_conversations),
+      cmocka_unit_test(limits),     cmocka_unit_test(refused),
+      cmocka_unit_test(parts),      cmocka_unit_test(arena),
   };
   return cmocka_run_group_tests(tests, load, unload);
 }

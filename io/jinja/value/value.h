@@ -9,18 +9,37 @@
 
 #include "base/base.h"
 
-/* The limits of a rendering: steps, levels of nesting, bytes of memory and of text (the contract's). */
-enum { TRI_JINJA_STEPS = 10000000, TRI_JINJA_LEVELS = 1000, TRI_JINJA_BYTES = 64 << 20 };
+/* The limits of a rendering: steps, levels of nesting, bytes of memory and of text (the contract's). For each
+ * byte of the variables, steps and bytes more (chosen: what templates take that look at each character of a
+ * conversation, or at each pair of its messages; a few copies of it), so that none is too long. */
+enum {
+  TRI_JINJA_STEPS = 10000000,
+  TRI_JINJA_LEVELS = 1000,
+  TRI_JINJA_BYTES = 64 << 20,
+  TRI_JINJA_STEPS_MORE = 100,
+  TRI_JINJA_BYTES_MORE = 8
+};
+enum { TRI_JINJA_TAILS = 8 }; /* chosen: texts and lists that grow at the same time */
+
+/* Memory of a text or a list at whose end there may be room: elements are bytes or values. */
+typedef struct tri_jtail {
+  void   *at;
+  int64_t n, cap;
+} tri_jtail;
 
 /* ---- the arena: memory, steps and levels of a rendering ---- */
 
 /* Zero-initialise; tri_jarena_free leaves it zeroed. */
 typedef struct tri_jarena {
   struct tri_jblock *block;
-  int64_t            bytes; /* taken; at most TRI_JINJA_BYTES */
-  int64_t            steps; /* at most TRI_JINJA_STEPS */
+  int64_t            given; /* bytes of the variables: their texts, and some for each value */
+  int64_t            bytes; /* taken; at most TRI_JINJA_BYTES, and more for what is given */
+  int64_t            steps; /* at most TRI_JINJA_STEPS, likewise */
   int64_t            level; /* open calls of tri_jarena_enter; at most TRI_JINJA_LEVELS */
-  const char        *date;  /* borrowed; what strftime_now says: "2026-11-29", or NULL (refused) */
+  tri_jtail          spare; /* memory for elements of a walk; at NULL: there is none */
+  tri_jtail          tail[TRI_JINJA_TAILS];
+  int64_t            next_tail; /* of these the one that is taken next */
+  const char        *date;      /* borrowed; what strftime_now says: "2026-11-29", or NULL (refused) */
 } tri_jarena;
 /* 8-byte aligned, zeroed. TRI_EINPUT: the template takes more than TRI_JINJA_BYTES. */
 TRI_CHECKED tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out);
@@ -187,6 +206,8 @@ TRI_CHECKED tri_status tri_jslice(tri_jarena *a, tri_jvalue v, const tri_jvalue 
 /* What a for loop walks, as a list: the keys of a mapping, the characters of a string, nothing of UNDEFINED.
  * A LIST is handed out itself; a STREAM gives what is left in it and is empty afterwards. */
 TRI_CHECKED tri_status tri_jiterate(tri_jarena *a, tri_jvalue v, const tri_jlist **out);
+/* Nobody looks at the list that tri_jiterate gave for v any more: its memory may serve another walk. */
+void tri_jiterate_done(tri_jarena *a, tri_jvalue v, const tri_jlist *list);
 /* f(args) of a METHOD, FUNCTION, or OBJECT with call; else an error as Python's. */
 TRI_CHECKED tri_status tri_jcall(tri_jarena *a, tri_jvalue f, const tri_jargs *args, tri_jvalue *out);
 

@@ -17,9 +17,14 @@ struct tri_jblock {
 
 static size_t round_up(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
 
+static int64_t most_bytes(const tri_jarena *a) { return TRI_JINJA_BYTES + TRI_JINJA_BYTES_MORE * a->given; }
+
 static tri_status count_bytes(tri_jarena *a, size_t bytes) {
-  if (bytes > TRI_JINJA_BYTES || a->bytes + (int64_t)bytes > TRI_JINJA_BYTES)
-    TRI_FAIL(TRI_EINPUT, "the template takes more than %d MiB of memory", TRI_JINJA_BYTES >> 20);
+  if (bytes > (size_t)most_bytes(a) || a->bytes + (int64_t)bytes > most_bytes(a))
+    TRI_FAIL(TRI_EINPUT,
+             "the template takes more than %lld MiB of memory, for all values that it makes, also for those "
+             "that it needs no longer",
+             (long long)(most_bytes(a) >> 20));
   a->bytes += (int64_t)bytes;
   return TRI_OK;
 }
@@ -56,8 +61,10 @@ tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out) {
 }
 
 tri_status tri_jarena_step(tri_jarena *a, int64_t n) {
-  if (n < 0 || n > TRI_JINJA_STEPS - a->steps)
-    TRI_FAIL(TRI_EINPUT, "the template takes more than %d steps", TRI_JINJA_STEPS);
+  int64_t most = TRI_JINJA_STEPS + TRI_JINJA_STEPS_MORE * a->given;
+
+  if (n < 0 || n > most - a->steps)
+    TRI_FAIL(TRI_EINPUT, "the template takes more than %lld steps", (long long)most);
   a->steps += n;
   return TRI_OK;
 }
@@ -81,8 +88,8 @@ void tri_jarena_free(tri_jarena *a) {
 
 tri_status tri_jput(tri_jarena *a, tri_text *out, const char *bytes, size_t n) {
   TRI_TRY(tri_jarena_step(a, (int64_t)(n / 64)));
-  if (n > TRI_JINJA_BYTES || out->len + n > TRI_JINJA_BYTES)
-    TRI_FAIL(TRI_EINPUT, "the template writes more than %d MiB", TRI_JINJA_BYTES >> 20);
+  if (n > (size_t)most_bytes(a) || out->len + n > (size_t)most_bytes(a))
+    TRI_FAIL(TRI_EINPUT, "the template writes more than %lld MiB", (long long)(most_bytes(a) >> 20));
   TRI_TRY(tri_text_put(out, bytes, n));
   return TRI_OK;
 }

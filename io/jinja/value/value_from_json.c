@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { VALUE_BYTES = 16 }; /* chosen: a short text as JSON */
+
 /* Whether a value is {"type": "text", "text": a string}; the string comes back. */
 static bool is_part(const json_t *item, const json_t **text) {
   const json_t *type = json_object_get(item, "type");
@@ -66,6 +68,7 @@ static tri_status convert_object(tri_jarena *a, const json_t *json, tri_jvalue *
 
 static tri_status convert(tri_jarena *a, const json_t *json, bool is_content, tri_jvalue *out) {
   TRI_TRY(tri_jarena_enter(a));
+  a->given += VALUE_BYTES;
   TRI_TRY(tri_jarena_step(a, 1));
   switch (json_typeof(json)) {
   case JSON_OBJECT:
@@ -76,6 +79,7 @@ static tri_status convert(tri_jarena *a, const json_t *json, bool is_content, tr
     break;
   case JSON_STRING:
     *out = tri_jtext(json_string_value(json), json_string_length(json));
+    a->given += (int64_t)json_string_length(json);
     break;
   case JSON_INTEGER:
     *out = tri_jint(json_integer_value(json));

@@ -1,11 +1,41 @@
 /* value_iterate.c - what Python's iter() and len() do. */
 #include "value_impl.h"
 
+/* A list of n elements to walk over, in memory that a walk before it gave back where that is enough. Where it
+ * is not, the next one may be longer still. The number that there is room for lies before the first. */
+static tri_status walk_room(tri_jarena *a, int64_t n, tri_jvalue **item, tri_jvalue *out) {
+  tri_jtail  t = a->spare;
+  tri_jlist *list = NULL;
+  void      *memory = NULL;
+
+  a->spare = (tri_jtail){0};
+  TRI_TRY(tri_jarena_step(a, n));
+  if (!t.at || t.cap < n) {
+    int64_t cap = n > 2 * t.cap ? n : 2 * t.cap;
+    TRI_TRY(tri_jarena_take(a, (size_t)(cap + 1) * sizeof **item, &memory));
+    t = (tri_jtail){(tri_jvalue *)memory + 1, 0, cap};
+    *(tri_jvalue *)memory = tri_jint(cap);
+  }
+  TRI_TRY(tri_jarena_take(a, sizeof *list, &memory));
+  list = memory;
+  *list = (tri_jlist){.item = t.at, .n = n};
+  *item = t.at;
+  *out = tri_jlist_value(TRI_J_LIST, list);
+  return TRI_OK;
+}
+
+void tri_jiterate_done(tri_jarena *a, tri_jvalue v, const tri_jlist *list) {
+  bool made = v.kind == TRI_J_STRING || v.kind == TRI_J_RANGE || v.kind == TRI_J_MAP || v.kind == TRI_J_VIEW;
+
+  if (made && list->item[-1].as.whole > a->spare.cap)
+    a->spare = (tri_jtail){(void *)(uintptr_t)list->item, 0, list->item[-1].as.whole};
+}
+
 static tri_status list_text(tri_jarena *a, tri_jvalue s, tri_jvalue *out) {
   tri_jvalue *item = NULL;
   const char *p = s.as.text.s;
 
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, tri_jpoints(p, s.as.text.n), &item, out));
+  TRI_TRY(walk_room(a, tri_jpoints(p, s.as.text.n), &item, out));
   for (int64_t i = 0; i < out->as.list->n; i++) {
     item[i] = tri_jmarkup(tri_jtext(p, tri_jpoint_bytes(p)), false); /* iter(Markup) gives plain strings */
     p += item[i].as.text.n;
@@ -16,7 +46,7 @@ static tri_status list_text(tri_jarena *a, tri_jvalue s, tri_jvalue *out) {
 static tri_status list_map(tri_jarena *a, tri_jvalue map, tri_jpart part, tri_jvalue *out) {
   tri_jvalue *item = NULL, pair[2];
 
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, tri_jmap_count(map), &item, out));
+  TRI_TRY(walk_room(a, tri_jmap_count(map), &item, out));
   for (int64_t i = 0; i < out->as.list->n; i++) {
     tri_jmap_at(map, i, &pair[0], &pair[1]);
     if (part == TRI_J_ITEMS)
@@ -30,7 +60,7 @@ static tri_status list_map(tri_jarena *a, tri_jvalue map, tri_jpart part, tri_jv
 static tri_status list_range(tri_jarena *a, const tri_jrange *r, tri_jvalue *out) {
   tri_jvalue *item = NULL;
 
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, r->n, &item, out));
+  TRI_TRY(walk_room(a, r->n, &item, out));
   for (int64_t i = 0; i < r->n; i++)
     item[i] = tri_jint((int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step));
   return TRI_OK;

@@ -150,27 +150,21 @@ static tri_status add_texts(tri_jarena *a, tri_jvalue x, tri_jvalue y, tri_jvalu
   if (markup) {
     TRI_TRY(tri_jtext_escape(a, x, &x));
     TRI_TRY(tri_jtext_escape(a, y, &y));
+  } else {
+    return tri_jtext_join(a, (tri_jvalue[]){x, y}, 2, out);
   }
   TRI_TRY(tri_jbuf_put(&b, x.as.text.s, x.as.text.n));
   TRI_TRY(tri_jbuf_put(&b, y.as.text.s, y.as.text.n));
-  *out = tri_jbuf_value(&b, markup ? TRI_J_MARKUP : 0);
+  *out = tri_jbuf_value(&b, TRI_J_MARKUP);
   return TRI_OK;
 }
 
 static bool is_list(tri_jvalue v) { return v.kind == TRI_J_LIST || v.kind == TRI_J_TUPLE; }
 
 static tri_status add(tri_jarena *a, tri_jvalue x, tri_jvalue y, tri_jvalue *out) {
-  tri_jvalue *item = NULL;
-  int64_t     n = 0;
-
   if (tri_jis_text(x) && tri_jis_text(y) && !(x.kind == TRI_J_LIST && y.kind == TRI_J_LIST))
     return add_texts(a, tri_jas_text(x), tri_jas_text(y), out);
-  if (x.kind == y.kind && is_list(x)) {
-    TRI_TRY(tri_jlist_room(a, x.kind, x.as.list->n + y.as.list->n, &item, out));
-    for (int64_t i = 0; i < x.as.list->n; i++) item[n++] = x.as.list->item[i];
-    for (int64_t i = 0; i < y.as.list->n; i++) item[n++] = y.as.list->item[i];
-    return TRI_OK;
-  }
+  if (x.kind == y.kind && is_list(x)) return tri_jlist_join(a, x, y, out);
   if (x.kind == TRI_J_STRING || is_list(x))
     TRI_FAIL(TRI_EINPUT, "can only concatenate %s (not \"%s\") to %s",
              x.kind == TRI_J_STRING ? "str" : tri_jtype(x), tri_jtype(y),
@@ -253,9 +247,5 @@ tri_status tri_jnegate(tri_jarena *a, tri_jvalue v, bool plus, tri_jvalue *out) 
 }
 
 tri_status tri_jconcat(tri_jarena *a, const tri_jvalue *v, int64_t n, tri_jvalue *out) {
-  tri_jbuf b = {.a = a};
-
-  for (int64_t i = 0; i < n; i++) TRI_TRY(tri_jwrite_str(&b, v[i]));
-  *out = tri_jbuf_value(&b, 0);
-  return TRI_OK;
+  return tri_jtext_join(a, v, n, out);
 }
