@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 static const tri_command *const commands[] = {
-    &tri_command_train,    &tri_command_generate, &tri_command_score,  &tri_command_eval,
-    &tri_command_tokenize, &tri_command_inspect,  &tri_command_export, &tri_command_init,
-    &tri_command_plan,     &tri_command_doctor,   &tri_command_bench,  &tri_command_watch,
-    &tri_command_report,   &tri_command_show,     &tri_command_metrics};
+    &tri_command_train,  &tri_command_generate, &tri_command_score,   &tri_command_eval,
+    &tri_command_reward, &tri_command_tokenize, &tri_command_inspect, &tri_command_export,
+    &tri_command_init,   &tri_command_plan,     &tri_command_doctor,  &tri_command_bench,
+    &tri_command_watch,  &tri_command_report,   &tri_command_show,    &tri_command_metrics};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_help(void) {

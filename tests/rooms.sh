@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 rooms='
 17 src
 16 src/commands
-15 src/plan src/init src/infer
+15 src/plan src/init src/infer src/tryout
 14 src/train
 13 src/run
 12 src/config src/bench src/inspect

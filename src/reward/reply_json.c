@@ -57,3 +57,23 @@ json_t *tri_reply_parse(const char *reply, size_t n, size_t nested, size_t flags
   TRI_FREE(copy);
   return object;
 }
+
+int64_t tri_reply_scan_id(const char *s, size_t n) {
+  const char *end = s + n, *next;
+  int64_t     id = -1;
+
+  for (int depth = 0; s < end; s = next) {
+    next = *s == '"' ? tri_json_skip_string(s, end) : s + 1;
+    if (*s == '{' || *s == '[') depth++;
+    if (*s == '}' || *s == ']') depth--;
+    if (depth != 1 || next - s != 4 || memcmp(s, "\"id\"", 4) != 0) continue;
+    while (next < end && strchr(" \t:", *next)) next++;
+    int64_t one = 0;
+    int     digits = 0;
+    for (; next < end && *next >= '0' && *next <= '9' && digits < 18; next++, digits++)
+      one = one * 10 + (*next - '0');
+    if (!digits || (id >= 0 && id != one)) return -1;
+    id = one;
+  }
+  return id;
+}

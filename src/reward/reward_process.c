@@ -41,6 +41,7 @@ typedef struct incoming {
 typedef struct process {
   char         **argv; /* [n_arg + 1] */
   double         timeout_s;
+  int            tries;   /* children that an answer is given to at most */
   tri_secrets    secrets; /* of its arguments */
   tri_desk      *desk;
   tri_child      child;               /* below: the clerk's, but for the start */
@@ -88,7 +89,7 @@ static void lose_by(process *p, const char *why, bool fails, const char *line, s
   p->n_sent = 0;
   p->sent = p->out.n = p->err.n = p->skipped = 0;
   count_death(p, why);
-  if (p->n_open && (fails || ++p->open[0]->tries == MOST_TRIES)) {
+  if (p->n_open && (fails || ++p->open[0]->tries == p->tries)) {
     if (line) tri_desk_keep_reply(p->desk, p->open[0], line, n);
     tri_desk_fail(p->desk, p->open[0], "%s%s%s", why, lead(p), p->last);
     drop(p, 0);
@@ -109,28 +110,6 @@ static int64_t find_open(const process *p, int64_t id) {
   return -1;
 }
 
-/* The "id" of an object that cannot be parsed: behind its first brace, in no inner one. -1: it has none, or
- * two. */
-static int64_t scan_id(const char *s, size_t n) {
-  const char *end = s + n, *next;
-  int64_t     id = -1;
-
-  for (int depth = 0; s < end; s = next) {
-    next = *s == '"' ? tri_json_skip_string(s, end) : s + 1;
-    if (*s == '{' || *s == '[') depth++;
-    if (*s == '}' || *s == ']') depth--;
-    if (depth != 1 || next - s != 4 || memcmp(s, "\"id\"", 4) != 0) continue;
-    while (next < end && strchr(" \t:", *next)) next++;
-    int64_t one = 0;
-    int     digits = 0;
-    for (; next < end && *next >= '0' && *next <= '9' && digits < 18; next++, digits++)
-      one = one * 10 + (*next - '0');
-    if (!digits || (id >= 0 && id != one)) return -1;
-    id = one;
-  }
-  return id;
-}
-
 /* The answer that a line is about. *id: what it says, -1: nothing. */
 static int64_t find_answer(const process *p, const json_t *object, const char *line, size_t n, int64_t *id) {
   const json_t *given = json_object_get(object, "id");
@@ -142,7 +121,7 @@ static int64_t find_answer(const process *p, const json_t *object, const char *l
   else if (x >= 0 && x < 9e15 && x == floor(x))
     *id = (int64_t)x;
   else if (!object)
-    *id = scan_id(line, n);
+    *id = tri_reply_scan_id(line, n);
   return *id >= 0 ? find_open(p, *id) : -1;
 }
 
@@ -184,16 +163,18 @@ static bool read_answer(const json_t *object, const char *shown, double *score, 
 }
 
 /* Why a line is about no answer that is open. */
-static void explain_stray(int64_t id, const char *shown, char why[WHY_BYTES]) {
-  if (id < 0)
-    snprintf(why, WHY_BYTES,
-             "it wrote a line that is no answer {\"id\": n, \"reward\": x} (its stdout is for answers "
-             "alone, one line each: print all else to stderr): %s",
-             shown);
-  else
+static void explain_stray(const json_t *object, int64_t id, const char *shown, char why[WHY_BYTES]) {
+  if (id >= 0)
     snprintf(why, WHY_BYTES,
              "it wrote an id that it was not asked for, or answered already (write one line for each line "
              "read, with its id): %s",
+             shown);
+  else if (json_object_get(object, "reward") && !json_object_get(object, "id"))
+    snprintf(why, WHY_BYTES, "it wrote an answer without the `id` of the line that it answers: %s", shown);
+  else
+    snprintf(why, WHY_BYTES,
+             "it wrote a line that is no answer {\"id\": n, \"reward\": x} (its stdout is for answers "
+             "alone, one line each: print all else to stderr): %s",
              shown);
 }
 
@@ -219,7 +200,7 @@ static bool hear_line(process *p, const char *line, size_t n) {
     p->deaths = 0;
     p->since_s = tri_now_s();
   } else {
-    explain_stray(id, shown, why);
+    explain_stray(object, id, shown, why);
   }
   json_decref(object);
   if (k < 0) lose_by(p, why, true, line, n);
@@ -230,7 +211,7 @@ static bool hear_line(process *p, const char *line, size_t n) {
  * child is gone. */
 static bool begin_skipping(process *p) {
   incoming *in = &p->out;
-  int64_t   id = scan_id(in->byte, in->n), k = id < 0 ? -1 : find_open(p, id);
+  int64_t   id = tri_reply_scan_id(in->byte, in->n), k = id < 0 ? -1 : find_open(p, id);
   char      shown[SHOWN_BYTES];
 
   if (k < 0) {
@@ -557,6 +538,7 @@ static tri_status process_open(const tri_reward_opt *o, const tri_reward_env *en
   desk.secrets = &((process *)*state)->secrets;
   desk.trial = env && env->trial;
   desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
+  ((process *)*state)->tries = desk.trial ? 1 : MOST_TRIES; /* who tries a program sees its last words once */
   if (env && env->se && env->se->pretended) goto done;
   TRI_TRY_DONE(tri_desk_open(&desk, &((process *)*state)->desk));
 done:

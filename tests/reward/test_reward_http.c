@@ -344,12 +344,14 @@ static void check_between(const char *bad, int requests) {
 static tri_reward_set *open_batch(const char *batch, const char *retries, const char *on_error) {
   const tri_reward_env env = {.backoff_s = 1e-3};
   char                 url[64];
-  tri_reward_opt       o = {
-            .name = "http",
-            .weight = 1,
-            .n_field = 4,
-            .field = {{"url", url, 0}, {"batch", batch, 0}, {"retries", retries, 0}, {"on_error", on_error, 0}}};
-  tri_reward_set *set = NULL;
+  tri_reward_opt       o = {.name = "http",
+                            .weight = 1,
+                            .n_field = 3,
+                            .field = {{"url", url, 0}, {"batch", batch, 0}, {"retries", retries, 0}}};
+  tri_reward_set      *set = NULL;
+
+  o.field[o.n_field].name = "on_error";
+  o.field[o.n_field++].value = on_error;
 
   snprintf(url, sizeof url, "http://127.0.0.1:%d/get_reward", server.port);
   assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);

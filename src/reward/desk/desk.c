@@ -20,7 +20,7 @@ enum { SAID_BYTES_OF_TRIAL = 1 << 26, REPLY_BYTES = 1 << 16 }; /* chosen: more i
 /* A question as the desk keeps it. */
 typedef struct slip {
   tri_question q; /* first: what the clerk sees */
-  bool         is_done;
+  bool         is_done, is_first;
   float        score;
   double       put_s, seconds;
   char        *why;    /* NULL: no failure, or one without words */
@@ -168,6 +168,7 @@ static tri_desk_result result_of(const tri_desk *d, const slip *s) {
   return (tri_desk_result){.number = s->q.number,
                            .score = s->is_done ? s->score : NAN,
                            .seconds = s->seconds,
+                           .is_first = s->is_first,
                            .why = !s->is_done       ? open
                                   : isnan(s->score) ? (s->why ? s->why : "")
                                                     : NULL,
@@ -312,6 +313,7 @@ static void settle(tri_desk *d, slip *s, float score) {
 
   TRI_ASSERT(!s->is_done);
   s->is_done = true;
+  s->is_first = d->settled_s == 0;
   s->seconds = now_s - (s->put_s > d->settled_s ? s->put_s : d->settled_s);
   d->settled_s = now_s;
   s->score = score;

@@ -52,13 +52,14 @@ typedef struct tri_desk_opt {
 
 /* What became of a question; all is borrowed. */
 typedef struct tri_desk_result {
-  int               number;
-  float             score;   /* NAN: it failed */
-  double            seconds; /* since the question was put, or the answer before it came */
-  const char       *why;     /* it failed; NULL: it did not */
-  const tri_extras *extras;  /* NULL: none */
-  const void       *text;    /* the question's */
-  const char       *reply; /* [reply_bytes] secrets masked; in a trial, of a failure; NULL: there was none */
+  int         number;
+  float       score;    /* NAN: it failed */
+  double      seconds;  /* since the question was put, or the answer before it came */
+  bool        is_first; /* of all that the desk was asked: its seconds have the start of whoever answers */
+  const char *why;      /* it failed; NULL: it did not */
+  const tri_extras *extras; /* NULL: none */
+  const void       *text;   /* the question's */
+  const char       *reply;  /* [reply_bytes] secrets masked; in a trial, of a failure; NULL: there was none */
   size_t            reply_bytes;
 } tri_desk_result;
 /* Who is told of each question that ended, in the order of their numbers. It must not call the desk. */
@@ -94,7 +95,7 @@ typedef enum {
   TRI_DESK_CLOSE   /* the same, and end */
 } tri_desk_order;
 tri_desk_order tri_desk_take(tri_desk *d, tri_question **next);
-/* Whether the main thread waits for answers and all questions were taken: no more come before it has those. */
+/* Whether the main thread waits for answers and all questions were taken: no more come before then. */
 bool tri_desk_is_awaited(tri_desk *d);
 /* A file that can be read when take has something new or the main thread begins to wait; take empties it. */
 int tri_desk_bell(const tri_desk *d);

@@ -1,0 +1,148 @@
+/* test_cli_reward.c - the whole program, reward: a deck's rewards tried on saved answers. Judge besides: what
+ * the run itself gave the same answers, to the digit; rewards worked by hand. */
+#include "cli_case.h"
+
+#define TRY ONE "reward grpo.yaml "
+
+/* A program that gives 1 where the response is as long as the line's field says, and tells both. */
+static void write_program(void) {
+  cli_write("length.sh",
+            "while read -r line; do\n"
+            "  id=${line##*\\\"id\\\": }; id=${id%%,*}\n"
+            "  n=${line##*\\\"wanted\\\": }; n=${n%%[,\\}]*}\n"
+            "  r=${line##*\\\"response\\\": \\\"}; r=${r%\\\"\\}}\n"
+            "  [ ${#r} = \"$n\" ] && x=1 || x=0\n"
+            "  [ \"$r\" != bad ] || { echo cannot do bad >&2; x='\"1\"'; }\n"
+            "  echo \"{\\\"id\\\": $id, \\\"reward\\\": $x, \\\"bytes\\\": ${#r}, \\\"wanted\\\": $n}\"\n"
+            "done\n");
+}
+
+#define PROGRAM "{name: process, command: [sh, length.sh], timeout_s: 5}"
+
+static void lines_with_a_response(void **state) {
+  (void)state;
+  write_program();
+  cli_write("on.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"wanted\": 1, \"response\": \"2\"}\n\n"
+                        "{\"prompt\": \"1+2=\", \"answer\": 3, \"wanted\": 7, \"response\": \"it is 4\"}\n");
+  cli_succeeds(TRY "\"reward=[{name: number}, " PROGRAM
+                   ", {name: number, weight: 0.5}]\" --on on.jsonl --json");
+  cli_sh("sed 's/\"seconds[a-z_]*\": [^,}]*/S/g' .out >got");
+  cli_write(
+      "want",
+      "{\"line\": 1, \"prompt_id\": 0, \"reward\": 2.5, \"rewards\": {\"number\": {\"reward\": 1, S}, "
+      "\"process\": "
+      "{\"reward\": 1, S, \"extras\": {\"bytes\": 1, \"wanted\": 1}}, \"number_2\": {\"reward\": 1, S}}}\n"
+      "{\"line\": 3, \"prompt_id\": 2, \"reward\": 1, \"rewards\": {\"number\": {\"reward\": 0, S}, "
+      "\"process\": "
+      "{\"reward\": 1, S, \"extras\": {\"bytes\": 7, \"wanted\": 7}}, \"number_2\": {\"reward\": 0, S}}}\n"
+      "{\"answers\": 2, \"failed\": 0, \"reward_mean\": 1.75, \"rewards\": {\"number\": {\"failed\": 0, "
+      "\"weight\": 1, "
+      "\"mean\": 0.5, \"least\": 0, \"most\": 1, S, S, S}, \"process\": {\"failed\": 0, \"weight\": 1, "
+      "\"mean\": 1, "
+      "\"least\": 1, \"most\": 1, S, S, S, \"extras\": {\"bytes\": 4, \"wanted\": 4}}, \"number_2\": "
+      "{\"failed\": 0, "
+      "\"weight\": 0.5, \"mean\": 0.5, \"least\": 0, \"most\": 1, S, S, S}}}\n");
+  cli_sh("diff want got");
+  cli_succeeds(TRY "\"reward=[{name: number}, " PROGRAM "]\" --on on.jsonl");
+  cli_fits(cli_out);
+  assert_string_equal(cli_err, "");
+}
+
+/* Each failure with its line, what was asked and replied, and the program's own words; the others count. */
+static void failures_are_shown_in_full(void **state) {
+  (void)state;
+  write_program();
+  cli_write("on.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"wanted\": 1, \"response\": \"bad\"}\n"
+                        "{\"prompt\": \"1+2=\", \"answer\": 3, \"wanted\": 1, \"response\": \"4\"}\n"
+                        "{\"prompt\": \"1+3=\", \"answer\": 3, \"wanted\": 1, \"response\": \"bad\"}\n");
+  assert_int_equal(cli_run(TRY "\"reward=[" PROGRAM "]\" --on on.jsonl --json"), 69);
+  assert_int_equal(cli_errors(), 1);
+  cli_sh("test $(grep -c '\"failure\": .*\"asked\": .*\"reply\": ' .out) = 2 && "
+         "tail -n 1 .out | grep -q '^{\"answers\": 3, \"failed\": 2, \"reward_mean\": 1, '");
+  cli_sh("test $(grep -c 'says: cannot do bad' .err) = 2 && grep -q '^  asked:   {\"answer\": *\"2\", "
+         "\"wanted\": *1, "
+         "\"id\": 0, \"prompt\": \"1+1=\", \"response\": \"bad\"}$' .err && "
+         "grep -q '^  replied: {\"id\": 2, \"reward\": \"1\", ' .err && grep -q 'warning: on.jsonl:3: reward "
+         "process: ' .err");
+}
+
+/* A run's rollouts: the rewards are those of the run, for programs that read fields of the data line too. */
+static void rollouts_get_what_the_run_gave(void **state) {
+  (void)state;
+  write_program();
+  cli_sh("awk '{ sub(/}$/, \", \\\"wanted\\\": \" NR %% 9 \"}\"); print }' rl.jsonl >wanted.jsonl");
+  cli_succeeds(ONE GRPO
+               "run.output=tried run.resume=never train.steps=1 rollout.save_every=1 data.train=wanted.jsonl "
+               "eval.steps=1 eval.save=true data.eval=wanted.jsonl "
+               "\"reward=[{name: exact}, " PROGRAM "]\"");
+  cli_sh("sed 's/.*\"prompt_id\": \\([0-9]*\\),.*\"rewards\": {\"exact\": \\([^,]*\\), \"process\": "
+         "\\([^}]*\\)}.*/\\1 \\2 \\3/' "
+         "tried/rollouts/step-00000001.jsonl >want && test $(wc -l <want) = 16 && grep -q '1$' want");
+  cli_succeeds(TRY "data.train=wanted.jsonl \"reward=[{name: exact}, " PROGRAM "]\" --json --on "
+                   "tried/rollouts/step-00000001.jsonl");
+  cli_sh("sed -n 's/^{\"line.*\"prompt_id\": \\([0-9]*\\),.*\"exact\": {\"reward\": "
+         "\\([^,]*\\),.*\"process\": {\"reward\": "
+         "\\([^,]*\\),.*/\\1 \\2 \\3/p' .out | diff want -");
+  assert_null(strstr(cli_err, "rollout lines"));
+  /* the further numbers are the run's too */
+  cli_sh("sed -n '$s/.*\"reward_process_wanted\": \\([^,}]*\\).*/\\1/p' tried/metrics.jsonl >want && test -s "
+         "want && "
+         "tail -n 1 .out | sed 's/.*\"wanted\": \\([^,}]*\\).*/\\1/' | diff want - && "
+         "grep -q '\"eval_reward_process_wanted\": ' tried/metrics.jsonl");
+  cli_write("one.sh", "exec sed -u -E 's/.*\"id\": *([0-9]+).*/{\"id\": \\1, \"reward\": 1}/'\n");
+  cli_sh(
+      "sed 's/\"prompt\": \"/&0/' rl.jsonl >other.jsonl"); /* lines of other data are not taken for these */
+  cli_succeeds(
+      TRY "data.train=other.jsonl \"reward=[{name: process, command: [sh, one.sh], timeout_s: 5}]\" --on "
+          "tried/eval/step-00000001.jsonl");
+  cli_shows(cli_err, "of 24 of 24 rollout lines ");
+}
+
+static void what_is_wrong_is_said(void **state) {
+  (void)state;
+  cli_write("none.jsonl", "{\"prompt\": \"1+1=\", \"response\": \"2\"}\n");
+  cli_write("bare.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n");
+  cli_write("mixed.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"response\": \"2\"}\n"
+                           "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"response\": 2}\n");
+  cli_fails(64, TRY "--on none.jsonl", "none.jsonl:1: ", "`answer`");
+  cli_fails(64, TRY "--on bare.jsonl", "bare.jsonl:1: ", "`response`");
+  cli_fails(64, TRY "--on mixed.jsonl", "mixed.jsonl:2: ", "`response` must be text");
+  cli_fails(64, TRY "--on gone.jsonl", "gone.jsonl: ", NULL);
+  cli_fails(64, TRY, "--on F.jsonl is missing", NULL);
+  assert_int_equal(
+      cli_run(TRY "\"reward=[{name: regex, pattern: 'a('}, {name: process, command: [sh, gone.sh]}]\" "
+                  "--on bare.jsonl"),
+      64);
+  cli_shows(cli_err, "reward 1 (regex): reward.pattern = ");
+  cli_shows(cli_err, "reward 2 (process): reward.command = ");
+}
+
+/* Neither weights nor the model's folder are needed; with conversations its template is. */
+static void the_models_files_are_used_where_they_are(void **state) {
+  (void)state;
+  cli_write("on.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"response\": \"2\"}\n");
+  cli_write("talk.jsonl",
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"answer\": \"2\", \"response\": "
+            "\"2\"}\n");
+  cli_write("echo.sh",
+            "while read -r line; do printf '%s\\n' \"$line\" >&2; echo '{\"id\": 0, \"reward\": 1}'; done\n");
+  cli_succeeds(TRY "model.config=null model.tokenizer=null model.path=gone --on on.jsonl");
+  cli_shows(cli_err, "gone");
+  cli_shows(cli_out, "\nexact                   1      0          1 ");
+  cli_succeeds(
+      TRY "data.chat_template=chatml \"reward=[{name: process, command: [sh, echo.sh], timeout_s: 5}]\" --on "
+          "talk.jsonl");
+  cli_shows(
+      cli_err,
+      "\"prompt\": \"<|im_start|>user\\nhi<|im_end|>\\n<|im_start|>assistant\\n\", \"response\": \"2\"}");
+  cli_fails(64, TRY "model.config=null model.tokenizer=null model.path=gone --on talk.jsonl",
+            "talk.jsonl:1: ", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lines_with_a_response), cmocka_unit_test(failures_are_shown_in_full),
+      cmocka_unit_test(rollouts_get_what_the_run_gave), cmocka_unit_test(what_is_wrong_is_said),
+      cmocka_unit_test(the_models_files_are_used_where_they_are)};
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
