@@ -120,6 +120,7 @@ typedef struct tri_faults {
   int64_t    n;      /* a message may stand for several */
   tri_status st;     /* with the exit code of all, or TRI_ECONFIG where these differ */
   tri_text   unseen; /* what could not be looked at because of them, "data, memory" */
+  unsigned   about;  /* bits of whoever notes them: which parts of a deck they are of (TRI_CONFIG_ABOUT_*) */
 } tri_faults;
 void tri_faults_free(tri_faults *faults);
 /* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is

@@ -38,6 +38,28 @@ static tri_status place(tri_loader *l, int i, tri_key_match m) {
   return TRI_OK;
 }
 
+/* As tri_error_note, of a key of this section: what stands on such keys is not looked at then. "": a name
+ * without a section, which may be of any. */
+static tri_status note(tri_loader *l, tri_status st, const char *section) {
+  static const struct {
+    const char *section;
+    unsigned    about;
+  } row[] = {{"algo", TRI_CONFIG_ABOUT_ALGO},
+             {"model", TRI_CONFIG_ABOUT_MODEL},
+             {"lora", TRI_CONFIG_ABOUT_MODEL},
+             {"critic", TRI_CONFIG_ABOUT_MODEL},
+             {"data", TRI_CONFIG_ABOUT_DATA},
+             {"reward", TRI_CONFIG_ABOUT_REWARD},
+             {"", TRI_CONFIG_ABOUT_MODEL | TRI_CONFIG_ABOUT_DATA}};
+  size_t  n = strcspn(section, ".");
+  int64_t before = l->faults ? l->faults->n : 0;
+
+  TRI_TRY(tri_error_note(st, l->faults));
+  for (size_t i = 0; l->faults && l->faults->n > before && i < sizeof row / sizeof *row; i++)
+    if (strlen(row[i].section) == n && !memcmp(row[i].section, section, n)) l->faults->about |= row[i].about;
+  return TRI_OK;
+}
+
 /* Remember where each key stands, but for names of two meanings; refuse what is unknown or stands twice. */
 static tri_status collect(tri_loader *l) {
   for (int i = 0; i < tri_n_keys + 1; i++) l->slot[i] = (tri_key_slot){-1, -1, NULL};
@@ -45,8 +67,8 @@ static tri_status collect(tri_loader *l) {
     const tri_deck_entry *e = tri_deck_at(l->deck, i);
     tri_key_match         m = {-1, NULL}, unused;
     if (!e->first) continue;
-    TRI_TRY(tri_error_note(tri_key_match_entry(e, &m), l->faults));
-    if (m.key >= 0 && !tri_key_match_double(e, NULL, &unused)) TRI_TRY(place(l, i, m));
+    TRI_TRY(note(l, tri_key_match_entry(e, &m), e->section));
+    if (m.key >= 0 && !tri_key_match_double(e, NULL, &unused)) TRI_TRY(note(l, place(l, i, m), e->section));
   }
   return TRI_OK;
 }
@@ -56,7 +78,8 @@ static tri_status collect_doubles(tri_loader *l) {
   for (int i = 0; i < tri_deck_count(l->deck); i++) {
     const tri_deck_entry *e = tri_deck_at(l->deck, i);
     tri_key_match         m;
-    if (e->first && tri_key_match_double(e, &l->cfg->algo.row, &m)) TRI_TRY(place(l, i, m));
+    if (e->first && tri_key_match_double(e, &l->cfg->algo.row, &m))
+      TRI_TRY(note(l, place(l, i, m), e->section));
   }
   return TRI_OK;
 }
@@ -127,7 +150,7 @@ static tri_status read_parts(tri_loader *l) {
   tri_config *c = l->cfg;
 
   for (int i = 0; i < N_FIRST; i++)
-    TRI_TRY(tri_error_note(tri_config_read_key(l, tri_key_row(first_keys[i])), l->faults));
+    TRI_TRY(note(l, tri_config_read_key(l, tri_key_row(first_keys[i])), "algo"));
   l->preset = c->algo.name ? tri_algo_find(c->algo.name) : NULL;
   if (!l->preset) return TRI_OK;
   c->algo.row = *l->preset;
@@ -200,20 +223,59 @@ static void resolve_rate(const tri_loader *l) {
   c->train.lr.peak = c->algo.row.loss->reads & TRI_LOSS_REFERENCE ? with_lora_and_reference : with_lora;
 }
 
+/* Each key but the first ones. One at fault has its default again. */
+static tri_status read_keys(tri_loader *l) {
+  for (int i = 0; i < tri_n_keys; i++) {
+    int64_t before = l->faults ? l->faults->n : 0;
+    if (is_first(i)) continue;
+    TRI_TRY(note(l, tri_config_read_key(l, i), tri_keys[i].name));
+    if (l->faults && l->faults->n > before) TRI_TRY(tri_config_default_key(l, i));
+  }
+  return TRI_OK;
+}
+
+/* The first messages; how many more there were. A message's further lines begin with a space. */
+static tri_status shorten(const tri_deck *deck, tri_faults *faults) {
+  int64_t n = 0;
+  char   *at = faults->text.data;
+
+  for (; at && *at; at = strchr(at, '\n') + 1)
+    if (*at != ' ' && ++n > TRI_CONFIG_MOST_FAULTS) break;
+  if (n <= TRI_CONFIG_MOST_FAULTS) return TRI_OK;
+  faults->text.len = (size_t)(at - faults->text.data);
+  *at = '\0';
+  return tri_text_printf(&faults->text, "%s: %lld more faults of keys\n", tri_deck_name(deck),
+                         (long long)(faults->n - TRI_CONFIG_MOST_FAULTS));
+}
+
+static void forget_rewards(tri_config *c) {
+  for (int i = 0; i < c->reward.n; i++) {
+    TRI_FREE(c->reward.item[i].name);
+    for (int f = 0; f < c->reward.item[i].n_field; f++) TRI_FREE(c->reward.item[i].field[f].value);
+  }
+  c->reward.n = 0;
+}
+
 static tri_status load(tri_loader *l) {
   tri_config *c = l->cfg;
+  int64_t     before;
 
   TRI_ASSERT(tri_n_keys <= TRI_MOST_KEYS);
   *c = (tri_config){0};
-  TRI_TRY(tri_error_note(collect(l), l->faults));
+  TRI_TRY(collect(l));
   TRI_TRY(read_parts(l));
-  if (l->preset) TRI_TRY(tri_error_note(collect_doubles(l), l->faults));
-  for (int i = 0; i < tri_n_keys; i++)
-    if (!is_first(i)) TRI_TRY(tri_error_note(tri_config_read_key(l, i), l->faults));
-  TRI_TRY(tri_error_note(tri_config_read_rewards(l), l->faults));
-  if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(tri_error_note(check_algo(l), l->faults));
+  if (l->preset) TRI_TRY(collect_doubles(l));
+  TRI_TRY(read_keys(l));
+  before = l->faults ? l->faults->n : 0;
+  TRI_TRY(note(l, tri_config_read_rewards(l), "reward"));
+  if (l->faults && l->faults->n > before) {
+    l->faults->about |= TRI_CONFIG_ABOUT_REWARD;
+    forget_rewards(c);
+  }
+  if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(note(l, check_algo(l), "algo"));
+  if (!l->preset && l->faults) l->faults->about |= TRI_CONFIG_ABOUT_ALGO;
   if (!l->faults || !l->faults->n) TRI_TRY(tri_config_check(l));
-  if (l->faults && l->faults->n) return TRI_OK;
+  if (l->faults && l->faults->n) return shorten(l->deck, l->faults);
   resolve_plan(l);
   resolve_clip(l);
   resolve_length(l);
@@ -292,9 +354,6 @@ void tri_config_free(tri_config *c) {
     for (int i = 0; i < list->n; i++) TRI_FREE(list->item[i]);
     TRI_FREE(list->item);
   }
-  for (int i = 0; i < c->reward.n; i++) {
-    TRI_FREE(c->reward.item[i].name);
-    for (int f = 0; f < c->reward.item[i].n_field; f++) TRI_FREE(c->reward.item[i].field[f].value);
-  }
+  forget_rewards(c);
   *c = (tri_config){0};
 }

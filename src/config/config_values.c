@@ -216,14 +216,20 @@ double tri_config_train_weight(const tri_config *c, int i) {
   return x;
 }
 
+tri_status tri_config_default_key(const tri_loader *l, int row) {
+  const tri_key *k = &tri_keys[row];
+  const char    *set = l->preset ? tri_algo_sets(&l->cfg->algo.row, k->name) : NULL;
+
+  return set || k->def ? set_value(k, NULL, set ? set : k->def, "default", l->cfg) : TRI_OK;
+}
+
 tri_status tri_config_read_key(const tri_loader *l, int row) {
   const tri_key        *k = &tri_keys[row];
   int                   first = tri_loader_entry(l, row);
   const tri_deck_entry *e = first < 0 ? NULL : tri_deck_at(l->deck, first);
-  const char           *value, *alias = l->slot[row].alias, *set = NULL;
+  const char           *value, *alias = l->slot[row].alias;
 
-  if (l->preset) set = tri_algo_sets(&l->cfg->algo.row, k->name);
-  if (set || k->def) TRI_TRY(set_value(k, NULL, set ? set : k->def, "default", l->cfg));
+  TRI_TRY(tri_config_default_key(l, row));
   if (!e || tri_deck_is_null(e)) return TRI_OK;
   if (tri_loader_is_empty(e) && e->index != TRI_DECK_MAPPING)
     TRI_FAIL(TRI_ECONFIG, "%s: %s has no value; null leaves it at its default", e->where, k->name);

@@ -123,6 +123,20 @@ done:
   return st;
 }
 
+/* Where keys have faults: what else is wrong is looked for as on one rank. */
+static tri_status look_beside(const tri_config *cfg, tri_faults *faults) {
+  tri_session_opt opt = {.device = tri_device_host()};
+  tri_session     se = {0};
+  tri_trainer     t = {0};
+  tri_status      st = tri_faults_miss(faults, "the machine, run.output, batches, memory");
+
+  if (st == TRI_OK) st = tri_session_pretend(&opt, 1, 1, &se);
+  if (st == TRI_OK) st = tri_error_note(tri_trainer_look(cfg, &se, faults, &t), faults);
+  tri_trainer_close(&t);
+  tri_session_leave(&se, st);
+  return st;
+}
+
 /* With --ranks a node has run.ranks_per_node of them, or it is one node. */
 static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   int64_t per_node = cfg->run.ranks_per_node;
@@ -151,9 +165,7 @@ static tri_status check_deck(const char *path, const tri_config *cfg, const rank
                              tri_faults *faults, tri_status st) {
   if (st == TRI_OK) say_lines(notes);
   if (n->elsewhere) tri_log_open(0, TRI_LOG_WARN);
-  if (st == TRI_OK)
-    st = faults->n ? tri_faults_miss(faults, "the machine, run.output, rewards, model, data, batches, memory")
-                   : check_run(cfg, n, faults);
+  if (st == TRI_OK) st = faults->n ? look_beside(cfg, faults) : check_run(cfg, n, faults);
   if (n->elsewhere) tri_log_open(0, TRI_LOG_INFO);
   if (st == TRI_OK && faults->n) {
     say_lines(&faults->text);

@@ -187,6 +187,9 @@ TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
  * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
  * added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
+/* inputs.c. Not collective, in a pretended session, of a deck whose keys have faults (t->run.faults): faults of
+ * rewards, models and data are added, as far as the keys they stand on were read. */
+TRI_CHECKED tri_status tri_inputs_look(tri_trainer *t);
 /* inputs.c. Not collective. The batches again with passes of at most so many tokens. */
 TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
 /* inputs.c. Not collective. So many samples in sequences (supply.h). */
@@ -202,6 +205,11 @@ void tri_trainer_close(tri_trainer *t);
  * without any is all of it opened. Close too. */
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
+
+/* Not collective, in a pretended session. Of a deck whose keys have faults, which are in `faults`: those of its
+ * rewards, models and data are added. *t is to be closed, and of no other use. */
+TRI_CHECKED tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_faults *faults,
+                                        tri_trainer *t);
 
 /* Not collective, in a pretended session. The same of a run whose weights, tokenizers and data need not be
  * there yet: lines are then as long as the deck and the models allow, and plan.steps is 0 where only the data

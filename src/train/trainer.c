@@ -415,8 +415,8 @@ static tri_status open_halt(tri_trainer *t) {
   return tri_halt_open(tri_world_of(t), &opt, &t->halt);
 }
 
-static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, const tri_step_plan *plan,
-                        tri_trainer *t) {
+/* What the deck alone says. */
+static void begin_deck(const tri_config *cfg, tri_session *se, const tri_step_plan *plan, tri_trainer *t) {
   *t = (tri_trainer){.cfg = cfg,
                      .se = se,
                      .plan = *plan,
@@ -432,9 +432,21 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
   tri_adapt_begin(&t->opt, &t->progress.adapt);
   t->supply = choose_supply(cfg);
   tri_learner_begin(t);
-  TRI_TRY(tri_run_open(cfg, tri_world_of(t), faults, &t->run));
   set_options(t);
-  return TRI_OK;
+}
+
+static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, const tri_step_plan *plan,
+                        tri_trainer *t) {
+  begin_deck(cfg, se, plan, t);
+  return tri_run_open(cfg, tri_world_of(t), faults, &t->run);
+}
+
+tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *t) {
+  TRI_ASSERT(se->pretended && faults);
+  *t = (tri_trainer){.cfg = cfg, .se = se};
+  if (!(faults->about & TRI_CONFIG_ABOUT_ALGO)) begin_deck(cfg, se, &(tri_step_plan){0}, t);
+  t->run.faults = faults;
+  return tri_inputs_look(t);
 }
 
 /* No model of the deck may be what a run that starts anew moves out of its own way. */

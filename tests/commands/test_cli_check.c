@@ -55,6 +55,42 @@ static void every_key_is_looked_at(void **state) {
   finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
 }
 
+/* A fault of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a key
+ * at fault is not guessed at. */
+static void kinds_are_looked_at_together(void **state) {
+  static const char *const all[] = {"run.seed = x: ", "unknown key 'train.stps'",
+                                    "reward.pattern = a(: ", "nope.json", "half.jsonl:2: "};
+  static const char *const folder[] = {"nope.json", "half.jsonl:2: "};
+  static const char *const algo[] = {"algo.name = gpro: ", "nowhere"};
+  static const char *const data[] = {"unknown key 'data.promt_key'", "run.output, batches, memory, data\n"};
+  static const char *const model[] = {"model.dtype = f8: ", "half.jsonl:2: ", "batches, memory, model, "};
+
+  (void)state;
+  cli_write("half.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"1+1=\"}\n");
+  finds(ONE GRPO "run.seed=x train.stps=3 model.config=nope.json data.train=half.jsonl "
+                 "\"reward=[{name: exact},{name: regex, pattern: 'a('}]\"" CHECK,
+        5, all, 5);
+  finds(ONE GRPO "model.config=nope.json data.train=half.jsonl" CHECK, 2, folder, 2);
+  finds(ONE LOAD "model.path=nowhere algo.name=gpro" CHECK, 2, algo, 2);
+  finds(ONE GRPO "data.promt_key=q data.train=half.jsonl" CHECK, 1, data, 2);
+  finds(ONE GRPO "model.dtype=f8 data.train=half.jsonl" CHECK, 2, model, 3);
+  finds(ONE GRPO "data.train=null data.eval=half.jsonl eval.steps=1 run.seed=x" CHECK, 2, NULL, 0);
+}
+
+/* So many messages, and the number of the others. */
+static void messages_of_keys_are_bounded(void **state) {
+  char command[1024] = ONE SFT;
+  int                      lines = 0;
+
+  (void)state;
+  for (int i = 0; i < 30; i++) sprintf(command + strlen(command), "train.no%d=1 ", i);
+  strcat(command, CHECK);
+  finds(command, 30, (const char *const[]){"'train.no19'", ": 10 more faults of keys\n"}, 2);
+  assert_null(strstr(cli_err, "'train.no20'"));
+  for (const char *at = cli_err; *at; at++) lines += *at == '\n';
+  assert_true(lines < 45); /* each of two lines at most */
+}
+
 static void every_reward_is_looked_at(void **state) {
   static const char *const rows[] = {"unknown field 'wieght'", "there is no reward 'numbr'",
                                      "reward regex needs a pattern"};
@@ -294,10 +330,10 @@ static void the_exit_code_is_that_of_the_run(void **state) {
 /* Faults hide what is behind them, which is said. */
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const deck[] = {
-      "1 fault, listed above; not looked at because of it: the machine, run.output, "
-      "rewards, model, data, batches, memory\n"};
+      "1 fault, listed above; not looked at because of it: the machine, run.output, batches, memory\n"};
   static const char *const model[] = {
-      "nope.json", "1 fault, listed above; not looked at because of it: data, tensors, memory\n"};
+      "nope.json", "1 fault, listed above; not looked at because of it: the length of the data's lines, "
+                   "tensors, memory\n"};
   static const char *const data[] = {
       "not looked at because of it: what changed since the checkpoint, tensors, memory\n"};
 
@@ -498,6 +534,8 @@ int main(void) {
       cmocka_unit_test(a_good_deck_gets_its_summary),
       cmocka_unit_test(one_is_no_plural),
       cmocka_unit_test(every_key_is_looked_at),
+      cmocka_unit_test(kinds_are_looked_at_together),
+      cmocka_unit_test(messages_of_keys_are_bounded),
       cmocka_unit_test(every_reward_is_looked_at),
       cmocka_unit_test(values_are_looked_at_together),
       cmocka_unit_test(files_batches_and_output_are_looked_at),
