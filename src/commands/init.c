@@ -179,13 +179,27 @@ done:
 
 /* ---- the command ---- */
 
+/* --chat-template for the deck: a file by its whole path. */
+static tri_status put_template(tri_interview *v, tri_text *out) {
+  const char *given = v->chat_template;
+
+  if (!given) return TRI_OK;
+  if (!strcmp(given, "none") || (!tri_chat_is_word(given) && !tri_chat_is_file(given)))
+    TRI_FAIL(TRI_EARG, "--chat-template %s: must be one of auto|" TRI_CHAT_NAMES " or FILE.jinja", given);
+  if (!tri_chat_is_file(given)) return tri_text_printf(out, "%s", given);
+  TRI_TRY(tri_interview_path(given, out));
+  v->chat_template = out->data;
+  return TRI_OK;
+}
+
 static tri_status work(request *q, tri_interview *v) {
   tri_draft  d = {0};
-  tri_text   deck = {0}, output = {0}, planned = {0};
+  tri_text   deck = {0}, output = {0}, planned = {0}, template = {0};
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(tri_interview_path(q->folder, &q->path));
   TRI_TRY_DONE(check_folder(q));
+  TRI_TRY_DONE(put_template(v, &template));
   TRI_TRY_DONE(tri_interview_hold(v));
   TRI_TRY_DONE(tri_text_printf(&deck, "%s/deck.yaml", q->path.data));
   TRI_TRY_DONE(tri_text_printf(&output, "%s/out", q->path.data));
@@ -196,7 +210,9 @@ static tri_status work(request *q, tri_interview *v) {
                   .eval = v->answer[TRI_ASK_EVAL][0] ? v->answer[TRI_ASK_EVAL] : NULL,
                   .algo = v->algo,
                   .lines = &v->lines,
-                  .chat = v->chat && v->lines.prompt && !v->lines.talk && !v->lines.written,
+                  .chat = v->chat && v->lines.plain,
+                  .chat_template =
+                      template.len && v->chat && (v->lines.plain || v->lines.talk) ? template.data : NULL,
                   .cuda = v->cuda,
                   .nodes = v->nodes,
                   .per_node = v->per_node};
@@ -206,6 +222,7 @@ done:
   tri_text_free(&deck);
   tri_text_free(&output);
   tri_text_free(&planned);
+  tri_text_free(&template);
   return st;
 }
 
@@ -222,6 +239,8 @@ static tri_status init(int argc, char **argv, int *code) {
            {"--model", TRI_FLAG_TEXT, &given[TRI_ASK_MODEL], 0, 0, "FOLDER", "model to begin with"},
            {"--data", TRI_FLAG_TEXT, &given[TRI_ASK_DATA], 0, 0, "F.jsonl", "lines to learn from"},
            {"--eval", TRI_FLAG_TEXT, &given[TRI_ASK_EVAL], 0, 0, "F.jsonl", "held-out lines (none)"},
+           {"--chat-template", TRI_FLAG_TEXT, &v.chat_template, 0, 0, "NAME",
+            "how messages and prompts are written: auto, chatml, llama2, llama3, mistral, qwen2.5, qwen3, gemma, zephyr or FILE.jinja (auto, the model's own)"},
            {"--algo", TRI_FLAG_TEXT, &given[TRI_ASK_ALGO], 0, 0, "NAME",
             "algorithm (the usual one for such lines)"},
            {"--nodes", TRI_FLAG_I64, &nodes, 1, 1 << 20, "N", "nodes of the job (1)"},

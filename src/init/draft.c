@@ -75,6 +75,11 @@ static tri_status put_data(const tri_draft *d, tri_text *out) {
   if (needs & (TRI_NEEDS_DEMONSTRATIONS | TRI_NEEDS_LABELLED) && x->completion &&
       strcmp(x->completion, "completion") != 0)
     TRI_TRY(put(out, "completion_key", x->completion, NULL));
+  if (d->chat_template) {
+    TRI_TRY(tri_text_printf(out, "  chat_template: "));
+    TRI_TRY(tri_json_put_string(out, d->chat_template, strlen(d->chat_template)));
+    TRI_TRY(tri_text_printf(out, "\n"));
+  }
   if (d->chat) TRI_TRY(put(out, "apply_chat_template", "true", "a prompt is the user's message"));
   if (d->size.max_prompt) TRI_TRY(put_count(out, "max_prompt_length", d->size.max_prompt, "tokens"));
   if (!d->size.drop) return TRI_OK;

@@ -19,8 +19,9 @@ typedef struct tri_draft {
   const char         *deck, *output;       /* absolute paths, as the next ones: of deck.yaml; run.output */
   const char         *model, *data, *eval; /* eval NULL: nothing is evaluated */
   const tri_algo     *algo;
-  const tri_examples *lines; /* of data and eval */
-  bool                chat;  /* prompts are text, and the model has a chat template */
+  const tri_examples *lines;         /* of data and eval */
+  bool                chat;          /* prompts are text, and the model has a chat template */
+  const char         *chat_template; /* for data.chat_template; NULL: the model's own */
   bool                cuda;
   int64_t             nodes, per_node; /* ranks of a node */
   struct {

@@ -103,6 +103,17 @@ static bool is_number(const char *raw, size_t n) {
   return end != text && !*end;
 }
 
+/* Whether a chat template wrote the text: it has what begins a turn in the published ones. */
+static bool is_written(const char *raw, size_t n) {
+  static const char *const marks[] = {
+      "<|im_start|>", "<|start_header_id|>", "<start_of_turn>",        "[INST]",
+      "<|user|>",     "<|start_of_role|>",   "<|START_OF_TURN_TOKEN|>"};
+
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    if (holds(raw, n, marks[i])) return true;
+  return false;
+}
+
 static void look_at(const tri_jsonl *r, bool first, look *l) {
   for (int i = 0; i < FIELDS; i++) {
     size_t      n;
@@ -112,8 +123,7 @@ static void look_at(const tri_jsonl *r, bool first, look *l) {
     l->marked[i] = is && (first || l->marked[i]) && holds(raw, n, "####");
     l->boxed[i] = is && (first || l->boxed[i]) && holds(raw, n, "\\\\boxed");
     l->number[i] = is && (first || l->number[i]) && is_number(raw, n);
-    if (i < ANSWER && is == TEXT && (holds(raw, n, "<|im_start|>") || holds(raw, n, "<|start_header_id|>")))
-      l->written = true;
+    if ((i < ANSWER || i == PLAIN_TEXT) && is == TEXT && is_written(raw, n)) l->written = true;
   }
 }
 
@@ -148,8 +158,11 @@ static void judge(const look *l, tri_examples *out) {
     out->reward = reward_for(l, truth);
   }
   if (completion < FIELDS) out->completion = names[completion];
-  out->talk = prompt < FIELDS && l->is[prompt] & LIST;
-  out->written = l->written;
+  out->talk = (prompt < FIELDS && l->is[prompt] & LIST) ||
+              (completion < FIELDS && l->is[completion] & LIST) || l->is[CHOSEN] & LIST ||
+              l->is[MESSAGES] & LIST;
+  out->plain = prompt < FIELDS && l->is[prompt] & TEXT && !l->written;
+  out->bare = !answers && !tokens && !out->talk && l->is[PLAIN_TEXT] & TEXT && !l->written;
   out->text = prompt < FIELDS || completion < FIELDS || l->is[PLAIN_TEXT] & TEXT || l->is[MESSAGES] & LIST ||
               l->is[CHOSEN] & (TEXT | LIST);
   if ((l->is[CHOSEN] & l->is[REJECTED] & (TEXT | LIST)) ||

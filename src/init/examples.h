@@ -9,12 +9,13 @@
 typedef struct tri_examples {
   unsigned    needs; /* TRI_NEEDS_* of the algorithms that can learn from them */
   const char *prompt, *completion;
-  const char *answer;  /* what an answer can be compared with: without a field of its own the completion */
-  const char *reward;  /* the row of a deck that compares so; NULL where there is no answer */
-  bool        talk;    /* prompts are lists of messages */
-  bool        written; /* prompts are text that a chat template wrote already */
-  bool        text;    /* some of it is text or messages, which a tokenizer reads */
-  int64_t     n_line;  /* that were looked at */
+  const char *answer; /* what an answer can be compared with: without a field of its own the completion */
+  const char *reward; /* the row of a deck that compares so; NULL where there is no answer */
+  bool        talk;   /* prompts, completions or sides are lists of messages */
+  bool        plain;  /* prompts are text, and no chat template wrote it */
+  bool        bare;   /* there is nothing but one text a line, and no chat template wrote it */
+  bool        text;   /* some of it is text or messages, which a tokenizer reads */
+  int64_t     n_line; /* that were looked at */
 } tri_examples;
 
 /* Not collective. Reads the first lines of a file of JSON lines. TRI_EINPUT: a line of them is none, or no

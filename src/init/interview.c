@@ -72,12 +72,16 @@ static void suggest_nodes(const tri_interview *v, char *out) {
 
 enum { CORES_OF_A_RANK = 8 }; /* chosen: CPU products gain little from more */
 
+/* Without a cluster as this machine has them. */
 static void suggest_per_node(const tri_interview *v, char *out) {
-  int64_t n = !v->kind  ? 0
-              : v->cuda ? v->kind->gpus
-                        : (v->kind->cores > CORES_OF_A_RANK ? v->kind->cores / CORES_OF_A_RANK : 1);
+  const tri_device_ops *gpus = tri_device_find("cuda");
+  int64_t               cores = v->kind ? v->kind->cores : sysconf(_SC_NPROCESSORS_ONLN), n;
 
-  if (n) snprintf(out, SUGGESTED_BYTES, "%lld", (long long)n);
+  if (v->cuda)
+    n = v->kind ? v->kind->gpus : gpus && gpus->count ? gpus->count() : 0;
+  else
+    n = cores > CORES_OF_A_RANK ? cores / CORES_OF_A_RANK : 1;
+  if (n > 0) snprintf(out, SUGGESTED_BYTES, "%lld", (long long)n);
 }
 
 /* Memory of a GPU as Slurm calls it, "a100" or "a100_80gb"; of those that come in two sizes the smaller one.
@@ -238,31 +242,55 @@ static tri_status take_account(tri_interview *v, const char *text) {
 
 static tri_status take_model(tri_interview *v, const char *text) {
   tri_chat  *chat = NULL;
+  bool       unread = false;
   tri_status st = TRI_OK;
 
   tri_source_close(&v->source);
   TRI_TRY(tri_source_open(text, NULL, false, &v->source));
-  TRI_TRY_DONE(tri_source_chat(v->source, &(tri_chat_opt){.from_deck = true}, &chat));
+  TRI_TRY_DONE(
+      tri_source_chat(v->source, &(tri_chat_opt){.template = v->chat_template, .from_deck = true}, &chat));
   v->chat = tri_chat_name(chat) != NULL;
+  v->broken = tri_source_brings_chat(v->source, &unread) && !v->chat;
+  v->broken |= unread && !v->chat;
 done:
   tri_chat_close(&chat);
   if (st != TRI_OK) tri_source_close(&v->source);
   return st;
 }
 
+/* What the model must have for lines like these. */
+static tri_status check_form(const tri_interview *v) {
+  const char *model = v->answer[TRI_ASK_MODEL];
+
+  if (v->broken && (v->lines.plain || v->lines.talk || v->lines.bare))
+    TRI_FAIL(TRI_EINPUT,
+             "%s brings a chat template that cannot be used: name another, --chat-template "
+             "chatml|llama3|qwen2.5|...|FILE.jinja",
+             model);
+  if (v->lines.talk && !v->chat)
+    TRI_FAIL(TRI_EINPUT,
+             "its lines are lists of messages, and %s brings no chat template: name one, --chat-template "
+             "chatml|llama3|qwen2.5|...|FILE.jinja, or take a chat model",
+             model);
+  if (v->lines.bare && v->chat)
+    TRI_FAIL(TRI_EINPUT,
+             "its lines are text alone, and %s is a chat model: it would learn text without its chat "
+             "template.\n  Give lines of \"prompt\" and \"completion\" or of \"messages\", a base model, or "
+             "write a deck of your own",
+             model);
+  return TRI_OK;
+}
+
+/* Where the model had a fault its lines are looked at alone. */
 static tri_status take_data(tri_interview *v, const char *text) {
   TRI_TRY(tri_examples_look(text, &v->lines));
+  if (!v->source) return TRI_OK;
   if (v->lines.text && !tri_source_tokenizer(v->source))
     TRI_FAIL(TRI_EINPUT,
              "its lines are text, and %s has no tokenizer.json to read them with: copy it there from where "
              "the model is from",
              v->answer[TRI_ASK_MODEL]);
-  if (v->lines.talk && !v->chat)
-    TRI_FAIL(TRI_EINPUT,
-             "its lines are lists of messages, and %s brings no chat template that can be used: another "
-             "model, or a deck of your own with data.chat_template",
-             v->answer[TRI_ASK_MODEL]);
-  return TRI_OK;
+  return check_form(v);
 }
 
 static bool same_key(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
@@ -416,6 +444,9 @@ static tri_status settle(tri_interview *v, tri_asked q) {
     TRI_TRY(tri_cluster_accounts(PATIENCE_S, &v->accounts));
   if (one->suggest) one->suggest(v, suggested);
   if (!text && !v->yes) return ask(v, q, suggested);
+  if (!text && q == TRI_ASK_PER_NODE && !v->kind && suggested[0])
+    tri_log(TRI_LOG_INFO, "--gpus-per-node is not given: %s, as this machine %s", suggested,
+            v->cuda ? "has" : "has cores for");
   if (!text) text = suggested;
   if (!text[0] && !one->none)
     TRI_FAIL(TRI_EARG, "%s is missing: %s%s%s", one->flag,
@@ -427,16 +458,56 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   return tri_error_at(take(v, q, text), where);
 }
 
+/* Whether a question can be settled though others had faults: what it stands on had none. */
+static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
+  static const unsigned on[TRI_QUESTIONS] = {[TRI_ASK_PARTITION] = 1 << TRI_ASK_DEVICE,
+                                             [TRI_ASK_NODES] = 1 << TRI_ASK_PARTITION,
+                                             [TRI_ASK_PER_NODE] = 1 << TRI_ASK_PARTITION | 1 << TRI_ASK_NODES,
+                                             [TRI_ASK_GPU] = 1 << TRI_ASK_PARTITION,
+                                             [TRI_ASK_WALLTIME] = 1 << TRI_ASK_PARTITION,
+                                             [TRI_ASK_EVAL] = 1 << TRI_ASK_DATA,
+                                             [TRI_ASK_ALGO] = 1 << TRI_ASK_DATA | 1 << TRI_ASK_EVAL};
+
+  for (int i = 0; i < TRI_QUESTIONS; i++)
+    if (failed[i] && on[q] >> i & 1) return false;
+  return true;
+}
+
+/* One fault is the error; several are listed above it. */
+static tri_status tell(tri_faults *faults) {
+  if (!faults->n) return TRI_OK;
+  faults->text.data[--faults->text.len] = '\0';
+  if (faults->n == 1) TRI_FAIL(faults->st, "%s", faults->text.data);
+  tri_log_lines(TRI_LOG_INFO, faults->text.data);
+  TRI_FAIL(faults->st, "nothing is written: %lld faults, listed above", (long long)faults->n);
+}
+
+/* A person is asked again until all is well; without one all that is wrong is named. */
+static tri_status settle_all(tri_interview *v, tri_faults *faults) {
+  bool failed[TRI_QUESTIONS] = {false};
+
+  for (int q = 0; q < TRI_QUESTIONS; q++) {
+    int64_t before = faults->n;
+    failed[q] = !stands(failed, (tri_asked)q);
+    if (!failed[q]) TRI_TRY(tri_error_note(settle(v, (tri_asked)q), v->yes ? faults : NULL));
+    failed[q] |= faults->n > before;
+    if (failed[q] && !v->answer[q]) TRI_TRY(tri_copy_text("", &v->answer[q]));
+    if (q == TRI_ASK_WALLTIME && !failed[q]) say_time(v->answer[q]);
+  }
+  return tell(faults);
+}
+
 tri_status tri_interview_hold(tri_interview *v) {
+  tri_faults faults = {0};
+  tri_status st;
+
   TRI_TRY(tri_cluster_ask(PATIENCE_S, &v->cluster));
   if (!v->cluster.n_kind)
     tri_log(TRI_LOG_WARN, "%s: nodes, times and partitions are not compared with the cluster's",
             v->cluster.why);
-  for (int q = 0; q < TRI_QUESTIONS; q++) {
-    TRI_TRY(settle(v, (tri_asked)q));
-    if (q == TRI_ASK_WALLTIME) say_time(v->answer[q]);
-  }
-  return TRI_OK;
+  st = settle_all(v, &faults);
+  tri_faults_free(&faults);
+  return st;
 }
 
 void tri_interview_close(tri_interview *v) {

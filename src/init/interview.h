@@ -24,6 +24,7 @@ typedef enum {
 
 typedef struct tri_interview {
   const char *given[TRI_QUESTIONS];  /* by the caller: values of flags, borrowed; NULL: not given */
+  const char *chat_template;         /* by the caller: of --chat-template; NULL: the model's own */
   bool        yes;                   /* by the caller: what is not given is what would be suggested */
   char       *answer[TRI_QUESTIONS]; /* what holds, owned; paths absolute; NULL or "": none */
   tri_cluster cluster;
@@ -33,14 +34,15 @@ typedef struct tri_interview {
   int64_t                  nodes, per_node;
   double                   gpu_bytes; /* memory of a GPU; 0: no GPUs */
   tri_source              *source;    /* the model's small files */
-  bool                     chat;      /* the model has a chat template */
+  bool                     chat;      /* there is a chat template: the model's, or the one that was given */
+  bool                     broken;    /* the model's own template cannot be used */
   tri_examples             lines;
   const tri_algo          *algo;
 } tri_interview;
 
 /* Not collective. Asks Slurm and looks at the files; what neither flags nor they say is asked at the terminal
- * until it can be used. TRI_EARG, TRI_EINPUT: a flag cannot be used, one is missing where nobody is asked, or
- * the answers end. Close too after a failure. */
+ * until it can be used. TRI_EARG, TRI_EINPUT: flags cannot be used, some are missing where nobody is asked (all
+ * of them are named), or the answers end. Close too after a failure. */
 TRI_CHECKED tri_status tri_interview_hold(tri_interview *v);
 void                   tri_interview_close(tri_interview *v);
 

@@ -5,6 +5,8 @@
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_case.h"
 
+#include "device/device.h"
+
 #include <errno.h>
 #include <fcntl.h>
 
@@ -183,7 +185,76 @@ static void small_memory_is_used_sparingly(void **state) {
   assert_true(ways[0] && ways[1]);
 }
 
+/* ---- conversations ---- */
+
+/* A model with a chat template learns by it, whatever form the lines have. */
+static void a_chat_model_gets_the_chat_form(void **state) {
+  static const struct {
+    const char *model, *data;
+    bool        applied;
+  } t[] = {{"chat", "rl", true},     {"chat", "sft", true},       {"chat", "pairs", true},
+           {"chat", "gsm8k", true},  {"chat", "labelled", true},  {"chat", "asked", false},
+           {"chat", "sides", false}, {"chat", "rendered", false}, {"chat", "tokens", false},
+           {"model", "rl", false},   {"model", "text", false}};
+  static const char applied[] = "  apply_chat_template: true ";
+  char              command[512];
+
+  (void)state;
+  cli_sh(
+      "cp -r model chat && printf '%%s' '{%% for m in messages %%}{{ m.content }};{%% endfor %%}' > chat/chat_template.jinja");
+  cli_sh("cp -r chat odd && echo '{%% for %%}' > odd/chat_template.jinja");
+  cli_write("asked.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"3\"}], \"answer\": \"4\"}\n");
+  cli_write("sides.jsonl",
+            "{\"chosen\": [{\"role\": \"user\", \"content\": \"3\"}, {\"role\": \"assistant\", "
+            "\"content\": \"4\"}], \"rejected\": [{\"role\": \"user\", \"content\": \"3\"}, {\"role\": "
+            "\"assistant\", \"content\": \"5\"}]}\n");
+  cli_write("rendered.jsonl", "{\"prompt\": \"[INST]3\", \"answer\": \"4\"}\n");
+  cli_write("text.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    snprintf(command, sizeof command,
+             SLURM ONE "init job --yes --device cpu --model %s --data %s.jsonl --force", t[i].model,
+             t[i].data);
+    cli_succeeds(command);
+    cli_read("job/deck.yaml", text);
+    if (t[i].applied != (strstr(text, applied) != NULL)) fail_msg("%s %s: %s", t[i].model, t[i].data, text);
+    holds(2, cli_out);
+  }
+  forget();
+  cli_fails(64, SLURM ONE "init job --yes --device cpu --model chat --data text.jsonl",
+            "--data text.jsonl: ", "\"messages\"");
+  cli_fails(64, SLURM ONE "init job --yes --device cpu --model odd --data rl.jsonl", "--chat-template", NULL);
+  assert_false(cli_exists("job"));
+  cli_succeeds(SLURM ONE "init job --yes --device cpu --model model --data asked.jsonl --chat-template "
+                         "chat/chat_template.jinja");
+  shows("job/deck.yaml", "/chat/chat_template.jinja\"\n");
+  holds(2, cli_out);
+  cli_succeeds(SLURM ONE "init job --yes --device cpu --model odd --data rl.jsonl --force --chat-template "
+                         "chat/chat_template.jinja");
+  shows("job/deck.yaml", "/chat/chat_template.jinja\"\n");
+  shows("job/deck.yaml", applied);
+  holds(2, cli_out);
+}
+
 /* ---- refusals ---- */
+
+/* With --yes all that is wrong is named, not what follows from it. */
+static void faults_are_named_together(void **state) {
+  static const char *const part[] = {"--partition none: ", "--account a b: ", "--model nowhere: ",
+                                     "--data none.jsonl: ", "nothing is written: 4 faults, listed above"};
+
+  (void)state;
+  forget();
+  cli_fails(64,
+            SLURM ONE "init job --yes --device cpu --partition none --account 'a b' --model nowhere "
+                      "--data none.jsonl",
+            part[0], part[1]);
+  for (size_t i = 0; i < sizeof part / sizeof *part; i++) cli_shows(cli_err, part[i]);
+  cli_fails(64,
+            "PATH=\"$PWD/deaf:$PATH\" " ONE
+            "init job --yes --device cpu --model nowhere --data rl.jsonl --algo dpo",
+            "--model nowhere: ", "--algo dpo: ");
+  assert_false(cli_exists("job"));
+}
 
 static void what_cannot_be_is_refused(void **state) {
   static const struct {
@@ -207,7 +278,9 @@ static void what_cannot_be_is_refused(void **state) {
       {"--data /dev/null", "/dev/null", NULL},
       {"--data prompts.jsonl", "nothing that says what a good answer is (its fields are prompt)", NULL},
       {"--data config.json", "is JSON over several lines", NULL},
-      {"--data talk.jsonl", "brings no chat template that can be used", NULL},
+      {"--data talk.jsonl", "--data talk.jsonl: ", "--chat-template"},
+      {"--data rl.jsonl --chat-template none", "--chat-template none: ", NULL},
+      {"--data rl.jsonl --chat-template qwen", "--chat-template qwen: ", NULL},
       {"--data rl.jsonl more", "is one too many", NULL},
       {"", "--data F.jsonl is missing", NULL},
   };
@@ -248,12 +321,21 @@ static void without_a_terminal_nothing_is_asked(void **state) {
 }
 
 static void without_slurm_the_flags_hold(void **state) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  char ranks[64];
+
   (void)state;
   forget();
   cli_sh("mkdir -p deaf && printf '#!/bin/sh\\necho sinfo: error: no controller >&2\\nexit 1\\n' "
          "> deaf/sinfo && chmod +x deaf/sinfo");
-  cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --device cpu",
-            "--gpus-per-node is missing: sinfo failed: no controller, so it must be given", NULL);
+  cli_succeeds("PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --device cpu"); /* this machine's */
+  snprintf(ranks, sizeof ranks, "#SBATCH --ntasks-per-node=%ld\n", cores > 8 ? cores / 8 : 1);
+  shows("job/job.sbatch", ranks);
+  holds(cores > 8 ? (int)(cores / 8) : 1, cli_out);
+  forget();
+  if (!tri_device_find("cuda"))
+    cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --device cuda --gpu h100-80",
+              "--gpus-per-node is missing: sinfo failed: no controller, so it must be given", NULL);
   assert_false(cli_exists("job"));
   cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --nodes 1048576 --gpus-per-node 1048576",
             "on 1048576 nodes these are 1099511627776 ranks", NULL);
@@ -449,9 +531,11 @@ int main(void) {
       cmocka_unit_test(gpus_are_asked_for),
       cmocka_unit_test(job_starts_the_program_that_wrote_it),
       cmocka_unit_test(small_memory_is_used_sparingly),
+      cmocka_unit_test(a_chat_model_gets_the_chat_form),
       cmocka_unit_test(what_cannot_be_is_refused),
       cmocka_unit_test(without_a_terminal_nothing_is_asked),
       cmocka_unit_test(without_slurm_the_flags_hold),
+      cmocka_unit_test(faults_are_named_together),
       cmocka_unit_test(files_of_others_stay),
       cmocka_unit_test(files_that_come_meanwhile_stay),
       cmocka_unit_test(folder_may_be_a_link_or_hold_spaces),
