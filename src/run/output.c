@@ -386,6 +386,16 @@ tri_status tri_run_find(tri_run *r) {
   return tri_agree(r->world, r->world->rank == 0 ? check_metrics(r) : TRI_OK);
 }
 
+tri_status tri_run_look_on_paper(tri_run *r) {
+  tri_status st = check_lock(r);
+
+  if (st == TRI_OK) return tri_run_look(r);
+  if (st != TRI_ECONFIG) return st;
+  tri_error_clear();
+  tri_log(TRI_LOG_INFO, "%s: a run is writing there; planned as one that begins anew", r->cfg->run.output);
+  return TRI_OK;
+}
+
 tri_status tri_run_look(tri_run *r) {
   TRI_TRY(tri_error_note(check_no_model(r), r->faults));
   TRI_TRY(tri_error_note(check_file(r, "log.txt"), r->faults));

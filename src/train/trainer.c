@@ -475,7 +475,7 @@ static tri_status make_plan(const tri_config *cfg, tri_session *se, tri_faults *
 
   TRI_TRY(begin(cfg, se, faults, plan, t));
   if (se->pretended) {
-    TRI_TRY(tri_run_look(&t->run));
+    TRI_TRY(plan->on_paper ? tri_run_look_on_paper(&t->run) : tri_run_look(&t->run));
   } else {
     TRI_TRY(tri_run_claim(&t->run));
     TRI_TRY(tri_run_find(&t->run));

@@ -111,6 +111,20 @@ static void a_screen_holds_it(void **state) {
   cli_fits(cli_out);
 }
 
+/* A run of the deck is under way: it has the lock, and its checkpoints may go at any time. */
+static void a_run_under_way_is_no_obstacle(void **state) {
+  json_t *alone, *beside;
+
+  (void)state;
+  alone = plan_of(0, PLAN "grpo.yaml run.output=anew --device cpu --json");
+  cli_sh("mkdir -p way/checkpoints/step-00000001 && ln -s step-00000001 way/checkpoints/LATEST");
+  beside = plan_of(0, "flock way " PLAN "grpo.yaml run.output=way --device cpu --json");
+  assert_int_equal(integer(alone, "mem_planned_bytes"), integer(beside, "mem_planned_bytes"));
+  assert_int_equal(cli_run("flock way " ONE GRPO "run.output=way --check"), 64); /* which could not start */
+  json_decref(beside);
+  json_decref(alone);
+}
+
 /* An 8B model on GPUs that are nowhere near; neither are its prompts. */
 static void a_gpu_need_not_be_here(void **state) {
   json_t *root = plan_of(0, EIGHT "--gpu h100-80 --gpus-per-node 8 --json");
@@ -440,6 +454,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(json_has_what_the_run_will_take),
       cmocka_unit_test(a_screen_holds_it),
+      cmocka_unit_test(a_run_under_way_is_no_obstacle),
       cmocka_unit_test(a_gpu_need_not_be_here),
       cmocka_unit_test(grpo_on_eight_of_40_gib_is_told_what_would_fit),
       cmocka_unit_test(seventy_billion_on_four_by_eight),
