@@ -71,7 +71,10 @@ static int fail(tri_status st) {
     return code;
   }
   tri_log_lines(TRI_LOG_ERROR, tri_error_message());
-  if (st == TRI_EINTERNAL) fputs(tri_error_trace(), stderr);
+  if (st == TRI_EINTERNAL)
+    fputs(tri_error_trace(), stderr);
+  else
+    tri_log_table(TRI_LOG_DETAIL, tri_error_trace());
   return code;
 }
 

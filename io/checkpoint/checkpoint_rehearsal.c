@@ -4,6 +4,7 @@
 
 #include "base/columns.h"
 #include "base/folder.h"
+#include "base/notice.h"
 #include "base/rng.h"
 
 #include <errno.h>
@@ -86,11 +87,12 @@ tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
   }
   if (free_bytes >= need->most * bytes) return TRI_OK;
   tri_cell_bytes(need->most * need->bytes, all);
-  tri_log(TRI_LOG_WARN,
-          "%s: up to %d checkpoint%s at once would need %s (%s each), %s are free: later ones may fail; free "
-          "some, or %s",
-          dir, need->most, need->most == 1 ? "" : "s", all, each, left,
-          cure_of(need->most_of_1, bytes, free_bytes));
+  tri_warn(
+      "disk_too_small",
+      "%s: up to %d checkpoint%s at once would need %s (%s each), %s are free: later ones may fail; free "
+      "some, or %s",
+      dir, need->most, need->most == 1 ? "" : "s", all, each, left,
+      cure_of(need->most_of_1, bytes, free_bytes));
   return TRI_OK;
 }
 

@@ -24,9 +24,10 @@
 
 enum { PAGES_ALIGN = 256 };           /* specified: device.h */
 enum { PAGES_LEAST_BYTES = 1 << 21 }; /* chosen: a page fault each 4 KiB costs less than holes of that size */
-enum { TRACE_BYTES = 4096 };          /* chosen: a screen of text */
 
-static _Thread_local char error_message[TRI_MESSAGE_BYTES], error_trace[TRACE_BYTES];
+static _Thread_local char error_message[TRI_ERROR_MESSAGE_BYTES], error_trace[TRI_ERROR_TRACE_BYTES];
+_Static_assert((int)TRI_ERROR_MESSAGE_BYTES == (int)TRI_MESSAGE_BYTES,
+               "a message is as long as visible.h makes it");
 
 static const struct {
   const char *text;
@@ -46,7 +47,32 @@ const char *tri_status_text(tri_status st) {
   return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].text : "unknown status";
 }
 
+const char *tri_status_word(tri_status st) {
+  static const char *const word[] = {[TRI_OK] = "ok",
+                                     [TRI_EARG] = "arg",
+                                     [TRI_ECONFIG] = "config",
+                                     [TRI_EINPUT] = "input",
+                                     [TRI_EFILE] = "file",
+                                     [TRI_EFORMAT] = "format",
+                                     [TRI_ENOMEM] = "memory",
+                                     [TRI_EABSENT] = "absent",
+                                     [TRI_EDEVICE] = "device",
+                                     [TRI_EREWARD] = "reward",
+                                     [TRI_ECOMM] = "comm",
+                                     [TRI_ENUMERIC] = "numeric",
+                                     [TRI_EINTERNAL] = "internal"};
+
+  _Static_assert(sizeof word / sizeof *word == TRI_STATUS_COUNT, "every status has a word");
+  return (unsigned)st < TRI_STATUS_COUNT ? word[st] : "unknown";
+}
+
 int tri_status_exit_code(tri_status st) { return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70; }
+
+/* As the source tree has it: a build below that tree names files from there on ("../../src/main.c"). */
+static const char *source_name(const char *file) {
+  while (!strncmp(file, "../", 3)) file += 3;
+  return file;
+}
 
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...) {
   char    text[TRI_MESSAGE_BYTES];
@@ -61,8 +87,8 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
     used = 0;
   }
   if (used + 1 < sizeof error_trace)
-    snprintf(error_trace + used, sizeof error_trace - used, "  %s:%d %s: %s (%s)\n", file, line, func, text,
-             tri_status_text(st));
+    snprintf(error_trace + used, sizeof error_trace - used, "  %s:%d %s: %s (%s)\n", source_name(file), line,
+             func, text, tri_status_text(st));
   return st;
 }
 
@@ -101,9 +127,19 @@ void tri_error_set(tri_status st, const char *message) {
   snprintf(error_trace, sizeof error_trace, "  (%s)\n", tri_status_text(st));
 }
 
+void tri_error_keep(tri_error_kept *out) {
+  memcpy(out->message, error_message, sizeof out->message);
+  memcpy(out->trace, error_trace, sizeof out->trace);
+}
+
+void tri_error_put_back(const tri_error_kept *kept) {
+  snprintf(error_message, sizeof error_message, "%.*s", (int)sizeof kept->message - 1, kept->message);
+  snprintf(error_trace, sizeof error_trace, "%.*s", (int)sizeof kept->trace - 1, kept->trace);
+}
+
 void tri_assert_failed(const char *file, int line, const char *what) {
   tri_live_wipe();
-  fprintf(stderr, "trireme: internal error at %s:%d: %s\n", file, line, what);
+  fprintf(stderr, "trireme: internal error at %s:%d: %s\n", source_name(file), line, what);
   abort();
 }
 

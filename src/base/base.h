@@ -35,6 +35,8 @@ typedef enum { TRI_STATUS_LIST(TRI_X) TRI_STATUS_COUNT } tri_status;
 
 const char *tri_status_text(tri_status st);
 int         tri_status_exit_code(tri_status st);
+/* One word for machines: "config" of TRI_ECONFIG. */
+const char *tri_status_word(tri_status st);
 
 #define TRI_CHECKED __attribute__((warn_unused_result))
 
@@ -78,6 +80,15 @@ TRI_CHECKED tri_status tri_error_at(tri_status st, const char *where);
 void tri_error_lines(const char *text);
 /* Replace the message, keeping nothing of the trace: for an error that another rank found. */
 void tri_error_set(tri_status st, const char *message);
+
+/* Sizes: chosen, a screen of text each. */
+enum { TRI_ERROR_MESSAGE_BYTES = 4096, TRI_ERROR_TRACE_BYTES = 4096 };
+/* This thread's error as it stands, message and trace, to be put back later or in another process. */
+typedef struct tri_error_kept {
+  char message[TRI_ERROR_MESSAGE_BYTES], trace[TRI_ERROR_TRACE_BYTES];
+} tri_error_kept;
+void tri_error_keep(tri_error_kept *out);
+void tri_error_put_back(const tri_error_kept *kept);
 
 /* Our own mistakes; stays on in release builds. Prints and aborts. */
 void tri_assert_failed(const char *file, int line, const char *what) __attribute__((noreturn));

@@ -2,6 +2,7 @@
 #include "base.h"
 #include "columns.h"
 #include "live.h"
+#include "notice.h"
 #include "visible.h"
 
 #include <stdatomic.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 enum { NARROW_COLUMNS = 20 }; /* chosen: less is not worth breaking lines for */
+
+static const char UNNAMED[] = "warning"; /* the code of a warning that has none of its own */
 
 static int           log_rank;
 static tri_log_level log_level = TRI_LOG_INFO;
@@ -80,6 +83,64 @@ static void put_log(tri_log_level level, const char *text, bool breaks) {
   }
 }
 
+/* text: visible. Lines are broken at 79 columns in pipes and in the file too. */
+static void put_narrow(tri_log_level level, const char *text) {
+  tri_text lines = {0};
+
+  if (break_lines(prefix[level], text, TRI_SCREEN_COLUMNS, &lines) == TRI_OK)
+    put_log(level, lines.data + strlen(prefix[level]), true);
+  else
+    put_log(level, text, true);
+  tri_text_free(&lines);
+}
+
+/* ---- notices ---- */
+
+static void (*notice_listener)(void *ctx, const tri_notice *notice);
+static void *notice_ctx;
+
+void tri_notice_listen(void (*listen)(void *ctx, const tri_notice *notice), void *ctx) {
+  notice_ctx = ctx;
+  notice_listener = listen;
+}
+
+void tri_notice_give(const tri_notice *notice) {
+  if (notice_listener) notice_listener(notice_ctx, notice);
+}
+
+static void give_warning(const char *code, const char *text) {
+  tri_notice_give(&(tri_notice){.kind = TRI_NOTICE_WARNING, .code = code, .text = text, .step = -1});
+}
+
+void tri_warn(const char *code, const char *fmt, ...) {
+  char    text[TRI_MESSAGE_BYTES];
+  va_list ap;
+
+  va_start(ap, fmt);
+  tri_visible_format(text, fmt, ap);
+  va_end(ap);
+  put_log(TRI_LOG_WARN, text, true);
+  give_warning(code, text);
+}
+
+void tri_warn_narrow(const char *code, const char *fmt, ...) {
+  char    text[TRI_MESSAGE_BYTES];
+  va_list ap;
+
+  va_start(ap, fmt);
+  tri_visible_format(text, fmt, ap);
+  va_end(ap);
+  put_narrow(TRI_LOG_WARN, text);
+  give_warning(code, text);
+}
+
+void tri_warn_notice(const tri_notice *notice) {
+  put_log(TRI_LOG_WARN, notice->text, true);
+  tri_notice_give(notice);
+}
+
+/* ---- by level ---- */
+
 void tri_log(tri_log_level level, const char *fmt, ...) {
   char    text[TRI_MESSAGE_BYTES];
   va_list ap;
@@ -89,36 +150,35 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   tri_visible_format(text, fmt, ap);
   va_end(ap);
   put_log(level, text, true);
+  if (level == TRI_LOG_WARN) give_warning(UNNAMED, text);
 }
 
 void tri_log_narrow(tri_log_level level, const char *fmt, ...) {
-  char     text[TRI_MESSAGE_BYTES];
-  tri_text lines = {0};
-  va_list  ap;
+  char    text[TRI_MESSAGE_BYTES];
+  va_list ap;
 
   if (!is_wanted(level)) return;
   va_start(ap, fmt);
   tri_visible_format(text, fmt, ap);
   va_end(ap);
-  if (break_lines(prefix[level], text, TRI_SCREEN_COLUMNS, &lines) == TRI_OK)
-    put_log(level, lines.data + strlen(prefix[level]), true);
-  else
-    put_log(level, text, true);
-  tri_text_free(&lines);
+  put_narrow(level, text);
+  if (level == TRI_LOG_WARN) give_warning(UNNAMED, text);
 }
 
-static void log_lines(tri_log_level level, const char *text, bool breaks) {
+static void log_lines(tri_log_level level, const char *code, const char *text, bool breaks) {
   size_t n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
   char  *shown = is_wanted(level) ? malloc(cap) : NULL;
 
   if (!shown) return;
   tri_visible(text, n, "\n", shown, cap);
   put_log(level, shown, breaks);
+  if (level == TRI_LOG_WARN) give_warning(code, shown);
   free(shown);
 }
 
-void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, text, true); }
-void tri_log_table(tri_log_level level, const char *text) { log_lines(level, text, false); }
+void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, UNNAMED, text, true); }
+void tri_log_table(tri_log_level level, const char *text) { log_lines(level, UNNAMED, text, false); }
+void tri_warn_lines(const char *code, const char *text) { log_lines(TRI_LOG_WARN, code, text, true); }
 
 void tri_log_urgent(const char *line) {
   int fd = log_fd;

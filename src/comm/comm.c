@@ -484,15 +484,15 @@ tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void
 }
 
 static tri_status agree(tri_comm *c, tri_status mine) {
-  char message[TRI_MESSAGE_BYTES] = "";
-  int  first = mine == TRI_OK ? c->size : c->rank, status = (int)mine;
+  tri_error_kept error;
+  int            first = mine == TRI_OK ? c->size : c->rank, status = (int)mine;
 
   TRI_MPI(tri_pause_all_reduce(&first, 1, MPI_INT, MPI_MIN, mpi_of(c)));
   if (first == c->size) return TRI_OK;
-  if (first == c->rank) strncpy(message, tri_error_message(), sizeof message - 1);
+  tri_error_keep(&error);
   TRI_MPI(tri_pause_bcast(&status, 1, MPI_INT, first, mpi_of(c)));
-  TRI_MPI(tri_pause_bcast(message, sizeof message, MPI_CHAR, first, mpi_of(c)));
-  if (first != c->rank) tri_error_set((tri_status)status, message);
+  TRI_MPI(tri_pause_bcast(&error, sizeof error, MPI_CHAR, first, mpi_of(c)));
+  if (first != c->rank) tri_error_put_back(&error);
   return (tri_status)status;
 }
 

@@ -1,6 +1,7 @@
 /* comm_peers.c - the watch over the ranks, begun with MPI: who is where, under which key, on which board. */
 #include "comm_peers.h"
 #include "base/child.h"
+#include "base/notice.h"
 #include "peers/mac.h"
 #include "comm_host.h"
 #include "halt.h"
@@ -42,7 +43,7 @@ void tri_comm_peers_open(double timeout_s) {
 
   tri_runtime_env_ranks(&ranks, &machine_ranks);
   if (ranks < 2 || timeout_s <= 0 || tri_peers_open(&opt) == TRI_OK) return;
-  tri_log(TRI_LOG_WARN, "%s", tri_error_message());
+  tri_warn("not_watched", "%s", tri_error_message());
   tri_error_clear();
 }
 

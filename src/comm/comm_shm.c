@@ -5,6 +5,7 @@
  * reads their buffers, says so, and returns when all have said so. A flag is a sequence number that only
  * grows and that only its owner writes. */
 #include "comm_shm.h"
+#include "base/notice.h"
 #include "cpu/device_cpu.h"
 #include "pause.h"
 #include "peers/board.h"
@@ -120,9 +121,9 @@ static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d
   TRI_ASSERT((size_t)((const char *)base - (const char *)b->data) + bytes <= b->bytes);
   TRI_TRY(tri_cpu_block_open(sizeof(shm_control), true, 1, &m->control));
   if (rt->machine_ranks > 1 && !b->shared)
-    tri_log(TRI_LOG_WARN,
-            "%s: %s: collectives between the ranks of this machine go through MPI, which is slower", rt->host,
-            b->why_private);
+    tri_warn("no_shared_memory",
+             "%s: %s: collectives between the ranks of this machine go through MPI, which is slower",
+             rt->host, b->why_private);
   if (!b->shared || !m->control.shared) return TRI_OK;
   m->bytes = bytes;
   card->arena_bytes = b->bytes;
@@ -145,9 +146,9 @@ static bool map_all(shm_machine *m, int self, const void *base) {
     shm_neighbour  *at = &m->at[i];
     if (!card->arena_name[0]) return false;
     if (i != self && !map_one(card, at)) {
-      tri_log(TRI_LOG_WARN,
-              "%s: collectives between the ranks of this machine go through MPI, which is slower",
-              tri_error_message());
+      tri_warn("no_shared_memory",
+               "%s: collectives between the ranks of this machine go through MPI, which is slower",
+               tri_error_message());
       tri_error_clear();
       return false;
     }

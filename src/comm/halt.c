@@ -4,6 +4,7 @@
 #include "halt.h"
 #include "base/child.h"
 #include "base/live.h"
+#include "base/notice.h"
 #include "comm_host.h"
 #include "pause.h"
 #include "peers/board.h"
@@ -190,7 +191,7 @@ static bool is_wished_by_file(tri_halt *h) {
   h->looked_s = at_s;
   if (!is_there(h->file)) return false;
   if (unlink(h->file))
-    tri_log(TRI_LOG_WARN, "%s: is obeyed but cannot be deleted: %s", h->file, strerror(errno));
+    tri_warn("stop_file_stays", "%s: is obeyed but cannot be deleted: %s", h->file, strerror(errno));
   snprintf(h->words, sizeof h->words, "%s", h->file);
   return true;
 }
@@ -230,7 +231,8 @@ static tri_status forget_old_file(const char *file) {
   if (unlink(file))
     TRI_FAIL(TRI_EFILE, "%s: asks a run before this one to stop, and cannot be deleted: %s", file,
              strerror(errno));
-  tri_log(TRI_LOG_WARN, "%s: was there before this run began: deleted; make it again to stop this one", file);
+  tri_warn("stop_file_old", "%s: was there before this run began: deleted; make it again to stop this one",
+           file);
   return TRI_OK;
 }
 

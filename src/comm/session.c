@@ -3,6 +3,7 @@
 #include "base/columns.h"
 #include "base/memory_group.h"
 #include "comm_peers.h"
+#include "base/notice.h"
 #include "cpu/device_cpu.h"
 #include "device/gpu_plan.h"
 #include "peers/peers.h"
@@ -27,9 +28,9 @@ static tri_status find_device(const tri_runtime *rt, const char *asked, const ch
   if (failed) TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
   *name = sum[0] == sum[1] ? mine : host;
   if (has_gpus && sum[0] < sum[1] && rt->world_rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "run.device: auto: %d of %d ranks see a GPU, so the CPU is used (cuda would insist)", sum[0],
-            sum[1]);
+    tri_warn("gpus_unused",
+             "run.device: auto: %d of %d ranks see a GPU, so the CPU is used (cuda would insist)", sum[0],
+             sum[1]);
   return TRI_OK;
 }
 
@@ -266,6 +267,8 @@ tri_status tri_session_take_memory(tri_session *s) {
   m.stage = s->stage;
   return tri_comm_attach(&s->rt, s->comm, s->device, &m);
 }
+
+bool tri_session_is_ended(void) { return tri_peers_end(); }
 
 /* The others are in another state: say who fails, and end them. */
 static void end_all(const tri_session *s, tri_status st) {

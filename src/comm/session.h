@@ -72,5 +72,7 @@ void tri_session_leave(tri_session *s, tri_status st);
 /* Of a failure inside something collective, before the ranks agree on anything else: unless all ranks failed
  * so, ends them all, as tri_session_leave. */
 void tri_session_fail(const tri_session *s, tri_status st);
+/* Not collective. Has a rank of this process or another said why the run ends, and is ending it? */
+bool tri_session_is_ended(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* slurm.c - what Slurm knows of the job this process is part of. */
 #include "slurm.h"
 #include "base/child.h"
+#include "base/notice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,14 +83,14 @@ static tri_slurm_time ask_squeue(char *job, double patience_s) {
     tri_child_kill(&c, how);
   }
   if (st == TRI_OK && parse_answer(answer, job, &t)) return t;
-  tri_log(TRI_LOG_WARN,
-          "squeue does not say when job %s ends (%s): the run stops at Slurm's SIGTERM only; "
-          "SLURM_JOB_END_TIME, in seconds since 1970, would tell it",
-          job,
-          st != TRI_OK ? tri_error_message()
-          : how[0]     ? how
-          : answers    ? "it says something else"
-                       : "no answer");
+  tri_warn("walltime_unknown",
+           "squeue does not say when job %s ends (%s): the run stops at Slurm's SIGTERM only; "
+           "SLURM_JOB_END_TIME, in seconds since 1970, would tell it",
+           job,
+           st != TRI_OK ? tri_error_message()
+           : how[0]     ? how
+           : answers    ? "it says something else"
+                        : "no answer");
   if (st != TRI_OK) tri_error_clear();
   return (tri_slurm_time){0};
 }

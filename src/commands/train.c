@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "commands.h"
 #include "plan/check.h"
+#include "report/runlog.h"
 #include "version/version_record.h"
 
 #include <errno.h>
@@ -46,6 +47,16 @@ static tri_status say_stopped(const tri_config *cfg) {
   return st;
 }
 
+/* A rank that fails alone says so itself, unless somebody has said why all end. */
+static void note_end(const tri_trainer *t, tri_train_end end, tri_status st, int code) {
+  bool together;
+
+  if (!t->runlog) return;
+  together = st == TRI_OK || tri_runtime_all_failed();
+  if (together ? t->se->rt.world_rank == 0 : !tri_session_is_ended())
+    tri_train_note_end(t, end, st, code, together);
+}
+
 /* Everything behind the deck: collective over MPI_COMM_WORLD. */
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
@@ -53,18 +64,21 @@ static tri_status run(const tri_config *cfg, int *code) {
   tri_session_opt opt = {device, (int)cfg->run.ranks_per_node, (int)cfg->run.threads, cfg->run.timeout_s,
                          NULL};
   tri_trainer     t = {0};
-  tri_train_end   end;
+  tri_train_end   end = TRI_TRAIN_FINISHED;
+  tri_runlog     *events = NULL;
   tri_status      st = TRI_OK;
   FILE           *log = NULL;
   tri_text        record = {0}; /* rank 0 */
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
   tri_config_word("run.device", cfg->run.device, device);
+  TRI_TRY_DONE(tri_runlog_open(cfg->run.output, tri_runtime_env_rank(), &events));
   TRI_TRY_DONE(tri_runtime_check_launcher());
   TRI_TRY_DONE(tri_ckpt_check_library());
   tri_halt_catch_signals(tri_runtime_env_rank() == 0, tri_now_s);
   TRI_TRY_DONE(tri_session_open(&opt, &se));
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
+  t.runlog = events;
   snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
   TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], se.rt.world_rank == 0 ? open_log(path, &log) : TRI_OK));
   tri_log_file(log);
@@ -85,9 +99,11 @@ static tri_status run(const tri_config *cfg, int *code) {
 done:
   tri_halt_enter(TRI_HALT_LEAVING);
   tri_log_file(NULL);
-  if (log && st != TRI_OK)
-    fprintf(log, "trireme: %s\n", tri_error_message()); /* the terminal's is main.c's */
+  if (log && st != TRI_OK) /* the terminal's is main.c's */
+    fprintf(log, "trireme: %s\n%s", tri_error_message(), tri_error_trace());
   if (log) fclose(log);
+  note_end(&t, end, st, st == TRI_OK ? *code : tri_status_exit_code(st));
+  tri_runlog_close(&events);
   tri_trainer_close(&t);
   tri_text_free(&record);
   tri_session_leave(&se, st);

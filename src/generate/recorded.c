@@ -2,6 +2,8 @@
  * again. */
 #include "recorded.h"
 
+#include "base/notice.h"
+
 /* Work on one number of rows. */
 typedef struct one {
   bool       met; /* since all were forgotten */
@@ -50,9 +52,9 @@ int64_t tri_recorded_rows(const tri_recorded *r, int64_t n) {
 static tri_status record(tri_recorded *r, one *o, tri_recorded_work *work, void *ctx, tri_stream *s) {
   if (r->device->ops->graph_record(s, work, ctx, &o->graph) == TRI_OK) return TRI_OK;
   TRI_TRY(r->device->ops->stream_sync(s)); /* a device that failed fails again */
-  tri_log(TRI_LOG_WARN,
-          "the device does not record decode steps, which makes generation slower, not different: %s",
-          tri_error_message());
+  tri_warn("decode_not_recorded",
+           "the device does not record decode steps, which makes generation slower, not different: %s",
+           tri_error_message());
   tri_error_clear();
   r->refused = true;
   return TRI_OK;

@@ -94,8 +94,8 @@ static void look_start(tri_history_life *life, const char *folder) {
 }
 
 void tri_history_life_look(tri_history_life *life, const char *folder, bool *changed) {
-  static const char *const file[] = {"metrics.jsonl", "log.txt",  ".start", "deck.yaml",
-                                     "checkpoints",   "rollouts", "eval"};
+  static const char *const file[] = {"metrics.jsonl", "run.jsonl",   "log.txt",  ".start",
+                                     "deck.yaml",     "checkpoints", "rollouts", "eval"};
   tri_history_life         now;
 
   memset(&now, 0, sizeof now); /* compared as bytes */

@@ -212,45 +212,91 @@ static void say_flat(const tri_health *h, char *out, size_t bytes) {
            what_is_learned(h));
 }
 
-bool tri_health_next(tri_health *h, char *out, size_t bytes) {
+static void name_it(tri_notice *n, const char *code, const char *of) {
+  n->code = code;
+  n->of = of;
+}
+
+static void add_number(tri_notice *n, const char *name, double value) {
+  TRI_ASSERT(n->n_number < TRI_NOTICE_NUMBERS);
+  n->number[n->n_number++] = (tri_notice_number){name, value};
+}
+
+/* Rewards that are equal where they should differ. */
+static void say_no_better(const tri_health *h, char *out, size_t bytes, tri_notice *n) {
+  name_it(n, "no_variance", NULL);
+  add_number(n, "grad_norm", h->grad_norm);
+  if (h->constant < TRI_HEALTH_STEPS) {
+    say_flat(h, out, bytes);
+    return;
+  }
+  add_number(n, "reward", (double)h->sum);
+  say_constant(h, out, bytes);
+}
+
+static void say_unearned(const tri_health *h, int i, char *out, size_t bytes) {
+  snprintf(out, bytes,
+           "reward %s was 0 for every answer of %d steps; rollout.save_every: 1 writes answers beside their "
+           "rewards",
+           h->name[i], TRI_HEALTH_STEPS);
+}
+
+static void say_still(const tri_health *h, char *out, size_t bytes) {
+  snprintf(out, bytes, "the gradient was 0 for %d steps, and nothing is learned; %s", TRI_HEALTH_STEPS,
+           !h->n_reward   ? "look at the data: is there anything in it that the model does not know yet?"
+           : h->unclipped ? "look at the answers and their rewards (rollout.save_every: 1)"
+                          : "look at clip_ratio in metrics.jsonl and at algo.clip_eps");
+}
+
+/* Of one reward, or of all answers; false: nothing is due. */
+static bool next_of_rewards(tri_health *h, char *out, size_t bytes, tri_notice *n) {
   for (int i = 0; i < h->n_reward; i++)
     if (is_due(h, h->failed[i], SAID_FAILED + i)) {
+      name_it(n, "reward_failing", h->name[i]);
+      add_number(n, "failed_ratio", h->failed_ratio[i]);
       say_failed(h, i, out, bytes);
       return true;
     }
   if (is_due(h, h->cut, SAID_CUT)) { /* early: it may be why no answer earns anything */
+    name_it(n, "truncation", NULL);
+    add_number(n, "truncated_ratio", h->cut_ratio);
     say_cut(h, out, bytes);
     return true;
   }
   if (is_due(h, h->flat, SAID_NO_BETTER)) {
-    if (h->constant >= TRI_HEALTH_STEPS)
-      say_constant(h, out, bytes);
-    else
-      say_flat(h, out, bytes);
+    say_no_better(h, out, bytes, n);
     return true;
   }
   for (int i = 0; h->n_reward > 1 && !h->constant && i < h->n_reward; i++)
     if (is_due(h, h->unearned[i], SAID_REWARD + i)) {
-      snprintf(
-          out, bytes,
-          "reward %s was 0 for every answer of %d steps; rollout.save_every: 1 writes answers beside their "
-          "rewards",
-          h->name[i], TRI_HEALTH_STEPS);
+      name_it(n, "reward_unearned", h->name[i]);
+      say_unearned(h, i, out, bytes);
       return true;
     }
+  return false;
+}
+
+bool tri_health_notice(tri_health *h, char *out, size_t bytes, tri_notice *notice) {
+  *notice = (tri_notice){.kind = TRI_NOTICE_WARNING, .text = out, .step = -1};
+  if (next_of_rewards(h, out, bytes, notice)) return true;
   if (is_due(h, h->still, SAID_STILL)) {
-    snprintf(out, bytes, "the gradient was 0 for %d steps, and nothing is learned; %s", TRI_HEALTH_STEPS,
-             !h->n_reward   ? "look at the data: is there anything in it that the model does not know yet?"
-             : h->unclipped ? "look at the answers and their rewards (rollout.save_every: 1)"
-                            : "look at clip_ratio in metrics.jsonl and at algo.clip_eps");
+    name_it(notice, "no_gradient", NULL);
+    say_still(h, out, bytes);
     return true;
   }
   for (int k = 0; k < TRI_TREND_COUNT; k++)
     if (tri_trend_is_on(&h->trend, (tri_trend_kind)k) && is_due(h, TRI_HEALTH_STEPS, SAID_TREND + k)) {
+      tri_trend_notice(&h->trend, (tri_trend_kind)k, notice);
       tri_trend_say(&h->trend, (tri_trend_kind)k, out, bytes);
       return true;
     }
   return false;
+}
+
+bool tri_health_next(tri_health *h, char *out, size_t bytes) {
+  tri_notice notice;
+
+  return tri_health_notice(h, out, bytes, &notice);
 }
 
 static void add_word(char *out, size_t bytes, bool on, const char *word) {
@@ -279,10 +325,15 @@ void tri_health_words(const tri_health *h, char *out, size_t bytes) {
 }
 
 void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
-  char text[TRI_HEALTH_WARNING];
+  char       text[TRI_HEALTH_WARNING], said[TRI_HEALTH_WARNING + 32];
+  tri_notice notice;
 
-  while (tri_health_next(h, text, sizeof text))
-    if (speaks) tri_log(TRI_LOG_WARN, "step %lld: %s", (long long)step, text);
+  while (tri_health_notice(h, text, sizeof text, &notice)) {
+    notice.step = step;
+    notice.text = said;
+    snprintf(said, sizeof said, "step %lld: %s", (long long)step, text);
+    if (speaks) tri_warn_notice(&notice);
+  }
 }
 
 /* ---- kept ---- */

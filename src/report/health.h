@@ -2,6 +2,7 @@
 #ifndef TRI_HEALTH_H
 #define TRI_HEALTH_H
 
+#include "base/notice.h"
 #include "trend.h"
 
 enum { TRI_HEALTH_STEPS = 3 }; /* in a row; chosen: small batches have one or two such steps by chance */
@@ -52,6 +53,8 @@ enum { TRI_HEALTH_WARNING = 1024 }; /* bytes of a warning; chosen: over twice as
 /* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none.
  * Each cause comes once. */
 bool tri_health_next(tri_health *h, char *out, size_t bytes);
+/* Not collective. The same, with the code and the numbers of *notice; its text is out. */
+bool tri_health_notice(tri_health *h, char *out, size_t bytes, tri_notice *notice);
 /* Not collective. The causes that the last step observed has, a word each ("truncation kl_jump"), warned of
  * before or not; "": none. */
 void tri_health_words(const tri_health *h, char *out, size_t bytes);

@@ -2,6 +2,7 @@
 #include "metrics.h"
 
 #include "base/file.h"
+#include "base/notice.h"
 #include "io/text/json_text.h"
 #include "tensorboard.h"
 
@@ -75,9 +76,9 @@ static size_t kept_bytes(const char *path, const char *text, size_t n, int64_t k
     keep = (size_t)(end + 1 - text);
   }
   if (strange)
-    tri_log(TRI_LOG_WARN,
-            "%s:%d: is not a line of metrics with its step (%d such line%s): kept, and passed over", path,
-            first, strange, strange == 1 ? "" : "s");
+    tri_warn("metrics_strange_line",
+             "%s:%d: is not a line of metrics with its step (%d such line%s): kept, and passed over", path,
+             first, strange, strange == 1 ? "" : "s");
   return keep;
 }
 
@@ -154,7 +155,7 @@ void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt) {
 
   if (!m->is_cut || !tri_tensorboard_is_there(opt->folder)) return;
   if (tri_tensorboard_open(opt, m->path, &board) != TRI_OK)
-    tri_log(TRI_LOG_WARN, "%s: has steps that are taken again: %s", opt->folder, tri_error_message());
+    tri_warn("tensorboard_twice", "%s: has steps that are taken again: %s", opt->folder, tri_error_message());
   tri_error_clear();
   tri_tensorboard_close(&board);
 }
@@ -238,6 +239,20 @@ double tri_metric_get(const tri_metrics *m, const char *name) {
   for (int i = 0; i < m->n; i++)
     if (!strcmp(m->e[i].name, name)) return m->e[i].value;
   return NAN;
+}
+
+tri_status tri_metrics_put_begun_by(const tri_metrics *m, const char *begin, tri_text *out) {
+  const char *between = "";
+
+  for (const entry *e = m->e; e < m->e + m->n; e++) {
+    if (e->kind == ENTRY_TEXT || strncmp(e->name, begin, strlen(begin)) != 0) continue;
+    TRI_TRY(tri_text_printf(out, "%s", between));
+    TRI_TRY(tri_json_put_string(out, e->name, strlen(e->name)));
+    TRI_TRY(tri_text_put(out, ": ", 2));
+    TRI_TRY(tri_json_put_double(out, e->value));
+    between = ", ";
+  }
+  return TRI_OK;
 }
 
 /* Names and kinds in their order, in 64 bits (FNV-1a): ranks whose numbers differ do not fit together. */

@@ -40,7 +40,10 @@ void tri_metric_time(tri_metrics *m, const char *span, double spent_s);
 /* Not collective. time_<span>_s, if it is there the last name that was added, is as if it had not been. */
 void   tri_metric_forget_time(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
-bool   tri_metric_has(const tri_metrics *m, const char *name);
+/* Not collective. After reduce. Appends the numbers whose names begin so as members of a JSON object:
+ * "a": 1, "b": null. */
+TRI_CHECKED tri_status tri_metrics_put_begun_by(const tri_metrics *m, const char *begin, tri_text *out);
+bool                   tri_metric_has(const tri_metrics *m, const char *name);
 /* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
  * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/notice.h"
 #include "events.h"
 
 #include <dirent.h>
@@ -279,7 +280,8 @@ static tri_status begin(tri_tensorboard *b, const tri_metrics_board *opt, const 
   if (opt->waits) return TRI_OK;
   st = flush(b);
   if (st != TRI_EFILE) return st;
-  tri_log(TRI_LOG_WARN, "the event file for TensorBoard waits: %s; the run goes on", tri_error_message());
+  tri_warn("tensorboard_waits", "the event file for TensorBoard waits: %s; the run goes on",
+           tri_error_message());
   tri_error_clear();
   return TRI_OK;
 }
@@ -314,11 +316,13 @@ tri_status tri_tensorboard_open(const tri_metrics_board *opt, const char *lines,
 void tri_tensorboard_close(tri_tensorboard **b) {
   if (!*b) return;
   if ((*b)->has_tried && (*b)->waiting.len)
-    tri_log(TRI_LOG_WARN, "%s: the event file lacks steps that could not be written; metrics.jsonl has them",
-            (*b)->folder);
+    tri_warn("tensorboard_lacks_steps",
+             "%s: the event file lacks steps that could not be written; metrics.jsonl has them",
+             (*b)->folder);
   if ((*b)->before >= 0)
-    tri_log(TRI_LOG_WARN, "%s: the event file before this start's could not be emptied: steps stand in both",
-            (*b)->folder);
+    tri_warn("tensorboard_twice",
+             "%s: the event file before this start's could not be emptied: steps stand in both",
+             (*b)->folder);
   if ((*b)->fd >= 0) close((*b)->fd);
   TRI_FREE((*b)->folder);
   TRI_FREE((*b)->path);

@@ -7,6 +7,7 @@
 #include "timeline.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/notice.h"
 #include "io/text/json_text.h"
 
 #include <math.h>
@@ -172,8 +173,8 @@ static tri_status write_file(tri_timeline *t) {
   tri_text_free(&t->text);
   t->written = st == TRI_OK;
   if (st != TRI_EFILE) return st;
-  tri_log(TRI_LOG_WARN, "run.trace_steps: no trace of rank %d: %s; the run goes on", t->rank,
-          tri_error_message());
+  tri_warn("no_trace", "run.trace_steps: no trace of rank %d: %s; the run goes on", t->rank,
+           tri_error_message());
   tri_error_clear();
   return TRI_OK;
 }

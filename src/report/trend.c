@@ -269,6 +269,20 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
   TRI_ASSERT(false);
 }
 
+void tri_trend_notice(const tri_trend *t, tri_trend_kind kind, tri_notice *n) {
+  const tri_course *c = &t->of[kinds[kind].of];
+  bool              stuck = kind == TRI_TREND_REWARD;
+  tri_notice_number first = {"first", c->first}, mean = {"mean", c->mean};
+
+  n->code = kinds[kind].word;
+  n->n_number = 0;
+  n->number[n->n_number++] = (tri_notice_number){"value", c->now};
+  if (kind == TRI_TREND_LENGTH || kind == TRI_TREND_ENTROPY) n->number[n->n_number++] = first;
+  if (kind == TRI_TREND_KL || kind == TRI_TREND_VALUE) n->number[n->n_number++] = mean;
+  if (stuck) n->number[n->n_number++] = (tri_notice_number){"best_mean", t->block.best};
+  if (stuck) n->number[n->n_number++] = (tri_notice_number){"highest", t->highest};
+}
+
 /* ---- the past ---- */
 
 /* A count from a file; what none can be is 0. */

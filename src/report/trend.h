@@ -2,6 +2,7 @@
 #ifndef TRI_TREND_H
 #define TRI_TREND_H
 
+#include "base/notice.h"
 #include "rollout/rollout.h"
 
 /* The metrics that are watched. */
@@ -65,6 +66,8 @@ bool tri_trend_is_on(const tri_trend *t, tri_trend_kind kind);
 /* As one word, and as text with its numbers and what to look at. */
 const char *tri_trend_word(tri_trend_kind kind);
 void        tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t bytes);
+/* The word as the notice's code; the numbers that say so: value (now), first and mean, those that count. */
+void tri_trend_notice(const tri_trend *t, tri_trend_kind kind, tri_notice *notice);
 /* The past as numbers, x [TRI_TREND_NUMBERS], or from them (back); returns how many they are. */
 int tri_trend_numbers(tri_trend *t, double *x, bool back);
 

@@ -1,6 +1,8 @@
 /* reward.c - a step's answers to the rewards of a deck, and their weighted sum. */
 #include "reward_set.h"
 
+#include "base/notice.h"
+
 #include <math.h>
 
 static tri_status check_truths(const tri_reward *kind, const tri_answer *a, int n) {
@@ -74,10 +76,10 @@ static tri_status judge_fault(tri_reward_row *row, const tri_reward_call *c, con
     TRI_FAIL(TRI_EREWARD, "reward %s failed on an answer to prompt_id %lld: %s (on_error: abort)", row->name,
              prompt, fault->why);
   if (!row->warned)
-    tri_log(TRI_LOG_WARN,
-            "reward %s failed on an answer to prompt_id %lld, so that %s: %s (said once; reward_failures "
-            "counts such answers)",
-            row->name, prompt, becomes[row->on_error], fault->why);
+    tri_warn("reward_failed",
+             "reward %s failed on an answer to prompt_id %lld, so that %s: %s (said once; reward_failures "
+             "counts such answers)",
+             row->name, prompt, becomes[row->on_error], fault->why);
   row->warned = true;
   return TRI_OK;
 }

@@ -1,6 +1,8 @@
 /* reward_set.c - the rewards of a deck: opened, closed, and what holds of them together. */
 #include "reward_set.h"
 
+#include "base/notice.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,10 +80,10 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
   if (!why) why = i < 0 ? "the tokenizer's decoder fails on its tokens" : "it gave no number";
   if (*warned) return;
   *warned = true;
-  tri_log(TRI_LOG_WARN,
-          "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
-          "reward_failures counts such answers)",
-          i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
+  tri_warn("reward_failed",
+           "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
+           "reward_failures counts such answers)",
+           i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
 }
 
 double tri_reward_set_most(const tri_reward_set *s, int i) {

@@ -109,8 +109,8 @@ static tri_status find_number(const char *folder, int *number) {
   return TRI_OK;
 }
 
-static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts", "eval",
-                                              "tensorboard", "trace",         "deck.yaml"};
+static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts",  "eval",
+                                              "tensorboard", "trace",         "deck.yaml", "run.jsonl"};
 enum { N_SET_ASIDE = sizeof set_aside_names / sizeof *set_aside_names };
 
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
@@ -348,11 +348,17 @@ static tri_status check_writable(const char *output) {
            why == EROFS ? "it mounted for writing (mount -o remount,rw)" : "its owner let you write there");
 }
 
+/* What every start writes at the end of. */
+static tri_status check_logs(const tri_run *r) {
+  TRI_TRY(check_file(r, "log.txt"));
+  return check_file(r, "run.jsonl");
+}
+
 /* Rank 0. */
 static tri_status check_output(tri_run *r) {
   TRI_TRY(check_writable(r->cfg->run.output));
   TRI_TRY(check_no_model(r));
-  TRI_TRY(check_file(r, "log.txt"));
+  TRI_TRY(check_logs(r));
   if (!tri_file_exists(r->cfg->run.output)) return TRI_OK;
   TRI_TRY(lock_output(r, older_start_s()));
   if (tri_start_claim(r) != TRI_OK) tri_error_clear(); /* what cannot be written is told by what must be */
@@ -398,7 +404,7 @@ tri_status tri_run_look_on_paper(tri_run *r) {
 
 tri_status tri_run_look(tri_run *r) {
   TRI_TRY(tri_error_note(check_no_model(r), r->faults));
-  TRI_TRY(tri_error_note(check_file(r, "log.txt"), r->faults));
+  TRI_TRY(tri_error_note(check_logs(r), r->faults));
   TRI_TRY(tri_error_note(check_lock(r), r->faults));
   TRI_TRY(tri_error_note(check_writable(r->cfg->run.output), r->faults));
   TRI_TRY(tri_error_note(find_resume(r), r->faults));

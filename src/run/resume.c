@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include "base/file.h"
+#include "base/notice.h"
 #include "io/model/fingerprint.h"
 #include "io/model/source.h"
 
@@ -180,8 +181,8 @@ static tri_status compare_decks(tri_run *r, tri_ckpt_reader *from, const data_be
                    "another run.output starts anew, run.allow_changes: [%s] goes on with whatever changed",
                    r->resume, why.data, keys.data);
     else if (st == TRI_OK)
-      tri_log(TRI_LOG_WARN, "run.resume: whether this deck is that of %s cannot be told: %s", r->resume,
-              why.data);
+      tri_warn("deck_not_compared", "run.resume: whether this deck is that of %s cannot be told: %s",
+               r->resume, why.data);
   }
   tri_text_free(&why);
   tri_text_free(&keys);

@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include "base/file.h"
+#include "base/notice.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ void tri_run_leave_outage(const tri_run *r, const char *reason) {
     fflush(stdout);                      /* at once: a launcher ends all ranks as soon as one has failed */
     return;
   }
-  tri_log(TRI_LOG_WARN, "%s: cannot be written: %s", path, tri_error_message());
+  tri_warn("outage_not_written", "%s: cannot be written: %s", path, tri_error_message());
   tri_error_clear();
 }
 
@@ -81,5 +82,5 @@ void tri_start_forget_outage(const tri_run *r) {
 
   outage_path(r, path);
   if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
-    tri_log(TRI_LOG_WARN, "%s: is of the start before, and cannot be removed: %s", path, strerror(errno));
+    tri_warn("outage_stays", "%s: is of the start before, and cannot be removed: %s", path, strerror(errno));
 }

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/notice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +61,8 @@ static tri_status begin_anew(tri_run *r) {
   TRI_TRY(tri_start_claim(r));
   snprintf(path, sizeof path, "%s/deck.yaml", output);
   TRI_TRY(tri_file_write(path, r->deck.data, r->deck.len));
-  tri_log(
-      TRI_LOG_WARN,
+  tri_warn(
+      "folder_removed",
       "run.output: %s was removed under the run: made again; checkpoints and metrics from here on go there, "
       "those of the steps before are gone, as is log.txt",
       output);

@@ -2,6 +2,7 @@
 #include "watch.h"
 
 #include "base/hash.h"
+#include "base/notice.h"
 #include "params_impl.h"
 
 #define SURE_RATE 1e-6 /* chosen: Adam's first step, of about the rate, then moves an f32 below 8 */
@@ -102,14 +103,14 @@ static void judge(const tri_params *p, const int64_t *moved, found *out) {
 
 static void say(const tri_params *p, const found *f, double learning_rate) {
   if (f->n_idle)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "tensors_without_gradient",
         "%d of %d tensors of the %s got no gradient in the first optimizer step, %s the first; a tensor gets "
         "none where what its output goes through is all 0: look at the weights",
         f->n_idle, f->n_tensor, p->opt.label, f->first_idle);
   if (f->n_stuck && learning_rate >= SURE_RATE)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "tensors_unmoved",
         "%d of %d tensors of the %s did not change in the first optimizer step, %s the first: its steps are "
         "smaller than 32 bits can hold beside its weights; raise the learning rate (now %g)",
         f->n_stuck, f->n_tensor, p->opt.label, f->first_stuck, learning_rate);

@@ -1,6 +1,7 @@
 /* after_error.c - what a run that ends with an error leaves: the last whole step, why it ended. */
 #include "train.h"
 
+#include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/runtime.h"
 
@@ -30,10 +31,10 @@ static void say_torn(const tri_trainer *t) {
 
   if (p->saved_step >= 0) snprintf(newest, sizeof newest, "that of step %lld", (long long)p->saved_step);
   if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "step %lld failed between two of its updates: the weights are no step's any more, and no "
-            "checkpoint is written; the newest: %s",
-            (long long)p->step + 1, newest);
+    tri_warn("step_torn",
+             "step %lld failed between two of its updates: the weights are no step's any more, and no "
+             "checkpoint is written; the newest: %s",
+             (long long)p->step + 1, newest);
 }
 
 /* Collective over world. Ranks that failed each by itself may have other errors: one in doubt is enough. */
@@ -62,15 +63,15 @@ static bool is_trusted(tri_status st) {
 }
 
 tri_status tri_save_after_error(tri_trainer *t, tri_status st) {
-  bool     together = st != TRI_ECOMM && tri_runtime_all_failed();
-  tri_text message = {0};
+  bool           together = st != TRI_ECOMM && tri_runtime_all_failed();
+  tri_error_kept error;
 
-  if (tri_text_printf(&message, "%s", tri_error_message()) != TRI_OK) return st;
+  tri_error_keep(&error);
+  tri_error_clear(); /* what fails from here on has a message of its own */
   if (together && keep_step(t, is_trusted(st)) != TRI_OK && tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "step %lld is lost: %s", (long long)t->progress.step, tri_error_message());
+    tri_warn("step_lost", "step %lld is lost: %s", (long long)t->progress.step, tri_error_message());
   if (st == TRI_EREWARD && (!together || tri_world_of(t)->rank == 0))
-    tri_run_leave_outage(&t->run, message.data);
-  tri_error_set(st, message.data);
-  tri_text_free(&message);
+    tri_run_leave_outage(&t->run, error.message);
+  tri_error_put_back(&error);
   return st;
 }

@@ -1,6 +1,7 @@
 /* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
  * them. */
 #include "base/file.h"
+#include "base/notice.h"
 #include "inputs_chat.h"
 #include "supply.h"
 #include "train.h"
@@ -278,8 +279,8 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
     snprintf(idle, sizeof idle, "rank %d of %d has", ranks - 1, ranks);
   else
     snprintf(idle, sizeof idle, "ranks %d to %d of %d have", (int)n, ranks - 1, ranks);
-  tri_log_narrow(
-      TRI_LOG_WARN,
+  tri_warn_narrow(
+      "idle_ranks",
       "%s no %s in any step, waiting for the others: %s = %lld; make it larger or start %lld ranks", idle,
       what, key, (long long)n, (long long)n);
 }
@@ -307,13 +308,13 @@ static void say_repeats(const tri_trainer *t) {
     return;
   if (asks > 1)
     snprintf(extra, sizeof extra, " x (1 + rollout.max_extra_batches = %lld)", (long long)(asks - 1));
-  tri_log(TRI_LOG_WARN,
-          "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s:\n"
-          "  a prompt that comes "
-          "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
-          "position)",
-          (long long)tri_dataset_count(t->data), tri_dataset_count(t->data) == 1 ? "" : "s",
-          (long long)c->rollout.rollout_batch_size, extra);
+  tri_warn("few_prompts",
+           "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s:\n"
+           "  a prompt that comes "
+           "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
+           "position)",
+           (long long)tri_dataset_count(t->data), tri_dataset_count(t->data) == 1 ? "" : "s",
+           (long long)c->rollout.rollout_batch_size, extra);
 }
 
 /* Rank 0. */
@@ -321,10 +322,10 @@ static void say_rest(const tri_trainer *t) {
   int64_t rest = t->learner[TRI_POLICY].rest_steps;
 
   if (t->se->rt.world_rank != 0 || !t->plan.steps || rest < t->plan.steps) return;
-  tri_log(TRI_LOG_WARN,
-          "critic.warmup_steps = %lld: the policy does not learn in any of this run's %lld steps, only the "
-          "critic does",
-          (long long)rest, (long long)t->plan.steps);
+  tri_warn("policy_rests",
+           "critic.warmup_steps = %lld: the policy does not learn in any of this run's %lld steps, only the "
+           "critic does",
+           (long long)rest, (long long)t->plan.steps);
 }
 
 int64_t tri_sequences(const tri_trainer *t, int64_t samples) { return samples * t->supply->together; }

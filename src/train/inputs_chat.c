@@ -1,6 +1,8 @@
 /* inputs_chat.c - the chat template of a run: opened as the deck says, and what people are told of it. */
 #include "inputs_chat.h"
 
+#include "base/notice.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -61,8 +63,8 @@ void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_
   if (tri_source_checkpoint_talk(from, &before) != TRI_OK)
     tri_error_clear();
   else if (before.template && strcmp(before.template, "auto") != 0 && strcmp(before.template, "none") != 0)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "other_template",
         "model.path is of a run with data.chat_template: %s; here conversations are written with the chat "
         "template %s. Give data.chat_template to write them as that run did.",
         before.template, tri_chat_name(chat));
@@ -80,14 +82,15 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   if (t->se->rt.world_rank != 0 || !tri_dataset_stats(d)->n_talk) return TRI_OK;
   tri_dataset_say_talk(d, chat, file);
   if (t->cfg->data.tools && !tri_chat_reads_tools(chat))
-    tri_log(TRI_LOG_WARN, "data.tools: the chat template %s writes no tools: they are left out",
-            tri_chat_name(chat));
+    tri_warn("template_without_tools", "data.tools: the chat template %s writes no tools: they are left out",
+             tri_chat_name(chat));
   if (tri_chat_unread(chat))
-    tri_log(TRI_LOG_WARN, "data.chat_template_kwargs: the chat template %s reads no variable %s",
-            tri_chat_name(chat), tri_chat_unread(chat));
+    tri_warn("template_variable_unread",
+             "data.chat_template_kwargs: the chat template %s reads no variable %s", tri_chat_name(chat),
+             tri_chat_unread(chat));
   if (tri_dataset_stats(d)->n_endless)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "endless_conversations",
         "%s: %lld of %lld conversations end with the text of an answer, as the chat template %s writes "
         "them: no end is learned, and the model will not stop by itself. Let the template write "
         "{{ eos_token }} behind each answer, within {%% generation %%} where it has that, or name another "
@@ -98,8 +101,8 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   TRI_TRY(tri_encoder_run(encoder, end, strlen(end), false, &id, &n));
   for (int i = 0; i < eos->n && n == 1; i++) ends |= eos->id[i] == id[0];
   if (n != 1)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "turn_end_no_token",
         "%s: the chat template %s ends a turn with %s, which is no token of the model's tokenizer but a "
         "text of %lld: no answer ends there. Name a template that ends a turn with a token of the model, "
         "such as "
@@ -107,8 +110,8 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
         "(transformers' add_tokens and resize_token_embeddings), or end answers at this text (rollout.stop).",
         file, tri_chat_name(chat), end, (long long)n);
   else if (!ends)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "turn_end_no_eos",
         "%s: the chat template %s ends a turn with %s, which does not end an answer of this model: put its "
         "id %d into eos_token_id of generation_config.json",
         file, tri_chat_name(chat), end, id[0]);

@@ -2,6 +2,7 @@
 #include "learner.h"
 
 #include "base/file.h"
+#include "base/notice.h"
 #include "family/family.h"
 #include "io/model/part.h"
 #include "train.h"
@@ -278,11 +279,11 @@ static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
         "policy's '%.40s'; it would read other texts than were written",
         l->key, l->name, n, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   if (n && t->se->rt.world_rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "%s: %d tokens of the %s are others than the policy's, the first is %d: '%.40s', the policy's "
-            "'%.40s'; where they are more than names of reserved tokens it reads other texts than were "
-            "written",
-            l->key, n, l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+    tri_warn("other_tokens",
+             "%s: %d tokens of the %s are others than the policy's, the first is %d: '%.40s', the policy's "
+             "'%.40s'; where they are more than names of reserved tokens it reads other texts than were "
+             "written",
+             l->key, n, l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   return TRI_OK;
 }
 

@@ -1,8 +1,10 @@
 /* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; answers as
  * files; its line; where its loss broke. */
 #include "base/folder.h"
+#include "base/notice.h"
 #include "comm/peers/board.h"
 #include "report/links.h"
+#include "report/runlog.h"
 #include "score.h"
 #include "supply.h"
 #include "train.h"
@@ -267,8 +269,8 @@ static tri_status agree_kept(tri_trainer *t, const char *what, tri_status st, tr
   if (st != TRI_OK) tri_answers_file_drop(f);
   if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
   if (first)
-    tri_log(TRI_LOG_WARN, "step %lld: the %s is not saved: %s; the run goes on", (long long)t->progress.step,
-            what, tri_error_message());
+    tri_warn("answers_not_saved", "step %lld: the %s is not saved: %s; the run goes on",
+             (long long)t->progress.step, what, tri_error_message());
   tri_error_clear();
   return TRI_OK;
 }
@@ -358,6 +360,7 @@ tri_status tri_report_folder(tri_trainer *t) {
 
   TRI_TRY(tri_run_check_folder(&t->run, &anew));
   if (anew) tri_metrics_follow(t->metrics);
+  if (anew) tri_runlog_follow(t->runlog);
   return TRI_OK;
 }
 
@@ -366,7 +369,7 @@ static void look_at_folder(tri_trainer *t) {
   bool said = t->run.is_moved;
 
   if (tri_report_folder(t) == TRI_OK) return;
-  if (!said) tri_log(TRI_LOG_WARN, "%s", tri_error_message());
+  if (!said) tri_warn("folder_moved", "%s", tri_error_message());
   tri_error_clear();
 }
 
@@ -377,6 +380,9 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
   TRI_TRY(tri_metrics_reduce(t->metrics, tri_world_of(t)));
   tri_usage_add(&t->progress.usage, t->metrics, t->se->rt.world_size);
   tri_screen_step(t, step);
+  tri_runlog_step(t->runlog, step);
+  if (!t->progress.eval_due)
+    tri_runlog_eval(t->runlog, step, tri_metric_get(t->metrics, "time_eval_s"), t->metrics);
   tri_health_warn(&t->health, step, tri_world_of(t)->rank == 0);
   if (tri_world_of(t)->rank == 0) look_at_folder(t);
   st = tri_agree(tri_world_of(t), again                  ? tri_metrics_complete(t->metrics)
@@ -384,8 +390,8 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
                                                          : tri_metrics_write(t->metrics, step));
   if (st != TRI_EFILE) return st;
   if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "step %lld: its metrics wait: %s; the run goes on", (long long)step,
-            tri_error_message());
+    tri_warn("metrics_wait", "step %lld: its metrics wait: %s; the run goes on", (long long)step,
+             tri_error_message());
   tri_error_clear();
   return TRI_OK;
 }

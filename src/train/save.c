@@ -1,7 +1,9 @@
 /* save.c - checkpoints of a run: when one is due, its tensors, one that is written beside the steps, the best
  * one. */
 #include "base/columns.h"
+#include "base/notice.h"
 #include "comm/halt.h"
+#include "report/runlog.h"
 #include "run/patience.h"
 #include "train.h"
 
@@ -236,7 +238,8 @@ static tri_status write_tensors(tri_trainer *t, tri_ckpt_writer *w, const listin
 static void warn_of_old(const tri_trainer *t, tri_status st) {
   if (st == TRI_OK) return;
   if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->run.folder, tri_error_message());
+    tri_warn("old_checkpoints_stay", "%s: old checkpoints could not be removed: %s", t->run.folder,
+             tri_error_message());
   tri_error_clear();
 }
 
@@ -273,18 +276,27 @@ static void keep_newest(tri_trainer *t, int64_t step) {
                                  tri_world_of(t), &t->progress.saving.sweep));
 }
 
+/* An event of the run: a checkpoint, or why there is none. */
+static void note_save(tri_trainer *t, int64_t step, double seconds, const char *why) {
+  int64_t bytes;
+
+  if (tri_world_of(t)->rank == 0 && tri_save_bytes(t, &bytes) == TRI_OK)
+    tri_runlog_save(t->runlog, step, bytes, seconds, why);
+}
+
 /* A save that failed is counted, and said where the run goes on: *why, which may be NULL, gets the reason
  * else. What is no matter of files ends the run. */
-static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st, tri_text *why) {
+static tri_status count_failed(tri_trainer *t, int64_t step, double spent_s, tri_status st, tri_text *why) {
+  note_save(t, step, spent_s, tri_error_message());
   if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
   t->progress.failed_saves++;
   if (why) {
     why->len = 0;
     st = tri_text_printf(why, "%s", tri_error_message());
   } else if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
-            (long long)step, t->run.folder, tri_error_message(), (long long)t->progress.failed_saves);
+    tri_warn("save_failed",
+             "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
+             (long long)step, t->run.folder, tri_error_message(), (long long)t->progress.failed_saves);
   tri_error_clear();
   return why ? st : TRI_OK;
 }
@@ -293,8 +305,8 @@ static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st, tri_
 
 /* Of the step's checkpoint; the run goes on. */
 static void warn_of_best(int64_t step) {
-  tri_log(TRI_LOG_WARN, "step %lld: checkpoints/BEST stays as it is: %s", (long long)step,
-          tri_error_message());
+  tri_warn("best_stays", "step %lld: checkpoints/BEST stays as it is: %s", (long long)step,
+           tri_error_message());
 }
 
 /* Collective over world. BEST names the checkpoint of this evaluation. One that cannot be named is as any
@@ -375,8 +387,8 @@ static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved
   *saved = st == TRI_OK;
   t->progress.last_save_s = tri_now_s();
   if (!*saved) {
-    (void)tri_span_end(&t->spans, &span); /* that was spent too */
-    return count_failed(t, step, st, why);
+    spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
+    return count_failed(t, step, spent_s, st, why);
   }
   t->progress.saved_step = step;
   if (best) crown(t, &t->progress.seen);
@@ -385,6 +397,7 @@ static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved
   tri_pace_save(&t->progress.pace, spent_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)step, t->run.folder,
           spent_s);
+  note_save(t, step, spent_s, NULL);
   if (best) say_crowned(t, step);
   return TRI_OK;
 }
@@ -406,11 +419,12 @@ static tri_status say_again(const tri_trainer *t, const tri_text *why, int64_t b
   tri_cell_duration(until_s - tri_now_s(), until);
   tri_cell_bytes(bytes, need);
   if (free_bytes >= 0) tri_cell_bytes(free_bytes, room);
-  tri_log(TRI_LOG_WARN,
-          "step %lld: no checkpoint could be written to %s: %s\n  it needs %s there, %s are free; make room, "
-          "or mend what is named: it is tried again in %s, for %s at most; a signal or %s/STOP ends the "
-          "waiting, and with it the run",
-          (long long)t->progress.step, t->run.folder, why->data, need, room, wait, until, t->cfg->run.output);
+  tri_warn(
+      "save_waits",
+      "step %lld: no checkpoint could be written to %s: %s\n  it needs %s there, %s are free; make room, "
+      "or mend what is named: it is tried again in %s, for %s at most; a signal or %s/STOP ends the "
+      "waiting, and with it the run",
+      (long long)t->progress.step, t->run.folder, why->data, need, room, wait, until, t->cfg->run.output);
   return TRI_OK;
 }
 
@@ -485,8 +499,8 @@ static tri_status save_behind(tri_trainer *t, bool best) {
 
   t->progress.last_save_s = tri_now_s();
   if (st != TRI_OK) {
-    (void)tri_span_end(&t->spans, &span); /* that was spent too */
-    TRI_TRY(count_failed(t, t->progress.step, st, NULL));
+    double spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
+    TRI_TRY(count_failed(t, t->progress.step, spent_s, st, NULL));
     return is_proven(t) ? TRI_OK : insist(t, best, false);
   }
   s->step = t->progress.step;
@@ -507,8 +521,8 @@ static tri_status publish(tri_trainer *t) {
   st = tri_ckpt_commit(&s->w);
   t->progress.pace.behind = false;
   if (st != TRI_OK) {
-    (void)tri_span_end(&t->spans, &span); /* that was spent too */
-    TRI_TRY(count_failed(t, s->step, st, NULL));
+    spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
+    TRI_TRY(count_failed(t, s->step, spent_s, st, NULL));
     return is_proven(t) ? TRI_OK : insist(t, false, false);
   }
   t->progress.saved_step = s->step;
@@ -519,6 +533,7 @@ static tri_status publish(tri_trainer *t) {
   tri_pace_save(&t->progress.pace, spent_s + beside_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, %.1f s beside steps)",
           (long long)s->step, t->run.folder, spent_s, beside_s);
+  note_save(t, s->step, spent_s + beside_s, NULL);
   if (s->best.step >= 0) say_crowned(t, s->step);
   return TRI_OK;
 }

@@ -1,9 +1,11 @@
 /* screen.c - what a person sees of the steps: the live line on a terminal, their rows, the end. */
 #include "base/columns.h"
 #include "base/live.h"
+#include "base/notice.h"
 #include "comm/halt.h"
 #include "metric/metric_names.h"
 #include "report/links.h"
+#include "report/runlog.h"
 #include "report/timeline.h"
 #include "train.h"
 
@@ -53,6 +55,8 @@ void tri_screen_phase(tri_trainer *t, const char *phase) {
 
   t->screen.answers = -1;
   if (!is_first(t)) return;
+  if (t->progress.step == t->progress.first_step || t->progress.step == t->plan.steps)
+    tri_runlog_state(t->runlog, phase, step, NULL, NULL); /* of other steps their lines are enough */
   if (draw_live(t, phase) || t->progress.step > t->progress.first_step || t->screen.rows > 0) return;
   /* Without a live line a long first step would look like none. */
   tri_log(TRI_LOG_INFO, "step %lld/%lld: %s ...", (long long)step, (long long)t->plan.steps, phase);
@@ -246,6 +250,7 @@ static void say_next(const char *lead, const char *command, const char *output, 
 void tri_screen_halt(tri_trainer *t, int64_t step) {
   if (!is_first(t)) return;
   show_row(t);
+  tri_train_note_halt(t);
   tri_log(TRI_LOG_INFO,
           t->progress.eval_due ? "%s: the evaluation after step %lld is given up; the resumed run makes it"
           : t->progress.step < step ? "%s: step %lld is given up"
@@ -296,7 +301,7 @@ static tri_status say_links(const tri_trainer *t, const tri_link_seen *all) {
   /* a start that took no step has only loaded weights, and none of it again */
   slow = t->progress.step > t->progress.first_step ? tri_links_slow(row, n) : NULL;
   if (slow) TRI_TRY_DONE(tri_links_warning(slow, measured, &warning));
-  if (slow) tri_log(TRI_LOG_WARN, "%s", warning.data);
+  if (slow) tri_warn("slow_link", "%s", warning.data);
 done:
   tri_text_free(&table);
   tri_text_free(&warning);
@@ -334,8 +339,8 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
     tri_log(TRI_LOG_INFO, "  best         %s/BEST (step %lld, %s %g)", t->run.folder,
             (long long)t->progress.best.step, t->cfg->checkpoint.keep_best, t->progress.best.value);
   if (t->progress.failed_saves)
-    tri_log(TRI_LOG_WARN, "%lld checkpoint%s could not be written", (long long)t->progress.failed_saves,
-            t->progress.failed_saves == 1 ? "" : "s");
+    tri_warn("failed_saves", "%lld checkpoint%s could not be written", (long long)t->progress.failed_saves,
+             t->progress.failed_saves == 1 ? "" : "s");
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", output);
   if (t->cfg->run.tensorboard) tri_log(TRI_LOG_INFO, "  tensorboard  --logdir %s/tensorboard", output);
   if (t->timeline && tri_timeline_words(t->timeline, &trace) == TRI_OK && trace.len)

@@ -1,6 +1,7 @@
 /* state.c - the run's state beside its tensors, into a checkpoint; and all of it from a model or one. */
 #include "train.h"
 
+#include "base/notice.h"
 #include "io/model/part.h"
 
 #include <math.h>
@@ -252,8 +253,8 @@ static tri_status get_health(tri_trainer *t, tri_ckpt_reader *r) {
   if (tri_health_restore(&t->health, text) == TRI_OK) goto done;
   tri_error_clear();
   if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "%s: its %s is of another version: alarms forget the steps before", t->run.resume,
-            health_file);
+    tri_warn("health_forgotten", "%s: its %s is of another version: alarms forget the steps before",
+             t->run.resume, health_file);
 done:
   TRI_FREE(text);
   return st;

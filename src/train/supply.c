@@ -3,6 +3,7 @@
 #include "supply.h"
 
 #include "base/file.h"
+#include "base/notice.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -116,8 +117,8 @@ static void warn_one_label(const tri_trainer *t) {
   if (!tri_dataset_stats(t->data)->n_line) return;
   for (int64_t i = 0; i < n; i++) good += tri_dataset_get(t->data, i)->value != 0;
   if (tri_world_of(t)->rank == 0 && (good == 0 || good == n))
-    tri_log(TRI_LOG_WARN, "data.train: every label is %s: %s learns from answers of both kinds",
-            good ? "true" : "false", t->algo->name);
+    tri_warn("one_label", "data.train: every label is %s: %s learns from answers of both kinds",
+             good ? "true" : "false", t->algo->name);
 }
 
 /* The longest line of this run in tokens: the least context of its models, or data.max_length. */

@@ -1,6 +1,7 @@
 /* supply_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and rewarded. */
 #include "supply.h"
 
+#include "base/notice.h"
 #include "comm/halt.h"
 #include "rollout/select.h"
 #include "train.h"
@@ -193,8 +194,8 @@ static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_
   if (!s->lacks || t->sampling.said_filled) return;
   t->sampling.said_filled = true;
   if (tri_world_of(t)->rank == 0)
-    tri_log(
-        TRI_LOG_WARN,
+    tri_warn(
+        "batch_not_filled",
         "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
         "rollout.rollout_batch_size = %lld;\n  the step learns from these alone (said once; dropped_groups "
         "counts the others);\n  %s",

@@ -1,8 +1,10 @@
 /* train.c - the loop: collect, score, learn. Read train_step first. */
 #include "train.h"
 
+#include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/peers/board.h"
+#include "report/runlog.h"
 #include "report/timeline.h"
 #include "score.h"
 #include "state/watch.h"
@@ -116,9 +118,9 @@ static void skip(tri_trainer *t, work *w) {
     w->sum.lost++;
   }
   if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "step %lld: no answer with a reward is left: this optimizer step is skipped (%lld so far)",
-            (long long)w->step, (long long)t->learner[TRI_POLICY].course.skipped);
+    tri_warn("step_without_rewards",
+             "step %lld: no answer with a reward is left: this optimizer step is skipped (%lld so far)",
+             (long long)w->step, (long long)t->learner[TRI_POLICY].course.skipped);
 }
 
 /* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
@@ -263,6 +265,8 @@ static tri_status run_steps(tri_trainer *t, tri_train_end *end) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));
     if (t->progress.step == step) TRI_TRY(finish_step(t, step));
+    if (t->progress.step == t->progress.first_step + 1 && step < t->plan.steps)
+      tri_runlog_state(t->runlog, "steps", step + 1, NULL, NULL);
     TRI_TRY(rest(t, step, &stop));
     TRI_TRY(tri_timeline_end(t->timeline, stop || step == t->plan.steps));
   }

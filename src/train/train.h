@@ -139,6 +139,7 @@ typedef struct tri_trainer {
   tri_source_talk          talk;      /* how conversations are written; date NULL until a template says it */
   tri_metrics             *metrics;
   struct tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
+  struct tri_runlog       *runlog;   /* borrowed; NULL: no event is written */
   tri_spans                spans;
   tri_health               health;
   struct tri_halt         *halt;
@@ -313,9 +314,14 @@ bool tri_state_keeps(const tri_params *p, const char *const *group, int kind);
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
 /* train_record.c. Collective over world. Rank 0's record (record/record.h), borrowed while checkpoints are
- * written, is put into log.txt; where the run goes on from a checkpoint with another one, a warning says what
- * differs. */
+ * written, is put into log.txt, and with the plan into t->runlog as its start; where the run goes on from a
+ * checkpoint with another one, a warning says what differs. */
 TRI_CHECKED tri_status tri_train_record(tri_trainer *t, const char *record);
+/* train_record.c. Not collective: why the run is about to stop, into t->runlog. */
+void tri_train_note_halt(const tri_trainer *t);
+/* train_record.c. Not collective, of any rank: how the run ends, into t->runlog. st: its error, whose message
+ * and trace stand, or TRI_OK. together: every rank ends so; else this one alone. */
+void tri_train_note_end(const tri_trainer *t, tri_train_end end, tri_status st, int exit_code, bool together);
 
 /* screen_start.c. Collective over world. Rank 0 prints, here and below, no line or row wider than
  * TRI_SCREEN_COLUMNS but where a path is longer. */

@@ -1,5 +1,9 @@
-/* train_record.c - what computes a run, in its log and its checkpoints; what computed it before. */
+/* train_record.c - what computes a run, in its log and its checkpoints, and what computed it before; its
+ * events: start and end. */
+#include "base/notice.h"
+#include "comm/halt.h"
 #include "record/record.h"
+#include "report/runlog.h"
 #include "train.h"
 
 #include <string.h>
@@ -31,7 +35,7 @@ static tri_status compare(const tri_trainer *t, const char *record) {
                                "%s was computed otherwise; the bits of this run may differ from those of a "
                                "run that was not interrupted:%s",
                                t->run.resume, differ.data));
-  tri_log_lines(TRI_LOG_WARN, said.data);
+  tri_warn_lines("computed_otherwise", said.data);
 done:
   tri_text_free(&before);
   tri_text_free(&differ);
@@ -39,11 +43,69 @@ done:
   return st;
 }
 
+static tri_status note_start(tri_trainer *t, const char *record) {
+  tri_shard_plan   p = t->cfg->shard.scope;
+  tri_ledger_row  *row = NULL;
+  tri_runlog_begin begin = {.record = record,
+                            .algo = t->algo->name,
+                            .step = t->progress.step,
+                            .steps = t->plan.steps,
+                            .params = tri_shard_scope_name(p.params),
+                            .grads = tri_shard_scope_name(p.grads),
+                            .optimizer = tri_shard_scope_name(p.optim),
+                            .deck = t->run.deck.data,
+                            .resumed_from = t->run.resume};
+  tri_status       st;
+
+  if (!t->runlog) return TRI_OK;
+  TRI_TRY(tri_ledger_rows(t->se->ledger, &row, &begin.n_memory));
+  begin.memory = row;
+  st = tri_runlog_start(t->runlog, &begin);
+  TRI_FREE(row);
+  return st;
+}
+
+static const char *cause_of(const tri_trainer *t) {
+  static const char *const word[] = {
+      [TRI_HALT_FILE] = "file", [TRI_HALT_TIME] = "time", [TRI_HALT_SIGNAL] = "signal"};
+  tri_halt_cause cause = tri_halt_decided(t->halt);
+
+  return cause == TRI_HALT_FILE || cause == TRI_HALT_TIME || cause == TRI_HALT_SIGNAL ? word[cause] : NULL;
+}
+
+void tri_train_note_end(const tri_trainer *t, tri_train_end end, tri_status st, int exit_code,
+                        bool together) {
+  char              words[256] = "";
+  bool              stopped = st == TRI_OK && end != TRI_TRAIN_FINISHED;
+  tri_runlog_ending e = {.state = TRI_RUNLOG_FINISHED,
+                         .step = t->progress.step,
+                         .exit_code = exit_code,
+                         .open_alarms = words,
+                         .rank = together ? -1 : t->se->rt.world_rank,
+                         .node = t->se->rt.host};
+
+  if (!t->runlog) return;
+  if (t->progress.step > t->progress.first_step) tri_health_words(&t->health, words, sizeof words);
+  if (stopped) e.state = TRI_RUNLOG_STOPPED;
+  if (stopped) e.cause = cause_of(t);
+  if (stopped) e.text = tri_halt_words(t->halt);
+  if (st != TRI_OK) e.state = TRI_RUNLOG_FAILED;
+  if (st != TRI_OK) e.cause = tri_status_word(st);
+  if (st != TRI_OK) e.text = tri_error_message();
+  if (st != TRI_OK) e.trace = tri_error_trace();
+  tri_runlog_end(t->runlog, &e);
+}
+
+void tri_train_note_halt(const tri_trainer *t) {
+  tri_runlog_state(t->runlog, "stopping", t->progress.step, cause_of(t), tri_halt_words(t->halt));
+}
+
 tri_status tri_train_record(tri_trainer *t, const char *record) {
   tri_comm  *world = t->se->comm[TRI_WORLD];
   tri_status st = TRI_OK;
 
   t->run.record = record;
+  TRI_TRY(tri_agree(world, note_start(t, record)));
   if (world->rank == 0) st = say(record);
   if (world->rank == 0 && st == TRI_OK) st = compare(t, record);
   return tri_agree(world, st);

@@ -1,4 +1,5 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
+#include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/slurm.h"
 #include "generate/fit.h"
@@ -206,23 +207,24 @@ static void say_factors(const tri_trainer *t, int64_t longest) {
 
   if (tri_world_of(t)->rank != 0) return;
   if (is_long && longest > original)
-    tri_log(TRI_LOG_WARN,
-            "model.rope_factors: long: the longest sequence here can have %lld tokens, more than "
-            "original_max_position_embeddings = %lld, so every sequence has the model's long_factor, as in "
-            "vLLM with such a max_model_len; transformers gives short_factor to sequences of at most %lld",
-            (long long)longest, original, original);
+    tri_warn("rope_factors",
+             "model.rope_factors: long: the longest sequence here can have %lld tokens, more than "
+             "original_max_position_embeddings = %lld, so every sequence has the model's long_factor, as in "
+             "vLLM with such a max_model_len; transformers gives short_factor to sequences of at most %lld",
+             (long long)longest, original, original);
   else if (is_long)
-    tri_log(TRI_LOG_WARN,
-            "model.rope_factors: long: every sequence has the model's long_factor, though none here has more "
-            "than original_max_position_embeddings = %lld tokens; transformers, and vLLM with such a "
-            "max_model_len, give short_factor",
-            original);
+    tri_warn(
+        "rope_factors",
+        "model.rope_factors: long: every sequence has the model's long_factor, though none here has more "
+        "than original_max_position_embeddings = %lld tokens; transformers, and vLLM with such a "
+        "max_model_len, give short_factor",
+        original);
   else if (longest > original)
-    tri_log(TRI_LOG_WARN,
-            "model.rope_factors: short: the longest sequence here can have %lld tokens, more than "
-            "original_max_position_embeddings = %lld, for which short_factor was made; transformers gives "
-            "long_factor to sequences of more than %lld",
-            (long long)longest, original, original);
+    tri_warn("rope_factors",
+             "model.rope_factors: short: the longest sequence here can have %lld tokens, more than "
+             "original_max_position_embeddings = %lld, for which short_factor was made; transformers gives "
+             "long_factor to sequences of more than %lld",
+             (long long)longest, original, original);
 }
 
 /* Collective over world. Which factors of longrope count, for good: a sequence has the same positions when it
@@ -379,7 +381,7 @@ static tri_status check_sampler(tri_trainer *t) {
   /* A device that failed is not one whose rows vary: it fails again here. */
   TRI_TRY(tri_agree(world, t->se->device->ops->stream_sync(t->se->stream)));
   if (world->rank == 0)
-    tri_log(TRI_LOG_WARN, "run.sampler: exact becomes rescore in this run: %s", tri_error_message());
+    tri_warn("sampler_rescores", "run.sampler: exact becomes rescore in this run: %s", tri_error_message());
   tri_error_clear();
   t->sampling.mode = TRI_CONFIG_RESCORE;
   return TRI_OK;

@@ -3,6 +3,7 @@
 
 #include "about.h"
 #include "base/choice.h"
+#include "base/notice.h"
 #include "base/visible.h"
 #include "cpu/choose.h"
 #include "cpu/pairs/pairs.h"
@@ -199,12 +200,13 @@ static void warn_of_unlike(const seat *all, int n) {
   for (int i = 1; i < n && b == a; i++)
     if (memcmp(a->f32, all[i].f32, sizeof *a - offsetof(seat, f32))) b = &all[i];
   if (b == a || !a->library[0] || !b->library[0]) return;
-  tri_log(TRI_LOG_WARN,
-          "ranks compute by other instructions: f32 %s, bf16 %s, library %s, kernels %s on %.63s; "
-          "%s, %s, %s, %s on %.63s; the last digits of an answer depend on its rank then: "
-          "run.cpu_kernels, run.cpu_f32 and run.cpu_bf16 choose alike for all, or ask for nodes of one "
-          "kind (--constraint)",
-          a->f32, a->bf16, a->library, a->kernels, a->node, b->f32, b->bf16, b->library, b->kernels, b->node);
+  tri_warn("unlike_ranks",
+           "ranks compute by other instructions: f32 %s, bf16 %s, library %s, kernels %s on %.63s; "
+           "%s, %s, %s, %s on %.63s; the last digits of an answer depend on its rank then: "
+           "run.cpu_kernels, run.cpu_f32 and run.cpu_bf16 choose alike for all, or ask for nodes of one "
+           "kind (--constraint)",
+           a->f32, a->bf16, a->library, a->kernels, a->node, b->f32, b->bf16, b->library, b->kernels,
+           b->node);
 }
 
 /* Rank 0. all [n]. */

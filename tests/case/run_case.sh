@@ -30,6 +30,14 @@ launch() { # ranks, output folder, further key=value ...
     { cat "$dir/log"; return 1; }
 }
 
+# The last event of this kind that a run's run.jsonl has, as src/report/runlog.c writes it; and whether it says so.
+event() { sed -n "/^{\"v\": 1, \"time_unix_s\": [0-9.]*, \"event\": \"$2\"/p" "$1/run.jsonl" | tail -n 1; } # output folder, event
+says() { # output folder, event, pieces of JSON ...
+  local line word
+  line=$(event "$1" "$2")
+  for word in "${@:3}"; do [[ $line = *"$word"* ]] || { echo "$1/run.jsonl: the last $2 has no $word: $line"; return 1; }; done
+}
+
 numbers() { # output folder: its metrics without what may differ between equal runs
   sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
 }

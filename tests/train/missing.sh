@@ -3,7 +3,7 @@
 #
 #   tests/train/missing.sh PROGRAM RANKS SIGNAL:RANK ... [told:RANK]
 # Judges: exit code 76 of mpirun; one message, on stderr and (unless it is of rank 0, whose file that is) in log.txt, with
-# rank, phase, collective and who has come. run.timeout_s is the silence too where it is shorter.
+# rank, phase, collective and who has come; one verdict in run.jsonl, also where rank 0 is the one that is missing. run.timeout_s is the silence too where it is shorter.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -69,5 +69,10 @@ for case in "$@"; do
       { cat "$file"; echo "missing: $case: ${file##*/} does not say once: $message"; exit 1; }
   done
   [ "$code" = 76 ] || { cat "$dir/log"; echo "missing: $case: mpirun ended with $code, 76 expected"; exit 1; }
+  cause=died
+  [ "$signal" != STOP ] || cause=silent
+  says "$dir/o" verdict "\"rank\": $rank, \"node\": \"$(hostname)\", \"cause\": \"$cause\"" '"since_s": ' &&
+    [ "$(grep -c '"event": "verdict"' "$dir/o/run.jsonl")" = 1 ] && [ "$(tail -n 1 "$dir/o/run.jsonl")" = "$(event "$dir/o" verdict)" ] ||
+    { cat "$dir/o/run.jsonl"; echo "missing: $case: run.jsonl has no verdict, or another one"; exit 1; }
 done
 echo "missing: $ranks ranks: $*: named, exit code 76"

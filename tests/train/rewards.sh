@@ -74,11 +74,15 @@ none_left
 # What fails ends the run, with the reason.
 ends_with 69 "$(reward abort ', --null, "0123456789"')"
 grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is no number: {.*(on_error: abort)" "$dir/log" || fail "no reason"
+says "$dir/refused" end '"state": "failed"' '"exit_code": 69' '"cause": "reward"' '"trace": ["src/reward/' || fail "another end in run.jsonl"
+grep -q '^  src/reward/reward.c:[0-9]* ' "$dir/refused/log.txt" || fail "log.txt does not say where in the program it ended"
+! grep '^  src/' "$dir/log" || fail "the terminal says where in the program it ended, unasked"
 outage=$(sed -n 's/^reward outage: //p' "$dir/log") # what jobs/train.sbatch looks for
 [ -s "$outage" ] || fail "no word of the outage for the job file: '$outage'"
 none_left
 # A program that never answers is out of service, whatever on_error says; the steps before are kept.
-steps=50 ends_with 69 "reward=[{name: process, command: [sh, -c, 'echo x >> $dir/started; exit 3'], on_error: drop}]"
+steps=50 ends_with 69 --verbose "reward=[{name: process, command: [sh, -c, 'echo x >> $dir/started; exit 3'], on_error: drop}]"
+grep -q '^  src/reward/desk/desk.c:[0-9]* ' "$dir/log" || fail "--verbose does not say where in the program it ended"
 grep -q "reward process: it ended with exit code 3 before it answered, as 11 before it, .*: it is out of service; run its command by hand, .*stderr" "$dir/log" || fail "no word of a crash loop"
 [ "$(wc -l < "$dir/started")" -le 24 ] && [ -s "$dir/refused/OUTAGE" ] && [ "$(grep -c 'is started again' "$dir/log")" = 1 ] ||
   fail "a crash loop: $(wc -l < "$dir/started") starts"

@@ -35,6 +35,10 @@ tell() { # how, output folder, file, lines, of what pattern, further key=value .
   [ $code = 75 ] || fail "$how: exit code $code"
   last=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*\(.\)/\1/')
   answers=$(grep -c 'stopping after this step, again to end now' "$dir/log" || true)
+  cause='"cause": "signal", "text": "SIGUSR1'
+  [ "$how" != STOP ] || cause="\"cause\": \"file\", \"text\": \"$out/STOP\""
+  grep -qF '"event": "state", "phase": "stopping", "step": '"$last, $cause" "$out/run.jsonl" && says "$out" save "\"step\": $last, " '"ok": true' &&
+    says "$out" end '"state": "stopped"' "\"step\": $last, \"exit_code\": 75" "$cause" || fail "$how: another end in run.jsonl"
   if [ "$how" = STOP ]; then
     [ ! -L "$out/STOP" ] && [ -s "$dir/deck.yaml" ] || fail "STOP is left, or followed"
     [ "$(cat "$dir/out")" = "stopped by $out/STOP" ] && [ "$answers" = 0 ] || fail "STOP: says $(cat "$dir/out")"

@@ -2,6 +2,7 @@
 #include "peers.h"
 #include "ask.h"
 #include "base/memory_group.h"
+#include "base/notice.h"
 #include "proc_state.h"
 #include "roster.h"
 #include "stuck.h"
@@ -100,6 +101,26 @@ static tri_beat make_beat(double passed_s) {
   return mine;
 }
 
+/* ---- warnings ---- */
+
+/* What a rank of the card's place is warned of: logged, and handed on to machines. words: behind its name. */
+static void warn(const char *code, const tri_card *c, const tri_notice_number *number, int n_number,
+                 const char *words) {
+  tri_text   text = {0}, line = {0};
+  tri_notice notice = {.code = code, .step = -1, .urgent = true};
+
+  notice.number[notice.n_number++] = (tri_notice_number){"rank", c->rank};
+  for (int i = 0; i < n_number; i++) notice.number[notice.n_number++] = number[i];
+  if (tri_peers_name(c, &text) == TRI_OK && tri_text_printf(&text, "%s", words) == TRI_OK &&
+      tri_text_printf(&line, "trireme: warning: %s\n", text.data) == TRI_OK) {
+    tri_log_urgent(line.data);
+    notice.text = text.data;
+    tri_notice_give(&notice);
+  }
+  tri_text_free(&text);
+  tri_text_free(&line);
+}
+
 /* ---- the end ---- */
 
 static const char *const start_words =
@@ -161,6 +182,26 @@ static void end_late(void) {
   w.ends = true;
 }
 
+/* The cause in a word, and who is meant, for machines. words: for people. */
+static void give_verdict(const tri_limits *limit, const tri_verdict *v, const char *words) {
+  static const char *const cause[] = {
+      [TRI_VERDICT_LATE] = "late", [TRI_VERDICT_SILENT] = "silent", [TRI_VERDICT_DEAD] = "died"};
+  const tri_roster *r = w.roster;
+  tri_notice        n = {.kind = TRI_NOTICE_VERDICT,
+                         .code = cause[v->kind],
+                         .text = words,
+                         .step = -1,
+                         .number = {{"since_s", v->since_s}},
+                         .n_number = 1,
+                         .urgent = true,
+                         .rank = v->culprit};
+
+  if (v->culprit < 0) n.code = "hangs";
+  if (v->culprit >= 0) n.node = r->card[v->culprit].host;
+  if (tri_peers_starved(r->card, r->seen, r->n, limit, w.now_s, v)) n.code = "out_of_memory";
+  tri_notice_give(&n);
+}
+
 /* The words are out before all else: what follows may hang, and a launcher may be about to kill. */
 static void end_run(const tri_limits *limit, const tri_verdict *v) {
   const tri_roster *r = w.roster;
@@ -172,6 +213,7 @@ static void end_run(const tri_limits *limit, const tri_verdict *v) {
       tri_text_printf(&line, "trireme: %s\n", words.data) == TRI_OK)
     tri_log_urgent(line.data);
   tell_end();
+  give_verdict(limit, v, words.data ? words.data : "");
   w.opt.end(EXIT_CODE);
 }
 
@@ -191,7 +233,7 @@ static tri_limits limits_here(void) {
 static void warn_slow(void) {
   tri_roster *r = w.roster;
   double      times;
-  tri_text    name = {0}, line = {0};
+  tri_text    words = {0};
   int         slow;
 
   if (w.now_s - w.window.looked_s < TRI_SLOW_WINDOW_S) return;
@@ -199,85 +241,65 @@ static void warn_slow(void) {
   slow = tri_peers_slow(r->seen, r->n, &times);
   if (slow < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
   w.window.said_s = w.now_s;
-  if (tri_peers_name(&r->card[slow], &name) == TRI_OK &&
-      tri_text_printf(
-          &line,
-          "trireme: warning: %s: is slow: the median rank did its work in phase %s in 1/%.1f of the time; "
-          "all wait for it\n",
-          name.data, r->seen[slow].beat.phase, times) == TRI_OK)
-    tri_log_urgent(line.data);
-  tri_text_free(&name);
-  tri_text_free(&line);
+  if (tri_text_printf(
+          &words,
+          ": is slow: the median rank did its work in phase %s in 1/%.1f of the time; all wait for it",
+          r->seen[slow].beat.phase, times) == TRI_OK)
+    warn("slow_rank", &r->card[slow], &(tri_notice_number){"times_median", times}, 1, words.data);
+  tri_text_free(&words);
 }
 
 /* Each machine says so of its own ranks. */
 static void warn_overdue(void) {
   const tri_roster *r = w.roster;
   int               rank = tri_roster_overdue(r, w.now_s, w.silent_s);
-  tri_text          name = {0}, line = {0};
+  tri_text          words = {0};
 
   if (rank < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
   w.window.said_s = w.now_s;
-  if (tri_peers_name(&r->card[rank], &name) == TRI_OK &&
-      tri_text_printf(
-          &line,
-          "trireme: warning: %s: is slow: no heartbeat for %.0f s, but its process %d runs: other "
-          "programs take the cores of this node, or a disk does not answer; the run goes on\n",
-          name.data, w.silent_s, (int)r->card[rank].pid) == TRI_OK)
-    tri_log_urgent(line.data);
-  tri_text_free(&name);
-  tri_text_free(&line);
+  if (tri_text_printf(&words,
+                      ": is slow: no heartbeat for %.0f s, but its process %d runs: other "
+                      "programs take the cores of this node, or a disk does not answer; the run goes on",
+                      w.silent_s, (int)r->card[rank].pid) == TRI_OK)
+    warn("overdue_rank", &r->card[rank], &(tri_notice_number){"silent_s", w.silent_s}, 1, words.data);
+  tri_text_free(&words);
 }
 
 /* Once for each machine. */
 static void warn_unheard(tri_group *g) {
   tri_roster *r = w.roster;
-  tri_text    name = {0}, line = {0};
+  tri_text    words = {0};
 
   if (g->warned) return;
   g->warned = true;
-  if (tri_peers_name(&r->card[g->member[0]], &name) == TRI_OK &&
-      tri_text_printf(
-          &line,
-          "trireme: warning: %s%s: %s, UDP to port %u of %s: a firewall, or it is down; the run goes on, "
-          "and %s ended by run.timeout_s alone\n",
-          name.data, g->n > 1 ? " and the others of its machine" : "",
-          g->heard ? "its beats come no more" : "no beat came",
-          (unsigned)(((r->card[r->rank].port & 0xff) << 8) | r->card[r->rank].port >> 8),
-          r->card[r->rank].host, g->heard ? "if nothing else shows that it lives it is" : "it is") == TRI_OK)
-    tri_log_urgent(line.data);
-  tri_text_free(&name);
-  tri_text_free(&line);
+  if (tri_text_printf(&words,
+                      "%s: %s, UDP to port %u of %s: a firewall, or it is down; the run goes on, "
+                      "and %s ended by run.timeout_s alone",
+                      g->n > 1 ? " and the others of its machine" : "",
+                      g->heard ? "its beats come no more" : "no beat came",
+                      (unsigned)(((r->card[r->rank].port & 0xff) << 8) | r->card[r->rank].port >> 8),
+                      r->card[r->rank].host,
+                      g->heard ? "if nothing else shows that it lives it is" : "it is") == TRI_OK)
+    warn("unheard_node", &r->card[g->member[0]], NULL, 0, words.data);
+  tri_text_free(&words);
 }
 
 /* Nobody listens at its port, and nothing comes from it: said at once, for whoever kills next says no name.
  * It may be a firewall, so no more than said. */
 static void warn_refused(tri_group *g) {
-  tri_text name = {0}, line = {0};
-
   if (g->warned || !g->refused || w.now_s - g->heard_s < 1.5 * w.period_s) return;
   g->warned = true;
-  if (tri_peers_name(&w.roster->card[g->member[0]], &name) == TRI_OK &&
-      tri_text_printf(&line, "trireme: warning: %s: its port is closed: it seems to have died\n",
-                      name.data) == TRI_OK)
-    tri_log_urgent(line.data);
-  tri_text_free(&name);
-  tri_text_free(&line);
+  warn("closed_port", &w.roster->card[g->member[0]], NULL, 0, ": its port is closed: it seems to have died");
 }
 
 /* Once for each machine. */
 static void warn_asked(tri_group *g) {
-  tri_text name = {0}, line = {0};
-
   if (!g->by_tcp || g->told) return;
   g->told = true;
-  if (tri_peers_name(&w.roster->card[g->member[0]], &name) == TRI_OK &&
-      tri_text_printf(
-          &line, "trireme: warning: %s%s: its beats come no more, UDP: it is asked by TCP, and answers\n",
-          name.data, g->n > 1 ? " and the others of its machine" : "") == TRI_OK)
-    tri_log_urgent(line.data);
-  tri_text_free(&name);
-  tri_text_free(&line);
+  warn("beats_by_tcp", &w.roster->card[g->member[0]], NULL, 0,
+       g->n > 1
+           ? " and the others of its machine: its beats come no more, UDP: it is asked by TCP, and answers"
+           : ": its beats come no more, UDP: it is asked by TCP, and answers");
 }
 
 static void look_after_groups(void) {
@@ -465,7 +487,7 @@ void tri_peers_describe(tri_card *mine) {
   mine->memory_limit_bytes = tri_memory_limit_find("", 0, &limit) ? (uint64_t)limit.bytes : 0;
   if (!w.runs) return;
   if (tri_net_open(&w.fd, &w.listen, &mine->port) != TRI_OK) {
-    tri_log(TRI_LOG_WARN, "%s: this rank is not watched from other nodes", tri_error_message());
+    tri_warn("not_watched", "%s: this rank is not watched from other nodes", tri_error_message());
     tri_error_clear();
   }
   tri_net_addresses(mine->address);

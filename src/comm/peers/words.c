@@ -110,6 +110,13 @@ static int find_starved(const about *a) {
   return TRI_CARD_NOTHING;
 }
 
+bool tri_peers_starved(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+                       double now_s, const tri_verdict *v) {
+  about a = {card, seen, n, limit, now_s, v};
+
+  return v->kind == TRI_VERDICT_DEAD && find_starved(&a) >= 0;
+}
+
 /* Why, in the first line, and what to do about it. */
 static tri_status put_death(const about *a, tri_text *out) {
   int    starved = find_starved(a);

@@ -1,6 +1,7 @@
 /* desk.c - questions to a thread of their own, which answers them while the caller does other work. */
 #include "desk.h"
 
+#include "base/notice.h"
 #include "base/visible.h"
 
 #include <errno.h>
@@ -110,14 +111,14 @@ static void log_said(tri_desk *d) {
   unlock(d);
   for (size_t at = 0; at < said.len;) {
     size_t len = (size_t)((char *)memchr(said.data + at, '\n', said.len - at) - (said.data + at));
-    tri_log(TRI_LOG_WARN, "reward %s says: %.*s", d->opt.name, (int)len, said.data + at);
+    tri_warn("reward_says", "reward %s says: %.*s", d->opt.name, (int)len, said.data + at);
     at += len + 1;
   }
   if (died[0])
-    tri_log(TRI_LOG_WARN, "reward %s is started again: %s (said once; reward_restarts counts)", d->opt.name,
-            died);
+    tri_warn("reward_restarted", "reward %s is started again: %s (said once; reward_restarts counts)",
+             d->opt.name, died);
   if (unsaid)
-    tri_log(TRI_LOG_WARN, "reward %s says %lld more lines, which are not shown", d->opt.name,
+    tri_warn("reward_says", "reward %s says %lld more lines, which are not shown", d->opt.name,
             (long long)unsaid);
   tri_text_free(&said);
 }
@@ -478,8 +479,8 @@ void tri_desk_close(tri_desk **desk) {
   }
   log_said(d);
   if (d->ends.n_in_all > 1)
-    tri_log(TRI_LOG_WARN, "reward %s ended %lld times before its time, and was started again", d->opt.name,
-            (long long)d->ends.n_in_all);
+    tri_warn("reward_restarted", "reward %s ended %lld times before its time, and was started again",
+             d->opt.name, (long long)d->ends.n_in_all);
   clear(d);
   tri_text_free(&d->said);
   for (int i = 0; i < 2; i++)
