@@ -4,6 +4,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +36,12 @@ static tri_status check_folder(const char *folder) {
     TRI_FAIL(TRI_EINPUT, "%s: %s; give the output folder of a run, its run.output", folder, strerror(errno));
   if (!S_ISDIR(sb.st_mode))
     TRI_FAIL(TRI_EINPUT, "%s: is no folder; give the output folder of a run, its run.output", folder);
-  if (!tri_file_in(folder, "metrics.jsonl") && !tri_file_in(folder, "deck.yaml"))
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: holds neither metrics.jsonl nor deck.yaml; give the output folder of a run (its run.output) "
-        "once it has started",
-        folder);
+  if (!tri_file_in(folder, "metrics.jsonl") && !tri_file_in(folder, "deck.yaml") &&
+      !tri_file_in(folder, "run.jsonl"))
+    TRI_FAIL(TRI_EINPUT,
+             "%s: holds none of metrics.jsonl, run.jsonl and deck.yaml; give the output folder of a run (its "
+             "run.output) once it has started",
+             folder);
   return TRI_OK;
 }
 
@@ -155,7 +156,7 @@ const char *tri_history_deck(const tri_history *h, const char *key) {
   return NULL;
 }
 
-/* ---- the log, signs of life ---- */
+/* ---- events, signs of life ---- */
 
 int tri_history_n_alarms(const tri_history *h) { return (int)h->log.n; }
 
@@ -169,10 +170,23 @@ bool tri_history_alarm_is_error(const tri_history *h, int i) {
   return h->log.alarm[i].is_error;
 }
 
-int             tri_history_first_alarm(const tri_history *h) { return h->log.first; }
-tri_history_end tri_history_said_end(const tri_history *h) { return h->log.end; }
-const char     *tri_history_said(const tri_history *h) { return h->log.last; }
-int64_t         tri_history_said_steps(const tri_history *h) { return h->log.starts ? h->log.steps : -1; }
-int             tri_history_starts(const tri_history *h) { return h->log.starts; }
+const char *tri_history_alarm_code(const tri_history *h, int i) {
+  TRI_ASSERT(i >= 0 && i < h->log.n);
+  return h->log.alarm[i].code;
+}
+
+int64_t tri_history_alarm_step(const tri_history *h, int i) {
+  TRI_ASSERT(i >= 0 && i < h->log.n);
+  return h->log.alarm[i].step;
+}
+
+int           tri_history_first_alarm(const tri_history *h) { return h->log.first; }
+const json_t *tri_history_start(const tri_history *h) { return h->log.start; }
+tri_ending    tri_history_ending(const tri_history *h) { return tri_history_log_ending(&h->log, NULL); }
+const char   *tri_history_phase(const tri_history *h) { return h->log.phase; }
+int64_t       tri_history_phase_step(const tri_history *h) { return h->log.phase_step; }
+int64_t       tri_history_said_steps(const tri_history *h) { return h->log.starts ? h->log.steps : -1; }
+int     tri_history_starts(const tri_history *h) { return h->log.tail.seen.st_ino ? h->log.starts : -1; }
+int64_t tri_history_bad_events(const tri_history *h) { return h->log.n_bad; }
 const tri_history_life *tri_history_life_of(const tri_history *h) { return &h->life; }
 int64_t                 tri_history_checkpoint(const tri_history *h) { return h->life.checkpoint; }

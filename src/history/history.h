@@ -1,20 +1,21 @@
-/* history.h - a run's output folder read by others, while it is written too: metrics, deck, log,
+/* history.h - a run's output folder read by others, while it is written too: metrics, deck, events,
  * checkpoints. */
 #ifndef TRI_HISTORY_H
 #define TRI_HISTORY_H
 
 #include "base/base.h"
+#include "ending.h"
 
 /* Not collective, all of them; no MPI, nothing is written, no lock is taken. What they hand out, indices
  * too, is borrowed until the next refresh. */
 typedef struct tri_history tri_history;
 
-/* folder: a run's OUTPUT. TRI_EINPUT, with what to do, where it holds neither metrics.jsonl nor deck.yaml,
- * or where one of them or log.txt cannot be read. A line that is not one of ours (not JSON, a name twice,
+/* folder: a run's OUTPUT. TRI_EINPUT, with what to do, where it holds none of metrics.jsonl, run.jsonl and
+ * deck.yaml, or where one of them cannot be read. A line that is not one of ours (not JSON, a name twice,
  * no step, longer than TRI_LINE_BYTES, over 1024 names) is skipped and counted; a last line without its
  * newline waits for the next refresh. A line whose step is not above the one before takes the place of
  * that and of all from its step on. Memory is at most some times what the files hold. Of files larger than
- * any run's (1 GiB, log.txt 64 MiB) the last part is read, with a warning. Holes are passed over. */
+ * any run's (1 GiB, run.jsonl 256 MiB) the last part is read, with a warning. Holes are passed over. */
 TRI_CHECKED tri_status tri_history_open(const char *folder, tri_history **out);
 /* The same, but where the folder cannot be read *out is a run of nothing, and the next refresh tries again.
  * Only TRI_ENOMEM leaves none; the other errors are those of a refresh. */
@@ -54,19 +55,24 @@ const char *tri_history_key_value(const tri_history *h, int i);
 const char *tri_history_deck(const tri_history *h, const char *key); /* NULL: not there */
 const char *tri_history_deck_fault(const tri_history *h);            /* why it cannot be read; NULL: it can */
 
-/* Warnings and errors of log.txt, oldest first, the last 1000; each one line without control characters. */
+/* Alarms and errors of run.jsonl, oldest first, the last 1000; each one line without control characters. A
+ * folder without that file, of an earlier version, has none. */
 int         tri_history_n_alarms(const tri_history *h);
 const char *tri_history_alarm(const tri_history *h, int i);
+const char *tri_history_alarm_code(const tri_history *h, int i); /* of an error its cause */
+int64_t     tri_history_alarm_step(const tri_history *h, int i); /* -1: not known */
 bool        tri_history_alarm_is_error(const tri_history *h, int i);
 int         tri_history_first_alarm(const tri_history *h); /* of the newest start; n_alarms: it has none */
 
-typedef enum { TRI_HISTORY_OPEN, TRI_HISTORY_DONE, TRI_HISTORY_STOPPED, TRI_HISTORY_FAILED } tri_history_end;
-/* How log.txt says that the newest start ended; OPEN: not at all, as while it runs and when it was killed. */
-tri_history_end tri_history_said_end(const tri_history *h);
-const char     *tri_history_said(const tri_history *h); /* log.txt's last line, visible; "": none */
-int64_t
-    tri_history_said_steps(const tri_history *h); /* all steps, as the newest start said; -1: it did not */
-int tri_history_starts(const tri_history *h);     /* in log.txt */
+/* The newest start, an object of run.jsonl (src/report/README.md) with members of any type; NULL: none. */
+const struct json_t *tri_history_start(const tri_history *h);
+/* How the newest start ended. */
+tri_ending  tri_history_ending(const tri_history *h);
+const char *tri_history_phase(const tri_history *h); /* what that start does, or did last; "": not known */
+int64_t     tri_history_phase_step(const tri_history *h); /* in which step; -1: not known */
+int64_t     tri_history_said_steps(const tri_history *h); /* all steps, as it said; -1: it did not */
+int         tri_history_starts(const tri_history *h);     /* in run.jsonl; -1: there is no such file */
+int64_t     tri_history_bad_events(const tri_history *h); /* lines of run.jsonl that are none of ours */
 
 enum { TRI_HISTORY_HOST_BYTES = 64 };
 typedef struct tri_history_life {

@@ -3,9 +3,12 @@
 #define TRI_HISTORY_IMPL_H
 
 #include "base/hash.h"
+#include "ending.h"
 #include "history.h"
 
 #include <sys/stat.h>
+
+struct json_t;
 
 enum {
   TRI_HISTORY_PATH_BYTES = 4096 + 64,
@@ -13,7 +16,7 @@ enum {
   TRI_HISTORY_NAMES_MOST = 1024,                       /* chosen: four times what a line of ours has */
   TRI_HISTORY_NAME_SLOTS = 2 * TRI_HISTORY_NAMES_MOST, /* of a hash table; a power of two */
   TRI_HISTORY_ALARMS_MOST = 1000,
-  TRI_HISTORY_SAID_BYTES = 4096 /* of a line of the log that is kept; chosen: a screen of text */
+  TRI_HISTORY_SAID_BYTES = 4096 /* of an alarm's text that is kept; chosen: a screen of text */
 };
 
 /* ---- tail.c: a file that grows, line by line. Zero-initialise. */
@@ -57,7 +60,6 @@ typedef struct tri_history_field {
   int64_t          step;   /* of a whole number from 0 on; -1: else */
   int64_t          series; /* its place among the series, -1: it has none yet; rows.c's */
 } tri_history_field;
-struct json_t;
 typedef struct tri_history_fields {
   tri_history_field *field;
   int64_t            n, cap;
@@ -109,23 +111,28 @@ typedef struct tri_history_keys {
 TRI_CHECKED tri_status tri_history_keys_read(tri_history_keys *k, const char *folder, bool *changed);
 void                   tri_history_keys_free(tri_history_keys *k);
 
-/* ---- said.c: the log. Zero-initialise. */
+/* ---- run_events.c: run.jsonl. Zero-initialise. */
 
 typedef struct tri_history_alarm_row {
-  char *text;
-  bool  is_error;
+  char   *text, *code;
+  bool    is_error;
+  int64_t step;
 } tri_history_alarm_row;
+enum { TRI_HISTORY_PHASE_BYTES = 32 };
 typedef struct tri_history_log {
   tri_history_tail       tail;
   tri_history_alarm_row *alarm;
-  int64_t                n, cap;
+  int64_t                n, cap, n_bad;
+  int64_t                n_foreign;     /* lines of another version, since the newest start */
   int                    first, starts; /* first: alarm of the newest start */
-  bool                   goes_on;       /* the line before was an alarm's */
-  tri_history_end        end;
   int64_t                steps;
-  char                   last[TRI_HISTORY_SAID_BYTES];
+  char                   phase[TRI_HISTORY_PHASE_BYTES];
+  int64_t                phase_step;
+  tri_ending             end, verdict; /* of the newest start */
+  struct json_t         *start;        /* that start's line; NULL: none */
 } tri_history_log;
 TRI_CHECKED tri_status tri_history_log_read(tri_history_log *l, const char *folder, bool *changed);
+tri_ending             tri_history_log_ending(const tri_history_log *l, const char *tag);
 void                   tri_history_log_free(tri_history_log *l);
 
 /* ---- life.c */

@@ -102,14 +102,14 @@ static bool has_begun(const tri_history *h) {
 }
 
 static tri_look_state ended_state(const tri_history *h, const tri_look_facts *f, tri_look_state otherwise) {
-  switch (tri_history_said_end(h)) {
-  case TRI_HISTORY_DONE:
+  switch (tri_history_ending(h).state) {
+  case TRI_ENDING_FINISHED:
     return TRI_LOOK_FINISHED;
-  case TRI_HISTORY_STOPPED:
+  case TRI_ENDING_STOPPED:
     return TRI_LOOK_STOPPED;
-  case TRI_HISTORY_FAILED:
+  case TRI_ENDING_FAILED:
     return TRI_LOOK_FAILED;
-  case TRI_HISTORY_OPEN:
+  case TRI_ENDING_OPEN:
     break;
   }
   return f->steps > 0 && f->step >= f->steps && otherwise != TRI_LOOK_KILLED ? TRI_LOOK_FINISHED : otherwise;
@@ -128,9 +128,8 @@ static tri_look_state find_state(const tri_history *h, const tri_look_facts *f, 
   return has_begun(h) ? TRI_LOOK_RUNNING : TRI_LOOK_STARTING;
 }
 
-/* "step 1/40: learn ...", which the log says of the first step. */
 static void find_phase(const tri_history *h, tri_look_facts *f) {
-  const char *said = tri_history_said(h), *colon = strchr(said, ':');
+  const char *phase = tri_history_phase(h);
 
   if (tri_history_life_of(h)->is_saving)
     snprintf(f->phase, sizeof f->phase, "writing a checkpoint");
@@ -138,9 +137,8 @@ static void find_phase(const tri_history *h, tri_look_facts *f) {
     snprintf(f->phase, sizeof f->phase, "after the last step");
   else if (f->state == TRI_LOOK_RUNNING)
     snprintf(f->phase, sizeof f->phase, "in step %lld", (long long)f->step + 1);
-  else if (!strncmp(said, "step ", 5) && colon && strlen(said) > 4 &&
-           !strcmp(said + strlen(said) - 4, " ..."))
-    snprintf(f->phase, sizeof f->phase, "first step,%.*s", (int)strcspn(colon + 1, "."), colon + 1);
+  else if (*phase)
+    snprintf(f->phase, sizeof f->phase, "first step, %s", phase);
 }
 
 void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts *f) {

@@ -49,6 +49,8 @@ static tri_status put_alarms(const tri_history *h, tri_text *out) {
     TRI_TRY(tri_text_printf(out, "%s{\"level\": \"%s\", \"text\": ", i > first ? ", " : "",
                             tri_history_alarm_is_error(h, i) ? "error" : "warning"));
     TRI_TRY(put_string(out, tri_history_alarm(h, i)));
+    TRI_TRY(put_text(out, "code", tri_history_alarm_code(h, i)));
+    TRI_TRY(put_count(out, "step", tri_history_alarm_step(h, i)));
     TRI_TRY(tri_text_put(out, "}", 1));
   }
   return tri_text_put(out, "]", 1);
@@ -87,6 +89,19 @@ static tri_status put_metrics(const tri_history *h, const tri_look_metric *metri
   return tri_text_put(out, "}", 1);
 }
 
+/* How the newest start ended; null: nothing says so. */
+static tri_status put_end(const tri_history *h, tri_text *out) {
+  tri_ending e = tri_history_ending(h);
+
+  if (e.state == TRI_ENDING_OPEN) return put_text(out, "end", NULL);
+  TRI_TRY(tri_text_printf(out, ", \"end\": {\"state\": \"%s\"", tri_ending_word(e.state)));
+  TRI_TRY(put_count(out, "exit_code", e.exit_code));
+  TRI_TRY(put_text(out, "cause", e.cause));
+  TRI_TRY(put_count(out, "rank", e.rank));
+  TRI_TRY(put_text(out, "node", e.node));
+  return tri_text_put(out, "}", 1);
+}
+
 static tri_status put_facts(const tri_history *h, double now_unix_s, tri_text *out) {
   const tri_history_life *life = tri_history_life_of(h);
   tri_look_facts          f;
@@ -108,7 +123,9 @@ static tri_status put_facts(const tri_history *h, double now_unix_s, tri_text *o
   TRI_TRY(put_count(out, "checkpoint_step", life->checkpoint));
   TRI_TRY(
       put_number(out, "checkpoint_age_s", life->checkpoint < 0 ? NAN : now_unix_s - life->checkpoint_unix_s));
-  return put_count(out, "bad_lines", tri_history_bad_lines(h));
+  TRI_TRY(put_count(out, "bad_lines", tri_history_bad_lines(h)));
+  TRI_TRY(put_count(out, "bad_events", tri_history_bad_events(h)));
+  return put_end(h, out);
 }
 
 tri_status tri_look_json(const tri_look *l, const tri_look_how *how, double now_unix_s, tri_text *out) {

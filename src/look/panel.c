@@ -298,7 +298,7 @@ static tri_status put_alarms(const tri_look_frame *f, const tri_history *h, tri_
     TRI_TRY(put_wrapped(f, out, is_error ? red : yellow, text, i == n - 1 ? LAST_ALARM_LINES : ALARM_LINES));
   }
   if (from > 0) {
-    snprintf(text, sizeof text, "log.txt has %d earlier warning%s or error%s", from, from == 1 ? "" : "s",
+    snprintf(text, sizeof text, "%d earlier warning%s or error%s", from, from == 1 ? "" : "s",
              from == 1 ? "" : "s");
     TRI_TRY(put_wrapped(f, out, dim, text, 1));
   }

@@ -126,9 +126,9 @@ static tri_status put_card(const tri_page *p, int run, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "</dl><dl class=\"list\">"));
   if (p->n > 1) TRI_TRY(put_text_fact(out, "algorithm", tri_page_algo(r)));
   TRI_TRY(put_text_fact(out, "model", tri_page_model(r)));
-  TRI_TRY(put_text_fact(out, "shape", r->screen.line[TRI_SAID_MODEL]));
-  TRI_TRY(put_text_fact(out, "ranks", r->screen.line[TRI_SAID_RANKS]));
-  TRI_TRY(put_text_fact(out, "loss", r->screen.line[TRI_SAID_LOSS]));
+  TRI_TRY(put_text_fact(out, "shape", r->begun.model));
+  TRI_TRY(put_text_fact(out, "ranks", r->begun.ranks));
+  TRI_TRY(put_text_fact(out, "loss", r->begun.loss));
   TRI_TRY(put_when(r, out));
   TRI_TRY(put_changes(r, out));
   TRI_TRY(put_text_fact(out, "folder", tri_history_folder(r->h)));

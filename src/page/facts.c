@@ -134,7 +134,7 @@ tri_status tri_page_run_open(const char *folder, double now_unix_s, tri_page_run
 
   *out = (tri_page_run){.samples.step = -1};
   TRI_TRY_DONE(tri_history_open(folder, &out->h));
-  TRI_TRY_DONE(tri_page_screen_read(folder, &out->screen));
+  TRI_TRY_DONE(tri_page_begun_read(out->h, &out->begun));
   TRI_TRY_DONE(tri_samples_read(folder, &out->samples));
   tri_marks_read(folder, &out->marks);
   tri_look_facts_make(out->h, now_unix_s, &out->seen);
@@ -150,7 +150,7 @@ done:
 
 void tri_page_run_close(tri_page_run *r) {
   tri_history_close(&r->h);
-  tri_page_screen_free(&r->screen);
+  tri_page_begun_free(&r->begun);
   tri_samples_free(&r->samples);
 }
 

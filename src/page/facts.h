@@ -7,7 +7,7 @@
 #include "history/marks.h"
 #include "page.h"
 #include "samples.h"
-#include "screen.h"
+#include "begun.h"
 
 enum { TRI_RUN_NAME_BYTES = 256 };
 
@@ -19,16 +19,16 @@ typedef struct tri_page_score {
 } tri_page_score;
 
 typedef struct tri_page_run {
-  tri_history    *h;
-  tri_page_screen screen;
-  tri_samples     samples;
-  tri_marks       marks;
-  char            name[TRI_RUN_NAME_BYTES];  /* unique on the page; bytes as the folder has them */
-  tri_look_facts  seen;                      /* at now_unix_s */
-  double          began_unix_s, last_unix_s; /* of the first and the last step's end; 0: not known */
-  double          spent_s, tokens, rate;     /* in steps; trained; median tokens per s; NaN: not known */
-  tri_page_score  reward, eval;              /* reward: means over rows, else of the loss */
-  double          eval_cut; /* share of the newest evaluation's answers that were cut; NaN: not known */
+  tri_history   *h;
+  tri_page_begun begun;
+  tri_samples    samples;
+  tri_marks      marks;
+  char           name[TRI_RUN_NAME_BYTES];  /* unique on the page; bytes as the folder has them */
+  tri_look_facts seen;                      /* at now_unix_s */
+  double         began_unix_s, last_unix_s; /* of the first and the last step's end; 0: not known */
+  double         spent_s, tokens, rate;     /* in steps; trained; median tokens per s; NaN: not known */
+  tri_page_score reward, eval;              /* reward: means over rows, else of the loss */
+  double         eval_cut; /* share of the newest evaluation's answers that were cut; NaN: not known */
 } tri_page_run;
 
 struct tri_page {

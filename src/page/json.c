@@ -76,7 +76,7 @@ static tri_status put_run(const tri_page_run *r, tri_text *out) {
   TRI_TRY(put_member(out, "state", tri_look_state_word(r->seen.state)));
   TRI_TRY(put_member(out, "algo", tri_page_algo(r)));
   TRI_TRY(put_member(out, "model", tri_page_model(r)));
-  TRI_TRY(put_number(out, "ranks", known(r->screen.ranks, 1)));
+  TRI_TRY(put_number(out, "ranks", known(r->begun.n_ranks, 1)));
   TRI_TRY(put_number(out, "step", (double)r->seen.step));
   TRI_TRY(put_number(out, "steps", known(r->seen.steps, 1)));
   TRI_TRY(put_number(out, "checkpoint_step", known(tri_history_checkpoint(r->h), 0)));
@@ -97,6 +97,11 @@ static tri_status put_run(const tri_page_run *r, tri_text *out) {
   for (int i = 0; i < tri_history_n_alarms(r->h); i++) {
     TRI_TRY(tri_text_printf(out, "%s", i ? ", " : ""));
     TRI_TRY(put_text(out, tri_history_alarm(r->h, i)));
+  }
+  TRI_TRY(tri_text_printf(out, "], \"alarm_codes\": ["));
+  for (int i = 0; i < tri_history_n_alarms(r->h); i++) {
+    TRI_TRY(tri_text_printf(out, "%s", i ? ", " : ""));
+    TRI_TRY(put_text(out, tri_history_alarm_code(r->h, i)));
   }
   TRI_TRY(tri_text_printf(out, "], \"metrics\": {"));
   for (int i = 0; i < tri_history_n_series(r->h); i++) {

@@ -136,7 +136,7 @@ static tri_status begin_memory(const tri_page *p, tri_text *out) {
 
 static tri_status put_tables(const tri_page *p, tri_text *out) {
   for (int run = 0; run < p->n; run++) {
-    const char *table = p->run[run].screen.memory;
+    const char *table = p->run[run].begun.memory;
     if (!table) continue;
     TRI_TRY(tri_text_printf(out, "<details class=\"log\"><summary>the plan, by name "));
     TRI_TRY(tri_page_put_name(p, run, out));
@@ -188,7 +188,7 @@ tri_status tri_page_alarms(const tri_page *p, tri_text *out) {
 
   for (int run = 0; run < p->n; run++) {
     if (!tri_history_n_alarms(p->run[run].h)) continue;
-    if (!any) TRI_TRY(tri_page_title(out, "alarms", "Alarms: warnings and errors of log.txt"));
+    if (!any) TRI_TRY(tri_page_title(out, "alarms", "Alarms: warnings and errors"));
     any = true;
     TRI_TRY(put_alarms(p, run, out));
   }

@@ -88,9 +88,9 @@ static tri_status put_block(const tri_page_run *r, tri_text *out) {
   show(tri_page_model(r), 48, model);
   steps_of(r, steps);
   TRI_LINE(out, "%s: %s, step %s", name, tri_look_state_word(r->seen.state), steps);
-  if (r->screen.ranks > 0)
-    snprintf(ranks, sizeof ranks, ", %lld rank%s", (long long)r->screen.ranks,
-             r->screen.ranks == 1 ? "" : "s");
+  if (r->begun.n_ranks > 0)
+    snprintf(ranks, sizeof ranks, ", %lld rank%s", (long long)r->begun.n_ranks,
+             r->begun.n_ranks == 1 ? "" : "s");
   if (algo[0] || model[0])
     TRI_LINE(out, "    %s, model %s%s", algo[0] ? algo : "-", model[0] ? model : "-", ranks);
   TRI_TRY(put_scores(r, out));

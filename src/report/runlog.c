@@ -263,6 +263,17 @@ static tri_status put_memory(const tri_runlog_begin *b, tri_text *t) {
   return tri_text_put(t, "]", 1);
 }
 
+static tri_status put_model(const tri_runlog_begin *b, tri_text *t) {
+  TRI_TRY(tri_text_printf(t, ", \"model\": {\"type\": "));
+  TRI_TRY(put_text(t, b->model_type));
+  TRI_TRY(put_count(t, "parameters", b->parameters));
+  TRI_TRY(put_count(t, "layers", b->layers));
+  TRI_TRY(put_count(t, "width", b->width));
+  TRI_TRY(put_count(t, "vocabulary", b->vocabulary));
+  TRI_TRY(put_member(t, "dtype", b->dtype));
+  return tri_text_put(t, "}", 1);
+}
+
 /* The members of the record, which is an object with some: between its braces. */
 static tri_status put_record(const char *record, tri_text *t) {
   size_t n = strlen(record);
@@ -280,6 +291,9 @@ static tri_status make_start(const tri_runlog *l, const tri_runlog_begin *b, tri
   TRI_TRY(put_count(t, "steps", b->steps));
   TRI_TRY(tri_text_printf(t, ", \"plan\": {\"params\": \"%s\", \"grads\": \"%s\", \"optimizer\": \"%s\"}",
                           b->params, b->grads, b->optimizer));
+  TRI_TRY(put_model(b, t));
+  TRI_TRY(put_member(t, "loss", b->loss));
+  TRI_TRY(put_count(t, "nodes", b->nodes));
   TRI_TRY(put_memory(b, t));
   TRI_TRY(tri_text_printf(t, ", \"deck_hash\": \"%016llx\"",
                           (unsigned long long)tri_hash64(b->deck, strlen(b->deck), 0)));

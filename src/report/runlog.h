@@ -18,8 +18,10 @@ TRI_CHECKED tri_status tri_runlog_open(const char *output, int rank, tri_runlog 
 void                   tri_runlog_close(tri_runlog **l);
 
 typedef struct tri_runlog_begin {
-  const char           *record; /* a JSON object (record/record.h), rank 0's */
-  const char           *algo;
+  const char           *record;             /* a JSON object (record/record.h), rank 0's */
+  const char           *algo, *loss;        /* loss: what is minimised, for people */
+  const char           *model_type, *dtype; /* of the policy */
+  int64_t               parameters, layers, width, vocabulary, nodes;
   int64_t               step, steps;                /* that the run goes on from; all */
   const char           *params, *grads, *optimizer; /* the shard plan */
   const tri_ledger_row *memory;                     /* [n_memory] planned on rank 0 */

@@ -252,33 +252,39 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
 #undef ADD
 }
 
-/* Of lines that are given: its options. */
-static tri_status say_given_loss(const tri_trainer *t) {
+/* Of lines that are given: its options, where it has any. */
+static tri_status put_given_loss(const tri_trainer *t, tri_text *out) {
   tri_text   options = {0};
   tri_status st = tri_config_put_options(t->cfg, t->algo->loss->option, &options);
-  tri_text   said = {0};
 
-  if (st == TRI_OK && options.len)
-    st = say(TRI_LOG_INFO, &said, tri_text_printf(&said, "loss: %s (%s)", t->algo->loss->name, options.data));
+  if (st == TRI_OK && options.len) st = tri_text_printf(out, "%s (%s)", t->algo->loss->name, options.data);
   tri_text_free(&options);
   return st;
 }
 
-/* What is minimised: of one name two programs mean several formulas. */
-static tri_status say_loss(const tri_trainer *t) {
+tri_status tri_screen_loss(const tri_trainer *t, tri_text *out) {
   const tri_algo_opt *o = &t->cfg->algo.opt;
   char                constants[96], terms[384], scale[TRI_CONFIG_WORD_BYTES], how[64] = "";
 
-  if (!t->algo->advantage) return say_given_loss(t);
+  if (!t->algo->advantage) return put_given_loss(t, out);
   name_constants(t, constants, sizeof constants);
   name_terms(t, terms, sizeof terms);
   tri_config_word("algo.scale_rewards", o->scale_rewards, scale);
   if (tri_algo_reads(t->algo, "algo.scale_rewards")) snprintf(how, sizeof how, " (std %s)", scale);
   if (tri_algo_reads(t->algo, "algo.gamma")) snprintf(how, sizeof how, " (gamma %g)", o->gamma);
   if (tri_has_critic(t)) snprintf(how, sizeof how, " (gamma %g, lam %g)", o->gamma, o->critic.lam);
-  SAY("loss: %s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
-      o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
-  return TRI_OK;
+  return tri_text_printf(out, "%s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
+                         o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
+}
+
+/* What is minimised: of one name two programs mean several formulas. */
+static tri_status say_loss(const tri_trainer *t) {
+  tri_text   loss = {0}, said = {0};
+  tri_status st = tri_screen_loss(t, &loss);
+
+  if (st == TRI_OK && loss.len) st = say(TRI_LOG_INFO, &said, tri_text_printf(&said, "loss: %s", loss.data));
+  tri_text_free(&loss);
+  return st;
 }
 
 /* Which sets are evaluated, where they have names; by which number the best checkpoint is kept. */

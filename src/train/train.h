@@ -328,6 +328,8 @@ void tri_train_note_end(const tri_trainer *t, tri_train_end end, tri_status st, 
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);
 /* Not collective. Its last part. */
 TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t);
+/* screen_start.c. Not collective. Appends what is minimised, in one line. */
+TRI_CHECKED tri_status tri_screen_loss(const tri_trainer *t, tri_text *out);
 /* screen_start.c. Not collective. Hands out back: the text visible, and at most `width` columns of it. */
 const char *tri_screen_shown(const char *text, int width, char out[TRI_CKPT_PATH_BYTES]);
 /* screen.c. Not collective, all that follow. The live line. */

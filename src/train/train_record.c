@@ -2,6 +2,7 @@
  * events: start and end. */
 #include "base/notice.h"
 #include "comm/halt.h"
+#include "family/family.h"
 #include "record/record.h"
 #include "report/runlog.h"
 #include "train.h"
@@ -44,24 +45,37 @@ done:
 }
 
 static tri_status note_start(tri_trainer *t, const char *record) {
-  tri_shard_plan   p = t->cfg->shard.scope;
-  tri_ledger_row  *row = NULL;
-  tri_runlog_begin begin = {.record = record,
-                            .algo = t->algo->name,
-                            .step = t->progress.step,
-                            .steps = t->plan.steps,
-                            .params = tri_shard_scope_name(p.params),
-                            .grads = tri_shard_scope_name(p.grads),
-                            .optimizer = tri_shard_scope_name(p.optim),
-                            .deck = t->run.deck.data,
-                            .resumed_from = t->run.resume};
-  tri_status       st;
+  const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
+  tri_shard_plan         p = t->cfg->shard.scope;
+  tri_ledger_row        *row = NULL;
+  tri_text               loss = {0};
+  tri_status             st = TRI_OK;
+  tri_runlog_begin       begin = {.record = record,
+                                  .algo = t->algo->name,
+                                  .step = t->progress.step,
+                                  .steps = t->plan.steps,
+                                  .model_type = sh->family->model_type,
+                                  .dtype = tri_dtype_word(t->cfg->model.dtype),
+                                  .parameters = tri_learner_size(&t->learner[TRI_POLICY]),
+                                  .layers = sh->L,
+                                  .width = sh->C,
+                                  .vocabulary = sh->V,
+                                  .nodes = t->se->rt.nodes,
+                                  .params = tri_shard_scope_name(p.params),
+                                  .grads = tri_shard_scope_name(p.grads),
+                                  .optimizer = tri_shard_scope_name(p.optim),
+                                  .deck = t->run.deck.data,
+                                  .resumed_from = t->run.resume};
 
   if (!t->runlog) return TRI_OK;
-  TRI_TRY(tri_ledger_rows(t->se->ledger, &row, &begin.n_memory));
+  TRI_TRY_DONE(tri_screen_loss(t, &loss));
+  TRI_TRY_DONE(tri_ledger_rows(t->se->ledger, &row, &begin.n_memory));
+  begin.loss = loss.len ? loss.data : t->algo->loss->name;
   begin.memory = row;
-  st = tri_runlog_start(t->runlog, &begin);
+  TRI_TRY_DONE(tri_runlog_start(t->runlog, &begin));
+done:
   TRI_FREE(row);
+  tri_text_free(&loss);
   return st;
 }
 

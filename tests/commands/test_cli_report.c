@@ -133,7 +133,7 @@ static void test_page(void **state) {
     assert_true(fabs(y[i] - loss[i]) < 1e-4 * (fabs(loss[0]) + fabs(loss[1])));
   }
   cli_shows(page, "train.learning_rate: ");
-  cli_shows(page, "policy weights"); /* of the table in log.txt */
+  cli_shows(page, "policy weights"); /* of the plan in run.jsonl */
   free(page);
   cli_fails(64, REPORT "run --html -", "--html wants the name of a file", NULL);
   cli_fails(74, REPORT "run --html none/page.html", "none/page.html: cannot be written",
@@ -301,9 +301,14 @@ static void write_hostile(void) {
   f = make("evil<b>", "deck.yaml");
   fputs("model: {path: '</pre><script>'}\n'<s>': {'&k': \"\\e[0m<x>\"}\n", f);
   end(f);
-  f = make("evil<b>", "log.txt");
-  fputs("trireme: warning: <script>\x1b]0;\x07\xff & \"\n", f);
-  fputs("ranks: <b>4\nmemory per rank, MiB <i>\n  <script> 1\n", f);
+  f = make("evil<b>", "run.jsonl");
+  fputs("{\"v\": 1, \"event\": \"start\", \"ranks\": 4, \"collectives\": \"" EVIL "\", \"loss\": \"" EVIL
+        "\", \"model\": {\"type\": \"" EVIL "\", \"parameters\": 1, \"dtype\": \"" EVIL
+        "\"}, \"memory\": [{\"name\": \"<script>\", \"bytes\": 1}, {\"name\": \"" EVIL "\"}]}\n",
+        f);
+  fputs("{\"v\": 1, \"event\": \"alarm\", \"code\": \"" EVIL
+        "\", \"text\": \"<script>\\u001b]0;\\u0007 & " EVIL "\"}\n\xff\n",
+        f);
   end(f);
   f = make("evil<b>", "rollouts/step-00000009.jsonl");
   fputs("{\"reward\": 1\n\xff\n{}\n", f);

@@ -94,7 +94,7 @@ static void what_is_no_run_is_refused(void **state) {
   cli_fails(64, command, "--metric loss: may be given 32 times", NULL);
   cli_fails(64, ONE "watch nowhere", "nowhere: No such file or directory; give the output folder of a run",
             NULL);
-  cli_fails(64, ONE "watch model", "model: holds neither metrics.jsonl nor deck.yaml", NULL);
+  cli_fails(64, ONE "watch model", "model: holds none of metrics.jsonl, run.jsonl and deck.yaml", NULL);
   cli_fails(64, ONE "watch", "OUTPUT is missing; usage: trireme watch OUTPUT", NULL);
   cli_fails(64, ONE "watch run --every 0", "--every 0: must be a number from 0.1 to 3600", NULL);
   cli_fails(64, ONE "watch run --every 5", "--every 5: runs are looked at again on a terminal only",
@@ -118,12 +118,13 @@ static void nothing_is_obeyed(void **state) {
   (void)state;
   cli_sh("mkdir 'odd\033[2J'");
   cli_write("odd\033[2J/metrics.jsonl", "{\"step\": 1, \"loss\": 1, \"eval_\\u001b[2J_accuracy\": 1}\n");
-  cli_write("odd\033[2J/log.txt", "trireme: warning: \033[2J\xff\n");
+  cli_write("odd\033[2J/run.jsonl", "{\"v\": 1, \"event\": \"alarm\", \"code\": \"\\u001b\", \"text\": "
+                                    "\"\\u001b[2J\"}\n\033[2J\xff\n");
   cli_write("odd\033[2J/deck.yaml", "algo: {name: \"\\e[2J\"}\n");
   cli_succeeds(ONE "watch odd*");
   assert_null(strchr(cli_out, '\033'));
   cli_shows(cli_out, "odd\\x1B[2J  \\x1B[2J\n");
-  cli_shows(cli_out, "warning: \\x1B[2J\\xFF\n");
+  cli_shows(cli_out, "warning: \\x1B[2J\n");
   cli_succeeds(ONE "watch odd* --json");
   assert_null(strchr(cli_out, '\033'));
   json_decref(object_of(cli_out));
@@ -240,7 +241,7 @@ static void expect_left(int code) {
 }
 
 static void copy_run(const char *to) {
-  cli_sh("rm -rf '%s' && mkdir '%s' && cp run/deck.yaml run/log.txt run/metrics.jsonl '%s'", to, to, to);
+  cli_sh("rm -rf '%s' && mkdir '%s' && cp run/deck.yaml run/run.jsonl run/metrics.jsonl '%s'", to, to, to);
 }
 
 static void follows_a_run_until_q(void **state) {
@@ -250,7 +251,7 @@ static void follows_a_run_until_q(void **state) {
   await("step 2/2 ", NULL);
   await("q: end", NULL);
   assert_null(strstr(screen, "warning"));
-  add("live/log.txt", "trireme: warning: mind the gap\n");
+  add("live/run.jsonl", "{\"v\": 1, \"event\": \"alarm\", \"code\": \"gap\", \"text\": \"mind the gap\"}\n");
   add("live/metrics.jsonl", "{\"step\": 3, \"loss\": 123.5}\n{\"step\": 4, \"lo");
   type("r");
   await("step 3/2 ", NULL);

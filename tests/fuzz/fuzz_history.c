@@ -1,4 +1,4 @@
-/* fuzz_history.c - a run's output folder (src/history, src/look): metrics.jsonl, log.txt and deck.yaml,
+/* fuzz_history.c - a run's output folder (src/history, src/look): metrics.jsonl, run.jsonl and deck.yaml,
  * separated by 0x01.
  *
  * Read at once it is what it is when read in pieces; of each line jansson is the judge. */
@@ -42,7 +42,15 @@ static void check_same(const tri_history *a, const tri_history *b) {
   for (int i = 0; i < tri_history_n_alarms(a); i++) {
     FUZZ_CHECK(!strcmp(tri_history_alarm(a, i), tri_history_alarm(b, i)));
     FUZZ_CHECK(fuzz_is_utf8(tri_history_alarm(a, i), strlen(tri_history_alarm(a, i))));
+    FUZZ_CHECK(!strcmp(tri_history_alarm_code(a, i), tri_history_alarm_code(b, i)));
+    FUZZ_CHECK(tri_history_alarm_step(a, i) == tri_history_alarm_step(b, i));
+    FUZZ_CHECK(tri_history_alarm_is_error(a, i) == tri_history_alarm_is_error(b, i));
   }
+  FUZZ_CHECK(tri_history_starts(a) == tri_history_starts(b));
+  FUZZ_CHECK(tri_history_said_steps(a) == tri_history_said_steps(b));
+  FUZZ_CHECK(tri_history_bad_events(a) == tri_history_bad_events(b));
+  FUZZ_CHECK(tri_history_ending(a).state == tri_history_ending(b).state);
+  FUZZ_CHECK(!strcmp(tri_history_phase(a), tri_history_phase(b)));
   for (int64_t i = 1; i < tri_history_rows(a); i++)
     FUZZ_CHECK(tri_history_step(a)[i - 1] < tri_history_step(a)[i]);
 }
@@ -74,6 +82,27 @@ static void check_line(const tri_history *h, int64_t bad, const char *line, size
     FUZZ_CHECK(json_is_number(value) ? x == json_number_value(value) : isnan(x));
   }
   json_decref(object);
+}
+
+static bool is_event(const json_t *object, const char *name) {
+  const char *event = json_string_value(json_object_get(object, "event"));
+
+  return event && !strcmp(event, name);
+}
+
+/* Starts and ends are those that jansson finds in whole lines of this version. */
+static void check_events(const tri_history *h, fuzz_part log) {
+  const char *at = log.p, *end = log.p + log.n, *newline;
+  int         starts = 0;
+
+  for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL; at = newline + 1) {
+    json_t *object = json_loadb(at, (size_t)(newline - at), JSON_REJECT_DUPLICATES, NULL),
+           *v = json_object_get(object, "v");
+    starts += json_is_integer(v) && json_integer_value(v) == 1 && is_event(object, "start");
+    json_decref(object);
+  }
+  FUZZ_CHECK(tri_history_starts(h) == starts);
+  FUZZ_CHECK((tri_history_start(h) != NULL) == (starts > 0));
 }
 
 static void grow(tri_history *h, fuzz_part metrics) {
@@ -125,15 +154,21 @@ static void check_look(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_part    metrics = fuzz_next(&data, &n), log = fuzz_next(&data, &n), deck = fuzz_next(&data, &n);
   tri_history *grown = NULL, *whole = NULL;
+  bool         changed;
 
   if (metrics.n > 1 << 12) return -1;
   fuzz_begin();
   unlink(in("metrics.jsonl"));
   append("metrics.jsonl", "", 0);
-  fuzz_write(in("log.txt"), log.p, log.n);
+  unlink(in("run.jsonl"));
+  append("run.jsonl", log.p, log.n / 2);
   fuzz_write(in("deck.yaml"), deck.p, deck.n);
   FUZZ_CHECK(tri_history_open(fuzz_folder(), &grown) == TRI_OK);
+  append("run.jsonl", log.p + log.n / 2,
+         log.n - log.n / 2); /* read with the next line of metrics, or at the end */
   grow(grown, metrics);
+  FUZZ_CHECK(tri_history_refresh(grown, &changed) == TRI_OK);
+  check_events(grown, log);
   FUZZ_CHECK(tri_history_open(fuzz_folder(), &whole) == TRI_OK);
   check_same(grown, whole);
   check_look();

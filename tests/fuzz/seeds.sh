@@ -115,7 +115,7 @@ make_hfconfig() {
 
 make_history() {
   local line='{"step": 1, "algo": "grpo", "loss": -1.5e-3, "kl": null, "alarms": "a"}\n'
-  local log='trireme 0.1.0: grpo, 40 steps, output o\ntrireme: warning: w,\n    more\n   1/40  2s\ntrireme: e\n  f\ndone after 2 steps, 1s\n'
+  local log='{"v": 1, "event": "start", "steps": 40, "memory": []}\n{"v": 1, "event": "alarm", "code": "c", "step": 3, "text": "w,\\\\n more"}\n{"v": 2}\n{"v": 1, "event": "verdict", "cause": "died", "node": "n", "rank": 1, "text": "e", "tag": "t"}\n{"v": 1, "event": "state", "phase": "learn", "step": 1}\n{"v": 1, "event": "end", "state": "failed", "exit_code": 70, "text": "x"}\n'
   { printf "$line${line/1,/2,}${line/1,/2,}" && bytes 1 && printf "$log" && bytes 1 && cat inputs/quickstart.yaml; } | seed
   printf '{"st\\u0065p":3,"x":{"y":[1]},"z":true,"a":25E-1 , "a":-0.0}\r\n{"step":0}\nx\n\n[1]\n{"step": 4, "eval": "due"' | seed
   { printf '{"step": 99999999999999999999}\n{"step": 7, "h": 0x1p3}\n' && bytes 1 && printf 'no newline' && bytes 1 && printf 'a: [1, {b: c}]\n'; } | seed

@@ -1,9 +1,10 @@
 /* test_history.c - a run's output folder read while it is written: lines that come, are cut back, are
  * replaced. Judges: exact values worked out by hand; a whole reading against one in pieces; what
- * src/report/metrics.c and src/run/start.c write, spelled out here. */
+ * src/report/metrics.c, src/report/runlog.c and src/run/start.c write, spelled out here. */
 #include "history/history.h"
 
 #include <fcntl.h>
+#include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -360,12 +361,12 @@ static void holes_are_passed_over(void **state) {
 
   (void)state;
   put("metrics.jsonl", "{\"step\": 1, \"a\": 4}\n");
-  put("log.txt", "trireme 0.1.0: grpo, 10 steps, output x\n");
+  put("run.jsonl", "{\"v\": 1, \"event\": \"start\", \"steps\": 10}\n");
   ok(tri_history_open(folder, &h));
   for (int i = 0; i < 2; i++)
-    assert_int_equal(truncate(in(i ? "metrics.jsonl" : "log.txt"), (off_t)GIB * 1024), 0);
+    assert_int_equal(truncate(in(i ? "metrics.jsonl" : "run.jsonl"), (off_t)GIB * 1024), 0);
   append("metrics.jsonl", "\n{\"step\": 2, \"a\": 5}\n");
-  append("log.txt", "\ntrireme: warning: the end of it\n");
+  append("run.jsonl", "\n{\"v\": 1, \"event\": \"alarm\", \"code\": \"c\", \"text\": \"the end of it\"}\n");
   for (int whole = 0; whole < 2; whole++) {
     if (whole) tri_history_close(&h);
     if (whole)
@@ -403,7 +404,8 @@ static void too_many_names_are_foreign(void **state) {
 
 static void what_is_no_run_is_refused(void **state) {
   (void)state;
-  expect_message(tri_history_open(folder, &h), "holds neither metrics.jsonl nor deck.yaml; give the output");
+  expect_message(tri_history_open(folder, &h),
+                 "holds none of metrics.jsonl, run.jsonl and deck.yaml; give the output");
   expect_message(tri_history_open(in("nowhere"), &h), "give the output folder of a run");
   put("file", "x");
   expect_message(tri_history_open(in("file"), &h), "is no folder");
@@ -414,8 +416,8 @@ static void what_is_no_run_is_refused(void **state) {
   expect_message(tri_history_open(folder, &h), "metrics.jsonl: is a folder; a regular file is wanted");
   rmdir(in("metrics.jsonl"));
   put("metrics.jsonl", "");
-  assert_int_equal(mkfifo(in("log.txt"), 0600), 0);
-  expect_message(tri_history_open(folder, &h), "log.txt: is a named pipe");
+  assert_int_equal(mkfifo(in("run.jsonl"), 0600), 0);
+  expect_message(tri_history_open(folder, &h), "run.jsonl: is a named pipe");
   assert_null(h);
 }
 
@@ -503,39 +505,200 @@ static void a_deck_that_cannot_be_opened_is_told(void **state) {
   assert_null(tri_history_deck_fault(h));
 }
 
+/* A line as src/report/runlog.c writes it: {"v": 1, "time_unix_s": 1.5, "event": ...}. */
+#define EVENT(event, members) "{\"v\": 1, \"time_unix_s\": 1.5, \"event\": \"" event "\", " members "}\n"
+#define START(steps)          EVENT("start", "\"steps\": " steps ", \"hosts\": [{\"node\": \"n1\"}]")
+#define ALARM(text)           EVENT("alarm", "\"code\": \"some\", \"step\": 3, \"text\": \"" text "\"")
+#define END(state)                                                                                           \
+  EVENT("end", "\"state\": \"" state "\", \"step\": 7, \"exit_code\": 75, \"cause\": \"file\"")
+
 static void reads_alarms_and_ends(void **state) {
+  tri_ending e;
+
   (void)state;
   put("metrics.jsonl", "");
-  put("log.txt", "trireme: warning: before any start\n"
-                 "trireme 0.1.0: grpo, 40 steps, output out/a\nranks: 1\n"
-                 "trireme: warning: 30 % of the answers were cut;\n    raise it\n    12/40    5s\n"
-                 "trireme: warning: esc\x1b[31m\n");
   ok(tri_history_open(folder, &h));
-  assert_int_equal(tri_history_n_alarms(h), 3);
-  assert_string_equal(tri_history_alarm(h, 1), "30 % of the answers were cut; raise it");
+  assert_int_equal(tri_history_starts(h), -1);
+  assert_null(tri_history_start(h));
+  put("run.jsonl",
+      ALARM("before any start") START("40") ALARM("30 % were cut;\\n  raise it") ALARM("esc\\u001b[31m")
+          EVENT("alarm", "\"code\": \"kl_jump\", \"step\": null, \"text\": \"\""));
+  assert_true(refresh());
+  assert_int_equal(tri_history_n_alarms(h), 4);
+  assert_string_equal(tri_history_alarm(h, 1), "30 % were cut; raise it");
   assert_string_equal(tri_history_alarm(h, 2), "esc\\x1B[31m");
+  assert_string_equal(tri_history_alarm_code(h, 2), "some");
+  assert_int_equal(tri_history_alarm_step(h, 2), 3);
+  assert_string_equal(tri_history_alarm_code(h, 3), "kl_jump");
+  assert_int_equal(tri_history_alarm_step(h, 3), -1);
   assert_int_equal(tri_history_first_alarm(h), 1);
   assert_int_equal(tri_history_said_steps(h), 40);
   assert_int_equal(tri_history_starts(h), 1);
-  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_OPEN);
-  append("log.txt", "trireme: step 3: loss is nan\n  layer 0\nno more\n");
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_OPEN);
+  append("run.jsonl",
+         EVENT("state", "\"phase\": \"learn\", \"step\": 3")
+             EVENT("end", "\"state\": \"failed\", \"exit_code\": 70, \"cause\": \"numeric\", \"text\": "
+                          "\"loss is nan\\n  layer 0\", \"rank\": 2, \"node\": \"n1\""));
   assert_true(refresh());
-  assert_int_equal(tri_history_n_alarms(h), 4);
-  assert_string_equal(tri_history_alarm(h, 3), "step 3: loss is nan layer 0");
-  assert_true(tri_history_alarm_is_error(h, 3) && !tri_history_alarm_is_error(h, 2));
-  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_FAILED);
-  assert_string_equal(tri_history_said(h), "no more");
-  append("log.txt", "trireme 0.1.0: grpo, 41 steps, output out/a\n");
+  assert_string_equal(tri_history_phase(h), "learn");
+  assert_int_equal(tri_history_phase_step(h), 3);
+  assert_int_equal(tri_history_n_alarms(h), 5);
+  assert_string_equal(tri_history_alarm(h, 4), "loss is nan layer 0");
+  assert_string_equal(tri_history_alarm_code(h, 4), "numeric");
+  assert_true(tri_history_alarm_is_error(h, 4) && !tri_history_alarm_is_error(h, 3));
+  e = tri_history_ending(h);
+  assert_true(e.state == TRI_ENDING_FAILED && e.exit_code == 70 && e.rank == 2 && e.step == -1);
+  assert_string_equal(e.node, "n1");
+  append("run.jsonl", START("41"));
   assert_true(refresh());
-  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_OPEN);
-  assert_int_equal(tri_history_first_alarm(h), 4);
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_OPEN);
+  assert_int_equal(tri_history_first_alarm(h), 5);
   assert_int_equal(tri_history_said_steps(h), 41);
-  append("log.txt", "stopped after 7 steps, 3s; to be resumed\n");
+  assert_int_equal(tri_history_starts(h), 2);
+  assert_string_equal(tri_history_phase(h), "");
+  append("run.jsonl", END("stopped"));
   assert_true(refresh());
-  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_STOPPED);
-  append("log.txt", "done after 41 steps, 9s\n");
+  e = tri_history_ending(h);
+  assert_true(e.state == TRI_ENDING_STOPPED && e.exit_code == 75 && e.step == 7 && e.rank == -1);
+  assert_string_equal(e.cause, "file");
+  append("run.jsonl", END("finished"));
   assert_true(refresh());
-  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_DONE);
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_FINISHED);
+  assert_int_equal(tri_history_bad_events(h), 0);
+  unlink(in("run.jsonl"));
+  assert_true(refresh());
+  assert_int_equal(tri_history_starts(h), -1);
+  assert_int_equal(tri_history_n_alarms(h), 0);
+}
+
+/* The newest start's line is handed on with all that it has. */
+static void a_start_is_kept(void **state) {
+  (void)state;
+  put("metrics.jsonl", "");
+  put("run.jsonl", START("1") START("2") "{\"v\": 1, \"eve");
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(json_integer_value(json_object_get(tri_history_start(h), "steps")), 2);
+  assert_int_equal(json_array_size(json_object_get(tri_history_start(h), "hosts")), 1);
+}
+
+/* Lines that are cut, of another type or of another version are passed over; so is what a newer program may
+ * add. The last line's half waits. */
+static void strange_events_are_passed_over(void **state) {
+  static const char *const bad[] = {"garbage",
+                                    "{\"v\": 1, \"time_unix_s\": 1.5, \"event\": \"al",
+                                    "[1]",
+                                    "{}",
+                                    "{\"v\": \"1\", \"event\": \"start\"}",
+                                    "{\"v\": 1.0, \"event\": \"start\"}",
+                                    "{\"v\": -1, \"event\": \"start\"}",
+                                    "{\"v\": 1}",
+                                    "{\"v\": 1, \"event\": 3}",
+                                    "{\"v\": 1, \"v\": 1, \"event\": \"start\"}",
+                                    "{\"v\": 1, \"event\": \"alarm\", \"text\": \"no code\"}",
+                                    "{\"v\": 1, \"event\": \"alarm\", \"code\": \"no_text\"}",
+                                    "{\"v\": 1, \"event\": \"alarm\", \"code\": 7, \"text\": \"x\"}",
+                                    "{\"v\": 1, \"event\": \"alarm\", \"code\": \"c\", \"text\": [\"x\"]}",
+                                    "{\"v\": 1, \"event\": \"state\", \"step\": 1}",
+                                    "{\"v\": 1, \"event\": \"end\", \"state\": \"over\"}",
+                                    "{\"v\": 1, \"event\": \"end\", \"state\": null}",
+                                    "{\"v\": 1, \"event\": \"verdict\", \"rank\": 1}"};
+  enum { N = sizeof bad / sizeof *bad };
+
+  (void)state;
+  put("metrics.jsonl", "");
+  put("run.jsonl", START("9"));
+  for (int i = 0; i < N; i++) {
+    append("run.jsonl", bad[i]);
+    append("run.jsonl", i % 2 ? "\n\n" : "\n");
+  }
+  append("run.jsonl", EVENT("coffee", "\"cups\": 2"));
+  append("run.jsonl",
+         EVENT("end", "\"state\": \"stopped\", \"exit_code\": \"75\", \"step\": 1e3, \"cause\": {}, "
+                      "\"rank\": -4, \"node\": 7, \"more\": [[[]]]"));
+  append("run.jsonl", "{\"v\": 2, \"event\": \"end\", \"state\": \"failed\"}\n{\"v\": 77, \"event\": 5}\n");
+  append("run.jsonl", "{\"v\": 1, \"event\": \"end\", \"state\": \"finished\"}");
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_bad_events(h), N);
+  assert_int_equal(tri_history_starts(h), 1);
+  tri_ending e = tri_history_ending(h);
+  assert_true(e.state == TRI_ENDING_STOPPED && e.exit_code == -1 && e.step == -1 && e.rank == -1);
+  assert_true(!e.cause[0] && !e.node[0]);
+  assert_int_equal(tri_history_n_alarms(h), 1); /* one word of the other versions */
+  assert_string_equal(tri_history_alarm_code(h, 0), "foreign_version");
+  assert_non_null(strstr(tri_history_alarm(h, 0), "version 2"));
+  append("run.jsonl", "\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_FINISHED);
+}
+
+/* Longer than any event, and as deep as no event: neither is held, what follows is read. */
+static void huge_events_are_passed_over(void **state) {
+  enum { BYTES = 9 << 20 };
+  tri_text text = {0};
+  int64_t  before;
+
+  (void)state;
+  put("metrics.jsonl", "");
+  ok(tri_text_printf(&text, START("5") "{\"v\": 1, \"event\": \"alarm\", \"code\": \"c\", \"text\": \""));
+  for (int i = 0; i < BYTES / 64; i++)
+    ok(tri_text_put(&text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 64));
+  ok(tri_text_printf(&text, "\"}\n{\"v\": 1, \"event\": "));
+  for (int i = 0; i < 1 << 18; i++) ok(tri_text_put(&text, "[", 1));
+  ok(tri_text_printf(&text, "\n" ALARM("%0*d") END("finished"), 1 << 16, 1));
+  put("run.jsonl", text.data);
+  tri_text_free(&text);
+  before = tri_host_bytes();
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_bad_events(h), 2);
+  assert_int_equal(tri_history_n_alarms(h), 1);
+  assert_true(strlen(tri_history_alarm(h, 0)) < 4096 && tri_host_bytes() - before < 1 << 20);
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_FINISHED);
+}
+
+#define VERDICT(tag, node)                                                                                   \
+  EVENT("verdict", "\"tag\": \"" tag "\", \"rank\": 3, \"node\": \"" node                                    \
+                   "\", \"cause\": \"died\", \"text\": \"rank 3\"")
+
+/* A verdict goes before what it brings about; of several the first counts; what another start left is not of
+ * this one. */
+static void a_verdict_goes_first(void **state) {
+  tri_ending e;
+
+  (void)state;
+  ok(tri_ending_read(folder, NULL, &e));
+  assert_int_equal(e.state, TRI_ENDING_OPEN);
+  put("run.jsonl", VERDICT("a", "n1") VERDICT("a", "n2")
+                       EVENT("end", "\"state\": \"failed\", \"cause\": \"comm\", \"tag\": \"a\""));
+  ok(tri_ending_read(folder, NULL, &e));
+  assert_true(e.state == TRI_ENDING_FAILED && e.exit_code == 76 && e.rank == 3);
+  assert_string_equal(e.cause, "died");
+  assert_string_equal(e.node, "n1");
+  ok(tri_ending_read(folder, "b", &e));
+  assert_int_equal(e.state, TRI_ENDING_OPEN);
+  append("run.jsonl", VERDICT("b", "n3")); /* while it loads: before its start */
+  ok(tri_ending_read(folder, "b", &e));
+  assert_string_equal(e.node, "n3");
+  append("run.jsonl",
+         START("9") EVENT("end", "\"state\": \"failed\", \"cause\": \"reward\", \"tag\": \"c\""));
+  ok(tri_ending_read(folder, "b", &e));
+  assert_int_equal(e.state, TRI_ENDING_OPEN);
+  ok(tri_ending_read(folder, "c", &e));
+  assert_string_equal(e.cause, "reward");
+  ok(tri_history_open(folder, &h)); /* a run that came no further has no other file */
+  assert_int_equal(tri_history_n_alarms(h), 5);
+  assert_true(tri_history_alarm_is_error(h, 0));
+}
+
+/* What stands in log.txt, of any start or child, is nobody's word. */
+static void the_log_is_not_read(void **state) {
+  (void)state;
+  put("metrics.jsonl", "");
+  put("log.txt",
+      "trireme 0.1.0: grpo, 40 steps, output o\ntrireme: warning: w\ntrireme: e\ndone after 40 steps, 1s\n");
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_n_alarms(h), 0);
+  assert_int_equal(tri_history_starts(h), -1);
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_OPEN);
 }
 
 static void keeps_the_last_alarms(void **state) {
@@ -543,8 +706,8 @@ static void keeps_the_last_alarms(void **state) {
 
   (void)state;
   put("metrics.jsonl", "");
-  for (int i = 0; i < 1500; i++) ok(tri_text_printf(&text, "trireme: warning: number %d\n", i));
-  put("log.txt", text.data);
+  for (int i = 0; i < 1500; i++) ok(tri_text_printf(&text, ALARM("number %d"), i));
+  put("run.jsonl", text.data);
   tri_text_free(&text);
   ok(tri_history_open(folder, &h));
   assert_int_equal(tri_history_n_alarms(h), 1000);
@@ -604,6 +767,11 @@ int main(void) {
                                     TEST(flattens_the_deck),
                                     TEST(a_deck_that_cannot_be_opened_is_told),
                                     TEST(reads_alarms_and_ends),
+                                    TEST(a_start_is_kept),
+                                    TEST(strange_events_are_passed_over),
+                                    TEST(huge_events_are_passed_over),
+                                    TEST(a_verdict_goes_first),
+                                    TEST(the_log_is_not_read),
                                     TEST(keeps_the_last_alarms),
                                     TEST(finds_checkpoints_and_starts)};
 

@@ -60,6 +60,9 @@ static void put(const char *run, const char *name, const char *fmt, ...) {
   tri_text_free(&text);
 }
 
+/* As src/report/runlog.c writes it, as far as it is read here. */
+#define START(steps) "{\"v\": 1, \"event\": \"start\", \"steps\": " #steps "}\n"
+
 /* A run of four steps of 10 s, one of them evaluated for 8 s, one saved for 4 s, of ten. */
 static void put_run(const char *run) {
   put(run, "deck.yaml", "run: {timeout_s: 600}\nalgo: {name: grpo}\ntrain: {steps: 10}\n");
@@ -71,7 +74,7 @@ static void put_run(const char *run) {
       "{\"step\": 3, \"reward_mean\": 2, \"time_step_s\": 10, \"time_unix_s\": %.0f}\n"
       "{\"step\": 4, \"reward_mean\": 1, \"time_step_s\": 10, \"time_save_s\": 4, \"time_unix_s\": %.0f}\n",
       now - 40, now - 30, now - 15, now);
-  put(run, "log.txt", "trireme 0.1.0: grpo, 10 steps, output x\n");
+  put(run, "run.jsonl", START(10));
 }
 
 static void put_start(const char *run, const char *host, long pid, double at) {
@@ -136,7 +139,7 @@ static void a_process_that_lives_runs(void **state) {
   assert_int_equal(waitpid(child, &status, 0), child);
   put_start("a", host, (long)child, now);
   expect_state("a", 0, TRI_LOOK_KILLED);
-  put("a", "log.txt", "trireme 0.1.0: grpo, 10 steps, output x\ntrireme: no\n");
+  put("a", "run.jsonl", START(10) "{\"v\": 1, \"event\": \"end\", \"state\": \"failed\"}\n");
   expect_state("a", 0, TRI_LOOK_FAILED);
 }
 
@@ -173,16 +176,16 @@ static void elsewhere_silence_tells(void **state) {
   expect_state("a", 601, TRI_LOOK_SILENT);
 }
 
-static void what_the_log_says_of_an_end(void **state) {
+static void what_a_run_says_of_its_end(void **state) {
   (void)state;
   put_run("a");
   expect_state("a", 10, TRI_LOOK_RUNNING); /* no .start: not copied, or not made yet */
   expect_state("a", 1e4, TRI_LOOK_SILENT);
-  put("a", "log.txt", "trireme 0.1.0: x, 9 steps, y\nstopped after 4 steps, 3s; to be resumed\n");
+  put("a", "run.jsonl", START(9) "{\"v\": 1, \"event\": \"end\", \"state\": \"stopped\"}\n");
   expect_state("a", 10, TRI_LOOK_STOPPED);
-  put("a", "log.txt", "trireme 0.1.0: x, 9 steps, y\ndone after 4 steps, 3s\n");
+  put("a", "run.jsonl", START(9) "{\"v\": 1, \"event\": \"end\", \"state\": \"finished\"}\n");
   expect_state("a", 10, TRI_LOOK_FINISHED);
-  put("a", "log.txt", "");
+  put("a", "run.jsonl", "");
   put("a", "deck.yaml", "train: {steps: 4}\n");
   expect_state("a", 10, TRI_LOOK_FINISHED);
 }
@@ -192,11 +195,11 @@ static void a_run_without_a_step(void **state) {
 
   (void)state;
   put("a", "deck.yaml", "train: {steps: 4}\n");
-  put("a", "log.txt", "trireme 0.1.0: x, 4 steps, y\nstep 1/4: rollout ...\n");
+  put("a", "run.jsonl", START(4) "{\"v\": 1, \"event\": \"state\", \"phase\": \"rollout\", \"step\": 1}\n");
   put_start("a", "elsewhere", 1, now);
   f = facts_after("a", 1);
   assert_int_equal(f.state, TRI_LOOK_STARTING);
-  assert_string_equal(f.phase, "first step, rollout ");
+  assert_string_equal(f.phase, "first step, rollout");
   assert_true(f.step == 0 && f.steps == 4 && isnan(f.left_s) && isnan(f.step_s) && isnan(f.tokens_per_s));
 }
 
@@ -280,7 +283,9 @@ static void every_line_fits(void **state) {
   put("d", "metrics.jsonl",
       "{\"step\": 999999999999999999, \"grad_norm\": -1.2345e-300, \"kl_mean_nats\": null}\n");
   put("d", "deck.yaml", "x: [");
-  put("d", "log.txt", "trireme: warning: %0300d and words that go on and on and on, so that it must break\n",
+  put("d", "run.jsonl",
+      "{\"v\": 1, \"event\": \"alarm\", \"code\": \"c\", \"text\": \"%0300d and words that go on and on and "
+      "on, so that it must break\"}\n",
       1);
   snprintf(path[0], sizeof path[0], "%s", in("a", ""));
   snprintf(path[1], sizeof path[1],
@@ -377,7 +382,7 @@ int main(void) {
                                     TEST(a_process_that_lives_runs),
                                     TEST(a_lock_that_is_held_runs),
                                     TEST(elsewhere_silence_tells),
-                                    TEST(what_the_log_says_of_an_end),
+                                    TEST(what_a_run_says_of_its_end),
                                     TEST(a_run_without_a_step),
                                     TEST(compresses_to_means),
                                     TEST(marks_have_eight_heights),

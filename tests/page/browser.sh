@@ -27,7 +27,8 @@ for run in 'a<script>document.title=3' b; do
     echo "{\"step\": $step, \"algo\": \"$evil\", \"loss\": 0.$step, \"reward_mean\": $((step % 4)), \"\\\"><img src=x onerror=document.title=6>\": $step}"
   done >"$run/metrics.jsonl"
   echo "model: {path: '</title><script>document.title=4</script>'}" >"$run/deck.yaml"
-  echo "trireme: warning: <script>document.title=5</script>" >"$run/log.txt"
+  printf '{"v": 1, "event": "start", "loss": "<script>document.title=7</script>", "memory": [{"name": "</pre><script>"}]}\n%s\n' \
+    '{"v": 1, "event": "alarm", "code": "c", "text": "<script>document.title=5</script>"}' >"$run/run.jsonl"
   echo "{\"prompt\": \"$evil\", \"response\": \"</pre></main>$evil\", \"reward\": 1}" >"$run/rollouts/step-00000006.jsonl"
 done
 "$program" report 'a<script>document.title=3' b --html page.html || fail "no page was written"

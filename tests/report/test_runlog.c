@@ -95,6 +95,14 @@ static const char record[] = "{\"version\": \"9.9\", \"ranks\": 2, \"environment
 static tri_runlog_begin a_start(void) {
   return (tri_runlog_begin){.record = record,
                             .algo = "grpo",
+                            .loss = "policy_clip of grpo advantages",
+                            .model_type = "qwen2",
+                            .dtype = "bf16",
+                            .parameters = 5000000000,
+                            .layers = 2,
+                            .width = 64,
+                            .vocabulary = 258,
+                            .nodes = 1,
                             .step = 3,
                             .steps = 10,
                             .params = "node",
@@ -138,12 +146,16 @@ static void every_event_has_its_fields(void **state) {
                                          .open_alarms = "truncation kl_jump",
                                          .rank = -1});
   assert_int_equal(n_lines(), 7);
-  expect(0, "{\"event\": \"start\", \"algo\": \"grpo\", \"step\": 3, \"steps\": 10, \"resumed_from\": null, "
-            "\"version\": \"9.9\", \"ranks\": 2, \"environment\": {\"TRI_A\": \"***\"}, "
-            "\"plan\": {\"params\": \"node\", \"grads\": \"world\", \"optimizer\": \"none\"}, \"memory\": ["
-            "{\"name\": \"policy weights\", \"phase\": \"always\", \"where\": \"device\", \"bytes\": 5}, "
-            "{\"name\": \"rows\", \"phase\": \"rollout\", \"where\": \"host\", \"bytes\": 7}, "
-            "{\"name\": \"copy\", \"phase\": \"learn\", \"where\": \"pinned\", \"bytes\": 9}]}");
+  expect(
+      0,
+      "{\"event\": \"start\", \"algo\": \"grpo\", \"step\": 3, \"steps\": 10, \"resumed_from\": null, "
+      "\"nodes\": 1, \"loss\": \"policy_clip of grpo advantages\", \"model\": {\"type\": \"qwen2\", "
+      "\"parameters\": 5000000000, \"layers\": 2, \"width\": 64, \"vocabulary\": 258, \"dtype\": \"bf16\"}, "
+      "\"version\": \"9.9\", \"ranks\": 2, \"environment\": {\"TRI_A\": \"***\"}, "
+      "\"plan\": {\"params\": \"node\", \"grads\": \"world\", \"optimizer\": \"none\"}, \"memory\": ["
+      "{\"name\": \"policy weights\", \"phase\": \"always\", \"where\": \"device\", \"bytes\": 5}, "
+      "{\"name\": \"rows\", \"phase\": \"rollout\", \"where\": \"host\", \"bytes\": 7}, "
+      "{\"name\": \"copy\", \"phase\": \"learn\", \"where\": \"pinned\", \"bytes\": 9}]}");
   expect(1, "{\"event\": \"state\", \"phase\": \"rollout\", \"step\": 4}");
   expect(2, "{\"event\": \"state\", \"phase\": \"stopping\", \"step\": 4, \"cause\": \"signal\", \"text\": "
             "\"SIGUSR1\"}");

@@ -1,0 +1,260 @@
+/* run_events.c - run.jsonl: alarms, starts, what the run does, how the newest start ended. */
+#include "history_impl.h"
+
+#include "base/visible.h"
+#include "ending.h"
+#include "io/text/json_text.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  VERSION = 1,           /* of lines that are read */
+  LOG_BYTES = 256 << 20, /* chosen: some times what a run of a million steps writes */
+  EVENT_BYTES = 8 << 20, /* of a line; chosen: a start on 50,000 nodes that are all unlike */
+  NESTED_MOST = 1 << 17  /* objects and lists of a line; chosen for the same */
+};
+
+static void clear(void *ctx) {
+  tri_history_log *l = ctx;
+
+  for (int64_t i = 0; i < l->n; i++) {
+    TRI_FREE(l->alarm[i].text);
+    TRI_FREE(l->alarm[i].code);
+  }
+  l->n = l->n_bad = l->n_foreign = 0;
+  l->first = l->starts = 0;
+  l->steps = l->phase_step = -1;
+  l->phase[0] = 0;
+  json_decref(l->start);
+  l->start = NULL;
+  l->end = l->verdict = tri_ending_none();
+}
+
+void tri_history_log_free(tri_history_log *l) {
+  clear(l);
+  TRI_FREE(l->alarm);
+  tri_history_tail_free(&l->tail);
+}
+
+/* ---- members of an event ---- */
+
+/* Text of a member in one line, visible; "" where it is none, cut where it is longer. */
+static const char *text_of(const json_t *event, const char *name, char *out, size_t bytes) {
+  const json_t *value = json_object_get(event, name);
+  const char   *text = json_string_value(value);
+  size_t        n = 0;
+
+  out[0] = 0;
+  if (!text) return out;
+  tri_visible(text, json_string_length(value), "\n", out, bytes);
+  for (const char *at = out; *at; at++) {
+    bool ends = *at == '\n';
+    out[n++] = ends ? ' ' : *at;
+    if (ends) at += strspn(at + 1, " \n");
+  }
+  out[n] = 0;
+  return out;
+}
+
+/* A whole number from 0 on; -1: else. */
+static int64_t count_of(const json_t *event, const char *name) {
+  const json_t *value = json_object_get(event, name);
+
+  return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value) : -1;
+}
+
+#define TEXT_OF(event, name, out) text_of(event, name, out, sizeof(out))
+
+/* ---- alarms ---- */
+
+static void forget_oldest(tri_history_log *l) {
+  TRI_FREE(l->alarm[0].text);
+  TRI_FREE(l->alarm[0].code);
+  memmove(l->alarm, l->alarm + 1, (size_t)--l->n * sizeof *l->alarm);
+  l->first -= l->first > 0;
+}
+
+static tri_status add_alarm(tri_history_log *l, const tri_history_alarm_row *alarm) {
+  tri_history_alarm_row copy = *alarm;
+  tri_status            st;
+
+  TRI_TRY(TRI_GROW(l->alarm, l->cap, l->n + 1));
+  TRI_TRY(tri_copy_text(alarm->text, &copy.text));
+  st = tri_copy_text(alarm->code, &copy.code);
+  if (st != TRI_OK) TRI_FREE(copy.text);
+  TRI_TRY(st);
+  if (l->n == TRI_HISTORY_ALARMS_MOST) forget_oldest(l);
+  l->alarm[l->n++] = copy;
+  return TRI_OK;
+}
+
+/* What this program cannot read is an alarm itself, once for each start. */
+static tri_status meet_foreign(tri_history_log *l, int64_t version) {
+  char                  text[128];
+  tri_history_alarm_row alarm = {.text = text, .code = (char[]){"foreign_version"}, .step = -1};
+
+  if (l->n_foreign++) return TRI_OK;
+  snprintf(text, sizeof text,
+           "run.jsonl has lines of version %lld, which this program passes over: it reads %d",
+           (long long)version, VERSION);
+  return add_alarm(l, &alarm);
+}
+
+/* ---- events: false, it is none of ours ---- */
+
+static void take_start(tri_history_log *l, json_t *event) {
+  json_decref(l->start);
+  l->start = json_incref(event);
+  l->starts++;
+  l->first = (int)l->n;
+  l->steps = count_of(event, "steps");
+  l->n_foreign = 0;
+  l->phase[0] = 0;
+  l->phase_step = -1;
+  l->end = l->verdict = tri_ending_none();
+}
+
+static bool take_state(tri_history_log *l, const json_t *event) {
+  TEXT_OF(event, "phase", l->phase);
+  l->phase_step = count_of(event, "step");
+  return l->phase[0];
+}
+
+static tri_status take_alarm(tri_history_log *l, const json_t *event, bool *good) {
+  char                  text[TRI_HISTORY_SAID_BYTES], code[TRI_HISTORY_NAME_BYTES];
+  tri_history_alarm_row alarm = {.text = text, .code = code, .step = count_of(event, "step")};
+
+  TEXT_OF(event, "text", text);
+  TEXT_OF(event, "code", code);
+  *good = code[0] && json_is_string(json_object_get(event, "text"));
+  return *good ? add_alarm(l, &alarm) : TRI_OK;
+}
+
+/* What an end and a verdict have in common. */
+static tri_ending ending_of(const json_t *event) {
+  tri_ending e = tri_ending_none();
+
+  TEXT_OF(event, "cause", e.cause);
+  TEXT_OF(event, "node", e.node);
+  TEXT_OF(event, "tag", e.tag);
+  e.rank = count_of(event, "rank");
+  e.step = count_of(event, "step");
+  return e;
+}
+
+static tri_status add_error(tri_history_log *l, const json_t *event, const tri_ending *e) {
+  char                  text[TRI_HISTORY_SAID_BYTES], code[TRI_HISTORY_NAME_BYTES];
+  tri_history_alarm_row alarm = {.text = text, .code = code, .is_error = true, .step = e->step};
+
+  snprintf(code, sizeof code, "%s", e->cause[0] ? e->cause : "error");
+  if (!TEXT_OF(event, "text", text)[0]) snprintf(text, sizeof text, "%s", code);
+  return add_alarm(l, &alarm);
+}
+
+static tri_status take_verdict(tri_history_log *l, const json_t *event, bool *good) {
+  enum { CODE = 76 }; /* src/README.md: a peer hung or died */
+  tri_ending e = ending_of(event);
+
+  *good = e.cause[0];
+  if (!*good) return TRI_OK;
+  e.state = TRI_ENDING_FAILED;
+  e.exit_code = CODE;
+  /* who judges later may only see what came of the first */
+  if (l->verdict.state == TRI_ENDING_OPEN || strcmp(l->verdict.tag, e.tag) != 0) l->verdict = e;
+  return add_error(l, event, &e);
+}
+
+static tri_status take_end(tri_history_log *l, const json_t *event, bool *good) {
+  tri_ending e = ending_of(event);
+  char       state[16];
+
+  e.state = tri_ending_state_of(TEXT_OF(event, "state", state));
+  e.exit_code = count_of(event, "exit_code");
+  *good = e.state != TRI_ENDING_OPEN;
+  if (!*good) return TRI_OK;
+  l->end = e;
+  return e.state == TRI_ENDING_FAILED ? add_error(l, event, &e) : TRI_OK;
+}
+
+static tri_status take_event(tri_history_log *l, json_t *event, bool *good) {
+  char name[16];
+
+  TEXT_OF(event, "event", name);
+  *good = name[0];
+  if (!strcmp(name, "start")) take_start(l, event);
+  if (!strcmp(name, "state")) *good = take_state(l, event);
+  if (!strcmp(name, "alarm")) return take_alarm(l, event, good);
+  if (!strcmp(name, "verdict")) return take_verdict(l, event, good);
+  return !strcmp(name, "end") ? take_end(l, event, good) : TRI_OK; /* others say nothing that is asked for */
+}
+
+/* ---- lines ---- */
+
+static tri_status take_object(tri_history_log *l, json_t *object, bool *good) {
+  int64_t version = count_of(object, "v");
+
+  *good = version >= 0;
+  if (version != VERSION) return *good ? meet_foreign(l, version) : TRI_OK;
+  return take_event(l, object, good);
+}
+
+static tri_status take_line(void *ctx, const char *text, size_t n) {
+  tri_history_log *l = ctx;
+  json_t          *object = NULL;
+  bool             good = false;
+  tri_status       st = TRI_OK;
+
+  if (text && strspn(text, " \t\r") == n) return TRI_OK;
+  if (text && n <= EVENT_BYTES && tri_json_fits(text, n, NESTED_MOST))
+    object = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+  if (json_is_object(object)) st = take_object(l, object, &good);
+  json_decref(object);
+  l->n_bad += !good;
+  return st;
+}
+
+tri_status tri_history_log_read(tri_history_log *l, const char *folder, bool *changed) {
+  const tri_history_reader to = {clear, take_line, l, LOG_BYTES};
+  char                     path[TRI_HISTORY_PATH_BYTES];
+
+  snprintf(path, sizeof path, "%s/run.jsonl", folder);
+  return tri_history_tail_read(&l->tail, path, &to, changed);
+}
+
+/* ---- how it ended ---- */
+
+tri_ending tri_ending_none(void) { return (tri_ending){.exit_code = -1, .rank = -1, .step = -1}; }
+
+static const char *const state_word[] = {"open", "finished", "stopped", "failed"};
+
+const char *tri_ending_word(tri_ending_state state) { return state_word[state]; }
+
+tri_ending_state tri_ending_state_of(const char *word) {
+  for (int i = TRI_ENDING_FINISHED; i <= TRI_ENDING_FAILED; i++)
+    if (!strcmp(word, state_word[i])) return (tri_ending_state)i;
+  return TRI_ENDING_OPEN;
+}
+
+tri_ending tri_history_log_ending(const tri_history_log *l, const char *tag) {
+  bool has_verdict = l->verdict.state != TRI_ENDING_OPEN && (!tag || !strcmp(l->verdict.tag, tag));
+  bool has_end = l->end.state != TRI_ENDING_OPEN && (!tag || !strcmp(l->end.tag, tag));
+
+  return has_verdict ? l->verdict : has_end ? l->end : tri_ending_none();
+}
+
+tri_status tri_ending_read(const char *folder, const char *tag, tri_ending *out) {
+  tri_history_log l = {.steps = -1};
+  bool            changed;
+  tri_status      st;
+
+  *out = tri_ending_none();
+  if (strlen(folder) >= TRI_HISTORY_PATH_BYTES - 64)
+    TRI_FAIL(TRI_EINPUT, "the path of a run's output folder is too long: %.100s...", folder);
+  st = tri_history_log_read(&l, folder, &changed);
+  if (st == TRI_OK) *out = tri_history_log_ending(&l, tag);
+  tri_history_log_free(&l);
+  return st;
+}
