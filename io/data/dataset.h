@@ -156,6 +156,11 @@ typedef struct tri_data_stats {
 /* Not collective. A dataset of which no line is known, for plans: so many examples, of at most so many
  * tokens, that cannot be got; its stats have n_line 0. */
 TRI_CHECKED tri_status tri_dataset_assume(tri_data_kind kind, int64_t n, int longest, tri_dataset **out);
+/* Not collective. Whether the first line of a file holds an answer to be learned (SFT): under completion_key,
+ * a `text`, messages that end with an assistant's, or `tokens` with `prompt_tokens`. max_line_bytes: as
+ * tri_data_opt's. */
+TRI_CHECKED tri_status tri_dataset_is_answered(const char *file, const char *completion_key,
+                                               int64_t max_line_bytes, bool *out);
 /* Not collective. Reads n_file files of JSON lines, one after another. TRI_EINPUT, with "FILE:LINE: ", for
  * the first bad line, and where no example is left. A line without a token to learn is bad too
  * (tri_data_is_learned). */

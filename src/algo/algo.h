@@ -151,6 +151,10 @@ typedef struct tri_survey {
   bool (*wanted)(const tri_algo_opt *o);
   /* Pure. Of sequences begin .. end - 1, on every rank alike. */
   double (*number)(const tri_algo_opt *o, const tri_rollout *r, int begin, int end);
+  /* Pure, both; NULL unless `beside`. The number of more sequences than one rollout holds: what sequence q of
+   * a micro-batch adds, and the number that n of them come to, added up. */
+  double (*part)(const tri_loss_in *in, int q);
+  double (*whole)(double sum, int64_t n);
 } tri_survey;
 
 typedef struct tri_loss {
@@ -171,7 +175,8 @@ typedef struct tri_loss {
   /* Pure; NULL: nothing to do. metric [TRI_ALGO_METRICS], summed over a step and all ranks: sets those that
    * follow from others. */
   void (*settle)(tri_mean *metric);
-  const tri_survey *survey; /* NULL: none */
+  const tri_survey *survey;  /* NULL: none */
+  bool              is_nats; /* the loss is a mean of nats over tokens: its exponential is a perplexity */
 } tri_loss;
 
 /* clang-format off */

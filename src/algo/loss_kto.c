@@ -77,7 +77,18 @@ static double mean_beside(const tri_algo_opt *o, const tri_rollout *r, int begin
   return sum <= 0 ? 0 : sum / (end - begin);
 }
 
-static const tri_survey beside = {.beside = true, .wanted = always, .number = mean_beside};
+static double ratio_beside(const tri_loss_in *in, int q) {
+  double sum = 0;
+
+  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++)
+    sum += (double)in->logp[i] - (double)in->ref_logp[i];
+  return sum;
+}
+
+static double at_least_0(double sum, int64_t n) { return sum <= 0 ? 0 : sum / (double)n; }
+
+static const tri_survey beside = {
+    .beside = true, .wanted = always, .number = mean_beside, .part = ratio_beside, .whole = at_least_0};
 
 const tri_loss tri_loss_kto = {.name = "kto",
                                .reads = TRI_LOSS_REFERENCE | TRI_LOSS_SCORE,

@@ -39,5 +39,9 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-const tri_loss tri_loss_sft = {
-    .name = "sft", .option = options, .metric = metrics, .weigh = mean_over_tokens, .compute = sft_loss};
+const tri_loss tri_loss_sft = {.name = "sft",
+                               .option = options,
+                               .metric = metrics,
+                               .weigh = mean_over_tokens,
+                               .compute = sft_loss,
+                               .is_nats = true};

@@ -345,7 +345,7 @@ static tri_status check_keep_best(const tri_loader *l) {
   if (!metric || !strncmp(metric, "eval_", 5)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: checkpoint.keep_best: '%.200s' is no metric of evaluations, such as %s",
            where_of(l, "checkpoint.keep_best"), metric,
-           l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES ? "eval_loss" : "eval_reward_mean");
+           l->cfg->algo.row.needs & TRI_NEEDS_ANSWERS ? "eval_reward_mean" : "eval_loss");
 }
 
 /* Where the loss judges, nothing is rewarded. */
@@ -357,7 +357,7 @@ static tri_status check_reward_use(const tri_loader *l) {
 static tri_status check_eval_answers(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
-  if (c->algo.row.needs & TRI_NEEDS_PREFERENCES) return TRI_OK;
+  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && !c->reward.n) return TRI_OK; /* the loss alone judges */
   if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
            where_of(l, "eval.steps"), (long long)c->eval.steps,
@@ -430,7 +430,7 @@ static bool is_default(const tri_loader *l, const tri_deck_entry *e, const char 
  * for a while. */
 static tri_status note_idle(const tri_loader *l) {
   const tri_config *c = l->cfg;
-  const bool        by_loss = c->algo.row.needs & TRI_NEEDS_PREFERENCES;
+  const bool        by_loss = !(c->algo.row.needs & TRI_NEEDS_ANSWERS) && !c->reward.n;
   const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
              greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL,
              selects = c->rollout.dynamic_sampling && !replay,

@@ -376,8 +376,8 @@ const tri_key tri_keys[] = {
    "perplexity less is better, of all others more; not given: none."},
 
   {"eval.steps", TRI_KEY_I64, ALL, FREE, AT(eval.steps), COUNT0, "0", "steps",
-   "Steps between evaluations on data.eval, by generated answers and rewards, or of pairs and labelled answers by their "
-   "loss; also before step 1 and after the last; 0: never."},
+   "Steps between evaluations on data.eval, also before step 1 and after the last; 0: never. By the loss where lines hold "
+   "answers, pairs or labels (sft, rm, dpo, kto); by generated answers where there are rewards."},
   {"eval.max_prompts", TRI_KEY_I64, ALL, FREE, AT(eval.max_prompts), COUNT0, "0", "prompts",
    "Use only so many lines, with data.eval_names so many of each set; 0: all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, FREE, AT(eval.num_generations), COUNT, "1", "samples",

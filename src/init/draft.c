@@ -37,9 +37,11 @@ static tri_status put_count(tri_text *out, const char *key, int64_t n, const cha
 
 /* ---- the deck ---- */
 
-/* Whether answers are rewarded: to learn from, or in evaluations. */
+/* Whether answers are rewarded: to learn from, or in evaluations where lines have what rewards compare. */
 static bool rewards(const tri_draft *d) {
-  return d->algo->needs & TRI_NEEDS_ANSWERS || (d->eval && d->algo->needs & TRI_NEEDS_DEMONSTRATIONS);
+  bool held_out = d->eval && d->lines->reward && d->algo->needs & TRI_NEEDS_DEMONSTRATIONS;
+
+  return d->algo->needs & TRI_NEEDS_ANSWERS || held_out;
 }
 
 /* How a step's samples are dealt: the batch equation. */

@@ -321,9 +321,6 @@ static tri_status take_algo(tri_interview *v, const char *text) {
   tri_status st = TRI_OK;
 
   v->algo = tri_algo_find(text);
-  if (v->algo && v->algo->needs & TRI_NEEDS_DEMONSTRATIONS && v->answer[TRI_ASK_EVAL][0] && !v->lines.reward)
-    TRI_FAIL(TRI_EARG, "evaluates answers to prompts, and lines like those of %s have none: leave --eval out",
-             v->answer[TRI_ASK_DATA]);
   if (v->algo && v->algo->needs & v->lines.needs) return TRI_OK;
   TRI_TRY_DONE(put_algos(v, &fit));
   TRI_FAIL_DONE(TRI_EARG, "%s; from lines like those of %s learn %s",

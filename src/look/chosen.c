@@ -19,6 +19,7 @@ static const struct {
     {"eval_reward_mean", tri_cell_number, NULL, false},
     {"eval_truncated_ratio", tri_cell_share, NULL, true},
     {"eval_accuracy", tri_cell_number, NULL, false},
+    {"eval_loss", tri_cell_number, "eval_accuracy", false},
     {"response_length_mean_tokens", tri_cell_count, NULL, false},
     {"truncated_ratio", tri_cell_share, NULL, true},
     {"kl_mean_nats", tri_cell_number, NULL, false},

@@ -115,7 +115,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);
-  say_data("data.eval", t.eval_data);
+  say_data("data.eval", t.eval_data ? t.eval_data : t.eval_lines);
   say_resume(&t);
 done:
   tri_trainer_close(&t);

@@ -1,20 +1,14 @@
-/* evaluate.c - held-out prompts: reward, pass@1 and length of the policy's answers; or held-out lines: their
- * loss; of all, and of each set. */
+/* evaluate.c - held-out lines: what the loss says of them (evaluate_lines.c); reward, pass@1 and length of
+ * the policy's answers to held-out prompts; of all, and of each set. */
 #include "comm/halt.h"
 #include "reward/figures.h"
 #include "score.h"
 #include "supply.h"
 #include "train.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* What an evaluation adds up, of all lines or of a set; lines: where the loss judges. */
-typedef struct eval_sum {
-  tri_figures figures;
-  int         failures;
-  tri_tally   lines;
-} eval_sum;
 
 enum { PREFIX_BYTES = TRI_CONFIG_EVAL_NAME_BYTES + sizeof "eval__" };
 /* Of the metrics of all lines (name NULL), of a set's. */
@@ -24,25 +18,34 @@ static void put_prefix(const char *name, char out[PREFIX_BYTES]) {
 
 /* ---- which lines ---- */
 
-/* Set i's lines, all that there are. */
-static tri_status find_set(const tri_trainer *t, int i, tri_eval_set *out) {
+/* Of set i the lines that a data set has of it, all that there are. */
+static tri_status find_range(const tri_trainer *t, int i, const tri_dataset *d, tri_eval_range *out) {
   const tri_config_list *names = &t->cfg->data.eval_names;
-  int64_t                all = tri_dataset_count(t->eval_data), end;
+  int64_t                all = tri_dataset_count(d), end;
 
-  *out = (tri_eval_set){.n = all};
+  *out = (tri_eval_range){0, all};
   if (!names->n) return TRI_OK;
-  out->name = names->item[i];
-  if (!tri_dataset_stats(t->eval_data)->n_line) { /* assumed ones */
+  if (!tri_dataset_stats(d)->n_line) { /* assumed ones */
     out->n = all / names->n;
     out->begin = i * out->n;
     return TRI_OK;
   }
-  while (out->begin < all && tri_dataset_get(t->eval_data, out->begin)->file < i) out->begin++;
-  for (end = out->begin; end < all && tri_dataset_get(t->eval_data, end)->file == i;) end++;
+  while (out->begin < all && tri_dataset_get(d, out->begin)->file < i) out->begin++;
+  for (end = out->begin; end < all && tri_dataset_get(d, end)->file == i;) end++;
   out->n = end - out->begin;
   if (out->n) return TRI_OK;
   TRI_FAIL(TRI_EINPUT, "%s: has no line to evaluate on, and data.eval_names calls it %s: remove both",
-           t->cfg->data.eval.item[i], out->name);
+           t->cfg->data.eval.item[i], names->item[i]);
+}
+
+/* eval.max_prompts of them. */
+static tri_status take_range(const tri_trainer *t, int i, const tri_dataset *d, tri_eval_range *out) {
+  int64_t most = t->cfg->eval.max_prompts;
+
+  if (!d) return TRI_OK;
+  TRI_TRY(find_range(t, i, d, out));
+  if (most && most < out->n) out->n = most;
+  return TRI_OK;
 }
 
 /* ---- which numbers ---- */
@@ -53,14 +56,49 @@ static bool has_figure(const tri_trainer *t, tri_figure which) {
   return t->sampling.eval.group > 1 || !tri_figure_is_of_k(which);
 }
 
+/* Those by answers: the i-th by its name, NULL: there are no more. */
+static const char *figure_at(const tri_trainer *t, const tri_figures *f, int i, double *value) {
+  for (tri_figure k = 0; k < TRI_FIGURE_COUNT; k++) {
+    if (!has_figure(t, k) || i-- > 0) continue;
+    *value = tri_figure_mean(f, k);
+    return tri_figure_name(k);
+  }
+  return NULL;
+}
+
+/* Those by the loss. A mean of nothing is NaN. */
+static const char *loss_at(const tri_learner *l, const tri_eval_sum *sum, int i, double *value) {
+  *value = sum->loss;
+  if (i == 0) return l->loss_name;
+  *value = exp(sum->loss);
+  if (l->loss->is_nats && i == 1) return "perplexity";
+  i -= l->loss->is_nats ? 2 : 1;
+  *value = sum->metric[i].of > 0 ? sum->metric[i].sum / sum->metric[i].of : (double)NAN;
+  return l->loss->metric[i];
+}
+
+const char *tri_evaluate_number(const tri_trainer *t, const tri_eval_sum *sum, int i, double *value) {
+  const tri_learner *l = &t->learner[TRI_POLICY];
+  int                by_loss = 0;
+
+  for (; t->eval_lines && i - by_loss >= 0; by_loss++) {
+    const char *name = loss_at(l, sum, by_loss, value);
+    if (!name) break;
+    if (by_loss == i) return name;
+  }
+  return t->eval_data ? figure_at(t, &sum->figures, i - by_loss, value) : NULL;
+}
+
 /* The i-th number by which a checkpoint may be the best, without its prefix; NULL: there are no more. */
 static const char *number_at(const tri_trainer *t, int i) {
-  const tri_learner *l = &t->learner[TRI_POLICY];
+  static const tri_eval_sum none;
+  double                    value;
 
-  if (tri_evaluates_by_loss(t)) return i ? l->loss->metric[i - 1] : l->loss_name;
-  for (tri_figure f = 0; f < TRI_FIGURE_COUNT; f++)
-    if (f != TRI_FIGURE_TRUNCATED && has_figure(t, f) && i-- == 0) return tri_figure_name(f);
-  return NULL;
+  for (int k = 0;; k++) {
+    const char *name = tri_evaluate_number(t, &none, k, &value);
+    if (name && !strcmp(name, tri_figure_name(TRI_FIGURE_TRUNCATED))) continue;
+    if (!name || i-- == 0) return name;
+  }
 }
 
 /* Is this number one of all lines (name NULL), or of a set? */
@@ -96,19 +134,20 @@ static tri_status check_best(const tri_trainer *t) {
 }
 
 tri_status tri_evaluate_plan(tri_trainer *t) {
-  int64_t most = t->cfg->eval.max_prompts;
+  const tri_config_list *names = &t->cfg->data.eval_names;
 
-  t->plan.n_eval = t->cfg->data.eval_names.n ? t->cfg->data.eval_names.n : 1;
+  t->plan.n_eval = names->n ? names->n : 1;
   for (int i = 0; i < t->plan.n_eval; i++) {
-    TRI_TRY(find_set(t, i, &t->plan.eval[i]));
-    if (most && most < t->plan.eval[i].n) t->plan.eval[i].n = most;
+    t->plan.eval[i] = (tri_eval_set){.name = names->n ? names->item[i] : NULL};
+    TRI_TRY(take_range(t, i, t->eval_data, &t->plan.eval[i].prompts));
+    TRI_TRY(take_range(t, i, t->eval_lines, &t->plan.eval[i].lines));
   }
   return check_best(t);
 }
 
 /* ---- by answers ---- */
 
-static tri_status add_answers(tri_trainer *t, const tri_rollout *r, eval_sum *all, eval_sum *of_set) {
+static tri_status add_answers(tri_trainer *t, const tri_rollout *r, tri_eval_sum *all, tri_eval_sum *of_set) {
   const tri_source     *source = t->learner[TRI_POLICY].source;
   const tri_answers_opt o = {.set = t->reward,
                              .tokenizer = tri_source_tokenizer(source),
@@ -129,15 +168,15 @@ done:
   return st;
 }
 
-/* Lines of a set that are evaluated together. */
+/* Prompts of a set that are answered together. */
 typedef struct piece {
   const tri_eval_set *set;
-  int64_t             begin, n, before; /* positions; before: lines of the evaluation that are done */
+  int64_t             begin, n, before; /* positions; before: prompts of the evaluation that are done */
 } piece;
 
 /* Collective over world. Held-out prompts, into the sums of all and of their set; none where the run is told
  * to stop. */
-static tri_status evaluate_answers(tri_trainer *t, const piece *p, eval_sum *all, eval_sum *of_set) {
+static tri_status evaluate_answers(tri_trainer *t, const piece *p, tri_eval_sum *all, tri_eval_sum *of_set) {
   int64_t     each = t->sampling.eval.group;
   tri_rollout r = {0};
   tri_status  st = TRI_OK;
@@ -158,66 +197,35 @@ done:
   return st;
 }
 
-/* ---- by the loss ---- */
-
-/* Collective over the parameter scope. One micro-batch as in learning, without it. */
-static tri_status judge_micro(tri_trainer *t, const tri_rollout *r, const tri_split *sp, int i,
-                              const double *weight, double survey, tri_tally *sum) {
-  tri_learner *l = &t->learner[TRI_POLICY];
-  tri_batch    b;
-  tri_rows_out rows;
-  tri_loss_in  in;
-  tri_loss_out out;
-
-  TRI_TRY(
-      tri_batch_load(t->feed, r, sp->seq + sp->first[i], sp->first[i + 1] - sp->first[i], t->se->stream, &b));
-  TRI_TRY(tri_model_forward(l->model, &b, false, t->sampling.inv_temperature, &rows, t->se->stream));
-  TRI_TRY(tri_batch_fetch(t->feed, &rows, weight, t->se->stream, &in, &out));
-  in.survey = survey;
-  TRI_TRY(l->loss->compute(&t->opt, &in, &out));
-  tri_tally_add(t, sum, TRI_POLICY, &out);
+/* Collective over world. All prompts of a set; less where the run is told to stop. */
+static tri_status answer_set(tri_trainer *t, const tri_eval_set *set, int64_t before, tri_eval_sum *all,
+                             tri_eval_sum *of_set) {
+  for (int64_t at = 0; at < set->prompts.n && !tri_halt_decided(t->halt); at += t->plan.eval_at_once) {
+    piece p = {set, set->prompts.begin + at, t->plan.eval_at_once, before + at};
+    if (p.n > set->prompts.n - at) p.n = set->prompts.n - at;
+    TRI_TRY(evaluate_answers(t, &p, all, of_set));
+  }
   return TRI_OK;
 }
 
-/* Collective over world. The next t->plan.samples held-out lines as one mini-batch; *loss: of this rank. */
-static tri_status judge_lines(tri_trainer *t, int64_t begin, tri_tally *sum) {
-  tri_rollout r = {0};
-  tri_split   sp = {0};
-  double     *weight = NULL, survey = 0;
-  tri_status  st = TRI_OK;
+/* ---- all of it ---- */
 
-  TRI_TRY_DONE(tri_supply_lines(t, t->eval_data, begin, t->plan.samples, &r));
-  TRI_TRY_DONE(tri_score_reference(t, &r));
-  TRI_TRY_DONE(tri_learner_weigh(t, TRI_POLICY, &r, &weight));
-  TRI_TRY_DONE(tri_score_survey(t, &r, 0, &survey));
-  TRI_TRY_DONE(tri_step_split(t, &r, 0, &sp));
-  for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(judge_micro(t, &r, &sp, i, weight, survey, sum));
-done:
-  tri_split_free(&sp);
-  TRI_FREE(weight);
-  tri_rollout_clear(&r);
-  return st;
+tri_status tri_evaluate_sum(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *of_set) {
+  const tri_eval_set *set = t->plan.eval;
+  int64_t             before = 0;
+  tri_halt_cause      halt;
+
+  *all = (tri_eval_sum){.failures = 0};
+  for (int i = 0; i < t->plan.n_eval; i++) of_set[i] = *all;
+  TRI_TRY(tri_halt_ask(t->halt, &halt));
+  if (t->eval_data) TRI_TRY(tri_report_eval_begin(t));
+  for (int i = 0; t->eval_data && i < t->plan.n_eval; before += set[i++].prompts.n)
+    TRI_TRY(answer_set(t, &set[i], before, all, &of_set[i]));
+  if (t->eval_lines && !tri_halt_decided(t->halt)) TRI_TRY(tri_evaluate_lines(t, all, of_set));
+  t->progress.eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
+  if (t->progress.eval_due) tri_answers_file_drop(&t->sampling.eval_file);
+  return t->eval_data && !t->progress.eval_due ? tri_report_eval_end(t) : TRI_OK;
 }
-
-/* Collective over world. Held-out lines, into the sums of all and of their set: a step's plan, but for how
- * many. */
-static tri_status evaluate_lines(tri_trainer *t, const piece *p, eval_sum *all, eval_sum *of_set) {
-  tri_step_plan of_step = t->plan;
-  tri_tally     some = {0};
-  tri_status    st;
-
-  t->plan.samples = p->n;
-  t->plan.mini_batches = 1;
-  t->plan.split.n = (int)tri_sequences(t, p->n);
-  st = judge_lines(t, p->begin, &some);
-  t->plan = of_step;
-  TRI_TRY(st);
-  tri_tally_join(&all->lines, TRI_POLICY, &some, (double)p->n / (double)t->plan.eval_prompts);
-  tri_tally_join(&of_set->lines, TRI_POLICY, &some, (double)p->n / (double)p->set->n);
-  return TRI_OK;
-}
-
-/* ---- either ---- */
 
 static void report(tri_trainer *t, const char *prefix, const char *what, double value) {
   char name[TRI_METRIC_NAME_BYTES];
@@ -226,51 +234,28 @@ static void report(tri_trainer *t, const char *prefix, const char *what, double 
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
-static void report_answers(tri_trainer *t, const eval_sum *sum, const char *prefix) {
-  for (tri_figure i = 0; i < TRI_FIGURE_COUNT; i++)
-    if (has_figure(t, i)) report(t, prefix, tri_figure_name(i), tri_figure_mean(&sum->figures, i));
-  if (sum->failures > 0) report(t, prefix, "reward_failures", sum->failures);
-}
-
-/* Collective over world. Under eval_, or the set's eval_NAME_. */
-static tri_status report_sum(tri_trainer *t, const eval_sum *sum, const char *name) {
-  char prefix[PREFIX_BYTES];
+/* Collective over world. Under eval_, or the set's eval_NAME_. A mean of nothing, as where all labels are
+ * alike, is left out. */
+static tri_status report_sum(tri_trainer *t, const tri_eval_sum *sum, const char *name) {
+  char        prefix[PREFIX_BYTES];
+  const char *what;
+  double      value;
 
   put_prefix(name, prefix);
-  if (tri_evaluates_by_loss(t)) return tri_report_loss(t, &t->learner[TRI_POLICY], &sum->lines, prefix);
-  report_answers(t, sum, prefix);
-  return name ? TRI_OK : tri_report_extras(t, prefix);
-}
-
-/* Collective over world. All of a set; less where the run is told to stop. */
-static tri_status evaluate_set(tri_trainer *t, const tri_eval_set *set, int64_t before, eval_sum *all,
-                               eval_sum *of_set) {
-  for (int64_t at = 0; at < set->n && !tri_halt_decided(t->halt); at += t->plan.eval_at_once) {
-    piece p = {set, set->begin + at, t->plan.eval_at_once, before + at};
-    if (p.n > set->n - at) p.n = set->n - at;
-    TRI_TRY((tri_evaluates_by_loss(t) ? evaluate_lines : evaluate_answers)(t, &p, all, of_set));
-  }
-  return TRI_OK;
+  for (int i = 0; (what = tri_evaluate_number(t, sum, i, &value)) != NULL; i++)
+    if (t->eval_data || !isnan(value)) report(t, prefix, what, value);
+  if (sum->failures > 0) report(t, prefix, "reward_failures", sum->failures);
+  return t->eval_data && !name ? tri_report_extras(t, prefix) : TRI_OK;
 }
 
 tri_status tri_evaluate(tri_trainer *t) {
-  const tri_eval_set *set = t->plan.eval;
-  eval_sum            all = {.lines.updates = 1}, of_set[TRI_CONFIG_EVAL_SETS] = {0};
-  int64_t             before = 0;
-  tri_halt_cause      halt;
+  tri_eval_sum all, of_set[TRI_CONFIG_EVAL_SETS];
 
-  TRI_TRY(tri_halt_ask(t->halt, &halt));
-  if (!tri_evaluates_by_loss(t)) TRI_TRY(tri_report_eval_begin(t));
-  for (int i = 0; i < t->plan.n_eval; before += set[i++].n) {
-    of_set[i].lines.updates = 1;
-    TRI_TRY(evaluate_set(t, &set[i], before, &all, &of_set[i]));
-  }
-  t->progress.eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
-  if (t->progress.eval_due) tri_answers_file_drop(&t->sampling.eval_file);
+  TRI_TRY(tri_evaluate_sum(t, &all, of_set));
   if (t->progress.eval_due) return TRI_OK;
   TRI_TRY(report_sum(t, &all, NULL));
   for (int i = 0; i < t->plan.n_eval; i++)
-    if (set[i].name) TRI_TRY(report_sum(t, &of_set[i], set[i].name));
+    if (t->plan.eval[i].name) TRI_TRY(report_sum(t, &of_set[i], t->plan.eval[i].name));
   tri_save_see(t);
-  return tri_evaluates_by_loss(t) ? TRI_OK : tri_report_eval_end(t);
+  return TRI_OK;
 }

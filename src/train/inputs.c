@@ -205,7 +205,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   if (*out) say_overlong(c, tri_dataset_stats(*out), files);
   if (*out) say_joined(tri_dataset_stats(*out), files->item[0]);
   if (*out && files == &c->data.train) tri_inputs_say_other(t, *out, chat);
-  if (*out) st = tri_inputs_say_chat(t, *out, files->item[0], &encoder, chat);
+  if (*out && !(files == &c->data.eval && t->eval_data)) /* else its prompts were read, and it is said */
+    st = tri_inputs_say_chat(t, *out, files->item[0], &encoder, chat);
   tri_encoder_free(&encoder);
   return st;
 }
@@ -226,10 +227,6 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                             const tri_chat *chat, tri_dataset **out) {
   bool untold = false;
 
-  if (t->plan.like) {
-    *out = files == &t->cfg->data.train ? t->plan.like->data : t->plan.like->eval_data;
-    return TRI_OK;
-  }
   if (!is_read(t, files)) return tri_assume_lines(t, files, kind, out);
   TRI_TRY(read_data(t, files, kind, chat, t->plan.on_paper ? &untold : NULL, out));
   if (untold) TRI_TRY(tri_assume_lines(t, files, kind, out));
@@ -256,8 +253,7 @@ static tri_status check_contexts(const tri_trainer *t, const tri_longest *l) {
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   *l = (tri_longest){0, 1};
   TRI_TRY(t->supply->measure(t, l));
-  if (t->eval_data && !tri_evaluates_by_loss(t) &&
-      tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
+  if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
     TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld",
@@ -438,7 +434,7 @@ static tri_status check_room(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos,
           answer = c->rollout.max_response_length;
-  bool prompts = (tri_has_answers(t) && c->data.train.n) || (c->eval.steps > 0 && !tri_evaluates_by_loss(t));
+  bool prompts = (tri_has_answers(t) && c->data.train.n) || (c->eval.steps > 0 && tri_evaluates_answers(t));
 
   if (!prompts || answer < context) return TRI_OK;
   TRI_TRY(tri_faults_miss(t->run.faults, "the length of prompts"));
@@ -454,6 +450,36 @@ static tri_data_kind kind_of(unsigned needs) {
   return needs & TRI_NEEDS_LABELLED ? TRI_DATA_LABELLED : TRI_DATA_SFT;
 }
 
+/* Collective over world. Whether held-out lines hold what the loss judges. With rewards they may be prompts
+ * alone: the first line speaks for all. */
+static tri_status has_lines(tri_trainer *t, bool *out) {
+  const tri_config *c = t->cfg;
+  tri_status        st = TRI_OK;
+
+  *out = !tri_has_answers(t);
+  if (!*out || !tri_evaluates_answers(t) || !is_read(t, &c->data.eval)) return TRI_OK;
+  if (t->se->rt.world_rank == 0)
+    st = tri_dataset_is_answered(c->data.eval.item[0], c->data.completion_key, c->data.max_line_bytes, out);
+  TRI_TRY(tri_agree(tri_world_of(t), st));
+  TRI_TRY(tri_host_bcast(tri_world_of(t), out, sizeof *out, 0));
+  if (!*out && t->se->rt.world_rank == 0)
+    tri_log(TRI_LOG_INFO,
+            "%s: its lines have no `%s`: they are evaluated by answers alone, without eval_loss",
+            c->data.eval.item[0], c->data.completion_key);
+  return TRI_OK;
+}
+
+/* Collective over world. data.eval, as prompts, as lines for the loss, or as both. */
+static tri_status open_eval(tri_trainer *t, tri_data_kind asked, tri_data_kind learned,
+                            const tri_chat *chat) {
+  const tri_config *c = t->cfg;
+  bool              lines;
+
+  if (tri_evaluates_answers(t)) TRI_TRY(open_data(t, &c->data.eval, asked, chat, &t->eval_data));
+  TRI_TRY(has_lines(t, &lines));
+  return lines ? open_data(t, &c->data.eval, learned, chat, &t->eval_lines) : TRI_OK;
+}
+
 /* Collective over world. */
 static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   const tri_config *c = t->cfg;
@@ -461,13 +487,18 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
 
+  if (t->plan.like) {
+    t->data = t->plan.like->data;
+    t->eval_data = t->plan.like->eval_data;
+    t->eval_lines = t->plan.like->eval_lines;
+    return TRI_OK;
+  }
   if (c->data.train.n)
     NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, chat, &t->data),
                          "data.train"));
   remember_data(t);
-  if (tri_evaluates_by_loss(t)) asked = learned;
   if (c->eval.steps > 0 && c->data.eval.n)
-    NOTE(tri_error_about(open_data(t, &c->data.eval, asked, chat, &t->eval_data), "data.eval"));
+    NOTE(tri_error_about(open_eval(t, asked, learned, chat), "data.eval"));
   return TRI_OK;
 }
 
@@ -546,7 +577,7 @@ static tri_status look_at_data(tri_trainer *t) {
   bool              rewards = !(t->run.faults->about & TRI_CONFIG_ABOUT_REWARD) &&
                  tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind asked = rewards ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
-  tri_data_kind eval = tri_evaluates_by_loss(t) ? learned : asked;
+  tri_data_kind eval = tri_evaluates_answers(t) ? asked : learned;
 
   if (is_read(t, &c->data.train))
     NOTE(tri_error_about(look_at_lines(t, &c->data.train, tri_has_answers(t) ? asked : learned),

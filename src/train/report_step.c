@@ -37,11 +37,6 @@ void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tr
   add_means(sum->of[role].metric, out->metric);
 }
 
-void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double share) {
-  sum->of[role].loss += some->of[role].loss * share;
-  add_means(sum->of[role].metric, some->of[role].metric);
-}
-
 tri_status tri_tally_update(tri_trainer *t, tri_tally *sum) {
   double all[2] = {sum->entropy.sum, sum->entropy.of};
 
@@ -81,7 +76,9 @@ static void report_coefficients(tri_trainer *t, const tri_mean *metric) {
     tri_adapt_kl(&t->opt, kl.sum / kl.of, tri_sequences(t, t->plan.samples));
 }
 
-tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum, const char *prefix) {
+/* Collective over world. A learner's loss and its metrics, summed over all ranks in rank order; its
+ * gradient's norm and learning rate where it learned. */
+static tri_status report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum) {
   tri_mean metric[TRI_ALGO_METRICS];
   double all[1 + 2 * TRI_ALGO_METRICS] = {sum->of[l - t->learner].loss}; /* then each metric's sum and `of` */
 
@@ -89,14 +86,14 @@ tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally
   TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
   memcpy(metric, &all[1], sizeof metric);
   if (l->loss->settle) l->loss->settle(metric);
-  add_under(t, prefix, l->loss_name, sum->updates ? all[0] / (double)sum->updates : 0);
-  if (!prefix[0] && tri_learner_learns(l, t->progress.step)) {
+  add(t, l->loss_name, sum->updates ? all[0] / (double)sum->updates : 0);
+  if (tri_learner_learns(l, t->progress.step)) {
     add_under(t, l->prefix, "grad_norm", l->grad_norm);
     add_under(t, l->prefix, "learning_rate", l->learning_rate);
   }
   for (int k = 0; l->loss->metric[k]; k++)
-    if (metric[k].of > 0) add_under(t, prefix, l->loss->metric[k], metric[k].sum / metric[k].of);
-  if (!prefix[0] && l == &t->learner[TRI_POLICY]) report_coefficients(t, metric);
+    if (metric[k].of > 0) add(t, l->loss->metric[k], metric[k].sum / metric[k].of);
+  if (l == &t->learner[TRI_POLICY]) report_coefficients(t, metric);
   return TRI_OK;
 }
 
@@ -113,7 +110,7 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
   const tri_learner *l, *end = t->learner + TRI_ROLE_COUNT;
 
   for (l = t->learner; l < end; l++)
-    if (tri_learner_trains(l)) TRI_TRY(tri_report_loss(t, l, sum, ""));
+    if (tri_learner_trains(l)) TRI_TRY(report_loss(t, l, sum));
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
   for (l = t->learner; l < end; l++)
     if (tri_learner_trains(l)) report_course(t, l);

@@ -116,21 +116,28 @@ typedef struct span_of {
 static int64_t beside(const tri_trainer *t) { return t->supply->beside ? t->plan.mini_batches : 0; }
 static span_of all_of(const tri_trainer *t) { return (span_of){0, t->plan.mini_batches + beside(t)}; }
 
-/* Collective over world. These mini-batches of the rollout through the model; frozen: its name, where it does
- * not learn. */
+/* Collective over the parameter scope. One split of the rollout through the model; frozen: its name, where it
+ * does not learn. */
+static tri_status score_split(tri_trainer *t, tri_model *m, const char *frozen, tri_rollout *r,
+                              const tri_split *sp, taker take, tri_gap *gap) {
+  for (int i = 0; i < sp->n_micro; i++) {
+    tri_loss_in in;
+    TRI_TRY(score_micro(t, m, frozen, r, sp, i, &in));
+    take(t, r, &in, gap);
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. These mini-batches of the rollout through the model, as score_split. */
 static tri_status score(tri_trainer *t, tri_model *m, const char *frozen, tri_rollout *r, span_of which,
                         taker take, tri_gap *gap) {
   tri_span span = tri_span_begin(&t->spans, "score", 0);
 
   for (int64_t batch = which.from; batch < which.to; batch++) {
-    tri_split   sp;
-    tri_loss_in in;
-    tri_status  st = TRI_OK;
+    tri_split  sp;
+    tri_status st;
     TRI_TRY(tri_step_split(t, r, batch, &sp));
-    for (int i = 0; i < sp.n_micro && st == TRI_OK; i++) {
-      st = score_micro(t, m, frozen, r, &sp, i, &in);
-      if (st == TRI_OK) take(t, r, &in, gap);
-    }
+    st = score_split(t, m, frozen, r, &sp, take, gap);
     tri_split_free(&sp);
     TRI_TRY(st);
   }
@@ -189,16 +196,34 @@ bool tri_score_shares(const tri_trainer *t) {
 
 /* ---- before learning ---- */
 
-tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
-  bool       is_base = !t->learner[TRI_REFERENCE].source; /* the policy, less its adapters */
+/* The reference begins to speak, or ends: it may be the policy less its adapters. */
+static tri_model *begin_reference(tri_trainer *t, bool begins) {
+  bool       is_base = !t->learner[TRI_REFERENCE].source;
   tri_model *m = t->learner[is_base ? TRI_POLICY : TRI_REFERENCE].model;
+
+  if (is_base) tri_model_adapt(m, !begins);
+  return m;
+}
+
+tri_status tri_score_reference_split(tri_trainer *t, tri_rollout *r, const tri_split *sp) {
+  tri_model *m;
+
+  if (!tri_has_reference(t)) return TRI_OK;
+  m = begin_reference(t, true);
+  TRI_TRY(score_split(t, m, t->learner[TRI_REFERENCE].name, r, sp, take_reference, NULL));
+  (void)begin_reference(t, false);
+  return TRI_OK;
+}
+
+tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
+  tri_model *m;
   tri_span   span;
 
   if (!tri_has_reference(t)) return TRI_OK;
   span = tri_span_begin(&t->spans, "reference", TRI_SPAN_TIMED);
-  if (is_base) tri_model_adapt(m, false);
+  m = begin_reference(t, true);
   TRI_TRY(score(t, m, t->learner[TRI_REFERENCE].name, r, all_of(t), take_reference, NULL));
-  if (is_base) tri_model_adapt(m, true);
+  (void)begin_reference(t, false);
   tri_span_end(&t->spans, &span);
   return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), 0, r->ref_logp) : TRI_OK;
 }

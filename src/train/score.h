@@ -6,6 +6,7 @@
 #include "algo/algo.h"
 
 struct tri_trainer;
+struct tri_split;
 
 /* ---- the sampler's gap ---- */
 
@@ -30,6 +31,10 @@ TRI_CHECKED tri_status tri_gap_close(const struct tri_trainer *t, tri_gap *gap);
 /* Collective over world. Fills r->ref_logp of the sequences this rank learns from, of all where every rank
  * needs them. Without a reference: nothing. */
 TRI_CHECKED tri_status tri_score_reference(struct tri_trainer *t, tri_rollout *r);
+/* Collective over world. Fills r->ref_logp of the sequences of this rank's split, and of no others. Without a
+ * reference: nothing. */
+TRI_CHECKED tri_status tri_score_reference_split(struct tri_trainer *t, tri_rollout *r,
+                                                 const struct tri_split *sp);
 /* Collective over world. Old log-probabilities as run.sampler says, wherever the policy must be asked before
  * the first update: of mini-batches 1 and on; of all sequences where KL belongs to the reward and they did
  * not come with the answers or are rescored. */

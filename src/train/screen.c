@@ -101,11 +101,12 @@ static const struct {
     {{NULL, 7, 6}, GIVEN | ANSWERS, "eval_pass_at_1", tri_cell_number},
     {{NULL, 7, 6}, GIVEN | ANSWERS, "eval_reward_mean", tri_cell_number},
     {{NULL, 7, 6}, PREFERRED, "eval_accuracy", tri_cell_number},
+    {{NULL, 7, 6}, GIVEN, "eval_loss", tri_cell_number},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
 static bool has_column(const tri_trainer *t, int i) {
-  int  use = tri_has_answers(t) ? ANSWERS : tri_evaluates_by_loss(t) ? PREFERRED : GIVEN;
+  int  use = tri_has_answers(t) ? ANSWERS : t->algo->needs & TRI_NEEDS_PREFERENCES ? PREFERRED : GIVEN;
   bool unbounded = t->reward && !tri_reward_set_is_bounded(t->reward); /* then no answer is right or wrong */
 
   if (i == LEFT && t->cfg->eval.steps > 0 && (t->screen.gap || tri_has_critic(t)))
@@ -115,6 +116,8 @@ static bool has_column(const tri_trainer *t, int i) {
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
   if (!strcmp(rows[i].metric, "explained_variance")) return tri_has_critic(t);
   if (!strcmp(rows[i].metric, unbounded ? "eval_pass_at_1" : "eval_reward_mean")) return false;
+  if (!strcmp(rows[i].metric, "eval_loss")) return t->eval_lines;
+  if (use == GIVEN && !strncmp(rows[i].metric, "eval_", 5)) return t->eval_data;
   return t->cfg->eval.steps > 0 || strncmp(rows[i].metric, "eval_", 5) != 0;
 }
 
@@ -150,7 +153,7 @@ static void put_cell(const tri_trainer *t, int64_t step, int row, int width, cha
 }
 
 static bool was_evaluated(const tri_trainer *t) {
-  return tri_metric_has(t->metrics, "eval_reward_mean") || tri_metric_has(t->metrics, "eval_accuracy");
+  return tri_metric_has(t->metrics, "eval_reward_mean") || tri_metric_has(t->metrics, "eval_loss");
 }
 
 /* Whether run.log_every wants a row of the step: an evaluated one has always one, so has the last. */
@@ -189,7 +192,8 @@ static void show_row(tri_trainer *t) {
 
 /* Of what a step's evaluation said, the number that its row has of all, of each set. */
 static void say_sets(const tri_trainer *t) {
-  const char *what = tri_evaluates_by_loss(t)               ? "accuracy"
+  const char *what = t->algo->needs & TRI_NEEDS_PREFERENCES ? "accuracy"
+                     : !t->eval_data                        ? "loss"
                      : tri_reward_set_is_bounded(t->reward) ? "pass_at_1"
                                                             : "reward_mean";
   tri_text    said = {0}, lines = {0};

@@ -11,12 +11,13 @@
 
 /* ---- sequences of lines ---- */
 
-/* So many lines from a position on. */
+/* So many lines from a position on, of neighbours whose last one stands before the first. */
 typedef struct lines {
   const tri_trainer *t;
   tri_dataset       *data;
   bool               shuffle;
   int64_t            begin, n;
+  tri_eval_range     of; /* the neighbours */
 } lines;
 
 static const tri_example *line_at(const lines *l, int64_t k) {
@@ -47,7 +48,8 @@ static parts rejected(const lines *l, int64_t k) {
 /* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py).
  * The answer is cut at the longest line of the run, as trl cuts it at max_length. */
 static parts mismatched(const lines *l, int64_t k) {
-  parts   p = chosen(l, (k + l->n - 1) % l->n);
+  int64_t before = l->begin + k > l->of.begin ? k - 1 : l->of.begin + l->of.n - 1 - l->begin;
+  parts   p = chosen(l, before);
   int64_t room;
 
   p.e = line_at(l, k);
@@ -60,14 +62,12 @@ static parts mismatched(const lines *l, int64_t k) {
 static parts demonstration_at(const lines *l, int q) { return chosen(l, q); }
 static parts pair_at(const lines *l, int q) { return q % 2 ? rejected(l, q / 2) : chosen(l, q / 2); }
 static parts labelled_at(const lines *l, int q) { return q < l->n ? chosen(l, q) : mismatched(l, q - l->n); }
+static parts beside_at(const lines *l, int q) { return mismatched(l, q); }
 
-static tri_status make(const lines *l, tri_rollout *out) {
+/* n sequences of the lines. */
+static tri_status make(const lines *l, int n, parts (*at)(const lines *, int), tri_rollout *out) {
   const tri_supply *supply = l->t->supply;
-  int               n = (int)l->n * supply->together * (supply->beside ? 2 : 1);
-  parts (*at)(const lines *, int) = supply->beside         ? labelled_at
-                                    : supply->together > 1 ? pair_at
-                                                           : demonstration_at;
-  int64_t n_tok = 0;
+  int64_t           n_tok = 0;
 
   for (int q = 0; q < n; q++) {
     parts p = at(l, q);
@@ -89,25 +89,44 @@ static tri_status make(const lines *l, tri_rollout *out) {
   return TRI_OK;
 }
 
-tri_status tri_supply_lines(tri_trainer *t, tri_dataset *data, int64_t begin, int64_t n, tri_rollout *out) {
-  lines l = {t, data, t->cfg->data.shuffle && data == t->data, begin, n};
+tri_status tri_supply_held_out(tri_trainer *t, const tri_eval_range *set, const tri_eval_range *piece,
+                               bool beside, tri_rollout *out) {
+  lines l = {t, t->eval_lines, false, piece->begin, piece->n, *set};
+  parts (*at)(const lines *, int) = beside ? beside_at : t->supply->together > 1 ? pair_at : demonstration_at;
 
   out->store = &t->whole;
-  return tri_agree(tri_world_of(t), make(&l, out));
+  return tri_agree(tri_world_of(t), make(&l, (int)piece->n * t->supply->together, at, out));
+}
+
+int64_t tri_supply_held_out_tokens(const tri_trainer *t, int64_t position, int which) {
+  lines   l = {t, t->eval_lines, false, position, 1, {position, 1}};
+  parts   p = which ? rejected(&l, 0) : chosen(&l, 0);
+  int64_t n = 0;
+
+  for (int i = p.e->n_prompt ? 0 : 1; i < p.n_answer; i++) n += !(p.skip && p.skip[i]);
+  return n;
 }
 
 static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines_taken) {
+  const tri_supply *supply = t->supply;
+  int64_t           begin = t->progress.cursor, n = t->plan.samples;
+  lines             l = {t, t->data, t->cfg->data.shuffle, begin, n, {begin, n}};
+  parts (*at)(const lines *, int) = supply->beside         ? labelled_at
+                                    : supply->together > 1 ? pair_at
+                                                           : demonstration_at;
+
   (void)step; /* the cursor says which */
-  *lines_taken = t->plan.samples;
-  return tri_supply_lines(t, t->data, t->progress.cursor, t->plan.samples, out);
+  *lines_taken = n;
+  out->store = &t->whole;
+  return tri_agree(tri_world_of(t), make(&l, (int)n * supply->together * (supply->beside ? 2 : 1), at, out));
 }
 
 /* ---- how long they are ---- */
 
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   l->learn = tri_dataset_stats(t->data)->longest;
-  if (t->eval_data && tri_evaluates_by_loss(t) && tri_dataset_stats(t->eval_data)->longest > l->learn)
-    l->learn = tri_dataset_stats(t->eval_data)->longest;
+  if (t->eval_lines && tri_dataset_stats(t->eval_lines)->longest > l->learn)
+    l->learn = tri_dataset_stats(t->eval_lines)->longest;
   return TRI_OK;
 }
 
@@ -148,7 +167,7 @@ static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   warn_one_label(t);
   TRI_TRY(measure(t, l));
   measure_pairs(t->data, most_of_a_line(t), l);
-  if (t->eval_data && tri_evaluates_by_loss(t)) measure_pairs(t->eval_data, most_of_a_line(t), l);
+  if (t->eval_lines) measure_pairs(t->eval_lines, most_of_a_line(t), l);
   return TRI_OK;
 }
 

@@ -37,10 +37,15 @@ extern const tri_supply tri_supply_labelled; /* supply.c: beside them prompts wi
 extern const tri_supply tri_supply_replay;   /* supply_replay.c: written rollouts */
 extern const tri_supply tri_supply_generate; /* supply_generate.c: answers to the next prompts, rewarded */
 
-/* supply.c. Collective over world. What n lines of `data` from position `begin` on become, on every
- * rank, in t->whole. *out is zeroed before, and to be cleared. */
-TRI_CHECKED tri_status tri_supply_lines(struct tri_trainer *t, tri_dataset *data, int64_t begin, int64_t n,
-                                        tri_rollout *out);
+struct tri_eval_range;
+/* supply.c. Collective over world. What a piece of a set of t->eval_lines becomes, on every rank, in
+ * t->whole: its samples, or the sequences beside them, for which the set's last line stands before its first.
+ * *out is zeroed before, and to be cleared. */
+TRI_CHECKED tri_status tri_supply_held_out(struct tri_trainer *t, const struct tri_eval_range *set,
+                                           const struct tri_eval_range *piece, bool beside, tri_rollout *out);
+/* supply.c. Not collective. Tokens with loss of the line at a position; of the other side of a pair with
+ * which 1. */
+int64_t tri_supply_held_out_tokens(const struct tri_trainer *t, int64_t position, int which);
 
 /* supply.c. Not collective, of a plan on paper, when the models are open. Lines that are not there, or
  * that no tokenizer can read yet: as long as the deck and the models allow. Says so. */

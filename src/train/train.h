@@ -15,6 +15,7 @@
 #include "report/span.h"
 #include "report/usage.h"
 #include "reward/answers_file.h"
+#include "reward/figures.h"
 #include "run/pace.h"
 #include "run/run.h"
 
@@ -56,12 +57,34 @@ typedef struct tri_progress {
   tri_best   best, seen; /* by checkpoint.keep_best: what checkpoints/BEST is of; the newest evaluation */
 } tri_progress;
 
-/* Held-out lines that are reported together: positions in the order of the files. name: the deck's
- * (data.eval_names, which it outlives); NULL: it gives none, and all lines are one set. */
+/* Neighbours of a data set: positions in the order of the files. */
+typedef struct tri_eval_range {
+  int64_t begin, n;
+} tri_eval_range;
+
+/* Held-out lines that are reported together. name: the deck's (data.eval_names, which it outlives); NULL: it
+ * gives none, and all lines are one set. prompts: of t->eval_data; lines: of t->eval_lines; n 0: none. */
 typedef struct tri_eval_set {
-  const char *name;
-  int64_t     begin, n;
+  const char    *name;
+  tri_eval_range prompts, lines;
 } tri_eval_set;
+
+/* The sums of an evaluation, over all lines or a set's, the same on every rank. figures, failures: by
+ * answers; loss, metric: by the loss, whose metrics they are. */
+typedef struct tri_eval_sum {
+  tri_figures figures;
+  int         failures;
+  double      loss;
+  tri_mean    metric[TRI_ALGO_METRICS];
+} tri_eval_sum;
+
+/* Host memory of an evaluation by the loss, in the ledger: results of lines, each sequence's tokens with
+ * loss, and the weight of each of these among all lines and in its set. */
+typedef struct tri_eval_room {
+  double  *row;             /* [eval_lines_at_once, numbers of a line] */
+  int64_t *count;           /* [sequences of an evaluation] */
+  double  *of_all, *of_set; /* [sequences of an evaluation] */
+} tri_eval_room;
 
 /* How many: settled when the inputs are known. */
 typedef struct tri_step_plan {
@@ -70,7 +93,8 @@ typedef struct tri_step_plan {
   int64_t max_tokens;                   /* of one sequence */
   tri_rope_factors rope_factors; /* of all models with longrope; AUTO: the policy has none, each by itself */
   int64_t eval_prompts, eval_at_once; /* prompts of an evaluation; of them generated together, all ranks */
-  int     n_eval;                     /* sets that these prompts are of, each asked about by itself */
+  int64_t eval_lines, eval_lines_at_once; /* lines that the loss judges; of them in one piece, all ranks */
+  int     n_eval;                         /* sets that these are of, each asked about by itself */
   tri_eval_set  eval[TRI_CONFIG_EVAL_SETS];
   int64_t       packed;              /* tokens of a pass, by which samples are packed; 0: they are counted */
   bool          by_default;          /* packed is no number of the deck's: what memory holds */
@@ -130,10 +154,13 @@ typedef struct tri_trainer {
   const struct tri_supply *supply;
   tri_sampling             sampling;
   tri_feed                *feed;
-  tri_dataset             *data, *eval_data; /* NULL: the deck names none; nothing is evaluated */
-  tri_reward_set          *reward;           /* NULL: the deck names none */
-  tri_rollout_store        whole;            /* for a step's sequences or an evaluation's, never both */
-  tri_rollout_store        mine;             /* for this rank's answers before the exchange */
+  tri_dataset             *data;       /* NULL: the deck names none */
+  tri_dataset             *eval_data;  /* prompts to be answered; NULL: no evaluation makes answers */
+  tri_dataset             *eval_lines; /* lines that the loss judges; NULL: it judges none */
+  tri_eval_room            eval_room;
+  tri_reward_set          *reward;    /* NULL: the deck names none */
+  tri_rollout_store        whole;     /* for a step's sequences or an evaluation's, never both */
+  tri_rollout_store        mine;      /* for this rank's answers before the exchange */
   double                  *token_sum; /* host [tokens of a step], of a sum over ranks; NULL: none is made */
   tri_carried              carried;   /* rank 0 has the bytes */
   tri_source_talk          talk;      /* how conversations are written; date NULL until a template says it */
@@ -159,9 +186,9 @@ TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const 
 /* Does this run learn from rewarded answers? Else from demonstrations. */
 static inline bool tri_has_answers(const tri_trainer *t) { return t->algo->needs & TRI_NEEDS_ANSWERS; }
 
-/* Are held-out lines judged by what the loss says of them? Else by rewarded answers. */
-static inline bool tri_evaluates_by_loss(const tri_trainer *t) {
-  return t->algo->needs & TRI_NEEDS_PREFERENCES;
+/* Does an evaluation of this run make answers, to be rewarded? */
+static inline bool tri_evaluates_answers(const tri_trainer *t) {
+  return tri_has_answers(t) || t->cfg->reward.n > 0;
 }
 
 /* Is the policy compared with anything? With a model of its own, or with itself less its adapters. From when
@@ -222,10 +249,22 @@ TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_sess
 /* evaluate.c. Not collective, when the data is open. The sets of t->plan. TRI_EINPUT: one has no lines.
  * TRI_ECONFIG: checkpoint.keep_best names what evaluations here do not have. */
 TRI_CHECKED tri_status tri_evaluate_plan(tri_trainer *t);
-/* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics; or
- * held-out lines: their loss and its metrics; of all, and of each set that has a name. Where the run is told
- * to stop meanwhile, nothing, and t->progress.eval_due says so. */
+/* evaluate.c. Collective over world. Sums over held-out lines: what the loss says of them, and the rewards
+ * and lengths of answers to held-out prompts; *all, and of_set [t->plan.n_eval]. Neither ranks nor batches
+ * nor packing change a bit of them where none changes a model's numbers. Where the run is told to stop
+ * meanwhile they are not whole, and t->progress.eval_due says so. */
+TRI_CHECKED tri_status tri_evaluate_sum(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *of_set);
+/* evaluate.c. Not collective. The i-th number of an evaluation by its name, without a prefix; NULL: there are
+ * no more. */
+const char *tri_evaluate_number(const tri_trainer *t, const tri_eval_sum *sum, int i, double *value);
+/* evaluate.c. Collective over world. These numbers into the metrics, of all lines and of each set that has a
+ * name; nothing where t->progress.eval_due. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
+/* evaluate_lines.c. Not collective, when the sets are known. Plans t->eval_room. */
+TRI_CHECKED tri_status tri_evaluate_lines_plan(tri_trainer *t);
+/* evaluate_lines.c. Collective over world. What the loss says of t->eval_lines, added to sums as of
+ * tri_evaluate_sum; less where the run is told to stop. */
+TRI_CHECKED tri_status tri_evaluate_lines(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *of_set);
 
 /* report_step.c. Collective over world. Into the metrics: what the finished step learned, its rollout, time
  * and memory. The rollout becomes a file where rollout.save_every wants it. */
@@ -256,12 +295,6 @@ void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tr
 /* Collective over world. An update is done: it is counted, and moves coefficients of t->opt where the policy
  * learned. */
 TRI_CHECKED tri_status tri_tally_update(tri_trainer *t, tri_tally *sum);
-/* Not collective. The same of other sequences, of whose loss `share` counts. */
-void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double share);
-/* Collective over world. A learner's loss and its metrics, summed over all ranks in rank order, under
- * `prefix`; without one its gradient's norm and learning rate too. */
-TRI_CHECKED tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum,
-                                       const char *prefix);
 /* Collective over world. Means of the further numbers that rewards replied since the last call, as
  * reward_<name>_<field> under `prefix`. */
 TRI_CHECKED tri_status tri_report_extras(tri_trainer *t, const char *prefix);

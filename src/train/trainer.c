@@ -15,7 +15,7 @@
 
 /* Answers are made in this run: to learn from, or in evaluations. */
 static bool wants_sampler(const tri_trainer *t) {
-  return t->supply->generates || (t->cfg->eval.steps > 0 && !tri_evaluates_by_loss(t));
+  return t->supply->generates || (t->cfg->eval.steps > 0 && tri_evaluates_answers(t));
 }
 
 static const tri_supply *choose_supply(const tri_config *c) {
@@ -45,22 +45,38 @@ static void set_options(tri_trainer *t) {
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-enum { EVAL_ANSWERS = 1024 }; /* chosen: generated together in an evaluation, if a step has not more */
+/* Chosen: answers generated, lines judged together in an evaluation, if a step has not more. */
+enum { EVAL_ANSWERS = 1024, EVAL_LINES = 1024 };
 
-static tri_status plan_eval(tri_trainer *t) {
+/* Lines of an evaluation that are judged together: a pass of every rank, whatever a step has. */
+static int64_t lines_at_once(const tri_trainer *t, const tri_longest *l) {
+  int64_t micro = t->plan.batch.micro_batch_size, each = tri_sequences(t, 1) * l->learn,
+          pass = micro ? micro : at_least(t->plan.packed / each, 1), n = t->se->rt.world_size * pass;
+
+  if (n > EVAL_LINES) n = EVAL_LINES;
+  return at_least(n, t->plan.samples);
+}
+
+static tri_status plan_eval(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
-  int64_t most = at_least(tri_sequences(t, t->plan.samples), EVAL_ANSWERS) / c->eval.num_generations,
-          longest = 0;
+  tri_step_plan    *p = &t->plan;
+  int64_t           answers = at_least(tri_sequences(t, p->samples), EVAL_ANSWERS) / c->eval.num_generations,
+          prompts = 0, lines = 0;
 
-  if (!t->eval_data) return TRI_OK;
+  if (!t->eval_data && !t->eval_lines) return TRI_OK;
   TRI_TRY(tri_evaluate_plan(t));
-  if (tri_evaluates_by_loss(t)) most = t->plan.samples;
-  for (int i = 0; i < t->plan.n_eval; i++) {
-    t->plan.eval_prompts += t->plan.eval[i].n;
-    longest = at_least(longest, t->plan.eval[i].n);
+  p->eval_prompts = p->eval_lines = 0;
+  for (int i = 0; i < p->n_eval; i++) {
+    p->eval_prompts += p->eval[i].prompts.n;
+    p->eval_lines += p->eval[i].lines.n;
+    prompts = at_least(prompts, p->eval[i].prompts.n);
+    lines = at_least(lines, p->eval[i].lines.n);
   }
-  t->plan.eval_at_once = most < longest ? at_least(most, 1) : longest;
-  return TRI_OK;
+  p->eval_at_once = answers < prompts ? at_least(answers, 1) : prompts;
+  if (!lines) return TRI_OK;
+  p->eval_lines_at_once = lines_at_once(t, l);
+  if (p->eval_lines_at_once > lines) p->eval_lines_at_once = lines;
+  return tri_evaluate_lines_plan(t);
 }
 
 /* Answers of one rank in a step or an evaluation, whichever has more. */
@@ -93,7 +109,7 @@ static unsigned rollout_columns(const tri_trainer *t) {
   unsigned columns = tri_score_surveys(t) ? TRI_COLUMN_SEEN : 0;
 
   if (feed_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
-  if (learns_talk(t, t->data) || learns_talk(t, t->eval_data)) columns |= TRI_COLUMN_MASK;
+  if (learns_talk(t, t->data) || learns_talk(t, t->eval_lines)) columns |= TRI_COLUMN_MASK;
   return feed_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
 }
 
@@ -103,9 +119,10 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_ledger       *ledger = t->se->ledger;
   int64_t eval = wants_sampler(t) ? t->plan.eval_at_once * c->eval.num_generations : 0, most = l->learn,
+          lines = tri_sequences(t, t->plan.eval_lines_at_once),
           answer = l->prompt + c->rollout.max_response_length;
   int64_t step = tri_sequences(t, t->plan.samples) * (t->supply->beside ? 2 : 1), mine = answers_here(t),
-          n = at_least(t->supply->own_memory ? 0 : step, eval);
+          n = at_least(t->supply->own_memory ? 0 : step, at_least(eval, lines));
 
   if (eval) most = at_least(most, answer);
   if (n > INT32_MAX / 2)
@@ -288,7 +305,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   tri_session      *se = t->se;
   batch_room        b;
 
-  TRI_TRY(plan_eval(t));
+  TRI_TRY(plan_eval(t, l));
   TRI_TRY(plan_batches(t, l, &b));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));
@@ -554,6 +571,7 @@ void tri_trainer_close(tri_trainer *t) {
   if (!t->plan.like) {
     tri_reward_set_close(&t->reward);
     tri_dataset_close(&t->eval_data);
+    tri_dataset_close(&t->eval_lines);
     tri_dataset_close(&t->data);
   }
   tri_carried_free(&t->carried);

@@ -115,7 +115,7 @@ static void every_reward_is_looked_at(void **state) {
 static void values_are_looked_at_together(void **state) {
   static const char *const part[] = {"rollout.top_k means nothing to algo.name sft",
                                      "train.epochs and train.steps", "eval.steps = 1 needs data.eval",
-                                     "eval.steps = 1 needs reward"};
+                                     "eval.steps = 1 needs rollout.max_response_length"};
   static const char *const missing[] = {
       "run.output is missing: ", "data.train is missing: ", "reward is missing: "};
   static const char *const pairs[] = {
@@ -127,7 +127,7 @@ static void values_are_looked_at_together(void **state) {
   static const char *const unused[] = {"rollout.top_k means nothing", "algo.clip_eps means nothing"};
 
   (void)state;
-  finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1" CHECK, 4, part, 4);
+  finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1 'reward=[{name: exact}]'" CHECK, 4, part, 4);
   finds(ONE GRPO "run.output=null data.train=null reward=null" CHECK, 3, missing, 3);
   finds(ONE SFT "rollout.top_k=3 algo.clip_eps=0.1" CHECK, 2, unused, 2);
   finds(ONE GRPO "train.epochs=1 train.warmup_steps=1 train.warmup_ratio=0.1 algo.num_generations=1 "

@@ -75,7 +75,7 @@ static void each_kind_of_lines_has_its_algorithm(void **state) {
            {"pairs", "  name: dpo\n", true},
            {"labelled", "  name: kto\n", true},
            {"verl", "  answer_key: reward_model.ground_truth\nalgo:\n  name: grpo\n", false},
-           {"tokens", "  name: sft\n", false},
+           {"tokens", "  name: sft\n", true},
            {"gsm8k", "  prompt_key: question\nalgo:\n  name: grpo\n", false}};
 
   (void)state;
@@ -272,7 +272,6 @@ static void what_cannot_be_is_refused(void **state) {
       {"--data rl.jsonl --algo dpo", "--algo dpo: needs other lines; from lines like those of ",
        " learn sft, ppo, grpo, "},
       {"--data rl.jsonl --algo gpro", "--algo gpro: there is no such algorithm", NULL},
-      {"--data tokens.jsonl --eval tokens.jsonl", "--algo sft: evaluates answers to prompts", NULL},
       {"--data rl.jsonl --eval sft.jsonl", "--eval sft.jsonl: its lines have other fields", NULL},
       {"--data none.jsonl", "none.jsonl", NULL},
       {"--data /dev/null", "/dev/null", NULL},

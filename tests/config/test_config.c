@@ -289,8 +289,9 @@ static void test_rewards(void **state) {
   bad(SFT "reward:\n  name: exact\n", NULL,
       "d.yaml:13: reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' below "
       "'reward:'");
-  bad(SFT, ARGS("eval.steps=5", "data.eval=e.jsonl"),
-      "argument 'eval.steps=5': eval.steps = 5 needs reward: evaluation generates answers and rewards them");
+  bad(SFT, ARGS("eval.steps=5", "data.eval=e.jsonl", "reward=[{name: exact}]"),
+      "argument 'eval.steps=5': eval.steps = 5 needs rollout.max_response_length: evaluation generates "
+      "answers and rewards them");
   bad(SFT, ARGS("algo.name=dpo", "reward=[{name: exact}]"),
       "argument 'reward=[{name: exact}]': reward means nothing to algo.name dpo: remove it");
   bad(GRPO, ARGS("reward=[]"),

@@ -1,0 +1,212 @@
+/* evaluate_lines.c - held-out lines judged by the loss. Each line's numbers come from one rank and are added
+ * up on all ranks in the order of the lines, so that neither ranks nor batches nor packing change a sum. */
+#include "comm/halt.h"
+#include "score.h"
+#include "supply.h"
+#include "train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The numbers of a line: its loss among all lines, and in its set; each metric's sum and count. Of a line
+ * beside: its part of the survey alone. */
+enum { OF_ALL, OF_SET, METRICS, NUMBERS = METRICS + 2 * TRI_ALGO_METRICS, TOGETHER = 2 };
+
+tri_status tri_evaluate_lines_plan(tri_trainer *t) {
+  int64_t        n = tri_sequences(t, t->plan.eval_lines);
+  tri_eval_room *room = &t->eval_room;
+  const struct {
+    size_t bytes;
+    void  *where;
+  } row[] = {{(size_t)t->plan.eval_lines_at_once * NUMBERS * sizeof *room->row, &room->row},
+             {(size_t)n * sizeof *room->count, &room->count},
+             {(size_t)n * sizeof *room->of_all, &room->of_all},
+             {(size_t)n * sizeof *room->of_set, &room->of_set}};
+
+  if (n > INT32_MAX / 2)
+    TRI_FAIL(TRI_ECONFIG, "data.eval: %lld sequences in one evaluation are more than this program handles",
+             (long long)n);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    TRI_TRY(tri_ledger_add(t->se->ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "evaluation", row[i].bytes,
+                           row[i].where));
+  return TRI_OK;
+}
+
+/* ---- weights ---- */
+
+/* The share of each token in the loss, of all lines and in its set. */
+static void weigh(tri_trainer *t) {
+  const tri_eval_room *room = &t->eval_room;
+  const tri_loss      *loss = t->learner[TRI_POLICY].loss;
+  int64_t              longest = t->cfg->rollout.max_response_length, at = 0;
+  int                  each = (int)tri_sequences(t, 1);
+
+  for (int i = 0; i < t->plan.n_eval; i++) {
+    const tri_eval_range *set = &t->plan.eval[i].lines;
+    int64_t               begin = at;
+    for (int64_t k = 0; k < set->n; k++)
+      for (int q = 0; q < each; q++) room->count[at++] = tri_supply_held_out_tokens(t, set->begin + k, q);
+    loss->weigh(&t->opt, longest, room->count + begin, (int)(at - begin), room->of_set + begin);
+  }
+  loss->weigh(&t->opt, longest, room->count, (int)at, room->of_all);
+}
+
+/* ---- one micro-batch ---- */
+
+/* Lines of a set that are judged together; first: of them among all lines of the evaluation. */
+typedef struct piece {
+  tri_eval_range lines;
+  int64_t        first;
+  bool           beside; /* what is judged are the sequences beside them */
+  double         survey;
+} piece;
+
+/* The line whose `each` sequences begin with number k of a micro-batch: a view of `in` and `out`. */
+static void view(const tri_loss_in *in, const tri_loss_out *out, int k, int each, int64_t start[TOGETHER + 1],
+                 tri_loss_in *one, tri_loss_out *room) {
+  int64_t       at = in->start[k];
+  const float  *from[] = {in->logp, in->ent,   in->old_logp,  in->ref_logp, in->roll_logp,
+                          in->adv,  in->value, in->old_value, in->ret};
+  const float **to[] = {&one->logp, &one->ent,   &one->old_logp,  &one->ref_logp, &one->roll_logp,
+                        &one->adv,  &one->value, &one->old_value, &one->ret};
+
+  *one = *in;
+  for (int q = 0; q <= each; q++) start[q] = in->start[k + q] - at;
+  for (size_t i = 0; i < sizeof to / sizeof *to; i++) *to[i] = from[i] ? from[i] + at : NULL;
+  one->n = start[each];
+  one->n_seq = each;
+  one->start = start;
+  one->origin = in->origin + at;
+  one->score = in->score ? in->score + k : NULL;
+  room->dlogp = out->dlogp ? out->dlogp + at : NULL;
+  room->dent = out->dent ? out->dent + at : NULL;
+  room->dvalue = out->dvalue ? out->dvalue + at : NULL;
+}
+
+/* The line's numbers, into x [NUMBERS]; at: its first sequence among all of the evaluation. */
+static tri_status judge_line(const tri_trainer *t, const piece *p, tri_loss_in *one, tri_loss_out *room,
+                             int64_t at, double *x) {
+  const tri_loss *loss = t->learner[TRI_POLICY].loss;
+
+  if (p->beside) {
+    x[OF_ALL] = loss->survey->part(one, 0);
+    return TRI_OK;
+  }
+  one->survey = p->survey;
+  one->weight = t->eval_room.of_all + at;
+  TRI_TRY(loss->compute(&t->opt, one, room));
+  x[OF_ALL] = room->loss;
+  one->weight = t->eval_room.of_set + at;
+  TRI_TRY(loss->compute(&t->opt, one, room));
+  x[OF_SET] = room->loss;
+  memcpy(x + METRICS, room->metric, sizeof room->metric);
+  return TRI_OK;
+}
+
+/* Collective over the parameter scope. One micro-batch as in learning, without it. */
+static tri_status judge_micro(tri_trainer *t, const piece *p, const tri_rollout *r, const int *seq, int n) {
+  int          each = (int)tri_sequences(t, 1);
+  tri_batch    b;
+  tri_rows_out rows;
+  tri_loss_in  in, one;
+  tri_loss_out out, room;
+  int64_t      start[TOGETHER + 1];
+  char         where[128];
+
+  TRI_ASSERT(each <= TOGETHER && sizeof room.metric == 2 * TRI_ALGO_METRICS * sizeof(double));
+  TRI_TRY(tri_batch_load(t->feed, r, seq, n, t->se->stream, &b));
+  TRI_TRY(tri_model_forward(t->learner[TRI_POLICY].model, &b, false, t->sampling.inv_temperature, &rows,
+                            t->se->stream));
+  TRI_TRY(tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, &in, &out));
+  for (int k = 0; k < n; k += each) {
+    int64_t    line = seq[k] / each;
+    tri_status st;
+    view(&in, &out, k, each, start, &one, &room);
+    st = judge_line(t, p, &one, &room, (p->first + line) * each, t->eval_room.row + line * NUMBERS);
+    if (st == TRI_OK) continue;
+    snprintf(where, sizeof where, "the evaluation after step %lld, line %lld of data.eval",
+             (long long)t->progress.step, (long long)r->prompt_id[seq[k]] + 1);
+    return tri_error_at(st, where);
+  }
+  return TRI_OK;
+}
+
+/* ---- all of a set ---- */
+
+/* Collective over world. The numbers of a piece, into t->eval_room.row of every rank. */
+static tri_status judge_piece(tri_trainer *t, const tri_eval_range *set, const piece *p) {
+  int64_t       n = p->lines.n * NUMBERS;
+  tri_rollout   r = {0};
+  tri_split     sp = {0};
+  tri_split_opt o = t->plan.split;
+  tri_status    st = TRI_OK;
+
+  o.begin = 0;
+  o.n = (int)tri_sequences(t, p->lines.n);
+  memset(t->eval_room.row, 0, (size_t)n * sizeof *t->eval_room.row);
+  TRI_TRY_DONE(tri_supply_held_out(t, set, &p->lines, p->beside, &r));
+  TRI_TRY_DONE(tri_split_make(&r, &o, &sp));
+  TRI_TRY_DONE(tri_score_reference_split(t, &r, &sp));
+  for (int i = 0; i < sp.n_micro; i++)
+    TRI_TRY_DONE(judge_micro(t, p, &r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i]));
+  /* Each line was judged by one rank; adding zeros keeps its bits. */
+  TRI_TRY_DONE(tri_host_sum(tri_world_of(t), t->eval_room.row, n));
+done:
+  tri_split_free(&sp);
+  tri_rollout_clear(&r);
+  return st;
+}
+
+static void add_line(const double *x, double loss, tri_eval_sum *to) {
+  to->loss += loss;
+  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
+    to->metric[k].sum += x[METRICS + 2 * k];
+    to->metric[k].of += x[METRICS + 2 * k + 1];
+  }
+}
+
+/* Collective over world. A set's lines, piece by piece, or (all NULL) what is beside them, of which *survey
+ * becomes the number; less where the run is told to stop. */
+static tri_status judge_set(tri_trainer *t, const tri_eval_range *set, int64_t first, double *survey,
+                            tri_eval_sum *all, tri_eval_sum *of_set) {
+  double beside = 0;
+
+  for (int64_t at = 0; at < set->n; at += t->plan.eval_lines_at_once) {
+    piece          p = {{set->begin + at, t->plan.eval_lines_at_once}, first + at, !all, *survey};
+    tri_halt_cause halt;
+    TRI_TRY(tri_halt_ask(t->halt, &halt));
+    if (halt != TRI_HALT_NOT) return TRI_OK;
+    if (p.lines.n > set->n - at) p.lines.n = set->n - at;
+    tri_screen_answers(t, "eval", first + at, t->plan.eval_lines);
+    TRI_TRY(judge_piece(t, set, &p));
+    for (int64_t k = 0; k < p.lines.n; k++) {
+      const double *x = t->eval_room.row + k * NUMBERS;
+      beside += x[OF_ALL];
+      if (!all) continue;
+      add_line(x, x[OF_ALL], all);
+      add_line(x, x[OF_SET], of_set);
+    }
+  }
+  if (!all) *survey = t->learner[TRI_POLICY].loss->survey->whole(beside, set->n);
+  return TRI_OK;
+}
+
+tri_status tri_evaluate_lines(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *of_set) {
+  const tri_loss *loss = t->learner[TRI_POLICY].loss;
+  int64_t         first = 0;
+  tri_span        span = tri_span_begin(&t->spans, "eval", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
+
+  weigh(t);
+  for (int i = 0; i < t->plan.n_eval; i++) {
+    const tri_eval_range *set = &t->plan.eval[i].lines;
+    double                survey = 0;
+    if (loss->survey && loss->survey->part && loss->survey->wanted(&t->opt))
+      TRI_TRY(judge_set(t, set, first, &survey, NULL, NULL));
+    TRI_TRY(judge_set(t, set, first, &survey, all, &of_set[i]));
+    if (loss->settle) loss->settle(of_set[i].metric);
+    first += set->n;
+  }
+  if (loss->settle) loss->settle(all->metric);
+  tri_span_end(&t->spans, &span);
+  return TRI_OK;
+}
