@@ -1,39 +1,18 @@
-/* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, of k answers, length. */
+/* eval.c - trireme eval MODEL: the evaluation of a run (eval_run.c); or of any model with --data F.jsonl
+ * --reward R: mean reward, pass@1, of k answers, length. */
 #include "base/child.h"
-#include "base/folder.h"
 #include "commands.h"
 #include "infer/infer.h"
-#include "io/text/json_text.h"
+#include "eval_figures.h"
+#include "eval_run.h"
 #include "reward/answers_file.h"
-#include "reward/figures.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct request {
-  const char    *data, *reward, *dtype, *base, *prompt_key, *answer_key, *output;
-  int64_t        max_new, top_k, num, seed, max_prompts, threads;
-  double         temperature, top_p;
-  bool           json, help;
-  tri_infer_talk talk;
-} request;
-
-/* What came of all answers. */
-typedef struct result {
-  const tri_reward_set *set;
-  tri_figures           figures;
-  int                   prompts, num, reward_failures;
-  tri_on_error          on_error;
-} result;
-
-/* NaN where there is no such thing with this reward. */
-static double figure(const result *x, tri_figure which) {
-  return tri_figure_is_had(which, x->set) ? tri_figure_mean(&x->figures, which) : NAN;
-}
-
-static tri_status summarise(const tri_infer *f, tri_reward_set *set, const tri_rollout *r, result *out) {
+static tri_status summarise(const tri_infer *f, tri_reward_set *set, const tri_rollout *r,
+                            tri_eval_figures *out) {
   const tri_answers_opt o = {.set = set,
                              .tokenizer = tri_source_tokenizer(f->source),
                              .end = tri_source_eos(f->source)->id,
@@ -41,7 +20,7 @@ static tri_status summarise(const tri_infer *f, tri_reward_set *set, const tri_r
   int                  *vote = NULL;
   tri_status            st = TRI_OK;
 
-  *out = (result){.set = set, .prompts = r->n_seq / r->group, .num = r->group};
+  *out = (tri_eval_figures){.set = set, .prompts = r->n_seq / r->group, .num = r->group};
   TRI_TRY_DONE(TRI_ALLOC(vote, r->n_seq));
   TRI_TRY_DONE(tri_figures_vote(r, &o, vote));
   tri_figures_add(r, set, vote, &out->figures);
@@ -50,77 +29,16 @@ done:
   return st;
 }
 
-/* "pass@8        0.250000", in one column with the others. */
-static void print_at_k(const result *x, const char *what, tri_figure which) {
-  char label[32];
-
-  snprintf(label, sizeof label, "%s@%d", what, x->num);
-  if (!isnan(figure(x, which))) printf("%-13s  %.6f\n", label, figure(x, which));
-}
-
-static void print_text(const result *x) {
-  printf("prompts %d, answers each %d\nreward mean    %.6f\n", x->prompts, x->num,
-         figure(x, TRI_FIGURE_REWARD));
-  if (x->reward_failures)
-    printf("failures       %d of %d answers\n", x->reward_failures, x->prompts * x->num);
-  if (!isnan(figure(x, TRI_FIGURE_PASS_1))) printf("pass@1         %.6f\n", figure(x, TRI_FIGURE_PASS_1));
-  printf("truncated      %.4f\n", figure(x, TRI_FIGURE_TRUNCATED)); /* what pass@1 is to be read with */
-  if (x->num > 1) {
-    print_at_k(x, "pass", TRI_FIGURE_PASS_K);
-    print_at_k(x, "best", TRI_FIGURE_BEST_K);
-    print_at_k(x, "majority", TRI_FIGURE_MAJORITY_K);
-  }
-  printf("length mean    %.2f tokens\n", figure(x, TRI_FIGURE_LENGTH));
-  fflush(stdout);
-}
-
-static tri_status put_field(tri_text *out, const char *name, double value) {
-  TRI_TRY(tri_text_printf(out, "%s\"%s\": ", out->len ? ", " : "{", name));
-  return tri_json_put_double(out, value);
-}
-
-static tri_status print_json(const result *x) {
+static tri_status print_result(const tri_eval_figures *x, bool json) {
   tri_text   out = {0};
   tri_status st = TRI_OK;
 
-  TRI_TRY_DONE(put_field(&out, "prompts", x->prompts));
-  TRI_TRY_DONE(put_field(&out, "num_generations", x->num));
-  for (tri_figure i = 0; i < TRI_FIGURE_COUNT; i++)
-    TRI_TRY_DONE(put_field(&out, tri_figure_name(i), figure(x, i)));
-  TRI_TRY_DONE(put_field(&out, "reward_failures", x->reward_failures));
-  printf("%s}\n", out.data);
+  if (json) st = tri_eval_put_figures(x, &out);
+  if (st == TRI_OK && json) printf("{%s}\n", out.data);
+  if (!json) tri_eval_print_figures(x);
   fflush(stdout);
-done:
   tri_text_free(&out);
   return st;
-}
-
-static tri_status print_result(const result *x, bool json) {
-  if (json) return print_json(x);
-  print_text(x);
-  return TRI_OK;
-}
-
-/* Chosen: as a run warns (report/health.c). */
-static const double cut_most = 0.2;
-
-static void warn_cut(const result *x, int64_t max_new) {
-  double cut = figure(x, TRI_FIGURE_TRUNCATED);
-
-  if (cut > cut_most)
-    tri_log(
-        TRI_LOG_WARN,
-        "%.1f %% of the answers were cut at --max-new = %lld, and what they come to is not seen: a larger "
-        "--max-new shows it",
-        100 * cut, (long long)max_new);
-}
-
-static void warn_failures(const result *x) {
-  if (x->reward_failures)
-    tri_log(TRI_LOG_WARN,
-            "reward %s failed on %d of %d answers, which %s: the warning of its first failure says why",
-            tri_reward_set_name(x->set, 0), x->reward_failures, x->prompts * x->num,
-            x->on_error == TRI_ON_ERROR_DROP ? "are in none of the figures" : "count as 0 in the figures");
 }
 
 /* Not collective. The length of answers: as asked, else that of the run whose model it is as far as the
@@ -141,8 +59,8 @@ static tri_status find_length(tri_infer *f, int64_t asked, int64_t longest, int6
 }
 
 /* Collective over world. Answers to the first n prompts, rewarded, on every rank. */
-static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, int n, tri_reward_set *set,
-                         int64_t max_new, tri_rollout *out) {
+static tri_status answer(tri_infer *f, const tri_eval_request *q, const tri_dataset *d, int n,
+                         tri_reward_set *set, int64_t max_new, tri_rollout *out) {
   tri_prompt         *prompt = NULL;
   const tri_example **example = NULL;
   tri_status          st = TRI_OK;
@@ -169,7 +87,8 @@ static const char *refuse_answer(const void *rewards, const char *answer, size_t
   return tri_reward_set_refuse(rewards, answer, n);
 }
 
-static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set *set, tri_dataset **out) {
+static tri_status open_data(tri_infer *f, const tri_eval_request *q, const tri_reward_set *set,
+                            tri_dataset **out) {
   bool         truths = tri_reward_set_needs(set) & TRI_REWARD_TRUTH;
   int64_t      context = tri_source_shape(f->source)->max_pos;
   tri_data_opt opt;
@@ -190,18 +109,6 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
   return TRI_OK;
 }
 
-/* Rank 0, before the work: a file that is there stays as it is, and one can be written. It is begun when
- * there are answers: nothing is left behind where the work is broken off. */
-static tri_status check_output(const char *path) {
-  tri_answers_file f;
-
-  if (tri_folder_has(AT_FDCWD, path))
-    TRI_FAIL(TRI_EINPUT, "--output %s: is there already; remove it or give another name", path);
-  TRI_TRY(tri_answers_file_begin_new(path, &f));
-  tri_answers_file_drop(&f);
-  return TRI_OK;
-}
-
 /* Rank 0. */
 static tri_status write_output(const char *path, const tri_infer *f, const tri_dataset *data,
                                const tri_reward_set *set, const tri_rollout *r) {
@@ -216,19 +123,22 @@ static tri_status write_output(const char *path, const tri_infer *f, const tri_d
   return st;
 }
 
-static tri_status run(const char *model, const request *q, const tri_reward_opt *reward) {
-  tri_reward_set *set = NULL;
-  tri_infer       f = {0};
-  tri_reward_env  env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
-  tri_dataset    *data = NULL;
-  tri_rollout     r = {0};
-  result          x;
-  int64_t         max_new;
-  tri_status      st = TRI_OK;
+static tri_status run(const char *model, const tri_eval_request *q, const tri_reward_opt *reward) {
+  tri_reward_set  *set = NULL;
+  tri_infer        f = {0};
+  tri_reward_env   env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
+  tri_dataset     *data = NULL;
+  tri_rollout      r = {0};
+  tri_eval_figures x;
+  tri_on_error     on_error;
+  int64_t          max_new;
+  tri_status       st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
+  if (f.se.rt.world_rank == 0) tri_infer_warn_greedy(q->num, q->temperature);
   if (q->output)
-    TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], f.se.rt.world_rank == 0 ? check_output(q->output) : TRI_OK));
+    TRI_TRY_DONE(
+        tri_agree(f.se.comm[TRI_WORLD], f.se.rt.world_rank == 0 ? tri_eval_check_output(q->output) : TRI_OK));
   tri_child_mind_signals();
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
@@ -244,10 +154,11 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], summarise(&f, set, &r, &x)));
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
-  TRI_TRY_DONE(tri_reward_read_on_error(reward, &x.on_error));
+  x.failing = reward->name;
+  TRI_TRY_DONE(tri_reward_read_on_error(reward, &on_error));
+  x.drops = on_error == TRI_ON_ERROR_DROP;
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
-  if (f.se.rt.world_rank == 0) warn_cut(&x, max_new);
-  if (f.se.rt.world_rank == 0) warn_failures(&x);
+  if (f.se.rt.world_rank == 0) tri_eval_warn(&x, max_new);
   if (q->output && f.se.rt.world_rank == 0) TRI_TRY_DONE(write_output(q->output, &f, data, set, &r));
 done:
   tri_rollout_free(&r);
@@ -318,8 +229,8 @@ static tri_status split(const char *text, char words[WORDS_BYTES], int *n_more) 
   return TRI_OK;
 }
 
-/* The request's reward as a row of a deck. An empty value is as if the flag were not given. */
-static tri_status make_row(const request *q, fields *x, tri_reward_opt *o) {
+/* The tri_eval_request's reward as a row of a deck. An empty value is as if the flag were not given. */
+static tri_status make_row(const tri_eval_request *q, fields *x, tri_reward_opt *o) {
   tri_reward_env env = {.longest = q->max_new, .longest_key = "--max-new"};
 
   *o = (tri_reward_opt){.name = q->reward, .weight = 1};
@@ -336,27 +247,32 @@ static tri_status make_row(const request *q, fields *x, tri_reward_opt *o) {
 }
 
 /* The command's flags into flag [FLAGS]; reward_help is that of --reward. Returns how many. */
-static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *flag) {
+static int list_flags(tri_eval_request *q, fields *x, const char *reward_help, tri_flag *flag) {
   const tri_flag data[] = {
-      {"--data", TRI_FLAG_TEXT, &q->data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
+      {"--data", TRI_FLAG_TEXT, &q->data, 0, 0, "F.jsonl",
+       "prompts and answers (that of the run); a model without a run needs it"},
       {"--reward", TRI_FLAG_TEXT, &q->reward, 0, 0, "R", reward_help},
       {"--prompt-key", TRI_FLAG_TEXT, &q->prompt_key, 0, 0, "K",
-       "field of a line that holds the prompt, or a path such as extra.question (prompt)"},
+       "field of a line that holds the prompt, or a path such as extra.question (that of the run, else "
+       "prompt)"},
       {"--answer-key", TRI_FLAG_TEXT, &q->answer_key, 0, 0, "K",
-       "field or path that holds the right answer, verl: reward_model.ground_truth (answer)"},
+       "field or path that holds the right answer, verl: reward_model.ground_truth (that of the run, else "
+       "answer)"},
       TRI_INFER_TALK_FLAGS(q->talk)};
   const tri_flag answers[] = {
       {"--max-new", TRI_FLAG_I64, &q->max_new, 1, 1e9, "N",
        "tokens of an answer at most (that of the run, else 128, or what the context leaves)"},
-      {"--max-prompts", TRI_FLAG_I64, &q->max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
+      {"--max-prompts", TRI_FLAG_I64, &q->max_prompts, 0, 1e9, "N",
+       "use only so many lines; 0: all (as the run, else 0)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q->temperature, 1e-4, 1e6, "T",
-       "divides the logits; 0 is greedy (0)"},
+       "divides the logits; 0 is greedy (that of the run, else 0)"},
       {"--top-k", TRI_FLAG_I64, &q->top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
       {"--top-p", TRI_FLAG_F64, &q->top_p, 1e-9, 1, "P",
        "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q->num, 1, 1e6, "N",
-       "answers per prompt, the k of pass@k, best@k and majority@k (1)"},
-      {"--seed", TRI_FLAG_I64, &q->seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
+       "answers per prompt, the k of pass@k, best@k and majority@k (as the run, else 1)"},
+      {"--seed", TRI_FLAG_I64, &q->seed, 0, 9.2e18, "S",
+       "key of the random numbers (that of the run, else 42)"},
       {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
       TRI_INFER_BASE(&q->base),
@@ -373,27 +289,61 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
   return n + (int)(sizeof answers / sizeof *answers);
 }
 
+/* What only a run's deck could say, of a model without one, is the command's own. */
+static void settle(tri_eval_request *q) {
+  if (q->num == TRI_EVAL_NOT_GIVEN) q->num = 1;
+  if (q->seed == TRI_EVAL_NOT_GIVEN) q->seed = 42;
+  if (q->top_k == TRI_EVAL_NOT_GIVEN) q->top_k = 0;
+  if (q->max_prompts == TRI_EVAL_NOT_GIVEN) q->max_prompts = 0;
+  if (q->temperature < 0) q->temperature = 0;
+  if (q->top_p < 0) q->top_p = 1;
+}
+
+static tri_status check_fields(const tri_eval_request *q, const fields *x) {
+  for (int i = 0; i < x->n && !q->reward; i++)
+    if (x->value[i] && x->value[i][0])
+      TRI_FAIL(TRI_EARG, "%s is of a reward: give --reward R too, which replaces those of the run",
+               x->flag[i]);
+  return TRI_OK;
+}
+
 static tri_status eval(int argc, char **argv, int *code) {
-  request        q = {.num = 1, .seed = 42, .top_p = 1};
-  fields         x = {0};
-  tri_reward_opt row;
-  char           names[TRI_REWARD_NAMES_BYTES],
-      reward_help[sizeof names + sizeof "; must be given; model scores in a deck only"];
-  tri_flag flag[FLAGS];
-  int      n, n_flag;
+  tri_eval_request q = {.num = TRI_EVAL_NOT_GIVEN,
+                        .seed = TRI_EVAL_NOT_GIVEN,
+                        .top_k = TRI_EVAL_NOT_GIVEN,
+                        .max_prompts = TRI_EVAL_NOT_GIVEN,
+                        .temperature = TRI_EVAL_NOT_GIVEN,
+                        .top_p = TRI_EVAL_NOT_GIVEN};
+  fields           x = {0};
+  tri_eval_run     of = {.found = false};
+  tri_reward_opt   row;
+  char             names[TRI_REWARD_NAMES_BYTES],
+      reward_help[sizeof names + sizeof " (those of the run); model scores in a deck only"];
+  tri_flag   flag[FLAGS];
+  int        n, n_flag;
+  tri_status st = TRI_OK;
 
   (void)code;
   tri_reward_names(" or ", names);
-  snprintf(reward_help, sizeof reward_help, "%s; must be given; model scores in a deck only", names);
+  snprintf(reward_help, sizeof reward_help, "%s (those of the run); model scores in a deck only", names);
   n_flag = list_flags(&q, &x, reward_help, flag);
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, n_flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
-  const tri_need need[] = {{"MODEL", n > 0}, {"--data F.jsonl", q.data}, {"--reward R", q.reward}};
-  TRI_TRY(tri_flags_need(&tri_command_eval, need, 3, n > 1 ? argv[1] : NULL));
-  TRI_TRY(make_row(&q, &x, &row));
-  return run(argv[0], &q, &row);
+  TRI_TRY(check_fields(&q, &x));
+  if (n > 0) TRI_TRY_DONE(tri_eval_find_run(argv[0], &q, &of));
+  const tri_need need[] = {
+      {"MODEL", n > 0}, {"--data F.jsonl", q.data || of.found}, {"--reward R", q.reward || of.found}};
+  TRI_TRY_DONE(tri_flags_need(&tri_command_eval, need, 3, n > 1 ? argv[1] : NULL));
+  if (q.reward) TRI_TRY_DONE(make_row(&q, &x, &row));
+  if (!of.found) settle(&q);
+  st = of.found ? tri_eval_of_run(argv[0], &q, q.reward ? &row : NULL, &of) : run(argv[0], &q, &row);
+done:
+  tri_config_free(&of.cfg);
+  return st;
 }
 
 const tri_command tri_command_eval = {
-    "eval", "MODEL --data F.jsonl --reward R [flags]",
-    "mean reward, pass@1, pass@k, best@k, majority@k and length on prompts with answers", eval};
+    "eval", "MODEL [--data F.jsonl] [--reward R] [flags]",
+    "evaluate: of a run as its deck says; else mean reward, pass@1, pass@k, best@k, majority@k and length on "
+    "prompts with answers",
+    eval};

@@ -205,6 +205,7 @@ static tri_status run(const char *model, const request *q) {
   bool        names; /* a person sees each prompt; a script counts on answers only */
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
+  if (f.se.rt.world_rank == 0) tri_infer_warn_greedy(q->num, q->temperature);
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
   tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0, 0};
   tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},

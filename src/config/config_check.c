@@ -501,6 +501,12 @@ static tri_status note_idle(const tri_loader *l) {
         "rollout.rollout_batch_size prompts; with rollout.dynamic_sampling some take more, and "
         "the run goes on into further passes over the data\n",
         where_of(l, "train.epochs")));
+  if (l->notes && !no_eval && !by_loss && c->eval.temperature == 0 && c->eval.num_generations > 1)
+    TRI_TRY(tri_text_printf(
+        l->notes,
+        "%s: eval.num_generations is %lld, but eval.temperature is 0: the answers to a prompt are all "
+        "alike\n",
+        where_of(l, "eval.num_generations"), (long long)c->eval.num_generations));
   if (l->notes && greedy && !replay)
     TRI_TRY(
         tri_text_printf(l->notes,

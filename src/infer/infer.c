@@ -122,6 +122,15 @@ static tri_status check_end(const tri_infer *f) {
   return TRI_OK;
 }
 
+void tri_infer_warn_greedy(int64_t num, double temperature) {
+  if (num > 1 && temperature == 0)
+    tri_log(
+        TRI_LOG_WARN,
+        "the %lld answers to a prompt are all the same at temperature 0: give --temperature T above 0, or "
+        "--num 1",
+        (long long)num);
+}
+
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .overlong_prompt = TRI_OVERLONG_ERROR,

@@ -85,6 +85,8 @@ TRI_CHECKED tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt
 /* Collective over world; may not return. st: how the work ended (session.h). */
 void tri_infer_leave(tri_infer *f, tri_status st);
 
+/* Not collective; rank 0's. A warning about num greedy answers to a prompt, which are all alike. */
+void tri_infer_warn_greedy(int64_t num, double temperature);
 /* What data files are read with here: the source's tokenizer, vocabulary and context. */
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind);
 /* Not collective. Tokens of an answer at most: as asked, or (0) what a prompt of `longest` tokens leaves of

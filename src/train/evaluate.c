@@ -118,7 +118,7 @@ static tri_status check_best(const tri_trainer *t) {
   tri_text    list = {0};
   tri_status  st = TRI_OK;
 
-  if (!metric || is_number_of(t, metric, NULL)) return TRI_OK;
+  if (!metric || t->plan.evaluates || is_number_of(t, metric, NULL)) return TRI_OK;
   for (int i = 0; i < t->plan.n_eval && name; i++)
     if (is_number_of(t, metric, t->plan.eval[i].name)) return TRI_OK;
   for (int i = 0; number_at(t, i) && st == TRI_OK; i++)

@@ -251,8 +251,11 @@ static tri_status check_contexts(const tri_trainer *t, const tri_longest *l) {
 
 /* Collective over world. */
 static tri_status measure(tri_trainer *t, tri_longest *l) {
-  *l = (tri_longest){0, 1};
-  TRI_TRY(t->supply->measure(t, l));
+  *l = (tri_longest){t->plan.evaluates, 1};
+  if (t->plan.evaluates)
+    tri_supply_measure_held_out(t, l);
+  else
+    TRI_TRY(t->supply->measure(t, l));
   if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
@@ -375,7 +378,7 @@ static tri_status plan_batch(tri_trainer *t) {
 
 tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens) {
   t->plan.packed = tokens;
-  TRI_TRY(plan_batch(t));
+  if (!t->plan.evaluates) TRI_TRY(plan_batch(t));
   plan_split(t);
   return TRI_OK;
 }
@@ -493,7 +496,7 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
     t->eval_lines = t->plan.like->eval_lines;
     return TRI_OK;
   }
-  if (c->data.train.n)
+  if (c->data.train.n && !t->plan.evaluates)
     NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, chat, &t->data),
                          "data.train"));
   remember_data(t);
@@ -642,4 +645,34 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   if (faults(t) > first) return TRI_OK;
   NOTE(measure(t, l));
   return TRI_OK;
+}
+
+enum {
+  JUDGED_TOKENS = 4096
+}; /* chosen: of a reward model's pass where nothing is learned; products are at their
+                                * best */
+
+/* Passes as long as memory holds, of all lines at most; no step. */
+static tri_status plan_passes(tri_trainer *t) {
+  int64_t lines = t->eval_lines ? tri_dataset_stats(t->eval_lines)->n_token : 1;
+
+  t->plan.samples = t->plan.batch.train_batch_size = t->plan.mini_batches = 1;
+  t->plan.by_default = true;
+  t->plan.packed = lines < PACKED_MOST ? lines : PACKED_MOST;
+  if (t->learner[TRI_REWARD_MODEL].source && t->plan.packed < JUDGED_TOKENS) t->plan.packed = JUDGED_TOKENS;
+  plan_split(t);
+  return TRI_OK;
+}
+
+tri_status tri_inputs_open_to_evaluate(tri_trainer *t, tri_longest *l) {
+  const tri_config *c = t->cfg;
+  tri_comm         *world = t->se->comm[TRI_WORLD];
+
+  TRI_TRY(tri_agree(world, open_rewards(t)));
+  TRI_TRY(tri_agree(world, tri_shard_plan_check(c->shard.scope)));
+  TRI_TRY(tri_learner_resolve(t));
+  TRI_TRY(tri_agree(world, open_models(t)));
+  TRI_TRY(open_all_data(t));
+  TRI_TRY(plan_passes(t));
+  return measure(t, l);
 }

@@ -430,9 +430,15 @@ void tri_learner_begin(tri_trainer *t) {
   if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
 }
 
+/* Answers are compared with no reference, and no evaluation asks the critic. */
+static bool evaluations_read(const tri_trainer *t, const tri_learner *l) {
+  return l != &t->learner[TRI_CRITIC] && !(l == &t->learner[TRI_REFERENCE] && tri_has_answers(t));
+}
+
 tri_status tri_learner_open_sources(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     TRI_ASSERT(l->open && l->prefix);
+    if (t->plan.evaluates && !evaluations_read(t, l)) continue;
     TRI_TRY(l->open(t, l));
     if (l->source && l->head == TRI_HEAD_TOKENS)
       TRI_TRY(tri_error_about(tri_source_check_tokens(l->source), l->key));

@@ -249,6 +249,9 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
 
 /* ---- answers as files ---- */
 
+/* The answers of evaluations: where a user wants them, or OUTPUT/eval. */
+static bool keeps_evaluations(const tri_trainer *t) { return t->cfg->eval.save || t->sampling.eval_path; }
+
 static tri_status begin_file(const tri_trainer *t, const char *name, tri_answers_file *out) {
   char folder[TRI_CKPT_PATH_BYTES + 16], path[TRI_FILE_PATH_BYTES];
 
@@ -264,6 +267,7 @@ static tri_status agree_kept(tri_trainer *t, const char *what, tri_status st, tr
 
   st = tri_agree(tri_world_of(t), st);
   if (st != TRI_OK) tri_answers_file_drop(f);
+  if (t->sampling.eval_path) return st;               /* it was asked for by its name */
   if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
   if (first)
     tri_warn("answers_not_saved", "step %lld: the %s is not saved: %s; the run goes on",
@@ -294,11 +298,14 @@ static tri_status save_rollout(tri_trainer *t, const tri_rollout *r) {
 }
 
 tri_status tri_report_eval_begin(tri_trainer *t) {
-  bool first = tri_world_of(t)->rank == 0;
+  tri_answers_file *f = &t->sampling.eval_file;
+  tri_status        st = TRI_OK;
 
-  if (!t->cfg->eval.save) return TRI_OK;
-  return agree_kept(t, "evaluation", first ? begin_file(t, "eval", &t->sampling.eval_file) : TRI_OK,
-                    &t->sampling.eval_file);
+  if (!keeps_evaluations(t)) return TRI_OK;
+  if (tri_world_of(t)->rank == 0)
+    st = t->sampling.eval_path ? tri_answers_file_begin_new(t->sampling.eval_path, f)
+                               : begin_file(t, "eval", f);
+  return agree_kept(t, "evaluation", st, f);
 }
 
 tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char *set) {
@@ -306,7 +313,7 @@ tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char 
                                  false, set};
   bool                   writes = t->sampling.eval_file.file.open; /* on rank 0, where no write has failed */
 
-  if (!t->cfg->eval.save) return TRI_OK;
+  if (!keeps_evaluations(t)) return TRI_OK;
   return agree_kept(t, "evaluation", writes ? tri_answers_file_put(&t->sampling.eval_file, r, &form) : TRI_OK,
                     &t->sampling.eval_file);
 }
@@ -314,7 +321,7 @@ tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char 
 tri_status tri_report_eval_end(tri_trainer *t) {
   bool writes = t->sampling.eval_file.file.open;
 
-  if (!t->cfg->eval.save) return TRI_OK;
+  if (!keeps_evaluations(t)) return TRI_OK;
   return agree_kept(t, "evaluation", writes ? tri_answers_file_end(&t->sampling.eval_file) : TRI_OK,
                     &t->sampling.eval_file);
 }

@@ -316,6 +316,15 @@ static tri_status open_metrics(tri_trainer *t, bool works) {
   return tri_agree(tri_world_of(t), st);
 }
 
+tri_status tri_state_load_weights(tri_trainer *t) {
+  TRI_TRY(load_kind(t, TRI_STATE_WEIGHT));
+  t->progress.step = t->progress.first_step =
+      tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source));
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (l->source) tri_source_release(l->source);
+  return TRI_OK;
+}
+
 tri_status tri_state_load(tri_trainer *t) {
   tri_comm   *world = tri_world_of(t);
   tri_source *source = t->learner[TRI_POLICY].source;

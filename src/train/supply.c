@@ -125,8 +125,7 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
 
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   l->learn = tri_dataset_stats(t->data)->longest;
-  if (t->eval_lines && tri_dataset_stats(t->eval_lines)->longest > l->learn)
-    l->learn = tri_dataset_stats(t->eval_lines)->longest;
+  tri_supply_measure_held_out(t, l);
   return TRI_OK;
 }
 
@@ -158,6 +157,13 @@ static void measure_pairs(const tri_dataset *d, int64_t most, tri_longest *l) {
   if (n > l->learn) l->learn = n;
 }
 
+void tri_supply_measure_held_out(const tri_trainer *t, tri_longest *l) {
+  if (!t->eval_lines) return;
+  if (tri_dataset_stats(t->eval_lines)->longest > l->learn)
+    l->learn = tri_dataset_stats(t->eval_lines)->longest;
+  if (t->supply->beside) measure_pairs(t->eval_lines, most_of_a_line(t), l);
+}
+
 static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   if (t->plan.samples < 2)
     TRI_FAIL(TRI_ECONFIG,
@@ -167,7 +173,6 @@ static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   warn_one_label(t);
   TRI_TRY(measure(t, l));
   measure_pairs(t->data, most_of_a_line(t), l);
-  if (t->eval_lines) measure_pairs(t->eval_lines, most_of_a_line(t), l);
   return TRI_OK;
 }
 

@@ -47,6 +47,9 @@ TRI_CHECKED tri_status tri_supply_held_out(struct tri_trainer *t, const struct t
  * which 1. */
 int64_t tri_supply_held_out_tokens(const struct tri_trainer *t, int64_t position, int which);
 
+/* supply.c. Not collective. The longest sequence that evaluations by the loss read, if it is longer. */
+void tri_supply_measure_held_out(const struct tri_trainer *t, tri_longest *l);
+
 /* supply.c. Not collective, of a plan on paper, when the models are open. Lines that are not there, or
  * that no tokenizer can read yet: as long as the deck and the models allow. Says so. */
 TRI_CHECKED tri_status tri_assume_lines(const struct tri_trainer *t, const tri_config_list *files,

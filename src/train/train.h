@@ -101,6 +101,7 @@ typedef struct tri_step_plan {
   int64_t       pass_tokens, decode; /* of a rank, at most: tokens of a pass; answers decoded at once */
   tri_split_opt split;               /* of a step's first mini-batch, for this rank */
   bool          on_paper; /* in a pretended session: prompts and weights that are not there do not matter */
+  bool evaluates; /* a checkpoint, and takes no step: nothing learns, nothing is written to run.output */
   const struct tri_trainer *like; /* borrowed: whose data and rewards this plan has too; NULL: its own */
 } tri_step_plan;
 
@@ -116,6 +117,7 @@ typedef struct tri_sampling {
   bool      said_filled; /* that a step had too few groups to select from */
   tri_judge judge;
   tri_answers_file eval_file; /* rank 0: of the evaluation that is under way, with eval.save */
+  const char      *eval_path; /* borrowed: where it goes in place of OUTPUT/eval, wanted or not; or NULL */
 } tri_sampling;
 
 /* What one step adds up over its micro-batches, for each learner. */
@@ -218,6 +220,9 @@ TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
 /* inputs.c. Not collective, in a pretended session, of a deck whose keys have faults (t->run.faults): faults of
  * rewards, models and data are added, as far as the keys they stand on were read. */
 TRI_CHECKED tri_status tri_inputs_look(tri_trainer *t);
+/* inputs.c. Collective over world. The same of evaluations alone, with t->run.resume: rewards, models and
+ * held-out data. */
+TRI_CHECKED tri_status tri_inputs_open_to_evaluate(tri_trainer *t, struct tri_longest *l);
 /* inputs.c. Not collective. The batches again with passes of at most so many tokens. */
 TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
 /* inputs.c. Not collective. So many samples in sequences (supply.h). */
@@ -226,6 +231,11 @@ int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
  * too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
+/* Collective over world. Opens what evaluations of a run read, and no more, with the weights of a checkpoint
+ * of it, whose folder is given; nothing of run.output is touched. The deck has eval.steps above 0. On failure
+ * close too. */
+TRI_CHECKED tri_status tri_trainer_open_to_evaluate(const tri_config *cfg, tri_session *se,
+                                                    const char *checkpoint, tri_trainer *out);
 /* Closes all that was opened, be it half of it; the session and its memory stay. Zeroed is legal. */
 void tri_trainer_close(tri_trainer *t);
 /* Collective over world. Its first half: everything is opened and the memory planned, none taken. In a
@@ -345,6 +355,10 @@ bool tri_state_keeps(const tri_params *p, const char *const *group, int kind);
 /* Collective over world. Every learner's weights from its source; where the run goes on from a checkpoint,
  * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
+
+/* state.c. Collective over world. Every learner's weights alone, those of a checkpoint; t->progress.step is
+ * the step it was written after. */
+TRI_CHECKED tri_status tri_state_load_weights(tri_trainer *t);
 
 /* train_record.c. Collective over world. Rank 0's record (record/record.h), borrowed while checkpoints are
  * written, is put into log.txt, and with the plan into t->runlog as its start; where the run goes on from a

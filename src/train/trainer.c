@@ -18,10 +18,10 @@ static bool wants_sampler(const tri_trainer *t) {
   return t->supply->generates || (t->cfg->eval.steps > 0 && tri_evaluates_answers(t));
 }
 
-static const tri_supply *choose_supply(const tri_config *c) {
+static const tri_supply *choose_supply(const tri_config *c, bool evaluates) {
   if (c->algo.row.needs & TRI_NEEDS_PAIRS) return &tri_supply_pairs;
   if (c->algo.row.needs & TRI_NEEDS_LABELLED) return &tri_supply_labelled;
-  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
+  if (evaluates || !(c->algo.row.needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
   return c->rollout.replay ? &tri_supply_replay : &tri_supply_generate;
 }
 
@@ -275,7 +275,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                           .head = l->head,
                           .train = l->train,
                           .offload = offload(c, l),
-                          .ema_beta = l == &t->learner[TRI_POLICY] ? c->algo.ema_beta : 0,
+                          .ema_beta = l == &t->learner[TRI_POLICY] && l->train ? c->algo.ema_beta : 0,
                           .rollout = rollout,
                           .any_order = c->run.sampler != TRI_CONFIG_EXACT,
                           .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
@@ -313,7 +313,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
                         &(tri_feed_opt){b.learn, b.learn_rows, feed_reads(t), TRI_PHASE_LEARN}, &t->feed));
   TRI_TRY(tri_judge_open(t, judge_tokens(t, &b, l)));
   TRI_TRY(plan_rollouts(t, l));
-  TRI_TRY(tri_save_plan(t));
+  if (!t->plan.evaluates) TRI_TRY(tri_save_plan(t));
   if (!wants_sampler(t)) return TRI_OK;
   if (!c->rollout.max_sequences) TRI_TRY(tri_sampler_fit(se, answer_bytes(t, l), &b.decode));
   t->plan.decode = b.decode;
@@ -449,8 +449,9 @@ static void begin_deck(const tri_config *cfg, tri_session *se, const tri_step_pl
   t->algo = &cfg->algo.row;
   t->opt = cfg->algo.opt;
   tri_adapt_begin(&t->opt, &t->progress.adapt);
-  t->supply = choose_supply(cfg);
+  t->supply = choose_supply(cfg, plan->evaluates);
   tri_learner_begin(t);
+  for (int i = 0; i < TRI_ROLE_COUNT && plan->evaluates; i++) t->learner[i].train = false;
   set_options(t);
 }
 
@@ -555,6 +556,28 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
       .metrics = t->metrics, .usage = &t->progress.usage, .device = se->device, .show = show_phase, .ctx = t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
+}
+
+tri_status tri_trainer_open_to_evaluate(const tri_config *cfg, tri_session *se, const char *checkpoint,
+                                        tri_trainer *out) {
+  tri_trainer *t = out;
+  tri_longest  l = {0};
+
+  TRI_ASSERT(cfg->eval.steps > 0 && strlen(checkpoint) < sizeof t->run.resume);
+  TRI_TRY(begin(cfg, se, NULL, &(tri_step_plan){.evaluates = true}, t));
+  strcpy(t->run.resume, checkpoint);
+  TRI_TRY(tri_halt_open(tri_world_of(t), &(tri_halt_opt){0, ""}, &t->halt));
+  TRI_TRY(tri_metrics_open(NULL, -1, se->rt.world_rank, &t->metrics));
+  t->spans = (tri_spans){.metrics = t->metrics, .device = se->device};
+  TRI_TRY(tri_inputs_open_to_evaluate(t, &l));
+  TRI_TRY(choose_factors(t, &l));
+  TRI_TRY(open_packed(t, &l));
+  TRI_TRY(tri_session_take_memory(se));
+  for (int i = 0; i < TRI_ROLE_COUNT; i++)
+    if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
+  TRI_TRY(tri_state_load_weights(t));
+  t->plan.steps = t->progress.step;
+  return TRI_OK;
 }
 
 void tri_trainer_close(tri_trainer *t) {

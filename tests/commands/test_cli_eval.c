@@ -115,12 +115,24 @@ static void a_run_is_evaluated_at_its_own_length(void **state) {
   cli_shows(cli_out, "\"eval_truncated_ratio\": ");
 }
 
+/* Greedy answers to a prompt are all alike: that is said, once, and only where it is so. */
+static void equal_answers_are_told(void **state) {
+  (void)state;
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward exact --max-new 1 --num 3");
+  cli_sh("test $(grep -c 'warning: the 3 answers' .err) = 1");
+  cli_succeeds(TWO "generate model 1 --temperature 0 --num 2 --max-new 1");
+  cli_sh("test $(grep -c 'warning: the 2 answers' .err) = 1");
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward exact --max-new 1 --num 3 --temperature 1");
+  cli_sh("! grep -q 'warning: the 3 answers' .err");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_those_of_the_answers),
                                      cmocka_unit_test(ranks_say_the_same),
                                      cmocka_unit_test(a_run_is_evaluated_at_its_own_length),
                                      cmocka_unit_test(what_is_not_had_is_left_out),
                                      cmocka_unit_test(output_is_one_new_file),
+                                     cmocka_unit_test(equal_answers_are_told),
                                      cmocka_unit_test(failures_stand_beside_the_figures)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -86,6 +86,44 @@ for step in 0 2; do
     fail "answers and loss of step $step"
   [ -n "$(value "$dir/prompts" eval_pass_at_1 $step)" ] && [ -z "$(value "$dir/prompts" eval_loss $step)" ] || fail "prompts alone"
 done
+# trireme eval of a run says what its last evaluation said, digit by digit, on any ranks.
+again() { # run, the folder that is given, ranks
+  # shellcheck disable=SC2086
+  mpirun $root --oversubscribe -n "$3" "$program" eval "$2" --json > "$dir/said" 2> "$dir/log" || fail "trireme eval $2"
+  tail -n 1 "$1/metrics.jsonl" | grep -o '"eval_[a-z0-9_]*": [^,}]*' | sed 's/"eval_/"/' > "$dir/want"
+  [ "$(wc -l < "$dir/want")" -ge 3 ] || fail "$1 has no evaluation"
+  while read -r one; do grep -qF "$one" "$dir/said" || fail "trireme eval $2 on $3 ranks has no $one but $(cat "$dir/said")"; done < "$dir/want"
+}
+of="data.train=$dir/data.jsonl data.eval=$dir/data.jsonl eval.max_prompts=11 rollout.max_response_length=4 rollout.rollout_batch_size=4 train.train_batch_size=16"
+# shellcheck disable=SC2086
+{
+  launch "$ranks" "$dir/grpo" algo.name=grpo algo.num_generations=4 $of eval.num_generations=3 eval.temperature=0.7 run.seed=11 \
+    'reward=[{name: regex, pattern: "[0-4]"}, {name: exact, weight: 0.5}]' train.max_tokens_per_gpu=256 lora.rank=2
+  launch "$ranks" "$dir/ppo" algo.name=ppo algo.num_generations=4 $of "reward=[{name: model, path: $dir/rm}, {name: number}]" \
+    model.dtype=bf16 model.config=null model.tokenizer=null model.path="$dir/sft" train.micro_batch_size=4
+  launch "$ranks" "$dir/dpo-lora" algo.name=dpo data.train="$dir/dpo.jsonl" data.eval="$dir/dpo.jsonl" $one model.config=null \
+    model.tokenizer=null model.path="$dir/sft" lora.rank=2 model.dtype=bf16
+}
+again "$dir/grpo" "$dir/grpo" 1
+again "$dir/grpo" "$dir/grpo/checkpoints/step-00000002" 3
+again "$dir/ppo" "$dir/ppo" 2
+for name in both sft rm dpo dpo-lora kto; do again "$dir/$name" "$dir/$name" 1; done
+again "$dir/kto" "$dir/kto" 3
+grep -q '"step": 2, "lines": 67, "loss": ' "$dir/said" || fail "no step, no lines"
+[ -e "$dir/kto/log.txt" ] && ! grep -q 'trireme eval' "$dir/kto/log.txt" && [ "$(wc -l < "$dir/kto/metrics.jsonl")" = 3 ] || fail "the run's own files are written"
+
+# A flag replaces its key; one that means nothing is refused; answers that are all alike are told.
+"$program" eval "$dir/ids" --data "$dir/b.jsonl" --json > "$dir/said" 2> "$dir/log" || fail "eval --data"
+grep -qF "\"loss\": $(value "$dir/ids" eval_b_loss 2)," "$dir/said" || fail "--data is not the set's"
+"$program" eval "$dir/grpo" --temperature 0 --reward exact --output "$dir/answers.jsonl" > "$dir/said" 2> "$dir/log" || fail "eval --output"
+[ "$(grep -c warning: "$dir/log")" -ge 1 ] && [ "$(wc -l < "$dir/answers.jsonl")" = 33 ] || fail "three equal answers each"
+code=0
+"$program" eval "$dir/dpo" --num 2 > "$dir/said" 2> "$dir/log" || code=$?
+[ $code = 64 ] || fail "--num of a run that makes no answers: exit code $code"
+code=0
+"$program" eval "$dir/grpo" --pattern x > "$dir/said" 2> "$dir/log" || code=$?
+[ $code = 64 ] || fail "--pattern without a reward: exit code $code"
+
 for algo in sft rm dpo kto; do # the plan has the memory of evaluations
   of="algo.name=$algo data.train=$dir/$algo.jsonl data.eval=$dir/$algo.jsonl"
   # shellcheck disable=SC2086

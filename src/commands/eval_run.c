@@ -1,0 +1,330 @@
+/* eval_run.c - trireme eval of a run: the evaluation that its deck describes, with flags in place of keys. */
+#include "eval_run.h"
+
+#include "base/child.h"
+#include "base/file.h"
+#include "base/mask.h"
+#include "eval_figures.h"
+#include "train/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the deck ---- */
+
+static tri_status read_deck(const char *folder, tri_config *out) {
+  tri_ckpt_reader *r = NULL;
+  tri_deck        *deck = NULL;
+  char            *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 16];
+  size_t           n = 0;
+  tri_status       st = TRI_OK;
+
+  snprintf(name, sizeof name, "%s/deck.yaml", folder);
+  TRI_TRY_DONE(tri_ckpt_open(folder, NULL, false, &r));
+  TRI_TRY_DONE(tri_ckpt_get_file(r, "deck.yaml", &bytes, &n));
+  TRI_TRY_DONE(tri_deck_open_text(name, bytes, n, &deck));
+  TRI_TRY_DONE(tri_config_from_deck(deck, out, NULL));
+done:
+  tri_deck_close(&deck);
+  TRI_FREE(bytes);
+  tri_ckpt_close(&r);
+  return st;
+}
+
+/* Whether evaluations of this deck make answers, which rewards judge. */
+static bool makes_answers(const tri_config *c) {
+  return c->algo.row.needs & TRI_NEEDS_ANSWERS || (c->reward.n > 0 && c->rollout.max_response_length > 0);
+}
+
+tri_status tri_eval_find_run(const char *model, const tri_eval_request *q, tri_eval_run *out) {
+  bool       without = q->data && q->reward; /* the model alone will do */
+  tri_status st = tri_ckpt_find(model, NULL, false, NULL, out->folder);
+
+  if (st != TRI_OK || !out->folder[0]) { /* who opens the model says what is wrong with it */
+    tri_error_clear();
+    return TRI_OK;
+  }
+  st = read_deck(out->folder, &out->cfg);
+  out->found = st == TRI_OK && (!q->reward || makes_answers(&out->cfg));
+  if (!without) return st;
+  tri_error_clear();
+  return TRI_OK;
+}
+
+/* ---- flags in place of keys ---- */
+
+static tri_status put_text(const char *given, char **key) {
+  if (!given) return TRI_OK;
+  TRI_FREE(*key);
+  return tri_copy_text(given, key);
+}
+
+static tri_status put_data(const char *file, tri_config *c) {
+  tri_config_list *lists[] = {&c->data.eval, &c->data.eval_names};
+
+  if (!file) return TRI_OK;
+  for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+    for (int i = 0; i < lists[k]->n; i++) TRI_FREE(lists[k]->item[i]);
+    TRI_FREE(lists[k]->item);
+    lists[k]->n = 0;
+  }
+  TRI_TRY(TRI_ALLOC(c->data.eval.item, 1));
+  c->data.eval.n = 1;
+  return tri_copy_text(file, &c->data.eval.item[0]);
+}
+
+static tri_status put_talk(const tri_infer_talk *talk, tri_config *c) {
+  tri_text   kwargs = {0};
+  tri_status st = TRI_OK;
+
+  if (talk->template && !tri_chat_is_word(talk->template) &&
+      !(tri_chat_is_file(talk->template) && tri_file_exists(talk->template)))
+    TRI_FAIL(TRI_EARG, "--chat-template %s: must be one of " TRI_CHAT_WORDS " or a FILE.jinja that is there",
+             talk->template);
+  TRI_TRY(put_text(talk->template, &c->data.chat_template));
+  if (talk->texts) c->data.apply_chat_template = true;
+  if (!talk->kwargs.n) return TRI_OK;
+  st = tri_chat_put_kwargs(c->data.chat_template_kwargs, talk->kwargs.item, talk->kwargs.n,
+                           "--template-kwarg", &kwargs);
+  if (st == TRI_OK) st = put_text(kwargs.data, &c->data.chat_template_kwargs);
+  tri_text_free(&kwargs);
+  return st;
+}
+
+/* The model that adapters are for lies elsewhere. */
+static tri_status put_base(const char *base, const char *model, tri_config *c) {
+  if (base && !tri_config_has_lora(c))
+    TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", model, base);
+  return put_text(base, &c->model.path);
+}
+
+static void put_numbers(const tri_eval_request *q, tri_config *c) {
+  if (q->max_new) c->rollout.max_response_length = q->max_new;
+  if (q->num != TRI_EVAL_NOT_GIVEN) c->eval.num_generations = q->num;
+  if (q->seed != TRI_EVAL_NOT_GIVEN) c->run.seed = (uint64_t)q->seed;
+  if (q->max_prompts != TRI_EVAL_NOT_GIVEN) c->eval.max_prompts = q->max_prompts;
+  if (q->temperature >= 0) c->eval.temperature = q->temperature;
+  if (q->dtype) c->model.dtype = tri_dtype_named(q->dtype);
+  if (!c->eval.steps) c->eval.steps = 1;
+  c->eval.save = false;
+}
+
+/* Flags about answers, of a run whose evaluations make none. */
+static tri_status refuse_idle(const char *model, const tri_eval_request *q, const tri_config *c) {
+  const struct {
+    const char *name;
+    bool        given;
+  } row[] = {{"--max-new", q->max_new},  {"--temperature", q->temperature >= 0},
+             {"--top-k", q->top_k >= 0}, {"--top-p", q->top_p >= 0},
+             {"--num", q->num >= 0},     {"--answer-key", q->answer_key},
+             {"--output", q->output}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row && !makes_answers(c); i++)
+    if (row[i].given)
+      TRI_FAIL(TRI_EARG,
+               "%s means nothing here: %s is of a run of algo.name %s, whose evaluations make no answers%s",
+               row[i].name, model, c->algo.name,
+               c->algo.row.needs & TRI_NEEDS_DEMONSTRATIONS ? "; with --data and --reward they would" : "");
+  return TRI_OK;
+}
+
+/* A deck as used has no secrets. */
+static tri_status check_secrets(const char *model, const tri_config *c) {
+  for (int i = 0; i < c->reward.n && makes_answers(c); i++)
+    for (int f = 0; f < c->reward.item[i].n_field; f++) {
+      const char *word = c->reward.item[i].field[f].value;
+      for (int k = 0; k <= c->reward.item[i].field[f].n_more; k++, word += strlen(word) + 1)
+        if (strstr(word, TRI_MASK))
+          TRI_FAIL(TRI_EINPUT,
+                   "%s: its deck has a secret of reward %s masked (%s): give --reward %s --%s ... with it",
+                   model, c->reward.item[i].name, word, c->reward.item[i].name,
+                   c->reward.item[i].field[f].name);
+    }
+  return TRI_OK;
+}
+
+static tri_status apply(const char *model, const tri_eval_request *q, tri_config *c) {
+  TRI_TRY(refuse_idle(model, q, c));
+  TRI_TRY(put_data(q->data, c));
+  if (!c->data.eval.n)
+    TRI_FAIL(TRI_EARG, "%s: its run evaluated on nothing (the deck has no data.eval): give --data F.jsonl",
+             model);
+  TRI_TRY(put_text(q->prompt_key, &c->data.prompt_key));
+  TRI_TRY(put_text(q->answer_key, &c->data.answer_key));
+  TRI_TRY(put_talk(&q->talk, c));
+  TRI_TRY(put_base(q->base, model, c));
+  put_numbers(q, c);
+  return q->reward ? TRI_OK : check_secrets(model, c);
+}
+
+/* ---- what came of it ---- */
+
+static tri_eval_figures figures_of(const tri_trainer *t, const tri_eval_sum *sum, const tri_eval_range *of) {
+  const tri_config *c = t->cfg;
+  tri_on_error      on_error = TRI_ON_ERROR_ZERO;
+
+  if (c->reward.n == 1 && tri_reward_read_on_error(&c->reward.item[0], &on_error) != TRI_OK)
+    tri_error_clear();
+  return (tri_eval_figures){.set = t->reward,
+                            .figures = sum->figures,
+                            .prompts = of->n,
+                            .num = (int)c->eval.num_generations,
+                            .reward_failures = sum->failures,
+                            .failing = c->reward.n == 1 ? c->reward.item[0].name : NULL,
+                            .drops = on_error == TRI_ON_ERROR_DROP};
+}
+
+/* The i-th number by the loss; NULL: there are no more. */
+static const char *loss_at(const tri_trainer *t, const tri_eval_sum *sum, int i, double *value) {
+  const char *name = t->eval_lines ? tri_evaluate_number(t, sum, i, value) : NULL;
+
+  for (tri_figure k = 0; k < TRI_FIGURE_COUNT && name; k++)
+    if (!strcmp(name, tri_figure_name(k))) return NULL;
+  return name;
+}
+
+/* One value after the other: of all lines or of a set, whose ranges they are. */
+static tri_status put_sum(const tri_trainer *t, const tri_eval_sum *sum, const tri_eval_range *prompts,
+                          const tri_eval_range *lines, tri_text *out) {
+  const char *name;
+  double      value;
+
+  if (t->eval_data) {
+    tri_eval_figures x = figures_of(t, sum, prompts);
+    TRI_TRY(tri_eval_put_figures(&x, out));
+  }
+  if (t->eval_lines) TRI_TRY(tri_eval_put(out, "lines", (double)lines->n));
+  for (int i = 0; (name = loss_at(t, sum, i, &value)) != NULL; i++) TRI_TRY(tri_eval_put(out, name, value));
+  return TRI_OK;
+}
+
+static void print_sum(const tri_trainer *t, const tri_eval_sum *sum, const tri_eval_range *prompts,
+                      const tri_eval_range *lines) {
+  const char *name;
+  double      value;
+
+  if (t->eval_data) {
+    tri_eval_figures x = figures_of(t, sum, prompts);
+    tri_eval_print_figures(&x);
+  }
+  if (t->eval_lines) printf("lines %lld\n", (long long)lines->n);
+  for (int i = 0; (name = loss_at(t, sum, i, &value)) != NULL; i++) {
+    char label[TRI_METRIC_NAME_BYTES];
+    snprintf(label, sizeof label, "%s", name);
+    for (char *c = label; *c; c++) *c = *c == '_' ? ' ' : *c;
+    if (!isnan(value)) printf("%-20s %.6f\n", label, value);
+  }
+}
+
+static tri_status put_sets(const tri_trainer *t, const tri_eval_sum *of_set, tri_text *out) {
+  for (int i = 0; i < t->plan.n_eval; i++) {
+    const tri_eval_set *s = &t->plan.eval[i];
+    TRI_TRY(tri_text_printf(out, "%s\"%s\": {", i ? ", " : ", \"sets\": {", s->name));
+    TRI_TRY(put_sum(t, &of_set[i], &s->prompts, &s->lines, out));
+    TRI_TRY(tri_text_printf(out, "}"));
+  }
+  return tri_text_printf(out, "}");
+}
+
+/* Rank 0. */
+static tri_status show(const tri_trainer *t, const tri_eval_sum *all, const tri_eval_sum *of_set, bool json) {
+  const tri_eval_range prompts = {0, t->plan.eval_prompts}, lines = {0, t->plan.eval_lines};
+  bool                 named = t->plan.eval[0].name;
+  tri_text             out = {0};
+  tri_status           st = TRI_OK;
+
+  if (json) {
+    TRI_TRY_DONE(tri_text_printf(&out, "{"));
+    TRI_TRY_DONE(tri_eval_put(&out, "step", (double)t->progress.step));
+    TRI_TRY_DONE(put_sum(t, all, &prompts, &lines, &out));
+    if (named) TRI_TRY_DONE(put_sets(t, of_set, &out));
+    printf("%s}\n", out.data);
+  } else {
+    print_sum(t, all, &prompts, &lines);
+    for (int i = 0; i < t->plan.n_eval && named; i++) {
+      printf("\nset %s\n", t->plan.eval[i].name);
+      print_sum(t, &of_set[i], &t->plan.eval[i].prompts, &t->plan.eval[i].lines);
+    }
+  }
+  fflush(stdout);
+done:
+  tri_text_free(&out);
+  return st;
+}
+
+/* ---- all of it ---- */
+
+/* Rank 0, before the work. */
+static void say_how(const tri_eval_request *q, const tri_trainer *t) {
+  const tri_config *c = t->cfg;
+
+  if (!t->eval_data) return;
+  if (!q->max_new)
+    tri_log(TRI_LOG_INFO,
+            "answers have up to %lld tokens, as in the run (rollout.max_response_length); "
+            "--max-new gives another length",
+            (long long)c->rollout.max_response_length);
+  tri_infer_warn_greedy(c->eval.num_generations, c->eval.temperature);
+}
+
+/* The newest checkpoint when the deck was read is the one that is whole. */
+static tri_status check_folder(const char *found, const char *read) {
+  if (!strcmp(found, read)) return TRI_OK;
+  TRI_FAIL(TRI_EFORMAT, "%s is damaged: trireme eval %s evaluates the newest that is whole", read, found);
+}
+
+/* Chosen: as infer.c's; ranks that share no step may work for hours after others are done. */
+static const double late_s = 86400;
+
+static tri_status evaluate(const char *model, const tri_eval_request *q, const tri_eval_run *run) {
+  tri_session     se = {0};
+  tri_session_opt opt = {"auto", 0, (int)q->threads, late_s, "--threads"};
+  tri_trainer     t = {0};
+  tri_eval_sum    all, of_set[TRI_CONFIG_EVAL_SETS];
+  char            path[TRI_CKPT_PATH_BYTES];
+  bool            first;
+  tri_status      st = TRI_OK;
+
+  tri_config_choose(&run->cfg);
+  TRI_TRY_DONE(tri_session_open(&opt, &se));
+  tri_session_say_threads(&se);
+  first = se.rt.world_rank == 0;
+  TRI_TRY_DONE(tri_source_resolve(model, se.comm[TRI_WORLD], path));
+  TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], check_folder(path, run->folder)));
+  if (q->output)
+    TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], first ? tri_eval_check_output(q->output) : TRI_OK));
+  tri_child_mind_signals();
+  TRI_TRY_DONE(tri_trainer_open_to_evaluate(&run->cfg, &se, path, &t));
+  if (q->top_k >= 0) t.sampling.eval.rule.top_k = (int)q->top_k;
+  if (q->top_p >= 0) t.sampling.eval.rule.top_p = (float)q->top_p;
+  t.sampling.eval_path = q->output;
+  if (first) say_how(q, &t);
+  TRI_TRY_DONE(tri_evaluate_sum(&t, &all, of_set));
+  if (first) TRI_TRY_DONE(show(&t, &all, of_set, q->json));
+  if (first && t.eval_data) {
+    const tri_eval_figures x = figures_of(&t, &all, &(tri_eval_range){0, t.plan.eval_prompts});
+    tri_eval_warn(&x, run->cfg.rollout.max_response_length);
+  }
+done:
+  tri_trainer_close(&t);
+  tri_session_leave(&se, st);
+  return st;
+}
+
+tri_status tri_eval_of_run(const char *model, const tri_eval_request *q, const tri_reward_opt *reward,
+                           tri_eval_run *run) {
+  tri_reward_opt own = run->cfg.reward.item[0];
+  int            n = run->cfg.reward.n;
+  tri_status     st;
+
+  TRI_TRY(apply(model, q, &run->cfg));
+  if (reward) { /* borrowed for the while */
+    run->cfg.reward.item[0] = *reward;
+    run->cfg.reward.n = 1;
+  }
+  st = evaluate(model, q, run);
+  run->cfg.reward.item[0] = own;
+  run->cfg.reward.n = n;
+  return st;
+}
