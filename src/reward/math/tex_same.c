@@ -396,12 +396,21 @@ static bool is_real_line(side a) {
          shape_of(last_of(a)) == TRI_SHAPE_INFINITY;
 }
 
+/* n = \text{even} says even. */
+static bool same_words(search *s, side a, side b) {
+  side value;
+
+  if (tri_tex_words_equal(source_of(a), source_of(b))) return true;
+  if (shape_of(a) == TRI_SHAPE_RELATION && assigned(a, &value)) return same(s, value, b);
+  return shape_of(b) == TRI_SHAPE_RELATION && assigned(b, &value) && same(s, a, value);
+}
+
 static bool same(search *x, side a, side b) {
   tri_tex_shape s = shape_of(a), t = shape_of(b);
   bool          unions = s == TRI_SHAPE_UNION || t == TRI_SHAPE_UNION, equal;
 
   if (--x->comparisons < 0) return false;
-  if (s == TRI_SHAPE_TEXT || t == TRI_SHAPE_TEXT) return tri_tex_words_equal(source_of(a), source_of(b));
+  if (s == TRI_SHAPE_TEXT || t == TRI_SHAPE_TEXT) return same_words(x, a, b);
   if (tri_tex_compare_letters(a.tree, a.node, b.tree, b.node, &equal)) return equal;
   if (s == TRI_SHAPE_RELATION && t == TRI_SHAPE_RELATION && !is_two_valued(a) && !is_two_valued(b))
     return same_relation(x, a, b);
