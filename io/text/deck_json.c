@@ -20,7 +20,7 @@ static bool is_whole(const char *value, long long *out) {
   return errno == 0;
 }
 
-/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?, or one of the words for what is none. */
+/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?, or a word for what is no number. */
 static bool reads_as_real(const char *value) {
   const char *s = value + (*value == '-' || *value == '+');
   size_t      whole = strspn(s, "0123456789"), part = 0, power;

@@ -371,8 +371,8 @@ static void learned_tokens_of_pairs_are_shown(void **state) {
   assert_string_equal(cli_out,
                       "labels.jsonl:1: label false: 6 tokens, 2 learned\n1+1=" ON "3<|end|>" OFF "\n");
   cli_succeeds(
-      ONE SFT
-      "algo.name=kto train.train_batch_size=2 train.micro_batch_size=2 data.train=labels.jsonl --json " SHOWN);
+      ONE SFT "algo.name=kto train.train_batch_size=2 train.micro_batch_size=2 data.train=labels.jsonl " SHOWN
+              " --json");
   cli_shows(cli_out, "\"label\": false, \"text\": ");
   cli_write("ids.jsonl", "{\"tokens\": [5, 6, 7], \"prompt_tokens\": 2}\n");
   cli_succeeds(ONE SFT "model.tokenizer=null data.train=ids.jsonl " SHOWN);
