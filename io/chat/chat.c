@@ -149,24 +149,23 @@ static bool is_list_of_objects(const json_t *list) {
 static tri_status take_tools(tri_chat *c, const tri_chat_opt *o) {
   char        *bytes = NULL;
   const char  *text = o->tools_text.bytes;
+  const char  *key = o->from_deck ? "data.tools" : "--tools";
   size_t       n = o->tools_text.n;
   json_error_t e;
   tri_status   st = TRI_OK;
 
   if (!o->tools) return TRI_OK;
-  if (!text) TRI_TRY(tri_error_about(tri_file_read(o->tools, TOOLS_BYTES, &bytes, &n), "data.tools"));
+  if (!text) TRI_TRY(tri_error_about(tri_file_read(o->tools, TOOLS_BYTES, &bytes, &n), key));
   if (bytes) text = bytes;
   if (!tri_json_fits(text, n, MOST_NESTED))
     TRI_FAIL_DONE(TRI_EINPUT, "%s: " TRI_JSON_TOO_LARGE, o->tools, MOST_NESTED);
   c->tools = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
-  if (!c->tools)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s:%d: this is not JSON: %s (data.tools)", o->tools, e.line, e.text);
+  if (!c->tools) TRI_FAIL_DONE(TRI_EINPUT, "%s:%d: this is not JSON: %s (%s)", o->tools, e.line, e.text, key);
   if (!is_list_of_objects(c->tools))
-    TRI_FAIL_DONE(
-        TRI_EINPUT,
-        "%s: data.tools is a file with a JSON list of tools: [{\"type\": \"function\", \"function\": "
-        "{\"name\": ..., \"parameters\": ...}}, ...]",
-        o->tools);
+    TRI_FAIL_DONE(TRI_EINPUT,
+                  "%s: %s is a file with a JSON list of tools: [{\"type\": \"function\", \"function\": "
+                  "{\"name\": ..., \"parameters\": ...}}, ...]",
+                  o->tools, key);
 done:
   TRI_FREE(bytes);
   return st;

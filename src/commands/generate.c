@@ -238,6 +238,8 @@ static tri_status generate(int argc, char **argv, int *code) {
       {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
        "field of its lines that holds the prompt, or a path such as extra.question (prompt)"},
       TRI_INFER_TALK_FLAGS(q.talk),
+      {"--tools", TRI_FLAG_TEXT, &q.talk.tools, 0, 0, "F.json",
+       "a JSON list of tools for conversations whose lines have none"},
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
@@ -263,6 +265,11 @@ static tri_status generate(int argc, char **argv, int *code) {
   if (n > 1 && q.prompts)
     TRI_FAIL(TRI_EARG, "'%s' and --prompts %s: prompts come from the command line or from a file, not both",
              argv[1], q.prompts);
+  if (q.talk.tools && n > 1 && !q.talk.texts)
+    TRI_FAIL(TRI_EARG,
+             "--tools %s: a prompt that is text has no tools; --apply-chat-template makes it the user's "
+             "message",
+             q.talk.tools);
   q.text = argv + 1;
   q.n_text = n - 1;
   return run(argv[0], &q);

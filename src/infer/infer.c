@@ -73,6 +73,10 @@ static tri_status open_chat(tri_infer *f, const tri_infer_talk *talk, const char
   opt = tri_source_talk_opt(&run, false);
   opt.kwargs = kwargs.len ? kwargs.data : NULL;
   if (!opt.date) opt.date = today;
+  if (talk->tools) {
+    opt.tools = talk->tools;
+    opt.tools_text = (tri_chat_bytes){NULL, 0};
+  }
   if (talk->template) {
     opt.template = talk->template;
     opt.text = (tri_chat_bytes){NULL, 0};
@@ -94,6 +98,8 @@ tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
   if (talk->kwargs.n && f->se.rt.world_rank == 0 && tri_chat_unread(f->chat))
     tri_log(TRI_LOG_WARN, "--template-kwarg: the chat template %s reads no variable %s",
             tri_chat_name(f->chat), tri_chat_unread(f->chat));
+  if (talk->tools && f->se.rt.world_rank == 0 && !tri_chat_reads_tools(f->chat))
+    tri_log(TRI_LOG_WARN, "--tools: the chat template %s writes no tools", tri_chat_name(f->chat));
   return TRI_OK;
 }
 

@@ -42,7 +42,8 @@ TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool 
 typedef struct tri_infer_talk {
   const char *template;  /* as data.chat_template; NULL: that of the run's deck, else auto */
   tri_flag_texts kwargs; /* NAME=VALUE each; before those of the run's deck */
-  bool           texts;  /* a prompt that is text is the user's message */
+  const char    *tools; /* path of a JSON list, for conversations without their own; NULL: those of the run */
+  bool           texts; /* a prompt that is text is the user's message */
 } tri_infer_talk;
 /* The flags, of a tri_infer_talk: rows of a command's table. */
 #define TRI_INFER_TALK_FLAGS(talk)                                                                           \

@@ -190,6 +190,12 @@ static void a_template_of_a_file(void **state) {
   cli_fails(64, ONE "generate dated hi --template-kwarg mood=1e400", "--template-kwarg mood", NULL);
   cli_fails(64, ONE "generate dated hi --template-kwarg mood=.nan", "--template-kwarg mood", NULL);
   cli_fails(64, ONE "generate dated hi --template-kwarg mood=no", "--template-kwarg mood", NULL);
+  cli_write("more.json", "[{\"type\": \"function\", \"function\": {\"name\": \"mul\"}}]");
+  cli_succeeds(ONE "generate dated hi --apply-chat-template --max-new 1 --json --tools more.json");
+  cli_shows(cli_out, "\"prompt\": \"2025-12-24 glad mul <user>hi$");
+  cli_fails(64, ONE "generate dated hi --tools more.json", "--tools more.json", NULL);
+  cli_fails(64, ONE "generate dated hi --apply-chat-template --tools config.none", "config.none", "--tools");
+  cli_fails(64, ONE "generate dated hi --apply-chat-template --tools dated.jinja", "(--tools)", NULL);
   cli_succeeds(ONE "export dated told");
   cli_shows(cli_err, "data.chat_template_kwargs: {\"mood\": \"glad\"}");
   cli_read("told/tokenizer_config.json", cli_out);
