@@ -8,6 +8,7 @@
 #include "io/text/json_text.h"
 #include "io/tokenizer/tokenizer.h"
 #include "io/hf/peft.h"
+#include "hub.h"
 #include "safetensors.h"
 #include "source_impl.h"
 #include "template.h"
@@ -297,16 +298,45 @@ done:
   return st;
 }
 
+/* The base's name for other programs: that of the Hub where the path is a snapshot of its cache, or where the
+ * base's config.json says a name that ends as the folder does; else the path. What config.json says alone may
+ * be the model that this one was made from. False: root is as it was. */
+static bool name_base(json_t *root, const small *base_config) {
+  const char *path = json_string_value(json_object_get(root, "base_model_name_or_path"));
+  json_t     *config = json_loadb(base_config->bytes, base_config->n, JSON_ALLOW_NUL, NULL);
+  const char *said = json_string_value(json_object_get(config, "_name_or_path"));
+  char        name[TRI_HUB_NAME_BYTES], revision[TRI_HUB_NAME_BYTES];
+  bool        named = false;
+
+  if (path && tri_hub_name_of(path, name, revision)) {
+    json_object_set_new(root, "base_model_name_or_path", json_string(name));
+    json_object_set_new(root, "revision", json_string(revision));
+    named = true;
+  } else if (path && said && tri_hub_is_name(said) && tri_ends_with(path, strchr(said, '/'))) {
+    json_object_set_new(root, "base_model_name_or_path", json_string(said));
+    named = true;
+  }
+  json_decref(config);
+  return named;
+}
+
 /* PEFT finds modules by their names, and warns only where it finds none. */
-static tri_status put_adapter_config(job *j) {
+static tri_status put_adapter_config(job *j, const small *base_config) {
   small      file = {0};
   tri_text   half = {0};
+  json_t    *root = NULL;
   tri_status st;
 
   TRI_TRY(get_small(j->r, tri_part_adapter_config(j->opt->part), &file));
   st = file.bytes ? tri_export_half_config(file.bytes, file.n, &half, &j->half) : TRI_OK;
-  if (st == TRI_OK)
-    st = put_small(j, TRI_PEFT_CONFIG, j->half ? half.data : file.bytes, j->half ? half.len : file.n);
+  if (st == TRI_OK) {
+    const char  *bytes = j->half ? half.data : file.bytes;
+    const size_t n = j->half ? half.len : file.n;
+    if (bytes) root = json_loadb(bytes, n, 0, NULL);
+    st = root && name_base(root, base_config) ? put_json(j, TRI_PEFT_CONFIG, root)
+                                              : put_small(j, TRI_PEFT_CONFIG, bytes, n);
+  }
+  json_decref(root);
   tri_text_free(&half);
   TRI_FREE(file.bytes);
   return st;
@@ -344,7 +374,7 @@ static tri_status put_small_files(job *j, const char *folder) {
   TRI_TRY_DONE(tri_template_find(j->r, &j->template));
   take_end(j, folder, j->template.end);
   if (j->opt->adapter) {
-    TRI_TRY_DONE(put_adapter_config(j));
+    TRI_TRY_DONE(put_adapter_config(j, &config));
   } else {
     TRI_TRY_DONE(put_config(j, &text));
     TRI_TRY_DONE(put_generation(j, &generation));

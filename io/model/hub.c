@@ -200,3 +200,32 @@ void tri_hub_find(const char *name, char out[TRI_CKPT_PATH_BYTES]) {
   }
   out[0] = 0;
 }
+
+/* huggingface_hub, file_download.py, repo_folder_name: models--OWNER--NAME. */
+bool tri_hub_name_of(const char *path, char name[TRI_HUB_NAME_BYTES], char revision[TRI_HUB_NAME_BYTES]) {
+  static const char between[] = "/snapshots/";
+  const char       *begin = NULL, *end, *at, *split;
+  int               n;
+
+  for (at = strstr(path, model_prefix); at; at = strstr(at + 1, model_prefix))
+    if (at == path || at[-1] == '/') begin = at + strlen(model_prefix);
+  end = begin ? strstr(begin, between) : NULL;
+  if (!end || end == begin || memchr(begin, '/', (size_t)(end - begin))) return false;
+  at = end + strlen(between);
+  n = (int)strcspn(at, "/");
+  if (!n || n >= TRI_HUB_NAME_BYTES || at[n + strspn(at + n, "/")]) return false;
+  snprintf(revision, TRI_HUB_NAME_BYTES, "%.*s", n, at);
+  split = strstr(begin, "--");
+  if (!split || split >= end) /* an old model without an owner, gpt2 */
+    return snprintf(name, TRI_HUB_NAME_BYTES, "%.*s", (int)(end - begin), begin) < TRI_HUB_NAME_BYTES;
+  return snprintf(name, TRI_HUB_NAME_BYTES, "%.*s/%.*s", (int)(split - begin), begin, (int)(end - split - 2),
+                  split + 2) < TRI_HUB_NAME_BYTES;
+}
+
+bool tri_hub_is_name(const char *text) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  size_t            owner = strspn(text, letters), name = text[owner] ? strspn(text + owner + 1, letters) : 0;
+
+  return owner && text[0] != '.' && text[owner] == '/' && name && !text[owner + 1 + name] &&
+         owner + name + 1 < TRI_HUB_NAME_BYTES;
+}

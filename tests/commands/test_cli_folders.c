@@ -3,6 +3,8 @@
  * files, by its rules, in ids and messages. */
 #include "cli_case.h"
 
+#include <jansson.h>
+
 #define LARGE "\"model_max_length\": 1000000000000000019884624838656}"
 #define ADDED(id, content)                                                                                   \
   "\"" id "\": {\"content\": \"" content                                                                     \
@@ -112,6 +114,40 @@ static void an_index_may_name_what_was_left_out(void **state) {
   cli_shows(cli_err, "names it in model-00001-of-00001.safetensors, which does not hold it");
 }
 
+/* The base that an export of adapters of a model at `path` names. */
+static void names_base(const char *path, const char *base, const char *revision) {
+  char    command[512];
+  json_t *root;
+
+  snprintf(command, sizeof command,
+           ONE LOAD "model.path=%s run.output=adapted lora.rank=2 train.steps=1 && " ONE
+                    "export adapted alone --adapter",
+           path);
+  cli_sh("rm -rf adapted alone");
+  cli_succeeds(command);
+  assert_non_null(root = json_load_file("alone/adapter_config.json", 0, NULL));
+  assert_string_equal(json_string_value(json_object_get(root, "base_model_name_or_path")), base);
+  if (revision) assert_string_equal(json_string_value(json_object_get(root, "revision")), revision);
+  if (!revision) assert_true(json_is_null(json_object_get(root, "revision")));
+  assert_int_equal(json_integer_value(json_object_get(root, "r")), 2);
+  json_decref(root);
+}
+
+/* By its name of the Hub where that is sure: of a cache, or of a folder that is called so. */
+static void an_exported_adapter_names_its_base(void **state) {
+  char path[300];
+
+  (void)state;
+  cli_sh("mkdir -p owned/it && cp -r model/. owned/it && sed -i 's/^{/{\"_name_or_path\": \"me\\/it\",/' "
+         "owned/it/config.json && cp -r owned/it owned/mine");
+  names_base("owned/it", "me/it", NULL);
+  snprintf(path, sizeof path, "%s/owned/mine", cli_root);
+  names_base("owned/mine", path, NULL); /* made from me/it */
+  cli_sh(
+      "mkdir -p store/models--me--its--own/snapshots && cp -r model store/models--me--its--own/snapshots/abc");
+  names_base("store/models--me--its--own/snapshots/abc/", "me/its--own", "abc");
+}
+
 static void a_cache_of_the_hub(void **state) {
   (void)state;
   cli_sh("mkdir -p hub/models--me--it/refs hub/models--me--it/blobs hub/models--me--it/snapshots/abc && "
@@ -194,6 +230,7 @@ int main(void) {
       cmocka_unit_test(no_token_comes_by_a_link_out_of_the_folder),
       cmocka_unit_test(the_end_of_a_text_is_the_tokenizers),
       cmocka_unit_test(an_index_may_name_what_was_left_out),
+      cmocka_unit_test(an_exported_adapter_names_its_base),
       cmocka_unit_test(a_cache_of_the_hub),
       cmocka_unit_test(folders_of_other_tools_say_what_to_do),
   };
