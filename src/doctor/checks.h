@@ -73,7 +73,8 @@ typedef struct tri_rate {
   double  bytes_per_s, latency_s;
   int     from, to; /* nodes of a pair; -1 */
 } tri_rate;
-/* Pairs of nodes that are far below the median of all, or below what their interface says. */
+/* Pairs of nodes that are far below the median of all, or below what their interface says; small messages, of
+ * pairs and of a node, that take far longer than on such links, or than between other pairs. */
 TRI_CHECKED tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_findings *out);
 /* x [tasks], by task, flops of products: ranks far below the median. */
 TRI_CHECKED tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *out);

@@ -305,6 +305,78 @@ static tri_status check_link(const tri_case *c, const tri_rate *r, double median
       "out: --exclude");
 }
 
+/* ---- latency ---- */
+
+/* Kinds of links. should_s: a small message one way, as published for such links (Open MPI's and UCX's own
+ * measurements); most_s: chosen, ten times that and more, so that busy cores and long cables pass. */
+static const struct link_kind {
+  const char *name;
+  double      should_s, most_s;
+  const char *cure;
+} kinds[] = {
+    {"memory of a node", 1e-6, 2e-4,
+     "messages of a node should go through memory: unset OMPI_MCA_btl, or put sm and vader into it, give "
+     "/dev/shm room, and look what else runs on the cores (top)"},
+    {"InfiniBand", 2e-6, 2.5e-5,
+     "MPI seems to go by TCP: take an MPI with UCX (ompi_info | grep ucx) and export OMPI_MCA_pml=ucx, "
+     "with UCX_NET_DEVICES naming the fabric or unset"},
+    {"Ethernet", 3e-5, 5e-4,
+     "look at the interface that is taken (OMPI_MCA_btl_tcp_if_include), at switches and routes between "
+     "the nodes, at interrupt coalescing (ethtool -c) and power saving of the cores (cpupower idle-info)"}};
+enum { MEMORY, INFINIBAND, ETHERNET };
+
+/* Chosen: pairs of a cluster differ by hops of switches, each some microseconds. */
+static const double latency_above_others = 4, latency_beside_others_s = 2e-5;
+
+/* -1: its ranks share cores and take turns, so a message waits for a core. */
+static int kind_of_pair(const tri_case *c, const tri_rate *r) {
+  int a = tri_check_first_of(c, r->from), b = tri_check_first_of(c, r->to);
+
+  if (a < 0 || b < 0 || tri_check_shares_cores(c, r->from) || tri_check_shares_cores(c, r->to)) return -1;
+  if (!strcmp(c->facts[a].seat.host, c->facts[b].seat.host)) return MEMORY; /* nodes are pretended */
+  return c->facts[a].n_ib && c->facts[b].n_ib ? INFINIBAND : ETHERNET;
+}
+
+static int kind_of_scope(const tri_case *c, const tri_rate *r) {
+  if (strcmp(r->scope, "node")) return -1;
+  for (int n = 0; n < c->nodes; n++)
+    if (tri_check_shares_cores(c, n)) return -1;
+  for (int t = 0; t < c->tasks; t++) /* a GPU's collective has the start of a kernel in it */
+    if (c->facts[t].gpu.uuid[0]) return -1;
+  return MEMORY;
+}
+
+/* median: of all pairs, 0: they are too few. */
+static tri_status check_latency(const tri_case *c, const tri_rate *r, double median, tri_findings *out) {
+  int  kind = r->from >= 0 ? kind_of_pair(c, r) : kind_of_scope(c, r);
+  bool others = r->from >= 0 && median > 0 && r->latency_s > latency_above_others * median &&
+                r->latency_s > median + latency_beside_others_s;
+
+  if (kind < 0 || r->latency_s <= 0 || (!others && r->latency_s <= kinds[kind].most_s)) return TRI_OK;
+  TRI_TRY(tri_findings_add(out, "latency", TRI_LEVEL_WARNING, "%s", r->scope));
+  if (r->latency_s > kinds[kind].most_s)
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                             "a small message takes %.3g us; by %s some %.3g us are usual",
+                             r->latency_s * 1e6, kinds[kind].name, kinds[kind].should_s * 1e6));
+  else
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                             "a small message takes %.3g us; the median of all pairs is %.3g us",
+                             r->latency_s * 1e6, median * 1e6));
+  return tri_findings_say(out, TRI_PART_CURE, "%s", kinds[kind].cure);
+}
+
+static tri_status check_latencies(const tri_case *c, const tri_rate *rate, int n, double *x,
+                                  tri_findings *out) {
+  double median = 0;
+  int    pairs = 0;
+
+  for (int i = 0; i < n; i++)
+    if (rate[i].from >= 0) x[pairs++] = rate[i].latency_s;
+  if (pairs > 2) TRI_TRY(median_of(x, pairs, &median));
+  for (int i = 0; i < n; i++) TRI_TRY(check_latency(c, &rate[i], median, out));
+  return TRI_OK;
+}
+
 tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_findings *out) {
   double    *x = NULL, median = 0;
   int        pairs = 0;
@@ -316,6 +388,7 @@ tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_f
   if (pairs > 2) TRI_TRY_DONE(median_of(x, pairs, &median));
   for (int i = 0; i < n; i++)
     if (rate[i].from >= 0 && rate[i].bytes_per_s > 0) TRI_TRY_DONE(check_link(c, &rate[i], median, out));
+  TRI_TRY_DONE(check_latencies(c, rate, n, x, out));
 done:
   TRI_FREE(x);
   return st;

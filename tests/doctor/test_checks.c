@@ -347,6 +347,64 @@ static void links(void **state) {
   end(x);
 }
 
+/* The kind of a link says what a small message may take; ranks that share cores say nothing. */
+static void latencies(void **state) {
+  enum { PAIR, NODE };
+  static const struct {
+    int         scope;
+    double      latency_s;
+    bool        ib, gpus, same_host, shared;
+    const char *what; /* NULL: nothing is found */
+  } row[] = {{PAIR, 1.5e-6, true, true, false, false, NULL},
+             {PAIR, 2e-5, true, true, false, false, NULL},
+             {PAIR, 4e-5, true, true, false, false, "40 us; by InfiniBand some 2 us"},
+             {PAIR, 4e-5, false, true, false, false, NULL},
+             {PAIR, 2e-3, false, true, false, false, "2e+03 us; by Ethernet some 30 us"},
+             {PAIR, 4e-4, true, true, true, false, "400 us; by memory of a node some 1 us"},
+             {PAIR, 2e-3, false, true, false, true, NULL},
+             {NODE, 1e-4, false, false, false, false, NULL},
+             {NODE, 1e-3, false, false, false, false, "by memory of a node"},
+             {NODE, 1e-3, false, true, false, false, NULL},
+             {NODE, 1e-3, false, false, false, true, NULL}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    launch        *x = begin();
+    const tri_rate pair = {"n1 - n2", 1 << 22, 8e9, row[i].latency_s, 0, 1},
+                   node = {"node", 1 << 22, 8e9, row[i].latency_s, -1, -1};
+    for (int t = 0; t < TASKS; t++) {
+      x->f[t].n_ib = row[i].ib;
+      if (!row[i].gpus) x->f[t].gpu.uuid[0] = 0;
+      if (row[i].shared) x->f[t].cores.mask[0] = 1, x->f[t].cores.mine = 1;
+    }
+    assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
+    for (int t = 0; t < TASKS && row[i].same_host; t++) strcpy(x->f[t].seat.host, "n1"); /* pretended nodes */
+    assert_int_equal(tri_check_links(&x->c, row[i].scope == PAIR ? &pair : &node, 1, &x->found), TRI_OK);
+    if (x->found.n != (row[i].what != NULL)) fail_msg("row %zu: %d findings", i, (int)x->found.n);
+    if (row[i].what) {
+      assert_string_equal(x->found.item[0].check, "latency");
+      assert_int_equal(x->found.item[0].level, TRI_LEVEL_WARNING);
+      if (!strstr(x->found.item[0].what, row[i].what)) fail_msg("%s", x->found.item[0].what);
+    }
+    assert_int_equal(x->found.errors, 0);
+    end(x);
+  }
+}
+
+/* One pair of many is slow, though not by what its interface may be. */
+static void a_slow_pair_among_others(void **state) {
+  launch  *x = begin();
+  tri_rate rate[4];
+
+  (void)state;
+  for (int i = 0; i < 4; i++) rate[i] = (tri_rate){"n1 - n2", 1 << 22, 8e9, i == 2 ? 1e-4 : 1e-5, 0, 1};
+  assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
+  assert_int_equal(tri_check_links(&x->c, rate, 4, &x->found), TRI_OK);
+  assert_int_equal(x->found.n, 1);
+  assert_non_null(strstr(x->found.item[0].what, "100 us; the median of all pairs is 10 us"));
+  end(x);
+}
+
 static void speeds(void **state) {
   launch      *x = begin();
   const double slow[TASKS] = {9e12, 8e12, 3e12, 9e12};
@@ -624,6 +682,8 @@ int main(void) {
                                     cmocka_unit_test(nets_of_mpi),
                                     cmocka_unit_test(reach),
                                     cmocka_unit_test(links),
+                                    cmocka_unit_test(latencies),
+                                    cmocka_unit_test(a_slow_pair_among_others),
                                     cmocka_unit_test(speeds),
                                     cmocka_unit_test(folders),
                                     cmocka_unit_test(inputs),
