@@ -7,7 +7,7 @@
 #
 # A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
 # first comment says "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
-# it that a source of another room defines, with an include or without. A room shows at most 26 sources (X.c and X.h are one),
+# it that a source of another room defines, with an include or without. A room shows at most 27 sources (X.c and X.h are one),
 # and they do not call each other in a circle. A room's row in CMakeLists.txt names rooms that it uses, and what it uses it
 # reaches through them. In the map of src/README.md a room stands above those it uses, or beside them.
 set -uo pipefail
@@ -177,7 +177,7 @@ END {
   for (i = 1; i <= n; i++) { split(row_of_list[i], f, ":"); arrow(f[1] "/", 1, f[2] "/", "lists kernels") }
   find_circles()
   for (i = 1; i <= n_room; i++) { check_row(order[i]); check_map(order[i]) }
-  for (room in sources) if (sources[room] > 26) bad(room, 1, sources[room] " sources in one room; 26 is the limit")
+  for (room in sources) if (sources[room] > 27) bad(room, 1, sources[room] " sources in one room; 27 is the limit")
   if (what == "--dot") {
     print "digraph rooms {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];"
     for (i = 1; i <= n_row; i++) {

@@ -171,14 +171,16 @@ static void long_conversations(void **state) {
       {"{% set ns = namespace(l=[]) %}{% for m in messages %}{% set ns.l = ns.l + [m, 1] %}{% endfor %}"
        "{{ ns.l|length }} {{ ns.l[3998].content == messages[1999].content }}",
        NULL, "4000 True", NULL},
-      {"{% set ns = namespace(n=0) %}{% for m in messages %}{% for c in m.content %}{% if c['type'] == 'image' %}"
+      {"{% set ns = namespace(n=0) %}{% for m in messages %}{% for c in m.content %}"
+       "{% if c['type'] == 'image' %}"
        "{% set ns.n = 1 %}{% endif %}{% endfor %}{% endfor %}{{ ns.n }}",
        NULL, "0", NULL},
       {"{% set ns = namespace(n=0) %}{% for m in messages %}{% for j in range(loop.index0) %}"
        "{% if messages[j].role == 'tool' %}{% set ns.n = 1 %}{% endif %}{% endfor %}{% endfor %}{{ ns.n }}",
        NULL, "0", NULL},
       /* a value that is shared keeps its own end */
-      {"{% set a = 'ab' ~ 'c' %}{% set b = a ~ 'd' %}{% set c = a ~ 'e' %}{% set d = b ~ b ~ a %}{{ a, b, c, d }}",
+      {"{% set a = 'ab' ~ 'c' %}{% set b = a ~ 'd' %}{% set c = a ~ 'e' %}"
+       "{% set d = b ~ b ~ a %}{{ a, b, c, d }}",
        NULL, "('abc', 'abcd', 'abce', 'abcdabcdabc')", NULL},
       {"{% set a = [1] + [2] %}{% set b = a + [3] %}{% set c = a + [4] %}{% set d = b + b %}{{ a, b, c, d }}",
        NULL, "([1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 3, 1, 2, 3])", NULL},

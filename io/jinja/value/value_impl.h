@@ -231,8 +231,8 @@ TRI_CHECKED tri_status tri_jpath_get(tri_jarena *a, const tri_jpath *path, tri_j
 TRI_CHECKED tri_status tri_jdate_text(tri_jarena *a, tri_jvalue format, tri_jvalue *out);
 
 /* Into a buffer: str(v), repr(v). */
-/* value_grow.c. The texts of v [n], one behind the other, no Markup; x + y of two lists or two tuples. Both in
- * amortized steps and memory of what is put behind the first. */
+/* value_grow.c. The texts of v [n], one behind the other, no Markup; x + y of two lists or two tuples. Both
+ * take steps and memory, amortized, for what is put behind the first. */
 TRI_CHECKED tri_status tri_jtext_join(tri_jarena *a, const tri_jvalue *v, int64_t n, tri_jvalue *out);
 TRI_CHECKED tri_status tri_jlist_join(tri_jarena *a, tri_jvalue x, tri_jvalue y, tri_jvalue *out);
 TRI_CHECKED tri_status tri_jwrite_str(tri_jbuf *b, tri_jvalue v);
