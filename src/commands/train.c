@@ -123,7 +123,7 @@ static tri_status train(int argc, char **argv, int *code) {
       {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
       {"--show", TRI_FLAG_I64, &show.lines, 1, TRI_SHOW_LEARNED_MOST, "N",
        "with --check: print the first N lines of each file of data.train as the model gets them, learned "
-       "tokens in colour, or between \xe2\x9f\xa6 and \xe2\x9f\xa7"},
+       "tokens in colour, or between marked brackets"},
       {"--json", TRI_FLAG_BOOL, &show.json, 0, 0, NULL,
        "with --show: an object a line: text, tokens, and whether each is learned"},
       {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,

@@ -295,7 +295,8 @@ static void takes_variables_and_tools(void **state) {
   tri_chat_opt  opt = {.kwargs = "{\"a\": false, \"b\": 1.5, \"c\": \"x\"}",
                        .date = "2026-02-03",
                        .tools = "t.json",
-                       .tools_text = bytes_of("[{\"n\": 1}]")};
+                       .tools_text = bytes_of("[{\"n\": 1}]"),
+                       .from_deck = true};
   tri_chat     *chat;
   json_t       *m = json_loads(ASK, 0, NULL), *more = json_loads("{\"b\": 2, \"documents\": [{}]}", 0, NULL);
   tri_chat_talk talk = {.messages = m, .kwargs = more};
