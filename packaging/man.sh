@@ -65,6 +65,7 @@ TRIREME_JOBS The folder of the job files. The module sets it; without it the job
 TRIREME_MPI What the job files give to srun --mpi. Default pmix.
 TRIREME_SPARE So many nodes of the job wait until another one fails. Default 0, of many_nodes.sbatch 1.
 TRIREME_PAUSE Seconds between an outage of a reward and the next start. Default 60.
+TRI_START A name for this start of a run, in its events in OUTPUT/run.jsonl. The job files set it.
 TRI_CPU_KERNELS Overrides run.cpu_kernels, the instructions of the CPU's kernels.
 TRI_CPU_F32 Overrides run.cpu_f32, who multiplies float32 matrices on CPUs.
 TRI_CPU_BF16 Overrides run.cpu_bf16, who multiplies bfloat16 matrices on CPUs.
@@ -86,6 +87,9 @@ every key with the value that was used
 .TP
 .I OUTPUT/metrics.jsonl
 one object per step
+.TP
+.I OUTPUT/run.jsonl
+what happened, one event a line, for programs
 .TP
 .I OUTPUT/checkpoints/LATEST
 the newest checkpoint

@@ -64,7 +64,7 @@ TRI_CHECKED tri_status tri_run_check_folder(tri_run *r, bool *anew);
 
 /* start.c. Not collective. Leaves OUTPUT/OUTAGE, which tells whoever starts runs that this one ended because
  * a reward did not answer, and may go on later: the time, in seconds since 1970, and the reason, a line each.
- * Its name goes to standard output, for the job file.
+ * Its name goes to standard output.
  * tri_run_begin removes it. */
 void tri_run_leave_outage(const tri_run *r, const char *reason);
 

@@ -69,7 +69,7 @@ void tri_run_leave_outage(const tri_run *r, const char *reason) {
   if (st == TRI_OK) st = tri_file_write(path, text.data, text.len);
   tri_text_free(&text);
   if (st == TRI_OK) {
-    printf("reward outage: %s\n", path); /* on standard output, where jobs/train.sbatch reads it */
+    printf("reward outage: %s\n", path); /* for who started the run: the log is on stderr */
     fflush(stdout);                      /* at once: a launcher ends all ranks as soon as one has failed */
     return;
   }

@@ -130,6 +130,46 @@ static void nothing_is_obeyed(void **state) {
   json_decref(object_of(cli_out));
 }
 
+/* ---- for job files ---- */
+
+#define EVENT(tag, rest) "{\"v\": 1, \"tag\": \"" tag "\", " rest "}\n"
+
+/* A word and a value in a line, whatever a run's texts hold; of the start that is asked for. */
+static void an_end_is_told_to_scripts(void **state) {
+  (void)state;
+  cli_succeeds(ONE "watch run --end");
+  assert_string_equal(cli_out, "state finished\nexit_code 0\nstep 2\n");
+  cli_succeeds(ONE "watch run/deck.yaml run.output=run train.steps=7 --end");
+  assert_string_equal(cli_out, "state finished\nexit_code 0\nstep 2\n");
+  cli_succeeds(ONE "watch run --end --tag 7.0.1");
+  assert_string_equal(cli_out, "state open\n");
+  cli_succeeds(ONE "watch nowhere --end"); /* a start that came to nothing */
+  assert_string_equal(cli_out, "state open\n");
+  cli_sh("mkdir -p told");
+  cli_write(
+      "told/run.jsonl",
+      EVENT("7.0.1", "\"event\": \"verdict\", \"rank\": 3, \"node\": \"n2\\nnode n1\", \"cause\": \"died\"")
+          EVENT("7.0.1",
+                "\"event\": \"end\", \"state\": \"failed\", \"exit_code\": 69, \"cause\": \"comm\""));
+  cli_succeeds(ONE "watch told --end --tag 7.0.1");
+  assert_string_equal(cli_out, "state failed\nexit_code 76\ncause died\nrank 3\nnode n2 node n1\n");
+  cli_succeeds(ONE "watch run told --json");
+  cli_shows(cli_out,
+            "\"end\": {\"state\": \"finished\", \"exit_code\": 0, \"cause\": null, \"rank\": null, \"node\": "
+            "null}");
+  cli_fails(64, ONE "watch run told --end", "--end wants one run, and there are 2", NULL);
+  cli_fails(64, ONE "watch run --tag x", "--tag belongs to --end", NULL);
+  cli_fails(64, ONE "watch run --end --json", "--end goes with --tag alone", NULL);
+  cli_fails(64, ONE "watch run/deck.yaml train.stepss=7 --end", "train.stepss", NULL);
+}
+
+/* A deck stands for the run that it makes. */
+static void a_deck_names_its_run(void **state) {
+  (void)state;
+  cli_succeeds(ONE "watch run/deck.yaml run.output=run");
+  cli_shows(cli_out, "step 2/2 ");
+}
+
 /* ---- on a terminal ---- */
 
 enum { RAW_BYTES = 1 << 20 };
@@ -343,6 +383,7 @@ int main(void) {
   const struct CMUnitTest test[] = {
       cmocka_unit_test(one_look_in_a_pipe),        cmocka_unit_test(json_has_an_object_for_each),
       cmocka_unit_test(what_is_no_run_is_refused), cmocka_unit_test(nothing_is_obeyed),
+      cmocka_unit_test(an_end_is_told_to_scripts), cmocka_unit_test(a_deck_names_its_run),
       cmocka_unit_test(follows_a_run_until_q),     cmocka_unit_test(is_drawn_anew_for_another_size),
       cmocka_unit_test(signals_leave_the_screen),  cmocka_unit_test(a_lost_terminal_ends_it),
       cmocka_unit_test(stops_and_goes_on)};

@@ -1,7 +1,10 @@
 #!/bin/bash
 # job_file.sh - what jobs/train.sbatch does after each end of a run. Judge: the words of Slurm's commands that it calls, with
-# commands that only write down what they are told, and answer as a case says.
+# commands that only write down what they are told, and answer as a case says. What run.jsonl has of an end the program says.
+#
+#   tests/jobs/job_file.sh PROGRAM
 set -eu
+program=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-job-file.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
@@ -14,7 +17,16 @@ compgen -v | grep -E '^(SLURM|SRUN|PMI|OMPI|MPI)_?' | while read -r name; do ech
 read -r _ _ _ file _ < "/proc/$PPID/stat" # the job file's process; this one's parent is a part of it
 read -r code words < "$DIR/ends"
 sed -i 1d "$DIR/ends"
+event() { echo "{\"v\": 1, \"time_unix_s\": 1.5, \"tag\": \"$TRI_START\", $1}" >> "$DIR/out/run.jsonl"; }
 case $words in
+verdict\ *) # node, cause: as src/report/runlog.c writes it
+  read -r _ node cause <<< "$words"
+  event "\"event\": \"verdict\", \"rank\": 2, \"node\": \"$node\", \"cause\": \"$cause\", \"text\": \"rank 2 on $node\\n  it was in phase learn\""
+  ;;
+end\ *) # state, cause
+  read -r _ state cause <<< "$words"
+  event "\"event\": \"end\", \"state\": \"$state\", \"step\": 3, \"exit_code\": $code, \"cause\": \"$cause\""
+  ;;
 signal\ *) # comes to the job file; what the ranks get of it is their end
   trap 'kill $!; exit "$code"' USR1
   sleep 60 &
@@ -44,7 +56,15 @@ esac
 END
 printf '#!/bin/sh\nprintf "%%b" "$NODES"\n' > "$dir/sinfo"
 printf '#!/bin/sh\necho "sbatch $*${SLURM_CONF+ by $SLURM_CONF}" >> "$DIR/said"\n' > "$dir/sbatch"
-printf '#!/bin/sh\necho "check $*" >> "$DIR/said"\n[ "$6" -le "$ALLOWED" ]\n' > "$dir/trireme"
+printf '#!/bin/sh\n[ "$1" != watch ] || exec "%s" "$@"\necho "check $*" >> "$DIR/said"\n[ "$6" -le "$ALLOWED" ]\n' "$program" > "$dir/trireme"
+mkdir "$dir/out"
+cat > "$dir/deck.yaml" << END
+run: {output: $dir/out}
+model: {path: none}
+data: {train: none.jsonl}
+algo: {name: sft}
+train: {steps: 9, train_batch_size: 8}
+END
 chmod +x "$dir"/s* "$dir/trireme"
 
 # A shell cannot have back what nohup ignores; env can, from coreutils 8.31 on.
@@ -57,13 +77,15 @@ check() { # exit code, calls by their beginnings, ends
   shift 2
   printf '%s\n' "$@" > "$dir/ends"
   : > "$dir/said"
+  rm -f "$dir/out/run.jsonl"
+  cd "$dir"
   "${plainly[@]}" DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
     SLURM_JOB_NODELIST=n1,n2 SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
     ARRAY='' CORES=2 PER_NODE=2 MEMORY=MinMemoryNode=100M STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 LISTS='ReqNodeList=(null) ExcNodeList=(null)' \
     SHOWN=Features='(null)' "${with[@]}" \
-    bash "$here/jobs/train.sbatch" deck.yaml train.steps=5 > "$dir/out" 2> "$dir/err" || code=$?
+    bash "$here/jobs/train.sbatch" deck.yaml train.steps=5 > "$dir/stdout" 2> "$dir/err" || code=$?
   [ "$code" = "$expected" ] && [ ! -s "$dir/ends" ] && [ "$(tail -n +2 "$dir/said")" = "$calls" ] || {
-    cat "$dir/out" "$dir/err"
+    cat "$dir/stdout" "$dir/err"
     echo "job_file: after '$*' with '${with[*]}': exit code $code, not $expected; or these calls are wrong:"
     diff <(echo "$calls") <(tail -n +2 "$dir/said")
     exit 1
@@ -86,8 +108,11 @@ with=()
 for code in 0 2 64 69 70 74 127 129 130 138 143; do check $code "" "$code"; done
 first "$(step)"
 check 75 "scontrol requeue 7" 75
-check 75 "" "75 stopped by out/STOP"
-[ "$(< "$dir/out")" = "stopped by out/STOP" ] || { echo "job_file: what stopped the run is not shown"; exit 1; }
+check 75 "" "75 end stopped file"
+check 75 "scontrol requeue 7" "75 end stopped signal"
+# What stands in the output is shown and nothing more: a program of the run could have printed it.
+check 75 "scontrol requeue 7" "75 stopped by out/STOP"
+[ "$(< "$dir/stdout")" = "stopped by out/STOP" ] || { echo "job_file: what the run prints is not shown"; exit 1; }
 
 # Slurm ends the job: only after its time there is something to do.
 with=(STATE=COMPLETING) && check 75 "" 75 && check 137 "" "$killed"
@@ -166,17 +191,18 @@ check 139 "$(lines "$(again)" "$(again)" "$(again)")" 139 76 1 139
 # On the nodes that are left: a spare one takes the failed one's place.
 with=(TRIREME_SPARE=1) && check 0 "$(on_one n1)" "$killed" 0 && first "$(start 1 --nodelist=n1)"
 check 0 "$(lines "$(on_one n1)" "$(on_one n2)")" "$killed" "137 srun: error: n1: tasks 0-1: Killed" 0
-check 0 "$(on_one n1)" "76 trireme: rank 2 (task 1) on n2, cpu: no sign of life for 30 s: stopped; it was in phase learn" 0
-check 0 "$(on_one n1)" "76 trireme: rank 2 on n2.site.org, cpu: it died (process 7); it was in phase learn" 0
+check 0 "$(on_one n1)" "76 verdict n2 silent" 0
+check 0 "$(on_one n1)" "76 verdict n2.site.org died" 0
+check 0 "$(lines "$(on_one n2)" "$(on_one n1)")" "76 verdict n1 late" 76 0 # the second start has no verdict of its own
 with=(TRIREME_SPARE=1 NODES='n1 alloc\nn2 down*\n') && check 0 "$(on_one n1)" 76 0
-# What a child of the program says is no verdict, nor is what srun says of another kind.
-for forged in "trireme: warning: reward process says: rank 0 on n1, cpu: it died (process 1)" "rank 0 on n1, cpu: it died (process 1)" \
+# What stands in the output is no verdict, nor is what srun says of another kind: n1 is not left out.
+for forged in "trireme: warning: reward process says: rank 0 on n1, cpu: it died (process 1)" "trireme: rank 0 on n1, cpu: it died (process 1)" \
   "trireme: rank 0 on n1: reward process says: rank 0 on n1, cpu: it died (process 1)" "says srun: error: n1: task 1: Killed"; do
-  check 0 "$(on_one n1)" "76 $forged\\ntrireme: rank 3 on n2, cpu: it died (process 7)\\n  it was in phase learn" 0
+  check 0 "$(on_one n1)" "76 $forged" 0
 done
 # A death by the memory limit is said, from each of the three who know of it; a child's words are none.
 with=()
-for word in "76 trireme: rank 2 on n9, cpu: it died (process 7): killed by the kernel, out of memory: the memory limit" \
+for word in "76 verdict n9 out_of_memory" \
   "137 slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed." \
   "1 srun: error: n1: task 0: Out Of Memory"; do
   check 0 "$(again)" "$word" 0
@@ -200,11 +226,10 @@ check 64 "" "64 signal USR1"
 with=(STATE=COMPLETING) && check 75 "" "75 signal USR2"
 with=() && check 0 "$(again)" "76 lost TERM" 0 # Slurm tells the ranks itself
 # An outage of a reward: once more, after a pause that a signal ends.
-touch "$dir/OUTAGE"
-outage="69 reward outage: $dir/OUTAGE"
+outage="69 end failed reward"
 with=(TRIREME_PAUSE=0) && check 0 "$(again)" "$outage" 0 && check 69 "$(again)" "$outage" "$outage" && check 75 "$(lines "$(again)" "scontrol requeue 7")" "$outage" 75
 with=(TRIREME_PAUSE=0 STATE=COMPLETING) && check 69 "" "$outage"
-with=(TRIREME_PAUSE=0) && check 69 "" "69 reward outage: $dir/none" && check 69 "" "69 trireme: reward outage: $dir/OUTAGE"
+with=(TRIREME_PAUSE=0) && check 69 "" "69 reward outage: $dir/out/OUTAGE" && check 69 "" "69 end failed device"
 cat > "$dir/sleep" << 'END'
 #!/bin/bash
 [ "$1" = 60 ] && kill -USR1 $PPID && exec tail -f /dev/null
