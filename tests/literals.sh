@@ -1,0 +1,47 @@
+#!/bin/bash
+# literals.sh - how many sentences of screens and logs tests assert, by test: wording that a program's words cannot change without them.
+#
+#   tests/literals.sh            a row a test, most first, and the sum
+#   tests/literals.sh --show F   those of one test
+#
+# Counted is each string with two words in it ("some words") that a test looks for in what the program says to people: in C behind
+# cli_shows(cli_err, cli_fails(, ends(, expect_message(, strstr(tri_error_message() or strstr(cli_err; in shell in a grep, =~ or
+# case of a log ($dir/log, log.txt, *.out, *.err). Codes, numbers, JSON members ("name": ...) and words of commands are none. It
+# prints and never fails.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+# FILE:LINE: literal
+list() {
+  awk '
+  function has_words(s) { return s ~ /[a-z] [a-z]/ && s !~ /\\"[a-z_0-9]+\\": / }
+  function take(s,   at, q) { # each "..." of s
+    while (match(s, /"([^"\\]|\\.)*"/)) {
+      q = substr(s, RSTART, RLENGTH)
+      if (has_words(q)) printf "%s:%d: %s\n", FILENAME, FNR, q
+      s = substr(s, RSTART + RLENGTH)
+    }
+  }
+  FNR == 1 { on = 0 }
+  FILENAME ~ /\.[ch]$/ {
+    line = $0
+    if (match(line, /(cli_shows\(cli_err|cli_fails\(|expect_message\(|strstr\(tri_error_message\(\)|strstr\(cli_err|[^_a-z]ends\()/)) {
+      on = 1
+      line = substr(line, RSTART)
+      if (line ~ /^cli_fails\(|ends\(/ && !sub(/^[^,]*, *("([^"\\]|\\.)*"|[A-Z_]+ *)+,? */, "", line)) line = "" # the command
+    }
+    if (on) take(line)
+    if (on && $0 ~ /;[^"]*$/) on = 0
+    next
+  }
+  /(grep|=~|sed -n).*(\/log"?|log\.txt|\.out"?|\.err"?|"\$dir\/err")/ {
+    line = $0
+    n = split(line, part, /["\047]/)
+    for (i = 2; i <= n; i += 2) if (part[i] ~ /[a-z] [a-z]/ && part[i] !~ /": /) printf "%s:%d: %s\n", FILENAME, FNR, part[i]
+  }' $(git ls-files 'tests/*.c' 'tests/*.h' 'tests/*.sh' | grep -v -e tests/literals.sh -e tests/lint)
+}
+
+case ${1-} in
+--show) list | grep -F "$2" ;;
+*) list | cut -d : -f 1 | sort | uniq -c | sort -rn | awk '{ n += $1; print } END { print n, "in all" }' ;;
+esac
