@@ -103,10 +103,10 @@ done:
     fprintf(log, "trireme: %s\n%s", tri_error_message(), tri_error_trace());
   if (log) fclose(log);
   note_end(&t, end, st, st == TRI_OK ? *code : tri_status_exit_code(st));
-  tri_runlog_close(&events);
   tri_trainer_close(&t);
   tri_text_free(&record);
   tri_session_leave(&se, st);
+  tri_runlog_close(&events); /* the watch over the ranks, which may give notice, has ended */
   return st;
 }
 

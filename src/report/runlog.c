@@ -35,7 +35,8 @@ struct tri_runlog {
   tri_text        early;   /* alarms from before the start */
   tri_text        waiting; /* lines that are not in the file yet */
   bool            warned;  /* that lines wait */
-  int64_t         step, n_alarms, state_step;
+  atomic_llong    step;    /* that alarms are of; urgent ones read it too */
+  int64_t         n_alarms, state_step;
   char            phase[PHASE_BYTES]; /* of the last state */
   char            tag[TAG_BYTES];
 };
@@ -216,7 +217,8 @@ tri_status tri_runlog_open(const char *output, int rank, tri_runlog **out) {
   TRI_TRY(TRI_ALLOC(l, 1));
   l->fd = -1;
   l->rank = rank;
-  l->step = l->state_step = -1;
+  l->step = -1;
+  l->state_step = -1;
   pthread_mutex_init(&l->lock, NULL);
   if (tag) snprintf(l->tag, sizeof l->tag, "%s", tag);
   TRI_TRY_DONE(tri_text_printf(&path, "%s/run.jsonl", output));

@@ -15,7 +15,8 @@ typedef struct tri_runlog tri_runlog;
 /* Not collective. output: the run's output folder, which need not be there. Alarms that come before
  * tri_runlog_start are kept, and follow its line. A verdict is written at once. */
 TRI_CHECKED tri_status tri_runlog_open(const char *output, int rank, tri_runlog **out);
-void                   tri_runlog_close(tri_runlog **l);
+/* Not collective. When no other thread gives notice any more: behind tri_session_leave. */
+void tri_runlog_close(tri_runlog **l);
 
 typedef struct tri_runlog_begin {
   const char           *record;             /* a JSON object (record/record.h), rank 0's */
