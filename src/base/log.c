@@ -134,6 +134,18 @@ void tri_warn_narrow(const char *code, const char *fmt, ...) {
   give_warning(code, text);
 }
 
+void tri_warn_like(const tri_notice *like, const char *fmt, ...) {
+  char       text[TRI_MESSAGE_BYTES];
+  tri_notice notice = *like;
+  va_list    ap;
+
+  va_start(ap, fmt);
+  tri_visible_format(text, fmt, ap);
+  va_end(ap);
+  notice.text = text;
+  tri_warn_notice(&notice);
+}
+
 void tri_warn_notice(const tri_notice *notice) {
   put_log(TRI_LOG_WARN, notice->text, true);
   tri_notice_give(notice);

@@ -43,6 +43,8 @@ void tri_warn(const char *code, const char *fmt, ...) __attribute__((format(prin
 void tri_warn_narrow(const char *code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Not collective. As tri_log_lines(TRI_LOG_WARN, text), with a code. */
 void tri_warn_lines(const char *code, const char *text);
+/* Not collective. As tri_warn, with all of *like but its text: numbers, what it is about, its step. */
+void tri_warn_like(const tri_notice *like, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Not collective. Logs notice->text as a warning, and hands the notice on. */
 void tri_warn_notice(const tri_notice *notice);
 

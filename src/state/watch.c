@@ -101,16 +101,28 @@ static void judge(const tri_params *p, const int64_t *moved, found *out) {
     }
 }
 
+/* So many tensors, of which this one is the first. */
+static tri_notice notice_of(const char *code, int n, const char *first, const found *f) {
+  return (tri_notice){.code = code,
+                      .of = first,
+                      .step = -1,
+                      .number = {{"tensors", n}, {"all_tensors", f->n_tensor}},
+                      .n_number = 2};
+}
+
 static void say(const tri_params *p, const found *f, double learning_rate) {
+  tri_notice idle = notice_of("tensors_without_gradient", f->n_idle, f->first_idle, f),
+             stuck = notice_of("tensors_unmoved", f->n_stuck, f->first_stuck, f);
+
   if (f->n_idle)
-    tri_warn(
-        "tensors_without_gradient",
+    tri_warn_like(
+        &idle,
         "%d of %d tensors of the %s got no gradient in the first optimizer step, %s the first; a tensor gets "
         "none where what its output goes through is all 0: look at the weights",
         f->n_idle, f->n_tensor, p->opt.label, f->first_idle);
   if (f->n_stuck && learning_rate >= SURE_RATE)
-    tri_warn(
-        "tensors_unmoved",
+    tri_warn_like(
+        &stuck,
         "%d of %d tensors of the %s did not change in the first optimizer step, %s the first: its steps are "
         "smaller than 32 bits can hold beside its weights; raise the learning rate (now %g)",
         f->n_stuck, f->n_tensor, p->opt.label, f->first_stuck, learning_rate);

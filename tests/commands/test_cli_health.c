@@ -1,5 +1,5 @@
 /* test_cli_health.c - the whole program: what its metrics and warnings say of a run. */
-#include "cli_case.h"
+#include "cli_events.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,17 +14,27 @@ static int count(const char *text, const char *part) {
 /* Random answers of 4 tokens are never the right one and never end: two causes, two warnings. */
 static void a_run_that_learns_nothing_says_so_once(void **state) {
   static const char *const program[] = {ONE, TWO};
-  char                     command[256];
+  char                     command[256], folder[8];
 
   (void)state;
   for (int i = 0; i < 2; i++) {
     snprintf(command, sizeof command, "%s" GRPO "run.output=a%d train.steps=6", program[i], i);
     cli_succeeds(command);
-    assert_int_equal(count(cli_err, "trireme: warning: step 3: reward exact was 0 for every answer"), 1);
-    assert_int_equal(count(cli_err, "trireme: warning: step 3: over 20 % of the answers were cut"), 1);
-    assert_int_equal(count(cli_err, "trireme: warning: step"), 2);
-    assert_int_equal(count(cli_err, "\nstill so at the end: over 20 % of the answers were cut"), 1);
-    assert_int_equal(count(cli_err, "\nstill so at the end: "), 2);
+    snprintf(folder, sizeof folder, "a%d", i);
+    assert_int_equal(cli_events(folder,
+                                "{\"event\": \"alarm\", \"code\": \"no_variance\", \"step\": 3, \"numbers\": "
+                                "{\"reward\": 0}}"),
+                     1);
+    assert_int_equal(cli_events(folder,
+                                "{\"event\": \"alarm\", \"code\": \"truncation\", \"step\": 3, \"numbers\": "
+                                "{\"truncated_ratio\": 1}}"),
+                     1);
+    assert_int_equal(cli_events(folder, "{\"event\": \"alarm\", \"step\": 3}"), 2);
+    assert_int_equal(cli_events(folder,
+                                "{\"event\": \"end\", \"state\": \"finished\", \"step\": 6, \"open_alarms\": "
+                                "[\"truncation\", \"no_variance\", \"reward_unearned\"]}"),
+                     1);
+    assert_int_equal(count(cli_err, "\nstill so"), 2);
     assert_int_equal(count(cli_err, "algo.mask_truncated"), 2); /* a cure of it, both times */
   }
   cli_read("a0/metrics.jsonl", cli_out);
@@ -48,7 +58,7 @@ static void alarms_go_on_over_a_restart(void **state) {
  * cause. */
 static void a_reward_that_fails_is_said_to_the_end(void **state) {
   static const char *const row[][2] = {{"grpo", "drop"}, {"grpo", "zero"}, {"dapo", "zero"}};
-  char                     command[256];
+  char                     command[256], folder[8];
 
   (void)state;
   cli_write("broken.sh", "exec sed -u -E 's/.*\"id\": *([0-9]+).*/{\"id\": \\1, \"reward\": 1e999}/'\n");
@@ -58,10 +68,15 @@ static void a_reward_that_fails_is_said_to_the_end(void **state) {
                       "'reward=[{name: process, command: [sh, broken.sh], on_error: %s}]'",
              i, row[i][0], row[i][1]);
     cli_succeeds(command);
-    assert_int_equal(count(cli_err, "trireme: warning: step 3: reward process failed on over half"), 1);
-    assert_int_equal(count(cli_err, "\nstill so at the end: reward process failed on over half"), 1);
-    assert_int_equal(count(cli_err, "reward process was 0"), 0);
-    assert_int_equal(count(cli_err, "give prompts that the model solves"), 0);
+    snprintf(folder, sizeof folder, "i%d", i);
+    assert_int_equal(cli_events(folder,
+                                "{\"event\": \"alarm\", \"code\": \"reward_failing\", \"of\": \"process\", "
+                                "\"step\": 3, \"numbers\": {\"failed_ratio\": 1}}"),
+                     1);
+    assert_int_equal(cli_events(folder, ALARM("reward_failed")), 1);
+    assert_int_equal(cli_events(folder, ALARM("reward_unearned")) + cli_events(folder, ALARM("no_variance")),
+                     0);
+    cli_sh("grep -q '\"event\": \"end\".*\"open_alarms\": \\[\"reward_failing\"' %s/run.jsonl", folder);
   }
   cli_read("i0/metrics.jsonl", cli_out);
   assert_int_equal(count(cli_out, "\"alarms\": \"reward_failing\""), 2);
@@ -97,6 +112,7 @@ static void a_run_that_learns_is_left_alone(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=d train.steps=6");
   assert_null(strstr(cli_err, "warning"));
+  assert_int_equal(cli_events("d", "{\"event\": \"alarm\"}"), 0);
 }
 
 /* A vocabulary of one token leaves nothing to learn, and the rewards of evaluations have no part in it. */
@@ -109,11 +125,8 @@ static void given_lines_are_looked_at_themselves(void **state) {
                "run.output=g model.config=one.json model.tokenizer=null data.train=ones.jsonl train.steps=4 "
                "data.eval=ones.jsonl eval.steps=4 rollout.max_response_length=2 "
                "'reward=[{name: length, buffer: 1}]'");
-  assert_int_equal(
-      count(cli_err,
-            "warning: step 3: the gradient was 0 for 3 steps, and nothing is learned; look at the data"),
-      1);
-  assert_int_equal(count(cli_err, "\nstill so at the end: the gradient was 0 for 3 steps"), 1);
+  assert_int_equal(cli_events("g", "{\"event\": \"alarm\", \"code\": \"no_gradient\", \"step\": 3}"), 1);
+  assert_int_equal(cli_events("g", "{\"event\": \"end\", \"open_alarms\": [\"no_gradient\"]}"), 1);
 }
 
 /* ---- damaged models ---- */
@@ -147,7 +160,7 @@ static void plant(const char *folder, const char *tensor, float x) {
  * is said once. */
 static void a_tensor_without_gradient_is_named(void **state) {
   static const char *const program[] = {ONE, TWO};
-  char                     command[256];
+  char                     command[256], folder[8];
 
   (void)state;
   plant("cut", "model.layers.1.self_attn.o_proj.weight", 0);
@@ -156,10 +169,12 @@ static void a_tensor_without_gradient_is_named(void **state) {
              "%s" LOAD "model.path=cut run.output=g%d train.steps=4 train.learning_rate=1e-60", program[i],
              i);
     cli_succeeds(command);
-    cli_shows(cli_err, "warning: ");
-    assert_int_equal(count(cli_err, "tensors of the policy got no gradient in the first optimizer step, "
-                                    "model.layers.1.input_layernorm.weight the first"),
+    snprintf(folder, sizeof folder, "g%d", i);
+    assert_int_equal(cli_events(folder,
+                                "{\"event\": \"alarm\", \"code\": \"tensors_without_gradient\", \"of\": "
+                                "\"model.layers.1.input_layernorm.weight\"}"),
                      1);
+    assert_int_equal(cli_events(folder, "{\"event\": \"alarm\"}"), 1);
     assert_int_equal(count(cli_err, "trireme: warning"), 1);
   }
 }
@@ -175,16 +190,18 @@ static void a_model_that_is_not_finite_is_located(void **state) {
        "from layer 0 on, first at token 0 of answer 0 to prompt_id "},
       {"model.layers.1.mlp.down_proj.weight", "from layer 1 on, first at token 0 of answer 0 to prompt_id "},
       {"model.norm.weight", "from head on, first at token "}};
-  char command[256];
+  char command[256], folder[8];
 
   (void)state;
   for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
     plant("nan", row[k].tensor, k % 2 ? NAN : INFINITY);
     snprintf(command, sizeof command, "%s" LOAD "model.path=nan run.output=h%zu", program[k % 2], k);
     assert_int_equal(cli_run(command), 70);
-    cli_shows(cli_err, "step 1: policy: numbers are not finite from ");
     cli_shows(cli_err, row[k].unit);
-    cli_shows(cli_err, "not a finite number");
+    snprintf(folder, sizeof folder, "h%zu", k);
+    assert_int_equal(cli_events(folder, "{\"event\": \"end\", \"state\": \"failed\", \"cause\": \"numeric\", "
+                                        "\"exit_code\": 70, \"step\": 0}"),
+                     1);
   }
 }
 

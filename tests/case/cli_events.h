@@ -1,0 +1,56 @@
+/* cli_events.h - what a run's run.jsonl says (src/report/README.md), for tests of the whole program: codes,
+ * numbers and fields in the place of sentences. */
+#ifndef TRI_TESTS_CLI_EVENTS_H
+#define TRI_TESTS_CLI_EVENTS_H
+
+#include "cli_case.h"
+
+#include <jansson.h>
+
+/* Has the object all members of the other one, with equal values; of its "numbers" those that stand there? */
+static inline bool cli_event_has(const json_t *event, const json_t *members) {
+  const char *name;
+  json_t     *value;
+
+  json_object_foreach((json_t *)(uintptr_t)members, name, value) {
+    const json_t *have = json_object_get(event, name);
+    if (json_is_object(value) && json_is_object(have) ? !cli_event_has(have, value)
+                                                      : !json_equal(have, value))
+      return false;
+  }
+  return true;
+}
+
+/* How many events of FOLDER/run.jsonl have these members. Each line must be one of ours. */
+static inline int cli_events(const char *folder, const char *members) {
+  json_t *want = json_loads(members, 0, NULL);
+  char   *line = NULL, path[300];
+  size_t  cap = 0;
+  ssize_t n;
+  int     found = 0;
+  FILE   *f;
+
+  snprintf(path, sizeof path, "%s/run.jsonl", folder);
+  f = fopen(path, "r");
+  if (!f || !json_is_object(want)) fail_msg("%s cannot be read, or %s is no object", path, members);
+  while ((n = getline(&line, &cap, f)) > 0) {
+    json_t *event = json_loadb(line, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
+    if (json_integer_value(json_object_get(event, "v")) != 1) fail_msg("%s: no event: %.200s", path, line);
+    found += cli_event_has(event, want);
+    json_decref(event);
+  }
+  fclose(f);
+  free(line);
+  json_decref(want);
+  return found;
+}
+
+/* The same of the newest start's. */
+static inline int cli_events_now(const char *folder, const char *members) {
+  cli_sh("mkdir -p now_of && tac %s/run.jsonl | sed '/\"event\": \"start\"/q' > now_of/run.jsonl", folder);
+  return cli_events("now_of", members);
+}
+
+#define ALARM(code) "{\"event\": \"alarm\", \"code\": \"" code "\"}"
+
+#endif
