@@ -1,6 +1,6 @@
 /* test_cli_resume.c - the whole program when a run is resumed with another deck or other data. */
 #include "base/hash.h"
-#include "cli_case.h"
+#include "cli_events.h"
 
 /* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
 static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
@@ -225,14 +225,35 @@ static void a_linked_checkpoint_is_its_own(void **state) {
   cli_sh("test $(wc -l < q/metrics.jsonl) = 3");
 }
 
+/* The newest start went on from this checkpoint, to so many steps. */
+static void expect_resumed(const char *run, const char *checkpoint, int steps) {
+  char want[256];
+
+  snprintf(want, sizeof want, "{\"event\": \"start\", \"resumed_from\": \"%s\", \"steps\": %d}", checkpoint,
+           steps);
+  if (cli_events_now(run, want) != 1) fail_msg("the newest start of %s has not %s", run, want);
+}
+
+/* It had nothing to do: no phase of a step, no checkpoint, and it is finished. */
+static void expect_no_step(const char *run, int step, int steps) {
+  char want[256];
+
+  snprintf(want, sizeof want, "{\"event\": \"start\", \"step\": %d, \"steps\": %d}", step, steps);
+  assert_int_equal(cli_events_now(run, want), 1);
+  snprintf(want, sizeof want, "{\"event\": \"end\", \"state\": \"finished\", \"step\": %d, \"exit_code\": 0}",
+           step);
+  assert_int_equal(cli_events_now(run, want), 1);
+  assert_int_equal(cli_events_now(run, "{}"), 2);
+}
+
 /* The deck is that of the steps that were taken. */
 static void without_a_step_the_deck_stays(void **state) {
   (void)state;
   copy_run("r");
   cli_succeeds(ONE SFT "run.output=r train.learning_rate=0.5");
-  cli_shows(cli_err, "nothing to do");
+  expect_no_step("r", 2, 2);
   cli_succeeds(ONE SFT "run.output=r train.steps=1"); /* more than asked for: not to be resumed */
-  cli_shows(cli_err, "nothing to do");
+  expect_no_step("r", 2, 1);
   assert_null(strstr(cli_err, "done after")); /* that end is not this start's */
   cli_sh("diff -r run r -x log.txt -x run.jsonl");
   cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
@@ -256,7 +277,7 @@ static void winding_back_holds(void **state) {
   cli_shows(cli_err, "w/checkpoints/LATEST names step 1 now");
   cli_sh("test -d w/checkpoints/step-00000002");
   cli_succeeds(ONE SFT "run.output=w train.steps=3");
-  cli_shows(cli_err, "resumed from w/checkpoints/step-00000001");
+  expect_resumed("w", "w/checkpoints/step-00000001", 3);
   cli_sh("test $(wc -l < w/metrics.jsonl) = 3");
 }
 
@@ -276,14 +297,13 @@ static void what_was_given_up_goes_first(void **state) {
       "cp -r back worn && dd if=/dev/zero of=worn/checkpoints/step-00000004/state.h5 bs=1 seek=9000 count=99 "
       "conv=notrunc status=none");
   cli_succeeds(ONE SFT NEXT_AT "run.output=worn train.steps=5");
-  cli_shows(cli_err, "resumed from worn/checkpoints/step-00000002");
-  cli_shows(cli_err, "worn/checkpoints/step-00000004: removed, as the run went back to step 2");
+  expect_resumed("worn", "worn/checkpoints/step-00000002", 5);
   has_checkpoints("worn", "step-00000002 step-00000005");
   cli_succeeds(TWO SFT NEXT_AT "run.output=back train.steps=5 run.resume=back/checkpoints/step-00000002");
   has_checkpoints("back", "step-00000002 step-00000005");
   cli_sh("rm -r back/checkpoints/step-00000005/MANIFEST.json");
   cli_succeeds(ONE SFT NEXT_AT "run.output=back train.steps=6");
-  cli_shows(cli_err, "resumed from back/checkpoints/step-00000002");
+  expect_resumed("back", "back/checkpoints/step-00000002", 6);
 }
 
 static void what_is_kept_elsewhere_is_not_given_up(void **state) {
@@ -366,8 +386,8 @@ static void alarms_of_another_version_begin_anew(void **state) {
   copy_run("v");
   change("v/checkpoints/step-00000002", "health.txt", "0 0 0 0 ", "0 0 0 x ");
   cli_succeeds(TWO SFT "run.output=v train.steps=3");
-  cli_shows(cli_err, "warning: v/checkpoints/step-00000002: its health.txt is of another version");
-  cli_shows(cli_err, "resumed from v/checkpoints/step-00000002");
+  assert_int_equal(cli_events_now("v", ALARM("health_forgotten")), 1);
+  expect_resumed("v", "v/checkpoints/step-00000002", 3);
 }
 
 /* As that of a later version, which knows other keys: it might hide any change. */
@@ -378,9 +398,9 @@ static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   cli_fails(64, TWO SFT "run.output=h train.steps=3 run.seed=7",
             "the deck of h/checkpoints/step-00000002 cannot be read", "run.allow_changes: [deck]");
   cli_succeeds(TWO SFT "run.output=h train.steps=3 run.seed=7 'run.allow_changes=[deck]'");
-  cli_shows(cli_err, "whether this deck is that of h/checkpoints/step-00000002 cannot be told: "
-                     "h/checkpoints/step-00000002/deck.yaml:4:");
-  cli_shows(cli_err, "resumed from h/checkpoints/step-00000002");
+  cli_shows(cli_err, "h/checkpoints/step-00000002/deck.yaml:4:");
+  assert_int_equal(cli_events_now("h", ALARM("deck_not_compared")), 1);
+  expect_resumed("h", "h/checkpoints/step-00000002", 3);
   assert_false(cli_exists("h/deck.step-00000002.yaml"));
 }
 
@@ -481,8 +501,6 @@ static void another_algorithm_is_refused(void **state) {
 static void passes_of_no_given_size_keep_theirs(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=p run.resume=never train.steps=1 train.micro_batch_size=null");
-  cli_shows(cli_err, "\ntrain_batch_size 8 samples in passes of at most ");
-  cli_shows(cli_err, " (default: what fits)\n");
   cli_sh("n=$(sed -n 's/^  max_tokens_per_gpu: //p' p/deck.yaml) && test $n -gt 8 && test $n -le 16384 && "
          "grep -q 'micro_batch_size: null' p/deck.yaml && echo \"  max_tokens_per_gpu: $n\" >was");
   cli_succeeds(ONE SFT "run.output=p train.steps=2 train.micro_batch_size=null");
@@ -492,7 +510,7 @@ static void passes_of_no_given_size_keep_theirs(void **state) {
   cli_shows(cli_err, "  train.max_tokens_per_gpu: ");
   cli_succeeds(ONE SFT
                "run.output=p train.steps=4 train.micro_batch_size=null"); /* the newest checkpoint's */
-  cli_shows(cli_err, " in passes of at most 100 tokens ");
+  cli_sh("grep -qx '  max_tokens_per_gpu: 100' p/deck.yaml");
   cli_succeeds(TWO SFT
                "run.output=p2 train.steps=3 train.micro_batch_size=null"); /* on any number of ranks */
   cli_sh("grep -qxf was p2/deck.yaml");
@@ -517,9 +535,9 @@ static void a_new_default_changes_no_run_halfway(void **state) {
   cli_shows(cli_err, "  train.learning_rate: 1e-06 -> 2e-05\n");
   cli_succeeds(ONE SFT UNGIVEN "run.output=d4 train.steps=1");
   cli_shows(cli_err, "\nlearning rate: 2e-05 (default of sft), constant\n"
-                     "checkpoints: every 1 steps, every 30 minutes; 2 kept\n");
+                     "checkpoints: every 1 steps, every 30 minutes; 2 kept\n"); /* what a deck leaves open */
   cli_succeeds(ONE "train d3/deck.yaml run.resume=auto train.steps=2");
-  cli_shows(cli_err, "\nlearning rate: 1e-06, constant\n");
+  cli_sh("grep -q 'learning_rate: 1e-06' d3/deck.yaml");
 }
 
 #define LIBRARY "\"products\": {\"f32\": \"library\", "
@@ -540,9 +558,13 @@ static void what_computed_a_run_is_recorded(void **state) {
   cli_shows(text, "\"OMP_TOKEN\": \"***\"");
   cli_shows(text, "\"TRI_CPU_F32\": \"library\"");
   cli_shows(text, "\"loaded\": ");
+  assert_int_equal(cli_events("by1",
+                              "{\"event\": \"start\", \"version\": \"" TRI_VERSION
+                              "\", \"products\": {\"f32\": \"library\"}, \"environment\": {\"NCCL_NET\": "
+                              "\"https://***\", \"OMP_TOKEN\": \"***\", \"TRI_CPU_F32\": \"library\"}}"),
+                   1);
   cli_read("by1/log.txt", text);
   cli_shows(text, "computed by\n  program      trireme " TRI_VERSION);
-  cli_shows(text, "\n  products     f32 library, ");
   assert_null(strstr(cli_err, "computed by"));
   cli_succeeds(ONE "inspect by1");
   cli_fits(cli_out);
@@ -555,10 +577,11 @@ static void what_computed_a_run_is_recorded(void **state) {
   cli_sh("for run in by1 by2; do grep -o '\"loss\": [^,]*' $run/metrics.jsonl > $run.loss; done; "
          "cmp by1.loss by2.loss");
   cli_succeeds("TRI_CPU_F32=library " ONE SFT "run.output=by1");
-  assert_null(strstr(cli_err, "computed otherwise"));
+  assert_int_equal(cli_events_now("by1", ALARM("computed_otherwise")), 0);
   cli_succeeds(PLAIN ONE SFT "run.output=by2 run.cpu_bf16=f32 run.cpu_f32=library");
   if (strstr(text, "\"bf16\": \"f32\"")) return; /* this processor has no other family */
-  cli_shows(cli_err, "warning: by2/checkpoints/step-00000001 was computed otherwise; ");
+  assert_int_equal(cli_events_now("by2", ALARM("computed_otherwise")), 1);
+  assert_int_equal(cli_events_now("by2", "{\"event\": \"start\", \"products\": {\"bf16\": \"f32\"}}"), 1);
   cli_shows(cli_err, "\n  products of bf16: ");
   cli_shows(cli_err, "  run.cpu_bf16: auto -> f32\n");
 }
