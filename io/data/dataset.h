@@ -161,6 +161,10 @@ TRI_CHECKED tri_status tri_dataset_assume(tri_data_kind kind, int64_t n, int lon
  * tri_data_opt's. */
 TRI_CHECKED tri_status tri_dataset_is_answered(const char *file, const char *completion_key,
                                                int64_t max_line_bytes, bool *out);
+/* Not collective. Whether the first line of a file is a pair: under both keys, or in `chosen_tokens` and
+ * `rejected_tokens`. Keys NULL: "chosen", "rejected". */
+TRI_CHECKED tri_status tri_dataset_is_paired(const char *file, const char *chosen_key,
+                                             const char *rejected_key, bool *out);
 /* Not collective. Reads n_file files of JSON lines, one after another. TRI_EINPUT, with "FILE:LINE: ", for
  * the first bad line, and where no example is left. A line without a token to learn is bad too
  * (tri_data_is_learned). */

@@ -335,6 +335,7 @@ static size_t count_asked(const tri_intake *in) {
 tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *prompt, const char *answer) {
   bool scored = in->opt->kind == TRI_DATA_SCORE;
 
+  /* Of `messages` alone SCORE asks nothing but the text: not even templates whose turns cannot be told. */
   TRI_TRY(begin_talk(in));
   if (prompt && !holds_prompt(in, answer)) {
     if (!json_object_get(in->object, prompt))
@@ -342,8 +343,8 @@ tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *
     TRI_TRY(take_messages(in, prompt, "user"));
   }
   TRI_TRY(take_messages(in, answer, "assistant"));
-  TRI_TRY(put_talk(in, side, scored ? WHOLE : LEARNED));
-  if (scored) return TRI_OK; /* every token */
+  TRI_TRY(put_talk(in, side, scored && !prompt ? WHOLE : LEARNED));
+  if (scored && (!prompt || count_asked(in) == SIZE_MAX || !in->talk.text.n_turn)) return TRI_OK;
   if (count_asked(in) == SIZE_MAX)
     TRI_FAIL_LINE(in, "`%s` has no message of the assistant: nothing to learn", answer);
   if (!in->talk.text.n_turn)

@@ -35,3 +35,20 @@ done:
   tri_jsonl_close(&r);
   return st;
 }
+
+tri_status tri_dataset_is_paired(const char *file, const char *chosen_key, const char *rejected_key,
+                                 bool *out) {
+  const char *key[] = {chosen_key ? chosen_key : "chosen", rejected_key ? rejected_key : "rejected"};
+  tri_jsonl  *r = NULL;
+  json_t     *line = NULL;
+  tri_status  st = TRI_OK;
+
+  TRI_TRY(tri_jsonl_open(file, &r));
+  TRI_TRY_DONE(tri_jsonl_next(r, &line));
+  for (int i = 0; i < 2 && line; i++) TRI_TRY_DONE(tri_jsonl_name_path(r, key[i]));
+  *out = line && ((json_object_get(line, key[0]) && json_object_get(line, key[1])) ||
+                  (json_object_get(line, "chosen_tokens") && json_object_get(line, "rejected_tokens")));
+done:
+  tri_jsonl_close(&r);
+  return st;
+}

@@ -142,7 +142,8 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .overlong_prompt = TRI_OVERLONG_ERROR,
                         .overlong = TRI_OVERLONG_ERROR,
                         .max_prompt_name = "the model's context less --max-new",
-                        .max_total_tokens = kind == TRI_DATA_SCORE ? tri_source_shape(f->source)->max_pos : 0,
+                        .max_total_tokens =
+                            tri_data_is_prompts(kind) ? 0 : tri_source_shape(f->source)->max_pos,
                         .max_total_name = "the model's max_position_embeddings",
                         .vocab = tri_source_shape(f->source)->V,
                         .end.completion = tri_source_text_end(f->source),

@@ -30,6 +30,23 @@ static void a_text_has_a_score(void **state) {
   cli_sh("cmp .out one");
 }
 
+/* Both sides as texts of their own, and how far apart they are; on any ranks. */
+static void a_pair_has_two_scores(void **state) {
+  (void)state;
+  cli_write("pair.jsonl",
+            "{\"chosen_tokens\": [9, 3], \"rejected_tokens\": [9, 6, 7, 8], \"prompt_tokens\": 1}\n"
+            "{\"chosen_tokens\": [9, 6, 7, 8], \"rejected_tokens\": [9, 3], \"prompt_tokens\": 1}\n");
+  cli_write("sides.jsonl", "{\"tokens\": [9, 3]}\n{\"tokens\": [9, 6, 7, 8]}\n");
+  cli_succeeds(ONE "score " SCORED "sides.jsonl --dtype f32");
+  cli_sh("paste -s -d ' ' .out | "
+         "sed 's/^\\(.*}\\) \\(.*\\)$/{\"chosen\": \\1, \"rejected\": \\2, \"margin\": /' >want");
+  cli_succeeds(TWO "score " SCORED "pair.jsonl --dtype f32");
+  cli_sh("head -n 1 .out | grep -qF \"$(cat want)\"");
+  cli_sh("sed 's/.*\"margin\": //; s/}//' .out | "
+         "awk '{ x[NR] = $1 } END { exit !(NR == 2 && x[1] + x[2] == 0 && x[1] != 0) }'");
+  cli_shows(cli_err, "2 pairs, accuracy 0.5, margin mean 0");
+}
+
 static void inspect_names_the_head(void **state) {
   (void)state;
   cli_succeeds(ONE "inspect " SCORED);
@@ -52,6 +69,7 @@ static void a_run_without_a_critic_has_none_to_export(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(commands_that_want_tokens_refuse), cmocka_unit_test(a_text_has_a_score),
-      cmocka_unit_test(inspect_names_the_head), cmocka_unit_test(a_run_without_a_critic_has_none_to_export)};
+      cmocka_unit_test(a_pair_has_two_scores), cmocka_unit_test(inspect_names_the_head),
+      cmocka_unit_test(a_run_without_a_critic_has_none_to_export)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -112,6 +112,26 @@ again "$dir/kto" "$dir/kto" 3
 grep -q '"step": 2, "lines": 67, "loss": ' "$dir/said" || fail "no step, no lines"
 [ -e "$dir/kto/log.txt" ] && ! grep -q 'trireme eval' "$dir/kto/log.txt" && [ "$(wc -l < "$dir/kto/metrics.jsonl")" = 3 ] || fail "the run's own files are written"
 
+# trireme score: completions, whose mean is eval_loss; pairs, of a reward model too, whose margins are eval_margin_mean.
+score() { "$program" score "$@" --dtype f32 > "$dir/said" 2> "$dir/log" || fail "trireme score $*"; } # arguments
+mean_of() { # field, field that divides; or 1: lines
+  awk -v a="\"$1\": " -v b="\"$2\": " -v by="$2" '{ x = $0; sub(".*" a, "", x); sum += x; if (by == 1) n++; else { x = $0; sub(".*" b, "", x); n += x } }
+    END { printf "%.15g", sum / n }' "$dir/said"
+}
+score "$dir/sft" "$dir/sft.jsonl"
+near "-$(value "$dir/sft" eval_loss 2)" "$(mean_of completion_logprob completion_tokens)" 1e-12 || fail "score of completions: $(mean_of completion_logprob completion_tokens)"
+grep -q "67 lines, .* completion tokens, perplexity $(value "$dir/sft" eval_perplexity 2 | cut -c 1-6)" "$dir/log" || fail "the perplexity of completions"
+score "$dir/rm" "$dir/rm.jsonl"
+near "$(value "$dir/rm" eval_margin_mean 2)" "$(mean_of margin 1)" 1e-9 || fail "score of pairs by a reward model: $(mean_of margin 1)"
+grep -q "67 pairs, accuracy $(value "$dir/rm" eval_accuracy 2 | cut -c 1-6)" "$dir/log" || fail "the accuracy of pairs"
+score "$dir/dpo" "$dir/dpo.jsonl"
+margin=$(mean_of margin 1) both=
+for side in chosen rejected; do
+  score "$dir/dpo" "$dir/dpo.jsonl" --completion-key $side
+  both="$both $(mean_of completion_logprob 1)"
+done
+near "$margin" "$(echo "$both" | awk '{ printf "%.15g", $1 - $2 }')" 1e-9 || fail "the margin of pairs is $margin, their sides $both"
+
 # A flag replaces its key; one that means nothing is refused; answers that are all alike are told.
 "$program" eval "$dir/ids" --data "$dir/b.jsonl" --json > "$dir/said" 2> "$dir/log" || fail "eval --data"
 grep -qF "\"loss\": $(value "$dir/ids" eval_b_loss 2)," "$dir/said" || fail "--data is not the set's"
