@@ -2,8 +2,8 @@
 # eval_loss.sh - held-out lines judged by the loss of each algorithm that learns from given answers.
 #
 #   tests/train/eval_loss.sh PROGRAM RANKS OTHER ...
-# Judges: the same evaluation on other numbers of ranks, in other passes and with another batch, to the bit; the tokens'
-# log-probabilities of trireme score; exp; the words of metrics.
+# Judges: the same evaluation on other numbers of ranks, in other passes and with another batch, to the bit; TRL's evaluations;
+# the tokens' log-probabilities of trireme score; exp; the run's own last evaluation, for trireme eval; the plan's bytes.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -111,6 +111,27 @@ for name in both sft rm dpo dpo-lora kto; do again "$dir/$name" "$dir/$name" 1; 
 again "$dir/kto" "$dir/kto" 3
 grep -q '"step": 2, "lines": 67, "loss": ' "$dir/said" || fail "no step, no lines"
 [ -e "$dir/kto/log.txt" ] && ! grep -q 'trireme eval' "$dir/kto/log.txt" && [ "$(wc -l < "$dir/kto/metrics.jsonl")" = 3 ] || fail "the run's own files are written"
+
+# What TRL's trainers say of the same lines and models (make_eval_golden.py), all lines in one batch there, two in one here.
+gold=$here/tests/data/eval
+golden() { # algorithm, metric
+  sed "s/.*\"$1\":{\([^}]*\)}.*/\1/" "$gold/golden.json" | tr , '\n' | sed -n "s/^\"$2\"://p"
+}
+close() { # numbers: f32 against f64, at most 1e-6 apart, of what is above 1 relatively
+  [ -n "$1" ] && awk -v x="$1" -v y="$2" 'BEGIN { d = x - y; m = y * y > 1 ? y * y : 1; exit !(d * d <= 1e-12 * m) }'
+}
+for algo in sft rm dpo kto; do
+  case $algo in sft) data=sft model=llama ;; rm) data=pairs model=llama_score ;; dpo) data=pairs model=llama ;; *) data=labelled model=llama ;; esac
+  of="algo.name=$algo data.train=$gold/$data.jsonl data.eval=$gold/$data.jsonl model.config=null model.tokenizer=null model.path=$here/tests/data/model/$model"
+  case $algo in dpo | kto) of="$of model.ref_path=$here/tests/data/model/qwen2" ;; esac
+  # shellcheck disable=SC2086
+  launch "$ranks" "$dir/gold-$algo" $of train.train_batch_size=2 train.micro_batch_size=1 train.steps=1 checkpoint.save_final=false
+  names=$(sed "s/.*\"$algo\":{\([^}]*\)}.*/\1/" "$gold/golden.json" | grep -o 'eval_[a-z_]*')
+  for m in $names; do
+    close "$(value "$dir/gold-$algo" "$m" 0)" "$(golden $algo "$m")" || fail "$algo: $m is $(value "$dir/gold-$algo" "$m" 0), TRL's $(golden $algo "$m")"
+  done
+  [ "$(echo "$names" | wc -w)" -ge 2 ] || fail "no golden numbers of $algo"
+done
 
 # trireme score: completions, whose mean is eval_loss; pairs, of a reward model too, whose margins are eval_margin_mean.
 score() { "$program" score "$@" --dtype f32 > "$dir/said" 2> "$dir/log" || fail "trireme score $*"; } # arguments
