@@ -217,6 +217,30 @@ static void print_sum(const tri_trainer *t, const tri_eval_sum *sum, const tri_e
   }
 }
 
+/* Further numbers that rewards replied with, as the metrics of a run. */
+typedef struct extras {
+  int    n;
+  char   name[TRI_REWARDS_MAX * TRI_EXTRAS_MOST][TRI_METRIC_NAME_BYTES];
+  double mean[TRI_REWARDS_MAX * TRI_EXTRAS_MOST];
+} extras;
+
+/* Collective over world. */
+static tri_status take_extras(tri_trainer *t, extras *x) {
+  tri_reward_mean mean[TRI_EXTRAS_MOST];
+  int             n;
+
+  x->n = 0;
+  for (int i = 0; t->eval_data && i < tri_reward_set_count(t->reward); i++) {
+    TRI_TRY(tri_reward_set_extras(t->reward, i, tri_world_of(t), mean, &n));
+    for (int k = 0; k < n; k++) {
+      snprintf(x->name[x->n], TRI_METRIC_NAME_BYTES, "reward_%s_%s", tri_reward_set_name(t->reward, i),
+               mean[k].name);
+      x->mean[x->n++] = mean[k].sum / mean[k].n;
+    }
+  }
+  return TRI_OK;
+}
+
 static tri_status put_sets(const tri_trainer *t, const tri_eval_sum *of_set, tri_text *out) {
   for (int i = 0; i < t->plan.n_eval; i++) {
     const tri_eval_set *s = &t->plan.eval[i];
@@ -228,7 +252,8 @@ static tri_status put_sets(const tri_trainer *t, const tri_eval_sum *of_set, tri
 }
 
 /* Rank 0. */
-static tri_status show(const tri_trainer *t, const tri_eval_sum *all, const tri_eval_sum *of_set, bool json) {
+static tri_status show(const tri_trainer *t, const tri_eval_sum *all, const tri_eval_sum *of_set,
+                       const extras *more, bool json) {
   const tri_eval_range prompts = {0, t->plan.eval_prompts}, lines = {0, t->plan.eval_lines};
   bool                 named = t->plan.eval[0].name;
   tri_text             out = {0};
@@ -238,10 +263,12 @@ static tri_status show(const tri_trainer *t, const tri_eval_sum *all, const tri_
     TRI_TRY_DONE(tri_text_printf(&out, "{"));
     TRI_TRY_DONE(tri_eval_put(&out, "step", (double)t->progress.step));
     TRI_TRY_DONE(put_sum(t, all, &prompts, &lines, &out));
+    for (int i = 0; i < more->n; i++) TRI_TRY_DONE(tri_eval_put(&out, more->name[i], more->mean[i]));
     if (named) TRI_TRY_DONE(put_sets(t, of_set, &out));
     printf("%s}\n", out.data);
   } else {
     print_sum(t, all, &prompts, &lines);
+    for (int i = 0; i < more->n; i++) printf("%s %.6f\n", more->name[i], more->mean[i]);
     for (int i = 0; i < t->plan.n_eval && named; i++) {
       printf("\nset %s\n", t->plan.eval[i].name);
       print_sum(t, &of_set[i], &t->plan.eval[i].prompts, &t->plan.eval[i].lines);
@@ -283,6 +310,7 @@ static tri_status evaluate(const char *model, const tri_eval_request *q, const t
   tri_trainer     t = {0};
   tri_eval_sum    all, of_set[TRI_CONFIG_EVAL_SETS];
   char            path[TRI_CKPT_PATH_BYTES];
+  extras         *more = NULL;
   bool            first;
   tri_status      st = TRI_OK;
 
@@ -301,12 +329,15 @@ static tri_status evaluate(const char *model, const tri_eval_request *q, const t
   t.sampling.eval_path = q->output;
   if (first) say_how(q, &t);
   TRI_TRY_DONE(tri_evaluate_sum(&t, &all, of_set));
-  if (first) TRI_TRY_DONE(show(&t, &all, of_set, q->json));
+  TRI_TRY_DONE(TRI_ALLOC(more, 1));
+  TRI_TRY_DONE(take_extras(&t, more));
+  if (first) TRI_TRY_DONE(show(&t, &all, of_set, more, q->json));
   if (first && t.eval_data) {
     const tri_eval_figures x = figures_of(&t, &all, &(tri_eval_range){0, t.plan.eval_prompts});
     tri_eval_warn(&x, run->cfg.rollout.max_response_length);
   }
 done:
+  TRI_FREE(more);
   tri_trainer_close(&t);
   tri_session_leave(&se, st);
   return st;

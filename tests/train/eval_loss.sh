@@ -94,17 +94,19 @@ again() { # run, the folder that is given, ranks
   [ "$(wc -l < "$dir/want")" -ge 3 ] || fail "$1 has no evaluation"
   while read -r one; do grep -qF "$one" "$dir/said" || fail "trireme eval $2 on $3 ranks has no $one but $(cat "$dir/said")"; done < "$dir/want"
 }
+echo 'exec sed -u -E "s/.*\"id\": *([0-9]+).*/{\"id\": \1, \"reward\": 0.25, \"words\": 3}/"' > "$dir/reply.sh"
 of="data.train=$dir/data.jsonl data.eval=$dir/data.jsonl eval.max_prompts=11 rollout.max_response_length=4 rollout.rollout_batch_size=4 train.train_batch_size=16"
 # shellcheck disable=SC2086
 {
   launch "$ranks" "$dir/grpo" algo.name=grpo algo.num_generations=4 $of eval.num_generations=3 eval.temperature=0.7 run.seed=11 \
-    'reward=[{name: regex, pattern: "[0-4]"}, {name: exact, weight: 0.5}]' train.max_tokens_per_gpu=256 lora.rank=2
+    "reward=[{name: regex, pattern: '[0-4]'}, {name: exact, weight: 0.5}, {name: process, command: [sh, $dir/reply.sh]}]" train.max_tokens_per_gpu=256 lora.rank=2
   launch "$ranks" "$dir/ppo" algo.name=ppo algo.num_generations=4 $of "reward=[{name: model, path: $dir/rm}, {name: number}]" \
     model.dtype=bf16 model.config=null model.tokenizer=null model.path="$dir/sft" train.micro_batch_size=4
   launch "$ranks" "$dir/dpo-lora" algo.name=dpo data.train="$dir/dpo.jsonl" data.eval="$dir/dpo.jsonl" $one model.config=null \
     model.tokenizer=null model.path="$dir/sft" lora.rank=2 model.dtype=bf16
 }
 again "$dir/grpo" "$dir/grpo" 1
+grep -q '"reward_process_words": 3' "$dir/said" || fail "a further number of a reward's replies is left out"
 again "$dir/grpo" "$dir/grpo/checkpoints/step-00000002" 3
 again "$dir/ppo" "$dir/ppo" 2
 for name in both sft rm dpo dpo-lora kto; do again "$dir/$name" "$dir/$name" 1; done
