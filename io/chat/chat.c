@@ -184,6 +184,8 @@ tri_status tri_chat_open(const tri_chat_opt *opt, const tri_chat_files *files, t
   TRI_TRY_DONE(take_kwargs(c, opt));
   TRI_TRY_DONE(take_tools(c, opt));
   if (opt->date) TRI_TRY_DONE(tri_copy_text(opt->date, &c->date));
+  if (opt->system) TRI_TRY_DONE(tri_copy_text(opt->system, &c->system));
+  c->system_key = opt->system_key ? opt->system_key : "data.system_prompt";
   if (c->main.jinja) TRI_TRY_DONE(tri_chat_find_ends(c));
 done:
   if (st != TRI_OK) tri_chat_close(&c);
@@ -203,6 +205,7 @@ void tri_chat_close(tri_chat **c) {
   tri_text_free(&(*c)->prompt);
   TRI_FREE((*c)->name);
   TRI_FREE((*c)->date);
+  TRI_FREE((*c)->system);
   TRI_FREE((*c)->why);
   TRI_FREE(*c);
 }

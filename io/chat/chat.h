@@ -40,7 +40,9 @@ typedef struct tri_chat_opt {
   const char    *date;   /* "2026-11-29", the day that a template may write; NULL: it may not */
   const char    *tools;  /* path of a JSON list; NULL: none */
   tri_chat_bytes tools_text;
-  bool           from_deck; /* messages name the deck's keys, else the commands' flags */
+  const char    *system; /* text of a message of the system for conversations that have none; NULL: none */
+  const char    *system_key; /* what gives it, for messages; a literal; NULL: data.system_prompt */
+  bool           from_deck;  /* messages name the deck's keys, else the commands' flags */
 } tri_chat_opt;
 
 /* A conversation. All is borrowed. */
@@ -86,6 +88,14 @@ const char *tri_chat_end(const tri_chat *c);
 /* Whether the template writes the day (strftime_now), or reads tools. */
 bool tri_chat_says_date(const tri_chat *c);
 bool tri_chat_reads_tools(const tri_chat *c);
+/* tri_chat_opt.system, NULL: none; and the key or flag that gives it. */
+const char *tri_chat_system(const tri_chat *c, const char **key);
+/* Not collective. Puts that message before a conversation, a list of messages, in which none is the system's
+ * or the developer's. *put: it was; a template that refuses such a message then fails by it. */
+TRI_CHECKED tri_status tri_chat_put_system(const tri_chat *c, struct json_t *messages, bool *put);
+/* Hands st back, of a conversation that was written. Where it is an error and the message was put before it,
+ * the error says which key or flag it came from. */
+TRI_CHECKED tri_status tri_chat_blame_system(const tri_chat *c, bool put, tri_status st);
 /* The first of tri_chat_opt's variables that the template never reads, a typing error perhaps; NULL: none. */
 const char *tri_chat_unread(const tri_chat *c);
 
@@ -105,7 +115,8 @@ TRI_CHECKED tri_status tri_chat_message(const struct json_t *message, struct jso
  * none. */
 TRI_CHECKED tri_status tri_chat_write(const tri_chat *c, const tri_chat_talk *talk, bool prompt,
                                       tri_chat_text *out);
-/* The same of one message of the user, with this text, as a prompt. */
+/* The same of one message of the user, with this text, as a prompt; behind that of the system, where there is
+ * one in tri_chat_opt. */
 TRI_CHECKED tri_status tri_chat_write_text(const tri_chat *c, const char *text, tri_chat_text *out);
 /* The whole conversation, and the pieces of it that are learned: of all turns of the assistant, or of the
  * last. Where the template marks them ({% generation %}) these; else a turn begins where the text before it

@@ -26,12 +26,14 @@ enum { TRI_CHAT_ENDS = 2 }; /* a turn inside, and the last one */
 struct tri_chat {
   tri_chat_source main, tool_use; /* the second: of a model that has one for conversations with tools */
   char           *name;
-  char           *why;    /* main has no template: the message that says it */
-  char           *date;   /* or NULL */
-  json_t         *tokens; /* variables: the special tokens by their names */
-  json_t         *kwargs; /* NULL: none */
-  json_t         *tools;  /* NULL: none */
-  tri_text        given;  /* for other programs: what sets tokens that the model's files do not name */
+  char           *why;        /* main has no template: the message that says it */
+  char           *date;       /* or NULL */
+  char           *system;     /* or NULL */
+  const char     *system_key; /* a literal */
+  json_t         *tokens;     /* variables: the special tokens by their names */
+  json_t         *kwargs;     /* NULL: none */
+  json_t         *tools;      /* NULL: none */
+  tri_text        given;      /* for other programs: what sets tokens that the model's files do not name */
   tri_text        end[TRI_CHAT_ENDS]; /* empty: not found */
   size_t          end_token;          /* where in the last of them the last token begins */
   tri_text        prompt; /* what a generation prompt adds to a message of the user; empty: not found */

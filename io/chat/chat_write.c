@@ -357,10 +357,12 @@ tri_status tri_chat_write(const tri_chat *c, const tri_chat_talk *talk, bool pro
 tri_status tri_chat_write_text(const tri_chat *c, const char *text, tri_chat_text *out) {
   json_t       *messages = json_pack("[{ssss}]", "role", "user", "content", text);
   tri_chat_talk talk = {.messages = messages};
+  bool          put;
   tri_status    st;
 
   if (!messages) TRI_FAIL(TRI_EINPUT, "%s", "a prompt is not UTF-8");
-  st = tri_chat_write(c, &talk, true, out);
+  st = tri_chat_put_system(c, messages, &put);
+  if (st == TRI_OK) st = tri_chat_blame_system(c, put, tri_chat_write(c, &talk, true, out));
   json_decref(messages);
   return st;
 }

@@ -274,6 +274,8 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   const int32_t      *id;
   int64_t             n;
   tri_chat_talk       talk;
+  bool                system;
+  tri_status          st;
 
   in->model_lacks = !o->encode || !o->chat.form || !tri_chat_name(o->chat.form);
   if (!o->encode)
@@ -282,10 +284,11 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, and there is no chat template to render them");
   TRI_TRY(take_tools(in));
   TRI_TRY(take_kwargs(in));
+  TRI_TRY(tri_jsonl_place(in->r, tri_chat_put_system(o->chat.form, t->messages, &system)));
   talk = (tri_chat_talk){t->messages, t->tools, t->kwargs};
-  TRI_TRY(tri_jsonl_place(in->r, how == LEARNED
-                                     ? tri_chat_learned(o->chat.form, &talk, o->chat.all, &t->text)
-                                     : tri_chat_write(o->chat.form, &talk, how == PROMPT, &t->text)));
+  st = how == LEARNED ? tri_chat_learned(o->chat.form, &talk, o->chat.all, &t->text)
+                      : tri_chat_write(o->chat.form, &talk, how == PROMPT, &t->text);
+  TRI_TRY(tri_jsonl_place(in->r, tri_chat_blame_system(o->chat.form, system, st)));
   TRI_TRY(encode_talk(in, &id, &n));
   if (!n)
     TRI_FAIL_LINE(in, "the chat template %s writes nothing of the conversation", tri_chat_name(o->chat.form));

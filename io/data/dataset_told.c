@@ -1,9 +1,18 @@
 /* dataset_told.c - what people are told of the conversations of a dataset. */
 #include "dataset.h"
 
+#include <string.h>
+
 void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char *file) {
   const tri_data_stats *s = tri_dataset_stats(d);
+  const char           *key;
 
+  if (tri_chat_system(chat, &key) && !s->n_talk)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: no line is a conversation, so that %s is not put before any; %s makes prompts that are text the "
+        "user's message",
+        file, key, strncmp(key, "--", 2) ? "data.apply_chat_template: true" : "--apply-chat-template");
   if (s->n_begun)
     tri_log(TRI_LOG_INFO,
             "%s: %lld of %lld prompts end with a message of the assistant: answers go on from it", file,

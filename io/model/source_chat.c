@@ -98,6 +98,7 @@ void tri_source_talk_free(tri_source_talk *t) {
   TRI_FREE(t->kwargs);
   TRI_FREE(t->date);
   TRI_FREE(t->tools);
+  TRI_FREE(t->system);
   TRI_FREE(t->text);
   TRI_FREE(t->tools_text);
   *t = (tri_source_talk){.n_text = 0};
@@ -110,6 +111,7 @@ tri_chat_opt tri_source_talk_opt(const tri_source_talk *t, bool from_deck) {
                         .date = t->date,
                         .tools = t->tools,
                         .tools_text = {t->tools_text, t->n_tools},
+                        .system = t->system,
                         .from_deck = from_deck};
 }
 
@@ -178,6 +180,7 @@ tri_status tri_source_checkpoint_talk(tri_ckpt_reader *r, tri_source_talk *out) 
   TRI_TRY_DONE(get_kwargs(deck, &out->kwargs));
   TRI_TRY_DONE(get_text(deck, "chat_template_date", &out->date));
   TRI_TRY_DONE(get_text(deck, "tools", &out->tools));
+  TRI_TRY_DONE(get_text(deck, "system_prompt", &out->system));
   TRI_TRY_DONE(get_file(r, TRI_SOURCE_TEMPLATE_FILE, &out->text, &out->n_text));
   TRI_TRY_DONE(get_file(r, TRI_SOURCE_TOOLS_FILE, &out->tools_text, &out->n_tools));
 done:

@@ -12,7 +12,7 @@
 /* What a run's deck says of conversations, with the files that it names. Zero-initialise. */
 typedef struct tri_source_talk {
   char *template; /* NULL: it says none */
-  char  *kwargs, *date, *tools;
+  char  *kwargs, *date, *tools, *system;
   char  *text, *tools_text; /* bytes of the files that template and tools name, else NULL */
   size_t n_text, n_tools;
 } tri_source_talk;

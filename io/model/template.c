@@ -80,6 +80,10 @@ tri_status tri_template_find(tri_ckpt_reader *r, tri_template *out) {
             "export are to be "
             "told so.",
             b.talk.kwargs);
+  if (b.talk.system)
+    tri_log(TRI_LOG_INFO,
+            "the run put a message of the system before its conversations (data.system_prompt). "
+            "Programs that use the export are to do so too.");
 done:
   tri_chat_close(&b.named);
   tri_chat_close(&b.own);

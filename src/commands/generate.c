@@ -66,6 +66,7 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
              "%s: the model brings no tokenizer.json; give --prompts with \"tokens\" lines, "
              "or " TRI_TOKENIZER_CURE,
              tri_source_name(f->source));
+  tri_infer_say_plain(f);
   in->n = q->n_text;
   TRI_TRY(TRI_ALLOC(in->first, in->n + 1));
   TRI_TRY(TRI_ALLOC(in->prompt, in->n));

@@ -76,6 +76,7 @@ typedef struct tri_config {
     char           *chat_template;        /* of conversations: one of TRI_CHAT_WORDS, or the path of a file */
     char           *chat_template_kwargs; /* variables for it, a JSON object; NULL: none */
     char *chat_template_date;     /* the day that it may write, "2026-11-29"; NULL: that of the first start */
+    char *system_prompt;          /* message of conversations that have none; NULL: none */
     char *tools, *tools_key;      /* path of a JSON list, NULL: none; field of a line */
     bool  apply_chat_template;    /* text is a message too */
     tri_config_train_on train_on; /* turns of the assistant that are learned */

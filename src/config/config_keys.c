@@ -135,6 +135,9 @@ const tri_key tri_keys[] = {
   {"data.chat_template_date", TRI_KEY_TEXT, ALL, FIXED, AT(data.chat_template_date), "", NULL, "date",
    "The day that a chat template writes with strftime_now, YYYY-MM-DD. Not given: the day on which the run was first "
    "started; a resume keeps it."},
+  {"data.system_prompt", TRI_KEY_TEXT, ALL, FIXED, AT(data.system_prompt), "", NULL, "text",
+   "Text of a message of the system that is put before each conversation which has none, of training, evaluation and "
+   "pairs alike; with data.apply_chat_template also before prompts that are text."},
   {"data.tools", TRI_KEY_TEXT, ALL, FIXED, AT(data.tools), "", NULL, "path",
    "JSON file with a list of the tools that the chat template describes in every conversation; a line's own go before "
    "them."},

@@ -13,7 +13,7 @@ const tri_key_alias tri_key_aliases[] = {
   {"gradient_checkpointing", "model.recompute"},
   {"ref_model", "model.ref_path"}, {"reference.path", "model.ref_path"}, {"ref.model_name_or_path", "model.ref_path"},
   {"train_files", "data.train"}, {"prompt_data", "data.train"}, {"val_files", "data.eval"},
-  {"apply_chat_template_kwargs", "data.chat_template_kwargs"},
+  {"apply_chat_template_kwargs", "data.chat_template_kwargs"}, {"default_system", "data.system_prompt"},
   {"input_key", "data.prompt_key"}, {"label_key", "data.answer_key"}, {"output_key", "data.completion_key"},
   {"max_prompt_seq_len", "data.max_prompt_length"}, {"prompt_max_len", "data.max_prompt_length"},
   {"max_input_seq_length", "data.max_prompt_length"},

@@ -77,6 +77,8 @@ static tri_status open_chat(tri_infer *f, const tri_infer_talk *talk, const char
     opt.tools = talk->tools;
     opt.tools_text = (tri_chat_bytes){NULL, 0};
   }
+  opt.system_key = talk->system ? "--system" : "data.system_prompt of the run";
+  if (talk->system) opt.system = talk->system;
   if (talk->template) {
     opt.template = talk->template;
     opt.text = (tri_chat_bytes){NULL, 0};
@@ -89,6 +91,18 @@ done:
   tri_text_free(&kwargs);
   tri_source_talk_free(&run);
   return st;
+}
+
+/* Of prompts on the command line. */
+void tri_infer_say_plain(const tri_infer *f) {
+  const char *key;
+
+  if (f->se.rt.world_rank != 0 || f->texts || !tri_chat_system(f->chat, &key)) return;
+  tri_log(
+      TRI_LOG_WARN,
+      "prompts that are text stay as they are, and %s is not put before them; --apply-chat-template makes "
+      "them the user's message",
+      key);
 }
 
 tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {

@@ -43,7 +43,8 @@ typedef struct tri_infer_talk {
   const char *template;  /* as data.chat_template; NULL: that of the run's deck, else auto */
   tri_flag_texts kwargs; /* NAME=VALUE each; before those of the run's deck */
   const char    *tools; /* path of a JSON list, for conversations without their own; NULL: those of the run */
-  bool           texts; /* a prompt that is text is the user's message */
+  const char    *system; /* as data.system_prompt; NULL: that of the run's deck */
+  bool           texts;  /* a prompt that is text is the user's message */
 } tri_infer_talk;
 /* The flags, of a tri_infer_talk: rows of a command's table. */
 #define TRI_INFER_TALK_FLAGS(talk)                                                                           \
@@ -62,10 +63,20 @@ typedef struct tri_infer_talk {
        0,                                                                                                    \
        "N=V",                                                                                                \
        "a variable for the chat template by name and value: enable_thinking=false; may be given again"},     \
+      {"--system",                                                                                           \
+       TRI_FLAG_TEXT,                                                                                        \
+       &(talk).system,                                                                                       \
+       0,                                                                                                    \
+       0,                                                                                                    \
+       "TEXT",                                                                                               \
+       "a message of the system for conversations without one (that of the run's deck)"},                    \
   {                                                                                                          \
     "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
         "a prompt that is text is the user's message"                                                        \
   }
+/* Not collective, after tri_infer_chat; rank 0 speaks. Prompts that are text and no conversation: a message of
+ * the system is not put before them. */
+void tri_infer_say_plain(const tri_infer *f);
 /* Not collective. How conversations are rendered, before tri_infer_data. */
 TRI_CHECKED tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk);
 

@@ -154,6 +154,7 @@ static const tri_metric_row table[] = {
   {"eval", NULL, OTHER, "", "\"due\": the run stopped before this step's evaluation, which a resume makes up", "A stop during the evaluation."},
   {"reward_<name>_mean", NULL, REWARD, "reward", "mean of one of several rewards, without its weight", "As reward_mean."},
   {"reward_<name>_<field>", NULL, REWARD, "", "mean of a field that a reward's program or server returned beside its reward", "That program."},
+  {"eval_reward_<name>_<field>", NULL, EVAL, "", "the same of the held-out answers", "That program."},
   {"time_<phase>_s", NULL, TIME, "s", "seconds of a phase of the step", "The phase's work."},
 };
 /* clang-format on */

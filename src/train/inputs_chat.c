@@ -38,6 +38,7 @@ static tri_status read_talk(tri_trainer *t) {
   TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &t->talk.kwargs));
   TRI_TRY(copy_or_null(c->data.chat_template_date, &t->talk.date));
   TRI_TRY(copy_or_null(c->data.tools, &t->talk.tools));
+  TRI_TRY(copy_or_null(c->data.system_prompt, &t->talk.system));
   return tri_source_talk_read(&t->talk, from);
 }
 
@@ -79,8 +80,9 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   int64_t        n;
   bool           ends = false;
 
-  if (t->se->rt.world_rank != 0 || !tri_dataset_stats(d)->n_talk) return TRI_OK;
+  if (t->se->rt.world_rank != 0) return TRI_OK;
   tri_dataset_say_talk(d, chat, file);
+  if (!tri_dataset_stats(d)->n_talk) return TRI_OK;
   if (t->cfg->data.tools && !tri_chat_reads_tools(chat))
     tri_warn("template_without_tools", "data.tools: the chat template %s writes no tools: they are left out",
              tri_chat_name(chat));

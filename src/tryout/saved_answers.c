@@ -59,6 +59,7 @@ static tri_status open_chat(source *s) {
   TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &s->talk.kwargs));
   TRI_TRY(copy_or_null(c->data.chat_template_date, &s->talk.date));
   TRI_TRY(copy_or_null(c->data.tools, &s->talk.tools));
+  TRI_TRY(copy_or_null(c->data.system_prompt, &s->talk.system));
   TRI_TRY(tri_source_talk_read(&s->talk, NULL));
   localtime_r(&now, &day);
   strftime(today, sizeof today, "%Y-%m-%d", &day);
@@ -114,6 +115,7 @@ static const char *refuse_answer(const void *rewards, const char *answer, size_t
 static tri_status read_prompts(source *s, const char *const *file, int n, tri_dataset **out) {
   const tri_config *c = s->cfg;
   bool              truths = tri_reward_set_needs(s->set) & TRI_REWARD_TRUTH;
+  bool              texts = s->chat && c->data.apply_chat_template;
   tri_data_opt      opt = {.kind = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS,
                            .prompt_key = c->data.prompt_key,
                            .answer_key = c->data.answer_key,
@@ -123,7 +125,7 @@ static tri_status read_prompts(source *s, const char *const *file, int n, tri_da
                            .end = {-1, -1, NULL},
                            .encode = s->encoder.tokenizer ? tri_encoder_run : encode_nothing,
                            .ctx = &s->encoder,
-                           .chat = {s->chat, false, s->chat && c->data.apply_chat_template, c->data.tools_key},
+                           .chat = {s->chat, false, texts, c->data.tools_key},
                            .refuse = refuse_answer,
                            .refuse_ctx = s->set,
                            .keep_fields = true};

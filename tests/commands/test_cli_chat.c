@@ -387,12 +387,50 @@ static void learned_tokens_of_pairs_are_shown(void **state) {
   cli_fails(64, ONE SFT "--check --json", "--json belongs to --check --show", NULL);
 }
 
+#define BRIEFED                                                                                              \
+  "train deck.yaml run.output=briefed rollout.rollout_batch_size=1 train.train_batch_size=4 "                \
+  "train.micro_batch_size=4 checkpoint.save_final=true "
+
+/* data.system_prompt: part of the experiment; commands put it before conversations with a model of the run.
+ * Judge: the message spelled out in the line. */
+static void a_deck_has_a_system_prompt(void **state) {
+  (void)state;
+  write_files();
+  cli_write("brief.jinja", "{% for m in messages %}{{ m.role[0] }}{{ m.content }}|{% endfor %}");
+  cli_write("prompts.sh", "sed 's/.*\"prompt\": \\(\"\\([^\"\\\\]\\|\\\\.\\)*\"\\).*/\\1/' $1 | sort -u\n");
+  cli_write("spelled.jsonl", "{\"prompt\": [{\"role\": \"system\", \"content\": \"A:\\n \\\"b\\\"\"}, "
+                             "{\"role\": \"user\", \"content\": \"1+1=\"}], \"answer\": \"2\"}\n");
+  cli_write("deck.yaml", "data: {train: ask.jsonl, chat_template: brief.jinja, default_system: \"A:\\n "
+                         "\\\"b\\\"\"}\n");
+  cli_sh("sed '/^data:/d' grpo.yaml >>deck.yaml");
+  cli_succeeds(ONE BRIEFED "rollout.save_every=1");
+  cli_succeeds(ONE BRIEFED "run.resume=auto rollout.save_every=1"); /* the same, written and read */
+  cli_fails(64, ONE BRIEFED "run.resume=auto train.steps=2 data.system_prompt=C", "data.system_prompt", NULL);
+  cli_succeeds(ONE "generate model --chat-template brief.jinja --prompts spelled.jsonl --max-new 1 --json");
+  cli_sh("sh prompts.sh .out >want && grep -q 'sA:' want");
+  cli_sh("sh prompts.sh briefed/rollouts/step-00000001.jsonl | diff want -");
+  cli_succeeds(ONE "generate briefed --prompts ask.jsonl --max-new 1 --json");
+  cli_sh("sh prompts.sh .out | diff want -");
+  cli_succeeds(ONE "generate briefed 1+1= --apply-chat-template --max-new 1 --json");
+  cli_sh("sh prompts.sh .out | diff want -");
+  cli_write("system.txt", "A:\n \"b\"");
+  cli_succeeds(ONE "generate model --chat-template brief.jinja --system \"$(cat system.txt)\" --prompts "
+                   "ask.jsonl --max-new 1 "
+                   "--json");
+  cli_sh("sh prompts.sh .out | diff want -");
+  cli_succeeds(ONE "generate briefed 1+1= --max-new 1 --json");
+  cli_shows(cli_err, "data.system_prompt of the run is not put before them");
+  cli_succeeds(ONE GRPO "run.output=unbriefed data.system_prompt=C");
+  cli_shows(cli_err, "warning: rl.jsonl: no line is a conversation");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_template_must_be_known),
       cmocka_unit_test(the_models_own_is_taken),
       cmocka_unit_test(an_export_has_the_template_of_the_deck),
       cmocka_unit_test(a_template_of_a_file),
+      cmocka_unit_test(a_deck_has_a_system_prompt),
       cmocka_unit_test(a_prompt_may_be_begun),
       cmocka_unit_test(what_is_not_written_is_said),
       cmocka_unit_test(weights_are_checked),
