@@ -3,8 +3,9 @@
 #   python3 jobs/rewards/server.py 5000 &
 #   reward: [{name: http, url: "http://localhost:5000/get_reward", timeout_s: 10, retries: 4, on_error: drop}]
 #
-# A POST of {"query": [...], "prompts": [...], "labels": [...]} is answered by {"rewards": [...]}, as many. Trireme asks for
-# one answer at a time, eight at once, over connections that stay open. With port 0 it takes a free one; it says which.
+# A POST of {"query": [...], "prompts": [...], "labels": [...]} is answered by {"rewards": [...]}, as many; extra_logs become
+# metrics (reward_http_characters). Trireme asks for one answer a request, with `batch: 32` for up to so many, eight requests at
+# once, over connections that stay open. With port 0 it takes a free one; it says which.
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,8 @@ class Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         answers = [query[len(prompt):] for query, prompt in zip(asked["query"], asked["prompts"])]
         rewards = [min(sum(c.isdigit() for c in answer), 10) / 10 for answer in answers]
-        body = json.dumps({"rewards": rewards}).encode()
+        lengths = [len(answer) for answer in answers]
+        body = json.dumps({"rewards": rewards, "extra_logs": {"characters": lengths}}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -4,6 +4,7 @@
 #
 # One runs beside each rank. It reads a JSON object per line, all fields of the data line with id, prompt and response, and
 # writes {"id": ..., "reward": ...} for each, in any order. It ends when its input does. What it writes on stderr is logged.
+# Try it: trireme reward DECK --on F.jsonl, with lines {"prompt": ..., "answer": ..., "response": ...}.
 import json
 import re
 import sys

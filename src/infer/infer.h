@@ -74,8 +74,8 @@ typedef struct tri_infer_talk {
     "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
         "a prompt that is text is the user's message"                                                        \
   }
-/* Not collective, after tri_infer_chat; rank 0 speaks. Prompts that are text and no conversation: a message of
- * the system is not put before them. */
+/* Not collective, after tri_infer_chat; rank 0 speaks. Prompts that are text and no conversation: a message
+ * of the system is not put before them. */
 void tri_infer_say_plain(const tri_infer *f);
 /* Not collective. How conversations are rendered, before tri_infer_data. */
 TRI_CHECKED tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk);
