@@ -85,7 +85,7 @@ _trireme() {
     mapfile -t COMPREPLY < <(compgen -W "$(cut -d ' ' -f 1 <<<"$said")" -- "$word")
     return
   fi
-  if [[ $command =~ ^(train|plan|doctor|bench)$ ]] && ((COMP_CWORD > 2)); then
+  if [[ $command =~ ^(train|plan|doctor|bench|reward)$ ]] && ((COMP_CWORD > 2)); then
     _trireme_words "$program" keys
     mapfile -t COMPREPLY < <(compgen -S = -W "$(cut -d ' ' -f 1 <<<"$said")" -- "$word")
     ((${#COMPREPLY[@]})) && compopt -o nospace 2>/dev/null

@@ -154,6 +154,17 @@ make_math() { # every ninth pair of the golden
   printf 'so 1,234.5e-3 \\times 10^{2}, 3 1/2 or \xe2\x88\x92\\dfrac{3}{4}\1#### 5' | seed
 }
 
+make_reply() {
+  local line
+  for line in '{"id": 7, "reward": 0.5}' '{"id": 7, "reward": NaN, "acc": -Infinity, "n": 1e999}' \
+    '{"reward": "0.5", "id": 3.0, "note": "NaN \\"x", "list": [1, [nan, inf]], "ok": true, "none": null}' \
+    '{"id": 1, "reward": 1, "extra_logs": {"acc": 0.25, "mean": 1, "a b": 2, "x-y.z_1": false}}'; do
+    { bytes 0 && printf '%s' "$line"; } | seed
+  done
+  { bytes 6 && printf '%s' '{"rewards": [1, 2, 3], "scores": [0.5, null, 1], "time": 3, "extra_logs": {"half": [1, 2, 3]}}'; } | seed
+  { bytes 7 && printf '%s' '{"rewards": [1, 2, 3, "4"], "extra_logs": {"half": [1, 2]}}'; } | seed
+}
+
 make_reward() {
   local pattern
   for pattern in '####' '^\\s*(\\d+)$' '(a|b)*c' '\\bx+?\\b' '(?<n>[^]])\\k<n>' '[[:alpha:]\\p{L}]{2,5}'; do
@@ -244,6 +255,7 @@ jsonwalk) sources='io/text/json_walk.c src/show/answer.c' ;;
 lora) sources='io/hf/peft.c io/model/base_note.c src/family/lora.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
 math) sources='src/reward/math/*.c' ;;
+reply) sources='src/reward/reply_json.c src/reward/extras.c' ;;
 reward) sources='src/reward/reward*.c' ;;
 rollout) sources='io/data/rollout_file.c' ;;
 safetensors) sources='io/model/safetensors.c io/text/file_kind.c' ;;
