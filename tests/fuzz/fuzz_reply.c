@@ -1,8 +1,8 @@
 /* fuzz_reply.c - replies of reward programs and servers (src/reward/reply_json.c, extras.c): a byte with the
  * number of answers and whether lists are of answers, then a reply.
  *
- * What is read is finite, has names that can be metrics, each once and in their order, at most as many as there
- * is room for; a refusal has words. A reply that is JSON of finite numbers reads as jansson alone reads it. */
+ * What is read is finite, has names that can be metrics, each once and in their order, at most as many as
+ * there is room for; a refusal has words. What jansson alone can read is read as it reads it. */
 #include "fuzz_case.h"
 #include "reward/extras.h"
 #include "reward/reply_json.h"

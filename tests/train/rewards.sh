@@ -69,6 +69,7 @@ sed -E 's/"reward": [^,]*, "rewards": \{[^}]*\}, //' "$dir/on-1/$first" > "$dir/
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/replayed" $more train.steps=1 rollout.replay="$dir/bare.d" run.sampler=trust "$(reward zero ', --null, "0123456789"')"
 [ "$(wc -l < "$dir/asked")" = 32 ] || fail "a replay asked $(wc -l < "$dir/asked") times, not 32"
+[ "$(metric "$dir/replayed" reward_process_half)" = "$(metric "$dir/on-1" reward_process_half)" ] || fail "a replay has another reward_process_half"
 none_left
 
 # What fails ends the run, with the reason.
