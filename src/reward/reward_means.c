@@ -31,23 +31,36 @@ void tri_reward_means_add(tri_reward_means *m, const tri_extras *x) {
   }
 }
 
+/* Bytes of those that there are. */
+static size_t used_bytes(const tri_reward_means *m) {
+  return m->n ? offsetof(tri_reward_means, at) + (size_t)m->n * sizeof *m->at : 0;
+}
+
+static void add_all(tri_reward_means *m, const tri_reward_means *of) {
+  m->has_more |= of->has_more;
+  for (int i = 0; i < of->n; i++) {
+    tri_reward_mean *to = find_place(m, of->at[i].name);
+    if (!to) continue;
+    to->sum += of->at[i].sum;
+    to->n += of->at[i].n;
+  }
+}
+
 /* Collective over world. Every rank's, one behind the other, joined in rank order. */
 static tri_status join(tri_reward_means *m, tri_comm *world) {
-  tri_reward_means *all = NULL;
-  size_t           *counts = NULL;
-  tri_status        st = TRI_OK;
+  char            *all = NULL;
+  size_t          *counts = NULL, at = 0;
+  tri_reward_means one;
+  tri_status       st = TRI_OK;
 
   TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(counts, world->size)));
-  TRI_TRY_DONE(tri_host_gather_all(world, m, sizeof *m, (void **)&all, counts));
+  TRI_TRY_DONE(tri_host_gather_all(world, m, used_bytes(m), (void **)&all, counts));
   *m = (tri_reward_means){.n = 0};
-  for (int rank = 0; rank < world->size; rank++) {
-    m->has_more |= all[rank].has_more;
-    for (int i = 0; i < all[rank].n; i++) {
-      tri_reward_mean *to = find_place(m, all[rank].at[i].name);
-      if (!to) continue;
-      to->sum += all[rank].at[i].sum;
-      to->n += all[rank].at[i].n;
-    }
+  for (int rank = 0; rank < world->size; at += counts[rank++]) {
+    if (!counts[rank]) continue;
+    TRI_ASSERT(counts[rank] <= sizeof one);
+    memcpy(&one, all + at, counts[rank]);
+    add_all(m, &one);
   }
 done:
   TRI_FREE(all);
