@@ -72,11 +72,23 @@ TRI_CPU_BF16 Overrides run.cpu_bf16, who multiplies bfloat16 matrices on CPUs.
 TRI_COMM Overrides run.collectives, how ranks exchange data: shm, mpi, nccl or staged.
 TRI_CUDA_ATTN_BWD Overrides run.cuda_attention_backward, who computes attention's gradient on GPUs.
 CUDA_VISIBLE_DEVICES The GPUs that a rank may use. Empty: the program uses the CPU.
+NCCL_ALGO How NCCL sums. Where it is not set, sums by switches are off, so that results repeat. NCCL_LAUNCH_ORDER_IMPLICIT is set to 1 where it is not set. Other NCCL_ variables are NCCL's own and are kept in the log.
+NCCL_SOCKET_IFNAME The interface of NCCL. doctor checks it, and OMPI_MCA_btl_tcp_if_include, OMPI_MCA_btl_tcp_if_exclude, GLOO_SOCKET_IFNAME and UCX_NET_DEVICES for MPI.
 OMP_NUM_THREADS The most threads of a rank, where neither run.threads nor --threads is given. OMP_THREAD_LIMIT does the same.
+OMP_WAIT_POLICY How threads wait for each other. Where neither it nor GOMP_SPINCOUNT nor KMP_BLOCKTIME is set, they wait for a short time and then sleep.
+HF_HOME The folder of the Hugging Face Hub's cache is hub/ in it. HF_HUB_CACHE and HUGGINGFACE_HUB_CACHE name the cache itself. Where a model is given by its name of the Hub, the message says where the cache has it.
+http_proxy The proxy for reward servers by http; https_proxy or HTTPS_PROXY by https; else all_proxy or ALL_PROXY. no_proxy or NO_PROXY lists the hosts that are asked directly.
+HDF5_DISABLE_VERSION_CHECK Of HDF5. The program refuses another HDF5 than it was built with, unless this is 1 or more.
+HOME Where no other variable names a cache, ~/.cache is used.
 XDG_CACHE_HOME The folder trireme/ in it keeps what doctor measured, for plan. Default ~/.cache.
 TMPDIR Where ranks of one machine meet for doctor. Default /tmp.
-NO_COLOR Set and not empty: show prints no colours.
-PAGER The program that shows the long output of show on a terminal. Empty: none. Default less.
+PATH Where reward programs, sinfo, scontrol, munge and the pager are looked for.
+PWD The current folder as init writes it into a deck, where it names that folder.
+NO_COLOR Set and not empty: show and watch print no colours.
+TERM The terminal's type. Where it is dumb or not set, nothing is redrawn in place.
+LC_ALL The character set of watch, from LC_ALL, LC_CTYPE or LANG, the first that is set: UTF-8 or ASCII.
+PAGER The program that shows the long output of show on a terminal. Empty: none. Default less. LESS is set to FRX where it is not set.
+SLURM_* PMI_* PMIX_* OMPI_* What srun and mpirun set for ranks: number, node, job, time. OMPI_MCA_sharedfp and OMPI_MCA_mpi_yield_when_idle are set where they are not.
 SLURM_PMIX_FENCE How Slurm's PMIx synchronizes nodes. The job files set it to ring where it is not set.
 END
 cat <<END
