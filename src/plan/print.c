@@ -27,6 +27,8 @@ static tri_status put_batch(const tri_plan *p, tri_text *out) {
   else
     TRI_LINE(out, "batch: train_batch_size %lld, in passes of at most %lld tokens, on %d rank%s",
              (long long)b->train_batch_size, (long long)p->t.plan.packed, ranks, plural(ranks));
+  if (p->t.plan.by_default && p->t.plan.packed)
+    TRI_LINE(out, "  (default: as many tokens as fit; train.max_tokens_per_gpu sets another number)");
   if (b->rollout_samples)
     TRI_LINE(out, "rollout: %lld samples = %lld prompts x %lld, %lld update%s; a rank decodes %lld at once",
              (long long)b->rollout_samples, (long long)p->cfg.rollout.rollout_batch_size,

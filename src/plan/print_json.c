@@ -24,11 +24,13 @@ static tri_status put_memory(const tri_plan *p, tri_text *t) {
 static tri_status put_batch(const tri_plan *p, tri_text *t) {
   const tri_batch_plan *b = &p->t.plan.batch;
 
-  return tri_text_printf(t,
-                         ", \"batch\": {\"train_batch_size\": %lld, \"micro_batch_size\": %lld, "
-                         "\"gradient_accumulation_steps\": %lld, \"data_parallel_size\": %d}",
-                         (long long)b->train_batch_size, (long long)b->micro_batch_size,
-                         (long long)b->gradient_accumulation_steps, p->se.rt.world_size);
+  return tri_text_printf(
+      t,
+      ", \"batch\": {\"train_batch_size\": %lld, \"micro_batch_size\": %lld, "
+      "\"gradient_accumulation_steps\": %lld, \"data_parallel_size\": %d, \"max_tokens_per_gpu\": %lld}",
+      (long long)b->train_batch_size, (long long)b->micro_batch_size,
+      (long long)b->gradient_accumulation_steps, p->se.rt.world_size,
+      (long long)(b->micro_batch_size ? 0 : p->t.plan.packed));
 }
 
 /* Without a value: null. */

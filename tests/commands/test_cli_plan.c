@@ -111,6 +111,29 @@ static void a_screen_holds_it(void **state) {
   cli_fits(cli_out);
 }
 
+/* Without a number of samples or tokens a pass has as many tokens as fit, at most 16384; the run's deck has it. */
+static void passes_have_a_budget(void **state) {
+  json_t    *root;
+  json_int_t budget;
+  char       used[64];
+
+  (void)state;
+  root = plan_of(0, PLAN "grpo.yaml train.micro_batch_size=null run.output=budget --device cpu --json");
+  budget = integer(json_object_get(root, "batch"), "max_tokens_per_gpu");
+  json_decref(root);
+  assert_in_range(budget, 1, 16384);
+  cli_succeeds(ONE GRPO "train.micro_batch_size=null run.output=budget");
+  cli_read("budget/deck.yaml", cli_out);
+  snprintf(used, sizeof used, "  max_tokens_per_gpu: %lld\n", (long long)budget);
+  cli_shows(cli_out, used);
+  root = plan_of(0, EIGHT "train.max_tokens_per_gpu=null --gpu h100-80 --gpus-per-node 8 --json");
+  assert_in_range(integer(json_object_get(root, "batch"), "max_tokens_per_gpu"), 1024, 16384);
+  json_decref(root);
+  root = plan_of(0, PLAN "grpo.yaml --device cpu --json");
+  assert_int_equal(integer(json_object_get(root, "batch"), "max_tokens_per_gpu"), 0); /* by samples */
+  json_decref(root);
+}
+
 /* A run of the deck is under way: it has the lock, and its checkpoints may go at any time. */
 static void a_run_under_way_is_no_obstacle(void **state) {
   json_t *alone, *beside;
@@ -455,6 +478,7 @@ int main(void) {
       cmocka_unit_test(json_has_what_the_run_will_take),
       cmocka_unit_test(a_screen_holds_it),
       cmocka_unit_test(a_run_under_way_is_no_obstacle),
+      cmocka_unit_test(passes_have_a_budget),
       cmocka_unit_test(a_gpu_need_not_be_here),
       cmocka_unit_test(grpo_on_eight_of_40_gib_is_told_what_would_fit),
       cmocka_unit_test(seventy_billion_on_four_by_eight),
