@@ -13,7 +13,8 @@ TRI_CHECKED tri_status tri_hub_resolve(const char *path, bool info, char out[TRI
 void tri_hub_find(const char *name, char out[TRI_CKPT_PATH_BYTES]);
 
 enum { TRI_HUB_NAME_BYTES = 256 }; /* the Hub allows 96 characters of a name, and as many of its owner */
-/* Pure. The name OWNER/NAME and the revision of a model whose snapshot in a cache `path` is; false: it is none. */
+/* Pure. The name OWNER/NAME and the revision of a model whose snapshot in a cache `path` is; false: it is
+ * none. */
 bool tri_hub_name_of(const char *path, char name[TRI_HUB_NAME_BYTES], char revision[TRI_HUB_NAME_BYTES]);
 /* Pure. Whether a text has the form of a name of the Hub, OWNER/NAME. */
 bool tri_hub_is_name(const char *text);

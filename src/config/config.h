@@ -208,8 +208,8 @@ enum {
 enum { TRI_CONFIG_MOST_FAULTS = 20 }; /* chosen: messages about keys that are shown; the rest is counted */
 
 /* Not collective. The same, but what is wrong does not end it where `faults` is not NULL: each key, then the
- * values together, are looked at, and each fault is added. With any, *out is of use to tri_trainer_look alone:
- * a key at fault has its default, and faults->about says where such keys are. */
+ * values together, are looked at, and each fault is added. With any, *out is of use to tri_trainer_look
+ * alone: a key at fault has its default, and faults->about says where such keys are. */
 TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
                                            tri_text *notes, tri_faults *faults);
 /* Not collective. As tri_config_load_all, from n bytes; `name` stands for the file in messages. */

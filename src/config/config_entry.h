@@ -35,9 +35,9 @@ bool tri_loader_is_empty(const tri_deck_entry *e);
 
 /* config_values.c. Not collective. The default of a row of tri_keys, then what the deck says. */
 TRI_CHECKED tri_status tri_config_read_key(const tri_loader *l, int row);
-/* The default alone, in the place of a value at fault. */
+/* Not collective. The default alone, in the place of a value at fault. */
 TRI_CHECKED tri_status tri_config_default_key(const tri_loader *l, int row);
-/* A finite number as YAML has it. */
+/* Pure. A finite number as YAML has it. */
 bool tri_config_parse_f64(const char *text, double *out);
 /* config_rewards.c. Not collective. */
 TRI_CHECKED tri_status tri_config_read_rewards(const tri_loader *l);

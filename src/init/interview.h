@@ -41,8 +41,8 @@ typedef struct tri_interview {
 } tri_interview;
 
 /* Not collective. Asks Slurm and looks at the files; what neither flags nor they say is asked at the terminal
- * until it can be used. TRI_EARG, TRI_EINPUT: flags cannot be used, some are missing where nobody is asked (all
- * of them are named), or the answers end. Close too after a failure. */
+ * until it can be used. TRI_EARG, TRI_EINPUT: flags cannot be used, some are missing where nobody is asked
+ * (all of them are named), or the answers end. Close too after a failure. */
 TRI_CHECKED tri_status tri_interview_hold(tri_interview *v);
 void                   tri_interview_close(tri_interview *v);
 

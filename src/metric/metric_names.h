@@ -1,4 +1,4 @@
-/* metric_names.h - the table of metrics: name in metrics.jsonl, word on screens, unit, meaning, what moves it.
+/* metric_names.h - the table of metrics: names, words on screens, units, meanings, what moves them.
  *
  * Training screen, watch, report and trireme metrics read it, so one number has one name everywhere. */
 #ifndef TRI_METRIC_NAMES_H

@@ -39,8 +39,8 @@ TRI_CHECKED tri_status tri_run_find(tri_run *r);
 /* Not collective, for a pretended session, whose other ranks are not there. What claim and find would say,
  * without any change to the folder; and whether it could be written. Adds to r->faults. */
 TRI_CHECKED tri_status tri_run_look(tri_run *r);
-/* Not collective. The same for a plan: a run that is writing there is no fault, it is said. Its checkpoints, which
- * come and go, are not looked at then. */
+/* Not collective. The same for a plan: a run that is writing there is no fault, it is said. Its checkpoints,
+ * which come and go, are not looked at then. */
 TRI_CHECKED tri_status tri_run_look_on_paper(tri_run *r);
 /* Not collective. Does the checkpoint lie in the run's own folder, however it is spelled? */
 bool tri_run_is_own(const tri_run *r);

@@ -524,56 +524,6 @@ done:
 
 /* ---- inputs of a deck that cannot run ---- */
 
-/* In the place of a tokenizer that could not be opened: each byte is a token. ctx: a tri_tokens. */
-static tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
-                               int64_t *n_id) {
-  tri_tokens *list = ctx;
-
-  (void)special;
-  list->n = 0;
-  for (size_t i = 0; i < n; i++) TRI_TRY(tri_tokens_put(list, &(int32_t){(unsigned char)text[i]}, 1));
-  *id = list->id;
-  *n_id = list->n;
-  return TRI_OK;
-}
-
-/* The lines as they stand, without a model: JSON, keys, answers. */
-static tri_status look_at_lines(const tri_trainer *t, const tri_config_list *files, tri_data_kind kind) {
-  const tri_config *c = t->cfg;
-  tri_dataset      *d = NULL;
-  tri_chat         *chat = NULL;
-  tri_tokens        list = {0};
-  tri_data_opt      opt = {.kind = kind,
-                           .prompt_key = c->data.prompt_key,
-                           .answer_key = c->data.answer_key,
-                           .completion_key = c->data.completion_key,
-                           .chosen_key = c->data.chosen_key,
-                           .rejected_key = c->data.rejected_key,
-                           .label_key = c->data.label_key,
-                           .from_deck = true,
-                           .max_line_bytes = c->data.max_line_bytes,
-                           .vocab = INT32_MAX,
-                           .end = {-1, -1, NULL},
-                           .encode = encode_bytes,
-                           .ctx = &list,
-                           .chat.tools_key = c->data.tools_key,
-                           .refuse = t->reward ? refuse_answer : NULL,
-                           .refuse_ctx = t->reward,
-                           .note.faults = t->run.faults};
-  tri_status        st = TRI_OK;
-
-  TRI_TRY_DONE(
-      tri_chat_open(&(tri_chat_opt){.template = "chatml", .from_deck = true}, &(tri_chat_files){0}, &chat));
-  opt.chat.form = chat;
-  TRI_TRY_DONE(
-      tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], &d));
-done:
-  tri_dataset_close(&d);
-  tri_chat_close(&chat);
-  tri_tokens_free(&list);
-  return st;
-}
-
 /* Collective over world. Of a run that ends here: what is wrong with the lines themselves. */
 static tri_status look_at_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
@@ -583,10 +533,10 @@ static tri_status look_at_data(tri_trainer *t) {
   tri_data_kind eval = tri_evaluates_answers(t) ? asked : learned;
 
   if (is_read(t, &c->data.train))
-    NOTE(tri_error_about(look_at_lines(t, &c->data.train, tri_has_answers(t) ? asked : learned),
+    NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.train, tri_has_answers(t) ? asked : learned),
                          "data.train"));
   if (c->eval.steps > 0 && is_read(t, &c->data.eval))
-    NOTE(tri_error_about(look_at_lines(t, &c->data.eval, eval), "data.eval"));
+    NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.eval, eval), "data.eval"));
   return tri_faults_miss(t->run.faults, "the length of the data's lines");
 }
 

@@ -1,4 +1,4 @@
-/* inputs_chat.h - the chat template of a run. Private to its room. */
+/* inputs_chat.h - the chat template of a run; lines of data without a model. Private to its room. */
 #ifndef TRI_INPUTS_CHAT_H
 #define TRI_INPUTS_CHAT_H
 
@@ -12,5 +12,10 @@ TRI_CHECKED tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_datas
 /* Not collective; rank 0 speaks. A checkpoint's model brings its own template, perhaps another than its run
  * wrote conversations with. */
 void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_chat *chat);
+
+/* inputs_lines.c. Collective over world. Of a run that ends here, whose model could not be opened: what is
+ * wrong with the lines themselves, into t->run.faults. */
+TRI_CHECKED tri_status tri_inputs_look_at_lines(const tri_trainer *t, const tri_config_list *files,
+                                                tri_data_kind kind);
 
 #endif

@@ -217,8 +217,8 @@ TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
  * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
  * added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
-/* inputs.c. Not collective, in a pretended session, of a deck whose keys have faults (t->run.faults): faults of
- * rewards, models and data are added, as far as the keys they stand on were read. */
+/* inputs.c. Not collective, in a pretended session, of a deck whose keys have faults (t->run.faults): faults
+ * of rewards, models and data are added, as far as the keys they stand on were read. */
 TRI_CHECKED tri_status tri_inputs_look(tri_trainer *t);
 /* inputs.c. Collective over world. The same of evaluations alone, with t->run.resume: rewards, models and
  * held-out data. */
@@ -244,8 +244,8 @@ void tri_trainer_close(tri_trainer *t);
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
-/* Not collective, in a pretended session. Of a deck whose keys have faults, which are in `faults`: those of its
- * rewards, models and data are added. *t is to be closed, and of no other use. */
+/* Not collective, in a pretended session. Of a deck whose keys have faults, which are in `faults`: those of
+ * its rewards, models and data are added. *t is to be closed, and of no other use. */
 TRI_CHECKED tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *t);
 

@@ -1,8 +1,8 @@
 /* cli_case.h - what the tests of the whole program share: a folder with a tiny model, and running a command
  * in it.
  *
- * Judge of every test: the exit code, the text of stderr, and which files are there afterwards; at the end the
- * table of metrics, which knows every number that the runs have written. */
+ * Judge of every test: the exit code, the text of stderr, and which files are there afterwards; at the end
+ * the table of metrics, which knows every number that the runs have written. */
 #ifndef TRI_TESTS_CLI_CASE_H
 #define TRI_TESTS_CLI_CASE_H
 
@@ -140,8 +140,8 @@ static inline int cli_open(void **state) {
 
 /* Every name that a run has written is in the table of metrics. A line of a run has time_step_s. */
 static inline bool cli_metrics_are_known(void) {
-  FILE *f = popen("find . -type f -name metrics.jsonl -exec grep -ahs time_step_s {} + | grep -o '\"[^\" ]*\": ' | "
-                  "sort -u",
+  FILE *f = popen("find . -type f -name metrics.jsonl -exec grep -ahs time_step_s {} + | "
+                  "grep -o '\"[^\" ]*\": ' | sort -u",
                   "r");
   char  line[512];
   bool  known = f != NULL;

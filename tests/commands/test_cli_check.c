@@ -55,8 +55,8 @@ static void every_key_is_looked_at(void **state) {
   finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
 }
 
-/* A fault of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a key
- * at fault is not guessed at. */
+/* A fault of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a
+ * key at fault is not guessed at. */
 static void kinds_are_looked_at_together(void **state) {
   static const char *const all[] = {"run.seed = x: ", "unknown key 'train.stps'",
                                     "reward.pattern = a(: ", "nope.json", "half.jsonl:2: "};

@@ -143,8 +143,8 @@ static void an_exported_adapter_names_its_base(void **state) {
   names_base("owned/it", "me/it", NULL);
   snprintf(path, sizeof path, "%s/owned/mine", cli_root);
   names_base("owned/mine", path, NULL); /* made from me/it */
-  cli_sh(
-      "mkdir -p store/models--me--its--own/snapshots && cp -r model store/models--me--its--own/snapshots/abc");
+  cli_sh("mkdir -p store/models--me--its--own/snapshots && "
+         "cp -r model store/models--me--its--own/snapshots/abc");
   names_base("store/models--me--its--own/snapshots/abc/", "me/its--own", "abc");
 }
 

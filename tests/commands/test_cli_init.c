@@ -200,8 +200,8 @@ static void a_chat_model_gets_the_chat_form(void **state) {
   char              command[512];
 
   (void)state;
-  cli_sh(
-      "cp -r model chat && printf '%%s' '{%% for m in messages %%}{{ m.content }};{%% endfor %%}' > chat/chat_template.jinja");
+  cli_sh("cp -r model chat && printf '%%s' '{%% for m in messages %%}{{ m.content }};{%% endfor %%}' "
+         "> chat/chat_template.jinja");
   cli_sh("cp -r chat odd && echo '{%% for %%}' > odd/chat_template.jinja");
   cli_write("asked.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"3\"}], \"answer\": \"4\"}\n");
   cli_write("sides.jsonl",

@@ -111,7 +111,7 @@ static void a_screen_holds_it(void **state) {
   cli_fits(cli_out);
 }
 
-/* Without a number of samples or tokens a pass has as many tokens as fit, at most 16384; the run's deck has it. */
+/* Without a number of samples or tokens a pass has as many tokens as fit, at most 16384; so has the run. */
 static void passes_have_a_budget(void **state) {
   json_t    *root;
   json_int_t budget;

@@ -1,0 +1,55 @@
+/* inputs_lines.c - lines of data looked at without the model that would read them: JSON, keys, answers. */
+#include "inputs_chat.h"
+
+static const char *refuse(const void *rewards, const char *answer, size_t n) {
+  return tri_reward_set_refuse(rewards, answer, n);
+}
+
+/* In the place of a tokenizer that could not be opened: each byte is a token. ctx: a tri_tokens. */
+static tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                               int64_t *n_id) {
+  tri_tokens *list = ctx;
+
+  (void)special;
+  list->n = 0;
+  for (size_t i = 0; i < n; i++) TRI_TRY(tri_tokens_put(list, &(int32_t){(unsigned char)text[i]}, 1));
+  *id = list->id;
+  *n_id = list->n;
+  return TRI_OK;
+}
+
+tri_status tri_inputs_look_at_lines(const tri_trainer *t, const tri_config_list *files, tri_data_kind kind) {
+  const tri_config *c = t->cfg;
+  tri_dataset      *d = NULL;
+  tri_chat         *chat = NULL;
+  tri_tokens        list = {0};
+  tri_data_opt      opt = {.kind = kind,
+                           .prompt_key = c->data.prompt_key,
+                           .answer_key = c->data.answer_key,
+                           .completion_key = c->data.completion_key,
+                           .chosen_key = c->data.chosen_key,
+                           .rejected_key = c->data.rejected_key,
+                           .label_key = c->data.label_key,
+                           .from_deck = true,
+                           .max_line_bytes = c->data.max_line_bytes,
+                           .vocab = INT32_MAX,
+                           .end = {-1, -1, NULL},
+                           .encode = encode_bytes,
+                           .ctx = &list,
+                           .chat.tools_key = c->data.tools_key,
+                           .refuse = t->reward ? refuse : NULL,
+                           .refuse_ctx = t->reward,
+                           .note.faults = t->run.faults};
+  tri_status        st = TRI_OK;
+
+  TRI_TRY_DONE(
+      tri_chat_open(&(tri_chat_opt){.template = "chatml", .from_deck = true}, &(tri_chat_files){0}, &chat));
+  opt.chat.form = chat;
+  TRI_TRY_DONE(
+      tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], &d));
+done:
+  tri_dataset_close(&d);
+  tri_chat_close(&chat);
+  tri_tokens_free(&list);
+  return st;
+}
