@@ -240,8 +240,8 @@ static tri_status init(int argc, char **argv, int *code) {
            {"--data", TRI_FLAG_TEXT, &given[TRI_ASK_DATA], 0, 0, "F.jsonl", "lines to learn from"},
            {"--eval", TRI_FLAG_TEXT, &given[TRI_ASK_EVAL], 0, 0, "F.jsonl", "held-out lines (none)"},
            {"--chat-template", TRI_FLAG_TEXT, &v.chat_template, 0, 0, "NAME",
-            "how messages and prompts are written: auto, chatml, llama2, llama3, mistral, qwen2.5, qwen3, gemma, "
-                 "zephyr or FILE.jinja (auto, the model's own)"},
+            "how messages and prompts are written: auto, chatml, llama2, llama3, mistral, qwen2.5, qwen3, "
+                 "gemma, zephyr or FILE.jinja (auto, the model's own)"},
            {"--algo", TRI_FLAG_TEXT, &given[TRI_ASK_ALGO], 0, 0, "NAME",
             "algorithm (the usual one for such lines)"},
            {"--nodes", TRI_FLAG_I64, &nodes, 1, 1 << 20, "N", "nodes of the job (1)"},
