@@ -193,13 +193,16 @@ static tri_status say_plan(const tri_trainer *t) {
 static tri_status say_pace(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   double            rate = t->learner[TRI_POLICY].lr.peak;
-  char              word[TRI_CONFIG_WORD_BYTES], of[64] = "", steps[48] = "", minutes[48] = "";
+  long long         warmup = t->learner[TRI_POLICY].lr.warmup;
+  char              word[TRI_CONFIG_WORD_BYTES], of[64] = "", rise[64] = "", steps[48] = "", minutes[48] = "";
   bool              by_steps = c->checkpoint.save_steps > 0, by_time = c->checkpoint.save_minutes > 0;
 
   tri_config_word("train.lr_scheduler", (int)c->train.lr.scheduler, word);
   if (c->train.rate_is_default && rate == c->train.lr.peak)
     snprintf(of, sizeof of, " (default of %s%s)", t->algo->name, tri_config_has_lora(c) ? " with lora" : "");
-  SAY("learning rate: %g%s, %s", rate, of, word);
+  if (warmup)
+    snprintf(rise, sizeof rise, ", after a warm-up of %lld update%s", warmup, warmup > 1 ? "s" : "");
+  SAY("learning rate: %g%s, %s%s", rate, of, word, rise);
   if (by_steps) snprintf(steps, sizeof steps, "every %lld steps", (long long)c->checkpoint.save_steps);
   if (by_time)
     snprintf(minutes, sizeof minutes, "%severy %g minutes", by_steps ? ", " : "", c->checkpoint.save_minutes);

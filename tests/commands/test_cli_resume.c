@@ -538,6 +538,8 @@ static void a_new_default_changes_no_run_halfway(void **state) {
                      "checkpoints: every 1 steps, every 30 minutes; 2 kept\n"); /* what a deck leaves open */
   cli_succeeds(ONE "train d3/deck.yaml run.resume=auto train.steps=2");
   cli_sh("grep -q 'learning_rate: 1e-06' d3/deck.yaml");
+  cli_succeeds(ONE SFT "run.output=d5 train.steps=3 train.warmup_ratio=0.5");
+  cli_shows(cli_err, ", constant, after a warm-up of 2 updates\n");
 }
 
 #define LIBRARY "\"products\": {\"f32\": \"library\", "
