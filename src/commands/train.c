@@ -112,21 +112,22 @@ done:
 
 static tri_status train(int argc, char **argv, int *code) {
   tri_show_learned show = {0, false};
-  bool             options = false, verbose = false, check = false, help;
-  int64_t          ranks = 0;
-  tri_flag         flag[] = {
-              {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
-              {"--check", TRI_FLAG_BOOL, &check, 0, 0, NULL,
-               "say all that is wrong with deck, model, data and output folder, and what the run would need; nothing "
-                       "is run, and nothing written stays; the exit code is that of the run, or 64 where faults differ"},
-              {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
-              {"--show", TRI_FLAG_I64, &show.lines, 1, TRI_SHOW_LEARNED_MOST, "N",
-               "with --check: print the first N lines of each file of data.train as the model gets them, learned "
-                       "tokens in colour, or between marked brackets"},
-              {"--json", TRI_FLAG_BOOL, &show.json, 0, 0, NULL,
-               "with --show: an object a line: text, tokens, and whether each is learned"},
-              {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
-               "show what else only log.txt has: the memory table, every node, where in the program an error arose"}};
+
+  bool     options = false, verbose = false, check = false, help;
+  int64_t  ranks = 0;
+  tri_flag flag[] = {
+      {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
+      {"--check", TRI_FLAG_BOOL, &check, 0, 0, NULL,
+       "say all that is wrong with deck, model, data and output folder, and what the run would need; nothing "
+       "is run, and nothing written stays; the exit code is that of the run, or 64 where faults differ"},
+      {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
+      {"--show", TRI_FLAG_I64, &show.lines, 1, TRI_SHOW_LEARNED_MOST, "N",
+       "with --check: print the first N lines of each file of data.train as the model gets them, learned "
+       "tokens in colour, or between marked brackets"},
+      {"--json", TRI_FLAG_BOOL, &show.json, 0, 0, NULL,
+       "with --show: an object a line: text, tokens, and whether each is learned"},
+      {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
+       "show what else only log.txt has: the memory table, every node, where in the program an error arose"}};
   tri_config cfg = {0};
   tri_text   notes = {0};
   int        n;

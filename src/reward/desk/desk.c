@@ -119,7 +119,7 @@ static void log_said(tri_desk *d) {
              d->opt.name, died);
   if (unsaid)
     tri_warn("reward_says", "reward %s says %lld more lines, which are not shown", d->opt.name,
-            (long long)unsaid);
+             (long long)unsaid);
   tri_text_free(&said);
 }
 
