@@ -16,6 +16,7 @@ static const struct {
     {"loss", tri_cell_number, "reward_mean", false},
     {"accuracy", tri_cell_number, NULL, false},
     {"margin_mean", tri_cell_number, NULL, false},
+    {"eval_pass_at_1", tri_cell_number, NULL, false},
     {"eval_reward_mean", tri_cell_number, NULL, false},
     {"eval_truncated_ratio", tri_cell_share, NULL, true},
     {"eval_accuracy", tri_cell_number, NULL, false},

@@ -331,6 +331,21 @@ static void curves_of_a_metric_have_one_scale(void **state) {
   free(text);
 }
 
+static void pass_at_1_stands_beside_the_reward(void **state) {
+  const tri_look_how how = {.columns = 79};
+  const char        *path;
+  char              *text, *at;
+
+  (void)state;
+  put("a", "metrics.jsonl", "{\"step\": 0, \"eval_reward_mean\": 1.1, \"eval_pass_at_1\": 0.75}\n");
+  path = in("a", "");
+  text = draw(&path, 1, &how);
+  at = strstr(text, "\npass@1  0.7500 ");
+  assert_non_null(at);
+  assert_non_null(strstr(at, "\neval    1.1000 "));
+  free(text);
+}
+
 static void asked_metrics_come_in_their_order(void **state) {
   const char *const  name[] = {"loss", "kl_mean_nat", "nothing of the kind"};
   const tri_look_how how = {.columns = 79, .metric = name, .n_metric = 3};
@@ -388,6 +403,7 @@ int main(void) {
                                     TEST(marks_have_eight_heights),
                                     TEST(every_line_fits),
                                     TEST(curves_of_a_metric_have_one_scale),
+                                    TEST(pass_at_1_stands_beside_the_reward),
                                     TEST(asked_metrics_come_in_their_order),
                                     TEST(a_fault_is_shown_in_its_place)};
 
