@@ -12,6 +12,11 @@ while IFS= read -r path; do
   case /$path/ in
   //* | */../* | */./*) echo "uninstall.sh: MANIFEST names '$path', which is not in $prefix; nothing was removed" >&2; exit 64 ;;
   esac
+  folder=$(dirname "$path")
+  [ ! -d "$folder" ] || [ -w "$folder" ] || {
+    echo "uninstall.sh: $prefix/$folder cannot be written; nothing was removed: run it as the user who installed it" >&2
+    exit 74
+  }
 done <share/trireme/MANIFEST
 
 failed=0

@@ -33,6 +33,11 @@ grep -q '/opt/trireme' "$dir"/stage/opt/trireme/share/modulefiles/trireme/* || f
 ! grep -rlF -e "$dir" -e "$build" "$dir/stage" || fail "these hold paths of the build or of DESTDIR"
 ! grep -rlF "$build" "$prefix" || fail "these hold paths of the build folder"
 
+# Each README of the source, so that one leads to the others.
+for readme in $(cd "$here" && find README.md src io gpu inputs jobs packaging -name README.md); do
+  [ -f "$prefix/share/doc/trireme/$readme" ] || fail "share/doc/trireme lacks $readme"
+done
+
 # The program, and a job file that names the installed runner.
 program=$prefix/bin/trireme
 "$program" --version >/dev/null || fail "the program does not run"
@@ -159,6 +164,10 @@ check_both() { # name, folder of the module files, a command that prints shell c
 # Removed: the files of one version, nothing of the other and nothing of others in its folders.
 (cd "$prefix" && find . -type f | sed 's|^\./||' | sort) | diff - <(sort "$prefix/share/trireme/MANIFEST") || fail "MANIFEST is not what is there"
 (cd "$older" && find . | sort) >"$dir/files"
+if [ -n "${as_other[0]-}" ]; then # who may not: one message, and all is as it was
+  "${as_other[@]}" sh "$older/share/trireme/uninstall.sh" >"$dir/log" 2>&1 && fail "another user removed the installation"
+  [ "$(wc -l <"$dir/log")" = 1 ] && (cd "$older" && find . | sort) | diff "$dir/files" - || fail "uninstall.sh by another user: $(head -n 3 "$dir/log")"
+fi
 echo theirs >"$prefix/share/doc/theirs"
 sh "$prefix/share/trireme/uninstall.sh" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "uninstall.sh ends with $?"; }
 [ "$(cd "$prefix" && find . -type f)" = ./share/doc/theirs ] || fail "uninstall.sh left $(find "$prefix" -type f)"
