@@ -43,7 +43,7 @@ for command in $(echo "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0
   echo ".PP"
   echo "$said" | awk 'NR > 1 && /^$/ { exit } NR > 1' | awk "$plain { print }"
   echo "$said" | awk '/^flags:/ { on = 1; next } on' | awk -v at=25 "$rows"
-done | sed 's/⟦/\\[u27E6]/g; s/⟧/\\[u27E7]/g' # roff is ASCII
+done
 cat <<END
 .SH DECKS
 .B trireme train \\-\\-options
