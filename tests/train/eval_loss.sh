@@ -43,6 +43,7 @@ for algo in sft rm dpo kto; do
   for step in 0 1 2; do [ -n "$(value "$dir/$algo" eval_loss $step)" ] || fail "$algo: no eval_loss in the line of step $step"; done
   [ $algo = sft ] && wanted=eval_perplexity || wanted='eval_accuracy eval_margin_mean'
   for m in $wanted; do [ -n "$(value "$dir/$algo" "$m" 0)" ] || fail "$algo: no $m"; done
+  [ "$(grep '"event": "eval"' "$dir/$algo/run.jsonl" | grep -c "\"eval_loss\": ")" = 3 ] || fail "$algo: run.jsonl has not three evaluations"
   evals "$dir/$algo" > "$dir/want"
   # shellcheck disable=SC2086
   for k in "$ranks" "$@"; do
