@@ -81,7 +81,8 @@ static int fail(tri_status st) {
 /* Do several threads work in this command? */
 static bool computes(const char *name) {
   static const tri_command *const those[] = {&tri_command_train, &tri_command_generate, &tri_command_score,
-                                             &tri_command_eval,  &tri_command_bench,    &tri_command_doctor};
+                                             &tri_command_eval,  &tri_command_reward,   &tri_command_bench,
+                                             &tri_command_doctor};
 
   for (size_t i = 0; i < sizeof those / sizeof *those; i++)
     if (!strcmp(name, those[i]->name)) return true;

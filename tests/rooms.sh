@@ -15,9 +15,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 # Storey and rooms. A new room gets a row here and, where it is compiled, one in CMakeLists.txt.
 rooms='
-17 src
-16 src/commands
-15 src/plan src/init src/infer src/tryout
+18 src
+17 src/commands
+16 src/tryout
+15 src/plan src/init src/infer
 14 src/train
 13 src/run
 12 src/config src/bench src/inspect

@@ -47,9 +47,9 @@ static tri_status run(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_reward, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) {
-    printf("\nThe rewards are asked as a run asks them, on one rank. No model's weights are\n"
-           "read; a reward model is left out. The exit code is 0 where every answer got\n"
-           "every reward, else 69.\n");
+    printf("\nThe rewards are asked as a run asks them, on one rank. The policy's weights are\n"
+           "not read; a reward model's are. The exit code is 0 where every answer got every\n"
+           "reward, else 69.\n");
     return TRI_OK;
   }
   const tri_need need[] = {{"DECK", n > 0}, {"--on F.jsonl", q.on}};

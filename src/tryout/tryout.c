@@ -7,9 +7,12 @@
 
 /* ---- which rewards ---- */
 
-static tri_reward_env tryout_env(const tri_config *c) {
-  return (tri_reward_env){
-      .longest = c->rollout.max_response_length, .longest_key = "rollout.max_response_length", .trial = true};
+static tri_reward_env tryout_env(const tri_config *c, tri_tryout *t) {
+  return (tri_reward_env){.longest = c->rollout.max_response_length,
+                          .longest_key = "rollout.max_response_length",
+                          .judge = tri_tryout_model_score,
+                          .judge_ctx = &t->model,
+                          .trial = true};
 }
 
 /* All that is wrong with them is said before the last word. */
@@ -33,22 +36,12 @@ done:
   return st;
 }
 
-static tri_status choose_rows(const tri_config *c, tri_tryout *t) {
-  for (int i = 0; i < c->reward.n; i++)
-    if (strcmp(c->reward.item[i].name, "model") != 0) t->row[t->n++] = c->reward.item[i];
-  if (!c->reward.n) TRI_FAIL(TRI_ECONFIG, "the deck has no `reward`, so there is nothing to try");
-  if (t->n < c->reward.n)
-    tri_log(TRI_LOG_WARN,
-            "reward model is left out here, and of the sum: trireme score says what a reward model "
-            "thinks of texts");
-  if (!t->n) TRI_FAIL(TRI_ECONFIG, "the deck has no reward but a model, which is not tried here");
-  return TRI_OK;
-}
-
 static tri_status open_rewards(const tri_config *c, tri_tryout *t) {
-  tri_reward_env env = tryout_env(c);
+  tri_reward_env env = tryout_env(c, t);
 
-  TRI_TRY(choose_rows(c, t));
+  if (!c->reward.n) TRI_FAIL(TRI_ECONFIG, "the deck has no `reward`, so there is nothing to try");
+  memcpy(t->row, c->reward.item, (size_t)c->reward.n * sizeof *t->row);
+  t->n = c->reward.n;
   TRI_TRY(check_rows(t, &env));
   TRI_TRY(tri_reward_set_open(t->row, t->n, &env, &t->set));
   for (int i = 0; i < t->n; i++) {
@@ -148,18 +141,29 @@ static void sum_up(tri_tried *x) {
   if (n) x->mean = sum / n;
 }
 
+/* Before answers are asked about, so that no reward's seconds have it. */
+static tri_status load_model(const tri_config *c, tri_tryout *t) {
+  for (int i = 0; i < t->n; i++)
+    if (!strcmp(t->row[i].name, "model"))
+      return tri_tryout_model_open(&t->model, c, tri_reward_get(&t->row[i], "path"), t->saved.answer,
+                                   t->saved.n);
+  return TRI_OK;
+}
+
 tri_status tri_tryout_run(const tri_config *c, const char *path, tri_tryout *out) {
   tri_status st = TRI_OK;
 
   *out = (tri_tryout){.path = path};
   TRI_TRY_DONE(open_rewards(c, out));
   TRI_TRY_DONE(tri_saved_read(c, path, out->set, &out->saved));
+  TRI_TRY_DONE(load_model(c, out));
   TRI_TRY_DONE(ask(out));
   for (int i = 0; i < out->n; i++) {
     sum_up(&out->tried[i]);
     TRI_TRY_DONE(tri_reward_set_extras(out->set, i, NULL, out->tried[i].extra, &out->tried[i].n_extra));
   }
 done:
+  tri_tryout_model_close(&out->model, st);
   if (st != TRI_OK) tri_tryout_free(out);
   return st;
 }

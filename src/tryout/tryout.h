@@ -3,6 +3,7 @@
 #define TRI_TRYOUT_H
 
 #include "saved_answers.h"
+#include "tryout_model.h"
 
 /* What one reward said of one answer. */
 typedef struct tri_verdict {
@@ -27,19 +28,20 @@ typedef struct tri_tried {
 
 /* Zero-initialise. */
 typedef struct tri_tryout {
-  const char     *path; /* of the answers, borrowed */
-  tri_saved       saved;
-  tri_reward_opt  row[TRI_REWARDS_MAX]; /* [n] those that are tried, texts borrowed of the deck */
-  int             n;
-  tri_reward_set *set;
-  tri_tried       tried[TRI_REWARDS_MAX]; /* [n] */
-  float          *total;                  /* [saved.n] weighted sums; NAN: a reward gave none */
-  int             failed;                 /* answers of those */
+  const char      *path; /* of the answers, borrowed */
+  tri_saved        saved;
+  tri_reward_opt   row[TRI_REWARDS_MAX]; /* [n] texts borrowed of the deck */
+  int              n;
+  tri_reward_set  *set;
+  tri_tried        tried[TRI_REWARDS_MAX]; /* [n] */
+  tri_tryout_model model;                  /* while it is needed */
+  float           *total;                  /* [saved.n] weighted sums; NAN: a reward gave none */
+  int              failed;                 /* answers of those */
 } tri_tryout;
 
-/* Not collective. Asks the deck's rewards for each answer in the file; a reward model is left out, which is
- * said. A failure of a reward is no error. TRI_ECONFIG: all that is wrong with the deck's rewards was said;
- * or it has none that can be tried. */
+/* Not collective. Asks the deck's rewards for each answer in the file; loads a reward model for it. A failure
+ * of a reward is no error. TRI_ECONFIG: all that is wrong with the deck's rewards was said, or it has none. May
+ * not return where a model was loaded (tri_infer_leave). */
 TRI_CHECKED tri_status tri_tryout_run(const tri_config *c, const char *path, tri_tryout *out);
 void                   tri_tryout_free(tri_tryout *t);
 

@@ -139,10 +139,42 @@ static void the_models_files_are_used_where_they_are(void **state) {
             "talk.jsonl:1: ", NULL);
 }
 
+/* A reward model is loaded; it says what it said in the run, to the digit. */
+static void a_reward_model_is_loaded(void **state) {
+  (void)state;
+  cli_write("pairs.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n"
+                           "{\"prompt\": \"1+2=\", \"chosen\": \"3\", \"rejected\": \"33\"}\n");
+  cli_succeeds(ONE SFT "algo.name=rm data.train=pairs.jsonl train.steps=1 train.train_batch_size=2 "
+                       "train.micro_batch_size=2 run.output=judge");
+  cli_succeeds(ONE GRPO "run.output=judged run.resume=never rollout.save_every=1 "
+                        "'reward=[{name: model, path: judge}, {name: exact}]'");
+  cli_sh("sed 's/.*\"rewards\": {\"model\": \\([^,]*\\),.*/\\1/' judged/rollouts/step-00000001.jsonl "
+         ">want && "
+         "test $(sort -u want | wc -l) -gt 2");
+  cli_succeeds(TRY "'reward=[{name: model, path: judge}, {name: exact}]' --json --on "
+                   "judged/rollouts/step-00000001.jsonl");
+  cli_sh("sed -n 's/^{\"line.*\"model\": {\"reward\": \\([^,]*\\),.*/\\1/p' .out | diff want -");
+  cli_succeeds(TRY "'reward=[{name: model, path: judge}]' --on judged/rollouts/step-00000001.jsonl");
+  cli_fails(64, TRY "'reward=[{name: model, path: model}]' --on judged/rollouts/step-00000001.jsonl",
+            "no "
+            "scalar head",
+            "reward.path");
+  cli_fails(64,
+            TRY "'reward=[{name: model, path: gone}]' --on "
+                "judged/rollouts/step-00000001.jsonl",
+            "gone", NULL);
+  cli_fails(64,
+            TWO "reward grpo.yaml 'reward=[{name: model, path: judge}]' --on "
+                "judged/rollouts/step-00000001.jsonl",
+            "on one rank", NULL);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_with_a_response), cmocka_unit_test(failures_are_shown_in_full),
-      cmocka_unit_test(rollouts_get_what_the_run_gave), cmocka_unit_test(what_is_wrong_is_said),
-      cmocka_unit_test(the_models_files_are_used_where_they_are)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lines_with_a_response),
+                                     cmocka_unit_test(failures_are_shown_in_full),
+                                     cmocka_unit_test(rollouts_get_what_the_run_gave),
+                                     cmocka_unit_test(a_reward_model_is_loaded),
+                                     cmocka_unit_test(what_is_wrong_is_said),
+                                     cmocka_unit_test(the_models_files_are_used_where_they_are)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
