@@ -40,8 +40,8 @@ typedef struct tri_tryout {
 } tri_tryout;
 
 /* Not collective. Asks the deck's rewards for each answer in the file; loads a reward model for it. A failure
- * of a reward is no error. TRI_ECONFIG: all that is wrong with the deck's rewards was said, or it has none. May
- * not return where a model was loaded (tri_infer_leave). */
+ * of a reward is no error. TRI_ECONFIG: all that is wrong with the deck's rewards was said, or it has none.
+ * May not return where a model was loaded (tri_infer_leave). */
 TRI_CHECKED tri_status tri_tryout_run(const tri_config *c, const char *path, tri_tryout *out);
 void                   tri_tryout_free(tri_tryout *t);
 
