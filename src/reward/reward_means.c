@@ -1,4 +1,5 @@
 /* reward_means.c - means of the further numbers of replies: of this rank, then of all. */
+#include "base/notice.h"
 #include "reward_set.h"
 
 #include <string.h>
@@ -78,11 +79,11 @@ tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
   if (!row->kind->collect) return TRI_OK;
   if (world && world->size > 1) TRI_TRY(join(&m, world));
   if (m.has_more && !row->warned_more && (!world || world->rank == 0))
-    tri_log(
-        TRI_LOG_WARN,
-        "reward %s: its replies have over %d further numbers in all; the first in the order of their names "
-        "become metrics (said once)",
-        row->name, TRI_EXTRAS_MOST);
+    tri_warn("reward_fields",
+             "reward %s: its replies have over %d further numbers in all; the first in the order of their "
+             "names "
+             "become metrics (said once)",
+             row->name, TRI_EXTRAS_MOST);
   row->warned_more |= m.has_more;
   memcpy(mean, m.at, (size_t)m.n * sizeof *mean);
   *n = m.n;
