@@ -34,10 +34,16 @@ list() {
     if (on && $0 ~ /;[^"]*$/) on = 0
     next
   }
-  /(grep|=~|sed -n).*(\/log"?|log\.txt|\.out"?|\.err"?|"\$dir\/err")/ {
+  /(grep|=~|sed -n).*(\/log"?|log\.txt|\.out"?|\.err"?|"\$dir\/err")/ { # the pattern: the first that is quoted behind the command
     line = $0
-    n = split(line, part, /["\047]/)
-    for (i = 2; i <= n; i += 2) if (part[i] ~ /[a-z] [a-z]/ && part[i] !~ /": /) printf "%s:%d: %s\n", FILENAME, FNR, part[i]
+    while (match(line, /(grep|=~|sed -n)[^"\047|;&]*["\047]/)) {
+      quote = substr(line, RSTART + RLENGTH - 1, 1)
+      line = substr(line, RSTART + RLENGTH)
+      end = index(line, quote)
+      q = end ? substr(line, 1, end - 1) : line
+      if (q ~ /[a-z] [a-z]/ && q !~ /": /) printf "%s:%d: %s\n", FILENAME, FNR, q
+      line = end ? substr(line, end + 1) : ""
+    }
   }' $(git ls-files 'tests/*.c' 'tests/*.h' 'tests/*.sh' | grep -v -e tests/literals.sh -e tests/lint)
 }
 

@@ -51,6 +51,15 @@ static inline int cli_events_now(const char *folder, const char *members) {
   return cli_events("now_of", members);
 }
 
+/* The newest start went on from this checkpoint, to so many steps; 0: to any number. */
+static inline void cli_resumed(const char *folder, const char *checkpoint, int steps) {
+  char want[256], all[32] = "";
+
+  if (steps) snprintf(all, sizeof all, ", \"steps\": %d", steps);
+  snprintf(want, sizeof want, "{\"event\": \"start\", \"resumed_from\": \"%s\"%s}", checkpoint, all);
+  if (cli_events_now(folder, want) != 1) fail_msg("the newest start of %s has not %s", folder, want);
+}
+
 #define ALARM(code) "{\"event\": \"alarm\", \"code\": \"" code "\"}"
 
 #endif

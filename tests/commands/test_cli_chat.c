@@ -1,6 +1,6 @@
 /* test_cli_chat.c - the whole program on conversations: the model's own template, a named one, what is
  * refused and what is said. */
-#include "cli_case.h"
+#include "cli_events.h"
 
 #define TALK                                                                                                 \
   "{\"messages\": [{\"role\": \"user\", \"content\": \"1+1=\"}, "                                            \
@@ -204,7 +204,7 @@ static void a_template_of_a_file(void **state) {
   cli_succeeds(
       ONE WIDE
       "train.steps=2 'data.chat_template_kwargs={mood: glad}' data.tools=tools.json run.output=dated");
-  cli_shows(cli_err, "resumed from");
+  cli_resumed("dated", "dated/checkpoints/step-00000001", 2);
   cli_sh("grep -q 'chat_template_date: \"2025-12-24\"' dated/deck.yaml");
   cli_write("dated.jinja", "x" DATED);
   cli_fails(64,

@@ -1,6 +1,6 @@
 /* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be
  * written. */
-#include "cli_case.h"
+#include "cli_events.h"
 
 enum { NORM_BYTES = 32 * 4, MOST_BYTES = 1 << 21 };
 
@@ -72,7 +72,7 @@ static void damaged_newest_falls_back_and_names_both(void **state) {
   cli_shows(cli_err, "from a/checkpoints/step-00000001");
   cli_succeeds(ONE SFT "run.output=a train.steps=3");
   cli_shows(cli_err, "a/checkpoints/step-00000002/state.h5: damaged");
-  cli_shows(cli_err, "resumed from a/checkpoints/step-00000001, after step 1");
+  cli_resumed("a", "a/checkpoints/step-00000001", 3);
   assert_int_equal(count(cli_err, "damaged checkpoints"), 1);
   cli_read("a/metrics.jsonl", cli_out);
   assert_int_equal(count(cli_out, "\n"), 3);
@@ -188,7 +188,7 @@ static void leftovers_of_a_killed_writer_are_no_checkpoint(void **state) {
   cli_succeeds(ONE "inspect e");
   cli_shows(cli_out, "after step 2");
   cli_succeeds(ONE SFT "run.output=e train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false");
-  cli_shows(cli_err, "resumed from e/checkpoints/step-00000002");
+  cli_resumed("e", "e/checkpoints/step-00000002", 3);
   assert_false(cli_exists("e/checkpoints/step-00000003.tmp"));
   assert_false(cli_exists("e/checkpoints/.LATEST.tmp"));
   cli_sh("mkdir -p half.tmp && touch half.tmp/model.safetensors.tmp && rm -rf half");
@@ -260,7 +260,7 @@ static void metrics_on_a_full_disk_wait(void **state) {
                            "run.output=n train.steps=520 run.log_every=1000 checkpoint.save_steps=0 "
                            "checkpoint.save_final=false"),
                    74);
-  cli_shows(cli_err, "its metrics wait: n/metrics.jsonl: writing failed");
+  cli_sh("grep -q '\"event\": \"alarm\", \"code\": \"metrics_wait\"' n/run.jsonl");
   assert_int_equal(cli_errors(), 1);
   cli_sh("test $(wc -c < n/metrics.jsonl) -le 204800 && tail -c 1 n/metrics.jsonl | cmp - newline && grep -q "
          "'\"step\": 3,' n/metrics.jsonl");
@@ -283,8 +283,13 @@ static void a_due_evaluation_on_a_full_disk_waits(void **state) {
   cli_sh("sed -i '$ s/}$/, \"eval\": \"due\"}/' v/metrics.jsonl && cp v/metrics.jsonl due.jsonl && "
          "mkdir -p v/metrics.jsonl.tmp/full");
   assert_int_equal(cli_run(ended), 74);
-  cli_shows(cli_err, "step 2: its metrics wait: v/metrics.jsonl.tmp: ");
-  cli_shows(cli_err, "step 3: its metrics wait: v/metrics.jsonl.tmp: ");
+  assert_int_equal(cli_events_now("v", "{\"event\": \"alarm\", \"code\": \"metrics_wait\", \"step\": 2}"), 1);
+  assert_int_equal(cli_events_now("v", "{\"event\": \"alarm\", \"code\": \"metrics_wait\", \"step\": 3}"), 1);
+  assert_true(cli_events_now("v", ALARM("save_waits")) >= 1);
+  assert_int_equal(
+      cli_events_now("v",
+                     "{\"event\": \"end\", \"state\": \"failed\", \"cause\": \"file\", \"exit_code\": 74}"),
+      1);
   assert_int_equal(cli_errors(), 1);
   cli_sh("cmp v/metrics.jsonl due.jsonl && rm -r v/metrics.jsonl.tmp");
   cli_succeeds(again);
@@ -309,7 +314,7 @@ static void resume_without_the_first_models(void **state) {
   cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
                         "model.path=first model.ref_path=ref algo.kl_coef=0.1 train.steps=2");
   cli_shows(cli_err, "stands alone");
-  cli_shows(cli_err, "resumed from o/checkpoints/step-00000001");
+  cli_resumed("o", "o/checkpoints/step-00000001", 2);
 }
 
 static void mount_disk(void) {

@@ -1,6 +1,6 @@
 /* test_cli_inspect.c - trireme inspect: what it shows, which checkpoint a run's folder means, files of
  * strangers. */
-#include "cli_case.h"
+#include "cli_events.h"
 
 static void sums_unless_the_tensors_are_asked_for(void **state) {
   (void)state;
@@ -84,7 +84,7 @@ static void latest_means_what_it_means_to_resume(void **state) {
     cli_succeeds(ONE "inspect l/checkpoints --json");
     cli_shows(cli_out, "l/checkpoints/step-00000002\"");
     cli_succeeds(ONE SFT "run.output=l train.steps=2");
-    cli_shows(cli_err, "resumed from l/checkpoints/step-00000002");
+    cli_resumed("l", "l/checkpoints/step-00000002", 2);
     cli_shows(cli_err, row[i].resumes ? row[i].resumes : row[i].says);
   }
   cli_sh("rm -rf l && mkdir -p l/checkpoints && ln -s ../../run l/checkpoints/LATEST");
@@ -102,7 +102,7 @@ static void of_a_damaged_latest_the_next_is_told(void **state) {
   cli_fails(74, ONE "inspect d/checkpoints/step-00000002",
             "trireme: d/checkpoints/step-00000002/state.h5: damaged: ", NULL);
   cli_succeeds("cp -r d e && " ONE SFT "run.output=e train.steps=2");
-  cli_shows(cli_err, "resumed from e/checkpoints/step-00000001");
+  cli_resumed("e", "e/checkpoints/step-00000001", 2);
   cli_sh("rm d/checkpoints/step-00000001/MANIFEST.json");
   cli_fails(74, ONE "inspect d", "LATEST is damaged: ", "; no other was found that a resumed run could take");
 }
@@ -116,7 +116,7 @@ static void verify_finds_what_resume_takes(void **state) {
   cli_shows(cli_out, "g/checkpoints/step-00000001\n");
   cli_shows(cli_err, "damaged checkpoints were passed over; taken: g/checkpoints/step-00000001:");
   cli_succeeds(ONE SFT "run.output=g train.steps=2");
-  cli_shows(cli_err, "resumed from g/checkpoints/step-00000001");
+  cli_resumed("g", "g/checkpoints/step-00000001", 2);
 }
 
 /* Root may read all unless that right is taken from it. */

@@ -1,6 +1,6 @@
 /* test_cli_lora.c - the whole program with low-rank adapters: kept, resumed, exported, PEFT's folders,
  * what is refused. */
-#include "cli_case.h"
+#include "cli_events.h"
 
 #include <math.h>
 
@@ -62,7 +62,7 @@ static void resumed_bit_for_bit(void **state) {
          "[ $((2 * $(state whole))) -lt $(state run) ]");
   cli_succeeds(ONE LORA "run.output=parts train.steps=1");
   cli_succeeds(ONE LORA "run.output=parts");
-  cli_shows(cli_err, "resumed from");
+  cli_resumed("parts", "parts/checkpoints/step-00000001", 0);
   numbers_of("whole"), numbers_of("parts");
   cli_sh("cmp whole.numbers parts.numbers && [ $(wc -l < whole.numbers) = 2 ]");
   cli_succeeds(ONE "inspect whole --tensors");
