@@ -162,9 +162,10 @@ static void test_scopes(void **state) {
   assert_true(tri_peers_share(card, 2, 0, 2) && !tri_peers_share(card, 2, 0, 3));
 }
 
-static void expect_words(tri_verdict v, double now_s, const char *expected) {
+static void expect_words(tri_verdict v, double now_s, const char *cause, const char *expected) {
   tri_text t = {0};
 
+  assert_string_equal(tri_peers_cause(card, seen, N, &limit, now_s, &v), cause);
   assert_int_equal(tri_peers_words(card, seen, N, &limit, now_s, &v, &t), TRI_OK);
   assert_string_equal(t.data, expected);
   tri_text_free(&t);
@@ -179,20 +180,20 @@ static void test_words(void **state) {
   for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_BOARD_WORLD, 412, 21);
   card[2].task = 1, card[3].task = 3;
   seen[2].beat.come[TRI_BOARD_WORLD] = 411;
-  expect_words(judge_at(121), 121,
+  expect_words(judge_at(121), 121, "silent",
                "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
                "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* of the lowest one nobody waits long enough for */
-  expect_words(judge_at(121), 121,
+  expect_words(judge_at(121), 121, "silent",
                "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
                "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
                "  rank 1 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 9 of scope cross: come: 1; not come: 3" GO_ON);
   for (int r = 0; r < 2; r++) wait_in(r, TRI_BOARD_WORLD, 412, 21);
   seen[1].dead_s = 120;
-  expect_words(judge_at(121), 121,
+  expect_words(judge_at(121), 121, "died",
                "rank 1 on n0, cpu: it died (process 1001)\n"
                "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
@@ -200,7 +201,7 @@ static void test_words(void **state) {
   seen[1].starved = true;
   card[1].memory_limit_bytes = (uint64_t)402 << 20;
   expect_words(
-      judge_at(121), 121,
+      judge_at(121), 121, "out_of_memory",
       "rank 1 on n0, cpu: it died (process 1001): killed by the kernel, out of memory: the memory limit "
       "of its control group is 402.0 MiB\n"
       "  ask for more memory (Slurm: --mem or --mem-per-cpu), or let the run need less:\n"
@@ -210,12 +211,12 @@ static void test_words(void **state) {
       "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   set_up(NULL);
   for (int r = 0; r < 3; r++) wait_in(r, TRI_BOARD_WORLD, 5, 600);
-  expect_words(judge_at(101), 101,
+  expect_words(judge_at(101), 101, "late",
                "rank 3 on n1, cpu: late: waited for 600 s (run.timeout_s)\n  it was in phase learn, at work\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 5 of scope world: come: 0-2; not come: 3" GO_ON);
   wait_in(3, TRI_BOARD_WORLD, 5, 1);
-  expect_words(judge_at(101), 101,
+  expect_words(judge_at(101), 101, "hangs",
                "a collective hangs that all ranks have come to, for 600 s (run.timeout_s)\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 5 of scope world: come: 0-3; not come: none" GO_ON);

@@ -46,9 +46,10 @@ bool tri_peers_means(const tri_card *card, const tri_seen *seen, const tri_limit
 /* Is `other` one of the ranks of this scope, of which `rank` is one? */
 bool tri_peers_share(const tri_card *card, int scope, int rank, int other);
 
-/* Whether the kernel killed one of those that the verdict calls dead for want of memory. */
-bool tri_peers_starved(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
-                       double now_s, const tri_verdict *v);
+/* The cause in a word, for machines: "died", "out_of_memory" where the kernel killed one of them, "silent",
+ * "late", or "hangs": all have come. Of a verdict that is one. */
+const char *tri_peers_cause(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+                            double now_s, const tri_verdict *v);
 
 /* The verdict in lines, for people: who, where and why in the first; in what, who has come, who has not, and
  * what to do in those that follow. */

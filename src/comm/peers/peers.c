@@ -184,11 +184,9 @@ static void end_late(void) {
 
 /* The cause in a word, and who is meant, for machines. words: for people. */
 static void give_verdict(const tri_limits *limit, const tri_verdict *v, const char *words) {
-  static const char *const cause[] = {
-      [TRI_VERDICT_LATE] = "late", [TRI_VERDICT_SILENT] = "silent", [TRI_VERDICT_DEAD] = "died"};
   const tri_roster *r = w.roster;
   tri_notice        n = {.kind = TRI_NOTICE_VERDICT,
-                         .code = cause[v->kind],
+                         .code = tri_peers_cause(r->card, r->seen, r->n, limit, w.now_s, v),
                          .text = words,
                          .step = -1,
                          .number = {{"since_s", v->since_s}},
@@ -196,9 +194,7 @@ static void give_verdict(const tri_limits *limit, const tri_verdict *v, const ch
                          .urgent = true,
                          .rank = v->culprit};
 
-  if (v->culprit < 0) n.code = "hangs";
   if (v->culprit >= 0) n.node = r->card[v->culprit].host;
-  if (tri_peers_starved(r->card, r->seen, r->n, limit, w.now_s, v)) n.code = "out_of_memory";
   tri_notice_give(&n);
 }
 

@@ -110,11 +110,14 @@ static int find_starved(const about *a) {
   return TRI_CARD_NOTHING;
 }
 
-bool tri_peers_starved(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
-                       double now_s, const tri_verdict *v) {
+const char *tri_peers_cause(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+                            double now_s, const tri_verdict *v) {
+  static const char *const cause[] = {
+      [TRI_VERDICT_LATE] = "late", [TRI_VERDICT_SILENT] = "silent", [TRI_VERDICT_DEAD] = "died"};
   about a = {card, seen, n, limit, now_s, v};
 
-  return v->kind == TRI_VERDICT_DEAD && find_starved(&a) >= 0;
+  if (v->culprit < 0) return "hangs";
+  return v->kind == TRI_VERDICT_DEAD && find_starved(&a) >= 0 ? "out_of_memory" : cause[v->kind];
 }
 
 /* Why, in the first line, and what to do about it. */
