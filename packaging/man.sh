@@ -71,6 +71,7 @@ TRI_CPU_F32 Overrides run.cpu_f32, who multiplies float32 matrices on CPUs.
 TRI_CPU_BF16 Overrides run.cpu_bf16, who multiplies bfloat16 matrices on CPUs.
 TRI_COMM Overrides run.collectives, how ranks exchange data: shm, mpi, nccl or staged.
 TRI_CUDA_ATTN_BWD Overrides run.cuda_attention_backward, who computes attention's gradient on GPUs.
+TRI_START A name for a start of a run, which run.jsonl records. Whoever starts a run several times tells the starts apart by it.
 CUDA_VISIBLE_DEVICES The GPUs that a rank may use. Empty: the program uses the CPU.
 NCCL_ALGO How NCCL sums. Where it is not set, sums by switches are off, so that results repeat. NCCL_LAUNCH_ORDER_IMPLICIT is set to 1 where it is not set. Other NCCL_ variables are NCCL's own and are kept in the log.
 NCCL_SOCKET_IFNAME The interface of NCCL. doctor checks it, and OMPI_MCA_btl_tcp_if_include, OMPI_MCA_btl_tcp_if_exclude, GLOO_SOCKET_IFNAME and UCX_NET_DEVICES for MPI.

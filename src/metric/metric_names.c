@@ -63,7 +63,7 @@ static const tri_metric_row table[] = {
    "It rises with longer answers; a larger rollout.max_response_length lowers it."},
   {"eval_loss", "eloss", EVAL, "", "mean loss of the held-out lines, as the algorithm's loss of training",
    "It falls while the model learns. Rising while loss falls: the model fits the training lines; train less."},
-  {"eval_perplexity", "ppl", EVAL, "", "exp of the mean negative log-probability of the held-out completions' tokens",
+  {"eval_perplexity", NULL, EVAL, "", "exp of the mean negative log-probability of the held-out completions' tokens",
    "It falls with eval_loss."},
   {"eval_accuracy", "held", EVAL, "share", "share of held-out pairs whose chosen side has the higher reward",
    "As accuracy. Falling while accuracy rises: the model fits the training pairs."},
