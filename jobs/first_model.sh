@@ -50,8 +50,8 @@ after=$(ask "$out/model" after)
 cat <<EOF
 == done in $((($(date +%s) - began + 30) / 60)) minutes on $(nproc) cores
 pass@1 on held-out sums (greedy): $before before GRPO, $after after
-$(show 1)
 $(show 3)
+$(show 5)
 curves          $out/report.html
 its answers     $trireme show $out/grpo --eval --worst 5
 exported model  $out/model (a Hugging Face folder)
