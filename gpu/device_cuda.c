@@ -1,4 +1,5 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cuda.h"
 #include "base/choice.h"
 #include "device/gpu_plan.h"

@@ -1,4 +1,5 @@
 /* device_cuda.h - the device called "cuda", as registry.c sees it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_DEVICE_CUDA_H
 #define TRI_GPU_DEVICE_CUDA_H
 

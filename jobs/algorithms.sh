@@ -1,5 +1,6 @@
 #!/bin/sh
 # algorithms.sh - the demonstration's task learned by every algorithm from one warm start; prints a table.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # jobs/algorithms.sh [SEED ...]    seeds 1 and 2 if none is given; everything goes to out/algorithms, which is made anew
 # ONLY="ppo rm": these alone. TRIREME names the program if it is not build/cpu-release/trireme.

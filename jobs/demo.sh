@@ -1,4 +1,5 @@
 # demo.sh - what quickstart.sh and algorithms.sh share: the program, ranks, training and asking. Sourced in the repository's root.
+# SPDX-License-Identifier: BSD-3-Clause
 trireme=${TRIREME:-build/cpu-release/trireme}
 [ -x "$trireme" ] || { echo "$0: $trireme is not there; run jobs/setup.sh first" >&2; exit 69; }
 

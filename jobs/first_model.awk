@@ -1,4 +1,5 @@
 # first_model.awk - makes the data of first_model.sh: sums of two numbers from 10 to 99, as conversations.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   awk -v seed=S -v dir=FOLDER -f first_model.awk
 #

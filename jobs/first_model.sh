@@ -1,5 +1,6 @@
 #!/bin/sh
 # first_model.sh - a first run with published weights, without a GPU: GRPO teaches a small chat model sums of two-digit numbers.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # jobs/first_model.sh MODEL [FOLDER] [key=value ...]
 #

@@ -1,4 +1,5 @@
 # quickstart.awk - makes the demonstration's data: sums and differences of numbers 0..99, a sloppy teacher's answers to them.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   awk -v seed=S -v lines=N -v dir=FOLDER -f quickstart.awk
 #

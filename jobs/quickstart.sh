@@ -1,5 +1,6 @@
 #!/bin/sh
 # quickstart.sh - the demonstration: a warm start from a sloppy teacher, then GRPO, which finds out that carrying pays.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # jobs/quickstart.sh [SEED]    everything goes to out/quickstart; TRIREME names the program if it is not build/cpu-release/trireme
 set -eu

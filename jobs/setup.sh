@@ -1,5 +1,6 @@
 #!/bin/sh
 # setup.sh - install what is missing of jobs/packages.txt (Debian, as root or with sudo), then build build/cpu-release.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # jobs/setup.sh          what the program needs
 # jobs/setup.sh tests    and what tests/run.sh needs besides

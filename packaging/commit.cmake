@@ -1,4 +1,5 @@
 # commit.cmake - the commit of the tree ROOT, as C in the file OUT, which is touched only where it is another.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # cmake -DROOT=... -DOUT=... -P packaging/commit.cmake    A tree of git's has it, "+" behind it where files differ from it; in a
 # source package the file COMMIT says it; else it is empty. A repository around a tree that is not its own counts for nothing.

@@ -1,5 +1,6 @@
 #!/bin/sh
 # man.sh - the man page, from what the program says of itself: so it cannot say anything else.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # packaging/man.sh PROGRAM >trireme.1    with every command's --help; run by cmake --install
 set -eu

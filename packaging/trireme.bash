@@ -1,4 +1,5 @@
 # trireme.bash - completion for bash: commands, flags and their words, keys of decks and their words, files.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # All of it is asked of the program, once for each command and shell: so it cannot differ from --help.
 

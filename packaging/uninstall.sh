@@ -1,5 +1,6 @@
 #!/bin/sh
 # uninstall.sh - remove an installation: the files that cmake --install put into this prefix, then the folders that are empty.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # sh PREFIX/share/trireme/uninstall.sh    Nothing else is touched: MANIFEST, beside this script, lists the files.
 set -eu

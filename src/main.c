@@ -1,4 +1,5 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/base.h"
 #include "base/processor.h"
 #include "comm/cores.h"

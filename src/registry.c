@@ -1,4 +1,5 @@
 /* registry.c - the back ends of this build: the only file that names them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/device_cpu.h"
 #if TRI_HAVE_CUDA
 #include "gpu/device_cuda.h"

@@ -1,4 +1,5 @@
 # c_lines.awk - what lint.sh and rooms.sh ask of a line of C: its code, and the file an include means.
+# SPDX-License-Identifier: BSD-3-Clause
 
 # The line without comments and with "" for all that stands in quotes; in_comment goes on to the next line.
 function bare(line,   out) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # lint.sh - the source rules no compiler checks: rooms (rooms.sh), sizes, first lines, comments, libraries, layout.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/lint.sh            from anywhere in the tree; prints FILE:LINE: what, exits 1 if anything was printed.
 # tests/lint.sh CHECK...   some of its checks: rooms, lines, sizes, comments, texts, headers, layout, pairs, first_hour.
@@ -42,7 +43,7 @@ enders='src/main.c|src/base/base.c|src/base/child.c|src/base/keeper.c|src/base/a
 # The hour of a newcomer: README.md, src/README.md and the files that the section "A step, file by file" of the second names, at
 # most so many and so long together; and README.md alone, which is for users.
 step_files=20
-first_hour_lines=4300
+first_hour_lines=4320
 readme_lines=225
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h

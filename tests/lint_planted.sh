@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # lint_planted.sh - plants faults in a copy of the tree and insists that lint names each of them, and nothing else.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/lint_planted.sh    from anywhere; prints what lint missed or named wrongly, exits 1 if anything was printed.
 #
@@ -189,9 +190,9 @@ long() { # file, opening lines
   plant "$1" "$(lines "${@:2}" && repeat '  planted();' 98 && lines '}')"
 }
 plant src/base/planted_499.c "$(repeat 'int tri_planted_%;' 499)"
-plant src/base/planted_600.c "$(repeat 'int tri_planted_%;' 600)"
-line=601
-expect 'file of 601 lines; 600 is'
+plant src/base/planted_700.c "$(repeat 'int tri_planted_%;' 700)"
+line=701
+expect 'file of 701 lines; 700 is'
 plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
 plant tests/base/test_planted_800.c "$(repeat 'int planted_%;' 800)"
 line=801

@@ -1,5 +1,6 @@
 #!/bin/bash
 # literals.sh - how many sentences of screens and logs tests assert, by test: wording that a program's words cannot change without them.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/literals.sh            a row a test, most first, and the sum
 #   tests/literals.sh --show F   those of one test

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # rooms.sh - the rooms of the house: who uses whom, by includes and by calls; an arrow that does not lead down is a finding.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/rooms.sh            the table of rooms: storey, sources, the rooms it uses; prints FILE:LINE: what, exits 1 for findings
 # tests/rooms.sh --check    the findings alone

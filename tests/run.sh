@@ -1,5 +1,6 @@
 #!/bin/sh
 # run.sh - every check of the project: source rules; gcc, sanitizer and emulated builds with their tests; clang's and nvcc's; fuzzing.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # All of them run even if one fails; the last lines say how each ended. Needs no network. Exit 0: everything passed.
 set -u

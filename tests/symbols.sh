@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # symbols.sh - what built rooms show to the linker is called tri_... or main, and each name stands for one thing.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/symbols.sh LIBRARY...   archives or objects; prints each other name with its file and nm's letter, and each that two of
 #                               them define, of which a linker silently takes the first: a kernel that src/cpu/kernels/names.h

@@ -1,5 +1,6 @@
 #!/bin/sh
 # where.sh - the functions, files and lines of a sanitizer's report: one for each (PROGRAM+0xADDRESS) that stands in it.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/where.sh FILE   what a test printed, or build/cpu-asan/ctest.log
 set -eu

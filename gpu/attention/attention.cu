@@ -1,4 +1,5 @@
 /* attention.cu - causal attention forward over packed sequences; its order: attention_tile.cuh. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_tile.cuh"
 
 struct fwd_call {     /* the arguments of one attn_fwd */

@@ -1,4 +1,5 @@
 /* attention_bwd.cu - gradient of causal attention: Dao 2023 (FlashAttention-2), algorithm 2. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_bwd_mma.cuh"
 #include "gpu/cudnn/sdpa.h"
 

@@ -8,6 +8,7 @@
  *
  * P and dS enter their products rounded to bf16, as in FlashAttention-2 and -3 (csrc/flash_attn of
  * Dao-AILab/flash-attention). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_ATTENTION_BWD_MMA_CUH
 #define TRI_GPU_ATTENTION_BWD_MMA_CUH
 

@@ -12,6 +12,7 @@
  * longest of which works no longer than 132 multiprocessors need for everything.
  *
  * Tiles begin at their sequence's first row: a row's sums have one order whatever the batch holds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_ATTENTION_BWD_TILE_CUH
 #define TRI_GPU_ATTENTION_BWD_TILE_CUH
 

@@ -1,6 +1,7 @@
 /* attention_decode.cu - the key/value cache: kv_put, and attention of one new token per sequence, a block for
  * each key/value head of it (attention_spread.cu: many). What a row computes, and in which order:
  * attention_tile.cuh. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_decode.cuh"
 
 /* ---- kv_put ---- */

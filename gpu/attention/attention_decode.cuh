@@ -1,5 +1,6 @@
 /* attention_decode.cuh - what the kernels of attn_decode share: where a block stands, and the parts of a bf16
  * tile, so that one block and many (attention_spread.cu) compute a row alike. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_ATTENTION_DECODE_CUH
 #define TRI_GPU_ATTENTION_DECODE_CUH
 

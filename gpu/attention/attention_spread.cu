@@ -5,6 +5,7 @@
  * So first each tile's scores, by a block of its own, to the call's work, with the largest of each row; then
  * blocks that have some columns of o each walk all tiles, first to last, as the one block does. References,
  * weights and their sums they find each for itself. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_decode.cuh"
 
 struct spread_call {

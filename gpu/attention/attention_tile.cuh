@@ -9,6 +9,7 @@
  * tile of them changes no bit. (A value of a later key of the same tile and sequence is multiplied by 0, so
  * it must be finite.) f32: the same with tiles of 32 keys and chains of fmaf, and unseen keys are not
  * multiplied (attn_f32_tile); f16 as f32. Dao 2023 (FlashAttention-2), algorithm 1. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_ATTENTION_TILE_CUH
 #define TRI_GPU_ATTENTION_TILE_CUH
 

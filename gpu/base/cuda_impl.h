@@ -1,4 +1,5 @@
 /* cuda_impl.h - what the files of the CUDA back end share: the structs behind device and stream, errors. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDA_IMPL_H
 #define TRI_GPU_CUDA_IMPL_H
 

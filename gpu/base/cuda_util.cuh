@@ -7,6 +7,7 @@
  * Habits. Shared memory by TRI_SHARED and TRI_SHARED_DYNAMIC. Kernels are launched by TRI_LAUNCH and nothing
  * else. Every thread of a block reaches every barrier, none returns before one. A row's sums are assigned to
  * threads by column only: the same for vector and single loads, and for every number of rows. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDA_UTIL_CUH
 #define TRI_GPU_CUDA_UTIL_CUH
 

@@ -1,6 +1,7 @@
 /* backend.h - the part of cuDNN's backend API that this room calls, written as NVIDIA documents it (cuDNN 9,
  * cudnn_graph.h), so that no build needs its headers; tests/gpu/cudnn_paper.sh holds it against them where
  * they are. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_BACKEND_H
 #define TRI_GPU_CUDNN_BACKEND_H
 

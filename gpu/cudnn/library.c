@@ -1,4 +1,5 @@
 /* library.c - libcudnn.so.9 by dlopen: no build needs it, and a machine without it runs as before. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "library.h"
 

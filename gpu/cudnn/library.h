@@ -1,4 +1,5 @@
 /* library.h - the library itself, found when the program runs. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_LIBRARY_H
 #define TRI_GPU_CUDNN_LIBRARY_H
 

@@ -4,6 +4,7 @@
  * one form alone is used: sequences in packed rows, causal, and the deterministic one, whose dq is a product
  * of the whole score gradient instead of a sum of atomic additions. On GPUs of compute capability 9.0 that
  * gradient is kept: B H T T bf16 of workspace. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* plan.h - one cuDNN execution plan: the gradient of causal attention for so many sequences of at most so
  * many rows. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_PLAN_H
 #define TRI_GPU_CUDNN_PLAN_H
 

@@ -1,4 +1,5 @@
 /* rows.cu - lengths and offsets of sequences as cuDNN wants them, from cu. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 #include "rows.h"
 

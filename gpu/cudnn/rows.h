@@ -1,4 +1,5 @@
 /* rows.h - where the sequences of a call to cuDNN lie. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_ROWS_H
 #define TRI_GPU_CUDNN_ROWS_H
 

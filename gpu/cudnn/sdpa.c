@@ -2,6 +2,7 @@
  *
  * A batch's sequences go in calls of B, none longer than T, each call a plan that was made for B and T: few
  * plans serve all batches. B is what the room that was planned holds, as the engine keeps B H T T bf16. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdpa.h"
 
 #include "library.h"

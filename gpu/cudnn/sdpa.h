@@ -3,6 +3,7 @@
  * Asked for by TRI_CUDA_ATTN_BWD=cudnn; unset or `own`, nothing of it is opened. It is a rule and not a race
  * of times: gradients of two kernels have other bits, and a run has to give its bits twice; the log says both
  * times. `own` is the rule until a GPU has shown that the other is quicker (tests/gpu/check.sh decide). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_SDPA_H
 #define TRI_GPU_CUDNN_SDPA_H
 

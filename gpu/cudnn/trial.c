@@ -3,6 +3,7 @@
  * A run that is resumed tries anew, at another batch, and has to find the same: so the sequences and what is
  * in them follow from the shape. Behind the last row there is NaN, as in memory that others have used there
  * may be: an engine that reads it and multiplies by 0 shows, and one that writes there too. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "trial.h"
 
 #include "base/rng.h"

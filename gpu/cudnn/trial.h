@@ -1,4 +1,5 @@
 /* trial.h - cuDNN's gradients beside the own kernel's, once for each shape. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_TRIAL_H
 #define TRI_GPU_CUDNN_TRIAL_H
 

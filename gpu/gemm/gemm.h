@@ -1,4 +1,5 @@
 /* gemm.h - the products' part of the CUDA device. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_GEMM_H
 #define TRI_GPU_GEMM_H
 

@@ -9,6 +9,7 @@
  * An algorithm may divide its work, and with it a sum, by how many tiles there are for how many
  * multiprocessors (stream-K) and say nothing of it. So a trial has as many rows as training, and numbers of
  * rows that fill other numbers of tiles. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
  * in use are chosen when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c).
  * What NVIDIA promises is less: the same bits from run to run of one call on one sort of GPU by one version
  * ("Results Reproducibility"). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm.h"
 #include "gemm_impl.h"
 

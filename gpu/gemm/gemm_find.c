@@ -1,4 +1,5 @@
 /* gemm_find.c - which algorithms cuBLASLt has for a product: those it names, and relatives of one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * request 2767 of facebookexperimental); of bwd_w's sums that is the number of rows. So an algorithm with
  * parts is used only once it has given, of small whole numbers, whose sums are exact in any order, what a
  * whole sum gives. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* gemm_impl.h - what the files of the products share: one weight shape, its algorithms, their trials. Private
  * to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_GEMM_IMPL_H
 #define TRI_GPU_GEMM_IMPL_H
 

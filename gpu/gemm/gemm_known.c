@@ -1,5 +1,6 @@
 /* gemm_known.c - the algorithms of shapes that this process has tried: a second linear of the same shape,
  * such as a reference model's, tries nothing. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* gemm_product.c - one product by cuBLASLt: its layouts, its call, what its failure says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublasStatus_t e,

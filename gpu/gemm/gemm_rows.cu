@@ -1,5 +1,6 @@
 /* gemm_rows.cu - what the trials and gemm_cublas.c need beside products: noise, other signs, a comparison of
  * bits; a bias of another type. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
 extern "C" {

@@ -1,4 +1,5 @@
 /* gemm_rows.h - kernels that the trials and gemm_cublas.c need beside products. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_GEMM_ROWS_H
 #define TRI_GPU_GEMM_ROWS_H
 

@@ -4,6 +4,7 @@
  * A bf16 result hides what f32 sums differ in. So a product is made a second time with -y of its judge added:
  * what is left of a sum when its upper bits are taken away. That tries too what is added in use (o and down
  * add to the residual stream), as an algorithm may add it first or last. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <math.h>

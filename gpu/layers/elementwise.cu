@@ -1,5 +1,6 @@
 /* elementwise.cu - operations on flat arrays, on rows and on columns: axpby, cast, soft cap, sum of squares,
  * AdamW, rows_get, rows_add, cols_put, cols_get. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
 enum {

@@ -1,5 +1,6 @@
 /* layers.cu - embedding, rotary positions (and, of decode rows, their way into the cache), gated products;
  * what a decode step takes of the one before. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
 enum {

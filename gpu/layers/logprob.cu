@@ -1,4 +1,5 @@
 /* logprob.cu - log-probability, entropy and their gradient from rows of logits. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "logprob.cuh"
 
 enum { THREADS = 256 }; /* of logp_bwd_kernel, chosen */

@@ -1,5 +1,6 @@
 /* logprob.cuh - the softmax of a row of logits by one block: logp_fwd and sample get the same bits from
  * it. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_LOGPROB_CUH
 #define TRI_GPU_LOGPROB_CUH
 

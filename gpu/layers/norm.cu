@@ -1,4 +1,5 @@
 /* norm.cu - RMSNorm of rows and of heads, column sums. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
 enum {

@@ -12,6 +12,7 @@
  *
  * Each warp owns a stretch of the row and keeps the candidates of its stretch in order of id, at the
  * stretch's own place in `work`; blocks meet for histograms and for sums over warps only. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "logprob.cuh"
 #include "base/rng.h"
 

@@ -7,6 +7,7 @@
  * every rank, and NCCL_LAUNCH_ORDER_IMPLICIT makes NCCL keep it.
  *
  * Communicators do not block, so that nothing here waits for a dead rank for ever (nccl_watch.c). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_nccl.h"
 #include "nccl_impl.h"
 #include "comm/peers/peers.h"

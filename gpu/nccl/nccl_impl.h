@@ -1,5 +1,6 @@
 /* nccl_impl.h - what the files of the communicator "nccl" share: the NCCL communicators of a process, and
  * the watchdog. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_NCCL_IMPL_H
 #define TRI_GPU_NCCL_IMPL_H
 

@@ -1,4 +1,5 @@
 /* nccl_watch.c - waiting for NCCL without waiting for ever: polls with an end, and the watchdog. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nccl_impl.h"
 #include "comm/peers/board.h"
 #include "comm/runtime.h"

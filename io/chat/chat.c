@@ -1,4 +1,5 @@
 /* chat.c - a chat template opened: named, of a file, or the model's own. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat.h"
 #include "chat_impl.h"
 

@@ -1,5 +1,6 @@
 /* chat.h - conversations as text, as the templates that models learned with write them. A template is a
  * text in the language of Jinja, which io/jinja runs. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHAT_H
 #define TRI_CHAT_H
 

@@ -1,5 +1,6 @@
 /* chat_ends.c - how a template ends a turn and asks for one: told by what it writes of conversations made
  * here. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* chat_impl.h - what an open template holds. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHAT_IMPL_H
 #define TRI_CHAT_IMPL_H
 

@@ -1,4 +1,5 @@
 /* chat_kwargs.c - variables for a template from a command's flags. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* chat_own.c - what a model brings: its templates and the names of its special tokens. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* chat_system.c - the message of the system that a deck or a flag gives to conversations which have none. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* chat_turns.c - the pieces of a written conversation that are learned. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
 #include <string.h>

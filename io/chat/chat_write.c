@@ -1,4 +1,5 @@
 /* chat_write.c - a conversation written by its template. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
 #include <string.h>

@@ -10,6 +10,7 @@
  * by those in the manifest, the manifest by its own. A tensor is one data set in its natural shape under its
  * Hugging Face name; nothing in the file but /integrity/slabs depends on the number of ranks or the shard
  * plan. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHECKPOINT_H
 #define TRI_CHECKPOINT_H
 

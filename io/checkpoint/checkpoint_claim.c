@@ -1,5 +1,6 @@
 /* checkpoint_claim.c - whose the checkpoints folder is: a file says it, and is looked at before a checkpoint
  * is published. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* checkpoint_dir.c - the checkpoints folder changed: publish, LATEST, retention, leftovers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/folder.h"
 #include "checkpoint_impl.h"

@@ -1,4 +1,5 @@
 /* checkpoint_find.c - which checkpoint a path means: LATEST's, then older ones, the first that opens. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "checkpoint_impl.h"
 

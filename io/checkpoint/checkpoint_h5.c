@@ -1,4 +1,5 @@
 /* checkpoint_h5.c - HDF5 for checkpoints: element types, error texts, flat ranges as selections. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include <stdio.h>

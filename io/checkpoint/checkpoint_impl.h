@@ -1,4 +1,5 @@
 /* checkpoint_impl.h - what the checkpoint_*.c files share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHECKPOINT_IMPL_H
 #define TRI_CHECKPOINT_IMPL_H
 

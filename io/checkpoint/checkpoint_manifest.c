@@ -1,4 +1,5 @@
 /* checkpoint_manifest.c - MANIFEST.json: made, written, read, believed only when its own hash fits. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* checkpoint_mpi.c - what HDF5 does with MPI: is it in the library that is loaded, and paths that MPI-IO
  * takes as they are. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT, O_PATH */
 #include "checkpoint_impl.h"
 

@@ -1,4 +1,5 @@
 /* checkpoint_path.c - what each of them needs: a path, a file made durable, the ranks' agreement. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* checkpoint_publish.c - the trial checkpoint gets and loses a name and a link, as a whole one gets them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include <errno.h>

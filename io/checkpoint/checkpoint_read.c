@@ -1,4 +1,5 @@
 /* checkpoint_read.c - the reader: checks every byte before HDF5 sees it, then serves any rank any range. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

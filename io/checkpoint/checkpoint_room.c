@@ -1,4 +1,5 @@
 /* checkpoint_room.c - is there room on the disk, and taking it before anything can fail for want of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* fallocate: says "no" where posix_fallocate would write zeros */
 #include "checkpoint_impl.h"
 

@@ -1,4 +1,5 @@
 /* checkpoint_stream.c - a thread that writes this rank's ranges of state.h5 beside its caller. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* O_DIRECT */
 #include "checkpoint_impl.h"
 

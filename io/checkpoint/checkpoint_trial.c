@@ -1,4 +1,5 @@
 /* checkpoint_trial.c - whether all ranks can write and read one file in parallel here, and how fast. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* checkpoint_verify.c - /integrity/slabs: hashes, placed and filled by a writer, compared by a reader. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

@@ -3,6 +3,7 @@
  * HDF5 makes the file, with all ranks together: its structure, and the place of every byte. The tensors and
  * the table of their hashes are then written by each rank into these places (checkpoint_stream.c), without
  * HDF5 and MPI, so that it can go on beside both. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* dataset.c - data files to examples. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <string.h>
 

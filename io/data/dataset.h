@@ -1,5 +1,6 @@
 /* dataset.h - the lines of data files as tokens, and the order in which an epoch takes them.
  * Knows no tokenizer: text goes through a function of the caller. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_H
 #define TRI_DATASET_H
 

@@ -1,4 +1,5 @@
 /* dataset_bad.c - bad lines on their way to the faults: those that are bad in one way are one message. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_bad.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* dataset_bad.h - bad lines on their way to the faults. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_BAD_H
 #define TRI_DATASET_BAD_H
 

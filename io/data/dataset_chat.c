@@ -1,5 +1,6 @@
 /* dataset_chat.c - conversations of lines: their messages, rendered, as tokens, and which of these are
  * learned. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* dataset_cure.c - answers and labels that cannot be used: what was found, and what to do. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
 #include "dataset_line.h"
 

@@ -1,5 +1,6 @@
 /* dataset_foreign.c - lines of data in forms of other programs: ShareGPT's and Alpaca's, Anthropic's pairs,
  * fields of other names. Each is refused with its cure. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
 
 #include <ctype.h>

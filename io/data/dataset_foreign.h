@@ -1,4 +1,5 @@
 /* dataset_foreign.h - lines of data in forms of other programs, and their cures. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_FOREIGN_H
 #define TRI_DATASET_FOREIGN_H
 

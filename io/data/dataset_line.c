@@ -1,4 +1,5 @@
 /* dataset_line.c - the fields of a line to tokens. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
 
 #include <jansson.h>

@@ -1,4 +1,5 @@
 /* dataset_line.h - one line of data on its way in: its fields as tokens. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_LINE_H
 #define TRI_DATASET_LINE_H
 

@@ -1,5 +1,6 @@
 /* dataset_mix.c - files drawn by weights: which one a position of the run takes from, by keyed random
  * numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "base/rng.h"

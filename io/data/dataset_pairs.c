@@ -1,4 +1,5 @@
 /* dataset_pairs.c - lines of preferences: two answers to a prompt, or one with a label. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <float.h>
 #include <jansson.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* dataset_parts.h - a dataset from inside: read in parts, joined again. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_PARTS_H
 #define TRI_DATASET_PARTS_H
 

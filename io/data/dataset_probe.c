@@ -1,4 +1,5 @@
 /* dataset_probe.c - what the first line of a file holds, before the file is read. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset.h"
 
 #include "io/text/jsonl.h"

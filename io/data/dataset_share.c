@@ -1,4 +1,5 @@
 /* dataset_share.c - data files read by all ranks together: each a part of the lines, then all have all. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "dataset_parts.h"

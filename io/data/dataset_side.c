@@ -1,4 +1,5 @@
 /* dataset_side.c - tokens put together, and checked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
 
 #include <stdio.h>

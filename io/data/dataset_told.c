@@ -1,4 +1,5 @@
 /* dataset_told.c - what people are told of the conversations of a dataset. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* rollout_file.c - rollouts written as JSON lines, and read back for replay. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "rollout_file.h"
 
 #include "io/text/json_text.h"

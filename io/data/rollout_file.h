@@ -1,4 +1,5 @@
 /* rollout_file.h - rollouts written as JSON lines, and read back for replay. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ROLLOUT_FILE_H
 #define TRI_ROLLOUT_FILE_H
 

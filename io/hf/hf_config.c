@@ -1,4 +1,5 @@
 /* hf_config.c - config.json and generation_config.json to tri_model_shape and end tokens. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config.h"
 
 #include "base/file.h"

@@ -3,6 +3,7 @@
  * there, a rope_scaling that is not empty wins, as in transformers). A key that is missing has its family's
  * default. What the program cannot compute is refused by name, and so is every field of config.json that it
  * does not know (null is as if a field were not there). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HF_CONFIG_H
 #define TRI_HF_CONFIG_H
 

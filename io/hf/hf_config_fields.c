@@ -1,5 +1,6 @@
 /* hf_config_fields.c - the fields a config.json may have: which are read, which change nothing, which are
  * refused. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* hf_config_get.c - values under the keys of a parsed object. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * model, as the config.json of that model alone. Judges: Gemma3Config, Mistral3Config, LlavaConfig and
  * LlavaNextConfig of transformers 5. Their classes for generation give text alone to the text model as it
  * is. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <stdio.h>

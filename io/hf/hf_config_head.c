@@ -1,4 +1,5 @@
 /* hf_config_head.c - what a config.json says of a scalar head. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* hf_config_impl.h - what the files of hf_config share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HF_CONFIG_IMPL_H
 #define TRI_HF_CONFIG_IMPL_H
 

@@ -1,6 +1,7 @@
 /* hf_config_rope.c - the rotary embeddings that a config.json asks for. Judges: RotaryEmbeddingConfigMixin of
  * transformers 5, Gemma3TextConfig and Phi3Config of the same, _validate_*_rope_parameters of
  * modeling_rope_utils.py. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <math.h>

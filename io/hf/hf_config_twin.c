@@ -1,5 +1,6 @@
 /* hf_config_twin.c - config.json of models made from others: of one given a scalar head, and what its files
  * call such a head; of a text half. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* hf_config_window.c - which layers of a config.json see a window of keys, and how long it is. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <string.h>

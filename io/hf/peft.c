@@ -1,4 +1,5 @@
 /* peft.c - adapter_config.json, as PEFT reads and writes it (peft/tuners/lora/config.py, LoraConfig). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "peft.h"
 
 #include "hf_config_impl.h"

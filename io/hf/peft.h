@@ -1,4 +1,5 @@
 /* peft.h - adapter_config.json, as PEFT reads and writes it: low-rank adapters of linear modules. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEFT_H
 #define TRI_PEFT_H
 

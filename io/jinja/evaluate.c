@@ -1,4 +1,5 @@
 /* evaluate.c - the value of an expression. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "io/jinja/run.h"

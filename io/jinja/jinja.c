@@ -1,4 +1,5 @@
 /* jinja.c - templates opened and rendered. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/jinja.h"
 
 #include <stdio.h>

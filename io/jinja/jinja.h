@@ -1,6 +1,7 @@
 /* jinja.h - templates in the language of Jinja2, set up as transformers sets it up for chat templates
  * (transformers 5.24, utils/chat_template_utils.py): sandboxed, trim_blocks, lstrip_blocks, loop controls,
  * {% generation %}; its tojson, raise_exception, strftime_now. Knows nothing of chats. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_H
 #define TRI_JINJA_H
 

@@ -1,4 +1,5 @@
 /* lex.c - a template cut into tokens; whitespace around tags as trim_blocks and lstrip_blocks want it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/lex.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* lex.h - the tokens of a template, as Jinja's lexer.py cuts them. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_LEX_H
 #define TRI_JINJA_LEX_H
 

@@ -1,4 +1,5 @@
 /* lex_literal.c - literals of numbers and strings, as Python reads them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* loop.c - for loops and the variable loop, as Jinja's LoopContext. A loop with an `if` tests an element
  * when the body wants it, as the generator of Jinja's compiler does: later tests see what the body has
  * changed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
 

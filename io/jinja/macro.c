@@ -1,4 +1,5 @@
 /* macro.c - macros as values: their attributes, and their arguments as in Jinja's Macro.__call__. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "io/jinja/run.h"

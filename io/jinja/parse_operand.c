@@ -1,4 +1,5 @@
 /* parse_operand.c - names, literals, brackets, and what follows them: .name, [key], calls, filters, tests. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "io/jinja/parse.h"

@@ -1,5 +1,6 @@
 /* parse_operators.c - expressions by precedence, a function for each level as in Jinja's parser.py: inline
  * if, or, and, not, comparisons, + -, ~, * / // %, ** (which groups from the left). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/parse.h"
 
 static tri_status join(tri_jparser *p, tri_jexpr_kind kind, tri_jop op, int line, tri_jexpr *left,

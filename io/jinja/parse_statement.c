@@ -1,4 +1,5 @@
 /* parse_statement.c - statements, a function for each tag; text and {{ }} between them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
 

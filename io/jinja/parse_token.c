@@ -1,4 +1,5 @@
 /* parse_token.c - the parser's view of the tokens: the current one and one ahead. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "io/jinja/parse.h"

@@ -1,6 +1,7 @@
 /* resolve.c - names bound to variables, as in Jinja's compiler. For each scope it first collects the names
  * (analyze: the FrameSymbolVisitor of idtracking.py), then finds each name's variable (bind: the
  * CodeGenerator). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/resolve.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* resolve.h - names of a parsed tree bound to their variables. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_RESOLVE_H
 #define TRI_JINJA_RESOLVE_H
 

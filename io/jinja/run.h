@@ -1,4 +1,5 @@
 /* run.h - a rendering under way. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_RUN_H
 #define TRI_JINJA_RUN_H
 

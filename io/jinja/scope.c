@@ -1,4 +1,5 @@
 /* scope.c - names bound to slots, scope by scope. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/scope.h"
 
 /* A slot of a function: the Python variable l_LEVEL_NAME. */

@@ -1,4 +1,5 @@
 /* statement.c - statements carried out, one after the other. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/run.h"
 
 /* Every ns of ns.x must be a namespace before the value is evaluated. */

@@ -1,4 +1,5 @@
 /* tree.c - nodes, lists and names of a template's tree. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/tree.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* tree.h - the tree of a parsed template: expressions, statements, scopes. Private to its room. The tree
  * lies in its own arena and does not change once the template is open: several threads may render it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_TREE_H
 #define TRI_JINJA_TREE_H
 

@@ -1,4 +1,5 @@
 /* walk.c - a walk over the names of a tree: fields in the order in which Jinja's nodes name them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/walk.h"
 
 #include <string.h>

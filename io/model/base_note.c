@@ -1,4 +1,5 @@
 /* base_note.c - what a checkpoint of adapters keeps of the model they are for. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base_note.h"
 
 #include <inttypes.h>

@@ -5,6 +5,7 @@
  * "part main" or "part critic", then "tensor NAME PRINT INIT DIM ..." in the order of the model, INIT
  * being a number of tri_init. A print is the sum
  * of a hash of each element with its place, so that ranks may share the work in any way. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BASE_NOTE_H
 #define TRI_BASE_NOTE_H
 

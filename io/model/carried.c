@@ -1,4 +1,5 @@
 /* carried.c - files that go with a model for other programs: through checkpoints and exports, unchanged. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "carried.h"
 #include "base/file.h"
 

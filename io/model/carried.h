@@ -1,4 +1,5 @@
 /* carried.h - files that go with a model for other programs: through checkpoints and exports, unchanged. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CARRIED_H
 #define TRI_CARRIED_H
 

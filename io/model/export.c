@@ -1,4 +1,5 @@
 /* export.c - a checkpoint's weights and small files as a Hugging Face folder. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "export.h"
 #include "base/file.h"
 #include "base/folder.h"

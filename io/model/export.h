@@ -1,4 +1,5 @@
 /* export.h - a checkpoint's weights and small files as a Hugging Face folder. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXPORT_H
 #define TRI_EXPORT_H
 

@@ -1,6 +1,7 @@
 /* export_half.c - adapters of a text model that was taken from a model of text and more. Judge: the names of
  * transformers 5.24, whose classes for generation hold the text model as model.language_model, and of PEFT
  * 0.21, which loads adapters onto modules of the same name alone. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "export_half.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 /* export_half.h - adapters of a text model that was taken from a model of text and more, with the names that
  * this model gives its modules. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXPORT_HALF_H
 #define TRI_EXPORT_HALF_H
 

@@ -1,4 +1,5 @@
 /* fingerprint.c - files of a model known again by their bytes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fingerprint.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* fingerprint.h - the contents of a model folder, a checkpoint or a file in a few lines: a resumed run knows
  * them again wherever they lie. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FINGERPRINT_H
 #define TRI_FINGERPRINT_H
 

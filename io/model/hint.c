@@ -1,4 +1,5 @@
 /* hint.c - what a folder holds instead of what is looked for there, and what to do about it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hint.h"
 #include "base/file.h"
 

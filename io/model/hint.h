@@ -1,4 +1,5 @@
 /* hint.h - what a folder holds instead of what is looked for there, and what to do about it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HINT_H
 #define TRI_HINT_H
 

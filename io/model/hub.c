@@ -1,4 +1,5 @@
 /* hub.c - the cache of the Hugging Face Hub (huggingface_hub, file_download.py: refs, snapshots, blobs). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hub.h"
 #include "base/file.h"
 

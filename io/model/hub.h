@@ -1,4 +1,5 @@
 /* hub.h - the cache of the Hugging Face Hub: models--OWNER--NAME/snapshots/REVISION with refs and blobs. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HUB_H
 #define TRI_HUB_H
 

@@ -1,4 +1,5 @@
 /* part.c - the models a checkpoint holds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "part.h"
 
 static const struct {

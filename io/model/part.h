@@ -1,4 +1,5 @@
 /* part.h - the models a checkpoint holds, each with a config.json and a group of tensors of its own. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PART_H
 #define TRI_PART_H
 

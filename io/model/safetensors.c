@@ -1,4 +1,5 @@
 /* safetensors.c - reading safetensors files and folders of shards; every offset is checked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "safetensors.h"
 
 #include "base/file.h"

@@ -2,6 +2,7 @@
  * Format: https://github.com/huggingface/safetensors (README, "Format"); the checks are those of the
  * reference library (no holes, no overlap, no bytes left over) and a few more. Numbers in the files are
  * little-endian. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SAFETENSORS_H
 #define TRI_SAFETENSORS_H
 

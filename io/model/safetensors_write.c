@@ -1,4 +1,5 @@
 /* safetensors_write.c - writing safetensors files and the index of a folder of shards. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "safetensors.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* source.c - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "source_impl.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* source.h - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SOURCE_H
 #define TRI_SOURCE_H
 

@@ -1,4 +1,5 @@
 /* source_chat.c - how conversations are written: by the model's own template, or as a run's deck says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "source_chat.h"
 #include "source_impl.h"
 

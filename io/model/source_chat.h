@@ -1,4 +1,5 @@
 /* source_chat.h - how conversations are written: by the model's own template, or as a run's deck says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SOURCE_CHAT_H
 #define TRI_SOURCE_CHAT_H
 

@@ -1,5 +1,6 @@
 /* source_impl.h - what a source holds, shared by who opens it and who loads its weights. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SOURCE_IMPL_H
 #define TRI_SOURCE_IMPL_H
 

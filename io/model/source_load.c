@@ -1,4 +1,5 @@
 /* source_load.c - a source's weights into a store of parameters. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "source_impl.h"
 
 #include "base/hash.h"

@@ -1,4 +1,5 @@
 /* source_lora.c - a source's low-rank adapters: new ones, PEFT's, a checkpoint's; merged into weights. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "source_impl.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* template.h - the chat template that an export is given, and the end token that goes with it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEMPLATE_H
 #define TRI_TEMPLATE_H
 

@@ -1,4 +1,5 @@
 /* tokenizer_files.c - a model's tokenizer from the files of its folder or checkpoint. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_files.h"
 #include "base/file.h"
 #include "carried.h"

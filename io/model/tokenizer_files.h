@@ -1,4 +1,5 @@
 /* tokenizer_files.h - a model's tokenizer from the files of its folder or checkpoint. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TOKENIZER_FILES_H
 #define TRI_TOKENIZER_FILES_H
 

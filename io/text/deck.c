@@ -1,4 +1,5 @@
 /* deck.c - read strict two-level YAML through libyaml into a flat list of entries. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "deck.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* deck.h - a strict two-level YAML file and arguments as a list of (section, key, value, place). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DECK_H
 #define TRI_DECK_H
 

@@ -1,4 +1,5 @@
 /* deck_json.c - a mapping of a deck as a JSON object. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "deck.h"
 
 #include "json_text.h"

@@ -1,4 +1,5 @@
 /* file_kind.c - what a file is that is not what was expected: one table of magic numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "file_kind.h"
 
 #include <stdbool.h>

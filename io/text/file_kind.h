@@ -1,4 +1,5 @@
 /* file_kind.h - what a file is that is not what was expected, from its first bytes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FILE_KIND_H
 #define TRI_FILE_KIND_H
 

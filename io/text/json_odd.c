@@ -1,4 +1,5 @@
 /* json_odd.c - values that Python's json writes and that jansson cannot hold. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "json_odd.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* json_odd.h - values that Python's json writes and that jansson cannot hold. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JSON_ODD_H
 #define TRI_JSON_ODD_H
 

@@ -1,4 +1,5 @@
 /* json_text.c - JSON strings and numbers written into a text, and what JSON text would take in memory. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "json_text.h"
 
 #include "base/number.h"

@@ -1,4 +1,5 @@
 /* json_text.h - JSON strings and numbers written into a text, and what JSON text would take in memory. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JSON_TEXT_H
 #define TRI_JSON_TEXT_H
 

@@ -1,4 +1,5 @@
 /* json_walk.c - JSON checked and walked through where it stands. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "json_walk.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* json_walk.h - JSON checked and walked through where it stands, without a tree: in no memory of its own. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JSON_WALK_H
 #define TRI_JSON_WALK_H
 

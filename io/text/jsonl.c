@@ -1,4 +1,5 @@
 /* jsonl.c - reading JSON lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "jsonl.h"
 
 #include <jansson.h>

@@ -1,4 +1,5 @@
 /* jsonl.h - read JSON lines: one object per line, with its place for messages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JSONL_H
 #define TRI_JSONL_H
 

@@ -1,4 +1,5 @@
 /* lines.c - the lines of a file one by one, in bounded memory. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "lines.h"
 
 #include <errno.h>

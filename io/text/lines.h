@@ -1,4 +1,5 @@
 /* lines.h - the lines of a file one by one, in bounded memory, and their numbers for messages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LINES_H
 #define TRI_LINES_H
 

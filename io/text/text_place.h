@@ -1,4 +1,5 @@
 /* text_place.h - a part of a text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEXT_PLACE_H
 #define TRI_TEXT_PLACE_H
 

@@ -1,4 +1,5 @@
 /* unpack.c - the bytes of a file, those of a gzip or zstd file unpacked as they are read. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "unpack.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* unpack.h - the bytes of a file, those of a gzip or zstd file unpacked as they are read. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_UNPACK_H
 #define TRI_UNPACK_H
 

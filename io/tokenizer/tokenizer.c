@@ -1,4 +1,5 @@
 /* tokenizer.c - opening a tokenizer and encoding: the steps in order, then the post-processor. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* tokenizer.h - text to token ids and back, from a Hugging Face tokenizer.json. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TOKENIZER_H
 #define TRI_TOKENIZER_H
 

@@ -1,4 +1,5 @@
 /* tokenizer_added.c - added tokens: their ids and flags, and finding them in a text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* tokenizer_beside.c - tokens that the files beside tokenizer.json name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include "io/text/json_text.h"

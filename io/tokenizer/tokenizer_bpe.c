@@ -1,4 +1,5 @@
 /* tokenizer_bpe.c - byte pair encoding: the merge loop and the pieces a call has met before. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <string.h>

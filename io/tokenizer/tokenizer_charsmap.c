@@ -1,4 +1,5 @@
 /* tokenizer_charsmap.c - the normalizer that SentencePiece compiles into its models (Precompiled). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <string.h>

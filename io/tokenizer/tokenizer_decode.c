@@ -1,4 +1,5 @@
 /* tokenizer_decode.c - ids back to text: the decoders in order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <ctype.h>

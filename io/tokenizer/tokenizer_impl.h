@@ -1,4 +1,5 @@
 /* tokenizer_impl.h - what the files of the tokenizer share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TOKENIZER_IMPL_H
 #define TRI_TOKENIZER_IMPL_H
 

@@ -1,4 +1,5 @@
 /* tokenizer_load.c - the model of a tokenizer.json: vocabulary and merges, checked and put into tables. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

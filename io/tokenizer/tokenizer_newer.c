@@ -1,5 +1,6 @@
 /* tokenizer_newer.c - the characters of Unicode 15 to 16, for a PCRE2 or utf8proc that knows 14 only; the
  * marks of Unicode 9. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <string.h>

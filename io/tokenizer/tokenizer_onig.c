@@ -4,6 +4,7 @@
  * "&&"; (?m) lets the dot match line ends; (?i) without a colon opens a group; {n,m}+ is no possessive;
  * quantifiers may follow each other; unknown escapes are the letter itself; \p{..} knows long names of
  * categories and means a script, not its extensions. (Oniguruma's doc/RE, ONIG_SYNTAX_ONIGURUMA.) */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <ctype.h>

@@ -1,6 +1,7 @@
 /* tokenizer_places.c - runs a step on all pieces, and knows where in its text each token stands. Every byte
  * that a step writes has a place in the input. Steps know nothing of places: those of the bytes they wrote
  * are found by going through a piece again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* tokenizer_pre.c - the pre-tokenizers: each cuts the pieces that are no added tokens into smaller ones. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <string.h>

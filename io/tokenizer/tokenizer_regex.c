@@ -1,4 +1,5 @@
 /* tokenizer_regex.c - the tokenizer's regular expressions: compiled by PCRE2, run over a piece of text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

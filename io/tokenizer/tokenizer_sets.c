@@ -1,5 +1,6 @@
 /* tokenizer_sets.c - the sets of characters that Oniguruma's patterns call by name, as the inside of a PCRE2
  * class. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 /* tokenizer_steps.c - normalizer, pre_tokenizer, decoder and post_processor of a tokenizer.json as lists of
  * steps. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

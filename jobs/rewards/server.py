@@ -1,4 +1,5 @@
 # server.py - an example of a reward by a server, as OpenRLHF's remote reward models: the digits in the answer, at most ten.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   python3 jobs/rewards/server.py 5000 &
 #   reward: [{name: http, url: "http://localhost:5000/get_reward", timeout_s: 10, retries: 4, on_error: drop}]

@@ -2,6 +2,7 @@
  *
  *   cc -O2 -shared -fPIC -I src/reward jobs/rewards/verify.c -o verify.so     (from the root; installed: -I PREFIX/include)
  *   reward: [{name: library, path: ./verify.so}] */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "trireme_reward.h"
 
 #include <stdio.h>

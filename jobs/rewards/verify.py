@@ -1,4 +1,5 @@
 # verify.py - an example of a reward by a program: the last number of the response equals that of the answer.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   reward: [{name: process, command: [python3, jobs/rewards/verify.py], timeout_s: 10, on_error: zero}]
 #

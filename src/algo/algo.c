@@ -1,5 +1,6 @@
 /* algo.c - the tables: algorithms by their advantage, loss and defaults; what each reads of a deck; the
  * advantages of a step, coefficients that adapt. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo.h"
 
 #include <math.h>

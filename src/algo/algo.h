@@ -1,5 +1,6 @@
 /* algo.h - the algorithm plug-ins: advantages, losses and the presets that join them; plain C over host
  * arrays, no device, no model, no file. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ALGO_H
 #define TRI_ALGO_H
 

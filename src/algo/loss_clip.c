@@ -1,4 +1,5 @@
 /* loss_clip.c - the clipped policy loss, by the ratio of each token or of the sequence. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

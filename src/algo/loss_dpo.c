@@ -1,4 +1,5 @@
 /* loss_dpo.c - direct preference optimisation: log-ratios to the reference are to part the two of a pair. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

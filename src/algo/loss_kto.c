@@ -1,5 +1,6 @@
 /* loss_kto.c - Kahneman-Tversky optimisation: answers labelled good or not, against what the policy makes of
  * answers to other prompts. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

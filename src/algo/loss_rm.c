@@ -1,4 +1,5 @@
 /* loss_rm.c - a reward model from pairs: the chosen answer is to score above the rejected one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* loss_sapo.c - SAPO: a soft gate in place of the clip. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* loss_sft.c - supervised fine-tuning: the negative log-likelihood of given answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

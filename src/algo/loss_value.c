@@ -1,4 +1,5 @@
 /* loss_value.c - the critic's loss: squared errors of values, clipped around those before learning. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* loss_weighted.c - the log-probability of a token, weighted by a function of a ratio that no gradient goes
  * through: CISPO, VESPO. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* policy.c - what policy losses share: the KL's estimators, weights of tokens, the loss of tokens with KL and
  * entropy. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* policy.h - what advantages and losses share: scores less their KL, weights of tokens, the loss of tokens
  * with KL and entropy, those of preferences. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_POLICY_H
 #define TRI_POLICY_H
 

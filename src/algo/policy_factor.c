@@ -1,5 +1,6 @@
 /* policy_factor.c - what the policy loss of a token is multiplied by: the sampler's correction, and 0 below
  * the entropy that a share of the step's tokens is above. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* apart.c - work in a process of its own, so that a library that crashes is an answer. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "apart.h"
 
 #include <errno.h>

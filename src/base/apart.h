@@ -1,4 +1,5 @@
 /* apart.h - work in a process of its own, so that a library that crashes is an answer. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_APART_H
 #define TRI_APART_H
 

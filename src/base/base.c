@@ -1,4 +1,5 @@
 /* base.c - status codes, the error trace, host memory, text, clocks, the program's name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base.h"
 
 #include "live.h"

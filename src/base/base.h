@@ -1,4 +1,5 @@
 /* base.h - status codes, the error trace, host memory, text, clocks, log levels, the program's name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BASE_H
 #define TRI_BASE_H
 

@@ -1,5 +1,6 @@
 /* child.c - a program beside this one: started with three pipes in a process group of its own, killed with
  * the group. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* pipe2 */
 #include "child.h"
 

@@ -1,5 +1,6 @@
 /* child.h - a program beside this one: started with three pipes in a process group of its own, killed with
  * the group. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHILD_H
 #define TRI_CHILD_H
 

@@ -1,4 +1,5 @@
 /* child_script.c - whether the files that a command names are there, without running any of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "child_script.h"
 
 #include "child.h"

@@ -1,4 +1,5 @@
 /* child_script.h - whether the files that a command names are there, without running any of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHILD_SCRIPT_H
 #define TRI_CHILD_SCRIPT_H
 

@@ -1,4 +1,5 @@
 /* choice.c - the words of the deck, and the variables over them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "choice.h"
 
 #include "base.h"

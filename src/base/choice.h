@@ -1,4 +1,5 @@
 /* choice.h - choices of what computes: a key of the deck, which an environment variable overrides. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHOICE_H
 #define TRI_CHOICE_H
 

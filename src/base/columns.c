@@ -1,4 +1,5 @@
 /* columns.c - numbers and text that keep to a width, for what people read. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "columns.h"
 
 #include <math.h>

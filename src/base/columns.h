@@ -1,4 +1,5 @@
 /* columns.h - numbers and text that keep to a width, for what people read. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COLUMNS_H
 #define TRI_COLUMNS_H
 

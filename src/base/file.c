@@ -1,4 +1,5 @@
 /* file.c - opening, reading and writing files so that none is waited for, followed or overwritten unasked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "file.h"
 
 #include <errno.h>

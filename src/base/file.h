@@ -1,4 +1,5 @@
 /* file.h - opening, reading and writing files so that none is waited for, followed or overwritten unasked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FILE_H
 #define TRI_FILE_H
 

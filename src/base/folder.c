@@ -1,4 +1,5 @@
 /* folder.c - folders of a run: opened, made and removed so that no link leads out of them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "folder.h"
 
 #include <dirent.h>

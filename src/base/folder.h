@@ -1,4 +1,5 @@
 /* folder.h - folders of a run: opened, made and removed so that no link leads out of them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FOLDER_H
 #define TRI_FOLDER_H
 

@@ -1,4 +1,5 @@
 /* hash.c - XXH64 of checkpoint bytes, of data sets, of names that key random numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "hash.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* hash.h - XXH64 of checkpoint bytes, of data sets, of names that key random numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HASH_H
 #define TRI_HASH_H
 

@@ -1,5 +1,6 @@
 /* keeper.c - a process between this one and a program: when either side ends, all processes that the program
  * started end too. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* vfork */
 #include "keeper.h"
 

@@ -1,5 +1,6 @@
 /* keeper.h - a process between this one and a program: when either side ends, all processes that the program
  * started, however far removed, end too. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_KEEPER_H
 #define TRI_KEEPER_H
 

@@ -1,5 +1,6 @@
 /* live.c - one line at the end of a terminal that is drawn again and again, and out of the way of
  * messages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "live.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* live.h - one line at the end of a terminal that is drawn again and again, and out of the way of
  * messages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LIVE_H
 #define TRI_LIVE_H
 

@@ -1,4 +1,5 @@
 /* mask.c - secrets in addresses and command lines, replaced by *** wherever they are shown or stored. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "mask.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* mask.h - secrets in addresses and command lines, replaced by *** wherever they are shown or stored. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MASK_H
 #define TRI_MASK_H
 

@@ -1,4 +1,5 @@
 /* memory_group.c - control groups: where they are mounted, what they allow, whom the kernel killed there. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory_group.h"
 
 #include <stdio.h>

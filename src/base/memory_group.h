@@ -1,5 +1,6 @@
 /* memory_group.h - limits on memory that the kernel enforces by killing: control groups (cgroups), version 2
  * and 1, nested; and what they counted. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEMORY_GROUP_H
 #define TRI_MEMORY_GROUP_H
 

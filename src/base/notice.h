@@ -1,4 +1,5 @@
 /* notice.h - warnings and verdicts for machines: each with a code and numbers, handed to one listener. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_NOTICE_H
 #define TRI_NOTICE_H
 

@@ -1,4 +1,5 @@
 /* number.c - numbers as the shortest text that reads back the same. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "number.h"
 
 #include <float.h>

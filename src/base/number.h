@@ -1,4 +1,5 @@
 /* number.h - numbers as the shortest text that reads back the same. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_NUMBER_H
 #define TRI_NUMBER_H
 

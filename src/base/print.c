@@ -1,4 +1,5 @@
 /* print.c - results on standard output, which may be a terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "print.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* print.h - results on standard output, which may be a terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PRINT_H
 #define TRI_PRINT_H
 

@@ -1,4 +1,5 @@
 /* processor.c - the instructions that a compiler was allowed to use, asked of the processor. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "processor.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* processor.h - whether this processor has the instructions that the program was compiled for. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PROCESSOR_H
 #define TRI_PROCESSOR_H
 

@@ -1,5 +1,6 @@
 /* rng.h - counter-based random numbers: key + counter -> bits, no state.
  * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RNG_H
 #define TRI_RNG_H
 

@@ -1,4 +1,5 @@
 /* tensor.h - the view type and its shape helpers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TENSOR_H
 #define TRI_TENSOR_H
 

@@ -1,4 +1,5 @@
 /* visible.c - text of others made safe for a terminal or a log. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "visible.h"
 
 #include <stdbool.h>

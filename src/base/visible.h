@@ -1,4 +1,5 @@
 /* visible.h - text of others made safe for a terminal or a log. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_VISIBLE_H
 #define TRI_VISIBLE_H
 

@@ -1,4 +1,5 @@
 /* attention.c - attention inside sequences, as a pass of learning has it, timed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention.h"
 
 #include "timed.h"

@@ -1,4 +1,5 @@
 /* attention.h - attention inside sequences, as a pass of learning has it, timed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_ATTENTION_H
 #define TRI_BENCH_ATTENTION_H
 

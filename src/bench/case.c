@@ -1,4 +1,5 @@
 /* case.c - the case without a deck; a case from rank 0 to all ranks; sizes that follow from others. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "case.h"
 
 #include "series.h"

@@ -1,4 +1,5 @@
 /* case.h - what is timed: a model's shape, how it learns and answers, and the sizes of its passes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_CASE_H
 #define TRI_BENCH_CASE_H
 

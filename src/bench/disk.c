@@ -1,4 +1,5 @@
 /* disk.c - a checkpoint of what learns, beside a plain file of as many bytes in the same folder. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "disk.h"
 
 #include "base/file.h"

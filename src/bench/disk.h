@@ -1,4 +1,5 @@
 /* disk.h - a checkpoint of what learns, beside a plain file of as many bytes in the same folder. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_DISK_H
 #define TRI_BENCH_DISK_H
 

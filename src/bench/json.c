@@ -1,4 +1,5 @@
 /* json.c - a bench's figures as one JSON object, for scripts: seconds, rates, and each share of its floor. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/text/json_text.h"
 #include "report.h"
 

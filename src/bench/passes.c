@@ -1,4 +1,5 @@
 /* passes.c - a model whose numbers are noise, and the time that its passes, updates and decode steps take. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "passes.h"
 
 #include "timed.h"

@@ -1,4 +1,5 @@
 /* passes.h - a model whose numbers are noise, and the time that its passes, updates and decode steps take. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_PASSES_H
 #define TRI_BENCH_PASSES_H
 

@@ -1,4 +1,5 @@
 /* products.c - the matrix products of a layer and of the head, as a pass of learning has them, timed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "products.h"
 
 #include "timed.h"

@@ -1,4 +1,5 @@
 /* products.h - the matrix products of a layer and of the head, as a pass of learning has them, timed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_PRODUCTS_H
 #define TRI_BENCH_PRODUCTS_H
 

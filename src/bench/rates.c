@@ -1,4 +1,5 @@
 /* rates.c - what doctor measures and knows, for a bench: communicators' rates, the library of products. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "rates.h"
 
 #include "doctor/exam/speed.h"

@@ -1,4 +1,5 @@
 /* rates.h - what doctor measures and knows, for a bench: communicators' rates, the library of products. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_RATES_H
 #define TRI_BENCH_RATES_H
 

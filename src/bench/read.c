@@ -1,4 +1,5 @@
 /* read.c - how fast the ranks of a machine read memory, all at once: the limit of decoding. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "read.h"
 
 #include "device/kernels.h"

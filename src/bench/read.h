@@ -1,4 +1,5 @@
 /* read.h - how fast the ranks of a machine read memory, all at once: the limit of decoding. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_READ_H
 #define TRI_BENCH_READ_H
 

@@ -1,4 +1,5 @@
 /* report.h - a bench's figures: one screen, or one JSON object. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_REPORT_H
 #define TRI_BENCH_REPORT_H
 

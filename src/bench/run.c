@@ -1,4 +1,5 @@
 /* run.c - all that `trireme bench` measures, in order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run.h"
 
 #include "base/columns.h"

@@ -1,4 +1,5 @@
 /* run.h - all that `trireme bench` measures, in order, and what came of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_RUN_H
 #define TRI_BENCH_RUN_H
 

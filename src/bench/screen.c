@@ -1,4 +1,5 @@
 /* screen.c - a bench's figures on one screen of 80 x 24. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "report.h"
 

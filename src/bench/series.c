@@ -1,4 +1,5 @@
 /* series.c - how often something is timed, and the median of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "series.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* series.h - how often something is timed, and the median of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_SERIES_H
 #define TRI_BENCH_SERIES_H
 

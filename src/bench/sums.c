@@ -1,4 +1,5 @@
 /* sums.c - what follows from the figures of a bench: steps, floors, rates. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "run.h"
 
 static double passes_of(const tri_bench_case *c) { return (double)c->passes; }

@@ -1,4 +1,5 @@
 /* timed.c - a kernel's call, timed on all ranks at once; noise for it to work on. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "timed.h"
 
 #include "base/tensor.h"

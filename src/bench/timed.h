@@ -1,4 +1,5 @@
 /* timed.h - a kernel's call, timed on all ranks at once; noise for it to work on. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_TIMED_H
 #define TRI_BENCH_TIMED_H
 

@@ -1,4 +1,5 @@
 /* trial.c - a folder for a trial, gone afterwards even where a signal ends the process. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* syscall */
 #include "trial.h"
 

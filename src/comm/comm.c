@@ -3,6 +3,7 @@
  * Collectives on host memory go one of two ways: "shm" (comm_shm.c) after tri_comm_attach if all ranks of
  * the scope are on one machine, else "mpi" (comm_mpi.c); "staged" (comm_staged.c) brings device memory to
  * the host and takes the second. comm->ops->name says which it is. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm.h"
 #include "base/choice.h"
 #include "base/visible.h"

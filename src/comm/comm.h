@@ -1,4 +1,5 @@
 /* comm.h - scopes, collectives on device memory, control plane on host memory. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_H
 #define TRI_COMM_H
 

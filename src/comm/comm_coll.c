@@ -1,5 +1,6 @@
 /* comm_coll.c - the doors to the collectives; a collective in words, for messages and traces; what they
  * carry. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_maker.h"
 #include "peers/board.h"
 

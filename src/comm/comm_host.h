@@ -1,5 +1,6 @@
 /* comm_host.h - the communicators over host memory: the queue of pending collectives, the ways to carry them
  * out. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_HOST_H
 #define TRI_COMM_HOST_H
 

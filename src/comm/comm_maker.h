@@ -1,4 +1,5 @@
 /* comm_maker.h - for those who make communicators: what a back end brings, and a collective in words. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_MAKER_H
 #define TRI_COMM_MAKER_H
 

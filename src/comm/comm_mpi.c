@@ -3,6 +3,7 @@
  * Gathers and broadcasts are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging
  * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows 16-bit floats; they
  * run at wait. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
 #include "pause.h"

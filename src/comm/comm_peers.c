@@ -1,4 +1,5 @@
 /* comm_peers.c - the watch over the ranks, begun with MPI: who is where, under which key, on which board. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_peers.h"
 #include "base/child.h"
 #include "base/notice.h"

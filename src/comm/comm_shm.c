@@ -4,6 +4,7 @@
  * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications,
  * reads their buffers, says so, and returns when all have said so. A flag is a sequence number that only
  * grows and that only its owner writes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_shm.h"
 #include "base/notice.h"
 #include "cpu/device_cpu.h"

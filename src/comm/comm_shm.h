@@ -1,5 +1,6 @@
 /* comm_shm.h - what windows need of the memory that ranks of a machine show each other. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_SHM_H
 #define TRI_COMM_SHM_H
 

@@ -5,6 +5,7 @@
  * waits for that point and brings a piece to the stage, MPI works there, the result goes back. What the host
  * queued in other streams before runs meanwhile. The scopes share one stage, as only one collective is being
  * finished at a time. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_host.h"
 
 struct tri_staged_way {

@@ -1,5 +1,6 @@
 /* comm_window.c - memory that the ranks of a machine have in common: pieces of all their arenas, mapped one
  * behind the other, to be read and written by all. Flags of all ranks come first. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_shm.h"
 #include "cpu/device_cpu.h"
 #include "peers/board.h"

@@ -1,4 +1,5 @@
 /* cores.c - the cores of this process, and how its threads wait for each other on them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cores.h"
 

@@ -1,4 +1,5 @@
 /* cores.h - the cores of this process, and how its threads wait for each other on them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CORES_H
 #define TRI_CORES_H
 

@@ -1,6 +1,7 @@
 /* halt.c - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of
  * it. In a watch the ranks carry on a chain of small sums that nobody waits for: each takes part in the next
  * one when it has heard of the last, so that all hear the same decision from the same sum. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "halt.h"
 #include "base/child.h"
 #include "base/live.h"

@@ -1,5 +1,6 @@
 /* halt.h - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of
  * it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HALT_H
 #define TRI_HALT_H
 

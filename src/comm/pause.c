@@ -1,4 +1,5 @@
 /* pause.c - how a rank waits for another: it spins briefly, gives its core away, then sleeps. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* syscall */
 #include "pause.h"
 

@@ -1,5 +1,6 @@
 /* pause.h - how a rank waits for another: it spins briefly, gives its core away, then sleeps. Private to
  * its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAUSE_H
 #define TRI_PAUSE_H
 

@@ -1,4 +1,5 @@
 /* place.h - where a rank is: its node, and which of its node's it is. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLACE_H
 #define TRI_PLACE_H
 

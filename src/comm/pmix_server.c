@@ -1,4 +1,5 @@
 /* pmix_server.c - what Slurm's PMIx server is asked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmix_server.h"
 #include "comm_host.h"
 

@@ -1,5 +1,6 @@
 /* pmix_server.h - what Slurm's PMIx server is asked; nothing where PMIx is not built in. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PMIX_SERVER_H
 #define TRI_PMIX_SERVER_H
 

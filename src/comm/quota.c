@@ -1,4 +1,5 @@
 /* quota.c - how many cores control groups leave to the ranks of a node. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "quota.h"
 #include "base/memory_group.h"
 

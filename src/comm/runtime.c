@@ -1,4 +1,5 @@
 /* runtime.c - who and where: MPI, PMIx, Slurm. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "runtime.h"
 #include "base/child.h"

@@ -1,4 +1,5 @@
 /* runtime.h - who and where: MPI, PMIx, Slurm. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RUNTIME_H
 #define TRI_RUNTIME_H
 

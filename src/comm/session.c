@@ -1,4 +1,5 @@
 /* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "session.h"
 #include "base/columns.h"
 #include "base/memory_group.h"

@@ -1,4 +1,5 @@
 /* session.h - what every command opens first: MPI, the device, its stream, the three communicators. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SESSION_H
 #define TRI_SESSION_H
 

@@ -1,4 +1,5 @@
 /* slurm.c - what Slurm knows of the job this process is part of. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "slurm.h"
 #include "base/child.h"
 #include "base/notice.h"

@@ -1,4 +1,5 @@
 /* slurm.h - what Slurm knows of the job this process is part of. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SLURM_H
 #define TRI_SLURM_H
 

@@ -1,5 +1,6 @@
 /* bench.c - trireme bench [DECK] [key=value ...]: what this machine reaches of its limits, before hours are
  * bought. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/print.h"
 #include "bench/report.h"

@@ -1,4 +1,5 @@
 /* commands.h - the commands, a file each; main.c's table names them all. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMMANDS_H
 #define TRI_COMMANDS_H
 

@@ -1,4 +1,5 @@
 /* doctor.c - trireme doctor [DECK] [key=value ...]: what is wrong with this launch, before it trains. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/runtime.h"
 #include "config/config.h"
 #include "doctor/exam/examine.h"

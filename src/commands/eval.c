@@ -1,5 +1,6 @@
 /* eval.c - trireme eval MODEL: the evaluation of a run (eval_run.c); or of any model with --data F.jsonl
  * --reward R: mean reward, pass@1, of k answers, length. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "commands.h"
 #include "infer/infer.h"

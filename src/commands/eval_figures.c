@@ -1,4 +1,5 @@
 /* eval_figures.c - what trireme eval says of answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "eval_figures.h"
 
 #include "base/folder.h"

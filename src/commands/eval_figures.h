@@ -1,4 +1,5 @@
 /* eval_figures.h - what trireme eval says of answers: as text, as members of a JSON object, in warnings. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EVAL_FIGURES_H
 #define TRI_EVAL_FIGURES_H
 

@@ -1,4 +1,5 @@
 /* eval_run.c - trireme eval of a run: the evaluation that its deck describes, with flags in place of keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "eval_run.h"
 
 #include "base/child.h"

@@ -1,4 +1,5 @@
 /* eval_run.h - trireme eval of a run: the evaluation that its deck describes, with flags in place of keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EVAL_RUN_H
 #define TRI_EVAL_RUN_H
 

@@ -1,4 +1,5 @@
 /* export.c - trireme export CHECKPOINT FOLDER: a folder that transformers loads. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/model/export.h"
 #include "comm/runtime.h"
 #include "commands.h"

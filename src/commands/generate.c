@@ -1,4 +1,5 @@
 /* generate.c - trireme generate MODEL [PROMPT ...]: answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/print.h"
 #include "base/visible.h"
 #include "commands.h"

@@ -1,5 +1,6 @@
 /* init.c - trireme init [FOLDER]: a deck and a job file from flags, from what Slurm and the files say, or
  * from answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "init/interview.h"
 #include "base/columns.h"
 #include "base/file.h"

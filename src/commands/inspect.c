@@ -1,5 +1,6 @@
 /* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
  * right. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "inspect/inspect.h"
 #include "base/apart.h"
 #include "base/file.h"

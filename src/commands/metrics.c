@@ -1,4 +1,5 @@
 /* metrics.c - trireme metrics [NAME ...]: every number of a run explained. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "metric/metric_names.h"
 #include "base/print.h"
 #include "comm/runtime.h"

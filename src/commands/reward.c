@@ -1,4 +1,5 @@
 /* reward.c - trireme reward DECK --on F.jsonl: a deck's rewards tried on saved answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "commands.h"
 #include "comm/runtime.h"

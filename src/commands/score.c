@@ -1,5 +1,6 @@
 /* score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it, and of
  * completions; of a model with a scalar head its number for each text; of pairs both sides, the margin. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "commands.h"
 #include "infer/infer.h"
 #include "io/text/json_text.h"

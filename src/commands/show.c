@@ -1,4 +1,5 @@
 /* show.c - trireme show OUTPUT: prompts, answers, right answers, rewards, advantages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "show/show.h"
 #include "comm/runtime.h"
 #include "commands.h"

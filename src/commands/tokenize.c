@@ -1,4 +1,5 @@
 /* tokenize.c - trireme tokenize MODEL [F.jsonl]: text to ids and back, without the model's weights. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/print.h"
 #include "comm/runtime.h"

@@ -1,4 +1,5 @@
 /* train.c - trireme train DECK [key=value ...]: one run. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/train.h"
 #include "base/file.h"
 #include "base/print.h"

@@ -1,4 +1,5 @@
 /* watch.c - trireme watch OUTPUT ...: runs seen from any node, by what they write; live on a terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/print.h"
 #include "config/config.h"
 #include "history/ending.h"

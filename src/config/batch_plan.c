@@ -1,4 +1,5 @@
 /* batch_plan.c - solve the batch equation, or say which nearby numbers would solve it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch_plan.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* batch_plan.h - the arithmetic of batches: samples, micro-batches, accumulation, ranks. Pure. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BATCH_PLAN_H
 #define TRI_BATCH_PLAN_H
 

@@ -1,4 +1,5 @@
 /* config.c - deck to tri_config: where each key stands, then what it and all together say. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 #include "base/choice.h"
 #include "config_keys.h"

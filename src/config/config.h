@@ -1,4 +1,5 @@
 /* config.h - the deck after defaults and checks; every option is one row of a table. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CONFIG_H
 #define TRI_CONFIG_H
 

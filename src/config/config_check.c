@@ -1,4 +1,5 @@
 /* config_check.c - what must and must not stand together in a deck. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 #include "config_entry.h"
 

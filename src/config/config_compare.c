@@ -1,4 +1,5 @@
 /* config_compare.c - what a resume changes: the checkpoint's deck against the one it goes on with. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 #include "config_keys.h"
 #include "io/model/fingerprint.h"

@@ -1,4 +1,5 @@
 /* config_entry.c - what a deck says of one key: its entry, whether that says anything, how many follow it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_entry.h"
 
 #include "config_keys.h"

@@ -1,4 +1,5 @@
 /* config_entry.h - a deck's entries while a tri_config is made of them. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CONFIG_ENTRY_H
 #define TRI_CONFIG_ENTRY_H
 

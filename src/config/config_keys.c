@@ -1,4 +1,5 @@
 /* config_keys.c - one row per option, and what is asked of a row. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 
 #include <stdio.h>

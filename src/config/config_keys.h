@@ -1,4 +1,5 @@
 /* config_keys.h - the tables behind config.h and what is asked of them. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CONFIG_KEYS_H
 #define TRI_CONFIG_KEYS_H
 

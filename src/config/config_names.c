@@ -1,4 +1,5 @@
 /* config_names.c - which option a name in the deck means, and what to say where it means none. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 
 #include <stdio.h>

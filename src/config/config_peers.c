@@ -1,4 +1,5 @@
 /* config_peers.c - the spellings of other programs: names, values, and what to do instead. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 
 /* clang-format off */

@@ -1,4 +1,5 @@
 /* config_print.c - the option table as text: the deck as used, the reference deck, the help. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/number.h"
 #include "config.h"
 #include "config_keys.h"

@@ -1,4 +1,5 @@
 /* config_rewards.c - the list of rewards: rows of names, weights and fields that the plug-ins declare. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 #include "config_entry.h"
 

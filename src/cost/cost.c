@@ -1,4 +1,5 @@
 /* cost.c - the formulas of a step's seconds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost.h"
 
 #include <math.h>

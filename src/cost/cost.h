@@ -1,6 +1,7 @@
 /* cost.h - seconds of a training step from flops, bytes and latencies: rollout, learn, update. Pure.
  * Sources: Kaplan et al. 2020 (2 flops per weight and token forward, 4 backward); rings: Thakur et al.
  * 2005, S - 1 hops, X (S - 1) / S bytes of each rank; decoding: weights and cache are read once a step. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COST_H
 #define TRI_COST_H
 

@@ -1,4 +1,5 @@
 /* machine.c - the table of known machines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "machine.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* machine.h - what a machine does in a second: a table of known GPUs; the file of what was measured. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MACHINE_H
 #define TRI_MACHINE_H
 

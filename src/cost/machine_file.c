@@ -1,4 +1,5 @@
 /* machine_file.c - the calibration file: what was measured of this machine, between doctor and plan. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/folder.h"
 #include "io/text/json_text.h"

@@ -1,4 +1,5 @@
 /* block.c - blocks of memory that other ranks of this machine can map. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cpu.h"
 
 #include <dirent.h>

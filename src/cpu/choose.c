@@ -1,4 +1,5 @@
 /* choose.c - chooses the kernels for this processor among those that the program has. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "choose.h"
 #include "base/choice.h"
 #include "device_cpu.h"

@@ -1,4 +1,5 @@
 /* choose.h - which family of instructions the CPU's kernels are of, in this process. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_CHOOSE_H
 #define TRI_CPU_CHOOSE_H
 

@@ -1,4 +1,5 @@
 /* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cpu.h"
 #include "base/choice.h"
 #include "cpu/pairs/pairs.h"

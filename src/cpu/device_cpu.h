@@ -1,4 +1,5 @@
 /* device_cpu.h - the CPU's device memory and bulk loops, for src/cpu and the host communicator. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_DEVICE_CPU_H
 #define TRI_CPU_DEVICE_CPU_H
 

@@ -1,4 +1,5 @@
 /* mem_info.c - how much memory this process may use: the machine's, or its control group's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/memory_group.h"
 #include "device_cpu.h"
 

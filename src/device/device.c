@@ -1,4 +1,5 @@
 /* device.c - a device of this build, by name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "device.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* device.h - the device table: memory, streams, events, and the kernels of one back end. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DEVICE_H
 #define TRI_DEVICE_H
 

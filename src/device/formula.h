@@ -1,5 +1,6 @@
 /* formula.h - the formulas every back end needs, once: C and CUDA compile the same lines.
  * exp is our own polynomial so that a row has the same bits in every kernel that uses it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FORMULA_H
 #define TRI_FORMULA_H
 

@@ -1,5 +1,6 @@
 /* gauge.c - what a GPU says of itself, by NVML. Its declarations are written here as NVIDIA documents them
  * (NVML API Reference, 13.0), so that programs built without its header can ask it too. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gauge.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 /* gauge.h - what a GPU says of itself: how busy it is, its energy, its clock, what slowed it; by NVML, where
  * there is one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GAUGE_H
 #define TRI_GAUGE_H
 

@@ -1,4 +1,5 @@
 /* gpu_plan.c - the sizes of a GPU's memory plan, and a GPU on paper, which answers with nothing else. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu_plan.h"
 
 #include "base/choice.h"

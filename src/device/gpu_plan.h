@@ -1,4 +1,5 @@
 /* gpu_plan.h - the sizes of a GPU's memory plan, for the back end that takes them and for a GPU on paper. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_PLAN_H
 #define TRI_GPU_PLAN_H
 

@@ -14,6 +14,7 @@
  * adds into weight gradients, which are f32 (linear_bwd_w only if asked to). Sums run in f32 (or wider)
  * whatever the storage type. N = 0 is legal. No kernel allocates. Shapes are asserted, not reported: a wrong
  * shape is our own mistake. Not collective, all of them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_KERNELS_H
 #define TRI_KERNELS_H
 

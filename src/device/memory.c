@@ -1,4 +1,5 @@
 /* memory.c - the ledger: named planned allocations, taken at once at start. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory.h"
 
 #include "base/columns.h"

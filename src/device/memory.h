@@ -1,4 +1,5 @@
 /* memory.h - the ledger: named planned allocations, taken at once at start; planned equals used. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEMORY_H
 #define TRI_MEMORY_H
 

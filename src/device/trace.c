@@ -1,4 +1,5 @@
 /* trace.c - records when a rank's phases, layers and collectives run, step by step. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "trace.h"
 
 typedef struct record {

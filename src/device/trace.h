@@ -3,6 +3,7 @@
  * A span is one piece of work in one lane. Spans on the device are timed by events of their stream, which
  * nobody waits for before the step's end; spans on the host by the host's clock. Both tell one time: see
  * tri_trace_start. One thread of a process records. Not collective, all that follow. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRACE_H
 #define TRI_TRACE_H
 

@@ -1,4 +1,5 @@
 /* case.c - who sits where: facts numbered, and lists by node and by rank. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checks.h"
 
 void tri_case_free(tri_case *c) {

@@ -1,4 +1,5 @@
 /* checks.h - what the facts of all ranks say: pure, without a cluster. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHECKS_H
 #define TRI_CHECKS_H
 

@@ -1,4 +1,5 @@
 /* checks_host.c - versions, limits, shared memory, clocks and folders of the machines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "checks.h"
 

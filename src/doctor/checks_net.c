@@ -1,5 +1,6 @@
 /* checks_net.c - interfaces that were chosen, nodes that cannot reach each other, links and ranks that are
  * slow. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checks.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* checks_seats.c - who came, on which device and cores. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "checks.h"
 #include "names.h"
 

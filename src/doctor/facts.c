@@ -1,4 +1,5 @@
 /* facts.c - what each rank tells of itself: checked, numbered, and which interface is meant. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "facts.h"
 #include "names.h"
 

@@ -1,4 +1,5 @@
 /* facts.h - what each rank tells of itself: plain bytes, to be sent, checked and compared. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FACTS_H
 #define TRI_FACTS_H
 

@@ -1,4 +1,5 @@
 /* findings.c - the list of what is wrong. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "findings.h"
 #include "base/visible.h"
 

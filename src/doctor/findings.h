@@ -1,4 +1,5 @@
 /* findings.h - what is wrong: check, level, where, what, and what to do. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FINDINGS_H
 #define TRI_FINDINGS_H
 

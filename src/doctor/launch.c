@@ -1,4 +1,5 @@
 /* launch.c - what the launcher tells before MPI is up, from its variables. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch.h"
 #include "base/hash.h"
 

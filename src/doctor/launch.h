@@ -1,4 +1,5 @@
 /* launch.h - what the launcher tells before MPI is up: tasks, nodes, where rank 0 is, and a meeting point. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LAUNCH_H
 #define TRI_LAUNCH_H
 

@@ -1,4 +1,5 @@
 /* names.c - names in order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "names.h"
 
 #include <stdlib.h>

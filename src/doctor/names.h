@@ -1,4 +1,5 @@
 /* names.h - names in order, so that one is found without a look at each. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_NAMES_H
 #define TRI_NAMES_H
 

@@ -1,4 +1,5 @@
 /* report.c - one screen, or one JSON value, of what was found. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report.h"
 #include "base/columns.h"
 #include "io/text/json_text.h"

@@ -1,4 +1,5 @@
 /* report.h - one screen, or one JSON value, of what was found. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REPORT_H
 #define TRI_REPORT_H
 

@@ -1,4 +1,5 @@
 /* family.c - the list of families. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* family.h - families of decoder-only models as rows of data: the tensors of their files, what a config.json
  * that is silent means, and which of its keys are read. A family is a file family_NAME.c and a row of
  * TRI_FAMILY_LIST. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FAMILY_H
 #define TRI_FAMILY_H
 

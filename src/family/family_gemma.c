@@ -1,5 +1,6 @@
 /* family_gemma.c - Gemma, the first: Llama with GELU, weights of norms that are added to 1, and scaled
  * embeddings; the defaults of GemmaConfig of transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #include <stddef.h>

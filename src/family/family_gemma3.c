@@ -1,6 +1,7 @@
 /* family_gemma3.c - the text models of Gemma 3: Gemma 2 with norms of each head's queries and keys in
  * place of caps, and a rotary embedding of their own for local layers; the defaults of Gemma3TextConfig of
  * transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* family_llama.c - Llama: its tensors, and the defaults of LlamaConfig of transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #include <stddef.h>

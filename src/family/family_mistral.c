@@ -1,5 +1,6 @@
 /* family_mistral.c - Mistral: the tensors of Llama, a window in all layers, and the defaults of
  * MistralConfig of transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 static const tri_config_key no_keys[] = {{.key = NULL}};

@@ -1,5 +1,6 @@
 /* family_phi3.c - Phi-3: Llama with q, k, v in one tensor and gate, up in another; the defaults of
  * Phi3Config of transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #define LAYER(what) "model.layers.%d." what

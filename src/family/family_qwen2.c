@@ -1,5 +1,6 @@
 /* family_qwen2.c - Qwen2 and Qwen2.5: the tensors of Llama with biases at q, k and v, and the defaults of
  * Qwen2Config of transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 static const tri_config_key no_keys[] = {{.key = NULL}};

@@ -1,5 +1,6 @@
 /* family_qwen3.c - Qwen3: norms of each head's queries and keys, and the defaults of Qwen3Config of
  * transformers 5. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* lora.c - low-rank adapters: which modules of a family have them, and what PEFT calls them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "lora.h"
 
 #include <math.h>

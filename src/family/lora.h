@@ -1,5 +1,6 @@
 /* lora.h - low-rank adapters (Hu et al. 2021): which modules of a family have them, how large, and what PEFT
  * calls them. The product of a module is x W^T + scale (x A^T) B^T, with A [rank,n_in] and B [n_out,rank]. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LORA_H
 #define TRI_LORA_H
 

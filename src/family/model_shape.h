@@ -1,4 +1,5 @@
 /* model_shape.h - the sizes and constants of a decoder-only model. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MODEL_SHAPE_H
 #define TRI_MODEL_SHAPE_H
 

@@ -1,4 +1,5 @@
 /* batch.c - rollout rows to device micro-batches and back; which rank trains on which sequence. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* batch.h - rollout rows to device micro-batches and back; which rank trains on which sequence. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BATCH_H
 #define TRI_BATCH_H
 

@@ -1,4 +1,5 @@
 /* flags.c - command-line flags from a table: parsing and --help are the same rows. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "flags.h"
 #include "base/columns.h"
 

@@ -1,4 +1,5 @@
 /* flags.h - command-line flags from a table: parsing and --help are the same rows. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FLAGS_H
 #define TRI_FLAGS_H
 

@@ -2,6 +2,7 @@
  * one's tokens are known to the host. A row's next token goes from step to step on the device, where the
  * pages of all rows lie too. Rows do not depend on their company, so those that a recording has more change
  * no result. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decode.h"
 #include "device/gpu_plan.h"
 #include "device/trace.h"

@@ -1,5 +1,6 @@
 /* decode.h - decode steps: their arrays, the model, the draw; on a GPU, the next one given before the last
  * one's tokens are known to the host. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DECODE_H
 #define TRI_DECODE_H
 

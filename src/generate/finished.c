@@ -1,4 +1,5 @@
 /* finished.c - the answers of one generation, kept as they end. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "finished.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* finished.h - the answers of one generation, kept as they end. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FINISHED_H
 #define TRI_FINISHED_H
 

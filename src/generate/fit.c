@@ -1,4 +1,5 @@
 /* fit.c - how many sequences a rank decodes at once, where nobody says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fit.h"
 
 #include "device/kernels.h"

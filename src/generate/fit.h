@@ -1,4 +1,5 @@
 /* fit.h - how many sequences a rank decodes at once, where nobody says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FIT_H
 #define TRI_FIT_H
 

@@ -1,5 +1,6 @@
 /* recorded.c - the same work for few numbers of rows, recorded by the device at its second time and run
  * again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "recorded.h"
 
 #include "base/notice.h"

@@ -1,5 +1,6 @@
 /* recorded.h - the same work for few numbers of rows, recorded by the device at its second time and run
  * again. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RECORDED_H
 #define TRI_RECORDED_H
 

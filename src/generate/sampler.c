@@ -2,6 +2,7 @@
  * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token
  * as its first decode row. So answers of one prompt share its pages and may start at any time, and no prefill
  * needs the head. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "sampler.h"
 #include "decode.h"
 #include "finished.h"

@@ -1,4 +1,5 @@
 /* sampler.h - generation: continuous batching over the paged cache, one prefill per prompt. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SAMPLER_H
 #define TRI_SAMPLER_H
 

@@ -1,4 +1,5 @@
 /* ending.h - how the newest start of a run ended, as its run.jsonl says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HISTORY_ENDING_H
 #define TRI_HISTORY_ENDING_H
 

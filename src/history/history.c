@@ -1,4 +1,5 @@
 /* history.c - a run's output folder read by others: opened, read again, asked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "history_impl.h"
 
 #include "base/file.h"

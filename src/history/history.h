@@ -1,5 +1,6 @@
 /* history.h - a run's output folder read by others, while it is written too: metrics, deck, events,
  * checkpoints. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HISTORY_H
 #define TRI_HISTORY_H
 

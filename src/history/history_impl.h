@@ -1,4 +1,5 @@
 /* history_impl.h - the parts of a history and what each of its files reads. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HISTORY_IMPL_H
 #define TRI_HISTORY_IMPL_H
 

@@ -1,4 +1,5 @@
 /* keys.c - deck.yaml as a flat list of keys and values. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "history_impl.h"
 
 #include "base/file.h"

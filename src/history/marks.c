@@ -1,5 +1,6 @@
 /* marks.c - what the names in a run's folder tell: until which steps its deck was another, which checkpoint
  * is the best. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "marks.h"
 
 #include <dirent.h>

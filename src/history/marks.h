@@ -1,5 +1,6 @@
 /* marks.h - what the names in a run's folder tell: until which steps its deck was another, which checkpoint
  * is the best. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HISTORY_MARKS_H
 #define TRI_HISTORY_MARKS_H
 

@@ -1,4 +1,5 @@
 /* rows.c - metrics.jsonl as the numbers of each name, a row for each line. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "history_impl.h"
 
 #include <math.h>

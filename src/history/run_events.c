@@ -1,4 +1,5 @@
 /* run_events.c - run.jsonl: alarms, starts, what the run does, how the newest start ended. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "history_impl.h"
 
 #include "base/visible.h"

@@ -1,5 +1,6 @@
 /* tail.c - a file that grows, line by line: only what is new is read, all of it where the file is another
  * one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* SEEK_DATA */
 #include "history_impl.h"
 

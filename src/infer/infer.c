@@ -1,4 +1,5 @@
 /* infer.c - what generate, score and eval share: a session, a model without training state, its sampler. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "infer.h"
 
 #include "generate/fit.h"

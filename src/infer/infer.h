@@ -1,4 +1,5 @@
 /* infer.h - what generate, score and eval share: a session, a model without training state, its sampler. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INFER_H
 #define TRI_INFER_H
 

@@ -1,4 +1,5 @@
 /* ask.c - questions to a person at a terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask.h"
 #include "base/columns.h"
 #include "base/visible.h"

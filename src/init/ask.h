@@ -1,4 +1,5 @@
 /* ask.h - questions to a person at a terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ASK_H
 #define TRI_ASK_H
 

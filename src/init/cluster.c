@@ -1,4 +1,5 @@
 /* cluster.c - what Slurm says of its partitions and their nodes, for a job that is to be written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster.h"
 #include "base/child.h"
 #include "base/visible.h"

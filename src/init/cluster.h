@@ -1,4 +1,5 @@
 /* cluster.h - what Slurm says of its partitions and their nodes, for a job that is to be written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CLUSTER_H
 #define TRI_CLUSTER_H
 

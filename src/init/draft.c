@@ -1,4 +1,5 @@
 /* draft.c - a deck and a job file as text, from what was chosen. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "draft.h"
 #include "base/columns.h"
 #include "base/number.h"

@@ -1,4 +1,5 @@
 /* draft.h - a deck and a job file as text, from what was chosen. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DRAFT_H
 #define TRI_DRAFT_H
 

@@ -1,4 +1,5 @@
 /* examples.c - what the lines of a data file can be used for, and under which keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "examples.h"
 #include "io/text/jsonl.h"
 

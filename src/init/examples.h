@@ -1,4 +1,5 @@
 /* examples.h - what the lines of a data file can be used for, and under which keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXAMPLES_H
 #define TRI_EXAMPLES_H
 

@@ -1,4 +1,5 @@
 /* fit.c - batches and memory for a deck that is to be written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fit.h"
 #include "base/columns.h"
 #include "train/train.h"

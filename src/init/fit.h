@@ -1,4 +1,5 @@
 /* fit.h - batches and memory for a deck that is to be written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INIT_FIT_H
 #define TRI_INIT_FIT_H
 

@@ -1,4 +1,5 @@
 /* interview.c - what a deck and its job are to be: from flags, from Slurm and the files, or asked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "interview.h"
 #include "ask.h"
 #include "base/file.h"

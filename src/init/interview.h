@@ -1,4 +1,5 @@
 /* interview.h - what a deck and its job are to be: from flags, from Slurm and the files, or asked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INTERVIEW_H
 #define TRI_INTERVIEW_H
 

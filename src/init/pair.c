@@ -1,4 +1,5 @@
 /* pair.c - two files of a folder that belong together: both of them or none, and over no other's unasked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pair.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* pair.h - two files of a folder that belong together: both of them or none, and over no other's unasked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAIR_H
 #define TRI_PAIR_H
 

@@ -1,4 +1,5 @@
 /* inspect.c - what trireme inspect shows: lines for people, or one JSON value. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "inspect.h"
 
 #include "base/columns.h"

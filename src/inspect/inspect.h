@@ -1,4 +1,5 @@
 /* inspect.h - what trireme inspect found, and its words. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INSPECT_H
 #define TRI_INSPECT_H
 

@@ -1,4 +1,5 @@
 /* chosen.c - which curves are shown where none is asked for, and how a number is written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 #include "metric/metric_names.h"
 

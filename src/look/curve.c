@@ -1,4 +1,5 @@
 /* curve.c - many numbers in few columns. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* draw.c - all runs on one screen: side by side where there is room, curves of one metric to one scale. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
 #include "base/visible.h"

@@ -1,4 +1,5 @@
 /* facts.c - what is known of a run: its state, how fast it is, how long it will take. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
 #include <math.h>

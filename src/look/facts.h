@@ -1,4 +1,5 @@
 /* facts.h - what is known of a run from outside: its state, how fast it is, how long it will take. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LOOK_FACTS_H
 #define TRI_LOOK_FACTS_H
 

@@ -1,4 +1,5 @@
 /* follow.c - runs on a terminal: looked at again and again, scrolled, until somebody has seen enough. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 #include "terminal.h"
 

@@ -1,4 +1,5 @@
 /* json.c - the facts of a run as one JSON object in a line. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
 #include "base/visible.h"

@@ -1,4 +1,5 @@
 /* lives.c - whether the process that has a run's folder is there: its lock, its number. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
 #include <errno.h>

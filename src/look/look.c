@@ -1,4 +1,5 @@
 /* look.c - the runs that are looked at: opened, read again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
 #include <string.h>

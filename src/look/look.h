@@ -1,5 +1,6 @@
 /* look.h - what is seen of runs from outside: their state, rates and curves, as text, as JSON, on a
  * terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LOOK_H
 #define TRI_LOOK_H
 

@@ -1,4 +1,5 @@
 /* look_impl.h - a run as it is seen, and the curves of several. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LOOK_IMPL_H
 #define TRI_LOOK_IMPL_H
 

@@ -1,4 +1,5 @@
 /* panel.c - one run as lines of text: its state, its steps, its curves, its last checkpoint and warnings. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 #include "metric/metric_names.h"
 

@@ -1,5 +1,6 @@
 /* terminal.c - the whole screen of a terminal: taken, drawn, given back, whatever ends the program (but
  * SIGKILL). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "terminal.h"
 
 #include <errno.h>

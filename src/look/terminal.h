@@ -1,4 +1,5 @@
 /* terminal.h - the whole screen of a terminal, for as long as it is looked at. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TERMINAL_H
 #define TRI_TERMINAL_H
 

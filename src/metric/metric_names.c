@@ -1,4 +1,5 @@
 /* metric_names.c - the table of metrics, and how a name finds its row. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "metric_names.h"
 
 #include <stddef.h>

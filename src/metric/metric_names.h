@@ -1,6 +1,7 @@
 /* metric_names.h - the table of metrics: names, words on screens, units, meanings, what moves them.
  *
  * Training screen, watch, report and trireme metrics read it, so one number has one name everywhere. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_METRIC_NAMES_H
 #define TRI_METRIC_NAMES_H
 

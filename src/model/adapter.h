@@ -4,6 +4,7 @@
  * The targets of one product that read the same input (q, k, v; gate, up) are multiplied together: n matrices
  * A joined to [n r,n_in], their B as blocks of one matrix [n_out,n r] times the scale, 0 beside them. So each
  * product has two more, of whole rows, in training, prefill and decode alike. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ADAPTER_H
 #define TRI_ADAPTER_H
 

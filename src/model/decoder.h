@@ -1,5 +1,6 @@
 /* decoder.h - the model's insides: what model.c, its units, the decoder blocks, the products and the head
  * share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DECODER_H
 #define TRI_DECODER_H
 

@@ -1,5 +1,6 @@
 /* decoder_bwd.c - one decoder block backward. The two norms and the gated product are computed again from
  * what forward kept; with model.recompute: layer the caller has redone the rest before. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"
 

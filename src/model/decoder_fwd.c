@@ -1,4 +1,5 @@
 /* decoder_fwd.c - one decoder block forward: training, prefill and decode are the same lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"
 

@@ -1,5 +1,6 @@
 /* decoder_norms.c - norms that not all families have in their blocks: of what products read, of heads of q
  * and k, and of what attention and mlp give before it joins the residual stream. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
 tri_status tri_pre_norm_forward(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in x, tri_tensor *h,

@@ -1,4 +1,5 @@
 /* fault.c - where a forward pass first gave a number that is not finite. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
 #include <math.h>

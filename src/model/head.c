@@ -1,4 +1,5 @@
 /* head.c - the frame of every head: the chosen rows, their norm, the way back into the residual stream. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
 tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void **where) {

@@ -1,5 +1,6 @@
 /* head.h - the head's buffers and its kinds: what follows the last block, on the K chosen rows. Private to
  * its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HEAD_H
 #define TRI_HEAD_H
 

@@ -1,5 +1,6 @@
 /* head_tokens.c - logits of the chosen rows over the vocabulary, a chunk at a time: log-probabilities,
  * entropy, backward, sampling. A long batch's never exist at once; one chunk's are kept for backward. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"
 

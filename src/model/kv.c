@@ -1,4 +1,5 @@
 /* kv.c - the paged key/value cache: device pages of every layer, and who holds which page. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "kv.h"
 
 struct tri_kv {

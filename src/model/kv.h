@@ -1,4 +1,5 @@
 /* kv.h - the paged key/value cache: device pages of every layer, and who holds which page. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_KV_H
 #define TRI_KV_H
 

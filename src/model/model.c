@@ -1,4 +1,5 @@
 /* model.c - the decoder-only transformer: the order of its blocks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "model.h"
 #include "decoder.h"
 

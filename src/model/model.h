@@ -1,4 +1,5 @@
 /* model.h - the decoder-only transformer: forward, backward, prefill, decode, driven unit by unit. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MODEL_H
 #define TRI_MODEL_H
 

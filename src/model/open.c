@@ -1,4 +1,5 @@
 /* open.c - a model's memory: what it opens, plans, holds and checks before it is passed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* product.c - the one door from the model's blocks to its products. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "product.h"
 
 static int which(const tri_model *m, const tri_block_call *c, tri_slot slot) {

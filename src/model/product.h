@@ -1,4 +1,5 @@
 /* product.h - the one door from the model's blocks to its products. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PRODUCT_H
 #define TRI_PRODUCT_H
 

@@ -1,4 +1,5 @@
 /* rope.c - the tables of the rotary embeddings. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
 #include <math.h>

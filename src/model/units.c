@@ -1,5 +1,6 @@
 /* units.c - a model's units from the rows of its family: which tensors each holds, and where its blocks find
  * them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* answers.c - samples of the newest saved rollouts on the page. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "parts.h"
 
 #include <math.h>

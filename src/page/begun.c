@@ -1,4 +1,5 @@
 /* begun.c - what a run said of itself when it started, as run.jsonl keeps it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "begun.h"
 
 #include "base/visible.h"

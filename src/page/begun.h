@@ -1,4 +1,5 @@
 /* begun.h - what a run said of itself when it started, as run.jsonl keeps it. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_BEGUN_H
 #define TRI_PAGE_BEGUN_H
 

@@ -1,4 +1,5 @@
 /* cards.c - a card for each run, and in what their decks differ. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "parts.h"
 
 #include <math.h>

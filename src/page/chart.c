@@ -1,4 +1,5 @@
 /* chart.c - one metric of all runs as curves in an SVG. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chart.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* chart.h - one metric of all runs as curves in an SVG. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_CHART_H
 #define TRI_PAGE_CHART_H
 

@@ -1,4 +1,5 @@
 /* escape.c - text of others in a page: visible, and of no meaning to HTML. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "escape.h"
 
 #include <string.h>

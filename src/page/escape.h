@@ -1,4 +1,5 @@
 /* escape.h - text of others in a page: visible, and of no meaning to HTML. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_ESCAPE_H
 #define TRI_PAGE_ESCAPE_H
 

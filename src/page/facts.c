@@ -1,4 +1,5 @@
 /* facts.c - what a run is and came to, in numbers that page, screen and JSON share. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "facts.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* facts.h - what a run is and came to, in numbers that page, screen and JSON share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_FACTS_H
 #define TRI_PAGE_FACTS_H
 

@@ -1,4 +1,5 @@
 /* groups.c - what is known of a metric by its name: where it stands on the page, its unit, its axis. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "groups.h"
 
 #include <string.h>

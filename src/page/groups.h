@@ -1,5 +1,6 @@
 /* groups.h - what is known of a metric by its name: where it stands on the page, its unit, its axis.
  * Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_GROUPS_H
 #define TRI_PAGE_GROUPS_H
 

@@ -1,4 +1,5 @@
 /* json.c - runs compared as one JSON value. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "facts.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* page.c - the page from its head to its foot. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "page.h"
 
 #include <stdio.h>

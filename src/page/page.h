@@ -1,4 +1,5 @@
 /* page.h - runs compared, for people: one page of HTML, one screen of text, one JSON value. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_H
 #define TRI_PAGE_H
 

@@ -1,4 +1,5 @@
 /* parts.c - time by phase, memory, alarms and decks on the page. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "parts.h"
 
 #include <math.h>

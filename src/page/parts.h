@@ -1,4 +1,5 @@
 /* parts.h - what stands on the page beside the charts. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_PARTS_H
 #define TRI_PAGE_PARTS_H
 

@@ -1,4 +1,5 @@
 /* samples.c - the best and the worst answers of a run's newest saved rollouts. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "samples.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* samples.h - the best and the worst answers of a run's newest saved rollouts. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_SAMPLES_H
 #define TRI_PAGE_SAMPLES_H
 

@@ -1,4 +1,5 @@
 /* style.c - the page's one style sheet and one script, and the hashes by which its policy lets them in. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "style.h"
 
 /* clang-format off */

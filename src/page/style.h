@@ -1,5 +1,6 @@
 /* style.h - the page's one style sheet and one script, and the hashes by which its policy lets them in.
  * Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_STYLE_H
 #define TRI_PAGE_STYLE_H
 

@@ -1,4 +1,5 @@
 /* text.c - runs compared on one screen of text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "facts.h"
 
 #include <math.h>

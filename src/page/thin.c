@@ -1,4 +1,5 @@
 /* thin.c - which points of a long curve are drawn, so that no peak is lost, and its mean. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "thin.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* thin.h - which points of a long curve are drawn, so that no peak is lost, and its mean. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_THIN_H
 #define TRI_PAGE_THIN_H
 

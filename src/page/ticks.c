@@ -1,4 +1,5 @@
 /* ticks.c - the marks of an axis at round numbers, and how they are written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "ticks.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* ticks.h - the marks of an axis at round numbers, and how they are written. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_TICKS_H
 #define TRI_PAGE_TICKS_H
 

@@ -1,5 +1,6 @@
 /* advice.c - what would fit where a deck does not: changes of deck and job, each planned, cheapest first: by
  * the seconds of a step times its GPUs. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* bench.c - one rank's compute timed on this machine's cores, with a model of the policy's shape. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench.h"
 
 #include "bench/passes.h"

@@ -1,5 +1,6 @@
 /* bench.h - one rank's compute timed on this machine's cores, with a model of the policy's shape. Private to
  * its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLAN_BENCH_H
 #define TRI_PLAN_BENCH_H
 

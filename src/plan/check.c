@@ -1,4 +1,5 @@
 /* check.c - all that is wrong with a deck and what it names, at once: trireme train --check. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "train/train.h"
 

@@ -1,4 +1,5 @@
 /* check.h - all that is wrong with a deck and what it names, at once: trireme train --check. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHECK_H
 #define TRI_CHECK_H
 

@@ -1,4 +1,5 @@
 /* check_learned.c - lines of training data as the model gets them: trireme train --check --show. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "check_learned.h"
 
 #include "base/print.h"

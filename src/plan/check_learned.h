@@ -1,4 +1,5 @@
 /* check_learned.h - lines of training data as the model gets them: trireme train --check --show. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHECK_LEARNED_H
 #define TRI_CHECK_LEARNED_H
 

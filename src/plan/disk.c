@@ -1,4 +1,5 @@
 /* disk.c - what a checkpoint's folder has room for: the file system's free bytes, the user's quota. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "plan.h"
 

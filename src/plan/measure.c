@@ -1,5 +1,6 @@
 /* measure.c - the policy's compute on this machine's cores: a model of its shape passes batches of the deck's
  * sizes, with all its layers or with as many as a plan has time for. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure.h"
 
 #include "bench.h"

@@ -1,4 +1,5 @@
 /* measure.h - the policy's compute measured on the spot. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLAN_MEASURE_H
 #define TRI_PLAN_MEASURE_H
 

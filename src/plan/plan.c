@@ -1,4 +1,5 @@
 /* plan.c - a plan is made: a session that is pretended, all that the deck opens, its memory and what fits. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
 #include <stdio.h>

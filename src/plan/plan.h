@@ -1,5 +1,6 @@
 /* plan.h - what a run of a deck would need and take, without running: memory, batches, a checkpoint,
  * seconds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLAN_H
 #define TRI_PLAN_H
 

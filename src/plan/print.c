@@ -1,4 +1,5 @@
 /* print.c - a plan on one screen of 80 x 24. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/visible.h"
 #include "family/family.h"

@@ -1,4 +1,5 @@
 /* print_json.c - a plan as one JSON object, for scripts. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/text/json_text.h"
 #include "plan.h"
 

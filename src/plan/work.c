@@ -1,4 +1,5 @@
 /* work.c - what one rank computes in a step of the deck, and the seconds it takes by the cost model. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
 #include "bench.h"

@@ -1,4 +1,5 @@
 /* record.c - a run's record as lines, and what differs between two. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "record.h"
 
 #include "base/columns.h"

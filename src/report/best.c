@@ -1,4 +1,5 @@
 /* best.c - which step was the best by one metric: compared, and found in the lines of a run. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "best.h"
 
 #include "base/file.h"

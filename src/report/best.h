@@ -1,4 +1,5 @@
 /* best.h - which step was the best by one metric. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BEST_H
 #define TRI_BEST_H
 

@@ -1,4 +1,5 @@
 /* events.c - records of a TensorBoard event file: protobuf messages by hand, each in a frame with CRCs. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "events.h"
 
 #include <string.h>

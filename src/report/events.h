@@ -2,6 +2,7 @@
  *
  * Format: record_writer.cc and event.proto, summary.proto and tensor.proto of TensorFlow, as TensorBoard 2
  * reads them. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EVENTS_H
 #define TRI_EVENTS_H
 

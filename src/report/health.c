@@ -1,4 +1,5 @@
 /* health.c - what says that a run learns nothing: looked for in each step, warned of once. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "health.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* health.h - what says that a run learns nothing: looked for in each step, warned of once. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HEALTH_H
 #define TRI_HEALTH_H
 

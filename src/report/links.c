@@ -1,4 +1,5 @@
 /* links.c - what the communicators carried and how fast, beside what a plan says of this machine. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "links.h"
 #include "comm/comm_maker.h"
 #include "cost/cost.h"

@@ -1,4 +1,5 @@
 /* links.h - what the communicators carried and how fast, beside what a plan says of this machine. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LINKS_H
 #define TRI_LINKS_H
 

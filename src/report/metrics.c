@@ -1,4 +1,5 @@
 /* metrics.c - named scalars and times of one step, reduced over the ranks, written as one JSON line. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "metrics.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* metrics.h - named scalars and times of one step; one JSON line a step. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_METRICS_H
 #define TRI_METRICS_H
 

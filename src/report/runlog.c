@@ -1,4 +1,5 @@
 /* runlog.c - OUTPUT/run.jsonl: events of a run as JSON lines, written whole, by rank 0 or for it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "runlog.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* runlog.h - OUTPUT/run.jsonl: what happened to a run, for programs; README.md has every event and field. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RUNLOG_H
 #define TRI_RUNLOG_H
 

@@ -1,4 +1,5 @@
 /* span.c - a piece of a step, in one call: metrics, screen, trace. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "span.h"
 
 #include "comm/peers/board.h"

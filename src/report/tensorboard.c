@@ -1,4 +1,5 @@
 /* tensorboard.c - what metrics.jsonl says as an event file, for TensorBoard. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tensorboard.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* tensorboard.h - what metrics.jsonl says as an event file, for TensorBoard. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TENSORBOARD_H
 #define TRI_TENSORBOARD_H
 

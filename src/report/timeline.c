@@ -4,6 +4,7 @@
  * Format: "Trace Event Format" of the Chromium project, JSON object form: X (complete), C (counter) and M
  * (names) events. A rank is a process, a lane a thread of it. Times are microseconds of the machine's
  * monotonic clock, so that the files of one machine's ranks fit together. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "timeline.h"
 #include "base/file.h"
 #include "base/folder.h"

@@ -1,5 +1,6 @@
 /* timeline.h - a run's first steps as a file for chrome://tracing or ui.perfetto.dev, and how far
  * communication ran beside compute. Not collective, all that follow. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TIMELINE_H
 #define TRI_TIMELINE_H
 

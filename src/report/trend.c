@@ -1,4 +1,5 @@
 /* trend.c - numbers of a run's steps against what they were before: which of them went wrong. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "trend.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* trend.h - numbers of a run's steps against what they were before: which of them went wrong. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TREND_H
 #define TRI_TREND_H
 

@@ -1,4 +1,5 @@
 /* usage.c - what a run used: time by phase, hours, energy. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "usage.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* usage.h - what a run used: the time of its phases, hours of GPUs or cores, energy; how each GPU fares. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_USAGE_H
 #define TRI_USAGE_H
 

@@ -1,5 +1,6 @@
 /* address.c - the address of a server: in the deck, in a file of its own, or in a variable of the
  * environment. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "address.h"
 
 #include <ctype.h>

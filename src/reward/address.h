@@ -1,5 +1,6 @@
 /* address.h - the address of a server: in the deck, in a file of its own, or in a variable of the
  * environment. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ADDRESS_H
 #define TRI_ADDRESS_H
 

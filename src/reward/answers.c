@@ -1,4 +1,5 @@
 /* answers.c - answers on their way to their rewards: as they end, and when all have. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* answers.h - finished answers as text: decoding, rewards, stop strings. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ANSWERS_H
 #define TRI_ANSWERS_H
 

@@ -1,4 +1,5 @@
 /* answers_file.c - answers kept as a file of JSON lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers_file.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* answers_file.h - answers kept as a file of JSON lines, with their texts and what would have been right. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ANSWERS_FILE_H
 #define TRI_ANSWERS_FILE_H
 

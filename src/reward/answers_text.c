@@ -1,4 +1,5 @@
 /* answers_text.c - answers as text: encoded, decoded, searched for stop strings; how many failed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers.h"
 
 #include <string.h>

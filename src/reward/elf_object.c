@@ -1,6 +1,7 @@
 /* elf_object.c - data of a shared object read from its file. Layout: System V ABI, chapters 4 and 5; the GNU
  * hash table: glibc, elf/dl-lookup.c. Section headers are not read: the loader needs none, and stripped
  * objects may have none. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "elf_object.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* elf_object.h - data of a shared object read from its file. The file is never loaded, so no code of it
  * runs. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ELF_OBJECT_H
 #define TRI_ELF_OBJECT_H
 

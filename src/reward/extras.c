@@ -1,4 +1,5 @@
 /* extras.c - further numbers of a reply, by name: they become metrics. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "extras.h"
 
 #include "reply_json.h"

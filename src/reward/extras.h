@@ -1,4 +1,5 @@
 /* extras.h - further numbers of a reply, by name: they become metrics. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXTRAS_H
 #define TRI_EXTRAS_H
 

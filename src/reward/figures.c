@@ -1,4 +1,5 @@
 /* figures.c - sums of what k answers to each prompt come to, and which of them come to the same result. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "figures.h"
 
 #include <math.h>

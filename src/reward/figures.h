@@ -1,4 +1,5 @@
 /* figures.h - what k answers to each prompt come to: mean, pass@1, pass@k, best@k, majority@k, length. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FIGURES_H
 #define TRI_FIGURES_H
 

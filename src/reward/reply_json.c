@@ -1,4 +1,5 @@
 /* reply_json.c - the JSON that programs and servers reply, also where a number in it is none of JSON's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reply_json.h"
 
 #include "base/base.h"

@@ -1,4 +1,5 @@
 /* reply_json.h - the JSON that programs and servers reply, also where a number in it is none of JSON's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REPLY_JSON_H
 #define TRI_REPLY_JSON_H
 

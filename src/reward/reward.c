@@ -1,4 +1,5 @@
 /* reward.c - a step's answers to the rewards of a deck, and their weighted sum. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward_set.h"
 
 #include "base/notice.h"

@@ -1,4 +1,5 @@
 /* reward.h - the reward plug-in: scores of finished answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REWARD_H
 #define TRI_REWARD_H
 

@@ -1,4 +1,5 @@
 /* reward_http.c - http: a server that rewards as OpenRLHF's remote reward models do. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "address.h"
 #include "desk/http.h"
 #include "extras.h"

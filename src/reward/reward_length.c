@@ -1,4 +1,5 @@
 /* reward_length.c - what an answer loses that comes near the longest there can be. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* reward_library.c - library: a shared object of the user (trireme_reward.h). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
 #include "desk/desk.h"
 #include "elf_object.h"

@@ -1,4 +1,5 @@
 /* reward_model.c - the score of a model with a scalar head, which the run holds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward.h"
 
 #include <math.h>

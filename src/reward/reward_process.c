@@ -1,4 +1,5 @@
 /* reward_process.c - process: a program of the user beside each rank, which speaks JSON lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/child_script.h"
 #include "extras.h"

@@ -1,4 +1,5 @@
 /* reward_rule.c - rewards by rule: the same text, the same last number, a pattern found. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward/math/text_number.h"
 #include "reward.h"
 

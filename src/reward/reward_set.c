@@ -1,4 +1,5 @@
 /* reward_set.c - the rewards of a deck: opened, closed, and what holds of them together. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward_set.h"
 
 #include "base/notice.h"

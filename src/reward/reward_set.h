@@ -1,4 +1,5 @@
 /* reward_set.h - the rewards of a deck from inside. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REWARD_SET_H
 #define TRI_REWARD_SET_H
 

@@ -1,4 +1,5 @@
 /* reward_table.c - the table of rewards; what a row of a deck or flags may say of each. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/mask.h"
 #include "base/visible.h"
 #include "reward.h"

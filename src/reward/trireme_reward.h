@@ -3,6 +3,7 @@
  *
  * cc -shared -fPIC -I PREFIX/include verify.c -o verify.so, and in a deck: reward: [{name: library, path:
  * ./verify.so}] */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRIREME_REWARD_H
 #define TRIREME_REWARD_H
 

@@ -1,4 +1,5 @@
 /* arrays.c - a rollout's arrays: their table, made, cleared. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrays.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* arrays.h - the table of a rollout's arrays. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ARRAYS_H
 #define TRI_ARRAYS_H
 

@@ -1,4 +1,5 @@
 /* rollout.c - the answers of one step between ranks, and planned memory for them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrays.h"
 
 #include <string.h>

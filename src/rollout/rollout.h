@@ -1,4 +1,5 @@
 /* rollout.h - the data of one step: sequences, rewards, log-probabilities, advantages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ROLLOUT_H
 #define TRI_ROLLOUT_H
 

@@ -1,4 +1,5 @@
 /* select.c - a step put together of groups in which some answer earns more than another. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "select.h"
 
 #include "arrays.h"

@@ -1,4 +1,5 @@
 /* select.h - a step put together of groups in which some answer earns more than another. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SELECT_H
 #define TRI_SELECT_H
 

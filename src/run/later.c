@@ -1,4 +1,5 @@
 /* later.c - files of answers whose steps a resumed run takes again: gone before it does. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "io/text/lines.h"
 #include "output.h"

@@ -1,4 +1,5 @@
 /* output.c - the output folder of a run: claimed and locked, an older run set aside, decks written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* output.h - what the output folder tells the other files of this room. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_OUTPUT_H
 #define TRI_OUTPUT_H
 

@@ -1,4 +1,5 @@
 /* pace.c - how long steps and checkpoints take, and how much of an allocation's end is kept for them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pace.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* pace.h - how long steps and checkpoints take, and how much of an allocation's end is kept for them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PACE_H
 #define TRI_PACE_H
 

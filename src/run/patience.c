@@ -1,4 +1,5 @@
 /* patience.c - how long, and when, a last checkpoint that could not be written is tried again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "patience.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* patience.h - how long, and when, a last checkpoint that could not be written is tried again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PATIENCE_H
 #define TRI_PATIENCE_H
 

@@ -1,4 +1,5 @@
 /* run.h - what a run is to its output folder: the deck, the lock, the checkpoint it goes on from. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RUN_H
 #define TRI_RUN_H
 

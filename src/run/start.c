@@ -1,4 +1,5 @@
 /* start.c - which start of a run the output folder belongs to: OUTPUT/.start says it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* where.c - whether the output folder is still where the run began: it may be renamed or removed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
 #include "base/file.h"

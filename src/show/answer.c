@@ -1,4 +1,5 @@
 /* answer.c - one line of a file of answers: what of it is shown. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "answer.h"
 
 #include <math.h>

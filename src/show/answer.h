@@ -1,4 +1,5 @@
 /* answer.h - one line of a file of answers: what of it is shown. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_ANSWER_H
 #define TRI_SHOW_ANSWER_H
 

@@ -1,4 +1,5 @@
 /* fold.c - text of others laid out for a width: harmless, and broken where a terminal would. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fold.h"
 
 #include <string.h>

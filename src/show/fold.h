@@ -1,5 +1,6 @@
 /* fold.h - text of others laid out for a width: harmless, and broken where a terminal would. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_FOLD_H
 #define TRI_SHOW_FOLD_H
 

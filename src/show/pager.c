@@ -1,4 +1,5 @@
 /* pager.c - where people read: standard output, or a pager before it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pager.h"
 
 #include <errno.h>

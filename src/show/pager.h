@@ -1,4 +1,5 @@
 /* pager.h - where people read: standard output, or a pager before it. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_PAGER_H
 #define TRI_SHOW_PAGER_H
 

@@ -1,4 +1,5 @@
 /* show.c - saved answers, chosen and shown: to people, or as JSON. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "show.h"
 
 #include <math.h>

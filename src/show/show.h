@@ -1,4 +1,5 @@
 /* show.h - saved answers, chosen and shown: to people, or as JSON. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_H
 #define TRI_SHOW_H
 

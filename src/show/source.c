@@ -1,4 +1,5 @@
 /* source.c - where answers lie: the steps that an output folder has saved, or a file; and their lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "source.h"
 
 #include <dirent.h>

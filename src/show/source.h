@@ -1,5 +1,6 @@
 /* source.h - where answers lie: the steps that an output folder has saved, or a file; and their lines.
  * Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_SOURCE_H
 #define TRI_SHOW_SOURCE_H
 

@@ -1,4 +1,5 @@
 /* view.c - answers as people read them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "view.h"
 
 #include <math.h>

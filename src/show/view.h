@@ -1,4 +1,5 @@
 /* view.h - answers as people read them. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_VIEW_H
 #define TRI_SHOW_VIEW_H
 

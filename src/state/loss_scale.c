@@ -1,4 +1,5 @@
 /* loss_scale.c - the scale of a loss, and how it follows what gradients allow. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss_scale.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* loss_scale.h - what a loss is taken times before the backward pass, so that gradients in float16 neither
  * vanish nor overflow; the gradient is divided by it again where it is read, in f32. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LOSS_SCALE_H
 #define TRI_LOSS_SCALE_H
 

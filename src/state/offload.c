@@ -2,6 +2,7 @@
  * Two streams of their own copy beside the work in the caller's. A trained store's optimizer state goes
  * through two rooms on the device: while work is done in one, the other is filled with the next piece or
  * written back. A frozen store's unit is copied to its place in the slot it is gathered in. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* optim.c - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "optim.h"
 #include "device/trace.h"
 

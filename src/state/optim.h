@@ -1,4 +1,5 @@
 /* optim.h - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_OPTIM_H
 #define TRI_OPTIM_H
 

@@ -1,4 +1,5 @@
 /* params.c - the parameter store: its shards, how they are filled and read. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 #include <stdio.h>

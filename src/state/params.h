@@ -1,4 +1,5 @@
 /* params.h - the parameter store: shards, gradients, and the gathering of one unit at a time. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PARAMS_H
 #define TRI_PARAMS_H
 

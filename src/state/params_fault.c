@@ -1,4 +1,5 @@
 /* params_fault.c - which gradient of the parameter store is not finite. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* params_gather.c - the parameter store's weights, one unit at a time: gathered, packed, let go again; new
  * ones spread. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 typedef tri_param_slot slot;

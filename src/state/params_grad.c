@@ -6,6 +6,7 @@
  * The norm that clips needs all of them: nothing hides the last unit's, nor a stage of the one before it, but
  * another model that learns beside. Updates then run unit by unit, and new weights travel beside the next
  * unit's update; the last one's are waited for. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 typedef tri_param_slot slot;

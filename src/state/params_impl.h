@@ -1,5 +1,6 @@
 /* params_impl.h - what the files of the parameter store share: its structs, and who holds which part. Private
  * to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PARAMS_IMPL_H
 #define TRI_PARAMS_IMPL_H
 

@@ -11,6 +11,7 @@
  * over to another phase, of which a rank's part of the window is only a piece. A store that does not share
  * cannot order that for one that does (critic.shard, reference.shard): who changes the phase has the others
  * forget what they have, which is a meeting, on the way in and on the way out. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 #include <stdio.h>

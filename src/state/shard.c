@@ -1,4 +1,5 @@
 /* shard.c - plan legality, padding, ranges: pure arithmetic. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "shard.h"
 
 const char *tri_shard_scope_name(tri_shard_scope s) {

@@ -1,4 +1,5 @@
 /* shard.h - plan legality, padding, ranges: pure arithmetic. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHARD_H
 #define TRI_SHARD_H
 

@@ -1,4 +1,5 @@
 /* watch.c - what a first optimizer step must have done: every trained tensor moved, and copies are equal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "watch.h"
 
 #include "base/hash.h"

@@ -1,4 +1,5 @@
 /* watch.h - what a first optimizer step must have done: every trained tensor moved, and copies are equal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_WATCH_H
 #define TRI_WATCH_H
 

@@ -1,4 +1,5 @@
 /* after_error.c - what a run that ends with an error leaves: the last whole step, why it ended. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "train.h"
 
 #include "base/notice.h"

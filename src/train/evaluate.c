@@ -1,5 +1,6 @@
 /* evaluate.c - held-out lines: what the loss says of them (evaluate_lines.c); reward, pass@1 and length of
  * the policy's answers to held-out prompts; of all, and of each set. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
 #include "reward/figures.h"
 #include "score.h"

@@ -1,5 +1,6 @@
 /* evaluate_lines.c - held-out lines judged by the loss. Each line's numbers come from one rank and are added
  * up on all ranks in the order of the lines, so that neither ranks nor batches nor packing change a sum. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
 #include "score.h"
 #include "supply.h"

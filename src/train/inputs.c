@@ -1,5 +1,6 @@
 /* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
  * them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/notice.h"
 #include "inputs_chat.h"

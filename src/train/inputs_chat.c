@@ -1,4 +1,5 @@
 /* inputs_chat.c - the chat template of a run: opened as the deck says, and what people are told of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "inputs_chat.h"
 
 #include "base/notice.h"

@@ -1,4 +1,5 @@
 /* inputs_chat.h - the chat template of a run; lines of data without a model. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INPUTS_CHAT_H
 #define TRI_INPUTS_CHAT_H
 

@@ -1,4 +1,5 @@
 /* inputs_lines.c - lines of data looked at without the model that would read them: JSON, keys, answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "inputs_chat.h"
 
 static const char *refuse(const void *rewards, const char *answer, size_t n) {

@@ -1,4 +1,5 @@
 /* judge.c - the reward model of a run: scores of a rank's answers, in packed batches. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "judge.h"
 
 #include "train.h"

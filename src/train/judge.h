@@ -1,4 +1,5 @@
 /* judge.h - the reward model of a run: scores of a rank's answers, in packed batches. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JUDGE_H
 #define TRI_JUDGE_H
 

@@ -1,4 +1,5 @@
 /* learner.c - the models of a run by role: opened, stepped, closed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "learner.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* learner.h - the models of a run by role: where they come from, how they train, what checkpoints keep. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LEARNER_H
 #define TRI_LEARNER_H
 

@@ -1,5 +1,6 @@
 /* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; answers as
  * files; its line; where its loss broke. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "base/notice.h"
 #include "comm/peers/board.h"

@@ -1,5 +1,6 @@
 /* save.c - checkpoints of a run: when one is due, its tensors, one that is written beside the steps, the best
  * one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/notice.h"
 #include "comm/halt.h"

@@ -1,5 +1,6 @@
 /* score.c - what models say of a step's sequences before it is learned: log-probabilities, values; the
  * policy's against the sampler's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "score.h"
 
 #include "supply.h"

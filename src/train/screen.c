@@ -1,4 +1,5 @@
 /* screen.c - what a person sees of the steps: the live line on a terminal, their rows, the end. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/live.h"
 #include "base/notice.h"

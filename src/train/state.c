@@ -1,4 +1,5 @@
 /* state.c - the run's state beside its tensors, into a checkpoint; and all of it from a model or one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "train.h"
 
 #include "base/notice.h"

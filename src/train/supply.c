@@ -1,5 +1,6 @@
 /* supply.c - lines as sequences: a step's from data.train, demonstrations, pairs and labelled answers as they
  * are. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "supply.h"
 
 #include "base/file.h"

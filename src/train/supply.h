@@ -1,4 +1,5 @@
 /* supply.h - where a step's sequences come from. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SUPPLY_H
 #define TRI_SUPPLY_H
 

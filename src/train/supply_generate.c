@@ -1,4 +1,5 @@
 /* supply_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and rewarded. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "supply.h"
 
 #include "base/notice.h"

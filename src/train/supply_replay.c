@@ -1,4 +1,5 @@
 /* supply_replay.c - a step's sequences from a written rollout: every rank reads them all. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "supply.h"
 
 #include "base/hash.h"

@@ -1,4 +1,5 @@
 /* train.c - the loop: collect, score, learn. Read train_step first. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "train.h"
 
 #include "base/notice.h"

@@ -1,4 +1,5 @@
 /* train.h - a training run: what it has open, and who of this room does what with it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRAIN_H
 #define TRI_TRAIN_H
 

@@ -1,5 +1,6 @@
 /* train_record.c - what computes a run, in its log and its checkpoints, and what computed it before; its
  * events: start and end. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "family/family.h"

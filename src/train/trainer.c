@@ -1,4 +1,5 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/slurm.h"

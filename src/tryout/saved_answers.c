@@ -1,4 +1,5 @@
 /* saved_answers.c - saved answers as a deck's rewards get them: rollout lines, or lines with a response. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "saved_answers.h"
 
 #include "io/model/source_chat.h"

@@ -1,4 +1,5 @@
 /* saved_answers.h - saved answers as a deck's rewards get them: rollout lines, or lines with a response. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SAVED_ANSWERS_H
 #define TRI_SAVED_ANSWERS_H
 

@@ -1,4 +1,5 @@
 /* tryout.c - a deck's rewards tried on saved answers, as a run asks them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tryout.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* tryout.h - a deck's rewards tried on saved answers, as a run asks them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRYOUT_H
 #define TRI_TRYOUT_H
 

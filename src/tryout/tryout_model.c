@@ -1,4 +1,5 @@
 /* tryout_model.c - the reward model of a deck, loaded to score saved answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tryout_model.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* tryout_model.h - the reward model of a deck, loaded to score saved answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRYOUT_MODEL_H
 #define TRI_TRYOUT_MODEL_H
 

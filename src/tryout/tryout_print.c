@@ -1,4 +1,5 @@
 /* tryout_print.c - what a tryout of rewards came to: a table, JSON, failures in full. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tryout.h"
 
 #include "base/print.h"

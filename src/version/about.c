@@ -1,4 +1,5 @@
 /* about.c - what is told of this program, its build, its libraries and its machine. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "about.h"
 
 #include "base/visible.h"

@@ -1,4 +1,5 @@
 /* about.h - what is told of this program, its build, its libraries and its machine. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ABOUT_H
 #define TRI_ABOUT_H
 

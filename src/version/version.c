@@ -1,4 +1,5 @@
 /* version.c - what this program is, how it was built and what it runs with, as lines or as JSON. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "version.h"
 
 #include "about.h"

@@ -1,4 +1,5 @@
 /* version.h - what this program is, how it was built and what it runs with: trireme --version. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_VERSION_H
 #define TRI_VERSION_H
 

@@ -1,4 +1,5 @@
 /* version_record.c - the record of a run (src/record), gathered from its ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "version_record.h"
 
 #include "about.h"

@@ -1,4 +1,5 @@
 /* version_record.h - what computes a run, for its checkpoints and its log. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_VERSION_RECORD_H
 #define TRI_VERSION_RECORD_H
 

@@ -1,5 +1,6 @@
 /* test_advantage.c - rewards to advantages. Judges: numbers worked by hand in the comment above each case;
  * TRL's, OpenRLHF's and RLOO's formulas in float64 (make_algo_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
 /* Advantage `want[q]` at every answer token of sequence q, 0 before them. */

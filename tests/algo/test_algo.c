@@ -1,5 +1,6 @@
 /* test_algo.c - the tables of algorithms, weights of tokens. Judges: the numbers in the comment above a case;
  * interface names and defaults of each preset written out here. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
 /* Lengths 2, 0, 6, 4, largest answer 10. 12 tokens: 1/12 each. 3 answers that have any: 1/3; 1/3 over the own

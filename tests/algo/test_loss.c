@@ -1,6 +1,7 @@
 /* test_loss.c - losses and their gradients. Judges: numbers worked by hand in the comment above each case,
  * central differences of the loss, the loss of the whole batch against its parts, TRL's own losses and
  * verl's dual clip (make_algo_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
 enum { ENTROPY = TRI_POLICY_ENTROPY, KL = TRI_POLICY_KL, CLIPPED = TRI_POLICY_CLIPPED };

@@ -1,6 +1,7 @@
 /* test_options.c - options that every policy loss has: the share of tokens by entropy, the KL times the
  * ratio, the sampler's correction; answers that were cut. Judges: numbers worked by hand in the comment above
  * each case, central differences, TRL's own losses (make_algo_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
 static bool by_sequence(const tri_loss *a) { return a == &tri_loss_sequence || a == &tri_loss_luspo; }

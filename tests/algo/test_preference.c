@@ -1,6 +1,7 @@
 /* test_preference.c - losses of pairs and labelled answers. Judges: numbers worked by hand in the comment
  * above each case, central differences, the loss of a whole batch against its pairs, TRL's own trainers
  * and OpenRLHF's formulas (make_preference_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
 enum { ENTROPY = TRI_PREFERENCE_METRIC_COUNT };

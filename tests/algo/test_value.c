@@ -1,6 +1,7 @@
 /* test_value.c - what a critic learns and what is learned from it, and ReMax. Judges: numbers worked by
  * hand in the comment above each case, central differences, the loss of the whole batch against its parts,
  * verl's and OpenRLHF's formulas in float64 (make_preference_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
 enum { CLIPPED, RETURN };

@@ -1,4 +1,5 @@
 /* test_apart.c - work in a child process. Judge: what the caller has afterwards. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/apart.h"
 
 #include <setjmp.h>

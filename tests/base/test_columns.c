@@ -1,5 +1,6 @@
 /* test_columns.c - numbers and text that keep to a width. Judges: literals; widths of numbers of every
  * size. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_file.c - what stands under a name is never waited for, followed or emptied; and what messages may
  * hold. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/visible.h"
 

@@ -1,5 +1,6 @@
 /* test_folder.c - folders opened, made and removed without following links. Judge: what stands there
  * afterwards. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 
 #include <fcntl.h>

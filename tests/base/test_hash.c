@@ -1,6 +1,7 @@
 /* test_hash.c - XXH64, SHA-256 and HMAC. Judges: the reference implementation (xxHash 0.8.2 through the
  * Python package xxhash 4.1.0); Python's hashlib and hmac. Their answers for bytes (131 i + 17) mod 256 stand
  * in the tables. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* test_mask.c - secrets in addresses and command lines. Judge: exact; what was masked once stays the same. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

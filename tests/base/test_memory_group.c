@@ -1,5 +1,6 @@
 /* test_memory_group.c - what control groups allow and counted. Judge: folders that hold what the kernel
  * writes (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst; proc(5)). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/memory_group.h"
 
 #include <setjmp.h>

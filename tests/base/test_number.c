@@ -1,5 +1,6 @@
 /* test_number.c - numbers as text. Judge: exact, and every shorter text, which must read back as another
  * number. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

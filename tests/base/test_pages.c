@@ -1,5 +1,6 @@
 /* test_pages.c - large rooms whose pages are taken as they are written (base.h). Judges: the bytes, the
  * kernel's count of the pages, AddressSanitizer where it is. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* test_tensor.c - the 16-bit types. Judges: what each of float16's 65,536 words means, by ldexp; of f32 the
  * numbers at and beside each border between two of them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

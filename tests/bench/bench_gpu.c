@@ -5,6 +5,7 @@
  * events, each of as many calls as fill a millisecond. Operations and bytes are those the computation cannot
  * do without: causal attention half of all pairs, a backward pass 5 products where forward has 2, each array
  * read or written once. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_case.h"
 #include "device/device.h"
 #include "device/kernels.h"

@@ -3,6 +3,7 @@
  * bench_linear [threads] [rounds] [shape index]     each number is GFLOP/s, the best of `rounds` short runs
  * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products
  * alone "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_case.h"
 #include "cpu/gemm/gemm.h"
 #include "device/device.h"

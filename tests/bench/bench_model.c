@@ -4,6 +4,7 @@
  * For each N two lines: FIGURE|LABEL, decode, N sequences|tokens/s|number, counted from when the last of N
  * prompts of PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until
  * then. The weights are what `trireme generate` would hold, bf16. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/rng.h"
 #include "bench_case.h"
 #include "comm/session.h"

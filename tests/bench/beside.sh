@@ -1,5 +1,6 @@
 #!/bin/bash
 # beside.sh - training and GRPO steps beside PyTorch's and TRL's: five rounds in which all take turns, then the medians.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/beside.sh PYTHON TORCH_TRAIN.py TRL_GRPO.py [ROUNDS]
 #

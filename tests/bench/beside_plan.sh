@@ -1,5 +1,6 @@
 #!/bin/bash
 # beside_plan.sh - host memory that ranks take beside their plan, measured in a control group, against what a plan counts.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/beside_plan.sh PROGRAM [RANKS ...]    needs root and control groups of memory, of either version; else it ends with 77
 # Prints for each number of ranks MiB a rank: measured (the group's highest use, mpirun's in it, less the plans), counted by trireme plan.

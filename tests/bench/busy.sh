@@ -1,6 +1,7 @@
 #!/bin/bash
 # busy.sh - a training step on two idle cores and beside four busy loops on them (load 4): rounds in which all binaries take
 # turns, then the medians.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/busy.sh NEW [OLD]        programs; OLD beside NEW where both are given. ROUNDS=5 rounds
 #

@@ -1,5 +1,6 @@
 #!/bin/bash
 # predict.sh - seconds of a step as trireme plan predicts them, beside those that a run takes, on 1, 2 and 4 ranks.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/predict.sh PROGRAM [DECK ...] [key=value ...]    none: all decks; TYPES="f32 bf16", RANKS="1 2 4": these alone
 #     STEPS=6: timed ones, after two that are not; ROUNDS=1: so many plans and runs in turns, medians of them; XDG_CACHE_HOME=: no

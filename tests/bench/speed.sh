@@ -1,5 +1,6 @@
 #!/bin/bash
 # speed.sh - time training and GRPO steps of models of given sizes: medians over the steps of one run.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/speed.sh train d L heads ff V T B f32|bf16 RANKS THREADS [STEPS]   tokens/s of forward, loss, backward, AdamW
 #   tests/bench/speed.sh grpo s|m f32|bf16 COMPLETIONS RANKS THREADS [STEPS]       seconds of a GRPO step: prompts of 8 bytes,

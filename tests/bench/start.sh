@@ -1,5 +1,6 @@
 #!/bin/sh
 # start.sh - seconds from launch to the end of the first step of a deck: each of five starts, and the median.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/start.sh RANKS DECK [key=value ...]
 set -eu

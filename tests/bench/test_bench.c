@@ -1,5 +1,6 @@
 /* test_bench.c - what follows from a bench's figures, how often something is timed, and its screen. Judge:
  * numbers worked by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* test_trial.c - the folder of a trial is gone afterwards, also where a signal ends the process. Judge: what
  * lies in the folder above it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* algo_case.h - what the tests of advantages and losses share: options, a micro-batch, a rollout, numbers of
  * the goldens (make_algo_golden.py, make_preference_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_ALGO_CASE_H
 #define TRI_TESTS_ALGO_CASE_H
 

@@ -1,5 +1,6 @@
 /* chat_case.h - what transformers makes of conversations (tests/data/chat/golden.json): read, and the
  * tokenizers it was made with. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CHAT_CASE_H
 #define TRI_TESTS_CHAT_CASE_H
 

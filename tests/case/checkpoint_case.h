@@ -1,5 +1,6 @@
 /* checkpoint_case.h - what the tests of checkpoints save, and how they look at it.
  * Judge of all bytes: expect(), a function of (tensor, element, step), whatever the number of ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEST_CHECKPOINT_CASE_H
 #define TRI_TEST_CHECKPOINT_CASE_H
 

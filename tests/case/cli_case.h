@@ -3,6 +3,7 @@
  *
  * Judge of every test: the exit code, the text of stderr, and which files are there afterwards; at the end
  * the table of metrics, which knows every number that the runs have written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CLI_CASE_H
 #define TRI_TESTS_CLI_CASE_H
 

@@ -1,5 +1,6 @@
 /* cli_events.h - what a run's run.jsonl says (src/report/README.md), for tests of the whole program: codes,
  * numbers and fields in the place of sentences. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CLI_EVENTS_H
 #define TRI_TESTS_CLI_EVENTS_H
 

@@ -1,5 +1,6 @@
 /* config_case.h - what the tests of src/config share: two small decks, loading one, refusals word for
  * word. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CONFIG_CASE_H
 #define TRI_TESTS_CONFIG_CASE_H
 

@@ -1,6 +1,7 @@
 /* dataset_case.h - what the tests of data files share: a folder, a tokenizer of bytes, bad lines.
  *
  * setup and teardown are those of every test. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_DATASET_CASE_H
 #define TRI_TESTS_DATASET_CASE_H
 

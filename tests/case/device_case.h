@@ -1,5 +1,6 @@
 /* device_case.h - the device a test program runs on: $TRI_TEST_DEVICE, else the CPU; how the host reaches its
  * memory; and where tests/data and the program lie on a machine that did not build them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_DEVICE_CASE_H
 #define TRI_TESTS_DEVICE_CASE_H
 

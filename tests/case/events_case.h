@@ -1,6 +1,7 @@
 /* events_case.h - what the tests of event files share: their own reader, and a comparison with metrics.jsonl.
  *
  * Judges: CRCs bit by bit, TensorFlow's format field by field; jansson's reading of metrics.jsonl. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EVENTS_CASE_H
 #define TRI_TESTS_EVENTS_CASE_H
 

@@ -1,4 +1,5 @@
 /* fake_nvml.h - what the NVML of tests says of its one GPU. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FAKE_NVML_H
 #define FAKE_NVML_H
 

@@ -1,4 +1,5 @@
 /* filter_case.h - which of a test program's cases run: $TRI_TEST_FILTER, a pattern with * and ?, else all. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_FILTER_CASE_H
 #define TRI_TESTS_FILTER_CASE_H
 

@@ -2,6 +2,7 @@
  *
  * Its plug-ins stay in memory, so that the leak check can name them at exit; what it takes as it starts is
  * not looked at. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <sanitizer/lsan_interface.h>

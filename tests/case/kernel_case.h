@@ -2,6 +2,7 @@
  *
  * A case is a function of one open back end. for_each_device runs it on every device of the build, with
  * one thread and with two. Arrays are device memory; a case reaches them through put_* and get_* only. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_KERNEL_CASE_H
 #define TRI_TESTS_KERNEL_CASE_H
 

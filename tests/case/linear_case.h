@@ -1,4 +1,5 @@
 /* linear_case.h - a linear layer of a device, tried: memory between fences, values against f64 loops. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_LINEAR_CASE_H
 #define TRI_TESTS_LINEAR_CASE_H
 

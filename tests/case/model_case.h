@@ -1,5 +1,6 @@
 /* model_case.h - what the tests of stores, models, samplers and training share: a session, golden files, a
  * model filled from one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_MODEL_CASE_H
 #define TRI_TESTS_MODEL_CASE_H
 

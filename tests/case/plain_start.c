@@ -3,6 +3,7 @@
  * nohup, service managers and shells without job control hand on signals that are ignored or held back, and
  * standard streams that are closed. Then a process does not end by a signal that a test sends it, and the
  * next file that is opened is taken for a stream. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>

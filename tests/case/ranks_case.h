@@ -2,6 +2,7 @@
  * all ranks.
  *
  * ranks_open and ranks_close are the setup and teardown of a program's group of tests. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_RANKS_CASE_H
 #define TRI_TESTS_RANKS_CASE_H
 

@@ -1,5 +1,6 @@
 /* replay_case.h - what the tests of replayed steps share: the sequences of make_grpo_golden.py as a rollout,
  * a metric of a line. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_REPLAY_CASE_H
 #define TRI_TESTS_REPLAY_CASE_H
 

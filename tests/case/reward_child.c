@@ -9,6 +9,7 @@
  * child that waits for ever and holds its output. --daemon: the same of a grandchild in a session of its own,
  * whose parent ended; and of one more that ends at once. --mute: answers nothing. --stay: does not end with
  * its input. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* reward_object.c - a reward's shared object for tests: the response's bytes, unless the response asks for
  * worse. Compiled in several ways: REWARD_VERSION, REWARD_SYMBOL, REWARD_SCORE and REWARD_OPENS are what is
  * wrong with one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "reward/trireme_reward.h"
 

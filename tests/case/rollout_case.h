@@ -1,4 +1,5 @@
 /* rollout_case.h - a step of a rollout as the file that a replay reads. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_ROLLOUT_CASE_H
 #define TRI_TESTS_ROLLOUT_CASE_H
 

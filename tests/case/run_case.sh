@@ -1,4 +1,5 @@
 # run_case.sh - what the scripts that start whole runs share. Sourced with PROGRAM and RANKS as arguments.
+# SPDX-License-Identifier: BSD-3-Clause
 program=$1 ranks=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-run.XXXXXX")

@@ -1,4 +1,5 @@
 /* shapes_case.h - a kernel test's case in every type and shape, on every back end with one thread and two. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_SHAPES_CASE_H
 #define TRI_TESTS_SHAPES_CASE_H
 

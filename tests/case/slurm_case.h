@@ -1,4 +1,5 @@
 /* slurm_case.h - programs of Slurm that only say what a test tells them to, before all others in PATH. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SLURM_CASE_H
 #define TRI_SLURM_CASE_H
 

@@ -1,4 +1,5 @@
 /* trace_case.h - what the tests of spans and of their file share: the device, a stream of it, whole spans. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEST_TRACE_CASE_H
 #define TRI_TEST_TRACE_CASE_H
 

@@ -1,4 +1,5 @@
 /* tree_case.h - files of a pretended /proc and /sys in a folder of a test's own. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TREE_CASE_H
 #define TRI_TREE_CASE_H
 

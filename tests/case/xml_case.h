@@ -3,6 +3,7 @@
  * No entities but the five of XML, no comments, no processing instructions, no CDATA: text of others that
  * looks like these is a fault. Elements and attributes are those of a list, so that no text has become
  * one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_XML_CASE_H
 #define TRI_TESTS_XML_CASE_H
 

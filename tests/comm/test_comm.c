@@ -2,6 +2,7 @@
  * 3 and 4 ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's
  * input is a pure function of r. NCCL promises no order of sums: its inputs are small whole numbers, whose
  * sums are exact in any. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/peers/proc_state.h"
 #include "filter_case.h"
 #include "ranks_case.h"

@@ -1,5 +1,6 @@
 /* test_halt.c - when a run ends early, and how every rank hears of it. Run with 1, 2 and 4 ranks. Judge:
  * exact values. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "comm/halt.h"
 #include "ranks_case.h"

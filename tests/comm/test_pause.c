@@ -1,5 +1,6 @@
 /* test_pause.c - when a waiter gives its core away and when it sleeps; that it is woken. Judge: exact
  * values; an alarm ends a process that sleeps for good. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

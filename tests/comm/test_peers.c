@@ -1,5 +1,6 @@
 /* test_peers.c - the watch over the ranks without its thread: beats with given times and the verdict, its
  * words, datagrams byte by byte, the board, the roster. Judge: exact values. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

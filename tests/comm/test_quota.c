@@ -1,5 +1,6 @@
 /* test_quota.c - limits of control groups, read from folders that look like theirs, and what a rank gets of
  * them. Judge: exact values. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* test_runtime.c - who, where, until when. Run with 1, 2 and 4 ranks on one machine. Judge: exact values. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "ranks_case.h"
 

@@ -1,5 +1,6 @@
 /* test_slurm.c - what Slurm knows of the job. Judge: exact values, with a squeue that only says what it is
  * told to. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

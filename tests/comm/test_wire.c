@@ -1,5 +1,6 @@
 /* test_wire.c - what heartbeats are written as, and what a node knows of its networks. Judges: what was
  * written is read; each changed bit, and another key, is refused; the kernel's tables spelled out. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
  * input. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include <jansson.h>

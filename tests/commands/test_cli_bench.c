@@ -1,5 +1,6 @@
 /* test_cli_bench.c - trireme bench: its JSON and its screen, on one rank and on two, and what it refuses.
  * Judge: arithmetic over the JSON, exit codes and words; no figure is expected to be anything. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include <jansson.h>

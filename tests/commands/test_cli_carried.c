@@ -1,5 +1,6 @@
 /* test_cli_carried.c - files beside a model's weights that other programs want: chat template, vocabulary,
  * merges. Judge: the exported ones are the first folder's, byte for byte. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 static const char *const names[] = {"chat_template.jinja",

@@ -1,5 +1,6 @@
 /* test_cli_chat.c - the whole program on conversations: the model's own template, a named one, what is
  * refused and what is said. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 #define TALK                                                                                                 \

@@ -1,4 +1,5 @@
 /* test_cli_check.c - trireme train --check: all that is wrong at once, without MPI, nothing written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include "train/train.h"

@@ -1,5 +1,6 @@
 /* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be
  * written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 enum { NORM_BYTES = 32 * 4, MOST_BYTES = 1 << 21 };

@@ -1,6 +1,7 @@
 /* test_cli_doctor.c - trireme doctor on one machine: plainly, under mpirun, with a deck, with a fault.
  *
  * Judge: exit code, JSON read back, lines of the screen; several nodes are tests/slurm/doctor.sh's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 /* test_cli_eval.c - the whole program, eval: figures of k answers. Judge besides: awk over what generate
  * answers, with the same seed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #define ASK "--num 5 --top-k 3 --max-new 1 --temperature 1 "

@@ -1,5 +1,6 @@
 /* test_cli_families.c - the whole program with a small random model of every family: trained, saved,
  * exported, loaded again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #define SIZES                                                                                                \

@@ -1,6 +1,7 @@
 /* test_cli_folders.c - model folders as other tools leave them: tokens beside tokenizer.json, several end
  * tokens, indexes with left-out tensors, the Hub's cache. Judge: what transformers 5.24 makes of the same
  * files, by its rules, in ids and messages. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include <jansson.h>

@@ -1,4 +1,5 @@
 /* test_cli_health.c - the whole program: what its metrics and warnings say of a run. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 #include <inttypes.h>

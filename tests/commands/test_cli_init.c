@@ -2,6 +2,7 @@
  * to, from answers at a terminal; what it refuses, and that it then writes nothing.
  *
  * Judge of what is written: trireme train --check, and bash -n. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_case.h"
 

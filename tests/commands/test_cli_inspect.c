@@ -1,5 +1,6 @@
 /* test_cli_inspect.c - trireme inspect: what it shows, which checkpoint a run's folder means, files of
  * strangers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 static void sums_unless_the_tensors_are_asked_for(void **state) {

@@ -1,6 +1,7 @@
 /* test_cli_kept.c - answers kept as files: what lines of rollouts and evaluations say, and what becomes of
  * them. Judge, beside cli_case.h: the data that was answered, the figures of metrics.jsonl and of eval's
  * output. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 #define EVAL                                                                                                 \

@@ -1,5 +1,6 @@
 /* test_cli_launch.c - the program with the variables of launchers in its environment, beside a launcher and
  * without. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 /* Output of a command for one rank, variables or not. */

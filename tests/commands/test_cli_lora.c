@@ -1,5 +1,6 @@
 /* test_cli_lora.c - the whole program with low-rank adapters: kept, resumed, exported, PEFT's folders,
  * what is refused. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_cli_models.c - the whole program with critics, reward models and preferences: what it refuses, what it
  * leaves behind. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #define PPO     GRPO " algo.name=ppo algo.num_generations=4 "

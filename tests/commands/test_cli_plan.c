@@ -1,5 +1,6 @@
 /* test_cli_plan.c - trireme plan: its JSON and its screen, what fits and what would, and what it refuses.
  * Judge: the run's own numbers, arithmetic over the JSON, exit codes and words. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 /* test_cli_replay.c - the whole program on written rollouts. Judge, beside cli_case.h: the lines of the run
  * that wrote them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #define HARD "reward='[{name: regex, pattern: \"[0-4]\"}]' " /* some answers have it, some have not */

@@ -1,6 +1,7 @@
 /* test_cli_report.c - trireme report: a page, a screen and a JSON value of finished, growing, hostile and
  * long runs.  Judges: metrics.jsonl as jansson reads it, for what the JSON value says and, turned back from
  * the paths of the page, for the curves; xml_case.h for the page. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 #include "xml_case.h"
 

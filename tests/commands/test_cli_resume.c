@@ -1,4 +1,5 @@
 /* test_cli_resume.c - the whole program when a run is resumed with another deck or other data. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hash.h"
 #include "cli_events.h"
 

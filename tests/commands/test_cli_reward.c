@@ -1,5 +1,6 @@
 /* test_cli_reward.c - the whole program, reward: a deck's rewards tried on saved answers. Judge besides: what
  * the run itself gave the same answers, to the digit; rewards worked by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #define TRY ONE "reward grpo.yaml "

@@ -1,4 +1,5 @@
 /* test_cli_scored.c - the whole program on models with a scalar head. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #define SCORED "'" TRI_TEST_DATA "/model/llama_score' "

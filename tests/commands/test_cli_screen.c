@@ -2,6 +2,7 @@
  *
  * Judge of the terminal: log.txt. A small terminal obeys what the program writes; in the end it shows the
  * lines of log.txt, each whole, and nothing else. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_case.h"
 

@@ -1,6 +1,7 @@
 /* test_cli_show.c - trireme show: which answers are chosen, how they stand in a pipe and on terminals,
  * pagers, files that no trireme wrote. Judge, beside cli_case.h: screens written out, and awk over the same
  * lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* terminals */
 #include "cli_case.h"
 

@@ -1,5 +1,6 @@
 /* test_cli_tensorboard.c - event files of whole runs: at the end, after a resume, a crash, in an older run's
  * folder. Judge beside cli_case.h's: the reader of events_case.h, against metrics.jsonl. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include "events_case.h"

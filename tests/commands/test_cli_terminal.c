@@ -1,6 +1,7 @@
 /* test_cli_terminal.c - results on a terminal: control characters of answers and files are shown, not obeyed.
  * Judge: the same command's bytes in a pipe, which stay as they are, and tri_visible
  * (tests/base/test_file.c). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* terminals, memmem */
 #include "cli_case.h"
 

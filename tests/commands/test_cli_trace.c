@@ -1,5 +1,6 @@
 /* test_cli_trace.c - the trace of a run on two ranks: what is in it, and that the run is the same with it.
  * Judges: jansson, the names of the model's layers, a run without a trace. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include <jansson.h>

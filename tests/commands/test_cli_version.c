@@ -1,5 +1,6 @@
 /* test_cli_version.c - what trireme --version says. Judges beside cli_case.h's: CMakeLists.txt, git where
  * this tree is one of its, what jansson says to this program, the system's count of processors. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 #include "version/about.h"

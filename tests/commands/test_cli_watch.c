@@ -3,6 +3,7 @@
  *
  * Judge: what the program wrote, obeyed as a terminal does; the terminal's settings before and after.
  * Nothing is timed: the runs are looked at anew when a key says so. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_case.h"
 

@@ -1,4 +1,5 @@
 /* test_batch_plan.c - the batch equation and its messages. Judge: by hand; a loop over small ones. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* test_config.c - decks to settings and back, refusals with places. Judge: exact; inputs/reference.yaml. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_case.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* test_config_algo.c - what a deck says of algorithms, for each of their table. Judges: exact; GRPO's
  * deck. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_case.h"
 #include "config/config_keys.h"
 

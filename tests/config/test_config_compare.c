@@ -1,4 +1,5 @@
 /* test_config_compare.c - what a resume changes: listed, refused, allowed. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* test_config_peers.c - the spellings of other programs, read or refused with what does it here. Judge:
  * exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config_keys.h"
 #include "config_case.h"
 

@@ -1,5 +1,6 @@
 /* test_config_words.c - the words of choices and the values of enums they become. Judges: the table below;
  * --options' own words. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config_keys.h"
 #include "config_case.h"
 

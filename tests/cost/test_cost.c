@@ -1,5 +1,6 @@
 /* test_cost.c - seconds of a step against numbers worked by hand: each expectation stands as its
  * arithmetic. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost/cost.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # aarch64.sh - the program and its unit tests built for 64-bit Arm on this machine, and run by qemu's emulation.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/cross/aarch64.sh FOLDER [CTEST ARGUMENT...]    FOLDER gets packages, their files and the build; kept, to go on from
 #

@@ -3,6 +3,7 @@
  *
  * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the
  * program's; 77 if this processor, or the library, does not have the family. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>

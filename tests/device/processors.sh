@@ -1,5 +1,6 @@
 #!/bin/bash
 # processors.sh - the program on processors that this machine has not, by qemu's emulation of them: it runs, or says why not.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/device/processors.sh PROGRAM     77 where there is no qemu-x86_64, or the program is none for x86-64
 # Judge: with AVX2 alone (Haswell, EPYC of Zen 1) a step's numbers have the bits of this processor's own by the kernels and

@@ -1,6 +1,7 @@
 /* test_attention.c - attn_fwd, attn_bwd, kv_put and attn_decode of every back end.
  * Judges: loops in f64, the gradient loop itself judged by central differences; exact bits for rows,
  * sequences, threads, and decoding. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/pairs/pairs.h"
 #include "device_case.h"
 #include "filter_case.h"

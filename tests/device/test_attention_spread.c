@@ -1,6 +1,7 @@
 /* test_attention_spread.c - attn_decode of few rows with long contexts, spread over a GPU's blocks. Judges:
  * the bits of attn_decode in one block and of attn_fwd; that these show an order other than theirs. (Short
  * contexts: test_attention.c. What is planned for it: test_gpu_plan.c.) */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_case.h"
 #include "filter_case.h"
 #include "kernel_case.h"

@@ -1,6 +1,7 @@
 /* test_cudnn.c - attention's gradient by cuDNN: what it is asked for, in which pieces, that it is right.
  * Judges: the CPU's kernel in f32 (test_attention.c judges that), the GPU's own; the same bits again.
  * Emulated, cuDNN is tests/emulate/cudnn.cpp, and each fault planted there has to be seen here. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cudnn/sdpa.h"
 #include "kernel_case.h"
 

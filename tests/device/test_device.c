@@ -1,5 +1,6 @@
 /* test_device.c - every device back end: the table is complete; memory, copies and events do what device.h
  * says. Judge: exact values, and the operating system's own list of shared memory. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/device_cpu.h"
 #include "cpu/choose.h"
 #include "device/kernels.h"

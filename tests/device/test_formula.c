@@ -1,5 +1,6 @@
 /* test_formula.c - formulas that the CPU and the GPU compute by other instructions: the same bits.
  * Judge: exact, the CPU's lines; the GPU's lines are compiled here with its intrinsics as C. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,6 +2,7 @@
  * take of each other, of every back end.
  * Judges: loops in f64, gradient loops themselves judged by central differences; exact bits for rows and
  * threads. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "shapes_case.h"
 

@@ -1,4 +1,5 @@
 /* test_linear.c - the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/gemm/linear.h"
 #include "cpu/pairs/pairs.h"
 #include "device_case.h"

@@ -1,6 +1,7 @@
 /* test_linear_choice.c - which algorithms of the emulated cuBLASLt, which can be told what to offer, serve a
  * product of the CUDA back end. Judges: bit equality with another offer, seconds of the device's clock, the
  * log. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/gpu_plan.h"
 #include "filter_case.h"
 #include "linear_case.h"

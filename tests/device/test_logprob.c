@@ -1,6 +1,7 @@
 /* test_logprob.c - logp_fwd, logp_bwd and sample of every back end.
  * Judges: loops in f64, the gradient loop itself judged by central differences; chi-square for draws;
  * cases worked by hand for top-k and top-p; exact bits for rows, threads, and between sample and logp_fwd. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "kernel_case.h"
 

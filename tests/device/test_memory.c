@@ -1,5 +1,6 @@
 /* test_memory.c - the ledger. Judge: sums by hand; phases may overlap each other but nothing else; planned
  * equals used. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

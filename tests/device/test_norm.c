@@ -1,5 +1,6 @@
 /* test_norm.c - RMSNorm of rows and of heads, of every back end. Judges: loops in f64, the gradient loop
  * itself judged by central differences; exact bits for rows and threads. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "shapes_case.h"
 

@@ -1,6 +1,7 @@
 /* test_sample.c - the very token `sample` draws, on every back end and for every filter. Judge: a full sort
  * and running sums in f64 over the weights formula.h gives. Where a sum may round otherwise, the tokens of
  * numbers SLACK to either side are right too; where all sums are exact, only the one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "kernel_case.h"
 

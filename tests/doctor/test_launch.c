@@ -1,4 +1,5 @@
 /* test_launch.c - what a launcher tells before MPI is up, and ranks that meet. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "doctor/facts.h"
 #include "doctor/launch.h"
 

@@ -1,6 +1,7 @@
 /* test_meet.c - ranks that meet beside MPI: two in one process, strangers between them and in rank 0's place.
  * Judge: what rank 0 knows afterwards; that bytes of others are dropped, and they are told nothing; who is
  * named where one does not go on. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "doctor/meet/meet.h"
 #include "doctor/meet/meet_impl.h"

@@ -20,6 +20,7 @@
  *        8  no product of rows that are no multiples of 8 elements
  * Another offer is another version of the library.
  * vary: none whose rows agree. Unset: some of all, others for other numbers of columns. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_CUBLASLT_H
 #define TRI_TESTS_EMULATE_CUBLASLT_H
 

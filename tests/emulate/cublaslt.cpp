@@ -1,5 +1,6 @@
 /* cublaslt.cpp - cuBLASLt of the emulation: what is asked for is checked, then multiplied in plain loops.
  * Test code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cublasLt.h"
 #include "impl.cuh"
 

@@ -4,6 +4,7 @@
  * Every call does what NVIDIA's reference says, as late as it allows: work queued in a stream runs when the
  * host waits for it. Device memory can be touched by queued work only. A mistake ends the program with a
  * message. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_CUDA_RUNTIME_API_H
 #define TRI_TESTS_EMULATE_CUDA_RUNTIME_API_H
 

@@ -1,4 +1,5 @@
 /* cudnn.cpp - cuDNN of the emulation: see cudnn.h. Test code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cudnn.h"
 #include "impl.cuh"
 

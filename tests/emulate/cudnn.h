@@ -5,6 +5,7 @@
  * is, with its type; dimensions agree; a number means one tensor; each tensor is made once, before it is
  * read), offers three engines, of which the first does not repeat its bits and the second cannot, and
  * computes the graph in f64 by its operations, whatever they are. Rows behind a sequence's end are NaN. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_CUDNN_H
 #define TRI_TESTS_EMULATE_CUDNN_H
 

@@ -6,6 +6,7 @@
  * device memory touched from outside end the program with a message. Shared memory is filled with NaN before
  * every block; blocks, and the threads between two barriers, run in an order that changes from launch to
  * launch. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_EMULATE_CUH
 #define TRI_TESTS_EMULATE_EMULATE_CUH
 

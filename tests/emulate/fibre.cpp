@@ -1,5 +1,6 @@
 /* fibre.cpp - the threads of a block as fibres: switching, barriers, warps, shared memory, grids. Test
  * code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "impl.cuh"
 
 #include <stdarg.h>

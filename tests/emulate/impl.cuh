@@ -1,4 +1,5 @@
 /* impl.cuh - what the parts of the emulation share: queued work, device memory, faults. Test code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_IMPL_CUH
 #define TRI_TESTS_EMULATE_IMPL_CUH
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # launched.sh - fails when a kernel of gpu/ was launched by no emulated test, or with more shared memory than its occupancy is computed with
 # or than a GPU of 99 KiB gives.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/emulate/launched.sh FOLDER: FOLDER holds a file per test process, "ran NAME" or "has NAME" for every kernel and
 # every instance of a kernel template a launch names, "most BYTES NAME" of the dynamic shared memory of those that ran;

@@ -3,6 +3,7 @@
  * Before the data of a collective, every two of its ranks tell each other what they are at. These notes pass
  * through one MPI communicator in the order of the collectives, whatever theirs are: ranks that call several
  * in different order read each other's note and end, where NCCL would hang. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define OMPI_SKIP_MPICXX  1 /* MPI's C++ classes need a library more: Open MPI's, MPICH's */
 #define MPICH_SKIP_MPICXX 1
 #include "nccl.h"

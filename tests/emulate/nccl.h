@@ -10,6 +10,7 @@
  * $TRI_EMULATE_NCCL_BYTES: device memory that a communicator takes at its first collective, until its end.
  * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL: that rank sends itself the signal in its NUMBER-th
  * collective. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_NCCL_H
 #define TRI_TESTS_EMULATE_NCCL_H
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops, a traced, an early one.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap|eager
 # Judges: the numbers of a run over staged collectives, to 1e-6; what the communicators are said to take, each 10 MiB here, before

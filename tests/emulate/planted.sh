@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # planted.sh - plants faults in the CUDA back end, or in what uses it, and insists that the tests without a GPU name each of them.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/planted.sh [NAME...]    all plants, or those; a few minutes: run by hand, not by CI
 # Each is planted in a copy of the tree, which is built by the preset cpu-emulated; then the tests that should see it must fail, and

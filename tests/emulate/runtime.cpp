@@ -7,6 +7,7 @@
  * which no event orders is seen in either order. By the device's clock, which events tell, it ran once it was
  * queued and what it waits for had ended, beside other streams' work, for as long as it took here. One thread
  * calls; others may ask for its events only, which starts nothing. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "impl.cuh"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #!/bin/bash
 # step.sh - GRPO steps of the whole program on emulated GPUs: sampler and trainer agree to the bit, on one rank and on two.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/step.sh PROGRAM RANKS
 # Judge: a largest gap of 0 nats and no warning, where contexts are so long that they are spread over the GPU's blocks too, of which

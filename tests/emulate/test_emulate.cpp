@@ -1,5 +1,6 @@
 /* test_emulate.cpp - the emulation itself: meetings, shuffles, products, memory, order; mistakes end with a
  * message. Judges: plain loops, and the message a child process leaves. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
 #include <cublasLt.h>

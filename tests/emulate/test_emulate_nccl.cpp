@@ -3,6 +3,7 @@
  *
  * Without an argument it starts itself by mpirun for each case. Judge: what the ranks say, and their exit
  * code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <cuda_runtime_api.h>
 #define OMPI_SKIP_MPICXX  1
 #define MPICH_SKIP_MPICXX 1

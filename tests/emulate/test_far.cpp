@@ -3,6 +3,7 @@
  *
  * An index kept in 32 bits reads or writes elsewhere. Judge: the bits the same kernel gives where the same
  * rows are all there is. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 #include "impl.cuh"
 

@@ -1,4 +1,5 @@
 /* warp.cpp - votes and matrix products of a warp, over the meetings of its lanes in fibre.cpp. Test code. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "impl.cuh"
 
 uint32_t emu_ballot(uint32_t mask, bool vote, const char *file, int line) {

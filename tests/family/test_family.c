@@ -1,4 +1,5 @@
 /* test_family.c - the rows of every family. Judge: what the blocks look for (decoder.h, head.h). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

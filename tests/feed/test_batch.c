@@ -1,5 +1,6 @@
 /* test_batch.c - who trains on what, and the staging of micro-batches. Judge: counting, over many random
  * shapes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/rng.h"
 #include "device_case.h"
 #include "feed/batch.h"

@@ -4,6 +4,7 @@
  * A harness is one parser with its invariants: LLVMFuzzerTestOneInput gets an input, calls the parser as the
  * program does, and aborts where something does not hold. libFuzzer calls it in the preset cpu-fuzz
  * and, where clang has it, in cpu-asan; replay.c in every other build. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_FUZZ_CASE_H
 #define TRI_TESTS_FUZZ_CASE_H
 

@@ -5,6 +5,7 @@
  * with other types, shapes, layouts, places and links than a checkpoint has, and a manifest that fits.
  * Nothing departs where the bytes have ended or are 0. Such a checkpoint is read and verified; of any other,
  * what is verified can be read, and has the bytes that were written. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hash.h"
 #include "fuzz_case.h"
 #include "io/checkpoint/checkpoint_impl.h"

@@ -2,6 +2,7 @@
  * a file, which may be packed.
  *
  * A file read whole is the same read in three parts; every value's bytes are JSON of the same value. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <jansson.h>
 #include <math.h>

@@ -3,6 +3,7 @@
  *
  * A symbol that is found can be read, or the reader says why not; the reward takes no object that the reader
  * refuses. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/elf_object.h"
 #include "reward/reward.h"

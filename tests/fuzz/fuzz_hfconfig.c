@@ -2,6 +2,7 @@
  * 0x01.
  *
  * What is accepted is a model: its sizes fit each other and its ids lie in the vocabulary. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/hf/hf_config.h"
 

@@ -2,6 +2,7 @@
  * separated by 0x01.
  *
  * Read at once it is what it is when read in pieces; of each line jansson is the judge. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <math.h>
 

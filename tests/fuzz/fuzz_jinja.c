@@ -2,6 +2,7 @@
  *
  * A template that is refused or fails says so with its line. What renders, renders the same again; the text
  * is UTF-8 and within the contract's limit, its spans lie in it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/jinja/jinja.h"
 

@@ -3,6 +3,7 @@
  * What is JSON to the walk is so to jansson, and the other way round, but for numbers and depths that
  * jansson has no room for and halves of surrogate pairs; where no key comes twice both say the same of each
  * member. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * (io/model/base_note.c): the two, separated by 0x01.
  *
  * What is accepted comes back from what is written of it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/hf/peft.h"
 #include "io/model/base_note.h"

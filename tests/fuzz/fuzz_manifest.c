@@ -2,6 +2,7 @@
  * which is made to fit.
  *
  * Tensors lie in the file, names in the folder; written and read again it is the same. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <inttypes.h>
 

@@ -3,6 +3,7 @@
  * Whether the two are the same does not depend on their order, each is the same as itself and as itself with
  * space before it, and a box lies inside its text. The first and last number of a text lie inside it, and
  * what is written of them reads back as the same number. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/math/math_answer.h"
 #include "reward/math/tex_same.h"

@@ -3,6 +3,7 @@
  *
  * What is read is finite, has names that can be metrics, each once and in their order, at most as many as
  * there is room for; a refusal has words. What jansson alone can read is read as it reads it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/extras.h"
 #include "reward/reply_json.h"

@@ -4,6 +4,7 @@
  * Odd: a pattern and a response, which get 0 or 1, whatever the text. Even: two answers; what exact,
  * number and gsm8k say of them does not depend on their order, and each is right about itself. How answers of
  * mathematics are compared: fuzz_math.c. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/reward.h"
 

@@ -3,6 +3,7 @@
  * Five bytes: what to write, and the data bytes of the first and the second file; then, separated by 0x01,
  * the header of the first, that of the second, the index. What a header names lies in its file and can be
  * read, whole and in part. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/model/safetensors.h"
 

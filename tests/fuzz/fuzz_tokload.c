@@ -2,6 +2,7 @@
  * tokenizer_config.json, special_tokens_map.json, added_tokens.json.
  *
  * Ids of any text are tokens of the vocabulary; decoded text is UTF-8. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 

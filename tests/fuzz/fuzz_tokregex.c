@@ -2,6 +2,7 @@
  * pattern and a text, separated by 0x01.
  *
  * Hits and the stretches between them cover the text in order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 

@@ -3,6 +3,7 @@
  *
  * Every text has ids, the same each time and with places, and those of the text with U+FFFD for what is no
  * UTF-8; decoded they are UTF-8 and, where a tokenizer keeps every byte, that text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 

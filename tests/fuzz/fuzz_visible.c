@@ -3,6 +3,7 @@
  *
  * What comes out is UTF-8 without control characters but those kept, ends in its room, is not changed by
  * showing it again, and in less room is the beginning of the same. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
 #include "fuzz_case.h"
 

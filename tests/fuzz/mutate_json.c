@@ -2,6 +2,7 @@
  *
  * An input is JSON up to a byte 0x01 or its end; what follows stays. Half of the changes are libFuzzer's own,
  * of bytes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>

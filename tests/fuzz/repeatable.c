@@ -1,5 +1,6 @@
 /* repeatable.c - what differs from run to run is the same here, so that the same inputs take the same
  * way: the random bytes that tables are keyed with, the times of files. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* AT_EMPTY_PATH */
 #include <fcntl.h>
 #include <jansson.h>

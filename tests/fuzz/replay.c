@@ -2,6 +2,7 @@
  *
  * Every input lies in memory of its own size, so that a sanitizer sees reads behind it. A file that cannot be
  * read ends it with 1; what the harness finds aborts. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 
 static void replay(const char *path) {

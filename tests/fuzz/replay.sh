@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # replay.sh - a harness on its seeds and on what fuzzing found before, each once: PROGRAM HARNESS.
+# SPDX-License-Identifier: BSD-3-Clause
 set -euo pipefail
 shopt -s nullglob
 work=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # run.sh - fuzzes the parsers, with as many harnesses at a time as there are cores.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/fuzz/run.sh MINUTES [HARNESS ...]    each harness for that long, from where earlier runs ended
 # tests/fuzz/run.sh --check [HARNESS ...]    each a fixed number of executions from the seeds, the same every time

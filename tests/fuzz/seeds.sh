@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the string literals of the parser and its tables.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/fuzz/seeds.sh HARNESS FOLDER    FOLDER/seeds/*, and FOLDER/dict; what the inputs are: fuzz_HARNESS.c
 set -euo pipefail

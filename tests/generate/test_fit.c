@@ -1,4 +1,5 @@
 /* test_fit.c - how many sequences a rank decodes at once. Judge: arithmetic by hand, on a GPU on paper. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

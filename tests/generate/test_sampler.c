@@ -2,6 +2,7 @@
  * the same answers whatever the batching, the order of prompts, the number of answers asked for and the
  * number of ranks, recorded steps or none; the order in which steps are given and waited for; the trainer's
  * own log-probabilities bit for bit, in f32 and bf16. Run with 1, 2 and 3 ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
 #include "base/hash.h"

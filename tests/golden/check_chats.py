@@ -3,6 +3,7 @@
 # TEMPLATE: a word of data.chat_template or a file for a folder that brings none; the program renders it, and transformers only its own.
 # Tried with transformers 5.24.0, torch 2.15.0. Greedy in float32: two tokens of nearly equal logits may be drawn otherwise; each such
 # place is shown with the gap between its two best logits, and is right only where that gap is below 1e-4.
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import subprocess

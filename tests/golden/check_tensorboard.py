@@ -1,5 +1,6 @@
 # check_tensorboard.py - whether TensorBoard reads of a run's event file what its metrics.jsonl says: every number of every step.
 # usage: python tests/golden/check_tensorboard.py OUTPUT ...    (tried with tensorboard 2.20.0, numpy 2.4, Python 3.11)
+# SPDX-License-Identifier: BSD-3-Clause
 import glob
 import json
 import math

@@ -5,6 +5,7 @@
 #   LINES: the first line's question and answer are the prompt and the completion; without it 120 random tokens, 70 of them
 #   a prompt. --sdpa: PyTorch's other attention too, which transformers takes by default. --all: a row for each parameter,
 #   beside the median, the worst and the kinds.
+# SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import json
 import os

@@ -5,6 +5,7 @@
 # leave-one-out by those of RLOOTrainer; returns and whitening by OpenRLHF 0.11's formulas (experience_maker.py,
 # get_cumulative_returns, compute_advantages_and_returns), the dual clip by verl's (core_algos.py, compute_policy_loss), all in
 # float64.
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import sys
 from collections import defaultdict

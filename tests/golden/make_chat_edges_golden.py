@@ -1,4 +1,5 @@
 # make_chat_edges_golden.py - which tokens of conversations transformers masks as learned, for test_dataset_chat.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes tests/data/chat/edges.json: conversations whose learned pieces begin and end inside of what a tokenizer would
 join, with transformers' assistant masks ({% generation %}).
 

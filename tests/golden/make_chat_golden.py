@@ -1,4 +1,5 @@
 # make_chat_golden.py - what transformers makes of conversations by the published chat templates, for test_chat.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/chat: golden.json, with the templates as models publish them; llama2.json, one of them as a
 tokenizer_config.json whose begin and end tokens the byte tokenizer of tests/data/cli has.
 

@@ -4,6 +4,7 @@
 # are means over batches, ours over all tokens (sft), pairs (rm, dpo), answers (kto); of one batch they are the same. The lines are
 # tokens, which the trainers get as they stand.
 # Made with trl 1.16.0, torch 2.15.0, transformers 5.24.0. usage: python tests/golden/make_eval_golden.py   (from the root)
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import random

@@ -1,6 +1,7 @@
 # make_grpo_golden.py - loss and gradients of TRL's GRPOTrainer on given tokens, through a model. For test_grpo.c.
 # The trainer is a real one; compute_loss is called on inputs of our own, in f64. Made with trl 1.16.0, torch 2.15.0,
 # transformers 5.23.0. usage: python tests/golden/make_grpo_golden.py   (from the repository's root)
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import tempfile

@@ -1,4 +1,5 @@
 # make_gsm8k_golden.py - GSM8K's first lines, a tokenizer trained on its text, and what transformers makes of the prompts.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/gsm8k: the first lines of GSM8K as they come, a model folder without weights (Qwen2's shape, its
 pre-tokenizer, chat template and end tokens; a byte-level BPE of 1,200 tokens trained on the questions and answers), and the
 prompts of the lines as tokens.

@@ -2,6 +2,7 @@
 # Made with transformers 5.24, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
 # It writes two files, cases.jsonl and families.jsonl, whole; the second has the families after Qwen2, and what they have besides.
 # One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import sys

@@ -1,6 +1,7 @@
 # make_jinja_golden.py - tests/data/jinja/statements.json: generated templates, and what Jinja2 makes of them.
 # jinja2 3.1.6 as transformers 5.24.0 sets it up (_compile_jinja_template). Random numbers are keyed; run it from the root:
 #   python tests/golden/make_jinja_golden.py            (--count N --seed S --out FILE: other cases, for a longer search)
+# SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import json
 import random

@@ -1,5 +1,6 @@
 # make_jinja_unicode.py - io/jinja/value/value_unicode_table.c: kinds and cases of characters as Python 3.11 has them
 # (Unicode 14). Run by Python 3.11 from the root of the tree; it writes that file.
+# SPDX-License-Identifier: BSD-3-Clause
 import sys, unicodedata
 
 assert sys.version_info[:2] == (3, 11) and unicodedata.unidata_version == "14.0.0"

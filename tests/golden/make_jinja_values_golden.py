@@ -1,5 +1,6 @@
 # make_jinja_values_golden.py - tests/data/jinja/values.json: expressions and what Jinja2 makes of them. Needs transformers
 # 5.24.0 and jinja2 3.1.6 on Python 3.11. Run it from the root of the tree.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # The file holds "variables" and "cases": [template, text]; null for the text: Jinja2 raises an error. Most cases are drawn by
 # a generator with a fixed key, so that a new run writes the same file. "dates": [date, format, text] of strftime.

@@ -2,6 +2,7 @@
 # PEFT's, the merged model's logits. For tests/model/test_lora.c.
 # Written with torch 2.15.0, transformers 5.23.0 (from granite on 5.24.0), peft 0.21.2, safetensors 0.8.
 # usage: python tests/golden/make_lora_golden.py [NAME ...]: all cases, or these alone.
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import sys

@@ -1,4 +1,5 @@
 # make_math_golden.py - answers of mathematics in usual spellings, judged by math-verify, for test_math_golden.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/math/pairs.jsonl and golds.jsonl.
 
 pairs.jsonl: ["gold", "answer", "rule", verdict] a line. verdict: math-verify's, 1 or 0. rule: the spelling that made the

@@ -2,6 +2,7 @@
 # ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
 # Written with torch 2.15.0, transformers 5.23.0 (from granite on 5.24.0), safetensors 0.8.
 # usage: python tests/golden/make_model_golden.py [NAME ...]: all models, or these alone.
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import sys

@@ -1,5 +1,6 @@
 # make_optim_golden.py - AdamW steps of torch, for test_optim.c. Written with torch 2.15.0, safetensors 0.8.
 # usage: python tests/golden/make_optim_golden.py   (from the repository's root)
+# SPDX-License-Identifier: BSD-3-Clause
 import os
 
 import torch

@@ -1,5 +1,6 @@
 # make_pairs_golden.py - the tokens that TRL makes of text pairs, and the lines that its max_length drops, for
 # test_dataset_pairs.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/pairs: golden.json and the tokenizers of kinds that tests/data/tokenizer has not.
 
 Run by hand: python3 tests/golden/make_pairs_golden.py

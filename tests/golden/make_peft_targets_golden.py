@@ -1,4 +1,5 @@
 # make_peft_targets_golden.py - which modules PEFT means by target_modules and exclude_modules, for test_peft.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/lora/targets.json: adapter configs, and the modules of a llama of two layers that PEFT adapts.
 
 Run by hand: python3 tests/golden/make_peft_targets_golden.py

@@ -1,4 +1,5 @@
 # make_places_golden.py - where the tokens of texts stand, for test_tokenizer.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes tests/data/tokenizer/places.json: where the tokens of texts stand, in characters, as the tokenizers library's
 encode(text, add_special_tokens=False).offsets gives them, for the tokenizers of tests/data/tokenizer and for some of
 them with other steps.

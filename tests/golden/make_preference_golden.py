@@ -5,6 +5,7 @@
 # trainer and model, in f64; one optimizer step in one batch. By formula in float64: label smoothing and IPO on sums by OpenRLHF
 # 0.11 (loss.py, DPOLoss), the value loss by OpenRLHF (loss.py, ValueLoss) and verl (core_algos.py, compute_value_loss), GAE
 # and ReMax by verl (core_algos.py, compute_gae_advantage_return, compute_remax_outcome_advantage).
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import sys
 from collections import defaultdict

@@ -4,6 +4,7 @@
 # every parameter, half of the embeddings' in rows of tokens that occur.
 # Written with torch 2.15.0, transformers 5.24.0, safetensors 0.8. Takes half a minute.
 # usage: python tests/golden/make_real_size_golden.py
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 

@@ -4,6 +4,7 @@
 # math: JSON lines of answers in the spellings of Hendrycks' MATH (strip; null: it fails), as verl 0.5.0 has it, and of Minerva
 # (final), as lm-eval 0.4.9 has it; and of pairs with MATH's is_equiv. VERL, LM_EVAL: their wheels, unpacked:
 #   python tests/golden/make_reward_golden.py math tests/data/reward/math.jsonl VERL LM_EVAL
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import sys
 import types

@@ -1,5 +1,6 @@
 # make_safetensors_golden.py - small files written by the reference library, for test_safetensors.c.
 # Made with safetensors 0.8.0, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_safetensors_golden.py tests/data/safetensors (from the root)
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import sys

@@ -2,6 +2,7 @@
 # config.json of the language models they came from. For test_scored.c.
 # Written with torch 2.15.0, transformers 5.23.0 (from olmo2 on 5.24.0), safetensors 0.8.
 # usage: python tests/golden/make_score_golden.py [NAME ...]: all models, or these alone.
+# SPDX-License-Identifier: BSD-3-Clause
 import os
 import sys
 

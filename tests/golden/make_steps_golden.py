@@ -3,6 +3,7 @@
 # KTOTrainer._compute_loss, RewardTrainer.compute_loss, on stand-ins for the trainer as in make_preference_golden.py); by
 # formula SFT (mean cross-entropy), and verl's and OpenRLHF's GAE, value loss, returns and clipped loss; all in f64.
 # Made with trl 1.16.0, torch 2.15.0, transformers 5.23.0. usage: python tests/golden/make_steps_golden.py   (from the root)
+# SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
 import tempfile

@@ -1,4 +1,5 @@
 # make_template_golden.py - what transformers makes of 60 conversations by published chat templates, for test_chat.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/chat/folder.json: for each template in tests/data/chat/templates, and each of io/chat/forms, and each
 conversation, the XXH64 of the text with and without a generation prompt (null: the template raises), of the text that goes on with
 a last message of the assistant, and where {% generation %} marks, the marked bytes.

@@ -1,6 +1,7 @@
 # make_tensorboard_golden.py - an event file by TensorBoard's own record writer and messages. For test_tensorboard.c.
 # Written with tensorboard 2.20.0, protobuf 7.36.2, Python 3.11:
 #   python tests/golden/make_tensorboard_golden.py tests/data/tensorboard/golden.tfevents
+# SPDX-License-Identifier: BSD-3-Clause
 import sys
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog

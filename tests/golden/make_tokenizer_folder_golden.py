@@ -1,4 +1,5 @@
 # make_tokenizer_folder_golden.py - what AutoTokenizer makes of folders, for test_tokenizer_beside.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/tokenizer/folders.json: folders whose tokens stand in tokenizer_config.json, special_tokens_map.json or
 added_tokens.json, and what AutoTokenizer makes of texts with each. The tokenizer.json files are those of make_tokenizer_golden.py.
 

@@ -1,4 +1,5 @@
 # make_tokenizer_golden.py - what the tokenizers library makes of texts, for test_tokenizer.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/tokenizer: small tokenizer.json files of the shapes real models ship, and what the tokenizers
 library makes of the same texts with each.
 

@@ -1,4 +1,5 @@
 # make_unigram_golden.py - what the tokenizers library makes of texts with Unigram models, for test_tokenizer.c.
+# SPDX-License-Identifier: BSD-3-Clause
 """Make tests/data/tokenizer/unigram_*.json: tokenizer.json files of Unigram models of the shapes that real models ship, one with
 the normalizer that SentencePiece compiles (nmt_nfkc), and unigram_golden.json: texts, and what the tokenizers library makes of them.
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # bundle.sh - programs with what they need on a machine that has a GPU, its driver and CUDA, but no Open MPI, PMIx or HDF5.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/bundle.sh DEST PROGRAM...     there: source DEST/env.sh && mpirun -n 2 DEST/bin/PROGRAM ...
 #

@@ -1,5 +1,6 @@
 #!/bin/bash
 # bundle_case.sh - a bundle of the program trains on two ranks in a root that has the C run-time, bash and a few tools, not as root.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/bundle_case.sh PROGRAM
 # Judge: the metrics of the same run outside. 77 (skipped) where nobody may change the root.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # check.sh - what the GPU back end promises, checked on a machine with one GPU in calls of under five minutes: a table of results.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/check.sh correctness|speed|decide BIN OUT [--small] [--only WORD[,WORD...]] [--plan]
 #

@@ -1,4 +1,5 @@
 # compare_models.py - compares the weights of exported models two by two and loads one with transformers, for check.sh.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   compare_models.py FOLDER JUDGE [FOLDER JUDGE ...]
 # Bound: |a - b| over all weights relative to the judge's, as norms: at most 1e-4. Exit code 69 without the Python packages.

@@ -1,5 +1,6 @@
 /* cudnn_paper.c - the real cuDNN, asked for a GPU on paper: does it take our graph, by which engine, with how
  * much workspace. Nothing runs. By cudnn_paper.sh. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cudnn/library.h"
 #include "gpu/cudnn/plan.h"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # cudnn_paper.sh - what the real cuDNN says of gpu/cudnn's graph for an H100 on paper; needs CUDA's toolkit and cuDNN, no GPU.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/cudnn_paper.sh BUILD     BUILD: a build folder of this tree with libsrc_base.a; VERBOSE=1: why a graph is refused
 #

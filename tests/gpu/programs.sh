@@ -1,5 +1,6 @@
 #!/bin/bash
 # programs.sh - the programs tests/gpu/check.sh wants, as paths in a build folder: what to carry to a machine that cannot build.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/programs.sh BUILD      for example build/cuda-release, after cmake --build
 set -euo pipefail

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # registers.sh - registers, stack and spills of every kernel of gpu/ for sm_80 and sm_90; more than was committed fails.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/registers.sh           prints the table and compares it with tests/gpu/registers.txt
 #   tests/gpu/registers.sh --write   writes that file anew, for a commit that says why

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # sass.py - counts in every kernel's machine code, and its blocks on a multiprocessor; worse than was committed fails.
+# SPDX-License-Identifier: BSD-3-Clause
 """
     tests/gpu/sass.py FILE...                 objects of nvcc --no-compress, or cubins; compares with tests/gpu/sass.txt
     tests/gpu/sass.py --write LOG FILE...     writes that file anew, for a commit that says why; LOG: the folder of launches that the

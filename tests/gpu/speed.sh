@@ -1,5 +1,6 @@
 # speed.sh - the jobs of check.sh that measure speed and memory, beside PyTorch and transformers. Sourced by it.
 # shellcheck shell=bash disable=SC2154,SC2034
+# SPDX-License-Identifier: BSD-3-Clause
 
 # What one GPU is known to do at most in dense bf16 products, TFLOP/s (NVIDIA's data sheets; SXM). PEAK_TFLOPS overrides.
 peak() {

@@ -1,5 +1,6 @@
 # stages.sh - the jobs of check.sh that check results: tests, ranks, parity, checkpoints, sanitizer. Sourced by it.
 # shellcheck shell=bash disable=SC2154,SC2034
+# SPDX-License-Identifier: BSD-3-Clause
 
 # ---- the machine ----
 

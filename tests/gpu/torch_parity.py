@@ -1,4 +1,5 @@
 # torch_parity.py - ten steps of training in PyTorch and in trireme on the same models and batches: losses and gradient norms.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   torch_parity.py PROGRAM FOLDER [--small]
 # A random Llama (grouped heads) and a random Qwen2 (grouped heads, biases, tied head) are made with transformers and saved;

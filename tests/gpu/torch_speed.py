@@ -1,4 +1,5 @@
 # torch_speed.py - measures in PyTorch what trireme was measured in, for check.sh: training, generation, products, attention.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   torch_speed.py FIGURES SHAPES
 # FIGURES holds lines label|unit|number; the labels say what to do. SHAPES is a folder with the config.json of each model.

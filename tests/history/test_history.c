@@ -1,6 +1,7 @@
 /* test_history.c - a run's output folder read while it is written: lines that come, are cut back, are
  * replaced. Judges: exact values worked out by hand; a whole reading against one in pieces; what
  * src/report/metrics.c, src/report/runlog.c and src/run/start.c write, spelled out here. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "history/history.h"
 
 #include <fcntl.h>

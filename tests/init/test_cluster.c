@@ -1,5 +1,6 @@
 /* test_cluster.c - what Slurm says of its partitions. Judge: exact values, with a sinfo that only says what
  * it is told to, in words that clusters have. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

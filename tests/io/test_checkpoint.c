@@ -1,5 +1,6 @@
 /* test_checkpoint.c - checkpoints: bytes, ranges, names, commit, retention, the choice of one. Any number of
  * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "checkpoint_case.h"
 

@@ -1,6 +1,7 @@
 /* test_checkpoint_faults.c - checkpoints: damaged bytes, full disks, ranks that give up, killed writers. Any
  * number of ranks. Judges: the status and the text of the message; the folder as it was before a save that
  * fails. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "checkpoint_case.h"
 

@@ -1,6 +1,7 @@
 /* test_checkpoint_forged.c - checkpoints whose sums fit though no trireme wrote them: nothing outside
  * state.h5 is read, and no more memory is asked for than real ones need. Judge: the status and the text of
  * the message. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* memmem */
 #include "checkpoint_case.h"
 #include "io/checkpoint/checkpoint_impl.h"

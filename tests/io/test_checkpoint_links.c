@@ -1,6 +1,7 @@
 /* test_checkpoint_links.c - the whole program in an output folder with links and folders of others: nothing
  * is emptied, overwritten, appended to or made behind a link. Judge: `far`, which the links lead to, is as it
  * was. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 enum { OTHER_USER = 12345 };

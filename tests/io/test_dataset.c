@@ -1,6 +1,7 @@
 /* test_dataset.c - data files, their bad lines, and the order of an epoch.
  * Judges: exact values worked out by hand from the contract; for an order, that it is a permutation, and the
  * same formula worked out by another program. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_case.h"
 
 static void reads_rl_lines(void **state) {

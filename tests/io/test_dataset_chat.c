@@ -1,6 +1,7 @@
 /* test_dataset_chat.c - conversations of data files as tokens, and which of them are learned. Judges: the
  * ids and the masks that transformers gives (tests/data/chat/golden.json, edges.json); exact values worked
  * out by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_case.h"
 #include "dataset_case.h"
 #include "reward/answers.h"

@@ -1,5 +1,6 @@
 /* test_dataset_mix.c - files drawn by weights. Judges: the shares the weights ask for, within five
  * deviations; each file's own passes; positions asked in any order against one order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
 #include "dataset_case.h"

@@ -2,6 +2,7 @@
  * Judges: exact values worked out by hand from the contract; text and tokens of one example against each
  * other; the rules of SFT lines (test_dataset.c); TRL 1.16's own trainers for eight kinds of tokenizer, 200
  * lines each (tests/golden/make_pairs_golden.py). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 
 #include "dataset_case.h"

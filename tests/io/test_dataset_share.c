@@ -1,6 +1,7 @@
 /* test_dataset_share.c - data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
  * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by
  * message. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "ranks_case.h"
 

@@ -1,4 +1,5 @@
 /* test_deck.c - strict YAML in, entries out; everything else is refused with its line. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* test_fingerprint.c - models known again by their bytes. Judge: which bytes of a large file were changed. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

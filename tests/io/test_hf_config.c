@@ -1,6 +1,7 @@
 /* test_hf_config.c - config.json of Llama and Qwen2 models.
  * Judges: transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is
  * refused by name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "family/family.h"
 #include "io/hf/hf_config.h"

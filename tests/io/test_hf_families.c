@@ -1,6 +1,7 @@
 /* test_hf_families.c - config.json of the families after Llama and Qwen2, of windows and of YaRN. Judges:
  * transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is refused by
  * name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "family/family.h"
 #include "io/hf/hf_config.h"
 

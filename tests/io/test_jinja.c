@@ -1,6 +1,7 @@
 /* test_jinja.c - templates parsed and rendered. Judges: Jinja2 3.1.6 as transformers 5.24 sets it up, which
  * made tests/data/jinja/statements.json (make_jinja_golden.py); limits and messages: the
  * contract and Jinja's own words, written out. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* test_jinja_values.c - values of templates, and Python's rules for them. Judges: Jinja2 3.1.6 as
  * transformers 5.24 sets it up, and Python 3.11 (tests/golden/make_jinja_values_golden.py); the limits and
  * the lists of parts: by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* test_json_walk.c - JSON checked and walked through where it stands. Judge: RFC 8259, written out; jansson
  * (tests/fuzz/fuzz_jsonwalk.c). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

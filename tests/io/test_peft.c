@@ -1,5 +1,6 @@
 /* test_peft.c - adapter_config.json: what of PEFT's fields is read, refused by name, or changes nothing.
  * Judge: LoraConfig of peft 0.21 (tests/data/lora, written by it), and its meanings of target_modules. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

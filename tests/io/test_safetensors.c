@@ -1,6 +1,7 @@
 /* test_safetensors.c - safetensors files.
  * Judges: files of the reference library (make_safetensors_golden.py), the definition of binary16, and for
  * broken files the rule that each is refused with a message. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "io/model/safetensors.h"
 

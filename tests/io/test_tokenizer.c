@@ -1,4 +1,5 @@
 /* test_tokenizer.c - the judge is the tokenizers library: ids and texts must be its own, to the byte. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "tokenizer_case.h"
 #include "io/tokenizer/tokenizer_impl.h"

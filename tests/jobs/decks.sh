@@ -1,6 +1,7 @@
 #!/bin/bash
 # decks.sh - every deck of inputs/: its head says how it is started, it has no fault with its model's published shape and with a
 # tiny one, with which it takes a step; the variants of inputs/README.md do too, and every algorithm is among them.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/decks.sh PROGRAM
 # A deck is tested by being there. The lines of its data are made from the comment beside data.train, which must be true, therefore.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # first_model.sh - jobs/first_model.sh from data to exported model. Judges: all sums there are, each once, worked out here; what is
 # held out is not trained on; pass@1 counted in the saved answers; the run's own evaluations; a second start, which finds all done.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/first_model.sh PROGRAM              a tiny model of random weights, three steps
 #   tests/jobs/first_model.sh PROGRAM published    the model of the folder TRI_FIRST_MODEL, the script as it comes: pass@1 is below

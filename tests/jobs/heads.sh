@@ -1,5 +1,6 @@
 #!/bin/bash
 # heads.sh - what the heads of the decks in folders of inputs/ say of memory and batches is what trireme plan says.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/heads.sh PROGRAM
 # A line "#   trireme plan ..." is run as it stands, beside the models of inputs/models, a config.json each, and no data; the line

@@ -1,6 +1,7 @@
 #!/bin/bash
 # job_file.sh - what jobs/train.sbatch does after each end of a run. Judge: the words of Slurm's commands that it calls, with
 # commands that only write down what they are told, and answer as a case says. What run.jsonl has of an end the program says.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/job_file.sh PROGRAM
 set -eu

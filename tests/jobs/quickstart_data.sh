@@ -1,6 +1,7 @@
 #!/bin/sh
 # quickstart_data.sh - the demonstration's data. Judge: all sums and differences there are, each once; what is held out is
 # nowhere else, nor is its mirror image; the answers, worked out here; for several seeds, with every awk there is.
+# SPDX-License-Identifier: BSD-3-Clause
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-data.XXXXXX")

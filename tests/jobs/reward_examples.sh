@@ -1,5 +1,6 @@
 #!/bin/bash
 # reward_examples.sh - the examples of jobs/rewards: a program, a shared object, a server, each in a run; none without Python or libcurl.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/reward_examples.sh PROGRAM RANKS CC
 # Judges: the built-in reward number; the right answer looked for in each line; digits counted in it.

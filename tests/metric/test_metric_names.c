@@ -1,5 +1,6 @@
 /* test_metric_names.c - the table of metrics. Judge: each loss's own list of metrics, the figures of
  * evaluations, the units in the names, exact rows for names and words; src/metric/README.md is the table. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

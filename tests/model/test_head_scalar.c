@@ -1,6 +1,7 @@
 /* test_head_scalar.c - a model that gives one number a row. Judges: the head's formula in f64; finite
  * differences of the whole model; the f32 gradients for those in bf16. Run with 1, 2 and 4 ranks, of which
  * the last has no sequence. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
 #include "feed/batch.h"

@@ -1,6 +1,7 @@
 /* test_lora.c - models with low-rank adapters: what they say and what they learn, with and without.
  * Judge: PEFT in f32 (make_lora_golden.py); for bf16 the same numbers within what bf16's roundings explain;
  * the bits of the model without adapters. Run with 1 and 2 ranks, of which the second has no sequence. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
 

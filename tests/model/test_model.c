@@ -1,5 +1,6 @@
 /* test_model.c - forward, backward and ten optimizer steps of small random models. Judge: transformers in f32
  * (make_model_golden.py); for bf16 the same numbers within what bf16's roundings explain. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
 

@@ -2,6 +2,7 @@
  * (SmolLM2-135M, of two layers), by both families of f32 products and in bf16. Judge: transformers in
  * float64 (make_real_size_golden.py); nothing is further away than transformers itself in f32, or bf16, is.
  * Sums over a vocabulary of 49,152 lose digits that those of small models do not have. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
 

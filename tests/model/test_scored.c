@@ -1,6 +1,7 @@
 /* test_scored.c - models with a scalar head as folders and checkpoints.
  * Judge: the scores transformers gives, and the files it writes (make_score_golden.py). Run with 1 and 2
  * ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 #!/bin/bash
 # archive.sh - what cpack packs: the program, unpacked and moved, runs and reads a deck; the source is what git tracks.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/archive.sh BUILD CMAKE    Judges: tar, git, the module tools that are there.
 set -eu

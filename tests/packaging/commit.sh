@@ -1,5 +1,6 @@
 #!/bin/bash
 # commit.sh - the commit that a build carries: of a clean tree, a changed one, a source package, and none. Judge: git.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/commit.sh CMAKE    exits 77 without git
 set -eu

@@ -1,6 +1,7 @@
 #!/bin/bash
 # configure.sh - how a build is configured: the flags that the caller gives are kept, BUILD_TESTING=OFF leaves the tests out,
 # warnings are errors for developers alone.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/configure.sh CMAKE CC    Judges: the compilers' command lines in compile_commands.json; ctest; cmake -N.
 set -eu

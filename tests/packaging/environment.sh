@@ -1,5 +1,6 @@
 #!/bin/sh
 # environment.sh - the man page names every variable of the environment that the program and the job files read or set.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/environment.sh    Judge: the names in the sources, by a search for getenv, setenv and texts that are such names.
 set -eu

@@ -1,6 +1,7 @@
 #!/bin/bash
 # hardened.sh - how built programs and shared objects are loaded: no library comes from a folder that another user can fill, and
 # the protections of compiler and linker are in them.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/hardened.sh PATH "WISHES" MAIN   every ELF program and shared object in PATH (a folder or a file), tests' too;
 #   WISHES   of pie, stack, fortify: what this build's compiler can do. pie counts for every program, the others for the programs

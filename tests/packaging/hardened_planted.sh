@@ -1,5 +1,6 @@
 #!/bin/bash
 # hardened_planted.sh - hardened.sh refuses each fault that is planted in a small program, and takes the same without it.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/hardened_planted.sh CC BUILD    Judges: the planted faults; the loader, for the current folder.
 set -eu

@@ -1,6 +1,7 @@
 #!/bin/bash
 # install.sh - what cmake --install leaves, in a temporary prefix: program, job files, module, man page, completion, pkg-config;
 # two versions side by side, used by another user, removed.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/install.sh BUILD CMAKE CC HARDENED    HARDENED: what hardened.sh takes. Judges: the tools that read such files;
 # of the man page, every --help; the file system.

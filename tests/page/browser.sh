@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # browser.sh - a page of trireme report in a real browser: charts are there, no text of a run became anything else.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/page/browser.sh PROGRAM    77 (skipped) where there is no chromium, or it cannot start.
 # Judge: the browser's own document after all scripts have run, and what its policy complained of.

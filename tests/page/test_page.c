@@ -2,6 +2,7 @@
  * are read back from their texts by strtod; thinned curves are compared with a search of every column;
  * escaped text is turned back by a reader of its own (xml_case.h says what it must not hold); hashes are
  * sha256sum's. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "xml_case.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* test_record.c - the record of what computed a run: its lines, and what differs. Judge: exact texts. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* test_best.c - which step was the best by one metric. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/best.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* test_health.c - which steps make a warning, and that each cause makes one. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 /* test_links.c - what communicators carried beside the plan. Judge: exact, by numbers worked out by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

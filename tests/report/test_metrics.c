@@ -1,6 +1,7 @@
 /* test_metrics.c - named numbers of a step: reduction over ranks, the file, cutting it back. Run with 1, 2
  * and 3 ranks. Judges: sums and maxima written down per rank count, lines spelt out by hand, jansson reading
  * every number back. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "ranks_case.h"
 

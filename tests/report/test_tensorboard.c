@@ -1,6 +1,7 @@
 /* test_tensorboard.c - the event file beside metrics.jsonl. Judges: a file that TensorBoard's own writer made
  * (tests/golden/make_tensorboard_golden.py), RFC 3720's CRCs, and a reader of its own, whose CRC goes bit by
  * bit, beside jansson's reading of metrics.jsonl. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "events_case.h"
 
 #include "report/events.h"

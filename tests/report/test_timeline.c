@@ -1,5 +1,6 @@
 /* test_timeline.c - the shares beside compute, and the file of a run's first steps. Judges: numbers worked by
  * hand, jansson reading the file back. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/timeline.h"
 #include "base/file.h"
 #include "trace_case.h"

@@ -1,4 +1,5 @@
 /* test_trend.c - each alarm about a run's course is provoked, and none by a healthy one. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

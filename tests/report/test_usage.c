@@ -1,5 +1,6 @@
 /* test_usage.c - what a run used, and what a GPU says of itself. Judge: exact, by an NVML that says what the
  * test tells it to (case/fake_nvml.c). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

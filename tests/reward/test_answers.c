@@ -1,5 +1,6 @@
 /* test_answers.c - a rank's answers through rewards: who is asked with what, what a failure does to the
  * others. Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "ranks_case.h"
 #include "reward/answers.h"

@@ -1,5 +1,6 @@
 /* test_figures.c - what k answers to a prompt come to. Judges: numbers worked by hand; with one answer to a
  * prompt, and with all answers alike, what the figures must be equal to. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward/figures.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* test_reward.c - rewards by rule and their weighted sum. Judge: tables of cases worked by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward/reward.h"
 
 #include <math.h>

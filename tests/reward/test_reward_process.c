@@ -1,6 +1,7 @@
 /* test_reward_process.c - a program beside the ranks as a reward: what it answers, in what order, how it
  * fails, what becomes of it. Judge: the bytes of each response, counted here. The program:
  * tests/case/reward_child.c. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/file.h"
 #include "reward/reward.h"

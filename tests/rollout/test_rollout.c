@@ -2,6 +2,7 @@
  * ranks. Judges: the whole step made by every rank from a pure function of the indices, bit for bit; for
  * files what was written, a line spelt out by hand, and for broken lines the rule that each is refused with
  * its place. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "ranks_case.h"
 

@@ -1,5 +1,6 @@
 /* test_pace.c - how much of an allocation's end is kept, and when a last save is tried again. Judge:
  * hand-worked numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 # case.sh - what the cases on the cluster share. Sourced with PROGRAM as argument, in run.sh's cluster.
+# SPDX-License-Identifier: BSD-3-Clause
 set -eu
 name=$(basename "$0" .sh)
 . "$(dirname "${BASH_SOURCE[0]}")/../case/run_case.sh" "$1" 4

@@ -1,5 +1,6 @@
 #!/bin/bash
 # cluster.sh - a real Slurm cluster on one machine, as root: a head and N nodes, each a set of namespaces, while a command runs.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/slurm/cluster.sh N CMD...         brings it up, runs CMD, takes it down; exit code: CMD's; 77 with the reason: it cannot be
 # and in CMD, where $CLUSTER is this script:

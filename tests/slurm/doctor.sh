@@ -1,6 +1,7 @@
 #!/bin/bash
 # doctor.sh - faults planted on the cluster, each found by trireme doctor with its level, place and cure. Judges: the findings
 # as JSON, the exit code, and that of a launch without faults; nothing waits beyond its limit.
+# SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 export XDG_CACHE_HOME=$dir/cache OMP_NUM_THREADS=1 # what it measures is kept there
 mkdir "$dir/folder"

@@ -2,6 +2,7 @@
  *
  * FAULT_CLOCK=S    the clock is S seconds ahead        FAULT_LOCKS=1    files cannot be locked
  * FAULT_HDF5=1     HDF5 is of another version       built with -DNVML: a driver with one GPU, "the same" */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 #!/bin/bash
 # init.sh - trireme init as a new user's first command, on the head node: what it writes is submitted as it stands. Judges: the
 # nodes and the partition that Slurm has, how the job ends, and the run's own words.
+# SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 for i in $(seq 8 39); do echo "{\"tokens\": [5, 6, $i, 7, $i], \"prompt_tokens\": 2}"; done > "$dir/lines.jsonl"
 on head "$program" init "$dir/new" --yes --model "$here/tests/data/model/llama" --data "$dir/lines.jsonl" --device cpu --nodes 2 \

@@ -1,6 +1,7 @@
 #!/bin/bash
 # jobs.sh - the other job files, in smaller allocations than they ask for, srun from a terminal, and a job that is not put back.
 # Judges: Slurm's record of their jobs; the ranks, GPUs and cores that their tasks see; what follows on a job without requeues.
+# SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 sed -i 's/steps: 40/steps: 1/' "$dir/deck.yaml"

@@ -2,6 +2,7 @@
 # requeue.sh - one run, ended early in every way that leaves it to be resumed: the end of its walltime, scancel --signal=USR1,
 # scontrol requeue, preemption, OUTPUT/STOP. Each time it writes a checkpoint; after all but the last its job is put back and
 # goes on. Judges: Slurm's record of the job; the metrics and weights of a run by mpirun that is never ended, bit for bit.
+# SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 out=$dir/job

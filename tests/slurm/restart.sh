@@ -2,6 +2,7 @@
 # restart.sh - ranks are killed, a node goes down: the job goes on inside its allocation, on a spare node while there is one, on
 # fewer where there is none. Judges: Slurm's record of the job; the nodes that the starts name; where the ranks are as many as
 # before the metrics and weights of a run by mpirun, bit for bit.
+# SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 out=$dir/job

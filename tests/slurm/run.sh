@@ -1,5 +1,6 @@
 #!/bin/bash
 # run.sh - every case that needs a Slurm cluster, one after the other in one of three nodes; 77 with the reason where there can be none.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/slurm/run.sh PROGRAM [CASE...]
 # A case is a file of this folder, told the program; it begins with case.sh and leaves no job and all nodes idle. By name alone:

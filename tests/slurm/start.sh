@@ -1,6 +1,7 @@
 #!/bin/bash
 # start.sh - jobs/train.sbatch on two nodes with two ranks each. Judges: mpirun's metrics and exported weights, bit for bit, where
 # every two ranks pretend to be a node; the bytes of state, which depend on who shares a node; the nodes that Slurm names.
+# SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$dir/job" train.steps=3)

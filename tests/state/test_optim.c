@@ -1,5 +1,6 @@
 /* test_optim.c - clipping, AdamW over the units of a store, the schedules. Judges: torch (ten steps with
  * clipping), the formula in f64, schedules by hand. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
 #include "state/optim.h"

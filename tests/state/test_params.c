@@ -2,6 +2,7 @@
  * updating, publishing, and what it costs. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and
  * two ranks. Judge: values that are a pure function of the place in the model; integers whose sums are exact;
  * AdamW in f64. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
 #include "state/optim.h"

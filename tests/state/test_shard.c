@@ -1,4 +1,5 @@
 /* test_shard.c - legal plans, padding and ranges. Judge: the sentences of shard.h, every case by a loop. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 #!/bin/bash
 # best.sh - the checkpoint of the best evaluation: which it is, what it holds, that it stays, also beside the steps and resumed.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/best.sh PROGRAM RANKS
 # Judges: awk over metrics.jsonl; a run that ends at that step, whose exported weights must be the same bytes.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # eval_loss.sh - held-out lines judged by the loss of each algorithm that learns from given answers.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/eval_loss.sh PROGRAM RANKS OTHER ...
 # Judges: the same evaluation on other numbers of ranks, in other passes and with another batch, to the bit; TRL's evaluations;

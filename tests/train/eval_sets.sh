@@ -1,5 +1,6 @@
 #!/bin/bash
 # eval_sets.sh - evaluations of several named sets: each as if it were alone, all as if they had no names.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/eval_sets.sh PROGRAM RANKS OTHER ...
 # Judges: runs that evaluate on the files of one set only, and on all without names; the run itself on other numbers of ranks.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # every_algo.sh - every algorithm on several numbers of ranks, plans and micro-batches: the same numbers; resumed: the same bits.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/every_algo.sh PROGRAM 4 all|ways|NAME ...    judged: PPO on a reward model's scores, with a smaller critic;
 #                                                            lora-NAME: with low-rank adapters, and an average of them

@@ -1,5 +1,6 @@
 #!/bin/bash
 # fp16.sh - float16: updates that overflow are skipped, counted and recovered from, and training follows f32.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/fp16.sh PROGRAM RANKS OTHER
 # Judges: another number of ranks; the uninterrupted run, bit for bit; the same run in f32.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # greedy.sh - ReMax: what is learned is how much better an answer is than the greedy one to its prompt.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/greedy.sh PROGRAM RANKS OTHER ...
 # Judges: the answers of a run at temperature 0; other numbers of ranks, and the uninterrupted run, bit for bit.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # gsm8k.sh - lines of GSM8K as they come, a Qwen2 model from random weights and a real tokenizer: GRPO by chat template, and the
 # same lines as conversations for SFT, DPO and KTO, packed, and drawn from two files by weights.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/gsm8k.sh PROGRAM RANKS [brief]    brief: of the algorithms that learn from lines only KTO, and no resume
 # Judges: the prompts' tokens by transformers (tests/golden/make_gsm8k_golden.py); the same conversations rendered by hand into

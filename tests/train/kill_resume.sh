@@ -1,5 +1,6 @@
 #!/bin/bash
 # kill_resume.sh - kills a run with SIGKILL at random moments, resumes it, and compares its metrics with an uninterrupted run's.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/kill_resume.sh PROGRAM RANKS KILLS [SEED [KEY=VALUE ...]]    what the deck has instead
 # Judge: the uninterrupted run, bit for bit, but for what may differ between equal runs (time_*, mem_*, *_per_s). The

@@ -1,5 +1,6 @@
 #!/bin/bash
 # links.sh - what communicators carried, in the metrics and at the end of a run, on pretended nodes.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/links.sh PROGRAM RANKS
 # Judge: the bytes of each step are those of sharding's formulas (sharding.md 1.2: N numbers, b = 2 bytes of a weight, r = 4 of a

@@ -1,5 +1,6 @@
 #!/bin/bash
 # memory.sh - planned, used and state bytes of a rank under every shard plan: the plan must be used to the byte.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/memory.sh PROGRAM RANKS    DEVICE=cuda: on the GPU, in builds that have one; PLANS="000 112 222": these alone
 # Judge: planned equals used in each, and what trireme plan says before; params, grads and optimizer over all ranks hold 1/RANKS of what `none` holds, but for

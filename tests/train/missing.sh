@@ -1,5 +1,6 @@
 #!/bin/bash
 # missing.sh - a rank of a whole run is stopped, or killed: the run says which one, and ends with 76.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/missing.sh PROGRAM RANKS SIGNAL:RANK ... [told:RANK]
 # Judges: exit code 76 of mpirun; one message, on stderr and (unless it is of rank 0, whose file that is) in log.txt, with

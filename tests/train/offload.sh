@@ -1,5 +1,6 @@
 #!/bin/bash
 # offload.sh - PPO with a reference, its state in host memory or not: the same bits, less of the device, as planned.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/offload.sh PROGRAM RANKS PLAN:TYPE ...
 # Judge: with each word of shard.offload the metrics of `none` bit for bit, memory used as planned, of the device less than with

@@ -1,5 +1,6 @@
 #!/bin/bash
 # options.sh - whole runs with the options of online algorithms on; RANKS ranks against one.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/options.sh PROGRAM RANKS
 # Three saved steps are learned from again, so that every run has the same tokens: the sampler's log-probabilities are half

@@ -1,5 +1,6 @@
 #!/bin/bash
 # phases.sh - PPO whose critic and reward model gather their weights where generation works: as if nothing were gathered.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/phases.sh PROGRAM RANKS
 # Judge: the same run without shared parameters, every loss, value and reward within 1e-5. A policy of so many layers has

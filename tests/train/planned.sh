@@ -1,5 +1,6 @@
 #!/bin/bash
 # planned.sh - trireme plan before a run says to the byte what the run takes: algorithms, shard plans, ranks and nodes crossed.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/planned.sh PROGRAM 4 [COUNT]    COUNT rows (17) of a list; 1190 have every algorithm with every plan and layout
 # Row k has algorithm k, plan k, and layout k of lists whose lengths have no common factor, and of what else a run may have the

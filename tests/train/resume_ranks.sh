@@ -1,5 +1,6 @@
 #!/bin/bash
 # resume_ranks.sh - resumes one run's checkpoint on other numbers of ranks and compares the losses with those of the run itself.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/resume_ranks.sh PROGRAM RANKS OTHER ...
 # Judge: the run that went on by itself, on RANKS ranks: loss and gradient norm of every later step within 1e-5 of it,

@@ -1,5 +1,6 @@
 #!/bin/bash
 # rewards.sh - runs whose reward is a program: asked once for each answer, its failures obeyed, and gone when the run is.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/rewards.sh PROGRAM RANKS CHILD
 # Judges: one rank, line for line; counts of what the program was asked; the exit codes of the contract.

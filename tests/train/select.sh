@@ -1,5 +1,6 @@
 #!/bin/bash
 # select.sh - steps with rollout.dynamic_sampling: which groups they keep, what fills them up, on other ranks, resumed, stopped.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/select.sh PROGRAM RANKS OTHER ...
 # Judges: the answers of a run that asks for all prompts at once, from which awk selects; the run itself on other numbers of

@@ -1,5 +1,6 @@
 #!/bin/bash
 # shared.sh - weights and packed forms that the ranks of a machine have once: the same bits as with one of each rank, in less memory.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/shared.sh PROGRAM RANKS PLAN:TYPE:ALGORITHM ...     nodes of two ranks where RANKS is even
 # Judge: TRI_COMM=mpi, where each rank has its own. Metrics (the gap between sampler and trainer among them, which is 0) and checkpoint

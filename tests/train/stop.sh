@@ -1,5 +1,6 @@
 #!/bin/bash
 # stop.sh - a run told to stop ends with 75 and a checkpoint, gives up a step that generates, and is resumed.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/stop.sh PROGRAM RANKS
 # Told by OUTPUT/STOP and by SIGUSR1 to mpirun: when step 0, or 1, stands in the metrics, where any moment will do, for the run

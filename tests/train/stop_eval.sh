@@ -1,5 +1,6 @@
 #!/bin/bash
 # stop_eval.sh - a run told to stop while it evaluates gives the evaluation up; the resumed run makes it.
+# SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/stop_eval.sh PROGRAM RANKS
 # Told before the evaluation of step 0 by an allocation that is nearly over, and after a step by SIGUSR1. SFT, whose steps do

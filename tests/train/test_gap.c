@@ -1,5 +1,6 @@
 /* test_gap.c - what the sampler said of tokens against what the trainer says: which becomes the old
  * log-probability, how wide the gap is, when it ends a run. Judge: exact. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/comm.h"
 #include "device_case.h"
 #include "train/score.h"

@@ -1,6 +1,7 @@
 /* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on
  * the same tokens, old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by
  * parameter, and as a user would compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo/policy.h"
 #include "base/file.h"
 #include "model_case.h"

@@ -2,6 +2,7 @@
  * which the weights are whole is followed by a checkpoint. Run with 1 and 2 ranks; no time passes: what the
  * run would wait with is given. Judge: the exit's status and message, the step of LATEST, the metrics'
  * lines. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "io/checkpoint/checkpoint.h"
 #include "replay_case.h"

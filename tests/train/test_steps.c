@@ -2,6 +2,7 @@
  * make_steps_golden.py, TRL's trainer and the peers' formulas in f64: the loss and the gradient's norm of
  * each step; of the first every parameter's gradient, which is what Adam's first moment has of it. Run
  * with 1 and 2 ranks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "io/checkpoint/checkpoint.h"
 #include "rollout_case.h"

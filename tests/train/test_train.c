@@ -3,6 +3,7 @@
  * itself on one rank with the default plan, started by rank 0 before MPI is up. What is computed never
  * depends on the way: losses and gradient norms agree to 1e-5; a run is compared up to the first token that
  * rounding flipped, and such runs are rare. $TRI_TEST_FILTER (filter_case.h) takes some of the cases. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "filter_case.h"
 #include "model_case.h"

@@ -1,4 +1,5 @@
 /* value.c - values are made; names of their types, messages of undefined ones. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
  * that follow. A value is passed as a struct and never changes, except namespaces, streams, cyclers and
  * joiners. The memory it points to lies in the arena, which is freed as a whole after the rendering. Nothing
  * here knows the tree of a template. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_VALUE_H
 #define TRI_JINJA_VALUE_H
 

@@ -1,4 +1,5 @@
 /* value_access.c - attributes, items and slices of values, as the sandbox of transformers gives them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

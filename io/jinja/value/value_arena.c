@@ -1,4 +1,5 @@
 /* value_arena.c - memory, steps and levels of a rendering; buffers that grow in the arena. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* value_call.c - rows of tables are found and called: arguments by position and by name. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* value_compare.c - truth, equality, order, membership and sorting, by Python's rules. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* value_date.c - strftime_now: a day's midnight by the directives of strftime in the C locale (C11 7.27.3.5,
  * and glibc's: flags, C, D, e, F, g, G, h, k, l, P, r, R, s left out, T, V). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <stdio.h>

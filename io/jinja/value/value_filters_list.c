@@ -1,4 +1,5 @@
 /* value_filters_list.c - filters of what can be walked, as jinja2/filters.py of Jinja2 3.1.6 has them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

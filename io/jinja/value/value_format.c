@@ -1,4 +1,5 @@
 /* value_format.c - the two ways of formatting of Python's str: `%` and format(). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* value_from_json.c - the values of a JSON value; lists of text parts. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* value_functions.c - the global functions: range, dict, namespace, cycler, joiner, raise_exception,
  * strftime_now. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

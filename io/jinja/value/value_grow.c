@@ -1,4 +1,5 @@
 /* value_grow.c - texts and lists that a template puts together piece by piece, in a loop mostly. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* value_impl.h - what the files of this room share: buffers, names of types, calls, streams, text on code
  * points. Not collective: all that follow. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_VALUE_IMPL_H
 #define TRI_JINJA_VALUE_IMPL_H
 

@@ -1,4 +1,5 @@
 /* value_iterate.c - what Python's iter() and len() do. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 /* A list of n elements to walk over, in memory that a walk before it gave back where that is enough. Where it

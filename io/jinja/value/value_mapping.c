@@ -1,4 +1,5 @@
 /* value_mapping.c - mappings in order of first insertion, hashed from nine keys on; namespaces. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include "base/hash.h"

@@ -1,5 +1,6 @@
 /* value_methods.c - the methods of lists, tuples, ranges, mappings and numbers; str's by
  * value_methods_text.c. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <math.h>

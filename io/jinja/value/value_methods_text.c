@@ -1,4 +1,5 @@
 /* value_methods_text.c - the methods of str, as Python 3.11 has them; Markup's where they differ. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* value_names.c - the tables of filters and tests, and the filters that take the name of another one. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* value_number.c - numbers as texts, texts as numbers, by Python's rules; exact comparison of both kinds. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* value_operators.c - the operators of an expression, by Python's rules. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* value_repr.c - str() and repr() of values, as Python prints them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* value_tests.c - the tests behind `is`, as jinja2/tests.py of Jinja2 3.1.6 has them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* value_text.c - texts on code points: find, replace, strip, split, align, escape, slices. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>

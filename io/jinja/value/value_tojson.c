@@ -1,4 +1,5 @@
 /* value_tojson.c - the filter tojson as transformers defines it: json.dumps, without escapes for HTML. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* value_unicode.c - kinds of characters and changes of case, by the tables of Unicode 14. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_unicode.h"
 #include "value_impl.h"
 

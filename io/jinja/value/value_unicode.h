@@ -1,4 +1,5 @@
 /* value_unicode.h - the form of the tables of value_unicode_table.c. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_VALUE_UNICODE_H
 #define TRI_JINJA_VALUE_UNICODE_H
 

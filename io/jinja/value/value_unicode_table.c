@@ -1,5 +1,6 @@
 /* value_unicode_table.c - kinds and cases of characters, Unicode 14, as Python 3.11 has them; written by
  * tests/golden/make_jinja_unicode.py. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_unicode.h"
 
 /* clang-format off */

@@ -1,4 +1,5 @@
 /* value_utf8.c - code points of texts in UTF-8, which is known to be valid. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 static bool is_head(char c) { return ((unsigned char)c & 0xc0) != 0x80; }

@@ -1,6 +1,7 @@
 /* ask.c - a second way to hear of a machine. A question is authenticated by the run's key and names the rank
  * that is asked; the same one is answered once. The answer is beats, one after the other, to the connection's
  * end. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* ask.h - a second way to hear of a machine: where its beats, by UDP, come no more, it is asked by TCP.
  * Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_ASK_H
 #define TRI_PEERS_ASK_H
 

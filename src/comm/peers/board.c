@@ -1,5 +1,6 @@
 /* board.c - what this rank is in. One thread writes, others read: every shared word is atomic, and a turn
  * that is odd while they change tells a reader to look again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "board.h"
 #include "base/base.h"
 

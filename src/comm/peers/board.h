@@ -1,5 +1,6 @@
 /* board.h - what this rank is in: its phase, and each collective it comes to, with number and label. Its own
  * threads read it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_BOARD_H
 #define TRI_PEERS_BOARD_H
 

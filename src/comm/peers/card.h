@@ -1,5 +1,6 @@
 /* card.h - who a rank is to the others, and what it last said of itself: what they tell each other at the
  * start and in beats. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_CARD_H
 #define TRI_PEERS_CARD_H
 

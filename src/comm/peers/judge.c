@@ -1,4 +1,5 @@
 /* judge.c - what beats and their times mean. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "judge.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* judge.h - what beats and their times mean: who is dead, silent, late, slow; and the words for it. No clock,
  * no thread, no network. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_JUDGE_H
 #define TRI_PEERS_JUDGE_H
 

@@ -1,4 +1,5 @@
 /* mac.c - SHA-256, HMAC and random keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "mac.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* mac.h - SHA-256, HMAC and random keys: messages of one user that nobody else can write. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MAC_H
 #define TRI_MAC_H
 

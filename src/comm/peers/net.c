@@ -1,5 +1,6 @@
 /* net.c - the sockets of a rank's beats. One of IPv6 carries both; without IPv6 in the kernel it is one of
  * IPv4. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "net.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* net.h - the sockets of a rank's beats: UDP, and TCP where those are lost, over IPv6 and IPv4, beside all
  * that MPI does. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_NET_H
 #define TRI_PEERS_NET_H
 

@@ -1,5 +1,6 @@
 /* node.c - the board that the ranks of a machine share. Each place is written by its rank alone; a count that
  * is odd while it changes tells a reader to look again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* node.h - the board that the ranks of a machine share: what each is in, and which of them speaks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_NODE_H
 #define TRI_PEERS_NODE_H
 

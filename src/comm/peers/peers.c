@@ -1,4 +1,5 @@
 /* peers.c - the thread that watches: its clock, its beats, what it hears, when it ends the run. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "peers.h"
 #include "ask.h"
 #include "base/memory_group.h"

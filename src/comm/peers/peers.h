@@ -10,6 +10,7 @@
  * UDP and TCP end while others wait for it does it look as a cut link does: 15 s of waiting end the run. A
  * rank that is silent while its process runs gets no core: the others of its machine see that by /proc, one
  * of them says that it is slow, and only run.timeout_s ends the run. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
 

@@ -1,4 +1,5 @@
 /* proc_state.c - whether another process of this node runs, by /proc (proc(5)). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "proc_state.h"
 
 #include <ctype.h>

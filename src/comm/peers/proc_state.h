@@ -1,4 +1,5 @@
 /* proc_state.h - whether another process of this node runs, by /proc. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PROC_STATE_H
 #define TRI_PROC_STATE_H
 

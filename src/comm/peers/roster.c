@@ -1,4 +1,5 @@
 /* roster.c - all ranks as one of them knows them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "roster.h"
 #include "proc_state.h"
 

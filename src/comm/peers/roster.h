@@ -1,5 +1,6 @@
 /* roster.h - all ranks as one of them knows them: who shares a machine, what each last said, where its
  * machine is heard from. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_ROSTER_H
 #define TRI_PEERS_ROSTER_H
 

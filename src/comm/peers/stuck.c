@@ -1,5 +1,6 @@
 /* stuck.c - why the start of MPI may hang on this node. An interface that is up and leads nowhere shows in
  * the kernel's table of neighbours: what MPI connects to there has an entry without a hardware address. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "stuck.h"
 
 #include <arpa/inet.h>

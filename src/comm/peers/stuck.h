@@ -1,5 +1,6 @@
 /* stuck.h - why the start of MPI may hang on this node: addresses of its networks that do not answer. Private
  * to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_STUCK_H
 #define TRI_PEERS_STUCK_H
 

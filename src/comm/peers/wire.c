@@ -1,4 +1,5 @@
 /* wire.c - beats as datagrams: written, and read with every byte checked. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* wire.h - beats as datagrams, byte for byte: little-endian, of fixed length. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_WIRE_H
 #define TRI_PEERS_WIRE_H
 

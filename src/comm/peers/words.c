@@ -1,4 +1,5 @@
 /* words.c - a verdict in words: who, where, in what, who has come and who has not. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "judge.h"
 
 enum { MOST_RANGES = 8, MOST_NAMES = 4 }; /* chosen: what a reader takes in; the rest is counted */

@@ -8,6 +8,7 @@
  * pairs [16,16,2]: memory gives two places at once 1.1 times as fast as one (measured). What is beyond an
  * operand's end is 0. An element's sum runs in the order of k through f32, whether in a tile or in memory
  * between two chunks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_AMX_H
 #define TRI_CPU_AMX_H
 

@@ -1,4 +1,5 @@
 /* amx_grad.c - linear_bwd_w by AMX tiles: dw[n_out,n_in] = dy^T x, whose k are the rows of dy and x. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "amx.h"
 
 #include <string.h>

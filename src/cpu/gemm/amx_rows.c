@@ -1,4 +1,5 @@
 /* amx_rows.c - linear_pack, linear_fwd and linear_bwd_x by AMX tiles. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "amx.h"
 
 #include <string.h>

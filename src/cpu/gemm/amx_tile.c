@@ -1,4 +1,5 @@
 /* amx_tile.c - AMX tiles multiplied and filled. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "amx.h"
 
 #include <string.h>

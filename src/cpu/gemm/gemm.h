@@ -3,6 +3,7 @@
  * c f32 [m,n] = a [m,k] b [k,n] with f32 sums; a and c dense, b packed before. One tri_gemm may run in
  * several threads at once, each with its own `thread` number. Nothing is created or allocated by pack and
  * run. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_GEMM_H
 #define TRI_CPU_GEMM_H
 

@@ -1,4 +1,5 @@
 /* gemm_blas.c - tri_gemm by OpenBLAS, f32 only: for machines without oneDNN. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm.h"
 
 #if !TRI_HAVE_ONEDNN

@@ -1,5 +1,6 @@
 /* linear.h - what linear.c, the other linear_*.c and amx_*.c share: one weight shape's products and its part
  * of the workspace.*/
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_LINEAR_H
 #define TRI_CPU_LINEAR_H
 

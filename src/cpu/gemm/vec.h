@@ -6,6 +6,7 @@
  * element's sum of a chunk of k begins with 0 and runs by FMA in the order of k; the chunks, which k alone
  * cuts, are added in their order. One sum over all k would lose digits where k is a vocabulary. Whatever is
  * computed beside it, a row's bits depend on its own x alone. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_VEC_H
 #define TRI_CPU_VEC_H
 

@@ -1,4 +1,5 @@
 /* vec_grad.c - linear_bwd_w of f32 by AVX-512: dw[n_out,n_in] = dy^T x, whose k are the rows of dy and x. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
 #if TRI_PAIRS_X86

@@ -1,4 +1,5 @@
 /* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 by AVX-512. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* vec_tile.c - tiles of f32 multiplied, and their operands put in place. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
 #if TRI_PAIRS_X86

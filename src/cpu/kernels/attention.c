@@ -4,6 +4,7 @@
  * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. attend_block is the only code that does
  * so: training rows and decoding rows get the same bits. Keys a row may not see are never multiplied, not
  * even by zero. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
  *
  * One thread owns one sequence and key/value head. Tiles hold keys as rows and queries as lanes, so that
  * lse and delta are vectors. dk and dv collect in `work`, over heads and query tiles in fixed order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
 #include <string.h>

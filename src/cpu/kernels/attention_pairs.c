@@ -5,6 +5,7 @@
  * [P,G,D/2,TRI_PAGE,2], values [P,G,TRI_PAGE/2,D,2]. In decoding a core waits for memory longer than it
  * computes: what is met next is fetched meanwhile, and a step's own keys and values are put where lines were
  * fetched for that. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* attention_pairs.h - attention of bf16 by a processor's own products, for a device that has them
  * (pairs/pairs.h). Arguments as in device/kernels.h. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_ATTENTION_PAIRS_H
 #define TRI_CPU_ATTENTION_PAIRS_H
 

@@ -5,6 +5,7 @@
  * queries meets blocks of keys, 16 keys at a time: keys are rows and queries lanes, so that lse and delta are
  * vectors and the weights are the left operand of dv and dk as they are. Weights and their gradient are
  * rounded to bf16 for the products. dk and dv collect in `work`, over heads and blocks in fixed order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* bulk.c - copies and ordered sums of long arrays, as the collectives need them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
  * Row invariance rests on two habits. An element is computed by explicit fmaf in one order, whatever the
  * block around it; and a sum over a row runs in TRI_CPU_LANES partial sums (element i goes to lane i %
  * TRI_CPU_LANES) that are folded by halves, so that no compiler or vector width chooses the order. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_H
 #define TRI_CPU_H
 

@@ -1,5 +1,6 @@
 /* elementwise.c - operations on flat arrays: axpby, cast, soft cap, sum of squares, AdamW; columns of a
  * matrix. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>

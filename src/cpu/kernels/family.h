@@ -3,6 +3,7 @@
  * The sources of this room are compiled once for each family (CMakeLists.txt): a program brings all families
  * of its kind of processor, and cpu/choose.h chooses among them when it runs. Each has names of its own
  * (names.h); other rooms reach a family through its table alone. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_KERNELS_FAMILY_H
 #define TRI_CPU_KERNELS_FAMILY_H
 

@@ -1,5 +1,6 @@
 /* kernels_cpu.h - the kernels of the CPU back end, declared from the list of kernels.h. Private to its
  * room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_KERNELS_CPU_H
 #define TRI_CPU_KERNELS_CPU_H
 

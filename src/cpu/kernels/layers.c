@@ -1,4 +1,5 @@
 /* layers.c - embedding, rotary positions, gated products, choosing rows. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "linear_rows.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* linear_grad.c - the linear_bwd_w kernel: the gradient of a weight, chunk by chunk of rows. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "linear_rows.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* linear_rows.c - rows in the type that the library multiplies, and what its failure says. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "linear_rows.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* linear_rows.h - what linear.c, linear_grad.c and linear_rows.c share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_LINEAR_ROWS_H
 #define TRI_CPU_LINEAR_ROWS_H
 

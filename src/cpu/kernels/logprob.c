@@ -1,4 +1,5 @@
 /* logprob.c - log-probability, entropy and their gradient from rows of logits. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>

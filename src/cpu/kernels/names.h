@@ -1,6 +1,7 @@
 /* names.h - the names of the kernels: they are compiled once for each family of instructions (family.h), and
  * what other sources see of them ends with the family. The first header of all that have such a name; a name
  * that is missing here is found by tests/device/families.sh. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_NAMES_H
 #define TRI_CPU_NAMES_H
 

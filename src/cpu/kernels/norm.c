@@ -1,4 +1,5 @@
 /* norm.c - RMSNorm of rows and of heads, column sums. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* sample.c - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include "base/rng.h"

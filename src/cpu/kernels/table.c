@@ -1,4 +1,5 @@
 /* table.c - the table of one family's kernels. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #define TEXT_OF(x)   #x

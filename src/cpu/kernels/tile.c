@@ -1,4 +1,5 @@
 /* tile.c - products and loads of tiles: the inner loops of attention. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 #include "cpu/pairs/pairs.h"
 

@@ -1,4 +1,5 @@
 /* attend.c - rows of queries meet blocks of keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "attend.h"
 
 #include <math.h>

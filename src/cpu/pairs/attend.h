@@ -5,6 +5,7 @@
  * the product with the values. A weight of 0 adds nothing to a sum, whatever the finite value it meets;
  * values that are not finite are taken away from the rows that do not see them. What one thread has for
  * itself; nothing is collective. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_ATTEND_H
 #define TRI_CPU_ATTEND_H
 

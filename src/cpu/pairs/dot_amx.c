@@ -1,6 +1,7 @@
 /* dot_amx.c - products of bf16 tiles by AMX: TDPBF16PS on tiles of 16 rows of 64 bytes.
  *
  * Tiles 0 to 3 hold results, 4 the left operand, 5 to 7 the right. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
 #if TRI_PAIRS_X86

@@ -1,4 +1,5 @@
 /* dot_avx512.c - products of bf16 tiles by AVX512-BF16: VDPBF16PS, a pair of the left operand per vector. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
 #if TRI_PAIRS_X86

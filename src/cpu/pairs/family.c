@@ -1,4 +1,5 @@
 /* family.c - which instructions multiply bf16 tiles, and f32 weights, in this process. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
 #include "base/choice.h"

@@ -1,4 +1,5 @@
 /* move.c - transposes and interleaves tiles, so that they can be multiplied. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
 #include <string.h>

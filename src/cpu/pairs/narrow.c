@@ -1,4 +1,5 @@
 /* narrow.c - f32 to bf16 by the processor's own instruction. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
 #if TRI_PAIRS_X86

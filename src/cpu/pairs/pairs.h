@@ -6,6 +6,7 @@
  * of k. All of one process's bf16 attention runs through one family. The functions but the first three may be
  * called only where tri_pairs_find is not NULL, those that move elements also where tri_pairs_f32 says yes.
  * None is collective. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_PAIRS_H
 #define TRI_CPU_PAIRS_H
 

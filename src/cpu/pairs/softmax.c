@@ -1,4 +1,5 @@
 /* softmax.c - scores to weights and to their gradient: what is not a product in the attention of bf16. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
 #include "device/formula.h"

@@ -1,4 +1,5 @@
 /* examine.c - ranks meet, facts are checked, then what MPI carries is measured; one report. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "examine.h"
 #include "examine_impl.h"
 #include "doctor/gather/gather.h"

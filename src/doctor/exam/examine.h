@@ -1,4 +1,5 @@
 /* examine.h - all of it in order: ranks meet, facts are checked, what MPI carries is measured, one report. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXAMINE_H
 #define TRI_EXAMINE_H
 

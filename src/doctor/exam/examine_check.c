@@ -1,4 +1,5 @@
 /* examine_check.c - of rank 0: what the facts of all say, and the report. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/print.h"
 #include "doctor/report.h"
 #include "examine_impl.h"

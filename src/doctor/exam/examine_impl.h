@@ -1,4 +1,5 @@
 /* examine_impl.h - what the examine*.c files share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXAMINE_IMPL_H
 #define TRI_EXAMINE_IMPL_H
 

@@ -1,5 +1,6 @@
 /* examine_mpi.c - what MPI carries: communicators, pairs of nodes, products, the folder; and who hangs in
  * it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/peers/mac.h"
 #include "cost/machine.h"
 #include "examine_impl.h"

@@ -1,4 +1,5 @@
 /* folder.c - whether every node can write, read and lock in the folder of checkpoints. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "folder.h"
 #include "base/file.h"
 #include "base/folder.h"

@@ -1,4 +1,5 @@
 /* folder.h - whether every node can write, read and lock in the folder of checkpoints. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DOCTOR_FOLDER_H
 #define TRI_DOCTOR_FOLDER_H
 

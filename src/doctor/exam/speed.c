@@ -1,4 +1,5 @@
 /* speed.c - how fast links, products and memory are, measured. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "speed.h"
 #include "comm/comm.h"
 #include "device/kernels.h"

@@ -1,4 +1,5 @@
 /* speed.h - how fast links, products and memory are, measured. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SPEED_H
 #define TRI_SPEED_H
 

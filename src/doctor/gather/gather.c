@@ -1,4 +1,5 @@
 /* gather.c - the facts of this rank: its seat, its choices, and what others of this room tell. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gather.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* gather.h - the facts of this rank, as its system and its libraries tell them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GATHER_H
 #define TRI_GATHER_H
 

@@ -2,6 +2,7 @@
  *
  * NVML is opened at run time and asked without starting a context of CUDA on any GPU. Names and numbers: NVML
  * API reference (docs.nvidia.com/deploy/nvml-api). */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* realpath */
 #include "gather.h"
 

@@ -1,4 +1,5 @@
 /* gather_host.c - cores and limits of this rank. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/folder.h"
 #include "gather.h"

@@ -1,4 +1,5 @@
 /* gather_nets.c - the interfaces of this machine that are up, and its InfiniBand devices. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "gather.h"
 
 #include <arpa/inet.h>

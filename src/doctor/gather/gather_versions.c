@@ -1,4 +1,5 @@
 /* gather_versions.c - what the libraries that this process has loaded say of themselves. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "base/hash.h"
 #include "cpu/choose.h"

@@ -1,4 +1,5 @@
 /* knock.c - which of several machines answer, asked all at once. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "knock.h"
 #include "doctor/checks.h"
 #include "talk.h"

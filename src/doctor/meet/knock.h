@@ -1,4 +1,5 @@
 /* knock.h - which of several machines answer, asked all at once. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_KNOCK_H
 #define TRI_KNOCK_H
 

@@ -1,4 +1,5 @@
 /* meet.c - ranks meet beside MPI: the thread that listens, and what comes in. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "doctor/facts.h"
 #include "meet_impl.h"
 

@@ -1,4 +1,5 @@
 /* meet.h - ranks meet beside MPI: who came, what they know, how far they are, and who hangs. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEET_H
 #define TRI_MEET_H
 

@@ -1,4 +1,5 @@
 /* meet_hub.c - what rank 0 asks the others before MPI is up: facts, clocks; and what it tells them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "meet_impl.h"
 
 #include <string.h>

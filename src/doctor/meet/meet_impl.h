@@ -1,4 +1,5 @@
 /* meet_impl.h - what the meet_*.c files share. Private to its room. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEET_IMPL_H
 #define TRI_MEET_IMPL_H
 

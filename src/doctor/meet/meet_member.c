@@ -1,4 +1,5 @@
 /* meet_member.c - how a rank other than 0 comes to rank 0, and answers it. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "knock.h"
 #include "meet_impl.h"
 

@@ -1,4 +1,5 @@
 /* meet_reach.c - which nodes reach which, all asked at once. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "knock.h"
 #include "doctor/names.h"
 #include "meet_impl.h"

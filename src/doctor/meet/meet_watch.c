@@ -1,4 +1,5 @@
 /* meet_watch.c - how far each rank is, and whom the others wait for. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "meet_impl.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* secret.c - what only processes of this user in this launch know: files of mode 0600, or sealed by munge. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "secret.h"
 #include "base/child.h"
 

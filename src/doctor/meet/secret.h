@@ -1,5 +1,6 @@
 /* secret.h - what only processes of this user in this launch know: rank 0 makes it and keeps it in files that
  * nobody else can read or write, or has munge seal it for this user. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SECRET_H
 #define TRI_SECRET_H
 

@@ -1,4 +1,5 @@
 /* talk.c - messages over TCP between ranks before MPI is up, authenticated. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "talk.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 /* talk.h - messages over TCP between ranks before MPI is up, none of them waited for without an end, each
  * authenticated by a secret of the launch. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TALK_H
 #define TRI_TALK_H
 

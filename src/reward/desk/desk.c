@@ -1,4 +1,5 @@
 /* desk.c - questions to a thread of their own, which answers them while the caller does other work. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "desk.h"
 
 #include "base/notice.h"

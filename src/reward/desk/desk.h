@@ -1,5 +1,6 @@
 /* desk.h - questions to a thread of their own, which answers them while the caller does other work. The main
  * thread puts questions and waits for their answers; the clerk, a thread of the desk, takes them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DESK_H
 #define TRI_DESK_H
 

@@ -1,4 +1,5 @@
 /* http.c - the clerk of a desk who asks a server by HTTP: several requests at once, failed ones again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "http.h"
 
 #include "proxy.h"

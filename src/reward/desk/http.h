@@ -1,4 +1,5 @@
 /* http.h - the clerk of a desk who asks a server by HTTP: several requests at once, failed ones again. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HTTP_H
 #define TRI_HTTP_H
 

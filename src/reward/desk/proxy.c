@@ -1,4 +1,5 @@
 /* proxy.c - whether an address is asked by a proxy of the environment, and by which. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy.h"
 
 #include "base/mask.h"

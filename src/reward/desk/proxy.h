@@ -1,4 +1,5 @@
 /* proxy.h - whether an address is asked by a proxy of the environment, and by which. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PROXY_H
 #define TRI_PROXY_H
 

@@ -1,4 +1,5 @@
 /* decimal.c - texts that are one decimal number. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "decimal.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* decimal.h - texts that are one decimal number. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DECIMAL_H
 #define TRI_DECIMAL_H
 

@@ -1,4 +1,5 @@
 /* math_answer.c - final answers of mathematics in TeX: found in a box, brought to one spelling, compared. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_answer.h"
 
 #include "tex_same.h"

@@ -1,4 +1,5 @@
 /* math_answer.h - final answers of mathematics in TeX: found in a box, brought to one spelling, compared. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MATH_ANSWER_H
 #define TRI_MATH_ANSWER_H
 

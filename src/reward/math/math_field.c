@@ -1,4 +1,5 @@
 /* math_field.c - exact arithmetic for comparing answers: residues modulo two large primes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_field.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* math_field.h - exact arithmetic for comparing answers: residues modulo two large primes. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MATH_FIELD_H
 #define TRI_MATH_FIELD_H
 

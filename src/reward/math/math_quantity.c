@@ -1,4 +1,5 @@
 /* math_quantity.c - quantities in one evaluation: a residue, an estimate, a fraction. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_quantity.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* math_quantity.h - quantities in one evaluation: a residue, an estimate, a fraction. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MATH_QUANTITY_H
 #define TRI_MATH_QUANTITY_H
 

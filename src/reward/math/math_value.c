@@ -1,4 +1,5 @@
 /* math_value.c - the value of an expression: residues at keyed points, with a floating-point estimate. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_value.h"
 
 #include "math_quantity.h"

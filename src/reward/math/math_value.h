@@ -1,4 +1,5 @@
 /* math_value.h - the value of an expression: residues at keyed points, with a floating-point estimate. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MATH_VALUE_H
 #define TRI_MATH_VALUE_H
 

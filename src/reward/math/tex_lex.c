@@ -1,4 +1,5 @@
 /* tex_lex.c - the tokens of an answer in TeX or plain text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_lex.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* tex_lex.h - the tokens of an answer in TeX or plain text. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_LEX_H
 #define TRI_TEX_LEX_H
 

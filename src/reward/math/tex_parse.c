@@ -1,4 +1,5 @@
 /* tex_parse.c - an answer in TeX as a tree. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_parse.h"
 
 #include <string.h>

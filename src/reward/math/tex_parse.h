@@ -1,4 +1,5 @@
 /* tex_parse.h - an answer in TeX as a tree. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_PARSE_H
 #define TRI_TEX_PARSE_H
 

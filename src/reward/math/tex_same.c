@@ -1,4 +1,5 @@
 /* tex_same.c - whether two answers are the same value, list, interval, matrix or relation. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_same.h"
 
 #include "math_value.h"

@@ -1,4 +1,5 @@
 /* tex_same.h - whether two answers are the same value, list, interval, matrix or relation. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_SAME_H
 #define TRI_TEX_SAME_H
 

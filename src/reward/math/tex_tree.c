@@ -1,4 +1,5 @@
 /* tex_tree.c - the nodes of an answer in TeX. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_tree.h"
 
 #include <string.h>

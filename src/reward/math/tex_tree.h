@@ -1,4 +1,5 @@
 /* tex_tree.h - the nodes of an answer in TeX. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_TREE_H
 #define TRI_TEX_TREE_H
 

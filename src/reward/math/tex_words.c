@@ -1,4 +1,5 @@
 /* tex_words.c - words in answers: in \text and in plain letters. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_words.h"
 
 #include <string.h>

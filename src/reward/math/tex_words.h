@@ -1,4 +1,5 @@
 /* tex_words.h - words in answers: in \text and in plain letters. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_WORDS_H
 #define TRI_TEX_WORDS_H
 

@@ -1,4 +1,5 @@
 /* text_formula.c - what stands beside a number in prose: whether the number is a part of a formula. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "text_formula.h"
 
 #include "tex_lex.h"

@@ -1,4 +1,5 @@
 /* text_formula.h - what stands beside a number in prose: whether the number is a part of a formula. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEXT_FORMULA_H
 #define TRI_TEXT_FORMULA_H
 

@@ -1,4 +1,5 @@
 /* text_number.c - numbers in prose: the first, the last, whether two are equal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "text_number.h"
 
 #include "tex_lex.h"

@@ -1,4 +1,5 @@
 /* text_number.h - numbers in prose: the first, the last, whether two are equal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEXT_NUMBER_H
 #define TRI_TEXT_NUMBER_H
 
