@@ -185,6 +185,11 @@ static void long_conversations(void **state) {
        NULL, "('abc', 'abcd', 'abce', 'abcdabcdabc')", NULL},
       {"{% set a = [1] + [2] %}{% set b = a + [3] %}{% set c = a + [4] %}{% set d = b + b %}{{ a, b, c, d }}",
        NULL, "([1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 3, 1, 2, 3])", NULL},
+      /* str(loop) runs the rest of its tests, which join texts too */
+      {"{% set ns = namespace(r='', s='') %}{% macro m(x) %}{% set ns.r = ns.s ~ x %}1{% endmacro %}"
+       "{% for x in [1, 2] if m(x) %}{% if loop.first %}{% set ns.s = 'ab' ~ x %}{% set ns.s = ns.s ~ "
+       "'yyyyyyyy' * 9 %}{{ (ns.s ~ loop)|length }} {{ ns.r|last }}{% endif %}{% endfor %}",
+       NULL, "92 2", NULL},
       {"{% set a = '' ~ '' %}{{ a ~ 'x' }}{{ [] + [] + [1] }}{{ () + (1,) + () }}", NULL, "x[1](1,)", NULL},
       {"{% set ns = namespace() %}{% for x in 'abc' %}{% set ns.l = loop %}{% endfor %}{% for y in 'defg' %}"
        "{{ ns.l.length }}{{ ns.l.last }}{% endfor %}",

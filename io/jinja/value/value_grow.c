@@ -52,6 +52,7 @@ tri_status tri_jtext_join(tri_jarena *a, const tri_jvalue *v, int64_t n, tri_jva
       n && v[0].kind == TRI_J_STRING ? find_tail(a, v[0].as.text.s, (int64_t)v[0].as.text.n) : NULL;
   tri_jtail t = found ? *found : (tri_jtail){0};
 
+  if (found) *found = (tri_jtail){0}; /* str() of a loop runs its test, which must not grow the same text */
   for (int64_t i = 1; found && i < n; i++) TRI_TRY(put_piece(a, &t, v[i]));
   for (int64_t i = 0; !found && i < n; i++) TRI_TRY(tri_jwrite_str(&b, v[i]));
   if (found)
