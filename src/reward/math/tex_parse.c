@@ -200,8 +200,9 @@ static int parse_function(parser *p) {
   if (take(p, TRI_TEX_POWER)) power = parse_exponent(p);
   if (!p->failed && base < 0 && at(p, TRI_TEX_BAD) && *p->token.begin == '_') base = parse_base(p);
   x = parse_argument(p);
-  if (power >= 0 && base < 0 && is_minus_one(p, power) && tri_tex_inverse(name).n) { /* \sin^{-1} x */
+  if (power >= 0 && is_minus_one(p, power)) { /* \sin^{-1} x is \arcsin x, and \sec^{-1} x is no \cos x */
     name = tri_tex_inverse(name);
+    if (base >= 0 || !name.n) return fail(p);
     power = -1;
   }
   x = base < 0 ? make_1(p, TRI_SHAPE_FUNCTION, x) : make_2(p, TRI_SHAPE_FUNCTION, x, base);
