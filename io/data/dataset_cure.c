@@ -62,11 +62,12 @@ static tri_status refuse_object(const tri_intake *in, const json_t *answer) {
   json_t     *value;
 
   json_object_foreach((json_t *)answer, name,
-                      value) if (!first && (json_is_string(value) || json_is_number(value))) first = name;
+                      value) if (!first && !strchr(name, '.') && strlen(name) < FOUND_BYTES &&
+                                 (json_is_string(value) || json_is_number(value))) first = name;
   if (!first)
-    TRI_FAIL_LINE(in, "`%s` is an object without a text or number in it: must be text or a number; set %s",
-                  in->answer_key, answer_key_key(in));
-  TRI_FAIL_LINE(in, "`%s` is an object: must be text or a number; set %s, to %s.%.60s where that is meant",
+    TRI_FAIL_LINE(in, "`%s` is an object: must be text or a number; set %s", in->answer_key,
+                  answer_key_key(in));
+  TRI_FAIL_LINE(in, "`%s` is an object: must be text or a number; set %s, to %s.%s where that is meant",
                 in->answer_key, answer_key_key(in), in->answer_key, first);
 }
 
@@ -81,10 +82,13 @@ tri_status tri_intake_refuse_answer(const tri_intake *in, const json_t *answer) 
   if (json_is_boolean(answer))
     TRI_FAIL_LINE(in, "`%s` is %s: must be text or a number%s", in->answer_key,
                   json_is_true(answer) ? "true" : "false",
-                  jq_line(in->answer_key, "% |= tostring", "writes it as text", cure));
-  TRI_FAIL_LINE(in, "`%s` is a list of %zu: must be text or a number%s", in->answer_key,
-                json_array_size(answer),
-                json_array_size(answer) ? jq_line(in->answer_key, "% |= .[0]", "takes its first", cure) : "");
+                  jq_line(in->answer_key, "% |= if type == \"boolean\" then tostring else . end",
+                          "writes it as text", cure));
+  TRI_FAIL_LINE(
+      in, "`%s` is a list of %zu: must be text or a number%s", in->answer_key, json_array_size(answer),
+      json_array_size(answer)
+          ? jq_line(in->answer_key, "% |= if type == \"array\" then .[0] else . end", "takes its first", cure)
+          : "");
 }
 
 tri_status tri_intake_refuse_truth(const tri_intake *in, const char *text, size_t n, const char *why) {
@@ -98,12 +102,15 @@ tri_status tri_intake_refuse_truth(const tri_intake *in, const char *text, size_
             : "");
 }
 
-/* Of a text that says no more than true, false, 1 or 0. */
+/* A text may say true, false, 1 or 0. jq leaves any other label a text, which is refused again. */
 static const char *text_label_cure(const char *key, const char *text, char out[CURE_BYTES]) {
-  if (!strcasecmp(text, "true") || !strcasecmp(text, "false"))
-    return jq_line(key, "% |= (ascii_downcase == \"true\")", "writes such texts as true and false", out);
-  if (!strcmp(text, "1") || !strcmp(text, "0")) return jq_line(key, "% |= tonumber", "writes them so", out);
-  return "";
+  static const char filter[] = "% |= (tostring | ascii_downcase | if IN(\"true\", \"1\") then true "
+                               "elif IN(\"false\", \"0\") then false else . end)";
+
+  *out = 0;
+  if (strcasecmp(text, "true") && strcasecmp(text, "false") && strcmp(text, "1") && strcmp(text, "0"))
+    return out;
+  return jq_line(key, filter, "writes such texts as true and false", out);
 }
 
 tri_status tri_intake_refuse_label(const tri_intake *in, const json_t *label) {
@@ -118,7 +125,8 @@ tri_status tri_intake_refuse_label(const tri_intake *in, const json_t *label) {
   if (json_is_number(label))
     TRI_FAIL_LINE(in, "`%s` = %.*s: must be true or false, or 1 or 0%s", in->label_key,
                   (int)(n < 32 ? n : 32), raw,
-                  jq_line(in->label_key, "% |= (. > 0)", "makes numbers above 0 true", cure));
+                  jq_line(in->label_key, "% |= if type == \"number\" then . > 0 else . end",
+                          "makes numbers above 0 true", cure));
   TRI_FAIL_LINE(
       in, "`%s` is %s: must be true or false, or 1 or 0%s", in->label_key, kind,
       json_is_null(label) ? jq_line(in->label_key, "select(% != null)", "leaves such lines out", cure) : "");

@@ -104,8 +104,8 @@ static tri_status put_command(cure *out, const char *before, const char *program
 /* Messages with `from` and `value` in a field. */
 static tri_status cure_sharegpt(const tri_intake *in, const char *key, cure *out) {
   static const char def[] = "def m: {role: (" ROLE "[.from] // .from), content: .value}; ";
-  const json_t     *system = json_object_get(in->object, "system");
-  const char       *first = json_string_length(system) ? "[{role: \"system\", content: .system}] + " : "";
+  /* another line of the file may have the system message that this one has not */
+  static const char first[] = "[.system // \"\" | select(. != \"\") | {role: \"system\", content: .}] + ";
   bool              lists = json_is_array(json_object_get(in->object, in->chosen_key));
   tri_text          program = {0};
   tri_status        st;

@@ -324,13 +324,18 @@ static void refuses_bad_prompts(void **state) {
        "`answer` is null, so the line has no right answer; set data.answer_key; "
        "jq -c 'select(.answer != null)' FILE >NEW "},
       {"{\"prompt\":\"a\",\"answer\":true}",
-       "`answer` is true: must be text or a number; jq -c '.answer |= tostring'"},
+       "`answer` is true: must be text or a number; jq -c '.answer |= if type == \"boolean\" then "
+       "tostring else . end'"},
       {"{\"prompt\":\"a\",\"answer\":[\"b\"]}",
-       "`answer` is a list of 1: must be text or a number; jq -c '.answer |= .[0]'"},
+       "`answer` is a list of 1: must be text or a number; jq -c '.answer |= if type == "
+       "\"array\" then .[0] else . end'"},
       {"{\"prompt\":\"a\",\"answer\":[]}", "`answer` is a list of 0: must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":{\"x\":[],\"value\":4}}",
        "`answer` is an object: must be text or a number; set data.answer_key, to answer.value"},
-      {"{\"prompt\":\"a\",\"answer\":{}}", "`answer` is an object without a text or number in it"},
+      {"{\"prompt\":\"a\",\"answer\":{}}",
+       "`answer` is an object: must be text or a number; set data.answer_key"},
+      {"{\"prompt\":\"a\",\"answer\":{\"a.b\":4,\"c\":5}}",
+       "`answer` is an object: must be text or a number; set data.answer_key, to answer.c where"},
       {"{\"prompt\":\"a\",\"answer\":Infinity}", "`answer` = Infinity is no number that can be read"},
       {"{\"prompt\":\"a\",\"answer\":[99999999999999999999]}",
        "`answer` holds a value that cannot be read: 99999999999999999999 is beyond the numbers of 64 bits"},

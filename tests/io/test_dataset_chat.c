@@ -661,7 +661,7 @@ static void take_key(tri_data_opt *opt, char *said) {
 /* Runs the cure's command over the file, where this machine has jq; false: it has not. */
 static bool run_command(const char *command) {
   char line[2048];
-  int  n = (int)(strstr(command, " FILE > NEW") - command);
+  int  n = (int)(strstr(command, " FILE >") - command);
 
   if (system("command -v jq > /dev/null") != 0) return false; /* NOLINT: the tests' own command */
   snprintf(line, sizeof line, "%.*s %s > %s", n, command, path_a, path_b);
@@ -743,6 +743,53 @@ static void foreign_lines_are_told_their_cure(void **state) {
   tri_chat_close(&chat);
 }
 
+/* A cure is for the whole file: the lines that were good stay as they are, and nothing of the others is lost.
+ * Judge: what each line says, by hand. */
+static void cures_keep_other_lines(void **state) {
+#define ASKED(answer)  "{\"prompt\":\"a\",\"answer\":" answer "}\n"
+#define LABEL(label)   "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":" label "}\n"
+#define TOLD(messages) "{\"messages\":[" messages "]}\n"
+  static const struct {
+    tri_data_kind kind;
+    const char   *before, *after;
+  } row[] = {
+      {TRI_DATA_RL, ASKED("\"c\"") ASKED("[\"d\",\"e\"]"), ASKED("\"c\"") ASKED("\"d\"")},
+      {TRI_DATA_RL, ASKED("5") ASKED("true") ASKED("null"), ASKED("5") ASKED("\"true\"") ASKED("null")},
+      {TRI_DATA_LABELLED, LABEL("true") LABEL("2") LABEL("-1") LABEL("0"),
+       LABEL("true") LABEL("true") LABEL("false") LABEL("false")},
+      {TRI_DATA_LABELLED, LABEL("true") LABEL("1") LABEL("\"False\"") LABEL("\"1\"") LABEL("\"good\""),
+       LABEL("true") LABEL("true") LABEL("false") LABEL("true") LABEL("\"good\"")},
+      {TRI_DATA_SFT, "{\"conversations\":" SHAREGPT "}\n{\"system\":\"s\",\"conversations\":" SHAREGPT "}\n",
+       TOLD(U("a") "," A("b")) "{\"messages\":[" S("s") "," U("a") "," A("b") "],\"system\":\"s\"}\n"},
+  };
+  tri_chat *chat = open_form("chatml");
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    const char  *file[] = {path_a};
+    tri_data_opt opt = options(row[i].kind);
+    tri_dataset *d;
+    char         got[1024], *at;
+    size_t       n;
+    FILE        *f;
+    opt.chat.form = chat;
+    put_file(path_a, row[i].before, strlen(row[i].before));
+    tri_error_clear();
+    assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+    snprintf(got, sizeof got, "%s", tri_error_message());
+    at = strstr(got, "jq -c ");
+    if (!at) fail_msg("%s: `%s`", row[i].before, got);
+    if (!run_command(at)) break;
+    f = fopen(path_b, "r");
+    assert_non_null(f);
+    n = fread(got, 1, sizeof got - 1, f);
+    fclose(f);
+    got[n] = 0;
+    assert_string_equal(got, row[i].after);
+  }
+  tri_chat_close(&chat);
+}
+
 static int close_all(void **state) { return close_golden(state); }
 
 int main(void) {
@@ -758,6 +805,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(pairs_may_share_a_token, setup, teardown),
       cmocka_unit_test_setup_teardown(refuses_bad_conversations, setup, teardown),
       cmocka_unit_test_setup_teardown(foreign_lines_are_told_their_cure, setup, teardown),
+      cmocka_unit_test_setup_teardown(cures_keep_other_lines, setup, teardown),
       cmocka_unit_test_setup_teardown(counts_what_is_not_written, setup, teardown),
       cmocka_unit_test_setup_teardown(cuts_conversations, setup, teardown),
   };
