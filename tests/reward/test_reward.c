@@ -261,6 +261,16 @@ static void test_number_is_whole(void **state) {
            {"0.1\\overline{6}", "0.1"},
            {"5 \\pm 2", "2"},
            {"\\pm 3", "3"},
+           {"sqrt 3", "3"},
+           {"ln 3", "3"},
+           {"sin 30", "30"},
+           {"2 x", "2"},
+           {"0.(36)", "36"},
+           {"0.1(6)", "6"},
+           {"(1/2)^3", "0.5"},
+           {"\\left(2\\right)^3", "2"},
+           {"\\pi \\div 2", "2"},
+           {"x \xc3\xb7 2", "2"}, /* U+00F7 */
            {"204_{5}", "204"}};
   static const pair_case whole[] = {{"50%", "50", 1},
                                     {"72cm", "72", 1},
@@ -283,6 +293,9 @@ static void test_number_is_whole(void **state) {
                                     {"2\\pi \\approx 6.28", "6.28", 1},
                                     {"2x = 10, so x = 5", "5", 1},
                                     {"10^{3}", "1000", 1},
+                                    {"min 5", "5", 1},
+                                    {"8 x 3 = 24", "24", 1},
+                                    {"(x = 5)", "5", 1},
                                     {"24 + 48 = 72", "72", 1}};
   tri_reward_opt         o = {.name = "number", .weight = 1};
   tri_reward_set        *set;

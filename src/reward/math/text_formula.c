@@ -82,6 +82,13 @@ static const char *skip_argument(const char *s, const char *end) {
   return s;
 }
 
+/* Names that are no words of English beside a number, as "log 5", "max 5", "tan 5" may be. */
+static bool is_plain_function(const char *s, size_t n) {
+  static const char *const list[] = {"sqrt", "ln", "sin", "cos"};
+
+  return ANY_OF(list, s, s + n) == n;
+}
+
 /* The name of a function, root or constant at s, with its backslash. takes: it has an argument. */
 static size_t symbol_name(const char *begin, const char *s, const char *end, bool *takes) {
   static const char *const root[] = {"\xe2\x88\x9a", "\xe2\x88\x9b"}; /* U+221A, U+221B */
@@ -100,6 +107,10 @@ static size_t symbol_name(const char *begin, const char *s, const char *end, boo
   if (!is_letter(*s) || (s > begin && is_letter(s[-1]))) return 0;
   n = count_letters(s, end);
   if (!tri_tex_is_symbol((tri_part){s, n}, takes)) return 0;
+  if (*takes && is_plain_function(s, n)) {
+    const char *p = skip_spaces(s + n, end); /* sqrt 3; "min 5" may be words */
+    if (p > s + n && p < end && is_digit(*p)) return n;
+  }
   if (*takes) return s + n < end && s[n] == '(' ? n : 0;
   return n == 2 && !memcmp(s, "pi", 2) ? n : 0;
 }
@@ -123,9 +134,11 @@ static const char *const joint[] = {"+",
                                     "/",
                                     "\\cdot",
                                     "\\times",
+                                    "\\div",
                                     "\\pm",
                                     "\xc2\xb1",
                                     "\xc3\x97", /* U+00B1, U+00D7 */
+                                    "\xc3\xb7", /* U+00F7 */
                                     "\xc2\xb7",
                                     "\xe2\x8b\x85", /* U+00B7, U+22C5 */
                                     "\xe2\x88\x92",
@@ -182,14 +195,18 @@ static bool is_power(const char *s, const char *end) {
   return s < end && *s == '^' && !ANY_OF(other, s, end);
 }
 
-/* Digits that go on without end: 0.333..., 0.1\overline{6}. */
+/* Digits that go on without end: 0.333..., 0.1\overline{6}, 0.1(6). */
 static size_t endless(const char *number, const char *s, const char *end) {
   static const char *const more[] = {"...", "\\ldots", "\\dots", "\\cdots", "\xe2\x80\xa6"};
   static const char *const over[] = {"\\overline", "\\bar", "\\dot", ".\\overline", ".\\bar", ".\\dot"};
   size_t                   n = ANY_OF(over, s, end);
+  bool                     point = memchr(number, '.', (size_t)(s - number));
+  const char              *open = s + (!point && s < end && *s == '.');
 
   if (n) return n + (size_t)(skip_brackets(s + n, end) - (s + n));
-  return memchr(number, '.', (size_t)(s - number)) ? ANY_OF(more, s, end) : 0;
+  if ((point || open > s) && end - open > 1 && *open == '(' && is_digit(open[1]))
+    return (size_t)(skip_brackets(open, end) - s); /* 0.(36) */
+  return point ? ANY_OF(more, s, end) : 0;
 }
 
 /* " million" behind a number: it is longer than its digits. */
@@ -210,6 +227,21 @@ static size_t operand(const char *begin, const char *s, const char *end) {
   return n ? n : variable(s, end);
 }
 
+/* " x" behind a number: 2 x. Its bytes. */
+static size_t unknown_behind(const char *s, const char *end) {
+  const char *p = skip_spaces(s, end);
+
+  return p > s && count_letters(p, end) == 1 && *p >= 'x' && *p <= 'z' ? (size_t)(p + 1 - s) : 0;
+}
+
+/* ")^": a number in brackets to a power, (1/2)^3. Its bytes. */
+static size_t closed_power(const char *s, const char *end) {
+  size_t n = starts(s, end, "\\right)");
+
+  if (!n) n = starts(s, end, ")");
+  return n && is_power(s + n, end) ? n + 1 : 0;
+}
+
 bool tri_text_goes_on(const char *number, const char *s, const char *end, const char **after) {
   const char *p = skip_spaces(s, end);
   size_t      n = endless(number, s, end);
@@ -217,6 +249,8 @@ bool tri_text_goes_on(const char *number, const char *s, const char *end, const 
 
   if (!n) n = factor_letters(s, end);
   if (!n) n = number_word(s, end);
+  if (!n) n = unknown_behind(s, end);
+  if (!n) n = closed_power(s, end);
   if (!n && is_power(s, end)) n = 1;
   if (!n && s + 1 < end && *s == '_' && (is_digit(s[1]) || s[1] == '{')) n = 1;
   if (!n && s < end && *s == '(') n = operand(number, s + 1, end) ? 1 : 0;
