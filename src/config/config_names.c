@@ -1,6 +1,7 @@
 /* config_names.c - which option a name in the deck means, and what to say where it means none. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
+#include "io/text/json_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -232,19 +233,41 @@ static const tri_key *find_map(const char *full, const char **inner) {
   return NULL;
 }
 
+/* A name or a value within {}. It gets double quotes where it had quotes, and where YAML or a shell could
+ * take it for more than one word. It holds no single quote then. */
+static tri_status put_word(const char *word, bool unquoted, tri_text *out) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+  tri_text          quoted = {0};
+  tri_status        st = TRI_OK;
+
+  if (unquoted && !word[strspn(word, plain)]) return tri_text_printf(out, "%s", word);
+  TRI_TRY_DONE(tri_json_put_string(&quoted, word, strlen(word)));
+  for (const char *at = quoted.data; *at; at++)
+    TRI_TRY_DONE(*at == '\'' ? tri_text_printf(out, "\\u0027") : tri_text_put(out, at, 1));
+done:
+  tri_text_free(&quoted);
+  return st;
+}
+
 /* A mapping is given whole, on the command line in a shell's quotes. */
 static tri_status refuse_in_map(const tri_deck_entry *e, const char *full, const tri_key *k,
                                 const char *inner) {
-  const char *value = e->index == TRI_DECK_PLAIN && e->value[0] ? e->value : "...",
-             *last = strrchr(inner, '.');
-  const char *bare = strchr(k->name, '.') + 1;
+  const char *last = strrchr(inner, '.'), *bare = strchr(k->name, '.') + 1;
+  bool        has_value = e->index == TRI_DECK_PLAIN && e->value[0];
+  tri_text    pair = {0};
+  tri_status  st = TRI_OK;
 
-  if (last && last[1]) inner = last + 1;
+  TRI_TRY_DONE(put_word(last && last[1] ? last + 1 : inner, true, &pair));
+  TRI_TRY_DONE(tri_text_printf(&pair, ": "));
+  TRI_TRY_DONE(put_word(has_value ? e->value : "...", !has_value || e->unquoted, &pair));
   if (e->line == 0)
-    TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s is given whole: %s=\"{%s: %s}\"", e->where, full, k->name,
-             k->name, inner, value);
-  TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s is a mapping: write '%s: {%s: %s}' below '%.*s:'", e->where,
-           full, k->name, bare, inner, value, (int)(bare - k->name - 1), k->name);
+    TRI_FAIL_DONE(TRI_ECONFIG, "%s: unknown key '%s': %s is given whole: '%s={%s}'", e->where, full, k->name,
+                  k->name, pair.data);
+  TRI_FAIL_DONE(TRI_ECONFIG, "%s: unknown key '%s': %s is a mapping: write `%s: {%s}` below '%.*s:'",
+                e->where, full, k->name, bare, pair.data, (int)(bare - k->name - 1), k->name);
+done:
+  tri_text_free(&pair);
+  return st;
 }
 
 static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {

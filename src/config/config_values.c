@@ -199,9 +199,9 @@ static tri_status read_map(const tri_loader *l, const tri_key *k, int first) {
   tri_status            st = TRI_OK;
 
   if (e->index != TRI_DECK_MAPPING)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: must be a mapping, such as %s{enable_thinking: false}%s",
-             e->where, k->name, e->index == TRI_DECK_PLAIN ? e->value : "[...]",
-             e->line ? "" : "data.chat_template_kwargs=\"", e->line ? "" : "\"");
+    TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: must be a mapping, such as %s", e->where, k->name,
+             e->index == TRI_DECK_PLAIN ? e->value : "[...]",
+             e->line ? "{enable_thinking: false}" : "'data.chat_template_kwargs={enable_thinking: false}'");
   if (!e->field[0]) return TRI_OK;
   TRI_TRY_DONE(tri_deck_put_json(l->deck, first, tri_loader_group(l->deck, first), &text));
   TRI_TRY_DONE(tri_copy_text(text.data, at));

@@ -239,7 +239,7 @@ static void a_template_of_a_file(void **state) {
   cli_succeeds(ONE "generate dated hi --template-kwarg moot=sad --max-new 1");
   cli_shows(cli_err, "--template-kwarg: the chat template dated.jinja reads no variable moot");
   cli_fails(64, ONE WIDE "data.chat_template_kwargs=x",
-            "must be a mapping, such as data.chat_template_kwargs=\"{enable_thinking: false}\"", NULL);
+            "must be a mapping, such as 'data.chat_template_kwargs={enable_thinking: false}'", NULL);
   cli_fails(64, ONE WIDE "'data.chat_template_kwargs={a: [1]}'", "a mapping holds single values only", NULL);
 }
 

@@ -525,7 +525,7 @@ static void test_mapping(void **state) {
       "given twice in chat_template_kwargs");
   bad(GRPO, ARGS("data.chat_template_kwargs=[a]"),
       "argument 'data.chat_template_kwargs=[a]': data.chat_template_kwargs = [...]: must be a "
-      "mapping, such as data.chat_template_kwargs=\"{enable_thinking: false}\"");
+      "mapping, such as 'data.chat_template_kwargs={enable_thinking: false}'");
   bad(GRPO, ARGS("data.chat_template=quen3"),
       "argument 'data.chat_template=quen3': data.chat_template = quen3: must be one of auto, none, "
       "chatml, llama2, llama3, "

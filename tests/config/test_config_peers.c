@@ -94,12 +94,18 @@ static void test_given_whole(void **state) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     assert_int_equal(load(GRPO, &c, NULL, ARGS(row[i])), TRI_ECONFIG);
     tri_config_free(&c);
-    if (!strstr(tri_error_message(), "data.chat_template_kwargs=\"{enable_thinking: false}\""))
+    if (!strstr(tri_error_message(), "'data.chat_template_kwargs={enable_thinking: false}'"))
       fail_msg("%s: '%s'", row[i], tri_error_message());
   }
   assert_int_equal(load(GRPO "chat_template_kwargs:\n  a: 1\n", &c, NULL, NULL), TRI_ECONFIG);
   tri_config_free(&c);
-  assert_non_null(strstr(tri_error_message(), "'chat_template_kwargs: {a: 1}' below 'data:'"));
+  assert_non_null(strstr(tri_error_message(), "`chat_template_kwargs: {a: 1}` below 'data:'"));
+  assert_int_equal(load(GRPO "chat_template_kwargs:\n  a: 'it''s: {1}'\n", &c, NULL, NULL), TRI_ECONFIG);
+  tri_config_free(&c);
+  assert_non_null(strstr(tri_error_message(), "{a: \"it\\u0027s: {1}\"}"));
+  assert_int_equal(load(GRPO, &c, NULL, ARGS("data.chat_template_kwargs.a=b, c")), TRI_ECONFIG);
+  tri_config_free(&c);
+  assert_non_null(strstr(tri_error_message(), "'data.chat_template_kwargs={a: \"b, c\"}'"));
   assert_int_equal(load(GRPO, &c, NULL, ARGS("data.chat_template_kwargs={enable_thinking: false}")), TRI_OK);
   tri_config_free(&c);
 }
