@@ -263,6 +263,9 @@ static void limits(void **state) {
        "64 MiB"},
       {"{% set s = 'a' * 4000000 %}{% for i in range(100000) %}{% if 'b' in s %}{% endif %}{% endfor %}",
        NULL, NULL, "steps"},
+      {"{% set s = 'a' * 1000 %}{% for i in range(20000) %}{% if 'ab' in s %}{% endif %}"
+       "{% endfor %}",
+       NULL, NULL, "steps"},
       {"{% set s = 'a' * 4000000 %}{% for i in range(100000) %}{{ s[-1:0:-1]|length }}{% endfor %}", NULL,
        NULL, "more than"},
       {"{% for i in range(100000) %}{{ ('a' * 100000).replace('a', '') }}{% endfor %}", NULL, NULL, "steps"},

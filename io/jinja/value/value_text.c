@@ -13,6 +13,7 @@ tri_status tri_jfind(tri_jarena *a, const char *s, size_t n, tri_jvalue needle, 
   *out = m ? NULL : s;
   if (m == 0 || n < m) return TRI_OK;
   for (; (at = memchr(at, *w, n - m + 1 - (size_t)(at - s))); at++) {
+    TRI_TRY(tri_jarena_step(a, 1)); /* each byte of "aaaa" may begin "ab" */
     if (at[m - 1] == w[m - 1]) {
       TRI_TRY(tri_jarena_step(a, (int64_t)(m / 16)));
       if (!memcmp(at, w, m)) {
