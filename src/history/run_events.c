@@ -248,6 +248,7 @@ tri_ending tri_history_log_ending(const tri_history_log *l, const char *tag) {
 
 tri_status tri_ending_read(const char *folder, const char *tag, tri_ending *out) {
   tri_history_log l = {.steps = -1};
+  char            shown[TRI_ENDING_WORD_BYTES]; /* as it is written: visible, and cut */
   bool            changed;
   tri_status      st;
 
@@ -255,7 +256,8 @@ tri_status tri_ending_read(const char *folder, const char *tag, tri_ending *out)
   if (strlen(folder) >= TRI_HISTORY_PATH_BYTES - 64)
     TRI_FAIL(TRI_EINPUT, "the path of a run's output folder is too long: %.100s...", folder);
   st = tri_history_log_read(&l, folder, &changed);
-  if (st == TRI_OK) *out = tri_history_log_ending(&l, tag);
+  if (tag) tri_visible(tag, strlen(tag), "", shown, sizeof shown);
+  if (st == TRI_OK) *out = tri_history_log_ending(&l, tag ? shown : NULL);
   tri_history_log_free(&l);
   return st;
 }

@@ -1,5 +1,6 @@
 /* runlog.c - OUTPUT/run.jsonl: events of a run as JSON lines, written whole, by rank 0 or for it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* dup3 */
 #include "runlog.h"
 
 #include "base/file.h"
@@ -30,14 +31,15 @@ enum {
 struct tri_runlog {
   char           *output, *path;
   int             rank;
-  atomic_int      fd;      /* rank 0's, from the start on; -1 */
-  bool            started; /* of this process */
-  pthread_mutex_t lock;    /* of all that follow */
-  tri_text        early;   /* alarms from before the start */
-  tri_text        waiting; /* lines that are not in the file yet */
-  bool            warned;  /* that lines wait */
-  atomic_llong    step;    /* that alarms are of; urgent ones read it too */
-  int64_t         n_alarms, state_step;
+  atomic_int      fd;       /* rank 0's, from the start on; -1 */
+  bool            started;  /* of this process */
+  pthread_mutex_t lock;     /* of all that follow */
+  tri_text        early;    /* alarms from before the start */
+  tri_text        waiting;  /* lines that are not in the file yet */
+  bool            warned;   /* that lines wait */
+  atomic_llong    step;     /* that alarms are of; urgent ones read it too */
+  atomic_llong    n_alarms; /* of any thread */
+  int64_t         state_step;
   char            phase[PHASE_BYTES]; /* of the last state */
   char            tag[TAG_BYTES];
 };
@@ -96,15 +98,25 @@ static bool is_cut(const char *path) {
   return last != '\n';
 }
 
-/* Locked. Warned of once. */
+/* Locked. Half a line of another rank's, or of an urgent one, is ended first. Warned of once. */
 static void flush(tri_runlog *l) {
+  tri_status st;
+
   if (l->fd < 0 || !l->waiting.len) return;
-  if (tri_file_put_end(l->fd, l->path, l->waiting.data, l->waiting.len) == TRI_OK) {
+  st = is_cut(l->path) ? tri_file_put_end(l->fd, l->path, "\n", 1) : TRI_OK;
+  if (st == TRI_OK) st = tri_file_put_end(l->fd, l->path, l->waiting.data, l->waiting.len);
+  if (st == TRI_OK) {
     l->waiting.len = 0;
     return;
   }
   if (!l->warned) tri_log(TRI_LOG_WARN, "%s: events wait: %s; the run goes on", l->path, tri_error_message());
   l->warned = true;
+}
+
+/* Whether a line of so many bytes is kept behind what waits: always where nothing waits, for the start of a
+ * run on many nodes is long. */
+static bool has_room(const tri_runlog *l, const tri_text *to, size_t bytes) {
+  return to->len == 0 || to->len + bytes <= (l->started ? WAITING_BYTES : EARLY_BYTES);
 }
 
 /* Takes the line, whose making ended with `made`; it may hold several. An error of the caller's stays as it
@@ -117,9 +129,9 @@ static void add_line(tri_runlog *l, tri_text *line, tri_status made) {
   is_writing = true;
   pthread_mutex_lock(&l->lock);
   to = l->started ? &l->waiting : &l->early;
-  if (made == TRI_OK && to->len + line->len <= (l->started ? WAITING_BYTES : EARLY_BYTES) &&
-      tri_text_put(to, line->data, line->len) != TRI_OK)
-    to->len = 0; /* no memory for a record: the run goes on */
+  flush(l); /* what waited may find room now, and make some here */
+  if (made == TRI_OK && has_room(l, to, line->len) && tri_text_put(to, line->data, line->len) != TRI_OK)
+    tri_error_clear(); /* no memory for an event: the run goes on */
   flush(l);
   pthread_mutex_unlock(&l->lock);
   is_writing = false;
@@ -221,7 +233,7 @@ tri_status tri_runlog_open(const char *output, int rank, tri_runlog **out) {
   l->step = -1;
   l->state_step = -1;
   pthread_mutex_init(&l->lock, NULL);
-  if (tag) snprintf(l->tag, sizeof l->tag, "%s", tag);
+  if (tag) tri_visible(tag, strlen(tag), "", l->tag, sizeof l->tag);
   TRI_TRY_DONE(tri_text_printf(&path, "%s/run.jsonl", output));
   TRI_TRY_DONE(tri_copy_text(path.data, &l->path));
   TRI_TRY_DONE(tri_copy_text(output, &l->output));
@@ -305,45 +317,49 @@ static tri_status make_start(const tri_runlog *l, const tri_runlog_begin *b, tri
   return tri_text_put(t, "}\n", 2);
 }
 
-static tri_status open_file(tri_runlog *l, bool *cut) {
-  int fd;
+/* The other threads of this rank may give notice meanwhile. */
+static tri_status take_early(tri_runlog *l, int fd, tri_text *line) {
+  tri_status st;
 
-  TRI_TRY(tri_file_append(l->path, &fd));
-  *cut = is_cut(l->path);
+  pthread_mutex_lock(&l->lock);
   l->fd = fd;
-  return TRI_OK;
+  l->started = true;
+  st = tri_text_put(line, l->early.data, l->early.len);
+  tri_text_free(&l->early);
+  pthread_mutex_unlock(&l->lock);
+  return st;
 }
 
 tri_status tri_runlog_start(tri_runlog *l, const tri_runlog_begin *begin) {
   tri_text   line = {0};
-  bool       cut = false;
   tri_status st = TRI_OK;
+  int        fd;
 
-  l->started = true;
-  if (l->rank != 0) return TRI_OK;
+  l->started = l->rank != 0;
+  if (l->started) return TRI_OK;
   l->step = begin->step;
-  TRI_TRY_DONE(open_file(l, &cut));
-  if (cut) TRI_TRY_DONE(tri_text_put(&line, "\n", 1));
   TRI_TRY_DONE(make_start(l, begin, &line));
-  if (l->early.len) TRI_TRY_DONE(tri_text_put(&line, l->early.data, l->early.len));
-  tri_text_free(&l->early);
+  TRI_TRY_DONE(tri_file_append(l->path, &fd));
+  TRI_TRY_DONE(take_early(l, fd, &line));
   add_line(l, &line, TRI_OK);
 done:
   tri_text_free(&line);
   return st;
 }
 
+/* The number of the file stays: a thread that writes an urgent line may have just read it. */
 void tri_runlog_follow(tri_runlog *l) {
   int fd;
 
   if (!l || l->fd < 0) return;
-  pthread_mutex_lock(&l->lock);
-  if (tri_file_append(l->path, &fd) == TRI_OK) {
-    int before = atomic_exchange(&l->fd, fd);
-    close(before);
-  } else
+  if (tri_file_append(l->path, &fd) != TRI_OK) {
     tri_error_clear();
+    return;
+  }
+  pthread_mutex_lock(&l->lock);
+  (void)dup3(fd, l->fd, O_CLOEXEC); /* fails for no file that is open */
   pthread_mutex_unlock(&l->lock);
+  close(fd);
 }
 
 /* ---- events ---- */

@@ -685,8 +685,12 @@ static void a_verdict_goes_first(void **state) {
   assert_int_equal(e.state, TRI_ENDING_OPEN);
   ok(tri_ending_read(folder, "c", &e));
   assert_string_equal(e.cause, "reward");
+  append("run.jsonl", /* a tag is written up to 63 bytes */
+         VERDICT("bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "n4"));
+  ok(tri_ending_read(folder, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", &e));
+  assert_string_equal(e.node, "n4");
   ok(tri_history_open(folder, &h)); /* a run that came no further has no other file */
-  assert_int_equal(tri_history_n_alarms(h), 5);
+  assert_int_equal(tri_history_n_alarms(h), 6);
   assert_true(tri_history_alarm_is_error(h, 0));
 }
 

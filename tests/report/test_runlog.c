@@ -327,6 +327,54 @@ static void a_start_appends(void **state) {
   assert_int_equal(n_lines(), 4);
 }
 
+/* Nor is one that another rank, or a full disk, cut while the run is under way: the next event has a line of
+ * its own. */
+static void a_cut_line_costs_no_other(void **state) {
+  int fd;
+
+  (void)state;
+  start(0);
+  ok(tri_file_append(path, &fd));
+  assert_int_equal(write(fd, "{\"v\": 1, \"eve", 13), 13);
+  close(fd);
+  tri_runlog_save(l, 1, 1, 1, NULL);
+  assert_int_equal(n_lines(), 3);
+  expect(2, "{\"event\": \"save\", \"step\": 1}");
+}
+
+/* A start on many nodes that are all unlike is longer than all that a full disk may keep back. */
+static void a_start_may_be_long(void **state) {
+  enum { BYTES = 3 << 20 };
+  tri_runlog_begin b = a_start();
+  tri_text         text = {0};
+
+  (void)state;
+  ok(tri_text_printf(&text, "{\"version\": \"%0*d\"}", BYTES, 1));
+  b.record = text.data;
+  ok(tri_runlog_open(folder, 0, &l));
+  tri_warn("early", "follows it");
+  ok(tri_runlog_start(l, &b));
+  tri_text_free(&text);
+  assert_int_equal(n_lines(), 2);
+  expect(0, "{\"event\": \"start\", \"algo\": \"grpo\"}");
+  expect(1, "{\"event\": \"alarm\", \"code\": \"early\"}");
+}
+
+/* A tag of any bytes and length is written as a reader compares it: visible, and cut. */
+static void a_tag_is_visible_and_cut(void **state) {
+  char want[128];
+
+  (void)state;
+  snprintf(want, sizeof want, "{\"tag\": \"\\\\x1B%.59s\"}",
+           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+  setenv("TRI_START",
+         "\x1b"
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+         1);
+  start(0);
+  expect(0, want);
+}
+
 static void what_cannot_be_had_is_said(void **state) {
   tri_runlog_begin b = a_start();
 
@@ -362,12 +410,53 @@ static void lines_wait_on_a_full_disk(void **state) {
   }
 }
 
-/* The folder was removed and made again: what follows is in the new one. */
+/* Of more than may wait the newest is left out; but not where the disk has room again. */
+static void an_end_comes_behind_all_that_waited(void **state) {
+  struct rlimit before, full;
+  struct stat   sb;
+  char          why[4000];
+  int           n;
+
+  (void)state;
+  memset(why, 'w', sizeof why - 1);
+  why[sizeof why - 1] = 0;
+  start(0);
+  assert_int_equal(stat(path, &sb), 0);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  full = (struct rlimit){(rlim_t)sb.st_size, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+  for (int i = 0; i < 400; i++) tri_runlog_save(l, i, 1, 1, i < 300 ? why : NULL); /* to the last byte */
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  tri_runlog_end(l, &(tri_runlog_ending){.state = TRI_RUNLOG_STOPPED, .exit_code = 75, .rank = -1});
+  n = n_lines();
+  assert_in_range(n, 200, 350);
+  expect(n - 2, "{\"event\": \"save\"}");
+  expect(n - 1, "{\"event\": \"end\", \"state\": \"stopped\"}");
+}
+
+/* The file's number in this process; -1: none. */
+static int number_of_file(void) {
+  struct stat a, b;
+
+  assert_int_equal(stat(path, &a), 0);
+  for (int fd = 3; fd < 256; fd++)
+    if (!fstat(fd, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino) return fd;
+  return -1;
+}
+
+/* The folder was removed and made again: what follows is in the new one. The file's number stays: the watch
+ * over the ranks may just write with it. */
 static void a_new_folder_is_followed(void **state) {
+  int number;
+
   (void)state;
   start(0);
+  number = number_of_file();
   assert_int_equal(unlink(path), 0);
   tri_runlog_follow(l);
+  assert_int_equal(number_of_file(), number);
+  assert_true(fcntl(number, F_GETFD) & FD_CLOEXEC);
   tri_runlog_save(l, 1, 1, 1, NULL);
   assert_int_equal(n_lines(), 1);
   expect(0, "{\"event\": \"save\"}");
@@ -383,8 +472,12 @@ int main(void) {
       cmocka_unit_test_setup_teardown(other_ranks_write_what_rank_0_cannot, setup, teardown),
       cmocka_unit_test_setup_teardown(a_verdict_makes_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_start_appends, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_cut_line_costs_no_other, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_start_may_be_long, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_tag_is_visible_and_cut, setup, teardown),
       cmocka_unit_test_setup_teardown(what_cannot_be_had_is_said, setup, teardown),
       cmocka_unit_test_setup_teardown(lines_wait_on_a_full_disk, setup, teardown),
+      cmocka_unit_test_setup_teardown(an_end_comes_behind_all_that_waited, setup, teardown),
       cmocka_unit_test_setup_teardown(a_new_folder_is_followed, setup, teardown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
