@@ -249,7 +249,7 @@ tri_ending tri_history_log_ending(const tri_history_log *l, const char *tag) {
 tri_status tri_ending_read(const char *folder, const char *tag, tri_ending *out) {
   tri_history_log l = {.steps = -1};
   char            shown[TRI_ENDING_WORD_BYTES]; /* as it is written: visible, and cut */
-  bool            changed;
+  bool            changed = false;
   tri_status      st;
 
   *out = tri_ending_none();
