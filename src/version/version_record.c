@@ -155,6 +155,14 @@ static bool is_ours(const char *variable) {
   return false;
 }
 
+/* Whether one of that name is among them, which is the one that getenv has; some launchers hand on both. */
+static bool is_among(char *const *found, int n, const char *variable) {
+  size_t len = strcspn(variable, "=") + 1;
+
+  while (n > 0 && strncmp(found[n - 1], variable, len) != 0) n--;
+  return n > 0;
+}
+
 static int by_name(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -177,7 +185,7 @@ static tri_status put_environment(tri_text *t) {
   int   n = 0;
 
   for (char **e = environ; *e && n < MOST_VARIABLES; e++)
-    if (is_ours(*e)) found[n++] = *e;
+    if (is_ours(*e) && !is_among(found, n, *e)) found[n++] = *e;
   qsort(found, (size_t)n, sizeof *found, by_name);
   TRI_TRY(tri_text_printf(t, ", \"environment\": {"));
   for (int i = 0, k = 0; i < n; i++) {

@@ -580,6 +580,32 @@ static void what_computed_a_run_is_recorded(void **state) {
   cli_shows(cli_err, "  run.cpu_bf16: auto -> f32\n");
 }
 
+extern char **environ;
+
+/* An environment may have a variable twice, as no shell makes it: its first value counts, as for getenv, and
+ * what is written reads back. */
+static void a_variable_may_stand_twice(void **state) {
+  static char *all[4096];
+  int          n = 0, status;
+  pid_t        child;
+
+  (void)state;
+  for (char **e = environ; *e && n < 4000; e++) all[n++] = *e;
+  all[n++] = "NCCL_NET=a";
+  all[n++] = "NCCL_NET=b";
+  child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    execle(TRI_PROGRAM, "trireme", "train", "sft.yaml", "run.output=twice", "train.steps=1", (char *)NULL,
+           all);
+    _exit(127);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(cli_events("twice", "{\"event\": \"start\", \"environment\": {\"NCCL_NET\": \"a\"}}"), 1);
+  cli_succeeds(ONE SFT "run.output=twice");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
@@ -591,6 +617,7 @@ int main(void) {
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(a_new_default_changes_no_run_halfway),
       cmocka_unit_test(what_computed_a_run_is_recorded),
+      cmocka_unit_test(a_variable_may_stand_twice),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
       cmocka_unit_test(checkpoints_without_latest_are_set_aside),
