@@ -66,13 +66,12 @@ TRIREME_JOBS The folder of the job files. The module sets it; without it the job
 TRIREME_MPI What the job files give to srun --mpi. Default pmix.
 TRIREME_SPARE So many nodes of the job wait until another one fails. Default 0, of many_nodes.sbatch 1.
 TRIREME_PAUSE Seconds between an outage of a reward and the next start. Default 60.
-TRI_START A name for this start of a run, in its events in OUTPUT/run.jsonl. The job files set it.
+TRI_START A name for this start of a run, in its events in OUTPUT/run.jsonl, up to 63 bytes: whoever starts a run several times tells the starts apart by it. The job files set it.
 TRI_CPU_KERNELS Overrides run.cpu_kernels, the instructions of the CPU's kernels.
 TRI_CPU_F32 Overrides run.cpu_f32, who multiplies float32 matrices on CPUs.
 TRI_CPU_BF16 Overrides run.cpu_bf16, who multiplies bfloat16 matrices on CPUs.
 TRI_COMM Overrides run.collectives, how ranks exchange data: shm, mpi, nccl or staged.
 TRI_CUDA_ATTN_BWD Overrides run.cuda_attention_backward, who computes attention's gradient on GPUs.
-TRI_START A name for a start of a run, which run.jsonl records. Whoever starts a run several times tells the starts apart by it.
 CUDA_VISIBLE_DEVICES The GPUs that a rank may use. Empty: the program uses the CPU.
 NCCL_ALGO How NCCL sums. Where it is not set, sums by switches are off, so that results repeat. NCCL_LAUNCH_ORDER_IMPLICIT is set to 1 where it is not set. Other NCCL_ variables are NCCL's own and are kept in the log.
 NCCL_SOCKET_IFNAME The interface of NCCL. doctor checks it, and OMPI_MCA_btl_tcp_if_include, OMPI_MCA_btl_tcp_if_exclude, GLOO_SOCKET_IFNAME and UCX_NET_DEVICES for MPI.
