@@ -7,7 +7,7 @@
 #   all: every one; ways: those that run other code on ranks and plans. The others, by --check: they differ from GRPO in formulas,
 #   of which tests/algo/ and test_steps have goldens, remax in its greedy answers too (greedy.sh)
 #   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
-# Then log.txt is emptied: run.jsonl alone says what the run was to watch, report and show, and it is resumed from there.
+# Then log.txt is emptied: run.jsonl alone says what the run was to watch, report and show, and it is resumed in that folder.
 # Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
 # 0), the sampler's gap 0, memory used as planned, to the byte what trireme plan said before; a run resumed from its second
 # step, its state in host memory, has the rest of the lines bit for bit.
@@ -72,18 +72,18 @@ of_name() { # name: sets as and of, its key=value
       "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1
       "data.eval=$dir/data.jsonl" eval.steps=2 eval.max_prompts=8)
     ;;
-  sft) of=("data.train=$dir/data.jsonl" data.completion_key=answer) ;;
+  sft) of=("data.train=$dir/data.jsonl" data.completion_key=answer "data.eval=$dir/data.jsonl" eval.steps=2 eval.max_prompts=24) ;;
   rm | dpo) of=("data.train=$dir/pairs.jsonl" "data.eval=$dir/pairs.jsonl" eval.steps=2 eval.max_prompts=24) ;;
   kto) of=("data.train=$dir/labelled.jsonl" "data.eval=$dir/labelled.jsonl" eval.steps=2 eval.max_prompts=24) ;;
   *) of=("data.train=$dir/data.jsonl" algo.num_generations=4 rollout.rollout_batch_size=8 rollout.max_response_length=4 rollout.save_every=4
-    "reward=[{name: regex, pattern: '[0-4]'}]" algo.kl_coef=0.01) ;;
+    "data.eval=$dir/data.jsonl" eval.steps=2 eval.max_prompts=8 "reward=[{name: regex, pattern: '[0-4]'}]" algo.kl_coef=0.01) ;;
   esac
   [[ $1 != lora-* ]] || of+=(lora.rank=4 lora.alpha=8 algo.ema_beta=0.5)
 }
 
 # What programs say of a run whose log.txt is empty: its end, its start, its evaluations, its answers.
 look() { # output folder, algorithm, step, starts
-  local evals shown
+  local shown
   : > "$1/log.txt"
   shown=$("$program" watch "$1" --json) || return 1
   for word in '"state": "finished"' "\"algo\": \"$2\"" "\"step\": $3, " "\"starts\": $4, " '"bad_events": 0, "end": {"state": "finished", "exit_code": 0, '; do
@@ -92,8 +92,9 @@ look() { # output folder, algorithm, step, starts
   shown=$("$program" report "$1" --json) || return 1
   [[ $shown = *"\"state\": \"finished\""*"\"ranks\": $n,"* ]] || { echo "report does not say finished on $n ranks: $shown"; return 1; }
   "$program" report "$1" --html "$1/page.html" > /dev/null 2>&1 && grep -q 'policy weights' "$1/page.html" || { echo "the page has no memory plan"; return 1; }
-  evals=$(grep -c '"eval_' "$1/metrics.jsonl" || true)
-  [ "$(grep -c '"event": "eval"' "$1/run.jsonl")" = "$evals" ] || { echo "run.jsonl has not $evals evaluations"; return 1; }
+  [ "$(grep -c '"eval_' "$1/metrics.jsonl")" = 3 ] || { echo "it has not evaluated before, between and after its steps"; return 1; }
+  [ "$(grep '"event": "eval"' "$1/run.jsonl" | grep -o '"step": [0-9]*' | tr -dc '0-9\n' | paste -sd ' ')" = "$5" ] ||
+    { echo "run.jsonl has other evaluations than of the steps $5"; return 1; }
   if [ -d "$1/rollouts" ]; then "$program" show "$1" --json | grep -q '"response"' || { echo "show has no answers"; return 1; }; fi
 }
 
@@ -126,12 +127,12 @@ for name in "$@"; do
       grep -q -- "$word" "$dir/now/log.txt" || { echo "$name: the screen has no '$word'"; exit 1; }
     done
   fi
-  says=$(look "$dir/now" "$as" 4 1) || { echo "$name: with an empty log.txt $says"; exit 1; }
-  launch "$ranks" "$dir/again" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" \
-    run.resume="$dir/now/checkpoints/step-00000002" shard.offload=all
+  says=$(look "$dir/now" "$as" 4 1 "0 2 4") || { echo "$name: with an empty log.txt $says"; exit 1; }
+  cp -r "$dir/now" "$dir/again" && rm -r "$dir/again/checkpoints/step-00000004" && ln -sfn step-00000002 "$dir/again/checkpoints/LATEST"
+  launch "$ranks" "$dir/again" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" shard.offload=all
   diff <(numbers "$dir/now" | sed -n '/"step": [34],/p') <(numbers "$dir/again" | sed -n '/"step": [34],/p') ||
     { echo "$name: resumed, other numbers"; exit 1; }
-  says=$(look "$dir/again" "$as" 4 1 && says "$dir/again" start "\"algo\": \"$as\"" '"step": 2, "steps": 4' "/now/checkpoints/step-00000002\"") ||
+  says=$(look "$dir/again" "$as" 4 2 "0 2 4 4" && says "$dir/again" start "\"algo\": \"$as\"" '"step": 2, "steps": 4' "/again/checkpoints/step-00000002\"") ||
     { echo "$name: resumed, with an empty log.txt $says"; exit 1; }
   if [[ $name = lora-* ]] && "$program" inspect "$dir/again" --tensors | grep 'tensors in' | grep -v /adapter/; then
     echo "$name: a checkpoint of adapters holds more than them"; exit 1
