@@ -17,6 +17,7 @@ typedef struct tri_ending {
   int64_t          rank;                         /* that died, hangs, or failed alone */
   char             node[TRI_ENDING_WORD_BYTES];  /* its host */
   char             tag[TRI_ENDING_WORD_BYTES];   /* TRI_START of that start */
+  double           time_unix_s;                  /* when it was said; 0: not known */
 } tri_ending;
 
 /* Pure, all three. Zeroed is none too, but for the numbers. */

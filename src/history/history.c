@@ -181,9 +181,16 @@ int64_t tri_history_alarm_step(const tri_history *h, int i) {
   return h->log.alarm[i].step;
 }
 
+/* A start that was killed while it loaded has said nothing: what stands there is of the one before. */
+tri_ending tri_history_ending(const tri_history *h) {
+  enum { SLACK_S = 5 }; /* chosen: clocks of two nodes */
+  tri_ending e = tri_history_log_ending(&h->log, NULL);
+
+  return e.time_unix_s > 0 && e.time_unix_s + SLACK_S < h->life.start_unix_s ? tri_ending_none() : e;
+}
+
 int           tri_history_first_alarm(const tri_history *h) { return h->log.first; }
 const json_t *tri_history_start(const tri_history *h) { return h->log.start; }
-tri_ending    tri_history_ending(const tri_history *h) { return tri_history_log_ending(&h->log, NULL); }
 const char   *tri_history_phase(const tri_history *h) { return h->log.phase; }
 int64_t       tri_history_phase_step(const tri_history *h) { return h->log.phase_step; }
 int64_t       tri_history_said_steps(const tri_history *h) { return h->log.starts ? h->log.steps : -1; }

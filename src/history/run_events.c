@@ -143,6 +143,7 @@ static tri_ending ending_of(const json_t *event) {
   TEXT_OF(event, "tag", e.tag);
   e.rank = count_of(event, "rank");
   e.step = count_of(event, "step");
+  e.time_unix_s = json_number_value(json_object_get(event, "time_unix_s"));
   return e;
 }
 

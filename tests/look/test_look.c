@@ -142,6 +142,12 @@ static void a_process_that_lives_runs(void **state) {
   expect_state("a", 0, TRI_LOOK_KILLED);
   put("a", "run.jsonl", START(10) "{\"v\": 1, \"event\": \"end\", \"state\": \"failed\"}\n");
   expect_state("a", 0, TRI_LOOK_FAILED);
+  /* an end of the start before says nothing of one that was killed while it loaded */
+  put("a", "run.jsonl",
+      START(10) "{\"v\": 1, \"time_unix_s\": %.0f, \"event\": \"end\", \"state\": \"stopped\"}\n", now - 60);
+  expect_state("a", 0, TRI_LOOK_KILLED);
+  put_start("a", host, (long)child, now - 80);
+  expect_state("a", 0, TRI_LOOK_STOPPED);
 }
 
 /* Where its number tells nothing, as in a container, the lock of its folder does. */
