@@ -36,6 +36,7 @@ struct tri_runlog {
   pthread_mutex_t lock;     /* of all that follow */
   tri_text        early;    /* alarms from before the start */
   tri_text        waiting;  /* lines that are not in the file yet */
+  tri_text        start;    /* rank 0's start, for a folder that is made again */
   bool            warned;   /* that lines wait */
   atomic_llong    step;     /* that alarms are of; urgent ones read it too */
   atomic_llong    n_alarms; /* of any thread */
@@ -254,6 +255,7 @@ void tri_runlog_close(tri_runlog **log) {
   pthread_mutex_destroy(&l->lock);
   tri_text_free(&l->early);
   tri_text_free(&l->waiting);
+  tri_text_free(&l->start);
   TRI_FREE(l->output);
   TRI_FREE(l->path);
   TRI_FREE(*log);
@@ -339,6 +341,8 @@ tri_status tri_runlog_start(tri_runlog *l, const tri_runlog_begin *begin) {
   if (l->started) return TRI_OK;
   l->step = begin->step;
   TRI_TRY_DONE(make_start(l, begin, &line));
+  l->start.len = 0;
+  TRI_TRY_DONE(tri_text_put(&l->start, line.data, line.len));
   TRI_TRY_DONE(tri_file_append(l->path, &fd));
   TRI_TRY_DONE(take_early(l, fd, &line));
   add_line(l, &line, TRI_OK);
@@ -349,17 +353,23 @@ done:
 
 /* The number of the file stays: a thread that writes an urgent line may have just read it. */
 void tri_runlog_follow(tri_runlog *l) {
-  int fd;
+  struct stat sb;
+  tri_text    line = {0};
+  tri_status  st = TRI_OK;
+  int         fd;
 
   if (!l || l->fd < 0) return;
   if (tri_file_append(l->path, &fd) != TRI_OK) {
     tri_error_clear();
     return;
   }
+  if (!fstat(fd, &sb) && sb.st_size == 0) st = tri_text_put(&line, l->start.data, l->start.len);
   pthread_mutex_lock(&l->lock);
   (void)dup3(fd, l->fd, O_CLOEXEC); /* fails for no file that is open */
   pthread_mutex_unlock(&l->lock);
   close(fd);
+  if (st == TRI_OK && line.len) add_line(l, &line, TRI_OK);
+  tri_text_free(&line);
 }
 
 /* ---- events ---- */
