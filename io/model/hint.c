@@ -150,7 +150,8 @@ tri_status tri_hint_model(const char *path, tri_text *out) {
 tri_status tri_hint_adapters(const char *folder, tri_text *out) {
   char name[NAME_BYTES];
 
-  if (tri_file_in(folder, "MANIFEST.json") || tri_file_in(folder, "log.txt"))
+  if (tri_file_in(folder, "MANIFEST.json") || tri_file_in(folder, "run.jsonl") ||
+      tri_file_in(folder, "log.txt"))
     return tri_text_printf(out, "; `trireme export --adapter` makes one of a checkpoint");
   find_entry(folder, has_adapters, by_number, name);
   return name[0] ? tri_text_printf(out, ";\n  its folder %s holds adapters: give %s/%s", name, folder, name)

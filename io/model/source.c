@@ -243,7 +243,9 @@ tri_status tri_source_missing(const char *path) {
 }
 
 tri_status tri_source_check_output(const char *path) {
-  if (tri_file_in(path, "log.txt") && (tri_file_in(path, "deck.yaml") || tri_file_in(path, "metrics.jsonl")))
+  bool has_log = tri_file_in(path, "run.jsonl") || tri_file_in(path, "log.txt");
+
+  if (has_log && (tri_file_in(path, "deck.yaml") || tri_file_in(path, "metrics.jsonl")))
     TRI_FAIL(TRI_EINPUT, "%s: is the output folder of a run that has no checkpoint yet", path);
   return TRI_OK;
 }

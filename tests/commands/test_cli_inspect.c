@@ -54,6 +54,8 @@ static void what_is_no_checkpoint_is_named(void **state) {
   cli_fails(64, ONE "inspect early", no_checkpoint, NULL);
   cli_fails(64, ONE "generate early hi", no_checkpoint, NULL);
   cli_fails(64, ONE "export early x", no_checkpoint, NULL);
+  cli_sh("mv early/log.txt early/run.jsonl");
+  cli_fails(64, ONE "inspect early", no_checkpoint, NULL);
   cli_sh("mkdir -p nothing");
   assert_int_equal(cli_run(ONE "generate nothing hi"), 64);
   cli_shows(cli_err, "nothing: is neither a Hugging Face folder");
