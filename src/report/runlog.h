@@ -63,7 +63,8 @@ typedef struct tri_runlog_ending {
 } tri_runlog_ending;
 /* Of any rank that was started. */
 void tri_runlog_end(tri_runlog *l, const tri_runlog_ending *end);
-/* The output folder is another one now: what comes is written there, behind the start where the file is new. */
+/* The output folder is another one now: what comes is written there, behind the start where the file is
+ * new. */
 void tri_runlog_follow(tri_runlog *l);
 
 #endif

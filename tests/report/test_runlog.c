@@ -445,8 +445,8 @@ static int number_of_file(void) {
   return -1;
 }
 
-/* The folder was removed and made again: the start and what follows are in the new one. The file's number stays: the watch
- * over the ranks may just write with it. */
+/* The folder was removed and made again: the start and what follows are in the new one. The file's number
+ * stays: the watch over the ranks may just write with it. */
 static void a_new_folder_is_followed(void **state) {
   int number;
 
