@@ -84,6 +84,7 @@ static tri_status put_talk(const tri_infer_talk *talk, tri_config *c) {
     TRI_FAIL(TRI_EARG, "--chat-template %s: must be one of " TRI_CHAT_WORDS " or a FILE.jinja that is there",
              talk->template);
   TRI_TRY(put_text(talk->template, &c->data.chat_template));
+  TRI_TRY(put_text(talk->system, &c->data.system_prompt));
   if (talk->texts) c->data.apply_chat_template = true;
   if (!talk->kwargs.n) return TRI_OK;
   st = tri_chat_put_kwargs(c->data.chat_template_kwargs, talk->kwargs.item, talk->kwargs.n,
@@ -296,9 +297,10 @@ static void say_how(const tri_eval_request *q, const tri_trainer *t) {
   tri_infer_warn_greedy(c->eval.num_generations, c->eval.temperature);
 }
 
-/* The newest checkpoint when the deck was read is the one that is whole. */
+/* The newest checkpoint when the deck was read is the one that is whole, or a run that is under way has saved
+ * a newer one since; their names are in the order of their steps. */
 static tri_status check_folder(const char *found, const char *read) {
-  if (!strcmp(found, read)) return TRI_OK;
+  if (strcmp(found, read) >= 0) return TRI_OK;
   TRI_FAIL(TRI_EFORMAT, "%s is damaged: trireme eval %s evaluates the newest that is whole", read, found);
 }
 

@@ -419,6 +419,10 @@ static void a_deck_has_a_system_prompt(void **state) {
                    "ask.jsonl --max-new 1 "
                    "--json");
   cli_sh("sh prompts.sh .out | diff want -");
+  cli_succeeds(ONE "eval briefed --data ask.jsonl --max-new 1 --output run.jsonl");
+  cli_sh("sh prompts.sh run.jsonl | diff want -");
+  cli_succeeds(ONE "eval briefed --data ask.jsonl --max-new 1 --output flag.jsonl --system C");
+  cli_sh("sh prompts.sh flag.jsonl >is; grep -q sC is && ! grep -q sA: is");
   cli_succeeds(ONE "generate briefed 1+1= --max-new 1 --json");
   cli_shows(cli_err, "data.system_prompt of the run is not put before them");
   cli_succeeds(ONE GRPO "run.output=unbriefed data.system_prompt=C");
