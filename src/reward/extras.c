@@ -75,7 +75,7 @@ static bool take(const tri_extras_reply *r, const char *name, const json_t *valu
   }
   for (int i = 0; i < r->n; i++) {
     const json_t *v = value_of(r, value, i);
-    bool          odd = is_odd(v) || (is_number(v) && !isfinite(number_of(v)));
+    bool          odd = is_odd(v) || (is_number(v) && !isfinite((float)number_of(v)));
     if (json_is_null(v) || (!odd && !is_number(v) && !strict)) continue;
     if (!is_name(name) && !strict) continue;
     if (!is_name(name))

@@ -19,8 +19,8 @@ typedef struct tri_extras_reply {
 /* Not collective. The numbers of a reply, true and false as 1 and 0, for each of its n answers: members of
  * the object itself and of its `extra_logs`. Other kinds of values, null, and numbers whose name could be no
  * metric's are passed over in the object itself, but for null refused in extra_logs. A name begins with a
- * letter and has letters, digits, "_", "-" and ".", at most 32; "mean" is none. false: something is refused,
- * and why names it. */
+ * letter and has letters, digits, "_", "-" and ".", at most 32; "mean" is none. A number is one that a float
+ * holds, as a reward: their sum stays finite. false: something is refused, and why names it. */
 TRI_CHECKED bool tri_extras_read(const tri_extras_reply *r, tri_extras *out, char why[TRI_EXTRAS_WHY_BYTES]);
 
 #endif
