@@ -94,11 +94,9 @@ static tri_status put_talk(const tri_infer_talk *talk, tri_config *c) {
   return st;
 }
 
-/* The model that adapters are for lies elsewhere. */
-static tri_status put_base(const char *base, const char *model, tri_config *c) {
-  if (base && !tri_config_has_lora(c))
-    TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", model, base);
-  return put_text(base, &c->model.path);
+static tri_status check_base(const char *base, const char *model, const tri_config *c) {
+  if (!base || tri_config_has_lora(c)) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", model, base);
 }
 
 static void put_numbers(const tri_eval_request *q, tri_config *c) {
@@ -155,7 +153,7 @@ static tri_status apply(const char *model, const tri_eval_request *q, tri_config
   TRI_TRY(put_text(q->prompt_key, &c->data.prompt_key));
   TRI_TRY(put_text(q->answer_key, &c->data.answer_key));
   TRI_TRY(put_talk(&q->talk, c));
-  TRI_TRY(put_base(q->base, model, c));
+  TRI_TRY(check_base(q->base, model, c));
   put_numbers(q, c);
   return q->reward ? TRI_OK : check_secrets(model, c);
 }
@@ -304,10 +302,25 @@ static tri_status check_folder(const char *found, const char *read) {
   TRI_FAIL(TRI_EFORMAT, "%s is damaged: trireme eval %s evaluates the newest that is whole", read, found);
 }
 
+/* Collective over world. The model that adapters are for lies elsewhere: a model's folder, a checkpoint, a
+ * run. */
+static tri_status put_base(const char *base, tri_comm *world, tri_config *c) {
+  char        path[TRI_CKPT_PATH_BYTES];
+  tri_source *s = NULL;
+  tri_status  st;
+
+  if (!base) return TRI_OK;
+  TRI_TRY(tri_source_resolve(base, world, path));
+  st = tri_source_open(path, NULL, false, &s); /* a path that is none would be passed over */
+  tri_source_close(&s);
+  TRI_TRY(tri_agree(world, st));
+  return put_text(path, &c->model.path);
+}
+
 /* Chosen: as infer.c's; ranks that share no step may work for hours after others are done. */
 static const double late_s = 86400;
 
-static tri_status evaluate(const char *model, const tri_eval_request *q, const tri_eval_run *run) {
+static tri_status evaluate(const char *model, const tri_eval_request *q, tri_eval_run *run) {
   tri_session     se = {0};
   tri_session_opt opt = {"auto", 0, (int)q->threads, late_s, "--threads"};
   tri_trainer     t = {0};
@@ -323,6 +336,7 @@ static tri_status evaluate(const char *model, const tri_eval_request *q, const t
   first = se.rt.world_rank == 0;
   TRI_TRY_DONE(tri_source_resolve(model, se.comm[TRI_WORLD], path));
   TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], check_folder(path, run->folder)));
+  TRI_TRY_DONE(put_base(q->base, se.comm[TRI_WORLD], &run->cfg));
   if (q->output)
     TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], first ? tri_eval_check_output(q->output) : TRI_OK));
   tri_child_mind_signals();

@@ -239,6 +239,20 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_fails(64, ONE "export run none --adapter", "the checkpoint has no low-rank adapters", NULL);
 }
 
+/* trireme eval of a run: the model that its adapters are for may lie elsewhere, a run's folder too; one that
+ * is none is refused, though the first is where it was. */
+static void an_evaluation_has_the_base_it_is_given(void **state) {
+  (void)state;
+  cli_succeeds(ONE LOAD STILL "lora.rank=4 model.path=run run.output=based checkpoint.save_final=true");
+  cli_succeeds(ONE "eval based --data sft.jsonl --json");
+  cli_sh("cp .out with");
+  cli_fails(64, ONE "eval based --data sft.jsonl --base nowhere", "nowhere: there is no such model folder",
+            NULL);
+  cli_sh("mv run elsewhere");
+  cli_succeeds(TWO "eval based --data sft.jsonl --json --base elsewhere");
+  cli_sh("cmp .out with; code=$?; mv elsewhere run; exit $code");
+}
+
 /* A run in full from a checkpoint of adapters starts with both, also as a reward model's start; one of
  * adapters judges. */
 static void runs_start_from_both(void **state) {
@@ -283,12 +297,16 @@ static void what_a_type_cannot_hold_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(resumed_bit_for_bit),       cmocka_unit_test(export_merges),
-      cmocka_unit_test(peft_folders_come_and_go),  cmocka_unit_test(adapters_of_a_text_half),
-      cmocka_unit_test(the_base_is_known),         cmocka_unit_test(what_does_not_fit_is_refused),
-      cmocka_unit_test(runs_start_from_both),      cmocka_unit_test(what_a_type_cannot_hold_is_refused),
-      cmocka_unit_test(a_critics_base_is_exported)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(resumed_bit_for_bit),
+                                     cmocka_unit_test(export_merges),
+                                     cmocka_unit_test(peft_folders_come_and_go),
+                                     cmocka_unit_test(adapters_of_a_text_half),
+                                     cmocka_unit_test(the_base_is_known),
+                                     cmocka_unit_test(what_does_not_fit_is_refused),
+                                     cmocka_unit_test(an_evaluation_has_the_base_it_is_given),
+                                     cmocka_unit_test(runs_start_from_both),
+                                     cmocka_unit_test(what_a_type_cannot_hold_is_refused),
+                                     cmocka_unit_test(a_critics_base_is_exported)};
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
