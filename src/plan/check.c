@@ -161,12 +161,15 @@ static tri_status fail_with(const char *path, const tri_faults *faults) {
            faults->unseen.len ? faults->unseen.data : "");
 }
 
-/* With the deck as it was read, and what that found. st: how the reading ended. */
+/* With the deck as it was read, and what that found. read: how the reading ended; of a deck that is no deck
+ * there is nothing else to look at. */
 static tri_status check_deck(const char *path, const tri_config *cfg, const ranks *n, tri_text *notes,
-                             tri_faults *faults, tri_status st) {
+                             tri_faults *faults, tri_status read) {
+  tri_status st = tri_error_note(read, faults);
+
   if (st == TRI_OK) say_lines(notes);
   if (n->elsewhere) tri_log_open(0, TRI_LOG_WARN);
-  if (st == TRI_OK) st = faults->n ? look_beside(cfg, faults) : check_run(cfg, n, faults);
+  if (read == TRI_OK) st = faults->n ? look_beside(cfg, faults) : check_run(cfg, n, faults);
   if (n->elsewhere) tri_log_open(0, TRI_LOG_INFO);
   if (st == TRI_OK && faults->n) {
     say_lines(&faults->text);
@@ -186,7 +189,7 @@ tri_status tri_check(const char *path, char *const *args, int n_args, int64_t as
   tri_text   notes = {0};
   tri_faults faults = {0};
   ranks      n;
-  tri_status st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
+  tri_status st = tri_config_load_all(path, args, n_args, &cfg, &notes, &faults);
 
   n = count_ranks(&cfg, asked);
   n.show = *show;
@@ -200,7 +203,7 @@ tri_status tri_check_text(const char *name, const char *bytes, size_t n_bytes, i
   tri_text   notes = {0};
   tri_faults faults = {0};
   ranks      n = {.asked = true, .all = all, .here = per_node, .elsewhere = true};
-  tri_status st = tri_error_note(tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &faults), &faults);
+  tri_status st = tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &faults);
 
   st = check_deck(name, &cfg, &n, &notes, &faults, st);
   tri_config_free(&cfg);

@@ -346,13 +346,14 @@ enum { PACKED_MOST = 16384 }; /* specified: interface; products gain little from
  * memory holds (trainer.c); a run that an earlier version began without a number goes on with one pass. */
 static tri_status choose_packing(tri_trainer *t) {
   const tri_config *c = t->cfg;
+  const tri_source *policy = t->learner[TRI_POLICY].source; /* NULL where a fault kept it from being opened */
 
   t->plan.packed = c->train.max_tokens_per_gpu;
   t->plan.by_default =
       !c->train.max_tokens_per_gpu && !c->train.micro_batch_size && !c->train.gradient_accumulation_steps;
   if (!t->plan.by_default) return TRI_OK;
   t->plan.packed = PACKED_MOST;
-  return tri_run_keep_packed(&t->run, tri_source_checkpoint(t->learner[TRI_POLICY].source), &t->plan.packed);
+  return policy ? tri_run_keep_packed(&t->run, tri_source_checkpoint(policy), &t->plan.packed) : TRI_OK;
 }
 
 /* The batches once it is known how many tokens a pass has. */

@@ -328,6 +328,65 @@ static void the_exit_code_is_that_of_the_run(void **state) {
   finds(ONE SFT "run.output=plain data.train=nope.jsonl" CHECK, 2, NULL, 0);
 }
 
+/* What is no deck has nothing else to look at. Judge: the run's own code. */
+static void what_is_no_deck_is_one_fault(void **state) {
+  static const struct {
+    const char *name, *text;
+  } row[] = {{"nodeck.yaml", NULL},
+             {"open.yaml", "x: [\n"},
+             {"twice.yaml", "run: {output: bad}\nrun: {seed: 1}\n"},
+             {"tab.yaml", "run:\n\toutput: bad\n"},
+             {"empty.yaml", ""},
+             {"comment.yaml", "# nothing\n"},
+             {"list.yaml", "- run\n"},
+             {"lines.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n"}};
+  static const char *const how[] = {CHECK, " run.seed=x" CHECK, CHECK " --ranks 2", CHECK " --show 1"};
+  char                     command[256];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    if (row[i].text) cli_write(row[i].name, row[i].text);
+    snprintf(command, sizeof command, ONE "train %s", row[i].name);
+    cli_fails(64, command, row[i].name, NULL);
+    for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
+      snprintf(command, sizeof command, ONE "train %s%s", row[i].name, how[h]);
+      finds(command, 1, &row[i].name, 1);
+      assert_null(strstr(cli_err, "not looked at"));
+    }
+  }
+}
+
+/* Batches of no given passes ask what the model is, too. Judge: the run's own code. */
+static void no_model_is_one_fault_of_every_algorithm(void **state) {
+  static const char *const deck[] = {SFT,
+                                     GRPO,
+                                     SFT "algo.name=dpo data.train=pair.jsonl ",
+                                     SFT "algo.name=kto data.train=label.jsonl ",
+                                     SFT "algo.name=rm data.train=pair.jsonl ",
+                                     GRPO "algo.name=ppo "};
+  static const char *const model[] = {"/nope", "/tmp", "Qwen/Qwen2.5-0.5B"};
+  static const char *const how[] = {CHECK, CHECK " --ranks 2", CHECK " --show 1"};
+  char                     plain[512], command[640];
+
+  (void)state;
+  cli_write("pair.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n");
+  cli_write("label.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\", \"label\": true}\n");
+  for (size_t d = 0; d < sizeof deck / sizeof *deck; d++)
+    for (size_t m = 0; m < sizeof model / sizeof *model; m++) {
+      snprintf(plain, sizeof plain,
+               ONE "%s model.config=null model.tokenizer=null train.micro_batch_size=null model.path=%s",
+               deck[d], model[m]);
+      int code = cli_run(plain);
+      if (cli_errors() != 1) fail_msg("%s\n%s", plain, cli_end());
+      for (size_t h = 0; h < (m ? 1 : sizeof how / sizeof *how); h++) {
+        snprintf(command, sizeof command, "%s%s", plain, how[h]);
+        ends(code, command, 1, &model[m], 1);
+      }
+      snprintf(command, sizeof command, "%s data.train=nope.jsonl" CHECK, plain);
+      finds(command, 2, (const char *const[]){"nope.jsonl", model[m]}, 2);
+    }
+}
+
 /* Faults hide what is behind them, which is said. */
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const deck[] = {
@@ -552,6 +611,8 @@ int main(void) {
       cmocka_unit_test(no_room_for_prompts_is_one_fault),
       cmocka_unit_test(a_bad_line_hides_no_long_one),
       cmocka_unit_test(the_exit_code_is_that_of_the_run),
+      cmocka_unit_test(what_is_no_deck_is_one_fault),
+      cmocka_unit_test(no_model_is_one_fault_of_every_algorithm),
       cmocka_unit_test(what_is_not_looked_at_is_said),
       cmocka_unit_test(all_of_the_output_is_looked_at),
       cmocka_unit_test(links_of_the_output_are_looked_at),
