@@ -49,21 +49,22 @@ static const char *name_of(bool evals) { return evals ? "eval" : "rollouts"; }
 
 /* Nothing is saved there: why, and what to do. */
 static tri_status refuse(const char *path, bool evals, bool has_others) {
-  const char *key = evals ? "eval.save=true" : "rollout.save_every=1";
-
   if (!has_others && !tri_file_in(path, "deck.yaml") && !tri_file_in(path, "metrics.jsonl"))
     TRI_FAIL(TRI_EINPUT,
              "%s: is no output folder of a run (neither deck.yaml nor metrics.jsonl is there), and holds no "
              "step-NNNNNNNN.jsonl",
              path);
-  TRI_FAIL(TRI_EINPUT,
-           "%s: has no %s/step-NNNNNNNN.jsonl: this run saved no answers%s;\n  with %s in its deck or on its "
-           "command line it saves %s%s",
-           path, name_of(evals), evals ? " of evaluations" : "", key,
-           evals ? "those of each evaluation (eval.steps)" : "each step's",
-           !has_others ? ""
-           : evals     ? ";\n  without --eval its steps' are shown"
-                       : ";\n  --eval shows those of its evaluations");
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+           "%s: has no %s/step-NNNNNNNN.jsonl: this run saved no answers%s;", path, name_of(evals),
+           evals ? " of evaluations" : "");
+  tri_error_lines(
+      evals ? "\n  with eval.save=true in its deck or on its command line it saves those of each "
+              "evaluation (eval.steps)"
+            : "\n  with rollout.save_every=1 in its deck or on its command line it saves each step's");
+  if (has_others)
+    tri_error_lines(evals ? ";\n  without --eval its steps' are shown"
+                          : ";\n  --eval shows those of its evaluations");
+  return TRI_EINPUT;
 }
 
 static tri_status open_folder(const char *path, bool evals, tri_show_source *s) {
@@ -96,18 +97,36 @@ void tri_show_source_close(tri_show_source *s) {
   *s = (tri_show_source){0};
 }
 
+enum { LISTED_STEPS = 8 }; /* chosen: steps in a message */
+
+/* "step 20", "steps 20, 40, 60"; of many the first ones, those beside place `at`, and the last. */
+static tri_status put_steps(const tri_show_source *s, int64_t at, tri_text *out) {
+  bool    all = s->n <= LISTED_STEPS;
+  int64_t before = -1;
+
+  TRI_TRY(tri_text_printf(out, "step%s", s->n == 1 ? "" : "s"));
+  for (int64_t i = 0; i < s->n; i++) {
+    if (!all && i > 1 && i < s->n - 1 && i != at - 1 && i != at) continue;
+    TRI_TRY(tri_text_printf(out, "%s%s%lld", i ? "," : "", i && i != before + 1 ? " ..., " : " ",
+                            (long long)s->step[i]));
+    before = i;
+  }
+  return TRI_OK;
+}
+
 tri_status tri_show_find_step(const tri_show_source *s, int64_t step, int64_t *at) {
-  char beside[64] = "";
+  tri_text   steps = {0};
+  tri_status st;
 
   if (!s->step) TRI_FAIL(TRI_EARG, "--step: %s is a file, no folder of steps", s->path);
   for (*at = 0; *at < s->n && s->step[*at] < step;) ++*at;
   if (*at < s->n && s->step[*at] == step) return TRI_OK;
-  if (*at > 0 && *at < s->n)
-    snprintf(beside, sizeof beside, ", beside it %lld and %lld", (long long)s->step[*at - 1],
-             (long long)s->step[*at]);
-  TRI_FAIL(TRI_EINPUT, "%s: step %lld was not saved; %lld %s, from %lld to %lld%s", s->path, (long long)step,
-           (long long)s->n, s->n == 1 ? "was" : "were", (long long)s->step[0], (long long)s->step[s->n - 1],
-           beside);
+  st = put_steps(s, *at, &steps);
+  if (st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: step %lld was not saved; there %s %s",
+                  s->path, (long long)step, s->n == 1 ? "is" : "are", steps.data);
+  tri_text_free(&steps);
+  return st;
 }
 
 tri_status tri_show_file(const tri_show_source *s, int64_t at, char out[TRI_FILE_PATH_BYTES]) {
