@@ -183,10 +183,14 @@ static bool is_of_set(const tri_metric_row *r, const char *name) {
 }
 
 const tri_metric_row *tri_metric_row_find(const char *name) {
+  const tri_metric_row *of_set = NULL;
+
   for (int i = 0; i < N_TABLE; i++)
     if (!strcmp(table[i].name, name)) return &table[i];
-  for (int i = 0; i < N_TABLE; i++)
-    if (is_of_set(&table[i], name)) return &table[i];
+  for (int i = 0; i < N_TABLE; i++) /* the longest: eval_a_chosen_reward_mean ends as eval_reward_mean too */
+    if (is_of_set(&table[i], name) && (!of_set || strlen(table[i].name) > strlen(of_set->name)))
+      of_set = &table[i];
+  if (of_set) return of_set;
   for (int i = 0; i < N_TABLE; i++)
     if (strchr(table[i].name, '<') && fits(table[i].name, name)) return &table[i];
   return NULL;

@@ -87,6 +87,7 @@ static void names_find_their_rows(void **state) {
                                      {"eval_easy_pass_at_1", "eval_pass_at_1"},
                                      {"eval_a_b_reward_mean", "eval_reward_mean"},
                                      {"eval_chosen_reward_mean", "eval_chosen_reward_mean"},
+                                     {"eval_a_chosen_reward_mean", "eval_chosen_reward_mean"},
                                      {"mem_moved_cross_bytes", "mem_moved_<communicator>_bytes"},
                                      {"comm_node_bytes_per_s", "comm_<communicator>_bytes_per_s"},
                                      {"time_learn_s", "time_learn_s"},
