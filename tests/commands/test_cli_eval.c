@@ -103,6 +103,8 @@ static void a_run_is_evaluated_at_its_own_length(void **state) {
                         "rollout.max_response_length=3 checkpoint.save_final=true");
   cli_sh(
       "sed -n '$s/.*\"eval_truncated_ratio\": \\([^,}]*\\).*/\\1/p' own/metrics.jsonl >want && test -s want");
+  cli_sh("cp -r own young && rm -r young/checkpoints");
+  cli_fails(64, ONE "eval young", "young: ", "has no checkpoint"); /* and not for want of --data */
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --json");
   cli_shows(cli_err, "answers have up to 3 tokens, as in the run (rollout.max_response_length)");
   cli_sh("sed -n 's/.*\"truncated_ratio\": \\([^,}]*\\).*/\\1/p' .out | diff - want");
