@@ -59,6 +59,30 @@ static bool starts_numbers(const char *p, const char *end) {
   return p < end && (*p == ']' || *p == '-' || (*p >= '0' && *p <= '9'));
 }
 
+/* Where the first name of a line's columns ends, in quotes or without; NULL: it begins with none. */
+static const char *skip_column(const char *p, const char *end) {
+  bool quoted = *p == '"';
+
+  for (p += quoted; p < end && *p != '\n' && *p != (quoted ? '"' : ','); p++)
+    if (!quoted && !(*p == ' ' || *p == '_' || *p == '-' || *p == '.' || (*p >= '0' && *p <= '9') ||
+                     (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z')))
+      break;
+  return quoted && p < end && *p == '"' ? p + 1 : quoted ? NULL : p;
+}
+
+/* Names of columns, joined by commas without spaces or by tabs: no object of JSON begins so. */
+static const char *separated(const char *p, const char *end) {
+  const char *at = skip_column(p, end);
+
+  if (!at || at == p || at + 1 >= end || at[1] == ' ' || at[1] == '\n') return NULL;
+  if (*at == '\t')
+    return "a table with tabs, not JSON lines; pandas.read_csv(FILE, sep='\\t')"
+           ".to_json(NEW, orient='records', lines=True) writes some";
+  if (*at != ',') return NULL;
+  return "a CSV file, not JSON lines; "
+         "pandas.read_csv(FILE).to_json(NEW, orient='records', lines=True) writes some";
+}
+
 const char *tri_lines_kind(const char *bytes, size_t n) {
   const char *end = bytes + n;
 
@@ -68,7 +92,8 @@ const char *tri_lines_kind(const char *bytes, size_t n) {
   while (bytes < end && is_space(*bytes)) bytes++;
   if (bytes < end && *bytes == '[' && !starts_numbers(bytes + 1, end))
     return "one JSON list, an object on each line is needed; jq -c '.[]' FILE >NEW writes it so";
-  if (bytes == end || *bytes != '{') return NULL;
+  if (bytes < end && *bytes != '{') return separated(bytes, end);
+  if (bytes == end) return NULL;
   for (bytes++; bytes < end && is_space(*bytes); bytes++)
     if (*bytes == '\n')
       return "JSON over several lines, an object on each line is needed; jq -c . FILE >NEW writes it so";

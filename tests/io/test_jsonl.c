@@ -128,6 +128,10 @@ static void recognises_other_files(void **state) {
        "a.jsonl: is a Git LFS pointer"},
       {"\xef\xbb\xbf\n [{\"text\":\"a\"},\n{\"text\":\"b\"}]\n", 33,
        "a.jsonl: is one JSON list, an object on each line is needed; jq -c '.[]' FILE"},
+      {"question,answer\n1,2\n", 20,
+       "a.jsonl: is a CSV file, not JSON lines; pandas.read_csv(FILE).to_json("},
+      {"\xef\xbb\xbf\"a, b\",c\r\n1,2\r\n", 19, "a.jsonl: is a CSV file"},
+      {"a b\tc\n1\t2\n", 10, "a.jsonl: is a table with tabs"},
       {"{ \r\n  \"text\": \"a\"\n}\n", 21, "a.jsonl: is JSON over several lines"},
   };
   tri_jsonl *r;
@@ -137,6 +141,25 @@ static void recognises_other_files(void **state) {
     put_file(row[i].bytes, row[i].n);
     assert_int_equal(tri_jsonl_open(path, &r), TRI_EINPUT);
     expect_message(row[i].what);
+  }
+}
+
+/* What is only like a table is read, and refused by its line. */
+static void takes_no_text_for_a_table(void **state) {
+  static const char *const row[] = {"Hello, world\n",
+                                    "one\ntwo, three\n",
+                                    "\"prompt\": \"a\", \"x\": 1}\n",
+                                    "true,\n",
+                                    "a,",
+                                    "\"a",
+                                    "\"\""};
+  tri_jsonl               *r;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    assert_int_equal(read_first(row[i], strlen(row[i]), &r), TRI_EINPUT);
+    expect_message("a.jsonl:1: ");
+    tri_jsonl_close(&r);
   }
 }
 
@@ -281,9 +304,15 @@ static void refuses_what_is_no_regular_file(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest test[] = {
-      CASE(finds_raw_values),           CASE(names_fields),      CASE(recognises_other_files),
-      CASE(holds_no_long_line),         CASE(bounds_nesting),    CASE(refuses_what_is_no_regular_file),
-      CASE(holds_places_of_odd_values), CASE(bounds_odd_values),
+      CASE(finds_raw_values),
+      CASE(names_fields),
+      CASE(recognises_other_files),
+      CASE(takes_no_text_for_a_table),
+      CASE(holds_no_long_line),
+      CASE(bounds_nesting),
+      CASE(refuses_what_is_no_regular_file),
+      CASE(holds_places_of_odd_values),
+      CASE(bounds_odd_values),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }
