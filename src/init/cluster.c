@@ -133,9 +133,29 @@ static void read_complaint(const tri_child *c, char out[TRI_CLUSTER_WHY_BYTES]) 
   tri_visible(from, (size_t)(end - from), "", out, TRI_CLUSTER_WHY_BYTES);
 }
 
+/* Whether sinfo found no controller: by the words of its lookups and connections, of Slurm 20 to 25. */
+static bool is_lost(const char *complaint) {
+  static const char *const words[] = {"resolve_ctls_from_dns_srv",
+                                      "res_nsearch",
+                                      "DNS SRV",
+                                      "fetch_config",
+                                      "configuration source",
+                                      "Unable to contact slurm controller",
+                                      "Unable to process configuration request"};
+
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strstr(complaint, words[i])) return true;
+  return false;
+}
+
 /* Why nothing is known. */
 static void say_why(const char *how, bool whole, const char *complaint, char out[TRI_CLUSTER_WHY_BYTES]) {
   bool failed = whole && how[0] && strcmp(how, "it ended with exit code 0") != 0;
+
+  if (failed && is_lost(complaint)) {
+    snprintf(out, TRI_CLUSTER_WHY_BYTES, "sinfo reaches no Slurm controller");
+    return;
+  }
 
   snprintf(out, TRI_CLUSTER_WHY_BYTES, "sinfo %s%s%.200s",
            !whole   ? "does not answer"

@@ -33,18 +33,46 @@ static tri_status put_here(tri_text *out) {
   return tri_text_printf(out, "%s", buffer);
 }
 
+/* Whether ".." behind an absolute path leads to the folder before its last name: that is no link. */
+static bool can_go_up(const char *path) {
+  const char *last = strrchr(path, '/');
+  struct stat st;
+
+  return last && strcmp(last, "/..") != 0 && !lstat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* Takes "." and empty names out of an absolute path, and ".." with the name before it where it can. */
+static void tidy(char *path) {
+  size_t to = 0, n; /* to: behind what is kept, before the name that is looked at */
+
+  for (const char *at = path + strspn(path, "/"); *at; at += n, at += strspn(at, "/")) {
+    bool up = at[0] == '.' && at[1] == '.' && (at[2] == '/' || !at[2]);
+    n = strcspn(at, "/");
+    if ((n == 1 && at[0] == '.') || (up && !to)) continue;
+    path[to] = '\0';
+    if (up && can_go_up(path)) {
+      to = (size_t)(strrchr(path, '/') - path);
+      continue;
+    }
+    path[to++] = '/';
+    memmove(path + to, at, n);
+    to += n;
+  }
+  if (!to) path[to++] = '/';
+  path[to] = '\0';
+}
+
 tri_status tri_interview_path(const char *path, tri_text *out) {
-  size_t n = strlen(path), begin = out->len;
+  size_t begin = out->len;
   char   shown[TRI_MESSAGE_BYTES];
 
-  while (n > 1 && path[n - 1] == '/') n--;
-  if (path[0] == '/') return tri_text_put(out, path, n);
-  TRI_TRY(put_here(out));
-  while (!strncmp(path, "./", 2)) path += 2, n -= 2;
-  if (n && strcmp(path, ".") != 0) {
-    if (out->data[out->len - 1] != '/') TRI_TRY(tri_text_printf(out, "/"));
-    TRI_TRY(tri_text_put(out, path, n));
+  if (path[0] != '/') {
+    TRI_TRY(put_here(out));
+    TRI_TRY(tri_text_put(out, "/", 1));
   }
+  TRI_TRY(tri_text_put(out, path, strlen(path)));
+  tidy(out->data + begin);
+  out->len = begin + strlen(out->data + begin);
   tri_visible(out->data + begin, out->len - begin, "", shown, sizeof shown);
   if (strcmp(shown, out->data + begin) != 0)
     TRI_FAIL(TRI_EINPUT, "%s: a deck holds no path with characters like these", out->data + begin);

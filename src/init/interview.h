@@ -49,7 +49,8 @@ void                   tri_interview_close(tri_interview *v);
 
 /* The flag of a question, "--nodes". */
 const char *tri_interview_flag(tri_asked q);
-/* Not collective. Appends the path as one that begins at the root, its links as they are. TRI_EINPUT: it
+/* Not collective. Appends the path as one that begins at the root, without needless "..", its links as they
+ * are. TRI_EINPUT: it
  * holds what no terminal shows. */
 TRI_CHECKED tri_status tri_interview_path(const char *path, tri_text *out);
 

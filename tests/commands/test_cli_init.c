@@ -343,6 +343,15 @@ static void without_slurm_the_flags_hold(void **state) {
                "--data rl.jsonl --device cpu --gpus-per-node 2 --partition any");
   cli_shows(cli_err, "warning: sinfo failed: no controller: nodes, times and partitions are not compared");
   shows("job/job.sbatch", "#SBATCH --partition=any\n");
+  cli_sh(
+      "mkdir -p lost && printf '#!/bin/sh\\necho sinfo: error: resolve_ctls_from_dns_srv: res_nsearch error: "
+      "Unknown host >&2\\necho sinfo: fatal: Could not establish a configuration source >&2\\nexit 1\\n' "
+      "> lost/sinfo && chmod +x lost/sinfo");
+  cli_succeeds("PATH=\"$PWD/lost:$PATH\" " YES "--data rl.jsonl --device cpu --gpus-per-node 2 --force");
+  cli_shows(cli_err, "warning: sinfo reaches no Slurm controller: ");
+  assert_null(strstr(cli_err, "res_nsearch"));
+  cli_succeeds("PATH=\"$PWD/deaf:$PATH\" " YES
+               "--data rl.jsonl --device cpu --gpus-per-node 2 --partition any --force");
   cli_read("job/job.sbatch", text);
   assert_null(strstr(text, "--mem"));
   holds(2, cli_out);
@@ -405,7 +414,19 @@ static void folder_may_be_a_link_or_hold_spaces(void **state) {
                "init --yes --device cpu --model '../a model' --data "
                "\"../it's: #1.jsonl\"");
   holds(2, NULL);
-  shows("job/deck.yaml", "/job/../it's: #1.jsonl\"\n");
+  cli_read("job/deck.yaml", text);
+  if (strstr(text, "/job/") && strstr(text, "/..")) fail_msg("a path is not tidy:\n%s", text);
+  forget(); /* behind a link ".." leads elsewhere, and stays */
+  cli_sh("mkdir -p far/deep && cp rl.jsonl far/here.jsonl && ln -sfn far/deep near");
+  cli_succeeds(
+      SLURM ONE
+      "init ./slurm/.././job --yes --device cpu --model near/../..//model --data near/../here.jsonl");
+  holds(2, NULL);
+  cli_read("job/deck.yaml", text);
+  cli_shows(text, "/near/../here.jsonl");
+  assert_null(strstr(text, "slurm"));
+  assert_null(strstr(text, "/./"));
+  assert_null(strstr(text, "//"));
   forget();
   cli_sh("ln -s nowhere job");
   cli_fails(74, CPU "--data rl.jsonl", "job", NULL);
