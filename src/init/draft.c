@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "io/text/json_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A scalar of YAML: in quotes, as JSON has them, where it holds more than a path mostly does. */
@@ -99,13 +100,23 @@ static tri_status put_rollout(const tri_draft *d, tri_text *out) {
                          d->lines->answer);
 }
 
+/* A rate that is written is not the default, and says why. */
+static tri_status put_rate(const tri_draft *d, tri_text *out) {
+  char usual[TRI_NUMBER_BYTES], why[128];
+
+  if (!d->size.learning_rate) return TRI_OK;
+  tri_number_text(d->size.usual_rate, usual);
+  snprintf(why, sizeof why, "default %s: so small a model bears more", usual);
+  return put(out, "learning_rate", d->size.learning_rate, why);
+}
+
 static tri_status put_train(const tri_draft *d, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "train:\n"));
   if (d->size.steps) TRI_TRY(put_count(out, "steps", d->size.steps, NULL));
   if (d->size.epochs) TRI_TRY(put_count(out, "epochs", d->size.epochs, "passes over the data"));
   TRI_TRY(put_count(out, "train_batch_size", d->size.train_batch, "samples of an update, all ranks"));
   TRI_TRY(put_count(out, "max_tokens_per_gpu", d->memory.max_tokens, "of one pass on one rank"));
-  return put(out, "learning_rate", d->size.learning_rate, NULL);
+  return put_rate(d, out);
 }
 
 static tri_status put_memory(const tri_draft *d, tri_text *out) {

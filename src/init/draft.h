@@ -30,7 +30,8 @@ typedef struct tri_draft {
     int64_t     max_prompt, max_response;   /* tokens; max_prompt 0: as the context allows */
     bool        drop;                       /* leave out lines that are too long, else they are faults */
     int64_t     train_batch, steps, epochs; /* samples; one of steps and epochs is 0 */
-    const char *learning_rate;
+    const char *learning_rate;              /* NULL: the algorithm's default */
+    double      usual_rate;                 /* that default */
   } size;
   tri_draft_memory memory;
   const char      *planned; /* a sentence on memory, for the deck's head; NULL: none */

@@ -13,6 +13,7 @@ typedef struct measured {
   int64_t longest, longest_prompt; /* tokens; of a pair the longer side; KTO: of a prompt with any answer */
   int64_t together;                /* sequences of one sample */
   int64_t context, parameters;
+  double  rate;         /* of learning, as the deck or the default has it */
   int64_t device, host; /* bytes of a rank; on the CPU all are host */
   int64_t room;         /* of a GPU's memory, its libraries aside */
 } measured;
@@ -44,6 +45,7 @@ static tri_status read_measures(planned *p, bool cuda) {
                     .together = tri_sequences(&p->t, 1),
                     .context = tri_source_shape(p->t.learner[TRI_POLICY].source)->max_pos,
                     .parameters = tri_learner_size(&p->t.learner[TRI_POLICY]),
+                    .rate = p->cfg.train.lr.peak,
                     .device = cuda ? sum.device : 0,
                     .host = cuda ? sum.planned - sum.device : sum.planned,
                     .room = (int64_t)bytes_free - (int64_t)tri_session_beside_bytes(&p->se)};
@@ -113,15 +115,17 @@ enum {
   SMALL = 100000000
 };
 
-/* The rates of inputs/8b; models so small bear a hundred times as much (inputs/quickstart.yaml). */
+/* NULL: the default of the algorithm. Models so small bear some hundred times as much as those of inputs/8b
+ * (inputs/quickstart.yaml). */
 static const char *rate_for(const tri_algo *a, int64_t parameters) {
-  bool small = parameters < SMALL;
-
-  if (a->needs & TRI_NEEDS_ANSWERS) return small ? "1e-4" : "1e-6";
-  if (a->needs & TRI_NEEDS_DEMONSTRATIONS) return small ? "5e-4" : "5e-6";
-  if (!strcmp(a->name, "rm")) return small ? "9e-4" : "9e-6";
-  return small ? "5e-5" : "5e-7";
+  if (parameters >= SMALL) return NULL;
+  if (a->needs & TRI_NEEDS_ANSWERS) return "1e-4";
+  if (a->needs & TRI_NEEDS_DEMONSTRATIONS) return "5e-4";
+  return strcmp(a->name, "rm") ? "5e-5" : "9e-4";
 }
+
+/* Samples that an update must have: an answer with a label is compared with that of another line. */
+static int64_t least_samples(const tri_algo *a) { return a->needs & TRI_NEEDS_LABELLED ? 2 : 1; }
 
 static void size_answers(tri_draft *d, const measured *m) {
   const char *set = tri_algo_sets(d->algo, "algo.num_generations");
@@ -141,7 +145,7 @@ static void size_answers(tri_draft *d, const measured *m) {
 
 static void size_lines(tri_draft *d, const measured *m) {
   d->size.drop = m->dropped > 0;
-  d->size.train_batch = deal(LINES, m->lines, d->nodes * d->per_node);
+  d->size.train_batch = at_least(deal(LINES, m->lines, d->nodes * d->per_node), least_samples(d->algo));
   d->size.epochs = d->algo->needs & TRI_NEEDS_DEMONSTRATIONS ? 2 : 1;
   d->size.max_response =
       at_least(1, at_most(LONGEST_ANSWER, m->context - m->longest_prompt)); /* of evaluations */
@@ -240,10 +244,10 @@ static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) 
   tri_status st;
 
   d->size.drop = true;
-  d->size.train_batch = d->nodes * d->per_node;
+  d->size.train_batch = at_least(d->nodes * d->per_node, least_samples(d->algo));
   d->size.steps = 1;
   d->size.max_response = 1;
-  d->size.learning_rate = "1";
+  d->size.learning_rate = NULL;
   d->memory = ways[0];
   d->memory.max_tokens = 2 * context;
   if (d->algo->needs & TRI_NEEDS_ANSWERS) {
@@ -256,12 +260,16 @@ static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) 
   m = p.m;
   close_plan(&p);
   TRI_TRY(st);
+  if (m.lines < least_samples(d->algo))
+    TRI_FAIL(TRI_EINPUT, "%s: %s learns from answers of both labels, and only %lld line%s could be taken",
+             v->answer[TRI_ASK_DATA], d->algo->name, (long long)m.lines, m.lines == 1 ? "" : "s");
   memset(&d->size, 0, sizeof d->size);
   if (d->algo->needs & TRI_NEEDS_ANSWERS)
     size_answers(d, &m);
   else
     size_lines(d, &m);
   d->size.learning_rate = rate_for(d->algo, m.parameters);
+  d->size.usual_rate = m.rate;
   return choose_memory(v, d, &m, said);
 }
 

@@ -236,6 +236,74 @@ static void a_chat_model_gets_the_chat_form(void **state) {
   holds(2, cli_out);
 }
 
+/* ---- small sets, and rates ---- */
+
+static void the_smallest_sets_can_be_learned_from(void **state) {
+  static const struct {
+    const char *data, *algo;
+  } t[] = {{"labelled", "kto"}, {"sft", "sft"}, {"pairs", "dpo"}, {"rl", "grpo"}, {"rl", "reinforce++"}};
+  static const int lines[] = {1, 2, 3, 16};
+  char             command[512];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+      forget();
+      cli_sh("head -n %d %s.jsonl > few.jsonl && head -n 1 %s.jsonl > one.jsonl", lines[k], t[i].data,
+             t[i].data);
+      snprintf(command, sizeof command, CPU "--gpus-per-node 1 --data few.jsonl --algo %s --eval one.jsonl",
+               t[i].algo);
+      if (i == 0 && lines[k] == 1) {
+        cli_fails(64, command, "few.jsonl: kto ", "only 1 line");
+        continue;
+      }
+      cli_succeeds(command);
+      holds(1, cli_out);
+    }
+}
+
+/* A model of some 100 million parameters has the algorithm's own rate, for adapters too if it gets some; its
+ * weights are a file without bytes. */
+static void a_rate_that_is_no_default_says_why(void **state) {
+  static const char table[] = "{\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[3200000,32],"
+                              "\"data_offsets\":[0,409600000]}}";
+  static const struct {
+    const char *data, *algo, *usual;
+  } t[] = {{"sft", "sft", "2e-05"},
+           {"pairs", "rm", "1e-05"},
+           {"labelled", "kto", "5e-07"},
+           {"rl", "grpo", "1e-06"}};
+  char command[512];
+
+  (void)state;
+  cli_sh(
+      "mkdir big && cp model/tokenizer*.json big && "
+      "sed 's/\"vocab_size\": 257/\"vocab_size\": 3200000/' model/config.json > big/config.json && "
+      "sed 's/embed_tokens.weight\"/embed_tokens.weighx\"/' model/model.safetensors > big/a.safetensors && "
+      "{ printf '\\%o\\0\\0\\0\\0\\0\\0\\0%s'; } > big/b.safetensors && "
+      "truncate -s +409600000 big/b.safetensors && "
+      "{ printf '{\"weight_map\": {\"model.embed_tokens.weight\": \"b.safetensors\"'; "
+      "grep -ao '\"model\\.[a-z0-9_.]*\"' model/model.safetensors | grep -v embed | "
+      "sed 's/.*/, &: \"a.safetensors\"/'; echo '}}'; } > big/model.safetensors.index.json",
+      (unsigned)strlen(table), table);
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    forget();
+    snprintf(command, sizeof command, CPU "--gpus-per-node 1 --data %s.jsonl --algo %s", t[i].data,
+             t[i].algo);
+    cli_succeeds(command);
+    cli_read("job/deck.yaml", text);
+    assert_non_null(strstr(text, "  learning_rate: "));
+    snprintf(command, sizeof command, " default %s", t[i].usual);
+    cli_shows(strstr(text, "  learning_rate: "), command);
+    snprintf(command, sizeof command, CPU "--gpus-per-node 1 --model big --data %s.jsonl --algo %s --force",
+             t[i].data, t[i].algo);
+    cli_succeeds(command);
+    cli_read("job/deck.yaml", text);
+    assert_null(strstr(text, "learning_rate"));
+    holds(1, cli_out);
+  }
+}
+
 /* ---- refusals ---- */
 
 /* With --yes all that is wrong is named, not what follows from it. */
@@ -553,6 +621,8 @@ int main(void) {
       cmocka_unit_test(job_starts_the_program_that_wrote_it),
       cmocka_unit_test(small_memory_is_used_sparingly),
       cmocka_unit_test(a_chat_model_gets_the_chat_form),
+      cmocka_unit_test(the_smallest_sets_can_be_learned_from),
+      cmocka_unit_test(a_rate_that_is_no_default_says_why),
       cmocka_unit_test(what_cannot_be_is_refused),
       cmocka_unit_test(without_a_terminal_nothing_is_asked),
       cmocka_unit_test(without_slurm_the_flags_hold),
