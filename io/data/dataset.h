@@ -166,6 +166,17 @@ TRI_CHECKED tri_status tri_dataset_is_answered(const char *file, const char *com
  * `rejected_tokens`. Keys NULL: "chosen", "rejected". */
 TRI_CHECKED tri_status tri_dataset_is_paired(const char *file, const char *chosen_key,
                                              const char *rejected_key, bool *out);
+struct json_t; /* jansson */
+struct tri_jsonl;
+/* Whether a line has a label (LABELLED) under this key: true, false, 1 or 0. */
+bool tri_dataset_is_label(const struct json_t *line, const char *key);
+/* Not collective. TRI_EINPUT, with "FILE:LINE: " and the cure, where `line`, the last of r, is in a form of
+ * another program whose fields have to be rewritten: keys alone would lose a part of it. It is looked at with
+ * the keys' defaults, as a deck that names none reads it. */
+TRI_CHECKED tri_status tri_dataset_check_form(struct tri_jsonl *r, struct json_t *line, tri_data_kind kind);
+/* Not collective. Always TRI_EINPUT: the same of a line of any form, of which what says why it is refused. */
+TRI_CHECKED tri_status tri_dataset_refuse_form(struct tri_jsonl *r, struct json_t *line, tri_data_kind kind,
+                                               const char *what);
 /* Not collective. Reads n_file files of JSON lines, one after another. TRI_EINPUT, with "FILE:LINE: ", for
  * the first bad line, and where no example is left. A line without a token to learn is bad too
  * (tri_data_is_learned). */

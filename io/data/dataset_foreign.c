@@ -179,38 +179,57 @@ static tri_status cure_dialogue(cure *out) {
       "(.chosen | s) as $c | (.rejected | s) as $r | {prompt: $c.p, chosen: $c.a, rejected: $r.a}");
 }
 
-/* An instruction with an input that belongs to the prompt, or with turns before it: Alpaca's and
- * LLaMA-Factory's. */
+/* An instruction with an input that belongs to the prompt, with turns before it or a system's message:
+ * Alpaca's and LLaMA-Factory's; Dolly calls the input context. */
 static bool is_alpaca(const tri_intake *in) {
   const json_t *o = in->object;
 
-  return is_text(o, "instruction") && (json_object_get(o, "input") || json_object_get(o, "history")) &&
+  return is_text(o, "instruction") &&
+         (json_object_get(o, "input") || json_object_get(o, "history") || is_text(o, "context") ||
+          json_string_length(json_object_get(o, "system"))) &&
          !is_text(o, in->prompt_key);
 }
 
-static tri_status cure_alpaca(const tri_intake *in, cure *out) {
-  static const char
-      text[] = "def p: [.instruction, .input] | map(select(. != null and . != \"\")) | join(\"\\n\\n\"); ",
-      turns[] = "def p: ([.instruction, .input] | map(select(. != null and . != \"\")) | join(\"\\n\\n\")) "
-                "as $u | [(.system // \"\" | select(. != \"\") | {role: \"system\", content: .}), "
-                "(.history[]? | {role: \"user\", content: .[0]}, {role: \"assistant\", content: .[1]}), "
-                "{role: \"user\", content: $u}]; ";
-  const json_t *o = in->object;
-  const char   *before =
-      json_object_get(o, "history") || json_string_length(json_object_get(o, "system")) ? turns : text;
-  const char *made = "{prompt: p, completion: .output}";
+#define JOINED "[.instruction, .%s] | map(select(. != null and . != \"\")) | join(\"\\n\\n\")"
 
-  if (tri_data_is_prompts(in->opt->kind))
-    made = "{prompt: p, answer: .output}";
-  else if (in->opt->kind == TRI_DATA_PAIRS)
-    made = "{prompt: p, chosen, rejected}";
-  else if (in->opt->kind == TRI_DATA_LABELLED)
-    made = json_object_get(o, "kto_tag") ? "{prompt: p, completion: .output, label: .kto_tag}"
-                                         : "{prompt: p, completion: .output, label: .label}";
-  else if (before == turns)
-    made = "{messages: (p + [{role: \"assistant\", content: .output}])}";
-  TRI_TRY(tri_text_printf(&out->said, "Alpaca's fields are joined by"));
-  return put_command(out, before, made);
+static tri_status put_alpaca(const tri_intake *in, const char *input, const char *output, tri_text *def,
+                             tri_text *made) {
+  const json_t *o = in->object;
+  const bool    turns = json_object_get(o, "history") || json_string_length(json_object_get(o, "system"));
+
+  if (turns)
+    TRI_TRY(
+        tri_text_printf(def,
+                        "def p: (" JOINED ") "
+                        "as $u | [(.system // \"\" | select(. != \"\") | {role: \"system\", content: .}), "
+                        "(.history[]? | {role: \"user\", content: .[0]}, {role: \"assistant\", content: "
+                        ".[1]}), {role: \"user\", content: $u}]; ",
+                        input));
+  else
+    TRI_TRY(tri_text_printf(def, "def p: " JOINED "; ", input));
+  if (tri_data_is_prompts(in->opt->kind)) return tri_text_printf(made, "{prompt: p, answer: .%s}", output);
+  if (in->opt->kind == TRI_DATA_PAIRS) return tri_text_printf(made, "{prompt: p, chosen, rejected}");
+  if (in->opt->kind == TRI_DATA_LABELLED)
+    return tri_text_printf(made, "{prompt: p, completion: .%s, label: .%s}", output,
+                           json_object_get(o, "kto_tag") ? "kto_tag" : "label");
+  if (turns) return tri_text_printf(made, "{messages: (p + [{role: \"assistant\", content: .%s}])}", output);
+  return tri_text_printf(made, "{prompt: p, completion: .%s}", output);
+}
+
+static tri_status cure_alpaca(const tri_intake *in, cure *out) {
+  static const char *const answers[] = {"output", "response", "completion", NULL};
+  const char              *output = find_name(in, answers),
+             *input = has(in, "input") || !has(in, "context") ? "input" : "context";
+  tri_text   def = {0}, made = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(put_alpaca(in, input, output ? output : "output", &def, &made));
+  TRI_TRY_DONE(tri_text_printf(&out->said, "Alpaca's fields are joined by"));
+  TRI_TRY_DONE(put_command(out, def.data, made.data));
+done:
+  tri_text_free(&def);
+  tri_text_free(&made);
+  return st;
 }
 
 /* Fields that are called otherwise, where one of them at least is recognised: each key that names nothing of
@@ -356,4 +375,36 @@ tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field) {
   }
   cure_free(&c);
   return st;
+}
+
+/* ---- of whoever looks at lines before a deck names their keys ---- */
+
+static tri_intake looked_at(struct tri_jsonl *r, json_t *line, const tri_data_opt *opt) {
+  return (tri_intake){.opt = opt,
+                      .r = r,
+                      .object = line,
+                      .prompt_key = "prompt",
+                      .answer_key = "answer",
+                      .completion_key = "completion",
+                      .chosen_key = "chosen",
+                      .rejected_key = "rejected",
+                      .label_key = "label",
+                      .margin_key = "margin"};
+}
+
+tri_status tri_dataset_refuse_form(struct tri_jsonl *r, json_t *line, tri_data_kind kind, const char *what) {
+  const tri_data_opt opt = {.kind = kind, .from_deck = true};
+  const tri_intake   in = looked_at(r, line, &opt);
+
+  return tri_foreign_refuse(&in, what, NULL, NULL);
+}
+
+tri_status tri_dataset_check_form(struct tri_jsonl *r, json_t *line, tri_data_kind kind) {
+  const tri_data_opt opt = {.kind = kind, .from_deck = true};
+  const tri_intake   in = looked_at(r, line, &opt);
+
+  if (!find_list(&in, line, true) && !is_sharegpt(json_object_get(line, "chosen")) && !is_dialogue(&in) &&
+      !is_alpaca(&in))
+    return TRI_OK;
+  return tri_foreign_refuse(&in, "is in a form of another program, which is not read as it is", NULL, NULL);
 }

@@ -85,12 +85,16 @@ tri_status tri_intake_take_pair(tri_intake *in) {
 }
 
 /* true and false as TRL has them, and 1 and 0. A text, a fraction or another number may be a score. */
-static tri_status take_label(tri_intake *in, const json_t *label) {
-  json_int_t n = json_integer_value(label);
+bool tri_dataset_is_label(const json_t *line, const char *key) {
+  const json_t *v = json_object_get(line, key);
+  json_int_t    n = json_integer_value(v);
 
-  if (!json_is_boolean(label) && !(json_is_integer(label) && (n == 0 || n == 1)))
-    return tri_intake_refuse_label(in, label);
-  in->value = json_is_true(label) || n == 1;
+  return json_is_boolean(v) || (json_is_integer(v) && (n == 0 || n == 1));
+}
+
+static tri_status take_label(tri_intake *in, const json_t *label) {
+  if (!tri_dataset_is_label(in->object, in->label_key)) return tri_intake_refuse_label(in, label);
+  in->value = json_is_true(label) || json_integer_value(label) == 1;
   return TRI_OK;
 }
 

@@ -79,6 +79,8 @@ static tri_status put_data(const tri_draft *d, tri_text *out) {
   if (needs & (TRI_NEEDS_DEMONSTRATIONS | TRI_NEEDS_LABELLED) && x->completion &&
       strcmp(x->completion, "completion") != 0)
     TRI_TRY(put(out, "completion_key", x->completion, NULL));
+  if (needs & TRI_NEEDS_LABELLED && x->label && strcmp(x->label, "label") != 0)
+    TRI_TRY(put(out, "label_key", x->label, NULL));
   if (d->chat_template) {
     TRI_TRY(tri_text_printf(out, "  chat_template: "));
     TRI_TRY(tri_json_put_string(out, d->chat_template, strlen(d->chat_template)));

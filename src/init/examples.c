@@ -1,6 +1,7 @@
 /* examples.c - what the lines of a data file can be used for, and under which keys. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "examples.h"
+#include "io/data/dataset.h"
 #include "io/text/jsonl.h"
 
 #include <stdlib.h>
@@ -17,10 +18,10 @@ typedef enum {
   PROMPT,
   ANSWER = PROMPT + 7,
   COMPLETION = ANSWER + 6,
-  CHOSEN = COMPLETION + 4,
+  CHOSEN = COMPLETION + 7,
   REJECTED,
   LABEL,
-  TOKENS,
+  TOKENS = LABEL + 3,
   PROMPT_TOKENS,
   CHOSEN_TOKENS,
   REJECTED_TOKENS,
@@ -29,7 +30,7 @@ typedef enum {
   FIELDS
 } field;
 
-/* Spellings in use, the most likely first; of prompts, answers and completions several. */
+/* Spellings in use, the most likely first; of prompts, answers, completions and labels several. */
 static const char *const names[FIELDS] = {[PROMPT] = "prompt",
                                           "question",
                                           "problem",
@@ -47,10 +48,15 @@ static const char *const names[FIELDS] = {[PROMPT] = "prompt",
                                           "response",
                                           "output",
                                           "answer",
+                                          "conversations",
+                                          "conversation",
+                                          "dialogue",
                                           [CHOSEN] = "chosen",
                                           "rejected",
-                                          "label",
-                                          "tokens",
+                                          [LABEL] = "label",
+                                          "kto_tag",
+                                          "desirable",
+                                          [TOKENS] = "tokens",
                                           "prompt_tokens",
                                           "chosen_tokens",
                                           "rejected_tokens",
@@ -61,8 +67,8 @@ static const char *const names[FIELDS] = {[PROMPT] = "prompt",
 typedef struct look {
   unsigned is[FIELDS];
   bool     marked[FIELDS], boxed[FIELDS], number[FIELDS]; /* "####"; \boxed{; nothing but a number */
+  bool     label[FIELDS], labelled[FIELDS];               /* in one line or more; a label in all */
   bool     written;
-  char     fields[512]; /* of the first line, for messages */
 } look;
 
 static unsigned type_of(const char *raw) {
@@ -115,7 +121,7 @@ static bool is_written(const char *raw, size_t n) {
   return false;
 }
 
-static void look_at(const tri_jsonl *r, bool first, look *l) {
+static void look_at(const tri_jsonl *r, const struct json_t *line, bool first, look *l) {
   for (int i = 0; i < FIELDS; i++) {
     size_t      n;
     const char *raw = tri_jsonl_raw(r, names[i], &n);
@@ -124,6 +130,8 @@ static void look_at(const tri_jsonl *r, bool first, look *l) {
     l->marked[i] = is && (first || l->marked[i]) && holds(raw, n, "####");
     l->boxed[i] = is && (first || l->boxed[i]) && holds(raw, n, "\\\\boxed");
     l->number[i] = is && (first || l->number[i]) && is_number(raw, n);
+    l->label[i] |= i >= LABEL && i < TOKENS && raw;
+    l->labelled[i] = (first || l->labelled[i]) && tri_dataset_is_label(line, names[i]);
     if ((i < ANSWER || i == PLAIN_TEXT) && is == TEXT && is_written(raw, n)) l->written = true;
   }
 }
@@ -144,13 +152,25 @@ static const char *reward_for(const look *l, int answer) {
   return l->boxed[answer] ? "boxed" : "exact";
 }
 
+/* Of a label one line is enough: the reader judges it in all, and says which line has none. */
+static void judge_label(const look *l, tri_examples *out) {
+  for (int i = LABEL; i < TOKENS; i++) {
+    if (!l->label[i]) continue;
+    out->needs |= TRI_NEEDS_LABELLED;
+    out->label = names[i];
+    out->labelled = l->labelled[i];
+    return;
+  }
+}
+
 static void judge(const look *l, tri_examples *out) {
   bool tokens = l->is[TOKENS] & LIST, prompt_tokens = l->is[PROMPT_TOKENS] & NUMBER;
   int  prompt = first_of(l, PROMPT, ANSWER, TEXT | LIST),
       answer = first_of(l, ANSWER, COMPLETION, TEXT | NUMBER),
       completion = first_of(l, COMPLETION, CHOSEN, TEXT | LIST);
   bool asks = prompt < FIELDS || (tokens && prompt_tokens),
-       answers = (prompt < FIELDS && completion < FIELDS) || (tokens && prompt_tokens);
+       answers = (prompt < FIELDS && completion < FIELDS) || (tokens && prompt_tokens),
+       whole = l->is[MESSAGES] & LIST || (completion < FIELDS && l->is[completion] & LIST);
 
   if (prompt < FIELDS && strcmp(names[prompt], "messages") != 0) out->prompt = names[prompt];
   int truth = answer < FIELDS ? answer : first_of(l, COMPLETION, CHOSEN, TEXT);
@@ -172,44 +192,63 @@ static void judge(const look *l, tri_examples *out) {
     return;
   }
   if (asks && answer < FIELDS) out->needs |= TRI_NEEDS_ANSWERS;
-  if (answers && l->is[LABEL] & TRUTH) out->needs |= TRI_NEEDS_LABELLED;
-  if (answers || tokens || l->is[PLAIN_TEXT] & TEXT || l->is[MESSAGES] & LIST)
-    out->needs |= TRI_NEEDS_DEMONSTRATIONS;
+  if (answers || tokens || whole) judge_label(l, out);
+  if (answers || tokens || whole || l->is[PLAIN_TEXT] & TEXT) out->needs |= TRI_NEEDS_DEMONSTRATIONS;
 }
 
-static tri_status refuse(const tri_jsonl *r, const look *l) {
-  bool asks = first_of(l, PROMPT, ANSWER, TEXT | LIST) < FIELDS;
+/* What a line is read as before an algorithm is chosen; wanted: TRI_NEEDS_* of the one asked for, or 0. */
+static tri_data_kind kind_of(const tri_jsonl *r, unsigned wanted) {
+  size_t n;
 
-  if (asks)
-    TRI_FAIL(TRI_EINPUT,
-             "%s: these lines have prompts, but nothing that says what a good answer is (%s):\n"
-             "  add \"answer\", "
-             "\"completion\", or \"chosen\" and \"rejected\", or write a deck with a reward of your own, as "
-             "inputs/8b/ppo.yaml",
-             tri_jsonl_path(r), l->fields);
-  TRI_FAIL(TRI_EINPUT,
-           "%s: no algorithm learns from lines like these (%s): {\"prompt\", \"answer\"}, {\"prompt\", "
-           "\"completion\"}, {\"prompt\", \"chosen\", \"rejected\"}, {\"text\"} or {\"tokens\"} are read",
-           tri_jsonl_path(r), l->fields);
+  if (tri_jsonl_raw(r, "chosen", &n) && tri_jsonl_raw(r, "rejected", &n)) return TRI_DATA_PAIRS;
+  if (wanted & TRI_NEEDS_ANSWERS) return TRI_DATA_RL;
+  for (int i = LABEL; i < TOKENS && !(wanted & TRI_NEEDS_DEMONSTRATIONS); i++)
+    if (tri_jsonl_raw(r, names[i], &n)) return TRI_DATA_LABELLED;
+  return TRI_DATA_SFT;
 }
 
-tri_status tri_examples_look(const char *path, tri_examples *out) {
+/* Of the first line. Fields of pairs under other names are looked for where there is a prompt alone. */
+static tri_status refuse(const char *path, const look *l, unsigned wanted) {
+  static const char none[] =
+      "no algorithm learns from lines like these: {\"prompt\", \"answer\"}, {\"prompt\", \"completion\"}, "
+      "{\"messages\"}, {\"prompt\", \"chosen\", \"rejected\"}, {\"prompt\", \"completion\", \"label\"}, "
+      "{\"text\"} or {\"tokens\"} are read";
+  static const char asked[] =
+      "these lines have prompts, but nothing that says what a good answer is: add \"answer\", "
+      "\"completion\", or \"chosen\" and \"rejected\", or write a deck with a reward of your own, as "
+      "inputs/8b/ppo.yaml";
+  bool           asks = first_of(l, PROMPT, ANSWER, TEXT | LIST) < FIELDS;
+  tri_jsonl     *r = NULL;
+  struct json_t *line = NULL;
+  tri_status     st = TRI_OK;
+
+  TRI_TRY(tri_jsonl_open(path, &r));
+  TRI_TRY_DONE(tri_jsonl_next(r, &line));
+  if (!line) TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no line in it", path);
+  TRI_TRY_DONE(
+      tri_dataset_refuse_form(r, line, asks ? TRI_DATA_PAIRS : kind_of(r, wanted), asks ? asked : none));
+done:
+  tri_jsonl_close(&r);
+  return st;
+}
+
+tri_status tri_examples_look(const char *path, unsigned wanted, tri_examples *out) {
   tri_jsonl     *r = NULL;
   look           l = {.written = false};
-  struct json_t *object = NULL;
+  struct json_t *line = NULL;
   tri_status     st = TRI_OK;
 
   *out = (tri_examples){0};
   TRI_TRY_DONE(tri_jsonl_open(path, &r));
   for (; out->n_line < LOOKED_AT; out->n_line++) {
-    TRI_TRY_DONE(tri_jsonl_next(r, &object));
-    if (!object) break;
-    if (!out->n_line) tri_jsonl_fields(r, l.fields, sizeof l.fields);
-    look_at(r, !out->n_line, &l);
+    TRI_TRY_DONE(tri_jsonl_next(r, &line));
+    if (!line) break;
+    TRI_TRY_DONE(tri_dataset_check_form(r, line, kind_of(r, wanted)));
+    look_at(r, line, !out->n_line, &l);
   }
   if (!out->n_line) TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no line in it", path);
   judge(&l, out);
-  if (!out->needs) TRI_TRY_DONE(refuse(r, &l));
+  if (!out->needs) TRI_TRY_DONE(refuse(path, &l, wanted));
 done:
   tri_jsonl_close(&r);
   return st;

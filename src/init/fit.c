@@ -84,8 +84,11 @@ static tri_status plan(const tri_interview *v, const tri_draft *d, const planned
     faults.text.data[--faults.text.len] = '\0';
     tri_log_open(0, TRI_LOG_INFO);
     tri_log_lines(TRI_LOG_INFO, faults.text.data);
-    TRI_FAIL_DONE(faults.st, "nothing is written: %lld fault%s, listed above", (long long)faults.n,
-                  faults.n == 1 ? "" : "s");
+    TRI_FAIL_DONE(faults.st, "nothing is written: %lld fault%s, listed above%s", (long long)faults.n,
+                  faults.n == 1 ? "" : "s",
+                  !v->given[TRI_ASK_ALGO] && v->algo->needs & TRI_NEEDS_LABELLED
+                      ? "; --algo sft learns from such lines without their labels"
+                      : "");
   }
   TRI_TRY_DONE(read_measures(out, d->cuda));
 done:

@@ -147,7 +147,7 @@ static void suggest_walltime(const tri_interview *v, char *out) {
 static void suggest_algo(const tri_interview *v, char *out) {
   static const char *const first[] = {"grpo", "dpo", "kto", "sft"};
 
-  for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+  for (size_t i = v->lines.labelled ? 2 : 0; i < sizeof first / sizeof *first; i++)
     if (tri_algo_find(first[i])->needs & v->lines.needs) {
       snprintf(out, SUGGESTED_BYTES, "%s", first[i]);
       return;
@@ -310,9 +310,16 @@ static tri_status check_form(const tri_interview *v) {
   return TRI_OK;
 }
 
+/* What the algorithm of --algo learns from; 0: none was named. */
+static unsigned wanted(const tri_interview *v) {
+  const tri_algo *a = v->given[TRI_ASK_ALGO] ? tri_algo_find(v->given[TRI_ASK_ALGO]) : NULL;
+
+  return a ? a->needs : 0;
+}
+
 /* Where the model had a fault its lines are looked at alone. */
 static tri_status take_data(tri_interview *v, const char *text) {
-  TRI_TRY(tri_examples_look(text, &v->lines));
+  TRI_TRY(tri_examples_look(text, wanted(v), &v->lines));
   if (!v->source) return TRI_OK;
   if (v->lines.text && !tri_source_tokenizer(v->source))
     TRI_FAIL(TRI_EINPUT,
@@ -329,7 +336,7 @@ static tri_status take_eval(tri_interview *v, const char *text) {
   tri_examples x;
 
   if (!text[0]) return TRI_OK;
-  TRI_TRY(tri_examples_look(text, &x));
+  TRI_TRY(tri_examples_look(text, wanted(v), &x));
   if (!(x.needs & v->lines.needs) || !same_key(x.prompt, v->lines.prompt) ||
       !same_key(x.answer, v->lines.answer))
     TRI_FAIL(TRI_EINPUT, "its lines have other fields than those of %s", v->answer[TRI_ASK_DATA]);
@@ -503,7 +510,10 @@ static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
 static tri_status tell(tri_faults *faults) {
   if (!faults->n) return TRI_OK;
   faults->text.data[--faults->text.len] = '\0';
-  if (faults->n == 1) TRI_FAIL(faults->st, "%s", faults->text.data);
+  if (faults->n == 1) { /* as it is: it may have lines of its own */
+    tri_error_set(faults->st, faults->text.data);
+    return faults->st;
+  }
   tri_log_lines(TRI_LOG_INFO, faults->text.data);
   TRI_FAIL(faults->st, "nothing is written: %lld faults, listed above", (long long)faults->n);
 }

@@ -236,6 +236,130 @@ static void a_chat_model_gets_the_chat_form(void **state) {
   holds(2, cli_out);
 }
 
+/* ---- labels, and forms of other programs ---- */
+
+/* n lines of a file, each by a sed of its own where its number is odd. */
+static void make_lines(const char *name, const char *from, int n, const char *odd, const char *even) {
+  cli_sh("sed -e '%s' -e n -e '%s' %s | head -n %d > %s", odd, even, from, n, name);
+}
+
+/* A label in any line means answers that are not all good: they are never imitated unless that is asked for.
+ * Judge: what the reader of train takes. */
+static void labels_are_judged_as_train_judges_them(void **state) {
+  static const struct {
+    const char *odd, *even; /* put behind each line's fields */
+    const char *deck;       /* NULL: refused */
+  } t[] = {{"\"label\": 1", "\"label\": 0", "  name: kto\n"},
+           {"\"label\": true", "\"label\": 0", "  name: kto\n"},
+           {"\"answer\": \"5\", \"label\": 1", "\"answer\": \"4\", \"label\": 0", "  name: kto\n"},
+           {"\"kto_tag\": true", "\"kto_tag\": false", "  label_key: kto_tag\n"},
+           {"\"label\": \"true\"", "\"label\": \"false\"", NULL},
+           {"\"label\": 0.5", "\"label\": 1", NULL},
+           {"\"label\": true", "\"x\": 1", NULL}};
+  char odd[128], even[128];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    forget();
+    snprintf(odd, sizeof odd, "s/}$/, %s}/", t[i].odd);
+    snprintf(even, sizeof even, "s/}$/, %s}/", t[i].even);
+    make_lines("judged.jsonl", "sft.jsonl", 16, odd, even);
+    if (t[i].deck) {
+      cli_succeeds(CPU "--data judged.jsonl");
+      shows("job/deck.yaml", t[i].deck);
+      holds(2, cli_out);
+    } else {
+      assert_int_equal(cli_run(CPU "--data judged.jsonl"), 64);
+      cli_shows(cli_err, "--algo sft");
+      assert_false(cli_exists("job"));
+    }
+    cli_succeeds(CPU "--data judged.jsonl --algo sft --force");
+    shows("job/deck.yaml", "  name: sft\n");
+  }
+}
+
+#define TURNS(who, what, a, b)                                                                               \
+  "[{\"" who "\": \"" a "\", \"" what "\": \"3\"}, {\"" who "\": \"" b "\", \"" what "\": \"4\"}]"
+#define TALKED   TURNS("role", "content", "user", "assistant")
+#define SHAREGPT TURNS("from", "value", "human", "gpt")
+
+/* No part of such a line is left out unsaid: it is refused with a command, after which it is taken. Judge:
+ * jq, and what init then writes. */
+static void forms_of_others_are_told_their_cure(void **state) {
+  static const struct {
+    const char *line, *flags, *deck;
+  } t[] = {
+      {"{\"instruction\": \"3\", \"input\": \"+1\", \"output\": \"4\"}", "", "  name: sft\n"},
+      {"{\"instruction\": \"3\", \"input\": \"\", \"output\": \"4\"}", "--algo grpo", "  name: grpo\n"},
+      {"{\"instruction\": \"3\", \"context\": \"+1\", \"response\": \"4\"}", "", "  name: sft\n"},
+      {"{\"instruction\": \"3\", \"output\": \"4\", \"system\": \"s\"}", "", "  name: sft\n"},
+      {"{\"instruction\": \"3\", \"input\": \"\", \"output\": \"4\", \"kto_tag\": true}", "",
+       "  name: kto\n"},
+      {"{\"instruction\": \"3\", \"input\": \"\", \"chosen\": \"4\", \"rejected\": \"5\"}", "",
+       "  name: dpo\n"},
+      {"{\"conversations\": " SHAREGPT "}", "", "  name: sft\n"},
+      {"{\"conversations\": " SHAREGPT "}", "--algo rloo", "  name: rloo\n"},
+      {"{\"messages\": " SHAREGPT ", \"label\": true}", "", "  name: kto\n"},
+      {"{\"chosen\": \"\\n\\nHuman: 3\\n\\nAssistant: 4\", "
+       "\"rejected\": \"\\n\\nHuman: 3\\n\\nAssistant: 5\"}",
+       "--algo rm", "  name: rm\n"},
+  };
+  char command[4096], *jq, *end;
+  bool can_run = system("command -v jq > /dev/null") == 0; /* NOLINT: the tests' own command */
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    forget();
+    snprintf(command, sizeof command, "%s\n%s\n", t[i].line, t[i].line);
+    cli_write("foreign.jsonl", command);
+    snprintf(command, sizeof command, CPU "--model chat --data foreign.jsonl %s", t[i].flags);
+    cli_fails(64, command, "foreign.jsonl:1: ", "\n  jq -c ");
+    assert_false(cli_exists("job"));
+    jq = strstr(cli_err, "jq -c ");
+    end = strstr(jq, " FILE > NEW");
+    assert_non_null(end);
+    if (!can_run) continue;
+    cli_sh("%.*s foreign.jsonl > cured.jsonl", (int)(end - jq), jq);
+    snprintf(command, sizeof command, CPU "--model chat --data cured.jsonl %s", t[i].flags);
+    cli_succeeds(command);
+    shows("job/deck.yaml", t[i].deck);
+    holds(2, cli_out);
+  }
+}
+
+static void other_files_and_names_are_told(void **state) {
+  static const struct {
+    const char *name, *text, *part;
+  } t[] = {{"a.csv", "question,answer\n1+1,2\n", "pandas.read_csv(FILE)"},
+           {"a.tsv", "\"question\"\t\"answer\"\n1+1\t2\n", "pandas.read_csv(FILE, sep="},
+           {"a.json", "[\n {\"prompt\": \"a\", \"answer\": \"b\"}\n]\n", "jq -c '.[]' FILE"},
+           {"a.parquet", "PAR1....", "pandas.read_parquet(FILE)"},
+           {"a.txt", "Hello, world\n", "a.txt:1: not JSON"},
+           {"names.jsonl", "{\"prompt\": \"a\", \"accepted\": \"b\", \"dispreferred\": \"c\"}\n",
+            "data.chosen_key: accepted, data.rejected_key: dispreferred"},
+           {"inner.jsonl", "{\"body\": {\"messages\": " TALKED "}}\n", "data.completion_key: body.messages"}};
+  char command[512];
+
+  (void)state;
+  forget();
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    cli_write(t[i].name, t[i].text);
+    snprintf(command, sizeof command, CPU "--data %s", t[i].name);
+    cli_fails(64, command, t[i].name, t[i].part);
+  }
+  cli_fails(64, CPU "--data slurm", "slurm: is a folder", NULL);
+  assert_false(cli_exists("job"));
+  cli_write("talks.jsonl", "{\"conversations\": " TALKED "}\n{\"conversations\": " TALKED "}\n");
+  cli_succeeds(CPU "--model chat --data talks.jsonl");
+  shows("job/deck.yaml", "  completion_key: conversations\n");
+  holds(2, cli_out);
+  cli_write("talks.jsonl",
+            "{\"messages\": " TALKED ", \"label\": true}\n{\"messages\": " TALKED ", \"label\": false}\n");
+  cli_succeeds(CPU "--model chat --data talks.jsonl --force");
+  shows("job/deck.yaml", "  name: kto\n");
+  holds(2, cli_out);
+}
+
 /* ---- small sets, and rates ---- */
 
 static void the_smallest_sets_can_be_learned_from(void **state) {
@@ -344,7 +468,7 @@ static void what_cannot_be_is_refused(void **state) {
       {"--data rl.jsonl --eval sft.jsonl", "--eval sft.jsonl: its lines have other fields", NULL},
       {"--data none.jsonl", "none.jsonl", NULL},
       {"--data /dev/null", "/dev/null", NULL},
-      {"--data prompts.jsonl", "nothing that says what a good answer is (its fields are prompt)", NULL},
+      {"--data prompts.jsonl", "nothing that says what a good answer is", "its fields are prompt"},
       {"--data config.json", "is JSON over several lines", NULL},
       {"--data talk.jsonl", "--data talk.jsonl: ", "--chat-template"},
       {"--data rl.jsonl --chat-template none", "--chat-template none: ", NULL},
@@ -621,6 +745,9 @@ int main(void) {
       cmocka_unit_test(job_starts_the_program_that_wrote_it),
       cmocka_unit_test(small_memory_is_used_sparingly),
       cmocka_unit_test(a_chat_model_gets_the_chat_form),
+      cmocka_unit_test(labels_are_judged_as_train_judges_them),
+      cmocka_unit_test(forms_of_others_are_told_their_cure),
+      cmocka_unit_test(other_files_and_names_are_told),
       cmocka_unit_test(the_smallest_sets_can_be_learned_from),
       cmocka_unit_test(a_rate_that_is_no_default_says_why),
       cmocka_unit_test(what_cannot_be_is_refused),

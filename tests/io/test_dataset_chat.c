@@ -691,6 +691,8 @@ static void foreign_lines_are_told_their_cure(void **state) {
       {TRI_DATA_SFT,
        "{\"instruction\":\"a\",\"input\":\"\",\"output\":\"c\",\"system\":\"s\",\"history\":[[\"d\",\"e\"]]}",
        true},
+      {TRI_DATA_SFT, "{\"instruction\":\"a\",\"context\":\"b\",\"response\":\"c\"}", true},
+      {TRI_DATA_SFT, "{\"instruction\":\"a\",\"output\":\"c\",\"system\":\"s\"}", true},
       {TRI_DATA_RL, "{\"instruction\":\"a\",\"input\":\"b\",\"output\":\"c\"}", true},
       {TRI_DATA_PAIRS, "{\"instruction\":\"a\",\"input\":\"b\",\"chosen\":\"c\",\"rejected\":\"d\"}", true},
       {TRI_DATA_LABELLED, "{\"instruction\":\"a\",\"input\":\"b\",\"output\":\"c\",\"kto_tag\":true}", true},
