@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "dataset_line.h"
+#include "dataset_foreign.h"
 #include "io/text/json_text.h"
 
 /* ---- messages ---- */
@@ -347,6 +347,7 @@ tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *
     TRI_TRY(take_messages(in, prompt, "user"));
   }
   TRI_TRY(take_messages(in, answer, "assistant"));
+  if (!scored && count_asked(in) == SIZE_MAX) TRI_TRY(tri_foreign_check_roles(in, prompt, answer));
   TRI_TRY(put_talk(in, side, scored && !prompt ? WHOLE : LEARNED));
   if (scored && (!prompt || count_asked(in) == SIZE_MAX || !in->talk.text.n_turn)) return TRI_OK;
   if (count_asked(in) == SIZE_MAX)

@@ -2,13 +2,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
 #include "dataset_line.h"
+#include "io/text/rewrite.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-enum { FOUND_BYTES = 96, CURE_BYTES = 256 }; /* chosen: of a text in a message, of a line for jq */
+enum { FOUND_BYTES = 96, CURE_BYTES = 256 }; /* chosen: of a text in a message, of a path for jq */
 
 /* A field's name or path as jq writes it: .answer, .extra.answer; NULL where it would need quoting. */
 static const char *jq_path(const char *key, char out[CURE_BYTES]) {
@@ -25,23 +26,44 @@ static const char *jq_path(const char *key, char out[CURE_BYTES]) {
   return snprintf(out, CURE_BYTES, ".%s", key) < CURE_BYTES ? out : NULL;
 }
 
-/* "; jq -c 'FILTER' FILE >NEW DOES", with the field's path in place of each % of the filter; "" where the
- * path needs quoting. */
-static const char *jq_line(const char *key, const char *filter, const char *does, char out[CURE_BYTES]) {
-  char        path[CURE_BYTES];
-  size_t      n = 0;
-  const char *at = jq_path(key, path);
+/* What a rewritten file would have. */
+typedef struct cure {
+  char     said[CURE_BYTES]; /* a clause; empty: no rewriting helps */
+  tri_text command;          /* lines: a shell's, and what to do with its file */
+} cure;
 
-  *out = 0;
-  if (!at) return out;
-  n = (size_t)snprintf(out, CURE_BYTES, "; jq -c '");
-  for (const char *f = filter; *f && n < CURE_BYTES; f++)
-    n += (size_t)snprintf(out + n, CURE_BYTES - n, "%.*s", *f == '%' ? (int)strlen(at) : 1,
-                          *f == '%' ? at : f);
-  if (n < CURE_BYTES) n += (size_t)snprintf(out + n, CURE_BYTES - n, "' FILE >NEW %s", does);
-  if (n >= CURE_BYTES) *out = 0;
-  return out;
+/* "; this DOES:" and the command, with the field's path in place of each % of the filter; nothing where the
+ * path needs quoting. does NULL: nothing. */
+static tri_status rewrite(const tri_intake *in, const char *key, const char *filter, const char *does,
+                          cure *out) {
+  char        path[CURE_BYTES];
+  const char *at = does ? jq_path(key, path) : NULL;
+  tri_text    jq = {0};
+  tri_status  st = TRI_OK;
+
+  if (!at) return TRI_OK;
+  TRI_TRY_DONE(tri_text_printf(&jq, "jq -c '"));
+  for (const char *f = filter; *f; f++)
+    TRI_TRY_DONE(tri_text_printf(&jq, "%.*s", *f == '%' ? (int)strlen(at) : 1, *f == '%' ? at : f));
+  TRI_TRY_DONE(tri_text_printf(&jq, "'"));
+  TRI_TRY_DONE(tri_rewrite_put(tri_jsonl_path(in->r), jq.data, in->opt->file_key, &out->command));
+  snprintf(out->said, sizeof out->said, "; this %s:", does);
+done:
+  tri_text_free(&jq);
+  return st;
 }
+
+/* Ends a line's message, which has the cure's clause, with the command. */
+static tri_status close_with(cure *c, tri_status st) {
+  if (c->command.len) tri_error_lines(c->command.data);
+  tri_text_free(&c->command);
+  return st;
+}
+
+/* As TRI_FAIL_LINE, but hands the status on. */
+#define FAIL_LINE(in, fmt, ...)                                                                              \
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((in)->r),               \
+           (long long)tri_jsonl_line((in)->r), __VA_ARGS__)
 
 /* The text in quotes, cut where it is long. */
 static const char *found(const char *text, size_t n, char out[FOUND_BYTES]) {
@@ -72,62 +94,68 @@ static tri_status refuse_object(const tri_intake *in, const json_t *answer) {
 }
 
 tri_status tri_intake_refuse_answer(const tri_intake *in, const json_t *answer) {
-  char cure[CURE_BYTES];
+  const char *key = in->answer_key;
+  cure        c = {.said = ""};
 
   if (json_is_object(answer)) return refuse_object(in, answer);
-  if (json_is_null(answer))
-    TRI_FAIL_LINE(in, "`%s` is null, so the line has no right answer; set %s%s", in->answer_key,
-                  answer_key_key(in),
-                  jq_line(in->answer_key, "select(% != null)", "leaves such lines out", cure));
-  if (json_is_boolean(answer))
-    TRI_FAIL_LINE(in, "`%s` is %s: must be text or a number%s", in->answer_key,
-                  json_is_true(answer) ? "true" : "false",
-                  jq_line(in->answer_key, "% |= if type == \"boolean\" then tostring else . end",
-                          "writes it as text", cure));
-  TRI_FAIL_LINE(
-      in, "`%s` is a list of %zu: must be text or a number%s", in->answer_key, json_array_size(answer),
-      json_array_size(answer)
-          ? jq_line(in->answer_key, "% |= if type == \"array\" then .[0] else . end", "takes its first", cure)
-          : "");
+  if (json_is_null(answer)) {
+    TRI_TRY(rewrite(in, key, "select(% != null)", "leaves such lines out", &c));
+    return close_with(&c, FAIL_LINE(in, "`%s` is null, so the line has no right answer; set %s%s", key,
+                                    answer_key_key(in), c.said));
+  }
+  if (json_is_boolean(answer)) {
+    TRI_TRY(
+        rewrite(in, key, "% |= if type == \"boolean\" then tostring else . end", "writes it as text", &c));
+    return close_with(&c, FAIL_LINE(in, "`%s` is %s: must be text or a number%s", key,
+                                    json_is_true(answer) ? "true" : "false", c.said));
+  }
+  TRI_TRY(rewrite(in, key, "% |= if type == \"array\" then .[0] else . end",
+                  json_array_size(answer) ? "takes its first" : NULL, &c));
+  return close_with(&c, FAIL_LINE(in, "`%s` is a list of %zu: must be text or a number%s", key,
+                                  json_array_size(answer), c.said));
 }
 
 tri_status tri_intake_refuse_truth(const tri_intake *in, const char *text, size_t n, const char *why) {
-  char cure[CURE_BYTES], quoted[FOUND_BYTES];
+  char quoted[FOUND_BYTES];
   bool blank = strspn(text, " \t\r\n") >= n;
+  cure c = {.said = ""};
 
-  TRI_FAIL_LINE(
-      in, "`%s` = %s %s; write the right answer there, or set %s%s", in->answer_key, found(text, n, quoted),
-      why, answer_key_key(in),
-      blank ? jq_line(in->answer_key, "select(% | tostring | test(\"\\\\S\"))", "leaves such lines out", cure)
-            : "");
+  TRI_TRY(rewrite(in, in->answer_key, "select(% | tostring | test(\"\\\\S\"))",
+                  blank ? "leaves such lines out" : NULL, &c));
+  return close_with(&c, FAIL_LINE(in, "`%s` = %s %s; write the right answer there, or set %s%s",
+                                  in->answer_key, found(text, n, quoted), why, answer_key_key(in), c.said));
 }
 
 /* A text may say true, false, 1 or 0. jq leaves any other label a text, which is refused again. */
-static const char *text_label_cure(const char *key, const char *text, char out[CURE_BYTES]) {
+static tri_status cure_text_label(const tri_intake *in, const char *text, cure *out) {
   static const char filter[] = "% |= (tostring | ascii_downcase | if IN(\"true\", \"1\") then true "
                                "elif IN(\"false\", \"0\") then false else . end)";
 
-  *out = 0;
   if (strcasecmp(text, "true") && strcasecmp(text, "false") && strcmp(text, "1") && strcmp(text, "0"))
-    return out;
-  return jq_line(key, filter, "writes such texts as true and false", out);
+    return TRI_OK;
+  return rewrite(in, in->label_key, filter, "writes such texts as true and false", out);
 }
 
 tri_status tri_intake_refuse_label(const tri_intake *in, const json_t *label) {
-  char        quoted[FOUND_BYTES], cure[CURE_BYTES];
+  char        quoted[FOUND_BYTES];
   size_t      n = 0;
   const char *raw = tri_jsonl_raw(in->r, in->label_key, &n);
   const char *text = json_string_value(label), *kind = json_is_null(label) ? "null" : "a list or an object";
+  cure        c = {.said = ""};
 
-  if (text)
-    TRI_FAIL_LINE(in, "`%s` is the text %s: must be true or false, or 1 or 0%s", in->label_key,
-                  found(text, json_string_length(label), quoted), text_label_cure(in->label_key, text, cure));
-  if (json_is_number(label))
-    TRI_FAIL_LINE(in, "`%s` = %.*s: must be true or false, or 1 or 0%s", in->label_key,
-                  (int)(n < 32 ? n : 32), raw,
-                  jq_line(in->label_key, "% |= if type == \"number\" then . > 0 else . end",
-                          "makes numbers above 0 true", cure));
-  TRI_FAIL_LINE(
-      in, "`%s` is %s: must be true or false, or 1 or 0%s", in->label_key, kind,
-      json_is_null(label) ? jq_line(in->label_key, "select(% != null)", "leaves such lines out", cure) : "");
+  if (text) {
+    TRI_TRY(cure_text_label(in, text, &c));
+    return close_with(&c, FAIL_LINE(in, "`%s` is the text %s: must be true or false, or 1 or 0%s",
+                                    in->label_key, found(text, json_string_length(label), quoted), c.said));
+  }
+  if (json_is_number(label)) {
+    TRI_TRY(rewrite(in, in->label_key, "% |= if type == \"number\" then . > 0 else . end",
+                    "makes numbers above 0 true", &c));
+    return close_with(&c, FAIL_LINE(in, "`%s` = %.*s: must be true or false, or 1 or 0%s", in->label_key,
+                                    (int)(n < 32 ? n : 32), raw, c.said));
+  }
+  TRI_TRY(rewrite(in, in->label_key, "select(% != null)",
+                  json_is_null(label) ? "leaves such lines out" : NULL, &c));
+  return close_with(
+      &c, FAIL_LINE(in, "`%s` is %s: must be true or false, or 1 or 0%s", in->label_key, kind, c.said));
 }

@@ -2,6 +2,7 @@
  * fields of other names. Each is refused with its cure. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
+#include "io/text/rewrite.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -12,7 +13,7 @@ enum { FIELDS_BYTES = 256, NAME_BYTES = 96 }; /* chosen: names of fields in a me
 /* What to do with a line. */
 typedef struct cure {
   tri_text said;    /* a clause; empty: none is known */
-  tri_text command; /* a line of a shell; empty: none */
+  tri_text command; /* lines: a shell's, and what to do with its file; empty: none */
 } cure;
 
 static void cure_free(cure *c) {
@@ -95,17 +96,23 @@ static tri_status put_key(const tri_intake *in, const char *deck, const char *fl
                          field ? field : "");
 }
 
-static tri_status put_command(cure *out, const char *before, const char *program) {
-  return tri_text_printf(&out->command, "\n  jq -c '%s%s' FILE > NEW", before, program);
+static tri_status put_command(const tri_intake *in, const char *before, const char *program, cure *out) {
+  tri_text   jq = {0};
+  tri_status st = tri_text_printf(&jq, "jq -c '%s%s'", before, program);
+
+  if (st == TRI_OK) st = tri_rewrite_put(tri_jsonl_path(in->r), jq.data, in->opt->file_key, &out->command);
+  tri_text_free(&jq);
+  return st;
 }
 
+/* Roles of ShareGPT, and those of templates. */
 #define ROLE "{human: \"user\", gpt: \"assistant\", observation: \"tool\"}"
+static const char *const foreign_roles[] = {"human", "gpt", "observation", NULL};
 
 /* Messages with `from` and `value` in a field. */
 static tri_status cure_sharegpt(const tri_intake *in, const char *key, cure *out) {
   static const char def[] = "def m: {role: (" ROLE "[.from] // .from), content: .value}; ";
-  /* another line of the file may have the system message that this one has not */
-  static const char first[] = "[.system // \"\" | select(. != \"\") | {role: \"system\", content: .}] + ";
+  static const char first[] = "(.system | strings | select(. != \"\") | {role: \"system\", content: .}), ";
   bool              lists = json_is_array(json_object_get(in->object, in->chosen_key));
   tri_text          program = {0};
   tri_status        st;
@@ -113,17 +120,17 @@ static tri_status cure_sharegpt(const tri_intake *in, const char *key, cure *out
   if (in->opt->kind == TRI_DATA_PAIRS && !key)
     st = tri_text_printf(&program, ".chosen |= map(m) | .rejected |= map(m)");
   else if (in->opt->kind == TRI_DATA_PAIRS)
-    st = tri_text_printf(&program, "{prompt: (%s[.%s[] | m]), chosen: %s, rejected: %s}", first, key,
+    st = tri_text_printf(&program, "{prompt: [%s(.%s[] | m)], chosen: %s, rejected: %s}", first, key,
                          lists ? "[.chosen[] | m]" : "[.chosen | m]",
                          lists ? "[.rejected[] | m]" : "[.rejected | m]");
   else if (tri_data_is_prompts(in->opt->kind))
-    st = tri_text_printf(&program, "{prompt: (%s[.%s[:-1][] | m]), answer: .%s[-1].value} + del(.%s)", first,
+    st = tri_text_printf(&program, "{prompt: [%s(.%s[:-1][] | m)], answer: .%s[-1].value} + del(.%s)", first,
                          key, key, key);
   else
-    st = tri_text_printf(&program, "{messages: (%s[.%s[] | m])} + del(.%s)", first, key, key);
+    st = tri_text_printf(&program, "{messages: [%s(.%s[] | m)]} + del(.%s)", first, key, key);
   if (st == TRI_OK)
     st = tri_text_printf(&out->said, "ShareGPT's messages, `from` and `value`, are rewritten by");
-  if (st == TRI_OK) st = put_command(out, def, program.data);
+  if (st == TRI_OK) st = put_command(in, def, program.data, out);
   tri_text_free(&program);
   return st;
 }
@@ -158,7 +165,7 @@ static tri_status cure_messages(const tri_intake *in, const char *key, const jso
   if (!role || strcmp(role, "assistant") != 0) return put_asked(in, key, out);
   snprintf(program, sizeof program, "{prompt: .%s[:-1], answer: .%s[-1].content} + del(.%s)", key, key, key);
   TRI_TRY(tri_text_printf(&out->said, "`%s` ends with an answer, which becomes `answer` by", key));
-  return put_command(out, "", program);
+  return put_command(in, "", program, out);
 }
 
 /* Whole dialogues as texts, Anthropic's hh-rlhf. */
@@ -171,12 +178,12 @@ static bool is_dialogue(const tri_intake *in) {
          strstr(rejected, "\n\nAssistant:");
 }
 
-static tri_status cure_dialogue(cure *out) {
+static tri_status cure_dialogue(const tri_intake *in, cure *out) {
   TRI_TRY(tri_text_printf(&out->said,
                           "the prompt ends behind the last `Assistant:`, where it is taken apart by"));
   return put_command(
-      out, "def s: capture(\"(?<p>.*\\n\\nAssistant:)(?<a>.*)\"; \"p\"); ",
-      "(.chosen | s) as $c | (.rejected | s) as $r | {prompt: $c.p, chosen: $c.a, rejected: $r.a}");
+      in, "def s: capture(\"(?<p>.*\\n\\nAssistant:)(?<a>.*)\"; \"p\"); ",
+      "(.chosen | s) as $c | (.rejected | s) as $r | {prompt: $c.p, chosen: $c.a, rejected: $r.a}", out);
 }
 
 /* An instruction with an input that belongs to the prompt, with turns before it or a system's message:
@@ -225,7 +232,7 @@ static tri_status cure_alpaca(const tri_intake *in, cure *out) {
 
   TRI_TRY_DONE(put_alpaca(in, input, output ? output : "output", &def, &made));
   TRI_TRY_DONE(tri_text_printf(&out->said, "Alpaca's fields are joined by"));
-  TRI_TRY_DONE(put_command(out, def.data, made.data));
+  TRI_TRY_DONE(put_command(in, def.data, made.data, out));
 done:
   tri_text_free(&def);
   tri_text_free(&made);
@@ -282,7 +289,7 @@ static tri_status find_cure(const tri_intake *in, cure *out) {
   if (!pairs || both) {
     if (talk || (pairs && is_sharegpt(json_object_get(in->object, in->chosen_key))))
       return cure_sharegpt(in, talk, out);
-    if (is_dialogue(in)) return cure_dialogue(out);
+    if (is_dialogue(in)) return cure_dialogue(in, out);
     if (is_alpaca(in)) return cure_alpaca(in, out);
   }
   if (pairs) return cure_names(in, out);
@@ -353,13 +360,13 @@ static tri_status cure_pair(const tri_intake *in, cure *out) {
   if (!has(in, "chosen") || is_sharegpt(chosen) || (!prompted && !talked)) return find_cure(&pair, out);
   if (in->opt->kind == TRI_DATA_LABELLED) {
     TRI_TRY(tri_text_printf(&out->said, "each gives two labelled lines by"));
-    return put_command(out, "", labelled_by[!prompted]);
+    return put_command(in, "", labelled_by[!prompted], out);
   }
   if (!tri_data_is_prompts(in->opt->kind))
     return tri_text_printf(&out->said, "%s chosen takes the better answer",
                            in->opt->from_deck ? "data.completion_key:" : "--completion-key");
   TRI_TRY(tri_text_printf(&out->said, "prompts are made of them by"));
-  return put_command(out, "", asked_by[!prompted]);
+  return put_command(in, "", asked_by[!prompted], out);
 }
 
 tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field) {
@@ -407,4 +414,45 @@ tri_status tri_dataset_check_form(struct tri_jsonl *r, json_t *line, tri_data_ki
       !is_alpaca(&in))
     return TRI_OK;
   return tri_foreign_refuse(&in, "is in a form of another program, which is not read as it is", NULL, NULL);
+}
+
+/* The first role of ShareGPT's in a list of messages; NULL: there is none. */
+static const char *find_role(const json_t *list) {
+  size_t        i;
+  const json_t *m;
+
+  json_array_foreach(list, i, m) {
+    const char *role = json_string_value(json_object_get(m, "role"));
+    for (const char *const *r = foreign_roles; role && *r; r++)
+      if (!strcmp(role, *r)) return *r;
+  }
+  return NULL;
+}
+
+tri_status tri_foreign_check_roles(const tri_intake *in, const char *prompt, const char *answer) {
+  static const char program[] =
+      "def m: if type == \"array\" then map(.role |= (" ROLE "[.] // .)) else . end; ";
+  bool        pair = in->opt->kind == TRI_DATA_PAIRS;
+  const char *key[] = {prompt, pair ? in->chosen_key : answer, pair ? in->rejected_key : NULL};
+  const char *role = find_role(in->talk.messages);
+  tri_text    fields = {0};
+  cure        c = {0};
+  tri_status  st = TRI_OK;
+
+  if (!role) return TRI_OK;
+  for (int i = 0; i < 3 && st == TRI_OK; i++)
+    if (key[i] && json_object_get(in->object, key[i]) && is_plain(key[i]))
+      st = tri_text_printf(&fields, "%s.%s |= m", fields.len ? " | " : "", key[i]);
+  if (st == TRI_OK && fields.len) st = put_command(in, program, fields.data, &c);
+  if (st == TRI_OK)
+    st = tri_fail(
+        __FILE__, __LINE__, __func__, TRI_EINPUT,
+        "%s:%lld: `%s` has no message of the assistant, but one of the role %s: roles are system, user, "
+        "assistant and tool%s",
+        tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), answer, role,
+        c.command.len ? "; they are written so by" : "");
+  if (c.command.len) tri_error_lines(c.command.data);
+  tri_text_free(&fields);
+  cure_free(&c);
+  return st;
 }

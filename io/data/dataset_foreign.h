@@ -13,6 +13,9 @@ TRI_CHECKED tri_status tri_foreign_refuse(const tri_intake *in, const char *what
                                           const char *otherwise);
 /* Not collective. Refuses a line whose messages, in a field that is read, have `from` and `value`. */
 TRI_CHECKED tri_status tri_foreign_check(const tri_intake *in);
+/* Not collective. Refuses a conversation, in in->talk, that has roles of ShareGPT's and no message of the
+ * assistant. prompt, answer: its fields; prompt NULL: it has none. */
+TRI_CHECKED tri_status tri_foreign_check_roles(const tri_intake *in, const char *prompt, const char *answer);
 /* Not collective. Refuses a line of preferences where one answer, or none, is read. */
 TRI_CHECKED tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field);
 

@@ -8,7 +8,7 @@
 #define SAVE                                                                                                 \
   "; load the model with transformers and save it: model.save_pretrained(FOLDER, safe_serialization=True)"
 #define ARROW       " datasets.Dataset.from_file(FILE).to_json(NEW) writes some"
-#define UTF16(from) "UTF-16, JSON lines are UTF-8; iconv -f " from " -t UTF-8 FILE >NEW writes it so"
+#define UTF16(from) "UTF-16, JSON lines are UTF-8; this writes it so:\niconv -f " from " -t UTF-8"
 
 /* Specified: the magic numbers of each format. lines, model: the words where JSON lines or a file of a model
  * was expected; NULL: it is not looked for there. */
@@ -25,9 +25,9 @@ static const struct {
     {"\xff\xff\xff\xff", 4, "an Arrow stream, not JSON lines;" ARROW, NULL},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, not JSON lines",
      "an HDF5 file; a checkpoint is given by its folder, a Keras model must be saved as safetensors first"},
-    {"\3757zXZ", 5, "packed with xz; unxz -k FILE unpacks it", NULL},
-    {"BZh", 3, "packed with bzip2; bunzip2 -k FILE unpacks it", NULL},
-    {"PK\3\4", 4, "a zip archive; unzip FILE unpacks it",
+    {"\3757zXZ", 5, "packed with xz; this unpacks it:\nunxz -c", NULL},
+    {"BZh", 3, "packed with bzip2; this unpacks it:\nbunzip2 -c", NULL},
+    {"PK\3\4", 4, "a zip archive; this unpacks it:\nunzip -p",
      "a PyTorch file (a zip of pickles), which is not read" SAVE},
     {"\x80\x02", 2, NULL, "a PyTorch file (a pickle), which is not read" SAVE},
     {"\x80\x04", 2, NULL, "a PyTorch file (a pickle), which is not read" SAVE},
@@ -91,11 +91,11 @@ const char *tri_lines_kind(const char *bytes, size_t n) {
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3;
   while (bytes < end && is_space(*bytes)) bytes++;
   if (bytes < end && *bytes == '[' && !starts_numbers(bytes + 1, end))
-    return "one JSON list, an object on each line is needed; jq -c '.[]' FILE >NEW writes it so";
+    return "one JSON list, an object on each line is needed; this writes it so:\njq -c '.[]'";
   if (bytes < end && *bytes != '{') return separated(bytes, end);
   if (bytes == end) return NULL;
   for (bytes++; bytes < end && is_space(*bytes); bytes++)
     if (*bytes == '\n')
-      return "JSON over several lines, an object on each line is needed; jq -c . FILE >NEW writes it so";
+      return "JSON over several lines, an object on each line is needed; this writes it so:\njq -c .";
   return NULL;
 }

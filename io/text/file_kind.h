@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /* Not collective, both: for a file that begins with these bytes what it is and what to do, to go on behind
- * "FILE: is "; NULL: nothing speaks against what was expected, JSON lines or a file of a model (safetensors,
- * JSON). */
+ * "FILE: is ", and behind a newline the command that rewrites it (rewrite.h), if there is one; NULL: nothing
+ * speaks against what was expected, JSON lines or a file of a model (safetensors, JSON). */
 const char *tri_lines_kind(const char *bytes, size_t n);
 const char *tri_model_kind(const char *bytes, size_t n);
 

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "file_kind.h"
+#include "rewrite.h"
 #include "unpack.h"
 
 enum { PIECE_BYTES = 1 << 16 }; /* chosen: looked through at once */
@@ -81,6 +82,20 @@ static tri_status enter_part(tri_lines *l) {
   return step_over(l);
 }
 
+/* kind: as tri_lines_kind. */
+static tri_status refuse_kind(const char *path, const char *kind) {
+  size_t     n = strcspn(kind, "\n");
+  tri_text   lines = {0};
+  tri_status st = TRI_OK;
+
+  if (kind[n]) st = tri_rewrite_put(path, kind + n + 1, NULL, &lines);
+  if (st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: is %.*s", path, (int)n, kind);
+  if (lines.len) tri_error_lines(lines.data);
+  tri_text_free(&lines);
+  return st;
+}
+
 static tri_status check_kind(tri_lines *l) {
   const char *bytes, *kind;
   size_t      n;
@@ -88,8 +103,7 @@ static tri_status check_kind(tri_lines *l) {
   if (l->begin > 0) return TRI_OK;
   TRI_TRY(look(l, &bytes, &n));
   kind = tri_lines_kind(bytes, n);
-  if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", l->path, kind);
-  return TRI_OK;
+  return kind ? refuse_kind(l->path, kind) : TRI_OK;
 }
 
 /* fd: taken over. */

@@ -176,6 +176,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .overlong = c->data.overlong,
                       .max_prompt_tokens = c->data.max_prompt_length,
                       .from_deck = true,
+                      .file_key = files == &c->data.eval ? "data.eval" : "data.train",
                       .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
                       .max_total_name = "the model's max_position_embeddings",
                       .max_line_bytes = c->data.max_line_bytes,

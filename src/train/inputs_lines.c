@@ -32,6 +32,7 @@ tri_status tri_inputs_look_at_lines(const tri_trainer *t, const tri_config_list 
                            .rejected_key = c->data.rejected_key,
                            .label_key = c->data.label_key,
                            .from_deck = true,
+                           .file_key = files == &c->data.eval ? "data.eval" : "data.train",
                            .max_line_bytes = c->data.max_line_bytes,
                            .vocab = INT32_MAX,
                            .end = {-1, -1, NULL},

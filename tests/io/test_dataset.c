@@ -322,13 +322,13 @@ static void refuses_bad_prompts(void **state) {
       {"{\"tokens\":[5]}", "has no `answer`; its fields are tokens; set data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":null}",
        "`answer` is null, so the line has no right answer; set data.answer_key; "
-       "jq -c 'select(.answer != null)' FILE >NEW "},
+       "this leaves such lines out:\n  jq -c 'select(.answer != null)' "},
       {"{\"prompt\":\"a\",\"answer\":true}",
-       "`answer` is true: must be text or a number; jq -c '.answer |= if type == \"boolean\" then "
-       "tostring else . end'"},
+       "`answer` is true: must be text or a number; this writes it as text:\n"
+       "  jq -c '.answer |= if type == \"boolean\" then tostring else . end'"},
       {"{\"prompt\":\"a\",\"answer\":[\"b\"]}",
-       "`answer` is a list of 1: must be text or a number; jq -c '.answer |= if type == "
-       "\"array\" then .[0] else . end'"},
+       "`answer` is a list of 1: must be text or a number; this takes its first:\n"
+       "  jq -c '.answer |= if type == \"array\" then .[0] else . end'"},
       {"{\"prompt\":\"a\",\"answer\":[]}", "`answer` is a list of 0: must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":{\"x\":[],\"value\":4}}",
        "`answer` is an object: must be text or a number; set data.answer_key, to answer.value"},
@@ -364,7 +364,7 @@ static void refuses_truths(void **state) {
        "`answer` = \"-5\" is none; write the right answer there, or set data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":\"\"}",
        "`answer` = \"\" is none; write the right answer there, or set data.answer_key; "
-       "jq -c 'select(.answer | tostring | test(\"\\\\S\"))' FILE >NEW "},
+       "this leaves such lines out:\n  jq -c 'select(.answer | tostring | test(\"\\\\S\"))' "},
   };
   tri_data_opt opt = options(TRI_DATA_RL);
 

@@ -660,16 +660,20 @@ static void take_key(tri_data_opt *opt, char *said) {
 
 /* Runs the cure's command over the file, where this machine has jq; false: it has not. */
 static bool run_command(const char *command) {
-  char line[2048];
-  int  n = (int)(strstr(command, " FILE >") - command);
+  static const char then[] = "\n  then data.train: ";
+  char              line[4096];
+  const char       *made = strstr(command, then);
 
+  assert_non_null(made);
   if (system("command -v jq > /dev/null") != 0) return false; /* NOLINT: the tests' own command */
-  snprintf(line, sizeof line, "%.*s %s > %s", n, command, path_a, path_b);
+  snprintf(line, sizeof line, "%.*s && mv %s %s", (int)(made - command), command, made + strlen(then),
+           path_b);
   assert_int_equal(system(line), 0); /* NOLINT: what users are told to type */
   return true;
 }
 
 #define FROM(who, text) "{\"from\":\"" who "\",\"value\":\"" text "\"}"
+#define ROLE(who, text) "{\"role\":\"" who "\",\"content\":\"" text "\"}"
 #define SHAREGPT        "[" FROM("human", "a") "," FROM("gpt", "b") "]"
 
 /* A line that is refused says its cure, and is taken after it. Judge: what --check takes. */
@@ -681,6 +685,11 @@ static void foreign_lines_are_told_their_cure(void **state) {
   } row[] = {
       {TRI_DATA_SFT, "{\"conversations\":" SHAREGPT "}", true},
       {TRI_DATA_SFT, "{\"system\":\"s\",\"messages\":" SHAREGPT "}", true},
+      {TRI_DATA_SFT, "{\"messages\":[" ROLE("human", "a") "," ROLE("gpt", "b") "]}", true},
+      {TRI_DATA_SFT, "{\"prompt\":[" U("a") "],\"completion\":[" ROLE("gpt", "b") "]}", true},
+      {TRI_DATA_PAIRS,
+       "{\"prompt\":[" U("a") "],\"chosen\":[" ROLE("gpt", "b") "],\"rejected\":[" ROLE("gpt", "c") "]}",
+       true},
       {TRI_DATA_LABELLED, "{\"conversations\":" SHAREGPT ",\"label\":true}", true},
       {TRI_DATA_RL, "{\"conversations\":" SHAREGPT "}", true},
       {TRI_DATA_PAIRS,
@@ -721,12 +730,14 @@ static void foreign_lines_are_told_their_cure(void **state) {
 
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    const char  *file[] = {path_a};
+    char         quoted[sizeof path_a + 16], said[8192], *at;
+    const char  *file[] = {quoted};
     tri_data_opt opt = options(row[i].kind);
     tri_dataset *d;
-    char         said[4096], *at;
     opt.chat.form = chat;
-    put_file(path_a, row[i].line, strlen(row[i].line));
+    opt.file_key = "data.train";
+    snprintf(quoted, sizeof quoted, "%s it's.jsonl", path_a);
+    put_file(quoted, row[i].line, strlen(row[i].line));
     tri_error_clear();
     assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
     snprintf(said, sizeof said, "%s", tri_error_message());
@@ -741,6 +752,7 @@ static void foreign_lines_are_told_their_cure(void **state) {
     if (tri_dataset_open(file, 1, &opt, &d) != TRI_OK)
       fail_msg("%s: `%s`, then `%s`", row[i].line, said, tri_error_message());
     tri_dataset_close(&d);
+    assert_int_equal(unlink(quoted), 0);
   }
   tri_chat_close(&chat);
 }
@@ -771,10 +783,11 @@ static void cures_keep_other_lines(void **state) {
     const char  *file[] = {path_a};
     tri_data_opt opt = options(row[i].kind);
     tri_dataset *d;
-    char         got[1024], *at;
+    char         got[4096], *at;
     size_t       n;
     FILE        *f;
     opt.chat.form = chat;
+    opt.file_key = "data.train";
     put_file(path_a, row[i].before, strlen(row[i].before));
     tri_error_clear();
     assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);

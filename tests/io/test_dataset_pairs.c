@@ -209,16 +209,17 @@ static void refuses_bad_labels(void **state) {
       {"{\"prompt\":null,\"completion\":\"b\",\"label\":true}", "`prompt` must be text"},
       {"{\"prompt\":\"a\",\"completion\":\"b\"}",
        "has no `label`; its fields are prompt, completion; set data.label_key"},
-      {ANSWER("2"), "`label` = 2: must be true or false, or 1 or 0; jq -c '.label |= if type == "
-                    "\"number\" then . > 0 else . end'"},
+      {ANSWER("2"), "`label` = 2: must be true or false, or 1 or 0; this makes numbers above 0 true:\n"
+                    "  jq -c '.label |= if type == \"number\" then . > 0 else . end'"},
       {ANSWER("-1"), "`label` = -1: must be true or false, or 1 or 0"},
       {ANSWER("0.0"), "`label` = 0.0: must be true or false, or 1 or 0"}, /* a score, perhaps */
-      {ANSWER("\"True\""), "`label` is the text \"True\": must be true or false, or 1 or 0; "
-                           "jq -c '.label |= (tostring | ascii_downcase | if IN("},
-      {ANSWER("\"1\""),
-       "`label` is the text \"1\": must be true or false, or 1 or 0; jq -c '.label |= (tostring | "},
+      {ANSWER("\"True\""),
+       "`label` is the text \"True\": must be true or false, or 1 or 0; "
+       "this writes such texts as true and false:\n  jq -c '.label |= (tostring | ascii_downcase | if IN("},
+      {ANSWER("\"1\""), "`label` is the text \"1\": must be true or false, or 1 or 0; this writes "},
       {ANSWER("\"good\""), "`label` is the text \"good\": must be true or false, or 1 or 0"},
-      {ANSWER("null"), "`label` is null: must be true or false, or 1 or 0; jq -c 'select(.label != null)'"},
+      {ANSWER("null"),
+       "`label` is null: must be true or false, or 1 or 0; this leaves such lines out:\n  jq -c 'select(.label != null)'"},
       {ANSWER("[true]"), "`label` is a list or an object: must be true or false, or 1 or 0"},
       {"{\"tokens\":[5,6]}", "has no `label`; its fields are tokens; set data.label_key"},
       {"{\"tokens\":[5,6],\"label\":2}", "`label` = 2: must be true or false"},
