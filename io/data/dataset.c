@@ -107,7 +107,7 @@ static tri_status take_line(tri_intake *in) {
   in->talk.here = in->talk.begun = in->talk.system_left_out = in->talk.tools_left_out = false;
   in->talk.text_left_out = in->talk.calls_left_out = in->talk.endless = false;
   TRI_TRY(name_paths(in));
-  in->joins = false;
+  in->joins = in->plain = false;
   TRI_TRY(refuse_other_forms(in));
   if (in->opt->kind == TRI_DATA_PAIRS) return tri_intake_take_pair(in);
   if (in->opt->kind == TRI_DATA_LABELLED)
@@ -286,6 +286,7 @@ static tri_status add_example(tri_intake *in, int64_t id) {
     TRI_TRY(put_skip(in, &in->side[k], k ? &e->rejected_skip : &e->skip));
     s->n_loss += tri_side_learned(&in->side[k], in->n_prompt);
   }
+  s->n_plain += in->plain;
   s->n_joined += in->joins;
   s->n_talk += in->talk.here;
   s->n_begun += in->talk.begun;

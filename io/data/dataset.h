@@ -146,6 +146,7 @@ typedef struct tri_data_stats {
   int64_t n_token, n_loss;         /* tokens, of both sides; those of them that have loss (RL, PROMPTS: 0) */
   int     longest_prompt, longest; /* tokens; of a pair the longer side */
   int     longest_answer;          /* tokens behind the prompt, likewise; 0 where no line is known */
+  int64_t n_plain;                 /* prompts that are text, without the end of a turn of the chat template */
   int64_t n_joined;                /* texts whose prompt alone has other tokens at its end than in the line */
   /* conversations; those that go on with a begun answer; whose template does not show the system's message,
    * or the line's tools */

@@ -93,11 +93,20 @@ static tri_status put_end(tri_intake *in, tri_side *to, int64_t first, const tri
 
 /* ---- texts ---- */
 
+/* Put the tokens of a prompt that is text. */
+static tri_status put_prompt(tri_intake *in, tri_side *to) {
+  const char *end = in->opt->chat.form ? tri_chat_end(in->opt->chat.form) : NULL;
+  const char *text = json_string_value(json_object_get(in->object, in->prompt_key));
+
+  in->plain = text && *text && !(end && strstr(text, end));
+  return put_text(in, to, in->prompt_key);
+}
+
 tri_status tri_intake_read_prompt(tri_intake *in) {
   if (!json_object_get(in->object, in->prompt_key))
     return tri_intake_refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
   in->prompt.n = 0;
-  return put_text(in, &in->prompt, in->prompt_key);
+  return put_prompt(in, &in->prompt);
 }
 
 tri_status tri_intake_put_answered(tri_intake *in, tri_side *to, const char *key) {
@@ -163,7 +172,7 @@ tri_status tri_intake_take_prompt(tri_intake *in) {
   if (!there && json_object_get(in->object, "messages")) return tri_intake_take_talk(in, "messages");
   if (!there) return tri_intake_refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
   if (tri_intake_is_talk(in, in->prompt_key, NULL)) return tri_intake_take_talk(in, in->prompt_key);
-  TRI_TRY(put_text(in, &in->side[0], in->prompt_key));
+  TRI_TRY(put_prompt(in, &in->side[0]));
   in->n_prompt = in->side[0].n;
   if (!in->n_prompt) TRI_FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
   return TRI_OK;

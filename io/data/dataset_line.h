@@ -44,6 +44,7 @@ typedef struct tri_intake {
   tri_side       prompt;  /* the tokens of a prompt that is text, encoded without its answer */
   tri_text       joined;  /* a prompt, its answer and the end token as one text */
   bool           joins;   /* in->prompt has tokens that the line does not begin with */
+  bool           plain;   /* the line has a prompt that is text, as tri_data_stats.n_plain */
   bool           cut;     /* the line was too long, and tokens are left out */
   tri_end        end_completion, end_text;
   int64_t        n_prompt; /* tokens, the first of both sides */

@@ -95,6 +95,7 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   sum->n_dropped += s->n_dropped;
   sum->n_truncated += s->n_truncated;
   sum->n_emptied += s->n_emptied;
+  sum->n_plain += s->n_plain;
   sum->n_joined += s->n_joined;
   sum->n_token += s->n_token;
   sum->n_loss += s->n_loss;

@@ -282,6 +282,7 @@ static tri_status load(tri_loader *l) {
   resolve_length(l);
   resolve_alpha(l);
   resolve_rate(l);
+  l->cfg->data.apply_is_default = !tri_loader_given(l, "data.apply_chat_template");
   return TRI_OK;
 }
 

@@ -80,6 +80,7 @@ typedef struct tri_config {
     char *system_prompt;          /* message of conversations that have none; NULL: none */
     char *tools, *tools_key;      /* path of a JSON list, NULL: none; field of a line */
     bool  apply_chat_template;    /* text is a message too */
+    bool  apply_is_default;       /* the deck does not say that */
     tri_config_train_on train_on; /* turns of the assistant that are learned */
   } data;
   struct {

@@ -56,10 +56,23 @@ tri_status tri_inputs_open_chat(tri_trainer *t, tri_chat **out) {
   return TRI_OK;
 }
 
+static void say_plain(const tri_trainer *t, const tri_dataset *d) {
+  const tri_data_stats *s = tri_dataset_stats(d);
+  bool                  broken;
+
+  if (!t->cfg->data.apply_is_default || !s->n_plain || !strcmp(t->cfg->data.chat_template, "none")) return;
+  if (t->run.resume[0] || !tri_source_brings_chat(t->learner[TRI_POLICY].source, &broken)) return;
+  tri_log(TRI_LOG_INFO,
+          "%s: prompts are text as it stands; this model has a chat template: data.apply_chat_template: true "
+          "writes them as a user's message",
+          t->cfg->data.train.item[0]);
+}
+
 void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_chat *chat) {
   tri_ckpt_reader *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
   tri_source_talk  before = {.n_text = 0};
 
+  if (t->se->rt.world_rank == 0) say_plain(t, d);
   if (t->se->rt.world_rank != 0 || !tri_dataset_stats(d)->n_talk || t->run.resume[0] || !from) return;
   if (strcmp(t->cfg->data.chat_template, "auto") != 0) return;
   if (tri_source_checkpoint_talk(from, &before) != TRI_OK)

@@ -41,6 +41,10 @@ static void a_template_must_be_known(void **state) {
   cli_fails(64, ONE SFT "data.train=ask.jsonl data.chat_template=llama2", "ask.jsonl:1: needs ", NULL);
 }
 
+#define PLAIN(file)                                                                                          \
+  SFT "model.path=own model.config=null model.tokenizer=null run.output=plain data.train=" file ".jsonl"
+#define PLAIN_NOTE "data.apply_chat_template: true writes them"
+
 /* One in tokenizer_config.json, whose begin and end tokens are bytes, so that what comes of it is also a
  * text. */
 static void the_models_own_is_taken(void **state) {
@@ -60,6 +64,22 @@ static void the_models_own_is_taken(void **state) {
   cli_succeeds(ONE "generate own 1+1= --apply-chat-template --max-new 2 --json");
   cli_sh("cmp .out ask.out");
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --apply-chat-template --max-new 2");
+  /* Prompts that are text: one note where the deck does not say how they are meant. */
+  cli_write("said.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\"}\n");
+  cli_write("written.jsonl", "{\"prompt\": \"^[INST] 1+1= [/INST] 2 $\", \"completion\": \"2\"}\n");
+  cli_succeeds(TWO PLAIN("said") " --check");
+  cli_shows(cli_err, PLAIN_NOTE);
+  assert_null(strstr(strstr(cli_err, PLAIN_NOTE) + 1, PLAIN_NOTE));
+  cli_succeeds(TWO GRPO "model.path=own model.config=null model.tokenizer=null run.output=asked --check");
+  cli_shows(cli_err, PLAIN_NOTE);
+  cli_succeeds(ONE PLAIN("said") " data.apply_chat_template=false --check");
+  assert_null(strstr(cli_err, PLAIN_NOTE));
+  cli_succeeds(ONE PLAIN("said") " data.apply_chat_template=true --check");
+  assert_null(strstr(cli_err, PLAIN_NOTE));
+  cli_succeeds(ONE PLAIN("written") " --check");
+  assert_null(strstr(cli_err, PLAIN_NOTE));
+  cli_succeeds(ONE SFT "data.train=said.jsonl run.output=said --check"); /* the model has none */
+  assert_null(strstr(cli_err, PLAIN_NOTE));
   cli_succeeds(TWO SFT "data.train=talk.jsonl model.path=own model.config=null model.tokenizer=null "
                        "train.train_batch_size=2 train.micro_batch_size=1 run.output=talked");
   cli_shows(

@@ -67,13 +67,16 @@ static void reads_labelled_lines(void **state) {
 
 /* Of one file as text and as tokens: the same examples, the same hash. */
 static void expect_same(const char *text, const char *tokens, tri_data_kind kind) {
-  tri_data_opt opt = options(kind);
-  tri_dataset *a = open_text(text, &opt), *b;
+  tri_data_opt   opt = options(kind);
+  tri_dataset   *a = open_text(text, &opt), *b;
+  tri_data_stats stats;
 
   opt.encode = NULL; /* tokens need no tokenizer */
   b = open_text(tokens, &opt);
   assert_int_equal(tri_dataset_count(a), tri_dataset_count(b));
-  assert_memory_equal(tri_dataset_stats(a), tri_dataset_stats(b), sizeof(tri_data_stats));
+  stats = *tri_dataset_stats(a);
+  stats.n_plain = 0; /* which counts text alone */
+  assert_memory_equal(&stats, tri_dataset_stats(b), sizeof stats);
   assert_true(tri_dataset_hash(a) == tri_dataset_hash(b));
   tri_dataset_close(&a);
   tri_dataset_close(&b);
@@ -218,8 +221,8 @@ static void refuses_bad_labels(void **state) {
        "this writes such texts as true and false:\n  jq -c '.label |= (tostring | ascii_downcase | if IN("},
       {ANSWER("\"1\""), "`label` is the text \"1\": must be true or false, or 1 or 0; this writes "},
       {ANSWER("\"good\""), "`label` is the text \"good\": must be true or false, or 1 or 0"},
-      {ANSWER("null"),
-       "`label` is null: must be true or false, or 1 or 0; this leaves such lines out:\n  jq -c 'select(.label != null)'"},
+      {ANSWER("null"), "`label` is null: must be true or false, or 1 or 0; this leaves such lines out:\n"
+                       "  jq -c 'select(.label != null)'"},
       {ANSWER("[true]"), "`label` is a list or an object: must be true or false, or 1 or 0"},
       {"{\"tokens\":[5,6]}", "has no `label`; its fields are tokens; set data.label_key"},
       {"{\"tokens\":[5,6],\"label\":2}", "`label` = 2: must be true or false"},
