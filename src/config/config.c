@@ -34,7 +34,7 @@ static tri_status place(tri_loader *l, int i, tri_key_match m) {
   *at = i;
   s->alias = m.alias;
   tri_key_full_name(e, full, sizeof full);
-  if (m.alias && l->notes)
+  if (m.alias && l->notes && !tri_loader_is_astray(e))
     TRI_TRY(tri_text_printf(l->notes, "%s: %s is read as %s\n", e->where, full, key_name(m.key)));
   return TRI_OK;
 }

@@ -31,6 +31,9 @@ int tri_loader_entry(const tri_loader *l, int key);
 const tri_deck_entry *tri_loader_given(const tri_loader *l, const char *name);
 /* Entries of the key that begins at `first`. */
 int tri_loader_group(const tri_deck *d, int first);
+/* Whether a deck's line stands outside of a section, which is refused with the key that it means: nothing
+ * else is said of it. */
+static inline bool tri_loader_is_astray(const tri_deck_entry *e) { return e->line > 0 && !e->section[0]; }
 /* Whether nothing stands behind the colon. */
 bool tri_loader_is_empty(const tri_deck_entry *e);
 

@@ -48,12 +48,33 @@ static bool is_list(const char *name) {
   return false;
 }
 
+/* What was given is written as the list that it means. */
+static tri_status refuse_no_list(const tri_deck_entry *e) {
+  const char *value = e->part == TRI_DECK_PLAIN ? e->value : "", *at = value + strspn(value, " ");
+  size_t      n = strlen(value);
+  bool        script = n > 3 && !strcmp(value + n - 3, ".py") && !strchr(value, ' ');
+  tri_text    list = {0};
+  tri_status  st = TRI_OK;
+
+  if (script || !*at) TRI_TRY_DONE(tri_text_printf(&list, "python3%s", *at ? ", " : ", verify.py"));
+  for (bool more = false; *at; more = true) {
+    size_t word = strcspn(at, " ");
+    TRI_TRY_DONE(tri_text_printf(&list, "%s%.*s", more ? ", " : "", (int)word, at));
+    at += word;
+    at += strspn(at, " ");
+  }
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %s of a reward is a list of words: [%s]",
+                e->where, e->field, list.data);
+done:
+  tri_text_free(&list);
+  return st;
+}
+
 /* The words of a list, the first of them at `at`: one behind the other. */
 static tri_status put_list(const tri_loader *l, int at, tri_text *out, int *n) {
   const tri_deck_entry *first = tri_deck_at(l->deck, at), *e = first;
 
-  if (first->part == TRI_DECK_PLAIN || first->part == TRI_DECK_EMPTY_LIST)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward is a list of words: [word, ...]", first->where, first->field);
+  if (first->part == TRI_DECK_PLAIN || first->part == TRI_DECK_EMPTY_LIST) return refuse_no_list(first);
   for (*n = 0; e->part == *n && e->index == first->index && !strcmp(e->field, first->field); ++*n) {
     if (!e->value[0]) TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward has an empty word", e->where, e->field);
     TRI_TRY(tri_text_put(out, e->value, strlen(e->value) + 1));

@@ -239,7 +239,7 @@ tri_status tri_config_read_key(const tri_loader *l, int row) {
   if (e->index != TRI_DECK_PLAIN)
     TRI_FAIL(TRI_ECONFIG, "%s: %s takes one value, not a list", e->where, k->name);
   value = our_word(k, alias, e->value);
-  if (value != e->value && l->notes)
+  if (value != e->value && l->notes && !tri_loader_is_astray(e))
     TRI_TRY(tri_text_printf(l->notes, "%s: %s is read as %s: %s\n", e->where, e->value, k->name, value));
   if (l->is_typed) TRI_TRY(check_path(k, value, e->where));
   return set_value(k, alias, value, e->where, l->cfg);

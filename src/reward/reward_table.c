@@ -57,6 +57,11 @@ tri_status tri_reward_check_name(const char *name) {
   char        all[TRI_REWARD_NAMES_BYTES];
 
   if (tri_reward_find(name)) return TRI_OK;
+  if (tri_ends_with(name, ".py") || tri_ends_with(name, ".sh") || strchr(name, '/'))
+    TRI_FAIL(TRI_ECONFIG,
+             "there is no reward '%.200s'; a program of yours is reward process: {name: process, command: "
+             "[%s%.200s]}",
+             name, tri_ends_with(name, ".py") ? "python3, " : "", name);
   for (int i = 0; i < N_REWARD; i++) known[i] = table[i]->name;
   near = tri_nearest(name, known, N_REWARD);
   tri_reward_names(" and ", all);

@@ -139,6 +139,28 @@ static void test_unknown(void **state) {
       "samples: prompts x algo.num_generations");
 }
 
+/* A deck without sections: one line for each key, the fault that says where it belongs. Judge: no
+ * note of it. */
+static void test_flat_deck(void **state) {
+  static const char flat[] =
+      "output_dir: out\nbf16: true\nper_device_train_batch_size: 1\ngradient_checkpointing: true\n"
+      "beta: 0.1\nnum_generations: 4\n";
+  tri_text   notes = {0};
+  tri_faults faults = {.n = 0};
+  tri_config c;
+  int        lines = 0;
+
+  (void)state;
+  assert_int_equal(tri_config_load_text("d.yaml", flat, strlen(flat), &c, &notes, &faults), TRI_OK);
+  assert_true(faults.n >= 6);
+  assert_null(notes.data);
+  for (const char *at = faults.text.data; (at = strstr(at, "gradient_checkpointing")) != NULL; at++) lines++;
+  assert_int_equal(lines, 1);
+  tri_text_free(&notes);
+  tri_text_free(&faults.text);
+  tri_config_free(&c);
+}
+
 static void test_values(void **state) {
   (void)state;
   bad(SFT "  learning_rate: -1\n", NULL, "d.yaml:12: train.learning_rate = -1: must be a number > 0");
@@ -247,10 +269,20 @@ static void test_reward_list(void **state) {
   tri_config_free(&c);
   bad(GRPO, ARGS("reward=[{name: process, command: verify}]"),
       "argument 'reward=[{name: process, command: verify}]': command of a reward is a list of words: "
-      "[word, ...]");
+      "[verify]");
+  bad(GRPO, ARGS("reward=[{name: process, command: broken.py}]"),
+      "argument 'reward=[{name: process, command: broken.py}]': command of a reward is a list of words: "
+      "[python3, broken.py]");
+  bad(GRPO, ARGS("reward=[{name: process, command: python3  a.py -u}]"),
+      "argument 'reward=[{name: process, command: python3  a.py -u}]': command of a reward is a list of "
+      "words: "
+      "[python3, a.py, -u]");
+  bad(GRPO, ARGS("reward=[{name: verify.py}]"),
+      "argument 'reward=[{name: verify.py}]': there is no reward 'verify.py'; a program of yours is reward "
+      "process: {name: process, command: [python3, verify.py]}");
   bad(GRPO, ARGS("reward=[{name: process, command: []}]"),
       "argument 'reward=[{name: process, command: []}]': command of a reward is a list of words: "
-      "[word, ...]");
+      "[python3, verify.py]");
   bad(GRPO, ARGS("reward=[{name: process, command: [a, '']}]"),
       "argument 'reward=[{name: process, command: [a, '']}]': command of a reward has an empty word");
   bad(GRPO, ARGS("reward=[{name: process}]"),
@@ -634,6 +666,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_defaults),    cmocka_unit_test(test_arguments_win),
       cmocka_unit_test(test_unknown),     cmocka_unit_test(test_words_of_a_shell),
+      cmocka_unit_test(test_flat_deck),   cmocka_unit_test(test_rewards),
       cmocka_unit_test(test_values),      cmocka_unit_test(test_rewards),
       cmocka_unit_test(test_reward_list), cmocka_unit_test(test_contradictions),
       cmocka_unit_test(test_missing),     cmocka_unit_test(test_idle_keys),

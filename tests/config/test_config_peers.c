@@ -163,6 +163,20 @@ static void test_scaling(void **state) {
       "train.loss_scale_window=4");
 }
 
+/* Below the section where TRL has them. */
+static void test_aliases_below_train(void **state) {
+  (void)state;
+  alias("train.gradient_checkpointing=true",
+        "argument 'train.gradient_checkpointing=true': train.gradient_checkpointing is read as "
+        "model.recompute\n"
+        "argument 'train.gradient_checkpointing=true': true is read as model.recompute: layer\n",
+        "model.recompute=layer");
+  alias("train.zero_stage=3",
+        "argument 'train.zero_stage=3': train.zero_stage is read as shard.plan\n"
+        "argument 'train.zero_stage=3': 3 is read as shard.plan: zero3\n",
+        "shard.plan=zero3");
+}
+
 static void test_aliases(void **state) {
   (void)state;
   alias("lora_r=16", "argument 'lora_r=16': lora_r is read as lora.rank\n", "lora.rank=16");
@@ -309,9 +323,9 @@ static void test_two_meanings(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_peers_keys),      cmocka_unit_test(test_guesses),
-      cmocka_unit_test(test_given_whole),     cmocka_unit_test(test_scaling),
-      cmocka_unit_test(test_aliases),         cmocka_unit_test(test_two_meanings),
-      cmocka_unit_test(test_lengths_of_lines)};
+      cmocka_unit_test(test_peers_keys),   cmocka_unit_test(test_guesses),
+      cmocka_unit_test(test_given_whole),  cmocka_unit_test(test_scaling),
+      cmocka_unit_test(test_aliases),      cmocka_unit_test(test_aliases_below_train),
+      cmocka_unit_test(test_two_meanings), cmocka_unit_test(test_lengths_of_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
