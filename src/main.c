@@ -1,5 +1,6 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "algo/algo.h"
 #include "base/base.h"
 #include "base/processor.h"
 #include "comm/cores.h"
@@ -34,12 +35,25 @@ static void print_help(void) {
          "74 input/output, 75 requeue me, 76 a peer hung or died\n");
 }
 
+/* An algorithm is named in a deck. */
+static bool is_algorithm(const char *name) {
+  for (int i = 0; tri_algo_at(i); i++)
+    if (!strcmp(tri_algo_at(i)->name, name)) return true;
+  return false;
+}
+
 static const tri_command *find(const char *name) {
   const char *known[N_COMMANDS], *near;
 
   for (int i = 0; i < N_COMMANDS; i++) {
     known[i] = commands[i]->name;
     if (!strcmp(name, known[i])) return commands[i];
+  }
+  if (is_algorithm(name)) {
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EARG,
+             "unknown command '%s': an algorithm is named in the deck: trireme train DECK with algo.name: %s",
+             name, name);
+    return NULL;
   }
   near = tri_nearest(name, known, N_COMMANDS);
   tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "unknown command '%s'%s%s%s; trireme --help lists them",

@@ -77,13 +77,36 @@ static const char *meant(const char *const *known, int n_known, const char *name
   return begun ? begun : tri_nearest(word, known, n_known);
 }
 
-static tri_status unknown(const tri_flag *flag, int n_flag, const char *name, size_t n_name) {
-  const char *known[64], *near;
+/* A deck, or a key of it, given as a flag of other programs is: how it is given here. value NULL: there is
+ * none. */
+static tri_status refuse_key(const tri_command *c, const char *name, size_t n, const char *value) {
+  static const char *const deck[] = {"--config", "--deck", "--config-file", "--config_file", "--yaml", NULL};
+
+  for (int i = 0; deck[i]; i++)
+    if (strlen(deck[i]) == n && !strncmp(deck[i], name, n))
+      TRI_FAIL(TRI_EARG, "unknown flag '%.*s': the deck is given without one: trireme %s %s", (int)n, name,
+               c->name, value ? value : "DECK");
+  TRI_FAIL(TRI_EARG,
+           "unknown flag '%.*s': a key of the deck is given without dashes: %.*s=%s; --help lists the flags",
+           (int)n, name, (int)(n - strspn(name, "-")), name + strspn(name, "-"), value ? value : "VALUE");
+}
+
+/* name [n]: of argv[0]. */
+static tri_status unknown(const tri_command *c, const tri_flag *flag, int n_flag, char *const *argv, int argc,
+                          size_t n_name) {
+  const char *known[64], *near = NULL, *name = argv[0];
+  const char *value = name[n_name] ? name + n_name + 1 : argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+  bool        keys = strstr(c->usage, "key=value") != NULL && !strncmp(name, "--", 2);
+  char        dashed[64];
   int         n = 0;
 
+  snprintf(dashed, sizeof dashed, "%.*s", (int)n_name, name);
+  for (char *at = dashed; *at; at++)
+    if (*at == '_') *at = '-';
   for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
   known[n++] = "--help";
-  near = meant(known, n, name, n_name);
+  if (!keys || !memchr(name, '.', n_name)) near = meant(known, n, dashed, strlen(dashed));
+  if (keys && !near) return refuse_key(c, name, n_name, value);
   TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s; --help lists them", name, near ? ": did you mean " : "",
            near ? near : "", near ? "?" : "");
 }
@@ -157,7 +180,7 @@ tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_fla
       return TRI_OK;
     }
     f = find(flag, n_flag, argv[i], n);
-    if (!f) return unknown(flag, n_flag, argv[i], n);
+    if (!f) return unknown(c, flag, n_flag, argv + i, argc - i, n);
     if (f->type == TRI_FLAG_BOOL) {
       if (equals) TRI_FAIL(TRI_EARG, "%s takes no value", f->name);
       *(bool *)f->where = true;

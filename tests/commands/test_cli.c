@@ -246,6 +246,11 @@ static void metrics_are_explained(void **state) {
 static void unknown_names_come_with_the_nearest(void **state) {
   (void)state;
   cli_fails(64, ONE "trian sft.yaml", "unknown command 'trian'", "train");
+  cli_fails(64, ONE "sft sft.yaml", "unknown command 'sft'", "trireme train DECK with algo.name: sft");
+  cli_fails(64, ONE "train --config sft.yaml", "given without one: trireme train sft.yaml", NULL);
+  cli_fails(64, ONE "train sft.yaml --learning_rate 1e-5", "without dashes: learning_rate=1e-5", NULL);
+  cli_fails(64, ONE "train sft.yaml --train.steps=3", "without dashes: train.steps=3", NULL);
+  cli_fails(64, ONE "generate model a --max_new_tokens 3", "unknown flag '--max_new_tokens'", "--max-new?");
   cli_fails(64, ONE "inspect run --verfy", "--verfy", "--verify");
   cli_fails(64, ONE "generate model hi --temp 0", "'--temp': did you mean --temperature?", NULL);
   cli_fails(64, ONE "generate model hi --temp=0", "did you mean --temperature?", NULL);
