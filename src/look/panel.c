@@ -288,19 +288,35 @@ static tri_status put_checkpoint(const tri_look_frame *f, const tri_history *h, 
   return put_wrapped(f, out, lost ? yellow : NULL, text, 2);
 }
 
+/* What programs of rewards say comes line by line. Lines one behind another, such as a traceback, are one
+ * warning here, shown by its last line. Whether alarm i is followed by more of it. */
+static bool goes_on(const tri_history *h, int i) {
+  int next = i + 1;
+
+  return next < tri_history_n_alarms(h) && next != tri_history_first_alarm(h) &&
+         !strcmp(tri_history_alarm_code(h, i), "reward_says") &&
+         !strcmp(tri_history_alarm_code(h, next), "reward_says");
+}
+
 static tri_status put_alarms(const tri_look_frame *f, const tri_history *h, tri_look_lines *out) {
-  int n = tri_history_n_alarms(h), first = tri_history_first_alarm(h),
-      from = n - first > ALARMS ? n - ALARMS : first;
+  int  n = tri_history_n_alarms(h), first = tri_history_first_alarm(h), from = n, earlier = 0;
   char text[TRI_MESSAGE_BYTES + 32];
 
+  for (int i = n - 1, shown = 0; i >= first && shown < ALARMS; i--)
+    if (!goes_on(h, i)) {
+      from = i;
+      shown++;
+    }
   for (int i = from; i < n; i++) {
     bool is_error = tri_history_alarm_is_error(h, i);
+    if (goes_on(h, i)) continue;
     snprintf(text, sizeof text, "%s: %s", is_error ? "error" : "warning", tri_history_alarm(h, i));
     TRI_TRY(put_wrapped(f, out, is_error ? red : yellow, text, i == n - 1 ? LAST_ALARM_LINES : ALARM_LINES));
   }
-  if (from > 0) {
-    snprintf(text, sizeof text, "%d earlier warning%s or error%s", from, from == 1 ? "" : "s",
-             from == 1 ? "" : "s");
+  for (int i = 0; i < from; i++) earlier += !goes_on(h, i);
+  if (earlier > 0) {
+    snprintf(text, sizeof text, "%d earlier warning%s or error%s", earlier, earlier == 1 ? "" : "s",
+             earlier == 1 ? "" : "s");
     TRI_TRY(put_wrapped(f, out, dim, text, 1));
   }
   return TRI_OK;

@@ -317,6 +317,30 @@ static void every_line_fits(void **state) {
       }
 }
 
+/* A traceback of a reward's program is one warning. Judge: counted by hand, five, of which three
+ * are shown. */
+static void lines_of_a_program_are_one_warning(void **state) {
+#define SAYS(code, text) "{\"v\": 1, \"event\": \"alarm\", \"code\": \"" code "\", \"text\": \"" text "\"}\n"
+  const tri_look_how how = {.columns = 79};
+  char              *text;
+  const char        *run[1];
+
+  (void)state;
+  put_run("a");
+  put("a", "run.jsonl", "%s",
+      START(10) SAYS("gap", "one") SAYS("reward_says", "Traceback") SAYS("reward_says", "KeyError")
+          SAYS("gap", "three") SAYS("reward_says", "Traceback") SAYS("reward_says", "line 1")
+              SAYS("reward_says", "ValueError") SAYS("gap", "five"));
+  run[0] = in("a", "");
+  text = draw(run, 1, &how);
+  assert_non_null(strstr(text, "warning: three\n"));
+  assert_non_null(strstr(text, "warning: ValueError\n"));
+  assert_non_null(strstr(text, "warning: five\n"));
+  assert_null(strstr(text, "Traceback"));
+  assert_non_null(strstr(text, "2 earlier warnings or errors"));
+  free(text);
+}
+
 static void curves_of_a_metric_have_one_scale(void **state) {
   const tri_look_how how = {.columns = 79};
   static char        path[2][256];
@@ -409,6 +433,7 @@ int main(void) {
                                     TEST(compresses_to_means),
                                     TEST(marks_have_eight_heights),
                                     TEST(every_line_fits),
+                                    TEST(lines_of_a_program_are_one_warning),
                                     TEST(curves_of_a_metric_have_one_scale),
                                     TEST(pass_at_1_stands_beside_the_reward),
                                     TEST(asked_metrics_come_in_their_order),
