@@ -380,7 +380,7 @@ static tri_status read_file(tri_intake *in, const char *path, int64_t begin, int
   tri_status st = TRI_OK;
   bool       more = true;
 
-  TRI_TRY(tri_jsonl_open_part(path, begin, end, &in->r));
+  TRI_TRY(tri_foreign_unopened(path, tri_jsonl_open_part(path, begin, end, &in->r)));
   if (in->opt->max_line_bytes) tri_jsonl_limit(in->r, in->opt->max_line_bytes, "data.max_line_bytes");
   for (;;) {
     int64_t before = tri_jsonl_taken(in->r);

@@ -2,6 +2,7 @@
  * fields of other names. Each is refused with its cure. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
+#include "base/file.h"
 #include "io/text/rewrite.h"
 
 #include <ctype.h>
@@ -454,5 +455,35 @@ tri_status tri_foreign_check_roles(const tri_intake *in, const char *prompt, con
   if (c.command.len) tri_error_lines(c.command.data);
   tri_text_free(&fields);
   cure_free(&c);
+  return st;
+}
+
+/* OWNER/NAME, of no folder that is here, and without the ending of a data file. */
+static bool is_hub_name(const char *path) {
+  static const char *const ending[] = {".jsonl",   ".json", ".ndjson", ".gz", ".zst",
+                                       ".parquet", ".txt",  ".csv",    NULL};
+  const char              *slash = strchr(path, '/');
+  char                     owner[NAME_BYTES];
+
+  if (!slash || slash == path || !slash[1] || strchr(slash + 1, '/') || path[0] == '.') return false;
+  if (snprintf(owner, sizeof owner, "%.*s", (int)(slash - path), path) >= (int)sizeof owner) return false;
+  for (const char *c = path; *c; c++)
+    if (!isalnum((unsigned char)*c) && !strchr("/_.-", *c)) return false;
+  for (int i = 0; ending[i]; i++)
+    if (tri_ends_with(path, ending[i])) return false;
+  return !tri_file_exists(owner);
+}
+
+tri_status tri_foreign_unopened(const char *path, tri_status st) {
+  tri_text lines = {0};
+
+  if (st != TRI_EINPUT || tri_file_exists(path) || !is_hub_name(path)) return st;
+  if (tri_text_printf(
+          &lines,
+          "\n  a data set of the Hugging Face Hub is fetched first, and then named by its file of JSON "
+          "lines:\n  hf download %s --repo-type dataset --local-dir %s",
+          path, strchr(path, '/') + 1) == TRI_OK)
+    tri_error_lines(lines.data);
+  tri_text_free(&lines);
   return st;
 }

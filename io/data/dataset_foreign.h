@@ -16,6 +16,9 @@ TRI_CHECKED tri_status tri_foreign_check(const tri_intake *in);
 /* Not collective. Refuses a conversation, in in->talk, that has roles of ShareGPT's and no message of the
  * assistant. prompt, answer: its fields; prompt NULL: it has none. */
 TRI_CHECKED tri_status tri_foreign_check_roles(const tri_intake *in, const char *prompt, const char *answer);
+/* Not collective. Hands st back, of a file that could not be opened. Where its path is rather the name of a
+ * data set of the Hugging Face Hub, OWNER/NAME, the error says how that is fetched. */
+TRI_CHECKED tri_status tri_foreign_unopened(const char *path, tri_status st);
 /* Not collective. Refuses a line of preferences where one answer, or none, is read. */
 TRI_CHECKED tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field);
 

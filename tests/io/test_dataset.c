@@ -424,6 +424,17 @@ static void refuses_files_without_lines(void **state) {
   tri_error_clear();
   assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
   assert_non_null(strstr(tri_error_message(), "cannot be opened"));
+  assert_null(strstr(tri_error_message(), "hf download"));
+  file[0] = "an-owner/a.data-set"; /* the name of one of the Hub, or a path of this machine */
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(),
+                         "\n  hf download an-owner/a.data-set --repo-type dataset --local-dir "
+                         "a.data-set"));
+  file[0] = "an-owner/a.jsonl";
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+  assert_null(strstr(tri_error_message(), "hf download"));
   file[0] = folder;
   tri_error_clear();
   assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
