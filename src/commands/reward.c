@@ -1,6 +1,7 @@
 /* reward.c - trireme reward DECK --on F.jsonl: a deck's rewards tried on saved answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
+#include "base/file.h"
 #include "commands.h"
 #include "comm/runtime.h"
 #include "config/config.h"
@@ -31,6 +32,16 @@ done:
   return st;
 }
 
+/* A run's output folder stands for the deck that it used. */
+static tri_status load_deck(const char *path, char *const *args, int n_args, tri_config *out) {
+  char deck[TRI_FILE_PATH_BYTES];
+
+  if (!tri_file_in(path, "deck.yaml")) return tri_config_load(path, args, n_args, out, NULL);
+  if (snprintf(deck, sizeof deck, "%s/deck.yaml", path) >= (int)sizeof deck)
+    TRI_FAIL(TRI_EARG, "%.100s...: the path is too long", path);
+  return tri_config_load(deck, args, n_args, out, NULL);
+}
+
 static tri_status run(int argc, char **argv, int *code) {
   request    q = {.on = NULL};
   tri_config cfg = {0};
@@ -53,10 +64,10 @@ static tri_status run(int argc, char **argv, int *code) {
            "reward, else 69.\n");
     return TRI_OK;
   }
-  const tri_need need[] = {{"DECK", n > 0}, {"--on F.jsonl", q.on}};
+  const tri_need need[] = {{"DECK or OUTPUT", n > 0}, {"--on F.jsonl", q.on}};
   TRI_TRY(tri_flags_need(&tri_command_reward, need, 2, NULL));
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
-  TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, NULL));
+  TRI_TRY_DONE(load_deck(argv[0], argv + 1, n - 1, &cfg));
   TRI_TRY_DONE(try_rewards(&cfg, &q));
 done:
   tri_config_free(&cfg);
@@ -64,5 +75,5 @@ done:
 }
 
 const tri_command tri_command_reward = {
-    "reward", "DECK [key=value ...] --on F.jsonl [--json]",
+    "reward", "DECK|OUTPUT [key=value ...] --on F.jsonl [--json]",
     "a deck's rewards tried on saved answers: each mean, failures, seconds", run};

@@ -371,12 +371,26 @@ static tri_status take_response(tri_saved *x, tri_jsonl *in, const json_t *o) {
   return put_answer(x, &a, tri_jsonl_line(in));
 }
 
+/* Hands st back. The deck's data has its prompts under another name than these lines: they may be written as
+ * the deck wants them, too. */
+static tri_status say_field(const tri_config *c, const json_t *o, tri_status st) {
+  const char *key = c->data.prompt_key;
+  tri_text    said = {0};
+
+  if (st != TRI_EINPUT || json_object_get(o, key) || !json_is_string(json_object_get(o, "prompt"))) return st;
+  if (!strchr(tri_error_message(), '\n') &&
+      tri_text_printf(&said, ", or name the lines' field `%s`, as the deck does", key) == TRI_OK)
+    tri_error_lines(said.data);
+  tri_text_free(&said);
+  return st;
+}
+
 static tri_status take_responses(tri_saved *x, tri_jsonl *in, json_t *o) {
   const char *path = tri_jsonl_path(in), *response;
   size_t      n;
 
   TRI_TRY(get_text(in, o, "response", true, &response, &n)); /* what a stranger's file lacks first */
-  TRI_TRY(read_prompts(x->source, &path, 1, &x->source->data[0]));
+  TRI_TRY(say_field(x->source->cfg, o, read_prompts(x->source, &path, 1, &x->source->data[0])));
   while (o) {
     TRI_TRY(take_response(x, in, o));
     TRI_TRY(tri_jsonl_next(in, &o));

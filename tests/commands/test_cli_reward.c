@@ -85,6 +85,11 @@ static void rollouts_get_what_the_run_gave(void **state) {
          "\\([^,]*\\),.*\"process\": {\"reward\": "
          "\\([^,]*\\),.*/\\1 \\2 \\3/p' .out | diff want -");
   assert_null(strstr(cli_err, "rollout lines"));
+  cli_sh("cp .out want.out");
+  cli_succeeds(ONE "reward tried --json --on tried/rollouts/step-00000001.jsonl"); /* its own deck */
+  cli_sh("sed 's/\"seconds[a-z_]*\": [^,}]*//g' .out >got && "
+         "sed 's/\"seconds[a-z_]*\": [^,}]*//g' want.out | diff - got "
+         "&& cp want.out .out");
   /* the further numbers are the run's too */
   cli_sh("sed -n '$s/.*\"reward_process_wanted\": \\([^,}]*\\).*/\\1/p' tried/metrics.jsonl >want && test -s "
          "want && "
@@ -109,6 +114,9 @@ static void what_is_wrong_is_said(void **state) {
   cli_fails(64, TRY "--on bare.jsonl", "bare.jsonl:1: ", "`response`");
   cli_fails(64, TRY "--on mixed.jsonl", "mixed.jsonl:2: ", "`response` must be text");
   cli_fails(64, TRY "--on gone.jsonl", "gone.jsonl: ", NULL);
+  cli_fails(64, TRY "data.prompt_key=question --on mixed.jsonl", "set data.prompt_key: prompt",
+            "or name the lines' field `question`");
+  cli_fails(64, ONE "reward model --on mixed.jsonl", "model: is a folder", NULL);
   cli_fails(64, TRY, "--on F.jsonl is missing", NULL);
   assert_int_equal(
       cli_run(TRY "\"reward=[{name: regex, pattern: 'a('}, {name: process, command: [sh, gone.sh]}]\" "
