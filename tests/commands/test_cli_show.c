@@ -177,8 +177,8 @@ static void what_is_not_there_is_said(void **state) {
   cli_fails(64, SHOW "model", "model: is no output folder of a run", NULL);
   cli_fails(64, SHOW "o --step 3", "o/rollouts: step 3 was not saved; there are steps 2, 10", NULL);
   cli_fails(64, SHOW "o --step 99 --eval", "o/eval: step 99 was not saved; there is step 0", NULL);
-  cli_sh(
-      "mkdir -p far/rollouts; for i in 10 20 30 40 50 60 70 80 90; do : >far/rollouts/step-000000$i.jsonl; done");
+  cli_sh("mkdir -p far/rollouts; for i in 10 20 30 40 50 60 70 80 90; do "
+         ": >far/rollouts/step-000000$i.jsonl; done");
   cli_fails(64, SHOW "far --step 55", "there are steps 10, 20, ..., 50, 60, ..., 90", NULL);
   cli_fails(64, SHOW "uncut.jsonl --step 3", "--step: uncut.jsonl is a file", NULL);
   cli_fails(64, SHOW "uncut.jsonl --eval", "--eval: uncut.jsonl is no output folder", NULL);
