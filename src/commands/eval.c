@@ -332,7 +332,7 @@ static tri_status eval(int argc, char **argv, int *code) {
   if (q.help) return TRI_OK;
   TRI_TRY(check_fields(&q, &x));
   if (n > 0) TRI_TRY_DONE(tri_eval_find_run(argv[0], &q, &of));
-  if (n > 0 && !of.found) TRI_TRY_DONE(tri_source_check_output(argv[0]));
+  if (n > 0 && !of.folder[0]) TRI_TRY_DONE(tri_source_check_output(argv[0]));
   const tri_need need[] = {
       {"MODEL", n > 0}, {"--data F.jsonl", q.data || of.found}, {"--reward R", q.reward || of.found}};
   TRI_TRY_DONE(tri_flags_need(&tri_command_eval, need, 3, n > 1 ? argv[1] : NULL));
