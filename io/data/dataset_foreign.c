@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { FIELDS_BYTES = 256, NAME_BYTES = 96 }; /* chosen: names of fields in a message */
+enum { MOST_NEAR = 64, NEAR_LONG = 8 }; /* chosen: fields compared; letters from which 3 edits are a slip */
 
 /* What to do with a line. */
 typedef struct cure {
@@ -145,6 +146,22 @@ static const char *find_name(const tri_intake *in, const char *const *name) {
   return *name;
 }
 
+/* A field that is called nearly so, and is not what the line is read by already; NULL: none. */
+static const char *find_near(const tri_intake *in, const char *wanted) {
+  const char *const read[] = {in->prompt_key,   in->completion_key, in->answer_key, in->chosen_key,
+                              in->rejected_key, in->label_key,      in->margin_key};
+  const char       *name[MOST_NEAR], *key;
+  json_t           *v;
+  int               n = 0;
+
+  json_object_foreach(in->object, key, v) {
+    bool taken = json_is_object(v) || !is_plain(key);
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++) taken |= read[i] && !strcmp(key, read[i]);
+    if (!taken && n < MOST_NEAR) name[n++] = key;
+  }
+  return tri_nearest_within(strlen(wanted) < NEAR_LONG ? 2 : 3, wanted, name, n);
+}
+
 /* A prompt's field, and with it that of the right answer. */
 static tri_status put_asked(const tri_intake *in, const char *key, cure *out) {
   const char *answer = find_name(in, answer_names);
@@ -270,9 +287,10 @@ static tri_status cure_names(const tri_intake *in, cure *out) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     if (!row[i].wanted || json_object_get(in->object, row[i].key)) continue;
     if (!in->opt->from_deck && !row[i].flag) continue;
-    found |= find_name(in, row[i].name) &&
-             (i > 0 || !pairs || (has(in, in->chosen_key) && has(in, in->rejected_key)));
-    TRI_TRY(put_key(in, row[i].deck, row[i].flag, find_name(in, row[i].name), out));
+    const char *field = find_name(in, row[i].name);
+    if (!field) field = find_near(in, row[i].key);
+    found |= field && (i > 0 || !pairs || (has(in, in->chosen_key) && has(in, in->rejected_key)));
+    TRI_TRY(put_key(in, row[i].deck, row[i].flag, field, out));
   }
   if (!found) out->said.len = 0;
   return TRI_OK;

@@ -310,25 +310,27 @@ double tri_now_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Levenshtein distance (Wagner-Fischer, one row); names longer than the row count as far. */
+/* Edit distance in which two neighbours swapped are one edit (optimal string alignment, three rows); names
+ * longer than a row count as far. */
 static int edit_distance(const char *a, const char *b) {
   enum { MOST = 96 };
-  int row[MOST + 1], n_a = (int)strlen(a), n_b = (int)strlen(b);
+  int row[3][MOST + 1], n_a = (int)strlen(a), n_b = (int)strlen(b);
 
   if (n_a > MOST || n_b > MOST) return MOST;
-  for (int j = 0; j <= n_b; j++) row[j] = j;
+  for (int j = 0; j <= n_b; j++) row[0][j] = j;
   for (int i = 1; i <= n_a; i++) {
-    int diagonal = row[0];
-    row[0] = i;
+    int *now = row[i % 3], *up = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+    now[0] = i;
     for (int j = 1; j <= n_b; j++) {
-      int up = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
-      if (up + 1 < best) best = up + 1;
-      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      diagonal = up;
-      row[j] = best;
+      int best = up[j - 1] + (a[i - 1] != b[j - 1]);
+      if (up[j] + 1 < best) best = up[j] + 1;
+      if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+        best = before[j - 2] + 1;
+      now[j] = best;
     }
   }
-  return row[n_b];
+  return row[n_a % 3][n_b];
 }
 
 bool tri_ends_with(const char *text, const char *end) {
@@ -337,13 +339,10 @@ bool tri_ends_with(const char *text, const char *end) {
   return n >= m && !strcmp(text + n - m, end);
 }
 
-const char *tri_nearest(const char *name, const char *const *known, int n_known) {
+const char *tri_nearest_within(int edits, const char *name, const char *const *known, int n_known) {
   const char *best = NULL;
-  int         n = (int)strlen(name), limit = n / 3, best_distance;
+  int         best_distance = edits + 1;
 
-  if (limit < 2)
-    limit = n < 4 ? n / 2 : 2; /* two letters swapped are 2; of three letters 2 are another word */
-  best_distance = limit + 1;
   for (int i = 0; i < n_known; i++) {
     int d = edit_distance(name, known[i]);
     if (d < best_distance) {
@@ -352,4 +351,11 @@ const char *tri_nearest(const char *name, const char *const *known, int n_known)
     }
   }
   return best;
+}
+
+const char *tri_nearest(const char *name, const char *const *known, int n_known) {
+  int n = (int)strlen(name), limit = n / 3;
+
+  if (limit < 2) limit = n < 4 ? n / 2 : 2; /* of three letters 2 edits make another word */
+  return tri_nearest_within(limit, name, known, n_known);
 }

@@ -170,8 +170,10 @@ double tri_unix_s(void); /* seconds since 1970, to the millisecond */
 /* Pure. Whether `text` ends with `end`. */
 bool tri_ends_with(const char *text, const char *end);
 
-/* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or
- * NULL. */
+/* The name of `known` nearest to `name` (edit distance, two neighbours swapped being one edit, at most a
+ * third of its length, at least 2), or NULL. */
 const char *tri_nearest(const char *name, const char *const *known, int n_known);
+/* The same with at most so many edits. */
+const char *tri_nearest_within(int edits, const char *name, const char *const *known, int n_known);
 
 #endif

@@ -169,6 +169,9 @@ static void test_names(void **state) {
   snprintf(message, sizeof message, "argument 'algo.name=grpp': algo.name = grpp: must be %s; nearest: grpo",
            known_algos());
   bad(SFT, ARGS("algo.name=grpp"), message);
+  snprintf(message, sizeof message, "argument 'algo.name=gpro': algo.name = gpro: must be %s; nearest: grpo",
+           known_algos());
+  bad(SFT, ARGS("algo.name=gpro"), message);
   snprintf(message, sizeof message, "argument 'algo.name=+-*': algo.name = +-*: must be %s", known_algos());
   bad(GRPO, ARGS("algo.name=+-*"), message);
   snprintf(message, sizeof message, "d.yaml: algo.name is missing: %s", known_algos());

@@ -313,6 +313,8 @@ static void refuses_bad_prompts(void **state) {
       {"{}", "has no `prompt`; it has no fields; set data.prompt_key"},
       {"{\"question\":\"a\",\"answer\":5}",
        "has no `prompt`; its fields are question, answer; set data.prompt_key"},
+      {"{\"prompt\":\"a\",\"anwser\":\"b\"}",
+       "has no `answer`; its fields are prompt, anwser; set data.answer_key: anwser"},
       {"{\"prompt\":5,\"answer\":\"a\"}", "`prompt` must be text"},
       {"{\"prompt\":null,\"answer\":\"a\"}", "`prompt` must be text"},
       {"{\"prompt\":[{\"role\":\"user\"}],\"answer\":\"a\"}", "`prompt`[0]: its `content` must be text"},
