@@ -210,8 +210,13 @@ static tri_status solve(const tri_batch_request *q, tri_batch_plan *p) {
 }
 
 static tri_status check_request(const tri_batch_request *q) {
-  const int64_t value[] = {q->train_batch_size,   q->micro_batch_size,   q->gradient_accumulation_steps,
-                           q->max_tokens_per_gpu, q->rollout_batch_size, q->num_generations};
+  const int64_t value[] = {q->train_batch_size,
+                           q->micro_batch_size,
+                           q->gradient_accumulation_steps,
+                           q->max_tokens_per_gpu,
+                           q->rollout_batch_size,
+                           q->num_generations,
+                           q->passes};
   int64_t       product;
 
   TRI_ASSERT(q->ranks >= 1 && q->ranks <= MOST_RANKS);
@@ -245,9 +250,13 @@ static void write_equation(const tri_batch_request *q, tri_batch_plan *p) {
   if (p->rollout_samples)
     snprintf(p->equation + used, sizeof p->equation - used,
              "\nrollout samples = rollout_batch_size x num_generations: %lld = %lld x %lld"
-             "\noptimizer steps per rollout = rollout samples / train_batch_size: %lld = %lld / %lld",
+             "\noptimizer steps per rollout = rollout samples / train_batch_size%s: %lld = %lld / %lld",
              I64(p->rollout_samples), I64(q->rollout_batch_size), I64(q->num_generations),
-             I64(p->steps_per_rollout), I64(p->rollout_samples), I64(p->train_batch_size));
+             q->passes > 1 ? " x ppo_epochs" : "", I64(p->steps_per_rollout), I64(p->rollout_samples),
+             I64(p->train_batch_size));
+  used = strlen(p->equation);
+  if (p->rollout_samples && q->passes > 1)
+    snprintf(p->equation + used, sizeof p->equation - used, " x %lld", I64(q->passes));
 }
 
 tri_status tri_batch_plan_make(const tri_batch_request *request, tri_batch_plan *out) {
@@ -265,7 +274,7 @@ tri_status tri_batch_plan_make(const tri_batch_request *request, tri_batch_plan 
   }
   if (out->rollout_samples) {
     if (out->rollout_samples % out->train_batch_size) return refuse_rollout(q, out);
-    out->steps_per_rollout = out->rollout_samples / out->train_batch_size;
+    out->steps_per_rollout = out->rollout_samples / out->train_batch_size * (q->passes ? q->passes : 1);
   }
   write_equation(q, out);
   return TRI_OK;

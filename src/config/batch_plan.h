@@ -14,6 +14,7 @@ typedef struct tri_batch_request {
   int64_t max_tokens_per_gpu;          /* tokens of one pass: passes are packed by tokens */
   int64_t rollout_batch_size;          /* prompts of one rollout, over all ranks; 0: no rollouts */
   int64_t num_generations;             /* samples per prompt; 0: no rollouts */
+  int64_t passes;                      /* algo.ppo_epochs: passes over a rollout; 0: one */
 } tri_batch_request;
 
 typedef struct tri_batch_plan {
@@ -21,7 +22,7 @@ typedef struct tri_batch_plan {
   int64_t micro_batch_size;            /* samples; 0: packed by tokens */
   int64_t gradient_accumulation_steps; /* passes; 0: packed by tokens */
   int64_t rollout_samples;             /* rollout_batch_size x num_generations; 0: no rollouts */
-  int64_t steps_per_rollout;           /* optimizer steps of one pass over the rollout; 0: no rollouts */
+  int64_t steps_per_rollout;           /* optimizer steps of all passes over a rollout; 0: no rollouts */
   char    equation[640];               /* the lines for the start screen, separated by \n, none at the end */
 } tri_batch_plan;
 

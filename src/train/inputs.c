@@ -366,7 +366,8 @@ static tri_status plan_batch(tri_trainer *t) {
                          .gradient_accumulation_steps = c->train.gradient_accumulation_steps,
                          .max_tokens_per_gpu = t->plan.packed,
                          .rollout_batch_size = tri_has_answers(t) ? c->rollout.rollout_batch_size : 0,
-                         .num_generations = tri_has_answers(t) ? c->algo.num_generations : 0};
+                         .num_generations = tri_has_answers(t) ? c->algo.num_generations : 0,
+                         .passes = tri_has_answers(t) ? c->algo.ppo_epochs : 0};
   size_t            used;
 
   TRI_TRY(tri_batch_plan_make(&q, &t->plan.batch));

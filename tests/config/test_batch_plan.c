@@ -36,6 +36,7 @@ static void bad(tri_batch_request q, const char *message) {
 #define TOKENS       .max_tokens_per_gpu
 #define PROMPTS      .rollout_batch_size
 #define GROUP        .num_generations
+#define PASSES       .passes
 
 static void expect(tri_batch_plan p, int64_t total, int64_t micro, int64_t accum, int64_t samples,
                    int64_t steps) {
@@ -68,6 +69,11 @@ static void test_rollouts(void **state) {
       "train_batch_size = micro_batch_size x gradient_accumulation_steps x ranks: 24 = 3 x 4 x 2\n"
       "rollout samples = rollout_batch_size x num_generations: 48 = 12 x 4\n"
       "optimizer steps per rollout = rollout samples / train_batch_size: 2 = 48 / 24");
+  p = good(REQUEST(RANKS = 2, TOTAL = 24, MICRO = 3, PROMPTS = 12, GROUP = 4, PASSES = 2));
+  expect(p, 24, 3, 4, 48, 4);
+  if (!strstr(p.equation, " / train_batch_size x ppo_epochs: 4 = 48 / 24 x 2")) fail_msg("%s", p.equation);
+  expect(good(REQUEST(RANKS = 2, TOTAL = 24, MICRO = 3, PROMPTS = 12, GROUP = 4, PASSES = 1)), 24, 3, 4, 48,
+         2);
   expect(good(REQUEST(RANKS = 2, PROMPTS = 12, GROUP = 4)), 48, 24, 1, 48, 1);
   expect(good(REQUEST(RANKS = 2, MICRO = 3, PROMPTS = 12, GROUP = 4)), 48, 3, 8, 48, 1);
   expect(good(REQUEST(RANKS = 2, ACCUM = 3, PROMPTS = 12, GROUP = 4)), 48, 8, 3, 48, 1);
@@ -126,7 +132,7 @@ static void test_all_small(void **state) {
       for (int64_t accum = 0; accum <= 4; accum++)
         for (int64_t ranks = 1; ranks <= 4; ranks++)
           for (int64_t prompts = 0; prompts <= 4; prompts++) {
-            tri_batch_request q = {ranks, total, micro, accum, 0, prompts, prompts ? 3 : 0};
+            tri_batch_request q = {ranks, total, micro, accum, 0, prompts, prompts ? 3 : 0, 0};
             tri_batch_plan    p;
             const char       *line;
             tri_error_clear();
