@@ -71,6 +71,7 @@ typedef struct tri_data_opt {
   const char   *max_prompt_name;  /* what sets it, for messages; NULL: data.max_prompt_length */
   bool          from_deck;        /* messages point to keys of the deck, else to flags */
   const char   *file_key;         /* the deck's key that names the files; NULL: a flag does */
+  const char   *tokenizer_cure;   /* what would bring the model a tokenizer; NULL: TRI_TOKENIZER_CURE */
   int64_t       max_total_tokens; /* all of a prompt, its answer and end token; 0: no limit */
   const char   *max_total_name;   /* what sets max_total_tokens, for messages */
   int64_t       max_line_bytes;   /* 0: TRI_LINE_BYTES */

@@ -279,9 +279,7 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   tri_status          st;
 
   in->model_lacks = !o->encode || !o->chat.form || !tri_chat_name(o->chat.form);
-  if (!o->encode)
-    TRI_FAIL_LINE(in, "has messages, but the model has no tokenizer; give `tokens` instead%s",
-                  o->from_deck ? ", or model.tokenizer" : "");
+  if (!o->encode) TRI_FAIL_NO_TOKENIZER(in, "has %s", "messages", "`tokens`");
   if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, and there is no chat template to render them");
   TRI_TRY(take_tools(in));
   TRI_TRY(take_kwargs(in));

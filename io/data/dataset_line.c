@@ -37,9 +37,8 @@ static tri_status need_tokenizer(tri_intake *in, const char *key) {
 
   in->model_lacks = !in->opt->encode;
   if (in->model_lacks)
-    TRI_FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give %s instead%s", key,
-                  is_pair ? "`chosen_tokens` and `rejected_tokens`" : "`tokens`",
-                  in->opt->from_deck ? ", or model.tokenizer" : "");
+    TRI_FAIL_NO_TOKENIZER(in, "`%s` is text", key,
+                          is_pair ? "`chosen_tokens` and `rejected_tokens`" : "`tokens`");
   return TRI_OK;
 }
 

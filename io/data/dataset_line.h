@@ -6,6 +6,7 @@
 #include "dataset_bad.h"
 #include "dataset_parts.h"
 #include "io/text/jsonl.h"
+#include "io/tokenizer/tokenizer.h"
 
 /* Tokens of one text, its prompt before it. One buffer for all lines. */
 typedef struct tri_side {
@@ -65,6 +66,11 @@ static inline const char *tri_intake_tools_key(const tri_intake *in) {
 #define TRI_FAIL_LINE(in, fmt, ...)                                                                          \
   TRI_FAIL(TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((in)->r), (long long)tri_jsonl_line((in)->r),         \
            __VA_ARGS__)
+
+/* The same of a line that has text where the model brings no tokenizer: what it has; tokens instead. */
+#define TRI_FAIL_NO_TOKENIZER(in, what, key, tokens)                                                         \
+  TRI_FAIL_LINE(in, what ", but the model brings no tokenizer.json; give %s instead, or\n  %s", key, tokens, \
+                (in)->opt->tokenizer_cure ? (in)->opt->tokenizer_cure : TRI_TOKENIZER_CURE)
 
 /* The first token that can be learned: behind the prompt, and never the first of all. */
 static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 ? n_prompt : 1; }

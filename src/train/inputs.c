@@ -86,7 +86,8 @@ static tri_status set_endings(tri_trainer *t) {
   if (!t->cfg->rollout.stop.n) return TRI_OK;
   if (t->plan.on_paper && !tri_source_tokenizer(t->learner[TRI_POLICY].source)) return TRI_OK;
   if (!tri_source_tokenizer(t->learner[TRI_POLICY].source))
-    TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings none");
+    TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings no tokenizer.json;\n  %s",
+             t->cfg->model.config ? "give model.tokenizer" : TRI_TOKENIZER_CURE);
   t->sampling.stop_rule = (tri_stop_rule){tri_source_tokenizer(t->learner[TRI_POLICY].source),
                                           t->cfg->rollout.stop.item, t->cfg->rollout.stop.n};
   t->sampling.step.stop = t->sampling.eval.stop = tri_answers_stop;
@@ -178,6 +179,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .from_deck = true,
                       .file_key = files == &c->data.eval ? "data.eval" : "data.train",
                       .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
+                      .tokenizer_cure = c->model.config ? "give model.tokenizer" : NULL,
                       .max_total_name = "the model's max_position_embeddings",
                       .max_line_bytes = c->data.max_line_bytes,
                       .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,

@@ -190,13 +190,17 @@ static void every_bad_line_is_counted(void **state) {
 
 /* Every line lacks the same: one fault, beside that of a line for itself. */
 static void what_the_model_lacks_is_said_once(void **state) {
-  static const char *const text[] = {"sft.jsonl:1: `prompt` is text, but the model has no tokenizer"};
-  static const char *const two[] = {"talk.jsonl:1: has messages, but the model has no tokenizer",
+  static const char *const text[] = {"sft.jsonl:1: `prompt` is text, but the model brings no tokenizer.json",
+                                     "give model.tokenizer"};
+  static const char *const folder[] = {"rl.jsonl:1: ", "AutoTokenizer.from_pretrained"};
+  static const char *const two[] = {"talk.jsonl:1: has messages, but the model brings no tokenizer.json",
                                     "talk.jsonl:2: not JSON"};
   static const char *const form[] = {"talk.jsonl:1: no chat template is wanted", "talk.jsonl:2: not JSON"};
 
   (void)state;
-  finds(ONE SFT "model.tokenizer=null" CHECK, 1, text, 1);
+  finds(ONE SFT "model.tokenizer=null" CHECK, 1, text, 2);
+  cli_sh("rm -rf mute && cp -r model mute && rm mute/tokenizer.json");
+  finds(ONE GRPO "model.config=null model.tokenizer=null model.path=mute" CHECK, 1, folder, 2);
   cli_write("talk.jsonl",
             "{\"messages\": [{\"role\": \"user\", \"content\": \"1\"}, {\"role\": \"assistant\", "
             "\"content\": \"1\"}]}\n{\n");

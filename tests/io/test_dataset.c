@@ -250,7 +250,7 @@ static void needs_no_tokenizer_for_tokens(void **state) {
   d = open_text("{\"tokens\":[5,6]}\n", &opt);
   tri_dataset_close(&d);
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
-                 ":2: `prompt` is text, but the model has no tokenizer");
+                 ":2: `prompt` is text, but the model brings no tokenizer.json");
 }
 
 static void refuses_bad_lines_of_every_kind(void **state) {

@@ -544,7 +544,8 @@ static void refuses_bad_conversations(void **state) {
   opt.chat.form = chat;
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1: m: brings no chat template; name one: ");
   opt.encode = NULL;
-  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "the model has no tokenizer; give `tokens` instead");
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT,
+                 "the model brings no tokenizer.json; give `tokens` instead");
   tri_chat_close(&chat);
 }
 

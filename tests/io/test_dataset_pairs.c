@@ -263,8 +263,8 @@ static void refuses_answers_without_tokens(void **state) {
   opt = options(TRI_DATA_PAIRS);
   opt.encode = NULL;
   expect_refused(PAIR("\"x\":0"), sizeof PAIR("\"x\":0") - 1, &opt, TRI_EINPUT,
-                 ":1: `prompt` is text, but the model has no tokenizer; give `chosen_tokens` and "
-                 "`rejected_tokens` instead, or model.tokenizer");
+                 ":1: `prompt` is text, but the model brings no tokenizer.json; give `chosen_tokens` and "
+                 "`rejected_tokens` instead, or");
 }
 
 static void limits_pairs(void **state) {
