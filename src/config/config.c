@@ -250,10 +250,7 @@ static tri_status shorten(const tri_deck *deck, tri_faults *faults) {
 }
 
 static void forget_rewards(tri_config *c) {
-  for (int i = 0; i < c->reward.n; i++) {
-    TRI_FREE(c->reward.item[i].name);
-    for (int f = 0; f < c->reward.item[i].n_field; f++) TRI_FREE(c->reward.item[i].field[f].value);
-  }
+  for (int i = 0; i < c->reward.n; i++) tri_config_forget_reward(&c->reward.item[i]);
   c->reward.n = 0;
 }
 
@@ -269,10 +266,7 @@ static tri_status load(tri_loader *l) {
   TRI_TRY(read_keys(l));
   before = l->faults ? l->faults->n : 0;
   TRI_TRY(note(l, tri_config_read_rewards(l), "reward"));
-  if (l->faults && l->faults->n > before) {
-    l->faults->about |= TRI_CONFIG_ABOUT_REWARD;
-    forget_rewards(c);
-  }
+  if (l->faults && l->faults->n > before) l->faults->about |= TRI_CONFIG_ABOUT_REWARD;
   if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(note(l, check_algo(l), "algo"));
   if (!l->preset && l->faults) l->faults->about |= TRI_CONFIG_ABOUT_ALGO;
   if (!l->faults || !l->faults->n) TRI_TRY(tri_config_check(l));

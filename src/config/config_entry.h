@@ -45,6 +45,7 @@ TRI_CHECKED tri_status tri_config_default_key(const tri_loader *l, int row);
 bool tri_config_parse_f64(const char *text, double *out);
 /* config_rewards.c. Not collective. */
 TRI_CHECKED tri_status tri_config_read_rewards(const tri_loader *l);
+void                   tri_config_forget_reward(tri_reward_opt *r); /* its texts are freed */
 /* config_check.c. Not collective. What the values are together, each key having been read without fault:
  * what has no use, contradicts or is missing, and a note for each key that sleeps. */
 TRI_CHECKED tri_status tri_config_check(const tri_loader *l);

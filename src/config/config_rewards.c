@@ -172,13 +172,32 @@ static tri_status read_reward(const tri_loader *l, int first, int n) {
   if (e->index >= TRI_REWARDS_MAX)
     TRI_FAIL(TRI_ECONFIG, "%s: more than %d rewards", e->where, TRI_REWARDS_MAX);
   r = &l->cfg->reward.item[l->cfg->reward.n++];
-  r->weight = 1;
+  *r = (tri_reward_opt){.weight = 1, .row = e->index};
   for (int i = 0; i < n; i++) {
     const tri_deck_entry *field = tri_deck_at(l->deck, first + i);
     if (field->part <= 0) TRI_TRY(tri_error_note(set_field(l, r, first + i), l->faults));
   }
   if (l->faults && l->faults->n > before) return TRI_OK;
   return check_reward(r, e->where);
+}
+
+void tri_config_forget_reward(tri_reward_opt *r) {
+  TRI_FREE(r->name);
+  for (int f = 0; f < r->n_field; f++) TRI_FREE(r->field[f].value);
+  r->n_field = 0;
+}
+
+/* A row at fault is noted, and left out. */
+static tri_status take_reward(const tri_loader *l, int first, int n) {
+  tri_config *c = l->cfg;
+  int         rows = c->reward.n;
+  int64_t     before = l->faults ? l->faults->n : 0;
+
+  TRI_TRY(tri_error_note(read_reward(l, first, n), l->faults));
+  if (!l->faults || l->faults->n == before || c->reward.n == rows) return TRI_OK;
+  tri_config_forget_reward(&c->reward.item[rows]);
+  c->reward.n = rows;
+  return TRI_OK;
 }
 
 tri_status tri_config_read_rewards(const tri_loader *l) {
@@ -190,7 +209,7 @@ tri_status tri_config_read_rewards(const tri_loader *l) {
   for (int at = first, m; at < first + n; at += m) {
     e = tri_deck_at(l->deck, at);
     for (m = 1; at + m < first + n && tri_deck_at(l->deck, at + m)->index == e->index;) m++;
-    TRI_TRY(tri_error_note(read_reward(l, at, m), l->faults));
+    TRI_TRY(take_reward(l, at, m));
     if (e->index >= TRI_REWARDS_MAX) break;
   }
   return TRI_OK;

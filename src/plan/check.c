@@ -93,12 +93,22 @@ static tri_status open_session(const tri_config *cfg, const ranks *n, tri_faults
   return tri_session_pretend(&opt, n->all, n->here, se);
 }
 
+/* A checkpoint for a trial, as the run writes one. Where the plan has faults its size is not known. */
+static tri_status rehearse(tri_trainer *t, bool is_planned, tri_faults *faults) {
+  if (!is_planned) TRI_TRY(tri_faults_miss(faults, "room for checkpoints"));
+  if (!t->run.may_write) return TRI_OK;
+  return tri_error_note(is_planned ? tri_save_rehearse(t) : tri_ckpt_rehearse(t->run.folder, NULL, 0),
+                        faults);
+}
+
 /* In a session that is pretended. */
 static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *faults) {
   tri_session se = {0};
   tri_trainer t = {0};
   tri_status  st = TRI_OK;
   char        device[TRI_CONFIG_WORD_BYTES];
+  int64_t     before;
+  bool        is_planned;
 
   tri_config_choose(cfg);
   tri_config_word("run.device", cfg->run.device, device);
@@ -106,13 +116,18 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   TRI_TRY_DONE(tri_error_note(check_collectives(device), faults));
   TRI_TRY_DONE(open_session(cfg, n, faults, &se));
   TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, faults));
+  before = faults->n;
   TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
-  if (!t.learner[TRI_POLICY].model) st = tri_faults_miss(faults, "tensors, memory");
-  if (!t.learner[TRI_POLICY].model) goto done;
+  is_planned = t.learner[TRI_POLICY].model && faults->n == before;
+  if (!t.learner[TRI_POLICY].model) {
+    TRI_TRY_DONE(tri_faults_miss(faults, "tensors, memory"));
+    if (!n->elsewhere) st = rehearse(&t, is_planned, faults);
+    goto done;
+  }
   if (n->show.lines) TRI_TRY_DONE(tri_check_learned(&t, &n->show));
   TRI_TRY_DONE(check_tensors(&t));
   TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
-  if (!faults->n && !n->elsewhere) TRI_TRY_DONE(tri_error_note(tri_save_rehearse(&t), faults));
+  if (!n->elsewhere) TRI_TRY_DONE(rehearse(&t, is_planned, faults));
   if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);

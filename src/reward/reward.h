@@ -14,6 +14,7 @@ enum { TRI_REWARD_FIELDS = 16, TRI_REWARD_NAMES_BYTES = 512 };
 typedef struct tri_reward_opt {
   const char *name;
   double      weight; /* factor of this reward in the sum */
+  int         row;    /* of the deck's list, from 0: rows at fault before it may be left out */
   int         n_field;
   struct {
     const char *name;   /* as the plug-in has it */

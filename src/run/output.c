@@ -404,10 +404,13 @@ tri_status tri_run_look_on_paper(tri_run *r) {
 }
 
 tri_status tri_run_look(tri_run *r) {
+  int64_t before = r->faults ? r->faults->n : 0;
+
   TRI_TRY(tri_error_note(check_no_model(r), r->faults));
   TRI_TRY(tri_error_note(check_logs(r), r->faults));
   TRI_TRY(tri_error_note(check_lock(r), r->faults));
   TRI_TRY(tri_error_note(check_writable(r->cfg->run.output), r->faults));
+  r->may_write = !r->faults || r->faults->n == before;
   TRI_TRY(tri_error_note(find_resume(r), r->faults));
   return tri_error_note(check_metrics(r), r->faults);
 }

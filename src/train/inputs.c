@@ -42,7 +42,8 @@ static tri_reward_env reward_env(tri_trainer *t) {
 static tri_status check_judge(const tri_config *c, int i) {
   for (int j = 0; j < i && !strcmp(c->reward.item[i].name, "model"); j++)
     if (!strcmp(c->reward.item[j].name, "model"))
-      TRI_FAIL(TRI_ECONFIG, "a run has one reward model, and reward %d is it: remove one of them", j + 1);
+      TRI_FAIL(TRI_ECONFIG, "a run has one reward model, and reward %d is it: remove one of them",
+               c->reward.item[j].row + 1);
   return TRI_OK;
 }
 
@@ -52,7 +53,7 @@ static tri_status check_rewards(tri_trainer *t) {
     const tri_reward_opt *o = &t->cfg->reward.item[i];
     tri_reward_env        env = reward_env(t);
     char                  row[80];
-    snprintf(row, sizeof row, "reward %d (%s)", i + 1, o->name);
+    snprintf(row, sizeof row, "reward %d (%s)", o->row + 1, o->name);
     TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o, &env), row), t->run.faults));
     TRI_TRY(tri_error_note(tri_error_at(check_judge(t->cfg, i), row), t->run.faults));
   }
@@ -178,8 +179,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .max_prompt_tokens = c->data.max_prompt_length,
                       .from_deck = true,
                       .file_key = files == &c->data.eval ? "data.eval" : "data.train",
-                      .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
                       .tokenizer_cure = c->model.config ? "give model.tokenizer" : NULL,
+                      .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
                       .max_total_name = "the model's max_position_embeddings",
                       .max_line_bytes = c->data.max_line_bytes,
                       .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
@@ -533,10 +534,9 @@ done:
 /* Collective over world. Of a run that ends here: what is wrong with the lines themselves. */
 static tri_status look_at_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  bool              rewards = !(t->run.faults->about & TRI_CONFIG_ABOUT_REWARD) &&
-                 tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
-  tri_data_kind asked = rewards ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
-  tri_data_kind eval = tri_evaluates_answers(t) ? asked : learned;
+  bool              rewards = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
+  tri_data_kind     asked = rewards ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
+  tri_data_kind     eval = tri_evaluates_answers(t) ? asked : learned;
 
   if (is_read(t, &c->data.train))
     NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.train, tri_has_answers(t) ? asked : learned),
@@ -562,7 +562,11 @@ tri_status tri_inputs_look(tri_trainer *t) {
        model = algo && !(f->about & TRI_CONFIG_ABOUT_MODEL) && !c->model.path != !c->model.config;
   int64_t before = f->n;
 
-  if (algo && !(f->about & TRI_CONFIG_ABOUT_REWARD)) NOTE(open_rewards(t));
+  if (!algo || f->about & TRI_CONFIG_ABOUT_REWARD)
+    TRI_TRY(check_rewards(t));
+  else
+    NOTE(open_rewards(t));
+  if (f->about & TRI_CONFIG_ABOUT_REWARD) TRI_TRY(tri_faults_miss(f, "what else the rewards at fault say"));
   if (model) {
     before = f->n;
     TRI_TRY(tri_learner_resolve(t));

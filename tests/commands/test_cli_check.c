@@ -332,6 +332,34 @@ static void the_exit_code_is_that_of_the_run(void **state) {
   finds(ONE SFT "run.output=plain data.train=nope.jsonl" CHECK, 2, NULL, 0);
 }
 
+/* Judge: the exit code of the run alone, and the number of faults. */
+static void where_nothing_can_be_written_is_told_at_once(void **state) {
+  static const char *const both[] = {"3 = 4 x ? x 1", "/proc/x"}, *const alone[] = {"/proc/x"};
+
+  (void)state;
+  ends(74, ONE SFT "run.output=/proc/x" CHECK, 1, alone, 1);
+  finds(ONE SFT "run.output=/proc/x train.train_batch_size=3" CHECK, 2, both, 2);
+  finds(ONE SFT "run.output=/proc/x data.train=nope.jsonl" CHECK, 2, alone, 1);
+  finds(ONE SFT "run.output=/proc/x run.threads=4096" CHECK, 2, alone, 1);
+}
+
+/* A row at fault hides no other, and no row is called by another's number. */
+static void rows_beside_one_at_fault_are_looked_at(void **state) {
+  static const char *const part[] = {"'nuber'", "a pattern",
+                                     "reward 2 (process): ", "reward 4 (library): ", "rewards at fault"};
+  static const char *const algo[] = {"'nuber'", "nearest: grpo\n", "reward 2 (process): "};
+  static const char *const line[] = {"'nuber'", "bare.jsonl:1: "};
+
+  (void)state;
+  finds(ONE GRPO "'reward=[{name: nuber}, {name: process, command: [sh, gone.sh]}, {name: regex}, "
+                 "{name: library, path: gone.so}]'" CHECK,
+        4, part, 5);
+  finds(ONE GRPO "algo.name=gpro 'reward=[{name: nuber}, {name: process, command: [sh, gone.sh]}]'" CHECK, 3,
+        algo, 3);
+  cli_write("bare.jsonl", "{\"prompt\": \"1+1=\"}\n");
+  finds(ONE GRPO "data.train=bare.jsonl 'reward=[{name: nuber}, {name: exact}]'" CHECK, 2, line, 2);
+}
+
 /* What is no deck has nothing else to look at. Judge: the run's own code. */
 static void what_is_no_deck_is_one_fault(void **state) {
   static const struct {
@@ -397,9 +425,10 @@ static void what_is_not_looked_at_is_said(void **state) {
       "1 fault, listed above; not looked at because of it: the machine, run.output, batches, memory\n"};
   static const char *const model[] = {
       "nope.json", "1 fault, listed above; not looked at because of it: the length of the data's lines, "
-                   "tensors, memory\n"};
+                   "tensors, memory, room for checkpoints\n"};
   static const char *const data[] = {
-      "not looked at because of it: what changed since the checkpoint, tensors, memory\n"};
+      "not looked at because of it: what changed since the checkpoint, tensors, memory, "
+      "room for checkpoints\n"};
 
   (void)state;
   finds(ONE SFT "run.seed=x" CHECK, 1, deck, 1);
@@ -615,6 +644,8 @@ int main(void) {
       cmocka_unit_test(no_room_for_prompts_is_one_fault),
       cmocka_unit_test(a_bad_line_hides_no_long_one),
       cmocka_unit_test(the_exit_code_is_that_of_the_run),
+      cmocka_unit_test(where_nothing_can_be_written_is_told_at_once),
+      cmocka_unit_test(rows_beside_one_at_fault_are_looked_at),
       cmocka_unit_test(what_is_no_deck_is_one_fault),
       cmocka_unit_test(no_model_is_one_fault_of_every_algorithm),
       cmocka_unit_test(what_is_not_looked_at_is_said),
