@@ -101,14 +101,12 @@ static void ask(tri_meet *m, const int *task, int n) {
   m->asked_s = tri_now_s();
 }
 
-/* Leaves those that did not answer, where others did. */
+/* Leaves those that did not answer, if there are some; how many these are. */
 static int keep_silent(const tri_meet *m, int *task, int n) {
   int silent = 0;
 
-  for (int i = 0; i < n; i++) silent += !m->member[task[i]].answered;
-  if (!silent || silent == n) return n;
-  for (int i = 0, k = 0; i < n; i++)
-    if (!m->member[task[i]].answered) task[k++] = task[i];
+  for (int i = 0; i < n; i++)
+    if (!m->member[task[i]].answered) task[silent++] = task[i];
   return silent;
 }
 
@@ -121,10 +119,11 @@ static bool judge(tri_meet *m, int *task, tri_meet_hang *out) {
   if (now_s - m->progress_s <= m->patience_s) return false;
   if (m->asked_s <= 0) ask(m, task, out->n);
   if (now_s - m->asked_s <= answer_s) return false;
-  int last = out->n;
-  out->n = keep_silent(m, task, last);
-  if (out->n < last)
+  int silent = keep_silent(m, task, out->n);
+  if (silent) {
+    out->n = silent;
     out->reason = "its process does not run any more: stopped, or its node or network is gone";
+  }
   return true;
 }
 
