@@ -194,9 +194,9 @@ plant src/base/planted_700.c "$(repeat 'int tri_planted_%;' 700)"
 line=701
 expect 'file of 701 lines; 700 is'
 plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
-plant tests/base/test_planted_830.c "$(repeat 'int planted_%;' 830)"
-line=831
-expect 'file of 831 lines; 830 is'
+plant tests/base/test_planted_800.c "$(repeat 'int planted_%;' 800)"
+line=801
+expect 'file of 801 lines; 800 is'
 long src/base/planted_1.c 'static void planted(void) {'
 long src/base/planted_2.c 'static void planted(void) {' '  planted();'
 expect 'function of 101 lines'
