@@ -179,7 +179,7 @@ check_sizes() {
     else if (code ~ /^ *# *endif/ && n_if) n_if--
   }
   function end_of_file(   limit) {
-    limit = last ~ /^tests\// ? 800 : 700
+    limit = last ~ /^tests\// ? 800 : 640
     if (lines > limit) printf "%s:%d: file of %d lines; %d is the limit\n", last, lines, lines, limit
     if (level) printf "%s:%d: %d braces are open at the end of the file\n", last, lines, level
   }

@@ -190,9 +190,9 @@ long() { # file, opening lines
   plant "$1" "$(lines "${@:2}" && repeat '  planted();' 98 && lines '}')"
 }
 plant src/base/planted_499.c "$(repeat 'int tri_planted_%;' 499)"
-plant src/base/planted_700.c "$(repeat 'int tri_planted_%;' 700)"
-line=701
-expect 'file of 701 lines; 700 is'
+plant src/base/planted_640.c "$(repeat 'int tri_planted_%;' 640)"
+line=641
+expect 'file of 641 lines; 640 is'
 plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
 plant tests/base/test_planted_800.c "$(repeat 'int planted_%;' 800)"
 line=801
