@@ -6,7 +6,7 @@
 #include "comm/cores.h"
 #include "comm/runtime.h"
 #include "commands/commands.h"
-#include "version/version.h"
+#include "tools/version/version.h"
 
 #include <errno.h>
 #include <poll.h>

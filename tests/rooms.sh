@@ -18,21 +18,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 rooms='
 18 src
 17 src/commands
-16 src/tryout
-15 src/plan src/init src/infer
+16 src/tools/tryout
+15 src/tools/plan src/tools/init src/tools/infer
 14 src/train
 13 src/run
-12 src/config src/bench src/inspect
+12 src/config src/tools/bench src/tools/inspect
 11 src/feed src/generate src/reward io/model
-10 src/algo src/model src/report io/data src/doctor/exam
- 9 src/state src/rollout io/checkpoint src/version gpu/nccl
- 8 gpu src/comm src/doctor/gather
+10 src/algo src/model src/report io/data src/tools/doctor/exam
+ 9 src/state src/rollout io/checkpoint src/tools/version gpu/nccl
+ 8 gpu src/comm src/tools/doctor/gather
  7 src/cpu gpu/attention gpu/gemm gpu/layers
  6 src/cpu/kernels gpu/cudnn
- 5 src/cpu/gemm src/page gpu/base
- 4 src/cpu/pairs src/doctor/meet src/look io/chat
- 3 src/record src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/jinja
- 2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/flags src/metric
+ 5 src/cpu/gemm src/tools/page gpu/base
+ 4 src/cpu/pairs src/tools/doctor/meet src/tools/look io/chat
+ 3 src/record src/tools/cost src/tools/doctor src/device src/tools/history src/tools/show io/tokenizer io/hf io/jinja
+ 2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/tools/flags src/metric
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).

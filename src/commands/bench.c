@@ -3,10 +3,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/print.h"
-#include "bench/report.h"
+#include "tools/bench/report.h"
 #include "comm/runtime.h"
 #include "commands.h"
-#include "plan/plan.h"
+#include "tools/plan/plan.h"
 
 #include <stdio.h>
 #include <string.h>

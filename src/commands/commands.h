@@ -3,7 +3,7 @@
 #ifndef TRI_COMMANDS_H
 #define TRI_COMMANDS_H
 
-#include "flags/flags.h"
+#include "tools/flags/flags.h"
 
 extern const tri_command tri_command_train, tri_command_generate, tri_command_score, tri_command_eval,
     tri_command_reward, tri_command_tokenize, tri_command_inspect, tri_command_export, tri_command_init,

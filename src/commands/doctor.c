@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/runtime.h"
 #include "config/config.h"
-#include "doctor/exam/examine.h"
+#include "tools/doctor/exam/examine.h"
 #include "commands.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "commands.h"
-#include "infer/infer.h"
+#include "tools/infer/infer.h"
 #include "eval_figures.h"
 #include "eval_run.h"
 #include "reward/answers_file.h"

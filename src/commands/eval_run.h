@@ -4,7 +4,7 @@
 #define TRI_EVAL_RUN_H
 
 #include "config/config.h"
-#include "infer/infer.h"
+#include "tools/infer/infer.h"
 
 /* The flags. NULL, TRI_EVAL_NOT_GIVEN: not given; of max_new and threads 0. */
 enum { TRI_EVAL_NOT_GIVEN = -1 };

@@ -3,7 +3,7 @@
 #include "base/print.h"
 #include "base/visible.h"
 #include "commands.h"
-#include "infer/infer.h"
+#include "tools/infer/infer.h"
 #include "io/data/rollout_file.h"
 
 #include <stdio.h>

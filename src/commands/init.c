@@ -1,7 +1,7 @@
 /* init.c - trireme init [FOLDER]: a deck and a job file from flags, from what Slurm and the files say, or
  * from answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "init/interview.h"
+#include "tools/init/interview.h"
 #include "base/columns.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -9,11 +9,11 @@
 #include "comm/runtime.h"
 #include "device/device.h"
 #include "commands.h"
-#include "init/ask.h"
-#include "init/draft.h"
-#include "init/fit.h"
-#include "init/pair.h"
-#include "plan/check.h"
+#include "tools/init/ask.h"
+#include "tools/init/draft.h"
+#include "tools/init/fit.h"
+#include "tools/init/pair.h"
+#include "tools/plan/check.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
  * right. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "inspect/inspect.h"
+#include "tools/inspect/inspect.h"
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/print.h"

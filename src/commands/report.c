@@ -6,7 +6,7 @@
 #include "base/print.h"
 #include "comm/runtime.h"
 #include "commands.h"
-#include "page/page.h"
+#include "tools/page/page.h"
 
 #include <fcntl.h>
 #include <stdio.h>

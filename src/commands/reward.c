@@ -5,7 +5,7 @@
 #include "commands.h"
 #include "comm/runtime.h"
 #include "config/config.h"
-#include "tryout/tryout.h"
+#include "tools/tryout/tryout.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * completions; of a model with a scalar head its number for each text; of pairs both sides, the margin. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "commands.h"
-#include "infer/infer.h"
+#include "tools/infer/infer.h"
 #include "io/text/json_text.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* show.c - trireme show OUTPUT: prompts, answers, right answers, rewards, advantages. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "show/show.h"
+#include "tools/show/show.h"
 #include "comm/runtime.h"
 #include "commands.h"
 

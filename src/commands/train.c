@@ -6,9 +6,9 @@
 #include "comm/halt.h"
 #include "config/config.h"
 #include "commands.h"
-#include "plan/check.h"
+#include "tools/plan/check.h"
 #include "report/runlog.h"
-#include "version/version_record.h"
+#include "tools/version/version_record.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/print.h"
 #include "config/config.h"
-#include "history/ending.h"
+#include "tools/history/ending.h"
 #include "comm/runtime.h"
 #include "commands.h"
-#include "look/look.h"
+#include "tools/look/look.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* record.h - the record of a run: the program, products, libraries, nodes and variables that compute it. It
- * is one JSON object, in MANIFEST.json of each checkpoint as "record"; src/version makes it. */
+ * is one JSON object, in MANIFEST.json of each checkpoint as "record"; src/tools/version makes it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RECORD_H
 #define TRI_RECORD_H

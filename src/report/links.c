@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "links.h"
 #include "comm/comm_maker.h"
-#include "cost/cost.h"
+#include "tools/cost/cost.h"
 
 #include <math.h>
 #include <stdio.h>

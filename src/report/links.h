@@ -5,7 +5,7 @@
 
 #include "comm/comm.h"
 #include "comm/runtime.h"
-#include "cost/machine.h"
+#include "tools/cost/machine.h"
 #include "metrics.h"
 
 /* Not collective. A step begins. */

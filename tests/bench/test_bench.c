@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "bench/report.h"
-#include "bench/series.h"
-#include "bench/timed.h"
+#include "tools/bench/report.h"
+#include "tools/bench/series.h"
+#include "tools/bench/timed.h"
 
 static void the_first_time_does_not_count(void **state) {
   tri_series s = {.effort = {3, 4, 10, 100}};

@@ -3,7 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
-#include "version/about.h"
+#include "tools/version/about.h"
 
 #include <ctype.h>
 #include <jansson.h>

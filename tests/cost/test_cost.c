@@ -1,7 +1,7 @@
 /* test_cost.c - seconds of a step against numbers worked by hand: each expectation stands as its
  * arithmetic. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cost/cost.h"
+#include "tools/cost/cost.h"
 
 #include <math.h>
 #include <setjmp.h>

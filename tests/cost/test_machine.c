@@ -1,6 +1,6 @@
 /* test_machine.c - the table of machines, and a calibration file written, read and refused. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cost/machine.h"
+#include "tools/cost/machine.h"
 
 #include "base/file.h"
 

@@ -1,8 +1,8 @@
 /* test_checks.c - what facts say, and the report. Judge: exact, on facts of four ranks on two nodes with one
  * fault each; the same facts without it say nothing. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doctor/checks.h"
-#include "doctor/report.h"
+#include "tools/doctor/checks.h"
+#include "tools/doctor/report.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* test_launch.c - what a launcher tells before MPI is up, and ranks that meet. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doctor/facts.h"
-#include "doctor/launch.h"
+#include "tools/doctor/facts.h"
+#include "tools/doctor/launch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

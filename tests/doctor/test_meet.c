@@ -3,9 +3,9 @@
  * named where one does not go on. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* cpu_set_t */
-#include "doctor/meet/meet.h"
-#include "doctor/meet/meet_impl.h"
-#include "doctor/meet/talk.h"
+#include "tools/doctor/meet/meet.h"
+#include "tools/doctor/meet/meet_impl.h"
+#include "tools/doctor/meet/talk.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

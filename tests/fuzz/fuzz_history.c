@@ -1,5 +1,5 @@
-/* fuzz_history.c - a run's output folder (src/history, src/look): metrics.jsonl, run.jsonl and deck.yaml,
- * separated by 0x01.
+/* fuzz_history.c - a run's output folder (src/tools/history, src/tools/look): metrics.jsonl, run.jsonl and
+ * deck.yaml, separated by 0x01.
  *
  * Read at once it is what it is when read in pieces; of each line jansson is the judge. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "fuzz_case.h"
-#include "history/history.h"
-#include "look/look.h"
+#include "tools/history/history.h"
+#include "tools/look/look.h"
 
 FUZZ_QUIET_START
 

@@ -2,7 +2,7 @@
  * replaced. Judges: exact values worked out by hand; a whole reading against one in pieces; what
  * src/report/metrics.c, src/report/runlog.c and src/run/start.c write, spelled out here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "history/history.h"
+#include "tools/history/history.h"
 
 #include <fcntl.h>
 #include <jansson.h>

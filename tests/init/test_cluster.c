@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "init/cluster.h"
+#include "tools/init/cluster.h"
 #include "slurm_case.h"
 
 #include <stdio.h>

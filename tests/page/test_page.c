@@ -8,10 +8,10 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "page/escape.h"
-#include "page/style.h"
-#include "page/thin.h"
-#include "page/ticks.h"
+#include "tools/page/escape.h"
+#include "tools/page/style.h"
+#include "tools/page/thin.h"
+#include "tools/page/ticks.h"
 
 #define OK(call) assert_int_equal(call, TRI_OK)
 
@@ -404,7 +404,7 @@ static void check_hash(const char *text, const char *hash, const char *name) {
   unlink(path);
   base64(hex, wanted);
   if (strncmp(hash, "sha256-", 7) != 0 || strcmp(hash + 7, wanted) != 0)
-    fail_msg("%s is %s; src/page/style.c must say sha256-%s", name, hash, wanted);
+    fail_msg("%s is %s; src/tools/page/style.c must say sha256-%s", name, hash, wanted);
   if (strpbrk(text, "<&")) fail_msg("%s of the text holds < or &, which XML reads otherwise than HTML", name);
 }
 

@@ -1,0 +1,110 @@
+/* examine.c - ranks meet, facts are checked, then what MPI carries is measured; one report. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "examine.h"
+#include "examine_impl.h"
+#include "tools/doctor/gather/gather.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { END_S = 10 }; /* chosen: that ending all ranks may take */
+
+/* Rank 0, before MPI is up. *go: MPI may be started; *all: every rank came. */
+static tri_status receive(tri_exam *x, bool *go, bool *all) {
+  *all = true;
+  tri_meet_gather(x->meet, x->facts);
+  TRI_TRY(tri_meet_judge(x->meet, &x->found));
+  *go = !x->found.blocks;
+  if (*go && x->launch.tasks > 1 && !tri_meet_can(x->meet)) return TRI_OK; /* MPI gathers the facts */
+  for (int t = 0; t < x->launch.tasks; t++) *all = *all && x->facts[t].seat.host[0];
+  TRI_TRY(tri_exam_check(x));
+  *go = *all && !x->found.blocks;
+  return TRI_OK;
+}
+
+/* Rank 0: what MPI would not survive is reported instead. */
+static tri_status refuse(tri_exam *x, bool all, int *code) {
+  TRI_TRY(tri_exam_print(x, "an error above would end MPI, or make it wait for ever"));
+  *code = TRI_EXAMINE_CODE;
+  tri_meet_decide(x->meet, false);
+  if (all) return TRI_OK;
+  tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
+  tri_runtime_abort(TRI_EXAMINE_CODE); /* of ranks that did not come nobody knows when they would end */
+}
+
+static tri_status lead(tri_exam *x, int *code) {
+  bool go = true, all = true, meets = tri_meet_can(x->meet);
+
+  if (meets || x->launch.tasks == 1) TRI_TRY(receive(x, &go, &all));
+  if (!go) return refuse(x, all, code);
+  if (meets) tri_meet_decide(x->meet, true);
+  tri_meet_stage(x->meet, "MPI_Init");
+  tri_meet_watch(x->meet, tri_exam_on_hang, x);
+  TRI_TRY(tri_exam_measure(x));
+  tri_meet_watch(x->meet, NULL, NULL);
+  TRI_TRY(tri_exam_print(x, NULL));
+  if (x->found.errors) *code = TRI_EXAMINE_CODE;
+  return tri_exam_leave(x);
+}
+
+/* Of a rank that cannot come to rank 0, or is left by it. Rank 0, if it lives, has said more by then; if it
+ * does not, this is all that is said, and nobody else ends the launch. */
+_Noreturn static void end_without(tri_exam *x) {
+  if (x->launch.local == 0)
+    tri_log(TRI_LOG_ERROR,
+            "%s; if rank 0 says nothing itself, it never came, or a firewall or an interface stands "
+            "between: look what "
+            "holds it there, or leave the node out (--exclude)",
+            tri_error_message());
+  tri_meet_wait_for_hub(x->meet);
+  tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
+  tri_runtime_abort(TRI_EXAMINE_CODE);
+}
+
+static tri_status follow(tri_exam *x, int *code) {
+  bool go = true;
+
+  if (tri_meet_can(x->meet) && tri_meet_serve(x->meet, &go) != TRI_OK) end_without(x);
+  if (!go) {
+    *code = TRI_EXAMINE_CODE;
+    return TRI_OK;
+  }
+  TRI_TRY(tri_exam_measure(x));
+  if (x->found.errors > 0) *code = TRI_EXAMINE_CODE;
+  return tri_exam_leave(x);
+}
+
+static void close_exam(tri_exam *x) {
+  tri_meet_close(&x->meet);
+  tri_findings_free(&x->found);
+  tri_case_free(&x->c);
+  TRI_FREE(x->rate);
+  TRI_FREE(x->reach);
+  TRI_FREE(x->clock);
+  TRI_FREE(x->facts);
+  tri_launch_free(&x->launch);
+  pthread_mutex_destroy(&x->lock);
+}
+
+tri_status tri_examine(const tri_examine_opt *opt, int *code) {
+  int        tasks, locals, task = tri_runtime_env_rank();
+  char       folder[4096];
+  tri_exam  *x = NULL;
+  tri_status st = TRI_OK;
+
+  tri_runtime_env_ranks(&tasks, &locals);
+  TRI_TRY(TRI_ALLOC(x, 1));
+  x->opt = opt;
+  pthread_mutex_init(&x->lock, NULL);
+  TRI_TRY_DONE(tri_launch_read(task, tasks, locals, &x->launch));
+  TRI_TRY_DONE(TRI_ALLOC(x->facts, task ? 1 : tasks));
+  TRI_TRY_DONE(TRI_ALLOC(x->clock, task ? 1 : tasks));
+  tri_gather_facts(&x->launch, &x->facts[0]);
+  tri_folder_there(opt->folder, folder, sizeof folder);
+  TRI_TRY_DONE(tri_meet_open(&x->launch, folder, &x->facts[0], opt->patience_s, &x->meet));
+  TRI_TRY_DONE(task ? follow(x, code) : lead(x, code));
+done:
+  close_exam(x);
+  TRI_FREE(x);
+  return st;
+}

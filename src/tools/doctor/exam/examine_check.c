@@ -1,0 +1,50 @@
+/* examine_check.c - of rank 0: what the facts of all say, and the report. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/print.h"
+#include "tools/doctor/report.h"
+#include "examine_impl.h"
+
+#include <stdio.h>
+
+tri_status tri_exam_print(tri_exam *x, const char *unmeasured) {
+  tri_report r = {&x->c, &x->found, x->rate, (int)x->n_rate, unmeasured};
+  tri_text   text = {0};
+  tri_status st = x->opt->json ? tri_report_json(&r, &text) : tri_report_screen(&r, &text);
+
+  if (st == TRI_OK) st = tri_print(text.data, text.len);
+  tri_text_free(&text);
+  fflush(stdout);
+  return st;
+}
+
+static const double SLURM_S = 5; /* chosen: a controller that is busy answers later, and is not waited for */
+
+/* Where a rank is missing MPI is not started, and ranks that rank 0 does not hear wait for its report. */
+static void ask_fence(tri_exam *x) {
+  bool all = x->c.nodes > 1;
+
+  for (int t = 0; t < x->c.tasks; t++) all = all && x->facts[t].seat.host[0];
+  x->fence[0] = '\0';
+  if (all) tri_slurm_fence(x->opt->patience_s < SLURM_S ? x->opt->patience_s : SLURM_S, x->fence);
+  x->c.fence = x->fence;
+}
+
+tri_status tri_exam_check(tri_exam *x) {
+  tri_case *c = &x->c;
+
+  tri_case_free(c);
+  *c = (tri_case){.launch = &x->launch,
+                  .tasks = x->launch.tasks,
+                  .device = x->opt->device,
+                  .gpu_build = tri_device_at(1) != NULL,
+                  .waited_s = x->opt->patience_s,
+                  .clock = x->clock};
+  TRI_TRY(tri_case_number(c, x->facts, x->opt->ranks_per_node));
+  if (x->meet && tri_meet_can(x->meet)) {
+    tri_meet_clocks(x->meet, c, x->clock);
+    TRI_TRY(tri_meet_reach(x->meet, c, &x->reach, &c->n_reach));
+    c->reach = x->reach;
+  }
+  ask_fence(x);
+  return tri_check_all(c, &x->found);
+}
