@@ -120,7 +120,7 @@ line=1
 expect 'no row in the table `rooms` of tests/rooms.sh has src/attic'
 edit CMakeLists.txt 's|^room(io/data .*|room(io/data src/rollout io/chat io/text io/tokenizer src/state)|'
 expect 'io/data names src/state, which it does not use'
-edit CMakeLists.txt 's|^room(src/report .*|room(src/report src/comm src/tools/cost io/text)|'
+edit CMakeLists.txt 's|^room(src/report .*|room(src/report src/comm src/machine io/text)|'
 line=$(grep -n '^room(src/report' "$copy/CMakeLists.txt" | cut -d: -f1)
 expect 'src/report uses src/rollout and does not link it'
 edit CMakeLists.txt 's|^room(src/family .*||'

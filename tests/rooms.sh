@@ -30,8 +30,8 @@ rooms='
  7 src/cpu gpu/attention gpu/gemm gpu/layers
  6 src/cpu/kernels gpu/cudnn
  5 src/cpu/gemm src/tools/page gpu/base
- 4 src/cpu/pairs src/tools/doctor/meet src/tools/look io/chat
- 3 src/record src/tools/cost src/tools/doctor src/device src/tools/history src/tools/show io/tokenizer io/hf io/jinja
+ 4 src/tools/cost src/cpu/pairs src/tools/doctor/meet src/tools/look io/chat
+ 3 src/record src/machine src/tools/doctor src/device src/tools/history src/tools/show io/tokenizer io/hf io/jinja
  2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/tools/flags src/metric
  1 src/base
 '

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "links.h"
 #include "comm/comm_maker.h"
-#include "tools/cost/cost.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,11 +93,11 @@ static void plan_row(tri_link_row *row, const tri_flow *f, int nodes, const tri_
   int      size = row->ranks, across = row->scope == TRI_NODE ? 1 : row->scope == TRI_CROSS ? size : nodes;
   tri_flow one = f->s > 0 ? *f : (tri_flow){1e15, 1, 1}; /* so many bytes that latency is no matter */
   double   all = one.bytes / one.rings * size / (size - 1);
-  double   s = one.rings * tri_cost_ring(m, size, across, all);
+  double   s = one.rings * tri_machine_ring(m, size, across, all);
 
   row->rate = rate_of(f);
   row->planned = one.bytes / s;
-  row->large = s > 10 * one.rings * tri_cost_ring(m, size, across, 0);
+  row->large = s > 10 * one.rings * tri_machine_ring(m, size, across, 0);
 }
 
 int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, const tri_machine *m,

@@ -5,7 +5,7 @@
 
 #include "comm/comm.h"
 #include "comm/runtime.h"
-#include "tools/cost/machine.h"
+#include "machine/machine.h"
 #include "metrics.h"
 
 /* Not collective. A step begins. */
@@ -34,7 +34,7 @@ typedef struct tri_link_row {
   int       ranks, which;  /* of a communicator; the slowest one's node, or local rank (cross) */
   double    bytes;         /* that a rank gave in the whole run */
   double    rate, planned; /* per second, of one collective: the slowest communicator's fastest, NaN where
-                              they are not timed; and of the same by the cost model (cost.h) */
+                              they are not timed; and of the same by tri_machine_ring */
   bool      large;         /* latency makes less than a tenth of the planned one's time */
 } tri_link_row;
 /* Pure. all [ranks, TRI_SCOPE_COUNT] in rank order. Rows for scopes of several ranks that carried anything:

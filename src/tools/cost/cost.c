@@ -30,21 +30,12 @@ double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double ro
 
 /* ---- collectives ---- */
 
-double tri_cost_ring(const tri_machine *m, int ranks, int nodes, double bytes) {
-  double crossings = nodes > 1 ? nodes : 0, inside = ranks - 1 - crossings, rate = m->node.bytes_per_s;
-
-  if (ranks < 2) return 0;
-  if (inside < 0) crossings += inside, inside = 0; /* a rank in each node: S - 1 of S links */
-  if (nodes > 1 && (m->cross.bytes_per_s < rate || ranks == nodes)) rate = m->cross.bytes_per_s;
-  return crossings * m->cross.alpha_s + inside * m->node.alpha_s + bytes * (ranks - 1) / ranks / rate;
-}
-
 static int nodes_of(const tri_cost_share *s) { return s->ranks / s->per_node; }
 
 double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, double bytes) {
   if (scope == 0) return 0;
-  return scope == 1 ? tri_cost_ring(m, s->per_node, 1, bytes)
-                    : tri_cost_ring(m, s->ranks, nodes_of(s), bytes);
+  return scope == 1 ? tri_machine_ring(m, s->per_node, 1, bytes)
+                    : tri_machine_ring(m, s->ranks, nodes_of(s), bytes);
 }
 
 /* Units that are gathered one by one: each layer, the embedding, the head. */
@@ -165,9 +156,9 @@ static double finish_gradients(const tri_machine *m, const tri_cost_pass *p) {
   int                   nodes = nodes_of(s);
 
   if (s->grads == 2) return 0;
-  if (s->grads == 1) return (s->optim == 2 ? 1 : 2) * tri_cost_ring(m, nodes, nodes, bytes / s->per_node);
+  if (s->grads == 1) return (s->optim == 2 ? 1 : 2) * tri_machine_ring(m, nodes, nodes, bytes / s->per_node);
   return (s->optim == 0 ? 2 : 1) * tri_cost_scope(m, s, 2, bytes) +
-         (s->optim == 1 ? tri_cost_ring(m, nodes, nodes, bytes / s->per_node) : 0);
+         (s->optim == 1 ? tri_machine_ring(m, nodes, nodes, bytes / s->per_node) : 0);
 }
 
 /* New weights from the optimizer's scope to those who hold them. */
@@ -177,7 +168,7 @@ static double publish(const tri_machine *m, const tri_cost_pass *p) {
   int                   nodes = nodes_of(s);
 
   if (s->optim == s->params) return 0;
-  if (s->optim == 2 && s->params == 1) return tri_cost_ring(m, nodes, nodes, bytes / s->per_node);
+  if (s->optim == 2 && s->params == 1) return tri_machine_ring(m, nodes, nodes, bytes / s->per_node);
   return tri_cost_scope(m, s, s->optim, bytes);
 }
 

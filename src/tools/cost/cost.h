@@ -1,11 +1,11 @@
 /* cost.h - seconds of a training step from flops, bytes and latencies: rollout, learn, update. Pure.
- * Sources: Kaplan et al. 2020 (2 flops per weight and token forward, 4 backward); rings: Thakur et al.
- * 2005, S - 1 hops, X (S - 1) / S bytes of each rank; decoding: weights and cache are read once a step. */
+ * Sources: Kaplan et al. 2020 (2 flops per weight and token forward, 4 backward); decoding: weights and cache
+ * are read once a step. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COST_H
 #define TRI_COST_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 /* One model as the kernels see it. */
 typedef struct tri_cost_model {
@@ -72,10 +72,7 @@ double tri_cost_head_weights(const tri_cost_model *m);
 double tri_cost_forward_flops(const tri_cost_model *m, double tokens, double rows, double context);
 double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double rows, double context);
 
-/* One ring of so many ranks over these nodes: each rank gives or gets its part of so many bytes.
- * all_gather and reduce_scatter; an all_reduce is two. */
-double tri_cost_ring(const tri_machine *m, int ranks, int nodes, double bytes);
-/* A ring within this scope. */
+/* Seconds of a ring (tri_machine_ring) within this scope. */
 double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, double bytes);
 
 /* By the machine's figures. `p` gives the size of a batch; r may be NULL: nothing is generated. */

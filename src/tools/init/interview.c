@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/visible.h"
 #include "comm/slurm.h"
-#include "tools/cost/machine.h"
+#include "machine/machine.h"
 #include "device/device.h"
 
 #include <ctype.h>

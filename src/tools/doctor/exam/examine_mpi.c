@@ -2,7 +2,7 @@
  * it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/peers/mac.h"
-#include "tools/cost/machine.h"
+#include "machine/machine.h"
 #include "examine_impl.h"
 
 #include <errno.h>

@@ -1,9 +1,11 @@
-/* test_machine.c - the table of machines, and a calibration file written, read and refused. Judge: exact. */
+/* test_machine.c - the table of machines; a calibration file written, read and refused; seconds of
+ * rings. Judge: exact, and arithmetic by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/cost/machine.h"
+#include "machine/machine.h"
 
 #include "base/file.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +234,22 @@ static void without_a_home_there_is_no_file(void **state) {
   setenv("XDG_CACHE_HOME", folder, 1);
 }
 
+static void is_second(double got, double want) { /* a relative difference of 1e-12: rounding */
+  if (!(fabs(got - want) <= 1e-12 * want)) fail_msg("%.17g s, by hand %.17g", got, want);
+}
+
+/* Round figures: 1e8 bytes a second in the node, 1e7 between nodes. */
+static void rings_take_hops_and_the_slowest_link(void **state) {
+  const tri_machine m = {.node = {1e-5, 1e8}, .cross = {1e-4, 1e7}};
+
+  (void)state;
+  is_second(tri_machine_ring(&m, 1, 1, 1e6), 0);
+  is_second(tri_machine_ring(&m, 4, 1, 1e6), 3e-5 + 1e6 * 0.75 / 1e8);
+  /* two crossings, five hops inside; the slowest link carries 7/8 of the bytes */
+  is_second(tri_machine_ring(&m, 8, 2, 1e6), 2e-4 + 5e-5 + 1e6 * 0.875 / 1e7);
+  is_second(tri_machine_ring(&m, 2, 2, 1e6), 1e-4 + 1e6 * 0.5 / 1e7);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_and_sizes_find_a_gpu),
@@ -241,6 +259,7 @@ int main(void) {
       cmocka_unit_test(a_damaged_file_is_refused_by_field),
       cmocka_unit_test(without_a_home_there_is_no_file),
       cmocka_unit_test(the_better_of_two_measurements_stays),
+      cmocka_unit_test(rings_take_hops_and_the_slowest_link),
   };
 
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -207,3 +207,12 @@ tri_status tri_machine_check(const tri_machine *m, const char *where) {
       TRI_FAIL(TRI_EINPUT, "%s: `%s` = %g: must be a number > 0", where, number[i].name, number[i].x);
   return TRI_OK;
 }
+
+double tri_machine_ring(const tri_machine *m, int ranks, int nodes, double bytes) {
+  double crossings = nodes > 1 ? nodes : 0, inside = ranks - 1 - crossings, rate = m->node.bytes_per_s;
+
+  if (ranks < 2) return 0;
+  if (inside < 0) crossings += inside, inside = 0; /* a rank in each node: S - 1 of S links */
+  if (nodes > 1 && (m->cross.bytes_per_s < rate || ranks == nodes)) rate = m->cross.bytes_per_s;
+  return crossings * m->cross.alpha_s + inside * m->node.alpha_s + bytes * (ranks - 1) / ranks / rate;
+}

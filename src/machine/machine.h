@@ -34,6 +34,11 @@ void tri_machine_host(int threads, int64_t device_bytes, tri_machine *out);
 /* Pure. TRI_EINPUT, `where` first: a number that is not finite or not > 0, or a name that is empty. */
 TRI_CHECKED tri_status tri_machine_check(const tri_machine *m, const char *where);
 
+/* Pure. Seconds of a ring collective (all-gather or reduce-scatter; an all-reduce takes twice as long) among
+ * this many ranks on this many nodes. `bytes` is the size of the whole buffer, of which each rank holds one
+ * part. A ring has ranks - 1 hops, and each rank sends bytes * (ranks - 1) / ranks (Thakur et al. 2005). */
+double tri_machine_ring(const tri_machine *m, int ranks, int nodes, double bytes);
+
 enum { TRI_MACHINE_PATH_BYTES = 4096 };
 
 /* Not collective. Where the calibration of this device ("cpu", "cuda") lies: $XDG_CACHE_HOME, else
