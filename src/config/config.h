@@ -183,7 +183,9 @@ typedef struct tri_key {
   tri_key_type type;
   unsigned needs; /* of use to algorithms that live on one of these TRI_NEEDS_*; TRI_KEY_BY_ALGO; 0: to all */
   tri_key_change change;
-  size_t         offset; /* into tri_config */
+  /* Returns why the key has no effect in this deck, or NULL where it has one. NULL: it always has one. */
+  const char *(*idle_if)(const tri_config *c);
+  size_t offset; /* into tri_config */
   const char
       *range;      /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for bool; of text "", or the
                            * words it may be, of which the last, FILE.END, stands for a path */

@@ -272,28 +272,6 @@ static tri_status check_temperature(const tri_loader *l, const char *name, doubl
   TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", where_of(l, name), name, x);
 }
 
-/* algo.kl_coef is 0 with an algorithm that does not read it. */
-bool tri_config_wants_reference(const tri_config *c) {
-  return c->algo.opt.kl_coef > 0 || (c->algo.row.loss->reads & TRI_LOSS_REFERENCE);
-}
-
-bool tri_config_has_lora(const tri_config *c) { return c->lora.rank > 0 || c->lora.path; }
-
-bool tri_config_reference_is_base(const tri_config *c) {
-  return tri_config_has_lora(c) && tri_config_wants_reference(c) && !c->model.ref_path;
-}
-
-const char *tri_config_reward_model(const tri_config *c) {
-  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && c->eval.steps == 0) return NULL; /* nothing is rewarded */
-  for (int i = 0; i < c->reward.n; i++)
-    if (!strcmp(c->reward.item[i].name, "model")) return tri_reward_get(&c->reward.item[i], "path");
-  return NULL;
-}
-
-bool tri_config_wants_critic(const tri_config *c) {
-  return c->algo.row.advantage && (c->algo.row.advantage->reads & TRI_READS_CRITIC);
-}
-
 static tri_status check_reference(const tri_loader *l) {
   const tri_config     *c = l->cfg;
   const tri_deck_entry *e = c->model.ref_path ? tri_loader_given(l, "model.ref_path") : NULL;
@@ -427,88 +405,41 @@ static bool is_default(const tri_loader *l, const tri_deck_entry *e, const char 
   return !strcmp(e->value, def);
 }
 
-/* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off
- * for a while. */
+/* A line for each key that is given but has no effect because of another key, which one may turn off for a
+ * while. */
 static tri_status note_idle(const tri_loader *l) {
-  const tri_config *c = l->cfg;
-  const bool        by_loss = !(c->algo.row.needs & TRI_NEEDS_ANSWERS) && !c->reward.n;
-  const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
-             greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL,
-             selects = c->rollout.dynamic_sampling && !replay,
-             given = !(c->algo.row.needs & TRI_NEEDS_ANSWERS), mute = given && (by_loss || no_eval);
-  const bool  no_scale = c->model.dtype != TRI_F16, fixed = c->train.optim.scaling.fixed > 0;
-  const char *why_scale = no_scale ? "model.dtype is not fp16" : "train.loss_scale is given";
-  const char *why_mute = by_loss ? "no answer is generated" : "eval.steps is 0";
-  const struct {
-    const char *name, *why;
-    bool        idle;
-  } row[] = {
-      {"algo.kl_estimator", "algo.kl_coef is 0", no_kl},
-      {"algo.kl_where", "algo.kl_coef is 0", no_kl},
-      {"algo.kl_bias_correction", "algo.kl_coef is 0", no_kl},
-      {"algo.kl_horizon", "algo.kl_target is not given", c->algo.opt.adapt.kl_target == 0},
-      {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
-      {"algo.advantage_eps", "algo.scale_rewards is none", c->algo.opt.scale_rewards == TRI_SCALE_NONE},
-      {"reference.shard", "algo.kl_coef is 0", !tri_config_wants_reference(c)},
-      {"reference.shard", "the reference is the policy without its adapters",
-       tri_config_reference_is_base(c)},
-      {"lora.alpha", "lora.rank is 0", !tri_config_has_lora(c)},
-      {"lora.targets", "lora.rank is 0", !tri_config_has_lora(c)},
-      {"critic.lora", "lora.rank is 0", !tri_config_has_lora(c)},
-      {"shard.offload", "every model of this run trains",
-       c->shard.offload == TRI_CONFIG_OFFLOAD_FROZEN && !tri_config_reward_model(c) &&
-           (!tri_config_wants_reference(c) || tri_config_reference_is_base(c))},
-      {"train.loss_scale", "model.dtype is not fp16", no_scale},
-      {"train.initial_scale_power", why_scale, no_scale || fixed},
-      {"train.loss_scale_window", why_scale, no_scale || fixed},
-      {"train.min_loss_scale", why_scale, no_scale || fixed},
-      {"data.eval", "eval.steps is 0", no_eval},
-      {"data.eval_names", "eval.steps is 0", no_eval},
-      {"checkpoint.keep_best", "eval.steps is 0", no_eval},
-      {"eval.max_prompts", "eval.steps is 0", no_eval},
-      {"eval.num_generations", "eval.steps is 0", no_eval},
-      {"eval.temperature", "eval.steps is 0", no_eval},
-      {"eval.save", "eval.steps is 0", no_eval},
-      {"eval.num_generations", "held-out lines are judged by their loss", by_loss && !no_eval},
-      {"eval.temperature", "held-out lines are judged by their loss", by_loss && !no_eval},
-      {"eval.save", "held-out lines are judged by their loss", by_loss && !no_eval},
-      {"rollout.top_k", "rollout.temperature is 0", greedy},
-      {"rollout.top_p", "rollout.temperature is 0", greedy},
-      {"rollout.top_k", "rollout.replay is given", replay},
-      {"rollout.top_p", "rollout.replay is given", replay},
-      {"rollout.stop", "rollout.replay is given and eval.steps is 0", replay && no_eval},
-      {"rollout.max_sequences", "rollout.replay is given and eval.steps is 0", replay && no_eval},
-      {"rollout.dynamic_sampling", "rollout.replay is given", replay && c->rollout.dynamic_sampling},
-      {"rollout.max_extra_batches", "rollout.dynamic_sampling is off", !selects},
-      {"rollout.max_response_length", why_mute, mute},
-      {"rollout.stop", why_mute, mute},
-      {"rollout.max_sequences", why_mute, mute},
-      {"data.answer_key", why_mute, mute},
-      {"data.shuffle", "rollout.replay is given", replay},
-      {"data.max_prompt_length", "rollout.replay is given", replay && !c->data.train.n},
-  };
+  for (int i = 0; i < tri_n_keys; i++) {
+    const tri_key        *k = &tri_keys[i];
+    const tri_deck_entry *e = tri_loader_given(l, k->name);
+    const char           *why = e && k->idle_if ? k->idle_if(l->cfg) : NULL;
 
-  for (size_t i = 0; i < sizeof row / sizeof *row && l->notes; i++) {
-    const tri_deck_entry *e = row[i].idle ? tri_loader_given(l, row[i].name) : NULL;
-    if (e && !is_default(l, e, row[i].name))
-      TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
+    if (why && !is_default(l, e, k->name))
+      TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, k->name, why));
   }
-  if (l->notes && mute && c->reward.n)
-    TRI_TRY(tri_text_printf(l->notes, "%s: reward has no effect: %s\n", where_of(l, "reward"), why_mute));
-  if (l->notes && selects && c->train.epochs > 0)
+  const char *why = l->cfg->reward.n ? tri_config_no_answers(l->cfg) : NULL;
+  if (!why) return TRI_OK;
+  return tri_text_printf(l->notes, "%s: reward has no effect: %s\n", where_of(l, "reward"), why);
+}
+
+/* A line for each value that does something else than one would expect. */
+static tri_status note_surprises(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+  const bool        answers = (c->algo.row.needs & TRI_NEEDS_ANSWERS) || c->reward.n;
+
+  if (c->rollout.dynamic_sampling && !c->rollout.replay && c->train.epochs > 0)
     TRI_TRY(tri_text_printf(
         l->notes,
         "%s: train.epochs gives the number of steps as if each took "
         "rollout.rollout_batch_size prompts; with rollout.dynamic_sampling some take more, and "
         "the run goes on into further passes over the data\n",
         where_of(l, "train.epochs")));
-  if (l->notes && !no_eval && !by_loss && c->eval.temperature == 0 && c->eval.num_generations > 1)
+  if (c->eval.steps != 0 && answers && c->eval.temperature == 0 && c->eval.num_generations > 1)
     TRI_TRY(tri_text_printf(
         l->notes,
         "%s: eval.num_generations is %lld, but eval.temperature is 0: the answers to a prompt are all "
         "alike\n",
         where_of(l, "eval.num_generations"), (long long)c->eval.num_generations));
-  if (l->notes && greedy && !replay)
+  if (c->rollout.temperature == 0 && !c->rollout.replay)
     TRI_TRY(
         tri_text_printf(l->notes,
                         "%s: rollout.temperature is 0: the answers to a prompt are all alike, and a group "
@@ -523,5 +454,7 @@ tri_status tri_config_check(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_required(l), l->faults));
   TRI_TRY(tri_error_note(check_together(l), l->faults));
   TRI_TRY(tri_error_note(check_allowed(l), l->faults));
-  return note_idle(l);
+  if (!l->notes) return TRI_OK;
+  TRI_TRY(note_idle(l));
+  return note_surprises(l);
 }

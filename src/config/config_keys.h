@@ -62,6 +62,8 @@ bool tri_key_is_adapters(const char *name);
 /* The i-th name a key of the tables of algorithms may have, algo.name; NULL past the last, and for other
  * keys. */
 const char *tri_key_named(const tri_key *k, int i);
+/* Why the deck generates no answer, so that its rewards have no effect; NULL: it generates some. */
+const char *tri_config_no_answers(const tri_config *c);
 /* Whether the option means something to the algorithm. */
 bool tri_key_is_used(const tri_key *k, const tri_algo *a);
 /* The row named so, or NULL. */

@@ -454,9 +454,9 @@ static void test_idle_keys(void **state) {
                         ARGS("rollout.max_response_length=4", "data.answer_key=a", "reward=[{name: exact}]")),
                    TRI_OK);
   assert_string_equal(notes.data,
+                      "argument 'data.answer_key=a': data.answer_key has no effect: eval.steps is 0\n"
                       "argument 'rollout.max_response_length=4': rollout.max_response_length has "
                       "no effect: eval.steps is 0\n"
-                      "argument 'data.answer_key=a': data.answer_key has no effect: eval.steps is 0\n"
                       "argument 'reward=[{name: exact}]': reward has no effect: eval.steps is 0\n");
   tri_text_free(&notes);
   tri_config_free(&c);
