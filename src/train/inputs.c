@@ -413,8 +413,6 @@ static tri_status plan_steps(tri_trainer *t) {
     if (!l->train) continue;
     l->optim = c->train.optim;
     tri_loss_scale_begin(&l->course.scale, &l->optim.scaling, c->model.dtype);
-    l->lr = c->train.lr;
-    memcpy(&l->lr.peak, (const char *)c + l->rate, sizeof l->lr.peak);
     l->lr.total = updates - l->rest_steps * t->plan.mini_batches * c->algo.ppo_epochs;
     if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)l->lr.total);
   }

@@ -375,12 +375,10 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                     .key = "model.path",
                     .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq", "/ema/model"},
                     .prefix = "",
-                    .rate = offsetof(tri_config, train.lr.peak),
                     .head = TRI_HEAD_TOKENS,
                     .train = true,
                     .generates = true,
                     .loss_name = "loss",
-                    .plan = offsetof(tri_config, shard.scope),
                     .open = open_policy,
                     .from = "/model"},
     /* Kept so that a resumed run needs the first model's folder no more. */
@@ -388,7 +386,6 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                        .key = "model.ref_path",
                        .group = {"/reference"},
                        .prefix = "reference_",
-                       .plan = offsetof(tri_config, reference.scope),
                        .head = TRI_HEAD_TOKENS,
                        .open = open_reference,
                        .from = "/model"},
@@ -396,8 +393,6 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                     .key = "critic.path",
                     .group = {"/critic/model", "/critic/optimizer/exp_avg", "/critic/optimizer/exp_avg_sq"},
                     .prefix = "critic_",
-                    .rate = offsetof(tri_config, critic.learning_rate),
-                    .plan = offsetof(tri_config, critic.scope),
                     .head = TRI_HEAD_SCALAR,
                     .train = true,
                     .loss = &tri_loss_value,
@@ -407,7 +402,6 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
     [TRI_REWARD_MODEL] = {.name = "reward model",
                           .key = "reward.path",
                           .prefix = "reward_",
-                          .plan = offsetof(tri_config, shard.scope),
                           .head = TRI_HEAD_SCALAR,
                           .open = open_reward_model,
                           .from = "/model"}};
@@ -420,14 +414,20 @@ static const char *const adapter_groups[TRI_ROLE_COUNT][TRI_STATE_COUNT] = {
                     "/critic/adapter/optimizer/exp_avg_sq"}};
 
 void tri_learner_begin(tri_trainer *t) {
-  tri_learner *policy = &t->learner[TRI_POLICY];
+  const tri_config *c = t->cfg;
+  tri_learner      *policy = &t->learner[TRI_POLICY], *critic = &t->learner[TRI_CRITIC];
 
   memcpy(t->learner, roles, sizeof t->learner);
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (tri_learner_has_adapters(t, &t->learner[i]) || (i == TRI_REFERENCE && tri_config_has_lora(t->cfg)))
+    if (tri_learner_has_adapters(t, &t->learner[i]) || (i == TRI_REFERENCE && tri_config_has_lora(c)))
       memcpy(t->learner[i].group, adapter_groups[i], sizeof adapter_groups[i]);
+  policy->plan = t->learner[TRI_REWARD_MODEL].plan = c->shard.scope;
+  t->learner[TRI_REFERENCE].plan = c->reference.scope;
+  critic->plan = c->critic.scope;
+  policy->lr = critic->lr = c->train.lr;
+  critic->lr.peak = c->critic.learning_rate;
   policy->loss = t->algo->loss;
-  policy->rest_steps = t->cfg->critic.warmup_steps;
+  policy->rest_steps = c->critic.warmup_steps;
   if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
 }
 

@@ -21,8 +21,7 @@ typedef struct tri_learner {
   const char     *key;                    /* of the deck, whose value `path` is: "model.path" */
   const char     *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
   const char     *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
-  size_t          rate; /* where in tri_config its learning rate is, if it trains; the schedule is train's */
-  size_t          plan; /* where in tri_config its shard plan is */
+  tri_shard_plan  plan;   /* who shares its weights, gradients and moments */
   tri_head_kind   head;
   bool            train, generates; /* generates: it is who answers */
   const tri_loss *loss;             /* what it learns by; NULL: it does not learn */
@@ -51,10 +50,6 @@ static inline bool tri_learner_trains(const tri_learner *l) { return l->model &&
 static inline bool tri_learner_learns(const tri_learner *l, int64_t step) {
   return tri_learner_trains(l) && step > l->rest_steps;
 }
-/* Who shares its weights, gradients and moments. */
-static inline tri_shard_plan tri_learner_plan(const tri_learner *l, const struct tri_config *c) {
-  return *(const tri_shard_plan *)((const char *)c + l->plan);
-}
 /* What the learner trains and checkpoints keep: its adapters, where it has them, else its weights. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_trained(l->model); }
 /* Does it keep an average of its weights? */
@@ -67,7 +62,8 @@ int64_t tri_learner_size(const tri_learner *l);
 int64_t tri_learner_trained_size(const tri_learner *l);
 /* Not collective. Do low-rank adapters learn in place of its weights? */
 bool tri_learner_has_adapters(const struct tri_trainer *t, const tri_learner *l);
-/* Not collective. t->learner as its roles are born, each with what t->algo has for it. */
+/* Not collective. Sets each role of t->learner: its constants, and what t->algo and the deck say of its
+ * loss, learning rate and shard plan. */
 void tri_learner_begin(struct tri_trainer *t);
 /* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without
  * model.ref_path where that is gone. Faults go to t->run.faults. */

@@ -158,7 +158,7 @@ static tri_status say_others(const tri_trainer *t) {
     const tri_learner     *l = &t->learner[i];
     const tri_model_shape *sh = l->model ? tri_source_shape(l->source) : NULL;
     double                 n = l->model ? (double)tri_learner_size(l) : 0;
-    tri_shard_plan         plan = tri_learner_plan(l, t->cfg);
+    tri_shard_plan         plan = l->plan;
     char                   own[64] = "", from[TRI_CKPT_PATH_BYTES];
     if (!sh || i == TRI_POLICY) continue;
     if (!tri_learner_trains(l) && plan.params != t->cfg->shard.scope.params)

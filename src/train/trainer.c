@@ -271,7 +271,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
   bool              rollout = l->generates && wants_sampler(t);
   tri_model_opt     mo = {.shape = tri_source_shape(l->source),
                           .dtype = c->model.dtype,
-                          .plan = tri_learner_plan(l, c),
+                          .plan = l->plan,
                           .place = t->se->place,
                           .head = l->head,
                           .train = l->train,

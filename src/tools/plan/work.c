@@ -30,7 +30,7 @@ static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
 
 static tri_cost_share share_of(const tri_plan *p, const tri_learner *l) {
   const tri_runtime *rt = &p->se.rt;
-  tri_shard_plan     s = tri_learner_plan(l, &p->cfg);
+  tri_shard_plan     s = l->plan;
   bool               together = p->se.comm[TRI_NODE]->near && s.params != TRI_SHARD_NONE;
 
   return (tri_cost_share){.ranks = rt->world_size,
@@ -210,7 +210,7 @@ void tri_plan_case(const tri_plan *p, tri_bench_case *out) {
 
   if (generates) r = rollout_of(p);
   *out = tri_bench_policy(p);
-  out->plan = tri_learner_plan(policy, &p->cfg);
+  out->plan = policy->plan;
   out->offload = learn.offload ? TRI_OFFLOAD_ELEMENTS : 0;
   out->ema_beta = p->cfg.algo.ema_beta;
   out->size = tri_plan_sizes(&learn, generates ? &r : NULL);
