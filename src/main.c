@@ -104,6 +104,13 @@ static bool computes(const char *name) {
   return false;
 }
 
+/* Does the command line ask where in the program an error arose? Known before a flag is refused. */
+static bool is_verbose(int argc, char **argv) {
+  for (int i = 2; i < argc && strcmp(argv[i], "--"); i++)
+    if (!strcmp(argv[i], "--verbose")) return true;
+  return false;
+}
+
 /* What the command line says. */
 static tri_status run(int argc, char **argv, int *code) {
   const tri_command *c;
@@ -137,7 +144,7 @@ int main(int argc, char **argv) {
   if (computes(argv[1])) tri_cores_set_wait(argv);
   signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error where it is written, with a message */
   tri_program_set(argv[0]);
-  tri_log_open(tri_runtime_env_rank(), TRI_LOG_INFO);
+  tri_log_open(tri_runtime_env_rank(), is_verbose(argc, argv) ? TRI_LOG_DETAIL : TRI_LOG_INFO);
   st = run(argc, argv, &code);
   if (st == TRI_OK && (fflush(stdout) || ferror(stdout)))
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "standard output cannot be written: %s",

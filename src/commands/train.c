@@ -114,7 +114,8 @@ done:
 static tri_status train(int argc, char **argv, int *code) {
   tri_show_learned show = {0, false};
 
-  bool     options = false, verbose = false, check = false, help;
+  bool     options = false, check = false, help;
+  bool     verbose = false; /* for its row in --help; main.c acts on it */
   int64_t  ranks = 0;
   tri_flag flag[] = {
       {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
@@ -136,7 +137,6 @@ static tri_status train(int argc, char **argv, int *code) {
 
   TRI_TRY(tri_flags_parse(&tri_command_train, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) return TRI_OK;
-  if (verbose) tri_log_open(tri_runtime_env_rank(), TRI_LOG_DETAIL);
   if (options) {
     TRI_TRY(tri_config_help(&notes));
     print_options(notes.data);

@@ -123,6 +123,35 @@ static inline void cli_fails(int code, const char *command, const char *part, co
   }
 }
 
+/* The function where the last command's error arose, of the way that --verbose prints behind the message:
+ * "  FILE:LINE FUNCTION: ...", the first line of it that has a place. "": there is no way. It is taken off
+ * cli_err, where calls of the way would pass for facts of the message. */
+static inline const char *cli_take_place(void) {
+  static char place[128];
+
+  place[0] = 0;
+  for (char *at = cli_err; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+    if (sscanf(at, "  %*[^ :\n]:%*d %127[A-Za-z0-9_]:", place) != 1) continue;
+    *at = 0;
+    break;
+  }
+  return place;
+}
+
+/* As cli_fails, for a refusal that no fact of its message tells from another one: the error must have arisen
+ * in this function. The command is one that --verbose can be written behind. */
+static inline void cli_fails_in(int code, const char *command, const char *function, const char *fact) {
+  char        verbose[4096];
+  const char *place;
+
+  snprintf(verbose, sizeof verbose, "%s --verbose", command);
+  cli_fails(code, verbose, fact, NULL);
+  place = cli_take_place();
+  cli_shows(cli_err, fact);
+  if (strcmp(place, function) != 0)
+    fail_msg("%s\narises in '%s', not in '%s'\n%s", command, place, function, cli_err);
+}
+
 /* The folder, its data files, a finished run "run" (steps 1 and 2) and its export "model". */
 static inline int cli_open(void **state) {
   const char *base = getenv("TMPDIR");

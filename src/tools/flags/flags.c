@@ -44,20 +44,21 @@ static void print_flag(const tri_flag *flag) {
   tri_flags_row(left, HELP_INDENT, text);
 }
 
-static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
-  printf("usage: trireme %s %s\n", c->name, c->usage);
-  tri_flags_row("", 0, c->summary);
-  if (n_flag) printf("\nflags:\n");
-  for (int i = 0; i < n_flag; i++) print_flag(&flag[i]);
-  tri_flags_row("--help", HELP_INDENT, "this text");
-}
-
 static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, size_t n) {
   for (int i = 0; i < n_flag; i++)
     if (strlen(flag[i].name) == n && !strncmp(flag[i].name, name, n)) return &flag[i];
   return NULL;
 }
 
+static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
+  printf("usage: trireme %s %s\n", c->name, c->usage);
+  tri_flags_row("", 0, c->summary);
+  if (n_flag) printf("\nflags:\n");
+  for (int i = 0; i < n_flag; i++) print_flag(&flag[i]);
+  if (!find(flag, n_flag, "--verbose", 9))
+    tri_flags_row("--verbose", HELP_INDENT, "show where in the program an error arose");
+  tri_flags_row("--help", HELP_INDENT, "this text");
+}
 /* The shortest flag that begins so, or the longest with which it begins, or the nearest; NULL: none. name
  * [n]. */
 static const char *meant(const char *const *known, int n_known, const char *name, size_t n) {
@@ -103,7 +104,8 @@ static tri_status unknown(const tri_command *c, const tri_flag *flag, int n_flag
   snprintf(dashed, sizeof dashed, "%.*s", (int)n_name, name);
   for (char *at = dashed; *at; at++)
     if (*at == '_') *at = '-';
-  for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
+  for (int i = 0; i < n_flag && n < 62; i++) known[n++] = flag[i].name;
+  known[n++] = "--verbose";
   known[n++] = "--help";
   if (!keys || !memchr(name, '.', n_name)) near = meant(known, n, dashed, strlen(dashed));
   if (keys && !near) return refuse_key(c, name, n_name, value);
@@ -180,6 +182,7 @@ tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_fla
       return TRI_OK;
     }
     f = find(flag, n_flag, argv[i], n);
+    if (!f && !strcmp(argv[i], "--verbose")) continue; /* main.c's */
     if (!f) return unknown(c, flag, n_flag, argv + i, argc - i, n);
     if (f->type == TRI_FLAG_BOOL) {
       if (equals) TRI_FAIL(TRI_EARG, "%s takes no value", f->name);

@@ -39,7 +39,8 @@ typedef struct tri_command {
 
 /* Not collective. Sorts argv into flags and the rest (moved to its front, *n_rest of them). TRI_EARG for an
  * unknown flag (with the nearest), a missing or bad value. --help prints usage and the table to stdout and
- * sets *help. "--" ends the flags; a single "-" is no flag. */
+ * sets *help. --verbose, where the table has none, is every command's and changes nothing here (main.c).
+ * "--" ends the flags; a single "-" is no flag. */
 TRI_CHECKED tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc,
                                        char **argv, int *n_rest, bool *help);
 
