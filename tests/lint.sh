@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# lint.sh - the source rules no compiler checks: rooms (rooms.sh), sizes, first lines, comments, libraries, layout.
+# lint.sh - the source rules no compiler checks: rooms (rooms.sh), first lines, licences, comments, libraries, layout; sizes as figures.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/lint.sh            from anywhere in the tree; prints FILE:LINE: what, exits 1 if anything was printed.
-# tests/lint.sh CHECK...   some of its checks: rooms, lines, sizes, comments, texts, headers, layout, pairs, first_hour.
+# tests/lint.sh            from anywhere in the tree; prints FILE:LINE: what, and exits 1 if it found anything. The largest files,
+#                          functions, structs and so on are printed too, and are never a failure.
+# tests/lint.sh --sizes    all sizes, largest first: kind, size, place.
+# tests/lint.sh CHECK...   some of its checks: rooms, lines, comments, texts, headers, layout, pairs.
 # TRI_CFLAGS               include flags of the libraries; asked from mpicc and pkg-config where it is not set.
 # CC, CXX, CLANG_FORMAT    the programs to use; clang-format must be version 14, others lay out differently.
 set -uo pipefail
@@ -40,11 +42,7 @@ TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
 enders='src/main.c|src/base/base.c|src/base/child.c|src/base/keeper.c|src/base/apart.c|src/comm/runtime.c'
-# The hour of a newcomer: README.md, src/README.md and the files that the section "A step, file by file" of the second names, at
-# most so many and so long together; and README.md alone, which is for users.
-step_files=20
-first_hour_lines=4320
-readme_lines=225
+license='SPDX-License-Identifier: BSD-3-Clause'
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
 src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm.h gpu/gemm/gemm_rows.h'
@@ -56,9 +54,9 @@ mapfile -t texts < <(find CMakeLists.txt tests jobs inputs packaging .ci -type f
   \( -name CMakeLists.txt -o -name '*.sh' -o -name '*.sbatch' -o -name '*.yaml' -o -name '*.py' -o -name '*.awk' -o -name '*.bash' -o -name '*.def' -o -path '.ci/run' \) \
   -not -path 'tests/data/*' 2>/dev/null | sort)
 
-# What one line of C shows: first lines, columns, macros, includes, who ends the process. Tables come in as text.
+# What one line of C shows: first lines, licences, columns, macros, includes, who ends the process. Tables come in as text.
 check_lines() {
-  awk -v libraries="$libraries" -v switches="$switches" -v enders="$enders" "$c_lines"'
+  awk -v license="/* $license */" -v libraries="$libraries" -v switches="$switches" -v enders="$enders" "$c_lines"'
   function bad(line, what) { printf "%s:%d: %s\n", FILENAME, line, what }
   function to_regex(glob) { gsub(/\./, "\\.", glob); gsub(/\*/, ".*", glob); return "^(" glob ")$" }
   function first_line(   name) {
@@ -97,6 +95,7 @@ check_lines() {
     may_end = to_regex(enders)
   }
   FNR == 1 { in_comment = unformatted = 0; in_tests = FILENAME ~ /^tests\//; has_line[FILENAME] = 1; first_line() }
+  $0 == license { licensed[FILENAME] = 1 }
   /clang-format off/ { unformatted = 1 }
   length($0) > 110 && !unformatted { bad(FNR, "a line of " length($0) " columns; 110 is the limit") }
   /clang-format on/ { unformatted = 0 }
@@ -112,86 +111,10 @@ check_lines() {
     bad(FNR, "only main() ends the process")
   }
   END {
-    for (i = 1; i < ARGC; i++) if (!(ARGV[i] in has_line)) printf "%s:1: an empty file\n", ARGV[i]
+    for (i = 1; i < ARGC; i++)
+      if (!(ARGV[i] in has_line)) printf "%s:1: an empty file\n", ARGV[i]
+      else if (!(ARGV[i] in licensed)) printf "%s:1: no line \"%s\"\n", ARGV[i], license
   }' "${c_files[@]}"
-}
-
-# How much stands between braces: lines of functions and files, members of structs; and how functions are called.
-check_sizes() {
-  awk "$c_lines"'
-  function bad(line, what) { printf "%s:%d: %s\n", FILENAME, line, what }
-  # What opens: a struct; an outer brace, in which nothing is deeper; a function at the margin; something else.
-  function kind_of(text) {
-    text = " " text
-    if (text ~ /^ *(extern *""|namespace[ A-Za-z0-9_:]*) *$/) return "outer"
-    if (text ~ /[^A-Za-z0-9_](struct|union)[^A-Za-z0-9_]/ && text !~ /=/)
-      if (text !~ /\) *$/ || text ~ /^[^(]*[^A-Za-z0-9_](struct|union) +[A-Za-z0-9_]+ *\(/) return "struct"
-    if (depth == 0 && text ~ /^[^(=]*\(/ && text !~ /= *$/) return "function"
-    return "other"
-  }
-  function open_brace() {
-    kind[++level] = kind_of(said); starts[level] = said_at; members[level] = points[level] = nameless = 0
-    if (kind[level] == "function") check_name(said)
-    depth += kind[level] != "outer"
-  }
-  function close_brace(   n) {
-    if (level < 1) return
-    n = FNR - starts[level] + 1
-    if (kind[level] == "function" && n > 100) bad(starts[level], "function of " n " lines; 100 is the limit")
-    n = members[level]
-    if (kind[level] == "struct" && n > 30 && 2 * points[level] <= n && FILENAME !~ /^tests\//)
-      bad(starts[level], "struct of " n " members; 30 is the limit")
-    nameless = kind[level] == "struct" ? n : 0 # of a struct without a name in a struct, if ; comes next
-    depth -= kind[level--] != "outer"
-  }
-  # A struct is a table of functions, and may have more, if most of its members are pointers to one.
-  function member(c) {
-    members[level] += c == ";" && nameless && said ~ /^ *$/ ? nameless : 1
-    points[level] += said ~ /\( *\*[^()]*\) *\(/
-    nameless = 0
-  }
-  # Functions that other files see are called tri_*: rooms.sh knows them by it. Of built libraries symbols.sh asks more.
-  function check_name(text) {
-    if (FILENAME !~ /^(src|io|gpu)\/.*\.c$/ || text ~ /(^|[^A-Za-z0-9_])static[^A-Za-z0-9_]/) return
-    sub(/ *\(.*/, "", text); sub(/.*[ *]/, "", text)
-    if (text !~ /^tri_/ && text != "main") bad(said_at, "the function " text " is neither static nor called tri_...")
-  }
-  function read_code(code,   c, before) {
-    for (;;) {
-      if (said ~ /^ *$/) said_at = FNR
-      if (!match(code, /[{}();,]/)) break
-      c = substr(code, RSTART, 1); said = said substr(code, 1, RSTART - 1); code = substr(code, RSTART + 1)
-      if (c == "{") open_brace()
-      else if (c == "}") close_brace()
-      else if (c == "(") round++
-      else if (c == ")") round--
-      before = round == 0 && kind[level] == "struct" && (c == ";" || c == ",")
-      if (before) member(c)
-      said = before || c ~ /[{};]/ ? "" : said c
-    }
-    said = said code " "
-    if (said ~ /^ *[A-Z_0-9]+ *\([A-Za-z_0-9, ]*\) *$/) said = "" # a macro that wants no ;
-  }
-  # Each arm of an #if begins where the first one did, and the last one counts.
-  function read_directive(code) {
-    if (code ~ /^ *# *if/) { if_level[++n_if] = level; if_depth[n_if] = depth; if_round[n_if] = round }
-    else if (code ~ /^ *# *el/ && n_if) { level = if_level[n_if]; depth = if_depth[n_if]; round = if_round[n_if] }
-    else if (code ~ /^ *# *endif/ && n_if) n_if--
-  }
-  function end_of_file(   limit) {
-    limit = last ~ /^tests\// ? 800 : 640
-    if (lines > limit) printf "%s:%d: file of %d lines; %d is the limit\n", last, lines, lines, limit
-    if (level) printf "%s:%d: %d braces are open at the end of the file\n", last, lines, level
-  }
-  FNR == 1 { end_of_file(); last = FILENAME; level = depth = round = n_if = in_comment = goes_on = 0; said = "" }
-  {
-    lines = FNR
-    code = bare($0)
-    if (code ~ /^ *#/ && !goes_on) read_directive(code)
-    else if (!goes_on) read_code(code)
-    goes_on = (goes_on || code ~ /^ *#/) && code ~ /\\$/
-  }
-  END { end_of_file() }' "${c_files[@]}"
 }
 
 # Which functions are collective: each one that a header declares and that takes a communicator, or may fail and could have
@@ -254,7 +177,7 @@ check_comments() {
   }' "${h_files[@]}"
 }
 
-# Scripts, decks, build files: second line where the first is #!, as "# name - job".
+# Scripts, decks, build files: second line where the first is #!, as "# name - job"; the licence, but in decks.
 check_texts() {
   local f
   for f in "${texts[@]}"; do
@@ -263,6 +186,7 @@ check_texts() {
       { if (index($0, "# " name " - ") != 1 && index($0, "# " path " - ") != 1)
           printf "%s:%d: the first line is not \"# %s - its one job\"\n", path, NR, name
         exit }' "$f"
+    [[ $f == *.yaml || $f == *.def ]] || grep -qxF "# $license" "$f" || echo "$f:1: no line \"# $license\""
     [[ $f == tests/lint*.sh ]] || awk -v path="$f" '/TODO|FIXME/ && !/#[0-9]+/ {
       printf "%s:%d: TODO without an issue number\n", path, NR }' "$f"
   done
@@ -311,10 +235,19 @@ check_layout() {
     END { for (f in first) printf "%s:%d: layout: %d places differ; run clang-format -i\n", f, first[f], count[f] }' | sort
 }
 
+# The files of the section "A step, file by file" of src/README.md. A name without a folder lies beside the one before it.
+step_files() {
+  awk '/^## /{ on = /A step, file by file/ } on && /^\| `/ { split($0, column, "|"); n = split(column[2], part, "`")
+    for (i = 2; i <= n; i += 2) { if (part[i] ~ /\//) { dir = part[i]; sub(/[^\/]*$/, "", dir) } else part[i] = dir part[i]; print part[i] } }' src/README.md
+}
+
 # What two files must say alike: lists of test programs and the programs; sources a script reads and those there are; the
-# second block of README.md and .ci/run.
+# second block of README.md and .ci/run; the files that src/README.md says a step passes.
 check_pairs() {
   local module path second
+  step_files | while read -r path; do
+    [[ -f $path ]] || echo "src/README.md:1: a step passes $path, which is not there"
+  done
   tr '\n' ' ' <tests/CMakeLists.txt | grep -oE 'set\(TRI_([A-Z]+_)*(RANKS_[a-z0-9_]+|MODULES [^)]*)' |
     sed 's/.*RANKS_//; s/.*MODULES //' | tr -s ' ' '\n' | while read -r module; do
     compgen -G "tests/*/test_$module.c" >/dev/null ||
@@ -328,28 +261,59 @@ check_pairs() {
     echo ".ci/run:1: its last line is not the second block of README.md"
 }
 
-check_first_hour() {
-  local list path n
-  # A name without a folder lies beside the one before it.
-  list=$(awk '/^## /{ on = /A step, file by file/ } on && /^\| `/ { split($0, column, "|"); n = split(column[2], part, "`")
-    for (i = 2; i <= n; i += 2) { if (part[i] ~ /\//) { dir = part[i]; sub(/[^\/]*$/, "", dir) } else part[i] = dir part[i]; print part[i] } }' src/README.md)
-  for path in $list; do
-    [[ -f $path ]] || echo "src/README.md:1: a step passes $path, which is not there"
-  done
-  n=$(wc -w <<<"$list")
-  ((n > 0 && n <= step_files)) || echo "src/README.md:1: a step passes $n files; $step_files is the limit"
-  # shellcheck disable=SC2086
-  n=$(cat $list README.md src/README.md 2>/dev/null | wc -l)
-  ((n <= first_hour_lines)) || echo "src/README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines: shorten one of them"
-  n=$(wc -l <README.md)
-  ((n <= readme_lines)) || echo "README.md:1: has $n lines; $readme_lines is the limit: the rest stands where it is looked for"
+# Sizes are figures to look at, and no limit stands on them: rows of kind, size and place, largest first of each kind. Read by
+# clang-format's layout: what opens at the margin ends with a brace there. Members of a struct in a struct count with its own.
+list_sizes() {
+  {
+    awk "$c_lines"'
+    function row(kind, size, place) { printf "%s\t%d\t%s\n", kind, size, place }
+    function end_of_file(   kind) {
+      if (last == "") return
+      kind = last ~ /^tests\// ? "lines of a test" : "lines of a file"
+      row(kind, lines, last)
+      if (kind == "lines of a test") return
+      sub(/\.[a-z]+$/, "", last); if (last in counted) return
+      counted[last] = 1; sub(/\/[^\/]*$/, "", last); sources[last]++
+    }
+    FNR == 1 { end_of_file(); last = FILENAME; inside = head = in_comment = 0 }
+    { lines = FNR; code = bare($0); sub(/ +$/, "", code) }
+    code ~ /^(extern ""|namespace.*) *\{$/ { next }
+    !inside && (code ~ /^$|^ *#|[;}\\]$/ && code !~ /^\}/) { head = 0; next }
+    !inside { if (!head) { head = FNR; text = "" } text = text " " code }
+    !inside && head && code ~ /\{$/ {
+      inside = "other"
+      if (text ~ /\(/ && text !~ /= *\{$/) inside = "function"
+      if (text ~ /^ *(typedef )?(struct|union)[^A-Za-z0-9_]/ && text !~ /\) *\{$/) inside = "struct"
+      members = 0; next
+    }
+    code ~ /^\}/ {
+      if (inside == "function") row("lines of a function", FNR - head + 1, FILENAME ":" head)
+      if (inside == "struct") row("members of a struct", members, FILENAME ":" head)
+      inside = head = 0
+    }
+    inside == "struct" && code !~ /^ *\}/ { while (gsub(/\([^()]*\)|\[[^\[\]]*\]/, "", code)); members += gsub(/[,;]/, "", code) }
+    END { end_of_file(); for (room in sources) row("sources of a folder", sources[room], room) }' "${c_files[@]}"
+    find ./*.md src io gpu jobs inputs packaging tests -name '*.md' -not -path 'tests/data/*' -exec wc -l {} + 2>/dev/null |
+      awk '$2 != "total" { sub(/^\.\//, "", $2); printf "lines of a text\t%d\t%s\n", $1, $2 }'
+    step_files | xargs cat README.md src/README.md 2>/dev/null | wc -l |
+      awk '{ printf "lines of the first hour\t%d\tREADME.md, src/README.md and the files of a step in it\n", $1 }'
+  } | sort -t$'\t' -k1,1 -k2,2nr -k3
 }
 
 check_rooms() {
   tests/rooms.sh --check
 }
 
-[[ $# -gt 0 ]] || set -- rooms lines sizes comments texts headers layout pairs first_hour
+if [[ ${1-} == --sizes ]]; then
+  list_sizes
+  exit
+fi
+if [[ $# == 0 ]]; then
+  set -- rooms lines comments texts headers layout pairs
+  echo "sizes, the largest of each kind (tests/lint.sh --sizes lists all):"
+  list_sizes | awk -F'\t' '{ if ($1 != kind) { if (kind != "") print ""; printf "  %-24s", $1; kind = $1; n = 0 }
+    if (n++ < 3) printf "%6d %s", $2, $3 } END { print "" }'
+fi
 for check; do
   "check_$check"
 done >"$out/all" 2>&1

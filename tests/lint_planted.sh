@@ -20,7 +20,7 @@ touched=() expected=() planted=0 wrong=0
 plant() { # file, text
   touched+=("$1")
   mkdir -p "$copy/${1%/*}"
-  [[ -f $copy/$1 ]] || echo "/* ${1##*/} - planted. */" >"$copy/$1"
+  [[ -f $copy/$1 ]] || printf '/* %s - planted. */\n/* SPDX-License-Identifier: BSD-3-Clause */\n' "${1##*/}" >"$copy/$1"
   line=$(($(wc -l <"$copy/$1") + 1))
   printf '%s\n' "$2" >>"$copy/$1"
   planted=$((planted + 1))
@@ -183,63 +183,25 @@ plant src/base/planted_empty.c ''
 : >"$copy/src/base/planted_empty.c"
 line=1
 expect 'an empty file'
+edit src/base/hash.h '/SPDX-License/d'
+line=1
+expect 'no line "/* SPDX-License-Identifier: BSD-3-Clause */"'
+plant src/base/planted_licence.c ''
+sed -i 2d "$copy/src/base/planted_licence.c"
+line=1
+expect 'no line'
 judge lines
 
-# ---- sizes ----
-long() { # file, opening lines
-  plant "$1" "$(lines "${@:2}" && repeat '  planted();' 98 && lines '}')"
-}
-plant src/base/planted_499.c "$(repeat 'int tri_planted_%;' 499)"
-plant src/base/planted_640.c "$(repeat 'int tri_planted_%;' 640)"
-line=641
-expect 'file of 641 lines; 640 is'
-plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
-plant tests/base/test_planted_800.c "$(repeat 'int planted_%;' 800)"
-line=801
-expect 'file of 801 lines; 800 is'
-long src/base/planted_1.c 'static void planted(void) {'
-long src/base/planted_2.c 'static void planted(void) {' '  planted();'
-expect 'function of 101 lines'
-long src/base/planted_3.c 'static void' 'planted(int a,' '             int b) {' '  {}'
-expect 'function of 103 lines'
-long src/base/planted_4.c 'static int q(int a) {' '#if 1' '  if (a) {' '#else' '  if (!a) {' '#endif' '  }' '}' \
-  'static void planted(void) {' '  planted();'
-line=$((line + 8))
-expect 'function of 101 lines'
-long src/base/planted_5.cu 'extern "C" {' 'static void planted(void) {' '  planted();'
-line=$((line + 1))
-expect 'function of 101 lines'
-plant src/base/planted_5.cu '}'
-long tests/base/planted_6.cpp 'namespace {' 'static void planted(void) {' '  planted();'
-line=$((line + 1))
-expect 'function of 101 lines'
-plant tests/base/planted_6.cpp '}'
-long src/base/planted_7.c 'static const int planted[sizeof(int)] = {' '  0,'
-plant src/base/planted_8.c 'static void planted(void) {'
-expect '1 braces are open at the end'
-struct() { # opening line, lines of members, their number
-  plant src/base/planted.h "$(lines "$1" && repeat "$2" "$3" && lines '  int c;' '} planted;')"
-}
-struct 'struct planted {' '  int *a%, b%[2];' 14
-struct 'struct planted {' '  int *a%, b%[2];' 15
-expect 'struct of 31 members'
-struct 'struct __attribute__((aligned(8))) planted {' '  int *a%, b%[2];' 15
-expect 'struct of 31 members'
-struct 'typedef struct TRI_ALIGNED(8) planted {' '  int *a%, b%[2];' 15
-expect 'struct of 31 members'
-struct 'typedef struct __attribute__((packed)) {' '  int *a%, b%[2];' 15
-expect 'struct of 31 members'
-struct 'struct planted {' '  int (*a%)[2];' 30
-expect 'struct of 31 members'
-struct 'struct planted {' '  int (*call_%)(int a, int b);' 30
-plant src/base/planted.h "$(lines 'struct planted {' '  struct {' && repeat '    int a%;' 30 && lines '  };' '  int c;' '};')"
-expect 'struct of 31 members'
-for text in 'void planted(void) {}' 'struct stat *planted(void) {}' 'int planted(void) { return 1; } /* planted */'; do
-  plant src/base/hash.c "$text"
-  expect 'the function planted is neither static nor called tri_'
+# ---- sizes: figures, not findings ----
+plant src/base/planted.c "$(lines 'static void' 'planted(int a,' '             int b) {' && repeat '  planted();' 996 && lines '}')"
+plant src/base/planted.h "$(lines 'typedef struct planted {' && repeat '  int *a%, b%[2]; /* of x, y; z */' 500 &&
+  lines '  int (*call)(int a, int b);' '} planted;')"
+sizes=$("$copy/tests/lint.sh" --sizes)
+for want in "lines of a file	1002	src/base/planted.c" "lines of a function	1000	src/base/planted.c:3" \
+  "members of a struct	1001	src/base/planted.h:3"; do
+  [[ $sizes == *"$want"* ]] || complain "lint.sh --sizes does not say \"$want\""
 done
-plant src/base/hash.c 'static struct stat *planted(void) { return 0; }'
-judge sizes
+judge lines
 
 # ---- comments ----
 declare() { # header, lines of which the last but one is the declaration's first
@@ -277,6 +239,7 @@ for text in jobs/planted.sh jobs/planted.awk tests/base/CMakeLists.txt inputs/pl
   expect 'TODO without an issue number'
   line=1
   expect 'the first line is not'
+  [[ $text == *.yaml ]] || expect 'no line "# SPDX-License-Identifier: BSD-3-Clause"'
 done
 judge texts
 
@@ -305,25 +268,10 @@ expect 'io/text/planted*.c is not there'
 edit .ci/run '$s/$/ planted/'
 line=1
 expect 'its last line is not the second block of README.md'
-judge pairs
-
-step() { # rows of the section `A step, file by file`
-  edit src/README.md "/^| .src\/model\/decoder_bwd.c/s;^;$(repeat "$1" "$2" | sed 's/$/\\/')
-;"
-  line=1
-}
-step '| `src/base/planted.c` | | |' 1
+edit src/README.md "/^| .src\/model\/decoder_bwd.c/i | \`src/base/planted.c\` | | |"
+line=1
 expect 'a step passes src/base/planted.c, which is not there'
-step '| `src/base/hash.c` | | |' 20
-expect 'a step passes'
-plant src/base/hash.c "$(repeat 'int tri_planted_%;' 300)"
-touched+=(src/README.md)
-line=1
-expect 'with the files of a step'
-edit README.md p # each line twice
-line=1
-expect 'has'
-judge first_hour
+judge pairs
 
 # ---- symbols.sh, on what a compiler makes of a room ----
 echo 'struct stat *planted(void); struct stat *planted(void) { return 0; } int planted_too; int tri_planted; static int own = 1;
