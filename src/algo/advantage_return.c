@@ -82,7 +82,7 @@ static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
   if (!tri_rollout_counts(r, q)) return;
   for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
     double value = (double)r->critic.value[i];
-    adv = paid - tri_answer_cost(o, r, i) + o->gamma * next - value + o->gamma * o->critic.lam * adv;
+    adv = paid - tri_answer_cost(o, r, i) + o->gamma * next - value + o->gamma * o->lam * adv;
     r->adv[i] = (float)adv;
     r->critic.ret[i] = (float)(adv + value);
     next = value;

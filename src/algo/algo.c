@@ -126,7 +126,7 @@ static void mask_cut(tri_rollout *r) {
 tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r) {
   if (!a->advantage) return TRI_OK;
   TRI_TRY(a->advantage->fill(o, r));
-  if (o->mask.truncated) mask_cut(r);
+  if (o->mask_truncated) mask_cut(r);
   if (o->whiten_advantages) whiten(r);
   return TRI_OK;
 }
@@ -135,7 +135,7 @@ tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_roll
 
 void tri_adapt_use(tri_algo_opt *o, const tri_adapt *a) {
   if (!tri_adapts_entropy(o)) return;
-  o->entropy_coef = a->entropy <= o->adapt.entropy_target ? a->entropy_coef : 0;
+  o->entropy_coef = a->entropy <= o->adaptive_entropy_target ? a->entropy_coef : 0;
 }
 
 void tri_adapt_begin(tri_algo_opt *o, tri_adapt *a) {
@@ -148,7 +148,7 @@ void tri_adapt_entropy(tri_algo_opt *o, tri_adapt *a, double entropy) {
   static const double DELTA = 0.005, LEAST = 0, MOST = 1;
 
   a->entropy = entropy;
-  if (entropy <= o->adapt.entropy_target)
+  if (entropy <= o->adaptive_entropy_target)
     a->entropy_coef = fmin(a->entropy_coef + DELTA, MOST);
   else
     a->entropy_coef = fmax(a->entropy_coef - DELTA, LEAST);
@@ -158,7 +158,7 @@ void tri_adapt_entropy(tri_algo_opt *o, tri_adapt *a, double entropy) {
 /* verl, core_algos.py, AdaptiveKLController (Ziegler et al. 2019, 2.2). */
 void tri_adapt_kl(tri_algo_opt *o, double kl, int64_t samples) {
   static const double MOST = 0.2;
-  double              error = fmin(fmax(kl / o->adapt.kl_target - 1, -MOST), MOST);
+  double              error = fmin(fmax(kl / o->kl_target - 1, -MOST), MOST);
 
-  o->kl_coef *= 1 + error * (double)samples / o->adapt.kl_horizon;
+  o->kl_coef *= 1 + error * (double)samples / o->kl_horizon;
 }

@@ -30,6 +30,7 @@ typedef enum { TRI_DPO_SIGMOID, TRI_DPO_IPO } tri_dpo_loss;
  * the run reads cannot be given and is at its default, so that a term whose coefficient is 0 by default (KL,
  * entropy) is off. */
 typedef struct tri_algo_opt {
+  /* Policy losses and advantages. */
   double            clip_eps, clip_eps_high, dual_clip, kl_coef, entropy_coef, advantage_eps, gamma;
   double            sapo_temperature_pos, sapo_temperature_neg;
   double            vespo_k_pos, vespo_lambda_pos, vespo_k_neg, vespo_lambda_neg;
@@ -37,26 +38,18 @@ typedef struct tri_algo_opt {
   tri_kl_where      kl_where;
   tri_scale_rewards scale_rewards;
   tri_loss_agg      loss_agg_mode;
-  bool              whiten_advantages, kl_bias_correction;
-  struct {
-    double top_entropy;
-    bool   truncated;
-  } mask; /* algo.top_entropy_quantile, algo.mask_truncated */
-  struct {
-    double      cap;
-    tri_is_mode mode;
-  } is; /* algo.is_cap, algo.is_mode */
-  struct {
-    double lam, value_clip;
-  } critic; /* algo.lam, critic.value_clip */
-  struct {
-    double       beta, centering_coef, label_smoothing, sft_coef, desirable_weight, undesirable_weight;
-    tri_dpo_loss dpo_loss;
-    bool         length_normalize;
-  } preference; /* algo.beta and so on */
-  struct {
-    double kl_target, kl_horizon, entropy_target; /* nats, samples, nats; a target of 0: none */
-  } adapt; /* algo.kl_target, algo.kl_horizon, algo.adaptive_entropy_target */
+  bool              whiten_advantages, kl_bias_correction, mask_truncated;
+  double            top_entropy_quantile;
+  double            is_cap; /* 0: no correction for the sampler */
+  tri_is_mode       is_mode;
+  /* The critic. value_clip is the deck's critic.value_clip. */
+  double lam, value_clip;
+  /* Losses of pairs and labelled answers. */
+  double       beta, centering_coef, label_smoothing, sft_coef, desirable_weight, undesirable_weight;
+  tri_dpo_loss dpo_loss;
+  bool         length_normalize;
+  /* Coefficients that adapt: nats, samples, nats. A target of 0 means none. */
+  double kl_target, kl_horizon, adaptive_entropy_target;
 } tri_algo_opt;
 
 /* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
@@ -246,8 +239,8 @@ typedef struct tri_adapt {
   double entropy;      /* nats, mean of the last optimizer step; inf before the first */
 } tri_adapt;
 
-static inline bool tri_adapts_kl(const tri_algo_opt *o) { return o->adapt.kl_target > 0; }
-static inline bool tri_adapts_entropy(const tri_algo_opt *o) { return o->adapt.entropy_target > 0; }
+static inline bool tri_adapts_kl(const tri_algo_opt *o) { return o->kl_target > 0; }
+static inline bool tri_adapts_entropy(const tri_algo_opt *o) { return o->adaptive_entropy_target > 0; }
 
 /* Not collective. *a as the deck's options have it, and *o as the first optimizer step is to have them. */
 void tri_adapt_begin(tri_algo_opt *o, tri_adapt *a);

@@ -25,14 +25,13 @@ static void weigh_pairs(const tri_algo_opt *o, int64_t max_response_length, cons
  * sigmoid(- beta h) (Rafailov et al. 2023, eq. 7; a: Mitchell 2023, cDPO, eq. 3; OpenRLHF, loss.py, DPOLoss);
  * ipo: (h - 1 / (2 beta))^2 (Azar et al. 2023, eq. 17; trl, dpo_trainer.py, _compute_loss). */
 static double loss_of(const tri_algo_opt *o, double h, double *slope) {
-  const double a = o->preference.label_smoothing, x = o->preference.beta * h,
-               off = h - 1 / (2 * o->preference.beta);
+  const double a = o->label_smoothing, x = o->beta * h, off = h - 1 / (2 * o->beta);
 
-  if (o->preference.dpo_loss == TRI_DPO_IPO) {
+  if (o->dpo_loss == TRI_DPO_IPO) {
     *slope = 2 * off;
     return off * off;
   }
-  *slope = o->preference.beta * (a * tri_logistic(x) - (1 - a) * tri_logistic(-x));
+  *slope = o->beta * (a * tri_logistic(x) - (1 - a) * tri_logistic(-x));
   return (1 - a) * tri_log_1_exp(-x) + a * tri_log_1_exp(x);
 }
 
@@ -40,7 +39,7 @@ static double loss_of(const tri_algo_opt *o, double h, double *slope) {
 static double length_of(const tri_algo_opt *o, const tri_loss_in *in, int q) {
   int64_t n = in->start[q + 1] - in->start[q];
 
-  return o->preference.length_normalize && n > 0 ? (double)n : 1;
+  return o->length_normalize && n > 0 ? (double)n : 1;
 }
 
 /* The same derivative of each token of sequence q. */
@@ -54,7 +53,7 @@ static void spread(const tri_loss_in *in, int q, double slope, tri_loss_out *out
 /* The pair in sequences q, q + 1. */
 static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, tri_loss_out *out) {
   double chosen, rejected, slope, loss, length = length_of(o, in, q), other = length_of(o, in, q + 1);
-  double share = in->weight[q], imitate = o->preference.sft_coef * in->weight[q + 1];
+  double share = in->weight[q], imitate = o->sft_coef * in->weight[q + 1];
 
   TRI_TRY(tri_answer_log_ratio(in, q, &out->metric[ENTROPY], &chosen));
   TRI_TRY(tri_answer_log_ratio(in, q + 1, &out->metric[ENTROPY], &rejected));
@@ -63,7 +62,7 @@ static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, 
   spread(in, q, share * slope / length - imitate, out);
   spread(in, q + 1, -share * slope / other, out);
   out->loss += loss;
-  tri_pair_count(out->metric, o->preference.beta * chosen, o->preference.beta * rejected);
+  tri_pair_count(out->metric, o->beta * chosen, o->beta * rejected);
   if (isfinite(loss) && isfinite((float)(share * slope))) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,
            "the pair in sequences %d and %d of a micro-batch has no finite loss: log-ratios to the reference "

@@ -19,21 +19,19 @@ static void mean_over_answers(const tri_algo_opt *o, int64_t max_response_length
 /* r: the sum of log pi - log ref. Desirable: w (1 - sigmoid(beta (r - z))), undesirable: w (1 - sigmoid(beta
  * (z - r))); z is a constant (Ethayarajh et al. 2024, eq. 7; trl, kto_trainer.py, _compute_loss). */
 static tri_status add_answer(const tri_algo_opt *o, const tri_loss_in *in, int q, tri_loss_out *out) {
-  bool   good = in->score[q] > 0.5f;
-  double ratio, side = good ? 1 : -1,
-                weight = good ? o->preference.desirable_weight : o->preference.undesirable_weight;
+  bool      good = in->score[q] > 0.5f;
+  double    ratio, side = good ? 1 : -1, weight = good ? o->desirable_weight : o->undesirable_weight;
   tri_mean *reward = &out->metric[good ? TRI_CHOSEN : TRI_REJECTED];
 
   TRI_TRY(tri_answer_log_ratio(in, q, &out->metric[ENTROPY], &ratio));
-  double x = side * o->preference.beta * (ratio - in->survey),
-         loss = in->weight[q] * weight * tri_logistic(-x);
-  double slope = -in->weight[q] * weight * side * o->preference.beta * tri_logistic(x) * tri_logistic(-x);
+  double x = side * o->beta * (ratio - in->survey), loss = in->weight[q] * weight * tri_logistic(-x);
+  double slope = -in->weight[q] * weight * side * o->beta * tri_logistic(x) * tri_logistic(-x);
   for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
     out->dlogp[i] = (float)slope;
     out->dent[i] = 0;
   }
   out->loss += loss;
-  reward->sum += o->preference.beta * ratio;
+  reward->sum += o->beta * ratio;
   reward->of++;
   if (isfinite(loss) && isfinite(in->survey) && isfinite(in->score[q])) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,

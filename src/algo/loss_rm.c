@@ -21,8 +21,8 @@ static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, 
   int64_t w = in->start[q], l = in->start[q + 1];
   double  chosen = (double)in->value[w], rejected = (double)in->value[l], margin = (double)in->score[q];
   double  ahead = chosen - rejected - margin, both = chosen + rejected;
-  double  loss = tri_log_1_exp(-ahead) + o->preference.centering_coef * both * both;
-  double  push = tri_logistic(-ahead), pull = 2 * o->preference.centering_coef * both;
+  double  loss = tri_log_1_exp(-ahead) + o->centering_coef * both * both;
+  double  push = tri_logistic(-ahead), pull = 2 * o->centering_coef * both;
 
   out->dvalue[w] = (float)(in->weight[q] * (pull - push));
   out->dvalue[l] = (float)(in->weight[q] * (pull + push));

@@ -26,8 +26,7 @@ typedef struct squared {
 static squared of_value(const tri_algo_opt *o, double value, double old, double ret) {
   double moved = value - old, error = value - ret, bounded = error;
 
-  if (o->critic.value_clip > 0 && fabs(moved) > o->critic.value_clip)
-    bounded = old + copysign(o->critic.value_clip, moved) - ret;
+  if (o->value_clip > 0 && fabs(moved) > o->value_clip) bounded = old + copysign(o->value_clip, moved) - ret;
   squared s = {error * error / 2, error, bounded * bounded > error * error};
   if (s.clipped) {
     s.loss = bounded * bounded / 2;

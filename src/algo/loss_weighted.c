@@ -55,7 +55,7 @@ static double log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
 
   for (int64_t i = in->start[q]; i < in->start[q + 1]; i++)
     sum += between((double)in->logp[i] - (double)in->old_logp[i], -20, 20);
-  for (int64_t i = in->start[q]; o->is.cap > 0 && i < in->start[q + 1]; i++)
+  for (int64_t i = in->start[q]; o->is_cap > 0 && i < in->start[q + 1]; i++)
     correction += between(log(tri_sampler_correction(o, in, i)), log(LOWEST), 20);
   return between(sum + correction, log(LOWEST), 20);
 }

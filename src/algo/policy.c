@@ -120,7 +120,7 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, co
 
   /* A clip must not hide it, nor exp(-inf) = 0, nor a cap. */
   if (!isfinite(ratio) || !isfinite(log_ratio)) t.loss = NAN;
-  if (o->is.cap > 0) t.correction = tri_sampler_ratio(in, i);
+  if (o->is_cap > 0) t.correction = tri_sampler_ratio(in, i);
   if (!isfinite(t.correction)) t.loss = NAN;
   if (in->ref_logp && rule->one_ratio)
     add_kl(o, in, i, exp(p->shared), p->kl, &t);
@@ -149,7 +149,7 @@ static tri_status add_token(const tri_algo_opt *o, const tri_loss_in *in, int q,
   out->metric[TRI_POLICY_KL].sum += t->kl;
   out->metric[TRI_POLICY_ENTROPY].sum += (double)in->ent[i];
   out->metric[TRI_POLICY_IS].sum += t->correction;
-  out->metric[TRI_POLICY_CAPPED].sum += o->is.cap > 0 && t->correction > o->is.cap;
+  out->metric[TRI_POLICY_CAPPED].sum += o->is_cap > 0 && t->correction > o->is_cap;
   out->metric[TRI_POLICY_CLIPPED].sum += t->clipped;
   if (isfinite(t->loss) && isfinite(t->kl) && isfinite(in->ent[i]) && isfinite(out->dlogp[i])) return TRI_OK;
   i = find_fault(in, q, i);
@@ -168,12 +168,12 @@ tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in, const t
   TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
   TRI_ASSERT(in->n == 0 || (in->old_logp && in->adv &&
                             (in->ref_logp || o->kl_where == TRI_KL_IN_REWARD || o->kl_coef == 0) &&
-                            (in->roll_logp || o->is.cap == 0)));
+                            (in->roll_logp || o->is_cap == 0)));
   out->loss = 0;
   memset(out->metric, 0, sizeof out->metric);
   out->metric[TRI_POLICY_ENTROPY].of = out->metric[TRI_POLICY_CLIPPED].of = (double)in->n;
   out->metric[TRI_POLICY_KL].of = in->ref_logp ? (double)in->n : 0;
-  out->metric[TRI_POLICY_IS].of = out->metric[TRI_POLICY_CAPPED].of = o->is.cap > 0 ? (double)in->n : 0;
+  out->metric[TRI_POLICY_IS].of = out->metric[TRI_POLICY_CAPPED].of = o->is_cap > 0 ? (double)in->n : 0;
   for (int q = 0; q < in->n_seq; q++) {
     sequence_part p = part_of(o, in, rule, q);
     for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {

@@ -11,21 +11,21 @@ double tri_sampler_ratio(const tri_loss_in *in, int64_t i) {
 }
 
 double tri_sampler_correction(const tri_algo_opt *o, const tri_loss_in *in, int64_t i) {
-  double w = o->is.cap > 0 ? tri_sampler_ratio(in, i) : 1;
+  double w = o->is_cap > 0 ? tri_sampler_ratio(in, i) : 1;
 
-  if (o->is.cap > 0 && w > o->is.cap) return o->is.mode == TRI_IS_MASK ? 0 : o->is.cap;
+  if (o->is_cap > 0 && w > o->is_cap) return o->is_mode == TRI_IS_MASK ? 0 : o->is_cap;
   return w;
 }
 
 double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,
                          int64_t i) {
-  if (o->mask.top_entropy < 1 && (double)in->ent[i] < in->survey) return 0;
+  if (o->top_entropy_quantile < 1 && (double)in->ent[i] < in->survey) return 0;
   return rule->corrects_itself ? 1 : tri_sampler_correction(o, in, i);
 }
 
 /* ---- the threshold of entropies ---- */
 
-static bool wants_threshold(const tri_algo_opt *o) { return o->mask.top_entropy < 1; }
+static bool wants_threshold(const tri_algo_opt *o) { return o->top_entropy_quantile < 1; }
 
 /* A number that orders as x does; 32 bits. */
 static int64_t order_of(float x) {
@@ -74,7 +74,7 @@ static double threshold(const tri_algo_opt *o, const tri_rollout *r, int begin, 
   double  rank, low, high;
 
   if (n == 0) return 0;
-  rank = (1 - o->mask.top_entropy) * (double)(n - 1);
+  rank = (1 - o->top_entropy_quantile) * (double)(n - 1);
   below = (int64_t)rank;
   low = (double)kth_smallest(r, begin, end, below);
   high = below + 1 < n ? (double)kth_smallest(r, begin, end, below + 1) : low;

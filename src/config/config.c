@@ -200,8 +200,7 @@ static void resolve_clip(const tri_loader *l) {
 static void resolve_length(const tri_loader *l) {
   tri_algo_opt *o = &l->cfg->algo.opt;
 
-  if (!tri_loader_given(l, "algo.length_normalize"))
-    o->preference.length_normalize = o->preference.dpo_loss == TRI_DPO_IPO;
+  if (!tri_loader_given(l, "algo.length_normalize")) o->length_normalize = o->dpo_loss == TRI_DPO_IPO;
 }
 
 enum { LORA_ALPHA = 16 }; /* chosen: OpenRLHF's and verl's */

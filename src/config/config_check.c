@@ -215,35 +215,35 @@ static tri_status check_kl_target(const tri_loader *l) {
   const tri_config *c = l->cfg;
   double            most = 0.2 * (double)c->rollout.rollout_batch_size * (double)c->algo.num_generations;
 
-  if (c->algo.opt.adapt.kl_target == 0) return TRI_OK;
+  if (c->algo.opt.kl_target == 0) return TRI_OK;
   if (c->algo.opt.kl_coef == 0)
     TRI_FAIL(
         TRI_ECONFIG,
         "%s: algo.kl_target moves algo.kl_coef, which is 0: give the coefficient to start from, or remove it",
         where_of(l, "algo.kl_target"));
-  if (c->algo.opt.adapt.kl_horizon > most) return TRI_OK;
+  if (c->algo.opt.kl_horizon > most) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
       "%s: algo.kl_horizon = %g: a step of %g samples would take all of algo.kl_coef away: give more than %g",
-      where_of(l, "algo.kl_horizon"), c->algo.opt.adapt.kl_horizon, 5 * most, most);
+      where_of(l, "algo.kl_horizon"), c->algo.opt.kl_horizon, 5 * most, most);
 }
 
 /* Only there are both log-probabilities of a token known. */
 static tri_status check_is_cap(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
-  if (c->algo.opt.is.cap == 0 || c->run.sampler == TRI_CONFIG_RESCORE) return TRI_OK;
+  if (c->algo.opt.is_cap == 0 || c->run.sampler == TRI_CONFIG_RESCORE) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
       "%s: algo.is_cap = %g corrects what the sampler says by what the trainer says, and only run.sampler: "
       "rescore asks both: give that, or remove it",
-      where_of(l, "algo.is_cap"), c->algo.opt.is.cap);
+      where_of(l, "algo.is_cap"), c->algo.opt.is_cap);
 }
 
 static tri_status check_label_smoothing(const tri_loader *l) {
   const tri_algo_opt *o = &l->cfg->algo.opt;
 
-  if (o->preference.dpo_loss != TRI_DPO_IPO || o->preference.label_smoothing == 0) return TRI_OK;
+  if (o->dpo_loss != TRI_DPO_IPO || o->label_smoothing == 0) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: algo.label_smoothing means nothing to algo.dpo_loss ipo: remove it",
            where_of(l, "algo.label_smoothing"));
 }

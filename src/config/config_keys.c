@@ -35,11 +35,11 @@ static const char *replayed(const tri_config *c) {
 }
 
 static const char *no_kl_target(const tri_config *c) {
-  return c->algo.opt.adapt.kl_target == 0 ? "algo.kl_target is not given" : NULL;
+  return c->algo.opt.kl_target == 0 ? "algo.kl_target is not given" : NULL;
 }
 
 static const char *no_is_cap(const tri_config *c) {
-  return c->algo.opt.is.cap == 0 ? "algo.is_cap is 0" : NULL;
+  return c->algo.opt.is_cap == 0 ? "algo.is_cap is 0" : NULL;
 }
 
 static const char *no_scale(const tri_config *c) {
@@ -271,7 +271,7 @@ const tri_key tri_keys[] = {
    "Added to the standard deviation that divides the advantage."},
   {"algo.gamma", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.gamma), "[0, 1]", "1", "1",
    "What a reward is worth one token earlier."},
-  {"algo.lam", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.critic.lam), "[0, 1]", "0.95", "1",
+  {"algo.lam", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.lam), "[0, 1]", "0.95", "1",
    "How far ahead an advantage with values looks: 1 to the answer's end, as a return does; 0 to the next value."},
   {"algo.whiten_advantages", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.whiten_advantages), "", "false", "1",
    "Advantages are taken less their mean over all answer tokens of a rollout, divided by their deviation."},
@@ -294,43 +294,43 @@ const tri_key tri_keys[] = {
    "Passes over the samples of one rollout."},
   {"algo.entropy_coef", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
    "Weight of the entropy bonus."},
-  {"algo.centering_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.preference.centering_coef), "[0, inf)", "0", "1",
+  {"algo.centering_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.centering_coef), "[0, inf)", "0", "1",
    "Weight of the squared sum of a pair's two scores, which holds them around 0."},
-  {"algo.beta", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.preference.beta), "(0, inf)", "0.1", "1",
+  {"algo.beta", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.beta), "(0, inf)", "0.1", "1",
    "Factor of an answer's log-ratio to the reference, which gives its reward: the higher, the nearer the policy stays."},
-  {"algo.dpo_loss", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.preference.dpo_loss), "sigmoid|ipo", "sigmoid", "1",
+  {"algo.dpo_loss", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.dpo_loss), "sigmoid|ipo", "sigmoid", "1",
    "What is learned of a pair: sigmoid, that the chosen one is ahead; ipo, to be ahead by 1 / (2 beta)."},
-  {"algo.label_smoothing", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.preference.label_smoothing), "[0, 0.5)", "0", "1",
+  {"algo.label_smoothing", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.label_smoothing), "[0, 0.5)", "0", "1",
    "Share of the pairs that are taken to be the wrong way round; with algo.dpo_loss sigmoid."},
-  {"algo.sft_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.preference.sft_coef), "[0, inf)", "0", "1",
+  {"algo.sft_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sft_coef), "[0, inf)", "0", "1",
    "Weight of the negative log-likelihood of the chosen answers, the mean over their tokens."},
-  {"algo.length_normalize", TRI_KEY_BOOL, LISTED, FIXED, NEVER, AT(algo.opt.preference.length_normalize), "", NULL, "1",
+  {"algo.length_normalize", TRI_KEY_BOOL, LISTED, FIXED, NEVER, AT(algo.opt.length_normalize), "", NULL, "1",
    "The log-ratio of an answer is divided by its tokens; not given: true with algo.dpo_loss ipo, else false."},
-  {"algo.desirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.preference.desirable_weight), "[0, inf)", "1", "1",
+  {"algo.desirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.desirable_weight), "[0, inf)", "1", "1",
    "Weight of the loss of answers labelled true."},
-  {"algo.undesirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.preference.undesirable_weight), "[0, inf)", "1", "1",
+  {"algo.undesirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.undesirable_weight), "[0, inf)", "1", "1",
    "Weight of the loss of answers labelled false."},
-  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.mask.top_entropy), "(0, 1]", "1", "1",
+  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.top_entropy_quantile), "(0, 1]", "1", "1",
    "Only this share of an optimizer step's tokens, those of the highest entropy, has a policy loss; KL, entropy "
    "bonus and means are over all; 1: all have one."},
-  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.mask.truncated), "", "false", "1",
+  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.mask_truncated), "", "false", "1",
    "Answers cut at max_response_length are compared with those of their group, but not learned from."},
   {"algo.kl_bias_correction", TRI_KEY_BOOL, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_bias_correction), "", "false", "1",
    "The KL term in the loss is taken times the policy ratio."},
-  {"algo.kl_target", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.adapt.kl_target), "(0, inf)", NULL, "nats",
+  {"algo.kl_target", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.kl_target), "(0, inf)", NULL, "nats",
    "kl_coef grows after a step whose KL is above this, and shrinks below; not given: it stays."},
-  {"algo.kl_horizon", TRI_KEY_F64, ANSWERS, FIXED, no_kl_target, AT(algo.opt.adapt.kl_horizon), "(0, inf)", "10000", "samples",
+  {"algo.kl_horizon", TRI_KEY_F64, ANSWERS, FIXED, no_kl_target, AT(algo.opt.kl_horizon), "(0, inf)", "10000", "samples",
    "How slowly: a step of n samples changes kl_coef by a share of 0.2 n / kl_horizon at most."},
-  {"algo.adaptive_entropy_target", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.adapt.entropy_target), "(0, inf)", NULL, "nats",
+  {"algo.adaptive_entropy_target", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.adaptive_entropy_target), "(0, inf)", NULL, "nats",
    "Each optimizer step whose entropy is at or below this raises entropy_coef by 0.005 for the next, up to 1, each "
    "other one lowers it, down to 0; there is no bonus after those; not given: entropy_coef stays."},
   {"algo.ema_beta", TRI_KEY_F64, ALL, FIXED, NEVER, AT(algo.ema_beta), "[0, 1)", "0", "1",
    "Keep an average of the policy's weights, after each update so much of it as before and the rest of the new weights, "
    "for trireme export --ema; 0: none."},
-  {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.is.cap), "[0, inf)", "0", "1",
+  {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.is_cap), "[0, inf)", "0", "1",
    "The policy loss of a token is taken times exp(trainer's - sampler's log-probability), up to so much; with "
    "run.sampler: rescore; 0: it is not."},
-  {"algo.is_mode", TRI_KEY_CHOICE, ANSWERS, FIXED, no_is_cap, AT(algo.opt.is.mode), "truncate|mask", "truncate", "1",
+  {"algo.is_mode", TRI_KEY_CHOICE, ANSWERS, FIXED, no_is_cap, AT(algo.opt.is_mode), "truncate|mask", "truncate", "1",
    "A factor over is_cap: truncate takes is_cap, mask takes 0."},
 
   {"rollout.rollout_batch_size", TRI_KEY_I64, ANSWERS, FIXED, NEVER, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
@@ -421,7 +421,7 @@ const tri_key tri_keys[] = {
    "Shard plan of the critic; not given: shard's."},
   {"critic.lora", TRI_KEY_BOOL, CRITIC, FIXED, no_adapters, AT(critic.lora), "", "true", "1",
    "Where the policy has adapters the critic has its own, of the same rank, alpha and targets; false: all its weights learn."},
-  {"critic.value_clip", TRI_KEY_F64, CRITIC, FIXED, NEVER, AT(algo.opt.critic.value_clip), "[0, inf)", "0.2", "rewards",
+  {"critic.value_clip", TRI_KEY_F64, CRITIC, FIXED, NEVER, AT(algo.opt.value_clip), "[0, inf)", "0.2", "rewards",
    "A value that moves further than this from the one before learning lowers its loss no more; 0: it is not clipped."},
 
   {"reference.shard", TRI_KEY_CHOICE, COMPARE, FREE, no_reference, AT(reference.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "1",

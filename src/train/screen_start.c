@@ -246,13 +246,13 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
   tri_config_word("algo.kl_where", o->kl_where, word[1]);
   if (o->kl_coef > 0) ADD(", %g %s in the %s", o->kl_coef, word[0], word[1]);
   if (o->kl_coef > 0 && o->kl_bias_correction) ADD(" times the ratio");
-  if (o->adapt.kl_target > 0) ADD(" (towards %g nats)", o->adapt.kl_target);
-  if (o->entropy_coef > 0 || o->adapt.entropy_target > 0) ADD(", entropy %g", o->entropy_coef);
-  if (o->adapt.entropy_target > 0) ADD(" (towards %g nats)", o->adapt.entropy_target);
-  if (o->mask.top_entropy < 1) ADD(", top %g of entropies", o->mask.top_entropy);
-  tri_config_word("algo.is_mode", o->is.mode, word[0]);
-  if (o->is.cap > 0) ADD(", sampler corrected (%s at %g)", word[0], o->is.cap);
-  if (o->mask.truncated) ADD(", cut answers left out");
+  if (o->kl_target > 0) ADD(" (towards %g nats)", o->kl_target);
+  if (o->entropy_coef > 0 || o->adaptive_entropy_target > 0) ADD(", entropy %g", o->entropy_coef);
+  if (o->adaptive_entropy_target > 0) ADD(" (towards %g nats)", o->adaptive_entropy_target);
+  if (o->top_entropy_quantile < 1) ADD(", top %g of entropies", o->top_entropy_quantile);
+  tri_config_word("algo.is_mode", o->is_mode, word[0]);
+  if (o->is_cap > 0) ADD(", sampler corrected (%s at %g)", word[0], o->is_cap);
+  if (o->mask_truncated) ADD(", cut answers left out");
 #undef ADD
 }
 
@@ -276,7 +276,7 @@ tri_status tri_screen_loss(const tri_trainer *t, tri_text *out) {
   tri_config_word("algo.scale_rewards", o->scale_rewards, scale);
   if (tri_algo_reads(t->algo, "algo.scale_rewards")) snprintf(how, sizeof how, " (std %s)", scale);
   if (tri_algo_reads(t->algo, "algo.gamma")) snprintf(how, sizeof how, " (gamma %g)", o->gamma);
-  if (tri_has_critic(t)) snprintf(how, sizeof how, " (gamma %g, lam %g)", o->gamma, o->critic.lam);
+  if (tri_has_critic(t)) snprintf(how, sizeof how, " (gamma %g, lam %g)", o->gamma, o->lam);
   return tri_text_printf(out, "%s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
                          o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
 }

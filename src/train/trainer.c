@@ -94,7 +94,7 @@ static int64_t answers_here(const tri_trainer *t) {
 static unsigned feed_reads(const tri_trainer *t) {
   unsigned reads = tri_has_reference(t) ? TRI_LOSS_REFERENCE : 0;
 
-  if (t->opt.is.cap > 0) reads |= TRI_LOSS_ROLL_LOGP;
+  if (t->opt.is_cap > 0) reads |= TRI_LOSS_ROLL_LOGP;
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     if (l->source && l->loss) reads |= l->loss->reads;
   return reads;

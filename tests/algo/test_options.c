@@ -17,7 +17,7 @@ static double threshold_of(double share, const int64_t *length, int n_seq, int b
   double             found;
   int                at = 0;
 
-  o.mask.top_entropy = share;
+  o.top_entropy_quantile = share;
   rollout_make(&r, reward, length, n_seq, 1);
   for (int q = 0; q < n_seq; q++) {
     r.seen[r.start[q]] = 1e6f;
@@ -55,7 +55,7 @@ static void test_threshold_masked(void **state) {
   tri_rollout        r = {0};
 
   (void)state;
-  o.mask.top_entropy = 0.5;
+  o.top_entropy_quantile = 0.5;
   rollout_make(&r, reward, NULL, 2, 2);
   for (int k = 0; k < 4; k++) r.seen[r.start[k / 2] + 1 + k % 2] = number[k];
   r.masked.answer[0] = 1;
@@ -73,7 +73,7 @@ static void test_top_entropy(void **state) {
   micro                m;
 
   (void)state;
-  o.mask.top_entropy = 0.5;
+  o.top_entropy_quantile = 0.5;
   o.kl_coef = 0.5;
   o.kl_estimator = TRI_KL_K1;
   o.entropy_coef = 0.1;
@@ -121,7 +121,7 @@ static void test_correction(void **state) {
   micro                m;
 
   (void)state;
-  o.is.cap = 4;
+  o.is_cap = 4;
   micro_make(&m, &length, 1, false);
   m.in.roll_logp = m.roll;
   m.weight[0] = 1;
@@ -132,7 +132,7 @@ static void test_correction(void **state) {
   }
   for (int mode = 0; mode < 2; mode++) {
     const double *x = want[mode];
-    o.is.mode = (tri_is_mode)mode;
+    o.is_mode = (tri_is_mode)mode;
     assert_int_equal(tri_loss_clip.compute(&o, &m.in, &m.out), TRI_OK);
     assert_true(fabs(m.out.loss + x[0] + x[1] + x[2]) < 1e-5); /* log in f32 */
     for (int i = 0; i < 3; i++) assert_true(fabs((double)m.dlogp[i] + x[i]) < 1e-5);
@@ -148,11 +148,11 @@ static void test_correction(void **state) {
 static tri_algo_opt all_options(const tri_loss *a) {
   tri_algo_opt o = PLAIN;
 
-  o.mask.top_entropy = 0.5;
+  o.top_entropy_quantile = 0.5;
   o.kl_coef = 0.3;
   o.kl_bias_correction = true;
-  o.is.cap = 1.25;
-  o.is.mode = a == &tri_loss_sapo ? TRI_IS_MASK : TRI_IS_TRUNCATE;
+  o.is_cap = 1.25;
+  o.is_mode = a == &tri_loss_sapo ? TRI_IS_MASK : TRI_IS_TRUNCATE;
   return o;
 }
 
@@ -231,10 +231,10 @@ static tri_algo_opt golden_options(const json_t *c, const char *name) {
   o.kl_coef = number(c, "beta");
   o.clip_eps = number(c, "low");
   o.clip_eps_high = number(c, "high");
-  o.mask.top_entropy = number(c, "quantile");
+  o.top_entropy_quantile = number(c, "quantile");
   o.kl_bias_correction = json_is_true(json_object_get(c, "bias"));
-  o.is.cap = number(c, "cap");
-  o.is.mode = strcmp(json_string_value(json_object_get(c, "mode")), "mask") ? TRI_IS_TRUNCATE : TRI_IS_MASK;
+  o.is_cap = number(c, "cap");
+  o.is_mode = strcmp(json_string_value(json_object_get(c, "mode")), "mask") ? TRI_IS_TRUNCATE : TRI_IS_MASK;
   if (strcmp(name, "cispo") != 0 && strcmp(name, "vespo") != 0) o.loss_agg_mode = TRI_SEQ_MEAN_TOKEN_MEAN;
   return o;
 }
@@ -247,8 +247,8 @@ static void check_case(const json_t *file, const json_t *c, micro *m, const int6
 
   assert_non_null(a);
   m->in.survey = 0;
-  if (o.mask.top_entropy < 1)
-    m->in.survey = threshold_of(o.mask.top_entropy, length, m->in.n_seq, 0, m->in.n_seq, m->ent);
+  if (o.top_entropy_quantile < 1)
+    m->in.survey = threshold_of(o.top_entropy_quantile, length, m->in.n_seq, 0, m->in.n_seq, m->ent);
   a->weigh(&o, (int64_t)number(file, "max_length"), length, m->in.n_seq, m->weight);
   assert_int_equal(a->compute(&o, &m->in, &m->out), TRI_OK);
   if (fabs(m->out.loss - number(c, "loss")) > 1e-13) /* both sums in f64 */
@@ -291,7 +291,7 @@ static void test_mask_truncated(void **state) {
   r.stop[1] = TRI_STOP_LENGTH;
   assert_int_equal(tri_algo_advantage(tri_algo_find("grpo"), &o, &r), TRI_OK);
   assert_true(tri_rollout_loss_tokens(&r, 1) == 2);
-  o.mask.truncated = true;
+  o.mask_truncated = true;
   assert_int_equal(tri_algo_advantage(tri_algo_find("grpo"), &o, &r), TRI_OK);
   assert_true(r.adv[1] == -1 && r.adv[2] == -1);
   assert_true(tri_rollout_loss_tokens(&r, 0) == 2 && tri_rollout_loss_tokens(&r, 1) == 0);
@@ -312,8 +312,8 @@ static void test_adapt_kl(void **state) {
   for (int k = 0; k < 4; k++) {
     tri_algo_opt o = PLAIN;
     o.kl_coef = 0.5;
-    o.adapt.kl_target = 2;
-    o.adapt.kl_horizon = 100;
+    o.kl_target = 2;
+    o.kl_horizon = 100;
     assert_true(tri_adapts_kl(&o));
     tri_adapt_kl(&o, kl[k], 50);
     assert_true(fabs(o.kl_coef - 0.5 * times[k]) < 1e-15);
@@ -331,7 +331,7 @@ static void test_adapt_entropy(void **state) {
   o.entropy_coef = 0.004;
   tri_adapt_begin(&o, &a);
   assert_true(o.entropy_coef == 0.004 && !tri_adapts_entropy(&o));
-  o.adapt.entropy_target = 1;
+  o.adaptive_entropy_target = 1;
   tri_adapt_begin(&o, &a);
   assert_true(o.entropy_coef == 0 && a.entropy_coef == 0.004 && isinf(a.entropy));
   for (int k = 0; k < 6; k++) {

@@ -34,8 +34,8 @@ static void answers_make(answers *a, const tri_loss *loss, const tri_algo_opt *o
 static tri_algo_opt options(double beta) {
   tri_algo_opt o = PLAIN;
 
-  o.preference.beta = beta;
-  o.preference.desirable_weight = o.preference.undesirable_weight = 1;
+  o.beta = beta;
+  o.desirable_weight = o.undesirable_weight = 1;
   return o;
 }
 
@@ -64,7 +64,7 @@ static void test_rm(void **state) {
 
   (void)state;
   for (int k = 0; k < 2; k++) {
-    o.preference.centering_coef = 0.1 * k;
+    o.centering_coef = 0.1 * k;
     answers_make(&a, &tri_loss_rm, &o, length, 4);
     memcpy(a.value, (float[]){2, 1, 0, 3}, 4 * sizeof(float));
     memcpy(a.score, (float[]){1, 99, 0, 99}, 4 * sizeof(float));
@@ -77,7 +77,7 @@ static void test_rm(void **state) {
                 mean(&a, TRI_REJECTED) == 2);
   }
   a.value[1] = 1e30f; /* far beyond exp */
-  o.preference.centering_coef = 0;
+  o.centering_coef = 0;
   assert_int_equal(tri_loss_rm.compute(&o, &a.m.in, &a.m.out), TRI_OK);
   check_near("loss", a.m.out.loss, (double)1e30f / 2, 1e-6);
 }
@@ -101,14 +101,14 @@ static void test_dpo(void **state) {
   assert_true(a.m.dlogp[1] == a.m.dlogp[0] && a.m.dlogp[2] == -a.m.dlogp[0] && a.m.dent[0] == 0);
   assert_true(mean(&a, TRI_ACCURACY) == 1 && mean(&a, TRI_MARGIN) == 2.5 && mean(&a, TRI_CHOSEN) == 2 &&
               mean(&a, TRI_REJECTED) == -0.5 && mean(&a, ENTROPY) == 3);
-  o.preference.dpo_loss = TRI_DPO_IPO;
+  o.dpo_loss = TRI_DPO_IPO;
   assert_int_equal(tri_loss_dpo.compute(&o, &a.m.in, &a.m.out), TRI_OK);
   assert_true(a.m.out.loss == 1 && a.m.dlogp[0] == 2 && a.m.dlogp[2] == -2);
-  o.preference.length_normalize = true;
+  o.length_normalize = true;
   assert_int_equal(tri_loss_dpo.compute(&o, &a.m.in, &a.m.out), TRI_OK);
   assert_true(a.m.out.loss == 0.25 && a.m.dlogp[0] == 0.5f && a.m.dlogp[2] == -1);
   assert_true(mean(&a, TRI_MARGIN) == 2.5); /* rewards stay sums */
-  o.preference.sft_coef = 0.5;
+  o.sft_coef = 0.5;
   assert_int_equal(tri_loss_dpo.compute(&o, &a.m.in, &a.m.out), TRI_OK);
   assert_true(a.m.out.loss == 1 && a.m.dlogp[0] == 0.25f && a.m.dlogp[2] == -1);
 }
@@ -137,8 +137,8 @@ static void test_kto(void **state) {
   answers              a;
 
   (void)state;
-  o.preference.desirable_weight = 2;
-  o.preference.undesirable_weight = 4;
+  o.desirable_weight = 2;
+  o.undesirable_weight = 4;
   answers_make(&a, &tri_loss_kto, &o, length, 2);
   memcpy(a.m.logp, (float[]){-1, -1, -1}, 3 * sizeof(float));
   memcpy(a.m.ref, (float[]){-1.5f, -1.5f, (float)(log(3) - 1)}, 3 * sizeof(float));
@@ -236,7 +236,7 @@ static void test_rm_peers(void **state) {
     const json_t *c = json_array_get(cases, k);
     tri_algo_opt  o = options(0);
     float         margin[MAX_TOK] = {0};
-    o.preference.centering_coef = number(c, "centering_coef");
+    o.centering_coef = number(c, "centering_coef");
     golden_answers(file, &tri_loss_rm, &o, &a);
     if (json_is_true(json_object_get(c, "margins"))) floats_of(file, "margins", margin);
     for (int q = 0; q < a.m.in.n_seq; q += 2) a.score[q] = margin[q / 2];
@@ -248,11 +248,11 @@ static void test_rm_peers(void **state) {
 static tri_algo_opt dpo_options(const json_t *c) {
   tri_algo_opt o = options(number(c, "beta"));
 
-  o.preference.dpo_loss =
+  o.dpo_loss =
       strcmp(json_string_value(json_object_get(c, "dpo_loss")), "ipo") ? TRI_DPO_SIGMOID : TRI_DPO_IPO;
-  o.preference.label_smoothing = number(c, "label_smoothing");
-  o.preference.sft_coef = number(c, "sft_coef");
-  o.preference.length_normalize = json_is_true(json_object_get(c, "length_normalize"));
+  o.label_smoothing = number(c, "label_smoothing");
+  o.sft_coef = number(c, "sft_coef");
+  o.length_normalize = json_is_true(json_object_get(c, "length_normalize"));
   return o;
 }
 
@@ -304,8 +304,8 @@ static void test_kto_peers(void **state) {
   for (size_t k = 0; k < json_array_size(cases); k++) {
     const json_t *c = json_array_get(cases, k);
     tri_algo_opt  o = options(number(c, "beta"));
-    o.preference.desirable_weight = number(c, "desirable_weight");
-    o.preference.undesirable_weight = number(c, "undesirable_weight");
+    o.desirable_weight = number(c, "desirable_weight");
+    o.undesirable_weight = number(c, "undesirable_weight");
     golden_answers(file, &tri_loss_kto, &o, &a);
     a.m.in.survey = golden_survey(file, json_string_value(json_object_get(c, "beside_ref")));
     check_near("z", a.m.in.survey, number(c, "z"), 1e-13);
@@ -319,12 +319,12 @@ static void test_kto_peers(void **state) {
 static tri_algo_opt rich(bool ipo) {
   tri_algo_opt o = options(0.5);
 
-  o.preference.dpo_loss = ipo ? TRI_DPO_IPO : TRI_DPO_SIGMOID;
-  o.preference.length_normalize = ipo;
-  o.preference.label_smoothing = 0.2;
-  o.preference.sft_coef = 0.3;
-  o.preference.centering_coef = 0.05;
-  o.preference.desirable_weight = 1.5;
+  o.dpo_loss = ipo ? TRI_DPO_IPO : TRI_DPO_SIGMOID;
+  o.length_normalize = ipo;
+  o.label_smoothing = 0.2;
+  o.sft_coef = 0.3;
+  o.centering_coef = 0.05;
+  o.desirable_weight = 1.5;
   return o;
 }
 
@@ -430,7 +430,7 @@ static void test_no_rows(void **state) {
     for (int k = 0; losses[i]->metric[k]; k++) assert_true(out.metric[k].sum == 0 && out.metric[k].of == 0);
   }
   for (int i = 1; i < 3; i++) {
-    o.preference.length_normalize = true;
+    o.length_normalize = true;
     answers_make(&a, losses[i], &o, (int64_t[]){0, 0}, 2);
     a.score[0] = 1;
     assert_int_equal(losses[i]->compute(&o, &a.m.in, &a.m.out), TRI_OK);

@@ -26,7 +26,7 @@ static void values_make(values *v, const int64_t *length, int n_seq) {
 static tri_algo_opt clipped_at(double clip) {
   tri_algo_opt o = PLAIN;
 
-  o.critic.value_clip = clip;
+  o.value_clip = clip;
   return o;
 }
 
@@ -189,7 +189,7 @@ static void test_gae(void **state) {
   tri_rollout          r = {0};
 
   (void)state;
-  o.gamma = o.critic.lam = 0.5;
+  o.gamma = o.lam = 0.5;
   rollout_make(&r, (float[]){2}, length, 1, 1);
   memcpy(r.critic.value, (float[]){99, 1, 2, 4}, 4 * sizeof(float));
   r.adv[0] = r.critic.ret[0] = 7;
@@ -281,7 +281,7 @@ static void test_peers(void **state) {
     const json_t *c = json_array_get(gae, k);
     tri_algo_opt  o = paying(number(c, "beta"));
     o.gamma = number(c, "gamma");
-    o.critic.lam = number(c, "lam");
+    o.lam = number(c, "lam");
     assert_int_equal(tri_advantage_gae.fill(&o, &r), TRI_OK);
     check_rows("advantage", &r, r.adv, json_object_get(c, "adv"));
     check_rows("return", &r, r.critic.ret, json_object_get(c, "ret"));

@@ -372,11 +372,11 @@ static void test_corrections(void **state) {
   tri_config c = good(GRPO, NULL);
 
   (void)state;
-  assert_true(c.algo.opt.mask.top_entropy == 1 && c.algo.opt.is.cap == 0 && !c.algo.opt.mask.truncated &&
+  assert_true(c.algo.opt.top_entropy_quantile == 1 && c.algo.opt.is_cap == 0 && !c.algo.opt.mask_truncated &&
               !c.algo.opt.kl_bias_correction);
   tri_config_free(&c);
   c = good(GRPO, ARGS("algo.is_cap=2", "algo.is_mode=mask", "run.sampler=rescore"));
-  assert_true(c.algo.opt.is.cap == 2 && c.algo.opt.is.mode == TRI_IS_MASK);
+  assert_true(c.algo.opt.is_cap == 2 && c.algo.opt.is_mode == TRI_IS_MASK);
   tri_config_free(&c);
   bad(GRPO, ARGS("algo.is_cap=2"),
       "argument 'algo.is_cap=2': algo.is_cap = 2 corrects what the sampler says by what the trainer says, "
@@ -395,8 +395,8 @@ static void test_adaptive(void **state) {
       good(GRPO, ARGS("algo.kl_coef=0.1", "algo.kl_target=0.5", "algo.adaptive_entropy_target=0.2"));
 
   (void)state;
-  assert_true(c.algo.opt.adapt.kl_target == 0.5 && c.algo.opt.adapt.kl_horizon == 10000 &&
-              c.algo.opt.adapt.entropy_target == 0.2);
+  assert_true(c.algo.opt.kl_target == 0.5 && c.algo.opt.kl_horizon == 10000 &&
+              c.algo.opt.adaptive_entropy_target == 0.2);
   tri_config_free(&c);
   bad(GRPO, ARGS("algo.kl_target=0.5"),
       "argument 'algo.kl_target=0.5': algo.kl_target moves algo.kl_coef, which is 0: give the coefficient to "
@@ -443,7 +443,7 @@ static void test_ipo(void **state) {
           k < 2 ? good(deck, ARGS(name, k ? "loss_type=ipo" : "algo.label_smoothing=0.1"))
                 : good(deck, ARGS(name, k == 2 ? "algo.dpo_loss=ipo" : "algo.dpo_loss=sigmoid",
                                   k == 2 ? "algo.length_normalize=false" : "algo.length_normalize=true"));
-      assert_true(c.algo.opt.preference.length_normalize == k % 2);
+      assert_true(c.algo.opt.length_normalize == k % 2);
       tri_config_free(&c);
     }
     bad(deck, ARGS(name, "algo.dpo_loss=ipo", "algo.label_smoothing=0.1"),

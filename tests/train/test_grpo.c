@@ -148,7 +148,7 @@ static void loss_and_gradients(void **state) {
                          .kl_estimator = TRI_KL_K3,
                          .scale_rewards = TRI_SCALE_GROUP,
                          .loss_agg_mode = c->mode,
-                         .mask.top_entropy = 1};
+                         .top_entropy_quantile = 1};
     double          weight[6], want = golden_value(&b.g, c->name, "loss");
     int64_t         n[6];
     for (int q = 0; q < 6; q++) n[q] = n_answer[q];
