@@ -1,57 +1,49 @@
 #!/usr/bin/env bash
-# rooms.sh - the rooms of the house: who uses whom, by includes and by calls; an arrow that does not lead down is a finding.
+# rooms.sh - the rooms of the house: who uses whom, by includes and by calls, and whether CMakeLists.txt says so.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/rooms.sh            the table of rooms: storey, sources, the rooms it uses; prints FILE:LINE: what, exits 1 for findings
+# tests/rooms.sh            a table of the rooms: sources, and the rooms it uses; prints FILE:LINE: what, exits 1 for findings
 # tests/rooms.sh --check    the findings alone
 # tests/rooms.sh --dot      the same picture for graphviz: tests/rooms.sh --dot | dot -Tsvg > rooms.svg
+# tests/rooms.sh --map      the map of src/README.md, as the rows of CMakeLists.txt make it
+# tests/rooms.sh --write    writes that map into src/README.md
 #
-# A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
-# first comment says "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
-# it that a source of another room defines, with an include or without. A room shows at most 27 sources (X.c and X.h are one),
-# and they do not call each other in a circle. A room's row in CMakeLists.txt names rooms that it uses, and what it uses it
-# reaches through them. In the map of src/README.md a room stands above those it uses, or beside them.
+# A room is a folder of src, io or gpu with a row in CMakeLists.txt, room(FOLDER "Its job." USED ...). There is no other list.
+# A row names only rooms of rows above it, so there is no circle of rooms; a room uses only rooms that it reaches by its row,
+# and uses all that its row names. What a training step needs (all that src/train reaches) uses nothing of src/tools, and a
+# room of src that no step needs lies in src/tools; src/commands uses both. src itself, the program, may use all rooms.
+#
+# A header whose first comment says "Private to its room." is included there and by tests only. What a file calls is every
+# tri_ name in it that a source of another room defines, with an include or without. A room shows at most 27 sources (X.c and
+# X.h are one), and they do not call each other in a circle.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-# Storey and rooms. A new room gets a row here and, where it is compiled, one in CMakeLists.txt.
-rooms='
-18 src
-17 src/commands
-16 src/tools/tryout
-15 src/tools/plan src/tools/init src/tools/infer
-14 src/train
-13 src/run
-12 src/config src/tools/bench src/tools/inspect
-11 src/feed src/generate src/reward io/model
-10 src/algo src/model src/report io/data src/tools/doctor/exam
- 9 src/state src/rollout io/checkpoint src/tools/version gpu/nccl
- 8 gpu src/comm src/tools/doctor/gather
- 7 src/cpu gpu/attention gpu/gemm gpu/layers
- 6 src/cpu/kernels gpu/cudnn
- 5 src/cpu/gemm src/tools/page gpu/base
- 4 src/tools/cost src/cpu/pairs src/tools/doctor/meet src/tools/look io/chat
- 3 src/record src/machine src/tools/doctor src/device src/tools/history src/tools/show io/tokenizer io/hf io/jinja
- 2 io/text io/jinja/value src/family src/reward/math src/reward/desk src/comm/peers src/tools/flags src/metric
- 1 src/base
-'
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).
 filled_above='tri_backends src/registry.c src/device/device.h src/device/device.c'
-# Rooms whose functions stand in a table by pasted names (TRI_KERNEL_LIST), which no search sees.
-by_list='gpu:gpu/attention gpu:gpu/gemm gpu:gpu/layers'
+map_begins='<!-- made by tests/rooms.sh --write -->' map_ends='<!-- end of the map -->'
 
 what=${1:---table}
+if [[ $what == --write ]]; then
+  map=$("$0" --map) || exit 1
+  MAP=$map awk -v begins="$map_begins" -v ends="$map_ends" '$0 == ends { inside = 0 } !inside { print }
+    $0 == begins { print ENVIRON["MAP"]; inside = 1 }' src/README.md >src/README.md.tmp && mv src/README.md.tmp src/README.md
+  exit
+fi
 mapfile -t files < <(find src io gpu -regex '.*\.\([ch]\|cuh?\)' | sort)
 
-awk -v rooms="$rooms" -v filled="$filled_above" -v by_list="$by_list" -v what="$what" "$(<tests/c_lines.awk)"'
+awk -v filled="$filled_above" -v map_begins="$map_begins" -v map_ends="$map_ends" -v what="$what" "$(<tests/c_lines.awk)"'
 function room_of(path) { sub(/\/[^\/]*$/, "", path); return path }
-function bad(file, line, text) { printf "%s:%d: %s\n", file, line, text; found = 1 }
+function bad(file, line, text) { if (what != "--map") printf "%s:%d: %s\n", file, line, text; found = 1 }
+function is_tool(room) { return room ~ /^src\/tools\// }
+function sees_all(room) { return room == "src" || room == "src/commands" }
 function arrow(from, line, to, how,   a, b) {
   a = room_of(from); b = room_of(to)
-  if (a == b) return
+  if (a == b || !(a in place) || !(b in place)) return
   uses[a, b]++
-  if (storey[b] < storey[a]) down[a, b] = 1
-  else bad(from, line, how " of " b " (storey " storey[b] "); " a " is storey " storey[a] " and uses lower ones only")
+  if (a == "src") return
+  if (is_tool(b) && !is_tool(a) && !sees_all(a)) bad(from, line, how " of " b ", which is a tool; only tools and src/commands use tools")
+  else if (!((a, b) in links)) bad(from, line, how " of " b " (the row of " a " in CMakeLists.txt does not lead there)")
 }
 # The sources that a source reaches by calls inside its room.
 function reach(start, at,   i, n, f) {
@@ -69,62 +61,74 @@ function find_circles(   a, b, list, told, i, n) {
     bad(a, 1, "calls in a circle: " list)
   }
 }
-# A row of CMakeLists.txt, room(FOLDER USED...): the rooms that it names. Rows with a variable stand for many.
-function read_row(   f, n, i) {
-  if (!match($0, /^room\([a-z][^)]*\)/)) return
-  n = split(substr($0, 6, RLENGTH - 6), f, " ")
-  row_line[f[1]] = FNR
-  for (i = 2; i <= n; i++) if (f[i] in storey) names[f[1]] = names[f[1]] " " f[i]
+# Rows of CMakeLists.txt, room(FOLDER "Its job." USED ...), which may go on in the next lines. All before any source.
+function read_rows(   text, line, at) {
+  order[n_room = 1] = "src"; place["src"] = 1
+  for (at = 1; (getline line <"CMakeLists.txt") > 0; at++) {
+    if (line ~ /^ *room\([a-z]/) { text = ""; row_at = at }
+    else if (text == "") continue
+    text = text " " line
+    if (line ~ /\)$/) { read_row(text, row_at); text = "" }
+  }
+  close("CMakeLists.txt")
 }
-# The rooms that a room links by its row and the rows below it.
-function link(room, at,   f, n, i) {
-  n = split(names[at], f, " ")
-  for (i = 1; i <= n; i++) if (!((room, f[i]) in links)) { links[room, f[i]] = 1; link(room, f[i]) }
+function read_row(text, line,   f, n, i, room, job) {
+  if (!match(text, /"[^"]*"/)) { bad("CMakeLists.txt", line, "a room without a job: room(FOLDER \"Its job.\" USED ...)"); return }
+  job = substr(text, RSTART + 1, RLENGTH - 2)
+  text = substr(text, 1, RSTART - 1) " " substr(text, RSTART + RLENGTH)
+  gsub(/^ *room\(|\) *$/, "", text)
+  n = split(text, f, " ")
+  room = f[1]
+  if (job !~ /^[A-Z].*\.$/) bad("CMakeLists.txt", line, "the job of " room " is not a sentence: \"" job "\"")
+  order[++n_room] = room; place[room] = n_room; row_line[room] = line; says[room] = job
+  for (i = 2; i <= n; i++) {
+    if (f[i] in place) { names[room] = names[room] " " f[i]; link(room, f[i]) }
+    else later[room] = later[room] " " f[i]
+  }
+}
+# A room reaches what its row names, and what that reaches.
+function link(room, used,   i) {
+  links[room, used] = 1
+  for (i = 1; i <= n_room; i++) if ((used, order[i]) in links) links[room, order[i]] = 1
 }
 function check_row(room,   f, n, i) {
-  if (room == "src" || room ~ /^gpu/) return # the program; and what stands in a loop over the back end
-  if (!(room in row_line)) { bad("CMakeLists.txt", 1, "no row room(" room " ...)"); return }
+  if (room == "src") return
+  if (!(room in sources)) bad("CMakeLists.txt", row_line[room], room " has no sources")
+  n = split(later[room], f, " ")
+  for (i = 1; i <= n; i++) if (f[i] in place) bad("CMakeLists.txt", row_line[room], room " names " f[i] ", whose row does not stand above")
   n = split(names[room], f, " ")
   for (i = 1; i <= n; i++)
-    if (!((room, f[i]) in uses)) bad("CMakeLists.txt", row_line[room], room " names " f[i] ", which it does not use")
-  link(room, room)
-  for (i = 1; i <= n_room; i++)
-    if ((room, order[i]) in down && !((room, order[i]) in links))
-      bad("CMakeLists.txt", row_line[room], room " uses " order[i] " and does not link it")
+    if (!((room, f[i]) in uses)) { if (room in pastes) uses[room, f[i]]++; else bad("CMakeLists.txt", row_line[room], room " names " f[i] ", which it does not use") }
+  if (room ~ /^src\// && !is_tool(room) && !sees_all(room) && room != "src/train" && !(("src/train", room) in links))
+    bad("CMakeLists.txt", row_line[room], "no training step needs " room ": src/train does not reach it, so it belongs in src/tools")
 }
-# A row of the map of src/README.md: the rooms of its first column.
-function read_map(   column, f, n, i) {
-  if (/^## /) in_map = /^## Map/
-  if (!in_map || !/^\| `/) return
-  split($0, column, "|")
-  n = split(column[2], f, "`")
-  for (i = 2; i <= n; i += 2) {
-    if (sub(/\/$/, "", f[i]) || f[i] == "src/main.c") map_row[f[i] == "src/main.c" ? "src" : f[i]] = FNR
-    if (f[i] ~ /^(src|io|gpu)(\/|$)/ && f[i] !~ /\.c$/ && !(f[i] in storey))
-      bad("src/README.md", FNR, "the map has " f[i] ", which is no room")
+# The map of src/README.md: each room below those that use it, in two lists.
+function map_of(tools,   i, text) {
+  text = "| room | job |\n|---|---|\n"
+  for (i = n_room; i > 1; i--) if (is_tool(order[i]) == tools) text = text "| `" order[i] "/` | " says[order[i]] " |\n"
+  return text
+}
+function make_map() {
+  return "### Needed by a training step\n\n" map_of(0) "\n### Tools beside it\n\n" map_of(1)
+}
+function check_map(   line, at, text, inside, begins_at) {
+  for (at = 1; (getline line <"src/README.md") > 0; at++) {
+    if (line == map_ends) inside = 0
+    if (inside) text = text line "\n"
+    if (line == map_begins) { inside = 1; begins_at = at }
   }
-}
-function check_map(room,   i) {
-  if (!(room in map_row)) { bad("src/README.md", 1, "the map has no " room); return }
-  for (i = 1; i <= n_room; i++)
-    if ((room, order[i]) in down && order[i] in map_row && map_row[order[i]] < map_row[room])
-      bad("src/README.md", map_row[room], "in the map " room " stands below " order[i] ", which it uses")
+  if (text != make_map()) bad("src/README.md", begins_at ? begins_at : 1, "the map is not what the rows of CMakeLists.txt say: tests/rooms.sh --write")
 }
 BEGIN {
-  n_row = split(rooms, row, "\n")
-  for (i = 1; i <= n_row; i++) {
-    n = split(row[i], f, " ")
-    for (k = 2; k <= n; k++) { storey[f[k]] = f[1] + 0; order[++n_room] = f[k] }
-  }
+  read_rows()
+  if (what == "--map") { printf "%s", make_map(); exit }
   split(filled, exempt, " ")
   for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1
 }
-FILENAME == "CMakeLists.txt" { read_row(); next }
-FILENAME == "src/README.md" { read_map(); next }
 FNR == 1 {
   in_comment = 0
   room = room_of(FILENAME)
-  if (!(room in storey)) bad(FILENAME, 1, "no row in the table `rooms` of tests/rooms.sh has " room)
+  if (!(room in place) && !(room in told)) { told[room] = 1; bad(FILENAME, 1, "CMakeLists.txt has no row room(" room " \"Its job.\" ...)") }
   name = FILENAME; sub(/\.[a-z]*$/, "", name)
   if (!(name in module)) { module[name] = 1; sources[room]++ }
   head = ""; in_head = 1
@@ -138,6 +142,7 @@ in_head {
   name = included($0); to = name == "" ? "" : resolve(name, FILENAME)
   if (to != "") { n_include++; include_from[n_include] = FILENAME; include_line[n_include] = FNR; include_to[n_include] = to }
 }
+/TRI_KERNEL_LIST\(/ && FILENAME ~ /\.c$/ { pastes[room_of(FILENAME)] = 1 } # uses functions by pasted names, which no search sees
 {
   line = bare($0)
   # A definition: at the margin, neither static nor only declared; its type may stand on a line before.
@@ -158,6 +163,7 @@ in_head {
   }
 }
 END {
+  if (what == "--map") exit found
   for (i = 1; i <= n_include; i++) {
     if (include_to[i] in is_private && room_of(include_to[i]) != room_of(include_from[i]))
       bad(include_from[i], include_line[i], include_to[i] " is private to its room")
@@ -175,28 +181,20 @@ END {
       calls[use_from[i]] = calls[use_from[i]] " " defined_in[name]
     arrow(use_from[i], use_line[use_from[i], name], defined_in[name], "uses " name)
   }
-  n = split(by_list, row_of_list, " ")
-  for (i = 1; i <= n; i++) { split(row_of_list[i], f, ":"); arrow(f[1] "/", 1, f[2] "/", "lists kernels") }
   find_circles()
-  for (i = 1; i <= n_room; i++) { check_row(order[i]); check_map(order[i]) }
+  for (i = 1; i <= n_room; i++) check_row(order[i])
+  check_map()
   for (room in sources) if (sources[room] > 27) bad(room, 1, sources[room] " sources in one room; 27 is the limit")
   if (what == "--dot") {
     print "digraph rooms {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];"
-    for (i = 1; i <= n_row; i++) {
-      n = split(row[i], f, " ")
-      if (n < 2) continue
-      printf "  { rank=same;"
-      for (k = 2; k <= n; k++) printf " \"%s\";", f[k]
-      print " }"
-    }
     for (pair in uses) { split(pair, f, SUBSEP); printf "  \"%s\" -> \"%s\";\n", f[1], f[2] | "sort" }
     close("sort")
     print "}"
   } else if (what == "--table")
-    for (i = 1; i <= n_room; i++) {
+    for (i = n_room; i >= 1; i--) {
       list = ""
-      for (k = 1; k <= n_room; k++) if ((order[i], order[k]) in uses) list = list " " order[k]
-      printf "%2d  %-14s %2d  ->%s\n", storey[order[i]], order[i], sources[order[i]], list
+      for (k = n_room; k >= 1; k--) if ((order[i], order[k]) in uses) list = list " " order[k]
+      printf "%-22s %2d  ->%s\n", order[i], sources[order[i]], list
     }
   exit found
-}' "${files[@]}" CMakeLists.txt src/README.md
+}' "${files[@]}"
