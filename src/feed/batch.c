@@ -124,18 +124,6 @@ void tri_split_free(tri_split *s) {
 
 /* ---- staging ---- */
 
-/* What a loss wants of a rollout's rows: where it lies there, and where the loss looks for it. */
-static const struct {
-  unsigned want;
-  size_t   from, to;
-} column[] = {{TRI_LOSS_OLD_LOGP, offsetof(tri_rollout, old_logp), offsetof(tri_loss_in, old_logp)},
-              {TRI_LOSS_REFERENCE, offsetof(tri_rollout, ref_logp), offsetof(tri_loss_in, ref_logp)},
-              {TRI_LOSS_ADV, offsetof(tri_rollout, adv), offsetof(tri_loss_in, adv)},
-              {TRI_LOSS_RETURN, offsetof(tri_rollout, critic.value), offsetof(tri_loss_in, old_value)},
-              {TRI_LOSS_RETURN, offsetof(tri_rollout, critic.ret), offsetof(tri_loss_in, ret)},
-              {TRI_LOSS_ROLL_LOGP, offsetof(tri_rollout, roll_logp), offsetof(tri_loss_in, roll_logp)}};
-enum { N_COLUMN = sizeof column / sizeof *column };
-
 /* Device results and the derivatives by them, in the order of tri_rows_out. */
 enum { LOGP, ENT, VALUE, N_RESULT };
 
@@ -148,13 +136,15 @@ struct tri_feed {
   int64_t            n_rows;
   struct {
     int32_t *token, *pos, *cu, *row, *target;
-  } device_rows, host_rows;                             /* [N], [N], [S+1], [K], [K]; the host's pinned */
-  float   *derivative[N_RESULT];                        /* device [K] */
-  float   *host_result[N_RESULT], *host_grad[N_RESULT]; /* [K], pinned */
-  float   *host_column[N_COLUMN];                       /* [K]; NULL: not wanted */
-  int64_t *start, *origin;                              /* host [S+1], [K] */
-  double  *weight;                                      /* host [S] */
-  float   *score;                                       /* host [S]; NULL: not wanted */
+  } device_rows, host_rows;                           /* [N], [N], [S+1], [K], [K]; the host's pinned */
+  float *derivative[N_RESULT];                        /* device [K] */
+  float *host_result[N_RESULT], *host_grad[N_RESULT]; /* [K], pinned */
+  struct {
+    float *old_logp, *ref_logp, *adv, *old_value, *ret, *roll_logp;
+  } column;                /* of the rollout, host [K] each, pinned; NULL: not wanted */
+  int64_t *start, *origin; /* host [S+1], [K] */
+  double  *weight;         /* host [S] */
+  float   *score;          /* host [S]; NULL: not wanted */
 };
 
 /* Results that rows may have here. */
@@ -189,8 +179,14 @@ tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *
     TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, &f->host_result[i]));
     TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, &f->host_grad[i]));
   }
-  for (int i = 0; i < N_COLUMN; i++)
-    if (opt->reads & column[i].want) TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
+  struct {
+    unsigned want;
+    float  **where;
+  } column[] = {{TRI_LOSS_OLD_LOGP, &f->column.old_logp}, {TRI_LOSS_REFERENCE, &f->column.ref_logp},
+                {TRI_LOSS_ADV, &f->column.adv},           {TRI_LOSS_RETURN, &f->column.old_value},
+                {TRI_LOSS_RETURN, &f->column.ret},        {TRI_LOSS_ROLL_LOGP, &f->column.roll_logp}};
+  for (size_t i = 0; i < sizeof column / sizeof *column; i++)
+    if (opt->reads & column[i].want) TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, column[i].where));
   TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, n * 8, &f->start));
   TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 8, &f->origin));
   if (opt->reads & TRI_LOSS_SCORE) TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, n * 4, &f->score));
@@ -258,15 +254,21 @@ tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int
   return TRI_OK;
 }
 
+/* The loaded rows' values of one array of the rollout. to [K]; NULL: not wanted. */
+static const float *take(const tri_feed *f, float *to, const float *from) {
+  for (int64_t k = 0; to && k < f->n_rows; k++) to[k] = from[f->origin[k]];
+  return to;
+}
+
 void tri_batch_refresh(tri_feed *f, tri_loss_in *in) {
-  for (int i = 0; i < N_COLUMN; i++) {
-    float *to = f->host_column[i];
-    memcpy((char *)in + column[i].to, &to, sizeof to);
-    if (!to) continue;
-    const float *from;
-    memcpy(&from, (const char *)f->rollout + column[i].from, sizeof from);
-    for (int64_t k = 0; k < f->n_rows; k++) to[k] = from[f->origin[k]];
-  }
+  const tri_rollout *r = f->rollout;
+
+  in->old_logp = take(f, f->column.old_logp, r->old_logp);
+  in->ref_logp = take(f, f->column.ref_logp, r->ref_logp);
+  in->adv = take(f, f->column.adv, r->adv);
+  in->old_value = take(f, f->column.old_value, r->critic.value);
+  in->ret = take(f, f->column.ret, r->critic.ret);
+  in->roll_logp = take(f, f->column.roll_logp, r->roll_logp);
 }
 
 tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *weight, tri_stream *s,
