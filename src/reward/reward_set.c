@@ -81,10 +81,10 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
   if (!why) why = i < 0 ? "the tokenizer's decoder fails on its tokens" : "it gave no number";
   if (*warned) return;
   *warned = true;
-  tri_warn("reward_failed",
-           "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
-           "reward_failures counts such answers)",
-           i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
+  tri_warn_like(&(tri_notice){.code = "reward_failed", .of = i < 0 ? NULL : name, .step = -1},
+                "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
+                "reward_failures counts such answers)",
+                i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
 }
 
 double tri_reward_set_most(const tri_reward_set *s, int i) {

@@ -106,6 +106,12 @@ static inline void cli_fits(const char *text) {
     if (strcspn(at, "\n") > 79) fail_msg("a line of %zu columns: %.*s", strcspn(at, "\n"), 200, at);
 }
 
+/* The last command said all of these facts to people. */
+#define cli_tells(...) cli_tells_all((const char *const[]){__VA_ARGS__, NULL})
+static inline void cli_tells_all(const char *const *fact) {
+  for (; *fact; fact++) cli_shows(cli_err, *fact);
+}
+
 /* The command ends with this exit code and exactly one message, which holds both parts (NULL: none asked
  * for); stdout is empty; no output folder named bad came about, and nothing half-written is left. */
 static inline void cli_fails(int code, const char *command, const char *part, const char *other) {

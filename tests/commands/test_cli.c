@@ -1,8 +1,9 @@
 /* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
  * input. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli_case.h"
+#include "cli_events.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include "device/device.h"
 #include "io/model/export.h"
@@ -54,14 +55,13 @@ static void several_rewards_are_reported_by_name(void **state) {
 
 /* A pattern whose search has no end on any text but the empty one, whatever the policy writes. */
 static void an_answer_no_pattern_can_judge_counts_as_nothing(void **state) {
-  char text[CLI_TEXT_BYTES], *told;
+  char text[CLI_TEXT_BYTES];
 
   (void)state;
   cli_succeeds(TWO GRPO "run.output=endless train.steps=2 'reward=[{name: exact}, {name: regex, pattern: "
                         "\"^(?s:.?.?.?.?.?.?.?.?){40}(?!)\"}]'");
-  told = strstr(cli_err, "reward regex could not judge");
-  assert_non_null(told);
-  assert_null(strstr(told + 1, "reward regex could not judge")); /* once, from one rank */
+  assert_int_equal(cli_events("endless", "{\"code\": \"reward_failed\", \"of\": \"regex\"}"), 1);
+  assert_int_equal(cli_events("endless", "{\"code\": \"reward_failed\"}"), 1); /* once, from one rank */
   cli_read("endless/metrics.jsonl", text);
   cli_shows(text, "\"reward_failures\": ");
   assert_null(strstr(text, "\"reward_failures\": 0"));
@@ -80,13 +80,13 @@ static void an_answer_without_text_counts_as_nothing(void **state) {
          "! cmp -s tokenizer.json endless.json");
   cli_succeeds(ONE GRPO "run.output=textless train.steps=1 model.tokenizer=endless.json rollout.save_every=1 "
                         "checkpoint.save_final=true");
-  cli_shows(cli_err, "the rewards could not judge an answer");
-  cli_shows(cli_err, "the rollout is not saved");
+  assert_int_equal(cli_events("textless", "{\"code\": \"reward_failed\"}"), 1);
+  assert_int_equal(cli_events("textless", "{\"code\": \"answers_not_saved\"}"), 1);
   cli_read("textless/metrics.jsonl", text);
   cli_shows(text, "\"reward_failures\": ");
   assert_null(strstr(text, "\"reward_failures\": 0"));
   cli_succeeds(ONE "generate textless --max-new 3 a");
-  cli_shows(cli_err, "answer 1 cannot be decoded; its tokens are printed");
+  cli_tells("warning: ", "answer 1 ", "tokenizer.json: ", "'^(?:|){30}(?!)'");
   assert_int_equal(strspn(cli_out, " 0123456789"), strlen(cli_out) - 1);
 }
 
@@ -110,13 +110,14 @@ static void tokenize_there_and_back(void **state) {
   cli_succeeds(ONE "tokenize model ids.jsonl --decode");
   assert_string_equal(cli_out, "\"a\"\n\"3+\"\n");
   cli_write("ids.jsonl", "[64]\n\n[64,257]\n");
-  cli_fails(64, ONE "tokenize model ids.jsonl --decode >.ids", "ids.jsonl:3: entry 1 = 257 is not", NULL);
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode >.ids", "ids.jsonl:3: ", " 257 ");
   cli_write("ids.jsonl", "[64,2.5]\n");
-  cli_fails(64, ONE "tokenize model ids.jsonl --decode", "ids.jsonl:1: entry 1 is not a whole number", NULL);
+  cli_fails_in(64, ONE "tokenize model ids.jsonl --decode", "fail_entry", "ids.jsonl:1: ");
   cli_write("ids.jsonl", "[64]\n\n[64,257]\n");
-  cli_fails(64, ONE "tokenize model ids.jsonl", "ids.jsonl:1: a line must be a JSON object", NULL);
+  cli_fails_in(64, ONE "tokenize model ids.jsonl", "tri_jsonl_next", "ids.jsonl:1: ");
   cli_write("ids.jsonl", "[{\"tokens\": [64]}]\n");
-  cli_fails(64, ONE "tokenize model ids.jsonl --decode", "ids.jsonl: is one JSON list", NULL);
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode",
+            "ids.jsonl: ", "jq -c '.[]' ids.jsonl > ids.new.jsonl\n");
   cli_sh("mkdir -p bare && cp tokenizer.json bare");
   cli_succeeds(ONE "tokenize bare text.jsonl");
   cli_succeeds(TWO "tokenize bare text.jsonl");
@@ -237,8 +238,8 @@ static void metrics_are_explained(void **state) {
   assert_true(json_is_null(json_object_get(json_array_get(two, 1), "screen")));
   json_decref(two);
   json_decref(all);
-  cli_fails(64, ONE "metrics loss rewrd_mean", "nearest: reward_mean", NULL);
-  cli_fails(64, ONE "metrics rewrd_mean --json", "nearest: reward_mean", NULL);
+  cli_fails(64, ONE "metrics loss rewrd_mean", " rewrd_mean", " reward_mean");
+  cli_fails(64, ONE "metrics rewrd_mean --json", " rewrd_mean", " reward_mean");
 }
 
 /* ---- the command line and the deck ---- */
@@ -247,17 +248,17 @@ static void unknown_names_come_with_the_nearest(void **state) {
   (void)state;
   cli_fails_in(64, ONE "trian sft.yaml", "find", "'trian'");
   cli_shows(cli_err, " train?");
-  cli_fails(64, ONE "sft sft.yaml", "unknown command 'sft'", "trireme train DECK with algo.name: sft");
-  cli_fails(64, ONE "train --config sft.yaml", "given without one: trireme train sft.yaml", NULL);
-  cli_fails(64, ONE "train sft.yaml --learning_rate 1e-5", "without dashes: learning_rate=1e-5", NULL);
-  cli_fails(64, ONE "train sft.yaml --train.steps=3", "without dashes: train.steps=3", NULL);
-  cli_fails(64, ONE "generate model a --max_new_tokens 3", "unknown flag '--max_new_tokens'", "--max-new?");
-  cli_fails(64, ONE "inspect run --verfy", "--verfy", "--verify");
-  cli_fails(64, ONE "generate model hi --temp 0", "'--temp': did you mean --temperature?", NULL);
-  cli_fails(64, ONE "generate model hi --temp=0", "did you mean --temperature?", NULL);
-  cli_fails(64, ONE "export run x --dtype f16", "--dtype f16", "bf16|f32|fp16");
-  cli_fails(64, ONE "generate model hi --temperature hot", "--temperature hot", NULL);
-  cli_fails(64, ONE "generate model hi --seed", "--seed needs a value", NULL);
+  cli_fails(64, ONE "sft sft.yaml", "'sft'", "algo.name: sft");
+  cli_fails(64, ONE "train --config sft.yaml", "'--config'", "trireme train sft.yaml\n");
+  cli_fails(64, ONE "train sft.yaml --learning_rate 1e-5", "'--learning_rate'", " learning_rate=1e-5");
+  cli_fails(64, ONE "train sft.yaml --train.steps=3", "'--train.steps'", " train.steps=3");
+  cli_fails(64, ONE "generate model a --max_new_tokens 3", "'--max_new_tokens'", " --max-new");
+  cli_fails(64, ONE "inspect run --verfy", "'--verfy'", " --verify");
+  cli_fails(64, ONE "generate model hi --temp 0", "'--temp'", " --temperature");
+  cli_fails(64, ONE "generate model hi --temp=0", "'--temp=0'", " --temperature");
+  cli_fails(64, ONE "export run x --dtype f16", " f16: ", "bf16|f32|fp16");
+  cli_fails(64, ONE "generate model hi --temperature hot", "--temperature ", " hot: ");
+  cli_fails(64, ONE "generate model hi --seed", "--seed S", NULL);
   cli_fails(64, ONE SFT "train.learning_rat=1", "train.learning_rat", "'train.learning_rate'");
   cli_fails(64, TWO SFT "train.learning_rat=1", "train.learning_rat", "'train.learning_rate'");
   cli_write("bad.yaml", "run: {output: bad}\ntrain:\n  steps: 2\n  stps: 3\n");
@@ -268,8 +269,8 @@ static void unknown_names_come_with_the_nearest(void **state) {
   cli_fails(64, ONE "train bad.yaml", "bad.yaml:1", NULL);
   cli_fails(64, ONE SFT "train.steps=-1", "train.steps = -1", ">= 1");
   cli_fails(64, ONE SFT "train.epochs=1", "train.steps", "train.epochs");
-  cli_fails(64, ONE "eval model --data rl.jsonl --reward exakt --max-new 4",
-            "--reward: there is no reward 'exakt'", "exact");
+  cli_fails(64, ONE "eval model --data rl.jsonl --reward exakt --max-new 4", "'exakt'", " exact\n");
+  cli_tells("--reward: ");
 }
 
 static void batch_equation_is_shown_with_its_numbers(void **state) {
@@ -291,8 +292,8 @@ static void too_little_memory_shows_the_table(void **state) {
   cli_sh("sed 's/\"hidden_size\": 32/\"hidden_size\": 40000/; s/\"intermediate_size\": "
          "48/\"intermediate_size\": 90000/;s/\"num_hidden_layers\": 2/\"num_hidden_layers\": 99/; "
          "s/\"num_attention_heads\": 4/\"num_attention_heads\": 400/' config.json >large.json");
-  cli_fails(64, ONE SFT "model.config=large.json", "policy weights", "what would fit");
-  cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "what would fit");
+  cli_fails(64, ONE SFT "model.config=large.json", "policy weights", "shard.plan: zero3");
+  cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "shard.plan: zero3");
 }
 
 /* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the
@@ -310,20 +311,19 @@ static void late_rank_0_still_says_it(void **state) {
 
 static void missing_files_are_named(void **state) {
   (void)state;
-  cli_fails(64, ONE "train nope.yaml", "nope.yaml", "No such file");
-  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl", "No such file or directory (data.train)");
-  cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl", "No such file");
+  cli_fails(64, ONE "train nope.yaml", "nope.yaml: ", strerror(ENOENT));
+  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl: ", strerror(ENOENT));
+  cli_tells("(data.train)");
+  cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl: ", strerror(ENOENT));
   cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", "(model.config");
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
   cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
-  cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: there is no such",
-            "hf download ORG/NAME --local-dir FOLDER");
-  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B", "hf download");
+  cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: ", " --local-dir ");
+  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B: ", " --local-dir ");
   cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
-  cli_fails(64, ONE LOAD "model.path=lacking", "lacking: is neither a Hugging Face folder (no config.json",
-            "model.path; random weights: model.config and model.tokenizer");
-  cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: has no tokenizer.json",
-            "save_pretrained(FOLDER)");
+  cli_fails(64, ONE LOAD "model.path=lacking", "lacking: ", "config.json");
+  cli_tells("MANIFEST.json", "checkpoints/LATEST", "model.path", "model.config", "model.tokenizer");
+  cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: ", "save_pretrained(FOLDER)");
   cli_sh("cp model/config.json lacking");
   cli_fails(64, ONE "generate lacking hi --max-new 4", "lacking", "save_pretrained(FOLDER)");
   cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
@@ -336,22 +336,24 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE "eval model --data nope.jsonl --reward exact --max-new 4", "nope.jsonl", NULL);
   cli_fails(64, ONE "tokenize nope", "nope", NULL);
   cli_fails(64, ONE "tokenize model nope.jsonl", "nope.jsonl", NULL);
-  cli_fails(64, ONE "inspect nope", "nope", "No such file");
+  cli_fails(64, ONE "inspect nope", "nope: ", strerror(ENOENT));
   cli_fails(64, ONE "export nope x", "nope", NULL);
-  cli_fails(64, ONE "export model x", "model", "neither a checkpoint");
+  cli_fails(64, ONE "export model x", "model: ", "MANIFEST.json");
+  cli_tells("checkpoints/LATEST");
   cli_fails(64, ONE "inspect .", ".", NULL);
 }
 
 static void unreadable_files_are_named(void **state) {
   (void)state;
-  cli_fails(64, ONE "train .", ".: is a folder; a regular file is wanted", NULL);
-  cli_fails(64, ONE SFT "data.train=model", "model", "folder");
+  cli_fails_in(64, ONE "train .", "check_regular", ".: ");
+  cli_fails_in(64, ONE SFT "data.train=model", "check_regular", "model: ");
+  cli_tells("data.train");
   cli_fails(64, ONE SFT "model.tokenizer=model", "model", NULL);
   cli_sh("mkdir -p odd && cp -r model/* odd && rm odd/model.safetensors && mkdir -p odd/model.safetensors");
   cli_fails(64, ONE LOAD "model.path=odd", "odd/model.safetensors", NULL);
   if (geteuid() == 0) return; /* root reads everything */
   cli_sh("cp sft.jsonl locked.jsonl && chmod 0 locked.jsonl");
-  cli_fails(64, ONE SFT "data.train=locked.jsonl", "locked.jsonl", "ermission");
+  cli_fails(64, ONE SFT "data.train=locked.jsonl", "locked.jsonl", strerror(EACCES));
 }
 
 /* On several ranks too, where only one sees the beginning of a file. */
@@ -359,28 +361,31 @@ static void data_of_other_formats_is_recognised(void **state) {
   (void)state;
   cli_sh("gzip -c sft.jsonl >packed.jsonl; head -c 60 packed.jsonl >cut.jsonl;"
          "{ echo '['; cat sft.jsonl; echo ']'; } >list.json");
-  cli_fails(64, ONE SFT "data.train=cut.jsonl", "cut.jsonl: is packed with gzip and broken behind",
-            "(data.train)");
-  cli_fails(64, TWO SFT "data.train=cut.jsonl", "cut.jsonl: is packed with gzip and broken", NULL);
+  cli_fails_in(64, ONE SFT "data.train=cut.jsonl", "broken", "cut.jsonl: ");
+  cli_tells("gzip", "data.train");
+  cli_fails_in(64, TWO SFT "data.train=cut.jsonl", "broken", "cut.jsonl: ");
   cli_succeeds(TWO "score model packed.jsonl >b && " ONE "score model sft.jsonl >a && cmp a b");
-  cli_fails(64, TWO SFT "data.train=[sft.jsonl,list.json]", "list.json: is one JSON list", NULL);
-  cli_fails(64, ONE "score model list.json", "list.json: is one JSON list", NULL);
-  cli_fails(64, ONE "tokenize model <cut.jsonl", "stdin: is packed with gzip and broken", NULL);
+  cli_fails(64, TWO SFT "data.train=[sft.jsonl,list.json]",
+            "list.json: ", "jq -c '.[]' list.json > list.new.jsonl\n");
+  cli_fails(64, ONE "score model list.json", "list.json: ", "jq -c '.[]' list.json > list.new.jsonl\n");
+  cli_fails_in(64, ONE "tokenize model <cut.jsonl", "broken", "stdin: ");
 }
 
 /* Nothing waits for a writer, reads a device to its end or takes a folder for a file. */
 static void data_is_read_from_files_only(void **state) {
   (void)state;
   cli_sh("mkfifo pipe.jsonl && mkdir -p waits && mkfifo waits/step-00000001.jsonl");
-  cli_fails(64, ONE SFT "data.train=pipe.jsonl", "pipe.jsonl: is a named pipe; a regular file is wanted",
-            "(data.train)");
-  cli_fails(64, TWO SFT "data.train=pipe.jsonl", "pipe.jsonl: is a named pipe", NULL);
-  cli_fails(64, ONE GRPO "rollout.replay=waits", "step-00000001.jsonl: is a named pipe", "(rollout.replay)");
-  cli_fails_in(64, ONE "score model pipe.jsonl", "check_regular", "trireme: pipe.jsonl: ");
-  cli_fails(64, ONE "generate model --prompts pipe.jsonl --max-new 4", "pipe.jsonl: is a named pipe", NULL);
-  cli_fails(64, ONE "eval model --data /dev/zero --reward exact --max-new 4", "/dev/zero: is a device", NULL);
-  cli_fails(64, ONE "tokenize model pipe.jsonl", "pipe.jsonl: is a named pipe", NULL);
-  cli_fails(64, ONE "tokenize model /", "/: is a folder", NULL);
+  cli_fails_in(64, ONE SFT "data.train=pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_tells("data.train");
+  cli_fails_in(64, TWO SFT "data.train=pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE GRPO "rollout.replay=waits", "check_regular", "waits/step-00000001.jsonl: ");
+  cli_tells("rollout.replay");
+  cli_fails_in(64, ONE "score model pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE "generate model --prompts pipe.jsonl --max-new 4", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE "eval model --data /dev/zero --reward exact --max-new 4", "check_regular",
+               "/dev/zero: ");
+  cli_fails_in(64, ONE "tokenize model pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE "tokenize model /", "check_regular", " /: ");
   cli_sh("rm pipe.jsonl waits/step-00000001.jsonl");
 }
 
@@ -389,16 +394,18 @@ static void unwritable_output_is_named(void **state) {
   cli_write("plain", "");
   cli_fails(74, ONE SFT "run.output=plain/x", "run.output: ", "plain/x");
   cli_fails(74, TWO SFT "run.output=plain/x", "plain/x", NULL);
-  cli_fails(74, ONE SFT "run.output=plain", "run.output: ", "plain is there and no folder");
-  cli_fails(74, TWO SFT "run.output=plain/", "run.output: ", "plain is there and no folder");
-  cli_fails(64, TWO SFT "run.output=model", "model is the folder of a model", NULL);
+  cli_fails_in(74, ONE SFT "run.output=plain", "check_folder", "run.output: ");
+  cli_tells(" plain ");
+  cli_fails_in(74, TWO SFT "run.output=plain/", "check_folder", "run.output: ");
+  cli_tells(" plain ");
+  cli_fails(64, TWO SFT "run.output=model", "run.output: model ", "config.json");
   cli_succeeds(ONE "export run above/it//x/"); /* folders above it are made, as those of run.output are */
   assert_true(cli_exists("above/it/x/model.safetensors"));
   cli_fails(74, ONE "export run plain/x", "plain/x", NULL);
   cli_fails(64, ONE "export run plain", "plain", NULL);
-  cli_fails(64, ONE "export run model", "model: is there and not empty", NULL);
-  cli_fails(74, ONE "inspect run >/dev/full", "standard output", NULL);
-  cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", "standard output", NULL);
+  cli_fails_in(64, ONE "export run model", "check_free", " model: ");
+  cli_fails(74, ONE "inspect run >/dev/full", strerror(ENOSPC), NULL);
+  cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", strerror(ENOSPC), NULL);
   /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an
    * error. */
   cli_fails(74, "trap '' XFSZ; ulimit -f 40; " ONE "export run x", "x.tmp/model.safetensors", NULL);
@@ -407,25 +414,38 @@ static void unwritable_output_is_named(void **state) {
 
 /* ---- data ---- */
 
+/* What the command line lacks, or has too much of, is named before the usage, which names all; what was given
+ * is not. */
+static void usage_is_told(const char *command, const char *what, const char *given) {
+  const char *name = command + strlen(ONE);
+  char        usage[64];
+
+  snprintf(usage, sizeof usage, "usage: trireme %.*s ", (int)strcspn(name, " "), name);
+  cli_fails_in(64, command, "tri_flags_need", usage);
+  *strstr(cli_err, usage) = 0;
+  cli_shows(cli_err, what);
+  if (given && strstr(cli_err, given)) fail_msg("%s\n%s", command, cli_err);
+}
+
 static void what_is_missing_is_said(void **state) {
   (void)state;
-  cli_fails(64, ONE "eval model --reward exact", "--data F.jsonl is missing; usage: trireme eval MODEL",
-            NULL);
-  cli_fails(64, ONE "eval", "MODEL, --data F.jsonl, --reward R are missing; usage: ", NULL);
-  cli_fails(64, ONE "eval model rl.jsonl --data rl.jsonl --reward exact", "'rl.jsonl' is one too many", NULL);
-  cli_fails(64, ONE "generate model", "PROMPT or --prompts F.jsonl is missing", NULL);
-  cli_fails(64, ONE "generate model a --prompts rl.jsonl", "'a' and --prompts rl.jsonl: ", "not both");
-  cli_fails(64, ONE "score model", "DATA.jsonl is missing; usage: trireme score", NULL);
-  cli_fails(64, ONE "tokenize", "MODEL is missing; usage: trireme tokenize", NULL);
-  cli_fails(64, ONE "inspect --verify", "PATH is missing; usage: trireme inspect", NULL);
-  cli_fails(64, ONE "export run", "FOLDER is missing; usage: trireme export", NULL);
+  usage_is_told(ONE "eval model --reward exact", "--data F.jsonl", "MODEL");
+  assert_null(strstr(cli_err, "--reward"));
+  usage_is_told(ONE "eval", "MODEL, --data F.jsonl, --reward R", NULL);
+  usage_is_told(ONE "eval model rl.jsonl --data rl.jsonl --reward exact", "'rl.jsonl'", "MODEL");
+  usage_is_told(ONE "generate model", "--prompts F.jsonl", "MODEL");
+  cli_fails(64, ONE "generate model a --prompts rl.jsonl", "'a'", "--prompts rl.jsonl");
+  usage_is_told(ONE "score model", "DATA.jsonl", "MODEL");
+  usage_is_told(ONE "tokenize", "MODEL", "jsonl");
+  usage_is_told(ONE "inspect --verify", "PATH", NULL);
+  usage_is_told(ONE "export run", "FOLDER", "CHECKPOINT");
 }
 
 static void bad_lines_are_numbered(void **state) {
   (void)state;
   cli_write("bad.jsonl",
             "{\"prompt\": \"a\", \"completion\": \"b\"}\n\n{\"prompt\": \"a\", \"completion\"\n");
-  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:3: ", "near end of line");
+  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:3: ", " 28)"); /* the column */
   cli_fails(64, TWO SFT "data.train=bad.jsonl", "bad.jsonl:3: ", NULL);
   cli_fails(64, ONE "score model bad.jsonl", "bad.jsonl:3: ", NULL);
   cli_fails(64, ONE "generate model --prompts bad.jsonl --max-new 4", "bad.jsonl:3: ", NULL);
@@ -444,15 +464,16 @@ static void bad_lines_are_numbered(void **state) {
   cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:2: ", "257");
   cli_fails(64, ONE "tokenize model bad.jsonl --decode >.ids", "bad.jsonl:2: ", "257");
   cli_write("bad.jsonl", "{\"tokens\": []}\n");
-  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:1: ", "empty");
+  cli_fails_in(64, ONE SFT "data.train=bad.jsonl", "tri_jsonl_ids", "bad.jsonl:1: ");
+  cli_tells("`tokens`");
   cli_write("bad.jsonl",
             "{\"prompt\": \"a\", \"answer\": \"7\"}\n{\"prompt\": \"a\", \"answer\": \"none\"}\n");
   cli_fails(64, ONE GRPO "data.train=bad.jsonl 'reward=[{name: number}]'",
-            "bad.jsonl:2: ", "holds no number");
+            "bad.jsonl:2: ", "`answer` = \"none\"");
   cli_fails(64, TWO GRPO "data.train=bad.jsonl 'reward=[{name: number}]'",
-            "bad.jsonl:2: ", "holds no number");
+            "bad.jsonl:2: ", "`answer` = \"none\"");
   cli_fails(64, ONE "eval model --data bad.jsonl --reward number --max-new 4",
-            "bad.jsonl:2: ", "holds no number");
+            "bad.jsonl:2: ", "`answer` = \"none\"");
 }
 
 /* A right answer that no answer could equal, or an answer of nothing: said by the line, in training and
@@ -480,44 +501,44 @@ static void long_lines_are_refused(void **state) {
       "{\"prompt\": \"3+4=\", \"completion\": \"7\"}\n{\"prompt\": \"3+45=\", \"completion\": \"48\"}\n");
   cli_succeeds(ONE SFT "run.output=wide data.train=wide.jsonl data.max_line_bytes=39");
   cli_fails(64, ONE SFT "data.train=wide.jsonl data.max_line_bytes=38",
-            "wide.jsonl:2: the line has 39 bytes, at most 38 are possible: data.max_line_bytes", NULL);
-  cli_fails(64, TWO SFT "data.train=wide.jsonl data.max_line_bytes=38", "wide.jsonl:2: the line has 39 bytes",
-            NULL);
+            "wide.jsonl:2: ", "data.max_line_bytes");
+  cli_tells(" 39 bytes", " 38 ");
+  cli_fails(64, TWO SFT "data.train=wide.jsonl data.max_line_bytes=38", "wide.jsonl:2: ", " 39 bytes");
   cli_sh("head -c 70000000 /dev/zero | tr '\\0' ' ' >>wide.jsonl");
-  cli_fails(64, ONE "score model wide.jsonl", "wide.jsonl:3: the line has more than ",
-            "at most 67108864 are possible");
+  cli_fails(64, ONE "score model wide.jsonl", "wide.jsonl:3: ", " 67108864 ");
   cli_sh("tail -n 1 wide.jsonl >wider.jsonl");
-  cli_fails(64, ONE "tokenize model <wider.jsonl", "stdin:1: the line has more than ", NULL);
+  cli_fails(64, ONE "tokenize model <wider.jsonl", "stdin:1: ", " 67108864 ");
   cli_sh("rm wide.jsonl wider.jsonl");
 }
 
 static void fields_have_other_names(void **state) {
   (void)state;
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
-  cli_fails(64, ONE GRPO "data.train=named.jsonl",
-            "named.jsonl:1: has no `prompt`; its fields are q, a; set data.prompt_key", "(data.train)");
-  cli_fails(64, ONE "tokenize model named.jsonl",
-            "named.jsonl:1: has no `text`; its fields are q, a; lines of ", NULL);
+  cli_fails(64, ONE GRPO "data.train=named.jsonl", "named.jsonl:1: ", "`prompt`");
+  cli_tells(" q, a", "data.prompt_key", "data.train");
+  cli_fails(64, ONE "tokenize model named.jsonl", "named.jsonl:1: ", "`text`");
+  cli_tells(" q, a", "{\"text\": ");
   cli_fails(64, ONE "eval model --data named.jsonl --reward exact --max-new 4",
-            "named.jsonl:1: has no `prompt`; its fields are q, a; set --prompt-key", NULL);
+            "named.jsonl:1: ", "`prompt`");
+  cli_tells(" q, a", "--prompt-key");
   cli_fails(64, ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q",
-            "named.jsonl:1: has no `answer`; its fields are q, a; set --answer-key", NULL);
+            "named.jsonl:1: ", "`answer`");
+  cli_tells(" q, a", "--answer-key");
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
   cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
-  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4",
-            "--pattern: reward regex needs a pattern", NULL);
-  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern x",
-            "--pattern x: reward exact has no use for a pattern", NULL);
+  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern: ", " regex ");
+  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern '[7]'",
+            "--pattern [7]: ", " exact ");
   cli_fails(64, ONE "eval nomodel --data named.jsonl --reward regex --pattern 'a('",
-            "trireme: --pattern a(: ", "at byte 2");
+            "trireme: --pattern a(: ", " 2)"); /* the byte */
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --pattern '' --max-new 4 --prompt-key q "
                    "--answer-key a");
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
   cli_write("nested.jsonl", "{\"extra\": {\"q\": \"a\", \"x\": NaN}, "
                             "\"reward_model\": {\"ground_truth\": 123456789012345678901}}\n");
   cli_fails(64, ONE "eval model --data nested.jsonl --reward exact --max-new 4 --prompt-key extra.q",
-            "nested.jsonl:1: has no `answer`; its fields are extra, reward_model, extra.q; ",
-            "`reward_model.ground_truth` is there; set --answer-key");
+            "nested.jsonl:1: ", "`answer`");
+  cli_tells(" extra, reward_model, extra.q;", "`reward_model.ground_truth`", "--answer-key");
   cli_succeeds(ONE
                "eval model --data nested.jsonl --reward exact --max-new 4 --prompt-key extra.q --answer-key "
                "reward_model.ground_truth");
@@ -547,13 +568,14 @@ static void long_prompts_are_refused(void **state) {
                           "{\"prompt\": \"0123456789012345678901234567890123456789\", \"answer\": \"7\", "
                           "\"completion\": \"7\"}\n");
   cli_fails(64, ONE GRPO "data.train=long.jsonl", "long.jsonl:2: ", "40 tokens");
-  cli_fails(64, TWO GRPO "data.train=long.jsonl",
-            "long.jsonl:2: ", "too long are 1 of 2 lines, up to 40 tokens");
+  cli_fails(64, TWO GRPO "data.train=long.jsonl", "long.jsonl:2: ", " 1 of 2 ");
+  cli_tells(" 40 ", " 28 ", "rollout.max_response_length", "data.overlong_prompt");
   cli_fails(64, ONE SFT "data.train=long.jsonl", "long.jsonl:2: ", "42 tokens");
   cli_fails(64, ONE GRPO "rollout.max_response_length=100", "rollout.max_response_length", "32");
-  cli_fails(64, ONE "score model long.jsonl", "long.jsonl:2: has 42 tokens, at most 32", NULL);
-  cli_fails(64, ONE "eval model --data long.jsonl --reward exact", "long.jsonl:2: ", "at most 31");
-  cli_fails(64, ONE "generate model --prompts long.jsonl --max-new 4", "long.jsonl:2: ", "at most 31");
+  cli_fails(64, ONE "score model long.jsonl", "long.jsonl:2: ", " 42 tokens");
+  cli_tells(" 32 ");
+  cli_fails(64, ONE "eval model --data long.jsonl --reward exact", "long.jsonl:2: ", " 31 ");
+  cli_fails(64, ONE "generate model --prompts long.jsonl --max-new 4", "long.jsonl:2: ", " 31 ");
   cli_fails(64, ONE "generate model 3+4= --max-new 30", "4 tokens", "--max-new");
   cli_fails(64, TWO "generate model 0123456789012345678901234567890123456789", "40 tokens", "32");
 }
@@ -588,32 +610,37 @@ static void break_header(const char *piece, const char *by) {
   assert_int_equal(fclose(f), 0);
 }
 
-static void refused_everywhere(const char *part, const char *other) {
-  cli_fails(64, ONE LOAD "model.path=broken", part, other);
-  cli_fails(64, ONE "generate broken hi --max-new 4", part, other);
+static void refused_everywhere(const char *function, const char *fact, const char *other) {
+  cli_fails_in(64, ONE LOAD "model.path=broken", function, fact);
+  cli_tells(other);
+  cli_fails_in(64, ONE "generate broken hi --max-new 4", function, fact);
+  cli_tells(other);
 }
+
+#define BROKEN "broken/model.safetensors: "
+#define LAST   "model.norm.weight"
 
 static void malicious_headers_are_refused(void **state) {
   (void)state;
   /* model.norm.weight is the last tensor, 32 numbers: 128 bytes before the end of 77824. */
   break_header("\"model.norm.weight\":{\"dtype\":\"F32\"", "\"model.norm.weight\":{\"dtype\":\"I32\"");
-  refused_everywhere("broken/model.safetensors", "model.norm.weight");
+  refused_everywhere("check_tensor", BROKEN, LAST);
   break_header("\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[32]",
                "\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[4,8]");
-  refused_everywhere("model.norm.weight", "[4, 8]");
+  refused_everywhere("check_shape", LAST, " [4, 8]");
   break_header("\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[32]",
                "\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[33]");
-  refused_everywhere("broken/model.safetensors", "model.norm.weight");
+  refused_everywhere("parse_tensor", BROKEN, LAST);
   break_header("\"model.norm.weight\"", "\"model.norm.wait\"");
-  refused_everywhere("no tensor model.norm.weight", NULL);
+  refused_everywhere("fail_absent", "broken: ", LAST);
   break_header("\"data_offsets\":[0,", "\"data_offsets\":[4,");
-  refused_everywhere("broken/model.safetensors", NULL);
+  refused_everywhere("parse_tensor", BROKEN, " 32892");
   break_header("\"data_offsets\":[0,", "\"data_offsets\":[-8,");
-  refused_everywhere("broken/model.safetensors", NULL);
+  refused_everywhere("parse_tensor", BROKEN, " -8 ");
   break_header("\"data_offsets\":[0,", "\"data_offsets\":[9223372036854775807,");
-  refused_everywhere("broken/model.safetensors", NULL);
+  refused_everywhere("parse_tensor", BROKEN, " 9223372036854775807 ");
   break_header("\"__metadata__\"", "__metadata__");
-  refused_everywhere("broken/model.safetensors", NULL);
+  refused_everywhere("read_header", BROKEN, "JSON");
 }
 
 static void overlapping_tensors_are_refused(void **state) {
@@ -635,10 +662,10 @@ static void overlapping_tensors_are_refused(void **state) {
   snprintf(entry, sizeof entry, "[%lld,%lld]", begin, end);
   snprintf(moved, sizeof moved, "[%lld,%lld]", begin - 4, end - 4);
   break_header(entry, moved);
-  refused_everywhere("broken/model.safetensors", NULL);
+  refused_everywhere("check_cover", BROKEN, LAST);
   snprintf(moved, sizeof moved, "[%lld,%lld]", begin + (1LL << 40), end + (1LL << 40));
   break_header(entry, moved);
-  refused_everywhere("broken/model.safetensors", NULL);
+  refused_everywhere("parse_tensor", BROKEN, LAST);
   assert_int_equal(tri_safetensors_open("model", &st), TRI_OK);
   a = tri_safetensors_find(st, "model.norm.weight");
   assert_int_equal(a->bytes, end - begin);
@@ -656,7 +683,7 @@ static void truncated_weights_are_refused(void **state) {
   }
   cli_sh("rm -rf broken && cp -r model broken && printf '\\0\\0\\0\\0\\0\\0\\0\\020' | "
          "dd of=broken/model.safetensors bs=1 conv=notrunc status=none");
-  refused_everywhere("broken/model.safetensors", "1152921504606846976");
+  refused_everywhere("fail_length", BROKEN, " 1152921504606846976 ");
   cli_fails(64, TWO LOAD "model.path=broken", "broken/model.safetensors", "1152921504606846976");
 }
 
@@ -685,7 +712,7 @@ static void broken_configs_are_refused(void **state) {
   cli_fails(64, ONE SFT "model.config=c.json", "mamba", NULL);
   cli_sh("rm -rf broken && cp -r model broken && sed -i 's/\"hidden_size\": 32/\"hidden_size\": 40/' "
          "broken/config.json");
-  refused_everywhere("model.embed_tokens.weight", "[257, 40]");
+  refused_everywhere("check_shape", "model.embed_tokens.weight", "[257, 40]");
 }
 
 static void text_without_tokens_is_named_with_its_place(void **state) {
