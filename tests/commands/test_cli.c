@@ -86,7 +86,7 @@ static void an_answer_without_text_counts_as_nothing(void **state) {
   cli_shows(text, "\"reward_failures\": ");
   assert_null(strstr(text, "\"reward_failures\": 0"));
   cli_succeeds(ONE "generate textless --max-new 3 a");
-  cli_tells("warning: ", "answer 1 ", "tokenizer.json: ", "'^(?:|){30}(?!)'");
+  cli_tells("warning: ", "answer 1 ", "tokenizer.json", "'^(?:|){30}(?!)'");
   assert_int_equal(strspn(cli_out, " 0123456789"), strlen(cli_out) - 1);
 }
 
@@ -116,8 +116,8 @@ static void tokenize_there_and_back(void **state) {
   cli_write("ids.jsonl", "[64]\n\n[64,257]\n");
   cli_fails_in(64, ONE "tokenize model ids.jsonl", "tri_jsonl_next", "ids.jsonl:1: ");
   cli_write("ids.jsonl", "[{\"tokens\": [64]}]\n");
-  cli_fails(64, ONE "tokenize model ids.jsonl --decode",
-            "ids.jsonl: ", "jq -c '.[]' ids.jsonl > ids.new.jsonl\n");
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode", "ids.jsonl",
+            "jq -c '.[]' ids.jsonl > ids.new.jsonl\n");
   cli_sh("mkdir -p bare && cp tokenizer.json bare");
   cli_succeeds(ONE "tokenize bare text.jsonl");
   cli_succeeds(TWO "tokenize bare text.jsonl");
@@ -256,8 +256,8 @@ static void unknown_names_come_with_the_nearest(void **state) {
   cli_fails(64, ONE "inspect run --verfy", "'--verfy'", " --verify");
   cli_fails(64, ONE "generate model hi --temp 0", "'--temp'", " --temperature");
   cli_fails(64, ONE "generate model hi --temp=0", "'--temp=0'", " --temperature");
-  cli_fails(64, ONE "export run x --dtype f16", " f16: ", "bf16|f32|fp16");
-  cli_fails(64, ONE "generate model hi --temperature hot", "--temperature ", " hot: ");
+  cli_fails(64, ONE "export run x --dtype f16", " f16", "bf16|f32|fp16");
+  cli_fails(64, ONE "generate model hi --temperature hot", "--temperature", " hot");
   cli_fails(64, ONE "generate model hi --seed", "--seed S", NULL);
   cli_fails(64, ONE SFT "train.learning_rat=1", "train.learning_rat", "'train.learning_rate'");
   cli_fails(64, TWO SFT "train.learning_rat=1", "train.learning_rat", "'train.learning_rate'");
@@ -270,7 +270,7 @@ static void unknown_names_come_with_the_nearest(void **state) {
   cli_fails(64, ONE SFT "train.steps=-1", "train.steps = -1", ">= 1");
   cli_fails(64, ONE SFT "train.epochs=1", "train.steps", "train.epochs");
   cli_fails(64, ONE "eval model --data rl.jsonl --reward exakt --max-new 4", "'exakt'", " exact\n");
-  cli_tells("--reward: ");
+  cli_tells("--reward");
 }
 
 static void batch_equation_is_shown_with_its_numbers(void **state) {
@@ -311,15 +311,15 @@ static void late_rank_0_still_says_it(void **state) {
 
 static void missing_files_are_named(void **state) {
   (void)state;
-  cli_fails(64, ONE "train nope.yaml", "nope.yaml: ", strerror(ENOENT));
-  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl: ", strerror(ENOENT));
+  cli_fails(64, ONE "train nope.yaml", "nope.yaml", strerror(ENOENT));
+  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl", strerror(ENOENT));
   cli_tells("(data.train)");
-  cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl: ", strerror(ENOENT));
+  cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl", strerror(ENOENT));
   cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", "(model.config");
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
   cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
-  cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: ", " --local-dir ");
-  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B: ", " --local-dir ");
+  cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: ", " --local-dir");
+  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B: ", " --local-dir");
   cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
   cli_fails(64, ONE LOAD "model.path=lacking", "lacking: ", "config.json");
   cli_tells("MANIFEST.json", "checkpoints/LATEST", "model.path", "model.config", "model.tokenizer");
@@ -361,13 +361,13 @@ static void data_of_other_formats_is_recognised(void **state) {
   (void)state;
   cli_sh("gzip -c sft.jsonl >packed.jsonl; head -c 60 packed.jsonl >cut.jsonl;"
          "{ echo '['; cat sft.jsonl; echo ']'; } >list.json");
-  cli_fails_in(64, ONE SFT "data.train=cut.jsonl", "broken", "cut.jsonl: ");
+  cli_fails_in(64, ONE SFT "data.train=cut.jsonl", "broken", "cut.jsonl");
   cli_tells("gzip", "data.train");
-  cli_fails_in(64, TWO SFT "data.train=cut.jsonl", "broken", "cut.jsonl: ");
+  cli_fails_in(64, TWO SFT "data.train=cut.jsonl", "broken", "cut.jsonl");
   cli_succeeds(TWO "score model packed.jsonl >b && " ONE "score model sft.jsonl >a && cmp a b");
-  cli_fails(64, TWO SFT "data.train=[sft.jsonl,list.json]",
-            "list.json: ", "jq -c '.[]' list.json > list.new.jsonl\n");
-  cli_fails(64, ONE "score model list.json", "list.json: ", "jq -c '.[]' list.json > list.new.jsonl\n");
+  cli_fails(64, TWO SFT "data.train=[sft.jsonl,list.json]", "list.json",
+            "jq -c '.[]' list.json > list.new.jsonl\n");
+  cli_fails(64, ONE "score model list.json", "list.json", "jq -c '.[]' list.json > list.new.jsonl\n");
   cli_fails_in(64, ONE "tokenize model <cut.jsonl", "broken", "stdin: ");
 }
 
@@ -375,16 +375,16 @@ static void data_of_other_formats_is_recognised(void **state) {
 static void data_is_read_from_files_only(void **state) {
   (void)state;
   cli_sh("mkfifo pipe.jsonl && mkdir -p waits && mkfifo waits/step-00000001.jsonl");
-  cli_fails_in(64, ONE SFT "data.train=pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE SFT "data.train=pipe.jsonl", "check_regular", " pipe.jsonl");
   cli_tells("data.train");
-  cli_fails_in(64, TWO SFT "data.train=pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, TWO SFT "data.train=pipe.jsonl", "check_regular", " pipe.jsonl");
   cli_fails_in(64, ONE GRPO "rollout.replay=waits", "check_regular", "waits/step-00000001.jsonl: ");
   cli_tells("rollout.replay");
-  cli_fails_in(64, ONE "score model pipe.jsonl", "check_regular", " pipe.jsonl: ");
-  cli_fails_in(64, ONE "generate model --prompts pipe.jsonl --max-new 4", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE "score model pipe.jsonl", "check_regular", " pipe.jsonl");
+  cli_fails_in(64, ONE "generate model --prompts pipe.jsonl --max-new 4", "check_regular", " pipe.jsonl");
   cli_fails_in(64, ONE "eval model --data /dev/zero --reward exact --max-new 4", "check_regular",
                "/dev/zero: ");
-  cli_fails_in(64, ONE "tokenize model pipe.jsonl", "check_regular", " pipe.jsonl: ");
+  cli_fails_in(64, ONE "tokenize model pipe.jsonl", "check_regular", " pipe.jsonl");
   cli_fails_in(64, ONE "tokenize model /", "check_regular", " /: ");
   cli_sh("rm pipe.jsonl waits/step-00000001.jsonl");
 }
@@ -394,9 +394,9 @@ static void unwritable_output_is_named(void **state) {
   cli_write("plain", "");
   cli_fails(74, ONE SFT "run.output=plain/x", "run.output: ", "plain/x");
   cli_fails(74, TWO SFT "run.output=plain/x", "plain/x", NULL);
-  cli_fails_in(74, ONE SFT "run.output=plain", "check_folder", "run.output: ");
+  cli_fails_in(74, ONE SFT "run.output=plain", "check_folder", "run.output");
   cli_tells(" plain ");
-  cli_fails_in(74, TWO SFT "run.output=plain/", "check_folder", "run.output: ");
+  cli_fails_in(74, TWO SFT "run.output=plain/", "check_folder", "run.output");
   cli_tells(" plain ");
   cli_fails(64, TWO SFT "run.output=model", "run.output: model ", "config.json");
   cli_succeeds(ONE "export run above/it//x/"); /* folders above it are made, as those of run.output are */
@@ -445,7 +445,7 @@ static void bad_lines_are_numbered(void **state) {
   (void)state;
   cli_write("bad.jsonl",
             "{\"prompt\": \"a\", \"completion\": \"b\"}\n\n{\"prompt\": \"a\", \"completion\"\n");
-  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:3: ", " 28)"); /* the column */
+  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:3: ", " 28"); /* the column */
   cli_fails(64, TWO SFT "data.train=bad.jsonl", "bad.jsonl:3: ", NULL);
   cli_fails(64, ONE "score model bad.jsonl", "bad.jsonl:3: ", NULL);
   cli_fails(64, ONE "generate model --prompts bad.jsonl --max-new 4", "bad.jsonl:3: ", NULL);
@@ -526,11 +526,11 @@ static void fields_have_other_names(void **state) {
   cli_tells(" q, a", "--answer-key");
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
   cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
-  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern: ", " regex ");
-  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern '[7]'",
-            "--pattern [7]: ", " exact ");
-  cli_fails(64, ONE "eval nomodel --data named.jsonl --reward regex --pattern 'a('",
-            "trireme: --pattern a(: ", " 2)"); /* the byte */
+  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern", " regex ");
+  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern '[7]'", "--pattern [7]",
+            " exact ");
+  cli_fails(64, ONE "eval nomodel --data named.jsonl --reward regex --pattern 'a('", "--pattern a(",
+            " 2"); /* the byte */
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --pattern '' --max-new 4 --prompt-key q "
                    "--answer-key a");
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
@@ -538,7 +538,7 @@ static void fields_have_other_names(void **state) {
                             "\"reward_model\": {\"ground_truth\": 123456789012345678901}}\n");
   cli_fails(64, ONE "eval model --data nested.jsonl --reward exact --max-new 4 --prompt-key extra.q",
             "nested.jsonl:1: ", "`answer`");
-  cli_tells(" extra, reward_model, extra.q;", "`reward_model.ground_truth`", "--answer-key");
+  cli_tells(" extra, reward_model, extra.q", "`reward_model.ground_truth`", "--answer-key");
   cli_succeeds(ONE
                "eval model --data nested.jsonl --reward exact --max-new 4 --prompt-key extra.q --answer-key "
                "reward_model.ground_truth");
