@@ -135,13 +135,15 @@ static inline void cli_fails(int code, const char *command, const char *part, co
 static inline const char *cli_take_place(void) {
   static char place[128];
 
-  place[0] = 0;
   for (char *at = cli_err; *at; at += strcspn(at, "\n"), at += *at == '\n') {
-    if (sscanf(at, "  %*[^ :\n]:%*d %127[A-Za-z0-9_]:", place) != 1) continue;
+    int n = 0; /* stays 0 where all but the colon behind the function is there */
+    if (strncmp(at, "  ", 2) != 0 || sscanf(at + 2, "%*[^ :\n]:%*d %127[A-Za-z0-9_]:%n", place, &n) != 1 ||
+        !n)
+      continue;
     *at = 0;
-    break;
+    return place;
   }
-  return place;
+  return "";
 }
 
 /* As cli_fails, for a refusal that no fact of its message tells from another one: the error must have arisen
