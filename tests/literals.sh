@@ -6,9 +6,9 @@
 #   tests/literals.sh --show F   those of one test
 #
 # Counted is each string with two words in it ("some words") that a test looks for in what the program says to people: in C behind
-# cli_shows(cli_err, cli_fails(, ends(, expect_message(, strstr(tri_error_message() or strstr(cli_err; in shell in a grep, =~ or
-# case of a log ($dir/log, log.txt, *.out, *.err). Codes, numbers, JSON members ("name": ...) and words of commands are none. It
-# prints and never fails.
+# cli_shows(cli_err, cli_fails(, cli_fails_in(, cli_says(, cli_saying(, cli_refuses(, ends(, expect_message(,
+# strstr(tri_error_message() or strstr(cli_err; in shell in a grep, =~ or case of a log ($dir/log, log.txt, *.out, *.err). Codes,
+# numbers, JSON members ("name": ...) and words of commands are none. It prints and never fails.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -26,10 +26,15 @@ list() {
   FNR == 1 { on = 0 }
   FILENAME ~ /\.[ch]$/ {
     line = $0
-    if (match(line, /(cli_shows\(cli_err|cli_fails\(|expect_message\(|strstr\(tri_error_message\(\)|strstr\(cli_err|[^_a-z]ends\()/)) {
+    if (match(line, /(cli_shows\(cli_err|cli_fails(_in)?\(|cli_says\(|cli_saying\(|cli_refuses\(|expect_message\(|strstr\(tri_error_message\(\)|strstr\(cli_err|[^_a-z]ends\()/)) {
       on = 1
       line = substr(line, RSTART)
-      if (line ~ /^cli_fails\(|ends\(/ && !sub(/^[^,]*, *("([^"\\]|\\.)*"|[A-Z_]+ *)+,? */, "", line)) line = "" # the command
+      command = line ~ /^(cli_fails(_in)?|cli_refuses|.?ends)\(/ # comes first, on this line or on those below
+      if (command) sub(/^[^,]*, */, "", line)
+    }
+    if (on && command) {
+      sub(/^ *(("([^"\\]|\\.)*"|[A-Z_0-9]+) *)+/, "", line)
+      command = line ~ /^ *$/
     }
     if (on) take(line)
     if (on && $0 ~ /;[^"]*$/) on = 0

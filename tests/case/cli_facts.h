@@ -1,0 +1,69 @@
+/* cli_facts.h - facts of the program's messages, for tests of the whole program: a message is told from
+ * others by its keys, values, numbers, paths and by the function that it comes from, never by its sentences,
+ * which may be reworded. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRI_TESTS_CLI_FACTS_H
+#define TRI_TESTS_CLI_FACTS_H
+
+#include "cli_case.h"
+
+#include <ctype.h>
+
+static inline bool cli_in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Does text [n] have the fact, and not as a part of a longer word or number? */
+static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
+  const size_t size = strlen(fact);
+
+  for (const char *at = text; (at = strstr(at, fact)) != NULL && at + size <= text + n; at++)
+    if ((at == text || !cli_in_word(*at) || !cli_in_word(at[-1])) &&
+        (!cli_in_word(at[size - 1]) || !cli_in_word(at[size])))
+      return true;
+  return false;
+}
+
+/* The size of the message at the head of the text: a line, and those indented behind it. */
+static inline size_t cli_message_size(const char *text) {
+  size_t n = strcspn(text, "\n");
+
+  while (text[n] && text[n + 1] == ' ') n += 1 + strcspn(text + n + 1, "\n");
+  return text[n] ? n + 1 : n;
+}
+
+/* How many messages of the text begin so and have all the facts, which NULL ends, in any order. */
+static inline int cli_count_facts(const char *text, const char *begin, const char *const *fact) {
+  int found = 0;
+
+  for (size_t n; *text; text += n) {
+    bool all = strncmp(text, begin, strlen(begin)) == 0;
+    n = cli_message_size(text);
+    for (int i = 0; all && fact[i]; i++) all = cli_has_fact(text, n, fact[i]);
+    found += all;
+  }
+  return found;
+}
+
+#define CLI_FACTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* How many messages of the text have all these facts. */
+#define cli_saying(text, ...) cli_count_facts(text, "", CLI_FACTS(__VA_ARGS__))
+
+/* One message of the text has all these facts. */
+#define cli_says(text, ...) cli_says_at(text, "", CLI_FACTS(__VA_ARGS__), __FILE__, __LINE__)
+static inline void cli_says_at(const char *text, const char *begin, const char *const *fact, const char *file,
+                               int line) {
+  if (cli_count_facts(text, begin, fact)) return;
+  for (int i = 0; fact[i]; i++) print_error("fact: %s\n", fact[i]);
+  fail_msg("%s:%d: no message has all these facts in\n%s", file, line, text);
+}
+
+/* The command, behind which --verbose can be written, ends as cli_fails has it: with an error that arose in
+ * this function, whose message has all these facts. */
+#define cli_refuses(code, command, function, ...)                                                            \
+  cli_refuses_at(code, command, function, CLI_FACTS(__VA_ARGS__), __FILE__, __LINE__)
+static inline void cli_refuses_at(int code, const char *command, const char *function,
+                                  const char *const *fact, const char *file, int line) {
+  cli_fails_in(code, command, function, fact[0]);
+  cli_says_at(cli_err, "trireme: ", fact, file, line);
+}
+
+#endif
