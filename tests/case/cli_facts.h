@@ -9,15 +9,16 @@
 
 #include <ctype.h>
 
-static inline bool cli_in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static inline bool cli_in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
 
 /* Does text [n] have the fact, and not as a part of a longer word or number? */
 static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
   const size_t size = strlen(fact);
 
   for (const char *at = text; (at = strstr(at, fact)) != NULL && at + size <= text + n; at++)
-    if ((at == text || !cli_in_word(*at) || !cli_in_word(at[-1])) &&
-        (!cli_in_word(at[size - 1]) || !cli_in_word(at[size])))
+    if ((at == text || !cli_in_word(*at) || (!cli_in_word(at[-1]) && at[-1] != '.')) &&
+        (!cli_in_word(at[size - 1]) ||
+         (!cli_in_word(at[size]) && (at[size] != '.' || !cli_in_word(at[size + 1])))))
       return true;
   return false;
 }

@@ -1,6 +1,8 @@
 /* test_cli_check.c - trireme train --check: all that is wrong at once, without MPI, nothing written. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli_case.h"
+#include "cli_facts.h"
+
+#include <errno.h>
 
 #include "train/train.h"
 
@@ -8,7 +10,31 @@
 #define WITH_REF                                                                                             \
   "run.resume=auto run.output=with_ref algo.kl_coef=0.1 model.ref_path=first checkpoint.save_steps=1 "
 
-/* The list stands above the one error message. */
+/* One message has all of the facts, which '|' separates. */
+static void has_facts(const char *facts) {
+  char        text[256];
+  const char *fact[16] = {NULL};
+  int         n = 0;
+
+  assert_true(snprintf(text, sizeof text, "%s", facts) < (int)sizeof text);
+  for (char *at = strtok(text, "|"); at && n < 15; at = strtok(NULL, "|")) fact[n++] = at;
+  cli_says_at(cli_err, "", fact, facts, 0);
+}
+
+/* The error message says that this was not looked at because of the faults. */
+static bool misses(const char *what) { return cli_count_facts(cli_err, "trireme: ", CLI_FACTS(what)) > 0; }
+
+static void misses_all(const char *const *what) {
+  for (int i = 0; what[i]; i++)
+    if (!misses(what[i])) fail_msg("'%s' is not called unseen in\n%s", what[i], cli_err);
+}
+
+static void misses_none(const char *const *what) {
+  for (int i = 0; what[i]; i++)
+    if (misses(what[i])) fail_msg("'%s' is called unseen in\n%s", what[i], cli_err);
+}
+
+/* The list stands above the one error message, which has their number. Each part is the facts of one. */
 static void ends(int want, const char *command, int faults, const char *const *part, int n_part) {
   char count[64];
   int  code = cli_run(command);
@@ -16,9 +42,9 @@ static void ends(int want, const char *command, int faults, const char *const *p
   if (code != want || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
   assert_string_equal(cli_out, "");
   assert_false(cli_exists("bad"));
-  snprintf(count, sizeof count, ": %d fault%s, listed above", faults, faults == 1 ? "" : "s");
-  cli_shows(cli_err, count);
-  for (int i = 0; i < n_part; i++) cli_shows(cli_err, part[i]);
+  snprintf(count, sizeof count, "%d", faults);
+  cli_says_at(cli_err, "trireme: ", CLI_FACTS(count), command, 0);
+  for (int i = 0; i < n_part; i++) has_facts(part[i]);
 }
 
 static void finds(const char *command, int faults, const char *const *part, int n_part) {
@@ -28,29 +54,31 @@ static void finds(const char *command, int faults, const char *const *part, int 
 static void a_good_deck_gets_its_summary(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO CHECK);
-  cli_shows(cli_err, "model: llama, 0.02 M parameters");
-  cli_shows(cli_err, "data.train: 24 examples in 24 lines");
-  cli_shows(cli_err, "16 = 8 x 2 x 1");
-  cli_shows(cli_err, "memory per rank: ");
-  cli_shows(cli_err, "grpo.yaml: no fault found; planned for 1 rank; ");
+  has_facts("llama|0.02 M");
+  has_facts("data.train|24");
+  has_facts("16 = 8 x 2 x 1");
+  has_facts("MiB|rollout|learn");
+  has_facts("grpo.yaml|1");
   assert_false(cli_exists("bad"));
   cli_succeeds(ONE GRPO CHECK " --ranks 2");
   cli_shows(cli_err, "16 = 8 x 1 x 2");
-  cli_fails(64, ONE GRPO " --ranks 2", "--ranks belongs to --check", NULL);
+  cli_fails(64, ONE GRPO " --ranks 2", "--ranks", "--check");
 }
 
 static void one_is_no_plural(void **state) {
   (void)state;
   cli_sh("head -n 1 rl.jsonl >single.jsonl");
   cli_succeeds(ONE GRPO "data.train=single.jsonl" CHECK);
-  cli_shows(cli_err, "data.train: 1 example in 1 line, the longest");
-  cli_shows(cli_err, " MiB (rollout ");
+  has_facts("data.train|1 example|1 line");
+  has_facts("MiB|rollout|learn");
   cli_succeeds(ONE SFT CHECK);
-  cli_shows(cli_err, " MiB (learn ");
+  has_facts("MiB|learn");
+  assert_int_equal(cli_saying(cli_err, "MiB", "rollout"), 0);
 }
 
 static void every_key_is_looked_at(void **state) {
-  static const char *const part[] = {"unknown key 'train.stps'", "run.seed = x: ", "model.dtype = f8: "};
+  static const char *const part[] = {"train.stps=3|train.steps", "run.seed=x|run.seed|0",
+                                     "model.dtype=f8|f32|bf16|fp16"};
 
   (void)state;
   finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
@@ -59,12 +87,13 @@ static void every_key_is_looked_at(void **state) {
 /* A fault of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a
  * key at fault is not guessed at. */
 static void kinds_are_looked_at_together(void **state) {
-  static const char *const all[] = {"run.seed = x: ", "unknown key 'train.stps'",
-                                    "reward.pattern = a(: ", "nope.json", "half.jsonl:2: "};
-  static const char *const folder[] = {"nope.json", "half.jsonl:2: "};
-  static const char *const algo[] = {"algo.name = gpro: ", "nowhere"};
-  static const char *const data[] = {"unknown key 'data.promt_key'", "run.output, batches, memory, data\n"};
-  static const char *const model[] = {"model.dtype = f8: ", "half.jsonl:2: ", "batches, memory, model, "};
+  static const char *const all[] = {"run.seed=x|run.seed|0", "train.stps=3|train.steps",
+                                    "reward 2|regex|reward.pattern|a(", "nope.json|model.config",
+                                    "half.jsonl:2|answer|data.answer_key"};
+  static const char *const folder[] = {"nope.json|model.config", "half.jsonl:2|answer|data.answer_key"};
+  static const char *const algo[] = {"algo.name=gpro|grpo", "nowhere|model.path"};
+  static const char *const data[] = {"data.promt_key=q|data.prompt_key"};
+  static const char *const model[] = {"model.dtype=f8|f32|bf16|fp16", "half.jsonl:2|answer|data.answer_key"};
 
   (void)state;
   cli_write("half.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"1+1=\"}\n");
@@ -73,8 +102,10 @@ static void kinds_are_looked_at_together(void **state) {
         5, all, 5);
   finds(ONE GRPO "model.config=nope.json data.train=half.jsonl" CHECK, 2, folder, 2);
   finds(ONE LOAD "model.path=nowhere algo.name=gpro" CHECK, 2, algo, 2);
-  finds(ONE GRPO "data.promt_key=q data.train=half.jsonl" CHECK, 1, data, 2);
-  finds(ONE GRPO "model.dtype=f8 data.train=half.jsonl" CHECK, 2, model, 3);
+  finds(ONE GRPO "data.promt_key=q data.train=half.jsonl" CHECK, 1, data, 1);
+  misses_all(CLI_FACTS("run.output", "memory", "data"));
+  finds(ONE GRPO "model.dtype=f8 data.train=half.jsonl" CHECK, 2, model, 2);
+  misses_all(CLI_FACTS("run.output", "memory", "model"));
   finds(ONE GRPO "data.train=null data.eval=half.jsonl eval.steps=1 run.seed=x" CHECK, 2, NULL, 0);
 }
 
@@ -86,20 +117,19 @@ static void messages_of_keys_are_bounded(void **state) {
   (void)state;
   for (int i = 0; i < 30; i++) sprintf(command + strlen(command), "train.no%d=1 ", i);
   strcat(command, CHECK);
-  finds(command, 30, (const char *const[]){"'train.no19'", ": 10 more faults of keys\n"}, 2);
-  assert_null(strstr(cli_err, "'train.no20'"));
+  finds(command, 30, (const char *const[]){"train.no19=1|train.no19", "sft.yaml|10"}, 2);
+  assert_null(strstr(cli_err, "train.no20"));
   for (const char *at = cli_err; *at; at++) lines += *at == '\n';
   assert_true(lines < 45); /* each of two lines at most */
 }
 
 static void every_reward_is_looked_at(void **state) {
-  static const char *const rows[] = {"unknown field 'wieght'", "there is no reward 'numbr'",
-                                     "reward regex needs a pattern"};
-  static const char *const values[] = {"reward 1 (regex): reward.pattern = a(: ",
-                                       "reward 3 (regex): reward.pattern = b(: "};
+  static const char *const rows[] = {"wieght|weight", "numbr|number", "regex|pattern"};
+  static const char *const values[] = {"reward 1|regex|reward.pattern|a(",
+                                       "reward 3|regex|reward.pattern|b("};
   static const char *const files[] = {
-      "reward 1 (process): reward.command = ", "reward 2 (library): reward.path = ",
-      "reward 3 (regex): reward.pattern = ", "reward 4 (http): reward.url_file = ", "gone"};
+      "reward 1|process|reward.command|gone.sh", "reward 2|library|reward.path|gone.so",
+      "reward 3|regex|reward.pattern|b(", "reward 4|http|reward.url_file|gone.txt", "gone|reward.path"};
 
   (void)state;
   finds(ONE GRPO
@@ -114,18 +144,20 @@ static void every_reward_is_looked_at(void **state) {
 }
 
 static void values_are_looked_at_together(void **state) {
-  static const char *const part[] = {"rollout.top_k means nothing to algo.name sft",
-                                     "train.epochs and train.steps", "eval.steps = 1 needs data.eval",
-                                     "eval.steps = 1 needs rollout.max_response_length"};
-  static const char *const missing[] = {
-      "run.output is missing: ", "data.train is missing: ", "reward is missing: "};
+  static const char *const part[] = {"rollout.top_k|algo.name|sft", "train.epochs|train.steps|sft.yaml:5",
+                                     "eval.steps|1|data.eval", "eval.steps|1|rollout.max_response_length"};
+  static const char *const missing[] = {"grpo.yaml|run.output", "grpo.yaml|data.train",
+                                        "grpo.yaml|reward|grpo"};
   static const char *const pairs[] = {
-      "train.epochs and train.steps",   "train.warmup_steps and train.warmup_ratio",
-      "algo.num_generations = 1: ",     "train.min_lr_ratio means nothing",
-      "rollout.temperature = 1e-05: ",  "model.ref_path means nothing",
-      "eval.steps = 1 needs data.eval",
+      "train.epochs|train.steps|grpo.yaml:7",
+      "train.warmup_steps|train.warmup_ratio=0.1",
+      "algo.num_generations|1|algo.advantage|2",
+      "train.min_lr_ratio|train.lr_scheduler|constant",
+      "rollout.temperature|1e-05|0|1e-4",
+      "model.ref_path|algo.kl_coef|0",
+      "eval.steps|1|data.eval",
   };
-  static const char *const unused[] = {"rollout.top_k means nothing", "algo.clip_eps means nothing"};
+  static const char *const unused[] = {"rollout.top_k|algo.name|sft", "algo.clip_eps|algo.name|sft"};
 
   (void)state;
   finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1 'reward=[{name: exact}]'" CHECK, 4, part, 4);
@@ -138,8 +170,9 @@ static void values_are_looked_at_together(void **state) {
 }
 
 static void files_batches_and_output_are_looked_at(void **state) {
-  static const char *const part[] = {"plain", "nope.json", "is not a legal plan", "3 = 8 x ? x 1"};
-  static const char *const data[] = {"none.jsonl: has no lines", "nope.jsonl"};
+  static const char *const part[] = {"run.output|plain/x|plain", "nope.json|model.config",
+                                     "shard.params: world|shard.grads: node", "3 = 8 x ? x 1"};
+  static const char *const data[] = {"none.jsonl|data.train", "nope.jsonl|data.eval"};
 
   (void)state;
   cli_write("plain", "");
@@ -151,31 +184,29 @@ static void files_batches_and_output_are_looked_at(void **state) {
 }
 
 static void tensors_are_looked_at(void **state) {
-  static const char *const part[] = {"model.embed_tokens.weight", "[257, 40]"};
+  static const char *const part[] = {"broken|model.embed_tokens.weight|[257, 32]|[257, 40]"};
 
   (void)state;
   cli_sh("rm -rf broken && cp -r model broken && sed -i 's/\"hidden_size\": 32/\"hidden_size\": 40/' "
          "broken/config.json");
-  finds(ONE LOAD "model.path=broken" CHECK, 1, part, 2);
+  finds(ONE LOAD "model.path=broken" CHECK, 1, part, 1);
   cli_succeeds(ONE LOAD "model.path=model" CHECK);
 }
 
 /* Lines that are bad in one way are one message with their numbers; many ways are not all shown. */
 static void every_bad_line_is_counted(void **state) {
-  static const char *const part[] = {
-      "bad.jsonl:2: not JSON", "\n  the same of lines 4, 6, 8, 10, 12, 14, 16, 18 and 4 more\n",
-      "bad.jsonl:3: ", "\n  the same of lines 5, 7, 9, 11, 13, 15, 17, 19 and 3 more\n"};
-  static const char *const two[] = {"one.jsonl:1: ", "two.jsonl:2: "};
-  static const char *const ways[] = {
-      "ways.jsonl:1: ", "ways.jsonl:20: ", "ways.jsonl: 5 more bad lines, 25 in all"};
-  FILE *f = fopen("bad.jsonl", "w");
+  static const char *const part[] = {"bad.jsonl:2|JSON|4, 6, 8, 10, 12, 14, 16, 18|4",
+                                     "bad.jsonl:3|answer|data.answer_key|5, 7, 9, 11, 13, 15, 17, 19|3"};
+  static const char *const two[] = {"one.jsonl:1|JSON", "two.jsonl:2|JSON"};
+  static const char *const ways[] = {"ways.jsonl:1|JSON", "ways.jsonl:20|JSON", "ways.jsonl|5|25"};
+  FILE                    *f = fopen("bad.jsonl", "w");
 
   (void)state;
   assert_non_null(f);
   fputs("{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n", f);
   for (int i = 0; i < 25; i++) fputs(i % 2 ? "{\"prompt\": \"1+1=\"}\n" : "{\n", f);
   assert_int_equal(fclose(f), 0);
-  finds(ONE GRPO "data.train=bad.jsonl" CHECK, 25, part, 4);
+  finds(ONE GRPO "data.train=bad.jsonl" CHECK, 25, part, 2);
   assert_null(strstr(cli_err, "bad.jsonl:4: "));
   assert_non_null(f = fopen("ways.jsonl", "w"));
   for (int i = 0; i < 25; i++) fprintf(f, "{%*sx\n", i, ""); /* the column is another */
@@ -185,22 +216,21 @@ static void every_bad_line_is_counted(void **state) {
   cli_write("one.jsonl", "{\"prompt\"}\n");
   cli_write("two.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\n");
   finds(ONE GRPO "data.train=one.jsonl data.eval=two.jsonl eval.steps=1" CHECK, 2, two, 2);
-  assert_null(strstr(cli_err, "bad line"));
+  assert_int_equal(cli_saying(cli_err, "one.jsonl"), 1); /* no sums */
+  assert_int_equal(cli_saying(cli_err, "two.jsonl"), 1);
 }
 
 /* Every line lacks the same: one fault, beside that of a line for itself. */
 static void what_the_model_lacks_is_said_once(void **state) {
-  static const char *const text[] = {"sft.jsonl:1: `prompt` is text, but the model brings no tokenizer.json",
-                                     "give model.tokenizer"};
-  static const char *const folder[] = {"rl.jsonl:1: ", "AutoTokenizer.from_pretrained"};
-  static const char *const two[] = {"talk.jsonl:1: has messages, but the model brings no tokenizer.json",
-                                    "talk.jsonl:2: not JSON"};
-  static const char *const form[] = {"talk.jsonl:1: no chat template is wanted", "talk.jsonl:2: not JSON"};
+  static const char *const text[] = {"sft.jsonl:1|prompt|tokenizer.json|tokens|model.tokenizer"};
+  static const char *const folder[] = {"rl.jsonl:1|prompt|tokenizer.json|AutoTokenizer.from_pretrained"};
+  static const char *const two[] = {"talk.jsonl:1|messages|tokenizer.json|tokens", "talk.jsonl:2|JSON"};
+  static const char *const form[] = {"talk.jsonl:1|data.chat_template", "talk.jsonl:2|JSON"};
 
   (void)state;
-  finds(ONE SFT "model.tokenizer=null" CHECK, 1, text, 2);
+  finds(ONE SFT "model.tokenizer=null" CHECK, 1, text, 1);
   cli_sh("rm -rf mute && cp -r model mute && rm mute/tokenizer.json");
-  finds(ONE GRPO "model.config=null model.tokenizer=null model.path=mute" CHECK, 1, folder, 2);
+  finds(ONE GRPO "model.config=null model.tokenizer=null model.path=mute" CHECK, 1, folder, 1);
   cli_write("talk.jsonl",
             "{\"messages\": [{\"role\": \"user\", \"content\": \"1\"}, {\"role\": \"assistant\", "
             "\"content\": \"1\"}]}\n{\n");
@@ -234,23 +264,25 @@ static void no_line_is_a_paragraph(void **state) {
 
 /* exact compares with answers, which no line has. */
 static void a_bad_reward_hides_no_line(void **state) {
-  static const char *const part[] = {"reward.pattern = a(: ", "asked.jsonl:1: ", "\n  the same of line 2\n"};
+  static const char *const part[] = {"reward 2|regex|reward.pattern|a(",
+                                     "asked.jsonl:1|answer|data.answer_key|2"};
 
   (void)state;
   cli_write("asked.jsonl", "{\"prompt\": \"1+1=\"}\n{\"prompt\": \"1+2=\"}\n");
   finds(ONE GRPO "data.train=asked.jsonl \"reward=[{name: exact},{name: regex, pattern: 'a('}]\"" CHECK, 3,
-        part, 3);
+        part, 2);
 }
 
 /* A line over the limit is one bad line, whether or not more of it was read at once than the limit. */
 static void a_long_line_is_stepped_over(void **state) {
-  static const char *const part[] = {"long.jsonl:2: the line has ", "long.jsonl:4: not JSON"};
+  static const char *const part[] = {"long.jsonl:2|data.max_line_bytes|1000", "long.jsonl:4|JSON"};
+  static const char *const more[] = {"long.jsonl:2|data.max_line_bytes|100000", "long.jsonl:4|JSON"};
 
   (void)state;
   cli_sh("awk 'BEGIN { good = \"{\\\"prompt\\\": \\\"1+1=\\\", \\\"answer\\\": \\\"2\\\"}\"; print good; "
          "for (i = 0; i < 20000; i++) printf \"0123456789\"; printf \"\\n%%s\\n{\\n\", good }' > long.jsonl");
   finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=1000" CHECK, 2, part, 2);
-  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 2, part, 2);
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 2, more, 2);
 }
 
 /* Variables that a shell has kept start nothing. */
@@ -258,16 +290,17 @@ static void no_mpi_is_started(void **state) {
   (void)state;
   cli_succeeds(
       "OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=3 " ONE GRPO CHECK);
-  cli_shows(cli_err, "planned for 1 rank; --ranks N for a job of N\n");
+  has_facts("grpo.yaml|1|--ranks");
   cli_succeeds("PMI_RANK=0 PMI_SIZE=2 " ONE GRPO CHECK);
-  cli_shows(cli_err, "planned for 2 ranks\n");
+  has_facts("grpo.yaml|2");
   cli_succeeds(TWO GRPO CHECK);
-  cli_shows(cli_err, "planned for 2 ranks\n");
-  assert_null(strstr(strstr(cli_err, "no fault") + 1, "no fault")); /* said once */
+  has_facts("grpo.yaml|2");
+  assert_int_equal(cli_saying(cli_err, "grpo.yaml"), 1); /* said once */
 }
 
 static void a_resume_is_compared(void **state) {
-  static const char *const part[] = {"train_batch_size"};
+  static const char *const part[] = {
+      "run/checkpoints/step-00000002|run.allow_changes: [train.train_batch_size]"};
 
   (void)state;
   cli_write(".before", "");
@@ -281,36 +314,41 @@ static void a_resume_is_compared(void **state) {
 static void where_a_run_goes_on_is_said(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
-  cli_shows(cli_err, "resumes from run/checkpoints/step-00000002, after step 2 of 3\n");
-  cli_shows(cli_err, "changed since run/checkpoints/step-00000002 was written:\n  train.steps: 2 -> 3\n");
+  has_facts("run/checkpoints/step-00000002|2|3");
+  has_facts("run/checkpoints/step-00000002|train.steps: 2 -> 3");
   cli_succeeds(ONE SFT "run.output=run" CHECK);
-  cli_shows(cli_err, "nothing to do: the checkpoint is after step 2, train.steps is 2; ");
+  has_facts("train.steps|2|run.resume: never"); /* all steps are done */
   cli_succeeds(ONE SFT CHECK);
-  assert_null(strstr(cli_err, "after step"));
+  assert_null(strstr(cli_err, "step-0000"));
+  assert_null(strstr(cli_err, "train.steps"));
 }
 
 /* Once, and the data is looked at nevertheless. */
 static void no_room_for_prompts_is_one_fault(void **state) {
-  static const char *const part[] = {"rollout.max_response_length = 100000 leaves no room for a prompt",
-                                     "torn.jsonl:1: ", "nope.jsonl",
-                                     "not looked at because of them: the length of prompts, "};
+  static const char *const part[] = {"rollout.max_response_length|100000|32", "torn.jsonl:1|JSON",
+                                     "nope.jsonl|data.eval"};
 
   (void)state;
   cli_write("torn.jsonl", "{\"prompt\"}\n");
   finds(ONE GRPO
         "rollout.max_response_length=100000 data.train=torn.jsonl data.eval=nope.jsonl eval.steps=1" CHECK,
-        3, part, 4);
+        3, part, 3);
+  misses_all(CLI_FACTS("prompts", "memory"));
 }
 
 static void a_bad_line_hides_no_long_one(void **state) {
-  static const char *const part[] = {"mixed.jsonl:3: `prompt` has no tokens",
-                                     "mixed.jsonl:1: its prompt has 40 tokens, at most 28 are possible"};
+  static const char *const part[] = {"mixed.jsonl:3|prompt", "mixed.jsonl:1|40|28|data.overlong_prompt"};
 
   (void)state;
   cli_write("mixed.jsonl",
             "{\"prompt\": \"1234567890123456789012345678901234567890\", \"answer\": \"2\"}\n"
             "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"\", \"answer\": \"2\"}\n");
   finds(ONE GRPO "data.train=mixed.jsonl" CHECK, 2, part, 2);
+}
+
+static bool has_cuda(void) {
+  cli_succeeds(ONE "--version");
+  return strstr(cli_out, "cuda") != NULL;
 }
 
 /* Judge: the run's own; 64 where the faults have several. */
@@ -324,8 +362,8 @@ static void the_exit_code_is_that_of_the_run(void **state) {
   cli_write("plain", "");
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     snprintf(command, sizeof command, ONE SFT "%s", row[i]);
+    if (strstr(row[i], "cuda") && has_cuda()) continue;
     code = cli_run(command);
-    if (strstr(row[i], "cuda") && !strstr(cli_err, "is not in this build")) continue;
     strcat(command, CHECK);
     ends(code, command, 1, NULL, 0);
   }
@@ -345,15 +383,16 @@ static void where_nothing_can_be_written_is_told_at_once(void **state) {
 
 /* A row at fault hides no other, and no row is called by another's number. */
 static void rows_beside_one_at_fault_are_looked_at(void **state) {
-  static const char *const part[] = {"'nuber'", "a pattern",
-                                     "reward 2 (process): ", "reward 4 (library): ", "rewards at fault"};
-  static const char *const algo[] = {"'nuber'", "nearest: grpo\n", "reward 2 (process): "};
-  static const char *const line[] = {"'nuber'", "bare.jsonl:1: "};
+  static const char *const part[] = {"nuber|number", "regex|pattern", "reward 2|process|gone.sh",
+                                     "reward 4|library|gone.so"};
+  static const char *const algo[] = {"nuber|number", "algo.name=gpro|grpo", "reward 2|process|gone.sh"};
+  static const char *const line[] = {"nuber|number", "bare.jsonl:1|answer|data.answer_key"};
 
   (void)state;
   finds(ONE GRPO "'reward=[{name: nuber}, {name: process, command: [sh, gone.sh]}, {name: regex}, "
                  "{name: library, path: gone.so}]'" CHECK,
-        4, part, 5);
+        4, part, 4);
+  misses_all(CLI_FACTS("rewards"));
   finds(ONE GRPO "algo.name=gpro 'reward=[{name: nuber}, {name: process, command: [sh, gone.sh]}]'" CHECK, 3,
         algo, 3);
   cli_write("bare.jsonl", "{\"prompt\": \"1+1=\"}\n");
@@ -383,7 +422,7 @@ static void what_is_no_deck_is_one_fault(void **state) {
     for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
       snprintf(command, sizeof command, ONE "train %s%s", row[i].name, how[h]);
       finds(command, 1, &row[i].name, 1);
-      assert_null(strstr(cli_err, "not looked at"));
+      misses_none(CLI_FACTS("run.output", "memory", "tensors", "data"));
     }
   }
 }
@@ -421,28 +460,25 @@ static void no_model_is_one_fault_of_every_algorithm(void **state) {
 
 /* Faults hide what is behind them, which is said. */
 static void what_is_not_looked_at_is_said(void **state) {
-  static const char *const deck[] = {
-      "1 fault, listed above; not looked at because of it: the machine, run.output, batches, memory\n"};
-  static const char *const model[] = {
-      "nope.json", "1 fault, listed above; not looked at because of it: the length of the data's lines, "
-                   "tensors, memory, room for checkpoints\n"};
-  static const char *const data[] = {
-      "not looked at because of it: what changed since the checkpoint, tensors, memory, "
-      "room for checkpoints\n"};
+  static const char *const model[] = {"nope.json|model.config"};
 
   (void)state;
-  finds(ONE SFT "run.seed=x" CHECK, 1, deck, 1);
-  finds(ONE SFT "model.config=nope.json" CHECK, 1, model, 2);
-  finds(ONE SFT "run.output=run data.train=nope.jsonl" CHECK, 1, data, 1);
+  finds(ONE SFT "run.seed=x" CHECK, 1, NULL, 0);
+  misses_all(CLI_FACTS("machine", "run.output", "batches", "memory"));
+  misses_none(CLI_FACTS("data", "tensors", "checkpoints"));
+  finds(ONE SFT "model.config=nope.json" CHECK, 1, model, 1);
+  misses_all(CLI_FACTS("data", "tensors", "memory", "checkpoints"));
+  misses_none(CLI_FACTS("machine", "run.output", "batches"));
+  finds(ONE SFT "run.output=run data.train=nope.jsonl" CHECK, 1, NULL, 0);
+  misses_all(CLI_FACTS("checkpoint", "tensors", "memory", "checkpoints"));
+  misses_none(CLI_FACTS("machine", "run.output", "batches"));
   finds(ONE SFT "run.threads=4096" CHECK, 1, NULL, 0);
-  assert_null(strstr(cli_err, "not looked at"));
+  misses_none(CLI_FACTS("machine", "run.output", "batches", "data", "tensors", "memory", "checkpoints"));
 }
 
 static void all_of_the_output_is_looked_at(void **state) {
-  static const char *const part[] = {"run.output: model is the folder of a model",
-                                     "run.resume: nope: there is no checkpoint"};
-  static const char *const file[] = {
-      "run.output: the folder plain cannot be made: plain is there and no folder"};
+  static const char *const part[] = {"run.output|model|config.json", "run.resume|nope"};
+  static const char *const file[] = {"run.output|plain"};
 
   (void)state;
   finds(ONE SFT "run.output=model run.resume=nope" CHECK, 2, part, 2);
@@ -452,32 +488,28 @@ static void all_of_the_output_is_looked_at(void **state) {
 
 /* The run does so before it sets anything aside. */
 static void links_of_the_output_are_looked_at(void **state) {
-  static const char *const dangling[] = {
-      "run.output: the folder dl cannot be made: the link dl leads nowhere"};
-  static const char *const below[] = {
-      "run.output: the folder dl/x cannot be made: the link dl leads nowhere"};
-  static const char *const link[] = {"run.output: old/log.txt: is a link"};
-  static const char *const log[] = {"run.output: old/log.txt: is no regular file"};
+  static const char *const dangling[] = {"run.output|dl|link"};
+  static const char *const below[] = {"run.output|dl/x|dl|link"};
+  static const char *const file[] = {"run.output|old/log.txt"};
 
   (void)state;
   cli_sh("ln -s nowhere dl && ln -s lo lo && mkdir old && echo 1 >old/metrics.jsonl && ln -s ../far "
          "old/log.txt");
   ends(74, ONE SFT "run.output=dl" CHECK, 1, dangling, 1);
   ends(74, ONE SFT "run.output=dl/x" CHECK, 1, below, 1);
-  cli_fails(74, ONE SFT "run.output=dl", dangling[0], NULL);
-  cli_fails(74, ONE SFT "run.output=lo",
-            "run.output: the folder lo cannot be made: lo: Too many levels of symbolic links", NULL);
-  ends(74, ONE SFT "run.output=old" CHECK, 1, link, 1);
-  cli_fails(74, TWO SFT "run.output=old", link[0], NULL);
+  cli_refuses(74, ONE SFT "run.output=dl", "check_folder", "run.output", "dl", "link");
+  cli_refuses(74, ONE SFT "run.output=lo", "check_folder", "run.output", "lo", strerror(ELOOP));
+  ends(74, ONE SFT "run.output=old" CHECK, 1, file, 1);
+  cli_refuses(74, TWO SFT "run.output=old", "check_file", "run.output", "old/log.txt", "link");
   cli_sh("rm old/log.txt && mkdir old/log.txt");
-  ends(74, ONE SFT "run.output=old" CHECK, 1, log, 1);
-  cli_fails(74, ONE SFT "run.output=old", log[0], NULL);
+  ends(74, ONE SFT "run.output=old" CHECK, 1, file, 1);
+  cli_refuses(74, ONE SFT "run.output=old", "check_file", "run.output", "old/log.txt");
   assert_true(cli_exists("old/metrics.jsonl") && !cli_exists("old/metrics.jsonl.before-1"));
 }
 
 /* That of another run is seen; a check has none of its own while it reads the data, and makes no file. */
 static void the_lock_is_looked_at_and_not_kept(void **state) {
-  static const char *const part[] = {"run.output: another run is writing to locked; wait for its end"};
+  static const char *const part[] = {"run.output|locked"};
   static char *const       key[] = {"run.output=locked"};
   tri_session_opt          opt = {"cpu", 0, 1, 0, NULL};
   tri_session              se = {0};
@@ -491,13 +523,13 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   cli_succeeds(ONE SFT "run.output=locked" CHECK);
   cli_sh("test -z \"$(ls -A locked)\"");
   finds("flock locked " ONE SFT "run.output=locked" CHECK, 1, part, 1);
-  cli_fails(64, "flock locked " ONE SFT "run.output=locked", part[0], NULL);
-  cli_fails(64, "flock locked " TWO SFT "run.output=locked", part[0], NULL);
-  /* A start of the same job that still lives is waited for. */
-  cli_succeeds("(flock locked sh -c '>held; until grep -q older waits; do sleep 0.1; done' &); "
+  cli_refuses(64, "flock locked " ONE SFT "run.output=locked", "lock_output", "run.output", "locked");
+  cli_refuses(64, "flock locked " TWO SFT "run.output=locked", "lock_output", "run.output", "locked");
+  /* A start of the same job that still lives is waited for: it ends when the wait is told. */
+  cli_succeeds("(flock locked sh -c '>held; until grep -qsw locked waits; do sleep 0.1; done' &); "
                "until test -e held; do sleep 0.1; done; "
                "SLURM_JOB_ID=7 " ONE SFT "run.output=locked train.steps=1 2>waits");
-  cli_sh("grep -q 'an older start of this job still has it' waits && rm -r locked && mkdir locked");
+  cli_sh("rm -r locked && mkdir locked");
   assert_int_equal(tri_config_load("sft.yaml", key, 1, &cfg, &notes), TRI_OK);
   assert_int_equal(tri_session_pretend(&opt, 1, 1, &se), TRI_OK);
   assert_int_equal(tri_trainer_plan(&cfg, &se, &faults, &t), TRI_OK);
@@ -513,10 +545,10 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
 
 /* A variable that the run reads. */
 static void the_collectives_are_looked_at(void **state) {
-  static const char *const
-             part[] = {"TRI_COMM=nosuch: for run.device: cpu it can be shm, mpi or staged", "nope.jsonl"},
-      *const key[] = {"run.collectives: nccl: for run.device: cpu it can be shm, mpi or staged, or auto",
-                      "nope.jsonl"};
+  static const char *const        part[] = {"TRI_COMM=nosuch|run.device|cpu|shm|mpi|staged",
+                                            "nope.jsonl|data.train"},
+                           *const key[] = {"run.collectives|nccl|run.device|cpu|shm|mpi|staged|auto",
+                                           "nope.jsonl|data.train"};
 
   (void)state;
   finds("TRI_COMM=nosuch " ONE SFT "run.device=cpu data.train=nope.jsonl" CHECK, 2, part, 2);
@@ -544,25 +576,25 @@ static void memory_is_that_of_the_run(void **state) {
 
 /* All of them the run refuses or warns of. */
 static void the_machine_is_looked_at(void **state) {
-  static const char *const part[] = {"run.threads = 4096: "};
+  static const char *const part[] = {"run.threads|4096|1"};
 
   (void)state;
   finds(ONE GRPO "run.threads=4096" CHECK, 1, part, 1);
-  cli_shows(cli_err, ": 1 rank x 4096 threads = 4096, ");
   cli_succeeds(ONE GRPO "run.threads=4096" CHECK " --ranks 2");
-  cli_shows(cli_err, "as on this machine; the nodes of a job may have more:\nrun.threads = 4096: ");
+  has_facts("run.threads|4096|2|8192"); /* a warning: the nodes of a job may have more */
   cli_succeeds(ONE GRPO "rollout.rollout_batch_size=1 algo.num_generations=16 train.micro_batch_size=4" CHECK
                         " --ranks 4");
-  cli_shows(cli_err, "ranks 1 to 3 of 4 have no prompt to answer in any step,\n    waiting for the others: ");
+  has_facts("warning|1|3|4|rollout.rollout_batch_size");
 }
 
 /* A build for CPUs has no other device; one with CUDA may be asked on a machine without GPUs. */
 static void the_device_is_looked_at(void **state) {
-  static const char *const part[] = {"the device 'cuda' is not in this build", "nope.jsonl"};
+  static const char *const part[] = {"cuda|cpu", "nope.jsonl|data.train"};
 
   (void)state;
-  if (cli_run(ONE SFT "run.device=cuda run.output=bad") == 69 && strstr(cli_err, part[0]))
-    finds(ONE SFT "run.device=cuda data.train=nope.jsonl" CHECK, 2, part, 2);
+  if (has_cuda()) return;
+  cli_refuses(69, ONE SFT "run.device=cuda run.output=bad", "tri_device_check", "cuda", "cpu");
+  finds(ONE SFT "run.device=cuda data.train=nope.jsonl" CHECK, 2, part, 2);
 }
 
 static void a_resume_needs_no_first_reference(void **state) {
@@ -577,28 +609,20 @@ static void a_resume_needs_no_first_reference(void **state) {
 /* One name means several formulas: the line says which. */
 static void the_loss_is_said(void **state) {
   static const struct {
-    const char *args, *line;
-  } row[] = {
-      {"", "loss: clip (1 - 0.2 to 1 + 0.2) of group advantages (std group), token-mean\n"},
-      {"algo.name=dr_grpo", "loss: clip (1 - 0.2 to 1 + 0.2) of group advantages (std none), "
-                            "seq-mean-token-sum-norm\n"},
-      {"algo.name=reinforce++ algo.kl_coef=0.01 algo.entropy_coef=0.1",
-       "loss: clip (1 - 0.2 to 1 + 0.2) of whitened return advantages (gamma 1), token-mean, "
-       "0.01 k3 in the reward, "
-       "entropy 0.1\n"},
-      {"algo.name=gspo algo.dual_clip=3",
-       "loss: sequence (1 - 0.0003 to 1 + 0.0004) of group advantages (std group), "
-       "seq-mean-token-mean, dual clip 3\n"},
-      {"algo.name=rloo algo.policy_loss=cispo",
-       "loss: cispo (to 5) of leave-one-out advantages, token-mean\n"},
-      {"algo.name=sapo", "loss: sapo (1, 1.05) of group advantages (std group), seq-mean-token-mean\n"},
-      {"algo.name=dapo", "dynamic sampling: up to 3 extra batches a step replace groups of"},
-      {"algo.name=vespo", "loss: vespo (2, 3; 3, 2) of group advantages (std group), token-mean\n"},
-      {"algo.name=ppo algo.num_generations=4",
-       "loss: clip (1 - 0.2 to 1 + 0.2) of whitened gae advantages (gamma 1, lam 0.95), token-mean, "
-       "0.01 k1 in the reward\n"},
-      {"algo.name=luspo",
-       "loss: luspo (1 - 0.2 to 1 + 0.2) of group advantages (std group), seq-mean-token-sum\n"}};
+    const char *args, *facts;
+  } row[] = {{"", "clip|1 - 0.2|1 + 0.2|group|std group|token-mean"},
+             {"algo.name=dr_grpo", "clip|1 - 0.2|1 + 0.2|group|std none|seq-mean-token-sum-norm"},
+             {"algo.name=reinforce++ algo.kl_coef=0.01 algo.entropy_coef=0.1",
+              "clip|1 - 0.2|1 + 0.2|return|gamma 1|token-mean|0.01 k3|entropy 0.1"},
+             {"algo.name=gspo algo.dual_clip=3",
+              "sequence|1 - 0.0003|1 + 0.0004|group|std group|seq-mean-token-mean|3"},
+             {"algo.name=rloo algo.policy_loss=cispo", "cispo|5|leave-one-out|token-mean"},
+             {"algo.name=sapo", "sapo|1, 1.05|group|std group|seq-mean-token-mean"},
+             {"algo.name=dapo", "3|batches|step|reward"},
+             {"algo.name=vespo", "vespo|2, 3; 3, 2|group|std group|token-mean"},
+             {"algo.name=ppo algo.num_generations=4",
+              "clip|1 - 0.2|1 + 0.2|gae|gamma 1|lam 0.95|token-mean|0.01 k1"},
+             {"algo.name=luspo", "luspo|1 - 0.2|1 + 0.2|group|std group|seq-mean-token-sum"}};
   char command[512];
 
   (void)state;
@@ -607,7 +631,7 @@ static void the_loss_is_said(void **state) {
     cli_succeeds(command);
     for (char *at; (at = strstr(cli_err, ",\n    ")) != NULL;) /* lists break at words */
       memmove(at + 2, at + 6, strlen(at + 6) + 1), at[1] = ' ';
-    cli_shows(cli_err, row[i].line);
+    has_facts(row[i].facts);
   }
 }
 
@@ -616,10 +640,10 @@ static void labels_of_one_kind_are_told(void **state) {
   cli_sh("for i in 1 2 3 4; do echo '{\"prompt\": \"a\", \"completion\": \"b\", \"label\": true}'; done "
          "> one.jsonl");
   cli_succeeds(ONE SFT "--check run.output=one algo.name=kto data.train=one.jsonl");
-  cli_shows(cli_err, "data.train: every label is true");
+  has_facts("warning|data.train|true|kto");
   cli_sh("echo '{\"prompt\": \"a\", \"completion\": \"b\", \"label\": false}' >> one.jsonl");
   cli_succeeds(ONE SFT "--check run.output=one algo.name=kto data.train=one.jsonl");
-  if (strstr(cli_err, "every label")) fail_msg("%s", cli_err);
+  assert_int_equal(cli_saying(cli_err, "warning", "data.train"), 0);
 }
 
 int main(void) {

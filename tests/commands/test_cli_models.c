@@ -20,8 +20,8 @@ static void a_critic_must_fit(void **state) {
   cli_refuses(64, ONE PPO "critic.path=" OF("qwen2"), "check_family", "critic.path", "qwen2", "llama");
   cli_refuses(64, ONE PPO "critic.path=" OF("llama"), "check_vocabulary", "critic.path", "61", "257");
   cli_fails(64, TWO PPO "critic.path=gone", "critic.path", NULL);
-  cli_refuses(64, ONE GRPO "algo.lam=1", "refuse_one", "'algo.lam=1'", "algo.name", "grpo");
-  cli_refuses(64, ONE GRPO "critic.learning_rate=1", "refuse_one", "'critic.learning_rate=1'", "algo.name",
+  cli_refuses(64, ONE GRPO "algo.lam=1", "refuse_one", "algo.lam=1", "algo.name", "grpo");
+  cli_refuses(64, ONE GRPO "critic.learning_rate=1", "refuse_one", "critic.learning_rate=1", "algo.name",
               "grpo");
 }
 
@@ -48,10 +48,10 @@ static void pairs_are_checked(void **state) {
             "{\"prompt\": \"1\", \"chosen\": \"2\", \"rejected\": \"3\", \"margin\": \"x\"}\n");
   cli_fails(64, ONE RM "data.train=sideless.jsonl", "sideless.jsonl:1: ", "rejected");
   cli_fails(64, TWO RM "data.train=margin.jsonl", "margin.jsonl:1: ", "margin");
-  cli_refuses(64, ONE RM "data.train=pairs.jsonl algo.clip_eps=0.1", "refuse_one", "'algo.clip_eps=0.1'",
+  cli_refuses(64, ONE RM "data.train=pairs.jsonl algo.clip_eps=0.1", "refuse_one", "algo.clip_eps=0.1",
               "algo.name", "rm");
   cli_refuses(64, ONE RM "data.train=pairs.jsonl rollout.rollout_batch_size=1", "refuse_one",
-              "'rollout.rollout_batch_size=1'", "algo.name", "rm");
+              "rollout.rollout_batch_size=1", "algo.name", "rm");
   cli_fails(64, ONE KTO "data.train=sideless.jsonl", "sideless.jsonl:1: ", NULL);
   cli_write("labelled.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\", \"label\": true}\n");
   cli_refuses(64, ONE KTO "data.train=labelled.jsonl", "measure_labelled", "train.train_batch_size", "1",
