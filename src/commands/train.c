@@ -36,6 +36,16 @@ static tri_status open_log(const char *path, FILE **log) {
   TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
 }
 
+/* The log of a start that failed while it loaded: with all that was said so far. The error stays the first
+ * one. */
+static void open_late(const char *path, FILE **log) {
+  tri_error_kept error;
+
+  tri_error_keep(&error);
+  if (open_log(path, log) == TRI_OK) tri_log_file(*log);
+  tri_error_put_back(&error);
+}
+
 /* For who started the run, as the log is on stderr; at once, for a launcher ends all ranks as soon as one has
  * ended with 75. */
 static tri_status say_stopped(const tri_config *cfg) {
@@ -73,14 +83,13 @@ static tri_status run(const tri_config *cfg, int *code) {
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
   tri_config_word("run.device", cfg->run.device, device);
+  snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
   TRI_TRY_DONE(tri_runlog_open(cfg->run.output, tri_runtime_env_rank(), &events));
   TRI_TRY_DONE(tri_runtime_check_launcher());
   TRI_TRY_DONE(tri_ckpt_check_library());
   tri_halt_catch_signals(tri_runtime_env_rank() == 0, tri_now_s);
   TRI_TRY_DONE(tri_session_open(&opt, &se));
-  TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
-  t.runlog = events;
-  snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
+  TRI_TRY_DONE(tri_trainer_open(cfg, &se, events, &t));
   TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], se.rt.world_rank == 0 ? open_log(path, &log) : TRI_OK));
   tri_log_file(log);
   TRI_TRY_DONE(tri_version_record(&se, &record));
@@ -99,6 +108,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) TRI_TRY_DONE(say_stopped(cfg));
 done:
   tri_halt_enter(TRI_HALT_LEAVING);
+  if (!log && st != TRI_OK && t.run.is_held && se.rt.world_rank == 0) open_late(path, &log);
   tri_log_file(NULL);
   if (log && st != TRI_OK) /* the terminal's is main.c's */
     fprintf(log, "trireme: %s\n%s", tri_error_message(), tri_error_trace());

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,15 +32,17 @@ enum {
 struct tri_runlog {
   char           *output, *path;
   int             rank;
-  atomic_int      fd;       /* rank 0's, from the start on; -1 */
-  bool            started;  /* of this process */
-  pthread_mutex_t lock;     /* of all that follow */
-  tri_text        early;    /* alarms from before the start */
-  tri_text        waiting;  /* lines that are not in the file yet */
-  tri_text        start;    /* rank 0's start, for a folder that is made again */
-  bool            warned;   /* that lines wait */
-  atomic_llong    step;     /* that alarms are of; urgent ones read it too */
-  atomic_llong    n_alarms; /* of any thread */
+  atomic_int      fd;         /* rank 0's, from the start on; -1 */
+  bool            started;    /* of this process */
+  atomic_bool     claimed;    /* the output folder is this start's; urgent notices read it */
+  bool            carries_on; /* what run.jsonl has there is this run's */
+  pthread_mutex_t lock;       /* of all that follow */
+  tri_text        early;      /* alarms from before the start */
+  tri_text        waiting;    /* lines that are not in the file yet */
+  tri_text        start;      /* rank 0's start, for a folder that is made again */
+  bool            warned;     /* that lines wait */
+  atomic_llong    step;       /* that alarms are of; urgent ones read it too */
+  atomic_llong    n_alarms;   /* of any thread */
   int64_t         state_step;
   char            phase[PHASE_BYTES]; /* of the last state */
   char            tag[TAG_BYTES];
@@ -140,12 +143,27 @@ static void add_line(tri_runlog *l, tri_text *line, tri_status made) {
   tri_error_put_back(&error);
 }
 
+/* Whether a run holds the output folder, while this start does not know it to be its own. A file system
+ * without locks cannot tell. */
+static bool is_anothers(const tri_runlog *l) {
+  int  fd;
+  bool held;
+
+  if (l->claimed || l->started) return false;
+  fd = open(l->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+  close(fd);
+  return held;
+}
+
 /* At once, without a lock: other threads may hang. The line begins with a newline where another one was cut.
  * Rank 0's file is open; another rank's verdict may be the first line of all. */
 static void write_urgent(tri_runlog *l, const tri_text *line) {
   int  fd = l->fd, own = -1;
   bool cut = is_cut(l->path);
 
+  if (is_anothers(l)) return;
   if (fd < 0) {
     if (mkdir(l->output, 0777) && errno != EEXIST) return;
     own = fd =
@@ -351,6 +369,22 @@ done:
   return st;
 }
 
+void tri_runlog_claim(tri_runlog *l, bool carries_on) {
+  l->claimed = true;
+  l->carries_on = carries_on;
+}
+
+/* Rank 0's file of a start that ends before its line, with the alarms that were kept. false: it cannot be
+ * had. */
+static bool begin_without_start(tri_runlog *l) {
+  tri_text line = {0};
+  int      fd;
+
+  if (tri_file_append(l->path, &fd) != TRI_OK) return false;
+  add_line(l, &line, take_early(l, fd, &line));
+  return true;
+}
+
 /* The number of the file stays: a thread that writes an urgent line may have just read it. */
 void tri_runlog_follow(tri_runlog *l) {
   struct stat sb;
@@ -473,15 +507,18 @@ static tri_status make_end(const tri_runlog *l, const tri_runlog_ending *e, tri_
   return tri_text_put(t, "}\n", 2);
 }
 
-void tri_runlog_end(tri_runlog *l, const tri_runlog_ending *end) {
-  tri_text       line = {0};
-  tri_status     st;
-  tri_error_kept error;
+void tri_runlog_end(tri_runlog *l, const tri_runlog_ending *ending) {
+  tri_text          line = {0};
+  tri_status        st;
+  tri_error_kept    error;
+  tri_runlog_ending end = *ending;
 
-  if (!l || !l->started) return;
+  if (!l || !(l->started || (l->claimed && l->carries_on))) return;
+  if (!l->started) end.step = -1;
   tri_error_keep(&error); /* its text may be that error's */
   st = l->rank ? tri_text_put(&line, "\n", 1) : TRI_OK;
-  if (st == TRI_OK) st = make_end(l, end, &line);
+  if (st == TRI_OK) st = make_end(l, &end, &line);
+  if (!l->started && l->rank == 0 && !begin_without_start(l)) st = TRI_EFILE;
   if (l->rank == 0)
     add_line(l, &line, st);
   else if (st == TRI_OK)

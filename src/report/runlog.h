@@ -14,10 +14,15 @@
 typedef struct tri_runlog tri_runlog;
 
 /* Not collective. output: the run's output folder, which need not be there. Alarms that come before
- * tri_runlog_start are kept, and follow its line. A verdict is written at once. */
+ * tri_runlog_start are kept, and follow its line. A verdict is written at once, unless the folder is locked
+ * by a run and tri_runlog_claim has not said that it is this one. */
 TRI_CHECKED tri_status tri_runlog_open(const char *output, int rank, tri_runlog **out);
 /* Not collective. When no other thread gives notice any more: behind tri_session_leave. */
 void tri_runlog_close(tri_runlog **l);
+
+/* Not collective, every rank. The output folder is this start's: nobody else's live run is in it. carries_on:
+ * run.jsonl there is this run's, or new; tri_runlog_end then writes even before tri_runlog_start. */
+void tri_runlog_claim(tri_runlog *l, bool carries_on);
 
 typedef struct tri_runlog_begin {
   const char           *record;             /* a JSON object (record/record.h), rank 0's */
@@ -61,7 +66,8 @@ typedef struct tri_runlog_ending {
   int                  rank;        /* that failed alone, with its host; -1: all end together */
   const char          *node;
 } tri_runlog_ending;
-/* Of any rank that was started. */
+/* Of any rank that was started, or may write before (tri_runlog_claim): then its step is not known, and rank 0
+ * writes the kept alarms first. */
 void tri_runlog_end(tri_runlog *l, const tri_runlog_ending *end);
 /* The output folder is another one now: what comes is written there, behind the start where the file is
  * new. */

@@ -366,8 +366,23 @@ static tri_status check_output(tri_run *r) {
   return TRI_OK;
 }
 
+/* Collective over world. */
+static tri_status share_claim(tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+  bool mine[2] = {r->claimed, false};
+
+  snprintf(path, sizeof path, "%s/run.jsonl", r->cfg->run.output);
+  if (r->world->rank == 0)
+    mine[1] = r->claimed && (!strcmp(r->cfg->run.resume, "auto") || access(path, F_OK));
+  TRI_TRY(tri_host_bcast(r->world, mine, sizeof mine, 0));
+  r->is_held = mine[0];
+  r->carries_on = mine[1];
+  return TRI_OK;
+}
+
 tri_status tri_run_claim(tri_run *r) {
   TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? check_output(r) : TRI_OK));
+  TRI_TRY(share_claim(r));
   return tri_ckpt_clean(r->folder, r->world);
 }
 
@@ -481,5 +496,7 @@ static tri_status begin(tri_run *r, int64_t step, bool works) {
 }
 
 tri_status tri_run_begin(tri_run *r, int64_t step, bool works) {
-  return tri_agree(r->world, r->world->rank == 0 ? begin(r, step, works) : TRI_OK);
+  TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? begin(r, step, works) : TRI_OK));
+  r->is_held = r->carries_on = true;
+  return TRI_OK;
 }

@@ -21,6 +21,8 @@ typedef struct tri_run {
   int64_t  data_lines, data_hash; /* of data.train; 0 without it */
   int      lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
   bool     claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
+  bool     is_held;               /* every rank: the folder is there and this start's */
+  bool     carries_on;            /* every rank: what stands there is this run's, or will not be set aside */
   const char *record;    /* rank 0: what computes, for checkpoints (record/record.h); NULL: not known */
   bool        is_moved;  /* rank 0: the folder has another name now, as was said */
   bool        may_write; /* tri_run_look found nothing against writing to the output folder */

@@ -1,5 +1,6 @@
 /* state.c - the run's state beside its tensors, into a checkpoint; and all of it from a model or one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/runlog.h"
 #include "train.h"
 
 #include "base/notice.h"
@@ -345,5 +346,6 @@ tri_status tri_state_load(tri_trainer *t) {
   if (t->run.resume[0] && !strcmp(t->cfg->run.resume, "auto")) t->progress.saved_step = t->progress.step;
   works = t->progress.step < t->plan.steps; /* else all in the folder stays as it is */
   TRI_TRY(tri_run_begin(&t->run, t->progress.step, works));
+  if (t->runlog) tri_runlog_claim(t->runlog, true);
   return open_metrics(t, works);
 }

@@ -229,9 +229,10 @@ TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
 /* inputs.c. Not collective. So many samples in sequences (supply.h). */
 int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 
-/* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
- * too. */
-TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
+/* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. runlog: borrowed,
+ * out->runlog; NULL: none. On failure close too. */
+TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, struct tri_runlog *runlog,
+                                        tri_trainer *out);
 /* Collective over world. Opens what evaluations of a run read, and no more, with the weights of a checkpoint
  * of it, whose folder is given; nothing of run.output is touched. The deck has eval.steps above 0. On failure
  * close too. */

@@ -4,6 +4,7 @@
 #include "comm/halt.h"
 #include "comm/slurm.h"
 #include "generate/fit.h"
+#include "report/runlog.h"
 #include "report/timeline.h"
 #include "score.h"
 #include "supply.h"
@@ -488,18 +489,24 @@ static tri_status check_aside(const tri_trainer *t) {
 
 #define NOTE(call) TRI_TRY(tri_error_note(call, faults))
 
-static tri_status make_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
-                            const tri_step_plan *plan, tri_trainer *out) {
-  tri_trainer *t = out;
-  tri_longest  l = {0};
-  int64_t      before;
+/* Collective over world. From here on an error is written into the folder, where it is there. */
+static tri_status claim(tri_trainer *t) {
+  tri_status st = tri_run_claim(&t->run);
 
-  TRI_TRY(begin(cfg, se, faults, plan, t));
-  if (se->pretended) {
-    TRI_TRY(plan->on_paper ? tri_run_look_on_paper(&t->run) : tri_run_look(&t->run));
+  if (t->runlog && t->run.is_held) tri_runlog_claim(t->runlog, t->run.carries_on);
+  TRI_TRY(st);
+  return tri_run_find(&t->run);
+}
+
+/* Behind begin. */
+static tri_status make_plan(tri_trainer *t, tri_faults *faults) {
+  tri_longest l = {0};
+  int64_t     before;
+
+  if (t->se->pretended) {
+    TRI_TRY(t->plan.on_paper ? tri_run_look_on_paper(&t->run) : tri_run_look(&t->run));
   } else {
-    TRI_TRY(tri_run_claim(&t->run));
-    TRI_TRY(tri_run_find(&t->run));
+    TRI_TRY(claim(t));
     TRI_TRY(open_halt(t));
   }
   before = faults ? faults->n : 0;
@@ -519,13 +526,15 @@ static tri_status make_plan(const tri_config *cfg, tri_session *se, tri_faults *
 }
 
 tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *out) {
-  return make_plan(cfg, se, faults, &(tri_step_plan){0}, out);
+  TRI_TRY(begin(cfg, se, faults, &(tri_step_plan){0}, out));
+  return make_plan(out, faults);
 }
 
 tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                      const tri_trainer *like, tri_trainer *out) {
   TRI_ASSERT(se->pretended && faults);
-  return make_plan(cfg, se, faults, &(tri_step_plan){.on_paper = true, .like = like}, out);
+  TRI_TRY(begin(cfg, se, faults, &(tri_step_plan){.on_paper = true, .like = like}, out));
+  return make_plan(out, faults);
 }
 
 /* A guess, until a checkpoint is written: masters and both moments of what learns, on a slow disk. */
@@ -540,10 +549,12 @@ static double guess_save(const tri_trainer *t) {
 
 static void show_phase(void *trainer, const char *phase) { tri_screen_phase(trainer, phase); }
 
-tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
+tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_runlog *runlog, tri_trainer *out) {
   tri_trainer *t = out;
 
-  TRI_TRY(tri_trainer_plan(cfg, se, NULL, t));
+  TRI_TRY(begin(cfg, se, NULL, &(tri_step_plan){0}, t));
+  t->runlog = runlog;
+  TRI_TRY(make_plan(t, NULL));
   TRI_TRY(tri_session_take_memory(se));
   TRI_TRY(tri_save_rehearse(t));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)

@@ -70,7 +70,7 @@ static void another_experiment_is_refused_as_a_whole(void **state) {
     assert_int_equal(cli_errors(), 1);
     for (size_t k = 0; k < sizeof part / sizeof *part; k++) cli_shows(cli_err, part[k]);
     assert_null(strstr(cli_err, "learning_rate"));
-    cli_sh("diff -r run a -x log.txt");
+    cli_sh("diff -r run a -x log.txt -x run.jsonl");
   }
 }
 
@@ -192,7 +192,7 @@ static void files_that_may_not_be_written_come_first(void **state) {
              i % 2 ? " --check" : "");
     snprintf(part, sizeof part, "run.output: ro/%s: cannot be written: Permission denied", file[i / 2]);
     cli_fails(74, command, part, NULL);
-    cli_sh("ls -A ro | diff - listed && diff -r run ro -x log.txt");
+    cli_sh("ls -A ro | diff - listed && diff -r run ro -x log.txt -x run.jsonl");
   }
 }
 
@@ -606,6 +606,58 @@ static void a_variable_may_stand_twice(void **state) {
   cli_succeeds(ONE SFT "run.output=twice");
 }
 
+/* A start that fails between its claim of the folder and its first event leaves its error and its way. */
+static void an_early_failure_is_recorded(void **state) {
+  static const struct {
+    const char *prepare, *keys, *cause;
+    int         code;
+  } row[] = {{"true", LOAD "run.output=e train.steps=3 model.path=nope", "input", 64},
+             {"rm -r e/checkpoints", SFT "run.output=e train.steps=3 model.tokenizer=cut.json", "input", 64},
+             {"rm -r e/checkpoints",
+              SFT
+              "run.output=e train.steps=3 train.micro_batch_size=null train.max_tokens_per_gpu=1000000000",
+              "config", 64},
+             {"true", SFT "run.output=e train.steps=3 run.seed=7", "config", 64},
+             {"true", SFT "run.output=e train.steps=3 data.train=nope.jsonl", "input", 64},
+             {"for s in e/checkpoints/step-*; do printf x >> $s/state.h5; done",
+              SFT "run.output=e train.steps=3", "format", 74}};
+
+  (void)state;
+  cli_write("cut.json", "{\"model\": ");
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    for (int ranks = 0; ranks < 2; ranks++) {
+      char command[512], want[200];
+      copy_run("e");
+      cli_sh("%s && : > e/log.txt", row[i].prepare);
+      snprintf(command, sizeof command, "TRI_START=s.%d %s%s", ranks, program[ranks], row[i].keys);
+      int code = cli_run(command);
+      if (code != row[i].code) fail_msg("%s: %d\n%s", command, code, cli_err);
+      snprintf(want, sizeof want,
+               "{\"event\": \"end\", \"state\": \"failed\", \"step\": null, \"exit_code\": %d, \"tag\": "
+               "\"s.%d\", \"cause\": \"%s\"}",
+               code, ranks, row[i].cause);
+      if (cli_events("e", want) != 1) fail_msg("%s: no %s\n%s", command, want, cli_err);
+      cli_sh("tail -n 1 e/run.jsonl | grep -q '\"trace\": \\[\"[a-z_/]*\\.c:[0-9]* '");
+      cli_sh("grep -q '^trireme: ' e/log.txt && grep -q '[a-z_]\\.c:[0-9]* ' e/log.txt");
+      cli_succeeds(ONE "watch e --json"); /* what was finished is finished */
+      cli_shows(cli_out, "\"state\": \"finished\"");
+      cli_shows(cli_out, "\"bad_events\": 0");
+      snprintf(command, sizeof command, ONE "watch e --end --tag s.%d", ranks);
+      cli_succeeds(command);
+      cli_shows(cli_out, "state failed\n");
+    }
+}
+
+/* The record of a run that will be set aside is not this start's, nor is a folder that is not there. */
+static void an_early_failure_spoils_no_other_record(void **state) {
+  (void)state;
+  copy_run("e");
+  cli_fails(64, ONE LOAD "run.output=e run.resume=never model.path=nope", "nope", NULL);
+  cli_sh("cmp run/run.jsonl e/run.jsonl && tail -n 9 e/log.txt | grep -q '[a-z_]\\.c:[0-9]* '");
+  cli_fails(64, ONE LOAD "run.output=bad model.path=nope", "nope", NULL);
+  assert_false(cli_exists("bad"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
@@ -639,6 +691,8 @@ int main(void) {
       cmocka_unit_test(another_algorithm_is_refused),
       cmocka_unit_test(a_deck_that_cannot_be_read_must_be_allowed),
       cmocka_unit_test(alarms_of_another_version_begin_anew),
+      cmocka_unit_test(an_early_failure_is_recorded),
+      cmocka_unit_test(an_early_failure_spoils_no_other_record),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -694,6 +694,31 @@ static void a_verdict_goes_first(void **state) {
   assert_true(tri_history_alarm_is_error(h, 0));
 }
 
+/* A later start that was refused before its start event makes no finished run a failed one; what was to go on
+ * has failed. */
+static void a_refused_start_undoes_nothing(void **state) {
+  static const char refused[] = EVENT(
+      "end",
+      "\"state\": \"failed\", \"exit_code\": 64, \"cause\": \"config\", \"text\": \"no\", \"tag\": \"t\"");
+  tri_ending e;
+
+  (void)state;
+  for (int finished = 0; finished < 2; finished++) {
+    put("run.jsonl", START("9"));
+    append("run.jsonl", finished ? END("finished") : END("stopped"));
+    append("run.jsonl", refused);
+    ok(tri_history_open(folder, &h));
+    assert_int_equal(tri_history_ending(h).state, finished ? TRI_ENDING_FINISHED : TRI_ENDING_FAILED);
+    assert_int_equal(tri_history_n_alarms(h), 1);
+    tri_history_close(&h);
+    ok(tri_ending_read(folder, "t", &e));
+    assert_true(e.state == TRI_ENDING_FAILED && e.exit_code == 64 && e.step == -1);
+  }
+  append("run.jsonl", START("10"));
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_ending(h).state, TRI_ENDING_OPEN);
+}
+
 /* What stands in log.txt, of any start or child, is nobody's word. */
 static void the_log_is_not_read(void **state) {
   (void)state;
@@ -778,7 +803,8 @@ int main(void) {
                                     TEST(a_verdict_goes_first),
                                     TEST(the_log_is_not_read),
                                     TEST(keeps_the_last_alarms),
-                                    TEST(finds_checkpoints_and_starts)};
+                                    TEST(finds_checkpoints_and_starts),
+                                    TEST(a_refused_start_undoes_nothing)};
 
   tri_log_open(1, TRI_LOG_ERROR);
   return cmocka_run_group_tests(test, NULL, NULL);

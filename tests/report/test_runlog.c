@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -314,6 +315,51 @@ static void a_verdict_makes_the_folder(void **state) {
   expect(0, "{\"event\": \"verdict\", \"cause\": \"late\", \"rank\": 0}");
 }
 
+/* A verdict before the claim goes into no folder that a run holds; behind it this run's own is such a one. */
+static void a_verdict_goes_into_no_other_runs_folder(void **state) {
+  tri_notice verdict = {.kind = TRI_NOTICE_VERDICT, .code = "died", .text = "", .urgent = true, .rank = 1};
+  int        held = open(folder, O_RDONLY | O_DIRECTORY);
+
+  (void)state;
+  assert_int_equal(flock(held, LOCK_EX | LOCK_NB), 0);
+  ok(tri_runlog_open(folder, 2, &l));
+  tri_notice_give(&verdict);
+  assert_int_equal(access(path, F_OK), -1);
+  tri_runlog_claim(l, false);
+  tri_notice_give(&verdict);
+  expect(0, "{\"event\": \"verdict\", \"rank\": 1}");
+  close(held);
+}
+
+/* A start that fails while it loads: its alarms, then its end; nothing in another run's file. */
+static void an_end_may_come_without_a_start(void **state) {
+  tri_runlog_ending end = {
+      .state = TRI_RUNLOG_FAILED, .step = 7, .exit_code = 64, .cause = "input", .text = "gone", .rank = -1};
+
+  (void)state;
+  for (int carries_on = 0; carries_on < 2; carries_on++) {
+    put("{\"v\": 1, \"time_unix_s\": 1, \"event\": \"start\"}\n");
+    ok(tri_runlog_open(folder, 0, &l));
+    tri_warn("early", "while it loads");
+    tri_runlog_claim(l, carries_on);
+    tri_runlog_end(l, &end);
+    tri_runlog_close(&l);
+    assert_int_equal(n_lines(), carries_on ? 3 : 1);
+  }
+  expect(1, "{\"event\": \"alarm\", \"code\": \"early\"}");
+  expect(
+      2,
+      "{\"event\": \"end\", \"state\": \"failed\", \"step\": null, \"exit_code\": 64, \"cause\": \"input\"}");
+  end.rank = 3;
+  end.node = "n3";
+  ok(tri_runlog_open(folder, 3, &l));
+  tri_runlog_end(l, &end);
+  assert_int_equal(n_lines(), 3);
+  tri_runlog_claim(l, true);
+  tri_runlog_end(l, &end);
+  expect(3, "{\"event\": \"end\", \"step\": null, \"rank\": 3, \"node\": \"n3\"}");
+}
+
 /* A resume appends; a line that a crash cut is ended, not removed. */
 static void a_start_appends(void **state) {
   (void)state;
@@ -480,6 +526,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_cannot_be_had_is_said, setup, teardown),
       cmocka_unit_test_setup_teardown(lines_wait_on_a_full_disk, setup, teardown),
       cmocka_unit_test_setup_teardown(an_end_comes_behind_all_that_waited, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_new_folder_is_followed, setup, teardown)};
+      cmocka_unit_test_setup_teardown(a_new_folder_is_followed, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_verdict_goes_into_no_other_runs_folder, setup, teardown),
+      cmocka_unit_test_setup_teardown(an_end_may_come_without_a_start, setup, teardown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void replay(const trl_case *c, int number) {
   for (int i = 0; i < n; i++) arg[i] = text[i];
   OK(tri_config_load(TRI_TEST_DATA "/grpo/deck.yaml", arg, n, &cfg, NULL));
   session_open(&se, 0);
-  OK(tri_trainer_open(&cfg, &se, &t));
+  OK(tri_trainer_open(&cfg, &se, NULL, &t));
   OK(tri_train(&t, &end));
   tri_trainer_close(&t);
   tri_session_close(&se);

@@ -68,7 +68,7 @@ static void open_trial(trial *x, int steps, const char *const *further) {
   for (int i = 0; i < a.n; i++) arg[i] = a.text[i];
   OK(tri_config_load(TRI_TEST_DATA "/grpo/deck.yaml", arg, a.n, &x->cfg, NULL));
   session_open(&x->se, 0);
-  OK(tri_trainer_open(&x->cfg, &x->se, &x->t));
+  OK(tri_trainer_open(&x->cfg, &x->se, NULL, &x->t));
 }
 
 static void close_trial(trial *x) {

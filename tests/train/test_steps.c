@@ -106,7 +106,7 @@ static void run(const algo_case *c, int step, const char *const *further) {
     add(&a, *x);
   OK(tri_config_load(TRI_TEST_DATA "/grpo/deck.yaml", a.arg, a.n, &cfg, NULL));
   session_open(&se, 0);
-  OK(tri_trainer_open(&cfg, &se, &t));
+  OK(tri_trainer_open(&cfg, &se, NULL, &t));
   OK(tri_train(&t, &end));
   tri_trainer_close(&t);
   tri_session_close(&se);

@@ -97,7 +97,7 @@ static void train_here(const arguments *a, int ranks_per_node) {
   for (int i = 0; i < a->n; i++) arg[i] = (char *)a->text[i];
   OK(tri_config_load(deck(), arg, a->n, &cfg, NULL));
   session_open(&se, ranks_per_node);
-  OK(tri_trainer_open(&cfg, &se, &t));
+  OK(tri_trainer_open(&cfg, &se, NULL, &t));
   CHECK(tri_ledger_total(se.ledger).planned == tri_ledger_total(se.ledger).used);
   OK(tri_train(&t, &end));
   CHECK(end == TRI_TRAIN_FINISHED);

@@ -129,7 +129,8 @@ typedef struct tri_history_log {
   int64_t                steps;
   char                   phase[TRI_HISTORY_PHASE_BYTES];
   int64_t                phase_step;
-  tri_ending             end, verdict; /* of the newest start */
+  tri_ending             end, verdict; /* of the newest start, or of one behind it that has no start event */
+  tri_ending             done;         /* "finished" of the newest start */
   struct json_t         *start;        /* that start's line; NULL: none */
 } tri_history_log;
 TRI_CHECKED tri_status tri_history_log_read(tri_history_log *l, const char *folder, bool *changed);

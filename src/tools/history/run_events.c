@@ -31,7 +31,7 @@ static void clear(void *ctx) {
   l->phase[0] = 0;
   json_decref(l->start);
   l->start = NULL;
-  l->end = l->verdict = tri_ending_none();
+  l->end = l->verdict = l->done = tri_ending_none();
 }
 
 void tri_history_log_free(tri_history_log *l) {
@@ -115,7 +115,7 @@ static void take_start(tri_history_log *l, json_t *event) {
   l->n_foreign = 0;
   l->phase[0] = 0;
   l->phase_step = -1;
-  l->end = l->verdict = tri_ending_none();
+  l->end = l->verdict = l->done = tri_ending_none();
 }
 
 static bool take_state(tri_history_log *l, const json_t *event) {
@@ -178,6 +178,7 @@ static tri_status take_end(tri_history_log *l, const json_t *event, bool *good) 
   *good = e.state != TRI_ENDING_OPEN;
   if (!*good) return TRI_OK;
   l->end = e;
+  if (e.state == TRI_ENDING_FINISHED) l->done = e;
   return e.state == TRI_ENDING_FAILED ? add_error(l, event, &e) : TRI_OK;
 }
 
@@ -244,7 +245,10 @@ tri_ending tri_history_log_ending(const tri_history_log *l, const char *tag) {
   bool has_verdict = l->verdict.state != TRI_ENDING_OPEN && (!tag || !strcmp(l->verdict.tag, tag));
   bool has_end = l->end.state != TRI_ENDING_OPEN && (!tag || !strcmp(l->end.tag, tag));
 
-  return has_verdict ? l->verdict : has_end ? l->end : tri_ending_none();
+  if (has_verdict) return l->verdict;
+  /* a later start that was refused, and has no event of its start, undoes nothing */
+  if (!tag && l->done.state != TRI_ENDING_OPEN) return l->done;
+  return has_end ? l->end : tri_ending_none();
 }
 
 tri_status tri_ending_read(const char *folder, const char *tag, tri_ending *out) {
