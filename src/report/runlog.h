@@ -66,8 +66,8 @@ typedef struct tri_runlog_ending {
   int                  rank;        /* that failed alone, with its host; -1: all end together */
   const char          *node;
 } tri_runlog_ending;
-/* Of any rank that was started, or may write before (tri_runlog_claim): then its step is not known, and rank 0
- * writes the kept alarms first. */
+/* Writes the end of the run. Any rank that was started may call it. A call before tri_runlog_claim is allowed
+ * too: the step is then unknown, and rank 0 writes the kept alarms first. */
 void tri_runlog_end(tri_runlog *l, const tri_runlog_ending *end);
 /* The output folder is another one now: what comes is written there, behind the start where the file is
  * new. */

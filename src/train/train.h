@@ -229,8 +229,8 @@ TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
 /* inputs.c. Not collective. So many samples in sequences (supply.h). */
 int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 
-/* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. runlog: borrowed,
- * out->runlog; NULL: none. On failure close too. */
+/* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. runlog (may be
+ * NULL) is borrowed as out->runlog. After a failure close too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, struct tri_runlog *runlog,
                                         tri_trainer *out);
 /* Collective over world. Opens what evaluations of a run read, and no more, with the weights of a checkpoint
