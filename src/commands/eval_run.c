@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mask.h"
 #include "eval_figures.h"
+#include "train/evaluate.h"
 #include "train/train.h"
 
 #include <math.h>
@@ -177,7 +178,7 @@ static tri_eval_figures figures_of(const tri_trainer *t, const tri_eval_sum *sum
 
 /* The i-th number by the loss; NULL: there are no more. */
 static const char *loss_at(const tri_trainer *t, const tri_eval_sum *sum, int i, double *value) {
-  const char *name = t->eval_lines ? tri_evaluate_number(t, sum, i, value) : NULL;
+  const char *name = t->eval.lines ? tri_evaluate_number(t, sum, i, value) : NULL;
 
   for (tri_figure k = 0; k < TRI_FIGURE_COUNT && name; k++)
     if (!strcmp(name, tri_figure_name(k))) return NULL;
@@ -190,11 +191,11 @@ static tri_status put_sum(const tri_trainer *t, const tri_eval_sum *sum, const t
   const char *name;
   double      value;
 
-  if (t->eval_data) {
+  if (t->eval.data) {
     tri_eval_figures x = figures_of(t, sum, prompts);
     TRI_TRY(tri_eval_put_figures(&x, out));
   }
-  if (t->eval_lines) TRI_TRY(tri_eval_put(out, "lines", (double)lines->n));
+  if (t->eval.lines) TRI_TRY(tri_eval_put(out, "lines", (double)lines->n));
   for (int i = 0; (name = loss_at(t, sum, i, &value)) != NULL; i++) TRI_TRY(tri_eval_put(out, name, value));
   return TRI_OK;
 }
@@ -204,11 +205,11 @@ static void print_sum(const tri_trainer *t, const tri_eval_sum *sum, const tri_e
   const char *name;
   double      value;
 
-  if (t->eval_data) {
+  if (t->eval.data) {
     tri_eval_figures x = figures_of(t, sum, prompts);
     tri_eval_print_figures(&x);
   }
-  if (t->eval_lines) printf("lines %lld\n", (long long)lines->n);
+  if (t->eval.lines) printf("lines %lld\n", (long long)lines->n);
   for (int i = 0; (name = loss_at(t, sum, i, &value)) != NULL; i++) {
     char label[TRI_METRIC_NAME_BYTES];
     snprintf(label, sizeof label, "%s", name);
@@ -230,7 +231,7 @@ static tri_status take_extras(tri_trainer *t, extras *x) {
   int             n;
 
   x->n = 0;
-  for (int i = 0; t->eval_data && i < tri_reward_set_count(t->reward); i++) {
+  for (int i = 0; t->eval.data && i < tri_reward_set_count(t->reward); i++) {
     TRI_TRY(tri_reward_set_extras(t->reward, i, tri_world_of(t), mean, &n));
     for (int k = 0; k < n; k++) {
       snprintf(x->name[x->n], TRI_METRIC_NAME_BYTES, "reward_%s_%s", tri_reward_set_name(t->reward, i),
@@ -286,7 +287,7 @@ done:
 static void say_how(const tri_eval_request *q, const tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  if (!t->eval_data) return;
+  if (!t->eval.data) return;
   if (!q->max_new)
     tri_log(TRI_LOG_INFO,
             "answers have up to %lld tokens, as in the run (rollout.max_response_length); "
@@ -343,13 +344,13 @@ static tri_status evaluate(const char *model, const tri_eval_request *q, tri_eva
   TRI_TRY_DONE(tri_trainer_open_to_evaluate(&run->cfg, &se, path, &t));
   if (q->top_k >= 0) t.sampling.eval.rule.top_k = (int)q->top_k;
   if (q->top_p >= 0) t.sampling.eval.rule.top_p = (float)q->top_p;
-  t.sampling.eval_path = q->output;
+  t.eval.path = q->output;
   if (first) say_how(q, &t);
   TRI_TRY_DONE(tri_evaluate_sum(&t, &all, of_set));
   TRI_TRY_DONE(TRI_ALLOC(more, 1));
   TRI_TRY_DONE(take_extras(&t, more));
   if (first) TRI_TRY_DONE(show(&t, &all, of_set, more, q->json));
-  if (first && t.eval_data) {
+  if (first && t.eval.data) {
     const tri_eval_figures x = figures_of(&t, &all, &(tri_eval_range){0, t.plan.eval_prompts});
     tri_eval_warn(&x, run->cfg.rollout.max_response_length);
   }

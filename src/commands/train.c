@@ -9,6 +9,8 @@
 #include "tools/plan/check.h"
 #include "report/runlog.h"
 #include "tools/version/version_record.h"
+#include "train/screen.h"
+#include "train/train_record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -104,7 +106,7 @@ static tri_status run(const tri_config *cfg, int *code) {
                   "  ask for more (sbatch "
                   "--time), or make a step shorter (rollout.rollout_batch_size, "
                   "rollout.max_response_length, eval.max_prompts)",
-                  cfg->run.output, t.progress.pace.left_s);
+                  cfg->run.output, t.pace.left_s);
   if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) TRI_TRY_DONE(say_stopped(cfg));
 done:
   tri_halt_enter(TRI_HALT_LEAVING);

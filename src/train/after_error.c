@@ -1,5 +1,7 @@
 /* after_error.c - what a run that ends with an error leaves: the last whole step, why it ended. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report_step.h"
+#include "save.h"
 #include "train.h"
 
 #include "base/notice.h"
@@ -22,7 +24,7 @@ static tri_status put_off_evaluation(tri_trainer *t) {
   if (!t->progress.unwritten) return TRI_OK;
   t->progress.unwritten = false;
   t->progress.eval_due = true;
-  tri_answers_file_drop(&t->sampling.eval_file);
+  tri_answers_file_drop(&t->eval.file);
   return tri_report_line(t, t->progress.step, false);
 }
 
@@ -41,7 +43,7 @@ static void say_torn(const tri_trainer *t) {
 /* Collective over world. Ranks that failed each by itself may have other errors: one in doubt is enough. */
 static tri_status keep_step(tri_trainer *t, bool trusted) {
   tri_progress *p = &t->progress;
-  int64_t       torn = p->torn, more = has_more(t), doubtful = !trusted || p->saving.given_up;
+  int64_t       torn = p->torn, more = has_more(t), doubtful = !trusted || t->saving.given_up;
 
   t->spans.n_open = 0; /* what was under way has ended */
   TRI_TRY(tri_host_max(tri_world_of(t), &doubtful, 1));

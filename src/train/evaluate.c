@@ -2,10 +2,12 @@
  * the policy's answers to held-out prompts; of all, and of each set. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
+#include "evaluate.h"
+#include "report_step.h"
 #include "reward/figures.h"
+#include "save.h"
 #include "score.h"
 #include "supply.h"
-#include "train.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -82,12 +84,12 @@ const char *tri_evaluate_number(const tri_trainer *t, const tri_eval_sum *sum, i
   const tri_learner *l = &t->learner[TRI_POLICY];
   int                by_loss = 0;
 
-  for (; t->eval_lines && i - by_loss >= 0; by_loss++) {
+  for (; t->eval.lines && i - by_loss >= 0; by_loss++) {
     const char *name = loss_at(l, sum, by_loss, value);
     if (!name) break;
     if (by_loss == i) return name;
   }
-  return t->eval_data ? figure_at(t, &sum->figures, i - by_loss, value) : NULL;
+  return t->eval.data ? figure_at(t, &sum->figures, i - by_loss, value) : NULL;
 }
 
 /* The i-th number by which a checkpoint may be the best, without its prefix; NULL: there are no more. */
@@ -140,8 +142,8 @@ tri_status tri_evaluate_plan(tri_trainer *t) {
   t->plan.n_eval = names->n ? names->n : 1;
   for (int i = 0; i < t->plan.n_eval; i++) {
     t->plan.eval[i] = (tri_eval_set){.name = names->n ? names->item[i] : NULL};
-    TRI_TRY(take_range(t, i, t->eval_data, &t->plan.eval[i].prompts));
-    TRI_TRY(take_range(t, i, t->eval_lines, &t->plan.eval[i].lines));
+    TRI_TRY(take_range(t, i, t->eval.data, &t->plan.eval[i].prompts));
+    TRI_TRY(take_range(t, i, t->eval.lines, &t->plan.eval[i].lines));
   }
   return check_best(t);
 }
@@ -181,7 +183,7 @@ static tri_status evaluate_answers(tri_trainer *t, const piece *p, tri_eval_sum 
   int64_t     each = t->sampling.eval.group;
   tri_rollout r = {0};
   tri_status  st = TRI_OK;
-  tri_ask     ask = {.data = t->eval_data,
+  tri_ask     ask = {.data = t->eval.data,
                      .begin = p->begin,
                      .n = p->n,
                      .how = &t->sampling.eval,
@@ -219,13 +221,13 @@ tri_status tri_evaluate_sum(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *of_
   *all = (tri_eval_sum){.failures = 0};
   for (int i = 0; i < t->plan.n_eval; i++) of_set[i] = *all;
   TRI_TRY(tri_halt_ask(t->halt, &halt));
-  if (t->eval_data) TRI_TRY(tri_report_eval_begin(t));
-  for (int i = 0; t->eval_data && i < t->plan.n_eval; before += set[i++].prompts.n)
+  if (t->eval.data) TRI_TRY(tri_report_eval_begin(t));
+  for (int i = 0; t->eval.data && i < t->plan.n_eval; before += set[i++].prompts.n)
     TRI_TRY(answer_set(t, &set[i], before, all, &of_set[i]));
-  if (t->eval_lines && !tri_halt_decided(t->halt)) TRI_TRY(tri_evaluate_lines(t, all, of_set));
+  if (t->eval.lines && !tri_halt_decided(t->halt)) TRI_TRY(tri_evaluate_lines(t, all, of_set));
   t->progress.eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
-  if (t->progress.eval_due) tri_answers_file_drop(&t->sampling.eval_file);
-  return t->eval_data && !t->progress.eval_due ? tri_report_eval_end(t) : TRI_OK;
+  if (t->progress.eval_due) tri_answers_file_drop(&t->eval.file);
+  return t->eval.data && !t->progress.eval_due ? tri_report_eval_end(t) : TRI_OK;
 }
 
 static void report(tri_trainer *t, const char *prefix, const char *what, double value) {
@@ -244,9 +246,9 @@ static tri_status report_sum(tri_trainer *t, const tri_eval_sum *sum, const char
 
   put_prefix(name, prefix);
   for (int i = 0; (what = tri_evaluate_number(t, sum, i, &value)) != NULL; i++)
-    if (t->eval_data || !isnan(value)) report(t, prefix, what, value);
+    if (t->eval.data || !isnan(value)) report(t, prefix, what, value);
   if (sum->failures > 0) report(t, prefix, "reward_failures", sum->failures);
-  return t->eval_data && !name ? tri_report_extras(t, prefix) : TRI_OK;
+  return t->eval.data && !name ? tri_report_extras(t, prefix) : TRI_OK;
 }
 
 tri_status tri_evaluate(tri_trainer *t) {

@@ -2,7 +2,10 @@
  * up on all ranks in the order of the lines, so that neither ranks nor batches nor packing change a sum. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
+#include "evaluate.h"
+#include "inputs.h"
 #include "score.h"
+#include "screen.h"
 #include "supply.h"
 #include "train.h"
 
@@ -14,15 +17,15 @@
 enum { OF_ALL, OF_SET, METRICS, NUMBERS = METRICS + 2 * TRI_ALGO_METRICS, TOGETHER = 2 };
 
 tri_status tri_evaluate_lines_plan(tri_trainer *t) {
-  int64_t        n = tri_sequences(t, t->plan.eval_lines);
-  tri_eval_room *room = &t->eval_room;
+  int64_t         n = tri_sequences(t, t->plan.eval_lines);
+  tri_evaluation *e = &t->eval;
   const struct {
     size_t bytes;
     void  *where;
-  } row[] = {{(size_t)t->plan.eval_lines_at_once * NUMBERS * sizeof *room->row, &room->row},
-             {(size_t)n * sizeof *room->count, &room->count},
-             {(size_t)n * sizeof *room->of_all, &room->of_all},
-             {(size_t)n * sizeof *room->of_set, &room->of_set}};
+  } row[] = {{(size_t)t->plan.eval_lines_at_once * NUMBERS * sizeof *e->row, &e->row},
+             {(size_t)n * sizeof *e->count, &e->count},
+             {(size_t)n * sizeof *e->of_all, &e->of_all},
+             {(size_t)n * sizeof *e->of_set, &e->of_set}};
 
   if (n > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "data.eval: %lld sequences in one evaluation are more than this program handles",
@@ -37,19 +40,19 @@ tri_status tri_evaluate_lines_plan(tri_trainer *t) {
 
 /* The share of each token in the loss, of all lines and in its set. */
 static void weigh(tri_trainer *t) {
-  const tri_eval_room *room = &t->eval_room;
-  const tri_loss      *loss = t->learner[TRI_POLICY].loss;
-  int64_t              longest = t->cfg->rollout.max_response_length, at = 0;
-  int                  each = (int)tri_sequences(t, 1);
+  const tri_evaluation *e = &t->eval;
+  const tri_loss       *loss = t->learner[TRI_POLICY].loss;
+  int64_t               longest = t->cfg->rollout.max_response_length, at = 0;
+  int                   each = (int)tri_sequences(t, 1);
 
   for (int i = 0; i < t->plan.n_eval; i++) {
     const tri_eval_range *set = &t->plan.eval[i].lines;
     int64_t               begin = at;
     for (int64_t k = 0; k < set->n; k++)
-      for (int q = 0; q < each; q++) room->count[at++] = tri_supply_held_out_tokens(t, set->begin + k, q);
-    loss->weigh(&t->opt, longest, room->count + begin, (int)(at - begin), room->of_set + begin);
+      for (int q = 0; q < each; q++) e->count[at++] = tri_supply_held_out_tokens(t, set->begin + k, q);
+    loss->weigh(&t->opt, longest, e->count + begin, (int)(at - begin), e->of_set + begin);
   }
-  loss->weigh(&t->opt, longest, room->count, (int)at, room->of_all);
+  loss->weigh(&t->opt, longest, e->count, (int)at, e->of_all);
 }
 
 /* ---- one micro-batch ---- */
@@ -94,10 +97,10 @@ static tri_status judge_line(const tri_trainer *t, const piece *p, tri_loss_in *
     return TRI_OK;
   }
   one->survey = p->survey;
-  one->weight = t->eval_room.of_all + at;
+  one->weight = t->eval.of_all + at;
   TRI_TRY(loss->compute(&t->opt, one, room));
   x[OF_ALL] = room->loss;
-  one->weight = t->eval_room.of_set + at;
+  one->weight = t->eval.of_set + at;
   TRI_TRY(loss->compute(&t->opt, one, room));
   x[OF_SET] = room->loss;
   memcpy(x + METRICS, room->metric, sizeof room->metric);
@@ -123,7 +126,7 @@ static tri_status judge_micro(tri_trainer *t, const piece *p, const tri_rollout 
     int64_t    line = seq[k] / each;
     tri_status st;
     view(&in, &out, k, each, start, &one, &room);
-    st = judge_line(t, p, &one, &room, (p->first + line) * each, t->eval_room.row + line * NUMBERS);
+    st = judge_line(t, p, &one, &room, (p->first + line) * each, t->eval.row + line * NUMBERS);
     if (st == TRI_OK) continue;
     snprintf(where, sizeof where, "the evaluation after step %lld, line %lld of data.eval",
              (long long)t->progress.step, (long long)r->prompt_id[seq[k]] + 1);
@@ -134,7 +137,7 @@ static tri_status judge_micro(tri_trainer *t, const piece *p, const tri_rollout 
 
 /* ---- all of a set ---- */
 
-/* Collective over world. The numbers of a piece, into t->eval_room.row of every rank. */
+/* Collective over world. The numbers of a piece, into t->eval.row of every rank. */
 static tri_status judge_piece(tri_trainer *t, const tri_eval_range *set, const piece *p) {
   int64_t       n = p->lines.n * NUMBERS;
   tri_rollout   r = {0};
@@ -144,14 +147,14 @@ static tri_status judge_piece(tri_trainer *t, const tri_eval_range *set, const p
 
   o.begin = 0;
   o.n = (int)tri_sequences(t, p->lines.n);
-  memset(t->eval_room.row, 0, (size_t)n * sizeof *t->eval_room.row);
+  memset(t->eval.row, 0, (size_t)n * sizeof *t->eval.row);
   TRI_TRY_DONE(tri_supply_held_out(t, set, &p->lines, p->beside, &r));
   TRI_TRY_DONE(tri_split_make(&r, &o, &sp));
   TRI_TRY_DONE(tri_score_reference_split(t, &r, &sp));
   for (int i = 0; i < sp.n_micro; i++)
     TRI_TRY_DONE(judge_micro(t, p, &r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i]));
   /* Each line was judged by one rank; adding zeros keeps its bits. */
-  TRI_TRY_DONE(tri_host_sum(tri_world_of(t), t->eval_room.row, n));
+  TRI_TRY_DONE(tri_host_sum(tri_world_of(t), t->eval.row, n));
 done:
   tri_split_free(&sp);
   tri_rollout_clear(&r);
@@ -181,7 +184,7 @@ static tri_status judge_set(tri_trainer *t, const tri_eval_range *set, int64_t f
     tri_screen_answers(t, "eval", first + at, t->plan.eval_lines);
     TRI_TRY(judge_piece(t, set, &p));
     for (int64_t k = 0; k < p.lines.n; k++) {
-      const double *x = t->eval_room.row + k * NUMBERS;
+      const double *x = t->eval.row + k * NUMBERS;
       beside += x[OF_ALL];
       if (!all) continue;
       add_line(x, x[OF_ALL], all);

@@ -3,9 +3,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/notice.h"
+#include "inputs.h"
 #include "inputs_chat.h"
 #include "supply.h"
-#include "train.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -210,7 +210,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   if (*out) say_overlong(c, tri_dataset_stats(*out), files);
   if (*out) say_joined(tri_dataset_stats(*out), files->item[0]);
   if (*out && files == &c->data.train) tri_inputs_say_other(t, *out, chat);
-  if (*out && !(files == &c->data.eval && t->eval_data)) /* else its prompts were read, and it is said */
+  if (*out && !(files == &c->data.eval && t->eval.data)) /* else its prompts were read, and it is said */
     st = tri_inputs_say_chat(t, *out, files->item[0], &encoder, chat);
   tri_encoder_free(&encoder);
   return st;
@@ -261,8 +261,8 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
     tri_supply_measure_held_out(t, l);
   else
     TRI_TRY(t->supply->measure(t, l));
-  if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
-    l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
+  if (t->eval.data && tri_dataset_stats(t->eval.data)->longest_prompt > l->prompt)
+    l->prompt = tri_dataset_stats(t->eval.data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
     TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld",
              (long long)l->learn, (long long)tri_source_shape(t->learner[TRI_POLICY].source)->max_pos);
@@ -483,9 +483,9 @@ static tri_status open_eval(tri_trainer *t, tri_data_kind asked, tri_data_kind l
   const tri_config *c = t->cfg;
   bool              lines;
 
-  if (tri_evaluates_answers(t)) TRI_TRY(open_data(t, &c->data.eval, asked, chat, &t->eval_data));
+  if (tri_evaluates_answers(t)) TRI_TRY(open_data(t, &c->data.eval, asked, chat, &t->eval.data));
   TRI_TRY(has_lines(t, &lines));
-  return lines ? open_data(t, &c->data.eval, learned, chat, &t->eval_lines) : TRI_OK;
+  return lines ? open_data(t, &c->data.eval, learned, chat, &t->eval.lines) : TRI_OK;
 }
 
 /* Collective over world. */
@@ -497,8 +497,8 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
 
   if (t->plan.like) {
     t->data = t->plan.like->data;
-    t->eval_data = t->plan.like->eval_data;
-    t->eval_lines = t->plan.like->eval_lines;
+    t->eval.data = t->plan.like->eval.data;
+    t->eval.lines = t->plan.like->eval.lines;
     return TRI_OK;
   }
   if (c->data.train.n && !t->plan.evaluates)
@@ -612,7 +612,7 @@ enum {
 
 /* Passes as long as memory holds, of all lines at most; no step. */
 static tri_status plan_passes(tri_trainer *t) {
-  int64_t lines = t->eval_lines ? tri_dataset_stats(t->eval_lines)->n_token : 1;
+  int64_t lines = t->eval.lines ? tri_dataset_stats(t->eval.lines)->n_token : 1;
 
   t->plan.samples = t->plan.batch.train_batch_size = t->plan.mini_batches = 1;
   t->plan.by_default = true;

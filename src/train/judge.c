@@ -12,8 +12,8 @@ tri_status tri_judge_open(tri_trainer *t, int64_t max_tokens) {
   tri_feed_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_LEARN};
 
   if (!t->learner[TRI_REWARD_MODEL].source) return TRI_OK;
-  t->sampling.judge.max_tokens = max_tokens;
-  return tri_feed_open(t->se->device, t->se->ledger, &o, &t->sampling.judge.feed);
+  t->judge.max_tokens = max_tokens;
+  return tri_feed_open(t->se->device, t->se->ledger, &o, &t->judge.feed);
 }
 
 void tri_judge_close(tri_judge *j) { tri_feed_close(&j->feed); }
@@ -62,9 +62,9 @@ static tri_status score_batch(tri_trainer *t, const tri_rollout *r, const int *s
   tri_loss_in  in;
   tri_loss_out unused;
 
-  TRI_TRY(tri_batch_load(t->sampling.judge.feed, r, seq, n, t->se->stream, &b));
+  TRI_TRY(tri_batch_load(t->judge.feed, r, seq, n, t->se->stream, &b));
   TRI_TRY(tri_model_forward(l->model, &b, false, 1.0f, &rows, t->se->stream));
-  TRI_TRY(tri_batch_fetch(t->sampling.judge.feed, &rows, NULL, t->se->stream, &in, &unused));
+  TRI_TRY(tri_batch_fetch(t->judge.feed, &rows, NULL, t->se->stream, &in, &unused));
   memcpy(score, in.value, (size_t)n * sizeof *score);
   return TRI_OK;
 }
@@ -105,7 +105,7 @@ static tri_status score_all(tri_trainer *t, const tri_rollout *r, int *seq, int6
   TRI_TRY(tri_host_max(tri_world_of(t), &batches, 1));
   for (int q = 0; q < r->n_seq; q++) seq[q] = q;
   for (int q = 0; batches > 0; batches--) {
-    int n = fill(&t->sampling.judge, r, q);
+    int n = fill(&t->judge, r, q);
     TRI_TRY(score_batch(t, r, seq + q, n, score + q));
     q += n;
   }
@@ -120,7 +120,7 @@ tri_status tri_judge_score(void *trainer, const tri_answer *a, int n, float *sco
   tri_status   st = gather(t, a, n, &r);
 
   if (st == TRI_OK) st = TRI_ALLOC(seq, n + 1);
-  if (st == TRI_OK) st = count_batches(&t->sampling.judge, &r, &batches);
+  if (st == TRI_OK) st = count_batches(&t->judge, &r, &batches);
   st = tri_agree(tri_world_of(t), st);
   if (st == TRI_OK) {
     st = score_all(t, &r, seq, batches, score);

@@ -4,11 +4,13 @@
 #include "base/folder.h"
 #include "base/notice.h"
 #include "comm/peers/board.h"
+#include "inputs.h"
 #include "report/links.h"
 #include "report/runlog.h"
+#include "report_step.h"
 #include "score.h"
+#include "screen.h"
 #include "supply.h"
-#include "train.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -239,7 +241,7 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
   tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
   tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
   tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
-  tri_usage_report(&t->progress.usage, t->metrics, t->se->rt.world_size);
+  tri_usage_report(&t->usage, t->metrics, t->se->rt.world_size);
   tri_links_report(t->se->comm, t->metrics);
   if (!tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
@@ -251,7 +253,7 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
 /* ---- answers as files ---- */
 
 /* The answers of evaluations: where a user wants them, or OUTPUT/eval. */
-static bool keeps_evaluations(const tri_trainer *t) { return t->cfg->eval.save || t->sampling.eval_path; }
+static bool keeps_evaluations(const tri_trainer *t) { return t->cfg->eval.save || t->eval.path; }
 
 static tri_status begin_file(const tri_trainer *t, const char *name, tri_answers_file *out) {
   char folder[TRI_CKPT_PATH_BYTES + 16], path[TRI_FILE_PATH_BYTES];
@@ -268,7 +270,7 @@ static tri_status agree_kept(tri_trainer *t, const char *what, tri_status st, tr
 
   st = tri_agree(tri_world_of(t), st);
   if (st != TRI_OK) tri_answers_file_drop(f);
-  if (t->sampling.eval_path) return st;               /* it was asked for by its name */
+  if (t->eval.path) return st;                        /* it was asked for by its name */
   if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
   if (first)
     tri_warn("answers_not_saved", "step %lld: the %s is not saved: %s; the run goes on",
@@ -299,32 +301,30 @@ static tri_status save_rollout(tri_trainer *t, const tri_rollout *r) {
 }
 
 tri_status tri_report_eval_begin(tri_trainer *t) {
-  tri_answers_file *f = &t->sampling.eval_file;
+  tri_answers_file *f = &t->eval.file;
   tri_status        st = TRI_OK;
 
   if (!keeps_evaluations(t)) return TRI_OK;
   if (tri_world_of(t)->rank == 0)
-    st = t->sampling.eval_path ? tri_answers_file_begin_new(t->sampling.eval_path, f)
-                               : begin_file(t, "eval", f);
+    st = t->eval.path ? tri_answers_file_begin_new(t->eval.path, f) : begin_file(t, "eval", f);
   return agree_kept(t, "evaluation", st, f);
 }
 
 tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char *set) {
-  const tri_answers_form form = {tri_source_tokenizer(t->learner[TRI_POLICY].source), t->eval_data, t->reward,
+  const tri_answers_form form = {tri_source_tokenizer(t->learner[TRI_POLICY].source), t->eval.data, t->reward,
                                  false, set};
-  bool                   writes = t->sampling.eval_file.file.open; /* on rank 0, where no write has failed */
+  bool                   writes = t->eval.file.file.open; /* on rank 0, where no write has failed */
 
   if (!keeps_evaluations(t)) return TRI_OK;
-  return agree_kept(t, "evaluation", writes ? tri_answers_file_put(&t->sampling.eval_file, r, &form) : TRI_OK,
-                    &t->sampling.eval_file);
+  return agree_kept(t, "evaluation", writes ? tri_answers_file_put(&t->eval.file, r, &form) : TRI_OK,
+                    &t->eval.file);
 }
 
 tri_status tri_report_eval_end(tri_trainer *t) {
-  bool writes = t->sampling.eval_file.file.open;
+  bool writes = t->eval.file.file.open;
 
   if (!keeps_evaluations(t)) return TRI_OK;
-  return agree_kept(t, "evaluation", writes ? tri_answers_file_end(&t->sampling.eval_file) : TRI_OK,
-                    &t->sampling.eval_file);
+  return agree_kept(t, "evaluation", writes ? tri_answers_file_end(&t->eval.file) : TRI_OK, &t->eval.file);
 }
 
 /* ---- a step ---- */
@@ -346,7 +346,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
 
   TRI_TRY(report_learning(t, sum, gap));
   t->progress.tokens += tokens;
-  t->progress.usage.tokens += tokens;
+  t->usage.tokens += tokens;
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
   if (tri_has_answers(t)) TRI_TRY(tri_report_extras(t, ""));
@@ -383,7 +383,7 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
 
   TRI_ASSERT(t->spans.n_open == 0);
   TRI_TRY(tri_metrics_reduce(t->metrics, tri_world_of(t)));
-  tri_usage_add(&t->progress.usage, t->metrics, t->se->rt.world_size);
+  tri_usage_add(&t->usage, t->metrics, t->se->rt.world_size);
   tri_screen_step(t, step);
   tri_runlog_step(t->runlog, step);
   if (!t->progress.eval_due)

@@ -5,8 +5,10 @@
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "report/runlog.h"
+#include "report_step.h"
 #include "run/patience.h"
-#include "train.h"
+#include "save.h"
+#include "state.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -178,7 +180,7 @@ static size_t buffer_bytes(size_t bytes) {
 }
 
 tri_status tri_save_plan(tri_trainer *t) {
-  tri_saving *s = &t->progress.saving;
+  tri_saving *s = &t->saving;
   listing     l = {0};
   tri_status  st;
 
@@ -244,12 +246,12 @@ static void warn_of_old(const tri_trainer *t, tri_status st) {
   tri_error_clear();
 }
 
-void tri_save_end_sweep(tri_trainer *t) { warn_of_old(t, tri_ckpt_sweep_end(&t->progress.saving.sweep)); }
+void tri_save_end_sweep(tri_trainer *t) { warn_of_old(t, tri_ckpt_sweep_end(&t->saving.sweep)); }
 
 /* Collective over world. All of the state is handed to a writer: to be written at once, or copied to be
  * written behind. */
 static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
-  const tri_saving *s = &t->progress.saving;
+  const tri_saving *s = &t->saving;
   tri_status        st = TRI_OK;
   listing           l = {0};
 
@@ -274,7 +276,7 @@ done:
 /* Collective over world. */
 static void keep_newest(tri_trainer *t, int64_t step) {
   warn_of_old(t, tri_ckpt_retain(t->run.folder, (int)t->cfg->checkpoint.save_total_limit, step,
-                                 tri_world_of(t), &t->progress.saving.sweep));
+                                 tri_world_of(t), &t->saving.sweep));
 }
 
 /* An event of the run: a checkpoint, or why there is none. */
@@ -339,10 +341,10 @@ void tri_save_see(tri_trainer *t) {
  * word counts. */
 static bool is_best(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
-  bool                coming = p->saving.w && p->saving.best.step >= 0;
+  bool                coming = t->saving.w && t->saving.best.step >= 0;
 
   return best_metric(t) && p->seen.step == p->step &&
-         tri_best_beats(best_metric(t), p->seen.value, coming ? &p->saving.best : &p->best);
+         tri_best_beats(best_metric(t), p->seen.value, coming ? &t->saving.best : &p->best);
 }
 
 static bool has_step(const void *folder, int64_t step) { return tri_ckpt_has_step(folder, step); }
@@ -395,7 +397,7 @@ static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved
   if (best) crown(t, &t->progress.seen);
   keep_newest(t, step);
   spent_s = tri_span_end(&t->spans, &span);
-  tri_pace_save(&t->progress.pace, spent_s);
+  tri_pace_save(&t->pace, spent_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)step, t->run.folder,
           spent_s);
   note_save(t, step, spent_s, NULL);
@@ -463,7 +465,7 @@ static tri_status pause_before(tri_trainer *t, tri_patience *p, const tri_text *
 /* Collective over world. Tried again and again, as long as the allocation lasts: all since the checkpoint
  * before would be lost. end: nothing follows; else the run's first one, without which it does not go on. */
 static tri_status insist(tri_trainer *t, bool best, bool end) {
-  tri_patience p = tri_patience_begin(tri_now_s(), tri_halt_left_s(t->halt), t->progress.pace.save_s, !end);
+  tri_patience p = tri_patience_begin(tri_now_s(), tri_halt_left_s(t->halt), t->pace.save_s, !end);
   tri_text     why = {0};
   bool         saved = false, again = true;
   tri_status   st = TRI_OK;
@@ -476,7 +478,7 @@ static tri_status insist(tri_trainer *t, bool best, bool end) {
     if (!again) break;
     TRI_TRY_DONE(save_now(t, best, &why, &saved));
   }
-  t->progress.saving.given_up = !saved;
+  t->saving.given_up = !saved;
   if (saved && !end) tri_halt_enter(TRI_HALT_STEPS);
   if (!saved)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE,
@@ -488,13 +490,13 @@ done:
 }
 
 /* Has any save of this process gone well? */
-static bool is_proven(const tri_trainer *t) { return t->progress.pace.saved; }
+static bool is_proven(const tri_trainer *t) { return t->pace.saved; }
 
 /* ---- beside the steps ---- */
 
 /* Collective over world. The state is copied, and written while the run goes on. */
 static tri_status save_behind(tri_trainer *t, bool best) {
-  tri_saving *s = &t->progress.saving;
+  tri_saving *s = &t->saving;
   tri_span    span = begin_save(t);
   tri_status  st = hand_over(t, true, &s->w);
 
@@ -507,20 +509,20 @@ static tri_status save_behind(tri_trainer *t, bool best) {
   s->step = t->progress.step;
   s->best = best ? t->progress.seen : (tri_best){-1, NAN};
   s->copy_s = tri_span_end(&t->spans, &span);
-  t->progress.pace.behind = true;
+  t->pace.behind = true;
   return TRI_OK;
 }
 
 /* Collective over world. The checkpoint that is being written becomes one, when that is done. */
 static tri_status publish(tri_trainer *t) {
-  tri_saving *s = &t->progress.saving;
+  tri_saving *s = &t->saving;
   tri_span    span = begin_save(t);
   double      from_s = tri_now_s(), beside_s = tri_ckpt_wait_s(s->w), spent_s;
   tri_status  st;
 
   beside_s = fmax(0, beside_s - (tri_now_s() - from_s)); /* what was waited for is the span's */
   st = tri_ckpt_commit(&s->w);
-  t->progress.pace.behind = false;
+  t->pace.behind = false;
   if (st != TRI_OK) {
     spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
     TRI_TRY(count_failed(t, s->step, spent_s, st, NULL));
@@ -531,7 +533,7 @@ static tri_status publish(tri_trainer *t) {
   keep_newest(t, s->step);
   spent_s = s->copy_s + tri_span_end(&t->spans, &span);
   tri_metric_time(t->metrics, "save_behind", beside_s);
-  tri_pace_save(&t->progress.pace, spent_s + beside_s);
+  tri_pace_save(&t->pace, spent_s + beside_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, %.1f s beside steps)",
           (long long)s->step, t->run.folder, spent_s, beside_s);
   note_save(t, s->step, spent_s + beside_s, NULL);
@@ -541,13 +543,13 @@ static tri_status publish(tri_trainer *t) {
 
 /* Collective over world. Publishes what every rank has written; with `wait` it is waited for. */
 static tri_status settle(tri_trainer *t, bool wait) {
-  int64_t writing = !tri_ckpt_is_written(t->progress.saving.w);
+  int64_t writing = !tri_ckpt_is_written(t->saving.w);
 
   TRI_TRY(tri_host_max(tri_world_of(t), &writing, 1));
   return writing && !wait ? TRI_OK : publish(t);
 }
 
-tri_status tri_save_settle(tri_trainer *t) { return t->progress.saving.w ? settle(t, true) : TRI_OK; }
+tri_status tri_save_settle(tri_trainer *t) { return t->saving.w ? settle(t, true) : TRI_OK; }
 
 /* ---- when ---- */
 
@@ -559,7 +561,7 @@ static bool is_due(const tri_trainer *t, bool stop, bool last) {
 
   if (p->saved_step == p->step) return false;
   if (stop || (last && t->cfg->checkpoint.save_final)) return true;
-  if (p->saving.w && p->saving.step == p->step) return false;
+  if (t->saving.w && t->saving.step == p->step) return false;
   return (every > 0 && p->step % every == 0) || (minutes > 0 && tri_now_s() - p->last_save_s >= 60 * minutes);
 }
 
@@ -583,7 +585,7 @@ tri_status tri_save_if_due(tri_trainer *t, bool stop) {
   int64_t       due[2] = {is_due(t, stop, last), is_best(t)};
 
   TRI_TRY(tri_host_bcast(tri_world_of(t), due, sizeof due, 0));
-  if (p->saving.w) TRI_TRY(settle(t, due[0] || due[1] || end));
+  if (t->saving.w) TRI_TRY(settle(t, due[0] || due[1] || end));
   if (p->saved_step != p->step && (due[0] || due[1])) return save(t, due[1], end);
   if (due[1]) crown_again(t);
   return TRI_OK;

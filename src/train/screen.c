@@ -8,7 +8,8 @@
 #include "report/links.h"
 #include "report/runlog.h"
 #include "report/timeline.h"
-#include "train.h"
+#include "screen.h"
+#include "train_record.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -117,8 +118,8 @@ static bool has_column(const tri_trainer *t, int i) {
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
   if (!strcmp(rows[i].metric, "explained_variance")) return tri_has_critic(t);
   if (!strcmp(rows[i].metric, unbounded ? "eval_pass_at_1" : "eval_reward_mean")) return false;
-  if (!strcmp(rows[i].metric, "eval_loss")) return t->eval_lines;
-  if (use == GIVEN && !strncmp(rows[i].metric, "eval_", 5)) return t->eval_data;
+  if (!strcmp(rows[i].metric, "eval_loss")) return t->eval.lines;
+  if (use == GIVEN && !strncmp(rows[i].metric, "eval_", 5)) return t->eval.data;
   return t->cfg->eval.steps > 0 || strncmp(rows[i].metric, "eval_", 5) != 0;
 }
 
@@ -194,7 +195,7 @@ static void show_row(tri_trainer *t) {
 /* Of what a step's evaluation said, the number that its row has of all, of each set. */
 static void say_sets(const tri_trainer *t) {
   const char *what = t->algo->needs & TRI_NEEDS_PREFERENCES ? "accuracy"
-                     : !t->eval_data                        ? "loss"
+                     : !t->eval.data                        ? "loss"
                      : tri_reward_set_is_bounded(t->reward) ? "pass_at_1"
                                                             : "reward_mean";
   tri_text    said = {0}, lines = {0};
@@ -272,7 +273,7 @@ void tri_screen_idle(const tri_trainer *t, int64_t done) {
 
 /* What it took: hours and energy, and which phases they went to. */
 static void say_usage(const tri_trainer *t) {
-  const tri_usage *u = &t->progress.usage;
+  const tri_usage *u = &t->usage;
   int              ranks = t->se->rt.world_size, gpus = tri_device_is_gpu(t->se->device) ? ranks : 0;
   tri_text         used = {0}, time = {0};
   double           now_s = tri_now_s();

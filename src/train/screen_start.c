@@ -3,6 +3,7 @@
 #include "base/columns.h"
 #include "base/visible.h"
 #include "family/family.h"
+#include "screen.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -301,7 +302,7 @@ static tri_status say_evaluation(const tri_trainer *t) {
   for (int i = 0; i < t->plan.n_eval && st == TRI_OK; i++)
     st = tri_text_printf(&sets, "%s%s (%lld)", i ? ", " : "",
                          t->plan.eval[i].name ? t->plan.eval[i].name : "data.eval",
-                         (long long)(t->eval_data ? t->plan.eval[i].prompts.n : t->plan.eval[i].lines.n));
+                         (long long)(t->eval.data ? t->plan.eval[i].prompts.n : t->plan.eval[i].lines.n));
   if (st == TRI_OK)
     st = say(TRI_LOG_INFO, &said,
              tri_text_printf(&said, "evaluation: %s, every %lld step%s%s%s", sets.data,

@@ -1,7 +1,7 @@
 /* state.c - the run's state beside its tensors, into a checkpoint; and all of it from a model or one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/runlog.h"
-#include "train.h"
+#include "state.h"
 
 #include "base/notice.h"
 #include "io/model/part.h"

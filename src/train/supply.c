@@ -92,7 +92,7 @@ static tri_status make(const lines *l, int n, parts (*at)(const lines *, int), t
 
 tri_status tri_supply_held_out(tri_trainer *t, const tri_eval_range *set, const tri_eval_range *piece,
                                bool beside, tri_rollout *out) {
-  lines l = {t, t->eval_lines, false, piece->begin, piece->n, *set};
+  lines l = {t, t->eval.lines, false, piece->begin, piece->n, *set};
   parts (*at)(const lines *, int) = beside ? beside_at : t->supply->together > 1 ? pair_at : demonstration_at;
 
   out->store = &t->whole;
@@ -100,7 +100,7 @@ tri_status tri_supply_held_out(tri_trainer *t, const tri_eval_range *set, const 
 }
 
 int64_t tri_supply_held_out_tokens(const tri_trainer *t, int64_t position, int which) {
-  lines   l = {t, t->eval_lines, false, position, 1, {position, 1}};
+  lines   l = {t, t->eval.lines, false, position, 1, {position, 1}};
   parts   p = which ? rejected(&l, 0) : chosen(&l, 0);
   int64_t n = 0;
 
@@ -159,10 +159,10 @@ static void measure_pairs(const tri_dataset *d, int64_t most, tri_longest *l) {
 }
 
 void tri_supply_measure_held_out(const tri_trainer *t, tri_longest *l) {
-  if (!t->eval_lines) return;
-  if (tri_dataset_stats(t->eval_lines)->longest > l->learn)
-    l->learn = tri_dataset_stats(t->eval_lines)->longest;
-  if (t->supply->beside) measure_pairs(t->eval_lines, most_of_a_line(t), l);
+  if (!t->eval.lines) return;
+  if (tri_dataset_stats(t->eval.lines)->longest > l->learn)
+    l->learn = tri_dataset_stats(t->eval.lines)->longest;
+  if (t->supply->beside) measure_pairs(t->eval.lines, most_of_a_line(t), l);
 }
 
 static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {

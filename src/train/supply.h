@@ -39,7 +39,7 @@ extern const tri_supply tri_supply_replay;   /* supply_replay.c: written rollout
 extern const tri_supply tri_supply_generate; /* supply_generate.c: answers to the next prompts, rewarded */
 
 struct tri_eval_range;
-/* supply.c. Collective over world. What a piece of a set of t->eval_lines becomes, on every rank, in
+/* supply.c. Collective over world. What a piece of a set of t->eval.lines becomes, on every rank, in
  * t->whole: its samples, or the sequences beside them, for which the set's last line stands before its first.
  * *out is zeroed before, and to be cleared. */
 TRI_CHECKED tri_status tri_supply_held_out(struct tri_trainer *t, const struct tri_eval_range *set,

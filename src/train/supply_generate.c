@@ -5,6 +5,7 @@
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "rollout/select.h"
+#include "screen.h"
 #include "train.h"
 
 /* The prompts of positions rank, rank + size, ... of those asked: what this rank answers. */

@@ -1,5 +1,9 @@
 /* train.c - the loop: collect, score, learn. Read train_step first. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "evaluate.h"
+#include "report_step.h"
+#include "save.h"
+#include "screen.h"
 #include "train.h"
 
 #include "base/notice.h"
@@ -182,7 +186,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   t->progress.cursor += w.lines;
   t->progress.torn = false;
   TRI_TRY_DONE(tri_report_step(t, &w.r, &w.sum, &w.gap));
-  tri_pace_step(&t->progress.pace, tri_now_s() - w.sum.began_s, tri_now_s() - made_s);
+  tri_pace_step(&t->pace, tri_now_s() - w.sum.began_s, tri_now_s() - made_s);
 done:
   for (int role = 0; role < TRI_ROLE_COUNT; role++) TRI_FREE(w.weight[role]);
   tri_rollout_clear(&w.r);
@@ -224,7 +228,7 @@ static tri_status look_again(tri_trainer *t) {
 static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   tri_halt_cause halt;
 
-  tri_halt_keep(t->halt, tri_pace_rest_s(&t->progress.pace), tri_pace_work_s(&t->progress.pace));
+  tri_halt_keep(t->halt, tri_pace_rest_s(&t->pace), tri_pace_work_s(&t->pace));
   TRI_TRY(tri_halt_ask(t->halt, &halt));
   *stop = halt != TRI_HALT_NOT;
   if (*stop) tri_screen_halt(t, step);
@@ -246,7 +250,7 @@ static tri_status begin(tri_trainer *t, bool *stop) {
 static tri_train_end how_it_ends(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
   tri_halt_cause      cause = tri_halt_decided(t->halt);
-  bool in_vain = cause == TRI_HALT_TIME && p->step == p->first_step && tri_pace_had_most(&p->pace);
+  bool in_vain = cause == TRI_HALT_TIME && p->step == p->first_step && tri_pace_had_most(&t->pace);
 
   if (p->step >= t->plan.steps && !p->eval_due) return TRI_TRAIN_FINISHED;
   if (cause == TRI_HALT_FILE) return TRI_TRAIN_STOPPED_BY_FILE;

@@ -6,7 +6,8 @@
 #include "family/family.h"
 #include "record/record.h"
 #include "report/runlog.h"
-#include "train.h"
+#include "screen.h"
+#include "train_record.h"
 
 #include <string.h>
 

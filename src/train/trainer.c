@@ -3,10 +3,15 @@
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/slurm.h"
+#include "evaluate.h"
 #include "generate/fit.h"
+#include "inputs.h"
 #include "report/runlog.h"
 #include "report/timeline.h"
+#include "save.h"
 #include "score.h"
+#include "screen.h"
+#include "state.h"
 #include "supply.h"
 #include "train.h"
 
@@ -65,7 +70,7 @@ static tri_status plan_eval(tri_trainer *t, const tri_longest *l) {
   int64_t           answers = at_least(tri_sequences(t, p->samples), EVAL_ANSWERS) / c->eval.num_generations,
           prompts = 0, lines = 0;
 
-  if (!t->eval_data && !t->eval_lines) return TRI_OK;
+  if (!t->eval.data && !t->eval.lines) return TRI_OK;
   TRI_TRY(tri_evaluate_plan(t));
   p->eval_prompts = p->eval_lines = 0;
   for (int i = 0; i < p->n_eval; i++) {
@@ -111,7 +116,7 @@ static unsigned rollout_columns(const tri_trainer *t) {
   unsigned columns = tri_score_surveys(t) ? TRI_COLUMN_SEEN : 0;
 
   if (feed_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
-  if (learns_talk(t, t->data) || learns_talk(t, t->eval_lines)) columns |= TRI_COLUMN_MASK;
+  if (learns_talk(t, t->data) || learns_talk(t, t->eval.lines)) columns |= TRI_COLUMN_MASK;
   return feed_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
 }
 
@@ -328,7 +333,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
 static tri_status close_models(tri_trainer *t) {
   tri_sampler_close(&t->sampling.sampler);
   tri_feed_close(&t->feed);
-  tri_judge_close(&t->sampling.judge);
+  tri_judge_close(&t->judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_model_close(&t->learner[i].model);
   t->se->buffer_bytes = 0;
   tri_ledger_close(&t->se->ledger);
@@ -406,9 +411,8 @@ static tri_status check_sampler(tri_trainer *t) {
   return TRI_OK;
 }
 
-enum {
-  TRACED_SPANS = 16384
-}; /* chosen: 2 MB of file for a step; 80 layers in 40 micro-batches have 13,000 */
+/* chosen: 2 MB of file for a step; 80 layers in 40 micro-batches have 13,000 */
+enum { TRACED_SPANS = 16384 };
 
 static tri_status open_timeline(tri_trainer *t) {
   char             folder[TRI_CKPT_PATH_BYTES + 8];
@@ -431,7 +435,7 @@ static tri_status open_halt(tri_trainer *t) {
   if (tri_world_of(t)->rank == 0) job = tri_slurm_ask(SLURM_PATIENCE_S);
   TRI_TRY(tri_host_bcast(tri_world_of(t), &job, sizeof job, 0));
   if (job.left_s > 0) opt.end_unix_s = (double)time(NULL) + job.left_s;
-  t->progress.pace = tri_pace_begin(job.used_s, job.left_s);
+  t->pace = tri_pace_begin(job.used_s, job.left_s);
   snprintf(file, sizeof file, "%s/STOP", t->cfg->run.output);
   return tri_halt_open(tri_world_of(t), &opt, &t->halt);
 }
@@ -445,8 +449,8 @@ static void begin_deck(const tri_config *cfg, tri_session *se, const tri_step_pl
                                   .last_save_s = tri_now_s(),
                                   .saved_step = -1,
                                   .best = {.step = -1},
-                                  .seen = {.step = -1},
-                                  .saving = {.best = {.step = -1}}},
+                                  .seen = {.step = -1}},
+                     .saving = {.best = {.step = -1}},
                      .screen = {.score = NAN, .rate = NAN}};
   t->algo = &cfg->algo.row;
   t->opt = cfg->algo.opt;
@@ -561,11 +565,11 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_runlog *
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));
   TRI_TRY(tri_save_find_best(t));
-  t->progress.pace.save_s = guess_save(t);
-  tri_halt_keep(t->halt, tri_pace_rest_s(&t->progress.pace), tri_pace_work_s(&t->progress.pace));
-  TRI_TRY(tri_usage_open(&t->progress.usage, se->device, se->comm[TRI_WORLD]));
+  t->pace.save_s = guess_save(t);
+  tri_halt_keep(t->halt, tri_pace_rest_s(&t->pace), tri_pace_work_s(&t->pace));
+  TRI_TRY(tri_usage_open(&t->usage, se->device, se->comm[TRI_WORLD]));
   t->spans = (tri_spans){
-      .metrics = t->metrics, .usage = &t->progress.usage, .device = se->device, .show = show_phase, .ctx = t};
+      .metrics = t->metrics, .usage = &t->usage, .device = se->device, .show = show_phase, .ctx = t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
 }
@@ -593,20 +597,20 @@ tri_status tri_trainer_open_to_evaluate(const tri_config *cfg, tri_session *se, 
 }
 
 void tri_trainer_close(tri_trainer *t) {
-  tri_ckpt_drop(&t->progress.saving.w); /* only a run that ends with an error has one */
+  tri_ckpt_drop(&t->saving.w); /* only a run that ends with an error has one */
   tri_save_end_sweep(t);
-  tri_answers_file_drop(&t->sampling.eval_file);
-  tri_usage_close(&t->progress.usage);
+  tri_answers_file_drop(&t->eval.file);
+  tri_usage_close(&t->usage);
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampling.sampler);
   tri_feed_close(&t->feed);
-  tri_judge_close(&t->sampling.judge);
+  tri_judge_close(&t->judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_learner_close(&t->learner[i]);
   if (!t->plan.like) {
     tri_reward_set_close(&t->reward);
-    tri_dataset_close(&t->eval_data);
-    tri_dataset_close(&t->eval_lines);
+    tri_dataset_close(&t->eval.data);
+    tri_dataset_close(&t->eval.lines);
     tri_dataset_close(&t->data);
   }
   tri_carried_free(&t->carried);

@@ -7,6 +7,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "replay_case.h"
 #include "rollout_case.h"
+#include "train/save.h"
 #include "train/train.h"
 
 #include <sys/stat.h>

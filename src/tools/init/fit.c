@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fit.h"
 #include "base/columns.h"
+#include "train/inputs.h"
 #include "train/train.h"
 
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* check.c - all that is wrong with a deck and what it names, at once: trireme train --check. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
+#include "train/save.h"
+#include "train/screen.h"
 #include "train/train.h"
 
 #include <string.h>
@@ -131,7 +133,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);
-  say_data("data.eval", t.eval_data ? t.eval_data : t.eval_lines);
+  say_data("data.eval", t.eval.data ? t.eval.data : t.eval.lines);
   say_resume(&t);
 done:
   tri_trainer_close(&t);

@@ -4,6 +4,7 @@
 #include "base/visible.h"
 #include "family/family.h"
 #include "plan.h"
+#include "train/screen.h"
 
 #include <stdio.h>
 #include <stdlib.h>

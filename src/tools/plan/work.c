@@ -1,6 +1,7 @@
 /* work.c - what one rank computes in a step of the deck, and the seconds it takes by the cost model. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
+#include "train/inputs.h"
 
 #include "bench.h"
 #include "measure.h"
