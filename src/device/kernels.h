@@ -245,8 +245,7 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
 
 /* The names, once more, by what they work on: products; a layer's rows; a row of logits, and chosen rows;
  * flat arrays. They make the struct, the declarations and the tables of all back ends: a build fails to link
- * as long as one of its back ends (src/cpu; gpu, in tests the preset cpu-emulated) lacks an operation. A
- * kernel of gpu/ has a row in tests/gpu/registers.txt too. */
+ * as long as one of its back ends (src/cpu; gpu, in tests the preset cpu-emulated) lacks an operation. */
 /* clang-format off */
 #define TRI_PRODUCT_KERNELS(X) \
   X(linear_open) X(linear_close) X(linear_size) X(linear_bind) X(linear_check) X(linear_pack) \

@@ -96,9 +96,8 @@ plant price-unsaid gpu/gemm/gemm_cost.c 's/WARN_PERCENT = 10 /WARN_PERCENT = 214
 plant no-algorithm gpu/gemm/gemm_cublas.c 's/if (!f.n)/if (f.n < 0)/' test_linear_choice linear_choice.emulated.np1 ''
 plant all-registered src/device/memory.c 's/e->gathered = l->gathered;/e->gathered = true;/' test_memory memory.emulated.np1 ''
 plant late-split gpu/nccl/comm_nccl.c 's/ncclComm_t \*child = &h->made\[h->n_made\];/ncclComm_t place, *child = \&place;/; s/\*index = h->n_made++;/h->made[h->n_made] = place; *index = h->n_made++;/' test_comm comm_nccl.emulated.np2 ''
-# Loads of 4 bytes for 16; an array that is indexed at run time; shared memory that costs blocks.
-plant_code narrow gpu/layers/logprob.cu 's/tri_load8<VEC>(v, logits/tri_load8<false>(v, logits/' ' wide where .*logp bwd kernel'
-plant_code spilled gpu/layers/logprob.cu 's/^  int64_t at = (int64_t)k/  volatile float kept[8]; kept[id \& 7] = 0; kept[k \& 7] = 1;\n&/' ' local where .*logp bwd kernel'
-plant_code crowded gpu/layers/logprob.cu 's/^  int     k = blockIdx.x/  TRI_SHARED(volatile float, planted, [11000]); planted[threadIdx.x] = 0;\n&/' ' blocks .*logp bwd kernel'
+# An array that is indexed at run time; shared memory that costs blocks.
+plant_code spilled gpu/layers/logprob.cu 's/^  int64_t at = (int64_t)k/  volatile float kept[8]; kept[id \& 7] = 0; kept[k \& 7] = 1;\n&/' ' local reads and writes: .*logp bwd kernel'
+plant_code crowded gpu/layers/logprob.cu 's/^  int     k = blockIdx.x/  TRI_SHARED(volatile float, planted, [11000]); planted[threadIdx.x] = 0;\n&/' ' blocks where .*logp bwd kernel'
 echo "planted: $planted faults, $wrong not seen as they should"
 exit $((wrong > 0))

@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
-# registers.sh - registers, stack and spills of every kernel of gpu/ for sm_80 and sm_90; more than was committed fails.
+# registers.sh - registers, stack and spills of every kernel of gpu/ for sm_80 and sm_90; fails when a kernel spills.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/gpu/registers.sh           prints the table and compares it with tests/gpu/registers.txt
-#   tests/gpu/registers.sh --write   writes that file anew, for a commit that says why
+#   tests/gpu/registers.sh           prints architecture, registers, bytes of stack, spill stores, spill loads and name of each kernel
 #   tests/gpu/registers.sh --from F  takes what nvcc said from F, the output of a build with NVCC_APPEND_FLAGS=-Xptxas=-v
-# NVCC names the compiler; JOBS files are compiled at once (2). Needs nvcc, no GPU. A kernel may use fewer of each than
-# registers.txt says; one that is not in it fails too, so that every new kernel is looked at once.
+# NVCC names the compiler; JOBS files are compiled at once (2). Needs nvcc, no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 [[ -x $nvcc ]] || { echo "registers: no nvcc at $nvcc; set NVCC" >&2; exit 69; }
-list=tests/gpu/registers.txt
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export nvcc dir
@@ -41,21 +38,7 @@ cat "$dir"/*.log | awk '
 ' | c++filt -p | sort -t' ' -k6 -k1,1 >"$dir/now"
 [[ -s $dir/now ]] || { echo "registers: the compiler told nothing" >&2; exit 1; }
 
-head='# registers.txt - what registers.sh allows each kernel: architecture, registers, bytes of stack, spill stores, spill loads, name.'
-if [[ ${1-} = --write ]]; then
-  { echo "$head"; cat "$dir/now"; } >"$list"
-  echo "registers: $(wc -l <"$dir/now") kernels written to $list"
-  exit
-fi
 cat "$dir/now"
 awk '
-  { name = $0; for (i = 0; i < 5; i++) sub(/^[^ ]+ /, "", name); key = $1 " " name }
-  FNR == NR { if ($1 != "#") { known[key] = 1; for (i = 2; i <= 5; i++) most[key, i] = $i } next }
-  {
-    n++
-    if (!(key in known)) { bad++; print "registers: not in the list: " $0; next }
-    split("- registers stack spill-stores spill-loads", what, " ")
-    for (i = 2; i <= 5; i++)
-      if ($i + 0 > most[key, i] + 0) { bad++; print "registers: " what[i] " " $i " where " most[key, i] " is the most: " key }
-  }
-  END { printf "registers: %d kernels, %d above tests/gpu/registers.txt\n", n, bad; exit bad > 0 }' "$list" "$dir/now"
+  $3 + $4 + $5 > 0 { bad++; print "registers: spills: " $0 }
+  END { printf "registers: %d kernels, %d with spills or a stack\n", NR, bad; exit bad > 0 }' "$dir/now"

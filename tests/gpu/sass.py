@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-# sass.py - counts in every kernel's machine code, and its blocks on a multiprocessor; worse than was committed fails.
+# sass.py - spills in the machine code of every kernel, and how many blocks of the hot kernels a multiprocessor takes.
 # SPDX-License-Identifier: BSD-3-Clause
 """
-    tests/gpu/sass.py FILE...                 objects of nvcc --no-compress, or cubins; compares with tests/gpu/sass.txt
-    tests/gpu/sass.py --write LOG FILE...     writes that file anew, for a commit that says why; LOG: the folder of launches that the
-                                              emulated tests leave (build/cpu-emulated/tests/launched), for their shared memory
-    tests/gpu/sass.py --print FILE...         prints the counts
+    tests/gpu/sass.py FILE...                 objects of nvcc --no-compress, or cubins. Fails when a kernel reads or writes local memory
+                                              (spilled registers, arrays), or when fewer blocks of a kernel of tests/gpu/sass.txt fit
+    tests/gpu/sass.py --write LOG FILE...     writes the figures of the kernels in that file anew. LOG is the folder of launches that the
+                                              emulated tests leave (build/cpu-emulated/tests/launched), for their shared memory.
+                                              A row "sm_90 0 0 0 NAME" adds a kernel.
+    tests/gpu/sass.py --print FILE...         prints the figures of all kernels
 
-Needs no GPU and none of CUDA's tools: it reads the files themselves. Of each kernel are counted, by opcode (NVIDIA, CUDA Binary
-Utilities: Instruction Set Reference; the bits as cuobjdump shows them): hmma, products of tensor cores; ldsm, their operands from
-shared memory; ldgsts, copies past the registers; wide, reads and writes of global memory of 16 bytes; local, reads and writes of
-spilled registers and arrays; loop, instructions of the hottest loop for each of its products: the shortest loop with half of them.
-blocks is what fits a multiprocessor by registers, shared memory and threads (CUDA Programming Guide, "Compute Capabilities").
+Needs no GPU and none of CUDA's tools: it reads the files themselves. Blocks follow from registers, shared memory and threads (CUDA
+Programming Guide, "Compute Capabilities").
 """
 import collections
 import glob
@@ -22,13 +21,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, "sass.txt")
-HMMA, LDSM, LDGSTS, LDG, STG, LDL, STL, BRA = 0x23C, 0x83B, 0xFAE, 0x981, 0x986, 0x983, 0x387, 0x947
-COUNTS = ["hmma", "ldsm", "ldgsts", "wide", "local", "loop"]
-# Of a multiprocessor: registers, bytes of shared memory, threads, blocks; of these devices alike but the second.
+LDL, STL = 0x983, 0x387  # loads and stores of local memory, in the low 12 bits of an instruction as cuobjdump shows them
+# A multiprocessor has these registers, bytes of shared memory, threads and blocks. Only the second differs between these devices.
 SM = {80: 164 * 1024, 90: 228 * 1024}
 REGISTERS, THREADS, BLOCKS, RESERVED, REGISTER_UNIT, WARP_UNIT = 65536, 2048, 32, 1024, 256, 4
 
-Kernel = collections.namedtuple("Kernel", "registers static threads counts")
+Kernel = collections.namedtuple("Kernel", "registers static threads local")
 
 
 def images(data):
@@ -62,31 +60,8 @@ def attributes(info):
             at += size
 
 
-def count(code, arch):
-    n = dict.fromkeys(COUNTS, 0)
-    products, loops = [0], []
-    for i, (low, high) in enumerate(struct.iter_unpack("<QQ", code)):
-        op = low & 0xFFF
-        wide = (high >> 9 & 7) == 6
-        n["hmma"] += op == HMMA
-        n["ldsm"] += op == LDSM
-        n["ldgsts"] += op == LDGSTS
-        n["wide"] += op in (LDG, STG) and wide
-        n["local"] += op in (LDL, STL)
-        products.append(n["hmma"])
-        if op == BRA:  # signed, in units of 4 bytes, behind the branch
-            by = (low >> 34) | ((high & 0x3FFFF) << 30)
-            by -= 1 << 48 if by >> 47 else 0
-            by = (by << 8 | (low >> 16 & 0xFF)) if arch >= 90 else by
-            to = i + 1 + by * 4 // 16
-            if 0 <= to <= i:
-                loops.append((i + 1 - to, to, i + 1))
-    for size, begin, end in sorted(loops):
-        inside = products[end] - products[begin]
-        if inside and 2 * inside >= n["hmma"]:
-            n["loop"] = round(size / inside, 1)
-            break
-    return n
+def count_local(code):
+    return sum(low & 0xFFF in (LDL, STL) for low, _ in struct.iter_unpack("<QQ", code))
 
 
 def read(paths):
@@ -113,7 +88,7 @@ def read(paths):
                 about = dict(attributes(parts[".nv.info." + name][1]))
                 threads = struct.unpack("<III", about[0x05])[0] if 0x05 in about else 0
                 static = parts.get(".nv.shared." + name, (0, b"", 0))[2]
-                found[arch, name] = Kernel(registers[name], static, threads, count(body, arch))
+                found[arch, name] = Kernel(registers[name], static, threads, count_local(body))
     return found
 
 
@@ -159,57 +134,53 @@ def table(found, dynamic):
 
 
 def read_list():
+    """(architecture, name): dynamic shared memory, blocks"""
     known = {}
     with open(LIST) as f:
         for line in f:
             if not line.startswith("#"):
-                word = line.split()
-                known[word[0], word[-1]] = [float(w) for w in word[1:-1]]
+                arch, blocks_of_sm, _, dynamic, name = line.split()
+                known[arch, name] = (int(dynamic), int(blocks_of_sm))
     return known
 
 
-def figures(arch, kernel, dynamic):
-    c = kernel.counts
-    return [blocks(int(arch[3:]), kernel, dynamic) if kernel.threads else 0, kernel.threads, dynamic] + [c[n] for n in COUNTS]
+def row(key, kernel, dynamic):
+    return "%s %d %d %d %s" % (key[0], blocks(int(key[0][3:]), kernel, dynamic) if kernel.threads else 0, kernel.threads, dynamic, key[1])
 
 
 def compare(rows, known):
     bad = 0
-    what = ["blocks of a multiprocessor", "threads", "dynamic"] + COUNTS
-    fewer = {0, 3, 5, 6}  # worse when there are fewer; the others but threads and dynamic when more
     for key in sorted(rows):
-        if key not in known:
+        if rows[key][0].local:
             bad += 1
-            print("sass: not in the list: %s %s" % key)
+            print("sass: %s: %d local reads and writes: %s" % (key[0], rows[key][0].local, key[1].replace("_", " ")))
+    for key, (dynamic, want) in sorted(known.items()):
+        if key not in rows:
+            bad += 1
+            print("sass: in tests/gpu/sass.txt, and not in these files: %s %s" % key)
             continue
-        want = known[key]
-        now = figures(key[0], rows[key][0], int(want[2]))
-        for i in (0, 3, 4, 5, 6, 7, 8):
-            if now[i] < want[i] if i in fewer else now[i] > want[i]:
-                bad += 1
-                print("sass: %s: %g %s where %g stand in the list: %s" % (key[0], now[i], what[i], want[i], key[1].replace("_", " ")))
-    for key in sorted(set(known) - set(rows)):
-        bad += 1
-        print("sass: in the list, and not in these files: %s %s" % key)
-    print("sass: %d kernels, %d worse than tests/gpu/sass.txt" % (len(rows), bad))
+        now = blocks(int(key[0][3:]), rows[key][0], dynamic)
+        if now < want:
+            bad += 1
+            print("sass: %s: %d blocks where tests/gpu/sass.txt has %d: %s" % (key[0], now, want, key[1].replace("_", " ")))
+    print("sass: %d kernels, %d hot; %d findings" % (len(rows), len(known), bad))
     return bad
-
-
-def lines(rows):
-    return ["%s %s %s" % (a, " ".join("%g" % x for x in figures(a, *rows[a, n])), n) for n, a in sorted((n, a) for a, n in rows)]
 
 
 def main():
     argument = sys.argv[1:]
     if argument[:1] == ["--write"]:
-        rows = table(read(argument[2:]), launched(argument[1]))
+        known, rows = read_list(), table(read(argument[2:]), launched(argument[1]))
         with open(LIST, "w") as f:
-            f.write("# sass.txt - what sass.py allows each kernel: architecture, blocks, threads, dynamic shared memory, "
-                    + ", ".join(COUNTS) + ", name.\n" + "\n".join(lines(rows)) + "\n")
-        print("sass: %d kernels written to %s" % (len(rows), LIST))
+            f.write("# sass.txt - the hot kernels: architecture, least blocks on a multiprocessor, threads, dynamic shared memory, name.\n")
+            for key in sorted(known, key=lambda k: (k[1], k[0])):
+                f.write(row(key, *rows[key]) + "\n")
+        print("sass: %d kernels written to %s" % (len(known), LIST))
         return 0
     if argument[:1] == ["--print"]:
-        print("\n".join(lines(table(read(argument[1:]), {}))))
+        rows, known = table(read(argument[1:]), {}), read_list()
+        for key in sorted(rows, key=lambda k: (k[1], k[0])):
+            print(row(key, rows[key][0], known.get(key, (0, 0))[0]))
         return 0
     rows = table(read(argument), {})
     if not rows:
