@@ -1,6 +1,6 @@
 /* comm_nccl.c - collectives on device memory through NCCL: its communicators, and the queue of pending ones.
  *
- * Gathers (and broadcasts) run in one stream, reductions in another, both beside the caller's; events order
+ * Gathers run in one stream, reductions in another, both beside the caller's; events order
  * them. Each has its own NCCL communicators, so that a gather passes a reduction that is on its way.
  * Communicators used at once may wait for each other in a circle unless every GPU launches in one order
  * (NCCL user guide, "Using multiple NCCL communicators concurrently"): ours is the program's, the same on
@@ -133,7 +133,7 @@ static tri_status split(hub *h, int color, int key, int *index) {
 
 /* Whether collectives of this lane are expected in the scope. */
 static bool is_used(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope scope, int lane) {
-  const unsigned gathers = 1u << TRI_ALL_GATHER | 1u << TRI_BROADCAST;
+  const unsigned gathers = 1u << TRI_ALL_GATHER;
 
   return tri_comm_kinds(comm, scope) & (lane == GATHER ? gathers : ~gathers);
 }
@@ -252,17 +252,9 @@ static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stre
   ncclDataType_t type = element(k->dtype);
   size_t         n = (size_t)k->count;
 
-  switch (k->kind) {
-  case TRI_ALL_GATHER:
-    return ncclAllGather(k->send, k->recv, n, type, comm, stream);
-  case TRI_REDUCE_SCATTER:
-    return ncclReduceScatter(k->send, k->recv, n, type, op, comm, stream);
-  case TRI_ALL_REDUCE:
-    return ncclAllReduce(k->recv, k->recv, n, type, op, comm, stream);
-  case TRI_BROADCAST:
-    break;
-  }
-  return ncclBroadcast(k->recv, k->recv, n, type, k->root, comm, stream);
+  if (k->kind == TRI_ALL_GATHER) return ncclAllGather(k->send, k->recv, n, type, comm, stream);
+  if (k->kind == TRI_REDUCE_SCATTER) return ncclReduceScatter(k->send, k->recv, n, type, op, comm, stream);
+  return ncclAllReduce(k->recv, k->recv, n, type, op, comm, stream);
 }
 
 /* The lock is held, p->ready recorded. about: for a trace, in which a collective begins once its data is
@@ -297,11 +289,11 @@ enum { CONNECT_BYTES = 16 << 20 };
 static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, void *memory, size_t bytes) {
   const int64_t each = (int64_t)(bytes / sizeof(float)) / c->size;
   const bool    pieces = kind == TRI_ALL_GATHER || kind == TRI_REDUCE_SCATTER;
-  float     *mine = (float *)memory + (kind == TRI_BROADCAST || kind == TRI_ALL_REDUCE ? 0 : c->rank * each);
-  tri_coll   k = {.kind = kind, .count = pieces ? each : each * c->size, .dtype = TRI_F32};
-  const int  lane = tri_coll_lane(kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
-  pending   *p = &h->at[(h->started + 1) % PENDING];
-  tri_status st;
+  float        *mine = (float *)memory + (kind == TRI_ALL_REDUCE ? 0 : c->rank * each);
+  tri_coll      k = {.kind = kind, .count = pieces ? each : each * c->size, .dtype = TRI_F32};
+  const int     lane = tri_coll_lane(kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
+  pending      *p = &h->at[(h->started + 1) % PENDING];
+  tri_status    st;
 
   k.recv = kind == TRI_ALL_GATHER ? memory : mine;
   k.send = kind == TRI_ALL_GATHER ? mine : memory;
@@ -325,7 +317,7 @@ static tri_status connect(tri_comm *const comm[TRI_SCOPE_COUNT], hub *h, tri_dev
   TRI_TRY_DONE(tri_agree(
       comm[TRI_WORLD], d->ops->alloc(d, TRI_MEM_DEVICE, bytes[0] > bytes[1] ? bytes[0] : bytes[1], &memory)));
   for (int s = 0; s < TRI_SCOPE_COUNT; s++)
-    for (int k = 0; k <= TRI_BROADCAST; k++)
+    for (int k = 0; k < TRI_COLL_KINDS; k++)
       for (int i = 0; i < 2; i++)
         if (tri_comm_kinds(comm, (tri_scope)s) >> k & 1 && bytes[i] >= bytes[0])
           TRI_TRY_DONE(connect_by(h, comm[s], (tri_coll_kind)k, memory, bytes[i]));

@@ -21,7 +21,7 @@ typedef struct tri_req {
   uint64_t number; /* of its scope's collectives (peers/board.h) */
 } tri_req;
 
-typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
+typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_COLL_KINDS } tri_coll_kind;
 
 /* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is
  * recv. */
@@ -32,7 +32,6 @@ typedef struct tri_coll {
   int64_t       count;
   tri_dtype     dtype;
   tri_redop     op;
-  int           root;
   tri_stream   *stream; /* it runs after the work in this stream */
 } tri_coll;
 
@@ -155,9 +154,6 @@ TRI_CHECKED tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *s
                                           tri_dtype t, tri_redop op, tri_stream *s, tri_req *req);
 TRI_CHECKED tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
                                       tri_stream *s, tri_req *req);
-/* No caller of this version needs it yet; planned: weights of one owner. */
-TRI_CHECKED tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root,
-                                     tri_stream *s, tri_req *req);
 /* s waits, any stream of the device. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
 /* Not collective. A step begins: its traffic is none yet. */

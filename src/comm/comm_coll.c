@@ -63,7 +63,7 @@ size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
   for (int s = 0; s < TRI_SCOPE_COUNT; s++)
     for (int lane = 0; lane < 2; lane++) {
       bool used = false;
-      for (int k = 0; k <= TRI_BROADCAST; k++)
+      for (int k = 0; k < TRI_COLL_KINDS; k++)
         used = used || (tri_comm_kinds(comm, (tri_scope)s) >> k & 1 &&
                         (tri_coll_lane((tri_coll_kind)k) == TRI_LANE_GATHER) == (lane == 0));
       bytes += used ? ops->beside_each : 0;
@@ -84,13 +84,13 @@ static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
   count(c, k);
   st = c->ops->submit(c, k, req);
   /* On a GPU it has only been queued. */
-  tri_board_leave(!req && k->kind != TRI_BROADCAST && st == TRI_OK && !tri_device_is_gpu(k->stream->device));
+  tri_board_leave(!req && st == TRI_OK && !tri_device_is_gpu(k->stream->device));
   return st;
 }
 
 static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   if (req) *req = (tri_req){NULL, 0};
-  TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT && k->root >= 0 && k->root < c->size);
+  TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT);
   if (c->size > 1 && k->count > 0) return submit_to(c, k, req);
   tri_board_carry(NULL, NULL, NULL);
   (void)tri_trace_carried(k->stream->device->trace); /* said of this one, which nobody sees */
@@ -101,22 +101,17 @@ static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
 
 tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
                           tri_stream *s, tri_req *req) {
-  return submit(c, &(tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, 0, s}, req);
+  return submit(c, &(tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, s}, req);
 }
 
 tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
                               tri_redop op, tri_stream *s, tri_req *req) {
-  return submit(c, &(tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, 0, s}, req);
+  return submit(c, &(tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, s}, req);
 }
 
 tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
                           tri_req *req) {
-  return submit(c, &(tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, 0, s}, req);
-}
-
-tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
-                         tri_req *req) {
-  return submit(c, &(tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root, s}, req);
+  return submit(c, &(tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, s}, req);
 }
 
 tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) {
@@ -136,13 +131,11 @@ const char *tri_scope_text(tri_scope s) {
 }
 
 const char *tri_coll_text(tri_coll_kind k) {
-  static const char *const text[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast"};
+  static const char *const text[] = {"all_gather", "reduce_scatter", "all_reduce"};
   return text[k];
 }
 
-tri_lane tri_coll_lane(tri_coll_kind k) {
-  return k == TRI_ALL_GATHER || k == TRI_BROADCAST ? TRI_LANE_GATHER : TRI_LANE_REDUCE;
-}
+tri_lane tri_coll_lane(tri_coll_kind k) { return k == TRI_ALL_GATHER ? TRI_LANE_GATHER : TRI_LANE_REDUCE; }
 
 tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k) {
   tri_trace_note note = tri_trace_carried(t);

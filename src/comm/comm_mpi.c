@@ -1,6 +1,6 @@
 /* comm_mpi.c - collectives on host memory through MPI: element types, counts past 2^31, sums in rank order.
  *
- * Gathers and broadcasts are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging
+ * Gathers are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging
  * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows 16-bit floats; they
  * run at wait. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -68,7 +68,7 @@ done:
 }
 
 static tri_status post(tri_host_comm *h, const tri_coll *k, MPI_Request *request) {
-  int64_t     total = k->kind == TRI_ALL_GATHER ? k->count * h->base.size : k->count;
+  int64_t     total = k->count * h->base.size;
   const char *place =
       (const char *)k->recv + (size_t)h->base.rank * (size_t)k->count * tri_dtype_bytes(k->dtype);
   const void  *send = k->send == (const void *)place ? MPI_IN_PLACE : k->send;
@@ -80,10 +80,7 @@ static tri_status post(tri_host_comm *h, const tri_coll *k, MPI_Request *request
     TRI_TRY(long_type(k->count, k->dtype, &type));
     count = 1;
   }
-  if (k->kind == TRI_ALL_GATHER)
-    TRI_MPI_DONE(MPI_Iallgather(send, count, type, k->recv, count, type, h->mpi->comm, request));
-  else
-    TRI_MPI_DONE(MPI_Ibcast(k->recv, count, type, k->root, h->mpi->comm, request));
+  TRI_MPI_DONE(MPI_Iallgather(send, count, type, k->recv, count, type, h->mpi->comm, request));
 done:
   if (total > INT_MAX) MPI_Type_free(&type);
   return st;
@@ -192,8 +189,7 @@ done:
 }
 
 static tri_status mpi_start(tri_host_comm *h, const tri_coll *k, uint64_t number) {
-  if (k->kind == TRI_ALL_GATHER || k->kind == TRI_BROADCAST)
-    TRI_TRY(post(h, k, &h->mpi->request[number % TRI_RING]));
+  if (k->kind == TRI_ALL_GATHER) TRI_TRY(post(h, k, &h->mpi->request[number % TRI_RING]));
   return TRI_OK;
 }
 

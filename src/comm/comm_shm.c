@@ -35,7 +35,7 @@ typedef struct shm_slot {
   _Atomic uint64_t published, reduced, done; /* sequence numbers */
   int64_t          offset; /* of the buffer neighbours read, from the start of the arena; or outside_arena */
   int64_t          count;
-  int32_t          kind, dtype, op, root;
+  int32_t          kind, dtype, op;
   char             pad[8];
 } shm_slot;
 _Static_assert(sizeof(shm_slot) == 64, "one cache line each");
@@ -349,11 +349,6 @@ static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const vo
   return TRI_OK;
 }
 
-static void broadcast(const tri_host_comm *h, const tri_coll *k, const void *const *src) {
-  if (h->base.rank != k->root)
-    tri_cpu_copy_bytes(k->recv, src[k->root], (size_t)k->count * tri_dtype_bytes(k->dtype), h->threads);
-}
-
 /* ---- the way ---- */
 
 /* The buffer that neighbours read, and its bytes. */
@@ -380,7 +375,6 @@ static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number
   slot->kind = (int32_t)k->kind;
   slot->dtype = (int32_t)k->dtype;
   slot->op = (int32_t)k->op;
-  slot->root = k->root;
   set_flag(h, &slot->published, number);
   return TRI_OK;
 }
@@ -395,8 +389,7 @@ static tri_status read_slots(const tri_host_comm *h, const tri_coll *k, uint64_t
   for (int r = 0; r < h->base.size; r++) {
     const shm_slot *s = slot_of(h, r, number);
     TRI_TRY(wait_flag(h, r, &s->published, what, number));
-    if (s->count != me->count || s->kind != me->kind || s->dtype != me->dtype || s->op != me->op ||
-        s->root != me->root)
+    if (s->count != me->count || s->kind != me->kind || s->dtype != me->dtype || s->op != me->op)
       TRI_FAIL(TRI_ECOMM,
                "ranks %d and %d of scope %s disagree on collective %llu: %s of %lld and %s of %lld elements",
                h->base.rank, r, tri_scope_text(h->base.scope), (unsigned long long)number,
@@ -422,11 +415,9 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
     all_gather(h, k, h->shm->src);
   else if (k->kind == TRI_REDUCE_SCATTER)
     reduce_scatter(h, k, h->shm->src);
-  else if (k->kind == TRI_ALL_REDUCE)
-    TRI_TRY(all_reduce(h, k, h->shm->src, number));
   else
-    broadcast(h, k, h->shm->src);
-  if (k->kind != TRI_BROADCAST) h->to_s = tri_now_s(); /* whose root moves nothing itself */
+    TRI_TRY(all_reduce(h, k, h->shm->src, number));
+  h->to_s = tri_now_s();
   set_flag(h, &my_slot(h, number)->done, number);
   for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, what, number));
   return TRI_OK;

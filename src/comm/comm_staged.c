@@ -50,13 +50,13 @@ static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, 
        *recv = (char *)k->recv + begin * bytes;
   const char *send = k->send ? (const char *)k->send + begin * bytes : NULL;
   bool        gather = k->kind == TRI_ALL_GATHER, scatter = k->kind == TRI_REDUCE_SCATTER;
-  bool        whole = !gather && !scatter, root = k->kind != TRI_BROADCAST || k->root == rank;
+  bool        whole = !gather && !scatter;
   tri_coll    host = *k;
 
   if (gather) TRI_TRY(ops->copy(s, mine, send, piece));
   for (int r = 0; scatter && r < size; r++)
     TRI_TRY(ops->copy(s, stage + (size_t)r * piece, send + (size_t)r * slice, piece));
-  if (whole && root) TRI_TRY(ops->copy(s, stage, recv, piece));
+  if (whole) TRI_TRY(ops->copy(s, stage, recv, piece));
   TRI_TRY(ops->stream_sync(s));
   if (h->from_s <= 0) h->from_s = tri_now_s(); /* the first piece: the work before it is done */
 
@@ -68,7 +68,7 @@ static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, 
   for (int r = 0; gather && r < size; r++)
     TRI_TRY(ops->copy(s, recv + (size_t)r * slice, stage + (size_t)r * piece, piece));
   if (scatter) TRI_TRY(ops->copy(s, recv, mine, piece));
-  if (whole && (k->kind != TRI_BROADCAST || !root)) TRI_TRY(ops->copy(s, recv, stage, piece));
+  if (whole) TRI_TRY(ops->copy(s, recv, stage, piece));
   return TRI_OK;
 }
 

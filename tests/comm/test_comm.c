@@ -121,7 +121,7 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
   CHECK(!stage_bytes == (w != STAGED || rt.world_size == 1));
   if (stage_bytes) CHECK(u->d->ops->alloc(u->d, TRI_MEM_PINNED, stage_bytes, &u->stage) == TRI_OK);
   for (int i = 0; i < TRI_SCOPE_COUNT; i++)
-    for (int k = 0; k <= TRI_BROADCAST; k++) tri_comm_expect(u->comm[i], (tri_coll_kind)k);
+    for (int k = 0; k < TRI_COLL_KINDS; k++) tri_comm_expect(u->comm[i], (tri_coll_kind)k);
   const tri_comm_memory m = {u->far, u->far, bytes, bytes, 0, u->stage};
   if (few_files) take_files();
   if (w != UNATTACHED) CHECK(tri_comm_attach(&u->rt, u->comm, u->d, &m) == TRI_OK);
@@ -261,17 +261,6 @@ static void check_all_reduce(setup *u, tri_comm *c, int64_t n, tri_dtype t, tri_
   CHECK(!memcmp(u->arena, want, bytes));
 }
 
-static void check_broadcast(setup *u, tri_comm *c, int64_t n, tri_dtype t, int root, int salt) {
-  size_t bytes = (size_t)n * tri_dtype_bytes(t);
-
-  put_values(u->arena, n, t, c->rank, salt);
-  put(u, u->arena, bytes);
-  CHECK(tri_broadcast(c, u->far, n, t, root, u->s, NULL) == TRI_OK);
-  get(u, u->arena, bytes);
-  put_values(want, n, t, root, salt);
-  CHECK(!memcmp(u->arena, want, bytes));
-}
-
 static void check_all(setup *u, tri_comm *c, int64_t n, tri_dtype t) {
   for (int in_place = 0; in_place < 2; in_place++) {
     check_all_gather(u, c, n, t, in_place, 1);
@@ -279,7 +268,6 @@ static void check_all(setup *u, tri_comm *c, int64_t n, tri_dtype t) {
       check_reduce_scatter(u, c, n, t, (tri_redop)op, in_place, 2 + op);
   }
   for (int op = TRI_SUM; op <= TRI_MAX; op++) check_all_reduce(u, c, n, t, (tri_redop)op, 4 + op);
-  for (int root = 0; root < c->size; root++) check_broadcast(u, c, n, t, root, 6);
 }
 
 /* What a rank gave is counted, in rings, and timed but in NCCL. c carried nothing yet. */

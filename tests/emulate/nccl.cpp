@@ -172,14 +172,14 @@ struct call {
   void          *recv;
   size_t         n;
   ncclDataType_t type;
-  int            op, root;
+  int            op;
 };
 
 /* What ranks tell each other before a collective. */
 struct note {
   char     comm[64], what[32];
   uint64_t number, n;
-  int      type, op, root;
+  int      type, op;
 };
 
 size_t size_of(ncclDataType_t t) {
@@ -211,12 +211,10 @@ void check_buffers(const ncclComm *k, const call &c) {
   bool   gather = !strcmp(c.what, "ncclAllGather"), scatter = !strcmp(c.what, "ncclReduceScatter");
   size_t one = c.n * size_of(c.type), every = one * (size_t)k->size;
   size_t send_bytes = scatter ? every : one, recv_bytes = gather ? every : one;
-  bool   sends = strcmp(c.what, "ncclBroadcast") || k->rank == c.root;
 
-  if ((sends && (uintptr_t)c.send % size_of(c.type)) || (uintptr_t)c.recv % size_of(c.type))
+  if ((uintptr_t)c.send % size_of(c.type) || (uintptr_t)c.recv % size_of(c.type))
     emu_fail("%s: a buffer is not aligned to its type", c.what);
   if (const char *why = emu_device_range(c.recv, recv_bytes)) emu_fail("%s: recv: %s", c.what, why);
-  if (!sends) return;
   if (const char *why = emu_device_range(c.send, send_bytes)) emu_fail("%s: send: %s", c.what, why);
   if (scatter)
     check_overlap(k, c.what, (const char *)c.send, send_bytes, (const char *)c.recv, recv_bytes);
@@ -232,7 +230,7 @@ void compare_notes(const ncclComm *k, const call &c, uint64_t number) {
 
   snprintf(mine.comm, sizeof mine.comm, "%s", k->name);
   snprintf(mine.what, sizeof mine.what, "%s", c.what);
-  mine.number = number, mine.n = c.n, mine.type = c.type, mine.op = c.op, mine.root = c.root;
+  mine.number = number, mine.n = c.n, mine.type = c.type, mine.op = c.op;
   for (int r = 0; r < k->size; r++) {
     MPI_Request q[2];
     int         other = k->member[(size_t)r];
@@ -246,10 +244,10 @@ void compare_notes(const ncclComm *k, const call &c, uint64_t number) {
     const note &o = got[(size_t)r];
     if (r == k->rank || !memcmp(&o, &mine, sizeof mine)) continue;
     emu_fail("NCCL: ranks disagree: rank %d is at %s number %llu of communicator %s (%llu elements, type "
-             "%d, op %d, root %d), rank %d at %s number %llu of %s (%llu elements, type %d, op %d, root %d)",
+             "%d, op %d), rank %d at %s number %llu of %s (%llu elements, type %d, op %d)",
              k->kin->rank, mine.what, (unsigned long long)mine.number, mine.comm, (unsigned long long)mine.n,
-             mine.type, mine.op, mine.root, k->member[(size_t)r], o.what, (unsigned long long)o.number,
-             o.comm, (unsigned long long)o.n, o.type, o.op, o.root);
+             mine.type, mine.op, k->member[(size_t)r], o.what, (unsigned long long)o.number, o.comm,
+             (unsigned long long)o.n, o.type, o.op);
   }
 }
 
@@ -277,11 +275,6 @@ void move(const ncclComm *k, const call &c) {
   std::vector<char> kept, pieces;
 
   if (one * size > INT_MAX) emu_fail("%s: more bytes than are emulated", c.what);
-  if (!strcmp(c.what, "ncclBroadcast")) {
-    if (k->rank == c.root && c.send != c.recv) memcpy(c.recv, c.send, one);
-    MPI(MPI_Bcast(c.recv, bytes, MPI_BYTE, c.root, k->mpi));
-    return;
-  }
   pieces.resize(one * size);
   if (!strcmp(c.what, "ncclReduceScatter")) {
     MPI(MPI_Alltoall(c.send, bytes, MPI_BYTE, pieces.data(), bytes, MPI_BYTE, k->mpi));
@@ -331,7 +324,6 @@ ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
   if (k->finalized) emu_fail("%s: communicator %s was finalized", c.what, k->name);
   if (group_depth) emu_fail("%s in a group is not emulated", c.what);
   if (c.op != ncclSum && c.op != ncclMax) emu_fail("%s: operation %d is not emulated", c.what, c.op);
-  if (c.root < 0 || c.root >= k->size) emu_fail("%s: no rank %d in %s", c.what, c.root, k->name);
   if (c.n == 0) return ncclSuccess;
   check_buffers(k, c);
   number = ++k->n_calls;
@@ -496,17 +488,13 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle) {
 
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t n, ncclDataType_t t, ncclComm_t comm,
                            cudaStream_t s) {
-  return launch(comm, {"ncclAllGather", send, recv, n, t, ncclSum, 0}, s);
+  return launch(comm, {"ncclAllGather", send, recv, n, t, ncclSum}, s);
 }
 ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t s) {
-  return launch(comm, {"ncclReduceScatter", send, recv, n, t, op, 0}, s);
+  return launch(comm, {"ncclReduceScatter", send, recv, n, t, op}, s);
 }
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t s) {
-  return launch(comm, {"ncclAllReduce", send, recv, n, t, op, 0}, s);
-}
-ncclResult_t ncclBroadcast(const void *send, void *recv, size_t n, ncclDataType_t t, int root,
-                           ncclComm_t comm, cudaStream_t s) {
-  return launch(comm, {"ncclBroadcast", send, recv, n, t, ncclSum, root}, s);
+  return launch(comm, {"ncclAllReduce", send, recv, n, t, op}, s);
 }

@@ -97,8 +97,6 @@ ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t n, ncclDataT
                                ncclComm_t comm, cudaStream_t s);
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t s);
-ncclResult_t ncclBroadcast(const void *send, void *recv, size_t n, ncclDataType_t t, int root,
-                           ncclComm_t comm, cudaStream_t s);
 
 #ifdef __cplusplus
 }
