@@ -7,8 +7,8 @@
 
 #include "model_shape.h"
 
-/* What a tensor is to the blocks (decoder.h, head.h). The products come first; the bias of product p is
- * p + TRI_SLOT_PRODUCTS. */
+/* What a tensor is to the blocks (decoder.h, head.h). The products come first; the bias of a layer's product
+ * p is p + TRI_SLOT_PRODUCTS; the head has no bias. */
 typedef enum {
   TRI_SLOT_QKV,     /* [E,C], rows q, k, v */
   TRI_SLOT_O,       /* [C,H D] */
@@ -20,7 +20,6 @@ typedef enum {
   TRI_SLOT_O_BIAS,
   TRI_SLOT_GATE_UP_BIAS,
   TRI_SLOT_DOWN_BIAS,
-  TRI_SLOT_HEAD_BIAS, /* no row may have it yet: units.c gives it to no tied and no scalar head */
   TRI_SLOT_EMBED,
   TRI_SLOT_NORM1,      /* before attention */
   TRI_SLOT_NORM2,      /* before the mlp; a family has both, or none and post-norms */

@@ -9,10 +9,10 @@ static int which(const tri_model *m, const tri_block_call *c, tri_slot slot) {
 /* A head that is trained beside adapters is theirs. */
 static bool is_theirs(const tri_block_call *c, tri_slot slot) { return slot == TRI_SLOT_HEAD && c->a.t; }
 
-/* The fused bias of a product, [n]; NULL: none. */
+/* The fused bias of a product, [n]; NULL: none, as of the head. */
 static const tri_tensor *bias_of(const tri_model *m, const tri_block_call *c, const tri_weights *w,
                                  tri_slot slot, int64_t n, tri_tensor *view) {
-  int first = m->slots[c->unit].param[slot + TRI_SLOT_PRODUCTS];
+  int first = slot == TRI_SLOT_HEAD ? -1 : m->slots[c->unit].param[slot + TRI_SLOT_PRODUCTS];
 
   if (first < 0) return NULL;
   *view = tri_view1(w->t[first].data, w->t[first].dtype, n);

@@ -40,7 +40,7 @@ static int64_t size_of(const tri_model_shape *sh, char letter) {
 /* Norms begin with the factor 1, biases with 0. */
 static tri_init init_of(const tri_family *f, tri_slot slot) {
   if (slot < TRI_SLOT_PRODUCTS || slot == TRI_SLOT_EMBED) return TRI_INIT_NORMAL;
-  return slot < 2 * TRI_SLOT_PRODUCTS || f->norm_plus != 0 ? TRI_INIT_ZEROS : TRI_INIT_ONES;
+  return slot <= TRI_SLOT_DOWN_BIAS || f->norm_plus != 0 ? TRI_INIT_ZEROS : TRI_INIT_ONES;
 }
 
 /* The next param of the unit; the first of its slot is what the blocks find. */

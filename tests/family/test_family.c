@@ -84,7 +84,7 @@ static void keys_are_sound(void **state) {
 }
 
 /* Rows of one slot are neighbours, since they are joined; a layer's name has one place for its number; a
- * product has two dimensions, a bias one; letters are known; the head has no bias (family.h). */
+ * product has two dimensions, a bias one; letters are known. */
 static void rows_are_sound(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)
@@ -97,7 +97,6 @@ static void rows_are_sound(void **state) {
       for (int k = 0; k < i; k++) assert_string_not_equal((*f)->tensor[k].name, r->name);
       assert_true(r->part == TRI_IN_LAYER ? place && !strncmp(place, "%d.", 3) : !place);
       assert_true(!place || !strchr(place + 1, '%'));
-      assert_int_not_equal(r->slot, TRI_SLOT_HEAD_BIAS);
       assert_int_equal(strspn(r->shape, "CDEFUVQK1"), strlen(r->shape));
       assert_int_equal(strlen(r->shape), product || r->slot == TRI_SLOT_EMBED ? 2 : 1);
     }
