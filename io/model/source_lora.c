@@ -3,6 +3,7 @@
 #include "source_impl.h"
 
 #include "base/file.h"
+#include "base/notice.h"
 #include "hint.h"
 #include "hub.h"
 #include "family/family.h"
@@ -146,11 +147,11 @@ static tri_status check_names(const tri_source *s, const char *folder, const cha
                folder, have, s->shape.family->model_type, s->shape.L);
   }
   if (n_beside && warn)
-    tri_log(TRI_LOG_WARN,
-            "%s: %lld of %lld tensors adapt what the model has beside its text model (images, sound): "
-            "they are left "
-            "out, here and in what is exported",
-            folder, (long long)n_beside, (long long)tri_safetensors_count(s->adapters));
+    tri_warn("adapters_left_out",
+             "%s: %lld of %lld tensors adapt what the model has beside its text model (images, sound): "
+             "they are left "
+             "out, here and in what is exported",
+             folder, (long long)n_beside, (long long)tri_safetensors_count(s->adapters));
   return TRI_OK;
 }
 
