@@ -16,7 +16,8 @@ static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
   const size_t size = strlen(fact);
 
   for (const char *at = text; (at = strstr(at, fact)) != NULL && at + size <= text + n; at++)
-    if ((at == text || !cli_in_word(*at) || (!cli_in_word(at[-1]) && at[-1] != '.')) &&
+    if ((at == text || !cli_in_word(*at) ||
+         (!cli_in_word(at[-1]) && (at[-1] != '.' || !isdigit((unsigned char)*at)))) &&
         (!cli_in_word(at[size - 1]) ||
          (!cli_in_word(at[size]) && (at[size] != '.' || !cli_in_word(at[size + 1])))))
       return true;

@@ -275,7 +275,7 @@ static void a_due_evaluation_on_a_full_disk_waits(void **state) {
   static const char again[] = ONE "train look.yaml run.output=v train.steps=3";
   static const char ended[] =
       "{ " ONE "train look.yaml run.output=v train.steps=3 2>v.err & } ; until grep -q "
-      "'tried again in' v.err; do kill -0 $! || break; sleep 0.1; done; touch v/STOP; "
+      "'\"code\": \"save_waits\"' v/run.jsonl; do kill -0 $! || break; sleep 0.1; done; touch v/STOP; "
       "wait $!; code=$?; cat v.err >&2; (exit $code)";
 
   (void)state;

@@ -1,7 +1,7 @@
 /* test_cli_reward.c - the whole program, reward: a deck's rewards tried on saved answers. Judge besides: what
  * the run itself gave the same answers, to the digit; rewards worked by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli_case.h"
+#include "cli_facts.h"
 
 #define TRY ONE "reward grpo.yaml "
 
@@ -84,7 +84,7 @@ static void rollouts_get_what_the_run_gave(void **state) {
   cli_sh("sed -n 's/^{\"line.*\"prompt_id\": \\([0-9]*\\),.*\"exact\": {\"reward\": "
          "\\([^,]*\\),.*\"process\": {\"reward\": "
          "\\([^,]*\\),.*/\\1 \\2 \\3/p' .out | diff want -");
-  assert_null(strstr(cli_err, "rollout lines"));
+  assert_null(strstr(cli_err, "data.train")); /* each line finds its own there */
   cli_sh("cp .out want.out");
   cli_succeeds(ONE "reward tried --json --on tried/rollouts/step-00000001.jsonl"); /* its own deck */
   cli_sh("sed 's/\"seconds[a-z_]*\": [^,}]*//g' .out >got && "
@@ -101,7 +101,7 @@ static void rollouts_get_what_the_run_gave(void **state) {
   cli_succeeds(
       TRY "data.train=other.jsonl \"reward=[{name: process, command: [sh, one.sh], timeout_s: 5}]\" --on "
           "tried/eval/step-00000001.jsonl");
-  cli_shows(cli_err, "of 24 of 24 rollout lines ");
+  cli_says(cli_err, "warning", "24", "data.train", "data.eval");
 }
 
 static void what_is_wrong_is_said(void **state) {
@@ -110,20 +110,20 @@ static void what_is_wrong_is_said(void **state) {
   cli_write("bare.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n");
   cli_write("mixed.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"response\": \"2\"}\n"
                            "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"response\": 2}\n");
-  cli_fails(64, TRY "--on none.jsonl", "none.jsonl:1: ", "`answer`");
-  cli_fails(64, TRY "--on bare.jsonl", "bare.jsonl:1: ", "`response`");
-  cli_fails(64, TRY "--on mixed.jsonl", "mixed.jsonl:2: ", "`response` must be text");
-  cli_fails(64, TRY "--on gone.jsonl", "gone.jsonl: ", NULL);
-  cli_fails(64, TRY "data.prompt_key=question --on mixed.jsonl", "set data.prompt_key: prompt",
-            "or name the lines' field `question`");
-  cli_fails(64, ONE "reward model --on mixed.jsonl", "model: is a folder", NULL);
-  cli_fails(64, TRY, "--on F.jsonl is missing", NULL);
+  cli_refuses(64, TRY "--on none.jsonl", "tri_foreign_refuse", "none.jsonl:1", "answer", "data.answer_key");
+  cli_refuses(64, TRY "--on bare.jsonl", "take_responses", "bare.jsonl:1", "response");
+  cli_refuses(64, TRY "--on mixed.jsonl", "take_response", "mixed.jsonl:2", "response");
+  cli_refuses(64, TRY "--on gone.jsonl", "open_to_read", "gone.jsonl");
+  cli_refuses(64, TRY "data.prompt_key=question --on mixed.jsonl", "tri_foreign_refuse", "mixed.jsonl:1",
+              "question", "data.prompt_key: prompt");
+  cli_refuses(64, ONE "reward model --on mixed.jsonl", "check_regular", "model");
+  cli_refuses(64, TRY, "tri_flags_need", "--on F.jsonl");
   assert_int_equal(
       cli_run(TRY "\"reward=[{name: regex, pattern: 'a('}, {name: process, command: [sh, gone.sh]}]\" "
                   "--on bare.jsonl"),
       64);
-  cli_shows(cli_err, "reward 1 (regex): reward.pattern = ");
-  cli_shows(cli_err, "reward 2 (process): reward.command = ");
+  cli_says(cli_err, "reward 1", "regex", "reward.pattern", "a(");
+  cli_says(cli_err, "reward 2", "process", "reward.command", "gone.sh");
 }
 
 /* Neither weights nor the model's folder are needed; with conversations its template is. */
@@ -164,18 +164,13 @@ static void a_reward_model_is_loaded(void **state) {
                    "judged/rollouts/step-00000001.jsonl");
   cli_sh("sed -n 's/^{\"line.*\"model\": {\"reward\": \\([^,]*\\),.*/\\1/p' .out | diff want -");
   cli_succeeds(TRY "'reward=[{name: model, path: judge}]' --on judged/rollouts/step-00000001.jsonl");
-  cli_fails(64, TRY "'reward=[{name: model, path: model}]' --on judged/rollouts/step-00000001.jsonl",
-            "no "
-            "scalar head",
-            "reward.path");
-  cli_fails(64,
-            TRY "'reward=[{name: model, path: gone}]' --on "
-                "judged/rollouts/step-00000001.jsonl",
-            "gone", NULL);
-  cli_fails(64,
-            TWO "reward grpo.yaml 'reward=[{name: model, path: judge}]' --on "
-                "judged/rollouts/step-00000001.jsonl",
-            "on one rank", NULL);
+#define ROLLOUT " --on judged/rollouts/step-00000001.jsonl"
+  cli_refuses(64, TRY "'reward=[{name: model, path: model}]'" ROLLOUT, "check_model", "model", "config.json",
+              "reward.path");
+  cli_refuses(64, TRY "'reward=[{name: model, path: gone}]'" ROLLOUT, "tri_source_missing", "gone");
+  cli_refuses(64, TWO "reward grpo.yaml 'reward=[{name: model, path: judge}]'" ROLLOUT,
+              "tri_tryout_model_open", "mpirun", "srun");
+#undef ROLLOUT
 }
 
 int main(void) {

@@ -3,8 +3,9 @@
  * lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* terminals */
-#include "cli_case.h"
+#include "cli_facts.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -124,9 +125,9 @@ static void a_prompt_is_followed_over_the_steps(void **state) {
          "| it\n| \n|   is said\nanswer 1: no reward (exact 1, length none), ended\n| no\n");
   expect(SHOW "o --prompt 9 --best 1 --json | cut -c 1-29", "{\"step\": 10, \"prompt_id\": 9, \n");
   expect(SHOW "o --prompt 7 --step 2 --json | wc -l | tr -d ' '", "2\n");
-  cli_fails(64, SHOW "o --prompt 8", "o/rollouts: holds no answer to prompt 8", NULL);
-  cli_fails(64, SHOW "o --prompt 8 --step 2 --json",
-            "o/rollouts/step-00000002.jsonl: holds no answer to prompt 8", NULL);
+  cli_refuses(64, SHOW "o --prompt 8", "refuse", "o/rollouts", "prompt 8");
+  cli_refuses(64, SHOW "o --prompt 8 --step 2 --json", "refuse", "o/rollouts/step-00000002.jsonl",
+              "prompt 8");
 }
 
 static void evaluations_are_shown(void **state) {
@@ -160,7 +161,7 @@ static void what_the_program_writes_is_read(void **state) {
          ">t.jsonl"); /* tokens alone */
   cli_succeeds(SHOW "t.jsonl --max-prompts 1");
   cli_shows(cli_out, "\nprompt 0\n  tokens:\n| ");
-  cli_fails(64, SHOW "g.jsonl --best 1", "g.jsonl: no answer has a reward to go by", NULL);
+  cli_refuses(64, SHOW "g.jsonl --best 1", "refuse", "g.jsonl", "reward");
 }
 
 static void what_is_not_there_is_said(void **state) {
@@ -168,29 +169,32 @@ static void what_is_not_there_is_said(void **state) {
   cli_sh("mkdir -p none half/eval && touch none/deck.yaml half/deck.yaml && cp o/eval/* half/eval && mkfifo "
          "pipe; "
          ": >empty.jsonl");
-  cli_fails(64, SHOW "none", "none: has no rollouts/step-NNNNNNNN.jsonl", "rollout.save_every=1");
-  cli_fails(64, SHOW "half", "rollout.save_every=1", "--eval shows those of its evaluations");
-  cli_fails(64, SHOW "none --eval", "none: has no eval/step-NNNNNNNN.jsonl", "eval.save=true");
+  cli_refuses(64, SHOW "none", "refuse", "none", "rollouts/step-NNNNNNNN.jsonl", "rollout.save_every=1");
+  assert_null(strstr(cli_err, "--eval"));
+  cli_refuses(64, SHOW "half", "refuse", "half", "rollout.save_every=1", "--eval");
+  cli_refuses(64, SHOW "none --eval", "refuse", "none", "eval/step-NNNNNNNN.jsonl", "eval.save=true");
   cli_sh("! grep -F '\\\\n' .err"); /* lines are lines */
-  cli_fails(64, SHOW "half/eval/none", "half/eval/none: cannot be read: No such file", NULL);
+  cli_refuses(64, SHOW "half/eval/none", "tri_show_source_open", "half/eval/none", strerror(ENOENT));
   cli_fails(64, SHOW "bin", "bin: ", NULL);
-  cli_fails(64, SHOW "model", "model: is no output folder of a run", NULL);
-  cli_fails(64, SHOW "o --step 3", "o/rollouts: step 3 was not saved; there are steps 2, 10", NULL);
-  cli_fails(64, SHOW "o --step 99 --eval", "o/eval: step 99 was not saved; there is step 0", NULL);
+  cli_refuses(64, SHOW "model", "refuse", "model", "deck.yaml", "metrics.jsonl");
+  cli_refuses(64, SHOW "o --step 3", "tri_show_find_step", "o/rollouts", "step 3", "2, 10");
+  cli_refuses(64, SHOW "o --step 99 --eval", "tri_show_find_step", "o/eval", "step 99", "0");
   cli_sh("mkdir -p far/rollouts; for i in 10 20 30 40 50 60 70 80 90; do "
          ": >far/rollouts/step-000000$i.jsonl; done");
-  cli_fails(64, SHOW "far --step 55", "there are steps 10, 20, ..., 50, 60, ..., 90", NULL);
-  cli_fails(64, SHOW "uncut.jsonl --step 3", "--step: uncut.jsonl is a file", NULL);
-  cli_fails(64, SHOW "uncut.jsonl --eval", "--eval: uncut.jsonl is no output folder", NULL);
-  cli_fails(64, SHOW "pipe", "pipe: is a named pipe", NULL);
-  cli_fails(64, SHOW "empty.jsonl --json", "empty.jsonl: is empty", NULL);
-  cli_fails(64, SHOW "rl.jsonl --json", "rl.jsonl: no line of it is an answer", NULL);
-  cli_fails(64, SHOW "o --best 1 --cut 1", "--best and --cut: give one of them", NULL);
-  cli_fails(64, SHOW "o --best 1 --max-prompts 1", "--best and --max-prompts: give one of them", NULL);
+  cli_refuses(64, SHOW "far --step 55", "tri_show_find_step", "far/rollouts", "step 55",
+              "10, 20, ..., 50, 60, ..., 90");
+  cli_refuses(64, SHOW "uncut.jsonl --step 3", "tri_show_find_step", "--step", "uncut.jsonl");
+  cli_refuses(64, SHOW "uncut.jsonl --eval", "tri_show_source_open", "--eval", "uncut.jsonl");
+  cli_refuses(64, SHOW "pipe", "check_regular", "pipe");
+  cli_refuses(64, SHOW "empty.jsonl --json", "refuse", "empty.jsonl");
+  assert_null(strstr(cli_err, "response"));
+  cli_refuses(64, SHOW "rl.jsonl --json", "refuse", "rl.jsonl", "response", "tokens");
+  cli_refuses(64, SHOW "o --best 1 --cut 1", "choose", "--best", "--cut");
+  cli_refuses(64, SHOW "o --best 1 --max-prompts 1", "choose", "--best", "--max-prompts");
   cli_fails(64, SHOW "o --best 0", "--best", NULL);
   cli_fails(64, SHOW, "OUTPUT", NULL);
   cli_succeeds(SHOW "o --json 2>&1 >&- | cat >said || true; " SHOW "o | head -n 1");
-  cli_fails(74, SHOW "o >/dev/full", "standard output cannot be written", NULL);
+  cli_refuses(74, SHOW "o >/dev/full", "main", strerror(ENOSPC));
 }
 
 /* ---- on a terminal ---- */
@@ -305,7 +309,7 @@ static void a_pager_is_used(void **state) {
   assert_int_equal(run_on_terminal("PAGER='head -n 2; exit 3' " SHOW "many.jsonl --max-prompts 0", 80), 0);
   assert_string_equal(cli_err, "");
   assert_int_equal(run_on_terminal("PAGER=no-such-pager " SHOW "o", 80), 64);
-  cli_shows(cli_err, "the pager cannot be started (PAGER='no-such-pager'); PAGER='' does without one");
+  cli_says(cli_err, "PAGER='no-such-pager'", "PAGER=''");
   /* The default is less, if there is one. */
   cli_sh("mkdir -p path && printf '#!/bin/sh\\necho \"$0 $* LESS=$LESS\"; exec cat\\n' >path/less && chmod "
          "+x path/less");
@@ -337,7 +341,7 @@ static void hostile_lines_do_no_harm(void **state) {
          "for (i = 0; i < 2000; i++) printf \"]\"; print \"}\" }'; printf '{\"response\": \"cut o'; } "
          ">hostile.jsonl");
   cli_succeeds(SHOW "hostile.jsonl --max-prompts 0 >shown");
-  cli_shows(cli_err, "hostile.jsonl:1: the first of 7 lines that are no answers and\n    were skipped");
+  cli_says(cli_err, "warning", "hostile.jsonl:1", "7");
   cli_sh("test \"$(head -n 7 shown)\" = \"$(printf '%%s\\n' 'hostile.jsonl: 3 answers to 2 prompts, every "
          "reward 3' '' "
          "'prompt' '| [\"a\"]' 'answer: no reward, 3' '| 1' '')\" || { head -n 7 shown; false; }");

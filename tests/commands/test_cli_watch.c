@@ -5,7 +5,7 @@
  * Nothing is timed: the runs are looked at anew when a key says so. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
-#include "cli_case.h"
+#include "cli_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,25 +92,23 @@ static void what_is_no_run_is_refused(void **state) {
 
   (void)state;
   for (int i = 0; i <= 32; i++) strcat(command, " --metric loss");
-  cli_fails(64, command, "--metric loss: may be given 32 times", NULL);
-  cli_fails(64, ONE "watch nowhere", "nowhere: No such file or directory; give the output folder of a run",
-            NULL);
-  cli_fails(64, ONE "watch model", "model: holds none of metrics.jsonl, run.jsonl and deck.yaml", NULL);
-  cli_fails(64, ONE "watch", "OUTPUT is missing; usage: trireme watch OUTPUT", NULL);
-  cli_fails(64, ONE "watch run --every 0", "--every 0: must be a number from 0.1 to 3600", NULL);
-  cli_fails(64, ONE "watch run --every 5", "--every 5: runs are looked at again on a terminal only",
-            "in a pipe or with TERM=dumb; leave");
-  cli_fails(64, ONE "watch run --every 5 --json", "with --json; leave", NULL);
+  cli_refuses(64, command, "set", "--metric loss", "32");
+  cli_refuses(64, ONE "watch nowhere", "check_folder", "nowhere", strerror(ENOENT), "run.output");
+  cli_refuses(64, ONE "watch model", "check_folder", "model", "metrics.jsonl", "run.jsonl", "deck.yaml");
+  cli_refuses(64, ONE "watch", "tri_flags_need", "OUTPUT", "trireme watch OUTPUT");
+  cli_refuses(64, ONE "watch run --every 0", "set", "--every 0", "0.1", "3600");
+  cli_refuses(64, ONE "watch run --every 5", "show", "--every 5", "TERM=dumb");
+  cli_refuses(64, ONE "watch run --every 5 --json", "show", "--every 5", "--json");
   cli_sh("mkdir -p fifo; rm -f fifo/*; mkfifo fifo/metrics.jsonl");
-  cli_fails(64, ONE "watch fifo", "fifo/metrics.jsonl: is a named pipe; a regular file is wanted", NULL);
+  cli_refuses(64, ONE "watch fifo", "check_regular", "fifo/metrics.jsonl");
   cli_sh("mkdir -p folder/metrics.jsonl"); /* of several the good ones are shown */
   assert_int_equal(cli_run(ONE "watch nowhere run fifo folder"), 64);
-  cli_shows(cli_err, "3 of 4 folders cannot be read: nowhere: No such file");
+  cli_says(cli_err, "trireme", "3", "4", "nowhere", strerror(ENOENT));
   cli_shows(cli_out, "step 2/2 ");
-  cli_shows(cli_out, "fifo/metrics.jsonl: is a");
+  cli_shows(cli_out, "fifo/metrics.jsonl: ");
   assert_int_equal(cli_run(ONE "watch nowhere run --json"), 64);
-  cli_shows(cli_err, "1 of 2 folders cannot be read");
-  cli_shows(cli_out, "{\"output\": \"nowhere\", \"fault\": \"nowhere: No such file or directory");
+  cli_says(cli_err, "trireme", "1", "2", "nowhere", strerror(ENOENT));
+  cli_shows(cli_out, "{\"output\": \"nowhere\", \"fault\": \"nowhere: ");
   cli_shows(cli_out, "\n{\"output\": \"run\", \"fault\": null, \"state\": \"finished\"");
 }
 
@@ -158,10 +156,11 @@ static void an_end_is_told_to_scripts(void **state) {
   cli_shows(cli_out,
             "\"end\": {\"state\": \"finished\", \"exit_code\": 0, \"cause\": null, \"rank\": null, \"node\": "
             "null}");
-  cli_fails(64, ONE "watch run told --end", "--end wants one run, and there are 2", NULL);
-  cli_fails(64, ONE "watch run --tag x", "--tag belongs to --end", NULL);
-  cli_fails(64, ONE "watch run --end --json", "--end goes with --tag alone", NULL);
-  cli_fails(64, ONE "watch run/deck.yaml train.stepss=7 --end", "train.stepss", NULL);
+  cli_refuses(64, ONE "watch run told --end", "check_end", "--end", "2");
+  cli_refuses(64, ONE "watch run --tag x", "check_end", "--tag", "--end");
+  cli_refuses(64, ONE "watch run --end --json", "check_end", "--end", "--tag", "--json");
+  cli_refuses(64, ONE "watch run/deck.yaml train.stepss=7 --end", "refuse_unknown", "train.stepss=7",
+              "train.steps");
 }
 
 /* A deck stands for the run that it makes. */
