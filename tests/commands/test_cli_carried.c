@@ -1,7 +1,7 @@
 /* test_cli_carried.c - files beside a model's weights that other programs want: chat template, vocabulary,
  * merges. Judge: the exported ones are the first folder's, byte for byte. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli_case.h"
+#include "cli_facts.h"
 
 static const char *const names[] = {"chat_template.jinja",
                                     "chat_template.json",
@@ -97,10 +97,10 @@ static void no_link_is_followed_out_of_the_folder(void **state) {
          "special_tokens_map.json added_tokens.json && ln -s ../../blobs/../secret tokenizer.model && "
          "mv additional_chat_templates ../templates && ln -s ../templates additional_chat_templates");
   cli_succeeds(ONE LOAD "model.path=m run.output=n train.steps=1");
-  cli_shows(cli_err, "m/vocab.json: is a link that leads out of its folder");
-  cli_shows(cli_err, "m/merges.txt: is a link");
-  cli_shows(cli_err, "m/tokenizer.model: is a link");
-  cli_shows(cli_err, "m/additional_chat_templates/tool_use.jinja: is a link");
+  cli_says(cli_err, "warning", "m/vocab.json", "link");
+  cli_says(cli_err, "warning", "m/merges.txt", "link");
+  cli_says(cli_err, "warning", "m/tokenizer.model", "link");
+  cli_says(cli_err, "warning", "m/additional_chat_templates/tool_use.jinja", "link");
   cli_succeeds(ONE "export n x");
   assert_false(cli_exists("x/vocab.json") || cli_exists("x/merges.txt") || cli_exists("x/tokenizer.model") ||
                cli_exists("x/additional_chat_templates"));
@@ -114,8 +114,9 @@ static void large_files_are_refused_others_left_out(void **state) {
   cli_fails(64, TWO LOAD "model.path=big train.steps=1", "big/vocab.json", "67108864");
   cli_sh("rm big/vocab.json big/merges.txt && mkfifo big/vocab.json && mkdir big/merges.txt");
   cli_succeeds(ONE LOAD "model.path=big run.output=small train.steps=1");
-  cli_shows(cli_err, "big/vocab.json: is no regular file");
-  cli_shows(cli_err, "big/merges.txt: is no regular file");
+  cli_says(cli_err, "warning", "big/vocab.json");
+  cli_says(cli_err, "warning", "big/merges.txt");
+  assert_null(strstr(cli_err, "link"));
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
  *
  * Judge: exit code, JSON read back, lines of the screen; several nodes are tests/slurm/doctor.sh's. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli_case.h"
+#include "cli_facts.h"
 
 #include <jansson.h>
 
@@ -51,7 +51,7 @@ static void together(void **state) {
   cli_succeeds("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 env OMPI_COMM_WORLD_LOCAL_SIZE=1 "
                "'" TRI_PROGRAM "' doctor --json");
   assert_int_equal(read_json(2, "versions"), 0);
-  cli_shows(cli_err, "an earlier call measured better ones, which stay");
+  cli_says(cli_err, "trireme plan", "cache/trireme/machine-cpu-1.json");
   cli_fits(cli_err);
   cli_sh("grep -q '\"flops_bf16\": 1e+18,' cache/trireme/machine-cpu-1.json");
 }
@@ -77,8 +77,8 @@ static void refused(void **state) {
     assert_null(strstr(cli_out, "MPI_Init"));
   }
   cli_fails(64, ONE "doctor absent.yaml", "absent.yaml", NULL);
-  cli_fails(64, ONE "doctor run.device=cpu", "the deck comes first", NULL);
-  cli_fails(64, ONE "doctor --timeout 61", "--timeout 61: must be", NULL);
+  cli_refuses(64, ONE "doctor run.device=cpu", "doctor", "run.device=cpu", "trireme doctor");
+  cli_refuses(64, ONE "doctor --timeout 61", "set", "--timeout 61", "1", "60");
 }
 
 static int open_here(void **state) {

@@ -3,6 +3,9 @@
  * output. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
+#include "cli_facts.h"
+
+#include <errno.h>
 
 #define EVAL                                                                                                 \
   "data.eval=rl.jsonl eval.steps=1 eval.max_prompts=3 eval.num_generations=2 eval.temperature=1 "            \
@@ -78,7 +81,7 @@ static void later_steps_are_cut(void **state) {
       "cd i/rollouts && touch step-9.jsonl step-000000009.jsonl step-9.jsonl.tmp step-00000009.jsonl.old && "
       "ls | grep -v 'step-0000000[123].jsonl$' >../mine"); /* laid there by hand */
   cli_succeeds(ONE GRPO "run.output=h run.resume=h/checkpoints/step-00000001 train.steps=2");
-  cli_shows(cli_err, "h/rollouts: 3 files of steps after 1 removed");
+  cli_says(cli_err, "h/rollouts", "3", "1"); /* files removed, of steps after this one */
   cli_sh("test $(ls h/rollouts) = step-00000001.jsonl && test $(ls h/eval | wc -l) = 2 && "
          "cmp h/eval/step-00000001.jsonl was/eval/step-00000001.jsonl");
   cli_succeeds(ONE GRPO "run.output=i run.resume=i/checkpoints/step-00000001 train.steps=2 "
@@ -114,14 +117,14 @@ static void an_evaluation_that_cannot_be_kept_is_said(void **state) {
 static void no_file_is_overwritten(void **state) {
   (void)state;
   cli_sh("echo mine >there; mkfifo pipe; ln -s nowhere link");
-  cli_fails(64, ONE "eval model --data rl.jsonl --reward exact --output there",
-            "--output there: is there already", NULL);
-  cli_fails(64, ONE "eval model --data rl.jsonl --reward exact --output pipe", "--output pipe: is there",
-            NULL);
-  cli_fails(64, ONE "eval model --data rl.jsonl --reward exact --output link", "--output link: is there",
-            NULL);
-  cli_fails(74, TWO "eval model --data rl.jsonl --reward exact --output no/such",
-            "no/such: cannot be written: No such file", NULL);
+  cli_refuses(64, ONE "eval model --data rl.jsonl --reward exact --output there", "tri_eval_check_output",
+              "--output there");
+  cli_refuses(64, ONE "eval model --data rl.jsonl --reward exact --output pipe", "tri_eval_check_output",
+              "--output pipe");
+  cli_refuses(64, ONE "eval model --data rl.jsonl --reward exact --output link", "tri_eval_check_output",
+              "--output link");
+  cli_refuses(74, TWO "eval model --data rl.jsonl --reward exact --output no/such", "tri_pieces_begin_named",
+              "no/such", strerror(ENOENT));
   cli_fails(64, ONE "eval model --data none.jsonl --reward exact --output kept", "none.jsonl", NULL);
   assert_false(cli_exists("kept"));
   cli_sh("test $(cat there) = mine && test -p pipe && test ! -e nowhere");
@@ -130,7 +133,7 @@ static void no_file_is_overwritten(void **state) {
 static void without_answers_it_has_no_effect(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=k eval.save=true");
-  cli_shows(cli_err, "eval.save has no effect: eval.steps is 0");
+  cli_says(cli_err, "eval.save", "eval.steps", "0");
 }
 
 int main(void) {

@@ -1,7 +1,7 @@
 /* test_cli_replay.c - the whole program on written rollouts. Judge, beside cli_case.h: the lines of the run
  * that wrote them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli_case.h"
+#include "cli_facts.h"
 
 #define HARD "reward='[{name: regex, pattern: \"[0-4]\"}]' " /* some answers have it, some have not */
 
@@ -32,13 +32,14 @@ static void goes_on_from_a_checkpoint(void **state) {
   cli_succeeds(TWO GRPO "run.output=i run.resume=h/checkpoints/step-00000001 rollout.replay=h/rollouts "
                         "run.allow_changes=rollout.replay train.steps=2");
   cli_fails(64, TWO GRPO "run.output=j rollout.replay=h/rollouts train.steps=2", "step-00000001.jsonl",
-            "(rollout.replay)");
+            "rollout.replay");
   cli_sh("mkdir k && cp h/rollouts/step-00000002.jsonl k/step-00000001.jsonl");
-  cli_fails(64, ONE GRPO "run.output=l rollout.replay=k train.steps=1 run.seed=7", "the gap between replayed",
-            "trust");
+  cli_refuses(64, ONE GRPO "run.output=l rollout.replay=k train.steps=1 run.seed=7", "tri_gap_close",
+              "run.sampler: trust");
   cli_sh("cat h/rollouts/step-00000002.jsonl >>k/step-00000001.jsonl");
-  cli_fails(64, TWO GRPO "run.output=bad rollout.replay=k train.steps=1",
-            "answers, which is rollout.rollout_batch_size x algo.num_generations", "(rollout.replay)");
+  cli_refuses(64, TWO GRPO "run.output=bad rollout.replay=k train.steps=1", "take_line",
+              "k/step-00000001.jsonl", "16", "rollout.rollout_batch_size", "algo.num_generations",
+              "rollout.replay");
 }
 
 /* Lines without rewards get them from data.train, on one rank and on two; those that have one keep it. */
@@ -68,12 +69,12 @@ static void lines_without_rewards_are_judged(void **state) {
 static void lines_that_cannot_be_judged_are_refused(void **state) {
   (void)state;
   write_lines();
-  cli_fails(64, TWO GRPO HARD "run.output=n rollout.replay=poor data.train=null",
-            "poor: lines without a reward need data.train (prompt_id is its line)", NULL);
+  cli_refuses(64, TWO GRPO HARD "run.output=n rollout.replay=poor data.train=null", "read_step", "poor",
+              "data.train", "prompt_id");
   cli_sh("mkdir far; sed 's/\"prompt_id\": [0-9]*/\"prompt_id\": 99/' poor/step-00000001.jsonl "
          ">far/step-00000001.jsonl");
-  cli_fails(64, TWO GRPO HARD "run.output=o rollout.replay=far",
-            "far: step 1, group 0 has no reward and prompt_id 99, which is no line of data.train", NULL);
+  cli_refuses(64, TWO GRPO HARD "run.output=o rollout.replay=far", "find_examples", "far", "step 1",
+              "group 0", "prompt_id 99", "data.train");
 }
 
 /* Each rank reads for itself: where they find other lines, it is said, and none waits for another. */
@@ -98,8 +99,8 @@ static void ranks_that_read_other_lines_are_told(void **state) {
     cli_sh("cd rank1/lines; sed '%s' ../../rank0/lines/step-00000001.jsonl >step-00000001.jsonl; "
            "! cmp -s ../../rank0/lines/step-00000001.jsonl step-00000001.jsonl",
            other[i]);
-    cli_fails(64, BESIDE("rank0") " : " APART("rank1"),
-              "lines: in step 1 rank 1 reads other lines than rank 0", "all ranks must see the same files");
+    cli_fails(64, BESIDE("rank0") " : " APART("rank1"), "lines", "step 1");
+    cli_says(cli_err, "trireme", "lines", "step 1", "rank 1", "rank 0");
   }
 }
 

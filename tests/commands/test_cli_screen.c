@@ -4,7 +4,8 @@
  * lines of log.txt, each whole, and nothing else. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
-#include "cli_case.h"
+#include "cli_events.h"
+#include "cli_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -270,12 +271,11 @@ static void lists_break_at_words(void **state) {
 
   (void)state;
   screen_is_pipe(faulty, 80, 64);
-  cli_shows(cli_err, "3 faults, listed above");
+  assert_int_equal(cli_count_facts(cli_err, "trireme: ", CLI_FACTS("grpo.yaml", "3")), 1);
   cli_succeeds(ONE SFT "run.output=seen_list");
   cli_sh("cat sft.jsonl sft.jsonl >more.jsonl");
   screen_is_pipe(changed, 60, 0);
-  cli_shows(cli_err, "changed since seen_list/checkpoints/");
-  cli_shows(cli_err, "\n  data.train: ");
+  cli_says(cli_err, "seen_list/checkpoints/step-00000002", "data.train: ");
 }
 
 static void commands_to_be_typed_are_not_broken(void **state) {
@@ -362,6 +362,16 @@ static void rows_come_as_often_as_asked(void **state) {
   cli_fails(64, ONE SFT "run.log_every=0", "run.log_every = 0", ">= 1");
 }
 
+/* The last screen's line of what was used has tokens; in parentheses that they are this start's alone. */
+static void used_line(bool this_start) {
+  const char *line = strstr(cli_err, "\n  used ");
+
+  assert_non_null(line);
+  line++;
+  assert_true(cli_has_fact(line, strcspn(line, "\n"), "tokens"));
+  assert_int_equal(memchr(line, '(', strcspn(line, "\n")) != NULL, this_start);
+}
+
 /* An allocation that is nearly over ends the run after its first step. */
 static void last_finished_step_has_its_row(void **state) {
   static const char near_end[] = "SLURM_JOB_ID=7 PATH=\"$PWD:$PATH\" ";
@@ -375,16 +385,16 @@ static void last_finished_step_has_its_row(void **state) {
   assert_int_equal(count_rows(cli_err, &headers), 1);
   assert_int_equal(headers, 1);
   cli_shows(cli_err, " 1/1000 ");
-  cli_shows(cli_err, "\nstopped after 1 step, ");
-  cli_shows(cli_err, "s; to be resumed\n");
-  cli_shows(cli_err, " tokens learned\n");
-  cli_shows(cli_err, "\nnext: as it was started, or ");
-  cli_shows(cli_err, " seen/deck.yaml\n");
+  assert_int_equal(cli_events_now("seen", "{\"event\": \"end\", \"state\": \"stopped\", \"cause\": \"time\", "
+                                          "\"step\": 1, \"exit_code\": 75}"),
+                   1);
+  used_line(false);
+  cli_says(cli_err, TRI_PROGRAM " train", "seen/deck.yaml");
   snprintf(command, sizeof command, "%s" ONE "train seen/deck.yaml run.resume=auto run.log_every=1",
            near_end);
   assert_int_equal(cli_run(command), 75);
   cli_shows(cli_err, " 2/1000 ");
-  cli_shows(cli_err, " tokens learned (since this start)\n");
+  used_line(true);
   assert_int_equal(count_rows(cli_err, &headers), 1); /* shown already */
 }
 
@@ -406,11 +416,11 @@ static void time_for_no_step_is_said(void **state) {
   (void)state;
   cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:00\\n' > squeue && chmod +x squeue");
   assert_int_equal(cli_run(endless), 69);
-  cli_shows(cli_err, ": step 1 is given up");
-  assert_int_equal(count(cli_err, "vain: no step fits the time of this job, 1 s when the run began"), 1);
+  cli_says(cli_err, "0 s", "step 1"); /* of the allocation, and what it leaves undone */
+  assert_int_equal(cli_saying(cli_err, "trireme", "vain", "1 s", "sbatch --time"), 1);
   cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:02\\n' > squeue");
   assert_int_equal(cli_run(endless), 75);
-  assert_int_equal(count(cli_err, "no step fits"), 0);
+  assert_int_equal(count(cli_err, "sbatch --time"), 0);
 }
 
 /* What reads the output ends first, as tee does of Ctrl-C: the run ends as one that is told to stop. */
@@ -423,7 +433,9 @@ static void output_that_nobody_reads_stops_the_run(void **state) {
   cli_read("rc", text);
   assert_string_equal(text, "75\n");
   cli_read("seen/log.txt", text);
-  cli_shows(text, "\nSIGPIPE: what reads the output is gone: stopping after step ");
+  cli_says(text, "SIGPIPE", "step");
+  assert_int_equal(cli_events_now("seen", "{\"event\": \"end\", \"state\": \"stopped\", \"exit_code\": 75}"),
+                   1);
   assert_true(cli_exists("seen/checkpoints/LATEST"));
 }
 
@@ -490,7 +502,7 @@ static void memory_is_one_line_and_a_table_for_those_who_ask(void **state) {
 
   (void)state;
   cli_succeeds(ONE RUN "train.steps=1");
-  cli_shows(cli_err, "memory per rank: ");
+  cli_says(cli_err, "MiB", "learn");
   assert_null(strstr(cli_err, "policy moments"));
   cli_read("seen/log.txt", text);
   cli_shows(text, "  policy moments ");
@@ -524,9 +536,9 @@ static void next_command_is_as_it_was_typed(void **state) {
   cli_shows(cli_err, " generate 'a\\nb' ");
   cli_sh("mkdir -p 'in here' && ln -sf '" TRI_PROGRAM "' 'in here/trireme'");
   cli_succeeds("'in here/trireme' train sft.yaml \"run.output=it's seen\" run.resume=never");
-  cli_shows(cli_err, "next: 'in here/trireme' generate 'it'\\''s seen' \"...\"\n");
+  cli_shows(cli_err, "'in here/trireme' generate 'it'\\''s seen' \"...\"\n");
   cli_succeeds("PATH=\"$PWD/in here:$PATH\" trireme train sft.yaml run.output=seen run.resume=never");
-  cli_shows(cli_err, "next: trireme generate seen \"...\"\n  or: trireme export seen FOLDER\n");
+  cli_says(cli_err, "trireme generate seen \"...\"", "trireme export seen FOLDER");
 }
 
 int main(void) {
