@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,9 +121,10 @@ static void pace_and_time_left(void **state) {
 
 /* Of the run's own node its process tells, however long it is silent. */
 static void a_process_that_lives_runs(void **state) {
-  char  host[64] = "";
-  pid_t child;
-  int   status;
+  char      host[64] = "";
+  siginfo_t info;
+  pid_t     child;
+  int       status;
 
   (void)state;
   gethostname(host, sizeof host - 1);
@@ -137,8 +139,10 @@ static void a_process_that_lives_runs(void **state) {
   child = fork();
   assert_true(child >= 0);
   if (child == 0) _exit(0);
-  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0); /* it stays, as a zombie */
   put_start("a", host, (long)child, now);
+  expect_state("a", 0, TRI_LOOK_KILLED);
+  assert_int_equal(waitpid(child, &status, 0), child);
   expect_state("a", 0, TRI_LOOK_KILLED);
   put("a", "run.jsonl", START(10) "{\"v\": 1, \"event\": \"end\", \"state\": \"failed\"}\n");
   expect_state("a", 0, TRI_LOOK_FAILED);

@@ -30,14 +30,16 @@ static bool is_locked(const char *folder) {
   return found;
 }
 
-/* Seconds since 1970 at which the process began, to a second or so; 0: not known. */
-static double began_at(int64_t pid) {
-  char            path[64], text[1024] = "";
+/* Seconds since 1970 at which the process began, to a second or so; 0: not known. *ended: it is a zombie, which
+ * waits for its parent to ask for its exit code. */
+static double began_at(int64_t pid, bool *ended) {
+  char            path[64], text[1024] = "", state = 0;
   unsigned long   ticks = 0;
   struct timespec up = {0};
   FILE           *f;
   char           *name_end;
 
+  *ended = false;
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
   f = fopen(path, "re");
   if (!f) return 0;
@@ -46,9 +48,10 @@ static double began_at(int64_t pid) {
   name_end =
       strrchr(text, ')'); /* proc(5): the 22nd field, 20 behind the name, is when it began since the start */
   if (!name_end || clock_gettime(CLOCK_BOOTTIME, &up)) return 0;
-  if (sscanf(name_end + 1, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
-             &ticks) != 1)
+  if (sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
+             &state, &ticks) != 2)
     return 0;
+  *ended = state == 'Z' || state == 'X';
   return tri_unix_s() - ((double)up.tv_sec - (double)ticks / (double)sysconf(_SC_CLK_TCK));
 }
 
@@ -56,8 +59,12 @@ static double began_at(int64_t pid) {
 static bool is_there(int64_t pid, double start_unix_s) {
   enum { SLACK_S = 5 }; /* chosen: clocks of a file system and of this node */
 
+  bool   ended;
+  double began_s;
+
   if (pid > INT32_MAX || (kill((pid_t)pid, 0) && errno != EPERM)) return false;
-  return began_at(pid) <= start_unix_s + SLACK_S;
+  began_s = began_at(pid, &ended);
+  return !ended && began_s <= start_unix_s + SLACK_S;
 }
 
 int tri_look_lives(const tri_history *h) {
