@@ -202,6 +202,7 @@ static bool is_secret_name(const char *s, size_t n) {
     }
     part[m] = 0;
     if (is_one_of(part, secret)) return true;
+    if (i == n && before[0] && (!strcasecmp(part, "pass") || !strcasecmp(part, "creds"))) return true;
     if (i == n && !strcasecmp(part, "token") && !is_one_of(before, of_text)) return true;
     if (!strcasecmp(part, "key") && is_one_of(before, of_key)) return true;
     if (m) memcpy(before, part, m + 1);

@@ -80,6 +80,10 @@ static void texts(void **state) {
              "train.max_tokens_per_gpu=512 data.prompt_key=question --eos-token '</s>' --token-limit 9");
   check_text("--tokenizer m/tokenizer.json --auth --verbose token secret",
              "--tokenizer m/tokenizer.json --auth --verbose token secret");
+  check_text("DB_PASS=SEKRIT MYSQL_PASSWD=SEKRIT aws-creds: SEKRIT",
+             "DB_PASS=*** MYSQL_PASSWD=*** aws-creds: ***");
+  check_text("first pass: all of it; backward_passes=two pass_rate=high",
+             "first pass: all of it; backward_passes=two pass_rate=high");
   check_text("", "");
 }
 

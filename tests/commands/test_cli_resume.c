@@ -543,14 +543,18 @@ static void what_computed_a_run_is_recorded(void **state) {
   char text[CLI_TEXT_BYTES];
 
   (void)state;
-  cli_succeeds("TRI_CPU_F32=library NCCL_NET=https://me:pass@host/x OMP_TOKEN=abc " ONE SFT
-               "run.output=by1 train.steps=1");
+  cli_succeeds(
+      "TRI_CPU_F32=library NCCL_NET=https://me:pass@host/x OMP_TOKEN=abc TRI_DB_PASS=abc NCCL_PASSWD=abc "
+      "TRI_AUTH=abc TRI_CREDENTIALS=abc TRI_APIKEY=abc TRI_BYPASS=on " ONE SFT
+      "run.output=by1 train.steps=1");
   cli_read("by1/checkpoints/step-00000001/MANIFEST.json", text);
   cli_shows(text, "\"record\": {\"version\": \"" TRI_VERSION "\", \"commit\": ");
   cli_shows(text, LIBRARY);
   cli_shows(text, "\"NCCL_NET\": \"https://***\"");
   cli_shows(text, "\"OMP_TOKEN\": \"***\"");
   cli_shows(text, "\"TRI_CPU_F32\": \"library\"");
+  cli_sh("! grep -q '\": \"abc\"' by1/run.jsonl by1/checkpoints/step-00000001/MANIFEST.json");
+  cli_shows(text, "\"TRI_BYPASS\": \"on\"");
   cli_shows(text, "\"loaded\": ");
   assert_int_equal(cli_events("by1",
                               "{\"event\": \"start\", \"version\": \"" TRI_VERSION

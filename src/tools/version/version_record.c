@@ -167,14 +167,31 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Is one of the words of the name, between underscores, this one? */
+static bool has_word(const char *name, const char *word) {
+  size_t n = strlen(word);
+
+  for (const char *at = name; (at = strstr(at, word)) != NULL; at += n)
+    if ((at == name || at[-1] == '_') && (!at[n] || at[n] == '_')) return true;
+  return false;
+}
+
+static bool promises_secret(const char *name) {
+  static const char *const part[] = {"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "KEY"};
+  static const char *const word[] = {"PASS", "PWD", "AUTH", "AUTHORIZATION", "CREDS", "COOKIE", "JWT"};
+
+  for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+    if (strstr(name, part[i])) return true;
+  for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+    if (has_word(name, word[i])) return true;
+  return false;
+}
+
 /* A name that promises a secret, or an address with a user, a password or a query, keeps only its kind. */
 static void mask(const char *name, const char *value, char out[VALUE_BYTES]) {
-  static const char *const secret[] = {"TOKEN", "SECRET", "PASSWORD", "KEY"};
-  const char              *host = strstr(value, "://");
+  const char *host = strstr(value, "://");
 
-  snprintf(out, VALUE_BYTES, "%s", value);
-  for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
-    if (strstr(name, secret[i])) snprintf(out, VALUE_BYTES, "***");
+  snprintf(out, VALUE_BYTES, "%s", promises_secret(name) ? "***" : value);
   if (host && strpbrk(host, "@?#"))
     snprintf(out, VALUE_BYTES, "%.*s://***", (int)(host - value > 32 ? 32 : host - value), value);
 }
