@@ -43,12 +43,13 @@ struct tri_http {
   CURLM             *multi;
   struct curl_slist *header;
   flight             flight[FLIGHTS];
-  tri_question     **fresh; /* [n_fresh] of no request yet, in the order they came */
-  request          **again; /* [n_again] failed, to be asked again */
-  int64_t            n_fresh, cap_fresh, n_again, cap_again;
-  double            *score;  /* [batch] of a reply */
-  tri_extras        *extras; /* the same */
-  tri_proxy          proxy;
+  tri_question        *
+      *fresh; /* [n_fresh] in the order they came; those from first_fresh on are of no request yet */
+  request   **again; /* [n_again] failed, to be asked again */
+  int64_t     first_fresh, n_fresh, cap_fresh, n_again, cap_again;
+  double     *score;  /* [batch] of a reply */
+  tri_extras *extras; /* the same */
+  tri_proxy   proxy;
 };
 
 static void free_request(request *r) {
@@ -178,7 +179,7 @@ static request *land(tri_http *h, flight *f) {
 static void drop_all(tri_http *h) {
   for (int i = 0; i < FLIGHTS; i++) free_request(land(h, &h->flight[i]));
   for (int64_t i = 0; i < h->n_again; i++) free_request(h->again[i]);
-  h->n_again = h->n_fresh = 0;
+  h->n_again = h->first_fresh = h->n_fresh = 0;
 }
 
 void tri_http_close(tri_http **http) {
@@ -291,6 +292,17 @@ static void finish(tri_http *h, tri_desk *d, flight *f, CURLcode code) {
 
 /* ---- the clerk ---- */
 
+/* Moves the waiting questions to the front once no more of them wait than were asked: each is moved once on
+ * average, however many wait. */
+static void close_up(tri_http *h) {
+  int64_t n = h->n_fresh - h->first_fresh;
+
+  if (h->first_fresh < n || !h->first_fresh) return;
+  memcpy(h->fresh, h->fresh + h->first_fresh, (size_t)n * sizeof *h->fresh);
+  h->first_fresh = 0;
+  h->n_fresh = n;
+}
+
 /* All questions there are; false: the desk closes. */
 static bool take_all(tri_http *h, tri_desk *d) {
   for (;;) {
@@ -302,6 +314,7 @@ static bool take_all(tri_http *h, tri_desk *d) {
       continue;
     }
     if (!q) return true;
+    close_up(h);
     if (TRI_GROW(h->fresh, h->cap_fresh, h->n_fresh + 1) == TRI_OK) {
       h->fresh[h->n_fresh++] = q;
     } else {
@@ -319,7 +332,7 @@ static tri_status make_request(tri_http *h, int n, request **out) {
   TRI_TRY(TRI_ALLOC(*out, 1));
   TRI_TRY_DONE(TRI_ALLOC((*out)->q, n));
   (*out)->n = n;
-  memcpy((*out)->q, h->fresh, (size_t)n * sizeof *h->fresh);
+  memcpy((*out)->q, h->fresh + h->first_fresh, (size_t)n * sizeof *h->fresh);
   TRI_TRY_DONE(h->opt.write((*out)->q, n, &(*out)->body));
 done:
   if (st != TRI_OK) free_request(*out);
@@ -330,14 +343,14 @@ done:
 static request *next_fresh(tri_http *h, tri_desk *d) {
   request *r = NULL;
 
-  while (h->n_fresh && (h->n_fresh >= h->opt.batch || tri_desk_is_awaited(d))) {
-    int        n = h->n_fresh < h->opt.batch ? (int)h->n_fresh : h->opt.batch;
+  for (int64_t left; (left = h->n_fresh - h->first_fresh) > 0;) {
+    if (left < h->opt.batch && !tri_desk_is_awaited(d)) return NULL;
+    int        n = left < h->opt.batch ? (int)left : h->opt.batch;
     tri_status st = make_request(h, n, &r);
     for (int i = 0; st != TRI_OK && i < n; i++)
-      tri_desk_fail(d, h->fresh[i], "the host has no memory left for it");
+      tri_desk_fail(d, h->fresh[h->first_fresh + i], "the host has no memory left for it");
     if (st != TRI_OK) tri_error_clear();
-    h->n_fresh -= n;
-    memmove(h->fresh, h->fresh + n, (size_t)h->n_fresh * sizeof *h->fresh);
+    h->first_fresh += n;
     if (st == TRI_OK) return r;
   }
   return NULL;
