@@ -30,8 +30,8 @@ static bool is_locked(const char *folder) {
   return found;
 }
 
-/* Seconds since 1970 at which the process began, to a second or so; 0: not known. *ended: it is a zombie, which
- * waits for its parent to ask for its exit code. */
+/* Returns the start of the process in seconds since 1970, to a second or so, or 0 if unknown. *ended: the
+ * process is a zombie and waits for its parent to ask for its exit code. */
 static double began_at(int64_t pid, bool *ended) {
   char            path[64], text[1024] = "", state = 0;
   unsigned long   ticks = 0;
