@@ -83,16 +83,16 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
         prop.name, prop.major, prop.minor, prop.sharedMemPerBlockOptin / 1024, TRI_CUDA_SHARED_LEAST / 1024);
   d->base = (tri_device){.ops = &tri_cuda_device_ops, .index = ordinal, .threads = threads};
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
-  d->base.logit_bytes = tri_gpu_logit_bytes(prop.totalGlobalMem);
   d->n_sm = prop.multiProcessorCount;
-  d->base.spread_heads = tri_gpu_spread_heads(d->n_sm);
-  d->base.spread_tokens = TRI_GPU_SPREAD_TOKENS;
+  d->advice = (tri_device_advice){.logit_bytes = tri_gpu_logit_bytes(prop.totalGlobalMem),
+                                  .spread_heads = tri_gpu_spread_heads(d->n_sm),
+                                  .spread_tokens = TRI_GPU_SPREAD_TOKENS};
   d->capability = prop.major * 10 + prop.minor;
   d->shared_bytes = prop.sharedMemPerBlockOptin;
   d->l2_bytes = prop.l2CacheSize > 0 ? (size_t)prop.l2CacheSize : 0;
   snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
   TRI_TRY_DONE(tri_cudnn_open(d));
-  if (d->cudnn) d->base.attn_bytes = TRI_GPU_ATTN_BYTES;
+  if (d->cudnn) d->advice.attn_bytes = TRI_GPU_ATTN_BYTES;
   *out = &d->base;
   d = NULL;
 done:
@@ -105,6 +105,12 @@ static void cuda_close(tri_device **d) {
   tri_cudnn_close((tri_cuda_device *)*d);
   TRI_FREE(*d);
 }
+
+static void cuda_advice(const tri_device *d, tri_device_advice *out) {
+  *out = ((const tri_cuda_device *)d)->advice;
+}
+
+static void cuda_leave_sm(tri_device *d, int n) { ((tri_cuda_device *)d)->lane_sm = n; }
 
 static tri_status cuda_mem_info(tri_device *d, size_t *bytes_free, size_t *bytes_total) {
   (void)d;
@@ -330,7 +336,9 @@ const tri_device_ops tri_cuda_device_ops = {
     .stream_wait = cuda_stream_wait,
     .event_sync = cuda_event_sync,
     .event_ms = cuda_event_ms,
+    .advice = cuda_advice,
     .kernels = &cuda_kernels,
+    .leave_sm = cuda_leave_sm,
     .graph_record = cuda_graph_record,
     .graph_run = cuda_graph_run,
     .graph_close = cuda_graph_close,

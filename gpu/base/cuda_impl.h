@@ -22,8 +22,10 @@ typedef struct tri_cuda_device {
   int                     n_sm, capability; /* multiprocessors; 90 is compute capability 9.0 */
   size_t                  l2_bytes;
   size_t                  shared_bytes; /* the shared memory a block may have */
-  struct cublasLtContext *blas;         /* owned; opened by the first product */
-  struct tri_cudnn       *cudnn;        /* owned; NULL: not asked for (gpu/cudnn) */
+  int                     lane_sm;      /* multiprocessors that collectives hold beside gradients; 0: none */
+  tri_device_advice       advice;
+  struct cublasLtContext *blas;  /* owned; opened by the first product */
+  struct tri_cudnn       *cudnn; /* owned; NULL: not asked for (gpu/cudnn) */
 } tri_cuda_device;
 
 typedef struct tri_cuda_stream {

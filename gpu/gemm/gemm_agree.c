@@ -31,7 +31,7 @@ enum { ABOVE_MANY = 8192 };
 static int64_t trial_rows(const tri_linear *l) {
   const int64_t most = (int64_t)TRIAL_ROWS_PER_SM * l->device->n_sm;
   const size_t  bytes = (size_t)TRIAL_BYTES_PER_SM * (size_t)l->device->n_sm,
-               logits = l->device->base.logit_bytes;
+               logits = l->device->advice.logit_bytes;
 
   return tri_gpu_trial_rows(l->n_out, bytes < logits ? bytes : logits, most < TRIAL_ROWS ? most : TRIAL_ROWS);
 }

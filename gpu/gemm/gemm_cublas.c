@@ -16,9 +16,9 @@
  * of as many blocks as the GPU has places would end in a second wave. Not fwd, whose bits may follow from
  * it. */
 static tri_status leave_to_lanes(const tri_linear *l, const tri_lt *p) {
-  const int32_t left = l->device->n_sm - l->device->base.lane_sm;
+  const int32_t left = l->device->n_sm - l->device->lane_sm;
 
-  if (p->dir == TRI_LT_FWD || !l->device->base.lane_sm || left <= 0) return TRI_OK;
+  if (p->dir == TRI_LT_FWD || !l->device->lane_sm || left <= 0) return TRI_OK;
   TRI_LT_TRY(
       cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &left, sizeof left));
   return TRI_OK;

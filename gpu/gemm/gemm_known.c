@@ -34,9 +34,9 @@ static key key_of(const tri_linear *l, tri_lt_part part) {
   memset(&k, 0, sizeof k);
   k.n_out = l->n_out, k.n_in = l->n_in, k.dtype = l->dtype, k.part = part;
   k.any_order = part == TRI_LT_PART_FWD && l->any_order;
-  k.lane_sm = part == TRI_LT_PART_BWD ? l->device->base.lane_sm : 0;
+  k.lane_sm = part == TRI_LT_PART_BWD ? l->device->lane_sm : 0;
   k.version = cublasLtGetVersion();
-  k.logit_bytes = l->device->base.logit_bytes;
+  k.logit_bytes = l->device->advice.logit_bytes;
   memcpy(k.uuid, l->device->base.uuid, sizeof k.uuid);
   return k;
 }

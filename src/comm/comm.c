@@ -257,7 +257,8 @@ static tri_status open_comm(const tri_runtime *rt, tri_scope scope, tri_device *
   TRI_TRY_DONE(by == BY_NCCL ? tri_device_collectives(d->ops->name)->open(d, &c) : open_host(d, by, &c));
   TRI_TRY_DONE(open_scope(rt, scope, c));
   if (by == BY_SHM && scope == TRI_NODE) TRI_TRY_DONE(find_near(rt, c));
-  if (by == BY_NCCL && scope == TRI_WORLD && c->size > 1) d->lane_sm = TRI_GPU_NCCL_SM;
+  if (by == BY_NCCL && scope == TRI_WORLD && c->size > 1 && d->ops->leave_sm)
+    d->ops->leave_sm(d, TRI_GPU_NCCL_SM);
   if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
   if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
   if (scope == TRI_WORLD && tri_device_is_gpu(d) && !asked) TRI_TRY_DONE(check_own_gpu(c, d));

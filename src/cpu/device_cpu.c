@@ -49,8 +49,7 @@ static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   said = by_cudnn;
   tri_cpu_block_remove_stale();
   TRI_TRY(TRI_ALLOC(d, 1));
-  d->base = (tri_device){
-      .ops = &tri_cpu_device_ops, .index = local_rank, .threads = threads, .logit_bytes = LOGIT_BYTES};
+  d->base = (tri_device){.ops = &tri_cpu_device_ops, .index = local_rank, .threads = threads};
   *out = &d->base;
   return TRI_OK;
 }
@@ -190,6 +189,11 @@ static tri_status cpu_event_ms(tri_event *from, tri_event *to, double *ms) {
   return TRI_OK;
 }
 
+static void cpu_advice(const tri_device *d, tri_device_advice *out) {
+  (void)d;
+  *out = (tri_device_advice){.logit_bytes = LOGIT_BYTES};
+}
+
 const tri_device_ops tri_cpu_device_ops = {
     .size = sizeof(tri_device_ops),
     .name = "cpu",
@@ -210,5 +214,6 @@ const tri_device_ops tri_cpu_device_ops = {
     .stream_wait = cpu_stream_wait,
     .event_sync = cpu_event_sync,
     .event_ms = cpu_event_ms,
+    .advice = cpu_advice,
     .kernels = &cpu_kernels,
 };

@@ -15,6 +15,16 @@ typedef struct tri_graph  tri_graph;  /* work recorded once, to be run again and
 struct tri_kernels;
 struct tri_trace;
 
+/* How much at once a device works best with: what a model plans its memory and its calls by. */
+typedef struct tri_device_advice {
+  size_t logit_bytes; /* logits worth having at once (head_tokens.c) */
+  size_t attn_bytes;  /* bytes that attn_bwd of bf16 can use behind tri_attn_work; 0: none */
+  /* Decoding spreads up to so many rows times key/value heads (0: none) whose contexts are longer than so many
+   * tokens (kernels.h, tri_attn_spreads). */
+  int     spread_heads;
+  int64_t spread_tokens;
+} tri_device_advice;
+
 /* The device back end; tests/device/test_device.c checks each entry. Not collective. */
 typedef struct tri_device_ops {
   /* REQUIRED: every back end has all of them. */
@@ -42,7 +52,12 @@ typedef struct tri_device_ops {
   tri_status (*stream_wait)(tri_stream *s, tri_event *e); /* the stream waits, the host does not */
   tri_status (*event_sync)(tri_event *e);                 /* the host waits; not at all if never recorded */
   tri_status (*event_ms)(tri_event *from, tri_event *to, double *ms);
+  void (*advice)(const tri_device *d, tri_device_advice *out); /* the same for as long as it is open */
   const struct tri_kernels *kernels;
+
+  /* OPTIONAL: collectives run on the device beside gradients and hold n of its multiprocessors. Products of
+   * gradients that are opened later leave them. */
+  void (*leave_sm)(tri_device *d, int n);
 
   /* OPTIONAL: recorded work. All three, or NULL three times: then callers do the work anew each time. */
 
@@ -68,15 +83,10 @@ extern const tri_backend tri_backends[]; /* registry.c; first the host; the last
 struct tri_device {
   const tri_device_ops *ops;
   int                   index, threads;
-  bool                  alone;   /* no other rank of the run is on this machine: nobody maps its memory */
-  int                   lane_sm; /* multiprocessors that collectives hold beside gradients; 0: none */
-  int                   spread_heads;  /* rows times key/value heads that decoding spreads; 0: none */
-  int64_t               spread_tokens; /* of contexts longer than that (kernels.h, tri_attn_spreads) */
-  size_t                logit_bytes;   /* of logits worth having at once (head_tokens.c) */
-  size_t                attn_bytes;    /* that attn_bwd can use behind tri_attn_work, of bf16; 0: none */
-  unsigned char         uuid[16];      /* of the GPU: equal means the same one; zero: no GPU */
-  char                  model[64];     /* the GPU's, as its maker calls it; empty: no GPU */
-  struct tri_trace     *trace;         /* borrowed; NULL unless steps are traced (trace.h) */
+  bool                  alone;     /* no other rank of the run is on this machine: nobody maps its memory */
+  unsigned char         uuid[16];  /* of the GPU: equal means the same one; zero: no GPU */
+  char                  model[64]; /* the GPU's, as its maker calls it; empty: no GPU */
+  struct tri_trace     *trace;     /* borrowed; NULL unless steps are traced (trace.h) */
 };
 struct tri_stream {
   tri_device *device;

@@ -53,9 +53,11 @@ int tri_gpu_spread_heads(int n_sm) {
 }
 
 int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max_rows, int64_t P) {
-  int64_t rows = TRI_GPU_SPREAD_HEADS / h->G;
+  int64_t           rows = TRI_GPU_SPREAD_HEADS / h->G;
+  tri_device_advice a;
 
-  if (!tri_device_is_gpu(d) || P * TRI_PAGE <= d->spread_tokens) return 0;
+  d->ops->advice(d, &a);
+  if (!tri_device_is_gpu(d) || P * TRI_PAGE <= a.spread_tokens) return 0;
   return tri_attn_spread_work(h, rows < max_rows ? rows : max_rows, P);
 }
 
@@ -67,6 +69,7 @@ typedef struct paper {
   tri_device     base;
   tri_device_ops ops;
   size_t         total_bytes;
+  bool           by_cudnn;
 } paper;
 
 struct tri_linear {
@@ -105,6 +108,14 @@ static tri_status mem_info(tri_device *d, size_t *bytes_free, size_t *bytes_tota
   return TRI_OK;
 }
 
+static void advice(const tri_device *d, tri_device_advice *out) {
+  const paper *p = (const paper *)d;
+
+  *out = (tri_device_advice){.logit_bytes = tri_gpu_logit_bytes(p->total_bytes),
+                             .attn_bytes = p->by_cudnn ? TRI_GPU_ATTN_BYTES : 0,
+                             .spread_tokens = TRI_GPU_SPREAD_TOKENS};
+}
+
 static tri_status stream_open(tri_device *d, const char *name, tri_stream **out) {
   (void)name;
   TRI_TRY(TRI_ALLOC(*out, 1));
@@ -132,20 +143,18 @@ tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **o
   TRI_TRY(tri_gpu_attn_asked(&by_cudnn));
   TRI_TRY(TRI_ALLOC(p, 1));
   p->total_bytes = total_bytes;
+  p->by_cudnn = by_cudnn;
   p->ops = (tri_device_ops){.size = sizeof p->ops,
                             .name = name,
                             .close = close_paper,
                             .mem_info = mem_info,
+                            .advice = advice,
                             .stream_open = stream_open,
                             .stream_close = stream_close,
                             .event_open = event_open,
                             .event_close = event_close,
                             .kernels = &sizes};
-  p->base = (tri_device){.ops = &p->ops,
-                         .threads = 1,
-                         .spread_tokens = TRI_GPU_SPREAD_TOKENS,
-                         .logit_bytes = tri_gpu_logit_bytes(total_bytes)};
-  if (by_cudnn) p->base.attn_bytes = TRI_GPU_ATTN_BYTES;
+  p->base = (tri_device){.ops = &p->ops, .threads = 1};
   memset(p->base.uuid, 0xff, sizeof p->base.uuid); /* a GPU's */
   *out = &p->base;
   return TRI_OK;

@@ -30,7 +30,7 @@ size_t  tri_gpu_workspace_bytes(int64_t n_out, int64_t n_in, tri_dtype t);
  * KiB of reads under way, so that a third of the multiprocessors keeps most of the memory busy; 40 bounds the
  * scores, which are planned; of shorter contexts the second launch costs what is won. */
 enum { TRI_GPU_SPREAD_HEADS = 40, TRI_GPU_SPREAD_TOKENS = 1024 };
-/* Pure. The device's spread_heads. */
+/* Pure. tri_device_advice.spread_heads of a GPU. */
 int tri_gpu_spread_heads(int n_sm);
 /* Pure. Elements of attn_decode's `work` that are planned for up to max_rows rows of P pages; 0: none is ever
  * spread, on a GPU of any number of multiprocessors, or on the host. */

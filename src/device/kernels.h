@@ -72,16 +72,17 @@ static inline int64_t tri_attn_work(const tri_heads *h, int64_t N) {
  * attn_decode may spread each of them over many blocks, with the same bits. Whether the device is to do so
  * for B rows of which the longest has `longest` tokens. The elements of attn_decode's `work` for B rows of P
  * pages, f32: for each head its scores, pages by twos, and the largest of each two. */
-static inline bool tri_attn_spreads(const tri_device *d, const tri_heads *h, int64_t B, int64_t longest) {
-  return B * h->G <= d->spread_heads && longest > d->spread_tokens;
+static inline bool tri_attn_spreads(const tri_device_advice *a, const tri_heads *h, int64_t B,
+                                    int64_t longest) {
+  return B * h->G <= a->spread_heads && longest > a->spread_tokens;
 }
 static inline int64_t tri_attn_spread_work(const tri_heads *h, int64_t B, int64_t P) {
   return B * h->H * ((P + 1) / 2) * (2 * TRI_PAGE + 1);
 }
 
 /* The same, and what more a device can use of rows in type A. */
-static inline int64_t tri_attn_room(const tri_device *d, const tri_heads *h, tri_dtype A, int64_t N) {
-  return tri_attn_work(h, N) + (A == TRI_BF16 ? (int64_t)(d->attn_bytes / sizeof(float)) : 0);
+static inline int64_t tri_attn_room(const tri_device_advice *a, const tri_heads *h, tri_dtype A, int64_t N) {
+  return tri_attn_work(h, N) + (A == TRI_BF16 ? (int64_t)(a->attn_bytes / sizeof(float)) : 0);
 }
 
 /* How one weight shape [n_out, n_in] is multiplied in type `dtype`: opened once per shape, used by every

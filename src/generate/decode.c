@@ -27,20 +27,21 @@ typedef struct pending {
 } pending;
 
 struct tri_decode {
-  tri_device   *device; /* borrowed */
-  tri_model    *model;  /* borrowed */
-  tri_kv       *kv;     /* borrowed */
-  int64_t       max_rows, max_pages;
-  char         *block;          /* device: the arrays of a step */
-  int32_t      *table;          /* device [max_rows,max_pages] */
-  tri_tensor    work;           /* device f32: attn_decode's; its data NULL: no step is spread */
-  tri_heads     heads;          /* of the model */
-  int           ahead;          /* of AHEAD, on this device */
-  pending       pending[AHEAD]; /* [ahead], in turns */
-  tri_recorded *recorded;
-  int64_t       n_given, n_taken;
-  tri_tensor    drawn; /* device i32 [max_rows]: tokens of the step given last; data NULL: none was */
-  float        *logp;  /* device: the same of log-probabilities */
+  tri_device       *device; /* borrowed */
+  tri_device_advice advice; /* of the device */
+  tri_model        *model;  /* borrowed */
+  tri_kv           *kv;     /* borrowed */
+  int64_t           max_rows, max_pages;
+  char             *block;          /* device: the arrays of a step */
+  int32_t          *table;          /* device [max_rows,max_pages] */
+  tri_tensor        work;           /* device f32: attn_decode's; its data NULL: no step is spread */
+  tri_heads         heads;          /* of the model */
+  int               ahead;          /* of AHEAD, on this device */
+  pending           pending[AHEAD]; /* [ahead], in turns */
+  tri_recorded     *recorded;
+  int64_t           n_given, n_taken;
+  tri_tensor        drawn; /* device i32 [max_rows]: tokens of the step given last; data NULL: none was */
+  float            *logp;  /* device: the same of log-probabilities */
   /* the step that is staged */
   int64_t rows; /* padding included */
   bool    spread;
@@ -72,6 +73,7 @@ tri_status tri_decode_open(tri_device *d, tri_ledger *l, tri_model *m, tri_kv *k
   n_work = tri_gpu_spread_work(d, &c->heads, max_rows, max_pages);
   c->work = tri_view1(NULL, TRI_F32, n_work);
   c->device = d;
+  d->ops->advice(d, &c->advice);
   c->model = m;
   c->kv = kv;
   c->max_rows = max_rows;
@@ -190,7 +192,7 @@ static bool spreads(const tri_decode *d, const int32_t *len) {
   int32_t longest = 0;
 
   for (int64_t i = 0; i < d->rows; i++) longest = len[i] > longest ? len[i] : longest;
-  return d->work.data && tri_attn_spreads(d->device, &d->heads, d->rows, longest);
+  return d->work.data && tri_attn_spreads(&d->advice, &d->heads, d->rows, longest);
 }
 
 tri_status tri_decode_step(tri_decode *d, const tri_sample_rule *rule, tri_stream *s) {

@@ -57,6 +57,7 @@ struct tri_model {
   tri_model_rules    rules;
   int64_t            E;      /* (H + 2 G) D */
   tri_device        *device; /* borrowed */
+  tri_device_advice  advice; /* of the device */
   const tri_kernels *k;
   tri_params        *params;
   tri_unit_spec     *unit;  /* [n_unit]: embed, L layers, head */

@@ -11,7 +11,7 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   tri_tensor           o = tri_rows_act(m, c->acts->o, n, (int64_t)m->shape.H * m->shape.D),
              lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
   tri_tensor k_page, v_page, work = b->work;
-  bool       is_long = rule->window <= 0 || rule->window > m->device->spread_tokens;
+  bool       is_long = rule->window <= 0 || rule->window > m->advice.spread_tokens;
 
   if (tri_layers_have(m, TRI_SLOT_Q_NORM)) TRI_TRY(tri_heads_forward(m, c, &qkv, s));
   if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE)

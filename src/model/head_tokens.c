@@ -12,7 +12,7 @@ enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20, SCORE_BYTES = 1 << 30 };
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t rows_of(const tri_model *m, int64_t most_bytes) {
-  int64_t rows = least((int64_t)m->device->logit_bytes, most_bytes) / (4 * m->shape.V);
+  int64_t rows = least((int64_t)m->advice.logit_bytes, most_bytes) / (4 * m->shape.V);
 
   return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
@@ -25,7 +25,7 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
   size_t    K = (size_t)m->opt.max_rows;
 
   h->chunk = least(rows_of(m, m->opt.train ? INT64_MAX : SCORE_BYTES), m->opt.max_rows);
-  h->draw_chunk = least(rows_of(m, least(DRAW_BYTES, (int64_t)m->device->logit_bytes / 4)), h->chunk);
+  h->draw_chunk = least(rows_of(m, least(DRAW_BYTES, (int64_t)m->advice.logit_bytes / 4)), h->chunk);
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->logp));
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->ent));
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->lse));

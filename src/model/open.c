@@ -82,7 +82,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   int64_t   HD = (int64_t)m->shape.H * m->shape.D;
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
-  int64_t   work = T ? tri_attn_room(m->device, tri_heads_of(m), A, T) : 0;
+  int64_t   work = T ? tri_attn_room(&m->advice, tri_heads_of(m), A, T) : 0;
   int64_t   again = m->opt.recompute ? T : 0; /* tokens of a layer that is computed again */
   room      r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->h, N * C, A, TRI_PHASE_ALWAYS},
@@ -155,6 +155,7 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
   set_rules(m);
   m->E = ((int64_t)m->shape.H + 2 * m->shape.G) * m->shape.D;
   m->device = d;
+  d->ops->advice(d, &m->advice);
   m->k = d->ops->kernels;
   TRI_TRY(open_linears(m));
   TRI_TRY(tri_units_make(m));

@@ -145,9 +145,11 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   const int64_t E = (h.H + 2 * h.G) * h.D, S = N / T;
   const double  flop =
       2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* of two products over half of all pairs */
-  int32_t  *cu = host_numbers(S + 1);
-  attention a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0, T}};
+  int32_t          *cu = host_numbers(S + 1);
+  attention         a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0, T}};
+  tri_device_advice advice;
 
+  b->d->ops->advice(b->d, &advice);
   for (int64_t i = 0; i <= S; i++) cu[i] = (int32_t)(i * T);
   a.qkv = array(b, TRI_BF16, N, E);
   a.o = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
@@ -155,12 +157,12 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   a.cu = numbers(b, cu, S + 1, 0);
   a.dout = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
   a.dqkv = array(b, TRI_BF16, N, E);
-  a.work = array(b, TRI_F32, tri_attn_room(b->d, &h, TRI_BF16, N), 0);
+  a.work = array(b, TRI_F32, tri_attn_room(&advice, &h, TRI_BF16, N), 0);
   if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
     figure(b, attention_fwd, &a, flop, "TFLOP/s");
   attention_fwd(b, &a); /* backward wants its o and lse */
   if (begin(b, "attention backward%s, %d/%d heads of %d, %lld tokens",
-            b->d->attn_bytes ? ", cuDNN asked for" : "", h.H, h.G, h.D, (long long)T))
+            advice.attn_bytes ? ", cuDNN asked for" : "", h.H, h.G, h.D, (long long)T))
     figure(b, attention_bwd, &a, 2.5 * flop, "TFLOP/s");
   free(cu);
   give_back(b);

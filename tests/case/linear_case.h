@@ -149,7 +149,7 @@ static inline layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, boo
   const tri_linear_spec spec = {n_out, n_in, dtype, backward, any_order};
   a.k = tri_device_find(device_name)->kernels;
   OK(tri_device_open(device_name, 0, threads, &a.device));
-  a.device->lane_sm = lane_sm;
+  if (a.device->ops->leave_sm) a.device->ops->leave_sm(a.device, lane_sm);
   OK(a.device->ops->stream_open(a.device, "test", &a.s));
   OK(a.k->linear_open(a.device, &spec, &a.l));
   OK(a.k->linear_size(a.l, &a.bytes));

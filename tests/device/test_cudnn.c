@@ -232,14 +232,16 @@ static void test_nothing_to_see(void **state) {
 
 /* attn_bwd itself goes to cuDNN where it has the room, and only then. */
 static void test_taken(void **state) {
-  bench      b;
-  sdpa_data  a;
-  double    *own, *got, *by;
-  tri_tensor work, dqkv;
+  bench             b;
+  tri_device_advice advice;
+  sdpa_data         a;
+  double           *own, *got, *by;
+  tri_tensor        work, dqkv;
 
   (void)state;
   if (!open_cudnn(&b)) skip();
-  assert_true(b.device->attn_bytes > 0);
+  b.device->ops->advice(b.device, &advice);
+  assert_true(advice.attn_bytes > 0);
   load(&b, &a, &cases[1], TRI_BF16);
   own = by_own(&b, &a);
   by = by_cudnn(&b, &a);
@@ -298,7 +300,8 @@ static void test_sizes(void **state) {
 }
 
 static void test_wish(void **state) {
-  tri_device *d = NULL;
+  tri_device       *d = NULL;
+  tri_device_advice advice;
 
   (void)state;
   setenv("TRI_CUDA_ATTN_BWD", "flash", 1);
@@ -307,7 +310,8 @@ static void test_wish(void **state) {
   tri_error_clear();
   setenv("TRI_CUDA_ATTN_BWD", "own", 1);
   ok(tri_device_open("cuda", 0, 2, &d));
-  assert_int_equal(d->attn_bytes, 0);
+  d->ops->advice(d, &advice);
+  assert_int_equal(advice.attn_bytes, 0);
   tri_device_close(&d);
 }
 

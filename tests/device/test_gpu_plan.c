@@ -30,8 +30,9 @@ static void sizes_by_hand(void **state) {
  * pages 17 twos, for each of 32 heads 64 scores and the largest; of the host, or where no context is longer
  * than 1024 tokens, nothing. */
 static void long_contexts_by_hand(void **state) {
-  const tri_heads h = {32, 8, 128}, wide = {41, 41, 64};
-  tri_device     *d, *cpu;
+  const tri_heads   h = {32, 8, 128}, wide = {41, 41, 64};
+  tri_device       *d, *cpu;
+  tri_device_advice gpu, host;
 
   (void)state;
   assert_int_equal(tri_gpu_spread_heads(132), 33);
@@ -44,9 +45,11 @@ static void long_contexts_by_hand(void **state) {
   assert_int_equal(tri_gpu_spread_work(d, &h, 100, 32), 0);
   assert_int_equal(tri_gpu_spread_work(d, &wide, 100, 33), 0);
   assert_int_equal(tri_gpu_spread_work(cpu, &h, 100, 33), 0);
-  d->spread_heads = tri_gpu_spread_heads(132);
-  assert_true(tri_attn_spreads(d, &h, 4, 1025) && !tri_attn_spreads(d, &h, 5, 1025));
-  assert_true(!tri_attn_spreads(d, &h, 4, 1024) && !tri_attn_spreads(cpu, &h, 1, 100000));
+  d->ops->advice(d, &gpu);
+  gpu.spread_heads = tri_gpu_spread_heads(132);
+  cpu->ops->advice(cpu, &host);
+  assert_true(tri_attn_spreads(&gpu, &h, 4, 1025) && !tri_attn_spreads(&gpu, &h, 5, 1025));
+  assert_true(!tri_attn_spreads(&gpu, &h, 4, 1024) && !tri_attn_spreads(&host, &h, 1, 100000));
   tri_device_close(&d);
   tri_device_close(&cpu);
 }
@@ -56,13 +59,15 @@ static void a_gpu_on_paper_says_them(void **state) {
   tri_device           *d;
   tri_linear           *l;
   tri_linear_bytes      bytes;
+  tri_device_advice     advice;
   size_t                bytes_free, bytes_total;
 
   (void)state;
   OK(tri_gpu_on_paper("cuda", (size_t)8 << 30, &d));
   assert_true(tri_device_is_gpu(d));
   assert_string_equal(d->ops->name, "cuda");
-  assert_true(d->logit_bytes == (size_t)256 << 20);
+  d->ops->advice(d, &advice);
+  assert_true(advice.logit_bytes == (size_t)256 << 20);
   OK(d->ops->mem_info(d, &bytes_free, &bytes_total));
   assert_true(bytes_total == (size_t)8 << 30 && bytes_free == ((size_t)8 << 30) - ((size_t)512 << 20));
   OK(d->ops->kernels->linear_open(d, &spec, &l));

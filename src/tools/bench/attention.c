@@ -15,9 +15,12 @@ static void lay_out(const tri_device *d, const tri_bench_case *c, tri_carve *at,
   const tri_model_shape *s = &c->shape;
   tri_heads              h = {s->H, s->G, s->D};
   int64_t N = tri_bench_tokens(&c->size), q = (int64_t)s->H * s->D, E = q + 2 * (int64_t)s->G * s->D,
-          S = c->size.sequences, work = tri_attn_room(d, &h, c->dtype, N);
-  size_t A = tri_dtype_bytes(c->dtype), row = (size_t)N * A;
+          S = c->size.sequences, work;
+  tri_device_advice advice;
+  size_t            A = tri_dtype_bytes(c->dtype), row = (size_t)N * A;
 
+  d->ops->advice(d, &advice);
+  work = tri_attn_room(&advice, &h, c->dtype, N);
   a->qkv = tri_view2(tri_carve_next(at, row * (size_t)E), c->dtype, N, E);
   a->dqkv = tri_view2(tri_carve_next(at, row * (size_t)E), c->dtype, N, E);
   a->o = tri_view2(tri_carve_next(at, row * (size_t)q), c->dtype, N, q);

@@ -12,10 +12,13 @@ enum { LEAST_ROWS = 16 }; /* of a chunk of logits, as head_tokens.c */
 static void list(const tri_session *se, const tri_bench_case *c, tri_product_times *t) {
   const tri_model_shape *s = &c->shape;
   int64_t                C = s->C, F = s->F, q = (int64_t)s->H * s->D, N = tri_bench_tokens(&c->size),
-          K = tri_bench_rows(&c->size),
-          chunk = most((int64_t)se->device->logit_bytes / (4 * (int64_t)s->V), LEAST_ROWS),
-          chunks = (K + chunk - 1) / chunk;
-  double L = s->L, again = c->recompute ? L : 0;
+          K = tri_bench_rows(&c->size), chunk, chunks;
+  tri_device_advice advice;
+  double            L = s->L, again = c->recompute ? L : 0;
+
+  se->device->ops->advice(se->device, &advice);
+  chunk = most((int64_t)advice.logit_bytes / (4 * (int64_t)s->V), LEAST_ROWS);
+  chunks = (K + chunk - 1) / chunk;
 
   t[TRI_SLOT_QKV] = (tri_product_times){"q, k, v", q + 2 * (int64_t)s->G * s->D, C, N, L, again, 0, 0, 0};
   t[TRI_SLOT_O] = (tri_product_times){"attention out", C, q, N, L, again, 0, 0, 0};
