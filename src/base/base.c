@@ -279,11 +279,19 @@ tri_status tri_error_note(tri_status st, tri_faults *faults) {
 
   if (!faults || !theirs) return st;
   TRI_TRY(tri_text_printf(&faults->text, "%s\n", error_message));
+  TRI_TRY(tri_text_printf(&faults->trace, "%s", error_trace));
   if (faults->n && tri_status_exit_code(st) != tri_status_exit_code(faults->st)) st = TRI_ECONFIG;
   faults->st = st;
   faults->n++;
   tri_error_clear();
   return TRI_OK;
+}
+
+tri_status tri_faults_fail(const tri_faults *faults) {
+  TRI_ASSERT(faults->n == 1);
+  snprintf(error_message, sizeof error_message, "%.*s", (int)faults->text.len - 1, faults->text.data);
+  snprintf(error_trace, sizeof error_trace, "%s", faults->trace.data);
+  return faults->st;
 }
 
 tri_status tri_faults_miss(tri_faults *faults, const char *what) {
@@ -293,6 +301,7 @@ tri_status tri_faults_miss(tri_faults *faults, const char *what) {
 
 void tri_faults_free(tri_faults *faults) {
   tri_text_free(&faults->text);
+  tri_text_free(&faults->trace);
   tri_text_free(&faults->unseen);
 }
 

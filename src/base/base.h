@@ -129,6 +129,7 @@ void tri_text_free(tri_text *t);
  * freed. */
 typedef struct tri_faults {
   tri_text   text;   /* each as its message and a newline; a message may have several lines */
+  tri_text   trace;  /* where in the program each arose (tri_error_trace), one behind the other */
   int64_t    n;      /* a message may stand for several */
   tri_status st;     /* with the exit code of all, or TRI_ECONFIG where these differ */
   tri_text   unseen; /* what could not be looked at because of them, "data, memory" */
@@ -138,6 +139,10 @@ void tri_faults_free(tri_faults *faults);
 /* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is
  * cleared, and TRI_OK comes back, so that what is behind it is looked at too. Else st. Not collective. */
 TRI_CHECKED tri_status tri_error_note(tri_status st, tri_faults *faults);
+/* The list of all, without its last newline, as info, and where they arose as detail. Not collective. */
+void tri_faults_say(tri_faults *faults);
+/* Makes the only fault the error again, with its trace, and hands its status back. Not collective. */
+TRI_CHECKED tri_status tri_faults_fail(const tri_faults *faults);
 /* Adds to faults->unseen, where `faults` is not NULL. Not collective. */
 TRI_CHECKED tri_status tri_faults_miss(tri_faults *faults, const char *what);
 
@@ -146,6 +151,9 @@ TRI_CHECKED tri_status tri_faults_miss(tri_faults *faults, const char *what);
  * live line (live.h), and, once tri_log_file was called, to that file too; detail to the file always. */
 typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DETAIL, TRI_LOG_DEBUG } tri_log_level;
 void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and detail: rank 0 only */
+/* Until tri_log_unmute stderr shows no more than `most`, whatever tri_log_open said. Not nested. */
+void tri_log_mute(tri_log_level most);
+void tri_log_unmute(void);
 /* Whether this is rank 0, as far as the log knows. */
 bool tri_log_is_first(void);
 /* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first

@@ -17,7 +17,7 @@ enum { NARROW_COLUMNS = 20 }; /* chosen: less is not worth breaking lines for */
 static const char UNNAMED[] = "warning"; /* the code of a warning that has none of its own */
 
 static int           log_rank;
-static tri_log_level log_level = TRI_LOG_INFO;
+static tri_log_level log_level = TRI_LOG_INFO, log_asked = TRI_LOG_INFO;
 static FILE         *log_copy;
 static atomic_int    log_fd = -1;        /* of that, for who must not wait for its lock */
 static char          log_early[1 << 16]; /* until a file is there */
@@ -25,8 +25,14 @@ static size_t        log_early_bytes;
 
 void tri_log_open(int rank, tri_log_level level) {
   log_rank = rank;
-  log_level = level;
+  log_level = log_asked = level;
 }
+
+void tri_log_mute(tri_log_level most) {
+  if (log_level > most) log_level = most;
+}
+
+void tri_log_unmute(void) { log_level = log_asked; }
 
 bool tri_log_is_first(void) { return log_rank == 0; }
 
@@ -192,6 +198,17 @@ static void log_lines(tri_log_level level, const char *code, const char *text, b
 void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, UNNAMED, text, true); }
 void tri_log_table(tri_log_level level, const char *text) { log_lines(level, UNNAMED, text, false); }
 void tri_warn_lines(const char *code, const char *text) { log_lines(TRI_LOG_WARN, code, text, true); }
+
+static void cut_newline(tri_text *t) {
+  if (t->len && t->data[t->len - 1] == '\n') t->data[--t->len] = '\0';
+}
+
+void tri_faults_say(tri_faults *faults) {
+  cut_newline(&faults->text);
+  cut_newline(&faults->trace);
+  if (faults->text.len) tri_log_lines(TRI_LOG_INFO, faults->text.data);
+  if (faults->trace.len) tri_log_table(TRI_LOG_DETAIL, faults->trace.data);
+}
 
 void tri_log_urgent(const char *line) {
   int fd = log_fd;

@@ -48,8 +48,7 @@ static tri_status read_deck(const request *q, const tri_session *se, tri_bench_c
   job.machine.device_bytes = (int64_t)bytes;
   TRI_TRY_DONE(tri_plan_open(q->deck, q->args, q->n_args, &job, NULL, NULL, &faults, &p));
   if (faults.n) {
-    if (faults.text.len) faults.text.data[--faults.text.len] = '\0';
-    tri_log_lines(TRI_LOG_INFO, faults.text.data);
+    tri_faults_say(&faults);
     TRI_FAIL_DONE(faults.st, "%s: %lld fault%s, listed above; nothing was timed", q->deck,
                   (long long)faults.n, faults.n == 1 ? "" : "s");
   }

@@ -149,8 +149,7 @@ static tri_status find_job(const request *q, const tri_config *cfg, tri_plan_job
 
 /* Each as a run would say it, then an error with their exit code. */
 static tri_status fail_with(const char *path, tri_faults *faults) {
-  if (faults->text.len) faults->text.data[--faults->text.len] = 0;
-  tri_log_lines(TRI_LOG_INFO, faults->text.data);
+  tri_faults_say(faults);
   TRI_FAIL(faults->st, "%s: %lld fault%s, listed above; nothing was planned", path, (long long)faults->n,
            faults->n == 1 ? "" : "s");
 }
@@ -162,9 +161,9 @@ static tri_status answer(const request *q, char *const *args, int n_args, const 
   tri_status st = TRI_OK;
 
   if (!p->fits) {
-    tri_log_open(0, TRI_LOG_ERROR); /* what each attempt would say again */
+    tri_log_mute(TRI_LOG_ERROR); /* what each attempt would say again */
     st = tri_plan_advise(q->path, args, n_args, p, advice, &n);
-    tri_log_open(0, TRI_LOG_INFO);
+    tri_log_unmute();
     TRI_TRY(st);
     *code = 64;
   }

@@ -347,7 +347,9 @@ static void other_files_and_names_are_told(void **state) {
     snprintf(command, sizeof command, CPU "--data %s", t[i].name);
     cli_fails(64, command, t[i].name, t[i].part);
   }
-  cli_fails(64, CPU "--data slurm", "slurm: is a folder", NULL);
+  cli_fails_in(64, CPU "--data slurm", "check_regular", "/slurm: ");
+  cli_fails_in(64, CPU "--data slurm --walltime soon", "take_walltime",
+               "/slurm: "); /* the first of two that are listed */
   assert_false(cli_exists("job"));
   cli_write("talks.jsonl", "{\"conversations\": " TALKED "}\n{\"conversations\": " TALKED "}\n");
   cli_succeeds(CPU "--model chat --data talks.jsonl");

@@ -82,9 +82,8 @@ static tri_status plan(const tri_interview *v, const tri_draft *d, const planned
   *out = (planned){.m.lines = 0};
   TRI_TRY_DONE(plan_deck(d, v->cuda ? v->gpu_bytes : 0, like, &faults, out));
   if (faults.n) {
-    faults.text.data[--faults.text.len] = '\0';
-    tri_log_open(0, TRI_LOG_INFO);
-    tri_log_lines(TRI_LOG_INFO, faults.text.data);
+    tri_log_unmute();
+    tri_faults_say(&faults);
     TRI_FAIL_DONE(faults.st, "nothing is written: %lld fault%s, listed above%s", (long long)faults.n,
                   faults.n == 1 ? "" : "s",
                   !v->given[TRI_ASK_ALGO] && v->algo->needs & TRI_NEEDS_LABELLED
@@ -280,8 +279,8 @@ static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) 
 tri_status tri_init_fit(const tri_interview *v, tri_draft *d, tri_text *said) {
   tri_status st;
 
-  tri_log_open(0, TRI_LOG_ERROR);
+  tri_log_mute(TRI_LOG_ERROR);
   st = measure(v, d, said);
-  tri_log_open(0, TRI_LOG_INFO);
+  tri_log_unmute();
   return st;
 }

@@ -509,12 +509,8 @@ static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
 /* One fault is the error; several are listed above it. */
 static tri_status tell(tri_faults *faults) {
   if (!faults->n) return TRI_OK;
-  faults->text.data[--faults->text.len] = '\0';
-  if (faults->n == 1) { /* as it is: it may have lines of its own */
-    tri_error_set(faults->st, faults->text.data);
-    return faults->st;
-  }
-  tri_log_lines(TRI_LOG_INFO, faults->text.data);
+  if (faults->n == 1) return tri_faults_fail(faults); /* as it is: it may have lines of its own */
+  tri_faults_say(faults);
   TRI_FAIL(faults->st, "nothing is written: %lld faults, listed above", (long long)faults->n);
 }
 

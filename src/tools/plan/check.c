@@ -185,11 +185,11 @@ static tri_status check_deck(const char *path, const tri_config *cfg, const rank
   tri_status st = tri_error_note(read, faults);
 
   if (st == TRI_OK) say_lines(notes);
-  if (n->elsewhere) tri_log_open(0, TRI_LOG_WARN);
+  if (n->elsewhere) tri_log_mute(TRI_LOG_WARN);
   if (read == TRI_OK) st = faults->n ? look_beside(cfg, faults) : check_run(cfg, n, faults);
-  if (n->elsewhere) tri_log_open(0, TRI_LOG_INFO);
+  if (n->elsewhere) tri_log_unmute();
   if (st == TRI_OK && faults->n) {
-    say_lines(&faults->text);
+    tri_faults_say(faults);
     st = fail_with(path, faults);
   } else if (st == TRI_OK) {
     tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n->all, n->all == 1 ? "" : "s",
