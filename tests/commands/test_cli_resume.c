@@ -3,6 +3,8 @@
 #include "base/hash.h"
 #include "cli_events.h"
 
+#include <errno.h>
+
 /* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
 static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
 
@@ -29,32 +31,34 @@ static void a_model_is_known_by_its_bytes(void **state) {
   cli_sh("grep -q 'model.path.model.safetensors.[0-9]* [0-9a-f]*$' m/checkpoints/LATEST/inputs.txt");
   cli_sh("mv one two");
   cli_succeeds(TWO LOAD "run.output=m train.steps=2 model.path=two");
-  cli_shows(cli_err, "  model.path: \"one\" -> \"two\" (the same bytes)\n");
+  cli_shows(cli_err, "  model.path: \"one\" -> \"two\"");
+  assert_null(strstr(cli_err, "config.json")); /* no file of other bytes */
   cli_sh("printf ' ' >> two/config.json && cp two/config.json two/README.json");
   for (int i = 0; i < 2; i++) {
     char command[512];
     snprintf(command, sizeof command, "%s" LOAD "run.output=m train.steps=3 model.path=two", program[i]);
-    cli_fails(64, command, "\n  model.path: \"two\" -> \"two\" (other bytes: config.json)\n",
-              "run.allow_changes: [model.path]");
+    cli_fails(64, command, "\n  model.path: \"two\" -> \"two\"", " config.json");
+    cli_tells("run.allow_changes: [model.path]");
   }
   cli_succeeds(ONE LOAD "run.output=m train.steps=3 model.path=two 'run.allow_changes=[model.path]'");
   cli_succeeds(ONE LOAD "run.output=m train.steps=4 model.path=two"); /* as of the newest checkpoint */
   cli_sh("rm -rf two");
   cli_succeeds(ONE LOAD "run.output=m train.steps=5 model.path=two"); /* a resumed run does without */
   cli_sh("test $(grep -c model.path m/checkpoints/LATEST/inputs.txt) -gt 2 && cp -r model two");
-  cli_fails(64, ONE LOAD "run.output=m train.steps=6 model.path=two", "(other bytes: config.json)", NULL);
+  cli_fails(64, ONE LOAD "run.output=m train.steps=6 model.path=two", "  model.path: \"two\" -> \"two\"",
+            " config.json");
 }
 
 /* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one
  * output. */
 static void another_experiment_is_refused_as_a_whole(void **state) {
   static const char *const part[] = {
-      "a/checkpoints/step-00000002 is of another experiment",
+      "a/checkpoints/step-00000002",
       "run.seed: 42 -> 7",
       "data.train: [\"sft.jsonl\"] -> [\"other.jsonl\"]",
       "train.train_batch_size: 8 -> 4",
       "run.allow_changes: [run.seed, data.train, train.train_batch_size]",
-      "run.resume: never or another run.output",
+      "run.resume=never\n",
   };
   char command[512];
 
@@ -80,12 +84,12 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
   for (int i = 0; i < 2; i++) {
     char command[512];
     snprintf(command, sizeof command, "%s" LOAD "run.output=run train.steps=3 model.path=nope", program[i]);
-    cli_fails(64, command, "nope: there is no such model folder, checkpoint or run (model.path)", NULL);
-    assert_null(strstr(cli_err, "another experiment"));
+    cli_fails_in(64, command, "tri_source_missing", "nope: ");
+    cli_tells("model.path");
   }
   cli_fails(64, ONE LOAD "run.output=run train.steps=3 model.path=Qwen/Qwen2.5-0.5B",
-            "there is no such model folder, checkpoint or run (model.path);\n",
-            "hf download ORG/NAME --local-dir FOLDER)");
+            "Qwen/Qwen2.5-0.5B: ", " --local-dir");
+  cli_tells("(model.path)");
   for (int with = 0; with < 2; with++) { /* a reference in the checkpoint */
     char command[512];
     snprintf(command, sizeof command,
@@ -97,11 +101,11 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
              ONE GRPO "run.output=kl%d run.resume=auto train.steps=2 algo.kl_coef=1 "
                       "model.ref_path=Qwen/Qwen2.5-0.5B",
              with);
-    cli_fails(64, command, "hf download ORG/NAME --local-dir FOLDER",
-              with ? "(model.ref_path)" : "(model.ref_path; the checkpoint holds no reference)");
+    cli_fails(64, command, " --local-dir", "(model.ref_path");
+    if (with != !!strstr(cli_err, "(model.ref_path)")) fail_msg("%s", cli_err); /* or what it is for */
   }
-  cli_fails(64, ONE SFT "run.output=run model.tokenizer=nope",
-            "nope: No such file or directory (model.tokenizer)", NULL);
+  cli_fails_in(64, ONE SFT "run.output=run model.tokenizer=nope", "check_paths", "nope: ");
+  cli_tells(strerror(ENOENT), "model.tokenizer");
 }
 
 #define LOCKED ONE LOAD "run.output=run train.steps=3 model.path=locked/model"
@@ -112,7 +116,8 @@ static void a_path_that_may_not_be_looked_at_is_not_called_missing(void **state)
   (void)state;
   if (!geteuid() && cli_run(BOUND "true")) skip();
   cli_sh("mkdir -p locked/model && chmod 000 locked");
-  cli_fails(64, geteuid() ? LOCKED : BOUND LOCKED, "locked/model: Permission denied (model.path)", NULL);
+  cli_fails(64, geteuid() ? LOCKED : BOUND LOCKED, "locked/model: ", strerror(EACCES));
+  cli_tells("model.path");
   cli_sh("chmod 700 locked");
 }
 
@@ -126,10 +131,11 @@ static void rate_and_length_are_listed_and_go_on(void **state) {
   cli_sh("cmp b/deck.step-00000002.yaml run/deck.yaml && grep -q 'learning_rate: 0.05' b/deck.yaml");
   cli_sh("cmp b/deck.yaml b/checkpoints/step-00000003/deck.yaml && test $(wc -l < b/metrics.jsonl) = 3");
   cli_succeeds(TWO SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
-  assert_null(strstr(cli_err, "changed since"));
+  assert_null(strstr(cli_err, " -> "));
   assert_false(cli_exists("b/deck.step-00000003.yaml"));
   cli_succeeds(ONE SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
-  cli_shows(cli_err, "changed since b/checkpoints/step-00000003 was written:\n  ranks: 2 -> 1\nresumed");
+  cli_tells("b/checkpoints/step-00000003", "\n  ranks: 2 -> 1\n");
+  assert_null(strstr(strstr(cli_err, " -> ") + 1, " -> ")); /* nothing else */
   assert_false(cli_exists("b/deck.step-00000003.yaml"));
 }
 
@@ -154,7 +160,7 @@ static void a_run_without_a_checkpoint_is_set_aside(void **state) {
   cli_succeeds(ONE SFT "run.output=n train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false");
   cli_sh("cp n/deck.yaml first.yaml && cp n/metrics.jsonl first.jsonl && test ! -e n/checkpoints");
   cli_succeeds(ONE SFT "run.output=n train.steps=1 run.seed=9 run.resume=auto");
-  cli_shows(cli_err, "run.resume: auto finds no checkpoint: the run before is kept as n/*.before-1");
+  cli_shows(cli_err, "n/*.before-1");
   cli_sh("cmp n/deck.yaml.before-1 first.yaml && cmp n/metrics.jsonl.before-1 first.jsonl");
   cli_sh("test $(wc -l < n/metrics.jsonl) = 1 && grep -q 'seed: 9' n/deck.yaml");
   cli_succeeds(ONE SFT "run.output=n run.resume=run/checkpoints/step-00000001");
@@ -171,7 +177,7 @@ static void checkpoints_without_latest_are_set_aside(void **state) {
   cli_sh("mv z/checkpoints/step-00000002 z/checkpoints/step-00000005");
   cli_succeeds(ONE SFT "run.output=z train.steps=6 checkpoint.save_steps=2 "
                        "run.resume=run/checkpoints/step-00000002");
-  assert_null(strstr(cli_err, "removed, as the run went back"));
+  assert_null(strstr(cli_err, "step-00000005"));
   assert_true(cli_exists("z/checkpoints.before-1/step-00000005/state.h5"));
   cli_succeeds(ONE SFT "run.output=u train.steps=1");
   assert_false(cli_exists("u/checkpoints.before-1"));
@@ -190,8 +196,8 @@ static void files_that_may_not_be_written_come_first(void **state) {
     cli_sh("chmod 444 ro/%s && ls -A ro >listed", file[i / 2]);
     snprintf(command, sizeof command, "%s" ONE SFT "run.output=ro %s%s", geteuid() ? "" : BOUND, more[i / 2],
              i % 2 ? " --check" : "");
-    snprintf(part, sizeof part, "run.output: ro/%s: cannot be written: Permission denied", file[i / 2]);
-    cli_fails(74, command, part, NULL);
+    snprintf(part, sizeof part, "run.output: ro/%s: ", file[i / 2]);
+    cli_fails(74, command, part, strerror(EACCES));
     cli_sh("ls -A ro | diff - listed && diff -r run ro -x log.txt -x run.jsonl");
   }
 }
@@ -246,10 +252,11 @@ static void without_a_step_the_deck_stays(void **state) {
   expect_no_step("r", 2, 2);
   cli_succeeds(ONE SFT "run.output=r train.steps=1"); /* more than asked for: not to be resumed */
   expect_no_step("r", 2, 1);
-  assert_null(strstr(cli_err, "done after")); /* that end is not this start's */
+  cli_tells("run.resume: never", "run.output"); /* not the end of a run that took steps */
   cli_sh("diff -r run r -x log.txt -x run.jsonl");
   cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
-  cli_fails(74, ONE SFT "run.output=r train.steps=3", "r/deck.step-00000003.yaml: cannot be removed: ", NULL);
+  cli_fails_in(74, ONE SFT "run.output=r train.steps=3", "move_deck", "r/deck.step-00000003.yaml: ");
+  cli_tells(strerror(EISDIR));
   cli_sh("rmdir r/deck.step-00000003.yaml && cp run/deck.yaml r/deck.step-00000002.yaml");
   cli_succeeds(ONE SFT "run.output=r train.steps=2 train.learning_rate=0.5");
   cli_sh("rm -r r && cp -r run r && touch r/deck.step-00000002.yaml r/deck.step-99999999999999999999.yaml");
@@ -266,8 +273,8 @@ static void winding_back_holds(void **state) {
   cli_sh("diff -r run/checkpoints w/checkpoints && test $(wc -l < w/metrics.jsonl) = 2");
   cli_succeeds(ONE SFT "run.output=w train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false "
                        "run.resume=w/checkpoints/step-00000001");
-  cli_shows(cli_err, "w/checkpoints/LATEST names step 1 now");
-  cli_sh("test -d w/checkpoints/step-00000002");
+  cli_tells("w/checkpoints/LATEST", " 1 ");
+  cli_sh("test -d w/checkpoints/step-00000002 && test $(readlink w/checkpoints/LATEST) = step-00000001");
   cli_succeeds(ONE SFT "run.output=w train.steps=3");
   cli_resumed("w", "w/checkpoints/step-00000001", 3);
   cli_sh("test $(wc -l < w/metrics.jsonl) = 3");
@@ -325,9 +332,8 @@ static void other_lines_under_one_name_are_refused(void **state) {
   cli_shows(cli_err, "data.train: ");
   copy_run("e"); /* as many lines, as earlier versions read other tokens of them */
   cli_sh("tac kept.jsonl >sft.jsonl");
-  cli_fails(64, ONE SFT "run.output=e train.steps=3",
-            "(a file was changed in place, or the checkpoint is of a version",
-            "run.allow_changes: [data.train] goes on with the lines as they are read now)");
+  cli_fails(64, ONE SFT "run.output=e train.steps=3", "data.train: 24 lines ", " -> 24 lines ");
+  cli_tells("'run.allow_changes=[data.train]'");
   cli_sh("mv kept.jsonl sft.jsonl");
 }
 
@@ -387,8 +393,9 @@ static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   (void)state;
   copy_run("h");
   change_deck("h/checkpoints/step-00000002", "  seed: 42", "  sead: 42");
-  cli_fails(64, TWO SFT "run.output=h train.steps=3 run.seed=7",
-            "the deck of h/checkpoints/step-00000002 cannot be read", "run.allow_changes: [deck]");
+  cli_fails_in(64, TWO SFT "run.output=h train.steps=3 run.seed=7", "compare_decks",
+               "h/checkpoints/step-00000002/deck.yaml:4: ");
+  cli_tells("run.allow_changes: [deck]", "'run.sead'");
   cli_succeeds(TWO SFT "run.output=h train.steps=3 run.seed=7 'run.allow_changes=[deck]'");
   cli_shows(cli_err, "h/checkpoints/step-00000002/deck.yaml:4:");
   assert_int_equal(cli_events_now("h", ALARM("deck_not_compared")), 1);
@@ -444,9 +451,7 @@ static void another_model_is_listed_as_not_read(void **state) {
   copy_run("j");
   cli_succeeds(ONE LOAD "run.output=j train.steps=3 model.path=model "
                         "'run.allow_changes=[model.path,model.config,model.tokenizer]'");
-  cli_shows(cli_err,
-            "  model.path: null -> \"model\" (the weights stay the checkpoint's; another run.output starts "
-            "from the new ones)\n");
+  cli_tells("  model.path: null -> \"model\" (", " run.output"); /* where the new weights would count */
   cli_shows(cli_err, "  model.config: \"config.json\" -> null\n");
 }
 
@@ -457,35 +462,37 @@ static void what_is_set_aside_is_no_model(void **state) {
   for (int i = 0; i < 2; i++) {
     char command[512];
     snprintf(command, sizeof command, "%s" LOAD "run.output=k run.resume=never model.path=./k", program[i]);
-    cli_fails(64, command, "model.path: ", "give another run.output");
+    cli_fails_in(64, command, "check_stays", "model.path: ./k/checkpoints/step-00000002 ");
+    cli_tells(" k/checkpoints", "run.resume: never", "run.output");
     cli_sh("diff -r run k -x log.txt");
   }
   cli_fails(64, ONE LOAD "run.output=k run.resume=never model.path=k/checkpoints/step-00000001 --check",
-            "model.path: ", "give another run.output");
+            "model.path: k/checkpoints/step-00000001 ", " k/checkpoints,");
+  cli_tells("run.resume: never", "run.output");
   cli_sh("mkdir k/rollouts && cp sft.jsonl k/rollouts && cp config.json k/rollouts");
-  cli_fails(64, TWO SFT "run.output=k run.resume=never data.train=[sft.jsonl,k/rollouts/sft.jsonl]",
-            "data.train: k/rollouts/sft.jsonl lies in k/rollouts", NULL);
-  cli_fails(64, ONE SFT "run.output=k run.resume=never data.eval=k/rollouts/sft.jsonl",
-            "data.eval: k/rollouts/sft.jsonl lies in k/rollouts", NULL);
-  cli_fails(64, ONE SFT "run.output=k run.resume=never model.config=k/rollouts/config.json",
-            "model.config: ", "give another run.output");
+  cli_fails_in(64, TWO SFT "run.output=k run.resume=never data.train=[sft.jsonl,k/rollouts/sft.jsonl]",
+               "check_stays", "data.train: k/rollouts/sft.jsonl ");
+  cli_fails_in(64, ONE SFT "run.output=k run.resume=never data.eval=k/rollouts/sft.jsonl", "check_stays",
+               "data.eval: k/rollouts/sft.jsonl ");
+  cli_fails_in(64, ONE SFT "run.output=k run.resume=never model.config=k/rollouts/config.json", "check_stays",
+               "model.config: k/rollouts/config.json ");
+  cli_tells("run.resume: never", "run.output");
   cli_succeeds(ONE LOAD "run.output=l run.resume=never model.path=k/checkpoints/step-00000001");
   cli_succeeds(ONE SFT "run.output=k run.resume=run/checkpoints/step-00000001 "
                        "model.config=k/rollouts/config.json run.allow_changes=model.config");
-  cli_shows(cli_err, "kept as k/*.before-1");
+  cli_shows(cli_err, "k/*.before-1");
 }
 
 static void another_algorithm_is_refused(void **state) {
   (void)state;
   copy_run("g");
-  cli_fails(64, ONE GRPO "run.output=g run.resume=auto",
-            "give another run.output (and there model.path: g/checkpoints/step-00000002",
-            "or run.resume: never (starts anew; the old run is set aside)");
-  cli_fails(64, ONE GRPO "run.output=g run.resume=auto", "is of a run of algo.name sft", NULL);
-  cli_fails(64, ONE GRPO "run.output=g run.resume=auto algo.name=ppo", "is of a run of algo.name sft",
-            NULL); /* not: no critic */
-  cli_fails(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'",
-            "run.allow_changes: algo.name cannot change in a resume", NULL);
+  cli_fails_in(64, ONE GRPO "run.output=g run.resume=auto", "refuse_algo", "algo.name");
+  cli_tells(" sft", " grpo", "run.output", "model.path: g/checkpoints/step-00000002 ", "run.resume: never");
+  cli_fails_in(64, ONE GRPO "run.output=g run.resume=auto algo.name=ppo", "refuse_algo",
+               " ppo"); /* not: no critic */
+  cli_fails_in(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'", "check_allowed",
+               "run.allow_changes: ");
+  cli_tells(" algo.name", "model.path");
 }
 
 /* Where a deck says nothing of passes they hold as many tokens as memory does, all of a small batch: the
@@ -519,19 +526,18 @@ static void a_new_default_changes_no_run_halfway(void **state) {
   cli_succeeds(ONE SFT "run.output=d1 train.steps=1 train.learning_rate=1e-6");
   cli_sh("cp -r d1 d2 && cp -r d1 d3");
   cli_succeeds(ONE SFT UNGIVEN "run.output=d1");
-  cli_shows(cli_err, "train.learning_rate: the deck gives none; the run goes on with the checkpoint's 1e-06");
+  cli_tells("train.learning_rate", " 1e-06");
   assert_null(strstr(cli_err, "  train.learning_rate: "));
   cli_sh("test $(grep -c '\"learning_rate\": 1e-06,' d1/metrics.jsonl) = 2 && grep -q 'learning_rate: 1e-06' "
          "d1/deck.yaml");
   cli_succeeds(ONE SFT "run.output=d2 train.learning_rate=2e-5");
   cli_shows(cli_err, "  train.learning_rate: 1e-06 -> 2e-05\n");
   cli_succeeds(ONE SFT UNGIVEN "run.output=d4 train.steps=1");
-  cli_shows(cli_err, "\nlearning rate: 2e-05 (default of sft), constant\n"
-                     "checkpoints: every 1 steps, every 30 minutes; 2 kept\n"); /* what a deck leaves open */
+  cli_tells(" 2e-05 ", "sft", "constant\n", " 1 steps", " 30 minutes", " 2 "); /* what a deck leaves open */
   cli_succeeds(ONE "train d3/deck.yaml run.resume=auto train.steps=2");
   cli_sh("grep -q 'learning_rate: 1e-06' d3/deck.yaml");
   cli_succeeds(ONE SFT "run.output=d5 train.steps=3 train.warmup_ratio=0.5");
-  cli_shows(cli_err, ", constant, after a warm-up of 2 updates\n");
+  cli_tells("constant", " 2 updates\n");
 }
 
 #define LIBRARY "\"products\": {\"f32\": \"library\", "
@@ -562,11 +568,11 @@ static void what_computed_a_run_is_recorded(void **state) {
                               "\"https://***\", \"OMP_TOKEN\": \"***\", \"TRI_CPU_F32\": \"library\"}}"),
                    1);
   cli_read("by1/log.txt", text);
-  cli_shows(text, "computed by\n  program      trireme " TRI_VERSION);
-  assert_null(strstr(cli_err, "computed by"));
+  cli_shows(text, "\n  program      trireme " TRI_VERSION);
+  assert_null(strstr(cli_err, "\n  program "));
   cli_succeeds(ONE "inspect by1");
   cli_fits(cli_out);
-  cli_shows(cli_out, "\ncomputed by\n  program      trireme " TRI_VERSION);
+  cli_shows(cli_out, "\n  program      trireme " TRI_VERSION);
   cli_succeeds(ONE "inspect by1 --json");
   cli_shows(cli_out, ", \"record\": {\"version\": ");
   cli_succeeds(PLAIN ONE SFT "run.output=by2 run.cpu_f32=library run.collectives=mpi train.steps=1");
@@ -580,8 +586,7 @@ static void what_computed_a_run_is_recorded(void **state) {
   if (strstr(text, "\"bf16\": \"f32\"")) return; /* this processor has no other family */
   assert_int_equal(cli_events_now("by2", ALARM("computed_otherwise")), 1);
   assert_int_equal(cli_events_now("by2", "{\"event\": \"start\", \"products\": {\"bf16\": \"f32\"}}"), 1);
-  cli_shows(cli_err, "\n  products of bf16: ");
-  cli_shows(cli_err, "  run.cpu_bf16: auto -> f32\n");
+  cli_tells(" bf16: ", "  run.cpu_bf16: auto -> f32\n");
 }
 
 extern char **environ;
