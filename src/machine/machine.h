@@ -53,9 +53,10 @@ TRI_CHECKED tri_status tri_machine_read(const char *path, tri_machine *out, bool
  * memory. *found false: m is as it was; there are none, or no home to keep them in. TRI_EINPUT as above. */
 TRI_CHECKED tri_status tri_machine_measured(const char *device, int threads, tri_machine *m, bool *found);
 /* Pure. Each figure the better of m's and of those that were kept before, where these are of a machine with
- * as much memory: what else a machine does slows a measurement, and nothing quickens it. True: some of
- * before's was better. */
-bool tri_machine_better(const tri_machine *before, tri_machine *m);
+ * as much memory: what else a machine does slows a measurement, and nothing quickens it. Returns how many of
+ * before's were better; kept[] gets their names, "flops_bf16", "node.alpha_s". */
+enum { TRI_MACHINE_FIGURES = 9 };
+int tri_machine_better(const tri_machine *before, tri_machine *m, const char *kept[TRI_MACHINE_FIGURES]);
 /* Not collective, one rank. Whole or not at all, in the place of one that is there; folders above it are
  * made. TRI_EFILE. */
 TRI_CHECKED tri_status tri_machine_write(const char *path, const tri_machine *m);

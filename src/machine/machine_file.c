@@ -140,23 +140,27 @@ tri_status tri_machine_measured(const char *device, int threads, tri_machine *m,
   return TRI_OK;
 }
 
-bool tri_machine_better(const tri_machine *before, tri_machine *m) {
-  const double old[] = {before->flops_bf16,       before->flops_f32,         before->mem_bytes_per_s,
-                        before->node.bytes_per_s, before->cross.bytes_per_s, before->host_bytes_per_s,
-                        before->disk_bytes_per_s, -before->node.alpha_s,     -before->cross.alpha_s};
-  double      *now[] = {&m->flops_bf16,       &m->flops_f32,         &m->mem_bytes_per_s,
-                        &m->node.bytes_per_s, &m->cross.bytes_per_s, &m->host_bytes_per_s,
-                        &m->disk_bytes_per_s, &m->node.alpha_s,      &m->cross.alpha_s};
-  bool         any = false;
+int tri_machine_better(const tri_machine *before, tri_machine *m, const char *kept[TRI_MACHINE_FIGURES]) {
+  static const char *const name[TRI_MACHINE_FIGURES] = {
+      "flops_bf16",       "flops_f32",        "mem_bytes_per_s", "node.bytes_per_s", "cross.bytes_per_s",
+      "host_bytes_per_s", "disk_bytes_per_s", "node.alpha_s",    "cross.alpha_s"};
+  const double old[TRI_MACHINE_FIGURES] = {
+      before->flops_bf16,       before->flops_f32,         before->mem_bytes_per_s,
+      before->node.bytes_per_s, before->cross.bytes_per_s, before->host_bytes_per_s,
+      before->disk_bytes_per_s, -before->node.alpha_s,     -before->cross.alpha_s};
+  double *now[TRI_MACHINE_FIGURES] = {&m->flops_bf16,       &m->flops_f32,         &m->mem_bytes_per_s,
+                                      &m->node.bytes_per_s, &m->cross.bytes_per_s, &m->host_bytes_per_s,
+                                      &m->disk_bytes_per_s, &m->node.alpha_s,      &m->cross.alpha_s};
+  int     n = 0;
 
-  if (!is_alike(before, m)) return false;
-  for (size_t i = 0; i < sizeof old / sizeof *old; i++) { /* of seconds less is better */
+  if (!is_alike(before, m)) return 0;
+  for (int i = 0; i < TRI_MACHINE_FIGURES; i++) { /* of seconds less is better */
     double sign = old[i] < 0 ? -1 : 1;
     if (old[i] <= sign * *now[i]) continue;
     *now[i] = sign * old[i];
-    any = true;
+    kept[n++] = name[i];
   }
-  return any;
+  return n;
 }
 
 /* ---- writing ---- */

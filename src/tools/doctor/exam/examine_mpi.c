@@ -203,12 +203,16 @@ static void set_speeds(const own *all, int tasks, tri_machine *m) {
   if (least.host_bytes_per_s > 0) m->host_bytes_per_s = least.host_bytes_per_s;
 }
 
-/* *older: some of it is of an earlier launch that measured better. */
+enum { MOST_OLDER = 256 };
+
+/* older: the figures of an earlier launch that measured better, with commas; "": none. */
 static tri_status make_machine(const tri_exam *x, const own *all, const tri_folder_trial *trial,
-                               const char *path, tri_machine *m, bool *older) {
+                               const char *path, tri_machine *m, char older[MOST_OLDER]) {
   size_t      bytes_free = 0, bytes = 0;
   tri_machine before;
+  const char *kept[TRI_MACHINE_FIGURES];
   bool        found;
+  int         n;
 
   TRI_TRY(x->se.device->ops->mem_info(x->se.device, &bytes_free, &bytes));
   TRI_TRY(begin_machine(&x->se, path, (int64_t)bytes, m, &found));
@@ -223,7 +227,10 @@ static tri_status make_machine(const tri_exam *x, const own *all, const tri_fold
     if (!strcmp(r->scope, "cross")) m->cross = l;
   }
   if (trial->bytes && trial->write_s > 0) m->disk_bytes_per_s = (double)trial->bytes / trial->write_s;
-  *older = found && tri_machine_better(&before, m);
+  n = found ? tri_machine_better(&before, m, kept) : 0;
+  older[0] = 0;
+  for (int i = 0; i < n; i++)
+    snprintf(older + strlen(older), MOST_OLDER - strlen(older), "%s%s", i ? ", " : "", kept[i]);
   return tri_machine_check(m, "measured");
 }
 
@@ -233,14 +240,14 @@ static void write_machine(tri_exam *x, const own *all, const tri_folder_trial *t
   int               threads = tri_device_is_gpu(d) ? 1 : x->se.threads; /* a GPU's figures have none */
   char              path[TRI_MACHINE_PATH_BYTES];
   tri_machine       m;
-  bool              older = false;
+  char              older[MOST_OLDER] = "";
   tri_status        st = tri_machine_path(d->ops->name, threads, path);
 
-  if (st == TRI_OK) st = make_machine(x, all, trial, path, &m, &older);
+  if (st == TRI_OK) st = make_machine(x, all, trial, path, &m, older);
   if (st == TRI_OK) st = tri_machine_write(path, &m);
   if (st == TRI_OK) {
-    tri_log_narrow(TRI_LOG_INFO, "what was measured is kept for trireme plan%s: %s",
-                   older ? "; of some figures an earlier call measured better ones, which stay" : "", path);
+    tri_log_narrow(TRI_LOG_INFO, "what was measured is kept for trireme plan%s%s: %s",
+                   older[0] ? "; an earlier call measured better figures, which stay: " : "", older, path);
     return;
   }
   tri_log_narrow(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
