@@ -7,7 +7,12 @@
 
 #define SAVE                                                                                                 \
   "; load the model with transformers and save it: model.save_pretrained(FOLDER, safe_serialization=True)"
-#define ARROW       " datasets.Dataset.from_file(FILE).to_json(NEW) writes some"
+/* A command of Python's, with the modules that README names. */
+#define PYTHON(modules, table)                                                                               \
+  "; this writes some:\npython3 -c 'import sys, " modules "; " table                                         \
+  ".to_json(sys.stdout, orient=\"records\", lines=True)'"
+#define FIRST       "sys.argv[1]"
+#define CSV         "pandas.read_csv(*(sys.argv[1:] or [sys.stdin])"
 #define UTF16(from) "UTF-16, JSON lines are UTF-8; this writes it so:\niconv -f " from " -t UTF-8"
 
 /* Specified: the magic numbers of each format. lines, model: the words where JSON lines or a file of a model
@@ -17,12 +22,12 @@ static const struct {
   size_t      n;
   const char *lines, *model;
 } kind[] = {
-    {"PAR1", 4,
-     "a Parquet file, not JSON lines; pandas.read_parquet(FILE).to_json(NEW, orient='records', lines=True) "
-     "writes some",
+    {"PAR1", 4, "a Parquet file, not JSON lines" PYTHON("pandas", "pandas.read_parquet(" FIRST ")"), NULL},
+    {"ARROW1", 6, "an Arrow file, not JSON lines" PYTHON("pandas", "pandas.read_feather(" FIRST ")"), NULL},
+    {"\xff\xff\xff\xff", 4,
+     "an Arrow stream, not JSON lines" PYTHON("pyarrow", "pyarrow.ipc.open_stream(open(" FIRST
+                                                         ", \"rb\")).read_pandas()"),
      NULL},
-    {"ARROW1", 6, "an Arrow file, not JSON lines;" ARROW, NULL},
-    {"\xff\xff\xff\xff", 4, "an Arrow stream, not JSON lines;" ARROW, NULL},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, not JSON lines",
      "an HDF5 file; a checkpoint is given by its folder, a Keras model must be saved as safetensors first"},
     {"\3757zXZ", 5, "packed with xz; this unpacks it:\nunxz -c", NULL},
@@ -75,12 +80,9 @@ static const char *separated(const char *p, const char *end) {
   const char *at = skip_column(p, end);
 
   if (!at || at == p || at + 1 >= end || at[1] == ' ' || at[1] == '\n') return NULL;
-  if (*at == '\t')
-    return "a table with tabs, not JSON lines; pandas.read_csv(FILE, sep='\\t')"
-           ".to_json(NEW, orient='records', lines=True) writes some";
+  if (*at == '\t') return "a table with tabs, not JSON lines" PYTHON("pandas", CSV ", sep=\"\\t\")");
   if (*at != ',') return NULL;
-  return "a CSV file, not JSON lines; "
-         "pandas.read_csv(FILE).to_json(NEW, orient='records', lines=True) writes some";
+  return "a CSV file, not JSON lines" PYTHON("pandas", CSV ")");
 }
 
 const char *tri_lines_kind(const char *bytes, size_t n) {

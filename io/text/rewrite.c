@@ -21,7 +21,8 @@ static const char *unpacked_by(const char *path) {
 
 /* The length of a path without the endings that say its kind. */
 static size_t stem(const char *path) {
-  static const char *const ending[] = {".jsonl", ".json", ".ndjson", ".gz", ".zst", ".xz", ".bz2", ".zip"};
+  static const char *const ending[] = {".jsonl", ".json",    ".ndjson", ".gz",      ".zst", ".xz", ".bz2",
+                                       ".zip",   ".parquet", ".arrow",  ".feather", ".csv", ".tsv"};
   size_t                   n = strlen(path), before;
 
   do {

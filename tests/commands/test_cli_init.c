@@ -331,10 +331,10 @@ static void forms_of_others_are_told_their_cure(void **state) {
 static void other_files_and_names_are_told(void **state) {
   static const struct {
     const char *name, *text, *part;
-  } t[] = {{"a.csv", "question,answer\n1+1,2\n", "pandas.read_csv(FILE)"},
-           {"a.tsv", "\"question\"\t\"answer\"\n1+1\t2\n", "pandas.read_csv(FILE, sep="},
+  } t[] = {{"a.csv", "question,answer\n1+1,2\n", "\n  python3 -c 'import sys, pandas; pandas.read_csv("},
+           {"a.tsv", "\"question\"\t\"answer\"\n1+1\t2\n", ", sep=\"\\t\").to_json(sys.stdout, "},
            {"a.json", "[\n {\"prompt\": \"a\", \"answer\": \"b\"}\n]\n", "\n  jq -c '.[]' "},
-           {"a.parquet", "PAR1....", "pandas.read_parquet(FILE)"},
+           {"a.parquet", "PAR1....", "/a.new.jsonl\n"},
            {"a.txt", "Hello, world\n", "a.txt:1: not JSON"},
            {"names.jsonl", "{\"prompt\": \"a\", \"accepted\": \"b\", \"dispreferred\": \"c\"}\n",
             "data.chosen_key: accepted, data.rejected_key: dispreferred"},

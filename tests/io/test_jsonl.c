@@ -111,7 +111,7 @@ static void recognises_other_files(void **state) {
     size_t      n;
     const char *what;
   } row[] = {
-      {"PAR1\x15\0", 6, "a.jsonl: is a Parquet file, not JSON lines; pandas.read_parquet(FILE).to_json("},
+      {"PAR1\x15\0", 6, "a.jsonl: is a Parquet file, not JSON lines; this writes some:\n  python3 -c '"},
       {"ARROW1\0\0", 8, "a.jsonl: is an Arrow file"},
       {"\xff\xff\xff\xff\x10", 5, "a.jsonl: is an Arrow stream"},
       {"\x89HDF\r\n\x1a\n", 8, "a.jsonl: is an HDF5 file"},
@@ -130,7 +130,7 @@ static void recognises_other_files(void **state) {
       {"\xef\xbb\xbf\n [{\"text\":\"a\"},\n{\"text\":\"b\"}]\n", 33,
        "a.jsonl: is one JSON list, an object on each line is needed; this writes it so:\n  jq -c '.[]' "},
       {"question,answer\n1,2\n", 20,
-       "a.jsonl: is a CSV file, not JSON lines; pandas.read_csv(FILE).to_json("},
+       "a.jsonl: is a CSV file, not JSON lines; this writes some:\n  python3 -c '"},
       {"\xef\xbb\xbf\"a, b\",c\r\n1,2\r\n", 19, "a.jsonl: is a CSV file"},
       {"a b\tc\n1\t2\n", 10, "a.jsonl: is a table with tabs"},
       {"{ \r\n  \"text\": \"a\"\n}\n", 21, "a.jsonl: is JSON over several lines"},
