@@ -316,6 +316,7 @@ tri_status tri_intake_take_talk(tri_intake *in, const char *key) {
 
   TRI_TRY(begin_talk(in));
   TRI_TRY(take_messages(in, key, "user"));
+  TRI_TRY(tri_foreign_check_roles(in, key, NULL));
   TRI_TRY(put_talk(in, side, PROMPT));
   in->n_prompt = side->n;
   return TRI_OK;

@@ -109,7 +109,7 @@ static tri_status put_command(const tri_intake *in, const char *before, const ch
 
 /* Roles of ShareGPT, and those of templates. */
 #define ROLE "{human: \"user\", gpt: \"assistant\", observation: \"tool\"}"
-static const char *const foreign_roles[] = {"human", "gpt", "observation", NULL};
+static const char *const foreign_roles[] = {"human", "gpt", NULL};
 
 /* Messages with `from` and `value` in a field. */
 static tri_status cure_sharegpt(const tri_intake *in, const char *key, cure *out) {
@@ -198,10 +198,13 @@ static bool is_dialogue(const tri_intake *in) {
 
 static tri_status cure_dialogue(const tri_intake *in, cure *out) {
   TRI_TRY(tri_text_printf(&out->said,
-                          "the prompt ends behind the last `Assistant:`, where it is taken apart by"));
-  return put_command(
-      in, "def s: capture(\"(?<p>.*\\n\\nAssistant:)(?<a>.*)\"; \"p\"); ",
-      "(.chosen | s) as $c | (.rejected | s) as $r | {prompt: $c.p, chosen: $c.a, rejected: $r.a}", out);
+                          "the prompt ends behind the last `Assistant:` that both sides have in common, "
+                          "where they are taken apart by"));
+  return put_command(in, "def s: split(\"\\n\\nAssistant:\"); def j: join(\"\\n\\nAssistant:\"); ",
+                     "(.chosen | s) as $c | (.rejected | s) as $r | ([$c, $r | length] | min - 1) as $m | "
+                     "(first(range($m) | select($c[.] != $r[.])) // $m) as $n | select($n > 0) | "
+                     "{prompt: ($c[:$n] + [\"\"] | j), chosen: ($c[$n:] | j), rejected: ($r[$n:] | j)}",
+                     out);
 }
 
 /* An instruction with an input that belongs to the prompt, with turns before it or a system's message:
@@ -464,12 +467,10 @@ tri_status tri_foreign_check_roles(const tri_intake *in, const char *prompt, con
       st = tri_text_printf(&fields, "%s.%s |= m", fields.len ? " | " : "", key[i]);
   if (st == TRI_OK && fields.len) st = put_command(in, program, fields.data, &c);
   if (st == TRI_OK)
-    st = tri_fail(
-        __FILE__, __LINE__, __func__, TRI_EINPUT,
-        "%s:%lld: `%s` has no message of the assistant, but one of the role %s: roles are system, user, "
-        "assistant and tool%s",
-        tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), answer, role,
-        c.command.len ? "; they are written so by" : "");
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+                  "%s:%lld: `%s` has a message of the role %s: roles are system, user, assistant and tool%s",
+                  tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), answer ? answer : prompt, role,
+                  c.command.len ? "; they are written so by" : "");
   if (c.command.len) tri_error_lines(c.command.data);
   tri_text_free(&fields);
   cure_free(&c);

@@ -74,6 +74,9 @@ static void foreign_lines_are_told_their_cure(void **state) {
       {TRI_DATA_RL, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", true},
       {TRI_DATA_RL, "{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("c") "]}", true},
       {TRI_DATA_RL, "{\"conversation\":[" U("a") "," A("b") "]}", true},
+      {TRI_DATA_RL, "{\"prompt\":[" ROLE("human", "a") "],\"answer\":\"b\"}", true},
+      {TRI_DATA_PROMPTS,
+       "{\"messages\":[" ROLE("human", "a") "," ROLE("gpt", "b") "," ROLE("human", "c") "]}", true},
       {TRI_DATA_RL, "{\"question\":[" U("a") "],\"solution\":\"5\"}", false},
       {TRI_DATA_PROMPTS, "{\"body\":{\"messages\":[" U("a") "]}}", false},
       {TRI_DATA_SFT, "{\"conversation\":[" U("a") "," A("b") "]}", false},
@@ -136,6 +139,19 @@ static void cures_keep_other_lines(void **state) {
        LABEL("true") LABEL("true") LABEL("false") LABEL("true") LABEL("\"good\"")},
       {TRI_DATA_SFT, "{\"conversations\":" SHAREGPT "}\n{\"system\":\"s\",\"conversations\":" SHAREGPT "}\n",
        TOLD(U("a") "," A("b")) "{\"messages\":[" S("s") "," U("a") "," A("b") "],\"system\":\"s\"}\n"},
+#define SIDES(chosen, rejected) "{\"chosen\":\"" chosen "\",\"rejected\":\"" rejected "\"}\n"
+#define HUMAN                   "\\n\\nHuman: "
+#define ASSISTANT               "\\n\\nAssistant:"
+#define PAIR(prompt, chosen, rejected)                                                                       \
+  "{\"prompt\":\"" prompt "\",\"chosen\":\"" chosen "\",\"rejected\":\"" rejected "\"}\n"
+      {TRI_DATA_PAIRS, /* sides that part before their last answers keep what each of them answered */
+       SIDES(HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT " d",
+             HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT " e")
+           SIDES(HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT " d",
+                 HUMAN "a" ASSISTANT " e" HUMAN "f" ASSISTANT " g")
+               SIDES(HUMAN "a" ASSISTANT " b", HUMAN "c" ASSISTANT " d"),
+       PAIR(HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT, " d", " e")
+           PAIR(HUMAN "a" ASSISTANT, " b" HUMAN "c" ASSISTANT " d", " e" HUMAN "f" ASSISTANT " g")},
   };
   tri_chat *chat = open_form("chatml");
 
