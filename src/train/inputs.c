@@ -477,6 +477,16 @@ static tri_status has_lines(tri_trainer *t, bool *out) {
   return TRI_OK;
 }
 
+/* Whether every file of data.eval is one of data.train: a fault of its lines was said then. */
+static bool is_eval_of_train(const tri_config *c) {
+  for (int i = 0; i < c->data.eval.n; i++) {
+    int k = 0;
+    while (k < c->data.train.n && strcmp(c->data.eval.item[i], c->data.train.item[k]) != 0) k++;
+    if (k == c->data.train.n) return false;
+  }
+  return true;
+}
+
 /* Collective over world. data.eval, as prompts, as lines for the loss, or as both. */
 static tri_status open_eval(tri_trainer *t, tri_data_kind asked, tri_data_kind learned,
                             const tri_chat *chat) {
@@ -494,6 +504,7 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   /* the deck's, not the set's: a reward that could not be opened hides no fault of the data */
   bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
+  int64_t       before = faults(t);
 
   if (t->plan.like) {
     t->data = t->plan.like->data;
@@ -505,6 +516,7 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
     NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, chat, &t->data),
                          "data.train"));
   remember_data(t);
+  if (faults(t) > before && is_eval_of_train(c)) return TRI_OK;
   if (c->eval.steps > 0 && c->data.eval.n)
     NOTE(tri_error_about(open_eval(t, asked, learned, chat), "data.eval"));
   return TRI_OK;
@@ -535,11 +547,12 @@ static tri_status look_at_data(tri_trainer *t) {
   bool              rewards = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind     asked = rewards ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
   tri_data_kind     eval = tri_evaluates_answers(t) ? asked : learned;
+  int64_t           before = faults(t);
 
   if (is_read(t, &c->data.train))
     NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.train, tri_has_answers(t) ? asked : learned),
                          "data.train"));
-  if (c->eval.steps > 0 && is_read(t, &c->data.eval))
+  if (c->eval.steps > 0 && is_read(t, &c->data.eval) && !(faults(t) > before && is_eval_of_train(c)))
     NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.eval, eval), "data.eval"));
   return tri_faults_miss(t->run.faults, "the length of the data's lines");
 }

@@ -207,6 +207,7 @@ static void every_bad_line_is_counted(void **state) {
   for (int i = 0; i < 25; i++) fputs(i % 2 ? "{\"prompt\": \"1+1=\"}\n" : "{\n", f);
   assert_int_equal(fclose(f), 0);
   finds(ONE GRPO "data.train=bad.jsonl" CHECK, 25, part, 2);
+  finds(ONE GRPO "data.train=bad.jsonl data.eval=bad.jsonl eval.steps=1" CHECK, 25, part, 2); /* once */
   assert_null(strstr(cli_err, "bad.jsonl:4: "));
   assert_non_null(f = fopen("ways.jsonl", "w"));
   for (int i = 0; i < 25; i++) fprintf(f, "{%*sx\n", i, ""); /* the column is another */
