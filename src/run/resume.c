@@ -196,17 +196,30 @@ static bool is_about(const tri_config_changes *c, const char *line) {
          (c->refused.data && strstr(c->refused.data, line));
 }
 
+/* Whether the text has a change of a key that decides how lines are read. */
+static bool has_reading(const char *text) {
+  static const char data[] = "\n  data.", tokenizer[] = "\n  model.tokenizer", eval[] = "eval";
+
+  if (!text) return false;
+  for (const char *at = text; (at = strstr(at, data)) != NULL; at += sizeof data - 1)
+    if (strncmp(at + sizeof data - 1, eval, sizeof eval - 1) != 0) return true;
+  return strstr(text, tokenizer) != NULL;
+}
+
 /* The same files may hold other lines by now, and the position in them would mean others. */
 static tri_status compare_data(const tri_run *r, const data_before *data, tri_config_changes *c) {
   const char *key = "data.train";
   bool        allowed = tri_config_allows(r->cfg, key);
   tri_text   *to = allowed ? &c->listed : &c->refused;
+  bool        otherwise = has_reading(c->listed.data) || has_reading(c->refused.data);
 
   if (!data->known || data->same || is_about(c, "\n  data.train: ")) return TRI_OK;
   TRI_TRY(tri_text_printf(to, "\n  %s: %lld lines (hash %016llx) -> %lld lines (hash %016llx)", key,
                           (long long)data->lines, (unsigned long long)data->hash, (long long)r->data_lines,
                           (unsigned long long)r->data_hash));
-  if (data->lines == r->data_lines && !allowed)
+  if (data->lines == r->data_lines && otherwise)
+    TRI_TRY(tri_text_printf(to, " (by the keys that changed: the file need not have)"));
+  else if (data->lines == r->data_lines && !allowed)
     TRI_TRY(tri_text_printf(
         to, " (a file was changed in place, or the checkpoint is of a version that encoded a prompt "
             "and its answer apart; run.allow_changes: [data.train] goes on with the lines as they "

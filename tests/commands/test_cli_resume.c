@@ -335,6 +335,16 @@ static void other_lines_under_one_name_are_refused(void **state) {
   cli_fails(64, ONE SFT "run.output=e train.steps=3", "data.train: 24 lines ", " -> 24 lines ");
   cli_tells("'run.allow_changes=[data.train]'");
   cli_sh("mv kept.jsonl sft.jsonl");
+  copy_run("e"); /* read by other keys: those are what changed */
+  for (int check = 0; check < 2; check++) {
+    cli_fails(64,
+              check ? ONE SFT "run.output=e train.steps=3 data.prompt_key=completion "
+                              "data.completion_key=prompt --check"
+                    : ONE SFT
+                  "run.output=e train.steps=3 data.prompt_key=completion data.completion_key=prompt",
+              "data.prompt_key, data.completion_key, data.train]", "(hash ");
+    assert_null(strstr(cli_err, "was changed in place"));
+  }
 }
 
 /* A checkpoint that is taken on elsewhere is the same run. */
