@@ -171,7 +171,7 @@ done:
 
 /* Chosen: several times the fields of all rewards, and these with the command's own 15 flags; an option as
  * wide as a screen; two lines of help. */
-enum { FIELDS = 16, FLAGS = 32, FLAG_BYTES = 80, HELP_BYTES = 300, WORDS_BYTES = 4096 };
+enum { FIELDS = 16, FLAGS = 40, FLAG_BYTES = 80, HELP_BYTES = 300, WORDS_BYTES = 4096 };
 /* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
 typedef struct fields {
   int         n;

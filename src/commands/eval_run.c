@@ -86,6 +86,10 @@ static tri_status put_talk(const tri_infer_talk *talk, tri_config *c) {
              talk->template);
   TRI_TRY(put_text(talk->template, &c->data.chat_template));
   TRI_TRY(put_text(talk->system, &c->data.system_prompt));
+  if (talk->tools &&
+      !tri_file_exists(talk->tools)) /* one that the checkpoint has stands for none that is given */
+    TRI_FAIL(TRI_EARG, "--tools %s: there is no such file", talk->tools);
+  TRI_TRY(put_text(talk->tools, &c->data.tools));
   if (talk->texts) c->data.apply_chat_template = true;
   if (!talk->kwargs.n) return TRI_OK;
   st = tri_chat_put_kwargs(c->data.chat_template_kwargs, talk->kwargs.item, talk->kwargs.n,

@@ -240,8 +240,6 @@ static tri_status generate(int argc, char **argv, int *code) {
       {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
        "field of its lines that holds the prompt, or a path such as extra.question (prompt)"},
       TRI_INFER_TALK_FLAGS(q.talk),
-      {"--tools", TRI_FLAG_TEXT, &q.talk.tools, 0, 0, "F.json",
-       "a JSON list of tools for conversations whose lines have none"},
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",

@@ -215,6 +215,21 @@ static void a_template_of_a_file(void **state) {
   cli_shows(cli_out, "\"prompt\": \"2025-12-24 glad mul <user>hi$");
   cli_fails(64, ONE "generate dated hi --tools more.json", "--tools", " more.json");
   cli_tells("--apply-chat-template");
+  cli_write("asked.jsonl",
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", "
+            "\"content\": \"5\"}]}\n");
+  cli_succeeds(ONE "score dated asked.jsonl");
+  cli_sh("cp .out as_run");
+  cli_succeeds(ONE "score dated asked.jsonl --tools tools.json");
+  cli_sh("cmp .out as_run");
+  cli_succeeds(ONE "score dated asked.jsonl --tools more.json");
+  cli_sh("! cmp -s .out as_run");
+  cli_write("asked.jsonl", "{\"prompt\": [{\"role\": \"user\", \"content\": \"hi\"}], \"answer\": \"5\"}\n");
+  cli_succeeds(
+      ONE "eval dated --data asked.jsonl --reward exact --max-new 1 --tools more.json --output told.jsonl");
+  cli_sh("grep -q '\"prompt\": \"2025-12-24 glad mul <user>hi' told.jsonl");
+  cli_fails(64, ONE "eval dated --data asked.jsonl --reward exact --max-new 1 --tools none.json", "none.json",
+            "--tools");
   cli_fails(64, ONE "generate dated hi --apply-chat-template --tools config.none", "config.none", "--tools");
   cli_fails(64, ONE "generate dated hi --apply-chat-template --tools dated.jinja",
             "dated.jinja:1: ", "--tools");

@@ -71,6 +71,13 @@ typedef struct tri_infer_talk {
        0,                                                                                                    \
        "TEXT",                                                                                               \
        "a message of the system for conversations without one (that of the run's deck)"},                    \
+      {"--tools",                                                                                            \
+       TRI_FLAG_TEXT,                                                                                        \
+       &(talk).tools,                                                                                        \
+       0,                                                                                                    \
+       0,                                                                                                    \
+       "F.json",                                                                                             \
+       "a JSON list of tools for conversations whose lines have none (that of the run's deck)"},             \
   {                                                                                                          \
     "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
         "a prompt that is text is the user's message"                                                        \
