@@ -234,6 +234,7 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
                  files->item[missing < files->n ? missing : 0],
                  missing < files->n ? "is not there" : "is text, and the model's tokenizer.json is not there",
                  prompts ? "prompts" : "lines", (long long)l.n, l.from);
+  if (train && missing == files->n) tri_log_narrow(TRI_LOG_INFO, "  %s", TRI_TOKENIZER_CURE);
   if (train && !c->train.steps)
     tri_log_narrow(TRI_LOG_INFO,
                    "train.epochs = %lld: how many steps these are only the lines say; train.steps=N "

@@ -425,6 +425,7 @@ static void a_config_is_enough_of_every_model(void **state) {
   assert_true(bytes_of(PLAN PPO "model.path=bare model.ref_path=bare critic.path=bare_judge 'reward=[{name: "
                                 "model, path: bare_judge}]'") == whole);
   cli_says(cli_err, "rl.jsonl", "tokenizer.json", "28");
+  cli_shows(cli_err, "save_pretrained(");
   cli_refuses(64, PLAN PPO "model.path=bare model.ref_path=none 'reward=[{name: model, path: bare_judge}]'",
               "fail_with", "grpo.yaml", "1");
   cli_says(cli_err, "none", "model.ref_path");
