@@ -6,6 +6,7 @@
 #include "tools/infer/infer.h"
 #include "io/data/rollout_file.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +62,28 @@ done:
   return st;
 }
 
+/* Messages as a line of a file has them. */
+static bool is_conversation(const char *text) {
+  json_t *list = text[strspn(text, " \t\r\n")] == '[' ? json_loads(text, 0, NULL) : NULL;
+  bool    is = json_is_string(json_object_get(json_array_get(list, 0), "role"));
+
+  json_decref(list);
+  return is;
+}
+
+/* Rank 0. */
+static void warn_of_conversation(const tri_infer *f, const request *q) {
+  for (int i = 0; i < q->n_text && f->se.rt.world_rank == 0; i++) {
+    if (!is_conversation(q->text[i])) continue;
+    tri_log(
+        TRI_LOG_WARN,
+        "prompt %d is a list of messages, and is taken as text. As a conversation it is read from a file: "
+        "--prompts F.jsonl with the line {\"prompt\": [...]}",
+        i + 1);
+    return;
+  }
+}
+
 static tri_status read_texts(tri_infer *f, const request *q, input *in) {
   if (!f->encoder.tokenizer)
     TRI_FAIL(TRI_EINPUT,
@@ -68,6 +91,7 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
              "or " TRI_TOKENIZER_CURE,
              tri_source_name(f->source));
   tri_infer_say_plain(f);
+  warn_of_conversation(f, q);
   in->n = q->n_text;
   TRI_TRY(TRI_ALLOC(in->first, in->n + 1));
   TRI_TRY(TRI_ALLOC(in->prompt, in->n));

@@ -215,6 +215,11 @@ static void a_template_of_a_file(void **state) {
   cli_shows(cli_out, "\"prompt\": \"2025-12-24 glad mul <user>hi$");
   cli_fails(64, ONE "generate dated hi --tools more.json", "--tools", " more.json");
   cli_tells("--apply-chat-template");
+  cli_succeeds(ONE "generate dated '[]' '[1] a' --max-new 1");
+  assert_null(strstr(cli_err, "--prompts"));
+  cli_succeeds(ONE "generate dated hi ' [{\"role\": \"user\", \"content\": \"a\"}]' --max-new 1");
+  cli_shows(cli_err, "warning: prompt 2 ");
+  cli_shows(cli_err, "--prompts");
   cli_write("asked.jsonl",
             "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", "
             "\"content\": \"5\"}]}\n");
