@@ -201,9 +201,8 @@ template <int R, int COLS> static __device__ __forceinline__ void attn_f32_begin
   }
 }
 
-enum {
-  ATTN_F32_LD = ATTN_F32_KEYS + 1
-}; /* floats from column to column of a tile of keys: no bank conflicts */
+/* Floats from column to column of a tile of keys: no bank conflicts. */
+enum { ATTN_F32_LD = ATTN_F32_KEYS + 1 };
 
 /* Scores of the rows with the lane's key of a tile: q f32 [R,D] times scale, k [D,ATTN_F32_LD], both
  * shared. */

@@ -5,9 +5,8 @@
 
 #include <string.h>
 
-enum {
-  KNOWN = 64
-}; /* chosen: more shapes than the models of a run have; a new one takes the oldest's place */
+/* Chosen: more shapes than the models of a run have. A new one takes the oldest's place. */
+enum { KNOWN = 64 };
 enum { PRODUCTS = 3 };
 _Static_assert((int)PRODUCTS == (int)TRI_LT_FWDS, "a part has so many products");
 

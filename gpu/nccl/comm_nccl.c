@@ -24,9 +24,7 @@
 _Static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0),
                "NCCL 2.26 is the first that keeps an order of launches");
 
-enum {
-  LEAST_VERSION = 22600, /* as above, of the library found at run time */
-};
+enum { LEAST_VERSION = 22600 }; /* as above, of the library found at run time */
 
 typedef tri_nccl_hub     hub;
 typedef tri_nccl_card    card;

@@ -48,9 +48,9 @@ typedef struct tri_chat_opt {
 
 /* A conversation. All is borrowed. */
 typedef struct tri_chat_talk {
-  const struct json_t
-      *messages;              /* a list of objects, which the template gets as tri_chat_message leaves them */
-  const struct json_t *tools; /* NULL: those of tri_chat_opt */
+  /* A list of objects, which the template gets as tri_chat_message leaves them. */
+  const struct json_t *messages;
+  const struct json_t *tools;  /* NULL: those of tri_chat_opt */
   const struct json_t *kwargs; /* an object, which goes before tri_chat_opt's; NULL: none */
 } tri_chat_talk;
 

@@ -558,9 +558,8 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   if (j->half)
     tri_log(TRI_LOG_INFO,
             "%s: these adapters have the names of the model of text and more that they are for "
-            "(model.language_model.*), as PEFT and vLLM look for them there; with the text model alone "
-            "use trireme "
-            "export %s FOLDER, which writes it with the adapters in it",
+            "(model.language_model.*), as PEFT and vLLM look for them there; with the text model alone use "
+            "trireme export %s FOLDER, which writes it with the adapters in it",
             folder, tri_ckpt_folder(r));
 done:
   if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)

@@ -148,9 +148,8 @@ static tri_status check_names(const tri_source *s, const char *folder, const cha
   }
   if (n_beside && warn)
     tri_warn("adapters_left_out",
-             "%s: %lld of %lld tensors adapt what the model has beside its text model (images, sound): "
-             "they are left "
-             "out, here and in what is exported",
+             "%s: %lld of %lld tensors adapt what the model has beside its text model (images, sound): they "
+             "are left out, here and in what is exported",
              folder, (long long)n_beside, (long long)tri_safetensors_count(s->adapters));
   return TRI_OK;
 }

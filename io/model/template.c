@@ -77,9 +77,8 @@ tri_status tri_template_find(tri_ckpt_reader *r, tri_template *out) {
   if (b.named) TRI_TRY_DONE(give(&b, out));
   if (b.talk.kwargs)
     tri_log(TRI_LOG_INFO,
-            "the run wrote conversations with data.chat_template_kwargs: %s. Programs that use the "
-            "export are to be "
-            "told so.",
+            "the run wrote conversations with data.chat_template_kwargs: %s. Programs that use the export "
+            "are to be told so.",
             b.talk.kwargs);
   if (b.talk.system)
     tri_log(TRI_LOG_INFO,

@@ -209,11 +209,11 @@ typedef tri_tokens tri_tok_template;
 
 /* ---- added tokens ---- */
 typedef struct tri_tok_added {
-  tri_tok_row
-          normal; /* the content's normalized form, owned; no bytes: it is the content, or was never made */
-  int32_t id;
-  bool    single_word, lstrip, rstrip, normalized, special;
-  bool    skipped; /* it was special in one of the files: decoding leaves it out */
+  /* The content's normalized form, owned. No bytes: it is the content, or was never made. */
+  tri_tok_row normal;
+  int32_t     id;
+  bool        single_word, lstrip, rstrip, normalized, special;
+  bool        skipped; /* it was special in one of the files: decoding leaves it out */
 } tri_tok_added;
 
 /* What a file beside tokenizer.json calls a token: "eos_token". */

@@ -103,8 +103,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   if (end == TRI_TRAIN_IN_VAIN)
     TRI_FAIL_DONE(TRI_EDEVICE,
                   "%s: no step fits the time of this job, %.0f s when the run began:\n"
-                  "  ask for more (sbatch "
-                  "--time), or make a step shorter (rollout.rollout_batch_size, "
+                  "  ask for more (sbatch --time), or make a step shorter (rollout.rollout_batch_size, "
                   "rollout.max_response_length, eval.max_prompts)",
                   cfg->run.output, t.pace.left_s);
   if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) TRI_TRY_DONE(say_stopped(cfg));

@@ -186,10 +186,10 @@ typedef struct tri_key {
   /* Returns why the key has no effect in this deck, or NULL where it has one. NULL: it always has one. */
   const char *(*idle_if)(const tri_config *c);
   size_t offset; /* into tri_config */
-  const char
-      *range;      /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for bool; of text "", or the
-                           * words it may be, of which the last, FILE.END, stands for a path */
-  const char *def; /* as text; NULL: not given unless the user says */
+  /* An interval such as "(0, inf)", or "a|b|c" for a choice; "" for bool. For text: "", or the words it may
+   * be. Their last, FILE.END, stands for a path. */
+  const char *range;
+  const char *def;  /* as text; NULL: not given unless the user says */
   const char *unit; /* "tokens", "path", "1"; never empty */
   const char *help;
 } tri_key;

@@ -85,8 +85,8 @@ int tri_key_row(const char *name);
 /* How a name was understood. */
 typedef struct tri_key_match {
   int key; /* row of tri_keys, tri_n_keys for the reward list, -1 for an empty section */
-  const char
-      *alias; /* the spelling of tri_key_aliases, or our name where its section was another; else NULL */
+  /* The spelling in tri_key_aliases, or our name where the user gave another section; else NULL. */
+  const char *alias;
 } tri_key_match;
 /* Not collective. Which row the entry belongs to. None: TRI_ECONFIG, with its place and the nearest known
  * key. */

@@ -32,9 +32,8 @@ typedef enum {
  * sequence may be longer than the original context, as vLLM has it. */
 typedef enum { TRI_FACTORS_AUTO, TRI_FACTORS_SHORT, TRI_FACTORS_LONG } tri_rope_factors;
 
-enum {
-  TRI_MOST_PAIRS = 256
-}; /* columns of a head that are turned together: hf_config.c's limit of D, halved */
+/* Pairs of columns of a head that RoPE rotates: the limit of D in hf_config.c, halved. */
+enum { TRI_MOST_PAIRS = 256 };
 
 typedef struct tri_rope_shape {
   tri_rope_type type;

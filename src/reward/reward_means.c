@@ -82,8 +82,7 @@ tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
   if (m.has_more && !row->warned_more && (!world || world->rank == 0))
     tri_warn("reward_fields",
              "reward %s: its replies have over %d further numbers in all; the first in the order of their "
-             "names "
-             "become metrics (said once)",
+             "names become metrics (said once)",
              row->name, TRI_EXTRAS_MOST);
   row->warned_more |= m.has_more;
   memcpy(mean, m.at, (size_t)m.n * sizeof *mean);

@@ -314,9 +314,8 @@ static void say_repeats(const tri_trainer *t) {
     snprintf(extra, sizeof extra, " x (1 + rollout.max_extra_batches = %lld)", (long long)(asks - 1));
   tri_warn("few_prompts",
            "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s:\n"
-           "  a prompt that comes "
-           "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
-           "position)",
+           "  a prompt that comes twice in one rollout brings the same answers twice (random numbers are "
+           "keyed by line, answer and position)",
            (long long)tri_dataset_count(t->data), tri_dataset_count(t->data) == 1 ? "" : "s",
            (long long)c->rollout.rollout_batch_size, extra);
 }
@@ -618,10 +617,8 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   return TRI_OK;
 }
 
-enum {
-  JUDGED_TOKENS = 4096
-}; /* chosen: of a reward model's pass where nothing is learned; products are at their
-                                * best */
+/* Chosen: tokens of a reward model's pass where nothing is learned. Products are fastest from here on. */
+enum { JUDGED_TOKENS = 4096 };
 
 /* Passes as long as memory holds, of all lines at most; no step. */
 static tri_status plan_passes(tri_trainer *t) {

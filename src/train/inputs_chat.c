@@ -121,9 +121,9 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
         "turn_end_no_token",
         "%s: the chat template %s ends a turn with %s, which is no token of the model's tokenizer but a "
         "text of %lld: no answer ends there. Name a template that ends a turn with a token of the model, "
-        "such as "
-        "{{ eos_token }} in a FILE.jinja of yours (data.chat_template), add the token to tokenizer and model "
-        "(transformers' add_tokens and resize_token_embeddings), or end answers at this text (rollout.stop).",
+        "such as {{ eos_token }} in a FILE.jinja of yours (data.chat_template), add the token to tokenizer "
+        "and model (transformers' add_tokens and resize_token_embeddings), or end answers at this text "
+        "(rollout.stop).",
         file, tri_chat_name(chat), end, (long long)n);
   else if (!ends)
     tri_warn(

@@ -125,10 +125,9 @@ static tri_status say_unreached(const tri_case *c, const tri_reach *r, tri_findi
                            r->net, r->address, strerror(r->error)));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "firewall or interface: let the nodes speak with each other on all ports (nft list ruleset, "
-      "ip route get %s), set "
-      "NCCL_SOCKET_IFNAME and OMPI_MCA_btl_tcp_if_include to an interface that reaches all nodes, or leave "
-      "the node out: --exclude=%s",
+      "firewall or interface: let the nodes speak with each other on all ports (nft list ruleset, ip route "
+      "get %s), set NCCL_SOCKET_IFNAME and OMPI_MCA_btl_tcp_if_include to an interface that reaches all "
+      "nodes, or leave the node out: --exclude=%s",
       r->address, to);
 }
 

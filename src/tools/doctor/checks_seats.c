@@ -192,8 +192,7 @@ static tri_status say_shared(const tri_case *c, int a, int b, tri_findings *out)
   return tri_findings_say(
       out, TRI_PART_CURE,
       "as many GPUs as ranks on each node: --gpus-per-node=%d with --ntasks-per-node=%d, or "
-      "--gpus-per-task=1; "
-      "or fewer ranks; run.device: cpu uses none",
+      "--gpus-per-task=1; or fewer ranks; run.device: cpu uses none",
       f->seat.locals, f->seat.locals);
 }
 

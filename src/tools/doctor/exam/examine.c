@@ -53,8 +53,7 @@ _Noreturn static void end_without(tri_exam *x) {
   if (x->launch.local == 0)
     tri_log(TRI_LOG_ERROR,
             "%s; if rank 0 says nothing itself, it never came, or a firewall or an interface stands "
-            "between: look what "
-            "holds it there, or leave the node out (--exclude)",
+            "between: look what holds it there, or leave the node out (--exclude)",
             tri_error_message());
   tri_meet_wait_for_hub(x->meet);
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);

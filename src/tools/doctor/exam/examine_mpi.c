@@ -23,8 +23,7 @@ static const char *cure_of(const tri_meet_hang *h) {
   if (h->failed) return "what its message says";
   if (!strcmp(stage, "MPI_Init"))
     return "the ranks met before: look at the interfaces MPI takes (OMPI_MCA_btl_tcp_if_include), "
-           "at srun --mpi=list "
-           "(--mpi=pmix), and that mpirun or srun is the one the program was built with";
+           "at srun --mpi=list (--mpi=pmix), and that mpirun or srun is the one the program was built with";
   if (!strcmp(stage, "folder") || !strcmp(stage, "HDF5"))
     return "its file system does not answer: try ls and touch in the folder from that node, or put "
            "run.output elsewhere";
