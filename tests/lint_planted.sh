@@ -110,13 +110,6 @@ expect 'tri_tok_planted is declared in io/tokenizer/tokenizer_impl.h'
 judge rooms
 
 # ---- rooms: the rows of CMakeLists.txt, circles, the map ----
-for ((n = $(find "$copy/src/rollout" -name '*.[ch]' | sed 's/\.[ch]$//' | sort -u | wc -l); n < 27; n++)); do
-  plant "src/rollout/planted_$n.c" ''
-done
-for ((n = $(find "$copy/src/family" -name '*.[ch]' | sed 's/\.[ch]$//' | sort -u | wc -l); n < 28; n++)); do
-  plant "src/family/planted_$n.c" ''
-done
-expected+=('src/family:1: 28 sources in one room')
 plant src/run/planted_b.c 'int tri_planted_b(void) { return (tri_planted_a)(); }'
 plant src/run/planted_a.c 'int tri_planted_a(void) { return tri_planted_b(); }'
 line=1
