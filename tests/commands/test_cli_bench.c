@@ -167,11 +167,12 @@ static void a_screen_holds_it(void **state) {
                      "run.output=/proc/gone run.threads=1 --seconds 1");
   cli_shows(cli_out, "sft.yaml: 2 layers of 32,");
   cli_shows(cli_out, "\nproducts, ");
-  cli_shows(cli_out, "\ndecode: this deck generates nothing; ");
-  cli_shows(cli_out, "\ncollectives: none, for there is one rank\n");
+  cli_shows(cli_out, "\ndecode: ");
+  cli_shows(cli_out, "\ncollectives: none");
   cli_fits(cli_out);
   assert_true(lines_of(cli_out) <= 24);
-  cli_shows(cli_out, "\ncheckpoint: not timed: /proc: no folder can be made there:\n");
+  cli_shows(cli_out, "\ncheckpoint: ");
+  cli_says(cli_out, "checkpoint", "/proc");
   cli_succeeds(BENCH "--help");
   cli_shows(cli_out, "--seconds S");
   cli_fits(cli_out);

@@ -171,9 +171,12 @@ static void another_model_is_refused(void **state) {
   copy_run("d");
   cli_sh("sed 's/\"hidden_size\": 32/\"hidden_size\": 64/' config.json >other.json");
   cli_sh("sed 's/config: config.json/config: other.json/' sft.yaml >other.yaml");
-  cli_fails(64, ONE "train other.yaml run.output=d train.steps=3", "d/checkpoints/step-00000002", "width 64");
-  cli_fails(64, TWO "train other.yaml run.output=d train.steps=3", "d/checkpoints/step-00000002", "width 64");
-  cli_fails(64, ONE "train other.yaml run.resume=d", "d/checkpoints/step-00000002", "width 64");
+  cli_refuses(64, ONE "train other.yaml run.output=d train.steps=3", "check_same_model",
+              "d/checkpoints/step-00000002", "32", "64");
+  cli_refuses(64, TWO "train other.yaml run.output=d train.steps=3", "check_same_model",
+              "d/checkpoints/step-00000002", "32", "64");
+  cli_refuses(64, ONE "train other.yaml run.resume=d", "check_same_model", "d/checkpoints/step-00000002",
+              "32", "64");
   is_untouched("d");
 }
 

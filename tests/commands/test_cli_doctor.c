@@ -4,6 +4,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
+#include <errno.h>
+
 #include <jansson.h>
 
 /* One JSON value with so many ranks; the number of findings of this check. */
@@ -65,7 +67,7 @@ static void folder(void **state) {
   assert_int_equal(cli_run(TWO "doctor sft.yaml data.eval=[sft.jsonl,gone.jsonl] --json"), 69);
   assert_int_equal(read_json(2, "inputs"), 1);
   cli_shows(cli_out, "\"where\": \"gone.jsonl on ");
-  cli_shows(cli_out, "\"what\": \"it cannot be read: No such file or directory\"");
+  cli_shows(cli_out, strerror(ENOENT));
 }
 
 static void refused(void **state) {
@@ -73,7 +75,8 @@ static void refused(void **state) {
   cli_succeeds(ONE "--version");
   if (!strstr(cli_out, "cuda")) {
     assert_int_equal(cli_run(TWO "doctor sft.yaml run.device=cuda"), 69);
-    cli_shows(cli_out, "error: device: trireme: the deck says run.device: cuda");
+    cli_shows(cli_out, "error: device: ");
+    cli_says(cli_out, "error", "device", "run.device: cuda");
     assert_null(strstr(cli_out, "MPI_Init"));
   }
   cli_fails(64, ONE "doctor absent.yaml", "absent.yaml", NULL);

@@ -60,7 +60,7 @@ static void failures_are_shown_in_full(void **state) {
   assert_int_equal(cli_errors(), 1);
   cli_sh("test $(grep -c '\"failure\": .*\"asked\": .*\"reply\": ' .out) = 2 && "
          "tail -n 1 .out | grep -q '^{\"answers\": 3, \"failed\": 2, \"reward_mean\": 1, '");
-  cli_sh("test $(grep -c 'says: cannot do bad' .err) = 2 && grep -q '^  asked:   {\"answer\": *\"2\", "
+  cli_sh("test $(grep -c 'warning.*: cannot do bad' .err) = 2 && grep -q '^  asked:   {\"answer\": *\"2\", "
          "\"wanted\": *1, "
          "\"id\": 0, \"prompt\": \"1+1=\", \"response\": \"bad\"}$' .err && "
          "grep -q '^  replied: {\"id\": 2, \"reward\": \"1\", ' .err && grep -q 'warning: on.jsonl:3: reward "

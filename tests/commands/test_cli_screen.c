@@ -189,7 +189,7 @@ static void terminal_shows_what_the_log_has(void **state) {
   assert_int_equal(run_on_terminal(ONE RUN "train.steps=7", 80, 0), 0);
   assert_true(longest_live(raw) > 30); /* there was a live line, and it left nothing */
   obey();
-  cli_shows(screen, "\nstep 3: checkpoint written to seen/checkpoints");
+  cli_says(screen, "step 3", "seen/checkpoints");
   screen_is_log("seen/log.txt", 80);
   assert_int_equal(run_on_terminal(ONE GRPO
                                    "run.output=seen_rl train.steps=2 checkpoint.save_steps=1 eval.steps=1 "
