@@ -189,7 +189,7 @@ static void what_cannot_be_timed_is_refused(void **state) {
       "check_room", "grpo.yaml", "trireme plan grpo.yaml");
   cli_fails(64, BENCH "grpo.yaml --seconds 0", "--seconds", NULL);
   cli_fails(69, "ulimit -s 1024; " BENCH DECK, "OMP_STACKSIZE", "ulimit -s 8192");
-  cli_refuses(64, BENCH "grpo.yaml run.output=bad model.config=gone.json", "read_deck", "grpo.yaml", "1");
+  cli_fails(64, BENCH "grpo.yaml run.output=bad model.config=gone.json", "trireme: grpo.yaml: ", NULL);
   cli_says(cli_err, "gone.json", "model.config");
 }
 
