@@ -26,7 +26,7 @@ yaml.h    io/text/deck.c
 curl/*    src/reward/desk/http.c
 pcre2.h   io/tokenizer/*|io/hf/peft.c|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*
-jansson.h src/reward/reward_process.c|src/reward/reward_http.c|src/reward/extras.[ch]|src/reward/reply_json.[ch]|io/hf/*|io/model/*|io/data/*|io/chat/*|io/jinja/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/record/record.c|src/report/metrics.c|src/report/best.c|src/report/tensorboard.c|src/tools/history/*|src/machine/machine_file.c|src/commands/tokenize.c|src/tools/page/samples.c|src/tools/page/begun.c|src/tools/tryout/saved_answers.c|tests/*
+jansson.h src/reward/reward_process.c|src/reward/reward_http.c|src/reward/extras.[ch]|src/reward/reply_json.[ch]|io/hf/*|io/model/*|io/data/*|io/chat/*|io/jinja/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/record/record.c|src/report/metrics.c|src/report/best.c|src/report/tensorboard.c|src/tools/history/*|src/machine/machine_file.c|src/commands/tokenize.c|src/commands/generate.c|src/tools/page/samples.c|src/tools/page/begun.c|src/tools/tryout/saved_answers.c|tests/*
 zlib.h    io/text/unpack.c|tests/io/test_unpack.c
 zstd.h    io/text/unpack.c|tests/io/test_unpack.c
 cuda*.h   gpu/*|tests/emulate/*
