@@ -19,8 +19,8 @@ struct tri_trace;
 typedef struct tri_device_advice {
   size_t logit_bytes; /* logits worth having at once (head_tokens.c) */
   size_t attn_bytes;  /* bytes that attn_bwd of bf16 can use behind tri_attn_work; 0: none */
-  /* Decoding spreads contexts of more than spread_tokens tokens, for at most spread_heads rows times key/value
-   * heads. 0: no spreading. See tri_attn_spreads (kernels.h). */
+  /* Decoding spreads contexts of more than spread_tokens tokens, for at most spread_heads rows times heads of
+   * keys and values. 0: no spreading. See tri_attn_spreads (kernels.h). */
   int     spread_heads;
   int64_t spread_tokens;
 } tri_device_advice;
