@@ -39,7 +39,7 @@ enum {
 typedef struct nccl_comm {
   tri_comm    base;
   tri_device *device; /* borrowed */
-  hub        *hub;    /* shared; NULL until attached, and in a world of one rank */
+  hub        *hub;    /* shared; NULL until started, and in a world of one rank */
 } nccl_comm;
 
 /* ---- open, close ---- */
@@ -278,7 +278,7 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   return TRI_OK;
 }
 
-/* ---- attach ---- */
+/* ---- start ---- */
 
 /* Of a collective that connects, on all ranks together: more and NCCL takes another way for it. Chosen. */
 enum { CONNECT_BYTES = 16 << 20 };
@@ -360,8 +360,8 @@ static tri_status make_ready(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
   return tri_agree(world, check_taken(comm, h, d, before));
 }
 
-static tri_status nccl_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              const tri_comm_memory *m) {
+static tri_status nccl_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                             const tri_comm_memory *m) {
   tri_comm  *world = comm[TRI_WORLD];
   uint64_t   in_page = (uintptr_t)m->gathered % (uintptr_t)sysconf(_SC_PAGESIZE);
   card       mine = {.arena = {m->gathered_bytes, m->layout, in_page}};
@@ -427,7 +427,7 @@ static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
 }
 
 static const tri_comm_ops nccl_ops = {
-    "nccl", TRI_GPU_NCCL_BYTES, TRI_GPU_NCCL_EACH_BYTES, nccl_attach, nccl_submit, nccl_wait, nccl_close};
+    TRI_GPU_NCCL_BYTES, TRI_GPU_NCCL_EACH_BYTES, nccl_start, nccl_submit, nccl_wait, nccl_close};
 
 static tri_status nccl_open(tri_device *d, tri_comm **out) {
   nccl_comm *n;

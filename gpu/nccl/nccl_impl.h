@@ -24,7 +24,7 @@ typedef struct tri_nccl_card {
   int64_t  pid;
   char     host[64];
   struct {
-    uint64_t bytes, layout, in_page; /* tri_comm_attach; bytes from the start of a page */
+    uint64_t bytes, layout, in_page; /* tri_comm_start; bytes from the start of a page */
   } arena;
 } tri_nccl_card;
 

@@ -1,8 +1,8 @@
 /* comm.c - scopes, which communicator serves them, the queue of pending collectives, and the control plane.
  *
- * Collectives on host memory go one of two ways: "shm" (comm_shm.c) after tri_comm_attach if all ranks of
- * the scope are on one machine, else "mpi" (comm_mpi.c); "staged" (comm_staged.c) brings device memory to
- * the host and takes the second. comm->ops->name says which it is. */
+ * Collectives on host memory go one of two ways: through shared memory (comm_shm.c) if all ranks of the scope
+ * are on one machine, else through MPI (comm_mpi.c). Staged ones (comm_staged.c) bring device memory to the
+ * host and take the second. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm.h"
 #include "base/choice.h"
@@ -103,33 +103,32 @@ static void host_close(tri_comm **c) {
   *c = NULL;
 }
 
-static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              const tri_comm_memory *m);
+static tri_status host_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                             const tri_comm_memory *m);
 
-#define HOST_OPS(name)                                                                                       \
-  { name, 0, 0, host_attach, host_submit, host_wait, host_close }
-static const tri_comm_ops mpi_ops = HOST_OPS("mpi"), shm_ops = HOST_OPS("shm"),
-                          staged_ops = HOST_OPS("staged");
+static const tri_comm_ops host_ops = {
+    .start = host_start, .submit = host_submit, .wait = host_wait, .close = host_close};
 
 /* ---- which communicator ---- */
 
-typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
-static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
+static const char *const way_name[TRI_COMM_WAYS] = {"shm", "mpi", "staged", "nccl"};
+
+const char *tri_comm_way_text(tri_comm_way way) { return way_name[way]; }
 
 /* What run.collectives says, `wish`, for a device of this name. */
-static tri_status find_kind(const char *wish, const char *device, bool gpu, kind *out) {
+static tri_status find_way(const char *wish, const char *device, bool gpu, tri_comm_way *out) {
   bool nccl = tri_device_collectives(device) != NULL;
   int  i = 0;
 
-  *out = !gpu ? BY_SHM : nccl ? BY_NCCL : BY_STAGED;
+  *out = !gpu ? TRI_BY_SHM : nccl ? TRI_BY_NCCL : TRI_BY_STAGED;
   if (!wish[0]) return TRI_OK;
-  while (i < N_KINDS && strcmp(wish, kind_name[i])) i++;
-  if (i == N_KINDS || (gpu ? i == BY_SHM || i == BY_MPI : i == BY_NCCL))
+  while (i < TRI_COMM_WAYS && strcmp(wish, way_name[i])) i++;
+  if (i == TRI_COMM_WAYS || (gpu ? i == TRI_BY_SHM || i == TRI_BY_MPI : i == TRI_BY_NCCL))
     TRI_FAIL(TRI_ECONFIG, "%s%s: for run.device: %s it can be %s, or %s",
              tri_choice_source(TRI_CHOICE_COLLECTIVES), wish, device,
              gpu ? "nccl or staged" : "shm, mpi or staged", tri_choice_none(TRI_CHOICE_COLLECTIVES));
-  *out = (kind)i;
-  if (*out == BY_NCCL && !nccl)
+  *out = (tri_comm_way)i;
+  if (*out == TRI_BY_NCCL && !nccl)
     TRI_FAIL(TRI_EABSENT,
              "%snccl: this program was built without NCCL; make it %s, or configure with -DTRI_NCCL=ON",
              tri_choice_source(TRI_CHOICE_COLLECTIVES), tri_choice_none(TRI_CHOICE_COLLECTIVES));
@@ -143,21 +142,21 @@ static void get_wish(char wish[WISH_BYTES]) {
 }
 
 /* Collective over world. Rank 0's choice decides for all. *asked: there is one. */
-static tri_status choose(const tri_runtime *rt, const tri_device *d, kind *out, bool *asked) {
+static tri_status choose(const tri_runtime *rt, const tri_device *d, tri_comm_way *out, bool *asked) {
   char wish[WISH_BYTES] = "";
 
   if (rt->world_rank == 0) get_wish(wish);
   TRI_MPI(MPI_Bcast(wish, sizeof wish, MPI_CHAR, 0, *(MPI_Comm *)rt->mpi_world));
   *asked = wish[0] != 0;
-  return find_kind(wish, d->ops->name, tri_device_is_gpu(d), out);
+  return find_way(wish, d->ops->name, tri_device_is_gpu(d), out);
 }
 
 tri_status tri_comm_check(const char *device) {
-  char wish[WISH_BYTES];
-  kind by;
+  char         wish[WISH_BYTES];
+  tri_comm_way by;
 
   get_wish(wish);
-  return find_kind(wish, device, strcmp(device, tri_device_host()) != 0, &by);
+  return find_way(wish, device, strcmp(device, tri_device_host()) != 0, &by);
 }
 
 /* Collective over world. *n ranks have the GPU of this one; ranks *first and *second have the same one, if
@@ -205,16 +204,16 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
 
 /* ---- scopes ---- */
 
-static tri_status open_host(tri_device *d, kind by, tri_comm **out) {
+static tri_status open_host(tri_device *d, tri_comm_way by, tri_comm **out) {
   tri_host_comm *h;
 
   if (!tri_cpu_family_find()) TRI_TRY(tri_cpu_family_choose()); /* beside a GPU */
   TRI_TRY(TRI_ALLOC(h, 1));
   h->device = d;
   h->threads = d->threads;
-  h->direct = by == BY_SHM;
-  h->way = by == BY_STAGED ? &tri_staged_way_ops : &tri_mpi_way_ops;
-  h->base.ops = by == BY_STAGED ? &staged_ops : &mpi_ops;
+  h->direct = by == TRI_BY_SHM;
+  h->way = by == TRI_BY_STAGED ? &tri_staged_way_ops : &tri_mpi_way_ops;
+  h->base.ops = &host_ops;
   *out = &h->base;
   return TRI_OK;
 }
@@ -246,21 +245,22 @@ static tri_status find_near(const tri_runtime *rt, tri_comm *c) {
 }
 
 static tri_status open_comm(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
-  tri_comm  *c = NULL;
-  tri_status st = TRI_OK;
-  kind       by = BY_SHM;
-  bool       asked = false;
+  tri_comm    *c = NULL;
+  tri_status   st = TRI_OK;
+  tri_comm_way by = TRI_BY_SHM;
+  bool         asked = false;
 
   *out = NULL;
   TRI_ASSERT((unsigned)scope < TRI_SCOPE_COUNT);
   TRI_TRY(choose(rt, d, &by, &asked));
-  TRI_TRY_DONE(by == BY_NCCL ? tri_device_collectives(d->ops->name)->open(d, &c) : open_host(d, by, &c));
+  TRI_TRY_DONE(by == TRI_BY_NCCL ? tri_device_collectives(d->ops->name)->open(d, &c) : open_host(d, by, &c));
+  c->way = by;
   TRI_TRY_DONE(open_scope(rt, scope, c));
-  if (by == BY_SHM && scope == TRI_NODE) TRI_TRY_DONE(find_near(rt, c));
-  if (by == BY_NCCL && scope == TRI_WORLD && c->size > 1 && d->ops->leave_sm)
+  if (by == TRI_BY_SHM && scope == TRI_NODE) TRI_TRY_DONE(find_near(rt, c));
+  if (by == TRI_BY_NCCL && scope == TRI_WORLD && c->size > 1 && d->ops->leave_sm)
     d->ops->leave_sm(d, TRI_GPU_NCCL_SM);
-  if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
-  if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
+  if (by != TRI_BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
+  if (by == TRI_BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
   if (scope == TRI_WORLD && tri_device_is_gpu(d) && !asked) TRI_TRY_DONE(check_own_gpu(c, d));
   *out = c;
   c = NULL;
@@ -275,23 +275,24 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
 }
 
 /* NCCL's, whether this build has it or not; nothing is called. */
-static const tri_comm_ops paper_ops = {
-    .name = "nccl", .beside_bytes = TRI_GPU_NCCL_BYTES, .beside_each = TRI_GPU_NCCL_EACH_BYTES};
+static const tri_comm_ops paper_ops = {.beside_bytes = TRI_GPU_NCCL_BYTES,
+                                       .beside_each = TRI_GPU_NCCL_EACH_BYTES};
 
 tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out) {
   char wish[WISH_BYTES];
-  bool staged;
+  bool gpu = tri_device_is_gpu(d), staged;
 
   get_wish(wish);
-  staged = !strcmp(wish, kind_name[BY_STAGED]);
+  staged = !strcmp(wish, way_name[TRI_BY_STAGED]);
   TRI_TRY(TRI_ALLOC(*out, 1));
-  **out = (tri_comm){.ops = staged                 ? &staged_ops
-                            : tri_device_is_gpu(d) ? &paper_ops
-                                                   : &mpi_ops,
+  **out = (tri_comm){.ops = gpu && !staged ? &paper_ops : &host_ops,
+                     .way = staged ? TRI_BY_STAGED
+                            : gpu  ? TRI_BY_NCCL
+                                   : TRI_BY_MPI,
                      .scope = scope,
                      .size = size,
-                     .near = scope == TRI_NODE && size > 1 && !tri_device_is_gpu(d) &&
-                             (!wish[0] || !strcmp(wish, kind_name[BY_SHM]))};
+                     .near = scope == TRI_NODE && size > 1 && !gpu &&
+                             (!wish[0] || !strcmp(wish, way_name[TRI_BY_SHM]))};
   return TRI_OK;
 }
 
@@ -301,11 +302,11 @@ size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ra
   size_t          bytes = 0;
 
   get_wish(wish);
-  if (!strcmp(world->ops->name, kind_name[BY_NCCL])) return 0;
+  if (world->way == TRI_BY_NCCL) return 0;
   for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
     bool inside = s == TRI_NODE || world->size == machine_ranks,
          reduces = tri_comm_kinds(comm, (tri_scope)s) & (1u << TRI_REDUCE_SCATTER | 1u << TRI_ALL_REDUCE);
-    if (inside && (!wish[0] || !strcmp(wish, kind_name[BY_SHM]))) continue;
+    if (inside && (!wish[0] || !strcmp(wish, way_name[TRI_BY_SHM]))) continue;
     if (reduces && comm[s]->size > 1) bytes += tri_mpi_way_bytes(comm[s]->size);
   }
   return bytes;
@@ -321,21 +322,21 @@ void tri_comm_close(tri_comm **c) {
   tri_host_free(&mpi);
 }
 
-static bool is_staged(const tri_comm *c) { return c->ops == &staged_ops; }
+static bool is_staged(const tri_comm *c) { return c->way == TRI_BY_STAGED; }
 
 size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
   return is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1 ? TRI_STAGE_BYTES : 0;
 }
 
-tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                           const tri_comm_memory *m) {
+tri_status tri_comm_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                          const tri_comm_memory *m) {
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
   enter(comm[TRI_WORLD], "memory made known");
-  return left(comm[TRI_WORLD]->ops->attach(rt, comm, d, m), true);
+  return left(comm[TRI_WORLD]->ops->start(rt, comm, d, m), true);
 }
 
-static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              const tri_comm_memory *m) {
+static tri_status host_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                             const tri_comm_memory *m) {
   tri_host_comm *h[TRI_SCOPE_COUNT];
   char           wish[WISH_BYTES];
   bool           attached = false;
@@ -353,11 +354,11 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
   }
   if (tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(tri_shm_way_attach(rt, h, d, m->base, m->bytes, h[TRI_WORLD]->direct, &attached));
-  for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)
-    if (h[i]->shm) {
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++)
+    if (attached && h[i]->shm)
       h[i]->way = &tri_shm_way_ops;
-      h[i]->base.ops = &shm_ops;
-    }
+    else if (h[i]->direct)
+      comm[i]->way = TRI_BY_MPI;
   return TRI_OK;
 }
 

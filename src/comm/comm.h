@@ -13,6 +13,13 @@ struct tri_runtime;
  * piece and a world share is a piece of that (shard.h). runtime.c re-orders MPI_COMM_WORLD once. */
 typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
 typedef enum { TRI_SUM, TRI_MAX } tri_redop;
+/* How a communicator carries out collectives on device memory, chosen when it is opened:
+ *   SHM     host memory that the ranks of one machine share; MPI where ranks are on several
+ *   MPI     host memory
+ *   STAGED  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
+ *           tests in which ranks share a GPU
+ *   NCCL    device memory */
+typedef enum { TRI_BY_SHM, TRI_BY_MPI, TRI_BY_STAGED, TRI_BY_NCCL, TRI_COMM_WAYS } tri_comm_way;
 typedef struct tri_comm tri_comm;
 
 /* A pending collective; all zero when there is none. */
@@ -35,7 +42,7 @@ typedef struct tri_coll {
   tri_stream   *stream; /* it runs after the work in this stream */
 } tri_coll;
 
-/* What tri_comm_attach makes known, this rank's; it must live until the communicators are closed. */
+/* This rank's memory for tri_comm_start; it must live until the communicators are closed. */
 typedef struct tri_comm_memory {
   void    *base, *gathered;       /* TRI_MEM_DEVICE block; the part of it that gathers read and write */
   size_t   bytes, gathered_bytes; /* of them */
@@ -43,20 +50,15 @@ typedef struct tri_comm_memory {
   void    *stage;                 /* tri_comm_stage_bytes of them, TRI_MEM_PINNED */
 } tri_comm_memory;
 
-/* The communicator back end, by name:
- *   "shm"     host memory, ranks of one machine (tri_comm_attach)   "mpi"  host memory
- *   "nccl"    device memory, through NCCL
- *   "staged"  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
- *             tests in which ranks share a GPU
- * Collective over c but for close; attach: over world. What the doors below promise is kept by it. */
+/* The communicator back end: of host memory (SHM, MPI, STAGED), or NCCL's. Collective over c but for close;
+ * start: over world. What the doors below promise is kept by it. */
 typedef struct tri_comm_ops {
-  const char *name;
   /* Device memory that its library takes beside the plan where there is more than one rank: at least, and
    * for each scope and direction that is used. */
   size_t beside_bytes, beside_each;
-  /* The world's is called for all scopes; as tri_comm_attach. */
-  tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                       const tri_comm_memory *m);
+  /* The world's is called for all scopes; as tri_comm_start. */
+  tri_status (*start)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                      const tri_comm_memory *m);
   /* What the doors below pass on: c has several ranks and k->count is not 0. req->impl is NULL before. */
   tri_status (*submit)(tri_comm *c, const tri_coll *k, tri_req *req);
   /* s waits, any stream of the device. A zero req is legal. */
@@ -87,6 +89,7 @@ typedef struct tri_traffic {
 /* First member of each back end's own struct. */
 struct tri_comm {
   const tri_comm_ops *ops;
+  tri_comm_way        way;
   tri_scope           scope;
   int                 rank, size;
   bool  near; /* several ranks, all on one machine, that may share memory of CPUs: of TRI_NODE, else false */
@@ -108,9 +111,9 @@ TRI_CHECKED tri_status tri_comm_check(const char *device);
 /* Not collective. A scope of so many ranks on CPUs or, where d is a GPU, on GPUs, of which only rank 0 is
  * there, for plans (session.h); *out by TRI_FREE. */
 TRI_CHECKED tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out);
-/* Not collective. Bytes of page-locked host memory that tri_comm_attach wants from its caller; mostly 0. */
+/* Not collective. Bytes of page-locked host memory that tri_comm_start wants from its caller; mostly 0. */
 size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
-/* Not collective; the same on every rank, before tri_comm_attach. Collectives of this kind will come; c NULL
+/* Not collective; the same on every rank, before tri_comm_start. Collectives of this kind will come; c NULL
  * or of one rank: nothing. "nccl" connects for those, and no others may come. */
 void tri_comm_expect(tri_comm *c, tri_coll_kind k);
 /* Not collective. Of a GPU's memory: what the communicators take for what is expected. */
@@ -118,17 +121,21 @@ size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
 /* Not collective, once the plan is whole. Host memory that reductions through MPI take beside the plan, where
  * machine_ranks ranks of the world are on this machine. */
 size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ranks);
-/* Collective over world, once, after every scope is open. Collectives on buffers inside m->base may go
- * directly between ranks of one machine (CPU), gathers inside m->gathered between machines (NCCL, where
- * layout and bytes are the same on every rank). CPU: if all ranks of a scope are on one machine its ops
- * become "shm"; a collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on
- * any rank takes MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning.
- * "nccl" and "staged" need it before their first collective on device memory. "nccl" connects the ranks
- * here, by collectives of each kind that is expected; TRI_ENOMEM where that leaves too little memory. From
- * then on a rank whose neighbour died, or whose collective does not end within run.timeout_s, says so and
- * ends the run with exit code 76. */
-TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
-                                       tri_device *d, const tri_comm_memory *m);
+/* Collective over world, once, when every scope is open and the planned memory is taken: before the first
+ * collective on device memory. What each way does with this rank's memory:
+ *   SHM     maps the neighbours' blocks. Where a rank cannot, all ranks take MPI, with a warning; so does a
+ *           scope whose ranks are on several machines. Its way is TRI_BY_MPI then. A collective whose buffer
+ *           (send of all_gather and reduce_scatter, else buf) is outside m->base on any rank takes MPI.
+ *   MPI     nothing
+ *   STAGED  takes m->stage
+ *   NCCL    connects the ranks, by collectives of each kind that is expected; TRI_ENOMEM where that leaves
+ *           too little memory. Gathers inside m->gathered go directly between machines, where layout and
+ *           bytes are the same on every rank. From then on a rank whose neighbour died, or whose collective
+ *           does not end within run.timeout_s, says so and ends the run with exit code 76. */
+TRI_CHECKED tri_status tri_comm_start(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                      tri_device *d, const tri_comm_memory *m);
+/* The word for a way in run.collectives and in logs: "shm". */
+const char *tri_comm_way_text(tri_comm_way way);
 /* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine
  * for the CPU, those with the same GPU for a GPU. */
 TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,
@@ -188,7 +195,7 @@ typedef struct tri_window tri_window;
 
 /* Pure. What a window of `bytes` bytes takes of each of `size` ranks' memory (tri_window_open). */
 size_t tri_window_piece_bytes(size_t bytes, int size);
-/* Collective over c, whose `near` is set, after tri_comm_attach. A window of `bytes` bytes, zeroed if the
+/* Collective over c, whose `near` is set, after tri_comm_start. A window of `bytes` bytes, zeroed if the
  * pieces are. piece: tri_window_piece_bytes of memory inside the attached block, the same number on every
  * rank. *out stays NULL, with TRI_OK and a note, on every rank, where the ranks cannot map each other's
  * memory. What lies there lives as long as the block. */

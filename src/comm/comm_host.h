@@ -25,7 +25,7 @@ struct tri_host_comm {
   const tri_coll_way    *way;
   tri_device            *device; /* borrowed */
   int                    threads;
-  bool                   direct; /* "shm" is wanted */
+  bool                   direct; /* it was opened as TRI_BY_SHM */
   uint64_t               started, finished;
   tri_coll               ring[TRI_RING];
   tri_trace_note         about[TRI_RING];   /* of each; nothing in a run without a trace */

@@ -266,7 +266,7 @@ tri_status tri_session_take_memory(tri_session *s) {
   tri_ledger_gathered(s->ledger, &m.gathered, &m.gathered_bytes);
   m.layout = tri_ledger_layout(s->ledger);
   m.stage = s->stage;
-  return tri_comm_attach(&s->rt, s->comm, s->device, &m);
+  return tri_comm_start(&s->rt, s->comm, s->device, &m);
 }
 
 bool tri_session_is_ended(void) { return tri_peers_end(); }

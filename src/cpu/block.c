@@ -20,7 +20,7 @@
 /* Chosen: pages are taken in pieces, because a signal makes the kernel give the whole piece back. */
 static const size_t piece_bytes = (size_t)64 << 20;
 
-/* Names are trireme-<user>-<process>-<number>. A process that was killed before tri_comm_attach leaves its
+/* Names are trireme-<user>-<process>-<number>. A process that was killed before tri_comm_start leaves its
  * own. A name goes only if its process is gone and nobody holds the lock (process numbers mean nothing in
  * another container). */
 void tri_cpu_block_remove_stale(void) {

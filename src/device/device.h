@@ -37,7 +37,7 @@ typedef struct tri_device_ops {
   void (*close)(tri_device **d);
   tri_status (*mem_info)(tri_device *d, size_t *bytes_free, size_t *bytes_total);
   /* 256-byte aligned, zeroed. On the CPU a TRI_MEM_DEVICE block is shared memory other ranks of this machine
-   * can map (comm.h, tri_comm_attach); every page is taken at once, so that a full machine is refused
+   * can map (comm.h, tri_comm_start); every page is taken at once, so that a full machine is refused
    * here. */
   tri_status (*alloc)(tri_device *d, tri_mem kind, size_t bytes, void **out);
   void (*free)(tri_device *d, tri_mem kind, void **p);

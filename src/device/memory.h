@@ -46,7 +46,7 @@ TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_
                                         const char *host_limit, int sharers, int machine_ranks);
 /* Not collective. Allocate everything planned; nothing can be added afterwards. */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
-/* The one TRI_MEM_DEVICE block, for tri_comm_attach. */
+/* The one TRI_MEM_DEVICE block, for tri_comm_start. */
 void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
 /* The part of it that holds all buffers of gathers; NULL and 0 where there are none. */
 void tri_ledger_gathered(const tri_ledger *l, void **base, size_t *bytes);

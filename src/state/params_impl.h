@@ -197,7 +197,7 @@ static inline uint32_t tri_params_pass(const tri_params *p, const tri_param_unit
 TRI_CHECKED tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t bytes,
                                         void **where);
 TRI_CHECKED tri_status tri_params_share_plan(tri_params *p, tri_ledger *l);
-/* params_share.c. Collective over world, once tri_comm_attach is done; again it costs nothing. */
+/* params_share.c. Collective over world, once tri_comm_start is done; again it costs nothing. */
 TRI_CHECKED tri_status tri_params_share_bind(tri_params *p);
 void                   tri_params_share_close(tri_params *p);
 /* params_share.c. Collective over the parameter scope. Where ranks share: nobody goes on before all have

@@ -18,10 +18,10 @@ enum {
   ARENA = 24 << 20 /* bytes: of most cases, and of body_big; the emulation takes its time for every page */
 };
 
-/* CPU only: UNATTACHED: MPI. FORCED: TRI_COMM=mpi. ATTACHED: shared memory. OUTSIDE: attached, but one
- * rank's buffers are not in its arena, so that all must take MPI. GPUs only: NCCL. */
-typedef enum { UNATTACHED, FORCED, ATTACHED, OUTSIDE, STAGED, NCCL, N_WAYS } way;
-static const char *const way_name[] = {"mpi", "mpi", "shm", "shm", "staged", "nccl"};
+/* CPU only: UNSTARTED: MPI carries them. FORCED: TRI_COMM=mpi. STARTED: shared memory. OUTSIDE: started, but
+ * one rank's buffers are not in its arena, so that all must take MPI. GPUs only: NCCL. */
+typedef enum { UNSTARTED, FORCED, STARTED, OUTSIDE, STAGED, NCCL, N_WAYS } way;
+static const char *const way_name[] = {"shm", "mpi", "shm", "shm", "staged", "nccl"};
 static const char *const way_asked[] = {NULL, "mpi", NULL, NULL, "staged", "nccl"};
 
 typedef struct setup {
@@ -124,9 +124,9 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
     for (int k = 0; k < TRI_COLL_KINDS; k++) tri_comm_expect(u->comm[i], (tri_coll_kind)k);
   const tri_comm_memory m = {u->far, u->far, bytes, bytes, 0, u->stage};
   if (few_files) take_files();
-  if (w != UNATTACHED) CHECK(tri_comm_attach(&u->rt, u->comm, u->d, &m) == TRI_OK);
+  if (w != UNSTARTED) CHECK(tri_comm_start(&u->rt, u->comm, u->d, &m) == TRI_OK);
   if (few_files) give_files();
-  for (int i = 0; i < TRI_SCOPE_COUNT; i++) CHECK(!strcmp(u->comm[i]->ops->name, way_name[w]));
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) CHECK(!strcmp(tri_comm_way_text(u->comm[i]->way), way_name[w]));
   if (w == OUTSIDE && u->rt.world_rank == u->rt.world_size - 1) {
     CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes, &u->block[1]) == TRI_OK);
     u->far = u->block[1];
@@ -457,7 +457,7 @@ static void body_agree(setup *u) {
 static void body_disagree(setup *u) {
   tri_comm *c = u->comm[TRI_WORLD];
 
-  if (u->w != ATTACHED || c->size == 1) return;
+  if (u->w != STARTED || c->size == 1) return;
   CHECK(tri_all_reduce(c, u->far, 5 + c->rank, TRI_F32, TRI_SUM, u->s, NULL) == TRI_ECOMM);
   CHECK(strstr(tri_error_message(), "disagree"));
   tri_error_clear();
@@ -473,13 +473,13 @@ static void body_window(setup *u) {
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++)
     CHECK(u->comm[i]->near ==
-          (i == TRI_NODE && c->size > 1 && (u->w == UNATTACHED || u->w == ATTACHED || u->w == OUTSIDE)));
+          (i == TRI_NODE && c->size > 1 && (u->w == UNSTARTED || u->w == STARTED || u->w == OUTSIDE)));
   if (!c->near || u->w == OUTSIDE) return;
   CHECK(tri_window_piece_bytes(N * sizeof *x, c->size) * (size_t)c->size < SMALL);
   x = (int64_t *)(void *)u->far;
   for (int64_t i = 0; c->rank == 0 && i < 64 * c->size / (int64_t)sizeof *x; i++) x[i] = 1000 * (i + 1);
   CHECK(tri_window_open(c, u->far + 256 * c->rank, N * sizeof *x, &w) == TRI_OK);
-  CHECK((w != NULL) == (u->w == ATTACHED && !few_files));
+  CHECK((w != NULL) == (u->w == STARTED && !few_files));
   if (!w) return;
   CHECK(tri_window_pass(w, 7) == 1);
   x = tri_window_base(w);
@@ -560,7 +560,7 @@ static void body_sleep(setup *u) {
   CHECK(tri_host_bcast(c, &pid, sizeof pid, 0) == TRI_OK);
   await_sleep(c, pid);
   CHECK(tri_host_barrier(c) == TRI_OK);
-  if (u->w != ATTACHED) return;
+  if (u->w != STARTED) return;
   put_values(x, N, TRI_F32, c->rank, 0);
   await_sleep(c, pid);
   CHECK(tri_all_reduce(c, x, N, TRI_F32, TRI_SUM, u->s, &req) == TRI_OK);

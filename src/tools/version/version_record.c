@@ -245,7 +245,7 @@ static tri_status compose(const tri_session *se, const seat *all, int n, tri_tex
   TRI_TRY_DONE(put_build(a, out));
   TRI_TRY_DONE(put_products(all, n, out));
   warn_of_unlike(all, n);
-  TRI_TRY_DONE(put_text(out, ", ", "collectives", se->comm[TRI_WORLD]->ops->name));
+  TRI_TRY_DONE(put_text(out, ", ", "collectives", tri_comm_way_text(se->comm[TRI_WORLD]->way)));
   TRI_TRY_DONE(put_hosts(all, n, out));
   TRI_TRY_DONE(put_environment(out));
   TRI_TRY_DONE(tri_text_put(out, "}", 1));
