@@ -63,7 +63,7 @@ static void test_tables(void **state) {
   for (int i = 0; tri_device_at(i); i++) {
     const tri_device_ops *ops = tri_device_at(i);
     assert_int_equal(ops->size, sizeof *ops);
-    no_null(&ops->name, offsetof(tri_device_ops, graph_record) - offsetof(tri_device_ops, name));
+    no_null(&ops->name, offsetof(tri_device_ops, leave_sm) - offsetof(tri_device_ops, name));
     assert_true(!ops->graph_record == !ops->graph_run && !ops->graph_run == !ops->graph_close);
     if (!strcmp(ops->name, "cpu")) { /* the first to be opened chooses those of its processor */
       tri_device *d = NULL;
