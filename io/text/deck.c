@@ -58,13 +58,13 @@ static void where_text(const reader *r, int line, tri_text *out) {
 }
 
 /* Refuse what stands at `line`. */
-static tri_status refuse(const reader *r, int line, const char *what) {
+#define refuse(r, line, what) refuse_in(__func__, __LINE__, r, line, what) /* its place is the caller's */
+static tri_status refuse_in(const char *func, int at, const reader *r, int line, const char *what) {
   tri_text   where = {0};
   tri_status st;
 
   where_text(r, line, &where);
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %s", where.data ? where.data : r->deck->name,
-                what);
+  st = tri_fail(__FILE__, at, func, TRI_ECONFIG, "%s: %s", where.data ? where.data : r->deck->name, what);
   tri_text_free(&where);
   return st;
 }

@@ -23,16 +23,18 @@ typedef struct parser {
 static tri_status parse_alternatives(parser *p, bool extended);
 static tri_status parse_class(parser *p, tri_text *out);
 
-static tri_status refuse(const parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static tri_status refuse(const parser *p, const char *fmt, ...) {
+#define refuse(p, ...) refuse_in(__func__, __LINE__, p, __VA_ARGS__) /* its place is the caller's */
+static tri_status refuse_in(const char *func, int line, const parser *p, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static tri_status refuse_in(const char *func, int line, const parser *p, const char *fmt, ...) {
   char    why[160];
   va_list ap;
 
   va_start(ap, fmt);
   vsnprintf(why, sizeof why, fmt, ap);
   va_end(ap);
-  TRI_FAIL(TRI_EINPUT, "%s: the regular expression '%.*s' cannot be used: %s", p->where,
-           (int)(p->all_n < 400 ? p->all_n : 400), p->all, why);
+  return tri_fail(__FILE__, line, func, TRI_EINPUT, "%s: the regular expression '%.*s' cannot be used: %s",
+                  p->where, (int)(p->all_n < 400 ? p->all_n : 400), p->all, why);
 }
 
 static bool at(const parser *p, const char *word) {

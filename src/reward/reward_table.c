@@ -139,20 +139,19 @@ static tri_status name_field(tri_status st, const tri_reward_opt *o, const char 
                              const char *between) {
   const char             *given = tri_reward_get(o, field), *value = "";
   const tri_reward_field *f = find_field(tri_reward_find(o->name), field);
-  char                    why[TRI_MESSAGE_BYTES], name[64];
+  char                    where[TRI_MESSAGE_BYTES], name[64], visible[TRI_MESSAGE_BYTES];
   tri_text                shown = {0};
 
   if (st == TRI_OK) return TRI_OK;
   snprintf(name, sizeof name, "%s", field);
   for (char *c = name; *c && !strcmp(lead, "--"); c++) *c = *c == '_' ? '-' : *c; /* as flags are spelled */
-  snprintf(why, sizeof why, "%s", tri_error_message());
-  tri_error_clear();
   if (given && (!f || tri_reward_mask(f, NULL, given, &shown) == TRI_OK))
     value = shown.data ? shown.data : given;
-  st = tri_fail(__FILE__, __LINE__, __func__, st, "%s%s%s%.*s%s: %s", lead, name, given ? between : "",
-                VALUE_SHOWN, value, strlen(value) > VALUE_SHOWN ? "..." : "", why);
+  snprintf(where, sizeof where, "%s%s%s%.*s%s", lead, name, given ? between : "", VALUE_SHOWN, value,
+           strlen(value) > VALUE_SHOWN ? "..." : "");
+  tri_visible(where, strlen(where), "", visible, sizeof visible);
   tri_text_free(&shown);
-  return st;
+  return tri_error_at(st, visible);
 }
 
 /* Whether a mask stands in the value where a secret would be: with other letters in its place it would be
