@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "io/data/dataset.h"
+#include "refusal_case.h"
 
 enum { BOS = 1, END = 2, FIRST_BYTE = 3, VOCAB = 300 };
 
@@ -101,7 +102,7 @@ static inline void expect_refused(const char *bytes, size_t n, const tri_data_op
   assert_null(d);
   if (status == TRI_EINPUT && strncmp(tri_error_message(), path_a, strlen(path_a)))
     fail_msg("`%s` does not name the file", tri_error_message());
-  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
+  expect_refusal(part);
 }
 
 /* id [n], written as text: ^ begin, $ end, else the byte. */
@@ -124,12 +125,12 @@ typedef struct bad_line {
 
 /* Each line stands third, after a good and a blank one. */
 static inline void refuse_each(const bad_line *row, size_t n, const char *good, const tri_data_opt *opt) {
-  char text[1024], part[512];
+  char text[1024];
 
   for (size_t i = 0; i < n; i++) {
     snprintf(text, sizeof text, "%s\n\n%s\n%s\n", good, row[i].line, good);
-    snprintf(part, sizeof part, "a.jsonl:3: %s", row[i].part);
-    expect_refused(text, strlen(text), opt, TRI_EINPUT, part);
+    expect_refused(text, strlen(text), opt, TRI_EINPUT, row[i].part);
+    assert_true(tells(tri_error_message(), "a.jsonl:3"));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "config_case.h"
 
 #include "base/file.h"
+#include "refusal_case.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -68,12 +69,12 @@ static void test_arguments_win(void **state) {
   tri_config_free(&c);
 }
 
-/* bad, of a sentence that ends with the keys of a section. */
-static void bad_keys(const char *text, const char *const *args, const char *sentence, const char *section) {
+/* bad, of facts that end with the keys of a section. */
+static void bad_keys(const char *text, const char *const *args, const char *facts, const char *section) {
   char   want[1024];
   size_t n = strlen(section);
 
-  snprintf(want, sizeof want, "%s", sentence);
+  snprintf(want, sizeof want, "%s", facts);
   for (int i = 0, k = 0; i < tri_n_keys; i++) {
     const char *name = tri_keys[i].name;
     size_t      used = strlen(want);
@@ -83,8 +84,8 @@ static void bad_keys(const char *text, const char *const *args, const char *sent
   bad(text, args, want);
 }
 
-/* bad, of a sentence that ends with the fields a reward may have, each once. */
-static void bad_fields(const char *text, const char *const *args, const char *sentence) {
+/* bad, of facts that end with the fields a reward may have, each once. */
+static void bad_fields(const char *text, const char *const *args, const char *facts) {
   char              want[1024], list[1024] = ", name, weight,";
   const tri_reward *kind;
 
@@ -96,47 +97,38 @@ static void bad_fields(const char *text, const char *const *args, const char *se
       if (!strstr(list, word)) snprintf(list + used, sizeof list - used, "%s", word);
     }
   list[strlen(list) - 1] = 0;
-  snprintf(want, sizeof want, "%s%s", sentence, list + 2);
+  snprintf(want, sizeof want, "%s%s", facts, list + 2);
   bad(text, args, want);
 }
 
 static void test_unknown(void **state) {
   (void)state;
-  bad(SFT "  learning_rat: 1\n", NULL,
-      "d.yaml:12: unknown key 'train.learning_rat'; the nearest known key is 'train.learning_rate'");
-  bad(SFT "  clip_eps: 0.1\n", NULL,
-      "d.yaml:12: unknown key 'train.clip_eps'; the nearest known key is 'algo.clip_eps'");
-  bad(SFT "  epsilon: 0.1\n", NULL,
-      "d.yaml:12: unknown key 'train.epsilon'; the nearest known key is 'algo.clip_eps'");
-  bad(SFT, ARGS("train.stps=3"),
-      "argument 'train.stps=3': unknown key 'train.stps'; the nearest known key is 'train.steps'");
+  bad(SFT "  learning_rat: 1\n", NULL, "refuse_unknown() d.yaml:12 train.learning_rat train.learning_rate");
+  bad(SFT "  clip_eps: 0.1\n", NULL, "refuse_unknown() d.yaml:12 train.clip_eps algo.clip_eps");
+  bad(SFT "  epsilon: 0.1\n", NULL, "refuse_unknown() d.yaml:12 train.epsilon algo.clip_eps");
+  bad(SFT, ARGS("train.stps=3"), "refuse_unknown() train.stps=3 train.stps train.steps");
   bad(SFT, ARGS("x=1"),
-      "argument 'x=1': unknown key 'x'; known sections: run, model, lora, data, algo, rollout, "
-      "train, critic, reference, shard, checkpoint, eval, reward");
+      "refuse_unknown() x=1 x run model lora data algo rollout train critic reference shard checkpoint eval "
+      "reward");
   bad(SFT, ARGS("foo.bar=1"),
-      "argument 'foo.bar=1': unknown key 'foo.bar'; known sections: run, model, lora, data, algo, rollout, "
-      "train, critic, reference, shard, checkpoint, eval, reward");
-  bad(SFT, ARGS("trian.steps=3"),
-      "argument 'trian.steps=3': unknown key 'trian.steps'; the nearest known key is 'train.steps'");
-  bad_keys(SFT, ARGS("eval.qqqqqqqqqq=3"),
-           "argument 'eval.qqqqqqqqqq=3': unknown key 'eval.qqqqqqqqqq'; known here: ", "eval");
-  bad_keys(SFT, ARGS("algo.qq=3"), "argument 'algo.qq=3': unknown key 'algo.qq'; known here: ", "algo");
+      "refuse_unknown() foo.bar=1 foo.bar run model lora data algo rollout train critic reference shard "
+      "checkpoint eval reward");
+  bad(SFT, ARGS("trian.steps=3"), "refuse_unknown() trian.steps=3 trian.steps train.steps");
+  bad_keys(SFT, ARGS("eval.qqqqqqqqqq=3"), "refuse_unknown() eval.qqqqqqqqqq=3 eval.qqqqqqqqqq ", "eval");
+  bad_keys(SFT, ARGS("algo.qq=3"), "refuse_unknown() algo.qq=3 algo.qq ", "algo");
   bad(SFT, ARGS("zzzzz.qqqqqqqqqqqq=3"),
-      "argument 'zzzzz.qqqqqqqqqqqq=3': unknown key 'zzzzz.qqqqqqqqqqqq'; known sections: run, model, lora, "
-      "data, algo, rollout, train, critic, reference, shard, checkpoint, eval, reward");
-  bad(SFT "trian:\n", NULL, "d.yaml:12: unknown section 'trian'; the nearest known section is 'train'");
-  bad(SFT "eps_clip: 0.1\n", NULL,
-      "d.yaml:12: 'eps_clip' stands outside of a section: write it as 'clip_eps' below 'algo:'");
-  bad_keys("run: x\n", NULL, "d.yaml:1: 'run' is a section, with keys below it: ", "run");
-  bad_keys(SFT, ARGS("run=x"), "argument 'run=x': 'run' is a section, with keys below it: ", "run");
-  bad_keys(SFT "eval: 5\n", NULL, "d.yaml:12: 'eval' is a section, with keys below it: ", "eval");
-  bad_keys(SFT, ARGS("train={steps: 3}"),
-           "argument 'train={steps: 3}': 'train' is a section, with keys below it: ",
+      "refuse_unknown() zzzzz.qqqqqqqqqqqq=3 zzzzz.qqqqqqqqqqqq run model lora data algo rollout train "
+      "critic reference shard checkpoint eval reward");
+  bad(SFT "trian:\n", NULL, "refuse_unknown() d.yaml:12 trian train");
+  bad(SFT "eps_clip: 0.1\n", NULL, "tri_key_match_entry() d.yaml:12 eps_clip clip_eps algo");
+  bad_keys("run: x\n", NULL, "refuse_section() d.yaml:1 run ", "run");
+  bad_keys(SFT, ARGS("run=x"), "refuse_section() run=x run ", "run");
+  bad_keys(SFT "eval: 5\n", NULL, "refuse_section() d.yaml:12 eval ", "eval");
+  bad_keys(SFT, ARGS("train={steps: 3}"), "refuse_section() train={steps: 3} train ",
            "train"); /* not data.train */
-  bad(SFT "eval:\n  - a\n", NULL, "d.yaml:13: section 'eval' holds keys, not a list");
+  bad(SFT "eval:\n  - a\n", NULL, "tri_key_match_entry() d.yaml:13 eval");
   bad(SFT "actor:\n  ppo_mini_batch_size: 3\n", NULL,
-      "d.yaml:13: unknown key 'actor.ppo_mini_batch_size': it counts prompts; train.train_batch_size counts "
-      "samples: prompts x algo.num_generations");
+      "refuse_unknown() d.yaml:13 actor.ppo_mini_batch_size train.train_batch_size algo.num_generations");
 }
 
 /* A deck without sections: one line for each key, the fault that says where it belongs. Judge: no
@@ -163,48 +155,38 @@ static void test_flat_deck(void **state) {
 
 static void test_values(void **state) {
   (void)state;
-  bad(SFT "  learning_rate: -1\n", NULL, "d.yaml:12: train.learning_rate = -1: must be a number > 0");
-  bad(SFT "  learning_rate: .inf\n", NULL, "d.yaml:12: train.learning_rate = .inf: must be a number > 0");
-  bad(SFT "  learning_rate: nan\n", NULL, "d.yaml:12: train.learning_rate = nan: must be a number > 0");
-  bad(SFT "  learning_rate: 1e999\n", NULL, "d.yaml:12: train.learning_rate = 1e999: must be a number > 0");
-  bad(SFT "  learning_rate: 1e-999\n", NULL, "d.yaml:12: train.learning_rate = 1e-999: must be a number > 0");
-  bad(SFT "  learning_rate: 1e-6x\n", NULL, "d.yaml:12: train.learning_rate = 1e-6x: must be a number > 0");
-  bad(SFT "  learning_rate: 0x1p3\n", NULL, "d.yaml:12: train.learning_rate = 0x1p3: must be a number > 0");
+  bad(SFT "  learning_rate: -1\n", NULL, "refuse_value() d.yaml:12 train.learning_rate -1 0");
+  bad(SFT "  learning_rate: .inf\n", NULL, "refuse_value() d.yaml:12 train.learning_rate .inf 0");
+  bad(SFT "  learning_rate: nan\n", NULL, "refuse_value() d.yaml:12 train.learning_rate nan 0");
+  bad(SFT "  learning_rate: 1e999\n", NULL, "refuse_value() d.yaml:12 train.learning_rate 1e999 0");
+  bad(SFT "  learning_rate: 1e-999\n", NULL, "refuse_value() d.yaml:12 train.learning_rate 1e-999 0");
+  bad(SFT "  learning_rate: 1e-6x\n", NULL, "refuse_value() d.yaml:12 train.learning_rate 1e-6x 0");
+  bad(SFT "  learning_rate: 0x1p3\n", NULL, "refuse_value() d.yaml:12 train.learning_rate 0x1p3 0");
   for (const char *const *v = ARGS("1e-3", "9.99", "5"); *v; v++) { /* would end healthy runs */
     char arg[64], message[256];
     snprintf(arg, sizeof arg, "run.timeout_s=%s", *v);
-    snprintf(message, sizeof message,
-             "argument '%s': run.timeout_s = %g: must be 0 (ranks wait for ever) or at least 10 s: a healthy "
-             "rank may pause for some seconds",
-             arg, strtod(*v, NULL));
+    snprintf(message, sizeof message, "check_timeout() %s run.timeout_s %g 0 10 s", arg, strtod(*v, NULL));
     bad(SFT, ARGS(arg), message);
   }
-  bad(SFT "  adam_beta1: 1\n", NULL, "d.yaml:12: train.adam_beta1 = 1: must be a number >= 0 and < 1");
+  bad(SFT "  adam_beta1: 1\n", NULL, "refuse_value() d.yaml:12 train.adam_beta1 1 >= 0");
   bad(SFT "  micro_batch_size: 0x2\n", NULL,
-      "d.yaml:12: train.micro_batch_size = 0x2: must be a whole number >= 1 and <= 1000000000");
+      "refuse_value() d.yaml:12 train.micro_batch_size 0x2 >= 1 <= 1000000000");
   for (const char *const *v = ARGS("1_000", "1e3", "2.0", "010", "0", "-1", "99999999999999999999"); *v;
        v++) {
     char arg[64], message[256];
     snprintf(arg, sizeof arg, "train.micro_batch_size=%s", *v);
-    snprintf(message, sizeof message,
-             "argument '%s': train.micro_batch_size = %s: must be a whole number >= 1 and <= 1000000000", arg,
-             *v);
+    snprintf(message, sizeof message, "refuse_value() %s train.micro_batch_size %s 1 1000000000", arg, *v);
     bad(SFT, ARGS(arg), message);
   }
-  bad(SFT, ARGS("run.seed=-1"),
-      "argument 'run.seed=-1': run.seed = -1: must be a whole number >= 0 and <= 18446744073709551615");
-  bad(SFT "  steps2: 1\n  micro_batch_size:\n", NULL,
-      "d.yaml:12: unknown key 'train.steps2'; the nearest known key is 'train.steps'");
+  bad(SFT, ARGS("run.seed=-1"), "refuse_value() run.seed=-1 run.seed -1 >= 0 <= 18446744073709551615");
+  bad(SFT "  steps2: 1\n  micro_batch_size:\n", NULL, "refuse_unknown() d.yaml:12 train.steps2 train.steps");
   bad(SFT "  micro_batch_size:\n", NULL,
       "d.yaml:12: train.micro_batch_size has no value; null leaves it at its default");
   bad(SFT "  micro_batch_size: [1]\n", NULL, "d.yaml:12: train.micro_batch_size takes one value, not a list");
-  bad(SFT "checkpoint:\n  save_final: yes\n", NULL,
-      "d.yaml:13: checkpoint.save_final = yes: must be true or false (yes, no, on, off are not read)");
-  bad(SFT, ARGS("model.dtype=bf6"),
-      "argument 'model.dtype=bf6': model.dtype = bf6: must be one of f32, bf16, fp16; nearest: bf16");
-  bad(SFT, ARGS("data.train=[{a: 1}]"),
-      "argument 'data.train=[{a: 1}]': data.train is a list of texts: 'a:' does not belong in it");
-  bad(SFT, ARGS("data.train=[a, '']"), "argument 'data.train=[a, '']': an item of data.train is empty");
+  bad(SFT "checkpoint:\n  save_final: yes\n", NULL, "refuse_value() d.yaml:13 checkpoint.save_final yes");
+  bad(SFT, ARGS("model.dtype=bf6"), "refuse_value() model.dtype=bf6 model.dtype bf6 f32 bf16 fp16");
+  bad(SFT, ARGS("data.train=[{a: 1}]"), "read_list() data.train=[{a: 1}] data.train");
+  bad(SFT, ARGS("data.train=[a, '']"), "read_list() data.train=[a, ''] data.train");
 }
 
 static tri_status load_typed(const char *argument) {
@@ -222,12 +204,11 @@ static tri_status load_typed(const char *argument) {
 /* What a shell would expand is refused in what a user typed, unless there are files of that name; what a
  * checkpoint has is what its files were called. */
 static void test_words_of_a_shell(void **state) {
-  static const char *const bad[][2] = {
-      {"run.output=~/x", "run.output = ~/x: ~ is not expanded here; write the path out"},
-      {"run.output=$RUN", "run.output = $RUN: $ is not expanded here; write the path out"},
-      {"run.output=we$ird/$RUN", "run.output = we$ird/$RUN: $ is not"},
-      {"model.path=a/${HOME}", "model.path = a/${HOME}: $ is not expanded here; write the path out"},
-      {"data.train=[e, $$HOME/e]", "data.train = $$HOME/e: $ is not expanded here; write the path out"}};
+  static const char *const bad[][2] = {{"run.output=~/x", "check_path() run.output ~/x ~"},
+                                       {"run.output=$RUN", "check_path() run.output $RUN $ run.output=$RUN"},
+                                       {"run.output=we$ird/$RUN", "check_path() run.output we$ird/$RUN $"},
+                                       {"model.path=a/${HOME}", "check_path() model.path a/${HOME} $"},
+                                       {"data.train=[e, $$HOME/e]", "check_path() data.train $$HOME/e $"}};
   static const char *const good_too[] = {"run.output=we$ird", "run.output=we$ird/new", "data.train=we$ird/a",
                                          "run.output=./~x/a~$1$", "data.prompt_key=$x"};
   char                     folder[] = "/tmp/trireme-config-XXXXXX", *before = getcwd(NULL, 0);
@@ -237,7 +218,7 @@ static void test_words_of_a_shell(void **state) {
   assert_int_equal(tri_file_write("d.yaml", SFT, strlen(SFT)), TRI_OK);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(load_typed(bad[i][0]), TRI_ECONFIG);
-    assert_non_null(strstr(tri_error_message(), bad[i][1]));
+    expect_refusal(bad[i][1]);
     tri_config c = good(SFT, ARGS(bad[i][0]));
     tri_config_free(&c);
   }
@@ -268,137 +249,104 @@ static void test_reward_list(void **state) {
   tri_text_free(&out);
   tri_config_free(&c);
   bad(GRPO, ARGS("reward=[{name: process, command: verify}]"),
-      "argument 'reward=[{name: process, command: verify}]': command of a reward is a list of words: "
-      "[verify]");
+      "refuse_no_list() reward=[{name: process, command: verify}] command [verify]");
   bad(GRPO, ARGS("reward=[{name: process, command: broken.py}]"),
-      "argument 'reward=[{name: process, command: broken.py}]': command of a reward is a list of words: "
-      "[python3, broken.py]");
+      "refuse_no_list() reward=[{name: process, command: broken.py}] command [python3 broken.py] python3 "
+      "broken.py");
   bad(GRPO, ARGS("reward=[{name: process, command: python3  a.py -u}]"),
-      "argument 'reward=[{name: process, command: python3  a.py -u}]': command of a reward is a list of "
-      "words: "
-      "[python3, a.py, -u]");
+      "refuse_no_list() reward=[{name: process, command: python3  a.py -u}] command [python3 a.py -u] "
+      "python3 -u");
   bad(GRPO, ARGS("reward=[{name: verify.py}]"),
-      "argument 'reward=[{name: verify.py}]': there is no reward 'verify.py'; a program of yours is reward "
-      "process: {name: process, command: [python3, verify.py]}");
+      "tri_reward_check_name() reward=[{name: verify.py}] verify.py {name [python3 verify.py]}");
   bad(GRPO, ARGS("reward=[{name: process, command: []}]"),
-      "argument 'reward=[{name: process, command: []}]': command of a reward is a list of words: "
-      "[python3, verify.py]");
+      "refuse_no_list() reward=[{name: process, command: []}] command [python3 verify.py] python3 verify.py");
   bad(GRPO, ARGS("reward=[{name: process, command: [a, '']}]"),
-      "argument 'reward=[{name: process, command: [a, '']}]': command of a reward has an empty word");
-  bad(GRPO, ARGS("reward=[{name: process}]"),
-      "argument 'reward=[{name: process}]': reward process needs a command");
+      "put_list() reward=[{name: process, command: [a, '']}] command");
+  bad(GRPO, ARGS("reward=[{name: process}]"), "check_must() reward=[{name: process}] process command");
 }
 
 static void test_rewards(void **state) {
   char names[TRI_REWARD_NAMES_BYTES], lacks[TRI_REWARD_NAMES_BYTES + 80];
 
   (void)state;
-  tri_reward_names(" or ", names);
-  snprintf(lacks, sizeof lacks, "argument 'reward=[{weight: 1}]': a reward needs a name: %s", names);
-  bad(GRPO, ARGS("reward=[{name: numbr}]"),
-      "argument 'reward=[{name: numbr}]': there is no reward 'numbr'; the nearest known is number");
+  tri_reward_names(" ", names);
+  snprintf(lacks, sizeof lacks, "check_reward() reward=[{weight: 1}] %s", names);
+  bad(GRPO, ARGS("reward=[{name: numbr}]"), "tri_reward_check_name() reward=[{name: numbr}] numbr number");
   bad(GRPO, ARGS("reward=[{weight: 1}]"), lacks);
-  bad(GRPO, ARGS("reward=[{name: regex}]"),
-      "argument 'reward=[{name: regex}]': reward regex needs a pattern");
+  bad(GRPO, ARGS("reward=[{name: regex}]"), "check_must() reward=[{name: regex}] regex pattern");
   bad(GRPO, ARGS("reward=[{name: regex, pattern: ''}]"),
-      "argument 'reward=[{name: regex, pattern: ''}]': pattern has no value");
+      "check_one() reward=[{name: regex, pattern: ''}] pattern");
   bad(GRPO, ARGS("reward=[{name: exact, pattern: x}]"),
-      "argument 'reward=[{name: exact, pattern: x}]': reward exact has no use for a pattern");
+      "tri_reward_check_fields() reward=[{name: exact, pattern: x}] exact pattern");
   bad(GRPO, ARGS("reward=[{name: exact, wieght: 1}]"),
-      "argument 'reward=[{name: exact, wieght: 1}]': unknown field 'wieght' of a reward; the nearest known "
-      "field is weight");
+      "refuse_field() reward=[{name: exact, wieght: 1}] wieght weight");
   bad(GRPO, ARGS("reward=[{name: exact, weight: .nan}]"),
-      "argument 'reward=[{name: exact, weight: .nan}]': reward weight = .nan: must be a number");
+      "set_weight() reward=[{name: exact, weight: .nan}] .nan");
   bad(GRPO, ARGS("reward=[{name: exact, weight: [1, 2]}]"),
-      "argument 'reward=[{name: exact, weight: [1, 2]}]': weight of a reward takes one value, not a list");
+      "check_one() reward=[{name: exact, weight: [1, 2]}] weight");
   bad(GRPO, ARGS("reward=[{name: exact, pattern: []}]"),
-      "argument 'reward=[{name: exact, pattern: []}]': pattern of a reward takes one value, not a list");
-  bad_fields(
-      GRPO, ARGS("reward=[{name: exact, colour: [a, b]}]"),
-      "argument 'reward=[{name: exact, colour: [a, b]}]': unknown field 'colour' of a reward; known: ");
-  bad(GRPO, ARGS("reward=exact"),
-      "argument 'reward=exact': reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' "
-      "below 'reward:', or 'reward=[{name: exact}]'");
-  bad(SFT "reward:\n  name: exact\n", NULL,
-      "d.yaml:13: reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' below "
-      "'reward:'");
+      "check_one() reward=[{name: exact, pattern: []}] pattern");
+  bad_fields(GRPO, ARGS("reward=[{name: exact, colour: [a, b]}]"),
+             "refuse_field() reward=[{name: exact, colour: [a, b]}] colour ");
+  bad(GRPO, ARGS("reward=exact"), "read_reward() reward=exact reward");
+  bad(SFT "reward:\n  name: exact\n", NULL, "tri_key_match_entry() d.yaml:13 reward");
   bad(SFT, ARGS("eval.steps=5", "data.eval=e.jsonl", "reward=[{name: exact}]"),
-      "argument 'eval.steps=5': eval.steps = 5 needs rollout.max_response_length: evaluation generates "
-      "answers and rewards them");
+      "check_eval_answers() eval.steps=5 eval.steps 5 rollout.max_response_length");
   bad(SFT, ARGS("algo.name=dpo", "reward=[{name: exact}]"),
-      "argument 'reward=[{name: exact}]': reward means nothing to algo.name dpo: remove it");
-  bad(GRPO, ARGS("reward=[]"),
-      "d.yaml: reward is missing: grpo needs at least one, such as '- name: exact' or '- {name: model, path: "
-      "FOLDER}'");
+      "refuse_one() reward=[{name: exact}] reward algo.name dpo");
+  bad(GRPO, ARGS("reward=[]"), "refuse_missing() d.yaml reward");
 }
 
 static void test_contradictions(void **state) {
   (void)state;
   bad(SFT "  epochs: 2\n", NULL,
-      "d.yaml:12: train.epochs and train.steps (d.yaml:10) contradict each other: keep one (train.steps=null "
-      "takes the other back)");
+      "refuse_both() d.yaml:12 train.epochs train.steps d.yaml:10 train.steps=null");
   bad(SFT "  micro_batch_size: 2\n", ARGS("train.max_tokens_per_gpu=64"),
-      "argument 'train.max_tokens_per_gpu=64': train.max_tokens_per_gpu and train.micro_batch_size "
-      "(d.yaml:12) contradict each other: keep one (train.micro_batch_size=null takes the other back)");
+      "refuse_both() train.max_tokens_per_gpu=64 train.max_tokens_per_gpu train.micro_batch_size d.yaml:12 "
+      "train.micro_batch_size=null");
   bad(SFT "  max_tokens_per_gpu: 64\n", ARGS("train.micro_batch_size=2"),
-      "argument 'train.micro_batch_size=2': train.micro_batch_size and train.max_tokens_per_gpu (d.yaml:12) "
-      "contradict each other: keep one (train.max_tokens_per_gpu=null takes the other back)");
+      "refuse_both() train.micro_batch_size=2 train.micro_batch_size train.max_tokens_per_gpu d.yaml:12 "
+      "train.max_tokens_per_gpu=null");
   bad(SFT "  warmup_steps: 1\n  warmup_ratio: 0.1\n", NULL,
-      "d.yaml:13: train.warmup_ratio and train.warmup_steps (d.yaml:12) contradict each other: keep one "
-      "(train.warmup_steps=null takes the other back)");
+      "refuse_both() d.yaml:13 train.warmup_ratio train.warmup_steps d.yaml:12 train.warmup_steps=null");
   bad(SFT "shard:\n  plan: zero3\n  grads: none\n", NULL,
-      "d.yaml:14: shard.grads and shard.plan (d.yaml:13) contradict each other: keep one (shard.plan=null "
-      "takes the other back)");
+      "refuse_both() d.yaml:14 shard.grads shard.plan d.yaml:13 shard.plan=null");
   bad(SFT, ARGS("model.config=c.json"),
-      "argument 'model.config=c.json': model.config and model.path (d.yaml:4) contradict each other: keep "
-      "one (model.path=null takes the other back)");
+      "refuse_both() model.config=c.json model.config model.path d.yaml:4 model.path=null");
   bad(GRPO "  clip_eps: 0.2\n  eps_clip: 0.2\n", NULL,
-      "d.yaml:17: algo.eps_clip and algo.clip_eps (d.yaml:16) contradict each other: both mean "
-      "algo.clip_eps, keep one");
+      "refuse_twice() d.yaml:17 algo.eps_clip algo.clip_eps d.yaml:16");
   bad(GRPO, ARGS("algo.clip_eps=0.2", "clip_ratio=0.2"),
-      "argument 'clip_ratio=0.2': clip_ratio and algo.clip_eps (argument 'algo.clip_eps=0.2') contradict "
-      "each other: both mean algo.clip_eps, keep one");
-  bad(SFT "  min_lr_ratio: 0.1\n", NULL,
-      "d.yaml:12: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it");
-  bad(SFT, ARGS("algo.clip_eps=0.2"),
-      "argument 'algo.clip_eps=0.2': algo.clip_eps means nothing to algo.name sft: remove it");
+      "refuse_twice() clip_ratio=0.2 clip_ratio algo.clip_eps algo.clip_eps=0.2");
+  bad(SFT "  min_lr_ratio: 0.1\n", NULL, "check_schedule() d.yaml:12 train.min_lr_ratio train.lr_scheduler");
+  bad(SFT, ARGS("algo.clip_eps=0.2"), "refuse_one() algo.clip_eps=0.2 algo.clip_eps algo.name sft");
   bad(SFT, ARGS("rollout.temperature=1"),
-      "argument 'rollout.temperature=1': rollout.temperature means nothing to algo.name sft: remove it");
+      "refuse_one() rollout.temperature=1 rollout.temperature algo.name sft");
   bad(GRPO, ARGS("data.completion_key=c"),
-      "argument 'data.completion_key=c': data.completion_key means nothing to algo.name grpo: remove it");
+      "refuse_one() data.completion_key=c data.completion_key algo.name grpo");
   bad(GRPO "  num_generations: 1\n", NULL,
-      "d.yaml:16: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
-      "2 are needed; ppo, reinforce++ and remax take one answer to a prompt");
+      "check_group() d.yaml:16 algo.num_generations 1 algo.advantage group 2");
 }
 
 static void test_missing(void **state) {
   (void)state;
-  bad(SFT, ARGS("run.output=null"), "d.yaml: run.output is missing: the folder the run writes to");
-  bad(SFT, ARGS("model.path=null"),
-      "d.yaml: model.path is missing: a model folder, or give model.config to start from random weights");
-  bad(SFT, ARGS("model.path=null", "model.tokenizer=t"),
-      "d.yaml: model.path is missing: a model folder, or give model.config to start from random weights");
-  bad(SFT, ARGS("data.train=[]"), "d.yaml: data.train is missing: the JSON lines file to train on");
-  bad(SFT, ARGS("train.steps=null"),
-      "d.yaml: train.steps is missing: the length of the run, or give train.epochs");
-  bad(GRPO, ARGS("rollout.rollout_batch_size=null"),
-      "d.yaml: rollout.rollout_batch_size is missing: the prompts of one rollout");
-  bad(GRPO, ARGS("rollout.max_response_length=null"),
-      "d.yaml: rollout.max_response_length is missing: the longest answer, in tokens");
-  bad(GRPO, ARGS("eval.steps=2"),
-      "argument 'eval.steps=2': eval.steps = 2 needs data.eval: the JSON lines file to evaluate on");
+  bad(SFT, ARGS("run.output=null"), "refuse_missing() d.yaml run.output");
+  bad(SFT, ARGS("model.path=null"), "refuse_missing() d.yaml model.path model.config");
+  bad(SFT, ARGS("model.path=null", "model.tokenizer=t"), "refuse_missing() d.yaml model.path model.config");
+  bad(SFT, ARGS("data.train=[]"), "refuse_missing() d.yaml data.train");
+  bad(SFT, ARGS("train.steps=null"), "refuse_missing() d.yaml train.steps train.epochs");
+  bad(GRPO, ARGS("rollout.rollout_batch_size=null"), "refuse_missing() d.yaml rollout.rollout_batch_size");
+  bad(GRPO, ARGS("rollout.max_response_length=null"), "refuse_missing() d.yaml rollout.max_response_length");
+  bad(GRPO, ARGS("eval.steps=2"), "check_eval_data() eval.steps=2 eval.steps 2 data.eval");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "checkpoint.keep_best=reward_mean"),
-      "argument 'checkpoint.keep_best=reward_mean': checkpoint.keep_best: 'reward_mean' is no metric of "
-      "evaluations, such as eval_reward_mean");
+      "check_keep_best() checkpoint.keep_best=reward_mean checkpoint.keep_best reward_mean eval_reward_mean");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "data.eval_names=[a,b]"),
-      "argument 'data.eval_names=[a,b]': data.eval_names has 2 names, data.eval 1 file: each has one");
+      "check_eval_names() data.eval_names=[a,b] data.eval_names 2 data.eval 1");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=[e.jsonl,f.jsonl]", "data.eval_names=[a,b-c]"),
-      "argument 'data.eval_names=[a,b-c]': data.eval_names: 'b-c' must be 1 to 32 of a-z, 0-9 and _");
+      "check_eval_names() data.eval_names=[a,b-c] data.eval_names b-c 1 32 0-9 _");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=[e.jsonl,f.jsonl]", "data.eval_names=[a,a]"),
-      "argument 'data.eval_names=[a,a]': data.eval_names: a is there twice: each set has a name of its own");
+      "check_eval_names() data.eval_names=[a,a] data.eval_names");
   bad(GRPO, ARGS("rollout.dynamic_sampling=true", "algo.advantage=return", "algo.num_generations=1"),
-      "argument 'rollout.dynamic_sampling=true': rollout.dynamic_sampling compares the answers to a prompt: "
-      "algo.num_generations = 1 must be at least 2");
+      "check_selection() rollout.dynamic_sampling=true rollout.dynamic_sampling algo.num_generations 1 2");
   tri_config c = good(GRPO, ARGS("reward=[]", "data.train=null", "rollout.replay=r"));
   tri_config_free(&c);
   c = good(SFT, ARGS("model.path=null", "model.config=c"));
@@ -413,10 +361,9 @@ static void test_idle_keys(void **state) {
   (void)state;
   assert_int_equal(
       load(GRPO, &c, &notes, ARGS("rollout.temperature=0", "rollout.top_k=5", "rollout.top_p=1")), TRI_OK);
-  assert_string_equal(notes.data,
-                      "argument 'rollout.top_k=5': rollout.top_k has no effect: rollout.temperature is 0\n"
-                      "argument 'rollout.temperature=0': rollout.temperature is 0: the answers to a prompt "
-                      "are all alike, and a group of equal rewards teaches nothing\n");
+  expect_lines(
+      notes.data,
+      "rollout.top_k=5 rollout.top_k rollout.temperature 0\nrollout.temperature=0 rollout.temperature 0\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(
@@ -429,53 +376,45 @@ static void test_idle_keys(void **state) {
   assert_null(notes.data);
   tri_config_free(&c);
   assert_int_equal(load(GRPO, &c, &notes, ARGS("algo.name=dr_grpo", "algo.advantage_eps=0")), TRI_OK);
-  assert_string_equal(notes.data, "argument 'algo.advantage_eps=0': algo.advantage_eps has no effect: "
-                                  "algo.scale_rewards is none\n");
+  expect_lines(notes.data, "algo.advantage_eps=0 algo.advantage_eps algo.scale_rewards\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.max_extra_batches=1")), TRI_OK);
-  assert_string_equal(notes.data, "argument 'rollout.max_extra_batches=1': rollout.max_extra_batches has no "
-                                  "effect: rollout.dynamic_sampling is off\n");
+  expect_lines(notes.data,
+               "rollout.max_extra_batches=1 rollout.max_extra_batches rollout.dynamic_sampling\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(
       load(GRPO, &c, &notes, ARGS("rollout.dynamic_sampling=true", "train.steps=null", "train.epochs=1")),
       TRI_OK);
-  assert_non_null(
-      strstr(notes.data, "argument 'train.epochs=1': train.epochs gives the number of steps as if"));
+  assert_non_null(tells(notes.data, "train.epochs=1 train.epochs rollout.dynamic_sampling"));
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.dynamic_sampling=true", "rollout.replay=r")), TRI_OK);
-  assert_string_equal(notes.data, "argument 'rollout.dynamic_sampling=true': rollout.dynamic_sampling has no "
-                                  "effect: rollout.replay is given\n");
+  expect_lines(notes.data, "rollout.dynamic_sampling=true rollout.dynamic_sampling rollout.replay\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(load(SFT, &c, &notes,
                         ARGS("rollout.max_response_length=4", "data.answer_key=a", "reward=[{name: exact}]")),
                    TRI_OK);
-  assert_string_equal(notes.data,
-                      "argument 'data.answer_key=a': data.answer_key has no effect: eval.steps is 0\n"
-                      "argument 'rollout.max_response_length=4': rollout.max_response_length has "
-                      "no effect: eval.steps is 0\n"
-                      "argument 'reward=[{name: exact}]': reward has no effect: eval.steps is 0\n");
+  expect_lines(notes.data, "data.answer_key=a data.answer_key eval.steps 0\nrollout.max_response_length=4 "
+                           "rollout.max_response_length eval.steps 0\nreward=[{name: exact}] eval.steps 0\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(
       load(SFT, &c, &notes, ARGS("algo.name=kto", "eval.steps=1", "data.eval=x.jsonl", "rollout.stop=x")),
       TRI_OK);
-  assert_string_equal(notes.data,
-                      "argument 'rollout.stop=x': rollout.stop has no effect: no answer is generated\n");
+  expect_lines(notes.data, "rollout.stop=x rollout.stop\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(load(SFT, &c, &notes, ARGS("data.eval=x.jsonl")), TRI_OK);
-  assert_string_equal(notes.data, "argument 'data.eval=x.jsonl': data.eval has no effect: eval.steps is 0\n");
+  expect_lines(notes.data, "data.eval=x.jsonl data.eval eval.steps 0\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(
       load(SFT, &c, &notes, ARGS("model.dtype=fp16", "train.loss_scale=8", "train.min_loss_scale=2")),
       TRI_OK);
-  assert_string_equal(notes.data, "argument 'train.min_loss_scale=2': train.min_loss_scale has no effect: "
-                                  "train.loss_scale is given\n");
+  expect_lines(notes.data, "train.min_loss_scale=2 train.min_loss_scale train.loss_scale\n");
   tri_text_free(&notes);
   tri_config_free(&c);
 }
@@ -553,18 +492,15 @@ static void test_mapping(void **state) {
            "data.chat_template=x/y.jinja", "data.chat_template_date=2024-02-29"));
   round_trip(GRPO, ARGS("data.chat_template_kwargs={}"));
   bad(GRPO, ARGS("data.chat_template_kwargs={a: 1, a: 2}"),
-      "argument 'data.chat_template_kwargs={a: 1, a: 2}': 'a' is "
-      "given twice in chat_template_kwargs");
+      "tri_deck_put_json() data.chat_template_kwargs={a: 1, a: 2} chat_template_kwargs");
   bad(GRPO, ARGS("data.chat_template_kwargs=[a]"),
-      "argument 'data.chat_template_kwargs=[a]': data.chat_template_kwargs = [...]: must be a "
-      "mapping, such as 'data.chat_template_kwargs={enable_thinking: false}'");
+      "read_map() data.chat_template_kwargs=[a] data.chat_template_kwargs "
+      "data.chat_template_kwargs={enable_thinking false}");
   bad(GRPO, ARGS("data.chat_template=quen3"),
-      "argument 'data.chat_template=quen3': data.chat_template = quen3: must be one of auto, none, "
-      "chatml, llama2, llama3, "
-      "mistral, qwen2.5, qwen3, gemma, zephyr, FILE.jinja; nearest: qwen3");
+      "refuse_value() data.chat_template=quen3 data.chat_template quen3 llama2 llama3 qwen2.5 qwen3 "
+      "FILE.jinja");
   bad(GRPO, ARGS("data.chat_template_date=29.11.2026"),
-      "argument 'data.chat_template_date=29.11.2026': data.chat_template_date = 29.11.2026: must be "
-      "a day, YYYY-MM-DD");
+      "check_template() data.chat_template_date=29.11.2026 data.chat_template_date 29.11.2026 YYYY-MM-DD");
 }
 
 /* The words of one line of the print. */

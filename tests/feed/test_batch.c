@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "device_case.h"
 #include "feed/batch.h"
+#include "refusal_case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,10 +181,10 @@ static void what_would_be_parted_is_refused(void **state) {
   r.start[2] = 12;
   tri_error_clear();
   assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 1, 0, 0, 2, 0, 8}, &s), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "9 tokens"));
+  expect_refusal("check_fits() 9 train.max_tokens_per_gpu 8");
   tri_error_clear();
   assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 2, 0, 0, 2, 0, 11}, &s), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "12 tokens"));
+  expect_refusal("check_fits() 2 12 train.max_tokens_per_gpu");
   tri_error_clear();
   assert_null(s.seq);
   tri_error_clear();

@@ -106,8 +106,7 @@ static void expect_moved(const json_t *row) {
       "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"a\"},"
       "{\"role\":\"assistant\",\"content\":\"b\"}]}";
 
-  expect_refused(line, strlen(line), &opt, TRI_EINPUT,
-                 "a.jsonl:1: where the assistant's turn begins (message 3) cannot be told");
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "a.jsonl:1 3 tokenizer_config.json");
   tri_chat_close(&chat);
   free(config);
   tri_encoder_free(&encoder);
@@ -353,7 +352,7 @@ static void passes_on_what_a_line_has(void **state) {
   tri_dataset *inner = open_text("{\"prompt\":[" U("a") "],\"x\":{\"t\":[{\"n\":1}]}}", &opt);
   expect_tokens(tri_dataset_get(inner, 0), "<1>[user]a[assistant]", 21);
   tri_dataset_close(&inner);
-  expect_refused(odd, sizeof odd - 1, &opt, TRI_EINPUT, "`x.t`");
+  expect_refused(odd, sizeof odd - 1, &opt, TRI_EINPUT, "tri_jsonl_refuse_odd() a.jsonl:1 x.t NaN");
   tri_chat_close(&chat);
   files.jinja = (tri_chat_bytes){"{{ messages[0].content }}", 25};
   assert_int_equal(tri_chat_open(&chat_opt, &files, &chat), TRI_OK);
@@ -481,41 +480,41 @@ static void refuses_bad_conversations(void **state) {
   const bad_line    row[] = {
          {"{\"messages\":7}", "`messages` must be text, or a list of messages"},
          {"{\"messages\":[]}", "`messages` has no messages"},
-         {"{\"messages\":\"a\"}",
-          "`messages` must be a list of messages, or its JSON as text; a text goes under"},
+         {"{\"messages\":\"a\"}", "read_messages() a.jsonl:3 messages prompt"},
          {"{\"messages\":[7]}", "`messages`[0] must be a message, {\"role\": \"user\", "},
          {"{\"messages\":[{\"content\":\"a\"}]}", "`messages`[0] has no `role`"},
          {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":null}]}",
-          "`messages`[1]: its `content` must be text, or a list of {"},
+          "check_content() a.jsonl:3 `messages`[1] content"},
          {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"url\":\"x\"}]}]}",
-          "`messages`[0]: its `content` has a part of type `image`: only text is understood"},
+          "check_parts() `messages`[0] content image"},
          {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"image_url\":{}}]}]}",
-          "`messages`[0]: its `content` has a part of type `image_url`"},
-         {"{\"messages\":[{\"role\":\"user\",\"content\":[7]}]}", "`messages`[0]: a part of its "
-                                                                     "`content` is {"},
-         {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}", "the chat template llama2: line 12: "},
-         {"{\"messages\":[" U("a") "]}", "`messages` has no message of the assistant: nothing to learn"},
-         {"{\"messages\":[" A("a") "]}",
-          "the chat template llama2: line 12: user and assistant are wanted by turns"},
-         {"{\"messages\":[" S("a") "]}", "the chat template llama2: line 8: there is only the "
-                                            "system's message"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "has both `messages` and `text`"},
+          "check_parts() `messages`[0] content image_url"},
+         {"{\"messages\":[{\"role\":\"user\",\"content\":[7]}]}", "check_parts() a.jsonl:3 `messages`[0] "
+                                                                     "content {\"type\""},
+         {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}", "a.jsonl:3 llama2 12"},
+         {"{\"messages\":[" U("a") "]}", "tri_intake_take_answered() a.jsonl:3 messages"},
+         {"{\"messages\":[" A("a") "]}", "a.jsonl:3 llama2 12"},
+         {"{\"messages\":[" S("a") "]}", "a.jsonl:3 llama2 8"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "tri_intake_take_text() a.jsonl:3 "
+                                                                      "messages text"},
          {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}",
           "the chat template llama2: line 3: the template llama2 has no tools"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":[7]}", "`tools` must be a list of tools, [{"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{\"}", "`tools` must be a list of tools, [{"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":[7]}", "take_tools() a.jsonl:3 tools [{\"type\""},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{\"}", "take_tools() a.jsonl:3 tools "
+                                                                        "[{\"type\""},
          {"{\"messages\":[" U("a") "," A("b") "],\"chat_template_kwargs\":7}",
-          "`chat_template_kwargs` must be an object"},
+          "take_kwargs() a.jsonl:3 chat_template_kwargs !tools"},
          {"{\"messages\":[" U("a") "," A("b") "],\"chat_template_kwargs\":{\"tools\":[]}}",
-          "`chat_template_kwargs` has `tools`, which the conversation itself gives"},
-         {"{\"completion\":[" A("b") "]}", "has no `prompt`; its fields are completion; set data.prompt_key"},
+          "take_kwargs() a.jsonl:3 chat_template_kwargs tools"},
+         {"{\"completion\":[" A("b") "]}", "tri_foreign_refuse() prompt data.prompt_key completion"},
   };
   const bad_line pairs[] = {
       {"{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("b") "," A("b") "]}",
-       "`chosen` and `rejected` differ before the assistant's last message"},
+       "take_rejected() a.jsonl:3 chosen rejected"},
       {"{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("b") "," U("c") "," A("b") "]}",
-       "`chosen` and `rejected` differ before the assistant's last message"},
-      {"{\"chosen\":[" A("b") "],\"rejected\":[" A("b") "]}", "has no `prompt`"},
+       "take_rejected() a.jsonl:3 chosen rejected"},
+      {"{\"chosen\":[" A("b") "],\"rejected\":[" A("b") "]}", "tri_foreign_refuse() a.jsonl:3 prompt "
+                                                              "data.prompt_key"},
   };
   tri_chat    *chat = open_form("llama2");
   tri_data_opt opt = options(TRI_DATA_SFT);
@@ -527,13 +526,12 @@ static void refuses_bad_conversations(void **state) {
   refuse_each(pairs, 3, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", &opt);
   tri_chat_close(&chat);
   opt = options(TRI_DATA_SFT);
-  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "there is no chat template to render them");
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_talk() a.jsonl:1 !tokenizer.json");
   chat = open_form("auto");
   opt.chat.form = chat;
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1: m: brings no chat template; name one: ");
   opt.encode = NULL;
-  expect_refused(good, strlen(good), &opt, TRI_EINPUT,
-                 "the model brings no tokenizer.json; give `tokens` instead");
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_talk() a.jsonl:1 tokenizer.json tokens");
   tri_chat_close(&chat);
 }
 
@@ -569,12 +567,11 @@ static void cuts_conversations(void **state) {
   assert_int_equal(e->n_prompt, prompt - (whole - prompt));
   tri_dataset_close(&d);
   opt.overlong_prompt = TRI_OVERLONG_ERROR;
-  expect_refused(line, strlen(line), &opt, TRI_EINPUT,
-                 "all 1 examples are too long and were dropped; the prompts of 1");
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "tri_dataset_finish() a.jsonl 1 51");
   opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
-  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "all 1 examples are too long");
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "tri_dataset_finish() a.jsonl 1 data.overlong_prompt");
   opt.overlong = opt.overlong_prompt = TRI_OVERLONG_ERROR;
-  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "at most ");
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "refuse_too_long() a.jsonl:1 has 63");
   tri_chat_close(&chat);
 }
 

@@ -145,58 +145,55 @@ static void reads_other_keys(void **state) {
 
 static void refuses_bad_pairs(void **state) {
   static const bad_line row[] = {
-      {"{", "not JSON"},
-      {"[]", "a line must be a JSON object"},
+      {"{", "tri_jsonl_next() } 1"},
+      {"[]", "tri_jsonl_next()"},
       {"{}", "has no `chosen`; it has no fields; set data.chosen_key"},
       {"{\"prompt\":\"a\",\"rejected\":\"b\"}", "has no `chosen`; its fields are prompt, rejected; set"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\"}",
        "has no `rejected`; its fields are prompt, chosen; set data.rejected_key"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejct\":\"c\"}",
-       "has no `rejected`; its fields are prompt, chosen, rejct; set data.rejected_key: rejct"},
+       "tri_foreign_refuse() rejected data.rejected_key prompt chosen rejct"},
       {"{\"prompt\":\"a\",\"chsoen\":\"b\",\"rejected\":\"c\"}",
-       "has no `chosen`; its fields are prompt, chsoen, rejected; set data.chosen_key: chsoen"},
+       "tri_foreign_refuse() chosen data.chosen_key prompt chsoen rejected"},
       {"{\"prompt\":\"a\",\"completion\":\"b\",\"label\":true}",
-       "has `completion`, no `chosen` and no `rejected`: one answer to a prompt is for sft, with a label"},
-      {"{\"tokens\":[5,6,7],\"prompt_tokens\":1}", "has no `chosen`; its fields are tokens"},
+       "take_pair_text() completion chosen rejected"},
+      {"{\"tokens\":[5,6,7],\"prompt_tokens\":1}", "tri_foreign_refuse() chosen prompt_tokens"},
       {"{\"chosen\":\"ab\",\"rejected\":\"ac\"}",
        "has no `prompt`; its fields are chosen, rejected; set data.prompt_key, or give the prompt that both "
        "texts begin with as a field of its own"},
-      {"{\"prompt\":5,\"chosen\":\"b\",\"rejected\":\"c\"}", "`prompt` must be text"},
-      {"{\"prompt\":\"a\",\"chosen\":5,\"rejected\":\"c\"}", "`chosen` must be text"},
-      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "`rejected` must be text"},
+      {"{\"prompt\":5,\"chosen\":\"b\",\"rejected\":\"c\"}", "get_text() prompt"},
+      {"{\"prompt\":\"a\",\"chosen\":5,\"rejected\":\"c\"}", "get_text() chosen"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "get_text() rejected"},
       {"{\"prompt\":\"a\",\"chosen\":[{\"role\":\"user\"}],\"rejected\":\"c\"}",
-       "`chosen`[0]: its `content` must be text"},
-      {"{\"messages\":[],\"chosen\":\"b\",\"rejected\":\"c\"}", "has no `prompt`; its fields are messages"},
-      {PAIR("\"margin\":null"), "`margin` must be a number"},
-      {PAIR("\"margin\":\"1\""), "`margin` must be a number"},
-      {PAIR("\"margin\":true"), "`margin` must be a number"},
-      {PAIR("\"margin\":[1]"), "`margin` must be a number"},
-      {PAIR("\"margin\":NaN"), "`margin` = NaN is no number that can be read"},
-      {PAIR("\"margin\":1e999"), "`margin` = 1e999 is beyond the numbers of 64 bits"},
-      {PAIR("\"margin\":1e39"), "`margin` = 1e+39: must be in -3.40282e+38 .. 3.40282e+38"},
-      {PAIR("\"margin\":-1e39"), "`margin` = -1e+39: must be in"},
-      {TOKENS("\"margin\":{}"), "`margin` must be a number"},
+       "check_content() `chosen`[0] content"},
+      {"{\"messages\":[],\"chosen\":\"b\",\"rejected\":\"c\"}", "tri_foreign_refuse() prompt messages"},
+      {PAIR("\"margin\":null"), "take_margin() margin !-3.40282e+38"},
+      {PAIR("\"margin\":\"1\""), "take_margin() margin !-3.40282e+38"},
+      {PAIR("\"margin\":true"), "take_margin() margin !-3.40282e+38"},
+      {PAIR("\"margin\":[1]"), "take_margin() margin !-3.40282e+38"},
+      {PAIR("\"margin\":NaN"), "tri_jsonl_refuse_odd() margin NaN"},
+      {PAIR("\"margin\":1e999"), "tri_jsonl_refuse_odd() margin 1e999 64"},
+      {PAIR("\"margin\":1e39"), "take_margin() margin 1e+39 -3.40282e+38 3.40282e+38"},
+      {PAIR("\"margin\":-1e39"), "take_margin() margin -1e+39"},
+      {TOKENS("\"margin\":{}"), "take_margin() margin !-3.40282e+38"},
       {PAIR("\"chosen_tokens\":[5,6]"), "has no `rejected_tokens`; its fields are prompt"},
       {PAIR("\"rejected_tokens\":[5,6]"), "has no `chosen_tokens`; its fields are prompt"},
       {"{\"chosen_tokens\":[],\"rejected_tokens\":[5,6]}", "`chosen_tokens` is empty"},
-      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":\"b\"}", "`rejected_tokens` must be a list"},
+      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":\"b\"}", "tri_jsonl_ids() rejected_tokens"},
       {"{\"chosen_tokens\":null,\"rejected_tokens\":[5,6]}", "`chosen_tokens` must be a list"},
-      {"{\"chosen_tokens\":[5,6.5],\"rejected_tokens\":[5,6]}", "`chosen_tokens`[1] is not a whole number"},
+      {"{\"chosen_tokens\":[5,6.5],\"rejected_tokens\":[5,6]}", "fail_entry() `chosen_tokens`[1]"},
       {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5,300]}",
-       "`rejected_tokens`[1] = 300 is not in the vocabulary, 0 .. 299"},
-      {"{\"chosen_tokens\":[5],\"rejected_tokens\":[5,6]}",
-       "`chosen_tokens` has no token to learn: 1 tokens, 0 of them the prompt"},
-      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5]}", "`rejected_tokens` has no token to learn"},
-      {TOKENS("\"prompt_tokens\":3"),
-       "`prompt_tokens` = 3: must be in 0 .. 2, there are 3 tokens in `chosen_tokens`"},
+       "fail_entry() `rejected_tokens`[1] 300 0 299"},
+      {"{\"chosen_tokens\":[5],\"rejected_tokens\":[5,6]}", "tri_intake_check_learned() chosen_tokens 1 0"},
+      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5]}", "tri_intake_check_learned() rejected_tokens 1"},
+      {TOKENS("\"prompt_tokens\":3"), "tri_intake_take_prompt_tokens() prompt_tokens 3 0 2 chosen_tokens"},
       {"{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,6],\"prompt_tokens\":2}",
-       "`prompt_tokens` = 2: must be in 0 .. 1, there are 2 tokens in `rejected_tokens`"},
-      {TOKENS("\"prompt_tokens\":-1"), "`prompt_tokens` = -1: must be in 0 .. 2"},
-      {TOKENS("\"prompt_tokens\":1.0"), "`prompt_tokens` must be a whole number"},
-      {TOKENS("\"prompt_tokens\":null"), "`prompt_tokens` must be a whole number"},
+       "tri_intake_take_prompt_tokens() prompt_tokens 2 0 1 rejected_tokens"},
+      {TOKENS("\"prompt_tokens\":-1"), "tri_intake_take_prompt_tokens() prompt_tokens -1 0 2 3"},
+      {TOKENS("\"prompt_tokens\":1.0"), "tri_intake_take_prompt_tokens() prompt_tokens !0"},
+      {TOKENS("\"prompt_tokens\":null"), "tri_intake_take_prompt_tokens() prompt_tokens !0"},
       {"{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,9,8],\"prompt_tokens\":2}",
-       "`chosen_tokens`[1] = 6, `rejected_tokens`[1] = 9: both must begin with the same prompt, 2 tokens "
-       "(`prompt_tokens`)"},
+       "take_pair_tokens() `chosen_tokens`[1] 6 `rejected_tokens`[1] 9 2 (`prompt_tokens`)"},
   };
   tri_data_opt opt = options(TRI_DATA_PAIRS);
 
@@ -206,38 +203,36 @@ static void refuses_bad_pairs(void **state) {
 
 static void refuses_bad_labels(void **state) {
   static const bad_line row[] = {
-      {"{", "not JSON"},
+      {"{", "tri_jsonl_next() } 1"},
       {"{}", "has no `prompt`; it has no fields; set data.prompt_key"},
-      {"{\"text\":\"ab\",\"label\":true}", "has no `prompt`; its fields are text, label"},
-      {"{\"completion\":\"ab\",\"label\":true}", "has no `prompt`; its fields are completion, label"},
-      {"{\"prompt\":\"ab\",\"label\":true}",
-       "has no `completion`; its fields are prompt, label; set data.completion_key"},
-      {"{\"prompt\":\"a\",\"completion\":5,\"label\":true}", "`completion` must be text"},
-      {"{\"prompt\":null,\"completion\":\"b\",\"label\":true}", "`prompt` must be text"},
+      {"{\"text\":\"ab\",\"label\":true}", "tri_foreign_refuse() prompt text label"},
+      {"{\"completion\":\"ab\",\"label\":true}",
+       "tri_foreign_refuse() prompt completion label data.prompt_key"},
+      {"{\"prompt\":\"ab\",\"label\":true}", "tri_foreign_refuse() completion data.completion_key"},
+      {"{\"prompt\":\"a\",\"completion\":5,\"label\":true}", "get_text() completion"},
+      {"{\"prompt\":null,\"completion\":\"b\",\"label\":true}", "get_text() prompt"},
       {"{\"prompt\":\"a\",\"completion\":\"b\"}",
        "has no `label`; its fields are prompt, completion; set data.label_key"},
       {"{\"prompt\":\"a\",\"completion\":\"b\",\"lable\":true}",
-       "has no `label`; its fields are prompt, completion, lable; set data.label_key: lable"},
-      {ANSWER("2"), "`label` = 2: must be true or false, or 1 or 0; this makes numbers above 0 true:\n"
-                    "  jq -c '.label |= if type == \"number\" then . > 0 else . end'"},
-      {ANSWER("-1"), "`label` = -1: must be true or false, or 1 or 0"},
-      {ANSWER("0.0"), "`label` = 0.0: must be true or false, or 1 or 0"}, /* a score, perhaps */
-      {ANSWER("\"True\""),
-       "`label` is the text \"True\": must be true or false, or 1 or 0; "
-       "this writes such texts as true and false:\n  jq -c '.label |= (tostring | ascii_downcase | if IN("},
-      {ANSWER("\"1\""), "`label` is the text \"1\": must be true or false, or 1 or 0; this writes "},
-      {ANSWER("\"good\""), "`label` is the text \"good\": must be true or false, or 1 or 0"},
-      {ANSWER("null"), "`label` is null: must be true or false, or 1 or 0; this leaves such lines out:\n"
-                       "  jq -c 'select(.label != null)'"},
-      {ANSWER("[true]"), "`label` is a list or an object: must be true or false, or 1 or 0"},
-      {"{\"tokens\":[5,6]}", "has no `label`; its fields are tokens; set data.label_key"},
-      {"{\"tokens\":[5,6],\"label\":2}", "`label` = 2: must be true or false"},
-      {"{\"tokens\":[5],\"label\":true}", "has no token to learn: 1 tokens, 0 of them the prompt"},
-      {"{\"tokens\":[5,6],\"prompt_tokens\":2,\"label\":true}", "`prompt_tokens` = 2: must be in 0 .. 1"},
-      {"{\"tokens\":[],\"label\":true}", "`tokens` is empty"},
-      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
-       "has `chosen`: pairs are for the algorithms rm and dpo"},
-      {"{\"messages\":[],\"label\":true}", "`messages` has no messages"},
+       "tri_foreign_refuse() label data.label_key prompt completion lable"},
+      {ANSWER("2"), "tri_intake_refuse_label() label 2 1 0 jq -c '.label |= if type == \"number\" then . > 0 "
+                    "else . end' a.jsonl"},
+      {ANSWER("-1"), "tri_intake_refuse_label() label -1 1 0 a.jsonl"},
+      {ANSWER("0.0"), "tri_intake_refuse_label() label 0.0 1 0 a.jsonl"}, /* a score, perhaps */
+      {ANSWER("\"True\""), "tri_intake_refuse_label() label True 1 0 jq -c '.label |= (tostring | "
+                           "ascii_downcase | if IN( a.jsonl"},
+      {ANSWER("\"1\""), "tri_intake_refuse_label() label 1 0 a.jsonl ascii_downcase"},
+      {ANSWER("\"good\""), "tri_intake_refuse_label() label good 1 0"},
+      {ANSWER("null"), "tri_intake_refuse_label() label null 1 0 jq -c 'select(.label != null)' a.jsonl"},
+      {ANSWER("[true]"), "tri_intake_refuse_label() label 1 0 !a.new.jsonl !good"},
+      {"{\"tokens\":[5,6]}", "tri_foreign_refuse() label data.label_key tokens"},
+      {"{\"tokens\":[5,6],\"label\":2}", "tri_intake_refuse_label() label 2 a.jsonl"},
+      {"{\"tokens\":[5],\"label\":true}", "tri_intake_check_learned() 1 0"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":2,\"label\":true}",
+       "tri_intake_take_prompt_tokens() prompt_tokens 2 0 1"},
+      {"{\"tokens\":[],\"label\":true}", "tri_jsonl_ids() tokens"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", "tri_foreign_refuse_pair() chosen a.jsonl"},
+      {"{\"messages\":[],\"label\":true}", "take_messages() messages"},
   };
   tri_data_opt opt = options(TRI_DATA_LABELLED);
 
@@ -247,12 +242,11 @@ static void refuses_bad_labels(void **state) {
 
 /* Where no end token is put, an empty answer is nothing to learn. */
 static void refuses_answers_without_tokens(void **state) {
-  static const bad_line pair[] = {{"{\"prompt\":\"a\",\"chosen\":\"\",\"rejected\":\"c\"}",
-                                   "`chosen` has no token to learn: 2 tokens, 2 of them the prompt"},
-                                  {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"\"}",
-                                   "`rejected` has no token to learn: 2 tokens"}};
+  static const bad_line pair[] = {
+      {"{\"prompt\":\"a\",\"chosen\":\"\",\"rejected\":\"c\"}", "tri_intake_check_learned() chosen 2"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"\"}", "tri_intake_check_learned() rejected 2"}};
   static const bad_line label[] = {
-      {"{\"prompt\":\"a\",\"completion\":\"\",\"label\":true}", "has no token to learn: 2 tokens"}};
+      {"{\"prompt\":\"a\",\"completion\":\"\",\"label\":true}", "tri_intake_check_learned() 2"}};
   tri_data_opt opt = options(TRI_DATA_PAIRS);
 
   (void)state;
@@ -263,8 +257,7 @@ static void refuses_answers_without_tokens(void **state) {
   opt = options(TRI_DATA_PAIRS);
   opt.encode = NULL;
   expect_refused(PAIR("\"x\":0"), sizeof PAIR("\"x\":0") - 1, &opt, TRI_EINPUT,
-                 ":1: `prompt` is text, but the model brings no tokenizer.json; give `chosen_tokens` and "
-                 "`rejected_tokens` instead, or");
+                 "need_tokenizer() prompt tokenizer.json chosen_tokens rejected_tokens");
 }
 
 static void limits_pairs(void **state) {
@@ -276,9 +269,7 @@ static void limits_pairs(void **state) {
 
   (void)state;
   opt.max_total_tokens = 5;
-  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
-                 ":2: has 7 tokens, at most 5 are possible: the limit of the test (data.overlong: drop or "
-                 "truncate); too long are 2 of 3 lines, up to 11 tokens");
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "refuse_too_long() has 7 5 data.overlong 2 3 11");
   opt.overlong = opt.overlong_prompt = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);

@@ -2,6 +2,7 @@
  * Judge: the same lines with that message spelled out: tokens and masks, or the refusal, are the same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_case.h"
+#include "refusal_case.h"
 
 #define SYSTEM  "Be \"brief\".\n\xC3\xA9"
 #define MESSAGE "{\"role\": \"system\", \"content\": \"Be \\\"brief\\\".\\n\\u00e9\"}"
@@ -142,15 +143,15 @@ static void a_refusal_names_the_key(void **state) {
 
   (void)state;
   assert_null(open_line(&lines[0], lines[0].bare, with));
-  if (!strstr(tri_error_message(), "a.jsonl:1: ") || !strstr(tri_error_message(), "no system here") ||
-      !strstr(tri_error_message(), "data.system_prompt"))
+  if (!refusal_is("a.jsonl:1 t.jinja 1") || !refusal_is("a.jsonl:1 t.jinja 1") ||
+      !refusal_is("data.system_prompt"))
     fail_msg("%s", tri_error_message());
   tri_error_clear();
   assert_null(open_line(&lines[0], lines[0].spelled, with));
   if (strstr(tri_error_message(), "data.system_prompt")) fail_msg("%s", tri_error_message());
   tri_error_clear();
   assert_int_equal(tri_chat_write_text(with, "hi", &text), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "data.system_prompt"));
+  expect_refusal("data.system_prompt");
   tri_error_clear();
   tri_chat_text_free(&text);
   tri_chat_close(&with);

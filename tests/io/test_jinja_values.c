@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "io/jinja/jinja.h"
 #include "io/jinja/value/value_impl.h"
+#include "refusal_case.h"
 
 static json_t *golden;
 
@@ -149,8 +150,8 @@ static void check(const small *c, size_t n) {
       assert_string_equal(out.text.len ? out.text.data : "", c[i].want);
     } else {
       assert_int_equal(st, TRI_EINPUT);
-      if (!strstr(tri_error_message(), c[i].message)) print_error("%s: %s\n", c[i].text, tri_error_message());
-      assert_non_null(strstr(tri_error_message(), c[i].message));
+      if (!refusal_is(c[i].message)) print_error("%s: %s\n", c[i].text, tri_error_message());
+      expect_refusal(c[i].message);
     }
     tri_jinja_text_free(&out);
     json_decref(variables);
@@ -222,10 +223,10 @@ static void limits(void **state) {
 #define NESTED "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}"
 #define TWICE  "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = "
   static const small c[] = {
-      {"{{ 'a' * 1000000000 }}", NULL, NULL, "more than 64 MiB"},
-      {"{{ [0] * 1000000000 }}", NULL, NULL, "more than 64 MiB"},
-      {"{{ ('é' * 9223372036854775807)|length }}", NULL, NULL, "more than 64 MiB"},
-      {"{{ 'a'.center(9223372036854775807) }}", NULL, NULL, "more than 64 MiB"},
+      {"{{ 'a' * 1000000000 }}", NULL, NULL, "1 64 MiB"},
+      {"{{ [0] * 1000000000 }}", NULL, NULL, "1 64 MiB"},
+      {"{{ ('é' * 9223372036854775807)|length }}", NULL, NULL, "1 64 MiB"},
+      {"{{ 'a'.center(9223372036854775807) }}", NULL, NULL, "1 64 MiB"},
       {"{{ '%999999999d' % 1 }}", NULL, NULL, "is not supported"},
       {"{{ '%.9999f' % 1 }}", NULL, NULL, "is not supported"},
       {"{{ '{:>999999999}'.format(1) }}", NULL, NULL, "is not supported"},
@@ -235,32 +236,32 @@ static void limits(void **state) {
       {"{{ '{:01000,}'.format(1)|length }} {{ '{:0999,.900f}'.format(-1e308)|length }}", NULL, "1001 1313",
        NULL},
       {"{{ '{:01500,.1000f}'.format(1e300) }}", NULL, NULL, "is not supported"},
-      {"{{ 'a\t'.expandtabs(9223372036854775807) }}", NULL, NULL, "too long"},
-      {"{{ 1|tojson(indent=9223372036854775807) }}", NULL, NULL, "more than 64 MiB"},
-      {TWICE "ns.x ~ ns.x %}{% endfor %}", NULL, NULL, "64 MiB"},
-      {TWICE "[ns.x, ns.x] %}{% endfor %}{{ ns.x }}", NULL, NULL, "64 MiB"},
-      {TWICE "[ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}", NULL, NULL, "64 MiB"},
-      {TWICE "ns.x.replace('', 'ab') %}{% endfor %}", NULL, NULL, "64 MiB"},
+      {"{{ 'a\t'.expandtabs(9223372036854775807) }}", NULL, NULL, "expandtabs() 1"},
+      {"{{ 1|tojson(indent=9223372036854775807) }}", NULL, NULL, "1 64 MiB"},
+      {TWICE "ns.x ~ ns.x %}{% endfor %}", NULL, NULL, "count_bytes() 1 64 MiB"},
+      {TWICE "[ns.x, ns.x] %}{% endfor %}{{ ns.x }}", NULL, NULL, "count_bytes() 1 64 MiB"},
+      {TWICE "[ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}", NULL, NULL, "count_bytes() 1 64 MiB"},
+      {TWICE "ns.x.replace('', 'ab') %}{% endfor %}", NULL, NULL, "count_bytes() 1 64 MiB"},
       {TWICE "(ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}", NULL, NULL, "steps"},
       {TWICE "[ns.x, ns.x] %}{% endfor %}{% set a = ns.x %}" TWICE
              "[ns.x, ns.x] %}{% endfor %}{{ a == ns.x }}",
        NULL, NULL, "steps"},
-      {NESTED "{{ ns.x }}", NULL, NULL, "nested deeper than 1000 levels"},
-      {NESTED "{{ ns.x|tojson }}", NULL, NULL, "nested deeper than 1000 levels"},
-      {NESTED "{% set a = ns.x %}" NESTED "{{ a == ns.x }}", NULL, NULL, "nested deeper than 1000 levels"},
+      {NESTED "{{ ns.x }}", NULL, NULL, "tri_jarena_enter() 1 1000"},
+      {NESTED "{{ ns.x|tojson }}", NULL, NULL, "tri_jarena_enter() 1 1000"},
+      {NESTED "{% set a = ns.x %}" NESTED "{{ a == ns.x }}", NULL, NULL, "tri_jarena_enter() 1 1000"},
       {NESTED "{% set a = ns.x %}" NESTED "{{ [a, ns.x]|sort|length }}", NULL, NULL,
-       "nested deeper than 1000 levels"},
-      {NESTED "{% set a = ns.x %}" NESTED "{{ a in [ns.x] }}", NULL, NULL, "nested deeper than 1000 levels"},
+       "tri_jarena_enter() 1 1000"},
+      {NESTED "{% set a = ns.x %}" NESTED "{{ a in [ns.x] }}", NULL, NULL, "tri_jarena_enter() 1 1000"},
       {"{% set ns = namespace(x=()) %}{% for i in range(5000) %}{% set ns.x = (ns.x,) %}{% "
        "endfor %}{{ {ns.x: 1} }}",
-       NULL, NULL, "nested deeper than 1000 levels"},
-      {"{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", NULL, NULL, "nested deeper than 1000 levels"},
+       NULL, NULL, "tri_jarena_enter() 1 1000"},
+      {"{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", NULL, NULL, "tri_jarena_enter() 1 1000"},
       {"{% set ns = namespace(x=[1]) %}{% for i in range(5000) %}{% set ns.x = ns.x|map('abs') "
        "%}{% endfor %}{{ ns.x|list }}",
-       NULL, NULL, "nested deeper than 1000 levels"},
+       NULL, NULL, "tri_jarena_enter() 1 1000"},
       {"{{ (('a' * 1000000) ~ 'b').find('a' * 900000 ~ 'c') }}", NULL, "-1", NULL},
       {"{% for i in range(1000) %}{{ ('a' * 2000000).rfind('b' ~ 'a' * 1000000) }}{% endfor %}", NULL, NULL,
-       "64 MiB"},
+       "count_bytes() 1 64 MiB"},
       {"{% set s = 'a' * 4000000 %}{% for i in range(100000) %}{% if 'b' in s %}{% endif %}{% endfor %}",
        NULL, NULL, "steps"},
       {"{% set s = 'a' * 1000 %}{% for i in range(20000) %}{% if 'ab' in s %}{% endif %}"
@@ -281,17 +282,17 @@ static void limits(void **state) {
        NULL},
       {"{{ [1]|slice(9223372036854775807)|list }}", NULL, NULL, "more than"},
       {"{{ [1]|batch(9223372036854775807)|list }}", NULL, "[[1]]", NULL},
-      {"{{ 9223372036854775807 + 1 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ -9223372036854775807 - 2 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ 4294967296 * 4294967296 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ 10 ** 19 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ (-9223372036854775807 - 1) // -1 }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ (-9223372036854775807 - 1)|abs }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ '9223372036854775808'|int }}", NULL, NULL, "integers beyond 64 bits are not supported"},
+      {"{{ 9223372036854775807 + 1 }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ -9223372036854775807 - 2 }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ 4294967296 * 4294967296 }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ 10 ** 19 }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ (-9223372036854775807 - 1) // -1 }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ (-9223372036854775807 - 1)|abs }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ '9223372036854775808'|int }}", NULL, NULL, "1 64 !MiB"},
       {"{{ '-9223372036854775808'|int }}{{ (-9223372036854775807 - 1) % -1 }}", NULL, "-92233720368547758080",
        NULL},
-      {"{{ 1e30|int }}", NULL, NULL, "integers beyond 64 bits are not supported"},
-      {"{{ (-8) ** 0.5 }}", NULL, NULL, "complex numbers are not supported"},
+      {"{{ 1e30|int }}", NULL, NULL, "1 64 !MiB"},
+      {"{{ (-8) ** 0.5 }}", NULL, NULL, "power_real() 1"},
   };
 
   (void)state;
@@ -301,28 +302,27 @@ static void limits(void **state) {
 /* What is known and not supported is refused by its name. */
 static void refused(void **state) {
   static const small c[] = {
-      {"{{ 'a'|pprint }}", NULL, NULL, "pprint"},
-      {"{{ [1]|random }}", NULL, NULL, "random"},
-      {"{{ 'a'|striptags }}", NULL, NULL, "striptags"},
-      {"{{ ['a']|map('urlize')|list }}", NULL, NULL, "urlize"},
-      {"{{ 'a'.encode() }}", NULL, NULL, "encode is not supported"},
-      {"{{ 'a'.translate({}) }}", NULL, NULL, "translate is not supported"},
-      {"{{ lipsum() }}", NULL, NULL, "lipsum is not supported"},
-      {"{{ '{0.x}'.format(1) }}", NULL, NULL, "are not supported: {0.x}"},
-      {"{{ strftime_now('%d') }}", NULL, NULL, "no date is given"},
-      {"{{ 'a'.upper }}", NULL, NULL, "cannot be printed"},
-      {"{{ [1]|map('abs') }}", NULL, NULL, "cannot be printed"},
-      {"{{ l.append(1) }}", "{\"l\": []}", NULL, "access to attribute 'append' of 'list' object is unsafe."},
-      {"{{ m.update({}) }}", "{\"m\": {}}", NULL, "access to attribute 'update' of 'dict' object is unsafe."},
-      {"{{ m.__class__() }}", "{\"m\": {}}", NULL,
-       "access to attribute '__class__' of 'dict' object is unsafe."},
-      {"{{ m.x.y }}", "{\"m\": {}}", NULL, "'dict object' has no attribute 'x'"},
-      {"{{ l[3].y }}", "{\"l\": []}", NULL, "list object has no element 3"},
-      {"{{ none.x.y }}", NULL, NULL, "'None' has no attribute 'x'"},
-      {"{{ x + 1 }}", NULL, NULL, "'x' is undefined"},
-      {"{{ 1 + 'a' }}", NULL, NULL, "unsupported operand type(s) for +: 'int' and 'str'"},
-      {"{{ 'a' + 1 }}", NULL, NULL, "can only concatenate str (not \"int\") to str"},
-      {"{{ raise_exception('Only \"user\" please') }}", NULL, NULL, "Only \"user\" please"},
+      {"{{ 'a'|pprint }}", NULL, NULL, "check_known() 1 filter pprint"},
+      {"{{ [1]|random }}", NULL, NULL, "check_known() 1 filter random"},
+      {"{{ 'a'|striptags }}", NULL, NULL, "check_known() 1 filter striptags"},
+      {"{{ ['a']|map('urlize')|list }}", NULL, NULL, "find_row() 1 urlize"},
+      {"{{ 'a'.encode() }}", NULL, NULL, "tri_jrow_call() 1 method encode"},
+      {"{{ 'a'.translate({}) }}", NULL, NULL, "tri_jrow_call() 1 method translate"},
+      {"{{ lipsum() }}", NULL, NULL, "tri_jrow_call() 1 function lipsum"},
+      {"{{ '{0.x}'.format(1) }}", NULL, NULL, "field_value() 1 {0.x}"},
+      {"{{ strftime_now('%d') }}", NULL, NULL, "read_day() 1 strftime_now"},
+      {"{{ 'a'.upper }}", NULL, NULL, "repr_nested() 1"},
+      {"{{ [1]|map('abs') }}", NULL, NULL, "repr_nested() 1"},
+      {"{{ l.append(1) }}", "{\"l\": []}", NULL, "tri_jundefined_fail() 1 append list"},
+      {"{{ m.update({}) }}", "{\"m\": {}}", NULL, "tri_jundefined_fail() 1 update dict"},
+      {"{{ m.__class__() }}", "{\"m\": {}}", NULL, "tri_jundefined_fail() 1 __class__ dict"},
+      {"{{ m.x.y }}", "{\"m\": {}}", NULL, "tri_jundefined_fail() dict object x"},
+      {"{{ l[3].y }}", "{\"l\": []}", NULL, "tri_jundefined_fail() list object 3"},
+      {"{{ none.x.y }}", NULL, NULL, "tri_jundefined_fail() 1 None x"},
+      {"{{ x + 1 }}", NULL, NULL, "tri_jundefined_fail() 1 x !None !dict"},
+      {"{{ 1 + 'a' }}", NULL, NULL, "unsupported() 1 int str"},
+      {"{{ 'a' + 1 }}", NULL, NULL, "add() 1 str int"},
+      {"{{ raise_exception('Only \"user\" please') }}", NULL, NULL, "raise_exception() 1"},
       {"{{ (l|first).x }}", "{\"l\": []}", NULL, "No first item, sequence was empty."},
   };
 
@@ -362,8 +362,8 @@ static void parts(void **state) {
        NULL},
       {"[{{ e.content }}]{{ e.content|length }}{{ not e.content }}", v, "[]0True", NULL},
       {"{{ o.content }}{{ other }}", v, "[{'type': 'image'}][{'type': 'text', 'text': 'x'}]", NULL},
-      {"{{ o.content + 'x' }}", v, NULL, "can only concatenate list (not \"str\") to list"},
-      {"{{ o.content.strip() }}", v, NULL, "'list object' has no attribute 'strip'"},
+      {"{{ o.content + 'x' }}", v, NULL, "add() 1 list str"},
+      {"{{ o.content.strip() }}", v, NULL, "tri_jundefined_fail() list object strip"},
   };
 
   (void)state;

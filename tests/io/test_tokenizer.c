@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "tokenizer_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
+#include "refusal_case.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -250,103 +251,104 @@ static const struct {
 } broken[] = {
     {VERSION, "\"2.0\"", "version"},
     {VERSION, "1.0", "version"},
-    {MODEL, "null", "no 'model'"},
-    {MODEL, "[]", "no 'model'"},
-    {MODEL, "{}", "no 'type'"},
-    {MODEL, "{\"type\":1}", "no 'type'"},
-    {MODEL, "{\"type\":\"WordPiece\"}", "model 'WordPiece' is not supported; supported are BPE and Unigram"},
-    {MODEL, UNIGRAM("[]"), "model.vocab must be a list of [token, score]"},
-    {MODEL, UNIGRAM("{\"a\":0}"), "model.vocab must be a list of [token, score]"},
-    {MODEL, UNIGRAM("[[\"a\"]]"), "model.vocab[0] must be [token, score]"},
-    {MODEL, UNIGRAM("[[\"a\",-1],[\"b\",-1,0]]"), "model.vocab[1] must be [token, score]"},
-    {MODEL, UNIGRAM("[[\"a\",\"-1\"]]"), "model.vocab[0] must be [token, score]"},
-    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":1"), "model.unk_id must be null or the place of a token"},
-    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":-1"), "model.unk_id must be null or the place of a token"},
-    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":\"a\""), "model.unk_id must be null or the place of a token"},
-    {MODEL, UNIGRAM("[[\"a\",-1]],\"byte_fallback\":1"), "byte_fallback must be true or false"},
-    {MODEL, "{\"type\":\"Unigram\",\"voc\\u0061b\":[[\"a\",-1]]}", "its key is written with escapes"},
-    {NORMALIZER, "{\"type\":\"Precompiled\"}", "no string 'precompiled_charsmap'"},
-    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}", "is cut short, or no map"},
-    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}", "is not base64"},
-    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA=A\"}", "is not base64"},
+    {MODEL, "null", "load_model() model tokenizer.json"},
+    {MODEL, "[]", "load_model() model tokenizer.json"},
+    {MODEL, "{}", "load_model() type"},
+    {MODEL, "{\"type\":1}", "load_model() type"},
+    {MODEL, "{\"type\":\"WordPiece\"}", "load_model() WordPiece BPE"},
+    {MODEL, UNIGRAM("[]"), "check_vocab() model.vocab [token score] !model.vocab[0] !model.vocab[1]"},
+    {MODEL, UNIGRAM("{\"a\":0}"), "check_vocab() model.vocab [token score] !model.vocab[0] !model.vocab[1]"},
+    {MODEL, UNIGRAM("[[\"a\"]]"), "check_vocab() model.vocab[0] [token score]"},
+    {MODEL, UNIGRAM("[[\"a\",-1],[\"b\",-1,0]]"), "check_vocab() model.vocab[1] [token score]"},
+    {MODEL, UNIGRAM("[[\"a\",\"-1\"]]"), "check_vocab() model.vocab[0] [token score]"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":1"), "read_unk() model.unk_id model.vocab"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":-1"), "read_unk() model.unk_id model.vocab"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"unk_id\":\"a\""), "read_unk() model.unk_id model.vocab"},
+    {MODEL, UNIGRAM("[[\"a\",-1]],\"byte_fallback\":1"), "tri_tok_bool() model.byte_fallback"},
+    {MODEL, "{\"type\":\"Unigram\",\"voc\\u0061b\":[[\"a\",-1]]}", "read_scores() model.vocab"},
+    {NORMALIZER, "{\"type\":\"Precompiled\"}", "read_charsmap() normalizer precompiled_charsmap"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}",
+     "take_bytes() normalizer.precompiled_charsmap SentencePiece"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}",
+     "tri_tok_charsmap_open() normalizer.precompiled_charsmap base64"},
+    {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA=A\"}",
+     "tri_tok_charsmap_open() normalizer.precompiled_charsmap base64"},
     {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"CAAAAAAAAAA=\"}",
-     "is cut short, or no map"},
+     "take_bytes() normalizer.precompiled_charsmap SentencePiece"},
     {NORMALIZER, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAD/\"}",
-     "texts that are not UTF-8"},
-    {MODEL, BPE("\"merges\":[]"), "no 'vocab'"},
-    {MODEL, BPE("\"vocab\":[],\"merges\":[]"), "no 'vocab'"},
-    {MODEL, BPE("\"vocab\":{},\"merges\":[]"), "vocab is empty"},
-    {MODEL, BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), "token 'a' has id -1"},
-    {MODEL, BPE("\"vocab\":{\"a\":4000000000},\"merges\":[]"), "token 'a' has id 4000000000"},
-    {MODEL, BPE("\"vocab\":{\"a\":99999999999999999999},\"merges\":[]"), "file.json:1: not readable as JSON"},
-    {MODEL, BPE("\"vocab\":{\"a\":1.0},\"merges\":[]"), "is not an integer"},
-    {MODEL, BPE("\"vocab\":{\"a\":\"1\"},\"merges\":[]"), "is not an integer"},
-    {MODEL, BPE("\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]"), "have the same id 1"},
+     "take_bytes() normalizer.precompiled_charsmap UTF-8"},
+    {MODEL, BPE("\"merges\":[]"), "load_vocab() vocab !model.vocab"},
+    {MODEL, BPE("\"vocab\":[],\"merges\":[]"), "load_vocab() vocab !model.vocab"},
+    {MODEL, BPE("\"vocab\":{},\"merges\":[]"), "load_vocab() model.vocab"},
+    {MODEL, BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), "check_vocab() -1 0"},
+    {MODEL, BPE("\"vocab\":{\"a\":4000000000},\"merges\":[]"), "check_vocab() 4000000000 0"},
+    {MODEL, BPE("\"vocab\":{\"a\":99999999999999999999},\"merges\":[]"), "parse_json() file.json:1"},
+    {MODEL, BPE("\"vocab\":{\"a\":1.0},\"merges\":[]"), "check_vocab() ![token !0"},
+    {MODEL, BPE("\"vocab\":{\"a\":\"1\"},\"merges\":[]"), "check_vocab() ![token !0"},
+    {MODEL, BPE("\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]"), "load_vocab() b 1"},
     {MODEL, BPE("\"vocab\":{\"a\":1,\"a\":2},\"merges\":[]"), "duplicate object key"},
-    {MODEL, BPE(AB), "no list 'merges'"},
-    {MODEL, BPE(AB ",\"merges\":{}"), "no list 'merges'"},
-    {MODEL, BPE(AB ",\"merges\":[1]"), "merges[0] must be"},
-    {MODEL, BPE(AB ",\"merges\":[\"ab\"]"), "merges[0] = 'ab' must be two tokens"},
-    {MODEL, BPE(AB ",\"merges\":[\"a b\",\"a b c\"]"), "merges[1] = 'a b c' must be two tokens"},
-    {MODEL, BPE(AB ",\"merges\":[[\"a\"]]"), "merges[0] must be"},
-    {MODEL, BPE(AB ",\"merges\":[[\"a\",1]]"), "merges[0] must be"},
-    {MODEL, BPE(AB ",\"merges\":[\"a x\"]"), "merges[0] names 'x', which the vocabulary lacks"},
-    {MODEL, BPE(AB ",\"merges\":[\"b a\"]"), "merges[0] names 'ba', which the vocabulary lacks"},
-    {MODEL, BPE(AB ",\"merges\":[],\"dropout\":0.1"), "dropout is not supported"},
+    {MODEL, BPE(AB), "load_merges() merges"},
+    {MODEL, BPE(AB ",\"merges\":{}"), "load_merges() merges"},
+    {MODEL, BPE(AB ",\"merges\":[1]"), "merge_halves() model.merges[0] [\"a\""},
+    {MODEL, BPE(AB ",\"merges\":[\"ab\"]"), "merge_halves() model.merges[0] ab"},
+    {MODEL, BPE(AB ",\"merges\":[\"a b\",\"a b c\"]"), "merge_halves() model.merges[1]"},
+    {MODEL, BPE(AB ",\"merges\":[[\"a\"]]"), "merge_halves() model.merges[0] [\"a\""},
+    {MODEL, BPE(AB ",\"merges\":[[\"a\",1]]"), "merge_halves() model.merges[0] [\"a\""},
+    {MODEL, BPE(AB ",\"merges\":[\"a x\"]"), "merge_part() model.merges[0] x"},
+    {MODEL, BPE(AB ",\"merges\":[\"b a\"]"), "merge_part() model.merges[0] ba"},
+    {MODEL, BPE(AB ",\"merges\":[],\"dropout\":0.1"), "refuse_fields() model.dropout"},
     {MODEL, BPE(AB ",\"merges\":[],\"continuing_subword_prefix\":\"##\""),
-     "continuing_subword_prefix is not supported"},
-    {MODEL, BPE(AB ",\"merges\":[],\"end_of_word_suffix\":\"</w>\""), "end_of_word_suffix is not supported"},
-    {MODEL, BPE(AB ",\"merges\":[],\"unk_token\":3"), "unk_token must be"},
-    {MODEL, BPE(AB ",\"merges\":[],\"fuse_unk\":1"), "fuse_unk must be true or false"},
-    {MODEL, BPE("\"vocab\":{\"a\\u0000\":1},\"merges\":[]"), "NUL byte in object key"},
-    {ADDED, "{}", "must be a list"},
-    {ADDED, "[1]", "no string 'content'"},
-    {ADDED, "[{\"content\":\"x\"}]", "no integer 'id'"},
-    {ADDED, "[{\"id\":8,\"content\":\"x\"}]", "added_tokens[0] has no 'single_word'"},
-    {ADDED, "[" TOKEN("-1", "x") "]", "added_tokens[0].id = -1"},
-    {ADDED, "[" TOKEN("4194304", "x") "]", "added_tokens[0].id = 4194304"},
-    {ADDED, "[" TOKEN("8", "x") "," TOKEN("8", "y") "]", "'x' and 'y' have the same id 8"},
-    {ADDED, "[" TOKEN("5", "x") "," TOKEN("6", "y") "," TOKEN("7", "z") "]", "that is the id of 'c'"},
-    {NORMALIZER, "{}", "normalizer has no 'type'"},
-    {NORMALIZER, "3", "normalizer has no 'type'"},
-    {NORMALIZER, "{\"type\":\"BertNormalizer\"}",
-     "normalizer 'BertNormalizer' is not supported; supported are NFC,"},
-    {NORMALIZER, "{\"type\":\"Sequence\"}", "no list 'normalizers'"},
+     "refuse_fields() model.continuing_subword_prefix"},
+    {MODEL, BPE(AB ",\"merges\":[],\"end_of_word_suffix\":\"</w>\""), "refuse_fields() end_of_word_suffix"},
+    {MODEL, BPE(AB ",\"merges\":[],\"unk_token\":3"), "load_model() model.unk_token"},
+    {MODEL, BPE(AB ",\"merges\":[],\"fuse_unk\":1"), "tri_tok_bool() model.fuse_unk"},
+    {MODEL, BPE("\"vocab\":{\"a\\u0000\":1},\"merges\":[]"), "parse_json() file.json:1 NUL a\\u0000"},
+    {ADDED, "{}", "tri_tok_load_added() added_tokens"},
+    {ADDED, "[1]", "load_one() added_tokens[0] content"},
+    {ADDED, "[{\"content\":\"x\"}]", "load_one() added_tokens[0] id !4194303"},
+    {ADDED, "[{\"id\":8,\"content\":\"x\"}]", "tri_tok_bool() added_tokens[0] single_word"},
+    {ADDED, "[" TOKEN("-1", "x") "]", "load_one() added_tokens[0].id -1 0"},
+    {ADDED, "[" TOKEN("4194304", "x") "]", "load_one() added_tokens[0].id 4194304 0"},
+    {ADDED, "[" TOKEN("8", "x") "," TOKEN("8", "y") "]", "check_written_ids() x y 8"},
+    {ADDED, "[" TOKEN("5", "x") "," TOKEN("6", "y") "," TOKEN("7", "z") "]", "number() z c"},
+    {NORMALIZER, "{}", "load_step() normalizer type"},
+    {NORMALIZER, "3", "load_step() normalizer type"},
+    {NORMALIZER, "{\"type\":\"BertNormalizer\"}", "refuse_type() normalizer BertNormalizer NFC"},
+    {NORMALIZER, "{\"type\":\"Sequence\"}", "load_step() normalizer normalizers !normalizer.normalizers[1]"},
     {NORMALIZER, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},null]}",
-     "normalizer.normalizers[1] has no 'type'"},
-    {NORMALIZER, "{\"type\":\"Prepend\"}", "no string 'prepend'"},
-    {NORMALIZER, "{\"type\":\"Strip\",\"strip_left\":1}", "strip_left must be true or false"},
-    {NORMALIZER, "{\"type\":\"Replace\",\"content\":\"\"}", "pattern must be"},
+     "load_step() normalizer.normalizers[1] type"},
+    {NORMALIZER, "{\"type\":\"Prepend\"}", "read_string() normalizer prepend"},
+    {NORMALIZER, "{\"type\":\"Strip\",\"strip_left\":1}", "tri_tok_bool() normalizer.strip_left"},
+    {NORMALIZER, "{\"type\":\"Replace\",\"content\":\"\"}", "read_pattern() {\"String\" ...}"},
     {NORMALIZER, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"\"}",
      "a ( is not closed"},
-    {NORMALIZER, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", "no string 'content'"},
-    {PRE, "{\"type\":\"UnicodeScripts\"}",
-     "pre_tokenizer 'UnicodeScripts' is not supported; supported are Split,"},
-    {PRE, "{\"type\":\"ByteLevel\"}", "no 'add_prefix_space'"},
-    {PRE, "{\"type\":\"Digits\"}", "no 'individual_digits'"},
-    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "replacement must be one character"},
-    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"\"}", "replacement must be one character"},
+    {NORMALIZER, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", "read_string() normalizer content"},
+    {PRE, "{\"type\":\"UnicodeScripts\"}", "refuse_type() pre_tokenizer UnicodeScripts"},
+    {PRE, "{\"type\":\"ByteLevel\"}", "tri_tok_bool() pre_tokenizer add_prefix_space"},
+    {PRE, "{\"type\":\"Digits\"}", "tri_tok_bool() pre_tokenizer individual_digits"},
+    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "read_one_char() pre_tokenizer.replacement"},
+    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"\"}", "read_one_char() pre_tokenizer.replacement"},
     {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"some\"}",
-     "must be one of always, never, first"},
+     "read_choice() always never first"},
     {PRE,
      "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\",\"add_prefix_space\":false}",
-     "add_prefix_space false"},
+     "read_metaspace() pre_tokenizer add_prefix_space"},
     {PRE, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"invert\":false}",
-     "behavior must be one of Removed,"},
+     "read_choice() pre_tokenizer.behavior Removed"},
     {PRE, "{\"type\":\"Split\",\"pattern\":\"a\",\"behavior\":\"Isolated\",\"invert\":false}",
-     "pattern must be"},
+     "read_pattern() {\"String\" ...}"},
     {PRE, SPLIT("("), "a ( is not closed"},
-    {PRE, SPLIT(")"), "a ) has no ("},
-    {PRE, SPLIT("[a"), "a [ is not closed"},
-    {PRE, SPLIT("[]"), "a class is empty"},
-    {PRE, SPLIT("[[]"), "a class is empty"},
-    {PRE, SPLIT("[b-a]"), "is empty"},
-    {PRE, SPLIT("*"), "nothing stands before a *"},
+    {PRE, SPLIT(")"), "tri_tok_regex_translate() pre_tokenizer )"},
+    {PRE, SPLIT("[a"), "parse_class() pre_tokenizer [ [a"},
+    {PRE, SPLIT("[]"), "parse_class() pre_tokenizer ![a"},
+    {PRE, SPLIT("[[]"), "parse_class() pre_tokenizer ![a"},
+    {PRE, SPLIT("[b-a]"), "parse_item() pre_tokenizer [b-a]"},
+    {PRE, SPLIT("*"), "parse_atom() pre_tokenizer *"},
     {PRE, SPLIT("a\\\\"), "ends in a backslash"},
     {PRE, SPLIT("[\\\\"), "ends in a backslash"},
     {PRE, SPLIT("\\\\p{L"), "not closed"},
-    {PRE, SPLIT("\\\\p{NoSuchThing}"), "no characters are known by the name 'NoSuchThing'"},
-    {PRE, SPLIT("(?s)a"), "the group option 's' is not supported"},
+    {PRE, SPLIT("\\\\p{NoSuchThing}"), "find_set() pre_tokenizer NoSuchThing"},
+    {PRE, SPLIT("(?s)a"), "parse_options() pre_tokenizer s"},
     {PRE, SPLIT("(?"), "a ( is not closed"},
     {PRE, SPLIT("(?<"), "not closed"},
     {PRE, SPLIT("(?<a"), "not closed"},
@@ -354,21 +356,22 @@ static const struct {
     {PRE, SPLIT("\\\\k<"), "cannot be used"},
     {PRE, SPLIT("\\\\k<a>"), "cannot be used"},
     {PRE, SPLIT("\\\\1"), "cannot be used"},
-    {PRE, SPLIT("\\\\x{110000}"), "is no character"},
-    {PRE, SPLIT("\\\\x{d800}"), "is no character"},
+    {PRE, SPLIT("\\\\x{110000}"), "parse_number() pre_tokenizer"},
+    {PRE, SPLIT("\\\\x{d800}"), "parse_number() pre_tokenizer"},
     {PRE, SPLIT("\\\\x{6"), "not closed"},
-    {PRE, SPLIT("\\\\xe9"), "is a single byte"},
+    {PRE, SPLIT("\\\\xe9"), "parse_escaped() pre_tokenizer \\xe9"},
     {PRE, SPLIT("\\\\y"), "not supported"},
     {PRE, SPLIT("(*FAIL)"), "not supported"},
     {PRE, SPLIT("a{99999999}"), "cannot be used"},
     {PRE, SPLIT("(?<=a+)b"), "cannot be used"},
-    {POST, "{}", "post_processor has no 'type'"},
-    {POST, "{\"type\":\"RobertaProcessing\"}", "post_processor 'RobertaProcessing' is not supported"},
-    {POST, "{\"type\":\"Sequence\"}", "no list 'processors'"},
-    {POST, "{\"type\":\"Sequence\",\"processors\":[null]}", "processors[0] is null"},
-    {POST, "{\"type\":\"TemplateProcessing\"}", "no list 'single'"},
+    {POST, "{}", "tri_tok_load_post() post_processor type"},
+    {POST, "{\"type\":\"RobertaProcessing\"}", "tri_tok_load_post() post_processor RobertaProcessing"},
+    {POST, "{\"type\":\"Sequence\"}",
+     "tri_tok_load_post() post_processor processors !post_processor.processors[0]"},
+    {POST, "{\"type\":\"Sequence\",\"processors\":[null]}", "tri_tok_load_post() processors[0]"},
+    {POST, "{\"type\":\"TemplateProcessing\"}", "load_template() post_processor single !SpecialToken"},
     {POST, "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}]}",
-     "single[0] must be"},
+     "load_template() post_processor.single[0] SpecialToken"},
     {POST, "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}",
      "does not give the ids of 'x'"},
     {POST,
@@ -379,10 +382,11 @@ static const struct {
      "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}],\"special_tokens\":{"
      "\"x\":{\"ids\":[99]}}}",
      "an id that names no token"},
-    {DECODER, "{\"type\":\"WordPiece\"}", "decoder 'WordPiece' is not supported; supported are ByteLevel,"},
-    {DECODER, "{\"type\":\"Strip\",\"content\":\" \",\"start\":-1,\"stop\":0}", "integers of at least 0"},
-    {DECODER, "{\"type\":\"Strip\",\"content\":\"\",\"start\":1,\"stop\":0}", "must be one character"},
-    {DECODER, "nul", "file.json:1: not readable as JSON"},
+    {DECODER, "{\"type\":\"WordPiece\"}", "refuse_type() decoder WordPiece ByteLevel"},
+    {DECODER, "{\"type\":\"Strip\",\"content\":\" \",\"start\":-1,\"stop\":0}",
+     "read_strip_decoder() decoder.start 0"},
+    {DECODER, "{\"type\":\"Strip\",\"content\":\"\",\"start\":1,\"stop\":0}", "read_one_char() content"},
+    {DECODER, "nul", "parse_json() file.json:1"},
 };
 
 /* Judge: each is refused with the status of bad input and one message that names the file and the fault. */
@@ -393,7 +397,7 @@ static void test_broken(void **state) {
     tri_error_clear();
     if (open_with(broken[i].part, broken[i].json, &t) != TRI_EINPUT) fail_msg("accepted: %s", broken[i].json);
     assert_null(t);
-    if (strncmp(tri_error_message(), "file.json", 9) || !strstr(tri_error_message(), broken[i].message))
+    if (strncmp(tri_error_message(), "file.json", 9) || !refusal_is(broken[i].message))
       fail_msg("%s: '%s' does not say '%s'", broken[i].json, tri_error_message(), broken[i].message);
   }
   tri_error_clear();
@@ -505,7 +509,7 @@ static void test_lookups(void **state) {
   ok(tri_tokenizer_decode(t, (int32_t[]){2, 5, 2}, 3, true, &text));
   assert_string_equal(text.data, "ab ab"); /* 5 is special, 2 is not */
   assert_int_equal(tri_tokenizer_decode(t, hole, 2, false, &text), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "id 4 names no token; the vocabulary has ids 0 ... 7"));
+  expect_refusal("token_text() 4 0 7");
   tri_error_clear();
   assert_int_equal(tri_tokenizer_decode(t, (int32_t[]){-1}, 1, false, &text), TRI_EINPUT);
   tri_error_clear();
@@ -529,7 +533,7 @@ static void test_unknown(void **state) {
   expect_ids(t, "ab", 2, (int32_t[]){0, 1}, 2);
   assert_int_equal(tri_tokenizer_encode(t, "ax", 2, false, &ids), TRI_EINPUT);
   assert_int_equal(ids.n, 0);
-  assert_non_null(strstr(tri_error_message(), "so does it unk_token 'zz'"));
+  expect_refusal("fill_symbols() unk_token zz");
   tri_error_clear();
   tri_tokenizer_close(&t);
   ok(open_with(MODEL, BPE(AB ",\"merges\":[],\"unk_token\":\"ab\""), &t));
@@ -636,7 +640,7 @@ static void test_hash(void **state) {
 
 static void expect_bounded(tri_status st, const char *message) {
   assert_int_equal(st, TRI_EINPUT);
-  if (!strstr(tri_error_message(), message)) fail_msg("'%s' does not say '%s'", tri_error_message(), message);
+  expect_refusal(message);
   tri_error_clear();
 }
 
@@ -657,21 +661,21 @@ static void test_bounds(void **state) {
   (void)state;
   ok(open_with(NORMALIZER, normalizers, &t));
   expect_bounded(tri_tokenizer_encode(t, "xa", 2, false, &ids),
-                 "file.json: normalizer.normalizers[3] (Replace): makes more than 1048704 bytes");
+                 "tri_tok_room() normalizer.normalizers[3] 1048704");
   tri_tokenizer_close(&t);
   expect_bounded(tri_tokenizer_open_text("file.json", added, sizeof added - 1, &t),
-                 "file.json: normalizer.normalizers[3] (Replace): makes more than 1048608 bytes");
+                 "tri_tok_room() normalizer.normalizers[3] 1048608");
   assert_null(t);
   ok(open_with(DECODER, LIST("\"decoders\":[" GROW "," GROW "," GROW "," GROW "]"), &t));
   expect_bounded(tri_tokenizer_decode(t, (int32_t[]){0}, 1, false, &text),
-                 "file.json: decoder.decoders[3] (Replace): makes more than");
+                 "tri_tok_room() decoder.decoders[3] 1048640");
   tri_tokenizer_close(&t);
   ok(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "]"), &t));
   ok(tri_tokenizer_encode(t, "a", 1, true, &ids));
   assert_int_equal(ids.n, 64);
   tri_tokenizer_close(&t);
   expect_bounded(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "," EIGHT "]"), &t),
-                 "file.json: post_processor (TemplateProcessing) repeats the text 512 times");
+                 "bound_template() post_processor (TemplateProcessing) 512");
   tri_tokens_free(&ids);
   tri_text_free(&text);
   assert_int_equal(tri_host_bytes(), 0);
@@ -693,8 +697,7 @@ static void test_bounds_json(void **state) {
     ok(tri_text_printf(&list, "["));
     for (int k = 0; k < row[i].n; k++) ok(tri_text_put(&list, row[i].item, strlen(row[i].item)));
     ok(tri_text_printf(&list, "0]"));
-    expect_bounded(open_with(NORMALIZER, list.data, &t),
-                   "file.json: has more than 2097152 objects and lists, or four times as many values");
+    expect_bounded(open_with(NORMALIZER, list.data, &t), "parse_json() 2097152");
     tri_text_free(&list);
   }
 }
@@ -706,8 +709,8 @@ static void test_foreign_file(void **state) {
 
   (void)state;
   assert_int_equal(tri_tokenizer_open_text("file.json", pointer, sizeof pointer - 1, &t), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "file.json: is a Git LFS pointer"));
-  assert_non_null(strstr(tri_error_message(), "git lfs pull"));
+  expect_refusal("parse_json() LFS");
+  expect_refusal("parse_json() LFS");
   tri_error_clear();
 }
 
@@ -722,13 +725,13 @@ static void test_endless_regex(void **state) {
   ok(open_with(PRE, SPLIT("(?:a|a)*c|a"), &t));
   expect_ids(t, "aab", 3, (int32_t[]){0, 0, 1}, 3);
   assert_int_equal(tri_tokenizer_encode(t, text, strlen(text), false, &ids), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "file.json: "));
-  assert_non_null(strstr(tri_error_message(), "'(?:a|a)*c|a' fails on a text of 28 bytes"));
+  expect_refusal("search() pre_tokenizer (?:a|a)*c|a");
+  expect_refusal("search() (?:a|a)*c|a 28");
   tri_error_clear();
   /* 2^18 steps for each of 20 words */
   for (int i = 0; i < 20; i++) memcpy(words + 19 * i, "aaaaaaaaaaaaaaaaaab", 19);
   assert_int_equal(tri_tokenizer_encode(t, words, sizeof words, false, &ids), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "'(?:a|a)*c|a' fails on a text of 380 bytes"));
+  expect_refusal("search() (?:a|a)*c|a 380");
   tri_error_clear();
   tri_tokenizer_close(&t);
 }
@@ -777,7 +780,7 @@ static void test_no_file(void **state) {
   (void)state;
   assert_int_not_equal(tri_tokenizer_open("no/such/tokenizer.json", &t), TRI_OK);
   assert_null(t);
-  assert_non_null(strstr(tri_error_message(), "no/such/tokenizer.json"));
+  expect_refusal("open_to_read() no/such/tokenizer.json");
   tri_error_clear();
 }
 

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "refusal_case.h"
 
 static char        folder[64], path[128];
 static tri_runlog *l;
@@ -428,7 +429,7 @@ static void what_cannot_be_had_is_said(void **state) {
   ok(tri_runlog_open(folder, 0, &l));
   assert_int_equal(symlink("/dev/null", path), 0);
   assert_int_equal(tri_runlog_start(l, &b), TRI_EFILE);
-  assert_non_null(strstr(tri_error_message(), "run.jsonl"));
+  expect_refusal("open_to_append() run.jsonl");
 }
 
 /* On a full disk, here a limit of the file's size, lines wait as a whole and come in order. */

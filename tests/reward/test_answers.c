@@ -12,6 +12,7 @@
 #define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes) ROW(letter)
 extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes, tri_reward_letter;
 #include "reward/reward_table.c"
+#include "refusal_case.h"
 
 enum { PROMPTS = 2, GROUP = 2, ANSWERS = PROMPTS * GROUP, FIRST_ID = 40 };
 static const int32_t TOKEN = 3; /* of the byte-level tokenizer's first few: one byte each */
@@ -140,7 +141,7 @@ static void a_rank_that_failed_keeps_none_waiting(void **state) {
     tokens_fails = !missing;
     if (missing) s.example[1].answer = NULL;
     CHECK(step_reward(&s, NULL) == TRI_EINPUT);
-    CHECK(strstr(tri_error_message(), missing ? "prompt_id 41 has no answer" : "prompt_id 40 is refused"));
+    CHECK(refusal_is(missing ? "check_truths() prompt_id 41 tokens" : "tokens_score() prompt_id 40"));
     CHECK(tokens_got.n_call == (last() && !missing));
     CHECK(census_got.n_call == 1 && census_got.n_answer == 0);
     CHECK(!s.r.has_reward);
@@ -172,7 +173,8 @@ static void texts_need_a_tokenizer(void **state) {
 
   (void)state;
   step_make(&s, &bytes, 1);
-  CHECK(step_reward(&s, NULL) == TRI_EINPUT && strstr(tri_error_message(), "tokenizer.json"));
+  CHECK(step_reward(&s, NULL) == TRI_EINPUT &&
+        refusal_is("tri_answers_open() tokenizer.json tokenizer.model vocab.json"));
   tri_error_clear();
   OK(tri_tokenizer_open(TRI_TEST_DATA "/tokenizer/gpt2.json", &tokenizer));
   OK(step_reward(&s, tokenizer));

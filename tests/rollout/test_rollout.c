@@ -8,6 +8,7 @@
 
 #include "rollout_case.h"
 #include "rollout/select.h"
+#include "refusal_case.h"
 
 #include <math.h>
 #include <sys/resource.h>
@@ -494,7 +495,7 @@ static void test_file_fillers(void **state) {
   assert_int_equal(tri_text_printf(&t, line, "false"), TRI_OK);
   put_file(t.data, t.len);
   assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), ":10: has no `filler`, and the line before has"));
+  expect_refusal("check_filler() step-00000003.jsonl:10 filler");
   tri_error_clear();
   tri_text_free(&t);
 }
@@ -504,47 +505,51 @@ static void test_file_refused(void **state) {
   static const struct {
     const char *line, *word;
   } c[] = {
-      {"{\"tokens\": [1, 2]", ":3: not JSON"},
-      {"[1]", ":3: a line must be a JSON object"},
-      {"{\"tokens\": [1, 2]} x", ":3: not JSON"},
-      {"{\"tokens\": [1, 2], \"tokens\": [1, 2]}", ":3: not JSON"},
-      {"{\"tokens\": [1, 2], \"prompt\": \"\xff\"}", ":3: not JSON"},
+      {"{\"tokens\": [1, 2]", "tri_jsonl_next() step-00000003.jsonl:3 !{...}"},
+      {"[1]", "tri_jsonl_next() step-00000003.jsonl:3"},
+      {"{\"tokens\": [1, 2]} x", "tri_jsonl_next() step-00000003.jsonl:3 !{...}"},
+      {"{\"tokens\": [1, 2], \"tokens\": [1, 2]}", "tri_jsonl_next() step-00000003.jsonl:3 !{...}"},
+      {"{\"tokens\": [1, 2], \"prompt\": \"\xff\"}", "tri_jsonl_next() step-00000003.jsonl:3 !{...}"},
       {"{\"ids\": [1]}", ":3: has no `tokens`; its fields are ids; a replayed line needs"},
       {"{\"tokens\": []}", ":3: `tokens`"},
       {"{\"tokens\": \"12\"}", ":3: `tokens`"},
-      {"{\"tokens\": [1, 1000]}", ":3: `tokens` entry 1"},
-      {"{\"tokens\": [-1, 1]}", ":3: `tokens` entry 0"},
-      {"{\"tokens\": [1.0, 1]}", ":3: `tokens` entry 0"},
+      {"{\"tokens\": [1, 1000]}", "get_tokens() step-00000003.jsonl:3 tokens 1"},
+      {"{\"tokens\": [-1, 1]}", "get_tokens() step-00000003.jsonl:3 tokens 0"},
+      {"{\"tokens\": [1.0, 1]}", "get_tokens() step-00000003.jsonl:3 tokens 0"},
       {"{\"tokens\": [99999999999999999999, 1]}",
-       ":3: `tokens` holds a value that cannot be read: 99999999999999999999 is beyond"},
-      {"{\"tokens\": [4294967297, 1]}", ":3: `tokens` entry 0"},
-      {"{\"tokens\": [1]}", ":3: `prompt_tokens`"},
-      {"{\"tokens\": [1, 2], \"prompt_tokens\": 2}", ":3: `prompt_tokens`"},
-      {"{\"tokens\": [1, 2], \"prompt_tokens\": 3}", ":3: `prompt_tokens`"},
-      {"{\"tokens\": [1, 2], \"prompt_tokens\": 0}", ":3: `prompt_tokens`"},
-      {"{\"tokens\": [1, 2], \"prompt_tokens\": 1.5}", ":3: `prompt_tokens`"},
-      {"{\"tokens\": [1, 2], \"prompt_id\": -1}", ":3: `prompt_id`"},
-      {"{\"tokens\": [1, 2], \"prompt_id\": 5}", ":3: prompt_id is 5"},
-      {"{\"tokens\": [1, 2], \"sample\": 4294967296}", ":3: `sample`"},
-      {"{\"tokens\": [1, 2], \"logprobs\": []}", ":3: `logprobs`"},
-      {"{\"tokens\": [1, 2], \"logprobs\": [-1, -1]}", ":3: `logprobs`"},
-      {"{\"tokens\": [1, 2], \"logprobs\": -1}", ":3: `logprobs`"},
-      {"{\"tokens\": [1, 2], \"logprobs\": [null]}", ":3: `logprobs` entry 0"},
-      {"{\"tokens\": [1, 2], \"logprobs\": [0.5]}", ":3: `logprobs` entry 0"},
-      {"{\"tokens\": [1, 2], \"logprobs\": [-1e39]}", ":3: `logprobs` entry 0"},
-      {"{\"tokens\": [1, 2], \"logprobs\": [-701]}", ":3: `logprobs` entry 0"},
-      {"{\"tokens\": [1, 2], \"reward\": \"1\"}", ":3: reward `reward`"},
-      {"{\"tokens\": [1, 2], \"reward\": 1e39}", ":3: reward `reward`"},
-      {"{\"tokens\": [1, 2], \"rewards\": [1]}", ":3: `rewards`"},
-      {"{\"tokens\": [1, 2], \"rewards\": {\"exact\": true}}", ":3: reward `exact`"},
-      {"{\"tokens\": [1, 2], \"stop\": \"end\"}", ":3: `stop`"},
-      {"{\"tokens\": [1, 2], \"stop\": 1}", ":3: `stop`"},
-      {"{\"tokens\": [1, 2], \"filler\": 1}", ":3: `filler` must be"},
-      {"{\"tokens\": [1, 2], \"filler\": true}", ":3: `filler` begins within a group"},
-      {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 4}", ":3: the prompt has 4 tokens"},
-      {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 1}", ":3: the answer has 4 tokens"},
-      {"", "has 2 answers"},
-      {"{\"tokens\": [1, 2]}\n{\"tokens\": [1, 2]}", "has 4 answers"},
+       "tri_jsonl_refuse_odd() step-00000003.jsonl:3 tokens 99999999999999999999"},
+      {"{\"tokens\": [4294967297, 1]}", "get_tokens() step-00000003.jsonl:3 tokens 0"},
+      {"{\"tokens\": [1]}", "step-00000003.jsonl:3 prompt_tokens"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 2}", "step-00000003.jsonl:3 prompt_tokens"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 3}", "step-00000003.jsonl:3 prompt_tokens"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 0}", "step-00000003.jsonl:3 prompt_tokens"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 1.5}", "step-00000003.jsonl:3 prompt_tokens"},
+      {"{\"tokens\": [1, 2], \"prompt_id\": -1}", "get_integer() step-00000003.jsonl:3 prompt_id -1"},
+      {"{\"tokens\": [1, 2], \"prompt_id\": 5}", "take_line() prompt_id 5 3"},
+      {"{\"tokens\": [1, 2], \"sample\": 4294967296}",
+       "get_integer() step-00000003.jsonl:3 sample 4294967296"},
+      {"{\"tokens\": [1, 2], \"logprobs\": []}", "get_logprobs() step-00000003.jsonl:3 logprobs 1"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-1, -1]}", "get_logprobs() step-00000003.jsonl:3 logprobs 1"},
+      {"{\"tokens\": [1, 2], \"logprobs\": -1}", "get_logprobs() step-00000003.jsonl:3 logprobs 1"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [null]}", "get_logprobs() step-00000003.jsonl:3 logprobs 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [0.5]}", "get_logprobs() step-00000003.jsonl:3 logprobs 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-1e39]}", "get_logprobs() step-00000003.jsonl:3 logprobs 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-701]}", "get_logprobs() step-00000003.jsonl:3 logprobs 0"},
+      {"{\"tokens\": [1, 2], \"reward\": \"1\"}", "get_float() step-00000003.jsonl:3 reward f32"},
+      {"{\"tokens\": [1, 2], \"reward\": 1e39}", "get_float() step-00000003.jsonl:3 reward f32"},
+      {"{\"tokens\": [1, 2], \"rewards\": [1]}", "get_rewards() step-00000003.jsonl:3 rewards"},
+      {"{\"tokens\": [1, 2], \"rewards\": {\"exact\": true}}", "get_float() step-00000003.jsonl:3 exact f32"},
+      {"{\"tokens\": [1, 2], \"stop\": \"end\"}", "get_stop() step-00000003.jsonl:3 stop"},
+      {"{\"tokens\": [1, 2], \"stop\": 1}", "get_stop() step-00000003.jsonl:3 stop"},
+      {"{\"tokens\": [1, 2], \"filler\": 1}", "get_filler() step-00000003.jsonl:3 filler"},
+      {"{\"tokens\": [1, 2], \"filler\": true}", "check_filler() step-00000003.jsonl:3 filler"},
+      {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 4}",
+       "get_lengths() step-00000003.jsonl:3 4 3 data.max_prompt_length"},
+      {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 1}",
+       "get_lengths() step-00000003.jsonl:3 4 3 rollout.max_response_length"},
+      {"", "take_file() step-00000003.jsonl 2 algo.num_generations"},
+      {"{\"tokens\": [1, 2]}\n{\"tokens\": [1, 2]}",
+       "take_file() step-00000003.jsonl 4 algo.num_generations"},
   };
   tri_replay_opt o = REPLAY;
 
@@ -560,7 +565,7 @@ static void test_file_refused(void **state) {
       put_file(t.data, t.len);
       tri_text_free(&t);
       assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, rank, 2, &r), TRI_EINPUT);
-      if (!strstr(tri_error_message(), c[i].word) || !strstr(tri_error_message(), file_path(3)))
+      if (!refusal_is(c[i].word) || !refusal_is(file_path(3)))
         fail_msg("'%s' is not in: %s", c[i].word, tri_error_message());
       assert_null(r.start);
       tri_error_clear();
@@ -614,13 +619,11 @@ static void test_file_bounded(void **state) {
   tri_rollout_free(&r);
   o.max_answers = 5;
   assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_EINPUT);
-  assert_non_null(
-      strstr(tri_error_message(), ":20000006: more than 5 answers, which is rollout.rollout_batch_size x"));
+  expect_refusal("take_line() step-00000003.jsonl:20000006 5 rollout.rollout_batch_size");
   tri_error_clear();
   o.max_line_bytes = 10;
   assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_EINPUT);
-  assert_non_null(
-      strstr(tri_error_message(), ":20000001: the line has 18 bytes, at most 10 are possible: data.max_"));
+  expect_refusal("take_line() step-00000003.jsonl:20000001 18 10");
   tri_error_clear();
 }
 

@@ -9,6 +9,7 @@
 #include "rollout_case.h"
 #include "train/save.h"
 #include "train/train.h"
+#include "refusal_case.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -198,7 +199,7 @@ static void a_last_save_is_given_up(void **state) {
   block_step(2, true);
   begin_rests(ask_to_stop);
   CHECK(tri_train(&x.t, &x.end) == TRI_EFILE);
-  CHECK(strstr(tri_error_message(), "the last checkpoint could not be written, of step 2: "));
+  CHECK(refusal_is("insist() checkpoints last 2"));
   CHECK(latest() == -1 && rests == 1 && x.t.progress.failed_saves == 2, "%d rests", rests);
   close_trial(&x);
 }
@@ -215,7 +216,7 @@ static void a_first_save_must_go_well(void **state) {
     block_step(1 + 3 * async, true); /* the second time it goes on from step 3 */
     begin_rests(ask_to_stop);
     CHECK(tri_train(&x.t, &x.end) == TRI_EFILE);
-    CHECK(strstr(tri_error_message(), "the first checkpoint could not be written"), "%d", async);
+    CHECK(refusal_is("insist() checkpoints first"), "%d", async);
     CHECK(x.t.progress.step == 1 + 3 * async, "step %lld", (long long)x.t.progress.step);
     close_trial(&x);
     meet();
@@ -344,7 +345,7 @@ static void finished_steps_are_kept(void **state) {
   meet();
   st = tri_train(&x.t, &x.end);
   CHECK(st == TRI_EINPUT, "%s", tri_status_text(st));
-  CHECK(strstr(tri_error_message(), "step-00000003.jsonl"));
+  CHECK(refusal_is("refuse_kind() step-00000003.jsonl step-00000003.new.jsonl"));
   CHECK(latest() == 2 && lines_of("out/metrics.jsonl", "\"step\"") == 2);
   close_trial(&x);
 }
