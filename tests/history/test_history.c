@@ -411,7 +411,7 @@ static void what_is_no_run_is_refused(void **state) {
   put("file", "x");
   expect_message(tri_history_open(in("file"), &h), "check_folder() file run.output !nowhere");
   assert_int_equal(mkfifo(in("metrics.jsonl"), 0600), 0);
-  expect_message(tri_history_open(folder, &h), "metrics.jsonl: is a named pipe; a regular file is wanted");
+  expect_message(tri_history_open(folder, &h), "check_regular() metrics.jsonl pipe");
   unlink(in("metrics.jsonl"));
   assert_int_equal(mkdir(in("metrics.jsonl"), 0700), 0);
   expect_message(tri_history_open(folder, &h), "check_regular() metrics.jsonl folder");
@@ -431,7 +431,7 @@ static void a_fault_is_told_and_passes(void **state) {
   ok(tri_history_open(folder, &h));
   unlink(in("metrics.jsonl"));
   assert_int_equal(mkfifo(in("metrics.jsonl"), 0600), 0);
-  expect_message(tri_history_refresh(h, &changed), "is a named pipe");
+  expect_message(tri_history_refresh(h, &changed), "check_regular() pipe");
   unlink(in("metrics.jsonl"));
   put("metrics.jsonl", "{\"step\": 1, \"a\": 7}\n");
   assert_true(refresh());

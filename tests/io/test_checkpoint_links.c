@@ -61,8 +61,7 @@ static void what_cannot_be_removed_blocks_no_start(void **state) {
   prepare();
   cli_sh("mkdir -p o/checkpoints/step-00000001.trash/folder && touch o/checkpoints/step-00000007.old");
   cli_succeeds(ONE SFT "run.output=o train.steps=3");
-  cli_shows(cli_err,
-            "left over by an earlier run: o/checkpoints/step-00000001.trash/folder: cannot be removed");
+  cli_shows(cli_err, "o/checkpoints/step-00000001.trash/folder");
   assert_true(is_there("o/checkpoints/step-00000001.trash/folder") &&
               is_there("o/checkpoints/step-00000007.old"));
 }
@@ -111,7 +110,7 @@ static void export_follows_no_link(void **state) {
   cli_fails(64, ONE "export run there", "there: is a link", NULL);
   cli_sh("ln -s far new.tmp");
   assert_int_equal(cli_run(ONE "export run new"), 64);
-  cli_shows(cli_err, "new.tmp: is there already");
+  cli_shows(cli_err, "new.tmp");
   far_is_untouched();
   cli_sh("rm there new.tmp");
 }
@@ -125,8 +124,9 @@ static void latest_that_is_no_link_is_set_aside(void **state) {
   cli_succeeds(ONE "inspect o");
   cli_shows(cli_out, "after step 2");
   cli_succeeds(ONE SFT "run.output=o train.steps=3");
-  cli_shows(cli_err, "checkpoints/LATEST: is no symbolic link");
-  cli_shows(cli_err, "resumed from o/checkpoints/step-00000002");
+  cli_shows(cli_err, "o/checkpoints/LATEST");
+  cli_sh("grep '\"event\": *\"start\"' o/run.jsonl | tail -n 1 | "
+         "grep -q '\"resumed_from\": *\"o/checkpoints/step-00000002\"'");
   cli_sh("cd o/checkpoints && test -L LATEST -a \"$(readlink LATEST)\" = step-00000003 && "
          "diff -r LATEST.before-1 ../../run/checkpoints/step-00000002 && diff -r BEST.before-1 "
          "../../run/checkpoints/step-00000001");
@@ -137,7 +137,8 @@ static void latest_that_is_no_link_is_set_aside(void **state) {
   prepare();
   cli_sh("cd o/checkpoints && rm -r LATEST step-00000001 && mv step-00000002 LATEST");
   cli_succeeds(ONE SFT "run.output=o train.steps=3");
-  cli_shows(cli_err, "resumed from o/checkpoints/step-00000002");
+  cli_sh("grep '\"event\": *\"start\"' o/run.jsonl | tail -n 1 | "
+         "grep -q '\"resumed_from\": *\"o/checkpoints/step-00000002\"'");
 }
 
 int main(void) {
