@@ -5,7 +5,7 @@
 #include "device/gpu_plan.h"
 #include "gpu/base/cuda_impl.h"
 #include "gpu/cudnn/sdpa.h"
-#include "gpu/gemm/gemm.h"
+#include "gpu/gemm/gemm_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,7 +305,7 @@ static tri_status cuda_graph_run(tri_graph *g, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Here, for its halves are of two rooms. */
+/* Here, for its halves are of two workspaces. */
 tri_status tri_cuda_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
                               const tri_step_at *at, const tri_attn_rule *rule) {
   TRI_TRY(tri_cuda_rope_put(s, qkv, k_page, v_page, at->pos, at->turn, at->slot, &rule->heads));

@@ -23,10 +23,10 @@ pmix.h    src/comm/pmix_server.c
 cblas.h   src/cpu/gemm/*
 dnnl*     src/cpu/gemm/*|tests/device/isa.c
 yaml.h    io/text/deck.c
-curl/*    src/reward/desk/http.c
+curl/*    src/reward/work_queue/http.c
 pcre2.h   io/tokenizer/*|io/hf/peft.c|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*
-jansson.h src/reward/reward_process.c|src/reward/reward_http.c|src/reward/extras.[ch]|src/reward/reply_json.[ch]|io/hf/*|io/model/*|io/data/*|io/chat/*|io/jinja/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/record/record.c|src/report/metrics.c|src/report/best.c|src/report/tensorboard.c|src/tools/history/*|src/machine/machine_file.c|src/commands/tokenize.c|src/commands/generate.c|src/tools/page/samples.c|src/tools/page/begun.c|src/tools/tryout/saved_answers.c|tests/*
+jansson.h src/reward/reward_process.c|src/reward/reward_http.c|src/reward/extras.[ch]|src/reward/reply_json.[ch]|io/hf/*|io/model/*|io/data/*|io/chat/*|io/jinja/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/record/record.c|src/report/metrics.c|src/report/best.c|src/report/tensorboard.c|src/tools/history/*|src/machine/machine_file.c|src/commands/command_tokenize.c|src/commands/command_generate.c|src/tools/html_report/samples.c|src/tools/html_report/begun.c|src/tools/tryout/saved_answers.c|tests/*
 zlib.h    io/text/unpack.c|tests/io/test_unpack.c
 zstd.h    io/text/unpack.c|tests/io/test_unpack.c
 cuda*.h   gpu/*|tests/emulate/*
@@ -37,7 +37,7 @@ switches='
 TRI_HAVE_CUDA   src/registry.c
 TRI_HAVE_NCCL   src/registry.c
 TRI_HAVE_PMIX   src/comm/pmix_server.c
-TRI_HAVE_CURL   src/reward/desk/http.c
+TRI_HAVE_CURL   src/reward/work_queue/http.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
@@ -45,7 +45,7 @@ enders='src/main.c|src/base/base.c|src/base/child.c|src/base/keeper.c|src/base/a
 license='SPDX-License-Identifier: BSD-3-Clause'
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
-src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm.h gpu/gemm/gemm_rows.h'
+src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm_cuda.h gpu/gemm/gemm_rows.h'
 
 c_lines=$(<tests/c_lines.awk)
 mapfile -t c_files < <(find src io tests gpu -regex '.*\.\([ch]\|cuh?\|cpp\)' -not -path 'tests/data/*' 2>/dev/null | sort)

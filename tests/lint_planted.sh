@@ -74,7 +74,7 @@ judge() { # check
 
 # ---- rooms: arrows, private headers ----
 up() { # a definition in a high room; how the name is used in a low one
-  plant src/commands/plan.c "$1"
+  plant src/commands/command_plan.c "$1"
   plant src/base/hash.c "$2"
   expect 'uses tri_planted'
 }
@@ -128,8 +128,8 @@ row src/planted '/^room(src.feed /i room(src/planted "Holds what is planted." sr
 expect 'no training step needs src/planted'
 row io/data '/^room(io.data /s|)$| src/machine)|'
 expect 'io/data names src/machine, which it does not use'
-row src/feed '/^room(src.feed /s|)$| src/train)|'
-expect 'src/feed names src/train, whose row does not stand above'
+row src/staging '/^room(src.feed /s|)$| src/train)|'
+expect 'src/staging names src/train, whose row does not stand above'
 row src/metric '/^room(src.metric /s|Lists|lists|'
 expect 'the job of src/metric is not a sentence'
 edit CMakeLists.txt '/^room(src.report /{n;s|src/rollout ||}'

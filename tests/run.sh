@@ -105,7 +105,7 @@ run_tests cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
 # The parsers of the sanitized build under libFuzzer, where clang has it: a fixed number of executions, the same every time.
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
   echo "== fuzz"
-  said=$(tests/fuzz/run.sh --check)
+  said=$(tests/fuzz/run_fuzz.sh --check)
   code=$?
   echo "$said"
   note fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5; if ($5) where = where " " $1 }

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/symbols.sh LIBRARY...   archives or objects; prints each other name with its file and nm's letter, and each that two of
-#                               them define, of which a linker silently takes the first: a kernel that src/cpu/kernels/names.h
+#                               them define, of which a linker silently takes the first: a kernel that src/cpu/kernels/kernel_names.h
 #                               does not name would be that of another processor. Exits 1 if there was one. Compilers add
 #                               names that begin with __ or have a dot, and weak ones of C++ templates.
 # NM                            the program to use

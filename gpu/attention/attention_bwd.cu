@@ -7,7 +7,7 @@ enum { BWD_MAX_D = 256, DELTA_THREADS = 256, PART_THREADS = 256 };
 
 /* delta f32 [N H] = sum over D of dout o, A [N H,D]: what softmax's gradient subtracts. `lanes` threads (8,
  * 16, 32) to a row, 8 elements to a thread, which adds them in order; then the threads as a tree. Sums in
- * f32. Grid: blocks of DELTA_THREADS / lanes rows. Judge: row_delta in src/cpu/attention_bwd.c. */
+ * f32. Grid: blocks of DELTA_THREADS / lanes rows. Judge: row_delta in src/cpu/kernels/attention_bwd.c. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(DELTA_THREADS)
     attn_delta_kernel(float *delta, const A *dout, const A *o, int64_t n_row, int D, int lanes) {

@@ -1,7 +1,7 @@
 /* attention_bwd_mma.cuh - attention's gradient of bf16 rows: what a block does, by warp products. Private to
  * its room.
  *
- * A warp has room for the sums of 32 rows of one gradient (16 of 256 columns), so that what it loads of the
+ * A warp has space for the sums of 32 rows of one gradient (16 of 256 columns), so that what it loads of the
  * other side serves 32 rows. Of keys two gradients are wanted, so two warps share 32 keys: one makes P and
  * dv, the other dP, and dS and dk from the P that the first hands over in f32 through shared memory. Two
  * products each, and none twice.

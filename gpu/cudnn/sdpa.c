@@ -1,14 +1,15 @@
 /* sdpa.c - which gradients of attention go to cuDNN, in which pieces.
  *
- * A batch's sequences go in calls of B, none longer than T, each call a plan that was made for B and T: few
- * plans serve all batches. B is what the room that was planned holds, as the engine keeps B H T T bf16. */
+ * A batch's sequences go in calls of B, none longer than T, each call a plan that was made for B and T:
+ * few plans serve all batches. B is what the workspace that was planned holds, as the engine keeps B H T T
+ * bf16. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdpa.h"
 
 #include "library.h"
-#include "plan.h"
+#include "cudnn_plan.h"
 #include "rows.h"
-#include "trial.h"
+#include "cudnn_trial.h"
 
 #include "device/gpu_plan.h"
 
@@ -54,8 +55,8 @@ const char *tri_cudnn_why_not(const tri_attn_rule *rule, tri_dtype A, int64_t N)
                               : NULL;
 }
 
-/* Of B sequences: what the engine keeps (plan.c), with a group's heads each dk and dv of its own; delta; and
- * where the sequences lie. */
+/* Of B sequences: what the engine keeps (cudnn_plan.c), with a group's heads each dk and dv of its own;
+ * delta; and where the sequences lie. */
 static size_t delta_bytes(const tri_heads *h, int64_t B, int64_t T) {
   return round_up((size_t)(B * h->H * T) * sizeof(float));
 }
@@ -64,7 +65,7 @@ static size_t engine_bytes(const tri_heads *h, int64_t B, int64_t T) {
   return 2 * (size_t)(B * h->H * T) * (size_t)(T + (h->H == h->G ? 0 : 2 * h->D));
 }
 
-/* What a plan's calls take; the own kernel's work of a trial lies in the same room. */
+/* What a plan's calls take; the own kernel's work of a trial lies in the same workspace. */
 static size_t call_bytes(const tri_heads *h, int64_t B, int64_t T, size_t workspace) {
   const size_t need = round_up(workspace) + delta_bytes(h, B, T) + rows_bytes(B),
                own = round_up(tri_cudnn_trial_work_bytes(h, T));
@@ -220,19 +221,19 @@ typedef struct call {
 
 static char *aligned(char *at) { return at + (ALIGN - (uintptr_t)at % ALIGN) % ALIGN; }
 
-/* The room's parts: of rows, delta, the engine's. */
-static void share_room(call *a, char *room, const tri_heads *h) {
+/* The workspace's parts: of rows, delta, the engine's. */
+static void share_workspace(call *a, char *workspace, const tri_heads *h) {
   const size_t each = rows_bytes(a->plan->B) / 4;
   int32_t    **part[] = {&a->rows.len, &a->rows.at_qkv, &a->rows.at_o, &a->rows.at_stats};
 
-  room = aligned(room);
-  for (int i = 0; i < 4; i++, room += each) *part[i] = (int32_t *)(void *)room;
+  workspace = aligned(workspace);
+  for (int i = 0; i < 4; i++, workspace += each) *part[i] = (int32_t *)(void *)workspace;
   a->at[CUDNN_LEN_Q] = a->at[CUDNN_LEN_KV] = a->rows.len;
   a->at[CUDNN_AT_QKV] = a->rows.at_qkv;
   a->at[CUDNN_AT_O] = a->rows.at_o;
   a->at[CUDNN_AT_STATS] = a->rows.at_stats;
-  a->at[CUDNN_DELTA] = room;
-  a->workspace = room + delta_bytes(h, a->plan->B, a->plan->T);
+  a->at[CUDNN_DELTA] = workspace;
+  a->workspace = workspace + delta_bytes(h, a->plan->B, a->plan->T);
 }
 
 static void set_numbers(call *a, const tri_attn_rule *rule) {
@@ -261,7 +262,8 @@ static tri_status run_all(void *ctx, tri_stream *s) {
   return TRI_OK;
 }
 
-static call make_call(struct tri_cudnn *c, const cudnn_plan *plan, const tri_cudnn_arrays *x, char *room) {
+static call make_call(struct tri_cudnn *c, const cudnn_plan *plan, const tri_cudnn_arrays *x,
+                      char *workspace) {
   const tri_heads *h = &x->rule.heads;
   const int64_t    k = (int64_t)h->H * h->D, v = k + (int64_t)h->G * h->D;
   uint16_t        *qkv = x->qkv.data, *dqkv = x->dqkv.data;
@@ -272,13 +274,13 @@ static call make_call(struct tri_cudnn *c, const cudnn_plan *plan, const tri_cud
   a.at[CUDNN_Q] = qkv, a.at[CUDNN_K] = qkv + k, a.at[CUDNN_V] = qkv + v;
   a.at[CUDNN_DQ] = dqkv, a.at[CUDNN_DK] = dqkv + k, a.at[CUDNN_DV] = dqkv + v;
   a.at[CUDNN_O] = x->o.data, a.at[CUDNN_DO] = x->dout.data, a.at[CUDNN_STATS] = x->lse.data;
-  share_room(&a, room, h);
+  share_workspace(&a, workspace, h);
   return a;
 }
 
-/* What the room has behind the calls' part is the trial's: the longer a sequence is tried. */
+/* What the workspace has behind the calls' part is the trial's: the longer a sequence is tried. */
 static tri_status try_plan(tri_stream *s, struct tri_cudnn *c, entry *e, const tri_attn_rule *rule,
-                           char *room, size_t bytes, double *apart) {
+                           char *workspace, size_t bytes, double *apart) {
   const tri_heads  *h = &rule->heads;
   const size_t      calls = call_bytes(h, e->plan.B, e->T, e->plan.workspace);
   const int64_t     longest = tri_cudnn_trial_longest(h, e->T, bytes - calls);
@@ -286,21 +288,21 @@ static tri_status try_plan(tri_stream *s, struct tri_cudnn *c, entry *e, const t
   tri_cudnn_verdict found;
   call              a;
 
-  TRI_TRY(tri_cudnn_trial_put(s, rule, longest, aligned(room) + (calls - ALIGN), &x));
-  a = make_call(c, &e->plan, &x, room);
+  TRI_TRY(tri_cudnn_trial_put(s, rule, longest, aligned(workspace) + (calls - ALIGN), &x));
+  a = make_call(c, &e->plan, &x, workspace);
   set_numbers(&a, rule);
-  TRI_TRY(tri_cudnn_try(s, &x, aligned(room), (tri_cudnn_way){run_all, &a}, &found));
+  TRI_TRY(tri_cudnn_try(s, &x, aligned(workspace), (tri_cudnn_way){run_all, &a}, &found));
   judge(c, e, &found);
   *apart = found.apart;
   return TRI_OK;
 }
 
 /* The first call of a shape; *done: cuDNN's gradients are there. */
-static tri_status first_call(tri_stream *s, entry *e, call *a, const tri_attn_rule *rule, char *room,
+static tri_status first_call(tri_stream *s, entry *e, call *a, const tri_attn_rule *rule, char *workspace,
                              size_t bytes, int64_t N, tri_cudnn_way own, bool *done) {
   double apart = 0, ms, own_ms;
 
-  TRI_TRY(try_plan(s, a->c, e, rule, room, bytes, &apart));
+  TRI_TRY(try_plan(s, a->c, e, rule, workspace, bytes, &apart));
   if (!e->plan.plan) return TRI_OK;
   TRI_TRY(tri_cudnn_time(s, own, &own_ms));
   TRI_TRY(tri_cudnn_time(s, (tri_cudnn_way){run_all, a}, &ms));
@@ -316,7 +318,7 @@ tri_status tri_cudnn_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in 
   struct tri_cudnn      *c = ((tri_cuda_device *)s->device)->cudnn;
   const int64_t          own = tri_attn_work(&rule->heads, qkv->dim[0]);
   const size_t           bytes = (size_t)(tri_tensor_count(work) - own) * sizeof(float);
-  char                  *room = (char *)((float *)work->data + own);
+  char                  *workspace = (char *)((float *)work->data + own);
   entry                 *e;
   call                   a;
   int64_t                B, T;
@@ -327,9 +329,9 @@ tri_status tri_cudnn_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in 
   e = find_entry(c, rule, B, T, bytes);
   if (!e || !e->plan.plan) return TRI_OK;
   TRI_ASSERT(fits(&rule->heads, e->plan.B, e->T, e->plan.workspace, bytes));
-  a = make_call(c, &e->plan, &x, room);
+  a = make_call(c, &e->plan, &x, workspace);
   set_numbers(&a, rule);
-  if (!e->tried) return first_call(s, e, &a, rule, room, bytes, qkv->dim[0], own_way, done);
+  if (!e->tried) return first_call(s, e, &a, rule, workspace, bytes, qkv->dim[0], own_way, done);
   *done = true;
   return run_all(&a, s);
 }

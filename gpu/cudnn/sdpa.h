@@ -31,10 +31,10 @@ typedef struct tri_cudnn_way {
   void *ctx;
 } tri_cudnn_way;
 
-/* attn_bwd, if cuDNN is open and does this: *done. What work has behind tri_attn_work is its room. The first
- * call of a shape waits: it tries cuDNN beside the own kernel on numbers of the trial's (trial.h), says how
- * far apart they are and what each takes for the call's, and leaves the shape to `own` for good if they are
- * not alike, cuDNN does not repeat its bits, or fails. */
+/* attn_bwd, if cuDNN is open and does this: *done. What work has behind tri_attn_work is its room. The
+ * first call of a shape waits: it tries cuDNN beside the own kernel on numbers of the trial's
+ * (cudnn_trial.h), says how far apart they are and what each takes for the call's, and leaves the shape to
+ * `own` for good if they are not alike, cuDNN does not repeat its bits, or fails. */
 TRI_CHECKED tri_status tri_cudnn_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o,
                                           tri_in lse, tri_in qkv, tri_in cu, const tri_attn_rule *rule,
                                           tri_cudnn_way own, bool *done);

@@ -22,10 +22,10 @@ enum { CLASSES = 4, MEMBERS = 8, MEMBERS_MANY = 4 };
 
 /* Rows of a trial at most: a training step's; and beside few multiprocessors fewer make as many waves of
  * tiles. Bytes of its results: 4 GiB on an H100, which takes 2 ms to write them, and no more than of logits
- * at once, which there is room for. */
+ * at once, which there is space for. */
 enum { TRIAL_ROWS = 4096, TRIAL_ROWS_PER_SM = 64, TRIAL_BYTES_PER_SM = 32 << 20 };
 
-/* Rows above a trial's, for which there is room to work too. Chosen: above a head's chunk. */
+/* Rows above a trial's, for which there is space to work too. Chosen: above a head's chunk. */
 enum { ABOVE_MANY = 8192 };
 
 static int64_t trial_rows(const tri_linear *l) {
@@ -38,7 +38,7 @@ static int64_t trial_rows(const tri_linear *l) {
 
 /* *same &= the judge's bits, among so many of the last, the first or the middle rows. */
 static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
-                           const tri_lt_room *r, int64_t rows, int place, bool *same) {
+                           const tri_lt_workspace *r, int64_t rows, int place, bool *same) {
   const int64_t left = r->rows - rows;
 
   return tri_lt_agree(l, p, c, r, place == 0 ? left : place == 1 ? 0 : left / 2, rows, same);
@@ -47,7 +47,7 @@ static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
 /* *same: the judge's bits for every number of rows that is tried of those the bucket serves; for many also
  * fewer, as a step's last micro-batch may hold. */
 static tri_status agree_in(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
-                           const tri_lt_room *r, int bucket, bool *same) {
+                           const tri_lt_workspace *r, int bucket, bool *same) {
   const int64_t many[] = {1, 17, 129, 300, 1111, r->rows - 1, 3000, r->rows};
   const int64_t least = tri_lt_least(bucket),
                 most = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
@@ -82,11 +82,11 @@ typedef struct search {
 } search;
 
 /* Too few rows were tried to say anything of this bucket. */
-static bool untried(const tri_lt_room *r, int bucket) { return tri_lt_least(bucket) > r->rows; }
+static bool untried(const tri_lt_workspace *r, int bucket) { return tri_lt_least(bucket) > r->rows; }
 
 /* The first of each bucket's that has the judge's bits. */
 static tri_status find_members(const tri_linear *l, const tri_lt *p, const tri_lt_found *listed,
-                               const tri_lt_room *r, row_class *c) {
+                               const tri_lt_workspace *r, row_class *c) {
   c->n = 0;
   for (int b = 0; b < TRI_LT_MANY; b++) {
     bool same = untried(r, b);
@@ -105,7 +105,7 @@ static tri_status find_members(const tri_linear *l, const tri_lt *p, const tri_l
 
 /* Judges by an algorithm for many rows; *steady: it agrees with itself. */
 static tri_status judge_by(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
-                           tri_lt_room *r, bool *steady) {
+                           tri_lt_workspace *r, bool *steady) {
   size_t need;
 
   *steady = tri_lt_fits(l, p, r->rows, &c->algo, &need) && need <= r->lt_bytes;
@@ -118,7 +118,7 @@ static tri_status judge_by(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
 }
 
 /* s->best, and the judge is its algorithm for many; best.n < 0: no algorithm agrees with itself. */
-static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found *listed, tri_lt_room *r,
+static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found *listed, tri_lt_workspace *r,
                              search *s) {
   tri_lt_found *many = &listed[TRI_LT_MANY];
   int           judge = -1;
@@ -139,10 +139,11 @@ static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found 
 
 /* ---- the quickest of its members ---- */
 
-/* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have room to
- * work, whichever is chosen, so that the ledger does not follow from a time. */
-static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const tri_lt_room *r, int bucket,
-                                const cublasLtMatmulHeuristicResult_t *many, int member, double *best) {
+/* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have
+ * space to work, whichever is chosen, so that the ledger does not follow from a time. */
+static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const tri_lt_workspace *r,
+                                int bucket, const cublasLtMatmulHeuristicResult_t *many, int member,
+                                double *best) {
   const int64_t rows = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
   int           members = 1, tried = 0;
   double        ms;
@@ -171,8 +172,8 @@ static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const
 }
 
 /* Where no algorithm agrees with itself nothing is chosen, and linear_check will say so. */
-static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed, tri_lt_room *r, search *s,
-                                 tri_lt_cost *cost) {
+static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed, tri_lt_workspace *r,
+                                 search *s, tri_lt_cost *cost) {
   cublasLtMatmulHeuristicResult_t *many;
 
   TRI_TRY(find_class(l, p, listed, r, s));
@@ -207,7 +208,7 @@ tri_status tri_lt_settle(tri_linear *l) {
   tri_device           *d = &l->device->base;
   const tri_device_ops *ops = d->ops;
   tri_status            st = TRI_OK;
-  tri_lt_room           r = {.rows = trial_rows(l), .lt_bytes = l->lt_bytes};
+  tri_lt_workspace      r = {.rows = trial_rows(l), .lt_bytes = l->lt_bytes};
   size_t      w_bytes = tri_lt_round((size_t)(l->n_out * l->n_in) * tri_dtype_bytes(l->dtype)), evict;
   search     *s = NULL;
   void       *memory = NULL;
@@ -220,14 +221,14 @@ tri_status tri_lt_settle(tri_linear *l) {
   TRI_TRY_DONE(look_up_all(l, s, &r.lt_bytes));
   TRI_TRY_DONE(ops->stream_open(d, "products", &r.s));
   evict = tri_lt_round(tri_lt_evict_bytes(l));
-  TRI_TRY_DONE(
-      ops->alloc(d, TRI_MEM_DEVICE, r.lt_bytes + w_bytes + evict + tri_lt_room_bytes(l, r.rows), &memory));
+  TRI_TRY_DONE(ops->alloc(d, TRI_MEM_DEVICE, r.lt_bytes + w_bytes + evict + tri_lt_workspace_bytes(l, r.rows),
+                          &memory));
   r.lt = memory;
   r.w = r.lt + r.lt_bytes;
   r.evict = r.lt + r.lt_bytes + w_bytes;
   w = tri_view2(r.lt + r.lt_bytes, l->dtype, l->n_out, l->n_in);
   TRI_TRY_DONE(tri_cuda_noise(r.s, &w, 3));
-  TRI_TRY_DONE(tri_lt_room_fill(l, &r, r.lt + r.lt_bytes + w_bytes + evict));
+  TRI_TRY_DONE(tri_lt_workspace_fill(l, &r, r.lt + r.lt_bytes + w_bytes + evict));
   for (int i = 0; i < TRI_LT_FWDS; i++)
     if (l->fwd[i].desc) TRI_TRY_DONE(settle_product(l, &l->fwd[i], s->listed[i], &r, s, &cost[i]));
   l->fwd_rows = r.rows < tri_lt_rows[TRI_LT_MANY] ? r.rows : tri_lt_rows[TRI_LT_MANY];
@@ -254,7 +255,7 @@ static tri_status fail_check(const tri_linear *l, const tri_lt *p, int64_t rows,
 
 /* Every bucket's algorithm for so many rows as it serves, and that for many for all: it judges. One for few
  * rows that fails gives way to that for many. */
-static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
+static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_workspace *r) {
   static const int64_t  rows[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  33,  63, 64,
                                   65, 97, 127, 128, 129, 200, 255, 256, 257, 384, 511};
   const int             n = sizeof rows / sizeof *rows;
@@ -276,15 +277,15 @@ static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
 }
 
 tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, const void *packed_fwd) {
-  tri_lt_room r = {.s = s,
-                   .rows = tri_gpu_check_rows(l->n_out) < l->fwd_rows ? tri_gpu_check_rows(l->n_out)
-                                                                      : l->fwd_rows,
-                   .w = packed_fwd,
-                   .lt = l->workspace,
-                   .lt_bytes = l->lt_bytes};
+  tri_lt_workspace r = {.s = s,
+                        .rows = tri_gpu_check_rows(l->n_out) < l->fwd_rows ? tri_gpu_check_rows(l->n_out)
+                                                                           : l->fwd_rows,
+                        .w = packed_fwd,
+                        .lt = l->workspace,
+                        .lt_bytes = l->lt_bytes};
 
   TRI_ASSERT(l->workspace && !l->any_order);
-  TRI_TRY(tri_lt_room_fill(l, &r, l->workspace + l->lt_bytes));
+  TRI_TRY(tri_lt_workspace_fill(l, &r, l->workspace + l->lt_bytes));
   for (int i = 0; i < TRI_LT_FWDS; i++)
     if (l->fwd[i].desc) TRI_TRY(check_product(l, &l->fwd[i], &r));
   return TRI_OK;

@@ -10,7 +10,7 @@
 
 enum { WARN_PERCENT = 10 }; /* chosen */
 
-tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, const tri_lt_room *r, int bucket,
+tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, const tri_lt_workspace *r, int bucket,
                           tri_lt_cost *io) {
   const int64_t                   rows = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
   cublasLtMatmulHeuristicResult_t c = {.algo = p->algo[bucket]};
@@ -32,14 +32,14 @@ static double percent(const tri_lt_cost *c, int bucket) {
 }
 
 /* "up to 16 rows 0.0121 (0.0120), ...", of the buckets that are known. */
-static void print_buckets(const tri_lt_cost *c, char *text, size_t room) {
+static void print_buckets(const tri_lt_cost *c, char *text, size_t workspace) {
   size_t used = 0;
 
   text[0] = 0;
-  for (int b = 0; b < TRI_LT_BUCKETS && used < room; b++) {
+  for (int b = 0; b < TRI_LT_BUCKETS && used < workspace; b++) {
     const bool last = b == TRI_LT_MANY;
     if (percent(c, b) < 0 && c->free_ms[b] < 0) continue;
-    used += (size_t)snprintf(text + used, room - used, "%s%s %lld rows %.4f (%.4f)", used ? ", " : "",
+    used += (size_t)snprintf(text + used, workspace - used, "%s%s %lld rows %.4f (%.4f)", used ? ", " : "",
                              last ? "above" : "up to", (long long)tri_lt_rows[last ? b - 1 : b], c->ms[b],
                              c->free_ms[b]);
   }

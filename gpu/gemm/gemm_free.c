@@ -21,7 +21,7 @@ enum { ROWS_PER_SM = 64 };
 enum { COUNTS = 6 }; /* numbers of rows tried of a bucket */
 
 /* Parts pay where the result has few tiles and the sum is long: bwd_w's with many rows; the others' with few,
- * and there the parts' room grows with the rows, which the last bucket does not bound. f32 is not for
+ * and there the parts' workspace grows with the rows, which the last bucket does not bound. f32 is not for
  * speed. */
 static bool may_have_parts(const tri_linear *l, const tri_lt *p, int bucket) {
   if (l->dtype == TRI_F32) return false;
@@ -35,7 +35,7 @@ static int64_t most_rows(const tri_linear *l, int bucket) {
   return most <= worth ? most : least > worth ? least : worth;
 }
 
-/* Operands of small whole numbers, and room for two results. */
+/* Operands of small whole numbers, and space for two results. */
 typedef struct exact {
   tri_stream *s;
   char       *a, *b, *bias, *whole, *parts, *lt;

@@ -74,10 +74,10 @@ static inline cudaDataType_t tri_lt_type(tri_dtype t) {
   return t == TRI_F32 ? CUDA_R_32F : t == TRI_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 static inline size_t tri_lt_round(size_t n) { return (n + 255) & ~(size_t)255; }
-/* Makes room for an algorithm's workspace; at least something, as the library may look at the address. */
-static inline void tri_lt_enlarge(size_t *room, size_t bytes) {
+/* Makes space for an algorithm's workspace; at least something, as the library may look at the address. */
+static inline void tri_lt_enlarge(size_t *workspace, size_t bytes) {
   bytes = tri_lt_round(bytes + 1);
-  if (bytes > *room) *room = bytes;
+  if (bytes > *workspace) *workspace = bytes;
 }
 
 /* gemm_product.c, where no call leads to another file of this list; each file below uses those above it. */
@@ -119,30 +119,30 @@ bool tri_lt_is_whole(const cublasLtMatmulAlgo_t *algo);
 /* Logs (debug) what a bucket is served by; why: the choice in words; ms < 0: not timed. */
 void tri_lt_log(const tri_linear *l, const tri_lt *p, int bucket, const char *why, double ms);
 
-/* gemm_trial.c. Noise to multiply, and room for results, in somebody's memory. */
-typedef struct tri_lt_room {
+/* gemm_trial.c. Noise to multiply, and space for results, in somebody's memory. */
+typedef struct tri_lt_workspace {
   tri_stream *s;
   int64_t     rows;
   const void *w;
   char       *x, *bias, *base, *judge, *y, *lt; /* base, judge, y [rows,n_out]: see tri_lt_judge */
   size_t      lt_bytes;
   void       *evict; /* written before a timed run; NULL: none is timed */
-} tri_lt_room;
-size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows);
-/* Of tri_lt_room.evict. */
+} tri_lt_workspace;
+size_t tri_lt_workspace_bytes(const tri_linear *l, int64_t rows);
+/* Of tri_lt_workspace.evict. */
 size_t tri_lt_evict_bytes(const tri_linear *l);
 /* Noise at `at`; rows, w, lt and lt_bytes are set. */
-TRI_CHECKED tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at);
+TRI_CHECKED tri_status tri_lt_workspace_fill(const tri_linear *l, tri_lt_workspace *r, char *at);
 /* All rows by this algorithm: what others are compared with, without and with something added. */
 TRI_CHECKED tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
-                                    tri_lt_room *r);
+                                    tri_lt_workspace *r);
 /* *same &= the algorithm can do it, and rows [first, first + rows) have the judge's bits, without and with
  * something added. Raises c->workspaceSize to what it wants for so many. The host waits. */
 TRI_CHECKED tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
-                                    const tri_lt_room *r, int64_t first, int64_t rows, bool *same);
+                                    const tri_lt_workspace *r, int64_t first, int64_t rows, bool *same);
 /* The shortest of some runs with so many rows, the weights not in the cache. The host waits. */
 TRI_CHECKED tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
-                                   const tri_lt_room *r, int64_t rows, double *ms);
+                                   const tri_lt_workspace *r, int64_t rows, double *ms);
 
 /* gemm_known.c. What a process has found out of a shape once: the algorithms of fwd, or of the gradients, and
  * what goes with them, as far as the shape, the GPU and the library are the same. False: nothing is known. */
@@ -165,8 +165,8 @@ typedef struct tri_lt_cost {
   double ms[TRI_LT_BUCKETS], free_ms[TRI_LT_BUCKETS];
 } tri_lt_cost;
 /* Sets free_ms of a bucket whose ms is known. The host waits. */
-TRI_CHECKED tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, const tri_lt_room *r, int bucket,
-                                      tri_lt_cost *io);
+TRI_CHECKED tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, const tri_lt_workspace *r,
+                                      int bucket, tri_lt_cost *io);
 /* Logs what equal bits of rows cost in the product of l where it is most; warns of much. cost
  * [TRI_LT_FWDS]. */
 void tri_lt_report(const tri_linear *l, const tri_lt_cost *cost);

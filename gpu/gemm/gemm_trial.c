@@ -21,11 +21,11 @@ static size_t y_bytes(const tri_linear *l, int64_t rows, tri_dtype t) {
 /* Written before each timed run, so that the weights come from memory as in a model. */
 size_t tri_lt_evict_bytes(const tri_linear *l) { return 2 * l->device->l2_bytes; }
 
-size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows) {
+size_t tri_lt_workspace_bytes(const tri_linear *l, int64_t rows) {
   return tri_gpu_trial_bytes(l->n_out, l->n_in, l->dtype, rows);
 }
 
-tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at) {
+tri_status tri_lt_workspace_fill(const tri_linear *l, tri_lt_workspace *r, char *at) {
   tri_tensor x = tri_view2(at, l->dtype, r->rows, l->n_in), bias;
 
   r->x = at;
@@ -38,7 +38,7 @@ tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at) {
 
 /* Rows [first, first + rows) by this algorithm. */
 static tri_status run_part(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
-                           const tri_lt_room *r, int64_t first, int64_t rows, char *to, bool add) {
+                           const tri_lt_workspace *r, int64_t first, int64_t rows, char *to, bool add) {
   const size_t      y = (size_t)l->n_out * tri_dtype_bytes(p->out);
   const tri_lt_call c = {.a = r->w,
                          .b = r->x + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype),
@@ -53,7 +53,7 @@ static tri_status run_part(const tri_linear *l, const tri_lt *p, const cublasLtM
 }
 
 tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
-                        tri_lt_room *r) {
+                        tri_lt_workspace *r) {
   tri_tensor base = tri_view2(r->base, p->out, r->rows, l->n_out);
 
   r->judge = r->base + y_bytes(l, r->rows, p->out);
@@ -65,7 +65,7 @@ tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatm
 
 /* *differ[0], [1], on the device: whether the rows do, without and with something added. */
 static tri_status try_part(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
-                           const tri_lt_room *r, int64_t first, int64_t rows, int32_t *differ) {
+                           const tri_lt_workspace *r, int64_t first, int64_t rows, int32_t *differ) {
   const size_t y = (size_t)l->n_out * tri_dtype_bytes(p->out), at = (size_t)first * y,
                bytes = (size_t)rows * y;
 
@@ -76,7 +76,7 @@ static tri_status try_part(const tri_linear *l, const tri_lt *p, const cublasLtM
 }
 
 tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
-                        const tri_lt_room *r, int64_t first, int64_t rows, bool *same) {
+                        const tri_lt_workspace *r, int64_t first, int64_t rows, bool *same) {
   int32_t *flag = tri_cuda_scratch(r->s), differ[2] = {0, 0};
   size_t   need;
 
@@ -98,7 +98,7 @@ tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeur
 /* All turns are queued before the first ends: writing so much takes longer than queueing what follows, so
  * that no turn waits for the host, and each finds the weights out of the cache. */
 tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
-                       const tri_lt_room *r, int64_t rows, double *ms) {
+                       const tri_lt_workspace *r, int64_t rows, double *ms) {
   tri_status            st = TRI_OK;
   tri_device           *d = r->s->device;
   const tri_device_ops *ops = d->ops;

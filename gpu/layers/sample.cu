@@ -1,14 +1,12 @@
 /* sample.cu - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers.
  *
- * The judge is src/cpu/sample.c, and the steps are its steps. Weights exp(scaled logit - max) have the
- * CPU's bits and are then cut to whole multiples of 2^-(62 - log2 V) (2^-44 for 150,000 tokens; exact down
- * to weights of 2^-21), so that every sum here is one of whole numbers, the same in any order. The token
- * is the CPU's but where that decides:
- * - the CPU's draw without filters takes the sum of weights from logp's f32 sums, 1e-7 apart, and its
- *   other sums round in f64: a uniform number that close to the border of two tokens may give the
- *   neighbour;
- * - tokens lighter than 2^-44 of the heaviest are never drawn here, and top-p that ends within 1e-8 of the
- *   border of two tokens may keep one more or less.
+ * The judge is src/cpu/kernels/sample.c, and the steps are its steps. Weights exp(scaled logit - max) have
+ * the CPU's bits and are then cut to whole multiples of 2^-(62 - log2 V) (2^-44 for 150,000 tokens; exact
+ * down to weights of 2^-21), so that every sum here is one of whole numbers, the same in any order. The
+ * token is the CPU's but where that decides: - the CPU's draw without filters takes the sum of weights
+ * from logp's f32 sums, 1e-7 apart, and its other sums round in f64: a uniform number that close to the
+ * border of two tokens may give the neighbour; - tokens lighter than 2^-44 of the heaviest are never drawn
+ * here, and top-p that ends within 1e-8 of the border of two tokens may keep one more or less.
  *
  * Each warp owns a stretch of the row and keeps the candidates of its stretch in order of id, at the
  * stretch's own place in `work`; blocks meet for histograms and for sums over warps only. */

@@ -27,7 +27,7 @@ _Static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0),
 enum { LEAST_VERSION = 22600 }; /* as above, of the library found at run time */
 
 typedef tri_nccl_hub     hub;
-typedef tri_nccl_card    card;
+typedef tri_nccl_info    info;
 typedef tri_nccl_pending pending;
 enum {
   GATHER = TRI_NCCL_GATHER,
@@ -70,12 +70,12 @@ static void hub_close(hub **hub_) {
     if (h->lane[i].stream) cudaStreamDestroy(h->lane[i].stream);
   pthread_mutex_destroy(&h->lock);
   sem_destroy(&h->stop);
-  TRI_FREE(h->card);
+  TRI_FREE(h->info);
   TRI_FREE(*hub_);
 }
 
 /* Collective over world. mine: with the arena. */
-static tri_status gather_cards(const tri_runtime *rt, tri_comm *world, card mine, hub *h) {
+static tri_status gather_infos(const tri_runtime *rt, tri_comm *world, info mine, hub *h) {
   size_t     *counts = NULL;
   struct stat sb;
   FILE       *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -88,7 +88,7 @@ static tri_status gather_cards(const tri_runtime *rt, tri_comm *world, card mine
   snprintf(mine.host, sizeof mine.host, "%s", rt->host);
   TRI_TRY_DONE(TRI_ALLOC(counts, h->size));
   for (int r = 0; r < h->size; r++) counts[r] = sizeof mine;
-  TRI_TRY_DONE(tri_host_gather_into(world, &mine, counts, h->card));
+  TRI_TRY_DONE(tri_host_gather_into(world, &mine, counts, h->info));
 done:
   TRI_FREE(counts);
   return st;
@@ -183,14 +183,14 @@ static tri_status make_comms(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
 /* A rank on another machine, or -1. */
 static int find_remote(const hub *h) {
   for (int r = 0; r < h->size; r++)
-    if (strcmp(h->card[r].boot, h->card[0].boot) || strcmp(h->card[r].host, h->card[0].host)) return r;
+    if (strcmp(h->info[r].boot, h->info[0].boot) || strcmp(h->info[r].host, h->info[0].host)) return r;
   return -1;
 }
 
 /* A rank whose arena is laid out otherwise than rank 0's, or -1. */
 static int find_other_layout(const hub *h) {
   for (int r = 0; r < h->size; r++)
-    if (memcmp(&h->card[r].arena, &h->card[0].arena, sizeof h->card[r].arena)) return r;
+    if (memcmp(&h->info[r].arena, &h->info[0].arena, sizeof h->info[r].arena)) return r;
   return -1;
 }
 
@@ -205,7 +205,7 @@ static tri_status register_arena(tri_comm *world, hub *h, void *base) {
   int       other = find_other_layout(h);
   int64_t   refused = 0;
 
-  if (find_remote(h) < 0 || h->card[0].arena.bytes == 0) return TRI_OK;
+  if (find_remote(h) < 0 || h->info[0].arena.bytes == 0) return TRI_OK;
   if (other >= 0) {
     tri_log(TRI_LOG_DEBUG, "NCCL: no registered buffers: the memory plan of rank %d is not that of rank 0",
             other);
@@ -213,7 +213,7 @@ static tri_status register_arena(tri_comm *world, hub *h, void *base) {
   }
   for (int i = 0; i < (at[1] == at[0] ? 1 : 2); i++) {
     if (at[i] < 0) continue;
-    ncclResult_t r = ncclCommRegister(h->made[at[i]], base, h->card[0].arena.bytes, &h->registered[at[i]]);
+    ncclResult_t r = ncclCommRegister(h->made[at[i]], base, h->info[0].arena.bytes, &h->registered[at[i]]);
     if (r != ncclSuccess) h->registered[at[i]] = NULL; /* local bookkeeping: the communicator is as it was */
     if (!h->registered[at[i]]) refused = 1 + (int64_t)r;
   }
@@ -273,7 +273,7 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   p->scope = scope;
   p->kind = k->kind;
   p->count = k->count;
-  p->come = tri_board_newest((int)scope);
+  p->come = tri_rank_status_newest((int)scope);
   p->number = ++h->started;
   return TRI_OK;
 }
@@ -364,7 +364,7 @@ static tri_status nccl_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
                              const tri_comm_memory *m) {
   tri_comm  *world = comm[TRI_WORLD];
   uint64_t   in_page = (uintptr_t)m->gathered % (uintptr_t)sysconf(_SC_PAGESIZE);
-  card       mine = {.arena = {m->gathered_bytes, m->layout, in_page}};
+  info       mine = {.arena = {m->gathered_bytes, m->layout, in_page}};
   hub       *h = NULL;
   tri_status st = TRI_OK;
 
@@ -377,8 +377,8 @@ static tri_status nccl_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
   }
   TRI_TRY_DONE(tri_agree(world, st));
   for (int i = 0; i < LANES; i++) h->lane[i].base.device = d;
-  TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h->card, h->size)));
-  TRI_TRY_DONE(gather_cards(rt, world, mine, h));
+  TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h->info, h->size)));
+  TRI_TRY_DONE(gather_infos(rt, world, mine, h));
   TRI_TRY_DONE(make_ready(rt, comm, d, m, h));
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) ((nccl_comm *)comm[i])->hub = h;
   h->users = TRI_SCOPE_COUNT;

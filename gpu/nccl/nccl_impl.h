@@ -18,7 +18,7 @@ enum {
 };
 
 /* What ranks tell each other, so that a death on this machine shows at once. */
-typedef struct tri_nccl_card {
+typedef struct tri_nccl_info {
   char     boot[40];  /* the kernel's name for this start of the machine; empty if unknown */
   uint64_t pid_space; /* process numbers mean the same where this is equal */
   int64_t  pid;
@@ -26,11 +26,11 @@ typedef struct tri_nccl_card {
   struct {
     uint64_t bytes, layout, in_page; /* tri_comm_start; bytes from the start of a page */
   } arena;
-} tri_nccl_card;
+} tri_nccl_info;
 
 typedef struct tri_nccl_pending {
   uint64_t      number;      /* 0: never used */
-  uint64_t      come;        /* its number in the scope (comm/peers/board.h) */
+  uint64_t      come;        /* its number in the scope (comm/peers/rank_status.h) */
   cudaEvent_t   ready, done; /* the caller's work before it; itself */
   tri_scope     scope;
   tri_coll_kind kind;
@@ -52,7 +52,7 @@ typedef struct tri_nccl_hub {
   uint64_t         started;
   bool             failed;
   double           wait_s;
-  tri_nccl_card   *card; /* [size] */
+  tri_nccl_info   *info; /* [size] */
   /* the watchdog's */
   pthread_t watch;
   bool      watching;

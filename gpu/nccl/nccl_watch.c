@@ -1,7 +1,7 @@
 /* nccl_watch.c - waiting for NCCL without waiting for ever: polls with an end, and the watchdog. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nccl_impl.h"
-#include "comm/peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "comm/runtime.h"
 
 #include <errno.h>
@@ -35,10 +35,10 @@ tri_status tri_nccl_failed(const char *file, int line, const char *func, ncclRes
 
 /* A rank of this machine whose process has ended, or -1. */
 static int find_gone(const tri_nccl_hub *h) {
-  const tri_nccl_card *me = &h->card[h->rank];
+  const tri_nccl_info *me = &h->info[h->rank];
 
   for (int r = 0; r < h->size && me->boot[0]; r++) {
-    const tri_nccl_card *c = &h->card[r];
+    const tri_nccl_info *c = &h->info[r];
     if (strcmp(c->boot, me->boot) || c->pid_space != me->pid_space) continue;
     if (kill((pid_t)c->pid, 0) && errno == ESRCH) return r;
   }
@@ -59,7 +59,7 @@ static ncclResult_t ask(ncclComm_t comm, int n_looks) {
 }
 
 tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, const char *what) {
-  const tri_nccl_card *card = h->card;
+  const tri_nccl_info *info = h->info;
   double               began_s = tri_now_s(), looked_s = began_s, now_s = began_s;
   int                  gone = -1;
   tri_status           st;
@@ -79,11 +79,11 @@ tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, con
   else if (gone >= 0)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM,
                   "rank %d (process %lld on %s) is gone: rank %d waits for it in %s", gone,
-                  (long long)card[gone].pid, card[gone].host, h->rank, what);
+                  (long long)info[gone].pid, info[gone].host, h->rank, what);
   else
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM,
                   "rank %d on %s waited %.0f s for other ranks in %s (run.timeout_s)", h->rank,
-                  card[h->rank].host, h->wait_s, what);
+                  info[h->rank].host, h->wait_s, what);
   tri_nccl_abort(h);
   return st;
 }
@@ -113,7 +113,7 @@ static const tri_nccl_pending *find_oldest(const tri_nccl_hub *h) {
 }
 
 /* True if something is wrong, with words for it. */
-static bool look(tri_nccl_hub *h, char *why, size_t room) {
+static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
   const tri_nccl_pending *p;
   double                  now_s = tri_now_s();
   int                     gone;
@@ -123,12 +123,12 @@ static bool look(tri_nccl_hub *h, char *why, size_t room) {
     ncclResult_t r = ncclSuccess;
     if (ncclCommGetAsyncError(h->made[i], &r) != ncclSuccess || r == ncclSuccess || r == ncclInProgress)
       continue;
-    snprintf(why, room, "NCCL: %s; %s", ncclGetErrorString(r), ncclGetLastError(h->made[i]));
+    snprintf(why, workspace, "NCCL: %s; %s", ncclGetErrorString(r), ncclGetLastError(h->made[i]));
     return true;
   }
   p = find_oldest(h);
   runs = p && p->number == h->oldest && cudaEventQuery(p->ready) == cudaSuccess;
-  tri_board_device_waits(runs ? (int)p->scope : TRI_BOARD_NOWHERE, runs ? p->come : 0);
+  tri_rank_status_device_waits(runs ? (int)p->scope : TRI_RANK_STATUS_NOWHERE, runs ? p->come : 0);
   if (!runs) {
     h->oldest = p ? p->number : 0; /* it waits for our own work still, or is new */
     h->since_s = now_s;
@@ -137,18 +137,18 @@ static bool look(tri_nccl_hub *h, char *why, size_t room) {
   }
   gone = find_gone(h);
   if (gone >= 0 && gone == h->missing) { /* twice: it may have ended well while the last piece came in */
-    snprintf(why, room, "rank %d (process %lld on %s) is gone: rank %d waits for it", gone,
-             (long long)h->card[gone].pid, h->card[gone].host, h->rank);
+    snprintf(why, workspace, "rank %d (process %lld on %s) is gone: rank %d waits for it", gone,
+             (long long)h->info[gone].pid, h->info[gone].host, h->rank);
   } else if (now_s - h->since_s > h->wait_s) {
-    snprintf(why, room, "rank %d on %s waited %.0f s for other ranks (run.timeout_s)", h->rank,
-             h->card[h->rank].host, now_s - h->since_s);
+    snprintf(why, workspace, "rank %d on %s waited %.0f s for other ranks (run.timeout_s)", h->rank,
+             h->info[h->rank].host, now_s - h->since_s);
   } else {
     h->missing = gone;
     return false;
   }
-  room -= strlen(why);
+  workspace -= strlen(why);
   why += strlen(why);
-  snprintf(why, room, " in %s number %llu of scope %s, %lld elements", tri_coll_text(p->kind),
+  snprintf(why, workspace, " in %s number %llu of scope %s, %lld elements", tri_coll_text(p->kind),
            (unsigned long long)p->number, tri_scope_text(p->scope), (long long)p->count);
   return true;
 }

@@ -47,12 +47,12 @@ typedef struct tri_chat_opt {
 } tri_chat_opt;
 
 /* A conversation. All is borrowed. */
-typedef struct tri_chat_talk {
+typedef struct tri_chat_conversation {
   /* A list of objects, which the template gets as tri_chat_message leaves them. */
   const struct json_t *messages;
   const struct json_t *tools;  /* NULL: those of tri_chat_opt */
   const struct json_t *kwargs; /* an object, which goes before tri_chat_opt's; NULL: none */
-} tri_chat_talk;
+} tri_chat_conversation;
 
 /* Bytes begin .. end - 1 of a written conversation: a piece that is learned. */
 typedef struct tri_chat_turn {
@@ -114,8 +114,8 @@ TRI_CHECKED tri_status tri_chat_message(const struct json_t *message, struct jso
  * prompt: with what precedes the assistant's next turn; where the last message is the assistant's, without
  * what ends it (continue_final_message). TRI_EINPUT, with no place: what the template raises, or there is
  * none. */
-TRI_CHECKED tri_status tri_chat_write(const tri_chat *c, const tri_chat_talk *talk, bool prompt,
-                                      tri_chat_text *out);
+TRI_CHECKED tri_status tri_chat_write(const tri_chat *c, const tri_chat_conversation *conversation,
+                                      bool prompt, tri_chat_text *out);
 /* The same of one message of the user, with this text, as a prompt; behind that of the system, where there is
  * one in tri_chat_opt. */
 TRI_CHECKED tri_status tri_chat_write_text(const tri_chat *c, const char *text, tri_chat_text *out);
@@ -123,8 +123,8 @@ TRI_CHECKED tri_status tri_chat_write_text(const tri_chat *c, const char *text, 
  * last. Where the template marks them ({% generation %}) these; else a turn begins where the text before it
  * with a generation prompt ends, and ends with its end token. TRI_EINPUT, too, where that cannot be told. No
  * piece: no message is the assistant's. */
-TRI_CHECKED tri_status tri_chat_learned(const tri_chat *c, const tri_chat_talk *talk, bool all,
-                                        tri_chat_text *out);
+TRI_CHECKED tri_status tri_chat_learned(const tri_chat *c, const tri_chat_conversation *conversation,
+                                        bool all, tri_chat_text *out);
 
 /* Appends a JSON object for tri_chat_opt: the variables of `kwargs` (NULL: none) with those of given [n],
  * each NAME=VALUE, in their place; nothing where there are none. flag: what gives them, for messages.

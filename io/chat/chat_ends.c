@@ -38,11 +38,11 @@ static size_t mark_at(const tri_chat *c, const char *text, size_t n) {
 
 /* The template on messages, packed here; t stays empty where it refuses such a conversation. */
 static tri_status probe(const tri_chat *c, json_t *messages, bool prompt, tri_jinja_text *t) {
-  tri_chat_talk talk = {.messages = messages};
-  tri_status    st;
+  tri_chat_conversation conversation = {.messages = messages};
+  tri_status            st;
 
   if (!messages) TRI_FAIL(TRI_ENOMEM, "the host has no memory left for a chat template");
-  st = tri_chat_run(c, &talk, messages, prompt, t);
+  st = tri_chat_run(c, &conversation, messages, prompt, t);
   json_decref(messages);
   if (st != TRI_EINPUT) return st;
   tri_error_clear();
@@ -104,7 +104,7 @@ static tri_status find_prompt(tri_chat *c) {
 }
 
 /* A question and its answer, `more` behind it; of texts, or of lists of parts, which some templates want. */
-static json_t *talk_of(bool parts, bool more) {
+static json_t *conversation_of(bool parts, bool more) {
   const char *list =
       more ? "[{sss[{ssss}]}{sss[{ssss}]}{sss[{ssss}]}{sss[{ssss}]}]" : "[{sss[{ssss}]}{sss[{ssss}]}]";
 
@@ -121,7 +121,7 @@ static json_t *talk_of(bool parts, bool more) {
 static tri_status find_inner(tri_chat *c, bool parts) {
   tri_text  *inner = &c->end[0], *last = &c->end[1];
   bool       ends = true;
-  tri_status st = find_tail(c, talk_of(parts, true), inner);
+  tri_status st = find_tail(c, conversation_of(parts, true), inner);
   size_t     n = count_marks(c, inner, last, NULL);
 
   if (st != TRI_OK) return st;
@@ -140,8 +140,8 @@ tri_status tri_chat_find_ends(tri_chat *c) {
   bool      parts = false;
 
   TRI_TRY(find_prompt(c));
-  TRI_TRY(find_tail(c, talk_of(false, false), last));
-  if (!last->len) TRI_TRY(find_tail(c, talk_of(parts = true, false), last));
+  TRI_TRY(find_tail(c, conversation_of(false, false), last));
+  if (!last->len) TRI_TRY(find_tail(c, conversation_of(parts = true, false), last));
   last->len = count_marks(c, last, NULL, &c->end_token);
   if (!last->len) return TRI_OK;
   last->data[last->len] = 0;

@@ -50,12 +50,12 @@ bool tri_chat_denies(const tri_chat_files *files, const char *token);
 /* Not collective. text [n] as the template of a source. TRI_EINPUT, with "line N: ": it is none. */
 TRI_CHECKED tri_status tri_chat_parse(const char *text, size_t n, tri_chat_source *out);
 
-/* chat_write.c. Not collective. Messages first .. first + n - 1 of a talk, as they are. */
-TRI_CHECKED tri_status tri_chat_run(const tri_chat *c, const tri_chat_talk *talk, const json_t *messages,
-                                    bool prompt, tri_jinja_text *out);
+/* chat_write.c. Not collective. Messages first .. first + n - 1 of a conversation, as they are. */
+TRI_CHECKED tri_status tri_chat_run(const tri_chat *c, const tri_chat_conversation *conversation,
+                                    const json_t *messages, bool prompt, tri_jinja_text *out);
 /* Not collective. As tri_chat_write; marks: zeroed, gets the pieces that the template marks, and no text. */
-TRI_CHECKED tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_talk *talk, bool prompt,
-                                           tri_chat_text *out, tri_jinja_text *marks);
+TRI_CHECKED tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_conversation *conversation,
+                                           bool prompt, tri_chat_text *out, tri_jinja_text *marks);
 /* The first n messages of a list; a new reference. */
 TRI_CHECKED tri_status tri_chat_front(const json_t *messages, size_t n, json_t **out);
 bool                   tri_chat_is_answer(const json_t *message);
@@ -67,7 +67,7 @@ bool tri_chat_text_of(const json_t *message, const char **text, size_t *n);
 /* Bytes without the white space at the end of text [n]. Pure. */
 size_t tri_chat_strip_end(const char *text, size_t n);
 /* Which template a conversation is written with. */
-const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_talk *talk);
+const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_conversation *conversation);
 
 /* chat_ends.c. Not collective. The ends of a turn into c->end, the generation prompt into c->prompt. */
 TRI_CHECKED tri_status tri_chat_find_ends(tri_chat *c);

@@ -8,12 +8,12 @@ static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c ==
 
 /* A conversation while its turns are looked for. */
 typedef struct search {
-  const tri_chat      *c;
-  const tri_chat_talk *talk;
-  tri_chat_text       *out;     /* the whole */
-  tri_jinja_text       front;   /* of its first messages */
-  size_t              *content; /* [messages] where the text of an answer ends; SIZE_MAX: not known */
-  size_t              *every;   /* [messages] the same of every message; NULL: not looked for */
+  const tri_chat              *c;
+  const tri_chat_conversation *conversation;
+  tri_chat_text               *out;     /* the whole */
+  tri_jinja_text               front;   /* of its first messages */
+  size_t                      *content; /* [messages] where the text of an answer ends; SIZE_MAX: not known */
+  size_t                      *every;   /* [messages] the same of every message; NULL: not looked for */
 } search;
 
 static size_t common(const tri_text *a, const tri_text *b) {
@@ -35,8 +35,8 @@ static tri_status write_front(search *s, size_t k, bool prompt) {
   json_t    *messages;
   tri_status st;
 
-  TRI_TRY(tri_chat_front(s->talk->messages, k, &messages));
-  st = tri_chat_run(s->c, s->talk, messages, prompt, &s->front);
+  TRI_TRY(tri_chat_front(s->conversation->messages, k, &messages));
+  st = tri_chat_run(s->c, s->conversation, messages, prompt, &s->front);
   json_decref(messages);
   return st;
 }
@@ -48,9 +48,9 @@ static tri_status write_front(search *s, size_t k, bool prompt) {
 /* What says it: TRL publishes templates with marks for most models. k: the message; of one before the last
  * answer the last may still be learned alone. */
 static const char *cure_of(const search *s, size_t k) {
-  size_t last = json_array_size(s->talk->messages);
+  size_t last = json_array_size(s->conversation->messages);
 
-  while (last > 0 && !tri_chat_is_answer(json_array_get(s->talk->messages, last - 1))) last--;
+  while (last > 0 && !tri_chat_is_answer(json_array_get(s->conversation->messages, last - 1))) last--;
   return k + 1 < last ? TEMPLATE ", data.train_on: last does without" : TEMPLATE;
 }
 
@@ -174,22 +174,22 @@ static void take_marks(tri_text *t, size_t n_message, size_t *content) {
 /* Writes the conversation again with a mark behind the text of each answer, or of every message. Where that
  * is not the same but for the marks, nothing is known. */
 static tri_status find_contents(const search *s, bool every, size_t **out) {
-  size_t         n = json_array_size(s->talk->messages), *content = NULL;
+  size_t         n = json_array_size(s->conversation->messages), *content = NULL;
   tri_jinja_text t = {.n_span = 0};
   json_t        *messages = NULL;
   tri_status     st = TRI_OK;
 
   TRI_TRY(TRI_ALLOC(content, n));
   *out = content;
-  TRI_TRY(tri_chat_front(s->talk->messages, n, &messages));
+  TRI_TRY(tri_chat_front(s->conversation->messages, n, &messages));
   for (size_t k = 0; k < n; k++) {
-    const json_t *m = json_array_get(s->talk->messages, k);
+    const json_t *m = json_array_get(s->conversation->messages, k);
     json_t       *other = every || tri_chat_is_answer(m) ? marked(m, k) : NULL;
     content[k] = other != NULL;
     if (other && json_array_set_new(messages, k, other))
       TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left");
   }
-  st = tri_chat_run(s->c, s->talk, messages, false, &t);
+  st = tri_chat_run(s->c, s->conversation, messages, false, &t);
   if (st == TRI_EINPUT) {
     tri_error_clear();
     st = TRI_OK;
@@ -224,12 +224,12 @@ static size_t find_prompt_behind(const search *s, size_t k) {
 /* Of a long conversation writing every front takes time that grows with the square of its turns: each 1st,
  * 2nd, 4th, 8th, ... turn and the last are found so, the others by the prompt that stands before them. */
 static tri_status find_begins(search *s, size_t first, int64_t n_answer) {
-  size_t  n = json_array_size(s->talk->messages), begin = 0;
+  size_t  n = json_array_size(s->conversation->messages), begin = 0;
   int64_t i = 0;
 
   if (n_answer > EACH_TURN) TRI_TRY(find_contents(s, true, &s->every));
   for (size_t k = first; k < n; k++) {
-    if (!tri_chat_is_answer(json_array_get(s->talk->messages, k))) continue;
+    if (!tri_chat_is_answer(json_array_get(s->conversation->messages, k))) continue;
     i++;
     begin = s->every && (i & (i - 1)) && i < n_answer ? find_prompt_behind(s, k) : SIZE_MAX;
     if (begin == SIZE_MAX) TRI_TRY(find_begin(s, k, &begin));
@@ -242,7 +242,7 @@ static tri_status find_begins(search *s, size_t first, int64_t n_answer) {
  * behind `begin` and before `limit`. */
 static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, size_t *end) {
   const tri_text *t = &s->out->text;
-  bool            last = k + 1 == json_array_size(s->talk->messages);
+  bool            last = k + 1 == json_array_size(s->conversation->messages);
   size_t          from = s->content[k] != SIZE_MAX && s->content[k] > begin ? s->content[k] : begin;
   size_t          found = SIZE_MAX;
 
@@ -270,14 +270,14 @@ static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, s
 
 /* All turns from message `first` on. */
 static tri_status find_turns(search *s, size_t first) {
-  size_t  n = json_array_size(s->talk->messages), limit = s->out->text.len;
+  size_t  n = json_array_size(s->conversation->messages), limit = s->out->text.len;
   int64_t i = 0;
 
-  for (size_t k = first; k < n; k++) i += tri_chat_is_answer(json_array_get(s->talk->messages, k));
+  for (size_t k = first; k < n; k++) i += tri_chat_is_answer(json_array_get(s->conversation->messages, k));
   TRI_TRY(find_contents(s, false, &s->content));
   TRI_TRY(find_begins(s, first, i));
   for (size_t k = n; k-- > first;) { /* a turn ends before the next one begins */
-    if (!tri_chat_is_answer(json_array_get(s->talk->messages, k))) continue;
+    if (!tri_chat_is_answer(json_array_get(s->conversation->messages, k))) continue;
     tri_chat_turn *turn = &s->out->turn[--i];
     TRI_TRY(find_end_of(s, k, turn->begin, limit, &turn->end));
     limit = turn->begin;
@@ -321,19 +321,20 @@ static bool is_endless(const tri_chat_text *t, const json_t *answer) {
   return end >= n && end - n >= t->turn[t->n_turn - 1].begin && !memcmp(t->text.data + end - n, text, n);
 }
 
-tri_status tri_chat_learned(const tri_chat *c, const tri_chat_talk *talk, bool all, tri_chat_text *out) {
-  search         s = {.c = c, .talk = talk, .out = out};
-  size_t         last = last_answer(talk->messages);
+tri_status tri_chat_learned(const tri_chat *c, const tri_chat_conversation *conversation, bool all,
+                            tri_chat_text *out) {
+  search         s = {.c = c, .conversation = conversation, .out = out};
+  size_t         last = last_answer(conversation->messages);
   tri_jinja_text marks = {.n_span = 0};
   tri_status     st = TRI_OK;
 
-  TRI_TRY_DONE(tri_chat_write_with(c, talk, false, out, &marks));
+  TRI_TRY_DONE(tri_chat_write_with(c, conversation, false, out, &marks));
   if (last == SIZE_MAX) goto done;
-  if (tri_jinja_marks(tri_chat_source_of(c, talk)->jinja))
+  if (tri_jinja_marks(tri_chat_source_of(c, conversation)->jinja))
     TRI_TRY_DONE(take_pieces(&s, &marks, all, last));
   else
     TRI_TRY_DONE(find_turns(&s, all ? 0 : last));
-  out->endless = is_endless(out, json_array_get(talk->messages, last));
+  out->endless = is_endless(out, json_array_get(conversation->messages, last));
 done:
   tri_jinja_text_free(&marks);
   tri_jinja_text_free(&s.front);

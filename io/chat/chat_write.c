@@ -86,24 +86,24 @@ static tri_status with_message(const json_t *messages, size_t i, json_t *message
 
 /* ---- written ---- */
 
-static const json_t *tools_of(const tri_chat *c, const tri_chat_talk *talk) {
-  return talk->tools ? talk->tools : c->tools;
+static const json_t *tools_of(const tri_chat *c, const tri_chat_conversation *conversation) {
+  return conversation->tools ? conversation->tools : c->tools;
 }
 
-const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_talk *talk) {
-  return tools_of(c, talk) && c->tool_use.jinja ? &c->tool_use : &c->main;
+const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_conversation *conversation) {
+  return tools_of(c, conversation) && c->tool_use.jinja ? &c->tool_use : &c->main;
 }
 
 /* A new reference. */
-static json_t *variables_of(const tri_chat *c, const tri_chat_talk *talk, const json_t *messages,
-                            bool prompt) {
-  const json_t *tools = tools_of(c, talk);
+static json_t *variables_of(const tri_chat *c, const tri_chat_conversation *conversation,
+                            const json_t *messages, bool prompt) {
+  const json_t *tools = tools_of(c, conversation);
   json_t       *v = json_copy(c->tokens);
   int           bad = !v;
 
   if (v && c->kwargs) bad |= json_object_update(v, c->kwargs);
   if (v && !json_object_get(v, "documents")) bad |= json_object_set_new(v, "documents", json_null());
-  if (v && talk->kwargs) bad |= json_object_update(v, (json_t *)(uintptr_t)talk->kwargs);
+  if (v && conversation->kwargs) bad |= json_object_update(v, (json_t *)(uintptr_t)conversation->kwargs);
   if (v) bad |= json_object_set(v, "messages", (json_t *)(uintptr_t)messages);
   if (v) bad |= json_object_set(v, "tools", tools ? (json_t *)(uintptr_t)tools : json_null());
   if (v) bad |= json_object_set_new(v, "add_generation_prompt", json_boolean(prompt));
@@ -112,16 +112,16 @@ static json_t *variables_of(const tri_chat *c, const tri_chat_talk *talk, const 
   return NULL;
 }
 
-tri_status tri_chat_run(const tri_chat *c, const tri_chat_talk *talk, const json_t *messages, bool prompt,
-                        tri_jinja_text *out) {
-  const tri_chat_source *s = tri_chat_source_of(c, talk);
+tri_status tri_chat_run(const tri_chat *c, const tri_chat_conversation *conversation, const json_t *messages,
+                        bool prompt, tri_jinja_text *out) {
+  const tri_chat_source *s = tri_chat_source_of(c, conversation);
   json_t                *variables;
   tri_text               what = {0};
   tri_status             st;
 
   if (c->why && s != &c->tool_use) TRI_FAIL(TRI_EINPUT, "%s", c->why);
   if (!json_array_size(messages)) TRI_FAIL(TRI_EINPUT, "%s", "a conversation without messages");
-  variables = variables_of(c, talk, messages, prompt);
+  variables = variables_of(c, conversation, messages, prompt);
   if (!variables) return fail_memory();
   st = tri_jinja_render(s->jinja, variables, c->date, out);
   json_decref(variables);
@@ -243,15 +243,16 @@ static tri_status cut_behind(tri_text *t, const json_t *begun) {
   return TRI_OK;
 }
 
-static tri_status write_begun(const tri_chat *c, const tri_chat_talk *talk, tri_jinja_text *out) {
-  size_t        last = json_array_size(talk->messages) - 1;
+static tri_status write_begun(const tri_chat *c, const tri_chat_conversation *conversation,
+                              tri_jinja_text *out) {
+  size_t        last = json_array_size(conversation->messages) - 1;
   json_t       *message = NULL, *messages = NULL;
   const json_t *text;
   tri_status    st = TRI_OK;
 
-  TRI_TRY(tag_message(json_array_get(talk->messages, last), &message, &text));
-  TRI_TRY_DONE(with_message(talk->messages, last, message, &messages));
-  TRI_TRY_DONE(tri_chat_run(c, talk, messages, false, out));
+  TRI_TRY(tag_message(json_array_get(conversation->messages, last), &message, &text));
+  TRI_TRY_DONE(with_message(conversation->messages, last, message, &messages));
+  TRI_TRY_DONE(tri_chat_run(c, conversation, messages, false, out));
   TRI_TRY_DONE(cut_behind(&out->text, text));
 done:
   json_decref(message);
@@ -295,8 +296,8 @@ static bool holds(const tri_text *t, const char *text, size_t n) {
 }
 
 /* Whether the system's message, where it is a text, is not to be seen. */
-static bool leaves_out_system(const tri_chat_talk *talk, const tri_text *t) {
-  const json_t *first = json_array_get(talk->messages, 0);
+static bool leaves_out_system(const tri_chat_conversation *conversation, const tri_text *t) {
+  const json_t *first = json_array_get(conversation->messages, 0);
   const char   *role = json_string_value(json_object_get(first, "role")), *text;
   size_t        n;
 
@@ -306,8 +307,8 @@ static bool leaves_out_system(const tri_chat_talk *talk, const tri_text *t) {
 }
 
 /* The same of the last message, of the user or the assistant. */
-static bool leaves_out_last(const tri_chat_talk *talk, const tri_text *t) {
-  const json_t *last = json_array_get(talk->messages, json_array_size(talk->messages) - 1);
+static bool leaves_out_last(const tri_chat_conversation *conversation, const tri_text *t) {
+  const json_t *last = json_array_get(conversation->messages, json_array_size(conversation->messages) - 1);
   const char   *role = json_string_value(json_object_get(last, "role")), *text;
   size_t        n;
 
@@ -315,9 +316,9 @@ static bool leaves_out_last(const tri_chat_talk *talk, const tri_text *t) {
   return tri_chat_text_of(last, &text, &n) && !holds(t, text, n);
 }
 
-static bool leaves_out_calls(const tri_chat_talk *talk, const tri_text *t) {
-  for (size_t i = 0; i < json_array_size(talk->messages); i++) {
-    const json_t *calls = json_object_get(json_array_get(talk->messages, i), "tool_calls");
+static bool leaves_out_calls(const tri_chat_conversation *conversation, const tri_text *t) {
+  for (size_t i = 0; i < json_array_size(conversation->messages); i++) {
+    const json_t *calls = json_object_get(json_array_get(conversation->messages, i), "tool_calls");
     for (size_t k = 0; k < json_array_size(calls); k++) {
       const json_t *call = json_array_get(calls, k), *function = json_object_get(call, "function");
       const json_t *name = json_object_get(function ? function : call, "name");
@@ -328,42 +329,44 @@ static bool leaves_out_calls(const tri_chat_talk *talk, const tri_text *t) {
   return false;
 }
 
-tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_talk *talk, bool prompt, tri_chat_text *out,
-                               tri_jinja_text *marks) {
-  size_t     n = json_array_size(talk->messages);
-  bool       begun = prompt && n && tri_chat_is_answer(json_array_get(talk->messages, n - 1));
+tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_conversation *conversation, bool prompt,
+                               tri_chat_text *out, tri_jinja_text *marks) {
+  size_t     n = json_array_size(conversation->messages);
+  bool       begun = prompt && n && tri_chat_is_answer(json_array_get(conversation->messages, n - 1));
   tri_status st;
 
   out->n_turn = 0;
-  marks->text = out->text; /* lent: what was there is room for what comes */
-  st = begun ? write_begun(c, talk, marks) : tri_chat_run(c, talk, talk->messages, prompt, marks);
+  marks->text = out->text; /* lent: what was there is space for what comes */
+  st = begun ? write_begun(c, conversation, marks)
+             : tri_chat_run(c, conversation, conversation->messages, prompt, marks);
   out->text = marks->text;
   marks->text = (tri_text){0};
   out->begun = begun;
-  out->system_left_out = st == TRI_OK && leaves_out_system(talk, &out->text);
-  out->text_left_out = st == TRI_OK && n && leaves_out_last(talk, &out->text);
-  out->calls_left_out = st == TRI_OK && leaves_out_calls(talk, &out->text);
+  out->system_left_out = st == TRI_OK && leaves_out_system(conversation, &out->text);
+  out->text_left_out = st == TRI_OK && n && leaves_out_last(conversation, &out->text);
+  out->calls_left_out = st == TRI_OK && leaves_out_calls(conversation, &out->text);
   out->endless = false;
   return st;
 }
 
-tri_status tri_chat_write(const tri_chat *c, const tri_chat_talk *talk, bool prompt, tri_chat_text *out) {
+tri_status tri_chat_write(const tri_chat *c, const tri_chat_conversation *conversation, bool prompt,
+                          tri_chat_text *out) {
   tri_jinja_text marks = {.n_span = 0};
-  tri_status     st = tri_chat_write_with(c, talk, prompt, out, &marks);
+  tri_status     st = tri_chat_write_with(c, conversation, prompt, out, &marks);
 
   tri_jinja_text_free(&marks);
   return st;
 }
 
 tri_status tri_chat_write_text(const tri_chat *c, const char *text, tri_chat_text *out) {
-  json_t       *messages = json_pack("[{ssss}]", "role", "user", "content", text);
-  tri_chat_talk talk = {.messages = messages};
-  bool          put;
-  tri_status    st;
+  json_t               *messages = json_pack("[{ssss}]", "role", "user", "content", text);
+  tri_chat_conversation conversation = {.messages = messages};
+  bool                  put;
+  tri_status            st;
 
   if (!messages) TRI_FAIL(TRI_EINPUT, "%s", "a prompt is not UTF-8");
   st = tri_chat_put_system(c, messages, &put);
-  if (st == TRI_OK) st = tri_chat_blame_system(c, put, tri_chat_write(c, &talk, true, out));
+  if (st == TRI_OK) st = tri_chat_blame_system(c, put, tri_chat_write(c, &conversation, true, out));
   json_decref(messages);
   return st;
 }

@@ -36,10 +36,10 @@ typedef struct tri_ckpt_sweep  tri_ckpt_sweep;
 /* ---- Writing. An error of any rank becomes every rank's, with its message, at the next collective call; a
  * rank that has one may go to abandon() at once, where the others follow. */
 
-/* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is missing.
- * side_bytes: of the side files that will follow, together. Removes what an earlier writer left of this step,
- * checks that there is room, makes every data set and takes its space. TRI_EFILE: no room, no right to write,
- * a folder that not every rank sees; then nothing is left behind. */
+/* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is
+ * missing. side_bytes: of the side files that will follow, together. Removes what an earlier writer left
+ * of this step, checks that there is space, makes every data set and takes its space. TRI_EFILE: no space,
+ * no right to write, a folder that not every rank sees; then nothing is left behind. */
 TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world,
                                        const tri_ckpt_tensor *tensor, int n_tensor, int64_t side_bytes,
                                        tri_ckpt_writer **out);
@@ -69,13 +69,14 @@ TRI_CHECKED tri_status tri_ckpt_put_record(tri_ckpt_writer *w, const char *recor
  *   create, lend, take and give or write, put, begin; then, where is_written says so on all ranks, commit.
  * Until commit it is no more than its .tmp folder: LATEST and all that may be found are as they were. */
 
-/* Not collective. Of the copy's room for a range of `bytes` bytes (a piece of TRI_CKPT_PIECE_BYTES at most),
+/* Not collective. Of the copy's space for a range of `bytes` bytes (a piece of TRI_CKPT_PIECE_BYTES at most),
  * wherever it lies in state.h5. */
-int64_t tri_ckpt_copy_room(int64_t bytes);
+int64_t tri_ckpt_copy_bytes(int64_t bytes);
 /* Not collective. Host memory of what waits for the disk while a checkpoint is written that is not lent. */
 int64_t tri_ckpt_ring_bytes(void);
-/* Not collective, before the first range. The copy goes to `room`, borrowed until commit, abandon or drop. */
-void tri_ckpt_lend(tri_ckpt_writer *w, void *room, size_t bytes);
+/* Not collective, before the first range. The copy goes to `space`, borrowed until commit, abandon or
+ * drop. */
+void tri_ckpt_lend(tri_ckpt_writer *w, void *space, size_t bytes);
 /* Collective over world. The copy is whole, and a thread on each rank begins to write it, without MPI and
  * HDF5. Nothing can be added. On failure (TRI_EFILE) abandon follows. */
 TRI_CHECKED tri_status tri_ckpt_begin(tri_ckpt_writer *w);
@@ -83,7 +84,7 @@ TRI_CHECKED tri_status tri_ckpt_begin(tri_ckpt_writer *w);
 bool tri_ckpt_is_written(const tri_ckpt_writer *w);
 /* Not collective. Waits until it has. Seconds from begin until then; what failed is commit's to say. */
 double tri_ckpt_wait_s(tri_ckpt_writer *w);
-/* Not collective. Ends the thread and gives the room back; the folder stays, for tri_ckpt_clean. For a run
+/* Not collective. Ends the thread and gives the space back; the folder stays, for tri_ckpt_clean. For a run
  * that ends with an error, when ranks do not meet any more. Accepts NULL, leaves NULL. */
 void tri_ckpt_drop(tri_ckpt_writer **w);
 
@@ -121,9 +122,9 @@ typedef struct tri_ckpt_need {
   int     sure, most;           /* more than now, at once: that will be written; that may be */
   int     sure_of_1, most_of_1; /* the same with a checkpoint.save_total_limit of 1 */
 } tri_ckpt_need;
-/* Not collective. TRI_EFILE: the file system of dir, which need not be there, has no room for `sure` of them;
- * a warning: not for `most`. */
-TRI_CHECKED tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need);
+/* Not collective. TRI_EFILE: the file system of dir, which need not be there, has no space for `sure` of
+ * them; a warning: not for `most`. */
+TRI_CHECKED tri_status tri_ckpt_check_space(const char *dir, const tri_ckpt_need *need);
 /* Not collective. Checkpoints in dir, whole or damaged. */
 TRI_CHECKED tri_status tri_ckpt_count(const char *dir, int *n);
 

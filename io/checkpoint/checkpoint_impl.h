@@ -38,9 +38,9 @@ typedef struct tri_ckpt_manifest {
   char            program[64];
   tri_text        record; /* what computed the run, a JSON object on one line; empty: not known */
   int             n_file, n_entry;
-  int64_t         file_room, entry_room; /* elements there is room for */
-  tri_ckpt_file  *file;                  /* [n_file] */
-  tri_ckpt_entry *entry;                 /* [n_entry] in the order of create's list */
+  int64_t         file_space, entry_space; /* elements there is space for */
+  tri_ckpt_file  *file;                    /* [n_file] */
+  tri_ckpt_entry *entry;                   /* [n_entry] in the order of create's list */
 } tri_ckpt_manifest;
 
 /* The hash of elements [begin, begin + count) of one tensor: a row of /integrity/slabs. */
@@ -58,10 +58,11 @@ typedef struct tri_ckpt_stream tri_ckpt_stream;
  * borrowed, rank is for messages. */
 TRI_CHECKED tri_status tri_ckpt_stream_open(const char *path, const tri_ckpt_manifest *m, const char *folder,
                                             int rank, tri_ckpt_stream **out);
-/* Before the first take(): all ranges are kept in `room` (borrowed) until start(), whose thread then takes of
- * the cores what others leave. Else the thread starts by itself, and a few ranges are kept at once. */
-void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *room, size_t bytes);
-/* Room for elements [begin, begin + count) of a tensor, TRI_CKPT_PIECE_BYTES at most; waits until there is
+/* Before the first take(): all ranges are kept in `space` (borrowed) until start(), whose thread then
+ * takes of the cores what others leave. Else the thread starts by itself, and a few ranges are kept at
+ * once. */
+void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *space, size_t bytes);
+/* Space for elements [begin, begin + count) of a tensor, TRI_CKPT_PIECE_BYTES at most; waits until there is
  * some. give(): they are there. */
 TRI_CHECKED tri_status tri_ckpt_stream_take(tri_ckpt_stream *s, int tensor, int64_t begin, int64_t count,
                                             void **host);
@@ -160,9 +161,9 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
 bool tri_ckpt_h5_by_mpi(hid_t list, tri_comm *world);
 /* Not collective. Transfers, else the structure of such files, are written by all together. */
 bool tri_ckpt_h5_collective(hid_t list, bool transfer);
-/* Not collective. The path under which MPI opens this file: another where MPI-IO would take a part of it for
- * something else, or has no room for it. *folder: open as long as the file is, for that path goes through it;
- * else -1. */
+/* Not collective. The path under which MPI opens this file: another where MPI-IO would take a part of it
+ * for something else, or has no space for it. *folder: open as long as the file is, for that path goes
+ * through it; else -1. */
 TRI_CHECKED tri_status tri_ckpt_mpi_path(const char *path, int *folder, char out[TRI_CKPT_PATH_BYTES]);
 
 /* checkpoint_verify.c. */
@@ -182,30 +183,30 @@ TRI_CHECKED tri_status tri_ckpt_slabs_write(const char *path, int64_t offset_byt
  * set, and every hash of its bytes; the message names the first that is damaged. */
 TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world);
 
-/* checkpoint_room.c. Not collective, all that follow. */
+/* checkpoint_space.c. Not collective, all that follow. */
 
 /* What a checkpoint takes on the disk, while it is written: its tensors, and the rest, with the ends of
  * HDF5's pieces. */
-typedef struct tri_ckpt_room {
+typedef struct tri_ckpt_space {
   int64_t tensor_bytes, rest_bytes;
   int64_t block_bytes; /* HDF5 takes space for metadata in pieces of this size */
-} tri_ckpt_room;
+} tri_ckpt_space;
 
 /* side_bytes: of the side files together. Slabs are reckoned as tri_state_save makes them: pieces of 4
  * MiB. */
-tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
+tri_ckpt_space tri_ckpt_space_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
 /* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if that much is
  * free there. Only this user can write in the folder until it gets its *mode, which is for the end. Where the
- * file system cannot promise room, a file `room` in it holds rest_bytes until give(): HDF5's own structures
+ * file system cannot promise space, a file `room` in it holds rest_bytes until give(): HDF5's own structures
  * are written by all ranks together, and one rank that fails there would leave the others waiting. */
-TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, const tri_ckpt_room *need,
-                                             mode_t *mode);
-TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);
+TRI_CHECKED tri_status tri_ckpt_space_prepare(const char *dir, const char *folder, const tri_ckpt_space *need,
+                                              mode_t *mode);
+TRI_CHECKED tri_status tri_ckpt_space_give(const char *folder);
 /* Every rank: does it see that folder, and may it write a file of that size? */
-TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes);
+TRI_CHECKED tri_status tri_ckpt_space_check(const char *folder, int rank, int64_t need_bytes);
 /* Rank 0: the file is `bytes` long at least, and gets blocks for them where the file system can promise any,
- * so that writing them does not fail for want of room. */
-TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
+ * so that writing them does not fail for want of space. */
+TRI_CHECKED tri_status tri_ckpt_space_take(const char *path, int64_t bytes);
 
 /* checkpoint_steps.c. Not collective, all that follow. */
 
@@ -214,7 +215,7 @@ TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
 typedef enum { TRI_CKPT_WHOLE, TRI_CKPT_TMP, TRI_CKPT_TRASH, TRI_CKPT_OLD, TRI_CKPT_OTHER } tri_ckpt_kind;
 typedef struct tri_ckpt_steps {
   int64_t *step; /* [n] */
-  int64_t  room;
+  int64_t  space;
   int      n;
 } tri_ckpt_steps;
 

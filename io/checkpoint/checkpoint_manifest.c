@@ -57,7 +57,7 @@ tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_st
       TRI_FAIL(bad, "%s: %s/%s: dimension %d is %" PRId64 ": no such tensor can be stored", where, t->group,
                t->name, d, t->dim[d]);
   if (m->n_entry == INT32_MAX / 2) TRI_FAIL(bad, "%s: too many tensors", where);
-  TRI_TRY(TRI_GROW(m->entry, m->entry_room, m->n_entry + 1));
+  TRI_TRY(TRI_GROW(m->entry, m->entry_space, m->n_entry + 1));
   e = &m->entry[m->n_entry++];
   e->t = *t;
   e->t.group = e->t.name = NULL;
@@ -69,7 +69,7 @@ tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_st
 }
 
 tri_status tri_ckpt_manifest_add_file(tri_ckpt_manifest *m, const char *name, int64_t bytes, uint64_t hash) {
-  TRI_TRY(TRI_GROW(m->file, m->file_room, m->n_file + 1));
+  TRI_TRY(TRI_GROW(m->file, m->file_space, m->n_file + 1));
   snprintf(m->file[m->n_file].name, sizeof m->file[0].name, "%s", name);
   m->file[m->n_file].bytes = bytes;
   m->file[m->n_file].hash = hash;
@@ -378,10 +378,10 @@ static int by_offset(const void *a, const void *b) {
   return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
 }
 
-static tri_status hash_range(int fd, const char *path, int64_t begin, int64_t end, char *buf, size_t room,
+static tri_status hash_range(int fd, const char *path, int64_t begin, int64_t end, char *buf, size_t space,
                              uint64_t *hash) {
   while (begin < end) {
-    size_t n = end - begin < (int64_t)room ? (size_t)(end - begin) : room;
+    size_t n = end - begin < (int64_t)space ? (size_t)(end - begin) : space;
     TRI_TRY(tri_ckpt_read_at(fd, path, buf, n, begin));
     *hash = tri_hash64(buf, n, *hash);
     begin += (int64_t)n;
@@ -390,7 +390,7 @@ static tri_status hash_range(int fd, const char *path, int64_t begin, int64_t en
 }
 
 /* Orders the tensors by place and counts what lies beside them, which is hashed whole: a file of another's
- * making may be of any size without taking room on its disk. */
+ * making may be of any size without taking space on its disk. */
 static tri_status check_rest(const tri_ckpt_manifest *m, const char *path, tri_ckpt_entry **order) {
   int64_t at = 0, rest = 0, most = rest_limit_bytes + m->n_entry * rest_limit_tensor_bytes;
 
@@ -410,25 +410,25 @@ static tri_status check_rest(const tri_ckpt_manifest *m, const char *path, tri_c
 }
 
 tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder, uint64_t *hash) {
-  enum { ROOM = 1 << 20 }; /* chosen: one read call per MiB */
+  enum { SPACE = 1 << 20 }; /* chosen: one read call per MiB */
   tri_status       st = TRI_OK;
   char             path[TRI_CKPT_PATH_BYTES], *buf = NULL;
   tri_ckpt_entry **order = NULL;
   int64_t          at = 0;
   int              fd = -1;
-  size_t           room = m->state_bytes < ROOM ? (size_t)m->state_bytes : ROOM;
+  size_t           space = m->state_bytes < SPACE ? (size_t)m->state_bytes : SPACE;
 
   *hash = 0;
   TRI_TRY(tri_ckpt_path(path, "%s/state.h5", folder));
-  TRI_TRY_DONE(tri_host_alloc(room, 1, (void **)&buf));
+  TRI_TRY_DONE(tri_host_alloc(space, 1, (void **)&buf));
   TRI_TRY_DONE(tri_host_alloc((size_t)m->n_entry, sizeof *order, (void **)&order));
   TRI_TRY_DONE(check_rest(m, path, order));
   if (tri_file_open(path, &fd) != TRI_OK) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read", path);
   for (int i = 0; i < m->n_entry; i++) {
-    TRI_TRY_DONE(hash_range(fd, path, at, order[i]->offset_bytes, buf, room, hash));
+    TRI_TRY_DONE(hash_range(fd, path, at, order[i]->offset_bytes, buf, space, hash));
     at = order[i]->offset_bytes + order[i]->bytes;
   }
-  TRI_TRY_DONE(hash_range(fd, path, at, m->state_bytes, buf, room, hash));
+  TRI_TRY_DONE(hash_range(fd, path, at, m->state_bytes, buf, space, hash));
 done:
   if (fd >= 0) close(fd);
   TRI_FREE(order);

@@ -1,5 +1,5 @@
 /* checkpoint_rehearsal.c - before a run has anything to lose: a checkpoint of a few bytes by the calls of a
- * whole one, and whether the disk has room for those that will come. */
+ * whole one, and whether the disk has space for those that will come. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
@@ -47,9 +47,9 @@ static void remove_made(const char *path, size_t stood) {
   }
 }
 
-/* ---- room */
+/* ---- space */
 
-/* What helps beside room: a smaller limit only where so many, the fewest that it can ask for, fit. */
+/* What helps beside space: a smaller limit only where so many, the fewest that it can ask for, fit. */
 static const char *cure_of(int fewest, double bytes, double free_bytes) {
   return free_bytes >= fewest * bytes
              ? "choose a smaller checkpoint.save_total_limit"
@@ -57,7 +57,7 @@ static const char *cure_of(int fewest, double bytes, double free_bytes) {
                "checkpoint.save_final)";
 }
 
-tri_status tri_ckpt_check_room(const char *dir, const tri_ckpt_need *need) {
+tri_status tri_ckpt_check_space(const char *dir, const tri_ckpt_need *need) {
   char           path[TRI_CKPT_PATH_BYTES], all[TRI_CELL_BYTES], each[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
   struct statvfs fs;
   size_t         stood;
@@ -148,15 +148,15 @@ done:
 
 /* The same of one process, without MPI and HDF5. */
 static tri_status write_alone(const char *dir, int64_t bytes) {
-  tri_ckpt_room room = {bytes, 1, 1};
-  char          folder[TRI_CKPT_PATH_BYTES];
-  mode_t        mode;
-  tri_status    st = TRI_OK;
+  tri_ckpt_space space = {bytes, 1, 1};
+  char           folder[TRI_CKPT_PATH_BYTES];
+  mode_t         mode;
+  tri_status     st = TRI_OK;
 
   TRI_TRY(tri_ckpt_step_path(folder, dir, TRI_CKPT_TRIAL_STEP, TRI_CKPT_TMP));
-  TRI_TRY_DONE(tri_ckpt_room_prepare(dir, folder, &room, &mode));
-  TRI_TRY_DONE(tri_ckpt_room_check(folder, 0, bytes));
-  TRI_TRY_DONE(tri_ckpt_room_give(folder));
+  TRI_TRY_DONE(tri_ckpt_space_prepare(dir, folder, &space, &mode));
+  TRI_TRY_DONE(tri_ckpt_space_check(folder, 0, bytes));
+  TRI_TRY_DONE(tri_ckpt_space_give(folder));
   TRI_TRY_DONE(tri_ckpt_sync(folder));
   TRI_TRY_DONE(tri_ckpt_rehearse_publish(dir));
   return TRI_OK;

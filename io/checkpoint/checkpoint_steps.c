@@ -126,7 +126,7 @@ tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind, tri_ckpt_s
   }
   while ((entry = readdir(d)))
     if (tri_ckpt_parse_name(entry->d_name, &step) == kind) {
-      TRI_TRY_DONE(TRI_GROW(l->step, l->room, l->n + 1));
+      TRI_TRY_DONE(TRI_GROW(l->step, l->space, l->n + 1));
       l->step[l->n++] = step;
     }
   if (l->n) qsort(l->step, (size_t)l->n, sizeof *l->step, newest_first);

@@ -28,7 +28,7 @@ typedef struct job {
   tri_ckpt_slab slab;
   char         *host;
   int64_t       offset_bytes, bytes;
-  int64_t       end; /* of its bytes in the room, counted through all rounds */
+  int64_t       end; /* of its bytes in the space, counted through all rounds */
   bool          hashed;
 } job;
 
@@ -41,10 +41,10 @@ typedef struct ring {
 struct tri_ckpt_stream {
   const tri_ckpt_manifest *m; /* borrowed, as folder; only the entries are looked at */
   const char              *folder;
-  ring                     room;
+  ring                     space;
   int64_t                  align;
   job                     *job;
-  int64_t                  n_job, job_room, n_begun;
+  int64_t                  n_job, job_space, n_begun;
   job                      taken;         /* by take, until give */
   int                      plain, direct; /* two descriptors of state.h5; direct: -1 where there is none */
   int                      rank;
@@ -140,7 +140,7 @@ static bool run_jobs(tri_ckpt_stream *s) {
     run_job(s, &j);
     lock(s);
     s->job[k].slab.hash = j.slab.hash;
-    if (j.end > s->room.freed) s->room.freed = j.end;
+    if (j.end > s->space.freed) s->space.freed = j.end;
     pthread_cond_signal(&s->news);
     unlock(s);
   }
@@ -181,7 +181,7 @@ tri_status tri_ckpt_stream_start(tri_ckpt_stream *s) {
   int      e;
 
   TRI_ASSERT(!s->runs);
-  s->polite = !s->room.own;
+  s->polite = !s->space.own;
   s->from_s = tri_now_s();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the run's signals are for its first thread */
@@ -201,7 +201,7 @@ static tri_status open_file(tri_ckpt_stream *s, const char *path) {
   return TRI_OK;
 }
 
-int64_t tri_ckpt_copy_room(int64_t bytes) {
+int64_t tri_ckpt_copy_bytes(int64_t bytes) {
   int64_t page = sysconf(_SC_PAGESIZE);
 
   return bytes + (page > ALIGN_LEAST_BYTES ? page : ALIGN_LEAST_BYTES);
@@ -217,7 +217,7 @@ tri_status tri_ckpt_stream_open(const char *path, const tri_ckpt_manifest *m, co
   *s = (tri_ckpt_stream){.m = m, .folder = folder, .rank = rank, .plain = -1, .direct = -1};
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->news, NULL);
-  s->align = tri_ckpt_copy_room(0);
+  s->align = tri_ckpt_copy_bytes(0);
   TRI_TRY_DONE(open_file(s, path));
 done:
   if (st != TRI_OK) tri_ckpt_stream_close(&s);
@@ -225,31 +225,31 @@ done:
   return st;
 }
 
-void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *room, size_t bytes) {
-  TRI_ASSERT(!s->room.at && !s->runs);
-  s->room.at = room;
-  s->room.bytes = (int64_t)bytes;
+void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *space, size_t bytes) {
+  TRI_ASSERT(!s->space.at && !s->runs);
+  s->space.at = space;
+  s->space.bytes = (int64_t)bytes;
 }
 
-int64_t tri_ckpt_ring_bytes(void) { return RING_PIECES * tri_ckpt_copy_room(TRI_CKPT_PIECE_BYTES); }
+int64_t tri_ckpt_ring_bytes(void) { return RING_PIECES * tri_ckpt_copy_bytes(TRI_CKPT_PIECE_BYTES); }
 
 static tri_status take_ring(tri_ckpt_stream *s) {
-  s->room.bytes = tri_ckpt_ring_bytes();
-  TRI_TRY(tri_pages_alloc((size_t)s->room.bytes, (void **)&s->room.own));
-  s->room.at = s->room.own;
+  s->space.bytes = tri_ckpt_ring_bytes();
+  TRI_TRY(tri_pages_alloc((size_t)s->space.bytes, (void **)&s->space.own));
+  s->space.at = s->space.own;
   return tri_ckpt_stream_start(s);
 }
 
 /* Bytes to skip from `put` on, so that O_DIRECT finds an address that is as far into a page as the offset in
  * the file. */
 static int64_t gap_before(const tri_ckpt_stream *s, int64_t offset_bytes, int64_t bytes) {
-  int64_t at = s->room.put % s->room.bytes, align = s->align;
+  int64_t at = s->space.put % s->space.bytes, align = s->align;
   int64_t pad =
-      ((offset_bytes - (int64_t)((uintptr_t)(s->room.at + at) % (uintptr_t)align)) % align + align) % align;
+      ((offset_bytes - (int64_t)((uintptr_t)(s->space.at + at) % (uintptr_t)align)) % align + align) % align;
 
-  if (at + pad + bytes <= s->room.bytes) return pad;
-  pad = ((offset_bytes - (int64_t)((uintptr_t)s->room.at % (uintptr_t)align)) % align + align) % align;
-  return s->room.bytes - at + pad;
+  if (at + pad + bytes <= s->space.bytes) return pad;
+  pad = ((offset_bytes - (int64_t)((uintptr_t)s->space.at % (uintptr_t)align)) % align + align) % align;
+  return s->space.bytes - at + pad;
 }
 
 static tri_status report(const tri_ckpt_stream *s) {
@@ -264,21 +264,22 @@ tri_status tri_ckpt_stream_take(tri_ckpt_stream *s, int tensor, int64_t begin, i
 
   TRI_ASSERT(bytes <= TRI_CKPT_PIECE_BYTES && !s->taken.host);
   *host = NULL;
-  if (!s->room.at) TRI_TRY(take_ring(s));
-  end = s->room.put + gap_before(s, e->offset_bytes + begin * size, bytes) + bytes;
+  if (!s->space.at) TRI_TRY(take_ring(s));
+  end = s->space.put + gap_before(s, e->offset_bytes + begin * size, bytes) + bytes;
   lock(s);
-  if (!s->runs && end > s->room.bytes)
+  if (!s->runs && end > s->space.bytes)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL,
                   "%s: the planned room of %" PRId64 " bytes is too small for what this rank has to write",
-                  s->folder, s->room.bytes);
+                  s->folder, s->space.bytes);
   else {
-    while (end - s->room.freed > s->room.bytes && s->failed == TRI_OK) pthread_cond_wait(&s->news, &s->lock);
+    while (end - s->space.freed > s->space.bytes && s->failed == TRI_OK)
+      pthread_cond_wait(&s->news, &s->lock);
     st = report(s);
   }
   unlock(s);
   if (st != TRI_OK) return st;
-  s->room.put = end;
-  *host = s->room.at + (end - bytes) % s->room.bytes;
+  s->space.put = end;
+  *host = s->space.at + (end - bytes) % s->space.bytes;
   s->taken = (job){{tensor, begin, count, 0}, *host, e->offset_bytes + begin * size, bytes, end, false};
   return TRI_OK;
 }
@@ -291,7 +292,7 @@ tri_status tri_ckpt_stream_give(tri_ckpt_stream *s) {
   j.hashed = s->runs; /* beside what is being written */
   if (j.hashed) j.slab.hash = tri_hash64(j.host, (size_t)j.bytes, 0);
   lock(s);
-  st = TRI_GROW(s->job, s->job_room, s->n_job + 1);
+  st = TRI_GROW(s->job, s->job_space, s->n_job + 1);
   if (st == TRI_OK) s->job[s->n_job++] = j;
   pthread_cond_signal(&s->news);
   unlock(s);
@@ -346,7 +347,7 @@ void tri_ckpt_stream_close(tri_ckpt_stream **s) {
   if ((*s)->direct >= 0) close((*s)->direct);
   pthread_cond_destroy(&(*s)->news);
   pthread_mutex_destroy(&(*s)->lock);
-  tri_pages_free((void **)&(*s)->room.own);
+  tri_pages_free((void **)&(*s)->space.own);
   TRI_FREE((*s)->job);
   TRI_FREE(*s);
 }

@@ -7,7 +7,7 @@
 #include "checkpoint_impl.h"
 
 #include "base/file.h"
-#include "comm/peers/board.h"
+#include "comm/peers/rank_status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ struct tri_ckpt_writer {
   tri_ckpt_manifest m;
   hid_t             file, state; /* -1: not open, or not any more */
   int               folder_fd;   /* by which MPI names the file; -1: it does not */
-  tri_ckpt_room     room;
+  tri_ckpt_space    space;
   hid_t            *set; /* [m.n_entry] data sets */
   tri_ckpt_stream  *stream;
   int64_t           slab_offset_bytes; /* of /integrity/slabs in state.h5, once that is sealed */
@@ -34,9 +34,9 @@ struct tri_ckpt_writer {
 };
 
 /* What HDF5 does with all ranks together: it may hang as any other collective. */
-#define HDF5(what, call) (tri_board_enter(TRI_WORLD, what), left(call))
+#define HDF5(what, call) (tri_rank_status_enter(TRI_WORLD, what), left(call))
 static tri_status left(tri_status st) {
-  tri_board_leave(false);
+  tri_rank_status_leave(false);
   return st;
 }
 
@@ -51,7 +51,7 @@ static tri_status make_file(tri_ckpt_writer *w, const char *path) {
       !tri_ckpt_h5_by_mpi(access_list, w->world) ||
       H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
       H5Pset_alignment(access_list, TRI_CKPT_ALIGN_FROM_BYTES, TRI_CKPT_ALIGN_BYTES) < 0 ||
-      H5Pset_meta_block_size(access_list, (hsize_t)w->room.block_bytes) < 0 ||
+      H5Pset_meta_block_size(access_list, (hsize_t)w->space.block_bytes) < 0 ||
       !tri_ckpt_h5_collective(access_list, false) || H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
     TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
   /* Room_prepare has made the file; truncated it stays that very one. */
@@ -69,7 +69,7 @@ static tri_status take_space(const tri_ckpt_writer *w, int64_t end) {
   for (int i = 0; i < w->m.n_entry; i++)
     if (w->m.entry[i].offset_bytes + w->m.entry[i].bytes > end)
       end = w->m.entry[i].offset_bytes + w->m.entry[i].bytes;
-  if (w->world->rank == 0) TRI_TRY(tri_ckpt_room_take(w->path, end + 2 * w->room.block_bytes));
+  if (w->world->rank == 0) TRI_TRY(tri_ckpt_space_take(w->path, end + 2 * w->space.block_bytes));
   return TRI_OK;
 }
 
@@ -128,7 +128,7 @@ static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, cons
   TRI_TRY(tri_ckpt_step_path(w->folder, dir, step, TRI_CKPT_TMP));
   TRI_TRY(tri_ckpt_path(w->path, "%s/state.h5", w->folder));
   for (int i = 0; i < n_tensor; i++) TRI_TRY(tri_ckpt_manifest_add(&w->m, w->folder, TRI_EINPUT, &tensor[i]));
-  w->room = tri_ckpt_room_reckon(&w->m, w->world->size, side_bytes);
+  w->space = tri_ckpt_space_reckon(&w->m, w->world->size, side_bytes);
   TRI_TRY(TRI_ALLOC(w->set, n_tensor));
   for (int i = 0; i < n_tensor; i++) w->set[i] = -1;
   return TRI_OK;
@@ -151,11 +151,11 @@ static tri_status create(const char *dir, int64_t step, tri_comm *world, const t
   w->is_trial = step == TRI_CKPT_TRIAL_STEP;
   tri_ckpt_h5_quiet();
   TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, side_bytes)));
-  w->room.tensor_bytes += reserve_bytes;
-  if (world->rank == 0) st = tri_ckpt_room_prepare(w->dir, w->folder, &w->room, &w->folder_mode);
+  w->space.tensor_bytes += reserve_bytes;
+  if (world->rank == 0) st = tri_ckpt_space_prepare(w->dir, w->folder, &w->space, &w->folder_mode);
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(
-      world, tri_ckpt_room_check(w->folder, world->rank, w->room.tensor_bytes + w->room.rest_bytes)));
+      world, tri_ckpt_space_check(w->folder, world->rank, w->space.tensor_bytes + w->space.rest_bytes)));
   /* One rank may have no file to open left: it must not leave the others alone in H5Fcreate. */
   TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_mpi_path(w->path, &w->folder_fd, path)));
   st = tri_ckpt_agree(world, HDF5("state.h5 made", make_file(w, path)));
@@ -187,8 +187,8 @@ tri_status tri_ckpt_create_trial(const char *dir, int64_t reserve_bytes, tri_com
 
 /* ---- filling it */
 
-void tri_ckpt_lend(tri_ckpt_writer *w, void *room, size_t bytes) {
-  tri_ckpt_stream_lend(w->stream, room, bytes);
+void tri_ckpt_lend(tri_ckpt_writer *w, void *space, size_t bytes) {
+  tri_ckpt_stream_lend(w->stream, space, bytes);
 }
 
 /* A failure is told to the others by the next collective call. */
@@ -338,7 +338,7 @@ static tri_status seal(tri_ckpt_writer *w) {
   double    n = (double)tri_ckpt_stream_count(w->stream);
 
   TRI_TRY(tri_host_sum(world, &n, 1));
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_give(w->folder) : TRI_OK));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_space_give(w->folder) : TRI_OK));
   TRI_TRY(tri_ckpt_agree(
       world, HDF5("hashes", tri_ckpt_slabs_place(w->file, w->path, (int64_t)n, &w->slab_offset_bytes))));
   TRI_TRY(tri_ckpt_agree(world,
@@ -418,7 +418,7 @@ static tri_status discard_file(tri_ckpt_writer *w) {
   tri_status st = TRI_OK;
 
   if (w->file >= 0) {
-    if (w->world->rank == 0) st = tri_ckpt_room_give(w->folder);
+    if (w->world->rank == 0) st = tri_ckpt_space_give(w->folder);
     if (w->world->rank == 0 && truncate(w->path, 0))
       st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", w->path, strerror(errno));
     TRI_TRY(tri_ckpt_agree(w->world, st));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dataset_foreign.h"
-#include "dataset_line.h"
+#include "line_parser.h"
 #include "dataset_parts.h"
 #include "device/device.h"
 #include "io/text/json_walk.h"
@@ -35,7 +35,7 @@ static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *ou
 }
 
 /* Whether the deck or a flag calls a field of such lines so. */
-static bool is_named(const tri_intake *in, const char *field) {
+static bool is_named(const tri_line_parser *in, const char *field) {
   bool labelled = in->opt->kind == TRI_DATA_LABELLED;
 
   return !strcmp(field, in->prompt_key) || !strcmp(field, in->answer_key) ||
@@ -43,7 +43,7 @@ static bool is_named(const tri_intake *in, const char *field) {
 }
 
 /* Whether the answer is a number that no 64 bits hold. */
-static bool is_big_number(const tri_intake *in) {
+static bool is_big_number(const tri_line_parser *in) {
   size_t      n;
   const char *raw = tri_jsonl_has_odd(in->r) ? tri_jsonl_raw(in->r, in->answer_key, &n) : NULL;
   const char *end = raw ? tri_json_skip_number(raw, raw + n) : NULL;
@@ -53,11 +53,12 @@ static bool is_big_number(const tri_intake *in) {
 
 /* Refuses values that cannot be read where they would be. An answer that is a number is taken as it is
  * written. */
-static tri_status refuse_odd(tri_intake *in) {
+static tri_status refuse_odd(tri_line_parser *in) {
   tri_data_kind kind = in->opt->kind;
   bool          prompts = tri_data_is_prompts(kind), pairs = kind == TRI_DATA_PAIRS;
   bool          has_prompt = json_object_get(in->object, in->prompt_key) != NULL;
-  bool          talks = in->opt->chat.texts || !has_prompt || tri_intake_is_talk(in, in->prompt_key, NULL);
+  bool          conversations =
+      in->opt->chat.texts || !has_prompt || tri_line_parser_is_conversation(in, in->prompt_key, NULL);
   const struct {
     const char *key;
     bool        read;
@@ -74,8 +75,8 @@ static tri_status refuse_odd(tri_intake *in) {
              {"prompt_tokens", true},
              {"text", kind == TRI_DATA_SFT || kind == TRI_DATA_SCORE},
              {"messages", !pairs && !(prompts && has_prompt)},
-             {tri_intake_tools_key(in), talks},
-             {"chat_template_kwargs", talks}};
+             {tri_line_parser_tools_key(in), conversations},
+             {"chat_template_kwargs", conversations}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     if (row[i].read) TRI_TRY(tri_jsonl_refuse_odd(in->r, row[i].key));
@@ -83,15 +84,16 @@ static tri_status refuse_odd(tri_intake *in) {
 }
 
 /* Gives the values that keys reach by a path their whole names. */
-static tri_status name_paths(tri_intake *in) {
-  const char *const key[] = {in->prompt_key,   in->answer_key, in->completion_key, in->chosen_key,
-                             in->rejected_key, in->label_key,  in->margin_key,     tri_intake_tools_key(in)};
+static tri_status name_paths(tri_line_parser *in) {
+  const char *const key[] = {
+      in->prompt_key,   in->answer_key, in->completion_key, in->chosen_key,
+      in->rejected_key, in->label_key,  in->margin_key,     tri_line_parser_tools_key(in)};
 
   for (size_t i = 0; i < sizeof key / sizeof *key; i++) TRI_TRY(tri_jsonl_name_path(in->r, key[i]));
   return tri_jsonl_has_odd(in->r) ? refuse_odd(in) : TRI_OK;
 }
 
-static tri_status refuse_other_forms(const tri_intake *in) {
+static tri_status refuse_other_forms(const tri_line_parser *in) {
   static const char *const pair[] = {"chosen", "rejected"};
   bool                     is_pair = in->opt->kind == TRI_DATA_PAIRS;
 
@@ -101,37 +103,38 @@ static tri_status refuse_other_forms(const tri_intake *in) {
 }
 
 /* What the line holds into in->side, in->n_prompt and in->value. */
-static tri_status take_line(tri_intake *in) {
-  in->side[0].n = in->side[1].n = in->prompt.n = in->n_prompt = 0;
+static tri_status take_line(tri_line_parser *in) {
+  in->buffer[0].n = in->buffer[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
-  in->talk.here = in->talk.begun = in->talk.system_left_out = in->talk.tools_left_out = false;
-  in->talk.text_left_out = in->talk.calls_left_out = in->talk.endless = false;
+  in->conversation.here = in->conversation.begun = in->conversation.system_left_out =
+      in->conversation.tools_left_out = false;
+  in->conversation.text_left_out = in->conversation.calls_left_out = in->conversation.endless = false;
   TRI_TRY(name_paths(in));
   in->joins = in->plain = false;
   TRI_TRY(refuse_other_forms(in));
-  if (in->opt->kind == TRI_DATA_PAIRS) return tri_intake_take_pair(in);
+  if (in->opt->kind == TRI_DATA_PAIRS) return tri_line_parser_take_pair(in);
   if (in->opt->kind == TRI_DATA_LABELLED)
-    TRI_TRY(tri_intake_take_labelled(in));
+    TRI_TRY(tri_line_parser_take_labelled(in));
   else if (json_object_get(in->object, "tokens"))
-    TRI_TRY(tri_intake_take_tokens(in));
+    TRI_TRY(tri_line_parser_take_tokens(in));
   else if (tri_data_is_prompts(in->opt->kind))
-    TRI_TRY(tri_intake_take_prompt(in));
+    TRI_TRY(tri_line_parser_take_prompt(in));
   else
-    TRI_TRY(tri_intake_take_text(in));
-  if (!in->side[0].n) TRI_FAIL_LINE(in, "%s", "has no tokens");
+    TRI_TRY(tri_line_parser_take_text(in));
+  if (!in->buffer[0].n) TRI_FAIL_LINE(in, "%s", "has no tokens");
   if (!tri_data_is_learned(in->opt->kind)) return TRI_OK;
-  return tri_intake_check_learned(in, &in->side[0], NULL);
+  return tri_line_parser_check_learned(in, &in->buffer[0], NULL);
 }
 
-static int n_sides(const tri_intake *in) { return in->opt->kind == TRI_DATA_PAIRS ? 2 : 1; }
+static int n_sides(const tri_line_parser *in) { return in->opt->kind == TRI_DATA_PAIRS ? 2 : 1; }
 
 /* Tokens of the line, of a pair's longer side. */
-static int64_t line_tokens(const tri_intake *in) {
-  return in->side[1].n > in->side[0].n ? in->side[1].n : in->side[0].n;
+static int64_t line_tokens(const tri_line_parser *in) {
+  return in->buffer[1].n > in->buffer[0].n ? in->buffer[1].n : in->buffer[0].n;
 }
 
 /* A line over a limit where that is an error; the others are counted before it is told. */
-static void note_too_long(tri_intake *in, bool whole) {
+static void note_too_long(tri_line_parser *in, bool whole) {
   too_long *t = &in->d->too_long;
   int64_t   n_token = whole ? line_tokens(in) : in->n_prompt;
 
@@ -140,19 +143,19 @@ static void note_too_long(tri_intake *in, bool whole) {
   t->n++;
 }
 
-static bool prompt_is_long(const tri_intake *in) {
+static bool prompt_is_long(const tri_line_parser *in) {
   return in->opt->max_prompt_tokens > 0 && in->n_prompt > in->opt->max_prompt_tokens;
 }
-static bool line_is_long(const tri_intake *in) {
+static bool line_is_long(const tri_line_parser *in) {
   return in->opt->max_total_tokens > 0 && !tri_data_is_prompts(in->opt->kind) &&
          line_tokens(in) > in->opt->max_total_tokens;
 }
 
 /* Keep the last `most` tokens of the prompt. */
-static void cut_prompt(tri_intake *in, int64_t most) {
+static void cut_prompt(tri_line_parser *in, int64_t most) {
   int64_t cut = in->n_prompt - most;
 
-  for (tri_side *s = in->side; s < in->side + n_sides(in); s++) {
+  for (tri_token_buffer *s = in->buffer; s < in->buffer + n_sides(in); s++) {
     memmove(s->id, s->id + cut, (size_t)(s->n - cut) * sizeof *s->id);
     memmove(s->skip, s->skip + cut, (size_t)(s->n - cut));
     s->n -= cut;
@@ -161,38 +164,38 @@ static void cut_prompt(tri_intake *in, int64_t most) {
 }
 
 /* Whether each side has a token to learn among its first `most`. */
-static bool is_learned_within(const tri_intake *in, int64_t most) {
-  for (const tri_side *s = in->side; s < in->side + n_sides(in); s++) {
-    tri_side begin = *s;
+static bool is_learned_within(const tri_line_parser *in, int64_t most) {
+  for (const tri_token_buffer *s = in->buffer; s < in->buffer + n_sides(in); s++) {
+    tri_token_buffer begin = *s;
     if (begin.n > most) begin.n = most;
-    if (!tri_side_learned(&begin, in->n_prompt)) return false;
+    if (!tri_token_buffer_learned(&begin, in->n_prompt)) return false;
   }
   return true;
 }
 
 /* The tokens that a prompt may keep, so that its answer fits, or half of the limit's tokens do. */
-static int64_t prompt_beside_answer(const tri_intake *in) {
+static int64_t prompt_beside_answer(const tri_line_parser *in) {
   int64_t most = in->opt->max_total_tokens, answer = line_tokens(in) - in->n_prompt;
-  int64_t room = answer < most / 2 ? answer : most / 2;
+  int64_t space = answer < most / 2 ? answer : most / 2;
 
-  return most - (room > 1 ? room : 1);
+  return most - (space > 1 ? space : 1);
 }
 
 /* Keep the beginning of a line. *keep: false where no token to learn would be left. */
-static void truncate_line(tri_intake *in, bool *keep) {
+static void truncate_line(tri_line_parser *in, bool *keep) {
   int64_t most = in->opt->max_total_tokens, beside = prompt_beside_answer(in);
 
   if (!is_learned_within(in, most) && in->opt->overlong_prompt == TRI_OVERLONG_TRUNCATE &&
       in->n_prompt > beside)
     cut_prompt(in, beside);
-  for (tri_side *s = in->side; s < in->side + n_sides(in); s++)
+  for (tri_token_buffer *s = in->buffer; s < in->buffer + n_sides(in); s++)
     if (s->n > most) s->n = most;
   *keep = !tri_data_is_learned(in->opt->kind) || is_learned_within(in, most);
   in->d->stats.n_emptied += !*keep;
 }
 
 /* *keep: whether the line stays under this treatment, which may be to cut it. */
-static bool is_cut(tri_intake *in, tri_overlong how, bool whole, bool *keep) {
+static bool is_cut(tri_line_parser *in, tri_overlong how, bool whole, bool *keep) {
   if (how == TRI_OVERLONG_ERROR) note_too_long(in, whole);
   *keep = how == TRI_OVERLONG_TRUNCATE;
   if (*keep && whole) truncate_line(in, keep);
@@ -202,7 +205,7 @@ static bool is_cut(tri_intake *in, tri_overlong how, bool whole, bool *keep) {
 }
 
 /* Apply the limits to the tokens of the line. */
-static void limit_length(tri_intake *in, bool *keep) {
+static void limit_length(tri_line_parser *in, bool *keep) {
   const tri_data_opt *o = in->opt;
   tri_overlong        whole = o->overlong == TRI_OVERLONG_AS_PROMPT ? o->overlong_prompt : o->overlong;
   bool                cut = false;
@@ -215,20 +218,20 @@ static void limit_length(tri_intake *in, bool *keep) {
 }
 
 /* A prompt's text and answer; the line is kept. */
-static tri_status take_texts(tri_intake *in, tri_example *e) {
+static tri_status take_texts(tri_line_parser *in, tri_example *e) {
   const json_t *prompt = json_object_get(in->object, in->prompt_key);
   const json_t *answer = json_object_get(in->object, in->answer_key);
   const char   *text, *why = NULL;
 
-  if (in->talk.here) {
-    e->prompt_bytes = in->talk.text.text.len;
-    TRI_TRY(arena_put(in->d, in->talk.text.text.data, e->prompt_bytes, &e->prompt));
+  if (in->conversation.here) {
+    e->prompt_bytes = in->conversation.text.text.len;
+    TRI_TRY(arena_put(in->d, in->conversation.text.text.data, e->prompt_bytes, &e->prompt));
   } else if (json_is_string(prompt)) {
     e->prompt_bytes = json_string_length(prompt);
     TRI_TRY(arena_put(in->d, json_string_value(prompt), e->prompt_bytes, &e->prompt));
   }
   if (in->opt->kind == TRI_DATA_PROMPTS && (!answer || json_is_null(answer))) return TRI_OK;
-  if (!answer) return tri_intake_refuse_missing(in, in->answer_key, "data.answer_key", "--answer-key");
+  if (!answer) return tri_line_parser_refuse_missing(in, in->answer_key, "data.answer_key", "--answer-key");
   if (json_is_string(answer)) {
     text = json_string_value(answer);
     e->answer_bytes = json_string_length(answer);
@@ -236,14 +239,14 @@ static tri_status take_texts(tri_intake *in, tri_example *e) {
     text = tri_jsonl_raw(in->r, in->answer_key, &e->answer_bytes);
     e->answer_is_number = true;
   } else {
-    return tri_intake_refuse_answer(in, answer);
+    return tri_line_parser_refuse_answer(in, answer);
   }
   if (in->opt->refuse) why = in->opt->refuse(in->opt->refuse_ctx, text, e->answer_bytes);
-  if (why) return tri_intake_refuse_truth(in, text, e->answer_bytes, why);
+  if (why) return tri_line_parser_refuse_truth(in, text, e->answer_bytes, why);
   return arena_put(in->d, text, e->answer_bytes, &e->answer);
 }
 
-static tri_status take_fields(tri_intake *in, tri_example *e) {
+static tri_status take_fields(tri_line_parser *in, tri_example *e) {
   static const char *const ours[] = {"id", "prompt", "response", NULL};
   tri_text                 all = {0};
   tri_status               st = tri_jsonl_put_members(in->r, ours, &all);
@@ -255,16 +258,17 @@ static tri_status take_fields(tri_intake *in, tri_example *e) {
 }
 
 /* Which tokens of a side have no loss, where some behind its prompt have none. */
-static tri_status put_skip(tri_intake *in, const tri_side *side, const uint8_t **skip) {
-  if (tri_side_learned(side, in->n_prompt) == side->n - tri_first_learned(in->n_prompt)) return TRI_OK;
-  return arena_put(in->d, side->skip, (size_t)side->n, skip);
+static tri_status put_skip(tri_line_parser *in, const tri_token_buffer *buffer, const uint8_t **skip) {
+  if (tri_token_buffer_learned(buffer, in->n_prompt) == buffer->n - tri_first_learned(in->n_prompt))
+    return TRI_OK;
+  return arena_put(in->d, buffer->skip, (size_t)buffer->n, skip);
 }
 
-static tri_status add_example(tri_intake *in, int64_t id) {
-  const tri_side *kept = &in->side[0], *rejected = &in->side[1];
-  tri_dataset    *d = in->d;
-  tri_data_stats *s = &d->stats;
-  tri_example    *e;
+static tri_status add_example(tri_line_parser *in, int64_t id) {
+  const tri_token_buffer *kept = &in->buffer[0], *rejected = &in->buffer[1];
+  tri_dataset            *d = in->d;
+  tri_data_stats         *s = &d->stats;
+  tri_example            *e;
 
   TRI_TRY(TRI_GROW(d->example, d->cap, d->n + 1));
   e = &d->example[d->n];
@@ -283,18 +287,18 @@ static tri_status add_example(tri_intake *in, int64_t id) {
   d->n++;
   s->n_token += kept->n + rejected->n;
   for (int k = 0; k < n_sides(in) && !tri_data_is_prompts(in->opt->kind); k++) {
-    TRI_TRY(put_skip(in, &in->side[k], k ? &e->rejected_skip : &e->skip));
-    s->n_loss += tri_side_learned(&in->side[k], in->n_prompt);
+    TRI_TRY(put_skip(in, &in->buffer[k], k ? &e->rejected_skip : &e->skip));
+    s->n_loss += tri_token_buffer_learned(&in->buffer[k], in->n_prompt);
   }
   s->n_plain += in->plain;
   s->n_joined += in->joins;
-  s->n_talk += in->talk.here;
-  s->n_begun += in->talk.begun;
-  s->n_system_left_out += in->talk.system_left_out;
-  s->n_tools_left_out += in->talk.tools_left_out;
-  s->n_text_left_out += in->talk.text_left_out;
-  s->n_calls_left_out += in->talk.calls_left_out;
-  s->n_endless += in->talk.endless;
+  s->n_conversation += in->conversation.here;
+  s->n_begun += in->conversation.begun;
+  s->n_system_left_out += in->conversation.system_left_out;
+  s->n_tools_left_out += in->conversation.tools_left_out;
+  s->n_text_left_out += in->conversation.text_left_out;
+  s->n_calls_left_out += in->conversation.calls_left_out;
+  s->n_endless += in->conversation.endless;
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
   if (line_tokens(in) > s->longest) s->longest = (int)line_tokens(in);
   if (line_tokens(in) - in->n_prompt > s->longest_answer)
@@ -303,7 +307,7 @@ static tri_status add_example(tri_intake *in, int64_t id) {
 }
 
 /* *more: false where the file has ended. */
-static tri_status next_line(tri_intake *in, bool *more) {
+static tri_status next_line(tri_line_parser *in, bool *more) {
   bool keep;
 
   *more = true;
@@ -317,32 +321,32 @@ static tri_status next_line(tri_intake *in, bool *more) {
 }
 
 /* A line that is bad as all of its kind are: the first speaks for them. */
-static tri_status note_lack(tri_intake *in, tri_status st) {
+static tri_status note_lack(tri_line_parser *in, tri_status st) {
   bool first = !in->said_lack, expected = in->opt->note.no_tokenizer && !in->opt->encode;
 
   in->said_lack = true;
   if (expected) *in->opt->note.no_tokenizer = true;
-  if (first && !expected) return tri_error_note(st, in->opt->note.faults);
+  if (first && !expected) return tri_error_note(st, in->opt->note.errors);
   tri_error_clear();
   return TRI_OK;
 }
 
 /* With opt->note.faults a bad line that was read to its end is noted. */
-static tri_status note_bad_line(tri_intake *in, tri_status st, int64_t taken_before) {
-  if (st != TRI_EINPUT || !in->opt->note.faults || tri_jsonl_taken(in->r) == taken_before) return st;
+static tri_status note_bad_line(tri_line_parser *in, tri_status st, int64_t taken_before) {
+  if (st != TRI_EINPUT || !in->opt->note.errors || tri_jsonl_taken(in->r) == taken_before) return st;
   if (in->model_lacks) return note_lack(in, st);
   in->n_bad++;
   return tri_bad_lines_put(&in->bad, tri_jsonl_path(in->r));
 }
 
 /* Also where the file breaks off, which is told behind them. */
-static tri_status tell_bad_lines(tri_intake *in, tri_status st) {
+static tri_status tell_bad_lines(tri_line_parser *in, tri_status st) {
   tri_text   said = {0};
   tri_status told;
 
   if (!in->bad.n) return st;
   if (st != TRI_OK && tri_text_printf(&said, "%s", tri_error_message()) != TRI_OK) return st;
-  told = tri_bad_lines_tell(&in->bad, tri_jsonl_path(in->r), in->opt->note.faults);
+  told = tri_bad_lines_tell(&in->bad, tri_jsonl_path(in->r), in->opt->note.errors);
   if (st != TRI_OK) tri_error_set(st, said.data);
   tri_text_free(&said);
   return st != TRI_OK ? st : told;
@@ -353,7 +357,7 @@ enum { ASKED_BYTES = 1 << 26, KEPT_SHARE = 32 };
 
 /* Packed files may hold far more lines than their size tells: they end where the memory does, before the
  * system kills this process or another one. */
-static tri_status check_memory(tri_intake *in) {
+static tri_status check_memory(tri_line_parser *in) {
   tri_dataset *d = in->d;
   int64_t      held = d->held + d->cap * (int64_t)sizeof *d->example, most = in->opt->most_bytes;
   size_t       bytes_free, bytes_total;
@@ -376,7 +380,7 @@ static tri_status check_memory(tri_intake *in) {
            (double)bytes_total / 0x1p30, (double)bytes_free / 0x1p30);
 }
 
-static tri_status read_file(tri_intake *in, const char *path, int64_t begin, int64_t end) {
+static tri_status read_file(tri_line_parser *in, const char *path, int64_t begin, int64_t end) {
   tri_status st = TRI_OK;
   bool       more = true;
 
@@ -413,36 +417,36 @@ static tri_status refuse_too_long(const tri_dataset *d, const char *const *file,
 
 tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                             const tri_data_range *range, tri_dataset **out) {
-  tri_status st = TRI_OK;
-  tri_intake in = {.opt = opt,
-                   .prompt_key = opt->prompt_key ? opt->prompt_key : "prompt",
-                   .answer_key = opt->answer_key ? opt->answer_key : "answer",
-                   .completion_key = opt->completion_key ? opt->completion_key : "completion",
-                   .chosen_key = opt->chosen_key ? opt->chosen_key : "chosen",
-                   .rejected_key = opt->rejected_key ? opt->rejected_key : "rejected",
-                   .label_key = opt->label_key ? opt->label_key : "label",
-                   .margin_key = opt->margin_key ? opt->margin_key : "margin"};
+  tri_status      st = TRI_OK;
+  tri_line_parser in = {.opt = opt,
+                        .prompt_key = opt->prompt_key ? opt->prompt_key : "prompt",
+                        .answer_key = opt->answer_key ? opt->answer_key : "answer",
+                        .completion_key = opt->completion_key ? opt->completion_key : "completion",
+                        .chosen_key = opt->chosen_key ? opt->chosen_key : "chosen",
+                        .rejected_key = opt->rejected_key ? opt->rejected_key : "rejected",
+                        .label_key = opt->label_key ? opt->label_key : "label",
+                        .margin_key = opt->margin_key ? opt->margin_key : "margin"};
 
   *out = NULL;
   TRI_ASSERT(n_file > 0 && opt->vocab > 0);
   TRI_ASSERT(opt->max_total_tokens <= 0 || opt->max_total_name);
   TRI_TRY_DONE(TRI_ALLOC(in.d, 1));
-  TRI_TRY_DONE(tri_intake_find_ends(&in));
+  TRI_TRY_DONE(tri_line_parser_find_ends(&in));
   for (in.file = 0; in.file < n_file; in.file++) {
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
   }
   if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish says it, of all parts */
-    TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->note.faults));
+    TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->note.errors));
 done:
   for (int i = 0; i < 2; i++) {
-    TRI_FREE(in.side[i].id);
-    TRI_FREE(in.side[i].skip);
+    TRI_FREE(in.buffer[i].id);
+    TRI_FREE(in.buffer[i].skip);
   }
   TRI_FREE(in.prompt.id);
   TRI_FREE(in.prompt.skip);
   tri_text_free(&in.joined);
-  tri_talk_free(&in.talk);
+  tri_conversation_free(&in.conversation);
   tri_bad_lines_forget(&in.bad);
   if (st != TRI_OK || in.n_bad || in.said_lack) tri_dataset_close(&in.d);
   *out = in.d;

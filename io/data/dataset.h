@@ -100,12 +100,12 @@ typedef struct tri_data_opt {
   const char *(*refuse)(const void *ctx, const char *answer, size_t n);
   const void *refuse_ctx;
   bool        keep_fields; /* RL, PROMPTS: tri_example.fields */
-  /* tri_dataset_open only. faults: bad lines do not end it, all are counted there, in 21 messages at most of
+  /* tri_dataset_open only. errors: bad lines do not end it, all are counted there, in 21 messages at most of
    * a file, each of lines that are bad in one way, and *out is NULL with TRI_OK; what the model lacks for
-   * all lines (a tokenizer, a chat template) is one fault, at the first of them. NULL: the first ends it.
-   * no_tokenizer, with faults: text without one is none, but sets this. NULL: it is one. */
+   * all lines (a tokenizer, a chat template) is one error, at the first of them. NULL: the first ends it.
+   * no_tokenizer, with errors: text without one is none, but sets this. NULL: it is one. */
   struct {
-    tri_faults *faults;
+    tri_errors *errors;
     bool       *no_tokenizer;
   } note;
 } tri_data_opt;
@@ -151,7 +151,7 @@ typedef struct tri_data_stats {
   int64_t n_joined;                /* texts whose prompt alone has other tokens at its end than in the line */
   /* conversations; those that go on with a begun answer; whose template does not show the system's message,
    * or the line's tools */
-  int64_t n_talk, n_begun, n_system_left_out, n_tools_left_out;
+  int64_t n_conversation, n_begun, n_system_left_out, n_tools_left_out;
   /* conversations whose template does not write the text of the last message, or a function that is called;
    * those whose last answer is learned without an end */
   int64_t n_text_left_out, n_calls_left_out, n_endless;
@@ -204,7 +204,7 @@ int64_t tri_dataset_hash(const tri_dataset *d);
 
 /* Not collective; rank 0's. Says what a template did with conversations that one may not expect: a begun
  * answer is gone on with; it leaves out the system's message, the last one, tools, or calls of them. */
-void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char *file);
+void tri_dataset_say_conversation(const tri_dataset *d, const tri_chat *chat, const char *file);
 
 /* Not collective. From here on a position takes the next line of a file drawn with these weights [n_file],
  * all over 0, by a random number keyed by (seed, position); each file has its own passes and orders.

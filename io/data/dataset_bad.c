@@ -1,4 +1,4 @@
-/* dataset_bad.c - bad lines on their way to the faults: those that are bad in one way are one message. */
+/* dataset_bad.c - bad lines on their way to the errors: those that are bad in one way are one message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_bad.h"
 
@@ -51,7 +51,7 @@ static tri_status put_others(const tri_bad_line *k, tri_text *out) {
   return tri_text_printf(out, " and %lld more", (long long)(k->n_others - MOST_LISTED));
 }
 
-tri_status tri_bad_lines_tell(tri_bad_lines *b, const char *path, tri_faults *faults) {
+tri_status tri_bad_lines_tell(tri_bad_lines *b, const char *path, tri_errors *errors) {
   tri_status st = TRI_OK;
 
   for (tri_bad_line *k = b->kind; k < b->kind + b->n_kind && st == TRI_OK; k++) {
@@ -61,17 +61,17 @@ tri_status tri_bad_lines_tell(tri_bad_lines *b, const char *path, tri_faults *fa
     if (st == TRI_OK) st = put_others(k, &said);
     if (st == TRI_OK) {
       tri_error_set(TRI_EINPUT, said.data);
-      st = tri_error_note(TRI_EINPUT, faults);
+      st = tri_error_note(TRI_EINPUT, errors);
     }
-    faults->n += k->n_others;
+    errors->n += k->n_others;
     tri_text_free(&said);
   }
   if (st == TRI_OK && b->n_more) {
-    faults->n += b->n_more - 1;
+    errors->n += b->n_more - 1;
     st = tri_error_note(tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
                                  "%s: %lld more bad line%s, %lld in all", path, (long long)b->n_more,
                                  b->n_more == 1 ? "" : "s", (long long)b->n),
-                        faults);
+                        errors);
   }
   tri_bad_lines_forget(b);
   return st;

@@ -16,15 +16,15 @@ static tri_status fail_memory(void) {
 }
 
 /* Behind those before, as templates get it. */
-static tri_status put_message(tri_intake *in, const json_t *message) {
+static tri_status put_message(tri_line_parser *in, const json_t *message) {
   json_t *m;
 
   TRI_TRY(tri_chat_message(message, &m));
-  return json_array_append_new(in->talk.messages, m) ? fail_memory() : TRI_OK;
+  return json_array_append_new(in->conversation.messages, m) ? fail_memory() : TRI_OK;
 }
 
 /* The message of the user or the assistant whose text this is. */
-static tri_status put_text(tri_intake *in, const char *role, const json_t *text) {
+static tri_status put_text(tri_line_parser *in, const char *role, const json_t *text) {
   json_t    *m = json_pack("{sssO}", "role", role, "content", text);
   tri_status st = m ? put_message(in, m) : fail_memory();
 
@@ -54,7 +54,7 @@ static const char *find_medium(const json_t *part) {
   return NULL;
 }
 
-static tri_status check_parts(const tri_intake *in, const json_t *content, const char *key, size_t i) {
+static tri_status check_parts(const tri_line_parser *in, const json_t *content, const char *key, size_t i) {
   for (size_t k = 0; k < json_array_size(content); k++) {
     const json_t *part = json_array_get(content, k);
     const char   *medium = find_medium(part);
@@ -69,7 +69,7 @@ static tri_status check_parts(const tri_intake *in, const json_t *content, const
 }
 
 /* A message without a content has something else to say; a tool may answer with any value. */
-static tri_status check_content(const tri_intake *in, const json_t *message, const char *key, size_t i,
+static tri_status check_content(const tri_line_parser *in, const json_t *message, const char *key, size_t i,
                                 const char *role) {
   const json_t *content = json_object_get(message, "content");
   bool          none = !content || json_is_null(content);
@@ -86,7 +86,7 @@ static tri_status check_content(const tri_intake *in, const json_t *message, con
                 key, i);
 }
 
-static tri_status take_message(tri_intake *in, const json_t *message, const char *key, size_t i) {
+static tri_status take_message(tri_line_parser *in, const json_t *message, const char *key, size_t i) {
   const char *role = json_string_value(json_object_get(message, "role"));
 
   if (!json_is_object(message))
@@ -99,7 +99,7 @@ static tri_status take_message(tri_intake *in, const json_t *message, const char
 }
 
 /* Where `messages` is a text it is the list in JSON, as tables keep it: the list takes the text's place. */
-static tri_status read_messages(tri_intake *in, const char *key) {
+static tri_status read_messages(tri_line_parser *in, const char *key) {
   const json_t *v = json_object_get(in->object, key);
   json_t       *list = NULL;
 
@@ -112,7 +112,7 @@ static tri_status read_messages(tri_intake *in, const char *key) {
 }
 
 /* Behind those before: a list of messages, or the text of one that is `role`'s. */
-static tri_status take_messages(tri_intake *in, const char *key, const char *role) {
+static tri_status take_messages(tri_line_parser *in, const char *key, const char *role) {
   TRI_TRY(read_messages(in, key));
   const json_t *v = json_object_get(in->object, key);
 
@@ -126,20 +126,20 @@ static tri_status take_messages(tri_intake *in, const char *key, const char *rol
 /* ---- what goes with them ---- */
 
 /* The line's own tools, a list or its text in JSON. */
-static tri_status take_tools(tri_intake *in) {
-  const char *key = tri_intake_tools_key(in);
+static tri_status take_tools(tri_line_parser *in) {
+  const char *key = tri_line_parser_tools_key(in);
   json_t     *v = json_object_get(in->object, key);
 
-  json_decref(in->talk.tools);
-  in->talk.tools = NULL;
+  json_decref(in->conversation.tools);
+  in->conversation.tools = NULL;
   if (is_nothing(v)) return TRI_OK;
   if (json_is_string(v) && tri_json_fits(json_string_value(v), json_string_length(v), MOST_NESTED))
-    in->talk.tools = json_loadb(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL, NULL);
+    in->conversation.tools = json_loadb(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL, NULL);
   else
-    in->talk.tools = json_incref(v);
-  bool fits = json_is_array(in->talk.tools);
-  for (size_t i = 0; fits && i < json_array_size(in->talk.tools); i++)
-    fits = json_is_object(json_array_get(in->talk.tools, i));
+    in->conversation.tools = json_incref(v);
+  bool fits = json_is_array(in->conversation.tools);
+  for (size_t i = 0; fits && i < json_array_size(in->conversation.tools); i++)
+    fits = json_is_object(json_array_get(in->conversation.tools, i));
   if (fits) return TRI_OK;
   TRI_FAIL_LINE(in,
                 "`%s` must be a list of tools, [{\"type\": \"function\", \"function\": {\"name\": ..., "
@@ -148,25 +148,25 @@ static tri_status take_tools(tri_intake *in) {
 }
 
 /* The line's own variables for the template. */
-static tri_status take_kwargs(tri_intake *in) {
+static tri_status take_kwargs(tri_line_parser *in) {
   static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
   const json_t            *v = json_object_get(in->object, "chat_template_kwargs");
 
-  in->talk.kwargs = NULL;
+  in->conversation.kwargs = NULL;
   if (!v || json_is_null(v)) return TRI_OK;
   if (!json_is_object(v)) TRI_FAIL_LINE(in, "`%s` must be an object", "chat_template_kwargs");
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (json_object_get(v, taken[i]))
       TRI_FAIL_LINE(in, "`chat_template_kwargs` has `%s`, which the conversation itself gives", taken[i]);
-  in->talk.kwargs = v;
+  in->conversation.kwargs = v;
   return TRI_OK;
 }
 
-static bool is_list(const tri_intake *in, const char *key) {
+static bool is_list(const tri_line_parser *in, const char *key) {
   return json_is_array(json_object_get(in->object, key));
 }
 
-bool tri_intake_is_talk(const tri_intake *in, const char *prompt, const char *answer) {
+bool tri_line_parser_is_conversation(const tri_line_parser *in, const char *prompt, const char *answer) {
   bool text = json_is_string(json_object_get(in->object, prompt));
 
   if (is_list(in, prompt) || (answer && is_list(in, answer))) return true;
@@ -174,7 +174,7 @@ bool tri_intake_is_talk(const tri_intake *in, const char *prompt, const char *an
 }
 
 /* Whether the answer's list is a conversation of its own, the prompt in it. */
-static bool holds_prompt(const tri_intake *in, const char *answer) {
+static bool holds_prompt(const tri_line_parser *in, const char *answer) {
   const json_t *first = json_array_get(json_object_get(in->object, answer), 0);
   const char   *role = json_string_value(json_object_get(first, "role"));
 
@@ -184,8 +184,8 @@ static bool holds_prompt(const tri_intake *in, const char *answer) {
 /* ---- rendered, as tokens ---- */
 
 /* The ids of the rendered bytes begin .. end - 1, borrowed. */
-static tri_status encode(tri_intake *in, size_t begin, size_t end, const int32_t **id, int64_t *n) {
-  const char *text = in->talk.text.text.data;
+static tri_status encode(tri_line_parser *in, size_t begin, size_t end, const int32_t **id, int64_t *n) {
+  const char *text = in->conversation.text.text.data;
 
   return tri_jsonl_place(
       in->r, in->opt->encode(in->opt->ctx, end > begin ? text + begin : "", end - begin, false, id, n));
@@ -193,27 +193,27 @@ static tri_status encode(tri_intake *in, size_t begin, size_t end, const int32_t
 
 /* Every token that has bytes of a piece is learned (transformers 5.24, apply_chat_template,
  * return_assistant_tokens_mask). */
-static void take_places(tri_intake *in, tri_side *side, const tri_text_place *place) {
-  const tri_chat_text *t = &in->talk.text;
+static void take_places(tri_line_parser *in, tri_token_buffer *buffer, const tri_text_place *place) {
+  const tri_chat_text *t = &in->conversation.text;
   int64_t              k = 0;
 
-  in->n_prompt = side->n;
-  for (int64_t i = 0; i < side->n; i++) {
+  in->n_prompt = buffer->n;
+  for (int64_t i = 0; i < buffer->n; i++) {
     while (k < t->n_turn && place[i].begin >= t->turn[k].end) k++;
     if (k == t->n_turn) return;
     if (place[i].end <= t->turn[k].begin) continue;
-    if (in->n_prompt == side->n) in->n_prompt = i;
-    side->skip[i] = 0;
+    if (in->n_prompt == buffer->n) in->n_prompt = i;
+    buffer->skip[i] = 0;
   }
 }
 
 /* Without places: where a turn's tokens lie among the side's. It begins at the token that holds its first
  * byte and ends behind the one that holds its last, as far as the tokens of the text before it tell. `from`
  * bytes and `at` tokens before it are known to end together. *apart: the ids do not say where it ends. */
-static tri_status find_turn(tri_intake *in, const tri_side *side, tri_chat_turn turn, size_t from, int64_t at,
-                            int64_t found[2], bool *apart) {
-  const int32_t *id, *all = side->id + at;
-  int64_t        n, n_all = side->n - at, n_turn;
+static tri_status find_turn(tri_line_parser *in, const tri_token_buffer *buffer, tri_chat_turn turn,
+                            size_t from, int64_t at, int64_t found[2], bool *apart) {
+  const int32_t *id, *all = buffer->id + at;
+  int64_t        n, n_all = buffer->n - at, n_turn;
 
   TRI_TRY(encode(in, from, turn.begin, &id, &n));
   found[0] = at + tri_common_prefix(all, n_all, id, n);
@@ -227,30 +227,30 @@ static tri_status find_turn(tri_intake *in, const tri_side *side, tri_chat_turn 
 /* Each piece is looked for behind the one
  * before it, where the ids of what stands between are those of the whole, else in the whole: the work grows
  * with the text, not with its square. */
-static tri_status look_for_turns(tri_intake *in, tri_side *side) {
-  const tri_chat_text *t = &in->talk.text;
-  int64_t              at = 0, begin = side->n;
+static tri_status look_for_turns(tri_line_parser *in, tri_token_buffer *buffer) {
+  const tri_chat_text *t = &in->conversation.text;
+  int64_t              at = 0, begin = buffer->n;
   size_t               from = 0;
 
   for (int64_t i = 0; i < t->n_turn; i++) {
     int64_t found[2];
     bool    apart;
-    TRI_TRY(find_turn(in, side, t->turn[i], from, at, found, &apart));
-    if (!apart) TRI_TRY(find_turn(in, side, t->turn[i], from = 0, at = 0, found, &apart));
+    TRI_TRY(find_turn(in, buffer, t->turn[i], from, at, found, &apart));
+    if (!apart) TRI_TRY(find_turn(in, buffer, t->turn[i], from = 0, at = 0, found, &apart));
     if (apart) from = t->turn[i].end, at = found[1];
-    if (found[1] > side->n) found[1] = side->n;
+    if (found[1] > buffer->n) found[1] = buffer->n;
     if (found[0] < begin) begin = found[0];
-    if (found[1] > found[0]) memset(side->skip + found[0], 0, (size_t)(found[1] - found[0]));
+    if (found[1] > found[0]) memset(buffer->skip + found[0], 0, (size_t)(found[1] - found[0]));
   }
   in->n_prompt = begin;
   return TRI_OK;
 }
 
 /* The side's tokens of the pieces are learned, all others are not. */
-static tri_status mark_turns(tri_intake *in, tri_side *side) {
-  memset(side->skip, 1, (size_t)side->n);
-  if (!in->talk.place) return look_for_turns(in, side);
-  take_places(in, side, in->talk.place);
+static tri_status mark_turns(tri_line_parser *in, tri_token_buffer *buffer) {
+  memset(buffer->skip, 1, (size_t)buffer->n);
+  if (!in->conversation.place) return look_for_turns(in, buffer);
+  take_places(in, buffer, in->conversation.place);
   return TRI_OK;
 }
 
@@ -258,25 +258,25 @@ static tri_status mark_turns(tri_intake *in, tri_side *side) {
 typedef enum { PROMPT, WHOLE, LEARNED } writing;
 
 /* The ids of the text that was written, borrowed, and their places. */
-static tri_status encode_talk(tri_intake *in, const int32_t **id, int64_t *n) {
+static tri_status encode_conversation(tri_line_parser *in, const int32_t **id, int64_t *n) {
   const tri_data_opt *o = in->opt;
-  const tri_text     *text = &in->talk.text.text;
+  const tri_text     *text = &in->conversation.text.text;
 
-  in->talk.place = NULL;
+  in->conversation.place = NULL;
   if (!o->encode_places) return encode(in, 0, text->len, id, n);
-  return tri_jsonl_place(
-      in->r, o->encode_places(o->ctx, text->len ? text->data : "", text->len, id, &in->talk.place, n));
+  return tri_jsonl_place(in->r, o->encode_places(o->ctx, text->len ? text->data : "", text->len, id,
+                                                 &in->conversation.place, n));
 }
 
 /* The messages as tokens of a side. */
-static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
-  const tri_data_opt *o = in->opt;
-  tri_talk           *t = &in->talk;
-  const int32_t      *id;
-  int64_t             n;
-  tri_chat_talk       talk;
-  bool                system;
-  tri_status          st;
+static tri_status put_conversation(tri_line_parser *in, tri_token_buffer *buffer, writing how) {
+  const tri_data_opt   *o = in->opt;
+  tri_conversation     *t = &in->conversation;
+  const int32_t        *id;
+  int64_t               n;
+  tri_chat_conversation conversation;
+  bool                  system;
+  tri_status            st;
 
   in->model_lacks = !o->encode || !o->chat.form || !tri_chat_name(o->chat.form);
   if (!o->encode) TRI_FAIL_NO_TOKENIZER(in, "has %s", "messages", "`tokens`");
@@ -284,15 +284,15 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
   TRI_TRY(take_tools(in));
   TRI_TRY(take_kwargs(in));
   TRI_TRY(tri_jsonl_place(in->r, tri_chat_put_system(o->chat.form, t->messages, &system)));
-  talk = (tri_chat_talk){t->messages, t->tools, t->kwargs};
-  st = how == LEARNED ? tri_chat_learned(o->chat.form, &talk, o->chat.all, &t->text)
-                      : tri_chat_write(o->chat.form, &talk, how == PROMPT, &t->text);
+  conversation = (tri_chat_conversation){t->messages, t->tools, t->kwargs};
+  st = how == LEARNED ? tri_chat_learned(o->chat.form, &conversation, o->chat.all, &t->text)
+                      : tri_chat_write(o->chat.form, &conversation, how == PROMPT, &t->text);
   TRI_TRY(tri_jsonl_place(in->r, tri_chat_blame_system(o->chat.form, system, st)));
-  TRI_TRY(encode_talk(in, &id, &n));
+  TRI_TRY(encode_conversation(in, &id, &n));
   if (!n)
     TRI_FAIL_LINE(in, "the chat template %s writes nothing of the conversation", tri_chat_name(o->chat.form));
-  TRI_TRY(tri_intake_check_ids(in, id, n, "the conversation"));
-  TRI_TRY(tri_intake_put_ids(in, side, id, n));
+  TRI_TRY(tri_line_parser_check_ids(in, id, n, "the conversation"));
+  TRI_TRY(tri_line_parser_put_ids(in, buffer, id, n));
   t->here = true;
   t->begun = t->text.begun;
   t->system_left_out |= t->text.system_left_out;
@@ -306,19 +306,19 @@ static tri_status put_talk(tri_intake *in, tri_side *side, writing how) {
 /* ---- forms of lines ---- */
 
 /* No message yet. */
-static tri_status begin_talk(tri_intake *in) {
-  if (!in->talk.messages) in->talk.messages = json_array();
-  return !in->talk.messages || json_array_clear(in->talk.messages) ? fail_memory() : TRI_OK;
+static tri_status begin_conversation(tri_line_parser *in) {
+  if (!in->conversation.messages) in->conversation.messages = json_array();
+  return !in->conversation.messages || json_array_clear(in->conversation.messages) ? fail_memory() : TRI_OK;
 }
 
-tri_status tri_intake_take_talk(tri_intake *in, const char *key) {
-  tri_side *side = &in->side[0];
+tri_status tri_line_parser_take_conversation(tri_line_parser *in, const char *key) {
+  tri_token_buffer *buffer = &in->buffer[0];
 
-  TRI_TRY(begin_talk(in));
+  TRI_TRY(begin_conversation(in));
   TRI_TRY(take_messages(in, key, "user"));
   TRI_TRY(tri_foreign_check_roles(in, key, NULL));
-  TRI_TRY(put_talk(in, side, PROMPT));
-  in->n_prompt = side->n;
+  TRI_TRY(put_conversation(in, buffer, PROMPT));
+  in->n_prompt = buffer->n;
   return TRI_OK;
 }
 
@@ -329,48 +329,50 @@ static bool is_answer(const json_t *message) {
 }
 
 /* Messages before the assistant's last; SIZE_MAX: it has none. */
-static size_t count_asked(const tri_intake *in) {
-  for (size_t k = json_array_size(in->talk.messages); k-- > 0;)
-    if (is_answer(json_array_get(in->talk.messages, k))) return k;
+static size_t count_asked(const tri_line_parser *in) {
+  for (size_t k = json_array_size(in->conversation.messages); k-- > 0;)
+    if (is_answer(json_array_get(in->conversation.messages, k))) return k;
   return SIZE_MAX;
 }
 
-tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *prompt, const char *answer) {
+tri_status tri_line_parser_take_answered(tri_line_parser *in, tri_token_buffer *buffer, const char *prompt,
+                                         const char *answer) {
   bool scored = in->opt->kind == TRI_DATA_SCORE;
 
   /* Of `messages` alone SCORE asks nothing but the text: not even templates whose turns cannot be told. */
-  TRI_TRY(begin_talk(in));
+  TRI_TRY(begin_conversation(in));
   if (prompt && !holds_prompt(in, answer)) {
     if (!json_object_get(in->object, prompt))
-      return tri_intake_refuse_missing(in, prompt, "data.prompt_key", "--prompt-key");
+      return tri_line_parser_refuse_missing(in, prompt, "data.prompt_key", "--prompt-key");
     TRI_TRY(take_messages(in, prompt, "user"));
   }
   TRI_TRY(take_messages(in, answer, "assistant"));
   if (!scored && count_asked(in) == SIZE_MAX) TRI_TRY(tri_foreign_check_roles(in, prompt, answer));
-  TRI_TRY(put_talk(in, side, scored && !prompt ? WHOLE : LEARNED));
-  if (scored && (!prompt || count_asked(in) == SIZE_MAX || !in->talk.text.n_turn)) return TRI_OK;
+  TRI_TRY(put_conversation(in, buffer, scored && !prompt ? WHOLE : LEARNED));
+  if (scored && (!prompt || count_asked(in) == SIZE_MAX || !in->conversation.text.n_turn)) return TRI_OK;
   if (count_asked(in) == SIZE_MAX)
     TRI_FAIL_LINE(in, "`%s` has no message of the assistant: nothing to learn", answer);
-  if (!in->talk.text.n_turn)
+  if (!in->conversation.text.n_turn)
     TRI_FAIL_LINE(in, "nothing of `%s` is learned: the chat template %s marks no piece of it", answer,
                   tri_chat_name(in->opt->chat.form));
-  return mark_turns(in, side);
+  return mark_turns(in, buffer);
 }
 
-/* Both sides' messages before the answer are the same: `asked`, and those of the talk. */
-static bool asks_alike(const tri_intake *in, const json_t *asked, size_t n_asked) {
+/* Both sides' messages before the answer are the same: `asked`, and those of the conversation. */
+static bool asks_alike(const tri_line_parser *in, const json_t *asked, size_t n_asked) {
   if (count_asked(in) != n_asked) return false;
   for (size_t i = 0; i < n_asked; i++)
-    if (!json_equal(json_array_get(asked, i), json_array_get(in->talk.messages, i))) return false;
+    if (!json_equal(json_array_get(asked, i), json_array_get(in->conversation.messages, i))) return false;
   return true;
 }
 
 /* The second side, whose conversation must be that of the first but for the answer. */
-static tri_status take_rejected(tri_intake *in, const char *const key[2]) {
-  json_t    *asked = json_copy(in->talk.messages);
+static tri_status take_rejected(tri_line_parser *in, const char *const key[2]) {
+  json_t    *asked = json_copy(in->conversation.messages);
   size_t     n_asked = count_asked(in);
-  tri_status st = asked ? tri_intake_take_answered(in, &in->side[1], in->prompt_key, key[1]) : fail_memory();
-  bool       alike = st != TRI_OK || asks_alike(in, asked, n_asked);
+  tri_status st =
+      asked ? tri_line_parser_take_answered(in, &in->buffer[1], in->prompt_key, key[1]) : fail_memory();
+  bool alike = st != TRI_OK || asks_alike(in, asked, n_asked);
 
   json_decref(asked);
   TRI_TRY(st);
@@ -381,24 +383,24 @@ static tri_status take_rejected(tri_intake *in, const char *const key[2]) {
                 key[0], key[1]);
 }
 
-tri_status tri_intake_take_talked_pair(tri_intake *in) {
-  const char *key[] = {in->chosen_key, in->rejected_key};
-  tri_side   *side = in->side;
-  int64_t     n_prompt;
+tri_status tri_line_parser_take_talked_pair(tri_line_parser *in) {
+  const char       *key[] = {in->chosen_key, in->rejected_key};
+  tri_token_buffer *buffer = in->buffer;
+  int64_t           n_prompt;
 
-  TRI_TRY(tri_intake_take_answered(in, &side[0], in->prompt_key, key[0]));
+  TRI_TRY(tri_line_parser_take_answered(in, &buffer[0], in->prompt_key, key[0]));
   n_prompt = in->n_prompt;
   TRI_TRY(take_rejected(in, key));
   /* An answer that begins with a line end may share its first token with the prompt, then shorter. */
   if (n_prompt < in->n_prompt) in->n_prompt = n_prompt;
-  in->n_prompt = tri_common_prefix(side[0].id, in->n_prompt, side[1].id, in->n_prompt);
-  for (int i = 0; i < 2; i++) TRI_TRY(tri_intake_check_learned(in, &side[i], key[i]));
+  in->n_prompt = tri_common_prefix(buffer[0].id, in->n_prompt, buffer[1].id, in->n_prompt);
+  for (int i = 0; i < 2; i++) TRI_TRY(tri_line_parser_check_learned(in, &buffer[i], key[i]));
   return TRI_OK;
 }
 
-void tri_talk_free(tri_talk *t) {
+void tri_conversation_free(tri_conversation *t) {
   tri_chat_text_free(&t->text);
   json_decref(t->messages);
   json_decref(t->tools);
-  *t = (tri_talk){.here = false};
+  *t = (tri_conversation){.here = false};
 }

@@ -1,7 +1,7 @@
 /* dataset_cure.c - answers and labels that cannot be used: what was found, and what to do. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
-#include "dataset_line.h"
+#include "line_parser.h"
 #include "io/text/rewrite.h"
 
 #include <jansson.h>
@@ -34,7 +34,7 @@ typedef struct cure {
 
 /* "; this DOES:" and the command, with the field's path in place of each % of the filter; nothing where the
  * path needs quoting. does NULL: nothing. */
-static tri_status rewrite(const tri_intake *in, const char *key, const char *filter, const char *does,
+static tri_status rewrite(const tri_line_parser *in, const char *key, const char *filter, const char *does,
                           cure *out) {
   char        path[CURE_BYTES];
   const char *at = does ? jq_path(key, path) : NULL;
@@ -75,11 +75,11 @@ static const char *found(const char *text, size_t n, char out[FOUND_BYTES]) {
   return out;
 }
 
-static const char *answer_key_key(const tri_intake *in) {
+static const char *answer_key_key(const tri_line_parser *in) {
   return in->opt->from_deck ? "data.answer_key" : "--answer-key";
 }
 
-static tri_status refuse_object(const tri_intake *in, const json_t *answer) {
+static tri_status refuse_object(const tri_line_parser *in, const json_t *answer) {
   const char *name, *first = NULL;
   json_t     *value;
 
@@ -93,7 +93,7 @@ static tri_status refuse_object(const tri_intake *in, const json_t *answer) {
                 in->answer_key, answer_key_key(in), in->answer_key, first);
 }
 
-tri_status tri_intake_refuse_answer(const tri_intake *in, const json_t *answer) {
+tri_status tri_line_parser_refuse_answer(const tri_line_parser *in, const json_t *answer) {
   const char *key = in->answer_key;
   cure        c = {.said = ""};
 
@@ -115,7 +115,8 @@ tri_status tri_intake_refuse_answer(const tri_intake *in, const json_t *answer) 
                                   json_array_size(answer), c.said));
 }
 
-tri_status tri_intake_refuse_truth(const tri_intake *in, const char *text, size_t n, const char *why) {
+tri_status tri_line_parser_refuse_truth(const tri_line_parser *in, const char *text, size_t n,
+                                        const char *why) {
   char quoted[FOUND_BYTES];
   bool blank = strspn(text, " \t\r\n") >= n;
   cure c = {.said = ""};
@@ -127,7 +128,7 @@ tri_status tri_intake_refuse_truth(const tri_intake *in, const char *text, size_
 }
 
 /* A text may say true, false, 1 or 0. jq leaves any other label a text, which is refused again. */
-static tri_status cure_text_label(const tri_intake *in, const char *text, cure *out) {
+static tri_status cure_text_label(const tri_line_parser *in, const char *text, cure *out) {
   static const char filter[] = "% |= (tostring | ascii_downcase | if IN(\"true\", \"1\") then true "
                                "elif IN(\"false\", \"0\") then false else . end)";
 
@@ -136,7 +137,7 @@ static tri_status cure_text_label(const tri_intake *in, const char *text, cure *
   return rewrite(in, in->label_key, filter, "writes such texts as true and false", out);
 }
 
-tri_status tri_intake_refuse_label(const tri_intake *in, const json_t *label) {
+tri_status tri_line_parser_refuse_label(const tri_line_parser *in, const json_t *label) {
   char        quoted[FOUND_BYTES];
   size_t      n = 0;
   const char *raw = tri_jsonl_raw(in->r, in->label_key, &n);

@@ -25,7 +25,9 @@ static void cure_free(cure *c) {
 
 /* ---- what lines hold ---- */
 
-static bool has(const tri_intake *in, const char *key) { return json_object_get(in->object, key) != NULL; }
+static bool has(const tri_line_parser *in, const char *key) {
+  return json_object_get(in->object, key) != NULL;
+}
 
 static bool is_text(const json_t *object, const char *key) {
   return json_is_string(json_object_get(object, key));
@@ -53,7 +55,7 @@ static bool is_plain(const char *name) {
 }
 
 /* The first field that holds a list of messages; NULL: none. Those that are read already are left out. */
-static const char *find_list(const tri_intake *in, const json_t *object, bool sharegpt) {
+static const char *find_list(const tri_line_parser *in, const json_t *object, bool sharegpt) {
   bool        top = object == in->object;
   const char *key;
   json_t     *v;
@@ -69,7 +71,7 @@ static const char *find_list(const tri_intake *in, const json_t *object, bool sh
 }
 
 /* The same one level further down: "body.messages". */
-static const json_t *find_inner_list(const tri_intake *in, char path[NAME_BYTES]) {
+static const json_t *find_inner_list(const tri_line_parser *in, char path[NAME_BYTES]) {
   const char   *key;
   json_t       *v;
   const json_t *found = NULL;
@@ -87,7 +89,7 @@ static const json_t *find_inner_list(const tri_intake *in, char path[NAME_BYTES]
 
 /* One more of the keys that name the line's fields: "data.prompt_key: question", "--prompt-key question";
  * field NULL: it is not known. */
-static tri_status put_key(const tri_intake *in, const char *deck, const char *flag, const char *field,
+static tri_status put_key(const tri_line_parser *in, const char *deck, const char *flag, const char *field,
                           cure *out) {
   bool deck_s = in->opt->from_deck;
 
@@ -98,7 +100,7 @@ static tri_status put_key(const tri_intake *in, const char *deck, const char *fl
                          field ? field : "");
 }
 
-static tri_status put_command(const tri_intake *in, const char *before, const char *program, cure *out) {
+static tri_status put_command(const tri_line_parser *in, const char *before, const char *program, cure *out) {
   tri_text   jq = {0};
   tri_status st = tri_text_printf(&jq, "jq -c '%s%s'", before, program);
 
@@ -112,7 +114,7 @@ static tri_status put_command(const tri_intake *in, const char *before, const ch
 static const char *const foreign_roles[] = {"human", "gpt", NULL};
 
 /* Messages with `from` and `value` in a field. */
-static tri_status cure_sharegpt(const tri_intake *in, const char *key, cure *out) {
+static tri_status cure_sharegpt(const tri_line_parser *in, const char *key, cure *out) {
   static const char def[] = "def m: {role: (" ROLE "[.from] // .from), content: .value}; ";
   static const char first[] = "(.system | strings | select(. != \"\") | {role: \"system\", content: .}), ";
   bool              lists = json_is_array(json_object_get(in->object, in->chosen_key));
@@ -141,13 +143,13 @@ static const char *const answer_names[] = {"answer",       "solution", "ground_t
                                            "final_answer", "gold",     "target",       NULL};
 
 /* The first of some names that the line has, of a value that may be read; NULL: none. */
-static const char *find_name(const tri_intake *in, const char *const *name) {
+static const char *find_name(const tri_line_parser *in, const char *const *name) {
   while (*name && (!has(in, *name) || json_is_object(json_object_get(in->object, *name)))) name++;
   return *name;
 }
 
 /* A field that is called nearly so, and is not what the line is read by already; NULL: none. */
-static const char *find_near(const tri_intake *in, const char *wanted) {
+static const char *find_near(const tri_line_parser *in, const char *wanted) {
   const char *const read[] = {in->prompt_key,   in->completion_key, in->answer_key, in->chosen_key,
                               in->rejected_key, in->label_key,      in->margin_key};
   const char       *name[MOST_NEAR], *key;
@@ -163,7 +165,7 @@ static const char *find_near(const tri_intake *in, const char *wanted) {
 }
 
 /* A prompt's field, and with it that of the right answer. */
-static tri_status put_asked(const tri_intake *in, const char *key, cure *out) {
+static tri_status put_asked(const tri_line_parser *in, const char *key, cure *out) {
   const char *answer = find_name(in, answer_names);
 
   TRI_TRY(put_key(in, "data.prompt_key", "--prompt-key", key, out));
@@ -173,7 +175,7 @@ static tri_status put_asked(const tri_intake *in, const char *key, cure *out) {
 
 /* Messages under another name than `messages`, or further down. A conversation whose last message is the
  * assistant's is gone on with where it is a prompt: its answer becomes the right one. */
-static tri_status cure_messages(const tri_intake *in, const char *key, const json_t *list, cure *out) {
+static tri_status cure_messages(const tri_line_parser *in, const char *key, const json_t *list, cure *out) {
   const json_t *last = json_array_get(list, json_array_size(list) - 1);
   const char   *role = json_string_value(json_object_get(last, "role"));
   char          program[4 * NAME_BYTES];
@@ -187,7 +189,7 @@ static tri_status cure_messages(const tri_intake *in, const char *key, const jso
 }
 
 /* Whole dialogues as texts, Anthropic's hh-rlhf. */
-static bool is_dialogue(const tri_intake *in) {
+static bool is_dialogue(const tri_line_parser *in) {
   const char *chosen = json_string_value(json_object_get(in->object, "chosen")),
              *rejected = json_string_value(json_object_get(in->object, "rejected"));
 
@@ -196,7 +198,7 @@ static bool is_dialogue(const tri_intake *in) {
          strstr(rejected, "\n\nAssistant:");
 }
 
-static tri_status cure_dialogue(const tri_intake *in, cure *out) {
+static tri_status cure_dialogue(const tri_line_parser *in, cure *out) {
   TRI_TRY(tri_text_printf(&out->said,
                           "the prompt ends behind the last `Assistant:` that both sides have in common, "
                           "where they are taken apart by"));
@@ -209,7 +211,7 @@ static tri_status cure_dialogue(const tri_intake *in, cure *out) {
 
 /* An instruction with an input that belongs to the prompt, with turns before it or a system's message:
  * Alpaca's and LLaMA-Factory's; Dolly calls the input context. */
-static bool is_alpaca(const tri_intake *in) {
+static bool is_alpaca(const tri_line_parser *in) {
   const json_t *o = in->object;
 
   return is_text(o, "instruction") &&
@@ -220,7 +222,7 @@ static bool is_alpaca(const tri_intake *in) {
 
 #define JOINED "[.instruction, .%s] | map(select(. != null and . != \"\")) | join(\"\\n\\n\")"
 
-static tri_status put_alpaca(const tri_intake *in, const char *input, const char *output, tri_text *def,
+static tri_status put_alpaca(const tri_line_parser *in, const char *input, const char *output, tri_text *def,
                              tri_text *made) {
   const json_t *o = in->object;
   const bool    turns = json_object_get(o, "history") || json_string_length(json_object_get(o, "system"));
@@ -244,7 +246,7 @@ static tri_status put_alpaca(const tri_intake *in, const char *input, const char
   return tri_text_printf(made, "{prompt: p, completion: .%s}", output);
 }
 
-static tri_status cure_alpaca(const tri_intake *in, cure *out) {
+static tri_status cure_alpaca(const tri_line_parser *in, cure *out) {
   static const char *const answers[] = {"output", "response", "completion", NULL};
   const char              *output = find_name(in, answers),
              *input = has(in, "input") || !has(in, "context") ? "input" : "context";
@@ -262,7 +264,7 @@ done:
 
 /* Fields that are called otherwise, where one of them at least is recognised: each key that names nothing of
  * the line, with the field that it should name. */
-static tri_status cure_names(const tri_intake *in, cure *out) {
+static tri_status cure_names(const tri_line_parser *in, cure *out) {
   static const char *const prompt[] = {"question", "query", "problem", "instruction", "input",
                                        "inputs",   "user",  "source",  "prompt",      NULL};
   static const char *const completion[] = {"response", "output",    "answer", "completion", "solution",
@@ -299,18 +301,18 @@ static tri_status cure_names(const tri_intake *in, cure *out) {
   return TRI_OK;
 }
 
-static tri_status find_cure(const tri_intake *in, cure *out) {
+static tri_status find_cure(const tri_line_parser *in, cure *out) {
   const bool    pairs = in->opt->kind == TRI_DATA_PAIRS, labelled = in->opt->kind == TRI_DATA_LABELLED;
   const bool    both = has(in, in->chosen_key) && has(in, in->rejected_key);
-  const char   *talk = find_list(in, in->object, true), *list = find_list(in, in->object, false);
+  const char   *conversation = find_list(in, in->object, true), *list = find_list(in, in->object, false);
   const json_t *inner;
   char          path[NAME_BYTES];
 
-  if (labelled && !has(in, in->label_key) && !has(in, "kto_tag") && (talk || list || is_alpaca(in)))
+  if (labelled && !has(in, in->label_key) && !has(in, "kto_tag") && (conversation || list || is_alpaca(in)))
     return tri_text_printf(&out->said, "kto learns by a `label`, true or false, which the line has not");
   if (!pairs || both) {
-    if (talk || (pairs && is_sharegpt(json_object_get(in->object, in->chosen_key))))
-      return cure_sharegpt(in, talk, out);
+    if (conversation || (pairs && is_sharegpt(json_object_get(in->object, in->chosen_key))))
+      return cure_sharegpt(in, conversation, out);
     if (is_dialogue(in)) return cure_dialogue(in, out);
     if (is_alpaca(in)) return cure_alpaca(in, out);
   }
@@ -322,7 +324,7 @@ static tri_status find_cure(const tri_intake *in, cure *out) {
 
 /* ---- refused ---- */
 
-tri_status tri_foreign_refuse(const tri_intake *in, const char *what, const char *key,
+tri_status tri_foreign_refuse(const tri_line_parser *in, const char *what, const char *key,
                               const char *otherwise) {
   char       fields[FIELDS_BYTES], inner[FIELDS_BYTES] = "";
   cure       c = {0};
@@ -340,7 +342,7 @@ tri_status tri_foreign_refuse(const tri_intake *in, const char *what, const char
   return st;
 }
 
-tri_status tri_foreign_check(const tri_intake *in) {
+tri_status tri_foreign_check(const tri_line_parser *in) {
   const bool pairs = in->opt->kind == TRI_DATA_PAIRS, prompts = tri_data_is_prompts(in->opt->kind);
   const struct {
     const char *key;
@@ -370,12 +372,12 @@ static const char *const asked_by[] = {
     "{prompt, answer: .chosen}",
     "{prompt: .chosen[:-1], answer: .chosen[-1].content} + del(.chosen, .rejected)"};
 
-static tri_status cure_pair(const tri_intake *in, cure *out) {
+static tri_status cure_pair(const tri_line_parser *in, cure *out) {
   const json_t *chosen = json_object_get(in->object, "chosen");
   const bool    prompted = has(in, in->prompt_key),
              talked = json_is_array(chosen) && is_message(chosen, "role", "content");
-  tri_data_opt opt = *in->opt;
-  tri_intake   pair = *in;
+  tri_data_opt    opt = *in->opt;
+  tri_line_parser pair = *in;
 
   opt.kind = TRI_DATA_PAIRS;
   pair.opt = &opt;
@@ -391,7 +393,7 @@ static tri_status cure_pair(const tri_intake *in, cure *out) {
   return put_command(in, "", asked_by[!prompted], out);
 }
 
-tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field) {
+tri_status tri_foreign_refuse_pair(const tri_line_parser *in, const char *field) {
   cure       c = {0};
   tri_status st = cure_pair(in, &c);
 
@@ -408,29 +410,29 @@ tri_status tri_foreign_refuse_pair(const tri_intake *in, const char *field) {
 
 /* ---- of whoever looks at lines before a deck names their keys ---- */
 
-static tri_intake looked_at(struct tri_jsonl *r, json_t *line, const tri_data_opt *opt) {
-  return (tri_intake){.opt = opt,
-                      .r = r,
-                      .object = line,
-                      .prompt_key = "prompt",
-                      .answer_key = "answer",
-                      .completion_key = "completion",
-                      .chosen_key = "chosen",
-                      .rejected_key = "rejected",
-                      .label_key = "label",
-                      .margin_key = "margin"};
+static tri_line_parser looked_at(struct tri_jsonl *r, json_t *line, const tri_data_opt *opt) {
+  return (tri_line_parser){.opt = opt,
+                           .r = r,
+                           .object = line,
+                           .prompt_key = "prompt",
+                           .answer_key = "answer",
+                           .completion_key = "completion",
+                           .chosen_key = "chosen",
+                           .rejected_key = "rejected",
+                           .label_key = "label",
+                           .margin_key = "margin"};
 }
 
 tri_status tri_dataset_refuse_form(struct tri_jsonl *r, json_t *line, tri_data_kind kind, const char *what) {
-  const tri_data_opt opt = {.kind = kind, .from_deck = true};
-  const tri_intake   in = looked_at(r, line, &opt);
+  const tri_data_opt    opt = {.kind = kind, .from_deck = true};
+  const tri_line_parser in = looked_at(r, line, &opt);
 
   return tri_foreign_refuse(&in, what, NULL, NULL);
 }
 
 tri_status tri_dataset_check_form(struct tri_jsonl *r, json_t *line, tri_data_kind kind) {
-  const tri_data_opt opt = {.kind = kind, .from_deck = true};
-  const tri_intake   in = looked_at(r, line, &opt);
+  const tri_data_opt    opt = {.kind = kind, .from_deck = true};
+  const tri_line_parser in = looked_at(r, line, &opt);
 
   if (!find_list(&in, line, true) && !is_sharegpt(json_object_get(line, "chosen")) && !is_dialogue(&in) &&
       !is_alpaca(&in))
@@ -451,12 +453,12 @@ static const char *find_role(const json_t *list) {
   return NULL;
 }
 
-tri_status tri_foreign_check_roles(const tri_intake *in, const char *prompt, const char *answer) {
+tri_status tri_foreign_check_roles(const tri_line_parser *in, const char *prompt, const char *answer) {
   static const char program[] =
       "def m: if type == \"array\" then map(.role |= (" ROLE "[.] // .)) else . end; ";
   bool        pair = in->opt->kind == TRI_DATA_PAIRS;
   const char *key[] = {prompt, pair ? in->chosen_key : answer, pair ? in->rejected_key : NULL};
-  const char *role = find_role(in->talk.messages);
+  const char *role = find_role(in->conversation.messages);
   tri_text    fields = {0};
   cure        c = {0};
   tri_status  st = TRI_OK;

@@ -61,9 +61,9 @@ static tri_status check_sizes(tri_comm *c, const char *const *file, int n_file, 
 
 /* ---- from one to all ---- */
 
-static void put(char **at, const void *from, size_t n, size_t room) {
+static void put(char **at, const void *from, size_t n, size_t space) {
   if (n) memcpy(*at, from, n);
-  *at += room;
+  *at += space;
 }
 
 static tri_status pack(const tri_dataset *d, char **out, size_t *bytes) {
@@ -99,7 +99,7 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   sum->n_joined += s->n_joined;
   sum->n_token += s->n_token;
   sum->n_loss += s->n_loss;
-  sum->n_talk += s->n_talk;
+  sum->n_conversation += s->n_conversation;
   sum->n_begun += s->n_begun;
   sum->n_system_left_out += s->n_system_left_out;
   sum->n_tools_left_out += s->n_tools_left_out;

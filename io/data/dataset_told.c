@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char *file) {
+void tri_dataset_say_conversation(const tri_dataset *d, const tri_chat *chat, const char *file) {
   const tri_data_stats *s = tri_dataset_stats(d);
   const char           *key;
 
-  if (tri_chat_system(chat, &key) && !s->n_talk)
+  if (tri_chat_system(chat, &key) && !s->n_conversation)
     tri_warn(
         "no_conversation",
         "%s: no line is a conversation, so that %s is not put before any; %s makes prompts that are text the "
@@ -19,24 +19,24 @@ void tri_dataset_say_talk(const tri_dataset *d, const tri_chat *chat, const char
   if (s->n_begun)
     tri_log(TRI_LOG_INFO,
             "%s: %lld of %lld prompts end with a message of the assistant: answers go on from it", file,
-            (long long)s->n_begun, (long long)s->n_talk);
+            (long long)s->n_begun, (long long)s->n_conversation);
   if (s->n_system_left_out)
     tri_warn(
         "system_not_written",
         "%s: the text of the system's message is not in %lld of %lld conversations as the chat template %s "
         "writes them",
-        file, (long long)s->n_system_left_out, (long long)s->n_talk, tri_chat_name(chat));
+        file, (long long)s->n_system_left_out, (long long)s->n_conversation, tri_chat_name(chat));
   if (s->n_text_left_out)
     tri_warn("text_not_written",
              "%s: the text of the last message is not in %lld of %lld conversations as the chat template %s "
              "writes them. Name another template, or give each content as [{\"type\": \"text\", \"text\": "
              "...}] if this one wants parts.",
-             file, (long long)s->n_text_left_out, (long long)s->n_talk, tri_chat_name(chat));
+             file, (long long)s->n_text_left_out, (long long)s->n_conversation, tri_chat_name(chat));
   if (s->n_calls_left_out)
     tri_warn("calls_not_written",
              "%s: the function of a tool call is not in %lld of %lld conversations as the chat template %s "
              "writes them: name a template that writes tool_calls",
-             file, (long long)s->n_calls_left_out, (long long)s->n_talk, tri_chat_name(chat));
+             file, (long long)s->n_calls_left_out, (long long)s->n_conversation, tri_chat_name(chat));
   if (s->n_tools_left_out)
     tri_warn("template_without_tools",
              "%s: the chat template %s writes no tools: those of %lld lines are left out", file,

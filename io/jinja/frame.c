@@ -1,6 +1,6 @@
 /* frame.c - variables of a rendering, and texts that are printed aside. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/jinja/run.h"
+#include "jinja_run.h"
 
 static const char unset_mark[1] = "";
 

@@ -8,7 +8,7 @@
 #include "base/visible.h"
 #include "io/jinja/parse.h"
 #include "io/jinja/resolve.h"
-#include "io/jinja/run.h"
+#include "jinja_run.h"
 
 struct tri_jinja {
   tri_jtree tree;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "io/jinja/run.h"
+#include "jinja_run.h"
 
 typedef struct loop_object {
   tri_jobject      object; /* first, so that a pointer to it is one to this */

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "io/jinja/run.h"
+#include "jinja_run.h"
 
 typedef struct macro_object {
   tri_jobject       object; /* first, so that a pointer to it is one to this */

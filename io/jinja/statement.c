@@ -1,6 +1,6 @@
 /* statement.c - statements carried out, one after the other. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/jinja/run.h"
+#include "jinja_run.h"
 
 /* Every ns of ns.x must be a namespace before the value is evaluated. */
 static tri_status check_spaces(tri_jframe *f, const tri_jexpr *x) {

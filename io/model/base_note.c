@@ -41,7 +41,7 @@ static inline uint64_t mix(int64_t place, float x) {
 
 enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: some ten microseconds of one thread */
 
-uint64_t tri_base_print(const float *x, int64_t begin, int64_t count, int threads) {
+uint64_t tri_base_fingerprint(const float *x, int64_t begin, int64_t count, int threads) {
   uint64_t sum = 0;
 
   if (count < PARALLEL_ELEMENTS) threads = 1;
@@ -58,7 +58,7 @@ const tri_base_tensor *tri_base_note_find(const tri_base_note *b, const char *na
 
 /* ---- as a file ---- */
 
-tri_status tri_base_note_print(const tri_base_note *b, tri_text *out) {
+tri_status tri_base_note_json(const tri_base_note *b, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%s\n", first_line));
   if (b->path[0]) {
     TRI_TRY(tri_text_printf(out, "path %s\n", b->path));
@@ -68,7 +68,8 @@ tri_status tri_base_note_print(const tri_base_note *b, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "part %s\n", b->part == TRI_PART_CRITIC ? "critic" : "main"));
   for (int i = 0; i < b->n; i++) {
     const tri_base_tensor *t = &b->tensor[i];
-    TRI_TRY(tri_text_printf(out, "tensor %s %016" PRIx64 " %d", t->spec.name, t->print, (int)t->spec.init));
+    TRI_TRY(
+        tri_text_printf(out, "tensor %s %016" PRIx64 " %d", t->spec.name, t->fingerprint, (int)t->spec.init));
     for (int k = 0; k < t->spec.ndim; k++) TRI_TRY(tri_text_printf(out, " %lld", (long long)t->spec.dim[k]));
     TRI_TRY(tri_text_put(out, "\n", 1));
   }
@@ -81,8 +82,8 @@ static bool read_tensor(const char *line, tri_base_tensor *t) {
   int             n, init = -1;
 
   *t = (tri_base_tensor){0};
-  n = sscanf(line, "tensor %95s %16" SCNx64 " %d %lld %lld %lld", p->name, &t->print, &init, &dim[0], &dim[1],
-             &dim[2]);
+  n = sscanf(line, "tensor %95s %16" SCNx64 " %d %lld %lld %lld", p->name, &t->fingerprint, &init, &dim[0],
+             &dim[1], &dim[2]);
   if (n < 4 || init < TRI_INIT_NORMAL || init > TRI_INIT_UNIFORM) return false;
   p->ndim = n - 3;
   p->init = (tri_init)init;

@@ -3,7 +3,7 @@
 #include "export.h"
 #include "base/file.h"
 #include "base/folder.h"
-#include "carried.h"
+#include "sidecar.h"
 #include "export_half.h"
 #include "io/hf/hf_config.h"
 #include "io/text/json_text.h"
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum { PIECE = 1 << 22 }; /* elements; chosen: 16 MiB of host memory */
-enum { PATH_ROOM = TRI_CKPT_PATH_BYTES + 128 };
+enum { PATH_SPACE = TRI_CKPT_PATH_BYTES + 128 };
 
 /* The small files of a model, read from the checkpoint. */
 typedef struct small {
@@ -110,7 +110,7 @@ static tri_status get_small(tri_ckpt_reader *r, const char *name, small *out) {
 }
 
 static tri_status put_small(const job *j, const char *name, const void *bytes, size_t n) {
-  char path[PATH_ROOM];
+  char path[PATH_SPACE];
 
   snprintf(path, sizeof path, "%s/%s", j->tmp, name);
   return tri_file_write(path, bytes, n);
@@ -275,7 +275,7 @@ static bool is_other_template(const job *j, const char *name) {
 /* A file of a model's folder, perhaps in a folder there. */
 static tri_status put_at(const job *j, const char *name, const void *bytes, size_t n) {
   const char *slash = strchr(name, '/');
-  char        folder[PATH_ROOM];
+  char        folder[PATH_SPACE];
 
   snprintf(folder, sizeof folder, "%s/%.*s", j->tmp, slash ? (int)(slash - name) : 0, name);
   if (slash && mkdir(folder, 0777) && errno != EEXIST)
@@ -283,19 +283,19 @@ static tri_status put_at(const job *j, const char *name, const void *bytes, size
   return put_small(j, name, bytes, n);
 }
 
-static tri_status put_carried(const job *j) {
+static tri_status put_sidecar(const job *j) {
   tri_status  st = TRI_OK;
-  tri_carried c = {0};
+  tri_sidecar c = {0};
 
-  TRI_TRY_DONE(tri_carried_get(j->r, &c));
-  for (int i = 0; i < TRI_CARRIED_FILES; i++) {
-    if (!c.there[i] || is_other_template(j, tri_carried_name(i))) continue;
-    TRI_TRY_DONE(put_at(j, tri_carried_path(i), c.bytes[i], c.n[i]));
+  TRI_TRY_DONE(tri_sidecar_get(j->r, &c));
+  for (int i = 0; i < TRI_SIDECAR_FILES; i++) {
+    if (!c.there[i] || is_other_template(j, tri_sidecar_name(i))) continue;
+    TRI_TRY_DONE(put_at(j, tri_sidecar_path(i), c.bytes[i], c.n[i]));
   }
   if (j->template.replaces) /* readers take it before the one in tokenizer_config.json */
     TRI_TRY_DONE(put_small(j, "chat_template.jinja", j->template.text.data, j->template.text.len));
 done:
-  tri_carried_free(&c);
+  tri_sidecar_free(&c);
   return st;
 }
 
@@ -381,7 +381,7 @@ static tri_status put_small_files(job *j, const char *folder) {
     TRI_TRY_DONE(put_generation(j, &generation));
   }
   TRI_TRY_DONE(put_tokenizer(j));
-  TRI_TRY_DONE(put_carried(j));
+  TRI_TRY_DONE(put_sidecar(j));
 done:
   TRI_FREE(config.bytes);
   TRI_FREE(generation.bytes);
@@ -482,7 +482,7 @@ static tri_status check_range(const job *j, int64_t i, int64_t n) {
 /* One shard: tensors [first, last) of the plan. */
 static tri_status put_shard(job *j, int shard, int64_t first, int64_t last) {
   tri_status              st = TRI_OK;
-  char                    path[PATH_ROOM], name[TRI_SHARD_NAME_BYTES];
+  char                    path[PATH_SPACE], name[TRI_SHARD_NAME_BYTES];
   tri_safetensors_writer *w = NULL;
 
   tri_safetensors_shard_name(shard, j->n_shard, name);

@@ -25,7 +25,7 @@ typedef struct tri_export_sum {
 
 /* Not collective. config.json (its dtype set), the tensors of the part's group as one or several safetensors
  * files, the tokenizer's files (with the chat template that the run's deck names, where the model brings
- * none), generation_config.json and what carried.h names into `folder`, which is absent or empty before, and
+ * none), generation_config.json and what sidecar.h names into `folder`, which is absent or empty before, and
  * whole or as before afterwards: everything is written into folder.tmp and renamed. Holds 16 MiB of weights
  * at a time. TRI_EINPUT: folder is there and not empty, or there is no such part; TRI_EFILE: it cannot be
  * written. */

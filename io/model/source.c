@@ -362,15 +362,15 @@ tri_status tri_source_open_random(const char *config, const char *tokenizer, uin
   return source_parse(*out);
 }
 
-tri_status tri_source_read_carried(const tri_source *s, tri_carried *out) {
+tri_status tri_source_read_sidecar(const tri_source *s, tri_sidecar *out) {
   char        folder[TRI_CKPT_PATH_BYTES];
   const char *path = s->path[TRI_SOURCE_TOKENIZER];
 
-  if (s->ckpt) return tri_carried_get(s->ckpt, out);
-  if (!s->random) return tri_carried_read(s->name, out);
+  if (s->ckpt) return tri_sidecar_get(s->ckpt, out);
+  if (!s->random) return tri_sidecar_read(s->name, out);
   if (!path[0]) return TRI_OK;
   folder_of(path, folder);
-  return tri_carried_read(folder, out);
+  return tri_sidecar_read(folder, out);
 }
 
 void tri_source_release(tri_source *s) {

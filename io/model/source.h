@@ -3,7 +3,7 @@
 #ifndef TRI_SOURCE_H
 #define TRI_SOURCE_H
 
-#include "carried.h"
+#include "sidecar.h"
 #include "io/hf/hf_config.h"
 #include "io/checkpoint/checkpoint.h"
 #include "family/lora.h"
@@ -109,7 +109,7 @@ const tri_eos         *tri_source_eos(const tri_source *s);
 int32_t tri_source_text_end(const tri_source *s);
 /* Not collective. The files that go with the model, from where it comes; of random weights, those beside the
  * tokenizer. */
-TRI_CHECKED tri_status tri_source_read_carried(const tri_source *s, tri_carried *out);
+TRI_CHECKED tri_status tri_source_read_sidecar(const tri_source *s, tri_sidecar *out);
 /* NULL when the model brings no tokenizer. */
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);

@@ -94,7 +94,7 @@ bool tri_source_brings_chat(const tri_source *s, bool *broken) {
 
 /* ---- what a deck says ---- */
 
-void tri_source_talk_free(tri_source_talk *t) {
+void tri_source_conversation_free(tri_source_conversation *t) {
   TRI_FREE(t->template);
   TRI_FREE(t->kwargs);
   TRI_FREE(t->date);
@@ -102,10 +102,10 @@ void tri_source_talk_free(tri_source_talk *t) {
   TRI_FREE(t->system);
   TRI_FREE(t->text);
   TRI_FREE(t->tools_text);
-  *t = (tri_source_talk){.n_text = 0};
+  *t = (tri_source_conversation){.n_text = 0};
 }
 
-tri_chat_opt tri_source_talk_opt(const tri_source_talk *t, bool from_deck) {
+tri_chat_opt tri_source_conversation_opt(const tri_source_conversation *t, bool from_deck) {
   return (tri_chat_opt){.template = t->template,
                         .text = {t->text, t->n_text},
                         .kwargs = t->kwargs,
@@ -123,7 +123,7 @@ static tri_status read_one(const char *path, const char *key, size_t limit, tri_
   return tri_error_about(tri_file_read(path, limit, bytes, n), key);
 }
 
-tri_status tri_source_talk_read(tri_source_talk *t, tri_ckpt_reader *from) {
+tri_status tri_source_conversation_read(tri_source_conversation *t, tri_ckpt_reader *from) {
   if (t->template && tri_chat_is_file(t->template))
     TRI_TRY(read_one(t->template, "data.chat_template", TEMPLATE_BYTES, from, TRI_SOURCE_TEMPLATE_FILE,
                      &t->text, &t->n_text));
@@ -168,7 +168,7 @@ static tri_status get_file(tri_ckpt_reader *r, const char *name, char **bytes, s
   return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, bytes, n) : TRI_OK;
 }
 
-tri_status tri_source_checkpoint_talk(tri_ckpt_reader *r, tri_source_talk *out) {
+tri_status tri_source_checkpoint_conversation(tri_ckpt_reader *r, tri_source_conversation *out) {
   char      *bytes = NULL;
   size_t     n;
   tri_deck  *deck = NULL;

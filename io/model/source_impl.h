@@ -47,8 +47,8 @@ typedef struct tri_merge {
   const tri_source *source;                  /* borrowed */
   char              of[TRI_LORA_NAME_BYTES]; /* the module whose A is in `a` */
   float            *a, *b;                   /* [rank,n_in]; rows of B */
-  int64_t           a_room, b_room;          /* elements */
-  uint64_t          print;                   /* of what was read of a tensor of the base so far */
+  int64_t           a_space, b_space;        /* elements */
+  uint64_t          fingerprint;             /* of what was read of a tensor of the base so far */
 } tri_merge;
 void tri_merge_free(tri_merge *m);
 /* Elements of the scalar head that is kept beside them; out += elements [begin, begin + count) of scale B

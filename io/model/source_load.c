@@ -15,7 +15,7 @@ typedef struct loader {
   const tri_unit_spec *unit;
   const char          *group; /* of a checkpoint */
   int                  threads;
-  tri_base_note       *note;  /* NULL: nobody wants the prints of what is loaded */
+  tri_base_note       *note;  /* NULL: nobody wants the fingerprints of what is loaded */
   tri_merge           *merge; /* NULL: no adapters are added */
 } loader;
 
@@ -129,7 +129,7 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
   if (l->merge && p->added) return fill_head(l, p, begin, count, out);
   TRI_TRY(fill_as_is(l, kind, p, begin, count, out));
   for (int before = 0; before < u; before++) place += l->unit[before].n_param;
-  if (l->note) l->note->tensor[place].print += tri_base_print(out, begin, count, l->threads);
+  if (l->note) l->note->tensor[place].fingerprint += tri_base_fingerprint(out, begin, count, l->threads);
   if (!l->merge || p->ndim != 2) return TRI_OK;
   return tri_merge_add(l->merge, p->name, p->dim[1], begin, count, l->threads, out);
 }
@@ -349,7 +349,7 @@ static const tri_source *base_of(const tri_source *s, const char **group) {
   return s->base;
 }
 
-/* Collective over world. The prints of all ranks' shares; *note: this rank's, becomes the source's. */
+/* Collective over world. The fingerprints of all ranks' shares; *note: this rank's, becomes the source's. */
 static tri_status join_note(tri_source *s, tri_base_note *note, tri_comm *world) {
   uint64_t  *mine = NULL;
   void      *all = NULL;
@@ -358,11 +358,12 @@ static tri_status join_note(tri_source *s, tri_base_note *note, tri_comm *world)
 
   if (st == TRI_OK) st = TRI_ALLOC(counts, world->size);
   TRI_TRY_DONE(tri_agree(world, st));
-  for (int i = 0; i < note->n; i++) mine[i] = note->tensor[i].print;
+  for (int i = 0; i < note->n; i++) mine[i] = note->tensor[i].fingerprint;
   TRI_TRY_DONE(tri_host_gather_all(world, mine, (size_t)note->n * sizeof *mine, &all, counts));
   for (int i = 0; i < note->n; i++) {
-    note->tensor[i].print = 0;
-    for (int r = 0; r < world->size; r++) note->tensor[i].print += ((const uint64_t *)all)[r * note->n + i];
+    note->tensor[i].fingerprint = 0;
+    for (int r = 0; r < world->size; r++)
+      note->tensor[i].fingerprint += ((const uint64_t *)all)[r * note->n + i];
   }
   st = tri_source_take_note(s, note); /* the same on every rank */
 done:
@@ -460,9 +461,9 @@ tri_status tri_source_read_merged(tri_source *s, tri_merge *m, int i, int64_t be
 
   if (i >= s->note.n) return tri_merge_score(m, begin, count, out);
   TRI_TRY(read_weight(s->base, tri_part_group(s->base->part), p, begin, count, out));
-  if (begin == 0) m->print = 0;
-  m->print += tri_base_print(out, begin, count, 1);
-  if (begin + count == tri_param_count(p) && m->print != s->note.tensor[i].print)
+  if (begin == 0) m->fingerprint = 0;
+  m->fingerprint += tri_base_fingerprint(out, begin, count, 1);
+  if (begin + count == tri_param_count(p) && m->fingerprint != s->note.tensor[i].fingerprint)
     return tri_source_refuse_base(s, p->name);
   return p->ndim == 2 ? tri_merge_add(m, p->name, p->dim[1], begin, count, 1, out) : TRI_OK;
 }

@@ -276,7 +276,7 @@ done:
 
 tri_status tri_source_print_lora(const tri_source *s, tri_text *config, tri_text *base) {
   TRI_TRY(tri_peft_print(&s->lora, &s->shape, s->note.path, config));
-  return tri_base_note_print(&s->note, base);
+  return tri_base_note_json(&s->note, base);
 }
 
 tri_status tri_source_refuse_base(const tri_source *s, const char *tensor) {
@@ -293,7 +293,8 @@ tri_status tri_source_take_note(tri_source *s, tri_base_note *loaded) {
 
   for (int i = 0; i < s->note.n && !s->fresh_lora; i++) {
     const tri_base_tensor *was = &s->note.tensor[i], *is = tri_base_note_find(loaded, was->spec.name);
-    if ((is && is->print == was->print) || !strcmp(was->spec.name, head)) continue; /* head: replaced */
+    if ((is && is->fingerprint == was->fingerprint) || !strcmp(was->spec.name, head))
+      continue; /* head: replaced */
     free(real);
     return tri_source_refuse_base(s, was->spec.name);
   }
@@ -316,13 +317,13 @@ void tri_merge_free(tri_merge *m) {
 }
 
 static tri_status read_rows(tri_merge *m, const char *name, int64_t begin, int64_t count, float **to,
-                            int64_t *room) {
+                            int64_t *space) {
   int i = tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name);
 
-  if (count > *room) {
+  if (count > *space) {
     TRI_FREE(*to);
     TRI_TRY(TRI_ALLOC(*to, count));
-    *room = count;
+    *space = count;
   }
   return tri_ckpt_read(m->source->ckpt, i, begin, count, *to);
 }
@@ -360,10 +361,10 @@ tri_status tri_merge_add(tri_merge *m, const char *weight, int64_t n_in, int64_t
   if (count < 1 || !tri_lora_can_name(weight)) return TRI_OK;
   tri_lora_name(weight, 'A', name);
   if (tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name) < 0) return TRI_OK;
-  if (strcmp(m->of, weight)) TRI_TRY(read_rows(m, name, 0, rank * n_in, &m->a, &m->a_room));
+  if (strcmp(m->of, weight)) TRI_TRY(read_rows(m, name, 0, rank * n_in, &m->a, &m->a_space));
   snprintf(m->of, sizeof m->of, "%s", weight);
   tri_lora_name(weight, 'B', name);
-  TRI_TRY(read_rows(m, name, first * rank, (last - first + 1) * rank, &m->b, &m->b_room));
+  TRI_TRY(read_rows(m, name, first * rank, (last - first + 1) * rank, &m->b, &m->b_space));
 #pragma omp parallel for schedule(static) num_threads(threads)
   for (int64_t row = first; row <= last; row++) {
     int64_t c0 = row == first ? begin - first * n_in : 0,

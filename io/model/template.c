@@ -19,19 +19,20 @@ tri_status tri_template_end(const tri_chat *chat, const tri_tokenizer *t, int32_
 
 /* The model of a checkpoint, and its templates: the one that the run's deck names, and its own. */
 typedef struct brought {
-  tri_source_talk talk;
-  tri_source     *source;
-  tri_chat       *named, *own;
+  tri_source_conversation conversation;
+  tri_source             *source;
+  tri_chat               *named, *own;
 } brought;
 
 static tri_status open_both(tri_ckpt_reader *r, brought *b) {
   tri_chat_opt named, own = {.from_deck = true};
 
-  TRI_TRY(tri_source_checkpoint_talk(r, &b->talk));
-  if (!b->talk.template || !strcmp(b->talk.template, "auto") || !strcmp(b->talk.template, "none"))
+  TRI_TRY(tri_source_checkpoint_conversation(r, &b->conversation));
+  if (!b->conversation.template || !strcmp(b->conversation.template, "auto") ||
+      !strcmp(b->conversation.template, "none"))
     return TRI_OK;
-  if (tri_chat_is_file(b->talk.template) && !b->talk.text) return TRI_OK;
-  named = tri_source_talk_opt(&b->talk, true);
+  if (tri_chat_is_file(b->conversation.template) && !b->conversation.text) return TRI_OK;
+  named = tri_source_conversation_opt(&b->conversation, true);
   named.tools = NULL;
   TRI_TRY(tri_source_open(tri_ckpt_folder(r), NULL, false, &b->source));
   TRI_TRY(tri_source_chat(b->source, &named, &b->named));
@@ -69,18 +70,18 @@ static tri_status give(const brought *b, tri_template *out) {
 }
 
 tri_status tri_template_find(tri_ckpt_reader *r, tri_template *out) {
-  brought    b = {.talk = {.n_text = 0}};
+  brought    b = {.conversation = {.n_text = 0}};
   tri_status st = TRI_OK;
 
   out->end = -1;
   TRI_TRY_DONE(open_both(r, &b));
   if (b.named) TRI_TRY_DONE(give(&b, out));
-  if (b.talk.kwargs)
+  if (b.conversation.kwargs)
     tri_log(TRI_LOG_INFO,
             "the run wrote conversations with data.chat_template_kwargs: %s. Programs that use the export "
             "are to be told so.",
-            b.talk.kwargs);
-  if (b.talk.system)
+            b.conversation.kwargs);
+  if (b.conversation.system)
     tri_log(TRI_LOG_INFO,
             "the run put a message of the system before its conversations (data.system_prompt). "
             "Programs that use the export are to do so too.");
@@ -88,6 +89,6 @@ done:
   tri_chat_close(&b.named);
   tri_chat_close(&b.own);
   tri_source_close(&b.source);
-  tri_source_talk_free(&b.talk);
+  tri_source_conversation_free(&b.conversation);
   return st;
 }

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_files.h"
 #include "base/file.h"
-#include "carried.h"
+#include "sidecar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +11,9 @@ enum { MOST_BYTES = 256 << 20 }; /* chosen: seven times the largest tokenizer.js
 
 /* A file that checkpoints go without has no part in the tokenizer either, or a resumed run would have
  * another one. */
-static bool is_carried(const char *name) {
-  for (int i = 0; i < TRI_CARRIED_FILES; i++)
-    if (!strcmp(name, tri_carried_name(i))) return true;
+static bool is_sidecar(const char *name) {
+  for (int i = 0; i < TRI_SIDECAR_FILES; i++)
+    if (!strcmp(name, tri_sidecar_name(i))) return true;
   return false;
 }
 
@@ -21,7 +21,7 @@ static bool is_carried(const char *name) {
 static tri_status read_one(tri_ckpt_reader *r, const char *folder, const char *name, const char *path,
                            char **bytes, size_t *n) {
   if (r) return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, bytes, n) : TRI_OK;
-  if (is_carried(name) && !tri_carried_follows(folder, name)) {
+  if (is_sidecar(name) && !tri_sidecar_follows(folder, name)) {
     if (tri_log_is_first())
       tri_log(TRI_LOG_WARN,
               "%s: is a link that leads out of its folder: the tokens that it names are not read", path);

@@ -200,7 +200,7 @@ tri_status tri_jsonl_name_path(tri_jsonl *r, const char *path) {
   return json_object_set(r->object, path, v) ? TRI_ENOMEM : TRI_OK;
 }
 
-/* Puts "NAME.": false where there is no room. */
+/* Puts "NAME.": false where there is no space. */
 static bool put_name(char *out, size_t bytes, size_t *used, const char *name) {
   size_t n = strlen(name);
 

@@ -296,7 +296,7 @@ done:
   return st;
 }
 
-/* Room for the ids behind the model's, and the table from id to added token. */
+/* Space for the ids behind the model's, and the table from id to added token. */
 tri_status tri_tok_index_added(tri_tokenizer *t) {
   int32_t      n_row = t->n_row, before = -1;
   tri_tok_row *row = NULL;

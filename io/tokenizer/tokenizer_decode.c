@@ -9,7 +9,7 @@
 
 /* A token may be empty, but there is always a text for it to point into. */
 static tri_status begin_token(tri_tok_pieces *out) {
-  TRI_TRY(tri_tok_room(out, 1));
+  TRI_TRY(tri_tok_reserve(out, 1));
   TRI_TRY(TRI_GROW(out->piece, out->cap, out->n + 1));
   out->piece[out->n++] = (tri_tok_piece){(size_t)out->text_n, 0, 0, -1};
   return TRI_OK;
@@ -37,7 +37,7 @@ static tri_status decode_bytes(tri_tok_work *w) {
     size_t      n = w->a.piece[i].n;
     int64_t     before = joined.text_n;
     int         step, byte = 0;
-    TRI_TRY_DONE(tri_tok_room(&joined, n));
+    TRI_TRY_DONE(tri_tok_reserve(&joined, n));
     for (size_t k = 0; k < n && byte >= 0; k += (size_t)step) {
       int32_t c;
       step = tri_tok_char(s + k, n - k, &c);

@@ -72,7 +72,7 @@ typedef struct tri_tok_pieces {
   tri_text_place *place; /* [text_n] the place in the input of each byte, where tri_tok_work.places */
   int64_t         place_cap;
 } tri_tok_pieces;
-TRI_CHECKED tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes); /* at text + text_n */
+TRI_CHECKED tri_status tri_tok_reserve(tri_tok_pieces *p, size_t n_bytes); /* at text + text_n */
 TRI_CHECKED tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n);
 TRI_CHECKED tri_status tri_tok_push(tri_tok_pieces *p, tri_tok_piece piece); /* an empty piece is left out */
 void                   tri_tok_reset(tri_tok_pieces *p);

@@ -82,7 +82,7 @@ static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece
   }
   m = utf8proc_normalize_utf32(w->code, n, options);
   if (m < 0) TRI_FAIL(TRI_EINTERNAL, "a text cannot be normalized: %s", utf8proc_errmsg(m));
-  TRI_TRY(tri_tok_room(&w->b, 4 * (size_t)m));
+  TRI_TRY(tri_tok_reserve(&w->b, 4 * (size_t)m));
   for (i = 0; i < m; i++) w->b.text_n += tri_tok_put_char(w->code[i], w->b.text + w->b.text_n);
   return finish(&w->b, from, zero);
 }
@@ -94,7 +94,7 @@ static tri_status normalize_lowercase(const char *s, tri_tok_piece p, tri_tok_wo
   size_t  step, zero = 0;
   int32_t c;
 
-  TRI_TRY(tri_tok_room(&w->b, 4 * p.n));
+  TRI_TRY(tri_tok_reserve(&w->b, 4 * p.n));
   for (size_t i = 0; i < p.n; i += step) {
     step = (size_t)tri_tok_char(s + i, p.n - i, &c);
     w->b.text_n += tri_tok_put_char(utf8proc_tolower(c), w->b.text + w->b.text_n);
@@ -156,7 +156,7 @@ static tri_status map_chars(const char *s, tri_tok_piece p, int32_t (*keep)(int3
   size_t  step, zero = 0;
   int32_t c;
 
-  TRI_TRY(tri_tok_room(&w->b, p.n));
+  TRI_TRY(tri_tok_reserve(&w->b, p.n));
   for (size_t i = 0; i < p.n; i += step) {
     step = (size_t)tri_tok_char(s + i, p.n - i, &c);
     c = keep(c);
@@ -183,7 +183,7 @@ tri_status tri_tok_spell_bytes(const char *s, tri_tok_piece p, tri_tok_work *w) 
   int64_t from = w->b.text_n;
   size_t  zero = 0;
 
-  TRI_TRY(tri_tok_room(&w->b, 2 * p.n));
+  TRI_TRY(tri_tok_reserve(&w->b, 2 * p.n));
   for (size_t i = 0; i < p.n; i++) {
     int n = tri_tok_put_char(tri_tok_byte_char((uint8_t)s[i]), w->b.text + w->b.text_n);
     w->b.text_n += n;

@@ -15,10 +15,10 @@ enum { STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20, HEAP_KIB = 512 << 1
 
 /* What messages call it; the caller frees *out. */
 static tri_status name_regex(const char *where, const char *s, size_t n, char **out) {
-  size_t room = strlen(where) + 500;
+  size_t space = strlen(where) + 500;
 
-  TRI_TRY(TRI_ALLOC(*out, room));
-  snprintf(*out, room, "%s: the regular expression '%.*s'", where, (int)(n < 400 ? n : 400), s);
+  TRI_TRY(TRI_ALLOC(*out, space));
+  snprintf(*out, space, "%s: the regular expression '%.*s'", where, (int)(n < 400 ? n : 400), s);
   return TRI_OK;
 }
 

@@ -259,11 +259,11 @@ static tri_status refuse_type(const tri_tokenizer *t, const family *f, const cha
 /* The names of the steps from `first` on, which one object of the file became. */
 static tri_status name_steps(const tri_tokenizer *t, const char *where, const char *type, tri_tok_ops *ops,
                              int64_t first) {
-  size_t room = strlen(t->name) + strlen(where) + strlen(type) + 8;
+  size_t space = strlen(t->name) + strlen(where) + strlen(type) + 8;
 
   for (int64_t i = first; i < ops->n; i++) {
-    TRI_TRY(TRI_ALLOC(ops->op[i].name, room));
-    snprintf(ops->op[i].name, room, "%s: %s (%s)", t->name, where, type);
+    TRI_TRY(TRI_ALLOC(ops->op[i].name, space));
+    snprintf(ops->op[i].name, space, "%s: %s (%s)", t->name, where, type);
   }
   return TRI_OK;
 }

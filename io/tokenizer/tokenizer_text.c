@@ -190,7 +190,7 @@ int tri_tok_char_byte(int32_t c) {
 
 /* ---- text cut into pieces ---- */
 
-tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes) {
+tri_status tri_tok_reserve(tri_tok_pieces *p, size_t n_bytes) {
   if (p->maker && (int64_t)n_bytes > p->most_text - p->text_n)
     TRI_FAIL(TRI_EINPUT, "%s: makes more than %lld bytes of a text, far more than a tokenizer needs",
              p->maker, (long long)p->most_text);
@@ -198,7 +198,7 @@ tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes) {
 }
 
 tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n) {
-  TRI_TRY(tri_tok_room(p, n));
+  TRI_TRY(tri_tok_reserve(p, n));
   if (n) memcpy(p->text + p->text_n, s, n);
   p->text_n += (int64_t)n;
   return TRI_OK;

@@ -66,10 +66,10 @@ typedef struct tri_loss_in {
   const float   *adv;                 /* [n] */
   const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update */
   const float   *ret;                 /* [n] in rewards: what value is to become */
-  const float   *score;  /* [n_seq] of the whole sequence: its reward, a pair's margin, a label */
-  const double  *weight; /* [n_seq] of each token of a sequence, in the loss of all micro-batches
+  const float   *score;     /* [n_seq] of the whole sequence: its reward, a pair's margin, a label */
+  const double  *weight;    /* [n_seq] of each token of a sequence, in the loss of all micro-batches
                                        * and ranks of the optimizer step: losses and gradients only add up */
-  double         survey; /* of the optimizer step, where the loss has a survey; else 0 */
+  double         statistic; /* of the optimizer step, where the loss has a statistic; else 0 */
 } tri_loss_in;
 
 enum { TRI_ALGO_METRICS = 12 }; /* chosen: of one loss; over twice the most that one gives */
@@ -139,7 +139,7 @@ enum {
 };
 
 /* A number that a loss must know of a whole optimizer step before its first token. */
-typedef struct tri_survey {
+typedef struct tri_step_statistic {
   bool beside;  /* it is about the sequences beside the samples (rollout.h), else about the samples */
   bool entropy; /* r->seen is to hold the policy's entropies, else its log-probabilities */
   bool (*wanted)(const tri_algo_opt *o);
@@ -149,7 +149,7 @@ typedef struct tri_survey {
    * a micro-batch adds, and the number that n of them come to, added up. */
   double (*part)(const tri_loss_in *in, int q);
   double (*whole)(double sum, int64_t n);
-} tri_survey;
+} tri_step_statistic;
 
 typedef struct tri_loss {
   const char             *name;
@@ -169,8 +169,8 @@ typedef struct tri_loss {
   /* Pure; NULL: nothing to do. metric [TRI_ALGO_METRICS], summed over a step and all ranks: sets those that
    * follow from others. */
   void (*settle)(tri_mean *metric);
-  const tri_survey *survey;  /* NULL: none */
-  bool              is_nats; /* the loss is a mean of nats over tokens: its exponential is a perplexity */
+  const tri_step_statistic *statistic; /* NULL: none */
+  bool is_nats; /* the loss is a mean of nats over tokens: its exponential is a perplexity */
 } tri_loss;
 
 /* clang-format off */

@@ -81,7 +81,7 @@ const tri_loss tri_loss_clip = {.name = "clip",
                                 .metric = metrics,
                                 .weigh = tri_weigh_by_mode,
                                 .compute = clip_loss,
-                                .survey = &tri_policy_survey};
+                                .statistic = &tri_policy_statistic};
 const tri_loss tri_loss_sequence = {.name = "sequence",
                                     .reads = TRI_POLICY_READS,
                                     .option = clip_options,
@@ -89,7 +89,7 @@ const tri_loss tri_loss_sequence = {.name = "sequence",
                                     .metric = metrics,
                                     .weigh = tri_weigh_by_mode,
                                     .compute = sequence_loss,
-                                    .survey = &tri_policy_survey};
+                                    .statistic = &tri_policy_statistic};
 const tri_loss tri_loss_luspo = {.name = "luspo",
                                  .reads = TRI_POLICY_READS,
                                  .option = luspo_options,
@@ -97,4 +97,4 @@ const tri_loss tri_loss_luspo = {.name = "luspo",
                                  .metric = metrics,
                                  .weigh = weigh_luspo,
                                  .compute = sequence_loss,
-                                 .survey = &tri_policy_survey};
+                                 .statistic = &tri_policy_statistic};

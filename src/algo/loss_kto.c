@@ -24,7 +24,7 @@ static tri_status add_answer(const tri_algo_opt *o, const tri_loss_in *in, int q
   tri_mean *reward = &out->metric[good ? TRI_CHOSEN : TRI_REJECTED];
 
   TRI_TRY(tri_answer_log_ratio(in, q, &out->metric[ENTROPY], &ratio));
-  double x = side * o->beta * (ratio - in->survey), loss = in->weight[q] * weight * tri_logistic(-x);
+  double x = side * o->beta * (ratio - in->statistic), loss = in->weight[q] * weight * tri_logistic(-x);
   double slope = -in->weight[q] * weight * side * o->beta * tri_logistic(x) * tri_logistic(-x);
   for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
     out->dlogp[i] = (float)slope;
@@ -33,11 +33,11 @@ static tri_status add_answer(const tri_algo_opt *o, const tri_loss_in *in, int q
   out->loss += loss;
   reward->sum += o->beta * ratio;
   reward->of++;
-  if (isfinite(loss) && isfinite(in->survey) && isfinite(in->score[q])) return TRI_OK;
+  if (isfinite(loss) && isfinite(in->statistic) && isfinite(in->score[q])) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,
            "the answer in sequence %d of a micro-batch has no finite loss: label %g, log-ratio to the "
            "reference %g nats, of answers to other prompts %g; lower train.learning_rate",
-           q, (double)in->score[q], ratio, in->survey);
+           q, (double)in->score[q], ratio, in->statistic);
 }
 
 static tri_status kto_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
@@ -86,7 +86,7 @@ static double ratio_beside(const tri_loss_in *in, int q) {
 
 static double at_least_0(double sum, int64_t n) { return sum <= 0 ? 0 : sum / (double)n; }
 
-static const tri_survey beside = {
+static const tri_step_statistic beside = {
     .beside = true, .wanted = always, .number = mean_beside, .part = ratio_beside, .whole = at_least_0};
 
 const tri_loss tri_loss_kto = {.name = "kto",
@@ -96,4 +96,4 @@ const tri_loss tri_loss_kto = {.name = "kto",
                                .weigh = mean_over_answers,
                                .compute = kto_loss,
                                .settle = compare_means,
-                               .survey = &beside};
+                               .statistic = &beside};

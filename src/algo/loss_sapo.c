@@ -32,4 +32,4 @@ const tri_loss tri_loss_sapo = {.name = "sapo",
                                 .metric = metrics,
                                 .weigh = tri_weigh_by_mode,
                                 .compute = loss,
-                                .survey = &tri_policy_survey};
+                                .statistic = &tri_policy_statistic};

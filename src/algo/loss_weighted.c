@@ -36,7 +36,7 @@ const tri_loss tri_loss_cispo = {.name = "cispo",
                                  .metric = cispo_metrics,
                                  .weigh = tri_weigh_by_mode,
                                  .compute = cispo_loss,
-                                 .survey = &tri_policy_survey};
+                                 .statistic = &tri_policy_statistic};
 
 /* ---- vespo: by a gamma density of the sequence's ratio ---- */
 
@@ -82,4 +82,4 @@ const tri_loss tri_loss_vespo = {.name = "vespo",
                                  .metric = vespo_metrics,
                                  .weigh = tri_weigh_by_mode,
                                  .compute = vespo_loss,
-                                 .survey = &tri_policy_survey};
+                                 .statistic = &tri_policy_statistic};

@@ -130,8 +130,8 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, co
   return t;
 }
 
-/* The row of sequence q whose own numbers are at fault; i where all are fine but what the sequence shares. */
-static int64_t find_fault(const tri_loss_in *in, int q, int64_t i) {
+/* The row of sequence q whose own numbers are wrong; i where all are fine but what the sequence shares. */
+static int64_t find_nonfinite(const tri_loss_in *in, int q, int64_t i) {
   for (int64_t k = in->start[q]; k < in->start[q + 1]; k++)
     if (!isfinite(exp((double)in->logp[k] - (double)in->old_logp[k])) || !isfinite(in->logp[k]) ||
         !isfinite(in->old_logp[k]) || !isfinite(in->ent[k]) || !isfinite(in->adv[k]) ||
@@ -152,7 +152,7 @@ static tri_status add_token(const tri_algo_opt *o, const tri_loss_in *in, int q,
   out->metric[TRI_POLICY_CAPPED].sum += o->is_cap > 0 && t->correction > o->is_cap;
   out->metric[TRI_POLICY_CLIPPED].sum += t->clipped;
   if (isfinite(t->loss) && isfinite(t->kl) && isfinite(in->ent[i]) && isfinite(out->dlogp[i])) return TRI_OK;
-  i = find_fault(in, q, i);
+  i = find_nonfinite(in, q, i);
   TRI_FAIL(TRI_ENUMERIC,
            "answer token %lld of sequence %d of a micro-batch has no finite loss: log-probability %g, old "
            "%g, reference %g, sampler's %g, entropy %g nats, advantage %g; look at the rewards, or lower "

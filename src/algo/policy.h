@@ -53,7 +53,7 @@ typedef struct tri_policy_rule {
 } tri_policy_rule;
 /* Not collective. The surrogate + kl_coef k - entropy_coef H of each token, the KL where it belongs to the
  * loss. The surrogate is multiplied by the sampler's correction, and is 0 where the entropy is below the
- * survey's (algo.top_entropy_quantile). Writes all of *out, the metrics of TRI_POLICY_METRICS first, then
+ * statistic's (algo.top_entropy_quantile). Writes all of *out, the metrics of TRI_POLICY_METRICS first, then
  * the share of clipped tokens. A token whose loss is not finite is TRI_ENUMERIC, naming it. */
 TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
                                        const tri_policy_rule *rule, tri_loss_out *out);
@@ -70,7 +70,7 @@ double tri_sampler_correction(const tri_algo_opt *o, const tri_loss_in *in, int6
 double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,
                          int64_t i);
 /* Of every policy loss: the entropy that a quantile of the step's tokens is below. */
-extern const tri_survey tri_policy_survey;
+extern const tri_step_statistic tri_policy_statistic;
 
 /* ---- losses of pairs and labelled answers ---- */
 

@@ -19,7 +19,7 @@ double tri_sampler_correction(const tri_algo_opt *o, const tri_loss_in *in, int6
 
 double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,
                          int64_t i) {
-  if (o->top_entropy_quantile < 1 && (double)in->ent[i] < in->survey) return 0;
+  if (o->top_entropy_quantile < 1 && (double)in->ent[i] < in->statistic) return 0;
   return rule->corrects_itself ? 1 : tri_sampler_correction(o, in, i);
 }
 
@@ -81,4 +81,5 @@ static double threshold(const tri_algo_opt *o, const tri_rollout *r, int begin, 
   return (double)(float)(low + (rank - (double)below) * (high - low));
 }
 
-const tri_survey tri_policy_survey = {.entropy = true, .wanted = wants_threshold, .number = threshold};
+const tri_step_statistic tri_policy_statistic = {
+    .entropy = true, .wanted = wants_threshold, .number = threshold};

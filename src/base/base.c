@@ -231,7 +231,7 @@ tri_status tri_copy_text(const char *text, char **out) {
   return TRI_OK;
 }
 
-static tri_status text_room(tri_text *t, size_t more) {
+static tri_status text_space(tri_text *t, size_t more) {
   size_t need = t->len + more + 1, cap = t->cap ? t->cap : 256;
   char  *data;
 
@@ -245,7 +245,7 @@ static tri_status text_room(tri_text *t, size_t more) {
 }
 
 tri_status tri_text_put(tri_text *t, const char *bytes, size_t n) {
-  TRI_TRY(text_room(t, n));
+  TRI_TRY(text_space(t, n));
   if (n) memcpy(t->data + t->len, bytes, n);
   t->len += n;
   t->data[t->len] = 0;
@@ -260,7 +260,7 @@ tri_status tri_text_printf(tri_text *t, const char *fmt, ...) {
   n = vsnprintf(NULL, 0, fmt, ap);
   va_end(ap);
   if (n < 0) TRI_FAIL(TRI_EINTERNAL, "a message cannot be printed: %s", fmt);
-  TRI_TRY(text_room(t, (size_t)n));
+  TRI_TRY(text_space(t, (size_t)n));
   va_start(ap, fmt);
   vsnprintf(t->data + t->len, (size_t)n + 1, fmt, ap);
   va_end(ap);
@@ -273,36 +273,36 @@ void tri_text_free(tri_text *t) {
   *t = (tri_text){0};
 }
 
-tri_status tri_error_note(tri_status st, tri_faults *faults) {
+tri_status tri_error_note(tri_status st, tri_errors *errors) {
   bool theirs = st == TRI_EARG || st == TRI_ECONFIG || st == TRI_EINPUT || st == TRI_EFORMAT ||
                 st == TRI_EFILE || st == TRI_EABSENT;
 
-  if (!faults || !theirs) return st;
-  TRI_TRY(tri_text_printf(&faults->text, "%s\n", error_message));
-  TRI_TRY(tri_text_printf(&faults->trace, "%s", error_trace));
-  if (faults->n && tri_status_exit_code(st) != tri_status_exit_code(faults->st)) st = TRI_ECONFIG;
-  faults->st = st;
-  faults->n++;
+  if (!errors || !theirs) return st;
+  TRI_TRY(tri_text_printf(&errors->text, "%s\n", error_message));
+  TRI_TRY(tri_text_printf(&errors->trace, "%s", error_trace));
+  if (errors->n && tri_status_exit_code(st) != tri_status_exit_code(errors->st)) st = TRI_ECONFIG;
+  errors->st = st;
+  errors->n++;
   tri_error_clear();
   return TRI_OK;
 }
 
-tri_status tri_faults_fail(const tri_faults *faults) {
-  TRI_ASSERT(faults->n == 1);
-  snprintf(error_message, sizeof error_message, "%.*s", (int)faults->text.len - 1, faults->text.data);
-  snprintf(error_trace, sizeof error_trace, "%s", faults->trace.data);
-  return faults->st;
+tri_status tri_errors_fail(const tri_errors *errors) {
+  TRI_ASSERT(errors->n == 1);
+  snprintf(error_message, sizeof error_message, "%.*s", (int)errors->text.len - 1, errors->text.data);
+  snprintf(error_trace, sizeof error_trace, "%s", errors->trace.data);
+  return errors->st;
 }
 
-tri_status tri_faults_miss(tri_faults *faults, const char *what) {
-  if (!faults) return TRI_OK;
-  return tri_text_printf(&faults->unseen, "%s%s", faults->unseen.len ? ", " : "", what);
+tri_status tri_errors_miss(tri_errors *errors, const char *what) {
+  if (!errors) return TRI_OK;
+  return tri_text_printf(&errors->unseen, "%s%s", errors->unseen.len ? ", " : "", what);
 }
 
-void tri_faults_free(tri_faults *faults) {
-  tri_text_free(&faults->text);
-  tri_text_free(&faults->trace);
-  tri_text_free(&faults->unseen);
+void tri_errors_free(tri_errors *errors) {
+  tri_text_free(&errors->text);
+  tri_text_free(&errors->trace);
+  tri_text_free(&errors->unseen);
 }
 
 double tri_unix_s(void) {

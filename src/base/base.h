@@ -102,7 +102,7 @@ void                   tri_host_free(void **p);
 int64_t                tri_host_bytes(void); /* bytes held now through tri_host_alloc and tri_pages_alloc */
 #define TRI_ALLOC(ptr, n) tri_host_alloc((size_t)(n), sizeof *(ptr), (void **)&(ptr))
 #define TRI_FREE(ptr)     tri_host_free((void **)&(ptr))
-/* Room for `need` elements of `size` bytes in *p, a checked allocation (or NULL) that has room for *cap: at
+/* Space for `need` elements of `size` bytes in *p, a checked allocation (or NULL) that has space for *cap: at
  * least twice as many where it has not. What lies there stays. Not collective. */
 TRI_CHECKED tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size);
 #define TRI_GROW(ptr, cap, need) tri_grow((void **)&(ptr), &(cap), need, sizeof *(ptr))
@@ -127,24 +127,24 @@ void tri_text_free(tri_text *t);
 
 /* What is wrong with what the user gave, where all of it is looked for. Zero-initialise; the text is to be
  * freed. */
-typedef struct tri_faults {
+typedef struct tri_errors {
   tri_text   text;   /* each as its message and a newline; a message may have several lines */
   tri_text   trace;  /* where in the program each arose (tri_error_trace), one behind the other */
   int64_t    n;      /* a message may stand for several */
   tri_status st;     /* with the exit code of all, or TRI_ECONFIG where these differ */
   tri_text   unseen; /* what could not be looked at because of them, "data, memory" */
   unsigned   about;  /* bits of whoever notes them: which parts of a deck they are of (TRI_CONFIG_ABOUT_*) */
-} tri_faults;
-void tri_faults_free(tri_faults *faults);
-/* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is
+} tri_errors;
+void tri_errors_free(tri_errors *errors);
+/* Where `errors` is not NULL and st is an error of what the user gave: its message is added, the error is
  * cleared, and TRI_OK comes back, so that what is behind it is looked at too. Else st. Not collective. */
-TRI_CHECKED tri_status tri_error_note(tri_status st, tri_faults *faults);
+TRI_CHECKED tri_status tri_error_note(tri_status st, tri_errors *errors);
 /* The list of all, without its last newline, as info, and where they arose as detail. Not collective. */
-void tri_faults_say(tri_faults *faults);
-/* Makes the only fault the error again, with its trace, and hands its status back. Not collective. */
-TRI_CHECKED tri_status tri_faults_fail(const tri_faults *faults);
-/* Adds to faults->unseen, where `faults` is not NULL. Not collective. */
-TRI_CHECKED tri_status tri_faults_miss(tri_faults *faults, const char *what);
+void tri_errors_say(tri_errors *errors);
+/* Makes the only error the error again, with its trace, and hands its status back. Not collective. */
+TRI_CHECKED tri_status tri_errors_fail(const tri_errors *errors);
+/* Adds to errors->unseen, where `errors` is not NULL. Not collective. */
+TRI_CHECKED tri_status tri_errors_miss(tri_errors *errors, const char *what);
 
 /* Log levels by how much they may print. error and warn: any rank, once. info: rank 0, a few lines a phase.
  * detail: rank 0, tables and lists. debug: any rank. What is asked for goes to stderr, out of the way of the

@@ -174,18 +174,18 @@ static bool inside_character(char byte) { return ((unsigned char)byte & 0xC0) ==
 
 void tri_text_shorten(const char *text, int width, char *out, size_t cap) {
   size_t n = strlen(text), head = 0, tail = n;
-  int    room = width - 3, used = 0;
+  int    space = width - 3, used = 0;
 
   if (tri_text_columns(text, n) <= width) {
     snprintf(out, cap, "%s", text);
     return;
   }
   /* A third for the beginning: the end of a path says more. */
-  while (used + columns_of(text[head]) <= room / 3) used += columns_of(text[head++]);
+  while (used + columns_of(text[head]) <= space / 3) used += columns_of(text[head++]);
   while (head < n && inside_character(text[head])) head++;
   for (size_t at = n; at > head; at--) {
     used += columns_of(text[at - 1]);
-    if (used > room) break;
+    if (used > space) break;
     if (!inside_character(text[at - 1])) tail = at - 1;
   }
   snprintf(out, cap, "%.*s...%s", (int)head, text, text + tail);

@@ -21,7 +21,7 @@ TRI_CHECKED tri_status tri_folder_make_above(const char *path);
 /* Whether there is nothing in the folder. TRI_EFILE: it cannot be read. */
 TRI_CHECKED tri_status tri_folder_is_empty(const char *path, bool *empty);
 /* Bytes that are free for this user in the open folder's file system, at most INT64_MAX, for some say that
- * they have room without end; -1: it does not tell. */
+ * they have space without end; -1: it does not tell. */
 int64_t tri_folder_free_bytes(int fd);
 /* Pure. Bytes of so many blocks, at most INT64_MAX. */
 int64_t tri_folder_bytes_of(uint64_t blocks, uint64_t block_bytes);

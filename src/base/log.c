@@ -203,11 +203,11 @@ static void cut_newline(tri_text *t) {
   if (t->len && t->data[t->len - 1] == '\n') t->data[--t->len] = '\0';
 }
 
-void tri_faults_say(tri_faults *faults) {
-  cut_newline(&faults->text);
-  cut_newline(&faults->trace);
-  if (faults->text.len) tri_log_lines(TRI_LOG_INFO, faults->text.data);
-  if (faults->trace.len) tri_log_table(TRI_LOG_DETAIL, faults->trace.data);
+void tri_errors_say(tri_errors *errors) {
+  cut_newline(&errors->text);
+  cut_newline(&errors->trace);
+  if (errors->text.len) tri_log_lines(TRI_LOG_INFO, errors->text.data);
+  if (errors->trace.len) tri_log_table(TRI_LOG_DETAIL, errors->trace.data);
 }
 
 void tri_log_urgent(const char *line) {

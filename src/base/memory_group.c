@@ -193,14 +193,14 @@ int64_t tri_memory_kills_count(const char *file) {
   return n == SIZE_MAX ? -1 : (int64_t)n;
 }
 
-bool tri_memory_address_room(size_t *limit, size_t *room) {
+bool tri_memory_address_space(size_t *limit, size_t *space) {
   struct rlimit r;
   size_t        pages = number_in("/proc/self/statm", ""), used;
 
-  *limit = *room = 0;
+  *limit = *space = 0;
   if (getrlimit(RLIMIT_AS, &r) || r.rlim_cur == RLIM_INFINITY || pages == SIZE_MAX) return false;
   used = pages * (size_t)sysconf(_SC_PAGESIZE);
   *limit = (size_t)r.rlim_cur;
-  *room = *limit - (used < *limit ? used : *limit);
+  *space = *limit - (used < *limit ? used : *limit);
   return true;
 }

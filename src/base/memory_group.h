@@ -29,6 +29,6 @@ bool tri_memory_kills_find(const char *root, int pid, char file[TRI_GROUP_PATH_B
 int64_t tri_memory_kills_count(const char *file);
 
 /* Bytes that this process may still map under RLIMIT_AS (ulimit -v). False: there is no such limit. */
-bool tri_memory_address_room(size_t *limit, size_t *room);
+bool tri_memory_address_space(size_t *limit, size_t *space);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cpu/choose.h"
 #include "device/gpu_plan.h"
 #include "pause.h"
-#include "peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "runtime.h"
 
 #include <mpi.h>
@@ -26,9 +26,9 @@ static MPI_Comm mpi_of(const tri_comm *c) { return *(MPI_Comm *)c->mpi; }
 
 /* This rank comes to something collective over c, and waits there; and leaves it. met: nobody leaves it
  * before all have come. */
-static void       enter(const tri_comm *c, const char *kind) { tri_board_enter((int)c->scope, kind); }
+static void       enter(const tri_comm *c, const char *kind) { tri_rank_status_enter((int)c->scope, kind); }
 static tri_status left(tri_status st, bool met) {
-  tri_board_leave(met && st == TRI_OK);
+  tri_rank_status_leave(met && st == TRI_OK);
   return st;
 }
 
@@ -270,7 +270,7 @@ done:
 }
 
 tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
-  tri_board_enter(TRI_WORLD, "a communicator's start");
+  tri_rank_status_enter(TRI_WORLD, "a communicator's start");
   return left(open_comm(rt, scope, d, out), false);
 }
 
@@ -505,6 +505,6 @@ tri_status tri_agree(tri_comm *c, tri_status mine) {
   if (is_alone(c)) return mine;
   enter(c, "agreement");
   st = agree(c, mine);
-  tri_board_leave(st != TRI_ECOMM);
+  tri_rank_status_leave(st != TRI_ECOMM);
   return st;
 }

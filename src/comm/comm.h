@@ -25,7 +25,7 @@ typedef struct tri_comm tri_comm;
 /* A pending collective; all zero when there is none. */
 typedef struct tri_req {
   void    *impl;
-  uint64_t number; /* of its scope's collectives (peers/board.h) */
+  uint64_t number; /* of its scope's collectives (peers/rank_status.h) */
 } tri_req;
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_COLL_KINDS } tri_coll_kind;
@@ -188,29 +188,29 @@ TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
  * fastest one way. */
 TRI_CHECKED tri_status tri_ping(tri_comm *c, int peer, void *buf, size_t bytes, int times, double *best_s);
 
-/* A window (comm_window.c): memory that the ranks of a machine have in common, a piece of each, one behind
- * the other. Every rank reads and writes all of it; who may do so when is told by flags: a number of each
- * rank that only grows, one for each tri_window_pass. */
-typedef struct tri_window tri_window;
+/* A shared segment (comm_segment.c): memory that the ranks of a machine have in common, a piece of each,
+ * one behind the other. Every rank reads and writes all of it; who may do so when is told by flags: a
+ * number of each rank that only grows, one for each tri_segment_generation. */
+typedef struct tri_segment tri_segment;
 
-/* Pure. What a window of `bytes` bytes takes of each of `size` ranks' memory (tri_window_open). */
-size_t tri_window_piece_bytes(size_t bytes, int size);
-/* Collective over c, whose `near` is set, after tri_comm_start. A window of `bytes` bytes, zeroed if the
- * pieces are. piece: tri_window_piece_bytes of memory inside the attached block, the same number on every
- * rank. *out stays NULL, with TRI_OK and a note, on every rank, where the ranks cannot map each other's
- * memory. What lies there lives as long as the block. */
-TRI_CHECKED tri_status tri_window_open(tri_comm *c, void *piece, size_t bytes, tri_window **out);
-void                   tri_window_close(tri_window **w);
+/* Pure. What a shared segment of `bytes` bytes takes of each of `size` ranks' memory (tri_segment_open). */
+size_t tri_segment_piece_bytes(size_t bytes, int size);
+/* Collective over c, whose `near` is set, after tri_comm_start. A shared segment of `bytes` bytes, zeroed
+ * if the pieces are. piece: tri_segment_piece_bytes of memory inside the attached block, the same number
+ * on every rank. *out stays NULL, with TRI_OK and a note, on every rank, where the ranks cannot map each
+ * other's memory. What lies there lives as long as the block. */
+TRI_CHECKED tri_status tri_segment_open(tri_comm *c, void *piece, size_t bytes, tri_segment **out);
+void                   tri_segment_close(tri_segment **w);
 /* At the same place for every rank of c, but at an address of this one; page-aligned. */
-void *tri_window_base(const tri_window *w);
+void *tri_segment_base(const tri_segment *w);
 
-/* Not collective. All that this rank has read and written so far is done: the number of the pass. what: a
- * number of the caller's choice that says what it is, the same on every rank. */
-uint64_t tri_window_pass(tri_window *w, uint32_t what);
+/* Not collective. All that this rank has read and written so far is done: the number of the generation.
+ * what: a number of the caller's choice that says what it is, the same on every rank. */
+uint64_t tri_segment_generation(tri_segment *w, uint32_t what);
 /* Collective over c, these two, and so to the watch over the ranks. Waits until all ranks have come to that
  * pass; then what they wrote before is there. */
-TRI_CHECKED tri_status tri_window_wait(tri_window *w, uint64_t pass);
-/* Collective over c. A pass, and the wait for it: TRI_ECOMM where a rank says something else in it. */
-TRI_CHECKED tri_status tri_window_meet(tri_window *w, uint32_t what);
+TRI_CHECKED tri_status tri_segment_wait(tri_segment *w, uint64_t generation);
+/* Collective over c. A generation, and the wait for it: TRI_ECOMM where a rank says something else in it. */
+TRI_CHECKED tri_status tri_segment_barrier(tri_segment *w, uint32_t what);
 
 #endif

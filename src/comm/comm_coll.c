@@ -2,7 +2,7 @@
  * carry. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_maker.h"
-#include "peers/board.h"
+#include "comm/peers/rank_status.h"
 
 /* ---- what they carry ---- */
 
@@ -76,15 +76,15 @@ size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 /* Where a rank waits for a request it waits in it: what is submitted is only come to, and may have to wait
  * for an older one. */
 static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
-  uint64_t   number = tri_board_come((int)c->scope, tri_coll_text(k->kind));
+  uint64_t   number = tri_rank_status_come((int)c->scope, tri_coll_text(k->kind));
   tri_status st;
 
   if (req) req->number = number;
-  tri_board_wait((int)c->scope, number);
+  tri_rank_status_wait((int)c->scope, number);
   count(c, k);
   st = c->ops->submit(c, k, req);
   /* On a GPU it has only been queued. */
-  tri_board_leave(!req && st == TRI_OK && !tri_device_is_gpu(k->stream->device));
+  tri_rank_status_leave(!req && st == TRI_OK && !tri_device_is_gpu(k->stream->device));
   return st;
 }
 
@@ -92,7 +92,7 @@ static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   if (req) *req = (tri_req){NULL, 0};
   TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT);
   if (c->size > 1 && k->count > 0) return submit_to(c, k, req);
-  tri_board_carry(NULL, NULL, NULL);
+  tri_rank_status_carry(NULL, NULL, NULL);
   (void)tri_trace_carried(k->stream->device->trace); /* said of this one, which nobody sees */
   if (k->count == 0 || !k->send || k->send == k->recv) return TRI_OK;
   return k->stream->device->ops->copy(k->stream, k->recv, k->send,
@@ -118,9 +118,9 @@ tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) {
   tri_status st;
 
   if (!req->number) return c->ops->wait(c, req, s);
-  tri_board_wait((int)c->scope, req->number);
+  tri_rank_status_wait((int)c->scope, req->number);
   st = c->ops->wait(c, req, s);
-  tri_board_leave(false);
+  tri_rank_status_leave(false);
   req->number = 0;
   return st;
 }

@@ -1,4 +1,5 @@
-/* comm_peers.c - the watch over the ranks, begun with MPI: who is where, under which key, on which board. */
+/* comm_peers.c - the monitor over the ranks, begun with MPI: who is where, under which key, on which
+ * status page. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_peers.h"
 #include "base/child.h"
@@ -14,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert((int)TRI_BOARD_SCOPES == (int)TRI_SCOPE_COUNT && (int)TRI_BOARD_WORLD == (int)TRI_WORLD &&
-                   TRI_NODE == 1 && TRI_CROSS == 2,
+_Static_assert((int)TRI_RANK_STATUS_SCOPES == (int)TRI_SCOPE_COUNT &&
+                   (int)TRI_RANK_STATUS_WORLD == (int)TRI_WORLD && TRI_NODE == 1 && TRI_CROSS == 2,
                "peers/ knows the scopes by number");
 
 enum { ALONE_S = 5 }; /* chosen: MPI_Abort takes a tenth of a second, or hangs, where a link is cut */
@@ -52,7 +53,7 @@ void tri_comm_peers_open(double timeout_s) {
 static int32_t task_number(const tri_runtime *rt) {
   const char *text = getenv("SLURM_PROCID");
 
-  if (!text || (strcmp(rt->launcher, "pmix") && strcmp(rt->launcher, "slurm"))) return TRI_CARD_NOTHING;
+  if (!text || (strcmp(rt->launcher, "pmix") && strcmp(rt->launcher, "slurm"))) return TRI_RANK_INFO_NOTHING;
   return (int32_t)strtol(text, NULL, 10);
 }
 
@@ -62,10 +63,10 @@ static void put_text(char *to, size_t n, const char *text) {
     if (*at < ' ' || *at > '~') *at = '?';
 }
 
-static void make_card(const tri_runtime *rt, const tri_device *d, tri_card *mine) {
+static void make_info(const tri_runtime *rt, const tri_device *d, tri_rank_info *mine) {
   char device[128];
 
-  *mine = (tri_card){
+  *mine = (tri_rank_info){
       .rank = rt->world_rank, .node = rt->node, .local_rank = rt->local_rank, .task = task_number(rt)};
   put_text(mine->host, sizeof mine->host, rt->host);
   snprintf(device, sizeof device, "%s %d%s%s", d->ops->name, d->index, d->model[0] ? " " : "", d->model);
@@ -88,9 +89,9 @@ done:
   return st;
 }
 
-/* Collective over the ranks of this machine. Its first rank makes the board; where one of them cannot have
- * it, each has its own, and says by itself what it knows. */
-static tri_status make_board(const tri_runtime *rt, tri_card *mine, tri_node **node, int *place) {
+/* Collective over the ranks of this machine. Its first rank makes the status page; where one of them
+ * cannot have it, each has its own, and says by itself what it knows. */
+static tri_status make_status(const tri_runtime *rt, tri_rank_info *mine, tri_node **node, int *place) {
   MPI_Comm machine = *(MPI_Comm *)rt->mpi_machine;
   char     name[TRI_NODE_NAME_BYTES] = "";
   int      good = rt->machine_ranks > 1, lowest = mine->rank;
@@ -118,34 +119,35 @@ typedef struct shared_key {
   unsigned char byte[TRI_KEY_BYTES];
 } shared_key;
 
-static tri_status join(const tri_runtime *rt, tri_card *mine, tri_card *card, tri_node **node, int place) {
+static tri_status join(const tri_runtime *rt, tri_rank_info *mine, tri_rank_info *info, tri_node **node,
+                       int place) {
   shared_key key = {0};
 
   if (rt->world_rank == 0) key.good = tri_random_bytes(key.byte, sizeof key.byte) == TRI_OK;
   TRI_MPI(MPI_Bcast(&key, sizeof key, MPI_BYTE, 0, *(MPI_Comm *)rt->mpi_world));
   TRI_MPI(
-      MPI_Allgather(mine, sizeof *mine, MPI_BYTE, card, sizeof *mine, MPI_BYTE, *(MPI_Comm *)rt->mpi_world));
+      MPI_Allgather(mine, sizeof *mine, MPI_BYTE, info, sizeof *mine, MPI_BYTE, *(MPI_Comm *)rt->mpi_world));
   if (!key.good)
     TRI_FAIL(TRI_EDEVICE, "rank 0's kernel gives no random bytes, and heartbeats are signed with them: "
                           "run.timeout_s=0 runs without heartbeats");
-  return tri_peers_join(card, rt->world_size, mine->rank, key.byte, node, place);
+  return tri_peers_join(info, rt->world_size, mine->rank, key.byte, node, place);
 }
 
 tri_status tri_comm_peers_join(const tri_runtime *rt, const tri_device *d) {
-  tri_card   mine, *card = NULL;
-  tri_node  *node = NULL;
-  int        place = 0;
-  tri_status st = TRI_OK;
+  tri_rank_info mine, *info = NULL;
+  tri_node     *node = NULL;
+  int           place = 0;
+  tri_status    st = TRI_OK;
 
   if (rt->world_size < 2) return TRI_OK;
-  tri_board_enter(TRI_WORLD, "the start of the watch");
-  make_card(rt, d, &mine);
-  TRI_TRY_DONE(make_board(rt, &mine, &node, &place));
-  TRI_TRY_DONE(TRI_ALLOC(card, rt->world_size));
-  TRI_TRY_DONE(join(rt, &mine, card, &node, place));
+  tri_rank_status_enter(TRI_WORLD, "the start of the watch");
+  make_info(rt, d, &mine);
+  TRI_TRY_DONE(make_status(rt, &mine, &node, &place));
+  TRI_TRY_DONE(TRI_ALLOC(info, rt->world_size));
+  TRI_TRY_DONE(join(rt, &mine, info, &node, place));
 done:
-  tri_board_leave(false);
+  tri_rank_status_leave(false);
   tri_node_close(&node);
-  TRI_FREE(card);
+  TRI_FREE(info);
   return st;
 }

@@ -1,4 +1,5 @@
-/* comm_peers.h - the watch over the ranks (peers/peers.h), begun and ended with MPI. Private to its room. */
+/* comm_peers.h - the monitor over the ranks (peers/peers.h), begun and ended with MPI. Private to its
+ * room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_PEERS_H
 #define TRI_COMM_PEERS_H

@@ -9,7 +9,7 @@
 #include "base/notice.h"
 #include "cpu/device_cpu.h"
 #include "pause.h"
-#include "peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "peers/peers.h"
 #include "runtime.h"
 
@@ -46,14 +46,14 @@ typedef struct shm_control {
 } shm_control;
 
 /* What ranks of a machine tell each other at attach. */
-typedef struct shm_card {
+typedef struct shm_info {
   char     arena_name[64], control_name[64];
   size_t   arena_bytes, control_bytes; /* of the whole blocks */
   size_t   arena_offset;               /* of the attached range in its block */
   int64_t  pid;
   uint64_t pid_space; /* process numbers mean the same where this is equal */
   int      world_rank;
-} shm_card;
+} shm_info;
 
 typedef struct shm_neighbour {
   int                fd;                          /* of its block, for windows; -1: none */
@@ -68,7 +68,7 @@ typedef struct shm_machine {
   char           host[64];
   tri_cpu_block  control;
   size_t         bytes; /* of my arena */
-  shm_card      *card;  /* [n] */
+  shm_info      *info;  /* [n] */
   shm_neighbour *at;    /* [n] */
 } shm_machine;
 
@@ -91,12 +91,12 @@ static void machine_close(shm_machine **machine) {
   if (!m) return;
   close_files(m);
   for (int i = 0; m->at && i < m->n; i++) {
-    tri_cpu_map_close(&m->at[i].arena_block, m->card[i].arena_bytes);
-    tri_cpu_map_close(&m->at[i].control_block, m->card[i].control_bytes);
+    tri_cpu_map_close(&m->at[i].arena_block, m->info[i].arena_bytes);
+    tri_cpu_map_close(&m->at[i].control_block, m->info[i].control_bytes);
   }
   tri_cpu_block_close(&m->control);
   TRI_FREE(m->at);
-  TRI_FREE(m->card);
+  TRI_FREE(m->info);
   TRI_FREE(*machine);
 }
 
@@ -110,14 +110,14 @@ void tri_shm_way_close(struct tri_shm_way **w) {
 
 /* ---- attach ---- */
 
-/* My card; without an arena name if I have nothing to share. */
-static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d, const void *base,
-                            size_t bytes, shm_card *card) {
+/* My info; without an arena name if I have nothing to share. */
+static tri_status make_info(const tri_runtime *rt, shm_machine *m, tri_device *d, const void *base,
+                            size_t bytes, shm_info *info) {
   tri_cpu_block *b = base ? tri_cpu_block_find(d, base) : NULL;
   struct stat    sb;
 
-  *card = (shm_card){.pid = getpid(), .world_rank = rt->world_rank};
-  if (!stat("/proc/self/ns/pid", &sb)) card->pid_space = (uint64_t)sb.st_ino;
+  *info = (shm_info){.pid = getpid(), .world_rank = rt->world_rank};
+  if (!stat("/proc/self/ns/pid", &sb)) info->pid_space = (uint64_t)sb.st_ino;
   if (!b) return TRI_OK;
   TRI_ASSERT((size_t)((const char *)base - (const char *)b->data) + bytes <= b->bytes);
   TRI_TRY(tri_cpu_block_open(sizeof(shm_control), true, 1, &m->control));
@@ -127,33 +127,33 @@ static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d
              rt->host, b->why_private);
   if (!b->shared || !m->control.shared) return TRI_OK;
   m->bytes = bytes;
-  card->arena_bytes = b->bytes;
-  card->control_bytes = m->control.bytes;
-  card->arena_offset = (size_t)((const char *)base - (const char *)b->data);
-  memcpy(card->arena_name, b->name, sizeof card->arena_name);
-  memcpy(card->control_name, m->control.name, sizeof card->control_name);
+  info->arena_bytes = b->bytes;
+  info->control_bytes = m->control.bytes;
+  info->arena_offset = (size_t)((const char *)base - (const char *)b->data);
+  memcpy(info->arena_name, b->name, sizeof info->arena_name);
+  memcpy(info->control_name, m->control.name, sizeof info->control_name);
   return TRI_OK;
 }
 
-static bool map_one(const shm_card *card, shm_neighbour *at) {
-  return tri_cpu_map_open(card->arena_name, card->arena_bytes, &at->arena_block) == TRI_OK &&
-         tri_cpu_map_open(card->control_name, card->control_bytes, &at->control_block) == TRI_OK;
+static bool map_one(const shm_info *info, shm_neighbour *at) {
+  return tri_cpu_map_open(info->arena_name, info->arena_bytes, &at->arena_block) == TRI_OK &&
+         tri_cpu_map_open(info->control_name, info->control_bytes, &at->control_block) == TRI_OK;
 }
 
 /* Every neighbour's two blocks. True if all could be mapped. */
 static bool map_all(shm_machine *m, int self, const void *base) {
   for (int i = 0; i < m->n; i++) {
-    const shm_card *card = &m->card[i];
+    const shm_info *info = &m->info[i];
     shm_neighbour  *at = &m->at[i];
-    if (!card->arena_name[0]) return false;
-    if (i != self && !map_one(card, at)) {
+    if (!info->arena_name[0]) return false;
+    if (i != self && !map_one(info, at)) {
       tri_warn("no_shared_memory",
                "%s: collectives between the ranks of this machine go through MPI, which is slower",
                tri_error_message());
       tri_error_clear();
       return false;
     }
-    at->arena = i == self ? base : (const char *)at->arena_block + card->arena_offset;
+    at->arena = i == self ? base : (const char *)at->arena_block + info->arena_offset;
     at->control = i == self ? m->control.data : at->control_block;
   }
   return true;
@@ -165,7 +165,7 @@ static void open_files(shm_machine *m) {
   bool all = true;
 
   for (int i = 0; i < m->n && all; i++)
-    all = tri_cpu_block_reopen(m->card[i].arena_name, &m->at[i].fd) == TRI_OK;
+    all = tri_cpu_block_reopen(m->info[i].arena_name, &m->at[i].fd) == TRI_OK;
   if (all) return;
   tri_log(TRI_LOG_INFO, "%s: there is no memory that the ranks have in common", tri_error_message());
   tri_error_clear();
@@ -198,7 +198,7 @@ tri_status tri_shm_way_attach(const tri_runtime *rt, tri_host_comm *const h[TRI_
                               const void *base, size_t bytes, bool wanted, bool *attached) {
   MPI_Comm     machine = *(MPI_Comm *)rt->mpi_machine, world = *(MPI_Comm *)h[TRI_WORLD]->base.mpi;
   shm_machine *m = NULL;
-  shm_card     card;
+  shm_info     info;
   int          leader = rt->world_rank, good;
   tri_status   st = TRI_OK;
 
@@ -208,11 +208,11 @@ tri_status tri_shm_way_attach(const tri_runtime *rt, tri_host_comm *const h[TRI_
   m->n = rt->machine_ranks;
   m->users = 1; /* this function */
   memcpy(m->host, rt->host, sizeof m->host);
-  TRI_TRY_DONE(TRI_ALLOC(m->card, m->n));
+  TRI_TRY_DONE(TRI_ALLOC(m->info, m->n));
   TRI_TRY_DONE(TRI_ALLOC(m->at, m->n));
   for (int i = 0; i < m->n; i++) m->at[i].fd = -1;
-  TRI_TRY_DONE(make_card(rt, m, d, wanted ? base : NULL, bytes, &card));
-  TRI_MPI_DONE(MPI_Allgather(&card, sizeof card, MPI_BYTE, m->card, sizeof card, MPI_BYTE, machine));
+  TRI_TRY_DONE(make_info(rt, m, d, wanted ? base : NULL, bytes, &info));
+  TRI_MPI_DONE(MPI_Allgather(&info, sizeof info, MPI_BYTE, m->info, sizeof info, MPI_BYTE, machine));
   good = map_all(m, rt->machine_rank, base);
   if (good && m->n > 1) open_files(m);
   TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, world));
@@ -246,7 +246,7 @@ static const char *arena_of(const tri_host_comm *h, int rank) {
 /* Our launcher or the watch over the ranks ends us when a neighbour dies; without either, this does. */
 static tri_status check_alive(const tri_host_comm *h, int rank, const char *what, uint64_t number) {
   const shm_machine *m = h->shm->machine;
-  const shm_card    *them = &m->card[h->shm->place[rank]], *me = &m->card[h->shm->place[h->base.rank]];
+  const shm_info    *them = &m->info[h->shm->place[rank]], *me = &m->info[h->shm->place[h->base.rank]];
 
   if (tri_peers_timeout_s() > 0) return TRI_OK;
   if (them->pid_space != me->pid_space || kill((pid_t)them->pid, 0) == 0 || errno != ESRCH) return TRI_OK;
@@ -434,7 +434,7 @@ int64_t tri_shm_way_place(const tri_host_comm *h, const void *p, size_t bytes) {
   uintptr_t          arena = (uintptr_t)arena_of(h, h->base.rank), at = (uintptr_t)p;
 
   TRI_ASSERT(at >= arena && bytes <= m->bytes && at - arena <= m->bytes - bytes);
-  return (int64_t)(at - arena) + (int64_t)m->card[h->shm->place[h->base.rank]].arena_offset;
+  return (int64_t)(at - arena) + (int64_t)m->info[h->shm->place[h->base.rank]].arena_offset;
 }
 
 tri_status tri_shm_way_await(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const char *what,

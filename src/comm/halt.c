@@ -8,7 +8,7 @@
 #include "base/notice.h"
 #include "comm_host.h"
 #include "pause.h"
-#include "peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "peers/peers.h"
 #include "runtime.h"
 
@@ -302,7 +302,7 @@ bool tri_halt_is_asked_again(tri_halt *h) {
 static tri_status join(tri_halt *h, tri_halt_cause cause, bool busy) {
   h->mine[CAUSE] = (int)cause;
   h->mine[BUSY] = busy;
-  h->number = tri_board_come(TRI_WORLD, "sum: does any rank still work");
+  h->number = tri_rank_status_come(TRI_WORLD, "sum: does any rank still work");
   TRI_MPI(MPI_Iallreduce(h->mine, h->all, N_WORDS, MPI_INT, MPI_MAX, h->comm, &h->request));
   return TRI_OK;
 }
@@ -314,7 +314,7 @@ static tri_status hear(tri_halt *h) {
 
   TRI_MPI(MPI_Test(&h->request, &heard, MPI_STATUS_IGNORE));
   if (!heard) return TRI_OK;
-  tri_board_meet(h->number);
+  tri_rank_status_met(h->number);
   h->decided = (tri_halt_cause)h->all[CAUSE];
   h->over = h->decided || !h->all[BUSY];
   return TRI_OK;
@@ -348,13 +348,13 @@ tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
   while (!h->over && h->broken == TRI_OK) {
     h->broken = take_part(h, st == TRI_OK ? look(h, h->watch_s) : TRI_HALT_FAILED, false);
     if (h->number != waits) {
-      if (waits) tri_board_leave(false);
-      tri_board_wait(TRI_WORLD, waits = h->number);
+      if (waits) tri_rank_status_leave(false);
+      tri_rank_status_wait(TRI_WORLD, waits = h->number);
     }
     if (st != TRI_OK && tri_now_s() - began_s > FAILED_WAIT_S) break;
-    if (!h->over) tri_pause_rest(&pause);
+    if (!h->over) tri_pause_idle(&pause);
   }
-  if (waits) tri_board_leave(false);
+  if (waits) tri_rank_status_leave(false);
   if (!h->over && h->broken == TRI_OK) return st;
   TRI_TRY(h->broken);
   *out = h->decided;

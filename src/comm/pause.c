@@ -50,7 +50,7 @@ static struct timespec spec_of(double s) {
   return (struct timespec){whole, (long)((s - (double)whole) * 1e9)};
 }
 
-void tri_pause_rest(tri_pause *p) {
+void tri_pause_idle(tri_pause *p) {
   struct timespec nap;
 
   if (tri_pause_yield(p)) return;
@@ -85,7 +85,7 @@ int tri_pause_mpi(MPI_Request *request, bool moves_data) {
     if (moves_data)
       sched_yield();
     else
-      tri_pause_rest(&p);
+      tri_pause_idle(&p);
     code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
   }
   return code;

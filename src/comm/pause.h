@@ -25,7 +25,7 @@ double tri_pause_nap_s(double waited_s);
 /* Not collective, all that follow. One round of a wait: gives the core away. False: it is time to sleep. */
 bool tri_pause_yield(tri_pause *p);
 /* One round of a wait in which nobody wakes this rank: gives the core away or sleeps. */
-void tri_pause_rest(tri_pause *p);
+void tri_pause_idle(tri_pause *p);
 /* Sleeps until tri_pause_wake, a signal, or for most_s, unless *flag is at least number already. The flag
  * may lie in memory that this process can only read. */
 void tri_pause_sleep(const _Atomic uint64_t *flag, uint64_t number, double most_s);

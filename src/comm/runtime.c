@@ -367,28 +367,28 @@ static bool mpi_runs(void) {
 }
 
 /* What every rank tells about its machine. */
-typedef struct rank_card {
+typedef struct rank_info {
   char host[64];
   int  leader; /* lowest MPI_COMM_WORLD rank on the machine */
-} rank_card;
+} rank_info;
 
 /* As MPI tells it: node, nodes, local_rank, local_size. The same refusal on every rank. */
 static tri_status find_nodes(tri_runtime *rt, int rank) {
-  rank_card  mine = {.leader = rank}, *card = NULL;
+  rank_info  mine = {.leader = rank}, *info = NULL;
   MPI_Comm   machine = *(MPI_Comm *)rt->mpi_machine;
   int       *n = NULL; /* [world]: ranks on the machine of this leader */
   tri_status st = TRI_OK;
 
-  TRI_TRY_DONE(TRI_ALLOC(card, rt->world_size));
+  TRI_TRY_DONE(TRI_ALLOC(info, rt->world_size));
   TRI_TRY_DONE(TRI_ALLOC(n, rt->world_size));
   memcpy(mine.host, rt->host, sizeof mine.host);
   TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &mine.leader, 1, MPI_INT, MPI_MIN, machine));
-  TRI_MPI_DONE(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, card, sizeof mine, MPI_BYTE, MPI_COMM_WORLD));
+  TRI_MPI_DONE(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, info, sizeof mine, MPI_BYTE, MPI_COMM_WORLD));
   rt->nodes = 0;
   for (int r = 0; r < rt->world_size; r++) {
-    if (card[r].leader == r && mine.leader == r) rt->node = rt->nodes;
-    if (card[r].leader == r) rt->nodes++;
-    n[card[r].leader]++;
+    if (info[r].leader == r && mine.leader == r) rt->node = rt->nodes;
+    if (info[r].leader == r) rt->nodes++;
+    n[info[r].leader]++;
   }
   for (int r = 0; r < rt->world_size; r++)
     if (n[r] && n[r] != n[0])
@@ -396,11 +396,11 @@ static tri_status find_nodes(tri_runtime *rt, int rank) {
           TRI_EARG,
           "the nodes have unequal numbers of ranks: %s has %d, %s has %d (%d ranks on %d nodes); start the "
           "same number on each, for example with srun --ntasks-per-node",
-          card[0].host, n[0], card[r].host, n[r], rt->world_size, rt->nodes);
+          info[0].host, n[0], info[r].host, n[r], rt->world_size, rt->nodes);
   rt->local_rank = rt->machine_rank;
   rt->local_size = rt->machine_ranks;
 done:
-  TRI_FREE(card);
+  TRI_FREE(info);
   TRI_FREE(n);
   return st;
 }
@@ -471,9 +471,9 @@ done:
 tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
   tri_status st;
 
-  tri_board_enter(TRI_WORLD, "the start of MPI");
+  tri_rank_status_enter(TRI_WORLD, "the start of MPI");
   st = open_runtime(ranks_per_node, out);
-  tri_board_leave(false);
+  tri_rank_status_leave(false);
   return st;
 }
 
@@ -522,7 +522,7 @@ bool tri_runtime_all_failed(void) {
   if (MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, fate_comm, &req)) return false;
   while (!done && tri_now_s() - began_s < FATE_WAIT_S) {
     if (MPI_Test(&req, &done, MPI_STATUS_IGNORE)) return false;
-    tri_pause_rest(&pause);
+    tri_pause_idle(&pause);
   }
   alone = !done || sum != size;
   return !alone;

@@ -23,9 +23,9 @@ static tri_status find_device(const tri_runtime *rt, const char *asked, const ch
 
   *name = asked;
   if (strcmp(asked, "auto")) return TRI_OK;
-  tri_board_enter(TRI_WORLD, "the choice of the device");
+  tri_rank_status_enter(TRI_WORLD, "the choice of the device");
   failed = MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world);
-  tri_board_leave(false);
+  tri_rank_status_leave(false);
   if (failed) TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
   *name = sum[0] == sum[1] ? mine : host;
   if (has_gpus && sum[0] < sum[1] && rt->world_rank == 0)
@@ -194,16 +194,16 @@ static tri_status describe_limit(tri_text *out) {
 
 /* RLIMIT_AS is of one process: the blocks of its neighbours count too where it maps them. */
 static tri_status check_address_space(const tri_session *s) {
-  size_t limit, room, host = host_planned(s);
+  size_t limit, space, host = host_planned(s);
   char   maps[TRI_CELL_BYTES], most[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
   int    mapped = s->comm[TRI_NODE]->near ? s->rt.local_size : 1;
 
-  if (!tri_memory_address_room(&limit, &room)) return TRI_OK;
+  if (!tri_memory_address_space(&limit, &space)) return TRI_OK;
   host = host * (size_t)mapped + tri_session_host_beside_bytes(s);
-  if (host <= room) return TRI_OK;
+  if (host <= space) return TRI_OK;
   tri_cell_memory(host, maps);
   tri_cell_memory(limit, most);
-  tri_cell_memory(room, left);
+  tri_cell_memory(space, left);
   TRI_FAIL(TRI_ECONFIG,
            "the memory plan does not fit: a rank maps %s (the plans of %d rank%s, libraries and buffers), "
            "and its address space (RLIMIT_AS, ulimit -v) is limited to %s, of which %s are left: "

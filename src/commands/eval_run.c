@@ -76,23 +76,23 @@ static tri_status put_data(const char *file, tri_config *c) {
   return tri_copy_text(file, &c->data.eval.item[0]);
 }
 
-static tri_status put_talk(const tri_infer_talk *talk, tri_config *c) {
+static tri_status put_conversation(const tri_infer_conversation *conversation, tri_config *c) {
   tri_text   kwargs = {0};
   tri_status st = TRI_OK;
 
-  if (talk->template && !tri_chat_is_word(talk->template) &&
-      !(tri_chat_is_file(talk->template) && tri_file_exists(talk->template)))
+  if (conversation->template && !tri_chat_is_word(conversation->template) &&
+      !(tri_chat_is_file(conversation->template) && tri_file_exists(conversation->template)))
     TRI_FAIL(TRI_EARG, "--chat-template %s: must be one of " TRI_CHAT_WORDS " or a FILE.jinja that is there",
-             talk->template);
-  TRI_TRY(put_text(talk->template, &c->data.chat_template));
-  TRI_TRY(put_text(talk->system, &c->data.system_prompt));
-  if (talk->tools &&
-      !tri_file_exists(talk->tools)) /* one that the checkpoint has stands for none that is given */
-    TRI_FAIL(TRI_EARG, "--tools %s: there is no such file", talk->tools);
-  TRI_TRY(put_text(talk->tools, &c->data.tools));
-  if (talk->texts) c->data.apply_chat_template = true;
-  if (!talk->kwargs.n) return TRI_OK;
-  st = tri_chat_put_kwargs(c->data.chat_template_kwargs, talk->kwargs.item, talk->kwargs.n,
+             conversation->template);
+  TRI_TRY(put_text(conversation->template, &c->data.chat_template));
+  TRI_TRY(put_text(conversation->system, &c->data.system_prompt));
+  if (conversation->tools &&
+      !tri_file_exists(conversation->tools)) /* one that the checkpoint has stands for none that is given */
+    TRI_FAIL(TRI_EARG, "--tools %s: there is no such file", conversation->tools);
+  TRI_TRY(put_text(conversation->tools, &c->data.tools));
+  if (conversation->texts) c->data.apply_chat_template = true;
+  if (!conversation->kwargs.n) return TRI_OK;
+  st = tri_chat_put_kwargs(c->data.chat_template_kwargs, conversation->kwargs.item, conversation->kwargs.n,
                            "--template-kwarg", &kwargs);
   if (st == TRI_OK) st = put_text(kwargs.data, &c->data.chat_template_kwargs);
   tri_text_free(&kwargs);
@@ -157,7 +157,7 @@ static tri_status apply(const char *model, const tri_eval_request *q, tri_config
              model);
   TRI_TRY(put_text(q->prompt_key, &c->data.prompt_key));
   TRI_TRY(put_text(q->answer_key, &c->data.answer_key));
-  TRI_TRY(put_talk(&q->talk, c));
+  TRI_TRY(put_conversation(&q->conversation, c));
   TRI_TRY(check_base(q->base, model, c));
   put_numbers(q, c);
   return q->reward ? TRI_OK : check_secrets(model, c);

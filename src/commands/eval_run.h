@@ -9,11 +9,11 @@
 /* The flags. NULL, TRI_EVAL_NOT_GIVEN: not given; of max_new and threads 0. */
 enum { TRI_EVAL_NOT_GIVEN = -1 };
 typedef struct tri_eval_request {
-  const char    *data, *reward, *dtype, *base, *prompt_key, *answer_key, *output;
-  int64_t        max_new, top_k, num, seed, max_prompts, threads;
-  double         temperature, top_p;
-  bool           json, help;
-  tri_infer_talk talk;
+  const char            *data, *reward, *dtype, *base, *prompt_key, *answer_key, *output;
+  int64_t                max_new, top_k, num, seed, max_prompts, threads;
+  double                 temperature, top_p;
+  bool                   json, help;
+  tri_infer_conversation conversation;
 } tri_eval_request;
 
 /* A run whose evaluation is asked for. Zero-initialise, and tri_config_free its deck. */

@@ -53,11 +53,11 @@ static tri_status note(tri_loader *l, tri_status st, const char *section) {
              {"reward", TRI_CONFIG_ABOUT_REWARD},
              {"", TRI_CONFIG_ABOUT_MODEL | TRI_CONFIG_ABOUT_DATA}};
   size_t  n = strcspn(section, ".");
-  int64_t before = l->faults ? l->faults->n : 0;
+  int64_t before = l->errors ? l->errors->n : 0;
 
-  TRI_TRY(tri_error_note(st, l->faults));
-  for (size_t i = 0; l->faults && l->faults->n > before && i < sizeof row / sizeof *row; i++)
-    if (strlen(row[i].section) == n && !memcmp(row[i].section, section, n)) l->faults->about |= row[i].about;
+  TRI_TRY(tri_error_note(st, l->errors));
+  for (size_t i = 0; l->errors && l->errors->n > before && i < sizeof row / sizeof *row; i++)
+    if (strlen(row[i].section) == n && !memcmp(row[i].section, section, n)) l->errors->about |= row[i].about;
   return TRI_OK;
 }
 
@@ -156,8 +156,8 @@ static tri_status read_parts(tri_loader *l) {
   if (!l->preset) return TRI_OK;
   c->algo.row = *l->preset;
   if (!c->algo.row.advantage) return TRI_OK;
-  TRI_TRY(tri_error_note(read_advantage(l), l->faults));
-  return tri_error_note(read_policy_loss(l), l->faults);
+  TRI_TRY(tri_error_note(read_advantage(l), l->errors));
+  return tri_error_note(read_policy_loss(l), l->errors);
 }
 
 /* The scopes of a named plan, in the order of the words of shard.plan. */
@@ -223,29 +223,29 @@ static void resolve_rate(const tri_loader *l) {
   c->train.lr.peak = c->algo.row.loss->reads & TRI_LOSS_REFERENCE ? with_lora_and_reference : with_lora;
 }
 
-/* Each key but the first ones. One at fault has its default again. */
+/* Each key but the first ones. One wrong has its default again. */
 static tri_status read_keys(tri_loader *l) {
   for (int i = 0; i < tri_n_keys; i++) {
-    int64_t before = l->faults ? l->faults->n : 0;
+    int64_t before = l->errors ? l->errors->n : 0;
     if (is_first(i)) continue;
     TRI_TRY(note(l, tri_config_read_key(l, i), tri_keys[i].name));
-    if (l->faults && l->faults->n > before) TRI_TRY(tri_config_default_key(l, i));
+    if (l->errors && l->errors->n > before) TRI_TRY(tri_config_default_key(l, i));
   }
   return TRI_OK;
 }
 
 /* The first messages; how many more there were. A message's further lines begin with a space. */
-static tri_status shorten(const tri_deck *deck, tri_faults *faults) {
+static tri_status shorten(const tri_deck *deck, tri_errors *errors) {
   int64_t n = 0;
-  char   *at = faults->text.data;
+  char   *at = errors->text.data;
 
   for (; at && *at; at = strchr(at, '\n') + 1)
-    if (*at != ' ' && ++n > TRI_CONFIG_MOST_FAULTS) break;
-  if (n <= TRI_CONFIG_MOST_FAULTS) return TRI_OK;
-  faults->text.len = (size_t)(at - faults->text.data);
+    if (*at != ' ' && ++n > TRI_CONFIG_MOST_ERRORS) break;
+  if (n <= TRI_CONFIG_MOST_ERRORS) return TRI_OK;
+  errors->text.len = (size_t)(at - errors->text.data);
   *at = '\0';
-  return tri_text_printf(&faults->text, "%s: %lld more faults of keys\n", tri_deck_name(deck),
-                         (long long)(faults->n - TRI_CONFIG_MOST_FAULTS));
+  return tri_text_printf(&errors->text, "%s: %lld more faults of keys\n", tri_deck_name(deck),
+                         (long long)(errors->n - TRI_CONFIG_MOST_ERRORS));
 }
 
 static void forget_rewards(tri_config *c) {
@@ -263,13 +263,13 @@ static tri_status load(tri_loader *l) {
   TRI_TRY(read_parts(l));
   if (l->preset) TRI_TRY(collect_doubles(l));
   TRI_TRY(read_keys(l));
-  before = l->faults ? l->faults->n : 0;
+  before = l->errors ? l->errors->n : 0;
   TRI_TRY(note(l, tri_config_read_rewards(l), "reward"));
-  if (l->faults && l->faults->n > before) l->faults->about |= TRI_CONFIG_ABOUT_REWARD;
-  if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(note(l, check_algo(l), "algo"));
-  if (!l->preset && l->faults) l->faults->about |= TRI_CONFIG_ABOUT_ALGO;
-  if (!l->faults || !l->faults->n) TRI_TRY(tri_config_check(l));
-  if (l->faults && l->faults->n) return shorten(l->deck, l->faults);
+  if (l->errors && l->errors->n > before) l->errors->about |= TRI_CONFIG_ABOUT_REWARD;
+  if (c->algo.name || !l->errors || !l->errors->n) TRI_TRY(note(l, check_algo(l), "algo"));
+  if (!l->preset && l->errors) l->errors->about |= TRI_CONFIG_ABOUT_ALGO;
+  if (!l->errors || !l->errors->n) TRI_TRY(tri_config_check(l));
+  if (l->errors && l->errors->n) return shorten(l->deck, l->errors);
   resolve_plan(l);
   resolve_clip(l);
   resolve_length(l);
@@ -286,14 +286,14 @@ tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text 
 }
 
 tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
-                               tri_text *notes, tri_faults *faults) {
+                               tri_text *notes, tri_errors *errors) {
   tri_status st = TRI_OK;
   tri_deck  *deck = NULL;
-  tri_loader l = {.cfg = out, .notes = notes, .faults = faults, .is_typed = true};
+  tri_loader l = {.cfg = out, .notes = notes, .errors = errors, .is_typed = true};
 
   *out = (tri_config){0};
   TRI_TRY_DONE(tri_deck_open(path, &deck));
-  for (int i = 0; i < n_args; i++) TRI_TRY_DONE(tri_error_note(tri_deck_set(deck, args[i]), faults));
+  for (int i = 0; i < n_args; i++) TRI_TRY_DONE(tri_error_note(tri_deck_set(deck, args[i]), errors));
   l.deck = deck;
   TRI_TRY_DONE(load(&l));
 done:
@@ -302,10 +302,10 @@ done:
 }
 
 tri_status tri_config_load_text(const char *name, const char *bytes, size_t n, tri_config *out,
-                                tri_text *notes, tri_faults *faults) {
+                                tri_text *notes, tri_errors *errors) {
   tri_status st = TRI_OK;
   tri_deck  *deck = NULL;
-  tri_loader l = {.cfg = out, .notes = notes, .faults = faults, .is_typed = true};
+  tri_loader l = {.cfg = out, .notes = notes, .errors = errors, .is_typed = true};
 
   *out = (tri_config){0};
   TRI_TRY_DONE(tri_deck_open_text(name, bytes, n, &deck));

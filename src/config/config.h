@@ -202,23 +202,23 @@ extern const int     tri_n_keys;
  * program. *out is to be freed, also after a failure. */
 TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                                        tri_text *notes);
-/* Bits of tri_faults.about: sections whose keys have faults. */
+/* Bits of tri_errors.about: sections whose keys have errors. */
 enum {
   TRI_CONFIG_ABOUT_ALGO = 1,
   TRI_CONFIG_ABOUT_MODEL = 2,
   TRI_CONFIG_ABOUT_DATA = 4,
   TRI_CONFIG_ABOUT_REWARD = 8
 };
-enum { TRI_CONFIG_MOST_FAULTS = 20 }; /* chosen: messages about keys that are shown; the rest is counted */
+enum { TRI_CONFIG_MOST_ERRORS = 20 }; /* chosen: messages about keys that are shown; the rest is counted */
 
-/* Not collective. The same, but what is wrong does not end it where `faults` is not NULL: each key, then the
- * values together, are looked at, and each fault is added. With any, *out is of use to tri_trainer_look
- * alone: a key at fault has its default, and faults->about says where such keys are. */
+/* Not collective. The same, but what is wrong does not end it where `errors` is not NULL: each key, then the
+ * values together, are looked at, and each error is added. With any, *out is of use to tri_trainer_look
+ * alone: a key wrong has its default, and errors->about says where such keys are. */
 TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
-                                           tri_text *notes, tri_faults *faults);
+                                           tri_text *notes, tri_errors *errors);
 /* Not collective. As tri_config_load_all, from n bytes; `name` stands for the file in messages. */
 TRI_CHECKED tri_status tri_config_load_text(const char *name, const char *bytes, size_t n, tri_config *out,
-                                            tri_text *notes, tri_faults *faults);
+                                            tri_text *notes, tri_errors *errors);
 /* Not collective. The same from an open deck, that of a checkpoint: its paths need not be here, and ~ or $ in
  * them is what they are called. In the three above these are refused unless there is a file or folder of that
  * name. */

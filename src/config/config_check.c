@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the key is given; a fault of a default has the deck alone for its place. */
+/* Where the key is given; an error of a default has the deck alone for its place. */
 static const char *where_of(const tri_loader *l, const char *name) {
   const tri_deck_entry *e = tri_loader_given(l, name);
 
@@ -42,7 +42,7 @@ static tri_status refuse_unused(const tri_loader *l) {
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_deck_entry *e = tri_loader_given(l, tri_keys[i].name);
     if (e && !tri_key_is_used(&tri_keys[i], a))
-      TRI_TRY(tri_error_note(refuse_key(l, e, tri_keys[i].name), l->faults));
+      TRI_TRY(tri_error_note(refuse_key(l, e, tri_keys[i].name), l->errors));
   }
   return TRI_OK;
 }
@@ -78,7 +78,7 @@ static tri_status refuse_contradictions(const tri_loader *l) {
   };
 
   for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
-    TRI_TRY(tri_error_note(refuse_both(l, pair[i][0], pair[i][1]), l->faults));
+    TRI_TRY(tri_error_note(refuse_both(l, pair[i][0], pair[i][1]), l->errors));
   return TRI_OK;
 }
 
@@ -109,7 +109,7 @@ static tri_status check_required(const tri_loader *l) {
   snprintf(rewards, sizeof rewards,
            "%s needs at least one, such as '- name: exact' or '- {name: model, path: FOLDER}'", c->algo.name);
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-    if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->faults));
+    if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->errors));
   return TRI_OK;
 }
 
@@ -346,26 +346,26 @@ static tri_status check_eval_answers(const tri_loader *l) {
 static tri_status check_together(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
-  TRI_TRY(tri_error_note(check_group(l), l->faults));
-  TRI_TRY(tri_error_note(check_selection(l), l->faults));
-  TRI_TRY(tri_error_note(check_greedy(l), l->faults));
-  TRI_TRY(tri_error_note(check_weights(l), l->faults));
-  TRI_TRY(tri_error_note(check_template(l), l->faults));
-  TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
-  TRI_TRY(tri_error_note(check_label_smoothing(l), l->faults));
-  TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
-  TRI_TRY(tri_error_note(check_kl_target(l), l->faults));
-  TRI_TRY(tri_error_note(check_is_cap(l), l->faults));
-  TRI_TRY(tri_error_note(check_schedule(l), l->faults));
-  TRI_TRY(tri_error_note(check_timeout(l), l->faults));
-  TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
-  TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
-  TRI_TRY(tri_error_note(check_reference(l), l->faults));
-  TRI_TRY(tri_error_note(check_reward_use(l), l->faults));
-  TRI_TRY(tri_error_note(check_eval_data(l), l->faults));
-  TRI_TRY(tri_error_note(check_eval_names(l), l->faults));
-  TRI_TRY(tri_error_note(check_keep_best(l), l->faults));
-  return tri_error_note(check_eval_answers(l), l->faults);
+  TRI_TRY(tri_error_note(check_group(l), l->errors));
+  TRI_TRY(tri_error_note(check_selection(l), l->errors));
+  TRI_TRY(tri_error_note(check_greedy(l), l->errors));
+  TRI_TRY(tri_error_note(check_weights(l), l->errors));
+  TRI_TRY(tri_error_note(check_template(l), l->errors));
+  TRI_TRY(tri_error_note(check_dual_clip(l), l->errors));
+  TRI_TRY(tri_error_note(check_label_smoothing(l), l->errors));
+  TRI_TRY(tri_error_note(check_kl_correction(l), l->errors));
+  TRI_TRY(tri_error_note(check_kl_target(l), l->errors));
+  TRI_TRY(tri_error_note(check_is_cap(l), l->errors));
+  TRI_TRY(tri_error_note(check_schedule(l), l->errors));
+  TRI_TRY(tri_error_note(check_timeout(l), l->errors));
+  TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->errors));
+  TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->errors));
+  TRI_TRY(tri_error_note(check_reference(l), l->errors));
+  TRI_TRY(tri_error_note(check_reward_use(l), l->errors));
+  TRI_TRY(tri_error_note(check_eval_data(l), l->errors));
+  TRI_TRY(tri_error_note(check_eval_names(l), l->errors));
+  TRI_TRY(tri_error_note(check_keep_best(l), l->errors));
+  return tri_error_note(check_eval_answers(l), l->errors);
 }
 
 /* run.allow_changes holds names of ours. */
@@ -449,11 +449,11 @@ static tri_status note_surprises(const tri_loader *l) {
 }
 
 tri_status tri_config_check(const tri_loader *l) {
-  TRI_TRY(tri_error_note(refuse_unused(l), l->faults));
-  TRI_TRY(tri_error_note(refuse_contradictions(l), l->faults));
-  TRI_TRY(tri_error_note(check_required(l), l->faults));
-  TRI_TRY(tri_error_note(check_together(l), l->faults));
-  TRI_TRY(tri_error_note(check_allowed(l), l->faults));
+  TRI_TRY(tri_error_note(refuse_unused(l), l->errors));
+  TRI_TRY(tri_error_note(refuse_contradictions(l), l->errors));
+  TRI_TRY(tri_error_note(check_required(l), l->errors));
+  TRI_TRY(tri_error_note(check_together(l), l->errors));
+  TRI_TRY(tri_error_note(check_allowed(l), l->errors));
   if (!l->notes) return TRI_OK;
   TRI_TRY(note_idle(l));
   return note_surprises(l);

@@ -18,7 +18,7 @@ typedef struct tri_loader {
   tri_config     *cfg;
   const tri_algo *preset; /* algo.name's own row; NULL: not known yet, or none */
   tri_text       *notes;
-  tri_faults     *faults;                  /* NULL where the first one ends it */
+  tri_errors     *errors;                  /* NULL where the first one ends it */
   bool            is_typed;                /* by a user, whose paths may be meant for a shell */
   tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
 } tri_loader;
@@ -39,14 +39,14 @@ bool tri_loader_is_empty(const tri_deck_entry *e);
 
 /* config_values.c. Not collective. The default of a row of tri_keys, then what the deck says. */
 TRI_CHECKED tri_status tri_config_read_key(const tri_loader *l, int row);
-/* Not collective. The default alone, in the place of a value at fault. */
+/* Not collective. The default alone, in the place of a value wrong. */
 TRI_CHECKED tri_status tri_config_default_key(const tri_loader *l, int row);
 /* Pure. A finite number as YAML has it. */
 bool tri_config_parse_f64(const char *text, double *out);
 /* config_rewards.c. Not collective. */
 TRI_CHECKED tri_status tri_config_read_rewards(const tri_loader *l);
 void                   tri_config_forget_reward(tri_reward_opt *r); /* its texts are freed */
-/* config_check.c. Not collective. What the values are together, each key having been read without fault:
+/* config_check.c. Not collective. What the values are together, each key having been read without error:
  * what has no use, contradicts or is missing, and a note for each key that sleeps. */
 TRI_CHECKED tri_status tri_config_check(const tri_loader *l);
 

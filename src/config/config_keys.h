@@ -50,7 +50,7 @@ extern const int         tri_n_peer_sections;
 
 /* config_keys.c. Pure. */
 
-enum { TRI_KEY_EXPECTED_BYTES = 512 }; /* chosen: has room for the names of 30 algorithms */
+enum { TRI_KEY_EXPECTED_BYTES = 512 }; /* chosen: has space for the names of 30 algorithms */
 /* "must be ..." for the range of a key, such as "a number > 0". */
 void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]);
 /* The i-th word of "a|b|c" into `out`; false when there is none. */

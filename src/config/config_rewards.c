@@ -160,7 +160,7 @@ static tri_status check_reward(const tri_reward_opt *r, const char *where) {
 /* The entries [first, first + n) of one row. What its fields are together is asked where each is well. */
 static tri_status read_reward(const tri_loader *l, int first, int n) {
   const tri_deck_entry *e = tri_deck_at(l->deck, first);
-  int64_t               before = l->faults ? l->faults->n : 0;
+  int64_t               before = l->errors ? l->errors->n : 0;
   tri_reward_opt       *r;
 
   if (!e->field[0])
@@ -175,9 +175,9 @@ static tri_status read_reward(const tri_loader *l, int first, int n) {
   *r = (tri_reward_opt){.weight = 1, .row = e->index};
   for (int i = 0; i < n; i++) {
     const tri_deck_entry *field = tri_deck_at(l->deck, first + i);
-    if (field->part <= 0) TRI_TRY(tri_error_note(set_field(l, r, first + i), l->faults));
+    if (field->part <= 0) TRI_TRY(tri_error_note(set_field(l, r, first + i), l->errors));
   }
-  if (l->faults && l->faults->n > before) return TRI_OK;
+  if (l->errors && l->errors->n > before) return TRI_OK;
   return check_reward(r, e->where);
 }
 
@@ -187,14 +187,14 @@ void tri_config_forget_reward(tri_reward_opt *r) {
   r->n_field = 0;
 }
 
-/* A row at fault is noted, and left out. */
+/* A row wrong is noted, and left out. */
 static tri_status take_reward(const tri_loader *l, int first, int n) {
   tri_config *c = l->cfg;
   int         rows = c->reward.n;
-  int64_t     before = l->faults ? l->faults->n : 0;
+  int64_t     before = l->errors ? l->errors->n : 0;
 
-  TRI_TRY(tri_error_note(read_reward(l, first, n), l->faults));
-  if (!l->faults || l->faults->n == before || c->reward.n == rows) return TRI_OK;
+  TRI_TRY(tri_error_note(read_reward(l, first, n), l->errors));
+  if (!l->errors || l->errors->n == before || c->reward.n == rows) return TRI_OK;
   tri_config_forget_reward(&c->reward.item[rows]);
   c->reward.n = rows;
   return TRI_OK;

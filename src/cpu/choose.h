@@ -3,7 +3,7 @@
 #ifndef TRI_CPU_CHOOSE_H
 #define TRI_CPU_CHOOSE_H
 
-#include "cpu/kernels/family.h"
+#include "cpu/kernels/kernel_family.h"
 
 /* Not collective, of the main thread. Chooses the best family that this program has and this processor can
  * run, or the one that run.cpu_kernels names (base/choice.h). TRI_EDEVICE: this processor can run none, or

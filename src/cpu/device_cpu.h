@@ -4,7 +4,7 @@
 #define TRI_CPU_DEVICE_CPU_H
 
 #include "base/tensor.h"
-#include "cpu/kernels/family.h"
+#include "cpu/kernels/kernel_family.h"
 #include "device/device.h"
 
 extern const tri_device_ops tri_cpu_device_ops;

@@ -113,15 +113,15 @@ static size_t place(tri_ledger *l, int kind, char *base) {
 }
 
 /* One kind of memory: a GPU's or the host's. */
-typedef struct room {
+typedef struct workspace {
   const tri_device_ops *ops; /* whose memory it is, with d */
   tri_device           *d;
   size_t                planned, beside;
   const char           *what, *whose; /* "on the GPU" or nothing; what takes `beside` */
   const char           *limit;        /* what makes it less than the machine's, or NULL */
-} room;
+} workspace;
 
-static tri_status check_one(const tri_ledger *l, const room *r, int ranks) {
+static tri_status check_one(const tri_ledger *l, const workspace *r, int ranks) {
   size_t   bytes_free, bytes_total;
   tri_text table = {0}, head = {0};
   char     planned[TRI_CELL_BYTES], beside[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
@@ -153,14 +153,15 @@ tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_ledger_besid
                             const char *host_limit, int sharers, int machine_ranks) {
   size_t                on_device = peak_of(l, TRI_MEM_DEVICE);
   const tri_device_ops *host_ops = tri_device_find(tri_device_host());
-  const room            gpu = {d->ops, d, on_device, beside.device, " on the GPU", "its libraries", NULL};
-  room host = {d->ops, d, peak_of_all(l), beside.host, "", "libraries and buffers beside it", host_limit};
+  const workspace       gpu = {d->ops, d, on_device, beside.device, " on the GPU", "its libraries", NULL};
+  workspace host = {d->ops,    d, peak_of_all(l), beside.host, "", "libraries and buffers beside it",
+                    host_limit};
 
   if (!tri_device_is_gpu(d)) return check_one(l, &host, sharers);
   TRI_TRY(check_one(l, &gpu, sharers));
   TRI_ASSERT(host_ops);
-  host = (room){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " of host memory",
-                host.whose, host_limit};
+  host = (workspace){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " of host memory",
+                     host.whose, host_limit};
   return check_one(l, &host, machine_ranks);
 }
 

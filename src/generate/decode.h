@@ -40,7 +40,7 @@ TRI_CHECKED tri_status tri_decode_move(tri_decode *d, int64_t to, int64_t from, 
 /* Pure. Whether a step may be given, or one must be taken first: a GPU has one under way while the host looks
  * at what the one before drew, the host's own cores none. */
 bool tri_decode_may_give(const tri_decode *d);
-/* Not collective. Room for a step of B rows, 1 <= B <= max_rows. One may be given. */
+/* Not collective. Space for a step of B rows, 1 <= B <= max_rows. One may be given. */
 void tri_decode_stage(tri_decode *d, int64_t B, tri_decode_rows *out);
 /* Collective over the parameter scope unless the parameters are held. Gives the staged step to the stream. A
  * step recorded for one `rule` and one place of the weights serves these only: tri_decode_end comes before

@@ -47,8 +47,8 @@ struct tri_sampler {
   int64_t         pages_each;
   int             n_row;
   row            *row;
-  int32_t        *page_room, *token_room;
-  float          *logp_room;
+  int32_t        *page_space, *token_space;
+  float          *logp_space;
   staging         d, h; /* device; host, pinned */
   /* the run in progress */
   const tri_prompt       *prompt;
@@ -70,9 +70,9 @@ static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
            {&s->d.pos, &s->h.pos, N * 4},
            {&s->d.slot, &s->h.slot, N * 4},
            {&s->d.cu, &s->h.cu, (B + 1) * 4},
-           {NULL, &s->page_room, (2 * B + 1) * P * 4},
-           {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
-           {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
+           {NULL, &s->page_space, (2 * B + 1) * P * 4},
+           {NULL, &s->token_space, B * (size_t)s->opt.max_new * 4},
+           {NULL, &s->logp_space, B * (size_t)s->opt.max_new * 4}};
 
   for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
     if (r[i].device)
@@ -340,7 +340,7 @@ static tri_status take_step(tri_sampler *s, tri_stream *stream) {
 
 static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen,
                         tri_stream *stream) {
-  int32_t *room = s->page_room;
+  int32_t *space = s->page_space;
 
   TRI_TRY(tri_finished_begin(s->finished, (int64_t)n_prompt * gen->group));
   s->prompt = prompt;
@@ -349,14 +349,14 @@ static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, 
   s->total = n_prompt * gen->group;
   tri_kv_reset(s->kv);
   for (int i = 0; i < s->opt.max_sequences; i++) {
-    s->row[i].page = room;
-    room += s->pages_each;
-    s->row[i].token = s->token_room + (int64_t)i * s->opt.max_new;
-    s->row[i].logp = s->logp_room + (int64_t)i * s->opt.max_new;
+    s->row[i].page = space;
+    space += s->pages_each;
+    s->row[i].token = s->token_space + (int64_t)i * s->opt.max_new;
+    s->row[i].logp = s->logp_space + (int64_t)i * s->opt.max_new;
   }
   for (int i = 0; i <= s->opt.max_sequences; i++) {
-    s->prefix[i].page = room;
-    room += s->pages_each;
+    s->prefix[i].page = space;
+    space += s->pages_each;
   }
   if (!s->h.copied) TRI_TRY(s->device->ops->event_open(s->device, &s->h.copied));
   return tri_decode_begin(s->decode, stream);

@@ -122,7 +122,7 @@ static tri_status open_product(tri_model *m, int64_t n_out, int64_t n_in, tri_li
   return TRI_OK;
 }
 
-static tri_status plan_rooms(tri_model *m, tri_ledger *l) {
+static tri_status plan_workspaces(tri_model *m, tri_ledger *l) {
   tri_adapters *a = &m->adapters;
   size_t        each = tri_dtype_bytes(m->opt.dtype), width = 0, wide = 0;
   int64_t       T = m->opt.train ? m->opt.max_learn_tokens : 0;
@@ -168,7 +168,7 @@ tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_SCOPE_COUNT]
   po.unit = a->unit;
   po.n_unit = a->n_unit;
   TRI_TRY(tri_params_open(m->device, comm, ledger, &po, &a->params));
-  return plan_rooms(m, ledger);
+  return plan_workspaces(m, ledger);
 }
 
 void tri_adapters_close(tri_adapters *a, const tri_kernels *k) {

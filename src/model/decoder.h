@@ -38,7 +38,7 @@ typedef struct tri_layer_grads {
   void *dpost;                   /* f32 [N,C]: of what a post-norm norms, or of what is scaled before it
                                   * joins the residual stream, in models that have either */
   void *dy, *dgu, *dqkv, *dattn; /* A [N,F], [N,2F], [N,E], [N,H*D] */
-  void *work;                    /* attention's: f32 [tri_attn_room(...)] */
+  void *work;                    /* attention's: f32 [tri_attn_workspace(...)] */
 } tri_layer_grads;
 
 /* What the kernels are told of the family and its sizes. */

@@ -58,7 +58,8 @@ static tri_status attention_backward(tri_model *m, const tri_block_call *c, int6
   tri_tensor       o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dattn, n, HD);
   tri_tensor qkv = tri_rows_act(m, c->acts->qkv, n, m->E), dqkv = tri_rows_act(m, m->back.dqkv, n, m->E);
   tri_tensor lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
-  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_room(&m->advice, &rule.heads, m->opt.dtype, n));
+  tri_tensor work =
+      tri_view1(m->back.work, TRI_F32, tri_attn_workspace(&m->advice, &rule.heads, m->opt.dtype, n));
   tri_tensor rope = tri_rope_at(m, c);
 
   rule.longest = b->longest;

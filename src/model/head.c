@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
-tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void **where) {
+tri_status tri_head_workspace(tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void **where) {
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
 
@@ -10,13 +10,13 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   tri_head *h = &m->head;
   size_t    K = (size_t)m->opt.max_rows, n = K * (size_t)m->shape.C, a = tri_dtype_bytes(m->opt.dtype);
 
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", n * 4, &h->xs));
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", n * a, &h->hs));
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->rstd));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", n * 4, &h->xs));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", n * a, &h->hs));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->rstd));
   TRI_TRY(h->ops->plan(m, l));
   if (!m->opt.train) return TRI_OK;
-  TRI_TRY(tri_head_room(l, TRI_PHASE_LEARN, "head", n * a, &h->dhs));
-  return tri_head_room(l, TRI_PHASE_LEARN, "head", n * 4, &h->dxs);
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_LEARN, "head", n * a, &h->dhs));
+  return tri_head_workspace(l, TRI_PHASE_LEARN, "head", n * 4, &h->dxs);
 }
 
 /* Gathers the head and, where that is the embedding's, the table; next: prefetched. */

@@ -55,7 +55,7 @@ TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const t
                                        const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                        tri_stream *s);
 /* Not collective. For the kinds: one more of the head's buffers. */
-TRI_CHECKED tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
-                                     void **where);
+TRI_CHECKED tri_status tri_head_workspace(tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
+                                          void **where);
 
 #endif

@@ -12,9 +12,9 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
   tri_head *h = &m->head;
   size_t    K = (size_t)m->opt.max_rows;
 
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->value));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->value));
   if (!m->opt.train || m->opt.dtype == TRI_F32) return TRI_OK;
-  return tri_head_room(l, TRI_PHASE_LEARN, "head", K * tri_dtype_bytes(m->opt.dtype), &h->dvalue);
+  return tri_head_workspace(l, TRI_PHASE_LEARN, "head", K * tri_dtype_bytes(m->opt.dtype), &h->dvalue);
 }
 
 static tri_status forward(tri_model *m, const tri_block_call *c, float inv_temperature, tri_rows_out *out,

@@ -26,19 +26,21 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
 
   h->chunk = least(rows_of(m, m->opt.train ? INT64_MAX : SCORE_BYTES), m->opt.max_rows);
   h->draw_chunk = least(rows_of(m, least(DRAW_BYTES, (int64_t)m->advice.logit_bytes / 4)), h->chunk);
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->logp));
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->ent));
-  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->lse));
-  TRI_TRY(tri_head_room(l, TRI_PHASE_LEARN, "logits", (size_t)(h->chunk * V) * 4, &h->logits));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->logp));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->ent));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->lse));
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_LEARN, "logits", (size_t)(h->chunk * V) * 4, &h->logits));
   if (m->opt.rollout) {
-    TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 4, &h->draw_logits));
-    TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "head", K * 4, &h->drawn));
-    TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 8, &h->draw_work));
+    TRI_TRY(
+        tri_head_workspace(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 4, &h->draw_logits));
+    TRI_TRY(tri_head_workspace(l, TRI_PHASE_ROLLOUT, "head", K * 4, &h->drawn));
+    TRI_TRY(
+        tri_head_workspace(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 8, &h->draw_work));
   }
   if (!m->opt.train) return TRI_OK;
-  TRI_TRY(tri_head_room(l, TRI_PHASE_LEARN, "head", m->rules.logits != 1.0f ? K * 8 : 0, &h->dscaled));
-  return tri_head_room(l, TRI_PHASE_LEARN, "logits", (size_t)(h->chunk * V) * tri_dtype_bytes(m->opt.dtype),
-                       &h->dlogits);
+  TRI_TRY(tri_head_workspace(l, TRI_PHASE_LEARN, "head", m->rules.logits != 1.0f ? K * 8 : 0, &h->dscaled));
+  return tri_head_workspace(l, TRI_PHASE_LEARN, "logits",
+                            (size_t)(h->chunk * V) * tri_dtype_bytes(m->opt.dtype), &h->dlogits);
 }
 
 /* Elements [first, first + n) of one of the head's buffers. */

@@ -79,15 +79,15 @@ typedef struct tri_rows_out {
 TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
                                          tri_rows_out *out, tri_stream *s);
 /* Where a forward pass first gave a number that is not finite; of several rows the first. */
-typedef struct tri_model_fault {
+typedef struct tri_model_nonfinite {
   const char *unit;  /* "embedding", "layer 3", "head"; NULL: all that it gave is finite */
   int         seq;   /* of the batch */
   int64_t     token; /* of the sequence: its row */
-} tri_model_fault;
+} tri_model_nonfinite;
 /* Not collective. After forward with keep on this batch, of a model to be trained. It looks at what forward
  * kept for backward, so that nothing is computed again. */
-TRI_CHECKED tri_status tri_model_find_fault(tri_model *m, const tri_batch *b, tri_stream *s,
-                                            tri_model_fault *out);
+TRI_CHECKED tri_status tri_model_find_nonfinite(tri_model *m, const tri_batch *b, tri_stream *s,
+                                                tri_model_nonfinite *out);
 /* Collective over the parameter and gradient scopes, after forward with keep on the same batch. d: d loss / d
  * each member that forward gave. last: no more micro-batch before the update. */
 TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,

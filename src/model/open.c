@@ -24,14 +24,14 @@ static tri_status open_linears(tri_model *m) {
   return TRI_OK;
 }
 
-typedef struct room {
+typedef struct workspace {
   void     *where;
   int64_t   elements;
   tri_dtype dtype;
   tri_phase phase;
-} room;
+} workspace;
 
-static tri_status plan_rooms(tri_model *m, tri_ledger *l, const room *r, int n) {
+static tri_status plan_workspaces(tri_model *m, tri_ledger *l, const workspace *r, int n) {
   char name[48];
 
   snprintf(name, sizeof name, "%s activations", m->opt.label);
@@ -61,7 +61,7 @@ static tri_status plan_kept(tri_model *m, tri_ledger *l) {
   TRI_TRY(TRI_ALLOC(m->acts, m->shape.L));
   for (int i = 0; i < m->shape.L; i++) {
     tri_layer_acts *a = &m->acts[i];
-    room            r[] = {{&a->x, N * C, TRI_F32, TRI_PHASE_LEARN},
+    workspace       r[] = {{&a->x, N * C, TRI_F32, TRI_PHASE_LEARN},
                            {&a->mid, N * C, TRI_F32, TRI_PHASE_LEARN},
                            {&a->qkv, N * m->E, A, TRI_PHASE_LEARN},
                            {&a->o, N * HD, A, TRI_PHASE_LEARN},
@@ -71,7 +71,7 @@ static tri_status plan_kept(tri_model *m, tri_ledger *l) {
                            {&a->heads_rstd, N * tri_heads_normed(m), TRI_F32, TRI_PHASE_LEARN},
                            {&a->attn, of_post(m, N), TRI_F32, TRI_PHASE_LEARN},
                            {&a->mlp, of_post(m, N), TRI_F32, TRI_PHASE_LEARN}};
-    TRI_TRY(plan_rooms(m, l, r, m->opt.recompute ? 1 : (int)(sizeof r / sizeof *r)));
+    TRI_TRY(plan_workspaces(m, l, r, m->opt.recompute ? 1 : (int)(sizeof r / sizeof *r)));
   }
   return TRI_OK;
 }
@@ -82,9 +82,9 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   int64_t   HD = (int64_t)m->shape.H * m->shape.D;
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
-  int64_t   work = T ? tri_attn_room(&m->advice, tri_heads_of(m), A, T) : 0;
+  int64_t   work = T ? tri_attn_workspace(&m->advice, tri_heads_of(m), A, T) : 0;
   int64_t   again = m->opt.recompute ? T : 0; /* tokens of a layer that is computed again */
-  room      r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
+  workspace r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->h, N * C, A, TRI_PHASE_ALWAYS},
                    {&m->rstd, N, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->y, N * F, A, TRI_PHASE_ALWAYS},
@@ -107,7 +107,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->back.dattn, T * HD, A, TRI_PHASE_LEARN},
                    {&m->back.work, work, TRI_F32, TRI_PHASE_LEARN}};
 
-  TRI_TRY(plan_rooms(m, l, r, (int)(sizeof r / sizeof *r)));
+  TRI_TRY(plan_workspaces(m, l, r, (int)(sizeof r / sizeof *r)));
   if (m->opt.train) TRI_TRY(plan_kept(m, l));
   return tri_rope_plan(m, l);
 }

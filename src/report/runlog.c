@@ -119,7 +119,7 @@ static void flush(tri_runlog *l) {
 
 /* Whether a line of so many bytes is kept behind what waits: always where nothing waits, for the start of a
  * run on many nodes is long. */
-static bool has_room(const tri_runlog *l, const tri_text *to, size_t bytes) {
+static bool has_space(const tri_runlog *l, const tri_text *to, size_t bytes) {
   return to->len == 0 || to->len + bytes <= (l->started ? WAITING_BYTES : EARLY_BYTES);
 }
 
@@ -134,7 +134,7 @@ static void add_line(tri_runlog *l, tri_text *line, tri_status made) {
   pthread_mutex_lock(&l->lock);
   to = l->started ? &l->waiting : &l->early;
   flush(l); /* what waited may find room now, and make some here */
-  if (made == TRI_OK && has_room(l, to, line->len) && tri_text_put(to, line->data, line->len) != TRI_OK)
+  if (made == TRI_OK && has_space(l, to, line->len) && tri_text_put(to, line->data, line->len) != TRI_OK)
     tri_error_clear(); /* no memory for an event: the run goes on */
   flush(l);
   pthread_mutex_unlock(&l->lock);

@@ -2,13 +2,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "span.h"
 
-#include "comm/peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "device/trace.h"
 
 tri_span tri_span_begin(tri_spans *s, const char *name, unsigned how) {
   if (how & TRI_SPAN_SHOWN && s->show) s->show(s->ctx, name);
   s->n_open++;
-  return (tri_span){name, how, tri_now_s(), tri_trace_phase(s->device->trace, name), tri_board_phase(name)};
+  return (tri_span){name, how, tri_now_s(), tri_trace_phase(s->device->trace, name),
+                    tri_rank_status_phase(name)};
 }
 
 /* The newest span is no more under way. */
@@ -16,7 +17,7 @@ static void close_span(tri_spans *s, const tri_span *span) {
   TRI_ASSERT(s->n_open > 0);
   s->n_open--;
   tri_trace_end(s->device->trace, span->traced, NULL);
-  (void)tri_board_phase(span->before);
+  (void)tri_rank_status_phase(span->before);
 }
 
 double tri_span_end(tri_spans *s, const tri_span *span) {

@@ -1,5 +1,5 @@
 /* span.h - a piece of a step, in one call: its time in the metrics, its name on the screen, its place in the
- * trace; and the phase that this rank is in, for others (comm/peers/board.h). */
+ * trace; and the phase that this rank is in, for others (comm/peers/rank_status.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SPAN_H
 #define TRI_SPAN_H

@@ -15,7 +15,7 @@ enum {
 };
 
 #define SHORT_SHARE 0.1  /* chosen: answers get shorter in healthy runs, by half at most */
-#define SHORT_LEAST 8.0  /* tokens; chosen: below it there is no room to shrink by that share */
+#define SHORT_LEAST 8.0  /* tokens; chosen: below it there is no space to shrink by that share */
 #define KL_FACTOR   10.0 /* chosen: KL grows steadily; squared growth is 3 times its mean */
 #define KL_LEAST    0.1  /* nats; chosen: below it the policy is near its reference, jump or no */
 #define KL_MOST                                                                                              \
@@ -55,7 +55,7 @@ static bool is_named(int i, const char *metric) {
 
 void tri_trend_see(tri_trend *t, const char *metric, double value) {
   for (int i = 0; i < TRI_SEEN_COUNT; i++) {
-    tri_course *c = &t->of[i];
+    tri_trend_series *c = &t->of[i];
     if (!is_named(i, metric) || isnan(value)) continue; /* NaN: nothing was left of the step */
     c->now = c->seen && watched[i].any ? c->now + value : value;
     c->seen = true;
@@ -63,7 +63,7 @@ void tri_trend_see(tri_trend *t, const char *metric, double value) {
 }
 
 /* The step's value enters the past. */
-static void follow(tri_course *c) {
+static void follow(tri_trend_series *c) {
   int n = c->n < WINDOW ? c->n + 1 : WINDOW;
 
   if (!c->seen) return;
@@ -107,7 +107,7 @@ static void close_block(tri_trend *t) {
 }
 
 static void follow_block(tri_trend *t) {
-  const tri_course *c = &t->of[TRI_SEEN_REWARD];
+  const tri_trend_series *c = &t->of[TRI_SEEN_REWARD];
 
   if (!c->seen) return;
   t->block.sum += c->now;
@@ -118,13 +118,13 @@ static void follow_block(tri_trend *t) {
 /* ---- what is wrong with it ---- */
 
 static bool is_short(const tri_trend *t) {
-  const tri_course *c = &t->of[TRI_SEEN_LENGTH];
+  const tri_trend_series *c = &t->of[TRI_SEEN_LENGTH];
 
   return !t->given && c->n >= FIRST && c->first >= SHORT_LEAST && c->now < SHORT_SHARE * c->first;
 }
 
 static bool is_kl_jump(const tri_trend *t) {
-  const tri_course *c = &t->of[TRI_SEEN_KL];
+  const tri_trend_series *c = &t->of[TRI_SEEN_KL];
 
   return c->n >= WINDOW / 2 && c->now > KL_LEAST && c->now > KL_FACTOR * c->mean;
 }
@@ -132,7 +132,7 @@ static bool is_kl_jump(const tri_trend *t) {
 static bool is_far(const tri_trend *t) { return t->of[TRI_SEEN_KL].now > KL_MOST; }
 
 static bool is_alike(const tri_trend *t) {
-  const tri_course *c = &t->of[TRI_SEEN_ENTROPY];
+  const tri_trend_series *c = &t->of[TRI_SEEN_ENTROPY];
 
   if (!t->of[TRI_SEEN_REWARD].seen || c->n < FIRST || is_at_the_top(t)) return false;
   return c->now < ALIKE_LEAST || c->now < ALIKE_SHARE * c->first;
@@ -146,15 +146,15 @@ static bool is_stuck(const tri_trend *t) {
 
 /* A critic that says 0 of everything has a loss of half the rewards' mean square, about. */
 static bool is_exploding(const tri_trend *t) {
-  const tri_course *c = &t->of[TRI_SEEN_VALUE_LOSS];
-  double            mean = t->of[TRI_SEEN_REWARD].now, std = t->of[TRI_SEEN_REWARD_STD].now;
+  const tri_trend_series *c = &t->of[TRI_SEEN_VALUE_LOSS];
+  double                  mean = t->of[TRI_SEEN_REWARD].now, std = t->of[TRI_SEEN_REWARD_STD].now;
 
   return c->n >= WINDOW / 2 && c->now > VALUE_FACTOR * c->mean && c->now > mean * mean + std * std;
 }
 
 /* Returns vary less by themselves than less the critic's values. */
 static bool is_blind(const tri_trend *t) {
-  const tri_course *c = &t->of[TRI_SEEN_EXPLAINED];
+  const tri_trend_series *c = &t->of[TRI_SEEN_EXPLAINED];
 
   return c->n >= WINDOW && c->mean < BLIND_MOST && c->now < BLIND_MOST;
 }
@@ -162,7 +162,7 @@ static bool is_blind(const tri_trend *t) {
 /* Where the scale of a loss gives way, a skipped step is how it finds its place; without answers there is no
  * gradient. */
 static bool is_skipped(const tri_trend *t) {
-  const tri_course *all = &t->of[TRI_SEEN_SKIPPED], *given = &t->of[TRI_SEEN_OVERFLOW];
+  const tri_trend_series *all = &t->of[TRI_SEEN_SKIPPED], *given = &t->of[TRI_SEEN_OVERFLOW];
 
   return all->now - all->before > given->now - given->before + (double)t->lost;
 }
@@ -209,7 +209,7 @@ static void say_skipped(const tri_trend *t, char *out, size_t bytes) {
 }
 
 void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t bytes) {
-  const tri_course *c = &t->of[kinds[kind].of];
+  const tri_trend_series *c = &t->of[kinds[kind].of];
 
   switch (kind) {
   case TRI_TREND_LENGTH:
@@ -271,9 +271,9 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
 }
 
 void tri_trend_notice(const tri_trend *t, tri_trend_kind kind, tri_notice *n) {
-  const tri_course *c = &t->of[kinds[kind].of];
-  bool              stuck = kind == TRI_TREND_REWARD;
-  tri_notice_number first = {"first", c->first}, mean = {"mean", c->mean};
+  const tri_trend_series *c = &t->of[kinds[kind].of];
+  bool                    stuck = kind == TRI_TREND_REWARD;
+  tri_notice_number       first = {"first", c->first}, mean = {"mean", c->mean};
 
   n->code = kinds[kind].word;
   n->n_number = 0;

@@ -34,20 +34,20 @@ typedef enum {
 } tri_trend_kind;
 
 /* One metric's past. */
-typedef struct tri_course {
+typedef struct tri_trend_series {
   bool   seen;        /* in this step */
   double now, before; /* in this step; in the last one that had it */
   double first, mean; /* of the first steps; running */
   int    n;           /* steps that had it */
-} tri_course;
+} tri_trend_series;
 
 /* Zero-initialise. `given`, `selected` and `lost` are the caller's to set, the others belong to trend.c. */
 typedef struct tri_trend {
-  bool       given;    /* answers come from elsewhere (a replay): their lengths and rewards are no result */
-  bool       selected; /* only groups whose rewards differ are seen, so that their mean need not rise */
-  int64_t    lost;     /* of the step's skipped updates those that had no answer left, of all learners */
-  tri_course of[TRI_SEEN_COUNT];
-  double     highest, lowest; /* reward of one answer, so far */
+  bool    given;    /* answers come from elsewhere (a replay): their lengths and rewards are no result */
+  bool    selected; /* only groups whose rewards differ are seen, so that their mean need not rise */
+  int64_t lost;     /* of the step's skipped updates those that had no answer left, of all learners */
+  tri_trend_series of[TRI_SEEN_COUNT];
+  double           highest, lowest; /* reward of one answer, so far */
   struct {
     double sum, square; /* of the rewards' means in the block of steps that is under way */
     double best, noise; /* the best block's mean, and its variance */
@@ -56,7 +56,7 @@ typedef struct tri_trend {
   int row[TRI_TREND_COUNT]; /* steps in a row in which it was so */
 } tri_trend;
 
-enum { TRI_TREND_NUMBERS = 64 }; /* room for all of tri_trend_numbers */
+enum { TRI_TREND_NUMBERS = 64 }; /* space for all of tri_trend_numbers */
 
 /* Not collective. A metric of the step by its name; one that is not watched is passed over. */
 void tri_trend_see(tri_trend *t, const char *metric, double value);

@@ -3,7 +3,7 @@
 #ifndef TRI_EXTRAS_H
 #define TRI_EXTRAS_H
 
-#include "desk/desk.h"
+#include "reward/work_queue/work_queue.h"
 
 #include <jansson.h>
 

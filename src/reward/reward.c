@@ -69,18 +69,18 @@ static int64_t prompt_of(const tri_reward_call *c, int number) {
 }
 
 /* Said by the rank that asked, which alone knows why. */
-static tri_status judge_fault(tri_reward_row *row, const tri_reward_call *c, const tri_reward_fault *fault) {
+static tri_status judge_error(tri_reward_row *row, const tri_reward_call *c, const tri_reward_error *error) {
   static const char *const becomes[] = {"", "it is left out of the step", "it gets 0"};
-  long long                prompt = (long long)prompt_of(c, fault->number);
+  long long                prompt = (long long)prompt_of(c, error->number);
 
   if (row->on_error == TRI_ON_ERROR_ABORT)
     TRI_FAIL(TRI_EREWARD, "reward %s failed on an answer to prompt_id %lld: %s (on_error: abort)", row->name,
-             prompt, fault->why);
+             prompt, error->why);
   if (!row->warned)
     tri_warn("reward_failed",
              "reward %s failed on an answer to prompt_id %lld, so that %s: %s (said once; reward_failures "
              "counts such answers)",
-             row->name, prompt, becomes[row->on_error], fault->why);
+             row->name, prompt, becomes[row->on_error], error->why);
   row->warned = true;
   return TRI_OK;
 }
@@ -109,7 +109,7 @@ typedef struct hearing {
   int                    i; /* the row's number */
 } hearing;
 
-static void hear(void *ctx, const tri_desk_result *r) {
+static void hear(void *ctx, const tri_work_queue_result *r) {
   hearing *h = ctx;
 
   if (r->extras) tri_reward_means_add(&h->row->means, r->extras);
@@ -121,28 +121,29 @@ static tri_status collect(tri_reward_set *s, int i, const tri_reward_call *c, tr
   tri_reward_row  *row = &s->row[i];
   hearing          h = {row, c, i};
   int              most = c->n ? c->number[c->n - 1] + 1 : 0;
-  tri_reward_fault fault = {.number = -1};
+  tri_reward_error error = {.number = -1};
   float           *got = NULL;
 
   if (st == TRI_OK) st = TRI_ALLOC(got, most);
   if (st != TRI_OK) row->kind->forget(row->state);
   if (st != TRI_OK && !c->share) return st;
   for (int k = 0; st == TRI_OK && k < most; k++) got[k] = INFINITY;
-  if (st == TRI_OK) st = row->kind->collect(row->state, most, got, &fault, &(tri_desk_listener){hear, &h});
+  if (st == TRI_OK)
+    st = row->kind->collect(row->state, most, got, &error, &(tri_work_queue_listener){hear, &h});
   for (int q = 0; q < c->n; q++) score[q] = st == TRI_OK ? got[c->number[q]] : 0;
   TRI_FREE(got);
   if (c->share) { /* also by a rank that failed */
     tri_status one = spread(c, score);
     if (st == TRI_OK) st = one;
   }
-  return st == TRI_OK && fault.number >= 0 && !s->trial ? judge_fault(row, c, &fault) : st;
+  return st == TRI_OK && error.number >= 0 && !s->trial ? judge_error(row, c, &error) : st;
 }
 
 /* Tells of scores that were made at once. */
 static void tell(const tri_reward_row *row, int i, const tri_reward_call *c, const float *score,
                  double spent_s) {
   for (int q = 0; q < c->n; q++) {
-    tri_desk_result r = {.number = c->number[q], .score = score[q], .seconds = spent_s / c->n};
+    tri_work_queue_result r = {.number = c->number[q], .score = score[q], .seconds = spent_s / c->n};
     if (isnan(score[q])) r.why = row->kind->failure ? row->kind->failure : "it gave no number";
     c->told(c->ctx, i, &r);
   }

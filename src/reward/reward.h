@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "comm/session.h"
-#include "reward/desk/desk.h"
+#include "reward/work_queue/work_queue.h"
 #include "reward/math/decimal.h"
 
 /* Chosen: four times the fields of the largest reward, besides name and weight; 30 names of rewards. */
@@ -14,7 +14,7 @@ enum { TRI_REWARD_FIELDS = 16, TRI_REWARD_NAMES_BYTES = 512 };
 typedef struct tri_reward_opt {
   const char *name;
   double      weight; /* factor of this reward in the sum */
-  int         row;    /* of the deck's list, from 0: rows at fault before it may be left out */
+  int         row;    /* of the deck's list, from 0: rows wrong before it may be left out */
   int         n_field;
   struct {
     const char *name;   /* as the plug-in has it */
@@ -62,7 +62,7 @@ typedef struct tri_reward_env {
   tri_status (*judge)(void *ctx, const struct tri_answer *a, int n, float *score);
   void  *judge_ctx;
   double backoff_s; /* before a second try of http; 0: its own */
-  bool   trial;     /* the rewards are tried on answers that are there: no failure ends anything (desk.h) */
+  bool   trial; /* the rewards are tried on answers that are there: no failure ends anything (work_queue.h) */
 } tri_reward_env;
 
 /* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
@@ -77,10 +77,10 @@ enum {
 };
 
 /* Why the first of the answers that a reward could not judge was not; number < 0: all were. */
-typedef struct tri_reward_fault {
+typedef struct tri_reward_error {
   int  number;
-  char why[TRI_DESK_WHY_BYTES];
-} tri_reward_fault;
+  char why[TRI_WORK_QUEUE_WHY_BYTES];
+} tri_reward_error;
 
 /* What becomes of an answer that a reward could not judge, in the order of the words of a row's on_error.
  * ABORT: TRI_EREWARD. DROP: it leaves the step. ZERO: the reward is 0; also of rewards without that field. */
@@ -110,17 +110,17 @@ typedef struct tri_reward {
   /* In place of score, of a reward that works while answers are still made; such a one is asked by one rank
    * for each answer. submit: answer `number` of a step, in any order; borrowed until it returns; it must not
    * wait. collect: waits, and fills score [n] of the numbers that were submitted; NAN: it could not judge,
-   * and *fault is of the lowest such number. await: waits at most so long; false: collect would still wait.
+   * and *error is of the lowest such number. await: waits at most so long; false: collect would still wait.
    * listener: told of each that was submitted; NULL: nobody listens.
    * forget: what was submitted is not asked for any more. */
   tri_status (*submit)(void *state, const tri_answer *a, int number);
   bool (*await)(void *state, double most_s);
-  tri_status (*collect)(void *state, int n, float *score, tri_reward_fault *fault,
-                        const tri_desk_listener *listener);
+  tri_status (*collect)(void *state, int n, float *score, tri_reward_error *error,
+                        const tri_work_queue_listener *listener);
   void (*forget)(void *state);
-  /* Appends what was asked, of a question as tri_desk_result has it, as the one asked got it. NULL: no text
+  /* Appends what was asked, of a job as tri_work_queue_result has it, as the one asked got it. NULL: no text
    * is asked. */
-  tri_status (*show)(const void *question, tri_text *out);
+  tri_status (*show)(const void *job, tri_text *out);
   /* How often who answers was started again since the last call. NULL: it never is. */
   int64_t (*restarts)(void *state);
   /* Why no answer to this truth [n] could ever be judged or be right, or NULL; asked while data is read. It
@@ -247,7 +247,7 @@ typedef struct tri_reward_call {
   int32_t *failed; /* [n] bit i: reward i could not judge the answer; what it gets is as on_error says,
                              * NAN for both where it is dropped, and in a trial */
   /* In a trial: what reward i said of each answer, in the order of their numbers. NULL: nobody asks. */
-  void (*told)(void *ctx, int i, const tri_desk_result *r);
+  void (*told)(void *ctx, int i, const tri_work_queue_result *r);
   void *ctx;
 } tri_reward_call;
 /* The mean of a further number of the replies of a reward, over the answers that had it. */

@@ -1,7 +1,7 @@
 /* reward_http.c - http: a server that rewards as OpenRLHF's remote reward models do. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "address.h"
-#include "desk/http.h"
+#include "reward/work_queue/http.h"
 #include "extras.h"
 #include "reply_json.h"
 #include "reward.h"
@@ -19,17 +19,17 @@
 enum { RETRIES = 4, MOST_RETRIES = 1000, NESTED = 4096 /* chosen: objects and lists of a reply */ };
 
 typedef struct remote {
-  tri_text    url;
-  char       *shown;
-  tri_secrets secrets; /* of the url */
-  tri_http   *http;
-  tri_desk   *desk;
+  tri_text        url;
+  char           *shown;
+  tri_secrets     secrets; /* of the url */
+  tri_http       *http;
+  tri_work_queue *queue;
 } remote;
 
 /* The texts of one answer, as JSON: what is asked of it. */
-typedef struct question {
+typedef struct job {
   tri_text query, prompt, label;
-} question;
+} job;
 
 /* {"rewards": [x, ...]}, one for each answer; for one x itself will do, as there. */
 static bool read_reply(const char *reply, size_t n, const tri_secrets *s, int n_asked, double *score,
@@ -63,7 +63,7 @@ static bool read_reply(const char *reply, size_t n, const tri_secrets *s, int n_
   return good;
 }
 
-static tri_status put_list(tri_question *const *q, int n, const char *name, size_t offset, tri_text *out) {
+static tri_status put_list(tri_job *const *q, int n, const char *name, size_t offset, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "\"%s\": [", name));
   for (int i = 0; i < n; i++) {
     const tri_text *text = (const tri_text *)(const void *)((const char *)q[i]->text + offset);
@@ -74,24 +74,24 @@ static tri_status put_list(tri_question *const *q, int n, const char *name, size
 }
 
 /* {"query": [prompt and answer, ...], "prompts": [prompt, ...], "labels": [truth or "", ...]}. */
-static tri_status write_body(tri_question *const *q, int n, tri_text *out) {
+static tri_status write_body(tri_job *const *q, int n, tri_text *out) {
   TRI_TRY(tri_text_put(out, "{", 1));
-  TRI_TRY(put_list(q, n, "query", offsetof(question, query), out));
+  TRI_TRY(put_list(q, n, "query", offsetof(job, query), out));
   TRI_TRY(tri_text_put(out, ", ", 2));
-  TRI_TRY(put_list(q, n, "prompts", offsetof(question, prompt), out));
+  TRI_TRY(put_list(q, n, "prompts", offsetof(job, prompt), out));
   TRI_TRY(tri_text_put(out, ", ", 2));
-  TRI_TRY(put_list(q, n, "labels", offsetof(question, label), out));
+  TRI_TRY(put_list(q, n, "labels", offsetof(job, label), out));
   return tri_text_put(out, "}", 1);
 }
 
-static tri_status make_question(const tri_answer *a, question *out) {
+static tri_status make_job(const tri_answer *a, job *out) {
   TRI_TRY(tri_json_put_string(&out->query, a->whole, a->whole_bytes));
   TRI_TRY(tri_json_put_string(&out->prompt, a->opening, a->opening_bytes));
   return tri_json_put_string(&out->label, a->truth ? a->truth : "", a->truth ? a->truth_bytes : 0);
 }
 
-static void free_question(void *text) {
-  question *q = text;
+static void free_job(void *text) {
+  job *q = text;
 
   tri_text_free(&q->query);
   tri_text_free(&q->prompt);
@@ -101,32 +101,34 @@ static void free_question(void *text) {
 
 static tri_status http_submit(void *state, const tri_answer *a, int number) {
   remote    *r = state;
-  question  *q;
+  job       *q;
   tri_status st;
 
   TRI_TRY(TRI_ALLOC(q, 1));
-  st = make_question(a, q);
-  if (st == TRI_OK) return tri_desk_put(r->desk, number, q);
-  free_question(q);
+  st = make_job(a, q);
+  if (st == TRI_OK) return tri_work_queue_put(r->queue, number, q);
+  free_job(q);
   return st;
 }
 
 /* The body of a request that asks for this answer alone. */
 static tri_status http_show(const void *asked, tri_text *out) {
-  tri_question  one = {.text = (void *)(size_t)asked};
-  tri_question *q = &one;
+  tri_job  one = {.text = (void *)(size_t)asked};
+  tri_job *q = &one;
 
   return write_body(&q, 1, out);
 }
 
-static bool http_await(void *state, double most_s) { return tri_desk_await(((remote *)state)->desk, most_s); }
-
-static tri_status http_collect(void *state, int n, float *score, tri_reward_fault *fault,
-                               const tri_desk_listener *listener) {
-  return tri_desk_collect(((remote *)state)->desk, n, score, &fault->number, fault->why, listener);
+static bool http_await(void *state, double most_s) {
+  return tri_work_queue_await(((remote *)state)->queue, most_s);
 }
 
-static void http_forget(void *state) { tri_desk_forget(((remote *)state)->desk); }
+static tri_status http_collect(void *state, int n, float *score, tri_reward_error *error,
+                               const tri_work_queue_listener *listener) {
+  return tri_work_queue_collect(((remote *)state)->queue, n, score, &error->number, error->why, listener);
+}
+
+static void http_forget(void *state) { tri_work_queue_forget(((remote *)state)->queue); }
 
 static tri_status read_count(const tri_reward_opt *o, const char *field, int least, int most, int def,
                              int *out) {
@@ -165,7 +167,7 @@ static void http_close(void **state) {
   remote *r = *state;
 
   if (!r) return;
-  tri_desk_close(&r->desk);
+  tri_work_queue_close(&r->queue);
   tri_http_close(&r->http);
   tri_text_free(&r->url);
   tri_secrets_free(&r->secrets);
@@ -192,12 +194,12 @@ done:
 }
 
 static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
-  tri_http_opt http = {.backoff_s = BACKOFF_S, .write = write_body, .read = read_reply};
-  tri_desk_opt desk = {.name = "http", .work = tri_http_work, .free_text = free_question};
-  tri_on_error on_error;
-  const char  *field;
-  remote      *r;
-  tri_status   st = TRI_OK;
+  tri_http_opt       http = {.backoff_s = BACKOFF_S, .write = write_body, .read = read_reply};
+  tri_work_queue_opt queue = {.name = "http", .work = tri_http_work, .free_text = free_job};
+  tri_on_error       on_error;
+  const char        *field;
+  remote            *r;
+  tri_status         st = TRI_OK;
 
   TRI_TRY(tri_host_alloc(1, sizeof *r, state));
   r = *state;
@@ -211,11 +213,11 @@ static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, 
   http.shown = r->shown;
   http.secrets = &r->secrets;
   TRI_TRY_DONE(tri_http_open(&http, &r->http));
-  desk.ctx = r->http;
-  desk.secrets = &r->secrets;
-  desk.trial = env && env->trial;
-  desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
-  TRI_TRY_DONE(tri_desk_open(&desk, &r->desk));
+  queue.ctx = r->http;
+  queue.secrets = &r->secrets;
+  queue.trial = env && env->trial;
+  queue.hasty = on_error == TRI_ON_ERROR_ABORT && !queue.trial;
+  TRI_TRY_DONE(tri_work_queue_open(&queue, &r->queue));
 done:
   if (st != TRI_OK) http_close(state);
   return st;

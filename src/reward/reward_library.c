@@ -1,7 +1,7 @@
 /* reward_library.c - library: a shared object of the user (trireme_reward.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
-#include "desk/desk.h"
+#include "reward/work_queue/work_queue.h"
 #include "elf_object.h"
 #include "reward.h"
 #include "trireme_reward.h"
@@ -20,29 +20,29 @@ typedef struct library {
   void                 *handle;
   const trireme_reward *object; /* in it */
   void                 *state;  /* of it */
-  tri_desk             *desk;
+  tri_work_queue       *queue;
 } library;
 
 /* An answer with its texts behind it. */
-typedef struct question {
+typedef struct job {
   trireme_answer a;
   char           byte[];
-} question;
+} job;
 
 /* ---- what is asked ---- */
 
-static void *put(char **at, const void *from, size_t n, size_t room) {
+static void *put(char **at, const void *from, size_t n, size_t space) {
   void *to = *at;
 
   if (n) memcpy(to, from, n);
-  *at += room;
+  *at += space;
   return to;
 }
 
 /* The members end with a comma and a space, which an object does not. */
 static size_t members_bytes(const tri_answer *a) { return a->fields_bytes >= 2 ? a->fields_bytes - 2 : 0; }
 
-static tri_status make_question(const tri_answer *a, question **out) {
+static tri_status make_job(const tri_answer *a, job **out) {
   size_t tokens = ((size_t)a->n_prompt + (size_t)a->n_token) * sizeof *a->token, members = members_bytes(a);
   size_t bytes = tokens + a->prompt_bytes + a->response_bytes + a->truth_bytes + members + 6;
   char  *at;
@@ -67,9 +67,9 @@ static tri_status make_question(const tri_answer *a, question **out) {
   return TRI_OK;
 }
 
-static void free_question(void *text) { tri_host_free(&text); }
+static void free_job(void *text) { tri_host_free(&text); }
 
-/* ---- the clerk ---- */
+/* ---- the worker ---- */
 
 static tri_status begin(void *ctx) {
   library *l = ctx;
@@ -87,32 +87,32 @@ static void end(void *ctx) {
 }
 
 /* A batch that is refused is asked one by one: who fails does not depend on the company. */
-static void ask(library *l, tri_desk *d, tri_question **q, int n) {
+static void ask(library *l, tri_work_queue *d, tri_job **q, int n) {
   trireme_answer a[MOST_AT_ONCE];
   double         score[MOST_AT_ONCE];
   char           error[ERROR_BYTES] = "";
 
   TRI_ASSERT(n > 0 && n <= MOST_AT_ONCE);
   for (int k = 0; k < n; k++) {
-    a[k] = ((const question *)q[k]->text)->a;
+    a[k] = ((const job *)q[k]->text)->a;
     score[k] = NAN;
   }
   if (!l->object->score(l->state, a, (size_t)n, score, error, sizeof error)) {
-    for (int k = 0; k < n; k++) tri_desk_answer(d, q[k], score[k]);
+    for (int k = 0; k < n; k++) tri_work_queue_answer(d, q[k], score[k]);
   } else if (n == 1) {
     error[sizeof error - 1] = 0;
-    tri_desk_fail(d, q[0], "%s", error);
+    tri_work_queue_fail(d, q[0], "%s", error);
   } else {
     for (int k = 0; k < n; k++) ask(l, d, &q[k], 1);
   }
 }
 
-/* What is there, as far as one call goes. false: the desk closes. */
-static bool take_some(tri_desk *d, tri_question **q, int *n) {
+/* What is there, as far as one call goes. false: the queue closes. */
+static bool take_some(tri_work_queue *d, tri_job **q, int *n) {
   for (*n = 0; *n < MOST_AT_ONCE;) {
-    tri_desk_order order = tri_desk_take(d, &q[*n]);
-    if (order == TRI_DESK_CLOSE) return false;
-    if (order == TRI_DESK_FORGET) {
+    tri_work_queue_order order = tri_work_queue_take(d, &q[*n]);
+    if (order == TRI_WORK_QUEUE_CLOSE) return false;
+    if (order == TRI_WORK_QUEUE_FORGET) {
       *n = 0;
       continue;
     }
@@ -122,16 +122,16 @@ static bool take_some(tri_desk *d, tri_question **q, int *n) {
   return true;
 }
 
-static void work(void *ctx, tri_desk *d) {
-  tri_question *q[MOST_AT_ONCE];
-  int           n;
+static void work(void *ctx, tri_work_queue *d) {
+  tri_job *q[MOST_AT_ONCE];
+  int      n;
 
   while (take_some(d, q, &n)) {
-    struct pollfd bell = {tri_desk_bell(d), POLLIN, 0};
+    struct pollfd wakeup = {tri_work_queue_wakeup(d), POLLIN, 0};
     if (n)
       ask(ctx, d, q, n);
     else
-      poll(&bell, 1, -1);
+      poll(&wakeup, 1, -1);
   }
 }
 
@@ -231,48 +231,48 @@ static void library_close(void **state) {
   library *l = *state;
 
   if (!l) return;
-  tri_desk_close(&l->desk);
+  tri_work_queue_close(&l->queue);
   unload(l);
   tri_host_free(state);
 }
 
 static tri_status library_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
-  tri_desk_opt desk = {
-      .name = "library", .begin = begin, .work = work, .end = end, .free_text = free_question};
+  tri_work_queue_opt queue = {
+      .name = "library", .begin = begin, .work = work, .end = end, .free_text = free_job};
   tri_on_error on_error;
   library     *l;
   tri_status   st = TRI_OK;
 
   TRI_TRY(tri_host_alloc(1, sizeof *l, state));
-  desk.ctx = l = *state;
+  queue.ctx = l = *state;
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
-  desk.trial = env && env->trial;
-  desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
+  queue.trial = env && env->trial;
+  queue.hasty = on_error == TRI_ON_ERROR_ABORT && !queue.trial;
   if (env && env->se && env->se->pretended) goto done;
   TRI_TRY_DONE(load_path(o, l));
-  TRI_TRY_DONE(tri_desk_open(&desk, &l->desk));
+  TRI_TRY_DONE(tri_work_queue_open(&queue, &l->queue));
 done:
   if (st != TRI_OK) library_close(state);
   return st;
 }
 
 static tri_status library_submit(void *state, const tri_answer *a, int number) {
-  question *q;
+  job *q;
 
-  TRI_TRY(make_question(a, &q));
-  return tri_desk_put(((library *)state)->desk, number, q);
+  TRI_TRY(make_job(a, &q));
+  return tri_work_queue_put(((library *)state)->queue, number, q);
 }
 
 static bool library_await(void *state, double most_s) {
-  return tri_desk_await(((library *)state)->desk, most_s);
+  return tri_work_queue_await(((library *)state)->queue, most_s);
 }
 
-static tri_status library_collect(void *state, int n, float *score, tri_reward_fault *fault,
-                                  const tri_desk_listener *listener) {
-  return tri_desk_collect(((library *)state)->desk, n, score, &fault->number, fault->why, listener);
+static tri_status library_collect(void *state, int n, float *score, tri_reward_error *error,
+                                  const tri_work_queue_listener *listener) {
+  return tri_work_queue_collect(((library *)state)->queue, n, score, &error->number, error->why, listener);
 }
 
-static void library_forget(void *state) { tri_desk_forget(((library *)state)->desk); }
+static void library_forget(void *state) { tri_work_queue_forget(((library *)state)->queue); }
 
 static const tri_reward_field fields[] = {
     {.name = "path",

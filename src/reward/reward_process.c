@@ -40,21 +40,21 @@ typedef struct incoming {
 } incoming;
 
 typedef struct process {
-  char         **argv; /* [n_arg + 1] */
-  double         timeout_s;
-  int            tries;   /* children that an answer is given to at most */
-  tri_secrets    secrets; /* of its arguments */
-  tri_desk      *desk;
-  tri_child      child;               /* below: the clerk's, but for the start */
-  tri_question **open;                /* [n_open] in the order they came */
-  int64_t        n_open, cap, n_sent; /* n_sent: of them, whole lines; */
-  size_t         sent;                /* bytes of the next */
-  size_t         skipped; /* bytes of a line that was too long and is not at its end; 0: there is none */
-  int            deaths;
-  char           died[512]; /* why the last one was given up; "": none was */
-  double         since_s;   /* it was asked, or answered */
-  incoming       out, err;
-  char           last[SAID_LINE_BYTES]; /* on its stderr */
+  char          **argv; /* [n_arg + 1] */
+  double          timeout_s;
+  int             tries;   /* children that an answer is given to at most */
+  tri_secrets     secrets; /* of its arguments */
+  tri_work_queue *queue;
+  tri_child       child;               /* below: the worker's, but for the start */
+  tri_job       **open;                /* [n_open] in the order they came */
+  int64_t         n_open, cap, n_sent; /* n_sent: of them, whole lines; */
+  size_t          sent;                /* bytes of the next */
+  size_t          skipped; /* bytes of a line that was too long and is not at its end; 0: there is none */
+  int             deaths;
+  char            died[512]; /* why the last one was given up; "": none was */
+  double          since_s;   /* it was asked, or answered */
+  incoming        out, err;
+  char            last[SAID_LINE_BYTES]; /* on its stderr */
 } process;
 
 /* ---- what it answers ---- */
@@ -75,8 +75,8 @@ static void count_death(process *p, const char *why) {
   p->deaths++;
   snprintf(p->died, sizeof p->died, "%s", why);
   if (p->deaths == END_DEATHS)
-    tri_desk_end_service(
-        p->desk,
+    tri_work_queue_end_service(
+        p->queue,
         "%s, as %d before it, none of which answered: it is out of service; run its command by hand, "
         "give it a line {\"id\": 1, \"prompt\": \"...\", \"response\": \"...\"} and see what it answers "
         "and says on stderr%s%s",
@@ -91,14 +91,14 @@ static void lose_by(process *p, const char *why, bool fails, const char *line, s
   p->sent = p->out.n = p->err.n = p->skipped = 0;
   count_death(p, why);
   if (p->n_open && (fails || ++p->open[0]->tries == p->tries)) {
-    if (line) tri_desk_keep_reply(p->desk, p->open[0], line, n);
-    tri_desk_fail(p->desk, p->open[0], "%s%s%s", why, lead(p), p->last);
+    if (line) tri_work_queue_keep_reply(p->queue, p->open[0], line, n);
+    tri_work_queue_fail(p->queue, p->open[0], "%s%s%s", why, lead(p), p->last);
     drop(p, 0);
   }
   if (p->deaths >= MOST_DEATHS)
     for (; p->n_open; drop(p, 0))
-      tri_desk_fail(p->desk, p->open[0], "%s, as %d before it, none of which answered%s%s", why,
-                    p->deaths - 1, lead(p), p->last);
+      tri_work_queue_fail(p->queue, p->open[0], "%s, as %d before it, none of which answered%s%s", why,
+                          p->deaths - 1, lead(p), p->last);
   p->since_s = tri_now_s();
 }
 
@@ -192,10 +192,10 @@ static bool hear_line(process *p, const char *line, size_t n) {
   show(p, line, n, shown);
   if (k >= 0) {
     if (read_answer(object, shown, &score, &extras, why)) {
-      tri_desk_answer_more(p->desk, p->open[k], score, &extras);
+      tri_work_queue_answer_more(p->queue, p->open[k], score, &extras);
     } else {
-      tri_desk_keep_reply(p->desk, p->open[k], line, n);
-      tri_desk_fail(p->desk, p->open[k], "%s", why);
+      tri_work_queue_keep_reply(p->queue, p->open[k], line, n);
+      tri_work_queue_fail(p->queue, p->open[k], "%s", why);
     }
     drop(p, k);
     p->deaths = 0;
@@ -208,7 +208,7 @@ static bool hear_line(process *p, const char *line, size_t n) {
   return k >= 0;
 }
 
-/* A line that is longer than there is room costs the answer it names; the rest of it is not kept. False: the
+/* A line that is longer than there is space costs the answer it names; the rest of it is not kept. False: the
  * child is gone. */
 static bool begin_skipping(process *p) {
   incoming *in = &p->out;
@@ -219,9 +219,9 @@ static bool begin_skipping(process *p) {
     lose(p, "it wrote a line of more than 65536 bytes", true);
     return false;
   }
-  tri_desk_keep_reply(p->desk, p->open[k], in->byte, in->n);
-  tri_desk_fail(p->desk, p->open[k], "it wrote a line of more than %d bytes: %s", LINE_BYTES,
-                show(p, in->byte, in->n, shown));
+  tri_work_queue_keep_reply(p->queue, p->open[k], in->byte, in->n);
+  tri_work_queue_fail(p->queue, p->open[k], "it wrote a line of more than %d bytes: %s", LINE_BYTES,
+                      show(p, in->byte, in->n, shown));
   drop(p, k);
   p->skipped = in->n;
   in->n = 0;
@@ -262,14 +262,14 @@ static void hear_said(process *p) {
 
   while ((end = memchr(in->byte, '\n', in->n)) != NULL || in->n == sizeof in->byte) {
     size_t n = end ? (size_t)(end - in->byte) : in->n, taken = end ? n + 1 : n;
-    tri_desk_say(p->desk, in->byte, n);
+    tri_work_queue_say(p->queue, in->byte, n);
     tri_secrets_copy(&p->secrets, in->byte, n, p->last, sizeof p->last);
     in->n -= taken;
     memmove(in->byte, in->byte + taken, in->n);
   }
 }
 
-/* What is there of a pipe, as far as there is room; false: its other end is closed. */
+/* What is there of a pipe, as far as there is space; false: its other end is closed. */
 static bool receive(int fd, incoming *in) {
   ssize_t n = read(fd, in->byte + in->n, sizeof in->byte - in->n);
 
@@ -280,7 +280,7 @@ static bool receive(int fd, incoming *in) {
 /* ---- what it is asked ---- */
 
 /* As much as the pipe takes; false: its other end is closed. */
-static bool feed(process *p) {
+static bool staging(process *p) {
   while (p->n_sent < p->n_open) {
     const tri_text *line = p->open[p->n_sent]->text;
     ssize_t         n = write(p->child.in, line->data + p->sent, line->len - p->sent);
@@ -318,7 +318,7 @@ static void bury(process *p, const char *seen) {
 }
 
 static void restart(process *p) {
-  if (p->died[0]) tri_desk_restarted(p->desk, p->died);
+  if (p->died[0]) tri_work_queue_restarted(p->queue, p->died);
   p->died[0] = p->last[0] = 0;
   if (tri_child_start_kept(p->argv, &p->child) == TRI_OK) {
     p->since_s = tri_now_s();
@@ -327,11 +327,11 @@ static void restart(process *p) {
   while (tri_child_all_killed()) pause(); /* the run ends, for a reason that is said elsewhere */
   count_death(p, tri_error_message());
   for (; p->n_open; drop(p, 0))
-    tri_desk_fail(p->desk, p->open[0], "it cannot be started again: %s", tri_error_message());
+    tri_work_queue_fail(p->queue, p->open[0], "it cannot be started again: %s", tri_error_message());
   tri_error_clear();
 }
 
-/* ---- the clerk ---- */
+/* ---- the worker ---- */
 
 static int ms_left(const process *p) {
   double left_ms = (p->since_s + p->timeout_s - tri_now_s()) * 1000;
@@ -344,7 +344,7 @@ static int ms_left(const process *p) {
 static void attend(process *p) {
   bool          writes = p->n_sent < p->n_open;
   bool          ended = p->child.pid && p->n_open && tri_child_has_ended(&p->child);
-  struct pollfd f[4] = {{tri_desk_bell(p->desk), POLLIN, 0},
+  struct pollfd f[4] = {{tri_work_queue_wakeup(p->queue), POLLIN, 0},
                         {p->child.pid ? p->child.out : -1, POLLIN, 0},
                         {p->child.pid ? p->child.err : -1, POLLIN, 0},
                         {p->child.pid && writes ? p->child.in : -1, POLLOUT, 0}};
@@ -361,7 +361,7 @@ static void attend(process *p) {
     bury(p, "it ended");
     return;
   }
-  if (f[3].revents && !feed(p)) tri_child_close_input(&p->child); /* what it still answers counts */
+  if (f[3].revents && !staging(p)) tri_child_close_input(&p->child); /* what it still answers counts */
   if (p->child.pid && p->child.in < 0 && p->n_open && !p->n_sent) {
     bury(p, "it closed its input");
     return;
@@ -376,13 +376,13 @@ static void attend(process *p) {
   }
 }
 
-/* All questions there are; false: the desk closes. */
+/* All jobs there are; false: the queue closes. */
 static bool take_all(process *p) {
   for (;;) {
-    tri_question  *q;
-    tri_desk_order order = tri_desk_take(p->desk, &q);
-    if (order == TRI_DESK_CLOSE) return false;
-    if (order == TRI_DESK_FORGET) { /* its answers would not be known */
+    tri_job             *q;
+    tri_work_queue_order order = tri_work_queue_take(p->queue, &q);
+    if (order == TRI_WORK_QUEUE_CLOSE) return false;
+    if (order == TRI_WORK_QUEUE_FORGET) { /* its answers would not be known */
       tri_child_kill(&p->child, NULL);
       p->n_open = p->n_sent = 0;
       p->sent = p->out.n = p->err.n = p->skipped = 0;
@@ -391,7 +391,7 @@ static bool take_all(process *p) {
     if (!q) return true;
     if (TRI_GROW(p->open, p->cap, p->n_open + 1) != TRI_OK) {
       tri_error_clear();
-      tri_desk_fail(p->desk, q, "the host has no memory left for it");
+      tri_work_queue_fail(p->queue, q, "the host has no memory left for it");
       continue;
     }
     if (!p->n_open) p->since_s = tri_now_s();
@@ -399,10 +399,10 @@ static bool take_all(process *p) {
   }
 }
 
-static void work(void *ctx, tri_desk *d) {
+static void work(void *ctx, tri_work_queue *d) {
   process *p = ctx;
 
-  TRI_ASSERT(p->desk == d);
+  TRI_ASSERT(p->queue == d);
   while (take_all(p)) {
     if (!p->child.pid && p->n_open) restart(p);
     attend(p);
@@ -460,19 +460,19 @@ static tri_status process_submit(void *state, const tri_answer *a, int number) {
   tri_status st;
 
   TRI_TRY(TRI_ALLOC(line, 1));
-  st = put_line(a, tri_desk_next_id(p->desk), line);
-  if (st == TRI_OK) return tri_desk_put(p->desk, number, line);
+  st = put_line(a, tri_work_queue_next_id(p->queue), line);
+  if (st == TRI_OK) return tri_work_queue_put(p->queue, number, line);
   free_line(line);
   return st;
 }
 
 static bool process_await(void *state, double most_s) {
-  return tri_desk_await(((process *)state)->desk, most_s);
+  return tri_work_queue_await(((process *)state)->queue, most_s);
 }
 
-static tri_status process_collect(void *state, int n, float *score, tri_reward_fault *fault,
-                                  const tri_desk_listener *listener) {
-  return tri_desk_collect(((process *)state)->desk, n, score, &fault->number, fault->why, listener);
+static tri_status process_collect(void *state, int n, float *score, tri_reward_error *error,
+                                  const tri_work_queue_listener *listener) {
+  return tri_work_queue_collect(((process *)state)->queue, n, score, &error->number, error->why, listener);
 }
 
 static tri_status process_show(const void *line, tri_text *out) {
@@ -481,9 +481,9 @@ static tri_status process_show(const void *line, tri_text *out) {
   return tri_text_put(out, text->data, text->len - 1); /* without its newline */
 }
 
-static int64_t process_restarts(void *state) { return tri_desk_restarts(((process *)state)->desk); }
+static int64_t process_restarts(void *state) { return tri_work_queue_restarts(((process *)state)->queue); }
 
-static void process_forget(void *state) { tri_desk_forget(((process *)state)->desk); }
+static void process_forget(void *state) { tri_work_queue_forget(((process *)state)->queue); }
 
 static tri_status process_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
   const char **word = NULL, *next;
@@ -507,7 +507,7 @@ static void process_close(void **state) {
   process *p = *state;
 
   if (!p) return;
-  tri_desk_close(&p->desk);
+  tri_work_queue_close(&p->queue);
   for (int i = 0; p->argv && p->argv[i]; i++) TRI_FREE(p->argv[i]);
   TRI_FREE(p->argv);
   TRI_FREE(p->open);
@@ -528,20 +528,22 @@ static tri_status read_command(const tri_reward_opt *o, process *p) {
 }
 
 static tri_status process_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
-  tri_desk_opt desk = {.name = "process", .begin = begin, .work = work, .end = end, .free_text = free_line};
+  tri_work_queue_opt queue = {
+      .name = "process", .begin = begin, .work = work, .end = end, .free_text = free_line};
   tri_on_error on_error;
   tri_status   st = TRI_OK;
 
   TRI_TRY(tri_host_alloc(1, sizeof(process), state));
   TRI_TRY_DONE(read_command(o, *state));
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
-  desk.ctx = *state;
-  desk.secrets = &((process *)*state)->secrets;
-  desk.trial = env && env->trial;
-  desk.hasty = on_error == TRI_ON_ERROR_ABORT && !desk.trial;
-  ((process *)*state)->tries = desk.trial ? 1 : MOST_TRIES; /* who tries a program sees its last words once */
+  queue.ctx = *state;
+  queue.secrets = &((process *)*state)->secrets;
+  queue.trial = env && env->trial;
+  queue.hasty = on_error == TRI_ON_ERROR_ABORT && !queue.trial;
+  ((process *)*state)->tries =
+      queue.trial ? 1 : MOST_TRIES; /* who tries a program sees its last words once */
   if (env && env->se && env->se->pretended) goto done;
-  TRI_TRY_DONE(tri_desk_open(&desk, &((process *)*state)->desk));
+  TRI_TRY_DONE(tri_work_queue_open(&queue, &((process *)*state)->queue));
 done:
   if (st != TRI_OK) process_close(state);
   return st;

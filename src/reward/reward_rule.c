@@ -12,7 +12,7 @@
  * those from one place only: a search that stays below FEW_STEPS there is bounded by the answer's length; any
  * other begins anew with a step counted at every item of the pattern. Memory of a search: the stack of the
  * JIT, and the heap and depth of the interpreter, which serves patterns that begin with (*NO_JIT) and
- * machines without executable memory. Chosen: each has room for 200 000 repeats of a group (pcre2jit(3),
+ * machines without executable memory. Chosen: each has space for 200 000 repeats of a group (pcre2jit(3),
  * pcre2api(3)). */
 enum { FEW_STEPS = 256 }; /* chosen: nested repeats alone take more */
 enum { MATCH_LIMIT = 10000000, DEPTH_LIMIT = 1000000, HEAP_LIMIT_KIB = 64 * 1024 };

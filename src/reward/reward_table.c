@@ -133,7 +133,7 @@ tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field) 
   return TRI_OK;
 }
 
-enum { VALUE_SHOWN = 200 }; /* bytes; chosen: leaves room for the rest of a message */
+enum { VALUE_SHOWN = 200 }; /* bytes; chosen: leaves space for the rest of a message */
 /* st, its message behind the field: lead, name, between and the value. */
 static tri_status name_field(tri_status st, const tri_reward_opt *o, const char *field, const char *lead,
                              const char *between) {

@@ -44,7 +44,7 @@ size_t tri_array_rows(int k, int64_t n_seq, int64_t n_tok) {
   return (size_t)(tri_array[k].per == TRI_PER_TOKEN ? n_tok : n_seq);
 }
 
-tri_status tri_array_check_room(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward) {
+tri_status tri_array_check_space(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward) {
   const tri_rollout_size *most = r->store ? &r->store->most : NULL;
 
   if (n_seq < 0 || n_tok < 0 || n_reward < 0 || n_reward > TRI_REWARDS_MAX)
@@ -74,7 +74,7 @@ static tri_status array_take(tri_rollout *r, int k) {
 tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out) {
   tri_status st = TRI_OK;
 
-  TRI_TRY(tri_array_check_room(out, n_seq, n_tok, n_reward));
+  TRI_TRY(tri_array_check_space(out, n_seq, n_tok, n_reward));
   if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
   if (out->store && !out->store->arrays.start)
     TRI_FAIL(TRI_EINTERNAL, "a rollout in memory that was not planned, or not taken yet");
@@ -100,7 +100,7 @@ done:
 }
 
 tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward) {
-  TRI_TRY(tri_array_check_room(r, r->n_seq, r->n_tok, n_reward));
+  TRI_TRY(tri_array_check_space(r, r->n_seq, r->n_tok, n_reward));
   r->n_reward = n_reward;
   if (!r->store) TRI_FREE(r->part);
   for (int k = 0; k < TRI_ARRAYS; k++)

@@ -21,6 +21,6 @@ void  *tri_array_get(const tri_rollout *r, int k);
 size_t tri_array_width(int k, int64_t n_reward);
 size_t tri_array_rows(int k, int64_t n_seq, int64_t n_tok);
 /* Not collective. TRI_EINTERNAL: the rollout's store has less; TRI_EARG: there can be no such rollout. */
-TRI_CHECKED tri_status tri_array_check_room(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward);
+TRI_CHECKED tri_status tri_array_check_space(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward);
 
 #endif

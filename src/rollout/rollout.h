@@ -54,7 +54,7 @@ typedef struct tri_rollout {
   struct {
     float *value, *ret; /* [n_tok] in rewards, before learning, and what values are to become */
   } critic;
-  float                    *seen;      /* [n_tok] what a survey (algo.h) is about */
+  float                    *seen;      /* [n_tok] what a statistic (algo.h) is about */
   float                    *roll_logp; /* [n_tok] nats, the sampler's, where old_logp became the trainer's */
   bool                      has_logp, has_reward; /* old_logp, reward came with the data */
   struct tri_rollout_store *store;                /* borrowed; whose memory the arrays are, NULL: its own */
@@ -84,7 +84,7 @@ TRI_CHECKED tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, co
 /* Not collective. Arrays for n_seq sequences and n_tok tokens, zeroed; old_logp, ref_logp and reward NaN.
  * *out must be empty. TRI_EINTERNAL: its store has less or nothing yet, or is lent to another. */
 TRI_CHECKED tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out);
-/* Not collective. Makes room for the parts of n_reward rewards, zeroed; what was there is gone. */
+/* Not collective. Makes space for the parts of n_reward rewards, zeroed; what was there is gone. */
 TRI_CHECKED tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward);
 /* *r is empty again, to be made anew from the same store if it has one, which has its memory back; memory of
  * its own is freed. NULL members are fine. */

@@ -32,7 +32,7 @@ void tri_rollout_drop(tri_rollout *r, int least, bool baselines) {
 
 /* Room in the store for more behind what is there, as tri_rollout_make leaves it. */
 static tri_status grow(tri_rollout *r, int n_seq, int64_t n_tok) {
-  TRI_TRY(tri_array_check_room(r, r->n_seq + n_seq, r->n_tok + n_tok, r->n_reward));
+  TRI_TRY(tri_array_check_space(r, r->n_seq + n_seq, r->n_tok + n_tok, r->n_reward));
   for (int k = 0; k < TRI_ARRAYS; k++) {
     char  *p = tri_array_get(r, k);
     size_t width = tri_array_width(k, r->n_reward), before = tri_array_rows(k, r->n_seq, r->n_tok) * width;
@@ -45,7 +45,7 @@ static tri_status grow(tri_rollout *r, int n_seq, int64_t n_tok) {
   return TRI_OK;
 }
 
-/* Sequence q of `from` as sequence `at`, for which there is room. */
+/* Sequence q of `from` as sequence `at`, for which there is space. */
 static void copy_sequence(const tri_rollout *from, int q, tri_rollout *to, int at) {
   int64_t n = from->start[q + 1] - from->start[q];
 

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_faults *faults, tri_run *out) {
-  *out = (tri_run){.cfg = cfg, .world = world, .faults = faults, .lock = -1};
+tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_errors *errors, tri_run *out) {
+  *out = (tri_run){.cfg = cfg, .world = world, .errors = errors, .lock = -1};
   if ((size_t)snprintf(out->folder, sizeof out->folder, "%s/checkpoints", cfg->run.output) >=
       sizeof out->folder - 64)
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
@@ -419,15 +419,15 @@ tri_status tri_run_look_on_paper(tri_run *r) {
 }
 
 tri_status tri_run_look(tri_run *r) {
-  int64_t before = r->faults ? r->faults->n : 0;
+  int64_t before = r->errors ? r->errors->n : 0;
 
-  TRI_TRY(tri_error_note(check_no_model(r), r->faults));
-  TRI_TRY(tri_error_note(check_logs(r), r->faults));
-  TRI_TRY(tri_error_note(check_lock(r), r->faults));
-  TRI_TRY(tri_error_note(check_writable(r->cfg->run.output), r->faults));
-  r->may_write = !r->faults || r->faults->n == before;
-  TRI_TRY(tri_error_note(find_resume(r), r->faults));
-  return tri_error_note(check_metrics(r), r->faults);
+  TRI_TRY(tri_error_note(check_no_model(r), r->errors));
+  TRI_TRY(tri_error_note(check_logs(r), r->errors));
+  TRI_TRY(tri_error_note(check_lock(r), r->errors));
+  TRI_TRY(tri_error_note(check_writable(r->cfg->run.output), r->errors));
+  r->may_write = !r->errors || r->errors->n == before;
+  TRI_TRY(tri_error_note(find_resume(r), r->errors));
+  return tri_error_note(check_metrics(r), r->errors);
 }
 
 /* ---- the first files ---- */

@@ -22,7 +22,7 @@ void     tri_pace_step(tri_pace *p, double step_s, double learn_s);
 void     tri_pace_save(tri_pace *p, double save_s);
 /* No further step is begun where no more than this is left: it, a checkpoint and ten seconds would not
  * fit. */
-double tri_pace_rest_s(const tri_pace *p);
+double tri_pace_idle_s(const tri_pace *p);
 /* A step that still makes its sequences is given up where no more than this is left. */
 double tri_pace_work_s(const tri_pace *p);
 /* Was the larger part of the allocation still to come? Then another one is no longer. */

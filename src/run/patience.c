@@ -5,7 +5,7 @@
 #include <math.h>
 
 static const double most_s = 600, spare_s = 10; /* chosen: who is called frees a disk in that; as in pace.c */
-static const double each_s[] = {1, 10, 30, 60}; /* chosen: many faults are over in a moment */
+static const double each_s[] = {1, 10, 30, 60}; /* chosen: many errors are over in a moment */
 enum { N_EACH = sizeof each_s / sizeof *each_s };
 
 tri_patience tri_patience_begin(double now_s, double left_s, double save_s, int bounded) {

@@ -12,7 +12,7 @@
 typedef struct tri_run {
   const tri_config *cfg; /* borrowed, as all pointers here */
   tri_comm         *world;
-  tri_faults       *faults;                      /* of a check, else NULL */
+  tri_errors       *errors;                      /* of a check, else NULL */
   char              folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
   char              resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
   tri_text          deck;                        /* as used */
@@ -29,7 +29,7 @@ typedef struct tri_run {
 } tri_run;
 
 /* Not collective. Nothing is looked at yet. Close too after a failure. */
-TRI_CHECKED tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_faults *faults, tri_run *out);
+TRI_CHECKED tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_errors *errors, tri_run *out);
 void                   tri_run_close(tri_run *r); /* the folder is another's to lock; zeroed is legal */
 
 /* output.c. Collective over world. Makes the output folder this run's, where it is there already: locks it,
@@ -41,7 +41,7 @@ TRI_CHECKED tri_status tri_run_claim(tri_run *r);
  * TRI_EFILE: metrics.jsonl could not be gone on with. */
 TRI_CHECKED tri_status tri_run_find(tri_run *r);
 /* Not collective, for a pretended session, whose other ranks are not there. What claim and find would say,
- * without any change to the folder; and whether it could be written. Adds to r->faults. */
+ * without any change to the folder; and whether it could be written. Adds to r->errors. */
 TRI_CHECKED tri_status tri_run_look(tri_run *r);
 /* Not collective. The same for a plan: a run that is writing there is no fault, it is said. Its checkpoints,
  * which come and go, are not looked at then. */

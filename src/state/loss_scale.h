@@ -6,7 +6,7 @@
 
 #include "base/tensor.h"
 
-#define TRI_LOSS_SCALE_MOST 0x1p32 /* chosen: f32 sums of gradients of float16 have room above it */
+#define TRI_LOSS_SCALE_MOST 0x1p32 /* chosen: f32 sums of gradients of float16 have space above it */
 
 /* Names and numbers are DeepSpeed's; a gradient that overflows costs an update, so each one halves the scale,
  * as torch.amp.GradScaler does (DeepSpeed's hysteresis: 1). */

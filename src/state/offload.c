@@ -1,24 +1,24 @@
 /* offload.c - what of the parameter store rests in host memory: brought to the device in pieces, and back.
  * Two streams of their own copy beside the work in the caller's. A trained store's optimizer state goes
- * through two rooms on the device: while work is done in one, the other is filled with the next piece or
+ * through two workspaces on the device: while work is done in one, the other is filled with the next piece or
  * written back. A frozen store's unit is copied to its place in the slot it is gathered in. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 #include <stdio.h>
 
-enum { ROOMS = 2 };
+enum { WORKSPACES = 2 };
 
 /* One of the places on the device that pieces go through. */
-typedef struct room {
+typedef struct workspace {
   float     *array[TRI_STATE_COUNT];  /* [piece] each; NULL: does not rest in host memory */
   tri_event *filled, *used, *flushed; /* its last piece is there; was worked on; is back */
-} room;
+} workspace;
 
 struct tri_offload {
-  room        room[ROOMS];
+  workspace   workspace[WORKSPACES];
   int64_t     piece;         /* elements */
-  int         next;          /* room */
+  int         next;          /* workspace */
   bool        busy;          /* pieces may be under way */
   tri_event  *ready;         /* the caller's stream has come to what follows */
   tri_event  *copied;        /* the last unit of a frozen store */
@@ -32,7 +32,7 @@ bool tri_offload_holds(const tri_params *p, tri_state_kind kind) {
   return p->opt.train && (kind != TRI_STATE_AVERAGE || p->opt.ema_beta > 0);
 }
 
-static tri_status plan_rooms(tri_params *p, tri_ledger *l) {
+static tri_status plan_workspaces(tri_params *p, tri_ledger *l) {
   tri_offload *o = p->offload;
   char         name[48];
 
@@ -40,11 +40,11 @@ static tri_status plan_rooms(tri_params *p, tri_ledger *l) {
   for (int i = 0; i < p->opt.n_unit; i++)
     if (p->unit[i].ro.count > o->piece) o->piece = p->unit[i].ro.count;
   if (o->piece > p->opt.offload) o->piece = p->opt.offload;
-  for (int r = 0; r < ROOMS; r++)
+  for (int r = 0; r < WORKSPACES; r++)
     for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
       if (tri_offload_holds(p, (tri_state_kind)kind))
         TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name,
-                               (size_t)o->piece * sizeof(float), (void **)&o->room[r].array[kind]));
+                               (size_t)o->piece * sizeof(float), (void **)&o->workspace[r].array[kind]));
   return TRI_OK;
 }
 
@@ -58,12 +58,12 @@ tri_status tri_offload_open(tri_params *p, tri_ledger *l) {
   TRI_TRY(ops->stream_open(p->device, "flush", &o->flush));
   TRI_TRY(ops->event_open(p->device, &o->ready));
   TRI_TRY(ops->event_open(p->device, &o->copied));
-  for (room *r = o->room; r < o->room + ROOMS; r++) {
+  for (workspace *r = o->workspace; r < o->workspace + WORKSPACES; r++) {
     TRI_TRY(ops->event_open(p->device, &r->filled));
     TRI_TRY(ops->event_open(p->device, &r->used));
     TRI_TRY(ops->event_open(p->device, &r->flushed));
   }
-  return p->opt.train ? plan_rooms(p, l) : TRI_OK;
+  return p->opt.train ? plan_workspaces(p, l) : TRI_OK;
 }
 
 static void close_event(tri_params *p, tri_event **e) {
@@ -74,7 +74,7 @@ void tri_offload_close(tri_params *p) {
   tri_offload *o = p->offload;
 
   if (!o) return;
-  for (room *r = o->room; r < o->room + ROOMS; r++) {
+  for (workspace *r = o->workspace; r < o->workspace + WORKSPACES; r++) {
     close_event(p, &r->filled);
     close_event(p, &r->used);
     close_event(p, &r->flushed);
@@ -119,8 +119,8 @@ static tri_optim_view whole_share(tri_params *p, tri_param_unit *u) {
   return v;
 }
 
-/* Elements [at, at + n) of it, of which what rests in host memory is, or will be, in the room. */
-static tri_optim_view part_of(const tri_optim_view *whole, const room *r, int64_t at, int64_t n) {
+/* Elements [at, at + n) of it, of which what rests in host memory is, or will be, in the workspace. */
+static tri_optim_view part_of(const tri_optim_view *whole, const workspace *r, int64_t at, int64_t n) {
   float *const  *in = r->array;
   tri_optim_view v = {.range = {whole->range.begin + at, n},
                       .weight = in[TRI_STATE_WEIGHT] ? in[TRI_STATE_WEIGHT] : whole->weight + at,
@@ -133,9 +133,9 @@ static tri_optim_view part_of(const tri_optim_view *whole, const room *r, int64_
   return v;
 }
 
-/* Copies the arrays of the set between elements [at, at + n) of the share and the room. */
-static tri_status move(tri_params *p, tri_param_unit *u, tri_lane lane, unsigned set, room *r, int64_t at,
-                       int64_t n) {
+/* Copies the arrays of the set between elements [at, at + n) of the share and the workspace. */
+static tri_status move(tri_params *p, tri_param_unit *u, tri_lane lane, unsigned set, workspace *r,
+                       int64_t at, int64_t n) {
   for (int k = 0; k < TRI_STATE_COUNT; k++) {
     float *host;
     if (!(set >> k & 1) || !r->array[k]) continue;
@@ -154,10 +154,10 @@ static tri_status work_on(tri_params *p, tri_param_unit *u, const tri_optim_view
                           tri_stream *s) {
   const tri_device_ops *ops = p->device->ops;
   tri_offload          *o = p->offload;
-  room                 *r = &o->room[o->next];
+  workspace            *r = &o->workspace[o->next];
   tri_optim_view        v = part_of(whole, r, at, n);
 
-  o->next = (o->next + 1) % ROOMS;
+  o->next = (o->next + 1) % WORKSPACES;
   TRI_TRY(ops->stream_wait(o->fetch, r->used));
   TRI_TRY(ops->stream_wait(o->fetch, r->flushed));
   TRI_TRY(move(p, u, TRI_LANE_FETCH, reads, r, at, n));
@@ -191,7 +191,7 @@ tri_status tri_offload_settle(tri_params *p, tri_stream *s) {
   tri_offload *o = p->offload;
 
   if (!o || !o->busy) return TRI_OK;
-  for (int r = 0; r < ROOMS; r++) TRI_TRY(p->device->ops->stream_wait(s, o->room[r].flushed));
+  for (int r = 0; r < WORKSPACES; r++) TRI_TRY(p->device->ops->stream_wait(s, o->workspace[r].flushed));
   o->busy = false;
   return TRI_OK;
 }
@@ -219,20 +219,20 @@ tri_status tri_offload_wait(tri_params *p, tri_param_slot *sl, tri_stream *s) {
 /* ---- filling ---- */
 
 /* Device memory that nobody uses while a unit is filled. */
-static void *spare_room(tri_params *p, tri_param_unit *u, size_t *bytes) {
+static void *spare_workspace(tri_params *p, tri_param_unit *u, size_t *bytes) {
   tri_param_slot *sl = u->own ? u->own : &p->ring[0];
 
   *bytes = p->opt.train ? (size_t)p->offload->piece * sizeof(float)
                         : (size_t)u->padded * tri_params_weight_bytes(p);
   if (!p->opt.train) return sl->flat;
-  return p->offload->room[0].array[TRI_STATE_EXP_AVG];
+  return p->offload->workspace[0].array[TRI_STATE_EXP_AVG];
 }
 
 tri_status tri_offload_spread(tri_params *p, tri_param_unit *u, void *buf, tri_dtype t, tri_comm *c,
                               int64_t per_rank, tri_stream *s) {
   const tri_device_ops *ops = p->device->ops;
   size_t                each = tri_dtype_bytes(t), bytes;
-  char                 *spare = spare_room(p, u, &bytes), *to = buf;
+  char                 *spare = spare_workspace(p, u, &bytes), *to = buf;
   int64_t               most = c ? (int64_t)(bytes / each) / c->size : 0;
 
   if (!c || c->size == 1) return TRI_OK;

@@ -55,7 +55,7 @@ static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_
 static tri_status give_up(tri_params *p, bool expected, tri_stream *s) {
   const char *name = NULL;
 
-  if (!expected) TRI_TRY(tri_params_grad_fault(p, s, &name));
+  if (!expected) TRI_TRY(tri_params_grad_nonfinite(p, s, &name));
   if (name)
     tri_log(TRI_LOG_INFO, "%s: the gradient of %s is the first on the way back that is not finite",
             tri_params_options(p)->label, name);

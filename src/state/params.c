@@ -121,7 +121,7 @@ static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
   return p->opt.train ? plan_optim(p, l, u) : TRI_OK;
 }
 
-/* Room for a gathered unit of at most `flat` elements and `packed` bytes. */
+/* Space for a gathered unit of at most `flat` elements and `packed` bytes. */
 static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot *s, int64_t flat,
                             size_t packed, bool grad) {
   s->unit = s->grad_unit = -1;
@@ -131,15 +131,15 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
         plan(l, p, phase, false, "gathered weights", (size_t)flat * tri_params_weight_bytes(p), &s->flat));
   tri_ledger_set_gathered(l, false);
   if (p->shares)
-    TRI_TRY(tri_params_share(p, phase, false, packed, &s->packed_room));
+    TRI_TRY(tri_params_share(p, phase, false, packed, &s->packed_buffers));
   else
-    TRI_TRY(plan(l, p, phase, false, "packed weights", packed, &s->packed_room));
+    TRI_TRY(plan(l, p, phase, false, "packed weights", packed, &s->packed_buffers));
   if (grad && p->opt.train && !p->grad_direct)
     TRI_TRY(plan(l, p, TRI_PHASE_LEARN, false, "unreduced gradients", (size_t)flat * 4, &s->grad));
   return TRI_OK;
 }
 
-/* Room for one matrix of blocks, before it is packed. */
+/* Space for one matrix of blocks, before it is packed. */
 static tri_status plan_matrix(tri_params *p, tri_ledger *l) {
   size_t most = 0;
 
@@ -330,7 +330,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
   TRI_TRY(tri_params_share_bind(p));
   TRI_TRY(tri_params_forget_unused(p, s));
-  TRI_TRY(tri_params_meet(p));
+  TRI_TRY(tri_params_barrier(p));
   st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, (size_t)fill_most(p) * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);
   p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);

@@ -119,7 +119,7 @@ TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int 
                                           tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
 /* Collective over the parameter scope. What is still gathered is forgotten: generation is about to use its
- * room, by another store; or it has used it, and nobody uses it any more. */
+ * workspace, by another store; or it has used it, and nobody uses it any more. */
 TRI_CHECKED tri_status tri_params_forget_all(tri_params *p, tri_stream *s);
 /* Collective over the parameter scope. Keep every unit gathered (for generation), or let go again. */
 TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
@@ -145,7 +145,7 @@ typedef struct tri_optim_view {
 } tri_optim_view;
 typedef tri_status (*tri_optim_work)(void *ctx, const tri_optim_view *part, tri_stream *s);
 /* Not collective. Queues work for all of the share, part by part: one part, or, where the store offloads, as
- * many as its room on the device asks for, whose copies run beside the work. reads, writes: sets of
+ * many as its space on the device asks for, whose copies run beside the work. reads, writes: sets of
  * 1 << tri_state_kind; other arrays of a part, but half and the gradient, are not to be touched. */
 TRI_CHECKED tri_status tri_params_optim_each(tri_params *p, int unit, unsigned reads, unsigned writes,
                                              tri_optim_work work, void *ctx, tri_stream *s);
@@ -160,7 +160,7 @@ tri_grad_view tri_params_grad_view(tri_params *p, int unit);
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* Collective over world. The tensor whose gradient has a number that is not finite,
  * of several the first on the way back, of that unit the first; NULL: there is none. */
-TRI_CHECKED tri_status tri_params_grad_fault(tri_params *p, tri_stream *s, const char **name);
+TRI_CHECKED tri_status tri_params_grad_nonfinite(tri_params *p, tri_stream *s, const char **name);
 /* Not collective. Of a store with an average, on this rank's optimizer share, in f32: average = ema_beta
  * average + (1 - ema_beta) weights; start: = weights. */
 TRI_CHECKED tri_status tri_params_average(tri_params *p, bool start, tri_stream *s);

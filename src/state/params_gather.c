@@ -56,7 +56,7 @@ static void *packed_at(const unit *u, const slot *s, int use, int j) {
 
   for (int k = 0; k < (use ? u->spec->n_linear : j); k++) at += u->packed_bytes[0][k];
   for (int k = 0; use && k < j; k++) at += u->packed_bytes[1][k];
-  return u->packed_bytes[use][j] ? (char *)s->packed_room + at : NULL;
+  return u->packed_bytes[use][j] ? (char *)s->packed_buffers + at : NULL;
 }
 
 /* A [padded]: where a gathered unit's weights are. */
@@ -102,8 +102,8 @@ static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use 
 }
 
 /* How many ranks make a form, and this one's number among them. */
-static int packers(const tri_params *p) { return tri_params_window(p) ? p->comm[TRI_NODE]->size : 1; }
-static int packer(const tri_params *p) { return tri_params_window(p) ? p->comm[TRI_NODE]->rank : 0; }
+static int packers(const tri_params *p) { return tri_params_segment(p) ? p->comm[TRI_NODE]->size : 1; }
+static int packer(const tri_params *p) { return tri_params_segment(p) ? p->comm[TRI_NODE]->rank : 0; }
 
 /* This rank's part of a form of linear[j] from its matrix; one that has none is the matrix, where that is
  * made of blocks. */
@@ -146,18 +146,18 @@ static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int us
 
 /* Collective over the parameter scope where ranks share. The forms of an acquired unit. */
 static tri_status make_forms(tri_params *p, unit *u, slot *sl, int use, tri_stream *s) {
-  bool        whole = ((use & TRI_USE_FWD) == 0 || sl->have[0]) && ((use & TRI_USE_BWD) == 0 || sl->have[1]);
-  tri_window *w = u->spec->n_linear ? tri_params_window(p) : NULL;
+  bool         whole = ((use & TRI_USE_FWD) == 0 || sl->have[0]) && ((use & TRI_USE_BWD) == 0 || sl->have[1]);
+  tri_segment *w = u->spec->n_linear ? tri_params_segment(p) : NULL;
 
   if (whole) return TRI_OK;
   if (w) {
-    tri_board_carry(p->opt.label, u->spec->name, "room for packed weights");
-    TRI_TRY(tri_window_wait(w, sl->freed));
+    tri_rank_status_carry(p->opt.label, u->spec->name, "room for packed weights");
+    TRI_TRY(tri_segment_wait(w, sl->freed));
   }
   TRI_TRY(pack_unit(p, u, sl, flat_of(p, u, sl), use, s));
   if (!w) return TRI_OK;
-  tri_board_carry(p->opt.label, u->spec->name, "packed weights");
-  return tri_window_meet(w, tri_params_pass(p, u, TRI_PASS_PACKED + use));
+  tri_rank_status_carry(p->opt.label, u->spec->name, "packed weights");
+  return tri_segment_barrier(w, tri_params_generation(p, u, TRI_GENERATION_PACKED + use));
 }
 
 static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_weights *out) {
@@ -176,7 +176,7 @@ tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_s
   slot *sl = find_slot(p, index);
 
   TRI_ASSERT(sl && (p->held || p->resident || !sl->busy || sl->unit == index));
-  TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held)); /* held: no room for backward forms */
+  TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held)); /* held: no space for backward forms */
   if (!p->resident && !p->held) {
     if (sl->unit != index) TRI_TRY(start_gather(p, index, sl, s));
     TRI_TRY(finish_gather(p, sl, s));
@@ -197,8 +197,9 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   /* Nobody else uses its room but generation, before which it is forgotten: good until the next update. A
    * rank may use it as often as it likes: all meet before it is packed anew (publish_end, forget_all). */
   if (sl == u->own && p->opt.train) return TRI_OK;
-  if (u->spec->n_linear && tri_params_window(p))
-    sl->freed = tri_window_pass(tri_params_window(p), tri_params_pass(p, u, TRI_PASS_FREED));
+  if (u->spec->n_linear && tri_params_segment(p))
+    sl->freed =
+        tri_segment_generation(tri_params_segment(p), tri_params_generation(p, u, TRI_GENERATION_FREED));
   sl->unit = -1;
 #if TRI_DEBUG /* a use after release shows in the next loss: NaN */
   if (!u->whole)
@@ -224,7 +225,7 @@ tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
   TRI_TRY(tri_params_forget_unused(p, s));
   for (int i = 0; i < p->opt.n_unit; i++)
     if (p->unit[i].own) TRI_TRY(tri_params_forget(p, p->unit[i].own, s));
-  return tri_params_meet(p);
+  return tri_params_barrier(p);
 }
 
 tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
@@ -245,7 +246,7 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
     u->held.have[0] = false;
     TRI_TRY(pack_unit(p, u, &u->held, flat, TRI_USE_FWD, s));
   }
-  return tri_params_meet(p);
+  return tri_params_barrier(p);
 }
 
 /* ---- new weights ---- */
@@ -284,5 +285,5 @@ tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
 tri_status tri_params_publish_end(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_news(p, s));
   TRI_TRY(tri_offload_settle(p, s));
-  return tri_params_meet(p);
+  return tri_params_barrier(p);
 }

@@ -132,7 +132,7 @@ tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_reduce(p, s));
   for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
   TRI_TRY(tri_params_forget_unused(p, s)); /* what comes next writes weights */
-  return tri_params_meet(p);
+  return tri_params_barrier(p);
 }
 
 /* ---- the update ---- */

@@ -4,7 +4,7 @@
 #ifndef TRI_PARAMS_IMPL_H
 #define TRI_PARAMS_IMPL_H
 
-#include "comm/peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "device/trace.h"
 #include "params.h"
 
@@ -13,19 +13,19 @@ enum {
   TRI_PARAM_STAGES = 2
 };
 
-/* Room for one gathered unit. */
+/* Space for one gathered unit. */
 typedef struct tri_param_slot {
-  void    *flat;        /* A [padded] */
-  void    *packed_room; /* the unit's packed forms, see tri_param_unit */
-  float   *grad;        /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
+  void    *flat;           /* A [padded] */
+  void    *packed_buffers; /* the unit's packed forms, see tri_param_unit */
+  float   *grad; /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
                    accumulator */
-  int      unit;        /* whose weights are here, or coming; -1: none */
+  int      unit; /* whose weights are here, or coming; -1: none */
   int      grad_unit;
   bool     busy;      /* acquired */
   bool     gathering; /* a request is pending */
   bool     last;      /* of the gradient being reduced: no micro-batch follows before the update */
   bool     have[2];   /* packed forms made */
-  uint64_t freed;     /* of a store that shares: the window's pass in which it was released */
+  uint64_t freed;     /* of a store that shares: the shared segment's pass in which it was released */
   tri_req  req, grad_req;
 } tri_param_slot;
 
@@ -36,8 +36,8 @@ typedef struct tri_param_unit {
   int64_t              padded;
   tri_range            rp, rg, ro, rw; /* params, gradients, optimizer, and the world piece that files see */
   void                *weight;         /* A [rp.count] */
-  void                *whole;          /* A [padded], where weight lies in its place; NULL: none, see room */
-  float               *master;         /* f32 [ro.count]; NULL in f32, where it is a part of `weight` */
+  void                *whole;  /* A [padded], where weight lies in its place; NULL: none, see workspace */
+  float               *master; /* f32 [ro.count]; NULL in f32, where it is a part of `weight` */
   float               *exp_avg, *exp_avg_sq, *acc; /* f32 [ro.count], [ro.count], [rg.count] */
   float               *average;                    /* f32 [ro.count]; NULL: not kept */
   size_t         *packed_bytes[2];  /* [n_linear] of packed_room for fwd, then for bwd; 0: w itself serves */
@@ -57,42 +57,42 @@ typedef struct tri_param_flight {
 
 /* Of a store whose ranks share: what they have in common in one phase. Where they cannot, after all, a rank's
  * own memory. */
-typedef struct tri_param_room {
-  size_t      bytes;
-  bool        state;
-  void       *piece;  /* this rank's of the window: of the ledger */
-  tri_window *window; /* owned, or NULL */
-  void       *own;    /* owned, or NULL */
+typedef struct tri_param_buffers {
+  size_t       bytes;
+  bool         state;
+  void        *piece;   /* this rank's of the shared segment: of the ledger */
+  tri_segment *segment; /* owned, or NULL */
+  void        *own;     /* owned, or NULL */
   struct tri_param_part {
     void **where;
     size_t at;
   } * part; /* [n_part]; owned */
   int64_t cap;
   int     n_part;
-} tri_param_room;
+} tri_param_buffers;
 
 typedef struct tri_offload tri_offload; /* offload.c */
 
 struct tri_params {
-  tri_params_opt   opt;
-  tri_device      *device;                /* borrowed */
-  tri_comm        *comm[TRI_SCOPE_COUNT]; /* borrowed */
-  bool             resident, grad_direct; /* nothing to gather or fetch; gradients go straight to the
+  tri_params_opt opt;
+  tri_device    *device;                /* borrowed */
+  tri_comm      *comm[TRI_SCOPE_COUNT]; /* borrowed */
+  bool           resident, grad_direct; /* nothing to gather or fetch; gradients go straight to the
                                           * accumulator */
-  bool             held;
-  bool             shares;   /* packed forms are there once for the ranks of the node */
-  bool             in_place; /* so are the weights, all of them: nothing is gathered */
-  bool             bound;    /* and have their place */
-  void            *passes;   /* nothing lies there; so that the ranks have a window where all is packed */
-  tri_param_room   room[TRI_PHASE_ALWAYS + 1]; /* of each phase */
-  tri_param_unit  *unit;
-  tri_param_slot   ring[TRI_PARAM_RING];
-  tri_param_slot  *pending;                /* a micro-batch's reduction under way */
-  tri_param_flight last[TRI_PARAM_STAGES]; /* an accumulator's last reductions, see params_grad.c */
-  tri_param_flight news;                   /* new weights on their way to who holds them */
-  double          *sum, *host_sum;         /* f64 [1]: device, pinned */
-  void            *matrix;  /* A: room for the largest matrix that is made of blocks; NULL: there is none */
-  tri_offload     *offload; /* owned; NULL: nothing rests in host memory */
+  bool           held;
+  bool           shares;   /* packed forms are there once for the ranks of the node */
+  bool           in_place; /* so are the weights, all of them: nothing is gathered */
+  bool           bound;    /* and have their place */
+  void          *passes; /* nothing lies there; so that the ranks have a shared segment where all is packed */
+  tri_param_buffers buffers[TRI_PHASE_ALWAYS + 1]; /* of each phase */
+  tri_param_unit   *unit;
+  tri_param_slot    ring[TRI_PARAM_RING];
+  tri_param_slot   *pending;                /* a micro-batch's reduction under way */
+  tri_param_flight  last[TRI_PARAM_STAGES]; /* an accumulator's last reductions, see params_grad.c */
+  tri_param_flight  news;                   /* new weights on their way to who holds them */
+  double           *sum, *host_sum;         /* f64 [1]: device, pinned */
+  void             *matrix;  /* A: space for the largest matrix that is made of blocks; NULL: there is none */
+  tri_offload      *offload; /* owned; NULL: nothing rests in host memory */
 };
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
@@ -157,14 +157,16 @@ static inline tri_comm *tri_params_stage(const tri_params *p, int k) {
   return c && c->size > 1 ? c : NULL;
 }
 /* The memory that the ranks share; NULL: none, or they cannot. */
-static inline tri_window *tri_params_window(const tri_params *p) { return p->room[TRI_PHASE_ALWAYS].window; }
+static inline tri_segment *tri_params_segment(const tri_params *p) {
+  return p->buffers[TRI_PHASE_ALWAYS].segment;
+}
 /* Whether weights must be gathered before they are used. */
 static inline bool tri_params_gathers(const tri_params *p) {
-  return !p->resident && !(p->in_place && tri_params_window(p));
+  return !p->resident && !(p->in_place && tri_params_segment(p));
 }
 /* For messages and a trace: the collective that starts next carries u's weights, say. */
 static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u, const char *what) {
-  tri_board_carry(p->opt.label, u->spec->name, what);
+  tri_rank_status_carry(p->opt.label, u->spec->name, what);
   tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
 }
 
@@ -181,15 +183,15 @@ TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_
  * there: weights are about to be written. */
 TRI_CHECKED tri_status tri_params_forget_unused(tri_params *p, tri_stream *s);
 
-/* What a pass of a store's window says. */
+/* What a pass of a store's shared segment says. */
 enum {
-  TRI_PASS_MEET,
-  TRI_PASS_FREED,
-  TRI_PASS_PACKED,
-  TRI_PASS_KINDS = TRI_PASS_PACKED + 4
+  TRI_GENERATION_BARRIER,
+  TRI_GENERATION_FREED,
+  TRI_GENERATION_PACKED,
+  TRI_GENERATION_KINDS = TRI_GENERATION_PACKED + 4
 }; /* + TRI_USE_* */
-static inline uint32_t tri_params_pass(const tri_params *p, const tri_param_unit *u, int kind) {
-  return (uint32_t)(u - p->unit) * TRI_PASS_KINDS + (uint32_t)kind;
+static inline uint32_t tri_params_generation(const tri_params *p, const tri_param_unit *u, int kind) {
+  return (uint32_t)(u - p->unit) * TRI_GENERATION_KINDS + (uint32_t)kind;
 }
 
 /* params_share.c. Not collective. So many bytes of what the ranks have in common in a phase; *where is set by
@@ -202,9 +204,9 @@ TRI_CHECKED tri_status tri_params_share_bind(tri_params *p);
 void                   tri_params_share_close(tri_params *p);
 /* params_share.c. Collective over the parameter scope. Where ranks share: nobody goes on before all have
  * come. */
-TRI_CHECKED tri_status tri_params_meet(tri_params *p);
+TRI_CHECKED tri_status tri_params_barrier(tri_params *p);
 
-/* offload.c. Not collective, these two. Plans a trained store's room on the device. */
+/* offload.c. Not collective, these two. Plans a trained store's space on the device. */
 TRI_CHECKED tri_status tri_offload_open(tri_params *p, tri_ledger *l);
 void                   tri_offload_close(tri_params *p);
 /* offload.c. Not collective. s waits until all that tri_params_optim_each wrote is back. */

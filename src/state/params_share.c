@@ -5,12 +5,12 @@
  * Where each rank has all weights (shard.params: none) it keeps its own forms too: there a rank may use a
  * unit when the others do not, and nobody would pack its part.
  *
- * Who may do what when, by passes of the window: a form is packed once all have released what was in its slot
- * (params_gather.c), and read once all have packed their part. Weights are written between
- * tri_params_grad_settle and tri_params_publish_end, where all meet; so they do where a phase's room goes
- * over to another phase, of which a rank's part of the window is only a piece. A store that does not share
- * cannot order that for one that does (critic.shard, reference.shard): who changes the phase has the others
- * forget what they have, which is a meeting, on the way in and on the way out. */
+ * Who may do what when, by passes of the shared segment: a form is packed once all have released what was
+ * in its slot (params_gather.c), and read once all have packed their part. Weights are written between
+ * tri_params_grad_settle and tri_params_publish_end, where all meet; so they do where a phase's workspace
+ * goes over to another phase, of which a rank's part of the shared segment is only a piece. A store that
+ * does not share cannot order that for one that does (critic.shard, reference.shard): who changes the
+ * phase has the others forget what they have, which is a meeting, on the way in and on the way out. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
@@ -19,7 +19,7 @@
 enum { ALIGN = 256 };
 
 tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t bytes, void **where) {
-  tri_param_room *r = &p->room[phase];
+  tri_param_buffers *r = &p->buffers[phase];
 
   *where = NULL;
   if (!bytes) return TRI_OK;
@@ -33,26 +33,27 @@ tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t b
 tri_status tri_params_share_plan(tri_params *p, tri_ledger *l) {
   if (p->shares) TRI_TRY(tri_params_share(p, TRI_PHASE_ALWAYS, false, ALIGN, &p->passes));
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_param_room *r = &p->room[phase];
-    char            name[48];
+    tri_param_buffers *r = &p->buffers[phase];
+    char               name[48];
     if (!r->bytes) continue;
     snprintf(name, sizeof name, "%s %s", p->opt.label, r->state ? "weights" : "packed weights");
     TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, (tri_phase)phase, r->state, name,
-                           tri_window_piece_bytes(r->bytes, p->comm[TRI_NODE]->size), &r->piece));
+                           tri_segment_piece_bytes(r->bytes, p->comm[TRI_NODE]->size), &r->piece));
   }
   return TRI_OK;
 }
 
-/* Collective over the node. *all: every room has its window; else none has. */
-static tri_status open_windows(tri_params *p, bool *all) {
+/* Collective over the node. *all: every workspace has its shared segment; else none has. */
+static tri_status open_segments(tri_params *p, bool *all) {
   *all = true;
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS && *all; phase++) {
-    tri_param_room *r = &p->room[phase];
+    tri_param_buffers *r = &p->buffers[phase];
     if (!r->bytes) continue;
-    TRI_TRY(tri_window_open(p->comm[TRI_NODE], r->piece, r->bytes, &r->window));
-    *all = r->window != NULL;
+    TRI_TRY(tri_segment_open(p->comm[TRI_NODE], r->piece, r->bytes, &r->segment));
+    *all = r->segment != NULL;
   }
-  for (int phase = 0; phase <= TRI_PHASE_ALWAYS && !*all; phase++) tri_window_close(&p->room[phase].window);
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS && !*all; phase++)
+    tri_segment_close(&p->buffers[phase].segment);
   return TRI_OK;
 }
 
@@ -60,7 +61,7 @@ static tri_status alloc_own(tri_params *p) {
   size_t more = 0;
 
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_param_room *r = &p->room[phase];
+    tri_param_buffers *r = &p->buffers[phase];
     if (!r->bytes) continue;
     TRI_TRY(tri_pages_alloc(r->bytes, &r->own));
     more += r->bytes;
@@ -77,11 +78,11 @@ tri_status tri_params_share_bind(tri_params *p) {
 
   if (!p->shares || p->bound) return TRI_OK;
   p->bound = true;
-  TRI_TRY(open_windows(p, &all));
+  TRI_TRY(open_segments(p, &all));
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], all ? TRI_OK : alloc_own(p)));
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_param_room *r = &p->room[phase];
-    char           *base = r->window ? tri_window_base(r->window) : r->own;
+    tri_param_buffers *r = &p->buffers[phase];
+    char              *base = r->segment ? tri_segment_base(r->segment) : r->own;
     for (int i = 0; i < r->n_part; i++) *r->part[i].where = base + r->part[i].at;
   }
   for (int i = 0; i < p->opt.n_unit && p->in_place; i++) {
@@ -93,12 +94,12 @@ tri_status tri_params_share_bind(tri_params *p) {
 
 void tri_params_share_close(tri_params *p) {
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
-    tri_window_close(&p->room[phase].window);
-    tri_pages_free(&p->room[phase].own);
-    TRI_FREE(p->room[phase].part);
+    tri_segment_close(&p->buffers[phase].segment);
+    tri_pages_free(&p->buffers[phase].own);
+    TRI_FREE(p->buffers[phase].part);
   }
 }
 
-tri_status tri_params_meet(tri_params *p) {
-  return tri_params_window(p) ? tri_window_meet(tri_params_window(p), TRI_PASS_MEET) : TRI_OK;
+tri_status tri_params_barrier(tri_params *p) {
+  return tri_params_segment(p) ? tri_segment_barrier(tri_params_segment(p), TRI_GENERATION_BARRIER) : TRI_OK;
 }

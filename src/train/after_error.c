@@ -60,7 +60,7 @@ static tri_status keep_step(tri_trainer *t, bool trusted) {
   return tri_save_if_due(t, true);
 }
 
-/* Weights may be at fault themselves, or the program: all since the checkpoint before is doubtful then. */
+/* Weights may be wrong themselves, or the program: all since the checkpoint before is doubtful then. */
 static bool is_trusted(tri_status st) {
   return st != TRI_ECOMM && st != TRI_EDEVICE && st != TRI_ENUMERIC && st != TRI_EINTERNAL;
 }

@@ -7,7 +7,7 @@
 #include "reward/figures.h"
 #include "save.h"
 #include "score.h"
-#include "supply.h"
+#include "batch_source.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -191,7 +191,7 @@ static tri_status evaluate_answers(tri_trainer *t, const piece *p, tri_eval_sum 
                      .before = p->before * each,
                      .all = t->plan.eval_prompts * each};
 
-  TRI_TRY_DONE(tri_supply_ask(t, &ask, &r));
+  TRI_TRY_DONE(tri_batch_source_ask(t, &ask, &r));
   if (tri_halt_decided(t->halt)) goto done;
   TRI_TRY_DONE(tri_report_eval_put(t, &r, p->set->name));
   st = tri_agree(tri_world_of(t), add_answers(t, &r, all, of_set));

@@ -6,14 +6,14 @@
 #include "inputs.h"
 #include "score.h"
 #include "screen.h"
-#include "supply.h"
+#include "batch_source.h"
 #include "train.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* The numbers of a line: its loss among all lines, and in its set; each metric's sum and count. Of a line
- * beside: its part of the survey alone. */
+ * beside: its part of the statistic alone. */
 enum { OF_ALL, OF_SET, METRICS, NUMBERS = METRICS + 2 * TRI_ALGO_METRICS, TOGETHER = 2 };
 
 tri_status tri_evaluate_lines_plan(tri_trainer *t) {
@@ -49,7 +49,7 @@ static void weigh(tri_trainer *t) {
     const tri_eval_range *set = &t->plan.eval[i].lines;
     int64_t               begin = at;
     for (int64_t k = 0; k < set->n; k++)
-      for (int q = 0; q < each; q++) e->count[at++] = tri_supply_held_out_tokens(t, set->begin + k, q);
+      for (int q = 0; q < each; q++) e->count[at++] = tri_batch_source_held_out_tokens(t, set->begin + k, q);
     loss->weigh(&t->opt, longest, e->count + begin, (int)(at - begin), e->of_set + begin);
   }
   loss->weigh(&t->opt, longest, e->count, (int)at, e->of_all);
@@ -62,12 +62,12 @@ typedef struct piece {
   tri_eval_range lines;
   int64_t        first;
   bool           beside; /* what is judged are the sequences beside them */
-  double         survey;
+  double         statistic;
 } piece;
 
 /* The line whose `each` sequences begin with number k of a micro-batch: a view of `in` and `out`. */
 static void view(const tri_loss_in *in, const tri_loss_out *out, int k, int each, int64_t start[TOGETHER + 1],
-                 tri_loss_in *one, tri_loss_out *room) {
+                 tri_loss_in *one, tri_loss_out *buffers) {
   int64_t       at = in->start[k];
   const float  *from[] = {in->logp, in->ent,   in->old_logp,  in->ref_logp, in->roll_logp,
                           in->adv,  in->value, in->old_value, in->ret};
@@ -82,28 +82,28 @@ static void view(const tri_loss_in *in, const tri_loss_out *out, int k, int each
   one->start = start;
   one->origin = in->origin + at;
   one->score = in->score ? in->score + k : NULL;
-  room->dlogp = out->dlogp ? out->dlogp + at : NULL;
-  room->dent = out->dent ? out->dent + at : NULL;
-  room->dvalue = out->dvalue ? out->dvalue + at : NULL;
+  buffers->dlogp = out->dlogp ? out->dlogp + at : NULL;
+  buffers->dent = out->dent ? out->dent + at : NULL;
+  buffers->dvalue = out->dvalue ? out->dvalue + at : NULL;
 }
 
 /* The line's numbers, into x [NUMBERS]; at: its first sequence among all of the evaluation. */
-static tri_status judge_line(const tri_trainer *t, const piece *p, tri_loss_in *one, tri_loss_out *room,
+static tri_status judge_line(const tri_trainer *t, const piece *p, tri_loss_in *one, tri_loss_out *buffers,
                              int64_t at, double *x) {
   const tri_loss *loss = t->learner[TRI_POLICY].loss;
 
   if (p->beside) {
-    x[OF_ALL] = loss->survey->part(one, 0);
+    x[OF_ALL] = loss->statistic->part(one, 0);
     return TRI_OK;
   }
-  one->survey = p->survey;
+  one->statistic = p->statistic;
   one->weight = t->eval.of_all + at;
-  TRI_TRY(loss->compute(&t->opt, one, room));
-  x[OF_ALL] = room->loss;
+  TRI_TRY(loss->compute(&t->opt, one, buffers));
+  x[OF_ALL] = buffers->loss;
   one->weight = t->eval.of_set + at;
-  TRI_TRY(loss->compute(&t->opt, one, room));
-  x[OF_SET] = room->loss;
-  memcpy(x + METRICS, room->metric, sizeof room->metric);
+  TRI_TRY(loss->compute(&t->opt, one, buffers));
+  x[OF_SET] = buffers->loss;
+  memcpy(x + METRICS, buffers->metric, sizeof buffers->metric);
   return TRI_OK;
 }
 
@@ -113,20 +113,20 @@ static tri_status judge_micro(tri_trainer *t, const piece *p, const tri_rollout 
   tri_batch    b;
   tri_rows_out rows;
   tri_loss_in  in, one;
-  tri_loss_out out, room;
+  tri_loss_out out, buffers;
   int64_t      start[TOGETHER + 1];
   char         where[128];
 
-  TRI_ASSERT(each <= TOGETHER && sizeof room.metric == 2 * TRI_ALGO_METRICS * sizeof(double));
-  TRI_TRY(tri_batch_load(t->feed, r, seq, n, t->se->stream, &b));
+  TRI_ASSERT(each <= TOGETHER && sizeof buffers.metric == 2 * TRI_ALGO_METRICS * sizeof(double));
+  TRI_TRY(tri_batch_load(t->staging, r, seq, n, t->se->stream, &b));
   TRI_TRY(tri_model_forward(t->learner[TRI_POLICY].model, &b, false, t->sampling.inv_temperature, &rows,
                             t->se->stream));
-  TRI_TRY(tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, &in, &out));
+  TRI_TRY(tri_batch_fetch(t->staging, &rows, NULL, t->se->stream, &in, &out));
   for (int k = 0; k < n; k += each) {
     int64_t    line = seq[k] / each;
     tri_status st;
-    view(&in, &out, k, each, start, &one, &room);
-    st = judge_line(t, p, &one, &room, (p->first + line) * each, t->eval.row + line * NUMBERS);
+    view(&in, &out, k, each, start, &one, &buffers);
+    st = judge_line(t, p, &one, &buffers, (p->first + line) * each, t->eval.row + line * NUMBERS);
     if (st == TRI_OK) continue;
     snprintf(where, sizeof where, "the evaluation after step %lld, line %lld of data.eval",
              (long long)t->progress.step, (long long)r->prompt_id[seq[k]] + 1);
@@ -148,7 +148,7 @@ static tri_status judge_piece(tri_trainer *t, const tri_eval_range *set, const p
   o.begin = 0;
   o.n = (int)tri_sequences(t, p->lines.n);
   memset(t->eval.row, 0, (size_t)n * sizeof *t->eval.row);
-  TRI_TRY_DONE(tri_supply_held_out(t, set, &p->lines, p->beside, &r));
+  TRI_TRY_DONE(tri_batch_source_held_out(t, set, &p->lines, p->beside, &r));
   TRI_TRY_DONE(tri_split_make(&r, &o, &sp));
   TRI_TRY_DONE(tri_score_reference_split(t, &r, &sp));
   for (int i = 0; i < sp.n_micro; i++)
@@ -169,14 +169,14 @@ static void add_line(const double *x, double loss, tri_eval_sum *to) {
   }
 }
 
-/* Collective over world. A set's lines, piece by piece, or (all NULL) what is beside them, of which *survey
- * becomes the number; less where the run is told to stop. */
-static tri_status judge_set(tri_trainer *t, const tri_eval_range *set, int64_t first, double *survey,
+/* Collective over world. A set's lines, piece by piece, or (all NULL) what is beside them, of which
+ * *statistic becomes the number; less where the run is told to stop. */
+static tri_status judge_set(tri_trainer *t, const tri_eval_range *set, int64_t first, double *statistic,
                             tri_eval_sum *all, tri_eval_sum *of_set) {
   double beside = 0;
 
   for (int64_t at = 0; at < set->n; at += t->plan.eval_lines_at_once) {
-    piece          p = {{set->begin + at, t->plan.eval_lines_at_once}, first + at, !all, *survey};
+    piece          p = {{set->begin + at, t->plan.eval_lines_at_once}, first + at, !all, *statistic};
     tri_halt_cause halt;
     TRI_TRY(tri_halt_ask(t->halt, &halt));
     if (halt != TRI_HALT_NOT) return TRI_OK;
@@ -191,7 +191,7 @@ static tri_status judge_set(tri_trainer *t, const tri_eval_range *set, int64_t f
       add_line(x, x[OF_SET], of_set);
     }
   }
-  if (!all) *survey = t->learner[TRI_POLICY].loss->survey->whole(beside, set->n);
+  if (!all) *statistic = t->learner[TRI_POLICY].loss->statistic->whole(beside, set->n);
   return TRI_OK;
 }
 
@@ -203,10 +203,10 @@ tri_status tri_evaluate_lines(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *o
   weigh(t);
   for (int i = 0; i < t->plan.n_eval; i++) {
     const tri_eval_range *set = &t->plan.eval[i].lines;
-    double                survey = 0;
-    if (loss->survey && loss->survey->part && loss->survey->wanted(&t->opt))
-      TRI_TRY(judge_set(t, set, first, &survey, NULL, NULL));
-    TRI_TRY(judge_set(t, set, first, &survey, all, &of_set[i]));
+    double                statistic = 0;
+    if (loss->statistic && loss->statistic->part && loss->statistic->wanted(&t->opt))
+      TRI_TRY(judge_set(t, set, first, &statistic, NULL, NULL));
+    TRI_TRY(judge_set(t, set, first, &statistic, all, &of_set[i]));
     if (loss->settle) loss->settle(of_set[i].metric);
     first += set->n;
   }

@@ -5,7 +5,7 @@
 #include "base/notice.h"
 #include "inputs.h"
 #include "inputs_chat.h"
-#include "supply.h"
+#include "batch_source.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void set_health(tri_trainer *t) {
   t->health.max_response_length = t->cfg->rollout.max_response_length;
   t->health.n_reward = tri_has_answers(t) ? t->cfg->reward.n : 0; /* else they are of evaluations */
   t->health.trend.given = t->cfg->rollout.replay != NULL;
-  t->health.trend.selected = tri_supply_selects(t);
+  t->health.trend.selected = tri_batch_source_selects(t);
   t->health.unclipped = !tri_algo_reads(t->algo, "algo.clip_eps");
   if (t->algo->advantage && t->algo->advantage->least_group == 1)
     t->health.compared = t->cfg->algo.opt.whiten_advantages             ? TRI_COMPARED_IN_STEP
@@ -54,15 +54,15 @@ static tri_status check_rewards(tri_trainer *t) {
     tri_reward_env        env = reward_env(t);
     char                  row[80];
     snprintf(row, sizeof row, "reward %d (%s)", o->row + 1, o->name);
-    TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o, &env), row), t->run.faults));
-    TRI_TRY(tri_error_note(tri_error_at(check_judge(t->cfg, i), row), t->run.faults));
+    TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o, &env), row), t->run.errors));
+    TRI_TRY(tri_error_note(tri_error_at(check_judge(t->cfg, i), row), t->run.errors));
   }
   return TRI_OK;
 }
 
 static tri_status open_rewards(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  int64_t           before = t->run.faults ? t->run.faults->n : 0;
+  int64_t           before = t->run.errors ? t->run.errors->n : 0;
   tri_reward_env    env = reward_env(t);
 
   if (t->plan.like) {
@@ -70,7 +70,7 @@ static tri_status open_rewards(tri_trainer *t) {
     return TRI_OK;
   }
   TRI_TRY(check_rewards(t));
-  if (t->run.faults && t->run.faults->n > before) return TRI_OK;
+  if (t->run.errors && t->run.errors->n > before) return TRI_OK;
   if (c->reward.n) TRI_TRY(tri_reward_set_open(c->reward.item, c->reward.n, &env, &t->reward));
   set_health(t);
   return TRI_OK;
@@ -162,8 +162,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                             const tri_chat *chat, bool *no_tokenizer, tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
-  bool    room = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
-  int64_t answer = room ? c->rollout.max_response_length : 0;
+  bool    space = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
+  int64_t answer = space ? c->rollout.max_response_length : 0;
   tri_encoder  encoder = {.tokenizer = tri_source_tokenizer(t->learner[TRI_POLICY].source),
                           .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V};
   tri_status   st;
@@ -195,7 +195,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .refuse = t->reward ? refuse_answer : NULL,
                       .refuse_ctx = t->reward,
                       .keep_fields = keeps_fields(t),
-                      .note = {t->run.faults, no_tokenizer}};
+                      .note = {t->run.errors, no_tokenizer}};
 
   if (!tri_data_is_prompts(kind) && c->data.max_length && c->data.max_length < context) {
     opt.max_total_tokens = c->data.max_length;
@@ -258,9 +258,9 @@ static tri_status check_contexts(const tri_trainer *t, const tri_longest *l) {
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   *l = (tri_longest){t->plan.evaluates, 1};
   if (t->plan.evaluates)
-    tri_supply_measure_held_out(t, l);
+    tri_batch_source_measure_held_out(t, l);
   else
-    TRI_TRY(t->supply->measure(t, l));
+    TRI_TRY(t->source->measure(t, l));
   if (t->eval.data && tri_dataset_stats(t->eval.data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval.data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
@@ -292,9 +292,9 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
 static void say_idle(const tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  if (t->supply->generates)
+  if (t->source->generates)
     say_idle_in(t, "rollout.rollout_batch_size", c->rollout.rollout_batch_size, "prompt to answer");
-  if (t->supply->whole_groups)
+  if (t->source->whole_groups)
     say_idle_in(t, "train.train_batch_size / algo.num_generations",
                 t->plan.batch.train_batch_size / c->algo.num_generations, "group to learn from");
   else
@@ -304,7 +304,7 @@ static void say_idle(const tri_trainer *t) {
 /* Rank 0. */
 static void say_repeats(const tri_trainer *t) {
   const tri_config *c = t->cfg;
-  int64_t           asks = tri_supply_selects(t) ? 1 + c->rollout.max_extra_batches : 1;
+  int64_t           asks = tri_batch_source_selects(t) ? 1 + c->rollout.max_extra_batches : 1;
   char              extra[64] = "";
 
   if (t->se->rt.world_rank != 0 || !t->data || !tri_dataset_stats(t->data)->n_line || !tri_has_answers(t) ||
@@ -322,7 +322,7 @@ static void say_repeats(const tri_trainer *t) {
 
 /* Rank 0. */
 static void say_rest(const tri_trainer *t) {
-  int64_t rest = t->learner[TRI_POLICY].rest_steps;
+  int64_t rest = t->learner[TRI_POLICY].warmup_steps;
 
   if (t->se->rt.world_rank != 0 || !t->plan.steps || rest < t->plan.steps) return;
   tri_warn("policy_rests",
@@ -331,12 +331,12 @@ static void say_rest(const tri_trainer *t) {
            (long long)rest, (long long)t->plan.steps);
 }
 
-int64_t tri_sequences(const tri_trainer *t, int64_t samples) { return samples * t->supply->together; }
+int64_t tri_sequences(const tri_trainer *t, int64_t samples) { return samples * t->source->together; }
 
 static void plan_split(tri_trainer *t) {
   t->plan.split = (tri_split_opt){.n = (int)tri_sequences(t, t->plan.batch.train_batch_size),
-                                  .together = t->supply->together,
-                                  .whole_groups = t->supply->whole_groups,
+                                  .together = t->source->together,
+                                  .whole_groups = t->source->whole_groups,
                                   .rank = tri_world_of(t)->rank,
                                   .size = tri_world_of(t)->size,
                                   .micro_batch_size = (int)tri_sequences(t, t->plan.batch.micro_batch_size),
@@ -349,7 +349,8 @@ enum { PACKED_MOST = 16384 }; /* specified: interface; products gain little from
  * memory holds (trainer.c); a run that an earlier version began without a number goes on with one pass. */
 static tri_status choose_packing(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  const tri_source *policy = t->learner[TRI_POLICY].source; /* NULL where a fault kept it from being opened */
+  const tri_source *policy =
+      t->learner[TRI_POLICY].source; /* NULL where an error kept it from being opened */
 
   t->plan.packed = c->train.max_tokens_per_gpu;
   t->plan.by_default =
@@ -411,8 +412,8 @@ static tri_status plan_steps(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!l->train) continue;
     l->optim = c->train.optim;
-    tri_loss_scale_begin(&l->course.scale, &l->optim.scaling, c->model.dtype);
-    l->lr.total = updates - l->rest_steps * t->plan.mini_batches * c->algo.ppo_epochs;
+    tri_loss_scale_begin(&l->counters.scale, &l->optim.scaling, c->model.dtype);
+    l->lr.total = updates - l->warmup_steps * t->plan.mini_batches * c->algo.ppo_epochs;
     if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)l->lr.total);
   }
   plan_split(t);
@@ -432,19 +433,19 @@ static void remember_data(tri_trainer *t) {
   }
 }
 
-/* What a fault of an input would say twice is not looked at; a run ends with the first one. */
-#define NOTE(call) TRI_TRY(tri_error_note(call, t->run.faults))
-static int64_t faults(const tri_trainer *t) { return t->run.faults ? t->run.faults->n : 0; }
+/* What an error of an input would say twice is not looked at; a run ends with the first one. */
+#define NOTE(call) TRI_TRY(tri_error_note(call, t->run.errors))
+static int64_t errors(const tri_trainer *t) { return t->run.errors ? t->run.errors->n : 0; }
 
-/* Whether answers leave room for prompts, where there are any. */
-static tri_status check_room(const tri_trainer *t) {
+/* Whether answers leave space for prompts, where there are any. */
+static tri_status check_space(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos,
           answer = c->rollout.max_response_length;
   bool prompts = (tri_has_answers(t) && c->data.train.n) || (c->eval.steps > 0 && tri_evaluates_answers(t));
 
   if (!prompts || answer < context) return TRI_OK;
-  TRI_TRY(tri_faults_miss(t->run.faults, "the length of prompts"));
+  TRI_TRY(tri_errors_miss(t->run.errors, "the length of prompts"));
   TRI_FAIL(
       TRI_ECONFIG,
       "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
@@ -476,7 +477,7 @@ static tri_status has_lines(tri_trainer *t, bool *out) {
   return TRI_OK;
 }
 
-/* Whether every file of data.eval is one of data.train: a fault of its lines was said then. */
+/* Whether every file of data.eval is one of data.train: an error of its lines was said then. */
 static bool is_eval_of_train(const tri_config *c) {
   for (int i = 0; i < c->data.eval.n; i++) {
     int k = 0;
@@ -503,7 +504,7 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   /* the deck's, not the set's: a reward that could not be opened hides no fault of the data */
   bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
-  int64_t       before = faults(t);
+  int64_t       before = errors(t);
 
   if (t->plan.like) {
     t->data = t->plan.like->data;
@@ -515,24 +516,24 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
     NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, chat, &t->data),
                          "data.train"));
   remember_data(t);
-  if (faults(t) > before && is_eval_of_train(c)) return TRI_OK;
+  if (errors(t) > before && is_eval_of_train(c)) return TRI_OK;
   if (c->eval.steps > 0 && c->data.eval.n)
     NOTE(tri_error_about(open_eval(t, asked, learned, chat), "data.eval"));
   return TRI_OK;
 }
 
-/* Collective over world. One template writes the conversations of all files: its fault is said once. */
+/* Collective over world. One template writes the conversations of all files: its error is said once. */
 static tri_status open_all_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_chat         *chat = NULL;
   int64_t           before;
   tri_status        st = TRI_OK;
 
-  NOTE(check_room(t));
-  before = faults(t);
+  NOTE(check_space(t));
+  before = errors(t);
   if (is_read(t, &c->data.train) || (c->eval.steps > 0 && is_read(t, &c->data.eval)))
-    TRI_TRY_DONE(tri_error_note(tri_inputs_open_chat(t, &chat), t->run.faults));
-  st = faults(t) > before ? tri_faults_miss(t->run.faults, "data") : open_both(t, chat);
+    TRI_TRY_DONE(tri_error_note(tri_inputs_open_chat(t, &chat), t->run.errors));
+  st = errors(t) > before ? tri_errors_miss(t->run.errors, "data") : open_both(t, chat);
 done:
   tri_chat_close(&chat);
   return st;
@@ -546,14 +547,14 @@ static tri_status look_at_data(tri_trainer *t) {
   bool              rewards = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind     asked = rewards ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
   tri_data_kind     eval = tri_evaluates_answers(t) ? asked : learned;
-  int64_t           before = faults(t);
+  int64_t           before = errors(t);
 
   if (is_read(t, &c->data.train))
     NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.train, tri_has_answers(t) ? asked : learned),
                          "data.train"));
-  if (c->eval.steps > 0 && is_read(t, &c->data.eval) && !(faults(t) > before && is_eval_of_train(c)))
+  if (c->eval.steps > 0 && is_read(t, &c->data.eval) && !(errors(t) > before && is_eval_of_train(c)))
     NOTE(tri_error_about(tri_inputs_look_at_lines(t, &c->data.eval, eval), "data.eval"));
-  return tri_faults_miss(t->run.faults, "the length of the data's lines");
+  return tri_errors_miss(t->run.errors, "the length of the data's lines");
 }
 
 /* The small files of the model's folder. */
@@ -567,7 +568,7 @@ static tri_status look_at_folder(const char *path) {
 
 tri_status tri_inputs_look(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  tri_faults       *f = t->run.faults;
+  tri_errors       *f = t->run.errors;
   bool              algo = !(f->about & TRI_CONFIG_ABOUT_ALGO),
        model = algo && !(f->about & TRI_CONFIG_ABOUT_MODEL) && !c->model.path != !c->model.config;
   int64_t before = f->n;
@@ -576,7 +577,7 @@ tri_status tri_inputs_look(tri_trainer *t) {
     TRI_TRY(check_rewards(t));
   else
     NOTE(open_rewards(t));
-  if (f->about & TRI_CONFIG_ABOUT_REWARD) TRI_TRY(tri_faults_miss(f, "what else the rewards at fault say"));
+  if (f->about & TRI_CONFIG_ABOUT_REWARD) TRI_TRY(tri_errors_miss(f, "what else the rewards at fault say"));
   if (model) {
     before = f->n;
     TRI_TRY(tri_learner_resolve(t));
@@ -584,10 +585,10 @@ tri_status tri_inputs_look(tri_trainer *t) {
   } else if (!algo && c->model.path && !(f->about & TRI_CONFIG_ABOUT_MODEL)) {
     NOTE(look_at_folder(c->model.path));
   } else {
-    TRI_TRY(tri_faults_miss(f, "model"));
+    TRI_TRY(tri_errors_miss(f, "model"));
   }
   model = model && f->n == before;
-  if (!algo || f->about & TRI_CONFIG_ABOUT_DATA) return tri_faults_miss(f, "data");
+  if (!algo || f->about & TRI_CONFIG_ABOUT_DATA) return tri_errors_miss(f, "data");
   if (!model) return look_at_data(t);
   return open_all_data(t);
 }
@@ -597,22 +598,22 @@ tri_status tri_inputs_look(tri_trainer *t) {
 tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_comm         *world = t->se->comm[TRI_WORLD];
-  int64_t           first = faults(t), before;
+  int64_t           first = errors(t), before;
 
   NOTE(tri_agree(world, open_rewards(t)));
   NOTE(tri_agree(world, tri_shard_plan_check(c->shard.scope)));
-  before = faults(t);
+  before = errors(t);
   TRI_TRY(tri_learner_resolve(t));
-  if (faults(t) == before) NOTE(tri_agree(world, open_models(t)));
-  if (faults(t) == before)
+  if (errors(t) == before) NOTE(tri_agree(world, open_models(t)));
+  if (errors(t) == before)
     TRI_TRY(open_all_data(t));
   else
     TRI_TRY(look_at_data(t));
-  if (t->data || c->train.steps || faults(t) == first)
+  if (t->data || c->train.steps || errors(t) == first)
     NOTE(tri_agree(world, plan_steps(t)));
   else
-    TRI_TRY(tri_faults_miss(t->run.faults, "batches"));
-  if (faults(t) > first) return TRI_OK;
+    TRI_TRY(tri_errors_miss(t->run.errors, "batches"));
+  if (errors(t) > first) return TRI_OK;
   NOTE(measure(t, l));
   return TRI_OK;
 }

@@ -8,10 +8,10 @@
 struct tri_longest;
 
 /* Collective over world. Opens rewards, sources of models and data, and plans steps and batches.
- * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
+ * With t->run.faults each error is added there, the rest is looked at too, and *l is set where none was
  * added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
-/* Not collective, in a pretended session, of a deck whose keys have faults (t->run.faults): faults
+/* Not collective, in a pretended session, of a deck whose keys have errors (t->run.faults): errors
  * of rewards, models and data are added, as far as the keys they stand on were read. */
 TRI_CHECKED tri_status tri_inputs_look(tri_trainer *t);
 /* Collective over world. The same of evaluations alone, with t->run.resume: rewards, models and
@@ -19,7 +19,7 @@ TRI_CHECKED tri_status tri_inputs_look(tri_trainer *t);
 TRI_CHECKED tri_status tri_inputs_open_to_evaluate(tri_trainer *t, struct tri_longest *l);
 /* Not collective. The batches again with passes of at most so many tokens. */
 TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
-/* Not collective. So many samples in sequences (supply.h). */
+/* Not collective. So many samples in sequences (batch_source.h). */
 int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 
 #endif

@@ -10,18 +10,18 @@
 
 /* Collective over world. The day that templates write: the deck's, or that of the run's first start. */
 static tri_status choose_day(const tri_trainer *t, char out[16]) {
-  tri_ckpt_reader *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
-  tri_source_talk  before = {.n_text = 0};
-  time_t           now = time(NULL);
-  struct tm        day;
-  tri_status       st = TRI_OK;
+  tri_ckpt_reader        *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
+  tri_source_conversation before = {.n_text = 0};
+  time_t                  now = time(NULL);
+  struct tm               day;
+  tri_status              st = TRI_OK;
 
   localtime_r(&now, &day);
   strftime(out, 16, "%Y-%m-%d", &day);
-  if (t->run.resume[0] && from) st = tri_source_checkpoint_talk(from, &before);
+  if (t->run.resume[0] && from) st = tri_source_checkpoint_conversation(from, &before);
   if (before.date) snprintf(out, 16, "%s", before.date);
   if (t->cfg->data.chat_template_date) snprintf(out, 16, "%s", t->cfg->data.chat_template_date);
-  tri_source_talk_free(&before);
+  tri_source_conversation_free(&before);
   TRI_TRY(tri_agree(tri_world_of(t), st));
   return tri_host_bcast(tri_world_of(t), out, 16, 0);
 }
@@ -31,28 +31,28 @@ static tri_status copy_or_null(const char *text, char **out) {
 }
 
 /* Not collective. What the deck says of conversations, with its files, but for the day. */
-static tri_status read_talk(tri_trainer *t) {
+static tri_status read_conversation(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_ckpt_reader  *from = t->run.resume[0] ? tri_source_checkpoint(t->learner[TRI_POLICY].source) : NULL;
 
-  TRI_TRY(tri_copy_text(c->data.chat_template, &t->talk.template));
-  TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &t->talk.kwargs));
-  TRI_TRY(copy_or_null(c->data.chat_template_date, &t->talk.date));
-  TRI_TRY(copy_or_null(c->data.tools, &t->talk.tools));
-  TRI_TRY(copy_or_null(c->data.system_prompt, &t->talk.system));
-  return tri_source_talk_read(&t->talk, from);
+  TRI_TRY(tri_copy_text(c->data.chat_template, &t->conversation.template));
+  TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &t->conversation.kwargs));
+  TRI_TRY(copy_or_null(c->data.chat_template_date, &t->conversation.date));
+  TRI_TRY(copy_or_null(c->data.tools, &t->conversation.tools));
+  TRI_TRY(copy_or_null(c->data.system_prompt, &t->conversation.system));
+  return tri_source_conversation_read(&t->conversation, from);
 }
 
 tri_status tri_inputs_open_chat(tri_trainer *t, tri_chat **out) {
   char         day[16];
   tri_chat_opt opt;
 
-  if (!t->talk.template) TRI_TRY(tri_agree(tri_world_of(t), read_talk(t)));
+  if (!t->conversation.template) TRI_TRY(tri_agree(tri_world_of(t), read_conversation(t)));
   TRI_TRY(choose_day(t, day));
-  opt = tri_source_talk_opt(&t->talk, true);
+  opt = tri_source_conversation_opt(&t->conversation, true);
   if (!opt.date) opt.date = day;
   TRI_TRY(tri_agree(tri_world_of(t), tri_source_chat(t->learner[TRI_POLICY].source, &opt, out)));
-  if (tri_chat_says_date(*out) && !t->talk.date) return tri_copy_text(day, &t->talk.date);
+  if (tri_chat_says_date(*out) && !t->conversation.date) return tri_copy_text(day, &t->conversation.date);
   return TRI_OK;
 }
 
@@ -69,13 +69,13 @@ static void say_plain(const tri_trainer *t, const tri_dataset *d) {
 }
 
 void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_chat *chat) {
-  tri_ckpt_reader *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
-  tri_source_talk  before = {.n_text = 0};
+  tri_ckpt_reader        *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
+  tri_source_conversation before = {.n_text = 0};
 
   if (t->se->rt.world_rank == 0) say_plain(t, d);
-  if (t->se->rt.world_rank != 0 || !tri_dataset_stats(d)->n_talk || t->run.resume[0] || !from) return;
+  if (t->se->rt.world_rank != 0 || !tri_dataset_stats(d)->n_conversation || t->run.resume[0] || !from) return;
   if (strcmp(t->cfg->data.chat_template, "auto") != 0) return;
-  if (tri_source_checkpoint_talk(from, &before) != TRI_OK)
+  if (tri_source_checkpoint_conversation(from, &before) != TRI_OK)
     tri_error_clear();
   else if (before.template && strcmp(before.template, "auto") != 0 && strcmp(before.template, "none") != 0)
     tri_warn(
@@ -83,7 +83,7 @@ void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_
         "model.path is of a run with data.chat_template: %s; here conversations are written with the chat "
         "template %s. Give data.chat_template to write them as that run did.",
         before.template, tri_chat_name(chat));
-  tri_source_talk_free(&before);
+  tri_source_conversation_free(&before);
 }
 
 tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const char *file,
@@ -95,8 +95,8 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   bool           ends = false;
 
   if (t->se->rt.world_rank != 0) return TRI_OK;
-  tri_dataset_say_talk(d, chat, file);
-  if (!tri_dataset_stats(d)->n_talk) return TRI_OK;
+  tri_dataset_say_conversation(d, chat, file);
+  if (!tri_dataset_stats(d)->n_conversation) return TRI_OK;
   if (t->cfg->data.tools && !tri_chat_reads_tools(chat))
     tri_warn("template_without_tools", "data.tools: the chat template %s writes no tools: they are left out",
              tri_chat_name(chat));
@@ -111,7 +111,7 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
         "them: no end is learned, and the model will not stop by itself. Let the template write "
         "{{ eos_token }} behind each answer, within {%% generation %%} where it has that, or name another "
         "with data.chat_template.",
-        file, (long long)tri_dataset_stats(d)->n_endless, (long long)tri_dataset_stats(d)->n_talk,
+        file, (long long)tri_dataset_stats(d)->n_endless, (long long)tri_dataset_stats(d)->n_conversation,
         tri_chat_name(chat));
   if (!end) return TRI_OK;
   TRI_TRY(tri_encoder_run(encoder, end, strlen(end), false, &id, &n));

@@ -41,7 +41,7 @@ tri_status tri_inputs_look_at_lines(const tri_trainer *t, const tri_config_list 
                            .chat.tools_key = c->data.tools_key,
                            .refuse = t->reward ? refuse : NULL,
                            .refuse_ctx = t->reward,
-                           .note.faults = t->run.faults};
+                           .note.errors = t->run.errors};
   tri_status        st = TRI_OK;
 
   TRI_TRY_DONE(

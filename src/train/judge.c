@@ -9,14 +9,14 @@
 
 tri_status tri_judge_open(tri_trainer *t, int64_t max_tokens) {
   /* beside the gathered weights of its model, not in their room: the answers are made by then */
-  tri_feed_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_LEARN};
+  tri_staging_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_LEARN};
 
   if (!t->learner[TRI_REWARD_MODEL].source) return TRI_OK;
   t->judge.max_tokens = max_tokens;
-  return tri_feed_open(t->se->device, t->se->ledger, &o, &t->judge.feed);
+  return tri_staging_open(t->se->device, t->se->ledger, &o, &t->judge.staging);
 }
 
-void tri_judge_close(tri_judge *j) { tri_feed_close(&j->feed); }
+void tri_judge_close(tri_judge *j) { tri_staging_close(&j->staging); }
 
 /* Tokens up to the one that is scored: the last, but for the model's padding, which may be the end token
  * (transformers, modeling_layers.py, GenericForSequenceClassification). */
@@ -62,9 +62,9 @@ static tri_status score_batch(tri_trainer *t, const tri_rollout *r, const int *s
   tri_loss_in  in;
   tri_loss_out unused;
 
-  TRI_TRY(tri_batch_load(t->judge.feed, r, seq, n, t->se->stream, &b));
+  TRI_TRY(tri_batch_load(t->judge.staging, r, seq, n, t->se->stream, &b));
   TRI_TRY(tri_model_forward(l->model, &b, false, 1.0f, &rows, t->se->stream));
-  TRI_TRY(tri_batch_fetch(t->judge.feed, &rows, NULL, t->se->stream, &in, &unused));
+  TRI_TRY(tri_batch_fetch(t->judge.staging, &rows, NULL, t->se->stream, &in, &unused));
   memcpy(score, in.value, (size_t)n * sizeof *score);
   return TRI_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef TRI_JUDGE_H
 #define TRI_JUDGE_H
 
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "reward/reward.h"
 
 struct tri_trainer;
@@ -11,8 +11,8 @@ struct tri_trainer;
 enum { TRI_JUDGE_ROWS = 1024 }; /* chosen: answers of a batch; products gain nothing from more */
 
 typedef struct tri_judge {
-  tri_feed *feed;       /* NULL: the run has no reward model */
-  int64_t   max_tokens; /* of a batch */
+  tri_staging *staging;    /* NULL: the run has no reward model */
+  int64_t      max_tokens; /* of a batch */
 } tri_judge;
 
 /* Not collective. Plans memory for batches of max_tokens; without a reward model nothing. */

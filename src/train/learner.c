@@ -427,7 +427,7 @@ void tri_learner_begin(tri_trainer *t) {
   policy->lr = critic->lr = c->train.lr;
   critic->lr.peak = c->critic.learning_rate;
   policy->loss = t->algo->loss;
-  policy->rest_steps = c->critic.warmup_steps;
+  policy->warmup_steps = c->critic.warmup_steps;
   if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
 }
 
@@ -451,7 +451,7 @@ tri_status tri_learner_open_sources(tri_trainer *t) {
 static tri_status resolve(tri_trainer *t, tri_learner *l, const char *path) {
   tri_status st = tri_error_about(tri_source_resolve(path, tri_world_of(t), l->path), l->key);
 
-  return tri_error_note(st, t->run.faults);
+  return tri_error_note(st, t->run.errors);
 }
 
 tri_status tri_learner_resolve(tri_trainer *t) {

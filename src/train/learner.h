@@ -34,21 +34,21 @@ typedef struct tri_learner {
   tri_model    *model;                     /* as source, once memory is planned */
   tri_optim_opt optim;
   tri_lr_opt    lr;
-  int64_t       rest_steps; /* the first steps of the run, in which its loss is computed but not learned */
-  struct {                  /* over all of a resumed run */
+  int64_t       warmup_steps; /* the first steps of the run, in which its loss is computed but not learned */
+  struct {                    /* over all of a resumed run */
     int64_t update,
         skipped;          /* optimizer steps, and of them those that a gradient that was not finite forbade */
     tri_loss_scale scale; /* of the next one */
-  } course;
+  } counters;
   double grad_norm, learning_rate; /* of the last one */
-  bool   watched;                  /* one of this process was looked at (state/watch.h) */
+  bool   watched;                  /* one of this process was looked at (state/first_update.h) */
 } tri_learner;
 
 /* Has this run such a model, and does it learn? */
 static inline bool tri_learner_trains(const tri_learner *l) { return l->model && l->train; }
 /* Does it learn in this step of the run? */
 static inline bool tri_learner_learns(const tri_learner *l, int64_t step) {
-  return tri_learner_trains(l) && step > l->rest_steps;
+  return tri_learner_trains(l) && step > l->warmup_steps;
 }
 /* What the learner trains and checkpoints keep: its adapters, where it has them, else its weights. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_trained(l->model); }
@@ -66,7 +66,7 @@ bool tri_learner_has_adapters(const struct tri_trainer *t, const tri_learner *l)
  * loss, learning rate and shard plan. */
 void tri_learner_begin(struct tri_trainer *t);
 /* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without
- * model.ref_path where that is gone. Faults go to t->run.faults. */
+ * model.ref_path where that is gone. Errors go to t->run.faults. */
 TRI_CHECKED tri_status tri_learner_resolve(struct tri_trainer *t);
 /* Not collective. Opens the sources of the learners that this run has; no weight is read. */
 TRI_CHECKED tri_status tri_learner_open_sources(struct tri_trainer *t);

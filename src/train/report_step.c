@@ -3,14 +3,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "base/notice.h"
-#include "comm/peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "inputs.h"
 #include "report/links.h"
 #include "report/runlog.h"
 #include "report_step.h"
 #include "score.h"
 #include "screen.h"
-#include "supply.h"
+#include "batch_source.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -101,11 +101,11 @@ static tri_status report_loss(tri_trainer *t, const tri_learner *l, const tri_ta
 }
 
 /* Updates that were skipped, of them those that the scale of the loss gave way to, and the next one. */
-static void report_course(tri_trainer *t, const tri_learner *l) {
-  add_under(t, l->prefix, "skipped_steps", (double)l->course.skipped);
-  if (!l->course.scale.adapts) return;
-  add_under(t, l->prefix, "overflow_steps", (double)l->course.scale.n_given);
-  add_under(t, l->prefix, "loss_scale", l->course.scale.value);
+static void report_counters(tri_trainer *t, const tri_learner *l) {
+  add_under(t, l->prefix, "skipped_steps", (double)l->counters.skipped);
+  if (!l->counters.scale.adapts) return;
+  add_under(t, l->prefix, "overflow_steps", (double)l->counters.scale.n_given);
+  add_under(t, l->prefix, "loss_scale", l->counters.scale.value);
 }
 
 /* Collective over world. */
@@ -116,12 +116,12 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
     if (tri_learner_trains(l)) TRI_TRY(report_loss(t, l, sum));
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
   for (l = t->learner; l < end; l++)
-    if (tri_learner_trains(l)) report_course(t, l);
+    if (tri_learner_trains(l)) report_counters(t, l);
   add(t, "failed_saves", (double)t->progress.failed_saves);
   return TRI_OK;
 }
 
-enum { EXTRAS_IN_ALL = 96 }; /* chosen: a line has room for 512, of which evaluations of 16 sets take 192 */
+enum { EXTRAS_IN_ALL = 96 }; /* chosen: a line has space for 512, of which evaluations of 16 sets take 192 */
 
 /* With several rewards, what each gave by itself: reward_<name>_mean. */
 static void report_parts(tri_trainer *t, const tri_rollout *r) {
@@ -176,7 +176,7 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   if (t->algo->advantage->reads & TRI_READS_GREEDY) add(t, "greedy_reward_mean", baseline / n);
   report_parts(t, r);
   failed = tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0);
-  add(t, "reward_failures", tri_supply_selects(t) ? (double)t->sampling.failed : failed);
+  add(t, "reward_failures", tri_batch_source_selects(t) ? (double)t->sampling.failed : failed);
   if (t->reward && tri_reward_set_restarts(t->reward, &restarts))
     tri_metric_add(t->metrics, "reward_restarts", TRI_METRIC_SUM, (double)restarts);
   add(t, "response_length_mean_tokens", length / n);
@@ -215,13 +215,13 @@ static int64_t tokens_of(const tri_trainer *t, const tri_rollout *r) {
 }
 
 void tri_report_begin(tri_trainer *t) {
-  t->progress.waited_s = tri_board_waited_s();
+  t->progress.waited_s = tri_rank_status_waited_s();
   tri_links_begin(t->se->comm);
 }
 
 /* On a GPU a rank waits in its queue, not here. */
 static void report_waits(tri_trainer *t, double spent_s) {
-  double waited_s = tri_board_waited_s() - t->progress.waited_s;
+  double waited_s = tri_rank_status_waited_s() - t->progress.waited_s;
 
   if (t->se->rt.world_size == 1 || tri_device_is_gpu(t->se->device)) return;
   tri_metric_add(t->metrics, "time_wait_s", TRI_METRIC_MAX, waited_s);
@@ -403,13 +403,13 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
 
 /* ---- a loss that is not finite ---- */
 
-tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, const tri_rollout *r, const int *seq,
-                            const tri_batch *b, tri_status st) {
-  tri_model_fault f;
-  char            where[256];
+tri_status tri_report_nonfinite(tri_trainer *t, const tri_learner *l, const tri_rollout *r, const int *seq,
+                                const tri_batch *b, tri_status st) {
+  tri_model_nonfinite f;
+  char                where[256];
 
   if (st != TRI_ENUMERIC || !tri_learner_learns(l, t->progress.step + 1)) return st;
-  if (tri_model_find_fault(l->model, b, t->se->stream, &f) != TRI_OK || !f.unit) return st;
+  if (tri_model_find_nonfinite(l->model, b, t->se->stream, &f) != TRI_OK || !f.unit) return st;
   snprintf(
       where, sizeof where,
       "step %lld: %s%s numbers are not finite from %s on, first at token %lld of answer %d to prompt_id %lld",

@@ -41,8 +41,8 @@ TRI_CHECKED tri_status tri_report_line(tri_trainer *t, int64_t step, bool again)
 TRI_CHECKED tri_status tri_report_folder(tri_trainer *t);
 /* Not collective. Hands st back. Where a learner's loss of the loaded sequences `seq` of r is
  * TRI_ENUMERIC, right after its forward, its message begins with the layer and the sample. */
-TRI_CHECKED tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, const tri_rollout *r,
-                                        const int *seq, const tri_batch *b, tri_status st);
+TRI_CHECKED tri_status tri_report_nonfinite(tri_trainer *t, const tri_learner *l, const tri_rollout *r,
+                                            const int *seq, const tri_batch *b, tri_status st);
 /* Not collective. Adds what a learner's loss gave to *sum. */
 void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tri_loss_out *out);
 /* Collective over world. An update is done: it is counted, and moves coefficients of t->opt where the policy

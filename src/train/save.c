@@ -127,7 +127,7 @@ static tri_status reckon_need(tri_trainer *t, int64_t from, tri_ckpt_need *need)
   if (tri_run_is_own(&t->run)) TRI_TRY(tri_ckpt_count(t->run.folder, &there));
   more = count_more(t->cfg->checkpoint.save_total_limit, there);
   more_of_1 = count_more(1, there);
-  need->files = TRI_SOURCE_FILES + TRI_CARRIED_FILES + 8; /* state.h5, manifest, deck, its folder, ... */
+  need->files = TRI_SOURCE_FILES + TRI_SIDECAR_FILES + 8; /* state.h5, manifest, deck, its folder, ... */
   need->sure = at_most(sure, more);
   need->sure_of_1 = at_most(sure, more_of_1);
   need->most = some ? more + best : 0;
@@ -145,7 +145,7 @@ tri_status tri_save_rehearse(tri_trainer *t) {
   if (t->run.resume[0]) from = tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source));
   if (from >= t->plan.steps) return TRI_OK;
   if (first) st = reckon_need(t, from, &need);
-  if (first && st == TRI_OK) st = tri_ckpt_check_room(t->run.folder, &need);
+  if (first && st == TRI_OK) st = tri_ckpt_check_space(t->run.folder, &need);
   if (!world) TRI_TRY(st);
   if (world) TRI_TRY(tri_agree(world, st));
   bytes = need.sure > 0 ? need.bytes : 0;
@@ -158,15 +158,15 @@ tri_status tri_save_rehearse(tri_trainer *t) {
 }
 
 /* Of this rank's part of each tensor, in its pieces. */
-static int64_t copy_room(const listing *l) {
+static int64_t copy_space(const listing *l) {
   int64_t bytes = 0;
 
   for (int i = 0; i < l->n; i++) {
     const entry *e = &l->e[i];
     int64_t      count = tri_params_piece(e->params, e->unit, e->param).count;
     for (int64_t done = 0; done < count; done += PIECE)
-      bytes += tri_ckpt_copy_room((count - done < PIECE ? count - done : PIECE) *
-                                  (int64_t)tri_dtype_bytes(e->tensor.dtype));
+      bytes += tri_ckpt_copy_bytes((count - done < PIECE ? count - done : PIECE) *
+                                   (int64_t)tri_dtype_bytes(e->tensor.dtype));
   }
   return bytes;
 }
@@ -185,7 +185,7 @@ tri_status tri_save_plan(tri_trainer *t) {
   tri_status  st;
 
   st = make_listing(t, &l);
-  if (st == TRI_OK) s->bytes = (size_t)copy_room(&l);
+  if (st == TRI_OK) s->bytes = (size_t)copy_space(&l);
   free_listing(&l);
   TRI_TRY(st);
   t->se->buffer_bytes +=
@@ -193,7 +193,7 @@ tri_status tri_save_plan(tri_trainer *t) {
   if (!t->cfg->checkpoint.async) s->bytes = 0;
   if (!t->cfg->checkpoint.async) return TRI_OK;
   return tri_ledger_add(t->se->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "checkpoint copy", s->bytes,
-                        &s->room);
+                        &s->space);
 }
 
 /* ---- saving ---- */
@@ -256,14 +256,14 @@ static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
   listing           l = {0};
 
   *w = NULL;
-  tri_save_end_sweep(t); /* what it removes is room for this one */
+  tri_save_end_sweep(t); /* what it removes is space for this one */
   st = make_listing(t, &l);
   if (st == TRI_OK && tri_world_of(t)->rank == 0) st = tri_report_folder(t);
   if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
   TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
   TRI_TRY_DONE(tri_ckpt_create(t->run.folder, t->progress.step, tri_world_of(t), l.tensor, l.n,
                                tri_state_side_bytes(t), w));
-  if (behind) tri_ckpt_lend(*w, s->room, s->bytes);
+  if (behind) tri_ckpt_lend(*w, s->space, s->bytes);
   TRI_TRY_DONE(write_tensors(t, *w, &l));
   TRI_TRY_DONE(tri_state_put(t, *w));
   if (behind) TRI_TRY_DONE(tri_ckpt_begin(*w));
@@ -314,7 +314,7 @@ static void warn_of_best(int64_t step) {
 
 /* Collective over world. BEST names the checkpoint of this evaluation. One that cannot be named is as any
  * other, and what BEST named stays the best. */
-static void crown(tri_trainer *t, const tri_best *b) {
+static void link_best(tri_trainer *t, const tri_best *b) {
   bool       first = tri_world_of(t)->rank == 0;
   tri_status st = tri_agree(tri_world_of(t), first ? tri_ckpt_point_best(t->run.folder, b->step) : TRI_OK);
 
@@ -324,7 +324,7 @@ static void crown(tri_trainer *t, const tri_best *b) {
 }
 
 /* If the checkpoint of this step is the best one. */
-static void say_crowned(const tri_trainer *t, int64_t step) {
+static void say_best(const tri_trainer *t, int64_t step) {
   const tri_best *b = &t->progress.best;
 
   if (b->step == step)
@@ -394,40 +394,40 @@ static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved
     return count_failed(t, step, spent_s, st, why);
   }
   t->progress.saved_step = step;
-  if (best) crown(t, &t->progress.seen);
+  if (best) link_best(t, &t->progress.seen);
   keep_newest(t, step);
   spent_s = tri_span_end(&t->spans, &span);
   tri_pace_save(&t->pace, spent_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)step, t->run.folder,
           spent_s);
   note_save(t, step, spent_s, NULL);
-  if (best) say_crowned(t, step);
+  if (best) say_best(t, step);
   return TRI_OK;
 }
 
 /* ---- one that must be written ---- */
 
 static void sleep_s(double s) { nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * fmod(s, 1))}, NULL); }
-static void (*rest_s)(double) = sleep_s;
+static void (*idle_s)(double) = sleep_s;
 
-void tri_save_rest_by(void (*rest)(double s)) { rest_s = rest ? rest : sleep_s; }
+void tri_save_idle_by(void (*rest)(double s)) { idle_s = rest ? rest : sleep_s; }
 
 /* Rank 0. What was wrong, what would help, and when the next try is. */
 static tri_status say_again(const tri_trainer *t, const tri_text *why, int64_t bytes, double wait_s,
                             double until_s) {
-  char    wait[TRI_CELL_BYTES], until[TRI_CELL_BYTES], need[TRI_CELL_BYTES], room[TRI_CELL_BYTES] = "?";
+  char    wait[TRI_CELL_BYTES], until[TRI_CELL_BYTES], need[TRI_CELL_BYTES], space[TRI_CELL_BYTES] = "?";
   int64_t free_bytes = tri_ckpt_free_bytes(t->run.folder);
 
   tri_cell_duration(wait_s, wait);
   tri_cell_duration(until_s - tri_now_s(), until);
   tri_cell_bytes(bytes, need);
-  if (free_bytes >= 0) tri_cell_bytes(free_bytes, room);
+  if (free_bytes >= 0) tri_cell_bytes(free_bytes, space);
   tri_warn(
       "save_waits",
       "step %lld: no checkpoint could be written to %s: %s\n  it needs %s there, %s are free; make room, "
       "or mend what is named: it is tried again in %s, for %s at most; a signal or %s/STOP ends the "
       "waiting, and with it the run",
-      (long long)t->progress.step, t->run.folder, why->data, need, room, wait, until, t->cfg->run.output);
+      (long long)t->progress.step, t->run.folder, why->data, need, space, wait, until, t->cfg->run.output);
   return TRI_OK;
 }
 
@@ -437,7 +437,7 @@ static tri_status wait_for_try(tri_trainer *t, double wait_s, bool *asked) {
   static const double round_s = 0.5; /* chosen: a person who makes STOP waits no longer */
 
   for (*asked = false; wait_s > 0 && !*asked; wait_s -= round_s) {
-    rest_s(wait_s < round_s ? wait_s : round_s);
+    idle_s(wait_s < round_s ? wait_s : round_s);
     if (tri_world_of(t)->rank == 0) *asked = tri_halt_is_asked_again(t->halt);
     TRI_TRY(tri_host_bcast(tri_world_of(t), asked, sizeof *asked, 0));
   }
@@ -529,7 +529,7 @@ static tri_status publish(tri_trainer *t) {
     return is_proven(t) ? TRI_OK : insist(t, false, false);
   }
   t->progress.saved_step = s->step;
-  if (s->best.step >= 0) crown(t, &s->best);
+  if (s->best.step >= 0) link_best(t, &s->best);
   keep_newest(t, s->step);
   spent_s = s->copy_s + tri_span_end(&t->spans, &span);
   tri_metric_time(t->metrics, "save_behind", beside_s);
@@ -537,7 +537,7 @@ static tri_status publish(tri_trainer *t) {
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, %.1f s beside steps)",
           (long long)s->step, t->run.folder, spent_s, beside_s);
   note_save(t, s->step, spent_s + beside_s, NULL);
-  if (s->best.step >= 0) say_crowned(t, s->step);
+  if (s->best.step >= 0) say_best(t, s->step);
   return TRI_OK;
 }
 
@@ -566,9 +566,9 @@ static bool is_due(const tri_trainer *t, bool stop, bool last) {
 }
 
 /* Collective over world. The checkpoint of this step, which was written before its evaluation. */
-static void crown_again(tri_trainer *t) {
-  crown(t, &t->progress.seen);
-  say_crowned(t, t->progress.step);
+static void link_best_again(tri_trainer *t) {
+  link_best(t, &t->progress.seen);
+  say_best(t, t->progress.step);
 }
 
 /* Collective over world. end: nothing follows, so that it is waited for. */
@@ -587,7 +587,7 @@ tri_status tri_save_if_due(tri_trainer *t, bool stop) {
   TRI_TRY(tri_host_bcast(tri_world_of(t), due, sizeof due, 0));
   if (t->saving.w) TRI_TRY(settle(t, due[0] || due[1] || end));
   if (p->saved_step != p->step && (due[0] || due[1])) return save(t, due[1], end);
-  if (due[1]) crown_again(t);
+  if (due[1]) link_best_again(t);
   return TRI_OK;
 }
 
@@ -597,6 +597,6 @@ tri_status tri_save_if_best(tri_trainer *t) {
   TRI_TRY(tri_host_bcast(tri_world_of(t), &best, sizeof best, 0));
   if (!best) return TRI_OK;
   if (t->progress.saved_step != t->progress.step) return save(t, true, false);
-  crown_again(t);
+  link_best_again(t);
   return TRI_OK;
 }

@@ -11,9 +11,9 @@ TRI_CHECKED tri_status tri_save_plan(tri_trainer *t);
 /* Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are copied
  * into it. */
 TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
-/* Collective over world, once all is planned; in a pretended session not collective. Whether checkpoints can
- * be written where the run will, by a trial that leaves nothing, and whether the disk has room for those that
- * will come. Nothing of a run that has no step to take. TRI_EFILE, TRI_EDEVICE. */
+/* Collective over world, once all is planned; in a pretended session not collective. Whether checkpoints
+ * can be written where the run will, by a trial that leaves nothing, and whether the disk has space for
+ * those that will come. Nothing of a run that has no step to take. TRI_EFILE, TRI_EDEVICE. */
 TRI_CHECKED tri_status tri_save_rehearse(tri_trainer *t);
 /* Collective over world, after each step. A checkpoint of step progress.step where it is due: by count, by
  * time (rank 0's clock), or because the run stops here. Failure is reported and counted. With
@@ -35,7 +35,7 @@ void tri_save_end_sweep(tri_trainer *t);
 /* Collective over world. Publishes a checkpoint that is being written beside the steps, if there is one. */
 TRI_CHECKED tri_status tri_save_settle(tri_trainer *t);
 /* Not collective. What lets time pass between tries of a save, seconds: for tests; NULL: the clock. */
-void tri_save_rest_by(void (*rest)(double s));
+void tri_save_idle_by(void (*rest)(double s));
 
 /* after_error.c. Collective over world, where every rank failed; of a rank that failed alone not collective.
  * The run ends with this error: where the weights are those of a finished step, its checkpoint is written

@@ -3,7 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "score.h"
 
-#include "supply.h"
+#include "batch_source.h"
 #include "train.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ void tri_gap_take(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, t
 void tri_gap_meet(const tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap) {
   if (!gap->open) return;
   tri_gap_take(t, r, in, gap);
-  tri_batch_refresh(t->feed, in);
+  tri_batch_refresh(t->staging, in);
 }
 
 tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {
@@ -45,11 +45,11 @@ tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {
   TRI_TRY(tri_host_max(tri_world_of(t), &bits, 1));
   memcpy(&gap->nats, &bits, sizeof bits);
   if (t->sampling.mode != TRI_CONFIG_EXACT || gap->nats == 0) return TRI_OK;
-  TRI_FAIL(t->supply->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
+  TRI_FAIL(t->source->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
            "step %lld: the gap between %s and trainer log-probabilities is %g nats, and run.sampler: exact "
            "promises 0; %s",
-           (long long)t->progress.step + 1, t->supply->gap_from, gap->nats,
-           t->supply->gap_advice ? t->supply->gap_advice
+           (long long)t->progress.step + 1, t->source->gap_from, gap->nats,
+           t->source->gap_advice ? t->source->gap_advice
                                  : "trireme doctor names ranks whose processors multiply otherwise; "
                                    "run.sampler: rescore does without");
 }
@@ -70,7 +70,7 @@ static void take_value(const tri_trainer *t, tri_rollout *r, const tri_loss_in *
 }
 
 static void take_seen(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
-  const float *from = tri_score_surveys(t)->entropy ? in->ent : in->logp;
+  const float *from = tri_score_has_statistic(t)->entropy ? in->ent : in->logp;
 
   (void)gap;
   for (int64_t k = 0; k < in->n; k++) r->seen[in->origin[k]] = from[k];
@@ -103,9 +103,9 @@ static tri_status score_micro(tri_trainer *t, tri_model *m, const char *frozen, 
   tri_rows_out rows;
   tri_loss_out unused;
 
-  TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+  TRI_TRY(tri_batch_load(t->staging, r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
   TRI_TRY(tri_model_forward(m, &b, false, t->sampling.inv_temperature, &rows, t->se->stream));
-  TRI_TRY(tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, in, &unused));
+  TRI_TRY(tri_batch_fetch(t->staging, &rows, NULL, t->se->stream, in, &unused));
   return check_finite(t, frozen, r, in);
 }
 
@@ -114,7 +114,7 @@ typedef struct span_of {
   int64_t from, to;
 } span_of;
 
-static int64_t beside(const tri_trainer *t) { return t->supply->beside ? t->plan.mini_batches : 0; }
+static int64_t beside(const tri_trainer *t) { return t->source->beside ? t->plan.mini_batches : 0; }
 static span_of all_of(const tri_trainer *t) { return (span_of){0, t->plan.mini_batches + beside(t)}; }
 
 /* Collective over the parameter scope. One split of the rollout through the model; frozen: its name, where it
@@ -185,14 +185,14 @@ static bool kl_in_reward(const tri_trainer *t) {
   return tri_has_answers(t) && tri_has_reference(t) && t->opt.kl_where == TRI_KL_IN_REWARD;
 }
 
-const tri_survey *tri_score_surveys(const tri_trainer *t) {
-  const tri_survey *s = t->algo->loss->survey;
+const tri_step_statistic *tri_score_has_statistic(const tri_trainer *t) {
+  const tri_step_statistic *s = t->algo->loss->statistic;
 
   return s && s->wanted(&t->opt) ? s : NULL;
 }
 
 bool tri_score_shares(const tri_trainer *t) {
-  return kl_in_reward(t) || tri_has_critic(t) || tri_score_surveys(t) || t->cfg->rollout.save_every > 0;
+  return kl_in_reward(t) || tri_has_critic(t) || tri_score_has_statistic(t) || t->cfg->rollout.save_every > 0;
 }
 
 /* ---- before learning ---- */
@@ -226,7 +226,7 @@ tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
   TRI_TRY(score(t, m, t->learner[TRI_REFERENCE].name, r, all_of(t), take_reference, NULL));
   (void)begin_reference(t, false);
   tri_span_end(&t->spans, &span);
-  return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), 0, r->ref_logp) : TRI_OK;
+  return kl_in_reward(t) || t->source->beside ? share(t, r, all_of(t), 0, r->ref_logp) : TRI_OK;
 }
 
 tri_status tri_score_values(tri_trainer *t, tri_rollout *r) {
@@ -254,9 +254,9 @@ tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
              : TRI_OK;
 }
 
-tri_status tri_score_survey(tri_trainer *t, tri_rollout *r, int64_t m, double *number) {
-  const tri_survey *s = tri_score_surveys(t);
-  int64_t           at = s && s->beside ? m + t->plan.mini_batches : m, n = t->plan.split.n;
+tri_status tri_score_statistic(tri_trainer *t, tri_rollout *r, int64_t m, double *number) {
+  const tri_step_statistic *s = tri_score_has_statistic(t);
+  int64_t                   at = s && s->beside ? m + t->plan.mini_batches : m, n = t->plan.split.n;
 
   *number = 0;
   if (!s) return TRI_OK;

@@ -42,14 +42,14 @@ TRI_CHECKED tri_status tri_score_reference_split(struct tri_trainer *t, tri_roll
 TRI_CHECKED tri_status tri_score_old(struct tri_trainer *t, tri_rollout *r, tri_gap *gap);
 /* Collective over world. Fills r->critic.value of all sequences on every rank. Without a critic: nothing. */
 TRI_CHECKED tri_status tri_score_values(struct tri_trainer *t, tri_rollout *r);
-/* Collective over world. What the loss of the policy must know of mini-batch m before its update (tri_survey,
- * algo.h); 0 where it has no survey. */
-TRI_CHECKED tri_status tri_score_survey(struct tri_trainer *t, tri_rollout *r, int64_t m, double *number);
+/* Collective over world. What the loss of the policy must know of mini-batch m before its update
+ * (tri_step_statistic, algo.h); 0 where it has no statistic. */
+TRI_CHECKED tri_status tri_score_statistic(struct tri_trainer *t, tri_rollout *r, int64_t m, double *number);
 /* Not collective. Whether steps spread numbers of tokens over ranks, for which t->token_sum is; from when the
  * sources are open. */
 bool tri_score_shares(const struct tri_trainer *t);
-/* Not collective. The survey of the policy's loss, if these options want it; else NULL. */
-const tri_survey *tri_score_surveys(const struct tri_trainer *t);
+/* Not collective. The statistic of the policy's loss, if these options want it; else NULL. */
+const tri_step_statistic *tri_score_has_statistic(const struct tri_trainer *t);
 /* Collective over world. r->old_logp of all sequences on every rank; NaN where nobody asked, as of answers
  * that were cut and are masked. */
 TRI_CHECKED tri_status tri_score_share_old(struct tri_trainer *t, tri_rollout *r);

@@ -171,9 +171,9 @@ static tri_status say_others(const tri_trainer *t) {
         n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, own,
         tri_screen_shown(tri_source_name(l->source), PATH_COLUMNS, from));
     TRI_TRY(say_adapters(t, l));
-    if (i == TRI_CRITIC && t->learner[TRI_POLICY].rest_steps)
-      SAY("    learns alone in the first %lld step%s", (long long)t->learner[TRI_POLICY].rest_steps,
-          plural(t->learner[TRI_POLICY].rest_steps));
+    if (i == TRI_CRITIC && t->learner[TRI_POLICY].warmup_steps)
+      SAY("    learns alone in the first %lld step%s", (long long)t->learner[TRI_POLICY].warmup_steps,
+          plural(t->learner[TRI_POLICY].warmup_steps));
   }
   return TRI_OK;
 }

@@ -58,7 +58,7 @@ static tri_status put_adapted(tri_trainer *t, tri_ckpt_writer *w) {
 
 /* The scale of its loss, where that adapts. */
 static tri_status put_scale(const tri_learner *l, tri_ckpt_writer *w) {
-  const tri_loss_scale *s = &l->course.scale;
+  const tri_loss_scale *s = &l->counters.scale;
   char                  name[COUNTER_BYTES];
 
   if (!s->adapts) return TRI_OK;
@@ -72,8 +72,8 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     char name[COUNTER_BYTES];
     if (!tri_learner_trains(l)) continue;
-    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "update", name), l->course.update));
-    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "skipped_steps", name), l->course.skipped));
+    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "update", name), l->counters.update));
+    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "skipped_steps", name), l->counters.skipped));
     TRI_TRY(put_scale(l, w));
   }
   TRI_TRY(tri_ckpt_put_i64(w, "failed_saves", t->progress.failed_saves));
@@ -118,7 +118,7 @@ static tri_status put_inputs(tri_trainer *t, tri_ckpt_writer *w) {
 }
 
 /* The files that the deck names for conversations, alike on every rank. */
-static tri_status put_talk(const tri_source_talk *k, tri_ckpt_writer *w) {
+static tri_status put_conversation(const tri_source_conversation *k, tri_ckpt_writer *w) {
   if (k->text) TRI_TRY(tri_ckpt_put_file(w, TRI_SOURCE_TEMPLATE_FILE, k->text, k->n_text));
   return k->tools_text ? tri_ckpt_put_file(w, TRI_SOURCE_TOOLS_FILE, k->tools_text, k->n_tools) : TRI_OK;
 }
@@ -136,8 +136,8 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   }
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     TRI_TRY(put_adapters(t, l, w));
-  TRI_TRY(tri_carried_put(&t->carried, w));
-  TRI_TRY(put_talk(&t->talk, w));
+  TRI_TRY(tri_sidecar_put(&t->sidecar, w));
+  TRI_TRY(put_conversation(&t->conversation, w));
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
   if (t->run.record) TRI_TRY(tri_ckpt_put_record(w, t->run.record));
@@ -154,8 +154,8 @@ int64_t tri_state_side_bytes(const tri_trainer *t) {
   size_t n = t->run.deck.len + TRI_HEALTH_TEXT;
 
   for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->learner[TRI_POLICY].source, i)->n;
-  for (int i = 0; i < TRI_CARRIED_FILES; i++) n += t->carried.n[i];
-  n += t->talk.n_text + t->talk.n_tools;
+  for (int i = 0; i < TRI_SIDECAR_FILES; i++) n += t->sidecar.n[i];
+  n += t->conversation.n_text + t->conversation.n_tools;
   if (t->learner[TRI_CRITIC].model)
     n += tri_source_file_at(t->learner[TRI_CRITIC].source, TRI_SOURCE_CONFIG)->n;
   return (int64_t)n;
@@ -167,7 +167,7 @@ static tri_status refuse_counters(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
 
   TRI_FAIL(TRI_EFORMAT, "%s: its counters cannot be: step %lld, update %lld, prompt_cursor %lld, tokens %lld",
-           t->run.resume, (long long)p->step, (long long)t->learner[TRI_POLICY].course.update,
+           t->run.resume, (long long)p->step, (long long)t->learner[TRI_POLICY].counters.update,
            (long long)p->cursor, (long long)p->tokens);
 }
 
@@ -208,7 +208,7 @@ static tri_status get_adapted(tri_trainer *t, tri_ckpt_reader *r) {
 
 /* A checkpoint of a run in another type has none: it begins as the deck says. */
 static tri_status get_scale(tri_trainer *t, tri_learner *l, tri_ckpt_reader *r) {
-  tri_loss_scale *s = &l->course.scale;
+  tri_loss_scale *s = &l->counters.scale;
   char            name[COUNTER_BYTES];
 
   if (!s->adapts || !tri_ckpt_has_value(r, counter(l, "loss_scale", name))) return TRI_OK;
@@ -233,9 +233,9 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     char name[COUNTER_BYTES];
     if (!tri_learner_trains(l)) continue;
-    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "update", name), &l->course.update));
-    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "skipped_steps", name), &l->course.skipped));
-    if (l->course.update < 0 || l->course.skipped < 0) return refuse_counters(t);
+    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "update", name), &l->counters.update));
+    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "skipped_steps", name), &l->counters.skipped));
+    if (l->counters.update < 0 || l->counters.skipped < 0) return refuse_counters(t);
     TRI_TRY(get_scale(t, l, r));
   }
   if (p->step != tri_ckpt_step(r) || p->failed_saves < 0 || p->cursor < 0 || p->tokens < 0)
@@ -332,8 +332,8 @@ tri_status tri_state_load(tri_trainer *t) {
   tri_source *source = t->learner[TRI_POLICY].source;
   bool        works;
 
-  TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_read_carried(source, &t->carried) : TRI_OK));
-  TRI_TRY(tri_carried_share(&t->carried, world));
+  TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_read_sidecar(source, &t->sidecar) : TRI_OK));
+  TRI_TRY(tri_sidecar_share(&t->sidecar, world));
   for (int kind = 0; kind < TRI_STATE_COUNT; kind++) TRI_TRY(load_kind(t, (tri_state_kind)kind));
   if (t->run.resume[0]) {
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(source))));

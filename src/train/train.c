@@ -8,12 +8,12 @@
 
 #include "base/notice.h"
 #include "comm/halt.h"
-#include "comm/peers/board.h"
+#include "comm/peers/rank_status.h"
 #include "report/runlog.h"
 #include "report/timeline.h"
 #include "score.h"
-#include "state/watch.h"
-#include "supply.h"
+#include "state/first_update.h"
+#include "batch_source.h"
 
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ typedef struct work {
   tri_rollout r;                      /* its sequences, on every rank */
   int64_t     step, lines, at;        /* lines: of data, that the sequences took; at: the update, from 0 */
   double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] of each one's tokens in a learner's loss */
-  double      survey;                 /* what the policy's loss knows of this mini-batch (tri_survey) */
+  double      statistic; /* what the policy's loss knows of this mini-batch (tri_step_statistic) */
   tri_gap     gap;
   tri_tally   sum;
 } work;
@@ -40,13 +40,13 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   tri_loss_out out;
 
   TRI_TRY(tri_model_forward(l->model, b, learns, t->sampling.inv_temperature, &rows, s));
-  TRI_TRY(tri_batch_fetch(t->feed, &rows, w->weight[role], s, &in, &out));
-  in.survey = w->survey;
+  TRI_TRY(tri_batch_fetch(t->staging, &rows, w->weight[role], s, &in, &out));
+  in.statistic = w->statistic;
   if (role == TRI_POLICY) tri_gap_meet(t, &w->r, &in, &w->gap);
   TRI_TRY(l->loss->compute(&t->opt, &in, &out));
   tri_tally_add(t, &w->sum, role, &out);
   if (!learns) return TRI_OK;
-  TRI_TRY(tri_batch_send(t->feed, &out, l->course.scale.value, s, &d));
+  TRI_TRY(tri_batch_send(t->staging, &out, l->counters.scale.value, s, &d));
   return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
 }
 
@@ -55,11 +55,11 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   const int *seq = sp->seq + sp->first[i];
   tri_batch  b;
 
-  TRI_TRY(tri_batch_load(t->feed, &w->r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+  TRI_TRY(tri_batch_load(t->staging, &w->r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
   for (int role = 0; role < TRI_ROLE_COUNT; role++)
     if (tri_learner_trains(&t->learner[role]))
-      TRI_TRY(tri_report_fault(t, &t->learner[role], &w->r, seq, &b,
-                               learn_by(t, w, (tri_role)role, &b, i == sp->n_micro - 1)));
+      TRI_TRY(tri_report_nonfinite(t, &t->learner[role], &w->r, seq, &b,
+                                   learn_by(t, w, (tri_role)role, &b, i == sp->n_micro - 1)));
   return TRI_OK;
 }
 
@@ -68,30 +68,30 @@ static void say_skipped(const tri_learner *l, int64_t step, const tri_optim_now 
   char at[80] = "", next[48] = "";
 
   if (now->loss_scale != 1) snprintf(at, sizeof at, " with the %s's loss times %g", l->name, now->loss_scale);
-  if (now->overflows) snprintf(next, sizeof next, ", the next takes it times %g", l->course.scale.value);
+  if (now->overflows) snprintf(next, sizeof next, ", the next takes it times %g", l->counters.scale.value);
   tri_log(TRI_LOG_INFO, "step %lld: the gradient %s%s; this optimizer step is skipped (%lld so far)%s",
-          (long long)step, now->overflows ? "overflows" : "is not finite", at, (long long)l->course.skipped,
+          (long long)step, now->overflows ? "overflows" : "is not finite", at, (long long)l->counters.skipped,
           next);
 }
 
 /* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
  * skipped, and said. The learning rate follows the plan, whatever updates had nothing to learn from. */
 static tri_status step_learner(tri_trainer *t, tri_learner *l, const work *w) {
-  int64_t         rested = w->step - 1 - l->rest_steps, each = t->cfg->algo.ppo_epochs * t->plan.mini_batches;
-  tri_loss_scale *scale = &l->course.scale;
+  int64_t rested = w->step - 1 - l->warmup_steps, each = t->cfg->algo.ppo_epochs * t->plan.mini_batches;
+  tri_loss_scale *scale = &l->counters.scale;
   bool            applied;
 
-  l->course.update++;
+  l->counters.update++;
   l->learning_rate = tri_lr_at(&l->lr, rested * each + w->at + 1);
-  tri_optim_now now = {l->learning_rate, l->course.update - l->course.skipped, scale->value,
+  tri_optim_now now = {l->learning_rate, l->counters.update - l->counters.skipped, scale->value,
                        tri_loss_scale_yields(scale, &l->optim.scaling)};
-  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, &now,
-                                                         t->se->stream, &l->grad_norm, &applied));
+  TRI_TRY((l->watched ? tri_optim_step : tri_first_update_check)(tri_learner_params(l), &l->optim, &now,
+                                                                 t->se->stream, &l->grad_norm, &applied));
   tri_loss_scale_follow(scale, &l->optim.scaling, applied);
   l->watched |= applied && l->grad_norm > 0;
   if (applied)
     return tri_learner_averages(l) ? tri_params_average(tri_learner_params(l), false, t->se->stream) : TRI_OK;
-  l->course.skipped++;
+  l->counters.skipped++;
   say_skipped(l, w->step, &now);
   return TRI_OK;
 }
@@ -118,14 +118,14 @@ static bool lost(const tri_trainer *t, const work *w, int64_t m) {
 static void skip(tri_trainer *t, work *w) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!tri_learner_learns(l, w->step)) continue;
-    l->course.update++;
-    l->course.skipped++;
+    l->counters.update++;
+    l->counters.skipped++;
     w->sum.lost++;
   }
   if (tri_world_of(t)->rank == 0)
     tri_warn("step_without_rewards",
              "step %lld: no answer with a reward is left: this optimizer step is skipped (%lld so far)",
-             (long long)w->step, (long long)t->learner[TRI_POLICY].course.skipped);
+             (long long)w->step, (long long)t->learner[TRI_POLICY].counters.skipped);
 }
 
 /* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
@@ -140,7 +140,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
     if (lost(t, w, m)) skip(t, w);
     return tri_gap_close(t, &w->gap);
   }
-  TRI_TRY(tri_score_survey(t, &w->r, m, &w->survey));
+  TRI_TRY(tri_score_statistic(t, &w->r, m, &w->statistic));
   TRI_TRY(tri_step_split(t, &w->r, m, &sp));
   for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
@@ -166,7 +166,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_report_begin(t);
   tri_metric_text(t->metrics, "algo", t->algo->name);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
-  TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
+  TRI_TRY_DONE(t->source->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
   if (tri_halt_decided(t->halt)) goto done;
   made_s = tri_now_s();
   if (tri_has_answers(t))
@@ -228,7 +228,7 @@ static tri_status look_again(tri_trainer *t) {
 static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   tri_halt_cause halt;
 
-  tri_halt_keep(t->halt, tri_pace_rest_s(&t->pace), tri_pace_work_s(&t->pace));
+  tri_halt_keep(t->halt, tri_pace_idle_s(&t->pace), tri_pace_work_s(&t->pace));
   TRI_TRY(tri_halt_ask(t->halt, &halt));
   *stop = halt != TRI_HALT_NOT;
   if (*stop) tri_screen_halt(t, step);
@@ -265,7 +265,7 @@ static tri_status run_steps(tri_trainer *t, tri_train_end *end) {
   if (t->progress.first_step >= t->plan.steps) tri_screen_idle(t, t->progress.step);
   t->screen.loop_s = tri_now_s();
   tri_halt_enter(TRI_HALT_STEPS);
-  (void)tri_board_phase("step");
+  (void)tri_rank_status_phase("step");
   for (int64_t step = t->progress.step + 1; step <= t->plan.steps && !stop; step++) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));

@@ -7,7 +7,7 @@
 #include "comm/session.h"
 #include "config/batch_plan.h"
 #include "config/config.h"
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "generate/sampler.h"
 #include "judge.h"
 #include "learner.h"
@@ -21,12 +21,12 @@
 #include "run/run.h"
 
 struct tri_halt;
-struct tri_supply;
+struct tri_batch_source;
 struct tri_timeline;
 
 /* save.c's: a checkpoint that is written beside the steps (checkpoint.async), and old ones that go. */
 typedef struct tri_saving {
-  void            *room;  /* planned host memory for a copy of this rank's part of the state */
+  void            *space; /* planned host memory for a copy of this rank's part of the state */
   size_t           bytes; /* of it */
   tri_ckpt_writer *w;     /* NULL: none is under way */
   int64_t          step;  /* it is of */
@@ -130,13 +130,14 @@ typedef struct tri_trainer {
   tri_progress      progress;
 
   /* What learns, and from what. */
-  tri_learner              learner[TRI_ROLE_COUNT];
-  const tri_algo          *algo;
-  tri_algo_opt             opt; /* the deck's; coefficients that adapt are as they are now */
-  const struct tri_supply *supply;
-  tri_dataset             *data; /* NULL: the deck names none */
-  tri_source_talk          talk; /* how conversations are written; date NULL until a template says it */
-  tri_feed                *feed;
+  tri_learner                    learner[TRI_ROLE_COUNT];
+  const tri_algo                *algo;
+  tri_algo_opt                   opt; /* the deck's; coefficients that adapt are as they are now */
+  const struct tri_batch_source *source;
+  tri_dataset                   *data; /* NULL: the deck names none */
+  tri_source_conversation
+               conversation; /* how conversations are written; date NULL until a template says it */
+  tri_staging *staging;
 
   /* Answers and their rewards. */
   tri_sampling      sampling;
@@ -149,7 +150,7 @@ typedef struct tri_trainer {
 
   /* Checkpoints. */
   tri_saving  saving;
-  tri_carried carried; /* rank 0 has the bytes */
+  tri_sidecar sidecar; /* rank 0 has the bytes */
 
   /* What the run reports, and when it ends. */
   tri_metrics         *metrics;
@@ -165,7 +166,7 @@ typedef struct tri_trainer {
 
 static inline tri_comm *tri_world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
 /* Not collective. This rank's part of mini-batch m of a step; m + mini_batches: of the sequences beside it
- * (tri_supply). */
+ * (tri_batch_source). */
 TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const tri_rollout *r, int64_t m,
                                                     tri_split *out) {
   tri_split_opt o = t->plan.split;
@@ -213,21 +214,21 @@ TRI_CHECKED tri_status tri_trainer_open_to_evaluate(const tri_config *cfg, tri_s
 /* Closes all that was opened, be it half of it; the session and its memory stay. Zeroed is legal. */
 void tri_trainer_close(tri_trainer *t);
 /* Collective over world. Its first half: everything is opened and the memory planned, none taken. In a
- * pretended session nothing is written; with `faults` (else NULL) all that is wrong is added there, and only
+ * pretended session nothing is written; with `errors` (else NULL) all that is wrong is added there, and only
  * without any is all of it opened. Close too. */
-TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
+TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_errors *errors,
                                         tri_trainer *out);
 
-/* Not collective, in a pretended session. Of a deck whose keys have faults, which are in `faults`: those of
+/* Not collective, in a pretended session. Of a deck whose keys have errors, which are in `errors`: those of
  * its rewards, models and data are added. *t is to be closed, and of no other use. */
-TRI_CHECKED tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_faults *faults,
+TRI_CHECKED tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_errors *errors,
                                         tri_trainer *t);
 
 /* Not collective, in a pretended session. The same of a run whose weights, tokenizers and data need not be
  * there yet: lines are then as long as the deck and the models allow, and plan.steps is 0 where only the data
- * could say it. Faults as in a check. like: NULL, or one made so from a deck that differs in how it is run
+ * could say it. Errors as in a check. like: NULL, or one made so from a deck that differs in how it is run
  * alone; its data and rewards, which are not opened again, must outlive *out. */
-TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
+TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_errors *errors,
                                                  const tri_trainer *like, tri_trainer *out);
 
 #endif

@@ -12,7 +12,7 @@
 #include "score.h"
 #include "screen.h"
 #include "state.h"
-#include "supply.h"
+#include "batch_source.h"
 #include "train.h"
 
 #include <math.h>
@@ -22,14 +22,14 @@
 
 /* Answers are made in this run: to learn from, or in evaluations. */
 static bool wants_sampler(const tri_trainer *t) {
-  return t->supply->generates || (t->cfg->eval.steps > 0 && tri_evaluates_answers(t));
+  return t->source->generates || (t->cfg->eval.steps > 0 && tri_evaluates_answers(t));
 }
 
-static const tri_supply *choose_supply(const tri_config *c, bool evaluates) {
-  if (c->algo.row.needs & TRI_NEEDS_PAIRS) return &tri_supply_pairs;
-  if (c->algo.row.needs & TRI_NEEDS_LABELLED) return &tri_supply_labelled;
-  if (evaluates || !(c->algo.row.needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
-  return c->rollout.replay ? &tri_supply_replay : &tri_supply_generate;
+static const tri_batch_source *choose_source(const tri_config *c, bool evaluates) {
+  if (c->algo.row.needs & TRI_NEEDS_PAIRS) return &tri_batch_source_pairs;
+  if (c->algo.row.needs & TRI_NEEDS_LABELLED) return &tri_batch_source_labelled;
+  if (evaluates || !(c->algo.row.needs & TRI_NEEDS_ANSWERS)) return &tri_batch_source_data;
+  return c->rollout.replay ? &tri_batch_source_replay : &tri_batch_source_generate;
 }
 
 /* ---- options ---- */
@@ -90,14 +90,14 @@ static tri_status plan_eval(tri_trainer *t, const tri_longest *l) {
 static int64_t answers_here(const tri_trainer *t) {
   int64_t R = t->se->rt.world_size, n = 0;
 
-  if (t->supply->generates)
+  if (t->source->generates)
     n = (t->cfg->rollout.rollout_batch_size + R - 1) / R * t->cfg->algo.num_generations;
   if (!wants_sampler(t)) return n;
   return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
 /* What losses read, all together. */
-static unsigned feed_reads(const tri_trainer *t) {
+static unsigned staging_reads(const tri_trainer *t) {
   unsigned reads = tri_has_reference(t) ? TRI_LOSS_REFERENCE : 0;
 
   if (t->opt.is_cap > 0) reads |= TRI_LOSS_ROLL_LOGP;
@@ -107,17 +107,17 @@ static unsigned feed_reads(const tri_trainer *t) {
 }
 
 /* Whether lines of a data set are learned of which some tokens behind the prompt are not. */
-static bool learns_talk(const tri_trainer *t, const tri_dataset *d) {
-  return d && !t->supply->generates && tri_dataset_stats(d)->n_talk > 0;
+static bool learns_conversation(const tri_trainer *t, const tri_dataset *d) {
+  return d && !t->source->generates && tri_dataset_stats(d)->n_conversation > 0;
 }
 
 /* Arrays of a step's sequences that only some runs have. */
 static unsigned rollout_columns(const tri_trainer *t) {
-  unsigned columns = tri_score_surveys(t) ? TRI_COLUMN_SEEN : 0;
+  unsigned columns = tri_score_has_statistic(t) ? TRI_COLUMN_SEEN : 0;
 
-  if (feed_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
-  if (learns_talk(t, t->data) || learns_talk(t, t->eval.lines)) columns |= TRI_COLUMN_MASK;
-  return feed_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
+  if (staging_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
+  if (learns_conversation(t, t->data) || learns_conversation(t, t->eval.lines)) columns |= TRI_COLUMN_MASK;
+  return staging_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
 }
 
 /* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its
@@ -128,13 +128,13 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   int64_t eval = wants_sampler(t) ? t->plan.eval_at_once * c->eval.num_generations : 0, most = l->learn,
           lines = tri_sequences(t, t->plan.eval_lines_at_once),
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t step = tri_sequences(t, t->plan.samples) * (t->supply->beside ? 2 : 1), mine = answers_here(t),
-          n = at_least(t->supply->own_memory ? 0 : step, at_least(eval, lines));
+  int64_t step = tri_sequences(t, t->plan.samples) * (t->source->beside ? 2 : 1), mine = answers_here(t),
+          n = at_least(t->source->own_memory ? 0 : step, at_least(eval, lines));
 
   if (eval) most = at_least(most, answer);
   if (n > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)n);
-  bool             selects = tri_supply_selects(t);
+  bool             selects = tri_batch_source_selects(t);
   tri_rollout_size all = {(int)n, c->reward.n, t->se->rt.world_size, n * most,
                           selects ? 0 : rollout_columns(t)};
   tri_rollout_size kept = {(int)step, c->reward.n, 1, step * l->learn, rollout_columns(t)};
@@ -180,25 +180,25 @@ static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_
 }
 
 /* Tokens and rows of one batch, at most: of a pass of learning, of decoding, of a prefill. */
-typedef struct batch_room {
+typedef struct batch_space {
   int64_t learn, learn_rows, decode, prefill;
-} batch_room;
+} batch_space;
 
 /* Collective over world. */
-static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room *b) {
+static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_space *b) {
   const tri_config *c = t->cfg;
   int64_t           micro = tri_sequences(t, t->plan.batch.micro_batch_size),
           least = tri_sequences(t, 1) * l->learn; /* tokens of the longest sample */
 
-  *b = (batch_room){.learn = micro ? micro * l->learn : t->plan.packed};
+  *b = (batch_space){.learn = micro ? micro * l->learn : t->plan.packed};
   if (b->learn < least)
     TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens%s",
              (long long)b->learn, (long long)least,
-             t->supply->beside ? " (the longest prompt with the longest answer, which may be another line's)"
+             t->source->beside ? " (the longest prompt with the longest answer, which may be another line's)"
                                : "");
   b->learn_rows = b->learn;
   t->plan.pass_tokens = b->learn;
-  if (t->supply->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
+  if (t->source->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
   if (!wants_sampler(t)) return TRI_OK;
   TRI_TRY(plan_decode(t, l, &b->decode));
   TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* memory differs by node */
@@ -207,7 +207,7 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
 }
 
 /* Of a batch that the reward model scores. */
-static int64_t judge_tokens(const tri_trainer *t, const batch_room *b, const tri_longest *l) {
+static int64_t judge_tokens(const tri_trainer *t, const batch_space *b, const tri_longest *l) {
   return at_least(b->learn, l->prompt + t->cfg->rollout.max_response_length);
 }
 
@@ -271,7 +271,7 @@ static tri_status choose_factors(tri_trainer *t, const tri_longest *l) {
   return TRI_OK;
 }
 
-static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b,
+static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *b,
                              const tri_longest *longest) {
   const tri_config *c = t->cfg;
   bool              rollout = l->generates && wants_sampler(t);
@@ -310,14 +310,15 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
 static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_session      *se = t->se;
-  batch_room        b;
+  batch_space       b;
 
   TRI_TRY(plan_eval(t, l));
   TRI_TRY(plan_batches(t, l, &b));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));
-  TRI_TRY(tri_feed_open(se->device, se->ledger,
-                        &(tri_feed_opt){b.learn, b.learn_rows, feed_reads(t), TRI_PHASE_LEARN}, &t->feed));
+  TRI_TRY(tri_staging_open(se->device, se->ledger,
+                           &(tri_staging_opt){b.learn, b.learn_rows, staging_reads(t), TRI_PHASE_LEARN},
+                           &t->staging));
   TRI_TRY(tri_judge_open(t, judge_tokens(t, &b, l)));
   TRI_TRY(plan_rollouts(t, l));
   if (!t->plan.evaluates) TRI_TRY(tri_save_plan(t));
@@ -332,7 +333,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
 /* Undoes open_models, with the plan of its memory. */
 static tri_status close_models(tri_trainer *t) {
   tri_sampler_close(&t->sampling.sampler);
-  tri_feed_close(&t->feed);
+  tri_staging_close(&t->staging);
   tri_judge_close(&t->judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_model_close(&t->learner[i].model);
   t->se->buffer_bytes = 0;
@@ -381,8 +382,9 @@ static tri_status settle_deck(tri_trainer *t) {
   used.train.train_batch_size = t->plan.batch.train_batch_size;
   used.train.max_tokens_per_gpu = t->plan.packed;
   used.model.rope_factors = t->plan.rope_factors;
-  if (t->plan.like) used.data.chat_template_date = t->plan.like->talk.date; /* borrowed, as all of t->cfg */
-  if (t->talk.template) used.data.chat_template_date = t->talk.date;
+  if (t->plan.like)
+    used.data.chat_template_date = t->plan.like->conversation.date; /* borrowed, as all of t->cfg */
+  if (t->conversation.template) used.data.chat_template_date = t->conversation.date;
   TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
   t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
   TRI_TRY(tri_config_print(&used, &t->run.deck));
@@ -455,23 +457,23 @@ static void begin_deck(const tri_config *cfg, tri_session *se, const tri_step_pl
   t->algo = &cfg->algo.row;
   t->opt = cfg->algo.opt;
   tri_adapt_begin(&t->opt, &t->progress.adapt);
-  t->supply = choose_supply(cfg, plan->evaluates);
+  t->source = choose_source(cfg, plan->evaluates);
   tri_learner_begin(t);
   for (int i = 0; i < TRI_ROLE_COUNT && plan->evaluates; i++) t->learner[i].train = false;
   set_options(t);
 }
 
-static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, const tri_step_plan *plan,
+static tri_status begin(const tri_config *cfg, tri_session *se, tri_errors *errors, const tri_step_plan *plan,
                         tri_trainer *t) {
   begin_deck(cfg, se, plan, t);
-  return tri_run_open(cfg, tri_world_of(t), faults, &t->run);
+  return tri_run_open(cfg, tri_world_of(t), errors, &t->run);
 }
 
-tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *t) {
-  TRI_ASSERT(se->pretended && faults);
+tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_errors *errors, tri_trainer *t) {
+  TRI_ASSERT(se->pretended && errors);
   *t = (tri_trainer){.cfg = cfg, .se = se};
-  if (!(faults->about & TRI_CONFIG_ABOUT_ALGO)) begin_deck(cfg, se, &(tri_step_plan){0}, t);
-  t->run.faults = faults;
+  if (!(errors->about & TRI_CONFIG_ABOUT_ALGO)) begin_deck(cfg, se, &(tri_step_plan){0}, t);
+  t->run.errors = errors;
   return tri_inputs_look(t);
 }
 
@@ -491,7 +493,7 @@ static tri_status check_aside(const tri_trainer *t) {
   return tri_run_check_aside(&t->run, input, sizeof input / sizeof *input);
 }
 
-#define NOTE(call) TRI_TRY(tri_error_note(call, faults))
+#define NOTE(call) TRI_TRY(tri_error_note(call, errors))
 
 /* Collective over world. From here on an error is written into the folder, where it is there. */
 static tri_status claim(tri_trainer *t) {
@@ -503,7 +505,7 @@ static tri_status claim(tri_trainer *t) {
 }
 
 /* Behind begin. */
-static tri_status make_plan(tri_trainer *t, tri_faults *faults) {
+static tri_status make_plan(tri_trainer *t, tri_errors *errors) {
   tri_longest l = {0};
   int64_t     before;
 
@@ -513,10 +515,10 @@ static tri_status make_plan(tri_trainer *t, tri_faults *faults) {
     TRI_TRY(claim(t));
     TRI_TRY(open_halt(t));
   }
-  before = faults ? faults->n : 0;
+  before = errors ? errors->n : 0;
   TRI_TRY(tri_inputs_open(t, &l));
-  if (faults && faults->n > before)
-    return t->run.resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
+  if (errors && errors->n > before)
+    return t->run.resume[0] ? tri_errors_miss(errors, "what changed since the checkpoint") : TRI_OK;
   NOTE(check_aside(t));
   NOTE(choose_factors(t, &l));
   if (t->plan.by_default && t->plan.packed) { /* the deck as used has what memory holds */
@@ -529,16 +531,16 @@ static tri_status make_plan(tri_trainer *t, tri_faults *faults) {
   return TRI_OK;
 }
 
-tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *out) {
-  TRI_TRY(begin(cfg, se, faults, &(tri_step_plan){0}, out));
-  return make_plan(out, faults);
+tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_errors *errors, tri_trainer *out) {
+  TRI_TRY(begin(cfg, se, errors, &(tri_step_plan){0}, out));
+  return make_plan(out, errors);
 }
 
-tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
+tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_errors *errors,
                                      const tri_trainer *like, tri_trainer *out) {
-  TRI_ASSERT(se->pretended && faults);
-  TRI_TRY(begin(cfg, se, faults, &(tri_step_plan){.on_paper = true, .like = like}, out));
-  return make_plan(out, faults);
+  TRI_ASSERT(se->pretended && errors);
+  TRI_TRY(begin(cfg, se, errors, &(tri_step_plan){.on_paper = true, .like = like}, out));
+  return make_plan(out, errors);
 }
 
 /* A guess, until a checkpoint is written: masters and both moments of what learns, on a slow disk. */
@@ -566,7 +568,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_runlog *
   TRI_TRY(tri_state_load(t));
   TRI_TRY(tri_save_find_best(t));
   t->pace.save_s = guess_save(t);
-  tri_halt_keep(t->halt, tri_pace_rest_s(&t->pace), tri_pace_work_s(&t->pace));
+  tri_halt_keep(t->halt, tri_pace_idle_s(&t->pace), tri_pace_work_s(&t->pace));
   TRI_TRY(tri_usage_open(&t->usage, se->device, se->comm[TRI_WORLD]));
   t->spans = (tri_spans){
       .metrics = t->metrics, .usage = &t->usage, .device = se->device, .show = show_phase, .ctx = t};
@@ -604,7 +606,7 @@ void tri_trainer_close(tri_trainer *t) {
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampling.sampler);
-  tri_feed_close(&t->feed);
+  tri_staging_close(&t->staging);
   tri_judge_close(&t->judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_learner_close(&t->learner[i]);
   if (!t->plan.like) {
@@ -613,8 +615,8 @@ void tri_trainer_close(tri_trainer *t) {
     tri_dataset_close(&t->eval.lines);
     tri_dataset_close(&t->data);
   }
-  tri_carried_free(&t->carried);
-  tri_source_talk_free(&t->talk);
+  tri_sidecar_free(&t->sidecar);
+  tri_source_conversation_free(&t->conversation);
   tri_halt_close(&t->halt);
   tri_run_close(&t->run);
 }

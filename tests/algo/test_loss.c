@@ -418,7 +418,7 @@ static void test_dual_clip(void **state) {
 }
 
 /* A token whose ratio is no number is named, also where the whole sequence shares it. */
-static void test_fault_of_sequence(void **state) {
+static void test_error_of_sequence(void **state) {
   static const int64_t length[] = {2, 3};
   micro                m;
 
@@ -439,6 +439,6 @@ int main(void) {
       cmocka_unit_test(test_split),     cmocka_unit_test(test_no_rows),
       cmocka_unit_test(test_sft),       cmocka_unit_test(test_not_finite),
       cmocka_unit_test(test_trl),       cmocka_unit_test(test_policy_losses),
-      cmocka_unit_test(test_dual_clip), cmocka_unit_test(test_fault_of_sequence)};
+      cmocka_unit_test(test_dual_clip), cmocka_unit_test(test_error_of_sequence)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,9 @@ static double threshold_of(double share, const int64_t *length, int n_seq, int b
     r.seen[r.start[q]] = 1e6f;
     for (int64_t i = tri_rollout_first_row(&r, q); i < r.start[q + 1]; i++) r.seen[i] = number[at++];
   }
-  assert_true(tri_policy_survey.entropy && !tri_policy_survey.beside && tri_policy_survey.wanted(&o));
-  found = tri_policy_survey.number(&o, &r, begin, end);
+  assert_true(tri_policy_statistic.entropy && !tri_policy_statistic.beside &&
+              tri_policy_statistic.wanted(&o));
+  found = tri_policy_statistic.number(&o, &r, begin, end);
   tri_rollout_free(&r);
   return found;
 }
@@ -46,7 +47,7 @@ static void test_threshold(void **state) {
   assert_true(threshold_of(0.5, (int64_t[]){0, 0}, 2, 0, 2, number) == 0);
   assert_true(threshold_of(0.25, length, 3, 0, 2, below) == 0.25);
   assert_true(threshold_of(0.5, (int64_t[]){3}, 1, 0, 1, below) == (double)-1e-7f);
-  assert_false(tri_policy_survey.wanted(&PLAIN));
+  assert_false(tri_policy_statistic.wanted(&PLAIN));
 }
 
 /* What was cut has no say. */
@@ -60,7 +61,7 @@ static void test_threshold_masked(void **state) {
   rollout_make(&r, reward, NULL, 2, 2);
   for (int k = 0; k < 4; k++) r.seen[r.start[k / 2] + 1 + k % 2] = number[k];
   r.masked.answer[0] = 1;
-  assert_true(tri_policy_survey.number(&o, &r, 0, 2) == 3);
+  assert_true(tri_policy_statistic.number(&o, &r, 0, 2) == 3);
   tri_rollout_free(&r);
 }
 
@@ -86,7 +87,7 @@ static void test_top_entropy(void **state) {
     m.adv[i] = 2;
     m.ent[i] = 1 + (float)i;
   }
-  m.in.survey = 2;
+  m.in.statistic = 2;
   assert_int_equal(tri_loss_clip.compute(&o, &m.in, &m.out), TRI_OK);
   assert_true(fabs(m.out.loss - (-4 + 3 * 0.5 * 0.25 - 0.1 * 6)) < 1e-14);
   assert_true(m.dlogp[0] == 0.5f && m.dlogp[1] == -1.5f && m.dlogp[2] == -1.5f);
@@ -183,7 +184,7 @@ static void test_differences(void **state) {
       micro_make(&m, length, 6, true);
       micro_fill(&m);
       m.in.roll_logp = m.roll;
-      m.in.survey = 1;
+      m.in.statistic = 1;
       for (int64_t i = 0; i < m.in.n; i++) m.roll[i] = m.old[i] + (float)(i % 5 - 2) / 8;
       for (int q = 0; by_sequence(a) && q < 6;
            q++) /* one advantage each: else the gradient is GSPO-token's */
@@ -247,9 +248,9 @@ static void check_case(const json_t *file, const json_t *c, micro *m, const int6
   tri_algo_opt    o = golden_options(c, name);
 
   assert_non_null(a);
-  m->in.survey = 0;
+  m->in.statistic = 0;
   if (o.top_entropy_quantile < 1)
-    m->in.survey = threshold_of(o.top_entropy_quantile, length, m->in.n_seq, 0, m->in.n_seq, m->ent);
+    m->in.statistic = threshold_of(o.top_entropy_quantile, length, m->in.n_seq, 0, m->in.n_seq, m->ent);
   a->weigh(&o, (int64_t)number(file, "max_length"), length, m->in.n_seq, m->weight);
   assert_int_equal(a->compute(&o, &m->in, &m->out), TRI_OK);
   if (fabs(m->out.loss - number(c, "loss")) > 1e-13) /* both sums in f64 */

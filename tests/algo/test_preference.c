@@ -144,7 +144,7 @@ static void test_kto(void **state) {
   memcpy(a.m.logp, (float[]){-1, -1, -1}, 3 * sizeof(float));
   memcpy(a.m.ref, (float[]){-1.5f, -1.5f, (float)(log(3) - 1)}, 3 * sizeof(float));
   a.score[0] = 1;
-  a.m.in.survey = 0.5;
+  a.m.in.statistic = 0.5;
   assert_int_equal(tri_loss_kto.compute(&o, &a.m.in, &a.m.out), TRI_OK);
   check_near("loss", a.m.out.loss, 1, 1e-7); /* log 3 in f32 */
   check_near("slope", (double)a.m.dlogp[0], -0.25, 1e-7);
@@ -175,9 +175,9 @@ static void test_kto_settle(void **state) {
 
 /* Sequences 1 and 2 of three, of two tokens each: log-ratios 1 + 1 and 1/2, -1: mean 3/4. Below 0 it is 0;
  * what is not known is no number. */
-static void test_kto_survey(void **state) {
-  const tri_survey *s = tri_loss_kto.survey;
-  tri_rollout       r = {0};
+static void test_kto_statistic(void **state) {
+  const tri_step_statistic *s = tri_loss_kto.statistic;
+  tri_rollout               r = {0};
 
   (void)state;
   assert_true(s->beside && !s->entropy && s->wanted(&PLAIN));
@@ -274,7 +274,7 @@ static void test_dpo_peers(void **state) {
 }
 
 /* z of the goldens: their answers beside, each behind a prompt of one token. */
-static double golden_survey(const json_t *file, const char *ref_name) {
+static double golden_statistic(const json_t *file, const char *ref_name) {
   float       seen[MAX_TOK], ref[MAX_TOK], n[MAX_TOK];
   int64_t     length[MAX_SEQ];
   int         n_seq = floats_of(file, "lengths", n);
@@ -290,7 +290,7 @@ static double golden_survey(const json_t *file, const char *ref_name) {
       r.seen[at] = seen[i];
       r.ref_logp[at] = ref[i];
     }
-  z = tri_loss_kto.survey->number(&PLAIN, &r, 0, n_seq);
+  z = tri_loss_kto.statistic->number(&PLAIN, &r, 0, n_seq);
   tri_rollout_free(&r);
   return z;
 }
@@ -308,8 +308,8 @@ static void test_kto_peers(void **state) {
     o.desirable_weight = number(c, "desirable_weight");
     o.undesirable_weight = number(c, "undesirable_weight");
     golden_answers(file, &tri_loss_kto, &o, &a);
-    a.m.in.survey = golden_survey(file, json_string_value(json_object_get(c, "beside_ref")));
-    check_near("z", a.m.in.survey, number(c, "z"), 1e-13);
+    a.m.in.statistic = golden_statistic(file, json_string_value(json_object_get(c, "beside_ref")));
+    check_near("z", a.m.in.statistic, number(c, "z"), 1e-13);
     check_case(&tri_loss_kto, &o, &a, c);
   }
   json_decref(file);
@@ -331,7 +331,7 @@ static tri_algo_opt rich(bool ipo) {
 
 static void rich_answers(const json_t *file, const tri_loss *loss, const tri_algo_opt *o, answers *a) {
   golden_answers(file, loss, o, a);
-  a->m.in.survey = loss == &tri_loss_kto ? 0.25 : 0;
+  a->m.in.statistic = loss == &tri_loss_kto ? 0.25 : 0;
   for (int q = 0; loss == &tri_loss_rm && q < a->m.in.n_seq; q++) a->score[q] = 0.25f * (float)q;
 }
 
@@ -381,7 +381,7 @@ static void cut(answers *part, const answers *all, const tri_loss *loss, const t
   memcpy(part->value, all->value + q, 2 * sizeof(float));
   memcpy(part->score, all->score + q, 2 * sizeof(float));
   memcpy(part->m.weight, all->m.weight + q, 2 * sizeof(double));
-  part->m.in.survey = all->m.in.survey;
+  part->m.in.statistic = all->m.in.statistic;
 }
 
 /* Pair by pair the same bits of gradient, and the same sums. */
@@ -440,7 +440,7 @@ static void test_no_rows(void **state) {
   }
 }
 
-static void check_fault(const tri_loss *loss, const tri_algo_opt *o, answers *a, const char *named) {
+static void check_error(const tri_loss *loss, const tri_algo_opt *o, answers *a, const char *named) {
   assert_int_equal(loss->compute(o, &a->m.in, &a->m.out), TRI_ENUMERIC);
   expect_refusal(named);
   tri_error_clear();
@@ -458,28 +458,29 @@ static void test_not_finite(void **state) {
       for (int array = 0; array < 3; array++) {
         answers_make(&a, losses[i], &o, length, 4);
         (array == 0 ? a.m.logp : array == 1 ? a.m.ref : a.m.ent)[6] = bad[k];
-        check_fault(losses[i], &o, &a, "tri_answer_log_ratio() 1 3 0");
+        check_error(losses[i], &o, &a, "tri_answer_log_ratio() 1 3 0");
       }
     for (int array = 0; array < 2; array++)
       for (int q = 2; q < 4; q++) {
         if (array && q == 3) continue; /* the margin stands with the chosen one */
         answers_make(&a, &tri_loss_rm, &o, length, 4);
         (array ? a.score : a.value)[q] = bad[k];
-        check_fault(&tri_loss_rm, &o, &a, "add_pair() 2 3 0");
+        check_error(&tri_loss_rm, &o, &a, "add_pair() 2 3 0");
       }
     answers_make(&a, &tri_loss_kto, &o, length, 4);
-    a.m.in.survey = (double)bad[k];
-    check_fault(&tri_loss_kto, &o, &a, "add_answer() 0 train.learning_rate");
+    a.m.in.statistic = (double)bad[k];
+    check_error(&tri_loss_kto, &o, &a, "add_answer() 0 train.learning_rate");
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_logistic),    cmocka_unit_test(test_rm),
-                                     cmocka_unit_test(test_dpo),         cmocka_unit_test(test_pair_weights),
-                                     cmocka_unit_test(test_kto),         cmocka_unit_test(test_kto_settle),
-                                     cmocka_unit_test(test_kto_survey),  cmocka_unit_test(test_rm_peers),
-                                     cmocka_unit_test(test_dpo_peers),   cmocka_unit_test(test_kto_peers),
-                                     cmocka_unit_test(test_differences), cmocka_unit_test(test_split),
-                                     cmocka_unit_test(test_no_rows),     cmocka_unit_test(test_not_finite)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_logistic),      cmocka_unit_test(test_rm),
+      cmocka_unit_test(test_dpo),           cmocka_unit_test(test_pair_weights),
+      cmocka_unit_test(test_kto),           cmocka_unit_test(test_kto_settle),
+      cmocka_unit_test(test_kto_statistic), cmocka_unit_test(test_rm_peers),
+      cmocka_unit_test(test_dpo_peers),     cmocka_unit_test(test_kto_peers),
+      cmocka_unit_test(test_differences),   cmocka_unit_test(test_split),
+      cmocka_unit_test(test_no_rows),       cmocka_unit_test(test_not_finite)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,8 +131,8 @@ static void roots_links_are_followed(void **state) {
   close(fd);
 }
 
-/* Some file systems say that they have room without end. */
-static void room_is_counted(void **state) {
+/* Some file systems say that they have space without end. */
+static void space_is_counted(void **state) {
   int fd = open(".", O_RDONLY | O_DIRECTORY);
 
   (void)state;
@@ -170,7 +170,7 @@ int main(void) {
       cmocka_unit_test(another_users_are_left_alone),
       cmocka_unit_test(a_file_system_may_map_users),
       cmocka_unit_test(roots_links_are_followed),
-      cmocka_unit_test(room_is_counted),
+      cmocka_unit_test(space_is_counted),
   };
 
   return cmocka_run_group_tests(tests, open_root, close_root);

@@ -108,7 +108,7 @@ static void version_1_where_it_is_mounted(void **state) {
 
 static void address_space(void **state) {
   struct rlimit before, r;
-  size_t        limit, room, more;
+  size_t        limit, space, more;
 
   (void)state;
   assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
@@ -116,13 +116,13 @@ static void address_space(void **state) {
   r.rlim_cur = (rlim_t)1 << 46; /* sanitizers map much */
   if (r.rlim_cur > before.rlim_max) skip();
   assert_int_equal(setrlimit(RLIMIT_AS, &r), 0);
-  assert_true(tri_memory_address_room(&limit, &room));
-  assert_true(limit == (size_t)1 << 46 && room < limit);
+  assert_true(tri_memory_address_space(&limit, &space));
+  assert_true(limit == (size_t)1 << 46 && space < limit);
   r.rlim_cur -= 1 << 20;
   assert_int_equal(setrlimit(RLIMIT_AS, &r), 0);
-  assert_true(tri_memory_address_room(&limit, &more) && more <= room);
+  assert_true(tri_memory_address_space(&limit, &more) && more <= space);
   assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
-  if (before.rlim_cur == RLIM_INFINITY) assert_false(tri_memory_address_room(&limit, &room));
+  if (before.rlim_cur == RLIM_INFINITY) assert_false(tri_memory_address_space(&limit, &space));
 }
 
 int main(void) {

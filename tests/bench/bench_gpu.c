@@ -36,7 +36,7 @@ typedef struct bench {
 
 /* ---- arrays ---- */
 
-static void *room(bench *b, size_t bytes) {
+static void *workspace(bench *b, size_t bytes) {
   void *p = NULL;
 
   if (b->n_arrays == MOST_ARRAYS) abort();
@@ -53,7 +53,7 @@ static void give_back(bench *b) {
 static tri_tensor array(bench *b, tri_dtype t, int64_t rows, int64_t columns) {
   const int64_t n = rows * (columns ? columns : 1);
   const size_t  size = tri_dtype_bytes(t);
-  char         *p = room(b, (size_t)n * size);
+  char         *p = workspace(b, (size_t)n * size);
   const void   *noise = t == TRI_F32 ? (const void *)b->noise : b->noise_half;
 
   for (int64_t at = 0; at < n && (t == TRI_F32 || t == TRI_BF16); at += PATTERN)
@@ -66,7 +66,7 @@ static tri_tensor array(bench *b, tri_dtype t, int64_t rows, int64_t columns) {
 /* Whole numbers of the host, as a view [n] or [rows,n / rows]. */
 static tri_tensor numbers(bench *b, const int32_t *x, int64_t rows, int64_t columns) {
   const int64_t n = rows * (columns ? columns : 1);
-  void         *p = room(b, (size_t)n * sizeof *x);
+  void         *p = workspace(b, (size_t)n * sizeof *x);
 
   OK(b->ops->copy(b->s, p, x, (size_t)n * sizeof *x));
   OK(b->ops->stream_sync(b->s));
@@ -157,7 +157,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   a.cu = numbers(b, cu, S + 1, 0);
   a.dout = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
   a.dqkv = array(b, TRI_BF16, N, E);
-  a.work = array(b, TRI_F32, tri_attn_room(&advice, &h, TRI_BF16, N), 0);
+  a.work = array(b, TRI_F32, tri_attn_workspace(&advice, &h, TRI_BF16, N), 0);
   if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
     figure(b, attention_fwd, &a, flop, "TFLOP/s");
   attention_fwd(b, &a); /* backward wants its o and lse */
@@ -196,7 +196,7 @@ static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len, bool 
     a.o = array(b, TRI_BF16, rows, (int64_t)h.H * h.D);
     a.k_page = array(b, TRI_BF16, P, (int64_t)h.G * h.D * TRI_PAGE);
     a.v_page = a.k_page;
-    a.v_page.data = room(b, (size_t)tri_tensor_count(&a.k_page) * 2);
+    a.v_page.data = workspace(b, (size_t)tri_tensor_count(&a.k_page) * 2);
     a.k_page = (tri_tensor){a.k_page.data, TRI_BF16, 4, {P, h.G, h.D, TRI_PAGE}};
     a.v_page = (tri_tensor){a.v_page.data, TRI_BF16, 4, {P, h.G, TRI_PAGE, h.D}};
     a.table = numbers(b, table, rows, pages);
@@ -349,11 +349,11 @@ static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
 
   OK(b->k->linear_open(b->d, &spec, &p.l));
   OK(b->k->linear_size(p.l, &bytes));
-  packed[0] = bytes.fwd ? room(b, bytes.fwd) : NULL;
-  packed[1] = bytes.bwd ? room(b, bytes.bwd) : NULL;
+  packed[0] = bytes.fwd ? workspace(b, bytes.fwd) : NULL;
+  packed[1] = bytes.bwd ? workspace(b, bytes.bwd) : NULL;
   p.fwd = packed[0] ? packed[0] : w.data;
   p.bwd = packed[1] ? packed[1] : w.data;
-  OK(b->k->linear_bind(p.l, room(b, bytes.workspace), bytes.workspace));
+  OK(b->k->linear_bind(p.l, workspace(b, bytes.workspace), bytes.workspace));
   OK(b->k->linear_pack(b->s, p.l, packed[0], packed[1], &w, 0, 1));
   p.dw = array(b, TRI_F32, n_out, n_in);
   for (int i = 0; i < 4; i++) {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/bench/report.h"
+#include "tools/bench/bench_report.h"
 #include "tools/bench/series.h"
 #include "tools/bench/timed.h"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/folder.h"
-#include "tools/bench/trial.h"
+#include "tools/bench/bench_trial.h"
 #include "comm/session.h"
 #include "refusal_case.h"
 

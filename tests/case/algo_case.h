@@ -30,7 +30,7 @@ static const tri_algo_opt PLAIN = {.clip_eps = 0.2,
                                    .vespo_k_neg = 3,
                                    .vespo_lambda_neg = 2};
 
-/* One micro-batch with room for the results. */
+/* One micro-batch with space for the results. */
 typedef struct micro {
   int64_t      start[MAX_SEQ + 1];
   float        logp[MAX_TOK], ent[MAX_TOK], old[MAX_TOK], ref[MAX_TOK], roll[MAX_TOK], adv[MAX_TOK];

@@ -46,12 +46,12 @@ static inline const char *text_of(const json_t *v, const char *key) {
 
 /* Whether the published template writes less than the conversation: a system's message behind another, for
  * which it has no place. That of our name refuses it. */
-static inline bool loses_system(const json_t *row, const json_t *talk) {
+static inline bool loses_system(const json_t *row, const json_t *conversation) {
   const json_t *m;
   size_t        i;
 
   if (strcmp(text_of(row, "name"), "llama2") && strncmp(text_of(row, "name"), "gemma", 5)) return false;
-  json_array_foreach(talk, i, m) {
+  json_array_foreach(conversation, i, m) {
     if (i && !strcmp(text_of(m, "role"), "system")) return true;
   }
   return false;

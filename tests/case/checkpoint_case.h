@@ -96,14 +96,14 @@ static inline tri_status save(const char *where, int64_t step) {
 
 /* The same, copied to *room first, where begin leaves it to a thread. *room by tri_host_free, when there is
  * no writer any more. */
-static inline tri_status save_behind(const char *where, int64_t step, void **room, tri_ckpt_writer **w) {
-  size_t     bytes = (size_t)(2 * N_TENSOR * tri_ckpt_copy_room(0));
+static inline tri_status save_behind(const char *where, int64_t step, void **space, tri_ckpt_writer **w) {
+  size_t     bytes = (size_t)(2 * N_TENSOR * tri_ckpt_copy_bytes(0));
   tri_status st;
 
   for (int i = 0; i < N_TENSOR; i++) bytes += (size_t)count_of(i) * tri_dtype_bytes(tensors[i].dtype);
-  TRI_TRY(tri_host_alloc(bytes, 1, room));
+  TRI_TRY(tri_host_alloc(bytes, 1, space));
   TRI_TRY(tri_ckpt_create(where, step, world, tensors, N_TENSOR, 0, w));
-  tri_ckpt_lend(*w, *room, bytes);
+  tri_ckpt_lend(*w, *space, bytes);
   st = fill(*w, step, N_TENSOR);
   if (st == TRI_OK) st = tri_ckpt_begin(*w);
   if (st != TRI_OK) tri_ckpt_abandon(w);

@@ -31,7 +31,7 @@ static tri_stream *copy_stream;
 static inline bool on_cpu(void) { return !strcmp(device_name, "cpu"); }
 
 /* Memory that ends at a page nobody may touch: the kernels' own code and the library's generated code both
- * fault when they leave it. Before it, canaries. The CPU's kernels work in it; another device's on `device`,
+ * error when they leave it. Before it, canaries. The CPU's kernels work in it; another device's on `device`,
  * a block of its own of exactly `bytes`, with copies there and back. */
 typedef struct fence {
   char  *base, *data;
@@ -102,8 +102,8 @@ typedef struct layer {
   tri_stream        *s;
   tri_linear        *l;
   tri_linear_bytes   bytes;
-  void              *fwd, *bwd;           /* packed weights, or the weights themselves */
-  void              *room[2], *workspace; /* of packed weights; NULL for 0 bytes */
+  void              *fwd, *bwd;            /* packed weights, or the weights themselves */
+  void              *space[2], *workspace; /* of packed weights; NULL for 0 bytes */
   fence              w;
   int64_t            n_out, n_in;
   tri_dtype          dtype;
@@ -121,7 +121,7 @@ static inline void *layer_alloc(const layer *a, size_t bytes) {
 static inline void layer_pack(layer *a) {
   const tri_tensor w = tri_view2(a->w.device, a->dtype, a->n_out, a->n_in);
   for (int part = 2; part >= 0; part--)
-    OK(a->k->linear_pack(a->s, a->l, a->room[0], a->room[1], &w, part, 3));
+    OK(a->k->linear_pack(a->s, a->l, a->space[0], a->space[1], &w, part, 3));
 }
 
 static bool any_order; /* of layers that are opened */
@@ -155,12 +155,12 @@ static inline layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, boo
   OK(a.k->linear_open(a.device, &spec, &a.l));
   OK(a.k->linear_size(a.l, &a.bytes));
   a.workspace = layer_alloc(&a, a.bytes.workspace);
-  a.room[0] = layer_alloc(&a, a.bytes.fwd);
-  a.room[1] = backward ? layer_alloc(&a, a.bytes.bwd) : NULL;
+  a.space[0] = layer_alloc(&a, a.bytes.fwd);
+  a.space[1] = backward ? layer_alloc(&a, a.bytes.bwd) : NULL;
   OK(a.k->linear_bind(a.l, a.workspace, a.bytes.workspace));
   a.w = fence_noise(n_out * n_in, dtype, 1);
-  a.fwd = a.room[0] ? a.room[0] : a.w.device;
-  a.bwd = a.room[1] ? a.room[1] : a.w.device;
+  a.fwd = a.space[0] ? a.space[0] : a.w.device;
+  a.bwd = a.space[1] ? a.space[1] : a.w.device;
   layer_pack(&a);
   return a;
 }
@@ -168,8 +168,8 @@ static inline layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, boo
 static inline void layer_close(layer *a) {
   OK(a->k->linear_close(&a->l));
   assert_null(a->l);
-  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->room[0]);
-  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->room[1]);
+  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->space[0]);
+  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->space[1]);
   a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->workspace);
   a->device->ops->stream_close(&a->s);
   tri_device_close(&a->device);

@@ -1,7 +1,7 @@
 /* xml_case.h - a strict reader of XML as a page may use it: what is wrong with it, and what stands in it.
  *
  * No entities but the five of XML, no comments, no processing instructions, no CDATA: text of others that
- * looks like these is a fault. Elements and attributes are those of a list, so that no text has become
+ * looks like these is an error. Elements and attributes are those of a list, so that no text has become
  * one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_XML_CASE_H
@@ -30,13 +30,13 @@ enum { XML_DEPTH = 64, XML_NAME = 32 };
 /* Where the reader stands. */
 typedef struct xml {
   const unsigned char *at, *end;
-  const char          *fault; /* NULL: none so far */
+  const char          *error; /* NULL: none so far */
   char                 open[XML_DEPTH][XML_NAME];
   int                  depth, n_elements;
 } xml;
 
 static inline void xml_bad(xml *x, const char *what) {
-  if (!x->fault) x->fault = what;
+  if (!x->error) x->error = what;
 }
 
 static inline bool xml_listed(const char *list, const char *name) {
@@ -46,8 +46,8 @@ static inline bool xml_listed(const char *list, const char *name) {
   return strstr(list, wanted) != NULL;
 }
 
-/* One character of UTF-8 that XML has room for (https://www.w3.org/TR/xml/#charsets), and none that hides: no
- * C1 controls, no marks of direction. */
+/* One character of UTF-8 that XML has space for (https://www.w3.org/TR/xml/#charsets), and none that
+ * hides: no C1 controls, no marks of direction. */
 static inline void xml_character(xml *x) {
   uint32_t c = *x->at, least = 0;
   int      more = c < 0x80 ? 0 : c >> 5 == 6 ? 1 : c >> 4 == 14 ? 2 : c >> 3 == 30 ? 3 : -1;
@@ -107,7 +107,7 @@ static inline void xml_attribute(xml *x, char seen[2048]) {
   if (strlen(seen) + sizeof wanted < 2048) strcat(seen, wanted);
   if (!xml_take(x, "=\"")) xml_bad(x, "an attribute without =\"");
   if (!strcmp(name, "href") && *x->at != '#') xml_bad(x, "a link that leads out");
-  while (!x->fault && x->at < x->end && *x->at != '"') {
+  while (!x->error && x->at < x->end && *x->at != '"') {
     if (*x->at == '<')
       xml_bad(x, "a < in an attribute");
     else if (*x->at == '&')
@@ -124,7 +124,7 @@ static inline void xml_element(xml *x) {
   xml_name(x, name);
   x->n_elements++;
   if (!xml_listed(xml_elements, name)) xml_bad(x, "an element of no page");
-  while (!x->fault && xml_take(x, " ")) xml_attribute(x, seen);
+  while (!x->error && xml_take(x, " ")) xml_attribute(x, seen);
   if (xml_take(x, "/>")) return;
   if (!xml_take(x, ">")) xml_bad(x, "a tag that does not end");
   if (x->depth == XML_DEPTH)
@@ -145,13 +145,13 @@ static inline void xml_close(xml *x) {
 }
 
 /* What is wrong, with its place in `where`; NULL: nothing. The text [n] ends with a NUL. */
-static inline const char *xml_fault(const char *text, size_t n, char where[100]) {
+static inline const char *xml_error(const char *text, size_t n, char where[100]) {
   xml x = {(const unsigned char *)text, (const unsigned char *)text + n, NULL, {{0}}, 0, 0};
 
   if (!xml_take(&x, "<!DOCTYPE html>\n<html ")) return "it does not begin as a page";
   x.at -= strlen("html ");
   xml_element(&x);
-  while (!x.fault && x.at < x.end && x.depth) {
+  while (!x.error && x.at < x.end && x.depth) {
     snprintf(where, 100, "byte %zu: %.40s", (size_t)(x.at - (const unsigned char *)text), (const char *)x.at);
     if (xml_take(&x, "</"))
       xml_close(&x);
@@ -165,8 +165,8 @@ static inline const char *xml_fault(const char *text, size_t n, char where[100])
       xml_character(&x);
   }
   if (x.depth) xml_bad(&x, "an element that does not end");
-  if (!x.fault && (!xml_take(&x, "\n") || x.at != x.end)) xml_bad(&x, "something behind the page");
-  return x.fault;
+  if (!x.error && (!xml_take(&x, "\n") || x.at != x.end)) xml_bad(&x, "something behind the page");
+  return x.error;
 }
 
 /* A whole file; *n bytes, a NUL behind them; by free. */
@@ -187,9 +187,9 @@ static inline char *xml_file(const char *path, size_t *n) {
 
 static inline void xml_is_page(const char *text, size_t n) {
   char        where[100] = "";
-  const char *fault = xml_fault(text, n, where);
+  const char *error = xml_error(text, n, where);
 
-  if (fault) fail_msg("%s; %s", fault, where);
+  if (error) fail_msg("%s; %s", error, where);
 }
 
 #endif

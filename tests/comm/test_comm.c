@@ -195,7 +195,7 @@ static double value_at(const void *buf, int64_t at, tri_dtype t) { /* but for i6
 
 /* out[at] = element i of all `size` inputs, sums in rank order. */
 static void put_reduced(void *out, int64_t at, tri_dtype t, tri_redop op, int size, int64_t i, int salt) {
-  int64_t x[MAX_RANKS] = {0}; /* room for one element of any type each */
+  int64_t x[MAX_RANKS] = {0}; /* space for one element of any type each */
   float   f = 0;
   double  wide = 0;
   int64_t whole = 0;
@@ -466,47 +466,47 @@ static void body_disagree(setup *u) {
 
 /* Every rank writes every size-th element, then reads all; pieces begin at different places of a page. What
  * lay in the flags' place does not count. */
-static void body_window(setup *u) {
+static void body_segment(setup *u) {
   enum { N = 9001, ROUNDS = 10 };
-  tri_comm   *c = u->comm[TRI_NODE];
-  tri_window *w = NULL;
-  int64_t    *x;
+  tri_comm    *c = u->comm[TRI_NODE];
+  tri_segment *w = NULL;
+  int64_t     *x;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++)
     CHECK(u->comm[i]->near ==
           (i == TRI_NODE && c->size > 1 && (u->w == UNSTARTED || u->w == STARTED || u->w == OUTSIDE)));
   if (!c->near || u->w == OUTSIDE) return;
-  CHECK(tri_window_piece_bytes(N * sizeof *x, c->size) * (size_t)c->size < SMALL);
+  CHECK(tri_segment_piece_bytes(N * sizeof *x, c->size) * (size_t)c->size < SMALL);
   x = (int64_t *)(void *)u->far;
   for (int64_t i = 0; c->rank == 0 && i < 64 * c->size / (int64_t)sizeof *x; i++) x[i] = 1000 * (i + 1);
-  CHECK(tri_window_open(c, u->far + 256 * c->rank, N * sizeof *x, &w) == TRI_OK);
+  CHECK(tri_segment_open(c, u->far + 256 * c->rank, N * sizeof *x, &w) == TRI_OK);
   CHECK((w != NULL) == (u->w == STARTED && !few_files));
   if (!w) return;
-  CHECK(tri_window_pass(w, 7) == 1);
-  x = tri_window_base(w);
+  CHECK(tri_segment_generation(w, 7) == 1);
+  x = tri_segment_base(w);
   for (int64_t i = 0; i < N; i++) CHECK(x[i] == 0);
   for (int64_t round = 1; round <= ROUNDS; round++) {
-    CHECK(tri_window_meet(w, 1) == TRI_OK); /* all have read */
+    CHECK(tri_segment_barrier(w, 1) == TRI_OK); /* all have read */
     for (int64_t i = c->rank; i < N; i += c->size) x[i] = round * N + i;
-    CHECK(tri_window_wait(w, tri_window_pass(w, 2)) == TRI_OK);
+    CHECK(tri_segment_wait(w, tri_segment_generation(w, 2)) == TRI_OK);
     for (int64_t i = 0; i < N; i++) CHECK(x[i] == round * N + i);
   }
-  CHECK(tri_window_meet(w, 3) == TRI_OK);
-  CHECK(tri_window_meet(w, 4 + (uint32_t)c->rank) == TRI_ECOMM);
+  CHECK(tri_segment_barrier(w, 3) == TRI_OK);
+  CHECK(tri_segment_barrier(w, 4 + (uint32_t)c->rank) == TRI_ECOMM);
   CHECK(refusal_is("compare() 23"));
   tri_error_clear();
-  tri_window_close(&w);
+  tri_segment_close(&w);
 }
 
 /* Opens world on the device; its status, and why it failed on this rank in *why. */
-static tri_status try_world(tri_device *d, const char *asked, char *why, size_t room) {
+static tri_status try_world(tri_device *d, const char *asked, char *why, size_t space) {
   tri_comm  *c = NULL;
   tri_status st;
 
   ask_for(asked);
   st = tri_comm_open(&rt, TRI_WORLD, d, &c);
   CHECK((st == TRI_OK) == (c != NULL));
-  snprintf(why, room, "%s", tri_error_message());
+  snprintf(why, space, "%s", tri_error_message());
   tri_error_clear();
   tri_comm_close(&c);
   ask_for(NULL);
@@ -576,14 +576,14 @@ static void test_pending(void **state) { (void)state, for_all(SMALL, body_pendin
 static void test_control(void **state) { (void)state, for_all(SMALL, body_control); }
 static void test_agree(void **state) { (void)state, for_all(SMALL, body_agree); }
 static void test_disagree(void **state) { (void)state, for_all(SMALL, body_disagree); }
-static void test_window(void **state) { (void)state, for_all(SMALL, body_window); }
+static void test_segment(void **state) { (void)state, for_all(SMALL, body_segment); }
 static void test_sleep(void **state) { (void)state, for_all(SMALL, body_sleep); }
 
 /* Collectives go through shared memory all the same. */
 static void test_few_files(void **state) {
   (void)state;
   few_files = true;
-  for_all(SMALL, body_window);
+  for_all(SMALL, body_segment);
   for_all(SMALL, body_pending);
   few_files = false;
 }
@@ -593,7 +593,7 @@ int main(void) {
       cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives), cmocka_unit_test(test_big),
       cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),     cmocka_unit_test(test_control),
       cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),    cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_window),     cmocka_unit_test(test_few_files),   cmocka_unit_test(test_sleep),
+      cmocka_unit_test(test_segment),    cmocka_unit_test(test_few_files),   cmocka_unit_test(test_sleep),
   };
   int failed;
 

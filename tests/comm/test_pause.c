@@ -33,7 +33,7 @@ static void test_yield_ends(void **state) {
   assert_true(tri_pause_yield(&p));
   while (tri_pause_yield(&p)) continue;
   assert_true(p.sleeps && p.from_s > 0);
-  tri_pause_rest(&p);
+  tri_pause_idle(&p);
   assert_false(tri_pause_yield(&p));
 }
 

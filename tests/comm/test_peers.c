@@ -1,5 +1,5 @@
-/* test_peers.c - the watch over the ranks without its thread: beats with given times and the verdict, its
- * words, datagrams byte by byte, the board, the roster. Judge: exact values. */
+/* test_peers.c - the monitor over the ranks without its thread: heartbeats with given times and the
+ * verdict, its words, datagrams byte by byte, the status page, the member table. Judge: exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,33 +17,33 @@
 #include <unistd.h>
 
 #include "comm/peers/ask.h"
-#include "comm/peers/board.h"
-#include "comm/peers/judge.h"
+#include "comm/peers/rank_status.h"
+#include "comm/peers/detector.h"
 #include "comm/peers/net.h"
 #include "comm/peers/node.h"
 #include "comm/peers/proc_state.h"
-#include "comm/peers/roster.h"
+#include "comm/peers/members.h"
 #include "comm/peers/wire.h"
 
 enum { N = 4 };
 enum { OVERDUE_S = 3 };
 static const tri_limits limit = {.silent_s = 20, .late_s = 600, .dead_s = 0.2};
-static tri_card         card[N];
+static tri_rank_info    infos[N];
 static tri_seen         seen[N];
 
 /* Two nodes, n0 and n1, of two ranks each, as MPI numbers them; all compute. */
 static int set_up(void **state) {
   (void)state;
   for (int r = 0; r < N; r++) {
-    card[r] = (tri_card){.rank = r,
-                         .task = TRI_CARD_NOTHING,
-                         .node = r / 2,
-                         .local_rank = r % 2,
-                         .group = r / 2 * 2,
-                         .pid = 1000 + r};
-    snprintf(card[r].host, sizeof card[r].host, "n%d", r / 2);
-    snprintf(card[r].device, sizeof card[r].device, "cpu");
-    seen[r] = (tri_seen){.beat = {.rank = r, .scope = TRI_BOARD_NOWHERE, .phase = "learn"},
+    infos[r] = (tri_rank_info){.rank = r,
+                               .task = TRI_RANK_INFO_NOTHING,
+                               .node = r / 2,
+                               .local_rank = r % 2,
+                               .group = r / 2 * 2,
+                               .pid = 1000 + r};
+    snprintf(infos[r].host, sizeof infos[r].host, "n%d", r / 2);
+    snprintf(infos[r].device, sizeof infos[r].device, "cpu");
+    seen[r] = (tri_seen){.heartbeat = {.rank = r, .scope = TRI_RANK_STATUS_NOWHERE, .phase = "learn"},
                          .news_s = 100,
                          .dead_s = -1,
                          .known = true};
@@ -53,13 +53,13 @@ static int set_up(void **state) {
 
 /* It has come to collective `number` and waits there. */
 static void wait_in(int r, int scope, uint64_t number, double waited_s) {
-  seen[r].beat.scope = scope;
-  seen[r].beat.number = seen[r].beat.come[scope] = number;
-  seen[r].beat.waited_s = waited_s;
-  snprintf(seen[r].beat.label, sizeof seen[r].beat.label, "all_gather policy layer 3 weights");
+  seen[r].heartbeat.scope = scope;
+  seen[r].heartbeat.number = seen[r].heartbeat.come[scope] = number;
+  seen[r].heartbeat.waited_s = waited_s;
+  snprintf(seen[r].heartbeat.label, sizeof seen[r].heartbeat.label, "all_gather policy layer 3 weights");
 }
 
-static tri_verdict judge_at(double now_s) { return tri_peers_judge(card, seen, N, &limit, now_s); }
+static tri_verdict detect_at(double now_s) { return tri_peers_detect(infos, seen, N, &limit, now_s); }
 
 static void expect(tri_verdict v, tri_verdict_kind kind, int culprit, int waiter) {
   assert_int_equal(v.kind, kind);
@@ -70,18 +70,18 @@ static void expect(tri_verdict v, tri_verdict_kind kind, int culprit, int waiter
 
 static void test_silent(void **state) {
   (void)state;
-  expect(judge_at(1000), TRI_VERDICT_NOTHING, 0, 0); /* all silent, and nobody waits */
+  expect(detect_at(1000), TRI_VERDICT_NOTHING, 0, 0); /* all silent, and nobody waits */
   for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
-  expect(judge_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one, and nobody waits for it */
-  wait_in(0, TRI_BOARD_WORLD, 7, 19.9);
-  expect(judge_at(121), TRI_VERDICT_NOTHING, 0, 0); /* not long enough */
+  expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one, and nobody waits for it */
+  wait_in(0, TRI_RANK_STATUS_WORLD, 7, 19.9);
+  expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* not long enough */
   wait_in(0, 1, 7, 25);
-  expect(judge_at(121), TRI_VERDICT_NOTHING, 0, 0); /* in a collective of the other node */
-  wait_in(0, TRI_BOARD_WORLD, 7, 20);
-  expect(judge_at(121), TRI_VERDICT_SILENT, 3, 0);
-  expect(judge_at(119.9), TRI_VERDICT_NOTHING, 0, 0); /* of 19.9 s */
+  expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* in a collective of the other node */
+  wait_in(0, TRI_RANK_STATUS_WORLD, 7, 20);
+  expect(detect_at(121), TRI_VERDICT_SILENT, 3, 0);
+  expect(detect_at(119.9), TRI_VERDICT_NOTHING, 0, 0); /* of 19.9 s */
   wait_in(2, 1, 5, 30);
-  expect(judge_at(121), TRI_VERDICT_SILENT, 3, 2); /* who waits longest for it */
+  expect(detect_at(121), TRI_VERDICT_SILENT, 3, 2); /* who waits longest for it */
 }
 
 /* A machine that was never heard is not watched. */
@@ -89,85 +89,85 @@ static void test_unheard(void **state) {
   (void)state;
   seen[2].known = seen[3].known = false;
   seen[0].news_s = seen[1].news_s = 500;
-  wait_in(0, TRI_BOARD_WORLD, 7, 300);
-  expect(judge_at(500), TRI_VERDICT_NOTHING, 0, 0);
-  wait_in(0, TRI_BOARD_WORLD, 7, 600);
-  expect(judge_at(500), TRI_VERDICT_LATE, 1,
+  wait_in(0, TRI_RANK_STATUS_WORLD, 7, 300);
+  expect(detect_at(500), TRI_VERDICT_NOTHING, 0, 0);
+  wait_in(0, TRI_RANK_STATUS_WORLD, 7, 600);
+  expect(detect_at(500), TRI_VERDICT_LATE, 1,
          0); /* the one that is known to be at work comes first by its number */
-  wait_in(1, TRI_BOARD_WORLD, 7, 600);
-  expect(judge_at(500), TRI_VERDICT_LATE, 2, 0);
+  wait_in(1, TRI_RANK_STATUS_WORLD, 7, 600);
+  expect(detect_at(500), TRI_VERDICT_LATE, 2, 0);
 }
 
-/* Beats are lost, and the run goes on: no rank is silent that takes part. */
+/* Heartbeats are lost, and the run goes on: no rank is silent that takes part. */
 static void test_meet(void **state) {
   (void)state;
   seen[0].news_s = seen[1].news_s = seen[2].news_s = 200;
-  seen[3].beat.come[TRI_BOARD_WORLD] = 41;
-  seen[0].beat.met = 41;
+  seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 41;
+  seen[0].heartbeat.met = 41;
   tri_peers_meet(seen, N, 200);
   assert_true(seen[3].news_s == 100); /* it said so itself */
-  seen[0].beat.met = 42;
+  seen[0].heartbeat.met = 42;
   tri_peers_meet(seen, N, 200);
-  assert_true(seen[3].news_s == 200 && seen[3].beat.come[TRI_BOARD_WORLD] == 42);
+  assert_true(seen[3].news_s == 200 && seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] == 42);
   tri_peers_meet(seen, N, 210);
   assert_true(seen[3].news_s == 200); /* the same one is no more news */
-  wait_in(0, TRI_BOARD_WORLD, 43, 20);
+  wait_in(0, TRI_RANK_STATUS_WORLD, 43, 20);
   seen[0].news_s = 219;
-  expect(judge_at(219), TRI_VERDICT_NOTHING, 0, 0);
-  expect(judge_at(220), TRI_VERDICT_SILENT, 1, 0);
+  expect(detect_at(219), TRI_VERDICT_NOTHING, 0, 0);
+  expect(detect_at(220), TRI_VERDICT_SILENT, 1, 0);
 }
 
 static void test_dead(void **state) {
   (void)state;
   seen[2].dead_s = 100;
-  expect(judge_at(100.1), TRI_VERDICT_NOTHING, 0, 0);
-  expect(judge_at(100.2), TRI_VERDICT_DEAD, 2, TRI_CARD_NOTHING);
-  wait_in(1, TRI_BOARD_WORLD, 3, 0.1);
-  expect(judge_at(100.2), TRI_VERDICT_DEAD, 2, 1);
-  seen[2].beat.life = TRI_LIFE_ENDS; /* it had said so */
-  expect(judge_at(200), TRI_VERDICT_NOTHING, 0, 0);
+  expect(detect_at(100.1), TRI_VERDICT_NOTHING, 0, 0);
+  expect(detect_at(100.2), TRI_VERDICT_DEAD, 2, TRI_RANK_INFO_NOTHING);
+  wait_in(1, TRI_RANK_STATUS_WORLD, 3, 0.1);
+  expect(detect_at(100.2), TRI_VERDICT_DEAD, 2, 1);
+  seen[2].heartbeat.life = TRI_LIFE_ENDS; /* it had said so */
+  expect(detect_at(200), TRI_VERDICT_NOTHING, 0, 0);
 }
 
-/* One that beats is ended by run.timeout_s alone, and of those waited for it is the one that waits for
+/* One that heartbeats is ended by run.timeout_s alone, and of those waited for it is the one that waits for
  * nobody. */
 static void test_late(void **state) {
   (void)state;
   for (int r = 0; r < N; r++) seen[r].news_s = 1000;
-  wait_in(0, TRI_BOARD_WORLD, 9, 599);
+  wait_in(0, TRI_RANK_STATUS_WORLD, 9, 599);
   wait_in(1, 1, 9, 500);
-  expect(judge_at(1000), TRI_VERDICT_NOTHING, 0, 0);
-  wait_in(0, TRI_BOARD_WORLD, 9, 600);
-  expect(judge_at(1000), TRI_VERDICT_LATE, 2, 0);
-  for (int r = 1; r < N; r++) wait_in(r, TRI_BOARD_WORLD, 9, 1);
-  expect(judge_at(1000), TRI_VERDICT_LATE, TRI_CARD_NOTHING, 0); /* all have come */
-  seen[3].beat.come[TRI_BOARD_WORLD] = 8;
-  expect(judge_at(1000), TRI_VERDICT_LATE, 3, 0);
+  expect(detect_at(1000), TRI_VERDICT_NOTHING, 0, 0);
+  wait_in(0, TRI_RANK_STATUS_WORLD, 9, 600);
+  expect(detect_at(1000), TRI_VERDICT_LATE, 2, 0);
+  for (int r = 1; r < N; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 9, 1);
+  expect(detect_at(1000), TRI_VERDICT_LATE, TRI_RANK_INFO_NOTHING, 0); /* all have come */
+  seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 8;
+  expect(detect_at(1000), TRI_VERDICT_LATE, 3, 0);
   wait_in(3, 1, 4, 1); /* it waits itself, for rank 2, which waits for it: a circle has an end */
-  wait_in(2, TRI_BOARD_WORLD, 9, 1);
-  seen[2].beat.come[1] = 3;
-  seen[3].beat.come[TRI_BOARD_WORLD] = 8;
-  assert_int_equal(judge_at(1000).kind, TRI_VERDICT_LATE);
-  seen[2].beat.scope = TRI_BOARD_NOWHERE;
-  expect(judge_at(1000), TRI_VERDICT_LATE, 2, 3);
-  seen[3].beat.scope = TRI_BOARD_NOWHERE;
+  wait_in(2, TRI_RANK_STATUS_WORLD, 9, 1);
+  seen[2].heartbeat.come[1] = 3;
+  seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 8;
+  assert_int_equal(detect_at(1000).kind, TRI_VERDICT_LATE);
+  seen[2].heartbeat.scope = TRI_RANK_STATUS_NOWHERE;
+  expect(detect_at(1000), TRI_VERDICT_LATE, 2, 3);
+  seen[3].heartbeat.scope = TRI_RANK_STATUS_NOWHERE;
   seen[3].news_s = 985; /* both limits at once */
-  expect(judge_at(1000), TRI_VERDICT_SILENT, 3, 0);
-  for (int r = 0; r < N; r++) wait_in(r, TRI_BOARD_WORLD, 9, 600); /* it was stopped inside */
-  expect(judge_at(1000), TRI_VERDICT_SILENT, 3, 0);
+  expect(detect_at(1000), TRI_VERDICT_SILENT, 3, 0);
+  for (int r = 0; r < N; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 9, 600); /* it was stopped inside */
+  expect(detect_at(1000), TRI_VERDICT_SILENT, 3, 0);
 }
 
 static void test_scopes(void **state) {
   (void)state;
-  assert_true(tri_peers_share(card, TRI_BOARD_WORLD, 0, 3));
-  assert_true(tri_peers_share(card, 1, 2, 3) && !tri_peers_share(card, 1, 1, 2));
-  assert_true(tri_peers_share(card, 2, 0, 2) && !tri_peers_share(card, 2, 0, 3));
+  assert_true(tri_peers_share(infos, TRI_RANK_STATUS_WORLD, 0, 3));
+  assert_true(tri_peers_share(infos, 1, 2, 3) && !tri_peers_share(infos, 1, 1, 2));
+  assert_true(tri_peers_share(infos, 2, 0, 2) && !tri_peers_share(infos, 2, 0, 3));
 }
 
 static void expect_words(tri_verdict v, double now_s, const char *cause, const char *expected) {
   tri_text t = {0};
 
-  assert_string_equal(tri_peers_cause(card, seen, N, &limit, now_s, &v), cause);
-  assert_int_equal(tri_peers_words(card, seen, N, &limit, now_s, &v, &t), TRI_OK);
+  assert_string_equal(tri_peers_cause(infos, seen, N, &limit, now_s, &v), cause);
+  assert_int_equal(tri_peers_words(infos, seen, N, &limit, now_s, &v, &t), TRI_OK);
   assert_string_equal(t.data, expected);
   tri_text_free(&t);
 }
@@ -178,31 +178,31 @@ static void expect_words(tri_verdict v, double now_s, const char *cause, const c
 
 static void test_words(void **state) {
   (void)state;
-  for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_BOARD_WORLD, 412, 21);
-  card[2].task = 1, card[3].task = 3;
-  seen[2].beat.come[TRI_BOARD_WORLD] = 411;
-  expect_words(judge_at(121), 121, "silent",
+  for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_RANK_STATUS_WORLD, 412, 21);
+  infos[2].task = 1, infos[3].task = 3;
+  seen[2].heartbeat.come[TRI_RANK_STATUS_WORLD] = 411;
+  expect_words(detect_at(121), 121, "silent",
                "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
                "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* of the lowest one nobody waits long enough for */
-  expect_words(judge_at(121), 121, "silent",
+  expect_words(detect_at(121), 121, "silent",
                "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
                "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
                "  rank 1 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 9 of scope cross: come: 1; not come: 3" GO_ON);
-  for (int r = 0; r < 2; r++) wait_in(r, TRI_BOARD_WORLD, 412, 21);
+  for (int r = 0; r < 2; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 412, 21);
   seen[1].dead_s = 120;
-  expect_words(judge_at(121), 121, "died",
+  expect_words(detect_at(121), 121, "died",
                "rank 1 on n0, cpu: it died (process 1001)\n"
                "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   seen[1].starved = true;
-  card[1].memory_limit_bytes = (uint64_t)402 << 20;
+  infos[1].memory_limit_bytes = (uint64_t)402 << 20;
   expect_words(
-      judge_at(121), 121, "out_of_memory",
+      detect_at(121), 121, "out_of_memory",
       "rank 1 on n0, cpu: it died (process 1001): killed by the kernel, out of memory: the memory limit "
       "of its control group is 402.0 MiB\n"
       "  ask for more memory (Slurm: --mem or --mem-per-cpu), or let the run need less:\n"
@@ -211,13 +211,13 @@ static void test_words(void **state) {
       "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
       "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   set_up(NULL);
-  for (int r = 0; r < 3; r++) wait_in(r, TRI_BOARD_WORLD, 5, 600);
-  expect_words(judge_at(101), 101, "late",
+  for (int r = 0; r < 3; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 5, 600);
+  expect_words(detect_at(101), 101, "late",
                "rank 3 on n1, cpu: late: waited for 600 s (run.timeout_s)\n  it was in phase learn, at work\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 5 of scope world: come: 0-2; not come: 3" GO_ON);
-  wait_in(3, TRI_BOARD_WORLD, 5, 1);
-  expect_words(judge_at(101), 101, "hangs",
+  wait_in(3, TRI_RANK_STATUS_WORLD, 5, 1);
+  expect_words(detect_at(101), 101, "hangs",
                "a collective hangs that all ranks have come to, for 600 s (run.timeout_s)\n"
                "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
                "  number 5 of scope world: come: 0-3; not come: none" GO_ON);
@@ -241,76 +241,77 @@ static void test_slow(void **state) {
   double times = 0;
 
   (void)state;
-  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* no window has ended */
-  for (int r = 0; r < N; r++) seen[r].beat.window = 1, seen[r].beat.work_s = r == 2 ? 4.9 : 2;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_RANK_INFO_NOTHING); /* no window has ended */
+  for (int r = 0; r < N; r++) seen[r].heartbeat.window = 1, seen[r].heartbeat.work_s = r == 2 ? 4.9 : 2;
   assert_int_equal(tri_peers_slow(seen, N, &times), 2);
   assert_true(times == 4.9 / 2);
-  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* the same windows */
-  for (int r = 0; r < N; r++) seen[r].beat.window = 2, seen[r].beat.work_s = r == 2 ? 4 : 2;
-  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* not more than twice */
-  for (int r = 0; r < N; r++) seen[r].beat.window = 3, seen[r].beat.work_s = r == 2 ? 2.4 : 1;
-  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* all waited most of the time */
-  for (int r = 0; r < 2; r++) seen[r].beat.window = 4, seen[r].beat.work_s = r == 1 ? 5 : 2;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_RANK_INFO_NOTHING); /* the same windows */
+  for (int r = 0; r < N; r++) seen[r].heartbeat.window = 2, seen[r].heartbeat.work_s = r == 2 ? 4 : 2;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_RANK_INFO_NOTHING); /* not more than twice */
+  for (int r = 0; r < N; r++) seen[r].heartbeat.window = 3, seen[r].heartbeat.work_s = r == 2 ? 2.4 : 1;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_RANK_INFO_NOTHING); /* all waited most of the time */
+  for (int r = 0; r < 2; r++) seen[r].heartbeat.window = 4, seen[r].heartbeat.work_s = r == 1 ? 5 : 2;
   assert_int_equal(tri_peers_slow(seen, 2, &times), 1); /* of two */
 }
 
-/* ---- the board ---- */
+/* ---- the status page ---- */
 
-static void test_board(void **state) {
-  tri_board b;
-  uint64_t  turn, first;
+static void test_rank_status(void **state) {
+  tri_rank_status b;
+  uint64_t        turn, first;
 
   (void)state;
-  tri_board_read(&b);
+  tri_rank_status_read(&b);
   first = b.come[1];
-  tri_board_carry("policy", "layer 3", "weights");
-  assert_int_equal(tri_board_come(1, "all_gather"), first + 1);
-  tri_board_read(&b);
-  assert_true(b.scope == TRI_BOARD_NOWHERE && b.come[1] == first + 1 && !b.label[0]);
-  tri_board_enter(1, "sum");
-  tri_board_read(&b);
+  tri_rank_status_carry("policy", "layer 3", "weights");
+  assert_int_equal(tri_rank_status_come(1, "all_gather"), first + 1);
+  tri_rank_status_read(&b);
+  assert_true(b.scope == TRI_RANK_STATUS_NOWHERE && b.come[1] == first + 1 && !b.label[0]);
+  tri_rank_status_enter(1, "sum");
+  tri_rank_status_read(&b);
   assert_true(b.scope == 1 && b.number == first + 2 && !strcmp(b.label, "sum"));
   turn = b.turn;
-  tri_board_wait(0, 5); /* inside: counts as the outer one */
-  tri_board_leave(true);
-  tri_board_read(&b);
+  tri_rank_status_wait(0, 5); /* inside: counts as the outer one */
+  tri_rank_status_leave(true);
+  tri_rank_status_read(&b);
   assert_true(b.scope == 1 && b.turn == turn && b.met == 0);
-  tri_board_leave(true);
-  tri_board_wait(1, first + 1);
-  tri_board_read(&b);
+  tri_rank_status_leave(true);
+  tri_rank_status_wait(1, first + 1);
+  tri_rank_status_read(&b);
   assert_string_equal(b.label, "all_gather policy layer 3 weights");
-  tri_board_leave(false);
-  tri_board_enter(TRI_BOARD_WORLD, "a label that is longer than what there is room for, by a word or two");
-  tri_board_read(&b);
-  assert_int_equal(strlen(b.label), TRI_BOARD_LABEL_BYTES - 1);
-  tri_board_leave(true);
-  tri_board_read(&b);
-  assert_true(b.met == b.come[TRI_BOARD_WORLD] && b.turn != turn && b.waited_s >= 0);
-  assert_string_equal(tri_board_phase("learn"), "start");
-  tri_board_read(&b);
+  tri_rank_status_leave(false);
+  tri_rank_status_enter(TRI_RANK_STATUS_WORLD,
+                        "a label that is longer than what there is room for, by a word or two");
+  tri_rank_status_read(&b);
+  assert_int_equal(strlen(b.label), TRI_RANK_STATUS_LABEL_BYTES - 1);
+  tri_rank_status_leave(true);
+  tri_rank_status_read(&b);
+  assert_true(b.met == b.come[TRI_RANK_STATUS_WORLD] && b.turn != turn && b.waited_s >= 0);
+  assert_string_equal(tri_rank_status_phase("learn"), "start");
+  tri_rank_status_read(&b);
   assert_string_equal(b.phase, "learn");
-  tri_board_device_waits(2, 8);
-  tri_board_read(&b);
+  tri_rank_status_device_waits(2, 8);
+  tri_rank_status_read(&b);
   assert_true(b.scope == 2 && b.number == 8);
-  tri_board_device_waits(TRI_BOARD_NOWHERE, 0);
+  tri_rank_status_device_waits(TRI_RANK_STATUS_NOWHERE, 0);
 }
 
-/* ---- the roster ---- */
+/* ---- the member table ---- */
 
-static tri_roster *open_roster(int rank) {
-  tri_roster *r = NULL;
-  tri_node   *node = NULL;
+static tri_members *open_members(int rank) {
+  tri_members *r = NULL;
+  tri_node    *node = NULL;
 
   assert_int_equal(tri_node_make(2, NULL, &node), TRI_OK);
-  assert_int_equal(tri_roster_open(card, N, rank, node, rank % 2, &r), TRI_OK);
-  tri_roster_begin(r, 0);
+  assert_int_equal(tri_members_open(infos, N, rank, node, rank % 2, &r), TRI_OK);
+  tri_members_begin(r, 0);
   return r;
 }
 
 static void test_node(void **state) {
-  tri_node *made = NULL, *opened = NULL, *none = NULL;
-  char      name[TRI_NODE_NAME_BYTES];
-  tri_beat  in = {.rank = 1, .scope = 2, .phase = "save"}, out;
+  tri_node     *made = NULL, *opened = NULL, *none = NULL;
+  char          name[TRI_NODE_NAME_BYTES];
+  tri_heartbeat in = {.rank = 1, .scope = 2, .phase = "save"}, out;
 
   (void)state;
   assert_int_equal(tri_node_make(2, name, &made), TRI_OK);
@@ -330,86 +331,86 @@ static void test_node(void **state) {
   tri_node_close(&made);
 }
 
-static void test_roster(void **state) {
-  tri_roster *root = open_roster(0), *other = open_roster(3);
-  tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 5};
-  tri_beat    b = {.rank = 3, .scope = TRI_BOARD_NOWHERE, .phase = "learn", .come = {9}};
-  tri_net_end from = {{1}, 2};
-  int         next = 0;
+static void test_members(void **state) {
+  tri_members  *root = open_members(0), *other = open_members(3);
+  tri_wire      w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 5};
+  tri_heartbeat b = {.rank = 3, .scope = TRI_RANK_STATUS_NOWHERE, .phase = "learn", .come = {9}};
+  tri_net_end   from = {{1}, 2};
+  int           next = 0;
 
   (void)state;
   assert_int_equal(root->n_groups, 2);
   assert_true(root->mine == 0 && other->mine == 1 && other->place == 1);
   tri_node_put(other->node, 1, &b);
-  assert_false(tri_roster_look(other, 1, OVERDUE_S));
-  assert_true(tri_roster_speaks(other, 1, 5)); /* rank 2 never moved */
-  tri_roster_fill(other, &next, &w);
-  assert_true(next == 2 && w.n == 1 && w.beat[0].rank == 3);
-  assert_true(tri_roster_take(root, &w, &from, 7));
-  assert_true(root->seen[3].known && root->seen[3].news_s == 7 && root->seen[3].beat.come[0] == 9);
+  assert_false(tri_members_look(other, 1, OVERDUE_S));
+  assert_true(tri_members_speaks(other, 1, 5)); /* rank 2 never moved */
+  tri_members_fill(other, &next, &w);
+  assert_true(next == 2 && w.n == 1 && w.heartbeat[0].rank == 3);
+  assert_true(tri_members_take(root, &w, &from, 7));
+  assert_true(root->seen[3].known && root->seen[3].news_s == 7 && root->seen[3].heartbeat.come[0] == 9);
   assert_false(root->seen[2].known);
-  assert_true(root->group[1].heard && tri_roster_find(root, &from) == 1);
-  assert_false(tri_roster_take(root, &w, &from, 8)); /* replayed */
-  w.sequence = 6, w.beat[0].rank = 1;
-  assert_false(tri_roster_take(root, &w, &from, 8)); /* of a rank of another machine */
-  w.beat[0].rank = 3, w.beat[0].silent_s = 3;
-  assert_true(tri_roster_take(root, &w, &from, 9) && root->seen[3].news_s == 7);
-  w.sequence = 7, w.beat[0].life = TRI_LIFE_DEAD;
-  assert_true(tri_roster_take(root, &w, &from, 10) && root->seen[3].dead_s == 10);
-  assert_true(root->seen[3].beat.life == TRI_LIFE_WORKS && !root->seen[3].starved);
-  w.sequence = 8, w.beat[0].life = TRI_LIFE_STARVED;
-  assert_true(tri_roster_take(root, &w, &from, 11) && root->seen[3].dead_s == 10 && root->seen[3].starved);
-  assert_true(root->seen[3].beat.life == TRI_LIFE_WORKS);
+  assert_true(root->group[1].heard && tri_members_find(root, &from) == 1);
+  assert_false(tri_members_take(root, &w, &from, 8)); /* replayed */
+  w.sequence = 6, w.heartbeat[0].rank = 1;
+  assert_false(tri_members_take(root, &w, &from, 8)); /* of a rank of another machine */
+  w.heartbeat[0].rank = 3, w.heartbeat[0].silent_s = 3;
+  assert_true(tri_members_take(root, &w, &from, 9) && root->seen[3].news_s == 7);
+  w.sequence = 7, w.heartbeat[0].life = TRI_LIFE_DEAD;
+  assert_true(tri_members_take(root, &w, &from, 10) && root->seen[3].dead_s == 10);
+  assert_true(root->seen[3].heartbeat.life == TRI_LIFE_WORKS && !root->seen[3].starved);
+  w.sequence = 8, w.heartbeat[0].life = TRI_LIFE_STARVED;
+  assert_true(tri_members_take(root, &w, &from, 11) && root->seen[3].dead_s == 10 && root->seen[3].starved);
+  assert_true(root->seen[3].heartbeat.life == TRI_LIFE_WORKS);
   other->seen[3].dead_s = 1, other->seen[3].starved = true, next = 0; /* and so its own machine says it */
-  tri_roster_fill(other, &next, &w);
-  assert_true(w.n == 1 && w.beat[0].life == TRI_LIFE_STARVED);
+  tri_members_fill(other, &next, &w);
+  assert_true(w.n == 1 && w.heartbeat[0].life == TRI_LIFE_STARVED);
   w = (tri_wire){.kind = TRI_WIRE_HEARD, .sender = 3, .sequence = 9};
-  assert_false(tri_roster_take(root, &w, &from, 11)); /* nobody answers the root */
+  assert_false(tri_members_take(root, &w, &from, 11)); /* nobody answers the root */
   w.sender = 1;
-  assert_true(tri_roster_take(other, &w, &from, 11) && other->seen[0].news_s == 11);
-  tri_roster_close(&root);
-  tri_roster_close(&other);
+  assert_true(tri_members_take(other, &w, &from, 11) && other->seen[0].news_s == 11);
+  tri_members_close(&root);
+  tri_members_close(&other);
 }
 
 /* A process that is gone; rank 2's number is taken for one. */
 static void test_gone(void **state) {
-  tri_roster *r;
-  tri_beat    b = {.rank = 2, .scope = TRI_BOARD_NOWHERE};
-  pid_t       child = fork();
+  tri_members  *r;
+  tri_heartbeat b = {.rank = 2, .scope = TRI_RANK_STATUS_NOWHERE};
+  pid_t         child = fork();
 
   (void)state;
   if (child == 0) _exit(0);
   assert_true(child > 0);
-  for (int q = 0; q < N; q++) card[q].pid_space = 1, card[q].pid = (int32_t)getpid();
-  card[2].pid = (int32_t)child;
-  r = open_roster(3);
+  for (int q = 0; q < N; q++) infos[q].pid_space = 1, infos[q].pid = (int32_t)getpid();
+  infos[2].pid = (int32_t)child;
+  r = open_members(3);
   tri_node_put(r->node, 0, &b);
-  assert_false(tri_roster_look(r, 1, OVERDUE_S)); /* until it is waited for the number is its own */
-  assert_false(tri_roster_speaks(r, 1, 5));
+  assert_false(tri_members_look(r, 1, OVERDUE_S)); /* until it is waited for the number is its own */
+  assert_false(tri_members_speaks(r, 1, 5));
   assert_int_equal(waitpid(child, NULL, 0), child);
-  assert_true(tri_roster_look(r, 2, OVERDUE_S) && r->seen[2].dead_s == 2);
-  assert_false(tri_roster_look(r, 3, OVERDUE_S)); /* once */
-  assert_true(tri_roster_speaks(r, 3, 50));
-  tri_roster_close(&r);
+  assert_true(tri_members_look(r, 2, OVERDUE_S) && r->seen[2].dead_s == 2);
+  assert_false(tri_members_look(r, 3, OVERDUE_S)); /* once */
+  assert_true(tri_members_speaks(r, 3, 50));
+  tri_members_close(&r);
 }
 
-static tri_verdict judge_roster(tri_roster *r, double now_s) {
+static tri_verdict judge_members(tri_members *r, double now_s) {
   r->seen[3].known = true;
   r->seen[3].news_s = now_s;
-  r->seen[3].beat.scope = TRI_BOARD_WORLD;
-  r->seen[3].beat.number = r->seen[3].beat.come[0] = 9;
-  r->seen[3].beat.waited_s = now_s;
-  return tri_peers_judge(r->card, r->seen, N, &limit, now_s);
+  r->seen[3].heartbeat.scope = TRI_RANK_STATUS_WORLD;
+  r->seen[3].heartbeat.number = r->seen[3].heartbeat.come[0] = 9;
+  r->seen[3].heartbeat.waited_s = now_s;
+  return tri_peers_detect(r->info, r->seen, N, &limit, now_s);
 }
 
 /* Rank 2 is a child process whose heartbeats stop. Runnable, it is slow; stopped by a signal, it is silent as
  * always; as a zombie, or with its number given to another process, it is dead. Judge: the clock given. */
 static void test_overdue(void **state) {
-  tri_roster *r;
-  tri_beat    b = {.rank = 2, .scope = TRI_BOARD_NOWHERE};
-  siginfo_t   info;
-  pid_t       child = fork();
-  int         status;
+  tri_members  *r;
+  tri_heartbeat b = {.rank = 2, .scope = TRI_RANK_STATUS_NOWHERE};
+  siginfo_t     info;
+  pid_t         child = fork();
+  int           status;
 
   (void)state;
   if (child == 0) {
@@ -417,33 +418,33 @@ static void test_overdue(void **state) {
     for (volatile long i = 0;;) i++;
   }
   assert_true(child > 0);
-  for (int q = 0; q < N; q++) card[q].pid_space = 1, card[q].pid = (int32_t)getpid();
-  card[2].pid = (int32_t)child;
-  card[2].start = tri_proc_start(child);
-  assert_true(card[2].start > 0 && tri_proc_start(getpid()) <= card[2].start);
-  r = open_roster(3);
+  for (int q = 0; q < N; q++) infos[q].pid_space = 1, infos[q].pid = (int32_t)getpid();
+  infos[2].pid = (int32_t)child;
+  infos[2].start = tri_proc_start(child);
+  assert_true(infos[2].start > 0 && tri_proc_start(getpid()) <= infos[2].start);
+  r = open_members(3);
   tri_node_put(r->node, 0, &b);
   for (double now_s = 0; now_s <= 100; now_s += 0.25) {
-    assert_false(tri_roster_look(r, now_s, OVERDUE_S));
-    expect(judge_roster(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
-    assert_int_equal(tri_roster_overdue(r, now_s, 15), now_s < 15 ? TRI_CARD_NOTHING : 2);
+    assert_false(tri_members_look(r, now_s, OVERDUE_S));
+    expect(judge_members(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
+    assert_int_equal(tri_members_overdue(r, now_s, 15), now_s < 15 ? TRI_RANK_INFO_NOTHING : 2);
   }
   assert_false(kill(child, SIGSTOP));
   assert_true(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
-  assert_int_equal(tri_proc_look(child, card[2].start), TRI_PROC_STOPPED);
+  assert_int_equal(tri_proc_look(child, infos[2].start), TRI_PROC_STOPPED);
   assert_true(r->seen[2].news_s == 99); /* its process is looked at every third second */
   for (double now_s = 100.25; now_s < 99 + limit.silent_s; now_s += 0.25) {
-    assert_false(tri_roster_look(r, now_s, OVERDUE_S));
-    expect(judge_roster(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
+    assert_false(tri_members_look(r, now_s, OVERDUE_S));
+    expect(judge_members(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
   }
-  assert_int_equal(tri_roster_overdue(r, 118, 15), TRI_CARD_NOTHING);
-  expect(judge_roster(r, 99 + limit.silent_s), TRI_VERDICT_SILENT, 2, 3);
-  assert_int_equal(tri_proc_look(child, card[2].start + 1), TRI_PROC_GONE);
+  assert_int_equal(tri_members_overdue(r, 118, 15), TRI_RANK_INFO_NOTHING);
+  expect(judge_members(r, 99 + limit.silent_s), TRI_VERDICT_SILENT, 2, 3);
+  assert_int_equal(tri_proc_look(child, infos[2].start + 1), TRI_PROC_GONE);
   assert_false(kill(child, SIGKILL));
   assert_false(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT));
-  assert_true(tri_roster_look(r, 121, OVERDUE_S) && r->seen[2].dead_s == 121);
+  assert_true(tri_members_look(r, 121, OVERDUE_S) && r->seen[2].dead_s == 121);
   assert_int_equal(waitpid(child, &status, 0), child);
-  tri_roster_close(&r);
+  tri_members_close(&r);
 }
 
 static void test_proc_state(void **state) {
@@ -461,59 +462,61 @@ static void test_proc_state(void **state) {
   assert_int_equal(tri_proc_start(0), 0);
 }
 
-/* Beats are lost, and so are answers, while collectives go on: from the third on it is known to live, and its
- * silence ends nothing; the first beat that comes makes it watched again. Judge: the clock given. */
+/* Heartbeats are lost, and so are answers, while collectives go on: from the third on it is known to live,
+ * and its silence ends nothing; the first heartbeat that comes makes it watched again. Judge: the clock
+ * given. */
 static void test_lost(void **state) {
-  tri_roster *root = open_roster(0);
-  tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 1, .n = 2};
-  tri_net_end from = {{1}, 2};
+  tri_members *root = open_members(0);
+  tri_wire     w = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 1, .n = 2};
+  tri_net_end  from = {{1}, 2};
 
   (void)state;
-  for (int i = 0; i < 2; i++) w.beat[i] = (tri_beat){.rank = 2 + i, .scope = TRI_BOARD_NOWHERE, .come = {5}};
-  assert_true(tri_roster_take(root, &w, &from, 0));
+  for (int i = 0; i < 2; i++)
+    w.heartbeat[i] = (tri_heartbeat){.rank = 2 + i, .scope = TRI_RANK_STATUS_NOWHERE, .come = {5}};
+  assert_true(tri_members_take(root, &w, &from, 0));
   for (int r = 0; r < 2; r++) root->seen[r].known = true;
   root->group[1].unanswered = 4; /* nor by TCP */
   for (int i = 0; i < 3; i++) {
     tri_verdict v;
-    root->seen[0].beat.met = 10 + (uint64_t)i;
-    tri_roster_meet(root, 12 + i, 10);
-    tri_roster_meet(root, 12.5 + i, 10);        /* the same one is counted once */
-    root->seen[0].beat.scope = TRI_BOARD_WORLD; /* rank 2 works for 30 s longer than the others */
-    root->seen[0].beat.number = root->seen[0].beat.come[0] = 99;
-    root->seen[0].beat.waited_s = 30;
+    root->seen[0].heartbeat.met = 10 + (uint64_t)i;
+    tri_members_meet(root, 12 + i, 10);
+    tri_members_meet(root, 12.5 + i, 10);                  /* the same one is counted once */
+    root->seen[0].heartbeat.scope = TRI_RANK_STATUS_WORLD; /* rank 2 works for 30 s longer than the others */
+    root->seen[0].heartbeat.number = root->seen[0].heartbeat.come[0] = 99;
+    root->seen[0].heartbeat.waited_s = 30;
     root->seen[0].news_s = root->seen[1].news_s = 42 + i;
-    tri_roster_mute(root, 42 + i, 8);
-    v = tri_peers_judge(root->card, root->seen, N, &limit, 42 + i);
+    tri_members_mute(root, 42 + i, 8);
+    v = tri_peers_detect(root->info, root->seen, N, &limit, 42 + i);
     assert_int_equal(v.kind, i < 2 ? TRI_VERDICT_SILENT : TRI_VERDICT_NOTHING);
-    root->seen[0].beat.scope = TRI_BOARD_NOWHERE;
+    root->seen[0].heartbeat.scope = TRI_RANK_STATUS_NOWHERE;
   }
   assert_true(root->group[1].lost && root->seen[2].mute && root->seen[3].mute && !root->seen[0].mute);
   w.sequence = 2;
-  assert_true(tri_roster_take(root, &w, &from, 50));
-  tri_roster_mute(root, 50, 8);
+  assert_true(tri_members_take(root, &w, &from, 50));
+  tri_members_mute(root, 50, 8);
   assert_true(!root->group[1].lost && !root->seen[2].mute);
-  tri_roster_meet(root, 100, 10);
+  tri_members_meet(root, 100, 10);
   assert_int_equal(root->group[1].meets, 0); /* none since */
-  tri_roster_close(&root);
+  tri_members_close(&root);
 }
 
 /* A rank of another machine that stands still while its neighbour reports for both: its silence is told. */
 static void test_neighbour(void **state) {
-  tri_roster *root = open_roster(0), *other = open_roster(3);
-  tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 1};
-  tri_beat    b = {.rank = 2, .scope = TRI_BOARD_NOWHERE};
-  tri_net_end from = {{1}, 2};
-  int         next = 0;
+  tri_members  *root = open_members(0), *other = open_members(3);
+  tri_wire      w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 1};
+  tri_heartbeat b = {.rank = 2, .scope = TRI_RANK_STATUS_NOWHERE};
+  tri_net_end   from = {{1}, 2};
+  int           next = 0;
 
   (void)state;
   tri_node_put(other->node, 0, &b);
-  tri_roster_look(other, 5, OVERDUE_S);
-  tri_roster_look(other, 12, OVERDUE_S);
-  tri_roster_fill(other, &next, &w);
-  assert_true(w.n == 1 && w.beat[0].rank == 2 && w.beat[0].silent_s == 7);
-  assert_true(tri_roster_take(root, &w, &from, 12) && root->seen[2].news_s == 5);
-  tri_roster_close(&root);
-  tri_roster_close(&other);
+  tri_members_look(other, 5, OVERDUE_S);
+  tri_members_look(other, 12, OVERDUE_S);
+  tri_members_fill(other, &next, &w);
+  assert_true(w.n == 1 && w.heartbeat[0].rank == 2 && w.heartbeat[0].silent_s == 7);
+  assert_true(tri_members_take(root, &w, &from, 12) && root->seen[2].news_s == 5);
+  tri_members_close(&root);
+  tri_members_close(&other);
 }
 
 /* ---- the network ---- */
@@ -570,7 +573,7 @@ static void speak(bool six) {
 }
 
 static void test_net(void **state) {
-  uint8_t address[TRI_CARD_ADDRESSES][TRI_CARD_ADDRESS_BYTES];
+  uint8_t address[TRI_RANK_INFO_ADDRESSES][TRI_RANK_INFO_ADDRESS_BYTES];
 
   (void)state;
   tri_net_addresses(address);
@@ -587,14 +590,14 @@ static void test_net_six(void **state) {
   speak(true);
 }
 
-/* Two machines whose beats by UDP are lost, over sockets of this one: rank 0 asks, rank 3 answers for rank 2
- * that lives and for itself, and then no more. Judge: the clock given, which stands still while bytes are on
- * their way. */
+/* Two machines whose heartbeats by UDP are lost, over sockets of this one: rank 0 asks, rank 3 answers for
+ * rank 2 that lives and for itself, and then no more. Judge: the clock given, which stands still while
+ * bytes are on their way. */
 typedef struct two {
-  tri_roster *root, *other;
-  tri_ask    *asks, *answers;
-  uint64_t    sequence[2];
-  int         fd[2], listen[2];
+  tri_members *root, *other;
+  tri_ask     *asks, *answers;
+  uint64_t     sequence[2];
+  int          fd[2], listen[2];
 } two;
 
 static const unsigned char key_7[TRI_KEY_BYTES] = {7}, key_8[TRI_KEY_BYTES] = {8};
@@ -604,17 +607,17 @@ static void open_two(two *t, bool six, const unsigned char *other_key) {
 
   *t = (two){.sequence = {1, 1}};
   for (int i = 0; i < 2; i++) assert_int_equal(tri_net_open(&t->fd[i], &t->listen[i], &port[i]), TRI_OK);
-  for (int r = 0; r < N; r++) card[r].port = port[r / 2];
-  t->root = open_roster(0), t->other = open_roster(3);
+  for (int r = 0; r < N; r++) infos[r].port = port[r / 2];
+  t->root = open_members(0), t->other = open_members(3);
   for (int r = 2; r < N; r++) {
-    tri_beat b = {.rank = r, .scope = TRI_BOARD_NOWHERE, .phase = "learn"};
+    tri_heartbeat b = {.rank = r, .scope = TRI_RANK_STATUS_NOWHERE, .phase = "learn"};
     tri_node_put(t->other->node, r - 2, &b);
     t->root->seen[r].known = true;
   }
   t->root->group[1].heard = true;
   t->root->group[1].turn = 1; /* rank 3 is asked first */
   t->root->group[1].at = own_end(six, port[1]);
-  tri_roster_look(t->other, 0, OVERDUE_S);
+  tri_members_look(t->other, 0, OVERDUE_S);
   assert_int_equal(
       tri_ask_open(&(tri_ask_opt){t->root, key_7, &t->sequence[0], t->listen[0], 6, 3}, &t->asks), 0);
   assert_int_equal(
@@ -624,8 +627,8 @@ static void open_two(two *t, bool six, const unsigned char *other_key) {
 static void close_two(two *t) {
   tri_ask_close(&t->asks);
   tri_ask_close(&t->answers);
-  tri_roster_close(&t->root);
-  tri_roster_close(&t->other);
+  tri_members_close(&t->root);
+  tri_members_close(&t->other);
   for (int i = 0; i < 2; i++) close(t->fd[i]), close(t->listen[i]);
 }
 
@@ -646,25 +649,25 @@ static void ask(bool six) {
   open_two(&t, six, key_7);
   tri_ask_look(t.asks, 5.9, true);
   assert_false(t.root->group[1].is_asked); /* not long enough */
-  tri_roster_mute(t.root, 6, 6);
+  tri_members_mute(t.root, 6, 6);
   assert_true(t.root->seen[2].mute); /* it is to be asked before it is silent */
   ask_until_over(&t, 6);
   assert_true(t.root->group[1].by_tcp && t.root->group[1].unanswered == 0);
   assert_true(t.root->group[1].heard_s == 6 && t.root->seen[2].news_s == 6 && t.root->seen[3].news_s == 6);
-  assert_string_equal(t.root->seen[3].beat.phase, "learn");
+  assert_string_equal(t.root->seen[3].heartbeat.phase, "learn");
   tri_ask_look(t.asks, 11.9, true);
   assert_false(t.root->group[1].is_asked); /* it was heard */
   tri_ask_look(t.asks, 12, true);          /* all of it is stopped now: its kernel connects, nobody answers */
   assert_true(t.root->group[1].is_asked);
   tri_ask_look(t.asks, 15.1, false);
   assert_true(!t.root->group[1].is_asked && t.root->group[1].unanswered == 1);
-  tri_roster_mute(t.root, 26, 6);
+  tri_members_mute(t.root, 26, 6);
   assert_false(t.root->seen[2].mute);
   for (int r = 0; r < 2; r++) t.root->seen[r].known = true, t.root->seen[r].news_s = 26;
-  t.root->seen[1].beat.scope = TRI_BOARD_WORLD;
-  t.root->seen[1].beat.number = t.root->seen[1].beat.come[0] = 1;
-  t.root->seen[1].beat.waited_s = 20;
-  expect(tri_peers_judge(card, t.root->seen, N, &limit, 26), TRI_VERDICT_SILENT, 2, 1);
+  t.root->seen[1].heartbeat.scope = TRI_RANK_STATUS_WORLD;
+  t.root->seen[1].heartbeat.number = t.root->seen[1].heartbeat.come[0] = 1;
+  t.root->seen[1].heartbeat.waited_s = 20;
+  expect(tri_peers_detect(infos, t.root->seen, N, &limit, 26), TRI_VERDICT_SILENT, 2, 1);
   close_two(&t);
 }
 
@@ -737,9 +740,9 @@ int main(void) {
                                      cmocka_unit_test_setup(test_words, set_up),
                                      cmocka_unit_test(test_ranges),
                                      cmocka_unit_test_setup(test_slow, set_up),
-                                     cmocka_unit_test(test_board),
+                                     cmocka_unit_test(test_rank_status),
                                      cmocka_unit_test(test_node),
-                                     cmocka_unit_test_setup(test_roster, set_up),
+                                     cmocka_unit_test_setup(test_members, set_up),
                                      cmocka_unit_test_setup(test_gone, set_up),
                                      cmocka_unit_test_setup(test_overdue, set_up),
                                      cmocka_unit_test(test_proc_state),

@@ -21,19 +21,19 @@ static const unsigned char key_99[TRI_KEY_BYTES] = {99}, key_98[TRI_KEY_BYTES] =
 static tri_wire make_wire(void) {
   tri_wire in = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 77, .n = 2};
 
-  in.beat[0] = (tri_beat){.rank = 2,
-                          .life = TRI_LIFE_DEAD,
-                          .scope = 2,
-                          .number = 1ull << 40,
-                          .come = {5, 6, 1ull << 40},
-                          .met = 4,
-                          .waited_s = 1.5,
-                          .silent_s = 0.25,
-                          .work_s = 5,
-                          .window = 9,
-                          .phase = "rollout",
-                          .label = "sum"};
-  in.beat[1] = (tri_beat){.rank = 3, .scope = TRI_BOARD_NOWHERE};
+  in.heartbeat[0] = (tri_heartbeat){.rank = 2,
+                                    .life = TRI_LIFE_DEAD,
+                                    .scope = 2,
+                                    .number = 1ull << 40,
+                                    .come = {5, 6, 1ull << 40},
+                                    .met = 4,
+                                    .waited_s = 1.5,
+                                    .silent_s = 0.25,
+                                    .work_s = 5,
+                                    .window = 9,
+                                    .phase = "rollout",
+                                    .label = "sum"};
+  in.heartbeat[1] = (tri_heartbeat){.rank = 3, .scope = TRI_RANK_STATUS_NOWHERE};
   return in;
 }
 
@@ -43,7 +43,7 @@ static void test_wire(void **state) {
   size_t        n = tri_wire_write(&in, key_99, bytes);
 
   (void)state;
-  assert_int_equal(n, TRI_WIRE_HEAD_BYTES + 2 * TRI_WIRE_BEAT_BYTES);
+  assert_int_equal(n, TRI_WIRE_HEAD_BYTES + 2 * TRI_WIRE_HEARTBEAT_BYTES);
   assert_true(tri_wire_read(bytes, n, key_99, N, &out));
   assert_memory_equal(&in, &out, sizeof in);
 }
@@ -68,7 +68,7 @@ static void test_wire_damage(void **state) {
       assert_false(tri_wire_read(bytes, n, key_99, N, &out));
       bytes[k] ^= (unsigned char)(1 << bit);
     }
-  bytes[6] = TRI_WIRE_BEATS + 1;
+  bytes[6] = TRI_WIRE_HEARTBEATS + 1;
   assert_false(tri_wire_read(bytes, TRI_WIRE_BYTES, key_99, N, &out));
 }
 

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 
-#define TALK                                                                                                 \
+#define CONVERSATION                                                                                         \
   "{\"messages\": [{\"role\": \"user\", \"content\": \"1+1=\"}, "                                            \
   "{\"role\": \"assistant\", \"content\": \"2\"}]}\n"
 #define ASK "{\"prompt\": [{\"role\": \"user\", \"content\": \"1+1=\"}], \"answer\": \"2\"}\n"
 
 static void write_files(void) {
-  cli_write("talk.jsonl", TALK);
+  cli_write("talk.jsonl", CONVERSATION);
   cli_write("ask.jsonl", ASK);
   cli_write("text.jsonl", "{\"text\": \"^[INST] 1+1= [/INST] 2 $\"}\n");
 }
@@ -365,7 +365,7 @@ static void learned_tokens_are_shown(void **state) {
   cli_write("turns.jsonl",
             "\n{\"messages\": [{\"role\": \"user\", \"content\": \"1+1=\"}, {\"role\": \"assistant\", "
             "\"content\": \"\xc3\xa9\"}, {\"role\": \"user\", \"content\": \"?\"}, "
-            "{\"role\": \"assistant\", \"content\": \"2\"}]}\n" TALK);
+            "{\"role\": \"assistant\", \"content\": \"2\"}]}\n" CONVERSATION);
   cli_succeeds(ONE SEEN "data.train=turns.jsonl data.train_on=all " SHOWN);
   assert_string_equal(cli_out,
                       "turns.jsonl:2: 46 tokens, 9 learned\n"

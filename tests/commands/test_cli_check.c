@@ -21,7 +21,7 @@ static void has_facts(const char *facts) {
   cli_says_at(cli_err, "", fact, facts, 0);
 }
 
-/* The error message says that this was not looked at because of the faults. */
+/* The error message says that this was not looked at because of the errors. */
 static bool misses(const char *what) { return cli_count_facts(cli_err, "trireme: ", CLI_FACTS(what)) > 0; }
 
 static void misses_all(const char *const *what) {
@@ -35,20 +35,20 @@ static void misses_none(const char *const *what) {
 }
 
 /* The list stands above the one error message, which has their number. Each part is the facts of one. */
-static void ends(int want, const char *command, int faults, const char *const *part, int n_part) {
+static void ends(int want, const char *command, int errors, const char *const *part, int n_part) {
   char count[64];
   int  code = cli_run(command);
 
   if (code != want || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
   assert_string_equal(cli_out, "");
   assert_false(cli_exists("bad"));
-  snprintf(count, sizeof count, "%d", faults);
+  snprintf(count, sizeof count, "%d", errors);
   cli_says_at(cli_err, "trireme: ", CLI_FACTS(count), command, 0);
   for (int i = 0; i < n_part; i++) has_facts(part[i]);
 }
 
-static void finds(const char *command, int faults, const char *const *part, int n_part) {
-  ends(64, command, faults, part, n_part);
+static void finds(const char *command, int errors, const char *const *part, int n_part) {
+  ends(64, command, errors, part, n_part);
 }
 
 static void a_good_deck_gets_its_summary(void **state) {
@@ -84,8 +84,8 @@ static void every_key_is_looked_at(void **state) {
   finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
 }
 
-/* A fault of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a
- * key at fault is not guessed at. */
+/* An error of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a
+ * key wrong is not guessed at. */
 static void kinds_are_looked_at_together(void **state) {
   static const char *const all[] = {"run.seed=x|run.seed|0", "train.stps=3|train.steps",
                                     "reward 2|regex|reward.pattern|a(", "nope.json|model.config",
@@ -221,7 +221,7 @@ static void every_bad_line_is_counted(void **state) {
   assert_int_equal(cli_saying(cli_err, "two.jsonl"), 1);
 }
 
-/* Every line lacks the same: one fault, beside that of a line for itself. */
+/* Every line lacks the same: one error, beside that of a line for itself. */
 static void what_the_model_lacks_is_said_once(void **state) {
   static const char *const text[] = {"sft.jsonl:1|prompt|tokenizer.json|tokens|model.tokenizer"};
   static const char *const folder[] = {"rl.jsonl:1|prompt|tokenizer.json|AutoTokenizer.from_pretrained"};
@@ -325,7 +325,7 @@ static void where_a_run_goes_on_is_said(void **state) {
 }
 
 /* Once, and the data is looked at nevertheless. */
-static void no_room_for_prompts_is_one_fault(void **state) {
+static void no_space_for_prompts_is_one_error(void **state) {
   static const char *const part[] = {"rollout.max_response_length|100000|32", "torn.jsonl:1|JSON",
                                      "nope.jsonl|data.eval"};
 
@@ -352,7 +352,7 @@ static bool has_cuda(void) {
   return strstr(cli_out, "cuda") != NULL;
 }
 
-/* Judge: the run's own; 64 where the faults have several. */
+/* Judge: the run's own; 64 where the errors have several. */
 static void the_exit_code_is_that_of_the_run(void **state) {
   static const char *const row[] = {"run.output=plain", "data.train=nope.jsonl", "run.device=cuda",
                                     "model.config=nope.json"};
@@ -371,7 +371,7 @@ static void the_exit_code_is_that_of_the_run(void **state) {
   finds(ONE SFT "run.output=plain data.train=nope.jsonl" CHECK, 2, NULL, 0);
 }
 
-/* Judge: the exit code of the run alone, and the number of faults. */
+/* Judge: the exit code of the run alone, and the number of errors. */
 static void where_nothing_can_be_written_is_told_at_once(void **state) {
   static const char *const both[] = {"3 = 4 x ? x 1", "/proc/x"}, *const alone[] = {"/proc/x"};
 
@@ -382,8 +382,8 @@ static void where_nothing_can_be_written_is_told_at_once(void **state) {
   finds(ONE SFT "run.output=/proc/x run.threads=4096" CHECK, 2, alone, 1);
 }
 
-/* A row at fault hides no other, and no row is called by another's number. */
-static void rows_beside_one_at_fault_are_looked_at(void **state) {
+/* A row wrong hides no other, and no row is called by another's number. */
+static void rows_beside_one_at_error_are_looked_at(void **state) {
   static const char *const part[] = {"nuber|number", "regex|pattern", "reward 2|process|gone.sh",
                                      "reward 4|library|gone.so"};
   static const char *const algo[] = {"nuber|number", "algo.name=gpro|grpo", "reward 2|process|gone.sh"};
@@ -401,7 +401,7 @@ static void rows_beside_one_at_fault_are_looked_at(void **state) {
 }
 
 /* What is no deck has nothing else to look at. Judge: the run's own code. */
-static void what_is_no_deck_is_one_fault(void **state) {
+static void what_is_no_deck_is_one_error(void **state) {
   static const struct {
     const char *name, *text;
   } row[] = {{"nodeck.yaml", NULL},
@@ -429,7 +429,7 @@ static void what_is_no_deck_is_one_fault(void **state) {
 }
 
 /* Batches of no given passes ask what the model is, too. Judge: the run's own code. */
-static void no_model_is_one_fault_of_every_algorithm(void **state) {
+static void no_model_is_one_error_of_every_algorithm(void **state) {
   static const char *const deck[] = {SFT,
                                      GRPO,
                                      SFT "algo.name=dpo data.train=pair.jsonl ",
@@ -459,7 +459,7 @@ static void no_model_is_one_fault_of_every_algorithm(void **state) {
     }
 }
 
-/* Faults hide what is behind them, which is said. */
+/* Errors hide what is behind them, which is said. */
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const model[] = {"nope.json|model.config"};
 
@@ -516,7 +516,7 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   tri_session              se = {0};
   tri_trainer              t = {0};
   tri_config               cfg = {0};
-  tri_faults               faults = {0};
+  tri_errors               errors = {0};
   tri_text                 notes = {0};
 
   (void)state;
@@ -533,12 +533,12 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   cli_sh("rm -r locked && mkdir locked");
   assert_int_equal(tri_config_load("sft.yaml", key, 1, &cfg, &notes), TRI_OK);
   assert_int_equal(tri_session_pretend(&opt, 1, 1, &se), TRI_OK);
-  assert_int_equal(tri_trainer_plan(&cfg, &se, &faults, &t), TRI_OK);
+  assert_int_equal(tri_trainer_plan(&cfg, &se, &errors, &t), TRI_OK);
   cli_sh("flock --nonblock locked true");
   tri_trainer_close(&t);
   tri_session_close(&se);
   tri_text_free(&notes);
-  tri_faults_free(&faults);
+  tri_errors_free(&errors);
   tri_config_free(&cfg);
   cli_succeeds(ONE SFT "run.output=locked");
   assert_false(cli_exists("locked/.lock")); /* the folder itself is locked: copies share nothing */
@@ -666,13 +666,13 @@ int main(void) {
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),
       cmocka_unit_test(where_a_run_goes_on_is_said),
-      cmocka_unit_test(no_room_for_prompts_is_one_fault),
+      cmocka_unit_test(no_space_for_prompts_is_one_error),
       cmocka_unit_test(a_bad_line_hides_no_long_one),
       cmocka_unit_test(the_exit_code_is_that_of_the_run),
       cmocka_unit_test(where_nothing_can_be_written_is_told_at_once),
-      cmocka_unit_test(rows_beside_one_at_fault_are_looked_at),
-      cmocka_unit_test(what_is_no_deck_is_one_fault),
-      cmocka_unit_test(no_model_is_one_fault_of_every_algorithm),
+      cmocka_unit_test(rows_beside_one_at_error_are_looked_at),
+      cmocka_unit_test(what_is_no_deck_is_one_error),
+      cmocka_unit_test(no_model_is_one_error_of_every_algorithm),
       cmocka_unit_test(what_is_not_looked_at_is_said),
       cmocka_unit_test(all_of_the_output_is_looked_at),
       cmocka_unit_test(links_of_the_output_are_looked_at),

@@ -339,14 +339,14 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
     cli_succeeds(command);
     cli_sh("head -c 7400000 /dev/zero >disk/filler");
     snprintf(command, sizeof command, "%s" SFT "run.output=disk/run train.steps=3", program[i]);
-    cli_refuses(74, command, "tri_ckpt_check_room", "disk/run/checkpoints");
+    cli_refuses(74, command, "tri_ckpt_check_space", "disk/run/checkpoints");
     cli_sh("test -z \"$(find disk -name '*.tmp')\"");
     cli_succeeds(ONE "inspect disk/run --verify");
     cli_shows(cli_out, "after step 2");
     assert_int_equal(cli_run("cat /dev/zero >disk/more"), 1);
     cli_fails(74, ONE "export run disk/model", "disk/model.tmp", strerror(ENOSPC));
     assert_false(cli_exists("disk/model"));
-    cli_refuses(74, command, "tri_ckpt_check_room", "disk/run/checkpoints");
+    cli_refuses(74, command, "tri_ckpt_check_space", "disk/run/checkpoints");
     assert_null(strstr(cli_err, "save_total_limit")); /* one is wanted, and none is less */
     cli_succeeds(ONE "inspect disk/run --verify");
     cli_shows(cli_out, "after step 2");

@@ -1,4 +1,4 @@
-/* test_cli_doctor.c - trireme doctor on one machine: plainly, under mpirun, with a deck, with a fault.
+/* test_cli_doctor.c - trireme doctor on one machine: plainly, under mpirun, with a deck, with an error.
  *
  * Judge: exit code, JSON read back, lines of the screen; several nodes are tests/slurm/doctor.sh's. */
 /* SPDX-License-Identifier: BSD-3-Clause */

@@ -435,7 +435,7 @@ static void a_rate_that_is_no_default_says_why(void **state) {
 /* ---- refusals ---- */
 
 /* With --yes all that is wrong is named, not what follows from it. */
-static void faults_are_named_together(void **state) {
+static void errors_are_named_together(void **state) {
   static const char *const part[] = {
       "--partition none: ", "--account a b: ", "--model nowhere: ", "--data none.jsonl: ", " 4 faults"};
 
@@ -640,7 +640,7 @@ static void folder_may_be_a_link_or_hold_spaces(void **state) {
 
 /* Types each line once the question before it is there; with lines used up, Ctrl-D. All that the terminal
  * shows is in text. */
-static int talk(const char *command, const char *const *question, const char *const *line) {
+static int conversation(const char *command, const char *const *question, const char *const *line) {
   int         status, slave, master = posix_openpt(O_RDWR | O_NOCTTY);
   size_t      n = 0;
   const char *from = text;
@@ -704,7 +704,7 @@ static void a_person_is_asked(void **state) {
 
   (void)state;
   forget();
-  assert_int_equal(talk(SLURM ONE "init job", question, line), 0);
+  assert_int_equal(conversation(SLURM ONE "init job", question, line), 0);
   cli_shows(text, "trireme: gpu: must be cpu or cuda");
   cli_shows(text, "trireme: all: there is no such partition; sinfo names cpu, gpu, mix, odd");
   cli_shows(text, "trireme: 5: is more than 4, the most that a job gets in partition cpu");
@@ -730,11 +730,12 @@ static void what_flags_say_is_not_asked(void **state) {
 
   (void)state;
   forget();
-  assert_int_equal(talk(SLURM ONE
-                        "init job --model model --data rl.jsonl --eval rl.jsonl --algo grpo --device cuda "
-                        "--partition mix --nodes 1 --gpus-per-node 2 --gpu h100-80",
-                        question, line),
-                   64);
+  assert_int_equal(
+      conversation(SLURM ONE
+                   "init job --model model --data rl.jsonl --eval rl.jsonl --algo grpo --device cuda "
+                   "--partition mix --nodes 1 --gpus-per-node 2 --gpu h100-80",
+                   question, line),
+      64);
   cli_shows(text, "trireme: the answers ended before the questions did: nothing is written");
   assert_false(cli_exists("job"));
 }
@@ -756,7 +757,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_is_refused),
       cmocka_unit_test(without_a_terminal_nothing_is_asked),
       cmocka_unit_test(without_slurm_the_flags_hold),
-      cmocka_unit_test(faults_are_named_together),
+      cmocka_unit_test(errors_are_named_together),
       cmocka_unit_test(files_of_others_stay),
       cmocka_unit_test(files_that_come_meanwhile_stay),
       cmocka_unit_test(folder_may_be_a_link_or_hold_spaces),

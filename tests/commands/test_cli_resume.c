@@ -214,7 +214,7 @@ static void decks_of_an_archived_run_are_set_aside(void **state) {
   assert_false(cli_exists("v/deck.step-00000002.yaml"));
 }
 
-/* Made beforehand where there is room. */
+/* Made beforehand where there is space. */
 static void an_empty_folder_is_no_older_run(void **state) {
   (void)state;
   cli_sh("mkdir y roomy && ln -s ../roomy y/rollouts && ln -s ../roomy y/trace");
@@ -414,7 +414,7 @@ static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
 }
 
 /* The data of a run may have lain in a folder that a shell would read otherwise. */
-static void odd_names_of_a_run_before_are_no_fault(void **state) {
+static void odd_names_of_a_run_before_are_no_error(void **state) {
   (void)state;
   copy_run("m");
   change_deck("m/checkpoints/step-00000002", "\"sft.jsonl\"", "\"s$t.jsonl\"");
@@ -704,7 +704,7 @@ int main(void) {
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
       cmocka_unit_test(ways_out_can_be_typed),
-      cmocka_unit_test(odd_names_of_a_run_before_are_no_fault),
+      cmocka_unit_test(odd_names_of_a_run_before_are_no_error),
       cmocka_unit_test(another_model_is_listed_as_not_read),
       cmocka_unit_test(what_is_set_aside_is_no_model),
       cmocka_unit_test(another_algorithm_is_refused),

@@ -311,7 +311,7 @@ static void is_drawn_anew_for_another_size(void **state) {
   await("live  sft                               run  sft", NULL);
   resize(40, 24);
   await("\n\nrun  sft\n", "live  sft     ");
-  resize(40, 8); /* room for seven lines and the foot */
+  resize(40, 8); /* space for seven lines and the foot */
   await("lines 1-7 of ", NULL);
   assert_null(strstr(screen, "\n\nrun  sft\n"));
   type("jj");
@@ -343,11 +343,11 @@ static void signals_leave_the_screen(void **state) {
   assert_int_equal(kill(child, SIGTERM), 0);
   expect_left(128 + SIGTERM);
   for (int i = 0; i < 2; i++) {
-    const int fault = i ? SIGSEGV : SIGABRT;
+    const int error = i ? SIGSEGV : SIGABRT;
     begin(80, 24, "run", NULL);
     await("q: end", NULL);
-    assert_int_equal(kill(child, fault), 0);
-    expect_left(-fault);
+    assert_int_equal(kill(child, error), 0);
+    expect_left(-error);
   }
 }
 

@@ -131,25 +131,25 @@ static void test_unknown(void **state) {
       "refuse_unknown() d.yaml:13 actor.ppo_mini_batch_size train.train_batch_size algo.num_generations");
 }
 
-/* A deck without sections: one line for each key, the fault that says where it belongs. Judge: no
+/* A deck without sections: one line for each key, the error that says where it belongs. Judge: no
  * note of it. */
 static void test_flat_deck(void **state) {
   static const char flat[] =
       "output_dir: out\nbf16: true\nper_device_train_batch_size: 1\ngradient_checkpointing: true\n"
       "beta: 0.1\nnum_generations: 4\n";
   tri_text   notes = {0};
-  tri_faults faults = {.n = 0};
+  tri_errors errors = {.n = 0};
   tri_config c;
   int        lines = 0;
 
   (void)state;
-  assert_int_equal(tri_config_load_text("d.yaml", flat, strlen(flat), &c, &notes, &faults), TRI_OK);
-  assert_true(faults.n >= 6);
+  assert_int_equal(tri_config_load_text("d.yaml", flat, strlen(flat), &c, &notes, &errors), TRI_OK);
+  assert_true(errors.n >= 6);
   assert_null(notes.data);
-  for (const char *at = faults.text.data; (at = strstr(at, "gradient_checkpointing")) != NULL; at++) lines++;
+  for (const char *at = errors.text.data; (at = strstr(at, "gradient_checkpointing")) != NULL; at++) lines++;
   assert_int_equal(lines, 1);
   tri_text_free(&notes);
-  tri_text_free(&faults.text);
+  tri_text_free(&errors.text);
   tri_config_free(&c);
 }
 

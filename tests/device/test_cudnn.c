@@ -13,7 +13,7 @@ typedef struct sdpa_case {
   int     H, G, D, S;
   int32_t len[5];
   int     window;
-  int     at_once; /* sequences that the room holds */
+  int     at_once; /* sequences that the workspace holds */
 } sdpa_case;
 
 /* Groups of 1, 2, 4, 7; empty sequences, of one row, at and beyond a plan's rows; more than go at once;
@@ -36,7 +36,7 @@ typedef struct sdpa_data {
 } sdpa_data;
 
 /* The least that is said to hold so many (test_sizes has numbers of its own). */
-static size_t room_of(const sdpa_data *a, int at_once) {
+static size_t workspace_of(const sdpa_data *a, int at_once) {
   size_t  bytes = 4096;
   int64_t B = 0, T;
 
@@ -135,7 +135,7 @@ static double *by_cpu(const sdpa_case *c) {
 static double *by_cudnn(bench *b, sdpa_data *a) {
   const int64_t own = tri_attn_work(&a->rule.heads, a->N);
   tri_tensor    dqkv = make_rows(b, TRI_BF16, a->N, a->E);
-  tri_tensor    work = make(b, TRI_F32, own + (int64_t)room_of(a, a->c->at_once) / 4, 0);
+  tri_tensor    work = make(b, TRI_F32, own + (int64_t)workspace_of(a, a->c->at_once) / 4, 0);
   own_call      own_way = {b, a, dqkv, make(b, TRI_F32, own, 0)};
   bool          done;
 
@@ -230,7 +230,7 @@ static void test_nothing_to_see(void **state) {
   bench_close(&b);
 }
 
-/* attn_bwd itself goes to cuDNN where it has the room, and only then. */
+/* attn_bwd itself goes to cuDNN where it has the workspace, and only then. */
 static void test_taken(void **state) {
   bench             b;
   tri_device_advice advice;
@@ -245,7 +245,8 @@ static void test_taken(void **state) {
   load(&b, &a, &cases[1], TRI_BF16);
   own = by_own(&b, &a);
   by = by_cudnn(&b, &a);
-  work = make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N) + (int64_t)room_of(&a, a.c->at_once) / 4, 0);
+  work =
+      make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N) + (int64_t)workspace_of(&a, a.c->at_once) / 4, 0);
   dqkv = make(&b, TRI_BF16, a.N, a.E);
   ok(b.k->attn_bwd(b.stream, &dqkv, &work, &a.d_dout, &a.d_o, &a.d_lse, &a.d_qkv, &a.d_cu, &a.rule));
   got = get_real(&b, &dqkv);
@@ -281,7 +282,7 @@ static void test_refused(void **state) {
   }
 }
 
-/* The last row: room for a call of one sequence, but not for its trial. */
+/* The last row: space for a call of one sequence, but not for its trial. */
 static void test_sizes(void **state) {
   static const struct {
     int64_t longest, bytes, B, T;
@@ -427,7 +428,7 @@ static void test_failing(void **state) {
   (void)state;
   assert_true(open_cudnn(&b));
   load(&b, &a, &cases[0], TRI_BF16);
-  work = make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N) + (int64_t)room_of(&a, 4) / 4, 0);
+  work = make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N) + (int64_t)workspace_of(&a, 4) / 4, 0);
   dqkv = make(&b, TRI_BF16, a.N, a.E);
   own_way = (own_call){&b, &a, dqkv, make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N), 0)};
   for (int i = 0; i < 3; i++) { /* a trial on a broken device; a good one; a call after it */

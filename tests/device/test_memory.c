@@ -226,7 +226,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   expect_refusal("check_one() 23.540 GiB 1");
   tri_ledger_close(&l);
   tri_error_clear();
-  ok(tri_ledger_open(&l)); /* nor what libraries leave no room for */
+  ok(tri_ledger_open(&l)); /* nor what libraries leave no space for */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "small", 1 << 20, &a));
   assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_OK);
   const tri_ledger_beside all = {bytes_total, bytes_total};

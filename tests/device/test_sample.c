@@ -23,7 +23,7 @@ static int          by_logit(const void *a, const void *c) {
            return sort_x[i] > sort_x[j] ? -1 : sort_x[i] < sort_x[j] ? 1 : i < j ? -1 : i > j;
 }
 
-/* The token for the uniform number u, top-p p. kept: room for V flags. */
+/* The token for the uniform number u, top-p p. kept: space for V flags. */
 static int judge(const row *r, const tri_sample_rule *rule, double p, double u, bool *kept) {
   int64_t n = rule->top_k > 0 && rule->top_k < r->V ? rule->top_k : r->V, n_kept = 0;
   double  mass = 0, sum = 0;

@@ -47,7 +47,7 @@ static void spans_come_back_in_order(void **state) {
   assert_null(device->trace);
 }
 
-/* Every step has the same room, and the events of the first serve the others. */
+/* Every step has the same workspace, and the events of the first serve the others. */
 static void further_spans_are_dropped_and_counted(void **state) {
   const tri_trace_span *span;
   tri_trace            *t;

@@ -1,8 +1,8 @@
 /* test_checks.c - what facts say, and the report. Judge: exact, on facts of four ranks on two nodes with one
- * fault each; the same facts without it say nothing. */
+ * error each; the same facts without it say nothing. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/doctor/checks.h"
-#include "tools/doctor/report.h"
+#include "tools/doctor/doctor_report.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -531,7 +531,7 @@ static void screen(void **state) {
   end(x);
 }
 
-/* A launch of 16,384 ranks, eight on each of 2,048 nodes, with faults everywhere: what is found. */
+/* A launch of 16,384 ranks, eight on each of 2,048 nodes, with errors everywhere: what is found. */
 enum { LARGE = 16384, PER_NODE = 8, LARGE_NODES = LARGE / PER_NODE, LARGE_WAYS = 22 * LARGE_NODES };
 
 static tri_facts *make_large(launch *x) {

@@ -1,6 +1,6 @@
 /* test_launch.c - what a launcher tells before MPI is up, and ranks that meet. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/doctor/facts.h"
+#include "tools/doctor/doctor_facts.h"
 #include "tools/doctor/launch.h"
 
 #include <setjmp.h>

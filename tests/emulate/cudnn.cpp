@@ -4,7 +4,7 @@
 #include "impl.cuh"
 
 #include "base/tensor.h"
-#include "gpu/cudnn/plan.h"
+#include "gpu/cudnn/cudnn_plan.h"
 
 #include <algorithm>
 #include <map>

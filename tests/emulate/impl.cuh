@@ -22,7 +22,7 @@ void emu_take(double s);
  * it was launched); none: all blocks again. */
 void emu_only(std::vector<uint64_t> blocks, unsigned width);
 /* Device memory of zeros, whose pages are taken when they are written, and which counts as nothing; by
- * cudaFree. NULL if there is no room for the addresses. */
+ * cudaFree. NULL if there is no space for the addresses. */
 void *emu_sparse(size_t bytes);
 /* Device memory that a library takes, or gives back: so many bytes fewer, or more, are free. */
 void emu_take_memory(long bytes);

@@ -221,7 +221,7 @@ static void test_product(void **) {
   device_free(da), device_free(db), device_free(dd);
 }
 
-/* The library's misuses: parts of sums whose order is not fixed; too little room; an algorithm out of thin
+/* The library's misuses: parts of sums whose order is not fixed; too little space; an algorithm out of thin
  * air. */
 static cublasLtHandle_t     lt;
 static cublasLtMatmulDesc_t lt_desc;

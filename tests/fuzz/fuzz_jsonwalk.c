@@ -1,7 +1,7 @@
 /* fuzz_jsonwalk.c - JSON walked through where it stands (io/text/json_walk.c): the input is the text.
  *
  * What is JSON to the walk is so to jansson, and the other way round, but for numbers and depths that
- * jansson has no room for and halves of surrogate pairs; where no key comes twice both say the same of each
+ * jansson has no space for and halves of surrogate pairs; where no key comes twice both say the same of each
  * member. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>

@@ -33,12 +33,12 @@ static void check_note(const char *text) {
   tri_text      out = {0};
 
   if (tri_base_note_parse("note", text, &b) != TRI_OK) return;
-  FUZZ_CHECK(tri_base_note_print(&b, &out) == TRI_OK);
+  FUZZ_CHECK(tri_base_note_json(&b, &out) == TRI_OK);
   FUZZ_CHECK(tri_base_note_parse("again", out.data, &again) == TRI_OK);
   FUZZ_CHECK(again.n == b.n && (b.path[0] || again.seed == b.seed) && again.part == b.part &&
              !strcmp(again.path, b.path));
   for (int i = 0; i < b.n; i++)
-    FUZZ_CHECK(again.tensor[i].print == b.tensor[i].print &&
+    FUZZ_CHECK(again.tensor[i].fingerprint == b.tensor[i].fingerprint &&
                tri_base_note_find(&b, again.tensor[i].spec.name));
   tri_text_free(&out);
   tri_base_note_free(&b);

@@ -2,7 +2,7 @@
  * number of answers and whether lists are of answers, then a reply.
  *
  * What is read is finite, has names that can be metrics, each once and in their order, at most as many as
- * there is room for; a refusal has words. What jansson alone can read is read as it reads it. */
+ * there is space for; a refusal has words. What jansson alone can read is read as it reads it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/extras.h"

@@ -22,20 +22,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const char *const keeps[] = {"", "\n", "\n\t", "\t"};
   static char              shown[TRI_VISIBLE_MOST * 4096 + 1], again[sizeof shown], less[256];
   const char              *keep, *text;
-  size_t                   have, room, part;
+  size_t                   have, space, part;
 
   if (n < 1 || n > 4096) return -1;
   keep = keeps[data[0] & 3];
-  room = data[0] >> 2;
+  space = data[0] >> 2;
   text = (const char *)data + 1;
   n--;
   have = tri_visible(text, n, keep, shown, sizeof shown);
   check_shown(shown, have, keep);
   FUZZ_CHECK(tri_visible(shown, have, keep, again, sizeof again) == have && fuzz_same(shown, again, have));
   memset(less, 'x', sizeof less);
-  part = tri_visible(text, n, keep, less, room);
-  FUZZ_CHECK(less[room] == 'x' && (room == 0 ? part == 0 : part < room) && part <= have);
+  part = tri_visible(text, n, keep, less, space);
+  FUZZ_CHECK(less[space] == 'x' && (space == 0 ? part == 0 : part < space) && part <= have);
   FUZZ_CHECK(fuzz_same(shown, less, part));
-  if (room) check_shown(less, part, keep);
+  if (space) check_shown(less, part, keep);
   return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "device/gpu_plan.h"
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "generate/sampler.h"
 #include "refusal_case.h"
 
@@ -17,7 +17,7 @@ typedef struct bench {
   tri_session  se;
   golden       g;
   tri_model   *m;
-  tri_feed    *feed;
+  tri_staging *staging;
   tri_sampler *s;
   tri_prompt  *prompt; /* all of the golden file's */
   int32_t     *token;
@@ -42,8 +42,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_pl
   opt.rollout = true;
   opt.plan = plan;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
-                   &b->feed));
+  OK(tri_staging_open(b->se.device, b->se.ledger, &(tri_staging_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
+                      &b->staging));
   OK(tri_sampler_open(b->se.device, b->se.ledger, b->m, dtype, &so, &b->s));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
@@ -62,7 +62,7 @@ static void close_bench(bench *b) {
   free(b->prompt);
   free(b->token);
   tri_sampler_close(&b->s);
-  tri_feed_close(&b->feed);
+  tri_staging_close(&b->staging);
   tri_model_close(&b->m);
   golden_close(&b->g);
   tri_session_close(&b->se);
@@ -155,10 +155,10 @@ static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int
       tokens += r->start[q + 1] - r->start[q];
       seq[n++] = q++;
     }
-    OK(tri_batch_load(b->feed, r, seq, n, b->se.stream, &batch));
+    OK(tri_batch_load(b->staging, r, seq, n, b->se.stream, &batch));
     OK(tri_model_forward(b->m, &batch, n % 2 != 0, temperature > 0 ? 1.0f / temperature : 1.0f, &given,
                          b->se.stream));
-    OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+    OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
     for (int64_t k = 0; k < in.n; k++)
       CHECK(!memcmp(&in.logp[k], &r->old_logp[in.origin[k]], sizeof(float)),
             "%s: sampler %.9g, trainer %.9g in a batch of %d sequences", b->g.folder,

@@ -85,7 +85,7 @@ d   1 1  30  80 decode 8B
 '
 [[ -n $part ]] || usage
 jobs=$(awk -v p="$part" 'index($1, p) { $1 = ""; print }' <<<"$jobs")
-# shellcheck source=speed.sh
+# shellcheck source=gpu_speed.sh
 . "$here/speed.sh"
 # shellcheck source=stages.sh
 . "$here/stages.sh"

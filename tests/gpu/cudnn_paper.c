@@ -2,7 +2,7 @@
  * much workspace. Nothing runs. By cudnn_paper.sh. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cudnn/library.h"
-#include "gpu/cudnn/plan.h"
+#include "gpu/cudnn/cudnn_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

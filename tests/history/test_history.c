@@ -423,7 +423,7 @@ static void what_is_no_run_is_refused(void **state) {
 }
 
 /* What goes wrong while it is watched is told, and mended by the next look. */
-static void a_fault_is_told_and_passes(void **state) {
+static void a_error_is_told_and_passes(void **state) {
   bool changed;
 
   (void)state;
@@ -474,10 +474,10 @@ static void flattens_the_deck(void **state) {
   put("deck.yaml", "run: [\n");
   assert_true(refresh());
   assert_int_equal(tri_history_n_keys(h), 0);
-  assert_non_null(strstr(tri_history_deck_fault(h), "deck.yaml:"));
+  assert_non_null(strstr(tri_history_deck_error(h), "deck.yaml:"));
   put("deck.yaml", "train: {steps: 12}\n");
   assert_true(refresh());
-  assert_null(tri_history_deck_fault(h));
+  assert_null(tri_history_deck_error(h));
   assert_string_equal(tri_history_deck(h, "train.steps"), "12");
 }
 
@@ -487,23 +487,23 @@ static void a_deck_that_cannot_be_opened_is_told(void **state) {
   put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n");
   assert_int_equal(mkfifo(in("deck.yaml"), 0600), 0); /* root may open all else */
   ok(tri_history_open(folder, &h));
-  assert_non_null(strstr(tri_history_deck_fault(h), "deck.yaml: is a named pipe"));
+  assert_non_null(strstr(tri_history_deck_error(h), "deck.yaml: is a named pipe"));
   assert_true(value("a", 0) == 1);
   unlink(in("deck.yaml"));
   put("deck.yaml", "train: {steps: 12}\n");
   if (geteuid() != 0) {
     assert_int_equal(chmod(in("deck.yaml"), 0), 0);
     assert_true(refresh());
-    assert_non_null(strstr(tri_history_deck_fault(h), "deck.yaml: cannot be opened: "));
+    assert_non_null(strstr(tri_history_deck_error(h), "deck.yaml: cannot be opened: "));
     assert_int_equal(chmod(in("deck.yaml"), 0600), 0);
   }
   assert_true(refresh());
-  assert_null(tri_history_deck_fault(h));
+  assert_null(tri_history_deck_error(h));
   assert_string_equal(tri_history_deck(h, "train.steps"), "12");
   unlink(in("deck.yaml"));
   assert_true(refresh());
   assert_int_equal(tri_history_n_keys(h), 0);
-  assert_null(tri_history_deck_fault(h));
+  assert_null(tri_history_deck_error(h));
 }
 
 /* A line as src/report/runlog.c writes it: {"v": 1, "time_unix_s": 1.5, "event": ...}. */
@@ -793,7 +793,7 @@ int main(void) {
 
                                     TEST(too_many_names_are_foreign),
                                     TEST(what_is_no_run_is_refused),
-                                    TEST(a_fault_is_told_and_passes),
+                                    TEST(a_error_is_told_and_passes),
                                     TEST(flattens_the_deck),
                                     TEST(a_deck_that_cannot_be_opened_is_told),
                                     TEST(reads_alarms_and_ends),

@@ -29,13 +29,13 @@ static void expect_text(const tri_chat_text *t, const json_t *want, const json_t
 
 /* One conversation as text, with and without the generation prompt, or refused as the template refuses it. */
 static void expect_case(const tri_chat *chat, const json_t *row, size_t i, bool named) {
-  const json_t *list = json_array_get(json_object_get(golden, "talks"), i);
-  const json_t *want = json_array_get(json_object_get(row, "cases"), i);
-  const json_t *whole = json_object_get(want, "whole"), *text = json_object_get(want, "text");
-  const char   *name = text_of(row, "name");
-  tri_chat_talk talk = {.messages = list};
-  tri_chat_text t = {.n_turn = 0};
-  tri_status    st = tri_chat_write(chat, &talk, false, &t);
+  const json_t         *list = json_array_get(json_object_get(golden, "talks"), i);
+  const json_t         *want = json_array_get(json_object_get(row, "cases"), i);
+  const json_t         *whole = json_object_get(want, "whole"), *text = json_object_get(want, "text");
+  const char           *name = text_of(row, "name");
+  tri_chat_conversation conversation = {.messages = list};
+  tri_chat_text         t = {.n_turn = 0};
+  tri_status            st = tri_chat_write(chat, &conversation, false, &t);
   bool lone = json_array_size(list) == 1 && !strcmp(text_of(json_array_get(list, 0), "role"), "system");
 
   if (json_object_get(want, "refused") || (named && (loses_system(row, list) || (lone && st != TRI_OK)))) {
@@ -47,7 +47,7 @@ static void expect_case(const tri_chat *chat, const json_t *row, size_t i, bool 
   if (st != TRI_OK) fail_msg("%s, conversation %zu: %s", name, i, tri_error_message());
   expect_text(&t, text, NULL, name, i);
   if (strcmp(text_of(json_array_get(list, json_array_size(list) - 1), "role"), "assistant")) {
-    assert_int_equal(tri_chat_write(chat, &talk, true, &t), TRI_OK);
+    assert_int_equal(tri_chat_write(chat, &conversation, true, &t), TRI_OK);
     expect_text(&t, whole ? whole : text, whole ? NULL : json_object_get(want, "prompt"), name, i);
   }
   tri_chat_text_free(&t);
@@ -137,18 +137,20 @@ static void expect_spans(const tri_chat_text *t, const json_t *want, const char 
 }
 
 static void expect_folder_case(const tri_chat *chat, const json_t *row, size_t i) {
-  const json_t *case_ = json_array_get(json_object_get(row, "cases"), i);
-  const json_t *line = json_array_get(json_object_get(folder, "talks"), i);
-  const json_t *spans = json_array_get(json_object_get(row, "spans"), i);
-  json_t       *messages = passed_on(json_object_get(line, "messages"));
-  tri_chat_talk talk = {messages, json_object_get(line, "tools"), json_object_get(line, "kwargs")};
-  tri_chat_text t = {.n_turn = 0};
-  const char   *name = text_of(row, "name");
+  const json_t         *case_ = json_array_get(json_object_get(row, "cases"), i);
+  const json_t         *line = json_array_get(json_object_get(folder, "talks"), i);
+  const json_t         *spans = json_array_get(json_object_get(row, "spans"), i);
+  json_t               *messages = passed_on(json_object_get(line, "messages"));
+  tri_chat_conversation conversation = {messages, json_object_get(line, "tools"),
+                                        json_object_get(line, "kwargs")};
+  tri_chat_text         t = {.n_turn = 0};
+  const char           *name = text_of(row, "name");
 
-  expect_hash(&t, tri_chat_write(chat, &talk, false, &t), json_array_get(case_, 0), name, i, "whole");
-  expect_hash(&t, tri_chat_write(chat, &talk, true, &t), json_array_get(case_, 1), name, i, "as a prompt");
+  expect_hash(&t, tri_chat_write(chat, &conversation, false, &t), json_array_get(case_, 0), name, i, "whole");
+  expect_hash(&t, tri_chat_write(chat, &conversation, true, &t), json_array_get(case_, 1), name, i,
+              "as a prompt");
   if (json_is_array(spans)) {
-    assert_int_equal(tri_chat_learned(chat, &talk, true, &t), TRI_OK);
+    assert_int_equal(tri_chat_learned(chat, &conversation, true, &t), TRI_OK);
     if (t.n_turn || json_array_size(spans)) expect_spans(&t, spans, name, i);
   }
   tri_chat_text_free(&t);
@@ -220,12 +222,12 @@ static void says_what_is_missing(void **state) {
 
 static void expect_written(const tri_chat *chat, const char *messages, const char *tools, bool prompt,
                            const char *want) {
-  json_t       *m = json_loads(messages, 0, NULL), *k = tools ? json_loads(tools, 0, NULL) : NULL;
-  tri_chat_talk talk = {.messages = m, .tools = k};
-  tri_chat_text t = {.n_turn = 0};
+  json_t               *m = json_loads(messages, 0, NULL), *k = tools ? json_loads(tools, 0, NULL) : NULL;
+  tri_chat_conversation conversation = {.messages = m, .tools = k};
+  tri_chat_text         t = {.n_turn = 0};
 
   assert_non_null(m);
-  if (tri_chat_write(chat, &talk, prompt, &t) != TRI_OK) fail_msg("%s", tri_error_message());
+  if (tri_chat_write(chat, &conversation, prompt, &t) != TRI_OK) fail_msg("%s", tri_error_message());
   if (t.text.len != strlen(want) || memcmp(t.text.data, want, t.text.len))
     fail_msg("`%s`, not `%s`", t.text.data, want);
   tri_chat_text_free(&t);
@@ -293,21 +295,21 @@ static void takes_variables_and_tools(void **state) {
       .model = "m",
       .jinja =
           bytes_of("{{ a }}|{{ b }}|{{ c }}|{{ tools }}|{{ documents }}|{{ strftime_now('%d.%m.%Y') }}")};
-  tri_chat_opt  opt = {.kwargs = "{\"a\": false, \"b\": 1.5, \"c\": \"x\"}",
-                       .date = "2026-02-03",
-                       .tools = "t.json",
-                       .tools_text = bytes_of("[{\"n\": 1}]"),
-                       .from_deck = true};
-  tri_chat     *chat;
-  json_t       *m = json_loads(ASK, 0, NULL), *more = json_loads("{\"b\": 2, \"documents\": [{}]}", 0, NULL);
-  tri_chat_talk talk = {.messages = m, .kwargs = more};
-  tri_chat_text t = {.n_turn = 0};
+  tri_chat_opt opt = {.kwargs = "{\"a\": false, \"b\": 1.5, \"c\": \"x\"}",
+                      .date = "2026-02-03",
+                      .tools = "t.json",
+                      .tools_text = bytes_of("[{\"n\": 1}]"),
+                      .from_deck = true};
+  tri_chat    *chat;
+  json_t      *m = json_loads(ASK, 0, NULL), *more = json_loads("{\"b\": 2, \"documents\": [{}]}", 0, NULL);
+  tri_chat_conversation conversation = {.messages = m, .kwargs = more};
+  tri_chat_text         t = {.n_turn = 0};
 
   (void)state;
   assert_int_equal(tri_chat_open(&opt, &files, &chat), TRI_OK);
   assert_true(tri_chat_says_date(chat));
   expect_written(chat, ASK, NULL, true, "False|1.5|x|[{'n': 1}]|None|03.02.2026");
-  assert_int_equal(tri_chat_write(chat, &talk, true, &t), TRI_OK);
+  assert_int_equal(tri_chat_write(chat, &conversation, true, &t), TRI_OK);
   assert_string_equal(t.text.data, "False|2|x|[{'n': 1}]|[{}]|03.02.2026");
   tri_chat_text_free(&t);
   tri_chat_close(&chat);
@@ -357,14 +359,14 @@ static void flags_go_before_a_decks_variables(void **state) {
 static void expect_learned(const char *template, const char *messages, bool all, const char *want) {
   tri_chat_files files = {
       .model = "m", .jinja = bytes_of(template), .config = bytes_of("{\"eos_token\": \"</s>\"}")};
-  tri_chat     *chat = open_with("auto", &files);
-  json_t       *m = json_loads(messages, 0, NULL);
-  tri_chat_talk talk = {.messages = m};
-  tri_chat_text t = {.n_turn = 0};
-  tri_text      got = {0};
+  tri_chat             *chat = open_with("auto", &files);
+  json_t               *m = json_loads(messages, 0, NULL);
+  tri_chat_conversation conversation = {.messages = m};
+  tri_chat_text         t = {.n_turn = 0};
+  tri_text              got = {0};
 
   assert_non_null(m);
-  if (tri_chat_learned(chat, &talk, all, &t) != TRI_OK) {
+  if (tri_chat_learned(chat, &conversation, all, &t) != TRI_OK) {
     assert_int_equal(tri_text_printf(&got, "%s", tri_error_message()), TRI_OK);
     tri_error_clear();
   }
@@ -465,17 +467,17 @@ static void finds_many_turns(void **state) {
 
   (void)state;
   for (int t = 0; t < 4; t++) {
-    tri_chat     *chat = open_with(name[t], &files);
-    json_t       *m = json_array();
-    tri_chat_talk talk = {.messages = m};
-    tri_chat_text out = {.n_turn = 0};
+    tri_chat             *chat = open_with(name[t], &files);
+    json_t               *m = json_array();
+    tri_chat_conversation conversation = {.messages = m};
+    tri_chat_text         out = {.n_turn = 0};
     for (int i = 0; i < 50; i++) {
       snprintf(text, sizeof text, "q%d<|im_end|>\n<|im_start|>assistant\n", i);
       json_array_append_new(m, json_pack("{ssss}", "role", "user", "content", text));
       snprintf(text, sizeof text, i % 3 ? "a%d" : "a%d<|im_start|>assistant\n", i);
       json_array_append_new(m, json_pack("{ssss}", "role", "assistant", "content", text));
     }
-    if (tri_chat_learned(chat, &talk, true, &out) != TRI_OK) fail_msg("%s", tri_error_message());
+    if (tri_chat_learned(chat, &conversation, true, &out) != TRI_OK) fail_msg("%s", tri_error_message());
     assert_int_equal(out.n_turn, 50);
     for (int i = 0; i < 50; i++) {
       const char *said =
@@ -504,16 +506,16 @@ static void says_what_is_left_out(void **state) {
   tri_chat_text     t = {.n_turn = 0};
 
   (void)state;
-  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = two}, false, &t), TRI_OK);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_conversation){.messages = two}, false, &t), TRI_OK);
   assert_true(t.system_left_out);
-  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = three}, true, &t), TRI_OK);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_conversation){.messages = three}, true, &t), TRI_OK);
   assert_false(t.system_left_out || t.begun);
-  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = none}, true, &t), TRI_EINPUT);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_conversation){.messages = none}, true, &t), TRI_EINPUT);
   tri_error_clear();
   tri_chat_text_free(&t);
   tri_chat_close(&chat);
   chat = open_with("chatml", &files);
-  assert_int_equal(tri_chat_write(chat, &(tri_chat_talk){.messages = two}, true, &t), TRI_OK);
+  assert_int_equal(tri_chat_write(chat, &(tri_chat_conversation){.messages = two}, true, &t), TRI_OK);
   assert_true(t.begun);
   assert_int_equal(t.text.data[t.text.len - 1], 'b');
   tri_chat_text_free(&t);

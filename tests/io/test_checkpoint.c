@@ -113,7 +113,7 @@ static void names_values_and_files(void **state) {
 }
 
 /* Judge: the files that came about. A limit of files makes create say how much it asks for. */
-static void no_more_room_is_asked_for_than_is_used(void **state) {
+static void no_more_space_is_asked_for_than_is_used(void **state) {
   struct rlimit    limit, small;
   tri_ckpt_writer *w;
   int64_t          asked, used;
@@ -290,7 +290,7 @@ static void more_is_written_than_waits_at_once(void **state) {
 /* Judge: the state.h5 of a save that is waited for, byte for byte; what can be found until commit. */
 static void a_copy_is_written_behind(void **state) {
   tri_ckpt_writer *w;
-  void            *room;
+  void            *space;
   char            *at_once, *behind;
   size_t           n, n_behind;
 
@@ -299,7 +299,7 @@ static void a_copy_is_written_behind(void **state) {
   OK(save(dir, 1));
   OK(save(dir, 2));
   if (world->rank == 0) OK(tri_file_read(in(dir, "LATEST/state.h5"), 1 << 24, &at_once, &n));
-  OK(save_behind(dir, 2, &room, &w));
+  OK(save_behind(dir, 2, &space, &w));
   must_find(dir, 2); /* the other one still */
   assert_true(there(dir, "step-00000002.tmp"));
   assert_true(tri_ckpt_wait_s(w) >= 0 && tri_ckpt_is_written(w));
@@ -309,7 +309,7 @@ static void a_copy_is_written_behind(void **state) {
   must_find(dir, 1);
   OK(tri_ckpt_commit(&w));
   assert_null(w);
-  tri_host_free(&room);
+  tri_host_free(&space);
   must_find(dir, 2);
   assert_int_equal(entries(dir), 3);
   if (world->rank == 0) {
@@ -326,7 +326,7 @@ static void a_copy_is_written_behind(void **state) {
 static void a_copy_comes_to_nothing(void **state) {
   tri_ckpt_writer *w;
   char             small[1 << 16];
-  void            *room;
+  void            *space;
 
   (void)state;
   new_dir("dropped");
@@ -339,10 +339,10 @@ static void a_copy_comes_to_nothing(void **state) {
   tri_ckpt_abandon(&w);
   assert_int_equal(entries(dir), 2);
   barrier();
-  OK(save_behind(dir, 2, &room, &w));
+  OK(save_behind(dir, 2, &space, &w));
   tri_ckpt_drop(&w);
   assert_null(w);
-  tri_host_free(&room);
+  tri_host_free(&space);
   assert_true(there(dir, "step-00000002.tmp"));
   must_find(dir, 1);
   OK(tri_ckpt_clean(dir, world));
@@ -582,7 +582,7 @@ int main(void) {
       cmocka_unit_test(h5dump_reads_it),
       cmocka_unit_test(nobody_else_enters_a_folder_while_it_is_filled),
       cmocka_unit_test(modes_that_cannot_be_set_stop_no_save),
-      cmocka_unit_test(no_more_room_is_asked_for_than_is_used),
+      cmocka_unit_test(no_more_space_is_asked_for_than_is_used),
       cmocka_unit_test(bad_tensors_are_refused),
       cmocka_unit_test(elements_never_written_are_an_error),
       cmocka_unit_test(more_is_written_than_waits_at_once),

@@ -241,23 +241,23 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset) {
 static void a_write_that_fails_behind(void **state) {
   tri_ckpt_writer *w;
   tri_status       st;
-  void            *room;
+  void            *space;
 
   (void)state;
   new_dir("full_behind");
   OK(save(dir, 1));
   first = pthread_self();
   full = world->rank == world->size - 1;
-  OK(save_behind(dir, 2, &room, &w));
+  OK(save_behind(dir, 2, &space, &w));
   helps = true;
   st = tri_ckpt_commit(&w);
   full = helps = false;
   assert_null(w);
-  tri_host_free(&room);
+  tri_host_free(&space);
   check_refused(st, strerror(ENOSPC));
 }
 
-/* A file system that promises no room, as NFS before its version 4.2. */
+/* A file system that promises no space, as NFS before its version 4.2. */
 static bool no_promise;
 
 int fallocate(int fd, int mode, off_t offset, off_t n);
@@ -267,8 +267,8 @@ int fallocate(int fd, int mode, off_t offset, off_t n) {
   return -1;
 }
 
-/* No rank opens a file that is shorter than what all write: checkpoint_room.c says why. */
-static void a_file_without_promised_room_is_long_enough(void **state) {
+/* No rank opens a file that is shorter than what all write: checkpoint_space.c says why. */
+static void a_file_without_promised_space_is_long_enough(void **state) {
   tri_ckpt_writer *w;
   int64_t          bytes = 0;
 
@@ -355,7 +355,7 @@ static void a_full_disk(void **state) {
   if (world->rank == 0) OK(tri_file_write(in(top, "full/filler"), filler, 6 << 20));
   barrier();
   assert_int_equal(save(dir, 2), TRI_EFILE); /* seen before anything is written */
-  expect_refusal("tri_ckpt_room_prepare() step-00000002.tmp");
+  expect_refusal("tri_ckpt_space_prepare() step-00000002.tmp");
   tri_error_clear();
   barrier();
   if (world->rank == 0) unlink(in(top, "full/filler"));
@@ -408,10 +408,10 @@ static void be_killed(const char *point, const char *where) {
   tri_ckpt_writer *w;
   bool             created = !strcmp(point, "created"), half = !strcmp(point, "half");
   bool             begun = !strcmp(point, "begun"), behind = begun || !strcmp(point, "behind");
-  void            *room;
+  void            *space;
 
   if (behind) {
-    if (save_behind(where, 2, &room, &w) != TRI_OK) return;
+    if (save_behind(where, 2, &space, &w) != TRI_OK) return;
     if (!begun) (void)tri_ckpt_wait_s(w);
     raise(SIGKILL);
   }
@@ -616,7 +616,7 @@ static void a_trial_that_fails_once(void **state) {
   must_find(dir, 3);
 }
 
-/* A colon, and more bytes than MPI-IO has room for. */
+/* A colon, and more bytes than MPI-IO has space for. */
 static void paths_that_mpi_would_misread(void **state) {
   char name[2][400], where[TRI_CKPT_PATH_BYTES];
 
@@ -656,22 +656,22 @@ static void one_rank_without_a_file_for_the_path(void **state) {
 }
 
 /* The sum: what will be written for sure is refused where it cannot lie there, what may be is a warning. */
-static void room_for_all_that_will_come(void **state) {
+static void space_for_all_that_will_come(void **state) {
   int64_t       left = tri_ckpt_free_bytes(top);
   tri_ckpt_need need = {.bytes = left / 4, .files = 4, .sure = 2, .most = 3, .sure_of_1 = 2, .most_of_1 = 2};
 
   (void)state;
   if (left < 0) skip();
-  OK(tri_ckpt_check_room(in(top, "new/checkpoints"), &need));
+  OK(tri_ckpt_check_space(in(top, "new/checkpoints"), &need));
   need.most = 9; /* a warning */
-  OK(tri_ckpt_check_room(in(top, "new/checkpoints"), &need));
+  OK(tri_ckpt_check_space(in(top, "new/checkpoints"), &need));
   need.sure = 9;
-  assert_int_equal(tri_ckpt_check_room(in(top, "new/checkpoints"), &need), TRI_EFILE);
+  assert_int_equal(tri_ckpt_check_space(in(top, "new/checkpoints"), &need), TRI_EFILE);
   expect_refusal("9 checkpoints at once need");
   expect_refusal("or choose a smaller checkpoint.save_total_limit");
   tri_error_clear();
   need.sure_of_1 = 9; /* none that is smaller helps */
-  assert_int_equal(tri_ckpt_check_room(in(top, "new/checkpoints"), &need), TRI_EFILE);
+  assert_int_equal(tri_ckpt_check_space(in(top, "new/checkpoints"), &need), TRI_EFILE);
   assert_null(strstr(tri_error_message(), "save_total_limit"));
   expect_refusal("checkpoint.save_steps, checkpoint.save_minutes, checkpoint.save_final");
   tri_error_clear();
@@ -684,7 +684,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_file_size_limit_is_told),
       cmocka_unit_test(a_write_that_fails),
       cmocka_unit_test(a_write_that_fails_behind),
-      cmocka_unit_test(a_file_without_promised_room_is_long_enough),
+      cmocka_unit_test(a_file_without_promised_space_is_long_enough),
       cmocka_unit_test(one_rank_gives_up),
       cmocka_unit_test(a_commit_that_fails),
       cmocka_unit_test(a_folder_that_cannot_be_made),
@@ -698,7 +698,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_trial_that_fails_once),
       cmocka_unit_test(paths_that_mpi_would_misread),
       cmocka_unit_test(one_rank_without_a_file_for_the_path),
-      cmocka_unit_test(room_for_all_that_will_come),
+      cmocka_unit_test(space_for_all_that_will_come),
   };
 
   if (argc == 4 && !strcmp(argv[1], "--killed")) {

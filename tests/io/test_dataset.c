@@ -292,10 +292,12 @@ static void refuses_bad_lines_of_every_kind(void **state) {
       {"{\"tokens\":[5,300]}", "fail_entry() `tokens`[1] 300 0 299"},
       {"{\"tokens\":[-1]}", "fail_entry() `tokens`[0] -1 0"},
       {"{\"tokens\":[4294967297]}", "fail_entry() `tokens`[0] 4294967297 0"},
-      {"{\"tokens\":[5,6],\"prompt_tokens\":3}", "tri_intake_take_prompt_tokens() prompt_tokens 3 2"},
-      {"{\"tokens\":[5,6],\"prompt_tokens\":-1}", "tri_intake_take_prompt_tokens() prompt_tokens -1"},
-      {"{\"tokens\":[5,6],\"prompt_tokens\":1.0}", "tri_intake_take_prompt_tokens() prompt_tokens !2 !0"},
-      {"{\"tokens\":[5,6],\"prompt_tokens\":null}", "tri_intake_take_prompt_tokens() prompt_tokens !2 !0"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":3}", "tri_line_parser_take_prompt_tokens() prompt_tokens 3 2"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":-1}", "tri_line_parser_take_prompt_tokens() prompt_tokens -1"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":1.0}",
+       "tri_line_parser_take_prompt_tokens() prompt_tokens !2 !0"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":null}",
+       "tri_line_parser_take_prompt_tokens() prompt_tokens !2 !0"},
   };
   static const char *const good[] = {"{\"prompt\":\"a\",\"answer\":\"b\"}", "{\"prompt\":\"a\"}",
                                      "{\"text\":\"ab\"}", "{\"text\":\"ab\"}"};
@@ -318,12 +320,14 @@ static void refuses_bad_prompts(void **state) {
       {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"}],\"answer\":\"a\"}", "put_talk()"},
       {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
       {"{\"tokens\":[5]}", "tri_foreign_refuse() answer data.answer_key tokens"},
-      {"{\"prompt\":\"a\",\"answer\":null}", "tri_intake_refuse_answer() answer data.answer_key jq -c "
+      {"{\"prompt\":\"a\",\"answer\":null}", "tri_line_parser_refuse_answer() answer data.answer_key jq -c "
                                              "'select(.answer != null)' a.jsonl"},
-      {"{\"prompt\":\"a\",\"answer\":true}", "tri_intake_refuse_answer() answer true jq -c '.answer |= if "
-                                             "type == \"boolean\" then tostring else . end' a.jsonl"},
-      {"{\"prompt\":\"a\",\"answer\":[\"b\"]}", "tri_intake_refuse_answer() answer 1 jq -c '.answer |= if "
-                                                "type == \"array\" then .[0] else . end' a.jsonl"},
+      {"{\"prompt\":\"a\",\"answer\":true}",
+       "tri_line_parser_refuse_answer() answer true jq -c '.answer |= if "
+       "type == \"boolean\" then tostring else . end' a.jsonl"},
+      {"{\"prompt\":\"a\",\"answer\":[\"b\"]}",
+       "tri_line_parser_refuse_answer() answer 1 jq -c '.answer |= if "
+       "type == \"array\" then .[0] else . end' a.jsonl"},
       {"{\"prompt\":\"a\",\"answer\":[]}", "`answer` is a list of 0: must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":{\"x\":[],\"value\":4}}",
        "refuse_object() answer data.answer_key answer.value"},
@@ -336,7 +340,7 @@ static void refuses_bad_prompts(void **state) {
       {"{\"prompt\":\"a\",\"reward_model\":{\"ground_truth\":\"4\"}}",
        "tri_foreign_refuse() answer reward_model reward_model.ground_truth data.answer_key"},
       {"{\"tokens\":[5],\"prompt_tokens\":0,\"answer\":\"a\"}",
-       "tri_intake_take_prompt_tokens() prompt_tokens 0 1"},
+       "tri_line_parser_take_prompt_tokens() prompt_tokens 0 1"},
   };
   tri_data_opt opt = options(TRI_DATA_RL);
 
@@ -353,10 +357,10 @@ static const char *refuse_dash(const void *ctx, const char *answer, size_t n) {
 /* A right answer that no reward can use: what was found, why, and what to do. */
 static void refuses_truths(void **state) {
   static const bad_line row[] = {
-      {"{\"prompt\":\"a\",\"answer\":\"-\\n\"}", "tri_intake_refuse_truth() answer -\\n"},
-      {"{\"prompt\":\"a\",\"answer\":-5}", "tri_intake_refuse_truth() answer -5 data.answer_key"},
+      {"{\"prompt\":\"a\",\"answer\":\"-\\n\"}", "tri_line_parser_refuse_truth() answer -\\n"},
+      {"{\"prompt\":\"a\",\"answer\":-5}", "tri_line_parser_refuse_truth() answer -5 data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":\"\"}",
-       "tri_intake_refuse_truth() answer data.answer_key jq -c 'select(.answer | tostring | "
+       "tri_line_parser_refuse_truth() answer data.answer_key jq -c 'select(.answer | tostring | "
        "test(\"\\\\S\"))' a.jsonl a.new.jsonl"},
   };
   tri_data_opt opt = options(TRI_DATA_RL);
@@ -375,9 +379,10 @@ static void refuses_bad_sft_lines(void **state) {
       {"{\"prompt\":\"a\",\"completion\":5}", "get_text() completion"},
       {"{\"prompt\":5,\"completion\":\"a\"}", "get_text() prompt"},
       {"{\"text\":[\"a\"]}", "get_text() text"},
-      {"{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"c\"}", "tri_intake_take_text() completion text"},
-      {"{\"tokens\":[5]}", "tri_intake_check_learned() 1 0"},
-      {"{\"tokens\":[5,6],\"prompt_tokens\":2}", "tri_intake_take_prompt_tokens() prompt_tokens 2 0 1"},
+      {"{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"c\"}",
+       "tri_line_parser_take_text() completion text"},
+      {"{\"tokens\":[5]}", "tri_line_parser_check_learned() 1 0"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":2}", "tri_line_parser_take_prompt_tokens() prompt_tokens 2 0 1"},
   };
   tri_data_opt opt = options(TRI_DATA_SFT);
 
@@ -390,7 +395,7 @@ static void refuses_what_the_tokenizer_makes(void **state) {
 
   (void)state;
   opt.vocab = 100;
-  expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT, "tri_intake_check_ids() 100 text 0 99");
+  expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT, "tri_line_parser_check_ids() 100 text 0 99");
   opt.vocab = VOCAB;
   opt.end.text = VOCAB;
   expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT, "put_end() a.jsonl:1 300 0");
@@ -510,9 +515,9 @@ static void limits_whole_examples(void **state) {
   tri_dataset_close(&d);
 }
 
-/* A prompt that fills the limit: cut where prompts are cut, so that its answer has room, at most half of the
+/* A prompt that fills the limit: cut where prompts are cut, so that its answer has space, at most half of the
  * limit; else its line is dropped. */
-static void prompts_leave_room(void **state) {
+static void prompts_leave_space(void **state) {
   static const char text[] = "{\"prompt\":\"a\",\"completion\":\"b\"}\n"
                              "{\"prompt\":\"abcdefgh\",\"completion\":\"x\"}\n"
                              "{\"prompt\":\"abcdefgh\",\"completion\":\"uvwxyz\"}\n"
@@ -531,7 +536,7 @@ static void prompts_leave_room(void **state) {
   expect_tokens(tri_dataset_get(d, 2), "fghuvw", 3);
   assert_int_equal(tri_dataset_get(d, 3)->n_prompt, 4);
   assert_int_equal(tri_dataset_get(d, 3)->token[0], 7);
-  expect_tokens(tri_dataset_get(d, 4), "^abcdu", 5); /* there is room for a token: the start is kept */
+  expect_tokens(tri_dataset_get(d, 4), "^abcdu", 5); /* there is space for a token: the start is kept */
   assert_int_equal(tri_dataset_stats(d)->n_truncated, 4);
   tri_dataset_close(&d);
   opt.overlong_prompt = TRI_OVERLONG_ERROR;
@@ -637,13 +642,13 @@ static void bounds_lines(void **state) {
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "take_line() a.jsonl:3 23 22 data.max_line_bytes");
 }
 
-/* A packed file cut off in a line is one fault, where all are looked for: gzip, one block as it is. */
-static void a_broken_file_is_one_fault(void **state) {
+/* A packed file cut off in a line is one error, where all are looked for: gzip, one block as it is. */
+static void a_broken_file_is_one_error(void **state) {
   static const char head[] = "\x1f\x8b\x08\0\0\0\0\0\0\x03\1\x64\0\x9b\xff",
                     text[] = "{\"tokens\":[4,5]}\n{\"tokens\":7}\n{\"tokens\":[4,";
   const char  *file[] = {path_a};
   tri_data_opt opt = options(TRI_DATA_SFT);
-  tri_faults   faults = {.n = 0};
+  tri_errors   errors = {.n = 0};
   char         bytes[sizeof head + sizeof text];
   tri_dataset *d;
 
@@ -651,14 +656,14 @@ static void a_broken_file_is_one_fault(void **state) {
   memcpy(bytes, head, sizeof head - 1);
   memcpy(bytes + sizeof head - 1, text, sizeof text - 1);
   put_file(path_a, bytes, sizeof head + sizeof text - 2);
-  opt.note.faults = &faults;
+  opt.note.errors = &errors;
   assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
   assert_null(d);
   expect_refusal("a.jsonl gzip 43");
   tri_error_clear();
-  assert_int_equal(faults.n, 1); /* the bad line before it */
-  assert_non_null(strstr(faults.text.data, "a.jsonl:2: "));
-  tri_faults_free(&faults);
+  assert_int_equal(errors.n, 1); /* the bad line before it */
+  assert_non_null(strstr(errors.text.data, "a.jsonl:2: "));
+  tri_errors_free(&errors);
 }
 
 int main(void) {
@@ -682,11 +687,11 @@ int main(void) {
       CASE(joins_files),
       CASE(limits_prompts),
       CASE(limits_whole_examples),
-      CASE(prompts_leave_room),
+      CASE(prompts_leave_space),
       CASE(shuffles_by_seed_and_epoch),
       CASE(reads_large_files),
       CASE(bounds_lines),
-      CASE(a_broken_file_is_one_fault),
+      CASE(a_broken_file_is_one_error),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

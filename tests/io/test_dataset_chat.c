@@ -3,7 +3,7 @@
  * out by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_case.h"
-#include "dataset_talk_case.h"
+#include "dataset_conversation_case.h"
 #include "reward/answers.h"
 
 static json_t *edges; /* tests/data/chat/edges.json */
@@ -20,11 +20,11 @@ static tri_data_opt chat_options(tri_data_kind kind, const tri_chat *chat, tri_e
   return opt;
 }
 
-static bool has_answer(const json_t *talk) {
+static bool has_answer(const json_t *conversation) {
   const json_t *m;
   size_t        i;
 
-  json_array_foreach(talk, i, m) {
+  json_array_foreach(conversation, i, m) {
     if (!strcmp(text_of(m, "role"), "assistant")) return true;
   }
   return false;
@@ -32,7 +32,7 @@ static bool has_answer(const json_t *talk) {
 
 /* Learned tokens first .. of `spans`, from the last span on or from the first. */
 static void expect_learned(const tri_example *e, const json_t *ids, const json_t *spans, bool all,
-                           const char *name, size_t talk) {
+                           const char *name, size_t conversation) {
   size_t n = json_array_size(spans), first = all ? 0 : n - 1;
 
   assert_int_equal(e->n_token, json_array_size(ids));
@@ -45,21 +45,21 @@ static void expect_learned(const tri_example *e, const json_t *ids, const json_t
           i >= json_integer_value(json_array_get(span, 0)) && i < json_integer_value(json_array_get(span, 1));
     }
     if (e->token[i] != json_integer_value(json_array_get(ids, (size_t)i)))
-      fail_msg("%s, conversation %zu: token %d is %d", name, talk, i, e->token[i]);
+      fail_msg("%s, conversation %zu: token %d is %d", name, conversation, i, e->token[i]);
     if (learned != (i >= e->n_prompt && !(e->skip && e->skip[i])))
-      fail_msg("%s, conversation %zu: token %d is %slearned", name, talk, i, learned ? "not " : "");
+      fail_msg("%s, conversation %zu: token %d is %slearned", name, conversation, i, learned ? "not " : "");
   }
 }
 
 /* Mistral's template writes the system's message only where the user's ends the conversation, so that a
  * turn does not follow the text of its prompt: what is learned cannot be told. */
-static bool moves_system(const json_t *row, const json_t *talk) {
+static bool moves_system(const json_t *row, const json_t *conversation) {
   return !strcmp(text_of(row, "name"), "mistral") &&
-         !strcmp(text_of(json_array_get(talk, 0), "role"), "system");
+         !strcmp(text_of(json_array_get(conversation, 0), "role"), "system");
 }
 
 static void expect_template(const json_t *row, bool marked, bool all) {
-  const json_t *talk, *c, *talks = json_object_get(golden, "talks");
+  const json_t *conversation, *c, *conversations = json_object_get(golden, "talks");
   tri_encoder   encoder = {.tokenizer = open_tokenizer(row)};
   tri_text      lines = {0};
   char         *config, *line;
@@ -69,11 +69,11 @@ static void expect_template(const json_t *row, bool marked, bool all) {
   bool          taken[32] = {false};
 
   opt.chat.all = all;
-  json_array_foreach(talks, i, talk) {
-    taken[i] = has_answer(talk) && (marked || !moves_system(row, talk)) &&
+  json_array_foreach(conversations, i, conversation) {
+    taken[i] = has_answer(conversation) && (marked || !moves_system(row, conversation)) &&
                json_object_get(json_array_get(json_object_get(row, "cases"), i), "ids");
     if (!taken[i]) continue;
-    json_t *object = json_pack("{sO}", "messages", talk);
+    json_t *object = json_pack("{sO}", "messages", conversation);
     line = json_dumps(object, 0);
     assert_int_equal(tri_text_printf(&lines, "%s\n", line), TRI_OK);
     free(line);
@@ -85,7 +85,7 @@ static void expect_template(const json_t *row, bool marked, bool all) {
       expect_learned(tri_dataset_get(d, (int64_t)k++), json_object_get(c, "ids"), json_object_get(c, "loss"),
                      all, text_of(row, "name"), i);
   }
-  assert_int_equal(tri_dataset_stats(d)->n_talk, k);
+  assert_int_equal(tri_dataset_stats(d)->n_conversation, k);
   assert_int_equal(tri_dataset_stats(d)->n_text_left_out, 0);
   assert_int_equal(tri_dataset_stats(d)->n_endless, 0);
   assert_true(k >= 5);
@@ -128,7 +128,7 @@ static void learns_the_assistants_turns(void **state) {
 /* The ids and the mask of each conversation, by a template that marks what is learned or by one that does
  * not. */
 static void expect_edges(const json_t *kind, const json_t *row, const char *form) {
-  const json_t  *c, *talks = json_object_get(edges, "talks");
+  const json_t  *c, *conversations = json_object_get(edges, "talks");
   char          *spec = json_dumps(json_object_get(kind, "tokenizer"), 0);
   tri_encoder    encoder = {0};
   tri_chat_files files = {.model = "m"};
@@ -144,9 +144,10 @@ static void expect_edges(const json_t *kind, const json_t *row, const char *form
   tri_data_opt opt = chat_options(TRI_DATA_SFT, chat, &encoder);
   opt.chat.all = true;
   json_array_foreach(json_object_get(row, "cases"), k, c) {
-    json_t     *ids = json_array_get(c, 0), *object = json_pack("{sO}", "messages", json_array_get(talks, k));
-    const char *mask = json_string_value(json_array_get(c, 1));
-    char       *line = json_dumps(object, 0);
+    json_t *ids = json_array_get(c, 0),
+           *object = json_pack("{sO}", "messages", json_array_get(conversations, k));
+    const char        *mask = json_string_value(json_array_get(c, 1));
+    char              *line = json_dumps(object, 0);
     tri_dataset       *d = open_text(line, &opt);
     const tri_example *e = tri_dataset_get(d, 0);
     assert_int_equal(e->n_token, json_array_size(ids));
@@ -234,7 +235,7 @@ static void expect_side(const int32_t *id, int n, const uint8_t *skip, int n_pro
   }
 }
 
-#define TALK "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
+#define CONVERSATION "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
 
 /* As tables keep a list: its JSON as text. */
 #define SPELLED                                                                                              \
@@ -260,7 +261,7 @@ static void reads_each_form(void **state) {
   for (size_t i = 0; i < sizeof sft / sizeof *sft; i++) {
     d = open_text(sft[i], &opt);
     const tri_example *e = tri_dataset_get(d, 0);
-    expect_side(e->token, e->n_token, e->skip, e->n_prompt, TALK "b<|im_end|>\n", "b<|im_end|>");
+    expect_side(e->token, e->n_token, e->skip, e->n_prompt, CONVERSATION "b<|im_end|>\n", "b<|im_end|>");
     assert_int_equal(tri_dataset_stats(d)->n_loss, 11);
     tri_dataset_close(&d);
   }
@@ -270,7 +271,7 @@ static void reads_each_form(void **state) {
     snprintf(line, sizeof line, "%.*s,\"label\":true}", (int)strlen(sft[i]) - 1, sft[i]);
     d = open_text(line, &opt);
     const tri_example *e = tri_dataset_get(d, 0);
-    expect_side(e->token, e->n_token, e->skip, e->n_prompt, TALK "b<|im_end|>\n", "b<|im_end|>");
+    expect_side(e->token, e->n_token, e->skip, e->n_prompt, CONVERSATION "b<|im_end|>\n", "b<|im_end|>");
     tri_dataset_close(&d);
   }
   opt.kind = TRI_DATA_SCORE;
@@ -294,15 +295,15 @@ static void reads_prompts(void **state) {
                 &opt);
   for (int i = 0; i < 2; i++) {
     const tri_example *e = tri_dataset_get(d, i);
-    expect_tokens(e, TALK, (int)strlen(TALK));
-    assert_string_equal(e->prompt, TALK);
+    expect_tokens(e, CONVERSATION, (int)strlen(CONVERSATION));
+    assert_string_equal(e->prompt, CONVERSATION);
     assert_string_equal(e->answer, "7");
   }
   expect_tokens(tri_dataset_get(d, 2), "^a", 2); /* the prompt's own field goes before messages */
   tri_dataset_close(&d);
   opt.chat.texts = true;
   d = open_text("{\"prompt\":\"a\",\"answer\":\"7\"}\n", &opt);
-  expect_tokens(tri_dataset_get(d, 0), TALK, (int)strlen(TALK));
+  expect_tokens(tri_dataset_get(d, 0), CONVERSATION, (int)strlen(CONVERSATION));
   tri_dataset_close(&d);
   tri_chat_close(&chat);
 }
@@ -381,8 +382,8 @@ static void reads_pairs(void **state) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     tri_dataset       *d = open_text(row[i], &opt);
     const tri_example *e = tri_dataset_get(d, 0);
-    expect_side(e->token, e->n_token, e->skip, e->n_prompt, TALK "b<|im_end|>\n", "b<|im_end|>");
-    expect_side(e->rejected, e->n_rejected, e->rejected_skip, e->n_prompt, TALK "cd<|im_end|>\n",
+    expect_side(e->token, e->n_token, e->skip, e->n_prompt, CONVERSATION "b<|im_end|>\n", "b<|im_end|>");
+    expect_side(e->rejected, e->n_rejected, e->rejected_skip, e->n_prompt, CONVERSATION "cd<|im_end|>\n",
                 "cd<|im_end|>");
     assert_int_equal(tri_dataset_stats(d)->n_loss, 11 + 12);
     tri_dataset_close(&d);
@@ -492,10 +493,10 @@ static void refuses_bad_conversations(void **state) {
          {"{\"messages\":[{\"role\":\"user\",\"content\":[7]}]}", "check_parts() a.jsonl:3 `messages`[0] "
                                                                      "content {\"type\""},
          {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}", "a.jsonl:3 llama2 12"},
-         {"{\"messages\":[" U("a") "]}", "tri_intake_take_answered() a.jsonl:3 messages"},
+         {"{\"messages\":[" U("a") "]}", "tri_line_parser_take_answered() a.jsonl:3 messages"},
          {"{\"messages\":[" A("a") "]}", "a.jsonl:3 llama2 12"},
          {"{\"messages\":[" S("a") "]}", "a.jsonl:3 llama2 8"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "tri_intake_take_text() a.jsonl:3 "
+         {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "tri_line_parser_take_text() a.jsonl:3 "
                                                                       "messages text"},
          {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}",
           "the chat template llama2: line 3: the template llama2 has no tools"},
@@ -541,7 +542,7 @@ static void cuts_conversations(void **state) {
   static const char line[] = "{\"messages\":[" U("a") "," A("b") "]}";
   tri_chat         *chat = open_form("chatml");
   tri_data_opt      opt = options(TRI_DATA_SFT);
-  int               whole = (int)strlen(TALK "b<|im_end|>\n"), prompt = (int)strlen(TALK);
+  int               whole = (int)strlen(CONVERSATION "b<|im_end|>\n"), prompt = (int)strlen(CONVERSATION);
   tri_dataset      *d;
 
   (void)state;
@@ -560,7 +561,7 @@ static void cuts_conversations(void **state) {
   assert_int_equal(e->n_token, whole - 2);
   assert_null(e->skip); /* all that is left behind the prompt is learned */
   tri_dataset_close(&d);
-  opt.max_total_tokens = prompt; /* the prompt makes room for its answer, "b<|im_end|>" */
+  opt.max_total_tokens = prompt; /* the prompt makes space for its answer, "b<|im_end|>" */
   d = open_text(line, &opt);
   e = tri_dataset_get(d, 0);
   assert_int_equal(e->n_token, prompt);

@@ -184,14 +184,17 @@ static void refuses_bad_pairs(void **state) {
       {"{\"chosen_tokens\":[5,6.5],\"rejected_tokens\":[5,6]}", "fail_entry() `chosen_tokens`[1]"},
       {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5,300]}",
        "fail_entry() `rejected_tokens`[1] 300 0 299"},
-      {"{\"chosen_tokens\":[5],\"rejected_tokens\":[5,6]}", "tri_intake_check_learned() chosen_tokens 1 0"},
-      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5]}", "tri_intake_check_learned() rejected_tokens 1"},
-      {TOKENS("\"prompt_tokens\":3"), "tri_intake_take_prompt_tokens() prompt_tokens 3 0 2 chosen_tokens"},
+      {"{\"chosen_tokens\":[5],\"rejected_tokens\":[5,6]}",
+       "tri_line_parser_check_learned() chosen_tokens 1 0"},
+      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5]}",
+       "tri_line_parser_check_learned() rejected_tokens 1"},
+      {TOKENS("\"prompt_tokens\":3"),
+       "tri_line_parser_take_prompt_tokens() prompt_tokens 3 0 2 chosen_tokens"},
       {"{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,6],\"prompt_tokens\":2}",
-       "tri_intake_take_prompt_tokens() prompt_tokens 2 0 1 rejected_tokens"},
-      {TOKENS("\"prompt_tokens\":-1"), "tri_intake_take_prompt_tokens() prompt_tokens -1 0 2 3"},
-      {TOKENS("\"prompt_tokens\":1.0"), "tri_intake_take_prompt_tokens() prompt_tokens !0"},
-      {TOKENS("\"prompt_tokens\":null"), "tri_intake_take_prompt_tokens() prompt_tokens !0"},
+       "tri_line_parser_take_prompt_tokens() prompt_tokens 2 0 1 rejected_tokens"},
+      {TOKENS("\"prompt_tokens\":-1"), "tri_line_parser_take_prompt_tokens() prompt_tokens -1 0 2 3"},
+      {TOKENS("\"prompt_tokens\":1.0"), "tri_line_parser_take_prompt_tokens() prompt_tokens !0"},
+      {TOKENS("\"prompt_tokens\":null"), "tri_line_parser_take_prompt_tokens() prompt_tokens !0"},
       {"{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,9,8],\"prompt_tokens\":2}",
        "take_pair_tokens() `chosen_tokens`[1] 6 `rejected_tokens`[1] 9 2 (`prompt_tokens`)"},
   };
@@ -215,21 +218,23 @@ static void refuses_bad_labels(void **state) {
        "has no `label`; its fields are prompt, completion; set data.label_key"},
       {"{\"prompt\":\"a\",\"completion\":\"b\",\"lable\":true}",
        "tri_foreign_refuse() label data.label_key prompt completion lable"},
-      {ANSWER("2"), "tri_intake_refuse_label() label 2 1 0 jq -c '.label |= if type == \"number\" then . > 0 "
-                    "else . end' a.jsonl"},
-      {ANSWER("-1"), "tri_intake_refuse_label() label -1 1 0 a.jsonl"},
-      {ANSWER("0.0"), "tri_intake_refuse_label() label 0.0 1 0 a.jsonl"}, /* a score, perhaps */
-      {ANSWER("\"True\""), "tri_intake_refuse_label() label True 1 0 jq -c '.label |= (tostring | "
+      {ANSWER("2"),
+       "tri_line_parser_refuse_label() label 2 1 0 jq -c '.label |= if type == \"number\" then . > 0 "
+       "else . end' a.jsonl"},
+      {ANSWER("-1"), "tri_line_parser_refuse_label() label -1 1 0 a.jsonl"},
+      {ANSWER("0.0"), "tri_line_parser_refuse_label() label 0.0 1 0 a.jsonl"}, /* a score, perhaps */
+      {ANSWER("\"True\""), "tri_line_parser_refuse_label() label True 1 0 jq -c '.label |= (tostring | "
                            "ascii_downcase | if IN( a.jsonl"},
-      {ANSWER("\"1\""), "tri_intake_refuse_label() label 1 0 a.jsonl ascii_downcase"},
-      {ANSWER("\"good\""), "tri_intake_refuse_label() label good 1 0"},
-      {ANSWER("null"), "tri_intake_refuse_label() label null 1 0 jq -c 'select(.label != null)' a.jsonl"},
-      {ANSWER("[true]"), "tri_intake_refuse_label() label 1 0 !a.new.jsonl !good"},
+      {ANSWER("\"1\""), "tri_line_parser_refuse_label() label 1 0 a.jsonl ascii_downcase"},
+      {ANSWER("\"good\""), "tri_line_parser_refuse_label() label good 1 0"},
+      {ANSWER("null"),
+       "tri_line_parser_refuse_label() label null 1 0 jq -c 'select(.label != null)' a.jsonl"},
+      {ANSWER("[true]"), "tri_line_parser_refuse_label() label 1 0 !a.new.jsonl !good"},
       {"{\"tokens\":[5,6]}", "tri_foreign_refuse() label data.label_key tokens"},
-      {"{\"tokens\":[5,6],\"label\":2}", "tri_intake_refuse_label() label 2 a.jsonl"},
-      {"{\"tokens\":[5],\"label\":true}", "tri_intake_check_learned() 1 0"},
+      {"{\"tokens\":[5,6],\"label\":2}", "tri_line_parser_refuse_label() label 2 a.jsonl"},
+      {"{\"tokens\":[5],\"label\":true}", "tri_line_parser_check_learned() 1 0"},
       {"{\"tokens\":[5,6],\"prompt_tokens\":2,\"label\":true}",
-       "tri_intake_take_prompt_tokens() prompt_tokens 2 0 1"},
+       "tri_line_parser_take_prompt_tokens() prompt_tokens 2 0 1"},
       {"{\"tokens\":[],\"label\":true}", "tri_jsonl_ids() tokens"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", "tri_foreign_refuse_pair() chosen a.jsonl"},
       {"{\"messages\":[],\"label\":true}", "take_messages() messages"},
@@ -243,10 +248,11 @@ static void refuses_bad_labels(void **state) {
 /* Where no end token is put, an empty answer is nothing to learn. */
 static void refuses_answers_without_tokens(void **state) {
   static const bad_line pair[] = {
-      {"{\"prompt\":\"a\",\"chosen\":\"\",\"rejected\":\"c\"}", "tri_intake_check_learned() chosen 2"},
-      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"\"}", "tri_intake_check_learned() rejected 2"}};
+      {"{\"prompt\":\"a\",\"chosen\":\"\",\"rejected\":\"c\"}", "tri_line_parser_check_learned() chosen 2"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"\"}",
+       "tri_line_parser_check_learned() rejected 2"}};
   static const bad_line label[] = {
-      {"{\"prompt\":\"a\",\"completion\":\"\",\"label\":true}", "tri_intake_check_learned() 2"}};
+      {"{\"prompt\":\"a\",\"completion\":\"\",\"label\":true}", "tri_line_parser_check_learned() 2"}};
   tri_data_opt opt = options(TRI_DATA_PAIRS);
 
   (void)state;
@@ -288,7 +294,7 @@ static void limits_pairs(void **state) {
   opt.max_prompt_tokens = 0;
   opt.max_total_tokens = 3;
   d = open_text(text, &opt);
-  expect_pair(tri_dataset_get(d, 2), "bcd", "bcj", 2, 0); /* the prompt leaves room on both sides */
+  expect_pair(tri_dataset_get(d, 2), "bcd", "bcj", 2, 0); /* the prompt leaves space on both sides */
   tri_dataset_close(&d);
 }
 

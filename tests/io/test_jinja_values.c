@@ -370,7 +370,7 @@ static void parts(void **state) {
   check(c, sizeof c / sizeof *c);
 }
 
-/* The arena counts what is taken, refuses what is too much, and leaves room for a buffer to grow where it
+/* The arena counts what is taken, refuses what is too much, and leaves space for a buffer to grow where it
  * stands. */
 static void arena(void **state) {
   tri_jarena a = {0};

@@ -389,7 +389,7 @@ static const struct {
     {DECODER, "nul", "parse_json() file.json:1"},
 };
 
-/* Judge: each is refused with the status of bad input and one message that names the file and the fault. */
+/* Judge: each is refused with the status of bad input and one message that names the file and the error. */
 static void test_broken(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
@@ -661,14 +661,14 @@ static void test_bounds(void **state) {
   (void)state;
   ok(open_with(NORMALIZER, normalizers, &t));
   expect_bounded(tri_tokenizer_encode(t, "xa", 2, false, &ids),
-                 "tri_tok_room() normalizer.normalizers[3] 1048704");
+                 "tri_tok_reserve() normalizer.normalizers[3] 1048704");
   tri_tokenizer_close(&t);
   expect_bounded(tri_tokenizer_open_text("file.json", added, sizeof added - 1, &t),
-                 "tri_tok_room() normalizer.normalizers[3] 1048608");
+                 "tri_tok_reserve() normalizer.normalizers[3] 1048608");
   assert_null(t);
   ok(open_with(DECODER, LIST("\"decoders\":[" GROW "," GROW "," GROW "," GROW "]"), &t));
   expect_bounded(tri_tokenizer_decode(t, (int32_t[]){0}, 1, false, &text),
-                 "tri_tok_room() decoder.decoders[3] 1048640");
+                 "tri_tok_reserve() decoder.decoders[3] 1048640");
   tri_tokenizer_close(&t);
   ok(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "]"), &t));
   ok(tri_tokenizer_encode(t, "a", 1, true, &ids));

@@ -47,10 +47,10 @@ static int teardown(void **state) {
 
 /* One member or frame of n bytes behind those before. */
 static void put_gzip(tri_text *out, const char *bytes, size_t n) {
-  size_t   room = compressBound(n) + 64;
-  char    *to = malloc(room);
+  size_t   space = compressBound(n) + 64;
+  char    *to = malloc(space);
   z_stream z = {
-      .next_in = (Bytef *)bytes, .avail_in = (uInt)n, .next_out = (Bytef *)to, .avail_out = (uInt)room};
+      .next_in = (Bytef *)bytes, .avail_in = (uInt)n, .next_out = (Bytef *)to, .avail_out = (uInt)space};
 
   assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
   assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
@@ -60,12 +60,12 @@ static void put_gzip(tri_text *out, const char *bytes, size_t n) {
 }
 
 static void put_zstd(tri_text *out, const char *bytes, size_t n) {
-  size_t     room = ZSTD_compressBound(n), got;
-  char      *to = malloc(room);
+  size_t     space = ZSTD_compressBound(n), got;
+  char      *to = malloc(space);
   ZSTD_CCtx *c = ZSTD_createCCtx();
 
   assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1))); /* as the command does */
-  got = ZSTD_compress2(c, to, room, bytes, n);
+  got = ZSTD_compress2(c, to, space, bytes, n);
   assert_false(ZSTD_isError(got));
   assert_int_equal(tri_text_put(out, to, got), TRI_OK);
   ZSTD_freeCCtx(c);

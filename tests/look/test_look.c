@@ -400,7 +400,7 @@ static void asked_metrics_come_in_their_order(void **state) {
   free(text);
 }
 
-static void a_fault_is_shown_in_its_place(void **state) {
+static void a_error_is_shown_in_its_place(void **state) {
   const tri_look_how how = {.columns = 79};
   const char        *path;
   tri_look          *l;
@@ -441,7 +441,7 @@ int main(void) {
                                     TEST(curves_of_a_metric_have_one_scale),
                                     TEST(pass_at_1_stands_beside_the_reward),
                                     TEST(asked_metrics_come_in_their_order),
-                                    TEST(a_fault_is_shown_in_its_place)};
+                                    TEST(a_error_is_shown_in_its_place)};
 
   tri_log_open(1, TRI_LOG_ERROR);
   return cmocka_run_group_tests(test, NULL, NULL);

@@ -4,22 +4,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "io/model/source.h"
 #include "model/decoder.h"
 
 enum { TOKENS = 64, SEQUENCES = 3 };
 
 typedef struct bench {
-  tri_session se;
-  golden      g;
-  tri_model  *m;
-  tri_feed   *feed;
-  tri_rollout r;
-  int         seq; /* the sequence that is loaded */
-  int         unit, param;
-  double      step;   /* added to the weights of unit[unit].param[param], times the sign of their gradient */
-  double    **slopes; /* the gradients, once there are any: as all_gradients */
+  tri_session  se;
+  golden       g;
+  tri_model   *m;
+  tri_staging *staging;
+  tri_rollout  r;
+  int          seq; /* the sequence that is loaded */
+  int          unit, param;
+  double       step;   /* added to the weights of unit[unit].param[param], times the sign of their gradient */
+  double     **slopes; /* the gradients, once there are any: as all_gradients */
 } bench;
 
 static const tri_params_opt *options(const bench *b) { return tri_params_options(tri_model_params(b->m)); }
@@ -67,8 +67,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype) {
   opt = model_options(&b->g, &b->se, dtype, TOKENS);
   opt.head = TRI_HEAD_SCALAR;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger,
-                   &(tri_feed_opt){TOKENS, TOKENS, TRI_LOSS_VALUE, TRI_PHASE_LEARN}, &b->feed));
+  OK(tri_staging_open(b->se.device, b->se.ledger,
+                      &(tri_staging_opt){TOKENS, TOKENS, TRI_LOSS_VALUE, TRI_PHASE_LEARN}, &b->staging));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   refill(b);
@@ -83,7 +83,7 @@ static void close_bench(bench *b) {
   for (int k = 0; b->slopes && k < n_tensors(b); k++) free(b->slopes[k]);
   free(b->slopes);
   tri_rollout_free(&b->r);
-  tri_feed_close(&b->feed);
+  tri_staging_close(&b->staging);
   tri_model_close(&b->m);
   golden_close(&b->g);
   tri_session_close(&b->se);
@@ -97,7 +97,7 @@ static int load(bench *b, int j, tri_batch *out) {
   const tri_comm *c = b->se.comm[TRI_WORLD];
 
   b->seq = j * c->size + c->rank;
-  OK(tri_batch_load(b->feed, &b->r, &b->seq, b->seq < SEQUENCES, b->se.stream, out));
+  OK(tri_batch_load(b->staging, &b->r, &b->seq, b->seq < SEQUENCES, b->se.stream, out));
   return b->seq < SEQUENCES ? b->seq : -1;
 }
 
@@ -114,12 +114,12 @@ static double loss(bench *b, bool learn) {
     tri_loss_out out;
     int          q = load(b, j, &batch);
     OK(tri_model_forward(b->m, &batch, learn, 1.0f, &given, b->se.stream));
-    OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+    OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
     CHECK(in.n == batch.row.dim[0] && in.value && !in.logp && !in.ent);
     for (int64_t k = 0; k < in.n; k++) sum += slope(q, k) * (double)in.value[k];
     if (!learn) continue;
     for (int64_t k = 0; k < in.n; k++) out.dvalue[k] = (float)slope(q, k);
-    OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
+    OK(tri_batch_send(b->staging, &out, 1, b->se.stream, &d));
     CHECK(d.value.dim[0] == in.n && !d.logp.data && !d.ent.data);
     OK(tri_model_backward(b->m, &batch, &d, 1.0f, j == n - 1, b->se.stream));
   }

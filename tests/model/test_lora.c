@@ -5,7 +5,7 @@
 #include "filter_case.h"
 #include "model_case.h"
 
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "io/model/source.h"
 
 enum { TOKENS = 64 };
@@ -21,12 +21,12 @@ static const struct {
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 typedef struct bench {
-  tri_session se;
-  golden      g; /* of the adapters */
-  tri_source *source;
-  tri_model  *m;
-  tri_feed   *feed;
-  tri_rollout r;
+  tri_session  se;
+  golden       g; /* of the adapters */
+  tri_source  *source;
+  tri_model   *m;
+  tri_staging *staging;
+  tri_rollout  r;
 } bench;
 
 static tri_rollout sequences(const golden *g) {
@@ -65,8 +65,9 @@ static void open_bench(bench *b, int i, tri_dtype dtype, bool recompute, how wit
   opt.recompute = recompute;
   opt.lora = *tri_source_lora(b->source);
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger,
-                   &(tri_feed_opt){TOKENS, TOKENS, scored ? TRI_LOSS_VALUE : 0, TRI_PHASE_LEARN}, &b->feed));
+  OK(tri_staging_open(b->se.device, b->se.ledger,
+                      &(tri_staging_opt){TOKENS, TOKENS, scored ? TRI_LOSS_VALUE : 0, TRI_PHASE_LEARN},
+                      &b->staging));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   if (with == PLAIN)
@@ -79,7 +80,7 @@ static void open_bench(bench *b, int i, tri_dtype dtype, bool recompute, how wit
 
 static void close_bench(bench *b) {
   tri_rollout_free(&b->r);
-  tri_feed_close(&b->feed);
+  tri_staging_close(&b->staging);
   tri_model_close(&b->m);
   tri_source_close(&b->source);
   golden_close(&b->g);
@@ -106,15 +107,15 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
   tri_loss_out out;
 
   if (b->se.rt.world_rank) n = 0;
-  OK(tri_batch_load(b->feed, &b->r, seq, n, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &b->r, seq, n, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, scored ? 1.0f : INV_TEMPERATURE, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+  OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
   if (in.n) near(b, scored ? "the value" : "logp", scored ? in.value : in.logp, say + *at, in.n, most);
   if (in.n && !scored) near(b, "the entropy", in.ent, ent + *at, in.n, most);
   if (in.n) memcpy(scored ? out.dvalue : out.dlogp, d + *at, (size_t)in.n * 4);
   if (in.n && !scored) memcpy(out.dent, dent + *at, (size_t)in.n * 4);
   *at += in.n;
-  OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &back));
+  OK(tri_batch_send(b->staging, &out, 1, b->se.stream, &back));
   OK(tri_model_backward(b->m, &batch, &back, scored ? 1.0f : INV_TEMPERATURE, last, b->se.stream));
   free(say), free(d), free(ent), free(dent);
 }
@@ -196,7 +197,7 @@ static float *says(bench *b, int64_t *n) {
   tri_batch    batch;
   tri_rows_out given;
 
-  OK(tri_batch_load(b->feed, &b->r, all, 4, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &b->r, all, 4, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, false, 1.0f, &given, b->se.stream));
   *n = given.logp.dim[0];
   return device_get(b->se.stream, given.logp.data, (size_t)*n * sizeof(float));

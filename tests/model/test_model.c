@@ -4,7 +4,7 @@
 #include "filter_case.h"
 #include "model_case.h"
 
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "model/decoder.h"
 #include "state/optim.h"
 
@@ -13,11 +13,11 @@ enum { TOKENS = 64 };
 static const float INV_TEMPERATURE = 1.25f; /* of logp, ent and the gradients in the golden files */
 
 typedef struct bench {
-  tri_session se;
-  golden      g;
-  tri_model  *m;
-  tri_feed   *feed;
-  tri_rollout r; /* the golden sequences; everything but the first token has loss */
+  tri_session  se;
+  golden       g;
+  tri_model   *m;
+  tri_staging *staging;
+  tri_rollout  r; /* the golden sequences; everything but the first token has loss */
 } bench;
 
 /* Sequences from golden tensors: tokens [n], lengths [n_seq]. */
@@ -45,8 +45,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, bool recompu
   opt = model_options(&b->g, &b->se, dtype, TOKENS);
   opt.recompute = recompute;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
-                   &b->feed));
+  OK(tri_staging_open(b->se.device, b->se.ledger, &(tri_staging_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
+                      &b->staging));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   fill_model(b->m, &b->g, b->se.stream);
@@ -55,7 +55,7 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, bool recompu
 
 static void close_bench(bench *b) {
   tri_rollout_free(&b->r);
-  tri_feed_close(&b->feed);
+  tri_staging_close(&b->staging);
   tri_model_close(&b->m);
   golden_close(&b->g);
   tri_session_close(&b->se);
@@ -73,7 +73,7 @@ static void compare_logits(bench *b, double most, double most_row) {
   float       *want = golden_get(&b->g, "logits"), *got = test_alloc(N * V, sizeof *got);
   int32_t     *row = test_alloc(N, sizeof *row);
 
-  OK(tri_batch_load(b->feed, &b->r, all, b->r.n_seq, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &b->r, all, b->r.n_seq, b->se.stream, &batch));
   OK(b->se.device->ops->alloc(b->se.device, TRI_MEM_DEVICE, (size_t)N * 4, &rows));
   OK(b->se.device->ops->alloc(b->se.device, TRI_MEM_DEVICE, (size_t)N * 4, &targets));
   for (int64_t i = 0; i < N; i++) row[i] = (int32_t)i;
@@ -119,9 +119,9 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
   tri_loss_in  in;
   tri_loss_out out;
 
-  OK(tri_batch_load(b->feed, &b->r, seq, n, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &b->r, seq, n, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, INV_TEMPERATURE, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+  OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
   if (in.n) {
     CHECK(distance(in.logp, logp_want + *at, in.n) <= most, "logp is %.3g away",
           distance(in.logp, logp_want + *at, in.n));
@@ -131,7 +131,7 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
     memcpy(out.dent, dent_want + *at, (size_t)in.n * 4);
   }
   *at += in.n;
-  OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
+  OK(tri_batch_send(b->staging, &out, 1, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, INV_TEMPERATURE, last, b->se.stream));
   free(logp_want);
   free(ent_want);
@@ -204,15 +204,15 @@ static double learn(bench *b, int t) {
   tri_loss_out out;
   double       loss = 0;
 
-  OK(tri_batch_load(b->feed, &r, all, r.n_seq, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &r, all, r.n_seq, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, 1.0f, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+  OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
   for (int64_t k = 0; k < in.n; k++) {
     loss -= (double)in.logp[k] / (double)in.n;
     out.dlogp[k] = -1.0f / (float)in.n;
     out.dent[k] = 0;
   }
-  OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
+  OK(tri_batch_send(b->staging, &out, 1, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f, true, b->se.stream));
   tri_rollout_free(&r);
   return loss;

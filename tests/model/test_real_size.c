@@ -6,7 +6,7 @@
 #include "filter_case.h"
 #include "model_case.h"
 
-#include "feed/batch.h"
+#include "staging/batch.h"
 
 enum { TOKENS = 128, N_SEQ = 2, SAMPLES = 1024 };
 /* Times what transformers is away. Measured: log-probabilities 2.1 where the library sums in order; in bf16
@@ -46,11 +46,11 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
 }
 
 typedef struct bench {
-  tri_session se;
-  golden      g;
-  tri_model  *m;
-  tri_feed   *feed;
-  tri_rollout r; /* everything but the first token of a sequence has loss */
+  tri_session  se;
+  golden       g;
+  tri_model   *m;
+  tri_staging *staging;
+  tri_rollout  r; /* everything but the first token of a sequence has loss */
 } bench;
 
 static void open_bench(bench *b, tri_dtype dtype) {
@@ -63,8 +63,8 @@ static void open_bench(bench *b, tri_dtype dtype) {
   OK(tri_hf_config_read(b->g.folder, &b->g.shape, &b->g.eos));
   opt = model_options(&b->g, &b->se, dtype, TOKENS);
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
-                   &b->feed));
+  OK(tri_staging_open(b->se.device, b->se.ledger, &(tri_staging_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
+                      &b->staging));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   OK(tri_params_fill(tri_model_params(b->m), TRI_STATE_WEIGHT, fill,
@@ -80,7 +80,7 @@ static void open_bench(bench *b, tri_dtype dtype) {
 
 static void close_bench(bench *b) {
   tri_rollout_free(&b->r);
-  tri_feed_close(&b->feed);
+  tri_staging_close(&b->staging);
   tri_model_close(&b->m);
   golden_close(&b->g);
   tri_session_close(&b->se);
@@ -110,9 +110,9 @@ static void learn(bench *b, const char *type) {
   tri_loss_in  in;
   tri_loss_out out;
 
-  OK(tri_batch_load(b->feed, &b->r, all, N_SEQ, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &b->r, all, N_SEQ, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, 1.0f, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+  OK(tri_batch_fetch(b->staging, &given, NULL, b->se.stream, &in, &out));
   CHECK(in.n == golden_count(&b->g, "logp"));
   for (int64_t i = 0; i < in.n; i++) {
     loss -= (double)in.logp[i] / (double)in.n;
@@ -124,7 +124,7 @@ static void learn(bench *b, const char *type) {
   loss = fabs(loss - want) / want;
   printf("%s: log-probabilities are %.1e away, the loss %.1e; %.1e is allowed\n", type, off, loss, allowed);
   CHECK(off <= allowed && loss <= allowed);
-  OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
+  OK(tri_batch_send(b->staging, &out, 1, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f, true, b->se.stream));
   OK(tri_params_grad_settle(tri_model_params(b->m), b->se.stream));
   free(logp);

@@ -457,7 +457,7 @@ static void lines_wait_on_a_full_disk(void **state) {
   }
 }
 
-/* Of more than may wait the newest is left out; but not where the disk has room again. */
+/* Of more than may wait the newest is left out; but not where the disk has space again. */
 static void an_end_comes_behind_all_that_waited(void **state) {
   struct rlimit before, full;
   struct stat   sb;

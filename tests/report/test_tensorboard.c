@@ -223,7 +223,8 @@ static void a_disk_that_is_full_at_the_start_too(void **state) {
   tri_metrics_close(&m);
 }
 
-/* There is room for the new file, and none to empty the old one: both hold the steps, until the next line. */
+/* There is space for the new file, and none to empty the old one: both hold the steps, until the next
+ * line. */
 static void what_could_not_be_emptied_is_emptied_later(void **state) {
   static events_reading r;
   tri_metrics          *m = start(-1, false);

@@ -1,7 +1,7 @@
 /* test_reward_http.c - a server as a reward: what it is asked, several at once over open connections, how it
  * fails. Judge: the request of OpenRLHF spelled out; the server here, which counts. Loopback only. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "reward/desk/proxy.h"
+#include "reward/work_queue/proxy.h"
 #include "reward/reward.h"
 #include "refusal_case.h"
 
@@ -476,13 +476,13 @@ static void on_error_is_obeyed(void **state) {
 
   (void)state;
   assert_int_equal(x.st, TRI_EREWARD);
-  expect_refusal("judge_fault() http prompt_id 3 on_error abort");
+  expect_refusal("judge_error() http prompt_id 3 on_error abort");
   tri_error_clear();
   x = ask(set, "abc");
   assert_true(x.st == TRI_OK && x.total[0] == 3);
   x = ask(set, "s404");
   assert_int_equal(x.st, TRI_EREWARD);
-  expect_refusal("judge_fault() 40 404 page on_error /get_reward");
+  expect_refusal("judge_error() 40 404 page on_error /get_reward");
   tri_error_clear();
   tri_reward_set_close(&set);
   fd = bind_anywhere(&port);
@@ -491,7 +491,7 @@ static void on_error_is_obeyed(void **state) {
   x = ask(set, "abc");
   assert_int_equal(x.st, TRI_EREWARD);
   snprintf(url, sizeof url, ": http://127.0.0.1:%d/get_reward: ", port);
-  if (!refusal_is(url) || !refusal_is("judge_fault() http 2") || strstr(tri_error_message(), "secret"))
+  if (!refusal_is(url) || !refusal_is("judge_error() http 2") || strstr(tri_error_message(), "secret"))
     fail_msg("%s", tri_error_message());
   tri_error_clear();
   tri_reward_set_close(&set);
@@ -516,7 +516,7 @@ static void secrets_stay_out_of_messages(void **state) {
 
   (void)state;
   snprintf(url, sizeof url, "http://user:hunter2@127.0.0.1:%d/x?key=SEKRIT", server.port);
-  fails_with(url, "echo", "judge_fault() 40 404 /x?key=*** ***");
+  fails_with(url, "echo", "judge_error() 40 404 /x?key=*** ***");
   fails_with(url, "edge", "/x: the server says 404: " EDGE_PART);
 }
 
@@ -541,12 +541,12 @@ static void loopback_goes_by_no_proxy(void **state) {
            "http://other.test/x by the proxy http_proxy=http://***@127.0.0.1:%d (no_proxy is not set", port);
   fails_with("http://other.test/x", "echo", proxy);
   setenv("NO_PROXY", "localhost,.corp", 1);
-  fails_with("http://other.test/x", "echo", "judge_fault() http prompt_id NO_PROXY=localhost,.corp");
+  fails_with("http://other.test/x", "echo", "judge_error() http prompt_id NO_PROXY=localhost,.corp");
   unsetenv("NO_PROXY");
   unsetenv("http_proxy");
   snprintf(proxy, sizeof proxy, "127.0.0.1:%d", port);
   setenv("ALL_PROXY", proxy, 1);
-  fails_with("http://other.test/x", "echo", "judge_fault() http ALL_PROXY=127.0.0.1");
+  fails_with("http://other.test/x", "echo", "judge_error() http ALL_PROXY=127.0.0.1");
   unsetenv("ALL_PROXY");
   close(fd);
 }

@@ -100,7 +100,7 @@ static void on_error_is_obeyed(void **state) {
 
   (void)state;
   assert_int_equal(tri_reward_set_score(set, a, 2, part, total, failed), TRI_EREWARD);
-  expect_refusal("judge_fault() library prompt_id 41 answer 41 is an error");
+  expect_refusal("judge_error() library prompt_id 41 answer 41 is an error");
   tri_error_clear();
   assert_int_equal(tri_reward_set_score(set, a, 1, part, total, failed), TRI_OK);
   assert_true(total[0] == 3);

@@ -247,7 +247,7 @@ static void further_numbers_are_kept(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* More names than there is room for: the first ones stay, whoever came first. */
+/* More names than there is space for: the first ones stay, whoever came first. */
 static void the_first_names_stay(void **state) {
   char            words[2][512] = {"", ""};
   tri_reward_set *set = open_set("", "20", "drop");
@@ -274,7 +274,7 @@ typedef struct heard {
   char   last[256], asked[256];
 } heard;
 
-static void hear(void *ctx, int i, const tri_desk_result *r) {
+static void hear(void *ctx, int i, const tri_work_queue_result *r) {
   heard   *h = ctx;
   tri_text asked = {0};
 
@@ -462,13 +462,13 @@ static void on_error_is_obeyed(void **state) {
   (void)state;
   assert_int_equal(x.st, TRI_EREWARD);
   assert_int_equal(tri_status_exit_code(x.st), 69);
-  expect_refusal("judge_fault() process prompt_id 42 hello on_error abort");
+  expect_refusal("judge_error() process prompt_id 42 hello on_error abort");
   tri_error_clear();
   x = ask(set, "a bc"); /* what was open is forgotten */
   check(&x, "1 2", 0);
   x = ask(set, "die");
   assert_int_equal(x.st, TRI_EREWARD);
-  expect_refusal("judge_fault() process 3 this is the end");
+  expect_refusal("judge_error() process 3 this is the end");
   tri_error_clear();
   tri_reward_set_close(&set);
   set = open_set("", "20", "zero");
@@ -548,8 +548,8 @@ static void an_ended_run_leaves_none(void **state) {
   unlink(log);
 }
 
-/* A clerk sees the death of its program before this process ends: no other one may start, whose own child the
- * system would not kill. */
+/* A worker sees the death of its program before this process ends: no other one may start, whose own child
+ * the system would not kill. */
 static void when_all_are_killed_none_starts(void **state) {
   char *const argv[] = {(char[]){TRI_REWARD_CHILD}, (char[]){"--pids"}, pids, (char[]){"--fork"}, NULL};
   int         status;

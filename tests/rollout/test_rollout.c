@@ -182,7 +182,7 @@ static void test_select(void **state) {
     memset(r.masked.answer, 1, (size_t)r.n_seq * sizeof *r.masked.answer);
     if (round == 2) {
       s.lacks = 1;
-      CHECK(tri_select_take(&s, &from) == TRI_EINTERNAL); /* no room */
+      CHECK(tri_select_take(&s, &from) == TRI_EINTERNAL); /* no space */
       tri_error_clear();
     }
     tri_rollout_clear(&r);

@@ -179,29 +179,29 @@ static void own_checkpoints_by_any_name(void **state) {
 static void a_look_changes_nothing(void **state) {
   char       output[300], resume[] = "auto", missing[320], line[512];
   tri_config cfg[3];
-  tri_faults faults = {0};
+  tri_errors errors = {0};
 
   (void)state;
   snprintf(output, sizeof output, "%s/out", top);
   snprintf(missing, sizeof missing, "%s/none", top);
   tri_run r = open_run(&cfg[0], output, resume);
-  r.faults = &faults;
+  r.errors = &errors;
   ok(tri_run_look(&r));
-  assert_true(faults.n == 0 && !is_there("out"));
+  assert_true(errors.n == 0 && !is_there("out"));
   tri_run holder = open_run(&cfg[1], output, resume);
   ok(tri_run_begin(&holder, 0, true));
   write_text("out/config.json", "{}");
   assert_int_equal(symlink("config.json", path_of("out/log.txt")), 0);
   cfg[0].run.resume = missing;
   ok(tri_run_look(&r));
-  assert_int_equal(faults.n, 4); /* a model, a link, a run that is writing, no checkpoint */
+  assert_int_equal(errors.n, 4); /* a model, a link, a run that is writing, no checkpoint */
   snprintf(line, sizeof line,
            "run.output out config.json\nrun.output log.txt\nrun.output out\nrun.resume "
            "%s\n",
            missing);
-  expect_lines(faults.text.data, line);
+  expect_lines(errors.text.data, line);
   assert_true(r.lock < 0);
-  tri_faults_free(&faults);
+  tri_errors_free(&errors);
   tri_run_close(&holder);
   tri_run_close(&r);
   remove_all((const char *const[]){"out/log.txt", "out/config.json", "out/deck.yaml", "out", NULL});

@@ -1,4 +1,4 @@
-# case.sh - what the cases on the cluster share. Sourced with PROGRAM as argument, in run.sh's cluster.
+# case.sh - what the cases on the cluster share. Sourced with PROGRAM as argument, in run_slurm.sh's cluster.
 # SPDX-License-Identifier: BSD-3-Clause
 set -eu
 name=$(basename "$0" .sh)

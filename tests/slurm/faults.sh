@@ -1,7 +1,7 @@
 #!/bin/bash
 # faults.sh - what a run of two nodes with two ranks each does when something breaks, with default limits, as a table of
 # Markdown: seconds to the message, who is named, srun's exit code, what is lost. It takes minutes: by name alone,
-# tests/slurm/run.sh PROGRAM faults. Judges: the message names the rank and node that were hit, within 30 s; the exit code; no
+# tests/slurm/run_slurm.sh PROGRAM faults. Judges: the message names the rank and node that were hit, within 30 s; the exit code; no
 # more steps are lost than since the last checkpoint; where the run goes on, mpirun's metrics, bit for bit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"

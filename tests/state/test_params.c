@@ -22,8 +22,8 @@ static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
 static int64_t          offload; /* elements of a piece; 0: nothing rests in host memory */
 static bool             common;  /* the ranks have one copy of weights and packed forms */
-static void            *room;    /* device memory for a product's input and, behind it, result */
-enum { ROOM = 1024 };            /* half of it is enough for either */
+static void            *space;   /* device memory for a product's input and, behind it, result */
+enum { SPACE = 1024 };           /* half of it is enough for either */
 
 /* ---- the model: an embedding, alike layers with one fused product, a head ---- */
 
@@ -154,7 +154,7 @@ static void open_store(int ranks_per_node, bool train) {
   OK(kernels()->linear_size(linear, &bytes));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,
                     &workspace));
-  OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", ROOM, &room));
+  OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", SPACE, &space));
   make_units();
   common = shares(train);
   opt.place = se->place;
@@ -208,13 +208,13 @@ static void check_packed(const tri_weights *w, int u, bool backward) {
   float      result[LAYER_OUT * LAYER_OUT];
   uint16_t   half[LAYER_OUT * LAYER_OUT];
   float      full[LAYER_OUT * LAYER_OUT];
-  tri_tensor x = tri_view2(room, *dtype, n, n), y = tri_view2((char *)room + ROOM / 2, TRI_F32, n, wide);
+  tri_tensor x = tri_view2(space, *dtype, n, n), y = tri_view2((char *)space + SPACE / 2, TRI_F32, n, wide);
 
   for (int64_t i = 0; i < n * n; i++) {
     full[i] = i % (n + 1) == 0;
     half[i] = tri_f32_to_bf16(full[i]);
   }
-  device_copy(se->stream, room, *dtype == TRI_F32 ? (void *)full : (void *)half,
+  device_copy(se->stream, space, *dtype == TRI_F32 ? (void *)full : (void *)half,
               (size_t)(n * n) * tri_dtype_bytes(*dtype));
   if (backward)
     OK(kernels()->linear_bwd_x(se->stream, linear, w->packed_bwd[0], &y, &x, false));
@@ -286,7 +286,7 @@ static void gathering(void) {
   OK(tri_params_release(p, 0, se->stream));
   OK(tri_params_release(p, UNITS - 1, se->stream));
   OK(tri_params_acquire(p, 1, TRI_USE_FWD, 2, se->stream, &first));
-  OK(tri_params_acquire(p, 2, TRI_USE_FWD, 3, se->stream, &second)); /* no room to prefetch 3 */
+  OK(tri_params_acquire(p, 2, TRI_USE_FWD, 3, se->stream, &second)); /* no space to prefetch 3 */
   check_unit(&first, 1, TRI_USE_FWD);
   check_unit(&second, 2, TRI_USE_FWD);
   OK(tri_params_release(p, 1, se->stream));

@@ -4,7 +4,7 @@
 #include "comm/comm.h"
 #include "device_case.h"
 #include "train/score.h"
-#include "train/supply.h"
+#include "train/batch_source.h"
 #include "train/train.h"
 #include "refusal_case.h"
 
@@ -37,8 +37,8 @@ static void open_bench(bench *b) {
   ok(b->se.device->ops->stream_open(b->se.device, "test", &b->se.stream));
   ok(tri_comm_pretend(TRI_WORLD, 1, b->se.device, &b->se.comm[TRI_WORLD]));
   ok(tri_ledger_open(&b->ledger));
-  ok(tri_feed_open(b->se.device, b->ledger, &(tri_feed_opt){N_TOK, N_TOK, TRI_LOSS_OLD_LOGP, TRI_PHASE_LEARN},
-                   &b->t.feed));
+  ok(tri_staging_open(b->se.device, b->ledger,
+                      &(tri_staging_opt){N_TOK, N_TOK, TRI_LOSS_OLD_LOGP, TRI_PHASE_LEARN}, &b->t.staging));
   ok(tri_ledger_add(b->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "logp", N_ROW * sizeof *b->logp,
                     (void **)&b->logp));
   ok(tri_ledger_take(b->ledger, b->se.device));
@@ -50,7 +50,7 @@ static void open_bench(bench *b) {
 
 static void close_bench(bench *b) {
   tri_rollout_free(&b->r);
-  tri_feed_close(&b->t.feed);
+  tri_staging_close(&b->t.staging);
   tri_ledger_close(&b->ledger);
   TRI_FREE(b->se.comm[TRI_WORLD]);
   b->se.device->ops->stream_close(&b->se.stream);
@@ -72,8 +72,8 @@ static void meet(bench *b, int mode, const float old[N_ROW], const float now[N_R
   b->t.sampling.mode = mode;
   for (int k = 0; k < N_ROW; k++) b->r.old_logp[row[k]] = old[k];
   device_copy(b->se.stream, b->logp, now, N_ROW * sizeof *now);
-  ok(tri_batch_load(b->t.feed, &b->r, seq, 2, b->se.stream, &batch));
-  ok(tri_batch_fetch(b->t.feed, &given, NULL, b->se.stream, &in, &out));
+  ok(tri_batch_load(b->t.staging, &b->r, seq, 2, b->se.stream, &batch));
+  ok(tri_batch_fetch(b->t.staging, &given, NULL, b->se.stream, &in, &out));
   assert_int_equal(in.n, N_ROW);
   tri_gap_meet(&b->t, &b->r, &in, gap);
   for (int k = 0; k < N_ROW; k++) {
@@ -103,16 +103,16 @@ static void old_is_what_run_sampler_says(void **state) {
 }
 
 static void exact_allows_no_gap(void **state) {
-  const tri_supply *supply[] = {&tri_supply_generate, &tri_supply_replay};
-  const tri_status  want[] = {TRI_ENUMERIC, TRI_ECONFIG};
-  const char *const words[] = {"between sampler and trainer", "tri_gap_close() 1 replayed 0.25"};
-  bench             b;
+  const tri_batch_source *source[] = {&tri_batch_source_generate, &tri_batch_source_replay};
+  const tri_status        want[] = {TRI_ENUMERIC, TRI_ECONFIG};
+  const char *const       words[] = {"between sampler and trainer", "tri_gap_close() 1 replayed 0.25"};
+  bench                   b;
 
   (void)state;
   open_bench(&b);
   for (int i = 0; i < 2; i++) {
     tri_gap none = {.open = true}, some = {.open = true, .nats = 0.25}, known = {.nats = 0.25};
-    b.t.supply = supply[i];
+    b.t.source = source[i];
     b.t.sampling.mode = TRI_CONFIG_EXACT;
     ok(tri_gap_close(&b.t, &none));
     ok(tri_gap_close(&b.t, &known)); /* said before */

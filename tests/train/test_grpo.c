@@ -38,11 +38,11 @@ static char folder[256];
 /* ---- directly: model, algorithm, model ---- */
 
 typedef struct bench {
-  tri_session se;
-  golden      g;
-  tri_model  *m;
-  tri_feed   *feed;
-  tri_rollout r;
+  tri_session  se;
+  golden       g;
+  tri_model   *m;
+  tri_staging *staging;
+  tri_rollout  r;
 } bench;
 
 static void open_bench(bench *b) {
@@ -54,10 +54,11 @@ static void open_bench(bench *b) {
   opt = model_options(&b->g, &b->se, TRI_F32, TOKENS);
   opt.plan = (tri_shard_plan){TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE};
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(
-      b->se.device, b->se.ledger,
-      &(tri_feed_opt){TOKENS, TOKENS, TRI_LOSS_OLD_LOGP | TRI_LOSS_REFERENCE | TRI_LOSS_ADV, TRI_PHASE_LEARN},
-      &b->feed));
+  OK(tri_staging_open(b->se.device, b->se.ledger,
+                      &(tri_staging_opt){TOKENS, TOKENS,
+                                         TRI_LOSS_OLD_LOGP | TRI_LOSS_REFERENCE | TRI_LOSS_ADV,
+                                         TRI_PHASE_LEARN},
+                      &b->staging));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   fill_model(b->m, &b->g, b->se.stream);
@@ -66,7 +67,7 @@ static void open_bench(bench *b) {
 
 static void close_bench(bench *b) {
   tri_rollout_free(&b->r);
-  tri_feed_close(&b->feed);
+  tri_staging_close(&b->staging);
   tri_model_close(&b->m);
   golden_close(&b->g);
   tri_session_close(&b->se);
@@ -82,12 +83,12 @@ static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const do
   tri_loss_in  in;
   tri_loss_out out;
 
-  OK(tri_batch_load(b->feed, &b->r, seq + first, n, b->se.stream, &batch));
+  OK(tri_batch_load(b->staging, &b->r, seq + first, n, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, 1.0f / TEMPERATURE, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, weight, b->se.stream, &in, &out));
+  OK(tri_batch_fetch(b->staging, &given, weight, b->se.stream, &in, &out));
   if (c->kl_coef == 0) in.ref_logp = NULL;
   OK(tri_loss_clip.compute(o, &in, &out));
-  OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
+  OK(tri_batch_send(b->staging, &out, 1, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f / TEMPERATURE, first + n == b->r.n_seq, b->se.stream));
   return out.loss;
 }

@@ -120,7 +120,7 @@ static int end(void **state) {
   char command[600];
 
   (void)state;
-  tri_save_rest_by(NULL);
+  tri_save_idle_by(NULL);
   meet();
   snprintf(command, sizeof command, "rm -rf '%s'", folder);
   if (rt.world_rank == 0) CHECK(system(command) == 0);
@@ -174,7 +174,7 @@ static void ask_to_stop(double s) {
 static void begin_rests(void (*rest)(double)) {
   rests = 0;
   rested_s = 0;
-  tri_save_rest_by(rest);
+  tri_save_idle_by(rest);
 }
 
 static void a_last_save_is_tried_again(void **state) {
@@ -320,7 +320,7 @@ static void write_rollouts(int steps) {
   golden_close(&g);
 }
 
-/* A supply that fails: the steps before are kept, beside the error. */
+/* A source that fails: the steps before are kept, beside the error. */
 static void finished_steps_are_kept(void **state) {
   char              replay[ARG_BYTES], path[PATH];
   const char *const further[] = {replay,

@@ -41,7 +41,7 @@ tri_jvalue tri_jlist_value(tri_jkind kind, const tri_jlist *list) {
   return (tri_jvalue){.kind = kind, .as.list = list};
 }
 
-tri_status tri_jlist_room(tri_jarena *a, tri_jkind kind, int64_t n, tri_jvalue **item, tri_jvalue *out) {
+tri_status tri_jlist_reserve(tri_jarena *a, tri_jkind kind, int64_t n, tri_jvalue **item, tri_jvalue *out) {
   tri_jlist *list = NULL;
   void      *memory = NULL;
 
@@ -61,7 +61,7 @@ tri_status tri_jlist_room(tri_jarena *a, tri_jkind kind, int64_t n, tri_jvalue *
 tri_status tri_jlist_make(tri_jarena *a, tri_jkind kind, const tri_jvalue *item, int64_t n, tri_jvalue *out) {
   tri_jvalue *copy = NULL;
 
-  TRI_TRY(tri_jlist_room(a, kind, n, &copy, out));
+  TRI_TRY(tri_jlist_reserve(a, kind, n, &copy, out));
   if (n) memcpy(copy, item, (size_t)n * sizeof *item);
   return TRI_OK;
 }
@@ -133,7 +133,7 @@ static const char *owner_name(tri_jkind kind) {
 
 tri_status tri_jundefined_fail(tri_jvalue u) {
   int form = u.note % 8,
-      n = (int)(u.as.text.n > 200 ? 200 : u.as.text.n); /* a message has no room for more */
+      n = (int)(u.as.text.n > 200 ? 200 : u.as.text.n); /* a message has no space for more */
   tri_jkind   kind = (tri_jkind)(u.note / 8);
   const char *s = u.as.text.s ? u.as.text.s : "", *owner = owner_name(kind), *object = owner ? "" : " object";
 

@@ -224,7 +224,7 @@ tri_status tri_jslice(tri_jarena *a, tri_jvalue v, const tri_jvalue *begin, cons
     *out = (tri_jvalue){.kind = TRI_J_RANGE, .as.range = range};
     return TRI_OK;
   }
-  TRI_TRY(tri_jlist_room(a, v.kind, count, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, v.kind, count, &item, out));
   for (int64_t k = 0; k < count; k++) item[k] = v.as.list->item[i + k * by];
   return TRI_OK;
 }

@@ -29,7 +29,7 @@ tri_status tri_jpath_make(tri_jarena *a, const tri_jvalue *attribute, bool ignor
     TRI_TRY(tri_jtext_split(a, tri_jas_text(*attribute), &dot, -1, false, &parts));
   else
     TRI_TRY(tri_jlist_make(a, TRI_J_LIST, attribute, 1, &parts));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, parts.as.list->n, &out->part, &dot));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, parts.as.list->n, &out->part, &dot));
   out->n = parts.as.list->n;
   for (int64_t i = 0; i < out->n; i++)
     if (parts.as.list->item[i].kind == TRI_J_STRING)
@@ -141,14 +141,14 @@ static tri_status batches(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) 
   /* As do_batch: no batch ever holds a width below 1, but the first one at once, with none, where it is 0. */
   n = width <= 0 || width >= list->n ? list->n > 0 : (list->n - 1) / width + 1;
   n += width == 0 && n;
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, n, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, n, &item, out));
   for (int64_t i = 0; i < n; i++) {
-    int64_t from = width > 0 ? i * width : 0, held = list->n - from, room;
+    int64_t from = width > 0 ? i * width : 0, held = list->n - from, space;
     if (width > 0 && held > width) held = width;
     if (width == 0 && i == 0) held = 0;
-    room = fill && width > held ? width : held;
-    TRI_TRY(tri_jlist_room(a, TRI_J_LIST, room, &of_batch, &item[i]));
-    for (int64_t k = 0; k < room; k++) of_batch[k] = k < held ? list->item[from + k] : *c->arg[1];
+    space = fill && width > held ? width : held;
+    TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, space, &of_batch, &item[i]));
+    for (int64_t k = 0; k < space; k++) of_batch[k] = k < held ? list->item[from + k] : *c->arg[1];
   }
   return TRI_OK;
 }
@@ -163,12 +163,12 @@ static tri_status slices(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   TRI_TRY(tri_jarg_whole(c, 0, 0, &n));
   if (n == 0) TRI_FAIL(TRI_EINPUT, "integer division or modulo by zero");
   if (n < 0) n = 0;
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, n, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, n, &item, out));
   for (int64_t i = 0; i < n; i++) {
     int64_t each = list->n / n, extra = list->n % n, from = offset + i * each, size;
     if (i < extra) offset++;
     size = offset + (i + 1) * each - from;
-    TRI_TRY(tri_jlist_room(a, TRI_J_LIST, size + (fill && i >= extra), &of_slice, &item[i]));
+    TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, size + (fill && i >= extra), &of_slice, &item[i]));
     for (int64_t k = 0; k < size; k++) of_slice[k] = list->item[from + k];
     if (fill && i >= extra) of_slice[size] = *c->arg[1];
   }
@@ -196,7 +196,7 @@ static tri_status distinct(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out)
 
   TRI_TRY(tri_jpath_make(a, c->arg[1], !tri_jarg_truth(c, 0, false), &path));
   TRI_TRY(tri_jiterate(a, c->self, &list));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &item, out));
   TRI_TRY(tri_jmap_make(a, &seen));
   for (int64_t i = 0; i < list->n; i++) {
     TRI_TRY(tri_jpath_get(a, &path, list->item[i], &key));
@@ -256,7 +256,7 @@ tri_status tri_jf_reverse(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) 
   }
   if (!type && c->self.kind != TRI_J_STREAM) TRI_FAIL(TRI_EINPUT, "argument must be iterable");
   TRI_TRY(tri_jiterate(a, c->self, &list));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &item, out));
   for (int64_t i = 0; i < list->n; i++) item[i] = list->item[list->n - 1 - i];
   if (!type) return TRI_OK;
   list = out->as.list;
@@ -391,11 +391,11 @@ tri_status tri_jf_sort(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   for (int64_t i = 0; i < names.as.list->n; i++)
     TRI_TRY(tri_jpath_make(a, &names.as.list->item[i], ignore_case, &path[i]));
   TRI_TRY(tri_jiterate(a, c->self, &list));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &key, &keys));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &key, &keys));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &item, out));
   for (int64_t i = 0; i < list->n; i++) {
     item[i] = list->item[i];
-    TRI_TRY(tri_jlist_room(a, TRI_J_LIST, names.as.list->n, &of_key, &key[i]));
+    TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, names.as.list->n, &of_key, &key[i]));
     for (int64_t k = 0; k < names.as.list->n; k++) TRI_TRY(tri_jpath_get(a, &path[k], item[i], &of_key[k]));
   }
   return tri_jsort(a, item, key, list->n, tri_jarg_truth(c, 0, false));
@@ -415,8 +415,8 @@ tri_status tri_jf_dictsort(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out)
     TRI_FAIL(TRI_EINPUT, "'%s' object has no attribute 'items'", tri_jtype(c->self));
   TRI_TRY(pairs(a, c, out));
   list = out->as.list;
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &item, out));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &key, &keys));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &key, &keys));
   for (int64_t i = 0; i < list->n; i++) {
     item[i] = list->item[i];
     key[i] = item[i].as.list->item[by_value];
@@ -454,9 +454,9 @@ tri_status tri_jf_groupby(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) 
   shown = path;
   shown.ignore_case = false;
   TRI_TRY(tri_jiterate(a, c->self, &list));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &item, &sorted));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &key, &keys));
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, list->n, &group, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &item, &sorted));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &key, &keys));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, list->n, &group, out));
   for (int64_t i = 0; i < list->n; i++) {
     item[i] = list->item[i];
     TRI_TRY(tri_jpath_get(a, &path, item[i], &key[i]));

@@ -31,14 +31,14 @@ static tri_jvalue fill_of(const spec *s) {
 
 /* sign and prefix, then digits (both ASCII): with zeros between, or aligned as a whole. */
 static tri_status put_number(tri_jbuf *b, const spec *s, const char *sign, const char *digits) {
-  int64_t    n = (int64_t)(strlen(sign) + strlen(digits)), room = s->has_width ? s->width - n : 0;
+  int64_t    n = (int64_t)(strlen(sign) + strlen(digits)), space = s->has_width ? s->width - n : 0;
   char       whole[GROUPED_BYTES + 8];
   tri_jvalue v, zero = TRI_J_LITERAL("0");
 
-  if (room > 0 && ((s->zero && !s->left && !s->align) || s->align == '=')) {
+  if (space > 0 && ((s->zero && !s->left && !s->align) || s->align == '=')) {
     tri_jvalue fill = s->fill_bytes ? fill_of(s) : s->zero ? zero : fill_of(s);
     TRI_TRY(tri_jbuf_text(b, sign));
-    TRI_TRY(tri_jtext_repeat(b->a, fill, room, &v));
+    TRI_TRY(tri_jtext_repeat(b->a, fill, space, &v));
     TRI_TRY(tri_jbuf_put(b, v.as.text.s, v.as.text.n));
     return tri_jbuf_text(b, digits);
   }

@@ -42,7 +42,7 @@ static tri_status convert_list(tri_jarena *a, const json_t *json, bool is_conten
   tri_jlist   list;
   void       *memory = NULL;
 
-  TRI_TRY(tri_jlist_room(a, TRI_J_LIST, (int64_t)json_array_size(json), &item, out));
+  TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, (int64_t)json_array_size(json), &item, out));
   for (size_t i = 0; i < json_array_size(json); i++)
     TRI_TRY(convert(a, json_array_get(json, i), false, &item[i]));
   if (!is_content) return TRI_OK;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A value keeps its bytes, and a longer one that begins with it may share them: what is put behind the end
- * of the last text or list made here lies behind it in memory, where there is room. So a text of n pieces
+ * of the last text or list made here lies behind it in memory, where there is space. So a text of n pieces
  * takes memory for twice its bytes, not for their number times n. */
 
 /* The memory that ends with these n elements; NULL: it is not known. */
@@ -20,7 +20,7 @@ static void keep_tail(tri_jarena *a, void *at, int64_t n, int64_t cap) {
   a->tail[a->next_tail++ % TRI_JINJA_TAILS] = (tri_jtail){at, n, cap};
 }
 
-/* Room for `more` elements behind those of the tail. */
+/* Space for `more` elements behind those of the tail. */
 static tri_status widen(tri_jarena *a, tri_jtail *t, int64_t more, size_t size) {
   int64_t cap = 2 * (t->n + more);
   void   *fresh = NULL;

@@ -21,7 +21,7 @@ TRI_CHECKED tri_status tri_jbuf_printf(tri_jbuf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A buffer's text as a STRING, with this note; the buffer is finished. */
 tri_jvalue tri_jbuf_value(const tri_jbuf *b, int32_t note);
-/* bytes gets larger in place, or is copied to a place with room for `need` elements of `size` bytes. */
+/* bytes gets larger in place, or is copied to a place with space for `need` elements of `size` bytes. */
 TRI_CHECKED tri_status tri_jarena_grow(tri_jarena *a, void **p, int64_t *cap, int64_t n, int64_t need,
                                        size_t size);
 #define TRI_JGROW(a, p, cap, n, need) tri_jarena_grow((a), (void **)&(p), &(cap), (n), (need), sizeof *(p))
@@ -61,9 +61,9 @@ TRI_CHECKED tri_status tri_jstream_make(tri_jarena *a, const char *type, tri_jst
                                         tri_jvalue *value);
 TRI_CHECKED tri_status tri_jview_make(tri_jarena *a, tri_jvalue map, tri_jpart part, tri_jvalue *out);
 tri_jvalue             tri_jlist_value(tri_jkind kind, const tri_jlist *list);
-/* An empty list with room for n elements, to be filled by its maker: *item [n]. */
-TRI_CHECKED tri_status tri_jlist_room(tri_jarena *a, tri_jkind kind, int64_t n, tri_jvalue **item,
-                                      tri_jvalue *out);
+/* An empty list with space for n elements, to be filled by its maker: *item [n]. */
+TRI_CHECKED tri_status tri_jlist_reserve(tri_jarena *a, tri_jkind kind, int64_t n, tri_jvalue **item,
+                                         tri_jvalue *out);
 #define TRI_J_LITERAL(text) tri_jtext("" text, sizeof(text) - 1)
 
 /* ---- iteration (value_iterate.c) ---- */

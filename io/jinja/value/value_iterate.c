@@ -3,8 +3,8 @@
 #include "value_impl.h"
 
 /* A list of n elements to walk over, in memory that a walk before it gave back where that is enough. Where it
- * is not, the next one may be longer still. The number that there is room for lies before the first. */
-static tri_status walk_room(tri_jarena *a, int64_t n, tri_jvalue **item, tri_jvalue *out) {
+ * is not, the next one may be longer still. The number that there is space for lies before the first. */
+static tri_status walk_space(tri_jarena *a, int64_t n, tri_jvalue **item, tri_jvalue *out) {
   tri_jtail  t = a->spare;
   tri_jlist *list = NULL;
   void      *memory = NULL;
@@ -36,7 +36,7 @@ static tri_status list_text(tri_jarena *a, tri_jvalue s, tri_jvalue *out) {
   tri_jvalue *item = NULL;
   const char *p = s.as.text.s;
 
-  TRI_TRY(walk_room(a, tri_jpoints(p, s.as.text.n), &item, out));
+  TRI_TRY(walk_space(a, tri_jpoints(p, s.as.text.n), &item, out));
   for (int64_t i = 0; i < out->as.list->n; i++) {
     item[i] = tri_jmarkup(tri_jtext(p, tri_jpoint_bytes(p)), false); /* iter(Markup) gives plain strings */
     p += item[i].as.text.n;
@@ -47,7 +47,7 @@ static tri_status list_text(tri_jarena *a, tri_jvalue s, tri_jvalue *out) {
 static tri_status list_map(tri_jarena *a, tri_jvalue map, tri_jpart part, tri_jvalue *out) {
   tri_jvalue *item = NULL, pair[2];
 
-  TRI_TRY(walk_room(a, tri_jmap_count(map), &item, out));
+  TRI_TRY(walk_space(a, tri_jmap_count(map), &item, out));
   for (int64_t i = 0; i < out->as.list->n; i++) {
     tri_jmap_at(map, i, &pair[0], &pair[1]);
     if (part == TRI_J_ITEMS)
@@ -61,7 +61,7 @@ static tri_status list_map(tri_jarena *a, tri_jvalue map, tri_jpart part, tri_jv
 static tri_status list_range(tri_jarena *a, const tri_jrange *r, tri_jvalue *out) {
   tri_jvalue *item = NULL;
 
-  TRI_TRY(walk_room(a, r->n, &item, out));
+  TRI_TRY(walk_space(a, r->n, &item, out));
   for (int64_t i = 0; i < r->n; i++)
     item[i] = tri_jint((int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step));
   return TRI_OK;

@@ -181,7 +181,7 @@ static tri_status repeat(tri_jarena *a, tri_jvalue v, int64_t times, tri_jvalue 
   if (v.kind == TRI_J_STRING) return tri_jtext_repeat(a, v, times, out);
   if (n && times > TRI_JINJA_BYTES / n)
     TRI_FAIL(TRI_EINPUT, "the template takes more than %d MiB of memory", TRI_JINJA_BYTES >> 20);
-  TRI_TRY(tri_jlist_room(a, v.kind, n * times, &item, out));
+  TRI_TRY(tri_jlist_reserve(a, v.kind, n * times, &item, out));
   for (int64_t i = 0; i < n * times; i++) item[i] = v.as.list->item[i % n];
   return TRI_OK;
 }

@@ -265,20 +265,20 @@ static tri_status fill_with(tri_jbuf *b, tri_jvalue fill, int64_t n) {
 
 tri_status tri_jtext_align(tri_jarena *a, tri_jvalue s, char side, int64_t width, tri_jvalue fill,
                            tri_jvalue *out) {
-  int64_t  n = tri_jpoints(s.as.text.s, s.as.text.n), room = width > n ? width - n : 0, left;
+  int64_t  n = tri_jpoints(s.as.text.s, s.as.text.n), space = width > n ? width - n : 0, left;
   tri_jbuf b = {.a = a};
 
   TRI_TRY(tri_jarena_step(a, (int64_t)(s.as.text.n / 64)));
-  if (room <= 0) {
+  if (space <= 0) {
     *out = s;
     return TRI_OK;
   }
-  if (room > TRI_JINJA_BYTES)
+  if (space > TRI_JINJA_BYTES)
     TRI_FAIL(TRI_EINPUT, "the template takes more than %d MiB of memory", TRI_JINJA_BYTES >> 20);
-  left = side == '<' ? 0 : side == '>' ? room : room / 2 + (side == 'c' ? room & width & 1 : 0);
+  left = side == '<' ? 0 : side == '>' ? space : space / 2 + (side == 'c' ? space & width & 1 : 0);
   TRI_TRY(fill_with(&b, fill, left));
   TRI_TRY(tri_jbuf_put(&b, s.as.text.s, s.as.text.n));
-  TRI_TRY(fill_with(&b, fill, room - left));
+  TRI_TRY(fill_with(&b, fill, space - left));
   *out = tri_jbuf_value(&b, s.note);
   return TRI_OK;
 }

@@ -94,11 +94,11 @@ static tri_status order_pairs(dump *d, tri_jvalue map, tri_jvalue **key, tri_jva
   tri_jvalue list, *sorted_by = NULL;
   int64_t    n = tri_jmap_count(map);
 
-  TRI_TRY(tri_jlist_room(d->b.a, TRI_J_LIST, n, key, &list));
-  TRI_TRY(tri_jlist_room(d->b.a, TRI_J_LIST, n, value, &list));
+  TRI_TRY(tri_jlist_reserve(d->b.a, TRI_J_LIST, n, key, &list));
+  TRI_TRY(tri_jlist_reserve(d->b.a, TRI_J_LIST, n, value, &list));
   for (int64_t i = 0; i < n; i++) tri_jmap_at(map, i, &(*key)[i], &(*value)[i]);
   if (!d->sort) return TRI_OK;
-  TRI_TRY(tri_jlist_room(d->b.a, TRI_J_LIST, n, &sorted_by, &list));
+  TRI_TRY(tri_jlist_reserve(d->b.a, TRI_J_LIST, n, &sorted_by, &list));
   for (int64_t i = 0; i < n; i++) sorted_by[i] = (*key)[i];
   TRI_TRY(tri_jsort(d->b.a, *value, sorted_by, n, false));
   return tri_jsort(d->b.a, *key, sorted_by, n, false);

@@ -1,6 +1,6 @@
-/* ask.c - a second way to hear of a machine. A question is authenticated by the run's key and names the rank
- * that is asked; the same one is answered once. The answer is beats, one after the other, to the connection's
- * end. */
+/* ask.c - a second way to hear of a machine. A question is authenticated by the run's key and names the
+ * rank that is asked; the same one is answered once. The answer is heartbeats, one after the other, to the
+ * connection's end. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask.h"
 
@@ -40,7 +40,7 @@ tri_status tri_ask_open(const tri_ask_opt *opt, tri_ask **out) {
 
   *out = NULL;
   TRI_TRY(TRI_ALLOC(a, 1));
-  if (TRI_ALLOC(a->newest, opt->roster->n) != TRI_OK) {
+  if (TRI_ALLOC(a->newest, opt->members->n) != TRI_OK) {
     TRI_FREE(a);
     return TRI_ENOMEM;
   }
@@ -75,16 +75,16 @@ static bool take_bytes(int fd, unsigned char *bytes, size_t most, size_t *have) 
 
 /* ---- those who ask ---- */
 
-/* What this machine's beats would say. What does not fit the system's buffer is not said. */
+/* What this machine's heartbeats would say. What does not fit the system's buffer is not said. */
 static void answer(tri_ask *a, int fd) {
-  const tri_roster *r = a->opt.roster;
-  bool              root = r->mine == 0;
-  tri_wire          out = {.kind = root ? TRI_WIRE_HEARD : TRI_WIRE_REPORT, .sender = r->rank};
-  unsigned char     bytes[TRI_WIRE_BYTES];
-  int               next = 0;
+  const tri_members *r = a->opt.members;
+  bool               root = r->mine == 0;
+  tri_wire           out = {.kind = root ? TRI_WIRE_HEARD : TRI_WIRE_REPORT, .sender = r->rank};
+  unsigned char      bytes[TRI_WIRE_BYTES];
+  int                next = 0;
 
   do {
-    tri_roster_fill(r, &next, &out);
+    tri_members_fill(r, &next, &out);
     out.sequence = ++*a->opt.sequence;
     size_t n = tri_wire_write(&out, a->opt.key, bytes);
     if (send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)n) return;
@@ -95,8 +95,9 @@ static void answer(tri_ask *a, int fd) {
 static bool is_question(tri_ask *a, const asking *x) {
   tri_wire w;
 
-  if (x->have != TRI_WIRE_HEAD_BYTES || !tri_wire_read(x->bytes, x->have, a->opt.key, a->opt.roster->n, &w) ||
-      w.kind != TRI_WIRE_ASK || w.to != a->opt.roster->rank || w.sequence <= a->newest[w.sender])
+  if (x->have != TRI_WIRE_HEAD_BYTES ||
+      !tri_wire_read(x->bytes, x->have, a->opt.key, a->opt.members->n, &w) || w.kind != TRI_WIRE_ASK ||
+      w.to != a->opt.members->rank || w.sequence <= a->newest[w.sender])
     return false;
   a->newest[w.sender] = w.sequence;
   return true;
@@ -124,7 +125,7 @@ static void answer_all(tri_ask *a, double now_s) {
 /* ---- those who are asked ---- */
 
 static void end_question(tri_ask *a, asked *x) {
-  tri_group *g = &a->opt.roster->group[x->group];
+  tri_group *g = &a->opt.members->group[x->group];
 
   if (!x->answered) g->unanswered++;
   g->is_asked = false;
@@ -132,10 +133,10 @@ static void end_question(tri_ask *a, asked *x) {
   *x = (asked){.fd = -1};
 }
 
-/* Whole beats, of which there may be the beginning of another. */
+/* Whole heartbeats, of which there may be the beginning of another. */
 static bool take_answers(tri_ask *a, asked *x, double now_s) {
-  tri_roster *r = a->opt.roster;
-  tri_wire    w;
+  tri_members *r = a->opt.members;
+  tri_wire     w;
 
   while (x->have >= TRI_WIRE_HEAD_BYTES) {
     size_t n = tri_wire_bytes(x->bytes);
@@ -144,8 +145,8 @@ static bool take_answers(tri_ask *a, asked *x, double now_s) {
     if (!tri_wire_read(x->bytes, n, a->opt.key, r->n, &w) || r->group_of[w.sender] != x->group ||
         w.kind == TRI_WIRE_END || w.kind == TRI_WIRE_ASK)
       return false;
-    tri_net_end at = r->group[x->group].at; /* its beats still come from there, if they do */
-    if (tri_roster_take(r, &w, &at, now_s)) x->answered = r->group[x->group].by_tcp = true;
+    tri_net_end at = r->group[x->group].at; /* its heartbeats still come from there, if they do */
+    if (tri_members_take(r, &w, &at, now_s)) x->answered = r->group[x->group].by_tcp = true;
     x->have -= n;
     memmove(x->bytes, x->bytes + n, x->have);
   }
@@ -153,7 +154,7 @@ static bool take_answers(tri_ask *a, asked *x, double now_s) {
 }
 
 static void go_on_asking(tri_ask *a, asked *x, double now_s) {
-  tri_wire w = {.kind = TRI_WIRE_ASK, .sender = a->opt.roster->rank, .to = x->rank, .sequence = x->sequence};
+  tri_wire w = {.kind = TRI_WIRE_ASK, .sender = a->opt.members->rank, .to = x->rank, .sequence = x->sequence};
   unsigned char bytes[TRI_WIRE_BYTES];
   size_t        n = tri_wire_write(&w, a->opt.key, bytes);
   ssize_t       sent = x->sent ? (ssize_t)n : send(x->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -178,10 +179,10 @@ static asked *find_place(tri_ask *a) {
 
 /* The next of its ranks, for the first may be stopped. */
 static void ask(tri_ask *a, int group, asked *x, double now_s) {
-  tri_roster *r = a->opt.roster;
-  tri_group  *g = &r->group[group];
-  int         rank = g->member[g->turn++ % g->n];
-  tri_net_end to = {.port = r->card[rank].port};
+  tri_members *r = a->opt.members;
+  tri_group   *g = &r->group[group];
+  int          rank = g->member[g->turn++ % g->n];
+  tri_net_end  to = {.port = r->info[rank].port};
 
   memcpy(to.address, g->at.address, sizeof to.address);
   *x = (asked){.fd = tri_net_connect(&to),
@@ -194,13 +195,13 @@ static void ask(tri_ask *a, int group, asked *x, double now_s) {
 }
 
 static void ask_quiet(tri_ask *a, double now_s) {
-  tri_roster *r = a->opt.roster;
-  asked      *x;
+  tri_members *r = a->opt.members;
+  asked       *x;
 
   for (int g = 0; g < r->n_groups; g++) {
     tri_group *its = &r->group[g];
     if (g == r->mine || (r->mine != 0 && g != 0) || !its->heard || its->lost || its->is_asked ||
-        now_s - its->heard_s < a->opt.quiet_s || tri_roster_has_ended(its, r->seen))
+        now_s - its->heard_s < a->opt.quiet_s || tri_members_has_ended(its, r->seen))
       continue;
     if (!(x = find_place(a))) return;
     ask(a, g, x, now_s);

@@ -1,5 +1,5 @@
-/* net.c - the sockets of a rank's beats. One of IPv6 carries both; without IPv6 in the kernel it is one of
- * IPv4. */
+/* net.c - the sockets of a rank's heartbeats. One of IPv6 carries both; without IPv6 in the kernel it is
+ * one of IPv4. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net.h"
 
@@ -25,15 +25,15 @@ typedef union place {
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* before an address of IPv4 */
 
-bool tri_net_is_address(const uint8_t address[TRI_CARD_ADDRESS_BYTES]) {
-  static const uint8_t none[TRI_CARD_ADDRESS_BYTES];
+bool tri_net_is_address(const uint8_t address[TRI_RANK_INFO_ADDRESS_BYTES]) {
+  static const uint8_t none[TRI_RANK_INFO_ADDRESS_BYTES];
 
   return memcmp(address, none, sizeof none) != 0;
 }
 
 /* ---- ends as the system writes them ---- */
 
-static void map(const struct in_addr *four, uint8_t out[TRI_CARD_ADDRESS_BYTES]) {
+static void map(const struct in_addr *four, uint8_t out[TRI_RANK_INFO_ADDRESS_BYTES]) {
   memcpy(out, mapped, sizeof mapped);
   memcpy(out + sizeof mapped, four, sizeof *four);
 }
@@ -81,7 +81,7 @@ static int open_socket(int type) {
 
 /* At a port of all addresses, 0: a free one; *port: which. */
 static bool bind_socket(int fd, uint32_t *port) {
-  static const uint8_t any[TRI_CARD_ADDRESS_BYTES];
+  static const uint8_t any[TRI_RANK_INFO_ADDRESS_BYTES];
   tri_net_end          end = {.port = *port};
   place                at;
   socklen_t            n;
@@ -96,7 +96,7 @@ static bool bind_socket(int fd, uint32_t *port) {
   return true;
 }
 
-static bool open_beats(int *fd, uint32_t *port) {
+static bool open_heartbeats(int *fd, uint32_t *port) {
   int on = 1;
 
   *port = 0;
@@ -107,7 +107,7 @@ static bool open_beats(int *fd, uint32_t *port) {
   return true;
 }
 
-/* Answers are larger than a socket begins with room for. */
+/* Answers are larger than a socket begins with space for. */
 static int open_listen(uint32_t port) {
   int fd = open_socket(SOCK_STREAM), bytes = ANSWER_BYTES;
 
@@ -125,7 +125,7 @@ tri_status tri_net_open(int *fd, int *listen, uint32_t *port) {
   for (int i = 0; i < PORTS_TRIED && *listen < 0; i++) {
     if (before >= 0) close(before);
     before = *fd;
-    if (!open_beats(fd, port)) break;
+    if (!open_heartbeats(fd, port)) break;
     *listen = open_listen(*port);
   }
   if (before >= 0) close(before);
@@ -145,23 +145,23 @@ static bool is_wanted(const struct ifaddrs *i, int family) {
          !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr);
 }
 
-static void get_address(const struct sockaddr *a, uint8_t out[TRI_CARD_ADDRESS_BYTES]) {
+static void get_address(const struct sockaddr *a, uint8_t out[TRI_RANK_INFO_ADDRESS_BYTES]) {
   if (a->sa_family == AF_INET)
     map(&((const struct sockaddr_in *)(const void *)a)->sin_addr, out);
   else
-    memcpy(out, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, TRI_CARD_ADDRESS_BYTES);
+    memcpy(out, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, TRI_RANK_INFO_ADDRESS_BYTES);
 }
 
-void tri_net_addresses(uint8_t out[TRI_CARD_ADDRESSES][TRI_CARD_ADDRESS_BYTES]) {
+void tri_net_addresses(uint8_t out[TRI_RANK_INFO_ADDRESSES][TRI_RANK_INFO_ADDRESS_BYTES]) {
   static const int family[] = {AF_INET, AF_INET6};
   struct in_addr   own = {htonl(INADDR_LOOPBACK)};
   struct ifaddrs  *list = NULL;
   int              n = 0;
 
-  memset(out, 0, TRI_CARD_ADDRESSES * sizeof *out);
+  memset(out, 0, TRI_RANK_INFO_ADDRESSES * sizeof *out);
   if (getifaddrs(&list)) list = NULL;
   for (int k = 0; k < 2; k++) /* a machine of many bridges keeps the last places for IPv6 */
-    for (const struct ifaddrs *i = list; i && n < TRI_CARD_ADDRESSES / (2 - k); i = i->ifa_next)
+    for (const struct ifaddrs *i = list; i && n < TRI_RANK_INFO_ADDRESSES / (2 - k); i = i->ifa_next)
       if (is_wanted(i, family[k])) get_address(i->ifa_addr, out[n++]);
   if (list) freeifaddrs(list);
   if (n) return;

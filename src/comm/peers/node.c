@@ -1,5 +1,5 @@
-/* node.c - the board that the ranks of a machine share. Each place is written by its rank alone; a count that
- * is odd while it changes tells a reader to look again. */
+/* node.c - the status page that the ranks of a machine share. Each place is written by its rank alone; a
+ * count that is odd while it changes tells a reader to look again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-  WORDS = (sizeof(tri_beat) + 7) / 8,
+  WORDS = (sizeof(tri_heartbeat) + 7) / 8,
   TRIES =
       1000 /* chosen: a writer is done within nanoseconds; one that is stopped meanwhile is not waited for */
 };
@@ -98,7 +98,7 @@ void tri_node_close(tri_node **node) {
   TRI_FREE(*node);
 }
 
-void tri_node_put(tri_node *node, int at, const tri_beat *b) {
+void tri_node_put(tri_node *node, int at, const tri_heartbeat *b) {
   place   *p = &node->m->at[at];
   uint64_t word[WORDS] = {0}, count = atomic_load_explicit(&p->count, memory_order_relaxed);
 
@@ -109,7 +109,7 @@ void tri_node_put(tri_node *node, int at, const tri_beat *b) {
   atomic_store_explicit(&p->count, count + 2, memory_order_release);
 }
 
-uint64_t tri_node_get(const tri_node *node, int at, tri_beat *b) {
+uint64_t tri_node_get(const tri_node *node, int at, tri_heartbeat *b) {
   place   *p = &node->m->at[at];
   uint64_t word[WORDS], count = 0;
 

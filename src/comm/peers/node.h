@@ -1,10 +1,10 @@
-/* node.h - the board that the ranks of a machine share: what each is in, and which of them speaks. */
+/* node.h - the status page that the ranks of a machine share: what each is in, and which of them speaks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_NODE_H
 #define TRI_PEERS_NODE_H
 
 #include "base/base.h"
-#include "card.h"
+#include "rank_info.h"
 
 enum { TRI_NODE_NAME_BYTES = 64 };
 
@@ -19,9 +19,9 @@ void                   tri_node_unname(const char *name);
 void                   tri_node_close(tri_node **node);
 
 /* What the rank at this place is in; the number of its stores grows with each. Of that rank alone. */
-void tri_node_put(tri_node *node, int place, const tri_beat *b);
+void tri_node_put(tri_node *node, int place, const tri_heartbeat *b);
 /* The last that was put, and how many were: 0: none yet. */
-uint64_t tri_node_get(const tri_node *node, int place, tri_beat *b);
+uint64_t tri_node_get(const tri_node *node, int place, tri_heartbeat *b);
 /* The rank at this place ends by its own will. A signal handler may call it. */
 void tri_node_end(tri_node *node, int place);
 /* True for the first of all its ranks that asks. */

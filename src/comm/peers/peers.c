@@ -1,11 +1,11 @@
-/* peers.c - the thread that watches: its clock, its beats, what it hears, when it ends the run. */
+/* peers.c - the thread that watches: its clock, its heartbeats, what it hears, when it ends the run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peers.h"
 #include "ask.h"
 #include "base/memory_group.h"
 #include "base/notice.h"
 #include "proc_state.h"
-#include "roster.h"
+#include "members.h"
 #include "stuck.h"
 
 #include <errno.h>
@@ -27,13 +27,14 @@ static const double slow_again_s = 600; /* between two warnings */
 static const double start_warn_s = 30;  /* ranks of a launch come within seconds, mostly */
 enum {
   EXIT_CODE = 76,
-  TICKS_A_LOSS = 40,   /* looks within which a rank is found silent */
-  GROUPS_A_TICK = 256, /* that the root hears and answers: more make it rarer */
-  BEATS_A_LOSS = 6,    /* so many of a machine are lost before it is silent */
-  HEARERS = 2          /* of the root's group: the next takes over without a pause */
+  TICKS_A_LOSS = 40,     /* looks within which a rank is found silent */
+  GROUPS_A_TICK = 256,   /* that the root hears and answers: more make it rarer */
+  HEARTBEATS_A_LOSS = 6, /* so many of a machine are lost before it is silent */
+  HEARERS = 2            /* of the root's group: the next takes over without a pause */
 };
-/* Of the time in which a rank is found silent: a machine without beats is asked, three times at least; one
- * that goes on without them lives; the process of a neighbour whose heartbeat is overdue is looked at. */
+/* Of the time in which a rank is found silent: a machine without heartbeats is asked, three times at
+ * least; one that goes on without them lives; the process of a neighbour whose heartbeat is overdue is
+ * looked at. */
 static const double quiet_part = 0.4, answer_part = 0.2, lost_part = 0.5, overdue_part = 0.2;
 
 static struct {
@@ -42,18 +43,18 @@ static struct {
   bool          runs;
   int           wake, fd, listen;
   _Atomic bool  stops, joined, leaves;
-  tri_roster   *roster; /* the thread's own from `joined` on, as all that follow */
+  tri_members  *members; /* the thread's own from `joined` on, as all that follow */
   tri_ask      *ask;
   uint64_t      sequence;
   unsigned char key[TRI_KEY_BYTES];
   double        tick_s, period_s, silent_s;
   double        real_s, now_s, sent_s; /* the system's clock; ours, which stands still while we do not run */
-  uint64_t      turn;                  /* of the board, and since when */
+  uint64_t      turn;                  /* of the status page, and since when */
   double        turn_s;
   struct {
     double   passed_s, waited_s, before_s, work_s, looked_s, said_s;
     uint32_t number;
-  } window; /* of even phases (judge.h) */
+  } window; /* of even phases (detector.h) */
   bool         began;
   _Atomic bool ends;
 } w = {.wake = -1, .fd = -1, .listen = -1};
@@ -69,7 +70,7 @@ static bool is_even(const char *phase) {
   return false;
 }
 
-static void add_to_window(const tri_board *b, double passed_s) {
+static void add_to_window(const tri_rank_status *b, double passed_s) {
   double waited_s = b->waited_s - w.window.before_s;
 
   w.window.before_s = b->waited_s;
@@ -82,12 +83,12 @@ static void add_to_window(const tri_board *b, double passed_s) {
   w.window.passed_s = w.window.waited_s = 0;
 }
 
-static tri_beat make_beat(double passed_s) {
-  tri_board b;
-  tri_beat  mine = {.life = atomic_load(&w.leaves) ? TRI_LIFE_ENDS : TRI_LIFE_WORKS};
+static tri_heartbeat make_heartbeat(double passed_s) {
+  tri_rank_status b;
+  tri_heartbeat   mine = {.life = atomic_load(&w.leaves) ? TRI_LIFE_ENDS : TRI_LIFE_WORKS};
 
-  tri_board_read(&b);
-  if (b.turn != w.turn || b.scope == TRI_BOARD_NOWHERE) w.turn_s = w.now_s;
+  tri_rank_status_read(&b);
+  if (b.turn != w.turn || b.scope == TRI_RANK_STATUS_NOWHERE) w.turn_s = w.now_s;
   w.turn = b.turn;
   add_to_window(&b, passed_s);
   mine.scope = b.scope;
@@ -104,8 +105,9 @@ static tri_beat make_beat(double passed_s) {
 
 /* ---- warnings ---- */
 
-/* What a rank of the card's place is warned of: logged, and handed on to machines. words: behind its name. */
-static void warn(const char *code, const tri_card *c, const tri_notice_number *number, int n_number,
+/* What a rank of the rank info's place is warned of: logged, and handed on to machines. words: behind its
+ * name. */
+static void warn(const char *code, const tri_rank_info *c, const tri_notice_number *number, int n_number,
                  const char *words) {
   tri_text   text = {0}, line = {0};
   tri_notice notice = {.code = code, .step = -1, .urgent = true};
@@ -149,15 +151,15 @@ static void end_alone(void) {
 
 /* To the last known place of a rank's machine; before it was heard, to all its addresses. */
 static void send_to(int rank, const unsigned char *bytes, size_t n) {
-  const tri_card  *c = &w.roster->card[rank];
-  const tri_group *g = &w.roster->group[w.roster->group_of[rank]];
+  const tri_rank_info *c = &w.members->info[rank];
+  const tri_group     *g = &w.members->group[w.members->group_of[rank]];
 
   if (w.fd < 0 || !c->port) return;
   if (g->heard && g->at.port == c->port) {
     tri_net_send(w.fd, &g->at, bytes, n);
     return;
   }
-  for (int i = 0; i < TRI_CARD_ADDRESSES && tri_net_is_address(c->address[i]); i++) {
+  for (int i = 0; i < TRI_RANK_INFO_ADDRESSES && tri_net_is_address(c->address[i]); i++) {
     tri_net_end to = {.port = c->port};
     memcpy(to.address, c->address[i], sizeof to.address);
     tri_net_send(w.fd, &to, bytes, n);
@@ -166,12 +168,12 @@ static void send_to(int rank, const unsigned char *bytes, size_t n) {
 
 static void tell_end(void) {
   unsigned char bytes[TRI_WIRE_BYTES];
-  tri_wire      end = {.kind = TRI_WIRE_END, .sender = w.roster->rank, .sequence = ++w.sequence};
+  tri_wire      end = {.kind = TRI_WIRE_END, .sender = w.members->rank, .sequence = ++w.sequence};
   size_t        n = tri_wire_write(&end, w.key, bytes);
 
-  for (int g = 0; g < w.roster->n_groups; g++) {
-    const tri_group *its = &w.roster->group[g];
-    if (g == w.roster->mine) continue;
+  for (int g = 0; g < w.members->n_groups; g++) {
+    const tri_group *its = &w.members->group[g];
+    if (g == w.members->mine) continue;
     if (its->heard) tri_net_send(w.fd, &its->at, bytes, n);
     send_to(its->member[0], bytes, n);
   }
@@ -185,28 +187,28 @@ static void end_late(void) {
 
 /* The cause in a word, and who is meant, for machines. words: for people. */
 static void give_verdict(const tri_limits *limit, const tri_verdict *v, const char *words) {
-  const tri_roster *r = w.roster;
-  tri_notice        n = {.kind = TRI_NOTICE_VERDICT,
-                         .code = tri_peers_cause(r->card, r->seen, r->n, limit, w.now_s, v),
-                         .text = words,
-                         .step = -1,
-                         .number = {{"since_s", v->since_s}},
-                         .n_number = 1,
-                         .urgent = true,
-                         .rank = v->culprit};
+  const tri_members *r = w.members;
+  tri_notice         n = {.kind = TRI_NOTICE_VERDICT,
+                          .code = tri_peers_cause(r->info, r->seen, r->n, limit, w.now_s, v),
+                          .text = words,
+                          .step = -1,
+                          .number = {{"since_s", v->since_s}},
+                          .n_number = 1,
+                          .urgent = true,
+                          .rank = v->culprit};
 
-  if (v->culprit >= 0) n.node = r->card[v->culprit].host;
+  if (v->culprit >= 0) n.node = r->info[v->culprit].host;
   tri_notice_give(&n);
 }
 
 /* The words are out before all else: what follows may hang, and a launcher may be about to kill. */
 static void end_run(const tri_limits *limit, const tri_verdict *v) {
-  const tri_roster *r = w.roster;
-  tri_text          words = {0}, line = {0};
+  const tri_members *r = w.members;
+  tri_text           words = {0}, line = {0};
 
   end_late(); /* whatever hangs from here on */
   if (!tri_node_claim(r->node)) return;
-  if (tri_peers_words(r->card, r->seen, r->n, limit, w.now_s, v, &words) == TRI_OK &&
+  if (tri_peers_words(r->info, r->seen, r->n, limit, w.now_s, v, &words) == TRI_OK &&
       tri_text_printf(&line, "trireme: %s\n", words.data) == TRI_OK)
     tri_log_urgent(line.data);
   tell_end();
@@ -219,7 +221,7 @@ static void end_run(const tri_limits *limit, const tri_verdict *v) {
 /* The first rank that lives of rank 0's machine judges all; that of another machine its own and the root's,
  * later and later, so that one of them speaks. */
 static tri_limits limits_here(void) {
-  int    g = w.roster->mine;
+  int    g = w.members->mine;
   double late_s = g == 0 ? 0 : w.silent_s * (0.05 + 0.02 * (g < 8 ? g : 8));
 
   return (tri_limits){.silent_s = w.silent_s + late_s,
@@ -228,10 +230,10 @@ static tri_limits limits_here(void) {
 }
 
 static void warn_slow(void) {
-  tri_roster *r = w.roster;
-  double      times;
-  tri_text    words = {0};
-  int         slow;
+  tri_members *r = w.members;
+  double       times;
+  tri_text     words = {0};
+  int          slow;
 
   if (w.now_s - w.window.looked_s < TRI_SLOW_WINDOW_S) return;
   w.window.looked_s = w.now_s;
@@ -241,31 +243,31 @@ static void warn_slow(void) {
   if (tri_text_printf(
           &words,
           ": is slow: the median rank did its work in phase %s in 1/%.1f of the time; all wait for it",
-          r->seen[slow].beat.phase, times) == TRI_OK)
-    warn("slow_rank", &r->card[slow], &(tri_notice_number){"times_median", times}, 1, words.data);
+          r->seen[slow].heartbeat.phase, times) == TRI_OK)
+    warn("slow_rank", &r->info[slow], &(tri_notice_number){"times_median", times}, 1, words.data);
   tri_text_free(&words);
 }
 
 /* Each machine says so of its own ranks. */
 static void warn_overdue(void) {
-  const tri_roster *r = w.roster;
-  int               rank = tri_roster_overdue(r, w.now_s, w.silent_s);
-  tri_text          words = {0};
+  const tri_members *r = w.members;
+  int                rank = tri_members_overdue(r, w.now_s, w.silent_s);
+  tri_text           words = {0};
 
   if (rank < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
   w.window.said_s = w.now_s;
   if (tri_text_printf(&words,
                       ": is slow: no heartbeat for %.0f s, but its process %d runs: other "
                       "programs take the cores of this node, or a disk does not answer; the run goes on",
-                      w.silent_s, (int)r->card[rank].pid) == TRI_OK)
-    warn("overdue_rank", &r->card[rank], &(tri_notice_number){"silent_s", w.silent_s}, 1, words.data);
+                      w.silent_s, (int)r->info[rank].pid) == TRI_OK)
+    warn("overdue_rank", &r->info[rank], &(tri_notice_number){"silent_s", w.silent_s}, 1, words.data);
   tri_text_free(&words);
 }
 
 /* Once for each machine. */
 static void warn_unheard(tri_group *g) {
-  tri_roster *r = w.roster;
-  tri_text    words = {0};
+  tri_members *r = w.members;
+  tri_text     words = {0};
 
   if (g->warned) return;
   g->warned = true;
@@ -274,10 +276,10 @@ static void warn_unheard(tri_group *g) {
                       "and %s ended by run.timeout_s alone",
                       g->n > 1 ? " and the others of its machine" : "",
                       g->heard ? "its beats come no more" : "no beat came",
-                      (unsigned)(((r->card[r->rank].port & 0xff) << 8) | r->card[r->rank].port >> 8),
-                      r->card[r->rank].host,
+                      (unsigned)(((r->info[r->rank].port & 0xff) << 8) | r->info[r->rank].port >> 8),
+                      r->info[r->rank].host,
                       g->heard ? "if nothing else shows that it lives it is" : "it is") == TRI_OK)
-    warn("unheard_node", &r->card[g->member[0]], NULL, 0, words.data);
+    warn("unheard_node", &r->info[g->member[0]], NULL, 0, words.data);
   tri_text_free(&words);
 }
 
@@ -286,23 +288,23 @@ static void warn_unheard(tri_group *g) {
 static void warn_refused(tri_group *g) {
   if (g->warned || !g->refused || w.now_s - g->heard_s < 1.5 * w.period_s) return;
   g->warned = true;
-  warn("closed_port", &w.roster->card[g->member[0]], NULL, 0, ": its port is closed: it seems to have died");
+  warn("closed_port", &w.members->info[g->member[0]], NULL, 0, ": its port is closed: it seems to have died");
 }
 
 /* Once for each machine. */
 static void warn_asked(tri_group *g) {
   if (!g->by_tcp || g->told) return;
   g->told = true;
-  warn("beats_by_tcp", &w.roster->card[g->member[0]], NULL, 0,
+  warn("beats_by_tcp", &w.members->info[g->member[0]], NULL, 0,
        g->n > 1
            ? " and the others of its machine: its beats come no more, UDP: it is asked by TCP, and answers"
            : ": its beats come no more, UDP: it is asked by TCP, and answers");
 }
 
 static void look_after_groups(void) {
-  for (int g = 1; g < w.roster->n_groups; g++) {
-    tri_group *its = &w.roster->group[g];
-    if (tri_roster_has_ended(its, w.roster->seen)) continue;
+  for (int g = 1; g < w.members->n_groups; g++) {
+    tri_group *its = &w.members->group[g];
+    if (tri_members_has_ended(its, w.members->seen)) continue;
     warn_refused(its);
     warn_asked(its);
     if (w.now_s - its->heard_s > w.silent_s / (its->heard ? 1 : 2) + its->heard * 5) warn_unheard(its);
@@ -310,13 +312,13 @@ static void look_after_groups(void) {
 }
 
 static void judge(void) {
-  tri_roster *r = w.roster;
-  tri_limits  limit = limits_here();
-  tri_verdict v;
+  tri_members *r = w.members;
+  tri_limits   limit = limits_here();
+  tri_verdict  v;
 
-  tri_roster_meet(r, w.now_s, lost_part * w.silent_s);
-  tri_roster_mute(r, w.now_s, quiet_part * w.silent_s);
-  v = tri_peers_judge(r->card, r->seen, r->n, &limit, w.now_s);
+  tri_members_meet(r, w.now_s, lost_part * w.silent_s);
+  tri_members_mute(r, w.now_s, quiet_part * w.silent_s);
+  v = tri_peers_detect(r->info, r->seen, r->n, &limit, w.now_s);
   if (v.kind != TRI_VERDICT_NOTHING) {
     end_run(&limit, &v);
     return;
@@ -327,15 +329,15 @@ static void judge(void) {
   look_after_groups();
 }
 
-/* ---- beats ---- */
+/* ---- heartbeats ---- */
 
 static void report(void) {
-  const tri_group *root = &w.roster->group[0];
-  tri_wire         out = {.kind = TRI_WIRE_REPORT, .sender = w.roster->rank};
+  const tri_group *root = &w.members->group[0];
+  tri_wire         out = {.kind = TRI_WIRE_REPORT, .sender = w.members->rank};
   unsigned char    bytes[TRI_WIRE_BYTES];
 
-  for (int next = 0, n = w.roster->group[w.roster->mine].n; next < n;) {
-    tri_roster_fill(w.roster, &next, &out);
+  for (int next = 0, n = w.members->group[w.members->mine].n; next < n;) {
+    tri_members_fill(w.members, &next, &out);
     out.sequence = ++w.sequence;
     for (int i = 0; i < root->n && i < HEARERS; i++)
       send_to(root->member[i], bytes, tri_wire_write(&out, w.key, bytes));
@@ -343,21 +345,21 @@ static void report(void) {
 }
 
 static void answer(void) {
-  tri_wire      out = {.kind = TRI_WIRE_HEARD, .sender = w.roster->rank, .sequence = ++w.sequence};
+  tri_wire      out = {.kind = TRI_WIRE_HEARD, .sender = w.members->rank, .sequence = ++w.sequence};
   unsigned char bytes[TRI_WIRE_BYTES];
   int           next = 0;
   size_t        n;
 
-  tri_roster_fill(w.roster, &next, &out);
+  tri_members_fill(w.members, &next, &out);
   n = tri_wire_write(&out, w.key, bytes);
-  for (int g = 1; g < w.roster->n_groups; g++)
-    if (w.roster->group[g].heard) tri_net_send(w.fd, &w.roster->group[g].at, bytes, n);
+  for (int g = 1; g < w.members->n_groups; g++)
+    if (w.members->group[g].heard) tri_net_send(w.fd, &w.members->group[g].at, bytes, n);
 }
 
-static void beat(bool at_once) {
-  if (w.roster->n_groups == 1 || (!at_once && w.now_s - w.sent_s < w.period_s)) return;
+static void heartbeat(bool at_once) {
+  if (w.members->n_groups == 1 || (!at_once && w.now_s - w.sent_s < w.period_s)) return;
   w.sent_s = w.now_s;
-  if (w.roster->mine == 0)
+  if (w.members->mine == 0)
     answer();
   else
     report();
@@ -372,10 +374,10 @@ static void listen_to_others(void) {
 
   if (w.fd < 0) return;
   while (tri_net_refused(w.fd, &from))
-    if (from.port && (g = tri_roster_find(w.roster, &from)) > 0) w.roster->group[g].refused = true;
+    if (from.port && (g = tri_members_find(w.members, &from)) > 0) w.members->group[g].refused = true;
   while ((n = tri_net_receive(w.fd, bytes, sizeof bytes, &from)) > 0)
-    if (tri_wire_read(bytes, n, w.key, w.roster->n, &in) && tri_roster_take(w.roster, &in, &from, w.now_s) &&
-        in.kind == TRI_WIRE_END)
+    if (tri_wire_read(bytes, n, w.key, w.members->n, &in) &&
+        tri_members_take(w.members, &in, &from, w.now_s) && in.kind == TRI_WIRE_END)
       end_late();
 }
 
@@ -392,26 +394,26 @@ static double pass_time(void) {
 }
 
 static void look(void) {
-  tri_beat mine = make_beat(pass_time());
-  bool     news, speaks;
+  tri_heartbeat mine = make_heartbeat(pass_time());
+  bool          news, speaks;
 
   if (w.ends) return;
   if (!atomic_load(&w.joined)) {
-    if (mine.scope != TRI_BOARD_NOWHERE) warn_start(mine.waited_s);
-    if (mine.scope != TRI_BOARD_NOWHERE && mine.waited_s > w.opt.timeout_s) end_alone();
+    if (mine.scope != TRI_RANK_STATUS_NOWHERE) warn_start(mine.waited_s);
+    if (mine.scope != TRI_RANK_STATUS_NOWHERE && mine.waited_s > w.opt.timeout_s) end_alone();
     return;
   }
-  if (!w.began) tri_roster_begin(w.roster, w.now_s);
+  if (!w.began) tri_members_begin(w.members, w.now_s);
   w.began = true;
-  mine.rank = w.roster->rank;
-  tri_node_put(w.roster->node, w.roster->place, &mine);
-  news = tri_roster_look(w.roster, w.now_s, overdue_part * w.silent_s);
+  mine.rank = w.members->rank;
+  tri_node_put(w.members->node, w.members->place, &mine);
+  news = tri_members_look(w.members, w.now_s, overdue_part * w.silent_s);
   listen_to_others();
-  if (tri_node_is_claimed(w.roster->node)) end_late();
-  speaks = tri_roster_speaks(w.roster, w.now_s, w.silent_s / 8);
+  if (tri_node_is_claimed(w.members->node)) end_late();
+  speaks = tri_members_speaks(w.members, w.now_s, w.silent_s / 8);
   tri_ask_look(w.ask, w.now_s, speaks && mine.life == TRI_LIFE_WORKS);
   if (w.ends || !speaks) return;
-  beat(news || mine.life == TRI_LIFE_ENDS);
+  heartbeat(news || mine.life == TRI_LIFE_ENDS);
   if (mine.life == TRI_LIFE_WORKS) judge();
 }
 
@@ -474,7 +476,7 @@ tri_status tri_peers_open(const tri_peers_opt *opt) {
   return TRI_OK;
 }
 
-void tri_peers_describe(tri_card *mine) {
+void tri_peers_describe(tri_rank_info *mine) {
   tri_memory_limit limit;
   struct stat      sb;
 
@@ -496,7 +498,7 @@ static void wake(void) {
   if (write(w.wake, &one, sizeof one) < 0) return; /* it is awake */
 }
 
-tri_status tri_peers_join(const tri_card *card, int n, int rank, const unsigned char key[TRI_KEY_BYTES],
+tri_status tri_peers_join(const tri_rank_info *info, int n, int rank, const unsigned char key[TRI_KEY_BYTES],
                           tri_node **node, int place) {
   tri_node   *taken = *node;
   tri_ask_opt ask = {.key = w.key,
@@ -508,12 +510,12 @@ tri_status tri_peers_join(const tri_card *card, int n, int rank, const unsigned 
   *node = NULL;
   if (!w.runs) tri_node_close(&taken);
   if (!w.runs) return TRI_OK;
-  TRI_TRY(tri_roster_open(card, n, rank, taken, place, &w.roster));
-  ask.roster = w.roster;
+  TRI_TRY(tri_members_open(info, n, rank, taken, place, &w.members));
+  ask.members = w.members;
   TRI_TRY(tri_ask_open(&ask, &w.ask));
   memcpy(w.key, key, sizeof w.key);
   w.period_s =
-      between(w.tick_s * (1 + w.roster->n_groups / GROUPS_A_TICK), w.tick_s, w.silent_s / BEATS_A_LOSS);
+      between(w.tick_s * (1 + w.members->n_groups / GROUPS_A_TICK), w.tick_s, w.silent_s / HEARTBEATS_A_LOSS);
   atomic_store(&w.joined, true);
   wake();
   return TRI_OK;
@@ -521,7 +523,7 @@ tri_status tri_peers_join(const tri_card *card, int n, int rank, const unsigned 
 
 void tri_peers_leave(void) {
   atomic_store(&w.leaves, true);
-  if (atomic_load(&w.joined)) tri_node_end(w.roster->node, w.roster->place);
+  if (atomic_load(&w.joined)) tri_node_end(w.members->node, w.members->place);
 }
 
 void tri_peers_close(void) {
@@ -533,7 +535,7 @@ void tri_peers_close(void) {
   w.runs = false;
   atomic_store(&w.joined, false);
   tri_ask_close(&w.ask);
-  tri_roster_close(&w.roster);
+  tri_members_close(&w.members);
   if (w.fd >= 0) close(w.fd);
   if (w.listen >= 0) close(w.listen);
   close(w.wake);

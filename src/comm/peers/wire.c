@@ -1,13 +1,13 @@
-/* wire.c - beats as datagrams: written, and read with every byte checked. */
+/* wire.c - heartbeats as datagrams: written, and read with every byte checked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Head:  0 magic  4 version  5 kind  6 beats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)  36 to
- * (i32) Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40 met (u64)
- *        48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
+/* Head:  0 magic  4 version  5 kind  6 heartbeats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)
+ * 36 to (i32) Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40
+ * met (u64) 48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
 static const unsigned char magic[4] = {'T', 'R', 'I', 'B'};
 /* The code is HMAC-SHA-256 of all bytes with zeros in its place, cut to half (RFC 2104, 5). */
 enum { VERSION = 2, CODE_AT = 8, CODE_BYTES = 16 };
@@ -27,13 +27,13 @@ static uint64_t to_ms(double s) {
   return s > 4e6 ? (uint64_t)4000000000U : s > 0 ? (uint64_t)lround(s * 1e3) : 0;
 }
 
-static void write_beat(const tri_beat *b, unsigned char *at) {
-  memset(at, 0, TRI_WIRE_BEAT_BYTES);
+static void write_heartbeat(const tri_heartbeat *b, unsigned char *at) {
+  memset(at, 0, TRI_WIRE_HEARTBEAT_BYTES);
   put(at, (uint32_t)b->rank, 4);
   at[4] = (unsigned char)b->life;
   at[5] = (unsigned char)(b->scope + 1);
   put(at + 8, b->number, 8);
-  for (int i = 0; i < TRI_BOARD_SCOPES; i++) put(at + 16 + 8 * i, b->come[i], 8);
+  for (int i = 0; i < TRI_RANK_STATUS_SCOPES; i++) put(at + 16 + 8 * i, b->come[i], 8);
   put(at + 40, b->met, 8);
   put(at + 48, to_ms(b->waited_s), 4);
   put(at + 52, to_ms(b->silent_s), 4);
@@ -57,7 +57,7 @@ static void make_code(const unsigned char *bytes, size_t n, const unsigned char 
 
 size_t tri_wire_write(const tri_wire *w, const unsigned char key[TRI_KEY_BYTES],
                       unsigned char out[TRI_WIRE_BYTES]) {
-  size_t        n = TRI_WIRE_HEAD_BYTES + (size_t)w->n * TRI_WIRE_BEAT_BYTES;
+  size_t        n = TRI_WIRE_HEAD_BYTES + (size_t)w->n * TRI_WIRE_HEARTBEAT_BYTES;
   unsigned char code[TRI_SHA256_BYTES];
 
   memset(out, 0, TRI_WIRE_HEAD_BYTES);
@@ -68,7 +68,8 @@ size_t tri_wire_write(const tri_wire *w, const unsigned char key[TRI_KEY_BYTES],
   put(out + 24, w->sequence, 8);
   put(out + 32, (uint32_t)w->sender, 4);
   put(out + 36, (uint32_t)w->to, 4);
-  for (int i = 0; i < w->n; i++) write_beat(&w->beat[i], out + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_BEAT_BYTES);
+  for (int i = 0; i < w->n; i++)
+    write_heartbeat(&w->heartbeat[i], out + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_HEARTBEAT_BYTES);
   make_code(out, n, key, code);
   memcpy(out + CODE_AT, code, CODE_BYTES);
   return n;
@@ -77,7 +78,7 @@ size_t tri_wire_write(const tri_wire *w, const unsigned char key[TRI_KEY_BYTES],
 size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]) {
   size_t n = (size_t)get(head + 6, 2);
 
-  return n > TRI_WIRE_BEATS ? 0 : TRI_WIRE_HEAD_BYTES + n * TRI_WIRE_BEAT_BYTES;
+  return n > TRI_WIRE_HEARTBEATS ? 0 : TRI_WIRE_HEAD_BYTES + n * TRI_WIRE_HEARTBEAT_BYTES;
 }
 
 /* Printable ASCII, then NULs to the end. */
@@ -91,14 +92,15 @@ static bool read_text(const unsigned char *at, size_t n, char *out) {
   return true;
 }
 
-static bool read_beat(const unsigned char *at, int n_ranks, tri_beat *b) {
+static bool read_heartbeat(const unsigned char *at, int n_ranks, tri_heartbeat *b) {
   uint64_t rank = get(at, 4);
 
-  if (rank >= (uint64_t)n_ranks || at[4] >= TRI_LIFE_COUNT || at[5] > TRI_BOARD_SCOPES || at[6] || at[7])
+  if (rank >= (uint64_t)n_ranks || at[4] >= TRI_LIFE_COUNT || at[5] > TRI_RANK_STATUS_SCOPES || at[6] ||
+      at[7])
     return false;
-  *b = (tri_beat){
+  *b = (tri_heartbeat){
       .rank = (int32_t)rank, .life = (tri_life)at[4], .scope = (int)at[5] - 1, .number = get(at + 8, 8)};
-  for (int i = 0; i < TRI_BOARD_SCOPES; i++) b->come[i] = get(at + 16 + 8 * i, 8);
+  for (int i = 0; i < TRI_RANK_STATUS_SCOPES; i++) b->come[i] = get(at + 16 + 8 * i, 8);
   b->met = get(at + 40, 8);
   b->waited_s = 1e-3 * (double)get(at + 48, 4);
   b->silent_s = 1e-3 * (double)get(at + 52, 4);
@@ -127,7 +129,8 @@ bool tri_wire_read(const unsigned char *bytes, size_t n, const unsigned char key
                     .sequence = get(bytes + 24, 8),
                     .n = (int)get(bytes + 6, 2)};
   for (int i = 0; i < out->n; i++)
-    if (!read_beat(bytes + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_BEAT_BYTES, n_ranks, &out->beat[i]))
+    if (!read_heartbeat(bytes + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_HEARTBEAT_BYTES, n_ranks,
+                        &out->heartbeat[i]))
       return false;
   return true;
 }

@@ -1,12 +1,13 @@
 /* words.c - a verdict in words: who, where, in what, who has come and who has not. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "judge.h"
+#include "detector.h"
 
 enum { MOST_RANGES = 8, MOST_NAMES = 4 }; /* chosen: what a reader takes in; the rest is counted */
 
-tri_status tri_peers_name(const tri_card *c, tri_text *out) {
+tri_status tri_peers_name(const tri_rank_info *c, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "rank %d", c->rank));
-  if (c->task != TRI_CARD_NOTHING && c->task != c->rank) TRI_TRY(tri_text_printf(out, " (task %d)", c->task));
+  if (c->task != TRI_RANK_INFO_NOTHING && c->task != c->rank)
+    TRI_TRY(tri_text_printf(out, " (task %d)", c->task));
   return tri_text_printf(out, " on %s, %s", c->host, c->device);
 }
 
@@ -30,16 +31,16 @@ tri_status tri_peers_ranks(int n, bool (*is)(const void *ctx, int rank), const v
 
 /* What the sentences are about. */
 typedef struct about {
-  const tri_card    *card;
-  const tri_seen    *seen;
-  int                n;
-  const tri_limits  *limit;
-  double             now_s;
-  const tri_verdict *v;
+  const tri_rank_info *info;
+  const tri_seen      *seen;
+  int                  n;
+  const tri_limits    *limit;
+  double               now_s;
+  const tri_verdict   *v;
 } about;
 
 static bool is_meant(const about *a, int rank) {
-  return tri_peers_means(a->card, a->seen, a->limit, a->now_s, a->v, rank);
+  return tri_peers_means(a->info, a->seen, a->limit, a->now_s, a->v, rank);
 }
 
 /* Those meant, each with its place; on one node together. */
@@ -53,7 +54,7 @@ static tri_status put_names(const about *a, tri_text *out) {
       continue;
     }
     TRI_TRY(tri_text_printf(out, "%s", named > 1 ? "; " : ""));
-    TRI_TRY(tri_peers_name(&a->card[r], out));
+    TRI_TRY(tri_peers_name(&a->info[r], out));
   }
   return more ? tri_text_printf(out, "; and %d more ranks", more) : TRI_OK;
 }
@@ -65,27 +66,27 @@ static const char *plural(const about *a, const char *one, const char *many) {
 }
 
 static bool is_here(const void *ctx, int rank) {
-  const about    *a = ctx;
-  const tri_beat *w = &a->seen[a->v->waiter].beat;
+  const about         *a = ctx;
+  const tri_heartbeat *w = &a->seen[a->v->waiter].heartbeat;
 
-  return tri_peers_share(a->card, w->scope, a->v->waiter, rank) && a->seen[rank].known &&
-         a->seen[rank].beat.come[w->scope] >= w->number;
+  return tri_peers_share(a->info, w->scope, a->v->waiter, rank) && a->seen[rank].known &&
+         a->seen[rank].heartbeat.come[w->scope] >= w->number;
 }
 
 static bool is_missing(const void *ctx, int rank) {
   const about *a = ctx;
 
-  return tri_peers_share(a->card, a->seen[a->v->waiter].beat.scope, a->v->waiter, rank) &&
+  return tri_peers_share(a->info, a->seen[a->v->waiter].heartbeat.scope, a->v->waiter, rank) &&
          !is_here(ctx, rank);
 }
 
 /* In which collective, who has come, who has not. */
 static tri_status put_collective(const about *a, tri_text *out) {
   static const char *const scope[] = {"world", "node", "cross"};
-  const tri_beat          *w;
+  const tri_heartbeat     *w;
 
   if (a->v->waiter < 0) return tri_text_printf(out, "\n  no rank waits for it yet");
-  w = &a->seen[a->v->waiter].beat;
+  w = &a->seen[a->v->waiter].heartbeat;
   TRI_TRY(tri_text_printf(out, "\n  rank %d waits in phase %s, %s,\n  number %llu of scope %s: come: ",
                           a->v->waiter, w->phase, w->label, (unsigned long long)w->number, scope[w->scope]));
   TRI_TRY(tri_peers_ranks(a->n, is_here, a, out));
@@ -99,23 +100,23 @@ static tri_status put_last(const about *a, tri_text *out) {
 
   if (!s->known)
     return tri_text_printf(out, "\n  its beats never came through, so what it does is not known");
-  TRI_TRY(tri_text_printf(out, "\n  it was in phase %s", s->beat.phase));
-  if (s->beat.scope == TRI_BOARD_NOWHERE) return tri_text_printf(out, ", at work");
-  return tri_text_printf(out, ", waiting in %s", s->beat.label);
+  TRI_TRY(tri_text_printf(out, "\n  it was in phase %s", s->heartbeat.phase));
+  if (s->heartbeat.scope == TRI_RANK_STATUS_NOWHERE) return tri_text_printf(out, ", at work");
+  return tri_text_printf(out, ", waiting in %s", s->heartbeat.label);
 }
 
-/* The first of those meant that starved; or TRI_CARD_NOTHING. */
+/* The first of those meant that starved; or TRI_RANK_INFO_NOTHING. */
 static int find_starved(const about *a) {
   for (int r = 0; r < a->n; r++)
     if ((is_meant(a, r) || r == a->v->culprit) && a->seen[r].starved) return r;
-  return TRI_CARD_NOTHING;
+  return TRI_RANK_INFO_NOTHING;
 }
 
-const char *tri_peers_cause(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+const char *tri_peers_cause(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
                             double now_s, const tri_verdict *v) {
   static const char *const cause[] = {
       [TRI_VERDICT_LATE] = "late", [TRI_VERDICT_SILENT] = "silent", [TRI_VERDICT_DEAD] = "died"};
-  about a = {card, seen, n, limit, now_s, v};
+  about a = {info, seen, n, limit, now_s, v};
 
   if (v->culprit < 0) return "hangs";
   return v->kind == TRI_VERDICT_DEAD && find_starved(&a) >= 0 ? "out_of_memory" : cause[v->kind];
@@ -127,9 +128,9 @@ static tri_status put_death(const about *a, tri_text *out) {
   double limit;
 
   TRI_TRY(tri_text_printf(out, ": %s died (process %d)", plural(a, "it", "they"),
-                          (int)a->card[a->v->culprit].pid));
+                          (int)a->info[a->v->culprit].pid));
   if (starved < 0) return TRI_OK;
-  limit = (double)a->card[starved].memory_limit_bytes / 0x1p20;
+  limit = (double)a->info[starved].memory_limit_bytes / 0x1p20;
   TRI_TRY(tri_text_printf(out, ": killed by the kernel, out of memory"));
   if (limit > 0) TRI_TRY(tri_text_printf(out, ": the memory limit of its control group is %.1f MiB", limit));
   return tri_text_printf(
@@ -137,9 +138,9 @@ static tri_status put_death(const about *a, tri_text *out) {
            "  fewer ranks a node, train.max_tokens_per_gpu, rollout.max_sequences");
 }
 
-tri_status tri_peers_words(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+tri_status tri_peers_words(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
                            double now_s, const tri_verdict *v, tri_text *out) {
-  about a = {card, seen, n, limit, now_s, v};
+  about a = {info, seen, n, limit, now_s, v};
 
   if (v->culprit >= 0) TRI_TRY(put_names(&a, out));
   if (v->kind == TRI_VERDICT_DEAD)

@@ -141,8 +141,8 @@ static tri_amx_right right_of(const tri_linear_call *c, const cut *u, int64_t j,
   return (tri_amx_right){at, at + n * u->steps * STEP, u->steps * TILE, steps};
 }
 
-/* Rows [row, row + n_row), n_row <= 16, times the panels of a block; t: their squares if they wait, else room
- * for two. a: room for rows that are not whole steps long. */
+/* Rows [row, row + n_row), n_row <= 16, times the panels of a block; t: their squares if they wait, else
+ * workspace for two. a: space for rows that are not whole steps long. */
 static void run_flat(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
                      int64_t first, char *a, float *t) {
   const int64_t   k = c->p->k, steps = tri_min(u->chunk, u->steps - first);

@@ -14,7 +14,7 @@ enum {
   ROWS = 256, /* rows (tokens x heads) that share the load of keys; measured, beside 64 and 128 */
   PANELS = 4, /* of TRI_PAGE keys, that a row's softmax meets at once; measured, beside 1 and 2 */
   KEYS = PANELS * TRI_PAGE,
-  WIDE = 256, /* a head wider than that has half as many rows a block in the same room */
+  WIDE = 256, /* a head wider than that has half as many rows a block in the same workspace */
   MAX_LD = TRI_CPU_MAX_D + 16
 };
 

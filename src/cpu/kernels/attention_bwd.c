@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Keys of a register block; queries and keys of a tile, measured beside halves of both. A head wider than
- * WIDE has half as many queries a tile, in the same room. */
+ * WIDE has half as many queries a tile, in the same workspace. */
 enum { BLOCK = 8, QUERIES = 128, KEYS = 64, WIDE = 256, MAX_LD = TRI_CPU_MAX_D + 16 };
 enum { TILE = QUERIES * (WIDE + 16), TURNED = QUERIES * WIDE };
 

@@ -87,7 +87,7 @@ static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
 /* Arrays of its own that a thread of a kernel may have; of so many, tri_cpu_check_stack is asked before. */
 enum { TRI_CPU_FRAME_BYTES = 1344 << 10 };
 /* stack.c. Not collective, of the main thread. Have this thread and those beside it, so many in all,
- * stacks with room for them? Looked at once. TRI_EDEVICE: they would end the process by a fault. */
+ * stacks with space for them? Looked at once. TRI_EDEVICE: they would end the process by a fault. */
 TRI_CHECKED tri_status tri_cpu_check_stack(int threads);
 
 /* Element operations of a decode step's attention; every row's keys must have pages in its table. */
@@ -178,7 +178,7 @@ void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, int D, const float *tur
 /* Logits per step of the online softmax: 8 KiB, read twice from the first cache. */
 enum { TRI_CPU_LOGITS = 2048 };
 /* What softmax of inv_temperature * row needs, one pass; and, unless mass is NULL, of the i-th TRI_CPU_LOGITS
- * of them the sum of exp(scaled - max) in mass[i], which has room for twice as many. logprob.c. */
+ * of them the sum of exp(scaled - max) in mass[i], which has space for twice as many. logprob.c. */
 typedef struct tri_cpu_softmax {
   float  max;     /* largest scaled logit */
   double log_sum; /* log of the sum of exp(scaled - max) */

@@ -1,4 +1,4 @@
-/* stack.c - whether the threads of a kernel have stacks with room for its arrays. */
+/* stack.c - whether the threads of a kernel have stacks with space for its arrays. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "cpu.h"

@@ -1,10 +1,10 @@
-/* attend.h - rows of queries meet blocks of keys: the attention of bf16 by tiles, for training and decoding
- * alike, so that a row has the same bits in both (cpu/attention_pairs.c).
+/* attend.h - rows of queries meet blocks of keys: the attention of bf16 by tiles, for training and
+ * decoding alike, so that a row has the same bits in both (cpu/kernels/attention_pairs.c).
  *
- * As cpu/attention.c, but a row meets TRI_PAIRS_BLOCK keys at once and its weights are rounded to bf16 for
- * the product with the values. A weight of 0 adds nothing to a sum, whatever the finite value it meets;
- * values that are not finite are taken away from the rows that do not see them. What one thread has for
- * itself; nothing is collective. */
+ * As cpu/kernels/attention.c, but a row meets TRI_PAIRS_BLOCK keys at once and its weights are rounded to
+ * bf16 for the product with the values. A weight of 0 adds nothing to a sum, whatever the finite value it
+ * meets; values that are not finite are taken away from the rows that do not see them. What one thread has
+ * for itself; nothing is collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_ATTEND_H
 #define TRI_CPU_ATTEND_H

@@ -3,7 +3,7 @@
 #ifndef TRI_BENCH_PASSES_H
 #define TRI_BENCH_PASSES_H
 
-#include "case.h"
+#include "bench_setup.h"
 #include "comm/session.h"
 #include "generate/sampler.h"
 #include "series.h"

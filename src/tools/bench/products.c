@@ -8,7 +8,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 enum { LEAST_ROWS = 16 }; /* of a chunk of logits, as head_tokens.c */
 
-/* The head's rows come in chunks, whose logits a device has room for. */
+/* The head's rows come in chunks, whose logits a device has space for. */
 static void list(const tri_session *se, const tri_bench_case *c, tri_product_times *t) {
   const tri_model_shape *s = &c->shape;
   int64_t                C = s->C, F = s->F, q = (int64_t)s->H * s->D, N = tri_bench_tokens(&c->size),
@@ -76,7 +76,7 @@ tri_status tri_products_open(tri_session *se, const tri_bench_case *c, tri_produ
     TRI_TRY(k->linear_open(se->device, &spec, &p->linear[i]));
     TRI_TRY(k->linear_size(p->linear[i], &p->bytes[i]));
     lay_out(p, i, &out[i], &at, &o, &work);
-    if (at.used > p->room) p->room = at.used;
+    if (at.used > p->workspace) p->workspace = at.used;
   }
   return TRI_OK;
 }
@@ -113,8 +113,9 @@ static tri_status fill(tri_products *p, operands *o, const tri_linear_bytes *b, 
   return o->k->linear_pack(p->se->stream, o->l, b->fwd ? fwd : NULL, b->bwd ? bwd : NULL, &o->w, 0, 1);
 }
 
-static tri_status time_one(tri_products *p, int i, void *room, const tri_effort *e, tri_product_times *t) {
-  tri_carve at = {room, 0};
+static tri_status time_one(tri_products *p, int i, void *workspace, const tri_effort *e,
+                           tri_product_times *t) {
+  tri_carve at = {workspace, 0};
   operands  o;
   void     *work;
 
@@ -126,8 +127,8 @@ static tri_status time_one(tri_products *p, int i, void *room, const tri_effort 
   return p->learns ? tri_timed(p->se, grad_w, &o, e, &t->grad_w_s) : TRI_OK;
 }
 
-tri_status tri_products_time(tri_products *p, void *room, const tri_effort *e, tri_product_times *out) {
-  for (int i = 0; i < p->n; i++) TRI_TRY(time_one(p, i, room, e, &out[i]));
+tri_status tri_products_time(tri_products *p, void *workspace, const tri_effort *e, tri_product_times *out) {
+  for (int i = 0; i < p->n; i++) TRI_TRY(time_one(p, i, workspace, e, &out[i]));
   return TRI_OK;
 }
 

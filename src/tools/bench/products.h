@@ -3,7 +3,7 @@
 #ifndef TRI_BENCH_PRODUCTS_H
 #define TRI_BENCH_PRODUCTS_H
 
-#include "case.h"
+#include "bench_setup.h"
 #include "comm/session.h"
 #include "series.h"
 
@@ -22,14 +22,14 @@ typedef struct tri_products {
   tri_linear      *linear[TRI_SLOT_PRODUCTS];
   tri_linear_bytes bytes[TRI_SLOT_PRODUCTS];
   int              n;
-  size_t           room; /* bytes of the device that timing takes */
+  size_t           workspace; /* bytes of the device that timing takes */
 } tri_products;
 
 /* Not collective. out [TRI_SLOT_PRODUCTS], p->n of them, without times: a scalar head's is not among them. */
 TRI_CHECKED tri_status tri_products_open(tri_session *se, const tri_bench_case *c, tri_products *p,
                                          tri_product_times *out);
-/* Collective over world. room: p->room bytes of the device. The effort is that of each time. */
-TRI_CHECKED tri_status tri_products_time(tri_products *p, void *room, const tri_effort *e,
+/* Collective over world. workspace: p->workspace bytes of the device. The effort is that of each time. */
+TRI_CHECKED tri_status tri_products_time(tri_products *p, void *workspace, const tri_effort *e,
                                          tri_product_times *out);
 void                   tri_products_close(tri_products *p); /* a zeroed one is legal */
 

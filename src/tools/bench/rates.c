@@ -9,14 +9,14 @@
 #include <stdio.h>
 
 struct tri_rates {
-  tri_speed_room room;
+  tri_speed_buffers workspace;
 };
 
 enum { TIMES = 5 };
 
 tri_status tri_rates_open(tri_session *se, tri_rates **out) {
   TRI_TRY(TRI_ALLOC(*out, 1));
-  return tri_speed_plan(se, &(*out)->room);
+  return tri_speed_plan(se, &(*out)->workspace);
 }
 
 void tri_rates_close(tri_rates **n) { TRI_FREE(*n); }
@@ -27,7 +27,7 @@ static tri_status time_scope(tri_session *se, const tri_rates *rates, tri_scope 
   tri_rate   r;
 
   for (int i = 0; i < TIMES; i++) {
-    TRI_TRY(tri_speed_scope(se, scope, &rates->room, &r));
+    TRI_TRY(tri_speed_scope(se, scope, &rates->workspace, &r));
     if (!r.scope[0]) return TRI_OK;
     tri_series_put(&per_byte, 0, 1 / r.bytes_per_s);
     tri_series_put(&latency, 0, r.latency_s);

@@ -10,7 +10,7 @@
 enum { ALL_BYTES = 256 << 20, MOST_BYTES = 1 << 30, LEAST_BYTES = 16 << 20, ALIGN = 256 };
 enum { OWN = ALIGN }; /* the sum's, before what is read */
 
-size_t tri_read_room(const tri_session *se, double bytes) {
+size_t tri_read_buffers(const tri_session *se, double bytes) {
   bool   gpu = tri_device_is_gpu(se->device);
   size_t ranks = gpu ? 1 : (size_t)se->rt.machine_ranks, least = ALL_BYTES / ranks,
          most = (gpu ? ALL_BYTES : MOST_BYTES) / ranks, n = bytes < (double)most ? (size_t)bytes : most;
@@ -20,8 +20,8 @@ size_t tri_read_room(const tri_session *se, double bytes) {
   return n / ALIGN * ALIGN;
 }
 
-tri_status tri_read_fill(tri_session *se, void *room, size_t bytes) {
-  return tri_noise_put(se, (char *)room + OWN, TRI_F32, (int64_t)((bytes - OWN) / 4));
+tri_status tri_read_fill(tri_session *se, void *workspace, size_t bytes) {
+  return tri_noise_put(se, (char *)workspace + OWN, TRI_F32, (int64_t)((bytes - OWN) / 4));
 }
 
 typedef struct reader {
@@ -51,10 +51,10 @@ static tri_status read_host(void *ctx, tri_stream *s) {
   return TRI_OK;
 }
 
-tri_status tri_read_time(tri_session *se, void *room, size_t bytes, const tri_effort *e,
+tri_status tri_read_time(tri_session *se, void *workspace, size_t bytes, const tri_effort *e,
                          double *bytes_per_s) {
   int64_t n = (int64_t)((bytes - OWN) / 4);
-  reader  r = {se->device, tri_view1((char *)room + OWN, TRI_F32, n), room};
+  reader  r = {se->device, tri_view1((char *)workspace + OWN, TRI_F32, n), workspace};
   double  s;
 
   TRI_TRY(se->device->ops->fill(se->stream, r.sum, 0, sizeof *r.sum));

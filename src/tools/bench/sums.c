@@ -1,6 +1,6 @@
 /* sums.c - what follows from the figures of a bench: steps, floors, rates. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run.h"
+#include "bench_run.h"
 
 static double passes_of(const tri_bench_case *c) { return (double)c->passes; }
 

@@ -3,7 +3,7 @@
 #ifndef TRI_CHECKS_H
 #define TRI_CHECKS_H
 
-#include "facts.h"
+#include "doctor_facts.h"
 #include "findings.h"
 #include "launch.h"
 

@@ -139,7 +139,7 @@ int64_t tri_history_text_step(const tri_history *h, const char *name) {
 /* ---- the deck ---- */
 
 int         tri_history_n_keys(const tri_history *h) { return (int)h->keys.n; }
-const char *tri_history_deck_fault(const tri_history *h) { return h->keys.fault; }
+const char *tri_history_deck_error(const tri_history *h) { return h->keys.error; }
 
 const char *tri_history_key(const tri_history *h, int i) {
   TRI_ASSERT(i >= 0 && i < h->keys.n);

@@ -54,7 +54,7 @@ int         tri_history_n_keys(const tri_history *h);
 const char *tri_history_key(const tri_history *h, int i);
 const char *tri_history_key_value(const tri_history *h, int i);
 const char *tri_history_deck(const tri_history *h, const char *key); /* NULL: not there */
-const char *tri_history_deck_fault(const tri_history *h);            /* why it cannot be read; NULL: it can */
+const char *tri_history_deck_error(const tri_history *h);            /* why it cannot be read; NULL: it can */
 
 /* Alarms and errors of run.jsonl, oldest first, the last 1000; each one line without control characters. A
  * folder without that file, of an earlier version, has none. */

@@ -107,7 +107,7 @@ typedef struct tri_history_keys {
   struct stat          seen;
   tri_history_key_row *row;
   int64_t              n, cap;
-  char                *fault;
+  char                *error;
 } tri_history_keys;
 TRI_CHECKED tri_status tri_history_keys_read(tri_history_keys *k, const char *folder, bool *changed);
 void                   tri_history_keys_free(tri_history_keys *k);

@@ -18,7 +18,7 @@ static void clear(tri_history_keys *k) {
     TRI_FREE(k->row[i].value);
   }
   k->n = 0;
-  TRI_FREE(k->fault);
+  TRI_FREE(k->error);
 }
 
 void tri_history_keys_free(tri_history_keys *k) {
@@ -97,10 +97,10 @@ done:
 }
 
 /* A deck that cannot be read is told of: the numbers can do without it. */
-static tri_status note_fault(tri_history_keys *k, tri_status st) {
+static tri_status note_error(tri_history_keys *k, tri_status st) {
   if (st == TRI_OK || st == TRI_ENOMEM) return st;
   clear(k);
-  st = tri_copy_text(tri_error_message(), &k->fault);
+  st = tri_copy_text(tri_error_message(), &k->error);
   if (st == TRI_OK) tri_error_clear();
   return st;
 }
@@ -120,8 +120,8 @@ tri_status tri_history_keys_read(tri_history_keys *k, const char *folder, bool *
   if (!now.st_ino) return TRI_OK;
   st = tri_file_open_if(path, &fd);
   if (st == TRI_OK && fd < 0) k->seen = (struct stat){0}; /* gone since; it may come again */
-  if (fd < 0) return note_fault(k, st);
-  st = note_fault(k, read_deck(k, path, fd));
+  if (fd < 0) return note_error(k, st);
+  st = note_error(k, read_deck(k, path, fd));
   close(fd);
   return st;
 }

@@ -47,10 +47,10 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t
 
 /* What is asked for stays what it is, but a run that learned with the user's turn around its prompts answers
  * others without it. */
-static tri_status tell_of_turns(const tri_infer *f, const tri_infer_talk *talk) {
+static tri_status tell_of_turns(const tri_infer *f, const tri_infer_conversation *conversation) {
   bool applies = false;
 
-  if (talk->texts || !tri_source_checkpoint(f->source) || f->se.rt.world_rank != 0) return TRI_OK;
+  if (conversation->texts || !tri_source_checkpoint(f->source) || f->se.rt.world_rank != 0) return TRI_OK;
   TRI_TRY(tri_source_checkpoint_applies(tri_source_checkpoint(f->source), &applies));
   if (applies)
     tri_log(TRI_LOG_WARN,
@@ -60,37 +60,37 @@ static tri_status tell_of_turns(const tri_infer *f, const tri_infer_talk *talk) 
 }
 
 /* Not collective. A run's model learned with what the run's deck says. */
-static tri_status open_chat(tri_infer *f, const tri_infer_talk *talk, const char *today) {
-  tri_source_talk run = {.n_text = 0};
-  tri_text        kwargs = {0};
-  tri_chat_opt    opt;
-  tri_status      st = TRI_OK;
+static tri_status open_chat(tri_infer *f, const tri_infer_conversation *conversation, const char *today) {
+  tri_source_conversation run = {.n_text = 0};
+  tri_text                kwargs = {0};
+  tri_chat_opt            opt;
+  tri_status              st = TRI_OK;
 
   if (tri_source_checkpoint(f->source))
-    TRI_TRY_DONE(tri_source_checkpoint_talk(tri_source_checkpoint(f->source), &run));
+    TRI_TRY_DONE(tri_source_checkpoint_conversation(tri_source_checkpoint(f->source), &run));
   if (run.template && !strcmp(run.template, "none")) TRI_FREE(run.template);
-  TRI_TRY_DONE(
-      tri_chat_put_kwargs(run.kwargs, talk->kwargs.item, talk->kwargs.n, "--template-kwarg", &kwargs));
-  opt = tri_source_talk_opt(&run, false);
+  TRI_TRY_DONE(tri_chat_put_kwargs(run.kwargs, conversation->kwargs.item, conversation->kwargs.n,
+                                   "--template-kwarg", &kwargs));
+  opt = tri_source_conversation_opt(&run, false);
   opt.kwargs = kwargs.len ? kwargs.data : NULL;
   if (!opt.date) opt.date = today;
-  if (talk->tools) {
-    opt.tools = talk->tools;
+  if (conversation->tools) {
+    opt.tools = conversation->tools;
     opt.tools_text = (tri_chat_bytes){NULL, 0};
   }
-  opt.system_key = talk->system ? "--system" : "data.system_prompt of the run";
-  if (talk->system) opt.system = talk->system;
-  if (talk->template) {
-    opt.template = talk->template;
+  opt.system_key = conversation->system ? "--system" : "data.system_prompt of the run";
+  if (conversation->system) opt.system = conversation->system;
+  if (conversation->template) {
+    opt.template = conversation->template;
     opt.text = (tri_chat_bytes){NULL, 0};
-    if (!tri_chat_is_word(talk->template) && !tri_chat_is_file(talk->template))
+    if (!tri_chat_is_word(conversation->template) && !tri_chat_is_file(conversation->template))
       TRI_FAIL_DONE(TRI_EARG, "--chat-template %s: must be one of " TRI_CHAT_WORDS " or FILE.jinja",
-                    talk->template);
+                    conversation->template);
   }
   TRI_TRY_DONE(tri_source_chat(f->source, &opt, &f->chat));
 done:
   tri_text_free(&kwargs);
-  tri_source_talk_free(&run);
+  tri_source_conversation_free(&run);
   return st;
 }
 
@@ -106,14 +106,14 @@ void tri_infer_say_plain(const tri_infer *f) {
       key);
 }
 
-tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
-  TRI_TRY(tell_of_turns(f, talk));
-  f->texts = talk->texts;
-  TRI_TRY(open_chat(f, talk, f->today));
-  if (talk->kwargs.n && f->se.rt.world_rank == 0 && tri_chat_unread(f->chat))
+tri_status tri_infer_chat(tri_infer *f, const tri_infer_conversation *conversation) {
+  TRI_TRY(tell_of_turns(f, conversation));
+  f->texts = conversation->texts;
+  TRI_TRY(open_chat(f, conversation, f->today));
+  if (conversation->kwargs.n && f->se.rt.world_rank == 0 && tri_chat_unread(f->chat))
     tri_log(TRI_LOG_WARN, "--template-kwarg: the chat template %s reads no variable %s",
             tri_chat_name(f->chat), tri_chat_unread(f->chat));
-  if (talk->tools && f->se.rt.world_rank == 0 && !tri_chat_reads_tools(f->chat))
+  if (conversation->tools && f->se.rt.world_rank == 0 && !tri_chat_reads_tools(f->chat))
     tri_log(TRI_LOG_WARN, "--tools: the chat template %s writes no tools", tri_chat_name(f->chat));
   return TRI_OK;
 }
@@ -170,7 +170,7 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .chat = {f->chat, false, f->texts, NULL}};
 }
 
-tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new) {
+tri_status tri_infer_space(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new) {
   int64_t context = tri_source_shape(f->source)->max_pos, left = context - longest;
 
   if (left < 1 || asked > left)
@@ -232,9 +232,9 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   TRI_TRY(tri_agree(world, choose_factors(f, longest, &mo.rope_long)));
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
   if (size->max_score)
-    TRI_TRY(tri_feed_open(se->device, se->ledger,
-                          &(tri_feed_opt){size->max_score, size->max_score, reads, TRI_PHASE_LEARN},
-                          &f->feed));
+    TRI_TRY(tri_staging_open(se->device, se->ledger,
+                             &(tri_staging_opt){size->max_score, size->max_score, reads, TRI_PHASE_LEARN},
+                             &f->staging));
   if (decode) {
     int64_t each = tri_sampler_row_bytes(mo.shape, dtype, size->max_prompt + size->max_new);
     TRI_TRY(tri_sampler_fit(se, each, &decode));
@@ -299,7 +299,7 @@ done:
 
 void tri_infer_leave(tri_infer *f, tri_status st) {
   tri_sampler_close(&f->sampler);
-  tri_feed_close(&f->feed);
+  tri_staging_close(&f->staging);
   tri_model_close(&f->model);
   tri_chat_close(&f->chat);
   tri_source_close(&f->source);

@@ -4,7 +4,7 @@
 #define TRI_INFER_H
 
 #include "comm/session.h"
-#include "feed/batch.h"
+#include "staging/batch.h"
 #include "generate/sampler.h"
 #include "tools/flags/flags.h"
 #include "io/model/source_chat.h"
@@ -15,7 +15,7 @@ typedef struct tri_infer {
   tri_source  *source;
   tri_model   *model;
   tri_sampler *sampler;
-  tri_feed    *feed;
+  tri_staging *staging;
   tri_encoder  encoder;   /* over the source's tokenizer */
   tri_chat    *chat;      /* template of conversations */
   bool         texts;     /* as tri_infer_talk's */
@@ -40,18 +40,18 @@ TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool 
         "the model that a LoRA checkpoint's adapters are for (where it lay in the run)"                      \
   }
 /* What the flags of conversations say. */
-typedef struct tri_infer_talk {
+typedef struct tri_infer_conversation {
   const char *template;  /* as data.chat_template; NULL: that of the run's deck, else auto */
   tri_flag_texts kwargs; /* NAME=VALUE each; before those of the run's deck */
   const char    *tools; /* path of a JSON list, for conversations without their own; NULL: those of the run */
   const char    *system; /* as data.system_prompt; NULL: that of the run's deck */
   bool           texts;  /* a prompt that is text is the user's message */
-} tri_infer_talk;
+} tri_infer_conversation;
 /* The flags, of a tri_infer_talk: rows of a command's table. */
-#define TRI_INFER_TALK_FLAGS(talk)                                                                           \
+#define TRI_INFER_CONVERSATION_FLAGS(conversation)                                                           \
   {"--chat-template",                                                                                        \
    TRI_FLAG_TEXT,                                                                                            \
-   &(talk).template,                                                                                         \
+   &(conversation).template,                                                                                 \
    0,                                                                                                        \
    0,                                                                                                        \
    "NAME",                                                                                                   \
@@ -59,34 +59,34 @@ typedef struct tri_infer_talk {
    "zephyr or FILE.jinja (that of the run's deck, else auto, the model's own)"},                             \
       {"--template-kwarg",                                                                                   \
        TRI_FLAG_TEXTS,                                                                                       \
-       &(talk).kwargs,                                                                                       \
+       &(conversation).kwargs,                                                                               \
        0,                                                                                                    \
        0,                                                                                                    \
        "N=V",                                                                                                \
        "a variable for the chat template by name and value: enable_thinking=false; may be given again"},     \
       {"--system",                                                                                           \
        TRI_FLAG_TEXT,                                                                                        \
-       &(talk).system,                                                                                       \
+       &(conversation).system,                                                                               \
        0,                                                                                                    \
        0,                                                                                                    \
        "TEXT",                                                                                               \
        "a message of the system for conversations without one (that of the run's deck)"},                    \
       {"--tools",                                                                                            \
        TRI_FLAG_TEXT,                                                                                        \
-       &(talk).tools,                                                                                        \
+       &(conversation).tools,                                                                                \
        0,                                                                                                    \
        0,                                                                                                    \
        "F.json",                                                                                             \
        "a JSON list of tools for conversations whose lines have none (that of the run's deck)"},             \
   {                                                                                                          \
-    "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
+    "--apply-chat-template", TRI_FLAG_BOOL, &(conversation).texts, 0, 0, NULL,                               \
         "a prompt that is text is the user's message"                                                        \
   }
 /* Not collective, after tri_infer_chat; rank 0 speaks. Prompts that are text and no conversation: a message
  * of the system is not put before them. */
 void tri_infer_say_plain(const tri_infer *f);
 /* Not collective. How conversations are rendered, before tri_infer_data. */
-TRI_CHECKED tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk);
+TRI_CHECKED tri_status tri_infer_chat(tri_infer *f, const tri_infer_conversation *conversation);
 
 typedef struct tri_infer_size {
   const char *dtype;               /* "f32", "bf16", "fp16", or NULL: tri_source_dtype */
@@ -111,6 +111,6 @@ void tri_infer_warn_greedy(int64_t num, double temperature);
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind);
 /* Not collective. Tokens of an answer at most: as asked, or (0) what a prompt of `longest` tokens leaves of
  * the model's context, at most 128. TRI_EINPUT where it leaves too little. */
-TRI_CHECKED tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new);
+TRI_CHECKED tri_status tri_infer_space(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new);
 
 #endif

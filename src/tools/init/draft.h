@@ -28,7 +28,7 @@ typedef struct tri_draft {
   struct {
     int64_t     generations, prompts;       /* of a rollout; 0 where nothing is generated */
     int64_t     max_prompt, max_response;   /* tokens; max_prompt 0: as the context allows */
-    bool        drop;                       /* leave out lines that are too long, else they are faults */
+    bool        drop;                       /* leave out lines that are too long, else they are errors */
     int64_t     train_batch, steps, epochs; /* samples; one of steps and epochs is 0 */
     const char *learning_rate;              /* NULL: the algorithm's default */
     double      usual_rate;                 /* that default */

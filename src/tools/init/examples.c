@@ -179,11 +179,11 @@ static void judge(const look *l, tri_examples *out) {
     out->reward = reward_for(l, truth);
   }
   if (completion < FIELDS) out->completion = names[completion];
-  out->talk = (prompt < FIELDS && l->is[prompt] & LIST) ||
-              (completion < FIELDS && l->is[completion] & LIST) || l->is[CHOSEN] & LIST ||
-              l->is[MESSAGES] & LIST;
+  out->conversation = (prompt < FIELDS && l->is[prompt] & LIST) ||
+                      (completion < FIELDS && l->is[completion] & LIST) || l->is[CHOSEN] & LIST ||
+                      l->is[MESSAGES] & LIST;
   out->plain = prompt < FIELDS && l->is[prompt] & TEXT && !l->written;
-  out->bare = !answers && !tokens && !out->talk && l->is[PLAIN_TEXT] & TEXT && !l->written;
+  out->bare = !answers && !tokens && !out->conversation && l->is[PLAIN_TEXT] & TEXT && !l->written;
   out->text = prompt < FIELDS || completion < FIELDS || l->is[PLAIN_TEXT] & TEXT || l->is[MESSAGES] & LIST ||
               l->is[CHOSEN] & (TEXT | LIST);
   if ((l->is[CHOSEN] & l->is[REJECTED] & (TEXT | LIST)) ||

@@ -14,11 +14,11 @@ typedef struct tri_examples {
   const char *reward;   /* the row of a deck that compares so; NULL where there is no answer */
   const char *label;    /* of an answer; NULL: no line has one */
   bool        labelled; /* all of them have one that can be read */
-  bool        talk;     /* prompts, completions or sides are lists of messages */
-  bool        plain;    /* prompts are text, and no chat template wrote it */
-  bool        bare;     /* there is nothing but one text a line, and no chat template wrote it */
-  bool        text;     /* some of it is text or messages, which a tokenizer reads */
-  int64_t     n_line;   /* that were looked at */
+  bool        conversation; /* prompts, completions or sides are lists of messages */
+  bool        plain;        /* prompts are text, and no chat template wrote it */
+  bool        bare;         /* there is nothing but one text a line, and no chat template wrote it */
+  bool        text;         /* some of it is text or messages, which a tokenizer reads */
+  int64_t     n_line;       /* that were looked at */
 } tri_examples;
 
 /* Not collective. Reads the first lines of a file of JSON lines. wanted: TRI_NEEDS_* of the algorithm that is

@@ -1,7 +1,7 @@
 /* interview.c - what a deck and its job are to be: from flags, from Slurm and the files, or asked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "interview.h"
-#include "ask.h"
+#include "init_ask.h"
 #include "base/file.h"
 #include "base/visible.h"
 #include "comm/slurm.h"
@@ -291,12 +291,12 @@ done:
 static tri_status check_form(const tri_interview *v) {
   const char *model = v->answer[TRI_ASK_MODEL];
 
-  if (v->broken && (v->lines.plain || v->lines.talk || v->lines.bare))
+  if (v->broken && (v->lines.plain || v->lines.conversation || v->lines.bare))
     TRI_FAIL(TRI_EINPUT,
              "%s brings a chat template that cannot be used: name another, --chat-template "
              "chatml|llama3|qwen2.5|...|FILE.jinja",
              model);
-  if (v->lines.talk && !v->chat)
+  if (v->lines.conversation && !v->chat)
     TRI_FAIL(TRI_EINPUT,
              "its lines are lists of messages, and %s brings no chat template: name one, --chat-template "
              "chatml|llama3|qwen2.5|...|FILE.jinja, or take a chat model",
@@ -317,7 +317,7 @@ static unsigned wanted(const tri_interview *v) {
   return a ? a->needs : 0;
 }
 
-/* Where the model had a fault its lines are looked at alone. */
+/* Where the model had an error its lines are looked at alone. */
 static tri_status take_data(tri_interview *v, const char *text) {
   TRI_TRY(tri_examples_look(text, wanted(v), &v->lines));
   if (!v->source) return TRI_OK;
@@ -491,7 +491,7 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   return tri_error_at(take(v, q, text), where);
 }
 
-/* Whether a question can be settled though others had faults: what it stands on had none. */
+/* Whether a question can be settled though others had errors: what it stands on had none. */
 static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
   static const unsigned on[TRI_QUESTIONS] = {[TRI_ASK_PARTITION] = 1 << TRI_ASK_DEVICE,
                                              [TRI_ASK_NODES] = 1 << TRI_ASK_PARTITION,
@@ -506,39 +506,39 @@ static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
   return true;
 }
 
-/* One fault is the error; several are listed above it. */
-static tri_status tell(tri_faults *faults) {
-  if (!faults->n) return TRI_OK;
-  if (faults->n == 1) return tri_faults_fail(faults); /* as it is: it may have lines of its own */
-  tri_faults_say(faults);
-  TRI_FAIL(faults->st, "nothing is written: %lld faults, listed above", (long long)faults->n);
+/* One error is the error; several are listed above it. */
+static tri_status tell(tri_errors *errors) {
+  if (!errors->n) return TRI_OK;
+  if (errors->n == 1) return tri_errors_fail(errors); /* as it is: it may have lines of its own */
+  tri_errors_say(errors);
+  TRI_FAIL(errors->st, "nothing is written: %lld faults, listed above", (long long)errors->n);
 }
 
 /* A person is asked again until all is well; without one all that is wrong is named. */
-static tri_status settle_all(tri_interview *v, tri_faults *faults) {
+static tri_status settle_all(tri_interview *v, tri_errors *errors) {
   bool failed[TRI_QUESTIONS] = {false};
 
   for (int q = 0; q < TRI_QUESTIONS; q++) {
-    int64_t before = faults->n;
+    int64_t before = errors->n;
     failed[q] = !stands(failed, (tri_asked)q);
-    if (!failed[q]) TRI_TRY(tri_error_note(settle(v, (tri_asked)q), v->yes ? faults : NULL));
-    failed[q] |= faults->n > before;
+    if (!failed[q]) TRI_TRY(tri_error_note(settle(v, (tri_asked)q), v->yes ? errors : NULL));
+    failed[q] |= errors->n > before;
     if (failed[q] && !v->answer[q]) TRI_TRY(tri_copy_text("", &v->answer[q]));
     if (q == TRI_ASK_WALLTIME && !failed[q]) say_time(v->answer[q]);
   }
-  return tell(faults);
+  return tell(errors);
 }
 
 tri_status tri_interview_hold(tri_interview *v) {
-  tri_faults faults = {0};
+  tri_errors errors = {0};
   tri_status st;
 
   TRI_TRY(tri_cluster_ask(PATIENCE_S, &v->cluster));
   if (!v->cluster.n_kind)
     tri_log(TRI_LOG_WARN, "%s: nodes, times and partitions are not compared with the cluster's",
             v->cluster.why);
-  st = settle_all(v, &faults);
-  tri_faults_free(&faults);
+  st = settle_all(v, &errors);
+  tri_errors_free(&errors);
   return st;
 }
 

@@ -1,4 +1,4 @@
-/* draw.c - all runs on one screen: side by side where there is room, curves of one metric to one scale. */
+/* draw.c - all runs on one screen: side by side where there is space, curves of one metric to one scale. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
@@ -18,7 +18,7 @@ static void find_scale(const tri_look *l, const char *name, int width, tri_look_
   for (int r = 0; r < l->n; r++) {
     const tri_history *h = l->run[r].h;
     int                i = tri_history_find(h, name), n;
-    if (i < 0 || l->run[r].fault) continue;
+    if (i < 0 || l->run[r].error) continue;
     tri_history_points p = tri_history_points_of(h, i);
     n = tri_look_compress(p.value, p.n, width > 0 ? width : 1, part);
     for (int k = 0; k < n; k++) {
@@ -70,7 +70,7 @@ done:
   return st;
 }
 
-/* Where a row has no room for it. */
+/* Where a row has no space for it. */
 static tri_status put_scales(const tri_look_frame *f, int columns, tri_text *out) {
   tri_status st = TRI_OK;
   tri_text   line = {0};

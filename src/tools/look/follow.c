@@ -72,7 +72,7 @@ static int count_lines(const char *text) {
   return n;
 }
 
-/* As much of it as there is room for. */
+/* As much of it as there is space for. */
 static tri_status put_foot(const view *v, tri_text *out) {
   time_t    now = time(NULL);
   struct tm local;
@@ -100,7 +100,7 @@ static void scroll_to(view *v, int top) {
   v->top = top < 0 ? 0 : top;
 }
 
-/* The part of the text that the screen has room for, and the foot. *gone: nobody is there to see it. */
+/* The part of the text that the screen has space for, and the foot. *gone: nobody is there to see it. */
 static tri_status show(view *v, bool *gone) {
   tri_status st = TRI_OK;
   tri_text   text = {0}, frame = {0};

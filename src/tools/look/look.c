@@ -8,7 +8,7 @@ void tri_look_close(tri_look **l) {
   if (!*l) return;
   for (int i = 0; i < (*l)->n; i++) {
     tri_history_close(&(*l)->run[i].h);
-    TRI_FREE((*l)->run[i].fault);
+    TRI_FREE((*l)->run[i].error);
   }
   TRI_FREE((*l)->run);
   TRI_FREE(*l);
@@ -26,7 +26,7 @@ tri_status tri_look_open(const char *const *folder, int n, tri_look **out) {
     st = tri_history_open_any(folder[l->n], &run->h);
     if (st == TRI_OK) continue;
     if (st == TRI_ENOMEM || ++bad == n) goto done; /* the last one's error, where none is a run's */
-    TRI_TRY_DONE(tri_copy_text(tri_error_message(), &run->fault));
+    TRI_TRY_DONE(tri_copy_text(tri_error_message(), &run->error));
     tri_error_clear();
     l->n_bad++;
   }
@@ -34,7 +34,7 @@ tri_status tri_look_open(const char *const *folder, int n, tri_look **out) {
 done:
   if (st != TRI_OK && l && l->run && l->n < n) {
     tri_history_close(&l->run[l->n].h);
-    TRI_FREE(l->run[l->n].fault);
+    TRI_FREE(l->run[l->n].error);
   }
   if (st != TRI_OK) tri_look_close(&l);
   return st;
@@ -43,8 +43,8 @@ done:
 tri_status tri_look_check(const tri_look *l) {
   if (!l->n_bad) return TRI_OK;
   for (int i = 0; i < l->n; i++)
-    if (l->run[i].fault)
-      TRI_FAIL(TRI_EINPUT, "%d of %d folders cannot be read: %s", l->n_bad, l->n, l->run[i].fault);
+    if (l->run[i].error)
+      TRI_FAIL(TRI_EINPUT, "%d of %d folders cannot be read: %s", l->n_bad, l->n, l->run[i].error);
   return TRI_OK;
 }
 
@@ -53,9 +53,9 @@ tri_status tri_look_refresh(tri_look *l) {
 
   for (int i = 0; i < l->n; i++) {
     tri_status st = tri_history_refresh(l->run[i].h, &changed);
-    TRI_FREE(l->run[i].fault);
+    TRI_FREE(l->run[i].error);
     if (st == TRI_ENOMEM) return st;
-    if (st != TRI_OK) TRI_TRY(tri_copy_text(tri_error_message(), &l->run[i].fault));
+    if (st != TRI_OK) TRI_TRY(tri_copy_text(tri_error_message(), &l->run[i].error));
     tri_error_clear();
   }
   return TRI_OK;

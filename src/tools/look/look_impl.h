@@ -4,7 +4,7 @@
 #define TRI_LOOK_IMPL_H
 
 #include "base/columns.h"
-#include "facts.h"
+#include "look_facts.h"
 #include "look.h"
 
 /* lives.c. Whether the run's process is there: 1, or 0; -1: it is on another node, or not known. */
@@ -36,7 +36,7 @@ int tri_look_choose(const tri_look *l, const tri_look_how *how, tri_look_metric 
 
 typedef struct tri_look_run {
   tri_history *h;
-  char        *fault; /* why it cannot be read now, or NULL */
+  char        *error; /* why it cannot be read now, or NULL */
 } tri_look_run;
 struct tri_look {
   tri_look_run *run;

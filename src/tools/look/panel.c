@@ -141,7 +141,7 @@ done:
 static tri_status put_steps(const tri_look_frame *f, const tri_look_facts *facts, tri_look_lines *out) {
   char   text[TEXT_BYTES], share[TRI_CELL_BYTES], steps[TRI_CELL_BYTES];
   double part = facts->steps > 0 ? (double)facts->step / (double)facts->steps : 0;
-  int    room;
+  int    space;
 
   if (facts->steps <= 0) {
     snprintf(text, sizeof text, "step %lld", (long long)facts->step);
@@ -152,10 +152,10 @@ static tri_status put_steps(const tri_look_frame *f, const tri_look_facts *facts
   snprintf(text, sizeof text, "step %s ", steps);
   TRI_TRY(begin(out));
   TRI_TRY(put_text(f, out, NULL, text));
-  room = f->columns - (int)strlen(text) - 6;
-  if (room >= 4) TRI_TRY(put_bar(f, out, room < 40 ? room : 40, part));
+  space = f->columns - (int)strlen(text) - 6;
+  if (space >= 4) TRI_TRY(put_bar(f, out, space < 40 ? space : 40, part));
   snprintf(text, sizeof text, "%5s", share);
-  return room >= 0 ? put_text(f, out, NULL, text) : TRI_OK;
+  return space >= 0 ? put_text(f, out, NULL, text) : TRI_OK;
 }
 
 static tri_status put_pace(const tri_look_frame *f, const tri_look_facts *facts, tri_look_lines *out) {
@@ -228,15 +228,15 @@ static tri_status put_absent(const tri_look_frame *f, const tri_history *h, cons
                              tri_look_lines *out) {
   const char *name[1024], *near;
   char        text[TEXT_BYTES], shown[TEXT_BYTES * 2], cut[TEXT_BYTES * 2];
-  int         n = tri_history_n_series(h), room = f->columns - out->line[out->n - 1].columns;
+  int         n = tri_history_n_series(h), space = f->columns - out->line[out->n - 1].columns;
 
   if (n > 1024) n = 1024;
   for (int i = 0; i < n; i++) name[i] = tri_history_name(h, i);
   near = f->how->n_metric && n ? tri_nearest(m->name, name, n) : NULL;
   snprintf(text, sizeof text, near ? "%*s  did you mean %s?" : "%*s%s", VALUE, "-", near ? near : "");
-  if (room < 5) return TRI_OK;
+  if (space < 5) return TRI_OK;
   tri_visible(text, strlen(text), "", shown, sizeof shown);
-  tri_text_shorten(shown, room, cut, sizeof cut);
+  tri_text_shorten(shown, space, cut, sizeof cut);
   return put_text(f, out, NULL, cut);
 }
 
@@ -326,7 +326,7 @@ static tri_status put_left_out(const tri_look_frame *f, const tri_history *h, tr
   char    text[TEXT_BYTES];
   int64_t n = tri_history_bad_lines(h);
 
-  if (tri_history_deck_fault(h)) TRI_TRY(put_wrapped(f, out, dim, tri_history_deck_fault(h), 2));
+  if (tri_history_deck_error(h)) TRI_TRY(put_wrapped(f, out, dim, tri_history_deck_error(h), 2));
   if (!n) return TRI_OK;
   snprintf(text, sizeof text, "%lld line%s of metrics.jsonl left out: no JSON object with a step",
            (long long)n, n == 1 ? "" : "s");
@@ -336,15 +336,15 @@ static tri_status put_left_out(const tri_look_frame *f, const tri_history *h, tr
 static tri_status put_title(const tri_look_frame *f, const tri_history *h, tri_look_lines *out) {
   char        folder[TRI_MESSAGE_BYTES], cut[TRI_MESSAGE_BYTES], name[64] = "";
   const char *path = tri_history_folder(h), *algo = tri_history_deck(h, "algo.name");
-  int         room;
+  int         space;
 
   if (algo) tri_visible(algo, strlen(algo), "", name, sizeof name);
-  room = f->columns - (name[0] ? tri_text_columns(name, strlen(name)) + 2 : 0);
+  space = f->columns - (name[0] ? tri_text_columns(name, strlen(name)) + 2 : 0);
   tri_visible(path, strlen(path), "", folder, sizeof folder);
-  tri_text_shorten(folder, room < 10 ? f->columns : room, cut, sizeof cut);
+  tri_text_shorten(folder, space < 10 ? f->columns : space, cut, sizeof cut);
   TRI_TRY(begin(out));
   TRI_TRY(put_text(f, out, bold, cut));
-  if (!name[0] || room < 10) return TRI_OK;
+  if (!name[0] || space < 10) return TRI_OK;
   TRI_TRY(put_spaces(f, out, 2));
   return put_text(f, out, dim, name);
 }
@@ -353,7 +353,7 @@ tri_status tri_look_panel(const tri_look_frame *f, const tri_look_run *run, tri_
   tri_look_facts facts;
 
   TRI_TRY(put_title(f, run->h, out));
-  if (run->fault) return put_wrapped(f, out, red, run->fault, 4);
+  if (run->error) return put_wrapped(f, out, red, run->error, 4);
   tri_look_facts_make(run->h, f->now_unix_s, &facts);
   TRI_TRY(put_state(f, run->h, &facts, out));
   TRI_TRY(put_steps(f, &facts, out));

@@ -18,7 +18,7 @@ static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J", leave[] = "\0
 
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT};
 enum { N_CAUGHT = sizeof caught / sizeof *caught, N_ENDING = 4, HANGUP = 2 };
-/* Faults of the program itself: the screen is given back, and they end it as they would. */
+/* Errors of the program itself: the screen is given back, and they end it as they would. */
 static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { N_FAULTS = sizeof faults / sizeof *faults };
 

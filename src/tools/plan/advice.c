@@ -72,7 +72,7 @@ static void take_numbers(attempt *x, const tri_plan *p) {
   x->micro = p->t.plan.batch.micro_batch_size;
   x->accum = p->t.plan.batch.gradient_accumulation_steps;
   x->tokens = p->t.plan.packed;
-  x->at_once = p->t.supply->generates ? p->t.plan.decode : 0;
+  x->at_once = p->t.source->generates ? p->t.plan.decode : 0;
 }
 
 /* *weight: of both phases together, so that a change of the smaller one counts too; 0: it cannot be
@@ -81,14 +81,14 @@ static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
   char     **args = NULL;
   int        n = 0;
   tri_plan   p = {0};
-  tri_faults faults = {0};
+  tri_errors errors = {0};
   tri_status st = TRI_OK;
 
   *fits = false;
   *weight = 0;
   TRI_TRY_DONE(make_args(q, x, &args, &n));
-  TRI_TRY_DONE(tri_plan_open(q->path, args, n, &x->job, q->p, NULL, &faults, &p));
-  if (faults.n) goto done;
+  TRI_TRY_DONE(tri_plan_open(q->path, args, n, &x->job, q->p, NULL, &errors, &p));
+  if (errors.n) goto done;
   *fits = p.fits;
   *weight = weight_of(&p);
   take_numbers(x, &p);
@@ -97,7 +97,7 @@ static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
   x->a.step_s = p.time.all;
 done:
   tri_plan_close(&p);
-  tri_faults_free(&faults);
+  tri_errors_free(&errors);
   TRI_FREE(args);
   return st;
 }
@@ -117,7 +117,7 @@ static bool less_kept(const asked *q, attempt *x) {
 
 /* Half the samples of a pass, twice the passes; or half its tokens, as long as the longest sequence fits. */
 static bool smaller_pass(const asked *q, attempt *x) {
-  int64_t least = q->p->t.plan.max_tokens * q->p->t.supply->together;
+  int64_t least = q->p->t.plan.max_tokens * q->p->t.source->together;
 
   if (x->tokens) {
     if (x->tokens <= least) return false;

@@ -31,7 +31,7 @@ static tri_status check_tensors(const tri_trainer *t) {
         tri_learner_has_adapters(t, l)
             ? tri_source_check_lora(l->source, l->from, tri_model_params(l->model), tri_learner_params(l))
             : tri_source_check(l->source, l->from, tri_learner_params(l)),
-        t->run.faults));
+        t->run.errors));
   }
   return TRI_OK;
 }
@@ -40,28 +40,28 @@ static tri_status check_tensors(const tri_trainer *t) {
 typedef struct ranks {
   bool asked;
   int  all, here; /* of them on one machine */
-  bool elsewhere; /* what this machine has and lacks is of no interest: only faults and warnings are said */
+  bool elsewhere; /* what this machine has and lacks is of no interest: only errors and warnings are said */
   tri_show_learned show; /* lines of data to print */
 } ranks;
 
 /* What the machine lacks. The one of a job that is only asked about may have more. */
-static tri_status note_machine(tri_status st, const ranks *n, tri_faults *faults) {
-  tri_faults note = {0};
+static tri_status note_machine(tri_status st, const ranks *n, tri_errors *errors) {
+  tri_errors note = {0};
 
-  if (!n->asked) return tri_error_note(st, faults);
+  if (!n->asked) return tri_error_note(st, errors);
   TRI_TRY(tri_error_note(st, &note));
   if (note.n && !n->elsewhere) {
     tri_log(TRI_LOG_WARN, "as on this machine; the nodes of a job may have more:");
     say_lines(&note.text);
   }
-  tri_faults_free(&note);
+  tri_errors_free(&note);
   return TRI_OK;
 }
 
 /* In a CPU build "cuda" is none; in one with CUDA this machine need not have a GPU. */
-static tri_status check_device(const char *device, tri_faults *faults) {
+static tri_status check_device(const char *device, tri_errors *errors) {
   if (!strcmp(device, "auto")) return TRI_OK;
-  TRI_TRY(tri_error_note(tri_error_about(tri_device_check(device), "run.device"), faults));
+  TRI_TRY(tri_error_note(tri_error_about(tri_device_check(device), "run.device"), errors));
   if (strcmp(device, tri_device_host()) && tri_device_find(device))
     tri_log(TRI_LOG_WARN,
             "run.device: %s: memory and batches are planned as on the CPU; trireme plan plans for GPUs",
@@ -84,27 +84,27 @@ static void say_resume(const tri_trainer *t) {
             (long long)t->plan.steps);
 }
 
-/* Ranks that do not fill nodes are a fault; then the rest is looked at as for one node. */
-static tri_status open_session(const tri_config *cfg, const ranks *n, tri_faults *faults, tri_session *se) {
+/* Ranks that do not fill nodes are an error; then the rest is looked at as for one node. */
+static tri_status open_session(const tri_config *cfg, const ranks *n, tri_errors *errors, tri_session *se) {
   tri_session_opt opt = {tri_device_host(), (int)cfg->run.ranks_per_node, (int)cfg->run.threads, 0, NULL};
-  int64_t         before = faults->n;
+  int64_t         before = errors->n;
 
-  TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), faults));
-  if (faults->n == before) return TRI_OK;
+  TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), errors));
+  if (errors->n == before) return TRI_OK;
   opt.ranks_per_node = n->all;
   return tri_session_pretend(&opt, n->all, n->here, se);
 }
 
-/* A checkpoint for a trial, as the run writes one. Where the plan has faults its size is not known. */
-static tri_status rehearse(tri_trainer *t, bool is_planned, tri_faults *faults) {
-  if (!is_planned) TRI_TRY(tri_faults_miss(faults, "room for checkpoints"));
+/* A checkpoint for a trial, as the run writes one. Where the plan has errors its size is not known. */
+static tri_status rehearse(tri_trainer *t, bool is_planned, tri_errors *errors) {
+  if (!is_planned) TRI_TRY(tri_errors_miss(errors, "room for checkpoints"));
   if (!t->run.may_write) return TRI_OK;
   return tri_error_note(is_planned ? tri_save_rehearse(t) : tri_ckpt_rehearse(t->run.folder, NULL, 0),
-                        faults);
+                        errors);
 }
 
 /* In a session that is pretended. */
-static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *faults) {
+static tri_status check_run(const tri_config *cfg, const ranks *n, tri_errors *errors) {
   tri_session se = {0};
   tri_trainer t = {0};
   tri_status  st = TRI_OK;
@@ -114,23 +114,23 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
 
   tri_config_choose(cfg);
   tri_config_word("run.device", cfg->run.device, device);
-  TRI_TRY_DONE(check_device(device, faults));
-  TRI_TRY_DONE(tri_error_note(check_collectives(device), faults));
-  TRI_TRY_DONE(open_session(cfg, n, faults, &se));
-  TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, faults));
-  before = faults->n;
-  TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
-  is_planned = t.learner[TRI_POLICY].model && faults->n == before;
+  TRI_TRY_DONE(check_device(device, errors));
+  TRI_TRY_DONE(tri_error_note(check_collectives(device), errors));
+  TRI_TRY_DONE(open_session(cfg, n, errors, &se));
+  TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, errors));
+  before = errors->n;
+  TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, errors, &t), errors));
+  is_planned = t.learner[TRI_POLICY].model && errors->n == before;
   if (!t.learner[TRI_POLICY].model) {
-    TRI_TRY_DONE(tri_faults_miss(faults, "tensors, memory"));
-    if (!n->elsewhere) st = rehearse(&t, is_planned, faults);
+    TRI_TRY_DONE(tri_errors_miss(errors, "tensors, memory"));
+    if (!n->elsewhere) st = rehearse(&t, is_planned, errors);
     goto done;
   }
   if (n->show.lines) TRI_TRY_DONE(tri_check_learned(&t, &n->show));
   TRI_TRY_DONE(check_tensors(&t));
-  TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
-  if (!n->elsewhere) TRI_TRY_DONE(rehearse(&t, is_planned, faults));
-  if (faults->n) goto done;
+  TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, errors));
+  if (!n->elsewhere) TRI_TRY_DONE(rehearse(&t, is_planned, errors));
+  if (errors->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);
   say_data("data.eval", t.eval.data ? t.eval.data : t.eval.lines);
@@ -141,15 +141,15 @@ done:
   return st;
 }
 
-/* Where keys have faults: what else is wrong is looked for as on one rank. */
-static tri_status look_beside(const tri_config *cfg, tri_faults *faults) {
+/* Where keys have errors: what else is wrong is looked for as on one rank. */
+static tri_status look_beside(const tri_config *cfg, tri_errors *errors) {
   tri_session_opt opt = {.device = tri_device_host()};
   tri_session     se = {0};
   tri_trainer     t = {0};
-  tri_status      st = tri_faults_miss(faults, "the machine, run.output, batches, memory");
+  tri_status      st = tri_errors_miss(errors, "the machine, run.output, batches, memory");
 
   if (st == TRI_OK) st = tri_session_pretend(&opt, 1, 1, &se);
-  if (st == TRI_OK) st = tri_error_note(tri_trainer_look(cfg, &se, faults, &t), faults);
+  if (st == TRI_OK) st = tri_error_note(tri_trainer_look(cfg, &se, errors, &t), errors);
   tri_trainer_close(&t);
   tri_session_leave(&se, st);
   return st;
@@ -166,37 +166,37 @@ static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   return n;
 }
 
-/* All faults, and what they kept from being looked at. */
-static tri_status fail_with(const char *path, const tri_faults *faults) {
-  bool one = faults->n == 1;
+/* All errors, and what they kept from being looked at. */
+static tri_status fail_with(const char *path, const tri_errors *errors) {
+  bool one = errors->n == 1;
 
-  TRI_FAIL(faults->st, "%s: %lld fault%s, listed above%s%s%s", path, (long long)faults->n, one ? "" : "s",
-           faults->unseen.len ? "; not looked at because of " : "",
-           !faults->unseen.len ? ""
+  TRI_FAIL(errors->st, "%s: %lld fault%s, listed above%s%s%s", path, (long long)errors->n, one ? "" : "s",
+           errors->unseen.len ? "; not looked at because of " : "",
+           !errors->unseen.len ? ""
            : one               ? "it: "
                                : "them: ",
-           faults->unseen.len ? faults->unseen.data : "");
+           errors->unseen.len ? errors->unseen.data : "");
 }
 
 /* With the deck as it was read, and what that found. read: how the reading ended; of a deck that is no deck
  * there is nothing else to look at. */
 static tri_status check_deck(const char *path, const tri_config *cfg, const ranks *n, tri_text *notes,
-                             tri_faults *faults, tri_status read) {
-  tri_status st = tri_error_note(read, faults);
+                             tri_errors *errors, tri_status read) {
+  tri_status st = tri_error_note(read, errors);
 
   if (st == TRI_OK) say_lines(notes);
   if (n->elsewhere) tri_log_mute(TRI_LOG_WARN);
-  if (read == TRI_OK) st = faults->n ? look_beside(cfg, faults) : check_run(cfg, n, faults);
+  if (read == TRI_OK) st = errors->n ? look_beside(cfg, errors) : check_run(cfg, n, errors);
   if (n->elsewhere) tri_log_unmute();
-  if (st == TRI_OK && faults->n) {
-    tri_faults_say(faults);
-    st = fail_with(path, faults);
+  if (st == TRI_OK && errors->n) {
+    tri_errors_say(errors);
+    st = fail_with(path, errors);
   } else if (st == TRI_OK) {
     tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n->all, n->all == 1 ? "" : "s",
             n->all == 1 && !n->asked ? "; --ranks N for a job of N" : "");
   }
   tri_text_free(notes);
-  tri_faults_free(faults);
+  tri_errors_free(errors);
   return st;
 }
 
@@ -204,13 +204,13 @@ tri_status tri_check(const char *path, char *const *args, int n_args, int64_t as
                      const tri_show_learned *show) {
   tri_config cfg = {0};
   tri_text   notes = {0};
-  tri_faults faults = {0};
+  tri_errors errors = {0};
   ranks      n;
-  tri_status st = tri_config_load_all(path, args, n_args, &cfg, &notes, &faults);
+  tri_status st = tri_config_load_all(path, args, n_args, &cfg, &notes, &errors);
 
   n = count_ranks(&cfg, asked);
   n.show = *show;
-  st = check_deck(path, &cfg, &n, &notes, &faults, st);
+  st = check_deck(path, &cfg, &n, &notes, &errors, st);
   tri_config_free(&cfg);
   return st;
 }
@@ -218,11 +218,11 @@ tri_status tri_check(const char *path, char *const *args, int n_args, int64_t as
 tri_status tri_check_text(const char *name, const char *bytes, size_t n_bytes, int all, int per_node) {
   tri_config cfg = {0};
   tri_text   notes = {0};
-  tri_faults faults = {0};
+  tri_errors errors = {0};
   ranks      n = {.asked = true, .all = all, .here = per_node, .elsewhere = true};
-  tri_status st = tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &faults);
+  tri_status st = tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &errors);
 
-  st = check_deck(name, &cfg, &n, &notes, &faults, st);
+  st = check_deck(name, &cfg, &n, &notes, &errors, st);
   tri_config_free(&cfg);
   return st;
 }

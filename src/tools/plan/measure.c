@@ -3,14 +3,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure.h"
 
-#include "bench.h"
+#include "plan_bench.h"
 #include "plan.h"
 
 #include <math.h>
 
 /* Chosen: passes that take longer, by what such cores do, are not waited for. */
 static const double most_s = 3.5;
-/* Of a kind, at least: bench.c. Chosen: tokens of a pass; products of more rows gain little. */
+/* Of a kind, at least: plan_bench.c. Chosen: tokens of a pass; products of more rows gain little. */
 enum { PASSES = 2, LEAST_TOKENS = 128 };
 
 /* Measured with tests/bench/predict.sh, 4 ranks on 2 cores: what is lost where each waits for the turn of

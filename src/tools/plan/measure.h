@@ -3,7 +3,7 @@
 #ifndef TRI_PLAN_MEASURE_H
 #define TRI_PLAN_MEASURE_H
 
-#include "tools/bench/case.h"
+#include "tools/bench/bench_setup.h"
 #include "tools/cost/cost.h"
 
 struct tri_plan;

@@ -37,14 +37,14 @@ static tri_status judge(tri_plan *p) {
   p->host_beside_bytes = (int64_t)tri_session_host_beside_bytes(&p->se) * j->per_node;
   if (j->here || !j->gpu) {
     TRI_TRY(host->mem_info(NULL, &bytes_free, &bytes_total));
-    p->host_room_bytes = (int64_t)(j->here ? bytes_free : bytes_total);
+    p->host_space_bytes = (int64_t)(j->here ? bytes_free : bytes_total);
   }
   if (j->gpu) {
     TRI_TRY(p->se.device->ops->mem_info(p->se.device, &bytes_free, &bytes_total));
-    p->room_bytes = (int64_t)bytes_free - (int64_t)tri_session_beside_bytes(&p->se);
+    p->space_bytes = (int64_t)bytes_free - (int64_t)tri_session_beside_bytes(&p->se);
   }
-  p->fits = (!j->gpu || p->sum.device <= p->room_bytes) &&
-            (!p->host_room_bytes || p->host_bytes_per_node + p->host_beside_bytes <= p->host_room_bytes);
+  p->fits = (!j->gpu || p->sum.device <= p->space_bytes) &&
+            (!p->host_space_bytes || p->host_bytes_per_node + p->host_beside_bytes <= p->host_space_bytes);
   return TRI_OK;
 }
 
@@ -58,11 +58,11 @@ static void describe(tri_plan *p) {
     snprintf(p->spread, sizeof p->spread, "weights %s, optimizer %s", over[s.params], over[s.optim]);
 }
 
-static tri_status make(tri_plan *p, const tri_plan *like, tri_faults *faults) {
-  TRI_TRY(tri_error_note(open_session(p), faults));
-  if (faults->n) return TRI_OK;
-  TRI_TRY(tri_trainer_plan_on_paper(&p->cfg, &p->se, faults, like ? &like->t : NULL, &p->t));
-  if (faults->n || !p->t.learner[TRI_POLICY].model) return tri_faults_miss(faults, "memory");
+static tri_status make(tri_plan *p, const tri_plan *like, tri_errors *errors) {
+  TRI_TRY(tri_error_note(open_session(p), errors));
+  if (errors->n) return TRI_OK;
+  TRI_TRY(tri_trainer_plan_on_paper(&p->cfg, &p->se, errors, like ? &like->t : NULL, &p->t));
+  if (errors->n || !p->t.learner[TRI_POLICY].model) return tri_errors_miss(errors, "memory");
   TRI_TRY(tri_session_plan_stage(&p->se));
   TRI_TRY(tri_ledger_rows(p->se.ledger, &p->row, &p->n_row));
   TRI_TRY(judge(p));
@@ -73,15 +73,15 @@ static tri_status make(tri_plan *p, const tri_plan *like, tri_faults *faults) {
 }
 
 tri_status tri_plan_open(const char *path, char *const *args, int n_args, const tri_plan_job *job,
-                         const tri_plan *like, tri_text *notes, tri_faults *faults, tri_plan *out) {
+                         const tri_plan *like, tri_text *notes, tri_errors *errors, tri_plan *out) {
   tri_plan  *p = out;
   tri_status st;
 
   *p = (tri_plan){.job = *job};
-  st = tri_error_note(tri_config_load_all(path, args, n_args, &p->cfg, notes, faults), faults);
-  if (st == TRI_OK && faults->n) return tri_faults_miss(faults, "model, data, batches, memory");
+  st = tri_error_note(tri_config_load_all(path, args, n_args, &p->cfg, notes, errors), errors);
+  if (st == TRI_OK && errors->n) return tri_errors_miss(errors, "model, data, batches, memory");
   tri_config_choose(&p->cfg);
-  if (st == TRI_OK) st = make(p, like, faults);
+  if (st == TRI_OK) st = make(p, like, errors);
   return st;
 }
 

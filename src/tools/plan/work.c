@@ -3,7 +3,7 @@
 #include "plan.h"
 #include "train/inputs.h"
 
-#include "bench.h"
+#include "plan_bench.h"
 #include "measure.h"
 #include "train/score.h"
 
@@ -46,7 +46,7 @@ static tri_cost_share share_of(const tri_plan *p, const tri_learner *l) {
 
 static lengths measure(const tri_trainer *t) {
   const tri_data_stats *s = t->data ? tri_dataset_stats(t->data) : NULL;
-  double  n = t->data ? (double)tri_dataset_count(t->data) * t->supply->together : 1, answer = 0;
+  double  n = t->data ? (double)tri_dataset_count(t->data) * t->source->together : 1, answer = 0;
   lengths l = {.sequence = (double)t->plan.max_tokens};
 
   if (tri_has_answers(t)) answer = (double)t->cfg->rollout.max_response_length;
@@ -102,7 +102,7 @@ static tri_cost_pass pass_of(const tri_plan *p, const tri_learner *l, bool learn
  * of all where a reward wants them or they are not the sampler's. And a loss may look at others' beside
  * them. */
 static double scored(const tri_trainer *t) {
-  double n = (double)t->plan.mini_batches, times = tri_score_surveys(t) ? 1 : 0;
+  double n = (double)t->plan.mini_batches, times = tri_score_has_statistic(t) ? 1 : 0;
   bool   all = tri_has_reference(t) && t->opt.kl_where == TRI_KL_IN_REWARD &&
              t->cfg->run.sampler == TRI_CONFIG_RESCORE;
 
@@ -164,7 +164,7 @@ static void add_scores(sum *s, const tri_learner *l, double times) {
 /* What a step begins with, and how fast the policy is. */
 static tri_status begin(tri_plan *p, sum *s) {
   const tri_machine *m = &p->job.machine;
-  bool               generates = p->t.supply->generates;
+  bool               generates = p->t.source->generates;
   tri_cost_pass      learn = pass_of(p, &p->t.learner[TRI_POLICY], true);
   tri_cost_rollout   r = {.at_once = 0};
 
@@ -183,7 +183,7 @@ static tri_status begin(tri_plan *p, sum *s) {
 tri_status tri_plan_time(tri_plan *p) {
   const tri_trainer *t = &p->t;
   const tri_learner *policy = &t->learner[TRI_POLICY];
-  double             beside = t->supply->beside ? 2 : 1;
+  double             beside = t->source->beside ? 2 : 1;
   sum                s;
 
   TRI_TRY(begin(p, &s));
@@ -206,7 +206,7 @@ void tri_plan_case(const tri_plan *p, tri_bench_case *out) {
   const tri_learner *policy = &p->t.learner[TRI_POLICY];
   tri_cost_pass      learn = pass_of(p, policy, true);
   tri_cost_rollout   r = {.at_once = 0};
-  bool               generates = p->t.supply->generates;
+  bool               generates = p->t.source->generates;
   double             passes = learn.batches / (double)p->t.plan.mini_batches;
 
   if (generates) r = rollout_of(p);

@@ -8,7 +8,7 @@
 
 #include "base/print.h"
 #include "fold.h"
-#include "source.h"
+#include "show_source.h"
 #include "view.h"
 
 /* Chosen: of the lines that are kept to be shown in another order than they stand in. */

@@ -3,7 +3,7 @@
 #ifndef TRI_SHOW_VIEW_H
 #define TRI_SHOW_VIEW_H
 
-#include "answer.h"
+#include "show_answer.h"
 #include "pager.h"
 
 /* What is under way. Zero-initialise but for p. */

@@ -13,21 +13,21 @@
 
 /* What a deck names, as far as it is there. */
 typedef struct tri_saved_source {
-  tri_source           *model; /* NULL: it is not there */
-  tri_encoder           encoder;
-  tri_chat             *chat; /* NULL with it */
-  tri_source_talk       talk;
-  tri_dataset          *data[2]; /* of rollout lines: data.train, data.eval; of others the file itself */
-  int64_t               n_apart; /* rollout lines whose line was not found */
-  const tri_config     *cfg;
-  const tri_reward_set *set;
+  tri_source             *model; /* NULL: it is not there */
+  tri_encoder             encoder;
+  tri_chat               *chat; /* NULL with it */
+  tri_source_conversation conversation;
+  tri_dataset            *data[2]; /* of rollout lines: data.train, data.eval; of others the file itself */
+  int64_t                 n_apart; /* rollout lines whose line was not found */
+  const tri_config       *cfg;
+  const tri_reward_set   *set;
 } source;
 
 static void close_source(source *s) {
   if (!s) return;
   for (int i = 0; i < 2; i++) tri_dataset_close(&s->data[i]);
   tri_chat_close(&s->chat);
-  tri_source_talk_free(&s->talk);
+  tri_source_conversation_free(&s->conversation);
   s->encoder.tokenizer = NULL;
   tri_encoder_free(&s->encoder);
   tri_source_close(&s->model);
@@ -56,15 +56,15 @@ static tri_status open_chat(source *s) {
   char              today[16];
   tri_chat_opt      opt;
 
-  TRI_TRY(tri_copy_text(c->data.chat_template, &s->talk.template));
-  TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &s->talk.kwargs));
-  TRI_TRY(copy_or_null(c->data.chat_template_date, &s->talk.date));
-  TRI_TRY(copy_or_null(c->data.tools, &s->talk.tools));
-  TRI_TRY(copy_or_null(c->data.system_prompt, &s->talk.system));
-  TRI_TRY(tri_source_talk_read(&s->talk, NULL));
+  TRI_TRY(tri_copy_text(c->data.chat_template, &s->conversation.template));
+  TRI_TRY(copy_or_null(c->data.chat_template_kwargs, &s->conversation.kwargs));
+  TRI_TRY(copy_or_null(c->data.chat_template_date, &s->conversation.date));
+  TRI_TRY(copy_or_null(c->data.tools, &s->conversation.tools));
+  TRI_TRY(copy_or_null(c->data.system_prompt, &s->conversation.system));
+  TRI_TRY(tri_source_conversation_read(&s->conversation, NULL));
   localtime_r(&now, &day);
   strftime(today, sizeof today, "%Y-%m-%d", &day);
-  opt = tri_source_talk_opt(&s->talk, true);
+  opt = tri_source_conversation_opt(&s->conversation, true);
   if (!opt.date) opt.date = today;
   return tri_source_chat(s->model, &opt, &s->chat);
 }

@@ -18,22 +18,22 @@ static tri_reward_env tryout_env(const tri_config *c, tri_tryout *t) {
 
 /* All that is wrong with them is said before the last word. */
 static tri_status check_rows(const tri_tryout *t, const tri_reward_env *env) {
-  tri_faults faults = {0};
+  tri_errors errors = {0};
   tri_status st = TRI_OK;
   int64_t    n;
 
   for (int i = 0; i < t->n; i++) {
     char row[80];
     snprintf(row, sizeof row, "reward %d (%s)", i + 1, t->row[i].name);
-    TRI_TRY_DONE(tri_error_note(tri_error_at(tri_reward_check(&t->row[i], env), row), &faults));
+    TRI_TRY_DONE(tri_error_note(tri_error_at(tri_reward_check(&t->row[i], env), row), &errors));
   }
-  n = faults.n;
-  if (n) faults.text.data[faults.text.len - 1] = 0;
-  if (n) tri_log_lines(TRI_LOG_ERROR, faults.text.data);
+  n = errors.n;
+  if (n) errors.text.data[errors.text.len - 1] = 0;
+  if (n) tri_log_lines(TRI_LOG_ERROR, errors.text.data);
   if (n)
     TRI_FAIL_DONE(TRI_ECONFIG, "%lld of the deck's rewards cannot be opened, listed above", (long long)n);
 done:
-  tri_faults_free(&faults);
+  tri_errors_free(&errors);
   return st;
 }
 
@@ -66,7 +66,7 @@ static char *copy(const char *text, size_t n) {
   return out;
 }
 
-static void keep_failure(const tri_reward *kind, const tri_desk_result *r, tri_verdict *v) {
+static void keep_failure(const tri_reward *kind, const tri_work_queue_result *r, tri_verdict *v) {
   tri_text asked = {0};
 
   v->why = copy(r->why, strlen(r->why));
@@ -79,7 +79,7 @@ static void keep_failure(const tri_reward *kind, const tri_desk_result *r, tri_v
   tri_text_free(&asked);
 }
 
-static void hear(void *ctx, int i, const tri_desk_result *r) {
+static void hear(void *ctx, int i, const tri_work_queue_result *r) {
   tri_tryout  *t = ctx;
   tri_verdict *v = &t->tried[i].verdict[r->number];
 

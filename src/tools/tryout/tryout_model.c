@@ -82,9 +82,9 @@ static tri_status score_batch(tri_infer *f, const tri_rollout *r, const int *seq
   tri_loss_in  in;
   tri_loss_out unused;
 
-  TRI_TRY(tri_batch_load(f->feed, r, seq, n, f->se.stream, &b));
+  TRI_TRY(tri_batch_load(f->staging, r, seq, n, f->se.stream, &b));
   TRI_TRY(tri_model_forward(f->model, &b, false, 1.0f, &rows, f->se.stream));
-  TRI_TRY(tri_batch_fetch(f->feed, &rows, NULL, f->se.stream, &in, &unused));
+  TRI_TRY(tri_batch_fetch(f->staging, &rows, NULL, f->se.stream, &in, &unused));
   for (int64_t k = 0; k < in.n; k++) /* a row of the last token of each */
     for (int q = 0; q < n; q++)
       if (in.origin[k] == r->start[seq[q] + 1] - 1) score[seq[q]] = in.value[k];

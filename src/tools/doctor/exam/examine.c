@@ -12,10 +12,11 @@ enum { END_S = 10 }; /* chosen: that ending all ranks may take */
 /* Rank 0, before MPI is up. *go: MPI may be started; *all: every rank came. */
 static tri_status receive(tri_exam *x, bool *go, bool *all) {
   *all = true;
-  tri_meet_gather(x->meet, x->facts);
-  TRI_TRY(tri_meet_judge(x->meet, &x->found));
+  tri_rendezvous_gather(x->rendezvous, x->facts);
+  TRI_TRY(tri_rendezvous_check(x->rendezvous, &x->found));
   *go = !x->found.blocks;
-  if (*go && x->launch.tasks > 1 && !tri_meet_can(x->meet)) return TRI_OK; /* MPI gathers the facts */
+  if (*go && x->launch.tasks > 1 && !tri_rendezvous_can(x->rendezvous))
+    return TRI_OK; /* MPI gathers the facts */
   for (int t = 0; t < x->launch.tasks; t++) *all = *all && x->facts[t].seat.host[0];
   TRI_TRY(tri_exam_check(x));
   *go = *all && !x->found.blocks;
@@ -26,22 +27,22 @@ static tri_status receive(tri_exam *x, bool *go, bool *all) {
 static tri_status refuse(tri_exam *x, bool all, int *code) {
   TRI_TRY(tri_exam_print(x, "an error above would end MPI, or make it wait for ever"));
   *code = TRI_EXAMINE_CODE;
-  tri_meet_decide(x->meet, false);
+  tri_rendezvous_decide(x->rendezvous, false);
   if (all) return TRI_OK;
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
   tri_runtime_abort(TRI_EXAMINE_CODE); /* of ranks that did not come nobody knows when they would end */
 }
 
 static tri_status lead(tri_exam *x, int *code) {
-  bool go = true, all = true, meets = tri_meet_can(x->meet);
+  bool go = true, all = true, met = tri_rendezvous_can(x->rendezvous);
 
-  if (meets || x->launch.tasks == 1) TRI_TRY(receive(x, &go, &all));
+  if (met || x->launch.tasks == 1) TRI_TRY(receive(x, &go, &all));
   if (!go) return refuse(x, all, code);
-  if (meets) tri_meet_decide(x->meet, true);
-  tri_meet_stage(x->meet, "MPI_Init");
-  tri_meet_watch(x->meet, tri_exam_on_hang, x);
+  if (met) tri_rendezvous_decide(x->rendezvous, true);
+  tri_rendezvous_stage(x->rendezvous, "MPI_Init");
+  tri_rendezvous_monitor(x->rendezvous, tri_exam_on_hang, x);
   TRI_TRY(tri_exam_measure(x));
-  tri_meet_watch(x->meet, NULL, NULL);
+  tri_rendezvous_monitor(x->rendezvous, NULL, NULL);
   TRI_TRY(tri_exam_print(x, NULL));
   if (x->found.errors) *code = TRI_EXAMINE_CODE;
   return tri_exam_leave(x);
@@ -55,7 +56,7 @@ _Noreturn static void end_without(tri_exam *x) {
             "%s; if rank 0 says nothing itself, it never came, or a firewall or an interface stands "
             "between: look what holds it there, or leave the node out (--exclude)",
             tri_error_message());
-  tri_meet_wait_for_hub(x->meet);
+  tri_rendezvous_wait_for_hub(x->rendezvous);
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
   tri_runtime_abort(TRI_EXAMINE_CODE);
 }
@@ -63,7 +64,7 @@ _Noreturn static void end_without(tri_exam *x) {
 static tri_status follow(tri_exam *x, int *code) {
   bool go = true;
 
-  if (tri_meet_can(x->meet) && tri_meet_serve(x->meet, &go) != TRI_OK) end_without(x);
+  if (tri_rendezvous_can(x->rendezvous) && tri_rendezvous_serve(x->rendezvous, &go) != TRI_OK) end_without(x);
   if (!go) {
     *code = TRI_EXAMINE_CODE;
     return TRI_OK;
@@ -74,7 +75,7 @@ static tri_status follow(tri_exam *x, int *code) {
 }
 
 static void close_exam(tri_exam *x) {
-  tri_meet_close(&x->meet);
+  tri_rendezvous_close(&x->rendezvous);
   tri_findings_free(&x->found);
   tri_case_free(&x->c);
   TRI_FREE(x->rate);
@@ -100,7 +101,7 @@ tri_status tri_examine(const tri_examine_opt *opt, int *code) {
   TRI_TRY_DONE(TRI_ALLOC(x->clock, task ? 1 : tasks));
   tri_gather_facts(&x->launch, &x->facts[0]);
   tri_folder_there(opt->folder, folder, sizeof folder);
-  TRI_TRY_DONE(tri_meet_open(&x->launch, folder, &x->facts[0], opt->patience_s, &x->meet));
+  TRI_TRY_DONE(tri_rendezvous_open(&x->launch, folder, &x->facts[0], opt->patience_s, &x->rendezvous));
   TRI_TRY_DONE(task ? follow(x, code) : lead(x, code));
 done:
   close_exam(x);

@@ -1,7 +1,7 @@
 /* examine_check.c - of rank 0: what the facts of all say, and the report. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/print.h"
-#include "tools/doctor/report.h"
+#include "tools/doctor/doctor_report.h"
 #include "examine_impl.h"
 
 #include <stdio.h>
@@ -40,9 +40,9 @@ tri_status tri_exam_check(tri_exam *x) {
                   .waited_s = x->opt->patience_s,
                   .clock = x->clock};
   TRI_TRY(tri_case_number(c, x->facts, x->opt->ranks_per_node));
-  if (x->meet && tri_meet_can(x->meet)) {
-    tri_meet_clocks(x->meet, c, x->clock);
-    TRI_TRY(tri_meet_reach(x->meet, c, &x->reach, &c->n_reach));
+  if (x->rendezvous && tri_rendezvous_can(x->rendezvous)) {
+    tri_rendezvous_clocks(x->rendezvous, c, x->clock);
+    TRI_TRY(tri_rendezvous_reach(x->rendezvous, c, &x->reach, &c->n_reach));
     c->reach = x->reach;
   }
   ask_fence(x);

@@ -6,8 +6,8 @@
 #include "comm/slurm.h"
 #include "tools/doctor/checks.h"
 #include "examine.h"
-#include "folder.h"
-#include "tools/doctor/meet/meet.h"
+#include "exam_folder.h"
+#include "tools/doctor/rendezvous/rendezvous.h"
 #include "speed.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@
 typedef struct tri_exam {
   const tri_examine_opt *opt;
   tri_launch             launch;
-  tri_meet              *meet;
+  tri_rendezvous        *rendezvous;
   tri_facts             *facts; /* [tasks] of rank 0, else its own alone */
   tri_facts_clock       *clock; /* [tasks] of rank 0 */
   tri_reach             *reach; /* [c.n_reach] of rank 0 */
@@ -24,7 +24,7 @@ typedef struct tri_exam {
   tri_rate              *rate;  /* [n_rate] of rank 0 */
   int64_t                n_rate, rate_cap;
   char                   fence[TRI_SLURM_WORD_BYTES]; /* of rank 0 */
-  pthread_mutex_t        lock;                        /* of found and rate, which the watch reports from */
+  pthread_mutex_t        lock;                        /* of found and rate, which the monitor reports from */
   tri_session            se;
 } tri_exam;
 
@@ -38,7 +38,7 @@ TRI_CHECKED tri_status tri_exam_leave(tri_exam *x);
 TRI_CHECKED tri_status tri_exam_print(tri_exam *x, const char *unmeasured);
 /* Once the facts of all are there: numbers them and looks for what is wrong. Not collective. */
 TRI_CHECKED tri_status tri_exam_check(tri_exam *x);
-/* Not collective: examine_mpi.c, of rank 0, what the watch calls; ctx: tri_exam. Does not return. */
-void tri_exam_on_hang(void *ctx, const tri_meet_hang *hang);
+/* Not collective: examine_mpi.c, of rank 0, what the monitor calls; ctx: tri_exam. Does not return. */
+void tri_exam_on_hang(void *ctx, const tri_rendezvous_hang *hang);
 
 #endif

@@ -16,7 +16,7 @@ enum { HANG_EXTRA_S = 20, END_S = 10, SHOWN = 8 };
 
 /* ---- who hangs ---- */
 
-static const char *cure_of(const tri_meet_hang *h) {
+static const char *cure_of(const tri_rendezvous_hang *h) {
   const char *stage =
       h->reason ? "" : h->stage; /* a rank that is known to be stopped or gone says nothing of it */
 
@@ -31,7 +31,7 @@ static const char *cure_of(const tri_meet_hang *h) {
          "down; leave the node out: --exclude";
 }
 
-static tri_status say_hang(tri_exam *x, const tri_meet_hang *h) {
+static tri_status say_hang(tri_exam *x, const tri_rendezvous_hang *h) {
   tri_text   who = {0};
   tri_status st = TRI_OK;
 
@@ -59,7 +59,7 @@ done:
   return st;
 }
 
-void tri_exam_on_hang(void *ctx, const tri_meet_hang *hang) {
+void tri_exam_on_hang(void *ctx, const tri_rendezvous_hang *hang) {
   tri_exam *x = ctx;
 
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
@@ -76,7 +76,7 @@ void tri_exam_on_hang(void *ctx, const tri_meet_hang *hang) {
 /* ---- stages ---- */
 
 static void enter(tri_exam *x, const char *stage) {
-  tri_meet_stage(x->meet, stage);
+  tri_rendezvous_stage(x->rendezvous, stage);
   tri_runtime_abort_within((int)(2 * x->opt->patience_s) + HANG_EXTRA_S, TRI_EXAMINE_CODE);
 }
 
@@ -148,7 +148,7 @@ done:
   return st;
 }
 
-static tri_status measure_scopes(tri_exam *x, const tri_speed_room *room) {
+static tri_status measure_scopes(tri_exam *x, const tri_speed_buffers *workspace) {
   static const char *const stage[] = {[TRI_WORLD] = "communicator world",
                                       [TRI_NODE] = "communicator node",
                                       [TRI_CROSS] = "communicator cross"};
@@ -156,7 +156,7 @@ static tri_status measure_scopes(tri_exam *x, const tri_speed_room *room) {
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
     tri_rate r;
     enter(x, stage[scope]);
-    TRI_TRY(tri_speed_scope(&x->se, (tri_scope)scope, room, &r));
+    TRI_TRY(tri_speed_scope(&x->se, (tri_scope)scope, workspace, &r));
     TRI_TRY(add_rate(x, &r));
   }
   return measure_pairs(x);
@@ -361,19 +361,19 @@ done:
 
 static tri_status measure(tri_exam *x) {
   tri_session_opt opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0, NULL}; /* meet watches */
-  tri_speed_room  room;
-  tri_status      st;
+  tri_speed_buffers workspace;
+  tri_status        st;
 
   if (x->launch.task != 0) enter(x, "MPI_Init");
   st = tri_session_open(&opt, &x->se);
   if (st != TRI_OK && x->se.rt.world_size)
-    tri_meet_stage(x->meet, "device and communicators"); /* MPI is up */
+    tri_rendezvous_stage(x->rendezvous, "device and communicators"); /* MPI is up */
   TRI_TRY(st);
   enter(x, "memory");
-  TRI_TRY(tri_speed_plan(&x->se, &room));
+  TRI_TRY(tri_speed_plan(&x->se, &workspace));
   TRI_TRY(tri_session_take_memory(&x->se));
-  if (!tri_meet_can(x->meet) && x->launch.tasks > 1) TRI_TRY(gather_facts(x));
-  TRI_TRY(measure_scopes(x, &room));
+  if (!tri_rendezvous_can(x->rendezvous) && x->launch.tasks > 1) TRI_TRY(gather_facts(x));
+  TRI_TRY(measure_scopes(x, &workspace));
   return measure_own(x);
 }
 
@@ -381,11 +381,11 @@ tri_status tri_exam_measure(tri_exam *x) {
   tri_status st = measure(x);
 
   if (st != TRI_OK) {
-    tri_meet_fail(x->meet, tri_error_message());
+    tri_rendezvous_fail(x->rendezvous, tri_error_message());
     poll(NULL, 0, END_S * 1000); /* rank 0 names this rank and ends all */
     return st;
   }
-  tri_meet_stage(x->meet, NULL);
+  tri_rendezvous_stage(x->rendezvous, NULL);
   return TRI_OK;
 }
 

@@ -29,7 +29,7 @@ enum { LEAST_BYTES = 1024 };      /* of a rank, to begin with */
 static const double part_s = 0.5; /* chosen: that a figure of a network takes at most, on a slow one too */
 static const double least_s = 0.25, product_s = 5e-4; /* of a measurement; of a product large enough */
 
-tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
+tri_status tri_speed_plan(tri_session *se, tri_speed_buffers *out) {
   int64_t all = tri_device_is_gpu(se->device) ? GPU_BYTES : CPU_BYTES;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
@@ -48,7 +48,7 @@ tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
 
 /* The slowest rank's seconds of `times` calls in a row, per call: of gathers of so many bytes of each rank,
  * 0: of sums of one number. */
-static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room *room, int64_t bytes,
+static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_buffers *workspace, int64_t bytes,
                              int times, double *out) {
   int64_t ns;
   double  from_s;
@@ -56,8 +56,8 @@ static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room 
   TRI_TRY(tri_host_barrier(c));
   from_s = tri_now_s();
   for (int i = 0; i < times; i++)
-    TRI_TRY(bytes ? tri_all_gather(c, room->recv, room->send, bytes, TRI_U8, se->stream, NULL)
-                  : tri_all_reduce(c, room->send, 1, TRI_F32, TRI_SUM, se->stream, NULL));
+    TRI_TRY(bytes ? tri_all_gather(c, workspace->recv, workspace->send, bytes, TRI_U8, se->stream, NULL)
+                  : tri_all_reduce(c, workspace->send, 1, TRI_F32, TRI_SUM, se->stream, NULL));
   TRI_TRY(se->device->ops->stream_sync(se->stream));
   ns = (int64_t)((tri_now_s() - from_s) * 1e9);
   TRI_TRY(tri_host_max(c, &ns, 1));
@@ -76,27 +76,28 @@ static tri_status agree_on_time(tri_comm *world, double *s) {
 
 /* Of as many bytes as take part_s at most, on any link: four times as many until then. Every rank of the
  * world takes the same number, though its own communicator may be another one. */
-static tri_status time_gather(tri_session *se, tri_comm *c, const tri_speed_room *room, int64_t *bytes,
-                              double *best) {
+static tri_status time_gather(tri_session *se, tri_comm *c, const tri_speed_buffers *workspace,
+                              int64_t *bytes, double *best) {
   tri_comm *world = se->comm[TRI_WORLD];
   double    s = 0;
 
-  for (*bytes = LEAST_BYTES < room->per_rank ? LEAST_BYTES : room->per_rank;; *bytes *= 4) {
-    if (*bytes > room->per_rank) *bytes = room->per_rank;
-    TRI_TRY(time_calls(se, c, room, *bytes, 1, &s));
+  for (*bytes = LEAST_BYTES < workspace->per_rank ? LEAST_BYTES : workspace->per_rank;; *bytes *= 4) {
+    if (*bytes > workspace->per_rank) *bytes = workspace->per_rank;
+    TRI_TRY(time_calls(se, c, workspace, *bytes, 1, &s));
     TRI_TRY(agree_on_time(world, &s));
-    if (*bytes == room->per_rank || 4 * s > part_s) break;
+    if (*bytes == workspace->per_rank || 4 * s > part_s) break;
   }
   *best = s;
   for (int i = 1; i < TIMES && i * s < part_s; i++) {
     double own = 0;
-    TRI_TRY(time_calls(se, c, room, *bytes, 1, &own));
+    TRI_TRY(time_calls(se, c, workspace, *bytes, 1, &own));
     if (own < *best) *best = own;
   }
   return TRI_OK;
 }
 
-tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_room *room, tri_rate *out) {
+tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buffers *workspace,
+                           tri_rate *out) {
   static const char *const name[] = {[TRI_WORLD] = "world", [TRI_NODE] = "node", [TRI_CROSS] = "cross"};
   tri_comm                *c = se->comm[scope];
   double                   best = 0, s = 0, latency = 0, spent = 0;
@@ -104,13 +105,13 @@ tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_roo
 
   *out = (tri_rate){.from = -1, .to = -1};
   if (c->size == 1) return TRI_OK;
-  TRI_TRY(time_calls(se, c, room, LEAST_BYTES, 1, &s)); /* the first connects */
-  TRI_TRY(time_gather(se, c, room, &bytes, &best));
-  TRI_TRY(time_calls(se, c, room, 0, 1, &s));
+  TRI_TRY(time_calls(se, c, workspace, LEAST_BYTES, 1, &s)); /* the first connects */
+  TRI_TRY(time_gather(se, c, workspace, &bytes, &best));
+  TRI_TRY(time_calls(se, c, workspace, 0, 1, &s));
   TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
   for (int i = 0; i < 2 || (i < SHORT_ROUNDS && spent < part_s); i++) { /* the best: cores may be busy */
     int times = s * SHORT_TIMES > part_s ? 2 : SHORT_TIMES;
-    TRI_TRY(time_calls(se, c, room, 0, times, &s));
+    TRI_TRY(time_calls(se, c, workspace, 0, times, &s));
     TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
     if (!i || s < latency) latency = s;
     spent += s * times;

@@ -7,16 +7,16 @@
 #include "tools/doctor/checks.h"
 
 /* What collectives are measured with; the session's memory. */
-typedef struct tri_speed_room {
+typedef struct tri_speed_buffers {
   void   *recv, *send; /* [per_rank * ranks] and [per_rank] bytes of the device */
   int64_t per_rank;
-} tri_speed_room;
+} tri_speed_buffers;
 /* Not collective. Plans it; tri_session_take_memory takes it. */
-TRI_CHECKED tri_status tri_speed_plan(tri_session *se, tri_speed_room *out);
+TRI_CHECKED tri_status tri_speed_plan(tri_session *se, tri_speed_buffers *out);
 
 /* Collective over world. Gathers of a scope: rate is what a rank takes in, (ranks - 1) / ranks of all bytes;
  * latency that of a sum of one number. *out is zero where the scope has one rank. The slowest rank's. */
-TRI_CHECKED tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_room *room,
+TRI_CHECKED tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buffers *workspace,
                                        tri_rate *out);
 
 /* Pure. How many rounds it takes until every pair of nodes has met once, at most 63. */

@@ -3,7 +3,7 @@
 #ifndef TRI_GATHER_H
 #define TRI_GATHER_H
 
-#include "tools/doctor/facts.h"
+#include "tools/doctor/doctor_facts.h"
 #include "tools/doctor/launch.h"
 
 /* Not collective, before MPI is up; waits for nobody. What the system does not tell stays unknown. */

@@ -1,0 +1,293 @@
+/* members.c - all ranks as one of them knows them. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "members.h"
+#include "proc_state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Groups in the order of their first ranks: rank 0's is the first. */
+static void make_groups(tri_members *r) {
+  for (int q = 0; q < r->n; q++) {
+    int first = r->info[q].group;
+    if (first == q) r->group_of[q] = r->n_groups++;
+    r->group_of[q] = r->group_of[first];
+    r->group[r->group_of[q]].n++;
+  }
+  for (int g = 0, at = 0; g < r->n_groups; g++) {
+    r->group[g].member = r->members + at;
+    at += r->group[g].n;
+    r->group[g].n = 0;
+  }
+  for (int q = 0; q < r->n; q++) {
+    tri_group *g = &r->group[r->group_of[q]];
+    g->member[g->n++] = q;
+  }
+}
+
+/* The lowest rank of a group is its own, and none is of one that follows. */
+static tri_status check_infos(const tri_rank_info *info, int n) {
+  for (int q = 0; q < n; q++)
+    if (info[q].rank != q || info[q].group < 0 || info[q].group > q ||
+        info[info[q].group].group != info[q].group)
+      TRI_FAIL(TRI_EINTERNAL, "the card of rank %d is of rank %d and group %d", q, (int)info[q].rank,
+               (int)info[q].group);
+  return TRI_OK;
+}
+
+/* Process numbers mean the same on both sides. */
+static bool sees(const tri_members *r, int rank) {
+  const tri_rank_info *c = &r->info[rank], *me = &r->info[r->rank];
+
+  return rank != r->rank && me->pid_space && c->pid_space == me->pid_space && c->pid > 0;
+}
+
+/* While they live: of a process that is gone the kernel does not say the group. */
+static void find_kills(tri_members *r) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (int i = 0; i < g->n; i++)
+    if (sees(r, g->member[i]) && tri_memory_kills_find("", (int)r->info[g->member[i]].pid, r->kills[i].file))
+      r->kills[i].before = tri_memory_kills_count(r->kills[i].file);
+}
+
+tri_status tri_members_open(const tri_rank_info *info, int n, int rank, tri_node *node, int place,
+                            tri_members **out) {
+  tri_members *r = NULL;
+  tri_status   st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY_DONE(check_infos(info, n));
+  TRI_TRY_DONE(TRI_ALLOC(r, 1));
+  TRI_TRY_DONE(TRI_ALLOC(r->info, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->seen, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->sequence, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->group_of, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->members, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->group, n));
+  r->n = n, r->rank = rank, r->place = place;
+  memcpy(r->info, info, (size_t)n * sizeof *info);
+  make_groups(r);
+  r->mine = r->group_of[rank];
+  TRI_TRY_DONE(TRI_ALLOC(r->count, r->group[r->mine].n));
+  TRI_TRY_DONE(TRI_ALLOC(r->moved_s, r->group[r->mine].n));
+  TRI_TRY_DONE(TRI_ALLOC(r->kills, r->group[r->mine].n));
+  find_kills(r);
+  TRI_TRY_DONE(TRI_ALLOC(r->asked_s, r->group[r->mine].n));
+  r->node = node;
+  node = NULL;
+  *out = r;
+  r = NULL;
+done:
+  tri_node_close(&node);
+  tri_members_close(&r);
+  return st;
+}
+
+void tri_members_begin(tri_members *r, double now_s) {
+  for (int q = 0; q < r->n; q++)
+    r->seen[q] =
+        (tri_seen){.heartbeat = {.rank = q, .scope = TRI_RANK_STATUS_NOWHERE}, .news_s = now_s, .dead_s = -1};
+  for (int g = 0; g < r->n_groups; g++) r->group[g].heard_s = now_s;
+  for (int i = 0; i < r->group[r->mine].n; i++) {
+    r->moved_s[i] = now_s;
+    r->asked_s[i] = -1;
+  }
+}
+
+void tri_members_close(tri_members **r) {
+  if (!*r) return;
+  tri_node_close(&(*r)->node);
+  TRI_FREE((*r)->info);
+  TRI_FREE((*r)->seen);
+  TRI_FREE((*r)->sequence);
+  TRI_FREE((*r)->group_of);
+  TRI_FREE((*r)->members);
+  TRI_FREE((*r)->group);
+  TRI_FREE((*r)->count);
+  TRI_FREE((*r)->moved_s);
+  TRI_FREE((*r)->kills);
+  TRI_FREE((*r)->asked_s);
+  TRI_FREE(*r);
+}
+
+/* ---- this machine ---- */
+
+static bool is_gone(const tri_members *r, int rank) {
+  return sees(r, rank) && kill((pid_t)r->info[rank].pid, 0) && errno == ESRCH;
+}
+
+/* Its heartbeat is overdue: has it died in a way that kill() does not tell, or does it wait for a core? The
+ * first is a death, the second a sign of life. */
+static bool ask_process(tri_members *r, int place, double now_s) {
+  int                  rank = r->group[r->mine].member[place];
+  const tri_rank_info *c = &r->info[rank];
+  tri_proc_state       state = sees(r, rank) ? tri_proc_look(c->pid, c->start) : TRI_PROC_UNKNOWN;
+
+  if (state == TRI_PROC_RUNS) r->seen[rank].news_s = r->asked_s[place] = now_s;
+  return state == TRI_PROC_GONE;
+}
+
+/* Of the member at this place. */
+static bool is_starved(const tri_members *r, int place) {
+  const tri_kills *k = &r->kills[place];
+
+  return k->file[0] && tri_memory_kills_count(k->file) > k->before;
+}
+
+/* A rank that is stopped while it writes leaves what is neither old nor new. */
+static bool is_sound(const tri_heartbeat *b, int rank) {
+  return b->rank == rank && (unsigned)b->life < TRI_LIFE_COUNT && b->scope >= TRI_RANK_STATUS_NOWHERE &&
+         b->scope < TRI_RANK_STATUS_SCOPES;
+}
+
+bool tri_members_look(tri_members *r, double now_s, double overdue_s) {
+  const tri_group *g = &r->group[r->mine];
+  bool             news = false;
+
+  for (int i = 0; i < g->n; i++) {
+    tri_seen     *s = &r->seen[g->member[i]];
+    tri_heartbeat b;
+    uint64_t      count = tri_node_get(r->node, i, &b);
+    if (count != r->count[i]) r->moved_s[i] = now_s;
+    if (count && is_sound(&b, g->member[i])) {
+      b.come[TRI_RANK_STATUS_WORLD] =
+          b.come[TRI_RANK_STATUS_WORLD] > s->heartbeat.come[TRI_RANK_STATUS_WORLD]
+              ? b.come[TRI_RANK_STATUS_WORLD]
+              : s->heartbeat.come[TRI_RANK_STATUS_WORLD]; /* tri_peers_meet knows better */
+      s->heartbeat = b;
+      s->known = true;
+    }
+    if (count != r->count[i]) s->news_s = now_s;
+    s->heartbeat.silent_s = now_s - s->news_s;
+    r->count[i] = count;
+    if (!s->known || s->dead_s >= 0 || s->heartbeat.life != TRI_LIFE_WORKS) continue;
+    if (!is_gone(r, g->member[i]) && (s->heartbeat.silent_s < overdue_s || !ask_process(r, i, now_s)))
+      continue;
+    s->dead_s = now_s;
+    s->starved = is_starved(r, i);
+    news = true;
+  }
+  return news;
+}
+
+int tri_members_overdue(const tri_members *r, double now_s, double silent_s) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (int i = 0; i < g->n; i++) {
+    const tri_seen *s = &r->seen[g->member[i]];
+    if (s->known && s->heartbeat.life == TRI_LIFE_WORKS && s->dead_s < 0 &&
+        now_s - r->moved_s[i] >= silent_s && r->asked_s[i] > r->moved_s[i] &&
+        now_s - r->asked_s[i] < silent_s)
+      return g->member[i];
+  }
+  return TRI_RANK_INFO_NOTHING;
+}
+
+bool tri_members_speaks(const tri_members *r, double now_s, double fresh_s) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (int i = 0; i < r->place; i++) {
+    const tri_seen *s = &r->seen[g->member[i]];
+    if (s->known && s->heartbeat.life == TRI_LIFE_WORKS && s->dead_s < 0 && now_s - r->moved_s[i] < fresh_s)
+      return false;
+  }
+  return true;
+}
+
+void tri_members_fill(const tri_members *r, int *next, tri_wire *out) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (out->n = 0; *next < g->n && out->n < TRI_WIRE_HEARTBEATS; ++*next) {
+    const tri_seen *s = &r->seen[g->member[*next]];
+    if (!s->known) continue;
+    out->heartbeat[out->n] = s->heartbeat;
+    if (s->dead_s >= 0 && s->heartbeat.life == TRI_LIFE_WORKS)
+      out->heartbeat[out->n].life = s->starved ? TRI_LIFE_STARVED : TRI_LIFE_DEAD;
+    out->n++;
+  }
+}
+
+/* ---- the others ---- */
+
+static void take_heartbeat(tri_members *r, const tri_heartbeat *b, double now_s) {
+  tri_seen *s = &r->seen[b->rank];
+  uint64_t  come = s->heartbeat.come[TRI_RANK_STATUS_WORLD];
+
+  s->heartbeat = *b;
+  if (come > b->come[TRI_RANK_STATUS_WORLD]) s->heartbeat.come[TRI_RANK_STATUS_WORLD] = come;
+  s->known = true;
+  if (now_s - b->silent_s > s->news_s) s->news_s = now_s - b->silent_s;
+  if (b->life != TRI_LIFE_DEAD && b->life != TRI_LIFE_STARVED) return;
+  s->starved = b->life == TRI_LIFE_STARVED;
+  s->heartbeat.life = TRI_LIFE_WORKS; /* as it was last alive; dead_s says the rest */
+  if (s->dead_s < 0) s->dead_s = now_s;
+}
+
+bool tri_members_take(tri_members *r, const tri_wire *in, const tri_net_end *from, double now_s) {
+  int        its = r->group_of[in->sender];
+  tri_group *g = &r->group[its];
+
+  if (its == r->mine || in->sequence <= r->sequence[in->sender]) return false;
+  if (in->kind == TRI_WIRE_REPORT ? r->mine != 0 : in->kind == TRI_WIRE_HEARD && its != 0) return false;
+  for (int i = 0; i < in->n; i++)
+    if (r->group_of[in->heartbeat[i].rank] != its) return false;
+  r->sequence[in->sender] = in->sequence;
+  if (in->kind == TRI_WIRE_END) return true;
+  for (int i = 0; i < in->n; i++) take_heartbeat(r, &in->heartbeat[i], now_s);
+  g->at = *from;
+  g->heard = true;
+  g->refused = g->lost = false;
+  g->unanswered = g->meets = 0;
+  g->heard_s = now_s;
+  if (in->kind != TRI_WIRE_HEARD) return true;
+  for (int i = 0; i < g->n; i++) r->seen[g->member[i]].news_s = now_s; /* its own judge they have there */
+  return true;
+}
+
+/* ---- heartbeats that are lost ---- */
+
+enum { MEETS = 3 };
+
+/* Three of the world's collectives: a rank that left the first comes to the second after that, nobody leaves
+ * the second before, and whoever comes to the third has left the second. So each rank, and its way to the
+ * others, lived after the first. */
+void tri_members_meet(tri_members *r, double now_s, double lost_s) {
+  uint64_t before = r->met;
+
+  for (int q = 0; q < r->n; q++)
+    if (r->seen[q].heartbeat.met > r->met) r->met = r->seen[q].heartbeat.met;
+  tri_peers_meet(r->seen, r->n, now_s);
+  if (r->met == before) return;
+  for (int i = 0; i < r->n_groups; i++) {
+    tri_group *g = &r->group[i];
+    if (i == r->mine || !g->heard || now_s - g->heard_s < lost_s) continue;
+    if (++g->meets >= MEETS) g->lost = true;
+  }
+}
+
+void tri_members_mute(tri_members *r, double now_s, double quiet_s) {
+  for (int i = 0; i < r->n_groups; i++) {
+    tri_group *g = &r->group[i];
+    bool       mute =
+        i != r->mine && g->heard && (g->lost || (now_s - g->heard_s >= quiet_s && g->unanswered == 0));
+    for (int k = 0; k < g->n && mute != g->mute; k++) r->seen[g->member[k]].mute = mute;
+    g->mute = mute;
+  }
+}
+
+bool tri_members_has_ended(const tri_group *g, const tri_seen *seen) {
+  for (int i = 0; i < g->n; i++)
+    if (seen[g->member[i]].heartbeat.life != TRI_LIFE_ENDS) return false;
+  return true;
+}
+
+int tri_members_find(const tri_members *r, const tri_net_end *at) {
+  for (int g = 0; g < r->n_groups; g++)
+    if (r->group[g].heard && r->group[g].at.port == at->port &&
+        !memcmp(r->group[g].at.address, at->address, sizeof at->address))
+      return g;
+  return -1;
+}

@@ -1,0 +1,164 @@
+/* command_bench.c - trireme bench [DECK] [key=value ...]: what this machine reaches of its limits, before
+ * hours are bought. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/columns.h"
+#include "base/print.h"
+#include "tools/bench/bench_report.h"
+#include "comm/runtime.h"
+#include "commands.h"
+#include "tools/plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct request {
+  const char *deck; /* NULL: none */
+  char      **args;
+  int         n_args;
+  int64_t     threads; /* 0: the deck's, or by session.h */
+  double      seconds;
+  bool        json;
+} request;
+
+static tri_status check_space(const request *q, const tri_plan *p) {
+  bool gpu = p->job.gpu && p->sum.device > p->space_bytes;
+  char need[TRI_CELL_BYTES], space[TRI_CELL_BYTES];
+
+  if (p->fits) return TRI_OK;
+  tri_cell_bytes(gpu ? p->sum.device : p->host_bytes_per_node, need);
+  tri_cell_bytes(gpu ? p->space_bytes : p->host_space_bytes, space);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: does not fit this machine: it needs %s %s, which has room for %s; trireme plan %s says "
+           "what would fit",
+           q->deck, need, gpu ? "of each GPU" : "of its memory", space, q->deck);
+}
+
+/* Not collective. The deck on as many ranks as there are, planned on paper. */
+static tri_status read_deck(const request *q, const tri_session *se, tri_bench_case *out) {
+  tri_plan_job job = {.nodes = se->rt.world_size / se->rt.machine_ranks,
+                      .per_node = se->rt.machine_ranks,
+                      .gpu = tri_device_is_gpu(se->device),
+                      .here = true};
+  size_t       bytes_free = 0, bytes = 0;
+  tri_errors   errors = {0};
+  tri_plan     p = {0};
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(se->device->ops->mem_info(se->device, &bytes_free, &bytes));
+  job.machine.device_bytes = (int64_t)bytes;
+  TRI_TRY_DONE(tri_plan_open(q->deck, q->args, q->n_args, &job, NULL, NULL, &errors, &p));
+  if (errors.n) {
+    tri_errors_say(&errors);
+    TRI_FAIL_DONE(errors.st, "%s: %lld fault%s, listed above; nothing was timed", q->deck,
+                  (long long)errors.n, errors.n == 1 ? "" : "s");
+  }
+  TRI_TRY_DONE(check_space(q, &p));
+  tri_plan_case(&p, out);
+done:
+  tri_plan_close(&p);
+  tri_errors_free(&errors);
+  return st;
+}
+
+static tri_status print(const request *q, const tri_bench_case *c, const tri_bench_result *r) {
+  tri_text   text = {0};
+  tri_status st;
+
+  st = (q->json ? tri_bench_print_json : tri_bench_print)(q->deck, c, r, &text);
+  if (st == TRI_OK) st = tri_print(text.data, text.len);
+  tri_text_free(&text);
+  return st;
+}
+
+/* Collective over MPI_COMM_WORLD. */
+static tri_status measure(const request *q, const tri_session_opt *opt, const char *folder) {
+  tri_session       se = {0};
+  tri_bench_case   *c = NULL;
+  tri_bench_result *r = NULL;
+  tri_comm         *world;
+  tri_status        st = TRI_OK;
+
+  TRI_TRY_DONE(tri_runtime_check_launcher());
+  TRI_TRY_DONE(tri_session_open(opt, &se));
+  tri_session_say_threads(&se);
+  world = se.comm[TRI_WORLD];
+  TRI_TRY_DONE(TRI_ALLOC(c, 1));
+  TRI_TRY_DONE(TRI_ALLOC(r, 1));
+  tri_bench_case_default(c);
+  TRI_TRY_DONE(tri_agree(world, q->deck && world->rank == 0 ? read_deck(q, &se, c) : TRI_OK));
+  TRI_TRY_DONE(tri_bench_case_share(world, c));
+  TRI_TRY_DONE(tri_bench_run(&se, c, folder, q->seconds, r));
+  TRI_TRY_DONE(tri_agree(world, world->rank == 0 ? print(q, c, r) : TRI_OK));
+done:
+  tri_session_leave(&se, st);
+  TRI_FREE(r);
+  TRI_FREE(c);
+  return st;
+}
+
+/* With the device, the nodes and the threads of the deck; without one, those of a run with the defaults. */
+static tri_status start(const request *q) {
+  tri_config      cfg = {0};
+  tri_text        notes = {0};
+  char            device[TRI_CONFIG_WORD_BYTES] = "auto";
+  tri_session_opt opt = {device, 0, (int)q->threads, 600, q->threads ? "--threads" : NULL};
+  tri_status      st = TRI_OK;
+
+  if (q->deck) {
+    TRI_TRY_DONE(tri_config_load(q->deck, q->args, q->n_args, &cfg, &notes));
+    if (notes.len) notes.data[--notes.len] = '\0', tri_log_lines(TRI_LOG_INFO, notes.data);
+    tri_config_choose(&cfg);
+    tri_config_word("run.device", cfg.run.device, device);
+    opt.ranks_per_node = (int)cfg.run.ranks_per_node;
+    if (!q->threads) opt.threads = (int)cfg.run.threads;
+    opt.timeout_s = cfg.run.timeout_s;
+  }
+  st = measure(q, &opt, q->deck ? cfg.run.output : ".");
+done:
+  tri_text_free(&notes);
+  tri_config_free(&cfg);
+  return st;
+}
+
+/* The plan of a deck has the same threads as its session: --threads becomes the deck's key. */
+static tri_status start_with_threads(request *q) {
+  char       key[40], **args = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(args, q->n_args + 1));
+  for (int i = 0; i < q->n_args; i++) args[i] = q->args[i];
+  snprintf(key, sizeof key, "run.threads=%lld", (long long)q->threads);
+  args[q->n_args++] = key;
+  q->args = args;
+  st = start(q);
+  TRI_FREE(args);
+  return st;
+}
+
+static tri_status bench(int argc, char **argv, int *code) {
+  request  q = {.seconds = 45};
+  tri_flag flag[] = {
+      {"--seconds", TRI_FLAG_F64, &q.seconds, 1, 3600, "S",
+       "about how long it may take in all; each figure is the median of five or more, or of fewer where five "
+       "take too long (45)"},
+      {"--threads", TRI_FLAG_I64, &q.threads, 1, 4096, "N",
+       "threads of each rank, at most its share of the cores (the deck's run.threads, else that share, or "
+       "less by a cgroup's CPU quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
+       "one JSON object on standard output (its names: tests/bench/README.md)"}};
+  int  n;
+  bool help;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_bench, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (n > 0 && strchr(argv[0], '='))
+    TRI_FAIL(TRI_EARG, "'%s': the deck comes first; usage: trireme bench %s", argv[0],
+             tri_command_bench.usage);
+  if (n > 0) q.deck = argv[0], q.args = argv + 1, q.n_args = n - 1;
+  return q.deck && q.threads ? start_with_threads(&q) : start(&q);
+}
+
+const tri_command tri_command_bench = {
+    "bench", "[DECK [key=value ...]] [flags]",
+    "how near this machine's steps, decoding, collectives and checkpoints come to its limits", bench};

@@ -1,0 +1,284 @@
+/* command_init.c - trireme init [FOLDER]: a deck and a job file from flags, from what Slurm and the files
+ * say, or from answers. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/init/interview.h"
+#include "base/columns.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/print.h"
+#include "comm/runtime.h"
+#include "device/device.h"
+#include "commands.h"
+#include "tools/init/init_ask.h"
+#include "tools/init/draft.h"
+#include "tools/init/init_fit.h"
+#include "tools/init/pair.h"
+#include "tools/plan/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const files[] = {"deck.yaml", "job.sbatch"};
+enum { DECK, JOB, FILES };
+
+typedef struct request {
+  const char *folder; /* as typed, "." by default */
+  bool        force;
+  tri_text    path; /* of the folder, absolute */
+} request;
+
+/* Said before anything is asked; that nothing is written over is tri_pair_write's. */
+static tri_status check_folder(const request *q) {
+  int fd = -1;
+
+  TRI_TRY(tri_folder_open(q->folder, &fd));
+  if (fd < 0) return TRI_OK;
+  close(fd);
+  if (access(q->folder, W_OK)) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", q->folder, strerror(errno));
+  for (int i = 0; i < FILES && !q->force; i++)
+    if (tri_file_in(q->folder, files[i]))
+      TRI_FAIL(TRI_EARG, "%s/%s is there already: another folder, or --force to write over it", q->folder,
+               files[i]);
+  return TRI_OK;
+}
+
+/* ---- what the job file names ---- */
+
+enum { PATH_BYTES = 4096 };
+
+/* This program, and the runner that lies where an installation or a build folder has it. */
+static tri_status find_runner(char program[PATH_BYTES], char runner[PATH_BYTES]) {
+  static const char *const places[] = {"../share/trireme/jobs/train.sbatch",
+                                       "share/trireme/jobs/train.sbatch"};
+  ssize_t                  n = readlink("/proc/self/exe", program, PATH_BYTES - 1);
+  char                    *name;
+
+  if (n <= 0 || n >= PATH_BYTES - 1)
+    TRI_FAIL(TRI_EFILE, "/proc/self/exe: it does not say where this program lies: %s", strerror(errno));
+  program[n] = '\0';
+  name = strrchr(program, '/');
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    if (snprintf(runner, PATH_BYTES, "%.*s/%s", (int)(name - program), program, places[i]) >= PATH_BYTES)
+      continue;
+    if (tri_file_exists(runner)) return TRI_OK;
+  }
+  TRI_FAIL(TRI_EFILE, "%s: beside it is no %s, which starts the ranks of a job: install it (cmake --install)",
+           program, places[0]);
+}
+
+/* "../" taken out, where it leads. */
+static void shorten(char path[PATH_BYTES]) {
+  char real[PATH_BYTES], *found = realpath(path, NULL);
+
+  if (found && snprintf(real, sizeof real, "%s", found) < (int)sizeof real) memcpy(path, real, sizeof real);
+  free(found);
+}
+
+/* The node's share of memory: all of it with all of its cores or GPUs. */
+static int64_t memory_of(const tri_interview *v, int64_t cores) {
+  const tri_cluster_nodes *k = v->kind;
+  int64_t used = v->cuda ? v->per_node : cores * v->per_node, all = v->cuda ? k->gpus : k->cores;
+
+  return used * 10 >= all * 9 ? 0 : k->memory_mib / all * used;
+}
+
+enum { CORES_OF_A_GPU = 8 }; /* chosen, as in jobs/one_node.sbatch: where nothing is known of the nodes */
+
+/* A rank's share of the cores of its node; where nothing is known of that, of this machine's. */
+static int64_t cores_of(const tri_interview *v) {
+  if (v->cuda && !v->kind) return CORES_OF_A_GPU;
+  int64_t all = v->kind ? v->kind->cores : sysconf(_SC_NPROCESSORS_ONLN);
+  int64_t n = all / (v->kind && v->cuda ? v->kind->gpus : v->per_node);
+
+  return n > 0 ? n : 1;
+}
+
+static tri_status draft_job(const tri_interview *v, const tri_draft *d, const request *q, tri_text *out) {
+  char        program[PATH_BYTES], runner[PATH_BYTES];
+  const char *name = strrchr(q->path.data, '/') + 1, *partition = v->answer[TRI_ASK_PARTITION],
+             *account = v->answer[TRI_ASK_ACCOUNT];
+  tri_draft_job j = {.name =
+                         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+                                     strlen(name) &&
+                                 name[0]
+                             ? name
+                             : "trireme",
+                     .partition = partition[0] ? partition : NULL,
+                     .account = account[0] ? account : NULL,
+                     .time = v->answer[TRI_ASK_WALLTIME],
+                     .memory_mib = -1,
+                     .runner = runner,
+                     .program = program};
+
+  TRI_TRY(find_runner(program, runner));
+  shorten(runner);
+  j.cores = cores_of(v);
+  j.guessed = v->cuda && !v->kind;
+  if (j.guessed) j.memory_mib = 0;
+  if (v->kind) {
+    if (v->kind->memory_mib) j.memory_mib = memory_of(v, j.cores);
+    if (v->cuda && tri_cluster_mixes_gpus(&v->cluster, v->kind->partition)) j.gpu = v->kind->gpu;
+  }
+  return tri_draft_sbatch(d, &j, out);
+}
+
+/* ---- writing ---- */
+
+static tri_status write_both(const request *q, const tri_text *text) {
+  const tri_pair_file file[FILES] = {{files[DECK], text[DECK].data, text[DECK].len},
+                                     {files[JOB], text[JOB].data, text[JOB].len}};
+
+  return tri_pair_write(q->path.data, file, q->force);
+}
+
+/* Where both lie and what to do next. */
+static tri_status say_next(const request *q, const tri_interview *v) {
+  tri_text   folder = {0}, line = {0};
+  tri_status st = TRI_OK;
+
+  if (v->cuda && !tri_device_find("cuda"))
+    tri_log(TRI_LOG_WARN,
+            "this program has no cuda, which the job asks for: build one with it, and name that "
+            "in job.sbatch (TRIREME)");
+  TRI_TRY_DONE(tri_text_put_word(&folder, q->folder));
+  TRI_TRY_DONE(tri_text_printf(&line,
+                               "wrote %s/deck.yaml and %s/job.sbatch\n"
+                               "next: sbatch %s/job.sbatch\n"
+                               "  or: %s plan %s/deck.yaml --nodes %lld --gpus-per-node %lld%s%s\n",
+                               folder.data, folder.data, folder.data, tri_program(), folder.data,
+                               (long long)v->nodes, (long long)v->per_node, v->cuda ? " --gpu " : "",
+                               v->cuda ? v->answer[TRI_ASK_GPU] : ""));
+  TRI_TRY_DONE(tri_print(line.data, line.len));
+done:
+  tri_text_free(&folder);
+  tri_text_free(&line);
+  return st;
+}
+
+/* The deck is checked as it will stand there, in a folder that is there; one made for it goes again where it
+ * has an error. */
+static tri_status finish(const request *q, const tri_interview *v, const tri_draft *d) {
+  tri_text   text[FILES] = {{0}};
+  bool       made = !tri_file_exists(q->folder);
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(tri_draft_deck(d, &text[DECK]));
+  TRI_TRY_DONE(draft_job(v, d, q, &text[JOB]));
+  if (made) TRI_TRY_DONE(tri_folder_make(q->folder));
+  TRI_TRY_DONE(tri_check_text(d->deck, text[DECK].data, text[DECK].len, (int)(v->nodes * v->per_node),
+                              (int)v->per_node));
+  TRI_TRY_DONE(write_both(q, text));
+  TRI_TRY_DONE(say_next(q, v));
+done:
+  if (st != TRI_OK && made) rmdir(q->folder);
+  for (int i = 0; i < FILES; i++) tri_text_free(&text[i]);
+  return st;
+}
+
+/* ---- the command ---- */
+
+/* --chat-template for the deck: a file by its whole path. */
+static tri_status put_template(tri_interview *v, tri_text *out) {
+  const char *given = v->chat_template;
+
+  if (!given) return TRI_OK;
+  if (!strcmp(given, "none") || (!tri_chat_is_word(given) && !tri_chat_is_file(given)))
+    TRI_FAIL(TRI_EARG, "--chat-template %s: must be one of auto|" TRI_CHAT_NAMES " or FILE.jinja", given);
+  if (!tri_chat_is_file(given)) return tri_text_printf(out, "%s", given);
+  TRI_TRY(tri_interview_path(given, out));
+  v->chat_template = out->data;
+  return TRI_OK;
+}
+
+static tri_status work(request *q, tri_interview *v) {
+  tri_draft  d = {0};
+  tri_text   deck = {0}, output = {0}, planned = {0}, template = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(tri_interview_path(q->folder, &q->path));
+  TRI_TRY_DONE(check_folder(q));
+  TRI_TRY_DONE(put_template(v, &template));
+  TRI_TRY_DONE(tri_interview_hold(v));
+  TRI_TRY_DONE(tri_text_printf(&deck, "%s/deck.yaml", q->path.data));
+  TRI_TRY_DONE(tri_text_printf(&output, "%s/out", q->path.data));
+  d = (tri_draft){.deck = deck.data,
+                  .output = output.data,
+                  .model = v->answer[TRI_ASK_MODEL],
+                  .data = v->answer[TRI_ASK_DATA],
+                  .eval = v->answer[TRI_ASK_EVAL][0] ? v->answer[TRI_ASK_EVAL] : NULL,
+                  .algo = v->algo,
+                  .lines = &v->lines,
+                  .chat = v->chat && v->lines.plain,
+                  .chat_template = template.len && v->chat && (v->lines.plain || v->lines.conversation)
+                                       ? template.data
+                                       : NULL,
+                  .cuda = v->cuda,
+                  .nodes = v->nodes,
+                  .per_node = v->per_node};
+  TRI_TRY_DONE(tri_init_fit(v, &d, &planned));
+  TRI_TRY_DONE(finish(q, v, &d));
+done:
+  tri_text_free(&deck);
+  tri_text_free(&output);
+  tri_text_free(&planned);
+  tri_text_free(&template);
+  return st;
+}
+
+static tri_status init(int argc, char **argv, int *code) {
+  request       q = {.folder = "."};
+  tri_interview v = {0};
+  int64_t       nodes = 0, per_node = 0;
+  char          nodes_text[32], per_node_text[32];
+  const char  **given = v.given;
+  bool          help;
+  int           n;
+  tri_flag      flag[] = {
+           {"--yes", TRI_FLAG_BOOL, &v.yes, 0, 0, NULL, "ask nothing: what is not given is found out"},
+           {"--model", TRI_FLAG_TEXT, &given[TRI_ASK_MODEL], 0, 0, "FOLDER", "model to begin with"},
+           {"--data", TRI_FLAG_TEXT, &given[TRI_ASK_DATA], 0, 0, "F.jsonl", "lines to learn from"},
+           {"--eval", TRI_FLAG_TEXT, &given[TRI_ASK_EVAL], 0, 0, "F.jsonl", "held-out lines (none)"},
+           {"--chat-template", TRI_FLAG_TEXT, &v.chat_template, 0, 0, "NAME",
+            "how messages and prompts are written: auto, chatml, llama2, llama3, mistral, qwen2.5, qwen3, "
+                 "gemma, zephyr or FILE.jinja (auto, the model's own)"},
+           {"--algo", TRI_FLAG_TEXT, &given[TRI_ASK_ALGO], 0, 0, "NAME",
+            "algorithm (the usual one for such lines)"},
+           {"--nodes", TRI_FLAG_I64, &nodes, 1, 1 << 20, "N", "nodes of the job (1)"},
+           {"--gpus-per-node", TRI_FLAG_I64, &per_node, 1, 1 << 20, "G",
+            "GPUs, or with --device cpu ranks, of each node (all; or one to 8 cores)"},
+           {"--gpu", TRI_FLAG_TEXT, &given[TRI_ASK_GPU], 0, 0, "NAME|GiB",
+            "memory of a GPU: h100-80, a100-40, ..., or GiB (by the type that Slurm tells)"},
+           {"--walltime", TRI_FLAG_TEXT, &given[TRI_ASK_WALLTIME], 0, 0, "T",
+            "longest time of one job (04:00:00)"},
+           {"--partition", TRI_FLAG_TEXT, &given[TRI_ASK_PARTITION], 0, 0, "P",
+            "Slurm's partition (the default one)"},
+           {"--account", TRI_FLAG_TEXT, &given[TRI_ASK_ACCOUNT], 0, 0, "A", "Slurm's account (none)"},
+           {"--device", TRI_FLAG_WORD, &given[TRI_ASK_DEVICE], 0, 0, "cpu|cuda",
+            "what to train on (GPUs if there are)"},
+           {"--force", TRI_FLAG_BOOL, &q.force, 0, 0, NULL, "write over deck.yaml and job.sbatch"}};
+  tri_status st = TRI_OK;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_init, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
+  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  if (n > 0) q.folder = argv[0];
+  tri_need need[] = {{"--model FOLDER", given[TRI_ASK_MODEL] != NULL},
+                     {"--data F.jsonl", given[TRI_ASK_DATA] != NULL}};
+  TRI_TRY(tri_flags_need(&tri_command_init, need, v.yes ? 2 : 0, n > 1 ? argv[1] : NULL));
+  if (!v.yes && !tri_ask_can())
+    TRI_FAIL(TRI_EARG, "there is no terminal to ask at: give --yes, --model and --data; trireme init --help");
+  snprintf(nodes_text, sizeof nodes_text, "%lld", (long long)nodes);
+  snprintf(per_node_text, sizeof per_node_text, "%lld", (long long)per_node);
+  if (nodes) given[TRI_ASK_NODES] = nodes_text;
+  if (per_node) given[TRI_ASK_PER_NODE] = per_node_text;
+  st = work(&q, &v);
+  tri_interview_close(&v);
+  tri_text_free(&q.path);
+  return st;
+}
+
+const tri_command tri_command_init = {"init", "[FOLDER] [--yes] [--model FOLDER] [--data F.jsonl] ...",
+                                      "write a deck and a job file that fit this cluster", init};

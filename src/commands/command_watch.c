@@ -1,0 +1,144 @@
+/* command_watch.c - trireme watch OUTPUT ...: runs seen from any node, by what they write; live on a
+ * terminal. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/print.h"
+#include "config/config.h"
+#include "tools/history/ending.h"
+#include "comm/runtime.h"
+#include "commands.h"
+#include "tools/look/look.h"
+
+#include <sys/stat.h>
+
+enum { LOOK_EVERY_S = 2 }; /* chosen: a step takes longer, mostly */
+
+/* One look, in a pipe or as JSON. */
+static tri_status print(const tri_look *l, const tri_look_how *how, bool json) {
+  tri_status st = TRI_OK;
+  tri_text   text = {0};
+
+  TRI_TRY_DONE((json ? tri_look_json : tri_look_draw)(l, how, tri_unix_s(), &text));
+  TRI_TRY_DONE(tri_print(text.data, text.len));
+  TRI_TRY_DONE(tri_look_check(l));
+done:
+  tri_text_free(&text);
+  return st;
+}
+
+typedef struct request {
+  bool           json, end;
+  const char    *tag;
+  double         every_s; /* 0: not given */
+  tri_flag_texts metric;
+} request;
+
+static tri_status show(const request *q, const char *const *folder, int n, int *code) {
+  tri_status   st = TRI_OK;
+  tri_look    *l = NULL;
+  bool         follows = !q->json && tri_look_can_follow();
+  tri_look_how how = {.metric = q->metric.item, .n_metric = q->metric.n};
+
+  tri_look_find_how(false, &how);
+  if (!follows && q->every_s > 0)
+    TRI_FAIL_DONE(TRI_EARG,
+                  "--every %g: runs are looked at again on a terminal only, and there is one look %s; "
+                  "leave --every out",
+                  q->every_s, q->json ? "with --json" : "in a pipe or with TERM=dumb");
+  TRI_TRY_DONE(tri_look_open(folder, n, &l));
+  if (follows)
+    TRI_TRY_DONE(tri_look_follow(l, &how, q->every_s > 0 ? q->every_s : LOOK_EVERY_S, code));
+  else
+    TRI_TRY_DONE(print(l, &how, q->json));
+done:
+  tri_look_close(&l);
+  return st;
+}
+
+/* ---- for job files ---- */
+
+/* A word and its value in a line, of those that are known. */
+static tri_status put_ending(const tri_ending *e, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "state %s\n", tri_ending_word(e->state)));
+  if (e->exit_code >= 0) TRI_TRY(tri_text_printf(out, "exit_code %lld\n", (long long)e->exit_code));
+  if (e->step >= 0) TRI_TRY(tri_text_printf(out, "step %lld\n", (long long)e->step));
+  if (e->cause[0]) TRI_TRY(tri_text_printf(out, "cause %s\n", e->cause));
+  if (e->rank >= 0) TRI_TRY(tri_text_printf(out, "rank %lld\n", (long long)e->rank));
+  return e->node[0] ? tri_text_printf(out, "node %s\n", e->node) : TRI_OK;
+}
+
+static tri_status print_ending(const char *folder, const char *tag) {
+  tri_text   text = {0};
+  tri_ending e;
+  tri_status st = tri_ending_read(folder, tag, &e);
+
+  if (st == TRI_OK) st = put_ending(&e, &text);
+  if (st == TRI_OK) st = tri_print(text.data, text.len);
+  tri_text_free(&text);
+  return st;
+}
+
+/* What is asked of one folder: of several, or in another form, it makes no sense. */
+static tri_status check_end(const request *q, int n) {
+  if (q->tag && !q->end) TRI_FAIL(TRI_EARG, "--tag belongs to --end");
+  if (!q->end) return TRI_OK;
+  if (q->json || q->every_s > 0 || q->metric.n)
+    TRI_FAIL(TRI_EARG, "--end goes with --tag alone; --json has the same under \"end\"");
+  if (n != 1) TRI_FAIL(TRI_EARG, "--end wants one run, and there are %d", n);
+  return TRI_OK;
+}
+
+static tri_status answer(const request *q, const char *const *folder, int n, int *code) {
+  TRI_TRY(check_end(q, n));
+  return q->end ? print_ending(folder[0], q->tag) : show(q, folder, n, code);
+}
+
+/* ---- all of it ---- */
+
+static bool is_file(const char *path) {
+  struct stat sb;
+
+  return !stat(path, &sb) && S_ISREG(sb.st_mode);
+}
+
+/* A deck stands for its run.output, with the key=value behind it. */
+static tri_status watch_deck(const request *q, int n, char **argv, int *code) {
+  tri_config cfg = {0};
+  tri_text   notes = {0};
+  tri_status st = tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes);
+
+  if (st == TRI_OK) st = answer(q, (const char *const *)&cfg.run.output, 1, code);
+  tri_text_free(&notes);
+  tri_config_free(&cfg);
+  return st;
+}
+
+static tri_status watch(int argc, char **argv, int *code) {
+  request  q = {0};
+  tri_flag flag[] = {
+      {"--metric", TRI_FLAG_TEXTS, &q.metric, 0, 0, "NAME",
+       "the curve of this number of metrics.jsonl; may be given again; default: reward or loss, length, KL, "
+       "entropy, ..., those that a run has"},
+      {"--every", TRI_FLAG_F64, &q.every_s, 0.1, 3600, "S",
+       "seconds between looks on a terminal (default 2)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one look, as an object for each run"},
+      {"--end", TRI_FLAG_BOOL, &q.end, 0, 0, NULL,
+       "how the newest start of one run ended, for scripts: state (finished, stopped, failed; open: it says "
+       "nothing), exit_code, step, cause, rank and node, those that are known, a word and its value a line"},
+      {"--tag", TRI_FLAG_TEXT, &q.tag, 0, 0, "NAME",
+       "with --end: of the start that had this name in the variable TRI_START"}};
+  bool help;
+  int  n;
+
+  TRI_TRY(tri_flags_parse(&tri_command_watch, flag, 5, argc, argv, &n, &help));
+  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  tri_need need = {"OUTPUT", n > 0};
+  TRI_TRY(tri_flags_need(&tri_command_watch, &need, 1, NULL));
+  if (is_file(argv[0])) return watch_deck(&q, n, argv, code);
+  return answer(&q, (const char *const *)argv, n, code);
+}
+
+const tri_command tri_command_watch = {
+    "watch", "OUTPUT [OUTPUT ...] | DECK [key=value ...] [--metric NAME ...] [--every S] [--json] [--end]",
+    "runs live, from any node, by what they write into their output folders: state, pace, curves, warnings, "
+    "checkpoints; in a pipe one look (q ends it, r looks now, arrows scroll)",
+    watch};

@@ -1,0 +1,71 @@
+/* pairs_family.c - which instructions multiply bf16 tiles, and f32 weights, in this process. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pairs.h"
+
+#include "base/choice.h"
+
+#include <string.h>
+
+static const tri_pairs *chosen;
+static bool             own_f32, own_narrow;
+
+const tri_pairs *tri_pairs_find(void) { return chosen; }
+bool             tri_pairs_f32(void) { return own_f32; }
+bool             tri_pairs_narrows(void) { return own_narrow; }
+
+/* *own from run.cpu_f32, which is "avx512", where `here`, or "library". */
+static tri_status choose_f32(bool here, bool *own) {
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_F32);
+
+  *own = here && strcmp(wish, "library") != 0;
+  if (!*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
+  TRI_FAIL(strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE,
+           "%s%s: on this processor it can be library%s, or %s", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
+           here ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
+}
+
+/* A family that there is, but not here, or no family. */
+static tri_status wrong(const char *wish) {
+  return strcmp(wish, "amx") && strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE;
+}
+
+#if TRI_PAIRS_X86
+static bool has_avx512(void) {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+}
+
+tri_status tri_pairs_choose(void) {
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_BF16);
+  bool        f32 = has_avx512(), avx512 = f32 && __builtin_cpu_supports("avx512bf16"),
+       amx = avx512 && tri_pairs_amx_allowed();
+
+  own_narrow = avx512;
+  TRI_TRY(choose_f32(f32, &own_f32));
+  if (!*wish)
+    chosen = amx ? &tri_pairs_amx : avx512 ? &tri_pairs_avx512 : NULL;
+  else if (amx && !strcmp(wish, tri_pairs_amx.name))
+    chosen = &tri_pairs_amx;
+  else if (avx512 && !strcmp(wish, tri_pairs_avx512.name))
+    chosen = &tri_pairs_avx512;
+  else if (!strcmp(wish, "f32"))
+    chosen = NULL;
+  else
+    TRI_FAIL(wrong(wish), "%s%s: on this processor it can be f32%s%s, or %s",
+             tri_choice_source(TRI_CHOICE_CPU_BF16), wish, avx512 ? ", avx512" : "", amx ? ", amx" : "",
+             tri_choice_none(TRI_CHOICE_CPU_BF16));
+  return TRI_OK;
+}
+#else
+tri_status tri_pairs_choose(void) {
+  const char *wish = tri_choice_word(TRI_CHOICE_CPU_BF16);
+
+  TRI_TRY(choose_f32(false, &own_f32));
+  if (*wish && strcmp(wish, "f32"))
+    TRI_FAIL(wrong(wish), "%s%s: on this processor it can be f32, or %s",
+             tri_choice_source(TRI_CHOICE_CPU_BF16), wish, tri_choice_none(TRI_CHOICE_CPU_BF16));
+  return TRI_OK;
+}
+#endif

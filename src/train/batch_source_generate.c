@@ -1,0 +1,266 @@
+/* batch_source_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and
+ * rewarded. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "batch_source.h"
+
+#include "base/notice.h"
+#include "comm/halt.h"
+#include "rollout/select.h"
+#include "screen.h"
+#include "train.h"
+
+/* The prompts of positions rank, rank + size, ... of those asked: what this rank answers. */
+typedef struct share {
+  tri_prompt         *prompt;
+  const tri_example **example;
+  tri_answers        *answers; /* on their way to the rewards */
+  int                 n;
+} share;
+
+static void free_share(share *s) {
+  tri_answers_close(&s->answers);
+  TRI_FREE(s->prompt);
+  TRI_FREE(s->example);
+}
+
+static tri_status make_share(const tri_trainer *t, const tri_ask *ask, share *s) {
+  const tri_comm *world = tri_world_of(t);
+  int64_t         space = ask->n / world->size + 1;
+
+  *s = (share){0};
+  TRI_TRY(TRI_ALLOC(s->prompt, space));
+  TRI_TRY(TRI_ALLOC(s->example, space));
+  for (int64_t k = world->rank; k < ask->n; k += world->size) {
+    int64_t            i = tri_dataset_at(ask->data, t->cfg->run.seed, ask->shuffle, ask->begin + k);
+    const tri_example *e = tri_dataset_get(ask->data, i);
+    s->example[s->n] = e;
+    s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
+  }
+  return TRI_OK;
+}
+
+/* Whose answers are being made, for the live line. */
+typedef struct work {
+  tri_trainer   *t;
+  const tri_ask *ask;
+} work;
+
+static void show_progress(void *ctx, int finished, int total) {
+  const work    *w = ctx;
+  const tri_ask *ask = w->ask;
+
+  tri_screen_answers(w->t, ask->phase, ask->before + ask->n * ask->how->group * finished / total, ask->all);
+}
+
+/* Collective over world. Generation works where the others have their gathered weights, of which a rank has
+ * pieces that all its neighbours write: before it they forget them, and none packs again before all ranks
+ * have come here after it. */
+static tri_status change_space(tri_trainer *t) {
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (l->model && !l->generates) TRI_TRY(tri_model_forget_all(l->model, t->se->stream));
+  return TRI_OK;
+}
+
+/* Collective over world. Rewards that work beside generation get each answer as it ends. */
+static tri_status open_answers(tri_trainer *t, share *s, int group) {
+  const tri_source     *source = t->learner[TRI_POLICY].source;
+  const tri_answers_opt o = {.set = t->reward,
+                             .tokenizer = tri_source_tokenizer(source),
+                             .example = s->example,
+                             .n = s->n * group,
+                             .group = group,
+                             .end = tri_source_eos(source)->id,
+                             .n_end = tri_source_eos(source)->n};
+
+  return tri_agree(tri_world_of(t), tri_answers_open(&o, &s->answers));
+}
+
+/* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
+static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
+  work             w = {t, ask};
+  tri_generate_opt how = *ask->how;
+  tri_halt_cause   cause = TRI_HALT_NOT;
+  tri_status       st;
+
+  how.halt = tri_halt_watch;
+  how.halt_ctx = t->halt;
+  how.progress = show_progress;
+  how.progress_ctx = &w;
+  TRI_TRY(open_answers(t, s, how.group));
+  how.finished = tri_answers_put;
+  how.finished_ctx = s->answers;
+  TRI_TRY(change_space(t));
+  tri_halt_watch_begin(t->halt);
+  st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
+  tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
+  if (st == TRI_OK) tri_reward_set_await(t->reward, tri_halt_watch, t->halt); /* a program may take long */
+  tri_span_end(&t->spans, &wait);
+  st = tri_halt_watch_end(t->halt, st, &cause);
+  *halted = cause != TRI_HALT_NOT;
+  return st == TRI_OK ? change_space(t) : st; /* all ranks have agreed on st */
+}
+
+/* Collective over world. Answers to this rank's prompts, rewarded: what is still to come of that. */
+static tri_status reward(tri_trainer *t, share *s, tri_rollout *mine) {
+  tri_span span = tri_span_begin(&t->spans, "reward", 0);
+
+  TRI_TRY(tri_answers_collect(s->answers, mine, tri_world_of(t)));
+  tri_answers_close(&s->answers);
+  tri_span_end(&t->spans, &span);
+  return TRI_OK;
+}
+
+/* What a greedy answer earned; whether it failed at that. */
+typedef struct greedy_answer {
+  float earned;
+  bool  failed;
+} greedy_answer;
+
+/* Collective over world. A greedy answer to each of this rank's prompts, into out [s->n]. *halted: none. */
+static tri_status answer_greedily(tri_trainer *t, share *s, const tri_ask *ask, greedy_answer *out,
+                                  bool *halted) {
+  tri_rollout      r = {.store = &t->mine};
+  tri_generate_opt how = *ask->how;
+  tri_ask          greedy = *ask;
+  tri_status       st = TRI_OK;
+
+  how.rule = (tri_sample_rule){0, 1.0f, 0, t->cfg->run.seed};
+  how.group = 1;
+  greedy.how = &how;
+  TRI_TRY_DONE(sample(t, s, &greedy, &r, halted));
+  if (*halted) goto done;
+  TRI_TRY_DONE(reward(t, s, &r));
+  for (int q = 0; q < r.n_seq; q++) out[q] = (greedy_answer){r.reward[q], r.failed[q] != 0};
+done:
+  tri_rollout_clear(&r);
+  return st;
+}
+
+/* Collective over world. All answers to this rank's prompts, rewarded. *halted: none. */
+static tri_status answer(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
+  tri_ask        sampled = *ask;
+  greedy_answer *greedy = NULL;
+  tri_status     st = TRI_OK;
+
+  *halted = false;
+  TRI_TRY_DONE(TRI_ALLOC(greedy, s->n));
+  if (ask->greedy) TRI_TRY_DONE(answer_greedily(t, s, ask, greedy, halted));
+  if (ask->greedy) sampled.before += ask->n;
+  if (!*halted) TRI_TRY_DONE(sample(t, s, &sampled, mine, halted));
+  if (*halted) goto done;
+  TRI_TRY_DONE(reward(t, s, mine));
+  for (int q = 0; ask->greedy && q < mine->n_seq; q++) {
+    const greedy_answer *g = &greedy[q / mine->group];
+    mine->baseline[q] = g->earned;
+    if (g->failed && q % mine->group == 0) mine->failed[q] |= TRI_FAILED_GREEDY;
+  }
+done:
+  TRI_FREE(greedy);
+  return st;
+}
+
+tri_status tri_batch_source_ask(tri_trainer *t, const tri_ask *ask, tri_rollout *out) {
+  tri_rollout mine = {.store = &t->mine};
+  share       s;
+  tri_span    span;
+  bool        halted;
+  tri_status  st = make_share(t, ask, &s);
+
+  out->store = &t->whole;
+  TRI_TRY_DONE(st);
+  span = tri_span_begin(&t->spans, ask->phase, TRI_SPAN_TIMED | (ask->before ? 0 : TRI_SPAN_SHOWN));
+  TRI_TRY_DONE(answer(t, &s, ask, &mine, &halted));
+  if (halted) {
+    tri_span_give_up(&t->spans, &span);
+    goto done;
+  }
+  TRI_TRY_DONE(tri_rollout_exchange(&mine, tri_world_of(t), out));
+  tri_span_end(&t->spans, &span);
+done:
+  tri_rollout_clear(&mine);
+  free_share(&s);
+  return st;
+}
+
+/* ---- groups that teach something ---- */
+
+bool tri_batch_source_selects(const tri_trainer *t) {
+  return t->source->generates && t->cfg->rollout.dynamic_sampling;
+}
+
+static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_t asks) {
+  int64_t wanted = t->cfg->rollout.rollout_batch_size;
+  bool    fails = 2 * t->sampling.failed > asked * t->sampling.step.group; /* chosen, as in report/health.c */
+
+  tri_metric_add(t->metrics, "dropped_groups", TRI_METRIC_RANK0, (double)s->dropped);
+  tri_metric_add(t->metrics, "extra_batches", TRI_METRIC_RANK0, (double)(asks - 1));
+  if (!s->lacks || t->sampling.said_filled) return;
+  t->sampling.said_filled = true;
+  if (tri_world_of(t)->rank == 0)
+    tri_warn(
+        "batch_not_filled",
+        "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
+        "rollout.rollout_batch_size = %lld;\n  the step learns from these alone (said once; dropped_groups "
+        "counts the others);\n  %s",
+        (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks), (long long)wanted,
+        fails ? "most answers got no reward (reward_failures): the warning of the first failure says why"
+              : "give prompts that the model solves at times, or raise rollout.max_extra_batches, "
+                "rollout.temperature or algo.num_generations");
+}
+
+/* Collective over world. The first ask's prompts are answered, and the next ones, until the step has enough
+ * groups, or rollout.max_extra_batches is reached: then others of the last ask, which has enough, fill it. */
+static tri_status collect(tri_trainer *t, const tri_ask *first, tri_rollout *out, int64_t *lines) {
+  tri_selection s = {.step = out, .lacks = (int)first->n};
+  tri_rollout   asked = {0};
+  tri_ask       ask = *first;
+  int64_t       asks = 0;
+  tri_status    st = TRI_OK;
+
+  *lines = 0;
+  t->sampling.failed = 0;
+  out->store = &t->sampling.kept;
+  for (; s.lacks && asks <= t->cfg->rollout.max_extra_batches; asks++) {
+    tri_rollout_clear(&asked);
+    ask.begin = first->begin + *lines;
+    ask.before = *lines * (ask.how->group + ask.greedy);
+    ask.all = ask.before + first->all;
+    TRI_TRY_DONE(tri_batch_source_ask(t, &ask, &asked));
+    if (tri_halt_decided(t->halt)) goto done;
+    *lines += ask.n;
+    t->sampling.failed += tri_answers_failed(&asked, t->reward, tri_world_of(t)->rank == 0);
+    TRI_TRY_DONE(tri_select_take(&s, &asked));
+  }
+  report(t, &s, *lines, asks);
+  if (s.lacks) TRI_TRY_DONE(tri_select_fill(&s, &asked));
+done:
+  tri_rollout_clear(&asked);
+  return st;
+}
+
+static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines) {
+  const tri_config *c = t->cfg;
+  tri_ask           ask = {.data = t->data,
+                           .shuffle = c->data.shuffle,
+                           .begin = t->progress.cursor,
+                           .n = c->rollout.rollout_batch_size,
+                           .how = &t->sampling.step,
+                           .phase = "rollout",
+                           .all = t->plan.samples,
+                           .greedy = t->algo->advantage->reads & TRI_READS_GREEDY};
+
+  if (ask.greedy) ask.all += ask.n;
+  (void)step; /* the cursor says which prompts */
+  if (tri_batch_source_selects(t)) return collect(t, &ask, out, lines);
+  *lines = ask.n;
+  return tri_batch_source_ask(t, &ask, out);
+}
+
+static tri_status measure(tri_trainer *t, tri_longest *l) {
+  l->prompt = tri_dataset_stats(t->data)->longest_prompt;
+  l->learn = l->prompt + t->cfg->rollout.max_response_length;
+  return TRI_OK;
+}
+
+const tri_batch_source tri_batch_source_generate = {
+    .generates = true, .together = 1, .gap_from = "sampler", .measure = measure, .next = next};
