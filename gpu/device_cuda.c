@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cuda.h"
 #include "base/choice.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "device/gpu_plan.h"
 #include "gpu/base/cuda_impl.h"
 #include "gpu/cudnn/sdpa.h"

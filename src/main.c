@@ -1,7 +1,9 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo/algo.h"
-#include "base/base.h"
+#include "base/log.h"
+#include "base/program.h"
+#include "base/text_buffer.h"
 #include "base/processor.h"
 #include "comm/cores.h"
 #include "comm/runtime.h"

@@ -41,10 +41,11 @@ TRI_HAVE_CURL   src/reward/work_queue/http.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
-enders='src/main.c|src/base/base.c|src/base/child.c|src/base/keeper.c|src/base/apart.c|src/comm/runtime.c'
+enders='src/main.c|src/base/error.c|src/base/child.c|src/base/keeper.c|src/base/apart.c|src/comm/runtime.c'
 license='SPDX-License-Identifier: BSD-3-Clause'
 # Headers the CUDA back end includes: they must be C++ too.
-gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
+gpu_headers='src/base/clock.h src/base/error.h src/base/host_memory.h src/base/log.h src/base/text_buffer.h
+src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
 src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm_cuda.h gpu/gemm/gemm_rows.h'
 
 c_lines=$(<tests/c_lines.awk)

@@ -123,7 +123,7 @@ row() { # room, what sed does to all of CMakeLists.txt; $line is where the room'
 }
 edit CMakeLists.txt '/^room(src.family /d'
 expected+=('src/family/family.c:1: CMakeLists.txt has no row room(src/family ')
-plant src/planted/planted.c '#include "base/base.h"'
+plant src/planted/planted.c '#include "base/error.h"'
 row src/planted '/^room(src.feed /i room(src/planted "Holds what is planted." src/base)'
 expect 'no training step needs src/planted'
 row io/data '/^room(io.data /s|)$| src/machine)|'

@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cudnn_trial.h"
 
+#include "base/host_memory.h"
 #include "base/rng.h"
 
 #include <math.h>

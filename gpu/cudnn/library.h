@@ -4,7 +4,7 @@
 #define TRI_GPU_CUDNN_LIBRARY_H
 
 #include "backend.h"
-#include "base/base.h"
+#include "base/error.h"
 
 /* Not collective. The functions of libcudnn.so.9, and its version: 91900 is 9.19.0. What the process has
  * loaded already comes first. The library stays loaded: kernels that it has registered with the driver go

@@ -6,6 +6,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdpa.h"
 
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "library.h"
 #include "cudnn_plan.h"
 #include "rows.h"

@@ -10,6 +10,7 @@
  * multiprocessors (stream-K) and say nothing of it. So a trial has as many rows as training, and numbers of
  * rows that fill other numbers of tiles. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "gemm_impl.h"
 
 #include <stdio.h>

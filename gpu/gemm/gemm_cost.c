@@ -3,6 +3,7 @@
  * A shape says so once, at the start of a run, of the product where it is most. More than a tenth is a
  * warning: who does not need sampler and trainer to agree to the bit can have that time back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "gemm_impl.h"
 
 #include <stdio.h>

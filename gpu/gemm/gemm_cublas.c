@@ -7,6 +7,7 @@
  * What NVIDIA promises is less: the same bits from run to run of one call on one sort of GPU by one version
  * ("Results Reproducibility"). */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "gemm_cuda.h"
 #include "gemm_impl.h"
 

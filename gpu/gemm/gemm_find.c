@@ -1,5 +1,6 @@
 /* gemm_find.c - which algorithms cuBLASLt has for a product: those it names, and relatives of one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "gemm_impl.h"
 
 #include <stdio.h>

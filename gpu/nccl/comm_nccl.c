@@ -9,6 +9,8 @@
  * Communicators do not block, so that nothing here waits for a dead rank for ever (nccl_watch.c). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_nccl.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "nccl_impl.h"
 #include "comm/peers/peers.h"
 #include "comm/runtime.h"

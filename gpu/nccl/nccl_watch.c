@@ -1,5 +1,7 @@
 /* nccl_watch.c - waiting for NCCL without waiting for ever: polls with an end, and the watchdog. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/log.h"
 #include "nccl_impl.h"
 #include "comm/peers/rank_status.h"
 #include "comm/runtime.h"

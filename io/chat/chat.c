@@ -1,6 +1,7 @@
 /* chat.c - a chat template opened: named, of a file, or the model's own. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat.h"
+#include "base/host_memory.h"
 #include "chat_impl.h"
 
 #include <stdio.h>

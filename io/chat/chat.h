@@ -4,7 +4,7 @@
 #ifndef TRI_CHAT_H
 #define TRI_CHAT_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 struct json_t; /* jansson */
 

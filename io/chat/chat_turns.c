@@ -1,5 +1,6 @@
 /* chat_turns.c - the pieces of a written conversation that are learned. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "chat_impl.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* chat_write.c - a conversation written by its template. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "chat_impl.h"
 
 #include <string.h>

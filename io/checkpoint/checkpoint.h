@@ -15,6 +15,7 @@
 #define TRI_CHECKPOINT_H
 
 #include "base/tensor.h"
+#include "base/text_buffer.h"
 #include "comm/comm.h"
 
 #define TRI_CKPT_PATH_BYTES 4096         /* a folder's path with its final NUL; longer ones are refused */

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "checkpoint_impl.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* checkpoint_find.c - which checkpoint a path means: LATEST's, then older ones, the first that opens. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* checkpoint_manifest.c - MANIFEST.json: made, written, read, believed only when its own hash fits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

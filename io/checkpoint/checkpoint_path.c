@@ -1,7 +1,9 @@
 /* checkpoint_path.c - what each of them needs: a path, a file made durable, the ranks' agreement. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
+#include <stdarg.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

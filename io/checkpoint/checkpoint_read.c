@@ -1,5 +1,6 @@
 /* checkpoint_read.c - the reader: checks every byte before HDF5 sees it, then serves any rank any range. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

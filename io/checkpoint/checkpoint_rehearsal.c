@@ -1,6 +1,8 @@
 /* checkpoint_rehearsal.c - before a run has anything to lose: a checkpoint of a few bytes by the calls of a
  * whole one, and whether the disk has space for those that will come. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/log.h"
 #include "checkpoint_impl.h"
 
 #include "base/columns.h"

@@ -1,6 +1,7 @@
 /* checkpoint_space.c - is there space on the disk, and taking it before anything can fail for want of it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* fallocate: says "no" where posix_fallocate would write zeros */
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

@@ -1,6 +1,7 @@
 /* checkpoint_steps.c - the step folders of a checkpoints folder: their names, LATEST, which are there. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include <dirent.h>

@@ -1,6 +1,8 @@
 /* checkpoint_stream.c - a thread that writes this rank's ranges of state.h5 beside its caller. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* O_DIRECT */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include "base/hash.h"

@@ -1,5 +1,7 @@
 /* checkpoint_trial.c - whether all ranks can write and read one file in parallel here, and how fast. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* checkpoint_verify.c - /integrity/slabs: hashes, placed and filled by a writer, compared by a reader. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

@@ -4,6 +4,8 @@
  * the table of their hashes are then written by each rank into these places (checkpoint_stream.c), without
  * HDF5 and MPI, so that it can go on beside both. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "checkpoint_impl.h"
 
 #include "base/file.h"

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "dataset_foreign.h"
 #include "line_parser.h"
 #include "dataset_parts.h"

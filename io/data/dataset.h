@@ -4,6 +4,7 @@
 #ifndef TRI_DATASET_H
 #define TRI_DATASET_H
 
+#include "base/error_list.h"
 #include "comm/comm.h"
 #include "io/chat/chat.h"
 #include "io/text/text_place.h"

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_bad.h"
 
+#include "base/host_memory.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

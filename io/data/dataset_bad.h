@@ -3,7 +3,7 @@
 #ifndef TRI_DATASET_BAD_H
 #define TRI_DATASET_BAD_H
 
-#include "base/base.h"
+#include "base/error_list.h"
 
 enum { TRI_BAD_KINDS = 20 }; /* chosen: shown at most; more say the same again */
 

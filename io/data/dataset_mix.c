@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "base/rng.h"
 #include "dataset_parts.h"
 

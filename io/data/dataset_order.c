@@ -1,6 +1,7 @@
 /* dataset_order.c - the examples of a dataset as a whole: their hash, and the order of an epoch. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hash.h"
+#include "base/host_memory.h"
 #include "base/rng.h"
 #include "dataset_parts.h"
 

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "dataset_parts.h"
 #include "io/text/lines.h"
 

@@ -1,5 +1,6 @@
 /* dataset_told.c - what people are told of the conversations of a dataset. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "dataset.h"
 
 #include "base/notice.h"

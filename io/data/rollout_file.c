@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rollout_file.h"
 
+#include "base/host_memory.h"
 #include "io/text/json_text.h"
 #include "io/text/jsonl.h"
 

@@ -1,5 +1,6 @@
 /* token_buffer.c - tokens put together, and checked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "dataset_foreign.h"
 
 #include <stdio.h>

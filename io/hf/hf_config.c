@@ -3,6 +3,7 @@
 #include "hf_config.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 
 #include "family/family.h"
 #include "hf_config_impl.h"

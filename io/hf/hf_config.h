@@ -7,7 +7,7 @@
 #ifndef TRI_HF_CONFIG_H
 #define TRI_HF_CONFIG_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 #include "base/tensor.h"
 #include "family/model_shape.h"
 

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peft.h"
 
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "hf_config_impl.h"
 
 #include <math.h>

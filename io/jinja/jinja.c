@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "io/jinja/parse.h"
 #include "io/jinja/resolve.h"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* A template, parsed. Read-only once open. */
 typedef struct tri_jinja tri_jinja;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "base/visible.h"
 
 #define TRI_X(name, text) [TRI_JT_##name] = text,

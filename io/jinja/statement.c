@@ -1,5 +1,6 @@
 /* statement.c - statements carried out, one after the other. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "jinja_run.h"
 
 /* Every ns of ns.x must be a namespace before the value is evaluated. */

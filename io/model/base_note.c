@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base_note.h"
 
+#include "base/host_memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

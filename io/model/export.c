@@ -3,6 +3,8 @@
 #include "export.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "sidecar.h"
 #include "export_half.h"
 #include "io/hf/hf_config.h"

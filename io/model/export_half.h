@@ -4,6 +4,7 @@
 #ifndef TRI_EXPORT_HALF_H
 #define TRI_EXPORT_HALF_H
 
+#include "base/text_buffer.h"
 #include "family/lora.h"
 
 enum { TRI_HALF_NAME_BYTES = TRI_LORA_NAME_BYTES + 32 };

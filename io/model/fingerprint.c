@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/host_memory.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #ifndef TRI_FINGERPRINT_H
 #define TRI_FINGERPRINT_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Not collective. Appends a line for each file that is read at `path`, by name:
  * "KEY<tab>NAME<tab>BYTES HASH". A model folder: its config, tokenizer and safetensors files; a

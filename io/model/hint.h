@@ -3,7 +3,7 @@
 #ifndef TRI_HINT_H
 #define TRI_HINT_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Not collective, all that follow. Append sentences to a message, or nothing where nothing is known. */
 

@@ -3,6 +3,7 @@
 #include "safetensors.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "hint.h"
 #include "io/text/file_kind.h"
 #include "io/text/json_text.h"

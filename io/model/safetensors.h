@@ -6,7 +6,7 @@
 #ifndef TRI_SAFETENSORS_H
 #define TRI_SAFETENSORS_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "base/tensor.h"
 
 typedef struct tri_safetensors        tri_safetensors;

@@ -1,5 +1,7 @@
 /* safetensors_write.c - writing safetensors files and the index of a folder of shards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "safetensors.h"
 
 #include "base/file.h"

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sidecar.h"
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* source.c - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "source_impl.h"
 
 #include "base/file.h"

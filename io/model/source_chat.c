@@ -1,6 +1,7 @@
 /* source_chat.c - how conversations are written: by the model's own template, or as a run's deck says. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "source_chat.h"
+#include "base/host_memory.h"
 #include "source_impl.h"
 
 #include "base/file.h"

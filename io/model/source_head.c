@@ -1,5 +1,6 @@
 /* source_head.c - a source's scalar head: given to a language model, wanted, or in the way. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "source_impl.h"
 
 #include "family/family.h"

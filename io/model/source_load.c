@@ -1,5 +1,7 @@
 /* source_load.c - a source's weights into a store of parameters. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "source_impl.h"
 
 #include "base/hash.h"

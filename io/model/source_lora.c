@@ -1,5 +1,7 @@
 /* source_lora.c - a source's low-rank adapters: new ones, PEFT's, a checkpoint's; merged into weights. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "source_impl.h"
 
 #include "base/file.h"

@@ -1,6 +1,7 @@
 /* template.c - the chat template that an export is given, and the end token that goes with it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "template.h"
+#include "base/log.h"
 #include "source_chat.h"
 
 #include <string.h>

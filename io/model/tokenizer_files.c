@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_files.h"
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "sidecar.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "deck.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "base/mask.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_DECK_H
 #define TRI_DECK_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 typedef struct tri_deck tri_deck;
 

@@ -3,7 +3,7 @@
 #ifndef TRI_JSON_ODD_H
 #define TRI_JSON_ODD_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* Where such a value stands in its text, in bytes. */
 typedef struct tri_json_odd {

@@ -3,7 +3,7 @@
 #ifndef TRI_JSON_TEXT_H
 #define TRI_JSON_TEXT_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* "..." with what JSON wants escaped; n bytes of UTF-8, which may hold NUL. TRI_EINTERNAL if they are not
  * UTF-8. */

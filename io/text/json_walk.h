@@ -3,7 +3,7 @@
 #ifndef TRI_JSON_WALK_H
 #define TRI_JSON_WALK_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* A value as the text spells it, without space around it; borrowed. Zeroed: none. */
 typedef struct tri_json_slice {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "json_odd.h"
 #include "json_text.h"
 #include "lines.h"

@@ -3,6 +3,7 @@
 #ifndef TRI_JSONL_H
 #define TRI_JSONL_H
 
+#include "base/text_buffer.h"
 #include "lines.h"
 
 struct json_t; /* jansson */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "file_kind.h"
 #include "rewrite.h"
 #include "unpack.h"

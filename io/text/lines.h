@@ -3,7 +3,7 @@
 #ifndef TRI_LINES_H
 #define TRI_LINES_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef struct tri_lines tri_lines;
 

@@ -3,7 +3,7 @@
 #ifndef TRI_REWRITE_H
 #define TRI_REWRITE_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Not collective. Appends two lines, each with a newline and two spaces before it: "COMMAND FILE > NEW", for
  * a shell, and what to do with NEW. The file is unpacked on the way where its name says that it is packed.

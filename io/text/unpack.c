@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unpack.h"
 
+#include "base/host_memory.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

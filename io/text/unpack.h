@@ -4,7 +4,7 @@
 #ifndef TRI_UNPACK_H
 #define TRI_UNPACK_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* Not collective, all that follow. Which of them a file is, its first bytes say. Memory is bounded, and so is
  * what a small file unpacks to. */

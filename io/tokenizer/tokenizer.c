@@ -1,5 +1,6 @@
 /* tokenizer.c - opening a tokenizer and encoding: the steps in order, then the post-processor. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include "base/file.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_TOKENIZER_H
 #define TRI_TOKENIZER_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 #include "io/text/text_place.h"
 
 /* A tokenizer as the file describes it. Read-only once open: every function below but open and close may be

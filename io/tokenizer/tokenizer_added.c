@@ -1,5 +1,7 @@
 /* tokenizer_added.c - added tokens: their ids and flags, and finding them in a text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* tokenizer_beside.c - tokens that the files beside tokenizer.json name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "tokenizer_impl.h"
 
 #include "io/text/json_text.h"

@@ -1,5 +1,6 @@
 /* tokenizer_bpe.c - byte pair encoding: the merge loop and the pieces a call has met before. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>

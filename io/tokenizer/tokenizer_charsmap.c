@@ -1,5 +1,6 @@
 /* tokenizer_charsmap.c - the normalizer that SentencePiece compiles into its models (Precompiled). */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>

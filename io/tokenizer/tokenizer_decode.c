@@ -1,5 +1,6 @@
 /* tokenizer_decode.c - ids back to text: the decoders in order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <ctype.h>

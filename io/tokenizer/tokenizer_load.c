@@ -1,5 +1,6 @@
 /* tokenizer_load.c - the model of a tokenizer.json: vocabulary and merges, checked and put into tables. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

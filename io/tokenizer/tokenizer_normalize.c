@@ -1,5 +1,6 @@
 /* tokenizer_normalize.c - the normalizers: each rewrites the text of every piece that is no added token. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>

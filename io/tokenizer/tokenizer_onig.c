@@ -7,6 +7,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
+#include <stdarg.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

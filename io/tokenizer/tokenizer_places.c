@@ -2,6 +2,7 @@
  * that a step writes has a place in the input. Steps know nothing of places: those of the bytes they wrote
  * are found by going through a piece again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* tokenizer_regex.c - the tokenizer's regular expressions: compiled by PCRE2, run over a piece of text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* tokenizer_steps.c - normalizer, pre_tokenizer, decoder and post_processor of a tokenizer.json as lists of
  * steps. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <stdio.h>

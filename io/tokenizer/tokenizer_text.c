@@ -1,6 +1,7 @@
 /* tokenizer_text.c - the tokenizer's small tools: lists, a field of the file, hash table, characters, pieces
  * of text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <errno.h>

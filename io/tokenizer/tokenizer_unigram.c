@@ -1,6 +1,7 @@
 /* tokenizer_unigram.c - SentencePiece's other model: tokens with log-probabilities, the likeliest cut of a
  * piece. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include "io/text/json_walk.h"

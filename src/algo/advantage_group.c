@@ -1,6 +1,7 @@
 /* advantage_group.c - scores compared with those of the other answers to the prompt: less their mean over
  * their deviation, or less the mean of the others. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "policy.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* advantage_return.c - the return from each token on: bare, less the mean of the prompt's answers, less
  * what a greedy answer earned, or estimated with a critic's values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "policy.h"
 
 #include <math.h>

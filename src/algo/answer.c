@@ -1,6 +1,7 @@
 /* answer.c - whole answers: what one earned less its KL, and the advantage of its tokens; its log-ratio to
  * the reference, and a pair's rewards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "policy.h"
 
 #include <math.h>

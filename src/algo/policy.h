@@ -5,6 +5,7 @@
 #define TRI_POLICY_H
 
 #include "algo.h"
+#include "base/log.h"
 
 /* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope:
  * its derivative by log pi, NULL if not wanted. */

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "apart.h"
 
+#include "log.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

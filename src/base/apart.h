@@ -3,7 +3,7 @@
 #ifndef TRI_APART_H
 #define TRI_APART_H
 
-#include "base.h"
+#include "text_buffer.h"
 
 enum { TRI_APART_HOW_BYTES = 64 };
 

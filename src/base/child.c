@@ -4,6 +4,9 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "child.h"
 
+#include "clock.h"
+#include "host_memory.h"
+#include "text_buffer.h"
 #include "keeper.h"
 
 #include <dirent.h>

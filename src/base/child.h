@@ -4,7 +4,7 @@
 #ifndef TRI_CHILD_H
 #define TRI_CHILD_H
 
-#include "base.h"
+#include "error.h"
 
 /* The ends here do not block; -1: closed. */
 typedef struct tri_child {

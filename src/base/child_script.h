@@ -3,7 +3,7 @@
 #ifndef TRI_CHILD_SCRIPT_H
 #define TRI_CHILD_SCRIPT_H
 
-#include "base.h"
+#include "error.h"
 
 /* Not collective. Checks the program word[0] of a command of n words as tri_child_check does. Where it is a
  * known interpreter (python3, bash, perl, ...; also behind env), its script must be there and readable; what

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "choice.h"
 
-#include "base.h"
+#include "error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_COLUMNS_H
 #define TRI_COLUMNS_H
 
-#include "base.h"
+#include "text_buffer.h"
 
 enum { TRI_CELL_BYTES = 32, TRI_SCREEN_COLUMNS = 79 }; /* 79: a terminal of 80 never wraps it */
 

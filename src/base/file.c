@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "file.h"
 
+#include "host_memory.h"
+#include "log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

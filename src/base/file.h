@@ -3,7 +3,7 @@
 #ifndef TRI_FILE_H
 #define TRI_FILE_H
 
-#include "base.h"
+#include "error.h"
 
 /* All that follow are not collective. Modes of new files are 0666 without the umask's bits. */
 

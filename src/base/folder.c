@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "folder.h"
 
+#include "host_memory.h"
+#include "text_buffer.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_FOLDER_H
 #define TRI_FOLDER_H
 
-#include "base.h"
+#include "error.h"
 
 /* All that follow are not collective. Folders above the last part of a path may be links; the last part may
  * be one only where the folder belongs to the user who runs the program, and the link to that user or root:

@@ -1,6 +1,7 @@
 /* log.c - what a run says: by level and rank, on the terminal, broken to its width, and in the file. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base.h"
+#include "error_list.h"
+#include "log.h"
 #include "columns.h"
 #include "live.h"
 #include "notice.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_MASK_H
 #define TRI_MASK_H
 
-#include "base.h"
+#include "text_buffer.h"
 
 #define TRI_MASK "***"
 

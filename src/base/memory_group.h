@@ -4,7 +4,9 @@
 #ifndef TRI_MEMORY_GROUP_H
 #define TRI_MEMORY_GROUP_H
 
-#include "base.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum { TRI_GROUP_PATH_BYTES = 1200 };
 

@@ -3,7 +3,8 @@
 #ifndef TRI_NOTICE_H
 #define TRI_NOTICE_H
 
-#include "base.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 enum { TRI_NOTICE_NUMBERS = 8 }; /* of a notice at most; chosen */
 

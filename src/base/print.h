@@ -3,7 +3,7 @@
 #ifndef TRI_PRINT_H
 #define TRI_PRINT_H
 
-#include "base.h"
+#include "error.h"
 
 /* Not collective. Text [n] on standard output as it is; where that is a terminal, with control characters
  * other than newlines and tabs shown instead of obeyed (visible.h). TRI_EFILE where it cannot be written. */

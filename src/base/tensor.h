@@ -3,9 +3,10 @@
 #ifndef TRI_TENSOR_H
 #define TRI_TENSOR_H
 
-#include "base.h"
 #include "inline.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 /* The first three, types a model computes in, in the order of the words of model.dtype. */

@@ -6,6 +6,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm.h"
 #include "base/choice.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/visible.h"
 #include "comm_host.h"
 #include "cpu/choose.h"

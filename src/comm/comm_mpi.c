@@ -4,6 +4,8 @@
  * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows 16-bit floats; they
  * run at wait. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
 #include "pause.h"

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_peers.h"
 #include "base/child.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "peers/mac.h"
 #include "comm_host.h"

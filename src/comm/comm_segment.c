@@ -1,6 +1,8 @@
 /* comm_segment.c - memory that the ranks of a machine have in common: pieces of all their arenas, mapped one
  * behind the other, to be read and written by all. Flags of all ranks come first. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "comm_shm.h"
 #include "cpu/device_cpu.h"
 #include "comm/peers/rank_status.h"

@@ -6,6 +6,9 @@
  * grows and that only its owner writes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_shm.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/notice.h"
 #include "cpu/device_cpu.h"
 #include "pause.h"

@@ -6,6 +6,8 @@
  * queued in other streams before runs meanwhile. The scopes share one stage, as only one collective is being
  * finished at a time. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "comm_host.h"
 
 struct tri_staged_way {

@@ -4,6 +4,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "halt.h"
 #include "base/child.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "base/live.h"
 #include "base/notice.h"
 #include "comm_host.h"

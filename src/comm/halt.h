@@ -4,7 +4,7 @@
 #ifndef TRI_HALT_H
 #define TRI_HALT_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "comm.h"
 
 /* The largest that a rank knows of wins. */

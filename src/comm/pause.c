@@ -3,9 +3,12 @@
 #define _GNU_SOURCE /* syscall */
 #include "pause.h"
 
+#include "base/clock.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -4,10 +4,10 @@
 #ifndef TRI_PAUSE_H
 #define TRI_PAUSE_H
 
-#include "base/base.h"
-
 #include <mpi.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* One wait. Zeros are its beginning. */
 typedef struct tri_pause {

@@ -4,7 +4,7 @@
 #ifndef TRI_QUOTA_H
 #define TRI_QUOTA_H
 
-#include "base/base.h"
+#include <stdint.h>
 
 enum { TRI_QUOTA_MOST = 16 }; /* chosen: groups of a process that have a limit; more are not read */
 

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* cpu_set_t */
 #include "runtime.h"
 #include "base/child.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "comm_host.h"
 #include "cores.h"
 #include "pause.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_RUNTIME_H
 #define TRI_RUNTIME_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "comm.h"
 
 enum { TRI_RUNTIME_MOST_RANKS = 1 << 20 }; /* chosen: that a plan is made for */

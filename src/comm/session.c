@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "session.h"
 #include "base/columns.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/memory_group.h"
 #include "comm_peers.h"
 #include "base/notice.h"

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slurm.h"
 #include "base/child.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 
 #include <stdio.h>

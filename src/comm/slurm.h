@@ -3,8 +3,6 @@
 #ifndef TRI_SLURM_H
 #define TRI_SLURM_H
 
-#include "base/base.h"
-
 /* How much of the allocation is over and how much is left, in seconds; left_s 0: nothing is known of an
  * end. */
 typedef struct tri_slurm_time {

@@ -2,6 +2,8 @@
  * hours are bought. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/print.h"
 #include "tools/bench/bench_report.h"
 #include "comm/runtime.h"

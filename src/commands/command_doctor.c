@@ -1,6 +1,7 @@
 /* command_doctor.c - trireme doctor [DECK] [key=value ...]: what is wrong with this launch, before it
  * trains. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "comm/runtime.h"
 #include "config/config.h"
 #include "tools/doctor/exam/examine.h"

@@ -2,6 +2,8 @@
  * F.jsonl --reward R: mean reward, pass@1, of k answers, length. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "commands.h"
 #include "tools/infer/infer.h"
 #include "eval_figures.h"

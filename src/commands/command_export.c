@@ -1,5 +1,6 @@
 /* command_export.c - trireme export CHECKPOINT FOLDER: a folder that transformers loads. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "io/model/export.h"
 #include "comm/runtime.h"
 #include "commands.h"

@@ -1,5 +1,7 @@
 /* command_generate.c - trireme generate MODEL [PROMPT ...]: answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/print.h"
 #include "base/visible.h"
 #include "commands.h"

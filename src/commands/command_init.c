@@ -1,6 +1,8 @@
 /* command_init.c - trireme init [FOLDER]: a deck and a job file from flags, from what Slurm and the files
  * say, or from answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
+#include "base/program.h"
 #include "tools/init/interview.h"
 #include "base/columns.h"
 #include "base/file.h"

@@ -1,6 +1,8 @@
 /* command_inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its
  * bytes are right. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "tools/inspect/inspect.h"
 #include "base/apart.h"
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* command_plan.c - trireme plan DECK: what a run would need of which machines, before it queues. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "tools/plan/plan.h"
 #include "base/print.h"
 #include "comm/slurm.h"

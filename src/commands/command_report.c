@@ -1,6 +1,8 @@
 /* command_report.c - trireme report OUTPUT ...: what runs came to, as a page of curves, a screen of text
  * or JSON. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/columns.h"
 #include "base/file.h"
 #include "base/folder.h"

@@ -2,6 +2,8 @@
  * and of completions; of a model with a scalar head its number for each text; of pairs both sides, the
  * margin. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "commands.h"
 #include "tools/infer/infer.h"
 #include "io/text/json_text.h"

@@ -1,5 +1,7 @@
 /* command_train.c - trireme train DECK [key=value ...]: one run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/log.h"
 #include "train/train.h"
 #include "base/file.h"
 #include "base/print.h"

@@ -1,6 +1,7 @@
 /* command_watch.c - trireme watch OUTPUT ...: runs seen from any node, by what they write; live on a
  * terminal. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
 #include "base/print.h"
 #include "config/config.h"
 #include "tools/history/ending.h"

@@ -3,6 +3,7 @@
 #include "eval_figures.h"
 
 #include "base/folder.h"
+#include "base/log.h"
 #include "io/text/json_text.h"
 #include "reward/answers_file.h"
 

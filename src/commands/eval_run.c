@@ -4,6 +4,8 @@
 
 #include "base/child.h"
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/mask.h"
 #include "eval_figures.h"
 #include "train/evaluate.h"

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch_plan.h"
 
+#include "base/text_buffer.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_BATCH_PLAN_H
 #define TRI_BATCH_PLAN_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* What the user gave; 0: not given. */
 typedef struct tri_batch_request {

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 #include "base/choice.h"
+#include "base/host_memory.h"
 #include "config_keys.h"
 #include "config_entry.h"
 

@@ -4,7 +4,7 @@
 #define TRI_CONFIG_H
 
 #include "algo/algo.h"
-#include "base/base.h"
+#include "base/error_list.h"
 #include "base/tensor.h"
 #include "family/model_shape.h"
 #include "io/data/dataset.h"

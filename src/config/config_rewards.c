@@ -1,5 +1,6 @@
 /* config_rewards.c - the list of rewards: rows of names, weights and fields that the plug-ins declare. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "config_keys.h"
 #include "config_entry.h"
 

@@ -1,6 +1,7 @@
 /* config_values.c - one key's text of the deck to its member of tri_config. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "config_keys.h"
 #include "config_entry.h"
 

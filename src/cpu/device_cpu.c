@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cpu.h"
 #include "base/choice.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "cpu/pairs/pairs.h"
 #include "device/gpu_plan.h"
 #include "choose.h"

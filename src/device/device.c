@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device.h"
 
+#include "base/text_buffer.h"
+
 #include <string.h>
 
 static int n_back_ends(void) {

@@ -3,7 +3,7 @@
 #ifndef TRI_DEVICE_H
 #define TRI_DEVICE_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* PINNED: host memory that copies to and from the device go through. HOST: host memory the device never sees;
  * the system gives its pages as they are written. */

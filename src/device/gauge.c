@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gauge.h"
 
+#include "base/host_memory.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef TRI_GAUGE_H
 #define TRI_GAUGE_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef struct tri_gauge tri_gauge;
 

@@ -3,6 +3,7 @@
 #include "gpu_plan.h"
 
 #include "base/choice.h"
+#include "base/host_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "memory.h"
 
 #include "base/columns.h"
+#include "base/host_memory.h"
 
 #include <stdio.h>
 #include <string.h>

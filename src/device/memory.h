@@ -3,6 +3,7 @@
 #ifndef TRI_MEMORY_H
 #define TRI_MEMORY_H
 
+#include "base/text_buffer.h"
 #include "device.h"
 
 /* When a buffer is needed. Buffers of one phase share their room with those of the other. */

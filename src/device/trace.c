@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trace.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
+
 typedef struct record {
   tri_trace_span span;
   int            from, to; /* events; -1: the host's time, which the span has already */

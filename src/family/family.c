@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 #define POINTER(name) &tri_family_##name,

@@ -7,6 +7,10 @@
 
 #include "model_shape.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /* What a tensor is to the blocks (decoder.h, head.h). The products come first; the bias of a layer's product
  * p is p + TRI_SLOT_PRODUCTS; the head has no bias. */
 typedef enum {

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lora.h"
 
+#include "base/error.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,8 @@
 #ifndef TRI_MODEL_SHAPE_H
 #define TRI_MODEL_SHAPE_H
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct tri_family;
 

@@ -4,6 +4,7 @@
  * no result. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decode.h"
+#include "base/host_memory.h"
 #include "device/gpu_plan.h"
 #include "device/trace.h"
 #include "recorded.h"

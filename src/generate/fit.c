@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fit.h"
 
+#include "base/host_memory.h"
 #include "device/kernels.h"
 
 int64_t tri_sampler_row_bytes(const tri_model_shape *sh, tri_dtype dtype, int64_t tokens) {

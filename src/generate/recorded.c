@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "recorded.h"
 
+#include "base/host_memory.h"
 #include "base/notice.h"
 
 /* Work on one number of rows. */

@@ -4,6 +4,7 @@
  * needs the head. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sampler.h"
+#include "base/host_memory.h"
 #include "decode.h"
 #include "finished.h"
 #include "model/kv.h"

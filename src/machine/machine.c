@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "machine.h"
 
+#include "base/text_buffer.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_MACHINE_H
 #define TRI_MACHINE_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* Of one rank in a collective: seconds before the first byte, and what it sends and takes in a second. */
 typedef struct tri_link {

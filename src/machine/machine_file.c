@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/host_memory.h"
 #include "io/text/json_text.h"
 #include "machine.h"
 

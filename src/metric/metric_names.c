@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "metric_names.h"
 
+#include "base/text_buffer.h"
+
 #include <stddef.h>
 #include <string.h>
 

@@ -5,8 +5,6 @@
 #ifndef TRI_METRIC_NAMES_H
 #define TRI_METRIC_NAMES_H
 
-#include "base/base.h"
-
 /* In the order of the report's page and of trireme metrics. */
 typedef enum {
   TRI_GROUP_REWARD,

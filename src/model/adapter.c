@@ -1,6 +1,7 @@
 /* adapter.c - the low-rank adapters of a model: their units and store, and what they add to its products. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "adapter.h"
+#include "base/host_memory.h"
 #include "decoder.h"
 
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kv.h"
 
+#include "base/host_memory.h"
+
 struct tri_kv {
   tri_device *device; /* borrowed */
   tri_heads   heads;

@@ -1,5 +1,6 @@
 /* nonfinite.c - where a forward pass first gave a number that is not finite. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "decoder.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* open.c - a model's memory: what it opens, plans, holds and checks before it is passed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "decoder.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* rope.c - the tables of the rotary embeddings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "decoder.h"
 
 #include <math.h>

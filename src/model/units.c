@@ -1,6 +1,7 @@
 /* units.c - a model's units from the rows of its family: which tensors each holds, and where its blocks find
  * them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "decoder.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef TRI_RECORD_H
 #define TRI_RECORD_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* None is collective. A record may come from any file: members of other types than ours are passed over. */
 

@@ -3,7 +3,7 @@
 #ifndef TRI_BEST_H
 #define TRI_BEST_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef struct tri_best {
   int64_t step; /* -1: none */

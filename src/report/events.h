@@ -6,7 +6,7 @@
 #ifndef TRI_EVENTS_H
 #define TRI_EVENTS_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Not collective, all that follow; they append bytes, which may hold NUL. */
 

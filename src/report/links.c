@@ -1,6 +1,8 @@
 /* links.c - what the communicators carried and how fast, beside what a plan says of this machine. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "links.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "comm/comm_maker.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "metrics.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "io/text/json_text.h"
 #include "tensorboard.h"

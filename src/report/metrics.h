@@ -3,6 +3,7 @@
 #ifndef TRI_METRICS_H
 #define TRI_METRICS_H
 
+#include "base/text_buffer.h"
 #include "comm/comm.h"
 
 /* How the ranks' values become one. RANK0: the same on every rank. */

@@ -3,6 +3,9 @@
 #define _GNU_SOURCE /* dup3 */
 #include "runlog.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/visible.h"

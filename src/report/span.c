@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "span.h"
 
+#include "base/clock.h"
 #include "comm/peers/rank_status.h"
 #include "device/trace.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "events.h"
 

@@ -6,6 +6,8 @@
  * monotonic clock, so that the files of one machine's ranks fit together. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "timeline.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/notice.h"

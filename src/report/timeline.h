@@ -4,6 +4,7 @@
 #ifndef TRI_TIMELINE_H
 #define TRI_TIMELINE_H
 
+#include "base/text_buffer.h"
 #include "device/trace.h"
 
 /* Seconds of a lane's spans together, and of them those during which a span of TRI_LANE_COMPUTE ran too. */

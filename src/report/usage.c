@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "usage.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <string.h>
 

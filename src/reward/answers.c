@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers.h"
 
+#include "base/host_memory.h"
+
 #include <string.h>
 
 /* ---- as they end ---- */

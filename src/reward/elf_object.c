@@ -5,6 +5,7 @@
 #include "elf_object.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef TRI_ELF_OBJECT_H
 #define TRI_ELF_OBJECT_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* A shared object for this machine, open. Every offset in it is checked against the file's size before it is
  * used. */

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reply_json.h"
 
-#include "base/base.h"
+#include "base/host_memory.h"
 #include "io/text/json_text.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 /* reward.c - a step's answers to the rewards of a deck, and their weighted sum. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "reward_set.h"
 
 #include "base/notice.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_REWARD_H
 #define TRI_REWARD_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 #include "comm/session.h"
 #include "reward/work_queue/work_queue.h"
 #include "reward/math/decimal.h"

@@ -1,6 +1,7 @@
 /* reward_http.c - http: a server that rewards as OpenRLHF's remote reward models do. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "address.h"
+#include "base/host_memory.h"
 #include "reward/work_queue/http.h"
 #include "extras.h"
 #include "reply_json.h"

@@ -1,5 +1,6 @@
 /* reward_length.c - what an answer loses that comes near the longest there can be. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* reward_library.c - library: a shared object of the user (trireme_reward.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "reward/work_queue/work_queue.h"
 #include "elf_object.h"

@@ -1,5 +1,7 @@
 /* reward_math.c - boxed, gsm8k: the final answer of a solution equals the truth's. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "reward/math/math_answer.h"
 #include "reward/math/text_number.h"
 #include "reward.h"

@@ -1,5 +1,6 @@
 /* reward_means.c - means of the further numbers of replies: of this rank, then of all. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "reward_set.h"
 

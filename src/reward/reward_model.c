@@ -1,5 +1,6 @@
 /* reward_model.c - the score of a model with a scalar head, which the run holds. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward.h"
 
 #include <math.h>

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/child_script.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "extras.h"
 #include "reply_json.h"
 #include "reward.h"

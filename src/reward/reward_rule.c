@@ -1,5 +1,6 @@
 /* reward_rule.c - rewards by rule: the same text, the same last number, a pattern found. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward/math/text_number.h"
 #include "reward.h"
 

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward_set.h"
 
+#include "base/host_memory.h"
 #include "base/notice.h"
 
 #include <math.h>

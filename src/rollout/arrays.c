@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrays.h"
 
+#include "base/host_memory.h"
+
 #include <math.h>
 #include <string.h>
 

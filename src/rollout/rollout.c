@@ -1,6 +1,7 @@
 /* rollout.c - the answers of one step between ranks, and planned memory for them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrays.h"
+#include "base/host_memory.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* later.c - files of answers whose steps a resumed run takes again: gone before it does. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
+#include "base/log.h"
 #include "io/text/lines.h"
 #include "output.h"
 

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/mask.h"

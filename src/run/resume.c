@@ -1,6 +1,8 @@
 /* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its
  * data. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "output.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* where.c - whether the output folder is still where the run began: it may be renamed or removed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "output.h"
 
 #include "base/file.h"

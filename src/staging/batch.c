@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch.h"
 
+#include "base/host_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 

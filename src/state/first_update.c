@@ -4,6 +4,7 @@
 #include "first_update.h"
 
 #include "base/hash.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "params_impl.h"
 

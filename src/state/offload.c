@@ -3,6 +3,7 @@
  * through two workspaces on the device: while work is done in one, the other is filled with the next piece or
  * written back. A frozen store's unit is copied to its place in the slot it is gathered in. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "params_impl.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* optim.c - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "optim.h"
+#include "base/log.h"
 #include "device/trace.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* params.c - the parameter store: its shards, how they are filled and read. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "params_impl.h"
 
 #include <stdio.h>

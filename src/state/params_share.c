@@ -12,6 +12,8 @@
  * does not share cannot order that for one that does (critic.shard, reference.shard): who changes the
  * phase has the others forget what they have, which is a meeting, on the way in and on the way out. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "params_impl.h"
 
 #include <stdio.h>

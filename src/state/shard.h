@@ -3,7 +3,7 @@
 #ifndef TRI_SHARD_H
 #define TRI_SHARD_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "comm/place.h"
 
 /* In the order of the words of shard.params, shard.grads and shard.optimizer. */

@@ -1,5 +1,6 @@
 /* after_error.c - what a run that ends with an error leaves: the last whole step, why it ended. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "report_step.h"
 #include "save.h"
 #include "train.h"

@@ -4,6 +4,7 @@
 #include "batch_source.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/notice.h"
 #include "train.h"
 

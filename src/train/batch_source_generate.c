@@ -1,6 +1,7 @@
 /* batch_source_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and
  * rewarded. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "batch_source.h"
 
 #include "base/notice.h"

@@ -1,5 +1,6 @@
 /* batch_source_replay.c - a step's sequences from a written rollout: every rank reads them all. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "batch_source.h"
 
 #include "base/hash.h"

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
 #include "evaluate.h"
+#include "base/host_memory.h"
 #include "report_step.h"
 #include "reward/figures.h"
 #include "save.h"

@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/notice.h"
 #include "inputs.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "inputs_chat.h"
 #include "batch_source.h"
 

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "inputs_chat.h"
 
+#include "base/log.h"
 #include "base/notice.h"
 
 #include <stdio.h>

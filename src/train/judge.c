@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "judge.h"
 
+#include "base/host_memory.h"
 #include "train.h"
 
 #include <math.h>

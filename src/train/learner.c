@@ -3,6 +3,8 @@
 #include "learner.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/notice.h"
 #include "family/family.h"
 #include "io/model/part.h"

@@ -8,6 +8,7 @@
 #include "report/links.h"
 #include "report/runlog.h"
 #include "report_step.h"
+#include "base/clock.h"
 #include "score.h"
 #include "screen.h"
 #include "batch_source.h"

@@ -8,6 +8,9 @@
 #include "report_step.h"
 #include "run/patience.h"
 #include "save.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "state.h"
 
 #include <math.h>

@@ -9,6 +9,10 @@
 #include "report/runlog.h"
 #include "report/timeline.h"
 #include "screen.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
+#include "base/program.h"
 #include "train_record.h"
 
 #include <math.h>

@@ -1,6 +1,8 @@
 /* screen_start.c - what a person sees first: the run, its ranks and models, what it minimises, its memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/visible.h"
 #include "family/family.h"
 #include "screen.h"

@@ -3,6 +3,9 @@
 #include "report/runlog.h"
 #include "state.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/notice.h"
 #include "io/model/part.h"
 

@@ -6,6 +6,9 @@
 #include "screen.h"
 #include "train.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/peers/rank_status.h"

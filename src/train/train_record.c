@@ -9,6 +9,9 @@
 #include "screen.h"
 #include "train_record.h"
 
+#include "base/host_memory.h"
+#include "base/log.h"
+
 #include <string.h>
 
 /* Rank 0. The lines for log.txt. */

@@ -1,5 +1,6 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
 #include "base/notice.h"
 #include "comm/halt.h"
 #include "comm/slurm.h"

@@ -2,6 +2,7 @@
  * TRL's, OpenRLHF's and RLOO's formulas in float64 (make_algo_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
+#include "base/error.h"
 #include "refusal_case.h"
 
 /* Advantage `want[q]` at every answer token of sequence q, 0 before them. */

@@ -3,6 +3,7 @@
  * verl's dual clip (make_algo_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
+#include "base/error.h"
 #include "refusal_case.h"
 
 enum { ENTROPY = TRI_POLICY_ENTROPY, KL = TRI_POLICY_KL, CLIPPED = TRI_POLICY_CLIPPED };

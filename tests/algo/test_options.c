@@ -3,6 +3,7 @@
  * each case, central differences, TRL's own losses (make_algo_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
+#include "base/error.h"
 #include "refusal_case.h"
 
 static bool by_sequence(const tri_loss *a) { return a == &tri_loss_sequence || a == &tri_loss_luspo; }

@@ -3,6 +3,8 @@
  * and OpenRLHF's formulas (make_preference_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
+#include "base/error.h"
+#include "base/log.h"
 #include "refusal_case.h"
 
 enum { ENTROPY = TRI_PREFERENCE_METRIC_COUNT };

@@ -3,6 +3,7 @@
  * verl's and OpenRLHF's formulas in float64 (make_preference_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
+#include "base/error.h"
 #include "refusal_case.h"
 
 enum { CLIPPED, RETURN };

@@ -1,7 +1,9 @@
 /* test_apart.c - work in a child process. Judge: what the caller has afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/apart.h"
+#include "base/host_memory.h"
 
+#include <stdarg.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>

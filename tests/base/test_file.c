@@ -2,6 +2,8 @@
  * hold. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/visible.h"
 #include "refusal_case.h"
 

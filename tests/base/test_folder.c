@@ -4,6 +4,7 @@
 #include "base/folder.h"
 #include "refusal_case.h"
 
+#include <stdarg.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* test_pages.c - large rooms whose pages are taken as they are written (base.h). Judges: the bytes, the
+/* test_pages.c - large rooms whose pages are taken as they are written. Judges: the bytes, the
  * kernel's count of the pages, AddressSanitizer where it is. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/base.h"
+#include "base/host_memory.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -4,7 +4,7 @@
 #ifndef TRI_BENCH_CASE_H
 #define TRI_BENCH_CASE_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

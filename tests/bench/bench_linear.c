@@ -4,6 +4,8 @@
  * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products
  * alone "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "bench_case.h"
 #include "cpu/gemm/gemm.h"
 #include "device/device.h"

@@ -5,6 +5,7 @@
  * prompts of PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until
  * then. The weights are what `trireme generate` would hold, bf16. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
 #include "base/rng.h"
 #include "bench_case.h"
 #include "comm/session.h"

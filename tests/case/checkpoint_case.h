@@ -4,6 +4,7 @@
 #ifndef TRI_TEST_CHECKPOINT_CASE_H
 #define TRI_TEST_CHECKPOINT_CASE_H
 
+#include "base/host_memory.h"
 #include "ranks_case.h"
 
 #include <fcntl.h>

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "io/data/dataset.h"
 #include "refusal_case.h"
 

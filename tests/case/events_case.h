@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/host_memory.h"
 
 #include <dirent.h>
 #include <jansson.h>

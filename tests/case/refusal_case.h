@@ -3,7 +3,7 @@
 #ifndef TRI_TESTS_REFUSAL_CASE_H
 #define TRI_TESTS_REFUSAL_CASE_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 #include <ctype.h>
 #include <string.h>

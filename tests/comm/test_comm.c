@@ -3,6 +3,8 @@
  * input is a pure function of r. NCCL promises no order of sums: its inputs are small whole numbers, whose
  * sums are exact in any. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "comm/peers/proc_state.h"
 #include "filter_case.h"
 #include "ranks_case.h"

@@ -2,6 +2,7 @@
  * exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "base/clock.h"
 #include "comm/halt.h"
 #include "ranks_case.h"
 #include "refusal_case.h"

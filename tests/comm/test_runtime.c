@@ -1,6 +1,7 @@
 /* test_runtime.c - who, where, until when. Run with 1, 2 and 4 ranks on one machine. Judge: exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "base/error.h"
 #include "ranks_case.h"
 #include "refusal_case.h"
 

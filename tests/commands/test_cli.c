@@ -1,6 +1,7 @@
 /* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
  * input. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "cli_events.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* test_config.c - decks to settings and back, refusals with places. Judge: exact; inputs/reference.yaml. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/error_list.h"
+#include "base/host_memory.h"
 #include "config_case.h"
 
 #include "base/file.h"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/host_memory.h"
 #include "config/config.h"
 #include "refusal_case.h"
 

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/cost/cost.h"
 
+#include <stdarg.h>
 #include <math.h>
 #include <setjmp.h>
 

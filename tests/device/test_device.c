@@ -6,6 +6,7 @@
 #include "device/kernels.h"
 #include "refusal_case.h"
 
+#include <stdarg.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>

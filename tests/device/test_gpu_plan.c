@@ -1,10 +1,12 @@
 /* test_gpu_plan.c - the sizes of a GPU's memory plan, by hand, and a GPU on paper that says them; rows of
  * a ledger. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "device/gpu_plan.h"
 #include "device/kernels.h"
 #include "device/memory.h"
 
+#include <stdarg.h>
 #include <setjmp.h>
 #include <string.h>
 

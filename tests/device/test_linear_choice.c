@@ -2,6 +2,7 @@
  * product of the CUDA back end. Judges: bit equality with another offer, seconds of the device's clock, the
  * log. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "device/gpu_plan.h"
 #include "filter_case.h"
 #include "linear_case.h"

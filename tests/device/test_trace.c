@@ -1,6 +1,8 @@
 /* test_trace.c - spans on the device and on the host, and the limit of a step. Judge: numbers worked by
  * hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "trace_case.h"
 
 static void nothing_is_recorded_without_a_trace(void **state) {

@@ -1,5 +1,6 @@
 /* test_launch.c - what a launcher tells before MPI is up, and ranks that meet. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tools/doctor/doctor_facts.h"
 #include "tools/doctor/launch.h"
 

@@ -3,6 +3,8 @@
  * nothing; who is named where one does not go on. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* cpu_set_t */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "tools/doctor/rendezvous/rendezvous.h"
 #include "tools/doctor/rendezvous/rendezvous_impl.h"
 #include "tools/doctor/rendezvous/channel.h"

@@ -2,6 +2,9 @@
  * replaced. Judges: exact values worked out by hand; a whole reading against one in pieces; what
  * src/report/metrics.c, src/report/runlog.c and src/run/start.c write, spelled out here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
+#include "base/text_buffer.h"
 #include "tools/history/history.h"
 
 #include <fcntl.h>

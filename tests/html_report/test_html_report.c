@@ -3,6 +3,7 @@
  * every column; escaped text is turned back by a reader of its own (xml_case.h says what it must not
  * hold); hashes are sha256sum's. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "xml_case.h"
 
 #include <math.h>

@@ -1,6 +1,8 @@
 /* test_chat.c - conversations as text. Judges: transformers 5.24 with the templates as models publish them
  * (tests/data/chat); what the contract says of models without a template; values worked out by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "chat_case.h"
 
 #include "base/hash.h"

@@ -2,6 +2,8 @@
  * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "checkpoint_case.h"
 #include "refusal_case.h"
 

@@ -3,6 +3,8 @@
  * fails. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "checkpoint_case.h"
 
 #include <errno.h>

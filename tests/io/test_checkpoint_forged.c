@@ -3,6 +3,7 @@
  * the message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* memmem */
+#include "base/host_memory.h"
 #include "checkpoint_case.h"
 #include "io/checkpoint/checkpoint_impl.h"
 #include "refusal_case.h"

@@ -2,6 +2,8 @@
  * Judges: exact values worked out by hand from the contract; for an order, that it is a permutation, and the
  * same formula worked out by another program. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/error_list.h"
 #include "dataset_case.h"
 #include "refusal_case.h"
 

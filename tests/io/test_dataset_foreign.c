@@ -1,6 +1,7 @@
 /* test_dataset_foreign.c - lines in forms of other programs, or of no use: each is told a cure. Judge: the
  * cure, typed as it stands, gives lines that are taken, and leaves good lines as they were. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/error.h"
 #include "dataset_conversation_case.h"
 
 /* Gives a key of the cure, "data.prompt_key: query", to the options. */

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
+#include "base/error.h"
 #include "dataset_case.h"
 #include "refusal_case.h"
 

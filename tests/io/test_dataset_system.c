@@ -1,6 +1,7 @@
 /* test_dataset_system.c - a message of the system that a deck puts before conversations which have none.
  * Judge: the same lines with that message spelled out: tokens and masks, or the refusal, are the same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/error.h"
 #include "dataset_case.h"
 #include "refusal_case.h"
 

@@ -3,6 +3,7 @@
  * refused by name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "family/family.h"
 #include "io/hf/hf_config.h"
 #include "refusal_case.h"

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/host_memory.h"
 #include "io/jinja/jinja.h"
 #include "refusal_case.h"
 

@@ -1,6 +1,7 @@
 /* test_jsonl.c - the reader of JSON lines: raw values, fields, limits of lines and memory, files that are
  * none. Judges: exact values worked out by hand, and the most memory the process ever had. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "io/text/jsonl.h"
 
 #include <jansson.h>

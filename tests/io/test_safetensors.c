@@ -3,6 +3,8 @@
  * broken files the rule that each is refused with a message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "io/model/safetensors.h"
 #include "refusal_case.h"
 

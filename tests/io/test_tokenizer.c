@@ -1,6 +1,8 @@
 /* test_tokenizer.c - the judge is the tokenizers library: ids and texts must be its own, to the byte. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "tokenizer_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
 #include "refusal_case.h"

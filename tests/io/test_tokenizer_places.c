@@ -1,5 +1,6 @@
 /* test_tokenizer_places.c - where in a text each token stands. Judge: golden, exact: the library's own. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "tokenizer_case.h"
 
 #include <stdlib.h>

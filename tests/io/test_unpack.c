@@ -1,6 +1,8 @@
 /* test_unpack.c - files packed with gzip and zstd, read as what they were. Judges: the same bytes in a plain
  * file; zlib and zstd themselves, which pack here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "io/text/lines.h"
 
 #include <setjmp.h>

@@ -1,6 +1,9 @@
 /* test_look.c - what is seen of runs: states, pace, curves, lines that fit. Judges: values worked out by
  * hand; file times and clocks that the test sets; columns counted by code points. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "tools/look/look_impl.h"
 
 #include <fcntl.h>

@@ -1,11 +1,13 @@
 /* test_machine.c - the table of machines; a calibration file written, read and refused; seconds of
  * rings. Judge: exact, and arithmetic by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "machine/machine.h"
 
 #include "base/file.h"
 #include "refusal_case.h"
 
+#include <stdarg.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>

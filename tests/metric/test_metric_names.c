@@ -10,6 +10,7 @@
 
 #include "algo/algo.h"
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "metric/metric_names.h"
 #include "reward/figures.h"
 

@@ -2,6 +2,7 @@
  * Judge: the scores transformers gives, and the files it writes (make_score_golden.py). Run with 1 and 2
  * ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "model_case.h"
 
 #include <jansson.h>

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/host_memory.h"
 #include "record/record.h"
 
 #include <string.h>

@@ -2,6 +2,8 @@
  * and 3 ranks. Judges: sums and maxima written down per rank count, lines spelt out by hand, jansson reading
  * every number back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "base/file.h"
 #include "ranks_case.h"
 

@@ -1,6 +1,9 @@
 /* test_runlog.c - OUTPUT/run.jsonl as it is written: events, fields, order; a file that was cut; a full disk;
  * other ranks than 0. Judge: jansson reads each line back, against values written down here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "report/runlog.h"
 
 #include <fcntl.h>

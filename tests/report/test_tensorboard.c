@@ -2,6 +2,8 @@
  * (tests/golden/make_tensorboard_golden.py), RFC 3720's CRCs, and a reader of its own, whose CRC goes bit by
  * bit, beside jansson's reading of metrics.jsonl. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "events_case.h"
 
 #include "report/events.h"

@@ -2,6 +2,7 @@
  * others. Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "ranks_case.h"
 #include "reward/answers.h"
 

@@ -1,6 +1,7 @@
 /* test_figures.c - what k answers to a prompt come to. Judges: numbers worked by hand; with one answer to a
  * prompt, and with all answers alike, what the figures must be equal to. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward/figures.h"
 
 #include <math.h>

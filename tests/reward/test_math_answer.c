@@ -1,6 +1,8 @@
 /* test_math_answer.c - final answers in TeX. Judges: math-verify (golden, make_math_golden.py), MATH's and
  * Minerva's own code (golden, make_reward_golden.py), cases worked by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "reward/math/math_answer.h"
 #include "reward/math/text_number.h"
 #include "reward/reward.h"

@@ -1,5 +1,6 @@
 /* test_reward.c - rewards by rule and their weighted sum. Judge: tables of cases worked by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward/reward.h"
 #include "refusal_case.h"
 

@@ -1,6 +1,7 @@
 /* test_reward_http.c - a server as a reward: what it is asked, several at once over open connections, how it
  * fails. Judge: the request of OpenRLHF spelled out; the server here, which counts. Loopback only. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward/work_queue/proxy.h"
 #include "reward/reward.h"
 #include "refusal_case.h"

@@ -1,6 +1,7 @@
 /* test_reward_library.c - a shared object as a reward: what it is given, how it fails, what is refused of it.
  * Judge: the bytes of each response, counted here. The objects: tests/case/reward_object.c. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "reward/reward.h"
 #include "refusal_case.h"
 

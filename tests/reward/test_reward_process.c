@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "reward/reward.h"
 #include "refusal_case.h"
 

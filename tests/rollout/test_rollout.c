@@ -4,6 +4,7 @@
  * its place. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "ranks_case.h"
 
 #include "rollout_case.h"

@@ -1,6 +1,8 @@
 /* test_run.c - a run and its output folder: claimed by one, an older run's files set aside. Judge: the files
  * that are there afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "ranks_case.h"
 
 #include "base/file.h"

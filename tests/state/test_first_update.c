@@ -1,6 +1,7 @@
 /* test_first_update.c - what a first optimizer step must have done, under every legal plan. Run with 1, 2
  * and 4 ranks, in pretended nodes of all, one and two. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "model_case.h"
 
 #include "state/params_impl.h"

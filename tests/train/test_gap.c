@@ -1,6 +1,7 @@
 /* test_gap.c - what the sampler said of tokens against what the trainer says: which becomes the old
  * log-probability, how wide the gap is, when it ends a run. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "comm/comm.h"
 #include "device_case.h"
 #include "train/score.h"

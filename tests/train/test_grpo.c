@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo/policy.h"
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "model_case.h"
 #include "replay_case.h"
 

@@ -4,6 +4,8 @@
  * lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "io/checkpoint/checkpoint.h"
 #include "replay_case.h"
 #include "rollout_case.h"
@@ -11,6 +13,7 @@
 #include "train/train.h"
 #include "refusal_case.h"
 
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

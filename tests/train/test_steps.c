@@ -4,6 +4,8 @@
  * with 1 and 2 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "io/checkpoint/checkpoint.h"
 #include "rollout_case.h"
 #include "replay_case.h"

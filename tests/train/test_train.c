@@ -5,11 +5,14 @@
  * rounding flipped, and such runs are rare. $TRI_TEST_FILTER (filter_case.h) takes some of the cases. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "filter_case.h"
 #include "model_case.h"
 
 #include "train/train.h"
 
+#include <stdarg.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>

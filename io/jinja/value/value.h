@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* The limits of a rendering: steps, levels of nesting, bytes of memory and of text (the contract's). For each
  * byte of the variables, steps and bytes more (chosen: what templates take that look at each character of a

@@ -1,7 +1,9 @@
 /* value_arena.c - memory, steps and levels of a rendering; buffers that grow in the arena. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "value_impl.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

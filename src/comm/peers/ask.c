@@ -4,6 +4,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask.h"
 
+#include "base/host_memory.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

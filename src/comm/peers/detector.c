@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "detector.h"
 
+#include "base/host_memory.h"
+
 #include <stdlib.h>
 
 enum { MOST_LINKS = 16 }; /* chosen: of a chain of ranks that wait for each other; a circle ends here too */

@@ -4,7 +4,7 @@
 #ifndef TRI_DETECTOR_H
 #define TRI_DETECTOR_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 #include "rank_info.h"
 
 /* What the detecting rank knows of a rank. Times are of its own clock, which stands still while it does

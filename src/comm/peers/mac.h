@@ -3,7 +3,7 @@
 #ifndef TRI_MAC_H
 #define TRI_MAC_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 enum { TRI_SHA256_BYTES = 32, TRI_SHA256_BLOCK = 64, TRI_KEY_BYTES = 32 };
 

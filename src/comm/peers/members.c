@@ -1,6 +1,7 @@
 /* members.c - all ranks as one of them knows them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "members.h"
+#include "base/host_memory.h"
 #include "proc_state.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef TRI_PEERS_NET_H
 #define TRI_PEERS_NET_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "rank_info.h"
 
 /* Not collective, all that follow. Addresses (rank_info.h) and ports in network order. */

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
 
+#include "base/host_memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_PEERS_NODE_H
 #define TRI_PEERS_NODE_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "rank_info.h"
 
 enum { TRI_NODE_NAME_BYTES = 64 };

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peers.h"
 #include "ask.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/memory_group.h"
 #include "base/notice.h"
 #include "proc_state.h"

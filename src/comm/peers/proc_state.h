@@ -3,7 +3,8 @@
 #ifndef TRI_PROC_STATE_H
 #define TRI_PROC_STATE_H
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /* RUNS: a thread runs, waits for a core or waits for a disk (R, D). STOPPED: by a signal or a debugger
  * (T, t). GONE: it has ended, waits for its parent as a zombie (Z, X), or its number belongs to another

@@ -2,7 +2,7 @@
  * turn that is odd while they change tells a reader to look again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rank_status.h"
-#include "base/base.h"
+#include "base/clock.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

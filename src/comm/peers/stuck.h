@@ -4,7 +4,7 @@
 #ifndef TRI_PEERS_STUCK_H
 #define TRI_PEERS_STUCK_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 enum { TRI_STUCK_NAME_BYTES = 32, TRI_STUCK_ADDRESS_BYTES = 16, TRI_STUCK_MOST = 8 };
 

@@ -7,6 +7,7 @@
 #ifndef TRI_CPU_GEMM_H
 #define TRI_CPU_GEMM_H
 
+#include "base/error.h"
 #include "base/tensor.h"
 
 typedef struct tri_gemm tri_gemm;

@@ -1,5 +1,6 @@
 /* gemm_blas.c - tri_gemm by OpenBLAS, f32 only: for machines without oneDNN. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "gemm.h"
 
 #if !TRI_HAVE_ONEDNN

@@ -1,5 +1,6 @@
 /* gemm_onednn.c - tri_gemm by oneDNN's matmul and reorder primitives, C API of versions 2 and 3. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "gemm.h"
 
 #if TRI_HAVE_ONEDNN

@@ -1,5 +1,6 @@
 /* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "linear_rows.h"
 
 #include <string.h>

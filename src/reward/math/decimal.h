@@ -3,7 +3,8 @@
 #ifndef TRI_DECIMAL_H
 #define TRI_DECIMAL_H
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 /* Part of a text, borrowed. */
 typedef struct tri_part {

@@ -3,7 +3,7 @@
 #ifndef TRI_MATH_ANSWER_H
 #define TRI_MATH_ANSWER_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 #include "decimal.h"
 
 /* What stands in the last \boxed{...} of the text, else in the last \fbox{...}; "\boxed 5" reaches to the

@@ -3,8 +3,9 @@
 #ifndef TRI_MATH_FIELD_H
 #define TRI_MATH_FIELD_H
 
-#include "base/base.h"
 #include "decimal.h"
+
+#include <stdint.h>
 
 /* Two expressions of integers, fractions and roots are equal if they are equal modulo both primes (their
  * product is near 2^122). A residue re + im i lies in the field of p^2 elements.

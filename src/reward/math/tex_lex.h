@@ -3,7 +3,6 @@
 #ifndef TRI_TEX_LEX_H
 #define TRI_TEX_LEX_H
 
-#include "base/base.h"
 #include "decimal.h"
 
 typedef enum tri_tex_kind {

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_same.h"
 
+#include "base/host_memory.h"
 #include "math_value.h"
 #include "tex_words.h"
 

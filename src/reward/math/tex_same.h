@@ -3,6 +3,7 @@
 #ifndef TRI_TEX_SAME_H
 #define TRI_TEX_SAME_H
 
+#include "base/error.h"
 #include "decimal.h"
 
 typedef enum tri_tex_verdict {

@@ -5,6 +5,8 @@
 
 #include "tex_lex.h"
 
+#include <stdint.h>
+
 /* Limits of an answer. A longer, larger or deeper one is not read. */
 enum { TRI_TEX_BYTES = 4096, TRI_TEX_NODES = 1024, TRI_TEX_DEPTH = 32 };
 

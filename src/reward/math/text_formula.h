@@ -3,7 +3,8 @@
 #ifndef TRI_TEXT_FORMULA_H
 #define TRI_TEXT_FORMULA_H
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 /* All functions are pure and look at most 1024 bytes around s. Texts are begin .. end. */
 

@@ -3,6 +3,7 @@
 #ifndef TRI_TEXT_NUMBER_H
 #define TRI_TEXT_NUMBER_H
 
+#include "base/text_buffer.h"
 #include "math_field.h"
 
 /* A number where it stands; its text is borrowed. */

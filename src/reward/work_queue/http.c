@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "http.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "proxy.h"
 
 #if TRI_HAVE_CURL

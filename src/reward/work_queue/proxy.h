@@ -3,8 +3,6 @@
 #ifndef TRI_PROXY_H
 #define TRI_PROXY_H
 
-#include "base/base.h"
-
 enum { TRI_PROXY_SAID_BYTES = 640 }; /* chosen: two variables, the longest values shortened */
 
 typedef struct tri_proxy {

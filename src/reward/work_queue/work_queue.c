@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "work_queue.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "base/visible.h"
 

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_attention.h"
 
+#include "base/host_memory.h"
 #include "timed.h"
 
 /* What the kernels work on: N tokens in sequences of one length. */

@@ -3,6 +3,7 @@
 #include "bench_disk.h"
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "tools/doctor/exam/exam_folder.h"
 #include "timed.h"
 #include "bench_trial.h"

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_run.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/columns.h"
 #include "base/live.h"
 #include "read.h"

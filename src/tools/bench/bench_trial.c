@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* syscall */
 #include "bench_trial.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

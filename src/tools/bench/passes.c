@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "passes.h"
 
+#include "base/host_memory.h"
 #include "timed.h"
 
 #include <math.h>

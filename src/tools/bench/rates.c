@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rates.h"
 
+#include "base/host_memory.h"
 #include "tools/doctor/exam/speed.h"
 #include "tools/doctor/gather/gather.h"
 #include "series.h"

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "series.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "timed.h"
 
+#include "base/host_memory.h"
 #include "base/tensor.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* checks_net.c - interfaces that were chosen, nodes that cannot reach each other, links and ranks that are
  * slow. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checks.h"
 
 #include <errno.h>

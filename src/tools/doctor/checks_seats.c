@@ -1,5 +1,6 @@
 /* checks_seats.c - who came, on which device and cores. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checks.h"
 #include "names.h"
 

@@ -1,5 +1,6 @@
 /* doctor_case.c - who sits where: facts numbered, and lists by node and by rank. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "checks.h"
 
 void tri_case_free(tri_case *c) {

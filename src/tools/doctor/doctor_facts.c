@@ -1,6 +1,7 @@
 /* doctor_facts.c - what each rank tells of itself: checked, numbered, and which interface is meant. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doctor_facts.h"
+#include "base/host_memory.h"
 #include "names.h"
 
 #include <arpa/inet.h>

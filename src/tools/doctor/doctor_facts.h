@@ -3,7 +3,7 @@
 #ifndef TRI_DOCTOR_FACTS_H
 #define TRI_DOCTOR_FACTS_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 enum {
   TRI_FACTS_NAME_BYTES = 64,

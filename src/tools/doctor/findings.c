@@ -1,6 +1,7 @@
 /* findings.c - the list of what is wrong. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "findings.h"
+#include "base/host_memory.h"
 #include "base/visible.h"
 
 static tri_status put(char **where, const char *fmt, va_list ap) {

@@ -3,7 +3,7 @@
 #ifndef TRI_FINDINGS_H
 #define TRI_FINDINGS_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 typedef enum { TRI_LEVEL_ERROR, TRI_LEVEL_WARNING } tri_level;
 

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch.h"
 #include "base/hash.h"
+#include "base/host_memory.h"
 
 #include <ctype.h>
 #include <stdio.h>

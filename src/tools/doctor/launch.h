@@ -3,7 +3,7 @@
 #ifndef TRI_LAUNCH_H
 #define TRI_LAUNCH_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 enum { TRI_LAUNCH_NAME_BYTES = 256 };
 typedef char tri_launch_name[TRI_LAUNCH_NAME_BYTES];

@@ -3,7 +3,7 @@
 #ifndef TRI_FLAGS_H
 #define TRI_FLAGS_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef enum {
   TRI_FLAG_BOOL,

@@ -3,7 +3,7 @@
 #ifndef TRI_HISTORY_ENDING_H
 #define TRI_HISTORY_ENDING_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* OPEN: nothing says so, as while it runs and when it was killed. */
 typedef enum { TRI_ENDING_OPEN, TRI_ENDING_FINISHED, TRI_ENDING_STOPPED, TRI_ENDING_FAILED } tri_ending_state;

@@ -1,5 +1,7 @@
 /* history.c - a run's output folder read by others: opened, read again, asked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "history_impl.h"
 
 #include "base/file.h"

@@ -4,7 +4,7 @@
 #ifndef TRI_HISTORY_H
 #define TRI_HISTORY_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "ending.h"
 
 /* Not collective, all of them; no MPI, nothing is written, no lock is taken. What they hand out, indices

@@ -1,5 +1,6 @@
 /* keys.c - deck.yaml as a flat list of keys and values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "history_impl.h"
 
 #include "base/file.h"

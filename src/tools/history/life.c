@@ -1,5 +1,6 @@
 /* life.c - signs of life of a run: its start, its checkpoints, when its files last changed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "history_impl.h"
 
 #include "base/file.h"

@@ -1,6 +1,7 @@
 /* line.c - a line of metrics as fields: plain ones, as ours are, at the speed of the disk, others by
  * jansson. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "history_impl.h"
 
 #include "io/text/json_text.h"

@@ -4,7 +4,7 @@
 #ifndef TRI_HISTORY_MARKS_H
 #define TRI_HISTORY_MARKS_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 enum { TRI_MARKS_MOST = 8 }; /* chosen: a run that was changed more often is shown by its last changes */
 

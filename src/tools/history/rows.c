@@ -1,5 +1,6 @@
 /* rows.c - metrics.jsonl as the numbers of each name, a row for each line. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "history_impl.h"
 
 #include <math.h>

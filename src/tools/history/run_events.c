@@ -1,5 +1,6 @@
 /* run_events.c - run.jsonl: alarms, starts, what the run does, how the newest start ended. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "history_impl.h"
 
 #include "base/visible.h"

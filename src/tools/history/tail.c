@@ -2,6 +2,8 @@
  * one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* SEEK_DATA */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "history_impl.h"
 
 #include "base/file.h"

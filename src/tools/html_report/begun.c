@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "begun.h"
 
+#include "base/host_memory.h"
+#include "base/text_buffer.h"
 #include "base/visible.h"
 
 #include <jansson.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/columns.h"
+#include "base/host_memory.h"
 #include "escape.h"
 #include "groups.h"
 #include "thin.h"

@@ -3,6 +3,7 @@
 #ifndef TRI_PAGE_CHART_H
 #define TRI_PAGE_CHART_H
 
+#include "base/text_buffer.h"
 #include "tools/history/history.h"
 
 /* What all charts of a page share. */

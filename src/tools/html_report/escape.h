@@ -3,7 +3,7 @@
 #ifndef TRI_PAGE_ESCAPE_H
 #define TRI_PAGE_ESCAPE_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Not collective. Appends text [n] as it may stand in an element or, between double quotes, in an
  * attribute: what visible.h shows is shown (control characters, marks of direction, bytes that are not

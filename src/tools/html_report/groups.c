@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "groups.h"
 
+#include "base/text_buffer.h"
+
 #include <string.h>
 
 /* Where the table of metrics does not know a name, of another version's run: by its beginning or its end. */

@@ -1,5 +1,6 @@
 /* html_json.c - runs compared as one JSON value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "html_facts.h"
 
 #include <math.h>

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "escape.h"
 #include "html_facts.h"

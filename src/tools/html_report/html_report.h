@@ -3,7 +3,7 @@
 #ifndef TRI_HTML_REPORT_H
 #define TRI_HTML_REPORT_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 typedef struct tri_html_report tri_html_report;
 

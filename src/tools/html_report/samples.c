@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/host_memory.h"
 #include "escape.h"
 #include "io/text/jsonl.h"
 

@@ -3,7 +3,7 @@
 #ifndef TRI_PAGE_SAMPLES_H
 #define TRI_PAGE_SAMPLES_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 enum { TRI_SAMPLES = 3, TRI_SAMPLE_WORD_BYTES = 32 }; /* of each kind; chosen: a screen */
 

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "thin.h"
 
+#include "base/host_memory.h"
+
 #include <math.h>
 
 enum {

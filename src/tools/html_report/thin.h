@@ -4,7 +4,7 @@
 #ifndef TRI_PAGE_THIN_H
 #define TRI_PAGE_THIN_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* A curve: value [n] at step [n], ascending; NaN: nothing there. */
 typedef struct tri_curve {

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "infer.h"
 
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "generate/fit.h"
 #include "io/model/template.h"
 

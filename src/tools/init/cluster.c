@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster.h"
 #include "base/child.h"
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "comm/slurm.h"
 

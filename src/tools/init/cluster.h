@@ -3,7 +3,7 @@
 #ifndef TRI_CLUSTER_H
 #define TRI_CLUSTER_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Chosen: names of partitions and GPUs are words; what is longer is not taken. */
 enum { TRI_CLUSTER_NAME_BYTES = 64, TRI_CLUSTER_WHY_BYTES = 256 };

@@ -3,7 +3,7 @@
 #ifndef TRI_INIT_ASK_H
 #define TRI_INIT_ASK_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* Whether there is one: questions go to stderr, answers come from standard input. */
 bool tri_ask_can(void);

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "init_fit.h"
 #include "base/columns.h"
+#include "base/log.h"
 #include "train/inputs.h"
 #include "train/train.h"
 

@@ -1,6 +1,9 @@
 /* interview.c - what a deck and its job are to be: from flags, from Slurm and the files, or asked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "interview.h"
+#include "base/error_list.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "init_ask.h"
 #include "base/file.h"
 #include "base/visible.h"

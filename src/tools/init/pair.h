@@ -3,7 +3,7 @@
 #ifndef TRI_PAIR_H
 #define TRI_PAIR_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef struct tri_pair_file {
   const char *name; /* in the folder */

@@ -4,6 +4,7 @@
 
 #include "base/columns.h"
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "family/family.h"
 #include "io/text/json_text.h"

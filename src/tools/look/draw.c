@@ -1,5 +1,6 @@
 /* draw.c - all runs on one screen: side by side where there is space, curves of one metric to one scale. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "look_impl.h"
 
 #include "base/visible.h"

@@ -1,5 +1,6 @@
 /* follow.c - runs on a terminal: looked at again and again, scrolled, until somebody has seen enough. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
 #include "look_impl.h"
 #include "terminal.h"
 

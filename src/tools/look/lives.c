@@ -1,5 +1,6 @@
 /* lives.c - whether the process that has a run's folder is there: its lock, its number. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
 #include "look_impl.h"
 
 #include <errno.h>

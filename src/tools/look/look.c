@@ -1,5 +1,6 @@
 /* look.c - the runs that are looked at: opened, read again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "look_impl.h"
 
 #include <string.h>

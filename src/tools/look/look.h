@@ -4,7 +4,7 @@
 #ifndef TRI_LOOK_H
 #define TRI_LOOK_H
 
-#include "base/base.h"
+#include "base/text_buffer.h"
 
 /* Runs, by their output folders. Not collective, all of it; nothing is written to the folders. */
 typedef struct tri_look tri_look;

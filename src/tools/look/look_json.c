@@ -1,5 +1,6 @@
 /* look_json.c - the facts of a run as one JSON object in a line. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "look_impl.h"
 
 #include "base/visible.h"

@@ -1,5 +1,6 @@
 /* panel.c - one run as lines of text: its state, its steps, its curves, its last checkpoint and warnings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "look_impl.h"
 #include "metric/metric_names.h"
 

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "terminal.h"
 
+#include "base/text_buffer.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #ifndef TRI_TERMINAL_H
 #define TRI_TERMINAL_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef enum {
   TRI_TERMINAL_TIME, /* nothing came so long */

@@ -1,6 +1,7 @@
 /* advice.c - what would fit where a deck does not: changes of deck and job, each planned, cheapest first: by
  * the seconds of a step times its GPUs. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
 #include "plan.h"
 
 #include <stdio.h>

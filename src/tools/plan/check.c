@@ -1,6 +1,7 @@
 /* check.c - all that is wrong with a deck and what it names, at once: trireme train --check. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
+#include "base/log.h"
 #include "train/save.h"
 #include "train/screen.h"
 #include "train/train.h"

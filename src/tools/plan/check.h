@@ -3,7 +3,7 @@
 #ifndef TRI_CHECK_H
 #define TRI_CHECK_H
 
-#include "base/base.h"
+#include "base/error.h"
 #include "check_learned.h"
 
 /* Not collective: no MPI is started, and nothing is written. Reads the deck at `path` with `args` over it,

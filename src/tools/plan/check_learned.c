@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check_learned.h"
 
+#include "base/log.h"
 #include "base/print.h"
 #include "io/text/json_text.h"
 #include "io/text/lines.h"

@@ -1,6 +1,7 @@
 /* plan.c - a plan is made: a session that is pretended, all that the deck opens, its memory and what fits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
+#include "base/host_memory.h"
 #include "train/save.h"
 
 #include <stdio.h>

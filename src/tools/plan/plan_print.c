@@ -1,6 +1,7 @@
 /* plan_print.c - a plan on one screen of 80 x 24. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "family/family.h"
 #include "plan.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_SHOW_PAGER_H
 #define TRI_SHOW_PAGER_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 #include <stdio.h>
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "base/print.h"
 #include "fold.h"
 #include "show_source.h"

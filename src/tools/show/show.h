@@ -3,7 +3,7 @@
 #ifndef TRI_SHOW_H
 #define TRI_SHOW_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef enum { TRI_SHOW_PROMPTS, TRI_SHOW_BEST, TRI_SHOW_WORST, TRI_SHOW_CUT } tri_show_choice;
 

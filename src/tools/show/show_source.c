@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "io/text/lines.h"
 
 static int ascending(const void *a, const void *b) {

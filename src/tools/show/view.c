@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/columns.h"
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "fold.h"
 

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "saved_answers.h"
 
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "io/model/source_chat.h"
 #include "io/text/json_text.h"
 #include "io/text/jsonl.h"

@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tryout.h"
 
+#include "base/host_memory.h"
+#include "base/log.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

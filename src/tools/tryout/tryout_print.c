@@ -1,5 +1,6 @@
 /* tryout_print.c - what a tryout of rewards came to: a table, JSON, failures in full. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
 #include "tryout.h"
 
 #include "base/print.h"

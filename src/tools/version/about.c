@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "about.h"
 
+#include "base/host_memory.h"
 #include "base/visible.h"
 #include "comm/runtime.h"
 #include "tools/doctor/gather/gather.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_ABOUT_H
 #define TRI_ABOUT_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 enum { TRI_ABOUT_TEXT_BYTES = 96, TRI_ABOUT_LIBRARIES = 16, TRI_ABOUT_GPUS = 64 };
 

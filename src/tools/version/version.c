@@ -4,6 +4,7 @@
 
 #include "about.h"
 #include "base/columns.h"
+#include "base/host_memory.h"
 #include "base/print.h"
 #include "comm/runtime.h"
 #include "device/device.h"

@@ -3,7 +3,7 @@
 #ifndef TRI_VERSION_H
 #define TRI_VERSION_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 /* Not collective. What is behind --version on the command line: prints on rank 0. */
 TRI_CHECKED tri_status tri_version_run(int argc, char **argv);

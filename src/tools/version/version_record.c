@@ -4,6 +4,7 @@
 
 #include "about.h"
 #include "base/choice.h"
+#include "base/host_memory.h"
 #include "base/notice.h"
 #include "base/visible.h"
 #include "cpu/choose.h"

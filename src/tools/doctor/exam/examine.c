@@ -1,6 +1,8 @@
 /* examine.c - ranks meet, facts are checked, then what MPI carries is measured; one report. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "examine.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "examine_impl.h"
 #include "tools/doctor/gather/gather.h"
 

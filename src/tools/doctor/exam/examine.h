@@ -3,7 +3,7 @@
 #ifndef TRI_EXAMINE_H
 #define TRI_EXAMINE_H
 
-#include "base/base.h"
+#include "base/error.h"
 
 typedef struct tri_examine_opt {
   const char        *device;         /* "auto", "cpu", "cuda" */

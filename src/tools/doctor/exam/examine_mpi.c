@@ -1,6 +1,8 @@
 /* examine_mpi.c - what MPI carries: communicators, pairs of nodes, products, the folder; and who hangs in
  * it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "comm/peers/mac.h"
 #include "machine/machine.h"
 #include "examine_impl.h"

@@ -1,6 +1,8 @@
 /* speed.c - how fast links, products and memory are, measured. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "speed.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "comm/comm.h"
 #include "device/kernels.h"
 

@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "channel.h"
 
+#include "base/clock.h"
+#include "base/host_memory.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

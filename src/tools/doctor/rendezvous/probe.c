@@ -1,6 +1,8 @@
 /* probe.c - which of several machines answer, asked all at once. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe.h"
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "tools/doctor/checks.h"
 #include "channel.h"
 

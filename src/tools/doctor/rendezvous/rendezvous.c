@@ -1,5 +1,8 @@
 /* rendezvous.c - ranks meet beside MPI: the thread that listens, and what comes in. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
 #include "tools/doctor/doctor_facts.h"
 #include "rendezvous_impl.h"
 

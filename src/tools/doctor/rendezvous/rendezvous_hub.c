@@ -1,5 +1,7 @@
 /* rendezvous_hub.c - what rank 0 asks the others before MPI is up: facts, clocks; and what it tells them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/log.h"
 #include "rendezvous_impl.h"
 
 #include <string.h>

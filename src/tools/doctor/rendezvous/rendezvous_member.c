@@ -1,5 +1,7 @@
 /* rendezvous_member.c - how a rank other than 0 comes to rank 0, and answers it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "probe.h"
 #include "rendezvous_impl.h"
 

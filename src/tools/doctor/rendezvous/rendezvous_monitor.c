@@ -1,5 +1,7 @@
 /* rendezvous_monitor.c - how far each rank is, and whom the others wait for. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "rendezvous_impl.h"
 
 #include <limits.h>

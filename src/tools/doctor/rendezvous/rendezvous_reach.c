@@ -1,5 +1,7 @@
 /* rendezvous_reach.c - which nodes reach which, all asked at once. */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clock.h"
+#include "base/host_memory.h"
 #include "probe.h"
 #include "tools/doctor/names.h"
 #include "rendezvous_impl.h"

@@ -1,0 +1,9 @@
+/* clock.h - clocks. */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TRI_CLOCK_H
+#define TRI_CLOCK_H
+
+double tri_now_s(void);  /* monotonic clock, seconds */
+double tri_unix_s(void); /* seconds since 1970, to the millisecond */
+
+#endif
