@@ -186,7 +186,7 @@ static void what_cannot_be_timed_is_refused(void **state) {
               "train.steps");
   cli_refuses(
       64, BENCH "grpo.yaml run.output=bad train.micro_batch_size=null train.max_tokens_per_gpu=1000000000",
-      "check_room", "grpo.yaml", "trireme plan grpo.yaml");
+      "check_space", "grpo.yaml", "trireme plan grpo.yaml");
   cli_fails(64, BENCH "grpo.yaml --seconds 0", "--seconds", NULL);
   cli_fails(69, "ulimit -s 1024; " BENCH DECK, "OMP_STACKSIZE", "ulimit -s 8192");
   cli_fails(64, BENCH "grpo.yaml run.output=bad model.config=gone.json", "trireme: grpo.yaml: ", NULL);

@@ -322,7 +322,7 @@ static void a_prompt_may_be_begun(void **state) {
   cli_tells("begun.jsonl: ", " 1 of 1 ");
   cli_write("empty.jinja", "{# nothing #}");
   cli_fails_in(64, ONE "generate model --prompts ask.jsonl --chat-template empty.jinja --max-new 1",
-               "put_talk", "ask.jsonl:1: ");
+               "put_conversation", "ask.jsonl:1: ");
   cli_tells("empty.jinja");
   cli_write("tooled.jsonl",
             "{\"prompt\": [{\"role\": \"user\", \"content\": \"1\"}], \"tools\": [{}], \"answer\": \"2\"}\n");

@@ -148,7 +148,7 @@ static void test_no_shared_memory(void **state) {
 static void test_unknown_choices(void **state) {
   (void)state;
 #define BAD SFT "run.device=cpu run.output=bad"
-  cli_refuses(64, "TRI_COMM=pigeon " ONE BAD, "find_kind", "TRI_COMM=pigeon", "shm", "mpi", "staged");
+  cli_refuses(64, "TRI_COMM=pigeon " ONE BAD, "find_way", "TRI_COMM=pigeon", "shm", "mpi", "staged");
   cli_refuses(64, "TRI_CPU_F32=avx9 " ONE BAD, "choose_f32", "TRI_CPU_F32=avx9", "library");
   cli_refuses(64, "TRI_CPU_BF16=avx9 " ONE BAD, "tri_pairs_choose", "TRI_CPU_BF16=avx9", "f32");
   cli_refuses(64, "TRI_CUDA_ATTN_BWD=flash " ONE BAD, "tri_gpu_attn_asked", "TRI_CUDA_ATTN_BWD=flash", "own",
@@ -157,12 +157,12 @@ static void test_unknown_choices(void **state) {
               "avx512");
   cli_refuses(64, ONE SFT "run.cpu_bf16=avx9", "refuse_value", "run.cpu_bf16", "avx9", "auto", "amx",
               "avx512", "f32");
-  cli_refuses(64, ONE BAD " run.collectives=nccl", "find_kind", "run.collectives", "nccl", "run.device",
-              "cpu", "shm", "mpi", "staged", "auto");
+  cli_refuses(64, ONE BAD " run.collectives=nccl", "find_way", "run.collectives", "nccl", "run.device", "cpu",
+              "shm", "mpi", "staged", "auto");
   cli_refuses(64, ONE SFT "run.cuda_attention_backward=flash", "refuse_value", "run.cuda_attention_backward",
               "flash", "auto", "own", "cudnn");
   /* the variable wins over the key, in a run and in what looks at one */
-  cli_refuses(64, "TRI_COMM=pigeon " ONE BAD " run.collectives=mpi", "find_kind", "TRI_COMM=pigeon");
+  cli_refuses(64, "TRI_COMM=pigeon " ONE BAD " run.collectives=mpi", "find_way", "TRI_COMM=pigeon");
 #undef BAD
 }
 

@@ -36,7 +36,7 @@ static void a_reward_model_must_score(void **state) {
   cli_refuses(64, ONE GRPO "'reward=[{name: model, path: a}, {name: exact}, {name: model, path: b}]'",
               "check_judge", "reward 3 (model)", "reward 1");
   cli_succeeds(ONE SFT "'reward=[{name: model, path: gone}]' run.output=unrewarded"); /* eval.steps is 0 */
-  cli_refuses(64, ONE "eval run --data rl.jsonl --reward model --path model", "name_field", "--path model",
+  cli_refuses(64, ONE "eval run --data rl.jsonl --reward model --path model", "model_check", "--path model",
               "score");
 }
 

@@ -319,7 +319,7 @@ static void refuses_bad_prompts(void **state) {
       {"{\"prompt\":5,\"answer\":\"a\"}", "get_text() prompt"},
       {"{\"prompt\":null,\"answer\":\"a\"}", "get_text() prompt"},
       {"{\"prompt\":[{\"role\":\"user\"}],\"answer\":\"a\"}", "check_content() `prompt`[0] content"},
-      {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"}],\"answer\":\"a\"}", "put_talk()"},
+      {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"}],\"answer\":\"a\"}", "put_conversation()"},
       {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
       {"{\"tokens\":[5]}", "tri_foreign_refuse() answer data.answer_key tokens"},
       {"{\"prompt\":\"a\",\"answer\":null}", "tri_line_parser_refuse_answer() answer data.answer_key jq -c "

@@ -527,12 +527,12 @@ static void refuses_bad_conversations(void **state) {
   refuse_each(pairs, 3, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", &opt);
   tri_chat_close(&chat);
   opt = options(TRI_DATA_SFT);
-  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_talk() a.jsonl:1 !tokenizer.json");
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_conversation() a.jsonl:1 !tokenizer.json");
   chat = open_form("auto");
   opt.chat.form = chat;
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1: m: brings no chat template; name one: ");
   opt.encode = NULL;
-  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_talk() a.jsonl:1 tokenizer.json tokens");
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_conversation() a.jsonl:1 tokenizer.json tokens");
   tri_chat_close(&chat);
 }
 
