@@ -1,4 +1,4 @@
-/* registry.c - the back ends of this build: the only file that names them. */
+/* registry.c - lists the back ends of this build. No other file names them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/device_cpu.h"
 #if TRI_HAVE_CUDA

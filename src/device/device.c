@@ -44,7 +44,7 @@ tri_status tri_device_check(const char *name) {
   if (tri_device_find(name)) return TRI_OK;
   for (const tri_backend *b = tri_backends; b->device; b++)
     TRI_TRY_DONE(tri_text_printf(&known, "%s%s", known.len ? ", " : "", b->device->name));
-  TRI_FAIL_DONE(TRI_EABSENT, "the device '%s' is not in this build, which has: %s", name, known.data);
+  TRI_FAIL_DONE(TRI_EABSENT, "the device '%s' is not in this build. Available devices: %s", name, known.data);
 done:
   tri_text_free(&known);
   return st;
@@ -55,8 +55,8 @@ tri_status tri_device_open(const char *name, int local_rank, int threads, tri_de
 
   *out = NULL;
   TRI_TRY(tri_device_check(name));
-  if (threads < 1) TRI_FAIL(TRI_EARG, "a device with %d threads cannot work: at least 1", threads);
-  if (local_rank < 0) TRI_FAIL(TRI_EARG, "the local rank %d is negative", local_rank);
+  if (threads < 1) TRI_FAIL(TRI_EARG, "a device needs at least 1 thread, not %d", threads);
+  if (local_rank < 0) TRI_FAIL(TRI_EARG, "the local rank %d must not be negative", local_rank);
   TRI_ASSERT(ops->size == sizeof *ops);
   return ops->open(local_rank, threads, out);
 }

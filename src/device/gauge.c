@@ -1,5 +1,6 @@
-/* gauge.c - what a GPU says of itself, by NVML. Its declarations are written here as NVIDIA documents them
- * (NVML API Reference, 13.0), so that programs built without its header can ask it too. */
+/* gauge.c - reads a GPU's utilization, power, energy, clock and throttling through NVML. NVML's declarations
+ * are written here as NVIDIA documents them (NVML API Reference, 13.0), so programs built without its header
+ * can call it too. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gauge.h"
 
@@ -27,7 +28,7 @@ struct tri_gauge {
   void  *library;
   handle gpu;
   int (*shutdown)(void);
-  /* NULL: this NVML has it not. 0 is success. */
+  /* NULL if this NVML lacks the function. All return 0 for success. */
   int (*use)(handle, percents *);
   int (*power)(handle, unsigned *);            /* mW */
   int (*energy)(handle, unsigned long long *); /* mJ */
@@ -35,7 +36,8 @@ struct tri_gauge {
   int (*held_back)(handle, int, limited *);
 };
 
-/* A function of the library, or NULL. ISO C has no cast from an object's pointer to a function's. */
+/* Finds a function of the library, or NULL. ISO C has no cast from an object pointer to a function
+ * pointer. */
 static void find(void *library, const char *name, void *function) {
   void *found = dlsym(library, name);
 
@@ -51,7 +53,7 @@ static void print_uuid(const unsigned char *u, char out[UUID_TEXT_BYTES]) {
                   i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
-/* Is this the GPU's gauge now? */
+/* Starts NVML and finds the GPU and the functions. Returns false if one of the required ones is missing. */
 static bool begin(tri_gauge *g, const unsigned char *uuid) {
   int (*init)(void), (*by_uuid)(const char *, handle *);
   char text[UUID_TEXT_BYTES];
@@ -96,7 +98,7 @@ void tri_gauge_close(tri_gauge **g) {
   TRI_FREE(*g);
 }
 
-/* Seconds for which this limit has held the GPU back; NaN: not said. */
+/* Returns for how many seconds this limit has held the GPU back, or NaN if not reported. */
 static double held_back_s(const tri_gauge *g, int limit) {
   limited x = {0};
 

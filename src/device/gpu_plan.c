@@ -1,4 +1,4 @@
-/* gpu_plan.c - the sizes of a GPU's memory plan, and a GPU on paper, which answers with nothing else. */
+/* gpu_plan.c - sizes in a GPU's memory plan, and a planned GPU that answers only questions about sizes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu_plan.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of linear_check and bytes of their results: they lie in the ledger's memory. Chosen: a few percent of
- * a small GPU's. */
+/* Rows of linear_check, and bytes for their results in the planned memory. Chosen: a few percent of a small
+ * GPU's memory. */
 enum { CHECK_ROWS = 512, CHECK_BYTES = 128 << 20 };
 
 size_t tri_gpu_logit_bytes(size_t total_bytes) {
@@ -24,8 +24,8 @@ tri_status tri_gpu_attn_asked(bool *out) {
 
   *out = !strcmp(wish, "cudnn");
   if (*out || !*wish || !strcmp(wish, "own")) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s%s: it can be own, cudnn, or %s", tri_choice_source(TRI_CHOICE_CUDA_ATTENTION),
-           wish, tri_choice_none(TRI_CHOICE_CUDA_ATTENTION));
+  TRI_FAIL(TRI_ECONFIG, "%s%s: must be own, cudnn or %s", tri_choice_source(TRI_CHOICE_CUDA_ATTENTION), wish,
+           tri_choice_none(TRI_CHOICE_CUDA_ATTENTION));
 }
 
 static size_t round256(size_t n) { return (n + 255) & ~(size_t)255; }
@@ -36,7 +36,7 @@ int64_t tri_gpu_trial_rows(int64_t n_out, size_t results, int64_t most) {
   return rows > most ? most : rows < TRI_GPU_TRIAL_LEAST ? TRI_GPU_TRIAL_LEAST : rows;
 }
 
-/* x, a bias, and three results in f32. */
+/* The bytes of x, a bias, and three results in f32. */
 size_t tri_gpu_trial_bytes(int64_t n_out, int64_t n_in, tri_dtype t, int64_t rows) {
   size_t y = (size_t)(rows * n_out) * 4;
 
@@ -62,7 +62,7 @@ int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max
   return tri_attn_spread_work(h, rows < max_rows ? rows : max_rows, P);
 }
 
-/* ---- on paper ---- */
+/* ---- the planned GPU ---- */
 
 enum { CONTEXT_BYTES = 512 << 20 };
 
@@ -156,7 +156,7 @@ tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **o
                             .event_close = event_close,
                             .kernels = &sizes};
   p->base = (tri_device){.ops = &p->ops, .threads = 1};
-  memset(p->base.uuid, 0xff, sizeof p->base.uuid); /* a GPU's */
+  memset(p->base.uuid, 0xff, sizeof p->base.uuid); /* not zero, so it counts as a GPU */
   *out = &p->base;
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* memory.c - the ledger: named planned allocations, taken at once at start. */
+/* memory.c - the ledger plans named allocations, then takes all memory at once at the start. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALIGN = 256, KINDS = 3 }; /* 256: the widest vector and cuBLASLt's preferred alignment */
+enum { ALIGN = 256, KINDS = 3 }; /* 256 is the widest vector and cuBLASLt's preferred alignment */
 
 typedef struct entry {
   char            name[48];
@@ -24,8 +24,8 @@ struct tri_ledger {
   entry          *e;
   int64_t         cap;
   int             n;
-  tri_ledger_case of;       /* of the next entries, */
-  bool            gathered; /* and this */
+  tri_ledger_case of;       /* case of the next entries */
+  bool            gathered; /* likewise */
   tri_device     *device;   /* borrowed; NULL until taken */
   void           *block[KINDS];
   size_t          block_bytes[KINDS];
@@ -50,7 +50,8 @@ tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool sta
 
   TRI_ASSERT(!l->device);
   *where = NULL;
-  if (bytes > (size_t)1 << 50) TRI_FAIL(TRI_ECONFIG, "memory plan: %s wants %zu bytes", name, bytes);
+  if (bytes > (size_t)1 << 50)
+    TRI_FAIL(TRI_ECONFIG, "memory plan: %s asks for %zu bytes, over the limit of 2^50", name, bytes);
   TRI_TRY(TRI_GROW(l->e, l->cap, l->n + 1));
   e = &l->e[l->n++];
   snprintf(e->name, sizeof e->name, "%s", name);
@@ -68,7 +69,7 @@ void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c) { l->of = c; }
 
 void tri_ledger_set_gathered(tri_ledger *l, bool on) { l->gathered = on; }
 
-/* kind < 0: all. Without the entries of one case. */
+/* Sums one kind, or all kinds if kind < 0, without the entries of case `but`. */
 static size_t sum_but(const tri_ledger *l, tri_ledger_case but, int kind, tri_phase phase) {
   size_t bytes = 0;
 
@@ -96,8 +97,9 @@ static size_t peak_of_all(const tri_ledger *l) {
   return bytes;
 }
 
-/* Give each entry of one kind its place; returns the highest byte handed out. In order, but those of gathers
- * last of what is always there, and first of each phase: so that one piece holds them all. */
+/* Places each entry of one kind and returns the end of the highest one. Entries keep their order, except for
+ * gathers. They come last among those always needed and first in each phase, so one contiguous piece holds
+ * all gathers. */
 static size_t place(tri_ledger *l, int kind, char *base) {
   size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
 
@@ -113,13 +115,13 @@ static size_t place(tri_ledger *l, int kind, char *base) {
   return top;
 }
 
-/* One kind of memory: a GPU's or the host's. */
+/* One kind of memory, of a GPU or of the host. */
 typedef struct workspace {
-  const tri_device_ops *ops; /* whose memory it is, with d */
+  const tri_device_ops *ops; /* its owner, with d */
   tri_device           *d;
   size_t                planned, beside;
-  const char           *what, *whose; /* "on the GPU" or nothing; what takes `beside` */
-  const char           *limit;        /* what makes it less than the machine's, or NULL */
+  const char           *what, *whose; /* " on the GPU" or empty; the user of `beside` */
+  const char           *limit;        /* a limit below the machine's memory, or NULL */
 } workspace;
 
 static tri_status check_one(const tri_ledger *l, const workspace *r, int ranks) {
@@ -135,13 +137,13 @@ static tri_status check_one(const tri_ledger *l, const workspace *r, int ranks) 
   tri_cell_memory(bytes_free, left);
   TRI_TRY(tri_text_printf(&head, "the memory plan does not fit: %s%s", planned, r->what));
   if (r->beside) TRI_TRY(tri_text_printf(&head, " and %s for %s", beside, r->whose));
-  TRI_TRY(tri_text_printf(&head, " for each of %d rank%s here, %s are free%s%s", ranks, ranks == 1 ? "" : "s",
-                          left, r->limit ? " under " : "", r->limit ? r->limit : ""));
+  TRI_TRY(tri_text_printf(&head, " for each of %d rank%s here, but only %s are free%s%s", ranks,
+                          ranks == 1 ? "" : "s", left, r->limit ? " under " : "", r->limit ? r->limit : ""));
   tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s\n", head.data);
   tri_text_free(&head);
   TRI_TRY(tri_text_printf(
       &table,
-      "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
+      "to make it fit, try fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
       "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, %s%sor more nodes",
       r->d && tri_device_is_gpu(r->d) ? "shard.offload: all, " : "",
       r->limit ? "a higher limit (Slurm: --mem), " : ""));
@@ -194,7 +196,7 @@ void tri_ledger_gathered(const tri_ledger *l, void **base, size_t *bytes) {
   *base = *bytes ? (char *)l->block[TRI_MEM_DEVICE] + (always - each[TRI_PHASE_ALWAYS]) : NULL;
 }
 
-/* FNV-1a over what gives a buffer its place. */
+/* FNV-1a over all that determines the offset of a buffer. */
 uint64_t tri_ledger_layout(const tri_ledger *l) {
   uint64_t h = 0xcbf29ce484222325u;
 

@@ -7,7 +7,7 @@
 
 typedef struct record {
   tri_trace_span span;
-  int            from, to; /* events; -1: the host's time, which the span has already */
+  int            from, to; /* events; -1 for host time, already in span */
   bool           ended;
 } record;
 
@@ -15,10 +15,10 @@ struct tri_trace {
   tri_device     *device; /* borrowed */
   bool            active;
   record         *record; /* [most] */
-  tri_trace_span *span;   /* [most]: what stop hands out */
+  tri_trace_span *span;   /* [most], returned by stop */
   int             n, most;
   int64_t         dropped;
-  tri_event     **event; /* [2 most + 1]; opened when first wanted, used again in each step */
+  tri_event     **event; /* [2 most + 1], opened when first needed, reused in each step */
   int             n_event, n_open;
   double          base_s; /* the host's clock at event[0] */
   tri_trace_note  note;
@@ -54,7 +54,7 @@ void tri_trace_close(tri_trace **t) {
   TRI_FREE(*t);
 }
 
-/* The next event of the pool, recorded in s: *index. */
+/* Records the next event of the pool in s and returns its index. */
 static tri_status record_event(tri_trace *t, tri_stream *s, int *index) {
   const tri_device_ops *ops = t->device->ops;
 
@@ -80,12 +80,12 @@ tri_status tri_trace_start(tri_trace *t, tri_stream *s) {
   before_s = tri_now_s();
   TRI_TRY(record_event(t, s, &base));
   TRI_TRY(t->device->ops->stream_sync(s));
-  t->base_s = 0.5 * (before_s + tri_now_s()); /* some 10 microseconds of doubt on a GPU */
+  t->base_s = 0.5 * (before_s + tri_now_s()); /* uncertain by some 10 microseconds on a GPU */
   t->active = true;
   return TRI_OK;
 }
 
-/* An error waits for the step's end; nothing more is recorded until then. */
+/* Keeps an error for the end of the step. Nothing more is recorded until then. */
 static bool went_well(tri_trace *t, tri_status st) {
   if (st == TRI_OK) return true;
   t->failed = st;
@@ -132,7 +132,7 @@ tri_trace_note tri_trace_take_note(tri_trace *t) {
   return note;
 }
 
-/* Both ends from the one base: event_ms rounds to f32 (31 microseconds in a step of five minutes), and
+/* Computes both ends from event[0]. event_ms rounds to f32 (31 microseconds in a step of five minutes), and
  * rounding keeps the order of spans. */
 static tri_status resolve(tri_trace *t, record *r) {
   double from_ms, to_ms;

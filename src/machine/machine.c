@@ -11,22 +11,23 @@
 #include <string.h>
 #include <strings.h>
 
-/* As its maker states it, per second: products of dense matrices in bf16 and in f32 without tensor cores,
- * bytes of its memory, of its links to the GPUs of the node in one direction, of PCIe, or of NVLink-C2C, to
- * the host's memory in one direction. */
+/* The maker's peak figures per second. flops_* are dense matrix products in bf16, and in f32 without tensor
+ * cores. mem is the bytes of its memory. peer is the bytes of its links to the GPUs of the node in one
+ * direction. host is the bytes of PCIe, or of NVLink-C2C, to the host's memory in one direction. */
 typedef struct row {
-  const char *name, *model; /* model: what the driver's name of it holds */
-  double      memory_gib; /* that the driver reports: below what the box says, ECC and its own tables aside */
+  const char *name, *model; /* a part of the driver's name for it */
+  double      memory_gib; /* as the driver reports, less than advertised because of ECC and its own tables */
   double      flops_bf16, flops_f32, mem, peer, host;
 } row;
 
 /* Specified: NVIDIA's data sheets "H100 Tensor Core GPU" (SXM5), "H200 Tensor Core GPU", "A100 Tensor Core
- * GPU" (SXM4), "HGX B200" (an eighth), "GH200 Grace Hopper Superchip" (of 96 GB HBM3, its memory less what an
- * H100 has less); half of NVLink's sum of both directions; PCIe 4 and 5 x16. Without NVLink: data sheets
- * "A10 Tensor Core GPU", "A40" (bridges between pairs are not counted), "L4 Tensor Core GPU", "L40", "L40S";
- * white papers "GA102 GPU Architecture", "Ada GPU Architecture", "RTX Blackwell GPU Architecture" (bf16 with
- * sums in f32). Figures with sparsity are halved. GeForce GPUs do not reach each other, so their
- * links are half of PCIe, through the host. Memory as cudaMemGetInfo reports the total. */
+ * GPU" (SXM4), "HGX B200" (an eighth), "GH200 Grace Hopper Superchip" (of 96 GB HBM3, with its memory reduced
+ * as an H100's is). peer is half of NVLink's sum of both directions. host is PCIe 4 or 5 x16. Without NVLink:
+ * data sheets "A10 Tensor Core GPU", "A40" (bridges between pairs are not counted), "L4 Tensor Core GPU",
+ * "L40", "L40S"; white papers "GA102 GPU Architecture", "Ada GPU Architecture", "RTX Blackwell GPU
+ * Architecture" (bf16 with sums in f32). Figures with sparsity are halved. GeForce GPUs do not reach each
+ * other. Their traffic goes through the host, so their links have half of PCIe. Memory is the total of
+ * cudaMemGetInfo. */
 static const row rows[] = {
     {"a100-40", "A100", 39.4, 312e12, 19.5e12, 1.555e12, 300e9, 32e9},
     {"a100-80", "A100", 79.1, 312e12, 19.5e12, 2.039e12, 300e9, 32e9},
@@ -45,22 +46,23 @@ static const row rows[] = {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* GPUs that are often asked for and that no run can use: gpu/device_cuda.c. Specified: CUDA C++ Programming
+/* GPUs that users ask for often and no run can use (gpu/device_cuda.c). Specified: CUDA C++ Programming
  * Guide, "Compute Capabilities". */
 typedef struct refused {
   const char *name, *why;
 } refused;
 static const refused not_used[] = {
-    {"v100-16", "has compute capability 7.0, and 8.0 is the least"},
-    {"v100-32", "has compute capability 7.0, and 8.0 is the least"},
-    {"t4-16", "has compute capability 7.5, and 8.0 is the least"},
+    {"v100-16", "has compute capability 7.0, below the required 8.0"},
+    {"v100-32", "has compute capability 7.0, below the required 8.0"},
+    {"t4-16", "has compute capability 7.5, below the required 8.0"},
 };
 
-/* What is reached of those figures. Chosen, until GPUs are measured (trireme doctor): products 40 %, the
- * share of published trainings of 7B to 70B models (sharding.md 2); memory 84 %; NVLink 78 %, PCIe 75 %. */
+/* Shares of the peak figures reached in practice. Chosen, until GPUs are measured (trireme doctor). Products
+ * reach 40 %, as published trainings of 7B to 70B models do (sharding.md 2). Memory reaches 84 %, NVLink 78
+ * %, PCIe 75 %. */
 static const double share_flops = 0.40, share_mem = 0.84, share_peer = 0.78, share_pcie = 0.75;
-/* Chosen: one NIC of 400 Gbit/s per GPU; latencies of NCCL's rings per hop (NCCL's tuning tables, order of
- * magnitude); a parallel file system. */
+/* Chosen: one NIC of 400 Gbit/s per GPU, the order of magnitude of NCCL's tuning tables for the latency of a
+ * ring hop, and a parallel file system. */
 static const double nic_bytes_per_s = 50e9, node_alpha_s = 3e-6, cross_alpha_s = 8e-6, disk_bytes_per_s = 5e9;
 
 static void fill(const row *r, tri_machine *m) {
@@ -77,8 +79,8 @@ static void fill(const row *r, tri_machine *m) {
 
 static const double most_pcie = 64e9; /* specified: PCIe 5 x16 */
 
-/* The last row of those nearest in memory, of GPUs of data centres that stand behind PCIe: others are asked
- * for by name. */
+/* Returns the row with the nearest memory, the last one on a tie. Only data-centre GPUs behind PCIe count.
+ * Users ask for others by name. */
 static const row *nearest(double gib) {
   const row *best = rows;
 
@@ -89,14 +91,14 @@ static const row *nearest(double gib) {
   return best;
 }
 
-/* The first GPU whose name begins so, in capitals or not; NULL: none. */
+/* Returns the first GPU whose name begins with `name`, in upper or lower case, or NULL. */
 static const char *begins(const char *name) {
   for (const row *r = rows; r < rows + N_ROWS; r++)
     if (name[0] && !strncasecmp(name, r->name, strlen(name))) return r->name;
   return NULL;
 }
 
-/* The only GPU of this name without its memory, "l40s"; NULL: there are several, or none. */
+/* Returns the only GPU of this name without its memory, such as "l40s". NULL if there are several or none. */
 static const row *only(const char *name) {
   const row *found = NULL;
   size_t     n = strlen(name);
@@ -109,7 +111,7 @@ static const row *only(const char *name) {
   return found;
 }
 
-/* In capitals or not, whole, "v100-32", or without its memory, "v100". */
+/* Compares the whole name, "v100-32", or the name without its memory, "v100", in upper or lower case. */
 static bool is_called(const char *name, const char *whole) {
   size_t n = strcspn(whole, "-");
 
@@ -128,9 +130,9 @@ static tri_status fail_unknown(const char *name) {
   near = begins(name);
   if (!near) near = tri_nearest(name, known, N_ROWS);
   if (near && tolower((unsigned char)near[0]) != tolower((unsigned char)name[0]))
-    near = NULL; /* a p100 is no h100 */
-  TRI_FAIL(TRI_EARG, "--gpu %s: no GPU of this name is known%s%s%s; it can be %sor its memory in GiB", name,
-           near ? "; did you mean " : "", near ? near : "", near ? "?" : "", names);
+    near = NULL; /* a p100 is not an h100 */
+  TRI_FAIL(TRI_EARG, "--gpu %s: unknown GPU%s%s%s. Use %sor the memory of the GPU in GiB", name,
+           near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", names);
 }
 
 tri_status tri_machine_find(const char *name, tri_machine *out) {
@@ -143,15 +145,17 @@ tri_status tri_machine_find(const char *name, tri_machine *out) {
   if (alone) return fill(alone, out), TRI_OK;
   for (size_t i = 0; i < sizeof not_used / sizeof *not_used; i++)
     if (is_called(name, not_used[i].name))
-      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100 and newer GPUs can be used", name, not_used[i].why);
+      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s. Use an A100 or a newer GPU", name, not_used[i].why);
   if (end == name || *end) return fail_unknown(name);
-  if (!(gib >= 1 && gib <= 4096)) TRI_FAIL(TRI_EARG, "--gpu %s: the memory of a GPU is 1 to 4096 GiB", name);
+  if (!(gib >= 1 && gib <= 4096))
+    TRI_FAIL(TRI_EARG, "--gpu %s: the memory of a GPU must be 1 to 4096 GiB", name);
   fill(nearest(gib), out);
   out->device_bytes = (int64_t)(gib * 0x1p30);
   return TRI_OK;
 }
 
-/* Whether a driver's name has this one in it, with no digit behind it: an "RTX A4000" is no A40. */
+/* Returns whether the driver's name contains this name without a digit behind it. An "RTX A4000" is not an
+ * A40. */
 static bool holds(const char *model, const char *name) {
   const char *at = strstr(model, name);
 
@@ -163,7 +167,7 @@ bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out
   double     gib = (double)device_bytes / 0x1p30;
 
   for (const row *r = rows; r < rows + N_ROWS; r++) {
-    size_t n = strlen(r->model), before = best ? strlen(best->model) : 0; /* a GH200 is no H200 */
+    size_t n = strlen(r->model), before = best ? strlen(best->model) : 0; /* a GH200 is not an H200 */
     if (holds(model, r->model) &&
         (n > before || (n == before && fabs(r->memory_gib - gib) < fabs(best->memory_gib - gib))))
       best = r;
@@ -175,8 +179,8 @@ bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out
 }
 
 void tri_machine_host(int threads, int64_t device_bytes, tri_machine *out) {
-  /* Measured with tests/bench on 2-core machines of 2023 (AMX, Zen 4): products of a thread, shared
-   * memory; the rest is chosen. */
+  /* Measured with tests/bench on 2-core machines of 2023 (AMX, Zen 4): products of a thread, and shared
+   * memory. The other figures are chosen. */
   *out = (tri_machine){.name = "a CPU of 2023",
                        .device_bytes = device_bytes,
                        .flops_bf16 = 150e9 * threads,
@@ -214,7 +218,7 @@ double tri_machine_ring(const tri_machine *m, int ranks, int nodes, double bytes
   double crossings = nodes > 1 ? nodes : 0, inside = ranks - 1 - crossings, rate = m->node.bytes_per_s;
 
   if (ranks < 2) return 0;
-  if (inside < 0) crossings += inside, inside = 0; /* a rank in each node: S - 1 of S links */
+  if (inside < 0) crossings += inside, inside = 0; /* one rank a node: S - 1 hops for S nodes */
   if (nodes > 1 && (m->cross.bytes_per_s < rate || ranks == nodes)) rate = m->cross.bytes_per_s;
   return crossings * m->cross.alpha_s + inside * m->node.alpha_s + bytes * (ranks - 1) / ranks / rate;
 }

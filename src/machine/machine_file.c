@@ -1,4 +1,5 @@
-/* machine_file.c - the calibration file: what was measured of this machine, between doctor and plan. */
+/* machine_file.c - reads and writes the calibration file, with doctor's measurements of this machine for
+ * plan. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/folder.h"
@@ -19,18 +20,18 @@ enum { VERSION = 1, LIMIT_BYTES = 1 << 16, MOST_NESTED = 16 }; /* chosen: far mo
 
 tri_status tri_machine_path(const char *device, int threads, char out[TRI_MACHINE_PATH_BYTES]) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  bool        own = cache && cache[0] == '/'; /* XDG: a relative path is to be ignored */
+  bool        own = cache && cache[0] == '/'; /* XDG says to ignore a relative path */
   char        of_threads[16] = "";
   int         n;
 
   if (!own && (!home || home[0] != '/'))
-    TRI_FAIL(TRI_EFILE,
-             "the folder of measured machines: neither XDG_CACHE_HOME nor HOME is an absolute path");
+    TRI_FAIL(TRI_EFILE, "no folder for measurements: set XDG_CACHE_HOME or HOME to an absolute path");
   if (!strcmp(device, "cpu")) snprintf(of_threads, sizeof of_threads, "-%d", threads);
   n = snprintf(out, TRI_MACHINE_PATH_BYTES, "%s%s/trireme/machine-%s%s.json", own ? cache : home,
                own ? "" : "/.cache", device, of_threads);
   if (n >= TRI_MACHINE_PATH_BYTES)
-    TRI_FAIL(TRI_EFILE, "the folder of measured machines: its path is too long");
+    TRI_FAIL(TRI_EFILE, "the path of the measurements file is longer than %d bytes",
+             TRI_MACHINE_PATH_BYTES - 1);
   return TRI_OK;
 }
 
@@ -63,10 +64,9 @@ static tri_status get_head(const json_t *root, const char *path, tri_machine *m)
   if (!format || strcmp(format, FORMAT) != 0)
     TRI_FAIL(TRI_EINPUT, "%s: `format` must be \"" FORMAT "\"", path);
   if (json_integer_value(json_object_get(root, "version")) != VERSION)
-    TRI_FAIL(TRI_EINPUT, "%s: `version` must be %d; remove the file, and trireme doctor measures again", path,
+    TRI_FAIL(TRI_EINPUT, "%s: `version` must be %d. Remove the file and run trireme doctor again", path,
              VERSION);
-  if (json_object_size(root) != 11)
-    TRI_FAIL(TRI_EINPUT, "%s: has a field that is not known, or lacks one", path);
+  if (json_object_size(root) != 11) TRI_FAIL(TRI_EINPUT, "%s: has an unknown field or lacks a field", path);
   if (!name || strlen(name) >= sizeof m->name)
     TRI_FAIL(TRI_EINPUT, "%s: `name` must be a text of at most %zu bytes", path, sizeof m->name - 1);
   snprintf(m->name, sizeof m->name, "%s", name);
@@ -116,7 +116,7 @@ done:
   return st;
 }
 
-/* By its memory, of which drivers differ in what they keep: within 3 %, chosen. */
+/* Compares machines by memory within 3 %, because drivers reserve different amounts. Chosen. */
 static bool is_alike(const tri_machine *a, const tri_machine *b) {
   double ratio = (double)a->device_bytes / (double)b->device_bytes;
 
@@ -133,7 +133,7 @@ tri_status tri_machine_measured(const char *device, int threads, tri_machine *m,
   TRI_TRY(tri_machine_read(path, &measured, found));
   *found = *found && (!gpu || is_alike(&measured, m));
   if (!*found) return TRI_OK;
-  if (gpu) { /* this one */
+  if (gpu) { /* keep this GPU's name and memory */
     measured.device_bytes = m->device_bytes;
     memcpy(measured.name, m->name, sizeof measured.name);
   }
@@ -155,7 +155,8 @@ int tri_machine_better(const tri_machine *before, tri_machine *m, const char *ke
   int     n = 0;
 
   if (!is_alike(before, m)) return 0;
-  for (int i = 0; i < TRI_MACHINE_FIGURES; i++) { /* of seconds less is better */
+  /* seconds are negative in old[], so larger is better for all */
+  for (int i = 0; i < TRI_MACHINE_FIGURES; i++) {
     double sign = old[i] < 0 ? -1 : 1;
     if (old[i] <= sign * *now[i]) continue;
     *now[i] = sign * old[i];
@@ -166,7 +167,7 @@ int tri_machine_better(const tri_machine *before, tri_machine *m, const char *ke
 
 /* ---- writing ---- */
 
-/* Every folder above the file. */
+/* Makes every folder above the file. */
 static tri_status make_folders(const char *path) {
   char part[TRI_MACHINE_PATH_BYTES];
 
@@ -204,7 +205,7 @@ static tri_status put_machine(tri_text *t, const tri_machine *m) {
   return tri_text_put(t, "\n}\n", 3);
 }
 
-/* Jobs that end together write at once, each under a name of its own first. */
+/* Writes a temporary file with a unique name first, because jobs that end together write at once. */
 static tri_status put_file(const char *path, const tri_text *text) {
   char            own[TRI_MACHINE_PATH_BYTES];
   struct timespec t;
