@@ -1,4 +1,4 @@
-/* block.c - blocks of memory that other ranks of this machine can map. */
+/* block.c - allocates blocks of memory that other ranks of this machine can map. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cpu.h"
 
@@ -17,12 +17,13 @@
 
 #define SHM_FOLDER "/dev/shm"
 
-/* Chosen: pages are taken in pieces, because a signal makes the kernel give the whole piece back. */
+/* Chosen. Pages are allocated in pieces, because a signal makes the kernel roll back a whole posix_fallocate
+ * call. */
 static const size_t piece_bytes = (size_t)64 << 20;
 
-/* Names are trireme-<user>-<process>-<number>. A process that was killed before tri_comm_start leaves its
- * own. A name goes only if its process is gone and nobody holds the lock (process numbers mean nothing in
- * another container). */
+/* Names are trireme-<user>-<process>-<number>. A process killed before tri_comm_start leaves its names
+ * behind. A name is removed only if its process is gone and nobody holds the lock, because process numbers
+ * mean nothing in another container. */
 void tri_cpu_block_remove_stale(void) {
   char           prefix[32];
   DIR           *folder = opendir(SHM_FOLDER);
@@ -47,7 +48,7 @@ void tri_cpu_block_remove_stale(void) {
   closedir(folder);
 }
 
-/* A new name, opened and locked; -1 with errno if there can be none. */
+/* Creates, opens and locks a new name. Returns -1 with errno on failure. */
 static int open_name(tri_cpu_block *b) {
   static int number;
   int        fd;
@@ -71,19 +72,19 @@ static int take_pages(int fd, size_t bytes) {
   return 0;
 }
 
-/* Fills b and says true, or leaves the reason in b->why_private. */
+/* Fills b and returns true, or stores the reason in b->why_private and returns false. */
 static bool open_shared(size_t bytes, tri_cpu_block *b) {
   struct statvfs fs;
   int            error;
 
   if (!statvfs(SHM_FOLDER, &fs) && (size_t)fs.f_bavail * fs.f_frsize < bytes) {
-    snprintf(b->why_private, sizeof b->why_private, SHM_FOLDER " has %zu bytes free, %zu are needed",
+    snprintf(b->why_private, sizeof b->why_private, SHM_FOLDER " has %zu bytes free, but %zu are needed",
              (size_t)fs.f_bavail * fs.f_frsize, bytes);
     return false;
   }
   b->fd = open_name(b);
   if (b->fd < 0) {
-    snprintf(b->why_private, sizeof b->why_private, "shared memory cannot be made: %s", strerror(errno));
+    snprintf(b->why_private, sizeof b->why_private, "shared memory cannot be created: %s", strerror(errno));
     b->name[0] = 0;
     return false;
   }
@@ -93,19 +94,19 @@ static bool open_shared(size_t bytes, tri_cpu_block *b) {
     if (b->data == MAP_FAILED) error = errno;
   }
   if (error) {
-    snprintf(b->why_private, sizeof b->why_private, "%zu bytes of shared memory cannot be had: %s", bytes,
-             strerror(error));
+    snprintf(b->why_private, sizeof b->why_private, "%zu bytes of shared memory cannot be allocated: %s",
+             bytes, strerror(error));
     b->data = NULL;
     tri_cpu_block_unname(b);
     return false;
   }
-  madvise(b->data, bytes, MADV_HUGEPAGE); /* advice only: most machines have it off for shared memory */
+  madvise(b->data, bytes, MADV_HUGEPAGE); /* only a hint, as most machines disable it for shared memory */
   b->shared = true;
   return true;
 }
 
-/* As a large page has: threads take the pages of a private block in turn, so that where each has memory near
- * by, all of it serves the block. */
+/* The size of a large page. Threads touch the pages of a private block in turn. So on a machine with several
+ * NUMA nodes, the block lies on all of them. */
 static const size_t touch_bytes = (size_t)2 << 20;
 
 static void touch(char *p, size_t bytes, int threads) {
@@ -122,7 +123,8 @@ static void touch(char *p, size_t bytes, int threads) {
 static tri_status open_private(size_t bytes, int threads, tri_cpu_block *b) {
   char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-  if (p == MAP_FAILED) TRI_FAIL(TRI_ENOMEM, "%zu bytes of memory cannot be had: %s", bytes, strerror(errno));
+  if (p == MAP_FAILED)
+    TRI_FAIL(TRI_ENOMEM, "%zu bytes of memory cannot be allocated: %s", bytes, strerror(errno));
   madvise(p, bytes, MADV_HUGEPAGE);
   touch(p, bytes, threads);
   b->data = p;
@@ -137,7 +139,7 @@ tri_status tri_cpu_block_open(size_t bytes, bool share, int threads, tri_cpu_blo
   bytes = bytes ? (bytes + page - 1) / page * page : page;
   TRI_TRY(tri_cpu_mem_info(&bytes_free, &bytes_total));
   if (bytes > bytes_free)
-    TRI_FAIL(TRI_ENOMEM, "this machine has %zu bytes of memory free (of %zu), %zu are needed in one block",
+    TRI_FAIL(TRI_ENOMEM, "this machine has %zu bytes of memory free (of %zu), but one block needs %zu",
              bytes_free, bytes_total, bytes);
   if (!share || !open_shared(bytes, out)) TRI_TRY(open_private(bytes, threads, out));
   out->bytes = bytes;
@@ -199,7 +201,7 @@ tri_status tri_cpu_row_open(int n, const int *fd, const int64_t *offset, size_t 
   }
   if (error && base != MAP_FAILED) munmap(base, all);
   if (error)
-    TRI_FAIL(TRI_ECOMM, "memory of %d ranks cannot be mapped as one (%zu bytes): %s", n, all,
+    TRI_FAIL(TRI_ECOMM, "memory of %d ranks cannot be mapped as one piece (%zu bytes): %s", n, all,
              strerror(error));
   *out = (tri_cpu_row){base, all};
   return TRI_OK;

@@ -1,4 +1,4 @@
-/* choose.c - chooses the kernels for this processor among those that the program has. */
+/* choose.c - chooses the kernels for this processor among the families in this program. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "choose.h"
 #include "base/choice.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The families of this build, the best first, as CMakeLists.txt compiles them; and whether this processor has
- * what a family is compiled for. */
+/* The families of this build, best first, as CMakeLists.txt compiles them. Each has_ function returns whether
+ * this processor has the instructions of that family. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 
@@ -25,8 +25,7 @@ static bool has_avx512(void) {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
-static const char least[] =
-    "AVX2 and FMA, which Intel's processors have since 2013 (Haswell) and AMD's since 2015 (Excavator, Zen)";
+static const char least[] = "AVX2 and FMA (Intel since Haswell, 2013, AMD since Excavator and Zen, 2015)";
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -34,7 +33,7 @@ static const char least[] =
 #define FAMILIES(X) X(neoverse_v2) X(neon)
 
 static bool has_neon(void) { return true; }
-/* All that -mcpu=neoverse-v2 lets a compiler take for products and permutations. */
+/* Checks all instructions for products and permutations that -mcpu=neoverse-v2 lets a compiler use. */
 static bool has_neoverse_v2(void) {
   const unsigned long all =
       HWCAP2_SVE2 | HWCAP2_SVEBITPERM | HWCAP2_SVEI8MM | HWCAP2_SVEBF16 | HWCAP2_I8MM | HWCAP2_BF16;
@@ -65,7 +64,7 @@ static const tri_cpu_family *chosen;
 
 const tri_cpu_family *tri_cpu_family_find(void) { return chosen; }
 
-/* The words of run.cpu_kernels, of other kinds of processor too. */
+/* Returns whether `word` is a family of any processor, as in run.cpu_kernels. */
 static bool is_a_family(const char *word) {
   static const char *const known[] = {"avx512", "avx2", "neoverse_v2", "neon", "generic"};
 
@@ -74,7 +73,7 @@ static bool is_a_family(const char *word) {
   return false;
 }
 
-/* Adds a word to those that stand in text. */
+/* Appends a word to a list in text. */
 static void add_word(char *text, size_t cap, const char *word) {
   size_t have = strlen(text);
 
@@ -96,13 +95,16 @@ tri_status tri_cpu_family_choose(void) {
   chosen = best;
   if (best) return TRI_OK;
   if (!here[0])
-    TRI_FAIL(TRI_EDEVICE,
-             "this processor lacks %s; the kernels of this program need them: choose other nodes", least);
-  TRI_FAIL(is_a_family(wish) ? TRI_EDEVICE : TRI_ECONFIG, "%s%s: on this processor it can be %s, or %s",
+    TRI_FAIL(
+        TRI_EDEVICE,
+        "this processor lacks %s. The kernels of this program need these instructions. Choose other nodes",
+        least);
+  TRI_FAIL(is_a_family(wish) ? TRI_EDEVICE : TRI_ECONFIG, "%s%s: must be %s or %s on this processor",
            tri_choice_source(TRI_CHOICE_CPU_KERNELS), wish, here, tri_choice_none(TRI_CHOICE_CPU_KERNELS));
 }
 
-/* A communicator may be all that works on the CPU: its open has chosen (comm.c). */
+/* A communicator may use the CPU's loops without a CPU device. Its open has chosen the family then
+ * (comm.c). */
 void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads) {
   TRI_ASSERT(chosen);
   chosen->copy_bytes(dst, src, bytes, threads);

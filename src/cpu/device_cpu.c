@@ -1,4 +1,5 @@
-/* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
+/* device_cpu.c - the CPU as a device, with memory, streams that run at once, events and the table of
+ * kernels. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_cpu.h"
 #include "base/choice.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the chosen family: filled when the first device is opened. */
+/* The kernels of the chosen family, filled when the first device is opened. */
 static tri_kernels cpu_kernels;
 
 typedef struct cpu_device {
@@ -27,18 +28,18 @@ struct tri_event {
 
 enum {
   ALIGN = 256, /* specified: device.h */
-  /* Each chunk of rows reads and writes the gradient of the head's matrix: measured, 124 M numbers, 1,024
-   * rows of 50,257 logits in one chunk beside five. */
+  /* Each chunk of rows reads the matrix of the head and writes its gradient, so one large chunk is faster.
+   * Measured with 124 M parameters, 1,024 rows of 50,257 logits in one chunk against five. */
   LOGIT_BYTES = 256 << 20
 };
 
-/* ---- opened ---- */
+/* ---- the device ---- */
 
 static int cpu_count(void) { return 1; }
 
 static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   cpu_device *d = NULL;
-  static bool said; /* once for all devices, real and on paper */
+  static bool said; /* once for all devices, real and planned */
   bool        by_cudnn;
 
   *out = NULL;
@@ -47,7 +48,7 @@ static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   cpu_kernels = tri_cpu_family_find()->kernels;
   TRI_TRY(tri_gpu_attn_asked(&by_cudnn));
   if (by_cudnn && !said && tri_log_is_first())
-    tri_log(TRI_LOG_WARN, "%scudnn does nothing here: the device is cpu",
+    tri_log(TRI_LOG_WARN, "%scudnn has no effect because the device is cpu",
             tri_choice_source(TRI_CHOICE_CUDA_ATTENTION));
   said = by_cudnn;
   tri_cpu_block_remove_stale();
@@ -66,7 +67,7 @@ static tri_status alloc_pinned(size_t bytes, void **out) {
   if (bytes > PTRDIFF_MAX - ALIGN) TRI_FAIL(TRI_ENOMEM, "a buffer of %zu bytes is too large", bytes);
   bytes = bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
   *out = aligned_alloc(ALIGN, bytes);
-  if (!*out) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  if (!*out) TRI_FAIL(TRI_ENOMEM, "the host cannot allocate %zu bytes of memory", bytes);
   memset(*out, 0, bytes);
   return TRI_OK;
 }
@@ -100,7 +101,7 @@ static void cpu_free(tri_device *d, tri_mem kind, void **p) {
     tri_pages_free(p);
   } else {
     while (*at && (*at)->data != *p) at = &(*at)->next;
-    TRI_ASSERT(*at); /* not the start of a block of this device */
+    TRI_ASSERT(*at); /* fails if p is not the start of a block of this device */
     b = *at;
     *at = b->next;
     tri_cpu_block_close(b);
@@ -187,7 +188,7 @@ static tri_status cpu_event_sync(tri_event *e) {
 static tri_status cpu_event_ms(tri_event *from, tri_event *to, double *ms) {
   *ms = 0;
   if (from->at_s < 0 || to->at_s < 0)
-    TRI_FAIL(TRI_EDEVICE, "the time of an event that was not recorded is asked");
+    TRI_FAIL(TRI_EDEVICE, "the time between two events needs both to be recorded");
   *ms = 1e3 * (to->at_s - from->at_s);
   return TRI_OK;
 }

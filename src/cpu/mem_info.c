@@ -1,4 +1,4 @@
-/* mem_info.c - how much memory this process may use: the machine's, or its control group's. */
+/* mem_info.c - finds how much memory this process may use, from the machine or its control group. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/memory_group.h"
 #include "device_cpu.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kibibytes of a line "key: number kB" in /proc/meminfo, as bytes; SIZE_MAX if it is not there. */
+/* Returns the value of a line "key: number kB" in /proc/meminfo in bytes, or SIZE_MAX if it is missing. */
 static size_t bytes_of(const char *key) {
   char   line[256];
   size_t found = SIZE_MAX;
@@ -26,7 +26,7 @@ tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total) {
 
   *bytes_free = *bytes_total = 0;
   if (available == SIZE_MAX || total == SIZE_MAX)
-    TRI_FAIL(TRI_EDEVICE, "/proc/meminfo does not say how much memory there is");
+    TRI_FAIL(TRI_EDEVICE, "/proc/meminfo lacks MemAvailable or MemTotal");
   *bytes_free = available;
   *bytes_total = total;
   if (!tri_memory_limit_find("", 0, &limit)) return TRI_OK;

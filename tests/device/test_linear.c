@@ -205,7 +205,7 @@ static void test_wishes(void **state) {
     setenv(name[i], "avx9", 1);
     assert_int_equal(tri_pairs_choose(), TRI_ECONFIG);
     expect_refusal(name[i]);
-    expect_refusal(i ? "avx9: on this processor it can be f32" : "it can be library");
+    expect_refusal(i ? "tri_pairs_choose() avx9 f32 unset" : "choose_f32() avx9 library unset");
     tri_error_clear();
     setenv(name[i], i ? "f32" : "library", 1);
     OK(tri_pairs_choose());

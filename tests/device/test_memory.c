@@ -222,8 +222,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
   tri_error_clear();
   assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_ECONFIG);
-  expect_refusal("check_one() 23.540 GiB 1 24105.129");
-  expect_refusal("check_one() 23.540 GiB 1");
+  expect_refusal("check_one() GiB giant train.max_tokens_per_gpu model.recompute: zero3");
   tri_ledger_close(&l);
   tri_error_clear();
   ok(tri_ledger_open(&l)); /* nor what libraries leave no space for */
@@ -233,10 +232,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   assert_int_equal(tri_ledger_check(l, device, all, "the limit of a test", 1, 1), TRI_ECONFIG);
   expect_refusal("check_one() 1.0 MiB GiB");
   if (!tri_device_is_gpu(device)) {
-    expect_refusal("check_one() 1.0 MiB 23.540");
-    expect_refusal("check_one() 1.0 MiB GiB");
-    expect_refusal("check_one() 1.0 MiB 1");
-    expect_refusal("check_one() 1.0 MiB --mem");
+    expect_refusal("check_one() 1.0 MiB 1 limit test --mem");
   }
   tri_error_clear();
   tri_ledger_close(&l);

@@ -1,4 +1,4 @@
-/* amx_grad.c - linear_bwd_w by AMX tiles: dw[n_out,n_in] = dy^T x, whose k are the rows of dy and x. */
+/* amx_grad.c - linear_bwd_w with AMX tiles, dw[n_out,n_in] = dy^T x, summed over the rows of dy and x (k). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "amx.h"
 
@@ -7,9 +7,10 @@
 #if TRI_PAIRS_X86
 
 enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE };
-/* Steps of a chunk, whose panels of x all threads make together; a part of it, of which a strip stays in the
- * first-level cache; panels of a block, and strips of a group, turned part by part, whose squares of dw stay
- * in the second-level cache where there are few panels. Measured as in amx_rows.c. */
+/* All threads together build the panels of x for a chunk of CHUNK steps. A strip of PART of these steps
+ * stays in the first-level cache. A thread processes BLOCK panels at a time, and GROUP strips, transposed
+ * part by part. If there are few panels, their tiles of dw stay in the second-level cache. Measured as in
+ * amx_rows.c. */
 enum { CHUNK = 32, PART = 8, BLOCK = 32, GROUP = 8 };
 
 void tri_amx_gradient_open(tri_linear *l) {
@@ -23,11 +24,11 @@ typedef struct grad_call { /* one chunk of one linear_bwd_w */
   const tri_linear *l;
   float            *dw;
   const uint16_t   *dy, *x;
-  int64_t           rows, first, steps; /* M; the chunk's */
+  int64_t           rows, first, steps; /* rows is M; first and steps describe the chunk */
   bool              add;
 } grad_call;
 
-/* dw's square of strip i and panel j from a and b. */
+/* Computes the [32,32] tile of dw for strip i and panel j from a and b. */
 static void add_square(const grad_call *g, int64_t i, int64_t j, const tri_amx_left *a,
                        const tri_amx_right *b, bool add, float *own) {
   const int64_t n_in = g->l->n_in, rows = tri_min(SIDE, g->l->n_out - i * SIDE),
@@ -45,13 +46,13 @@ static void add_square(const grad_call *g, int64_t i, int64_t j, const tri_amx_l
 
 static char *panel_of(const grad_call *g, int64_t j) { return tri_linear_shared(g->l) + j * g->steps * STEP; }
 
-/* Strips [i, end) with panels [j0, j1), steps [k, k + steps) of the chunk. */
+/* Multiplies strips [i, end) by panels [j0, j1), for steps [k, k + PART) of the chunk. */
 static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, int64_t j1, int64_t k,
                       int thread) {
   const tri_linear *l = g->l;
   const int64_t     steps = tri_min(PART, g->steps - k);
   char             *a = tri_linear_stage(l, thread);
-  for (int64_t t = 0; t < steps; t++) /* along the rows of dy */
+  for (int64_t t = 0; t < steps; t++) /* in the order of dy's rows */
     for (int64_t s = i; s < end; s++)
       tri_amx_turn_cols(a + ((s - i) * PART + t) * STEP, g->dy + s * SIDE, l->n_out,
                         tri_min(SIDE, l->n_out - s * SIDE), g->rows, g->first + k + t, 1);
@@ -65,7 +66,7 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
       }
 }
 
-/* Inside a parallel region: the panels of x by all threads, then each thread's part of dw. */
+/* Runs inside a parallel region. All threads build the panels of x, then each computes its part of dw. */
 static void run_chunk(const grad_call *g) {
   const tri_linear  *l = g->l;
   const int64_t      strips = tri_ceil_div(l->n_out, SIDE), panels = tri_ceil_div(l->n_in, SIDE);

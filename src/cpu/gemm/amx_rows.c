@@ -1,4 +1,4 @@
-/* amx_rows.c - linear_pack, linear_fwd and linear_bwd_x by AMX tiles. */
+/* amx_rows.c - linear_pack, linear_fwd and linear_bwd_x with AMX tiles. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "amx.h"
 
@@ -8,18 +8,20 @@
 #include <immintrin.h>
 
 enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE, HALF = 16, LINE = 64 };
-/* k is cut into chunks of CHUNK steps where it is longer than WHOLE, so that a strip stays in the first-level
- * cache; the panels of a block (BLOCK bytes, or WAIT panels) stay in the second-level cache, as do the
- * results of GROUP strips that wait for the next chunk. Of FEW rows or less the weights are met once or twice
- * and come from far away: in long chunks, FLAT for one tile of rows. Measured on a Xeon with AMX. */
+/* If k is longer than WHOLE steps, it is cut into chunks of CHUNK steps, so a strip stays in the first-level
+ * cache. The panels of a block (BLOCK bytes, or WAIT panels) stay in the second-level cache. So do the
+ * partial results of GROUP strips until the next chunk. With FEW rows or less, each weight is used once or
+ * twice and comes from memory, so chunks are LONG steps, or FLAT steps for one tile of rows. Measured on a
+ * Xeon with AMX. */
 enum { WHOLE = 16, CHUNK = 8, BLOCK = 768 << 10, GROUP = 8, WAIT = 16, FEW = 64, LONG = 128, FLAT = 256 };
-/* Tiles of a result that wait: [SIDE,SIDE] f32. */
+/* Elements of a partial result, [SIDE,SIDE] f32. */
 enum { SQUARE = SIDE * SIDE };
-/* Chosen: below some 4 us of one thread waking others costs more than it saves. */
+/* Chosen. Below some 4 us of one thread, waking other threads costs more than it saves. */
 static const double alone_macs = 4e6;
 
-typedef struct cut {                            /* of k, and of columns */
-  int64_t steps, chunk, n_chunk, panels, block; /* steps; of a chunk; panels; of a block */
+typedef struct cut { /* how k and the columns are cut */
+  /* steps of k, steps of a chunk, chunks; panels, panels of a block */
+  int64_t steps, chunk, n_chunk, panels, block;
 } cut;
 
 static cut cut_of(int64_t n, int64_t k, int64_t rows) {
@@ -32,12 +34,12 @@ static cut cut_of(int64_t n, int64_t k, int64_t rows) {
   return c;
 }
 
-/* Sizes of y[M,n] = x[M,k] b. */
+/* Sets the sizes of y[M,n] = x[M,k] b. */
 static void product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k) {
   const cut c = cut_of(n, k, INT64_MAX), few = cut_of(n, k, FEW), flat = cut_of(n, k, 1);
   p->n = n;
   p->k = k;
-  p->width = tri_min(n, 4 * SIDE); /* what linear_check takes at once */
+  p->width = tri_min(n, 4 * SIDE); /* columns that linear_check computes at once */
   p->n_blocks = tri_ceil_div(n, p->width);
   p->block_bytes = (size_t)(tri_ceil_div(p->width, SIDE) * c.steps) * STEP;
   p->all_bytes = (size_t)(c.panels * c.steps) * STEP;
@@ -80,7 +82,7 @@ static TRI_PAIRS_TARGET inline __m512 load16(tri_in t, int64_t at, __mmask16 m) 
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-/* 32 columns of bf16 with nothing added. past: whole lines that go to memory past the caches. */
+/* Stores 32 columns as bf16 without bias or base. With `past`, whole cache lines bypass the caches. */
 static TRI_PAIRS_TARGET void store_whole(uint16_t *y, int64_t ld, const float *t, int64_t n_row, bool past) {
   for (int64_t r = 0; r < n_row; r++, t += SIDE) {
     const __m512i v = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(t + HALF), _mm512_loadu_ps(t));
@@ -91,11 +93,13 @@ static TRI_PAIRS_TARGET void store_whole(uint16_t *y, int64_t ld, const float *t
   }
 }
 
-/* Of 17 to 32 rows each line that is written costs as much of the caches' time as one of weights, and more
- * where another thread read it last; of fewer rows it does not matter. Measured. */
+/* Returns whether stores bypass the caches. With 17 to 32 rows, storing a cache line costs the caches as much
+ * time as loading a line of weights, and more if another thread read the line last. With fewer rows it does
+ * not matter. Measured. */
 static inline bool is_past(const tri_linear_call *c) { return c->rows > HALF && c->rows <= SIDE; }
 
-/* Columns [col, col + 32), as far as there are any, of y's rows [row, row + n_row) from t[n_row,32]. */
+/* Stores t[n_row,32] to columns [col, col + 32) of y's rows [row, row + n_row), as far as y has these
+ * columns. */
 static TRI_PAIRS_TARGET void store(const tri_linear_call *c, const float *t, int64_t row, int64_t n_row,
                                    int64_t col) {
   const int64_t n = c->p->n;
@@ -120,11 +124,11 @@ static TRI_PAIRS_TARGET void store(const tri_linear_call *c, const float *t, int
   }
 }
 
-typedef struct part { /* of a call, one thread's; strips and panels, the ends excluded */
+typedef struct part { /* a thread's part of a call, in strips and panels, ends excluded */
   int64_t strip, strip_end, panel, panel_end;
 } part;
 
-/* n_row rows of x, row stride c->p->k, to dense rows of `steps` steps, zeros behind the end of k. */
+/* Copies n_row rows of x, row stride k, to dense rows of `steps` steps, with zeros behind the end of k. */
 static void copy_flat(char *to, const uint16_t *x, int64_t k, int64_t n_row, int64_t first, int64_t steps) {
   const int64_t from = first * SIDE, n = tri_min(k - from, steps * SIDE);
   for (int64_t r = 0; r < n_row; r++) {
@@ -134,20 +138,21 @@ static void copy_flat(char *to, const uint16_t *x, int64_t k, int64_t n_row, int
   }
 }
 
-/* `steps` steps from step `first` on of panel j; n panels on come those that follow. */
+/* Returns `steps` steps of panel j from step `first` on. Prefetching continues n panels further. */
 static tri_amx_right right_of(const tri_linear_call *c, const cut *u, int64_t j, int64_t n, int64_t first,
                               int64_t steps) {
   const char *at = c->packed + (size_t)(j * u->steps * STEP + first * TILE);
   return (tri_amx_right){at, at + n * u->steps * STEP, u->steps * TILE, steps};
 }
 
-/* Rows [row, row + n_row), n_row <= 16, times the panels of a block; t: their squares if they wait, else
- * workspace for two. a: space for rows that are not whole steps long. */
+/* Multiplies rows [row, row + n_row), n_row <= 16, by the panels of a block. t holds their partial results
+ * until the next chunk, or has space for two results if there is one chunk. a has space for rows that are not
+ * whole steps long. */
 static void run_flat(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
                      int64_t first, char *a, float *t) {
   const int64_t   k = c->p->k, steps = tri_min(u->chunk, u->steps - first);
   const uint16_t *x = (const uint16_t *)(const void *)c->x + row * k;
-  const int64_t   far = n_row <= 8 ? 2 : 1; /* measured: 1 and 4 rows, and 16 */
+  const int64_t   far = n_row <= 8 ? 2 : 1; /* measured with 1, 4 and 16 rows */
   const bool      whole = (first + steps) * SIDE <= k;
   tri_amx_left    left = {(const char *)(x + first * SIDE), 0, 2 * k, 2 * SIDE};
   if (!whole) {
@@ -166,8 +171,9 @@ static void run_flat(const tri_linear_call *c, const cut *u, const part *p, int6
   }
 }
 
-/* The same for 17 to 32 rows. If there are no others and k is whole steps, they are met where they are, the
- * last 16 of them as the lower tile: what both tiles have is stored once. Else they become a strip in a. */
+/* Does the same for 17 to 32 rows. If these are all rows and k is whole steps, they are read in place, with
+ * the last 16 rows as the lower tile. Rows in both tiles are stored once. Otherwise the rows become a strip
+ * in a. */
 static void run_strip(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
                       int64_t first, char *a, float *t) {
   const int64_t   k = c->p->k, steps = tri_min(u->chunk, u->steps - first);
@@ -189,7 +195,7 @@ static void run_strip(const tri_linear_call *c, const cut *u, const part *p, int
   }
 }
 
-/* The strips of a group times the panels of a block, chunk by chunk of k. */
+/* Multiplies the strips of a group by the panels of a block, chunk by chunk of k. */
 static void run_block(const tri_linear_call *c, const cut *u, const part *p, char *a, float *t) {
   for (int64_t first = 0; first < u->steps; first += u->chunk)
     for (int64_t i = p->strip; i < p->strip_end; i++) {
@@ -211,7 +217,7 @@ static void run_part(const tri_linear *l, const tri_linear_call *c, const part *
       run_block(c, &u, &one, tri_linear_stage(l, thread), (float *)(void *)tri_linear_own(l, thread));
     }
   tri_amx_end();
-  _mm_sfence(); /* what went past the caches is there before others are told */
+  _mm_sfence(); /* non-temporal stores must be visible before other threads continue */
 }
 
 void tri_amx_run(const tri_linear *l, const tri_linear_call *c) {

@@ -1,4 +1,4 @@
-/* amx_tile.c - AMX tiles multiplied and filled. */
+/* amx_tile.c - multiplies and fills AMX tiles. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "amx.h"
 
@@ -10,20 +10,20 @@
 #define TILES_OF __attribute__((target("amx-tile,amx-bf16")))
 #define TILES    TILES_OF __attribute__((noinline))
 #define INLINE   TRI_PAIRS_TARGET __attribute__((always_inline)) inline
-/* gcc 12 does not know that a tile's load reads memory: what was stored before must be there. */
+/* gcc 12 does not know that a tile load reads memory. Earlier stores must be in memory by then. */
 #define STORED() __asm__ volatile("" ::: "memory")
 
 enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE, ROWS = 16, ROW_BYTES = 64 };
 void tri_amx_begin(int n_row) { tri_pairs_amx.begin(n_row); }
 void tri_amx_end(void) { tri_pairs_amx.end(); }
 
-/* Fetch half a tile. */
+/* Prefetches half a tile. */
 static inline __attribute__((always_inline)) void ahead(const char *p) {
 #pragma GCC                                       unroll 8
   for (int i = 0; i < TILE / 2 / ROW_BYTES; i++) _mm_prefetch(p + i * ROW_BYTES, _MM_HINT_T0);
 }
 
-/* Tiles 0 and 1 become c [.,32], tiles 2 and 3 d, row stride ld elements; or 0. */
+/* Loads tiles 0 and 1 from c [.,32] and tiles 2 and 3 from d, row stride ld elements, or sets all to 0. */
 static inline __attribute__((always_inline)) TILES_OF void take_sums(const float *c, const float *d,
                                                                      int64_t ld, bool add) {
   if (add) {
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) TILES_OF void take_sums(const float
   }
 }
 
-/* What is fetched comes in small pieces between the products: measured, with panels from memory. */
+/* Prefetches come in small pieces between the products. Measured, with panels from memory. */
 TILES void tri_amx_mul(float *c, int64_t ldc, const tri_amx_left *a, const tri_amx_right *b, bool add) {
   float        *low = c + ROWS * ldc;
   const char   *left = a->at, *at = b->at;
@@ -102,7 +102,7 @@ TILES void tri_amx_mul_flat(float *c, const tri_amx_left *a, const tri_amx_right
   _tile_stored(3, right + ROWS, SIDE * 4);
 }
 
-/* The first n of 16 or 32 lanes. */
+/* Mask of the first n of 16 or 32 lanes. */
 static INLINE __mmask16 lanes16(int64_t n) {
   return (__mmask16)(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
 }
@@ -124,7 +124,7 @@ TRI_PAIRS_TARGET void tri_amx_rows(char *to, const uint16_t *x, int64_t ld, int6
   }
 }
 
-/* 16 columns of rows 2i and 2i + 1 side by side; `left` rows are there. */
+/* Returns 16 columns of rows 2i and 2i + 1, interleaved. `left` rows remain from 2i on. */
 static INLINE __m512i zip(const uint16_t *x, int64_t ld, __mmask16 m, int64_t left) {
   __m512i a = _mm512_setzero_si512(), b = a;
   if (left > 0 && m) a = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, x));
@@ -152,7 +152,7 @@ void tri_amx_turn_rows(char *to, int64_t half, const uint16_t *w, int64_t ld, in
       const int64_t   done = (first + i) * SIDE, n = tri_min(ROWS, n_row - h * ROWS);
       const uint16_t *from = w + h * ROWS * ld + done;
       uint32_t       *tile = (uint32_t *)(void *)(to + h * half);
-      if (n < ROWS || k - done < SIDE) { /* cut off */
+      if (n < ROWS || k - done < SIDE) { /* not a whole tile */
         memset(own, 0, sizeof own);
         for (int64_t r = 0; r < n; r++)
           memcpy(own + r * ROWS, from + r * ld, (size_t)tri_min(SIDE, k - done) * sizeof *from);
@@ -166,7 +166,7 @@ void tri_amx_turn_rows(char *to, int64_t half, const uint16_t *w, int64_t ld, in
     }
 }
 
-/* 8 columns of rows r, r + 8, r + 16 and r + 24, from row r's on. */
+/* Loads 8 columns of rows r, r + 8, r + 16 and r + 24. x points to row r. */
 static INLINE __m512i quad(const uint16_t *x, int64_t ld) {
   __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)x));
   v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(const void *)(x + 8 * ld)), 1);
@@ -174,7 +174,8 @@ static INLINE __m512i quad(const uint16_t *x, int64_t ld) {
   return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(const void *)(x + 24 * ld)), 3);
 }
 
-/* Four rows of a tile from the pairs q, q + 4, q + 8 and q + 12 in lanes of p[q], four columns in each. */
+/* Writes four rows of a tile. p[q] holds the pairs q, q + 4, q + 8 and q + 12 in its four 128-bit lanes, four
+ * columns in each. */
 static INLINE void turn_four(char *to, const __m512i p[4]) {
   const __m512i a = _mm512_unpacklo_epi32(p[0], p[1]), b = _mm512_unpackhi_epi32(p[0], p[1]);
   const __m512i c = _mm512_unpacklo_epi32(p[2], p[3]), d = _mm512_unpackhi_epi32(p[2], p[3]);
@@ -184,7 +185,7 @@ static INLINE void turn_four(char *to, const __m512i p[4]) {
   _mm512_storeu_si512(to + 3 * ROW_BYTES, _mm512_unpackhi_epi64(b, d));
 }
 
-/* A step of 32 rows and columns that are all there. */
+/* Transposes a whole step of 32 rows and 32 columns. */
 static INLINE void turn_step(char *to, const uint16_t *x, int64_t ld) {
   for (int col = 0; col < SIDE; col += 8, to += 8 * ROW_BYTES) {
     __m512i low[4], high[4];

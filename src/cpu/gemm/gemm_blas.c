@@ -1,4 +1,4 @@
-/* gemm_blas.c - tri_gemm by OpenBLAS, f32 only: for machines without oneDNN. */
+/* gemm_blas.c - tri_gemm by OpenBLAS, f32 only, for machines without oneDNN. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "gemm.h"
@@ -11,7 +11,7 @@
 
 struct tri_gemm {
   tri_gemm_spec spec;
-  bool          by_columns; /* b is packed as [n,k]: it came with dense columns */
+  bool          by_columns; /* b is packed as [n,k] because its columns were dense */
 };
 
 static int64_t n_created;
@@ -39,7 +39,7 @@ tri_status tri_gemm_open(const tri_gemm_spec *spec, const tri_gemm *like, int th
   (*out)->spec = *spec;
   (*out)->by_columns = like ? like->by_columns : spec->b_col != 1;
   TRI_ASSERT(like || spec->b_col == 1 || spec->b_row == 1);
-  openblas_set_num_threads(1); /* the threads are ours */
+  openblas_set_num_threads(1); /* we run our own threads */
   n_created++;
   return TRI_OK;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The versions differ in who owns a memory descriptor; here a `desc` is always closed. */
+/* The two versions differ in the ownership of a memory descriptor. Here a `desc` is always closed. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t       desc;
 typedef const_dnnl_memory_desc_t desc_view;
@@ -53,29 +53,29 @@ static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, desc_view a, desc_vi
 }
 #endif
 
-/* What one thread hands to the library; the pointers in it are exchanged before each call. */
+/* The objects one thread passes to the library. Their data pointers are set before each call. */
 typedef struct slot {
   dnnl_stream_t stream;
-  dnnl_memory_t a, b, c, scratch, from; /* from: what pack reads */
+  dnnl_memory_t a, b, c, scratch, from; /* from: source of pack */
 } slot;
 
-/* Steps of k in one f32 sum: the sums of pieces are added here, for one sum over a vocabulary loses digits,
- * and the library's own addition to a result goes on with that sum. Chosen: so long that the addition costs
- * nothing. */
+/* Steps of k in one f32 sum. Longer products are cut into pieces and their results added here, because one
+ * f32 sum over a vocabulary loses digits. The library's own accumulation into c continues the same sum, so it
+ * does not help. Chosen: long enough to make the addition's cost negligible. */
 enum { PIECE_MOST = 2048 };
 
 struct tri_gemm {
-  tri_gemm_spec    spec;   /* its k is a piece's */
-  int64_t          a_row;  /* elements between two rows of a: all of k */
-  int64_t          n_more; /* pieces behind the first, as long */
-  tri_gemm        *rest;   /* a shorter last one; or NULL */
+  tri_gemm_spec    spec;   /* k is that of one piece */
+  int64_t          a_row;  /* elements from one row of a to the next, all of k */
+  int64_t          n_more; /* further pieces of the same length */
+  tri_gemm        *rest;   /* a shorter last piece, or NULL */
   dnnl_engine_t    engine;
   dnnl_primitive_t run, pack; /* pack is NULL in a product opened `like` another */
   desc             a, b, c, from;
   slot            *slots; /* [threads] */
   int              threads;
   size_t           packed_bytes, scratch_bytes;
-  bool             generated; /* code made for this processor, not the general routine */
+  bool             generated; /* the library generated code for this processor */
 };
 
 static int64_t n_created;
@@ -100,7 +100,7 @@ static dnnl_data_type_t type_of(tri_dtype t) { return t == TRI_BF16 ? dnnl_bf16 
 
 static size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
-/* Attributes: the caller gives the bytes for intermediate results; c += if `add`. */
+/* Creates attributes. The caller provides scratch memory, and c += if `add`. */
 static tri_status open_attr(bool add, dnnl_primitive_attr_t *out) {
   tri_status            st = TRI_OK;
   dnnl_primitive_attr_t attr = NULL;
@@ -120,8 +120,8 @@ done:
   return st;
 }
 
-/* What the library calls its code: brg... and the instructions' name where it is generated for the processor,
- * ref... where it is only right. "" if it does not say. */
+/* Returns the library's name for its code. It is brg... with the name of the instructions for code generated
+ * for the processor, and ref... for slow reference code. It is "" if the library does not say. */
 static const char *kernel_name(const_dnnl_primitive_desc_t pd) {
   const char *name = "";
   return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success ? name : "";
@@ -130,9 +130,9 @@ static bool kernel_is(const_dnnl_primitive_desc_t pd, const char *start) {
   return strncmp(kernel_name(pd), start, strlen(start)) == 0;
 }
 
-/* Where a processor has AMX, oneDNN 2.6.3 (brgemm_matmul_utils.cpp, is_small_shapes) takes AVX512-BF16
- * instead if k <= 16, if m <= 32 and m n <= 256, or if m = 1 and k = 256; other versions draw the line
- * elsewhere. The two add up a row in different orders; each keeps to its own for every m and n. */
+/* On a processor with AMX, oneDNN 2.6.3 (brgemm_matmul_utils.cpp, is_small_shapes) uses AVX512-BF16 instead
+ * if k <= 16, if m <= 32 and m n <= 256, or if m = 1 and k = 256. Other versions use other limits. The two
+ * kinds of code add up a row in different orders. Each keeps its own order for every m and n. */
 bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other) {
   const_dnnl_primitive_desc_t a = NULL, b = NULL;
   if (g->rest && !tri_gemm_alike(g->rest, other->rest)) return false;
@@ -147,8 +147,8 @@ static void note_scratch(tri_gemm *g, dnnl_primitive_desc_t pd) {
   if (n > g->scratch_bytes) g->scratch_bytes = n;
 }
 
-/* Descriptors and the product itself; the order of b is the library's choice unless `like` fixed it. g->run
- * stays NULL if the library has only its slow reference code, or none, for b in that order. */
+/* Creates the descriptors and the product. The library chooses the order of b unless `like` has fixed it.
+ * g->run stays NULL if the library has no code, or only its slow reference code, for b in that order. */
 static tri_status open_run(tri_gemm *g, const tri_gemm *like) {
   const tri_gemm_spec  *p = &g->spec;
   const dnnl_dims_t     a_dim = {p->m, p->k}, a_stride = {g->a_row, 1}, b_dim = {p->k, p->n};
@@ -216,12 +216,12 @@ done:
   return st;
 }
 
-/* One piece: spec's k, of rows of a that have a_row elements. */
+/* Opens one piece with k of spec. Rows of a have a_row elements. */
 static tri_status open_piece(const tri_gemm_spec *spec, int64_t a_row, const tri_gemm *like, int threads,
                              tri_gemm **out) {
   tri_status st = TRI_OK;
   tri_gemm  *g = NULL;
-  /* The library plans a product for as many threads as OpenMP would give it now: one. */
+  /* The library plans a product for the current thread count of OpenMP, so set it to one. */
   const int before = omp_get_max_threads();
   *out = NULL;
   omp_set_num_threads(1);
@@ -246,7 +246,7 @@ done:
   return st;
 }
 
-/* The pieces behind g's. *ok: the library can do them at speed. */
+/* Opens the pieces after g. *ok says whether the library can do them at full speed. */
 static tri_status open_behind(tri_gemm *g, int64_t k, const tri_gemm *like, int threads, bool *ok) {
   tri_gemm_spec spec = g->spec;
   const int64_t n = (k + spec.k - 1) / spec.k;
@@ -309,7 +309,7 @@ void tri_gemm_close(tri_gemm **g) {
 }
 
 tri_status tri_gemm_native(tri_dtype dtype, bool *out) {
-  /* Any shape answers. Only the kernels generated for the processor are fast in bf16. */
+  /* Any shape will do. In bf16 only kernels generated for the processor are fast. */
   tri_gemm   g = {.spec = {.m = 16, .n = 64, .k = 64, .dtype = dtype}, .a_row = 64};
   tri_status st = TRI_OK;
   *out = dtype == TRI_F32;
@@ -326,7 +326,7 @@ size_t tri_gemm_packed_bytes(const tri_gemm *g) {
   return g->packed_bytes * (size_t)(1 + g->n_more) + (g->rest ? g->rest->packed_bytes : 0);
 }
 
-/* A piece's result that is added to c, where there are several. */
+/* Returns the bytes for one piece's result before it is added to c, or 0 with a single piece. */
 static size_t added_bytes(const tri_gemm *g) {
   return g->n_more || g->rest ? round64((size_t)(g->spec.m * g->spec.n) * sizeof(float)) : 0;
 }

@@ -1,11 +1,12 @@
-/* vec.h - linear_* of f32 by AVX-512's own FMA, for a device that has it (cpu/pairs/pairs.h, tri_pairs_f32).
+/* vec.h - linear_* of f32 with AVX-512 FMA instructions, on processors that have them (cpu/pairs/pairs.h,
+ * tri_pairs_f32).
  *
  * A tile of the result, up to TRI_VEC_ROWS rows x TRI_VEC_COLS columns, stays in registers while k runs.
- * Right operands lie in panels of TRI_VEC_COLS columns, [k,TRI_VEC_COLS], 0 beyond an operand's end; left
- * ones in strips of rows, as they come (TRI_VEC_LD apart) or turned (step k: TRI_VEC_TURNED elements). An
- * element's sum of a chunk of k begins with 0 and runs by FMA in the order of k; the chunks, which k alone
- * cuts, are added in their order. One sum over all k would lose digits where k is a vocabulary. Whatever is
- * computed beside it, a row's bits depend on its own x alone. */
+ * Right operands lie in panels of TRI_VEC_COLS columns, [k,TRI_VEC_COLS], with 0 beyond an operand's end.
+ * Left operands lie in strips of rows, plain (TRI_VEC_LD apart) or transposed (TRI_VEC_TURNED elements for
+ * each step of k). The sum of an element over a chunk of k begins with 0 and runs by FMA in the order of k.
+ * The chunks' sums are added in order. Chunks depend on k alone. One sum over all k would lose digits if k is
+ * a vocabulary. So a row's bits depend on its own x alone, whatever is computed beside it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_VEC_H
 #define TRI_CPU_VEC_H
@@ -13,14 +14,15 @@
 #include "amx.h"
 
 enum {
-  TRI_VEC_ROWS = 14, /* 28 sums, two columns of b and an element of a: 31 of 32 registers */
+  TRI_VEC_ROWS = 14, /* 28 sums, two columns of b and one element of a use 31 of 32 registers */
   TRI_VEC_COLS = 32,
-  TRI_VEC_CHUNK = 512,             /* steps of k at most: a strip stays in the first-level cache; measured */
+  /* most steps of k in a chunk; a strip stays in the first-level cache; measured */
+  TRI_VEC_CHUNK = 512,
   TRI_VEC_LD = TRI_VEC_CHUNK + 16, /* an odd number of cache lines spreads rows over the sets */
   TRI_VEC_TURNED = 16              /* a cache line */
 };
 
-/* Whether this process multiplies `dtype` so, and whether l does. */
+/* Return whether this process multiplies `dtype` with AVX-512, and whether l does. */
 #if TRI_PAIRS_X86
 static inline bool tri_vec_chosen(tri_dtype dtype) { return dtype == TRI_F32 && tri_pairs_f32(); }
 static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
@@ -31,43 +33,45 @@ static inline bool tri_vec_in(const tri_linear *l) { return l->vec; }
 
 /* ---- vec_tile.c; not collective, all that follow ---- */
 
-/* c = a b of n_row rows and up to 32 columns of each of n_panel panels. */
+/* c = a b for n_row rows and up to 32 columns of each of n_panel panels. */
 typedef struct tri_vec_tile {
   const float *a, *b;
-  int64_t      next, k; /* elements from a panel to the one after it; steps */
+  int64_t      next, k; /* elements from one panel to the next; steps */
   int          n_row, n_panel;
-  float       *wait; /* [n_panel,n_row,32]: where sums wait between two chunks of k; NULL: k is whole */
-  bool         first, last; /* chunk: before the first nothing waits, the last goes to y */
+  float       *wait; /* [n_panel,n_row,32], partial sums between two chunks of k; NULL if k is one chunk */
+  bool         first, last; /* chunk: the first has no earlier sums, the last writes y */
   float       *y;           /* [n_row,n_col], row stride ld */
-  int64_t      ld, n_col;   /* columns that y has from there on */
-  const float *base, *bias; /* added at last; base as y, bias [n_col]; each may be NULL */
+  int64_t      ld, n_col;   /* columns of y from there on */
+  const float *base, *bias; /* added last; base like y, bias [n_col]; each may be NULL */
 } tri_vec_tile;
-/* a: strips of rows. n_panel > 1 only as tri_vec_panels says. */
+/* a holds strips of rows. n_panel is at most tri_vec_panels(n_row). */
 void tri_vec_mul_rows(const tri_vec_tile *t);
-/* a: strips turned; one panel. */
+/* a holds transposed strips. There is one panel. */
 void tri_vec_mul_turned(const tri_vec_tile *t);
-/* Panels that n_row rows meet at once: few rows have few sums, and additions take their time. */
+/* Returns how many panels n_row rows process at once. Few rows alone have too few independent sums to hide
+ * the latency of an FMA. */
 static inline int tri_vec_panels(int n_row) { return n_row <= 3 ? 4 : n_row <= 7 ? 2 : 1; }
 
-/* Panels from x[k,n], row stride ld: all that hold columns [0, n); panels `next` elements apart. */
+/* Builds the panels for columns [0, n) of x[k,n], row stride ld. Panels are `next` elements apart. */
 void tri_vec_cols(float *to, int64_t next, const float *x, int64_t ld, int64_t n, int64_t k);
-/* The same of weights, of any width, past the caches, which they would leave before they are read: from
- * w[k,n], and one panel from rows of w[n_col,k] as columns, of which steps up to the next 16 are written. */
+/* Pack weights into panels, for any width. Stores bypass the caches, because the weights would be evicted
+ * before use. pack_cols takes w[k,n]. pack_rows makes one panel from rows of w[n_col,k] as columns, and pads
+ * its steps to the next multiple of 16. */
 void tri_vec_pack_cols(float *to, int64_t next, const float *w, int64_t ld, int64_t n, int64_t k);
 void tri_vec_pack_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k);
-/* Strips turned, [k,TRI_VEC_TURNED], of `height` rows each, from columns of dy[k,n], row stride ld; strips
- * `next` elements apart. */
+/* Builds transposed strips [k,TRI_VEC_TURNED] of `height` rows each from columns of dy[k,n], row stride ld.
+ * Strips are `next` elements apart. */
 void tri_vec_strips(float *to, int64_t next, const float *dy, int64_t ld, int64_t n, int64_t k, int height);
 
 /* ---- vec_rows.c and vec_grad.c: linear_* as in device/kernels.h ---- */
 
-/* The products of l and what they need of the workspace. */
+/* Sets up the products of l and their share of the workspace. */
 void tri_vec_open(tri_linear *l);
 void tri_vec_gradient_open(tri_linear *l);
 void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w, int part,
                   int n_part);
 void tri_vec_run(const tri_linear *l, const tri_linear_call *c);
-/* At least one row. */
+/* dy and x need at least one row. */
 void tri_vec_bwd_w(const tri_linear *l, float *dw, tri_in dy, tri_in x, bool add);
 
 #endif

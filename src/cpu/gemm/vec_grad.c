@@ -1,11 +1,12 @@
-/* vec_grad.c - linear_bwd_w of f32 by AVX-512: dw[n_out,n_in] = dy^T x, whose k are the rows of dy and x. */
+/* vec_grad.c - linear_bwd_w of f32 with AVX-512, dw[n_out,n_in] = dy^T x, summed over the rows of dy and x
+ * (k). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
 #if TRI_PAIRS_X86
 
 enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, CHUNK = TRI_VEC_CHUNK, TURNED = TRI_VEC_TURNED };
-/* Strips turned at a time: they stay in the second-level cache. Measured as in vec_rows.c. */
+/* Strips transposed at a time. They stay in the second-level cache. Measured as in vec_rows.c. */
 enum { GROUP = 16 };
 
 void tri_vec_gradient_open(tri_linear *l) {
@@ -14,15 +15,15 @@ void tri_vec_gradient_open(tri_linear *l) {
   tri_raise(&l->shared_bytes, (size_t)(panels * CHUNK * COLS) * sizeof(float));
 }
 
-typedef struct grad_call { /* one chunk of one linear_bwd_w; dy and x begin with it */
+typedef struct grad_call { /* one chunk of one linear_bwd_w; dy and x point to its first row */
   const tri_linear *l;
   float            *dw;
   const float      *dy, *x;
-  int64_t           rows, height; /* of the chunk; of a strip of dw */
+  int64_t           rows, height; /* rows of the chunk, height of a strip of dw */
   bool              add;
 } grad_call;
 
-/* Strips [i, end) with panels [j0, j1). */
+/* Multiplies strips [i, end) by panels [j0, j1). */
 static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, int64_t j1, float *a) {
   const tri_linear *l = g->l;
   const int64_t     row = i * g->height, n = tri_min(end * g->height, l->n_out) - row;
@@ -41,7 +42,7 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
   }
 }
 
-/* Inside a parallel region: the panels of x by all threads, then each thread's part of dw. */
+/* Runs inside a parallel region. All threads build the panels of x, then each computes its part of dw. */
 static void run_chunk(const grad_call *g) {
   const tri_linear  *l = g->l;
   const int64_t      strips = tri_ceil_div(l->n_out, g->height), panels = tri_ceil_div(l->n_in, COLS);

@@ -1,4 +1,4 @@
-/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 by AVX-512. */
+/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 with AVX-512. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -7,22 +7,22 @@
 #if TRI_PAIRS_X86
 
 enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LD = TRI_VEC_LD };
-/* Strips that meet a panel one after the other, and panels whose sums wait for the next chunk of k: both and
- * the panels stay in the second-level cache. Measured on a Xeon with AMX. */
+/* GROUP strips are multiplied by a panel one after the other. WAIT panels keep partial sums until the next
+ * chunk of k. Both, with the panels, stay in the second-level cache. Measured on a Xeon with AMX. */
 enum { GROUP = 8, WAIT = 16 };
-/* Chosen: below some 2 us of one thread waking others costs more than it saves. */
+/* Chosen. Below some 2 us of one thread, waking other threads costs more than it saves. */
 static const double alone_macs = 1.5e5;
 
-/* Steps of a panel in memory. */
+/* Returns the steps of a panel in memory. */
 static int64_t panel_steps(int64_t k) { return tri_ceil_div(k, 16) * 16; }
 static int64_t n_chunks(int64_t k) { return tri_ceil_div(k, TRI_VEC_CHUNK); }
 
-/* Sizes of y[M,n] = x[M,k] b. */
+/* Sets the sizes of y[M,n] = x[M,k] b. */
 static void product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k) {
   const size_t panel = (size_t)(panel_steps(k) * COLS) * sizeof(float);
   p->n = n;
   p->k = k;
-  p->width = tri_min(n, 4 * COLS); /* what linear_check takes at once */
+  p->width = tri_min(n, 4 * COLS); /* columns that linear_check computes at once */
   p->n_blocks = tri_ceil_div(n, p->width);
   p->block_bytes = (size_t)tri_ceil_div(p->width, COLS) * panel;
   p->all_bytes = (size_t)tri_ceil_div(n, COLS) * panel;
@@ -51,18 +51,19 @@ void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, con
   }
 }
 
-typedef struct part { /* of a call, one thread's; strips of `height` rows and panels, the ends excluded */
+typedef struct part { /* a thread's part of a call, in strips of `height` rows and in panels, ends excluded */
   int64_t height, strip, strip_end, panel, panel_end;
 } part;
 
-/* The chunk's columns [k, k + n) of the strips' rows of x, LD apart. */
+/* Copies columns [k, k + n) of the strips' rows of x, LD apart. */
 static void copy_strips(float *to, const tri_linear_call *c, const part *p, int64_t k, int64_t n) {
   const int64_t first = p->strip * p->height, end = tri_min(p->strip_end * p->height, c->rows);
   const float  *x = (const float *)(const void *)c->x + k;
   for (int64_t r = first; r < end; r++, to += LD) memcpy(to, x + r * c->p->k, (size_t)n * sizeof *to);
 }
 
-/* The strips' rows, copied to `a`, times one to four panels from `panel` on; sums that wait are in `wait`. */
+/* Multiplies the strips' rows in `a` by n_panel (one to four) panels from `panel` on. `wait` keeps partial
+ * sums. */
 static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, int n_panel, int64_t k,
                        int64_t n, const float *a, float *wait) {
   const int64_t col = panel * COLS, steps = panel_steps(c->p->k) * COLS;
@@ -86,7 +87,7 @@ static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, i
   }
 }
 
-/* The strips of a group times the panels of a block, chunk by chunk of k. */
+/* Multiplies the strips of a group by the panels of a block, chunk by chunk of k. */
 static void run_block(const tri_linear_call *c, const part *p, bool copied, float *a, float *wait) {
   const int64_t k = c->p->k, n = n_chunks(k), rows = tri_min(p->height, c->rows - p->strip * p->height);
   const int     most = tri_vec_panels((int)rows);

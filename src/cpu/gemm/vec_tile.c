@@ -1,4 +1,4 @@
-/* vec_tile.c - tiles of f32 multiplied, and their operands put in place. */
+/* vec_tile.c - multiplies tiles of f32 and builds their operands. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec.h"
 
@@ -6,7 +6,8 @@
 #include <immintrin.h>
 
 #define INLINE TRI_AVX512_TARGET __attribute__((always_inline)) inline
-/* 38 bodies of constant sizes, unrolled; in debug builds one for all: of ASan 38 take clang minutes. */
+/* 38 bodies of constant sizes, unrolled. Debug builds use one body for all sizes, because clang needs minutes
+ * for 38 bodies under ASan. */
 #if TRI_DEBUG
 #define TILE TRI_AVX512_TARGET __attribute__((noinline))
 #define UNROLL(n)
@@ -17,17 +18,17 @@
 #endif
 
 enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LANES = 16, PANELS = 4 };
-/* Steps that panels come ahead of their use. Measured on a Xeon with AMX. */
+/* Steps by which panels are prefetched ahead of their use. Measured on a Xeon with AMX. */
 enum { FAR = 24 };
-/* Pieces of an operand that are fetched ahead where they lie far apart. Measured likewise. */
+/* Pieces prefetched ahead in an operand with distant rows. Measured likewise. */
 enum { AHEAD = 6 };
 
-/* The first n of 16 lanes. */
+/* Mask of the first n of 16 lanes. */
 static INLINE __mmask16 lanes(int64_t n) {
   return (__mmask16)(n >= LANES ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
 }
 
-/* Sums to y, whose rows have columns for vector v, as m says. */
+/* Writes the sums to y with bias and base added. The mask m limits vector v to the columns of y. */
 static TILE void put_sums(const int R, const int V, const tri_vec_tile *t, __m512 s[ROWS][2 * PANELS]) {
   UNROLL(8)
   for (int v = 0; v < V; v++) {
@@ -43,7 +44,7 @@ static TILE void put_sums(const int R, const int V, const tri_vec_tile *t, __m51
   }
 }
 
-/* What the chunks of k before this one have summed up. */
+/* Adds the partial sums of the earlier chunks of k. */
 static TILE void add_waiting(const int R, const int V, const tri_vec_tile *t, __m512 s[ROWS][2 * PANELS]) {
   UNROLL(14)
   for (int r = 0; r < R; r++) {
@@ -54,7 +55,7 @@ static TILE void add_waiting(const int R, const int V, const tri_vec_tile *t, __
   }
 }
 
-/* R rows and P panels; element [r,k] of a lies at r * by_row + k * by_k. All four are constants. */
+/* Multiplies R rows by P panels. Element [r,k] of a lies at r * by_row + k * by_k. All four are constants. */
 static TILE void multiply(const int R, const int P, const int by_row, const int by_k, const tri_vec_tile *t) {
   const float *a = t->a, *b = t->b, *end = t->b + t->k * COLS;
   __m512       s[ROWS][2 * PANELS];

@@ -1,9 +1,9 @@
 /* attention.c - causal attention forward over packed sequences, and over cached pages for decoding.
  *
  * One row attends to its keys block by block (KEYS keys from the start of its sequence) with the online
- * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. attend_block is the only code that does
- * so: training rows and decoding rows get the same bits. Keys a row may not see are never multiplied, not
- * even by zero. */
+ * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. Only attend_block does so, for training
+ * rows and decoding rows, so both get the same bits. Keys hidden from a row are never multiplied, not even by
+ * zero. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
@@ -12,13 +12,13 @@
 enum {
   BLOCK = 8,  /* rows per register block */
   ROWS = 256, /* rows (tokens x heads) that share the load of keys; measured, beside 64 and 128 */
-  PANELS = 4, /* of TRI_PAGE keys, that a row's softmax meets at once; measured, beside 1 and 2 */
+  PANELS = 4, /* panels of TRI_PAGE keys in one softmax step of a row; measured, beside 1 and 2 */
   KEYS = PANELS * TRI_PAGE,
-  WIDE = 256, /* a head wider than that has half as many rows a block in the same workspace */
+  WIDE = 256, /* wider heads have half as many rows in a block, in the same memory */
   MAX_LD = TRI_CPU_MAX_D + 16
 };
 
-typedef struct attend_state {             /* of the rows one thread works on, and the keys they share */
+typedef struct attend_state {             /* the rows of one thread and the keys they share */
   int64_t ld, ldv;                        /* row strides of q and o, and of v */
   float   q[ROWS * WIDE], o[ROWS * WIDE]; /* queries times scale; sums of p v */
   float   max[ROWS], sum[ROWS];           /* running maximum of the scores, sum of exp(score - max) */
@@ -32,8 +32,8 @@ static void set_strides(attend_state *a, int D) {
   a->ldv = tri_cpu_tile_ld(D);
 }
 
-/* Where a block's panels of keys [D,TRI_PAGE] and values [TRI_PAGE,ldv] lie. dense: values behind each
- * other. */
+/* The addresses of a block's panels of keys [D,TRI_PAGE] and values [TRI_PAGE,ldv]. dense means the panels of
+ * values are contiguous. */
 typedef struct key_block {
   const float *k[PANELS], *v[PANELS];
   int64_t      ldv;
@@ -42,12 +42,12 @@ typedef struct key_block {
 
 static inline int clamp_keys(int64_t n) { return n < 0 ? 0 : n > KEYS ? KEYS : (int)n; }
 
-/* The panels of a row's scores that hold keys first .. end - 1. */
+/* Round first and end to whole panels of a row's scores. */
 static inline int panels_from(int first) { return first / TRI_PAGE * TRI_PAGE; }
 static inline int panels_to(int end) { return (end + TRI_PAGE - 1) / TRI_PAGE * TRI_PAGE; }
 
-/* Scores of one row and block, capped; those outside of first .. end - 1, first < end, become -INFINITY in
- * the panels that hold one of these. The largest is returned. */
+/* Caps the scores of one row and block. Scores outside first .. end - 1, first < end, become -INFINITY in the
+ * panels that overlap this range. Returns the largest score. */
 static inline float mask_scores(float *restrict s, int first, int end, float cap) {
   int from = panels_from(first), to = panels_to(end);
 
@@ -61,13 +61,12 @@ static inline float mask_scores(float *restrict s, int first, int end, float cap
   return tri_cpu_tile_top(s + from, to - from);
 }
 
-/* Which keys of a block the rows of a register block see: row r those from first[r] to before end[r]. */
+/* The keys of a block seen by the rows of a register block. Row r sees keys first[r] to before end[r]. */
 typedef struct block_keys {
   int first[BLOCK], end[BLOCK];
 } block_keys;
 
-/* For rows of which the first is `ahead` rows behind the block's first key, each `step` behind the one
- * before it. */
+/* Returns the keys seen by rows `step` apart. The first row is `ahead` rows behind the block's first key. */
 static inline block_keys keys_of(int64_t ahead, int64_t window, int step) {
   block_keys t;
 
@@ -79,7 +78,7 @@ static inline block_keys keys_of(int64_t ahead, int64_t window, int step) {
   return t;
 }
 
-/* o += p v of keys [from, to), all n_row rows. */
+/* o += p v for keys [from, to), all n_row rows. */
 static void add_keys(float *o, int64_t ld, const float *p, const key_block *b, int n_row, int D, int from,
                      int to) {
   for (int at = from, n; at < to; at += n) {
@@ -89,7 +88,8 @@ static void add_keys(float *o, int64_t ld, const float *p, const key_block *b, i
   }
 }
 
-/* o += p v, each row its own keys in their order: those before `from`, all rows' common ones, the rest. */
+/* o += p v, each row with its own keys in their order. Keys before those common to all rows come first, then
+ * the common ones, then the rest. */
 static void add_values(float *o, int64_t ld, const float *p, const key_block *b, int n_row, int D,
                        const block_keys *t) {
   int last = n_row - 1, from = t->first[last], to = t->end[0] > from ? t->end[0] : from;
@@ -101,7 +101,7 @@ static void add_values(float *o, int64_t ld, const float *p, const key_block *b,
     add_keys(o + r * ld, ld, p + r * KEYS, b, 1, D, t->first[r] > to ? t->first[r] : to, t->end[r]);
 }
 
-/* Scores of n_row rows with the keys that any of them sees, and a few beside those. */
+/* Computes the scores of n_row rows for all keys seen by any of them, and for some neighbours. */
 static void score_keys(float *s, const float *q, int64_t ld, const key_block *b, int n_row, int D,
                        const block_keys *t) {
   for (int at = t->first[0] / TRI_PAGE * TRI_PAGE; at < t->end[n_row - 1]; at += TRI_PAGE) {
@@ -110,11 +110,11 @@ static void score_keys(float *s, const float *q, int64_t ld, const key_block *b,
   }
 }
 
-/* n_row <= BLOCK rows from `row` on meet one block of keys. */
+/* Attends n_row <= BLOCK rows from `row` on to one block of keys. */
 static void attend_block(attend_state *a, int row, int n_row, const key_block *b, int D, float cap,
                          block_keys t) {
   float  s[BLOCK * KEYS], before[BLOCK], top[BLOCK];
-  float  factor[BLOCK]; /* for what was summed before */
+  float  factor[BLOCK]; /* rescales the sums of earlier blocks */
   float *q = a->q + row * a->ld, *o = a->o + row * a->ld;
 
   if (t.end[n_row - 1] == 0 || t.first[0] == KEYS) return;
@@ -148,7 +148,7 @@ static void attend_begin(attend_state *a, int row, int n_row, int D) {
   }
 }
 
-/* Row `row` of the state to element `at` of o. */
+/* Writes row `row` of the state to o from element `at` on. */
 static void attend_end(const attend_state *a, int row, void *o, tri_dtype A, int64_t at, int D) {
   TRI_CPU_OF(A, tri_cpu_narrow, tri_cpu_at_out(o, A, at), a->o + row * a->ld, D, 1.0f / a->sum[row]);
 }
@@ -164,12 +164,12 @@ typedef struct attn_call { /* the arguments of one attn_fwd */
   int64_t     window;
 } attn_call;
 
-/* The key that begins the first block that a row at position `row` of its sequence sees. */
+/* Returns the first key of the first block seen by a row at position `row` of its sequence. */
 static inline int64_t first_block(int64_t row, int64_t window) {
   return tri_cpu_first_tile(row, window) / KEYS * KEYS;
 }
 
-/* n_key keys and values of head g from batch row `row` on, in a. */
+/* Loads n_key keys and values of head g from batch row `row` on into a. */
 static key_block load_keys(attend_state *a, const attn_call *c, int64_t row, int n_key, int g) {
   key_block b = {.ldv = a->ldv, .dense = true};
   for (int p = 0; p < PANELS; p++) {
@@ -185,8 +185,8 @@ static key_block load_keys(attend_state *a, const attn_call *c, int64_t row, int
   return b;
 }
 
-/* Rows first..first+n of the batch, all of the sequence that starts at row `start`, for heads h..h+n_head
- * of the key/value head g. */
+/* Processes rows first..first+n of the batch for heads h..h+n_head of the key/value head g. All rows belong
+ * to the sequence that starts at row `start`. */
 static void attend_rows(attend_state *a, const attn_call *c, int64_t start, int64_t first, int n, int g,
                         int h, int n_head) {
   int     D = c->D;
@@ -286,14 +286,14 @@ tri_status tri_cpu_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in 
 typedef struct decode_call { /* the arguments of one attn_decode */
   const void    *k_page, *v_page;
   tri_dtype      A;
-  const int32_t *page; /* of this row */
-  int64_t        P;    /* pages there are */
+  const int32_t *page; /* page table of this row */
+  int64_t        P;    /* number of pages */
   int            len, G, D;
   float          cap;
   int64_t        window;
 } decode_call;
 
-/* The pages of keys from `key` on, values in place: where they are f32, else in a. */
+/* Returns the pages of keys from `key` on. f32 pages are used in place, other types are converted into a. */
 static key_block find_keys(attend_state *a, const decode_call *c, int key, int g) {
   const int D = c->D, n_page = (c->len + TRI_PAGE - 1) / TRI_PAGE - key / TRI_PAGE;
   key_block b = {.ldv = c->A == TRI_F32 ? D : a->ldv, .dense = c->A != TRI_F32};
@@ -313,7 +313,7 @@ static key_block find_keys(attend_state *a, const decode_call *c, int key, int g
   return b;
 }
 
-/* n_row heads of one token meet all pages of key/value head g. */
+/* Attends n_row heads of one token to all pages of key/value head g. */
 static void decode_heads(attend_state *a, const decode_call *c, int n_row, int g) {
   for (int key = (int)first_block(c->len - 1, c->window); key < c->len; key += KEYS) {
     key_block b = find_keys(a, c, key, g);

@@ -1,14 +1,14 @@
-/* attention_bwd.c - gradient of causal attention: Dao 2023 (FlashAttention-2), algorithm 2.
+/* attention_bwd.c - gradient of causal attention, by Dao 2023 (FlashAttention-2), algorithm 2.
  *
- * One thread owns one sequence and key/value head. Tiles hold keys as rows and queries as lanes, so that
- * lse and delta are vectors. dk and dv collect in `work`, over heads and query tiles in fixed order. */
+ * One thread owns one sequence and key/value head. Tiles hold keys as rows and queries as lanes, so lse and
+ * delta are vectors. dk and dv are summed in `work`, over heads and query tiles in fixed order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
 #include <string.h>
 
-/* Keys of a register block; queries and keys of a tile, measured beside halves of both. A head wider than
- * WIDE has half as many queries a tile, in the same workspace. */
+/* BLOCK keys form a register block. QUERIES and KEYS are the sizes of a tile, measured beside halves of both.
+ * Heads wider than WIDE have half as many queries in a tile, in the same memory. */
 enum { BLOCK = 8, QUERIES = 128, KEYS = 64, WIDE = 256, MAX_LD = TRI_CPU_MAX_D + 16 };
 enum { TILE = QUERIES * (WIDE + 16), TURNED = QUERIES * WIDE };
 
@@ -16,7 +16,7 @@ typedef struct grad_call { /* the arguments of one attn_bwd */
   void        *dqkv;
   const void  *dout, *o, *qkv;
   const float *lse;
-  float       *dkv; /* f32, of each sequence [G,2,T,D] */
+  float       *dkv; /* f32, [G,2,T,D] for each sequence */
   tri_dtype    A;
   int64_t      E;
   int          H, G, D;
@@ -24,8 +24,8 @@ typedef struct grad_call { /* the arguments of one attn_bwd */
   int64_t      window;
 } grad_call;
 
-typedef struct grad_state { /* of one tile of queries and one tile of keys */
-  const float *v;           /* [KEYS,ldv]: own_v, or where values of f32 lie */
+typedef struct grad_state { /* one tile of queries and one tile of keys */
+  const float *v;           /* [KEYS,ldv], own_v, or the f32 values in place */
   int64_t      ldv;
   int64_t      ld;                                     /* row stride of the next five */
   float        q[TILE], dout[TILE], dq[TILE];          /* [queries,ld] */
@@ -36,7 +36,7 @@ typedef struct grad_state { /* of one tile of queries and one tile of keys */
 } grad_state;
 _Static_assert(sizeof(grad_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
-/* delta = sum over D of dout * o, the row sum that softmax's gradient subtracts. */
+/* delta = sum over D of dout * o. The gradient of softmax subtracts this row sum. */
 static float row_delta(const float *dout, const void *o, tri_dtype A, int64_t at, int D) {
   float lane[TRI_CPU_LANES] = {0};
   for (int d = 0; d < D; d += TRI_CPU_LANES) {
@@ -46,7 +46,7 @@ static float row_delta(const float *dout, const void *o, tri_dtype A, int64_t at
   return tri_cpu_fold_sum(lane);
 }
 
-/* Load n queries from batch row `row` on, of head h, and zeros up to a whole panel. */
+/* Loads n queries of head h from batch row `row` on, with zeros up to a whole panel. */
 static void load_queries(grad_state *a, const grad_call *c, int64_t row, int n, int h) {
   int         D = c->D;
   const void *q = tri_cpu_at(c->qkv, c->A, row * c->E + (int64_t)h * D);
@@ -67,7 +67,7 @@ static void load_queries(grad_state *a, const grad_call *c, int64_t row, int n, 
   }
 }
 
-/* tri_cpu_tile_grad of capped scores: their slope joins ds. */
+/* tri_cpu_tile_grad for capped scores. ds is also multiplied by the slope of the cap. */
 static inline void grad_row_capped(float *restrict p, float *restrict ds, const float *lse,
                                    const float *delta, int n, int first, int end, float cap) {
   float inverse = 1.0f / cap;
@@ -79,8 +79,8 @@ static inline void grad_row_capped(float *restrict p, float *restrict ds, const 
   }
 }
 
-/* Where a tile of queries and one of keys lie: `ahead` rows from the first key to the first query, negative
- * where keys begin behind it; what of it is there. */
+/* The position and size of a tile of queries and a tile of keys. `ahead` is the number of rows from the first
+ * key to the first query, negative if the keys begin behind it. */
 typedef struct grad_place {
   int     n_q, n_k;
   int64_t ahead;
@@ -88,14 +88,14 @@ typedef struct grad_place {
 
 static inline int clamp(int64_t n, int most) { return n < 0 ? 0 : n > most ? most : (int)n; }
 
-/* The queries of the tile that see key k: from here to before the next. */
+/* Return the range of the tile's queries that see key k. */
 static inline int first_query(const grad_place *at, int k) { return clamp(k - at->ahead, at->n_q); }
 static inline int end_query(const grad_place *at, int k, int64_t window) {
   return window ? clamp(k - at->ahead + window, at->n_q) : at->n_q;
 }
 
-/* n <= BLOCK keys from k on meet the queries that see one of them: ds of all, dk and dv of the keys, whose
- * rows in work are D apart. */
+/* Processes n <= BLOCK keys from k on with all queries that see one of them. Computes ds for these, and adds
+ * to dk and dv of the keys, with rows D apart in work. */
 static void grad_keys(grad_state *a, const grad_call *c, float *dk, float *dv, const grad_place *at, int k,
                       int n) {
   int    D = c->D, first = first_query(at, k), end = end_query(at, k + n - 1, c->window);
@@ -123,7 +123,7 @@ static void grad_keys(grad_state *a, const grad_call *c, float *dk, float *dv, c
                    D);
 }
 
-/* One tile of keys meets the loaded tile of queries. dk, dv point to the first key's row in work. */
+/* Processes one tile of keys with the loaded tile of queries. dk, dv point to the first key's row in work. */
 static void grad_tile(grad_state *a, const grad_call *c, float *dk, float *dv, const grad_place *at) {
   for (int k = 0; k < at->n_k; k += BLOCK)
     grad_keys(a, c, dk, dv, at, k, at->n_k - k < BLOCK ? at->n_k - k : BLOCK);
@@ -135,7 +135,7 @@ static void grad_tile(grad_state *a, const grad_call *c, float *dk, float *dv, c
   }
 }
 
-/* n keys of head g from batch row `row` on, and their values. */
+/* Loads n keys of head g from batch row `row` on, and their values. */
 static void load_keys(grad_state *a, const grad_call *c, int64_t row, int n, int g) {
   const void *k = tri_cpu_at(c->qkv, c->A, row * c->E + (int64_t)(c->H + g) * c->D);
   const void *v = tri_cpu_at(k, c->A, (int64_t)c->G * c->D);
@@ -146,7 +146,7 @@ static void load_keys(grad_state *a, const grad_call *c, int64_t row, int n, int
   if (c->A != TRI_F32) tri_cpu_tile_rows(a->own_v, a->ld, v, c->A, c->E, n, c->D, 1.0f);
 }
 
-/* Queries q..q+n_q of head h, and all keys that they see, of the sequence that starts at row `start`. */
+/* Processes queries q..q+n_q of head h with all keys they see, in the sequence that starts at row `start`. */
 static void grad_queries(grad_state *a, const grad_call *c, float *dk, float *dv, int64_t start, int64_t q,
                          int n_q, int g, int h) {
   int D = c->D;
@@ -162,7 +162,7 @@ static void grad_queries(grad_state *a, const grad_call *c, float *dk, float *dv
                a->dq + i * a->ld, D, c->scale);
 }
 
-/* All of the sequence of rows start..end and key/value head g. */
+/* Processes the sequence of rows start..end for key/value head g. */
 static void grad_sequence(grad_state *a, const grad_call *c, int64_t start, int64_t end, int g) {
   int     D = c->D, group = c->H / c->G, n_query = D <= WIDE ? QUERIES : QUERIES * WIDE / TRI_CPU_MAX_D;
   int64_t T = end - start;

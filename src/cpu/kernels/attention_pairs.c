@@ -1,10 +1,10 @@
-/* attention_pairs.c - causal attention of bf16 by the processor's own products: forward, and over cached
- * pages.
+/* attention_pairs.c - causal attention of bf16 with the processor's own bf16 products, forward and over
+ * cached pages.
  *
- * What a row does with a block of keys is pairs/attend.h's, the same in both. Pages hold pairs: keys
- * [P,G,D/2,TRI_PAGE,2], values [P,G,TRI_PAGE/2,D,2]. In decoding a core waits for memory longer than it
- * computes: what is met next is fetched meanwhile, and a step's own keys and values are put where lines were
- * fetched for that. */
+ * cpu/pairs/attend.h computes a row's attention to a block of keys, for both. Pages hold pairs, keys as
+ * [P,G,D/2,TRI_PAGE,2], values as [P,G,TRI_PAGE/2,D,2]. In decoding a core waits for memory longer than it
+ * computes. So the next keys or values are prefetched during the computation, and a step's own keys and
+ * values are written into lines that were prefetched. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
@@ -15,7 +15,7 @@
 _Static_assert(sizeof(tri_attend) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 _Static_assert((int)TRI_ATTEND_MAX_D >= (int)TRI_CPU_MAX_D, "the widest head");
 
-enum { BLOCK = TRI_PAIRS_BLOCK, HEADS = 8 }; /* HEADS: that share the load of a block */
+enum { BLOCK = TRI_PAIRS_BLOCK, HEADS = 8 }; /* heads that share the load of a block */
 
 typedef struct meet_call { /* the arguments of one attn_fwd */
   uint16_t       *o;
@@ -25,7 +25,7 @@ typedef struct meet_call { /* the arguments of one attn_fwd */
   int             H, G, D;
 } meet_call;
 
-/* The block of n_key keys from batch row `row` on. */
+/* Loads the block of n_key keys and values from batch row `row` on. */
 static void load_block(tri_attend *a, const meet_call *c, int64_t row, int n_key, int g) {
   const uint16_t *k = c->qkv + row * c->E + (int64_t)(c->H + g) * c->D, *v = k + (int64_t)c->G * c->D;
 
@@ -35,7 +35,7 @@ static void load_block(tri_attend *a, const meet_call *c, int64_t row, int n_key
     const int64_t   at = i * TRI_PAGE * c->E;
     const uint32_t *from = (const uint32_t *)(const void *)(k + at);
     tri_pairs_turn(a->own_k[i], TRI_PAGE, from, c->E / 2, n, a->D / 2);
-    if (n <= TRI_PAGE / 2) /* what the turn did not reach */
+    if (n <= TRI_PAGE / 2) /* tri_pairs_turn did not reach these columns */
       for (int d = 0; d < a->dk / 2; d++)
         memset(a->own_k[i] + d * TRI_PAGE + 16, 0, 16 * sizeof *a->own_k[i]);
     a->finite &= tri_pairs_zip(a->own_v[i], a->dv, v + at, c->E, n, a->D, TRI_PAGE / 2);
@@ -43,8 +43,8 @@ static void load_block(tri_attend *a, const meet_call *c, int64_t row, int n_key
   }
 }
 
-/* Rows first..first+n of the batch, all of the sequence that starts at row `start`, for heads h..h+n_head
- * of the key/value head g. */
+/* Processes rows first..first+n of the batch for heads h..h+n_head of the key/value head g. All rows belong
+ * to the sequence that starts at row `start`. */
 static void meet_rows(tri_attend *a, const meet_call *c, int64_t start, int64_t first, int n, int g, int h,
                       int n_head) {
   int     n_group = tri_attend_pad(n, TRI_PAIRS_ROWS) / TRI_PAIRS_ROWS, D = c->D;
@@ -105,7 +105,7 @@ tri_status tri_cpu_pairs_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, 
 
 /* ---- cached pages ---- */
 
-/* To place `place` of a head's part of a page. */
+/* Write to place `place` of a head's part of a page. */
 static void put_key(uint16_t *page, int64_t place, const uint16_t *k, int64_t D) {
   for (int64_t d = 0; d < D; d += 2) memcpy(page + d * TRI_PAGE + place * 2, k + d, 2 * sizeof *k);
 }
@@ -135,20 +135,21 @@ tri_status tri_cpu_pairs_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_
 
 typedef struct pages_call { /* the arguments of one attn_decode or attn_step */
   uint16_t      *o, *qkv, *k_page, *v_page;
-  const int32_t *table, *len; /* of every row: [n_table]; [1] */
-  const int32_t *slot, *pos;  /* of every row; slot NULL: keys and values are there, all are turned */
-  const float   *turn;        /* [positions,R] */
+  const int32_t *table, *len; /* [n_table] and [1] for every row */
+  /* [1] for every row; slot NULL: keys and values are in the pages, and rope is done */
+  const int32_t *slot, *pos;
+  const float   *turn; /* [positions,R] */
   int            R;
-  int64_t        n_table, P; /* P: pages there are */
+  int64_t        n_table, P; /* P: number of pages */
   int            H, G, D;
-  int            each, n_part, most; /* queries of a unit; units of a key/value head, of a share */
+  int            each, n_part, most; /* queries of a unit; units of a key/value head; most units of a share */
   int64_t        window;
 } pages_call;
 
-/* Units of one row: queries of a key/value head that one tile takes. So many as together have no more than
- * TRI_PAIRS_ROWS queries are a group, whose weights are made at once: while those of one unit alone are made,
- * memory would wait. A page holds the keys of all heads one behind the other, so a share of many units reads
- * long pieces. */
+/* A share is some units of one row. A unit is the queries of a key/value head that fit one tile. Units with
+ * at most TRI_PAIRS_ROWS queries together form a group, and their weights are computed at once. Weights of
+ * one unit alone would leave the memory idle meanwhile. A page holds the keys of all heads one behind the
+ * other, so a share of many units reads long pieces. */
 typedef struct share {
   int64_t        row;
   int            first, n; /* units of the row */
@@ -166,7 +167,8 @@ static share share_at(const pages_call *c, int64_t i) {
   return p;
 }
 
-/* Where the head of unit `unit` has its part, of keys or values, of the page with key `key`. */
+/* Returns the part of a head in a page, for keys or values. The head belongs to unit `unit`, the page to key
+ * `key`. */
 static inline uint16_t *part_at(const pages_call *c, uint16_t *pages, const share *p, int unit, int key) {
   const int64_t page = p->page[key / TRI_PAGE];
 
@@ -178,7 +180,8 @@ static inline const uint32_t *pairs_at(const pages_call *c, uint16_t *pages, con
   return (const uint32_t *)(const void *)part_at(c, pages, p, unit, key);
 }
 
-/* Beside n panels those of unit `unit` of the block from key `key` on are fetched, of k_page or v_page. */
+/* Prefetches the pages of unit `unit` in the block from key `key` on, from k_page or v_page. The first n go
+ * to a->fetch for prefetching during the next product. The rest is prefetched now. */
 static void fetch(tri_attend *a, const pages_call *c, uint16_t *pages, const share *p, int unit, int key,
                   int n) {
   tri_pairs_seen t;
@@ -194,16 +197,16 @@ static void fetch(tri_attend *a, const pages_call *c, uint16_t *pages, const sha
   }
 }
 
-/* Whether the row's own key and value are still to be put, in the block from key `key` on. */
+/* Returns whether the row's own key and value must still be written into the block from key `key` on. */
 static bool puts_own(const pages_call *c, const share *p, int key) {
   return c->slot && c->slot[p->row] >= 0 && p->len <= key + BLOCK;
 }
-/* The row's head of unit `unit`, of heads that begin `behind` heads into the row. */
+/* Returns the head of unit `unit` in the row, among heads that begin `behind` heads into the row. */
 static inline uint16_t *head_of(const pages_call *c, const share *p, int behind, int unit) {
   return c->qkv + (p->row * (c->H + 2 * c->G) + behind + unit) * c->D;
 }
 
-/* The block's panels of keys are pages: in place, or copied where their width asks for padding. */
+/* Sets the block's panels of keys. They are pages in place, or copies if the head width needs padding. */
 static void take_keys(tri_attend *a, const pages_call *c, const share *p, int unit, int key,
                       const tri_pairs_seen *t) {
   const int64_t n = a->D * TRI_PAGE / 2, all = a->dk * TRI_PAGE / 2;
@@ -220,7 +223,8 @@ static void take_keys(tri_attend *a, const pages_call *c, const share *p, int un
   }
 }
 
-/* And those of values; copied also where places are not seen, for they may hold anything. */
+/* Sets the block's panels of values. They are also copied if some places are not seen, because these may hold
+ * anything. */
 static void take_values(tri_attend *a, const pages_call *c, const share *p, int unit, int key,
                         const tri_pairs_seen *t) {
   const int own = p->len - 1;
@@ -236,13 +240,13 @@ static void take_values(tri_attend *a, const pages_call *c, const share *p, int 
   }
 }
 
-/* What is met after a group's block: the share, its unit and the key, or p NULL. */
+/* The work after a group's block, as share, unit and key, or p NULL. */
 typedef struct coming {
   const share *p;
   int          unit, key;
 } coming;
 
-/* Units first .. first + n - 1 of the share, which are its group `group`, meet the block from key `key`. */
+/* Attends units first .. first + n - 1 of the share, its group `group`, to the block from key `key` on. */
 static void meet_units(tri_attend *a, const pages_call *c, const share *p, int group, int n, int key,
                        coming next) {
   const int      first = p->first + group * (a->each / c->each);
@@ -271,7 +275,7 @@ static void meet_units(tri_attend *a, const pages_call *c, const share *p, int g
   }
 }
 
-/* The share's queries meet all their pages; `next`, which may be NULL, comes after it. */
+/* Attends the share's queries to all their pages. `next`, the following share, may be NULL. */
 static void meet_pages(tri_attend *a, const pages_call *c, const share *p, const share *next) {
   const int per = a->each / c->each, n_group = (p->n + per - 1) / per;
 
@@ -288,7 +292,7 @@ static void meet_pages(tri_attend *a, const pages_call *c, const share *p, const
     }
 }
 
-/* Of a key/value head with more queries than a tile takes the last tile is not full: rows of zeros. */
+/* If a key/value head has more queries than a tile, the last tile is padded with rows of zeros. */
 static inline int queries_of(const pages_call *c, int unit) {
   return tri_attend_least(c->H / c->G - unit % c->n_part * TRI_PAIRS_ROWS, c->each);
 }
@@ -296,7 +300,7 @@ static inline int64_t query_at(const pages_call *c, int unit) {
   return (int64_t)(unit / c->n_part) * (c->H / c->G) + unit % c->n_part * TRI_PAIRS_ROWS;
 }
 
-/* attn_step's: the share's queries and keys are turned where they are. */
+/* For attn_step. Applies rope to the share's queries and keys in place. */
 static void turn_share(const pages_call *c, const share *p) {
   const int    group = c->H / c->G;
   const float *turn = c->turn + (int64_t)c->pos[p->row] * c->R;
@@ -324,7 +328,8 @@ static void meet_share(tri_attend *a, const pages_call *c, const share *p, const
                      c->o + (p->row * c->H + query_at(c, p->first + j) + r) * c->D);
 }
 
-/* Units of a share: as many as a tri_attend holds, but that there are some shares for every thread. */
+/* Returns the units of a share. It is as many as a tri_attend holds, but few enough to give every thread some
+ * shares. */
 static int units_of(const pages_call *c, int64_t rows, int threads) {
   const int64_t fair = rows * c->G * c->n_part / (4 * threads);
   const int     per = TRI_PAIRS_ROWS / c->each,
@@ -342,7 +347,7 @@ static int64_t take(int64_t *taken) {
   return one;
 }
 
-/* at: of attn_decode its `table` and `len` alone. */
+/* For attn_decode, `at` has only `table` and `len`. */
 static tri_status decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
                          const tri_step_at *at, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;

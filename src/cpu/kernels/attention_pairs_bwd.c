@@ -1,10 +1,11 @@
-/* attention_pairs_bwd.c - gradient of causal attention of bf16 by the processor's own products: Dao 2023
- * (FlashAttention-2), algorithm 2.
+/* attention_pairs_bwd.c - gradient of causal attention of bf16 with the processor's own bf16 products, by Dao
+ * 2023 (FlashAttention-2), algorithm 2.
  *
  * One thread owns one sequence and part of the query heads of a key/value head (tri_attn_parts). A block of
- * queries meets blocks of keys, 16 keys at a time: keys are rows and queries lanes, so that lse and delta are
- * vectors and the weights are the left operand of dv and dk as they are. Weights and their gradient are
- * rounded to bf16 for the products. dk and dv collect in `work`, over heads and blocks in fixed order. */
+ * queries is multiplied by blocks of keys, 16 keys at a time. Keys are rows and queries lanes. So lse and
+ * delta are vectors, and the weights are the left operand of dv and dk without a transposition. Weights and
+ * their gradient are rounded to bf16 for the products. dk and dv are summed in `work`, over heads and blocks
+ * in fixed order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_pairs.h"
 
@@ -16,7 +17,7 @@ enum {
   BLOCK = TRI_PAIRS_BLOCK,
   PANELS = TRI_PAIRS_PANELS,
   STRIP = TRI_PAIRS_ROWS,
-  WIDE = 256,                           /* wider heads meet in blocks of half the size */
+  WIDE = 256,                           /* wider heads use blocks of half the size */
   ALL = BLOCK * WIDE,                   /* elements of a block */
   PANEL = TRI_CPU_MAX_D / 2 * TRI_PAGE, /* pairs of a panel */
 };
@@ -27,11 +28,12 @@ typedef struct grad_call { /* the arguments of one attn_bwd */
   const float    *lse;
   float          *dkv; /* f32 [parts,N,2,G,D] */
   int64_t         N, E, window;
-  int             H, G, D, block, dk, dv; /* rows of a block; D padded to 32 as depth, to 16 as columns */
-  float           scale, cap;
+  /* rows of a block; D padded to 32 as depth; D padded to 16 as columns */
+  int   H, G, D, block, dk, dv;
+  float scale, cap;
 } grad_call;
 
-typedef struct grad_state { /* of one block of queries and one of keys */
+typedef struct grad_state { /* one block of queries and one block of keys */
   const tri_pairs *x;
   tri_pairs_slope  slope;
   uint32_t q_turned[PANELS][PANEL], dout_turned[PANELS][PANEL]; /* panels [dk/2,TRI_PAGE,2] of queries */
@@ -39,9 +41,10 @@ typedef struct grad_state { /* of one block of queries and one of keys */
   uint16_t k[ALL], v[ALL];                                      /* [keys,dk] */
   uint32_t k_pair[ALL / 2];                                     /* [keys/2,dv,2] */
   uint32_t k_turned[TRI_CPU_MAX_D * BLOCK / 2];                 /* bf16 [dv,BLOCK] */
-  float    dq[TRI_CPU_MAX_D * BLOCK];                           /* [dv,BLOCK], queries in tri_pairs_place */
-  float    dq_rows[ALL];                                        /* [BLOCK,dv] */
-  float    s[STRIP * BLOCK], dp[STRIP * BLOCK];                 /* [key,query] */
+  /* [dv,BLOCK], queries in the order of tri_pairs_place */
+  float    dq[TRI_CPU_MAX_D * BLOCK];
+  float    dq_rows[ALL];                        /* [BLOCK,dv] */
+  float    s[STRIP * BLOCK], dp[STRIP * BLOCK]; /* [key,query] */
   uint16_t p[STRIP * BLOCK], ds[STRIP * BLOCK];
   uint32_t ds_pair[BLOCK / 2 * BLOCK]; /* [key/2,query,2] */
   float    sum[STRIP * TRI_CPU_MAX_D];
@@ -52,7 +55,7 @@ static inline int pad(int n, int to) { return (n + to - 1) / to * to; }
 static inline int least(int64_t a, int b) { return a < b ? (int)a : b; }
 static inline int within(int64_t n, int most) { return n < 0 ? 0 : n > most ? most : (int)n; }
 
-/* delta = sum over D of dout * o, the row sum that softmax's gradient subtracts. */
+/* delta = sum over D of dout * o. The gradient of softmax subtracts this row sum. */
 static float row_delta(const uint16_t *dout, const uint16_t *o, int D) {
   float lane[TRI_CPU_LANES] = {0};
   for (int d = 0; d < D; d += TRI_CPU_LANES) {
@@ -63,7 +66,7 @@ static float row_delta(const uint16_t *dout, const uint16_t *o, int D) {
   return tri_cpu_fold_sum(lane);
 }
 
-/* n rows of x to both kinds of panels. */
+/* Copies n rows of x into both kinds of panels. */
 static void load_panels(uint32_t turned[PANELS][PANEL], uint32_t pairs[PANELS][PANEL], const uint16_t *x,
                         int64_t ld, int n, const grad_call *c) {
   for (int i = 0; i * TRI_PAGE < n; i++) {
@@ -75,7 +78,7 @@ static void load_panels(uint32_t turned[PANELS][PANEL], uint32_t pairs[PANELS][P
   }
 }
 
-/* Load n queries from batch row `row` on, of head h. */
+/* Loads n queries of head h from batch row `row` on. */
 static void load_queries(grad_state *a, const grad_call *c, int64_t row, int n, int h) {
   int64_t         ld = (int64_t)c->H * c->D;
   const uint16_t *dout = c->dout + row * ld + (int64_t)h * c->D, *o = c->o + row * ld + (int64_t)h * c->D;
@@ -89,7 +92,7 @@ static void load_queries(grad_state *a, const grad_call *c, int64_t row, int n, 
   memset(a->dq, 0, (size_t)(c->dv * BLOCK) * sizeof *a->dq);
 }
 
-/* Load n keys and their values from batch row `row` on. */
+/* Loads n keys and their values from batch row `row` on. */
 static void load_keys(grad_state *a, const grad_call *c, int64_t row, int n, int g) {
   const uint16_t *k = c->qkv + row * c->E + (int64_t)(c->H + g) * c->D;
   int             rows = pad(n, TRI_PAGE);
@@ -100,13 +103,14 @@ static void load_keys(grad_state *a, const grad_call *c, int64_t row, int n, int
   tri_pairs_turn(a->k_turned, BLOCK / 2, a->k_pair, c->dv, rows / 2, c->dv);
 }
 
-/* Where a block of queries and one of keys lie: `ahead` rows from the first key to the first query. */
+/* The position and size of a block of queries and a block of keys. `ahead` is the number of rows from the
+ * first key to the first query. */
 typedef struct grad_place {
   int     n_q, n_k;
   int64_t ahead;
 } grad_place;
 
-/* to[n_row] += the product of the strip's x with the panels, which are queries. */
+/* to[n_row] += the product of the strip's x with panels of queries. */
 static void add_strip(grad_state *a, const grad_call *c, float *to, int64_t ld, const uint16_t *x,
                       uint32_t panel[PANELS][PANEL], int from, int end, int n_row) {
   const uint32_t *at[PANELS];
@@ -120,7 +124,8 @@ static void add_strip(grad_state *a, const grad_call *c, float *to, int64_t ld, 
   }
 }
 
-/* The 16 keys from `key` of the block on meet the queries: dk and dv point to their rows in work. */
+/* Processes the 16 keys of the block from `key` on with the queries. dk and dv point to the keys' rows in
+ * work. */
 static void grad_strip(grad_state *a, const grad_call *c, float *dk, float *dv, int64_t ld, int key,
                        const grad_place *at) {
   int             n_row = least(at->n_k - key, STRIP), first[STRIP], end[STRIP], from, to;
@@ -147,13 +152,13 @@ static void grad_strip(grad_state *a, const grad_call *c, float *dk, float *dv, 
   add_strip(a, c, dk, ld, a->ds, a->q, from, to, n_row);
 }
 
-/* dq += k ds, two panels of queries at a time with the keys they see. */
+/* dq += k ds, for two panels of queries at a time, with the keys they see. */
 static void grad_queries(grad_state *a, const grad_call *c, const grad_place *at) {
   const uint16_t *turned = (const uint16_t *)(const void *)a->k_turned;
   const uint32_t *ds[PANELS];
 
   for (int q = 0; q < at->n_q; q += 2 * TRI_PAGE) {
-    int last = least(at->n_q, q + 2 * TRI_PAGE); /* the query behind */
+    int last = least(at->n_q, q + 2 * TRI_PAGE); /* end of these queries */
     int seen = within(at->ahead + last, at->n_k), n = (seen + TRI_PAGE - 1) / TRI_PAGE;
     int from = c->window > 0 ? within(at->ahead + q + 1 - c->window, at->n_k) / TRI_PAGE : 0;
     if (from >= n) continue;
@@ -174,7 +179,7 @@ static void grad_block(grad_state *a, const grad_call *c, float *dk, float *dv, 
   grad_queries(a, c, at);
 }
 
-/* The loaded queries' gradient to the rows from batch row `row` on. */
+/* Writes the gradient of the loaded queries to the rows from batch row `row` on. */
 static void put_queries(grad_state *a, const grad_call *c, int64_t row, int n, int h) {
   tri_pairs_turn((uint32_t *)(void *)a->dq_rows, c->dv, (const uint32_t *)(const void *)a->dq, BLOCK, c->dv,
                  pad(n, TRI_PAGE));
@@ -183,7 +188,8 @@ static void put_queries(grad_state *a, const grad_call *c, int64_t row, int n, i
                    a->dq_rows + tri_pairs_place(i) * c->dv, c->D, c->scale);
 }
 
-/* Query heads h .. end - 1 of key/value head g in the sequence of rows start..stop; dkv of their part. */
+/* Processes query heads h .. end - 1 of key/value head g in the sequence of rows start..stop. dkv belongs to
+ * their part. */
 static void grad_sequence(grad_state *a, const grad_call *c, float *dkv, int64_t start, int64_t stop, int g,
                           int h, int end) {
   int64_t ld = 2 * (int64_t)c->G * c->D;
@@ -207,7 +213,7 @@ static void grad_sequence(grad_state *a, const grad_call *c, float *dkv, int64_t
     }
 }
 
-/* Row n of dk and dv: the parts' sums, rounded. */
+/* Writes row n of dk and dv, the sums over all parts, rounded. */
 static void put_keys(const grad_call *c, int64_t n, int n_part) {
   int64_t width = (int64_t)c->G * c->D, part = c->N * 2 * width;
   float  *x = c->dkv + n * 2 * width;

@@ -1,11 +1,11 @@
-/* bulk.c - copies and ordered sums of long arrays, as the collectives need them. */
+/* bulk.c - copies and ordered sums of long arrays, for collectives. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>
 
 enum {
-  COPY_PIECE = 1 << 18, /* bytes; chosen: some pieces per thread, each far above the cost of handing it out */
+  COPY_PIECE = 1 << 18, /* bytes; chosen: some pieces per thread, each far above the cost of starting it */
   SUM_PIECE = 1024 /* elements; chosen: the f32 accumulator and one source stay in the first-level cache */
 };
 
@@ -23,7 +23,7 @@ void tri_cpu_bulk_copy(void *dst, const void *src, size_t bytes, int threads) {
   }
 }
 
-/* X(name, storage type, accumulator type, load, store, sum): one line per element type. */
+/* One line per element type, X(name, storage type, accumulator type, load, store, sum). */
 #define SAME(x)      (x)
 #define ADD(a, b)    ((a) + (b))
 #define WRAP32(a, b) ((int32_t)((uint32_t)(a) + (uint32_t)(b)))
@@ -37,7 +37,7 @@ void tri_cpu_bulk_copy(void *dst, const void *src, size_t bytes, int threads) {
   X(i64, int64_t, int64_t, SAME, SAME, WRAP64)                                                               \
   X(u8, uint8_t, uint8_t, SAME, SAME, WRAP8)
 
-/* Elements [begin, begin + n), n <= SUM_PIECE. (x != x) is true for NaN only. */
+/* Reduces elements [begin, begin + n), n <= SUM_PIECE. (x != x) is true for NaN only. */
 #define TRI_X(name, type, wide, load, store, sum)                                                            \
   static void reduce_##name(void *dst, const void *const *src, int n_src, int64_t begin, int n,              \
                             tri_cpu_redop op) {                                                              \

@@ -1,9 +1,9 @@
-/* cpu.h - what the CPU kernels share: elements, sums of fixed order, threads, tile products.
- * Private to its room.
+/* cpu.h - elements, sums in fixed order, threads and tile products, shared by the CPU kernels. Private to its
+ * room.
  *
- * Row invariance rests on two habits. An element is computed by explicit fmaf in one order, whatever the
- * block around it; and a sum over a row runs in TRI_CPU_LANES partial sums (element i goes to lane i %
- * TRI_CPU_LANES) that are folded by halves, so that no compiler or vector width chooses the order. */
+ * Row invariance rests on two habits. An element is computed by explicit fmaf in one order, for every block
+ * around it. A sum over a row runs in TRI_CPU_LANES partial sums (element i goes to lane i % TRI_CPU_LANES)
+ * folded by halves, so neither the compiler nor the vector width chooses the order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_H
 #define TRI_CPU_H
@@ -15,12 +15,12 @@
 enum {
   TRI_CPU_LANES = 32, /* chosen: two AVX-512 registers hide the latency of one addition */
   TRI_CPU_SERIAL =
-      6144, /* element operations that take some 2 us, against 1 us for a parallel region; measured */
+      6144,            /* element operations worth a parallel region, some 2 us against its 1 us; measured */
   TRI_CPU_PIECE = 512, /* chosen: elements of a row that stay in the first-level cache between two loops */
   TRI_CPU_MAX_D = 512  /* chosen: the widest attention head in use is 256 */
 };
 
-/* gcc vectorises a loop whose body holds a sequential loop; clang does not, and warns when asked to. */
+/* gcc vectorises a loop with a sequential loop in its body. clang does not, and warns if asked to. */
 #if defined(__clang__)
 #define TRI_SIMD_OUTER
 #else
@@ -32,15 +32,16 @@ static inline tri_dtype tri_cpu_type(tri_in t) {
   return t->dtype;
 }
 
-/* What has a copy of itself for each type A that is a constant there: gcc would else test A in the loop. */
+/* Marks functions with one copy for each type A, so A is a constant in them. Otherwise gcc would test A in
+ * the loop. */
 #define TRI_CPU_EACH inline __attribute__((always_inline))
-/* Call the copy of f for A. */
+/* Calls the copy of f for A. */
 #define TRI_CPU_OF(A, f, ...)                                                                                \
   ((A) == TRI_F32    ? f(TRI_F32, __VA_ARGS__)                                                               \
    : (A) == TRI_BF16 ? f(TRI_BF16, __VA_ARGS__)                                                              \
                      : f(TRI_F16, __VA_ARGS__))
 
-/* Element i of an array of type A. A is a constant wherever speed counts. */
+/* Get and set element i of an array of type A. A is a constant wherever speed matters. */
 static inline float tri_cpu_get(const void *p, tri_dtype A, int64_t i) {
   return A == TRI_F32 ? ((const float *)p)[i] : tri_half_to_f32(A, ((const uint16_t *)p)[i]);
 }
@@ -50,14 +51,14 @@ static inline void tri_cpu_set(void *p, tri_dtype A, int64_t i, float value) {
   else
     ((uint16_t *)p)[i] = tri_f32_to_half(A, value);
 }
-/* Address of element i of an array of type A. */
+/* Returns the address of element i of an array of type A. */
 static inline const void *tri_cpu_at(const void *p, tri_dtype A, int64_t i) {
   return (const char *)p + i * (A == TRI_F32 ? 4 : 2);
 }
 static inline void *tri_cpu_at_out(void *p, tri_dtype A, int64_t i) {
   return (char *)p + i * (A == TRI_F32 ? 4 : 2);
 }
-/* n elements of type A, times scale, as f32; and f32 times scale as elements of type A. */
+/* Convert n elements of type A, times scale, to f32, and f32, times scale, to elements of type A. */
 static TRI_CPU_EACH void tri_cpu_widen(const tri_dtype A, float *to, const void *from, int64_t n,
                                        float scale) {
 #pragma omp              simd
@@ -69,8 +70,8 @@ static TRI_CPU_EACH void tri_cpu_narrow(const tri_dtype A, void *to, const float
 #pragma omp simd
   for (int64_t i = done; i < n; i++) tri_cpu_set(to, A, i, from[i] * scale);
 }
-/* Where a row of type A, made in pieces of TRI_CPU_PIECE elements, has one of them made first: in `own`
- * unless A is f32, until tri_cpu_put_piece. */
+/* A row of type A is computed in f32 pieces of TRI_CPU_PIECE elements. This returns the place for a piece. It
+ * is the row itself for f32, else `own`, and tri_cpu_put_piece then converts it. */
 static TRI_CPU_EACH float *tri_cpu_piece(const tri_dtype A, void *to, int64_t i, float own[TRI_CPU_PIECE]) {
   return A == TRI_F32 ? (float *)to + i : own;
 }
@@ -79,18 +80,21 @@ static TRI_CPU_EACH void tri_cpu_put_piece(const tri_dtype A, void *to, int64_t 
   if (A != TRI_F32) tri_cpu_narrow(A, tri_cpu_at_out(to, A, i), piece, n, 1.0f);
 }
 
-/* Threads for `work` element operations. */
+/* Returns the number of threads for `work` element operations. */
 static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
   return work < TRI_CPU_SERIAL ? 1 : s->device->threads;
 }
 
-/* Arrays of its own that a thread of a kernel may have; of so many, tri_cpu_check_stack is asked before. */
+/* Largest size of a thread's own arrays on its stack in a kernel. Such kernels call tri_cpu_check_stack
+ * first. */
 enum { TRI_CPU_FRAME_BYTES = 1344 << 10 };
-/* stack.c. Not collective, of the main thread. Have this thread and those beside it, so many in all,
- * stacks with space for them? Looked at once. TRI_EDEVICE: they would end the process by a fault. */
+/* stack.c. Not collective, for the main thread only. Checks once that this thread and its OpenMP team,
+ * `threads` in all, have stacks large enough for these arrays. Returns TRI_EDEVICE if not, because a stack
+ * overflow would end the process. */
 TRI_CHECKED tri_status tri_cpu_check_stack(int threads);
 
-/* Element operations of a decode step's attention; every row's keys must have pages in its table. */
+/* Returns the element operations of attention in a decode step. Every row's keys must have pages in its
+ * table. */
 static inline int64_t tri_cpu_decode_work(const tri_heads *h, tri_in table, tri_in len) {
   const int32_t *n_key = len->data;
   int64_t        work = 0;
@@ -101,12 +105,13 @@ static inline int64_t tri_cpu_decode_work(const tri_heads *h, tri_in table, tri_
   return work;
 }
 
-/* The key that begins the first tile of TRI_PAGE keys that a row at position `row` of its sequence sees. */
+/* Returns the first key of the first tile of TRI_PAGE keys seen by a row at position `row` of its
+ * sequence. */
 static inline int64_t tri_cpu_first_tile(int64_t row, int64_t window) {
   return window > 0 && row >= window ? (row + 1 - window) / TRI_PAGE * TRI_PAGE : 0;
 }
 
-/* The sequence that holds row n: the last s with cu[s] <= n (sequences may be empty). */
+/* Returns the sequence of row n, the last s with cu[s] <= n (sequences may be empty). */
 static inline int64_t tri_cpu_find_sequence(const int32_t *cu, int64_t S, int64_t n) {
   int64_t lo = 0, hi = S;
   while (hi - lo > 1) {
@@ -119,16 +124,17 @@ static inline int64_t tri_cpu_find_sequence(const int32_t *cu, int64_t S, int64_
   return lo;
 }
 
-/* Row stride of tiles of D columns: an odd number of cache lines spreads over the sets of a cache. */
+/* Returns the row stride of tiles of D columns. An odd number of cache lines spreads rows over the sets of a
+ * cache. */
 static inline int64_t tri_cpu_tile_ld(int D) { return ((D + 15) / 16 | 1) * 16; }
 
-/* Columns one thread takes when `threads` share C columns: whole cache lines. */
+/* Returns the columns of one thread if `threads` share C columns, in whole cache lines. */
 static inline int64_t tri_cpu_stripe(int64_t C, int threads) {
   int64_t per = (C + threads - 1) / threads;
   return (per + 15) / 16 * 16;
 }
 
-/* Fold the lanes by halves; destroys `lane`. */
+/* Fold the lanes by halves. This destroys `lane`. */
 static inline float tri_cpu_fold_sum(float lane[TRI_CPU_LANES]) {
 #pragma omp         simd
   for (int i = 0; i < 16; i++) lane[i] += lane[i + 16];
@@ -149,40 +155,43 @@ static inline float tri_cpu_fold_max(float lane[TRI_CPU_LANES]) {
   return tri_cpu_max(tri_cpu_max(lane[0], lane[2]), tri_cpu_max(lane[1], lane[3]));
 }
 
-/* Products of attention tiles, every element summed by fmaf in the order of k, whatever the block. tile.c.
- * c[n_row,n_col] = a[n_row,n_k] b[n_k,n_col], row strides ldc, lda, ldb; n_k >= 1. */
+/* tile.c has products of attention tiles. Every element is summed by fmaf in the order of k, for every block.
+ * c[n_row,n_col] = a[n_row,n_k] b[n_k,n_col], row strides ldc, lda, ldb, n_k >= 1. */
 void tri_cpu_tile_mul(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
                       int n_row, int n_k, int n_col);
 /* c += a b. n_k = 0 is legal. */
 void tri_cpu_tile_add(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
                       int n_row, int n_k, int n_col);
-/* The same of a that lies turned: [n_k,lda]. */
+/* The same with a transposed, [n_k,lda]. */
 void tri_cpu_tile_add_turned(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
                              int n_row, int n_k, int n_col);
-/* Rows of scores; n is a multiple of TRI_PAGE. The largest. */
+/* These work on rows of scores, n a multiple of TRI_PAGE. top returns the largest score. */
 float tri_cpu_tile_top(const float *s, int n);
-/* Scores become exp(score - top); their sum. No score is above top. */
+/* Replaces scores by exp(score - top) and returns their sum. No score may be above top. */
 float tri_cpu_tile_weigh(float *s, int n, float top);
-/* Scores p of one key with n queries, and products ds: p = exp(p - lse), ds = p (ds - delta) of queries first
- * .. end - 1, else 0. */
+/* Takes scores p of one key with n queries and products ds. p becomes exp(p - lse) and ds becomes p (ds -
+ * delta) for queries first .. end - 1. Both become 0 elsewhere. */
 void tri_cpu_tile_grad(float *p, float *ds, const float *lse, const float *delta, int n, int first, int end);
-/* Rows of type A with row stride `ld` elements to tile[n,ld_tile] f32 times `scale`, D columns. */
+/* Converts n rows of type A, with row stride `ld` elements, to tile[n,ld_tile] f32 times `scale`, D
+ * columns. */
 void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A, int64_t ld, int n, int D,
                        float scale);
-/* The same transposed, tile[D,TRI_PAGE]; places n..TRI_PAGE-1 become 0. n <= TRI_PAGE. */
+/* The same, transposed to tile[D,TRI_PAGE]. Places n..TRI_PAGE-1 become 0. n <= TRI_PAGE. */
 void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale);
 
-/* rope of n heads of width D, one behind the other. turn: R/2 cosines, R/2 sines. layers.c. */
+/* layers.c. Applies rope to n heads of width D, one behind the other. `turn` holds R/2 cosines, then R/2
+ * sines. */
 void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, int D, const float *turn, int R, int sign);
 
-/* Logits per step of the online softmax: 8 KiB, read twice from the first cache. */
+/* Logits per step of the online softmax. 8 KiB stay in the first-level cache for the second read. */
 enum { TRI_CPU_LOGITS = 2048 };
-/* What softmax of inv_temperature * row needs, one pass; and, unless mass is NULL, of the i-th TRI_CPU_LOGITS
- * of them the sum of exp(scaled - max) in mass[i], which has space for twice as many. logprob.c. */
+/* logprob.c. Computes the softmax statistics of inv_temperature * row in one pass. Unless mass is NULL,
+ * mass[i] gets the sum of exp(scaled - max) over the i-th TRI_CPU_LOGITS logits. mass has space for twice as
+ * many sums. */
 typedef struct tri_cpu_softmax {
   float  max;     /* largest scaled logit */
   double log_sum; /* log of the sum of exp(scaled - max) */
-  double excess;  /* mean of (scaled - max) under the distribution; entropy = log_sum - excess, nats */
+  double excess;  /* mean of (scaled - max) under the distribution, in nats; entropy = log_sum - excess */
 } tri_cpu_softmax;
 void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out,
                          double *mass);

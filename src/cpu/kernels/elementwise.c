@@ -1,14 +1,13 @@
-/* elementwise.c - operations on flat arrays: axpby, cast, soft cap, sum of squares, AdamW; columns of a
- * matrix. */
+/* elementwise.c - operations on flat arrays (axpby, cast, soft cap, sum of squares, AdamW) and on columns of
+ * a matrix. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>
 
 enum {
-  CHUNK = 4096, /* elements one turn of a loop takes; also the block of sumsq */
-  PARTS =
-      512 /* partial sums of sumsq: a fixed number, so that the order does not depend on the thread count */
+  CHUNK = 4096, /* elements of one loop iteration, and the block of sumsq */
+  PARTS = 512   /* partial sums of sumsq; a fixed number makes the order independent of the thread count */
 };
 
 static inline int64_t chunk_size(int64_t first, int64_t n) { return n - first < CHUNK ? n - first : CHUNK; }
@@ -107,7 +106,7 @@ static double part_sumsq(const float *x, int64_t n) {
 tri_status tri_cpu_sumsq(tri_stream *s, double *sum, tri_in x) {
   double  part[PARTS];
   int64_t n = tri_tensor_count(x), blocks = (n + CHUNK - 1) / CHUNK;
-  int64_t each = (blocks + PARTS - 1) / PARTS * CHUNK; /* elements per part: whole blocks */
+  int64_t each = (blocks + PARTS - 1) / PARTS * CHUNK; /* elements of a part, in whole blocks */
   double  total = 0;
 
   TRI_ASSERT(x->dtype == TRI_F32);

@@ -1,6 +1,6 @@
-/* kernel_names.h - the names of the kernels: they are compiled once for each family of instructions
- * (kernel_family.h), and what other sources see of them ends with the family. The first header of all that
- * have such a name; a name that is missing here is found by tests/device/processors.sh. */
+/* kernel_names.h - gives each kernel a name per family. Kernels are compiled once for each family of instructions
+ * (kernel_family.h), so their external names end with the family. Sources include this header before any other
+ * header with such names. tests/device/processors.sh finds names missing here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_KERNEL_NAMES_H
 #define TRI_KERNEL_NAMES_H

@@ -1,5 +1,5 @@
-/* kernels_cpu.h - the kernels of the CPU back end, declared from the list of kernels.h. Private to its
- * workspace. */
+/* kernels_cpu.h - declares the kernels of the CPU back end from the list in kernels.h. Private to its
+ * room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_KERNELS_CPU_H
 #define TRI_CPU_KERNELS_CPU_H
@@ -12,7 +12,7 @@
 TRI_KERNEL_LIST(TRI_X)
 #undef TRI_X
 
-/* bulk.c: what a family has besides (kernel_family.h). */
+/* The other two functions of a family (kernel_family.h), in bulk.c. */
 tri_cpu_copy_bytes_fn tri_cpu_bulk_copy;
 tri_cpu_reduce_fn     tri_cpu_bulk_reduce;
 

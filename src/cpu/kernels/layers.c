@@ -1,4 +1,4 @@
-/* layers.c - embedding, rotary positions, gated products, choosing rows. */
+/* layers.c - embedding, rotary positions, gated products and selection of rows. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
@@ -42,8 +42,9 @@ tri_status tri_cpu_embed_bwd(tri_stream *s, tri_out dtable, tri_in dx, tri_in to
   return TRI_OK;
 }
 
-/* Rotary positions (Su et al. 2021) in the halves convention: (a, b) of the first R columns of a head, a =
- * x[0..R/2), b = x[R/2..R), become (a cos - b sin, b cos + a sin). turn: R/2 cosines, R/2 sines. */
+/* Rotary positions (Su et al. 2021) in the halves convention. The first R columns of a head are two halves, a
+ * = x[0..R/2) and b = x[R/2..R). They become (a cos - b sin, b cos + a sin). `turn` holds R/2 cosines, then
+ * R/2 sines. */
 static TRI_CPU_EACH void turn_head(const tri_dtype A, void *x, const float *turn, int half, float sign) {
 #pragma omp              simd
   for (int j = 0; j < half; j++) {
@@ -98,7 +99,7 @@ static TRI_CPU_EACH void glu_row(const tri_dtype A, void *y, const void *gu, con
   }
 }
 
-/* dgu = [dy u act'(g) | dy act(g)]; want_y: y again, with the bits of glu_row. */
+/* dgu = [dy u act'(g) | dy act(g)]. With want_y, computes y again with the bits of glu_row. */
 static TRI_CPU_EACH void glu_row_bwd(const tri_dtype A, void *dgu, void *y, const void *dy, const void *gu,
                                      const tri_act act, const bool want_y, int64_t F) {
   const void *u = tri_cpu_at(gu, A, F);

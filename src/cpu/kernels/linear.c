@@ -1,4 +1,4 @@
-/* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
+/* linear.c - the linear_* kernels, as blocks, tiles and threads around products of fixed shape. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "linear_rows.h"
@@ -6,16 +6,16 @@
 #include <string.h>
 
 static const int tile_rows[TRI_N_TILES] = {TRI_TILE_ROWS, 16, 8, 4, 1};
-/* Columns of a block: with 128 the library is at its best and a tile of the result stays near the core; 64 so
- * that small weights too are cut. Measured: oneDNN 2.6.3. Never by the number of threads: some libraries give
- * other bits in a block of another width. */
+/* Columns of a block. With 128 the library is fastest, and a tile of the result stays near the core. 64 makes
+ * several blocks of small weights too. Measured: oneDNN 2.6.3. The width never depends on the number of
+ * threads, because some libraries give other bits in a block of another width. */
 enum { BLOCK_WIDE = 128, BLOCK_NARROW = 64, BLOCK_UNIT = 32 };
-/* Rows that share one reading of a block: their x and the block fit the second-level cache. Chosen. */
+/* Rows that share one read of a block. Their x and the block fit the second-level cache. Chosen. */
 enum { GROUP_ROWS = 256 };
 
 static void put_noise(tri_dtype dtype, void *out, int64_t n, uint32_t *state) {
   for (int64_t i = 0; i < n; i++) {
-    *state = *state * 1664525u + 1013904223u; /* Numerical Recipes, 7.1: quick, and good enough here */
+    *state = *state * 1664525u + 1013904223u; /* Numerical Recipes, 7.1, fast and good enough here */
     const float f = (float)(int32_t)*state * 0x1p-31f;
     if (dtype == TRI_F32)
       ((float *)out)[i] = f;
@@ -35,10 +35,10 @@ static int64_t block_cols(const tri_linear_product *p, int64_t block) {
 
 static int block_kind(const tri_linear_product *p, int64_t block) { return block_cols(p, block) < p->width; }
 
-/* What tiles are tried with: rows of noise in a ring, times a block of noise. */
+/* Tiles are tried with a ring of rows of noise, times a block of noise. */
 enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
-/* Results to compare for each place of a row in a tile. Two orders of summation give the same bits in up to
- * four results of five. Measured: oneDNN 2.6.3. */
+/* Results to compare for each place of a row in a tile. Two different orders of summation give the same bits
+ * in up to four results of five. Measured: oneDNN 2.6.3. */
 enum { N_TRIED = 256 };
 typedef struct trial {
   int64_t n, k;
@@ -55,7 +55,7 @@ static void trial_close(trial *t) {
   TRI_FREE(t->want);
 }
 
-/* The caller closes, also after an error. */
+/* Opens a trial. The caller closes it, also after an error. */
 static tri_status trial_open(const tri_linear *l, tri_gemm *first, int64_t n, int64_t k, trial *t) {
   const size_t size = tri_dtype_bytes(l->work), ring = (size_t)(RING * k) * size;
   uint32_t     noise = 1;
@@ -72,13 +72,13 @@ static tri_status trial_open(const tri_linear *l, tri_gemm *first, int64_t n, in
   return tri_gemm_pack(first, 0, t->packed, t->b, t->scratch) ? TRI_OK : tri_linear_failed(l, "packing");
 }
 
-/* c = the product of `g` and the rows of the ring from `row` on. */
+/* c = the product of `g` with the rows of the ring from `row` on. */
 static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, float *c) {
   const char *a = t->a + (size_t)(row * t->k) * tri_dtype_bytes(l->work);
   return tri_gemm_run(g, 0, c, a, t->packed, t->scratch) ? TRI_OK : tri_linear_failed(l, "the product");
 }
 
-/* Whether each row, in several places of a tile of `height` rows, has the bits of t->want. */
+/* Sets *equal if each row, in several places of a tile of `height` rows, has the bits of t->want. */
 static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, int64_t height, bool *equal) {
   const int64_t runs = tri_min(RING, 1 + tri_ceil_div(N_TRIED, t->n));
   *equal = true;
@@ -92,14 +92,15 @@ static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, 
   return TRI_OK;
 }
 
-/* Of the tiles in use, keep those that give a row the bits of the first one that agrees with itself. */
+/* Finds the first tile in use whose rows have the same bits in every place. Keeps only tiles with the same
+ * bits as this one. */
 static tri_status choose_tiles(tri_linear *l, tri_linear_product *p, int kind) {
   const int  before = omp_get_max_threads();
   tri_gemm **tile = p->tile[kind];
   tri_status st = TRI_OK;
   trial      t = {0};
   bool       chosen = false;
-  omp_set_num_threads(1); /* as when it is used: some libraries give other bits with more */
+  omp_set_num_threads(1); /* as in real calls, because some libraries give other bits with more threads */
   TRI_TRY_DONE(trial_open(l, tile[0], kind ? p->n % p->width : p->width, p->k, &t));
   for (int i = 0; i < TRI_N_TILES; i++) {
     const int64_t height = tile_rows[i];
@@ -109,22 +110,22 @@ static tri_status choose_tiles(tri_linear *l, tri_linear_product *p, int kind) {
     TRI_TRY_DONE(trial_equal(l, &t, tile[i], height, &p->use[kind][i]));
     chosen |= p->use[kind][i];
   }
-  if (!chosen) p->use[kind][0] = true; /* linear_check will say so */
+  if (!chosen) p->use[kind][0] = true; /* linear_check will report it */
 done:
   omp_set_num_threads(before);
   trial_close(&t);
   return st;
 }
 
-/* A tile may be filled up with rows of zeros, but the highest one only if there is no other. */
+/* Returns whether a tile may be padded with rows of zeros. The highest one may only if it is the only one. */
 static bool may_pad(const tri_linear_product *p, int kind, int t) {
   for (int i = 0; i < TRI_N_TILES; i++)
     if (i != t && p->use[kind][i]) return i < t;
   return true;
 }
 
-/* pick[left]: the first tile of the cheapest way through `left` rows. A tile of h rows costs about h + 2, a
- * row that must be copied first a little more. Measured: oneDNN 2.6.3, bf16. */
+/* Fills pick[left], the first tile of the cheapest sequence of tiles for `left` rows. A tile of h rows costs
+ * about h + 2, and a little more if rows must be copied first. Measured: oneDNN 2.6.3, bf16. */
 static void plan_rows(tri_linear_product *p, int kind) {
   int cost[TRI_TILE_ROWS + 1] = {0};
   for (int left = 1; left <= TRI_TILE_ROWS; left++) {
@@ -138,14 +139,15 @@ static void plan_rows(tri_linear_product *p, int kind) {
   }
 }
 
-/* Blocks of nearly equal width, a multiple of 32. */
+/* Returns the width of blocks of nearly equal width, a multiple of 32. */
 static int64_t block_width(int64_t n) {
   const int64_t even = tri_ceil_div(n, tri_ceil_div(n, n >= 2 * BLOCK_WIDE ? BLOCK_WIDE : BLOCK_NARROW));
   return tri_min(n, tri_ceil_div(even, BLOCK_UNIT) * BLOCK_UNIT);
 }
 
-/* b_row, b_col: where b lies when it is packed, see tri_gemm_spec; b_row 0: dense rows of one block's
- * columns. exact: only tiles that keep row invariance when they are tried; bwd_x does not promise it. */
+/* b_row and b_col give the layout of b for packing (tri_gemm_spec). b_row 0 means dense rows with one block's
+ * columns. With `exact`, only tiles that keep row invariance in a trial are used. bwd_x does not promise row
+ * invariance. */
 static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k, int64_t b_row,
                                int64_t b_col, bool exact) {
   p->n = n;
@@ -159,7 +161,7 @@ static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, 
     for (int t = 0; t < TRI_N_TILES; t++) {
       spec.m = tile_rows[t];
       TRI_TRY(tri_gemm_open(&spec, t ? tile[0] : NULL, l->threads, &tile[t]));
-      /* one kind of instructions for every number of rows: that of the highest tile, the quickest */
+      /* All row counts use the same instructions as the highest tile, the fastest one. */
       p->use[kind][t] = tile[t] && tri_gemm_alike(tile[t], tile[0]);
       if (tile[t]) tri_raise(&l->scratch_bytes, tri_gemm_scratch_bytes(tile[t]));
     }
@@ -170,7 +172,7 @@ static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, 
   p->all_bytes =
       (size_t)(n / p->width) * p->block_bytes + (p->tile[1][0] ? tri_gemm_packed_bytes(p->tile[1][0]) : 0);
   tri_raise(&l->c_bytes, tri_round64((size_t)(TRI_TILE_ROWS * p->width) * sizeof(float)));
-  /* rows that are filled up, rows that are converted, and the block that is converted before it is packed */
+  /* The staging area holds padded rows, converted rows, and a block converted before packing. */
   const int64_t rows = l->work != l->dtype || may_pad(p, 0, 0) || (p->tile[1][0] && may_pad(p, 1, 0))
                            ? TRI_TILE_ROWS
                            : tile_rows[1];
@@ -179,8 +181,8 @@ static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, 
   return TRI_OK;
 }
 
-/* Block `block` of b [k,n], b stored so that `at` is its first element and, if rows of b are not dense,
- * `stride` lies between them: converted if need be, then packed. */
+/* Converts block `block` of b [k,n] if needed, then packs it. b points to the block's first element. `stride`
+ * is the distance of b's rows if they are not dense. */
 static bool pack_block(const tri_linear *l, const tri_linear_product *p, int thread, int64_t block,
                        char *packed, const char *b, int64_t rows, int64_t cols, int64_t stride) {
   char *stage = tri_linear_stage(l, thread);
@@ -194,7 +196,8 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
   (void)s;
   TRI_ASSERT(w->dtype == l->dtype && w->ndim == 2 && w->dim[0] == l->n_out && w->dim[1] == l->n_in);
   TRI_ASSERT(l->workspace && (l->backward || !packed_bwd));
-  TRI_ASSERT((uintptr_t)packed_fwd % 64 == 0 && (uintptr_t)packed_bwd % 64 == 0); /* stored past the caches */
+  /* for non-temporal stores */
+  TRI_ASSERT((uintptr_t)packed_fwd % 64 == 0 && (uintptr_t)packed_bwd % 64 == 0);
   TRI_ASSERT(part >= 0 && part < n_part);
   const size_t  size = tri_dtype_bytes(l->dtype);
   const int64_t n_fwd = packed_fwd ? l->fwd.n_blocks : 0, n_all = n_fwd + (packed_bwd ? l->bwd.n_blocks : 0);
@@ -247,7 +250,7 @@ static void add_row(float *restrict t, tri_in x, int64_t at, int64_t n) {
   }
 }
 
-/* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
+/* Writes columns [col, col + n) of row `row` of y from t[n], and changes t. */
 static void store_row(const tri_linear_call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
   if (c->bias) add_row(t, c->bias, col, n);
   const int64_t at = row * c->p->n + col;
@@ -270,7 +273,7 @@ static void store_row(const tri_linear_call *c, float *restrict t, int64_t row, 
   for (int64_t i = 0; i < n; i++) y[i] = tri_f32_to_bf16(t[i]);
 }
 
-/* Rows [row, end) of one block. */
+/* Computes rows [row, end) of one block. */
 static bool run_rows(const tri_linear *l, const tri_linear_call *c, int thread, int64_t block, int64_t row,
                      int64_t end) {
   const tri_linear_product *p = c->p;
@@ -292,9 +295,10 @@ static bool run_rows(const tri_linear *l, const tri_linear_call *c, int thread, 
   return true;
 }
 
-/* The work of a call as a line of M * n_blocks places: groups of rows, in a group blocks, in a block rows. */
+/* One of the M * n_blocks places of a call's work. Places are ordered by groups of rows, then by blocks, then
+ * by rows. */
 typedef struct place {
-  int64_t group_row, group_rows, block, row; /* row: in the group */
+  int64_t group_row, group_rows, block, row; /* row in the group */
 } place;
 
 static place find_place(const tri_linear_call *c, int64_t at) {
@@ -304,7 +308,7 @@ static place find_place(const tri_linear_call *c, int64_t at) {
   return (place){first, rows, in_group / rows, in_group % rows};
 }
 
-/* Where the part of thread i of n begins; not in the middle of a tile if parts are large. */
+/* Returns the beginning of thread i's part, of n parts. Large parts do not begin in the middle of a tile. */
 static int64_t part_begin(const tri_linear_call *c, int64_t i, int64_t n) {
   const int64_t all = c->rows * c->p->n_blocks, part = all / n, at = all * i / n;
   const int64_t whole = part >= 16 * TRI_TILE_ROWS ? TRI_TILE_ROWS : part >= 256 ? 16 : part >= 16 ? 4 : 1;
@@ -312,7 +316,7 @@ static int64_t part_begin(const tri_linear_call *c, int64_t i, int64_t n) {
 }
 
 static tri_status run_call(const tri_linear *l, const tri_linear_call *c) {
-  /* Chosen: below some ten thousand multiplications waking other threads costs more than it saves. */
+  /* Chosen. Below some ten thousand multiplications, waking other threads costs more than it saves. */
   const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < 3e4;
   bool       ok = true;
   TRI_ASSERT(l->workspace);
@@ -369,7 +373,7 @@ tri_status tri_cpu_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed
 
 /* ---- open, size, check ---- */
 
-/* linear_check multiplies so many rows at most, with the first block and, if it is narrower, the last. */
+/* The most rows of linear_check. It multiplies the first block and, if it is narrower, the last one. */
 enum { CHECK_ROWS = 100 };
 static const int check_rows[] = {1, 2, 3, 15, 16, 17, 63, 64, 65, CHECK_ROWS};
 
@@ -386,7 +390,7 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
   tri_linear_product one = l->fwd;
   one.n = block_cols(&l->fwd, block);
   one.n_blocks = 1;
-  if (block_kind(&l->fwd, block)) { /* a product of its own: nothing but the narrower block */
+  if (block_kind(&l->fwd, block)) { /* a product with nothing but the narrower block */
     one.width = one.n;
     memcpy(one.tile[0], one.tile[1], sizeof one.tile[0]);
     memcpy(one.pick[0], one.pick[1], sizeof one.pick[0]);
@@ -397,7 +401,7 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
   TRI_TRY(run_call(l, &all));
   for (size_t i = 0; i < sizeof check_rows / sizeof *check_rows; i++) {
     const int64_t rows = part.dim[0] = check_rows[i],
-                  first = CHECK_ROWS - rows; /* the newest rows: another place */
+                  first = CHECK_ROWS - rows; /* the last rows, at another place */
     const size_t          skip = (size_t)first * (size_t)one.n * sizeof(float);
     const tri_linear_call few = {&one, packed_fwd, x + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype),
                                  rows, &part,      NULL,
@@ -405,8 +409,8 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
     TRI_TRY(run_call(l, &few));
     if (memcmp(y, judge + skip, (size_t)(rows * one.n) * sizeof(float)) != 0)
       TRI_FAIL(TRI_EDEVICE,
-               "%s: a row times the [%lld,%lld] weight has other bits among %lld rows than among %d, so "
-               "sampling and training would differ; use another version of the library, or set run.sampler: "
+               "%s: a row times the [%lld,%lld] weight gives other bits among %lld rows than among %d rows. "
+               "Sampling and training would differ. Use another version of the library, or set run.sampler: "
                "rescore",
                tri_gemm_library(), (long long)l->n_out, (long long)l->n_in, (long long)rows, CHECK_ROWS);
   }

@@ -1,19 +1,20 @@
-/* linear_grad.c - the linear_bwd_w kernel: the gradient of a weight, chunk by chunk of rows. */
+/* linear_grad.c - the linear_bwd_w kernel, the gradient of a weight, chunk by chunk of rows. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "linear_rows.h"
 
 #include <string.h>
 
-/* Rows of a small chunk, and bytes of one column of a large one: its rows amortise the reading and writing of
- * dw, and its transposed columns of dy stay near the core. Measured: oneDNN 2.6.3. */
+/* SMALL is the rows of a small chunk. BYTES is the size of one column of a large one. Its rows are many
+ * enough to pay for reading and writing dw, and its transposed columns of dy stay near the core. Measured:
+ * oneDNN 2.6.3. */
 enum { CHUNK_SMALL = 64, CHUNK_BYTES = 1024 };
-/* Chunks packed at a time, if that is no less than one for each thread: a few, so that they stay in a cache
- * near by. Measured. */
+/* The fewest chunks packed at a time, if there are fewer threads. They are few, so they stay in a near cache.
+ * Measured. */
 enum { SLOTS_MIN = 4 };
-/* Heights of a tile: 64 is the library's best; below 16 it is far from it. Measured: oneDNN 2.6.3. */
+/* Heights of a tile. The library is fastest with 64 and far slower below 16. Measured: oneDNN 2.6.3. */
 enum { HEIGHT_MAX = 64, HEIGHT_MIN = 16 };
-/* Tiles whose columns of dy are transposed together: a row's part is then long enough for the processor to
- * fetch ahead. Measured on AMX, bf16: with 16 1.5 times as fast as with one, with 4 1.35. */
+/* Tiles whose columns of dy are transposed together. A row's part is then long enough for the hardware
+ * prefetcher. Measured on AMX, bf16: 16 tiles are 1.5 times as fast as one, 4 tiles 1.35 times. */
 enum { GROUP_MAX = 16 };
 
 void tri_gradient_close(tri_gradient *g) {
@@ -21,7 +22,7 @@ void tri_gradient_close(tri_gradient *g) {
     for (int kind = 0; kind < TRI_N_CHUNKS; kind++) tri_gemm_close(&g->tile[low][kind]);
 }
 
-/* Tiles of `height` rows. *ok is false if the library has no product for what is left below the last whole
+/* Opens tiles of `height` rows. *ok is false if the library has no product for the rows below the last whole
  * tile. */
 static tri_status open_tiles(tri_linear *l, int64_t height, bool *ok) {
   tri_gradient *g = &l->grad;
@@ -49,17 +50,17 @@ tri_status tri_gradient_open(tri_linear *l) {
   bool          ok = false;
   g->chunk_rows[0] = CHUNK_BYTES / (int64_t)tri_dtype_bytes(l->work);
   g->chunk_rows[1] = CHUNK_SMALL;
-  /* as many tiles for each thread, of nearly equal height */
+  /* the same number of tiles for each thread, with nearly equal height */
   const int64_t each = tri_ceil_div(l->n_out, (int64_t)HEIGHT_MAX * l->threads);
   int64_t       height = tri_ceil_div(l->n_out, each * l->threads);
   height = tri_min(l->n_out, height < HEIGHT_MIN ? HEIGHT_MIN : height);
   TRI_TRY(open_tiles(l, height, &ok));
-  if (!ok) { /* then tiles of one height only */
+  if (!ok) { /* then all tiles need the same height */
     tri_gradient_close(g);
     while (l->n_out % height) height--;
     TRI_TRY(open_tiles(l, height, &ok));
   }
-  /* as many groups for each thread, of nearly as many tiles */
+  /* the same number of groups for each thread, with nearly as many tiles */
   const int64_t tiles = tri_ceil_div(tri_ceil_div(l->n_out, height), l->threads);
   g->group = tri_ceil_div(tiles, tri_ceil_div(tiles, GROUP_MAX));
   g->slot_bytes = tri_gemm_packed_bytes(g->tile[0][0]);
@@ -72,11 +73,11 @@ tri_status tri_gradient_open(tri_linear *l) {
   return TRI_OK;
 }
 
-/* Transposing goes by squares of 32-bit words: f32, or pairs of bf16 from two rows. */
+/* Transposing works on squares of 32-bit words, f32 or pairs of bf16 from two rows. */
 enum { SQUARE = 16 };
 
-/* Put rows i and i + 8 of a[16,16] side by side, word by word, as rows 2i and 2i + 1 of b. Done four times
- * this transposes, and compilers know the instruction for it. */
+/* Interleaves rows i and i + 8 of a[16,16], word by word, into rows 2i and 2i + 1 of b. Four such steps
+ * transpose the square, and compilers know the instruction for it. */
 static inline void interleave(uint32_t *restrict b, const uint32_t *restrict a) {
   for (int i = 0; i < SQUARE / 2; i++) {
     const uint32_t *x = a + i * SQUARE, *y = x + SQUARE * SQUARE / 2;
@@ -88,8 +89,8 @@ static inline void interleave(uint32_t *restrict b, const uint32_t *restrict a) 
   }
 }
 
-/* How elements of dy become words: f32 as they are, bf16 or f16 as f32, or two rows of bf16 in one word, the
- * first low. */
+/* How elements of dy become words. f32 stays as it is. bf16 or f16 becomes f32, or two rows of bf16 share one
+ * word, the first one in the low half. */
 typedef enum { WORD_F32, WORD_WIDE, WORD_WIDE_F16, WORD_PAIR } word;
 
 static inline uint32_t wide_f16(uint16_t h) {
@@ -100,7 +101,7 @@ static inline uint32_t wide_f16(uint16_t h) {
   return c.u;
 }
 
-/* w[16,16] from a square of dy that is not cut off. */
+/* Loads w[16,16] from a whole square of dy. */
 static inline void load_square(uint32_t *restrict w, const char *dy, size_t stride_bytes, word kind) {
   for (int i = 0; i < SQUARE; i++, w += SQUARE) {
     const char     *from = dy + (size_t)(kind == WORD_PAIR ? 2 * i : i) * stride_bytes;
@@ -121,7 +122,7 @@ static inline void load_square(uint32_t *restrict w, const char *dy, size_t stri
   }
 }
 
-/* The same where only `rows` and `cols` are left; zeros beyond. */
+/* The same with only `rows` and `cols` left, and zeros beyond them. */
 static void load_corner(uint32_t *w, const char *dy, size_t stride_bytes, word kind, int64_t rows,
                         int64_t cols) {
   memset(w, 0, SQUARE * SQUARE * sizeof *w);
@@ -140,7 +141,7 @@ static void load_corner(uint32_t *w, const char *dy, size_t stride_bytes, word k
     }
 }
 
-/* p[16,16] of words turned. */
+/* Transposes p[16,16] of words in place. */
 static inline void turn_square(uint32_t *p) {
   _Alignas(64) uint32_t q[SQUARE * SQUARE];
   interleave(q, p);
@@ -149,8 +150,8 @@ static inline void turn_square(uint32_t *p) {
   interleave(p, q);
 }
 
-/* a[cols, chunk] of l->work from dy, rows [0, rows) of `cols` columns, n_out elements apart; zeros up to
- * chunk (a multiple of 32). */
+/* Fills a[cols, chunk] of l->work from dy, rows [0, rows) of `cols` columns, `stride` bytes apart. The rest
+ * up to `chunk` (a multiple of 32) becomes zeros. */
 static inline void transpose_kind(char *a, const char *dy, size_t stride, int64_t rows, int64_t chunk,
                                   int64_t cols, word kind) {
   const int64_t         height = kind == WORD_PAIR ? 2 * SQUARE : SQUARE;
@@ -184,7 +185,7 @@ static void transpose(const tri_linear *l, char *a, const char *dy, int64_t rows
     transpose_kind(a, dy, stride, rows, chunk, cols, WORD_PAIR);
 }
 
-/* M rows as large chunks, then small ones; what would fill most of a large one becomes one. */
+/* M rows are cut into large chunks, then small ones. A rest that fills most of a large chunk becomes one. */
 typedef struct chunks {
   int64_t rows, n_large, n_all;
 } chunks;
@@ -232,7 +233,7 @@ static bool run_group(const tri_linear *l, int thread, float *dw, const char *sl
   return ok;
 }
 
-/* dw += dy^T x by the library, for any rows. */
+/* dw += dy^T x with the library, for any number of rows. */
 static tri_status run_library(const tri_linear *l, float *dw, const char *dy, tri_in x) {
   const tri_gradient *g = &l->grad;
   const chunks        all = cut_rows(g, x->dim[0]);

@@ -1,4 +1,4 @@
-/* linear_rows.c - rows in the type that the library multiplies, and what its failure says. */
+/* linear_rows.c - converts rows to the type of the library's products, and reports the library's failures. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "linear_rows.h"
 

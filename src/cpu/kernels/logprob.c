@@ -18,7 +18,7 @@ static inline float block_max(const float *x, int64_t n) {
   return tri_cpu_fold_max(lane);
 }
 
-/* sum of exp(d) and of exp(d) d, d = inv_temperature x - max. */
+/* Computes the sums of exp(d) and of exp(d) d, with d = inv_temperature x - max. */
 static inline void block_sums(const float *x, int64_t n, float inv_temperature, float max, float *sum,
                               float *moment) {
   float   s[TRI_CPU_LANES] = {0}, t[TRI_CPU_LANES] = {0};
@@ -40,7 +40,7 @@ static inline void block_sums(const float *x, int64_t n, float inv_temperature, 
   *moment = tri_cpu_fold_sum(t);
 }
 
-/* Online softmax (Milakov, Gimelshein 2018), with the first moment carried along for the entropy. */
+/* Online softmax (Milakov, Gimelshein 2018). It also accumulates the first moment, for the entropy. */
 void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out,
                          double *mass) {
   float  max = -INFINITY;

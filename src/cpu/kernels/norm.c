@@ -1,16 +1,13 @@
-/* norm.c - RMSNorm of rows and of heads, column sums. */
+/* norm.c - RMSNorm of rows and of heads, and column sums. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
 #include <string.h>
 
-enum {
-  ROW_BLOCK = 32,
-  COLUMNS = 256
-}; /* rows summed before they join the total; columns of a partial sum: 1 KiB */
+enum { ROW_BLOCK = 32, COLUMNS = 256 }; /* rows of a partial sum; its columns, 1 KiB */
 
-/* total[n_col] += the column sums of value(row, column) over N rows, ROW_BLOCK rows at a time. x NULL: the
- * values are dy, else dy * x * rstd. Rows have C columns. */
+/* total[n_col] += the column sums of value(row, column) over N rows, in partial sums of ROW_BLOCK rows. The
+ * values are dy if x is NULL, else dy * x * rstd. Rows have C columns. */
 static TRI_CPU_EACH void sum_columns(const tri_dtype A, float *total, const void *dy, const float *x,
                                      const float *rstd, int64_t N, int64_t C, int64_t n_col) {
   float part[COLUMNS];
@@ -33,7 +30,7 @@ static TRI_CPU_EACH void sum_columns(const tri_dtype A, float *total, const void
   }
 }
 
-/* The columns c0..end of the sums over all rows; see sum_columns. */
+/* Computes columns c0..end of the sums over all rows (sum_columns). */
 static void sum_stripe(float *total, tri_in dy, const float *x, const float *rstd, int64_t c0, int64_t end) {
   int64_t N = dy->dim[0], C = dy->dim[1];
   for (int64_t c = c0; c < end; c += COLUMNS) {
@@ -55,7 +52,7 @@ tri_status tri_cpu_colsum(tri_stream *s, tri_out db, tri_in dy) {
   return TRI_OK;
 }
 
-/* Sum over c of x[c]^2. */
+/* Returns the sum over c of x[c]^2. */
 static inline float row_square(const float *x, int64_t C) {
   float   lane[TRI_CPU_LANES] = {0};
   int64_t c = 0;
@@ -71,7 +68,7 @@ static inline float row_rstd(const float *x, int64_t C, float eps) {
   return 1.0f / sqrtf(row_square(x, C) / (float)C + eps);
 }
 
-/* RMSNorm: Zhang, Sennrich 2019, eq. 4; Gemma's weights are what is added to 1. */
+/* RMSNorm of Zhang, Sennrich 2019, eq. 4. Gemma adds its weights to 1. */
 static TRI_CPU_EACH float norm_row(const tri_dtype A, void *y, const float *x, const void *w, int64_t C,
                                    const tri_norm_rule *rule) {
   float rstd = row_rstd(x, C, rule->eps), plus = rule->plus, own[TRI_CPU_PIECE];
@@ -113,7 +110,7 @@ tri_status tri_cpu_rmsnorm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in x,
   return TRI_OK;
 }
 
-/* dx += rstd (w dy - x rstd^2 mean(w dy x)), the derivative of norm_row; w: plus included. */
+/* dx += rstd (w dy - x rstd^2 mean(w dy x)), the derivative of norm_row. w includes plus. */
 static TRI_CPU_EACH void norm_row_bwd(const tri_dtype A, float *dx, const void *dy, const float *x,
                                       const void *w, int64_t C, float rstd, float plus) {
   float   lane[TRI_CPU_LANES] = {0}, mean;
@@ -171,7 +168,7 @@ static void check_heads(tri_in qkv, tri_in wq, tri_in wk, const tri_heads *h) {
   TRI_ASSERT(wq->dtype == qkv->dtype && wk->dtype == qkv->dtype);
 }
 
-/* All heads of q, or of k, in place as one row of n. Returns its rstd. */
+/* Normalizes all heads of q, or of k, in place as one row of n. Returns its rstd. */
 static TRI_CPU_EACH float norm_whole(const tri_dtype A, void *x, const void *w, int64_t n,
                                      const tri_norm_rule *rule) {
   float   lane[TRI_CPU_LANES] = {0}, own[TRI_CPU_PIECE], rstd, plus = rule->plus;
@@ -194,7 +191,7 @@ static TRI_CPU_EACH float norm_whole(const tri_dtype A, void *x, const void *w, 
   return rstd;
 }
 
-/* Its derivative, as norm_row_bwd has it: dy [n] in place becomes dx. */
+/* The derivative of norm_whole, as in norm_row_bwd. dy [n] in place becomes dx. */
 static TRI_CPU_EACH void norm_whole_bwd(const tri_dtype A, void *dy, const void *x, const void *w, int64_t n,
                                         float rstd, float plus) {
   float   lane[TRI_CPU_LANES] = {0}, own[TRI_CPU_PIECE], mean;
@@ -251,7 +248,7 @@ tri_status tri_cpu_head_norm_fwd(tri_stream *s, tri_out qkv, tri_out raw, tri_ou
   return TRI_OK;
 }
 
-/* dw [D], its columns c0..end, += sums of dy x rstd over the rows of n_head heads from `first` on. */
+/* Adds sums of dy x rstd to columns c0..end of dw [D], over the rows of n_head heads from `first` on. */
 static void sum_heads(float *dw, const head_call *c, int first, int n_head, int64_t c0, int64_t end) {
   float   part[TRI_CPU_MAX_D];
   int64_t heads = c->H + c->G, rows = c->N * n_head;
@@ -270,7 +267,7 @@ static void sum_heads(float *dw, const head_call *c, int first, int n_head, int6
   }
 }
 
-/* The same of the norms of all heads: of q (k 0) or k (1), columns c0..end. */
+/* The same for norms of all heads as one row, of q (k 0) or k (1), columns c0..end. */
 static void sum_whole(float *dw, const head_call *c, int k, int64_t c0, int64_t end) {
   float   part[COLUMNS];
   int64_t from = k ? (int64_t)c->H * c->D : 0, width = (int64_t)(c->H + c->G) * c->D;
@@ -292,7 +289,7 @@ static void sum_whole(float *dw, const head_call *c, int k, int64_t c0, int64_t 
   }
 }
 
-/* One row of the norms of all heads: dy in place becomes dx. */
+/* Processes one row with norms of all heads as one row. dy in place becomes dx. */
 static void whole_row_bwd(void *dy, const head_call *c, const void *wq, const void *wk, int64_t n,
                           float plus) {
   int64_t q = (int64_t)c->H * c->D, width = (int64_t)(c->H + c->G) * c->D;
@@ -305,7 +302,7 @@ static void whole_row_bwd(void *dy, const head_call *c, const void *wq, const vo
   }
 }
 
-/* The heads of one row: dy in place becomes dx. */
+/* Processes the heads of one row. dy in place becomes dx. */
 static void heads_row_bwd(void *dy, const head_call *c, const void *wq, const void *wk, int64_t n,
                           float plus) {
   int64_t D = c->D, heads = c->H + c->G;

@@ -1,4 +1,4 @@
-/* sample.c - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers. */
+/* sample.c - draws one token per row of logits by temperature, top-k, top-p and keyed random numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum { BLOCK = TRI_CPU_LOGITS };
-enum { BITS = 11, BINS = 1 << BITS }; /* a float's 32 bits in three turns */
-static const double NOTHING = 1e-34;  /* above BLOCK times the least weight that is not 0, e^-87.3 */
+enum { BITS = 11, BINS = 1 << BITS }; /* 32 bits of a float take three passes */
+static const double NOTHING = 1e-34;  /* larger than BLOCK times the smallest weight above 0, e^-87.3 */
 
 /* The candidates of one row, in order of id. */
 typedef struct candidates {
@@ -18,9 +18,9 @@ typedef struct candidates {
   int64_t      n;
 } candidates;
 
-/* Keep the candidates with the largest logits, lowest id first among equals, just as many as it takes for
- * their weight to reach `need`; at least one. The weight is 1 each, or e with by_mass. A radix selection:
- * the bits of the last candidate kept are found BITS at a time from a histogram of weights. */
+/* Keeps the candidates with the largest logits, the lowest id first among equals, until their weight reaches
+ * `need`. Keeps at least one. Each weight is 1, or e with by_mass. It is a radix selection. The bits of the
+ * last kept candidate are found BITS at a time from a histogram of weights. */
 static void keep_largest(candidates *c, double need, bool by_mass) {
   double   weight[BINS], above = 0, ties;
   uint32_t cut = 0;
@@ -42,7 +42,7 @@ static void keep_largest(candidates *c, double need, bool by_mass) {
       if (above + weight[bin] >= need) break;
       above += weight[bin];
     }
-    if (bin < 0) { /* rounding: all of it is needed */
+    if (bin < 0) { /* all are needed because of rounding */
       bin = lowest < 0 ? 0 : lowest;
       above -= weight[bin];
     }
@@ -70,15 +70,15 @@ static double mass_of(const candidates *c) {
   return sum;
 }
 
-/* exp(scaled logit - max) of n logits. */
+/* Computes exp(scaled logit - max) of n logits. */
 static inline void weigh(float *e, const float *x, int64_t n, float inv_temperature, float max) {
 #pragma omp        simd
   for (int64_t i = 0; i < n; i++) e[i] = tri_exp(fmaf(x[i], inv_temperature, -max));
 }
 
-/* The first id whose running sum of weights, in order of id, passes `need`; the last with a weight if none
- * does. mass: of each block of ids the sum of weights, by which the block is found. One of less than NOTHING
- * may hold no weight but 0. */
+/* Returns the first id whose running sum of weights, in order of id, exceeds `need`, or the last id with a
+ * weight if none does. mass has the sum of weights of each block of ids, and the block is found by these
+ * sums. Blocks with less than NOTHING are skipped, because they may hold no weight but 0. */
 static int32_t draw_plain(const float *x, int64_t V, float inv_temperature, float max, double need,
                           const double *mass) {
   float   e[BLOCK];
@@ -130,13 +130,13 @@ static int32_t first_of(const float *x, int64_t V, float value) {
 static void sample_row(const float *x, int64_t V, const int64_t key[3], float *work,
                        const tri_sample_rule *rule, int32_t *token, float *logp) {
   float           inv_temperature = rule->temperature > 0 ? 1.0f / rule->temperature : 1.0f;
-  double          few[2], *mass = V < 2 ? few : (double *)(void *)work; /* draw_filtered's too, later */
+  double          few[2], *mass = V < 2 ? few : (double *)(void *)work; /* draw_filtered uses it later too */
   tri_cpu_softmax r;
 
   tri_cpu_softmax_row(x, V, inv_temperature, &r, mass);
   *token = 0;
   *logp = NAN;
-  if (!isfinite(r.max) || !isfinite(r.log_sum)) return; /* no largest finite logit */
+  if (!isfinite(r.max) || !isfinite(r.log_sum)) return; /* the row has no largest finite logit */
   if (rule->temperature <= 0)
     *token = first_of(x, V, r.max);
   else if ((rule->top_k <= 0 || rule->top_k >= V) && rule->top_p >= 1)

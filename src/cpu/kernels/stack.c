@@ -1,13 +1,14 @@
-/* stack.c - whether the threads of a kernel have stacks with space for its arrays. */
+/* stack.c - checks that the threads of a kernel have stacks large enough for its arrays. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "cpu.h"
 
 #include <pthread.h>
 
-enum { STACK_BYTES = TRI_CPU_FRAME_BYTES + (192 << 10) }; /* chosen: and what else lies there */
+/* Chosen: the arrays and 192 KiB for everything else. */
+enum { STACK_BYTES = TRI_CPU_FRAME_BYTES + (192 << 10) };
 
-/* Of this thread's stack; SIZE_MAX: not known. */
+/* Returns the stack size of this thread, or SIZE_MAX if unknown. */
 static size_t stack_bytes(void) {
   size_t         bytes = SIZE_MAX;
   pthread_attr_t attr;
@@ -19,7 +20,7 @@ static size_t stack_bytes(void) {
 }
 
 tri_status tri_cpu_check_stack(int threads) {
-  static int most; /* threads that were looked at */
+  static int most; /* threads already checked */
   size_t     least = SIZE_MAX;
 
   if (threads <= most) return TRI_OK;
@@ -28,8 +29,8 @@ tri_status tri_cpu_check_stack(int threads) {
   if (least < STACK_BYTES)
     TRI_FAIL(
         TRI_EDEVICE,
-        "a thread has a stack of %zu KiB, attention takes %d: unset OMP_STACKSIZE, or make it 4M, and set "
-        "ulimit -s 8192",
+        "a thread has a stack of %zu KiB, but attention needs %d KiB. Unset OMP_STACKSIZE or set it to 4M, and "
+        "set ulimit -s 8192",
         least >> 10, STACK_BYTES >> 10);
   most = threads;
   return TRI_OK;

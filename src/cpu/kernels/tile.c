@@ -1,4 +1,4 @@
-/* tile.c - products and loads of tiles: the inner loops of attention. */
+/* tile.c - products and loads of tiles, the inner loops of attention. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 #include "cpu/pairs/pairs.h"
@@ -8,7 +8,8 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-/* As tile_rows below, two vectors of 16 columns: each broadcast of an element of a serves both. */
+/* Does the work of tile_rows below for two vectors of 16 columns. Both share each broadcast of an element of
+ * a. */
 static inline __attribute__((always_inline)) void tile_pair(const int R, const bool add, const bool turned,
                                                             float *restrict c, int64_t       ldc,
                                                             const float *restrict a, int64_t lda,
@@ -39,9 +40,9 @@ enum { PAIR = 32 }; /* columns */
 enum { PAIR = INT32_MAX };
 #endif
 
-/* R rows at once share each load of b. Lanes run over columns, so that the sum of every element is
- * sequential in k. turned: element [r,k] of a is a[k * lda + r], else a[r * lda + k]. R, add and turned are
- * constants at every call. */
+/* R rows at once share each load of b. Lanes run over columns, so the sum of every element is sequential in
+ * k. If turned, element [r,k] of a is a[k * lda + r], else a[r * lda + k]. R, add and turned are constants at
+ * every call. */
 static inline __attribute__((always_inline)) void
 tile_rows(const int R, const bool add, const bool turned, float *restrict c, int64_t ldc,
           const float *restrict a, int64_t lda, const float *restrict b, int64_t ldb, int n_k, int n_col) {
@@ -55,7 +56,7 @@ tile_rows(const int R, const bool add, const bool turned, float *restrict c, int
     float s4 = add && R > 4 ? c[4 * ldc + l] : 0, s5 = add && R > 5 ? c[5 * ldc + l] : 0;
     float s6 = add && R > 6 ? c[6 * ldc + l] : 0, s7 = add && R > 7 ? c[7 * ldc + l] : 0;
     int   k = 0;
-    do { /* a loop known to run at least once: without that gcc does not vectorise the outer loop */
+    do { /* gcc vectorises the outer loop only if this loop is known to run at least once */
       float w = b[k * ldb + l];
       s0 = fmaf(a[k * by_k], w, s0);
       if (R > 1) s1 = fmaf(a[k * by_k + one], w, s1);
@@ -77,7 +78,7 @@ tile_rows(const int R, const bool add, const bool turned, float *restrict c, int
   }
 }
 
-/* Any number of rows; n_k >= 1. */
+/* Handles any number of rows. n_k >= 1. */
 static inline __attribute__((always_inline)) void tile_all(const bool add, const bool turned, float *c,
                                                            int64_t ldc, const float *a, int64_t lda,
                                                            const float *b, int64_t ldb, int n_row, int n_k,
@@ -108,13 +109,13 @@ void tri_cpu_tile_add_turned(float *c, int64_t ldc, const float *a, int64_t lda,
   if (n_k > 0) tile_all(true, true, c, ldc, a, lda, b, ldb, n_row, n_k, n_col);
 }
 
-/* ---- rows of scores; n is a multiple of TRI_PAGE ---- */
+/* ---- rows of scores, n a multiple of TRI_PAGE ---- */
 
 #if defined(__AVX512F__)
-/* tri_exp of what is not above TRI_EXP_HIGH, to the same error: the power of two by its own instruction. */
+/* tri_exp for x up to TRI_EXP_HIGH with the same error, and the power of two by one instruction. */
 static inline __attribute__((always_inline)) __m512 exp_16(__m512 x) {
   const __mmask16 near = _mm512_cmp_ps_mask(x, _mm512_set1_ps(TRI_EXP_LOW), _CMP_NLT_UQ); /* NaN too */
-  const __m512    t = _mm512_max_ps(_mm512_set1_ps(TRI_EXP_LOW), x);                      /* NaN: x */
+  const __m512    t = _mm512_max_ps(_mm512_set1_ps(TRI_EXP_LOW), x);                      /* keeps a NaN */
   const __m512    n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(1.44269504088896341f)), 8);
   __m512          r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), t), p;
   r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
@@ -127,7 +128,7 @@ static inline __attribute__((always_inline)) __m512 exp_16(__m512 x) {
   return _mm512_maskz_scalef_ps(near, p, n);
 }
 
-/* Lanes first .. end - 1 of those from `at` on. */
+/* Mask of lanes with first <= at + i < end. */
 static inline __mmask16 lanes_of(int at, int first, int end) {
   const uint32_t from = first <= at ? 0xffffu : first >= at + 16 ? 0 : 0xffffu << (first - at);
   const uint32_t to = end >= at + 16 ? 0xffffu : end <= at ? 0 : (1u << (end - at)) - 1;
@@ -137,7 +138,7 @@ static inline __mmask16 lanes_of(int at, int first, int end) {
 float tri_cpu_tile_top(const float *s, int n) {
   __m512 a = _mm512_set1_ps(-INFINITY), b = a;
   for (int i = 0; i < n; i += TRI_PAGE) {
-    a = _mm512_max_ps(_mm512_loadu_ps(s + i), a); /* not a NaN, which exp brings to light */
+    a = _mm512_max_ps(_mm512_loadu_ps(s + i), a); /* skips NaN, exp will show it */
     b = _mm512_max_ps(_mm512_loadu_ps(s + i + 16), b);
   }
   return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
@@ -208,7 +209,7 @@ void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A,
     TRI_CPU_OF(A, tri_cpu_widen, tile + r * ld_tile, tri_cpu_at(x, A, r * ld), D, scale);
 }
 
-/* R rows (a constant) become columns. */
+/* Transposes R rows (a constant) into columns. */
 static TRI_CPU_EACH void turn_rows(const tri_dtype A, const int R, float *to, const void *from, int64_t ld,
                                    int D, float scale) {
   for (int d = 0; d < D; d++)
@@ -219,7 +220,8 @@ static TRI_CPU_EACH void turn_rows(const tri_dtype A, const int R, float *to, co
 void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale) {
   int r = 0;
 #if TRI_PAIRS_X86
-  if (A == TRI_F32 && scale == 1.0f && D % 16 == 0 && tri_pairs_f32()) { /* it writes whole vectors */
+  /* tri_pairs_turn writes whole vectors */
+  if (A == TRI_F32 && scale == 1.0f && D % 16 == 0 && tri_pairs_f32()) {
     tri_pairs_turn((uint32_t *)(void *)tile, TRI_PAGE, x, ld, n, D);
     r = n;
   }

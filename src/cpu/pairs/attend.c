@@ -1,4 +1,4 @@
-/* attend.c - rows of queries meet blocks of keys. */
+/* attend.c - attention of rows of queries to blocks of keys. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attend.h"
 
@@ -46,7 +46,7 @@ TRI_PAIRS_TARGET void tri_attend_leave(uint32_t *to, const uint32_t *v, int64_t 
   }
 }
 
-/* o += p v where some values are not finite: each row with the keys it sees alone. */
+/* Computes o += p v if some values are not finite. Each row uses only the values of the keys it sees. */
 static TRI_PAIRS_TARGET void add_apart(tri_attend *a, float *o, int n_row, const tri_pairs_seen *t) {
   float one[TRI_PAIRS_ROWS * TRI_ATTEND_MAX_D];
 
@@ -98,7 +98,7 @@ TRI_PAIRS_TARGET void tri_attend_block(tri_attend *a, int group, int n_row, cons
     add_apart(a, a->o + group * a->each * a->dv, n_row, t);
 }
 
-/* 0 is added so that a sum of nothing but zeros has one sign. */
+/* Adding 0 gives a sum of zeros a fixed sign. */
 TRI_PAIRS_TARGET float tri_attend_end(const tri_attend *a, int group, int row, uint16_t *o) {
   float        sum = tri_pairs_sum(&a->rows[group], row), inverse = 1.0f / sum;
   const float *from = a->o + (group * a->each + row) * a->dv;

@@ -1,6 +1,6 @@
-/* dot_amx.c - products of bf16 tiles by AMX: TDPBF16PS on tiles of 16 rows of 64 bytes.
+/* dot_amx.c - products of bf16 tiles with AMX, TDPBF16PS on tiles of 16 rows of 64 bytes.
  *
- * Tiles 0 to 3 hold results, 4 the left operand, 5 to 7 the right. */
+ * Tiles 0 to 3 hold results, 4 the left operand, 5 to 7 the right operand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TILES __attribute__((target("amx-tile,amx-bf16"))) __attribute__((noinline))
-/* gcc 12 does not know that a tile's load reads memory: what was stored before must be there. */
+/* gcc 12 does not know that a tile load reads memory. Earlier stores must be in memory by then. */
 #define STORED() __asm__ volatile("" ::: "memory")
 
 enum {
@@ -19,7 +19,7 @@ enum {
   XTILEDATA = 18,
   BF16_BIT = 22, /* specified: Intel SDM, CPUID leaf 7, EDX */
   TILE_BIT = 24,
-  DEEP = 32 /* elements of k one instruction takes */
+  DEEP = 32 /* elements of k for one instruction */
 };
 
 typedef struct tile_config { /* specified: Intel SDM, LDTILECFG, palette 1 */
@@ -45,7 +45,7 @@ static TILES void begin(int n_row) {
 
 static TILES void end(void) { _tile_release(); }
 
-/* Fetch n lines of each of 16 rows. */
+/* Prefetches n lines of each of 16 rows. */
 static inline void fetch_rows(const uint32_t *b, int64_t ldb, int n) {
   for (int i = 0; i < DEEP / 2; i++)
     for (int j = 0; j < n; j++) __builtin_prefetch(b + i * ldb + j * 16);

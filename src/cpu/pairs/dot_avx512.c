@@ -1,4 +1,5 @@
-/* dot_avx512.c - products of bf16 tiles by AVX512-BF16: VDPBF16PS, a pair of the left operand per vector. */
+/* dot_avx512.c - products of bf16 tiles with AVX512-BF16, VDPBF16PS, a pair of the left operand per
+ * vector. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
@@ -7,7 +8,7 @@
 
 #define INLINE TRI_PAIRS_TARGET __attribute__((always_inline)) inline
 
-/* A pair of the left operand in all lanes. */
+/* Returns a pair of the left operand in all lanes. */
 static INLINE __m512bh spread(const uint16_t *a) {
   int32_t pair;
   __builtin_memcpy(&pair, a, sizeof pair);
@@ -15,7 +16,7 @@ static INLINE __m512bh spread(const uint16_t *a) {
 }
 static INLINE __m512bh pairs_at(const uint32_t *b) { return (__m512bh)_mm512_loadu_si512(b); }
 
-/* R rows (a constant) and two vectors of columns, v apart, over n_pair pairs. */
+/* Accumulates R rows (a constant) and two vectors of columns, v apart, over n_pair pairs. */
 static INLINE void step(const int R, __m512 sum[8][2], const uint16_t *a, int64_t lda, const uint32_t *b,
                         int64_t ldb, int64_t v, int n_pair) {
   for (int k = 0; k < n_pair; k++) {
@@ -53,7 +54,7 @@ static INLINE void scores_rows(const int R, float *c, int64_t ldc, const uint16_
 static INLINE void sums_rows(const int R, float *c, int64_t ldc, const uint16_t *a, int64_t lda,
                              const uint32_t *const *panel, int64_t ldb, int n_panel, int n_col) {
   for (int at = 0; at < n_col; at += 32) {
-    int64_t v = at + 16 < n_col ? 16 : 0; /* a last vector alone stands in for both */
+    int64_t v = at + 16 < n_col ? 16 : 0; /* a single last vector serves as both */
     __m512  sum[8][2];
     load(R, sum, c + at, ldc, v);
     for (int i = 0; i < n_panel; i++)
@@ -62,7 +63,7 @@ static INLINE void sums_rows(const int R, float *c, int64_t ldc, const uint16_t 
   }
 }
 
-/* Fetch n_row rows of n pairs of each panel. */
+/* Prefetches n_row rows of n pairs of each panel. */
 static void fetch(const uint32_t *const *next, int n_panel, int64_t ld, int n_row, int n) {
   for (int i = 0; next && i < n_panel; i++)
     for (int r = 0; next[i] && r < n_row; r++)

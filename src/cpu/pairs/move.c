@@ -1,4 +1,4 @@
-/* move.c - transposes and interleaves tiles, so that they can be multiplied. */
+/* move.c - transposes and interleaves tiles for multiplication. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
@@ -11,10 +11,10 @@
 
 static inline int least(int a, int b) { return a < b ? a : b; }
 
-/* The first n of 16 lanes. */
+/* Mask of the first n of 16 lanes. */
 static INLINE __mmask16 lanes(int n) { return (__mmask16)(n >= 16 ? 0xffff : (1 << n) - 1); }
 
-/* Rows r[0] to r[3]: a transposition inside lanes of 128 bits. */
+/* Transposes rows r[0] to r[3] inside lanes of 128 bits. */
 static INLINE void turn_quad(__m512i r[4]) {
   __m512i a = _mm512_unpacklo_epi32(r[0], r[1]), b = _mm512_unpackhi_epi32(r[0], r[1]);
   __m512i c = _mm512_unpacklo_epi32(r[2], r[3]), d = _mm512_unpackhi_epi32(r[2], r[3]);
@@ -22,7 +22,7 @@ static INLINE void turn_quad(__m512i r[4]) {
   r[2] = _mm512_unpacklo_epi64(b, d), r[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-/* 16 x 16, n_row of the rows and n_col of the columns from memory. */
+/* Transposes 16 x 16 elements, with n_row of the rows and n_col of the columns from memory. */
 static INLINE void turn_16(uint32_t *to, int64_t ldt, const uint32_t *from, int64_t ldf, int n_row,
                            int n_col) {
   __m512i   r[16];
@@ -52,7 +52,7 @@ TRI_AVX512_TARGET void tri_pairs_turn(uint32_t *to, int64_t ldt, const uint32_t 
 
 TRI_AVX512_TARGET bool tri_pairs_zip(uint32_t *to, int64_t ldt, const uint16_t *from, int64_t ldf, int n_row,
                                      int n_col, int n_pair) {
-  const __m512i top = _mm512_set1_epi16(0x7f80); /* all ones in the exponent: infinity or NaN */
+  const __m512i top = _mm512_set1_epi16(0x7f80); /* all ones in the exponent, so infinity or NaN */
   __mmask32     odd = 0;
 
   for (int p = 0; p < n_pair; p++)

@@ -1,4 +1,4 @@
-/* narrow.c - f32 to bf16 by the processor's own instruction. */
+/* narrow.c - converts f32 to bf16 with the processor's own instruction. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 

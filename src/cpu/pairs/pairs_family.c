@@ -1,4 +1,4 @@
-/* pairs_family.c - which instructions multiply bf16 tiles, and f32 weights, in this process. */
+/* pairs_family.c - chooses the instructions for products of bf16 tiles and of f32 weights in this process. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
@@ -13,18 +13,18 @@ const tri_pairs *tri_pairs_find(void) { return chosen; }
 bool             tri_pairs_f32(void) { return own_f32; }
 bool             tri_pairs_narrows(void) { return own_narrow; }
 
-/* *own from run.cpu_f32, which is "avx512", where `here`, or "library". */
+/* Sets *own from run.cpu_f32. "avx512" is valid only if the processor has it (`here`), "library" always. */
 static tri_status choose_f32(bool here, bool *own) {
   const char *wish = tri_choice_word(TRI_CHOICE_CPU_F32);
 
   *own = here && strcmp(wish, "library") != 0;
   if (!*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
   TRI_FAIL(strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE,
-           "%s%s: on this processor it can be library%s, or %s", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
+           "%s%s: must be library%s or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_F32), wish,
            here ? ", avx512" : "", tri_choice_none(TRI_CHOICE_CPU_F32));
 }
 
-/* A family that there is, but not here, or no family. */
+/* TRI_EDEVICE for a family this processor lacks, TRI_ECONFIG for an unknown word. */
 static tri_status wrong(const char *wish) {
   return strcmp(wish, "amx") && strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE;
 }
@@ -53,7 +53,7 @@ tri_status tri_pairs_choose(void) {
   else if (!strcmp(wish, "f32"))
     chosen = NULL;
   else
-    TRI_FAIL(wrong(wish), "%s%s: on this processor it can be f32%s%s, or %s",
+    TRI_FAIL(wrong(wish), "%s%s: must be f32%s%s or %s on this processor",
              tri_choice_source(TRI_CHOICE_CPU_BF16), wish, avx512 ? ", avx512" : "", amx ? ", amx" : "",
              tri_choice_none(TRI_CHOICE_CPU_BF16));
   return TRI_OK;
@@ -64,8 +64,8 @@ tri_status tri_pairs_choose(void) {
 
   TRI_TRY(choose_f32(false, &own_f32));
   if (*wish && strcmp(wish, "f32"))
-    TRI_FAIL(wrong(wish), "%s%s: on this processor it can be f32, or %s",
-             tri_choice_source(TRI_CHOICE_CPU_BF16), wish, tri_choice_none(TRI_CHOICE_CPU_BF16));
+    TRI_FAIL(wrong(wish), "%s%s: must be f32 or %s on this processor", tri_choice_source(TRI_CHOICE_CPU_BF16),
+             wish, tri_choice_none(TRI_CHOICE_CPU_BF16));
   return TRI_OK;
 }
 #endif

@@ -1,4 +1,4 @@
-/* softmax.c - scores to weights and to their gradient: what is not a product in the attention of bf16. */
+/* softmax.c - turns scores into weights and computes their gradient, for bf16 attention. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pairs.h"
 
@@ -9,9 +9,10 @@
 
 #define INLINE TRI_PAIRS_TARGET __attribute__((always_inline)) inline
 
-/* tri_exp where it is no larger than e^88: the same steps, and 2^n by one instruction. A NaN stays one. */
+/* tri_exp for results up to e^88, by the same steps but with 2^n by one instruction. A NaN stays a NaN. */
 static INLINE __m512 exp_16(__m512 x) {
-  __m512 t = _mm512_max_ps(_mm512_set1_ps(TRI_EXP_LOW), x), n, r, p; /* of NaN and a number, the second */
+  /* max returns its second operand for a NaN */
+  __m512 t = _mm512_max_ps(_mm512_set1_ps(TRI_EXP_LOW), x), n, r, p;
   n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(1.44269504088896341f)), 8);
   r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), t);
   r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
@@ -25,25 +26,25 @@ static INLINE __m512 exp_16(__m512 x) {
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(TRI_EXP_LOW), _CMP_NLT_UQ), p);
 }
 
-/* Two vectors, one behind the other, as bf16. */
+/* Stores two vectors, one behind the other, as bf16. */
 static INLINE void put_32(uint16_t *to, __m512 a, __m512 b) {
   _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(b, a));
 }
 
 static inline int clamp_16(int n) { return n < 0 ? 0 : n > 16 ? 16 : n; }
-/* Lanes i of a vector of which the first is element `at`: first <= at + i < end. */
+/* Mask of the lanes i with first <= at + i < end. `at` is the vector's first element. */
 static INLINE __mmask16 seen_lanes(int at, int first, int end) {
   return (__mmask16)(((1u << clamp_16(end - at)) - 1) & ~((1u << clamp_16(first - at)) - 1));
 }
 
-/* Caps n scores in place, scaled. n is a multiple of 32. */
+/* Scales and caps n scores in place. n is a multiple of 32. */
 static TRI_PAIRS_TARGET void cap_scores(float *s, int n, float scale, float cap) {
   float inverse = 1.0f / cap;
 #pragma omp simd
   for (int i = 0; i < n; i++) s[i] = tri_softcap(s[i] * scale, cap, inverse);
 }
 
-/* The largest score of elements from .. to - 1 that the row sees. */
+/* Returns the largest score of elements from .. to - 1 seen by the row. */
 static INLINE float largest(const float *s, int from, int to, int first, int end) {
   __m512 most = _mm512_set1_ps(-INFINITY);
 
@@ -52,7 +53,8 @@ static INLINE float largest(const float *s, int from, int to, int first, int end
   return _mm512_reduce_max_ps(most);
 }
 
-/* Weights of elements from .. to - 1 relative to `top`; their sum in two chains of 16 parts. */
+/* Computes the weights of elements from .. to - 1 relative to `top`. Returns their sum, from two chains of 16
+ * parts. */
 static INLINE __m512 weigh(const float *s, uint16_t *p, int from, int to, int first, int end, float scale,
                            float top) {
   const __m512 by = _mm512_set1_ps(scale), less = _mm512_set1_ps(top);
@@ -88,7 +90,7 @@ TRI_PAIRS_TARGET bool tri_pairs_softmax(tri_pairs_rows16 *r, float *s, uint16_t 
   for (int i = 0; i < n_row; i++) {
     uint16_t *row = p + i * TRI_PAIRS_BLOCK;
     __m512    sum;
-    if (seen->first[i] >= seen->end[i]) { /* nothing of this block: all stays as it is */
+    if (seen->first[i] >= seen->end[i]) { /* sees nothing of this block, so its sums stay */
       r->factor[i] = 1.0f;
       for (int k = from; k < to; k += 32) _mm512_storeu_si512(row + k, _mm512_setzero_si512());
       continue;
@@ -105,7 +107,7 @@ TRI_PAIRS_TARGET float tri_pairs_sum(const tri_pairs_rows16 *r, int row) {
   return _mm512_reduce_add_ps(_mm512_loadu_ps(r->sum[row]));
 }
 
-/* Of one vector of queries `at` and one key. s is capped before where there is a cap. */
+/* Processes one vector of queries from `at` on and one key. With a cap, s is already capped. */
 static INLINE void slope_16(const tri_pairs_slope *a, const float *s, const float *dp, int at, __mmask16 m,
                             __m512 *p, __m512 *ds) {
   __m512 x = _mm512_loadu_ps(s), d = _mm512_sub_ps(_mm512_loadu_ps(dp), _mm512_loadu_ps(a->delta + at)), t;
