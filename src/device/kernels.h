@@ -85,7 +85,8 @@ static inline int64_t tri_attn_spread_work(const tri_heads *h, int64_t B, int64_
 }
 
 /* Returns tri_attn_work's elements plus the additional ones a device can use for rows in type A. */
-static inline int64_t tri_attn_workspace(const tri_device_advice *a, const tri_heads *h, tri_dtype A, int64_t N) {
+static inline int64_t tri_attn_workspace(const tri_device_advice *a, const tri_heads *h, tri_dtype A,
+                                         int64_t N) {
   return tri_attn_work(h, N) + (A == TRI_BF16 ? (int64_t)(a->attn_bytes / sizeof(float)) : 0);
 }
 
@@ -179,7 +180,8 @@ typedef tri_status tri_rope_fn(tri_stream *s, tri_out qkv, tri_in pos, tri_in ta
 typedef tri_status tri_glu_fwd_fn(tri_stream *s, tri_out y, tri_in gu, tri_act act);
 typedef tri_status tri_glu_bwd_fn(tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu, tri_act act);
 /* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd writes
- * dqkv A [N,E]. work f32 has tri_attn_work(heads, N) elements or those of tri_attn_workspace, with any content. */
+ * dqkv A [N,E]. work f32 has tri_attn_work(heads, N) elements or those of tri_attn_workspace, with any
+ * content. */
 typedef tri_status tri_attn_fwd_fn(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu,
                                    const tri_attn_rule *rule);
 typedef tri_status tri_attn_bwd_fn(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o,

@@ -307,7 +307,7 @@ static void test_wish(void **state) {
   (void)state;
   setenv("TRI_CUDA_ATTN_BWD", "flash", 1);
   assert_int_equal(tri_device_open("cuda", 0, 2, &d), TRI_ECONFIG);
-  assert_non_null(strstr(tri_error_trace(), "TRI_CUDA_ATTN_BWD=flash: must be own, cudnn"));
+  assert_non_null(strstr(tri_error_trace(), "TRI_CUDA_ATTN_BWD=flash"));
   tri_error_clear();
   setenv("TRI_CUDA_ATTN_BWD", "own", 1);
   ok(tri_device_open("cuda", 0, 2, &d));

@@ -1,6 +1,6 @@
-/* kernel_names.h - gives each kernel a name per family. Kernels are compiled once for each family of instructions
- * (kernel_family.h), so their external names end with the family. Sources include this header before any other
- * header with such names. tests/device/processors.sh finds names missing here. */
+/* kernel_names.h - gives each kernel a name per family. Kernels are compiled once for each family of
+ * instructions (kernel_family.h), so their external names end with the family. Sources include this header
+ * before any other header with such names. tests/device/processors.sh finds names missing here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_KERNEL_NAMES_H
 #define TRI_KERNEL_NAMES_H
