@@ -1,5 +1,4 @@
-/* bench_case.h - what the bench programs share: a call that must succeed, or the program ends with its error.
- * Test code. */
+/* bench_case.h - ends a bench program with the error if a call fails. Test code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_CASE_H
 #define TRI_BENCH_CASE_H

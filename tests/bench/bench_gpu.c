@@ -1,10 +1,11 @@
-/* bench_gpu.c - speed of a device's kernels: attention, the head, AdamW, norms, products. Not a test.
+/* bench_gpu.c - measures a device's kernels (attention, head, AdamW, norms, products). Not a test.
  *
- * bench_gpu DEVICE [small] [WORD]    all, or those whose label holds WORD; small: tiny shapes, for a try
- * One line each, FIGURE|label|unit|number: the median of five timed runs after two, by the device's own
- * events, each of as many calls as fill a millisecond. Operations and bytes are those the computation cannot
- * do without: causal attention half of all pairs, a backward pass 5 products where forward has 2, each array
- * read or written once. */
+ * bench_gpu DEVICE [small] [WORD]    runs all cases, or those with WORD in their label
+ * small                              uses tiny shapes, to try the program
+ * It prints a line for each case, FIGURE|label|unit|number. The number is the median of five timed runs after
+ * two warm-up runs, by the device's own events. A run has enough calls to fill a millisecond. Operations and
+ * bytes are the least a computation needs. Causal attention counts half of all pairs, a backward pass counts
+ * 5 products for the 2 of a forward pass, and each array is read or written once. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_case.h"
 #include "device/device.h"
@@ -18,7 +19,7 @@
 
 enum { MOST_ARRAYS = 32, RUNS = 5, WARM_UP = 2, MOST_CALLS = 1000, PATTERN = 1 << 20 };
 
-/* A device, and what one case holds of it. */
+/* A device and the arrays of one case. */
 typedef struct bench {
   const tri_device_ops *ops;
   const tri_kernels    *k;
@@ -28,7 +29,7 @@ typedef struct bench {
   void                 *array[MOST_ARRAYS];
   int                   n_arrays;
   bool                  small;
-  const char           *word;       /* NULL: every case */
+  const char           *word;       /* NULL means every case */
   float                *noise;      /* host, [PATTERN], in (-0.5, 0.5) */
   uint16_t             *noise_half; /* the same in bf16 */
   char                  label[128];
@@ -49,7 +50,7 @@ static void give_back(bench *b) {
   while (b->n_arrays) b->ops->free(b->d, TRI_MEM_DEVICE, &b->array[--b->n_arrays]);
 }
 
-/* [rows,columns] of noise; columns 0: a view of one dimension. */
+/* Makes [rows,columns] of noise. With columns 0 it is a view of one dimension. */
 static tri_tensor array(bench *b, tri_dtype t, int64_t rows, int64_t columns) {
   const int64_t n = rows * (columns ? columns : 1);
   const size_t  size = tri_dtype_bytes(t);
@@ -63,7 +64,7 @@ static tri_tensor array(bench *b, tri_dtype t, int64_t rows, int64_t columns) {
   return columns ? tri_view2(p, t, rows, columns) : tri_view1(p, t, rows);
 }
 
-/* Whole numbers of the host, as a view [n] or [rows,n / rows]. */
+/* Copies int32 numbers of the host to the device, as a view [n] or [rows,n / rows]. */
 static tri_tensor numbers(bench *b, const int32_t *x, int64_t rows, int64_t columns) {
   const int64_t n = rows * (columns ? columns : 1);
   void         *p = workspace(b, (size_t)n * sizeof *x);
@@ -86,7 +87,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Milliseconds of `calls` calls of run. */
+/* Returns the milliseconds of `calls` calls of run. */
 static double once(bench *b, void (*run)(bench *, void *), void *ctx, int calls) {
   double ms;
 
@@ -98,7 +99,7 @@ static double once(bench *b, void (*run)(bench *, void *), void *ctx, int calls)
   return ms;
 }
 
-/* Prints amount (of `unit` times 1e9 or 1e12 per second) over the median time of one call. */
+/* Prints amount (in `unit`, 1e9 or 1e12 per second) over the median time of one call. */
 static void figure(bench *b, void (*run)(bench *, void *), void *ctx, double amount, const char *unit) {
   const double scale = unit[0] == 'T' ? 1e12 : 1e9;
   double       ms[RUNS], first = 0;
@@ -113,7 +114,7 @@ static void figure(bench *b, void (*run)(bench *, void *), void *ctx, double amo
   fflush(stdout);
 }
 
-/* Sets the label; false where it is not asked for. */
+/* Sets the label and returns whether this case was requested. */
 static bool begin(bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static bool begin(bench *b, const char *fmt, ...) {
   va_list ap;
@@ -140,11 +141,11 @@ static void attention_bwd(bench *b, void *ctx) {
   OK(b->k->attn_bwd(b->s, &a->dqkv, &a->work, &a->dout, &a->o, &a->lse, &a->qkv, &a->cu, &a->rule));
 }
 
-/* N tokens in all, in sequences of T. */
+/* Measures N tokens in sequences of T tokens. */
 static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   const int64_t E = (h.H + 2 * h.G) * h.D, S = N / T;
   const double  flop =
-      2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* of two products over half of all pairs */
+      2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* two products over half of all pairs */
   int32_t          *cu = host_numbers(S + 1);
   attention         a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0, T}};
   tri_device_advice advice;
@@ -160,7 +161,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   a.work = array(b, TRI_F32, tri_attn_workspace(&advice, &h, TRI_BF16, N), 0);
   if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
     figure(b, attention_fwd, &a, flop, "TFLOP/s");
-  attention_fwd(b, &a); /* backward wants its o and lse */
+  attention_fwd(b, &a); /* backward needs its o and lse */
   if (begin(b, "attention backward%s, %d/%d heads of %d, %lld tokens",
             advice.attn_bytes ? ", cuDNN asked for" : "", h.H, h.G, h.D, (long long)T))
     figure(b, attention_bwd, &a, 2.5 * flop, "TFLOP/s");
@@ -172,7 +173,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
 
 typedef struct decode {
   tri_attn_rule rule;
-  tri_tensor    qkv, o, k_page, v_page, table, len, work; /* work: data NULL where rows are not spread */
+  tri_tensor    qkv, o, k_page, v_page, table, len, work; /* data of work is NULL if rows are not spread */
 } decode;
 
 static void decode_run(bench *b, void *ctx) {
@@ -181,7 +182,8 @@ static void decode_run(bench *b, void *ctx) {
                        &a->table, &a->len, &a->rule));
 }
 
-/* rows sequences of len tokens each, every one with pages of its own. spread: over many blocks. */
+/* Measures `rows` sequences of len tokens each, every one with its own pages. `spread` uses many blocks for
+ * each row. */
 static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len, bool spread) {
   const int64_t pages = (len + TRI_PAGE - 1) / TRI_PAGE, P = rows * pages, E = (h.H + 2 * h.G) * h.D;
   int32_t      *table = host_numbers(P), *lens = host_numbers(rows);
@@ -189,7 +191,7 @@ static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len, bool 
 
   if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens%s", h.H, h.G, h.D,
             (long long)rows, (long long)len, spread ? ", spread" : "")) {
-    for (int64_t i = 0; i < P; i++) table[i] = (int32_t)(i * 7919 % P); /* not one after the other */
+    for (int64_t i = 0; i < P; i++) table[i] = (int32_t)(i * 7919 % P); /* pages in mixed order */
     for (int64_t i = 0; i < rows; i++) lens[i] = (int32_t)len;
     if (P % 7919 == 0) abort();
     a.qkv = array(b, TRI_BF16, rows, E);
@@ -243,7 +245,7 @@ static void bench_head(bench *b, int64_t K, int64_t V) {
   give_back(b);
 }
 
-/* ---- arrays as they come ---- */
+/* ---- flat arrays ---- */
 
 typedef struct flat {
   tri_tensor a, b, c, d, e, f;
@@ -280,8 +282,8 @@ static void swiglu_bwd(bench *b, void *ctx) {
   OK(b->k->glu_bwd(b->s, &f->c, NULL, &f->a, &f->b, TRI_ACT_SILU));
 }
 
-/* Bytes an element: AdamW reads and writes w, m, v and reads g, all f32, and writes the new weights in
- * bf16. */
+/* AdamW reads and writes w, m and v and reads g, all f32, and writes the new weights in bf16. These are the
+ * bytes of one element. */
 static void bench_optimizer(bench *b, int64_t n) {
   flat f;
 
@@ -338,7 +340,7 @@ static void product_bwd_w(bench *b, void *ctx) {
   OK(b->k->linear_bwd_w(b->s, p->l, &p->dw, &p->y, &p->x, false));
 }
 
-/* y [M,n_out] = x [M,n_in] W^T for some M; both gradients for the largest. */
+/* Measures y [M,n_out] = x [M,n_in] W^T for some M, and both gradients for the largest M. */
 static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
   static const int64_t  rows[] = {16, 64, 256, 4096};
   const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true, false};
@@ -376,7 +378,7 @@ static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
   give_back(b);
 }
 
-/* ---- all of them ---- */
+/* ---- all cases ---- */
 
 static void run_all(bench *b) {
   static const tri_heads heads[] = {{14, 2, 64}, {32, 8, 128}};
@@ -389,7 +391,7 @@ static void run_all(bench *b) {
     for (int64_t T = N / 4; T <= N; T *= 2) bench_attention(b, heads[i], N, T);
     bench_decode(b, heads[i], b->small ? 3 : 32, b->small ? 40 : 768, false);
     bench_decode(b, heads[i], b->small ? 5 : 256, b->small ? 40 : 768, false);
-    for (int n = 1; n <= 4; n += 3) /* rows, and both ways */
+    for (int n = 1; n <= 4; n += 3) /* rows, without and with spreading */
       for (int spread = 0; spread < 2; spread++)
         bench_decode(b, heads[i], n, b->small ? 300 : 8192, spread != 0);
   }

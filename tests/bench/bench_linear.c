@@ -1,8 +1,8 @@
-/* bench_linear.c - speed of the linear_* kernels beside the library's own best. Not a test.
+/* bench_linear.c - compares the speed of the linear_* kernels with the library's best. Not a test.
  *
- * bench_linear [threads] [rounds] [shape index]     each number is GFLOP/s, the best of `rounds` short runs
- * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products
- * alone "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
+ * bench_linear [threads] [rounds] [shape index]     prints GFLOP/s, the best of `rounds` short runs
+ * bench_linear floor d L ff V f32|bf16 [threads]    prints tokens/s of a step with only its products
+ * "library" is one product of 512 rows in every thread at once, with packed weights and nothing else. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -34,7 +34,7 @@ static void fill(void *p, tri_dtype t, int64_t n) {
   }
 }
 
-/* What is measured; all of one shape. */
+/* The arrays and products of one shape. */
 typedef struct bench {
   const tri_kernels *k;
   tri_device        *d;
@@ -71,7 +71,7 @@ static void once(const bench *b, int op, int64_t rows) {
   if (op == 5) OK(b->k->linear_pack(b->s, b->l, b->fwd, b->bwd, &w, 0, 1));
 }
 
-/* Seconds of one call, the mean over about 2 ms. */
+/* Returns the seconds of one call, as a mean over about 2 ms. */
 static double seconds(const bench *b, int op, int64_t rows) {
   const double flops = 2.0 * (double)(rows * b->n_out * b->n_in);
   const int    times = op == 5 ? 1 : (int)(2e-3 * 2e11 / flops) + 1;
@@ -159,7 +159,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* FLOP/s of the library's product on this shape, the median of five. */
+/* Returns FLOP/s of the library's product on this shape, the median of five. */
 static double library_rate(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtype) {
   enum { RUNS = 5, TIMES = 20 };
   double took[RUNS];
@@ -174,7 +174,7 @@ static double library_rate(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtyp
   return 2.0 * (double)(LIBRARY_ROWS * n_out * n_in) * b->d->threads * TIMES / took[RUNS / 2];
 }
 
-/* Forward, and two products of the same size backward, of every weight. */
+/* Counts every weight's forward product and its two backward products of the same size. */
 static void print_floor(bench *b, char **arg) {
   const int64_t   d = atol(arg[0]), L = atol(arg[1]), ff = atol(arg[2]), V = atol(arg[3]);
   const tri_dtype dtype = strcmp(arg[4], "f32") ? TRI_BF16 : TRI_F32;

@@ -1,9 +1,9 @@
-/* bench_model.c - speed of generation: a model of random weights answers, many sequences at once. Not a test.
+/* bench_model.c - measures generation with a model of random weights and many sequences at once. Not a test.
  *
  * bench_model DEVICE LABEL CONFIG.json PROMPT NEW N [N ...]
- * For each N two lines: FIGURE|LABEL, decode, N sequences|tokens/s|number, counted from when the last of N
- * prompts of PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until
- * then. The weights are what `trireme generate` would hold, bf16. */
+ * prints two lines for each N, as FIGURE|LABEL, decode, N sequences|tokens/s|number. All N prompts have
+ * PROMPT random tokens. Decoding is timed from the first token of the last prompt until each answer has NEW tokens.
+ * The other line is the prompts' own tokens/s until then. The weights are bf16, as in `trireme generate`. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_UP = 4 }; /* chosen: so many answers of so many tokens load every kernel */
+enum { WARM_UP = 4 }; /* chosen: this many answers and tokens load every kernel */
 
 typedef struct bench {
   tri_session  se;
@@ -24,7 +24,7 @@ typedef struct bench {
   tri_model   *model;
   tri_sampler *sampler;
   tri_prompt  *prompt; /* [most] */
-  int32_t     *token;  /* of all prompts */
+  int32_t     *token;  /* tokens of all prompts */
   int64_t      prompt_len, max_new;
 } bench;
 
@@ -79,8 +79,7 @@ static void close_all(bench *b) {
   tri_session_close(&b->se);
 }
 
-/* What the sampler's question after each token tells: when all answers have begun, and with how many
- * tokens. */
+/* Records when all answers have begun and with how many tokens. The sampler calls it after each token. */
 typedef struct progress {
   int64_t sequences, begun, tokens, tokens_then;
   double  then_s;

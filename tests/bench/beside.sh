@@ -1,15 +1,15 @@
 #!/bin/bash
-# beside.sh - training and GRPO steps beside PyTorch's and TRL's: five rounds in which all take turns, then the medians.
+# beside.sh - compares training and GRPO steps with PyTorch's and TRL's in five rounds, and prints the medians.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/beside.sh PYTHON TORCH_TRAIN.py TRL_GRPO.py [ROUNDS]
 #
-# TORCH_TRAIN.py d L heads ff V T B f32|bf16 THREADS STEPS prints "... tokens/s N ..."; TRL_GRPO.py --size s|m --dtype D
-# --completions N --threads N --steps N prints "... step S s ...". Every line of every round is printed as it comes. ONLY=WORDS
-# (awk's regular expression) takes the rows whose name it matches.
+# All programs take turns in each round. TORCH_TRAIN.py d L heads ff V T B f32|bf16 THREADS STEPS prints "... tokens/s N ...".
+# TRL_GRPO.py --size s|m --dtype D --completions N --threads N --steps N prints "... step S s ...". The script prints every line of
+# every round at once. ONLY=WORDS (an awk regular expression) selects rows by name.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 3 ] || { sed -n '4,7s/^# \{0,1\}//p' "$0" >&2; exit 64; }
+[ $# -ge 3 ] || { sed -n '5,9s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 python=$1 torch=$2 trl=$3 rounds=${4:-5}
 linear=${LINEAR:-$here/../../build/cpu-release/bench_linear}
 seen=$(mktemp)

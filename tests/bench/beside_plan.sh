@@ -1,10 +1,11 @@
 #!/bin/bash
-# beside_plan.sh - host memory that ranks take beside their plan, measured in a control group, against what a plan counts.
+# beside_plan.sh - measures the host memory of ranks beside their plan in a control group, and compares it with the plan's figure.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/bench/beside_plan.sh PROGRAM [RANKS ...]    needs root and control groups of memory, of either version; else it ends with 77
-# Prints for each number of ranks MiB a rank: measured (the group's highest use, mpirun's in it, less the plans), counted by trireme plan.
-# Judge: nobody takes more than is counted. The deck is SFT with a checkpoint each step, f32, 14 million parameters.
+#   tests/bench/beside_plan.sh PROGRAM [RANKS ...]    needs root and memory control groups (version 1 or 2), else exits with 77
+# Prints MiB a rank for each number of ranks, as measured and as counted by trireme plan. Measured is the highest use of the group,
+# with mpirun in it, less the plans.
+# Judge: no rank takes more than the plan counts. The deck is SFT with a checkpoint each step, f32, 14 million parameters.
 set -eu
 program=$(readlink -f "$1")
 shift

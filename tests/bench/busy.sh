@@ -1,14 +1,13 @@
 #!/bin/bash
-# busy.sh - a training step on two idle cores and beside four busy loops on them (load 4): rounds in which all binaries take
-# turns, then the medians.
+# busy.sh - times a training step on two idle cores and beside four busy loops on them (load 4), in rounds, and prints the medians.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/bench/busy.sh NEW [OLD]        programs; OLD beside NEW where both are given. ROUNDS=5 rounds
+#   tests/bench/busy.sh NEW [OLD]        times program NEW, and OLD beside it if given. ROUNDS=5 rounds
 #
-# Two ways to use the two cores: two ranks of a thread, one rank of two threads. Everything has the priority of this shell. Six
-# runnable threads on two cores have a third of a core each, so a step's fair share at load 4 is three idle steps. Right, and exit
-# code 0: no more than three times the fair share; on idle cores no more than 1.02 times OLD's step. Idle figures want a machine
-# on which nothing else runs.
+# There are two ways to use the two cores, two ranks of one thread and one rank of two threads. All processes have the priority of
+# this shell. Six runnable threads on two cores have a third of a core each, so a step's fair share at load 4 is three idle steps.
+# It passes with exit code 0 if a step takes at most three times the fair share, and on idle cores at most 1.02 times OLD's step.
+# Idle figures need a machine without other work.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -ge 1 ] && [ $# -le 2 ] || { sed -n '5s/^# *//p' "$0" >&2; exit 64; }
@@ -38,7 +37,7 @@ train: {steps: 1, train_batch_size: 16, micro_batch_size: 4, learning_rate: 1e-3
 checkpoint: {save_steps: 0, save_minutes: 0, save_final: false}
 E2
 
-# PROGRAM RANKS THREADS STEPS: milliseconds a step, the median of all steps but the first three.
+# Takes PROGRAM RANKS THREADS STEPS. Prints milliseconds a step, the median of all steps but the first three.
 step_ms() {
   local launch=()
   # shellcheck disable=SC2086
@@ -50,7 +49,7 @@ step_ms() {
     awk '{ v[NR] = $1 } END { printf "%.2f", 1e3 * v[int((NR + 1) / 2)] }'
 }
 
-# Everything of one round, under a load: lines "binary|way|load|ms".
+# Runs everything of one round under a load. Prints lines "binary|way|load|ms".
 measure() { # load, steps
   local way n=0 program
   for program in "$@"; do

@@ -1,16 +1,27 @@
 #!/bin/bash
-# predict.sh - seconds of a step as trireme plan predicts them, beside those that a run takes, on 1, 2 and 4 ranks.
+# predict.sh - compares the seconds of a step predicted by trireme plan with those of a run, on 1, 2 and 4 ranks.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/bench/predict.sh PROGRAM [DECK ...] [key=value ...]    none: all decks; TYPES="f32 bf16", RANKS="1 2 4": these alone
-#     STEPS=6: timed ones, after two that are not; ROUNDS=1: so many plans and runs in turns, medians of them; XDG_CACHE_HOME=: no
-#     doctor's file; BEFORE="chrt -r 1": what both are started with; BIND=1: ranks keep to their cores, for RANKS=4 with chrt, which
-#     leaves three on one core
-# Decks, on a model of width 256 and 4 layers: grpo, 64 answers of 48 tokens; sft, 32 sequences of 128; ppo, 64 such answers with
-# critic and reference; dpo, 16 pairs of 128; lora, grpo with adapters; zero3, sft with all state shared; long, 16 answers of 256;
-# wide, grpo of width 512 and 8 layers, 16 answers of 32; deep, sft of these, 16 sequences of 256, with recomputation.
-# Prints a row for each, and how many are within 25 %, as they must all be: else it exits with 1. On a machine that does
-# nothing else: the medians of a busy one say nothing of the prediction.
+#   tests/bench/predict.sh PROGRAM [DECK ...] [key=value ...]    runs the named decks, or all
+#     TYPES="f32 bf16"        types to run
+#     RANKS="1 2 4"           numbers of ranks to run
+#     STEPS=6                 timed steps, after two warm-up steps
+#     ROUNDS=1                rounds in which plans and runs take turns, for medians
+#     XDG_CACHE_HOME=         plans without doctor's file
+#     BEFORE="chrt -r 1"      starts plans and runs with this command
+#     BIND=1                  binds ranks to cores. RANKS=4 with chrt needs it, because chrt leaves three ranks on one core
+# Decks, on a model of width 256 and 4 layers:
+#     grpo      64 answers of 48 tokens
+#     sft       32 sequences of 128
+#     ppo       64 such answers with critic and reference
+#     dpo       16 pairs of 128
+#     lora      grpo with adapters
+#     zero3     sft with all state shared
+#     long      16 answers of 256
+#     wide      grpo of width 512 and 8 layers, 16 answers of 32
+#     deep      sft of width 512 and 8 layers, 16 sequences of 256, with recomputation
+# Prints a row for each, and how many are within 25 %. Exits with 1 unless all are. Use a machine without other work, because
+# medians of a busy machine say nothing about the prediction.
 set -eu
 program=$1
 shift

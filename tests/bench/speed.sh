@@ -1,11 +1,11 @@
 #!/bin/bash
-# speed.sh - time training and GRPO steps of models of given sizes: medians over the steps of one run.
+# speed.sh - times training and GRPO steps for models of given sizes, as medians over the steps of one run.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/speed.sh train d L heads ff V T B f32|bf16 RANKS THREADS [STEPS]   tokens/s of forward, loss, backward, AdamW
-#   tests/bench/speed.sh grpo s|m f32|bf16 COMPLETIONS RANKS THREADS [STEPS]       seconds of a GRPO step: prompts of 8 bytes,
+#   tests/bench/speed.sh grpo s|m f32|bf16 COMPLETIONS RANKS THREADS [STEPS]       seconds of a GRPO step with prompts of 8 bytes,
 #                                                                                 groups of 8, 64 new tokens each
-# Random weights, random or numeric data made here; no end token, so that every answer has its full length.
+# Weights are random, and the script makes random or numeric data. There is no end token, so every answer has its full length.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 trireme=${TRIREME:-$here/build/cpu-release/trireme}
@@ -69,7 +69,7 @@ EOF
   echo "trireme grpo size=$size $dtype completions=$n ranks=$ranks threads=$threads: step $s s (rollout $(median time_rollout_s), learn $(median time_learn_s)), generated tokens/s $(awk -v s="$s" -v n="$((n * 64))" 'BEGIN { printf "%.0f", n / s }')"
   ;;
 *)
-  sed -n '3,7s/^# \{0,1\}//p' "$0" >&2
+  sed -n '5,7s/^# \{0,1\}//p' "$0" >&2
   exit 64
   ;;
 esac

@@ -1,12 +1,12 @@
 #!/bin/sh
-# start_time.sh - seconds from launch to the end of the first step of a deck: each of five starts, and the median.
+# start_time.sh - times five starts of a deck, from launch to the end of the first step, and prints the median.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/bench/start_time.sh RANKS DECK [key=value ...]
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 trireme=${TRIREME:-$here/build/cpu-release/trireme}
-[ $# -ge 2 ] || { sed -n '4s/^# *//p' "$0" >&2; exit 64; }
+[ $# -ge 2 ] || { sed -n '5s/^# *//p' "$0" >&2; exit 64; }
 ranks=$1 deck=$2
 shift 2
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-start.XXXXXX")

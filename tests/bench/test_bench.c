@@ -1,5 +1,5 @@
-/* test_bench.c - what follows from a bench's figures, how often something is timed, and its screen. Judge:
- * numbers worked by hand. */
+/* test_bench.c - tests the shares computed from a bench's figures, the number of repetitions and the screen.
+ * Judge: numbers worked by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void what_takes_too_long_is_timed_less_often(void **state) {
 
   (void)state;
   tri_series_put(&s, 0, 30);
-  assert_false(tri_series_enough(&s)); /* once at least */
+  assert_false(tri_series_enough(&s)); /* at least once */
   tri_series_put(&s, 30, 45);
   assert_false(tri_series_enough(&s));
   tri_series_put(&s, 45, 60);
@@ -46,7 +46,7 @@ static void what_takes_too_long_is_timed_less_often(void **state) {
     assert_false(tri_series_enough(&short_one));
     tri_series_put(&short_one, i * 0.01, i * 0.01 + 0.01);
   }
-  assert_true(tri_series_enough(&short_one)); /* nine that count */
+  assert_true(tri_series_enough(&short_one)); /* nine runs count */
   tri_series_put(&short_one, 1, 2);
   assert_int_equal(short_one.n, 9);
 }
@@ -75,8 +75,8 @@ static void the_case_without_a_deck(void **state) {
 
   (void)state;
   tri_bench_case_default(&c);
-  /* 12 (4 768^2 + 3 768 2048) + 50257 768 numbers of products, 2 bytes each; keys and values of 3 x 10 tokens
-   * in 12 layers */
+  /* Products have 12 (4 768^2 + 3 768 2048) + 50257 768 numbers of 2 bytes each. Keys and values are 3 x 10
+   * tokens in 12 layers. */
   assert_true(tri_bench_decode_bytes(&c, 0, 10) == 2 * 123532032.0);
   assert_true(tri_bench_decode_bytes(&c, 3, 10) - tri_bench_decode_bytes(&c, 0, 10) ==
               2.0 * 3 * 10 * 12 * 2 * 768);
@@ -87,11 +87,12 @@ static void the_case_without_a_deck(void **state) {
   assert_int_equal(tri_bench_tokens(&c.size), 1024);
   assert_int_equal(tri_bench_rows(&c.size), 1020);
   assert_int_equal(tri_bench_steps(&c.size), 64);
-  assert_int_equal(tri_bench_prompt(&c.size), 160); /* 128, and half of what is before the 64 steps */
+  assert_int_equal(tri_bench_prompt(&c.size), 160); /* 128, plus half of the 64 steps before */
 }
 
-/* Two ranks, two passes an update. A pass forward 0.5 s, of it products 2 x 0.125 + 0.0625; backward 1 s, of
- * it 2 x (0.125 + 0.25) + (0.0625 + 0) + once more 1 x 0.125; 100 GB/s. */
+/* Two ranks, two passes an update. A forward pass takes 0.5 s, with products of 2 x 0.125 + 0.0625. A
+ * backward pass takes 1 s, with products of 2 x (0.125 + 0.25) + (0.0625 + 0) + once more 1 x 0.125. Memory
+ * has 100 GB/s. */
 static tri_bench_result figures(void) {
   tri_bench_result r = {
       .who = {2, 1, 2, 1, 2, "cpu", "", "oneDNN 2.6.3", 0}, .numbers = 1000, .n_product = 2};

@@ -1,5 +1,5 @@
-/* test_trial.c - the folder of a trial is gone afterwards, also where a signal ends the process. Judge: what
- * lies in the folder above it. */
+/* test_trial.c - checks that a trial's folder is removed at its end, also if a signal ends the process.
+ * Judge: the content of the folder above it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static void put(const char *folder, const char *name) {
   close(fd);
 }
 
-/* What a checkpoint that is being written leaves, and the plain file. */
+/* Makes the files left by an unfinished checkpoint, and the plain file. */
 static void fill(const char *folder) {
   char path[TRI_CKPT_PATH_BYTES + 64];
 
@@ -91,7 +91,8 @@ static void it_is_removed_after_a_failure(void **state) {
   is_empty();
 }
 
-/* MPI's lock files, say, more than one listing holds; and a link, which is not followed. */
+/* Makes more files than one listing holds, such as MPI's lock files, and a link. The link must not be
+ * followed. */
 static void whatever_lies_in_it_goes_too(void **state) {
   char path[TRI_CKPT_PATH_BYTES], link[TRI_CKPT_PATH_BYTES + 64], name[96];
 
@@ -131,7 +132,7 @@ static void what_is_too_deep_stays_and_is_told(void **state) {
   assert_int_equal(rmdir(path), 0);
 }
 
-/* In a process of its own, which ends as if nobody had caught the signal. */
+/* Runs in a process of its own. It ends as if nobody had caught the signal. */
 static void a_signal_removes_it_and_ends_the_process(void **state) {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -152,7 +153,7 @@ static void a_signal_removes_it_and_ends_the_process(void **state) {
   }
 }
 
-/* After the end a signal is nobody's again. */
+/* After the end, signals have their default effect again. */
 static void signals_are_as_they_were(void **state) {
   char             path[TRI_CKPT_PATH_BYTES];
   struct sigaction now;

@@ -1,7 +1,8 @@
-/* kernel_case.h - what the kernel tests share: every back end, arrays on its device, numbers, comparisons.
+/* kernel_case.h - runs kernel tests on every back end, with arrays on its device, test numbers and
+ * comparisons.
  *
- * A case is a function of one open back end. for_each_device runs it on every device of the build, with
- * one thread and with two. Arrays are device memory; a case reaches them through put_* and get_* only. */
+ * A case is a function of one open back end. for_each_device runs it on every device of the build, with one
+ * thread and with two. Arrays are device memory. A case reaches them through put_* and get_* only. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_KERNEL_CASE_H
 #define TRI_TESTS_KERNEL_CASE_H
@@ -21,7 +22,7 @@
 
 enum { MAX_ARRAYS = 512 };
 
-/* Half a unit in the last place, relative: the error of one rounding. */
+/* The relative error of one rounding, half a unit in the last place. */
 static const double  EPS_F32 = 0x1p-24, EPS_BF16 = 0x1p-8, EPS_F16 = 0x1p-11;
 static inline double half_unit(tri_dtype t) {
   return t == TRI_BF16 ? EPS_BF16 : t == TRI_F16 ? EPS_F16 : EPS_F32;
@@ -46,7 +47,7 @@ static inline void bench_open(bench *b, const char *name, int threads) {
   b->k = b->device->ops->kernels;
 }
 
-/* Give back the arrays made so far, but the first `keep`. */
+/* Frees the arrays made so far, except for the first `keep`. */
 static inline void drop_arrays(bench *b, int keep) {
   while (b->n_arrays > keep) b->device->ops->free(b->device, TRI_MEM_DEVICE, &b->array[--b->n_arrays]);
 }
@@ -57,7 +58,7 @@ static inline void bench_close(bench *b) {
   tri_device_close(&b->device);
 }
 
-/* On every device of this build, with one thread and with two. */
+/* Runs the case on every device of this build, with one thread and with two. */
 static inline void for_each_device(void (*run)(bench *)) {
   const tri_device_ops *ops;
   for (int i = 0; (ops = tri_device_at(i)) != NULL; i++)
@@ -69,7 +70,8 @@ static inline void for_each_device(void (*run)(bench *)) {
     }
 }
 
-/* A device array [d0,d1] (d1 0: one dimension), every byte 0xff: NaN wherever a kernel does not write. */
+/* Makes a device array [d0,d1] (one dimension if d1 is 0) with every byte 0xff. Elements a kernel does not
+ * write are NaN. */
 static inline tri_tensor make(bench *b, tri_dtype type, int64_t d0, int64_t d1) {
   size_t bytes = (size_t)(d0 * (d1 > 0 ? d1 : 1)) * tri_dtype_bytes(type);
   void  *p;
@@ -93,19 +95,19 @@ static inline void put_raw(bench *b, tri_tensor *t, const void *from) {
   ok(b->device->ops->stream_sync(b->stream));
 }
 
-/* Host memory of the tests; the process ends soon enough, but leaks would hide the program's own. */
+/* Host memory of the tests. The process ends soon, but leaks would hide the program's own. */
 static inline void *host(size_t n, size_t size) {
   void *p = calloc(n > 0 ? n : 1, size);
   assert_non_null(p);
   return p;
 }
 
-/* x as the type would store it. */
+/* Returns x rounded as the type stores it. */
 static inline double rounded(tri_dtype type, double x) {
   return type == TRI_F32 ? (double)(float)x : (double)tri_half_to_f32(type, tri_f32_to_half(type, (float)x));
 }
 
-/* A device array of type f32, bf16 or f16 with values x; x is replaced by what was stored. */
+/* Makes a device array of type f32, bf16 or f16 with values x, and replaces x by the stored values. */
 static inline tri_tensor put_real(bench *b, tri_dtype type, int64_t d0, int64_t d1, double *x) {
   tri_tensor t = make(b, type, d0, d1);
   int64_t    n = tri_tensor_count(&t);
@@ -127,7 +129,7 @@ static inline tri_tensor put_i32(bench *b, int64_t d0, int64_t d1, const int32_t
   return t;
 }
 
-/* The array's values; by free(). */
+/* Returns the array's values. The caller frees them. */
 static inline double *get_real(bench *b, const tri_tensor *t) {
   int64_t n = tri_tensor_count(t);
   void   *raw = host((size_t)n, 4);
@@ -140,7 +142,7 @@ static inline double *get_real(bench *b, const tri_tensor *t) {
   return x;
 }
 
-/* n numbers uniform in (-size, size), a function of (seed, index). By free(). */
+/* Returns n numbers uniform in (-size, size), as a function of (seed, index). The caller frees them. */
 static inline double *numbers(uint64_t seed, int64_t n, double size) {
   double *x = host((size_t)n, sizeof *x);
   for (int64_t i = 0; i < n; i++) {
@@ -160,7 +162,8 @@ static inline int32_t *indices(uint64_t seed, int64_t n, int32_t below) {
   return x;
 }
 
-/* |array - want| <= absolute + relative |want| for every element; half of float16's smallest number more. */
+/* Checks |array - want| <= absolute + relative |want| for every element. float16 gets half of its smallest
+ * number in addition. */
 static inline void expect_near(bench *b, const char *what, const tri_tensor *t, const double *want,
                                double relative, double absolute) {
   double *got = get_real(b, t);
@@ -173,7 +176,7 @@ static inline void expect_near(bench *b, const char *what, const tri_tensor *t, 
   free(got);
 }
 
-/* Rows [first, first + n) of `a` have the bits of rows [at, at + n) of `c`. */
+/* Checks that rows [first, first + n) of `a` have the bits of rows [at, at + n) of `c`. */
 static inline void expect_same_rows(bench *b, const char *what, const tri_tensor *a, int64_t first,
                                     const tri_tensor *c, int64_t at, int64_t n) {
   tri_tensor x = tri_rows(a, first, n), y = tri_rows(c, at, n);
@@ -188,7 +191,7 @@ static inline void expect_same_rows(bench *b, const char *what, const tri_tensor
   free(q);
 }
 
-/* A hash of an array's bytes, to compare runs with different thread counts. */
+/* Returns a hash of an array's bytes, to compare runs with different thread counts. */
 static inline uint64_t hash_of(bench *b, const tri_tensor *t) {
   unsigned char *p = host(bytes_of(t), 1);
   uint64_t       h = 0xcbf29ce484222325u; /* FNV-1a */
@@ -198,7 +201,7 @@ static inline uint64_t hash_of(bench *b, const tri_tensor *t) {
   return h;
 }
 
-/* d loss / d x[i] by central differences of a f64 function of x. */
+/* Returns d loss / d x[i] by central differences of an f64 function of x. */
 static inline double slope(double (*loss)(const void *), const void *arguments, double *x) {
   const double h = 1e-5; /* error of order h^2, roundoff 1e-16 / h */
   double       keep = *x, up, down;

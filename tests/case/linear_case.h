@@ -1,4 +1,5 @@
-/* linear_case.h - a linear layer of a device, tried: memory between fences, values against f64 loops. */
+/* linear_case.h - runs a linear layer of a device in memory between fences and compares its values with f64
+ * loops. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_LINEAR_CASE_H
 #define TRI_TESTS_LINEAR_CASE_H
@@ -23,16 +24,16 @@
     if ((call) != TRI_OK) fail_msg("%s", tri_error_trace());                                                 \
   } while (0)
 
-/* The device of the running group of tests, and a stream of it for copies. */
+/* The device of the running group of tests, and one of its streams for copies. */
 static const char *device_name;
 static tri_device *copy_device;
 static tri_stream *copy_stream;
 
 static inline bool on_cpu(void) { return !strcmp(device_name, "cpu"); }
 
-/* Memory that ends at a page nobody may touch: the kernels' own code and the library's generated code both
- * error when they leave it. Before it, canaries. The CPU's kernels work in it; another device's on `device`,
- * a block of its own of exactly `bytes`, with copies there and back. */
+/* Memory that ends at an inaccessible page, so the kernels' code and the library's generated code fault if
+ * they read or write beyond it. Canaries lie before it. The CPU's kernels work in it directly. For other
+ * devices `device` is a block of exactly `bytes`, with copies there and back. */
 typedef struct fence {
   char  *base, *data;
   void  *device;
@@ -59,7 +60,7 @@ static inline void fence_close(fence *f) {
   munmap(f->base, f->all + PAGE);
 }
 
-/* f.data to where the kernels see it, and back. */
+/* Copy f.data to the kernels' memory and back. */
 static inline void fence_put(const fence *f) {
   if (on_cpu()) return;
   OK(copy_device->ops->copy(copy_stream, f->device, f->data, f->bytes));
@@ -109,7 +110,7 @@ typedef struct layer {
   tri_dtype          dtype;
 } layer;
 
-/* Device memory; what is not written must not matter. */
+/* Makes device memory. Its initial content must not matter. */
 static inline void *layer_alloc(const layer *a, size_t bytes) {
   void *p = NULL;
   if (!bytes) return NULL;
@@ -124,11 +125,11 @@ static inline void layer_pack(layer *a) {
     OK(a->k->linear_pack(a->s, a->l, a->space[0], a->space[1], &w, part, 3));
 }
 
-static bool any_order; /* of layers that are opened */
+static bool any_order; /* for the open layers */
 static int  lane_sm;   /* of their device */
 
-/* Whether the device has products of this shape: a GPU's library need not have 16-bit ones whose rows are no
- * multiples of 8 elements, which no model has, and says so. */
+/* Returns whether the device has products of this shape. A GPU's library may lack 16-bit products with rows
+ * that are no multiples of 8 elements. No model has such rows, and the library reports it. */
 static inline bool supported(int64_t n_out, int64_t n_in, tri_dtype dtype) {
   const tri_linear_spec spec = {n_out, n_in, dtype, true, any_order};
   const tri_kernels    *k = tri_device_find(device_name)->kernels;
@@ -176,8 +177,8 @@ static inline void layer_close(layer *a) {
   fence_close(&a->w);
 }
 
-/* The bound of any order of summation in f32: (k + 2) roundings of 2^-23 (the processor's bf16 product may
- * round down) of the sum of absolute values; then one rounding to the result's type. */
+/* The bound for any order of summation in f32. It is (k + 2) roundings of 2^-23 (the processor's bf16 product
+ * may round down) of the sum of absolute values, then one rounding to the result's type. */
 static inline void expect(double got, double sum, double absolute, int64_t k, tri_dtype t, int64_t i) {
   const double bound = (double)(k + 2) * 0x1p-23 * absolute + 1e-30;
   const double slack = t == TRI_BF16  ? bound * 1.01 + 0x1p-8 * fabs(sum)
@@ -189,7 +190,7 @@ static inline void expect(double got, double sum, double absolute, int64_t k, tr
 
 typedef enum { ALONE, ADDED_TO_ITSELF, ADDED_TO_OTHER } addition;
 
-/* fwd for one number of rows. bias: TRI_DTYPE_COUNT for none. */
+/* Tries fwd for one number of rows. bias is TRI_DTYPE_COUNT for none. */
 static inline void try_fwd(const layer *a, int64_t rows, tri_dtype y_type, tri_dtype bias_type,
                            addition add) {
   const int64_t n = a->n_out, k = a->n_in;
@@ -268,7 +269,7 @@ static inline void try_bwd_w(const layer *a, int64_t rows, bool add) {
   fence_close(&before);
 }
 
-/* Opens the device of the group that follows, and the stream for copies; 0 if that went well. */
+/* Opens the device for the following group and the stream for copies. Returns 0 on success. */
 static inline int device_begin(const char *name) {
   device_name = name;
   if (tri_device_open(name, 0, 1, &copy_device) == TRI_OK &&

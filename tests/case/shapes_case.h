@@ -1,12 +1,13 @@
-/* shapes_case.h - a kernel test's case in every type and shape, on every back end with one thread and two. */
+/* shapes_case.h - runs a kernel test's case in every type and shape, on every back end with one thread and
+ * two. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_SHAPES_CASE_H
 #define TRI_TESTS_SHAPES_CASE_H
 
 #include "kernel_case.h"
 
-/* Rows and columns: 1, primes, multiples of the vector widths and their neighbours; the last ones are
- * large enough for two threads. */
+/* Rows and columns. These are 1, primes, and multiples of the vector widths with their neighbours. The last
+ * ones are large enough for two threads. */
 static const int64_t shapes[][2] = {{1, 1},  {3, 7},   {2, 31},    {5, 32},   {33, 33},
                                     {4, 64}, {1, 257}, {37, 1031}, {201, 35}, {0, 8}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -14,7 +15,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 static uint64_t seen[1024]; /* hashes of the run with one thread */
 static int      n_seen, at_seen;
 
-/* The bits of two threads are those of one. Every case calls this equally often. */
+/* Checks that two threads give the bits of one. Every case calls this equally often. */
 static inline void same_for_threads(bench *b, const tri_tensor *t) {
   uint64_t h = hash_of(b, t);
   if (b->device->threads == 1) {

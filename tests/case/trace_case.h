@@ -1,4 +1,4 @@
-/* trace_case.h - what the tests of spans and of their file share: the device, a stream of it, whole spans. */
+/* trace_case.h - the device, its stream and whole spans, for the tests of spans and of their file. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEST_TRACE_CASE_H
 #define TRI_TEST_TRACE_CASE_H
@@ -36,7 +36,7 @@ static inline tri_trace_note note_of(const char *what, int64_t bytes) {
   return (tri_trace_note){.what = what, .bytes = bytes};
 }
 
-/* A whole span of the lane, in the stream or (NULL) on the host. */
+/* Records a whole span of the lane, in the stream or (NULL) on the host. */
 static inline void put(tri_lane lane, tri_trace_note note, tri_stream *s) {
   int span = tri_trace_begin(device->trace, lane, note, s);
   tri_trace_end(device->trace, span, s);

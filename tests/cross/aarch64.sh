@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# aarch64.sh - the program and its unit tests built for 64-bit Arm on this machine, and run by qemu's emulation.
+# aarch64.sh - builds the program and its unit tests for 64-bit Arm on this machine and runs them in qemu.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/cross/aarch64.sh FOLDER [CTEST ARGUMENT...]    FOLDER gets packages, their files and the build; kept, to go on from
+#   tests/cross/aarch64.sh FOLDER [CTEST ARGUMENT...]    keeps packages, their files and the build in FOLDER, to continue there
 #
-# Needs Debian 12's gcc-aarch64-linux-gnu and qemu-user, `dpkg --add-architecture arm64; apt-get update`, and a kernel that starts
-# Arm's programs by qemu (binfmt_misc: Debian's qemu-user-static registers it; test programs start others). The libraries are
-# Debian's own for arm64, unpacked and not installed, because they would take the place of this machine's. A qemu processor has SVE2
-# ("max"), so the kernels are those for neoverse_v2; `TRI_CPU_KERNELS=neon` in the environment takes the others. An emulator holds no
-# memory limit of a process, shows a /proc of its own and has processes beside it: `apart`, `checkpoint_forged`, `memory_group`,
-# `peers` and `reward_process` each say so in a case.
+# It needs Debian 12 with gcc-aarch64-linux-gnu, qemu-user and `dpkg --add-architecture arm64; apt-get update`. The kernel must start
+# Arm programs through qemu, because test programs start others (binfmt_misc, registered by Debian's qemu-user-static). The libraries
+# are Debian's own for arm64. They are unpacked and not installed, because they would replace this machine's. A qemu processor has
+# SVE2 ("max"), so the kernels are those for neoverse_v2. `TRI_CPU_KERNELS=neon` in the environment selects the others. An emulator
+# does not enforce a process's memory limit, shows its own /proc and runs extra processes. So the tests `apart`, `checkpoint_forged`,
+# `memory_group`, `peers` and `reward_process` each skip one case with a message.
 set -euo pipefail
-[[ $# -ge 1 ]] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 64; }
+[[ $# -ge 1 ]] || { sed -n '5s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 mkdir -p "$1/debs" "$1/root"
 to=$(cd "$1" && pwd) here=$(cd "$(dirname "$0")/../.." && pwd)
 shift
@@ -51,5 +51,5 @@ cmake -S "$here" -B "$to/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$to/toolchain.c
 cmake --build "$to/build"
 export QEMU_LD_PREFIX=$root
 "$to/build/trireme" --version --verbose
-# Without whole runs, which take hours.
+# Whole runs are left out because they take hours.
 ctest --test-dir "$to/build" -L cpu -LE program -R '\.np1$' "$@"
