@@ -2,8 +2,9 @@
  *
  * bench_model DEVICE LABEL CONFIG.json PROMPT NEW N [N ...]
  * prints two lines for each N, as FIGURE|LABEL, decode, N sequences|tokens/s|number. All N prompts have
- * PROMPT random tokens. Decoding is timed from the first token of the last prompt until each answer has NEW tokens.
- * The other line is the prompts' own tokens/s until then. The weights are bf16, as in `trireme generate`. */
+ * PROMPT random tokens. Decoding is timed from the first token of the last prompt until each answer has NEW
+ * tokens. The other line is the prompts' own tokens/s until then. The weights are bf16, as in `trireme
+ * generate`. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/rng.h"

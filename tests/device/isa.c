@@ -1,8 +1,8 @@
-/* isa.c - runs a program with the kernels and matrix products of another processor: those of one instruction
- * family of oneDNN, f32's too, and in attention those that go with it.
+/* isa.c - runs a program with the kernels and matrix products of another processor.
  *
- * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the
- * program's; 77 if this processor, or the library, does not have the family. */
+ * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA
+ * FAMILY limits oneDNN and selects the kernels and the attention of that family. oneDNN does the products
+ * of f32 too. The exit status is the program's, or 77 if this processor or the library lacks the family. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #!/bin/bash
-# processors.sh - the program on processors that this machine has not, by qemu's emulation of them: it runs, or says why not.
+# processors.sh - runs the program on qemu's emulations of processors that this machine lacks. It works there or names the reason.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/device/processors.sh PROGRAM     77 where there is no qemu-x86_64, or the program is none for x86-64
-# Judge: with AVX2 alone (Haswell, EPYC of Zen 1) a step's numbers have the bits of this processor's own by the kernels and
-# products for AVX2; without AVX2 (Nehalem) a run ends with 69 and says what is lacking, and what computes nothing goes on; with less than
-# the build asks for (Conroe) the program itself ends with 69.
+#   tests/device/processors.sh PROGRAM     77 without qemu-x86_64, or if the program is not for x86-64
+# Judge: With AVX2 alone (Haswell, EPYC of Zen 1) a step has the bits of this processor's kernels and products for AVX2. Without
+# AVX2 (Nehalem) a run ends with 69 and names the missing instructions, but commands without computation work. With less than the build
+# needs (Conroe) the program itself ends with 69.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 [ "$(uname -m)" = x86_64 ] && command -v qemu-x86_64 > /dev/null || { echo "processors: skipped, no qemu-x86_64 here"; exit 77; }

@@ -1,6 +1,7 @@
-/* test_attention.c - attn_fwd, attn_bwd, kv_put and attn_decode of every back end.
- * Judges: loops in f64, the gradient loop itself judged by central differences; exact bits for rows,
- * sequences, threads, and decoding. */
+/* test_attention.c - tests attn_fwd, attn_bwd, kv_put and attn_decode of every back end.
+ *
+ * Judges: loops in f64, with the gradient loop judged by central differences, and exact bits for rows,
+ * sequences, threads and decoding. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/pairs/pairs.h"
 #include "device_case.h"
@@ -10,11 +11,12 @@
 typedef struct attn_case {
   int     H, G, D, S;
   int32_t len[6];
-  int     window; /* 0: none */
-  double  cap;    /* the same */
+  int     window; /* 0 means none */
+  double  cap;    /* 0 means none */
 } attn_case;
 
-/* Lengths 1, tile +-1, primes, 0; groups 1, 2, 3, 7, 9; widths with and without whole vectors. */
+/* Lengths are 0, 1, a tile +-1 and primes. Groups are 1, 2, 3, 7, 9. Widths are with and without whole
+ * vectors. */
 static const attn_case cases[] = {
     {1, 1, 2, 1, {1}, 0, 0},
     {2, 1, 6, 4, {31, 0, 33, 32}, 0, 0},
@@ -28,11 +30,11 @@ static const attn_case cases[] = {
 };
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
-/* More for the gradient: the borders of its tiles (16 to 128), groups of 1, 4 and 7 in widths that have a
- * kernel of their own, widths that are no whole vectors, sequences that are empty at either end, and no token
- * at all. Then groups that are divided into parts (tri_attn_parts): of 2 heads and a last one of 1 (9 / 1, 7
- * / 2, 3 / 4, 5 / 3), of 4 and 3 (7 / 4), of 2 (12 / 1), of 1 (6 / 1, 8 / 1), and 4 / 8, which are not
- * divided. */
+/* More cases for the gradient. They cover the borders of its tiles (16 to 128), groups of 1, 4 and 7 in
+ * widths with a kernel of their own, and widths of no whole vectors. Some have empty sequences at either end,
+ * one has no token at all. Then come groups divided into parts (tri_attn_parts). Parts are of 2 heads and a
+ * last one of 1 (9 / 1, 7 / 2, 3 / 4, 5 / 3), of 4 and 3 (7 / 4), of 2 (12 / 1) and of 1 (6 / 1, 8 / 1). The
+ * groups of 4 / 8 are not divided. */
 static const attn_case bwd_cases[] = {
     {3, 3, 64, 2, {65, 130}, 0, 0},
     {4, 1, 64, 3, {64, 127, 1}, 0, 0},
@@ -56,8 +58,8 @@ static const attn_case bwd_cases[] = {
     {6, 1, 256, 2, {31, 34}, 0, 0},
     {8, 1, 128, 1, {67}, 0, 0},
     {32, 8, 64, 1, {33}, 0, 0},
-    /* windows of one key, inside a tile, across its borders, of a whole one and wider; caps; both, in
-     * widths with and without a kernel of their own */
+    /* Windows are of one key, inside a tile, across its borders, of a whole one and wider. Then caps, and
+     * both, in widths with and without a kernel of their own. */
     {2, 1, 64, 2, {70, 33}, 1, 0},
     {2, 2, 16, 2, {40, 65}, 7, 0},
     {2, 1, 128, 1, {131}, 33, 3},
@@ -70,8 +72,9 @@ enum { N_BWD_CASES = N_CASES + sizeof bwd_cases / sizeof bwd_cases[0] };
 
 static const attn_case *bwd_case(int i) { return i < N_CASES ? &cases[i] : &bwd_cases[i - N_CASES]; }
 
-/* More for the forward pass and decoding: the borders of their tiles (32, 64, 128), groups of 1, 4, 8 and
- * more than 16, widths that have their own kernel or lie between two, with and without whole vectors. */
+/* More cases for the forward pass and decoding. They cover the borders of their tiles (32, 64, 128) and
+ * groups of 1, 4, 8 and more than 16. Widths have a kernel of their own or lie between two, with and without
+ * whole vectors. */
 static const attn_case fwd_cases[] = {
     {4, 1, 96, 2, {127, 63}, 0, 0},
     {8, 1, 64, 2, {128, 65}, 0, 0},
@@ -99,12 +102,12 @@ typedef struct attn_data { /* host copies in f64, and the device's arrays */
   const attn_case *c;
   int64_t          N, E;
   int32_t          cu[7];
-  double        scale, grown, *qkv, *dout, *o, *lse; /* grown: the largest factor run_growing put to a key */
+  double        scale, grown, *qkv, *dout, *o, *lse; /* grown: the largest factor of a key in run_growing */
   tri_tensor    d_qkv, d_dout, d_o, d_lse, d_cu;
   tri_attn_rule rule;
 } attn_data;
 
-/* The first key that row i of the sequence from `start` on sees; a score, capped. */
+/* Return the first key seen by row i of the sequence from `start` on, and a score, capped. */
 static int64_t first_key(const attn_data *a, int64_t start, int64_t i) {
   return a->c->window > 0 && i - start >= a->c->window ? i + 1 - a->c->window : start;
 }
@@ -136,8 +139,8 @@ static void naive_fwd(const attn_data *a, double *o, double *lse) {
       }
 }
 
-/* dqkv from dout, o and lse by the textbook formulas. size: for each element the sum of what its terms are in
- * size; NULL: not wanted. */
+/* Computes dqkv from dout, o and lse by the textbook formulas. size gets the sum of the absolute values of
+ * each element's terms, or is NULL. */
 static void naive_bwd(const attn_data *a, double *dqkv, double *size) {
   int     D = a->c->D, H = a->c->H, G = a->c->G, group = H / G;
   int64_t E = a->E;
@@ -199,7 +202,8 @@ static void forward(bench *b, attn_data *a) {
   ok(b->k->attn_fwd(b->stream, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu, &a->rule));
 }
 
-/* o and lse by the judge, as the device would store them: what comes back from attn_bwd is its own doing. */
+/* Computes o and lse by the judge and rounds them as the device stores them. So every error in the results of
+ * attn_bwd is its own. */
 static void forward_by_judge(bench *b, attn_data *a) {
   naive_fwd(a, a->o, a->lse);
   a->d_o = put_real(b, a->d_qkv.dtype, a->N, a->c->H * a->c->D, a->o);
@@ -222,13 +226,14 @@ static tri_tensor backward(bench *b, attn_data *a) {
 }
 
 static bool on_cpu(const bench *b) { return !strcmp(b->device->ops->name, "cpu"); }
-/* Whether the back end rounds weights and their gradient to the rows' type before it multiplies by them. */
+/* Returns whether the back end rounds weights and their gradient to the rows' type before it multiplies by
+ * them. */
 static bool rounds_weights(const bench *b, tri_dtype t) {
   return on_cpu(b) ? t == TRI_BF16 && tri_pairs_find() != NULL : t != TRI_F32;
 }
 
-/* Derived: |q|, |k|, |v| <= 2, so a score (scaled by 1 / sqrt(D)) is at most 4 sqrt(D), and D roundings of
- * its running sum err by at most 4 sqrt(D) D eps. exp, its argument and the rescaling of tiles add some 16
+/* Derived: |q|, |k|, |v| <= 2, so a score (scaled by 1 / sqrt(D)) is at most 4 sqrt(D). D roundings of its
+ * running sum err by at most 4 sqrt(D) D eps. exp, its argument and the rescaling of tiles add some 16
  * roundings. The error reaches o through p and through its sum, each times |v|. See rounds_weights. */
 static void expect_fwd(bench *b, attn_data *a) {
   double score_error = 4 * a->grown * (a->c->D + 16) * sqrt(a->c->D) * EPS_F32;
@@ -238,11 +243,11 @@ static void expect_fwd(bench *b, attn_data *a) {
   expect_near(b, "attn_fwd o", &a->d_o, a->o, unit, 2 * 2 * score_error + weights);
   expect_near(b, "attn_fwd lse", &a->d_lse, a->lse, EPS_F32, score_error);
 }
-/* On a GPU float16 goes f32's way: every third case serves. */
+/* On a GPU float16 takes the same kernels as f32, so every third case suffices. */
 static int last_type(const bench *b, int i) { return i % 3 == 0 || on_cpu(b) ? TRI_F16 : TRI_BF16; }
-/* In brief, the types take turns; but each of a GPU's kernels is launched and judged. */
+/* In brief runs the types take turns, but each of a GPU's kernels is launched and judged. */
 static bool is_left_out(int i, int t) {
-  if (getenv("TRI_CPU_BF16") && t != TRI_BF16) return true; /* isa.c: the others are as without it */
+  if (getenv("TRI_CPU_BF16") && t != TRI_BF16) return true; /* isa.c: the other cases do not depend on it */
   return (i + t) % test_step(2);
 }
 
@@ -262,7 +267,7 @@ static void test_fwd(void **state) {
   for_each_device(run_fwd);
 }
 
-/* loss = sum of dout * o, for the differences. */
+/* loss = sum of dout * o, for the central differences. */
 static double attn_loss(const void *arguments) {
   const attn_data *a = arguments;
   int64_t          n = a->N * a->c->H * a->c->D;
@@ -297,9 +302,9 @@ static void test_bwd_loop(void **state) {
   for_each_device(run_bwd_loop);
 }
 
-/* Derived as for the forward; terms of dk and dv sum to at most len * max |p| <= a few for each head of
- * the group, and the factor dp - delta is at most 4 sqrt(D) in size. Where each p and ds is rounded before it
- * is multiplied (rounds_weights), each term errs by that of its own size. */
+/* Derived as for the forward pass. Terms of dk and dv sum to at most len * max |p| <= a few for each head of
+ * the group, and the factor dp - delta is at most 4 sqrt(D) in size. If p and ds are rounded before they are
+ * multiplied (rounds_weights), each term errs by its own size. */
 static void expect_bwd(bench *b, const attn_data *a, const tri_tensor *dqkv) {
   double  half = half_unit(a->d_qkv.dtype), terms = rounds_weights(b, a->d_qkv.dtype) ? half : 0;
   double  error = 16 * (a->c->D + 16) * sqrt(a->c->D) * EPS_F32 * (a->c->H / a->c->G);
@@ -334,7 +339,7 @@ static void test_bwd(void **state) {
   for_each_device(run_bwd);
 }
 
-/* Sequence s of the batch alone: its rows of qkv and the rest. */
+/* Makes a batch of sequence s alone, with its rows of qkv and of the other arrays. */
 typedef struct attn_alone {
   tri_tensor qkv, dout, o, lse, cu;
 } attn_alone;
@@ -346,7 +351,7 @@ static attn_alone alone(bench *b, const attn_data *a, int s, int len) {
   return one;
 }
 
-/* Every sequence alone, and cut short, gives the bits it has in the batch. */
+/* Checks that every sequence alone, and cut short, gives the bits it has in the batch. */
 static void run_company(bench *b) {
   for (int i = 0; i < N_FWD_CASES; i++)
     for (int t = TRI_F32; t <= last_type(b, i); t++) {
@@ -399,13 +404,13 @@ static void test_bwd_company(void **state) {
   for_each_device(run_bwd_company);
 }
 
-/* A cache array of P pages: keys [P,G,D,TRI_PAGE], values [P,G,TRI_PAGE,D]. */
+/* A cache array of P pages, keys as [P,G,D,TRI_PAGE], values as [P,G,TRI_PAGE,D]. */
 static tri_tensor as_pages(tri_tensor t, int64_t P, int64_t G, int64_t d2, int64_t d3) {
   tri_tensor v = {t.data, t.dtype, 4, {P, G, d2, d3}};
   return v;
 }
 
-/* Put all tokens of the case into pages in scattered order. page_of[s * P + i]: page i of sequence s. */
+/* Puts all tokens of the case into pages in scattered order. page_of[s * P + i] is page i of sequence s. */
 static void fill_cache(bench *b, attn_data *a, int P, tri_tensor *k_page, tri_tensor *v_page,
                        int32_t *page_of) {
   int32_t   *slot = host((size_t)a->N, sizeof *slot);
@@ -424,8 +429,8 @@ static void fill_cache(bench *b, attn_data *a, int P, tri_tensor *k_page, tri_te
   free(slot);
 }
 
-/* Decoding every token of the batch, all at once, spread or not, and one by one, gives attn_fwd's rows; what
- * lies in the cache behind a row's length (NaN, later tokens) does not matter. */
+/* Decodes every token of the batch, all at once, spread or not, and one by one. Each gives attn_fwd's rows.
+ * The cache behind a row's length (NaN, later tokens) does not matter. */
 static void expect_decode(bench *b, attn_data *a) {
   enum { P = 5 };
   tri_tensor k_page, v_page, o, work, d_table, d_len;
@@ -471,8 +476,8 @@ static void test_decode(void **state) {
   for_each_device(run_decode);
 }
 
-/* Later keys are longer, so that the largest score rises by far more than a factor of 2^8 from tile to tile
- * and what was summed before is rescaled. */
+/* Later keys are longer. So the largest score rises by far more than a factor of 2^8 from tile to tile, and
+ * the earlier sums are rescaled. */
 static void run_growing(bench *b) {
   static const attn_case c[] = {{2, 1, 64, 2, {160, 100}, 0, 0}, {4, 2, 256, 1, {130}, 0, 0}};
   for (int i = 0; i < 2; i++)
@@ -492,7 +497,7 @@ static void run_growing(bench *b) {
     }
 }
 
-/* 300 sequences of 0 to 2 tokens: each is found; a row that sees only itself gives back its own v. */
+/* Each of 300 sequences of 0 to 2 tokens is found. A row that sees only itself gives back its own v. */
 static void run_many(bench *b) {
   enum { S = 300, H = 2, G = 1, D = 16, E = (H + 2 * G) * D, N = S };
   tri_attn_rule rule = {{H, G, D}, 0.25f, 0, 0, 0};
@@ -515,7 +520,7 @@ static void run_many(bench *b) {
   drop_arrays(b, 0);
 }
 
-/* Heads wider than a back end has kernels for are refused, not computed wrong. */
+/* Heads wider than a back end's kernels are refused, not computed wrong. */
 static void run_wide(bench *b) {
   attn_case  c = {1, 1, 258, 1, {70}, 0, 0};
   attn_data  a;
@@ -542,7 +547,7 @@ static void test_extremes(void **state) {
   for_each_device(run_wide);
 }
 
-/* Each element of the cache, and slot -1. */
+/* Checks each element of the cache, and slot -1. */
 static void run_kv_put(bench *b) {
   for (int t = TRI_F32; t <= TRI_F16; t++) {
     enum { N = 3, H = 2, G = 2, D = 6, E = (H + 2 * G) * D, P = 2, SIZE = P * G * D * TRI_PAGE };
@@ -579,8 +584,8 @@ static void test_kv_put(void **state) {
   for_each_device(run_kv_put);
 }
 
-/* A token that is not a number, or infinite, does not reach the rows that do not see it: those before it, and
- * those whose window has passed it. On a GPU, f32's. */
+/* A NaN or infinite token does not reach the rows that do not see it. These are the rows before it, and those
+ * with a window past it. On a GPU this holds for f32. */
 static void run_nan(bench *b) {
   static const attn_case cases_of[] = {{2, 1, 16, 1, {20}, 0, 0}, {3, 1, 64, 1, {150}, 9, 0}};
   for (int i = 0; i < 4; i++)
@@ -602,7 +607,7 @@ static void run_nan(bench *b) {
       unload(b, &a);
     }
 }
-/* A sequence that is not a number does not reach its neighbours. */
+/* A sequence of NaN does not reach its neighbours. */
 static void run_sequence_nan(bench *b) {
   static const attn_case c = {2, 1, 64, 3, {20, 7, 90}, 0, 0};
   for (int t = TRI_F32; t <= TRI_F16; t++) {
@@ -620,7 +625,7 @@ static void run_sequence_nan(bench *b) {
     unload(b, &a);
   }
 }
-/* A sequence that is not a number does not reach its neighbours' gradients. */
+/* A sequence of NaN does not reach its neighbours' gradients. */
 static void run_bwd_nan(bench *b) {
   static const attn_case c[] = {{2, 1, 16, 3, {20, 7, 9}, 0, 0}, {2, 1, 64, 3, {20, 7, 9}, 0, 0}};
   for (int i = 0; i < 2; i++)
@@ -689,8 +694,8 @@ static void test_threads(void **state) {
   for_each_device(run_bwd_threads);
 }
 
-/* On a GPU whose blocks have 99 KiB of shared memory wide heads take the kernels' small forms, which give the
- * bits of the others. */
+/* On a GPU with 99 KiB of shared memory per block, wide heads take the small forms of the kernels. They give
+ * the bits of the others. */
 static void run_forms(bench *b) {
   static const attn_case wide[] = {{2, 1, 256, 2, {35, 66}, 0, 0},  {1, 1, 254, 1, {130}, 0, 0},
                                    {1, 1, 256, 1, {98}, 31, 3},     {1, 1, 100, 1, {70}, 64, 4},
@@ -713,7 +718,7 @@ static void test_forms(void **state) {
   tri_device *refused;
   bench       b;
   (void)state;
-  if (!TRI_CUDA_EMULATED) return; /* a GPU has the shared memory it has */
+  if (!TRI_CUDA_EMULATED) return; /* a real GPU's shared memory cannot be changed */
   n_seen = 0;
   bench_open(&b, "cuda", 1);
   run_forms(&b);

@@ -1,6 +1,7 @@
-/* test_attention_spread.c - attn_decode of few rows with long contexts, spread over a GPU's blocks. Judges:
- * the bits of attn_decode in one block and of attn_fwd; that these show an order other than theirs. (Short
- * contexts: test_attention.c. What is planned for it: test_gpu_plan.c.) */
+/* test_attention_spread.c - tests attn_decode of few rows with long contexts, spread over a GPU's blocks.
+ *
+ * Judges: the bits of attn_decode in one block and of attn_fwd, and a proof that these bits show a changed
+ * order. test_attention.c has short contexts, test_gpu_plan.c the planned memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_case.h"
 #include "filter_case.h"
@@ -10,15 +11,15 @@ enum { MOST = 9 };
 
 typedef struct spread_case {
   int     H, G, D;
-  int32_t len[MOST]; /* of each sequence; 0: no more */
-  int     window;    /* 0: none */
-  float   cap;       /* the same */
-  bool    forward;   /* attn_fwd judges too: it takes its time */
+  int32_t len[MOST]; /* length of each sequence, 0 for no more */
+  int     window;    /* 0 means none */
+  float   cap;       /* 0 means none */
+  bool    forward;   /* attn_fwd is a judge too (slow) */
 } spread_case;
 
-/* Lengths about the borders of a page, a tile and a turn of four tiles, short ones beside long ones; groups
- * of 1 to 20, which are up to three blocks; widths with a kernel of their own, between two, of no whole
- * vectors; windows of one key, inside a tile, inside and beyond a turn, of all; caps. */
+/* Lengths about the borders of a page, a tile and a turn of four tiles, with short ones beside long ones.
+ * Groups of 1 to 20, in up to three blocks. Widths with a kernel of their own, between two, and of no whole
+ * vectors. Windows of one key, inside a tile, inside and beyond a turn, and of all keys. Then caps. */
 static const spread_case cases[] = {
     {4, 1, 64, {1, 63, 64, 65, 3001, 255, 256, 257, 32}, 0, 0, false},
     {7, 1, 128, {1500, 5}, 0, 0, false},
@@ -40,10 +41,10 @@ enum { N_CASES = sizeof cases / sizeof cases[0] };
 typedef struct spread_data {
   const spread_case *c;
   tri_attn_rule      rule;
-  int                S, P; /* rows, one of each sequence: its last; pages of a row */
+  int                S, P; /* rows, the last one of each sequence; pages of a row */
   int64_t            N;
   int32_t            cu[MOST + 1];
-  tri_tensor         qkv, rows, k_page, v_page, table, len; /* qkv of all tokens, of the rows */
+  tri_tensor         qkv, rows, k_page, v_page, table, len; /* qkv of all tokens; qkv of the rows */
   int32_t           *page;                                  /* [S,P] host */
 } spread_data;
 
@@ -51,7 +52,7 @@ static tri_tensor as_pages(tri_tensor t, int64_t P, int64_t G, int64_t d2, int64
   return (tri_tensor){t.data, t.dtype, 4, {P, G, d2, d3}};
 }
 
-/* Pages of all rows in an order of chance; one more, in which nothing is. */
+/* The pages of all rows in random order, and one more empty page. */
 static void deal_pages(spread_data *a) {
   int      n = a->S * a->P;
   int32_t *draw = indices(5, n, INT32_MAX);
@@ -81,7 +82,7 @@ static void fill_cache(bench *b, spread_data *a) {
   free(slot);
 }
 
-/* Keys grow along a sequence, so that references follow here and there, in all warps' tiles. */
+/* Keys grow along a sequence, so the running maximum changes now and then, in the tiles of all warps. */
 static double *make_qkv(const spread_data *a, int64_t E) {
   double *x = numbers(1, a->N * E, 2);
 
@@ -98,7 +99,7 @@ static void load(bench *b, spread_data *a, const spread_case *c, tri_dtype type)
 
   *a = (spread_data){.c = c, .rule = {{c->H, c->G, c->D}, 1 / sqrtf((float)c->D), c->cap, c->window, 0}};
   while (a->S < MOST && c->len[a->S] > 0) {
-    int pages = (c->len[a->S] + TRI_PAGE - 1) / TRI_PAGE + 1; /* a page that is not reached */
+    int pages = (c->len[a->S] + TRI_PAGE - 1) / TRI_PAGE + 1; /* one page more than needed */
     a->P = pages > a->P ? pages : a->P;
     a->cu[a->S + 1] = a->cu[a->S] + c->len[a->S];
     a->S++;
@@ -123,7 +124,7 @@ static void unload(bench *b, spread_data *a) {
   drop_arrays(b, 0);
 }
 
-/* o [S,H*D] of all rows. */
+/* Computes o [S,H*D] of all rows. */
 static tri_tensor decode(bench *b, const spread_data *a, bool spread) {
   tri_tensor o = make(b, a->qkv.dtype, a->S, a->c->H * a->c->D);
   tri_tensor work = make(b, TRI_F32, tri_attn_spread_work(&a->rule.heads, a->S, a->P), 0);
@@ -142,7 +143,7 @@ static void expect_forward(bench *b, const spread_data *a, const tri_tensor *o) 
     expect_same_rows(b, "a spread row and attn_fwd's", o, s, &all, a->cu[s + 1] - 1, 1);
 }
 
-/* Each type of every case; those of float16 go f32's way. */
+/* Runs every type of every case. float16 takes the same kernels as f32. */
 static void run_bits(bench *b) {
   for (int i = 0; i < N_CASES; i++)
     for (int t = TRI_F32; t <= (i % 4 == 0 ? TRI_F16 : TRI_BF16); t++) {
@@ -161,9 +162,9 @@ static void spread_rows_have_the_same_bits(void **state) {
   for_each_device(run_bits);
 }
 
-/* Two tiles of the context change places, which changes an order and nothing else: the result is the same but
- * for roundings, and other bits, of which both ways make the same. So a kernel that walked tiles in another
- * order, or added up what it finds in parts, would be seen. */
+/* Two tiles of the context change places. This changes only an order. The result is the same but for
+ * roundings, so its bits differ, and both ways give the same new bits. So this test would find a kernel with
+ * another order of tiles, or one with sums in parts. */
 static void run_order(bench *b) {
   static const spread_case c = {4, 1, 64, {900}, 0, 0, false};
   for (int t = TRI_F32; t <= TRI_BF16; t++) {
@@ -174,7 +175,7 @@ static void run_order(bench *b) {
     if (!strcmp(b->device->ops->name, "cpu")) return;
     load(b, &a, &c, (tri_dtype)t);
     was = decode(b, &a, true);
-    for (int i = 4; i < 6; i++) { /* tiles of two pages: the third and the tenth */
+    for (int i = 4; i < 6; i++) { /* tiles of two pages, the third and the tenth */
       int32_t page = a.page[i];
       a.page[i] = a.page[i + 14];
       a.page[i + 14] = page;
@@ -186,7 +187,7 @@ static void run_order(bench *b) {
     x = get_real(b, &was), y = get_real(b, &many);
     for (int i = 0; i < c.H * c.D; i++) {
       n_moved += x[i] != y[i];
-      if (!(fabs(x[i] - y[i]) <= (t == TRI_F32 ? 2e-6 : 0.05))) /* measured: 1.2e-7, 0.008 */
+      if (!(fabs(x[i] - y[i]) <= (t == TRI_F32 ? 2e-6 : 0.05))) /* measured, 1.2e-7 and 0.008 */
         fail_msg("moved tiles: o[%d] was %.9g and is %.9g", i, x[i], y[i]);
     }
     if (n_moved < 10) fail_msg("moved tiles change %d numbers of %d", n_moved, c.H * c.D);

@@ -1,6 +1,8 @@
-/* test_cudnn.c - attention's gradient by cuDNN: what it is asked for, in which pieces, that it is right.
- * Judges: the CPU's kernel in f32 (test_attention.c judges that), the GPU's own; the same bits again.
- * Emulated, cuDNN is tests/emulate/cudnn.cpp, and each fault planted there has to be seen here. */
+/* test_cudnn.c - tests attention's gradient by cuDNN, with its requests, its pieces and its results.
+ *
+ * Judges: the CPU's kernel in f32 (judged by test_attention.c), the GPU's own kernel, and the same bits
+ * again. In the emulation cuDNN is tests/emulate/cudnn.cpp, and each fault planted there must be found
+ * here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cudnn/sdpa.h"
 #include "kernel_case.h"
@@ -13,11 +15,12 @@ typedef struct sdpa_case {
   int     H, G, D, S;
   int32_t len[5];
   int     window;
-  int     at_once; /* sequences that the workspace holds */
+  int     at_once; /* sequences that fit the workspace */
 } sdpa_case;
 
-/* Groups of 1, 2, 4, 7; empty sequences, of one row, at and beyond a plan's rows; more than go at once;
- * windows of two keys (of one there is no gradient of q and k), inside a tile, across, wider than all. */
+/* Groups of 1, 2, 4, 7. Sequences are empty, of one row, at and beyond a plan's rows, or more than fit at
+ * once. Windows are of two keys (with one key q and k have no gradient), inside a tile, across tiles, and
+ * wider than all. */
 static const sdpa_case cases[] = {
     {2, 2, 64, 3, {128, 1, 37}, 0, 4}, {4, 2, 128, 5, {70, 0, 128, 5, 33}, 0, 2},
     {7, 1, 64, 2, {66, 127}, 0, 1},    {4, 1, 96, 2, {9, 100}, 33, 2},
@@ -35,7 +38,7 @@ typedef struct sdpa_data {
   tri_attn_rule    rule;
 } sdpa_data;
 
-/* The least that is said to hold so many (test_sizes has numbers of its own). */
+/* Returns the smallest workspace for this many sequences (test_sizes has numbers of its own). */
 static size_t workspace_of(const sdpa_data *a, int at_once) {
   size_t  bytes = 4096;
   int64_t B = 0, T;
@@ -45,7 +48,7 @@ static size_t workspace_of(const sdpa_data *a, int at_once) {
   return bytes;
 }
 
-/* [n,width], with NaN in BEHIND rows behind it, as memory has that others used. */
+/* Makes [n,width] with NaN in BEHIND rows behind it, like memory used before by others. */
 enum { BEHIND = 128 };
 static tri_tensor make_rows(bench *b, tri_dtype t, int64_t n, int64_t width) {
   const tri_tensor all = make(b, t, n + BEHIND, width);
@@ -98,7 +101,7 @@ static void unload(bench *b, sdpa_data *a) {
   drop_arrays(b, 0);
 }
 
-/* By the kernel of the device, as a way that the trial runs; of the CPU in f32. */
+/* Runs the device's kernel as the trial does, or the CPU's kernel in f32. */
 typedef struct own_call {
   bench     *b;
   sdpa_data *a;
@@ -131,7 +134,7 @@ static double *by_cpu(const sdpa_case *c) {
   return got;
 }
 
-/* NULL: it is not done. */
+/* NULL if cuDNN does not do it. */
 static double *by_cudnn(bench *b, sdpa_data *a) {
   const int64_t own = tri_attn_work(&a->rule.heads, a->N);
   tri_tensor    dqkv = make_rows(b, TRI_BF16, a->N, a->E);
@@ -145,8 +148,9 @@ static double *by_cudnn(bench *b, sdpa_data *a) {
   return done ? get_real(b, &dqkv) : NULL;
 }
 
-/* How far got is from want, in units of want's largest of its part (q, k, v). Measured: rounding p and its
- * gradient, and each head's dk and dv, to bf16 makes up to 0.006; faults make more than 0.1. */
+/* Returns the largest distance of got from want, in units of want's largest element of its part (q, k, v).
+ * Measured: rounding p and its gradient, and each head's dk and dv, to bf16 gives up to 0.006. Faults give
+ * more than 0.1. */
 static double distance(const sdpa_data *a, const double *got, const double *want) {
   const int64_t end[] = {a->HD, a->HD + (int64_t)a->c->G * a->c->D, a->E};
   double        most = 0;
@@ -171,7 +175,8 @@ static bool open_cudnn(bench *b) {
   setenv("TRI_CUDA_ATTN_BWD", "cudnn", 1);
   memset(b, 0, sizeof *b);
   st = tri_device_open("cuda", 0, 2, &b->device);
-  if (st != TRI_OK && !TRI_CUDA_EMULATED) { /* no such library, or not for this GPU: it says which */
+  /* the library is missing or does not support this GPU; the message says so */
+  if (st != TRI_OK && !TRI_CUDA_EMULATED) {
     print_message("%s", tri_error_trace());
     tri_error_clear();
     return false;
@@ -206,7 +211,7 @@ static void test_gradients(void **state) {
   bench_close(&b);
 }
 
-/* A first call whose gradients are all 0 decides as any other: it is tried on other numbers than its own. */
+/* A first call with gradients of 0 decides like any other. The trial uses numbers of its own. */
 static void test_nothing_to_see(void **state) {
   bench     b;
   sdpa_data a;
@@ -230,7 +235,7 @@ static void test_nothing_to_see(void **state) {
   bench_close(&b);
 }
 
-/* attn_bwd itself goes to cuDNN where it has the workspace, and only then. */
+/* attn_bwd itself uses cuDNN if its workspace is large enough, and only then. */
 static void test_taken(void **state) {
   bench             b;
   tri_device_advice advice;
@@ -282,7 +287,7 @@ static void test_refused(void **state) {
   }
 }
 
-/* The last row: space for a call of one sequence, but not for its trial. */
+/* In the last row the workspace suffices for a call of one sequence, but not for its trial. */
 static void test_sizes(void **state) {
   static const struct {
     int64_t longest, bytes, B, T;
@@ -317,7 +322,7 @@ static void test_wish(void **state) {
 }
 
 #if TRI_CUDA_EMULATED
-/* A case under a fault: how far it is from the CPU's; -1: not done. */
+/* Runs a case under a fault. Returns its distance from the CPU's result, or -1 if cuDNN does not do it. */
 static double far_of(const sdpa_case *c, emu_cudnn_fault f) {
   double   *want = by_cpu(c), *got, far = -1;
   bench     b;
@@ -335,15 +340,15 @@ static double far_of(const sdpa_case *c, emu_cudnn_fault f) {
   return far;
 }
 
-/* Of a window and a group. */
+/* Makes a case with a window and a group. */
 static double far_under(emu_cudnn_fault f) {
   static const sdpa_case c = {4, 2, 64, 3, {128, 70, 33}, 40, 2};
 
   return far_of(&c, f);
 }
 
-/* What the graph says wrong, bits that change, what is read or written behind the last row, the trial sees:
- * the shape stays the own kernel's. */
+/* The trial finds a wrong graph, bits that change, and access behind the last row. The shape then stays with
+ * the own kernel. */
 static void test_planted(void **state) {
   const double true_far = far_under(EMU_CUDNN_TRUE);
 
@@ -355,7 +360,8 @@ static void test_planted(void **state) {
   }
 }
 
-/* Of one key each row has a score, and dq and dk are 0: that cuDNN's are not is seen by the size of dv. */
+/* With one key each row has one score, and dq and dk are 0. If cuDNN's are not, the trial sees it by
+ * comparing with the size of dv. */
 static void test_zeros(void **state) {
   static const sdpa_case c = {4, 2, 64, 3, {128, 70, 33}, 1, 2};
 
@@ -364,7 +370,7 @@ static void test_zeros(void **state) {
   assert_true(far_of(&c, EMU_CUDNN_NOT_0) == -1);
 }
 
-/* The first call's numbers and sequences decide nothing: a fault that cannot be seen in them is seen. */
+/* The first call's numbers and sequences decide nothing. A fault hidden from them is found too. */
 static void test_whose_numbers(void **state) {
   static const sdpa_case rows = {2, 2, 64, 5, {1, 1, 1, 1, 1}, 0, 2};
   bench                  b;
@@ -376,7 +382,7 @@ static void test_whose_numbers(void **state) {
   emu_cudnn_plant(EMU_CUDNN_TRUE);
   assert_true(open_cudnn(&b));
   load(&b, &a, &cases[0], TRI_BF16);
-  a.d_dout = make(&b, TRI_BF16, a.N, a.HD); /* NaN, as in a batch that is to be skipped */
+  a.d_dout = make(&b, TRI_BF16, a.N, a.HD); /* NaN, as in a batch to be skipped */
   double *nan = by_cudnn(&b, &a);
   assert_non_null(nan);
   free(nan);
@@ -388,8 +394,8 @@ static void test_whose_numbers(void **state) {
   bench_close(&b);
 }
 
-/* Once refused, by the trial or by the library, is refused: the same call on the same device, when nothing is
- * wrong any more, is the own kernel's still, or a run would change its way in its midst. */
+/* A shape once refused, by the trial or by the library, stays refused. The same call on the same device still
+ * uses the own kernel after the fault is gone. Otherwise a run would change its kernel midway. */
 static void test_for_good(void **state) {
   static const emu_cudnn_fault fault[] = {EMU_CUDNN_CHANGES, EMU_CUDNN_SCALE, EMU_CUDNN_UNSET,
                                           EMU_CUDNN_FAILS};
@@ -409,15 +415,15 @@ static void test_for_good(void **state) {
   }
 }
 
-/* What the library refuses goes to the own kernel. */
+/* A call refused by the library uses the own kernel. */
 static void test_misuse(void **state) {
   (void)state;
   for (int f = EMU_CUDNN_UNSET; f <= EMU_CUDNN_FAILS; f++)
     if (f != EMU_CUDNN_LESS && far_under((emu_cudnn_fault)f) != -1) fail_msg("fault %d is not refused", f);
-  assert_true(far_under(EMU_CUDNN_LESS) < NEAR); /* fewer at once */
+  assert_true(far_under(EMU_CUDNN_LESS) < NEAR); /* with fewer sequences at once */
 }
 
-/* A call that fails is an error, with what to do; in a trial a refusal, unless the device has failed. */
+/* A failing call is an error with a cure. In a trial it is a refusal, unless the device has failed. */
 static void test_failing(void **state) {
   bench      b;
   sdpa_data  a;
@@ -431,7 +437,7 @@ static void test_failing(void **state) {
   work = make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N) + (int64_t)workspace_of(&a, 4) / 4, 0);
   dqkv = make(&b, TRI_BF16, a.N, a.E);
   own_way = (own_call){&b, &a, dqkv, make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N), 0)};
-  for (int i = 0; i < 3; i++) { /* a trial on a broken device; a good one; a call after it */
+  for (int i = 0; i < 3; i++) { /* a trial on a broken device, a good trial, and a call after it */
     const tri_status want = i == 1 ? TRI_OK : TRI_EDEVICE;
     emu_cudnn_plant(i == 0 ? EMU_CUDNN_BREAKS : i == 1 ? EMU_CUDNN_TRUE : EMU_CUDNN_POINTER);
     assert_int_equal(tri_cudnn_attn_bwd(b.stream, &dqkv, &work, &a.d_dout, &a.d_o, &a.d_lse, &a.d_qkv,

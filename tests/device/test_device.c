@@ -1,5 +1,7 @@
-/* test_device.c - every device back end: the table is complete; memory, copies and events do what device.h
- * says. Judge: exact values, and the operating system's own list of shared memory. */
+/* test_device.c - checks that the table of every back end is complete, and that memory, copies and events
+ * behave as device.h says.
+ *
+ * Judge: exact values, and the operating system's own list of shared memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/device_cpu.h"
 #include "cpu/choose.h"
@@ -22,7 +24,7 @@
 
 #include <cmocka.h>
 
-/* Shared memory names of this user that this process made. */
+/* Counts this process's shared memory names. */
 static int count_names(long pid) {
   char           prefix[64];
   int            n = 0;
@@ -36,7 +38,7 @@ static int count_names(long pid) {
   return n;
 }
 
-/* Runs body in a child; its exit code. */
+/* Runs body in a child process and returns its exit code. */
 static int in_child(int (*body)(void)) {
   int   status = 0;
   pid_t pid;
@@ -67,7 +69,7 @@ static void test_tables(void **state) {
     assert_int_equal(ops->size, sizeof *ops);
     no_null(&ops->name, offsetof(tri_device_ops, leave_sm) - offsetof(tri_device_ops, name));
     assert_true(!ops->graph_record == !ops->graph_run && !ops->graph_run == !ops->graph_close);
-    if (!strcmp(ops->name, "cpu")) { /* the first to be opened chooses those of its processor */
+    if (!strcmp(ops->name, "cpu")) { /* the first open chooses the kernels for this processor */
       tri_device *d = NULL;
       assert_int_equal(tri_device_open("cpu", 0, 1, &d), TRI_OK);
       tri_device_close(&d);
@@ -199,12 +201,12 @@ static void test_copy_fill_events(void **state) {
 
 enum { RECORDED = 1009 };
 
-/* A device that records; x and y on it, in and out pinned, all f32 [RECORDED]. */
+/* A device with recording. x and y lie on it, in and out are pinned, all f32 [RECORDED]. */
 typedef struct recorder {
   tri_device *d;
   tri_stream *s;
   float      *x, *y, *in, *out;
-  int         calls; /* of the work */
+  int         calls; /* calls of the work */
 } recorder;
 
 static void recorder_open(recorder *r, const char *name) {
@@ -227,7 +229,7 @@ static void recorder_close(recorder *r) {
   tri_device_close(&r->d);
 }
 
-/* y = 2 in; x = in. */
+/* y = 2 in, x = in. */
 static tri_status twice(void *ctx, tri_stream *s) {
   recorder  *r = ctx;
   tri_tensor x = tri_view1(r->x, TRI_F32, RECORDED), y = tri_view1(r->y, TRI_F32, RECORDED);
@@ -255,8 +257,7 @@ static void check_recorded(const char *name) {
   recorder_open(&r, name);
   const tri_device_ops *ops = r.d->ops;
   for (int i = 0; i < RECORDED; i++) r.in[i] = (float)i;
-  assert_int_equal(twice(&r, r.s),
-                   TRI_OK); /* queued before: no part of what is recorded, and done all the same */
+  assert_int_equal(twice(&r, r.s), TRI_OK); /* queued before recording, so not recorded but done */
   assert_int_equal(ops->graph_record(r.s, show_and_add, &r, &b), TRI_OK);
   assert_int_equal(ops->graph_record(r.s, twice, &r, &a), TRI_OK);
   assert_int_equal(r.calls, 3);
@@ -265,12 +266,12 @@ static void check_recorded(const char *name) {
   expect_out(&r, 2, 0);
   assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
   expect_out(&r, 5, 0);
-  for (int run = 1; run < 4; run++) { /* the same calls, other numbers */
+  for (int run = 1; run < 4; run++) { /* the same calls with other numbers */
     for (int i = 0; i < RECORDED; i++) r.in[i] = (float)(i + run);
     assert_int_equal(ops->graph_run(a, r.s), TRI_OK);
     assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
     expect_out(&r, 2, (float)run);
-    assert_int_equal(show_and_add(&r, r.s), TRI_OK); /* calls and runs in one stream are in order */
+    assert_int_equal(show_and_add(&r, r.s), TRI_OK); /* calls and runs in one stream keep their order */
     assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
     expect_out(&r, 8, (float)run);
   }
@@ -307,7 +308,7 @@ static tri_status allocates(void *ctx, tri_stream *s) {
   return TRI_OK;
 }
 
-/* A failure leaves no graph, and the stream as it was. */
+/* A failed recording leaves no graph, and the stream as before. */
 static void check_not_recorded(const char *name) {
   tri_status (*const work[])(void *, tri_stream *) = {fails, waits, hides_a_wait, allocates};
   recorder   r;
@@ -377,7 +378,7 @@ static int killed_owner(void) {
 
   if (tri_device_open("cpu", 0, 1, &d) != TRI_OK) return 1;
   if (d->ops->alloc(d, TRI_MEM_DEVICE, 4096, &p) != TRI_OK) return 2;
-  _exit(count_names(getpid()) == 1 ? 0 : 3); /* like SIGKILL: nothing is cleaned up */
+  _exit(count_names(getpid()) == 1 ? 0 : 3); /* like SIGKILL, so nothing is cleaned up */
 }
 
 static void test_stale_names_go(void **state) {
@@ -398,7 +399,7 @@ static void test_stale_names_go(void **state) {
   tri_device_close(&d);
 }
 
-/* A limit on file sizes stands in for a small /dev/shm. */
+/* A limit on file sizes acts like a small /dev/shm. */
 static int small_shm(void) {
   struct rlimit limit = {1 << 20, 1 << 20};
   tri_cpu_block b;
@@ -418,7 +419,7 @@ static void test_small_shm_gives_private_memory(void **state) {
   assert_int_equal(in_child(small_shm), 0);
 }
 
-/* Of pages that nobody has touched mincore says that they are not there. */
+/* mincore reports untouched pages as missing. */
 static void test_private_pages_are_taken(void **state) {
   size_t         page = (size_t)sysconf(_SC_PAGESIZE), bytes = ((size_t)5 << 20) + page;
   unsigned char *there = calloc(bytes / page, 1);
@@ -452,7 +453,7 @@ static void test_reduce(void **state) {
   assert_int_equal(tri_cpu_family_choose(), TRI_OK);
   tri_cpu_reduce(sum, src, K, N, TRI_F32, TRI_CPU_SUM, 2);
   tri_cpu_reduce(top, src_h, K, N, TRI_BF16, TRI_CPU_MAX, 2);
-  for (int i = 0; i < N; i++) { /* judge: the plain loop in the same order */
+  for (int i = 0; i < N; i++) { /* judge: a plain loop in the same order */
     float want = x[0][i] + x[1][i], most;
     want += x[2][i];
     assert_memory_equal(&sum[i], &want, sizeof want);
@@ -463,7 +464,7 @@ static void test_reduce(void **state) {
   }
 }
 
-/* Each family by name, all that this processor has; and what there is not. */
+/* Chooses each family by name. All families of this processor work, and missing ones are refused. */
 static void test_families(void **state) {
   static const char *const name[] = {"avx512", "avx2", "neoverse_v2", "neon", "generic", "avx9"};
   const char              *before = getenv("TRI_CPU_KERNELS");

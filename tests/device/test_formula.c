@@ -1,5 +1,7 @@
-/* test_formula.c - formulas that the CPU and the GPU compute by other instructions: the same bits.
- * Judge: exact, the CPU's lines; the GPU's lines are compiled here with its intrinsics as C. */
+/* test_formula.c - checks that formulas have the same bits on CPU and GPU, although they use other
+ * instructions.
+ *
+ * Judge: exact, the CPU's lines. The GPU's lines are compiled here, with its intrinsics written in C. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +28,7 @@ static uint32_t as_uint(float f) {
   c.f = f;
   return c.u;
 }
-/* Rounded here and not later: no compiler may make one operation of two. */
+/* Rounds each operation here. The compiler may not fuse two operations into one. */
 static float rounded(float x) {
   volatile float r = x;
   return r;
@@ -55,7 +57,7 @@ static float rounded(float x) {
 #undef TRI_ON_GPU
 #define TRI_ON_GPU 1
 #undef TRI_FORMULA_H
-#include "device/formula.h" /* again, as nvcc sees it */
+#include "device/formula.h" /* again, with nvcc's macros */
 #undef tri_exp
 #undef tri_tanh
 #undef tri_softcap
@@ -64,7 +66,7 @@ static float rounded(float x) {
 #undef tri_order_key
 #undef tri_order_value
 
-/* Every STEP-th float, from all the bits there are; $TRI_TEST_ALL: every one. */
+/* Tests every STEP-th float of all bit patterns, or every one with $TRI_TEST_ALL. */
 static void test_exp(void **state) {
   uint64_t step = getenv("TRI_TEST_ALL") ? 1 : 211;
   (void)state;
@@ -75,7 +77,7 @@ static void test_exp(void **state) {
   }
 }
 
-/* tanh within 4 eps of libm's, the same bits for both, and what lies outside of all reason. */
+/* tanh is within 4 eps of libm's with the same bits for both. Extreme arguments are tested too. */
 static void test_tanh(void **state) {
   (void)state;
   for (uint64_t u = 0; u <= UINT32_MAX; u += 21013) {
@@ -98,7 +100,7 @@ static void test_gelu(void **state) {
   }
 }
 
-/* Keys are in the floats' order, and values come back from them. */
+/* Keys have the order of the floats, and give the values back. */
 static void test_order(void **state) {
   static const float x[] = {-INFINITY, -3e38f, -2, -1, -1e-45f, 0, 1e-45f, 1, 1.0000001f, 3e38f, INFINITY};
   (void)state;

@@ -1,5 +1,5 @@
-/* test_gpu_plan.c - the sizes of a GPU's memory plan, by hand, and a GPU on paper that says them; rows of
- * a ledger. Judge: exact. */
+/* test_gpu_plan.c - tests the sizes in a GPU's memory plan, a planned GPU that gives them, and the rows of a
+ * ledger. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "device/gpu_plan.h"
@@ -22,15 +22,15 @@ static void sizes_by_hand(void **state) {
   assert_int_equal(tri_gpu_check_rows(1000), 512);
   assert_int_equal(tri_gpu_check_rows(128256), (128 << 20) / (12 * 128256));
   assert_int_equal(tri_gpu_check_rows(4 << 20), 16);
-  /* 512 rows of 500 bf16, 1000 biases of 4 bytes in 16 x 256, three results of 512 x 1000 f32; 32 MiB and
+  /* 512 rows of 500 bf16, 1000 biases of 4 bytes in 16 x 256, three results of 512 x 1000 f32, 32 MiB and
    * 256 */
   assert_int_equal(tri_gpu_trial_bytes(1000, 500, TRI_BF16, 512), 512000 + 4096 + 3 * 2048000);
   assert_int_equal(tri_gpu_workspace_bytes(1000, 500, TRI_BF16), 6660096 + 33554432 + 256);
 }
 
-/* Of which heads a GPU spreads the long contexts of, and what is planned for it: 40 / 8 rows at most, of 33
- * pages 17 twos, for each of 32 heads 64 scores and the largest; of the host, or where no context is longer
- * than 1024 tokens, nothing. */
+/* Number of heads with spread decoding, and its planned memory. At most 40 / 8 rows count. 33 pages are 17
+ * pairs. Each of 32 heads has 64 scores and the maximum for each pair. The host plans nothing, and neither
+ * does a GPU with contexts of up to 1024 tokens. */
 static void long_contexts_by_hand(void **state) {
   const tri_heads   h = {32, 8, 128}, wide = {41, 41, 64};
   tri_device       *d, *cpu;
@@ -81,7 +81,7 @@ static void a_gpu_on_paper_says_them(void **state) {
   assert_null(d);
 }
 
-/* Names are added up by phase and kind; what another run would take and what takes nothing is no row. */
+/* Entries of one name are added up by phase and kind. Entries of another case and of 0 bytes get no row. */
 static void rows_of_a_ledger(void **state) {
   tri_ledger     *l;
   tri_ledger_row *row;

@@ -1,13 +1,14 @@
-/* test_kernels.c - embedding, rope, gated products, soft caps, sums, rows, flat arrays and what decode steps
- * take of each other, of every back end.
- * Judges: loops in f64, gradient loops themselves judged by central differences; exact bits for rows and
+/* test_kernels.c - tests embedding, rope, gated products, soft caps, sums, rows, flat arrays and decode_in of
+ * every back end.
+ *
+ * Judges: loops in f64, with gradient loops judged by central differences, and exact bits for rows and
  * threads. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "shapes_case.h"
 
-/* Embedding: forward copies, times a power of 2 or another number; backward sums what a token got, N terms at
- * most. */
+/* Embedding. Forward copies rows, times a power of 2 or another number. Backward sums the gradients of each
+ * token, at most N terms. */
 static void embed(bench *b, tri_dtype type, int64_t N, int64_t C) {
   enum { V = 13 };
   double    *table = numbers(1, V * C, 1), *dx = numbers(2, N * C, 1), *dtable = numbers(3, V * C, 1);
@@ -37,10 +38,10 @@ static void test_embed(void **state) {
   all_shapes(embed);
 }
 
-static int rest; /* columns of a head that no position turns, in the case that runs */
+static int rest; /* columns of a head without rotation, in the current case */
 
-/* Three products and roundings of numbers <= 2. The gradient's turn undoes the turn. C stands for the half of
- * what is turned of a head. */
+/* Three products and roundings of numbers <= 2. The rotation of the gradient undoes the rotation. C is half
+ * of the rotated columns of a head. */
 static void rope(bench *b, tri_dtype type, int64_t N, int64_t half) {
   enum { H = 3, G = 1, POSITIONS = 50 };
   int64_t    R = 2 * half, D = R + rest, E = (H + 2 * G) * D;
@@ -90,8 +91,8 @@ static void test_rope(void **state) {
   }
 }
 
-/* rope_put and the two kernels apart: every byte of rows and pages, in widths with and without whole
- * vectors. */
+/* Compares rope_put with the two separate kernels in every byte of rows and pages, in widths with and without
+ * whole vectors. */
 static void rope_put(bench *b, tri_dtype t, int D, int R) {
   enum { N = 5, H = 4, G = 2, P = 3, POSITIONS = 90 };
   static const int32_t slot[N] = {33, -1, 5, 95, 64}, pos[N] = {1, 2, 89, 0, 40};
@@ -129,8 +130,8 @@ static void test_rope_put(void **state) {
   for_each_device(run_rope_put);
 }
 
-/* attn_step and the kernels apart: every byte of o and of the pages that rows see, in widths with and
- * without whole vectors, of heads with one query and with more than a tile; one row has no place. */
+/* Compares attn_step with the separate kernels in every byte of o and of the pages seen by rows. Widths are
+ * with and without whole vectors, heads with one query and with more than a tile. One row has no place. */
 static void attn_step(bench *b, tri_dtype t, int D, int R, int group, int64_t window) {
   enum { N = 5, G = 3, PAGES = 5, P = N * PAGES };
   static const int32_t length[N] = {1, 64, 65, 150, 31};
@@ -182,7 +183,7 @@ static void test_attn_step(void **state) {
 }
 
 static double  sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static tri_act act_now; /* of the case that runs */
+static tri_act act_now; /* of the current case */
 static double  gate(double x) {
    return act_now == TRI_ACT_GELU
               ? 0.5 * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)))
@@ -208,14 +209,14 @@ static void test_glu_loop(void **state) {
     }
 }
 
-/* exp to about 2 eps, then some ten roundings; 1 - s cancels near s = 1, where its error is eps absolute
- * times g <= 12, of GELU's slope times the inner one too, which is at most 8 where s leaves 1 (|g| < 4).
- * The argument of GELU's exp is up to 90 in size before its gate is 0: it errs by as many eps, times a
- * result of at most 12. */
+/* exp errs by about 2 eps, then come some ten roundings. 1 - s cancels near s = 1. Its error there is eps
+ * absolute, times g <= 12. For GELU's slope it is also multiplied by the inner slope, at most 8 where s is
+ * not near 1 (|g| < 4). The argument of GELU's exp is up to 90 in size before its gate is 0. It errs by as
+ * many eps, times a result of at most 12. */
 static void glu(bench *b, tri_dtype type, int64_t N, int64_t F) {
   double    *gu = numbers(1, N * 2 * F, 12), *dy = numbers(2, N * F, 1), step = half_unit(type);
   double    *y = host((size_t)(N * F), sizeof *y), *dgu = host((size_t)(N * 2 * F), sizeof *dgu);
-  double     most = act_now == TRI_ACT_GELU ? 64 : 1; /* times as wrong */
+  double     most = act_now == TRI_ACT_GELU ? 64 : 1; /* factor of the error */
   tri_tensor d_gu = put_real(b, type, N, 2 * F, gu), d_dy = put_real(b, type, N, F, dy),
              d_y = make(b, type, N, F);
   tri_tensor d_dgu = make(b, type, N, 2 * F), again = make(b, type, N, F), dgu2 = make(b, type, N, 2 * F);
@@ -249,7 +250,7 @@ static void test_glu(void **state) {
   for (act_now = TRI_ACT_SILU; act_now <= TRI_ACT_GELU; act_now++) all_shapes(glu);
 }
 
-/* tanh to 4 eps and three roundings more; the slope from a capped value that errs so. */
+/* tanh errs by 4 eps and three roundings more. The slope uses a capped value with this error. */
 static void softcap(bench *b, tri_dtype type, int64_t N, int64_t V) {
   const double cap = 3;
   double      *x = numbers(1, N * V, 12), *dx = numbers(2, N * V, 1), step = half_unit(type);
@@ -286,7 +287,7 @@ static void test_colsum(void **state) {
   all_shapes(colsum);
 }
 
-/* rows_get and rows_add of every second row, backwards: exact copies, one rounding. */
+/* rows_get and rows_add of every second row, backwards. Copies are exact, sums have one rounding. */
 static void rows(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t  K = (N + 1) / 2;
   double  *x = numbers(1, N * C, 1), *dy = numbers(2, K * C, 1), *want = host((size_t)(K * C), sizeof *want);
@@ -312,7 +313,8 @@ static void test_rows(void **state) {
   all_shapes(rows);
 }
 
-/* x [N,C] into columns 2 .. of a wider y, whose others stay, and back: one rounding each way. */
+/* Copies x [N,C] into columns 2 .. of a wider y, and back. The other columns stay. Each way has one
+ * rounding. */
 static void cols(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t    W = C + 5;
   double    *x = numbers(1, N * C, 1), *y = numbers(2, N * W, 1), *back = numbers(3, N * C, 1);
@@ -337,7 +339,7 @@ static void test_cols(void **state) {
   all_shapes(cols);
 }
 
-/* One or two roundings; b = 0 does not read y, which holds NaN. */
+/* One or two roundings. b = 0 does not read y, although y holds NaN. */
 static void axpby(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t    n = N * C;
   double    *x = numbers(1, n, 1), *y = numbers(2, n, 1), *want = host((size_t)n, sizeof *want);
@@ -363,12 +365,12 @@ static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
   double    *x = numbers(1, n, 1e3), *want = host((size_t)n, sizeof *want);
   tri_tensor from, to = make(b, type == TRI_F32 ? TRI_BF16 : TRI_F32, n, 0), same = make(b, type, n, 0);
   tri_tensor last = make(b, TRI_F16, n, 0);
-  if (n > 3) x[0] = INFINITY, x[1] = -0.0, x[2] = 1.00390625; /* the last: half way, to even */
+  if (n > 3) x[0] = INFINITY, x[1] = -0.0, x[2] = 1.00390625; /* the last is half way, rounds to even */
   from = put_real(b, type, n, 0, x);
   for (int64_t i = 0; i < n; i++) want[i] = rounded(to.dtype, x[i]);
   ok(b->k->cast(b->stream, &to, &from));
   ok(b->k->cast(b->stream, &same, &from));
-  if (n > 3) { /* infinity has no distance */
+  if (n > 3) { /* infinity has no distance to compare */
     tri_tensor tail = tri_rows(&to, 1, n - 1);
     expect_near(b, "cast", &tail, want + 1, 0, 0);
   } else {
@@ -376,7 +378,7 @@ static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
   }
   expect_same_rows(b, "cast to the same type", &from, 0, &same, 0, n);
   same_for_threads(b, &to);
-  if (type == TRI_F32) { /* the largest is 1000: none leaves float16 */
+  if (type == TRI_F32) { /* at most 1000, so all fit float16 */
     for (int64_t i = 0; i < n; i++) want[i] = rounded(last.dtype, x[i]);
     ok(b->k->cast(b->stream, &last, &from));
     tri_tensor tail = tri_rows(&last, n > 3, n - (n > 3));
@@ -388,7 +390,7 @@ static void test_cast(void **state) {
   (void)state;
   all_shapes(cast);
 }
-/* NaN stays one, and subnormal numbers keep their bits, also in the middle of vectors. */
+/* NaN stays NaN, and subnormal numbers keep their bits, also in the middle of vectors. */
 static void run_cast_nan(bench *b) {
   enum { N = 40, NAN_AT = 7 };
   double     x[N], *got;
@@ -410,14 +412,15 @@ static void test_cast_nan(void **state) {
   for_each_device(run_cast_nan);
 }
 
-/* f64 sums: n eps64; added to what is there; the same bits for both thread counts (the static). */
+/* f64 sums err by n eps64. They are added to the previous content, with the same bits for both thread counts
+ * (the static). */
 static void run_sumsq(bench *b) {
   static double        first[6];
   static const int64_t sizes[6] = {0, 1, 4097, 70001, 65536, 4096 * 513 + 5};
   for (int i = 0; i < 6; i++) {
     int64_t    n = sizes[i];
     double    *x = numbers(1, n, 3), want = 0.5, sum = 0.5;
-    tri_tensor d_x = put_real(b, TRI_F32, n, 0, x), d_sum = make(b, TRI_F32, 2, 0); /* 8 bytes: one f64 */
+    tri_tensor d_x = put_real(b, TRI_F32, n, 0, x), d_sum = make(b, TRI_F32, 2, 0); /* 8 bytes, one f64 */
     for (int64_t j = 0; j < n; j++) want += x[j] * x[j];
     put_raw(b, &d_sum, &sum);
     ok(b->k->sumsq(b->stream, d_sum.data, &d_x));
@@ -436,15 +439,15 @@ static void test_sumsq(void **state) {
   for_each_device(run_sumsq);
 }
 
-/* Three steps against the f64 loop. m and v err by 3 eps a step, the update by some ten; |update| <= lr *
- * 10. An element's bits do not depend on its place in the array. */
+/* Three steps against the f64 loop. m and v err by 3 eps a step, the update by some ten eps, with |update| <=
+ * lr * 10. An element's bits do not depend on its place in the array. */
 static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t        n = N * C;
   double        *w = numbers(1, n, 1), *m = host((size_t)n, sizeof *m), *v = host((size_t)n, sizeof *v);
   tri_adamw_rule r = {1e-2f, 0.9f, 0.95f, 1e-8f, 1e-3f, 0.5f, 0};
   tri_tensor     d_w = put_real(b, TRI_F32, n, 0, w), d_m = put_real(b, TRI_F32, n, 0, m);
   tri_tensor     d_v = put_real(b, TRI_F32, n, 0, v), tail_w, tail_m, tail_v, tail_g;
-  tri_dtype      narrow = type == TRI_F32 ? TRI_BF16 : type; /* what it computes beside the weights */
+  tri_dtype      narrow = type == TRI_F32 ? TRI_BF16 : type; /* the new weights in another type */
   tri_tensor     d_half = make(b, narrow, n, 0), half = make(b, narrow, n, 0);
   tail_w = put_real(b, TRI_F32, n, 0, w);
   tail_m = put_real(b, TRI_F32, n, 0, m);
@@ -460,7 +463,7 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
                                                 (sqrt(v[i] / (1 - pow((double)r.beta2, t))) + (double)r.eps);
     }
     ok(b->k->adamw(b->stream, &d_w, &d_m, &d_v, &d_half, &d_g, &r));
-    for (int64_t at = 0; at < n; at += 1 + n / 2) { /* the same in pieces that start elsewhere */
+    for (int64_t at = 0; at < n; at += 1 + n / 2) { /* the same in pieces with other starts */
       int64_t size = n - at < 1 + n / 2 ? n - at : 1 + n / 2;
       tail_g = tri_rows(&d_g, at, size);
       {
@@ -486,7 +489,7 @@ static void test_adamw(void **state) {
   all_shapes(adamw);
 }
 
-/* Rows that go on, begin and do nothing take turns; neighbours in the table stay. */
+/* Some rows continue, some begin, some do nothing. Neighbours in the table stay. */
 static void run_decode_in(bench *b) {
   enum { MOST = 300, P = 5, K = 7 };
   for (int B = 1; B <= MOST; B += 299) {

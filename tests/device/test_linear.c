@@ -1,4 +1,4 @@
-/* test_linear.c - the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
+/* test_linear.c - tests the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/gemm/linear.h"
 #include "cpu/pairs/pairs.h"
@@ -12,7 +12,7 @@
 static const int64_t some_rows[] = {0, 1, 2, 3, 13, 16, 17, 63, 64, 65, 130};
 enum { N_ROWS = sizeof some_rows / sizeof *some_rows };
 
-/* Primes, and one off the sizes of tiles and blocks. */
+/* Primes, and sizes one off the sizes of tiles and blocks. */
 static const int64_t shapes[][2] = {{1, 1},    {1, 67},   {131, 1},  {3, 5},
                                     {131, 67}, {65, 129}, {127, 64}, {257, 128}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
@@ -55,12 +55,12 @@ static void test_values_f16(void **state) {
 
 static void test_values_other_threads(void **state) {
   (void)state;
-  if (!on_cpu()) skip(); /* threads are the CPU's */
+  if (!on_cpu()) skip(); /* only the CPU has threads */
   values(TRI_F32, 1, 2);
   values(TRI_BF16, 3, 2);
 }
 
-/* Many rows: several chunks of the gradient, and one that is nearly full. */
+/* Many rows give several chunks of the gradient, one of them nearly full. */
 static void test_many_rows(void **state) {
   (void)state;
   const int64_t rows[] = {256, 500, 700, 5000};
@@ -76,7 +76,8 @@ static void test_many_rows(void **state) {
   }
 }
 
-/* A vocabulary of a real tokenizer, in brief of a small one: many blocks, a long sum in bwd_x. */
+/* The vocabulary of a real tokenizer, or a small one in brief runs, gives many blocks and a long sum in
+ * bwd_x. */
 static void test_large_vocabulary(void **state) {
   const int64_t vocabulary = test_step(2) > 1 ? 16003 : 151665;
   (void)state;
@@ -91,9 +92,9 @@ static void test_large_vocabulary(void **state) {
   }
 }
 
-/* The gradient of hidden states from logits: products of one sign whose sum grows over a vocabulary, as of
- * probabilities with weights that have much in common. Judge: an f64 loop. One f32 sum in order comes to 4e-6
- * of it and more; sums of pieces, added, to less than 4e-7. A GPU's library has its own order. */
+/* The gradient of hidden states from logits. Its products have one sign, and their sum grows over a
+ * vocabulary, as for probabilities with similar weights. Judge: an f64 loop. One f32 sum in order errs by
+ * 4e-6 of it and more. Sums of pieces, added, err by less than 4e-7. A GPU's library has its own order. */
 static void test_long_sums(void **state) {
   enum { OUT = 49157, IN = 37, ROWS = 5 };
   double error = 0, all = 0;
@@ -121,8 +122,8 @@ static void test_long_sums(void **state) {
   layer_close(&a);
 }
 
-/* Row bits: every number of rows, in brief every third, another place, another thread count, with and without
- * backward. */
+/* Row bits for every number of rows (every third in brief runs), another place, another thread count, with
+ * and without backward. */
 static void same_bits(int64_t n_out, int64_t n_in, tri_dtype dtype) {
   enum { MANY = 400 };
   if (!supported(n_out, n_in, dtype)) return;
@@ -162,8 +163,8 @@ static void test_row_bits(void **state) {
   }
 }
 
-/* bf16 goes by AMX tiles where the process has them; k so long that the sums of every number of rows wait for
- * a next chunk, in weights that are cut off on all sides. */
+/* bf16 uses AMX tiles if the process has them. k is so long that the partial sums of every number of rows
+ * wait for a next chunk. The weights have no whole tile at any side. */
 static void test_amx(void **state) {
   (void)state;
   enum { OUT = 45, IN = 8300 };
@@ -177,7 +178,8 @@ static void test_amx(void **state) {
   same_bits(OUT, IN, TRI_BF16);
 }
 
-/* f32 goes by AVX-512 where the process has it; k so long that sums wait, in weights that are cut off. */
+/* f32 uses AVX-512 if the process has it. k is so long that partial sums wait. The weights have no whole
+ * tile. */
 static void test_vec(void **state) {
   (void)state;
   enum { OUT = 45, IN = 8300 };
@@ -193,7 +195,7 @@ static void test_vec(void **state) {
   same_bits(OUT, IN, TRI_F32);
 }
 
-/* What the variables wish is taken, or refused by name; what they wished before stays. */
+/* The variables' words are obeyed or refused by name. After a refusal the previous choice stays. */
 static void test_wishes(void **state) {
   const char *const name[] = {"TRI_CPU_F32", "TRI_CPU_BF16"};
 
@@ -219,7 +221,7 @@ static void test_wishes(void **state) {
   }
 }
 
-/* Row bits of a batch's last `first_rows`, `first_rows` + 7 ... rows: at another place for every number. */
+/* Row bits of a batch's last `first_rows`, `first_rows` + 7 ... rows, at another place for every number. */
 static void same_tile_bits(int64_t n_out, int64_t n_in, tri_dtype dtype, int64_t first_rows) {
   enum { MANY = 130, STEP = 7 };
   layer      a = layer_open(n_out, n_in, dtype, false, 2);
@@ -240,13 +242,13 @@ static void same_tile_bits(int64_t n_out, int64_t n_in, tri_dtype dtype, int64_t
   layer_close(&a);
 }
 
-/* Every width of a last block of columns, with inner sizes from 8 to 200 in turn and some odd ones; and a
+/* Every width of a last block of columns, with inner sizes from 8 to 200 in turn and some odd ones. Then a
  * vocabulary with a few added tokens. */
 static void test_tile_bits(void **state) {
   enum { BLOCK = 64 };
   static const int64_t odd[] = {1, 7, 17, 31, 33, 67, 99, 131, 255, 256, 257};
   (void)state;
-  if (!on_cpu()) skip(); /* the tiles are the CPU's */
+  if (!on_cpu()) skip(); /* only the CPU has these tiles */
   for (int64_t tail = 1; tail <= BLOCK; tail++)
     for (int64_t i = 0; i < 4; i++) {
       const int64_t k =
@@ -256,13 +258,13 @@ static void test_tile_bits(void **state) {
     }
   same_tile_bits(32003, 96, TRI_BF16, 1);
   same_tile_bits(200, 96, TRI_F16, 1);
-  for (int t = 0; t < 2; t++) { /* long sums, which a library may cut */
+  for (int t = 0; t < 2; t++) { /* a library may cut such long sums */
     same_tile_bits(512, 512, t ? TRI_BF16 : TRI_F32, 1);
     same_tile_bits(200, 2816, t ? TRI_BF16 : TRI_F32, 1);
   }
 }
 
-/* The weight gradient too has the same bits for 1 and 2 threads, and twice. */
+/* The weight gradient too has the same bits for 1 and 2 threads, and in a second call. */
 static void test_gradient_bits(void **state) {
   (void)state;
   enum { ROWS = 777, OUT = 200, IN = 130 };
@@ -290,7 +292,7 @@ static void test_gradient_bits(void **state) {
   }
 }
 
-/* Without backward nothing is made for it, and the caller's number of OpenMP threads stays what it was. */
+/* Without backward no gradient is prepared, and the caller's number of OpenMP threads stays unchanged. */
 static void test_open(void **state) {
   (void)state;
   const int     threads = omp_get_max_threads();
@@ -299,8 +301,8 @@ static void test_open(void **state) {
   const int64_t forward = tri_gemm_count() - start;
   layer         b = layer_open(96, 64, TRI_F32, true, 2);
   const int64_t both = tri_gemm_count() - start - forward;
-  if (on_cpu() && !tri_pairs_f32()) assert_true(both > forward);        /* isa.c: so on every processor */
-  if (on_cpu() && tri_pairs_f32()) assert_int_equal(forward + both, 0); /* none is the library's */
+  if (on_cpu() && !tri_pairs_f32()) assert_true(both > forward);        /* isa.c runs it on every processor */
+  if (on_cpu() && tri_pairs_f32()) assert_int_equal(forward + both, 0); /* no product is the library's */
   assert_int_equal(a.bytes.bwd, 0);
   if (b.bytes.fwd)
     assert_true(b.bytes.bwd >= 96 * 64 * 4);

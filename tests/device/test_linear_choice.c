@@ -1,6 +1,6 @@
-/* test_linear_choice.c - which algorithms of the emulated cuBLASLt, which can be told what to offer, serve a
- * product of the CUDA back end. Judges: bit equality with another offer, seconds of the device's clock, the
- * log. */
+/* test_linear_choice.c - tests the choice among the emulated cuBLASLt's algorithms for a product of the CUDA
+ * back end. The test tells the emulation its offer. Judges: bit equality with another offer, seconds of the
+ * device's clock, the log. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "device/gpu_plan.h"
@@ -8,8 +8,7 @@
 #include "linear_case.h"
 #include "refusal_case.h"
 
-/* A library whose rows never agree is found out: a message that names the shape, and not a word about the
- * others. */
+/* A library whose rows never agree is found. The message names the shape and no other one. */
 static void test_check_fails(void **state) {
   (void)state;
   setenv("TRI_EMULATE_LT", "vary", 1);
@@ -23,12 +22,12 @@ static void test_check_fails(void **state) {
   layer_close(&a);
 }
 
-/* ---- which algorithms a library's offer leads to: the emulated library can be told what to offer ---- */
+/* ---- from offers to algorithms, with a test's own offer of the emulated library ---- */
 
 enum { LT_OUT = 96, LT_IN = 67 };
 
-/* y f32 of a layer opened while the library offers that (tests/emulate/cublasLt.h), checked, and the seconds
- * it took by the device's clock, which only the offer's flag s moves by whole ones. */
+/* Opens a layer with this offer of the library (tests/emulate/cublasLt.h), checks it and computes y f32. Also
+ * gives its seconds by the device's clock. Only the flag s of an offer moves this clock by whole seconds. */
 static fence y_offered(const char *offer, int64_t rows, tri_dtype dtype, double *took_s) {
   fence      x = fence_noise(rows * LT_IN, dtype, 2), y = fence_open((size_t)(rows * LT_OUT) * 4);
   tri_tensor xt = tri_view2(x.device, dtype, rows, LT_IN), yt = tri_view2(y.device, TRI_F32, rows, LT_OUT);
@@ -54,7 +53,7 @@ static fence y_offered(const char *offer, int64_t rows, tri_dtype dtype, double 
   return y;
 }
 
-/* Whether two offers lead to the same bits. */
+/* Returns whether two offers lead to the same bits. */
 static bool same_offered(const char *one, const char *two, int64_t rows, tri_dtype dtype) {
   double     took_s;
   fence      a = y_offered(one, rows, dtype, &took_s), b = y_offered(two, rows, dtype, &took_s);
@@ -71,7 +70,7 @@ static double seconds_offered(const char *offer, int64_t rows) {
   return took_s;
 }
 
-/* Whether the first of many rows have the bits they have alone, where a base is added. */
+/* Returns whether the first of many rows have the bits they have alone, with a base added. */
 static bool same_added(const char *offer, int64_t few, int64_t many, tri_dtype dtype) {
   fence      x = fence_noise(many * LT_IN, dtype, 2), y[2];
   bool       same;
@@ -95,12 +94,12 @@ static bool same_added(const char *offer, int64_t few, int64_t many, tri_dtype d
 
 enum { LOG_BYTES = 4096 };
 
-/* What opening a linear says in the log. */
+/* Returns the log lines of opening a linear. */
 static void opening_says(const char *offer, tri_dtype dtype, bool backward, char text[LOG_BYTES]) {
   FILE *before = tmpfile(), *log = tmpfile();
   assert_non_null(before);
   assert_non_null(log);
-  tri_log_file(before); /* what was logged until now */
+  tri_log_file(before); /* the log until now */
   tri_log_file(log);
   fclose(before);
   setenv("TRI_EMULATE_LT", offer, 1);
@@ -113,8 +112,8 @@ static void opening_says(const char *offer, tri_dtype dtype, bool backward, char
   fclose(log);
 }
 
-/* An algorithm that is steady up to 128 rows, and cuts its sums by how many tiles there are above, is passed
- * over for the next; where there is no other the check says so. */
+/* An algorithm with steady bits up to 128 rows, but sums cut by the number of tiles above them, is skipped
+ * for the next one. If there is no other, the check reports it. */
 static void test_grid_dependence(void **state) {
   (void)state;
   for (int t = 0; t < 2; t++) {
@@ -130,27 +129,28 @@ static void test_grid_dependence(void **state) {
   layer_close(&a);
 }
 
-/* Which bits: of the first algorithm for many rows that others for few rows agree with, whatever each takes;
- * of the first of all where none has others. */
+/* The bits are those of the first algorithm for many rows with equal algorithms for few rows, however long
+ * each takes. If none has such, they are those of the first of all. */
 static void test_class(void **state) {
   (void)state;
   for (int t = 0; t < 2; t++) {
     const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
     for (int64_t rows = 5; rows < 400; rows += 305) {
       assert_false(same_offered("h:h:", "o:o:", rows, dtype));
-      assert_true(same_offered("o:h:", "o:o:", rows, dtype));   /* none for few rows: that for many serves */
+      /* none for few rows, so the one for many serves */
+      assert_true(same_offered("o:h:", "o:o:", rows, dtype));
       assert_true(same_offered("oh:h:", "h:h:", rows, dtype));  /* the second is complete */
       assert_true(same_offered("oh:h:r", "o:o:", rows, dtype)); /* so is the first, with its relatives */
       assert_true(same_offered("oh:ho:s", "o:o:", rows,
                                dtype)); /* the first is, though it takes 100 s and the other none */
       assert_true(same_offered("ho:oh:s", "h:h:", rows, dtype));
-      assert_true(same_offered("o:eo:", "o:o:", rows, dtype)); /* one that cannot do odd numbers of rows */
+      assert_true(same_offered("o:eo:", "o:o:", rows, dtype)); /* one without odd numbers of rows */
       assert_true(same_offered("o:Eo:", "o:o:", rows, dtype));
     }
   }
 }
 
-/* Among algorithms with the same bits the quickest serves, also one that the library did not name. */
+/* Among algorithms with the same bits the fastest serves, even one the library did not name. */
 static void test_quickest(void **state) {
   (void)state;
   assert_true(same_offered("o:oO:s", "o:o:", 5, TRI_BF16));
@@ -158,17 +158,17 @@ static void test_quickest(void **state) {
   assert_int_equal((int)seconds_offered("o:Oo:s", 5) / 50, 1);
   assert_int_equal((int)seconds_offered("o:o:s", 5) / 50, 2);
   assert_int_equal((int)seconds_offered("o:h:rs", 5) / 50, 1);
-  assert_int_equal((int)seconds_offered("o:oO:s", 1100) / 50, 6); /* in blocks of what was tried: 192 rows */
+  assert_int_equal((int)seconds_offered("o:oO:s", 1100) / 50, 6); /* in blocks of the tried size, 192 rows */
   assert_int_equal((int)seconds_offered("oO:o:s", 5) / 50, 2);
 }
 
-/* 192 rows are tried on the emulated GPU, so no product has more: `u` cuts its sums above them. */
+/* 192 rows are tried on the emulated GPU, so no product has more. `u` cuts its sums above them. */
 static void test_untried_rows(void **state) {
   (void)state;
   for (int t = 0; t < 2; t++) assert_true(same_offered("u:u:", "o:o:", 1100, t ? TRI_BF16 : TRI_F32));
 }
 
-/* An algorithm that cuts its sums where something is added is passed over, though it is the quickest. */
+/* An algorithm with cut sums when a base is added is skipped, although it is the fastest. */
 static void test_untried_base(void **state) {
   (void)state;
   for (int t = 0; t < 2; t++) {
@@ -177,9 +177,9 @@ static void test_untried_base(void **state) {
   }
 }
 
-/* The log says what equal bits of rows cost, and warns of more than a tenth. */
+/* The log tells the cost of equal bits of rows, and warns above a tenth. */
 static void test_cost(void **state) {
-  static const char *const offers[] = {"o:c:s", "o:o:s"}; /* 100 s for none; the same for both */
+  static const char *const offers[] = {"o:c:s", "o:o:s"}; /* 100 s against none; the same for both */
   (void)state;
   for (int i = 0; i < 2; i++) {
     char text[LOG_BYTES];
@@ -190,7 +190,7 @@ static void test_cost(void **state) {
   }
 }
 
-/* A shape the library cannot do is refused, and named with what to do. */
+/* A shape the library cannot do is refused by name, with a cure. */
 static void test_unsupported(void **state) {
   (void)state;
   const tri_linear_spec spec = {LT_OUT, LT_IN, TRI_BF16, true, false};
@@ -206,8 +206,8 @@ static void test_unsupported(void **state) {
   layer_close(&a);
 }
 
-/* A second linear of a shape tries nothing, and so says nothing of what equal bits cost. Another type, or
- * another version of the library, is another shape. */
+/* A second linear of a shape tries nothing, so it logs no cost of equal bits. Another type or another version
+ * of the library makes another shape. */
 static void test_tried_once(void **state) {
   static const struct {
     const char *offer;
@@ -226,8 +226,8 @@ static void test_tried_once(void **state) {
   }
 }
 
-/* Who needs no equal bits has the library's first, and nothing is tried for them: for 16-bit results a sum in
- * parts, which takes none of the device's seconds, and the values are those of loops. */
+/* A product without the need for equal bits gets the library's first algorithm without a trial. For 16-bit
+ * results this is a sum in parts, without seconds of the device. The values are those of loops. */
 static void test_free_choice(void **state) {
   (void)state;
   any_order = true;
@@ -245,13 +245,13 @@ static void test_free_choice(void **state) {
   layer_close(&b);
 }
 
-/* Gradients' sums may be in parts, if an algorithm does that right: its room is there, and the values are
- * those of loops. */
+/* Sums of gradients may be in parts, if an algorithm does it right. Its workspace is planned, and the values
+ * are those of loops. */
 static void test_parts(void **state) {
   (void)state;
   layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, true, 1), b = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
   assert_true(a.bytes.workspace >= 2 * 4 * LT_OUT * LT_IN);
-  assert_true(a.bytes.workspace == b.bytes.workspace); /* whatever is chosen, as on paper */
+  assert_true(a.bytes.workspace == b.bytes.workspace); /* for every choice, as planned */
   assert_true(a.bytes.workspace == tri_gpu_workspace_bytes(LT_OUT, LT_IN, TRI_BF16));
   for (int64_t rows = 250; rows < 1300; rows += 87) {
     try_bwd_w(&a, rows, rows % 2);
@@ -261,7 +261,7 @@ static void test_parts(void **state) {
   layer_close(&b);
 }
 
-/* Gradients' products may be told to leave multiprocessors to collectives: their values stay. */
+/* Products of gradients may be told to leave multiprocessors to collectives. Their values stay. */
 static void test_lanes(void **state) {
   (void)state;
   lane_sm = 1; /* of 3 */

@@ -1,6 +1,7 @@
-/* test_logprob.c - logp_fwd, logp_bwd and sample of every back end.
- * Judges: loops in f64, the gradient loop itself judged by central differences; chi-square for draws;
- * cases worked by hand for top-k and top-p; exact bits for rows, threads, and between sample and logp_fwd. */
+/* test_logprob.c - tests logp_fwd, logp_bwd and sample of every back end.
+ *
+ * Judges: loops in f64, with the gradient loop judged by central differences, chi-square for draws, cases
+ * worked by hand for top-k and top-p, and exact bits for rows, threads, and between sample and logp_fwd. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "kernel_case.h"
@@ -9,7 +10,7 @@ static const int64_t shapes[][2] = {{1, 1},    {3, 2}, {2, 31},  {5, 33},  {4, 2
                                     {9, 4096}, {0, 8}, {2, 512}, {2, 513}, {2, 8209}, {2, 8212}, {1, 151936}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Draws of the tests that look at frequencies; the emulation takes its time. */
+/* Draws of the tests of frequencies. The emulation is slow, so it draws fewer. */
 enum { DRAWS = TRI_CUDA_EMULATED ? 1500 : 20000, LARGE_DRAWS = TRI_CUDA_EMULATED ? 500 : 3000 };
 
 typedef struct logp_data {
@@ -63,7 +64,7 @@ static void     same_for_threads(bench *b, const tri_tensor *t) {
     assert_true(seen[at_seen++] == h);
 }
 
-/* What the rows are like: any numbers and one forbidden token; equal logits; all tokens but the target
+/* Kinds of rows. These are any numbers with one forbidden token, equal logits, and all tokens but the target
  * forbidden. */
 enum { ANY, EQUAL, ONE_LEFT, N_KINDS };
 static double *logits(int kind, int64_t K, int64_t V, const int32_t *target) {
@@ -76,10 +77,10 @@ static double *logits(int kind, int64_t K, int64_t V, const int32_t *target) {
   return x;
 }
 
-/* Derived: lse is below 2^5 (logits below 16, V below 2^18), so its f32 value errs by 2^5 eps; d = x - max by
- * the rounding of max, 2^4 eps; sums of one lane or thread by 2048 / 32 + 40 eps relative, or by 262144 /
- * 1024 + 40; entropy <= 12 takes the same relative error with moments up to 12 + log. The gradient takes
- * lse's error through p <= 1. */
+/* Derived: lse is below 2^5 (logits below 16, V below 2^18), so its f32 value errs by 2^5 eps. d = x - max
+ * errs by the rounding of max, 2^4 eps. Sums of one lane or thread err by 2048 / 32 + 40 eps relative, or by
+ * 262144 / 1024 + 40. entropy <= 12 has the same relative error, with moments up to 12 + log. The gradient
+ * gets lse's error through p <= 1. */
 static void check_shape(bench *b, int kind, int64_t K, int64_t V, double inv) {
   double    *dlogp = numbers(2, K, 1), *dent = numbers(3, K, 1), error = 600 * EPS_F32;
   double    *logp = host((size_t)K, 8), *ent = host((size_t)K, 8), *lse = host((size_t)K, 8);
@@ -141,7 +142,7 @@ static void run_logp(bench *b) {
     check_shape(b, kind, 2, 8209, 1);
   }
 }
-/* NaN or infinity in a row shows in all three numbers of that row and in no other's. */
+/* NaN or infinity in a row shows in all three numbers of this row and in no other row. */
 static void run_not_numbers(bench *b) {
   static const int64_t sizes[] = {70, 2048, 8209};
   for (int i = 0; i < 6; i++) {
@@ -175,7 +176,7 @@ typedef struct draw { /* device arrays of B draws from V logits */
   tri_tensor x, key, work, token, logp;
 } draw;
 
-/* B rows, all with the logits x [V]; row b has key (b + first, 1, 2). */
+/* B rows with the same logits x [V]. Row b has key (b + first, 1, 2). */
 static draw set_up(bench *b, int64_t B, int64_t V, const double *x, int64_t first) {
   draw     d;
   double  *all = host((size_t)(B * V), sizeof *all);
@@ -200,8 +201,9 @@ static int32_t *tokens(bench *b, draw *d, const tri_sample_rule *rule) {
   return id;
 }
 
-/* Draws against probabilities p: chi-square below its 0.9999 quantile for the number of kinds (fixed seed,
- * so this is no gamble), and nothing where p = 0. quantile: from tables, by degrees of freedom. */
+/* Compares draws with probabilities p. chi-square must be below its 0.9999 quantile for the number of kinds,
+ * and tokens with p = 0 may not occur. The seed is fixed, so the result does not vary. quantile comes from
+ * tables, by degrees of freedom. */
 static void expect_draws(const char *what, const int32_t *id, int64_t B, const double *p, int V) {
   static const double quantile[8] = {0, 15.14, 18.42, 21.11, 23.51, 25.74, 27.86, 29.88};
   double              chi = 0;
@@ -274,8 +276,8 @@ static void test_filters(void **state) {
   for_each_device(run_filters);
 }
 
-/* The filters on a large vocabulary against a full sort; the draws hit only kept tokens and, with many
- * draws, the rarest kept ones too. Here: every draw is inside the kept set, whose size the sort gives. */
+/* Compares the filters on a large vocabulary with a full sort. Every draw must lie in the kept set, whose
+ * size the sort gives. With many draws, the rarest kept tokens occur too. */
 static int by_size(const void *a, const void *c) {
   double x = ((const double *)a)[0], y = ((const double *)c)[0], i = ((const double *)a)[1],
          j = ((const double *)c)[1];
@@ -304,7 +306,8 @@ static void run_large_filters(bench *b) {
       kept[(int)sorted[n_kept++][1]] = true;
     }
     for (int j = 0; j < B; j++) assert_true(kept[id[j]]);
-    if (n_kept < 30) /* every kept token is drawn: that one of 30 nearly equal is not has odds below 1e-5 */
+    /* every kept token is drawn; the odds of missing one of 30 nearly equal tokens are below 1e-5 */
+    if (n_kept < 30)
       for (int j = 0; j < n_kept; j++) {
         bool found = false;
         for (int m = 0; m < B; m++) found |= id[m] == (int)sorted[j][1];
@@ -320,7 +323,7 @@ static void test_large_filters(void **state) {
   for_each_device(run_large_filters);
 }
 
-/* The draw is a function of (seed, key) alone; each part of the key matters. The log-probability is
+/* The draw is a function of (seed, key) alone, and each part of the key matters. The log-probability is
  * logp_fwd's. */
 static void run_keys(bench *b) {
   enum { B = 64, V = 4099 };
@@ -351,8 +354,7 @@ static void test_keys(void **state) {
   for_each_device(run_keys);
 }
 
-/* Prompt, answer and position each change the draw: 4096 equal tokens, so that two equal draws are
- * unlikely. */
+/* Prompt, answer and position each change the draw. With 4096 equal tokens two equal draws are unlikely. */
 static void run_key_parts(bench *b) {
   enum { V = 4096 };
   static const int64_t key[4][3] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}};
@@ -371,7 +373,7 @@ static void test_key_parts(void **state) {
   for_each_device(run_key_parts);
 }
 
-/* NaN, all -infinity, +infinity: token 0 and NaN for that row, the other rows as without it. */
+/* NaN, all -infinity and +infinity give token 0 and NaN for their row. The other rows are unchanged. */
 static void run_no_distribution(bench *b) {
   static const double          bad[3] = {NAN, -INFINITY, INFINITY};
   static const tri_sample_rule rules[] = {{1, 1, 0, 3}, {.7f, .8f, 50, 3}, {0, 1, 0, 3}};

@@ -1,5 +1,5 @@
-/* test_memory.c - the ledger. Judge: sums by hand; phases may overlap each other but nothing else; planned
- * equals used. */
+/* test_memory.c - tests the ledger. Phases may overlap each other but nothing else, and planned equals used.
+ * Judge: sums by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,14 +92,14 @@ static void sums_and_places(void **state) {
   assert_int_equal(s.rollout, s.always + by[0][1] + by[1][1] + by[2][1]);
   assert_int_equal(s.learn, s.always + by[0][2] + by[1][2] + by[2][2]);
   assert_int_equal(s.state, training);
-  /* the device's and the host's learn entries are larger, the pinned memory's rollout entries */
+  /* LEARN has the larger entries of the device and the host, ROLLOUT those of pinned memory. */
   assert_true(by[0][2] > by[0][1] && by[1][1] > by[1][2] && by[2][2] > by[2][1]);
   assert_int_equal(s.planned, s.always + by[0][2] + by[1][1] + by[2][2]);
   ok(tri_ledger_take(l, device));
   assert_int_equal(tri_ledger_total(l).used, s.planned);
   tri_ledger_block(l, &base, &bytes);
   assert_int_equal(bytes, by[0][3] + by[0][2]);
-  tri_ledger_gathered(l, &piece, &piece_bytes); /* no larger than it has to be */
+  tri_ledger_gathered(l, &piece, &piece_bytes); /* no larger than needed */
   assert_true(gathered[3] && gathered[2] > gathered[1]);
   assert_int_equal(piece_bytes, gathered[3] + gathered[2]);
   for (int i = 0; i < n; i++) {
@@ -171,7 +171,7 @@ static void the_table_names_everything(void **state) {
   tri_ledger_close(&l);
 }
 
-/* What a run that offloads takes, and what it would take else; only the first is given out. */
+/* Entries of an offloading run, and those of a run without offloading. Only the first get memory. */
 static void cases_are_counted_apart(void **state) {
   tri_ledger    *l = NULL;
   tri_ledger_sum s;
@@ -225,7 +225,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   expect_refusal("check_one() GiB giant train.max_tokens_per_gpu model.recompute: zero3");
   tri_ledger_close(&l);
   tri_error_clear();
-  ok(tri_ledger_open(&l)); /* nor what libraries leave no space for */
+  ok(tri_ledger_open(&l)); /* refused too if libraries take the memory */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "small", 1 << 20, &a));
   assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_OK);
   const tri_ledger_beside all = {bytes_total, bytes_total};
@@ -236,7 +236,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   }
   tri_error_clear();
   tri_ledger_close(&l);
-  ok(tri_ledger_open(&l)); /* what one rank may have, two may not */
+  ok(tri_ledger_open(&l)); /* enough for one rank, not for two */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "half", bytes_free / 4 * 3, &a));
   tri_error_clear();
   assert_int_equal(tri_ledger_check(l, device, none, NULL, 2, 2), TRI_ECONFIG);

@@ -1,5 +1,7 @@
-/* test_norm.c - RMSNorm of rows and of heads, of every back end. Judges: loops in f64, the gradient loop
- * itself judged by central differences; exact bits for rows and threads. */
+/* test_norm.c - tests RMSNorm of rows and of heads, for every back end.
+ *
+ * Judges: loops in f64, with the gradient loop judged by central differences, and exact bits for rows and
+ * threads. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "shapes_case.h"
@@ -9,7 +11,7 @@ typedef struct norm_data {
   double *x, *w, *dy;
 } norm_data;
 static const double         norm_eps = 1e-5f;
-static double               plus; /* of the case that runs, as `rule` has it */
+static double               plus; /* of the current case, as in `rule` */
 static tri_norm_rule        with_plus;
 static const tri_norm_rule *rule(void) {
   with_plus = (tri_norm_rule){1e-5f, (float)plus};
@@ -29,7 +31,7 @@ static double norm_loss(const void *arguments) {
       loss += a->dy[n * a->C + c] * a->x[n * a->C + c] * norm_rstd(a, n) * (plus + a->w[c]);
   return loss;
 }
-static void norm_grad(const norm_data *a, double *dx, double *dw) { /* added */
+static void norm_grad(const norm_data *a, double *dx, double *dw) { /* base is added */
   for (int64_t n = 0; n < a->N; n++) {
     const double *x = a->x + n * a->C, *dy = a->dy + n * a->C;
     double        r = norm_rstd(a, n), dot = 0;
@@ -41,7 +43,8 @@ static void norm_grad(const norm_data *a, double *dx, double *dw) { /* added */
   }
 }
 
-/* The same y f32 added to base, in an array of its own and in base's; row for row the same bits. */
+/* The same y f32 added to base, in an array of its own and in base's array. Each row has the same bits
+ * alone. */
 static void added(bench *b, const tri_tensor *x, const tri_tensor *w, double *y, double error) {
   int64_t    N = x->dim[0], C = x->dim[1], one = N / 2;
   double    *base = numbers(6, N * C, 1);
@@ -59,9 +62,9 @@ static void added(bench *b, const tri_tensor *x, const tri_tensor *w, double *y,
   free(base);
 }
 
-/* Derived: a mean of squares of positive terms errs by (C / lanes + 8) eps relative, at most C / 32 + 8;
- * |x|, |w|, |dy| <= 2, 1, 1 (with plus |w| <= 2) and the normalised row has entries of at most sqrt(C),
- * its sums with dy at most C. */
+/* Derived: a mean of squares of positive terms errs by (C / lanes + 8) eps relative, at most C / 32 + 8. |x|,
+ * |w|, |dy| <= 2, 1, 1 (with plus |w| <= 2). The normalised row has entries of at most sqrt(C), its sums with
+ * dy at most C. */
 static void rmsnorm(bench *b, tri_dtype type, int64_t N, int64_t C) {
   norm_data  a = {N, C, numbers(1, N * C, 2), numbers(2, C, 1), numbers(3, N * C, 1)};
   double    *y = host((size_t)(N * C), sizeof *y), *rstd = host((size_t)N, sizeof *rstd);
@@ -123,7 +126,7 @@ static void test_rmsnorm_loop(void **state) {
   free(a.x), free(a.w), free(a.dy);
 }
 
-/* ---- heads of q and k: each is a row of RMSNorm ---- */
+/* ---- heads of q and k, each a row of RMSNorm ---- */
 
 enum { H = 3, G = 2, HEADS = H + G };
 
@@ -132,11 +135,11 @@ typedef struct head_data {
   norm_data q, k; /* rows of all tokens' heads */
 } head_data;
 
-/* Row i of q or k in a row of qkv, or of raw with stride HEADS D. */
+/* Returns row i of q or k in a row of qkv, or of raw with stride HEADS D. */
 static int64_t at_head(int64_t stride, int64_t D, int64_t i, int first, int n) {
   return i / n * stride + (first + i % n) * D;
 }
-/* The heads of an array, as rows of their own; and back. */
+/* Copy the heads of an array into rows of their own, and back. */
 static void take_heads(const double *from, int64_t stride, int64_t D, int first, int n, int64_t rows,
                        double *to) {
   for (int64_t i = 0; i < rows; i++)
@@ -153,8 +156,8 @@ typedef struct head_bench { /* the device's arrays */
   tri_heads  h;
 } head_bench;
 
-/* Forward and back of one row alone, and forward without what backward wants: the bits they have in
- * company. */
+/* Forward and backward of one row alone, and forward without the outputs for backward, give the bits of the
+ * full call. */
 static void one_row(bench *b, const head_bench *d, const double *qkv, const double *dqkv, tri_dtype type) {
   int64_t    E = d->qkv.dim[1], n = d->qkv.dim[0] / 2;
   double    *x = host((size_t)E, sizeof *x), *dx = host((size_t)E, sizeof *dx);
@@ -173,7 +176,8 @@ static void one_row(bench *b, const head_bench *d, const double *qkv, const doub
   free(x), free(dx);
 }
 
-/* qkv [N,E] becomes what it must be after forward, dqkv after backward; dwq, dwk [D] are added to. */
+/* qkv [N,E] becomes the expected forward result, dqkv the expected backward result. dwq, dwk [D] are added
+ * to. */
 static void judge(const head_data *a, double *qkv, double *dqkv, double *dwq, double *dwk) {
   for (int k = 0; k < 2; k++) {
     norm_data x = k ? a->k : a->q;
@@ -191,7 +195,7 @@ static void judge(const head_data *a, double *qkv, double *dqkv, double *dwq, do
   }
 }
 
-/* Bounds as of rmsnorm; N rows have N H heads. */
+/* Bounds as for rmsnorm, with N H rows of heads for N rows. */
 static void head_norm(bench *b, tri_dtype type, int64_t N, int64_t D) {
   head_data  a = {N,
                   D,
@@ -235,7 +239,7 @@ static void test_head_norm(void **state) {
   for (plus = 0; plus <= 1; plus++) all_shapes(head_norm);
 }
 
-/* Columns first .. first + C - 1 of rows of `stride` numbers, as rows of their own; and back. */
+/* Copy columns first .. first + C - 1 of rows of `stride` numbers into rows of their own, and back. */
 static void take_columns(const double *from, int64_t N, int64_t stride, int64_t first, int64_t C,
                          double *to) {
   for (int64_t n = 0; n < N; n++) memcpy(to + n * C, from + n * stride + first, (size_t)C * sizeof *to);
@@ -245,8 +249,8 @@ static void give_columns(double *to, int64_t N, int64_t stride, int64_t first, i
   for (int64_t n = 0; n < N; n++) memcpy(to + n * stride + first, from + n * C, (size_t)C * sizeof *to);
 }
 
-/* The norm of columns first .. first + C - 1 of qkv [N,E] and its derivative of dqkv, in place; dw [C] is
- * added to. */
+/* Computes the norm of columns first .. first + C - 1 of qkv [N,E] and its derivative in dqkv, in place. dw
+ * [C] is added to. */
 static void judge_whole(double *qkv, double *dqkv, int64_t N, int64_t E, int64_t first, int64_t C,
                         const double *w, double *dw) {
   norm_data a = {N, C, host((size_t)(N * C), sizeof(double)), host((size_t)C, sizeof(double)),
@@ -262,7 +266,7 @@ static void judge_whole(double *qkv, double *dqkv, int64_t N, int64_t E, int64_t
   free(a.x), free(a.w), free(a.dy), free(out);
 }
 
-/* Norms of all heads of q as one row, and of k: bounds as of rmsnorm. */
+/* Norms of all heads of q as one row, and of k. Bounds as for rmsnorm. */
 static void whole_norm(bench *b, tri_dtype type, int64_t N, int64_t D) {
   int64_t    E = (H + 2 * G) * D, Q = H * D, K = G * D;
   double    *wq = numbers(2, Q, 1), *wk = numbers(3, K, 1), *dwq = numbers(6, Q, 1), *dwk = numbers(7, K, 1);

@@ -1,16 +1,17 @@
-/* test_sample.c - the very token `sample` draws, on every back end and for every filter. Judge: a full sort
- * and running sums in f64 over the weights formula.h gives. Where a sum may round otherwise, the tokens of
- * numbers SLACK to either side are right too; where all sums are exact, only the one. */
+/* test_sample.c - tests the exact token of `sample`, on every back end and for every filter.
+ *
+ * Judge: a full sort and running sums in f64 over the weights of formula.h. If a sum may round otherwise,
+ * tokens for numbers SLACK to either side are right too. If all sums are exact, only one token is right. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "kernel_case.h"
 
 #include "device/formula.h"
 
-/* Derived: the CPU's plain draw takes its sum from f32 sums over 2048 / 32 logits, 40 eps apart. */
+/* Derived: the CPU's plain draw uses f32 sums over 2048 / 32 logits, 40 eps apart. */
 static const double SLACK = 40 * 0x1p-24;
 
-typedef struct row { /* of logits, as the judge sees it */
+typedef struct row { /* the judge's view of a row of logits */
   int64_t V;
   float  *x;
   double *e;     /* weights */
@@ -23,7 +24,7 @@ static int          by_logit(const void *a, const void *c) {
            return sort_x[i] > sort_x[j] ? -1 : sort_x[i] < sort_x[j] ? 1 : i < j ? -1 : i > j;
 }
 
-/* The token for the uniform number u, top-p p. kept: space for V flags. */
+/* Returns the token for the uniform number u and top-p p. kept has space for V flags. */
 static int judge(const row *r, const tri_sample_rule *rule, double p, double u, bool *kept) {
   int64_t n = rule->top_k > 0 && rule->top_k < r->V ? rule->top_k : r->V, n_kept = 0;
   double  mass = 0, sum = 0;
@@ -58,7 +59,7 @@ static bool right_token(const row *r, const tri_sample_rule *rule, double u, dou
   return found;
 }
 
-/* Logits of a kind: names say which. */
+/* Makes logits of a kind, by its name. */
 enum { RANDOM, STEPS, EQUAL, HALF_FORBIDDEN, ONE_LEFT, PEAK, NEGATIVE, FLAT, STEEP, N_KINDS };
 static float *logits(int kind, int64_t V) {
   double *z = numbers((uint64_t)(kind * 1000 + V), V, 6);
@@ -98,7 +99,7 @@ static const tri_sample_rule rules[] = {
 };
 enum { N_RULES = sizeof rules / sizeof rules[0] };
 
-/* B draws with keys (i, 5, -1) by one rule from the logits of one kind. */
+/* Makes B draws with keys (i, 5, -1) by one rule from the logits of one kind. */
 static void check_rule(bench *b, row *r, const tri_sample_rule *rule, int64_t B, double slack,
                        const char *what) {
   int        keep = b->n_arrays;
@@ -133,7 +134,7 @@ static void check_rule(bench *b, row *r, const tri_sample_rule *rule, int64_t B,
   drop_arrays(b, keep);
 }
 
-/* B draws by every `every`-th rule, from another one on for each kind. */
+/* Makes B draws by every `every`-th rule, and begins with another rule for each kind. */
 static void check_kind(bench *b, int kind, int64_t V, int64_t B, int every) {
   static const char *const name[N_KINDS] = {"random", "steps",    "equal", "half forbidden", "one left",
                                             "peak",   "negative", "flat",  "steep"};
@@ -147,9 +148,9 @@ static void check_kind(bench *b, int kind, int64_t V, int64_t B, int every) {
   free(r.x), free(r.e), free(r.order);
 }
 
-/* Sizes on both sides of where the GPU takes larger blocks (512, 8192), with rows on 16 bytes and not. */
+/* Sizes on both sides of the GPU's switch to larger blocks (512, 8192), with rows on 16 bytes and not. */
 static void run_tokens(bench *b) {
-  enum { EVERY = TRI_CUDA_EMULATED ? 3 : 1 }; /* the emulation takes its time */
+  enum { EVERY = TRI_CUDA_EMULATED ? 3 : 1 }; /* the emulation is slow */
   static const int64_t sizes[] = {1, 2, 3, 31, 128, 509, 512, 516, 1021, 4096};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
     for (int kind = 0; kind < N_KINDS; kind++) check_kind(b, kind, sizes[i], 4, EVERY);
@@ -162,7 +163,7 @@ static void test_tokens(void **state) {
   for_each_device(run_tokens);
 }
 
-/* Equal logits and powers of 2: every sum is exact on every back end, so the filters' borders are too. */
+/* With equal logits and powers of 2 every sum is exact on every back end, so the filters' borders are too. */
 static void run_exact(bench *b) {
   static const struct {
     int   V, top_k;

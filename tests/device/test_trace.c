@@ -1,4 +1,4 @@
-/* test_trace.c - spans on the device and on the host, and the limit of a step. Judge: numbers worked by
+/* test_trace.c - tests spans on the device and on the host, and the limit of a step. Judge: numbers worked by
  * hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
@@ -49,7 +49,7 @@ static void spans_come_back_in_order(void **state) {
   assert_null(device->trace);
 }
 
-/* Every step has the same workspace, and the events of the first serve the others. */
+/* Every step has the same space for spans, and reuses the events of the first step. */
 static void further_spans_are_dropped_and_counted(void **state) {
   const tri_trace_span *span;
   tri_trace            *t;

@@ -1,5 +1,5 @@
-/* test_machine.c - the table of machines; a calibration file written, read and refused; seconds of
- * rings. Judge: exact, and arithmetic by hand. */
+/* test_machine.c - tests the table of machines, the calibration file (written, read, refused) and the seconds
+ * of rings. Judge: exact, and arithmetic by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "machine/machine.h"
@@ -97,7 +97,7 @@ static void a_driver_s_name_finds_the_row(void **state) {
   assert_string_equal(m.name, "h200");
   assert_true(tri_machine_guess("NVIDIA GH200 480GB", (int64_t)94 << 30, &m));
   assert_string_equal(m.name, "gh200");
-  assert_true(m.host_bytes_per_s > 2e11); /* NVLink-C2C, no PCIe */
+  assert_true(m.host_bytes_per_s > 2e11); /* NVLink-C2C, not PCIe */
   assert_true(tri_machine_guess("NVIDIA GH200 144G HBM3e", (int64_t)140 << 30, &m));
   assert_string_equal(m.name, "gh200");
   assert_true(tri_machine_guess("NVIDIA L40S", (int64_t)44 << 30, &m));
@@ -110,14 +110,14 @@ static void a_driver_s_name_finds_the_row(void **state) {
   assert_string_equal(m.name, "a10-24");
   assert_true(tri_machine_guess("NVIDIA GeForce RTX 4090", (int64_t)23 << 30, &m));
   assert_string_equal(m.name, "rtx4090-24");
-  assert_false(tri_machine_guess("NVIDIA RTX A4000", (int64_t)15 << 30, &m)); /* no A40 */
-  assert_false(tri_machine_guess("NVIDIA RTX A1000", (int64_t)7 << 30, &m));  /* no A100 */
+  assert_false(tri_machine_guess("NVIDIA RTX A4000", (int64_t)15 << 30, &m)); /* not an A40 */
+  assert_false(tri_machine_guess("NVIDIA RTX A1000", (int64_t)7 << 30, &m));  /* not an A100 */
   assert_true(tri_machine_guess("NVIDIA H200", (int64_t)139 << 30, &m));
   assert_false(tri_machine_guess("emulated GPU", (int64_t)1 << 30, &m));
   assert_string_equal(m.name, "h200");
 }
 
-/* A job that ends at the same time is writing its own there. */
+/* Another job ends at the same time and writes its own file there. */
 static void stands_beside(const char *path, bool write) {
   char   name[TRI_MACHINE_PATH_BYTES + 8], *bytes = NULL;
   size_t n;
@@ -144,7 +144,7 @@ static void what_is_written_is_read(void **state) {
   assert_string_equal(path, want);
   assert_int_equal(tri_machine_read(path, &got, &found), TRI_OK);
   assert_false(found);
-  for (int turn = 0; turn < 2; turn++) { /* the second over the first */
+  for (int turn = 0; turn < 2; turn++) { /* the second divided by the first */
     m.disk_bytes_per_s += turn;
     assert_int_equal(tri_machine_write(path, &m), TRI_OK);
     assert_int_equal(tri_machine_read(path, &got, &found), TRI_OK);
@@ -158,7 +158,7 @@ static void what_is_written_is_read(void **state) {
   }
 }
 
-/* Puts `to` in the place of the first `from`; both of one length. */
+/* Replaces the first `from` by `to`, of the same length. */
 static void change(const char *path, const char *from, const char *to) {
   char  *bytes, *at;
   size_t n;
@@ -241,18 +241,18 @@ static void without_a_home_there_is_no_file(void **state) {
   setenv("XDG_CACHE_HOME", folder, 1);
 }
 
-static void is_second(double got, double want) { /* a relative difference of 1e-12: rounding */
+static void is_second(double got, double want) { /* a relative difference of 1e-12, only rounding */
   if (!(fabs(got - want) <= 1e-12 * want)) fail_msg("%.17g s, by hand %.17g", got, want);
 }
 
-/* Round figures: 1e8 bytes a second in the node, 1e7 between nodes. */
+/* Round figures, 1e8 bytes a second in the node and 1e7 between nodes. */
 static void rings_take_hops_and_the_slowest_link(void **state) {
   const tri_machine m = {.node = {1e-5, 1e8}, .cross = {1e-4, 1e7}};
 
   (void)state;
   is_second(tri_machine_ring(&m, 1, 1, 1e6), 0);
   is_second(tri_machine_ring(&m, 4, 1, 1e6), 3e-5 + 1e6 * 0.75 / 1e8);
-  /* two crossings, five hops inside; the slowest link carries 7/8 of the bytes */
+  /* two crossings and five hops inside; the slowest link carries 7/8 of the bytes */
   is_second(tri_machine_ring(&m, 8, 2, 1e6), 2e-4 + 5e-5 + 1e6 * 0.875 / 1e7);
   is_second(tri_machine_ring(&m, 2, 2, 1e6), 1e-4 + 1e6 * 0.5 / 1e7);
 }
