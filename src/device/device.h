@@ -44,7 +44,7 @@ typedef struct tri_device_ops {
   tri_status (*stream_open)(tri_device *d, const char *name, tri_stream **out);
   void (*stream_close)(tri_stream **s);
   tri_status (*stream_sync)(tri_stream *s); /* the host waits */
-  /* each pointer may be host or device */
+  /* Each pointer may be host or device memory. */
   tri_status (*copy)(tri_stream *s, void *dst, const void *src, size_t bytes);
   tri_status (*fill)(tri_stream *s, void *dst, int byte, size_t bytes);
   tri_status (*event_open)(tri_device *d, tri_event **out);
@@ -80,7 +80,7 @@ typedef struct tri_backend {
   const tri_device_ops        *device;
   const struct tri_comm_maker *collectives;
 } tri_backend;
-/* registry.c; the host is first, an entry without device ends the list */
+/* Defined in registry.c. The host is first. An entry without device ends the list. */
 extern const tri_backend tri_backends[];
 
 /* The first member of each back end's own struct, so one pointer serves both. */
@@ -103,7 +103,7 @@ TRI_CHECKED tri_status tri_device_check(const char *name);
  * another. */
 TRI_CHECKED tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out);
 void                   tri_device_close(tri_device **d);
-/* true if the device has its own memory, apart from the host's */
+/* Returns whether the device is a GPU, with memory of its own. */
 bool tri_device_is_gpu(const tri_device *d);
 /* Return the table itself, or NULL if it was not built. i counts from 0, the host's back end, to the last of
  * this build. */

@@ -116,7 +116,7 @@ TRI_INLINE float tri_softmax_logp(float x, float inv_temperature, float max, dou
   return (float)((double)fmaf(x, inv_temperature, -max) - log_sum);
 }
 
-/* Returns d/dx (dlogp * logp + dent * entropy) at a logit x other than the target. With d logp = -p and d
+/* Returns d/dx (dlogp * logp + dent * entropy) at a logit x other than the target. Here d logp = -p and d
  * entropy = -p (log p + entropy), both times inv_temperature. At the target the caller adds inv_temperature *
  * dlogp. */
 TRI_INLINE float tri_logit_grad(float x, float inv_temperature, float lse, float ent, float dlogp,

@@ -155,7 +155,7 @@ int tri_machine_better(const tri_machine *before, tri_machine *m, const char *ke
   int     n = 0;
 
   if (!is_alike(before, m)) return 0;
-  /* seconds are negative in old[], so larger is better for all */
+  /* Seconds are negative in old[], so a larger number is better for all. */
   for (int i = 0; i < TRI_MACHINE_FIGURES; i++) {
     double sign = old[i] < 0 ? -1 : 1;
     if (old[i] <= sign * *now[i]) continue;

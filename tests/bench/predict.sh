@@ -54,11 +54,11 @@ checkpoint: {save_final: false}
 EOF
 
 of=()
-generating() { # prompts, answers to each, tokens of one, answers of a pass on all ranks, algorithm
+generating() { # prompts, answers a prompt, tokens an answer, answers a pass on all ranks, algorithm
   of=(algo.name="${5:-grpo}" data.train="$dir/data.jsonl" algo.num_generations="$2" rollout.rollout_batch_size="$1"
     rollout.max_response_length="$3" "reward=[{name: regex, pattern: '[0-4]'}]" train.micro_batch_size=$(($4 / n)))
 }
-reading() { # file, lines of a step, of a pass on all ranks, algorithm
+reading() { # file, lines a step, lines a pass on all ranks, algorithm
   of=(algo.name="${4:-sft}" data.train="$dir/$1.jsonl" train.train_batch_size="$2" train.micro_batch_size=$(($3 / n)))
 }
 grpo() { generating 8 8 48 8; }
@@ -75,7 +75,7 @@ median() { sort -n | awk '{ x[NR] = $1 } END { print !NR ? 0 : NR % 2 ? x[(NR + 
 planned() { sed "s/.*\"time_step_s\": {\(.*\)}, \"machine.*/\1/; s/.*\"$1\": \([^,]*\).*/\1/" "$dir"/plan.*.json | median; }
 timed() { sed -n "s/.*\"$1\": \([^,}]*\).*/\1/p" "$dir"/lines.*.jsonl | median; }
 
-one_round() { # number; with set_
+one_round() { # number of the round; uses set_
   local started=($before "$program")
   rm -rf "$dir/run"
   "${started[@]}" plan "$dir/deck.yaml" run.output="$dir/run" "${set_[@]}" --gpus-per-node "$n" --json > "$dir/plan.$1.json" 2> "$dir/log" ||

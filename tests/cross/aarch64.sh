@@ -18,14 +18,14 @@ shift
 root=$to/root libraries=$to/root/usr/lib/aarch64-linux-gnu
 
 if [[ ! -e $to/unpacked ]]; then
-  : > "$to/debs/none" # as if nothing were installed: all that is needed is named
+  : > "$to/debs/none" # pretends that nothing is installed, so apt lists all packages
   names=$(awk '/^(lib.*-dev|zlib1g-dev|ocl-icd-opencl-dev|libcmocka-dev) / && !/libclang|libomp/ { print $1 }' "$here/jobs/packages.txt")
   # shellcheck disable=SC2086
   (cd "$to/debs" && apt-get -y --no-install-recommends --print-uris -o Dir::State::status="$to/debs/none" \
     -o APT::Architecture=arm64 -o APT::Architectures=arm64 install libgcc-12-dev libgomp1 $names |
     sed -n "s/^'\([^']*\)'.*/\1/p" | xargs -n 20 wget -q -nc)
   for package in "$to"/debs/*.deb; do dpkg -x "$package" "$root"; done
-  find "$root" -type l | while read -r link; do # links from the root: from this one
+  find "$root" -type l | while read -r link; do # makes absolute links point into $root
     at=$(readlink "$link")
     [[ $at != /* || ! -e $root$at ]] || ln -sfn "$root$at" "$link"
   done

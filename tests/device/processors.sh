@@ -10,7 +10,7 @@ set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 [ "$(uname -m)" = x86_64 ] && command -v qemu-x86_64 > /dev/null || { echo "processors: skipped, no qemu-x86_64 here"; exit 77; }
 write_deck
-as() { # processor, arguments of the program; what it says is in $dir/log
+as() { # processor, arguments of the program; output goes to $dir/log
   local cpu=$1
   shift
   qemu-x86_64 -cpu "$cpu" "$program" "$@" 2>&1 | grep -v '^qemu-x86_64: warning: TCG' > "$dir/log"
@@ -21,7 +21,7 @@ bad() {
   cat "$dir/log"
   exit 1
 }
-export GOMP_SPINCOUNT=1000 # or the program starts itself once more, and that by the real processor (src/comm/cores.c)
+export GOMP_SPINCOUNT=1000 # otherwise the program restarts itself, without qemu (src/comm/cores.c)
 short="model.dtype=f32 train.steps=1 algo.ppo_epochs=1 eval.steps=0 checkpoint.save_steps=0 checkpoint.save_final=false
   rollout.rollout_batch_size=4 train.train_batch_size=16"
 

@@ -20,7 +20,7 @@ enum { SQUARE = SIDE * SIDE };
 static const double alone_macs = 4e6;
 
 typedef struct cut { /* how k and the columns are cut */
-  /* steps of k, steps of a chunk, chunks; panels, panels of a block */
+  /* Counts of steps of k, steps of a chunk, chunks, panels, and panels of a block. */
   int64_t steps, chunk, n_chunk, panels, block;
 } cut;
 

@@ -28,7 +28,7 @@ typedef struct tri_linear_product {
  * each group of tiles, its columns of dy are transposed into the a's. The last chunk is padded with zeros. */
 enum { TRI_N_CHUNKS = 2 };
 typedef struct tri_gradient {
-  /* rows of a tile; tiles of a group; rows of a large and a small chunk */
+  /* Rows of a tile, tiles of a group, and rows of a large and a small chunk. */
   int64_t height, group, chunk_rows[TRI_N_CHUNKS];
   /* [0] for tiles of `height` rows, [1] for a lower last one */
   tri_gemm *tile[2][TRI_N_CHUNKS];
@@ -40,7 +40,7 @@ struct tri_linear {
   int64_t   n_out, n_in;
   tri_dtype dtype,
       work; /* dtype of weights and inputs; work is the library's type, f32 if it has no fast dtype */
-  /* amx, vec: all products use amx.h or vec.h instead of the library */
+  /* With amx or vec, all products use amx.h or vec.h instead of the library. */
   bool               backward, amx, vec;
   int                threads;
   tri_linear_product fwd, bwd;

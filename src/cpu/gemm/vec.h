@@ -16,7 +16,7 @@
 enum {
   TRI_VEC_ROWS = 14, /* 28 sums, two columns of b and one element of a use 31 of 32 registers */
   TRI_VEC_COLS = 32,
-  /* most steps of k in a chunk; a strip stays in the first-level cache; measured */
+  /* Most steps of k in a chunk. A strip of this length stays in the first-level cache. Measured. */
   TRI_VEC_CHUNK = 512,
   TRI_VEC_LD = TRI_VEC_CHUNK + 16, /* an odd number of cache lines spreads rows over the sets */
   TRI_VEC_TURNED = 16              /* a cache line */

@@ -28,7 +28,7 @@ typedef struct grad_call { /* the arguments of one attn_bwd */
   const float    *lse;
   float          *dkv; /* f32 [parts,N,2,G,D] */
   int64_t         N, E, window;
-  /* rows of a block; D padded to 32 as depth; D padded to 16 as columns */
+  /* Rows of a block. D is padded to 32 as depth (dk), to 16 as columns (dv). */
   int   H, G, D, block, dk, dv;
   float scale, cap;
 } grad_call;

@@ -196,7 +196,7 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
   (void)s;
   TRI_ASSERT(w->dtype == l->dtype && w->ndim == 2 && w->dim[0] == l->n_out && w->dim[1] == l->n_in);
   TRI_ASSERT(l->workspace && (l->backward || !packed_bwd));
-  /* for non-temporal stores */
+  /* Non-temporal stores need this alignment. */
   TRI_ASSERT((uintptr_t)packed_fwd % 64 == 0 && (uintptr_t)packed_bwd % 64 == 0);
   TRI_ASSERT(part >= 0 && part < n_part);
   const size_t  size = tri_dtype_bytes(l->dtype);

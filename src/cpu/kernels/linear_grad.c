@@ -50,7 +50,7 @@ tri_status tri_gradient_open(tri_linear *l) {
   bool          ok = false;
   g->chunk_rows[0] = CHUNK_BYTES / (int64_t)tri_dtype_bytes(l->work);
   g->chunk_rows[1] = CHUNK_SMALL;
-  /* the same number of tiles for each thread, with nearly equal height */
+  /* Every thread gets the same number of tiles, of nearly equal height. */
   const int64_t each = tri_ceil_div(l->n_out, (int64_t)HEIGHT_MAX * l->threads);
   int64_t       height = tri_ceil_div(l->n_out, each * l->threads);
   height = tri_min(l->n_out, height < HEIGHT_MIN ? HEIGHT_MIN : height);
@@ -60,7 +60,7 @@ tri_status tri_gradient_open(tri_linear *l) {
     while (l->n_out % height) height--;
     TRI_TRY(open_tiles(l, height, &ok));
   }
-  /* the same number of groups for each thread, with nearly as many tiles */
+  /* Every thread gets the same number of groups, with nearly as many tiles in each. */
   const int64_t tiles = tri_ceil_div(tri_ceil_div(l->n_out, height), l->threads);
   g->group = tri_ceil_div(tiles, tri_ceil_div(tiles, GROUP_MAX));
   g->slot_bytes = tri_gemm_packed_bytes(g->tile[0][0]);

@@ -46,7 +46,7 @@ static inline int64_t tri_attend_first(int64_t row, int64_t window) {
 }
 
 /* Sets up groups of `each` rows. `tile` is the largest number of rows with the same keys in one call below.
- * It lasts until x->end. */
+ * Call x->end afterwards. */
 void tri_attend_open(tri_attend *a, const tri_attn_rule *rule, int each, int tile);
 /* Resets rows of groups 0 .. n_group - 1 to having seen no key. */
 void tri_attend_begin(tri_attend *a, int n_group);

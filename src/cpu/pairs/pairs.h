@@ -17,8 +17,8 @@
 #else
 #define TRI_PAIRS_X86 0
 #endif
-/* The instructions used here of a processor with AVX-512, and of one with a bf16 family too, whatever -march=
- * the rest is built for. */
+/* Attributes of functions with AVX-512, and of functions with a bf16 family too. They hold whatever -march=
+ * the other sources are compiled with. */
 #define TRI_AVX512_TARGET __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")))
 #define TRI_PAIRS_TARGET  __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 

@@ -11,7 +11,7 @@
 
 /* tri_exp for results up to e^88, by the same steps but with 2^n by one instruction. A NaN stays a NaN. */
 static INLINE __m512 exp_16(__m512 x) {
-  /* max returns its second operand for a NaN */
+  /* max returns its second operand if one is a NaN. */
   __m512 t = _mm512_max_ps(_mm512_set1_ps(TRI_EXP_LOW), x), n, r, p;
   n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(1.44269504088896341f)), 8);
   r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), t);
