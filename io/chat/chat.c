@@ -1,4 +1,4 @@
-/* chat.c - a chat template opened: named, of a file, or the model's own. */
+/* chat.c - opens a chat template: by name, from a file, or the model's own. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat.h"
 #include "base/host_memory.h"
@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "io/text/json_text.h"
 
-enum { CURE_BYTES = 256 };                                 /* chosen: of a message */
-enum { TEMPLATE_BYTES = 4 << 20, TOOLS_BYTES = 64 << 20 }; /* chosen: a hundred times the largest known */
-enum { MOST_NESTED = 1 << 18 };                            /* chosen: as a line of data may have */
+enum { CURE_BYTES = 256 };                                 /* chosen, of a message */
+enum { TEMPLATE_BYTES = 4 << 20, TOOLS_BYTES = 64 << 20 }; /* chosen, a hundred times the largest known */
+enum { MOST_NESTED = 1 << 18 };                            /* chosen, as for a line of data */
 
 /* ---- words ---- */
 
@@ -31,10 +31,10 @@ bool tri_chat_is_file(const char *template) {
   return !tri_chat_is_word(template) && (tri_ends_with(template, ".jinja") || strchr(template, '/'));
 }
 
-/* What can be given instead. */
+/* Returns the cure for a missing template, as part of a message. */
 static const char *cure_of(bool from_deck) {
-  return from_deck ? "name one: data.chat_template: " TRI_CHAT_NAMES "|FILE.jinja"
-                   : "name one: --chat-template " TRI_CHAT_NAMES "|FILE.jinja";
+  return from_deck ? "Name one: data.chat_template: " TRI_CHAT_NAMES "|FILE.jinja"
+                   : "Name one: --chat-template " TRI_CHAT_NAMES "|FILE.jinja";
 }
 
 /* ---- templates ---- */
@@ -44,7 +44,7 @@ static void free_source(tri_chat_source *s) {
   tri_text_free(&s->text);
 }
 
-/* The usual tokens of models that learned with a name, for those that say nothing. */
+/* The usual begin and end tokens of each named template, for model files that name none. */
 static const struct {
   const char *name, *bos, *eos;
 } usual[] = {{"llama2", "<s>", "</s>"},
@@ -53,7 +53,7 @@ static const struct {
              {"gemma", "<bos>", NULL},
              {"zephyr", NULL, "</s>"}};
 
-/* As it stands in a string of single quotes. */
+/* Appends text as the inside of a single-quoted string. */
 static tri_status put_quoted(const char *text, tri_text *out) {
   for (; *text; text++) {
     if (*text == '\n') {
@@ -66,7 +66,7 @@ static tri_status put_quoted(const char *text, tri_text *out) {
   return TRI_OK;
 }
 
-/* A token that the template reads and the model's files do not name. */
+/* Sets a token of the template that the model's files do not name. */
 static tri_status give_token(tri_chat *c, const tri_chat_files *files, const char *key, const char *token,
                              const char *cure) {
   tri_text   why = {0};
@@ -75,8 +75,8 @@ static tri_status give_token(tri_chat *c, const tri_chat_files *files, const cha
   if (!token || json_object_get(c->tokens, key)) return TRI_OK;
   if (tri_chat_denies(files, key) && !strcmp(key, "eos_token")) {
     st = tri_text_printf(&why,
-                         "%s: the chat template %s ends a turn with the end token, and tokenizer_config.json "
-                         "has no eos_token; %s",
+                         "%s: the chat template %s ends turns with eos_token, and tokenizer_config.json "
+                         "has none. %s",
                          files->model, c->name, cure);
     if (st == TRI_OK) st = tri_copy_text(why.data, &c->why);
     tri_text_free(&why);
@@ -126,8 +126,8 @@ static tri_status take_template(tri_chat *c, const tri_chat_opt *o, const tri_ch
 
   if (!strcmp(template, "auto")) return tri_chat_take_own(files, cure_of(o->from_deck), c);
   if (!strcmp(template, "none"))
-    return tri_copy_text(o->from_deck ? "no chat template is wanted (data.chat_template: none)"
-                                      : "no chat template is wanted (--chat-template none)",
+    return tri_copy_text(o->from_deck ? "chat templates are turned off (data.chat_template: none)"
+                                      : "chat templates are turned off (--chat-template none)",
                          &c->why);
   return tri_chat_is_word(template) ? take_named(c, files, template, cure_of(o->from_deck)) : take_file(c, o);
 }
@@ -138,7 +138,7 @@ static tri_status take_kwargs(tri_chat *c, const tri_chat_opt *o) {
   if (!o->kwargs) return TRI_OK;
   c->kwargs = json_loads(o->kwargs, JSON_ALLOW_NUL, NULL);
   if (!json_is_object(c->kwargs))
-    TRI_FAIL(TRI_EINTERNAL, "variables of a template are no object: %s", o->kwargs);
+    TRI_FAIL(TRI_EINTERNAL, "template variables are not a JSON object: %s", o->kwargs);
   return TRI_OK;
 }
 
@@ -165,7 +165,7 @@ static tri_status take_tools(tri_chat *c, const tri_chat_opt *o) {
   if (!c->tools) TRI_FAIL_DONE(TRI_EINPUT, "%s:%d: this is not JSON: %s (%s)", o->tools, e.line, e.text, key);
   if (!is_list_of_objects(c->tools))
     TRI_FAIL_DONE(TRI_EINPUT,
-                  "%s: %s is a file with a JSON list of tools: [{\"type\": \"function\", \"function\": "
+                  "%s: %s wants a file with a JSON list of tools: [{\"type\": \"function\", \"function\": "
                   "{\"name\": ..., \"parameters\": ...}}, ...]",
                   o->tools, key);
 done:

@@ -1,5 +1,4 @@
-/* chat_ends.c - how a template ends a turn and asks for one: told by what it writes of conversations made
- * here. */
+/* chat_ends.c - finds how a template ends a turn and asks for one, by running it on small conversations. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
@@ -14,7 +13,7 @@ static size_t skip_space(const char *text, size_t n, size_t at) {
   return at;
 }
 
-/* The special token with which text [n] begins, the longest; 0: none. */
+/* Returns the length of the longest special token at the start of text [n]. 0: none. */
 static size_t token_at(const tri_chat *c, const char *text, size_t n) {
   const char *key;
   json_t     *token;
@@ -27,7 +26,8 @@ static size_t token_at(const tri_chat *c, const char *text, size_t n) {
   return longest;
 }
 
-/* The mark with which text [n] begins: a special token, <...> or [...]; 0: none. */
+/* Returns the length of the mark at the start of text [n]. A mark is a special token, <...> or [...]. 0:
+ * none. */
 static size_t mark_at(const tri_chat *c, const char *text, size_t n) {
   size_t      m = token_at(c, text, n);
   char        close = n && text[0] == '<' ? '>' : n && text[0] == '[' ? ']' : 0;
@@ -36,7 +36,8 @@ static size_t mark_at(const tri_chat *c, const char *text, size_t n) {
   return m ? m : end ? (size_t)(end - text) + 1 : 0;
 }
 
-/* The template on messages, packed here; t stays empty where it refuses such a conversation. */
+/* Runs the template on messages and releases them. If the template refuses the conversation, t stays
+ * empty. */
 static tri_status probe(const tri_chat *c, json_t *messages, bool prompt, tri_jinja_text *t) {
   tri_chat_conversation conversation = {.messages = messages};
   tri_status            st;
@@ -50,8 +51,8 @@ static tri_status probe(const tri_chat *c, json_t *messages, bool prompt, tri_ji
   return TRI_OK;
 }
 
-/* What the template writes behind the first SAID of a conversation, less the white space in front, into
- * *out. */
+/* Appends to *out the template's output after the first SAID of a conversation, without leading white
+ * space. */
 static tri_status find_tail(const tri_chat *c, json_t *messages, tri_text *out) {
   tri_jinja_text t = {.n_span = 0};
   tri_status     st = probe(c, messages, false, &t);
@@ -65,8 +66,8 @@ static tri_status find_tail(const tri_chat *c, json_t *messages, tri_text *out) 
   return st;
 }
 
-/* Bytes of the marks at the front of a text, which follow each other at once, as far as they are those of
- * `like` (NULL: any); *last: where the last of them begins. */
+/* Returns the length of the consecutive marks at the start of a text. With `like`, counting stops at the
+ * first mark that differs from it. *last: the offset of the last mark. */
 static size_t count_marks(const tri_chat *c, const tri_text *text, const tri_text *like, size_t *last) {
   size_t n = 0, m;
 
@@ -78,7 +79,7 @@ static size_t count_marks(const tri_chat *c, const tri_text *text, const tri_tex
   return n;
 }
 
-/* Whether the user's turn ends with this mark: then it is no head of one. */
+/* Says if a user turn ends with this mark too. If so, the mark does not begin a turn. */
 static tri_status ends_asked(const tri_chat *c, const tri_text *mark, bool *out) {
   tri_jinja_text t = {.n_span = 0};
   tri_status     st = probe(c, json_pack("[{ssss}]", "role", "user", "content", ASKED), false, &t);
@@ -89,7 +90,8 @@ static tri_status ends_asked(const tri_chat *c, const tri_text *mark, bool *out)
   return st;
 }
 
-/* What a generation prompt adds to a message of the user; nothing where it changes what is before it. */
+/* Finds the text that a generation prompt adds to a user message. It stays empty if the prompt changes the
+ * text before it. */
 static tri_status find_prompt(tri_chat *c) {
   tri_jinja_text without = {.n_span = 0}, with = {.n_span = 0};
   tri_status     st = probe(c, json_pack("[{ssss}]", "role", "user", "content", ASKED), false, &without);
@@ -103,7 +105,8 @@ static tri_status find_prompt(tri_chat *c) {
   return st;
 }
 
-/* A question and its answer, `more` behind it; of texts, or of lists of parts, which some templates want. */
+/* Returns a question and its answer, with a second pair if `more`. Some templates want content as lists of
+ * parts. */
 static json_t *conversation_of(bool parts, bool more) {
   const char *list =
       more ? "[{sss[{ssss}]}{sss[{ssss}]}{sss[{ssss}]}{sss[{ssss}]}]" : "[{sss[{ssss}]}{sss[{ssss}]}]";
@@ -117,7 +120,8 @@ static json_t *conversation_of(bool parts, bool more) {
                    "content", "d");
 }
 
-/* The end of a turn inside a conversation: what it has of the last one's, or a mark of its own. */
+/* Finds the end of an inner turn. It is the common front with the end of the last turn, or a mark of its
+ * own. */
 static tri_status find_inner(tri_chat *c, bool parts) {
   tri_text  *inner = &c->end[0], *last = &c->end[1];
   bool       ends = true;

@@ -1,4 +1,4 @@
-/* chat_kwargs.c - variables for a template from a command's flags. */
+/* chat_kwargs.c - reads template variables from a command's flags. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
@@ -8,9 +8,9 @@
 
 #include "io/text/deck.h"
 
-enum { NAME_BYTES = 256 }; /* chosen: longer than any variable of a template */
+enum { NAME_BYTES = 256 }; /* chosen, longer than any template variable */
 
-/* A text in double quotes, which may spell a number; NULL: it is none. */
+/* Reads a text in double quotes. It may spell a number. NULL: the value is no such text. */
 static json_t *quoted(const char *value) {
   json_t *text = *value == '"' ? json_loads(value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
 
@@ -19,7 +19,7 @@ static json_t *quoted(const char *value) {
   return NULL;
 }
 
-/* NAME=VALUE, the value as a deck has it. */
+/* Reads NAME=VALUE. The value is read as in a deck. */
 static tri_status put_one(json_t *all, const char *given, const char *flag) {
   const char *equal = strchr(given, '=');
   json_t     *read;
@@ -33,7 +33,7 @@ static tri_status put_one(json_t *all, const char *given, const char *flag) {
     TRI_FAIL(TRI_EARG, "%s %s: NAME=VALUE is wanted, such as enable_thinking=false", flag, given);
   snprintf(name, sizeof name, "%.*s", (int)n, given);
   if (!strcmp(name, "messages") || !strcmp(name, "tools") || !strcmp(name, "add_generation_prompt"))
-    TRI_FAIL(TRI_EARG, "%s %s: each conversation gives it", flag, given);
+    TRI_FAIL(TRI_EARG, "%s %s: each conversation sets this variable itself", flag, given);
   snprintf(place, sizeof place, "%s %s", flag, name);
   read = quoted(equal + 1);
   if (!read) {
@@ -53,7 +53,8 @@ tri_status tri_chat_put_kwargs(const char *kwargs, const char *const *given, int
   char      *text = NULL;
   tri_status st = TRI_OK;
 
-  if (!json_is_object(all)) TRI_FAIL_DONE(TRI_EINTERNAL, "variables of a template are no object: %s", kwargs);
+  if (!json_is_object(all))
+    TRI_FAIL_DONE(TRI_EINTERNAL, "template variables are not a JSON object: %s", kwargs);
   for (int i = 0; i < n; i++) TRI_TRY_DONE(put_one(all, given[i], flag));
   text = json_object_size(all) ? json_dumps(all, 0) : NULL;
   if (text) TRI_TRY_DONE(tri_text_put(out, text, strlen(text)));

@@ -1,4 +1,4 @@
-/* chat_own.c - what a model brings: its templates and the names of its special tokens. */
+/* chat_own.c - reads the templates and the names of special tokens from a model's files. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
@@ -6,12 +6,12 @@
 
 #include "io/text/json_text.h"
 
-enum { MOST_NESTED = 1 << 16 }; /* chosen: ten times those of the largest tokenizer_config.json known */
+enum { MOST_NESTED = 1 << 16 }; /* chosen, ten times the largest tokenizer_config.json known */
 
 /* ---- files ---- */
 
-/* To be released: NULL where there is no such file; *broken where it cannot be read. Whole numbers become
- * others, for of many models one is too large for an integer: model_max_length, 10^30. */
+/* Reads a JSON object, to be released. NULL: there is no such file. *broken: it cannot be read. Integers are
+ * read as reals because many models have one beyond 64 bits (model_max_length, 10^30). */
 static json_t *read_object(tri_chat_bytes file, bool *broken) {
   json_t *object = NULL;
 
@@ -25,7 +25,7 @@ static json_t *read_object(tri_chat_bytes file, bool *broken) {
 
 /* ---- special tokens ---- */
 
-/* "<s>", or {"content": "<s>", ...}. */
+/* Returns the text of "<s>" or of {"content": "<s>", ...}. */
 static const json_t *token_text(const json_t *token) {
   if (json_is_object(token)) token = json_object_get(token, "content");
   return json_is_string(token) ? token : NULL;
@@ -38,8 +38,8 @@ static tri_status put_token(tri_chat *c, const char *key, const json_t *token) {
   return TRI_OK;
 }
 
-/* Every NAME_token with a text, and the members of extra_special_tokens where that is an object: what
- * transformers' special_tokens_map has (5.24, tokenization_utils_base.py). */
+/* Takes every NAME_token with a text, and the members of extra_special_tokens if that is an object.
+ * transformers' special_tokens_map has the same (5.24, tokenization_utils_base.py). */
 static tri_status put_tokens(tri_chat *c, json_t *object) {
   const char *key;
   json_t     *value;
@@ -62,7 +62,8 @@ tri_status tri_chat_take_tokens(const tri_chat_files *files, tri_chat *c) {
   if (!c->tokens) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for special tokens");
   TRI_TRY_DONE(put_tokens(c, config));
   for (const char *key = "bos_token"; key; key = !strcmp(key, "bos_token") ? "eos_token" : NULL)
-    if (json_is_null(json_object_get(config, key))) json_object_del(map, key); /* "it has none" goes before */
+    if (json_is_null(json_object_get(config, key))) /* null overrides the map */
+      json_object_del(map, key);
   TRI_TRY_DONE(put_tokens(c, map));
 done:
   json_decref(config);
@@ -86,7 +87,7 @@ tri_status tri_chat_parse(const char *text, size_t n, tri_chat_source *out) {
   return tri_text_put(&out->text, text, n);
 }
 
-/* One template, or of a list of {"name", "template"} the one of this name. NULL: none. */
+/* Returns the only template, or the one with this name from a list of {"name", "template"}. NULL: none. */
 static const json_t *template_of(const json_t *config, const char *name) {
   const json_t *value = json_object_get(config, "chat_template");
   bool          is_default = !strcmp(name, "default");
@@ -111,14 +112,15 @@ bool tri_chat_brings(const tri_chat_files *files, bool *broken) {
 
 static tri_status say(tri_chat *c, const char *model, const char *what, const char *cure) {
   tri_text   text = {0};
-  tri_status st = tri_text_printf(&text, "%s: %s; %s", model, what, cure);
+  tri_status st = tri_text_printf(&text, "%s: %s. %s", model, what, cure);
 
   if (st == TRI_OK) st = tri_copy_text(text.data, &c->why);
   tri_text_free(&text);
   return st;
 }
 
-/* A template of the model's; one that cannot be run is said when a conversation comes. */
+/* Takes one of the model's templates. If it cannot be parsed, the reason is reported with the first
+ * conversation. */
 static tri_status take(tri_chat *c, const tri_chat_files *files, const char *file, tri_chat_bytes text,
                        const char *cure, tri_chat_source *out) {
   tri_status st = tri_chat_parse(text.bytes, text.n, out);
@@ -136,7 +138,7 @@ static tri_chat_bytes bytes_of(const json_t *text) {
   return (tri_chat_bytes){json_string_value(text), json_string_length(text)};
 }
 
-/* The templates of files go before those of tokenizer_config.json, all of them (transformers 5.24,
+/* If there is a template file, the templates in tokenizer_config.json are all ignored (transformers 5.24,
  * _from_pretrained). */
 static tri_status take_all(tri_chat *c, const tri_chat_files *files, const json_t *config, const char *cure) {
   static const char in_config[] = "tokenizer_config.json", in_file[] = "chat_template.jinja",
@@ -163,10 +165,10 @@ tri_status tri_chat_take_own(const tri_chat_files *files, const char *cure, tri_
   TRI_TRY_DONE(take_all(c, files, config, cure));
   if (c->main.jinja || c->why) goto done;
   st = say(c, files->model,
-           broken ? "its tokenizer_config.json is not JSON, so that no chat template is found there"
+           broken ? "its tokenizer_config.json is not JSON, so it gives no chat template"
            : c->tool_use.jinja || (value && !json_is_null(value))
                ? "it has several chat templates and none is the default"
-               : "brings no chat template",
+               : "it has no chat template",
            cure);
 done:
   json_decref(config);

@@ -1,4 +1,4 @@
-/* chat_system.c - the message of the system that a deck or a flag gives to conversations which have none. */
+/* chat_system.c - adds the system message of a deck or flag to conversations without one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_impl.h"
 
@@ -10,7 +10,7 @@ const char *tri_chat_system(const tri_chat *c, const char **key) {
   return c->system;
 }
 
-/* Models of today read a developer's message in the place of the system's. */
+/* Recent models read a developer message as the system message. */
 static bool is_of_system(const json_t *message) {
   const char *role = json_string_value(json_object_get(message, "role"));
 
@@ -36,6 +36,6 @@ tri_status tri_chat_blame_system(const tri_chat *c, bool put, tri_status st) {
   char why[96];
 
   if (st == TRI_OK || !put) return st;
-  snprintf(why, sizeof why, "its message of the system is %s", c->system_key);
+  snprintf(why, sizeof why, "the system message is %s", c->system_key);
   return tri_error_about(st, why);
 }

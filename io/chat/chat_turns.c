@@ -1,4 +1,4 @@
-/* chat_turns.c - the pieces of a written conversation that are learned. */
+/* chat_turns.c - finds the spans of a written conversation to learn. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "chat_impl.h"
@@ -7,21 +7,23 @@
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-/* A conversation while its turns are looked for. */
+/* The state of the search for turns in one conversation. */
 typedef struct search {
   const tri_chat              *c;
   const tri_chat_conversation *conversation;
-  tri_chat_text               *out;     /* the whole */
-  tri_jinja_text               front;   /* of its first messages */
-  size_t                      *content; /* [messages] where the text of an answer ends; SIZE_MAX: not known */
-  size_t                      *every;   /* [messages] the same of every message; NULL: not looked for */
+  tri_chat_text               *out;   /* the whole conversation */
+  tri_jinja_text               front; /* the first messages, written alone */
+  /* [messages] The offset after the text of each answer. SIZE_MAX: not known. */
+  size_t *content;
+  /* [messages] The same for every message. NULL: not looked for. */
+  size_t *every;
 } search;
 
 static size_t common(const tri_text *a, const tri_text *b) {
   size_t n = a->len < b->len ? a->len : b->len, i = 0;
 
   while (i < n && a->data[i] == b->data[i]) i++;
-  while (i < n && i > 0 && ((unsigned char)a->data[i] & 0xc0) == 0x80) i--; /* no half of a character */
+  while (i < n && i > 0 && ((unsigned char)a->data[i] & 0xc0) == 0x80) i--; /* keep UTF-8 characters whole */
   return i;
 }
 
@@ -31,7 +33,7 @@ static tri_status put_turn(tri_chat_text *out, size_t begin, size_t end) {
   return TRI_OK;
 }
 
-/* The first k messages into s->front. */
+/* Writes the first k messages into s->front. */
 static tri_status write_front(search *s, size_t k, bool prompt) {
   json_t    *messages;
   tri_status st;
@@ -43,27 +45,28 @@ static tri_status write_front(search *s, size_t k, bool prompt) {
 }
 
 #define TEMPLATE                                                                                             \
-  "a template with {% generation %} around the turns says it (data.chat_template: FILE.jinja, such as "      \
+  "Use a template with {% generation %} around the turns (data.chat_template: FILE.jinja, such as "          \
   "TRL's trl/chat_templates/NAME_training.jinja)"
 
-/* What says it: TRL publishes templates with marks for most models. k: the message; of one before the last
- * answer the last may still be learned alone. */
+/* Returns the cure for an ambiguous turn k. TRL publishes templates with marks for most models. If k is not
+ * the last answer, learning only the last answer may work too. */
 static const char *cure_of(const search *s, size_t k) {
   size_t last = json_array_size(s->conversation->messages);
 
   while (last > 0 && !tri_chat_is_answer(json_array_get(s->conversation->messages, last - 1))) last--;
-  return k + 1 < last ? TEMPLATE ", data.train_on: last does without" : TEMPLATE;
+  return k + 1 < last ? TEMPLATE ", or learn only the last answer (data.train_on: last)" : TEMPLATE;
 }
 
 static tri_status fail_begin(const search *s, size_t k) {
   TRI_FAIL(
       TRI_EINPUT,
-      "where the assistant's turn begins (message %zu) cannot be told: the chat template %s writes what is "
-      "before it otherwise where the turn follows; %s",
+      "message %zu: the begin of this assistant turn is ambiguous. The chat template %s writes the messages "
+      "before it differently once the turn follows. %s",
       k + 1, s->c->name, cure_of(s, k));
 }
 
-/* A conversation that the assistant begins: behind the first place of a generation prompt. */
+/* Finds the first turn of a conversation without a message before it. It begins after the first generation
+ * prompt in the text. */
 static tri_status find_first_begin(const search *s, size_t *begin) {
   const tri_text *t = &s->out->text, *p = &s->c->prompt;
   size_t          limit = s->content[0] != SIZE_MAX ? s->content[0] : t->len;
@@ -74,9 +77,9 @@ static tri_status find_first_begin(const search *s, size_t *begin) {
   return TRI_OK;
 }
 
-/* Where the turn of message k begins: behind the text before it with a generation prompt. A prompt that
- * says more than the turn does (it opens thoughts that the turn has not) ends with what they share, if that
- * is more than the text before. */
+/* Finds the begin of the turn of message k. It is the end of the text before it, written with a generation
+ * prompt. If the prompt says more than the turn does (it opens a reasoning block the turn lacks), the turn
+ * begins at their first difference. That place must not lie inside the text before the turn. */
 static tri_status find_begin(search *s, size_t k, size_t *begin) {
   size_t shared;
 
@@ -93,10 +96,11 @@ static tri_status find_begin(search *s, size_t k, size_t *begin) {
 
 /* ---- where texts of answers end ---- */
 
-/* A mark for message k. It has no letter of any language, and no white space. */
+/* Writes a mark for message k. It has no letter of any language and no white space. */
 static int write_mark(size_t k, char out[64]) { return snprintf(out, 64, "\xee\x80\x80%zu\xee\x80\x81", k); }
 
-/* The text with the mark of message k behind it; NULL: no memory, no text, or one with a mark. */
+/* Returns the text with the mark of message k after it. NULL: there is no text, the text has a mark, or
+ * memory ran out. */
 static json_t *marked_text(const json_t *content, size_t k) {
   const char *text = json_string_value(content);
   size_t      n = json_string_length(content);
@@ -105,7 +109,7 @@ static json_t *marked_text(const json_t *content, size_t k) {
   tri_text    t = {0};
   json_t     *out = NULL;
 
-  while (n && is_space(text[n - 1])) n--; /* a template may take white space away there */
+  while (n && is_space(text[n - 1])) n--; /* templates may strip white space there */
   if (!text || !n || tri_chat_find(text, n, 0, mark, 3) != SIZE_MAX) return NULL;
   if (tri_text_put(&t, text, n) == TRI_OK && tri_text_put(&t, mark, (size_t)m) == TRI_OK &&
       tri_text_put(&t, text + n, json_string_length(content) - n) == TRI_OK)
@@ -114,8 +118,8 @@ static json_t *marked_text(const json_t *content, size_t k) {
   return out;
 }
 
-/* A copy of an object or list with another value in one place; takes the value over. NULL: there is no value,
- * or no memory. */
+/* Returns a copy of an object or list with one value replaced. Takes over the reference to the value. NULL:
+ * there is no value, or memory ran out. */
 static json_t *with_field(const json_t *object, const char *key, json_t *value) {
   json_t *out = value ? json_copy((json_t *)(uintptr_t)object) : NULL;
 
@@ -140,7 +144,8 @@ static json_t *with_item(const json_t *list, size_t i, json_t *value) {
   return NULL;
 }
 
-/* Message k with its mark behind its text, in a content of parts the last one's; NULL: as marked_text. */
+/* Returns message k with its mark after its text. In a list of parts, this is the last part with a text. NULL
+ * as in marked_text. */
 static json_t *marked(const json_t *message, size_t k) {
   const json_t *content = json_object_get(message, "content");
   size_t        i = tri_chat_last_part(content);
@@ -152,14 +157,14 @@ static json_t *marked(const json_t *message, size_t k) {
   return with_field(message, "content", with_item(content, i, part));
 }
 
-/* Takes the marks out of what was written with them, and notes where they stood. */
+/* Removes the marks from a text and stores the offset of each in `content`. */
 static void take_marks(tri_text *t, size_t n_message, size_t *content) {
   size_t at = 0, to = 0, from = 0;
   char   mark[64];
 
   for (size_t k = 0; k < n_message; k++) {
     int m = write_mark(k, mark);
-    if (!content[k]) continue; /* it has none */
+    if (!content[k]) continue; /* it has no mark */
     at = tri_chat_find(t->data, t->len, from, mark, (size_t)m);
     content[k] = SIZE_MAX;
     if (at == SIZE_MAX) continue;
@@ -172,8 +177,8 @@ static void take_marks(tri_text *t, size_t n_message, size_t *content) {
   t->len = to + t->len - from;
 }
 
-/* Writes the conversation again with a mark behind the text of each answer, or of every message. Where that
- * is not the same but for the marks, nothing is known. */
+/* Writes the conversation again with a mark after the text of each answer, or of every message. If the texts
+ * differ in more than the marks, all offsets stay unknown. */
 static tri_status find_contents(const search *s, bool every, size_t **out) {
   size_t         n = json_array_size(s->conversation->messages), *content = NULL;
   tri_jinja_text t = {.n_span = 0};
@@ -209,10 +214,10 @@ done:
 
 /* ---- where turns begin and end ---- */
 
-enum { EACH_TURN = 16 }; /* chosen: so many turns cost little to write each for itself */
+enum { EACH_TURN = 16 }; /* chosen, few enough to write the front of each turn */
 
-/* Where the turn of message k begins by the generation prompt that stands behind the text of the message
- * before it; SIZE_MAX: it is not there. */
+/* Finds the begin of the turn of message k by the generation prompt after the text of the message before it.
+ * SIZE_MAX: no prompt is there. */
 static size_t find_prompt_behind(const search *s, size_t k) {
   const tri_text *t = &s->out->text, *p = &s->c->prompt;
   size_t          at, limit = s->every[k] != SIZE_MAX ? s->every[k] : t->len;
@@ -222,8 +227,9 @@ static size_t find_prompt_behind(const search *s, size_t k) {
   return at == SIZE_MAX ? at : at + p->len;
 }
 
-/* Of a long conversation writing every front takes time that grows with the square of its turns: each 1st,
- * 2nd, 4th, 8th, ... turn and the last are found so, the others by the prompt that stands before them. */
+/* Finds where turns begin. Writing the front of every turn would take quadratic time in long conversations.
+ * There only turns 1, 2, 4, 8, ... and the last are found so. The others begin after the generation prompt in
+ * front of them. */
 static tri_status find_begins(search *s, size_t first, int64_t n_answer) {
   size_t  n = json_array_size(s->conversation->messages), begin = 0;
   int64_t i = 0;
@@ -239,8 +245,8 @@ static tri_status find_begins(search *s, size_t first, int64_t n_answer) {
   return TRI_OK;
 }
 
-/* Where the turn of message k ends: behind its end token, looked for behind the text of the answer, at or
- * behind `begin` and before `limit`. */
+/* Finds the end of the turn of message k. It is the first end token after the text of the answer, between
+ * `begin` and `limit`. */
 static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, size_t *end) {
   const tri_text *t = &s->out->text;
   bool            last = k + 1 == json_array_size(s->conversation->messages);
@@ -248,7 +254,7 @@ static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, s
   size_t          found = SIZE_MAX;
 
   *end = 0;
-  for (int i = 0; i < TRI_CHAT_ENDS; i++) { /* the first; of two at one place the longer */
+  for (int i = 0; i < TRI_CHAT_ENDS; i++) { /* the first one, and at one place the longer */
     const tri_text *e = &s->c->end[i];
     size_t          at = e->len ? tri_chat_find(t->data, limit, from, e->data, e->len) : SIZE_MAX;
     if (at == SIZE_MAX || at > found || (at == found && at + e->len < *end)) continue;
@@ -264,12 +270,12 @@ static tri_status find_end_of(search *s, size_t k, size_t begin, size_t limit, s
   *end = s->front.text.len;
   if (common(&s->front.text, t) == *end && *end >= begin) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "where the assistant's turn ends (message %zu) cannot be told: the chat template %s writes no end "
-           "token behind it; %s",
+           "message %zu: the end of this assistant turn is ambiguous. The chat template %s writes no end "
+           "token after it. %s",
            k + 1, s->c->name, cure_of(s, k));
 }
 
-/* All turns from message `first` on. */
+/* Finds all turns from message `first` on. */
 static tri_status find_turns(search *s, size_t first) {
   size_t  n = json_array_size(s->conversation->messages), limit = s->out->text.len;
   int64_t i = 0;
@@ -288,8 +294,8 @@ static tri_status find_turns(search *s, size_t first) {
 
 /* ---- marks ---- */
 
-/* The pieces that the template marks; of `last` those that end behind the text which the conversation shares
- * with itself less its last turn. */
+/* Takes the spans that the template marks. Without `all`, it takes those of the last turn. They end after the
+ * common prefix of the whole conversation and the conversation before message `last`. */
 static tri_status take_pieces(search *s, const tri_jinja_text *whole, bool all, size_t last) {
   size_t shared = 0;
 
@@ -299,20 +305,20 @@ static tri_status take_pieces(search *s, const tri_jinja_text *whole, bool all, 
   }
   for (int64_t i = 0; i < whole->n_span; i++) {
     size_t begin = whole->span[i].begin, end = whole->span[i].end;
-    if (end > s->out->text.len) end = s->out->text.len; /* of a macro's, which may say more than there is */
+    if (end > s->out->text.len) end = s->out->text.len; /* a macro may mark text that was never written */
     if (end > shared && end > begin) TRI_TRY(put_turn(s->out, begin, end));
   }
   return TRI_OK;
 }
 
-/* The last message of the assistant; SIZE_MAX: none. */
+/* Returns the index of the last assistant message. SIZE_MAX: none. */
 static size_t last_answer(const json_t *messages) {
   for (size_t k = json_array_size(messages); k-- > 0;)
     if (tri_chat_is_answer(json_array_get(messages, k))) return k;
   return SIZE_MAX;
 }
 
-/* Whether nothing is learned behind the text of the last answer. */
+/* Says if the learned text ends with the text of the last answer, so that no end token is learned. */
 static bool is_endless(const tri_chat_text *t, const json_t *answer) {
   const char *text;
   size_t      n, end;

@@ -1,4 +1,4 @@
-/* chat_write.c - a conversation written by its template. */
+/* chat_write.c - writes a conversation with its template. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "chat_impl.h"
@@ -17,7 +17,7 @@ bool tri_chat_is_answer(const json_t *message) {
   return role && !strcmp(role, "assistant");
 }
 
-/* The thoughts of a message, under the first of their names that it has. */
+/* Returns the reasoning of a message, under the first of its three names. */
 static json_t *thoughts_of(const json_t *message) {
   static const char *const name[] = {"reasoning_content", "thinking", "reasoning"};
 
@@ -51,7 +51,7 @@ tri_status tri_chat_message(const json_t *message, json_t **out) {
   json_t *made = json_object();
   if (!made) return fail_memory();
   if (thoughts)
-    bad |= json_object_set(made, "thinking", thoughts); /* first, unless the message has another */
+    bad |= json_object_set(made, "thinking", thoughts); /* first, unless the message has its own */
   json_object_foreach(from, key, value) {
     if (!json_is_null(value)) bad |= json_object_set(made, key, value);
   }
@@ -76,7 +76,7 @@ tri_status tri_chat_front(const json_t *messages, size_t n, json_t **out) {
   return TRI_OK;
 }
 
-/* The list with another message in the place of number i; a new reference. */
+/* Returns the list with message i replaced, as a new reference. */
 static tri_status with_message(const json_t *messages, size_t i, json_t *message, json_t **out) {
   TRI_TRY(tri_chat_front(messages, json_array_size(messages), out));
   if (!json_array_set(*out, i, message)) return TRI_OK;
@@ -95,7 +95,7 @@ const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_conv
   return tools_of(c, conversation) && c->tool_use.jinja ? &c->tool_use : &c->main;
 }
 
-/* A new reference. */
+/* Returns the template's variables as a new reference. */
 static json_t *variables_of(const tri_chat *c, const tri_chat_conversation *conversation,
                             const json_t *messages, bool prompt) {
   const json_t *tools = tools_of(c, conversation);
@@ -135,10 +135,10 @@ tri_status tri_chat_run(const tri_chat *c, const tri_chat_conversation *conversa
 
 /* ---- begun answers ---- */
 
-static const char tag[] = "CONTINUE_FINAL_MESSAGE_TAG "; /* transformers' */
+static const char tag[] = "CONTINUE_FINAL_MESSAGE_TAG "; /* the tag of transformers */
 enum { TAG = sizeof tag - 1 };
 
-/* The text with the tag behind it; a new reference, or NULL. */
+/* Returns the text with the tag after it as a new reference, or NULL. */
 static json_t *tagged(const json_t *text) {
   tri_text t = {0};
   json_t  *out = NULL;
@@ -156,7 +156,8 @@ size_t tri_chat_last_part(const json_t *content) {
   return SIZE_MAX;
 }
 
-/* The message with the tag behind its text: a new reference; *text: that text, borrowed from the message. */
+/* Returns the message with the tag after its text as a new reference. *text: that text, borrowed from the
+ * message. */
 static tri_status tag_message(const json_t *message, json_t **out, const json_t **text) {
   json_t *content = json_object_get(message, "content"), *parts = NULL, *part = NULL;
   size_t  at = tri_chat_last_part(content);
@@ -166,7 +167,7 @@ static tri_status tag_message(const json_t *message, json_t **out, const json_t 
   *text = json_is_string(content) ? content : json_object_get(json_array_get(content, at), "text");
   if (!*text)
     TRI_FAIL(TRI_EINPUT, "%s",
-             "the last message is the assistant's and has no text (`content`) to go on from");
+             "the last message is an assistant message without text (`content`) to continue");
   *out = json_copy((json_t *)(uintptr_t)message);
   bad = !*out;
   if (!bad && json_is_string(content)) bad = json_object_set_new(*out, "content", tagged(*text));
@@ -184,7 +185,8 @@ static tri_status tag_message(const json_t *message, json_t **out, const json_t 
   return fail_memory();
 }
 
-/* Bytes of the white space that ends at p + n, as Python's str.isspace has it; 0: none. */
+/* Returns the length of the white-space character that ends at p + n, as defined by Python's str.isspace. 0:
+ * none. */
 static size_t space_before(const unsigned char *p, size_t n) {
   unsigned c = n ? p[n - 1] : 0;
 
@@ -205,7 +207,7 @@ size_t tri_chat_strip_end(const char *text, size_t n) {
   return n;
 }
 
-/* The last place of the tag, without its space; SIZE_MAX: none. */
+/* Returns the last place of the tag, without its space. SIZE_MAX: none. */
 static size_t find_tag(const tri_text *t) {
   size_t found = SIZE_MAX;
 
@@ -213,7 +215,7 @@ static size_t find_tag(const tri_text *t) {
   return found;
 }
 
-/* Bytes of white space at the front. */
+/* Returns the length of the white space at the front. */
 static size_t strip_begin(const char *text, size_t n) {
   const unsigned char *p = (const unsigned char *)text;
   size_t               at = 0, k;
@@ -226,7 +228,7 @@ static size_t strip_begin(const char *text, size_t n) {
   return at;
 }
 
-/* What stands behind the begun text goes (transformers, render_jinja_template, continue_final_message). */
+/* Cuts the text after the begun answer (transformers, render_jinja_template, continue_final_message). */
 static tri_status cut_behind(tri_text *t, const json_t *begun) {
   const char *text = json_string_value(begun);
   size_t      n = json_string_length(begun), at = t->len ? find_tag(t) : SIZE_MAX, skip;
@@ -234,10 +236,8 @@ static tri_status cut_behind(tri_text *t, const json_t *begun) {
   n = tri_chat_strip_end(text, n);
   skip = strip_begin(text, n);
   if (at == SIZE_MAX || tri_chat_find(t->data, t->len, 0, text + skip, n - skip) == SIZE_MAX)
-    TRI_FAIL(
-        TRI_EINPUT, "%s",
-        "the last message is the assistant's, to be gone on with, and the chat template does not write its "
-        "text as it is");
+    TRI_FAIL(TRI_EINPUT, "%s",
+             "the last message is an assistant message to continue, but the chat template changes its text");
   bool whole = at + TAG <= t->len && !memcmp(t->data + at, tag, TAG);
   t->len = whole ? at : tri_chat_strip_end(t->data, at);
   t->data[t->len] = 0;
@@ -296,7 +296,7 @@ static bool holds(const tri_text *t, const char *text, size_t n) {
   return t->len && tri_chat_find(t->data, t->len, 0, text, n) != SIZE_MAX;
 }
 
-/* Whether the system's message, where it is a text, is not to be seen. */
+/* Says if the text lacks the system message. Only a system message with a plain text counts. */
 static bool leaves_out_system(const tri_chat_conversation *conversation, const tri_text *t) {
   const json_t *first = json_array_get(conversation->messages, 0);
   const char   *role = json_string_value(json_object_get(first, "role")), *text;
@@ -307,7 +307,7 @@ static bool leaves_out_system(const tri_chat_conversation *conversation, const t
   return tri_chat_text_of(first, &text, &n) && !holds(t, text, n);
 }
 
-/* The same of the last message, of the user or the assistant. */
+/* Says if the text lacks the last message. Only user and assistant messages count. */
 static bool leaves_out_last(const tri_chat_conversation *conversation, const tri_text *t) {
   const json_t *last = json_array_get(conversation->messages, json_array_size(conversation->messages) - 1);
   const char   *role = json_string_value(json_object_get(last, "role")), *text;
@@ -337,7 +337,7 @@ tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_conversation *c
   tri_status st;
 
   out->n_turn = 0;
-  marks->text = out->text; /* lent: what was there is space for what comes */
+  marks->text = out->text; /* lent, to reuse its memory */
   st = begun ? write_begun(c, conversation, marks)
              : tri_chat_run(c, conversation, conversation->messages, prompt, marks);
   out->text = marks->text;

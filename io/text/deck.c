@@ -1,4 +1,4 @@
-/* deck.c - read strict two-level YAML through libyaml into a flat list of entries. */
+/* deck.c - reads strict two-level YAML with libyaml into a flat list of entries. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "deck.h"
 
@@ -11,13 +11,13 @@
 #include <yaml.h>
 
 enum {
-  DECK_BYTES = 1 << 20, /* chosen: far above any deck a person writes */
-  DECK_ENTRIES = 16384  /* chosen: the search for repeated keys stays below a second */
+  DECK_BYTES = 1 << 20, /* chosen, far above any deck written by hand */
+  DECK_ENTRIES = 16384  /* chosen, the search for repeated keys stays below a second */
 };
 
 typedef struct entry_node {
   tri_deck_entry e;
-  char          *text[5]; /* section, key, field, value, where: what e points to */
+  char          *text[5]; /* section, key, field, value, where. The members of e point here. */
 } entry_node;
 
 struct tri_deck {
@@ -27,7 +27,7 @@ struct tri_deck {
   int         n;
 };
 
-/* What is being read: a file, or the value of one argument. */
+/* The state while reading a file or the value of one argument. */
 typedef struct reader {
   tri_deck     *deck;
   const char   *argument; /* NULL: a file */
@@ -38,7 +38,7 @@ typedef struct reader {
   bool          held; /* event must be deleted */
 } reader;
 
-/* Where an entry stands while it is being built. */
+/* The place of an entry while it is built. */
 typedef struct place {
   const char *section, *key, *field;
   int         line, index, part;
@@ -58,8 +58,9 @@ static void where_text(const reader *r, int line, tri_text *out) {
   if (st != TRI_OK) tri_text_free(out);
 }
 
-/* Refuse what stands at `line`. */
-#define refuse(r, line, what) refuse_in(__func__, __LINE__, r, line, what) /* its place is the caller's */
+/* Refuses the text at `line`. */
+/* Every refusal has the place of its caller. */
+#define refuse(r, line, what) refuse_in(__func__, __LINE__, r, line, what)
 static tri_status refuse_in(const char *func, int at, const reader *r, int line, const char *what) {
   tri_text   where = {0};
   tri_status st;
@@ -107,7 +108,7 @@ done:
   return st;
 }
 
-/* libyaml gives no line for bytes that are not UTF-8, only how far it came. */
+/* For bytes that are not UTF-8, libyaml gives no line, only an offset. */
 static tri_status syntax_error(const reader *r) {
   char   what[400];
   int    line = (int)r->yaml.problem_mark.line + 1;
@@ -121,7 +122,7 @@ static tri_status syntax_error(const reader *r) {
   const char *problem = r->yaml.problem ? r->yaml.problem : "no memory",
              *context = r->yaml.context ? r->yaml.context : "";
   if (r->yaml.error == YAML_SCANNER_ERROR && mark < r->n_bytes && r->bytes[mark] == '\t')
-    problem = "a tab; what belongs together is indented by spaces", context = "";
+    problem = "a tab. Indent with spaces", context = "";
   snprintf(what, sizeof what, "this is not YAML: %s%s%s", problem, context[0] ? " " : "", context);
   return refuse(r, line, what);
 }
@@ -137,7 +138,7 @@ static tri_status next(reader *r) {
   r->held = true;
   switch (r->event.type) {
   case YAML_ALIAS_EVENT:
-    return refuse(r, line_of(r), "YAML aliases (*name) are not accepted: write the value out");
+    return refuse(r, line_of(r), "YAML aliases (*name) are not accepted. Write the value out");
   case YAML_SCALAR_EVENT:
     anchor = r->event.data.scalar.anchor;
     tag = r->event.data.scalar.tag;
@@ -168,7 +169,7 @@ static tri_status next(reader *r) {
 static const char *scalar(const reader *r) { return (const char *)r->event.data.scalar.value; }
 static bool        is_plain(const reader *r) { return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
 
-/* The event is a mapping's key: copy it out. *out is the caller's to free. */
+/* Copies a key of a mapping. The event is that key. The caller frees *out. */
 static tri_status take_key(reader *r, char **out) {
   if (r->event.type != YAML_SCALAR_EVENT) return refuse(r, line_of(r), "a key must be a word");
   if (!scalar(r)[0]) return refuse(r, line_of(r), "a key is empty");
@@ -176,7 +177,7 @@ static tri_status take_key(reader *r, char **out) {
   return TRI_OK;
 }
 
-/* What a field of a list item holds; the event is its value's start. */
+/* Reads a field of a list item. The event is the start of its value. */
 static tri_status read_field(reader *r, place *at) {
   if (r->event.type == YAML_SCALAR_EVENT) {
     at->part = TRI_DECK_PLAIN;
@@ -197,7 +198,7 @@ static tri_status read_field(reader *r, place *at) {
   return append(r, at, "", true);
 }
 
-/* The fields of one list item; the event is its mapping's start. */
+/* Reads the fields of one list item. The event is the start of its mapping. */
 static tri_status read_item_fields(reader *r, place *at) {
   tri_status st = TRI_OK;
   char      *field = NULL;
@@ -226,7 +227,7 @@ done:
   return st;
 }
 
-/* The event is a sequence's start. */
+/* Reads a list. The event is the start of its sequence. */
 static tri_status read_list(reader *r, place *at) {
   int line = at->line;
 
@@ -253,10 +254,10 @@ static tri_status read_list(reader *r, place *at) {
   return TRI_OK;
 }
 
-/* Whether a key's value may be a mapping. */
+/* Says if the value of a key may be a mapping. */
 static bool takes_mapping(const char *key) { return tri_ends_with(key, "_kwargs"); }
 
-/* The event is a mapping's start. */
+/* Reads a mapping. The event is its start. */
 static tri_status read_mapping(reader *r, place *at) {
   tri_status st = TRI_OK;
   char      *field = NULL;
@@ -269,7 +270,7 @@ static tri_status read_mapping(reader *r, place *at) {
     TRI_TRY_DONE(take_key(r, &field));
     TRI_TRY_DONE(next(r));
     if (r->event.type != YAML_SCALAR_EVENT) {
-      st = refuse(r, at->line, "a mapping holds single values only: texts, numbers, true, false");
+      st = refuse(r, at->line, "a mapping holds single values only (texts, numbers, true, false)");
       goto done;
     }
     at->field = field;
@@ -294,7 +295,7 @@ static tri_status refuse_repeated(const reader *r, const char *section, const ch
   return refuse(r, line, what);
 }
 
-/* The keys of one section; the event is its mapping's start. */
+/* Reads the keys of one section. The event is the start of its mapping. */
 static tri_status read_section(reader *r, const char *section) {
   tri_status st = TRI_OK;
   char      *key = NULL;
@@ -321,7 +322,7 @@ static tri_status read_section(reader *r, const char *section) {
     } else if (r->event.type == YAML_MAPPING_START_EVENT && takes_mapping(key)) {
       TRI_TRY_DONE(read_mapping(r, &at));
     } else {
-      st = refuse(r, at.line, "a deck has two levels, section and key: this key holds a third");
+      st = refuse(r, at.line, "a deck has two levels, section and key, but this key holds a third");
       goto done;
     }
     TRI_FREE(key);
@@ -332,7 +333,7 @@ done:
   return st;
 }
 
-/* One section with what it holds; the event is the section's name. */
+/* Reads one section with its content. The event is the section's name. */
 static tri_status read_top(reader *r) {
   tri_status st = TRI_OK;
   char      *name = NULL;
@@ -363,7 +364,7 @@ static tri_status read_top(reader *r) {
     at.key = name;
     TRI_TRY_DONE(append(r, &at, scalar(r), is_plain(r)));
   }
-  if (r->deck->n == begin) { /* an empty section still has a name to be checked */
+  if (r->deck->n == begin) { /* an empty section still has a name to check */
     at.index = TRI_DECK_EMPTY_LIST;
     TRI_TRY_DONE(append(r, &at, "", true));
   }
@@ -373,43 +374,43 @@ done:
 }
 
 static tri_status read_file(reader *r) {
-  TRI_TRY(next(r)); /* the stream's start */
+  TRI_TRY(next(r)); /* start of the stream */
   TRI_TRY(next(r));
   if (r->event.type == YAML_STREAM_END_EVENT) return refuse(r, 1, "the deck is empty");
   TRI_TRY(next(r));
   if (r->event.type != YAML_MAPPING_START_EVENT)
     return refuse(r, line_of(r),
-                  "a deck is made of sections: 'section:' and, indented below it, 'key: value'");
+                  "a deck consists of sections. Write 'section:', and 'key: value' indented below it");
   TRI_TRY(next(r));
   while (r->event.type != YAML_MAPPING_END_EVENT) {
     TRI_TRY(read_top(r));
     TRI_TRY(next(r));
   }
-  TRI_TRY(next(r)); /* the document's end */
+  TRI_TRY(next(r)); /* end of the document */
   TRI_TRY(next(r));
   if (r->event.type != YAML_STREAM_END_EVENT)
     return refuse(r, line_of(r), "a second YAML document is not accepted");
   return TRI_OK;
 }
 
-/* A list, or for a key that takes one a mapping. */
+/* Reads a list, or a mapping if the key takes one. */
 static tri_status read_argument(reader *r, place *at) {
   bool mapping = r->bytes[0] == '{';
 
-  TRI_TRY(next(r)); /* the stream's start */
-  TRI_TRY(next(r)); /* the document's start */
+  TRI_TRY(next(r)); /* start of the stream */
+  TRI_TRY(next(r)); /* start of the document */
   TRI_TRY(next(r));
   if (r->event.type != (mapping ? YAML_MAPPING_START_EVENT : YAML_SEQUENCE_START_EVENT))
     return refuse(r, 1, mapping ? "this is not one mapping in { }" : "this is not one list in [ ]");
   TRI_TRY(mapping ? read_mapping(r, at) : read_list(r, at));
-  TRI_TRY(next(r)); /* the document's end */
+  TRI_TRY(next(r)); /* end of the document */
   TRI_TRY(next(r));
   if (r->event.type != YAML_STREAM_END_EVENT)
     return refuse(r, 1, mapping ? "something follows the mapping" : "something follows the list");
   return TRI_OK;
 }
 
-/* at: NULL reads a file, else what an argument holds in brackets. */
+/* With `at` NULL it reads a file, else the list or mapping of an argument. */
 static tri_status with_yaml(reader *r, place *at) {
   tri_status st;
 
@@ -429,7 +430,8 @@ tri_status tri_deck_open_text(const char *name, const char *bytes, size_t n, tri
   reader     r = {.bytes = bytes, .n_bytes = n};
 
   *out = NULL;
-  if (n > DECK_BYTES) TRI_FAIL(TRI_ECONFIG, "%s: has %zu bytes, a deck at most %d", name, n, DECK_BYTES);
+  if (n > DECK_BYTES)
+    TRI_FAIL(TRI_ECONFIG, "%s: the deck has %zu bytes, but at most %d are allowed", name, n, DECK_BYTES);
   if (n >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3)) {
     r.bytes += 3;
     r.n_bytes -= 3;
@@ -458,7 +460,7 @@ done:
   return st;
 }
 
-/* Table 3-7 of the Unicode standard: well-formed UTF-8. */
+/* Checks UTF-8 by table 3-7 of the Unicode standard. */
 static bool is_utf8(const char *text) {
   const unsigned char *s = (const unsigned char *)text;
 

@@ -1,4 +1,4 @@
-/* deck.h - a strict two-level YAML file and arguments as a list of (section, key, value, place). */
+/* deck.h - reads a strict two-level YAML file and arguments into a list of (section, key, value, place). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DECK_H
 #define TRI_DECK_H
@@ -9,51 +9,55 @@ typedef struct tri_deck tri_deck;
 
 enum { TRI_DECK_PLAIN = -1, TRI_DECK_EMPTY_LIST = -2, TRI_DECK_MAPPING = -3 };
 
-/* One scalar. A list is one entry per item (or, where its items are mappings, one per field of each item,
- * and one per part of a field that is a list), in order and next to each other. A value may be a mapping of
- * single values where its key ends with _kwargs: one entry per field, index TRI_DECK_MAPPING; an empty one
- * is a single entry without field. All text is valid UTF-8, NUL-terminated and borrowed from the deck. */
+/* One scalar of a deck. A list gives one entry per item, in order and next to each other. If its items are
+ * mappings, it gives one entry per field of each item, and one per part of a field that is a list. A value
+ * may be a mapping of single values if its key ends with _kwargs. It gives one entry per field, with index
+ * TRI_DECK_MAPPING. An empty mapping gives one entry without field. All text is valid UTF-8, NUL-terminated
+ * and borrowed from the deck. */
 typedef struct tri_deck_entry {
-  const char *section; /* "" for what stands at the top level, and for an argument without a dot */
-  const char *key;     /* "" where the section itself is a list, or is empty */
-  const char *field;   /* name of the field where list items are mappings, else "" */
+  const char *section; /* "" for a top-level scalar and an argument without a dot */
+  const char *key;     /* "" if the section itself is a list, or is empty */
+  const char *field;   /* the name of the field if list items are mappings, else "" */
   const char *value;
-  const char *where;    /* "FILE:LINE", or "argument 'section.key=value'" */
-  int         line;     /* 1-based; 0: an argument */
-  int         index;    /* of the list item, TRI_DECK_PLAIN, TRI_DECK_EMPTY_LIST or TRI_DECK_MAPPING */
-  int         part;     /* of a field that is a list, else TRI_DECK_PLAIN; TRI_DECK_EMPTY_LIST */
-  bool        first;    /* the first entry of its key: 1 + the entries up to the next first belong together */
-  bool        unquoted; /* a plain scalar, in which null and nothing at all mean something */
+  const char *where; /* "FILE:LINE", or "argument 'section.key=value'" */
+  int         line;  /* 1-based. 0: an argument */
+  /* Index of the list item, TRI_DECK_PLAIN, TRI_DECK_EMPTY_LIST or TRI_DECK_MAPPING. */
+  int index;
+  /* Index in a field that is a list, TRI_DECK_EMPTY_LIST if that list is empty, else TRI_DECK_PLAIN. */
+  int part;
+  /* The first entry of its key. The entries up to the next `first` belong to the same key. */
+  bool first;
+  bool unquoted; /* a plain scalar. Only there null or an empty value has its YAML meaning */
 } tri_deck_entry;
 
-/* Not collective. Read a file of at most 1 MiB. Refused with TRI_ECONFIG and FILE:LINE: bytes that are
- * not YAML 1.1 in UTF-8, anchors, aliases, tags, directives, a second document, deeper nesting, a section
- * or key given twice. A byte order mark is skipped. TRI_EINPUT: the file cannot be read. *out is the
- * caller's to close. */
+/* Not collective. Reads a file of at most 1 MiB. TRI_ECONFIG with FILE:LINE refuses bytes that are not YAML
+ * 1.1 in UTF-8, anchors, aliases, tags, directives, a second document, deeper nesting, and a section or key
+ * given twice. A byte order mark is skipped. TRI_EINPUT: the file cannot be read. The caller closes *out. */
 TRI_CHECKED tri_status tri_deck_open(const char *path, tri_deck **out);
-/* Not collective. As tri_deck_open, from n bytes; `name` stands for the file in messages. */
+/* Not collective. Works as tri_deck_open on n bytes. Messages use `name` as the file's name. */
 TRI_CHECKED tri_status tri_deck_open_text(const char *name, const char *bytes, size_t n, tri_deck **out);
-/* Not collective. Append "section.key=value"; the section ends at the first dot. A value that starts with
- * [ is a list in YAML's short form, for a key that ends with _kwargs one that starts with { is a mapping; any
- * other is taken letter by letter. Two arguments for one key: TRI_ECONFIG. */
+/* Not collective. Appends "section.key=value". The section ends at the first dot. A value starting with [ is
+ * a list in YAML's flow style. For a key that ends with _kwargs, a value starting with { is a mapping. Any
+ * other value is taken literally. TRI_ECONFIG: two arguments for one key. */
 TRI_CHECKED tri_status tri_deck_set(tri_deck *d, const char *argument);
 void                   tri_deck_close(tri_deck **d);
 
-const char           *tri_deck_name(const tri_deck *d); /* as given at open; borrowed */
-int                   tri_deck_count(const tri_deck *d);
-const tri_deck_entry *tri_deck_at(const tri_deck *d, int i); /* 0 <= i < count; borrowed until the next set */
-/* Not collective. Append the n entries of a mapping, from `first` on, as a JSON object on one line: unquoted
- * true, false, null (in the spellings of YAML 1.2) and numbers are these, all else is text. TRI_ECONFIG, with
- * its place: a field that is given twice; an unquoted yes, no, on or off, which YAML 1.1 takes for a truth
- * value; a number beyond 64 bits, or none (.nan, .inf). */
+const char *tri_deck_name(const tri_deck *d); /* as given to open, borrowed */
+int         tri_deck_count(const tri_deck *d);
+/* 0 <= i < count, borrowed until the next tri_deck_set. */
+const tri_deck_entry *tri_deck_at(const tri_deck *d, int i);
+/* Not collective. Appends the n entries of a mapping, from `first` on, as a JSON object on one line. Unquoted
+ * true, false, null (in the spellings of YAML 1.2) and numbers keep their type. All else is text.
+ * TRI_ECONFIG, with the place, refuses a field given twice, an unquoted yes, no, on or off (booleans in YAML
+ * 1.1), a number beyond 64 bits, and .nan or .inf. */
 TRI_CHECKED tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out);
-/* Not collective. Append one such value; unquoted: as in tri_deck_entry. */
+/* Not collective. Appends one such value. `unquoted` is as in tri_deck_entry. */
 TRI_CHECKED tri_status tri_deck_put_scalar(const char *value, bool unquoted, tri_text *out);
-/* Not collective. Refuses an unquoted value that other readers of YAML take for another one than this does:
- * text here, a truth value of YAML 1.1 there; a real number here, a longer integer there. TRI_ECONFIG; place:
- * what has it, for the message. */
+/* Not collective. Refuses an unquoted value that other YAML readers would read as another value. Some read a
+ * boolean of YAML 1.1 or a longer integer, and this reader has text or a real number. TRI_ECONFIG. `place`
+ * names the value in the message. */
 TRI_CHECKED tri_status tri_deck_check_scalar(const char *value, const char *place);
-/* Whether the entry is an unquoted null, that is: as if the key were not given. */
+/* Says if the entry is an unquoted null. Such a key counts as not given. */
 bool tri_deck_is_null(const tri_deck_entry *e);
 
 #endif

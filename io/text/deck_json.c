@@ -1,4 +1,4 @@
-/* deck_json.c - a mapping of a deck as a JSON object. */
+/* deck_json.c - writes a mapping of a deck as a JSON object. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "deck.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* YAML 1.2.2, 10.3.2: [-+]? [0-9]+, of 64 bits. */
+/* YAML 1.2.2, section 10.3.2: [-+]? [0-9]+, in 64 bits. */
 static bool is_whole(const char *value, long long *out) {
   const char *digits = value + (*value == '-' || *value == '+');
 
@@ -21,7 +21,7 @@ static bool is_whole(const char *value, long long *out) {
   return errno == 0;
 }
 
-/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?, or a word for what is no number. */
+/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?, or .inf or .nan. */
 static bool reads_as_real(const char *value) {
   const char *s = value + (*value == '-' || *value == '+');
   size_t      whole = strspn(s, "0123456789"), part = 0, power;
@@ -48,7 +48,7 @@ static bool is_real(const char *value, double *out) {
   return reads_as_real(value) && isfinite(*out) && strcasecmp(value, ".nan") != 0 && !strpbrk(value, "fF");
 }
 
-/* One that stays a real number when it is read. */
+/* Writes a number so that it is read as a real number again. */
 static tri_status put_real(double x, tri_text *out) {
   size_t begin = out->len;
 
@@ -56,7 +56,7 @@ static tri_status put_real(double x, tri_text *out) {
   return strpbrk(out->data + begin, ".eE") ? TRI_OK : tri_text_put(out, ".0", 2);
 }
 
-/* The rows end with NULL. YAML 1.2.2, 10.3.2. */
+/* YAML 1.2.2, section 10.3.2. The rows end with NULL. */
 static const char *const words[][5] = {
     {"true", "True", "TRUE"}, {"false", "False", "FALSE"}, {"null", "Null", "NULL", "~"}};
 
@@ -84,12 +84,13 @@ tri_status tri_deck_check_scalar(const char *value, const char *place) {
   double                   x;
 
   if (is_one_of(value, truth))
-    TRI_FAIL(TRI_ECONFIG, "%s = %s may mean a truth value or a text: write true or false, or \"%s\"", place,
+    TRI_FAIL(TRI_ECONFIG, "%s = %s may mean a boolean or a text. Write true or false, or \"%s\"", place,
              value, value);
   if (*digits && !digits[strspn(digits, "0123456789")] && !is_whole(value, &whole))
-    TRI_FAIL(TRI_ECONFIG, "%s = %.40s is beyond 64 bits: give a smaller number, or \"text\"", place, value);
+    TRI_FAIL(TRI_ECONFIG, "%s = %.40s does not fit in 64 bits. Give a smaller number, or quote it", place,
+             value);
   if (reads_as_real(value) && !is_real(value, &x))
-    TRI_FAIL(TRI_ECONFIG, "%s = %.40s is no finite number of 64 bits: give another one, or \"text\"", place,
+    TRI_FAIL(TRI_ECONFIG, "%s = %.40s is not a finite 64-bit number. Give another one, or quote it", place,
              value);
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* file_kind.c - what a file is that is not what was expected: one table of magic numbers. */
+/* file_kind.c - recognises unsupported files by one table of magic numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "file_kind.h"
 
@@ -6,17 +6,17 @@
 #include <string.h>
 
 #define SAVE                                                                                                 \
-  "; load the model with transformers and save it: model.save_pretrained(FOLDER, safe_serialization=True)"
-/* A command of Python's, with the modules that README names. */
+  ". Load the model with transformers and run model.save_pretrained(FOLDER, safe_serialization=True)"
+/* A Python command. README names the modules it needs. */
 #define PYTHON(modules, table)                                                                               \
-  "; this writes some:\npython3 -c 'import sys, " modules "; " table                                         \
+  ". Convert it:\npython3 -c 'import sys, " modules "; " table                                               \
   ".to_json(sys.stdout, orient=\"records\", lines=True)'"
 #define FIRST       "sys.argv[1]"
 #define CSV         "pandas.read_csv(*(sys.argv[1:] or [sys.stdin])"
-#define UTF16(from) "UTF-16, JSON lines are UTF-8; this writes it so:\niconv -f " from " -t UTF-8"
+#define UTF16(from) "UTF-16, but JSON lines are UTF-8. Convert it:\niconv -f " from " -t UTF-8"
 
-/* Specified: the magic numbers of each format. lines, model: the words where JSON lines or a file of a model
- * was expected; NULL: it is not looked for there. */
+/* The magic numbers are specified by each format. `lines` and `model` are the messages for a file given as
+ * JSON lines or as a model file. NULL: the magic number is not checked there. */
 static const struct {
   const char *magic;
   size_t      n;
@@ -29,20 +29,20 @@ static const struct {
                                                          ", \"rb\")).read_pandas()"),
      NULL},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, not JSON lines",
-     "an HDF5 file; a checkpoint is given by its folder, a Keras model must be saved as safetensors first"},
-    {"\3757zXZ", 5, "packed with xz; this unpacks it:\nunxz -c", NULL},
-    {"BZh", 3, "packed with bzip2; this unpacks it:\nbunzip2 -c", NULL},
-    {"PK\3\4", 4, "a zip archive; this unpacks it:\nunzip -p",
-     "a PyTorch file (a zip of pickles), which is not read" SAVE},
-    {"\x80\x02", 2, NULL, "a PyTorch file (a pickle), which is not read" SAVE},
-    {"\x80\x04", 2, NULL, "a PyTorch file (a pickle), which is not read" SAVE},
-    {"GGUF", 4, NULL, "a GGUF file, which is not read; take the model's safetensors"},
+     "an HDF5 file. Give the folder of a checkpoint, and save a Keras model as safetensors first"},
+    {"\3757zXZ", 5, "packed with xz. Unpack it:\nunxz -c", NULL},
+    {"BZh", 3, "packed with bzip2. Unpack it:\nbunzip2 -c", NULL},
+    {"PK\3\4", 4, "a zip archive. Unpack it:\nunzip -p",
+     "a PyTorch file (a zip of pickles), an unsupported format" SAVE},
+    {"\x80\x02", 2, NULL, "a PyTorch file (a pickle), an unsupported format" SAVE},
+    {"\x80\x04", 2, NULL, "a PyTorch file (a pickle), an unsupported format" SAVE},
+    {"GGUF", 4, NULL, "a GGUF file, an unsupported format. Take the model's safetensors"},
     {"\xff\xfe", 2, UTF16("UTF-16"), NULL},
     {"\xfe\xff", 2, UTF16("UTF-16"), NULL},
     {"{\0", 2, UTF16("UTF-16LE"), NULL},
     {"\0{", 2, UTF16("UTF-16BE"), NULL},
-    {"version https://git-lfs", 23, "a Git LFS pointer, the data was never fetched; git lfs pull brings it",
-     "a Git LFS pointer, not the file itself; run 'git lfs pull' in its folder, or download the file again"},
+    {"version https://git-lfs", 23, "a Git LFS pointer, and the data was never fetched. Run git lfs pull",
+     "a Git LFS pointer, not the file itself. Run 'git lfs pull' in its folder, or download the file again"},
 };
 enum { N_KIND = sizeof kind / sizeof *kind };
 
@@ -58,13 +58,13 @@ const char *tri_model_kind(const char *bytes, size_t n) {
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* Behind the [ of a list that is itself a line's: token ids, or none. */
+/* After the [ of a line: says if it begins a list of token ids or an empty list, which may be a line. */
 static bool starts_numbers(const char *p, const char *end) {
   while (p < end && (*p == ' ' || *p == '\t')) p++;
   return p < end && (*p == ']' || *p == '-' || (*p >= '0' && *p <= '9'));
 }
 
-/* Where the first name of a line's columns ends, in quotes or without; NULL: it begins with none. */
+/* Returns the end of the first column name of a table, quoted or not. NULL: there is no column name. */
 static const char *skip_column(const char *p, const char *end) {
   bool quoted = *p == '"';
 
@@ -75,7 +75,7 @@ static const char *skip_column(const char *p, const char *end) {
   return quoted && p < end && *p == '"' ? p + 1 : quoted ? NULL : p;
 }
 
-/* Names of columns, joined by commas without spaces or by tabs: no object of JSON begins so. */
+/* Recognises column names joined by commas without spaces, or by tabs. No JSON object begins so. */
 static const char *separated(const char *p, const char *end) {
   const char *at = skip_column(p, end);
 
@@ -93,11 +93,11 @@ const char *tri_lines_kind(const char *bytes, size_t n) {
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3;
   while (bytes < end && is_space(*bytes)) bytes++;
   if (bytes < end && *bytes == '[' && !starts_numbers(bytes + 1, end))
-    return "one JSON list, an object on each line is needed; this writes it so:\njq -c '.[]'";
+    return "one JSON list, but each line must be one object. Convert it:\njq -c '.[]'";
   if (bytes < end && *bytes != '{') return separated(bytes, end);
   if (bytes == end) return NULL;
   for (bytes++; bytes < end && is_space(*bytes); bytes++)
     if (*bytes == '\n')
-      return "JSON over several lines, an object on each line is needed; this writes it so:\njq -c .";
+      return "JSON over several lines, but each line must be one object. Convert it:\njq -c .";
   return NULL;
 }

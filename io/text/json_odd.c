@@ -1,4 +1,4 @@
-/* json_odd.c - values that Python's json writes and that jansson cannot hold. */
+/* json_odd.c - finds JSON values that Python's json writes but jansson cannot hold. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "json_odd.h"
 
@@ -14,7 +14,7 @@
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Bytes of a word of Python's at p; 0: none. */
+/* Returns the length of a word of Python's json at p. 0: none. */
 static size_t odd_word(const char *p, const char *end) {
   static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
 
@@ -26,8 +26,8 @@ static size_t odd_word(const char *p, const char *end) {
   return 0;
 }
 
-/* Whether the number p .. end - 1, behind which the text goes on, is beyond 64 bits, or as a real one beyond
- * a double. */
+/* Says if the number p .. end - 1 does not fit: an integer in 64 bits, a real number in a double. The text
+ * after it stops strtod and strtoll. */
 static bool is_odd_number(const char *p, const char *end) {
   bool whole = true;
 
@@ -39,7 +39,7 @@ static bool is_odd_number(const char *p, const char *end) {
 
 /* ---- strings ---- */
 
-/* The four digits of an escape as a number; -1: there are none. */
+/* Returns the four hexadecimal digits of an escape as a number. -1: there are none. */
 static long unit_at(const char *p, const char *end) {
   char digits[5] = {0};
 
@@ -53,7 +53,7 @@ static long unit_at(const char *p, const char *end) {
 static bool is_high(long unit) { return unit >= 0xD800 && unit < 0xDC00; }
 static bool is_low(long unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-/* The next half of a surrogate pair, or in a key U+0000, within p .. end - 1; NULL: none. */
+/* Finds the next half of a surrogate pair, or U+0000 in a key, in p .. end - 1. NULL: none. */
 static char *find_bad_escape(char *p, const char *end, bool key) {
   while (p < end) {
     long unit = unit_at(p, end);
@@ -131,9 +131,9 @@ tri_status tri_json_replace_odd(char *text, size_t n, tri_json_odds *found, bool
 
 const char *tri_json_odd_cure(const char *value, size_t n) {
   if (*value == '"')
-    return "holds half of a surrogate pair (\\ud800 to \\udfff), or is a name with U+0000: write a whole "
+    return "holds half of a surrogate pair (\\ud800 to \\udfff), or is a key with U+0000. Write a whole "
            "character, or U+FFFD";
   if (memchr(value, 'N', n) || memchr(value, 'I', n))
-    return "is no number that can be read: give a finite one, null, or leave it out";
-  return "is beyond the numbers of 64 bits: give a smaller one, or write it as text";
+    return "is not a finite number. Give a finite one or null, or leave it out";
+  return "does not fit in 64 bits. Give a smaller number, or write it as text";
 }

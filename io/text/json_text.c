@@ -1,4 +1,4 @@
-/* json_text.c - JSON strings and numbers written into a text, and what JSON text would take in memory. */
+/* json_text.c - writes JSON strings and numbers, and bounds the memory of JSON text before it is parsed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "json_text.h"
 
@@ -43,7 +43,7 @@ const char *tri_json_skip_string(const char *p, const char *end) {
   return p < end ? p + 1 : end;
 }
 
-/* Characters a, b outside of strings. */
+/* Counts the characters a and b outside of strings. */
 static int64_t count(const char *p, const char *end, char a, char b) {
   int64_t n = 0;
 

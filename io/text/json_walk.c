@@ -1,4 +1,4 @@
-/* json_walk.c - JSON checked and walked through where it stands. */
+/* json_walk.c - checks and walks JSON text in place. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "json_walk.h"
 
@@ -9,14 +9,15 @@
 
 #include "base/visible.h"
 
-enum { MOST_DEPTH = 2048, NUMBER_BYTES = 64 }; /* jansson's; chosen: more digits than a double says */
+/* The depth limit is jansson's. The number limit is chosen, more digits than a double can tell apart. */
+enum { MOST_DEPTH = 2048, NUMBER_BYTES = 64 };
 
 static const char *skip_space(const char *p, const char *end) {
   while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
   return p;
 }
 
-/* All that follow: behind what begins at p, NULL where that is not JSON. */
+/* Each skip function below returns the place after the item at p. NULL: there is no such item. */
 
 static const char *skip_escape(const char *p, const char *end) {
   if (end - p < 2) return NULL;
@@ -66,7 +67,7 @@ static const char *skip_word(const char *p, const char *end) {
   return NULL;
 }
 
-/* A key and its colon. */
+/* Skips a key and its colon. */
 static const char *skip_key(const char *p, const char *end) {
   p = skip_space(p, end);
   if (p >= end || *p != '"' || !(p = skip_string(p, end))) return NULL;
@@ -74,7 +75,8 @@ static const char *skip_key(const char *p, const char *end) {
   return p < end && *p == ':' ? p + 1 : NULL;
 }
 
-/* Behind the whole value, or within an object or list, whose end is put on top of the others. */
+/* Skips a whole scalar or string, or only the opening bracket of an object or list. Then its closing bracket
+ * is pushed on `close`. */
 static const char *skip_begin(const char *p, const char *end, char *close, int *depth) {
   if (*p == '"') return skip_string(p, end);
   if (*p == '-' || (*p >= '0' && *p <= '9')) return tri_json_skip_number(p, end);
@@ -93,7 +95,7 @@ static const char *skip_value(const char *p, const char *end) {
     if (p >= end) return NULL;
     before = depth;
     if (!(p = skip_begin(p, end, close, &depth))) return NULL;
-    if (depth > before) { /* empty, or its first member */
+    if (depth > before) { /* an empty one, or its first member */
       p = skip_space(p, end);
       if (p >= end || *p != close[depth - 1]) {
         if (close[depth - 1] == '}' && !(p = skip_key(p, end))) return NULL;
@@ -124,7 +126,7 @@ bool tri_json_walk_begin(const char *text, size_t n, tri_json_walk *out) {
   return true;
 }
 
-/* Behind what separates members; NULL at the end, or where there is neither. */
+/* Skips the separator before a member. NULL: end of the walk, or the separator is missing. */
 static const char *skip_between(tri_json_walk *w) {
   const char *p = skip_space(w->at, w->end);
 
@@ -161,7 +163,7 @@ bool tri_json_is_key(const tri_json_slice *key, const char *name) {
 
 bool tri_json_is_string(const tri_json_slice *value) { return value->at && *value->at == '"'; }
 
-/* A NUL behind the digits; false where it is no number, or an absurdly long one. */
+/* Copies the digits with a NUL after them. false: it is no number, or an absurdly long one. */
 static bool copy_number(const tri_json_slice *value, char out[NUMBER_BYTES]) {
   if (!value->at || !strchr("-0123456789", *value->at) || value->n >= NUMBER_BYTES) return false;
   memcpy(out, value->at, value->n);
@@ -188,7 +190,7 @@ bool tri_json_integer(const tri_json_slice *value, int64_t *out) {
   return true;
 }
 
-/* ---- what a string says ---- */
+/* ---- decoding of strings ---- */
 
 static uint32_t hex(const char *p) {
   char digits[5] = {p[0], p[1], p[2], p[3], 0};
@@ -205,7 +207,7 @@ static tri_status put_character(uint32_t c, tri_text *out) {
   return tri_text_put(out, utf8, n);
 }
 
-/* The escape at p, of which *n bytes are taken. */
+/* Appends the character of the escape at p. *n: the bytes of the escape. */
 static tri_status put_escape(const char *p, const char *end, size_t *n, tri_text *out) {
   static const char letter[] = "bfnrt", means[] = "\b\f\n\r\t";
   const char       *at = strchr(letter, p[1]);

@@ -1,4 +1,4 @@
-/* jsonl.c - reading JSON lines. */
+/* jsonl.c - reads JSON lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "jsonl.h"
 
@@ -11,25 +11,27 @@
 #include "json_text.h"
 #include "lines.h"
 
-/* Objects, lists and values that stand for others of one line at most (chosen: some 60 MB in jansson, which
- * takes up to 230 bytes for the two of "{}"). */
+/* The limit on objects, lists and replaced values in one line (chosen: some 60 MB in jansson, with up to 230
+ * bytes for the two bytes of "{}"). */
 enum { MOST_NESTED = 1 << 18 };
 
 struct tri_jsonl {
-  tri_lines    *lines;
-  const char   *text; /* the last line [text_bytes], borrowed from lines */
-  size_t        text_bytes;
-  const char   *plain; /* the same line as jansson reads it [text_bytes]: text, or copy */
-  char         *copy;  /* [copy_cap] the line with {} for the values of `odds` */
+  tri_lines  *lines;
+  const char *text; /* [text_bytes] the last line, borrowed from `lines` */
+  size_t      text_bytes;
+  /* [text_bytes] The same line as jansson reads it. It is `text` or `copy`. */
+  const char *plain;
+  /* [copy_cap] The line with {} in place of the values in `odds`. */
+  char         *copy;
   int64_t       copy_cap;
   tri_json_odds odds;
-  json_t       *object; /* of the last line; a list where `lists` allows one */
+  json_t       *object; /* object of the last line, or a list if `lists` */
   bool          lists;
   int32_t      *id; /* [id_cap] */
   int64_t       id_cap;
 };
 
-/* lines: taken over. */
+/* Takes over `lines`. */
 static tri_status make(tri_lines *lines, tri_jsonl **out) {
   tri_status st = TRI_ALLOC(*out, 1);
 
@@ -87,7 +89,7 @@ static const char *skip_space(const char *p, const char *end) {
   return p;
 }
 
-/* jansson takes the end of its text for that of a file. */
+/* jansson calls the end of its text the end of file. Here it is the end of a line. */
 static void name_end(char *text) {
   static const char file[] = "end of file";
   char             *end = strlen(text) < sizeof file ? NULL : text + strlen(text) - (sizeof file - 1);
@@ -99,7 +101,8 @@ static json_t *load(const char *text, size_t n, json_error_t *error) {
   return json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, error);
 }
 
-/* The last line as jansson reads it; where that fails, again with {} for the values that it cannot hold. */
+/* Parses the last line. If that fails, parses it again with {} in place of the values that jansson cannot
+ * hold. */
 static tri_status parse(tri_jsonl *r, json_error_t *error) {
   int64_t nested = tri_json_count_nested(r->text, r->text_bytes);
   bool    changed = false;
@@ -172,7 +175,7 @@ const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes) {
 
 /* ---- values by their names ---- */
 
-/* The member under the first n bytes of a name. */
+/* Finds the member under the first n bytes of a name. */
 static json_t *find_part(json_t *object, const char *name, size_t n) {
   const char *key;
   json_t     *v;
@@ -183,8 +186,8 @@ static json_t *find_part(json_t *object, const char *name, size_t n) {
   return NULL;
 }
 
-/* The member of an object under a name, or by a path: the first of its names, then the rest within that
- * member. NULL: there is none. */
+/* Finds the member of an object under a name, or by a path. A path is the name of a member, a dot, and the
+ * path inside that member. NULL: there is none. */
 static json_t *find(json_t *object, const char *path) {
   const char *dot = strchr(path, '.');
   json_t     *v = json_object_get(object, path);
@@ -201,7 +204,7 @@ tri_status tri_jsonl_name_path(tri_jsonl *r, const char *path) {
   return json_object_set(r->object, path, v) ? TRI_ENOMEM : TRI_OK;
 }
 
-/* Puts "NAME.": false where there is no space. */
+/* Appends "NAME.". false: it does not fit. */
 static bool put_name(char *out, size_t bytes, size_t *used, const char *name) {
   size_t n = strlen(name);
 
@@ -212,8 +215,8 @@ static bool put_name(char *out, size_t bytes, size_t *used, const char *name) {
   return true;
 }
 
-/* The path of an inner member with this name, level by level below `object`, into out + used, a dot behind
- * each name. */
+/* Finds an inner member with this name exactly `level` levels below the members of `object`. Writes its path
+ * to out + used, with a dot after each name. */
 static bool find_inner(json_t *object, const char *name, int level, char *out, size_t bytes, size_t used) {
   const char *key;
   json_t     *v;
@@ -229,7 +232,7 @@ static bool find_inner(json_t *object, const char *name, int level, char *out, s
 }
 
 const char *tri_jsonl_inner(const tri_jsonl *r, const char *key, char *out, size_t bytes) {
-  enum { LEVELS = 4, PATH_BYTES = 160 }; /* chosen: deeper than lines in use */
+  enum { LEVELS = 4, PATH_BYTES = 160 }; /* chosen, deeper than lines in use */
   const char *last = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
   const char *also[] = {last, strcmp(last, "answer") ? last : "ground_truth"};
   char        path[PATH_BYTES];
@@ -238,13 +241,13 @@ const char *tri_jsonl_inner(const tri_jsonl *r, const char *key, char *out, size
   for (int i = 0; i < 2; i++)
     for (int level = 0; level < LEVELS; level++) {
       if (!find_inner(r->object, also[i], level, path, sizeof path, 0)) continue;
-      snprintf(out, bytes, "; `%.*s` is there", (int)strlen(path) - 1, path);
+      snprintf(out, bytes, " (`%.*s` exists)", (int)strlen(path) - 1, path);
       return out;
     }
   return out;
 }
 
-/* What follows walks text that jansson has accepted; `end` only guards it. */
+/* The functions below walk text that jansson has accepted. `end` is only a safeguard. */
 static const char *skip_value(const char *p, const char *end) {
   int depth = 0;
 
@@ -261,7 +264,7 @@ static const char *skip_value(const char *p, const char *end) {
   return end;
 }
 
-/* Is the quoted text from p to end this key of n bytes? */
+/* Says if the quoted text from p to end is this key of n bytes. */
 static bool same_key(const char *p, const char *end, const char *key, size_t n) {
   json_t *v = json_loadb(p, (size_t)(end - p), JSON_DECODE_ANY, NULL);
   bool    same = json_is_string(v) && json_string_length(v) == n && !memcmp(json_string_value(v), key, n);
@@ -270,22 +273,23 @@ static bool same_key(const char *p, const char *end, const char *key, size_t n) 
   return same;
 }
 
-/* One member of an object on the way through its text. */
+/* One member of an object, by its places in the text. */
 typedef struct raw_member {
   const char *name, *name_end, *value, *value_end;
 } raw_member;
 
-/* The member that begins behind `p`, which is behind the { or a comma; false: there is none. */
+/* Finds the next member. `p` stands after the { or a comma. false: there is none. */
 static bool next_raw(const char *p, const char *end, raw_member *m) {
   m->name = skip_space(p, end);
   if (m->name >= end || *m->name != '"') return false;
   m->name_end = tri_json_skip_string(m->name, end);
-  m->value = skip_space(skip_space(m->name_end, end) + 1, end); /* behind the : */
+  m->value = skip_space(skip_space(m->name_end, end) + 1, end); /* after the colon */
   m->value_end = skip_value(m->value, end);
   return true;
 }
 
-/* The value under the n bytes of a key, in the object that begins at p; NULL: it has none. */
+/* Finds the value under the n bytes of a key in the object that begins at p. *behind: the end of the value.
+ * NULL: there is none. */
 static const char *find_raw(const char *p, const char *end, const char *key, size_t n, const char **behind) {
   raw_member m;
 
@@ -322,7 +326,7 @@ static bool is_one_of(const raw_member *m, const char *const *key) {
 }
 
 tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri_text *out) {
-  const char *end = r->plain + r->text_bytes, *p = skip_space(r->plain, end) + 1; /* behind the { */
+  const char *end = r->plain + r->text_bytes, *p = skip_space(r->plain, end) + 1; /* after the { */
   raw_member  m;
 
   for (; next_raw(p, end, &m); p = skip_space(m.value_end, end) + 1) {
@@ -336,7 +340,7 @@ tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri
 bool tri_jsonl_has_odd(const tri_jsonl *r) { return r->odds.n > 0; }
 
 tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key) {
-  enum { SHOWN = 40 }; /* chosen: bytes of the value */
+  enum { SHOWN = 40 }; /* chosen, bytes of the value */
   size_t      n_value = 0;
   const char *value = r->odds.n ? tri_jsonl_raw(r, key, &n_value) : NULL;
 
@@ -345,13 +349,13 @@ tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key) {
     size_t      n = r->odds.odd[i].n;
     if (odd < value || odd + n > value + n_value) continue;
     TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`%s %.*s%s %s", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key,
-             odd == value ? " =" : " holds a value that cannot be read:", (int)(n < SHOWN ? n : SHOWN), odd,
+             odd == value ? " =" : " has an unreadable value.", (int)(n < SHOWN ? n : SHOWN), odd,
              n < SHOWN ? "" : "...", tri_json_odd_cure(odd, n));
   }
   return TRI_OK;
 }
 
-/* A list that is the whole line has no key. */
+/* Fails on entry i of a list. A list that is the whole line has no key. */
 static tri_status fail_entry(tri_jsonl *r, const char *key, size_t i, const char *why) {
   const char *at = tri_jsonl_path(r);
   long long   line = (long long)tri_jsonl_line(r);

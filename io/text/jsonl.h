@@ -1,4 +1,4 @@
-/* jsonl.h - read JSON lines: one object per line, with its place for messages. */
+/* jsonl.h - reads JSON lines, one object per line, with the place of each line for messages. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JSONL_H
 #define TRI_JSONL_H
@@ -10,65 +10,66 @@ struct json_t; /* jansson */
 
 typedef struct tri_jsonl tri_jsonl;
 
-/* Not collective. A regular file, read as a stream: only one line is held. */
+/* Not collective. Opens a regular file for reading as a stream. Only one line is held in memory. */
 TRI_CHECKED tri_status tri_jsonl_open(const char *path, tri_jsonl **out);
-/* The same, but only the lines that begin at bytes begin .. end - 1 of the file. */
+/* Opens the lines beginning at bytes begin .. end - 1 of the file. */
 TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out);
-/* The same from standard input, called "stdin" in messages. */
+/* Opens standard input. Messages call it "stdin". */
 TRI_CHECKED tri_status tri_jsonl_open_stdin(tri_jsonl **out);
 void                   tri_jsonl_close(tri_jsonl **r);
 
-/* Refuse lines of more than `bytes`, which are TRI_LINE_BYTES where this is not called; name: the deck's key
- * for it, borrowed, or NULL. */
+/* Refuses lines of more than `bytes`. The default is TRI_LINE_BYTES. `name` is the deck's key of this limit,
+ * borrowed, or NULL. */
 void tri_jsonl_limit(tri_jsonl *r, int64_t bytes, const char *name);
 
-/* From now on a line may be a list too: tri_jsonl_next gives it out, and it is what tri_jsonl_ids reads,
- * empty or not. */
+/* Allows lists as lines from now on. tri_jsonl_next returns such a list, and tri_jsonl_ids reads it, empty or
+ * not. */
 void tri_jsonl_allow_lists(tri_jsonl *r);
 
-/* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the file. A
- * byte order mark at the file's start is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that is too
- * long, not JSON in UTF-8, nested deeper than 2048 or more than 2^18 times, not an object, or has a key
- * twice. Text may hold U+0000. Values that Python's json writes and the tree cannot hold are empty objects
- * in it (json_odd.h): who reads a field asks tri_jsonl_refuse_odd first. Takes up to 30 times the line's
- * bytes. Not collective. */
+/* Returns the object of the next line that is not blank, borrowed until the next call. NULL: end of file. A
+ * byte order mark at the start of the file is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that is too
+ * long, is not JSON in UTF-8, is nested deeper than 2048, has more than 2^18 objects and lists, is not an
+ * object, or has a key twice. Text may contain U+0000. Values that the tree cannot hold are empty objects in
+ * it (json_odd.h). Readers of a field call tri_jsonl_refuse_odd first. Takes up to 30 times the line's bytes
+ * of memory. Not collective. */
 TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
 
 const char *tri_jsonl_path(const tri_jsonl *r);
-int64_t     tri_jsonl_taken(const tri_jsonl *r); /* lines so far, blank ones too */
-/* The number of the last line, counted from the file's first: of a part, this reads what lies before it. */
+int64_t     tri_jsonl_taken(const tri_jsonl *r); /* lines so far, blank ones included */
+/* The number of the last line, counted from the start of the file. In a part, this reads the bytes before
+ * it. */
 int64_t tri_jsonl_line(tri_jsonl *r);
 
-/* Puts "FILE:LINE: " of the last line before the message of st where that is TRI_EINPUT; returns st. */
+/* Puts "FILE:LINE: " of the last line before the message of st if st is TRI_EINPUT. Returns st. */
 TRI_CHECKED tri_status tri_jsonl_place(tri_jsonl *r, tri_status st);
 
-/* "its fields are a, b", of the last object, as far as `out` [bytes] holds; "it has no fields". */
+/* Writes "its fields are a, b" of the last object, cut to `out` [bytes], or "it has no fields". */
 const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes);
 
-/* "; `reward_model.ground_truth` is there", where an inner object of the last object has a member with the
- * last name of the key (answer: or ground_truth), as far as `out` [bytes] holds; else "". */
+/* Looks in inner objects for a member with the last name of the key. For `answer`, ground_truth is accepted
+ * too. Writes " (`reward_model.ground_truth` exists)", cut to `out` [bytes]. Writes "" if there is none. */
 const char *tri_jsonl_inner(const tri_jsonl *r, const char *key, char *out, size_t bytes);
 
-/* A path of names joined by dots, such as reward_model.ground_truth, of a value in inner objects: makes this
- * value a member of the last object under the whole path, unless it has a member of that name. */
+/* Makes a value in inner objects a member of the last object, under its whole path. A path is names joined by
+ * dots, such as reward_model.ground_truth. An existing member of that name stays. */
 TRI_CHECKED tri_status tri_jsonl_name_path(tri_jsonl *r, const char *path);
 
-/* Whether a value of the last object is an empty object in place of what the tree cannot hold. */
+/* Says if the last object has an empty object in place of a value that the tree cannot hold. */
 bool tri_jsonl_has_odd(const tri_jsonl *r);
-/* Not collective. TRI_EINPUT, with "FILE:LINE: " and the cure, where the value under a key or path, or
- * anything within it, is such a value; else, and where there is no such key, TRI_OK. */
+/* Not collective. TRI_EINPUT, with "FILE:LINE: " and the cure, if such a value stands under a key or path or
+ * inside its value. A missing key is TRI_OK. */
 TRI_CHECKED tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key);
 
-/* The bytes of the value under a key or path of the last object, as they stand in the file (a number keeps
- * its digits). NULL if it has no such key. Borrowed until the next call of next. */
+/* Returns the bytes of the value under a key or path of the last object as spelled in the file. Numbers keep
+ * their digits. NULL: it has no such key. Borrowed until the next call of tri_jsonl_next. */
 const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes);
 
-/* Append the members of the last object but those named (`but` ends with NULL), each as the file spells it:
- * "key": value, comma and space behind every one. Not collective. */
+/* Appends the members of the last object except those named in `but`, which ends with NULL. Each member is
+ * spelled as in the file, as "key": value, followed by a comma and a space. Not collective. */
 TRI_CHECKED tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri_text *out);
 
-/* The list of token ids under a key of the last object, which must be there: at least one, all in 0 ..
- * vocab - 1. Borrowed until the next call. TRI_EINPUT, with "FILE:LINE: ". Not collective. */
+/* Returns the list of token ids under a key of the last object, borrowed until the next call. The key must
+ * exist, with at least one id, all in 0 .. vocab - 1. TRI_EINPUT, with "FILE:LINE: ". Not collective. */
 TRI_CHECKED tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int32_t **id,
                                      int64_t *n);
 

@@ -1,4 +1,4 @@
-/* lines.c - the lines of a file one by one, in bounded memory. */
+/* lines.c - reads a file line by line in bounded memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lines.h"
 
@@ -14,25 +14,28 @@
 #include "rewrite.h"
 #include "unpack.h"
 
-enum { PIECE_BYTES = 1 << 16 }; /* chosen: looked through at once */
+enum { PIECE_BYTES = 1 << 16 }; /* chosen, bytes searched at once */
 
 struct tri_lines {
   char       *path;
   int         fd;
   tri_unpack *in;
-  const char *piece; /* [piece_n] of it, borrowed, of which piece_at are taken */
+  /* [piece_n] Bytes of `in`, borrowed. The first piece_at are taken. */
+  const char *piece;
   size_t      piece_at, piece_n;
   tri_text    text; /* the last line */
   int64_t     max_bytes;
-  const char *max_name;   /* borrowed; NULL: none */
-  int64_t     line;       /* lines taken */
-  int64_t     begin, end; /* bytes of the file where a line of this part may begin */
-  int64_t     at;         /* byte that is taken next */
-  int64_t     skipped;    /* lines before the part; -1: not counted yet */
-  bool        refused;    /* the last line was too long: its rest comes next */
+  const char *max_name; /* borrowed. NULL: none */
+  int64_t     line;     /* lines taken */
+  /* Bytes of the file at which a line of this part may begin. */
+  int64_t begin, end;
+  int64_t at;      /* offset of the next byte to take */
+  int64_t skipped; /* lines before the part. -1: not counted yet */
+  /* The last line was too long. Its rest comes next. */
+  bool refused;
 };
 
-/* What is read and not taken: *n bytes; none at the end of the file. */
+/* Returns the bytes read but not taken, *n of them. None: end of file. */
 static tri_status look(tri_lines *l, const char **bytes, size_t *n) {
   *bytes = NULL;
   *n = 0;
@@ -50,7 +53,7 @@ static void take(tri_lines *l, size_t n) {
   l->at += (int64_t)n;
 }
 
-/* Step over the line that is under way, but not beyond the part: none of it is held. */
+/* Skips the rest of the current line, up to the end of the part. Nothing of it is held. */
 static tri_status step_over(tri_lines *l) {
   const char *bytes, *newline = NULL;
   size_t      n = 1;
@@ -63,8 +66,8 @@ static tri_status step_over(tri_lines *l) {
   return TRI_OK;
 }
 
-/* The line that is under way at l->begin belongs to the part before. Where it does not end in this part, none
- * begins here. */
+/* Skips to the first line of the part. A line that began before l->begin belongs to the previous part. If it
+ * does not end in this part, no line begins here. */
 static tri_status enter_part(tri_lines *l) {
   const char *bytes;
   size_t      n = 1;
@@ -83,7 +86,7 @@ static tri_status enter_part(tri_lines *l) {
   return step_over(l);
 }
 
-/* kind: as tri_lines_kind. */
+/* `kind` is a result of tri_lines_kind. */
 static tri_status refuse_kind(const char *path, const char *kind) {
   size_t     n = strcspn(kind, "\n");
   tri_text   lines = {0};
@@ -107,7 +110,7 @@ static tri_status check_kind(tri_lines *l) {
   return kind ? refuse_kind(l->path, kind) : TRI_OK;
 }
 
-/* fd: taken over. */
+/* Takes over `fd`. */
 static tri_status make(const char *path, int fd, int64_t begin, int64_t end, tri_lines **out) {
   tri_status st = TRI_OK;
   tri_lines *l = NULL;
@@ -177,7 +180,7 @@ done:
   return st;
 }
 
-/* Of a packed file, which is unpacked once more. */
+/* Counts lines before the part of a packed file, by unpacking it again. */
 static int64_t count_packed(const tri_lines *l) {
   tri_unpack *in = NULL;
   const char *p;
@@ -194,7 +197,7 @@ static int64_t count_packed(const tri_lines *l) {
   return lines;
 }
 
-/* Lines that begin before the part. Only messages ask; what cannot be read is not counted. */
+/* Counts the lines beginning before the part. Only messages need them. Unreadable bytes are not counted. */
 static int64_t count_skipped(const tri_lines *l) {
   char    piece[PIECE_BYTES];
   int64_t at = 0, lines = 1, start = l->begin;
@@ -204,7 +207,7 @@ static int64_t count_skipped(const tri_lines *l) {
   while (at < start && (n = pread(l->fd, piece, sizeof piece, at)) > 0) {
     if (n > start - at) n = (ssize_t)(start - at);
     for (const char *p = piece, *end = piece + n; (p = memchr(p, '\n', (size_t)(end - p))); p++)
-      lines += at + (p - piece) + 1 < start; /* the line behind it begins before the part */
+      lines += at + (p - piece) + 1 < start; /* the line after this newline begins before the part */
     at += n;
   }
   return lines;
@@ -215,7 +218,7 @@ int64_t tri_lines_number(tri_lines *l) {
   return l->skipped + l->line;
 }
 
-/* The next line into l->text; false at the end of the file. */
+/* Reads the next line into l->text. *found false: end of file. */
 static tri_status take_line(tri_lines *l, bool *found) {
   const char *bytes, *newline = NULL;
   size_t      n;
@@ -224,14 +227,14 @@ static tri_status take_line(tri_lines *l, bool *found) {
   l->text.len = 0;
   for (*found = false; !newline; *found = true) {
     st = look(l, &bytes, &n);
-    if (st != TRI_OK) l->line -= *found; /* what could be read of it is no line */
+    if (st != TRI_OK) l->line -= *found; /* an incomplete line does not count */
     if (st != TRI_OK || !n) return st;
     newline = memchr(bytes, '\n', n);
     if (newline) n = (size_t)(newline - bytes);
     l->line += !*found;
     l->refused = (int64_t)(l->text.len + n) > l->max_bytes;
     if (l->refused)
-      TRI_FAIL(TRI_EINPUT, "%s:%lld: the line has %s%lld bytes, at most %lld are possible%s%s", l->path,
+      TRI_FAIL(TRI_EINPUT, "%s:%lld: the line has %s%lld bytes, but at most %lld are allowed%s%s", l->path,
                (long long)tri_lines_number(l), newline ? "" : "more than ",
                (long long)l->text.len + (long long)n, (long long)l->max_bytes, l->max_name ? ": " : "",
                l->max_name ? l->max_name : "");

@@ -1,4 +1,4 @@
-/* rewrite.c - a command that rewrites a file, with the names of both in a shell's quotes. */
+/* rewrite.c - writes the command that converts a file, with file names quoted for a shell. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rewrite.h"
 
@@ -10,7 +10,7 @@
 #include "base/columns.h"
 #include "base/file.h"
 
-enum { MOST_NAMES = 99 }; /* chosen: a file is rewritten a few times at most */
+enum { MOST_NAMES = 99 }; /* chosen, a file is rewritten a few times at most */
 
 static const char *unpacked_by(const char *path) {
   size_t n = strlen(path);
@@ -19,7 +19,7 @@ static const char *unpacked_by(const char *path) {
   return n > 4 && !strcasecmp(path + n - 4, ".zst") ? "zstd -dc" : NULL;
 }
 
-/* The length of a path without the endings that say its kind. */
+/* Returns the length of a path without the endings of file kinds. */
 static size_t stem(const char *path) {
   static const char *const ending[] = {".jsonl", ".json",    ".ndjson", ".gz",      ".zst", ".xz", ".bz2",
                                        ".zip",   ".parquet", ".arrow",  ".feather", ".csv", ".tsv"};
@@ -35,7 +35,7 @@ static size_t stem(const char *path) {
   return n;
 }
 
-/* The first name in the row "a.new.jsonl", "a.new2.jsonl", ... that no file has. */
+/* Appends the first name of "a.new.jsonl", "a.new2.jsonl", ... not yet taken by a file. */
 static tri_status put_new(const char *path, tri_text *out) {
   const char *slash = strrchr(path, '/');
   size_t      n_folder = slash ? (size_t)(slash - path) + 1 : 0, n = stem(path);
@@ -55,7 +55,7 @@ static tri_status put_new(const char *path, tri_text *out) {
   return st;
 }
 
-/* A name that begins with a dash would be a flag. */
+/* Appends a path. A name that begins with a dash would be a flag. */
 static tri_status put_path(const char *path, tri_text *out) {
   if (path[0] == '-') TRI_TRY(tri_text_put(out, "./", 2));
   return tri_text_put_word(out, path);

@@ -1,4 +1,4 @@
-/* text_place.h - a part of a text. */
+/* text_place.h - a range of bytes in a text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEXT_PLACE_H
 #define TRI_TEXT_PLACE_H

@@ -1,22 +1,21 @@
-/* unpack.h - the bytes of a file, those of a gzip or zstd file unpacked as they are read. Private to its
- * room. */
+/* unpack.h - reads the bytes of a file, and unpacks gzip or zstd while reading. Private to io/text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_UNPACK_H
 #define TRI_UNPACK_H
 
 #include "base/error.h"
 
-/* Not collective, all that follow. Which of them a file is, its first bytes say. Memory is bounded, and so is
- * what a small file unpacks to. */
+/* Not collective, all that follow. The first bytes of a file say if it is packed. Memory is bounded, and so
+ * is the unpacked size of a small file. */
 typedef struct tri_unpack tri_unpack;
-/* fd: borrowed, at the file's beginning; path, borrowed, is for messages. */
+/* `fd` is borrowed and stands at the start of the file. `path` is borrowed for messages. */
 TRI_CHECKED tri_status tri_unpack_open(const char *path, int fd, tri_unpack **out);
 void                   tri_unpack_close(tri_unpack **u);
 bool                   tri_unpack_is_packed(const tri_unpack *u);
-/* The next bytes, *n of them, borrowed until the next call; none at the end. TRI_EFILE: reading failed;
- * TRI_EINPUT: it is no whole gzip or zstd file. */
+/* Returns the next *n bytes, borrowed until the next call. None: end of file. TRI_EFILE: reading failed.
+ * TRI_EINPUT: the gzip or zstd data is damaged or cut off. */
 TRI_CHECKED tri_status tri_unpack_read(tri_unpack *u, const char **bytes, size_t *n);
-/* Goes on at byte `at` of a file that is not packed. */
+/* Continues at byte `at` of a file that is not packed. */
 TRI_CHECKED tri_status tri_unpack_seek(tri_unpack *u, int64_t at);
 
 #endif

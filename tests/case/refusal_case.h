@@ -19,8 +19,8 @@ static inline bool refusal_has(const char *text, const char *fact, size_t n) {
   return false;
 }
 
-/* Whether the text has all facts, which blanks and commas separate, in any order; of a "!FACT" whether it "
-    "has it not. */
+/* Says if the text has all facts, in any order. Blanks and commas separate facts. A fact "!FACT" must be
+ * missing in the text. */
 static inline bool tells(const char *text, const char *facts) {
   for (size_t n; *(facts += strspn(facts, " ,\n")); facts += n) {
     bool without = facts[0] == '!' && !strchr(" ,\n=", facts[1]);
@@ -47,9 +47,8 @@ static inline bool tells_lines(const char *text, const char *facts) {
   return true;
 }
 
-/* Whether the newest error of this thread tells the facts. want: "FUNCTION() FACT FACT"; where the function "
-                                                                  "is
- * named, it is the one that refused. */
+/* Says if the newest error of this thread tells the facts. want: "FUNCTION() FACT FACT". A function, if
+ * named, is the one that refused. */
 static inline bool refusal_is(const char *want) {
   size_t      n = strcspn(want, " \n");
   const char *place = tri_error_trace();

@@ -204,10 +204,11 @@ static void says_what_is_missing(void **state) {
   static const struct {
     const char *config, *jinja, *part;
   } row[] = {
-      {NULL, NULL, "m: brings no chat template; name one: "},
-      {"{\"chat_template\": null}", NULL, "no chat template"},
-      {"{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"x\"}]}", NULL, "none is the default"},
-      {"{\"chat_template\": ", NULL, "its tokenizer_config.json is not JSON"},
+      {NULL, NULL, "tri_chat_run() m: data.chat_template: chatml|"},
+      {"{\"chat_template\": null}", NULL, "tri_chat_run() m: data.chat_template: chatml|"},
+      {"{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"x\"}]}", NULL,
+       "tri_chat_run() m: data.chat_template: chatml|"},
+      {"{\"chat_template\": ", NULL, "tri_chat_run() m: tokenizer_config.json"},
       {"{\"chat_template\": \"x\"}", "{% if %}", "tri_chat_run() chat_template.jinja 1 data.chat_template"},
       {"{\"chat_template\": \"\\n{{\"}", NULL, "tri_chat_run() tokenizer_config.json 2 data.chat_template"},
   };
@@ -383,6 +384,23 @@ static void expect_learned(const char *template, const char *messages, bool all,
   tri_chat_close(&chat);
 }
 
+/* Message 2 has no certain begin, and the error names the facts in `want`. */
+static void expect_ambiguous(const char *template, bool all, const char *messages, const char *want) {
+  tri_chat_files files = {
+      .model = "m", .jinja = bytes_of(template), .config = bytes_of("{\"eos_token\": \"</s>\"}")};
+  tri_chat             *chat = open_with("auto", &files);
+  json_t               *m = json_loads(messages, 0, NULL);
+  tri_chat_conversation conversation = {.messages = m};
+  tri_chat_text         t = {.n_turn = 0};
+
+  assert_int_equal(tri_chat_learned(chat, &conversation, all, &t), TRI_EINPUT);
+  expect_refusal(want);
+  tri_error_clear();
+  tri_chat_text_free(&t);
+  json_decref(m);
+  tri_chat_close(&chat);
+}
+
 static void finds_turns_without_marks(void **state) {
   /* a prompt that opens thoughts, which the whole conversation has not; an end that only the whole has */
   static const char thinks[] =
@@ -440,19 +458,11 @@ static void finds_turns_without_marks(void **state) {
   expect_learned(trims, "[" U("q") "," PARTS("a", "</s>b ") "]", true, "a</s>b</s>");
   expect_learned(no_end, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a\n|b\n");
   expect_learned(trims, "[" U("q") "," A(" a</s> \\n") "," U("r") "," A(" ") "]", true, "a</s></s>|</s>");
-  expect_learned(
-      counts, "[" U("q") "," A("a") "]", false,
-      "where the assistant's turn begins (message 2) cannot be told: the chat template of "
-      "chat_template.jinja writes what is before it otherwise where the turn follows; a template with "
-      "{% generation %} around the turns says it (data.chat_template: FILE.jinja, such as TRL's "
-      "trl/chat_templates/NAME_training.jinja)");
+  expect_ambiguous(counts, false, "[" U("q") "," A("a") "]",
+                   "fail_begin() 2 chat_template.jinja {% generation %} data.chat_template !data.train_on");
   expect_learned(drops, "[" U("q") "," A("a") "," U("r") "," A("b") "]", false, "b</s>");
-  expect_learned(
-      drops, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true,
-      "where the assistant's turn begins (message 2) cannot be told: the chat template of "
-      "chat_template.jinja writes what is before it otherwise where the turn follows; a template with "
-      "{% generation %} around the turns says it (data.chat_template: FILE.jinja, such as TRL's "
-      "trl/chat_templates/NAME_training.jinja), data.train_on: last does without");
+  expect_ambiguous(drops, true, "[" U("q") "," A("a") "," U("r") "," A("b") "]",
+                   "fail_begin() 2 chat_template.jinja {% generation %} data.chat_template data.train_on");
   expect_learned(marked, "[" U("q") "," A("a") "," U("r") "," A("b") "]", true, "a|b");
   expect_learned(marked, "[" U("q") "," A("a") "," U("r") "," A("b") "]", false, "b");
   expect_learned(marked, "[" U("q") "]", true, "");

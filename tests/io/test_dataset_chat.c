@@ -530,7 +530,7 @@ static void refuses_bad_conversations(void **state) {
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_conversation() a.jsonl:1 !tokenizer.json");
   chat = open_form("auto");
   opt.chat.form = chat;
-  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1: m: brings no chat template; name one: ");
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1 m: data.chat_template: chatml|");
   opt.encode = NULL;
   expect_refused(good, strlen(good), &opt, TRI_EINPUT, "put_conversation() a.jsonl:1 tokenizer.json tokens");
   tri_chat_close(&chat);
