@@ -1,4 +1,4 @@
-/* tokenizer.c - opening a tokenizer and encoding: the steps in order, then the post-processor. */
+/* tokenizer.c - opens a tokenizer and encodes text: runs the steps in order, then the post-processor. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* Chosen: seven times the largest tokenizer.json in use (about 35 MB). */
+/* Chosen as seven times the largest tokenizer.json in use (about 35 MB). */
 static const size_t max_file_bytes = 256u << 20;
-/* Chosen: three times the largest in use (515 000 merges as lists, 262 000 tokens). */
+/* Chosen as three times the largest in use (515 000 merges as lists, 262 000 tokens). */
 enum { MOST_NESTED = 1 << 21 };
 
 /* ---- open and close ---- */
@@ -115,14 +115,14 @@ void tri_tokenizer_close(tri_tokenizer **t) {
 
 /* ---- encode ---- */
 
-/* Swap the two piece lists of the scratch: the result of a step becomes the input of the next. */
+/* Swaps the two piece lists, so that the output of a step becomes the input of the next. */
 static void turn(tri_tok_work *w) {
   tri_tok_pieces t = w->a;
   w->a = w->b;
   w->b = t;
 }
 
-/* Put the text's ids, which begin at `from`, into the places of the template. */
+/* Inserts the ids of the text, from `from` on, into the template. */
 static tri_status apply_template(const tri_tok_template *template, int64_t from, tri_tokens *out) {
   tri_tokens text = {0};
   tri_status st = TRI_OK;
@@ -188,7 +188,7 @@ int32_t tri_tokenizer_model_size(const tri_tokenizer *t) {
   int32_t n = t->n_row;
 
   while (n > 0 && (!t->row[n - 1].s || t->added_of[n - 1]))
-    n--; /* some files have them in the vocabulary too */
+    n--; /* some files list added tokens in the vocabulary too */
   return n;
 }
 

@@ -1,4 +1,4 @@
-/* tokenizer_added.c - added tokens: their ids and flags, and finding them in a text. */
+/* tokenizer_added.c - assigns ids and flags to added tokens, and finds them in a text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@ static int32_t find_child(const tri_tok_trie *trie, int32_t node, uint8_t byte) 
   return i;
 }
 
-/* A pattern that is there already stays that of *before; else that is -1. */
+/* Adds a pattern. If it exists already, it stays and *before is its token. Otherwise *before is -1. */
 static tri_status trie_put(tri_tok_trie *trie, tri_tok_row pattern, int32_t added, int32_t *before) {
   int32_t at = 0, i;
 
@@ -38,7 +38,7 @@ static tri_status trie_put(tri_tok_trie *trie, tri_tok_row pattern, int32_t adde
   return TRI_OK;
 }
 
-/* The longest token that begins at s, or -1; *n: its bytes. */
+/* Returns the longest token that begins at s, or -1. *n: its bytes. */
 static int32_t longest(const tri_tok_trie *trie, const char *s, size_t left, size_t *n) {
   int32_t at = 0, best = -1;
 
@@ -106,7 +106,8 @@ static tri_status push_part(const tri_tok_piece *p, size_t from, size_t to, int3
   return tri_tok_push(out, (tri_tok_piece){p->at + from, to - from, p->zero > from ? p->zero - from : 0, id});
 }
 
-/* A token that took the spaces behind it may be followed by one that begins among them, as in the library. */
+/* After a token that took the spaces behind it, another token may still begin among these spaces, as in the
+ * library. */
 static tri_status split_piece(const tri_tokenizer *t, const tri_tok_trie *trie, const tri_tok_piece *p,
                               tri_tok_pieces *in, tri_tok_pieces *out) {
   const char *s = in->text + p->at;
@@ -179,7 +180,7 @@ tri_tok_row tri_tok_pattern(const tri_tokenizer *t, int32_t i) {
   return t->added[i].normalized ? tri_tok_shown(t, i) : t->added_row[i];
 }
 
-/* The id the library gives: that of the model, else the next behind all. */
+/* Assigns the id as the library does: the id in the model's vocabulary, else the next free one. */
 static tri_status number(tri_tokenizer *t, const tri_tok_row *content, int32_t *next, int32_t *id) {
   int32_t in_model = tri_tok_map_find(&t->model, content->s, content->n);
 
@@ -189,8 +190,8 @@ static tri_status number(tri_tokenizer *t, const tri_tok_row *content, int32_t *
              *id);
   if (in_model < 0 && *id < t->n_row && t->row[*id].s)
     TRI_FAIL(TRI_EINPUT,
-             "%s: the added token '%s' gets id %d, the next after %d tokens, but that is the id of '%s'",
-             t->name, content->s, *id, t->n_model, t->row[*id].s);
+             "%s: the added token '%s' gets id %d, the next after %d tokens, but '%s' has this id", t->name,
+             content->s, *id, t->n_model, t->row[*id].s);
   return TRI_OK;
 }
 
@@ -205,7 +206,7 @@ static tri_status normalize(tri_tokenizer *t, const tri_tok_row *content, tri_to
   TRI_TRY_DONE(tri_tok_push(&w.a, (tri_tok_piece){0, content->n, 1, -1}));
   TRI_TRY_DONE(tri_tok_normalize(&t->normalizer, &w));
   if (!w.a.n)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: the normalizer leaves nothing of the added token '%s'", t->name,
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: the normalizer makes an empty text of the added token '%s'", t->name,
                   content->s);
   TRI_TRY_DONE(copy_text(w.a.text + w.a.piece[0].at, w.a.piece[0].n, &a->normal));
   t->added_out += (int64_t)a->normal.n;
@@ -214,7 +215,7 @@ done:
   return st;
 }
 
-/* The last flags hold. */
+/* Replaces the flags of an added token. The last flags count. */
 static tri_status change_flags(tri_tokenizer *t, int32_t i, const tri_tok_added *fresh) {
   tri_tok_added *a = t->added + i, old = *a;
 
@@ -252,7 +253,7 @@ static tri_status load_one(tri_tokenizer *t, const char *where, const json_t *o,
   if (!json_is_string(content)) TRI_FAIL(TRI_EINPUT, "%s: %s has no string 'content'", t->name, where);
   if (!json_is_integer(id)) TRI_FAIL(TRI_EINPUT, "%s: %s has no integer 'id'", t->name, where);
   if (json_integer_value(id) < 0 || json_integer_value(id) >= TRI_TOK_MAX_ID)
-    TRI_FAIL(TRI_EINPUT, "%s: %s.id = %lld; ids must be 0 ... %d", t->name, where,
+    TRI_FAIL(TRI_EINPUT, "%s: %s.id = %lld, but ids must be 0 ... %d", t->name, where,
              (long long)json_integer_value(id), TRI_TOK_MAX_ID - 1);
   TRI_TRY(read_flags(t, where, o, &fresh));
   TRI_TRY(tri_tok_add(
@@ -262,12 +263,12 @@ static tri_status load_one(tri_tokenizer *t, const char *where, const json_t *o,
   got = t->added[n_before].id;
   if (json_integer_value(id) != got)
     tri_log(TRI_LOG_WARN,
-            "%s: %s '%s' is written with id %lld but gets %d, as the tokenizers library numbers it", t->name,
+            "%s: %s '%s' is listed with id %lld, but it gets id %d, as in the tokenizers library", t->name,
             where, t->added_row[n_before].s, (long long)json_integer_value(id), got);
   return TRI_OK;
 }
 
-/* Two different tokens must not be written with the same id. */
+/* Refuses two different tokens written with the same id. */
 static tri_status check_written_ids(const tri_tokenizer *t, json_t *list) {
   int64_t    *seen; /* [TRI_TOK_MAX_ID] index + 1 */
   json_t     *o;
@@ -298,7 +299,7 @@ done:
   return st;
 }
 
-/* Space for the ids behind the model's, and the table from id to added token. */
+/* Extends the rows to the largest id and fills the table from id to added token. */
 tri_status tri_tok_index_added(tri_tokenizer *t) {
   int32_t      n_row = t->n_row, before = -1;
   tri_tok_row *row = NULL;
@@ -321,8 +322,8 @@ tri_status tri_tok_index_added(tri_tokenizer *t) {
     if (before < 0) continue;
     if (i >= t->n_own)
       tri_log(TRI_LOG_WARN,
-              "%s: the normalizer makes the same text of the added tokens '%s' and '%s'; in texts it is the "
-              "first of them",
+              "%s: the normalizer makes the same text of the added tokens '%s' and '%s'. Texts get the first "
+              "one",
               t->name, t->added_row[before].s, t->added_row[i].s);
     else
       TRI_FAIL(TRI_EINPUT, "%s: the added tokens '%s' and '%s' are the same to the normalizer", t->name,

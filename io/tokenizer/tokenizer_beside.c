@@ -1,4 +1,4 @@
-/* tokenizer_beside.c - tokens that the files beside tokenizer.json name. */
+/* tokenizer_beside.c - reads tokens from the files beside tokenizer.json. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* transformers 5.24: tokenization_utils_base.py, _from_pretrained and __init__;
+/* The rules are those of transformers 5.24: tokenization_utils_base.py, _from_pretrained and __init__, and
  * tokenization_utils_tokenizers.py, TokenizersBackend.__init__. */
 
-/* Chosen: twenty times the tokens of the largest file in use. */
+/* Chosen as twenty times the tokens of the largest file in use. */
 enum { MOST_NESTED = 1 << 18 };
-/* Chosen: fifteen times the extra tokens of the largest file in use, which are places in images. */
+/* Chosen as fifteen times the extra tokens of the largest file in use, which are places in images. */
 enum { MOST_NAMES = 1 << 14 };
-enum { KEY_BYTES = 64 }; /* of a token's name in messages */
+enum { KEY_BYTES = 64 }; /* a token's role in messages */
 
 static const char *const file_name[TRI_TOKENIZER_FILES] = {"tokenizer.json", "tokenizer_config.json",
                                                            "special_tokens_map.json", "added_tokens.json"};
@@ -36,9 +36,10 @@ typedef struct spec {
   size_t      n;
   bool        text;
   bool        single_word, lstrip, rstrip, special;
-  int         normalized; /* -1: not said; then what is not special is normalized */
-  int64_t     written;    /* the id a file gives it, or -1 */
-  int64_t     place;      /* in that file */
+  /* -1: not given. Then a token is normalized unless it is special. */
+  int     normalized;
+  int64_t written; /* the id in a file, or -1 */
+  int64_t place;   /* its position in that file */
 } spec;
 
 typedef struct specs {
@@ -48,13 +49,15 @@ typedef struct specs {
 
 typedef struct beside {
   const tri_tokenizer_file *file;
-  json_t                   *config; /* tokenizer_config.json, into which special_tokens_map.json goes */
-  json_t                   *map, *added, *own; /* own: model-specific names */
-  specs                     decoder;           /* by id */
-  specs                     named;             /* [n]: of key[i] */
-  const char              **key;               /* borrowed from the JSON */
-  int64_t                   key_cap;
-  specs                     extra, pending;
+  /* tokenizer_config.json. special_tokens_map.json is merged into it. */
+  json_t *config;
+  json_t *map, *added, *own; /* own: model-specific roles */
+  specs   decoder;           /* ordered by id */
+  /* [n] Tokens with roles. Their roles are key[i]. */
+  specs        named;
+  const char **key; /* borrowed from the JSON */
+  int64_t      key_cap;
+  specs        extra, pending;
 } beside;
 
 static void beside_free(beside *b) {
@@ -77,7 +80,7 @@ static tri_status put(specs *list, spec item) {
 
 /* ---- the files ---- */
 
-/* Whole numbers may be too large for jansson (model_max_length is 1e30), so all are read as reals. */
+/* Reads all integers as reals, because some are too large for jansson (model_max_length is 1e30). */
 static tri_status parse(const tri_tokenizer_file *file, json_t **out) {
   const char  *bytes = file->bytes;
   size_t       n = file->n;
@@ -93,7 +96,7 @@ static tri_status parse(const tri_tokenizer_file *file, json_t **out) {
   return TRI_OK;
 }
 
-/* Python's truth. */
+/* The truth value of Python. */
 static bool is_true(const json_t *v) {
   if (json_is_number(v)) return json_number_value(v) != 0;
   if (json_is_string(v)) return json_string_length(v) > 0;
@@ -117,7 +120,7 @@ static tri_status flag(const char *file, const char *where, const json_t *o, con
   return TRI_OK;
 }
 
-/* What a text or an AddedToken is. */
+/* Reads a text or an AddedToken. */
 static tri_status read_spec(const char *file, const char *where, const json_t *v, spec *out) {
   const json_t *content = json_is_object(v) ? json_object_get(v, "content") : v;
   bool          normalized;
@@ -138,7 +141,7 @@ static tri_status read_spec(const char *file, const char *where, const json_t *v
 
 static tri_status check_number(const char *file, const char *key, size_t n) {
   if (n > MOST_NAMES)
-    TRI_FAIL(TRI_EINPUT, "%s: %s has %zu entries; at most %d are accepted", file, key, n, MOST_NAMES);
+    TRI_FAIL(TRI_EINPUT, "%s: %s has %zu entries, but at most %d are accepted", file, key, n, MOST_NAMES);
   return TRI_OK;
 }
 
@@ -168,7 +171,7 @@ static int by_id(const void *a, const void *b) {
   return x->place < y->place ? -1 : 1;
 }
 
-/* In the order of ids. An id that is written twice has the token that comes last in the file. */
+/* Sorts by id. For an id written twice, the last token in the file counts. */
 static void sort_decoder(beside *b) {
   spec   *d = b->decoder.item;
   int64_t n = 0;
@@ -204,14 +207,14 @@ static tri_status read_decoder(beside *b) {
   return TRI_OK;
 }
 
-/* Puts the token of a text or an AddedToken into a set; one that says its type is no AddedToken yet. */
+/* Puts the token of a text or an AddedToken into a set. An object with __type is not an AddedToken yet. */
 static void put_name(json_t *set, const json_t *v) {
   if (json_is_object(v) && json_object_get(v, "__type")) return;
   if (json_is_object(v)) v = json_object_get(v, "content");
   if (json_is_string(v)) json_object_set_new(set, json_string_value(v), json_true());
 }
 
-/* Tokens that are special because something names them. */
+/* Returns the tokens with a role. They are special. */
 static json_t *names_so_far(const beside *b) {
   json_t       *set = json_object();
   const json_t *v;
@@ -222,7 +225,7 @@ static json_t *names_so_far(const beside *b) {
   return set;
 }
 
-/* The ids that tokenizer.json writes are its own. */
+/* Marks the ids written in tokenizer.json. They stay with its tokens. */
 static void mark_ids(const json_t *list, bool *taken) {
   const json_t *o;
   size_t        i;
@@ -267,7 +270,7 @@ static tri_status read_added(beside *b, const json_t *list) {
 
 /* ---- tokens with names ---- */
 
-/* Where the old list stands and the new one says nothing, it is the new one. */
+/* Renames the old list of extra tokens if there is no new one. */
 static tri_status rename_extra(beside *b) {
   json_t *old = json_object_get(b->config, old_extra_key);
 
@@ -277,7 +280,8 @@ static tri_status rename_extra(beside *b) {
   return TRI_OK;
 }
 
-/* Names that a model adds to the standard ones: an object of them, or any text whose key ends in _token. */
+/* Gathers the roles that a model adds to the standard ones: an object of them, or any text whose key ends in
+ * _token. */
 static tri_status gather_own(beside *b, bool texts) {
   json_t     *extra = json_object_get(b->config, extra_key), *v;
   const char *key;
@@ -292,7 +296,7 @@ static tri_status gather_own(beside *b, bool texts) {
   return TRI_OK;
 }
 
-/* A token of special_tokens_map.json is special. */
+/* Returns a token of special_tokens_map.json, marked special. */
 static json_t *as_special(json_t *v) {
   json_t *copy;
 
@@ -303,7 +307,7 @@ static json_t *as_special(json_t *v) {
   return copy;
 }
 
-/* Puts an item behind the list; `once`: unless the set of those that are there has one like it. */
+/* Appends an item to the list. With `once`, an item equal to one in the set is skipped. */
 static tri_status put_item(json_t *list, json_t *set, json_t *item, bool once) {
   char *spelled = json_dumps(item, JSON_ENCODE_ANY | JSON_SORT_KEYS);
   bool  done =
@@ -315,7 +319,7 @@ static tri_status put_item(json_t *list, json_t *set, json_t *item, bool once) {
   return TRI_OK;
 }
 
-/* The list, which may be missing, and the tokens of the other one that are not in it. */
+/* Appends the old list, which may be missing, and then the new tokens of the other list. */
 static tri_status join_lists(const json_t *old, const json_t *more, json_t *list) {
   json_t    *set = json_object(), *item, *one;
   tri_status st = TRI_OK;
@@ -333,7 +337,7 @@ done:
   return st;
 }
 
-/* special_tokens_map.json has the last word, but for lists of extra tokens, which add up. */
+/* special_tokens_map.json overrides tokenizer_config.json, but lists of extra tokens are joined. */
 static tri_status merge_map(beside *b) {
   const char *key;
   json_t     *v, *list;
@@ -357,13 +361,13 @@ static tri_status merge_map(beside *b) {
   return gather_own(b, false);
 }
 
-/* The file that says what a key is. */
+/* Returns the file that defines a key. */
 static const char *blame(const beside *b, const char *key) {
   return b->file[json_object_get(b->map, key) ? TRI_TOKENIZER_MAP : TRI_TOKENIZER_CONFIG].name;
 }
 
 static tri_status put_named(beside *b, const char *key, spec one) {
-  for (int64_t i = 0; i < b->named.n && i < N_STANDARD; i++) /* only those can come again */
+  for (int64_t i = 0; i < b->named.n && i < N_STANDARD; i++) /* only standard roles can occur again */
     if (!strcmp(b->key[i], key)) {
       b->named.item[i] = one;
       return TRI_OK;
@@ -375,8 +379,8 @@ static tri_status put_named(beside *b, const char *key, spec one) {
   return TRI_OK;
 }
 
-/* A standard name's token has the flags it is listed with; of tokenizer.json only where no other file lists
- * tokens. */
+/* Gives the token of a standard role the flags of its list entry. Flags of tokenizer.json count only if no
+ * other file lists tokens. */
 static void take_flags(const tri_tokenizer *t, const beside *b, bool lists, spec *one) {
   int32_t k = lists ? -1 : tri_tok_map_find(&t->added_map, one->s, one->n);
 
@@ -421,7 +425,7 @@ static tri_status read_names(const tri_tokenizer *t, beside *b, bool lists) {
                    &b->extra);
 }
 
-/* ---- what is added ---- */
+/* ---- adding the tokens ---- */
 
 static bool is_normalized(const spec *s) { return s->normalized < 0 ? !s->special : s->normalized; }
 
@@ -435,7 +439,8 @@ static bool same_spec(const spec *x, const spec *y) {
          x->rstrip == y->rstrip && is_normalized(x) == is_normalized(y) && x->special == y->special;
 }
 
-/* The ids of a file are not asked: tokens have that of the vocabulary, or the next free one. */
+/* Warns about ids in a file that do not count. Tokens have their id in the vocabulary, or the next free
+ * one. */
 static void warn_ids(const tri_tokenizer *t, const beside *b) {
   const spec *first = NULL;
   int64_t     n = 0;
@@ -447,12 +452,11 @@ static void warn_ids(const tri_tokenizer *t, const beside *b) {
     if (!n++) first = b->decoder.item + i, got = id;
   }
   if (first)
-    tri_log(TRI_LOG_WARN,
-            "%s: beside it '%s' is written with id %lld but gets %d, as transformers numbers it%s", t->name,
-            first->s, (long long)first->written, got, n > 1 ? " (the first of several)" : "");
+    tri_log(TRI_LOG_WARN, "%s: another file lists '%s' with id %lld, but it gets id %d, as in transformers%s",
+            t->name, first->s, (long long)first->written, got, n > 1 ? " (the first of several)" : "");
 }
 
-/* A table of the tokens that wait, by their text. */
+/* A table of the pending tokens by text. */
 typedef struct waiting {
   tri_tok_row *row; /* [pending.cap] */
   tri_tok_map  map;
@@ -468,7 +472,7 @@ static tri_status wait_for(beside *b, waiting *w, spec one) {
   return TRI_OK;
 }
 
-/* Those that the tokenizer has not yet, or has with other flags. */
+/* Gathers the tokens that the tokenizer lacks, or has with other flags. */
 static tri_status gather_pending(const tri_tokenizer *t, beside *b, waiting *w) {
   int64_t most = b->decoder.n + b->named.n + b->extra.n;
 
@@ -492,7 +496,7 @@ static tri_status gather_pending(const tri_tokenizer *t, beside *b, waiting *w) 
   return TRI_OK;
 }
 
-/* The tokens of names that wait are special, whatever else lists them. */
+/* Marks pending tokens with a role as special, even if another list says otherwise. */
 static tri_status mark_named(const tri_tokenizer *t, beside *b) {
   tri_tok_row *row = NULL; /* [named.n] */
   tri_tok_map  map = {0};

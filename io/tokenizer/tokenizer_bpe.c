@@ -1,18 +1,18 @@
-/* tokenizer_bpe.c - byte pair encoding: the merge loop and the pieces a call has met before. */
+/* tokenizer_bpe.c - byte pair encoding: the merge loop, and a cache of the pieces seen in a call. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>
 
-/* A piece met before in this call: its text, and where its ids stand in the output. */
+/* A piece seen before in this call: its text, and the place of its ids in the output. */
 struct tri_tok_seen {
   uint64_t hash;
   size_t   at, n; /* bytes of the text; n = 0: the slot is empty */
   int64_t  out, n_out;
 };
 
-/* Longer pieces are not looked up: they hardly come twice (chosen; the library keeps up to 256). */
+/* Longer pieces are not cached, because they hardly ever repeat (chosen, the library caches up to 256). */
 enum { MAX_SEEN_BYTES = 256, MIN_SEEN = 256 };
 
 /* ---- priority queue: smallest rank, then leftmost; four children a node keep it shallow ---- */
@@ -54,8 +54,8 @@ static int32_t find_rank(const tri_tokenizer *t, int32_t left, int32_t right) {
   return -1;
 }
 
-/* tokenizers, models/bpe/word.rs, merge_all. A queue entry whose pair has changed meanwhile still counts when
- * the new pair gives the same token. */
+/* tokenizers, models/bpe/word.rs, merge_all. A queue entry whose pair has changed still counts if the new
+ * pair gives the same token. */
 static void merge_all(const tri_tokenizer *t, tri_tok_work *w, int64_t n) {
   int32_t *c = w->symbol, *bytes = w->bytes, *prev = w->prev, *next = w->next, rank;
 
@@ -101,8 +101,8 @@ static bool has_bytes(const tri_tokenizer *t, const char *s, int n) {
   return true;
 }
 
-/* tokenizers, models/bpe/model.rs, merge_word: the characters of a piece as symbols. An unknown character
- * waits until the next known one, also while bytes of byte_fallback pass it. */
+/* Turns the characters of a piece into symbols (tokenizers, models/bpe/model.rs, merge_word). An unknown
+ * character is written only before the next known one, even if bytes of byte_fallback come between. */
 static tri_status fill_symbols(const tri_tokenizer *t, const char *s, size_t n, int32_t *symbol,
                                int32_t *bytes, int64_t *n_symbol) {
   bool    waiting = false;
@@ -122,8 +122,7 @@ static tri_status fill_symbols(const tri_tokenizer *t, const char *s, size_t n, 
       for (int j = 0; j < step; j++) bytes[k] = 1, symbol[k++] = t->bpe.byte_id[(uint8_t)s[i + (size_t)j]];
     } else if (t->bpe.unk) {
       if (t->bpe.unk_id < 0)
-        TRI_FAIL(TRI_EINPUT,
-                 "%s: the text holds U+%04X, which the vocabulary lacks, and so does it unk_token '%s'",
+        TRI_FAIL(TRI_EINPUT, "%s: the text has U+%04X, but the vocabulary has neither it nor unk_token '%s'",
                  t->name, (unsigned)c, t->bpe.unk);
       if (waiting && !t->bpe.fuse_unk) bytes[k] = waiting_bytes, symbol[k++] = t->bpe.unk_id;
       waiting_bytes = step + (waiting && t->bpe.fuse_unk ? waiting_bytes : 0);
@@ -150,7 +149,7 @@ static tri_status encode_piece(const tri_tokenizer *t, tri_tok_work *w, const ch
   TRI_TRY(TRI_GROW(w->bytes, w->cap_bytes, need));
   TRI_TRY(TRI_GROW(w->prev, w->cap_prev, need));
   TRI_TRY(TRI_GROW(w->next, w->cap_next, need));
-  /* every merge takes one symbol and adds at most two entries to the n - 1 of the start */
+  /* each merge removes one symbol and adds at most two entries to the n - 1 at the start */
   TRI_TRY(TRI_GROW(w->heap, w->cap_heap, 2 * need));
   TRI_TRY(fill_symbols(t, s, n, w->symbol, w->bytes, &n_symbol));
   merge_all(t, w, n_symbol);
@@ -182,7 +181,7 @@ static tri_status grow_seen(tri_tok_work *w) {
   return TRI_OK;
 }
 
-/* The ids of a piece that is no added token. */
+/* Appends the ids of a piece that is not an added token. */
 static tri_status put_piece(const tri_tokenizer *t, tri_tok_work *w, tri_tok_piece p, tri_tokens *out) {
   const char          *s = w->a.text + p.at;
   struct tri_tok_seen *seen = NULL;

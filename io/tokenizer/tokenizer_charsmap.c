@@ -1,4 +1,4 @@
-/* tokenizer_charsmap.c - the normalizer that SentencePiece compiles into its models (Precompiled). */
+/* tokenizer_charsmap.c - the normalizer Precompiled, compiled by SentencePiece into its models. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* ---- the map: a count of bytes, a double array (darts-clone) of 32-bit units, texts that end in NUL ---- */
+/* ---- the map: a count of bytes, a double array (darts-clone) of 32-bit units, NUL-terminated texts ---- */
 
 struct tri_tok_charsmap {
   uint32_t *unit; /* [n_unit] */
@@ -21,7 +21,7 @@ static int base64_digit(char c) {
   return at ? (int)(at - digits) : -1;
 }
 
-/* The bytes of a base64 text, *n of them; false: it is none. out [3 * (n_in / 4)]. */
+/* Decodes base64 into out [3 * (n_in / 4)], *n bytes. false: it is not base64. */
 static bool decode_base64(const char *in, size_t n_in, uint8_t *out, size_t *n) {
   *n = 0;
   if (n_in % 4) return false;
@@ -96,7 +96,7 @@ static bool   unit_has_leaf(uint32_t u) { return u >> 8 & 1; }
 static size_t unit_label(uint32_t u) { return u & (1u << 31 | 0xff); }
 static size_t unit_value(uint32_t u) { return u & ((1u << 31) - 1); }
 
-/* The text that a value of the map leads to; NULL: none, the map is damaged. */
+/* Returns the text at a value of the map. NULL: there is none, so the map is damaged. */
 static const char *text_at(const tri_tok_charsmap *m, size_t at, size_t *n) {
   size_t begin = at < m->n_unit ? unit_value(m->unit[at]) : SIZE_MAX;
 
@@ -105,8 +105,8 @@ static const char *text_at(const tri_tok_charsmap *m, size_t at, size_t *n) {
   return m->text + begin;
 }
 
-/* The text for the shortest beginning of s [n] that the map has; NULL: it has none. The library looks at no
- * longer one, and replaces all of s. */
+/* Returns the text for the shortest prefix of s [n] in the map. NULL: there is none. The library looks for no
+ * longer prefix and replaces all of s. */
 static const char *find(const tri_tok_charsmap *m, const char *s, size_t n, size_t *n_out, bool *damaged) {
   size_t      at = unit_offset(m->unit[0]);
   const char *text;
@@ -131,7 +131,8 @@ static const char *find(const tri_tok_charsmap *m, const char *s, size_t n, size
 
 /* ---- one piece: tokenizers, normalizers/precompiled.rs ---- */
 
-/* A character written, and how many of those read it takes, less one; 1: none, it is one more. */
+/* A written character, and how many input characters it takes, less one. 1: it takes none, it is
+ * additional. */
 typedef struct change {
   int32_t c, takes;
 } change;
@@ -144,7 +145,7 @@ typedef struct changes {
 
 static tri_status put_change(changes *to, int32_t c, int32_t takes) {
   if (to->n >= to->most)
-    TRI_FAIL(TRI_EINPUT, "%s: makes more than %lld bytes of a text, far more than a tokenizer needs",
+    TRI_FAIL(TRI_EINPUT, "%s: produces more than %lld bytes from a text, far more than a tokenizer needs",
              to->maker, (long long)to->most);
   TRI_TRY(TRI_GROW(to->item, to->cap, to->n + 1));
   to->item[to->n++] = (change){c, takes};
@@ -158,7 +159,8 @@ static int64_t count_chars(const char *s, size_t n) {
   return count;
 }
 
-/* Where nothing is put in, what was written before takes the place: that is how the library counts. */
+/* Replaces characters. If nothing is inserted, the previous output character takes the place, as the library
+ * counts. */
 static tri_status replace(changes *to, const char *old, size_t n_old, const char *fresh, size_t n_fresh) {
   int64_t more = count_chars(fresh, n_fresh) - count_chars(old, n_old);
   int32_t c;
@@ -172,7 +174,7 @@ static tri_status replace(changes *to, const char *old, size_t n_old, const char
   return TRI_OK;
 }
 
-/* Marks of Unicode 15 to 17, which utf8proc may not know. */
+/* Says if c is a mark of Unicode 15 to 17, perhaps unknown to utf8proc. */
 static bool is_young_mark(int32_t c) {
   static const int32_t of_17[][2] = {{0x1acf, 0x1add},   {0x1ae0, 0x1aeb},   {0x10efa, 0x10efb},
                                      {0x11b60, 0x11b67}, {0x1e6e3, 0x1e6e3}, {0x1e6e6, 0x1e6e6},
@@ -184,7 +186,7 @@ static bool is_young_mark(int32_t c) {
   return newer && newer[0] == 'M';
 }
 
-/* Bytes of the first grapheme (Unicode Standard Annex 29); a young mark joins as an old one does. */
+/* Returns the bytes of the first grapheme (Unicode Standard Annex 29). Younger marks join like old ones. */
 static size_t grapheme(const char *s, size_t n) {
   enum { OLD_MARK = 0x300 };
   utf8proc_int32_t state = 0;
@@ -215,7 +217,7 @@ static tri_status change_grapheme(const tri_tok_charsmap *m, const char *s, size
   return TRI_OK;
 }
 
-/* Writes the characters. Those that stand for the first of the input are counted (normalizer.rs,
+/* Writes the characters, and counts the bytes that stand for the first input character (normalizer.rs,
  * transform). */
 static tri_status write_changes(const changes *from, const char *s, tri_tok_piece p, tri_tok_work *w) {
   size_t  at = 0, zero = 0;
@@ -246,7 +248,7 @@ tri_status tri_tok_charsmap_run(const tri_tok_op *op, const char *s, tri_tok_pie
     TRI_TRY_DONE(change_grapheme(op->charsmap, s + i, step, &to, &damaged));
   }
   if (damaged)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: precompiled_charsmap leads out of itself: it is damaged", op->name);
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: precompiled_charsmap is damaged (an offset points outside)", op->name);
   TRI_TRY_DONE(write_changes(&to, s, p, w));
 done:
   TRI_FREE(to.item);

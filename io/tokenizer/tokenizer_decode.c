@@ -1,4 +1,4 @@
-/* tokenizer_decode.c - ids back to text: the decoders in order. */
+/* tokenizer_decode.c - turns ids back to text: runs the decoders in order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -8,7 +8,7 @@
 
 /* ---- decoders: each makes w->b of the tokens in w->a ---- */
 
-/* A token may be empty, but there is always a text for it to point into. */
+/* Begins a token. It may be empty, but the text has at least one byte to point to. */
 static tri_status begin_token(tri_tok_pieces *out) {
   TRI_TRY(tri_tok_reserve(out, 1));
   TRI_TRY(TRI_GROW(out->piece, out->cap, out->n + 1));
@@ -28,7 +28,7 @@ static void end_token(tri_tok_pieces *out) {
 }
 
 /* tokenizers, pre_tokenizers/byte_level.rs, decode_chain: a token with a character that stands for no byte is
- * taken as it is. */
+ * taken literally. */
 static tri_status decode_bytes(tri_tok_work *w) {
   tri_tok_pieces joined = {0};
   tri_status     st = TRI_OK;
@@ -57,7 +57,7 @@ done:
   return st;
 }
 
-/* The byte of <0xNN>, or -1. Rust's from_str_radix takes a plus sign. */
+/* Returns the byte of <0xNN>, or -1. Rust's from_str_radix accepts a plus sign. */
 static int fallback_byte(const char *s, size_t n) {
   int value = 0;
 
@@ -71,7 +71,7 @@ static int fallback_byte(const char *s, size_t n) {
   return value;
 }
 
-/* The bytes gathered in *bytes as one token, or as one U+FFFD each where they are no UTF-8. */
+/* Writes the gathered bytes as one token. If they are not UTF-8, it writes one U+FFFD for each byte. */
 static tri_status flush_bytes(tri_tok_pieces *bytes, tri_tok_pieces *out) {
   size_t n = (size_t)bytes->text_n;
 
@@ -117,7 +117,7 @@ static tri_status decode_fuse(tri_tok_work *w) {
   return TRI_OK;
 }
 
-/* The first token loses its replacement characters, elsewhere they are spaces. */
+/* In the first token the replacement characters are dropped, in the others they become spaces. */
 static tri_status decode_metaspace(const tri_tok_op *op, tri_tok_work *w) {
   for (int64_t i = 0; i < w->a.n; i++) {
     const char *s = w->a.text + w->a.piece[i].at;
@@ -153,7 +153,7 @@ static tri_status decode_replace(const tri_tok_op *op, tri_tok_work *w) {
   return TRI_OK;
 }
 
-/* Up to `left` and `right` characters op->text at the ends of every token. */
+/* Cuts up to `left` and `right` characters op->text from the ends of every token. */
 static tri_status decode_strip(const tri_tok_op *op, tri_tok_work *w) {
   size_t size = op->text_n;
 
@@ -199,12 +199,12 @@ static tri_status run_decoder(const tri_tok_op *op, tri_tok_work *w) {
 
 /* ---- tokens of the ids ---- */
 
-/* The library keeps for decoding the normalized form of an added token, and skips by that text. */
+/* For decoding, the library keeps the normalized form of an added token and skips tokens by that text. */
 static tri_status token_text(const tri_tokenizer *t, int32_t id, tri_tok_row *text, bool *special) {
   int32_t k, of;
 
   if (id < 0 || id >= t->n_row || (!t->row[id].s && !t->added_of[id]))
-    TRI_FAIL(TRI_EINPUT, "%s: id %d names no token; the vocabulary has ids 0 ... %d", t->name, id,
+    TRI_FAIL(TRI_EINPUT, "%s: id %d names no token. The vocabulary has ids 0 ... %d", t->name, id,
              t->n_row - 1);
   of = t->added_of[id];
   *text = of ? tri_tok_shown(t, of - 1) : t->row[id];

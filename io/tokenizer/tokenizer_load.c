@@ -1,4 +1,5 @@
-/* tokenizer_load.c - the model of a tokenizer.json: vocabulary and merges, checked and put into tables. */
+/* tokenizer_load.c - loads the model of a tokenizer.json: checks vocabulary and merges and fills the
+ * tables. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -19,8 +20,8 @@ static tri_status check_vocab(const tri_tokenizer *t, json_t *vocab, int32_t *n_
     if (!json_is_integer(value))
       TRI_FAIL(TRI_EINPUT, "%s: the id of token '%s' is not an integer", t->name, key);
     if (id < 0 || id >= TRI_TOK_MAX_ID)
-      TRI_FAIL(TRI_EINPUT, "%s: token '%s' has id %lld; ids must be 0 ... %d", t->name, key, (long long)id,
-               TRI_TOK_MAX_ID - 1);
+      TRI_FAIL(TRI_EINPUT, "%s: token '%s' has id %lld, but ids must be 0 ... %d", t->name, key,
+               (long long)id, TRI_TOK_MAX_ID - 1);
     if (id >= *n_row) *n_row = (int32_t)id + 1;
     *n_bytes += strlen(key) + 1;
   }
@@ -56,7 +57,7 @@ static tri_status load_vocab(tri_tokenizer *t, json_t *vocab) {
   return TRI_OK;
 }
 
-/* Ids of single characters and of the tokens <0x00> ... <0xFF>. */
+/* Looks up the ids of single characters and of the tokens <0x00> ... <0xFF>. */
 static void fill_shortcuts(tri_tokenizer *t) {
   char text[8];
 
@@ -70,7 +71,7 @@ static void fill_shortcuts(tri_tokenizer *t) {
 
 /* ---- merges ---- */
 
-/* The two halves of merges[i], written "a b" or ["a", "b"]; *n_left 0 and *left NULL: a "#version" line. */
+/* Reads the two halves of merges[i], written "a b" or ["a", "b"]. *left is zeroed for a "#version" line. */
 static tri_status merge_halves(const tri_tokenizer *t, size_t i, json_t *merge, tri_tok_row *left,
                                tri_tok_row *right) {
   char *s, *space;
@@ -100,12 +101,12 @@ static tri_status merge_halves(const tri_tokenizer *t, size_t i, json_t *merge, 
 static tri_status merge_part(const tri_tokenizer *t, size_t i, tri_tok_row part, int32_t *id) {
   *id = tri_tok_map_find(&t->model, part.s, part.n);
   if (*id < 0)
-    TRI_FAIL(TRI_EINPUT, "%s: model.merges[%zu] names '%.*s', which the vocabulary lacks", t->name, i,
+    TRI_FAIL(TRI_EINPUT, "%s: model.merges[%zu] names '%.*s', a token missing in the vocabulary", t->name, i,
              (int)part.n, part.s);
   return TRI_OK;
 }
 
-/* A pair that comes twice keeps its last rank, as in the library's own table. */
+/* A pair that occurs twice keeps its last rank, as in the library. */
 static void put_merge(tri_tokenizer *t, int32_t left, int32_t right, int32_t rank, int32_t id) {
   uint64_t pair = (uint64_t)left << 32 | (uint32_t)right, i;
 
@@ -151,22 +152,22 @@ done:
 
 /* ---- the rest of the model ---- */
 
-/* Fields that change the result and are not understood must be absent, null or empty. */
+/* Unsupported fields that change the result must be absent, null or empty. */
 static tri_status refuse_fields(const tri_tokenizer *t, json_t *model) {
   static const char *const name[] = {"continuing_subword_prefix", "end_of_word_suffix"};
   json_t                  *v = json_object_get(model, "dropout");
 
   if (v && !json_is_null(v) && !(json_is_number(v) && json_number_value(v) == 0))
-    TRI_FAIL(TRI_EINPUT, "%s: model.dropout is not supported: it makes ids random; set it to null", t->name);
+    TRI_FAIL(TRI_EINPUT, "%s: model.dropout makes ids random and is not supported. Set it to null", t->name);
   for (int i = 0; i < 2; i++) {
     v = json_object_get(model, name[i]);
     if (v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v)))
-      TRI_FAIL(TRI_EINPUT, "%s: model.%s is not supported; it must be null or \"\"", t->name, name[i]);
+      TRI_FAIL(TRI_EINPUT, "%s: model.%s is not supported. It must be null or \"\"", t->name, name[i]);
   }
   return TRI_OK;
 }
 
-/* Old files leave the type out. */
+/* Old files have no type. */
 static const char *type_of(json_t *model) {
   json_t *type = json_object_get(model, "type");
 
@@ -179,11 +180,12 @@ static tri_status load_model(tri_tokenizer *t, json_t *model, const tri_tokenize
   json_t     *unk = json_object_get(model, "unk_token");
   const char *type = type_of(model);
 
-  if (!json_is_object(model)) TRI_FAIL(TRI_EINPUT, "%s has no 'model': it is not a tokenizer.json", t->name);
+  if (!json_is_object(model))
+    TRI_FAIL(TRI_EINPUT, "%s has no 'model', so it is not a tokenizer.json", t->name);
   if (!type) TRI_FAIL(TRI_EINPUT, "%s: model has no 'type'", t->name);
   if (!strcmp(type, "Unigram")) return tri_tok_load_unigram(t, model, file);
   if (strcmp(type, "BPE"))
-    TRI_FAIL(TRI_EINPUT, "%s: model '%s' is not supported; supported are BPE and Unigram", t->name, type);
+    TRI_FAIL(TRI_EINPUT, "%s: model '%s' is not supported. Supported are BPE and Unigram", t->name, type);
   TRI_TRY(refuse_fields(t, model));
   TRI_TRY(tri_tok_bool(t, "model", model, "byte_fallback", 0, &t->bpe.byte_fallback));
   TRI_TRY(tri_tok_bool(t, "model", model, "fuse_unk", 0, &t->bpe.fuse_unk));
@@ -203,9 +205,9 @@ tri_status tri_tok_load(tri_tokenizer *t, json_t *root, const tri_tokenizer_file
   json_t *version = json_object_get(root, "version"), *added = json_object_get(root, "added_tokens");
 
   if (!json_is_object(root))
-    TRI_FAIL(TRI_EINPUT, "%s is not a tokenizer.json: it holds no JSON object", t->name);
+    TRI_FAIL(TRI_EINPUT, "%s is not a tokenizer.json, because it holds no JSON object", t->name);
   if (version && (!json_is_string(version) || strcmp(json_string_value(version), "1.0")))
-    TRI_FAIL(TRI_EINPUT, "%s: this version of tokenizer.json is not supported; supported is \"1.0\"",
+    TRI_FAIL(TRI_EINPUT, "%s: this version of tokenizer.json is not supported. Supported is \"1.0\"",
              t->name);
   TRI_TRY(load_model(t, json_object_get(root, "model"), file + TRI_TOKENIZER_JSON));
   TRI_TRY(tri_tok_load_steps(t, root));

@@ -1,4 +1,4 @@
-/* tokenizer_newer.c - the characters of Unicode 15 to 16, for a PCRE2 or utf8proc that knows 14 only; the
+/* tokenizer_newer.c - characters of Unicode 15 and 16 for a PCRE2 or utf8proc with Unicode 14 only, and the
  * marks of Unicode 9. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
@@ -6,7 +6,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* Generated: what \\p{..} of the tokenizers library (Unicode 16) has and PCRE2 10.42 (Unicode 14) lacks. */
+/* Generated: characters that \\p{..} of the tokenizers library (Unicode 16) has and PCRE2 10.42 (Unicode 14)
+ * lacks. */
 /* clang-format off */
 static const struct {
   int32_t first, last;
@@ -49,7 +50,7 @@ static const struct {
 
 enum { N_NEWER = sizeof newer / sizeof *newer };
 
-/* names: general categories of one or two letters with a space between. */
+/* `names` are general categories of one or two letters, separated by spaces. */
 static bool is_named(const char *category, const char *names) {
   for (; *names; names += strcspn(names, " "), names += strspn(names, " ")) {
     size_t n = strcspn(names, " ");
@@ -78,7 +79,7 @@ tri_status tri_tok_put_newer(const char *names, tri_text *out) {
   return TRI_OK;
 }
 
-/* Generated: marks of Unicode 10 to 16, which StripAccents of the tokenizers library does not know. */
+/* Generated: marks of Unicode 10 to 16, unknown to StripAccents of the tokenizers library. */
 /* clang-format off */
 static const int32_t young_mark[][2] = {
     {0x7fd, 0x7fd}, {0x897, 0x89f}, {0x8ca, 0x8d3}, {0x9fe, 0x9fe}, {0xafa, 0xaff}, {0xb55, 0xb55},

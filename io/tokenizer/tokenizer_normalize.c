@@ -1,4 +1,5 @@
-/* tokenizer_normalize.c - the normalizers: each rewrites the text of every piece that is no added token. */
+/* tokenizer_normalize.c - the normalizers. Each rewrites the text of every piece that is not an added
+ * token. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* What stands in out's text from `from` on becomes a piece. */
+/* Makes a piece of the text from `from` on. */
 static tri_status finish(tri_tok_pieces *out, int64_t from, size_t zero) {
   return tri_tok_push(out, (tri_tok_piece){(size_t)from, (size_t)(out->text_n - from), zero, -1});
 }
@@ -15,8 +16,8 @@ static tri_status finish(tri_tok_pieces *out, int64_t from, size_t zero) {
 
 static int combining(int32_t c) { return utf8proc_get_property(c)->combining_class; }
 
-/* Canonical ordering (Unicode 15, section 3.11, D109): stable, by counting, so that a run of any length is
- * linear. temp: as long as the run. */
+/* Canonical ordering (Unicode 15, section 3.11, D109). Counting sort is stable and linear for a run of any
+ * length. `temp` is as long as the run. */
 static void order_run(int32_t *code, int64_t n, int32_t *temp) {
   int64_t place[257] = {0}, i;
 
@@ -37,7 +38,7 @@ static tri_status decompose(const char *s, size_t n, utf8proc_option_t options, 
   *n_code = 0;
   for (size_t i = 0; i < n; i += (size_t)step) {
     step = tri_tok_char(s + i, n - i, &c);
-    /* one character becomes at most 18 (U+FDFA); twice, for the ordering */
+    /* one character becomes at most 18 (U+FDFA). Twice that for the ordering */
     TRI_TRY(TRI_GROW(w->code, w->cap_code, 2 * (*n_code + 32)));
     more = utf8proc_decompose_char(c, w->code + *n_code, 32, options, &class);
     if (more < 0 || more > 32)
@@ -47,7 +48,7 @@ static tri_status decompose(const char *s, size_t n, utf8proc_option_t options, 
   return TRI_OK;
 }
 
-/* Bytes of the normal form of the first character alone. */
+/* Returns the bytes of the normal form of the first character alone. */
 static tri_status form_bytes(const char *s, utf8proc_option_t options, tri_tok_work *w, size_t *n_bytes) {
   char    utf8[4];
   int32_t c;
@@ -88,7 +89,7 @@ static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece
   return finish(&w->b, from, zero);
 }
 
-/* Character by character, without context; the one that becomes two is U+0130 (Unicode,
+/* Lowercases each character without context. Only U+0130 becomes two characters (Unicode,
  * SpecialCasing.txt). */
 static tri_status normalize_lowercase(const char *s, tri_tok_piece p, tri_tok_work *w) {
   int64_t from = w->b.text_n;
@@ -115,7 +116,7 @@ static tri_status normalize_prepend(const tri_tok_op *op, const char *s, tri_tok
   return finish(&w->b, from, p.zero ? p.zero + op->text_n : 0);
 }
 
-/* What is put in stands for the last character it replaces (tokenizers, normalizer.rs, replace). */
+/* Inserted text stands for the last character it replaces (tokenizers, normalizer.rs, replace). */
 static tri_status normalize_replace(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w) {
   int64_t from = w->b.text_n, before;
   size_t  zero = 0;
@@ -151,7 +152,8 @@ static tri_status normalize_strip(const tri_tok_op *op, const char *s, tri_tok_p
   return finish(&w->b, at, p.zero > from ? p.zero - from : 0);
 }
 
-/* Of the others each stands for itself. keep: what becomes of a character; -1: it falls away. */
+/* Maps each character with `keep`. -1: the character is dropped. Output characters stand for their own input
+ * character. */
 static tri_status map_chars(const char *s, tri_tok_piece p, int32_t (*keep)(int32_t c), tri_tok_work *w) {
   int64_t from = w->b.text_n;
   size_t  step, zero = 0;
@@ -167,7 +169,7 @@ static tri_status map_chars(const char *s, tri_tok_piece p, int32_t (*keep)(int3
   return finish(&w->b, from, zero);
 }
 
-/* tokenizers, normalizers/unicode.rs, do_nmt: what is made never has more bytes. */
+/* tokenizers, normalizers/unicode.rs, do_nmt. The output never has more bytes. */
 static int32_t nmt(int32_t c) {
   if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f)
     return -1;

@@ -1,9 +1,10 @@
-/* tokenizer_onig.c - Oniguruma's regular expressions (tokenizer.json) in the words of PCRE2.
+/* tokenizer_onig.c - translates Oniguruma's regular expressions (tokenizer.json) to PCRE2.
  *
- * What differs: \s, \w, \b, \h, \v and the POSIX classes mean other characters; a class may hold classes and
- * "&&"; (?m) lets the dot match line ends; (?i) without a colon opens a group; {n,m}+ is no possessive;
- * quantifiers may follow each other; unknown escapes are the letter itself; \p{..} knows long names of
- * categories and means a script, not its extensions. (Oniguruma's doc/RE, ONIG_SYNTAX_ONIGURUMA.) */
+ * These differ in Oniguruma. \s, \w, \b, \h, \v and the POSIX classes mean other characters. A class may
+ * contain classes and "&&". (?m) lets the dot match line ends. (?i) without a colon opens a group. {n,m}+ is
+ * not possessive. Quantifiers may follow each other. Unknown escapes are the letter itself. \p{..} knows long
+ * names of categories, and a script name excludes its extensions. (Oniguruma's doc/RE,
+ * ONIG_SYNTAX_ONIGURUMA.) */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 100 }; /* chosen: deeper nesting is taken for damage */
+enum { MAX_DEPTH = 100 }; /* chosen, deeper nesting is treated as damage */
 
 typedef struct parser {
   const char *where, *all, *s, *end; /* s: the next byte */
@@ -24,7 +25,8 @@ typedef struct parser {
 static tri_status parse_alternatives(parser *p, bool extended);
 static tri_status parse_class(parser *p, tri_text *out);
 
-#define refuse(p, ...) refuse_in(__func__, __LINE__, p, __VA_ARGS__) /* its place is the caller's */
+/* Every refusal has the place of its caller. */
+#define refuse(p, ...) refuse_in(__func__, __LINE__, p, __VA_ARGS__)
 static tri_status refuse_in(const char *func, int line, const parser *p, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 static tri_status refuse_in(const char *func, int line, const parser *p, const char *fmt, ...) {
@@ -60,10 +62,10 @@ static tri_status put_char(tri_text *out, int32_t c) {
 
 static tri_status find_set(const parser *p, const char *name, size_t n, tri_tok_set *set) {
   if (tri_tok_set_find(name, n, set)) return TRI_OK;
-  return refuse(p, "no characters are known by the name '%.*s'", (int)(n < 60 ? n : 60), name);
+  return refuse(p, "there is no character set '%.*s'", (int)(n < 60 ? n : 60), name);
 }
 
-/* After \p or \P: {name} or {^name}. */
+/* Parses {name} or {^name} after \p or \P. */
 static tri_status parse_property(parser *p, bool negative, tri_tok_set *set) {
   const char *close = memchr(p->s, '}', (size_t)(p->end - p->s));
 
@@ -76,7 +78,7 @@ static tri_status parse_property(parser *p, bool negative, tri_tok_set *set) {
   return TRI_OK;
 }
 
-/* The set behind a backslash, if that is one; *is_set tells. p->s stands on the letter. */
+/* Parses the set after a backslash. *is_set: there is one. p->s points to the letter. */
 static tri_status parse_set(parser *p, tri_tok_set *set, bool *is_set) {
   static const struct {
     char        letter;
@@ -118,7 +120,7 @@ static tri_status parse_number(parser *p, int base, int max_digits, int32_t *c) 
   return TRI_OK;
 }
 
-/* The character behind a backslash; p->s stands behind the backslash. */
+/* Parses the character after a backslash. p->s is after the backslash. */
 static tri_status parse_escaped(parser *p, int32_t *c) {
   static const char letter[] = "ntrfvae", value[] = "\n\t\r\f\v\a\x1b";
   const char       *found;
@@ -137,7 +139,7 @@ static tri_status parse_escaped(parser *p, int32_t *c) {
   }
   if (skip(p, "x")) {
     TRI_TRY(parse_number(p, 16, 2, c));
-    if (*c >= 0x80) return refuse(p, "\\x%x is a single byte; write \\x{...}", (unsigned)*c);
+    if (*c >= 0x80) return refuse(p, "\\x%x is a single byte. Write \\x{...}", (unsigned)*c);
     return TRI_OK;
   }
   if (skip(p, "u")) return parse_number(p, 16, 4, c);
@@ -153,7 +155,7 @@ static tri_status parse_escaped(parser *p, int32_t *c) {
 
 /* ---- classes ---- */
 
-/* What one side of && has gathered: the inside of a class, and further one-character alternatives. */
+/* The operand of && gathered so far: the inside of a class, and more one-character alternatives. */
 typedef struct union_text {
   tri_text items, more;
 } union_text;
@@ -170,7 +172,7 @@ static tri_status union_add(union_text *u, const tri_tok_set *set) {
   return tri_text_put(&u->more, "]", 1);
 }
 
-/* An expression that matches one character of the union. */
+/* Appends an expression that matches one character of the union. */
 static tri_status union_put(const union_text *u, tri_text *out) {
   if (!u->items.len && !u->more.len) return tri_text_put(out, "(?!)", 4);
   if (!u->more.len) return tri_text_printf(out, "[%s]", u->items.data);
@@ -178,7 +180,7 @@ static tri_status union_put(const union_text *u, tri_text *out) {
   return tri_text_printf(out, "(?:[%s]|%s)", u->items.data, u->more.data);
 }
 
-/* [:name:] or [:^name:]; *found false: it is none, and p->s has not moved. */
+/* Parses [:name:] or [:^name:]. *found false: there is none, and p->s has not moved. */
 static tri_status parse_posix(parser *p, tri_tok_set *set, bool *found) {
   const char *s = p->s + 2, *name;
   bool        negative = false;
@@ -188,7 +190,7 @@ static tri_status parse_posix(parser *p, tri_tok_set *set, bool *found) {
   if (s < p->end && *s == '^') negative = true, s++;
   for (name = s; s < p->end && isalpha((unsigned char)*s);) s++;
   if (s == name || p->end - s < 2 || s[0] != ':' || s[1] != ']') return TRI_OK;
-  if (s - name == 5 && !memcmp(name, "punct", 5)) /* wider than \\p{Punct} */
+  if (s - name == 5 && !memcmp(name, "punct", 5)) /* larger than \\p{Punct} */
     TRI_TRY(find_set(p, "posixpunct", 10, set));
   else
     TRI_TRY(find_set(p, name, (size_t)(s - name), set));
@@ -198,7 +200,7 @@ static tri_status parse_posix(parser *p, tri_tok_set *set, bool *found) {
   return TRI_OK;
 }
 
-/* One element of a class that is no nested class: a set (*is_set) or a character. */
+/* Parses one element of a class, except a nested class: a set (*is_set) or a character. */
 static tri_status parse_element(parser *p, tri_tok_set *set, bool *is_set, int32_t *c) {
   *is_set = false;
   if (p->s == p->end) return refuse(p, "a [ is not closed");
@@ -230,7 +232,7 @@ static tri_status parse_item(parser *p, union_text *u) {
   if (p->end - p->s < 2 || *p->s != '-' || p->s[1] == ']' || p->s[1] == '[' || at(p, "-&&")) return TRI_OK;
   p->s++;
   TRI_TRY(parse_element(p, &set, &is_set, &to));
-  if (is_set) { /* [a-\d]: the minus is itself */
+  if (is_set) { /* [a-\d]: the minus is literal */
     TRI_TRY(put_char(&u->items, '-'));
     return union_add(u, &set);
   }
@@ -240,11 +242,11 @@ static tri_status parse_item(parser *p, union_text *u) {
   return put_char(&u->items, to);
 }
 
-/* p->s stands behind the [. Appends an expression of one character. */
+/* Appends an expression for one character. p->s is after the [. */
 static tri_status parse_class(parser *p, tri_text *out) {
   bool       negative = skip(p, "^"), first = true;
   union_text u = {{0}, {0}};
-  tri_text   both = {0}; /* lookaheads of the operands of && so far */
+  tri_text   both = {0}; /* lookaheads for the operands of && so far */
   tri_status st = TRI_OK;
 
   if (++p->depth > MAX_DEPTH) return refuse(p, "it nests more than %d deep", MAX_DEPTH);
@@ -280,7 +282,7 @@ done:
 
 /* ---- outside of classes ---- */
 
-/* The name or number in <> or '' behind \k and \g. */
+/* Copies the name or number in <> or '' after \k and \g. */
 static tri_status parse_reference(parser *p, char letter) {
   char        closer = *p->s == '<' ? '>' : '\'';
   const char *close = memchr(p->s + 1, closer, (size_t)(p->end - p->s) - 1);
@@ -293,14 +295,15 @@ static tri_status parse_reference(parser *p, char letter) {
   return TRI_OK;
 }
 
-/* \w, \p{L} and the like outside of a class. Oniguruma's word has the No of Latin-1 there, and only there. */
+/* Appends \w, \p{L} and the like outside of a class. Only there Oniguruma's word includes the No characters
+ * of Latin-1. */
 static tri_status put_set(const tri_tok_set *set, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "[%s", set->negative ? "^" : ""));
   TRI_TRY(tri_tok_set_put(set, out));
   return tri_text_printf(out, "%s]", set->word ? "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" : "");
 }
 
-/* \b and \B, with Oniguruma's word. */
+/* Appends \b or \B for Oniguruma's word. */
 static tri_status put_edge(const parser *p, bool edge, tri_text *out) {
   static const char *const look[2][4] = {{"(?:(?<=", ")(?=", ")|(?<!", ")(?!"},
                                          {"(?:(?<=", ")(?!", ")|(?<!", ")(?="}};
@@ -315,7 +318,7 @@ static tri_status put_edge(const parser *p, bool edge, tri_text *out) {
 }
 
 static tri_status parse_escape(parser *p) {
-  /* PCRE2 10.42 takes pictographs in a row for one cluster; UAX #29, GB9 to GB11. */
+  /* PCRE2 10.42 takes pictographs in a row as one cluster. This follows UAX #29, GB9 to GB11. */
   static const char cluster[] =
       "(?>\\p{Extended_Pictographic}(?:[\\p{Mn}\\p{Me}\\x{200c}\\x{1f3fb}-\\x{1f3ff}]*\\x{200d}"
       "\\p{Extended_Pictographic})*[\\p{M}\\x{200c}\\x{200d}\\x{1f3fb}-\\x{1f3ff}]*|\\X)";
@@ -344,7 +347,7 @@ static tri_status parse_escape(parser *p) {
   return put_char(p->out, c);
 }
 
-/* (?imx-imx) and (?imx-imx:...); p->s stands behind the question mark. */
+/* Parses (?imx-imx) and (?imx-imx:...). p->s is after the question mark. */
 static tri_status parse_options(parser *p, bool extended) {
   bool on = true;
 
@@ -361,7 +364,7 @@ static tri_status parse_options(parser *p, bool extended) {
   }
   if (p->s == p->end) return refuse(p, "a ( is not closed");
   TRI_TRY(tri_text_put(p->out, ":", 1));
-  if (*p->s++ == ')') { /* holds to the end of the group around it, alternatives and all */
+  if (*p->s++ == ')') { /* valid up to the end of the enclosing group, across its alternatives */
     TRI_TRY(parse_alternatives(p, extended));
     return tri_text_put(p->out, ")", 1);
   }
@@ -370,7 +373,7 @@ static tri_status parse_options(parser *p, bool extended) {
   return tri_text_put(p->out, ")", 1);
 }
 
-/* p->s stands behind the (. */
+/* Parses a group. p->s is after the (. */
 static tri_status parse_group(parser *p, bool extended) {
   static const char *const opening[] = {"?:", "?=", "?!", "?>", "?<=", "?<!"};
   const char              *close;
@@ -403,7 +406,7 @@ static tri_status parse_group(parser *p, bool extended) {
   return tri_text_put(p->out, ")", 1);
 }
 
-/* {n}, {n,}, {n,m}, {,m} into `text`; false: the brace is itself. */
+/* Parses {n}, {n,}, {n,m} or {,m} into `text`. false: the brace is literal. */
 static bool parse_interval(parser *p, char text[32], bool *exact) {
   const char *s = p->s + 1, *low = s;
 
@@ -417,7 +420,7 @@ static bool parse_interval(parser *p, char text[32], bool *exact) {
   return true;
 }
 
-/* White space and comments of an extended pattern. */
+/* Skips white space and comments of an extended pattern. */
 static bool skip_blank(parser *p) {
   const char *s = p->s;
 
@@ -427,7 +430,7 @@ static bool skip_blank(parser *p) {
   return p->s > s;
 }
 
-/* Put what stands in *out from `start` on in a group of its own. */
+/* Puts a group around the text of *out from `start` on. */
 static tri_status wrap(tri_text *out, size_t start) {
   TRI_TRY(tri_text_put(out, "(?:)", 4));
   memmove(out->data + start + 3, out->data + start, out->len - start - 4);
@@ -436,7 +439,7 @@ static tri_status wrap(tri_text *out, size_t start) {
   return TRI_OK;
 }
 
-/* The quantifiers behind the atom that stands in *out from `start` on. */
+/* Parses the quantifiers after the atom in *out from `start` on. */
 static tri_status parse_quantifiers(parser *p, size_t start, bool extended) {
   char text[32];
   bool exact = false, simple;
@@ -471,7 +474,7 @@ static tri_status parse_atom(parser *p, bool extended) {
   return put_char(p->out, c);
 }
 
-/* Up to the ) of the group around, or the end. */
+/* Parses up to the ) of the enclosing group, or to the end. */
 static tri_status parse_alternatives(parser *p, bool extended) {
   if (++p->depth > MAX_DEPTH) return refuse(p, "it nests more than %d deep", MAX_DEPTH);
   while (p->s < p->end && *p->s != ')') {

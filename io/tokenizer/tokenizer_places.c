@@ -1,6 +1,6 @@
-/* tokenizer_places.c - runs a step on all pieces, and knows where in its text each token stands. Every byte
- * that a step writes has a place in the input. Steps know nothing of places: those of the bytes they wrote
- * are found by going through a piece again. */
+/* tokenizer_places.c - runs a step on all pieces and tracks the place of each token in the text. Every byte
+ * that a step writes has a place in the input. Steps know nothing of places. They are found afterwards, by
+ * going through a piece again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -26,14 +26,14 @@ tri_status tri_tok_place_input(tri_tok_work *w, const char *text, size_t n) {
 
 /* ---- steps ---- */
 
-/* Where the places of a piece's bytes are written. */
+/* The writer of the places of a piece's bytes. */
 typedef struct walk {
-  const tri_text_place *from; /* of the piece's bytes */
+  const tri_text_place *from; /* places of the piece's input bytes */
   tri_text_place       *to;
-  size_t                n, most; /* so far; no more than `most` are written */
+  size_t                n, most; /* n: written so far. At most `most` are written */
 } walk;
 
-/* So many bytes that stand for bytes begin .. end - 1 of the piece. */
+/* Writes the place of n_bytes output bytes that stand for bytes begin .. end - 1 of the piece. */
 static void put(walk *x, size_t n_bytes, size_t begin, size_t end) {
   tri_text_place place = {x->from[begin].begin, x->from[end - 1].end};
 
@@ -45,7 +45,7 @@ static void put_same(walk *x, size_t begin, size_t n_bytes) {
   for (size_t i = begin; i < begin + n_bytes; i++) put(x, 1, i, i + 1);
 }
 
-/* tokenizers, normalizer.rs, replace: what is put in stands for the last character it replaces. */
+/* tokenizers, normalizer.rs, replace: inserted text stands for the last character it replaces. */
 static void place_replaced(const tri_tok_op *op, const char *s, const tri_tok_work *w, walk *x) {
   int32_t c;
 
@@ -67,7 +67,8 @@ static size_t count_spaces(const char *s, size_t n) {
   return k;
 }
 
-/* Bytes that a step puts before a piece: they stand for its first character (normalizer.rs, prepend). */
+/* Returns the bytes that a step puts before a piece. They stand for its first character (normalizer.rs,
+ * prepend). */
 static size_t bytes_before(const tri_tok_op *op, const char *s, size_t n, size_t n_out) {
   size_t same = n;
 
@@ -83,7 +84,8 @@ static size_t one_char(const char *s, size_t n) {
   return (size_t)tri_tok_char(s, n, &c);
 }
 
-/* An ASCII character joins no character before it, but one behind it may join it. CR and LF are one. */
+/* Returns the length of an ASCII character and the other characters after it, which may combine with it. CR
+ * and LF together are one. */
 static size_t one_run(const char *s, size_t n) {
   size_t i = 1;
 
@@ -92,8 +94,8 @@ static size_t one_run(const char *s, size_t n) {
   return i;
 }
 
-/* A part of a piece that a step wrote for itself: characters that it writes as each alone are placed alone,
- * else all that it wrote stands for all of the part. */
+/* A part of a piece, run through a step alone. If its characters give the same output one by one, each has
+ * its own place. Otherwise all output stands for the whole part. */
 typedef struct part {
   const tri_tok_op *op;
   tri_tok_step     *step;
@@ -101,7 +103,7 @@ typedef struct part {
   size_t            at, n; /* bytes of the piece */
 } part;
 
-/* What the step writes of a part alone, behind w->b.text_n; *wrote: its bytes. */
+/* Runs the step on a part alone. Its output stays after w->b.text_n. *wrote: the bytes of the output. */
 static tri_status write_part(const part *x, size_t at, size_t n, tri_tok_work *w, size_t *wrote) {
   int64_t from = w->b.text_n, n_piece = w->b.n;
 
@@ -118,7 +120,7 @@ static tri_status place_part(const part *x, tri_tok_work *w, walk *out) {
   size_t      all = 0, sum = 0, wrote = 0, n, before = out->n;
 
   TRI_TRY(write_part(x, x->at, x->n, w, &all));
-  w->b.text_n += (int64_t)all; /* stays while its characters are written behind it */
+  w->b.text_n += (int64_t)all; /* kept while its characters are written after it */
   for (size_t i = 0; i < x->n; i += n, sum += wrote) {
     n = one_char(s + i, x->n - i);
     TRI_TRY(write_part(x, x->at + i, n, w, &wrote));
@@ -134,14 +136,15 @@ static tri_status place_part(const part *x, tri_tok_work *w, walk *out) {
   return TRI_OK;
 }
 
-/* The places of what a step made of a piece: w->b.text from `from` on. */
+/* Finds the places of the output of a step on one piece. The output is w->b.text from `from` on. */
 static tri_status place_step(const tri_tok_op *op, tri_tok_step *step, tri_tok_piece p, int64_t from,
                              tri_tok_work *w) {
   size_t      n_out = (size_t)(w->b.text_n - from), before;
   const char *s = w->a.text + p.at;
   walk        x;
 
-  if (!n_out) return TRI_OK; /* the step left nothing: there is no place, perhaps no memory for one */
+  /* The step left nothing. There is no place, and perhaps no memory for one. */
+  if (!n_out) return TRI_OK;
   TRI_TRY(TRI_GROW(w->b.place, w->b.place_cap, w->b.text_n));
   x = (walk){w->a.place + p.at, w->b.place + from, 0, n_out};
   before = bytes_before(op, s, p.n, n_out);
@@ -175,7 +178,7 @@ static tri_status place_step(const tri_tok_op *op, tri_tok_step *step, tri_tok_p
   return TRI_OK;
 }
 
-/* An added token, carried along. */
+/* Copies an added token to the output. */
 static tri_status carry(tri_tok_work *w, tri_tok_piece *p) {
   int64_t at = w->b.text_n;
 
@@ -199,7 +202,7 @@ tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *ste
   for (int64_t i = 0; i < w->a.n; i++) {
     tri_tok_piece p = w->a.piece[i];
     int64_t       from = w->b.text_n;
-    if (p.id >= 0) { /* only its id counts from here on, and its place */
+    if (p.id >= 0) { /* from here on only its id and place count */
       if (places) TRI_TRY(carry(w, &p));
       TRI_TRY(tri_tok_push(&w->b, p));
     } else {
@@ -212,9 +215,9 @@ tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *ste
 
 /* ---- tokens ---- */
 
-/* Spaces that a token begins with, or ends with. */
+/* Returns the number of spaces at the begin or end of a token. */
 static int64_t spaces_of(const char *s, size_t n, bool end) {
-  enum { SPELLED = 0x120 }; /* as tri_tok_byte_char spells a space */
+  enum { SPELLED = 0x120 }; /* spelling of a space by tri_tok_byte_char */
   int64_t count = 0;
   int32_t c;
   size_t  step;
@@ -249,7 +252,7 @@ tri_status tri_tok_place_tokens(const tri_tokenizer *t, tri_tok_work *w, tri_tok
   for (int64_t i = first; i < out->n; i++) {
     size_t          n = (size_t)w->origin.took.id[i - w->origin.out_before];
     tri_text_place *x = to->at + to->n++;
-    if (!n && i > first) { /* a byte of several that stand for the same */
+    if (!n && i > first) { /* one of several bytes with the same place */
       *x = x[-1];
       continue;
     }

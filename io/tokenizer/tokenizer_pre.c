@@ -1,4 +1,4 @@
-/* tokenizer_pre.c - the pre-tokenizers: each cuts the pieces that are no added tokens into smaller ones. */
+/* tokenizer_pre.c - the pre-tokenizers. Each splits the pieces that are not added tokens. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
@@ -11,7 +11,7 @@ static tri_status push_range(tri_tok_piece p, size_t from, size_t to, tri_tok_pi
   return tri_tok_push(out, (tri_tok_piece){p.at + from, to - from, p.zero > from ? p.zero - from : 0, -1});
 }
 
-/* tokenizers, normalizer.rs, split: a hit stands alone, falls away, or joins a neighbour. */
+/* tokenizers, normalizer.rs, split: a match stands alone, is dropped, or joins a neighbour. */
 static tri_status push_matches(const tri_tok_op *op, tri_tok_piece p, const tri_tok_work *w,
                                tri_tok_pieces *out) {
   const tri_tok_match *m = w->match;
@@ -62,7 +62,7 @@ static bool is_hit(const tri_tok_op *op, int32_t c) {
   return (category ? category : utf8proc_category_string(c))[0] == 'N';
 }
 
-/* Every character that hits is a match of its own. */
+/* Makes every matching character a match of its own. */
 static tri_status find_chars(const tri_tok_op *op, const char *s, size_t n, tri_tok_work *w) {
   size_t  prev = 0, step;
   int32_t c;
@@ -92,8 +92,8 @@ static tri_status prefix_space(const char *s, tri_tok_piece p, tri_tok_work *w) 
   return tri_tok_push(&w->b, fresh);
 }
 
-/* tokenizers, pre_tokenizers/metaspace.rs: spaces become the replacement, one may be put before, and a piece
- * begins at each. */
+/* tokenizers, pre_tokenizers/metaspace.rs: spaces become the replacement character, one may be put before the
+ * text, and a piece begins at each. */
 static tri_status metaspace(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w) {
   const char   *rep = op->text;
   size_t        size = op->text_n, from = 0;

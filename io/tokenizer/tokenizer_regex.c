@@ -1,4 +1,4 @@
-/* tokenizer_regex.c - the tokenizer's regular expressions: compiled by PCRE2, run over a piece of text. */
+/* tokenizer_regex.c - regular expressions of the tokenizer: compiled by PCRE2, run over a piece of text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Steps of all searches of a call: so many, and so many more for each byte that is searched. Measured: the
- * patterns of tests/data/tokenizer need at most 2 for a byte of runs of 300 000. PCRE2 limits those from one
- * place only: a search that stays below FEW_STEPS there is bounded by the length; any other begins anew with
- * its steps counted. */
+/* The limit on steps of all searches in a call: LEAST_STEPS, and STEPS_PER_BYTE for each byte searched.
+ * Measured: the patterns of tests/data/tokenizer need at most 2 steps per byte on runs of 300 000. PCRE2 can
+ * only limit the steps from one start. A search below FEW_STEPS from each start is bounded by the length. Any
+ * other search is repeated with its steps counted. */
 enum { LEAST_STEPS = 1000000, STEPS_PER_BYTE = 64, FEW_STEPS = 256 };
-/* Memory of a search. Chosen: several times what those patterns take on 10 MB. */
+/* The limit on memory of a search. Chosen as several times the memory of those patterns on 10 MB. */
 enum { STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20, HEAP_KIB = 512 << 10 };
 
-/* What messages call it; the caller frees *out. */
+/* Makes the name for messages. The caller frees *out. */
 static tri_status name_regex(const char *where, const char *s, size_t n, char **out) {
   size_t space = strlen(where) + 500;
 
@@ -24,7 +24,8 @@ static tri_status name_regex(const char *where, const char *s, size_t n, char **
 }
 
 tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal, tri_tok_regex *out) {
-  /* Oniguruma: ^ and $ match at every line, only \n ends one; escapes and classes know Unicode. */
+  /* As in Oniguruma, ^ and $ match at every line, only \n ends a line, and escapes and classes use
+   * Unicode. */
   uint32_t options = literal ? PCRE2_LITERAL | PCRE2_UTF : PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE;
   pcre2_compile_context *context = pcre2_compile_context_create(NULL);
   tri_text               pattern = {0};
@@ -51,7 +52,7 @@ tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool l
                                options | PCRE2_AUTO_CALLOUT, &code, &at, context);
   if (!out->counted) TRI_FAIL_DONE(TRI_ENOMEM, "%s: no memory for a regular expression", where);
   TRI_TRY_DONE(name_regex(where, s, n, &out->name));
-  /* without JIT, in a build that lacks it, the result is the same */
+  /* a build without JIT gives the same result */
   pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE);
   pcre2_jit_compile(out->counted, PCRE2_JIT_COMPLETE);
 done:
@@ -85,7 +86,7 @@ static tri_status open_work(tri_tok_work *w) {
   return TRI_OK;
 }
 
-/* As pcre2_match; where the JIT's stack is too small, the interpreter finds the same. */
+/* Works as pcre2_match. If the JIT stack is too small, the interpreter runs instead, with the same result. */
 static int match(const pcre2_code *code, const char *s, size_t n, size_t at, tri_tok_work *w) {
   int rc = pcre2_match(code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, w->data, w->context);
 
@@ -94,7 +95,7 @@ static int match(const pcre2_code *code, const char *s, size_t n, size_t at, tri
   return rc;
 }
 
-/* The next match at or after `at`; *found false: none. */
+/* Finds the next match at or after `at`. *found false: there is none. */
 static tri_status search(const tri_tok_regex *x, const char *s, size_t n, size_t at, tri_tok_work *w,
                          bool *found, size_t *from, size_t *to) {
   char why[256] = "";
@@ -103,14 +104,14 @@ static tri_status search(const tri_tok_regex *x, const char *s, size_t n, size_t
   pcre2_set_match_limit(w->context, FEW_STEPS);
   rc = match(x->code, s, n, at, w);
   if (rc == PCRE2_ERROR_MATCHLIMIT) {
-    pcre2_set_match_limit(w->context, UINT32_MAX); /* count_step ends it */
+    pcre2_set_match_limit(w->context, UINT32_MAX); /* count_step stops it */
     rc = match(x->counted, s, n, at, w);
   }
   *found = rc >= 0;
   if (rc == PCRE2_ERROR_NOMATCH) return TRI_OK;
   if (rc < 0) {
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-    TRI_FAIL(TRI_EINPUT, "%s fails on a text of %zu bytes: %s; write it with fewer nested repeats", x->name,
+    TRI_FAIL(TRI_EINPUT, "%s fails on a text of %zu bytes: %s. Write it with fewer nested repeats", x->name,
              n, why);
   }
   *from = pcre2_get_ovector_pointer(w->data)[0];
@@ -119,8 +120,8 @@ static tri_status search(const tri_tok_regex *x, const char *s, size_t n, size_t
   return TRI_OK;
 }
 
-/* tokenizers, pattern.rs, find_matches; onig, find.rs, FindMatches: an empty match directly behind the last
- * one is passed over. */
+/* tokenizers, pattern.rs, find_matches, and onig, find.rs, FindMatches: an empty match right after the last
+ * match is skipped. */
 tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, tri_tok_work *w) {
   size_t  at = 0, prev = 0, last = SIZE_MAX, from, to;
   int32_t c;

@@ -1,5 +1,4 @@
-/* tokenizer_sets.c - the sets of characters that Oniguruma's patterns call by name, as the inside of a PCRE2
- * class. */
+/* tokenizer_sets.c - named character sets of Oniguruma's patterns, as the inside of a PCRE2 class. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_impl.h"
 
@@ -12,8 +11,8 @@
   "\\t-\\r\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 
-/* name (lower case, without space, _ and -) -> the inside of a class. newer: the categories whose characters
- * of Unicode 15 and 16 belong to it. */
+/* Maps a name (lower case, without space, _ and -) to the inside of a class. newer: the categories whose
+ * characters of Unicode 15 and 16 belong to it. */
 static const struct {
   const char *name, *items, *newer;
   bool        negative;
@@ -93,8 +92,8 @@ static bool compiles(const char *pattern) {
   return re != NULL;
 }
 
-/* A category by its letters, another property, or a script; a script itself, where PCRE2 would take what is
- * used with it too. */
+/* Finds a category by its letters, another property, or a script. A script means only its own characters.
+ * PCRE2's plain name would add its script extensions. */
 static bool find_plain(const char *name, tri_tok_set *set) {
   size_t n_row = sizeof set_row / sizeof *set_row;
 

@@ -1,5 +1,5 @@
-/* tokenizer_steps.c - normalizer, pre_tokenizer, decoder and post_processor of a tokenizer.json as lists of
- * steps. */
+/* tokenizer_steps.c - reads normalizer, pre_tokenizer, decoder and post_processor of a tokenizer.json as
+ * lists of steps. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads the fields of one object into its step; op is the last of ops, and the reader may push more. */
+/* Reads the fields of one object into its step, the last of ops. It may push more steps. */
 typedef tri_status (*reader)(const tri_tokenizer *t, const char *where, json_t *o, tri_tok_ops *ops);
 
 typedef struct step_row {
@@ -17,7 +17,7 @@ typedef struct step_row {
 } step_row;
 
 typedef struct family {
-  const char     *name, *list; /* the key of the file, and that of a Sequence's parts */
+  const char     *name, *list; /* the key in the file, and the key of a Sequence's parts */
   const step_row *row;         /* [n_row] */
   int             n_row;
 } family;
@@ -75,7 +75,7 @@ static tri_status read_pattern(const tri_tokenizer *t, const char *where, json_t
   return tri_tok_regex_open(place, json_string_value(v), json_string_length(v), plain != NULL, &op->pattern);
 }
 
-/* The index of field `key` in `name`; absent: `fallback`, or an error if that is negative. */
+/* Returns the index of field `key` in `name`. Missing: `fallback`, or an error if that is negative. */
 static tri_status read_choice(const tri_tokenizer *t, const char *where, json_t *o, const char *key,
                               const char *const *name, int n_name, int fallback, int *out) {
   json_t  *v = json_object_get(o, key);
@@ -183,7 +183,7 @@ static tri_status read_punctuation(const tri_tokenizer *t, const char *where, js
 }
 
 static tri_status read_whitespace(const tri_tokenizer *t, const char *where, json_t *o, tri_tok_ops *ops) {
-  /* tokenizers, pre_tokenizers/whitespace.rs: \w+|[^\w\s]+ of Rust's regex, whose \w has Join_Control too */
+  /* tokenizers, pre_tokenizers/whitespace.rs: \w+|[^\w\s]+ of Rust's regex. Its \w includes Join_Control. */
   static const char regex[] = "[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+";
 
   (void)where, (void)o;
@@ -251,13 +251,13 @@ static tri_status refuse_type(const tri_tokenizer *t, const family *f, const cha
   tri_text known = {0};
 
   for (int i = 0; i < f->n_row; i++) TRI_TRY(tri_text_printf(&known, "%s, ", f->row[i].type));
-  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: %s '%s' is not supported; supported are %sSequence",
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: %s '%s' is not supported. Supported are %sSequence",
            t->name, f->name, type, known.data);
   tri_text_free(&known);
   return TRI_EINPUT;
 }
 
-/* The names of the steps from `first` on, which one object of the file became. */
+/* Names the steps from `first` on, made from one object of the file. */
 static tri_status name_steps(const tri_tokenizer *t, const char *where, const char *type, tri_tok_ops *ops,
                              int64_t first) {
   size_t space = strlen(t->name) + strlen(where) + strlen(type) + 8;
@@ -269,7 +269,7 @@ static tri_status name_steps(const tri_tokenizer *t, const char *where, const ch
   return TRI_OK;
 }
 
-/* One object of the file, a Sequence flattened. `where`: its path, for messages. */
+/* Loads one object of the file, with a Sequence flattened. `where` is its path, for messages. */
 static tri_status load_step(const tri_tokenizer *t, const family *f, const char *where, json_t *o,
                             tri_tok_ops *ops) {
   const char *type = json_string_value(json_object_get(o, "type"));
@@ -325,14 +325,14 @@ static tri_status put_special(const tri_tokenizer *t, json_t *o, const char *nam
     json_int_t id = json_integer_value(v);
     int32_t    small = (int32_t)(id >= 0 && id < t->n_row ? id : -1);
     if (!json_is_integer(v) || small < 0 || (!t->row[small].s && !t->added_of[small]))
-      TRI_FAIL(TRI_EINPUT, "%s: post_processor.special_tokens gives '%s' an id that names no token", t->name,
+      TRI_FAIL(TRI_EINPUT, "%s: post_processor.special_tokens gives '%s' an id without a token", t->name,
                name);
     TRI_TRY(tri_tokens_put(out, &small, 1));
   }
   return TRI_OK;
 }
 
-/* Templates of a Sequence multiply. */
+/* Bounds the output. Templates of a Sequence multiply. */
 static tri_status bound_template(tri_tokenizer *t, const tri_tok_template *template) {
   int64_t times = 0;
 
@@ -341,8 +341,8 @@ static tri_status bound_template(tri_tokenizer *t, const tri_tok_template *templ
   t->post.times = (t->post.n == 1 ? 1 : t->post.times) * times;
   if (t->post.times > TRI_TOK_MOST_TIMES || t->post.more > TRI_TOK_MORE_IDS)
     TRI_FAIL(TRI_EINPUT,
-             "%s: post_processor (TemplateProcessing) repeats the text %lld times and adds %lld ids; at "
-             "most %d and %d are accepted",
+             "%s: post_processor (TemplateProcessing) repeats the text %lld times and adds %lld ids, but "
+             "at most %d and %d are accepted",
              t->name, (long long)t->post.times, (long long)t->post.more, TRI_TOK_MOST_TIMES,
              TRI_TOK_MORE_IDS);
   return TRI_OK;
@@ -380,7 +380,7 @@ tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post) {
 
   if (!post || json_is_null(post)) return TRI_OK;
   if (!type) TRI_FAIL(TRI_EINPUT, "%s: post_processor has no 'type'", t->name);
-  if (!strcmp(type, "ByteLevel")) { /* it moves places only */
+  if (!strcmp(type, "ByteLevel")) { /* it changes places only */
     bool prefix, trims;
     TRI_TRY(tri_tok_bool(t, "post_processor", post, "add_prefix_space", 1, &prefix));
     TRI_TRY(tri_tok_bool(t, "post_processor", post, "trim_offsets", 1, &trims));
@@ -392,7 +392,7 @@ tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post) {
   if (strcmp(type, "Sequence"))
     TRI_FAIL(
         TRI_EINPUT,
-        "%s: post_processor '%s' is not supported; supported are ByteLevel, TemplateProcessing, Sequence",
+        "%s: post_processor '%s' is not supported. Supported are ByteLevel, TemplateProcessing, Sequence",
         t->name, type);
   if (!json_is_array(list)) TRI_FAIL(TRI_EINPUT, "%s: post_processor has no list 'processors'", t->name);
   json_array_foreach(list, i, part) {

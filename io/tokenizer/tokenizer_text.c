@@ -1,5 +1,5 @@
-/* tokenizer_text.c - the tokenizer's small tools: lists, a field of the file, hash table, characters, pieces
- * of text. */
+/* tokenizer_text.c - small tools of the tokenizer: lists, a bool field, the hash table, characters, pieces of
+ * text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -44,7 +44,7 @@ void tri_token_places_free(tri_token_places *list) {
 
 tri_status tri_tok_draw_key(tri_tok_key *key) {
   if (getrandom(key, sizeof *key, 0) != (ssize_t)sizeof *key)
-    TRI_FAIL(TRI_EABSENT, "the system gives no random bytes to key a table with: %s", strerror(errno));
+    TRI_FAIL(TRI_EABSENT, "the system returned no random bytes for a hash key: %s", strerror(errno));
   return TRI_OK;
 }
 
@@ -174,7 +174,7 @@ int tri_tok_char_before(const char *s, size_t n, int32_t *c) {
 
 int tri_tok_put_char(int32_t c, char *out) { return (int)utf8proc_encode_char(c, (utf8proc_uint8_t *)out); }
 
-/* GPT-2, encoder.py, bytes_to_unicode: printable Latin-1 stays, the 68 others follow U+0100. */
+/* GPT-2, encoder.py, bytes_to_unicode: printable Latin-1 stays, and the 68 others start at U+0100. */
 int32_t tri_tok_byte_char(uint8_t byte) {
   if (byte <= 0x20) return 0x100 + byte;
   if (byte < 0x7f) return byte;
@@ -193,7 +193,7 @@ int tri_tok_char_byte(int32_t c) {
 
 tri_status tri_tok_reserve(tri_tok_pieces *p, size_t n_bytes) {
   if (p->maker && (int64_t)n_bytes > p->most_text - p->text_n)
-    TRI_FAIL(TRI_EINPUT, "%s: makes more than %lld bytes of a text, far more than a tokenizer needs",
+    TRI_FAIL(TRI_EINPUT, "%s: produces more than %lld bytes from a text, far more than a tokenizer needs",
              p->maker, (long long)p->most_text);
   return TRI_GROW(p->text, p->text_cap, p->text_n + (int64_t)n_bytes);
 }
@@ -233,8 +233,9 @@ void tri_tok_take_text(tri_tok_pieces *out, tri_tok_pieces *in) {
   in->place = t.place, in->place_cap = t.place_cap;
 }
 
-/* Bytes at s, up to n, that are one valid character (*ok), or that from_utf8_lossy replaces together. Unicode
- * 15, table 3-7 (well-formed UTF-8) and section 3.9, "U+FFFD substitution of maximal subparts". */
+/* Returns the bytes at s, at most n, of one valid character (*ok), or of one invalid part. from_utf8_lossy
+ * replaces such a part by one U+FFFD. Unicode 15, table 3-7 (well-formed UTF-8) and section 3.9, "U+FFFD
+ * substitution of maximal subparts". */
 static size_t next_char(const uint8_t *s, size_t n, bool *ok) {
   uint8_t low = 0x80, high = 0xbf;
   size_t  need, i;

@@ -1,5 +1,5 @@
-/* tokenizer_unigram.c - SentencePiece's other model: tokens with log-probabilities, the likeliest cut of a
- * piece. */
+/* tokenizer_unigram.c - the Unigram model of SentencePiece: tokens with log-probabilities, and the likeliest
+ * split of a piece. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_impl.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chosen: eight times the longest token in use; four times the beginnings in the largest vocabulary. */
+/* Chosen: eight times the longest token in use, and four times the prefixes in the largest vocabulary. */
 enum { MOST_TOKEN_BYTES = 1024, MOST_NODES = 1 << 23 };
 
 /* ---- the beginnings of all tokens ---- */
@@ -20,7 +20,7 @@ static uint64_t slot_of(const tri_tok_prefixes *x, int32_t parent, uint8_t byte)
   return tri_tok_pair_slot((uint64_t)(uint32_t)parent << 8 | byte, x->key, x->shift);
 }
 
-/* The node of a beginning that is one byte longer, or 0. */
+/* Returns the node of a prefix that is one byte longer, or 0. */
 static int32_t find_node(const tri_tok_prefixes *x, int32_t parent, uint8_t byte) {
   uint64_t i = slot_of(x, parent, byte);
 
@@ -75,13 +75,13 @@ static tri_status prefixes_put(tri_tokenizer *t, const tri_tok_row *row, int32_t
     x->node[next] = (tri_tok_prefix){at, -1, byte};
     put_slot(x, next);
   }
-  x->node[at].id = id; /* of equal tokens the last one counts */
+  x->node[at].id = id; /* among equal tokens the last one counts */
   return TRI_OK;
 }
 
 /* ---- scores: serde_json, de.rs, without its feature float_roundtrip, rounds as it goes ---- */
 
-/* 10^n as a double, exact or nearest. */
+/* Returns 10^n as the exact or nearest double. */
 static double power10(int n) {
   char text[16];
 
@@ -97,7 +97,7 @@ static double scaled(uint64_t digits, int exponent) {
   return exponent >= 0 ? f * power10(exponent) : f / power10(-exponent);
 }
 
-/* A number of JSON, which was checked to be one that a double holds. */
+/* Reads a JSON number, already checked to fit in a double. */
 double tri_tok_score(const char *s, size_t n) {
   const char *end = s + n;
   bool        negative = s < end && *s == '-', fraction = false, full = false;
@@ -110,7 +110,7 @@ double tri_tok_score(const char *s, size_t n) {
     if (*s == '.') {
       fraction = true;
       full = false;
-    } else if (full || digits > (UINT64_MAX - d) / 10) { /* further digits count as places only */
+    } else if (full || digits > (UINT64_MAX - d) / 10) { /* more digits only move the decimal point */
       full = true;
       exponent += !fraction;
     } else {
@@ -138,7 +138,7 @@ static bool find_member(const tri_json_slice *object, const char *name, tri_json
   return false;
 }
 
-/* The scores as the file spells them. */
+/* Reads the scores from the file's text. */
 static tri_status read_scores(tri_tokenizer *t, const tri_tokenizer_file *file) {
   tri_json_slice whole = {file->bytes, file->n}, model, vocab, key, entry, value;
   tri_json_walk  list, pair;
@@ -147,14 +147,14 @@ static tri_status read_scores(tri_tokenizer *t, const tri_tokenizer_file *file) 
   if (whole.n >= 3 && !memcmp(whole.at, "\xef\xbb\xbf", 3)) whole.at += 3, whole.n -= 3;
   if (!find_member(&whole, "model", &model) || !find_member(&model, "vocab", &vocab) ||
       !tri_json_walk_begin(vocab.at, vocab.n, &list))
-    TRI_FAIL(TRI_EINPUT, "%s: model.vocab cannot be found: its key is written with escapes", t->name);
+    TRI_FAIL(TRI_EINPUT, "%s: model.vocab was not found, because its key is written with escapes", t->name);
   for (; tri_json_walk_next(&list, &key, &entry) && id < t->n_model; id++) {
     bool both = tri_json_walk_begin(entry.at, entry.n, &pair) && tri_json_walk_next(&pair, &key, &value) &&
                 tri_json_walk_next(&pair, &key, &value);
-    TRI_ASSERT(both); /* read_vocab asked */
+    TRI_ASSERT(both); /* checked by read_vocab */
     t->unigram.score[id] = tri_tok_score(value.at, value.n);
     if (!isfinite(t->unigram.score[id]))
-      TRI_FAIL(TRI_EINPUT, "%s: model.vocab[%d] has a score that is too large", t->name, id);
+      TRI_FAIL(TRI_EINPUT, "%s: model.vocab[%d] has too large a score", t->name, id);
   }
   TRI_ASSERT(id == t->n_model);
   return TRI_OK;
@@ -168,7 +168,7 @@ static tri_status check_vocab(const tri_tokenizer *t, const json_t *vocab, size_
 
   *n_bytes = 0;
   if (!json_is_array(vocab) || !json_array_size(vocab))
-    TRI_FAIL(TRI_EINPUT, "%s: model.vocab must be a list of [token, score], of one at least", t->name);
+    TRI_FAIL(TRI_EINPUT, "%s: model.vocab must be a list of one [token, score] or more", t->name);
   if (json_array_size(vocab) >= TRI_TOK_MAX_ID)
     TRI_FAIL(TRI_EINPUT, "%s: model.vocab has %zu entries, too many", t->name, json_array_size(vocab));
   json_array_foreach(vocab, i, pair) {
@@ -176,7 +176,7 @@ static tri_status check_vocab(const tri_tokenizer *t, const json_t *vocab, size_
     if (json_array_size(pair) != 2 || !json_is_string(token) || !json_is_number(json_array_get(pair, 1)))
       TRI_FAIL(TRI_EINPUT, "%s: model.vocab[%zu] must be [token, score]", t->name, i);
     if (json_string_length(token) > MOST_TOKEN_BYTES)
-      TRI_FAIL(TRI_EINPUT, "%s: model.vocab[%zu] has %zu bytes; at most %d are accepted", t->name, i,
+      TRI_FAIL(TRI_EINPUT, "%s: model.vocab[%zu] has %zu bytes, but at most %d are accepted", t->name, i,
                json_string_length(token), MOST_TOKEN_BYTES);
     *n_bytes += json_string_length(token) + 1;
   }
@@ -212,7 +212,7 @@ static tri_status read_unk(tri_tokenizer *t, const json_t *unk) {
   t->unigram.unk_id = -1;
   if (!unk || json_is_null(unk)) return TRI_OK;
   if (!json_is_integer(unk) || json_integer_value(unk) < 0 || json_integer_value(unk) >= t->n_model)
-    TRI_FAIL(TRI_EINPUT, "%s: model.unk_id must be null or the place of a token in model.vocab, 0 ... %d",
+    TRI_FAIL(TRI_EINPUT, "%s: model.unk_id must be null or the index of a token in model.vocab, 0 ... %d",
              t->name, t->n_model - 1);
   t->unigram.unk_id = (int32_t)json_integer_value(unk);
   return TRI_OK;
@@ -251,7 +251,7 @@ static void take(tri_tok_best *to, double score, size_t from, int32_t id) {
   *to = (tri_tok_best){score, (int32_t)from, id};
 }
 
-/* best [n + 1]: of each end the best token that ends there, and where it begins. */
+/* Fills best [n + 1]: for each end, the best token that ends there and its begin. */
 static tri_status find_best(const tri_tokenizer *t, const char *s, size_t n, tri_tok_best *best) {
   const tri_tok_unigram *u = &t->unigram;
   size_t                 step;
@@ -269,14 +269,14 @@ static tri_status find_best(const tri_tokenizer *t, const char *s, size_t n, tri
     }
     if (single) continue;
     if (u->unk_id < 0)
-      TRI_FAIL(TRI_EINPUT, "%s: the text holds U+%04X, which the vocabulary lacks, and model.unk_id is null",
+      TRI_FAIL(TRI_EINPUT, "%s: the text has U+%04X, but the vocabulary lacks it and model.unk_id is null",
                t->name, (unsigned)c);
     take(best + i + step, u->unk_score + best[i].score, i, u->unk_id);
   }
   return TRI_OK;
 }
 
-/* What stands between two cuts: a token, or what is unknown, in bytes or as one. */
+/* Appends the ids of the text between two cuts: a token, or unknown text as bytes or as one id. */
 static tri_status put_part(const tri_tokenizer *t, tri_tok_work *w, const char *s, size_t n,
                            tri_tokens *out) {
   const tri_tok_unigram *u = &t->unigram;
@@ -290,7 +290,7 @@ static tri_status put_part(const tri_tokenizer *t, tri_tok_work *w, const char *
     return tri_tokens_put(out, &id, 1);
   }
   for (size_t i = 0; i < n; i++) {
-    TRI_TRY(tri_tok_took(w, i ? 0 : n)); /* the first takes all, the others stand with it */
+    TRI_TRY(tri_tok_took(w, i ? 0 : n)); /* the first takes all bytes, the others share its place */
     TRI_TRY(tri_tokens_put(out, u->byte_id + (uint8_t)s[i], 1));
   }
   return TRI_OK;
@@ -308,7 +308,7 @@ tri_status tri_tok_unigram_piece(const tri_tokenizer *t, tri_tok_work *w, const 
   TRI_TRY(TRI_GROW(w->best, w->cap_best, (int64_t)n + 1));
   TRI_TRY(TRI_GROW(w->symbol, w->cap_symbol, (int64_t)n + 1));
   TRI_TRY(find_best(t, s, n, w->best));
-  /* the ends of the parts, from the last one on; unknown neighbours are one part */
+  /* The ends of the parts, from the last one on. Neighbouring unknown parts become one part. */
   for (size_t end = n; end > 0; end = (size_t)w->best[end].from) {
     bool unknown = w->best[end].id == u->unk_id;
     if (!unknown || !behind) w->symbol[k++] = (int32_t)end;

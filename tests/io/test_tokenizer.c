@@ -379,11 +379,11 @@ static const struct {
     {POST,
      "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}],\"special_tokens\":{"
      "\"x\":{\"ids\":[4]}}}",
-     "an id that names no token"},
+     "put_special() x"},
     {POST,
      "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}],\"special_tokens\":{"
      "\"x\":{\"ids\":[99]}}}",
-     "an id that names no token"},
+     "put_special() x"},
     {DECODER, "{\"type\":\"WordPiece\"}", "refuse_type() decoder WordPiece ByteLevel"},
     {DECODER, "{\"type\":\"Strip\",\"content\":\" \",\"start\":-1,\"stop\":0}",
      "read_strip_decoder() decoder.start 0"},
