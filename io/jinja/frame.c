@@ -1,4 +1,4 @@
-/* frame.c - variables of a rendering, and texts that are printed aside. */
+/* frame.c - the variables of a rendering, and captured output. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "jinja_run.h"
 

@@ -1,4 +1,4 @@
-/* jinja.c - templates opened and rendered. */
+/* jinja.c - opens and renders templates. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/jinja.h"
 
@@ -34,7 +34,7 @@ static tri_status check_utf8(const char *text, size_t n) {
   return TRI_OK;
 }
 
-/* A copy of the text with \n for \r\n and \r, and without a newline at its end. */
+/* Copies the text with \n for \r\n and \r, and without a newline at its end. */
 static tri_status copy_source(tri_jtree *t, const char *text, size_t n) {
   char  *copy;
   size_t used = 0;
@@ -59,7 +59,7 @@ static tri_status at_line(tri_status st, int line) {
   return tri_error_at(st, where);
 }
 
-/* For messages about memory and levels; the parser's own name their line. */
+/* Adds the line to messages about memory and levels. The parser's own messages have it already. */
 static tri_status at_line_once(tri_status st, int line) {
   return strncmp(tri_error_message(), "line ", 5) != 0 ? at_line(st, line) : st;
 }
@@ -131,8 +131,9 @@ static tri_status render(tri_jrun *r, const json_t *variables) {
   return tri_jexecute(r, f, &r->tree->body);
 }
 
-/* Turns the ends of spans into bytes of the text. transformers lets the span of a block inside a macro begin
- * where the text ended then, so that it may end behind the text; here it ends with the text. */
+/* Turns the ends of spans from characters into bytes of the text. In transformers, the span of a block inside
+ * a macro begins at the end of the text at that time, so it may end past the final text. Here it is cut at
+ * the end of the text. */
 static void find_ends(tri_jinja_text *out) {
   for (int64_t i = 0; i < out->n_span; i++) {
     size_t at = out->span[i].begin;

@@ -1,4 +1,4 @@
-/* jinja_evaluate.c - the value of an expression. */
+/* jinja_evaluate.c - evaluates expressions. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -58,7 +58,7 @@ static tri_status evaluate_unary(tri_jrun *r, tri_jframe *f, const tri_jexpr *x,
   return TRI_OK;
 }
 
-/* The left value, or the right one. */
+/* Evaluates and/or: the left value, or the right one. */
 static tri_status evaluate_logic(tri_jrun *r, tri_jframe *f, const tri_jexpr *x, tri_jvalue *out) {
   TRI_TRY(tri_jevaluate(r, f, x->as.binary.left, out));
   if (tri_jtruth(*out) == (x->kind == TRI_JX_OR)) return TRI_OK;
@@ -137,7 +137,7 @@ static bool same_text(tri_jvalue a, tri_jvalue b) {
   return a.as.text.n == b.as.text.n && !memcmp(a.as.text.s, b.as.text.s, a.as.text.n);
 }
 
-/* The keys and values of **kwargs, behind the n that there are; a->key and a->named have space. */
+/* Appends the keys and values of **kwargs after the existing n. a->key and a->named have space for them. */
 static tri_status put_mapping(tri_jrun *r, tri_jvalue map, argument_list *a) {
   int64_t n = a->args.n_named;
 
@@ -221,7 +221,7 @@ static tri_status fail_unknown(const tri_jexpr *x) {
   TRI_FAIL(TRI_EINPUT, "No %s named '%.200s' found.", what, name->s);
 }
 
-/* A filter or a test. */
+/* Evaluates a filter or a test. */
 static tri_status evaluate_filter(tri_jrun *r, tri_jframe *f, const tri_jexpr *x, tri_jvalue *out) {
   tri_jvalue of = r->block;
   tri_jargs  args;

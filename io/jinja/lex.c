@@ -1,4 +1,4 @@
-/* lex.c - a template cut into tokens; whitespace around tags as trim_blocks and lstrip_blocks want it. */
+/* lex.c - splits a template into tokens, with trim_blocks and lstrip_blocks for whitespace around tags. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/lex.h"
 
@@ -15,7 +15,7 @@ const char *tri_jtoken_text(tri_jtoken_kind kind) { return token_text[kind]; }
 
 void tri_jlex_close(tri_jlexer *l) { TRI_FREE(l->bracket); }
 
-/* Bytes of the character of whitespace (Python's str.isspace) that begins s [n], or 0. */
+/* Returns the length of the whitespace character (Python's str.isspace) at the start of s [n], or 0. */
 static size_t space_length(const char *s, size_t n) {
   unsigned char c = n ? (unsigned char)s[0] : 0, d = n > 1 ? (unsigned char)s[1] : 0,
                 e = n > 2 ? (unsigned char)s[2] : 0;
@@ -28,7 +28,7 @@ static size_t space_length(const char *s, size_t n) {
   return c == 0xE3 && d == 0x80 && e == 0x80 ? 3 : 0;
 }
 
-/* s [n] without whitespace at its end. */
+/* Returns the length of s [n] without whitespace at its end. */
 static size_t stripped_length(const char *s, size_t n) {
   for (;;) {
     size_t cut = 0;
@@ -94,11 +94,11 @@ static void give_text(const tri_jlexer *l, int line, size_t begin, size_t end, t
   *out = (tri_jtoken){.kind = TRI_JT_DATA, .line = line, .value = tri_jtext(l->s + begin, end - begin)};
 }
 
-/* The end of a comment; begins behind "{#" and its sign. */
+/* Skips a comment. l->at is after "{#" and its sign. */
 static tri_status skip_comment(tri_jlexer *l) {
   size_t at = l->at, end = 0;
 
-  if (at == l->n) return TRI_OK; /* Jinja lets this pass */
+  if (at == l->n) return TRI_OK; /* Jinja accepts this */
   for (; at < l->n && !end; at++) {
     const char *mark = memchr(l->s + at, '#', l->n - at);
     if (!mark) break;
@@ -112,7 +112,7 @@ static tri_status skip_comment(tri_jlexer *l) {
   return TRI_OK;
 }
 
-/* Where "{% raw %}" ends that begins at `at`, or 0. */
+/* Returns the end of the "{% raw %}" that begins at `at`, or 0. */
 static size_t raw_begin(const tri_jlexer *l, size_t at) {
   at += 2;
   if (at < l->n && (l->s[at] == '-' || l->s[at] == '+')) at++;
@@ -123,7 +123,7 @@ static size_t raw_begin(const tri_jlexer *l, size_t at) {
   return stands_at(l, at, "%}") ? at + 2 : 0;
 }
 
-/* Where "{% endraw %}" ends that begins at `at`, or 0. */
+/* Returns the end of the "{% endraw %}" that begins at `at`, or 0. */
 static size_t raw_end(const tri_jlexer *l, size_t at, char *sign) {
   at += 2;
   *sign = at < l->n && (l->s[at] == '-' || l->s[at] == '+') ? l->s[at] : 0;
@@ -138,7 +138,7 @@ static tri_status read_raw(tri_jlexer *l, tri_jtoken *out, bool *found) {
   int    line = l->line;
   char   sign = 0;
 
-  if (at == l->n) return TRI_OK; /* Jinja lets this pass */
+  if (at == l->n) return TRI_OK; /* Jinja accepts this */
   for (; at < l->n && !end; at++) {
     const char *mark = memchr(l->s + at, '{', l->n - at);
     if (!mark) break;
@@ -154,7 +154,7 @@ static tri_status read_raw(tri_jlexer *l, tri_jtoken *out, bool *found) {
   return TRI_OK;
 }
 
-/* The first "{{", "{%" or "{#" from `at` on, or the end. */
+/* Returns the place of the first "{{", "{%" or "{#" from `at` on, or the end. */
 static size_t find_tag(const tri_jlexer *l, size_t at) {
   for (; at < l->n; at++) {
     const char *mark = memchr(l->s + at, '{', l->n - at);
@@ -165,7 +165,7 @@ static size_t find_tag(const tri_jlexer *l, size_t at) {
   return l->n;
 }
 
-/* Text up to the next tag, and that tag's begin. *found: *out is a token. */
+/* Reads the text up to the next tag, and the begin of that tag. *found: *out is a token. */
 static tri_status read_root(tri_jlexer *l, tri_jtoken *out, bool *found) {
   size_t begin = l->at, at = find_tag(l, begin), text, raw = 0;
   int    line = l->line;
@@ -201,7 +201,7 @@ static tri_status read_root(tri_jlexer *l, tri_jtoken *out, bool *found) {
   return TRI_OK;
 }
 
-/* The end of the tag, if it is here: no bracket is open. */
+/* Reads the end of the tag, if it is here and no bracket is open. */
 static bool read_tag_end(tri_jlexer *l, tri_jtoken *out) {
   bool   variable = l->state == TRI_JLEX_VARIABLE;
   size_t end = 0;
@@ -246,7 +246,7 @@ static tri_status read_operator(tri_jlexer *l, tri_jtoken *out) {
       return TRI_OK;
     }
   if ((unsigned char)s[0] >= 0x80)
-    TRI_JFAIL(l->line, "unexpected char '%.*s'; names are made of ASCII letters, digits and _",
+    TRI_JFAIL(l->line, "unexpected char '%.*s'. Names may have ASCII letters, digits and _",
               (int)tri_character(s, l->n - l->at), s);
   TRI_JFAIL(l->line, "unexpected char '%c'", s[0]);
 }
@@ -255,7 +255,7 @@ static bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Behind the string that begins at `at`, or 0: it does not end. */
+/* Returns the place after the string that begins at `at`. 0: it does not end. */
 static size_t string_end(const tri_jlexer *l, size_t at) {
   char quote = l->s[at];
 
@@ -264,7 +264,7 @@ static size_t string_end(const tri_jlexer *l, size_t at) {
   return at < l->n ? at + 1 : 0;
 }
 
-/* A token inside a tag. */
+/* Reads a token inside a tag. */
 static tri_status read_inside(tri_jlexer *l, tri_jtoken *out) {
   const char *s;
   size_t      left, n;

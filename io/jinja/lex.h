@@ -1,11 +1,11 @@
-/* lex.h - the tokens of a template, as Jinja's lexer.py cuts them. Private to its room. */
+/* lex.h - the tokens of a template, as in Jinja's lexer.py. Private to io/jinja. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_LEX_H
 #define TRI_JINJA_LEX_H
 
 #include "io/jinja/tree.h"
 
-/* X(name, what messages call it); operators are spelled as in the template, longer ones first. */
+/* X(name, text in messages). Operators are spelled as in the template, longer ones first. */
 /* clang-format off */
 #define TRI_JTOKEN_LIST(X)                       \
   X(EOF, "end of template")                      \
@@ -31,36 +31,39 @@ typedef struct tri_jtoken {
   tri_jtoken_kind kind;
   int             line;
   tri_jname      *name;  /* NAME */
-  tri_jvalue      value; /* STRING, INTEGER, FLOAT: the literal's; DATA: its text */
+  tri_jvalue      value; /* the value of a literal, or the text of DATA */
 } tri_jtoken;
 
 typedef enum { TRI_JLEX_ROOT, TRI_JLEX_BLOCK, TRI_JLEX_VARIABLE } tri_jlex_state;
 
 typedef struct tri_jlexer {
-  tri_jtree     *tree; /* borrowed: names, texts of strings */
+  tri_jtree     *tree; /* borrowed, for names and strings */
   const char    *s;    /* [n], borrowed */
   size_t         n, at;
-  int            line; /* of byte `at`; from 1 */
+  int            line; /* line of byte `at`, from 1 */
   tri_jlex_state state;
-  bool           line_starting; /* what was read last ends with a newline */
-  tri_jtoken     pending;       /* the begin of a tag, behind the text that is handed out first */
-  bool           has_pending;
-  char          *bracket; /* [n_bracket], the closing ones that are awaited; by tri_host_free */
-  int64_t        n_bracket, cap_bracket;
+  bool           line_starting; /* the last text read ends with a newline */
+  /* The begin of a tag. It is returned after the text before it. */
+  tri_jtoken pending;
+  bool       has_pending;
+  /* [n_bracket] The expected closing brackets, freed with tri_host_free. */
+  char   *bracket;
+  int64_t n_bracket, cap_bracket;
 } tri_jlexer;
 
-/* Not collective: all that follow. The next token; behind the last one TRI_JT_EOF again and again. */
+/* Not collective: all that follow. Returns the next token. After the last token it returns TRI_JT_EOF every
+ * time. */
 TRI_CHECKED tri_status tri_jlex_next(tri_jlexer *l, tri_jtoken *out);
 void                   tri_jlex_close(tri_jlexer *l);
-/* Pure. How messages call tokens of a kind. */
+/* Pure. Returns the name of a token kind in messages. */
 const char *tri_jtoken_text(tri_jtoken_kind kind);
 
-/* Of lex_literal.c. The value of a string literal between its quotes, s [n]. */
+/* lex_literal.c. Reads a string literal, s [n] without its quotes. */
 TRI_CHECKED tri_status tri_jlex_string(tri_jtree *t, int line, const char *s, size_t n, tri_jvalue *out);
-/* Pure. Bytes of the number that begins s [n], 0: none. */
+/* Pure. Return the length of the number at the start of s [n]. 0: none. */
 size_t tri_jlex_float_length(const char *s, size_t n);
 size_t tri_jlex_integer_length(const char *s, size_t n);
-/* The value of the number s [n]. */
+/* Reads the number s [n]. */
 TRI_CHECKED tri_status tri_jlex_number(int line, const char *s, size_t n, bool real, tri_jvalue *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* lex_literal.c - literals of numbers and strings, as Python reads them. */
+/* lex_literal.c - reads number and string literals as Python does. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ size_t tri_jlex_float_length(const char *s, size_t n) {
   return part || power ? whole + part + power : 0;
 }
 
-/* (_?[digit])* of a base. */
+/* (_?[digit])* for the digits of a base. */
 static size_t based_length(const char *s, size_t n, int base) {
   size_t i = 0;
 
@@ -116,7 +116,7 @@ static tri_status put_character(tri_jtree *t, tri_text *out, uint32_t c) {
   return tri_jput(&t->arena, out, b, n);
 }
 
-/* \xHH, \uHHHH, \UHHHHHHHH: s begins behind the letter. */
+/* Reads \xHH, \uHHHH or \UHHHHHHHH. s begins after the letter. */
 static tri_status put_hex(tri_jtree *t, int line, char letter, const char *s, size_t n, size_t want,
                           tri_text *out) {
   uint32_t c = 0;
@@ -131,26 +131,26 @@ static tri_status put_hex(tri_jtree *t, int line, char letter, const char *s, si
   }
   if (c > 0x10FFFF) TRI_JFAIL(line, "illegal Unicode character in a string");
   if (c >= 0xD800 && c < 0xE000)
-    TRI_JFAIL(line, "\\u%04X in a string is half a character; write \\U and eight digits", (unsigned)c);
+    TRI_JFAIL(line, "\\u%04X in a string is half a character. Write \\U and eight digits", (unsigned)c);
   return put_character(t, out, c);
 }
 
-/* A backslash in front of a character beyond ASCII: Jinja writes that character as an escape before it reads
- * escapes, so the backslash stands for itself and letters and digits follow it (lexer.py, wrap). */
+/* Handles a backslash before a character beyond ASCII. Jinja spells such a character as an escape before it
+ * reads escapes (lexer.py, wrap). So the backslash is literal and letters and digits follow it. */
 static tri_status put_spelled(tri_jtree *t, const char *s, size_t n, size_t *used, tri_text *out) {
   unsigned char first = (unsigned char)s[0];
   size_t        more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
   uint32_t      c = first & (0x3Fu >> more);
   char         *text;
 
-  if (more >= n) more = n - 1; /* cannot be: the template is UTF-8 */
+  if (more >= n) more = n - 1; /* never happens, the template is UTF-8 */
   for (size_t i = 1; i <= more; i++) c = c << 6 | ((unsigned char)s[i] & 0x3F);
   *used = 1 + more;
   TRI_TRY(tri_jtree_text(t, &text, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)c));
   return tri_jput(&t->arena, out, text, strlen(text));
 }
 
-/* The escape behind a backslash, s [n] with n > 0. */
+/* Reads the escape after a backslash, s [n] with n > 0. */
 static tri_status put_escape(tri_jtree *t, int line, const char *s, size_t n, size_t *used, tri_text *out) {
   static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
   const char       *known = memchr(from, s[0], sizeof from - 1);
@@ -163,7 +163,7 @@ static tri_status put_escape(tri_jtree *t, int line, const char *s, size_t n, si
     *used = s[0] == 'x' ? 3 : s[0] == 'u' ? 5 : 9;
     return put_hex(t, line, s[0], s + 1, n - 1, *used - 1, out);
   }
-  if (s[0] == 'N') TRI_JFAIL(line, "\\N{...} in a string is not supported; write the character itself");
+  if (s[0] == 'N') TRI_JFAIL(line, "\\N{...} in a string is not supported. Write the character itself");
   if (s[0] >= '0' && s[0] <= '7') {
     for (*used = 0; *used < 3 && *used < n && s[*used] >= '0' && s[*used] <= '7'; ++*used)
       c = 8 * c + (uint32_t)(s[*used] - '0');
@@ -180,7 +180,7 @@ tri_status tri_jlex_string(tri_jtree *t, int line, const char *s, size_t n, tri_
   const char *end = s + n;
 
   if (!memchr(s, '\\', n)) {
-    *out = tri_jtext(s, n); /* the template's own bytes live as long as the tree */
+    *out = tri_jtext(s, n); /* the template's bytes live as long as the tree */
     return TRI_OK;
   }
   while (s < end) {

@@ -1,6 +1,6 @@
 /* loop.c - for loops and the variable loop, as Jinja's LoopContext. A loop with an `if` tests an element
- * when the body wants it, as the generator of Jinja's compiler does: later tests see what the body has
- * changed. */
+ * only when the body needs it, like the generator of Jinja's compiler. Later tests see changes made by the
+ * body. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -8,22 +8,24 @@
 #include "jinja_run.h"
 
 typedef struct loop_object {
-  tri_jobject      object; /* first, so that a pointer to it is one to this */
+  tri_jobject      object; /* first, so a pointer to it points to this struct */
   tri_jrun        *run;
   const tri_jfor  *loop;
   tri_jframe      *test_frame; /* NULL without `if` */
   tri_jvalue       walked;     /* the value of `all` */
-  const tri_jlist *all;        /* what is walked */
-  int64_t          at_all;     /* the next one of it that has not been tested */
-  tri_jvalue      *ahead;      /* [n_ahead] from at_ahead on: tested, and not yet handed out */
-  int64_t          at_ahead, n_ahead, cap_ahead;
-  int64_t          index0, length; /* length -1: not known yet */
-  tri_jvalue       before, current, changed;
+  const tri_jlist *all;        /* the elements of the loop */
+  /* Index in `all` of the next element to test. */
+  int64_t at_all;
+  /* [n_ahead], from at_ahead on. Elements that passed the test but were not used yet. */
+  tri_jvalue *ahead;
+  int64_t     at_ahead, n_ahead, cap_ahead;
+  int64_t     index0, length; /* length -1: not yet known */
+  tri_jvalue  before, current, changed;
 } loop_object;
 
 /* ---- elements ---- */
 
-/* An element as the test hands it on: a tuple of targets makes a new tuple. */
+/* Returns an element as the test passes it on. For a tuple of targets, this is a new tuple. */
 static tri_status rebuild(tri_jrun *r, tri_jframe *f, const tri_jexpr *target, tri_jvalue value,
                           tri_jvalue *out) {
   *out = value;
@@ -53,7 +55,7 @@ static tri_status put_ahead(loop_object *o, tri_jvalue value) {
   return TRI_OK;
 }
 
-/* One more element ahead, if there is one. */
+/* Adds one more element to `ahead`, if there is one. */
 static tri_status pull(loop_object *o) {
   bool yes = false;
 
@@ -65,7 +67,7 @@ static tri_status pull(loop_object *o) {
   return TRI_OK;
 }
 
-/* The next element stays; *found false: there is none. */
+/* Returns the next element without taking it. *found false: there is none. */
 static tri_status peek(loop_object *o, tri_jvalue *out, bool *found) {
   if (o->at_ahead == o->n_ahead && o->test_frame) {
     o->at_ahead = o->n_ahead = 0;
@@ -178,7 +180,7 @@ static tri_status get_nextitem(loop_object *o, tri_jvalue *out) {
 }
 static tri_status get_depth(loop_object *o, tri_jvalue *out) {
   (void)o;
-  *out = tri_jint(1); /* of a loop that is not recursive */
+  *out = tri_jint(1); /* for a loop that is not recursive */
   return TRI_OK;
 }
 static tri_status get_depth0(loop_object *o, tri_jvalue *out) {
@@ -245,14 +247,14 @@ static tri_status open_loop(tri_jrun *r, tri_jframe *f, const tri_jfor *l, loop_
     TRI_TRY(tri_jframe_make(r, l->test_slots, f, &o->test_frame));
     tri_jframe_enter(r, o->test_frame, &l->test_scope);
   } else {
-    o->ahead = (tri_jvalue *)o->all->item; /* only read */
+    o->ahead = (tri_jvalue *)o->all->item; /* read-only */
     o->n_ahead = o->cap_ahead = o->length = o->all->n;
   }
   *out = o;
   return TRI_OK;
 }
 
-/* Takes the next element into the targets; *found false: there is none. */
+/* Assigns the next element to the targets. *found false: there is none. */
 static tri_status advance(loop_object *o, tri_jframe *f, bool *found) {
   tri_jvalue value;
 
@@ -268,8 +270,7 @@ static tri_status advance(loop_object *o, tri_jframe *f, bool *found) {
   return tri_jassign(o->run, f, o->loop->target, value);
 }
 
-/* The loop is over, and has handed out all: its elements are needed no longer, even where something keeps the
- * variable loop. */
+/* Releases the elements of a finished loop, even if something still holds the variable loop. */
 static tri_status let_go(loop_object *o) {
   static const tri_jlist none = {0};
 
@@ -292,7 +293,7 @@ tri_status tri_jloop_run(tri_jrun *r, tri_jframe *f, const tri_jfor *l) {
     tri_jframe_enter(r, f, &l->body_scope);
     TRI_TRY(r->body(r, f, &l->body));
     if (r->flow == TRI_JFLOW_ON)
-      otherwise = false; /* so Jinja: not where the body was left by continue or break */
+      otherwise = false; /* as in Jinja, only if the body did not end by continue or break */
     found = r->flow != TRI_JFLOW_BREAK;
     r->flow = TRI_JFLOW_ON;
     if (!found) break;

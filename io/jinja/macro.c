@@ -5,7 +5,7 @@
 #include "jinja_run.h"
 
 typedef struct macro_object {
-  tri_jobject       object; /* first, so that a pointer to it is one to this */
+  tri_jobject       object; /* first, so a pointer to it points to this struct */
   tri_jrun         *run;
   tri_jframe       *closure;
   const tri_jmacro *macro;
@@ -58,7 +58,7 @@ static tri_status print_macro(tri_jarena *a, const tri_jobject *o, tri_text *out
 
 /* ---- arguments ---- */
 
-/* The named arguments that are left, and whether one of them may be the caller. */
+/* The named arguments left over. One of them may be the caller. */
 typedef struct naming {
   const tri_jargs *args;
   bool            *taken; /* [n_named] */

@@ -1,4 +1,5 @@
-/* parse_operand.c - names, literals, brackets, and what follows them: .name, [key], calls, filters, tests. */
+/* parse_operand.c - parses names, literals, brackets and their postfixes: .name, [key], calls, filters,
+ * tests. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -50,7 +51,8 @@ static tri_status parse_dict(tri_jparser *p, tri_jexpr **out) {
   return tri_jparse_next(p);
 }
 
-/* Jinja names `in` and `recursive` as ends too, but never finds them (Token.test_any): `for x, in` fails. */
+/* Jinja lists `in` and `recursive` as ends too, but never finds them (Token.test_any), so `for x, in`
+ * fails. */
 static bool is_tuple_end(const tri_jparser *p) {
   return tri_jparse_is(p, TRI_JT_VARIABLE_END) || tri_jparse_is(p, TRI_JT_BLOCK_END) ||
          tri_jparse_is(p, TRI_JT_RPAREN);
@@ -85,7 +87,7 @@ tri_status tri_jparse_tuple(tri_jparser *p, tri_jtuple how, tri_jexpr **out) {
 
 /* ---- names and literals ---- */
 
-/* Strings side by side are one. */
+/* Joins adjacent strings. */
 static tri_status parse_string(tri_jparser *p, tri_jexpr **out) {
   tri_text   text = {0};
   tri_jvalue value = p->token.value;
@@ -107,7 +109,7 @@ done:
   return st;
 }
 
-/* true, false, none in both spellings. */
+/* Recognises true, false and none in both spellings. */
 static bool const_name(const char *s, tri_jvalue *out) {
   if (!strcmp(s, "true") || !strcmp(s, "True"))
     *out = tri_jbool(true);
@@ -171,7 +173,7 @@ static tri_status put_named(tri_jparser *p, tri_jcall_args *args, tri_jname *key
     if (args->key[i] == key) TRI_JFAIL(line, "keyword argument repeated: %.200s", key->s);
   TRI_TRY(tri_jarena_step(&p->tree->arena, n));
   TRI_TRY(tri_jexprs_put(p->tree, &args->named, value));
-  if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, 8: full */
+  if ((n & (n - 1)) == 0) { /* full at 0, 1, 2, 4, 8, ... */
     tri_jname **more;
     TRI_TRY(tri_jarena_take(&p->tree->arena, (size_t)(n ? 2 * n : 1) * sizeof(tri_jname *), (void **)&more));
     for (int64_t i = 0; i < n; i++) more[i] = args->key[i];
@@ -181,7 +183,7 @@ static tri_status put_named(tri_jparser *p, tri_jcall_args *args, tri_jname *key
   return TRI_OK;
 }
 
-/* An argument; ok false: it may not stand behind the ones before it. */
+/* Parses an argument. ok false: it may not follow the arguments before it. */
 static tri_status parse_argument(tri_jparser *p, tri_jexpr *owner, tri_jcall_args *args, bool *ok) {
   tri_jtoken ahead = {0};
   tri_jname *key = p->token.name;
@@ -222,7 +224,7 @@ static tri_status parse_args(tri_jparser *p, tri_jexpr *owner, tri_jcall_args *a
   return tri_jparse_next(p);
 }
 
-/* A call, filter or test of x (NULL: a block's text). */
+/* Makes a call, filter or test of x. NULL: a block's text. */
 static tri_status make_call(tri_jparser *p, tri_jexpr_kind kind, int line, tri_jexpr *x, tri_jname *name,
                             tri_jexpr **out) {
   TRI_TRY(tri_jexpr_make(p->tree, kind, line, out));
@@ -237,7 +239,7 @@ static tri_status parse_call(tri_jparser *p, tri_jexpr *x, tri_jexpr **out) {
   return parse_args(p, *out, (*out)->as.call.args);
 }
 
-/* The name of a filter or test: names with points between. */
+/* Parses the name of a filter or test: names joined by dots. */
 static tri_status parse_dotted(tri_jparser *p, tri_jname **out) {
   char *text;
 
@@ -270,7 +272,7 @@ tri_status tri_jparse_filters(tri_jparser *p, tri_jexpr *x, bool first, tri_jexp
   return TRI_OK;
 }
 
-/* ---- what follows ---- */
+/* ---- postfixes ---- */
 
 static tri_status parse_slice(tri_jparser *p, tri_jexpr *of, tri_jexpr *begin, tri_jexpr **out) {
   tri_jexpr *bound[2] = {NULL, NULL};
@@ -296,7 +298,7 @@ static tri_status parse_slice(tri_jparser *p, tri_jexpr *of, tri_jexpr *begin, t
   return tri_jparse_next(p);
 }
 
-/* [key], [a:b:c], [a, b]: a tuple is the key. */
+/* Parses [key], [a:b:c] or [a, b]. The last has a tuple as its key. */
 static tri_status parse_subscript(tri_jparser *p, tri_jexpr *of, tri_jexpr **out) {
   int        line = p->token.line;
   tri_jexpr *key = NULL, *tuple = NULL;
@@ -323,7 +325,7 @@ static tri_status parse_subscript(tri_jparser *p, tri_jexpr *of, tri_jexpr **out
   return tri_jparse_next(p);
 }
 
-/* .name, .0 */
+/* Parses .name or .0 */
 static tri_status parse_attr(tri_jparser *p, tri_jexpr *of, tri_jexpr **out) {
   int line = p->token.line;
 
@@ -370,7 +372,7 @@ static bool begins_argument(const tri_jparser *p) {
   }
 }
 
-/* x is [not] name, with an argument in brackets or without. */
+/* Parses `x is [not] name`, with or without an argument in brackets. */
 static tri_status parse_test(tri_jparser *p, tri_jexpr *x, tri_jexpr **out) {
   int        line = p->token.line;
   bool       negated, ignored;

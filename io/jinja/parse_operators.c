@@ -1,5 +1,5 @@
-/* parse_operators.c - expressions by precedence, a function for each level as in Jinja's parser.py: inline
- * if, or, and, not, comparisons, + -, ~, * / // %, ** (which groups from the left). */
+/* parse_operators.c - parses expressions by precedence, with one function for each level as in Jinja's
+ * parser.py: inline if, or, and, not, comparisons, + -, ~, * / // %, ** (left-associative). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/parse.h"
 
@@ -17,7 +17,7 @@ static tri_status join(tri_jparser *p, tri_jexpr_kind kind, tri_jop op, int line
   return TRI_OK;
 }
 
-/* Operators of a level: token, operation; ends with EOF. */
+/* Operators of a level, as pairs of token and operation. The list ends with EOF. */
 typedef struct op_row {
   tri_jtoken_kind token;
   tri_jop         op;
@@ -100,7 +100,7 @@ static tri_status parse_sums(tri_jparser *p, tri_jexpr **out) {
   return TRI_OK;
 }
 
-/* Skips an operator of comparison; *found says whether there was one. */
+/* Skips a comparison operator. *found: there was one. */
 static tri_status skip_comparison(tri_jparser *p, tri_jop *op, bool *found) {
   static const op_row rows[] = {{TRI_JT_EQ, TRI_JOP_EQ}, {TRI_JT_NE, TRI_JOP_NE}, {TRI_JT_LT, TRI_JOP_LT},
                                 {TRI_JT_LE, TRI_JOP_LE}, {TRI_JT_GT, TRI_JOP_GT}, {TRI_JT_GE, TRI_JOP_GE},
@@ -131,7 +131,7 @@ static tri_status skip_comparison(tri_jparser *p, tri_jop *op, bool *found) {
 static tri_status put_op(tri_jparser *p, tri_jexpr *x, tri_jop op) {
   int64_t n = x->as.compare.operand.n - 1;
 
-  if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, 8: full */
+  if ((n & (n - 1)) == 0) { /* full at 0, 1, 2, 4, 8, ... */
     tri_jop *more;
     TRI_TRY(tri_jarena_take(&p->tree->arena, (size_t)(n ? 2 * n : 1) * sizeof *more, (void **)&more));
     for (int64_t i = 0; i < n; i++) more[i] = x->as.compare.op[i];
@@ -208,7 +208,7 @@ static tri_status parse_or(tri_jparser *p, tri_jexpr **out) {
   }
 }
 
-/* yes if test else no; `line` is that of the whole. */
+/* Makes `yes if test else no`. `line` is the line of the whole expression. */
 static tri_status join_cond(tri_jparser *p, int line, tri_jexpr *yes, tri_jexpr *test, tri_jexpr *no,
                             tri_jexpr **out) {
   tri_jexpr *x;

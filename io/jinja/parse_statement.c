@@ -1,4 +1,5 @@
-/* parse_statement.c - statements, a function for each tag; text and {{ }} between them. */
+/* parse_statement.c - parses statements, with one function for each tag, and the text and {{ }} between
+ * them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 static tri_status parse_bodies(tri_jparser *p, const tri_jopen *open, tri_jbody *body);
 
-/* The body behind a tag, up to one of the end tags, which is then the current token. */
+/* Parses the body after a tag, up to one of the end tags. That end tag is then the current token. */
 static tri_status parse_body(tri_jparser *p, tri_jopen open, tri_jbody *body) {
   bool ignored;
 
@@ -21,7 +22,7 @@ static tri_status parse_body(tri_jparser *p, tri_jopen open, tri_jbody *body) {
   return TRI_OK;
 }
 
-/* A body with one end tag, which is skipped. */
+/* Parses a body with one end tag and skips the end tag. */
 static tri_status parse_body_to(tri_jparser *p, const char *tag, const char *end, tri_jbody *body) {
   TRI_TRY(parse_body(p, (tri_jopen){.tag = tag, .ends = {end}}, body));
   return tri_jparse_next(p);
@@ -51,7 +52,7 @@ static void mark_use(tri_jexpr *x, tri_juse use) {
   for (int64_t i = 0; x->kind == TRI_JX_TUPLE && i < x->as.list.n; i++) mark_use(x->as.list.item[i], use);
 }
 
-/* Names, and tuples of them, that set, for or with fill. */
+/* Parses a target of set, for or with: names and tuples of names. */
 static tri_status parse_target(tri_jparser *p, bool with_namespace, tri_juse use, tri_jexpr **out) {
   TRI_TRY(tri_jparse_tuple(p, (tri_jtuple){.targets = true, .with_namespace = with_namespace}, out));
   if (!can_assign(*out)) TRI_JFAIL((*out)->line, "can't assign to '%s'", kind_text[(*out)->kind]);
@@ -170,7 +171,7 @@ static tri_status parse_signature(tri_jparser *p, tri_jmacro *m) {
   return tri_jparse_next(p);
 }
 
-/* The body of a macro, which loops around do not reach into. */
+/* Parses the body of a macro. Loops around the macro do not reach into it. */
 static tri_status parse_macro_body(tri_jparser *p, const char *tag, const char *end, tri_jmacro *m) {
   int loops = p->loops;
 
@@ -244,7 +245,7 @@ static tri_status parse_with(tri_jparser *p, int line, tri_jbody *body) {
   return parse_body_to(p, "with", "endwith", &s->as.block.body);
 }
 
-/* Only what is off already may be set. */
+/* Only `false` is accepted, because autoescape is off already. */
 static tri_status parse_autoescape(tri_jparser *p, int line, tri_jbody *body) {
   tri_jstmt *s;
   tri_jexpr *x;
@@ -252,7 +253,7 @@ static tri_status parse_autoescape(tri_jparser *p, int line, tri_jbody *body) {
   TRI_TRY(tri_jparse_next(p));
   TRI_TRY(tri_jparse_expression(p, true, &x));
   if (x->kind != TRI_JX_CONST || tri_jtruth(x->as.value))
-    TRI_JFAIL(line, "{%% autoescape %%} is not supported but with false");
+    TRI_JFAIL(line, "{%% autoescape %%} is supported only with false");
   TRI_TRY(tri_jstmt_put(p->tree, body, TRI_JS_SCOPE, line, &s));
   return parse_body_to(p, "autoescape", "endautoescape", &s->as.block.body);
 }
@@ -280,8 +281,7 @@ static tri_status parse_jump(tri_jparser *p, int line, tri_jbody *body) {
 
 static tri_status refuse(tri_jparser *p, int line, tri_jbody *body) {
   (void)body;
-  TRI_JFAIL(line, "{%% %s %%} is not supported: a chat template has no other templates beside it",
-            p->token.name->s);
+  TRI_JFAIL(line, "{%% %s %%} is not supported, because a chat template stands alone", p->token.name->s);
 }
 
 /* ---- tags ---- */
@@ -311,7 +311,7 @@ static const tag_row tags[] = {
     {"from", refuse},
 };
 
-/* "'a' or 'b'": the end tags that the innermost open block waits for. */
+/* Writes "'a' or 'b'", the end tags expected by the innermost open block. */
 static void put_ends(const tri_jopen *open, char *out, size_t cap) {
   size_t n = 0;
 

@@ -1,4 +1,4 @@
-/* parse_token.c - the parser's view of the tokens: the current one and one ahead. */
+/* parse_token.c - gives the parser the current token and one token ahead. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 

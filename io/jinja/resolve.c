@@ -1,5 +1,5 @@
-/* resolve.c - names bound to variables, as in Jinja's compiler. For each scope it first collects the names
- * (analyze: the FrameSymbolVisitor of idtracking.py), then finds each name's variable (bind: the
+/* resolve.c - binds names to variables, as in Jinja's compiler. For each scope it first collects the names
+ * (analyze, the FrameSymbolVisitor of idtracking.py), then finds the variable of each name (bind, the
  * CodeGenerator). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/resolve.h"
@@ -45,7 +45,7 @@ static tri_status analyze_list(tri_jtree *t, tri_jopen_scope *s, const tri_jexpr
   return TRI_OK;
 }
 
-/* The target of a set: ns.x reads ns. */
+/* Analyzes the target of a set. ns.x reads ns. */
 static tri_status analyze_target(tri_jtree *t, tri_jopen_scope *s, const tri_jexpr *x) {
   if (x->kind == TRI_JX_NSREF) return tri_jscope_load(t, s, x->as.name.name);
   if (x->kind != TRI_JX_TUPLE) return analyze_expr(t, s, x);
@@ -70,7 +70,7 @@ static tri_status analyze_branch(tri_jtree *t, tri_jopen_scope *s, const tri_jbo
   return TRI_OK;
 }
 
-/* The branches do not see each other's names; but an elif sees those of the elifs before it. */
+/* Branches do not see each other's names, but an elif sees the names of the elifs before it. */
 static tri_status analyze_if(tri_jtree *t, tri_jopen_scope *s, const tri_jstmt *x) {
   const tri_jbranch *b = x->as.cond.branch;
   tri_jopen_scope    yes, elifs, elif, no;
@@ -131,7 +131,7 @@ static tri_status analyze_body(tri_jtree *t, tri_jopen_scope *s, const tri_jbody
 
 /* ---- bind: each name its place ---- */
 
-/* soft: inside an if, where filters and tests may be unknown. */
+/* soft: inside an if. Unknown filters and tests are allowed there. */
 typedef struct frame {
   tri_jtree       *tree;
   tri_jopen_scope *scope;
@@ -155,8 +155,7 @@ static tri_status bind_args(frame f, tri_jcall_args *args) {
 
 static tri_status bind_name(frame f, tri_jexpr *x) {
   if (!tri_jscope_find(f.scope, x->as.name.name, &x->as.name.at))
-    TRI_JFAIL(x->line,
-              "the filter of a set block reads %.200s, which nothing else there reads; Jinja cannot do that",
+    TRI_JFAIL(x->line, "only the filter of this set block reads %.200s, and Jinja cannot evaluate that",
               x->as.name.name->s);
   return TRI_OK;
 }
@@ -229,7 +228,7 @@ static tri_status analyze_macro(tri_jtree *t, tri_jopen_scope *s, tri_jmacro *m)
   return analyze_body(t, s, &m->body);
 }
 
-/* caller, kwargs and varargs, where the body reads them and they are no arguments. */
+/* Declares caller, kwargs and varargs if the body reads them and they are not arguments. */
 static tri_status declare_special(tri_jtree *t, tri_jopen_scope *s, tri_jmacro *m, int line) {
   static const char *const names[] = {"caller", "kwargs", "varargs"};
   int                     *slot[] = {&m->caller_slot, &m->kwargs_slot, &m->varargs_slot};
@@ -288,7 +287,7 @@ static bool refuse_loop(void *ctx, const tri_jname *name, tri_juse use, int line
   return false;
 }
 
-/* The test of a loop is a function of its own, which hands the elements on. */
+/* The test of a loop is a function of its own. It passes the elements on. */
 static tri_status bind_loop_test(frame outer, tri_jfor *l) {
   tri_jfunc       func;
   tri_jopen_scope scope;
@@ -369,7 +368,7 @@ static tri_status bind_set_block(frame outer, tri_jstmt *x) {
   return bind_expr(outer, x->as.set.target);
 }
 
-/* filter, with, autoescape. */
+/* Binds filter, with and autoescape blocks. */
 static tri_status bind_block(frame outer, tri_jstmt *x) {
   tri_jopen_scope scope;
   frame           f = {.tree = outer.tree, .scope = &scope};
@@ -404,7 +403,7 @@ static tri_status bind_statement(frame f, tri_jstmt *x) {
     return bind_for(f, x);
   case TRI_JS_MACRO:
     TRI_TRY(bind_macro(f, x->as.macro.macro, x->line));
-    TRI_ASSERT(tri_jscope_find(f.scope, x->as.macro.macro->name, &x->as.macro.at)); /* analyze stored it */
+    TRI_ASSERT(tri_jscope_find(f.scope, x->as.macro.macro->name, &x->as.macro.at)); /* stored by analyze */
     return TRI_OK;
   case TRI_JS_CALL:
     TRI_TRY(bind_expr(f, x->as.macro.call));
@@ -434,7 +433,7 @@ tri_status tri_jresolve(tri_jtree *t) {
   bool                     reads_self;
 
   tri_jwalk_undeclared(&t->body, names, 1, &reads_self);
-  if (reads_self) TRI_JFAIL(1, "self is not supported: a chat template has no blocks");
+  if (reads_self) TRI_JFAIL(1, "self is not supported, because a chat template has no blocks");
   tri_jfunc_begin(&func, NULL);
   tri_jscope_enter(&scope, NULL, &func);
   TRI_TRY(analyze_body(t, &scope, &t->body));

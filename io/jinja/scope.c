@@ -1,4 +1,4 @@
-/* scope.c - names bound to slots, scope by scope. */
+/* scope.c - binds names to slots, scope by scope. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/scope.h"
 
@@ -8,8 +8,8 @@ struct tri_jvariable {
   tri_jname     *name;
   tri_jfunc     *func;
   int            level, slot;
-  tri_jvariable *below; /* of the same name */
-  tri_jvariable *next;  /* of the same function */
+  tri_jvariable *below; /* next one of the same name */
+  tri_jvariable *next;  /* next one of the same function */
 };
 
 void tri_jfunc_begin(tri_jfunc *f, tri_jfunc *outer) {
@@ -89,8 +89,8 @@ void tri_jscope_leave_branch(tri_jopen_scope *s) {
   for (tri_jbinding *b = s->binding; b; b = b->next) b->name->binding = b->below;
 }
 
-/* A name that a branch writes first begins with the value from outside the frame, or with the variable of the
- * template (idtracking.py, branch_update). */
+/* If a branch is the first to write a name, the name begins with its value outside the frame, or with the
+ * template's variable (idtracking.py, branch_update). */
 void tri_jscope_merge_branch(tri_jopen_scope *s, tri_jopen_scope *into) {
   for (tri_jbinding *b = s->binding, *next; b; b = next) {
     next = b->next;

@@ -1,9 +1,9 @@
-/* statement.c - statements carried out, one after the other. */
+/* statement.c - executes statements in order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "jinja_run.h"
 
-/* Every ns of ns.x must be a namespace before the value is evaluated. */
+/* For every target ns.x, ns must be a namespace before the value is evaluated. */
 static tri_status check_spaces(tri_jframe *f, const tri_jexpr *x) {
   if (x->kind == TRI_JX_NSREF && tri_jframe_at(f, x->as.name.at)->kind != TRI_J_NAMESPACE)
     TRI_FAIL(TRI_EINPUT, "cannot assign attribute on non-namespace object");
@@ -21,7 +21,8 @@ static tri_status execute_set(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   return tri_jassign(r, f, s->as.set.target, value);
 }
 
-/* The text that a body prints. *whole false: break or continue left it, and its text is lost. */
+/* Captures the output of a body. *whole false: the body ended by break or continue, and its output is
+ * lost. */
 static tri_status capture(tri_jrun *r, tri_jframe *f, const tri_jbody *body, tri_jvalue *out, bool *whole) {
   size_t mark = tri_jcapture_begin(r);
 
@@ -71,7 +72,7 @@ static tri_status execute_call(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   return tri_jprint(r->arena, value, tri_jrun_out(r));
 }
 
-/* Until the rendering ends, span.end is the number of characters (jinja.c, find_ends). */
+/* Until the rendering ends, span.end counts characters (jinja.c, find_ends). */
 static tri_status put_span(tri_jrun *r, size_t begin, tri_jvalue text) {
   tri_jinja_text *out = r->out;
   size_t          end = 0;
@@ -83,8 +84,8 @@ static tri_status put_span(tri_jrun *r, size_t begin, tri_jvalue text) {
   return TRI_OK;
 }
 
-/* A generation block is the body of a call block. Its span begins where the text ends now, also inside a
- * macro, whose text comes later (chat_template_utils.py, AssistantTracker). */
+/* A generation block runs like the body of a call block. Its span begins at the current end of the text, even
+ * inside a macro, although the macro's text is written later (chat_template_utils.py, AssistantTracker). */
 static tri_status execute_generation(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   tri_jvalue body, value;
   size_t     begin = r->out->text.len;
@@ -108,7 +109,7 @@ static tri_status execute_filter(tri_jrun *r, tri_jframe *f, const tri_jstmt *s)
   return TRI_OK;
 }
 
-/* with, and the scope of autoescape: its values are those of the variables around it. */
+/* Executes `with`, and the scope of autoescape. Its values are evaluated with the variables around it. */
 static tri_status execute_with(tri_jrun *r, tri_jframe *f, const tri_jstmt *s) {
   tri_jvalue value;
 

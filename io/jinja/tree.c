@@ -1,4 +1,4 @@
-/* tree.c - nodes, lists and names of a template's tree. */
+/* tree.c - makes nodes, lists and names of a template's tree. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/tree.h"
 

@@ -1,4 +1,4 @@
-/* walk.c - a walk over the names of a tree: fields in the order in which Jinja's nodes name them. */
+/* walk.c - walks over the names of a tree, with fields in the order of Jinja's nodes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/jinja/walk.h"
 

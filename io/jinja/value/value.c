@@ -1,4 +1,4 @@
-/* value.c - values are made; names of their types, messages of undefined ones. */
+/* value.c - makes values, and names their types and the messages of undefined ones. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -119,7 +119,8 @@ const char *tri_jtype(tri_jvalue v) {
   return kind_name(v.kind);
 }
 
-/* Jinja's object_type_repr: "None", "dict object"; of a class of a module with the module's name in front. */
+/* Jinja's object_type_repr, such as "None" or "dict object". A class of a module has the module's name in
+ * front. */
 static const char *owner_name(tri_jkind kind) {
   switch (kind) {
   case TRI_J_NONE:
@@ -132,8 +133,7 @@ static const char *owner_name(tri_jkind kind) {
 }
 
 tri_status tri_jundefined_fail(tri_jvalue u) {
-  int form = u.note % 8,
-      n = (int)(u.as.text.n > 200 ? 200 : u.as.text.n); /* a message has no space for more */
+  int         form = u.note % 8, n = (int)(u.as.text.n > 200 ? 200 : u.as.text.n); /* messages are short */
   tri_jkind   kind = (tri_jkind)(u.note / 8);
   const char *s = u.as.text.s ? u.as.text.s : "", *owner = owner_name(kind), *object = owner ? "" : " object";
 

@@ -1,10 +1,10 @@
-/* value_access.c - attributes, items and slices of values, as the sandbox of transformers gives them. */
+/* value_access.c - reads attributes, items and slices of values, like the sandbox of transformers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>
 
-/* Attributes of every object of Python that a template might try: the sandbox calls them unsafe. */
+/* Attributes of every Python object that a template might try. The sandbox calls them unsafe. */
 static bool is_internal(const char *name, size_t n) {
   static const char *const internal[] = {
       "__class__",  "__doc__",          "__init__",   "__new__",          "__repr__",         "__str__",
@@ -17,7 +17,7 @@ static bool is_internal(const char *name, size_t n) {
   return false;
 }
 
-/* Attributes of a sequence's or mapping's class, which are unsafe too. */
+/* Attributes of a sequence's or mapping's class. They are unsafe too. */
 static bool is_internal_of(tri_jvalue v, const char *name, size_t n) {
   static const char *const internal[] = {"__len__",  "__getitem__", "__contains__",
                                          "__iter__", "__add__",     "__mul__"};
@@ -29,7 +29,7 @@ static bool is_internal_of(tri_jvalue v, const char *name, size_t n) {
   return false;
 }
 
-/* Methods that change a list or mapping: the immutable sandbox calls them unsafe. */
+/* Methods that change a list or mapping. The immutable sandbox calls them unsafe. */
 static bool is_mutation(tri_jvalue v, const char *name, size_t n) {
   static const char *const of_list[] = {"append", "clear", "pop",    "reverse",
                                         "insert", "sort",  "extend", "remove"};
@@ -54,7 +54,7 @@ static tri_status bind_method(tri_jarena *a, tri_jvalue self, const tri_jrow *ro
   return TRI_OK;
 }
 
-/* Attributes that are no methods. */
+/* Returns attributes that are not methods. */
 static bool plain_attribute(tri_jvalue v, const char *name, size_t n, tri_jvalue *out) {
   bool is_group = v.kind == TRI_J_TUPLE && v.as.list->group;
 
@@ -69,7 +69,7 @@ static bool plain_attribute(tri_jvalue v, const char *name, size_t n, tri_jvalue
   return false;
 }
 
-/* getattr(v, name) of Python with the sandbox's refusals; *found false: AttributeError. */
+/* Works as Python's getattr(v, name), with the sandbox's refusals. *found false: AttributeError. */
 tri_status tri_jattribute(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tri_jvalue *out,
                           bool *found) {
   const tri_jrow *row = NULL, *rows;
@@ -109,17 +109,17 @@ tri_status tri_jattr(tri_jarena *a, tri_jvalue v, const char *name, size_t n, tr
   return found ? TRI_OK : tri_jabsent(a, v, key, TRI_J_ATTRIBUTE, out);
 }
 
-/* An element, or what would be the next one, which may wrap. */
+/* Returns an element, or the value after the last element, which may wrap. */
 static int64_t range_at(const tri_jrange *r, int64_t i) {
   return (int64_t)((uint64_t)r->begin + (uint64_t)i * (uint64_t)r->step);
 }
 
-/* v[i] of a sequence; *found false: out of range. */
+/* v[i] of a sequence. *found false: out of range. */
 static tri_status element(tri_jarena *a, tri_jvalue v, int64_t i, tri_jvalue *out, bool *found) {
   int64_t     n = 0;
   const char *p;
 
-  if (v.kind == TRI_J_STRING && i >= 0) { /* no need to know its length */
+  if (v.kind == TRI_J_STRING && i >= 0) { /* its length is not needed */
     TRI_TRY(tri_jarena_step(a, (i < (int64_t)v.as.text.n ? i : (int64_t)v.as.text.n) / 64));
     p = tri_jpoint_at(v.as.text.s, v.as.text.n, i);
     *found = p < v.as.text.s + v.as.text.n;
@@ -144,7 +144,7 @@ static bool is_hashable(tri_jvalue key) {
 
   if (key.kind == TRI_J_VIEW) return key.as.view->part == TRI_J_VALUES;
   for (int64_t i = 0; key.kind == TRI_J_TUPLE && all && i < key.as.list->n;
-       i++) /* no deeper tuples: C would recurse */
+       i++) /* tuples nest no deeper, C would recurse */
     all = key.as.list->item[i].kind != TRI_J_TUPLE && is_hashable(key.as.list->item[i]);
   return all;
 }
@@ -181,7 +181,7 @@ static tri_status bound_of(const tri_jvalue *v, int64_t otherwise, int64_t *out)
   return TRI_OK;
 }
 
-/* slice.indices(n): begin and end inside of what there is. */
+/* Clips begin and end as slice.indices(n). */
 static void clip(int64_t n, int64_t step, int64_t *begin, int64_t *end) {
   int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
 

@@ -1,4 +1,4 @@
-/* value_arena.c - memory, steps and levels of a rendering; buffers that grow in the arena. */
+/* value_arena.c - counts memory, steps and levels of a rendering, and grows buffers in the arena. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "value_impl.h"
@@ -10,7 +10,7 @@
 enum {
   BLOCK_LEAST = 16 << 10,
   BLOCK_MOST = 1 << 20
-}; /* chosen: few blocks for small and for large templates */
+}; /* chosen, few blocks for small and for large templates */
 
 struct tri_jblock {
   struct tri_jblock *below;
@@ -25,8 +25,8 @@ static int64_t most_bytes(const tri_jarena *a) { return TRI_JINJA_BYTES + TRI_JI
 static tri_status count_bytes(tri_jarena *a, size_t bytes) {
   if (bytes > (size_t)most_bytes(a) || a->bytes + (int64_t)bytes > most_bytes(a))
     TRI_FAIL(TRI_EINPUT,
-             "the template takes more than %lld MiB of memory, for all values that it makes, also for those "
-             "that it needs no longer",
+             "the template takes more than %lld MiB of memory. The limit counts all values it makes, even "
+             "those no longer used",
              (long long)(most_bytes(a) >> 20));
   a->bytes += (int64_t)bytes;
   return TRI_OK;
@@ -48,7 +48,7 @@ tri_status tri_jarena_take(tri_jarena *a, size_t bytes, void **out) {
     fresh = memory;
     fresh->cap = cap;
     if (b && cap == bytes &&
-        b->cap - b->used > cap / 2) { /* a large one: the rest of the block before stays open */
+        b->cap - b->used > cap / 2) { /* a large one, so the rest of the previous block stays in use */
       fresh->used = cap;
       fresh->below = b->below;
       b->below = fresh;

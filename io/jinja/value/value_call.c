@@ -1,4 +1,4 @@
-/* value_call.c - rows of tables are found and called: arguments by position and by name. */
+/* value_call.c - finds and calls rows of tables, with arguments by position and by name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -12,7 +12,7 @@ const tri_jrow *tri_jrow_find(const tri_jrow *row, int64_t n, const char *name, 
   return NULL;
 }
 
-/* The next parameter's name of "sep=,maxsplit=". */
+/* Reads the next parameter's name of "sep=,maxsplit=". */
 static const char *next_param(const char *params, size_t *n, bool *optional) {
   *n = strcspn(params, "=,");
   *optional = params[*n] == '=';

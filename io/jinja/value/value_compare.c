@@ -1,4 +1,4 @@
-/* value_compare.c - truth, equality, order, membership and sorting, by Python's rules. */
+/* value_compare.c - truth, equality, order, membership and sorting by Python's rules. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -34,7 +34,7 @@ bool tri_jtruth(tri_jvalue v) {
 
 static bool is_number(tri_jvalue v) { return tri_jis_whole(v) || v.kind == TRI_J_FLOAT; }
 
-/* -1, 0, 1; 2: one is NaN. */
+/* Returns -1, 0 or 1. 2: one is NaN. */
 static int compare_numbers(tri_jvalue x, tri_jvalue y) {
   int order;
 
@@ -45,7 +45,7 @@ static int compare_numbers(tri_jvalue x, tri_jvalue y) {
   return (tri_jwhole(x) > tri_jwhole(y)) - (tri_jwhole(x) < tri_jwhole(y));
 }
 
-/* The order of code points is the order of bytes of UTF-8. */
+/* Code points and UTF-8 bytes have the same order. */
 static tri_status compare_texts(tri_jarena *a, tri_jvalue x, tri_jvalue y, int *out) {
   size_t least = x.as.text.n < y.as.text.n ? x.as.text.n : y.as.text.n;
 
@@ -55,7 +55,7 @@ static tri_status compare_texts(tri_jarena *a, tri_jvalue x, tri_jvalue y, int *
   return TRI_OK;
 }
 
-/* Whether the two are compared as texts: both are, and not both are lists. */
+/* Says if the two are compared as texts: both act as texts, and not both are lists. */
 static bool are_texts(tri_jvalue x, tri_jvalue y) {
   return tri_jis_text(x) && tri_jis_text(y) && (x.kind == TRI_J_STRING || y.kind == TRI_J_STRING);
 }
@@ -146,7 +146,7 @@ static bool holds(tri_jop op, int order) {
                             : order >= 0;
 }
 
-/* As Python: the first elements that differ decide, else the lengths. */
+/* As in Python, the first elements that differ decide, else the lengths. */
 static tri_status order_lists(tri_jarena *a, tri_jop op, const tri_jlist *x, const tri_jlist *y, bool *out) {
   bool same = true;
 
@@ -264,7 +264,7 @@ tri_status tri_jcontains(tri_jarena *a, tri_jvalue container, tri_jvalue x, bool
   }
 }
 
-/* Merges two sorted runs of indices; of equal ones the left one goes first, in reverse order too, as in
+/* Merges two sorted runs of indices. Among equal keys the left one comes first, also in reverse order, as in
  * sorted(). */
 static tri_status merge(tri_jarena *a, const tri_jvalue *key, const int64_t *left, int64_t n_left,
                         const int64_t *right, int64_t n_right, bool reverse, int64_t *out) {

@@ -1,5 +1,5 @@
-/* value_date.c - strftime_now: a day's midnight by the directives of strftime in the C locale (C11 7.27.3.5,
- * and glibc's: flags, C, D, e, F, g, G, h, k, l, P, r, R, s left out, T, V). */
+/* value_date.c - strftime_now: formats midnight of a day with the directives of strftime in the C locale (C11
+ * 7.27.3.5, and glibc's flags, C, D, e, F, g, G, h, k, l, P, r, R, T, V, but not s). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -38,14 +38,14 @@ static tri_status read_day(const char *date, day *out) {
   if (strlen(date) != 10 || sscanf(date, "%4d-%2d-%2d%c", &out->year, &out->month, &out->day, &rest) != 3 ||
       out->year < 1 || out->month < 1 || out->month > 12 || out->day < 1 ||
       out->day > month_days(out->year, out->month))
-    TRI_FAIL(TRI_EINPUT, "strftime_now: the date %s is no day, as 2026-11-29 is one", date);
+    TRI_FAIL(TRI_EINPUT, "strftime_now: the date %s is invalid. Give one such as 2026-11-29", date);
   y = out->year - 1;
   out->year_day = days_before(out->year, out->month) + out->day - 1;
   out->week_day = (y * 365 + y / 4 - y / 100 + y / 400 + out->year_day + 1) % 7; /* 0001-01-01 was a Monday */
   return TRI_OK;
 }
 
-/* ISO 8601: the week, and the year that it belongs to. */
+/* Returns the ISO 8601 week, and the year of that week. */
 static int iso_week(const day *d, int *year) {
   int week_day = (d->week_day + 6) % 7, thursday = d->year_day - week_day + 3,
       days = is_leap(d->year) ? 366 : 365;
@@ -61,7 +61,7 @@ static int iso_week(const day *d, int *year) {
   return thursday / 7 + 1;
 }
 
-/* A number with its usual width and filling, or with those of the flag ('-', '_', '0'). */
+/* Writes a number with its usual width and fill, or as the flag says ('-', '_', '0'). */
 static tri_status put_number(tri_jbuf *b, int x, int width, char fill, char flag) {
   if (flag == '-') return tri_jbuf_printf(b, "%d", x);
   if (flag == '_') fill = ' ';

@@ -1,4 +1,4 @@
-/* value_filters_list.c - filters of what can be walked, as jinja2/filters.py of Jinja2 3.1.6 has them. */
+/* value_filters_list.c - filters of iterables, as in jinja2/filters.py of Jinja2 3.1.6. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- attributes of items ---- */
 
-/* A part of a path that is a number is an index. */
+/* Reads a part of a path. A number is an index. */
 static tri_status path_part(tri_jvalue text, tri_jvalue *out) {
   int64_t whole = 0;
   bool    found = text.as.text.n > 0;
@@ -96,7 +96,7 @@ static tri_status next_of_list(tri_jarena *a, tri_jstream *s, tri_jvalue *out, b
   return tri_jarena_step(a, 1);
 }
 
-/* A generator that makes all of its elements when it is first asked, as a list. */
+/* A generator that makes all its elements as a list when the first is needed. */
 typedef struct later {
   tri_jcalled  *called;
   tri_jcall_fn *make;
@@ -138,7 +138,8 @@ static tri_status batches(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) 
     width = tri_jwhole(*c->arg[0]);
   else if (list->n && fill)
     TRI_FAIL(TRI_EINPUT, "'<' not supported between instances of 'int' and '%s'", tri_jtype(*c->arg[0]));
-  /* As do_batch: no batch ever holds a width below 1, but the first one at once, with none, where it is 0. */
+  /* As in do_batch: a width below 1 is never reached, so one batch holds everything. With width 0, an empty
+   * batch comes first. */
   n = width <= 0 || width >= list->n ? list->n > 0 : (list->n - 1) / width + 1;
   n += width == 0 && n;
   TRI_TRY(tri_jlist_reserve(a, TRI_J_LIST, n, &item, out));
@@ -221,7 +222,7 @@ tri_status tri_jf_unique(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return make_later(a, c, distinct, out);
 }
 
-/* The type of reversed(v); NULL: Python cannot reverse it. */
+/* Returns the type of reversed(v). NULL: Python cannot reverse it. */
 static const char *reversed_type(tri_jvalue v) {
   switch (v.kind) {
   case TRI_J_LIST:
@@ -270,7 +271,7 @@ tri_status tri_jf_first(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   tri_jwalk w;
   bool      found = false;
 
-  if (c->self.kind == TRI_J_STRING && c->self.as.text.n) { /* without a list of all characters */
+  if (c->self.kind == TRI_J_STRING && c->self.as.text.n) { /* needs no list of all characters */
     *out = tri_jtext(c->self.as.text.s, tri_jpoint_bytes(c->self.as.text.s));
     return TRI_OK;
   }
@@ -336,7 +337,7 @@ tri_status tri_jf_join(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
     TRI_TRY(tri_jwalk_next(a, &w, &v, &found));
     if (!found) break;
     TRI_TRY(tri_jpath_get(a, &path, v, &v));
-    TRI_TRY(tri_jstr(a, v, &v)); /* before the buffer grows: it stays at the arena's end for texts */
+    TRI_TRY(tri_jstr(a, v, &v)); /* before the buffer grows, which must stay at the arena's end */
     if (i) TRI_TRY(tri_jbuf_put(&b, sep.as.text.s, sep.as.text.n));
     TRI_TRY(tri_jbuf_put(&b, v.as.text.s, v.as.text.n));
   }
@@ -371,8 +372,8 @@ tri_status tri_jf_max(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return extreme(a, c, TRI_JOP_GT, out);
 }
 
-/* sort(reverse, case_sensitive, attribute): attribute may name several, with commas; an item's key is the
- * list of them all. */
+/* sort(reverse, case_sensitive, attribute). `attribute` may list several, with commas. The key of an item is
+ * the list of all of them. */
 tri_status tri_jf_sort(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   const tri_jlist *list = NULL;
   tri_jvalue       comma = TRI_J_LITERAL(","), names, *item = NULL, *key = NULL, *of_key = NULL, keys;

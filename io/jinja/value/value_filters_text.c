@@ -1,4 +1,4 @@
-/* value_filters_text.c - filters of one text or number, as jinja2/filters.py of Jinja2 3.1.6 has them. */
+/* value_filters_text.c - filters of one text or number, as in jinja2/filters.py of Jinja2 3.1.6. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* soft_str: a text as it is (Markup stays), else str(). */
+/* soft_str: a text stays as it is (Markup too), anything else becomes str(). */
 static tri_status soft(tri_jarena *a, tri_jvalue v, tri_jvalue *out) {
   if (!tri_jis_text(v)) return tri_jstr(a, v, out);
   *out = tri_jas_text(v);
@@ -104,7 +104,7 @@ tri_status tri_jf_format(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return tri_jpercent(a, s, args, out);
 }
 
-/* Whether a character separates words for the filter title: [-\s({\[<]. */
+/* Says if a character separates words for the filter title: [-\s({\[<]. */
 static bool is_separator(int32_t x) {
   return x == '-' || x == '(' || x == '{' || x == '[' || x == '<' || tri_jchar_is(x, TRI_JC_SPACE);
 }
@@ -164,7 +164,7 @@ tri_status tri_jf_indent(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
     TRI_TRY(tri_jtext_repeat(a, TRI_J_LITERAL(" "), width, &by));
   }
   TRI_TRY(tri_jbuf_put(&b, s.as.text.s, s.as.text.n));
-  TRI_TRY(tri_jbuf_text(&b, "\n")); /* so that a last empty line counts as one */
+  TRI_TRY(tri_jbuf_text(&b, "\n")); /* so that a last empty line counts too */
   TRI_TRY(tri_jtext_lines(a, tri_jbuf_value(&b, 0), false, &lines));
   b = (tri_jbuf){.a = a};
   if (first) TRI_TRY(tri_jbuf_put(&b, by.as.text.s, by.as.text.n));
@@ -237,7 +237,7 @@ tri_status tri_jf_int(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
 
   if (v.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(v);
   if (c->arg[1] && !tri_jis_whole(*c->arg[1]))
-    base = -1; /* TypeError, which is caught: read as a decimal number */
+    base = -1; /* Python catches a TypeError and reads a decimal number */
   else
     TRI_TRY(tri_jarg_whole(c, 1, 10, &base));
   *out = otherwise;
@@ -275,7 +275,7 @@ tri_status tri_jf_float(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return TRI_OK;
 }
 
-/* round(x, digits) of a double: the decimal digits of its exact value, rounded half to even. */
+/* round(x, digits) of a double: rounds the digits of its exact value half to even. */
 static double round_real(double x, int64_t digits) {
   char text[400];
   int  exponent, kept;
@@ -296,7 +296,7 @@ static double round_real(double x, int64_t digits) {
   return strtod(text, NULL);
 }
 
-/* round(x, -n) of an integer: to even at the middle. */
+/* round(x, -n) of an integer: rounds half to even. */
 static tri_status round_whole(int64_t x, int64_t digits, tri_jvalue *out) {
   int64_t unit = 1, rest, down;
 
@@ -304,7 +304,8 @@ static tri_status round_whole(int64_t x, int64_t digits, tri_jvalue *out) {
   if (digits >= 0) return TRI_OK;
   for (int64_t i = digits; i < 0; i++)
     if (unit > INT64_MAX / 10) {
-      *out = tri_jint(0); /* 10^19 and above: more than twice any integer here but those above 5 * 10^18 */
+      /* 10^19 and above is more than twice any 64-bit integer except those above 5 * 10^18. */
+      *out = tri_jint(0);
       if (i == -1 && (x > 5000000000000000000 || x < -5000000000000000000))
         TRI_FAIL(TRI_EINPUT, "integers beyond 64 bits are not supported: the result of round");
       return TRI_OK;

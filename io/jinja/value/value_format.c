@@ -1,4 +1,4 @@
-/* value_format.c - the two ways of formatting of Python's str: `%` and format(). */
+/* value_format.c - the two ways to format a Python str: `%` and format(). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -10,15 +10,16 @@
 enum {
   PRECISION_MOST = 1000,
   ZEROS_MOST = 1000
-}; /* chosen: ZEROS_MOST is a width filled with grouped zeros */
-enum { NUMBER_BYTES = 1400, GROUPED_BYTES = 1600 }; /* 309 digits, a point, the precision; 102 separators */
+}; /* chosen. ZEROS_MOST limits a width filled with grouped zeros */
+/* 309 digits, a point, the precision, and 102 separators. */
+enum { NUMBER_BYTES = 1400, GROUPED_BYTES = 1600 };
 
-/* What stands between % or : and the type. */
+/* A format specification, without the type. */
 typedef struct spec {
   bool    left, plus, space, alternate, zero, has_width, has_precision;
   bool    has_sign;     /* format(): one of + - space */
-  bool    no_minus;     /* format(): 'z', what is rounded to 0 has no minus */
-  char    align, group; /* format(): '<', '>', '^', '=' or 0; ',', '_' or 0 */
+  bool    no_minus;     /* format(): 'z', a result of 0 has no minus */
+  char    align, group; /* format(): '<', '>', '^', '=' or 0, and ',', '_' or 0 */
   char    type;
   char    fill[4];
   size_t  fill_bytes;
@@ -29,7 +30,7 @@ static tri_jvalue fill_of(const spec *s) {
   return tri_jtext(s->fill_bytes ? s->fill : " ", s->fill_bytes ? s->fill_bytes : 1);
 }
 
-/* sign and prefix, then digits (both ASCII): with zeros between, or aligned as a whole. */
+/* Writes sign and prefix, then digits (both ASCII), with zeros between them or aligned as a whole. */
 static tri_status put_number(tri_jbuf *b, const spec *s, const char *sign, const char *digits) {
   int64_t    n = (int64_t)(strlen(sign) + strlen(digits)), space = s->has_width ? s->width - n : 0;
   char       whole[GROUPED_BYTES + 8];
@@ -56,15 +57,15 @@ static const char *sign_of(bool negative, const spec *s) {
   return negative ? "-" : s->plus ? "+" : s->space ? " " : "";
 }
 
-/* Whether a number is filled with zeros behind its sign. */
+/* Says if zeros fill the space after the sign. */
 static bool has_zeros(const spec *s) {
   bool fills = s->fill_bytes == 1 && s->fill[0] == '0';
 
   return s->align == '=' ? fills || (s->zero && !s->fill_bytes) : s->zero && !s->align;
 }
 
-/* Separators every third digit (',', '_') or every fourth (of other bases) before the first character that is
- * no digit; with zero padding the zeros are grouped too. */
+/* Puts a separator every third digit (',', '_'), or every fourth for other bases, up to the first character
+ * that is not a digit. With zero padding, the zeros are grouped too. */
 static tri_status group_digits(const spec *s, size_t sign_bytes, const char *digits,
                                char out[GROUPED_BYTES + 8]) {
   size_t n = strspn(digits, s->type == 'x' || s->type == 'X' ? "0123456789abcdefABCDEF" : "0123456789"),
@@ -102,7 +103,7 @@ static tri_status put_whole(tri_jbuf *b, const spec *s, int64_t x) {
   return put_number(b, s, sign, s->group ? grouped : digits);
 }
 
-/* Drops zeros behind the point, and the point, before an exponent or the end. */
+/* Drops zeros after the point, and the point, before an exponent or the end. */
 static void drop_zeros(char *text) {
   char *e = strchr(text, 'e'), *end = e ? e : text + strlen(text), *p = end;
 
@@ -112,7 +113,7 @@ static void drop_zeros(char *text) {
   memmove(p, end, strlen(end) + 1);
 }
 
-/* format() without a type: as 'g', with a digit behind the point, and an exponent one place earlier. */
+/* format() without a type: like 'g', but with a digit after the point, and an exponent one place earlier. */
 static void general_text(double x, int precision, char *out) {
   char *e;
   int   exponent;
@@ -139,7 +140,7 @@ static void general_text(double x, int precision, char *out) {
   if (!strchr(out, '.')) strcat(out, ".0");
 }
 
-/* %#g by its two forms: C libraries have lost zeros where rounding makes a digit more (999999.5). */
+/* Writes %#g through its two forms. Some C libraries lose zeros if rounding adds a digit (999999.5). */
 static void alternate_general(double x, int precision, char type, char *out) {
   char *e, fmt[8];
 
@@ -185,7 +186,7 @@ static tri_status put_text(tri_jbuf *b, const spec *s, tri_jvalue v) {
   return tri_jbuf_put(b, v.as.text.s, v.as.text.n);
 }
 
-/* ascii(): a repr with escapes for what is beyond ASCII. */
+/* ascii(): a repr with escapes for characters beyond ASCII. */
 static tri_status to_ascii(tri_jarena *a, tri_jvalue s, tri_jvalue *out) {
   tri_jbuf b = {.a = a};
 
@@ -218,7 +219,7 @@ static tri_status next_argument(percent *f, tri_jvalue *out) {
   return TRI_OK;
 }
 
-/* A number of the format, or `*`: the next argument. */
+/* Reads a number of the format. `*` takes the next argument. */
 static tri_status read_number(percent *f, const char *what, int64_t most, int64_t *out) {
   tri_jvalue v;
 
@@ -236,7 +237,7 @@ static tri_status read_number(percent *f, const char *what, int64_t most, int64_
   return TRI_OK;
 }
 
-/* %(name)s: the value of the name becomes the only argument. */
+/* Reads %(name)s. The value of the name becomes the only argument. */
 static tri_status read_name(percent *f, tri_jvalue *slot) {
   const char *from = ++f->p;
   int         depth = 1;
@@ -311,9 +312,9 @@ static tri_status put_percent_text(percent *f, const spec *s, tri_jvalue v) {
   return put_text(&f->b, s, text);
 }
 
-/* markupsafe wraps the arguments of a text that is safe: what they are is not seen then. */
+/* Refused, because markupsafe wraps the arguments of a safe text and hides their type. */
 static tri_status refuse_wrapped(const spec *s) {
-  TRI_FAIL(TRI_EINPUT, "%%%c takes no argument where the format is a text marked as safe", s->type);
+  TRI_FAIL(TRI_EINPUT, "%%%c takes no argument if the format is marked as safe", s->type);
 }
 
 static tri_status put_percent(percent *f, spec *s, tri_jvalue v, int64_t place) {
@@ -375,7 +376,7 @@ tri_status tri_jpercent(tri_jarena *a, tri_jvalue format, tri_jvalue args, tri_j
                   .markup = format.note == TRI_J_MARKUP};
   tri_jvalue slot, v;
 
-  /* What has __getitem__ counts as a mapping: nothing needs to be taken from it. */
+  /* Anything with __getitem__ counts as a mapping. It may leave arguments unused. */
   f.is_map = args.kind == TRI_J_MAP || args.kind == TRI_J_LIST || args.kind == TRI_J_RANGE ||
              args.kind == TRI_J_UNDEFINED;
   f.item = args.kind == TRI_J_TUPLE ? args.as.list->item : &args;
@@ -387,7 +388,7 @@ tri_status tri_jpercent(tri_jarena *a, tri_jvalue format, tri_jvalue args, tri_j
     if (!mark) break;
     TRI_TRY(tri_jarena_step(a, 1));
     f.p = mark + 1;
-    if (f.p < f.end && *f.p == '%') { /* with anything between it is a type, an unknown one */
+    if (f.p < f.end && *f.p == '%') { /* with anything between, '%' is an unknown type */
       f.p++;
       TRI_TRY(tri_jbuf_text(&f.b, "%"));
       continue;
@@ -509,7 +510,7 @@ static tri_status field_value(fields *f, const char *name, size_t n, tri_jvalue 
   return TRI_OK;
 }
 
-/* The field between { and }: name, !conversion, :spec. */
+/* Writes the field between { and }: name, !conversion, :spec. */
 static tri_status put_replacement(tri_jbuf *b, fields *f, const char *p, const char *end, bool markup) {
   const char *name_end = p, *from;
   tri_jvalue  v, text;

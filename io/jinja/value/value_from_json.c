@@ -1,12 +1,12 @@
-/* value_from_json.c - the values of a JSON value; lists of text parts. */
+/* value_from_json.c - makes values from JSON, including lists of text parts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>
 
-enum { VALUE_BYTES = 16 }; /* chosen: a short text as JSON */
+enum { VALUE_BYTES = 16 }; /* chosen, a short text as JSON */
 
-/* Whether a value is {"type": "text", "text": a string}; the string comes back. */
+/* Says if a value is {"type": "text", "text": STRING}, and returns the string. */
 static bool is_part(const json_t *item, const json_t **text) {
   const json_t *type = json_object_get(item, "type");
 
@@ -14,7 +14,7 @@ static bool is_part(const json_t *item, const json_t **text) {
   return json_is_string(*text) && json_is_string(type) && !strcmp(json_string_value(type), "text");
 }
 
-/* The joined texts of a list of parts, or NULL: it is another list. */
+/* Joins the texts of a list of parts. *out NULL: it is another list. */
 static tri_status join_parts(tri_jarena *a, const json_t *list, const tri_jvalue **out) {
   tri_jbuf      b = {.a = a};
   void         *memory = NULL;
@@ -55,7 +55,7 @@ static tri_status convert_list(tri_jarena *a, const json_t *json, bool is_conten
 }
 
 static tri_status convert_object(tri_jarena *a, const json_t *json, tri_jvalue *out) {
-  json_t    *object = (json_t *)(uintptr_t)json; /* the iterators of jansson want it so; nothing is written */
+  json_t    *object = (json_t *)(uintptr_t)json; /* jansson's iterators need it, but nothing is written */
   tri_jvalue value;
 
   TRI_TRY(tri_jmap_make(a, out));

@@ -1,4 +1,4 @@
-/* value_functions.c - the global functions: range, dict, namespace, cycler, joiner, raise_exception,
+/* value_functions.c - the global functions range, dict, namespace, cycler, joiner, raise_exception and
  * strftime_now. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
@@ -38,7 +38,7 @@ static tri_status make_dict(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out
     TRI_FAIL(TRI_EINPUT, "dict expected at most 1 argument, got %lld", (long long)c->all->n_pos);
   TRI_TRY(tri_jmap_make(a, out));
   from = c->all->n_pos ? c->all->pos[0] : *out;
-  if (from.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(from); /* it is asked for its keys */
+  if (from.kind == TRI_J_UNDEFINED) return tri_jundefined_fail(from); /* Python reads its keys */
   if (from.kind == TRI_J_MAP)
     for (int64_t i = 0; i < tri_jmap_count(from); i++) {
       tri_jmap_at(from, i, &key, &value);
@@ -70,7 +70,7 @@ static tri_status make_namespace(tri_jarena *a, const tri_jcalled *c, tri_jvalue
   space->map = map;
   *out = (tri_jvalue){.kind = TRI_J_NAMESPACE, .as.space = space};
   for (int64_t i = 0; i < tri_jmap_count(map); i++) {
-    tri_jmap_at(map, i, &key, &value); /* once more by the checks of an assignment */
+    tri_jmap_at(map, i, &key, &value); /* checked again, as an assignment */
     if (key.kind == TRI_J_STRING) TRI_TRY(tri_jspace_set(a, *out, key.as.text.s, key.as.text.n, value));
   }
   return TRI_OK;
@@ -94,7 +94,7 @@ static tri_status strftime_now(tri_jarena *a, const tri_jcalled *c, tri_jvalue *
 /* ---- cycler and joiner ---- */
 
 typedef struct cycler {
-  tri_jobject object; /* first: a cycler is an object */
+  tri_jobject object; /* first, because a cycler is an object */
   tri_jvalue  items;
   int64_t     at;
 } cycler;

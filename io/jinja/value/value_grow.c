@@ -1,26 +1,26 @@
-/* value_grow.c - texts and lists that a template puts together piece by piece, in a loop mostly. */
+/* value_grow.c - appends to texts and lists that a template builds piece by piece, mostly in a loop. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <string.h>
 
-/* A value keeps its bytes, and a longer one that begins with it may share them: what is put behind the end
- * of the last text or list made here lies behind it in memory, where there is space. So a text of n pieces
- * takes memory for twice its bytes, not for their number times n. */
+/* Values never change their bytes, and a longer value may share the bytes of a shorter one at its front. If
+ * there is space after the last text or list made here, an addition is put right behind it in memory. So a
+ * text of n pieces takes twice its bytes, not n times. */
 
-/* The memory that ends with these n elements; NULL: it is not known. */
+/* Finds the memory that ends with these n elements. NULL: unknown. */
 static tri_jtail *find_tail(tri_jarena *a, const void *at, int64_t n) {
   for (tri_jtail *t = a->tail; t < a->tail + TRI_JINJA_TAILS; t++)
     if (n && t->at == at && t->n == n) return t;
   return NULL;
 }
 
-/* The one that was not used for longest gives its place. */
+/* Replaces the oldest entry. */
 static void keep_tail(tri_jarena *a, void *at, int64_t n, int64_t cap) {
   a->tail[a->next_tail++ % TRI_JINJA_TAILS] = (tri_jtail){at, n, cap};
 }
 
-/* Space for `more` elements behind those of the tail. */
+/* Makes space for `more` elements after the tail. */
 static tri_status widen(tri_jarena *a, tri_jtail *t, int64_t more, size_t size) {
   int64_t cap = 2 * (t->n + more);
   void   *fresh = NULL;
@@ -52,7 +52,8 @@ tri_status tri_jtext_join(tri_jarena *a, const tri_jvalue *v, int64_t n, tri_jva
       n && v[0].kind == TRI_J_STRING ? find_tail(a, v[0].as.text.s, (int64_t)v[0].as.text.n) : NULL;
   tri_jtail t = found ? *found : (tri_jtail){0};
 
-  if (found) *found = (tri_jtail){0}; /* str() of a loop runs its test, which must not grow the same text */
+  /* str() of a loop runs its test, and that must not grow the same text. */
+  if (found) *found = (tri_jtail){0};
   for (int64_t i = 1; found && i < n; i++) TRI_TRY(put_piece(a, &t, v[i]));
   for (int64_t i = 0; !found && i < n; i++) TRI_TRY(tri_jwrite_str(&b, v[i]));
   if (found)

@@ -1,9 +1,10 @@
-/* value_iterate.c - what Python's iter() and len() do. */
+/* value_iterate.c - Python's iter() and len(). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
-/* A list of n elements to walk over, in memory that a walk before it gave back where that is enough. Where it
- * is not, the next one may be longer still. The number that there is space for lies before the first. */
+/* Makes a list of n elements for a walk, in the memory of an earlier walk if that is large enough. New
+ * memory has at least twice the earlier capacity, because the next walk may be longer. The capacity is
+ * stored before the first element. */
 static tri_status walk_space(tri_jarena *a, int64_t n, tri_jvalue **item, tri_jvalue *out) {
   tri_jtail  t = a->spare;
   tri_jlist *list = NULL;

@@ -1,4 +1,4 @@
-/* value_mapping.c - mappings in order of first insertion, hashed from nine keys on; namespaces. */
+/* value_mapping.c - mappings in order of first insertion, hashed from nine keys on, and namespaces. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -7,16 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { SEARCHED = 8 }; /* chosen: so many keys are compared one by one */
+enum { SEARCHED = 8 }; /* chosen, up to so many keys are compared one by one */
 
 typedef struct entry {
   tri_jvalue key, value;
   uint64_t   hash;
 } entry;
 struct tri_jmap {
-  entry   *entry; /* [n] */
-  int64_t  n, cap;
-  int32_t *slot; /* [n_slot], a power of two: an entry's index plus one, or 0; NULL up to SEARCHED keys */
+  entry  *entry; /* [n] */
+  int64_t n, cap;
+  /* [n_slot], a power of two. The index of an entry plus one, or 0. NULL up to SEARCHED keys. */
+  int32_t *slot;
   int64_t  n_slot;
 };
 
@@ -28,7 +29,7 @@ tri_status tri_jmap_make(tri_jarena *a, tri_jvalue *out) {
   return TRI_OK;
 }
 
-/* Equal keys have equal hashes: 1, 1.0 and true are one number. */
+/* Equal keys have equal hashes. 1, 1.0 and true are one number. */
 static tri_status hash_key(tri_jarena *a, tri_jvalue v, uint64_t *out) {
   int64_t  whole = 0;
   uint64_t part;
@@ -114,7 +115,7 @@ static tri_status same_key(tri_jarena *a, tri_jvalue x, tri_jvalue y, bool *out)
   return TRI_OK;
 }
 
-/* The entry of a key, or NULL. Each probe is a step, so keys made to collide end at the limit. */
+/* Finds the entry of a key, or NULL. Each probe is a step, so keys made to collide reach the limit. */
 static tri_status find(tri_jarena *a, const tri_jmap *m, tri_jvalue key, uint64_t hash, entry **out) {
   bool same = false;
 
@@ -145,7 +146,7 @@ static void place(tri_jmap *m, int64_t i) {
   m->slot[at & (uint64_t)(m->n_slot - 1)] = (int32_t)(i + 1);
 }
 
-/* Twice as many slots as entries at least. */
+/* Keeps at least twice as many slots as entries. */
 static tri_status hash_all(tri_jarena *a, tri_jmap *m) {
   void   *memory = NULL;
   int64_t n_slot = m->n_slot ? 4 * m->n_slot : 8 * SEARCHED;
@@ -155,7 +156,7 @@ static tri_status hash_all(tri_jarena *a, tri_jmap *m) {
   TRI_TRY(tri_jarena_take(a, (size_t)n_slot * sizeof *m->slot, &memory));
   m->slot = memory;
   m->n_slot = n_slot;
-  for (int64_t i = 0; i < m->n - 1; i++) place(m, i); /* the last one is the caller's */
+  for (int64_t i = 0; i < m->n - 1; i++) place(m, i); /* the caller places the last one */
   return TRI_OK;
 }
 

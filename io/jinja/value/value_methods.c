@@ -1,4 +1,4 @@
-/* value_methods.c - the methods of lists, tuples, ranges, mappings and numbers; str's by
+/* value_methods.c - methods of lists, tuples, ranges, mappings and numbers. For str see
  * value_methods_text.c. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
@@ -23,7 +23,7 @@ static tri_status get(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return TRI_OK;
 }
 
-/* A copy may be what it copies: nothing changes either of them. */
+/* A copy may be the original, because neither ever changes. */
 static tri_status copy(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   *out = c->self;
   return tri_jarena_step(a, 1);

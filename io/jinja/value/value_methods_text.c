@@ -1,4 +1,4 @@
-/* value_methods_text.c - the methods of str, as Python 3.11 has them; Markup's where they differ. */
+/* value_methods_text.c - methods of str as in Python 3.11, and of Markup if they differ. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -63,7 +63,8 @@ static tri_status replace(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) 
   return tri_jtext_replace(a, c->self, old, by, count, out);
 }
 
-/* The part of self between arguments 1 and 2, which count code points; *past: it begins behind the end. */
+/* Returns the part of self between arguments 1 and 2, counted in code points. *past: it begins after the
+ * end. */
 static tri_status window(tri_jarena *a, const tri_jcalled *c, int64_t *begin, tri_jvalue *out, bool *past) {
   int64_t n = tri_jpoints(c->self.as.text.s, c->self.as.text.n), end = n;
 
@@ -333,7 +334,7 @@ static tri_status format(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   return tri_jformat(a, c->self, c->all, out);
 }
 
-/* Whether there are characters and all are of one class, or of its alternative. */
+/* Says if there are characters and all have this class, or its alternative. */
 static tri_status all_are(tri_jarena *a, const tri_jcalled *c, tri_jclass class, tri_jclass or_class,
                           bool empty, tri_jvalue *out) {
   const char *p = c->self.as.text.s, *end = p + c->self.as.text.n;
@@ -379,7 +380,8 @@ static tri_status isascii_(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out)
   return TRI_OK;
 }
 
-/* str.isupper, str.islower: a character of the case, and none of the other or of title case. */
+/* str.isupper, str.islower: there is a character of this case, and none of the other case or of title
+ * case. */
 static tri_status m_is_case(tri_jarena *a, const tri_jcalled *c, bool is_upper, tri_jvalue *out) {
   const char *p = c->self.as.text.s, *end = p + c->self.as.text.n;
   bool        any = false, other = false;
@@ -435,7 +437,7 @@ static const tri_jrow methods[] = {
   {"rstrip", "/chars=", rstrip}, {"split", "sep=,maxsplit=", split}, {"splitlines", "keepends=", splitlines},
   {"startswith", "/prefix,start=,end=", startswith}, {"strip", "/chars=", strip}, {"swapcase", "/", swapcase},
   {"title", "/", title}, {"upper", "/", upper}, {"zfill", "/width", zfill},
-  /* known, and refused: bytes, tables, mappings of another kind */
+  /* known but refused, because they need bytes, tables or other mappings */
   {"encode", "", NULL}, {"translate", "", NULL}, {"maketrans", "", NULL}, {"format_map", "", NULL},
   {"isidentifier", "", NULL},
 };

@@ -27,7 +27,7 @@ static const tri_jrow filters[] = {
   {"truncate", "length=,killwords=,end=,leeway=", tri_jf_truncate}, {"unique", "case_sensitive=,attribute=", tri_jf_unique},
   {"upper", "", tri_jf_upper}, {"urlencode", "", tri_jf_urlencode}, {"wordcount", "", tri_jf_wordcount},
   {"xmlattr", "autospace=", tri_jf_xmlattr},
-  /* Jinja's, refused by name: by chance, by a width of 79, by the entities and links of HTML */
+  /* filters of Jinja refused by name, because they need chance, a width of 79, or HTML entities and links */
   {"pprint", "", NULL}, {"random", "", NULL}, {"striptags", "", NULL}, {"urlize", "", NULL}, {"wordwrap", "", NULL},
 };
 /* clang-format on */
@@ -51,7 +51,7 @@ static tri_status is_filter(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out
 
   TRI_TRY(tri_jmap_make(a, &none));
   if (!known)
-    TRI_TRY(tri_jmap_get(a, none, c->self, &old, &known)); /* as Python: a list cannot be asked for */
+    TRI_TRY(tri_jmap_get(a, none, c->self, &old, &known)); /* as in Python, a list cannot be looked up */
   if (tri_jis_text(c->self)) {
     tri_jvalue name = tri_jas_text(c->self);
     known = tri_jfilter_find(name.as.text.s, name.as.text.n, &elsewhere) || elsewhere;
@@ -76,7 +76,7 @@ static const tri_jrow by_name[] = {{"filter", "", is_filter}, {"test", "", is_te
 const tri_jtest *tri_jtest_find(const char *name, size_t n, bool *known_elsewhere) {
   const tri_jrow *row = tri_jrow_find(tri_jtests, tri_jtests_n, name, n);
 
-  *known_elsewhere = false; /* all of Jinja's are here */
+  *known_elsewhere = false; /* all tests of Jinja are supported */
   return row ? row : tri_jrow_find(by_name, 2, name, n);
 }
 
@@ -93,9 +93,9 @@ tri_status tri_jtest_call(tri_jarena *a, const tri_jtest *t, tri_jvalue v, const
 typedef struct calls {
   tri_jcalled    *called;
   tri_jwalk       walk;
-  tri_jpath       path; /* of selectattr, rejectattr, map(attribute=) */
+  tri_jpath       path; /* for selectattr, rejectattr, map(attribute=) */
   const tri_jrow *row;  /* NULL: the value itself, or its truth */
-  tri_jargs       args; /* of the row: without those before them */
+  tri_jargs       args; /* the arguments for the row, without those before them */
   bool            is_select, by_attribute, negate, open;
 } calls;
 
@@ -162,7 +162,7 @@ static tri_status next_call(tri_jarena *a, tri_jstream *stream, tri_jvalue *out,
   *found = false;
   if (!s->open) {
     s->open = true;
-    if (!tri_jtruth(s->called->self)) { /* nothing is looked at */
+    if (!tri_jtruth(s->called->self)) { /* nothing is examined */
       TRI_TRY(tri_jwalk_open(a, tri_jundefined(NULL, 0), &s->walk));
       return TRI_OK;
     }

@@ -1,4 +1,5 @@
-/* value_number.c - numbers as texts, texts as numbers, by Python's rules; exact comparison of both kinds. */
+/* value_number.c - converts numbers to text and text to numbers by Python's rules, and compares both kinds
+ * exactly. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds one to the last digit of "d.ddde+xx"; false: it is a nine. */
+/* Adds one to the last digit of "d.ddde+xx". false: it is a nine. */
 static bool next_up(char *text) {
   char *last = strchr(text, 'e') - 1;
 
@@ -17,9 +18,9 @@ static bool next_up(char *text) {
   return true;
 }
 
-/* The fewest digits that read back as x, as "d.ddde+xx". 15 digits always survive, trailing zeros are dropped
- * by the caller. Below a power of two the numbers are twice as dense as above it: there the shortest text may
- * be the one above the nearest. */
+/* Writes the fewest digits that read back as x, as "d.ddde+xx". 15 digits always survive, and the caller
+ * drops trailing zeros. Just below a power of two, doubles are twice as dense as above it. There the shortest
+ * text may be the one above the nearest. */
 static void shortest(double x, char out[TRI_JNUMBER_BYTES]) {
   for (int digits = fabs(x) < 0x1p-1022 ? 1 : 15; digits <= 17; digits++) {
     snprintf(out, TRI_JNUMBER_BYTES, "%.*e", digits - 1, x);
@@ -74,9 +75,10 @@ int tri_jcompare_real(int64_t i, double x) {
   if (isnan(x)) return 2;
   if (x >= 0x1p63) return -1;
   if (x < -0x1p63) return 1;
-  whole = (int64_t)x; /* towards zero */
+  whole = (int64_t)x; /* toward zero */
   if (i != whole) return i < whole ? -1 : 1;
-  x -= (double)whole; /* exact: below 2^53 both are, from there on x has no fraction */
+  /* Exact. Below 2^53 both are exact, and above it x has no fraction. */
+  x -= (double)whole;
   return x > 0 ? -1 : x < 0 ? 1 : 0;
 }
 
@@ -89,8 +91,9 @@ tri_status tri_jwhole_of_real(double x, int64_t *out) {
   return TRI_OK;
 }
 
-/* text without white space around, its decimal digits of any script as ASCII, in 'out'; false: it is longer
- * than any number here, or has other characters. An underscore between two digits is left out. */
+/* Copies text to `out` without white space around it, with decimal digits of any script as ASCII. An
+ * underscore between two digits is dropped. false: the text is longer than any number here, or has other
+ * characters. */
 static bool plain_number(tri_jvalue text, char *out, size_t cap) {
   const char *s = text.as.text.s, *end = s + text.as.text.n;
   size_t      bytes, n = 0;
@@ -132,7 +135,7 @@ static int digit_of(char c) {
 }
 
 tri_status tri_jparse_whole(tri_jvalue text, int64_t base, int64_t *out, bool *found) {
-  char        number[512]; /* Python reads up to 4,300 digits; beyond 19 all are refused here */
+  char        number[512]; /* Python reads up to 4,300 digits, but beyond 19 all are refused here */
   const char *p = number;
   bool        negative = false, prefix = false, zeros = true;
   uint64_t    x = 0;
@@ -147,7 +150,7 @@ tri_status tri_jparse_whole(tri_jvalue text, int64_t base, int64_t *out, bool *f
   }
   if (base == 0) {
     for (const char *q = p; *q; q++) zeros = zeros && *q == '0';
-    if (*p == '0' && !zeros && !prefix) return TRI_OK; /* "010" is no number to base 0 */
+    if (*p == '0' && !zeros && !prefix) return TRI_OK; /* "010" is no number in base 0 */
     base = 10;
   }
   if (!*p) return TRI_OK;
@@ -168,7 +171,7 @@ tri_status tri_jparse_whole(tri_jvalue text, int64_t base, int64_t *out, bool *f
   return TRI_OK;
 }
 
-/* Whether text is a decimal number as float() takes it: no hexadecimal one, no nan(...). */
+/* Says if text is a decimal number for float(), not hexadecimal and not nan(...). */
 static bool is_decimal(const char *p) {
   int digits = 0;
 
@@ -188,7 +191,7 @@ static bool is_decimal(const char *p) {
 }
 
 bool tri_jparse_real(tri_jvalue text, double *out) {
-  char number[512]; /* longer texts are no numbers that anybody writes */
+  char number[512]; /* nobody writes longer numbers */
 
   if (!plain_number(text, number, sizeof number) || !is_decimal(number)) return false;
   *out = strtod(number, NULL);

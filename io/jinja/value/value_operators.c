@@ -1,4 +1,4 @@
-/* value_operators.c - the operators of an expression, by Python's rules. */
+/* value_operators.c - the operators of expressions, by Python's rules. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -19,8 +19,8 @@ static tri_status overflow(const char *what) {
 
 static uint64_t magnitude(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
 
-/* x / y rounded once, as Python divides integers. The dividend is moved up to its 127th bit, so that the
- * quotient has 64 bits at least: those behind the 53 of a double, and whether a rest is left, decide the
+/* Returns x / y rounded once, as Python divides integers. The dividend is shifted up to its 127th bit, so
+ * the quotient has at least 64 bits. The bits beyond the 53 of a double, and any remainder, decide the
  * rounding. */
 static double divide_whole(int64_t x, int64_t y) {
   wide n = magnitude(x), d = magnitude(y), q, cut;
@@ -54,7 +54,7 @@ static tri_status power_real(double x, double y, tri_jvalue *out) {
 
   if (x == 0 && y < 0) TRI_FAIL(TRI_EINPUT, "0.0 cannot be raised to a negative power");
   if (x < 0 && isfinite(x) && isfinite(y) && y != floor(y))
-    TRI_FAIL(TRI_EINPUT, "complex numbers are not supported: a negative number to a power with a fraction");
+    TRI_FAIL(TRI_EINPUT, "complex numbers are not supported (a negative number to a fractional power)");
   z = pow(x, y);
   if (isinf(z) && isfinite(x) && isfinite(y)) TRI_FAIL(TRI_EINPUT, "Numerical result out of range");
   *out = tri_jfloat(z);
@@ -82,7 +82,7 @@ static tri_status whole(tri_jop op, int64_t x, int64_t y, tri_jvalue *out) {
     if (y < 0) return power_real((double)x, (double)y, out);
     TRI_TRY(power_whole(x, y, &z));
     break;
-  default: /* FLOORDIV, MOD: towards minus infinity; the rest has the divisor's sign */
+  default: /* FLOORDIV, MOD: towards minus infinity. The remainder has the divisor's sign */
     if (!y) TRI_FAIL(TRI_EINPUT, "integer %s by zero", op == TRI_JOP_MOD ? "modulo" : "division or modulo");
     if (y == -1 && op == TRI_JOP_FLOORDIV && x == INT64_MIN) return overflow("//");
     if (y == -1)
@@ -143,7 +143,7 @@ static tri_status real(tri_jop op, double x, double y, tri_jvalue *out) {
 static bool   is_number(tri_jvalue v) { return tri_jis_whole(v) || v.kind == TRI_J_FLOAT; }
 static double real_of(tri_jvalue v) { return v.kind == TRI_J_FLOAT ? v.as.real : (double)tri_jwhole(v); }
 
-/* Markup escapes what is put beside it. */
+/* Adds texts. Markup escapes the other text. */
 static tri_status add_texts(tri_jarena *a, tri_jvalue x, tri_jvalue y, tri_jvalue *out) {
   tri_jbuf b = {.a = a};
   bool     markup = x.note == TRI_J_MARKUP || y.note == TRI_J_MARKUP;

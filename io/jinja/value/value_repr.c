@@ -1,11 +1,11 @@
-/* value_repr.c - str() and repr() of values, as Python prints them. */
+/* value_repr.c - str() and repr() of values, as in Python. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* str.__repr__: quotes of the kind that the text has not, escapes for what is not printable. */
+/* str.__repr__: uses the kind of quotes that the text lacks, and escapes for unprintable characters. */
 static tri_status repr_text(tri_jbuf *b, tri_jvalue v) {
   const char *s = v.as.text.s, *end = s + v.as.text.n, *from = s;
   char   quote = v.as.text.n && memchr(s, '\'', v.as.text.n) && !memchr(s, '"', v.as.text.n) ? '"' : '\'';

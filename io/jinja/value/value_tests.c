@@ -1,4 +1,4 @@
-/* value_tests.c - the tests behind `is`, as jinja2/tests.py of Jinja2 3.1.6 has them. */
+/* value_tests.c - the tests after `is`, as in jinja2/tests.py of Jinja2 3.1.6. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -63,7 +63,7 @@ TEST(is_less, compare(a, TRI_JOP_LT, c, out))
 TEST(is_less_equal, compare(a, TRI_JOP_LE, c, out))
 TEST(is_in, compare(a, TRI_JOP_IN, c, out))
 
-/* Identity: numbers and texts, which CPython often has once, by their value. */
+/* Tests identity. Numbers and texts are compared by value, because CPython often shares them. */
 static tri_status is_same(tri_jarena *a, const tri_jcalled *c, tri_jvalue *out) {
   tri_jvalue x = c->self, y = *c->arg[0];
 

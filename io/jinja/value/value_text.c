@@ -1,4 +1,4 @@
-/* value_text.c - texts on code points: find, replace, strip, split, align, escape, slices. */
+/* value_text.c - text operations by code points: find, replace, strip, split, align, escape, slices. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -88,7 +88,7 @@ tri_status tri_jtext_replace(tri_jarena *a, tri_jvalue s, tri_jvalue old, tri_jv
   return TRI_OK;
 }
 
-/* Whether the code point at p [bytes] is to be stripped. */
+/* Says if the code point at p [bytes] is stripped. */
 static bool is_stripped(const tri_jvalue *chars, const char *p, size_t bytes) {
   if (!chars) return tri_jchar_is(tri_jpoint_read(p, &bytes), TRI_JC_SPACE);
   for (size_t i = 0; i + bytes <= chars->as.text.n; i++)
@@ -119,7 +119,7 @@ tri_status tri_jtext_strip(tri_jarena *a, tri_jvalue s, const tri_jvalue *chars,
   return TRI_OK;
 }
 
-/* A list that grows. */
+/* A growable list. */
 typedef struct pieces {
   tri_jvalue *item;
   int64_t     n, cap;
@@ -155,7 +155,7 @@ static tri_status split_words(tri_jarena *a, tri_jvalue s, int64_t most, pieces 
     while (at < end && space_at(at, &bytes)) at += bytes;
     if (at == end) return TRI_OK;
     begin = at;
-    if (most == 0) return add(a, p, piece(s, begin, end)); /* with the white space at its end */
+    if (most == 0) return add(a, p, piece(s, begin, end)); /* keeps the white space at its end */
     while (at < end && !space_at(at, &bytes)) at += bytes;
     TRI_TRY(add(a, p, piece(s, begin, at)));
   }
@@ -214,7 +214,7 @@ tri_status tri_jtext_split(tri_jarena *a, tri_jvalue s, const tri_jvalue *sep, i
   return finish(a, &p, from_right, out);
 }
 
-/* Where str.splitlines ends a line: \n \v \f \r, the separators 1c to 1e, U+0085, U+2028, U+2029. */
+/* Says if str.splitlines ends a line here: \n \v \f \r, the separators 1c to 1e, U+0085, U+2028, U+2029. */
 static bool is_line_end(int32_t c) {
   return (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }

@@ -1,4 +1,4 @@
-/* value_tojson.c - the filter tojson as transformers defines it: json.dumps, without escapes for HTML. */
+/* value_tojson.c - the filter tojson as defined by transformers: json.dumps without escapes for HTML. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct dump {
   tri_jbuf   b;
-  tri_jvalue indent; /* NONE: all on one line; else what a level is indented by */
+  tri_jvalue indent; /* NONE: all on one line. Else the indent of one level */
   tri_jvalue item_end, key_end;
   bool       ascii, sort;
   int64_t    level;
@@ -79,7 +79,7 @@ static tri_status put_list(dump *d, const tri_jlist *list) {
   return tri_jbuf_text(&d->b, "]");
 }
 
-/* A key as JSON has it: a text. */
+/* Writes a key as a JSON string. */
 static tri_status put_key(dump *d, tri_jvalue key) {
   if (key.kind == TRI_J_STRING) return put_text(d, key);
   if (key.kind != TRI_J_NONE && key.kind != TRI_J_FLOAT && !tri_jis_whole(key))
@@ -89,7 +89,7 @@ static tri_status put_key(dump *d, tri_jvalue key) {
   return tri_jbuf_text(&d->b, "\"");
 }
 
-/* The pairs of a mapping as two lists, in the order of its keys where that is asked for. */
+/* Returns the pairs of a mapping as two lists, sorted by key if requested. */
 static tri_status order_pairs(dump *d, tri_jvalue map, tri_jvalue **key, tri_jvalue **value) {
   tri_jvalue list, *sorted_by = NULL;
   int64_t    n = tri_jmap_count(map);
@@ -152,7 +152,7 @@ static tri_status put_value(dump *d, tri_jvalue v) {
   return TRI_OK;
 }
 
-/* separators=(item, key): two texts. */
+/* Reads separators=(item, key), two texts. */
 static tri_status read_separators(tri_jarena *a, dump *d, tri_jvalue v) {
   const tri_jlist *list = NULL;
 

@@ -1,4 +1,4 @@
-/* value_unicode.c - kinds of characters and changes of case, by the tables of Unicode 14. */
+/* value_unicode.c - classes of characters and case mappings, from the tables of Unicode 14. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_unicode.h"
 #include "value_impl.h"
@@ -28,7 +28,7 @@ int tri_jdecimal_value(int32_t c) {
   return -1;
 }
 
-/* The image of c in one table; 0: it is not there. */
+/* Looks c up in one table. 0: it is not there. */
 static int look_up(const tri_junicode_mapping *m, int32_t c, int32_t out[3]) {
   int64_t low = 0, high = m->n_longer;
 
@@ -83,8 +83,8 @@ static bool is_cased(int32_t c) {
   return tri_jchar_is(c, TRI_JC_UPPER) || tri_jchar_is(c, TRI_JC_LOWER) || tri_jchar_is(c, TRI_JC_TITLE);
 }
 
-/* Whether the sigma at place `at` ends a word: a cased character before it, none behind (handle_capital_sigma
- * of CPython's unicodeobject.c). */
+/* Says if the sigma at place `at` ends a word: a cased character before it and none after it
+ * (handle_capital_sigma of CPython's unicodeobject.c). */
 static bool is_final_sigma(tri_jvalue s, size_t at) {
   const char *text = s.as.text.s;
   size_t      bytes, i = at;

@@ -1,20 +1,20 @@
-/* value_unicode.h - the form of the tables of value_unicode_table.c. Private to its room. */
+/* value_unicode.h - the layout of the tables in value_unicode_table.c. Private to io/jinja/value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_VALUE_UNICODE_H
 #define TRI_JINJA_VALUE_UNICODE_H
 
 #include <stdint.h>
 
-/* Ranges first, last, in ascending order. */
+/* Pairs of first and last, in ascending order. */
 typedef struct tri_junicode_ranges {
   const int32_t *at; /* [2 n] */
   int64_t        n;
 } tri_junicode_ranges;
-/* Every step-th character of first .. last gets delta added. */
+/* Every step-th character of first .. last is shifted by delta. */
 typedef struct tri_junicode_rule {
   int32_t first, last, step, delta;
 } tri_junicode_rule;
-/* A character whose image has two or three, the third 0 where there is none. */
+/* A character that maps to two or three. The third is 0 if there are two. */
 typedef struct tri_junicode_longer {
   int32_t c, to[3];
 } tri_junicode_longer;
@@ -27,6 +27,6 @@ typedef struct tri_junicode_mapping {
 
 extern const tri_junicode_ranges tri_junicode_class[]; /* in the order of tri_jclass */
 extern const tri_junicode_mapping
-    tri_junicode_case[]; /* by tri_jcase; TITLE, FOLD: where UPPER, LOWER differ */
+    tri_junicode_case[]; /* by tri_jcase. TITLE and FOLD: only if different from UPPER and LOWER */
 
 #endif

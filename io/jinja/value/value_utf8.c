@@ -1,4 +1,4 @@
-/* value_utf8.c - code points of texts in UTF-8, which is known to be valid. */
+/* value_utf8.c - code points of texts in valid UTF-8. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "value_impl.h"
 
