@@ -1,5 +1,5 @@
-/* chat_case.h - what transformers makes of conversations (tests/data/chat/golden.json): read, and the
- * tokenizers it was made with. */
+/* chat_case.h - reads conversations written by transformers (tests/data/chat/golden.json) and opens the
+ * tokenizers used for them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CHAT_CASE_H
 #define TRI_TESTS_CHAT_CASE_H
@@ -44,8 +44,8 @@ static inline const char *text_of(const json_t *v, const char *key) {
   return json_string_value(json_object_get(v, key));
 }
 
-/* Whether the published template writes less than the conversation: a system's message behind another, for
- * which it has no place. That of our name refuses it. */
+/* Says if the published template drops a part of the conversation: a second system message, which has no
+ * place. Our template of that name refuses it. */
 static inline bool loses_system(const json_t *row, const json_t *conversation) {
   const json_t *m;
   size_t        i;
@@ -57,8 +57,8 @@ static inline bool loses_system(const json_t *row, const json_t *conversation) {
   return false;
 }
 
-/* The template as a model brings it, in its tokenizer_config.json, or with {% generation %} marks; *text is
- * to be freed. */
+/* Opens the template as a model has it in tokenizer_config.json, or with {% generation %} marks. The caller
+ * frees *text. */
 static inline tri_chat *open_own(const json_t *row, bool marked, char **text) {
   tri_chat      *chat;
   tri_chat_files files = {.model = "m"};
@@ -73,7 +73,7 @@ static inline tri_chat *open_own(const json_t *row, bool marked, char **text) {
   return chat;
 }
 
-/* That of a row, with the tokens added that its template wants. */
+/* Opens the tokenizer of a row and adds the tokens needed by its template. */
 static inline tri_tokenizer *open_tokenizer(const json_t *row) {
   char           path[256], *text;
   const json_t  *more = json_object_get(row, "added"), *one;

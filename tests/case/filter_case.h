@@ -1,4 +1,4 @@
-/* filter_case.h - which of a test program's cases run: $TRI_TEST_FILTER, a pattern with * and ?, else all. */
+/* filter_case.h - runs only the test cases that match $TRI_TEST_FILTER, a pattern with * and ?. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_FILTER_CASE_H
 #define TRI_TESTS_FILTER_CASE_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-/* Before cmocka_run_group_tests. */
+/* Call it before cmocka_run_group_tests. */
 static inline void test_filter(void) {
   const char *pattern = getenv("TRI_TEST_FILTER");
   if (pattern) cmocka_set_test_filter(pattern);

@@ -1,4 +1,4 @@
-/* tokenizer_case.h - goldens of the tokenizer's tests: read, and ids compared with them. */
+/* tokenizer_case.h - reads goldens of the tokenizer's tests, and compares ids with them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TOKENIZER_CASE_H
 #define TOKENIZER_CASE_H

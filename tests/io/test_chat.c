@@ -1,5 +1,5 @@
-/* test_chat.c - conversations as text. Judges: transformers 5.24 with the templates as models publish them
- * (tests/data/chat); what the contract says of models without a template; values worked out by hand. */
+/* test_chat.c - conversations as text. Judges: transformers 5.24 with templates published with models
+ * (tests/data/chat), the contract for models without a template, and values worked out by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/text_buffer.h"
@@ -29,7 +29,8 @@ static void expect_text(const tri_chat_text *t, const json_t *want, const json_t
              m ? json_string_value(behind) : "");
 }
 
-/* One conversation as text, with and without the generation prompt, or refused as the template refuses it. */
+/* Compares one conversation as text, with and without the generation prompt. If the template refuses it, so
+ * must ours. */
 static void expect_case(const tri_chat *chat, const json_t *row, size_t i, bool named) {
   const json_t         *list = json_array_get(json_object_get(golden, "talks"), i);
   const json_t         *want = json_array_get(json_object_get(row, "cases"), i);
@@ -71,8 +72,8 @@ static void writes_as_transformers_does(void **state) {
   }
 }
 
-/* Each name, on a model without any file, writes what the published template of that name does, with its
- * usual tokens. */
+/* On a model without files, each name writes the same as the published template of that name, with its usual
+ * tokens. */
 static void names_need_no_files(void **state) {
   tri_chat_files files = {.model = "m"};
   const json_t  *row;
@@ -82,7 +83,7 @@ static void names_need_no_files(void **state) {
   (void)state;
   json_array_foreach(templates(), i, row) {
     const char *name = text_of(row, "name"), *own = text_of(json_object_get(row, "config"), "eos_token");
-    if (strchr(name, ',')) continue; /* only a model's own */
+    if (strchr(name, ',')) continue; /* only a model's own template */
     assert_true(tri_chat_is_word(name));
     tri_chat *chat = open_with(name, &files);
     assert_string_equal(tri_chat_name(chat), name);
@@ -113,7 +114,7 @@ static void expect_hash(const tri_chat_text *t, tri_status st, const json_t *wan
   tri_error_clear();
 }
 
-/* Messages as a line's reader leaves them. */
+/* Returns messages as the reader of a line passes them on. */
 static json_t *passed_on(const json_t *messages) {
   json_t       *list = json_array(), *one;
   const json_t *m;
@@ -126,7 +127,7 @@ static json_t *passed_on(const json_t *messages) {
   return list;
 }
 
-/* The marked pieces, of all turns. */
+/* Compares the marked spans of all turns. */
 static void expect_spans(const tri_chat_text *t, const json_t *want, const char *name, size_t i) {
   assert_int_equal(t->n_turn, json_array_size(want));
   for (int64_t k = 0; k < t->n_turn; k++) {
@@ -181,7 +182,7 @@ static void writes_all_of_a_folder(void **state) {
   json_decref(folder);
 }
 
-/* ---- what a model brings ---- */
+/* ---- a model's own files ---- */
 
 static void expect_refused(const tri_chat_files *files, const char *template, const char *part) {
   tri_chat_text t = {.n_turn = 0};
@@ -240,7 +241,7 @@ static void expect_written(const tri_chat *chat, const char *messages, const cha
 
 #define ASK "[{\"role\": \"user\", \"content\": \"q\"}]"
 
-/* A file goes before the list of named ones; with tools the one for tools is taken. */
+/* A file overrides the list of named templates. With tools, the template for tools is used. */
 static void takes_the_right_one_of_several(void **state) {
   static const char list[] =
       "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"T{{ tools | length }}\"}, "
@@ -265,8 +266,8 @@ static void takes_the_right_one_of_several(void **state) {
   tri_chat_close(&chat);
 }
 
-/* Tokens that tokenizer_config.json names, as an object too, all of them, special_tokens_map.json where
- * that is silent; of very many models one number is too large for an integer. */
+/* Takes all tokens named in tokenizer_config.json, also as objects, and others from special_tokens_map.json.
+ * Many models have a number beyond 64 bits there. */
 static void takes_the_models_own_tokens(void **state) {
   static const char config[] = "{\"bos_token\": {\"content\": \"<B>\"}, \"eos_token\": \"<E>\", "
                                "\"model_max_length\": 1000000000000000019884624838656, \"pad_token\": null, "
@@ -358,7 +359,7 @@ static void flags_go_before_a_decks_variables(void **state) {
 #define PART(x)     "{\"type\":\"text\",\"text\":\"" x "\"}"
 #define PARTS(x, y) "{\"role\":\"assistant\",\"content\":[" PART(x) "," PART(y) "]}"
 
-/* The learned pieces, "a|b"; or how the message of a refusal begins. */
+/* Compares the learned spans with "a|b", or the start of an error message with `want`. */
 static void expect_learned(const char *template, const char *messages, bool all, const char *want) {
   tri_chat_files files = {
       .model = "m", .jinja = bytes_of(template), .config = bytes_of("{\"eos_token\": \"</s>\"}")};
@@ -402,7 +403,8 @@ static void expect_ambiguous(const char *template, bool all, const char *message
 }
 
 static void finds_turns_without_marks(void **state) {
-  /* a prompt that opens thoughts, which the whole conversation has not; an end that only the whole has */
+  /* a prompt opens a reasoning block and the whole conversation has none, and only the whole conversation has
+   * an end */
   static const char thinks[] =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}"
       "{% if add_generation_prompt %}<assistant><think>{% endif %}";
@@ -415,7 +417,7 @@ static void finds_turns_without_marks(void **state) {
       "{% endif %}final{{ m.content }}{% if loop.last %}<|return|>{% else %}<|end|>{% endif %}"
       "{% else %}{{ m.content }}<|end|>{% endif %}{% endfor %}"
       "{% if add_generation_prompt %}<|start|>assistant{% endif %}";
-  /* two tokens end an answer; a template that wants parts */
+  /* two tokens end an answer, and a template needs parts */
   static const char two_marks[] =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' %}<|r|>{% "
       "endif %}<|t|>"
@@ -431,7 +433,7 @@ static void finds_turns_without_marks(void **state) {
   static const char counts[] =
       "{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
       "{% if add_generation_prompt %}<assistant>{% endif %}";
-  static const char drops[] = /* what stands before the first turn depends on those behind it */
+  static const char drops[] = /* the text before the first turn depends on later turns */
       "{% for m in messages %}<{{ m.role }}>{{ '!' if loop.first and messages | length > 2 }}{{ m.content }}"
       "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
   static const char marked[] =
@@ -470,8 +472,8 @@ static void finds_turns_without_marks(void **state) {
                  "the chat template of chat_template.jinja: line 1: no user");
 }
 
-/* Many turns, of which most are not written each for itself: the same pieces. A user who writes what comes
- * before an answer is not taken for one. */
+/* With many turns, most are found without writing them alone, and the spans are the same. A user text that
+ * imitates a generation prompt is no turn. */
 static void finds_many_turns(void **state) {
   const char    *name[] = {"chatml", "qwen3", "llama3", "zephyr"};
   tri_chat_files files = {.model = "m"};
@@ -508,7 +510,7 @@ static void finds_many_turns(void **state) {
   }
 }
 
-/* Which of a conversation's messages is not to be seen. */
+/* Tells which messages are missing in the text. */
 static void says_what_is_left_out(void **state) {
   static const char both[] = "[{\"role\":\"system\",\"content\":\"be so\"}," U("a") "," A("b") "]";
   static const char one[] = "[{\"role\":\"system\",\"content\":\"be so\"}," U("a") "]";
@@ -537,7 +539,7 @@ static void says_what_is_left_out(void **state) {
   json_decref(none);
 }
 
-/* The text that an export gets writes the same with the tokens of the model's files alone. */
+/* The text for an export writes the same, with only the tokens of the model's files. */
 static void gives_other_programs_the_text(void **state) {
   static const char odd[] = "{\"bos_token\": \"it's\\\\\\n\"}";
   tri_chat_files    files = {.model = "m"}, again = {.model = "m"};

@@ -1,4 +1,4 @@
-/* test_deck.c - strict YAML in, entries out; everything else is refused with its line. Judge: exact. */
+/* test_deck.c - reads strict YAML into entries, and refuses anything else with its line. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void test_lists_in_items(void **state) {
   tri_deck_close(&d);
 }
 
-/* A mapping that is no JSON object, and what the message says. */
+/* A mapping refused as a JSON object, and facts of its message. */
 static void bad_mapping(const char *value, const char *what) {
   tri_deck *d = good("a:\n  x: 1\n");
   tri_text  text = {0};
@@ -115,7 +115,7 @@ static void bad_mapping(const char *value, const char *what) {
   tri_deck_close(&d);
 }
 
-/* Where a key ends with _kwargs; as JSON unquoted words have their types. */
+/* A mapping is allowed if its key ends with _kwargs. Unquoted words have their JSON types. */
 static void test_mappings(void **state) {
   tri_text text = {0};
 
@@ -141,7 +141,7 @@ static void test_mappings(void **state) {
   d = good("a:\n  x: 1\n  y: 2\n  z: 3\n  w: 4\n  v: 5\n");
   assert_int_equal(tri_deck_set(d, "a.v_kwargs={k: 'x}'}"), TRI_OK);
   entry(d, 5, "a", "v_kwargs", "k", TRI_DECK_MAPPING, "x}", "argument 'a.v_kwargs={k: 'x}'}'");
-  assert_int_equal(tri_deck_set(d, "a.u={k: 1}"), TRI_OK); /* another key's are letters */
+  assert_int_equal(tri_deck_set(d, "a.u={k: 1}"), TRI_OK); /* for another key this is text */
   entry(d, 6, "a", "u", "", TRI_DECK_PLAIN, "{k: 1}", "argument 'a.u={k: 1}'");
   assert_int_equal(tri_deck_set(d, "a.t_kwargs={k: 1} x"), TRI_ECONFIG);
   tri_error_clear();
@@ -205,7 +205,7 @@ static void test_refused(void **state) {
             6, "syntax_error() d.yaml:1 YAML UTF-8");
 }
 
-/* Every cut of a good deck and every byte of it spoiled: an answer or a message, never a crash. */
+/* Every cut of a good deck, and every byte of it damaged, gives a result or a message, never a crash. */
 static void test_damaged(void **state) {
   (void)state;
   const char *text = "run:\n  output: 'o'\ndata:\n  train: [a, b]\nreward:\n  - {name: exact}\n";

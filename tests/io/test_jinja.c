@@ -1,6 +1,6 @@
-/* test_jinja.c - templates parsed and rendered. Judges: Jinja2 3.1.6 as transformers 5.24 sets it up, which
- * made tests/data/jinja/statements.json (make_jinja_golden.py); limits and messages: the
- * contract and Jinja's own words, written out. */
+/* test_jinja.c - parses and renders templates. Judges: Jinja2 3.1.6, configured as in transformers 5.24, made
+ * tests/data/jinja/statements.json (make_jinja_golden.py). Limits come from the contract, and messages from
+ * Jinja. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,7 +185,7 @@ static void hostile(void **state) {
       "", 0, "");
 }
 
-/* The text of a template that is only long is not refused, and levels that the contract allows are not. */
+/* A template may be long, and it may have as many levels as the contract allows. */
 static void long_templates(void **state) {
   tri_text       text = {0};
   tri_jinja_text got = {0};
@@ -205,7 +205,7 @@ static void long_templates(void **state) {
   tri_jinja_text_free(&got);
 }
 
-/* ---- what jinja.h says besides ---- */
+/* ---- other promises of jinja.h ---- */
 
 static void asked_of_templates(void **state) {
   static const char text[] =
@@ -227,8 +227,8 @@ static void asked_of_templates(void **state) {
   tri_jinja_close(&t);
 }
 
-/* A template renders again and again, a failed rendering does not show in the next one, memory is given
- * back. */
+/* A template renders repeatedly. A failed rendering has no effect on the next one, and all memory is
+ * freed. */
 static void again(void **state) {
   static const char text[] =
       "{% generation %}{{ x[0] * 2 }}{% endgeneration %}{% if x is string %}{{ x.y.z }}{% endif %}";

@@ -1,6 +1,6 @@
-/* test_jinja_values.c - values of templates, and Python's rules for them. Judges: Jinja2 3.1.6 as
- * transformers 5.24 sets it up, and Python 3.11 (tests/golden/make_jinja_values_golden.py); the limits and
- * the lists of parts: by hand. */
+/* test_jinja_values.c - values of templates, and Python's rules for them. Judges: Jinja2 3.1.6, configured as
+ * in transformers 5.24, and Python 3.11 (tests/golden/make_jinja_values_golden.py). Limits and lists of parts
+ * are worked out by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ static void dates(void **state) {
   }
 }
 
-/* One kind or case of characters over all code points, hashed as the golden script does it. */
+/* Hashes one class or case of characters over all code points, as the golden script does. */
 static uint64_t hash_all(const char *method) {
   tri_jarena      arena = {0};
   tri_text        all = {0};
@@ -133,7 +133,8 @@ static void characters(void **state) {
   }
 }
 
-/* A template, its variables, and the text; or, for an error, NULL and a piece of its message. */
+/* A template, its variables and its output. For an error, `want` is NULL and `message` has facts of the
+ * message. */
 typedef struct small {
   const char *text, *variables, *want, *message;
 } small;
@@ -158,9 +159,9 @@ static void check(const small *c, size_t n) {
   }
 }
 
-/* A long conversation is not too long. Judge: the length of the text, by hand. Texts and lists that grow by a
- * piece took memory for all their sizes; loops over characters and over earlier messages the steps and the
- * memory of all their elements. */
+/* A long conversation stays below the limits. Judge: the length of the text, by hand. Earlier, texts and
+ * lists that grow by a piece took memory for all their sizes, and loops over characters and earlier messages
+ * took steps and memory for all elements. */
 static void long_conversations(void **state) {
   enum { TURNS = 2000, BYTES = 1000 };
   static const small c[] = {
@@ -180,13 +181,13 @@ static void long_conversations(void **state) {
       {"{% set ns = namespace(n=0) %}{% for m in messages %}{% for j in range(loop.index0) %}"
        "{% if messages[j].role == 'tool' %}{% set ns.n = 1 %}{% endif %}{% endfor %}{% endfor %}{{ ns.n }}",
        NULL, "0", NULL},
-      /* a value that is shared keeps its own end */
+      /* a shared value keeps its own end */
       {"{% set a = 'ab' ~ 'c' %}{% set b = a ~ 'd' %}{% set c = a ~ 'e' %}"
        "{% set d = b ~ b ~ a %}{{ a, b, c, d }}",
        NULL, "('abc', 'abcd', 'abce', 'abcdabcdabc')", NULL},
       {"{% set a = [1] + [2] %}{% set b = a + [3] %}{% set c = a + [4] %}{% set d = b + b %}{{ a, b, c, d }}",
        NULL, "([1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 3, 1, 2, 3])", NULL},
-      /* str(loop) runs the rest of its tests, which join texts too */
+      /* str(loop) runs the rest of its tests, and these join texts too */
       {"{% set ns = namespace(r='', s='') %}{% macro m(x) %}{% set ns.r = ns.s ~ x %}1{% endmacro %}"
        "{% for x in [1, 2] if m(x) %}{% if loop.first %}{% set ns.s = 'ab' ~ x %}{% set ns.s = ns.s ~ "
        "'yyyyyyyy' * 9 %}{{ (ns.s ~ loop)|length }} {{ ns.r|last }}{% endif %}{% endfor %}",
@@ -218,7 +219,7 @@ static void long_conversations(void **state) {
   json_decref(variables);
 }
 
-/* What grows without end comes to a message, and soon; what is only large is made. */
+/* Growth without end soon fails with a message. Large values are made. */
 static void limits(void **state) {
 #define NESTED "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}"
 #define TWICE  "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = "
@@ -230,7 +231,7 @@ static void limits(void **state) {
       {"{{ '%999999999d' % 1 }}", NULL, NULL, "is not supported"},
       {"{{ '%.9999f' % 1 }}", NULL, NULL, "is not supported"},
       {"{{ '{:>999999999}'.format(1) }}", NULL, NULL, "is not supported"},
-      /* len() of Python's own */
+      /* lengths by Python's len() */
       {"{{ '{:,.1000f}'.format(1e308)|length }} {{ '{:+_.1000%}'.format(1e305)|length }}", NULL, "1412 1412",
        NULL},
       {"{{ '{:01000,}'.format(1)|length }} {{ '{:0999,.900f}'.format(-1e308)|length }}", NULL, "1001 1313",
@@ -299,7 +300,7 @@ static void limits(void **state) {
   check(c, sizeof c / sizeof *c);
 }
 
-/* What is known and not supported is refused by its name. */
+/* Known but unsupported features are refused by name. */
 static void refused(void **state) {
   static const small c[] = {
       {"{{ 'a'|pprint }}", NULL, NULL, "check_known() 1 filter pprint"},
@@ -330,8 +331,8 @@ static void refused(void **state) {
   check(c, sizeof c / sizeof *c);
 }
 
-/* A list of text parts under `content` stands for its joined texts where a string is wanted, and is a list
- * elsewhere. */
+/* A list of text parts under `content` acts as its joined texts if a string is needed. Elsewhere it is a
+ * list. */
 static void parts(void **state) {
   static const char v[] =
       "{\"m\": {\"content\": [{\"type\": \"text\", \"text\": \" Hé\"}, {\"type\": \"text\", "
@@ -370,8 +371,7 @@ static void parts(void **state) {
   check(c, sizeof c / sizeof *c);
 }
 
-/* The arena counts what is taken, refuses what is too much, and leaves space for a buffer to grow where it
- * stands. */
+/* The arena counts memory, refuses too much, and lets a buffer grow in place. */
 static void arena(void **state) {
   tri_jarena a = {0};
   tri_jbuf   b = {.a = &a};

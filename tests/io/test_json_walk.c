@@ -1,4 +1,4 @@
-/* test_json_walk.c - JSON checked and walked through where it stands. Judge: RFC 8259, written out; jansson
+/* test_json_walk.c - checks and walks JSON in place. Judges: RFC 8259, written out, and jansson
  * (tests/fuzz/fuzz_jsonwalk.c). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #include "io/text/json_walk.h"
 
-/* How many members or entries; -1: it is none. */
+/* Counts members or entries. -1: it is neither an object nor a list. */
 static int count(const char *text, size_t n) {
   tri_json_walk  w;
   tri_json_slice key, value;
@@ -78,7 +78,8 @@ static void what_is_json(void **state) {
   assert_int_equal(count("[1]\0", 4), -1);
 }
 
-/* Every beginning of a text is looked at no further than it goes; memory of its own length says so. */
+/* No byte after the end of a text is read. Each prefix of the text is in a memory block of its own length, so
+ * sanitizers see it. */
 static void no_byte_behind_the_end_is_read(void **state) {
   static const char text[] = "{\"a\\u0041\": [1.5e3, \"\xf0\x9f\x99\x82\\n\", {\"b\": null}], \"c\": -0}";
 

@@ -1,5 +1,5 @@
-/* test_jsonl.c - the reader of JSON lines: raw values, fields, limits of lines and memory, files that are
- * none. Judges: exact values worked out by hand, and the most memory the process ever had. */
+/* test_jsonl.c - the reader of JSON lines: raw values, fields, limits of lines and memory, other kinds of
+ * files. Judges: exact values worked out by hand, and the peak memory of the process. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "io/text/jsonl.h"
@@ -45,7 +45,7 @@ static void expect_message(const char *part) {
   tri_error_clear();
 }
 
-/* The first line of a file with these bytes. */
+/* Reads the first line of a file with these bytes. */
 static tri_status read_first(const char *bytes, size_t n, tri_jsonl **r) {
   json_t *object;
 
@@ -106,7 +106,7 @@ static void names_fields(void **state) {
   }
 }
 
-/* Files as other programs keep them are told from JSON lines. */
+/* Files in other formats are recognised. */
 static void recognises_other_files(void **state) {
   static const struct {
     const char *bytes;
@@ -144,7 +144,7 @@ static void recognises_other_files(void **state) {
   }
 }
 
-/* What is only like a table is read, and refused by its line. */
+/* A file that only resembles a table is read, and its line is refused. */
 static void takes_no_text_for_a_table(void **state) {
   static const char *const row[] = {"Hello, world\n",
                                     "one\ntwo, three\n",
@@ -163,7 +163,7 @@ static void takes_no_text_for_a_table(void **state) {
   }
 }
 
-/* The most memory this process had so far. */
+/* Returns the peak memory of this process. */
 static int64_t most_bytes(void) {
   struct rusage r;
 
@@ -171,7 +171,7 @@ static int64_t most_bytes(void) {
   return (int64_t)r.ru_maxrss * 1024;
 }
 
-/* Neither is a line beyond the limit held, nor one that is stepped over; an empty line costs nothing. */
+/* A line beyond the limit is not held, nor a skipped line. An empty line costs nothing. */
 static void holds_no_long_line(void **state) {
   enum { FILE_BYTES = 1 << 29, MOST = 300 << 20, BLANKS = 20000000 };
   tri_jsonl     *r;
@@ -181,7 +181,7 @@ static void holds_no_long_line(void **state) {
 
   (void)state;
   put_file("\n{", 2);
-  assert_int_equal(truncate(path, FILE_BYTES), 0); /* a hole: no newline */
+  assert_int_equal(truncate(path, FILE_BYTES), 0); /* a hole without a newline */
   assert_int_equal(tri_jsonl_open_part(path, 2, FILE_BYTES, &r), TRI_OK);
   assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
   assert_null(object);
@@ -202,7 +202,7 @@ static void holds_no_long_line(void **state) {
   assert_in_range(most_bytes() - before, 0, MOST);
 }
 
-/* "{}" takes 80 times its bytes, once read. */
+/* Parsed, "{}" takes 80 times its bytes. */
 static void bounds_nesting(void **state) {
   enum { MOST = 1 << 18, DEEPEST = 2048 };
   tri_text   text = {0};
@@ -227,13 +227,13 @@ static void bounds_nesting(void **state) {
   tri_text_free(&text);
 }
 
-/* Judge: Python's json, which writes and reads all of these. */
+/* Judge: Python's json writes and reads all of these. */
 static void holds_places_of_odd_values(void **state) {
   static const char line[] =
       "{\"a\":NaN, \"b\\ud800\\u0000\" :[ -Infinity ,1], \"c\":-12345678901234567890 ,\"d\":"
       "\"x\\\\\\udfff\\\"\",\"e\":{\"f\":1e400},\"g\":\"NaN \\ud83d\\ude00\"}";
   static const struct {
-    const char *key, *raw, *said; /* said NULL: it can be read */
+    const char *key, *raw, *said; /* said NULL: the value can be read */
   } row[] = {{"a", "NaN", "tri_jsonl_refuse_odd() a.jsonl:1 NaN"},
              {"c", "-12345678901234567890", "tri_jsonl_refuse_odd() c -12345678901234567890 64"},
              {"d", "\"x\\\\\\udfff\\\"\"", "tri_jsonl_refuse_odd() a.jsonl:1 d x\\\\\\udfff\\\""},
@@ -263,11 +263,11 @@ static void holds_places_of_odd_values(void **state) {
   tri_text_free(&members);
   tri_jsonl_close(&r);
   assert_int_equal(read_first("{\"a\":NaN,\"b\":x}", 15, &r), TRI_EINPUT);
-  expect_message("tri_jsonl_next() a.jsonl:1 x 14"); /* where it stands in the line */
+  expect_message("tri_jsonl_next() a.jsonl:1 x 14"); /* the column in the line */
   tri_jsonl_close(&r);
 }
 
-/* Neither can they fill the memory. */
+/* Odd values cannot fill the memory either. */
 static void bounds_odd_values(void **state) {
   enum { MOST = 1 << 18 };
   tri_text   text = {0};

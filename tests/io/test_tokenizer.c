@@ -1,4 +1,5 @@
-/* test_tokenizer.c - the judge is the tokenizers library: ids and texts must be its own, to the byte. */
+/* test_tokenizer.c - encodes and decodes. The judge is the tokenizers library. Ids and texts must be equal,
+ * to the byte. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -100,7 +101,7 @@ static void test_golden(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* Judge: golden, exact: Unigram models, best paths with ties, normalizers that SentencePiece compiles. */
+/* Judge: golden, exact. Unigram models, best paths with ties, and normalizers compiled by SentencePiece. */
 static void test_unigram(void **state) {
   json_t     *root = load_json("unigram_golden.json"), *texts = json_object_get(root, "texts"), *rows, *row;
   const char *name;
@@ -160,7 +161,7 @@ static void check_folder(const char *name, const tri_tokenizer *t, json_t *texts
   assert_int_equal(tri_tokenizer_vocab_size(t), json_integer_value(json_object_get(folder, "size")));
 }
 
-/* Judge: golden of AutoTokenizer, exact: tokens of the files beside tokenizer.json. */
+/* Judge: golden of AutoTokenizer, exact. Tokens from the files beside tokenizer.json. */
 static void test_folders(void **state) {
   json_t *root = load_json("folders.json"), *folder;
   size_t  i;
@@ -181,7 +182,7 @@ static void test_folders(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* Judge: golden, exact: where the library's patterns cut a text. */
+/* Judge: golden, exact. The places at which the library's patterns split a text. */
 static void test_regexes(void **state) {
   json_t      *root = load_json("regexes.json"), *text = json_object_get(root, "text"), *row;
   const char  *s = json_string_value(text);
@@ -391,7 +392,7 @@ static const struct {
     {DECODER, "nul", "parse_json() file.json:1"},
 };
 
-/* Judge: each is refused with the status of bad input and one message that names the file and the error. */
+/* Judge: each is refused as bad input, with one message that names the file and the error. */
 static void test_broken(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
@@ -406,7 +407,7 @@ static void test_broken(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* Judge: a damaged file is refused or read, and nothing else happens (the sanitizers watch). */
+/* Judge: a damaged file is refused or read, and nothing else happens. The sanitizers check it. */
 static void test_damaged(void **state) {
   char          *bytes = NULL, path[512];
   size_t         n;
@@ -445,8 +446,8 @@ static void expect_ids(const tri_tokenizer *t, const char *text, size_t n, const
   tri_tokens_free(&ids);
 }
 
-/* Judge: the file that is blamed. The list that is too long is refused before another one is compared with
- * it, which took minutes. Lists at the limit are joined, and each token is there once. */
+/* Judge: the file named in the error. A list that is too long is refused before it is compared with another
+ * list, which once took minutes. Lists at the limit are joined, and each token occurs once. */
 static void test_long_lists(void **state) {
   enum { MOST = 1 << 14 };
   json_t        *long_one = json_array(), *list = json_array(), *more = json_array(), *files = json_object();
@@ -491,7 +492,7 @@ static void test_long_lists(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* Judge: exact. Ids with holes; an added token takes the next id behind the vocabulary, or that of the
+/* Judge: exact. The ids have holes. An added token takes the next id after the vocabulary, or its id in the
  * model. */
 static void test_lookups(void **state) {
   tri_tokenizer *t;
@@ -521,7 +522,8 @@ static void test_lookups(void **state) {
   tri_tokenizer_close(&t);
 }
 
-/* Judge: exact. A byte order mark; unknown characters without, with a missing and with an unk_token. */
+/* Judge: exact. A byte order mark, and unknown characters without unk_token, with a missing one, and with
+ * one. */
 static void test_unknown(void **state) {
   static const char bom[] = "\xef\xbb\xbf{\"model\":" BPE(AB ",\"merges\":[[\"a\",\"b\"]]") "}";
   tri_tokenizer    *t;
@@ -544,7 +546,7 @@ static void test_unknown(void **state) {
   tri_tokens_free(&ids);
 }
 
-/* Judge: exact, Python's bytes.decode(errors="replace"): what U+FFFD in its place gives. */
+/* Judge: exact, Python's bytes.decode(errors="replace"). The ids equal those of the text with U+FFFD. */
 static void test_invalid_utf8(void **state) {
   static const struct {
     const char *bytes, *text;
@@ -580,7 +582,7 @@ static void test_invalid_utf8(void **state) {
   tri_tokenizer_close(&t);
 }
 
-/* Judge: exact: a byte-level tokenizer gives the text back. Long runs must not take quadratic time. */
+/* Judge: exact. A byte-level tokenizer restores the text. Long runs must not take quadratic time. */
 static void check_long(const char *name) {
   static const char *const unit[] = {"a",  " ", "\n",     "ab", "\xcc\x81\xcc\xa3", "\xe5\xa5\xbd",
                                      " a", "1", "<|im_en"};
@@ -597,7 +599,7 @@ static void check_long(const char *name) {
     ok(tri_tokenizer_encode(t, text, len, false, &ids));
     ok(tri_tokenizer_decode(t, ids.id, ids.n, false, &back));
     assert_int_equal(back.len, len);
-    if (i != 4) assert_memory_equal(back.data, text, len); /* NFC orders those marks */
+    if (i != 4) assert_memory_equal(back.data, text, len); /* NFC reorders these marks */
     tri_text_free(&back);
     tri_tokens_free(&ids);
   }
@@ -605,14 +607,14 @@ static void check_long(const char *name) {
   tri_tokenizer_close(&t);
 }
 
-/* Of the patterns here kimi's take the most steps for a byte. */
+/* Among the patterns here, kimi's take the most steps per byte. */
 static void test_long(void **state) {
   (void)state;
   check_long("qwen2");
   check_long("kimi");
 }
 
-/* Judge: CPython 3.11, hash(bytes) with PYTHONHASHSEED=0, which is SipHash-1-3 with a key of zeros. */
+/* Judge: CPython 3.11, hash(bytes) with PYTHONHASHSEED=0. This is SipHash-1-3 with a key of zeros. */
 static void test_hash(void **state) {
   static const struct {
     const char *text;
@@ -626,13 +628,13 @@ static void test_hash(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     assert_true(tri_tok_hash((tri_tok_key){0, 0}, row[i].text, strlen(row[i].text)) == row[i].want);
-  /* no text collides by design: the key is drawn at every start */
+  /* nobody can make texts collide, because the key is random */
   assert_true(tri_tok_hash(t[0]->key, "abc", 3) != tri_tok_hash(t[1]->key, "abc", 3));
   assert_true(tri_tok_pair_slot(1 << 20, t[0]->key, 0) != tri_tok_pair_slot(1 << 20, t[1]->key, 0));
   for (int i = 0; i < 2; i++) tri_tokenizer_close(&t[i]);
 }
 
-/* 100 "a" for one. */
+/* 100 times "a". */
 #define MANY                                                                                                 \
   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define GROW    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"" MANY "\"}"
@@ -646,8 +648,8 @@ static void expect_bounded(tri_status st, const char *message) {
   tri_error_clear();
 }
 
-/* Judge: 64 times the text and a MiB, 16 times the added tokens and a MiB; the step that goes beyond is
- * named. */
+/* Judge: the limits of 64 times the text and a MiB, and 16 times the added tokens and a MiB. The error names
+ * the step. */
 static void test_bounds(void **state) {
   static const char normalizers[] = LIST("\"normalizers\":[" GROW "," GROW "," GROW "," GROW "]");
   static const char added[] = "{\"normalizer\":" LIST(
@@ -683,8 +685,7 @@ static void test_bounds(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* "{}" and "0" would take 80 and 20 times their bytes. Judge: the limits that io/tokenizer/tokenizer.c
- * states. */
+/* "{}" and "0" would take 80 and 20 times their bytes. Judge: the limits in io/tokenizer/tokenizer.c. */
 static void test_bounds_json(void **state) {
   enum { NESTED = 1 << 21 };
   static const struct {
@@ -716,7 +717,7 @@ static void test_foreign_file(void **state) {
   tri_error_clear();
 }
 
-/* Judge: a search that would take 2^28 steps and more is given up, with the pattern in the message. */
+/* Judge: a search of 2^28 steps and more is stopped, and the message has the pattern. */
 static void test_endless_regex(void **state) {
   static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaa";
   char              words[20 * 19];
@@ -756,7 +757,7 @@ static void *encode_all(void *arg) {
   return NULL;
 }
 
-/* Judge: the same ids from both threads. */
+/* Judge: both threads give the same ids. */
 static void test_threads(void **state) {
   tri_tokenizer *t = open_shape("llama3");
   json_t        *texts = load_json("texts.json");

@@ -1,4 +1,4 @@
-/* test_tokenizer_places.c - where in a text each token stands. Judge: golden, exact: the library's own. */
+/* test_tokenizer_places.c - the places of tokens in a text. Judge: golden, exact, from the library. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tokenizer_case.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Characters that begin before byte n. */
+/* Counts the characters that begin before byte n. */
 static json_int_t chars_before(const char *s, size_t n) {
   json_int_t k = 0;
 
@@ -30,8 +30,8 @@ static tri_tokenizer *open_with_steps(const json_t *kind) {
   return t;
 }
 
-/* The characters of which a place has bytes: `want` has the begin and the end of each token's. null: those of
- * the library are narrower; 0: there are none. */
+/* Compares the characters covered by each place. `want` has the begin and end of each token. null: the
+ * library's places are narrower. 0: there are none. */
 static void check_places(const char *name, size_t row, const char *text, const tri_text_place *got, int64_t n,
                          int64_t n_ids, const json_t *want) {
   if (n != (json_is_integer(want) ? 0 : n_ids))
@@ -66,7 +66,7 @@ static void test_places(void **state) {
       check_places(name, i, json_string_value(text), places.at, places.n, ids.n,
                    json_array_get(json_object_get(kind, "places"), i));
     }
-    ids.n = 0; /* U+FFFD stands where there is no UTF-8: no places */
+    ids.n = 0; /* U+FFFD replaces invalid UTF-8, so there are no places */
     ok(tri_tokenizer_encode_places(t, "a\xff\xff", 3, &ids, &places));
     assert_int_equal(places.n, 0);
     tri_tokens_free(&ids);

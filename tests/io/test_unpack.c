@@ -1,5 +1,5 @@
-/* test_unpack.c - files packed with gzip and zstd, read as what they were. Judges: the same bytes in a plain
- * file; zlib and zstd themselves, which pack here. */
+/* test_unpack.c - reads files packed with gzip and zstd. Judges: the same bytes in a plain file, packed here
+ * by zlib and zstd themselves. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/text_buffer.h"
@@ -47,7 +47,7 @@ static int teardown(void **state) {
   return rmdir(folder);
 }
 
-/* One member or frame of n bytes behind those before. */
+/* Append one member or frame with n bytes. */
 static void put_gzip(tri_text *out, const char *bytes, size_t n) {
   size_t   space = compressBound(n) + 64;
   char    *to = malloc(space);
@@ -66,7 +66,8 @@ static void put_zstd(tri_text *out, const char *bytes, size_t n) {
   char      *to = malloc(space);
   ZSTD_CCtx *c = ZSTD_createCCtx();
 
-  assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1))); /* as the command does */
+  /* As the zstd command does. */
+  assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1)));
   got = ZSTD_compress2(c, to, space, bytes, n);
   assert_false(ZSTD_isError(got));
   assert_int_equal(tri_text_put(out, to, got), TRI_OK);
@@ -77,7 +78,7 @@ static void put_zstd(tri_text *out, const char *bytes, size_t n) {
 typedef void         put_fn(tri_text *out, const char *bytes, size_t n);
 static put_fn *const put[] = {put_gzip, put_zstd};
 
-/* In two pieces, the second of which begins in a line. */
+/* Packs in two pieces. The second begins inside a line. */
 static void pack(put_fn *how, tri_text *out) {
   size_t half = text.len / 2 + 5;
 
@@ -86,7 +87,7 @@ static void pack(put_fn *how, tri_text *out) {
   how(out, text.data + half, text.len - half);
 }
 
-/* Lines of both files that begin at bytes begin .. end - 1 are the same, with the same numbers. */
+/* The lines that begin at bytes begin .. end - 1 are equal in both files, and so are their numbers. */
 static void expect_same(int64_t begin, int64_t end) {
   tri_lines  *a, *b;
   const char *x, *y;
@@ -117,7 +118,7 @@ static void reads_packed_files(void **state) {
   for (int k = 0; k < 3; k++) {
     pack(put[k % 2], &out);
     if (k == 0) assert_int_equal(tri_text_put(&out, padding, sizeof padding), TRI_OK);
-    if (k == 2) { /* as pzstd writes it */
+    if (k == 2) { /* as pzstd does */
       static const char skipped[] = "\x5a\x2a\x4d\x18\4\0\0\0abcd";
       out.len = 0;
       assert_int_equal(tri_text_put(&out, skipped, sizeof skipped - 1), TRI_OK);
@@ -137,7 +138,7 @@ static void reads_packed_files(void **state) {
   tri_text_free(&out);
 }
 
-/* Reading the whole file fails with `part`. */
+/* Reading the whole file fails, and the message has `part`. */
 static void expect_broken(const char *bytes, size_t n, const char *part) {
   tri_lines  *l = NULL;
   const char *line = "";
@@ -172,7 +173,7 @@ static void refuses_broken_files(void **state) {
   tri_text_free(&out);
 }
 
-/* A file that unpacks to more than anyone's data: a GiB of line ends. */
+/* A file that unpacks to a GiB of line ends is refused. */
 static void refuses_a_bomb(void **state) {
   enum { MIB = 1 << 20 };
   ZSTD_CStream *c = ZSTD_createCStream();
