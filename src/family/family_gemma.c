@@ -1,11 +1,11 @@
-/* family_gemma.c - Gemma, the first: Llama with GELU, weights of norms that are added to 1, and scaled
- * embeddings; the defaults of GemmaConfig of transformers 5. */
+/* family_gemma.c - the first Gemma: Llama with GELU, norm weights added to 1 and scaled embeddings. Defaults
+ * are those of GemmaConfig of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
 #include <stddef.h>
 
-/* Its biases are Llama's. */
+/* Llama's biases. */
 static const tri_config_key keys[] = {{"attention_bias", TRI_KEY_FLAG, offsetof(tri_model_shape, qkv_bias)},
                                       {"attention_bias", TRI_KEY_FLAG, offsetof(tri_model_shape, o_bias)},
                                       {"hidden_activation", TRI_KEY_IDLE, 0},

@@ -1,5 +1,5 @@
-/* family_gemma2.c - Gemma 2: norms after attention and mlp too, capped scores and logits, every other
- * layer local, and the defaults of Gemma2Config of transformers 5. */
+/* family_gemma2.c - Gemma 2: norms after attention and mlp too, capped scores and logits, and every other
+ * layer local. Defaults are those of Gemma2Config of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 

@@ -1,5 +1,5 @@
-/* family_gemma3.c - the text models of Gemma 3: Gemma 2 with norms of each head's queries and keys in
- * place of caps, and a rotary embedding of their own for local layers; the defaults of Gemma3TextConfig of
+/* family_gemma3.c - the text models of Gemma 3: Gemma 2 with norms of each head's queries and keys in place
+ * of caps. Local layers have a rotary embedding of their own. Defaults are those of Gemma3TextConfig of
  * transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
@@ -33,7 +33,7 @@ static const tri_tensor_row tensors[] = {
     {.name = NULL},
 };
 
-/* attn_logit_softcapping stands in its config, but transformers does not apply it: refused where it is
+/* Its config has attn_logit_softcapping, but transformers does not apply it. The key is refused if it is
  * set. */
 static const tri_config_key keys[] = {{"attention_bias", TRI_KEY_FLAG, IF(qkv_bias)},
                                       {"attention_bias", TRI_KEY_FLAG, IF(o_bias)},

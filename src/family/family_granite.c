@@ -1,5 +1,5 @@
 /* family_granite.c - Granite 3: Llama with four multipliers, of embeddings, attention scores, residuals and
- * logits; the defaults of GraniteConfig of transformers 5. */
+ * logits. Defaults are those of GraniteConfig of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 

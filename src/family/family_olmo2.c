@@ -1,5 +1,5 @@
-/* family_olmo2.c - OLMo 2: norms of what attention and mlp give and none before them, norms of all heads of q
- * as one row and of k, and the defaults of Olmo2Config of transformers 5. */
+/* family_olmo2.c - OLMo 2: norms of the results of attention and mlp and none before them, and norms of all
+ * heads of q as one row and of k. Defaults are those of Olmo2Config of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 

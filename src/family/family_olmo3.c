@@ -1,5 +1,5 @@
-/* family_olmo3.c - OLMo 3: OLMo 2 with a window in three of four layers, whose rotary positions are not
- * scaled; the defaults of Olmo3Config of transformers 5. */
+/* family_olmo3.c - OLMo 3: OLMo 2 with a window in three of four layers, without scaled rotary positions
+ * there. Defaults are those of Olmo3Config of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 

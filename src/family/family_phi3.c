@@ -1,4 +1,4 @@
-/* family_phi3.c - Phi-3: Llama with q, k, v in one tensor and gate, up in another; the defaults of
+/* family_phi3.c - Phi-3: Llama with q, k, v in one tensor and gate, up in another. Defaults are those of
  * Phi3Config of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
@@ -18,7 +18,7 @@ static const tri_tensor_row tensors[] = {
     {.name = NULL},
 };
 
-/* Its length before scaling, which longrope reads (hf_config_rope.c). */
+/* The context length before scaling, read by longrope (hf_config_rope.c). */
 static const tri_config_key keys[] = {{"original_max_position_embeddings", TRI_KEY_IDLE, 0}, {.key = NULL}};
 
 const tri_family tri_family_phi3 = {

@@ -1,4 +1,4 @@
-/* family_qwen2.c - Qwen2 and Qwen2.5: the tensors of Llama with biases at q, k and v, and the defaults of
+/* family_qwen2.c - Qwen2 and Qwen2.5: the tensors of Llama with biases at q, k and v. Defaults are those of
  * Qwen2Config of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"

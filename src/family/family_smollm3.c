@@ -1,5 +1,5 @@
-/* family_smollm3.c - SmolLM3: the tensors of Llama, every fourth layer without rotary positions, and the
- * defaults of SmolLM3Config of transformers 5. */
+/* family_smollm3.c - SmolLM3: the tensors of Llama, with every fourth layer without rotary positions.
+ * Defaults are those of SmolLM3Config of transformers 5. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 

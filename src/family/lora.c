@@ -1,4 +1,4 @@
-/* lora.c - low-rank adapters: which modules of a family have them, and what PEFT calls them. */
+/* lora.c - low-rank adapters: the modules of a family that can have them, and their names in PEFT. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lora.h"
 
@@ -10,7 +10,7 @@
 
 static const char prefix[] = "base_model.model.", ending[] = ".weight";
 
-/* How long a tensor's name is without its ending; 0: it is no weight. */
+/* Returns the length of a weight's name without its ending, or 0 if it is no weight. */
 static size_t stem(const char *name) {
   size_t n = strlen(name), end = sizeof ending - 1;
 

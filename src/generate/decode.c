@@ -1,7 +1,7 @@
-/* decode.c - decode steps: their arrays, the model, the draw; on a GPU, the next one given before the last
- * one's tokens are known to the host. A row's next token goes from step to step on the device, where the
- * pages of all rows lie too. Rows do not depend on their company, so those that a recording has more change
- * no result. */
+/* decode.c - decode steps: their arrays, the model's forward pass and the draw of tokens. On a GPU the next
+ * step is launched before the host knows the tokens of the last one. A row's next token passes from step to
+ * step on the device, where the page tables of all rows are too. Rows do not depend on each other, so the
+ * extra rows of a recording change no result. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decode.h"
 #include "base/host_memory.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum {
-  ALIGN = 16, /* of each array, bytes; chosen: more than any element */
-  AHEAD = 2   /* steps given and not taken, at most */
+  ALIGN = 16, /* bytes, alignment of each array, chosen above the size of any element */
+  AHEAD = 2   /* most steps launched and not yet taken */
 };
 
-/* The arrays of a step, behind each other in this order. */
+/* The arrays of a step, one after another in this order. */
 enum { KEY, FROM, TOKEN, POS, SLOT, LEN, ROW, N_PARTS };
 
-/* Pinned memory of one step under way, and when its results are there. */
+/* Pinned memory of one step in flight, and the event of its results. */
 typedef struct pending {
   char      *block; /* its arrays */
   int32_t   *token; /* [max_rows] */
@@ -29,26 +29,26 @@ typedef struct pending {
 
 struct tri_decode {
   tri_device       *device; /* borrowed */
-  tri_device_advice advice; /* of the device */
+  tri_device_advice advice; /* advice of the device */
   tri_model        *model;  /* borrowed */
   tri_kv           *kv;     /* borrowed */
   int64_t           max_rows, max_pages;
-  char             *block;          /* device: the arrays of a step */
+  char             *block;          /* device, the arrays of a step */
   int32_t          *table;          /* device [max_rows,max_pages] */
-  tri_tensor        work;           /* device f32: attn_decode's; its data NULL: no step is spread */
-  tri_heads         heads;          /* of the model */
-  int               ahead;          /* of AHEAD, on this device */
-  pending           pending[AHEAD]; /* [ahead], in turns */
+  tri_tensor        work;           /* device f32, workspace of attn_decode. No data without spread steps */
+  tri_heads         heads;          /* the model's heads */
+  int               ahead;          /* steps in flight on this device, at most AHEAD */
+  pending           pending[AHEAD]; /* [ahead], used in turn */
   tri_recorded     *recorded;
   int64_t           n_given, n_taken;
-  tri_tensor        drawn; /* device i32 [max_rows]: tokens of the step given last; data NULL: none was */
-  float            *logp;  /* device: the same of log-probabilities */
-  /* the step that is staged */
-  int64_t rows; /* padding included */
+  tri_tensor        drawn; /* device i32 [max_rows], tokens of the last launched step, data NULL before it */
+  float            *logp;  /* device, its log-probabilities */
+  /* the staged step */
+  int64_t rows; /* rows with padding */
   bool    spread;
 };
 
-/* Where the arrays of a step begin; returns their bytes. */
+/* Gives the offsets of a step's arrays and returns their total bytes. */
 static size_t layout(int64_t rows, size_t at[N_PARTS]) {
   const int64_t row_bytes[N_PARTS] = {24, 4, 4, 4, 4, 4, 4};
   size_t        end = 0;
@@ -108,7 +108,7 @@ tri_status tri_decode_begin(tri_decode *d, tri_stream *s) {
   d->drawn = (tri_tensor){0};
   for (pending *p = d->pending; p < d->pending + d->ahead; p++)
     if (!p->done) TRI_TRY(ops->event_open(d->device, &p->done));
-  /* what idle rows read must be a page */
+  /* idle rows read page 0, so it must be a valid entry */
   return ops->fill(s, d->table, 0, (size_t)(d->max_rows * d->max_pages) * 4);
 }
 
@@ -149,7 +149,7 @@ void tri_decode_stage(tri_decode *d, int64_t B, tri_decode_rows *out) {
                            .turn = (int)(d->n_given % 2)};
   row = array_at(p, at[ROW]);
   memset(out->key, 0, (size_t)d->rows * 3 * sizeof *out->key);
-  for (int64_t i = 0; i < d->rows; i++) { /* idle: reads one token of some page */
+  for (int64_t i = 0; i < d->rows; i++) { /* an idle row reads one token of some page */
     row[i] = (int32_t)i;
     out->token[i] = out->pos[i] = 0;
     out->from[i] = out->slot[i] = -1;
@@ -162,7 +162,7 @@ typedef struct step_of {
   const tri_sample_rule *rule;
 } step_of;
 
-/* The step whose arrays are on the device, given to the stream. ctx: a step_of. */
+/* Launches the step with the arrays on the device. ctx is a step_of. */
 static tri_status give_step(void *ctx, tri_stream *s) {
   const step_of *of = ctx;
   tri_decode    *d = of->d;
@@ -188,7 +188,7 @@ static tri_status give_step(void *ctx, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Whether the step's rows are few and the longest long. */
+/* Returns whether the step has few rows and a long context, and so is spread. */
 static bool spreads(const tri_decode *d, const int32_t *len) {
   int32_t longest = 0;
 

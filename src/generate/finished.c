@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct answer {
-  int32_t        *token; /* exactly n, once finished */
+  int32_t        *token; /* exactly n tokens, once finished */
   float          *logp;
   int64_t         n;
   tri_stop_reason stop;
@@ -15,9 +15,10 @@ typedef struct answer {
 
 struct tri_finished {
   int64_t max_answers, max_new;
-  int64_t total;  /* of this generation */
+  int64_t total;  /* answers of this generation */
   answer *answer; /* [total] */
-  /* with max_answers: where they lie, one behind the other; the ledger's, as `answer` then is */
+  /* If max_answers is set, all answers lie here, one after the other. The ledger then owns these and
+   * `answer`. */
   int32_t *token;
   float   *logp;
   int64_t  n_token;
@@ -45,7 +46,8 @@ void tri_finished_close(tri_finished **f) {
 
 tri_status tri_finished_begin(tri_finished *f, int64_t n) {
   if (f->max_answers && n > f->max_answers)
-    TRI_FAIL(TRI_EINTERNAL, "%lld answers; %lld were planned", (long long)n, (long long)f->max_answers);
+    TRI_FAIL(TRI_EINTERNAL, "a generation has %lld answers but %lld were planned", (long long)n,
+             (long long)f->max_answers);
   f->total = n;
   f->n_token = 0;
   return f->max_answers ? TRI_OK : TRI_ALLOC(f->answer, n);

@@ -1,4 +1,4 @@
-/* fit.c - how many sequences a rank decodes at once, where nobody says. */
+/* fit.c - chooses the number of sequences a rank decodes at once, if the deck does not. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fit.h"
 
@@ -13,7 +13,7 @@ int64_t tri_sampler_most(const tri_device *d, int64_t n) {
   return n > TRI_SAMPLER_SEQUENCES && !tri_device_is_gpu(d) ? TRI_SAMPLER_SEQUENCES : n;
 }
 
-/* Bytes of the device that are planned for generation, and beside it. */
+/* Sums the device bytes planned for the rollout phase. */
 static tri_status planned(const tri_ledger *l, int64_t *bytes) {
   tri_ledger_row *row = NULL;
   int             n;
@@ -36,9 +36,9 @@ tri_status tri_sampler_fit(const tri_session *se, int64_t row_bytes, int64_t *n)
   TRI_TRY(se->device->ops->mem_info(se->device, &bytes_free, &bytes_total));
   TRI_TRY(tri_comm_sharers(&se->rt, world, se->device, &sharers));
   left = (int64_t)(bytes_total / (size_t)sharers / 16 *
-                   15); /* chosen: for its context, and what rows need more */
+                   15); /* chosen, the rest is for the device's context and for further needs of rows */
   left -= taken + (int64_t)tri_session_beside_bytes(se);
   while (*n > TRI_SAMPLER_SEQUENCES && *n * row_bytes > left)
     *n = *n / 2 > TRI_SAMPLER_SEQUENCES ? *n / 2 : TRI_SAMPLER_SEQUENCES;
-  return tri_host_bcast(world, n, sizeof *n, 0); /* memory differs by node */
+  return tri_host_bcast(world, n, sizeof *n, 0); /* memory may differ by node */
 }

@@ -1,4 +1,4 @@
-/* fit.h - how many sequences a rank decodes at once, where nobody says. */
+/* fit.h - chooses the number of sequences a rank decodes at once, if the deck does not. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FIT_H
 #define TRI_FIT_H
@@ -6,17 +6,17 @@
 #include "comm/session.h"
 #include "family/model_shape.h"
 
-/* Chosen: products of the host's cores are at their best well below. A GPU decodes more where memory
+/* Chosen. Products on the host's cores reach their best speed well below this. A GPU decodes more if memory
  * allows. */
 enum { TRI_SAMPLER_SEQUENCES = 256 };
 
-/* Pure. Bytes of the key/value cache of one sequence of up to so many tokens. */
+/* Pure. Returns the bytes of the key/value cache of one sequence of up to this many tokens. */
 int64_t tri_sampler_row_bytes(const tri_model_shape *sh, tri_dtype dtype, int64_t tokens);
-/* Pure. Of n sequences those that a rank may decode at once: on the host's cores, no more than
+/* Pure. Returns the sequences a rank may decode at once out of n. On the host's cores it is at most
  * TRI_SAMPLER_SEQUENCES. */
 int64_t tri_sampler_most(const tri_device *d, int64_t n);
-/* Collective over world. Of *n sequences, each of row_bytes, more than TRI_SAMPLER_SEQUENCES only as far as
- * what is planned so far leaves of the device's memory: halved until they fit. The same on every rank. */
+/* Collective over world. Halves *n until n sequences of row_bytes each fit into the device memory left by the
+ * plan so far, but not below TRI_SAMPLER_SEQUENCES. All ranks get the same *n. */
 TRI_CHECKED tri_status tri_sampler_fit(const tri_session *se, int64_t row_bytes, int64_t *n);
 
 #endif

@@ -1,5 +1,5 @@
-/* recorded.c - the same work for few numbers of rows, recorded by the device at its second time and run
- * again. */
+/* recorded.c - recorded work for a few numbers of rows. The device records the work at its second run and
+ * replays it afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "recorded.h"
 
@@ -8,14 +8,14 @@
 
 /* Work on one number of rows. */
 typedef struct one {
-  bool       met; /* since all were forgotten */
+  bool       met; /* has run since the last tri_recorded_forget */
   tri_graph *graph;
 } one;
 
 struct tri_recorded {
   tri_device *device; /* borrowed */
   bool        records;
-  bool        refused; /* this work */
+  bool        refused; /* the device refused to record this work */
   int64_t     max_rows;
   one        *by_rows; /* [TRI_RECORDED_WAYS,max_rows + 1] */
 };
@@ -40,8 +40,8 @@ void tri_recorded_close(tri_recorded **r) {
   TRI_FREE(*r);
 }
 
-/* Chosen: 1 to 15, then steps of 1/8 of the power of two at or below n: 47 numbers up to 256 rows, of which
- * at most 1/9 is more. */
+/* Chosen. The numbers are 1 to 15, then steps of 1/8 of the largest power of two up to n. This makes 47
+ * numbers up to 256 rows, with at most 1/9 of extra rows. */
 int64_t tri_recorded_rows(const tri_recorded *r, int64_t n) {
   int64_t step = 1;
 
@@ -53,9 +53,9 @@ int64_t tri_recorded_rows(const tri_recorded *r, int64_t n) {
 
 static tri_status record(tri_recorded *r, one *o, tri_recorded_work *work, void *ctx, tri_stream *s) {
   if (r->device->ops->graph_record(s, work, ctx, &o->graph) == TRI_OK) return TRI_OK;
-  TRI_TRY(r->device->ops->stream_sync(s)); /* a device that failed fails again */
+  TRI_TRY(r->device->ops->stream_sync(s)); /* a failed device fails again here */
   tri_warn("decode_not_recorded",
-           "the device does not record decode steps, which makes generation slower, not different: %s",
+           "the device cannot record decode steps. Generation is slower, with the same results. Cause: %s",
            tri_error_message());
   tri_error_clear();
   r->refused = true;
@@ -66,8 +66,7 @@ tri_status tri_recorded_run(tri_recorded *r, int way, int64_t rows, tri_recorded
                             tri_stream *s) {
   one *o = &r->by_rows[way * (r->max_rows + 1) + rows];
 
-  /* The first time everything the work needs is made ready, such as kernels the driver loads when they are
-   * first used. */
+  /* The first run prepares everything the work needs, such as kernels the driver loads at first use. */
   if (r->records && !r->refused && o->met && !o->graph) TRI_TRY(record(r, o, work, ctx, s));
   o->met = true;
   return o->graph ? r->device->ops->graph_run(o->graph, s) : work(ctx, s);

@@ -1,5 +1,6 @@
 /* sampler.c - generation: continuous batching over the paged cache, one prefill per prompt.
- * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token
+ *
+ * A prompt's prefill covers all its tokens but the last. Each answer then starts with the last prompt token
  * as its first decode row. So answers of one prompt share its pages and may start at any time, and no prefill
  * needs the head. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -12,20 +13,20 @@
 #include <math.h>
 #include <string.h>
 
-/* One decode row: a sequence being written. */
+/* One decode row, a sequence in progress. */
 typedef struct row {
   int      index; /* prompt * group + sample */
   int64_t  n;     /* answer tokens so far */
-  int64_t  given; /* and those that steps under way draw */
-  int32_t  next;  /* token that enters the cache first */
-  int      at[2]; /* its row in the last step of each turn; -1: none of it */
+  int64_t  given; /* n plus the tokens of steps in flight */
+  int32_t  next;  /* first token to enter the cache */
+  int      at[2]; /* its row in the last step of each turn, -1 if it had none */
   int32_t *page;  /* [pages_each] */
   int      n_page;
   int32_t *token; /* [max_new] */
   float   *logp;  /* [max_new] */
 } row;
 
-/* A prompt in the cache whose answers are being started. */
+/* A prompt in the cache, with answers still to start. */
 typedef struct prefix {
   int32_t *page; /* [pages_each] */
   int      n_page;
@@ -35,7 +36,7 @@ typedef struct prefix {
 typedef struct staging {
   int32_t   *token, *pos, *slot; /* [max_prefill] */
   int32_t   *cu;                 /* [max_sequences+1] */
-  tri_event *copied;             /* the host's to the device */
+  tri_event *copied;             /* the host's arrays have reached the device */
 } staging;
 
 struct tri_sampler {
@@ -50,13 +51,13 @@ struct tri_sampler {
   row            *row;
   int32_t        *page_space, *token_space;
   float          *logp_space;
-  staging         d, h; /* device; host, pinned */
+  staging         d, h; /* on the device, and in pinned host memory */
   /* the run in progress */
   const tri_prompt       *prompt;
   const tri_generate_opt *gen;
-  int                     started, total; /* answers started, answers in all */
-  prefix                 *prefix;         /* [max_sequences+1] */
-  int first_prefix, n_prefix;             /* prompt of prefix[0]; prompts in the cache, one after the other */
+  int                     started, total;         /* answers started, answers in all */
+  prefix                 *prefix;                 /* [max_sequences+1] */
+  int                     first_prefix, n_prefix; /* prompt of prefix[0], number of prompts in the cache */
 };
 
 static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
@@ -108,7 +109,7 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   TRI_TRY(TRI_ALLOC(s->prefix, opt->max_sequences + 1));
   TRI_TRY(tri_finished_open(ledger, opt->max_answers, opt->max_new, &s->finished));
   TRI_TRY(plan_buffers(s, ledger));
-  /* One set of pages more than rows: the prompt that is being started holds its own last page. */
+  /* There is one set of pages more than rows, because the prompt being started holds its own last page. */
   TRI_TRY(tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1),
                       &s->kv));
   return tri_decode_open(d, ledger, m, s->kv, opt->max_sequences, s->pages_each, &s->decode);
@@ -129,11 +130,11 @@ void tri_sampler_close(tri_sampler **s) {
 
 static tri_status take_page(tri_sampler *s, int32_t *page) {
   *page = tri_kv_take(s->kv);
-  TRI_ASSERT(*page >= 0); /* planned for every row to reach its full length */
+  TRI_ASSERT(*page >= 0); /* planned for the full length of every row */
   return TRI_OK;
 }
 
-/* Puts one prompt's tokens but the last behind the n tokens staged already. */
+/* Appends the tokens of a prompt, except the last, to the n tokens already staged. */
 static tri_status stage_prompt(tri_sampler *s, int prompt, int64_t *n) {
   const tri_prompt *p = &s->prompt[prompt];
   prefix           *f = &s->prefix[prompt - s->first_prefix];
@@ -148,7 +149,7 @@ static tri_status stage_prompt(tri_sampler *s, int prompt, int64_t *n) {
   return TRI_OK;
 }
 
-/* One forward over the staged prompts. */
+/* Runs one forward pass over the staged prompts. */
 static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *stream) {
   const tri_device_ops *ops = s->device->ops;
   tri_batch             b = {.token = tri_view1(s->d.token, TRI_I32, n),
@@ -165,15 +166,15 @@ static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *
   return tri_model_prefill(s->model, &b, s->kv, stream);
 }
 
-/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging
- * holds. */
+/* Brings every prompt that the free rows will start into the cache. One forward pass takes as many as the
+ * staging holds. */
 static tri_status prefill(tri_sampler *s, tri_stream *stream) {
   int group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix,
       n_seq = 0;
   int     most = s->started + rows < s->total ? s->started + rows : s->total, last = (most - 1) / group;
   int64_t n = 0;
 
-  if (s->n_prefix && s->first_prefix < s->started / group) { /* what is left of the round before */
+  if (s->n_prefix && s->first_prefix < s->started / group) { /* prompts left from the round before */
     int     done = s->started / group - s->first_prefix;
     prefix *p = s->prefix;
     for (int i = 0; i + done < s->n_prefix; i++) {
@@ -198,8 +199,8 @@ static tri_status prefill(tri_sampler *s, tri_stream *stream) {
   return run_prefill(s, n, n_seq, stream);
 }
 
-/* The next answer gets a row: the prompt's full pages shared, its last, unfinished page copied (the last
- * answer of a prompt takes it over). */
+/* Gives the next answer a row. It shares the prompt's full pages and copies the last, unfinished page. The
+ * last answer of a prompt takes that page over. */
 static tri_status start_answer(tri_sampler *s, tri_stream *stream) {
   int     prompt = s->started / s->gen->group, sample = s->started % s->gen->group;
   int     full = (s->prompt[prompt].n_token - 1) / TRI_PAGE;
@@ -215,7 +216,7 @@ static tri_status start_answer(tri_sampler *s, tri_stream *stream) {
   for (int i = 0; i < f->n_page; i++) {
     r->page[i] = f->page[i];
     if (!last && i < full) tri_kv_share(s->kv, r->page[i]);
-    if (last || i < full) continue; /* the last answer takes the prompt's own hold */
+    if (last || i < full) continue; /* the last answer takes over the prompt's own hold */
     TRI_TRY(take_page(s, &r->page[i]));
     TRI_TRY(tri_kv_copy(s->kv, r->page[i], f->page[i], stream));
   }
@@ -228,7 +229,7 @@ static const tri_prompt *prompt_of(const tri_sampler *s, const row *r) {
   return &s->prompt[r->index / s->gen->group];
 }
 
-/* Does the answer go on, as far as is known before the tokens under way are? */
+/* Returns whether the answer continues, before the tokens in flight are known. */
 static bool goes_on(const tri_sampler *s, const row *r) { return r->given < s->gen->max_new; }
 
 static bool any_goes_on(const tri_sampler *s) {
@@ -237,7 +238,8 @@ static bool any_goes_on(const tri_sampler *s) {
   return false;
 }
 
-/* The token that the row draws next follows the one at place pos of its sequence, which enters the cache. */
+/* Stages the row's next draw. The token at position pos of the sequence enters the cache, and the drawn token
+ * follows it. */
 static tri_status stage_row(tri_sampler *s, int i, const tri_decode_rows *d) {
   row    *r = &s->row[i];
   int64_t pos = prompt_of(s, r)->n_token - 1 + r->given;
@@ -265,7 +267,7 @@ static tri_status give_step(tri_sampler *s, tri_stream *stream) {
   return tri_decode_step(s->decode, &s->gen->rule, stream);
 }
 
-/* Has this answer ended with its newest token? */
+/* Returns whether the answer has ended with its newest token. */
 static bool ended(const tri_sampler *s, const row *r, tri_stop_reason *why) {
   int32_t token = r->token[r->n - 1];
 
@@ -290,8 +292,9 @@ static tri_status finish(tri_sampler *s, const row *r, tri_stop_reason why) {
   return s->gen->finished ? s->gen->finished(s->gen->finished_ctx, r->index, token, r->n, why) : TRI_OK;
 }
 
-/* Row i is done; the last row takes its place (buffers are exchanged, not copied). A step under way may have
- * the row once more: what it draws is not read, and it writes before whoever gets the row's pages. */
+/* Removes finished row i. The last row takes its place, and buffers are exchanged instead of copied. A step
+ * in flight may still hold the row. Its token is not read, and its writes come before those of the next owner
+ * of the row's pages. */
 static tri_status remove_row(tri_sampler *s, int i, tri_stream *stream) {
   row gone = s->row[i];
 
@@ -303,9 +306,9 @@ static tri_status remove_row(tri_sampler *s, int i, tri_stream *stream) {
 static tri_status check_drawn(const tri_sampler *s, const tri_decode_drawn *d) {
   const char *why =
       tri_params_options(tri_model_params(s->model))->dtype == TRI_F16
-          ? "in fp16 nothing is above 65504, and a model that was made in bf16 may pass that: "
-            "take bf16 or f32 (model.dtype, --dtype); or the model has diverged"
-          : "the model has diverged; lower the learning rate or start from an earlier checkpoint";
+          ? "fp16 ends at 65504, and models trained in bf16 may exceed it. Set model.dtype or --dtype to "
+            "bf16 or f32. Otherwise the model has diverged"
+          : "the model has diverged. Lower the learning rate or start from an earlier checkpoint";
 
   for (int i = 0; i < s->n_row; i++) {
     const row *r = &s->row[i];
@@ -313,7 +316,7 @@ static tri_status check_drawn(const tri_sampler *s, const tri_decode_drawn *d) {
       TRI_FAIL(
           TRI_ENUMERIC,
           "the logits of token %lld of answer %d to prompt_id %lld are not numbers (NaN, infinity, or all "
-          "-infinity): %s",
+          "-infinity). Probable cause: %s",
           (long long)r->n, r->index % s->gen->group, (long long)prompt_of(s, r)->id, why);
   }
   return TRI_OK;
@@ -327,7 +330,7 @@ static tri_status take_step(tri_sampler *s, tri_stream *stream) {
   for (int i = s->n_row - 1; i >= 0; i--) {
     row            *r = &s->row[i];
     tri_stop_reason why;
-    if (r->at[d.turn] < 0) continue; /* it began after the step */
+    if (r->at[d.turn] < 0) continue; /* the answer began after this step */
     r->token[r->n] = d.token[r->at[d.turn]];
     r->logp[r->n++] = d.logp[r->at[d.turn]];
     if (!ended(s, r, &why)) continue;
@@ -337,7 +340,7 @@ static tri_status take_step(tri_sampler *s, tri_stream *stream) {
   return TRI_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- a generation ---- */
 
 static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen,
                         tri_stream *stream) {
@@ -380,9 +383,9 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
   }
   TRI_TRY_DONE(tri_finished_collect(s->finished, prompt, gen->group, out));
 done:
-  end = tri_decode_end(s->decode, stream); /* the next call may have other weights, in another place */
+  end = tri_decode_end(s->decode, stream); /* the next call may have other weights at another address */
   if (st == TRI_OK) st = end;
   tri_finished_end(s->finished);
-  end = tri_model_hold(s->model, false, stream); /* the others, who may not have failed, do so too */
+  end = tri_model_hold(s->model, false, stream); /* the other ranks release theirs too */
   return st == TRI_OK ? end : st;
 }

@@ -1,4 +1,4 @@
-/* adapter.c - the low-rank adapters of a model: their units and store, and what they add to its products. */
+/* adapter.c - the low-rank adapters of a model: units, parameter store, and products. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "adapter.h"
 #include "base/host_memory.h"
@@ -9,7 +9,7 @@
 
 /* ---- units ---- */
 
-/* Is this tensor of a layer a target? */
+/* Returns whether this tensor of a layer is an adapter target. */
 static bool is_target(const tri_model *m, int layer, const tri_param_spec *p) {
   const tri_tensor_row *rows = m->shape.family->tensor;
   char                  name[sizeof p->name];
@@ -22,12 +22,12 @@ static bool is_target(const tri_model *m, int layer, const tri_param_spec *p) {
   return false;
 }
 
-/* The params of the model's unit that make a product. */
+/* Returns the params of the model's unit behind the product in this slot. */
 static const tri_linear_use *use_of(const tri_model *m, int unit, int slot) {
   return &m->unit[unit].linear[m->slots[unit].product[slot]];
 }
 
-/* Sets the shapes of a slot's two products; those of the first layer are those of all. */
+/* Sets the shapes of a slot's two products. All layers have the shapes of the first layer. */
 static void measure(tri_model *m, int slot) {
   const int             unit = tri_unit_of_layer(0);
   const tri_linear_use *use = use_of(m, unit, slot);
@@ -54,7 +54,7 @@ static void add_param(tri_unit_spec *u, const tri_param_spec *of, char ab, int64
   p->waits = ab == 'A';
 }
 
-/* A of each target of the slot, then B of each. */
+/* Adds A of each target of the slot, then B of each target. */
 static void add_slot(tri_model *m, int layer, int slot, tri_unit_spec *u) {
   tri_adapter_slot     *a = &m->adapters.slot[slot];
   const int             unit = tri_unit_of_layer(layer);
@@ -78,7 +78,7 @@ static void add_slot(tri_model *m, int layer, int slot, tri_unit_spec *u) {
   u->linear[u->n_linear++] = (tri_linear_use){a->b, a->n, a->up, blocks};
 }
 
-/* The head's matrix, which is trained in full (PEFT: modules_to_save). */
+/* Adds the scalar head's matrix. It is trained in full (PEFT's modules_to_save). */
 static void add_head(tri_model *m, tri_unit_spec *u) {
   tri_param_spec *p = &u->param[u->n_param++];
 
@@ -207,7 +207,7 @@ tri_status tri_adapters_check(tri_model *m, const tri_block_call *c, tri_stream 
 
 /* ---- a unit ---- */
 
-/* Which of the adapters' units goes with one of the model's; -1: none. */
+/* Returns the adapters' unit for a unit of the model, or -1 if it has none. */
 static int unit_of(const tri_model *m, int unit) {
   const tri_adapters *a = &m->adapters;
 
@@ -237,13 +237,13 @@ tri_status tri_adapter_learned(tri_model *m, const tri_block_call *c, bool last,
 
 /* ---- products ---- */
 
-/* The slot's adapters, where the call has them; else NULL. */
+/* Returns the slot's adapters, or NULL if the call has none for it. */
 static const tri_adapter_slot *slot_of(const tri_model *m, const tri_block_call *c, tri_slot slot) {
   if (!c->a.t || slot >= TRI_SLOT_HEAD || !m->adapters.slot[slot].n) return NULL;
   return &m->adapters.slot[slot];
 }
 
-/* t A [N,width] = x A^T. */
+/* Computes t A [N,width] = x A^T. */
 static tri_status down(tri_model *m, const tri_block_call *c, const tri_adapter_slot *a, tri_in x, tri_out t,
                        tri_stream *s) {
   *t = tri_rows_act(m, m->adapters.t, x->dim[0], a->width);
@@ -260,7 +260,7 @@ tri_status tri_adapter_fwd(tri_model *m, const tri_block_call *c, tri_slot slot,
   return m->k->linear_fwd(s, a->up, c->a.packed_fwd[a->product + 1], y, &t, NULL, y);
 }
 
-/* dt A [N,width] = dy times the blocks of B: made by the first of a pair of calls, used by both. */
+/* dt A [N,width] = dy times the blocks of B. The first of a pair of calls computes it and both use it. */
 static tri_status grad_of_t(tri_model *m, const tri_block_call *c, tri_slot slot, tri_in dy, tri_out dt,
                             tri_stream *s) {
   const tri_adapter_slot *a = &m->adapters.slot[slot];
@@ -281,7 +281,7 @@ tri_status tri_adapter_bwd_x(tri_model *m, const tri_block_call *c, tri_slot slo
   return m->k->linear_bwd_x(s, a->down, c->a.packed_bwd[a->product], dx, &dt, true);
 }
 
-/* dB of each target, from that of the matrix whose blocks they are. */
+/* Takes dB of each target from the gradient of the matrix of blocks. */
 static tri_status take_blocks(tri_model *m, const tri_block_call *c, const tri_adapter_slot *a, tri_in dwide,
                               tri_stream *s) {
   const tri_blocks *b = &m->adapters.unit[unit_of(m, c->unit)].linear[a->product + 1].blocks;

@@ -1,11 +1,11 @@
-/* decoder_bwd.c - one decoder block backward. The two norms and the gated product are computed again from
- * what forward kept; with model.recompute: layer the caller has redone the rest before. */
+/* decoder_bwd.c - one decoder block backward. It recomputes the two norms and the gated product from the kept
+ * activations. With `model.recompute: layer` the caller has recomputed everything else before. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"
 
-/* The gradient of what joins the residual stream, in the compute type: in f32 the stream's own, unless it is
- * scaled. */
+/* Returns the gradient of a result that joins the residual stream, in the compute type. In f32 this is the
+ * stream's own gradient, unless the result is scaled. */
 static tri_status residual_grad(tri_model *m, int64_t n, tri_tensor *out, tri_stream *s) {
   tri_tensor dx = tri_rows_f32(m->back.dx, n, m->shape.C);
 
@@ -22,9 +22,9 @@ static tri_status residual_grad(tri_model *m, int64_t n, tri_tensor *out, tri_st
   return m->k->cast(s, out, &dx);
 }
 
-/* A norm of the residual stream `from` f32 [N,C], if the family has it, and the product that reads it, of
- * whose result dy is the gradient: the norm once more forward for the gradient of the matrix, then both
- * backward, added to m->back.dx. */
+/* Backward of a product and of the norm before it, if the family has one. The norm reads the residual stream
+ * `from` f32 [N,C]. dy is the gradient of the product's result. The norm runs forward once more for the
+ * gradient of the matrix. Then both run backward and add to m->back.dx. */
 static tri_status norm_and_product(tri_model *m, const tri_block_call *c, tri_slot norm, tri_in from,
                                    tri_slot product, tri_in dy, tri_stream *s) {
   tri_tensor h, dh = tri_rows_act(m, m->back.dh, from->dim[0], m->shape.C);

@@ -1,4 +1,4 @@
-/* decoder_fwd.c - one decoder block forward: training, prefill and decode are the same lines. */
+/* decoder_fwd.c - one decoder block forward, with the same lines for training, prefill and decode. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"
@@ -26,7 +26,7 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, rule);
 }
 
-/* y = base + the model's multiplier times a product of x. */
+/* y = base + the residual multiplier times a product of x. */
 static tri_status join_scaled(tri_model *m, const tri_block_call *c, tri_slot product, tri_out y, tri_in x,
                               tri_in base, tri_stream *s) {
   tri_tensor z = tri_rows_f32(m->scratch.attn, x->dim[0], m->shape.C);
@@ -37,8 +37,8 @@ static tri_status join_scaled(tri_model *m, const tri_block_call *c, tri_slot pr
   return m->k->axpby(s, y, m->rules.residual, &z, 1.0f);
 }
 
-/* y = base + product of x, through the norm in slot `post` where the family has it, whose input f32 [N,C]
- * goes to `inner`. */
+/* y = base + product of x. If the family has the norm in slot `post`, the product passes through it and
+ * `inner` receives the norm's input, f32 [N,C]. */
 static tri_status join(tri_model *m, const tri_block_call *c, tri_slot product, tri_slot post, void *inner,
                        tri_out y, tri_in x, tri_in base, tri_stream *s) {
   tri_tensor z = tri_rows_f32(inner, x->dim[0], m->shape.C);

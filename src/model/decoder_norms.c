@@ -1,5 +1,5 @@
-/* decoder_norms.c - norms that not all families have in their blocks: of what products read, of heads of q
- * and k, and of what attention and mlp give before it joins the residual stream. */
+/* decoder_norms.c - the norms that not all families have: before products, of heads of q and k, and of
+ * results before they join the residual stream. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
@@ -23,7 +23,7 @@ tri_status tri_pre_norm_backward(tri_model *m, const tri_block_call *c, tri_slot
   if (tri_layers_have(m, norm))
     return m->k->rmsnorm_bwd(s, &dx, tri_grad_at(m, c, norm, &dw), dh, x, tri_weight_at(m, c, norm), &rstd,
                              &m->rules.norm);
-  if (m->opt.dtype != TRI_F32) { /* such families have post-norms, and with them this buffer, free by now */
+  if (m->opt.dtype != TRI_F32) { /* such families have post-norms and so this buffer, free by now */
     more = tri_rows_f32(m->back.dpost, n, C);
     TRI_TRY(m->k->cast(s, &more, dh));
   }

@@ -1,4 +1,5 @@
-/* head.c - the frame of every head: the chosen rows, their norm, the way back into the residual stream. */
+/* head.c - the work common to all heads: choosing rows, their norm, and the way back into the residual
+ * stream. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 
@@ -19,7 +20,7 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   return tri_head_workspace(l, TRI_PHASE_LEARN, "head", n * 4, &h->dxs);
 }
 
-/* Gathers the head and, where that is the embedding's, the table; next: prefetched. */
+/* Gathers the head, and the embedding's table if the head is tied to it. Prefetches unit `next`. */
 static tri_status acquire(tri_model *m, tri_block_call *head, tri_block_call *table, int next,
                           tri_stream *s) {
   int use = head->mode == TRI_BLOCK_BACKWARD ? TRI_USE_FWD | TRI_USE_BWD : TRI_USE_FWD;

@@ -1,5 +1,5 @@
-/* head.h - the head's buffers and its kinds: what follows the last block, on the K chosen rows. Private to
- * its room. */
+/* head.h - the head's buffers and its kinds, for the work behind the last block on the K chosen rows. Private
+ * to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HEAD_H
 #define TRI_HEAD_H
@@ -12,39 +12,39 @@ struct tri_head_ops;
 
 typedef struct tri_head {
   const struct tri_head_ops *ops;
-  void                      *xs;        /* f32 [K,C]: the chosen rows as the last block left them */
-  void                      *hs, *rstd; /* A [K,C], f32 [K]: normed */
+  void                      *xs;        /* f32 [K,C], the chosen rows of the last block's result */
+  void                      *hs, *rstd; /* A [K,C] normed, f32 [K] */
   void                      *dxs, *dhs; /* f32 [K,C], A [K,C] */
-  /* tokens: chunk rows of logits exist at once, draw_chunk of them where tokens are drawn */
+  /* A head of tokens holds logits of `chunk` rows at once, and of `draw_chunk` rows when it draws tokens. */
   int64_t chunk, draw_chunk;
-  int64_t kept_rows;                       /* logits of this many rows are still in `logits`; 0: none */
+  int64_t kept_rows;                       /* rows with logits still in `logits`, or 0 */
   void   *logits, *dlogits;                /* f32, A [chunk,V] */
   void   *logp, *ent, *lse;                /* f32 [K] */
   void   *drawn, *draw_logits, *draw_work; /* i32 [K], f32 [draw_chunk,V], f32 [draw_chunk,2V] */
-  void   *dscaled; /* f32 [2,K], where logits are scaled: gradients of logp and ent as the unscaled ones see
-                    * them */
-  void   *value, *dvalue; /* scalar: f32 [K], A [K] */
+  void   *dscaled; /* f32 [2,K], if logits are scaled, the gradients of logp and ent by the unscaled logits */
+  void   *value, *dvalue; /* f32 [K], A [K], of a scalar head */
 } tri_head;
 
-/* A kind of head. Not collective, all of them; c: the unit of TRI_SLOT_HEAD, acquired. */
+/* The functions of a kind of head. Not collective, all of them. c is the acquired unit of TRI_SLOT_HEAD. */
 typedef struct tri_head_ops {
   int64_t (*n_out)(const tri_model *m); /* rows of its matrix */
   tri_status (*plan)(tri_model *m, tri_ledger *l);
-  /* out of the normed rows head.hs. */
+  /* Computes *out from the normed rows head.hs. */
   tri_status (*forward)(tri_model *m, const struct tri_block_call *c, float inv_temperature,
                         tri_rows_out *out, tri_stream *s);
-  /* head.dhs, overwritten, and the gradient of the matrix. */
+  /* Overwrites head.dhs and computes the gradient of the matrix. */
   tri_status (*backward)(tri_model *m, struct tri_block_call *c, const tri_rows_out *d, float inv_temperature,
                          tri_stream *s);
-  /* Tokens of the normed rows; NULL: this head has none. */
+  /* Draws tokens from the normed rows. NULL if this head has no tokens. */
   tri_status (*sample)(tri_model *m, const struct tri_block_call *c, const tri_tensor *key,
                        const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp, tri_stream *s);
 } tri_head_ops;
 extern const tri_head_ops tri_head_tokens, tri_head_scalar; /* head_tokens.c, head_scalar.c */
 
-/* head.c. Not collective. The buffers of every head and of its kind, head.ops, in the ledger. */
+/* head.c. Not collective. Plans the buffers of every head and those of its kind, head.ops, in the ledger. */
 TRI_CHECKED tri_status tri_head_plan(tri_model *m, tri_ledger *l);
-/* Collective over the parameter scope. Of m->x, the last block's result; as tri_model_forward. */
+/* Collective over the parameter scope. Reads m->x, the last block's result. Otherwise as
+ * tri_model_forward. */
 TRI_CHECKED tri_status tri_head_forward(tri_model *m, const tri_batch *b, float inv_temperature,
                                         tri_rows_out *out, tri_stream *s);
 /* Collective over the parameter and gradient scopes. Leaves the gradient of m->x in m->back.dx. */
@@ -54,7 +54,7 @@ TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const
 TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const tri_tensor *key,
                                        const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                        tri_stream *s);
-/* Not collective. For the kinds: one more of the head's buffers. */
+/* Not collective. Plans one more buffer of the head. The kinds call it. */
 TRI_CHECKED tri_status tri_head_workspace(tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
                                           void **where);
 

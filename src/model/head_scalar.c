@@ -1,4 +1,4 @@
-/* head_scalar.c - one number for each chosen row: a critic's value, a reward model's score. */
+/* head_scalar.c - a head with one number per chosen row: a critic's value or a reward model's score. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"

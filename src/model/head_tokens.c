@@ -1,12 +1,13 @@
-/* head_tokens.c - logits of the chosen rows over the vocabulary, a chunk at a time: log-probabilities,
- * entropy, backward, sampling. A long batch's never exist at once; one chunk's are kept for backward. */
+/* head_tokens.c - logits of the chosen rows over the vocabulary, chunk by chunk: log-probabilities, entropy,
+ * backward, sampling. The logits of a long batch never exist at once. The last chunk's are kept for backward
+ * if one chunk holds the batch. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decoder.h"
 #include "product.h"
 
-/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from, but
- * no more than a quarter of what there may be, for they take three times their room; 1 GiB where the model
- * does not learn: no chunk adds to the gradient of the matrix then. */
+/* Chosen. At least 16 rows, to keep products efficient. At most 256 MiB of logits when drawing tokens, and at
+ * most a quarter of the advised bytes, since drawing needs three times the memory of its logits. 1 GiB if the
+ * model does not learn, because no chunk then adds to the gradient of the matrix. */
 enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20, SCORE_BYTES = 1 << 30 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -48,7 +49,7 @@ static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
   return tri_view1((char *)data + (size_t)first * tri_dtype_bytes(t), t, n);
 }
 
-/* Logits of chosen rows [first, first + n), scaled and capped where the model does so, to `to`. */
+/* Writes the logits of chosen rows [first, first + n) to `to`, scaled and capped if the model does so. */
 static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first, int64_t n, void *to,
                             tri_tensor *logits, tri_stream *s) {
   tri_tensor all = tri_rows_act(m, m->head.hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
@@ -59,7 +60,7 @@ static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first
   return m->shape.logit_softcap > 0 ? m->k->softcap_fwd(s, logits, (float)m->shape.logit_softcap) : TRI_OK;
 }
 
-/* K rows in as few chunks as there are, all of about one size. */
+/* Returns the rows of a chunk. K rows take as few chunks as possible, all of about one size. */
 static int64_t chunk_rows(const tri_model *m, int64_t K) {
   int64_t n = (K + m->head.chunk - 1) / m->head.chunk;
 
@@ -84,7 +85,7 @@ static tri_status forward(tri_model *m, const tri_block_call *c, float inv_tempe
   return TRI_OK;
 }
 
-/* One chunk of rows: dlogits, then the matrix's gradient and dhs. */
+/* Backward of one chunk of rows. Computes dlogits, then the gradient of the matrix and dhs. */
 static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tri_rows_out *d,
                                  float inv_temperature, int64_t first, int64_t n, tri_stream *s) {
   tri_head  *h = &m->head;
@@ -105,8 +106,8 @@ static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tr
   return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dlogits, s);
 }
 
-/* Of scaled logits: derivatives times the scale, so that those of the product come out, which logp_bwd is
- * linear in. */
+/* For scaled logits, multiplies the derivatives by the scale. logp_bwd is linear in them, so it then gives
+ * the derivatives by the product's own logits. */
 static tri_status scale_derivatives(tri_model *m, const tri_rows_out *d, int64_t K, tri_rows_out *out,
                                     tri_stream *s) {
   *out = *d;
@@ -123,7 +124,7 @@ static tri_status backward(tri_model *m, tri_block_call *c, const tri_rows_out *
   tri_rows_out scaled;
 
   TRI_TRY(scale_derivatives(m, d, K, &scaled, s));
-  do { /* no rows at all are a chunk too: its gradient is zero */
+  do { /* no rows are a chunk too, with gradient zero */
     int64_t n = least(K - first, chunk_rows(m, K));
     TRI_TRY(chunk_backward(m, c, &scaled, inv_temperature, first, n, s));
     c->dw.fresh = false;
@@ -140,7 +141,7 @@ static tri_status sample(tri_model *m, const tri_block_call *c, const tri_tensor
 
   *token = part(h->drawn, TRI_I32, 0, K);
   *logp = part(h->logp, TRI_F32, 0, K);
-  h->kept_rows = 0; /* their room is used */
+  h->kept_rows = 0; /* sampling reuses the memory of the head */
   for (int64_t first = 0; first < K; first += h->draw_chunk) {
     int64_t    n = least(K - first, h->draw_chunk);
     tri_tensor logits, tok = tri_rows(token, first, n), lp = tri_rows(logp, first, n);

@@ -1,4 +1,4 @@
-/* kv.c - the paged key/value cache: device pages of every layer, and who holds which page. */
+/* kv.c - the paged key/value cache: the device pages of every layer and the number of holders per page. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kv.h"
 
@@ -10,8 +10,8 @@ struct tri_kv {
   int         layers;
   tri_dtype   dtype;
   int64_t     pages, n_free;
-  void       *k, *v;     /* A [L,P,G,D,TRI_PAGE], A [L,P,G,TRI_PAGE,D]; the ledger's */
-  int32_t    *free_page; /* [pages] stack */
+  void       *k, *v;     /* A [L,P,G,D,TRI_PAGE], A [L,P,G,TRI_PAGE,D], owned by the ledger */
+  int32_t    *free_page; /* [pages], a stack */
   int32_t    *holders;   /* [pages] */
 };
 
@@ -24,8 +24,8 @@ tri_status tri_kv_open(tri_device *d, tri_ledger *ledger, const tri_model_shape 
 
   if (pages <= 0 || pages > INT32_MAX / TRI_PAGE)
     TRI_FAIL(TRI_ECONFIG,
-             "a key/value cache of %lld pages of %d tokens is more than this program handles: fewer "
-             "rollout.max_sequences or a smaller rollout.max_response_length",
+             "a key/value cache of %lld pages of %d tokens is too large for this program. Reduce "
+             "rollout.max_sequences or rollout.max_response_length",
              (long long)pages, TRI_PAGE);
   TRI_TRY(TRI_ALLOC(*out, 1));
   kv = *out;

@@ -29,7 +29,7 @@ static tri_status embed_backward(tri_model *m, const tri_batch *b, bool last, tr
   return tri_unit_learned(m, &c, last, s);
 }
 
-/* The buffers layer l works in, and where its output goes. */
+/* Returns the buffers of a layer, and in *out the buffer of its output. */
 static tri_layer_acts acts_of(const tri_model *m, int layer, bool keep, void **out) {
   tri_layer_acts a = m->scratch;
 

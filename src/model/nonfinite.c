@@ -1,13 +1,14 @@
-/* nonfinite.c - where a forward pass first gave a number that is not finite. */
+/* nonfinite.c - finds the first NaN or Inf of a forward pass. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "decoder.h"
 
 #include <math.h>
 
-enum { PIECE_ELEMENTS = 1 << 18 }; /* chosen: 1 MiB of host memory at a time */
+enum { PIECE_ELEMENTS = 1 << 18 }; /* chosen, 1 MiB of host memory at a time */
 
-/* The first of n f32 in device memory that is not finite, -1: none; through buf [PIECE_ELEMENTS]. */
+/* Sets *at to the first of n f32 in device memory that is NaN or Inf, or to -1. buf [PIECE_ELEMENTS] is
+ * scratch. */
 static tri_status find_first(tri_model *m, const void *from, int64_t n, float *buf, tri_stream *s,
                              int64_t *at) {
   *at = -1;
@@ -21,7 +22,7 @@ static tri_status find_first(tri_model *m, const void *from, int64_t n, float *b
   return TRI_OK;
 }
 
-/* What a unit before the head left: f32 [N,C]. */
+/* Returns the output of a unit before the head, f32 [N,C]. */
 static const void *output_of(const tri_model *m, int unit) {
   return unit < m->shape.L ? m->acts[unit].x : m->x;
 }
@@ -48,7 +49,7 @@ static tri_status find_row(tri_model *m, const tri_batch *b, float *buf, tri_str
   return TRI_OK;
 }
 
-/* The sequence of a row. */
+/* Finds the sequence of a row. */
 static tri_status find_sequence(tri_model *m, const tri_batch *b, tri_stream *s, tri_model_nonfinite *out) {
   int64_t    n = b->cu.dim[0];
   int32_t   *cu = NULL;

@@ -1,4 +1,4 @@
-/* open.c - a model's memory: what it opens, plans, holds and checks before it is passed. */
+/* open.c - opens a model: products, memory plan, constants, hold and check. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "decoder.h"
@@ -42,15 +42,15 @@ static tri_status plan_workspaces(tri_model *m, tri_ledger *l, const workspace *
   return TRI_OK;
 }
 
-/* Elements of what only some families have: of the heads of q and k that norms read, of a row of a
- * post-norm. */
+/* Elements of buffers that only some families need: the inputs of the head norms of q and k, and the input of
+ * a post-norm. */
 static int64_t of_heads(const tri_model *m, int64_t n) {
   return tri_layers_have(m, TRI_SLOT_Q_NORM) ? n * (m->shape.H + m->shape.G) * m->shape.D : 0;
 }
 static int64_t of_post(const tri_model *m, int64_t n) {
   return tri_layers_have(m, TRI_SLOT_POST_NORM1) ? n * m->shape.C : 0;
 }
-/* And of a row before it joins the residual stream, where it is not added as it is. */
+/* Elements of results that are scaled or normed before they join the residual stream. */
 static int64_t of_joined(const tri_model *m, int64_t n) {
   return tri_scales_residual(m) ? n * m->shape.C : of_post(m, n);
 }
@@ -84,7 +84,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
   int64_t   work = T ? tri_attn_workspace(&m->advice, tri_heads_of(m), A, T) : 0;
-  int64_t   again = m->opt.recompute ? T : 0; /* tokens of a layer that is computed again */
+  int64_t   again = m->opt.recompute ? T : 0; /* tokens of a recomputed layer */
   workspace r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->h, N * C, A, TRI_PHASE_ALWAYS},
                    {&m->rstd, N, TRI_F32, TRI_PHASE_ALWAYS},
@@ -113,8 +113,9 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   return tri_rope_plan(m, l);
 }
 
-/* The numbers the kernels want. A window that no position leaves is none. The factor of embeddings has the
- * compute type, as in transformers (Gemma2TextScaledWordEmbedding) and in what Gemma was trained with. */
+/* Sets the constants of the kernels. A window larger than any position is no window. The factor of embeddings
+ * is rounded to the compute type, as in transformers (Gemma2TextScaledWordEmbedding) and in Gemma's own
+ * training. */
 static void set_rules(tri_model *m) {
   const tri_model_shape *s = &m->shape;
   double                 scalar = s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D;
@@ -136,7 +137,7 @@ static void set_rules(tri_model *m) {
 tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
                           const tri_model_opt *opt, tri_model **out) {
   tri_model     *m;
-  bool           frozen = opt->lora.rank; /* and the adapters learn */
+  bool           frozen = opt->lora.rank; /* the adapters learn instead */
   tri_params_opt po = {.dtype = opt->dtype,
                        .plan = opt->plan,
                        .place = opt->place,
@@ -199,12 +200,12 @@ tri_status tri_model_forget_all(tri_model *m, tri_stream *s) {
 }
 
 void tri_model_adapt(tri_model *m, bool on) {
-  TRI_ASSERT(on || m->opt.head == TRI_HEAD_TOKENS); /* a scalar head is theirs */
+  TRI_ASSERT(on || m->opt.head == TRI_HEAD_TOKENS); /* a scalar head belongs to the adapters */
   m->adapters.off = !on;
 }
 
-/* Products [first, end) with the unit's weights, if *st is still good: a rank whose products fail takes part
- * in the gathers of the others. */
+/* Checks products [first, end) with the unit's weights, if *st is still TRI_OK. A rank with a failed product
+ * still takes part in the gathers of the others. */
 static tri_status check_products(tri_model *m, int unit, int first, int end, tri_status *st, tri_stream *s) {
   tri_block_call c = {.unit = unit};
 
@@ -219,7 +220,7 @@ tri_status tri_model_check(tri_model *m, tri_stream *s) {
   tri_status st = TRI_OK;
 
   TRI_TRY(check_products(m, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, &st, s));
-  if (m->head.ops->sample) /* a head that draws nothing owes nobody equal bits */
+  if (m->head.ops->sample) /* a head that draws no tokens need not promise equal bits */
     TRI_TRY(check_products(m, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, &st, s));
   return st;
 }

@@ -1,4 +1,4 @@
-/* product.c - the one door from the model's blocks to its products. */
+/* product.c - the matrix products of the model's blocks and heads. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "product.h"
 
@@ -6,10 +6,10 @@ static int which(const tri_model *m, const tri_block_call *c, tri_slot slot) {
   return m->slots[c->unit].product[slot];
 }
 
-/* A head that is trained beside adapters is theirs. */
+/* Returns whether the weights are the adapters' own. A head trained beside adapters is in their store. */
 static bool is_theirs(const tri_block_call *c, tri_slot slot) { return slot == TRI_SLOT_HEAD && c->a.t; }
 
-/* The fused bias of a product, [n]; NULL: none, as of the head. */
+/* Returns the fused bias of a product, [n], or NULL. The head has none. */
 static const tri_tensor *bias_of(const tri_model *m, const tri_block_call *c, const tri_weights *w,
                                  tri_slot slot, int64_t n, tri_tensor *view) {
   int first = slot == TRI_SLOT_HEAD ? -1 : m->slots[c->unit].param[slot + TRI_SLOT_PRODUCTS];

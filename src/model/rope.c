@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* transformers, modeling_rope_utils.py, _compute_llama3_parameters. */
+/* As _compute_llama3_parameters in transformers' modeling_rope_utils.py. */
 static float llama3_frequency(const tri_rope_shape *r, float f) {
   double wave = 2 * 3.14159265358979323846 / (double)f, smooth;
   double low = (double)r->original_max_pos / r->low_freq, high = (double)r->original_max_pos / r->high_freq;
@@ -16,12 +16,12 @@ static float llama3_frequency(const tri_rope_shape *r, float f) {
   return (float)((1 - smooth) * (double)(f / (float)r->factor) + smooth * (double)f);
 }
 
-/* The dimension that turns so many times in the original context. */
+/* Returns the dimension that turns this many times in the original context. */
 static double yarn_dimension(const tri_rope_shape *r, int D, double turns) {
   return D * log((double)r->original_max_pos / (turns * 2 * 3.14159265358979323846)) / (2 * log(r->theta));
 }
 
-/* Peng et al. 2023 (YaRN), as _compute_yarn_parameters has it; power: the base's, 1 / f. */
+/* Peng et al. 2023 (YaRN), as in transformers' _compute_yarn_parameters. power is 1 / f of the base. */
 static float yarn_frequency(const tri_rope_shape *r, int D, int i, float power) {
   double low = yarn_dimension(r, D, r->high_freq), high = yarn_dimension(r, D, r->low_freq);
   float  ramp, keep;
@@ -36,8 +36,8 @@ static float yarn_frequency(const tri_rope_shape *r, int D, int i, float power) 
   return 1.0f / ((float)r->factor * power) * (1.0f - keep) + 1.0f / power * keep;
 }
 
-/* Inverse frequencies of the rotary embedding (Su et al. 2021), f32 as transformers computes them, and its
- * scalings. is_long: longrope's long factors count. */
+/* Returns an inverse frequency of the rotary embedding (Su et al. 2021) with its scaling, in f32 as
+ * transformers computes it. is_long selects longrope's long factors. */
 static float inverse_frequency(const tri_rope_shape *r, bool is_long, int D, int i) {
   float power = powf((float)r->theta, (float)(2 * i) / (float)D), f = 1.0f / power;
 

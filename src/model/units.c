@@ -1,12 +1,11 @@
-/* units.c - a model's units from the rows of its family: which tensors each holds, and where its blocks find
- * them. */
+/* units.c - makes a model's units from its family's rows: the tensors of each unit and their slots. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "decoder.h"
 
 #include <stdio.h>
 
-/* A model with a scalar head has this in place of its family's: transformers, e.g.
+/* Replaces the family's head row in a model with a scalar head, as in transformers'
  * LlamaForSequenceClassification. */
 static const tri_tensor_row score_row = {TRI_IN_HEAD, "score.weight", "1C", TRI_SLOT_HEAD, 0};
 
@@ -38,13 +37,13 @@ static int64_t size_of(const tri_model_shape *sh, char letter) {
   return 1;
 }
 
-/* Norms begin with the factor 1, biases with 0. */
+/* Norm weights start at a factor of 1, biases at 0. */
 static tri_init init_of(const tri_family *f, tri_slot slot) {
   if (slot < TRI_SLOT_PRODUCTS || slot == TRI_SLOT_EMBED) return TRI_INIT_NORMAL;
   return slot <= TRI_SLOT_DOWN_BIAS || f->norm_plus != 0 ? TRI_INIT_ZEROS : TRI_INIT_ONES;
 }
 
-/* The next param of the unit; the first of its slot is what the blocks find. */
+/* Adds the next param to the unit. Blocks find the first param of each slot. */
 static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
   tri_unit_spec  *u = &m->unit[unit];
   tri_unit_slots *at = &m->slots[unit];
@@ -75,12 +74,12 @@ static tri_status make_unit(tri_model *m, int unit, tri_family_part part) {
   TRI_TRY(TRI_ALLOC(m->unit[unit].linear, TRI_SLOT_PRODUCTS));
   for (int i = 0; i < n; i++)
     if (rows[i].part == part && applies(m, &rows[i])) add_row(m, unit, &rows[i]);
-  if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR && !m->opt.lora.rank) /* else adapter.c has it */
+  if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR && !m->opt.lora.rank) /* else adapter.c adds it */
     add_row(m, unit, &score_row);
   return TRI_OK;
 }
 
-/* The embedding's table is the head's matrix too. */
+/* Makes the embedding's table the head's matrix too. */
 static void tie(tri_model *m) {
   tri_unit_spec  *u = &m->unit[0];
   tri_unit_slots *at = &m->slots[0];
