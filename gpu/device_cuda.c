@@ -22,10 +22,10 @@ struct tri_graph {
   cudaGraphExec_t exec;
 };
 
-enum { ALIGN = 256 }; /* specified: device.h */
+enum { ALIGN = 256 }; /* specified in device.h */
 
-/* The GPU of this local rank. Ranks share one only where the user chose collectives (comm.h), else the run
- * ends. */
+/* Chooses the GPU of this local rank. Ranks share a GPU only if the user set run.collectives (comm.h).
+ * Otherwise the run ends. */
 static tri_status choose(int local_rank, int *ordinal) {
   int         n = 0;
   cudaError_t e = cudaGetDeviceCount(&n);
@@ -33,16 +33,16 @@ static tri_status choose(int local_rank, int *ordinal) {
   if (e != cudaSuccess || n == 0) {
     (void)cudaGetLastError();
     TRI_FAIL(TRI_EDEVICE,
-             "run.device: cuda, and this machine shows no GPU (%s); ask the scheduler for one "
-             "(--gpus-per-node), look at nvidia-smi and CUDA_VISIBLE_DEVICES, or set run.device: cpu",
+             "run.device is cuda but this machine shows no GPU (%s). Ask the scheduler for one "
+             "(--gpus-per-node), check nvidia-smi and CUDA_VISIBLE_DEVICES, or set run.device: cpu",
              e != cudaSuccess ? cudaGetErrorString(e) : "the driver found none");
   }
-  /* A scheduler that shows each rank its own GPU shows one. */
+  /* If the scheduler shows each rank its own GPU, there is only one. */
   if (n == 1) return *ordinal = 0, TRI_OK;
   if (local_rank >= n && !*tri_choice_word(TRI_CHOICE_COLLECTIVES))
     TRI_FAIL(TRI_EDEVICE,
-             "local rank %d needs a GPU of its own and this machine shows %d; start at most %d ranks here "
-             "(--ntasks-per-node) or ask for more GPUs, or, for a test, give run.collectives: staged",
+             "local rank %d needs a GPU of its own but this machine shows %d. Start at most %d ranks here "
+             "(--ntasks-per-node) or ask for more GPUs. For a test, set run.collectives: staged",
              local_rank, n, n);
   *ordinal = local_rank % n;
   return TRI_OK;
@@ -74,14 +74,14 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   if (prop.major < 8)
     TRI_FAIL_DONE(
         TRI_EDEVICE,
-        "the GPU %s has compute capability %d.%d; 8.0 (A100) is the least this program uses, for fp16 "
-        "too: use a newer GPU, or set run.device: cpu",
+        "the GPU %s has compute capability %d.%d. This program needs at least 8.0 (A100), also for fp16. "
+        "Use a newer GPU, or set run.device: cpu",
         prop.name, prop.major, prop.minor);
   if (prop.sharedMemPerBlockOptin < TRI_CUDA_SHARED_LEAST)
     TRI_FAIL_DONE(
         TRI_EDEVICE,
-        "the GPU %s (compute capability %d.%d) gives a block %zu KiB of shared memory, and the kernels of "
-        "this program need %d KiB; use another GPU, or set run.device: cpu",
+        "the GPU %s (compute capability %d.%d) gives a block %zu KiB of shared memory but the kernels of "
+        "this program need %d KiB. Use another GPU, or set run.device: cpu",
         prop.name, prop.major, prop.minor, prop.sharedMemPerBlockOptin / 1024, TRI_CUDA_SHARED_LEAST / 1024);
   d->base = (tri_device){.ops = &tri_cuda_device_ops, .index = ordinal, .threads = threads};
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
@@ -120,7 +120,7 @@ static tri_status cuda_mem_info(tri_device *d, size_t *bytes_free, size_t *bytes
   return TRI_OK;
 }
 
-/* Zeroed before anything else can use it: in a stream of its own, waited for. */
+/* Zeroes the memory before anything else can use it, in a stream of its own, and waits. */
 static tri_status zero(void *p, size_t bytes) {
   tri_status   st = TRI_OK;
   cudaStream_t s = NULL;
@@ -141,7 +141,7 @@ static tri_status alloc_device(size_t bytes, void **out) {
   if (bytes > bytes_total || cudaMalloc(out, bytes) != cudaSuccess) {
     (void)cudaGetLastError();
     *out = NULL;
-    TRI_FAIL(TRI_ENOMEM, "the GPU has no %zu bytes of memory left: %zu of %zu are free", bytes, bytes_free,
+    TRI_FAIL(TRI_ENOMEM, "the GPU could not allocate %zu bytes. %zu of %zu are free", bytes, bytes_free,
              bytes_total);
   }
   TRI_TRY_DONE(zero(*out, bytes));
@@ -157,7 +157,7 @@ static tri_status alloc_pinned(size_t bytes, void **out) {
   if (bytes > PTRDIFF_MAX || cudaHostAlloc(out, bytes, cudaHostAllocPortable) != cudaSuccess) {
     (void)cudaGetLastError();
     *out = NULL;
-    TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of page-locked memory left", bytes);
+    TRI_FAIL(TRI_ENOMEM, "the host could not allocate %zu bytes of page-locked memory", bytes);
   }
   memset(*out, 0, bytes);
   return TRI_OK;
@@ -180,7 +180,7 @@ static void cuda_free(tri_device *d, tri_mem kind, void **p) {
     tri_pages_free(p);
   else
     e = kind == TRI_MEM_DEVICE ? cudaFree(*p) : cudaFreeHost(*p);
-  TRI_ASSERT(e != cudaErrorInvalidValue); /* not the start of a block; other errors are of earlier work */
+  TRI_ASSERT(e != cudaErrorInvalidValue); /* not the start of a block. Other errors belong to earlier work */
   *p = NULL;
 }
 
@@ -266,7 +266,7 @@ static tri_status cuda_event_ms(tri_event *from, tri_event *to, double *ms) {
 
   *ms = 0;
   if (!from->recorded || !to->recorded)
-    TRI_FAIL(TRI_EDEVICE, "the time of an event that was not recorded is asked");
+    TRI_FAIL(TRI_EDEVICE, "cannot measure the time of an event before it is recorded");
   TRI_CUDA_TRY(cudaEventSynchronize(to->event));
   TRI_CUDA_TRY(cudaEventElapsedTime(&got, from->event, to->event));
   *ms = (double)got;
@@ -288,9 +288,9 @@ static tri_status cuda_graph_record(tri_stream *s, tri_status (*work)(void *ctx,
   TRI_CUDA_TRY(cudaStreamBeginCapture(tri_cuda_stream_of(s), cudaStreamCaptureModeThreadLocal));
   st = work(ctx, s);
   e = cudaStreamEndCapture(tri_cuda_stream_of(s),
-                           &graph); /* after a failure too: else the stream stays in it */
+                           &graph); /* also after a failure, or the stream stays in capture */
   if (st != TRI_OK) {
-    (void)cudaGetLastError(); /* e follows from it */
+    (void)cudaGetLastError(); /* e is a consequence */
     goto done;
   }
   TRI_CUDA_TRY_DONE(e);
@@ -307,7 +307,7 @@ static tri_status cuda_graph_run(tri_graph *g, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Here, for its halves are of two workspaces. */
+/* This function is here because its two halves are in different folders. */
 tri_status tri_cuda_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
                               const tri_step_at *at, const tri_attn_rule *rule) {
   TRI_TRY(tri_cuda_rope_put(s, qkv, k_page, v_page, at->pos, at->turn, at->slot, &rule->heads));

@@ -1,4 +1,5 @@
-/* attention.cu - causal attention forward over packed sequences; its order: attention_tile.cuh. */
+/* attention.cu - causal attention forward over packed sequences. attention_tile.cuh fixes the order of its
+ * sums. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_tile.cuh"
 
@@ -14,11 +15,12 @@ struct fwd_call {     /* the arguments of one attn_fwd */
 
 /* ---- bf16 ---- */
 
-/* A block for heads padded to D columns. It has ROWS queries. A warp has M tiles of 16 rows, WARPS * 16 rows
- * apart: two share every fragment of keys and values, which halves the reads of shared memory, where the
- * registers hold two. Loads run RING - 1 half tiles ahead. SMALL: the form for 99 KiB of shared memory. */
+/* The shape of a block for heads padded to D columns. A block has ROWS queries. A warp has M tiles of 16
+ * rows, WARPS * 16 rows apart. With M = 2 the two tiles share every fragment of keys and values, which halves
+ * the reads of shared memory. M is 2 if the registers suffice. Loads run RING - 1 half tiles ahead. SMALL is
+ * the form for 99 KiB of shared memory. */
 template <int D, bool SMALL = false> struct fwd_shape {
-  static constexpr int ROWS = SMALL ? 64 : 128, RING = SMALL ? 2 : 3; /* RING: slots of keys or values */
+  static constexpr int ROWS = SMALL ? 64 : 128, RING = SMALL ? 2 : 3; /* RING counts key or value slots */
   static constexpr int M = D <= 128 ? 2 : 1, WARPS = ROWS / 16 / M, THREADS = WARPS * 32;
   static constexpr int PER_SM = D <= 128 ? 2 : 1;                                 /* blocks, by registers */
   static constexpr int SLOT = ATTN_KEYS * D;                                      /* elements */
@@ -26,14 +28,15 @@ template <int D, bool SMALL = false> struct fwd_shape {
   static_assert(!SMALL || (M == 1 && SHARED <= TRI_CUDA_SHARED_LEAST), "the small form is for wide heads");
 };
 
-/* What a warp holds. Of m-tile m, a lane has rows lane / 4 and 8 further ([2] below): reference and sum of
- * weights, and of o columns 8 n + 2 (lane % 4) and the next. */
+/* The state of a warp. For m-tile m, a lane has rows lane / 4 and 8 further ([2] below). It holds their
+ * reference and sum of weights, and columns 8 n + 2 (lane % 4) and the next of o. */
 template <int D> struct fwd_rows {
   static constexpr int M = fwd_shape<D>::M;
   float                o[M][D / 8][4], reference[M][2], sum[M][2];
 };
 
-/* Scores of m-tiles FIRST.. of a warp with the 64 keys of a tile. Fragments are read one step ahead. */
+/* Computes the scores of a warp's m-tiles from FIRST on with the 64 keys of a tile. Fragments are read one
+ * step ahead. */
 template <int D, int FIRST>
 static __device__ __forceinline__ void fwd_scores(float (&s)[fwd_shape<D>::M][8][4], const tri_bf16 *queries,
                                                   const tri_bf16 *keys) {
@@ -65,7 +68,7 @@ static __device__ __forceinline__ void fwd_scores(float (&s)[fwd_shape<D>::M][8]
   }
 }
 
-/* Scores of one m-tile become capped. */
+/* Caps the scores of one m-tile. */
 static __device__ __forceinline__ void fwd_cap(float (&s)[8][4], const attn_rule &rule) {
 #pragma unroll
   for (int n = 0; n < 8; n++)
@@ -73,7 +76,7 @@ static __device__ __forceinline__ void fwd_cap(float (&s)[8][4], const attn_rule
     for (int e = 0; e < 4; e++) s[n][e] = tri_softcap(s[n][e], rule.cap, rule.inverse);
 }
 
-/* Scores of one m-tile with keys before its rows' windows become -infinity; ahead as in fwd_mask. */
+/* Sets the scores of one m-tile to -infinity for keys before its rows' windows. `ahead` is as in fwd_mask. */
 static __device__ __forceinline__ void fwd_mask_window(float (&s)[8][4], int ahead, int window) {
   int lane = threadIdx.x % 32, row = ahead + lane / 4 - window;
 
@@ -84,8 +87,8 @@ static __device__ __forceinline__ void fwd_mask_window(float (&s)[8][4], int ahe
       if (8 * n + lane % 4 * 2 + e % 2 <= row + e / 2 * 8) s[n][e] = -INFINITY;
 }
 
-/* Scores of one m-tile with keys its rows may not see become -infinity. Row 0 of the m-tile is `ahead` keys
- * behind the first of the tile. */
+/* Sets the scores of one m-tile to -infinity for keys its rows may not see. Row 0 of the m-tile is `ahead`
+ * positions after the tile's first key. */
 static __device__ __forceinline__ void fwd_mask(float (&s)[8][4], int ahead) {
   int lane = threadIdx.x % 32, row = ahead + lane / 4;
 
@@ -96,7 +99,7 @@ static __device__ __forceinline__ void fwd_mask(float (&s)[8][4], int ahead) {
       if (8 * n + lane % 4 * 2 + e % 2 > row + e / 2 * 8) s[n][e] = -INFINITY;
 }
 
-/* Scores to weights, and the rows' references and sums with them. */
+/* Turns scores into weights and updates the rows' references and sums. */
 template <int D, int FIRST, bool RULED>
 static __device__ __forceinline__ void fwd_softmax(fwd_rows<D> &a, float (&s)[fwd_shape<D>::M][8][4],
                                                    float        scale_log2) {
@@ -173,14 +176,15 @@ static __device__ __forceinline__ void fwd_values(fwd_rows<D>    &a, const float
   }
 }
 
-/* Where a block stands: in qkv, and in the ring of slots in shared memory. 32 bits: registers are short. */
+/* The position of a block in qkv and in the ring of slots in shared memory. It is 32 bits wide because
+ * registers are scarce. */
 struct fwd_walk {
-  int start, n_keys; /* first row of the sequence, and how many of its keys the block needs */
-  int column, slot;  /* of qkv, where the head's keys begin; of the ring, where the next load goes */
+  int start, n_keys; /* first row of the sequence, and number of its keys the block needs */
+  int column, slot;  /* column of qkv with the head's keys, and offset in the ring of the next load */
 };
 
-/* Begins to load tile `tile` of keys or values, `column` of qkv on, into the ring's next slot. The group is
- * committed even if it is empty. */
+/* Begins to load tile `tile` of keys or values, from `column` of qkv on, into the ring's next slot. It
+ * commits the group even if it is empty. */
 template <int D, bool VEC, bool SMALL>
 static __device__ __forceinline__ void fwd_load(fwd_walk &w, const fwd_call &c, tri_bf16 *ring, int column,
                                                 int tile) {
@@ -195,21 +199,21 @@ static __device__ __forceinline__ void fwd_load(fwd_walk &w, const fwd_call &c, 
   tri_cp_commit();
 }
 
-/* The slot that was loaded RING - 1 loads ago: the next load goes to the other one. */
+/* Returns the slot loaded RING - 1 loads ago. The next load goes to another slot. */
 template <int D, bool SMALL> static __device__ __forceinline__ int fwd_slot(const fwd_walk &w) {
   typedef fwd_shape<D, SMALL> shape;
   if (SMALL) return shape::SLOT - w.slot;
   return w.slot == 0 ? shape::SLOT : w.slot == shape::SLOT ? 2 * shape::SLOT : 0;
 }
 
-/* The block's rows meet a tile. At either barrier all warps are done with the slot that is loaded next: with
- * the next tile's half, or, of two slots, with the half that is met next. live: rows of this warp from m-tile
- * FIRST on are in the sequence. */
+/* Lets the block's rows meet a tile. At each barrier all warps have finished with the slot to be loaded next.
+ * That load brings a half of the next tile, or with only two slots the half needed next. `live` says that the
+ * sequence has rows of this warp from m-tile FIRST on. */
 template <int D, bool VEC, int FIRST, bool RULED, bool SMALL>
 static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, const fwd_call &c,
                                                 tri_bf16 *queries, int tile, float scale_log2, int ahead,
                                                 bool live) {
-  constexpr int LEFT = fwd_shape<D, SMALL>::RING - 2; /* loads that are still under way */
+  constexpr int LEFT = fwd_shape<D, SMALL>::RING - 2; /* loads still in flight */
   float         s[fwd_shape<D>::M][8][4] = {};
   tri_bf16     *ring = queries + fwd_shape<D, SMALL>::ROWS * D, *slot = ring + fwd_slot<D, SMALL>(w);
   int           values = w.column + c.G * c.D;
@@ -223,7 +227,7 @@ static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, con
   __syncthreads();
   fwd_load<D, VEC, SMALL>(w, c, ring, SMALL ? w.column : values, tile + 1);
   if (live) {
-    /* Rows of a second m-tile see all of the tile unless FIRST is the second. */
+    /* Rows of a second m-tile see all of the tile, unless FIRST is the second. */
     if (RULED) {
 #pragma unroll
       for (int m = FIRST; m < fwd_shape<D>::M; m++) {
@@ -238,8 +242,8 @@ static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, con
   }
 }
 
-/* The warp's rows to o and lse, through its own rows of the tile of queries. n: rows of the block in the
- * sequence. */
+/* Writes the warp's rows to o and lse, through its own rows of the tile of queries. n counts the block's rows
+ * in the sequence. */
 template <int D, bool VEC>
 static __device__ __forceinline__ void fwd_end(const fwd_rows<D> &a, tri_bf16 *tile, const fwd_call &c,
                                                int64_t first, int n, int h) {
@@ -276,7 +280,8 @@ static __device__ __forceinline__ void fwd_end(const fwd_rows<D> &a, tri_bf16 *t
   }
 }
 
-/* o A [N,H*D], lse f32 [N,H] of qkv A [N,E]: a block has ROWS queries of one head and sequence. */
+/* Computes o A [N,H*D] and lse f32 [N,H] from qkv A [N,E]. A block has ROWS queries of one head and one
+ * sequence. */
 template <int D, bool VEC, bool RULED, bool SMALL>
 static __device__ __forceinline__ void fwd_block(const fwd_call &c) {
   typedef fwd_shape<D, SMALL> shape;
@@ -311,9 +316,10 @@ static __device__ __forceinline__ void fwd_block(const fwd_call &c) {
   fwd_end<D, VEC>(a, queries, c, at.start + at.row, n, h);
 }
 
-/* The arrays of fwd_block. Grid: slots * H, heads of one slot together. Sums in f32 (mma). Shared:
- * fwd_shape::SHARED. VEC: rows on 16 bytes. RULED: rows may have a window or capped scores. Judge:
- * tri_cpu_attn_fwd; of the small form attn_fwd_kernel's bits. */
+/* Arrays as in fwd_block. The grid is slots * H, with the heads of one slot together. Sums are f32 (mma).
+ * Shared memory is fwd_shape::SHARED. VEC needs 16-byte aligned rows. RULED allows rows with a window or
+ * capped scores. Tested against tri_cpu_attn_fwd, and in the small form against the bits of
+ * attn_fwd_kernel. */
 template <int D, bool VEC, bool RULED>
 __global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) attn_fwd_kernel(fwd_call c) {
   fwd_block<D, VEC, RULED, false>(c);
@@ -339,17 +345,17 @@ template <int D, bool VEC, bool RULED> static tri_status launch_fwd(tri_stream *
 
 /* ---- f32 ---- */
 
-enum { F32_R = 8, F32_SMALL_R = 4, F32_WARPS = 4 }; /* rows of a warp, in the small form. Chosen. */
+enum { F32_R = 8, F32_SMALL_R = 4, F32_WARPS = 4 }; /* rows of a warp, also in the small form. Chosen. */
 
-/* Bytes of shared memory of a block with R rows a warp: queries [ROWS,D], keys, values, weights;
- * attn_f32_tile says how they lie. */
+/* Bytes of shared memory of a block with R rows per warp. It holds queries [ROWS,D], keys, values and weights
+ * in the layout of attn_f32_tile. */
 template <int COLS, int R> static constexpr size_t fwd_f32_shared(int D) {
   return sizeof(float) *
          (size_t)(R * F32_WARPS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + R * F32_WARPS));
 }
 static_assert(fwd_f32_shared<ATTN_MAX_D / 32, F32_SMALL_R>(ATTN_MAX_D) <= TRI_CUDA_SHARED_LEAST, "");
 
-/* As fwd_block, A f32 or f16, D <= 32 COLS. */
+/* As fwd_block, for A f32 or f16 and D <= 32 COLS. */
 template <class A, int COLS, int F32_R>
 static __device__ __forceinline__ void fwd_f32_block(const fwd_call &c) {
   constexpr int F32_ROWS = F32_R * F32_WARPS; /* queries of the block */
@@ -372,7 +378,7 @@ static __device__ __forceinline__ void fwd_f32_block(const fwd_call &c) {
   attn_f32_begin(a);
   for (int key = attn_first_tile<ATTN_F32_KEYS>(c.rule, at.row); key < at.row + n; key += ATTN_F32_KEYS) {
     int n_keys = at.row + n - key < ATTN_F32_KEYS ? at.row + n - key : ATTN_F32_KEYS;
-    __syncthreads(); /* the tile before is read */
+    __syncthreads(); /* all threads have read the tile before */
     for (int i = threadIdx.x; i < ATTN_F32_KEYS * c.D; i += F32_WARPS * 32) {
       int j = i / c.D, d = i % c.D;
       keys[d * ATTN_F32_LD + j] = j < n_keys ? tri_get(k[(key + j) * E + d]) : 0.0f;
@@ -391,8 +397,9 @@ static __device__ __forceinline__ void fwd_f32_block(const fwd_call &c) {
   }
 }
 
-/* The arrays of fwd_block, A f32 or f16. Grid: slots * H. Sums in f32. Shared: fwd_f32_shared. Judge:
- * tri_cpu_attn_fwd; of the small form attn_fwd_f32_kernel's bits. */
+/* Arrays as in fwd_block, with A f32 or f16. The grid is slots * H. Sums are f32. Shared memory is
+ * fwd_f32_shared. Tested against tri_cpu_attn_fwd, and in the small form against the bits of
+ * attn_fwd_f32_kernel. */
 template <class A, int COLS>
 __global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_call c) {
   fwd_f32_block<A, COLS, F32_R>(c);

@@ -1,13 +1,14 @@
-/* attention_bwd.cu - gradient of causal attention: Dao 2023 (FlashAttention-2), algorithm 2. */
+/* attention_bwd.cu - gradient of causal attention by algorithm 2 of Dao 2023 (FlashAttention-2). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_bwd_mma.cuh"
 #include "gpu/cudnn/sdpa.h"
 
 enum { BWD_MAX_D = 256, DELTA_THREADS = 256, PART_THREADS = 256 };
 
-/* delta f32 [N H] = sum over D of dout o, A [N H,D]: what softmax's gradient subtracts. `lanes` threads (8,
- * 16, 32) to a row, 8 elements to a thread, which adds them in order; then the threads as a tree. Sums in
- * f32. Grid: blocks of DELTA_THREADS / lanes rows. Judge: row_delta in src/cpu/kernels/attention_bwd.c. */
+/* delta f32 [N H] = sum over D of dout o, A [N H,D]. It is the term softmax's gradient subtracts. A row has
+ * `lanes` threads (8, 16, 32) with 8 elements each. A thread adds its elements in order, then the threads add
+ * as a tree. Sums are f32. The grid is blocks of DELTA_THREADS / lanes rows. Tested against row_delta in
+ * src/cpu/kernels/attention_bwd.c. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(DELTA_THREADS)
     attn_delta_kernel(float *delta, const A *dout, const A *o, int64_t n_row, int D, int lanes) {
@@ -23,8 +24,9 @@ __global__ void __launch_bounds__(DELTA_THREADS)
   if (row < n_row && d == 0) delta[row] = sum;
 }
 
-/* dk and dv A [N,E], columns H D and on, = the sum of c.part over the parts, first to last. A thread adds 8
- * elements. Grid: blocks of PART_THREADS 8 elements of [N,2 G D]. Judge: tri_cpu_attn_bwd. */
+/* Computes dk and dv A [N,E], columns H D and on, as the sum of c.part over the parts, first to last. A
+ * thread adds 8 elements. The grid is blocks of PART_THREADS * 8 elements of [N,2 G D]. Tested against
+ * tri_cpu_attn_bwd. */
 __global__ void __launch_bounds__(PART_THREADS) attn_parts_kernel(const bwd_call c) {
   int64_t width = (int64_t)2 * c.G * c.D, n = c.N * width;
   int64_t at = ((int64_t)blockIdx.x * PART_THREADS + threadIdx.x) * TRI_UNIT;
@@ -45,7 +47,7 @@ template <int D, bool RULED> static constexpr bwd_plan mma_plan() {
   return {bwd_shape<D, true, RULED>::OWN, bwd_shape<D, false, RULED>::OWN, false};
 }
 
-template <int D, bool RULED, bool SMALL> static constexpr size_t mma_shared() { /* bytes, of either kind */
+template <int D, bool RULED, bool SMALL> static constexpr size_t mma_shared() { /* bytes, for both kinds */
   typedef bwd_shape<D, true, RULED, SMALL>  keys;
   typedef bwd_shape<D, false, RULED, SMALL> queries;
   return (size_t)(keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES);
@@ -62,9 +64,10 @@ template <int D, bool RULED, bool SMALL> static __device__ __forceinline__ void 
     bwd_keys<D, RULED, SMALL>(c, *place, shared);
 }
 
-/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid:
- * bwd_blocks. Shared: mma_shared and a bwd_place. Rows of qkv and dout on 16 bytes, of dqkv on 4. Judge:
- * tri_cpu_attn_bwd; of the small form attn_bwd_mma_kernel's bits. */
+/* Computes dqkv [N,E], or with several parts only its dq and c.part. The type is bf16 and D is 64, 96, 128 or
+ * 256. Sums are f32. The grid is bwd_blocks. Shared memory is mma_shared and a bwd_place. Rows of qkv and
+ * dout are 16-byte aligned, rows of dqkv 4-byte. Tested against tri_cpu_attn_bwd, and in the small form
+ * against the bits of attn_bwd_mma_kernel. */
 template <int D, bool RULED>
 __global__ void __launch_bounds__(bwd_shape<D, true, RULED>::THREADS, bwd_shape<D, true, RULED>::BLOCKS)
     attn_bwd_mma_kernel(const bwd_call c) {
@@ -105,15 +108,17 @@ template <bool RULED> static tri_status launch_width(tri_stream *s, const bwd_ca
                       : launch_mma<256, RULED>(s, c, h);
 }
 
-/* ---- f32, f16, and bf16 of other widths: fused multiply-adds ---- */
+/* ---- f32, f16, and bf16 of other widths, by fused multiply-adds ---- */
 
-/* Rows of a tile, TILE below. Chosen: four tiles of 256 f32 fit the shared memory of sm_80, in the small form
- * 99 KiB. A thread has rows threadIdx / 16 and every 8th, of the other side threadIdx % 16 and every 16th. */
+/* Rows of a tile, TILE below. Chosen so that four tiles of 256 f32 fit the shared memory of sm_80, and in the
+ * small form 99 KiB. A thread has rows threadIdx / 16 and every 8th of its own side, and rows threadIdx % 16
+ * and every 16th of the other side. */
 enum { FMA_THREADS = 128, FMA_TILE = 32, FMA_SMALL_TILE = 16 };
 
 static constexpr __host__ __device__ __forceinline__ int fma_row(int D) { return (D + 3) / 4 * 4 + 4; }
 
-/* A tile [TILE, fma_row(D)] of rows `stride` apart; 0 behind D and from row `left` on. */
+/* Loads a tile [TILE, fma_row(D)] of rows `stride` apart. Columns behind D and rows from `left` on become
+ * 0. */
 template <int TILE, class A>
 static __device__ __forceinline__ void fma_load(float *to, const void *base, int64_t at, int stride, int left,
                                                 int D) {
@@ -125,7 +130,7 @@ static __device__ __forceinline__ void fma_load(float *to, const void *base, int
       to[row * ld + d] = row < left && d < D ? tri_get(from[row * stride + d]) : 0.0f;
 }
 
-/* s = the products of a thread's own rows with its rows of `seen`. */
+/* Computes s, the products of a thread's own rows with its rows of `seen`. */
 template <int TILE>
 static __device__ __forceinline__ void fma_scores(float (&s)[TILE / 8][TILE / 16], const float *own,
                                                   const float *seen, int D) {
@@ -151,7 +156,8 @@ static __device__ __forceinline__ void fma_scores(float (&s)[TILE / 8][TILE / 16
   }
 }
 
-/* sum += p [TILE,TILE+1] rows [TILE,D]: a thread's rows, columns 4 (threadIdx % 16) and every 64th. */
+/* sum += p [TILE,TILE+1] rows [TILE,D], for a thread's rows and columns 4 (threadIdx % 16) .. + 3 and every
+ * 64th. */
 template <int TILE>
 static __device__ __forceinline__ void fma_add(float (&sum)[TILE / 8][BWD_MAX_D / 64][4], const float *p,
                                                const float *rows, int D) {
@@ -177,7 +183,8 @@ static __device__ __forceinline__ void fma_add(float (&sum)[TILE / 8][BWD_MAX_D 
   }
 }
 
-/* Of the tiles a block meets: how many, and head and first row of the i-th. */
+/* The tiles a block meets. fma_each gives their number for one head, fma_at the head and first row of the
+ * i-th. */
 struct fma_rows {
   int head, row;
 };
@@ -202,8 +209,8 @@ template <int TILE> static constexpr size_t fma_shared(int D) { /* bytes */
 }
 static_assert(fma_shared<FMA_SMALL_TILE>(BWD_MAX_D) + sizeof(bwd_place) <= TRI_CUDA_SHARED_LEAST, "");
 
-/* The work of a block, by the formulas of bwd_meet_queries; it makes one gradient. shared: the tiles, p
- * [TILE,TILE+1], and lse and delta of the queries, whichever side they are. */
+/* Does the work of a block by the formulas of bwd_meet_queries. A block computes one gradient. `shared` holds
+ * the tiles, p [TILE,TILE+1], and lse and delta of the queries, on either side. */
 template <int TILE, class A>
 static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_place w, float *shared) {
   int    D = c.D, tile = TILE * fma_row(D), ty = threadIdx.x / 16, tx = threadIdx.x % 16;
@@ -226,7 +233,7 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
     float    s[TILE / 8][TILE / 16], ds[TILE / 8][TILE / 16];
     int      query = (keys ? at.row : w.first) + (int)threadIdx.x;
     left = w.len - at.row;
-    __syncthreads(); /* the tile before is done with */
+    __syncthreads(); /* all threads are done with the tile before */
     if (keys) {
       fma_load<TILE, A>(seen1, c.qkv, bwd_q(c, w, at.row, at.head), c.E, left, D);
       fma_load<TILE, A>(seen2, c.dout, bwd_o(c, w, at.row, at.head), c.H * D, left, D);
@@ -247,7 +254,7 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
 #pragma unroll
       for (int j = 0; j < TILE / 16; j++) {
         int   me = ty + 8 * r, it = tx + 16 * j, q = keys ? it : me;
-        int   apart = (keys ? 1 : -1) * (at.row + it - w.first - me); /* the query behind the key */
+        int   apart = (keys ? 1 : -1) * (at.row + it - w.first - me); /* distance from the key to the query */
         bool  sees = apart >= 0 && apart < c.rule.window;
         float score =
             c.rule.cap > 0 ? tri_softcap(s[r][j], c.rule.cap, c.rule.inverse) : s[r][j] * c.rule.scale;
@@ -283,8 +290,9 @@ template <int TILE, class A> static __device__ __forceinline__ void fma_block(co
   if (place->what) fma_work<TILE, A>(c, *place, shared);
 }
 
-/* dqkv [N,E], all of it; any even D up to BWD_MAX_D. Sums in f32. Grid: bwd_blocks. Shared: fma_shared and a
- * bwd_place. Judge: tri_cpu_attn_bwd; of the small form attn_bwd_fma_kernel's bits. */
+/* Computes all of dqkv [N,E], for any even D up to BWD_MAX_D. Sums are f32. The grid is bwd_blocks. Shared
+ * memory is fma_shared and a bwd_place. Tested against tri_cpu_attn_bwd, and in the small form against the
+ * bits of attn_bwd_fma_kernel. */
 template <class A> __global__ void __launch_bounds__(FMA_THREADS, 3) attn_bwd_fma_kernel(const bwd_call c) {
   fma_block<FMA_TILE, A>(c);
 }
@@ -302,7 +310,7 @@ template <class A> static tri_status launch_fma(tri_stream *s, const bwd_call &c
   return TRI_LAUNCH((attn_bwd_fma_kernel<A>), bwd_blocks(c, fma_plan<FMA_TILE>()), FMA_THREADS, bytes, s, c);
 }
 
-struct bwd_arguments { /* of attn_bwd */
+struct bwd_arguments { /* arguments of attn_bwd */
   tri_out              dqkv, work;
   tri_in               dout, o, lse, qkv, cu;
   const tri_attn_rule *rule;
@@ -342,7 +350,7 @@ static tri_status own_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout
   TRI_TRY(TRI_LAUNCH_TYPED(attn_delta_kernel, A, tri_vec8(D, dout->data, o->data),
                            (unsigned)tri_blocks(n_row * lanes, DELTA_THREADS), DELTA_THREADS, 0, s, delta,
                            dout->data, o->data, n_row, D, lanes));
-  /* Device memory and rows of such widths are on 16 bytes; another path here would be other bits. */
+  /* Device memory and rows of such widths are 16-byte aligned. Another path here would give other bits. */
   TRI_ASSERT(!fast || tri_vec8(D, dqkv->data, dout->data, qkv->data, work->data));
 #define LAUNCH(A) launch_fma<A>(s, c)
   if (!fast) return TRI_BY_TYPE(A, LAUNCH);

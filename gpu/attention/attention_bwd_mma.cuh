@@ -1,10 +1,10 @@
-/* attention_bwd_mma.cuh - attention's gradient of bf16 rows: what a block does, by warp products. Private to
- * its room.
+/* attention_bwd_mma.cuh - the gradient of attention for bf16 rows: the work of a block, by warp products.
+ * Private to its room.
  *
- * A warp has space for the sums of 32 rows of one gradient (16 of 256 columns), so that what it loads of the
- * other side serves 32 rows. Of keys two gradients are wanted, so two warps share 32 keys: one makes P and
- * dv, the other dP, and dS and dk from the P that the first hands over in f32 through shared memory. Two
- * products each, and none twice.
+ * A warp can hold the sums of 32 rows of one gradient (16 rows of 256 columns), so each load of the other
+ * side serves 32 rows. Keys need two gradients, so two warps share 32 keys. One computes P and dv. The other
+ * computes dP, and then dS and dk from the P it receives in f32 through shared memory. Each warp does two
+ * products, and no product is done twice.
  *
  * P and dS enter their products rounded to bf16, as in FlashAttention-2 and -3 (csrc/flash_attn of
  * Dao-AILab/flash-attention). */
@@ -16,32 +16,33 @@
 
 static constexpr float BWD_LOG2E = 1.44269504f; /* 1 / ln 2 */
 
-/* A block of head width D that owns keys, or queries. Chosen so that a warp's sums (PARTS D / 2 registers of
- * a thread), its scores (PARTS SEEN / 2, of queries twice), and of keys what it holds of its own rows (PARTS
- * D / 4) fit its registers, and BLOCKS blocks the shared memory of sm_90. Two tiles of the other side are in
- * shared memory: one comes while the other is met. SMALL: the form for 99 KiB of shared memory, where tiles
- * have half the rows, and queries of 256 columns meet a single tile. Either form sums 16 rows at a time. */
+/* The shape of a block that owns keys or queries, with head width D. It is chosen to fit a warp's registers
+ * and the shared memory of sm_90 with BLOCKS blocks. The registers of a thread hold the sums (PARTS D / 2),
+ * the scores (PARTS SEEN / 2, twice for queries), and for keys the warp's own rows (PARTS D / 4). Shared
+ * memory has two tiles of the other side, so one loads during the work on the other. SMALL is the form for 99
+ * KiB of shared memory. Its tiles have half the rows, and queries of 256 columns use a single tile. Both
+ * forms sum 16 rows at a time. */
 template <int D, bool KEYS, bool RULED = false, bool SMALL = false> struct bwd_shape {
   static constexpr int WARPS = 4, THREADS = 32 * WARPS;
-  static constexpr int PARTS = D > (RULED ? 96 : 128) ? 1 : 2, ROWS = 16 * PARTS; /* of a warp */
+  static constexpr int PARTS = D > (RULED ? 96 : 128) ? 1 : 2, ROWS = 16 * PARTS; /* rows of a warp */
   static constexpr int OWN = KEYS ? ROWS * WARPS / 2 : ROWS * WARPS;
   static constexpr int SEEN = SMALL || (!KEYS && D > 128) ? 16 : 32;
   static constexpr int STAGES = SMALL && !KEYS && D > 128 ? 1 : 2; /* tiles of the other side */
   static constexpr int BLOCKS = D <= 64 && !RULED ? 3 : 2;
-  static constexpr int ROW = D + 8; /* of a tile in shared memory: 8 rows' 16 bytes lie in different banks */
-  static constexpr int TILE = SEEN * ROW, STAGE = 2 * TILE + 4 * SEEN; /* two tiles bf16, two rows f32 */
-  static constexpr int HANDED = KEYS ? ROWS * SEEN : 0;                /* f32 of a pair of warps */
+  static constexpr int ROW = D + 8; /* in shared memory, 8 rows' 16 bytes lie in different banks */
+  static constexpr int TILE = SEEN * ROW, STAGE = 2 * TILE + 4 * SEEN; /* two bf16 tiles, two f32 rows */
+  static constexpr int HANDED = KEYS ? ROWS * SEEN : 0;                /* f32 for a pair of warps */
   static constexpr int BYTES =
       (2 * OWN * ROW + STAGES * STAGE) * (int)sizeof(tri_bf16) + 2 * HANDED * (int)sizeof(float);
 };
 
-/* Ask for D columns, from `column` on, of ROWS rows, from `first` on, of an array with `stride` columns; rows
- * from first + left on become 0. Addresses are sums, one after the other: as products of stride the compiler
- * would keep all of them in registers. */
+/* Loads D columns from `column` on, of ROWS rows from `first` on, of an array with `stride` columns. Rows
+ * from first + left on become 0. Each address is the previous one plus a step. With products of stride the
+ * compiler would keep all addresses in registers. */
 template <int D, int ROWS>
 static __device__ __forceinline__ void bwd_fetch(tri_bf16 *to, const void *base, int first, int stride,
                                                  int column, int left) {
-  constexpr int   WIDE = D % 128 == 0 ? 16 : D % 64 == 0 ? 8 : 4; /* threads of a row */
+  constexpr int   WIDE = D % 128 == 0 ? 16 : D % 64 == 0 ? 8 : 4; /* threads per row */
   constexpr int   STEP = bwd_shape<D, true>::THREADS / WIDE, ROW = bwd_shape<D, true>::ROW;
   int             row = threadIdx.x / WIDE, col = threadIdx.x % WIDE * TRI_UNIT;
   const tri_bf16 *from = (const tri_bf16 *)base + ((int64_t)(first + row) * stride + (column + col));
@@ -54,8 +55,8 @@ static __device__ __forceinline__ void bwd_fetch(tri_bf16 *to, const void *base,
 #pragma unroll
     for (int d = 0; d < D; d += WIDE * TRI_UNIT) tri_cp_async16(to + i * ROW + d, from + d, row + i < left);
 }
-/* Two such tiles, one behind the other, of the block's sequence from `row` on: keys and values, or queries
- * and dout of a head. */
+/* Load two such tiles, one behind the other, of the block's sequence from `row` on. They hold keys and
+ * values, or queries and dout of a head. */
 template <int D, int ROWS>
 static __device__ __forceinline__ void bwd_fetch_keys(tri_bf16 *to, const bwd_call &c, const bwd_place &w,
                                                       int row) {
@@ -72,9 +73,9 @@ static __device__ __forceinline__ void bwd_fetch_queries(tri_bf16 *to, const bwd
   bwd_fetch<D, ROWS>(to, c.dout, w.start + row, c.H * D, head * D, w.len - row);
 }
 
-/* Where a lane reads for ldmatrix: in a left operand or rows to be added, and in rows of which scores are
- * made. Callers keep such places and move them from tile to tile: of one that is made anew at each tile the
- * compiler would keep a register for every load. */
+/* The offset of a lane for ldmatrix. The first is for a left operand or rows to be added. The second is for
+ * the rows scores are computed with. Callers keep these offsets and move them from tile to tile. If they were
+ * computed anew at each tile, the compiler would keep a register for every load. */
 template <int D> static __device__ __forceinline__ int bwd_lane() {
   int lane = threadIdx.x % 32;
   return lane % 16 * bwd_shape<D, true>::ROW + lane / 16 * 8;
@@ -84,15 +85,16 @@ template <int D> static __device__ __forceinline__ int bwd_score_lane() {
   return (lane / 16 * 8 + lane % 8) * bwd_shape<D, true>::ROW + lane / 8 % 2 * 8;
 }
 
-/* Columns d .. d + 15 of a warp's own rows [16 PARTS,D] as left operand. own: the first row and bwd_lane. */
+/* Loads columns d .. d + 15 of a warp's own rows [16 PARTS,D] as left operand. `own` is the first row plus
+ * bwd_lane. */
 template <int D, int PARTS>
 static __device__ __forceinline__ void bwd_left(uint32_t (&a)[PARTS][4], const tri_bf16 *own, int d) {
 #pragma unroll
   for (int m = 0; m < PARTS; m++) tri_ldmatrix<4, false>(a[m], own + m * 16 * bwd_shape<D, true>::ROW + d);
 }
 
-/* s [16 PARTS,SEEN] = own [16 PARTS,D] seen [SEEN,D]^T, of a warp. left(a, d): as bwd_left; seen: the tile
- * and bwd_score_lane. */
+/* s [16 PARTS,SEEN] = own [16 PARTS,D] seen [SEEN,D]^T, for a warp. left(a, d) works like bwd_left. `seen` is
+ * the tile plus bwd_score_lane. */
 template <int D, int PARTS, int SEEN, class L>
 static __device__ __forceinline__ void bwd_scores(float (&s)[PARTS][SEEN / 8][4], const L &left,
                                                   const tri_bf16 *seen) {
@@ -120,8 +122,8 @@ static __device__ __forceinline__ void bwd_scores(float (&s)[PARTS][SEEN / 8][4]
   }
 }
 
-/* sum [16 PARTS,D] += x [16 PARTS,SEEN] rows [SEEN,D], of a warp; x rounded to bf16. rows: the tile and
- * bwd_lane. */
+/* sum [16 PARTS,D] += x [16 PARTS,SEEN] rows [SEEN,D], for a warp, with x rounded to bf16. `rows` is the tile
+ * plus bwd_lane. */
 template <int D, int PARTS, int SEEN>
 static __device__ __forceinline__ void bwd_add(float (&sum)[PARTS][D / 8][4],
                                                const float (&x)[PARTS][SEEN / 8][4], const tri_bf16 *rows) {
@@ -150,7 +152,8 @@ static __device__ __forceinline__ void bwd_add(float (&sum)[PARTS][D / 8][4],
   }
 }
 
-/* A warp's sums [16,D] times scale to rows `stride` elements apart, of which `left` are left. */
+/* Stores a warp's sums [16,D] times scale to rows `stride` elements apart. The sequence has `left` more
+ * rows. */
 static __device__ __forceinline__ void bwd_put2(tri_bf16 *to, float x, float y) {
   *(uint32_t *)to = tri_round2(x, y);
 }
@@ -176,10 +179,11 @@ static __device__ __forceinline__ void bwd_store(A *to, int stride, const float 
 
 /* ---- blocks of keys ---- */
 
-/* Of the warps 2 i and 2 i + 1 of a block, which share keys, what this one makes. */
+/* Returns whether this warp computes dv. Warps 2 i and 2 i + 1 of a block share keys, the first computes dv
+ * and the second dk. */
 static __device__ __forceinline__ bool bwd_makes_dv() { return threadIdx.x / 32 % 2 == 0; }
 
-/* Where scores are capped: a product becomes its capped score, slope that one's derivative. */
+/* If scores are capped, turns a product into its capped score and sets slope to the derivative there. */
 static __device__ __forceinline__ void bwd_rule(float &x, float &slope, const attn_rule &rule) {
   if (rule.cap > 0) {
     x = tri_softcap(x, rule.cap, rule.inverse);
@@ -187,11 +191,12 @@ static __device__ __forceinline__ void bwd_rule(float &x, float &slope, const at
   }
 }
 
-/* A warp's own keys or values (`left`, as bwd_left) meet a tile of queries and dout. P = exp(scale q k -
- * lse), dS = P (dout v - delta). seen: the side of the tile that makes the warp's scores, rows: the other
- * (bwd_scores, bwd_add); row: the lane's lse / ln 2, or delta, of every 8 queries; handed: shared, of the
- * lane's pair. ahead: by how many rows of the sequence the lane's first own row is ahead of its first one of
- * the tile. RULED: P is of the rule's scores; where these are capped, P is handed over times their slope. */
+/* Lets a warp's own keys or values (`left`, as bwd_left) meet a tile of queries and dout. P = exp(scale q k -
+ * lse), dS = P (dout v - delta). `seen` is the side of the tile for the warp's scores (bwd_scores), `rows` is
+ * the other side (bwd_add). `row` points to the lane's lse / ln 2, or delta, of every 8 queries. `handed` is
+ * in shared memory, the lane's place of the pair. `ahead` is the lane's first own row minus its first row in
+ * the tile, in rows of the sequence. With RULED, P follows the rule's scores. If these are capped, P is
+ * handed over times their slope. */
 template <int D, bool RULED, bool SMALL, class L>
 static __device__ __forceinline__ void
 bwd_meet_queries(float (&sum)[bwd_shape<D, true, RULED>::PARTS][D / 8][4], const L &left,
@@ -265,21 +270,21 @@ bwd_meet_queries(float (&sum)[bwd_shape<D, true, RULED>::PARTS][D / 8][4], const
   bwd_add<D, PARTS, SEEN>(sum, s, rows);
 }
 
-/* The work of a block of keys: dv = P dout, dk = scale dS q. w is in shared memory: what is read there again
- * need not be held in registers. */
+/* Does the work of a block of keys: dv = P dout, dk = scale dS q. w is in shared memory, so its members need
+ * no registers between uses. */
 template <int D, bool RULED, bool SMALL>
 static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
   typedef bwd_shape<D, true, RULED, SMALL> shape;
   constexpr int   OWN = shape::OWN, SEEN = shape::SEEN, TILE = shape::TILE, PARTS = shape::PARTS;
   int             lane = threadIdx.x % 32, pair = threadIdx.x / 64, row = w.first, head = w.head;
   bool            dv = bwd_makes_dv();
-  float           value; /* this thread's lse / ln 2 or delta of the tile that comes */
+  float           value; /* this thread's lse / ln 2 or delta of the tile being loaded */
   tri_bf16       *own = shared, *tile = own + 2 * OWN * shape::ROW;
   const tri_bf16 *seen = tile + (dv ? 0 : TILE) + bwd_score_lane<D>();
   const tri_bf16 *rows = tile + (dv ? TILE : 0) + bwd_lane<D>();
   const float2   *stat = (const float2 *)(tile + 2 * TILE) + (dv ? 0 : SEEN / 2) + lane % 4;
   float4         *handed = (float4 *)(tile + 2 * shape::STAGE) + pair * shape::HANDED / 4 + lane;
-  int             flip = shape::STAGE; /* to the next tile */
+  int             flip = shape::STAGE; /* step to the next tile */
   float           sum[PARTS][D / 8][4] = {};
   uint32_t        held[D / 16][PARTS][4];
   int             end = RULED ? bwd_end(c, w, OWN) : w.len;
@@ -315,7 +320,7 @@ static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_pla
     if (row >= end) row = w.first, head++;
     last = head == w.head + w.n_head;
     if (!last) fetch(flip > 0 ? flip : 0);
-    if (at + SEEN > mine()) /* else no query sees a key */
+    if (at + SEEN > mine()) /* otherwise no query sees a key */
       bwd_meet_queries<D, RULED, SMALL>(sum, left, seen, rows, stat, handed, c.rule,
                                         mine() + lane / 4 - at - lane % 4 * 2);
     if (!last) keep(flip > 0 ? flip : 0);
@@ -335,14 +340,14 @@ static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_pla
 
 /* ---- blocks of queries ---- */
 
-/* A thread's part of the sums dS k; lse / ln 2 and delta of its rows. */
+/* A thread's part of the sums dS k, and lse / ln 2 and delta of its rows. */
 template <int D, bool RULED> struct bwd_state {
   static constexpr int PARTS = bwd_shape<D, false, RULED>::PARTS;
   float                sum[PARTS][D / 8][4], lse[PARTS][2], delta[PARTS][2];
 };
 
-/* A warp's own queries, and dout behind them (bwd_left), meet a tile of keys, and values behind them; ahead
- * as in bwd_meet_queries. */
+/* Lets a warp's own queries, with dout behind them (bwd_left), meet a tile of keys with values behind them.
+ * `ahead` is as in bwd_meet_queries. */
 template <int D, bool RULED, bool SMALL>
 static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D, RULED> *a, const tri_bf16 *own,
                                                      const tri_bf16 *seen, const tri_bf16 *rows,
@@ -387,16 +392,16 @@ static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D, RULED> *a, con
   bwd_add<D, PARTS, SEEN>(a->sum, ds, rows);
 }
 
-/* The work of a block of queries: dq = scale dS k. w: as in bwd_keys. */
+/* Does the work of a block of queries: dq = scale dS k. w is as in bwd_keys. */
 template <int D, bool RULED, bool SMALL>
 static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
   typedef bwd_shape<D, false, RULED, SMALL> shape;
   constexpr int                             OWN = shape::OWN, SEEN = shape::SEEN;
-  constexpr bool      ALONE = shape::STAGES == 1; /* a tile is met before the next comes */
+  constexpr bool      ALONE = shape::STAGES == 1; /* one tile only, used before the next loads */
   int                 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   tri_bf16           *own = shared, *tile = own + 2 * OWN * shape::ROW;
   const tri_bf16     *seen = tile + bwd_score_lane<D>(), *rows = tile + bwd_lane<D>();
-  int                 flip = ALONE ? 0 : shape::STAGE; /* to the next tile */
+  int                 flip = ALONE ? 0 : shape::STAGE; /* step to the next tile */
   bwd_state<D, RULED> a = {};
   int                 from = RULED ? attn_first_tile<SEEN>(c.rule, w.first) : 0;
 
@@ -416,10 +421,10 @@ static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_
     __syncthreads();
     if (!ALONE && row + SEEN < end()) bwd_fetch_keys<D, SEEN>(tile + (flip > 0 ? flip : 0), c, w, row + SEEN);
     if (!ALONE) tri_cp_commit();
-    if (row < mine() + shape::ROWS) /* else no query sees a key */
+    if (row < mine() + shape::ROWS) /* otherwise no query sees a key */
       bwd_meet_keys<D, RULED, SMALL>(&a, own, seen, rows, c.rule, mine() + lane / 4 - row - lane % 4 * 2);
     if (ALONE && row + SEEN < end()) {
-      __syncthreads(); /* all warps have met the tile */
+      __syncthreads(); /* all warps have finished with the tile */
       bwd_fetch_keys<D, SEEN>(tile, c, w, row + SEEN);
       tri_cp_commit();
     }

@@ -1,6 +1,6 @@
-/* attention_decode.cu - the key/value cache: kv_put, and attention of one new token per sequence, a block for
- * each key/value head of it (attention_spread.cu: many). What a row computes, and in which order:
- * attention_tile.cuh. */
+/* attention_decode.cu - the key/value cache: kv_put, and attention of one new token per sequence with one
+ * block per key/value head. attention_spread.cu does it with many blocks. attention_tile.cuh fixes the work
+ * of a row and its order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_decode.cuh"
 
@@ -13,9 +13,9 @@ template <> struct put_pair<tri_bf16> { typedef uint32_t type; };
 template <> struct put_pair<tri_f16> { typedef uint32_t type; };
 template <> struct put_pair<float> { typedef float2 type; };
 
-/* The k and v of rows of qkv A [N,E] to slot[N] of k_page [P,G,D,TRI_PAGE] and v_page [P,G,TRI_PAGE,D]. A
- * block has 32 rows of one key/value head; rows of one page are written together. Grid: N / 32, G. Judge:
- * tri_cpu_kv_put. */
+/* Writes k and v of rows of qkv A [N,E] to slot[N] of k_page [P,G,D,TRI_PAGE] and v_page [P,G,TRI_PAGE,D]. A
+ * block has 32 rows of one key/value head, so rows of one page are written together. The grid is (N / 32, G).
+ * Tested against tri_cpu_kv_put. */
 template <class A>
 __global__ void __launch_bounds__(PUT_THREADS)
     kv_put_kernel(A *k_page, A *v_page, const A *qkv, const int32_t *slot, int64_t N, int64_t E,
@@ -65,13 +65,13 @@ tri_status tri_cuda_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in
 
 /* ---- attn_decode ---- */
 
-/* o A [B,H*D]: a block has one row's up to 16 heads of one key/value head, the rows of its mma. Keys and
- * values are read once, ahead of their use; pages are looked up a tile before that. SMALL: of two slots one
- * has keys and one has values. */
+/* Computes o A [B,H*D]. A block has up to 16 heads of one row and one key/value head, which are the rows of
+ * its mma. Keys and values are read once, ahead of their use, and page numbers a tile earlier. With SMALL
+ * there are two slots, one for keys and one for values. */
 template <int D, bool VEC, bool RULED, bool SMALL>
 static __device__ __forceinline__ void decode_block(decode_call c) {
   typedef decode_shape<D, SMALL> shape;
-  constexpr int LEFT = shape::RING - 2; /* loads that are under way where one is waited for */
+  constexpr int                  LEFT = shape::RING - 2; /* loads in flight during a wait */
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
   TRI_SHARED(decode_share, share, [1]);
   decode_place p = decode_find(c, ROWS, blockIdx.x);
@@ -133,8 +133,9 @@ static __device__ __forceinline__ void decode_block(decode_call c) {
   decode_end<D>(o, sum, c, p, 0);
 }
 
-/* The arrays of decode_block. Grid: B * G * parts. Sums in f32 (mma). Shared: decode_shape::SHARED and
- * decode_share. VEC: rows of D on 16 bytes. Judges: tri_cpu_attn_decode; attn_fwd_kernel's bits. */
+/* Arrays as in decode_block. The grid is B * G * parts. Sums are f32 (mma). Shared memory is
+ * decode_shape::SHARED and decode_share. VEC needs 16-byte aligned rows of D. Tested against
+ * tri_cpu_attn_decode and the bits of attn_fwd_kernel. */
 template <int D, bool VEC, bool RULED>
 __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_kernel(decode_call c) {
   decode_block<D, VEC, RULED, false>(c);
@@ -157,12 +158,14 @@ static tri_status launch_decode(tri_stream *s, const decode_call &c, unsigned gr
   return TRI_LAUNCH((attn_decode_kernel<D, VEC, RULED>), grid, THREADS, decode_shape<D>::SHARED, s, c);
 }
 
-/* Floats of shared memory: queries [F32_ROWS,D], keys, values, weights; attn_f32_tile says how they lie. */
+/* Floats of shared memory for queries [F32_ROWS,D], keys, values and weights, in the layout of
+ * attn_f32_tile. */
 template <int COLS> static size_t decode_f32_shared(int D) {
   return sizeof(float) * (size_t)(F32_ROWS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + F32_ROWS));
 }
 
-/* As attn_decode_kernel, A f32 or f16, D <= 32 COLS; a block has up to 8 heads. Grid: B * G * parts. */
+/* As attn_decode_kernel, for A f32 or f16 and D <= 32 COLS. A block has up to 8 heads. The grid is B * G *
+ * parts. */
 template <class A, int COLS>
 __global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c) {
   TRI_SHARED_DYNAMIC(float, queries);
@@ -177,7 +180,7 @@ __global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c)
   for (int key = attn_first_tile<ATTN_F32_KEYS>(c.rule, p.len - 1); key < p.len; key += TRI_PAGE) {
     int     n_keys = p.len - key < TRI_PAGE ? p.len - key : TRI_PAGE;
     int64_t page = decode_page(c, p, key);
-    __syncthreads(); /* the tile before is read */
+    __syncthreads(); /* all threads have read the tile before */
     decode_f32_keys(keys, (const A *)c.k_page + page, c.D, n_keys);
     attn_f32_values<COLS>(values, (const A *)c.v_page + page, c.D, n_keys, c.D);
     __syncthreads();

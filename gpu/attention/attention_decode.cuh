@@ -1,5 +1,6 @@
-/* attention_decode.cuh - what the kernels of attn_decode share: where a block stands, and the parts of a bf16
- * tile, so that one block and many (attention_spread.cu) compute a row alike. Private to its room. */
+/* attention_decode.cuh - the common parts of the kernels of attn_decode: the place of a block, and the steps
+ * of a bf16 tile. One block and many blocks (attention_spread.cu) thus compute a row alike. Private to its
+ * room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_ATTENTION_DECODE_CUH
 #define TRI_GPU_ATTENTION_DECODE_CUH
@@ -12,15 +13,15 @@ struct decode_call {              /* the arguments of one attn_decode */
   const void    *k_page, *v_page; /* A [n_pages,G,D,TRI_PAGE], [n_pages,G,TRI_PAGE,D] */
   const int32_t *table, *len;     /* i32 [B,P], [B] */
   int64_t        E, n_pages;
-  int            P, H, G, D, parts; /* parts: blocks that share the query heads of a key/value head */
+  int            P, H, G, D, parts; /* parts counts the blocks sharing the query heads of a key/value head */
   attn_rule      rule;
 };
 
-struct decode_place { /* what a block does: heads h .. h + n - 1 of row b, all of key/value head g */
+struct decode_place { /* the work of a block, heads h .. h + n - 1 of row b, all of key/value head g */
   int            b, g, h, n, len;
-  const int32_t *pages; /* of the row */
+  const int32_t *pages; /* the row's page table */
 };
-/* rows: heads one block can have; block: of B * G * parts. */
+/* `rows` is the most heads of one block. `block` counts through B * G * parts. */
 static __device__ __forceinline__ decode_place decode_find(const decode_call &c, int rows, unsigned block) {
   decode_place p;
   int          group = c.H / c.G, part = block % c.parts;
@@ -34,8 +35,8 @@ static __device__ __forceinline__ decode_place decode_find(const decode_call &c,
   TRI_KERNEL_ASSERT(p.len > 0 && p.len <= c.P * TRI_PAGE);
   return p;
 }
-/* Where the head's keys, and its values, of the page that holds key `key` begin, in elements; 0 behind the
- * last key. */
+/* Returns the offset in elements of the head's keys and values in the page of key `key`. Behind the last key
+ * it is that of page 0. */
 static __device__ __forceinline__ int64_t decode_page(const decode_call &c, const decode_place &p, int key) {
   int page = key < p.len ? p.pages[key / TRI_PAGE] : 0;
   TRI_KERNEL_ASSERT(page >= 0 && page < c.n_pages);
@@ -44,23 +45,23 @@ static __device__ __forceinline__ int64_t decode_page(const decode_call &c, cons
 
 enum { ROWS = 16, WARPS = 4, THREADS = WARPS * 32, HALVES = ATTN_KEYS / TRI_PAGE, RING = 3 };
 
-/* Of heads padded to D columns. Each warp has 16 keys of a tile's scores, then D / 4 columns of o. Loads run
- * RING - 1 half tiles ahead. SMALL: the form for 99 KiB of shared memory. */
+/* The shape of a block for heads padded to D columns. Each warp has the scores of 16 keys of a tile, then D /
+ * 4 columns of o. Loads run RING - 1 half tiles ahead. SMALL is the form for 99 KiB of shared memory. */
 template <int D, bool SMALL = false> struct decode_shape {
   static constexpr int RING = SMALL ? 2 : (int)::RING;
   static constexpr int SLOT = ATTN_KEYS * D,
-                       N = D / 32; /* elements of a ring slot; n8 fragments of a warp's o */
+                       N = D / 32; /* elements of a ring slot, n8 fragments of a warp's o */
   static constexpr int SHARED = (ROWS * D + RING * SLOT) * (int)sizeof(tri_bf16);
-  static constexpr int PER_SM = D <= 128 ? 4 : 2; /* blocks, by shared memory: enough copies under way */
+  static constexpr int PER_SM = D <= 128 ? 4 : 2; /* blocks, by shared memory, enough for copies in flight */
 };
 
-struct decode_share { /* what the warps tell each other about a tile */
+struct decode_share { /* exchanged by the warps about a tile */
   tri_bf16 weights[ROWS * ATTN_KEYS];
   float    best[ROWS][WARPS];  /* largest score of each warp's keys */
   float    part[WARPS][32][2]; /* attn_lane_sum of each warp's keys, rows lane / 4 and 8 further */
 };
 
-/* Keys of two pages to a slot [D][ATTN_KEYS], as they lie in the pages: turned. */
+/* Loads keys of two pages to a slot [D][ATTN_KEYS], transposed as in the pages. */
 template <int D>
 static __device__ __forceinline__ void decode_load_keys(tri_bf16 *slot, const decode_call &c,
                                                         const int64_t (&page)[HALVES], int n) {
@@ -82,8 +83,8 @@ static __device__ __forceinline__ void decode_load_values(tri_bf16 *slot, const 
                                          n - i * TRI_PAGE, c.D);
 }
 
-/* Scores of the rows with this warp's 16 keys of a tile; n: keys there are of the tile, of which those from
- * n - window on are seen. The largest go to `best`. */
+/* Computes the scores of the rows with this warp's 16 keys of a tile. The tile has n keys left, and those
+ * from n - window on are seen. The largest scores go to `best`. */
 template <int D, bool RULED>
 static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uint32_t (&q)[D / 16][4],
                                                      const tri_bf16 *keys, int n, const attn_rule &rule,
@@ -117,14 +118,14 @@ static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uin
   }
 }
 
-/* The largest score of a row in the tile, once all warps know theirs. */
+/* Returns the largest score of a row in the tile, once all warps know theirs. */
 static __device__ __forceinline__ float decode_best(const decode_share *share, int row) {
   const float *best = share->best[row];
   return fmaxf(fmaxf(best[0], best[1]), fmaxf(best[2], best[3]));
 }
 
-/* Scores of row lane / 4 + 8 r with the tile's 16 keys from 16 `sixteen` on to weights, which all warps
- * need. */
+/* Turns the scores of row lane / 4 + 8 r with the tile's 16 keys from 16 `sixteen` on into weights, which all
+ * warps need. */
 template <bool RULED>
 static __device__ __forceinline__ void decode_weights(const float (&s)[2][4], int r, float reference,
                                                       float scale_log2, int sixteen, decode_share *share) {
@@ -141,7 +142,7 @@ static __device__ __forceinline__ void decode_weights(const float (&s)[2][4], in
   share->part[sixteen][lane][r] = attn_lane_sum(p[0], p[1], p[2], p[3]);
 }
 
-/* o += weights times the values of a tile, this warp's columns; sum += weights. */
+/* o += weights times the values of a tile, for this warp's columns. sum += weights. */
 template <int D>
 static __device__ __forceinline__ void decode_values(float (&o)[decode_shape<D>::N][4], float (&sum)[2],
                                                      const float (&factor)[2], const tri_bf16 *values,
@@ -176,7 +177,7 @@ static __device__ __forceinline__ void decode_values(float (&o)[decode_shape<D>:
     }
 }
 
-/* The rows to o: this warp's columns of those from `column` on. */
+/* Writes the rows to o, this warp's columns from `column` on. */
 template <int D>
 static __device__ __forceinline__ void decode_end(const float (&o)[decode_shape<D>::N][4],
                                                   const float (&sum)[2], const decode_call &c,
@@ -202,8 +203,8 @@ static __device__ __forceinline__ void decode_end(const float (&o)[decode_shape<
 
 enum { F32_R = 2, F32_ROWS = F32_R * WARPS }; /* rows of a warp, of a block. Chosen. */
 
-/* The block's queries times scale, [F32_ROWS,D], and the first n keys of a page, [D,ATTN_F32_LD]; the rest
- * becomes 0. By the whole block. */
+/* Loads the block's queries times scale, [F32_ROWS,D], and the first n keys of a page, [D,ATTN_F32_LD]. The
+ * rest becomes 0. All threads of the block call it. */
 template <class A>
 static __device__ __forceinline__ void decode_f32_queries(float *queries, const decode_call &c,
                                                           const decode_place &p) {
@@ -217,7 +218,7 @@ static __device__ __forceinline__ void decode_f32_keys(float *keys, const A *fro
     keys[i / TRI_PAGE * ATTN_F32_LD + i % TRI_PAGE] = i % TRI_PAGE < n ? tri_get(from[i]) : 0.0f;
 }
 
-/* Host. attn_decode of B rows by many blocks each: attention_spread.cu. A: type of c's arrays. */
+/* Host. attn_decode of B rows by many blocks each, in attention_spread.cu. A is the type of c's arrays. */
 extern "C" tri_status tri_cuda_attn_spread(tri_stream *s, const decode_call &c, tri_dtype A, int64_t B,
                                            tri_out work);
 

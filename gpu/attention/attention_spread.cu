@@ -1,23 +1,23 @@
-/* attention_spread.cu - attn_decode of few rows with long contexts: a row's head is spread over many blocks,
+/* attention_spread.cu - attn_decode of few rows with long contexts. A row's head is spread over many blocks
  * and has the bits of attention_decode.cu.
  *
- * What must be done in order is little: that references follow, and that weights times values are added up.
- * So first each tile's scores, by a block of its own, to the call's work, with the largest of each row; then
- * blocks that have some columns of o each walk all tiles, first to last, as the one block does. References,
- * weights and their sums they find each for itself. */
+ * Little has to be done in order: updating references, and adding weights times values. So first each tile's
+ * scores, with the largest of each row, go to the call's work array, one block per tile. Then blocks with
+ * some columns of o each walk all tiles, first to last, as the single block does. Each of them computes
+ * references, weights and their sums for itself. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_decode.cuh"
 
 struct spread_call {
   decode_call decode;
-  float      *scores, *best; /* f32 [B,H,tiles,keys of a tile], [B,H,tiles]: how a block's lie, see below */
-  int         tiles = 0;     /* of P pages; a default lets what is derived lie close behind */
+  float      *scores, *best; /* f32 [B,H,tiles,keys of a tile], [B,H,tiles], block layout below */
+  int         tiles = 0;     /* tiles of P pages. The default lets derived members follow without padding */
 };
-struct spread_tiles : spread_call { /* of those that make scores */
-  int every;                        /* blocks of a row's head for its tiles: each has every so-manieth */
+struct spread_tiles : spread_call { /* call of the kernels that compute scores */
+  int every;                        /* blocks per row and head over its tiles, each takes every such tile */
 };
 
-/* The scores of tile `tile`, and their largest, of a block's n heads: [tiles,n * KEYS], [tiles,n]. */
+/* The scores of tile `tile` and their largest, of a block's n heads, as [tiles,n * KEYS] and [tiles,n]. */
 template <int KEYS>
 static __device__ __forceinline__ float *spread_scores(const spread_call &w, const decode_place &p,
                                                        int tile) {
@@ -26,15 +26,17 @@ static __device__ __forceinline__ float *spread_scores(const spread_call &w, con
 static __device__ __forceinline__ float *spread_best(const spread_call &w, const decode_place &p, int tile) {
   return w.best + ((int64_t)p.b * w.decode.H + p.h) * w.tiles + (int64_t)tile * p.n;
 }
-/* Of a bf16 tile's: the four that a lane has of a row and of 16 keys, as decode_scores leaves them. */
+/* The offset, in a bf16 tile's scores, of a lane's four scores of one row and 16 keys, as decode_scores
+ * leaves them. */
 static __device__ __forceinline__ int spread_at(int n, int sixteen, int row) {
   return ((sixteen * n + row) * 4 + threadIdx.x % 4) * 4;
 }
 
 /* ---- bf16 ---- */
 
-/* Scores f32 and their largest of tiles, each by one block. Grid: B * G * parts * every. Sums in f32 (mma).
- * Shared: queries [ROWS,D] and keys [D,ATTN_KEYS]. Judge: attn_decode_kernel's bits. */
+/* Computes the f32 scores of tiles and their largest, each tile by one block. The grid is B * G * parts *
+ * every. Sums are f32 (mma). Shared memory has queries [ROWS,D] and keys [D,ATTN_KEYS]. Tested against the
+ * bits of attn_decode_kernel. */
 template <int D>
 __global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_kernel(spread_tiles w) {
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_
     decode_load_keys<D>(queries + ROWS * D, c, page, p.len - key);
     tri_cp_commit();
     tri_cp_wait<0>();
-    __syncthreads(); /* and the largest of the tile before are read */
+    __syncthreads(); /* the largest of the tile before have been read too */
     decode_scores<D, true>(s, q, queries + ROWS * D, p.len - key, c.rule, share);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -66,19 +68,19 @@ __global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_
         *(float4 *)(to + spread_at(p.n, warp, row)) =
             make_float4(s[0][2 * r], s[0][2 * r + 1], s[1][2 * r], s[1][2 * r + 1]);
     }
-    __syncthreads(); /* and this tile's keys are read */
+    __syncthreads(); /* this tile's keys have been read too */
     if ((int)threadIdx.x < p.n) spread_best(w, p, tile)[threadIdx.x] = decode_best(share, threadIdx.x);
   }
 }
 
-/* Columns of o a block has; tiles of a turn, a warp's weights each: a turn has one barrier. Chosen: 64 bytes
- * of a row are two sectors; 48 KiB of values are under way. */
+/* COLS columns of o per block, and TURN tiles per turn, with one warp's weights each. A turn has one barrier.
+ * Chosen so that 64 bytes of a row are two sectors and 48 KiB of values are in flight. */
 enum { COLS = 32, TURN = WARPS, TURN_SLOT = TURN * ATTN_KEYS * COLS };
 
-struct spread_lane { /* what a lane knows of a turn: the scores of its warp's tile, and the largest of each */
+struct spread_lane { /* a lane's data of a turn, the scores of its warp's tile and the largest of each tile */
   float s[ATTN_KEYS / 16][2][4], best[TURN][2];
 };
-/* Of the turn that begins with tile `tile` of n_tiles; 0 where there is none. */
+/* Reads the data of the turn that begins with tile `tile` of n_tiles. Missing tiles read as 0. */
 static __device__ __forceinline__ void spread_fetch(spread_lane &x, const spread_call &w,
                                                     const decode_place &p, int tile, int n_tiles) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -100,8 +102,8 @@ static __device__ __forceinline__ void spread_fetch(spread_lane &x, const spread
   }
 }
 
-/* A turn's values, from key `key` and column `column` on, to a slot [TURN][ATTN_KEYS,COLS]. page: of the
- * turn's pages that of number lane % 8, as decode_page says it. */
+/* Loads a turn's values, from key `key` and column `column` on, to a slot [TURN][ATTN_KEYS,COLS]. `page` is
+ * the offset of page lane % 8 of the turn, from decode_page. */
 template <bool VEC>
 static __device__ __forceinline__ void spread_load(tri_bf16 *slot, const decode_call &c,
                                                    const decode_place &p, int64_t page, int key, int column) {
@@ -112,9 +114,10 @@ static __device__ __forceinline__ void spread_load(tri_bf16 *slot, const decode_
                                             c.D, p.len - key - i * TRI_PAGE, c.D - column);
 }
 
-/* o A [B,H*D]: a block has COLS columns of what a block of attn_decode_kernel has, in turns of TURN tiles;
- * values are read two turns ahead, scores one. Grid: B * G * parts * columns. Sums in f32 (mma). Shared: RING
- * times TURN_SLOT and decode_share. VEC: rows of D on 16 bytes. Judge: attn_decode_kernel's bits. */
+/* Computes o A [B,H*D]. A block has COLS of the columns of a block of attn_decode_kernel, in turns of TURN
+ * tiles. Values are read two turns ahead, scores one. The grid is B * G * parts * columns. Sums are f32
+ * (mma). Shared memory is RING times TURN_SLOT and decode_share. VEC needs 16-byte aligned rows of D. Tested
+ * against the bits of attn_decode_kernel. */
 template <bool VEC, bool RULED>
 __global__ void __launch_bounds__(THREADS, 3) attn_spread_values_kernel(spread_call w, int columns) {
   TRI_SHARED_DYNAMIC(tri_bf16, ring);
@@ -125,7 +128,7 @@ __global__ void __launch_bounds__(THREADS, 3) attn_spread_values_kernel(spread_c
   int                column = blockIdx.x % columns * COLS, warp = threadIdx.x / 32;
   int                first = RULED ? attn_first_tile<ATTN_KEYS>(c.rule, p.len - 1) : 0;
   int                n_tiles = (p.len - first + ATTN_KEYS - 1) / ATTN_KEYS;
-  int                key = first + threadIdx.x % 8 * TRI_PAGE; /* of the page this lane looks up */
+  int                key = first + threadIdx.x % 8 * TRI_PAGE; /* key on the page this lane looks up */
   float              o[1][4] = {}, sum[2] = {0, 0}, reference[2] = {-INFINITY, -INFINITY};
   float              scale_log2 = attn_scale_log2<RULED>(c.rule);
   spread_lane        x;
@@ -156,7 +159,7 @@ __global__ void __launch_bounds__(THREADS, 3) attn_spread_values_kernel(spread_c
       for (int r = 0; r < 2; r++) decode_weights<RULED>(x.s[i], r, mine[r], scale_log2, i, share + warp);
     spread_fetch(x, w, p, tile + TURN, n_tiles);
     tri_cp_wait<1>();
-    __syncthreads(); /* all are done with the slot and the share of the turn before */
+    __syncthreads(); /* all warps are done with the slot and the share of the turn before */
     spread_load<VEC>(slot[2], c, p, page, first + (tile + 2 * TURN) * ATTN_KEYS, column);
     tri_cp_commit();
     page = decode_page(c, p, key + (tile + 3 * TURN) * ATTN_KEYS);
@@ -171,8 +174,9 @@ __global__ void __launch_bounds__(THREADS, 3) attn_spread_values_kernel(spread_c
 
 /* ---- f32, f16 ---- */
 
-/* As attn_spread_scores_kernel, A f32 or f16; the scores are not yet capped, their largest are not kept.
- * Grid: B * G * parts * every. Shared: queries [F32_ROWS,D], keys [D,ATTN_F32_LD]. */
+/* As attn_spread_scores_kernel, for A f32 or f16. The scores are not capped yet and their largest are not
+ * kept. The grid is B * G * parts * every. Shared memory has queries [F32_ROWS,D] and keys
+ * [D,ATTN_F32_LD]. */
 template <class A> __global__ void __launch_bounds__(THREADS) attn_spread_f32_scores_kernel(spread_tiles w) {
   TRI_SHARED_DYNAMIC(float, queries);
   const decode_call &c = w.decode;
@@ -183,7 +187,7 @@ template <class A> __global__ void __launch_bounds__(THREADS) attn_spread_f32_sc
 
   decode_f32_queries<A>(queries, c, p);
   for (int tile = blockIdx.x % w.every, key; (key = first + tile * ATTN_F32_KEYS) < p.len; tile += w.every) {
-    __syncthreads(); /* the keys of the tile before are read */
+    __syncthreads(); /* all threads have read the keys of the tile before */
     decode_f32_keys(keys, (const A *)c.k_page + decode_page(c, p, key), c.D, p.len - key);
     __syncthreads();
     attn_f32_scores(s, queries + warp * F32_R * c.D, keys, c.D);
@@ -195,7 +199,7 @@ template <class A> __global__ void __launch_bounds__(THREADS) attn_spread_f32_sc
   }
 }
 
-/* As attn_spread_values_kernel, A f32 or f16. Grid: B * G * parts * columns. */
+/* As attn_spread_values_kernel, for A f32 or f16. The grid is B * G * parts * columns. */
 template <class A>
 __global__ void __launch_bounds__(THREADS) attn_spread_f32_values_kernel(spread_call w, int columns) {
   TRI_SHARED(float, values, [ATTN_F32_KEYS * COLS]);
@@ -210,7 +214,7 @@ __global__ void __launch_bounds__(THREADS) attn_spread_f32_values_kernel(spread_
   for (int key = attn_first_tile<ATTN_F32_KEYS>(c.rule, p.len - 1); key < p.len; key += ATTN_F32_KEYS) {
     const float *from = spread_scores<ATTN_F32_KEYS>(w, p, tile++);
     float        s[F32_R];
-    __syncthreads(); /* the tile before is read */
+    __syncthreads(); /* all threads have read the tile before */
     attn_f32_values<1>(values, (const A *)c.v_page + decode_page(c, p, key) + column, c.D, p.len - key,
                        c.D - column);
 #pragma unroll
@@ -228,7 +232,7 @@ __global__ void __launch_bounds__(THREADS) attn_spread_f32_values_kernel(spread_
   }
 }
 
-/* Blocks of scores, for each multiprocessor: a few more than it has at once. Chosen. */
+/* Blocks of scores per multiprocessor, a few more than run at once. Chosen. */
 enum { WAVES = 8 };
 
 tri_status tri_cuda_attn_spread(tri_stream *s, const decode_call &c, tri_dtype A, int64_t B, tri_out work) {
@@ -237,7 +241,7 @@ tri_status tri_cuda_attn_spread(tri_stream *s, const decode_call &c, tri_dtype A
   int64_t     blocks = B * c.G * c.parts;
   spread_call w = {c, (float *)work->data, NULL, (c.P + tile - 1) / tile};
   tri_heads   h = {c.H, c.G, c.D};
-  int64_t     fill = tri_blocks((int64_t)WAVES * tri_cuda_n_sm(s), (int)blocks); /* P may be far off */
+  int64_t     fill = tri_blocks((int64_t)WAVES * tri_cuda_n_sm(s), (int)blocks); /* P may be far too large */
   int         every = (int)(fill < w.tiles ? fill : w.tiles);
   unsigned    tiles = (unsigned)(blocks * every), grid = (unsigned)(blocks * columns);
 

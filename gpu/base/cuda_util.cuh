@@ -1,12 +1,12 @@
-/* cuda_util.cuh - what every .cu file uses: launches, sums in a fixed order, 16-byte loads, bf16, mma,
- * cp.async.
+/* cuda_util.cuh - the common tools of all .cu files: launches, sums in a fixed order, 16-byte loads, bf16,
+ * mma, cp.async.
  *
- * Compiled by nvcc, or (TRI_CUDA_EMULATED) by the host's compiler over tests/emulate. A kernel that uses only
- * what stands here, threadIdx and its like, __syncthreads, shuffles and votes runs on both.
+ * nvcc compiles it, or the host's compiler over tests/emulate if TRI_CUDA_EMULATED is set. A kernel runs on
+ * both if it uses only this file, threadIdx and its like, __syncthreads, shuffles and votes.
  *
- * Habits. Shared memory by TRI_SHARED and TRI_SHARED_DYNAMIC. Kernels are launched by TRI_LAUNCH and nothing
- * else. Every thread of a block reaches every barrier, none returns before one. A row's sums are assigned to
- * threads by column only: the same for vector and single loads, and for every number of rows. */
+ * Rules. Declare shared memory by TRI_SHARED and TRI_SHARED_DYNAMIC. Launch kernels by TRI_LAUNCH only. Every
+ * thread of a block reaches every barrier and none returns before one. The columns of a row's sum are
+ * assigned to threads by column only, the same for vector and single loads and for every number of rows. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDA_UTIL_CUH
 #define TRI_GPU_CUDA_UTIL_CUH
@@ -31,32 +31,33 @@ extern "C" {
 #include "device/formula.h"
 
 typedef uint16_t tri_bf16; /* an element of a bf16 array */
-struct tri_f16 {           /* of an f16 array */
+struct tri_f16 {           /* an element of an f16 array */
   uint16_t bits;
 };
 
 /* ---- launches ---- */
 
-/* TRI_LAUNCH(kernel, grid, block, shared_bytes, s, arguments...): a tri_status; queues the kernel in the
- * tri_stream s. kernel is a name, an instance of a template in parentheses: TRI_LAUNCH((k<T, true>), ...).
- * Arguments are converted to the kernel's types, void * to any pointer. An empty grid launches nothing. More
- * than 48 KiB of dynamic shared memory are asked for by it. */
+/* TRI_LAUNCH(kernel, grid, block, shared_bytes, s, arguments...) queues the kernel in the tri_stream s and
+ * gives a tri_status. kernel is a name, or an instance of a template in parentheses, as in TRI_LAUNCH((k<T,
+ * true>), ...). Arguments are converted to the kernel's types, and void * to any pointer. An empty grid
+ * launches nothing. For more than 48 KiB of dynamic shared memory it asks the driver itself. */
 #define TRI_LAUNCH(kernel, grid, block, shared_bytes, s, ...)                                                \
   TRI_LAUNCH_AS(kernel, __FILE__, __LINE__, #kernel, grid, block, shared_bytes, s, __VA_ARGS__)
 
-/* The same for template <class A, bool VEC> kernels; type: the tri_dtype that A is of. */
+/* The same for template <class A, bool VEC> kernels. `type` is the tri_dtype of A. */
 #define TRI_LAUNCH_TYPED(kernel, type, vec, ...)                                                             \
   ((type) == TRI_BF16  ? TRI_LAUNCH_VEC(kernel, tri_bf16, vec, __VA_ARGS__)                                  \
    : (type) == TRI_F16 ? TRI_LAUNCH_VEC(kernel, tri_f16, vec, __VA_ARGS__)                                   \
                        : TRI_LAUNCH_VEC(kernel, float, vec, __VA_ARGS__))
 #define TRI_LAUNCH_VEC(kernel, A, vec, ...)                                                                  \
   ((vec) ? TRI_LAUNCH((kernel<A, true>), __VA_ARGS__) : TRI_LAUNCH((kernel<A, false>), __VA_ARGS__))
-/* CALL(A) of the type's A. */
+/* CALL(A) with the element type A of `type`. */
 #define TRI_BY_TYPE(type, CALL)                                                                              \
   ((type) == TRI_BF16 ? CALL(tri_bf16) : (type) == TRI_F16 ? CALL(tri_f16) : CALL(float))
 
-/* Asks for dynamic shared bytes where no launch of this kernel has asked for as many: unasked it has 48 KiB
- * less what it declares (specified), and what that comes to is its own affair. */
+/* Asks for dynamic shared memory, unless a launch of this kernel already asked for as much. Without asking
+ * a kernel has 48 KiB minus its static shared memory (specified). This function does not count the static
+ * part. */
 template <auto Kernel> static cudaError_t tri_ask_shared(size_t bytes) {
   static std::atomic<size_t> most{0};
   cudaError_t                e = cudaSuccess;
@@ -102,8 +103,8 @@ static tri_status tri_launch(void (*kernel)(P...), const char *file, int line, c
 
 /* ---- shared memory ---- */
 
-/* TRI_SHARED(float, tile, [32][33]): as __shared__ float tile[32][33]. TRI_SHARED_DYNAMIC(float, all): float
- * *all, the launch's shared_bytes, 16-byte aligned. */
+/* TRI_SHARED(float, tile, [32][33]) means __shared__ float tile[32][33]. TRI_SHARED_DYNAMIC(float, all)
+ * declares float *all, the launch's shared_bytes, 16-byte aligned. */
 #if TRI_CUDA_EMULATED
 #define TRI_SHARED(type, name, dims)                                                                         \
   typedef type name##_array dims;                                                                            \
@@ -116,13 +117,14 @@ extern __shared__ __align__(16) unsigned char tri_shared_dynamic[];
 #define TRI_SHARED_DYNAMIC(type, name) type *name = (type *)tri_shared_dynamic
 #endif
 
-/* Our own mistakes that only the device can see; ends the program at the next synchronisation. */
+/* Checks for mistakes of our own that only the device can see. A failure ends the program at the next
+ * synchronisation. */
 #define TRI_KERNEL_ASSERT(x)                                                                                 \
   do {                                                                                                       \
     if (!(x)) __trap();                                                                                      \
   } while (0)
 
-/* ---- bf16, f16: the bits of tensor.h; a NaN stays one, its payload may differ ---- */
+/* ---- bf16 and f16, with the bits of tensor.h. A NaN stays a NaN, its payload may differ ---- */
 
 static __device__ __forceinline__ float    tri_get(float x) { return x; }
 static __device__ __forceinline__ float    tri_get(tri_bf16 x) { return __uint_as_float((uint32_t)x << 16); }
@@ -150,7 +152,7 @@ static __device__ __forceinline__ uint16_t tri_round_f16(float x) {
 #endif
 }
 static __device__ __forceinline__ void tri_put(tri_f16 *to, float x) { to->bits = tri_round_f16(x); }
-/* low in the lower half, as two elements lie in memory. */
+/* low goes into the lower half, the order of two elements in memory. */
 static __device__ __forceinline__ uint32_t tri_round2(float low, float high) {
 #if TRI_CUDA_EMULATED
   return tri_f32_to_bf16(low) | (uint32_t)tri_f32_to_bf16(high) << 16;
@@ -165,8 +167,8 @@ static __device__ __forceinline__ float tri_high(uint32_t pair) {
   return __uint_as_float(pair & 0xffff0000u);
 }
 
-/* a - b of the two rounded numbers. Where b is a product, a compiler may make a - b one FMA of it, and not in
- * every kernel; kernels that must agree say by this that none does. */
+/* a - b of the two rounded numbers. If b is a product, a compiler may fuse a - b into one FMA, and it may do
+ * so in some kernels only. Kernels that must agree use this function, which is never fused. */
 static __device__ __forceinline__ float tri_minus(float a, float b) {
 #if TRI_CUDA_EMULATED
   volatile float rounded = b;
@@ -177,9 +179,9 @@ static __device__ __forceinline__ float tri_minus(float a, float b) {
 }
 
 /* ---- eight elements at a time ----
- * left: elements from p to the end of the row; what lies behind it is read as 0 and not written. VEC: left >=
- * 8 or left <= 0, and p on 16 bytes (tri_vec8 says so on the host). The values are the same with and without
- * VEC. */
+ * `left` counts the elements from p to the end of the row. Elements behind the end read as 0 and are not
+ * written. VEC needs left >= 8 or left <= 0, and p 16-byte aligned (tri_vec8 checks both on the host). The
+ * values are the same with and without VEC. */
 
 enum { TRI_UNIT = 8 };
 
@@ -260,28 +262,29 @@ static __device__ __forceinline__ void tri_store8(tri_f16 *p, const float (&v)[8
   }
 }
 
-/* Host. Whether rows of n elements that begin at all these pointers (NULL: none) may be loaded with VEC. */
+/* Host. Returns whether rows of n elements that begin at all these pointers may be loaded with VEC. A NULL
+ * pointer is ignored. */
 template <class... P> static inline bool tri_vec8(int64_t n, P... pointers) {
   const void *all[] = {pointers...};
   bool        ok = n % TRI_UNIT == 0;
   for (const void *p : all) ok = ok && (uintptr_t)p % 16 == 0;
   return ok;
 }
-/* Host. Asserts that t is of a type A. */
+/* Host. Asserts that t has a compute type A. */
 static inline tri_dtype tri_type(tri_in t) {
   TRI_ASSERT(tri_dtype_computes(t->dtype));
   return t->dtype;
 }
 static inline int64_t tri_blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
-/* Host. The grid of a loop over n items, one to a thread and turn: as many blocks as run at once. Only for
- * kernels whose results do not depend on the grid. */
+/* Host. Returns the grid of a loop over n items, one item per thread and turn. It has as many blocks as run
+ * at once. Use it only for kernels whose results do not depend on the grid. */
 static inline unsigned tri_grid(const tri_stream *s, int64_t n, int threads) {
   int64_t want = tri_blocks(n, threads), most = (int64_t)tri_cuda_n_sm(s) * (2048 / threads);
   return (unsigned)(want < most ? want : most);
 }
 
-/* ---- sums and maxima in one fixed order; every thread gets the result ---- */
+/* ---- sums and maxima in one fixed order, with the result in every thread ---- */
 
 template <class T> static __device__ __forceinline__ T tri_warp_sum(T v) {
 #pragma unroll
@@ -293,12 +296,12 @@ static __device__ __forceinline__ float tri_warp_max(float v) {
   for (int d = 16; d > 0; d /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, d));
   return v;
 }
-/* Over a block of WARPS whole warps, threadIdx.x only; every thread calls it. */
+/* Over a block of WARPS whole warps in threadIdx.x only. Every thread calls it. */
 template <int WARPS, class T> static __device__ __forceinline__ T tri_block_sum(T v) {
   TRI_SHARED(T, part, [WARPS]);
   v = tri_warp_sum(v);
   if (WARPS == 1) return v;
-  __syncthreads(); /* part may still be read from the call before */
+  __syncthreads(); /* a thread may still read part from the previous call */
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
   __syncthreads();
   v = part[0];
@@ -328,10 +331,11 @@ static __device__ __forceinline__ void tri_barrier(int id, int n) {
 #endif
 }
 
-/* ---- warp products: PTX ISA, mma.m16n8k16 and ldmatrix; whole warps only ---- */
+/* ---- warp products by mma.m16n8k16 and ldmatrix (PTX ISA), for whole warps only ---- */
 
-/* d[16,8] += a[16,16] b[16,8]. Of lane 4 g + t: a = rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8
- * (two elements each); b = rows 2t, 2t + 8 of column g; d = row g columns 2t, 2t + 1, then row g + 8. */
+/* d[16,8] += a[16,16] b[16,8]. Lane 4 g + t holds these elements. a has rows g, g + 8, g, g + 8 at columns
+ * 2t, 2t, 2t + 8, 2t + 8 (two elements each). b has rows 2t, 2t + 8 of column g (two elements each). d has
+ * row g, columns 2t, 2t + 1, then the same of row g + 8. */
 static __device__ __forceinline__ void tri_mma_bf16(float (&d)[4], const uint32_t (&a)[4],
                                                     const uint32_t (&b)[2]) {
 #if TRI_CUDA_EMULATED
@@ -344,9 +348,9 @@ static __device__ __forceinline__ void tri_mma_bf16(float (&d)[4], const uint32_
 #endif
 }
 
-/* N (1, 2, 4) matrices of 8 rows of 8 bf16 from shared memory; lanes 8 i .. 8 i + 7 name the rows of matrix i
- * (16-byte aligned). A lane gets row lane / 4, columns 2 (lane % 4) and the next; TURN: of the transposed
- * matrix. */
+/* Loads N (1, 2, 4) matrices of 8 rows of 8 bf16 from shared memory. Lanes 8 i .. 8 i + 7 give the addresses
+ * of the rows of matrix i, 16-byte aligned. A lane gets columns 2 (lane % 4) and the next of row lane / 4,
+ * with TURN of the transposed matrix. */
 template <int N, bool TURN>
 static __device__ __forceinline__ void tri_ldmatrix(uint32_t (&r)[N], const void *row) {
 #if TRI_CUDA_EMULATED
@@ -383,9 +387,9 @@ static __device__ __forceinline__ void tri_ldmatrix(uint32_t (&r)[N], const void
 #endif
 }
 
-/* ---- asynchronous copies of 16 bytes from global to shared memory, both on 16 bytes ---- */
+/* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
 
-/* valid false: 16 bytes of zero, and `global` is not read. */
+/* With `valid` false it writes 16 bytes of zero and does not read `global`. */
 static __device__ __forceinline__ void tri_cp_async16(void *shared, const void *global, bool valid = true) {
 #if TRI_CUDA_EMULATED
   emu_cp_async16(shared, global, valid, __FILE__, __LINE__);
@@ -396,7 +400,7 @@ static __device__ __forceinline__ void tri_cp_async16(void *shared, const void *
       : "memory");
 #endif
 }
-/* The copies since the last commit are a group. */
+/* Makes the copies since the last commit a group. */
 static __device__ __forceinline__ void tri_cp_commit() {
 #if TRI_CUDA_EMULATED
   emu_cp_commit();
@@ -404,7 +408,8 @@ static __device__ __forceinline__ void tri_cp_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/* Until at most LEFT of this thread's groups are under way; a barrier then shows them to the others. */
+/* Waits until at most LEFT of this thread's groups are in flight. A barrier then shows them to the other
+ * threads. */
 template <int LEFT> static __device__ __forceinline__ void tri_cp_wait() {
 #if TRI_CUDA_EMULATED
   emu_cp_wait(LEFT);
@@ -413,7 +418,7 @@ template <int LEFT> static __device__ __forceinline__ void tri_cp_wait() {
 #endif
 }
 
-/* 2^x, 0 below 2^-126. One instruction where tri_exp takes 20. */
+/* 2^x, 0 below 2^-126. It takes one instruction, tri_exp takes 20. */
 static __device__ __forceinline__ float tri_exp2(float x) {
 #if TRI_CUDA_EMULATED
   return exp2f(x);

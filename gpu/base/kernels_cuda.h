@@ -1,5 +1,5 @@
-/* kernels_cuda.h - the kernels of the CUDA back end, declared from the list of kernels.h. Here, in the lowest
- * room of this back end, because all its rooms see it. */
+/* kernels_cuda.h - the kernels of the CUDA back end, declared from the list of kernels.h. It is in this
+ * folder because all folders of this back end include it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_KERNELS_CUDA_H
 #define TRI_GPU_KERNELS_CUDA_H
