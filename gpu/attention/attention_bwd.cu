@@ -195,7 +195,7 @@ static __device__ __forceinline__ int fma_first(const bwd_call &c, const bwd_pla
 template <int TILE>
 static __device__ __forceinline__ int fma_each(const bwd_call &c, const bwd_place &w, bool keys) {
   int end = keys ? bwd_end(c, w, TILE) : w.first + TILE < w.len ? w.first + TILE : w.len;
-  return (end - fma_first<TILE>(c, w, keys) + TILE - 1) / TILE; /* of one head */
+  return (end - fma_first<TILE>(c, w, keys) + TILE - 1) / TILE; /* for one head */
 }
 template <int TILE>
 static __device__ __forceinline__ fma_rows fma_at(const bwd_call &c, const bwd_place &w, bool keys, int i) {

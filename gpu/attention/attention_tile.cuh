@@ -22,8 +22,8 @@
 enum {
   ATTN_MAX_D = 256,
   ATTN_KEYS =
-      64, /* of a bf16 tile, two cache pages. Chosen, 32 rows by 64 scores of a warp fit its registers */
-  ATTN_F32_KEYS = TRI_PAGE, /* of an f32 tile, one key per lane */
+      64, /* in a bf16 tile, two cache pages. Chosen, 32 rows by 64 scores of a warp fit its registers */
+  ATTN_F32_KEYS = TRI_PAGE, /* in an f32 tile, one key per lane */
 };
 
 /* The amount, in units of log2, by which a row's largest score may exceed its reference before the reference

@@ -5,20 +5,20 @@
 
 enum {
   THREADS = 256, /* chosen */
-  PARTS = 1024   /* partial sums of sumsq, f64; chosen */
+  PARTS = 1024   /* partial sums of sumsq, f64, chosen */
 };
 
-/* Blocks for n elements, TRI_UNIT to a thread and turn. */
+/* Returns the blocks for n elements, with TRI_UNIT elements per thread and turn. */
 static unsigned grid_of(const tri_stream *s, int64_t n) {
   return tri_grid(s, tri_blocks(n, TRI_UNIT), THREADS);
 }
 
-/* The loop of every flat kernel: i, the first of eight elements of this thread's turn. */
+/* The loop of every flat kernel. i is the first of eight elements of this thread's turn. */
 #define FOR_UNITS(i, n)                                                                                      \
   for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * TRI_UNIT; i < n;                          \
        i += (int64_t)gridDim.x * THREADS * TRI_UNIT)
 
-/* y[n] = a x + b y, y not read where b is 0. Grid: grid_of; judge: tri_cpu_axpby. */
+/* y[n] = a x + b y. y is not read if b is 0. The grid is grid_of. Tested against tri_cpu_axpby. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS)
     axpby_kernel(float *y, float a, const float *x, float b, int64_t n) {
@@ -46,7 +46,7 @@ tri_status tri_cuda_axpby(tri_stream *s, tri_out y, float a, tri_in x, float b) 
   return TRI_LAUNCH((axpby_kernel<false>), grid_of(s, n), THREADS, 0, s, y->data, a, x->data, b, n);
 }
 
-/* y[n] = x in the other type. Grid: grid_of; judge: tri_cpu_cast. */
+/* y[n] = x in the other type. The grid is grid_of. Tested against tri_cpu_cast. */
 template <class Y, class X, bool VEC>
 __global__ void __launch_bounds__(THREADS) cast_kernel(Y *y, const X *x, int64_t n) {
   FOR_UNITS(i, n) {
@@ -75,7 +75,7 @@ tri_status tri_cuda_cast(tri_stream *s, tri_out y, tri_in x) {
 #undef WIDEN
 }
 
-/* x[n] = cap tanh(x / cap). Grid: grid_of; judge: tri_cpu_softcap_fwd. */
+/* x[n] = cap tanh(x / cap). The grid is grid_of. Tested against tri_cpu_softcap_fwd. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS) softcap_fwd_kernel(float *x, float cap, float inverse, int64_t n) {
   FOR_UNITS(i, n) {
@@ -96,7 +96,7 @@ tri_status tri_cuda_softcap_fwd(tri_stream *s, tri_out x, float cap) {
   return TRI_LAUNCH((softcap_fwd_kernel<false>), grid_of(s, n), THREADS, 0, s, x->data, cap, 1.0f / cap, n);
 }
 
-/* dx[n] times 1 - (y / cap)^2. Grid: grid_of; judge: tri_cpu_softcap_bwd. */
+/* Multiplies dx[n] by 1 - (y / cap)^2. The grid is grid_of. Tested against tri_cpu_softcap_bwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     softcap_bwd_kernel(A *dx, const float *y, float inverse, int64_t n) {
@@ -118,8 +118,8 @@ tri_status tri_cuda_softcap_bwd(tri_stream *s, tri_out dx, tri_in y, float cap) 
                           THREADS, 0, s, dx->data, y->data, 1.0f / cap, n);
 }
 
-/* part[block] = sum of x^2 over elements [block each, (block + 1) each), f64; each is a multiple of TRI_UNIT.
- * Which thread adds what depends on n alone. Grid: the parts. */
+/* part[block] = sum of x^2 over elements [block each, (block + 1) each), f64. `each` is a multiple of
+ * TRI_UNIT. The assignment of elements to threads depends on n alone. The grid is the parts. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS)
     sumsq_kernel(double *part, const float *x, int64_t n, int64_t each) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-/* *sum += the parts. One block. */
+/* *sum += the parts. It runs as one block. */
 __global__ void __launch_bounds__(THREADS) sumsq_total_kernel(double *sum, const double *part, int n_parts) {
   double total = 0;
 
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(THREADS) sumsq_total_kernel(double *sum, const
   if (threadIdx.x == 0) *sum += total;
 }
 
-/* Judge: tri_cpu_sumsq. */
+/* Tested against tri_cpu_sumsq. */
 tri_status tri_cuda_sumsq(tri_stream *s, double *sum, tri_in x) {
   int64_t n = tri_tensor_count(x), units = tri_blocks(n, THREADS * TRI_UNIT);
   int64_t each = tri_blocks(units, PARTS) * THREADS * TRI_UNIT, parts = n > 0 ? tri_blocks(n, each) : 0;
@@ -160,12 +160,12 @@ tri_status tri_cuda_sumsq(tri_stream *s, double *sum, tri_in x) {
   return TRI_LAUNCH(sumsq_total_kernel, 1, THREADS, 0, s, sum, part, (int)parts);
 }
 
-struct adamw_numbers { /* of tri_adamw */
+struct adamw_numbers { /* numbers of tri_adamw */
   float beta1, beta2, eps, rate, root, shrink, scale;
 };
 
-/* One pass over w, m, v, g [n] f32 and, unless NULL, half [n] = w: 30 bytes an element. Grid: grid_of; judge:
- * tri_cpu_adamw. */
+/* Makes one pass over w, m, v, g [n] f32 and, unless NULL, half [n] = w. This moves 30 bytes per element. The
+ * grid is grid_of. Tested against tri_cpu_adamw. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     adamw_kernel(float *w, float *m, float *v, A *half, const float *g, adamw_numbers a, int64_t n) {
@@ -211,8 +211,8 @@ tri_status tri_cuda_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_ou
 #undef LAUNCH
 }
 
-/* y[K,C] = x[row[K],C] (x has n_rows); ADD: y[row[K],C] += x[K,C] (y has n_rows). Grid: K. Judges:
- * tri_cpu_rows_*. */
+/* y[K,C] = x[row[K],C], where x has n_rows. With ADD, y[row[K],C] += x[K,C], and y has n_rows. The grid is K.
+ * Tested against tri_cpu_rows_*. */
 template <bool ADD, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     rows_kernel(float *y, const float *x, const int32_t *row, int64_t n_rows, int64_t C) {
@@ -256,8 +256,8 @@ tri_status tri_cuda_rows_add(tri_stream *s, tri_out dx, tri_in dy, tri_in row) {
                     C);
 }
 
-/* Columns first .. first + w - 1 of y[M,W] = scale x[M,w]. Grid: any, an element to a thread and turn: these
- * are a model's smallest matrices. Judge: tri_cpu_cols_put. */
+/* Columns first .. first + w - 1 of y[M,W] = scale x[M,w]. The grid may be any, with one element per thread
+ * and turn, since these are a model's smallest matrices. Tested against tri_cpu_cols_put. */
 template <class A>
 __global__ void __launch_bounds__(THREADS)
     cols_put_kernel(A *y, int64_t W, int64_t first, float scale, const A *x, int64_t w, int64_t n) {
@@ -276,8 +276,8 @@ tri_status tri_cuda_cols_put(tri_stream *s, tri_out y, int64_t first, float scal
 #undef LAUNCH
 }
 
-/* x[M,w] = scale times columns first .. first + w - 1 of y[M,W], + x if add. Grid: as cols_put. Judge:
- * tri_cpu_cols_get. */
+/* x[M,w] = scale times columns first .. first + w - 1 of y[M,W], plus x if `add`. The grid is as in cols_put.
+ * Tested against tri_cpu_cols_get. */
 __global__ void __launch_bounds__(THREADS) cols_get_kernel(float *x, int64_t w, const float *y, int64_t W,
                                                            int64_t first, float scale, bool add, int64_t n) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)

@@ -1,5 +1,5 @@
-/* layers.cu - embedding, rotary positions (and, of decode rows, their way into the cache), gated products;
- * what a decode step takes of the one before. */
+/* layers.cu - embedding, rotary positions, gated products, and the input of a decode step from the step
+ * before. For decode rows, rotary positions also write the cache. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
@@ -8,7 +8,7 @@ enum {
   WARPS = THREADS / 32
 };
 
-/* x[N,C] f32 = scale table A [V,C] at token[N]. Grid: N. Judge: tri_cpu_embed_fwd. */
+/* x[N,C] f32 = scale table A [V,C] at token[N]. The grid is N. Tested against tri_cpu_embed_fwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     embed_fwd_kernel(float *x, const A *table, const int32_t *token, int64_t V, int64_t C, float scale) {
@@ -34,12 +34,9 @@ tri_status tri_cuda_embed_fwd(tri_stream *s, tri_out x, tri_in table, tri_in tok
                           THREADS, 0, s, x->data, table->data, token->data, V, C, scale);
 }
 
-enum {
-  LOOK = 16,
-  FIND = 4
-}; /* ids one thread compares at a time: for an earlier one, for later ones. Chosen. */
+enum { LOOK = 16, FIND = 4 }; /* ids a thread compares at once, looking back and forward. Chosen. */
 
-/* Whether one of the first n ids is `id`; the same for every thread of the block. */
+/* Returns whether one of the first n ids is `id`. All threads of the block get the same answer. */
 static __device__ __forceinline__ bool any_before(const int32_t *token, int64_t n, int32_t id) {
   for (int64_t base = 0; base < n; base += THREADS * LOOK) {
     bool found = false;
@@ -53,9 +50,9 @@ static __device__ __forceinline__ bool any_before(const int32_t *token, int64_t 
   return false;
 }
 
-/* dtable[V,C] += scale dx[N,C] at token[N], f32. The block of a token's first occurrence adds all of them
- * in their order. Grid: N. Shared: the places of a token in THREADS * FIND ids. Judge: tri_cpu_embed_bwd,
- * whose bits it has. */
+/* dtable[V,C] += scale dx[N,C] at token[N], f32. The block of a token's first occurrence adds all its rows in
+ * their order. The grid is N. Shared memory has the places of a token in THREADS * FIND ids. Tested against
+ * the bits of tri_cpu_embed_bwd. */
 __global__ void __launch_bounds__(THREADS)
     embed_bwd_kernel(float *dtable, const float *dx, const int32_t *token, int64_t N, int64_t V, int64_t C,
                      float scale) {
@@ -99,7 +96,7 @@ __global__ void __launch_bounds__(THREADS)
       for (int i = 0; i < count; i++) sum = fmaf(dx[(base + place[i]) * C + c], scale, sum);
       to[c] = sum;
     }
-    __syncthreads(); /* place and total are written again */
+    __syncthreads(); /* place and total are about to be overwritten */
   }
 }
 
@@ -111,8 +108,8 @@ tri_status tri_cuda_embed_bwd(tri_stream *s, tri_out dtable, tri_in dx, tri_in t
                     C, scale);
 }
 
-/* Eight pairs (x[j], x[half + j]) of a head are turned in place; turn: cosines, then `half` further sines. a,
- * b: what they are now. */
+/* Rotates eight pairs (x[j], x[half + j]) of a head in place. `turn` holds the cosines, and `half` further
+ * the sines. a and b get the results. */
 template <class A, bool VEC>
 static __device__ __forceinline__ void rope_turn(float (&a)[8], float (&b)[8], A *x, const float *turn,
                                                  int half, int left, float sign) {
@@ -132,9 +129,9 @@ static __device__ __forceinline__ void rope_turn(float (&a)[8], float (&b)[8], A
   tri_store8<VEC>(x + half, b, left);
 }
 
-/* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..half), x[half..2 half) of a head become
- * (a cos - b sin, b cos + a sin). qkv A [N,E], table f32 [positions,2 half] = cosines, sines. Grid: N; a
- * thread takes 8 pairs of one head at a time. Judge: tri_cpu_rope. */
+/* Rotary positions (Su et al. 2021) in the halves convention. (a, b) = x[0..half), x[half..2 half) of a head
+ * become (a cos - b sin, b cos + a sin). qkv is A [N,E], table is f32 [positions,2 half] of cosines, then
+ * sines. The grid is N. A thread takes 8 pairs of one head at a time. Tested against tri_cpu_rope. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     rope_kernel(A *qkv, const int32_t *pos, const float *table, int64_t positions, int heads, int half, int D,
@@ -152,7 +149,7 @@ __global__ void __launch_bounds__(THREADS)
   }
 }
 
-/* Whether rows of qkv and of the table lie so that eight pairs may be loaded at a time. */
+/* Returns whether the alignment of qkv and the table allows loads of eight pairs at a time. */
 static bool rope_vec(tri_in qkv, tri_in table, const tri_heads *h) {
   return tri_vec8(table->dim[1] / 2, qkv->data, table->data) && h->D % TRI_UNIT == 0;
 }
@@ -172,13 +169,13 @@ struct rope_put_call {             /* the arguments of one rope_put */
   void          *k_page, *v_page;  /* A [P,G,D,TRI_PAGE], [P,G,TRI_PAGE,D] */
   const int32_t *pos, *slot;       /* [N] */
   const float   *table;            /* f32 [positions,2 half] */
-  int64_t        positions, slots; /* slots: P TRI_PAGE */
+  int64_t        positions, slots; /* slots = P TRI_PAGE */
   int            H, G, D, half;
 };
 
-/* As rope_kernel with sign 1; a turned k goes to its place in the cache too, and v: each row has a page of
- * its own, whose columns of keys lie TRI_PAGE apart. Grid: N. Judges: rope_kernel and kv_put_kernel, whose
- * bits it has. */
+/* As rope_kernel with sign 1, and the rotated k and v also go to their place in the cache. Each row has a
+ * page of its own, with columns of keys TRI_PAGE apart. The grid is N. Tested against the bits of rope_kernel
+ * and kv_put_kernel. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c) {
   int          at = c.pos[blockIdx.x], to = c.slot[blockIdx.x];
@@ -186,7 +183,8 @@ __global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c
   A           *row = (A *)c.qkv + (int64_t)blockIdx.x * (c.H + 2 * c.G) * D;
   const A     *v = row + (c.H + c.G) * D;
   const float *turn = c.table + (int64_t)at * 2 * c.half;
-  int64_t      head = (int64_t)(to / TRI_PAGE) * c.G * D * TRI_PAGE; /* the page's, of the first head */
+  int64_t      head = (int64_t)(to / TRI_PAGE) * c.G * D * TRI_PAGE; /* the page's offset, of the first
+                                                                      * head */
 
   TRI_KERNEL_ASSERT(at >= 0 && at < c.positions && to < c.slots);
   for (int i = threadIdx.x; i < (c.H + c.G) * units; i += THREADS) {
@@ -203,7 +201,7 @@ __global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c
     }
   }
   if (to < 0) return;
-  for (int i = threadIdx.x; i < c.G * rest; i += THREADS) { /* columns of keys that no position turns */
+  for (int i = threadIdx.x; i < c.G * rest; i += THREADS) { /* columns of keys without rotation */
     int d = i / rest * D + 2 * c.half + i % rest;
     ((A *)c.k_page)[head + (int64_t)d * TRI_PAGE + to % TRI_PAGE] = row[c.H * D + d];
   }
@@ -234,7 +232,7 @@ tri_status tri_cuda_rope_put(tri_stream *s, tri_out qkv, tri_out k_page, tri_out
                           c);
 }
 
-/* The gate of a gated product, and the slope of x gate. */
+/* gate_of is the gate of a gated product. slope_of is the slope of x gate. */
 template <tri_act ACT> static __device__ __forceinline__ float gate_of(float x) {
   return ACT == TRI_ACT_GELU ? tri_gelu_gate(x) : tri_sigmoid(x);
 }
@@ -242,8 +240,8 @@ template <tri_act ACT> static __device__ __forceinline__ float slope_of(float x,
   return ACT == TRI_ACT_GELU ? tri_gelu_slope(x, gate) : gate * fmaf(x, 1.0f - gate, 1.0f);
 }
 
-/* y A [N,F] = act(g) u, gu A [N,2F] = [g | u]. Grid: any; units of 8 columns, row by row. Judge:
- * tri_cpu_glu_fwd. */
+/* y A [N,F] = act(g) u, with gu A [N,2F] = [g | u]. The grid may be any. Threads take units of 8 columns, row
+ * by row. Tested against tri_cpu_glu_fwd. */
 template <class A, bool VEC, tri_act ACT>
 __global__ void __launch_bounds__(THREADS) glu_fwd_kernel(A *y, const A *gu, int64_t N, int64_t F) {
   int64_t units = (F + TRI_UNIT - 1) / TRI_UNIT;
@@ -261,7 +259,8 @@ __global__ void __launch_bounds__(THREADS) glu_fwd_kernel(A *y, const A *gu, int
   }
 }
 
-/* dgu = [dy u act'(g) | dy act(g)]; y, unless NULL, as glu_fwd_kernel gives it. Judge: tri_cpu_glu_bwd. */
+/* dgu = [dy u act'(g) | dy act(g)]. y, unless NULL, is as from glu_fwd_kernel. Tested against
+ * tri_cpu_glu_bwd. */
 template <class A, bool VEC, tri_act ACT>
 __global__ void __launch_bounds__(THREADS)
     glu_bwd_kernel(A *dgu, A *y, const A *dy, const A *gu, int64_t N, int64_t F) {
@@ -335,8 +334,8 @@ tri_status tri_cuda_glu_bwd(tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tr
                              : glu_bwd<TRI_ACT_SILU>(s, dgu, y, dy, gu);
 }
 
-/* token[b] = drawn[from[b]] and table[b, pos[b] / TRI_PAGE] = slot[b] / TRI_PAGE, not where from or slot is
- * -1. Grid: B / THREADS. Judge: tri_cpu_decode_in. */
+/* token[b] = drawn[from[b]] and table[b, pos[b] / TRI_PAGE] = slot[b] / TRI_PAGE. The first is skipped if
+ * from is -1, the second if slot is -1. The grid is B / THREADS. Tested against tri_cpu_decode_in. */
 __global__ void __launch_bounds__(THREADS)
     decode_in_kernel(int32_t *token, int32_t *table, const int32_t *drawn, const int32_t *from,
                      const int32_t *pos, const int32_t *slot, int64_t B, int64_t P, int64_t K) {

@@ -2,9 +2,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "logprob.cuh"
 
-enum { THREADS = 256 }; /* of logp_bwd_kernel, chosen */
+enum { THREADS = 256 }; /* threads of logp_bwd_kernel, chosen */
 
-/* logp, ent, lse f32 [K] of logits f32 [K,V]; target i32 [K]. Grid: K. Judge: tri_cpu_logp_fwd. */
+/* Computes logp, ent, lse f32 [K] from logits f32 [K,V] and target i32 [K]. The grid is K. Tested against
+ * tri_cpu_logp_fwd. */
 template <int N_THREADS, bool VEC>
 __global__ void __launch_bounds__(N_THREADS)
     logp_fwd_kernel(float *logp, float *ent, float *lse, const float *logits, const int32_t *target, int V,
@@ -32,8 +33,8 @@ tri_status tri_cuda_logp_fwd(tri_stream *s, tri_out logp, tri_out ent, tri_out l
                          lse->data, logits->data, target->data, V, inv_temperature);
 }
 
-/* dlogits A [K,V] = d/dlogits of sum(dlogp * logp + dent * ent); rows with both 0 are written without being
- * read. Grid: K rows of `tiles` blocks, 8 columns to a thread. Judge: tri_cpu_logp_bwd. */
+/* dlogits A [K,V] = d/dlogits of sum(dlogp * logp + dent * ent). Rows with both 0 are written without being
+ * read. The grid is K rows of `tiles` blocks, with 8 columns per thread. Tested against tri_cpu_logp_bwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     logp_bwd_kernel(A *dlogits, const float *logits, const int32_t *target, const float *lse,

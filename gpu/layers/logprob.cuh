@@ -1,23 +1,23 @@
-/* logprob.cuh - the softmax of a row of logits by one block: logp_fwd and sample get the same bits from
- * it. Private to its room. */
+/* logprob.cuh - the softmax of a row of logits by one block. logp_fwd and sample get the same bits from it.
+ * Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_LOGPROB_CUH
 #define TRI_GPU_LOGPROB_CUH
 
 #include "gpu/base/cuda_util.cuh"
 
-/* Threads of a row's block, by V alone, so that a row's bits depend on V alone. Chosen: one block fills a
- * multiprocessor where the vocabulary is a real one, as a chunk has about as many rows as there are of
- * those. */
+/* Threads of a row's block. They depend on V alone, so a row's bits do too. Chosen. With a real vocabulary
+ * one block fills a multiprocessor, because a chunk has about as many rows as the GPU has multiprocessors. */
 enum {
   TRI_ROW_FEW = 32,
   TRI_ROW_SOME = 256,
   TRI_ROW_MANY = 1024,
-  TRI_ROW_FEW_V = 512, /* the largest V they are for */
+  TRI_ROW_FEW_V = 512, /* largest V for them */
   TRI_ROW_SOME_V = 8192
 };
 
-/* TRI_LAUNCH of template <int THREADS, bool VEC> kernels, one block for each of n rows of V logits. */
+/* TRI_LAUNCH of kernels of the form template <int THREADS, bool VEC>, with one block for each of n rows of V
+ * logits. */
 #define TRI_LAUNCH_ROWS(kernel, n, V, vec, s, ...)                                                           \
   ((V) <= TRI_ROW_FEW_V    ? TRI_LAUNCH_ROWS_BY(kernel, TRI_ROW_FEW, n, vec, s, __VA_ARGS__)                 \
    : (V) <= TRI_ROW_SOME_V ? TRI_LAUNCH_ROWS_BY(kernel, TRI_ROW_SOME, n, vec, s, __VA_ARGS__)                \
@@ -26,7 +26,8 @@ enum {
   ((vec) ? TRI_LAUNCH((kernel<threads, true>), (unsigned)(n), threads, 0, s, __VA_ARGS__)                    \
          : TRI_LAUNCH((kernel<threads, false>), (unsigned)(n), threads, 0, s, __VA_ARGS__))
 
-/* Host. Whether rows of V elements of 4 bytes that begin at all these pointers may be loaded with VEC. */
+/* Host. Returns whether rows of V elements of 4 bytes that begin at all these pointers may be loaded with
+ * VEC. */
 template <class... P> static inline bool tri_vec4(int64_t V, P... pointers) {
   const void *all[] = {pointers...};
   bool        ok = V % 4 == 0;
@@ -34,8 +35,9 @@ template <class... P> static inline bool tri_vec4(int64_t V, P... pointers) {
   return ok;
 }
 
-/* Four logits from p on, `left` before the end of the row: -infinity behind it. VEC: p is on 16 bytes, and
- * the memory reaches to the next multiple of 4; what lies behind `left` in it is given as it is. */
+/* Loads four logits from p on, with `left` before the end of the row and -infinity behind it. VEC needs p
+ * 16-byte aligned and memory up to the next multiple of 4. It then gives the elements behind `left` as they
+ * are. */
 template <bool VEC>
 static __device__ __forceinline__ void tri_logits4(float (&v)[4], const float *p, int left) {
   if (VEC) {
@@ -47,7 +49,7 @@ static __device__ __forceinline__ void tri_logits4(float (&v)[4], const float *p
   }
 }
 
-/* The larger one; NaN if one is NaN. */
+/* Returns the larger one, or NaN if one is NaN. */
 static __device__ __forceinline__ float tri_max_or_nan(float a, float b) {
 #if TRI_CUDA_EMULATED
   return a != a || a > b ? a : b;
@@ -59,15 +61,15 @@ static __device__ __forceinline__ float tri_max_or_nan(float a, float b) {
 }
 
 typedef struct tri_row_softmax {
-  float  top, max;    /* largest logit; the same times inv_temperature */
-  double sum, moment; /* of exp(d) and exp(d) d, d = inv_temperature * logit - max; sum: NaN
-                       * with a NaN, an infinity, or logits beyond 10^9 whose rounding is all there is left */
+  float  top, max;    /* largest logit, and the same times inv_temperature */
+  double sum, moment; /* sums of exp(d) and exp(d) d, d = inv_temperature * logit - max. sum is NaN with a
+                       * NaN, an infinity, or logits beyond 10^9, of which only rounding is left */
 } tri_row_softmax;
 
-/* Of x [V] f32; every thread of the block calls it and gets the result. One pass: a thread keeps its own
- * maximum and its sums relative to that (Milakov, Gimelshein 2018), 16 logits at a time. Sums in f32, over
- * threads in f64. What is 87 below the maximum counts as e^-87, not as 0: the sum is at least 1. Judge:
- * tri_cpu_softmax_row. */
+/* Softmax of x [V] f32. Every thread of the block calls it and gets the result. It makes one pass. A thread
+ * keeps its own maximum and its sums relative to that maximum (Milakov, Gimelshein 2018), 16 logits at a
+ * time. Sums are f32, and over threads f64. A logit 87 or more below the maximum counts as e^-87, not as 0.
+ * The sum is at least 1. Tested against tri_cpu_softmax_row. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ tri_row_softmax tri_softmax_row(const float *x, int V,
                                                                   float inv_temperature) {
@@ -85,11 +87,11 @@ static __device__ __forceinline__ tri_row_softmax tri_softmax_row(const float *x
       for (int j = 0; j < 4; j++) top = tri_max_or_nan(top, v[u][j]);
     shift = max;
     max = top * inv_temperature;
-    shift = fmaxf(tri_minus(shift, max), TRI_FAR); /* NaN, of two infinities: nothing was summed */
+    shift = fmaxf(tri_minus(shift, max), TRI_FAR); /* NaN of two infinities, nothing was summed */
     factor = tri_exp(shift);
     moment = factor * fmaf(shift, sum, moment);
     base = max == -INFINITY ? 0.0f : max;
-    most = fmaxf(most, fmaf(top, inv_temperature, -base)); /* the largest d: by how much `max` is rounded */
+    most = fmaxf(most, fmaf(top, inv_temperature, -base)); /* the largest d is the rounding error of `max` */
 #pragma unroll
     for (int u = 0; u < LOADS; u++)
 #pragma unroll

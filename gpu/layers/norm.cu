@@ -4,21 +4,22 @@
 
 enum {
   THREADS = 256,      /* chosen */
-  NORM_THREADS = 128, /* of a row; which thread adds what depends on the column alone */
+  NORM_THREADS = 128, /* for a row. The thread of a column depends on the column alone */
   NORM_WARPS = NORM_THREADS / 32
 };
 
 enum {
-  COLUMNS = 32, /* of a block of column_kernel: one warp reads one row's. Chosen. */
+  COLUMNS = 32, /* for a block of column_kernel, one warp reads one row's. Chosen. */
   ROW_LANES = 32,
-  PART_ROWS = 64, /* of a part at least */
+  PART_ROWS = 64, /* least rows of a part */
   PARTS = 16
 };
 
-/* How N rows of C columns are added up: in parts of neighbouring rows, as many as N and C alone say. */
+/* The division of N rows of C columns for sums. Parts are neighbouring rows, and their number depends on N
+ * and C alone. */
 struct column_parts {
   int     n;
-  int64_t rows; /* of a part */
+  int64_t rows; /* rows of a part */
 };
 static column_parts parts_of(int64_t N, int64_t C) {
   int64_t n = tri_blocks(N, PART_ROWS), most = TRI_CUDA_SCRATCH / (int64_t)sizeof(float) / C;
@@ -29,9 +30,10 @@ static column_parts parts_of(int64_t N, int64_t C) {
   return {(int)n, tri_blocks(N, n)};
 }
 
-/* total[C] += column sums of dy A [N,C], or (NORM) of dy * x * rstd with x f32 [N,C], rstd f32 [N]; with
- * several parts of `rows` rows total[part,C] = the part's sums. A row lane adds its rows in order, then the
- * lanes are added in order. Grid: parts * (C / COLUMNS). Judges: tri_cpu_colsum, tri_cpu_rmsnorm_bwd. */
+/* total[C] += column sums of dy A [N,C], or with NORM of dy * x * rstd, with x f32 [N,C] and rstd f32 [N].
+ * With several parts of `rows` rows, total[part,C] = the part's sums. A row lane adds its rows in order, then
+ * the lanes are added in order. The grid is parts * (C / COLUMNS). Tested against tri_cpu_colsum and
+ * tri_cpu_rmsnorm_bwd. */
 template <class A, bool NORM>
 __global__ void __launch_bounds__(COLUMNS *ROW_LANES)
     column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C,
@@ -63,7 +65,7 @@ __global__ void __launch_bounds__(COLUMNS *ROW_LANES)
   }
 }
 
-/* total[C] += part[0,C] + part[1,C] + ..., in this order. Grid: C / THREADS. */
+/* total[C] += part[0,C] + part[1,C] + ..., in this order. The grid is C / THREADS. */
 __global__ void __launch_bounds__(THREADS)
     parts_kernel(float *total, const float *part, int parts, int64_t C) {
   int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -96,7 +98,7 @@ tri_status tri_cuda_colsum(tri_stream *s, tri_out db, tri_in dy) {
 #undef ADD
 }
 
-/* 1 / sqrt(mean of squares + eps) of a row f32 [C]. By a block of NORM_THREADS. */
+/* Returns 1 / sqrt(mean of squares + eps) of a row f32 [C]. A block of NORM_THREADS calls it. */
 template <bool VEC>
 static __device__ __forceinline__ float row_rstd(const float *from, int64_t C, float eps) {
   float sum = 0;
@@ -110,8 +112,8 @@ static __device__ __forceinline__ float row_rstd(const float *from, int64_t C, f
   return 1.0f / sqrtf(tri_block_sum<NORM_WARPS>(sum) / (float)C + eps);
 }
 
-/* RMSNorm: Zhang, Sennrich 2019, eq. 4. y A [N,C] = x rstd (plus + w), rstd[N] f32. Grid: N. Judge:
- * tri_cpu_rmsnorm_fwd. */
+/* RMSNorm (Zhang, Sennrich 2019, eq. 4). y A [N,C] = x rstd (plus + w), rstd[N] f32. The grid is N. Tested
+ * against tri_cpu_rmsnorm_fwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(NORM_THREADS)
     rmsnorm_fwd_kernel(A *y, float *rstd, const float *x, const A *w, tri_norm_rule rule, int64_t C) {
@@ -121,7 +123,7 @@ __global__ void __launch_bounds__(NORM_THREADS)
 
   for (int64_t c = threadIdx.x * TRI_UNIT; c < C; c += NORM_THREADS * TRI_UNIT) {
     float v[8], g[8];
-    tri_load8<VEC>(v, from + c, C - c); /* from the cache: a row is 32 KiB at most */
+    tri_load8<VEC>(v, from + c, C - c); /* from the cache, as a row has at most 32 KiB */
     tri_load8<VEC>(g, w + c, C - c);
 #pragma unroll
     for (int j = 0; j < 8; j++) v[j] = v[j] * r * (rule.plus + g[j]);
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(NORM_THREADS)
   if (threadIdx.x == 0) rstd[blockIdx.x] = r;
 }
 
-/* The same added to base f32 [N,C], y f32 [N,C], which may be base. */
+/* The same added to base f32 [N,C]. y is f32 [N,C] and may be base. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(NORM_THREADS)
     rmsnorm_add_kernel(float *y, float *rstd, const float *x, const A *w, const float *base,
@@ -165,7 +167,8 @@ tri_status tri_cuda_rmsnorm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in x
                           NORM_THREADS, 0, s, y->data, rstd->data, x->data, w->data, *rule, C);
 }
 
-/* dx += rstd (w dy - x rstd^2 mean(w dy x)), w with plus. Grid: N. Judge: tri_cpu_rmsnorm_bwd. */
+/* dx += rstd (w dy - x rstd^2 mean(w dy x)), with plus added to w. The grid is N. Tested against
+ * tri_cpu_rmsnorm_bwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(NORM_THREADS)
     rmsnorm_bwd_kernel(float *dx, const A *dy, const float *x, const A *w, const float *rstd, float plus,
@@ -212,10 +215,10 @@ tri_status tri_cuda_rmsnorm_bwd(tri_stream *s, tri_out dx, tri_out dw, tri_in dy
 
 /* ---- heads of q and k ---- */
 
-enum { HEAD_WARPS = 4, HEAD_MAX_D = 512 }; /* heads of a block, a warp each. Chosen. */
+enum { HEAD_WARPS = 4, HEAD_MAX_D = 512 }; /* heads of a block, one warp each. Chosen. */
 
 struct head_call {              /* the arguments of a head_norm */
-  void         *qkv;            /* A [N,E]: q, k, v; or their gradient */
+  void         *qkv;            /* A [N,E], q, k, v or their gradient */
   void         *raw;            /* A [N,heads D] */
   float        *rstd;           /* f32 [N,heads] */
   const void   *wq, *wk;        /* A [D] */
@@ -224,8 +227,8 @@ struct head_call {              /* the arguments of a head_norm */
   tri_norm_rule rule;
 };
 
-/* A warp has one head of one row, its lane l columns l, l + 32, ... Writes raw and rstd unless they are NULL.
- * Grid: rows / HEAD_WARPS. Judge: tri_cpu_head_norm_fwd. */
+/* A warp has one head of one row, and its lane l columns l, l + 32, ... It writes raw and rstd unless they
+ * are NULL. The grid is rows / HEAD_WARPS. Tested against tri_cpu_head_norm_fwd. */
 template <class A>
 __global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_fwd_kernel(const head_call c) {
   int64_t i = (int64_t)blockIdx.x * HEAD_WARPS + threadIdx.x / 32, n = i / c.heads;
@@ -246,7 +249,7 @@ __global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_fwd_kernel(const he
   }
 }
 
-/* dy in qkv becomes dx, as rmsnorm_bwd_kernel has it. Grid: rows / HEAD_WARPS. Judge:
+/* Turns dy in qkv into dx, as rmsnorm_bwd_kernel does. The grid is rows / HEAD_WARPS. Tested against
  * tri_cpu_head_norm_bwd. */
 template <class A>
 __global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_bwd_kernel(const head_call c) {
@@ -266,8 +269,8 @@ __global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_bwd_kernel(const he
   }
 }
 
-/* total[D] += sums of dy x rstd over the rows of n_head heads from `first` on; with several parts of `rows`
- * rows total[part,D] = the part's sums. As column_kernel. Grid: parts * (D / COLUMNS). */
+/* total[D] += sums of dy x rstd over the rows of n_head heads from `first` on. With several parts of `rows`
+ * rows, total[part,D] = the part's sums. It works like column_kernel. The grid is parts * (D / COLUMNS). */
 template <class A>
 __global__ void __launch_bounds__(COLUMNS *ROW_LANES)
     head_column_kernel(float *total, const head_call c, int first, int n_head, int64_t n_row, int parts,
@@ -313,9 +316,9 @@ static tri_status add_heads(tri_stream *s, float *dw, const head_call &c, int fi
 
 /* ---- all heads of q as one row, and of k ---- */
 
-/* A block of NORM_THREADS has q (blockIdx.x even) or k of one row: x (plus + w) rstd in place, as
- * rmsnorm_fwd_kernel. rstd f32 [N,2]. Writes raw and rstd unless they are NULL. Grid: 2 N. Judge:
- * tri_cpu_head_norm_fwd. */
+/* A block of NORM_THREADS has q (blockIdx.x even) or k of one row. It computes x (plus + w) rstd in place, as
+ * rmsnorm_fwd_kernel. rstd is f32 [N,2]. It writes raw and rstd unless they are NULL. The grid is 2 N. Tested
+ * against tri_cpu_head_norm_fwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(NORM_THREADS) whole_norm_fwd_kernel(const head_call c) {
   int64_t  n = blockIdx.x / 2, q = (int64_t)c.H * c.D, width = (int64_t)c.heads * c.D;
@@ -344,7 +347,7 @@ __global__ void __launch_bounds__(NORM_THREADS) whole_norm_fwd_kernel(const head
   if (c.rstd && threadIdx.x == 0) c.rstd[blockIdx.x] = r;
 }
 
-/* dy in qkv becomes dx. Grid: 2 N. Judge: tri_cpu_head_norm_bwd. */
+/* Turns dy in qkv into dx. The grid is 2 N. Tested against tri_cpu_head_norm_bwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(NORM_THREADS) whole_norm_bwd_kernel(const head_call c) {
   int64_t  n = blockIdx.x / 2, q = (int64_t)c.H * c.D, width = (int64_t)c.heads * c.D;
@@ -374,8 +377,8 @@ __global__ void __launch_bounds__(NORM_THREADS) whole_norm_bwd_kernel(const head
   }
 }
 
-/* total[C] += sums of dy x rstd over N rows of q (is_k 0) or of k (1); with several parts of `rows` rows
- * total[part,C] = the part's sums. As column_kernel. Grid: parts * (C / COLUMNS). */
+/* total[C] += sums of dy x rstd over N rows of q (is_k 0) or of k (is_k 1). With several parts of `rows`
+ * rows, total[part,C] = the part's sums. It works like column_kernel. The grid is parts * (C / COLUMNS). */
 template <class A>
 __global__ void __launch_bounds__(COLUMNS *ROW_LANES)
     whole_column_kernel(float *total, const head_call c, int is_k, int64_t N, int64_t C, int parts,
@@ -418,7 +421,7 @@ template <class A> static tri_status add_whole(tri_stream *s, tri_out dw, const 
   return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(C, THREADS), THREADS, 0, s, dw->data, to, p.n, C);
 }
 
-/* Whether the rows of q and k lie so that eight elements may be loaded at a time. */
+/* Returns whether the alignment of q and k allows loads of eight elements at a time. */
 static bool     whole_vec(const head_call &c) { return tri_vec8(c.D, c.qkv, c.raw, c.wq, c.wk); }
 static unsigned whole_grid(const head_call &c) { return (unsigned)(2 * (c.rows / c.heads)); }
 

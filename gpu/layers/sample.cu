@@ -1,51 +1,52 @@
 /* sample.cu - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers.
  *
- * The judge is src/cpu/kernels/sample.c, and the steps are its steps. Weights exp(scaled logit - max) have
- * the CPU's bits and are then cut to whole multiples of 2^-(62 - log2 V) (2^-44 for 150,000 tokens; exact
- * down to weights of 2^-21), so that every sum here is one of whole numbers, the same in any order. The
- * token is the CPU's but where that decides: - the CPU's draw without filters takes the sum of weights
- * from logp's f32 sums, 1e-7 apart, and its other sums round in f64: a uniform number that close to the
- * border of two tokens may give the neighbour; - tokens lighter than 2^-44 of the heaviest are never drawn
- * here, and top-p that ends within 1e-8 of the border of two tokens may keep one more or less.
+ * It follows the steps of src/cpu/kernels/sample.c and is tested against it. Weights exp(scaled logit - max)
+ * have the CPU's bits. They are then cut to whole multiples of 2^-(62 - log2 V), which is 2^-44 for 150,000
+ * tokens and exact down to weights of 2^-21. So every sum here is one of whole numbers, the same in any
+ * order. The token is the CPU's except in these cases:
+ * - The CPU's draw without filters takes the sum of weights from logp's f32 sums, 1e-7 apart, and its other
+ *   sums round in f64. A uniform number this close to the border of two tokens may give the neighbour.
+ * - Tokens lighter than 2^-44 of the heaviest are never drawn here.
+ * - If top-p ends within 1e-8 of the border of two tokens, it may keep one token more or less.
  *
- * Each warp owns a stretch of the row and keeps the candidates of its stretch in order of id, at the
- * stretch's own place in `work`; blocks meet for histograms and for sums over warps only. */
+ * Each warp owns a stretch of the row. It keeps the candidates of its stretch in order of id, at the
+ * stretch's own place in `work`. Blocks synchronise only for histograms and for sums over warps. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "logprob.cuh"
 #include "base/rng.h"
 
 enum {
-  BITS = 11, /* of a key in one turn: 32 in three turns */
+  BITS = 11, /* bits of a key in one turn, 32 in three turns */
   BINS = 1 << BITS,
-  TILE = 128 /* candidates a warp takes at a time, four in a row to a lane */
+  TILE = 128 /* candidates a warp takes at a time, four in a row per lane */
 };
 
 typedef unsigned long long mass; /* a sum of weights, or a count */
 
-struct rule_numbers { /* of tri_sample_rule; top_k 0 and top_p 1: off */
+struct rule_numbers { /* numbers of tri_sample_rule, top_k 0 and top_p 1 are off */
   float    inv_temperature, top_p;
-  float    unit; /* whole numbers that make weight 1 */
+  float    unit; /* whole number for weight 1 */
   int      top_k;
   bool     greedy;
   uint64_t seed;
 };
 
-struct weighing { /* of a row */
+struct weighing { /* the weights of a row */
   float inv_temperature, max, unit;
 };
 
-struct candidates { /* of one warp's stretch, in order of id */
-  const float *x;   /* logits of a row [V]; the candidates' are [first, first + n) */
+struct candidates { /* those of one warp's stretch, in order of id */
+  const float *x;   /* logits of a row [V], the candidates' are [first, first + n) */
   int          first, n;
-  bool         moved; /* to `work`: ids behind the logits, id of x[i] is the int x[V + i]; else it is i */
+  bool         moved; /* to `work` with ids behind the logits, so x[i] has id (int)x[V + i], else i */
 };
 
-/* 2 is more than any weight but for logits beyond 10^7, whose rounding alone is that large. */
+/* 2 is more than any weight, except for logits beyond 10^7 with rounding errors this large. */
 static __device__ __forceinline__ mass weight_of(float x, const weighing &w) {
   return (mass)(fminf(tri_exp(fmaf(x, w.inv_temperature, -w.max)), 2.0f) * w.unit);
 }
 
-/* Sum of n weights by one warp; every lane gets it. */
+/* Returns the sum of n weights, added by one warp, to every lane. */
 template <bool VEC>
 static __device__ __forceinline__ mass warp_mass(const float *x, int n, const weighing &w) {
   mass sum = 0;
@@ -61,17 +62,17 @@ static __device__ __forceinline__ mass warp_mass(const float *x, int n, const we
   return tri_warp_sum(sum);
 }
 
-/* Shared by all turns: one number of each warp for all to see. */
+/* Shares one number per warp with the whole block. All turns use the same shared memory. */
 template <int THREADS> static __device__ __forceinline__ mass *share(mass own) {
   TRI_SHARED(mass, part, [THREADS / 32]);
-  __syncthreads(); /* the numbers before may still be read */
+  __syncthreads(); /* a thread may still read the numbers before */
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = own;
   __syncthreads();
   return part;
 }
 
-/* Weights of bins in two words: the hardware adds words in shared memory at once, and 64 bits by trying
- * again. */
+/* The weights of bins in two words each. The hardware adds words in shared memory at once, but 64 bits by
+ * retrying. */
 struct bins {
   uint32_t low[BINS], high[BINS];
 };
@@ -84,12 +85,12 @@ static __device__ __forceinline__ void add_to_bin(bins *b, uint32_t i, mass weig
   if (high) atomicAdd(b->high + i, high);
 }
 
-/* b = weight of the candidates whose key begins as `cut` does, by the `width` bits of the key from `shift`
- * on. */
+/* Fills b with the weights of the candidates with keys that begin like `cut`, binned by the `width` bits of
+ * the key from `shift` on. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ void fill_bins(bins *b, const candidates &c, const weighing &w,
                                                  bool by_mass, uint32_t cut, int shift, int width) {
-  __syncthreads(); /* the bins before may still be read */
+  __syncthreads(); /* a thread may still read the bins before */
   for (int i = threadIdx.x; i < BINS; i += THREADS) b->low[i] = b->high[i] = 0;
   __syncthreads();
 #pragma unroll 1
@@ -110,8 +111,9 @@ static __device__ __forceinline__ void fill_bins(bins *b, const candidates &c, c
   }
 }
 
-/* The bin in which the weight, from the last bin down, reaches `need`; above += that of the bins beyond it.
- * `whole`: share() of the warps' own bins, the same number to each. Every warp finds the same. */
+/* Returns the bin in which the weight, counted from the last bin down, reaches `need`. Adds the weight of the
+ * bins beyond it to *above. `whole` is share() of the warps' own bins, the same number of bins each. Every
+ * warp finds the same bin. */
 template <int THREADS>
 static __device__ __forceinline__ int find_bin(const bins &b, const mass *whole, mass need, mass *above) {
   enum { EACH = BINS / (THREADS / 32), LANE_BINS = EACH / 32 };
@@ -120,7 +122,7 @@ static __device__ __forceinline__ int find_bin(const bins &b, const mass *whole,
 
 #pragma unroll 1
   for (; w > 0 && *above + whole[w] < need; w--) *above += whole[w];
-  at = (w + 1) * EACH - 1 - lane * LANE_BINS; /* the last of this lane's; lane 0 has the warp's last */
+  at = (w + 1) * EACH - 1 - lane * LANE_BINS; /* this lane's last bin, lane 0 has the warp's last */
   for (int i = 0; i < LANE_BINS; i++) own += bin_of(b, at - i);
   upto = own;
 #pragma unroll
@@ -135,7 +137,7 @@ static __device__ __forceinline__ int find_bin(const bins &b, const mass *whole,
   return __shfl_sync(~0u, at, found);
 }
 
-/* How many flagged elements of a tile come before this lane's first. */
+/* Returns the number of flagged elements of a tile before this lane's first. */
 static __device__ __forceinline__ int rank_in_tile(const bool (&flag)[4], int *total) {
   uint32_t before = (1u << threadIdx.x % 32) - 1;
   int      rank = 0;
@@ -150,8 +152,8 @@ static __device__ __forceinline__ int rank_in_tile(const bool (&flag)[4], int *t
   return rank;
 }
 
-/* Keeps the candidates above `cut` and, of those equal to it, as many as `ties` says, the first ones of the
- * row; moves them to the front of the stretch's place in work [2*V]. */
+/* Keeps the candidates above `cut` and the first `ties` candidates of the row equal to it. Moves them to the
+ * front of the stretch's place in work [2*V]. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ void keep(candidates *c, float *work, int V, uint32_t cut, uint32_t ties) {
   const float *x = c->x + c->first;
@@ -159,7 +161,7 @@ static __device__ __forceinline__ void keep(candidates *c, float *work, int V, u
   int          n_kept = 0, lane = threadIdx.x % 32;
   uint32_t     tie = 0; /* ties before the tile */
 
-  if (ties < UINT32_MAX) { /* else all are kept */
+  if (ties < UINT32_MAX) { /* otherwise all are kept */
     mass own = 0, *part;
 #pragma unroll 1
     for (int i = lane * 4; i < c->n; i += TILE)
@@ -192,7 +194,7 @@ static __device__ __forceinline__ void keep(candidates *c, float *work, int V, u
     n_kept += total;
 #pragma unroll
     for (int j = 0; j < 4; j++) name[j] = !kept[j] ? 0 : c->moved ? id[i + j] : c->first + i + j;
-    __syncwarp(); /* the tile is read, and may be written over */
+    __syncwarp(); /* the warp has read the tile, it may be overwritten */
 #pragma unroll
     for (int j = 0; j < 4; j++)
       if (kept[j]) work[rank] = v[j], id[rank++] = name[j];
@@ -203,16 +205,17 @@ static __device__ __forceinline__ void keep(candidates *c, float *work, int V, u
   c->moved = true;
 }
 
-/* Keep the candidates with the largest logits, lowest id first among equals, as many as it takes for their
- * weight to reach top_k (1 each), or by_mass top_p of the weight of all; at least one. A radix selection as
- * the CPU's. After the first turn what lies below its bin is dropped, so that later turns read few. */
+/* Keeps the candidates with the largest logits, lowest id first among equals. It keeps as many as their
+ * weight needs to reach top_k (1 each), or by_mass top_p of the weight of all, and at least one. It is a
+ * radix selection like the CPU's. After the first turn it drops candidates below its bin, so later turns read
+ * few. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ void keep_largest(candidates *c, float *work, int V, const weighing &w,
                                                     const rule_numbers &rule, bool by_mass) {
   TRI_SHARED(bins, all_bins, [1]);
   enum { EACH = BINS / (THREADS / 32) };
-  mass     need = (mass)rule.top_k, above = 0; /* of the candidates beyond the cut's bin */
-  uint32_t cut = 0;                            /* the key of the last candidate kept, as far as it is known */
+  mass     need = (mass)rule.top_k, above = 0; /* weight of the candidates beyond the cut's bin */
+  uint32_t cut = 0;                            /* key of the last candidate kept, as far as known */
 
 #pragma unroll 1
   for (int shift = 32 - BITS;; shift = shift > BITS ? shift - BITS : 0) {
@@ -242,8 +245,8 @@ static __device__ __forceinline__ void keep_largest(candidates *c, float *work, 
   keep<THREADS, VEC>(c, work, V, cut, (uint32_t)need);
 }
 
-/* The part of the row, by warps, in which the running sum passes *target, which then counts from the part's
- * start. */
+/* Returns the warp's part of the row in which the running sum passes *target. *target then counts from the
+ * start of the part. */
 template <int THREADS> static __device__ __forceinline__ int pass(const mass *part, mass *target) {
   int w = 0;
 #pragma unroll 1
@@ -251,7 +254,8 @@ template <int THREADS> static __device__ __forceinline__ int pass(const mass *pa
   return w;
 }
 
-/* The first of n elements whose running sum of weights passes target; n if none does. By one warp. */
+/* Returns the first of n elements at which the running sum of weights passes target, or n if none does. One
+ * warp calls it. */
 template <bool VEC>
 static __device__ __forceinline__ int first_past(const float *x, int n, mass target, const weighing &w) {
   int lane = threadIdx.x % 32;
@@ -287,8 +291,9 @@ static __device__ __forceinline__ int first_past(const float *x, int n, mass tar
   return n;
 }
 
-/* The token whose running sum of weights, in order of id, passes u times the weight of all; -1 if all weigh
- * 0. The block narrows the place down by parts, one to a warp; stretches lie `stretch` elements apart. */
+/* Returns the token at which the running sum of weights, in order of id, passes u times the weight of all, or
+ * -1 if all weights are 0. The block narrows the place down by parts, one per warp. Stretches lie `stretch`
+ * elements apart. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ int32_t draw(const candidates &c, const weighing &w, int V, int stretch,
                                                uint64_t seed, const int64_t *key) {
@@ -301,7 +306,7 @@ static __device__ __forceinline__ int32_t draw(const candidates &c, const weighi
   for (int i = 0; i < WARPS; i++) all += part[i];
   if (all == 0) return -1;
   target = (mass)(tri_rng_draw(seed, key) * (double)all);
-  target = target < all ? target : all - 1; /* rounding */
+  target = target < all ? target : all - 1; /* against rounding */
   at = pass<THREADS>(part, &target);
   first = at * stretch;
   n = (int)share<THREADS>((mass)c.n)[at];
@@ -317,7 +322,7 @@ static __device__ __forceinline__ int32_t draw(const candidates &c, const weighi
   return c.moved ? ((const int32_t *)c.x)[V + first] : first;
 }
 
-/* The first of x[V] that equals `top`, which is one of them. */
+/* Returns the first element of x[V] equal to `top`. There must be one. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ int32_t first_of(const float *x, int V, float top) {
   TRI_SHARED(int, least, [1]);
@@ -337,11 +342,11 @@ static __device__ __forceinline__ int32_t first_of(const float *x, int V, float 
   return least[0];
 }
 
-/* The token of a row with weights, by the filters of `rule`. work [2*V] */
+/* Draws the token of a row with weights, by the filters of `rule`. work is [2*V]. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ int32_t draw_row(const float *x, int V, float *work, const weighing &w,
                                                    const rule_numbers &rule, const int64_t *key) {
-  int        stretch = (V + THREADS / 8 - 1) / (THREADS / 8) * 4; /* a warp's, a multiple of 4 */
+  int        stretch = (V + THREADS / 8 - 1) / (THREADS / 8) * 4; /* per warp, a multiple of 4 */
   int        at = threadIdx.x / 32 * stretch;
   candidates c;
 
@@ -356,8 +361,8 @@ static __device__ __forceinline__ int32_t draw_row(const float *x, int V, float 
   return draw<THREADS, VEC>(c, w, V, stretch, rule.seed, key);
 }
 
-/* token i32, logp f32 [B] of logits f32 [B,V]; key i64 [B,3], work f32 [B,2*V] = per row logits [V], ids [V].
- * Grid: B. Judge: tri_cpu_sample. */
+/* Computes token i32 and logp f32 [B] from logits f32 [B,V]. key is i64 [B,3]. work is f32 [B,2*V], per row
+ * logits [V], ids [V]. The grid is B. Tested against tri_cpu_sample. */
 template <int THREADS, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     sample_kernel(int32_t *token, float *logp, float *work, const float *logits, const int64_t *key, int V,
