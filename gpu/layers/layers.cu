@@ -183,8 +183,7 @@ __global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c
   A           *row = (A *)c.qkv + (int64_t)blockIdx.x * (c.H + 2 * c.G) * D;
   const A     *v = row + (c.H + c.G) * D;
   const float *turn = c.table + (int64_t)at * 2 * c.half;
-  int64_t      head = (int64_t)(to / TRI_PAGE) * c.G * D * TRI_PAGE; /* the page's offset, of the first
-                                                                      * head */
+  int64_t      head = (int64_t)(to / TRI_PAGE) * c.G * D * TRI_PAGE; /* offset of head 0's page */
 
   TRI_KERNEL_ASSERT(at >= 0 && at < c.positions && to < c.slots);
   for (int i = threadIdx.x; i < (c.H + c.G) * units; i += THREADS) {

@@ -1,12 +1,13 @@
-/* comm_nccl.c - collectives on device memory through NCCL: its communicators, and the queue of pending ones.
+/* comm_nccl.c - collectives on device memory through NCCL: its communicators, and the queue of pending
+ * collectives.
  *
- * Gathers run in one stream, reductions in another, both beside the caller's; events order
- * them. Each has its own NCCL communicators, so that a gather passes a reduction that is on its way.
- * Communicators used at once may wait for each other in a circle unless every GPU launches in one order
- * (NCCL user guide, "Using multiple NCCL communicators concurrently"): ours is the program's, the same on
- * every rank, and NCCL_LAUNCH_ORDER_IMPLICIT makes NCCL keep it.
+ * Gathers run in one stream and reductions in another, both beside the caller's. Events order them. Each
+ * stream has its own NCCL communicators, so a gather can overtake a reduction in flight. Communicators used
+ * at once may wait for each other in a circle, unless every GPU launches in one order (NCCL user guide,
+ * "Using multiple NCCL communicators concurrently"). Our order is the program's, the same on every rank, and
+ * NCCL_LAUNCH_ORDER_IMPLICIT makes NCCL keep it.
  *
- * Communicators do not block, so that nothing here waits for a dead rank for ever (nccl_watch.c). */
+ * Communicators do not block, so nothing here waits for ever for a dead rank (nccl_watch.c). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_nccl.h"
 #include "base/host_memory.h"
@@ -24,9 +25,9 @@
 #include <unistd.h>
 
 _Static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0),
-               "NCCL 2.26 is the first that keeps an order of launches");
+               "NCCL 2.26 is the first version to keep the order of launches");
 
-enum { LEAST_VERSION = 22600 }; /* as above, of the library found at run time */
+enum { LEAST_VERSION = 22600 }; /* the same, for the library found at run time */
 
 typedef tri_nccl_hub     hub;
 typedef tri_nccl_info    info;
@@ -41,7 +42,7 @@ enum {
 typedef struct nccl_comm {
   tri_comm    base;
   tri_device *device; /* borrowed */
-  hub        *hub;    /* shared; NULL until started, and in a world of one rank */
+  hub        *hub;    /* shared, NULL until started and in a world of one rank */
 } nccl_comm;
 
 /* ---- open, close ---- */
@@ -53,7 +54,8 @@ static void forget_arena(hub *h) {
   }
 }
 
-/* Lets the streams run out while the watchdog still looks; then every rank takes leave in one order. */
+/* Waits for the streams to finish while the watchdog still runs. Then every rank leaves the communicators in
+ * one order. */
 static void hub_close(hub **hub_) {
   hub *h = *hub_;
 
@@ -63,7 +65,7 @@ static void hub_close(hub **hub_) {
   tri_nccl_watch_stop(h);
   forget_arena(h);
   while (h->n_made > 0 && tri_nccl_leave(h->made[h->n_made - 1])) h->n_made--;
-  tri_nccl_abort(h); /* what is left where another rank did not come */
+  tri_nccl_abort(h); /* the communicators left because another rank did not come */
   for (int i = 0; i < PENDING; i++) {
     if (h->at[i].ready) cudaEventDestroy(h->at[i].ready);
     if (h->at[i].done) cudaEventDestroy(h->at[i].done);
@@ -76,7 +78,7 @@ static void hub_close(hub **hub_) {
   TRI_FREE(*hub_);
 }
 
-/* Collective over world. mine: with the arena. */
+/* Collective over world. `mine` holds the arena already. */
 static tri_status gather_infos(const tri_runtime *rt, tri_comm *world, info mine, hub *h) {
   size_t     *counts = NULL;
   struct stat sb;
@@ -96,7 +98,7 @@ done:
   return st;
 }
 
-/* Not collective. What can fail on one rank alone. */
+/* Not collective. The steps that can fail on one rank alone. */
 static tri_status prepare(hub *h) {
   int version = 0, least = 0, most = 0;
 
@@ -104,7 +106,7 @@ static tri_status prepare(hub *h) {
   TRI_NCCL_TRY(ncclGetVersion(&version));
   if (version < LEAST_VERSION)
     TRI_FAIL(TRI_EDEVICE,
-             "the NCCL library found here has the version number %d; at least %d is needed: put a newer one "
+             "the NCCL library found here has version number %d but at least %d is needed. Put a newer one "
              "first in LD_LIBRARY_PATH, or set TRI_COMM=staged",
              version, LEAST_VERSION);
   TRI_CUDA_TRY(cudaSetDevice(h->device));
@@ -118,8 +120,8 @@ static tri_status prepare(hub *h) {
   return TRI_OK;
 }
 
-/* Collective over made[0]. *index: of the communicator of the ranks with this color, in the order of key. It
- * comes late, and may come when nobody waits any more: so its place is in the hub. */
+/* Collective over made[0]. Sets *index to the communicator of the ranks with this color, in the order of key.
+ * NCCL may deliver the communicator after the wait was given up, so its place is in the hub. */
 static tri_status split(hub *h, int color, int key, int *index) {
   ncclComm_t *child = &h->made[h->n_made];
 
@@ -131,15 +133,15 @@ static tri_status split(hub *h, int color, int key, int *index) {
   return TRI_OK;
 }
 
-/* Whether collectives of this lane are expected in the scope. */
+/* Returns whether collectives of this lane are expected in the scope. */
 static bool is_used(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope scope, int lane) {
   const unsigned gathers = 1u << TRI_ALL_GATHER;
 
   return tri_comm_kinds(comm, scope) & (lane == GATHER ? gathers : ~gathers);
 }
 
-/* Collective over world. Of each lane and scope that is used; the world's communicator, which all others
- * come of, serves the first lane that wants one. */
+/* Collective over world. Makes a communicator for each lane and scope in use. All others are split from the
+ * world's communicator. It serves the first lane that wants a communicator of the world. */
 static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], hub *h) {
   const int color[] = {0, rt->node, rt->local_rank}, key[] = {h->rank, rt->local_rank, rt->node};
 
@@ -147,7 +149,7 @@ static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SC
   for (int lane = 0; lane < LANES; lane++)
     for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
       int *at = &h->use[s][lane];
-      *at = comm[s]->size == h->size ? h->use[TRI_WORLD][lane] : -1; /* the world's ranks are all there are */
+      *at = comm[s]->size == h->size ? h->use[TRI_WORLD][lane] : -1; /* the scope is the world */
       if (s == TRI_WORLD) *at = -1;
       if (!is_used(comm, (tri_scope)s, lane)) continue;
       if (s == TRI_WORLD && h->spare)
@@ -158,7 +160,7 @@ static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SC
   return TRI_OK;
 }
 
-/* Collective over world. The scopes' ranks are numbered as in comm.h. */
+/* Collective over world. The ranks of the scopes are numbered as in comm.h. */
 static tri_status make_comms(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], hub *h) {
   tri_comm    *world = comm[TRI_WORLD];
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -167,7 +169,7 @@ static tri_status make_comms(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
 
   memset(&id, 0, sizeof id);
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
-  setenv("NCCL_ALGO", /* comm.h: no sums by switches */
+  setenv("NCCL_ALGO", /* no sums in switches, see comm.h */
          "reducescatter:^nvls,collnetdirect;allreduce:^nvls,nvlstree,collnetdirect,collnetchain", 0);
   if (h->rank == 0) r = ncclGetUniqueId(&id);
   TRI_TRY(tri_agree(world, r == ncclSuccess
@@ -175,33 +177,33 @@ static tri_status make_comms(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
                                : tri_nccl_failed(__FILE__, __LINE__, __func__, r, "ncclGetUniqueId")));
   TRI_TRY(tri_host_bcast(world, &id, sizeof id, 0));
   config.blocking = 0;
-  config.maxCTAs = TRI_GPU_NCCL_SM; /* else two lanes hold up to half of a GPU; NCCL_MAX_CTAS goes before */
+  config.maxCTAs = TRI_GPU_NCCL_SM; /* else two lanes take up to half of a GPU. NCCL_MAX_CTAS overrides */
   r = ncclCommInitRankConfig(&h->made[0], h->size, id, h->rank, &config);
   if (h->made[0]) h->n_made = 1;
   TRI_TRY(tri_nccl_settle(h, h->made[0], r, "ncclCommInitRankConfig"));
   return make_scopes(rt, comm, h);
 }
 
-/* A rank on another machine, or -1. */
+/* Returns a rank on another node, or -1. */
 static int find_remote(const hub *h) {
   for (int r = 0; r < h->size; r++)
     if (strcmp(h->info[r].boot, h->info[0].boot) || strcmp(h->info[r].host, h->info[0].host)) return r;
   return -1;
 }
 
-/* A rank whose arena is laid out otherwise than rank 0's, or -1. */
+/* Returns a rank with an arena layout other than rank 0's, or -1. */
 static int find_other_layout(const hub *h) {
   for (int r = 0; r < h->size; r++)
     if (memcmp(&h->info[r].arena, &h->info[0].arena, sizeof h->info[r].arena)) return r;
   return -1;
 }
 
-/* Collective over world. Gathers between machines need no copy on their way where their buffers are
- * registered: on all ranks, at one offset in the arena, or NCCL promises nothing (user guide, "User Buffer
- * Registration"). Inside a machine NCCL wants memory of ncclMemAlloc and refuses cudaMalloc's at every
- * collective anew, and it registers neither ReduceScatter nor sums in place (2.28, coll_reg.cc): so only
- * gathers that reach over machines are asked for, and of the memory only what they read and write: a NIC
- * maps what it is given page by page. A run goes on without. */
+/* Collective over world. Registers the arena for gathers between nodes, which then need no copy on the way.
+ * NCCL promises nothing unless all ranks register at the same offset in the arena (user guide, "User Buffer
+ * Registration"). Inside a node NCCL wants memory of ncclMemAlloc and refuses that of cudaMalloc anew at
+ * every collective. It registers neither ReduceScatter nor sums in place (2.28, coll_reg.cc). So only gathers
+ * between nodes register, and only the memory they read and write, because a NIC maps registered memory page
+ * by page. A run goes on without registration. */
 static tri_status register_arena(tri_comm *world, hub *h, void *base) {
   const int at[] = {h->use[TRI_WORLD][GATHER], h->use[TRI_CROSS][GATHER]};
   int       other = find_other_layout(h);
@@ -209,20 +211,21 @@ static tri_status register_arena(tri_comm *world, hub *h, void *base) {
 
   if (find_remote(h) < 0 || h->info[0].arena.bytes == 0) return TRI_OK;
   if (other >= 0) {
-    tri_log(TRI_LOG_DEBUG, "NCCL: no registered buffers: the memory plan of rank %d is not that of rank 0",
-            other);
+    tri_log(TRI_LOG_DEBUG,
+            "NCCL: buffers are not registered because rank %d has another memory plan than rank 0", other);
     return TRI_OK;
   }
   for (int i = 0; i < (at[1] == at[0] ? 1 : 2); i++) {
     if (at[i] < 0) continue;
     ncclResult_t r = ncclCommRegister(h->made[at[i]], base, h->info[0].arena.bytes, &h->registered[at[i]]);
-    if (r != ncclSuccess) h->registered[at[i]] = NULL; /* local bookkeeping: the communicator is as it was */
+    if (r != ncclSuccess)
+      h->registered[at[i]] = NULL; /* local bookkeeping, the communicator stays as it was */
     if (!h->registered[at[i]]) refused = 1 + (int64_t)r;
   }
   TRI_TRY(tri_host_max(world, &refused, 1));
   if (!refused) return TRI_OK;
   forget_arena(h);
-  tri_log(TRI_LOG_DEBUG, "NCCL: no registered buffers: a rank's NCCL refused (%s)",
+  tri_log(TRI_LOG_DEBUG, "NCCL: buffers are not registered because NCCL refused on a rank (%s)",
           refused > 1 ? ncclGetErrorString((ncclResult_t)(refused - 1)) : "switched off");
   return TRI_OK;
 }
@@ -257,16 +260,17 @@ static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stre
   return ncclAllReduce(k->recv, k->recv, n, type, op, comm, stream);
 }
 
-/* The lock is held, p->ready recorded. about: for a trace, in which a collective begins once its data is
- * there and the ones before it in its stream are done; it may then still wait for the other ranks. */
+/* The lock is held and p->ready is recorded. `about` is for a trace. There a collective begins once its
+ * data is there and the collectives before it in its stream are done. It may then still wait for the other
+ * ranks. */
 static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_note about, pending *p) {
   int          lane = tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
   tri_stream  *s = &h->lane[lane].base;
   cudaStream_t stream = h->lane[lane].stream;
   int          made = h->use[scope][lane], span;
 
-  TRI_ASSERT(made >= 0); /* tri_comm_expect */
-  if (h->failed) TRI_FAIL(TRI_ECOMM, "a collective after one that failed");
+  TRI_ASSERT(made >= 0); /* tri_comm_expect was called */
+  if (h->failed) TRI_FAIL(TRI_ECOMM, "cannot start a collective after a failed one");
   TRI_CUDA_TRY(cudaStreamWaitEvent(stream, p->ready, 0));
   span = tri_trace_begin(s->device->trace, tri_coll_lane(k->kind), about, s);
   TRI_TRY(tri_nccl_settle(h, h->made[made], launch(k, h->made[made], stream), tri_coll_text(k->kind)));
@@ -282,10 +286,10 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
 
 /* ---- start ---- */
 
-/* Of a collective that connects, on all ranks together: more and NCCL takes another way for it. Chosen. */
+/* Bytes of a connecting collective over all ranks. With more bytes NCCL uses another path. Chosen. */
 enum { CONNECT_BYTES = 16 << 20 };
 
-/* Collective over the scope. One collective of this kind, in place in `bytes` of zeroed memory. */
+/* Collective over the scope. Runs one collective of this kind, in place in `bytes` of zeroed memory. */
 static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, void *memory, size_t bytes) {
   const int64_t each = (int64_t)(bytes / sizeof(float)) / c->size;
   const bool    pieces = kind == TRI_ALL_GATHER || kind == TRI_REDUCE_SCATTER;
@@ -306,8 +310,8 @@ static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, void *memo
   return TRI_OK;
 }
 
-/* Collective over world. NCCL connects, and takes its memory, when an algorithm is first used: that is now,
- * by a small and by a large collective of each kind that is expected, and not in the first backward. */
+/* Collective over world. NCCL connects, and allocates its memory, when an algorithm is first used. So this
+ * happens now, by a small and a large collective of each expected kind, and not in the first backward. */
 static tri_status connect(tri_comm *const comm[TRI_SCOPE_COUNT], hub *h, tri_device *d, size_t arena) {
   const size_t bytes[2] = {sizeof(float) * (size_t)h->size,
                            arena < CONNECT_BYTES ? arena : (size_t)CONNECT_BYTES};
@@ -326,7 +330,7 @@ done:
   return st;
 }
 
-/* Not collective. before: bytes of the GPU that were free when nothing was made. */
+/* Not collective. `before` is the GPU's free bytes before any communicator was made. */
 static tri_status check_taken(tri_comm *const comm[TRI_SCOPE_COUNT], const hub *h, tri_device *d,
                               size_t before) {
   const double MiB = 0x1p20;
@@ -336,18 +340,19 @@ static tri_status check_taken(tri_comm *const comm[TRI_SCOPE_COUNT], const hub *
 
   TRI_TRY(d->ops->mem_info(d, &now, &total));
   taken = before > now ? before - now : 0;
-  tri_log(TRI_LOG_INFO, "NCCL: %d communicator%s connected, %.0f MiB of GPU memory of %.0f kept for them", n,
+  tri_log(TRI_LOG_INFO,
+          "NCCL: connected %d communicator%s with %.0f MiB of the %.0f MiB of GPU memory kept for them", n,
           n == 1 ? "" : "s", (double)taken / MiB, (double)kept / MiB);
   if (taken <= kept || now >= TRI_GPU_LIBRARY_BYTES) return TRI_OK;
   TRI_FAIL(
       TRI_ENOMEM,
-      "NCCL took %.0f MiB of GPU memory for %d communicators, %.0f were kept for them, and %.0f are left "
-      "for kernels and recorded steps, which may take %.0f: lower NCCL_BUFFSIZE or NCCL_MAX_CTAS in the "
-      "environment, or make the plan smaller (train.max_tokens_per_gpu, rollout.max_sequences)",
+      "NCCL took %.0f MiB of GPU memory for %d communicators but the plan kept %.0f MiB for them. %.0f MiB are "
+      "left for kernels and recorded steps, and they may need %.0f MiB. Lower NCCL_BUFFSIZE or NCCL_MAX_CTAS "
+      "in the environment, or make the plan smaller (train.max_tokens_per_gpu, rollout.max_sequences)",
       (double)taken / MiB, n, (double)kept / MiB, (double)now / MiB, (double)TRI_GPU_LIBRARY_BYTES / MiB);
 }
 
-/* Collective over world. All that a communicator needs: made, watched over, connected. */
+/* Collective over world. Makes the communicators, starts the watchdog, and connects. */
 static tri_status make_ready(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                              const tri_comm_memory *m, hub *h) {
   tri_comm *world = comm[TRI_WORLD];
@@ -372,7 +377,7 @@ static tri_status nccl_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
 
   if (world->size == 1) return TRI_OK; /* every collective is a copy */
   st = TRI_ALLOC(h, 1);
-  if (h) { /* before the ranks agree: hub_close takes all of it down */
+  if (h) { /* before the ranks agree, so that hub_close releases all of it */
     h->rank = world->rank, h->size = world->size, h->device = d->index;
     pthread_mutex_init(&h->lock, NULL);
     sem_init(&h->stop, 0, 0);
@@ -387,7 +392,7 @@ static tri_status nccl_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
   h = NULL;
 done:
   if (h) tri_nccl_watch_stop(h);
-  if (h) tri_nccl_abort(h); /* the others may be elsewhere */
+  if (h) tri_nccl_abort(h); /* the other ranks may be elsewhere */
   hub_close(&h);
   return st;
 }
@@ -403,8 +408,8 @@ static tri_status nccl_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
 
   TRI_ASSERT(h);
   p = &h->at[(h->started + 1) % PENDING];
-  if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long past */
-  /* Without the lock: it waits where the caller's stream is full of work, and the watchdog must look
+  if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long done */
+  /* Called without the lock. It waits if the caller's stream is full of work, and the watchdog must look
    * meanwhile. */
   TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k->stream)));
   pthread_mutex_lock(&h->lock);
@@ -416,7 +421,7 @@ static tri_status nccl_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   return TRI_OK;
 }
 
-/* A place that holds a later collective was waited for when it was taken again. */
+/* If the slot holds a later collective, it was waited for when the slot was reused. */
 static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
   uint64_t number = (uint64_t)(uintptr_t)req->impl;
   pending *p;

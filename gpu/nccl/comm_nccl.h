@@ -1,4 +1,4 @@
-/* comm_nccl.h - the communicator "nccl" as registry.c sees it. */
+/* comm_nccl.h - the communicator "nccl", for registry.c. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_COMM_NCCL_H
 #define TRI_GPU_COMM_NCCL_H

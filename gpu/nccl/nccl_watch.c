@@ -1,4 +1,4 @@
-/* nccl_watch.c - waiting for NCCL without waiting for ever: polls with an end, and the watchdog. */
+/* nccl_watch.c - bounded waits for NCCL: polls with a time limit, and the watchdog. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,10 +14,10 @@
 #include <time.h>
 
 enum {
-  LOOK_MS = 500,      /* chosen: how soon a dead rank is noticed */
-  LAST_RESORT_S = 20, /* chosen: for NCCL and MPI to end; then the system ends us */
-  SPINS = 200,        /* chosen: yields before a poll sleeps: a launch takes tens of microseconds */
-  POLL_NS = 50000     /* chosen: then a look each 50 microseconds */
+  LOOK_MS = 500,      /* chosen, the time to notice a dead rank */
+  LAST_RESORT_S = 20, /* chosen, the time for NCCL and MPI to end before the system ends us */
+  SPINS = 200,        /* chosen, yields before a poll sleeps, as a launch takes tens of microseconds */
+  POLL_NS = 50000     /* chosen, then it looks every 50 microseconds */
 };
 
 void tri_nccl_abort(tri_nccl_hub *h) {
@@ -35,7 +35,7 @@ tri_status tri_nccl_failed(const char *file, int line, const char *func, ncclRes
                   more && *more ? "; " : "", more ? more : "");
 }
 
-/* A rank of this machine whose process has ended, or -1. */
+/* Returns a rank of this node with an ended process, or -1. */
 static int find_gone(const tri_nccl_hub *h) {
   const tri_nccl_info *me = &h->info[h->rank];
 
@@ -47,7 +47,7 @@ static int find_gone(const tri_nccl_hub *h) {
   return -1;
 }
 
-/* One look at what comm is doing, and a rest that grows with the number of looks. */
+/* Looks once at the state of comm, then rests. The rest grows with the number of looks. */
 static ncclResult_t ask(ncclComm_t comm, int n_looks) {
   ncclResult_t r = ncclInProgress, asked = ncclCommGetAsyncError(comm, &r);
 
@@ -66,7 +66,7 @@ tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, con
   int                  gone = -1;
   tri_status           st;
 
-  /* NCCL 2.28's ncclCommSplit says success while its thread is still at work: the communicator knows. */
+  /* NCCL 2.28's ncclCommSplit reports success while its thread still works. The communicator knows better. */
   if (r == ncclSuccess) r = ncclInProgress;
   for (int i = 0; r == ncclInProgress && gone < 0 && now_s - began_s <= h->wait_s; i++) {
     r = ask(comm, i);
@@ -80,7 +80,7 @@ tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, con
     st = tri_nccl_failed(__FILE__, __LINE__, __func__, r, what);
   else if (gone >= 0)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM,
-                  "rank %d (process %lld on %s) is gone: rank %d waits for it in %s", gone,
+                  "rank %d (process %lld on %s) is gone and rank %d waits for it in %s", gone,
                   (long long)info[gone].pid, info[gone].host, h->rank, what);
   else
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM,
@@ -96,13 +96,13 @@ bool tri_nccl_leave(ncclComm_t comm) {
 
   for (int i = 0; r == ncclInProgress && tri_now_s() - began_s < LAST_RESORT_S; i++) r = ask(comm, i);
   if (r != ncclSuccess) return false;
-  ncclCommDestroy(comm); /* local now, and the last use of comm, whatever it says */
+  ncclCommDestroy(comm); /* local by now, and the last use of comm whatever it returns */
   return true;
 }
 
 /* ---- the watchdog ---- */
 
-/* The oldest collective that has not ended, or NULL. */
+/* Returns the oldest unfinished collective, or NULL. */
 static const tri_nccl_pending *find_oldest(const tri_nccl_hub *h) {
   const tri_nccl_pending *oldest = NULL;
 
@@ -114,7 +114,7 @@ static const tri_nccl_pending *find_oldest(const tri_nccl_hub *h) {
   return oldest;
 }
 
-/* True if something is wrong, with words for it. */
+/* Returns true if something is wrong, with the reason in `why`. */
 static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
   const tri_nccl_pending *p;
   double                  now_s = tri_now_s();
@@ -132,14 +132,14 @@ static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
   runs = p && p->number == h->oldest && cudaEventQuery(p->ready) == cudaSuccess;
   tri_rank_status_device_waits(runs ? (int)p->scope : TRI_RANK_STATUS_NOWHERE, runs ? p->come : 0);
   if (!runs) {
-    h->oldest = p ? p->number : 0; /* it waits for our own work still, or is new */
+    h->oldest = p ? p->number : 0; /* it is new, or still waits for our own work */
     h->since_s = now_s;
     h->missing = -1;
     return false;
   }
   gone = find_gone(h);
-  if (gone >= 0 && gone == h->missing) { /* twice: it may have ended well while the last piece came in */
-    snprintf(why, workspace, "rank %d (process %lld on %s) is gone: rank %d waits for it", gone,
+  if (gone >= 0 && gone == h->missing) { /* seen twice, as it may have ended well during the last piece */
+    snprintf(why, workspace, "rank %d (process %lld on %s) is gone and rank %d waits for it", gone,
              (long long)h->info[gone].pid, h->info[gone].host, h->rank);
   } else if (now_s - h->since_s > h->wait_s) {
     snprintf(why, workspace, "rank %d on %s waited %.0f s for other ranks (run.timeout_s)", h->rank,
@@ -155,8 +155,8 @@ static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
   return true;
 }
 
-/* The main thread may be held by a kernel that waits for a rank that is gone, and tri_nccl_abort sets it
- * free with wrong numbers: so the end of the program is made here, and the lock stays taken. */
+/* A kernel waiting for a dead rank may hold the main thread. tri_nccl_abort releases that thread with wrong
+ * numbers. So this thread ends the program, and the lock stays held. */
 static void end_run(tri_nccl_hub *h, const char *why) {
   tri_log(TRI_LOG_ERROR, "%s", why);
   tri_runtime_abort_within(LAST_RESORT_S, tri_status_exit_code(TRI_ECOMM));
@@ -164,7 +164,7 @@ static void end_run(tri_nccl_hub *h, const char *why) {
   tri_runtime_abort(tri_status_exit_code(TRI_ECOMM));
 }
 
-/* Sleeps until the next look is due; true if there is none to come. */
+/* Sleeps until the next look is due. Returns true if there will be none. */
 static bool sleep_or_stop(tri_nccl_hub *h) {
   struct timespec until;
   int             stop;
@@ -183,7 +183,7 @@ static void *watch(void *hub_) {
 
   cudaSetDevice(h->device);
   while (!sleep_or_stop(h)) {
-    if (pthread_mutex_trylock(&h->lock)) continue; /* NCCL is at work; settle looks itself */
+    if (pthread_mutex_trylock(&h->lock)) continue; /* NCCL is at work and settle looks itself */
     if (!h->failed && look(h, why, sizeof why)) end_run(h, why);
     pthread_mutex_unlock(&h->lock);
   }
@@ -199,7 +199,7 @@ tri_status tri_nccl_watch_start(tri_nccl_hub *h) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   e = pthread_create(&h->watch, NULL, watch, h);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (e) TRI_FAIL(TRI_ENOMEM, "no thread can be started to watch over collectives: %s", strerror(e));
+  if (e) TRI_FAIL(TRI_ENOMEM, "could not start the thread that watches collectives (%s)", strerror(e));
   h->watching = true;
   return TRI_OK;
 }
