@@ -1,14 +1,14 @@
-/* gemm_agree.c - algorithms of which each gives a row the bits the others give it: chosen by trial, checked
- * with the weights.
+/* gemm_agree.c - algorithms that all give a row the same bits, chosen by trial and checked with the
+ * weights.
  *
- * Which bits: those of the first algorithm for many rows, in the library's order, whose bits some algorithm
- * in every bucket gives (or in the most buckets). So they follow from the shape, the library and the GPU,
- * never from a measured time, and all ranks and runs have the same. Among algorithms that were shown to give
- * them the quickest serves the bucket.
+ * The bits are those of one algorithm for many rows. It is the first in the library's order with an agreeing
+ * algorithm in every bucket (or in the most buckets). So the bits follow from the shape, the library and the
+ * GPU, never from a measured time, and all ranks and runs have the same. Among the algorithms shown to give
+ * these bits, the quickest serves the bucket.
  *
- * An algorithm may divide its work, and with it a sum, by how many tiles there are for how many
- * multiprocessors (stream-K) and say nothing of it. So a trial has as many rows as training, and numbers of
- * rows that fill other numbers of tiles. */
+ * An algorithm may divide its work, and so a sum, by the number of tiles and multiprocessors (stream-K), and
+ * not say so. So a trial has as many rows as training, and also numbers of rows that fill other numbers of
+ * tiles. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "gemm_impl.h"
@@ -16,17 +16,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen, so that a shape takes 0.1 s on an H100 where a model has 1.5 billion parameters, 0.3 s where it has
- * 8, and an output matrix [128256,4096] 1.2 s: reckoned from what its memory and tensor cores can do, not
- * measured. */
+/* Chosen. A shape then takes 0.1 s on an H100 for a model of 1.5 billion parameters, 0.3 s for 8 billion, and
+ * an output matrix [128256,4096] 1.2 s. These times are computed from the speed of memory and tensor cores,
+ * not measured. */
 enum { CLASSES = 4, MEMBERS = 8, MEMBERS_MANY = 4 };
 
-/* Rows of a trial at most: a training step's; and beside few multiprocessors fewer make as many waves of
- * tiles. Bytes of its results: 4 GiB on an H100, which takes 2 ms to write them, and no more than of logits
- * at once, which there is space for. */
+/* A trial has at most a training step's rows. With few multiprocessors, fewer rows make as many waves of
+ * tiles. Its results have at most 4 GiB on an H100, which writes them in 2 ms, and at most the bytes of
+ * logits at once, for which there is space. */
 enum { TRIAL_ROWS = 4096, TRIAL_ROWS_PER_SM = 64, TRIAL_BYTES_PER_SM = 32 << 20 };
 
-/* Rows above a trial's, for which there is space to work too. Chosen: above a head's chunk. */
+/* Rows above a trial's with workspace planned too. Chosen above a head's chunk. */
 enum { ABOVE_MANY = 8192 };
 
 static int64_t trial_rows(const tri_linear *l) {
@@ -37,7 +37,7 @@ static int64_t trial_rows(const tri_linear *l) {
   return tri_gpu_trial_rows(l->n_out, bytes < logits ? bytes : logits, most < TRIAL_ROWS ? most : TRIAL_ROWS);
 }
 
-/* *same &= the judge's bits, among so many of the last, the first or the middle rows. */
+/* *same &= the reference bits, among this many of the last, the first or the middle rows. */
 static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
                            const tri_lt_workspace *r, int64_t rows, int place, bool *same) {
   const int64_t left = r->rows - rows;
@@ -45,8 +45,8 @@ static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
   return tri_lt_agree(l, p, c, r, place == 0 ? left : place == 1 ? 0 : left / 2, rows, same);
 }
 
-/* *same: the judge's bits for every number of rows that is tried of those the bucket serves; for many also
- * fewer, as a step's last micro-batch may hold. */
+/* Sets *same if the algorithm gives the reference bits for every number of rows tried in the bucket. The
+ * bucket for many rows also tries fewer, as in a step's last micro-batch. */
 static tri_status agree_in(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
                            const tri_lt_workspace *r, int bucket, bool *same) {
   const int64_t many[] = {1, 17, 129, 300, 1111, r->rows - 1, 3000, r->rows};
@@ -58,7 +58,7 @@ static tri_status agree_in(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
   *same = true;
   for (int i = 0; *same && i < (bucket == TRI_LT_MANY ? N_MANY : N_FEW); i++) {
     int64_t rows = least + (most - least) * i / (N_FEW - 1);
-    if (i < N_FEW - 1) rows -= i % 2; /* not all even */
+    if (i < N_FEW - 1) rows -= i % 2; /* so that not all are even */
     if (bucket == TRI_LT_MANY) rows = many[i];
     if (rows >= 1 && rows <= r->rows) TRI_TRY(agree_at(l, p, c, r, rows, i % 3, same));
   }
@@ -68,12 +68,12 @@ static tri_status agree_in(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
   return TRI_OK;
 }
 
-/* ---- the class: which bits ---- */
+/* ---- the class of algorithms with the same bits ---- */
 
 typedef struct row_class {
   int          many;                   /* its algorithm in the list for many rows */
-  int          n;                      /* buckets for which there is one */
-  int          member[TRI_LT_BUCKETS]; /* the first in each list; -1: none */
+  int          n;                      /* buckets with an agreeing algorithm */
+  int          member[TRI_LT_BUCKETS]; /* the first in each list, -1 for none */
   tri_lt_found few[TRI_LT_MANY];       /* the lists, with relatives of `many` */
 } row_class;
 
@@ -82,10 +82,10 @@ typedef struct search {
   row_class    now, best;
 } search;
 
-/* Too few rows were tried to say anything of this bucket. */
+/* Returns true if the trial had too few rows to judge this bucket. */
 static bool untried(const tri_lt_workspace *r, int bucket) { return tri_lt_least(bucket) > r->rows; }
 
-/* The first of each bucket's that has the judge's bits. */
+/* Finds the first algorithm of each bucket with the reference bits. */
 static tri_status find_members(const tri_linear *l, const tri_lt *p, const tri_lt_found *listed,
                                const tri_lt_workspace *r, row_class *c) {
   c->n = 0;
@@ -104,7 +104,7 @@ static tri_status find_members(const tri_linear *l, const tri_lt *p, const tri_l
   return TRI_OK;
 }
 
-/* Judges by an algorithm for many rows; *steady: it agrees with itself. */
+/* Takes the reference bits from an algorithm for many rows. *steady says whether it agrees with itself. */
 static tri_status judge_by(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
                            tri_lt_workspace *r, bool *steady) {
   size_t need;
@@ -118,7 +118,8 @@ static tri_status judge_by(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
   return agree_in(l, p, c, r, TRI_LT_MANY, steady);
 }
 
-/* s->best, and the judge is its algorithm for many; best.n < 0: no algorithm agrees with itself. */
+/* Finds s->best and takes the reference bits from its algorithm for many rows. best.n < 0 means that no
+ * algorithm agrees with itself. */
 static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found *listed, tri_lt_workspace *r,
                              search *s) {
   tri_lt_found *many = &listed[TRI_LT_MANY];
@@ -138,10 +139,10 @@ static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found 
   return tri_lt_judge(l, p, &many->at[s->best.many].algo, r);
 }
 
-/* ---- the quickest of its members ---- */
+/* ---- the quickest member of the class ---- */
 
-/* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have
- * space to work, whichever is chosen, so that the ledger does not follow from a time. */
+/* Gives the bucket the quickest of the class: `many`, and those in f from `member` on. Workspace is planned
+ * for all of them, so the ledger does not depend on a time. */
 static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const tri_lt_workspace *r,
                                 int bucket, const cublasLtMatmulHeuristicResult_t *many, int member,
                                 double *best) {
@@ -166,13 +167,12 @@ static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const
     *best = ms;
     p->algo[bucket] = f->at[i].algo;
   }
-  snprintf(why, sizeof why, "the quickest of %d with the same bits, %d of %d others tried", members, tried,
-           f->n);
+  snprintf(why, sizeof why, "quickest of %d with the same bits, tried %d of %d others", members, tried, f->n);
   tri_lt_log(l, p, bucket, why, *best);
   return TRI_OK;
 }
 
-/* Where no algorithm agrees with itself nothing is chosen, and linear_check will say so. */
+/* If no algorithm agrees with itself, nothing is chosen and linear_check will report it. */
 static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed, tri_lt_workspace *r,
                                  search *s, tri_lt_cost *cost) {
   cublasLtMatmulHeuristicResult_t *many;
@@ -192,7 +192,7 @@ static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed,
   return TRI_OK;
 }
 
-/* The library's lists, and the largest workspace in them and in those with sums in parts. */
+/* Fetches the library's lists, and the largest workspace in them and in the lists with sums in parts. */
 static tri_status look_up_all(const tri_linear *l, search *s, size_t *lt_bytes) {
   for (int i = 0; i < TRI_LT_FWDS; i++)
     for (int b = 0; l->fwd[i].desc && b < TRI_LT_BUCKETS; b++) {
@@ -246,16 +246,16 @@ done:
 static tri_status fail_check(const tri_linear *l, const tri_lt *p, int64_t rows, int64_t of) {
   TRI_FAIL(
       TRI_EDEVICE,
-      "cuBLASLt %zu on %s: a row times the [%lld,%lld] weight (%s, result %s%s) has other bits among %lld "
-      "rows than among %lld, so sampling and training would differ; use another version of the library, or "
+      "cuBLASLt %zu on %s gives a row times the [%lld,%lld] weight (%s, result %s%s) other bits among %lld "
+      "rows than among %lld. Sampling and training would differ. Use another version of the library, or "
       "set run.sampler: rescore",
       cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
       tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "", (long long)rows,
       (long long)of);
 }
 
-/* Every bucket's algorithm for so many rows as it serves, and that for many for all: it judges. One for few
- * rows that fails gives way to that for many. */
+/* Checks every bucket's algorithm for the rows it serves, and the algorithm for many rows for all of them.
+ * The latter gives the reference bits. It replaces an algorithm for few rows that fails. */
 static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_workspace *r) {
   static const int64_t  rows[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  33,  63, 64,
                                   65, 97, 127, 128, 129, 200, 255, 256, 257, 384, 511};

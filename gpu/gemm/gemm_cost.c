@@ -1,7 +1,8 @@
-/* gemm_cost.c - what equal bits of rows cost: the algorithm that serves beside the library's free choice.
+/* gemm_cost.c - the cost of equal bits of rows: the serving algorithm compared with the library's free
+ * choice.
  *
- * A shape says so once, at the start of a run, of the product where it is most. More than a tenth is a
- * warning: who does not need sampler and trainer to agree to the bit can have that time back. */
+ * Each shape logs its most expensive product once, at the start of a run. A cost above a tenth is a warning,
+ * because a run that does not need bit-equal sampling and training can save that time. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "gemm_impl.h"
@@ -26,13 +27,13 @@ tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, const tri_lt_wor
   return tri_lt_time(l, p, &c.algo, r, rows, &io->free_ms[bucket]);
 }
 
-/* How much more it takes, in percent; -1: not known. */
+/* Returns the extra time in percent, or -1 if unknown. */
 static double percent(const tri_lt_cost *c, int bucket) {
   if (c->ms[bucket] < 0 || c->free_ms[bucket] <= 0) return -1;
   return 100 * (c->ms[bucket] / c->free_ms[bucket] - 1);
 }
 
-/* "up to 16 rows 0.0121 (0.0120), ...", of the buckets that are known. */
+/* Prints "up to 16 rows 0.0121 (0.0120), ...", for the buckets with known times. */
 static void print_buckets(const tri_lt_cost *c, char *text, size_t workspace) {
   size_t used = 0;
 
@@ -60,11 +61,11 @@ void tri_lt_report(const tri_linear *l, const tri_lt_cost *cost) {
   print_buckets(&cost[product], text, sizeof text);
   snprintf(name, sizeof name, "product [%lld,%lld] %s to %s%s", (long long)l->n_out, (long long)l->n_in,
            tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "");
-  tri_log(TRI_LOG_INFO, "%s, ms where rows have equal bits (by the library's free choice): %s", name, text);
+  tri_log(TRI_LOG_INFO, "%s, ms with equal bits of rows (with the library's free choice): %s", name, text);
   if (percent(&cost[product], bucket) <= WARN_PERCENT || !tri_log_is_first()) return;
   tri_log(TRI_LOG_WARN,
-          "%s: equal bits of rows take %.0f %% more time (%s %lld rows); where sampler and trainer need not "
-          "agree to the bit, run.sampler: rescore or trust takes the library's free choice",
+          "%s: equal bits of rows take %.0f %% more time (%s %lld rows). If sampler and trainer need not "
+          "agree to the bit, set run.sampler: rescore or trust to use the library's free choice",
           name, percent(&cost[product], bucket), bucket == TRI_LT_MANY ? "above" : "up to",
           (long long)tri_lt_rows[bucket == TRI_LT_MANY ? bucket - 1 : bucket]);
 }

@@ -1,11 +1,11 @@
-/* gemm_cublas.c - the linear_* operations by cuBLASLt: products, each by the algorithm chosen for so many
+/* gemm_cublas.c - the linear_* operations by cuBLASLt, each product by the algorithm chosen for its number of
  * rows.
  *
  * cuBLASLt's arrays are column-major, so every product here is the transposed one: y^T [n_out,M] = W x^T. The
- * library picks an algorithm for one number of rows, and two algorithms may add in different orders. So those
- * in use are chosen when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c).
- * What NVIDIA promises is less: the same bits from run to run of one call on one sort of GPU by one version
- * ("Results Reproducibility"). */
+ * library picks an algorithm for one number of rows, and two algorithms may add in different orders. So the
+ * algorithms in use are chosen when the shape is opened, and all algorithms for fwd give a row the same bits
+ * (gemm_agree.c). NVIDIA promises less. It promises the same bits from run to run of one call on one kind of
+ * GPU by one version ("Results Reproducibility"). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "gemm_cuda.h"
@@ -13,9 +13,9 @@
 
 /* ---- open, size, bind ---- */
 
-/* Gradients' products run beside collectives, and are made for the multiprocessors that these leave: a kernel
- * of as many blocks as the GPU has places would end in a second wave. Not fwd, whose bits may follow from
- * it. */
+/* The products of gradients run beside collectives. They are made for the multiprocessors these leave free. A
+ * kernel with a block for every place on the GPU would need a second wave. fwd is excluded, because its bits
+ * may depend on it. */
 static tri_status leave_to_lanes(const tri_linear *l, const tri_lt *p) {
   const int32_t left = l->device->n_sm - l->device->lane_sm;
 
@@ -39,7 +39,7 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
   TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
   TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
   TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &end, sizeof end));
-  if (bias) /* the library may judge algorithms by where it lies */
+  if (bias) /* the library may judge algorithms by its address */
     TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
                                               sizeof somewhere));
   TRI_TRY(leave_to_lanes(l, p));
@@ -47,8 +47,8 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
   if (!f.n)
     TRI_FAIL(
         TRI_EDEVICE,
-        "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s; where "
-        "one of these is no multiple of 8, such as a vocabulary, use a model that is padded to one, or "
+        "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s. If a "
+        "size, such as the vocabulary, is not a multiple of 8, use a model padded to one, or set "
         "model.dtype: f32",
         cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
         tri_lt_type_name(l->dtype));
@@ -134,7 +134,7 @@ tri_status tri_cuda_linear_bind(tri_linear *l, void *workspace, size_t bytes) {
   return TRI_OK;
 }
 
-/* Both directions multiply by w itself. */
+/* Does nothing, since both directions multiply by w itself. */
 tri_status tri_cuda_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w,
                                 int part, int n_part) {
   (void)s, (void)part, (void)n_part;
@@ -149,14 +149,14 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
   TRI_ASSERT(t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols);
 }
 
-/* A product of more rows than `most` is made in blocks of about one size. */
+/* Returns the rows of a block. A product of more than `most` rows runs in blocks of about one size. */
 static int64_t block_rows(int64_t rows, int64_t most) {
   int64_t n = (rows + most - 1) / most;
 
   return n ? (rows + n - 1) / n : 1;
 }
 
-/* c for rows [first, first + n) of all; b, d and base advance by these bytes a row. */
+/* Returns c for rows [first, first + n). b, d and base advance by these bytes per row. */
 static tri_lt_call block_of(const tri_lt_call *c, int64_t first, int64_t n, size_t b_row, size_t d_row) {
   tri_lt_call part = *c;
 
@@ -167,7 +167,7 @@ static tri_lt_call block_of(const tri_lt_call *c, int64_t first, int64_t n, size
   return part;
 }
 
-/* fwd and bwd_x: each row of d comes of the same row of b. */
+/* Runs fwd or bwd_x. Each row of d comes from the same row of b. */
 static tri_status run_rows(tri_stream *s, const tri_linear *l, const tri_lt *p, const tri_lt_call *c) {
   int64_t k = p->dir == TRI_LT_FWD ? l->n_in : l->n_out, width = l->n_in + l->n_out - k;
   int64_t n = block_rows(c->rows, p->dir == TRI_LT_FWD ? l->fwd_rows : tri_lt_rows[TRI_LT_MANY]);
@@ -237,7 +237,7 @@ tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_i
   assert_shape(dy, c.rows, l->n_out);
   assert_shape(dw, l->n_out, l->n_in);
   TRI_ASSERT(l->backward && x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
-  if (!c.rows && !add) /* a sum of nothing */
+  if (!c.rows && !add) /* an empty sum */
     return s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float));
   n = block_rows(c.rows, l->sum_rows);
   for (int64_t first = 0; first < c.rows; first += n) {

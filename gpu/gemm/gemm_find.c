@@ -1,4 +1,4 @@
-/* gemm_find.c - which algorithms cuBLASLt has for a product: those it names, and relatives of one. */
+/* gemm_find.c - finds cuBLASLt's algorithms for a product: those it names, and relatives of one algorithm. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "gemm_impl.h"
@@ -6,11 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALIGN_WEIGHTS = 128 }; /* bytes; 64 elements, which params.c keeps to, in the smaller type */
+enum { ALIGN_WEIGHTS = 128 }; /* bytes, params.c aligns to 64 elements, here in the smaller type */
 enum { MAX_IDS = 1024 };      /* above CUBLASLT_MATMUL_TILE_END of version 13 */
 
-/* What the address of any row of n elements is a multiple of, if that of the first is one of
- * ALIGN_WEIGHTS. */
+/* Returns the alignment of any row of n elements, if the first row is aligned to ALIGN_WEIGHTS. */
 static uint32_t row_align(int64_t n, tri_dtype t) {
   uint32_t bytes = ALIGN_WEIGHTS;
 
@@ -18,7 +17,7 @@ static uint32_t row_align(int64_t n, tri_dtype t) {
   return bytes;
 }
 
-/* What the addresses of A, B, C and D are multiples of, in bytes. */
+/* Gives the alignment of the addresses of A, B, C and D in bytes. */
 static void alignments(const tri_linear *l, const tri_lt *p, uint32_t out[4]) {
   const bool fwd = p->dir == TRI_LT_FWD, w = p->dir == TRI_LT_BWD_W;
 
@@ -27,9 +26,10 @@ static void alignments(const tri_linear *l, const tri_lt *p, uint32_t out[4]) {
   out[2] = out[3] = w ? ALIGN_WEIGHTS : row_align(fwd ? l->n_out : l->n_in, p->out);
 }
 
-/* Parts of a sum lie in the workspace as f32 and are added by a kernel of their own, in order. Not allowed:
- * adding them in the result (INPLACE), whose order some have seen change from run to run though counters are
- * to keep it (NVIDIA's CUDALibrarySamples, issue 243), and parts of the result's type, which rounds them. */
+/* Parts of a sum lie in the workspace as f32, and a kernel of their own adds them in order. Two other schemes
+ * are not allowed. One adds them in the result (INPLACE). Counters should keep its order, but some have seen
+ * it change from run to run (NVIDIA's CUDALibrarySamples, issue 243). The other keeps parts in the result's
+ * type, which rounds them. */
 static uint32_t scheme_of(bool parts) {
   return parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
 }
@@ -56,7 +56,7 @@ static tri_status set_preference(const tri_linear *l, const tri_lt *p, bool part
   return TRI_OK;
 }
 
-/* An attribute of 4 bytes, or `none` where the algorithm has no such. */
+/* Returns an attribute of 4 bytes, or `none` if the algorithm does not have it. */
 static uint32_t config(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t what,
                        uint32_t none) {
   uint32_t value = none;
@@ -66,7 +66,7 @@ static uint32_t config(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfi
   return value;
 }
 
-/* One that does not say so is judged by its bits. */
+/* An algorithm that does not report its parts is judged by its bits. */
 bool tri_lt_is_whole(const cublasLtMatmulAlgo_t *algo) {
   return (int32_t)config(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 1) <= 1 &&
          config(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_REDUCTION_SCHEME_NONE) ==
@@ -78,8 +78,8 @@ static bool in_order(const cublasLtMatmulAlgo_t *algo) {
          config(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 0) == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-/* Up to `want` that the library names, at out->at + out->n, and the useful among them kept. of: only with its
- * id; NULL: any. */
+/* Asks the library for up to `want` algorithms, writes them at out->at + out->n and keeps the useful ones.
+ * With `of` not NULL, only algorithms with its id. */
 static tri_status ask(const tri_linear *l, const tri_lt *p, int64_t rows, bool parts,
                       const cublasLtMatmulAlgo_t *of, int want, tri_lt_found *out) {
   tri_status                       st = TRI_OK;
@@ -114,7 +114,8 @@ tri_status tri_lt_look_up(const tri_linear *l, const tri_lt *p, int64_t rows, bo
   return ask(l, p, rows, parts, NULL, TRI_LT_TRIES, out);
 }
 
-/* What the library says of an algorithm for so many rows; false: it cannot do that. */
+/* Gets the library's check of an algorithm for this many rows. Returns false if the algorithm cannot do
+ * it. */
 static bool check(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *algo,
                   cublasLtMatmulHeuristicResult_t *out) {
   tri_lt_layouts t;
@@ -136,9 +137,9 @@ bool tri_lt_fits(const tri_linear *l, const tri_lt *p, int64_t rows, const cubla
 
 /* ---- relatives of an algorithm ---- */
 
-/* Tiles of cublasLtMatmulTile_t as numbers, which older headers have no names for: elements of y's width,
- * then rows. Those that fill 64 to 256 of the width and are known of Ampere's and Hopper's kernels, the most
- * rows first. */
+/* Tiles of cublasLtMatmulTile_t as numbers, because older headers have no names for them. They give elements
+ * of y's width, then rows. The table has the tiles that fill 64 to 256 of the width and are known from
+ * Ampere's and Hopper's kernels, most rows first. */
 static const struct tile {
   uint32_t id;
   int64_t  width, rows;
@@ -147,13 +148,13 @@ static const struct tile {
              {397, 128, 48}, {315, 64, 48},  {16, 128, 32},  {35, 256, 32},  {13, 64, 32},   {395, 128, 24},
              {313, 64, 24},  {394, 128, 16}, {487, 256, 16}, {312, 64, 16},  {393, 128, 8},  {10, 64, 8}};
 enum { N_TILES = sizeof tiles / sizeof *tiles };
-/* Tiles of a quarter of a bucket's rows up to all of them, or of 128 and more where the bucket is larger. */
+/* Accepts tiles with a quarter up to all of a bucket's rows, or with 128 rows and more in a larger bucket. */
 static bool tile_suits(const struct tile *t, int64_t rows) {
   return t->rows <= rows && (4 * t->rows >= rows || t->rows >= 128);
 }
-enum { TILE_STAGES = 2 }; /* relatives of one tile at most; chosen: more tiles rather than more stages */
+enum { TILE_STAGES = 2 }; /* most relatives of one tile. Chosen to try more tiles rather than more stages */
 
-/* The numbers an algorithm may have there; 0 if it has none to choose. */
+/* Gets the values an algorithm permits for this attribute. Returns 0 if it has no choice. */
 static int capabilities(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapAttributes_t what,
                         uint32_t ids[MAX_IDS]) {
   size_t bytes = 0, n;
@@ -164,15 +165,15 @@ static int capabilities(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapA
   return (int)(bytes / sizeof *ids);
 }
 
-/* Among the first n. */
+/* Returns whether the algorithm is among the first n. */
 static bool stands(const tri_lt_found *f, int n, const cublasLtMatmulAlgo_t *algo) {
   for (int i = 0; i < n; i++)
     if (!memcmp(&f->at[i].algo, algo, sizeof *algo)) return true;
   return false;
 }
 
-/* The same id, its own choice of order within a tile, these tiles and stages, and the cluster that the
- * library picks. */
+/* Makes an algorithm with the same id, its order within a tile, this tile and these stages. The library picks
+ * the cluster. */
 static bool configure(const cublasLtMatmulAlgo_t *blank, const cublasLtMatmulAlgo_t *of, uint32_t tile,
                       uint32_t stages, cublasLtMatmulAlgo_t *out) {
   static const cublasLtMatmulAlgoConfigAttributes_t kept[] = {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,
@@ -192,7 +193,8 @@ static bool configure(const cublasLtMatmulAlgo_t *blank, const cublasLtMatmulAlg
          !cublasLtMatmulAlgoConfigSetAttribute(out, CUBLASLT_ALGO_CONFIG_STAGES_ID, &stages, sizeof stages);
 }
 
-/* Whether it can read and write at such addresses: the library's check of an algorithm does not know them. */
+/* Returns whether the algorithm can read and write at our alignments. The library's check of an algorithm
+ * does not know them. */
 static bool aligned(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo) {
   static const cublasLtMatmulAlgoCapAttributes_t wants[4] = {
       CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES,
@@ -213,7 +215,7 @@ static void add_tile(const tri_linear *l, const tri_lt *p, int64_t rows, const c
   int      n = 1 + capabilities(blank, CUBLASLT_ALGO_CAP_STAGES_IDS, stages + 1), added = 0;
 
   stages[0] =
-      config(of, CUBLASLT_ALGO_CONFIG_STAGES_ID, 0); /* its own first: likely the same steps along a sum */
+      config(of, CUBLASLT_ALGO_CONFIG_STAGES_ID, 0); /* its own first, likely the same steps of a sum */
   for (int i = 0; i < n && added < TILE_STAGES && io->n < TRI_LT_TRIES + TRI_LT_RELATIVES; i++) {
     cublasLtMatmulHeuristicResult_t got = {.workspaceSize = 0};
     cublasLtMatmulAlgo_t            algo;
@@ -235,7 +237,7 @@ tri_status tri_lt_relatives(const tri_linear *l, const tri_lt *p, int64_t rows,
   uint32_t             ids[MAX_IDS];
   int                  n, found;
 
-  /* The library need not let anybody make algorithms: then there are those it names. */
+  /* The library need not let us configure algorithms. Then only those it names remain. */
   if (id < 0 ||
       cublasLtMatmulAlgoInit(l->device->blas, CUBLAS_COMPUTE_32F, CUDA_R_32F, ab, ab, d, d, id, &blank))
     return TRI_OK;
@@ -251,7 +253,7 @@ tri_status tri_lt_relatives(const tri_linear *l, const tri_lt *p, int64_t rows,
   return TRI_OK;
 }
 
-/* ---- words ---- */
+/* ---- log ---- */
 
 void tri_lt_log(const tri_linear *l, const tri_lt *p, int bucket, const char *why, double ms) {
   static const char *const    dirs[] = {"fwd", "bwd_x", "bwd_w"};

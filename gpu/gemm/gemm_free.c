@@ -1,28 +1,28 @@
-/* gemm_free.c - the library's free choice: its first algorithm for so many rows, sums in parts allowed. For
- * the gradients' products, and for those whose rows need no equal bits.
+/* gemm_free.c - the library's free choice: its first algorithm for a number of rows, with sums in parts
+ * allowed. It serves the products of gradients, and products that need no equal bits of rows.
  *
- * Bits may then depend on the number of rows, not on the run: so the choice follows from the shape, the
+ * Bits may then depend on the number of rows, but not on the run. So the choice follows from the shape, the
  * library and the GPU, and parts of a sum are added in a fixed order (gemm_find.c). Versions 12 and 13 of the
- * library have dropped the end of a sum in parts whose length is not a multiple of a tile (Triton's pull
- * request 2767 of facebookexperimental); of bwd_w's sums that is the number of rows. So an algorithm with
- * parts is used only once it has given, of small whole numbers, whose sums are exact in any order, what a
- * whole sum gives. */
+ * library have dropped the end of a sum in parts if its length is not a multiple of a tile (pull request 2767
+ * of facebookexperimental/triton). For bwd_w the length of a sum is the number of rows. So an algorithm with
+ * parts must first pass a trial. On small whole numbers, with sums exact in any order, it must give the
+ * result of a whole sum. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <stdio.h>
 
-/* A head's chunk: rows above those the library was asked for. Chosen; odd. */
+/* Rows of a head's chunk, above those the library is asked for. Chosen, and odd. */
 enum { ABOVE_MANY = 7001 };
-/* The longest sum that bwd_w is asked to make in one product. Chosen: above the tokens of a pass. */
+/* The longest sum asked of bwd_w in one product. Chosen above the tokens of a pass. */
 enum { LONGEST_SUM = 1 << 18 };
-/* As of gemm_agree.c: beside few multiprocessors fewer rows show as much. */
+/* As in gemm_agree.c. With few multiprocessors fewer rows show as much. */
 enum { ROWS_PER_SM = 64 };
-enum { COUNTS = 6 }; /* numbers of rows tried of a bucket */
+enum { COUNTS = 6 }; /* numbers of rows tried in a bucket */
 
-/* Parts pay where the result has few tiles and the sum is long: bwd_w's with many rows; the others' with few,
- * and there the parts' workspace grows with the rows, which the last bucket does not bound. f32 is not for
- * speed. */
+/* Parts pay off if the result has few tiles and the sum is long. For bwd_w this means many rows. For the
+ * others it means few rows, where the workspace of the parts grows with the rows, and the last bucket has no
+ * bound on rows. f32 is not meant for speed. */
 static bool may_have_parts(const tri_linear *l, const tri_lt *p, int bucket) {
   if (l->dtype == TRI_F32) return false;
   return p->dir == TRI_LT_BWD_W ? tri_lt_least(bucket) > 256 : bucket < TRI_LT_MANY;
@@ -42,7 +42,7 @@ typedef struct exact {
   size_t      a_bytes, b_bytes, d_bytes, lt_bytes;
 } exact;
 
-/* Columns of b and of the result: of x and y, or of dy and dx; of dy and dw. */
+/* Columns of b and of the result. These are x and y in fwd, dy and dx in bwd_x, dy and dw in bwd_w. */
 static int64_t b_cols(const tri_linear *l, const tri_lt *p) {
   return p->dir == TRI_LT_FWD ? l->n_in : l->n_out;
 }
@@ -62,8 +62,9 @@ static void exact_sizes(const tri_linear *l, const tri_lt *p, int64_t rows, exac
   e->d_bytes = tri_lt_round((size_t)(d_rows(l, p, rows) * d_cols(l, p)) * out);
 }
 
-/* The middle third of n bytes otherwise than the rest: so a sum over all is about 0, and what it loses at its
- * end shows in few digits. Of two equal bytes: 0x4040 is 3 in bf16, 0xc0c0 -6; in f16 17/8 and -19/8. */
+/* Fills the middle third of n bytes differently. So a sum over all is about 0, and a loss at its end shows in
+ * few digits. The bytes of an element are equal. 0x4040 is 3 in bf16, 0xc0c0 is -6. In f16 they are 17/8 and
+ * -19/8. */
 static tri_status fill_thirds(tri_stream *s, char *at, size_t n) {
   const size_t third = n / 3 & ~(size_t)1;
 
@@ -71,8 +72,8 @@ static tri_status fill_thirds(tri_stream *s, char *at, size_t n) {
   return s->device->ops->fill(s, at + third, 0xc0, third);
 }
 
-/* A sum runs along a's slowest index, so thirds of a are thirds of each sum; in fwd along each row of b, so
- * all its rows are like its first. */
+/* A sum runs along a's slowest index, so thirds of a are thirds of each sum. In fwd it runs along each row of
+ * b, so all rows of b equal the first. */
 static tri_status exact_fill(const tri_linear *l, const tri_lt *p, int64_t rows, const exact *e) {
   const tri_device_ops *ops = e->s->device->ops;
   const size_t          row = (size_t)l->n_in * tri_dtype_bytes(l->dtype);
@@ -89,7 +90,7 @@ static tri_status exact_fill(const tri_linear *l, const tri_lt *p, int64_t rows,
   return TRI_OK;
 }
 
-/* *same &= with so many rows both algorithms can do it and give the same. */
+/* *same &= both algorithms can do this many rows and give the same result. */
 static tri_status compare(const tri_linear *l, const tri_lt *p, const exact *e, int64_t rows,
                           const cublasLtMatmulAlgo_t *whole, const cublasLtMatmulAlgo_t *parts, bool *same) {
   const size_t n = (size_t)(d_rows(l, p, rows) * d_cols(l, p)) * tri_dtype_bytes(p->out);
@@ -120,7 +121,7 @@ static tri_status compare(const tri_linear *l, const tri_lt *p, const exact *e, 
   return TRI_OK;
 }
 
-/* *right: for all numbers of rows tried, least and most among them. */
+/* Sets *right if the results agree for all numbers of rows tried, including the least and the most. */
 static tri_status try_parts(const tri_linear *l, const tri_lt *p, int bucket,
                             const cublasLtMatmulAlgo_t *whole, const cublasLtMatmulHeuristicResult_t *parts,
                             bool *right) {
@@ -176,7 +177,7 @@ tri_status tri_lt_free_choice(const tri_linear *l, const tri_lt *p, int bucket,
   return TRI_OK;
 }
 
-/* Where the library has none that will do, the one that serves stays. */
+/* If no algorithm of the library qualifies, the serving one stays. */
 static tri_status settle_bucket(tri_linear *l, tri_lt *p, int bucket) {
   cublasLtMatmulHeuristicResult_t c = {.algo = p->algo[bucket]};
   int                             n;
@@ -191,7 +192,7 @@ static tri_status settle_bucket(tri_linear *l, tri_lt *p, int bucket) {
   return TRI_OK;
 }
 
-/* Rows of one bwd_w: all of a pass, if its algorithm can do that in the workspace there is. */
+/* Returns the rows of one bwd_w: all of a pass, if its algorithm can do that in the workspace there is. */
 static int64_t find_sum_rows(const tri_linear *l) {
   int64_t rows = LONGEST_SUM;
   size_t  need;

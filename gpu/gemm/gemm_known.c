@@ -1,16 +1,16 @@
-/* gemm_known.c - the algorithms of shapes that this process has tried: a second linear of the same shape,
- * such as a reference model's, tries nothing. */
+/* gemm_known.c - the algorithms of shapes this process has tried. A second linear of the same shape, such as
+ * a reference model's, then tries nothing. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <string.h>
 
-/* Chosen: more shapes than the models of a run have. A new one takes the oldest's place. */
+/* Chosen above the shapes of a run's models. A new one replaces the oldest. */
 enum { KNOWN = 64 };
 enum { PRODUCTS = 3 };
 _Static_assert((int)PRODUCTS == (int)TRI_LT_FWDS, "a part has so many products");
 
-/* All that a choice follows from. Compared as bytes. */
+/* Everything a choice follows from. Compared as bytes. */
 typedef struct key {
   int64_t       n_out, n_in, dtype, any_order, part, lane_sm;
   size_t        version, logit_bytes;

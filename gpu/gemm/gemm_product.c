@@ -1,4 +1,4 @@
-/* gemm_product.c - one product by cuBLASLt: its layouts, its call, what its failure says. */
+/* gemm_product.c - one product by cuBLASLt: its layouts, its call and its error message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
@@ -10,7 +10,8 @@ tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublas
                   cublasLtGetStatusString(e), what);
 }
 
-/* d = op(a) op(b): fwd y^T = W x^T, bwd_x dx^T = W^T dy^T, bwd_w dw^T = x^T dy; a [n_in,..] each time. */
+/* d = op(a) op(b). fwd is y^T = W x^T, bwd_x is dx^T = W^T dy^T, bwd_w is dw^T = x^T dy. a is [n_in,..] each
+ * time. */
 tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows, tri_lt_layouts *out) {
   uint64_t in = (uint64_t)l->n_in, o = (uint64_t)l->n_out, M = (uint64_t)rows,
            b = p->dir == TRI_LT_FWD ? in : o;

@@ -1,5 +1,5 @@
-/* gemm_rows.cu - what the trials and gemm_cublas.c need beside products: noise, other signs, a comparison of
- * bits; a bias of another type. */
+/* gemm_rows.cu - kernels beside the products, for the trials and gemm_cublas.c: noise, negation, a comparison
+ * of bits, and a bias of another type. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 
@@ -9,8 +9,8 @@ extern "C" {
 
 enum { THREADS = 256 }; /* chosen */
 
-/* y[M,n] f32 = bias[n] (+ base[M,n], which may be y, if ADD), bias B. Grid: tri_grid over the elements;
- * judge: tri_cpu_linear_fwd. */
+/* y[M,n] f32 = bias[n], plus base[M,n] if ADD. base may be y. bias has type B. The grid is tri_grid over the
+ * elements. Tested against tri_cpu_linear_fwd. */
 template <class B, bool ADD>
 __global__ void __launch_bounds__(THREADS)
     bias_kernel(float *y, const B *bias, const float *base, int64_t M, int64_t n) {
@@ -34,15 +34,16 @@ tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base
 #undef LAUNCH
 }
 
-/* x[n] A: numbers of either sign between 2^-8 and 1, of like number in each octave, so that sums are not
- * exact; a function of seed and place by the hash "lowbias32" (Wellons 2018). Grid: tri_grid. */
+/* Fills x[n] A with numbers of either sign between 2^-8 and 1, equally many in each octave, so that sums are
+ * not exact. They are a function of seed and place by the hash "lowbias32" (Wellons 2018). The grid is
+ * tri_grid. */
 template <class A> __global__ void __launch_bounds__(THREADS) noise_kernel(A *x, int64_t n, uint32_t seed) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) {
     uint32_t h = (uint32_t)i ^ (uint32_t)(i >> 32) * 0x9e3779b9u ^ seed * 0x85ebca6bu;
     h = (h ^ h >> 16) * 0x7feb352du;
     h = (h ^ h >> 15) * 0x846ca68bu;
     h ^= h >> 16;
-    /* sign and mantissa are bits of h; the exponent is -8 .. -1 */
+    /* sign and mantissa are bits of h, the exponent is -8 .. -1 */
     tri_put(x + i, __uint_as_float((h & 0x807fffffu) | (119u + (h >> 23 & 7u)) << 23));
   }
 }
@@ -56,10 +57,10 @@ tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed) {
 #undef LAUNCH
 }
 
-/* The sign of each element of t in 64 bits. */
+/* Returns the sign bit of each element of t in 64 bits. */
 static uint64_t signs(tri_dtype t) { return t == TRI_F32 ? 0x8000000080000000u : 0x8000800080008000u; }
 
-/* x[n] = -x: the sign is the first bit of f32, bf16 and f16. Grid: tri_grid. */
+/* x[n] = -x. The sign is the first bit of f32, bf16 and f16. The grid is tri_grid. */
 template <class U> __global__ void __launch_bounds__(THREADS) negate_kernel(U *x, int64_t n, uint64_t sign) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
     x[i] ^= (U)sign;
@@ -75,7 +76,7 @@ tri_status tri_cuda_negate(tri_stream *s, tri_out x) {
                     signs(x->dtype));
 }
 
-/* *differ = 1 if one of n units of a is not that of b with these bits turned. Grid: tri_grid. */
+/* Sets *differ to 1 if one of n units of a is not that of b with these bits flipped. The grid is tri_grid. */
 template <class U>
 __global__ void __launch_bounds__(THREADS)
     differ_kernel(int32_t *differ, const U *a, const U *b, int64_t n, uint64_t turned) {

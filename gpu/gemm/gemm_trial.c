@@ -1,15 +1,15 @@
-/* gemm_trial.c - a product tried with noise: whether algorithms give rows the same bits, and how long one
- * takes.
+/* gemm_trial.c - tries a product with noise: do algorithms give rows the same bits, and how long does one
+ * take.
  *
- * A bf16 result hides what f32 sums differ in. So a product is made a second time with -y of its judge added:
- * what is left of a sum when its upper bits are taken away. That tries too what is added in use (o and down
- * add to the residual stream), as an algorithm may add it first or last. */
+ * A bf16 result hides differences of f32 sums. So a product is made a second time with -y of the reference
+ * added. This leaves the part of a sum below its upper bits. It also tries the addition used by models (o and
+ * down add to the residual stream), because an algorithm may add it first or last. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gemm_impl.h"
 
 #include <math.h>
 
-enum { TURNS = 5 }; /* runs of which the shortest counts; chosen */
+enum { TURNS = 5 }; /* runs, the shortest counts, chosen */
 
 static size_t x_bytes(const tri_linear *l, int64_t rows) {
   return tri_lt_round((size_t)(rows * l->n_in) * tri_dtype_bytes(l->dtype));
@@ -18,7 +18,7 @@ static size_t y_bytes(const tri_linear *l, int64_t rows, tri_dtype t) {
   return tri_lt_round((size_t)(rows * l->n_out) * tri_dtype_bytes(t));
 }
 
-/* Written before each timed run, so that the weights come from memory as in a model. */
+/* Bytes written before each timed run, so that the weights come from memory as in a model. */
 size_t tri_lt_evict_bytes(const tri_linear *l) { return 2 * l->device->l2_bytes; }
 
 size_t tri_lt_workspace_bytes(const tri_linear *l, int64_t rows) {
@@ -36,7 +36,7 @@ tri_status tri_lt_workspace_fill(const tri_linear *l, tri_lt_workspace *r, char 
   return tri_cuda_noise(r->s, &bias, 2);
 }
 
-/* Rows [first, first + rows) by this algorithm. */
+/* Multiplies rows [first, first + rows) by this algorithm. */
 static tri_status run_part(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                            const tri_lt_workspace *r, int64_t first, int64_t rows, char *to, bool add) {
   const size_t      y = (size_t)l->n_out * tri_dtype_bytes(p->out);
@@ -63,7 +63,7 @@ tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatm
   return run_part(l, p, algo, r, 0, r->rows, r->judge, true);
 }
 
-/* *differ[0], [1], on the device: whether the rows do, without and with something added. */
+/* Sets differ[0] and differ[1], on the device, if the rows differ without and with an addend. */
 static tri_status try_part(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                            const tri_lt_workspace *r, int64_t first, int64_t rows, int32_t *differ) {
   const size_t y = (size_t)l->n_out * tri_dtype_bytes(p->out), at = (size_t)first * y,
@@ -95,8 +95,8 @@ tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeur
   return TRI_OK;
 }
 
-/* All turns are queued before the first ends: writing so much takes longer than queueing what follows, so
- * that no turn waits for the host, and each finds the weights out of the cache. */
+/* All turns are queued before the first ends, because writing so many bytes takes longer than queueing the
+ * rest. So no turn waits for the host, and each finds the weights out of the cache. */
 tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                        const tri_lt_workspace *r, int64_t rows, double *ms) {
   tri_status            st = TRI_OK;
