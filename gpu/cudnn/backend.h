@@ -1,6 +1,6 @@
-/* backend.h - the part of cuDNN's backend API that this room calls, written as NVIDIA documents it (cuDNN 9,
- * cudnn_graph.h), so that no build needs its headers; tests/gpu/cudnn_paper.sh holds it against them where
- * they are. Private to its room. */
+/* backend.h - the part of cuDNN's backend API used in this folder. It is written after NVIDIA's documentation
+ * (cuDNN 9, cudnn_graph.h), so no build needs its headers. tests/gpu/cudnn_paper.sh compares it with the
+ * headers if they are installed. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_BACKEND_H
 #define TRI_GPU_CUDNN_BACKEND_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cudnnStatus_t: 0 is success, 2000 and on a wrong call, 3000 to 3999 not supported. */
+/* cudnnStatus_t. 0 is success, 2000 to 2999 a wrong call, 3000 to 3999 not supported. */
 enum { CUDNN_OK = 0, CUDNN_UNSUPPORTED = 3000, CUDNN_INTERNAL = 4000 };
 /* cudnnDataType_t */
 enum { CUDNN_F32 = 0, CUDNN_I32 = 4, CUDNN_BF16 = 9, CUDNN_BOOL = 11 };
@@ -109,12 +109,12 @@ enum {
   CUDNN_SELECT = 601,
   CUDNN_REDUCE_ADD = 0
 };
-/* cudnnBackendHeurMode_t, cudnnBackendNumericalNote_t and how many notes cuDNN 9 knows at most */
+/* cudnnBackendHeurMode_t, cudnnBackendNumericalNote_t, and the most notes of cuDNN 9 */
 enum { CUDNN_HEUR_FALLBACK = 2, CUDNN_HEUR_A = 3, CUDNN_NOTE_NONDETERMINISTIC = 4, CUDNN_NOTES = 32 };
 
 typedef void *cudnn_handle, *cudnn_desc;
 
-/* The functions of the library: cudnnGetVersion and so on. */
+/* The functions of the library, cudnnGetVersion and so on. */
 typedef struct cudnn_api {
   size_t (*get_version)(void);
   void (*last_error)(char *text, size_t bytes);

@@ -1,9 +1,9 @@
-/* cudnn_plan.c - the gradient of attention as a graph of cuDNN's operations, and the engine that does it.
+/* cudnn_plan.c - the gradient of attention as a graph of cuDNN's operations, and the engine for it.
  *
- * The graph is the one cuDNN's SDPA engines know (cudnn-frontend 1.32, CompositeSDPABackwardNode), of which
- * one form alone is used: sequences in packed rows, causal, and the deterministic one, whose dq is a product
- * of the whole score gradient instead of a sum of atomic additions. On GPUs of compute capability 9.0 that
- * gradient is kept: B H T T bf16 of workspace. */
+ * The graph is known to cuDNN's SDPA engines (cudnn-frontend 1.32, CompositeSDPABackwardNode). Only one form
+ * of it is used: causal, with sequences in packed rows, and deterministic. In the deterministic form dq is a
+ * product with the whole gradient of scores, instead of a sum of atomic additions. On GPUs of compute
+ * capability 9.0 that gradient is kept, in B H T T bf16 of workspace. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cudnn_plan.h"
 
@@ -11,18 +11,18 @@
 #include <string.h>
 
 enum { MOST_OPS = 48, MOST_CFGS = 16, RANK = 4 };
-enum { SCORES = 100 }; /* numbers of what has no place in memory begin here */
+enum { SCORES = 100 }; /* tensors without memory are numbered from here */
 
 typedef struct graph {
   const cudnn_user *u;
   int64_t           B, T, H, G, D, E;
   cudnn_desc        desc[CUDNN_MOST_DESCS], op[MOST_OPS];
-  int               n_desc, n_op, failed; /* failed: the first status that was none of success */
+  int               n_desc, n_op, failed; /* `failed` is the first status other than success */
   int64_t           next_uid;
   cudnn_desc        tensor[CUDNN_UIDS];
 } graph;
 
-/* ---- descriptors: after a failure nothing more is done ---- */
+/* ---- descriptors. After a failure nothing more is done ---- */
 
 static cudnn_desc make(graph *g, int type) {
   cudnn_desc d = NULL;
@@ -58,7 +58,7 @@ typedef struct shape {
 } shape;
 
 static cudnn_desc begin_tensor(graph *g, int64_t uid, int type, const shape *s) {
-  const int64_t align = 16; /* bytes; of device memory 256, of rows and heads 16 by tri_cudnn_why_not */
+  const int64_t align = 16; /* bytes, device memory has 256, rows and heads 16 by tri_cudnn_why_not */
   cudnn_desc    d = make(g, CUDNN_TENSOR);
 
   set_type(g, d, CUDNN_TENSOR_TYPE, type);
@@ -68,7 +68,7 @@ static cudnn_desc begin_tensor(graph *g, int64_t uid, int type, const shape *s) 
   set(g, d, CUDNN_TENSOR_ALIGNMENT, CUDNN_OF_INT64, 1, &align);
   return d;
 }
-/* In memory; `at`: the offsets of its sequences, or NULL. */
+/* Adds a tensor in memory. `at` has the offsets of its sequences, or is NULL. */
 static void put_tensor(graph *g, cudnn_uid uid, int type, const shape *s, cudnn_desc at) {
   cudnn_desc d = begin_tensor(g, uid, type, s);
 
@@ -83,7 +83,7 @@ static void put_number(graph *g, cudnn_uid uid) {
   set(g, d, CUDNN_TENSOR_BY_VALUE, CUDNN_OF_BOOL, 1, &yes);
   g->tensor[uid] = end(g, d);
 }
-/* In no memory. */
+/* Adds a tensor without memory. */
 static cudnn_desc between(graph *g, int type, const shape *s, cudnn_desc at) {
   const bool yes = true;
   cudnn_desc d = begin_tensor(g, g->next_uid++, type, s);
@@ -92,7 +92,7 @@ static cudnn_desc between(graph *g, int type, const shape *s, cudnn_desc at) {
   if (at) set_desc(g, d, CUDNN_TENSOR_RAGGED, at);
   return end(g, d);
 }
-/* [B,n,rows,cols] without gaps, and with its last two dimensions in the other order in memory. */
+/* Shapes [B,n,rows,cols] without gaps. `turned` has the last two dimensions in the other order in memory. */
 static shape whole(const graph *g, int64_t n, int64_t rows, int64_t cols) {
   return (shape){{g->B, n, rows, cols}, {n * rows * cols, rows * cols, cols, 1}};
 }
@@ -105,8 +105,8 @@ static cudnn_desc scores(graph *g, int type) {
   return between(g, type, &s, NULL);
 }
 
-/* n heads of `width` columns side by side in rows of `row` elements. Batches are found by their offsets: the
- * first stride is for a batch without. */
+/* Shape of n heads of `width` columns side by side in rows of `row` elements. Batches are found by their
+ * offsets. The first stride is for a batch without offsets. */
 static shape heads_in_rows(const graph *g, int64_t n, int64_t width, int64_t row) {
   return (shape){{g->B, n, g->T, width}, {g->T * row, width, row, 1}};
 }
@@ -145,7 +145,7 @@ static void put_tensors(graph *g, bool window) {
 
 /* ---- operations ---- */
 
-/* y = mode(x, b, t); b and t may be NULL. axis: of an index, else -1. */
+/* y = mode(x, b, t). b and t may be NULL. axis is that of an index, or -1. */
 static cudnn_desc point(graph *g, int mode, int type, cudnn_desc x, cudnn_desc b, cudnn_desc t, int64_t axis,
                         cudnn_desc y) {
   cudnn_desc how = make(g, CUDNN_POINTWISE), op;
@@ -167,7 +167,7 @@ static cudnn_desc of_scores(graph *g, int mode, cudnn_desc x, cudnn_desc b) {
   return point(g, mode, CUDNN_F32, x, b, NULL, -1, scores(g, CUDNN_F32));
 }
 
-/* y = a b. Which of the product's three sizes the sequences' lengths bound: that of rows, columns, terms. */
+/* y = a b. The lengths of the sequences bound up to three sizes of the product: rows, columns and terms. */
 static cudnn_desc multiply(graph *g, cudnn_desc a, cudnn_desc b, cudnn_uid rows, cudnn_uid cols,
                            cudnn_uid terms, cudnn_desc y) {
   cudnn_desc how = make(g, CUDNN_MATMUL), op;
@@ -212,7 +212,7 @@ static cudnn_desc transpose(graph *g, cudnn_desc x, int type, const shape *s, cu
 
 /* ---- the graph ---- */
 
-/* The number of each element along an axis of `like`. */
+/* Numbers the elements along an axis of `like`. */
 static cudnn_desc number_along(graph *g, cudnn_desc like, int64_t axis, int type) {
   return point(g, CUDNN_GEN_INDEX, type, like, NULL, NULL, axis, scores(g, CUDNN_I32));
 }
@@ -223,8 +223,8 @@ static cudnn_desc keep(graph *g, cudnn_desc x, cudnn_desc where) {
   return point(g, CUDNN_SELECT, CUDNN_F32, x, g->tensor[CUDNN_MASKED], where, -1, scores(g, CUDNN_F32));
 }
 
-/* Scores of pairs that do not see each other become -infinity: rows and keys behind a sequence's end, keys
- * behind their row, keys before its window (key + window > row). */
+/* Sets the scores of pairs that do not see each other to -infinity. These are rows and keys behind a
+ * sequence's end, keys behind their row, and keys before its window (key + window > row). */
 static cudnn_desc mask(graph *g, cudnn_desc x, bool window) {
   cudnn_desc *t = g->tensor, row = number_along(g, x, 2, CUDNN_I32), key = number_along(g, x, 3, CUDNN_I32);
   cudnn_desc  inside = test(g, CUDNN_CMP_LT, row, t[CUDNN_LEN_Q]);
@@ -239,7 +239,8 @@ static cudnn_desc mask(graph *g, cudnn_desc x, bool window) {
   return keep(g, x, test(g, CUDNN_CMP_GT, key, row));
 }
 
-/* Of p or ds, transposed, times dout or q, to dv or dk: summed over a group's heads if there are several. */
+/* Multiplies p or ds, transposed, by dout or q to give dv or dk. The result is summed over a group's heads if
+ * there are several. */
 static void to_keys(graph *g, cudnn_desc x, cudnn_desc rows, cudnn_uid to) {
   const shape turn = turned(g, g->H, g->T, g->T), full = whole(g, g->H, g->T, g->D);
   cudnn_desc  y = g->H == g->G ? g->tensor[to] : between(g, CUDNN_BF16, &full, NULL);
@@ -286,7 +287,7 @@ static cudnn_desc put_graph(graph *g) {
   return end(g, d);
 }
 
-/* Whether the engine of this configuration gives the same bits each time; its number. */
+/* Returns whether the engine of this configuration repeats its bits, and its number. */
 static bool repeats(graph *g, cudnn_desc cfg, int64_t *number) {
   cudnn_desc engine = make(g, CUDNN_ENGINE);
   int        note[CUDNN_NOTES];
@@ -301,7 +302,7 @@ static bool repeats(graph *g, cudnn_desc cfg, int64_t *number) {
   return true;
 }
 
-/* A plan of the configuration; false: its engine cannot after all. */
+/* Makes a plan of the configuration. Returns false if its engine cannot do it after all. */
 static bool finish(graph *g, cudnn_desc cfg, cudnn_plan *out) {
   const cudnn_user *u = g->u;
   cudnn_desc        plan = NULL;
@@ -322,7 +323,7 @@ static bool finish(graph *g, cudnn_desc cfg, cudnn_plan *out) {
   return true;
 }
 
-/* The first of the library's choices, in its order, that repeats and can. */
+/* Takes the first of the library's choices, in its order, that repeats its bits and works. */
 static bool choose(graph *g, cudnn_desc ops, int mode, cudnn_plan *out) {
   cudnn_desc heur = make(g, CUDNN_ENGINEHEUR), cfg[MOST_CFGS];
   int64_t    n = 0;
@@ -354,8 +355,8 @@ void tri_cudnn_plan_open(const cudnn_user *u, const tri_attn_rule *rule, int64_t
          : choose(&g, ops, CUDNN_HEUR_A, out) ? NULL
          : !g.failed && choose(&g, ops, CUDNN_HEUR_FALLBACK, out)
              ? NULL
-             : "cuDNN has no engine that repeats its bits";
-  out->n_kept = g.n_desc; /* whether a plan keeps what it was made of is not promised */
+             : "cuDNN has no engine with repeatable bits";
+  out->n_kept = g.n_desc; /* not promised that a plan keeps its parts */
   memcpy(out->kept, g.desc, (size_t)g.n_desc * sizeof *out->kept);
   if (*why) tri_cudnn_plan_close(u, out);
 }
@@ -385,8 +386,9 @@ tri_status tri_cudnn_plan_run(const cudnn_user *u, const cudnn_plan *p, void *co
   if (failed) api->last_error(text, sizeof text);
   if (pack) api->drop(pack);
   if (failed)
-    TRI_FAIL(TRI_EDEVICE,
-             "cuDNN's attention backward failed (status %d: %s); TRI_CUDA_ATTN_BWD=own does without cuDNN",
-             failed, text);
+    TRI_FAIL(
+        TRI_EDEVICE,
+        "attention backward failed in cuDNN (status %d: %s). Set TRI_CUDA_ATTN_BWD=own to run without cuDNN",
+        failed, text);
   return TRI_OK;
 }

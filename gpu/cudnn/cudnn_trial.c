@@ -1,8 +1,8 @@
-/* cudnn_trial.c - cuDNN's gradients beside the own kernel's, on numbers that no batch has a part in.
+/* cudnn_trial.c - compares cuDNN's gradients with the own kernel's, on numbers independent of any batch.
  *
- * A run that is resumed tries anew, at another batch, and has to find the same: so the sequences and what is
- * in them follow from the shape. Behind the last row there is NaN, as in memory that others have used there
- * may be: an engine that reads it and multiplies by 0 shows, and one that writes there too. */
+ * A resumed run tries again, at another batch, and must find the same. So the sequences and their contents
+ * follow from the shape. Behind the last row there is NaN, as there may be in reused memory. An engine that
+ * reads it and multiplies it by 0 is found, and one that writes there too. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cudnn_trial.h"
 
@@ -13,15 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen, all: as many rows behind as the graph's least T, and of 256 rows several tiles. */
+/* All chosen. BEHIND is the graph's least T, and 256 rows have several tiles. */
 enum { BEHIND = 128, LEAST = 256, ALIGN = 256, N_ARRAYS = 6 };
 
-/* Beside the longest, which comes third: of a part of a tile, none, one row. */
+/* The rows of the other sequences. The longest comes third. The others have a part of a tile, no row and one
+ * row. */
 enum { FIRST = 37, LAST = 1, N_SEQUENCES = 4 };
 
 static int64_t rows_of(int64_t longest) { return FIRST + longest + LAST; }
 static int64_t row_elements(const tri_heads *h) { return (int64_t)(h->H + 2 * h->G) * h->D; }
-static size_t  row_bytes(const tri_heads *h) { /* of qkv and dqkv, o and dout, lse */
+static size_t  row_bytes(const tri_heads *h) { /* rows of qkv and dqkv, o and dout, lse */
   return (size_t)(2 * row_elements(h) + 2 * (int64_t)h->H * h->D) * sizeof(uint16_t) +
          (size_t)h->H * sizeof(float);
 }
@@ -43,7 +44,7 @@ size_t tri_cudnn_trial_work_bytes(const tri_heads *h, int64_t T) {
 
 /* ---- numbers ---- */
 
-/* An array of n rows, and of what is behind them; *at goes on. */
+/* Takes an array of n rows, and of the rows behind them. *at moves on. */
 static tri_tensor take(char **at, tri_dtype t, int64_t n, int64_t width) {
   const tri_tensor x = tri_view2(*at, t, n, width);
   const size_t     bytes = (size_t)((n + BEHIND) * width) * tri_dtype_bytes(t);
@@ -52,7 +53,7 @@ static tri_tensor take(char **at, tri_dtype t, int64_t n, int64_t width) {
   return x;
 }
 
-/* Uniform in (-2, 2): scores are far enough apart that it matters which are seen. */
+/* Uniform in (-2, 2). Scores are far enough apart to show which keys are seen. */
 static tri_status put_numbers(tri_stream *s, tri_out x, uint64_t seed) {
   const tri_rng_key     key = tri_rng_make_key(seed, TRI_RNG_TEST);
   const tri_device_ops *ops = s->device->ops;
@@ -91,15 +92,16 @@ tri_status tri_cudnn_trial_put(tri_stream *s, const tri_attn_rule *rule, int64_t
   out->dout = take(&at, TRI_BF16, n, HD);
   out->lse = take(&at, TRI_F32, n, h->H);
   TRI_TRY(ops->copy(s, out->cu.data, cu, sizeof cu));
-  TRI_TRY(ops->stream_sync(s)); /* cu is gone after this */
+  TRI_TRY(ops->stream_sync(s)); /* cu is freed after this */
   TRI_TRY(put_numbers(s, &out->qkv, 1));
   TRI_TRY(put_numbers(s, &out->dout, 2));
   return ops->kernels->attn_fwd(s, &out->o, &out->lse, &out->qkv, &out->cu, &out->rule);
 }
 
-/* ---- what both make of them ---- */
+/* ---- the gradients of both ---- */
 
-/* A way's gradients and what is behind them, on the host. Before it all is NaN: what it leaves out shows. */
+/* Gets the gradients of a way, and the elements behind them, on the host. Everything is NaN before, so a
+ * missing write shows. */
 static size_t     size_of(tri_in dqkv) { return (size_t)((dqkv->dim[0] + BEHIND) * dqkv->dim[1]); }
 static tri_status get_gradients(tri_stream *s, tri_out dqkv, tri_cudnn_way way, uint16_t *to) {
   const tri_device_ops *ops = s->device->ops;
@@ -111,8 +113,8 @@ static tri_status get_gradients(tri_stream *s, tri_out dqkv, tri_cudnn_way way, 
   return ops->stream_sync(s);
 }
 
-/* The same by cuDNN: that it fails is for the verdict. After an error of CUDA itself no kernel runs any more,
- * nor does this wait end well. */
+/* The same by cuDNN. A failure counts in the verdict. After an error of CUDA itself no kernel runs any more,
+ * and this wait fails too. */
 static tri_status get_cudnn(tri_stream *s, tri_out dqkv, tri_cudnn_way way, uint16_t *to,
                             tri_cudnn_verdict *v) {
   const tri_status st = v->failed[0] ? TRI_OK : get_gradients(s, dqkv, way, to);
@@ -120,9 +122,9 @@ static tri_status get_cudnn(tri_stream *s, tri_out dqkv, tri_cudnn_way way, uint
   if (st != TRI_EDEVICE) return st;
   snprintf(v->failed, sizeof v->failed, "%s", tri_error_message());
   TRI_TRY(tri_error_at(s->device->ops->stream_sync(s),
-                       "the trial of cuDNN (TRI_CUDA_ATTN_BWD=own does without)"));
+                       "the trial of cuDNN (set TRI_CUDA_ATTN_BWD=own to run without it)"));
   tri_error_clear();
-  (void)cudaGetLastError(); /* it is told; the next launch asks */
+  (void)cudaGetLastError(); /* it is reported, and the next launch would ask for it */
   return TRI_OK;
 }
 
@@ -138,7 +140,8 @@ static tri_status run_own(void *ctx, tri_stream *s) { /* without space for cuDNN
                                            &a.rule);
 }
 
-/* Of columns [first, end) of n rows: how far apart at most, and the largest of want. NaN stays. */
+/* Finds the largest difference in columns [first, end) of n rows, and the largest of `want`. NaN stays
+ * NaN. */
 static void compare(const uint16_t *got, const uint16_t *want, int64_t n, int64_t E, int64_t first,
                     int64_t end, double *apart, double *largest) {
   *apart = *largest = 0;
@@ -151,8 +154,8 @@ static void compare(const uint16_t *got, const uint16_t *want, int64_t n, int64_
     }
 }
 
-/* Each of dq, dk and dv by its own largest, but none by less than a rounding of the largest of all: of rows
- * that see one key, dq and dk are noise. *most: of the three; NaN where one has no number. */
+/* Measures each of dq, dk and dv by its own largest, but at least by a rounding of the largest of all. For
+ * rows that see one key, dq and dk are noise. *most is the largest of the three, or NaN if one has NaN. */
 static tri_status find_apart(const uint16_t *got, const uint16_t *want, int64_t n, const tri_heads *h,
                              double *most) {
   const int64_t q = (int64_t)h->H * h->D, k = (int64_t)h->G * h->D, E = q + 2 * k;
@@ -163,8 +166,7 @@ static tri_status find_apart(const uint16_t *got, const uint16_t *want, int64_t 
   for (int i = 0; i < 3; i++)
     if (size[i] > all || isnan(size[i])) all = size[i];
   if (!(all > 0 && all < HUGE_VAL))
-    TRI_FAIL(TRI_EDEVICE, "the own kernel's gradients of the numbers that cuDNN is tried on are %g at most",
-             all);
+    TRI_FAIL(TRI_EDEVICE, "the largest gradient of the own kernel in the trial of cuDNN is %g", all);
   *most = 0;
   for (int i = 0; i < 3; i++) {
     const double x = apart[i] / fmax(size[i], all / 256);

@@ -1,4 +1,4 @@
-/* library.c - libcudnn.so.9 by dlopen: no build needs it, and a machine without it runs as before. */
+/* library.c - loads libcudnn.so.9 by dlopen. No build needs it, and a machine without it runs as before. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "library.h"
@@ -6,11 +6,11 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The first whose sums over a group's heads in packed rows and whose masks are right, as cudnn-frontend has
- * it: 9.10.0 and 9.10.1 are not. */
+/* The first version with correct sums over a group's heads in packed rows and correct masks, according to
+ * cudnn-frontend. 9.10.0 and 9.10.1 are wrong. */
 enum { LEAST = 91002 };
 
-/* ISO C has no cast from an object's pointer to a function's. */
+/* ISO C cannot cast an object pointer to a function pointer. */
 static bool find(void *library, const char *name, void *function) {
   void *found = dlsym(library, name);
 
@@ -39,13 +39,13 @@ tri_status tri_cudnn_load(cudnn_api *out, size_t *version) {
   if (!find_all(RTLD_DEFAULT, out)) {
     library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
     why = library ? NULL : dlerror();
-    if (library && !find_all(library, out)) why = "it has not all functions of cuDNN 9";
+    if (library && !find_all(library, out)) why = "it lacks functions of cuDNN 9";
   }
   if (!why) *version = out->get_version();
-  if (!why && (*version < LEAST || *version / 10000 != 9)) why = "it is none of 9.10.2 to 9.99";
+  if (!why && (*version < LEAST || *version / 10000 != 9)) why = "its version is not 9.10.2 to 9.99";
   if (!why) return TRI_OK;
   TRI_FAIL(TRI_EDEVICE,
-           "TRI_CUDA_ATTN_BWD=cudnn, and libcudnn.so.9 cannot be used: %s; load cuDNN's module or put its "
+           "TRI_CUDA_ATTN_BWD is cudnn but libcudnn.so.9 cannot be used (%s). Load cuDNN's module, put its "
            "folder into LD_LIBRARY_PATH, or unset TRI_CUDA_ATTN_BWD",
            why);
 }

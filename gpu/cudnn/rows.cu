@@ -1,12 +1,12 @@
-/* rows.cu - lengths and offsets of sequences as cuDNN wants them, from cu. */
+/* rows.cu - lengths and offsets of sequences for cuDNN, from cu. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 #include "rows.h"
 
 enum { ROWS_THREADS = 128 };
 
-/* A thread writes one sequence's numbers. Grid: blocks of ROWS_THREADS of [B+1]. Judge: what cuDNN makes of
- * them (test_cudnn.c). */
+/* A thread writes one sequence's numbers. The grid is blocks of ROWS_THREADS of [B+1]. Tested by cuDNN's
+ * results (test_cudnn.c). */
 __global__ void __launch_bounds__(ROWS_THREADS) cudnn_rows_kernel(const tri_cudnn_rows r) {
   int i = blockIdx.x * ROWS_THREADS + threadIdx.x, at = i < r.n ? i : r.n;
 

@@ -1,4 +1,4 @@
-/* rows.h - where the sequences of a call to cuDNN lie. Private to its room. */
+/* rows.h - the lengths and offsets of sequences in a call of cuDNN. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_CUDNN_ROWS_H
 #define TRI_GPU_CUDNN_ROWS_H
@@ -13,7 +13,7 @@ typedef struct tri_cudnn_rows {
   int32_t       *len, *at_qkv, *at_o, *at_stats; /* [B], [B+1], [B+1], [B+1] on the device */
   const int32_t *cu;                             /* [S+1] */
   int            first, n, B; /* sequences first .. first + n - 1, then empty ones up to B */
-  int            E, HD, H;    /* elements of a row of qkv, of o, of lse */
+  int            E, HD, H;    /* elements of a row of qkv, o and lse */
 } tri_cudnn_rows;
 
 TRI_CHECKED tri_status tri_cudnn_put_rows(tri_stream *s, const tri_cudnn_rows *r);

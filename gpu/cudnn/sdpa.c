@@ -1,8 +1,7 @@
-/* sdpa.c - which gradients of attention go to cuDNN, in which pieces.
+/* sdpa.c - sends gradients of attention to cuDNN, in calls of a few sequences.
  *
- * A batch's sequences go in calls of B, none longer than T, each call a plan that was made for B and T:
- * few plans serve all batches. B is what the workspace that was planned holds, as the engine keeps B H T T
- * bf16. */
+ * A batch goes in calls of B sequences, none longer than T. Each call uses a plan made for B and T, so few
+ * plans serve all batches. The planned workspace limits B, because the engine keeps B H T T bf16. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdpa.h"
 
@@ -19,17 +18,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Measured in tests/device/test_cudnn.c: rounding alone puts gradients 0.007 of the largest apart, wrong
- * masks, scales and layouts more than 1. Chosen: a tenth more time is worth a word. */
+/* Measured in tests/device/test_cudnn.c. Rounding alone makes gradients differ by 0.007 of the largest, wrong
+ * masks, scales and layouts by more than 1. SLOW is chosen, a tenth more time is worth a warning. */
 static const double TOO_FAR = 0.05, SLOW = 1.1;
 
 enum { MOST_PLANS = 256, MOST_SEQUENCES = 64, LEAST_ROWS = 128, ALIGN = 256 }; /* chosen */
 
-typedef struct entry { /* a shape that was asked for */
+typedef struct entry { /* a requested shape */
   tri_attn_rule rule;
-  int64_t       T;     /* rows that its sequences fit in */
-  cudnn_plan    plan;  /* plan.plan NULL: not for cuDNN, for good */
-  bool          tried; /* beside the own kernel */
+  int64_t       T;     /* rows its sequences fit in */
+  cudnn_plan    plan;  /* plan.plan is NULL if the shape is not for cuDNN, for good */
+  bool          tried; /* compared with the own kernel */
 } entry;
 
 struct tri_cudnn {
@@ -42,7 +41,7 @@ struct tri_cudnn {
 
 static size_t round_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
-/* ---- what it can ---- */
+/* ---- its limits ---- */
 
 const char *tri_cudnn_why_not(const tri_attn_rule *rule, tri_dtype A, int64_t N) {
   const tri_heads *h = &rule->heads;
@@ -50,15 +49,15 @@ const char *tri_cudnn_why_not(const tri_attn_rule *rule, tri_dtype A, int64_t N)
 
   return A != TRI_BF16        ? "rows are not bf16"
          : rule->softcap > 0  ? "scores are capped"
-         : h->D % 8           ? "a head's width is no multiple of 8"
+         : h->D % 8           ? "the head width is not a multiple of 8"
          : h->D > 256         ? "a head is wider than 256"
-         : N > INT32_MAX / E  ? "offsets do not fit 32 bits"
+         : N > INT32_MAX / E  ? "offsets do not fit into 32 bits"
          : rule->longest <= 0 ? "the longest sequence is not known"
                               : NULL;
 }
 
-/* Of B sequences: what the engine keeps (cudnn_plan.c), with a group's heads each dk and dv of its own;
- * delta; and where the sequences lie. */
+/* Bytes for B sequences: delta, the lengths and offsets, and the memory of the engine (cudnn_plan.c). Each
+ * head of a group has its own dk and dv in the latter. */
 static size_t delta_bytes(const tri_heads *h, int64_t B, int64_t T) {
   return round_up((size_t)(B * h->H * T) * sizeof(float));
 }
@@ -67,7 +66,7 @@ static size_t engine_bytes(const tri_heads *h, int64_t B, int64_t T) {
   return 2 * (size_t)(B * h->H * T) * (size_t)(T + (h->H == h->G ? 0 : 2 * h->D));
 }
 
-/* What a plan's calls take; the own kernel's work of a trial lies in the same workspace. */
+/* Returns the bytes of a plan's calls. The own kernel's work in a trial uses the same workspace. */
 static size_t call_bytes(const tri_heads *h, int64_t B, int64_t T, size_t workspace) {
   const size_t need = round_up(workspace) + delta_bytes(h, B, T) + rows_bytes(B),
                own = round_up(tri_cudnn_trial_work_bytes(h, T));
@@ -99,8 +98,8 @@ tri_status tri_cudnn_open(tri_cuda_device *d) {
   if (!asked) return TRI_OK;
   if (d->capability / 10 != 9)
     TRI_FAIL(TRI_EDEVICE,
-             "TRI_CUDA_ATTN_BWD=cudnn, and cuDNN's gradients repeat their bits in packed rows on GPUs of "
-             "compute capability 9.0 alone; this one has %d.%d: unset TRI_CUDA_ATTN_BWD",
+             "TRI_CUDA_ATTN_BWD is cudnn but this GPU has compute capability %d.%d. cuDNN's gradients repeat "
+             "their bits in packed rows on 9.0 only. Unset TRI_CUDA_ATTN_BWD",
              d->capability / 10, d->capability % 10);
   TRI_TRY(TRI_ALLOC(c, 1));
   d->cudnn = c;
@@ -108,7 +107,7 @@ tri_status tri_cudnn_open(tri_cuda_device *d) {
   snprintf(c->version, sizeof c->version, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
   c->user.api = &c->api;
   if (c->api.create(&c->user.handle))
-    TRI_FAIL_DONE(TRI_EDEVICE, "cuDNN %s cannot use this GPU or its driver; unset TRI_CUDA_ATTN_BWD",
+    TRI_FAIL_DONE(TRI_EDEVICE, "cuDNN %s cannot use this GPU or its driver. Unset TRI_CUDA_ATTN_BWD",
                   c->version);
 done:
   if (st != TRI_OK) tri_cudnn_close(d);
@@ -142,15 +141,15 @@ static name name_of(const entry *e) {
 
 static bool is_like(const tri_attn_rule *a, const tri_attn_rule *b) {
   return a->heads.H == b->heads.H && a->heads.G == b->heads.G && a->heads.D == b->heads.D &&
-         a->window ==
-             b->window; /* scale and window are passed with each call; that there is one is the plan's */
+         a->window == b->window; /* calls pass scale and window, the plan depends on having a window */
 }
 
-/* A plan whose workspace fits: of fewer sequences, if the engine keeps more than was reckoned. */
+/* Makes a plan with a workspace that fits. It takes fewer sequences if the engine keeps more than
+ * computed. */
 static void make_plan(struct tri_cudnn *c, entry *e, int64_t B, size_t bytes) {
-  static const char *const small = "one sequence takes more memory than is planned for this";
+  static const char *const small = "one sequence needs more memory than planned";
   const char              *why = small;
-  char                     text[256] = ""; /* cuDNN's own */
+  char                     text[256] = ""; /* cuDNN's own message */
 
   for (; B > 0 && why == small; B /= 2) {
     tri_cudnn_plan_open(&c->user, &e->rule, B, e->T, &e->plan, &why);
@@ -160,21 +159,21 @@ static void make_plan(struct tri_cudnn *c, entry *e, int64_t B, size_t bytes) {
     why = small;
   }
   if (why && tri_log_is_first())
-    tri_log(TRI_LOG_WARN, "%s: by the own kernel, not by cuDNN %s: %s%s%s", name_of(e).text, c->version, why,
-            text[0] ? ": " : "", text);
+    tri_log(TRI_LOG_WARN, "%s: uses the own kernel instead of cuDNN %s because %s%s%s", name_of(e).text,
+            c->version, why, text[0] ? ": " : "", text);
 }
 
 static entry *find_entry(struct tri_cudnn *c, const tri_attn_rule *rule, int64_t B, int64_t T, size_t bytes) {
   for (int i = 0; i < c->n_made; i++)
     if (c->made[i].T == T && is_like(&c->made[i].rule, rule)) return &c->made[i];
-  if (c->n_made == MOST_PLANS) return NULL; /* one of many models: the own kernel serves */
+  if (c->n_made == MOST_PLANS) return NULL; /* one of many models, the own kernel serves */
   c->made[c->n_made].rule = *rule;
   c->made[c->n_made].T = T;
   make_plan(c, &c->made[c->n_made], B, bytes);
   return &c->made[c->n_made++];
 }
 
-/* What a trial found: a shape whose gradients are not right stays the own's. */
+/* Judges the result of a trial. A shape with wrong gradients stays with the own kernel. */
 static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v) {
   char why[sizeof v->failed + 64];
 
@@ -186,13 +185,13 @@ static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v) {
   else if (v->behind)
     snprintf(why, sizeof why, "writes behind the last row");
   else if (isnan(v->apart))
-    snprintf(why, sizeof why, "has gradients that are no numbers");
+    snprintf(why, sizeof why, "has gradients with NaN");
   else if (v->apart > TOO_FAR)
-    snprintf(why, sizeof why, "has other gradients (%.3g of the largest apart)", v->apart);
+    snprintf(why, sizeof why, "has other gradients (they differ by %.3g of the largest)", v->apart);
   else
     return;
-  tri_log(TRI_LOG_WARN, "%s: by the own kernel, as cuDNN %s, engine %lld, %s", name_of(e).text, c->version,
-          (long long)e->plan.engine, why);
+  tri_log(TRI_LOG_WARN, "%s: uses the own kernel because cuDNN %s, engine %lld, %s", name_of(e).text,
+          c->version, (long long)e->plan.engine, why);
   tri_cudnn_plan_close(&c->user, &e->plan);
 }
 
@@ -200,13 +199,13 @@ static void tell(const struct tri_cudnn *c, const entry *e, double apart, int64_
                  double own_ms) {
   tri_log(
       TRI_LOG_INFO,
-      "%s: by cuDNN %s, engine %lld, %lld at once in %.0f MiB: %.4f ms for %lld rows (the own kernel %.4f), "
-      "%.2g of the largest gradient apart",
+      "%s: uses cuDNN %s, engine %lld, %lld at once in %.0f MiB, %.4f ms for %lld rows (own kernel %.4f ms), "
+      "difference %.2g of the largest gradient",
       name_of(e).text, c->version, (long long)e->plan.engine, (long long)e->plan.B,
       (double)e->plan.workspace / (1 << 20), ms, (long long)N, own_ms, apart);
   if (ms > SLOW * own_ms && tri_log_is_first())
     tri_log(TRI_LOG_WARN,
-            "%s: in one run cuDNN took %.0f %% more time than the own kernel: TRI_CUDA_ATTN_BWD=own",
+            "%s: cuDNN took %.0f %% more time than the own kernel in one run. Set TRI_CUDA_ATTN_BWD=own",
             name_of(e).text, 100 * (ms / own_ms - 1));
 }
 
@@ -223,7 +222,7 @@ typedef struct call {
 
 static char *aligned(char *at) { return at + (ALIGN - (uintptr_t)at % ALIGN) % ALIGN; }
 
-/* The workspace's parts: of rows, delta, the engine's. */
+/* Divides the workspace into rows, delta and the engine's part. */
 static void share_workspace(call *a, char *workspace, const tri_heads *h) {
   const size_t each = rows_bytes(a->plan->B) / 4;
   int32_t    **part[] = {&a->rows.len, &a->rows.at_qkv, &a->rows.at_o, &a->rows.at_stats};
@@ -254,7 +253,7 @@ static tri_status run_all(void *ctx, tri_stream *s) {
   int   S = a->S;
 
   if (a->c->api.set_stream(a->c->user.handle, tri_cuda_stream_of(s)))
-    TRI_FAIL(TRI_EDEVICE, "cuDNN does not take a stream; TRI_CUDA_ATTN_BWD=own does without cuDNN");
+    TRI_FAIL(TRI_EDEVICE, "cuDNN refused a stream. Set TRI_CUDA_ATTN_BWD=own to run without cuDNN");
   for (int first = 0; first < S; first += a->rows.B) {
     a->rows.first = first;
     a->rows.n = S - first < a->rows.B ? S - first : a->rows.B;
@@ -280,7 +279,8 @@ static call make_call(struct tri_cudnn *c, const cudnn_plan *plan, const tri_cud
   return a;
 }
 
-/* What the workspace has behind the calls' part is the trial's: the longer a sequence is tried. */
+/* Tries a plan. The workspace behind the calls' part belongs to the trial. The more there is, the longer a
+ * sequence is tried. */
 static tri_status try_plan(tri_stream *s, struct tri_cudnn *c, entry *e, const tri_attn_rule *rule,
                            char *workspace, size_t bytes, double *apart) {
   const tri_heads  *h = &rule->heads;
@@ -299,7 +299,7 @@ static tri_status try_plan(tri_stream *s, struct tri_cudnn *c, entry *e, const t
   return TRI_OK;
 }
 
-/* The first call of a shape; *done: cuDNN's gradients are there. */
+/* Makes the first call of a shape. *done says that cuDNN's gradients are there. */
 static tri_status first_call(tri_stream *s, entry *e, call *a, const tri_attn_rule *rule, char *workspace,
                              size_t bytes, int64_t N, tri_cudnn_way own, bool *done) {
   double apart = 0, ms, own_ms;
