@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
 /* The use of a tensor in the blocks (decoder.h, head.h). The products come first. The bias of a layer's
  * product p is p + TRI_SLOT_PRODUCTS. The head has no bias. */
 typedef enum {
