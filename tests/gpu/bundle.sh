@@ -1,11 +1,11 @@
 #!/bin/bash
-# bundle.sh - programs with what they need on a machine that has a GPU, its driver and CUDA, but no Open MPI, PMIx or HDF5.
+# bundle.sh - packs programs for a machine with a GPU, its driver and CUDA, but without Open MPI, PMIx or HDF5.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/bundle.sh DEST PROGRAM...     there: source DEST/env.sh && mpirun -n 2 DEST/bin/PROGRAM ...
 #
-# DEST gets every shared library but the C and C++ run-time's and CUDA's own, Open MPI's launcher and plug-ins, and env.sh, which
-# needs no root, writes nothing, and asks Python where NVIDIA's libraries are that came by pip. DEST must not be there yet.
+# DEST gets every shared library except those of the C and C++ run-time and of CUDA, Open MPI's launcher and plug-ins, and env.sh.
+# env.sh needs no root and writes nothing. It asks Python for NVIDIA's libraries installed by pip. DEST must not exist yet.
 set -euo pipefail
 (($# >= 2)) || { sed -n '4,7s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 dest=$1
@@ -14,7 +14,7 @@ shift
 mkdir -p "$dest/bin" "$dest/lib" "$dest/share"
 cp -L "$@" "$dest/bin/"
 
-# Where Open MPI and PMIx look for plug-ins and texts here; env.sh says where there.
+# The folders of Open MPI and PMIx for plug-ins and texts on this machine. env.sh names those on the other machine.
 mpi_place() { ompi_info --path "$1" --parsable | sed 's/^path:[a-z]*://'; }
 for tool in orterun orted; do cp -L "$(command -v $tool)" "$dest/bin/$tool"; done
 ln -s orterun "$dest/bin/mpirun"
@@ -26,7 +26,7 @@ pmix=$(dirname "$(readlink -f "$pmix")")
 mkdir "$dest/pmix"
 if [[ -d $pmix/pmix ]]; then cp -rL "$pmix/pmix/." "$dest/pmix/"; fi
 if [[ -d $pmix/../share/pmix ]]; then cp -rL "$pmix/../share/pmix" "$dest/share/pmix"; fi
-# One machine: networks but TCP, OpenSHMEM, and what debuggers want stay here.
+# The bundle is for one machine. Networks other than TCP, OpenSHMEM and files for debuggers are left out.
 find "$dest" -regextype posix-extended -type f -regex \
   '.*(\.la|\.a|/mca_(.*_(ofi|ucx|uct|usnic|openib|psm|psm2|cm|portals4|monitoring)|(spml|scoll|memheap|sshmem|atomic)_.*)\.so)' -delete
 

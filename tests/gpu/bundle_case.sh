@@ -1,9 +1,9 @@
 #!/bin/bash
-# bundle_case.sh - a bundle of the program trains on two ranks in a root that has the C run-time, bash and a few tools, not as root.
+# bundle_case.sh - trains with a bundle of the program on two ranks, in a root with only the C run-time, bash and a few tools.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/bundle_case.sh PROGRAM
-# Judge: the metrics of the same run outside. 77 (skipped) where nobody may change the root.
+# The run is not root. Judge: the metrics of the same run outside. Exit code 77 (skipped) if the user may not change the root.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh" "$1" 2
 bare=$dir/bare

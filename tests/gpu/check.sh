@@ -1,20 +1,20 @@
 #!/bin/bash
-# check.sh - what the GPU back end promises, checked on a machine with one GPU in calls of under five minutes: a table of results.
+# check.sh - checks the GPU back end on a machine with one GPU, in calls of under five minutes, and writes a table of results.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/check.sh correctness|speed|decide BIN OUT [--small] [--only WORD[,WORD...]] [--plan]
 #
 # correctness: the machine, sampler and trainer, kernels, parity, checkpoints, then ranks that share the GPU
-# speed:       kernels, training, generation, beside PyTorch
-# decide:      attention, training of one shape, decode at 1, 32 and 256 sequences: what a change for speed is judged by
-# BIN    the folder with the programs that tests/gpu/programs.sh names; nothing is built here
-# OUT    gets table.txt (what | result | figure | seconds) and log.txt, what every program said
-# --small  tiny shapes and few cases, for a try without a GPU: with programs of the preset cpu-emulated
-# --only   jobs whose name holds one of the words; names are in the plan
+# speed:       kernels, training, generation, PyTorch for comparison
+# decide:      attention, training of one shape, decode at 1, 32 and 256 sequences, to judge a change for speed
+# BIN    the folder of the programs in the list of tests/gpu/programs.sh. Nothing is built here
+# OUT    gets table.txt (what | result | figure | seconds) and log.txt with the output of every program
+# --small  tiny shapes and few cases, to try the script without a GPU, with programs of the preset cpu-emulated
+# --only   runs jobs with one of the words in their name, as printed by --plan
 # --plan   prints the jobs with their seconds, and runs nothing
-# PYTHON (python3) with torch and transformers is asked for the comparisons; without it they are "not run". MPIRUN (mpirun)
-# starts ranks, CHECK_SECONDS (290; --small 3000) is when everything must be over, PEAK_TFLOPS what MFU is a share of, and
-# CHECK_COMMIT names the commit where git cannot tell. What does not end within its time, or finds none left, is "not run".
+# PYTHON (python3) makes the comparisons with torch and transformers. Without these they are "not run". MPIRUN (mpirun) starts
+# ranks. CHECK_SECONDS (290, with --small 3000) limits the whole call. MFU is a share of PEAK_TFLOPS. CHECK_COMMIT names the
+# commit if git cannot. A job that exceeds its time, or finds no time left, is "not run".
 # Exit code: 1 if a row says FAILED, else 0.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -34,9 +34,9 @@ while (($#)); do
   shift
 done
 
-# A job: the calls it is part of (c correctness, s speed, d decide), phase, lane, seconds it should take on an H200, seconds it
-# may take, function and arguments. Phases follow each other; in a phase the lanes run side by side, each its jobs in this order.
-# Speed is measured in a lane of its own. What ranks that share a GPU do is slow and least sure: it comes last.
+# A job has these columns: its calls (c correctness, s speed, d decide), phase, lane, expected seconds on an H200, most seconds,
+# function and arguments. Phases run one after another. In a phase the lanes run side by side, each with its jobs in this order.
+# Speed is measured in a lane of its own. Jobs with ranks that share a GPU come last, since they are slow and least certain.
 jobs='
 csd 0 1   8  40 machine
 cs  0 2  15  60 python
@@ -86,7 +86,7 @@ d   1 1  30  80 decode 8B
 [[ -n $part ]] || usage
 jobs=$(awk -v p="$part" 'index($1, p) { $1 = ""; print }' <<<"$jobs")
 # shellcheck source=gpu_speed.sh
-. "$here/speed.sh"
+. "$here/gpu_speed.sh"
 # shellcheck source=stages.sh
 . "$here/stages.sh"
 
@@ -98,7 +98,7 @@ wanted() { # name
   return 1
 }
 
-# Seconds of a phase: its longest lane.
+# Seconds of a phase are those of its longest lane.
 print_plan() {
   awk '{ s = 0; name = $5; for (i = 6; i <= NF; i++) name = name " " $i
       printf "%-8s %-6s %5s s   at most %4s s   %s\n", $1, $2, $3, $4, name; lane[$1 " " $2] += $3; phase[$1] }
@@ -129,7 +129,7 @@ most=${CHECK_SECONDS:-$((small ? 3000 : 290))}
 python=${PYTHON:-python3} mpirun=${MPIRUN:-mpirun}
 began=$(date +%s.%N)
 
-# Every process may be a rank beside others, as root in a container too. The OMPI_ names mean nothing to other launchers.
+# Every process may be a rank beside others, and root in a container. Other launchers ignore the OMPI_ names.
 export TRI_TEST_DATA=$root/tests/data TRI_TEST_PROGRAM=$bin/trireme TRI_TEST_DEVICE=cuda PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
@@ -138,7 +138,7 @@ export TRI_EMULATE_DEVICES=1
 
 elapsed() { awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }'; }
 
-# What has been found so far, in the order of the jobs.
+# Writes the results so far, in the order of the jobs.
 write_table() {
   (
     flock 9
@@ -149,7 +149,7 @@ write_table() {
   ) 9>"$work/lock"
 }
 
-# A process and what it started.
+# Ends a process and its children.
 end_tree() {
   local child
   for child in $(pgrep -P "$1"); do end_tree "$child"; done
@@ -169,7 +169,7 @@ finish() {
 trap finish EXIT
 trap 'exit 143' TERM INT
 
-# ---- what the jobs use ----
+# ---- functions of the jobs ----
 
 row() { # what, result, figure: seconds are those since the row before it in this job
   local line s
@@ -178,7 +178,7 @@ row() { # what, result, figure: seconds are those since the row before it in thi
   row_began=$(elapsed)
   echo "$line" | tee -a "$rows" >&3
 }
-# Of an exit code: timeout's own are no result.
+# Result of an exit code. Those of timeout are no result.
 verdict() {
   case $1 in
   0) echo passed ;;
@@ -187,7 +187,7 @@ verdict() {
   esac
 }
 
-# A command within what is left to the job; its output in $said and in the job's log.
+# Runs a command within the time left to the job. Its output goes to $said and to the job's log.
 said=/dev/null
 run() {
   local left code since=$SECONDS
@@ -201,7 +201,8 @@ run() {
   ((code == 0)) || echo "-- exit code $code after $(elapsed) s of the whole check"
   return $code
 }
-# A script of ours in Python, with the libraries job_python found to suit; 69 without. What it starts gets the rest back.
+# Runs a Python script of ours with the libraries chosen by job_python, or returns 69 without them. Its child processes get the
+# old library path back.
 run_python() {
   local prefix
   read -ra prefix <"$work/python" || return 69
@@ -215,7 +216,7 @@ ranks() { # number, program ...: with a host name of its own for each rank, or N
     NCCL_MAX_NCHANNELS=2 OMP_NUM_THREADS=1 "$mpirun" -n "$n" \
     sh -c 'NCCL_HOSTID=rank${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}; export NCCL_HOSTID; exec "$@"' sh "$@"
 }
-# Why the last command failed, in a few words: its exit code and the first line that says what.
+# Tells briefly why the last command failed: its exit code and the first line with a reason.
 why() { # exit code
   local line
   (($1 == 124 || $1 == 137)) && { echo "over its time"; return; }
@@ -223,18 +224,18 @@ why() { # exit code
     grep -a . "$said" | tail -n 1)
   echo "exit code $1: ${line:0:200}" | tr '|' '/'
 }
-# The same, or where it did not fail what a command prints.
+# Prints the same, or the output of a command if it did not fail.
 tell() { # exit code, command ...
   if (($1)); then why "$1"; else "${@:2}"; fi
 }
 fell() { # what, exit code
   row "$1" "$(verdict "$2")" "$(why "$2")"
 }
-# All numbers of a field of metrics.jsonl, one on a line.
+# All numbers of a field of metrics.jsonl, one per line.
 numbers() { # file, field
   sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" "$1"
 }
-# The largest |a - b| / max(|b|, scale) of two files' fields, or nothing where lines are missing or are no numbers.
+# The largest |a - b| / max(|b|, scale) of a field in two files, or nothing if lines are missing or not numbers.
 worst() { # file, file, field, scale
   paste <(numbers "$1" "$3") <(numbers "$2" "$3") | awk -v scale="$4" '
     $1 !~ /^-?[0-9.]+(e[-+][0-9]+)?$/ || $2 !~ /^-?[0-9.]+(e[-+][0-9]+)?$/ { bad = 1 }
@@ -295,5 +296,5 @@ done
 write_table
 echo "check.sh: $(elapsed) s; $(grep -c '| passed |' "$out/table.txt") passed, $(grep -c '| FAILED |' "$out/table.txt") FAILED, $(grep -c '| not run' "$out/table.txt") not run"
 echo "# $(elapsed) s in all" >"$work/rows/999"
-# Nothing passed, or no table: that is a failure too.
+# No passed row, or no table, is a failure too.
 grep -q '| passed |' "$out/table.txt" && ! grep -q '| FAILED |' "$out/table.txt"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   compare_models.py FOLDER JUDGE [FOLDER JUDGE ...]
-# Bound: |a - b| over all weights relative to the judge's, as norms: at most 1e-4. Exit code 69 without the Python packages.
+# Bound: |a - b| over all weights relative to JUDGE's, as norms, is at most 1e-4. Exit code 69 without the Python packages.
 import os
 import sys
 

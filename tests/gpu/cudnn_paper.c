@@ -1,5 +1,5 @@
-/* cudnn_paper.c - the real cuDNN, asked for a GPU on paper: does it take our graph, by which engine, with how
- * much workspace. Nothing runs. By cudnn_paper.sh. */
+/* cudnn_paper.c - asks the real cuDNN about a GPU on paper: does it take our graph, by which engine, with how
+ * much workspace. Nothing runs. cudnn_paper.sh builds and calls it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cudnn/library.h"
 #include "gpu/cudnn/cudnn_plan.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What cuDNN writes of a device (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), with an H100's numbers. */
+/* cuDNN's description of a device (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION), with an H100's numbers. */
 static const char h100[] =
     "{\"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64], \"regsPerBlock\": "
     "65536, \"multiProcessorCount\": 132, \"warpSize\": 32, \"maxSharedMemoryPerBlock\": 49152, "

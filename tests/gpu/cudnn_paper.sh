@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# cudnn_paper.sh - what the real cuDNN says of gpu/cudnn's graph for an H100 on paper; needs CUDA's toolkit and cuDNN, no GPU.
+# cudnn_paper.sh - asks the real cuDNN about gpu/cudnn's graph for an H100 on paper. Needs CUDA's toolkit and cuDNN, no GPU.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/gpu/cudnn_paper.sh BUILD     BUILD: a build folder of this tree with libsrc_base.a; VERBOSE=1: why a graph is refused
+#   tests/gpu/cudnn_paper.sh BUILD     BUILD is a build folder of this tree with libsrc_base.a. VERBOSE=1 says why a graph is refused
 #
-# First the numbers of gpu/cudnn/backend.h against cuDNN's header. Then each shape's engine and workspace: cuDNN compiles its
-# kernel, and a driver that only says yes, made of the names in the toolkit's stub, takes it. 0: each shape has an engine
-# whose bits repeat. By hand: a few seconds.
+# First it compares the numbers of gpu/cudnn/backend.h with cuDNN's header. Then it prints each shape's engine and workspace.
+# cuDNN compiles its kernel, and a fake driver made of the names in the toolkit's stub accepts it. Exit code 0 means that each
+# shape has an engine with repeatable bits. Run it by hand. It takes a few seconds.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cuda=${CUDA_HOME:-/usr/local/cuda}
@@ -18,7 +18,7 @@ header=$(find -L "$cuda/include" /usr/include -maxdepth 2 -name 'cudnn_graph*.h'
 stub=$(find -L "$cuda" -path '*stubs/libcuda.so' 2>/dev/null | head -n 1)
 [[ -n $header && -n $stub ]] || { echo "cudnn_paper: no cudnn_graph.h or no stubs/libcuda.so under $cuda; set CUDA_HOME" >&2; exit 69; }
 
-# ---- numbers: ours, NVIDIA's ----
+# ---- numbers, ours and NVIDIA's ----
 
 names='
 CUDNN_F32 DATA_FLOAT CUDNN_I32 DATA_INT32 CUDNN_BF16 DATA_BFLOAT16 CUDNN_BOOL DATA_BOOLEAN
@@ -87,5 +87,5 @@ yes='cuLibraryLoadData cuLibraryGetKernel cuLibraryGetModule cuKernelGetFunction
 cc -w -shared -fPIC "$dir/driver.c" -o "$dir/libcuda.so.1" -Wl,-soname,libcuda.so.1
 ln -s libcuda.so.1 "$dir/libcuda.so"
 cc -std=c11 -O1 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -I"$root/src" -I"$root" "$root/tests/gpu/cudnn_paper.c" \
-  "$root/gpu/cudnn/plan.c" "$root/gpu/cudnn/library.c" "$build/libsrc_base.a" -o "$dir/paper" -lm -ldl -lpthread -fopenmp
+  "$root/gpu/cudnn/cudnn_plan.c" "$root/gpu/cudnn/library.c" "$build/libsrc_base.a" -o "$dir/paper" -lm -ldl -lpthread -fopenmp
 LD_LIBRARY_PATH="$dir:$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$dir/paper"

@@ -1,8 +1,8 @@
-# gpu_speed.sh - the jobs of check.sh that measure speed and memory, beside PyTorch and transformers. Sourced by it.
+# gpu_speed.sh - the jobs of check.sh that measure speed and memory and compare with PyTorch and transformers. Sourced by it.
 # shellcheck shell=bash disable=SC2154,SC2034
 # SPDX-License-Identifier: BSD-3-Clause
 
-# What one GPU is known to do at most in dense bf16 products, TFLOP/s (NVIDIA's data sheets; SXM). PEAK_TFLOPS overrides.
+# Peak of one GPU in dense bf16 products, TFLOP/s (NVIDIA's data sheets, SXM). PEAK_TFLOPS overrides it.
 peak() {
   case ${PEAK_TFLOPS-}${gpu_name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)} in
   [0-9]*) echo "${PEAK_TFLOPS}" ;;
@@ -13,7 +13,7 @@ peak() {
   esac
 }
 
-# C L H G F V tied, and tokens of one pass: Qwen2 0.5B, 1.5B, 3B, and Llama 3 8B.
+# C L H G F V tied, and tokens of one pass, for Qwen2 0.5B, 1.5B, 3B, and Llama 3 8B.
 shape() {
   ((small)) && { echo "64 2 2 1 128 300 true 64"; return; }
   case $1 in
@@ -23,7 +23,7 @@ shape() {
   8B) echo "4096 32 32 8 14336 128256 false 4096" ;;
   esac
 }
-# Writes $work/shapes/LABEL.json; the heads' size is C / H in all of them.
+# Writes $work/shapes/LABEL.json. The head size is C / H in all of them.
 write_shape() { # name, layers or 0, label
   local c l h g f v tied
   read -r c l h g f v tied _ <<<"$(shape "$1")"
@@ -32,15 +32,15 @@ write_shape() { # name, layers or 0, label
   write_config "$work/shapes/$3.json" "$c" "$l" "$h" "$g" "$f" "$v" 8192 "$tied"
   [[ $1 = 8B ]] && sed -i 's/Qwen2ForCausalLM/LlamaForCausalLM/; s/"qwen2"/"llama"/' "$work/shapes/$3.json"
 }
-# Operations of one trained token: 6 for each weight that is multiplied (an input table that is not also the head is not) and
-# 6 L H D T for attention, half of 12 L H D T as it is causal. The same for both programs.
+# Operations of one trained token. Each weight in a product counts 6 (an input table counts only if it is also the head).
+# Attention counts 6 L H D T, half of 12 L H D T as it is causal. Both programs use the same count.
 operations() { # name, layers or 0, T
   # shellcheck disable=SC2046
   awk -v layers="$2" -v T="$3" -v g="$(shape "$1")" 'BEGIN { split(g, q, " "); C = q[1]; L = layers ? layers : q[2]; D = C / q[3]
     n = q[6] * C + L * (2 * C * C + 2 * C * q[4] * D + 3 * C * q[5]); printf "%.0f", 6 * n + 6 * L * C * T }'
 }
 
-# FIGURE lines of a command's output: kept for the comparison, and a row for each.
+# Keeps the FIGURE lines of a command's output for the comparison, and writes a row for each.
 take_figures() { # file
   local label unit number
   while IFS='|' read -r _ label unit number; do
@@ -58,7 +58,7 @@ job_kernels() { # word of the labels, or all
   ((code == 0)) || fell "bench_gpu" $code
 }
 
-# Attention's gradient once more, by cuDNN where it can: the lines before are the own kernel's.
+# Measures the gradient of attention once more, by cuDNN if it can. The lines before are those of the own kernel.
 job_kernels_cudnn() {
   local code size=()
   ((small)) && size=(small)
@@ -74,8 +74,8 @@ job_kernels_cudnn() {
 
 # ---- training ----
 
-# Layers of the 8B shape that fit: 18 bytes for each weight, and what one pass of 4096 tokens keeps (about 200 kB a token
-# and layer), beside 12 GB for logits, workspace and the driver.
+# Layers of the 8B shape that fit. Each weight takes 18 bytes, and one pass of 4096 tokens keeps about 200 kB per token and layer.
+# 12 GB remain for logits, workspace and the driver.
 layers_that_fit() {
   local mib
   ((small)) && { echo 2; return; }
@@ -83,8 +83,8 @@ layers_that_fit() {
   awk -v b="${mib:-81559}" 'BEGIN { l = int((b * 1048576 - 12e9 - 18 * 2 * 128256 * 4096) / (18 * 218.1e6 + 0.8e9))
     print (l > 32 ? 32 : l < 1 ? 1 : l) }'
 }
-# What a GPU may hold beside the plan: the driver's context, kernels, libraries, decode graphs. Chosen; to be corrected by
-# what is seen.
+# MiB a GPU may hold beside the plan, for the driver's context, kernels, libraries and decode graphs. Chosen, to be corrected by
+# measurements.
 beside_mib=1536
 memory_row() { # row's name, metrics.jsonl
   local planned used
@@ -117,7 +117,7 @@ checkpoint: {save_final: false}
 D
     run "$bin/trireme" train "$dir/deck.yaml"
     code=$?
-    # Refused for its memory before the first step: with fewer layers.
+    # Memory refused it before the first step, so it tries again with fewer layers.
     if ((code != 64 || layers < 5)) || ! grep -q memory "$said"; then break; fi
     layers=$((layers - 3))
   done
@@ -145,7 +145,7 @@ job_decode() { # name
   ((code == 0)) || fell "decode $1" $code
 }
 
-# One step end to end: 64 prompts of 64 tokens, 8 answers each, 256 tokens an answer; the second of two steps.
+# One step end to end, with 64 prompts of 64 tokens, 8 answers each and 256 tokens per answer. It is the second of two steps.
 job_grpo() { # name
   local code prompts=64 answer=256 label
   ((small)) && prompts=4 answer=6
@@ -175,9 +175,9 @@ D
   memory_row "$label" "$dir/out/metrics.jsonl"
 }
 
-# ---- beside PyTorch ----
+# ---- comparison with PyTorch ----
 
-# Everything measured so far that PyTorch can do too, by torch_speed.py, and how the two compare.
+# Measures with torch_speed.py everything measured so far that PyTorch can do too, and compares the two.
 job_torch_speed() {
   local code label unit number ours operations
   [[ -s $work/figures ]] || { row "beside PyTorch" "not run: nothing was measured"; return; }

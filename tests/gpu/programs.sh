@@ -1,5 +1,5 @@
 #!/bin/bash
-# programs.sh - the programs tests/gpu/check.sh wants, as paths in a build folder: what to carry to a machine that cannot build.
+# programs.sh - prints the programs of tests/gpu/check.sh as paths in a build folder, to carry them to a machine that cannot build.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/programs.sh BUILD      for example build/cuda-release, after cmake --build

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# registers.sh - registers, stack and spills of every kernel of gpu/ for sm_80 and sm_90; fails when a kernel spills.
+# registers.sh - prints registers, stack and spills of every kernel of gpu/ for sm_80 and sm_90, and fails if a kernel spills.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/gpu/registers.sh           prints architecture, registers, bytes of stack, spill stores, spill loads and name of each kernel
-#   tests/gpu/registers.sh --from F  takes what nvcc said from F, the output of a build with NVCC_APPEND_FLAGS=-Xptxas=-v
-# NVCC names the compiler; JOBS files are compiled at once (2). Needs nvcc, no GPU.
+#   tests/gpu/registers.sh --from F  takes nvcc's output from F, the output of a build with NVCC_APPEND_FLAGS=-Xptxas=-v
+# NVCC names the compiler. JOBS files compile at once (2). It needs nvcc and no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
@@ -26,7 +26,7 @@ else
     xargs -P "${JOBS:-2}" -L 1 bash -c 'compile "$@"' _
 fi
 
-# One line per kernel: architecture, registers, bytes of stack, of spill stores, of spill loads, name.
+# One line per kernel with architecture, registers, bytes of stack, of spill stores, of spill loads, and name.
 cat "$dir"/*.log | awk '
   /Compiling entry function/ { split($0, q, "\047"); name = q[2]; arch = q[4] }
   /bytes stack frame/ {

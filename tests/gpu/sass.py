@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# sass.py - spills in the machine code of every kernel, and how many blocks of the hot kernels a multiprocessor takes.
+# sass.py - finds spills in the machine code of every kernel, and the blocks of hot kernels a multiprocessor takes.
 # SPDX-License-Identifier: BSD-3-Clause
 """
     tests/gpu/sass.py FILE...                 objects of nvcc --no-compress, or cubins. Fails when a kernel reads or writes local memory
@@ -22,7 +22,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, "sass.txt")
 LDL, STL = 0x983, 0x387  # loads and stores of local memory, in the low 12 bits of an instruction as cuobjdump shows them
-# A multiprocessor has these registers, bytes of shared memory, threads and blocks. Only the second differs between these devices.
+# Limits of a multiprocessor: shared memory in bytes, registers, threads and blocks. Only shared memory differs between these
+# devices.
 SM = {80: 164 * 1024, 90: 228 * 1024}
 REGISTERS, THREADS, BLOCKS, RESERVED, REGISTER_UNIT, WARP_UNIT = 65536, 2048, 32, 1024, 256, 4
 

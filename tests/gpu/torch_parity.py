@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   torch_parity.py PROGRAM FOLDER [--small]
-# A random Llama (grouped heads) and a random Qwen2 (grouped heads, biases, tied head) are made with transformers and saved;
-# both programs load them. f32 against f32 without TF32; bf16 against autocast over f32 weights, which is what trireme does.
-# Prints ROW|what|passed or FAILED|figure; check.sh reads these. Judge: torch.optim.AdamW and clip_grad_norm_.
+# Makes a random Llama (grouped heads) and a random Qwen2 (grouped heads, biases, tied head) with transformers and saves them.
+# Both programs load them. f32 is compared with f32 without TF32. bf16 is compared with autocast over f32 weights, as in trireme.
+# Prints lines ROW|what|passed or FAILED|figure for check.sh. Judge: torch.optim.AdamW and clip_grad_norm_.
 import json
 import os
 import subprocess
@@ -14,8 +14,8 @@ import torch
 import transformers
 
 STEPS, BATCH, LR, DECAY, CLIP = 10, 8, 1e-3, 0.1, 1.0
-# Relative differences allowed, of losses and of gradient norms. Chosen: the emulated GPU shows 1e-7 in f32, and 4e-5 and 1e-3 in
-# bf16; a GPU adds up in other orders.
+# Permitted relative differences of losses and of gradient norms. Chosen. The emulated GPU shows 1e-7 in f32, and 4e-5 and 1e-3 in
+# bf16. A GPU adds in other orders.
 BOUNDS = {"f32": (1e-4, 1e-3), "bf16": (1e-2, 5e-2)}
 
 

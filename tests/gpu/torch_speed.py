@@ -1,12 +1,12 @@
-# torch_speed.py - measures in PyTorch what trireme was measured in, for check.sh: training, generation, products, attention.
+# torch_speed.py - measures in PyTorch the same work as trireme's figures, for check.sh: training, generation, products, attention.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   torch_speed.py FIGURES SHAPES
-# FIGURES holds lines label|unit|number; the labels say what to do. SHAPES is a folder with the config.json of each model.
-# Training: transformers, sdpa attention, no recompute, fused AdamW, weights, gradients and moments all in bf16, which is the
-# least PyTorch can hold (8 bytes a weight) and its fastest; trireme holds f32 masters, moments and gradients (18 bytes). For
-# the first model also with f32 weights under autocast, labelled "f32 masters", which computes what trireme does. Generation:
-# model.generate, sampling, counted from the second new token on. Prints FIGURE|label|unit|number, or words for the number.
+# FIGURES holds lines label|unit|number. The labels say what to measure. SHAPES is a folder with the config.json of each model.
+# Training uses transformers, sdpa attention, no recompute and fused AdamW, with weights, gradients and moments all in bf16. This
+# is PyTorch's smallest state (8 bytes per weight) and its fastest. trireme holds f32 masters, moments and gradients (18 bytes).
+# The first model also runs with f32 weights under autocast, labelled "f32 masters", the same computation as trireme. Generation
+# uses model.generate with sampling, timed from the second new token on. Prints FIGURE|label|unit|number, or words for the number.
 import os
 import re
 import statistics
