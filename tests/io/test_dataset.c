@@ -330,7 +330,7 @@ static void refuses_bad_prompts(void **state) {
       {"{\"prompt\":\"a\",\"answer\":[\"b\"]}",
        "tri_line_parser_refuse_answer() answer 1 jq -c '.answer |= if "
        "type == \"array\" then .[0] else . end' a.jsonl"},
-      {"{\"prompt\":\"a\",\"answer\":[]}", "`answer` is a list of 0: must be text or a number"},
+      {"{\"prompt\":\"a\",\"answer\":[]}", "tri_line_parser_refuse_answer() a.jsonl:3 answer 0"},
       {"{\"prompt\":\"a\",\"answer\":{\"x\":[],\"value\":4}}",
        "refuse_object() answer data.answer_key answer.value"},
       {"{\"prompt\":\"a\",\"answer\":{}}", "refuse_object() answer data.answer_key"},

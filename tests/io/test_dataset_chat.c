@@ -479,10 +479,10 @@ static void pairs_may_share_a_token(void **state) {
 static void refuses_bad_conversations(void **state) {
   static const char good[] = "{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[]\"}";
   const bad_line    row[] = {
-         {"{\"messages\":7}", "`messages` must be text, or a list of messages"},
+         {"{\"messages\":7}", "take_messages() messages"},
          {"{\"messages\":[]}", "`messages` has no messages"},
          {"{\"messages\":\"a\"}", "read_messages() a.jsonl:3 messages prompt"},
-         {"{\"messages\":[7]}", "`messages`[0] must be a message, {\"role\": \"user\", "},
+         {"{\"messages\":[7]}", "take_message() messages 0"},
          {"{\"messages\":[{\"content\":\"a\"}]}", "`messages`[0] has no `role`"},
          {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":null}]}",
           "check_content() a.jsonl:3 `messages`[1] content"},

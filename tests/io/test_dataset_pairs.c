@@ -159,8 +159,7 @@ static void refuses_bad_pairs(void **state) {
        "take_pair_text() completion chosen rejected"},
       {"{\"tokens\":[5,6,7],\"prompt_tokens\":1}", "tri_foreign_refuse() chosen prompt_tokens"},
       {"{\"chosen\":\"ab\",\"rejected\":\"ac\"}",
-       "has no `prompt`; its fields are chosen, rejected; set data.prompt_key, or give the prompt that both "
-       "texts begin with as a field of its own"},
+       "tri_foreign_refuse() a.jsonl:3 prompt chosen rejected data.prompt_key"},
       {"{\"prompt\":5,\"chosen\":\"b\",\"rejected\":\"c\"}", "get_text() prompt"},
       {"{\"prompt\":\"a\",\"chosen\":5,\"rejected\":\"c\"}", "get_text() chosen"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "get_text() rejected"},

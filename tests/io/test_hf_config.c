@@ -258,7 +258,7 @@ static void refuses(void **state) {
       {LLAMA ",\"rope_scaling\":\"linear\"}", NULL, "get_object() rope_scaling"},
       {LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}", NULL, "`rope_scaling`: has no `factor`"},
       {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":-2}}", NULL, "tri_hf_get_number() factor -2"},
-      {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"2\"}}", NULL, "`factor` must be a number"},
+      {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"2\"}}", NULL, "tri_hf_get_number() factor"},
       {LLAMA
        ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":2,\"low_freq_factor\":4,\"high_freq_factor\":4}}",
        NULL, "read_llama3() rope_scaling low_freq_factor"},
