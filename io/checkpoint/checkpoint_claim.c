@@ -1,5 +1,5 @@
-/* checkpoint_claim.c - whose the checkpoints folder is: a file says it, and is looked at before a checkpoint
- * is published. */
+/* checkpoint_claim.c - checks, before a checkpoint is published, that the folder still belongs to this
+ * start. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint.h"
 
@@ -15,7 +15,7 @@ void tri_ckpt_guard(const char *path, const char *text) {
   snprintf(guard_text, sizeof guard_text, "%s", text);
 }
 
-/* Its first bytes, or "": it is not there, or no file that can be read. */
+/* Reads the first bytes of a file, or "" if it is missing or cannot be read. */
 static void read_file(const char *path, char *out, size_t n) {
   int     fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   ssize_t got = fd < 0 ? 0 : read(fd, out, n - 1);
@@ -39,6 +39,7 @@ tri_status tri_ckpt_check_guard(void) {
   read_file(guard_path, now, sizeof now);
   now[strcspn(now, "\n")] = 0;
   TRI_FAIL(TRI_ECONFIG,
-           "%s: another start of this run writes here now (%s): this one ends, and publishes nothing",
+           "%s: another start of this run writes here now (%s). This one ends without publishing its "
+           "checkpoint.",
            guard_path, now);
 }

@@ -1,4 +1,5 @@
-/* checkpoint_dir.c - the checkpoints folder changed: publish, LATEST, retention, leftovers. */
+/* checkpoint_dir.c - changes the checkpoints folder: publishes, moves LATEST, removes old checkpoints and
+ * leftovers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/folder.h"
@@ -19,7 +20,7 @@
 static const char        latest_link[] = "LATEST", best_link[] = "BEST";
 static const char *const link_tmp[] = {".LATEST.tmp", ".BEST.tmp", ".TRIAL.tmp", ".TRIAL"};
 enum { N_LINK_TMP = sizeof link_tmp / sizeof *link_tmp };
-static const char first_removed[] = "MANIFEST.json"; /* so that half of a folder is never a whole one */
+static const char first_removed[] = "MANIFEST.json"; /* so that half a folder never looks whole */
 
 tri_status tri_ckpt_remove(const char *folder) {
   return tri_folder_remove(AT_FDCWD, folder, folder, first_removed);
@@ -30,7 +31,7 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
-/* dir/.LATEST.tmp, a link to the step's folder; what it is to become, dir/LATEST, is *link. */
+/* Makes dir/.LATEST.tmp, a link to the step's folder. *link is dir/LATEST, its final name. */
 static tri_status make_link(const char *dir, const char *name, int64_t step,
                             char link_new[TRI_CKPT_PATH_BYTES], char link[TRI_CKPT_PATH_BYTES]) {
   char target[TRI_CKPT_FILE_NAME_BYTES];
@@ -43,8 +44,8 @@ static tri_status make_link(const char *dir, const char *name, int64_t step,
   return TRI_OK;
 }
 
-/* What has the link's name and is none - `cp -rL` and object stores make it a folder - is kept under
- * another. */
+/* Renames a file or folder that has the link's name but is no link. `cp -rL` and object stores turn links
+ * into folders. */
 static tri_status make_way(const char *link) {
   char aside[TRI_CKPT_PATH_BYTES];
   int  n = 1;
@@ -53,7 +54,8 @@ static tri_status make_way(const char *link) {
   do TRI_TRY(tri_ckpt_path(aside, "%s.before-%d", link, n++));
   while (tri_folder_has(AT_FDCWD, aside));
   TRI_TRY(tri_folder_set_aside(link, aside));
-  tri_log(TRI_LOG_WARN, "%s: is no symbolic link (did a copy follow it?): kept as %s", link, aside);
+  tri_log(TRI_LOG_WARN, "%s: is no symbolic link, perhaps because a copy followed it. It is kept as %s.",
+          link, aside);
   return TRI_OK;
 }
 
@@ -66,7 +68,7 @@ tri_status tri_ckpt_publish(const char *dir, int64_t step) {
   TRI_TRY(tri_ckpt_step_path(tmp, dir, step, TRI_CKPT_TMP));
   TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
   TRI_TRY(tri_ckpt_step_path(old, dir, step, TRI_CKPT_OLD));
-  /* Everything that takes space comes before the first rename. */
+  /* Everything that takes disk space comes before the first rename. */
   TRI_TRY(make_link(dir, latest_link, step, link_new, latest));
   TRI_TRY_DONE(make_way(latest));
   TRI_TRY_DONE(tri_ckpt_remove(old));
@@ -80,7 +82,7 @@ tri_status tri_ckpt_publish(const char *dir, int64_t step) {
     tri_log(TRI_LOG_WARN, "%s: saved, but: %s", whole, tri_error_message());
   tri_error_clear();
   return TRI_OK;
-done: /* only failures come here: everything as it was */
+done: /* only after a failure: restore the old state */
   unlink(link_new);
   if (renamed) rename(whole, tmp);
   if (replaced && !tri_folder_has(AT_FDCWD, whole)) rename(old, whole);
@@ -103,7 +105,7 @@ tri_status tri_ckpt_point_best(const char *dir, int64_t step) {
   return point(dir, best_link, step);
 }
 
-/* What it names will not be there for long. */
+/* Removes BEST, because the step it names will be removed soon. */
 static tri_status forget_best(const char *dir) {
   char path[TRI_CKPT_PATH_BYTES];
 
@@ -119,7 +121,7 @@ tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
 
   *moved = false;
   TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
-  if (tri_ckpt_latest(AT_FDCWD, dir, &latest) != TRI_OK) tri_error_clear(); /* what is wrong with it goes */
+  if (tri_ckpt_latest(AT_FDCWD, dir, &latest) != TRI_OK) tri_error_clear(); /* a bad LATEST is replaced */
   if (tri_ckpt_named_best(AT_FDCWD, dir) > step) TRI_TRY(forget_best(dir));
   if (latest == step || !tri_file_exists(whole)) return TRI_OK;
   TRI_TRY(point(dir, latest_link, step));
@@ -127,8 +129,8 @@ tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
   return TRI_OK;
 }
 
-/* ---- clean and retain: rank 0's work. Entries are named relative to the open folder, so that no link on the
- * way to it can change where they lie. */
+/* ---- clean and retain, rank 0's work. Entries are named relative to the open folder, so that no link on the
+ * way to it can change their place. */
 
 /* The checkpoints folder. */
 typedef struct place {
@@ -136,7 +138,7 @@ typedef struct place {
   int         fd;
 } place;
 
-/* Its work on the open folder, where that is there. */
+/* Calls `work` with the open folder, if the folder exists. */
 static tri_status in_folder(const char *dir, tri_status (*work)(const place *p, const void *what),
                             const void *what) {
   tri_status st;
@@ -179,13 +181,13 @@ static tri_status clean_entry(const place *p, int64_t step, tri_ckpt_kind kind) 
   return rename_entry(p, &left, &whole);
 }
 
-/* What cannot be removed is in nobody's way: a run starts all the same. */
+/* A failed removal only causes a warning, because leftovers harm nobody and the run can start. */
 static void warn_left(tri_status st) {
-  if (st != TRI_OK) tri_log(TRI_LOG_WARN, "left over by an earlier run: %s", tri_error_message());
+  if (st != TRI_OK) tri_log(TRI_LOG_WARN, "left by an earlier run: %s", tri_error_message());
   if (st != TRI_OK) tri_error_clear();
 }
 
-/* What any start of the run did not finish. */
+/* Removes the unfinished checkpoints of all earlier starts of the run. */
 static tri_status clean_unfinished(const place *p) {
   tri_status     st = TRI_OK;
   struct dirent *e;
@@ -224,7 +226,8 @@ static tri_status clean(const place *p, const void *what) {
   return TRI_OK;
 }
 
-/* The step of the checkpoint in this folder, whole as far as its sizes tell; -1: it holds none. */
+/* Returns the step of the checkpoint in this folder, judged whole by its file sizes, or -1 if it holds
+ * none. */
 static int64_t step_in(const char *folder) {
   tri_ckpt_manifest m = {0};
   char             *bytes = NULL;
@@ -241,7 +244,7 @@ static int64_t step_in(const char *folder) {
   return step;
 }
 
-/* A copy of a checkpoint in the place of the link takes the name of its step, where that is free. */
+/* Gives a copied checkpoint in the place of the link the name of its step, if this name is free. */
 static tri_status settle_link(const char *dir, const char *name) {
   char    link[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES];
   int64_t step;
@@ -253,7 +256,7 @@ static tri_status settle_link(const char *dir, const char *name) {
   TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
   if (tri_folder_has(AT_FDCWD, whole)) return make_way(link);
   TRI_TRY(tri_folder_set_aside(link, whole));
-  tri_log(TRI_LOG_WARN, "%s: is no symbolic link but a checkpoint: it is %s now", link, whole);
+  tri_log(TRI_LOG_WARN, "%s: is no symbolic link but a checkpoint. It is now %s.", link, whole);
   return TRI_OK;
 }
 
@@ -268,7 +271,7 @@ tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
   return tri_ckpt_agree(world, world->rank == 0 ? clean_all(dir) : TRI_OK);
 }
 
-/* Under another name no half of it is ever a checkpoint. */
+/* Renames a checkpoint to .trash first, so that a half removed one is never taken for a checkpoint. */
 static tri_status put_aside(const place *p, int64_t step, entry_name *trash) {
   entry_name whole;
 
@@ -297,7 +300,7 @@ done:
   return st;
 }
 
-/* Is there a manifest that is whole, and files of the right sizes? The error is not kept. */
+/* Tells whether the manifest is whole and the files have the right sizes. Clears the error. */
 static bool looks_whole(const place *p, const entry_name *e) {
   tri_ckpt_manifest m = {0};
   char             *bytes = NULL;
@@ -314,14 +317,14 @@ static bool looks_whole(const place *p, const entry_name *e) {
   return st == TRI_OK;
 }
 
-/* Which checkpoints stay (tri_ckpt_retain). */
+/* Selects the checkpoints to keep (tri_ckpt_retain). */
 typedef struct retention {
   int     keep;
   int64_t in_use_step;
-  int    *n_aside; /* that got another name */
+  int    *n_aside; /* counts those renamed to .trash */
 } retention;
 
-/* What cannot be put aside is passed over; the first of it is the error. */
+/* Renames the checkpoints to be removed. Goes on after a failure and returns the first error. */
 static tri_status retain(const place *p, const void *what) {
   const retention *r = what;
   tri_status       st = TRI_OK;
@@ -336,7 +339,7 @@ static tri_status retain(const place *p, const void *what) {
   tri_ckpt_order(&l, latest);
   for (int i = 0; i < l.n; i++) {
     TRI_TRY_DONE(name_entry(p, l.step[i], TRI_CKPT_WHOLE, &e));
-    if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint that is kept elsewhere */
+    if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint kept elsewhere */
     if (l.step[i] == best) continue;
     if (kept < r->keep)
       kept += looks_whole(p, &e);
@@ -352,7 +355,7 @@ done:
   return st;
 }
 
-/* What fails is a message, no more: the next save is what counts. */
+/* A failure is only logged, because the next save matters more. */
 static void discard_one(const place *p, int64_t step, int64_t latest) {
   entry_name e, trash;
   tri_status st = name_entry(p, step, TRI_CKPT_WHOLE, &e);
@@ -361,15 +364,16 @@ static void discard_one(const place *p, int64_t step, int64_t latest) {
   if (st == TRI_OK) st = put_aside(p, step, &trash);
   if (st == TRI_OK) st = remove_entry(p, &trash);
   if (st == TRI_OK)
-    tri_log(TRI_LOG_INFO, "%s/%s: removed, as the run went back to step %" PRId64 " and on from there",
-            p->dir, e.name, latest);
+    tri_log(TRI_LOG_INFO,
+            "%s/%s: removed, because the run went back to step %" PRId64 " and continued from there", p->dir,
+            e.name, latest);
   else
-    tri_log(TRI_LOG_WARN, "%s/%s: stays, though the run went back to step %" PRId64 ": %s", p->dir, e.name,
-            latest, tri_error_message());
+    tri_log(TRI_LOG_WARN, "%s/%s: not removed, although the run went back to step %" PRId64 " (%s)", p->dir,
+            e.name, latest, tri_error_message());
   tri_error_clear();
 }
 
-/* Those between the checkpoint the run went on from, which LATEST names, and the one it saves now. */
+/* Removes the steps between LATEST, where the run went on from, and the step it saves now. */
 static tri_status discard_abandoned(const place *p, const void *what) {
   const int64_t *next_step = what;
   tri_ckpt_steps l = {0};
@@ -377,7 +381,7 @@ static tri_status discard_abandoned(const place *p, const void *what) {
   entry_name     e;
 
   if (tri_ckpt_latest(p->fd, p->dir, &latest) != TRI_OK)
-    tri_error_clear(); /* of a damaged one nothing follows */
+    tri_error_clear(); /* with a damaged LATEST nothing is removed */
   if (latest < 0) return TRI_OK;
   TRI_TRY(name_entry(p, latest, TRI_CKPT_WHOLE, &e));
   if (!tri_folder_has(p->fd, e.name)) return TRI_OK;
@@ -392,13 +396,13 @@ tri_status tri_ckpt_discard_abandoned(const char *dir, int64_t next_step) {
   return in_folder(dir, discard_abandoned, &next_step);
 }
 
-/* ---- old checkpoints removed beside the run: a gigabyte takes a sixth of a second */
+/* ---- Old checkpoints are removed on a thread, because a gigabyte takes a sixth of a second. */
 
 struct tri_ckpt_sweep {
   char       dir[TRI_CKPT_PATH_BYTES];
   pthread_t  thread;
   bool       runs;
-  tri_status st; /* below: the thread's, until it is joined */
+  tri_status st; /* it and message: the thread's, until it is joined */
   char       message[512];
 };
 
@@ -418,7 +422,7 @@ static tri_status begin_sweep(const char *dir, tri_ckpt_sweep **out) {
   TRI_TRY(TRI_ALLOC(s, 1));
   snprintf(s->dir, sizeof s->dir, "%s", dir);
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* the run's signals are for its first thread */
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the main thread */
   s->runs = !pthread_create(&s->thread, NULL, sweep_trash, s);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!s->runs) sweep_trash(s);

@@ -1,4 +1,4 @@
-/* checkpoint_find.c - which checkpoint a path means: LATEST's, then older ones, the first that opens. */
+/* checkpoint_find.c - finds the checkpoint that a path means: the step of LATEST, then older ones. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Is path itself a checkpoint, by its name or by what lies in it? */
+/* Tells whether path is itself a checkpoint, by its name or its files. */
 static bool is_step_folder(const char *path) {
   const char *end = path + strlen(path), *name;
   char        last[64];
@@ -21,7 +21,7 @@ static bool is_step_folder(const char *path) {
                                    tri_file_in(path, "MANIFEST.json") || tri_file_in(path, "state.h5"));
 }
 
-/* The folder whose step folders `path` means. */
+/* Finds the folder that holds the step folders of `path`. */
 static tri_status checkpoints_of(const char *path, char dir[TRI_CKPT_PATH_BYTES]) {
   return tri_ckpt_path(dir, "%s%s", path, tri_file_in(path, "checkpoints") ? "/checkpoints" : "");
 }
@@ -33,14 +33,15 @@ tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTE
   folder[0] = 0;
   TRI_TRY(checkpoints_of(path, dir));
   if (tri_ckpt_latest(AT_FDCWD, dir, &latest) != TRI_OK)
-    tri_error_clear(); /* tri_ckpt_find says what is wrong with it */
+    tri_error_clear(); /* tri_ckpt_find reports a bad LATEST */
   if (latest < 0) return TRI_OK;
   TRI_TRY(tri_ckpt_step_path(folder, dir, latest, TRI_CKPT_WHOLE));
   if (!tri_file_exists(folder)) folder[0] = 0;
   return TRI_OK;
 }
 
-/* Candidates in the order they are tried, each with its NUL; `notes` gets what is wrong with LATEST. */
+/* Lists the candidates in the order of trial, each with its NUL. Problems with LATEST are appended to
+ * `notes`. */
 static tri_status candidates(const char *path, tri_text *list, tri_text *notes) {
   tri_status     st = TRI_OK;
   tri_ckpt_steps l = {0};
@@ -57,7 +58,8 @@ static tri_status candidates(const char *path, tri_text *list, tri_text *notes) 
   if (latest >= 0) {
     TRI_TRY_DONE(tri_ckpt_step_path(folder, dir, latest, TRI_CKPT_WHOLE));
     if (!tri_file_exists(folder))
-      TRI_TRY_DONE(tri_text_printf(notes, "%s: LATEST names it, but it is not there\n", folder));
+      TRI_TRY_DONE(
+          tri_text_printf(notes, "%s: LATEST names this checkpoint, but it does not exist\n", folder));
   }
   tri_ckpt_order(&l, latest);
   for (int i = 0; i < l.n; i++) {
@@ -69,12 +71,12 @@ done:
   return st;
 }
 
-/* Rank 0's text on every rank. Collective over world. */
+/* Collective over world. Copies rank 0's text to every rank. */
 static tri_status share_text(tri_comm *world, tri_text *text) {
   tri_status st = TRI_OK;
   bool       gets = world && world->rank != 0;
   size_t     n = text->len;
-  char      *bytes = gets ? NULL : text->data; /* of rank 0: borrowed */
+  char      *bytes = gets ? NULL : text->data; /* rank 0 borrows its own */
 
   TRI_TRY_DONE(tri_ckpt_share(world, &bytes, &n));
   TRI_TRY_DONE(tri_ckpt_agree(world, gets ? tri_text_put(text, bytes, n) : TRI_OK));
@@ -83,7 +85,7 @@ done:
   return st;
 }
 
-/* Each damaged one in a line, which a newline ends. */
+/* Sets the error to the notes, one line for each damaged checkpoint. A newline ends each line. */
 static tri_status fail_all(char *notes) {
   size_t first = strcspn(notes, "\n"), all = strlen(notes);
 

@@ -1,4 +1,4 @@
-/* checkpoint_h5.c - HDF5 for checkpoints: element types, error texts, flat ranges as selections. */
+/* checkpoint_h5.c - wraps HDF5 for checkpoints: element types, error texts, flat ranges as selections. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
@@ -21,8 +21,9 @@ const char *tri_ckpt_h5_reason(void) {
   return text;
 }
 
-/* bfloat16 as a custom float: sign at bit 15, 8 exponent bits from 7, 7 mantissa bits from 0, bias 127. Other
- * programs convert it to float on reading. */
+/* Makes a 16-bit float type: the sign at bit 15, then the exponent, then the fraction. bfloat16 has 8
+ * exponent bits, 7 fraction bits and bias 127; float16 has 5, 10 and 15. Other programs convert the type to
+ * float on reading. */
 static hid_t half_type(size_t exponent_bits, size_t bias) {
   hid_t  type = H5Tcopy(H5T_IEEE_F32LE);
   size_t fraction = 15 - exponent_bits;
@@ -77,8 +78,9 @@ hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t) {
   return H5Screate_simple(t->ndim, dim, NULL);
 }
 
-/* A flat range of a row-major array is at most 2 * ndim - 1 boxes: take, again and again, the largest that
- * starts at its first element. HDF5 goes through their union in row-major order, which is the flat order. */
+/* A flat range of a row-major array is a union of at most 2 * ndim - 1 boxes. Each turn takes the largest box
+ * that starts at the first remaining element. HDF5 visits the union in row-major order, which is the flat
+ * order. */
 tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t, int64_t begin, int64_t count) {
   int64_t       stride[TRI_MAX_DIM], at = begin, end = begin + count;
   H5S_seloper_t op = H5S_SELECT_SET;
@@ -145,7 +147,8 @@ tri_status tri_ckpt_h5_check_links(hid_t file, const char *file_path, const char
     if (H5Lget_info(file, part, &info, H5P_DEFAULT) < 0)
       TRI_FAIL(TRI_EFORMAT, "%s: has no %s: %s", file_path, part, tri_ckpt_h5_reason());
     if (info.type != H5L_TYPE_HARD)
-      TRI_FAIL(TRI_EFORMAT, "%s: %s is %s link, which no trireme writes; it is not followed", file_path, part,
+      TRI_FAIL(TRI_EFORMAT, "%s: %s is %s link. Trireme writes no such links and does not follow them.",
+               file_path, part,
                info.type == H5L_TYPE_SOFT       ? "a soft"
                : info.type == H5L_TYPE_EXTERNAL ? "an external"
                                                 : "a user-defined");
@@ -224,6 +227,6 @@ tri_status tri_ckpt_h5_open(hid_t file, const char *file_path, const tri_ckpt_en
   if (*set >= 0) H5Dclose(*set);
   *set = -1;
   TRI_FAIL(TRI_EFORMAT,
-           "%s: the data set %s is not there, or not of the type, shape and place in MANIFEST.json",
+           "%s: the data set %s is missing, or differs in type, shape or offset from MANIFEST.json",
            file_path, name);
 }

@@ -1,4 +1,4 @@
-/* checkpoint_manifest.c - MANIFEST.json: made, written, read, believed only when its own hash fits. */
+/* checkpoint_manifest.c - writes and reads MANIFEST.json, and rejects it if its own hash does not fit. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checkpoint_impl.h"
@@ -24,15 +24,16 @@ enum { HEX_DIGITS = 16 };
 static const size_t manifest_limit_bytes = (size_t)1
                                            << 24; /* chosen: 100,000 tensors, twenty times the most known */
 
-/* Of state.h5 beside its tensors. Chosen: the hashes of 140 TB in pieces of 4 MiB; and for each tensor twice
- * what it is aligned to, which leaves 64 KiB for its header and names. */
+/* Limits for the bytes of state.h5 outside its tensors. The first is chosen for the hashes of 140 TB in
+ * pieces of 4 MiB. The second, for each tensor, is chosen as twice its alignment, which leaves 64 KiB for its
+ * header and names. */
 static const int64_t rest_limit_bytes = (int64_t)1 << 30, rest_limit_tensor_bytes = 2 * TRI_CKPT_ALIGN_BYTES;
 
-enum { MOST_NESTED = 1 << 19 }; /* chosen: twice what these tensors need */
+enum { MOST_NESTED = 1 << 19 }; /* chosen: twice the need of 100,000 tensors */
 
 static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "f16", "i32", "i64", "u8"};
 
-/* ---- the tensors and files it lists */
+/* ---- tensors and files of a manifest */
 
 static bool group_is_good(const char *group) {
   size_t n = strlen(group);
@@ -48,14 +49,14 @@ tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_st
 
   if (!group_is_good(t->group)) TRI_FAIL(bad, "%s: '%s' cannot be a group of tensors", where, t->group);
   if (!t->name[0] || strlen(t->name) > 1023 || strchr(t->name, '/') || !strcmp(t->name, "."))
-    TRI_FAIL(bad, "%s: '%s' cannot be a tensor's name: it must have 1 to 1023 bytes and no '/'", where,
+    TRI_FAIL(bad, "%s: '%s' cannot be a tensor's name, which must have 1 to 1023 bytes and no '/'", where,
              t->name);
   if ((unsigned)t->dtype >= TRI_DTYPE_COUNT || t->ndim < 1 || t->ndim > TRI_MAX_DIM)
-    TRI_FAIL(bad, "%s: %s/%s has %d dimensions; 1 to %d can be stored", where, t->group, t->name, t->ndim,
-             TRI_MAX_DIM);
+    TRI_FAIL(bad, "%s: %s/%s has %d dimensions, only 1 to %d can be stored", where, t->group, t->name,
+             t->ndim, TRI_MAX_DIM);
   for (int d = 0; d < t->ndim; d++)
     if (t->dim[d] < 1 || __builtin_mul_overflow(count, t->dim[d], &count) || count > INT64_MAX / 16)
-      TRI_FAIL(bad, "%s: %s/%s: dimension %d is %" PRId64 ": no such tensor can be stored", where, t->group,
+      TRI_FAIL(bad, "%s: %s/%s: dimension %d is %" PRId64 ", no such tensor can be stored", where, t->group,
                t->name, d, t->dim[d]);
   if (m->n_entry == INT32_MAX / 2) TRI_FAIL(bad, "%s: too many tensors", where);
   TRI_TRY(TRI_GROW(m->entry, m->entry_space, m->n_entry + 1));
@@ -91,12 +92,12 @@ void tri_ckpt_manifest_free(tri_ckpt_manifest *m) {
 
 /* ---- writing */
 
-/* Append a JSON value on one line; takes the reference. */
+/* Appends a JSON value on one line and takes the reference. */
 static tri_status put_json(tri_text *text, json_t *value, const char *end) {
   tri_status st = TRI_OK;
   char      *line = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
 
-  if (!line) TRI_FAIL_DONE(TRI_EINPUT, "a name for MANIFEST.json is not UTF-8, or memory is short");
+  if (!line) TRI_FAIL_DONE(TRI_EINPUT, "a name for MANIFEST.json is not UTF-8, or memory ran out");
   TRI_TRY_DONE(tri_text_printf(text, "%s%s", line, end));
 done:
   free(line);
@@ -156,7 +157,7 @@ tri_status tri_ckpt_manifest_write(const tri_ckpt_manifest *m, const char *folde
   TRI_TRY_DONE(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
   TRI_TRY_DONE(compose(m, &text));
   if (text.len > manifest_limit_bytes)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: would have %zu bytes for %d tensors; it may have %zu", path, text.len,
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: would have %zu bytes for %d tensors, the limit is %zu", path, text.len,
                   m->n_entry, manifest_limit_bytes);
   TRI_TRY_DONE(tri_file_write(path, text.data, text.len));
 done:
@@ -178,7 +179,8 @@ tri_status tri_ckpt_manifest_read(int at, const char *folder, char **bytes, size
   *bytes = NULL;
   TRI_TRY(tri_ckpt_path(path, "%s/%s", folder, manifest_name));
   if (fstatat(at, from, &sb, 0) && errno == ENOENT)
-    TRI_FAIL(TRI_EFORMAT, "%s: has no MANIFEST.json: it was never finished, or the file was deleted", folder);
+    TRI_FAIL(TRI_EFORMAT, "%s: has no MANIFEST.json, so it was never finished or the file was deleted",
+             folder);
   st = tri_file_open_at(at, from, path, &fd);
   if (st == TRI_OK) {
     st = tri_file_read_open(fd, path, manifest_limit_bytes, bytes, n);
@@ -195,7 +197,7 @@ static bool read_hex(const char *text, uint64_t *out) {
   return true;
 }
 
-/* The last line but one is the hash of all before it. */
+/* Tells whether the hash in the last line but one fits all bytes before it. */
 static bool own_hash_fits(const char *bytes, size_t n) {
   size_t   head = sizeof tail_head - 1, tail = head + HEX_DIGITS + 4; /* "\n}\n follow the digits */
   char     digits[HEX_DIGITS + 1] = {0};
@@ -211,7 +213,7 @@ static bool plain_name(const char *name) {
   return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TRI_CKPT_FILE_NAME_BYTES;
 }
 
-/* The rows of m that are there already are looked through for each: they are few. */
+/* Searches the file rows read so far. They are few. */
 static bool has_name(const tri_ckpt_manifest *m, const char *name) {
   for (int i = 0; i < m->n_file; i++)
     if (!strcmp(m->file[i].name, name)) return true;
@@ -219,7 +221,7 @@ static bool has_name(const tri_ckpt_manifest *m, const char *name) {
 }
 
 static tri_status parse_files(const char *path, const json_t *list, tri_ckpt_manifest *m) {
-  enum { MOST_FILES = 64 }; /* chosen: three times what a run saves */
+  enum { MOST_FILES = 64 }; /* chosen: three times as many as a run saves */
   size_t  i;
   json_t *row;
 
@@ -265,7 +267,7 @@ static tri_status parse_entry(const char *path, const json_t *row, tri_ckpt_mani
   return TRI_OK;
 }
 
-/* Checkpoints of earlier versions have none. What is in it is the business of its readers (src/record). */
+/* Checkpoints of earlier versions have no record. src/record interprets its contents. */
 static tri_status parse_record(const char *path, const json_t *record, tri_ckpt_manifest *m) {
   tri_status st = TRI_OK;
   char      *text = NULL;
@@ -273,7 +275,7 @@ static tri_status parse_record(const char *path, const json_t *record, tri_ckpt_
   if (!record) return TRI_OK;
   if (!json_is_object(record)) TRI_FAIL(TRI_EFORMAT, "%s: \"record\" is not an object", path);
   text = json_dumps(record, 0);
-  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: memory is short for \"record\"", path);
+  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: memory ran out for \"record\"", path);
   st = tri_text_put(&m->record, text, strlen(text));
   free(text);
   return st;
@@ -291,8 +293,8 @@ static tri_status parse_fields(const char *path, const json_t *root, tri_ckpt_ma
   if (!format || strcmp(format, FORMAT) != 0 || !json_is_integer(version))
     TRI_FAIL(TRI_EFORMAT, "%s: is not the manifest of a trireme checkpoint", path);
   if (json_integer_value(version) != TRI_CKPT_VERSION)
-    TRI_FAIL(TRI_EFORMAT, "%s: has format version %lld, written by '%s'; this program reads version %d", path,
-             (long long)json_integer_value(version), program ? program : "?", TRI_CKPT_VERSION);
+    TRI_FAIL(TRI_EFORMAT, "%s: has format version %lld, written by '%s', but this program reads version %d",
+             path, (long long)json_integer_value(version), program ? program : "?", TRI_CKPT_VERSION);
   if (!json_is_integer(step) || json_integer_value(step) < 0 || !json_is_integer(bytes) ||
       json_integer_value(bytes) < 0 || !program || !json_is_array(tensors) ||
       !read_hex(json_string_value(json_object_get(state, "metadata_hash")), &m->metadata_hash))
@@ -315,7 +317,7 @@ tri_status tri_ckpt_manifest_parse(const char *folder, const char *bytes, size_t
   *out = (tri_ckpt_manifest){0};
   TRI_TRY(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
   if (!own_hash_fits(bytes, n))
-    TRI_FAIL(TRI_EFORMAT, "%s: damaged: its bytes are not those that were written", path);
+    TRI_FAIL(TRI_EFORMAT, "%s: damaged, its bytes have changed since it was written", path);
   if (!tri_json_fits(bytes, n, MOST_NESTED))
     TRI_FAIL(TRI_EFORMAT, "%s: " TRI_JSON_TOO_LARGE, path, MOST_NESTED);
   root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &err);
@@ -349,7 +351,7 @@ static tri_status check_size(int at, const char *folder, const char *name, int64
     TRI_FAIL(errno == ENOENT ? TRI_EFORMAT : TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
   if (!S_ISREG(sb.st_mode)) TRI_FAIL(TRI_EFORMAT, "%s: is not a regular file", path);
   if (sb.st_size != bytes)
-    TRI_FAIL(TRI_EFORMAT, "%s: damaged: has %lld bytes, %" PRId64 " were written", path,
+    TRI_FAIL(TRI_EFORMAT, "%s: damaged, it has %lld bytes but %" PRId64 " were written", path,
              (long long)sb.st_size, bytes);
   return TRI_OK;
 }
@@ -360,7 +362,7 @@ tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, int at, con
   return TRI_OK;
 }
 
-/* ---- the hash of what is no tensor */
+/* ---- hash of all bytes outside the tensors */
 
 tri_status tri_ckpt_read_at(int fd, const char *path, void *buf, size_t n, int64_t offset_bytes) {
   for (size_t have = 0; have < n;) {
@@ -390,8 +392,8 @@ static tri_status hash_range(int fd, const char *path, int64_t begin, int64_t en
   return TRI_OK;
 }
 
-/* Orders the tensors by place and counts what lies beside them, which is hashed whole: a file of another's
- * making may be of any size without taking space on its disk. */
+/* Sorts the tensors by offset and limits the bytes outside them, all of which are hashed. A forged sparse
+ * file could otherwise be of any size without using its maker's disk. */
 static tri_status check_rest(const tri_ckpt_manifest *m, const char *path, tri_ckpt_entry **order) {
   int64_t at = 0, rest = 0, most = rest_limit_bytes + m->n_entry * rest_limit_tensor_bytes;
 

@@ -1,5 +1,4 @@
-/* checkpoint_mpi.c - what HDF5 does with MPI: is it in the library that is loaded, and paths that MPI-IO
- * takes as they are. */
+/* checkpoint_mpi.c - checks that the loaded HDF5 has MPI, and makes paths that MPI-IO takes unchanged. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* dladdr, RTLD_DEFAULT, O_PATH */
 #include "checkpoint_impl.h"
@@ -12,21 +11,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A program whose loader looks for all names at once must start with an HDF5 that lacks these, to say so. */
+/* The symbols are weak, so that the program starts with an HDF5 without them and can report it, even if the
+ * loader binds all symbols at start. */
 #pragma weak H5Pset_fapl_mpio
 #pragma weak H5Pset_dxpl_mpio
 #pragma weak H5Pset_coll_metadata_write
 #pragma weak H5Pset_all_coll_metadata_ops
 
-/* The library's file. "HDF5": nothing tells it. */
+/* Returns the file of the loaded library, or "HDF5" if it is unknown. */
 static const char *library_of(void *function) {
   Dl_info info;
 
   return function && dladdr(function, &info) && info.dli_fname ? info.dli_fname : "HDF5";
 }
 
-/* HDF5 ends the process by SIGABRT where it is not the version of its headers (H5check_version; until 1.12 to
- * the last number). */
+/* H5check_version ends the process by SIGABRT if HDF5 is not the version of its headers. Until 1.12 the
+ * release number must match too. This check comes first and returns an error instead. */
 static tri_status check_version(const char *library) {
   const char *unchecked = getenv("HDF5_DISABLE_VERSION_CHECK");
   unsigned    major, minor, release;
@@ -37,24 +37,23 @@ static tri_status check_version(const char *library) {
   if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR && (!exact || release == H5_VERS_RELEASE))
     return TRI_OK;
   TRI_FAIL(TRI_EDEVICE,
-           "%s is HDF5 %u.%u.%u, and this program was built with %d.%d.%d: no checkpoint could be written; "
-           "look at LD_LIBRARY_PATH (conda, another module)",
+           "%s is HDF5 %u.%u.%u, but this program was built with %d.%d.%d, so it could write no "
+           "checkpoint. Check LD_LIBRARY_PATH (conda, another module).",
            library, major, minor, release, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
 }
 
 tri_status tri_ckpt_check_library(void) {
-  void       *any = dlsym(RTLD_DEFAULT, "H5open"); /* NULL: a part of this program, and all of it there */
+  void       *any = dlsym(RTLD_DEFAULT, "H5open"); /* NULL if linked statically, then it is complete */
   const char *library = library_of(any);
 
   dlerror();
   if (any && (!dlsym(RTLD_DEFAULT, "H5Pset_fapl_mpio") || !dlsym(RTLD_DEFAULT, "H5Pset_dxpl_mpio") ||
               !dlsym(RTLD_DEFAULT, "H5Pset_coll_metadata_write") ||
               !dlsym(RTLD_DEFAULT, "H5Pset_all_coll_metadata_ops")))
-    TRI_FAIL(
-        TRI_EDEVICE,
-        "%s is an HDF5 without MPI: no checkpoint could be written; look at LD_LIBRARY_PATH (conda, another "
-        "module): it must lead to the one that this program was built with",
-        library);
+    TRI_FAIL(TRI_EDEVICE,
+             "%s is an HDF5 without MPI, so this program could write no checkpoint. Check LD_LIBRARY_PATH "
+             "(conda, another module). It must lead to the HDF5 of this program's build.",
+             library);
   return check_version(library);
 }
 
@@ -69,9 +68,9 @@ bool tri_ckpt_h5_collective(hid_t list, bool transfer) {
 
 /* ---- paths ---- */
 
-enum { PLAIN_BYTES = 160 }; /* chosen: Open MPI up to 5.0.9 puts longer ones with more into 255 */
+enum { PLAIN_BYTES = 160 }; /* chosen: Open MPI up to 5.0.9 puts a path and more into 255 bytes */
 
-/* ROMIO takes what stands before a colon for the name of a file system, wherever it stands. */
+/* ROMIO takes the part before a colon, anywhere in the path, for the name of a file system. */
 static bool is_plain(const char *path) { return !strchr(path, ':') && strlen(path) < PLAIN_BYTES; }
 
 tri_status tri_ckpt_mpi_path(const char *path, int *folder, char out[TRI_CKPT_PATH_BYTES]) {

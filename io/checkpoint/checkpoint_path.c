@@ -1,4 +1,4 @@
-/* checkpoint_path.c - what each of them needs: a path, a file made durable, the ranks' agreement. */
+/* checkpoint_path.c - has small helpers of all these files: paths, fsync, agreement of the ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checkpoint_impl.h"
@@ -40,11 +40,9 @@ tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...) {
 tri_status tri_ckpt_sync(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC), bad;
 
-  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened to be made durable: %s", path, strerror(errno));
-  bad = fsync(fd) && errno != EINVAL; /* EINVAL: a file system that has nothing to sync there */
-  if (bad)
-    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be made durable: %s", path,
-             strerror(errno));
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened for fsync (%s)", path, strerror(errno));
+  bad = fsync(fd) && errno != EINVAL; /* EINVAL: nothing to sync on this file system */
+  if (bad) tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: fsync failed (%s)", path, strerror(errno));
   close(fd);
   return bad ? TRI_EFILE : TRI_OK;
 }

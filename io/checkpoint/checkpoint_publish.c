@@ -1,4 +1,4 @@
-/* checkpoint_publish.c - the trial checkpoint gets and loses a name and a link, as a whole one gets them. */
+/* checkpoint_publish.c - publishes the trial checkpoint, with a name and a link, and removes both. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checkpoint_impl.h"
 
@@ -16,16 +16,15 @@ static tri_status link_once(const char *dir) {
   TRI_TRY(tri_ckpt_path(tmp, "%s/%s", dir, trial_link_tmp));
   tri_ckpt_step_name(name, TRI_CKPT_TRIAL_STEP, TRI_CKPT_WHOLE);
   if ((unlink(tmp) && errno != ENOENT) || symlink(name, tmp))
-    TRI_FAIL(
-        TRI_EFILE,
-        "%s: no symbolic link can be made there: %s; LATEST must be one: put run.output on a file system "
-        "that has them",
-        tmp, strerror(errno));
+    TRI_FAIL(TRI_EFILE,
+             "%s: no symbolic link can be made there (%s), but LATEST must be one. Put run.output on a "
+             "file system with symbolic links.",
+             tmp, strerror(errno));
   if (rename(tmp, link)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, link, strerror(errno));
   return TRI_OK;
 }
 
-/* What publish does; the folder gets a name that means nothing. */
+/* Does the steps of tri_ckpt_publish, but gives the folder the name .trash. */
 static tri_status publish(const char *dir) {
   char tmp[TRI_CKPT_PATH_BYTES], trash[TRI_CKPT_PATH_BYTES];
 
@@ -35,7 +34,7 @@ static tri_status publish(const char *dir) {
   TRI_TRY(link_once(dir));
   if (rename(tmp, trash)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, trash, strerror(errno));
   TRI_TRY(tri_ckpt_sync(dir));
-  TRI_TRY(link_once(dir)); /* in the place of one that is there */
+  TRI_TRY(link_once(dir)); /* now replaces an existing link */
   return tri_ckpt_remove(trash);
 }
 

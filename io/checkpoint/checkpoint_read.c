@@ -1,4 +1,4 @@
-/* checkpoint_read.c - the reader: checks every byte before HDF5 sees it, then serves any rank any range. */
+/* checkpoint_read.c - opens a checkpoint after checking its bytes, and reads any range on any rank. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checkpoint_impl.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const hsize_t read_bytes = (hsize_t)1 << 30;       /* one H5Dread: below every 2 GiB limit */
+static const hsize_t read_bytes = (hsize_t)1 << 30;       /* one H5Dread, below every 2 GiB limit */
 static const size_t  text_limit_bytes = (size_t)16 << 20; /* chosen: an attribute is not a file */
-enum { MOST_VALUES = 1024 }; /* chosen: eighty times what a run saves; HDF5 looks through them for each */
+enum { MOST_VALUES = 1024 }; /* chosen: eighty times as many as a run saves. HDF5 searches them linearly. */
 
-/* ---- by name */
+/* ---- search by name */
 
 static int compare_names(const tri_ckpt_tensor *t, const char *group, const char *name) {
   int c = strcmp(t->group, group);
@@ -51,7 +51,7 @@ int tri_ckpt_find_tensor(const tri_ckpt_reader *r, const char *group, const char
 
 /* ---- opening */
 
-/* Rank 0's checks: sizes, side files, and state.h5 but for the tensors' bytes. */
+/* Does rank 0's checks of the sizes, the side files, and state.h5 except for the bytes of the tensors. */
 static tri_status check_folder(tri_ckpt_reader *r) {
   uint64_t hash;
 
@@ -64,12 +64,13 @@ static tri_status check_folder(tri_ckpt_reader *r) {
   }
   TRI_TRY(tri_ckpt_metadata_hash(&r->m, r->folder, &hash));
   if (hash != r->m.metadata_hash)
-    TRI_FAIL(TRI_EFORMAT, "%s: damaged: its structure (what is not a tensor) is not what was written",
+    TRI_FAIL(TRI_EFORMAT,
+             "%s: damaged, its structure (all bytes outside the tensors) has changed since it was written",
              r->path);
   return TRI_OK;
 }
 
-/* Without MPI and without locks: nothing in a finished checkpoint is ever changed. */
+/* Opens state.h5 without MPI and without locks, because a finished checkpoint never changes. */
 static tri_status open_file(tri_ckpt_reader *r) {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
 
@@ -87,7 +88,7 @@ static tri_status open_file(tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
-/* Rank 0 reads the manifest, every rank gets and parses it. Collective over world. */
+/* Collective over world. Rank 0 reads the manifest, and every rank parses it. */
 static tri_status load_manifest(tri_ckpt_reader *r, tri_comm *world) {
   tri_status st = TRI_OK;
   char      *bytes = NULL;
@@ -142,7 +143,7 @@ done:
   return st;
 }
 
-/* ---- serving */
+/* ---- reading values, tensors and files */
 
 int64_t     tri_ckpt_step(const tri_ckpt_reader *r) { return r->m.step; }
 const char *tri_ckpt_folder(const tri_ckpt_reader *r) { return r->folder; }
@@ -201,7 +202,7 @@ tri_status tri_ckpt_read(tri_ckpt_reader *r, int i, int64_t begin, int64_t count
 
 bool tri_ckpt_has_value(const tri_ckpt_reader *r, const char *name) { return H5Aexists(r->state, name) > 0; }
 
-/* A scalar attribute of /state of this class; *type by H5Tclose, the attribute by H5Aclose. */
+/* Opens a scalar attribute of /state of this class. Close *type with H5Tclose and *out with H5Aclose. */
 static tri_status open_value(const tri_ckpt_reader *r, const char *name, H5T_class_t class_wanted,
                              hid_t *type, hid_t *out) {
   hid_t space = -1;
@@ -303,12 +304,12 @@ tri_status tri_ckpt_get_file(tri_ckpt_reader *r, const char *name, char **bytes,
 
   *bytes = NULL;
   *n = 0;
-  if (i < 0) TRI_FAIL(TRI_EFORMAT, "%s: carries no file %s", r->folder, name);
+  if (i < 0) TRI_FAIL(TRI_EFORMAT, "%s: has no file %s", r->folder, name);
   TRI_TRY(tri_ckpt_path(path, "%s/%s", r->folder, name));
   st = tri_file_read(path, (size_t)r->m.file[i].bytes, bytes, n);
   if (st == TRI_OK && (*n != (size_t)r->m.file[i].bytes || tri_hash64(*bytes, *n, 0) != r->m.file[i].hash)) {
     tri_host_free((void **)bytes);
-    TRI_FAIL(TRI_EFORMAT, "%s: damaged: its bytes are not those that were written", path);
+    TRI_FAIL(TRI_EFORMAT, "%s: damaged, its bytes have changed since it was written", path);
   }
   if (st != TRI_OK) TRI_FAIL(st == TRI_EINPUT ? TRI_EFORMAT : st, "%s: cannot be read", path);
   return TRI_OK;

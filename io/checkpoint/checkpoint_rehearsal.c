@@ -1,5 +1,5 @@
-/* checkpoint_rehearsal.c - before a run has anything to lose: a checkpoint of a few bytes by the calls of a
- * whole one, and whether the disk has space for those that will come. */
+/* checkpoint_rehearsal.c - checks, before a run has anything to lose, that checkpoints can be written and
+ * have disk space. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,9 +19,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* ---- the folder, and those above it, which go again */
+/* ---- folders made for the trial and removed again */
 
-/* How much of the path is there. */
+/* Returns how many bytes of the path name an existing folder. */
 static size_t standing(const char *path) {
   char   part[TRI_CKPT_PATH_BYTES];
   size_t n = strlen(path);
@@ -36,22 +36,23 @@ static size_t standing(const char *path) {
   return n;
 }
 
-/* What was made of it. */
+/* Removes the folders that the trial made below the first `stood` bytes of the path. */
 static void remove_made(const char *path, size_t stood) {
   char part[TRI_CKPT_PATH_BYTES];
 
   snprintf(part, sizeof part, "%s", path);
   for (size_t n = strlen(part); n > stood;) {
     part[n] = 0;
-    if (rmdir(part) && errno != ENOENT) return; /* somebody has put something there */
+    if (rmdir(part) && errno != ENOENT) return; /* no longer empty */
     while (n > 0 && part[n - 1] != '/') n--;
     while (n > 1 && part[n - 1] == '/') n--;
   }
 }
 
-/* ---- space */
+/* ---- disk space */
 
-/* What helps beside space: a smaller limit only where so many, the fewest that it can ask for, fit. */
+/* Returns a cure besides freeing space. A smaller limit helps only if the checkpoints of the smallest limit
+ * fit. */
 static const char *cure_of(int fewest, double bytes, double free_bytes) {
   return free_bytes >= fewest * bytes
              ? "choose a smaller checkpoint.save_total_limit"
@@ -68,34 +69,31 @@ tri_status tri_ckpt_check_space(const char *dir, const tri_ckpt_need *need) {
   TRI_TRY(tri_ckpt_path(path, "%s", dir));
   stood = standing(path);
   path[stood] = 0;
-  if (statvfs(stood ? path : ".", &fs)) return TRI_OK; /* whoever writes there says what is wrong */
+  if (statvfs(stood ? path : ".", &fs)) return TRI_OK; /* the writer reports the error */
   if (need->sure > 0 && fs.f_files > 0 && fs.f_favail < (fsfilcnt_t)need->files)
-    TRI_FAIL(
-        TRI_EFILE,
-        "%s: the file system has room for %llu more files (inodes), a checkpoint has %d; remove some, or "
-        "give another run.output",
-        dir, (unsigned long long)fs.f_favail, need->files);
-  if (fs.f_blocks == 0) return TRI_OK; /* it does not tell */
+    TRI_FAIL(TRI_EFILE,
+             "%s: the file system can hold %llu more files (inodes), but a checkpoint has %d. Remove some "
+             "files, or set another run.output.",
+             dir, (unsigned long long)fs.f_favail, need->files);
+  if (fs.f_blocks == 0) return TRI_OK; /* the file system does not tell */
   double free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
   tri_cell_bytes(need->bytes, each);
   tri_cell_bytes(tri_folder_bytes_of(fs.f_bavail, fs.f_frsize), left);
   if (need->sure > 0 && free_bytes < need->sure * bytes) {
     tri_cell_bytes(need->sure * need->bytes, all);
-    TRI_FAIL(
-        TRI_EFILE,
-        "%s: %d checkpoint%s at once need %s (%s each), %s are free; free some, give another run.output, or "
-        "%s",
-        dir, need->sure, need->sure == 1 ? "" : "s", all, each, left,
-        cure_of(need->sure_of_1, bytes, free_bytes));
+    TRI_FAIL(TRI_EFILE,
+             "%s: %d checkpoint%s at once need %s (%s each), but %s are free. Free some space, set "
+             "another run.output, or %s.",
+             dir, need->sure, need->sure == 1 ? "" : "s", all, each, left,
+             cure_of(need->sure_of_1, bytes, free_bytes));
   }
   if (free_bytes >= need->most * bytes) return TRI_OK;
   tri_cell_bytes(need->most * need->bytes, all);
-  tri_warn(
-      "disk_too_small",
-      "%s: up to %d checkpoint%s at once would need %s (%s each), %s are free: later ones may fail; free "
-      "some, or %s",
-      dir, need->most, need->most == 1 ? "" : "s", all, each, left,
-      cure_of(need->most_of_1, bytes, free_bytes));
+  tri_warn("disk_too_small",
+           "%s: up to %d checkpoint%s at once would need %s (%s each), but %s are free, so later saves "
+           "may fail. Free some space, or %s.",
+           dir, need->most, need->most == 1 ? "" : "s", all, each, left,
+           cure_of(need->most_of_1, bytes, free_bytes));
   return TRI_OK;
 }
 
@@ -105,9 +103,9 @@ enum {
   TOKEN_BYTES = 17,
   SEEN_TRIES = 20,
   SEEN_MS = 100
-}; /* chosen: a server's caches last a second or two */
+}; /* chosen: a server's caches last one or two seconds */
 
-/* Does this rank see the file that rank 0 has written, and no other one of its name? */
+/* Checks that this rank sees the file written by rank 0, and not another of the same name. */
 static tri_status see_token(const tri_comm *world, const char *folder, const char *token) {
   char path[TRI_CKPT_PATH_BYTES], got[TOKEN_BYTES] = "";
 
@@ -119,14 +117,14 @@ static tri_status see_token(const tri_comm *world, const char *folder, const cha
     if (n == TOKEN_BYTES - 1 && !memcmp(got, token, TOKEN_BYTES - 1)) return TRI_OK;
     poll(NULL, 0, SEEN_MS);
   }
-  TRI_FAIL(
-      TRI_EFILE,
-      "%s: rank %d does not see there what rank 0 has written: its node has a folder of its own under that "
-      "name; run.output must be on a file system that all nodes share",
-      folder, world->rank);
+  TRI_FAIL(TRI_EFILE,
+           "%s: rank %d does not see the file that rank 0 wrote there, because its node has its own "
+           "folder under this name. Put run.output on a file system shared by all nodes.",
+           folder, world->rank);
 }
 
-/* Collective over world. A tensor of one element a rank, a side file, an attribute. */
+/* Collective over world. Writes a checkpoint with a tensor of one element for each rank, a side file and an
+ * attribute. */
 static tri_status write_trial(const char *dir, tri_comm *world, int64_t bytes) {
   const tri_ckpt_tensor of_ranks = {"/model", "trial", TRI_U8, 1, {world->size}};
   const unsigned char   mine = (unsigned char)world->rank;
@@ -148,7 +146,7 @@ done:
   return st;
 }
 
-/* The same of one process, without MPI and HDF5. */
+/* Does the same in one process, without MPI and HDF5. */
 static tri_status write_alone(const char *dir, int64_t bytes) {
   tri_ckpt_space space = {bytes, 1, 1};
   char           folder[TRI_CKPT_PATH_BYTES];
@@ -167,9 +165,9 @@ done:
   return st;
 }
 
-enum { SPARE_FILES = 24 }; /* chosen: three times what MPI-IO has open for one, and the run for itself */
+enum { SPARE_FILES = 24 }; /* chosen: three times the files that MPI-IO opens for one, and the run's own */
 
-/* MPI-IO has no words for it. */
+/* Checks the limit of open files, because MPI-IO's error does not name it. */
 static tri_status check_open_files(const char *dir) {
   int fd[SPARE_FILES], n = 0, why = 0;
 
@@ -177,11 +175,10 @@ static tri_status check_open_files(const char *dir) {
   if (n < SPARE_FILES) why = errno;
   for (int i = 0; i < n; i++) close(fd[i]);
   if (why == EMFILE || why == ENFILE)
-    TRI_FAIL(
-        TRI_EFILE,
-        "%s: of the files that may be open at once (ulimit -n) %d are left, and a checkpoint wants %d: %s; "
-        "raise it, ulimit -n 1024",
-        dir, n, SPARE_FILES, strerror(why));
+    TRI_FAIL(TRI_EFILE,
+             "%s: this process can open %d more files (ulimit -n), but a checkpoint needs %d (%s). Raise "
+             "the limit with ulimit -n 1024.",
+             dir, n, SPARE_FILES, strerror(why));
   return TRI_OK;
 }
 
@@ -190,13 +187,13 @@ static tri_status try_once(const char *dir, tri_comm *world, int64_t bytes) {
   return tri_ckpt_agree(world, world ? write_trial(dir, world, bytes) : write_alone(dir, bytes));
 }
 
-/* What fails once is no reason to end a run: a file server may have been away for a moment. */
+/* One failure does not end the run, because a file server may have been away for a moment. */
 static tri_status try_twice(const char *dir, tri_comm *world, int64_t bytes) {
   tri_status st = try_once(dir, world, bytes);
 
   if (st != TRI_EFILE) return st;
   if (!world || world->rank == 0)
-    tri_log(TRI_LOG_INFO, "%s: a checkpoint written for a trial failed, it is tried once more: %s", dir,
+    tri_log(TRI_LOG_INFO, "%s: the trial checkpoint failed and is tried once more: %s", dir,
             tri_error_message());
   tri_error_clear();
   return try_once(dir, world, bytes);

@@ -1,6 +1,6 @@
-/* checkpoint_space.c - is there space on the disk, and taking it before anything can fail for want of it. */
+/* checkpoint_space.c - checks and reserves disk space before a write can fail for lack of it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE /* fallocate: says "no" where posix_fallocate would write zeros */
+#define _GNU_SOURCE /* fallocate fails where posix_fallocate would write zeros */
 #include "base/host_memory.h"
 #include "checkpoint_impl.h"
 
@@ -18,17 +18,17 @@
 
 enum {
   OBJECT_BYTES = 1024,       /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
-  LINE_BYTES = 160,          /* of the manifest for a tensor, without its names; measured: 90 to 130 */
-  HEAD_BYTES = 1 << 14,      /* chosen: the manifest's head, the ends of small files' blocks */
-  BLOCK_BYTES = 1 << 16,     /* chosen: the least */
-  BLOCK_BYTES_MOST = 4 << 20 /* chosen: 4000 tensors */
+  LINE_BYTES = 160,          /* of the manifest for a tensor, without names; measured: 90 to 130 */
+  HEAD_BYTES = 1 << 14,      /* chosen for the manifest's head and the block ends of small files */
+  BLOCK_BYTES = 1 << 16,     /* chosen as the least */
+  BLOCK_BYTES_MOST = 4 << 20 /* chosen for 4000 tensors */
 };
 
 tri_ckpt_space tri_ckpt_space_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes) {
   tri_ckpt_space r = {0, side_bytes + HEAD_BYTES, BLOCK_BYTES};
-  int64_t n_slab = (int64_t)m->n_entry + n_rank; /* each tensor's and each rank's last piece is a short one */
+  int64_t        n_slab = (int64_t)m->n_entry + n_rank; /* the last piece of each tensor and rank is short */
 
-  /* All object headers in one piece, so that the tensors lie side by side. */
+  /* All object headers go into one block, so that the tensors lie side by side. */
   while (r.block_bytes < (int64_t)m->n_entry * OBJECT_BYTES && r.block_bytes < BLOCK_BYTES_MOST)
     r.block_bytes *= 2;
   for (int i = 0; i < m->n_entry; i++) {
@@ -47,7 +47,7 @@ int64_t tri_ckpt_free_bytes(const char *dir) {
   return statvfs(dir, &fs) || fs.f_blocks == 0 ? -1 : tri_folder_bytes_of(fs.f_bavail, fs.f_frsize);
 }
 
-/* dir and the folders above it. */
+/* Makes dir and the folders above it. */
 static tri_status make_dir(const char *dir) {
   char path[TRI_CKPT_PATH_BYTES];
   int  why;
@@ -57,32 +57,32 @@ static tri_status make_dir(const char *dir) {
     if (*p == '/') {
       *p = 0;
       why = mkdir(path, 0777) ? errno : 0;
-      if (why && !tri_folder_has(AT_FDCWD, path)) /* some file systems refuse before they look */
+      if (why && !tri_folder_has(AT_FDCWD, path)) /* some file systems refuse even for an existing folder */
         TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(why));
       *p = '/';
     }
   return tri_folder_make(dir);
 }
 
-/* Longer files than `ulimit -f` allows end the process; say so before. */
+/* Checks `ulimit -f` first, because writing past it ends the process. */
 static tri_status check_limit(const char *path, int64_t bytes) {
   struct rlimit limit;
 
   if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < (rlim_t)bytes)
-    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed, files may have %llu (ulimit -f)", path, bytes,
-             (unsigned long long)limit.rlim_cur);
+    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed, but files may have only %llu (ulimit -f)", path,
+             bytes, (unsigned long long)limit.rlim_cur);
   return TRI_OK;
 }
 
-/* Grow the open file to this size with blocks behind it. *promised: false where the file system cannot
- * promise blocks. */
+/* Extends the open file to this size with reserved blocks. *promised is false if the file system cannot
+ * reserve blocks. */
 static tri_status take(const char *path, int fd, int64_t bytes, bool *promised) {
   int err;
 
   do err = fallocate(fd, 0, 0, (off_t)bytes) ? errno : 0;
   while (err == EINTR);
   if (err == ENOSPC || err == EDQUOT || err == EFBIG || err == EIO)
-    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed: %s", path, bytes, strerror(err));
+    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes cannot be reserved (%s)", path, bytes, strerror(err));
   *promised = err == 0;
   return TRI_OK;
 }
@@ -98,9 +98,9 @@ done:
   return st;
 }
 
-/* While it is filled nobody else may write there: MPI opens state.h5 by its name, on every node, and would
- * follow a link. A file system that does not let modes be set (CIFS, NFS with access lists) does no harm
- * where nobody else may anyway. */
+/* Makes the folder writable by this user alone until it is filled. MPI opens state.h5 by its name, on every
+ * node, and would follow another user's link. Some file systems cannot set modes (CIFS, NFS with access
+ * lists). This is an error only if others may write there. */
 static tri_status make_own(const char *folder, mode_t *mode) {
   struct stat sb;
   int         fd, why;
@@ -112,8 +112,9 @@ static tri_status make_own(const char *folder, mode_t *mode) {
   if (!why && (sb.st_mode & 0077) && fchmod(fd, sb.st_mode & 07700) && (sb.st_mode & 0022)) why = errno;
   close(fd);
   if (why)
-    TRI_FAIL(TRI_EFILE, "%s: others may write there, and it cannot be closed to them: %s; set umask 022",
-             folder, strerror(why));
+    TRI_FAIL(TRI_EFILE,
+             "%s: other users may write there, and the mode cannot be changed (%s). Set umask 022.", folder,
+             strerror(why));
   *mode = sb.st_mode & 07777;
   return TRI_OK;
 }
@@ -128,7 +129,7 @@ static tri_status make_state(const char *folder) {
   return TRI_OK;
 }
 
-/* A quota shows only when space is asked for: ask once, and give it back to the file that is written next. */
+/* Reserves the space once, because only this reveals a quota, and frees it for the file written next. */
 static tri_status try_space(const char *folder, int64_t need_bytes, int64_t spare_bytes) {
   char       path[TRI_CKPT_PATH_BYTES];
   bool       promised;
@@ -156,7 +157,8 @@ tri_status tri_ckpt_space_prepare(const char *dir, const char *folder, const tri
   if (statvfs(dir, &fs)) TRI_FAIL(TRI_EFILE, "%s: %s", dir, strerror(errno));
   if (fs.f_blocks > 0 && (double)fs.f_bavail * (double)fs.f_frsize < (double)need_bytes)
     TRI_FAIL(TRI_EFILE,
-             "%s: this checkpoint needs %" PRId64 " bytes, %.0f are free; free some or save elsewhere",
+             "%s: this checkpoint needs %" PRId64
+             " bytes, but %.0f are free. Free some space, or set another run.output.",
              folder, need_bytes, (double)fs.f_bavail * (double)fs.f_frsize);
   TRI_TRY(make_own(folder, mode));
   TRI_TRY(make_state(folder));
@@ -166,19 +168,20 @@ tri_status tri_ckpt_space_prepare(const char *dir, const char *folder, const tri
 tri_status tri_ckpt_space_check(const char *folder, int rank, int64_t need_bytes) {
   if (access(folder, W_OK | X_OK))
     TRI_FAIL(TRI_EFILE,
-             "%s: rank %d cannot write there: %s; the folder must be on a file system all nodes share",
+             "%s: rank %d cannot write there (%s). Put run.output on a file system shared by all nodes.",
              folder, rank, strerror(errno));
   TRI_TRY(check_limit(folder, need_bytes));
   return TRI_OK;
 }
 
-/* Ranks of several machines write parts of one page. An NFS client that takes it to lie behind the end of the
- * file sends zeros for the parts that others have written: so the file is as long as it will be. */
+/* Gives the file its final length before the ranks write. Ranks of several nodes write parts of one page.
+ * An NFS client that takes the page to lie behind the end of the file sends zeros for the parts of other
+ * nodes. */
 static tri_status lengthen(const char *path, int fd, int64_t bytes) {
   struct stat sb;
 
   if (fstat(fd, &sb) || (sb.st_size < bytes && ftruncate(fd, (off_t)bytes)))
-    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed: %s", path, bytes, strerror(errno));
+    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes cannot be reserved (%s)", path, bytes, strerror(errno));
   return TRI_OK;
 }
 

@@ -1,4 +1,4 @@
-/* checkpoint_steps.c - the step folders of a checkpoints folder: their names, LATEST, which are there. */
+/* checkpoint_steps.c - names and lists the step folders of a checkpoints folder, and reads its links. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -15,7 +15,7 @@
 
 static const char *const suffix[] = {"", ".tmp", ".trash", ".old"};
 
-/* How often Slurm has put this job back into the queue. */
+/* Returns how often Slurm has requeued this job. */
 static int count_restarts(void) {
   const char *text = getenv("SLURM_RESTART_COUNT");
   long        n = text ? strtol(text, NULL, 10) : 0;
@@ -30,7 +30,7 @@ void tri_ckpt_step_name(char out[TRI_CKPT_FILE_NAME_BYTES], int64_t step, tri_ck
     snprintf(out + n, (size_t)(TRI_CKPT_FILE_NAME_BYTES - n), "-%d", restarts);
 }
 
-/* ".tmp-3": of the start after the third time the job was put back. */
+/* Tells whether the name ends in ".tmp-R", as ".tmp-3" after the third requeue. */
 static bool is_restarts_tmp(const char *end) {
   size_t n = strlen(suffix[TRI_CKPT_TMP]);
 
@@ -47,7 +47,7 @@ tri_ckpt_kind tri_ckpt_parse_name(const char *name, int64_t *step) {
   *step = strtoll(name + 5, &end, 10);
   for (k = TRI_CKPT_WHOLE; k < TRI_CKPT_OTHER && strcmp(end, suffix[k]) != 0; k++) continue;
   if (k == TRI_CKPT_OTHER && is_restarts_tmp(end)) k = TRI_CKPT_TMP;
-  tri_ckpt_step_name(again, *step, TRI_CKPT_WHOLE); /* the number, as it is written */
+  tri_ckpt_step_name(again, *step, TRI_CKPT_WHOLE); /* the number must be written like this */
   return errno == 0 && (size_t)(end - name) == strlen(again) && !strncmp(again, name, strlen(again))
              ? (tri_ckpt_kind)k
              : TRI_CKPT_OTHER;
@@ -73,7 +73,7 @@ static tri_status named_by(int at, const char *dir, const char *link, int64_t *s
   target[n < (ssize_t)sizeof target ? n : (ssize_t)sizeof target - 1] = 0;
   if (tri_ckpt_parse_name(target, step) != TRI_CKPT_WHOLE) {
     *step = -1;
-    TRI_FAIL(TRI_EFORMAT, "%s: names '%s', which is no step folder", path, target);
+    TRI_FAIL(TRI_EFORMAT, "%s: names '%s', but this is no step folder", path, target);
   }
   return TRI_OK;
 }
@@ -86,7 +86,7 @@ int64_t tri_ckpt_named_best(int at, const char *dir) {
   int64_t step;
 
   if (named_by(at, dir, "BEST", &step) != TRI_OK)
-    tri_error_clear(); /* of another's making: no word of ours */
+    tri_error_clear(); /* another program's BEST is not our concern */
   return step;
 }
 
@@ -143,7 +143,7 @@ void tri_ckpt_order(tri_ckpt_steps *l, int64_t latest) {
 
   while (above < l->n && s[above] > latest) above++;
   if (latest < 0 || above == l->n) return;
-  for (int k = 0; k < above; k++) { /* one rotation each; lists are short */
+  for (int k = 0; k < above; k++) { /* rotates by one each time; lists are short */
     int64_t first = s[0];
     memmove(s, s + 1, (size_t)(l->n - 1) * sizeof *s);
     s[l->n - 1] = first;

@@ -1,4 +1,4 @@
-/* checkpoint_stream.c - a thread that writes this rank's ranges of state.h5 beside its caller. */
+/* checkpoint_stream.c - writes this rank's ranges of state.h5 on a thread, while its caller works on. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* O_DIRECT */
 #include "base/clock.h"
@@ -18,46 +18,46 @@
 #include <unistd.h>
 
 enum {
-  RING_PIECES = 4,              /* chosen: one is written while the next is copied and hashed */
-  DIRECT_LEAST_BYTES = 1 << 16, /* chosen: of less the copy to the page cache costs nothing */
+  RING_PIECES = 4,              /* chosen: the next is copied and hashed while one is written */
+  DIRECT_LEAST_BYTES = 1 << 16, /* chosen: the copy of less to the page cache costs nothing */
   NICEST = 19,                  /* specified: setpriority(2) */
   ALIGN_LEAST_BYTES =
-      4096 /* specified: what O_DIRECT asks of any disk in use; larger pages ask for their own */
+      4096 /* specified: alignment for O_DIRECT on any disk in use; larger pages need their own */
 };
 
-/* A range that waits for the thread, or that it has written. */
+/* A range that waits for the thread or has been written by it. */
 typedef struct job {
   tri_ckpt_slab slab;
   char         *host;
   int64_t       offset_bytes, bytes;
-  int64_t       end; /* of its bytes in the space, counted through all rounds */
+  int64_t       end; /* end of its bytes in the ring, counted over all rounds */
   bool          hashed;
 } job;
 
-/* What waits lies in a ring; `put` and `freed` count its bytes through all rounds. */
+/* Ranges wait in a ring buffer. `put` and `freed` count its bytes over all rounds. */
 typedef struct ring {
-  char   *at, *own; /* own: NULL where the memory is the caller's */
+  char   *at, *own; /* own is NULL if the memory is the caller's */
   int64_t bytes, put, freed;
 } ring;
 
 struct tri_ckpt_stream {
-  const tri_ckpt_manifest *m; /* borrowed, as folder; only the entries are looked at */
+  const tri_ckpt_manifest *m; /* borrowed, like folder; only its entries are read */
   const char              *folder;
   ring                     space;
   int64_t                  align;
   job                     *job;
   int64_t                  n_job, job_space, n_begun;
-  job                      taken;         /* by take, until give */
-  int                      plain, direct; /* two descriptors of state.h5; direct: -1 where there is none */
+  job                      taken;         /* from take until give */
+  int                      plain, direct; /* two descriptors of state.h5; direct is -1 without O_DIRECT */
   int                      rank;
   bool                     runs, no_more, gives_up, ended;
-  bool                     polite; /* the thread leaves the cores to those who compute */
+  bool                     polite; /* the thread yields the cores to the computing threads */
   pthread_t                thread;
-  pthread_mutex_t          lock; /* of room.freed, job to n_begun, no_more to ended, failed, message */
+  pthread_mutex_t          lock; /* guards space.freed, job to n_begun, no_more to ended, failed, message */
   pthread_cond_t           news;
   tri_status               failed;
   char                     message[512];
-  double                   from_s, lasted_s; /* when it began, how long the thread or its helper was there */
+  double                   from_s, lasted_s; /* start, and seconds until the thread or its helper finished */
 };
 
 static void lock(tri_ckpt_stream *s) { pthread_mutex_lock(&s->lock); }
@@ -65,7 +65,7 @@ static void unlock(tri_ckpt_stream *s) { pthread_mutex_unlock(&s->lock); }
 
 /* ---- the thread */
 
-/* All n bytes; what did not go is *n afterwards. 0 or errno. */
+/* Writes all n bytes. Afterwards *n is the number of bytes not written. Returns 0 or errno. */
 static int write_bytes(int fd, const char **at, int64_t *n, int64_t *offset, int64_t unit) {
   while (*n > 0) {
     ssize_t done = pwrite(fd, *at, (size_t)*n, (off_t)*offset);
@@ -75,13 +75,13 @@ static int write_bytes(int fd, const char **at, int64_t *n, int64_t *offset, int
     *at += done;
     *n -= done;
     *offset += done;
-    if (done % unit) return *n ? EINVAL : 0; /* the rest is no more as O_DIRECT wants it */
+    if (done % unit) return *n ? EINVAL : 0; /* O_DIRECT cannot write an unaligned rest */
   }
   return 0;
 }
 
-/* Whole pages past the page cache: what is copied there first is slower than the disk (measured: 1.5 GB in
- * 0.8 s against 1.1 to 4.3 s), and the node has better use for the memory. */
+/* Writes whole pages past the page cache. Copying to the page cache is slower than the disk (measured: 1.5 GB
+ * in 0.8 s against 1.1 to 4.3 s), and the node has better use for the memory. */
 static int write_range(tri_ckpt_stream *s, const char *at, int64_t n, int64_t offset) {
   int64_t head = (s->align - offset % s->align) % s->align, rest = n;
   int     e = 0;
@@ -92,7 +92,7 @@ static int write_range(tri_ckpt_stream *s, const char *at, int64_t n, int64_t of
     e = write_bytes(s->plain, &at, &head, &offset, 1);
     if (e) return e;
     e = write_bytes(s->direct, &at, &most, &offset, s->align);
-    rest += most; /* 0, but where the file system does not take such a write after all */
+    rest += most; /* not 0 if the file system refuses such a write after all */
     if (e == EINVAL) e = 0;
   }
   return e ? e : write_bytes(s->plain, &at, &rest, &offset, 1);
@@ -107,7 +107,7 @@ static void fail(tri_ckpt_stream *s, const char *what, int e) {
   unlock(s);
 }
 
-/* The next job, copied, once there is one. Its number, or -1: there will be none. */
+/* Waits for the next job and copies it. Returns its number, or -1 if there will be none. */
 static int64_t wait_for_job(tri_ckpt_stream *s, job *out) {
   int64_t k = -1;
 
@@ -133,7 +133,7 @@ static void run_job(tri_ckpt_stream *s, job *j) {
   fail(s, what, e);
 }
 
-/* Until there are no more jobs. Whether there was any. */
+/* Runs jobs until there are no more. Tells whether it ran any. */
 static bool run_jobs(tri_ckpt_stream *s) {
   job  j;
   bool any = false;
@@ -155,7 +155,7 @@ static void make_durable(tri_ckpt_stream *s) {
   lock(s);
   whole = s->failed == TRI_OK && !s->gives_up;
   unlock(s);
-  if (whole && fsync(s->plain) && errno != EINVAL) fail(s, "state.h5 cannot be made durable", errno);
+  if (whole && fsync(s->plain) && errno != EINVAL) fail(s, "fsync of state.h5 failed", errno);
   lock(s);
   s->lasted_s = tri_now_s() - s->from_s;
   unlock(s);
@@ -164,8 +164,8 @@ static void make_durable(tri_ckpt_stream *s) {
 static void *run(void *stream) {
   tri_ckpt_stream *s = stream;
 
-  /* Linux: of this thread alone. Where all cores compute, a step waits for the slowest of its threads, and
-   * each moment of ours would be one of all of them. */
+  /* On Linux this sets the priority of this thread alone. If all cores compute, a step waits for the slowest
+   * of its threads, so time taken by this thread would delay them all. */
   if (s->polite) setpriority(PRIO_PROCESS, 0, NICEST);
   run_jobs(s);
   make_durable(s);
@@ -176,7 +176,7 @@ static void *run(void *stream) {
   return NULL;
 }
 
-/* ---- its caller */
+/* ---- the caller */
 
 tri_status tri_ckpt_stream_start(tri_ckpt_stream *s) {
   sigset_t all, before;
@@ -186,10 +186,10 @@ tri_status tri_ckpt_stream_start(tri_ckpt_stream *s) {
   s->polite = !s->space.own;
   s->from_s = tri_now_s();
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* the run's signals are for its first thread */
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the main thread */
   e = pthread_create(&s->thread, NULL, run, s);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (e) TRI_FAIL(TRI_EFILE, "%s: no thread can be made that writes it: %s", s->folder, strerror(e));
+  if (e) TRI_FAIL(TRI_EFILE, "%s: the thread to write it cannot be started (%s)", s->folder, strerror(e));
   s->runs = true;
   return TRI_OK;
 }
@@ -199,7 +199,7 @@ static tri_status open_file(tri_ckpt_stream *s, const char *path) {
 
   s->plain = open(path, how);
   if (s->plain < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
-  s->direct = open(path, how | O_DIRECT); /* some file systems have no such thing */
+  s->direct = open(path, how | O_DIRECT); /* fails on some file systems */
   return TRI_OK;
 }
 
@@ -242,8 +242,8 @@ static tri_status take_ring(tri_ckpt_stream *s) {
   return tri_ckpt_stream_start(s);
 }
 
-/* Bytes to skip from `put` on, so that O_DIRECT finds an address that is as far into a page as the offset in
- * the file. */
+/* Returns how many bytes to skip from `put` on. O_DIRECT needs an address with the same offset in a page as
+ * the file offset. */
 static int64_t gap_before(const tri_ckpt_stream *s, int64_t offset_bytes, int64_t bytes) {
   int64_t at = s->space.put % s->space.bytes, align = s->align;
   int64_t pad =
@@ -271,7 +271,7 @@ tri_status tri_ckpt_stream_take(tri_ckpt_stream *s, int tensor, int64_t begin, i
   lock(s);
   if (!s->runs && end > s->space.bytes)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL,
-                  "%s: the planned room of %" PRId64 " bytes is too small for what this rank has to write",
+                  "%s: the planned buffer of %" PRId64 " bytes is too small for the tensors of this rank",
                   s->folder, s->space.bytes);
   else {
     while (end - s->space.freed > s->space.bytes && s->failed == TRI_OK)
@@ -291,7 +291,7 @@ tri_status tri_ckpt_stream_give(tri_ckpt_stream *s) {
   job        j = s->taken;
 
   s->taken.host = NULL;
-  j.hashed = s->runs; /* beside what is being written */
+  j.hashed = s->runs; /* while the thread writes */
   if (j.hashed) j.slab.hash = tri_hash64(j.host, (size_t)j.bytes, 0);
   lock(s);
   st = TRI_GROW(s->job, s->job_space, s->n_job + 1);
@@ -324,7 +324,7 @@ tri_status tri_ckpt_stream_wait(tri_ckpt_stream *s) {
   s->no_more = true;
   pthread_cond_signal(&s->news);
   unlock(s);
-  if (s->runs && run_jobs(s)) { /* a polite thread may get little time while other ranks wait for this one */
+  if (s->runs && run_jobs(s)) { /* a polite thread gets little time while other ranks wait */
     join(s);
     make_durable(s);
   }

@@ -1,4 +1,4 @@
-/* checkpoint_trial.c - whether all ranks can write and read one file in parallel here, and how fast. */
+/* checkpoint_trial.c - tests whether all ranks can write and read one file in parallel, and how fast. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* By H5Fclose; negative on failure. *folder by close, -1: none is open. */
+/* Close the file with H5Fclose, negative on failure, and *folder with close, unless it is -1. */
 static hid_t open_file(tri_comm *world, const char *path, bool create, int *folder) {
   char  by[TRI_CKPT_PATH_BYTES];
   hid_t list = H5Pcreate(H5P_FILE_ACCESS), file = -1;
@@ -19,7 +19,7 @@ static hid_t open_file(tri_comm *world, const char *path, bool create, int *fold
   return file;
 }
 
-/* This rank's row of the data set [ranks, bytes], all at once. */
+/* Collective. Writes or reads this rank's row of the data set [ranks, bytes]. */
 static bool move_row(tri_comm *world, hid_t set, int64_t bytes, unsigned char *row, bool write) {
   hsize_t at[2] = {(hsize_t)world->rank, 0}, size[2] = {1, (hsize_t)bytes};
   hid_t   all = H5Dget_space(set), mine = H5Screate_simple(2, size, NULL), list = H5Pcreate(H5P_DATASET_XFER);
@@ -34,7 +34,7 @@ static bool move_row(tri_comm *world, hid_t set, int64_t bytes, unsigned char *r
   return done;
 }
 
-/* Collective. One way, from open to close; *s: seconds. */
+/* Collective. Writes or reads once, from open to close, and returns the time in *s, in seconds. */
 static tri_status pass(tri_comm *world, const char *path, int64_t bytes, unsigned char *row, bool write,
                        double *s) {
   hsize_t size[2] = {(hsize_t)world->size, (hsize_t)bytes};
@@ -77,8 +77,8 @@ tri_status tri_ckpt_trial(tri_comm *world, const char *path, int64_t bytes, doub
   TRI_TRY_DONE(pass(world, path, bytes, row, false, read_s));
   for (int64_t i = 0; i < bytes && st == TRI_OK; i++)
     if (row[i] != (unsigned char)(i * 31 + world->rank))
-      st =
-          tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: what is read is not what was written", path);
+      st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE,
+                    "%s: the bytes read back differ from the bytes written", path);
   st = tri_ckpt_agree(world, st);
 done:
   tri_host_free((void **)&row);

@@ -1,4 +1,4 @@
-/* checkpoint_verify.c - /integrity/slabs: hashes, placed and filled by a writer, compared by a reader. */
+/* checkpoint_verify.c - writes the hashes of /integrity/slabs, and compares them with the tensors' bytes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checkpoint_impl.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- written */
+/* ---- writing */
 
 static int by_place(const void *a, const void *b) {
   const tri_ckpt_slab *x = a, *y = b;
@@ -22,7 +22,7 @@ static int by_place(const void *a, const void *b) {
   return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Sorted slabs of all ranks: is every element of every tensor in exactly one? */
+/* Checks that every element of every tensor is in exactly one of the sorted slabs of all ranks. */
 static tri_status check_cover(const tri_ckpt_manifest *m, const char *folder, const tri_ckpt_slab *slab,
                               int64_t n) {
   int64_t k = 0;
@@ -97,9 +97,9 @@ tri_status tri_ckpt_slabs_write(const char *path, int64_t offset_bytes, const tr
   return TRI_OK;
 }
 
-/* ---- compared */
+/* ---- comparing */
 
-/* /integrity/slabs and its rows. *set by H5Dclose, -1 on failure. */
+/* Opens /integrity/slabs and returns its number of rows. Close *set with H5Dclose. It is -1 on failure. */
 static tri_status open_slabs(const tri_ckpt_reader *r, hid_t *set, int64_t *n) {
   hid_t space = -1;
 
@@ -112,7 +112,7 @@ static tri_status open_slabs(const tri_ckpt_reader *r, hid_t *set, int64_t *n) {
   if (*n >= 0) return TRI_OK;
   if (*set >= 0) H5Dclose(*set);
   *set = -1;
-  TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs is no list of hashes in this file", r->path);
+  TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs is not a list of hashes inside this file", r->path);
 }
 
 static tri_status read_slabs(const tri_ckpt_reader *r, hid_t set, int64_t first, int64_t count,
@@ -130,16 +130,16 @@ static tri_status read_slabs(const tri_ckpt_reader *r, hid_t set, int64_t first,
   return TRI_OK;
 }
 
-/* Going through the rows, which cover the tensors in order without gap or overlap. */
+/* The state of a walk through the rows, which cover the tensors in order without gap or overlap. */
 typedef struct walk {
   const tri_ckpt_reader *r;
   int                    fd, rank, size;
-  int                    tensor;      /* the next row's, from element `at` on */
-  int64_t                at, bytes;   /* bytes: of the rows so far */
-  int64_t                total_bytes; /* of all tensors */
+  int                    tensor;      /* place of the next row: this tensor, element `at` */
+  int64_t                at, bytes;   /* bytes of the rows so far */
+  int64_t                total_bytes; /* bytes of all tensors */
   tri_ckpt_slab         *slab;        /* [SLAB_ROWS] */
-  char                  *buf;         /* [TRI_CKPT_SLAB_BYTES], or the largest tensor's */
-  int64_t               *bad;         /* [n_entry] 1 where a hash differs; the caller's */
+  char                  *buf;         /* [TRI_CKPT_SLAB_BYTES], or the bytes of the largest tensor */
+  int64_t               *bad;         /* [n_entry] 1 if a hash differs; the caller's */
 } walk;
 
 enum { SLAB_ROWS = 1 << 15 }; /* chosen: 1 MiB at a time */
@@ -148,17 +148,17 @@ static tri_status check_slab(const walk *w, const tri_ckpt_slab *s) {
   const tri_ckpt_entry *e = &w->r->m.entry[w->tensor];
 
   if (w->tensor == w->r->m.n_entry)
-    TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs has rows of no tensor", w->r->path);
+    TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs has rows beyond the last tensor", w->r->path);
   if (s->tensor != w->tensor || s->begin != w->at || s->count < 1 || s->count > e->count - w->at)
     TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs does not cover %s/%s", w->r->path, e->t.group, e->t.name);
   if (s->count > TRI_CKPT_SLAB_BYTES / (int64_t)tri_dtype_bytes(e->t.dtype))
     TRI_FAIL(TRI_EFORMAT,
-             "%s: /integrity/slabs: a row of %s/%s has %" PRId64 " elements, %d bytes is the most",
+             "%s: /integrity/slabs: a row of %s/%s has %" PRId64 " elements, more than the limit of %d bytes",
              w->r->path, e->t.group, e->t.name, s->count, TRI_CKPT_SLAB_BYTES);
   return TRI_OK;
 }
 
-/* Hashes it, straight from the file, where it is of this rank's share. */
+/* Hashes the slab, read directly from the file, if it belongs to this rank's share. */
 static tri_status take_slab(walk *w, const tri_ckpt_slab *s) {
   const tri_ckpt_entry *e;
   int64_t               size_bytes, bytes;
@@ -226,7 +226,8 @@ static tri_status refuse_bad(const tri_ckpt_reader *r, const int64_t *bad) {
     if (bad[i] && n_bad++ == 0) first = i;
   if (n_bad)
     TRI_FAIL(TRI_EFORMAT,
-             "%s: damaged: the bytes of the data set %s/%s are not those that were written (%d of %d differ)",
+             "%s: damaged, the bytes of the data set %s/%s have changed since it was written (%d of %d "
+             "data sets differ)",
              r->path, r->m.entry[first].t.group, r->m.entry[first].t.name, n_bad, r->m.n_entry);
   return TRI_OK;
 }

@@ -1,8 +1,9 @@
-/* checkpoint_write.c - the writer: all ranks fill state.h5 in a .tmp folder, commit makes it a checkpoint.
+/* checkpoint_write.c - writes a checkpoint: all ranks fill state.h5 in a .tmp folder, then commit publishes
+ * it.
  *
- * HDF5 makes the file, with all ranks together: its structure, and the place of every byte. The tensors and
- * the table of their hashes are then written by each rank into these places (checkpoint_stream.c), without
- * HDF5 and MPI, so that it can go on beside both. */
+ * All ranks make the file together through HDF5, with its structure and the place of every byte. Each rank
+ * then writes its tensors into these places without HDF5 and MPI (checkpoint_stream.c), so that writing can
+ * overlap with calls of both. Rank 0 writes the table of hashes in the same way. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -23,19 +24,19 @@ struct tri_ckpt_writer {
   tri_comm         *world; /* borrowed */
   char              dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
   tri_ckpt_manifest m;
-  hid_t             file, state; /* -1: not open, or not any more */
-  int               folder_fd;   /* by which MPI names the file; -1: it does not */
+  hid_t             file, state; /* -1: not open */
+  int               folder_fd;   /* open if MPI's path goes through it, else -1 */
   tri_ckpt_space    space;
   hid_t            *set; /* [m.n_entry] data sets */
   tri_ckpt_stream  *stream;
-  int64_t           slab_offset_bytes; /* of /integrity/slabs in state.h5, once that is sealed */
-  tri_status        mine;              /* the first failure of this rank that the others do not know of */
-  mode_t            folder_mode;       /* rank 0: of the finished folder */
-  bool              is_trial;          /* nothing comes of it */
-  bool              ended;             /* all ranks know that nothing but abandon() follows */
+  int64_t           slab_offset_bytes; /* offset of /integrity/slabs in state.h5, after seal() */
+  tri_status        mine;              /* first failure of this rank not yet known to the others */
+  mode_t            folder_mode;       /* rank 0: mode of the finished folder */
+  bool              is_trial;          /* the trial checkpoint, removed by commit */
+  bool              ended;             /* all ranks know that only abandon() follows */
 };
 
-/* What HDF5 does with all ranks together: it may hang as any other collective. */
+/* Reports a collective HDF5 call to the heartbeats, because it can hang like any other collective. */
 #define HDF5(what, call) (tri_rank_status_enter(TRI_WORLD, what), left(call))
 static tri_status left(tri_status st) {
   tri_rank_status_leave(false);
@@ -44,7 +45,7 @@ static tri_status left(tri_status st) {
 
 /* ---- making the file */
 
-/* path: of the file, as MPI takes it. */
+/* Makes the file. path is its path for MPI. */
 static tri_status make_file(tri_ckpt_writer *w, const char *path) {
   tri_status st = TRI_OK;
   hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
@@ -56,7 +57,7 @@ static tri_status make_file(tri_ckpt_writer *w, const char *path) {
       H5Pset_meta_block_size(access_list, (hsize_t)w->space.block_bytes) < 0 ||
       !tri_ckpt_h5_collective(access_list, false) || H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
     TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
-  /* Room_prepare has made the file; truncated it stays that very one. */
+  /* tri_ckpt_space_prepare made the file. Truncating keeps the same inode. */
   w->file = H5Fcreate(path, H5F_ACC_TRUNC, create_list, access_list);
   if (w->file < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be made: %s", w->path, tri_ckpt_h5_reason());
 done:
@@ -65,8 +66,8 @@ done:
   return st;
 }
 
-/* Blocks up to `end` and for the metadata that HDF5 may place behind it. Flushing cuts off what it did not
- * need. */
+/* Reserves blocks up to `end` and for metadata that HDF5 may place behind it. Flushing cuts off the unused
+ * part. */
 static tri_status take_space(const tri_ckpt_writer *w, int64_t end) {
   for (int i = 0; i < w->m.n_entry; i++)
     if (w->m.entry[i].offset_bytes + w->m.entry[i].bytes > end)
@@ -122,7 +123,7 @@ static tri_status put_root(const tri_ckpt_writer *w) {
   return TRI_OK;
 }
 
-/* What this rank can do without the others. */
+/* Does this rank's part of the work without the others. */
 static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, const tri_ckpt_tensor *tensor,
                          int n_tensor, int64_t side_bytes) {
   w->m.step = step;
@@ -136,7 +137,7 @@ static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, cons
   return TRI_OK;
 }
 
-/* reserve_bytes: to be asked for besides, and given back. */
+/* Collective over world. reserve_bytes are checked for in addition and freed again. */
 static tri_status create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
                          int n_tensor, int64_t side_bytes, int64_t reserve_bytes, tri_ckpt_writer **out) {
   char             path[TRI_CKPT_PATH_BYTES];
@@ -158,10 +159,10 @@ static tri_status create(const char *dir, int64_t step, tri_comm *world, const t
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(
       world, tri_ckpt_space_check(w->folder, world->rank, w->space.tensor_bytes + w->space.rest_bytes)));
-  /* One rank may have no file to open left: it must not leave the others alone in H5Fcreate. */
+  /* A rank may be out of file descriptors. It must not leave the others alone in H5Fcreate. */
   TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_mpi_path(w->path, &w->folder_fd, path)));
   st = tri_ckpt_agree(world, HDF5("state.h5 made", make_file(w, path)));
-  if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
+  if (st != TRI_OK) w->file = -1; /* stays open, because closing waits for all ranks */
   TRI_TRY_DONE(st);
   TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("data sets made", make_sets(w))));
   TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("state.h5 described", put_root(w))));
@@ -193,7 +194,7 @@ void tri_ckpt_lend(tri_ckpt_writer *w, void *space, size_t bytes) {
   tri_ckpt_stream_lend(w->stream, space, bytes);
 }
 
-/* A failure is told to the others by the next collective call. */
+/* Keeps a failure. The next collective call reports it to the other ranks. */
 static tri_status keep(tri_ckpt_writer *w, tri_status st) {
   if (w->mine == TRI_OK) w->mine = st;
   return st;
@@ -224,8 +225,8 @@ tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t
   return TRI_OK;
 }
 
-/* How every collective call begins: is any rank in trouble, or has it gone to abandon() already? Then that is
- * how it ends on all. */
+/* Begins every collective call. If any rank has failed or has gone to abandon(), the call fails on all
+ * ranks. */
 static tri_status enter(tri_ckpt_writer *w) {
   tri_status st = tri_ckpt_agree(w->world, w->mine);
 
@@ -233,7 +234,7 @@ static tri_status enter(tri_ckpt_writer *w) {
   return st;
 }
 
-/* And how it ends. */
+/* Ends every collective call. */
 static tri_status leave(tri_ckpt_writer *w, tri_status mine) {
   w->mine = tri_ckpt_agree(w->world, mine);
   return w->mine;
@@ -267,7 +268,7 @@ static tri_status write_side_file(tri_ckpt_writer *w, const char *name, const vo
 
   TRI_TRY(tri_ckpt_path(path, "%s/%s", w->folder, name));
   if (n > TRI_CKPT_FILE_BYTES)
-    TRI_FAIL(TRI_EINPUT, "%s: has %zu bytes; a file of a checkpoint may have %d", path, n,
+    TRI_FAIL(TRI_EINPUT, "%s: has %zu bytes, but a side file of a checkpoint may have only %d", path, n,
              TRI_CKPT_FILE_BYTES);
   TRI_TRY(tri_file_write(path, bytes, n));
   TRI_TRY(tri_ckpt_manifest_add_file(&w->m, name, (int64_t)n, tri_hash64(bytes, n, 0)));
@@ -282,9 +283,9 @@ tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *b
   return TRI_OK;
 }
 
-/* ---- making it a checkpoint */
+/* ---- publishing */
 
-/* Every handle; the file itself last. */
+/* Closes every handle, the file itself last. */
 static tri_status close_file(tri_ckpt_writer *w) {
   bool good = true;
 
@@ -304,7 +305,7 @@ static tri_status flush_file(tri_ckpt_writer *w) {
   return TRI_OK;
 }
 
-/* The mode that the folder had when it was made. */
+/* Restores the mode that the folder had when it was made. */
 static tri_status open_to_others(const tri_ckpt_writer *w) {
   struct stat sb;
   int         why, fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -313,11 +314,11 @@ static tri_status open_to_others(const tri_ckpt_writer *w) {
   why = fstat(fd, &sb) ? errno : 0;
   if (!why && (sb.st_mode & 07777) != w->folder_mode && fchmod(fd, w->folder_mode)) why = errno;
   close(fd);
-  if (why) TRI_FAIL(TRI_EFILE, "%s: its mode cannot be set: %s", w->folder, strerror(why));
+  if (why) TRI_FAIL(TRI_EFILE, "%s: its mode cannot be set (%s)", w->folder, strerror(why));
   return TRI_OK;
 }
 
-/* Rank 0's last work: the manifest, and the folder's name. */
+/* Does rank 0's last work: the manifest and the folder's name. */
 static tri_status finish(tri_ckpt_writer *w) {
   struct stat sb;
 
@@ -334,7 +335,7 @@ static tri_status finish(tri_ckpt_writer *w) {
   return TRI_OK;
 }
 
-/* Collective. HDF5's part is over: all that remains are bytes in places that are known. */
+/* Collective. Ends HDF5's part. From here on only bytes at known offsets are written. */
 static tri_status seal(tri_ckpt_writer *w) {
   tri_comm *world = w->world;
   double    n = (double)tri_ckpt_stream_count(w->stream);
@@ -385,7 +386,7 @@ static tri_status commit(tri_ckpt_writer *w) {
   w->ended = true; /* from here on all ranks fail together */
   if (w->file >= 0) TRI_TRY(seal(w));
   TRI_TRY(put_integrity(w));
-  /* The ranks' threads made the tensors durable; here it is the rest, on every node. */
+  /* The threads of the ranks made the tensors durable. Here every node does so for the rest. */
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_sync(w->path)));
   TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? finish(w) : TRI_OK));
   return TRI_OK;
@@ -414,8 +415,8 @@ tri_status tri_ckpt_commit(tri_ckpt_writer **w) {
   return TRI_OK;
 }
 
-/* HDF5 must not be asked to close a file it cannot write: what then remains of it ends the process at its
- * end. So the space is given back first, and a file that still cannot be flushed stays open. */
+/* Closes the file. HDF5 ends the whole process at exit if it was asked to close a file it cannot write. So
+ * the disk space is freed first, and a file that still cannot be flushed stays open. */
 static tri_status discard_file(tri_ckpt_writer *w) {
   tri_status st = TRI_OK;
 
@@ -430,7 +431,7 @@ static tri_status discard_file(tri_ckpt_writer *w) {
   return TRI_OK;
 }
 
-/* Tell ranks that are still at work: they meet this where they call enter(). */
+/* Tells the ranks that are still at work. They learn it in enter(). */
 static void tell_others(tri_ckpt_writer *w) {
   bool told = tri_error_message()[0] != 0;
 
@@ -448,9 +449,10 @@ void tri_ckpt_abandon(tri_ckpt_writer **w) {
   closed = tri_host_barrier((*w)->world) == TRI_OK; /* nobody writes any more */
   closed = discard_file(*w) == TRI_OK && closed;
   removed = (*w)->world->rank != 0 || tri_ckpt_remove((*w)->folder) == TRI_OK;
-  closed = tri_host_barrier((*w)->world) == TRI_OK && closed; /* nobody goes on while the folder is there */
+  closed = tri_host_barrier((*w)->world) == TRI_OK && closed; /* nobody goes on while the folder exists */
   if (!closed && (*w)->world->rank == 0)
-    tri_log(TRI_LOG_WARN, "%s: HDF5 cannot close it; it stays open until the program ends", (*w)->path);
+    tri_log(TRI_LOG_WARN, "%s: HDF5 cannot close this file, so it stays open until the program ends",
+            (*w)->path);
   if (!removed) tri_log(TRI_LOG_WARN, "%s: could not be removed: %s", (*w)->folder, tri_error_message());
   release(w);
 }

@@ -96,7 +96,7 @@ static tri_status publish(const char *tmp, const char *folder) {
   if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", tmp, strerror(errno));
   if (fsync(fd) && errno != EINVAL) { /* EINVAL: a file system with nothing to sync there */
     close(fd);
-    TRI_FAIL(TRI_EFILE, "%s: cannot be made durable: %s", tmp, strerror(errno));
+    TRI_FAIL(TRI_EFILE, "%s: fsync failed (%s)", tmp, strerror(errno));
   }
   close(fd);
   if (rename(tmp, folder))
