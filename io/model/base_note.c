@@ -1,4 +1,4 @@
-/* base_note.c - what a checkpoint of adapters keeps of the model they are for. */
+/* base_note.c - keeps, in a checkpoint of adapters, the path of their base model and its fingerprints. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base_note.h"
 
@@ -29,7 +29,7 @@ tri_status tri_base_note_begin(const tri_params_opt *o, tri_base_note *out) {
   return TRI_OK;
 }
 
-/* Of one element: two rounds of a multiply and a shift (Moremur, Pelle Evensen 2018, constants). */
+/* Hashes one element by two rounds of a multiply and a shift (constants of Moremur, Pelle Evensen 2018). */
 static inline uint64_t mix(int64_t place, float x) {
   uint32_t bits;
   uint64_t h;
@@ -41,7 +41,7 @@ static inline uint64_t mix(int64_t place, float x) {
   return h ^ (h >> 27);
 }
 
-enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: some ten microseconds of one thread */
+enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: about ten microseconds of one thread */
 
 uint64_t tri_base_fingerprint(const float *x, int64_t begin, int64_t count, int threads) {
   uint64_t sum = 0;
@@ -96,7 +96,7 @@ static bool read_tensor(const char *line, tri_base_tensor *t) {
   return true;
 }
 
-/* One line, without its end. */
+/* Reads one line, without its newline. */
 static bool read_line(const char *line, tri_base_note *out) {
   if (!strncmp(line, "path ", 5)) return snprintf(out->path, sizeof out->path, "%s", line + 5) > 0;
   if (!strncmp(line, "seed ", 5)) return sscanf(line + 5, "%" SCNu64, &out->seed) == 1;
@@ -108,7 +108,7 @@ static bool read_line(const char *line, tri_base_note *out) {
   return read_tensor(line, &out->tensor[out->n]) && ++out->n;
 }
 
-enum { LEAST_LINE = 12 }; /* characters of a tensor's line: "tensor a 0 0 1" has more */
+enum { LEAST_LINE = 12 }; /* characters of the shortest tensor line, "tensor a 0 0 1" */
 
 tri_status tri_base_note_parse(const char *name, const char *text, tri_base_note *out) {
   tri_status st = TRI_OK;
@@ -123,7 +123,7 @@ tri_status tri_base_note_parse(const char *name, const char *text, tri_base_note
     bool   fits = n < sizeof line;
     snprintf(line, sizeof line, "%.*s", (int)(fits ? n : 0), text);
     if (fits && out->n < most && (at ? read_line(line, out) : !strcmp(line, first_line))) continue;
-    TRI_FAIL_DONE(TRI_EFORMAT, "%s:%d: is no line of such a file", name, at + 1);
+    TRI_FAIL_DONE(TRI_EFORMAT, "%s:%d: this line is not understood", name, at + 1);
   }
   if (!out->n) TRI_FAIL_DONE(TRI_EFORMAT, "%s: names no tensor", name);
 done:

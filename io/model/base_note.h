@@ -1,10 +1,11 @@
-/* base_note.h - what a checkpoint of adapters keeps of the model they are for: where it lies, and a
- * fingerprint of each of its tensors, by which another model or a changed one is known.
+/* base_note.h - keeps, in a checkpoint of adapters, the path of their base model and a fingerprint of each
+ * tensor.
  *
- * A line each: "trireme base 1", "path P" (or "seed N": random weights, of the checkpoint's config.json),
- * "part main" or "part critic", then "tensor NAME PRINT INIT DIM ..." in the order of the model, INIT
- * being a number of tri_init. A fingerprint is the sum of a hash of each element with its place, so that
- * ranks may share the work in any way. */
+ * The fingerprints detect another base model or a changed one. The file has one item a line: "trireme base
+ * 1", then "path P" (or "seed N" for random weights with the checkpoint's config.json), then "part main" or
+ * "part critic", then "tensor NAME FINGERPRINT INIT DIM ..." in the order of the model. INIT is a number of
+ * tri_init. A fingerprint is the sum of a hash of each element with its index, so that ranks may share the
+ * work in any way. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BASE_NOTE_H
 #define TRI_BASE_NOTE_H
@@ -13,29 +14,30 @@
 #include "state/params.h"
 
 typedef struct tri_base_tensor {
-  tri_param_spec spec; /* joined and offset aside */
+  tri_param_spec spec; /* joined and offset are not used */
   uint64_t       fingerprint;
 } tri_base_tensor;
 
 /* Zero-initialise. */
 typedef struct tri_base_note {
-  char             path[TRI_CKPT_PATH_BYTES]; /* absolute; "": random weights */
+  char             path[TRI_CKPT_PATH_BYTES]; /* absolute, or "" for random weights */
   uint64_t         seed;
-  tri_model_part   part;   /* of a checkpoint at `path` */
+  tri_model_part   part;   /* the part of a checkpoint at `path` */
   tri_base_tensor *tensor; /* [n] */
   int              n;
 } tri_base_note;
 
 void tri_base_note_free(tri_base_note *b);
-/* Not collective. The tensors of a store, fingerprints 0. */
+/* Not collective. Fills *out with the tensors of a store, with fingerprints 0. */
 TRI_CHECKED tri_status tri_base_note_begin(const tri_params_opt *o, tri_base_note *out);
-/* The fingerprint of elements [begin, begin + count) of a tensor, by `threads` threads: to be added up.
- * Pure. */
+/* Pure. Returns the fingerprint of elements [begin, begin + count) of a tensor, computed by `threads`
+ * threads. The sum over all parts is the tensor's fingerprint. */
 uint64_t tri_base_fingerprint(const float *x, int64_t begin, int64_t count, int threads);
-/* Not collective. What is in the file; name: for messages. TRI_EFORMAT: it is no such file. */
+/* Not collective. The first call reads the text of such a file, and returns TRI_EFORMAT for another text.
+ * name is for messages. The second appends that text. */
 TRI_CHECKED tri_status tri_base_note_parse(const char *name, const char *text, tri_base_note *out);
 TRI_CHECKED tri_status tri_base_note_json(const tri_base_note *b, tri_text *out);
-/* NULL: there is none of this name. */
+/* Returns the tensor of this name, or NULL. */
 const tri_base_tensor *tri_base_note_find(const tri_base_note *b, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* export.c - a checkpoint's weights and small files as a Hugging Face folder. */
+/* export.c - writes a checkpoint's weights and small files as a Hugging Face folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "export.h"
 #include "base/file.h"
@@ -30,29 +30,29 @@
 enum { PIECE = 1 << 22 }; /* elements; chosen: 16 MiB of host memory */
 enum { PATH_SPACE = TRI_CKPT_PATH_BYTES + 128 };
 
-/* The small files of a model, read from the checkpoint. */
+/* A small file of the model, read from the checkpoint. */
 typedef struct small {
-  char  *bytes; /* NULL when there is none */
+  char  *bytes; /* NULL if there is none */
   size_t n;
 } small;
 
 typedef struct job {
   tri_ckpt_reader      *r;
-  tri_source           *adapted; /* where adapters are merged into the model they are for; else NULL */
+  tri_source           *adapted; /* source that merges adapters into their base, else NULL */
   tri_merge             merge;
   const tri_export_opt *opt;
-  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp; "" until it is ours */
+  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp, or "" until this export has made it */
   tri_safetensors_spec *spec;                     /* [n] */
-  int                  *source, *shard;           /* [n]: index in the checkpoint; which file */
+  int                  *source, *shard;           /* [n] index in the checkpoint, and index of the file */
   int64_t               n;
   int                   n_shard;
-  bool                  half;        /* of a model of text and more: tensors get its names */
-  char (*name)[TRI_HALF_NAME_BYTES]; /* [n] then; else NULL */
+  bool                  half;        /* multimodal base: tensors get its names */
+  char (*name)[TRI_HALF_NAME_BYTES]; /* [n] if half, else NULL */
   float          *buf;               /* [PIECE] */
   tri_model_shape shape;
   tri_eos         eos;
-  tri_template template; /* that the export is given */
-  int32_t end;           /* that goes with it, where it ends no answer of the model's own; -1: none */
+  tri_template template; /* the export's own template */
+  int32_t end;           /* its end token, if it is no end token of the model, else -1 */
 } job;
 
 /* ---- the folder ---- */
@@ -60,16 +60,16 @@ typedef struct job {
 static tri_status check_free(const char *folder) {
   bool empty;
 
-  if (!tri_folder_has(AT_FDCWD, folder)) return TRI_OK; /* or mkdir will say what is wrong */
+  if (!tri_folder_has(AT_FDCWD, folder)) return TRI_OK; /* or mkdir reports the error */
   if (tri_folder_has_link(AT_FDCWD, folder))
-    TRI_FAIL(TRI_EINPUT, "%s: is a link; name the folder it leads to, or another", folder);
-  if (tri_folder_is_empty(folder, &empty) != TRI_OK) return TRI_EINPUT; /* another can be named */
+    TRI_FAIL(TRI_EINPUT, "%s: is a link. Name its target, or another folder.", folder);
+  if (tri_folder_is_empty(folder, &empty) != TRI_OK) return TRI_EINPUT; /* the user can name another folder */
   if (!empty)
-    TRI_FAIL(TRI_EINPUT, "%s: is there and not empty; name another folder or remove it first", folder);
+    TRI_FAIL(TRI_EINPUT, "%s: is not empty. Name another folder, or remove this one first.", folder);
   return TRI_OK;
 }
 
-/* tmp [TRI_CKPT_PATH_BYTES]; set only where the folder was made. */
+/* Makes FOLDER.tmp. Sets tmp [TRI_CKPT_PATH_BYTES] only if it made the folder. */
 static tri_status make_tmp(const char *folder, char *tmp) {
   char   path[TRI_CKPT_PATH_BYTES];
   size_t n = strlen(folder);
@@ -82,8 +82,7 @@ static tri_status make_tmp(const char *folder, char *tmp) {
   TRI_TRY(tri_folder_make_above(path));
   if (mkdir(path, 0777)) {
     if (errno == EEXIST)
-      TRI_FAIL(TRI_EINPUT,
-               "%s: is there already: left by a killed export, or not an export's; remove it first", path);
+      TRI_FAIL(TRI_EINPUT, "%s: exists already, perhaps from a killed export. Remove it first.", path);
     TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(errno));
   }
   memcpy(tmp, path, sizeof path);
@@ -94,7 +93,7 @@ static tri_status publish(const char *tmp, const char *folder) {
   int fd = open(tmp, O_RDONLY | O_CLOEXEC);
 
   if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", tmp, strerror(errno));
-  if (fsync(fd) && errno != EINVAL) { /* EINVAL: a file system with nothing to sync there */
+  if (fsync(fd) && errno != EINVAL) { /* EINVAL: nothing to sync on this file system */
     close(fd);
     TRI_FAIL(TRI_EFILE, "%s: fsync failed (%s)", tmp, strerror(errno));
   }
@@ -119,7 +118,7 @@ static tri_status put_small(const job *j, const char *name, const void *bytes, s
 }
 
 static tri_status put_json(const job *j, const char *name, const json_t *value) {
-  /* 15 digits read better where they are enough: 1e-05, not 1.0000000000000001e-05. */
+  /* 15 digits read better if they are exact: 1e-05, not 1.0000000000000001e-05. */
   char      *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   json_t    *again = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
   tri_status st;
@@ -130,7 +129,7 @@ static tri_status put_json(const job *j, const char *name, const json_t *value) 
   }
   json_decref(again);
 
-  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: the host has no memory left to write it", name);
+  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: no host memory left to write it", name);
   st = put_small(j, name, text, strlen(text));
   free(text);
   return st;
@@ -146,7 +145,7 @@ static tri_status put_config(const job *j, const tri_hf_text *config) {
   return st;
 }
 
-/* The end tokens, and that of the chat template where it ends no answer yet. */
+/* Sets eos_token_id to the model's end tokens, and adds the chat template's if it is not among them. */
 static void set_ends(const job *j, json_t *root) {
   json_t *ends = json_array();
 
@@ -157,8 +156,8 @@ static void set_ends(const job *j, json_t *root) {
   json_decref(ends);
 }
 
-/* A generation_config.json that says what config.json's end tokens say. Where it says more it is not of the
- * model's config: transformers would build it anew from there. */
+/* Writes a generation_config.json with the end tokens of config.json. With an added end token the mark
+ * _from_model_config is removed, because transformers would rebuild a marked file from config.json. */
 static tri_status put_generation(const job *j, const small *file) {
   static const char alike[] = "_from_model_config";
   tri_hf_text       text = {"generation_config.json", file->bytes, file->n};
@@ -166,7 +165,7 @@ static tri_status put_generation(const job *j, const small *file) {
   tri_status        st;
 
   if (file->bytes && j->end < 0) return put_small(j, text.name, file->bytes, file->n);
-  if (j->shape.scored) return TRI_OK; /* it generates nothing */
+  if (j->shape.scored) return TRI_OK; /* a scoring model generates nothing */
   if (file->bytes) {
     TRI_TRY(tri_hf_object(&text, &root));
   } else {
@@ -189,7 +188,7 @@ static void set_template(const job *j, json_t *root) {
     json_object_set_new(root, "chat_template", json_stringn(j->template.text.data, j->template.text.len));
 }
 
-/* As the last field of an object that has others, whose bytes stay. */
+/* Writes the template as the last field of a JSON object with other fields, and keeps the bytes of those. */
 static tri_status put_behind(const job *j, const small *config) {
   json_t    *value = json_stringn(j->template.text.data, j->template.text.len);
   char      *field = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
@@ -198,7 +197,7 @@ static tri_status put_behind(const job *j, const small *config) {
   tri_status st = TRI_OK;
 
   json_decref(value);
-  if (!field) TRI_FAIL(TRI_ENOMEM, "tokenizer_config.json: the host has no memory left to write it");
+  if (!field) TRI_FAIL(TRI_ENOMEM, "tokenizer_config.json: no host memory left to write it");
   while (n > 0 && config->bytes[n - 1] != '}') n--;
   TRI_ASSERT(n > 0);
   TRI_TRY_DONE(tri_text_put(&text, config->bytes, n - 1));
@@ -212,13 +211,13 @@ done:
   return st;
 }
 
-/* The model's own file, which is an object, with the template. A number of it may be too large to be written
- * again. */
+/* Writes the model's own file, a JSON object, with the template. The file may have a number too large to be
+ * written again. */
 static tri_status put_with_template(const job *j, const small *config) {
   json_t    *root = json_loadb(config->bytes, config->n, JSON_ALLOW_NUL, NULL);
   tri_status st;
 
-  if (!root && j->template.replaces) /* what is in it yields to chat_template.jinja */
+  if (!root && j->template.replaces) /* chat_template.jinja overrides the template in this file */
     return put_small(j, "tokenizer_config.json", config->bytes, config->n);
   if (!root) return put_behind(j, config);
   set_template(j, root);
@@ -227,8 +226,8 @@ static tri_status put_with_template(const job *j, const small *config) {
   return st;
 }
 
-/* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
- * tokenizer.json; this class takes it as it stands. */
+/* Writes a tokenizer_config.json if the model has none. Without one, transformers builds the model family's
+ * own tokenizer and drops parts of tokenizer.json. The class written here takes tokenizer.json unchanged. */
 static tri_status put_tokenizer_config(const job *j) {
   tri_status     st = TRI_OK;
   tri_tokenizer *t = NULL;
@@ -269,12 +268,12 @@ done:
   return st;
 }
 
-/* Another template than the one that the export is given. */
+/* Tells whether the file is a chat template that the export replaces. */
 static bool is_other_template(const job *j, const char *name) {
   return j->template.replaces && !strncmp(name, "chat_template", strlen("chat_template"));
 }
 
-/* A file of a model's folder, perhaps in a folder there. */
+/* Writes a file of a model's folder, perhaps in a subfolder. */
 static tri_status put_at(const job *j, const char *name, const void *bytes, size_t n) {
   const char *slash = strchr(name, '/');
   char        folder[PATH_SPACE];
@@ -294,16 +293,16 @@ static tri_status put_sidecar(const job *j) {
     if (!c.there[i] || is_other_template(j, tri_sidecar_name(i))) continue;
     TRI_TRY_DONE(put_at(j, tri_sidecar_path(i), c.bytes[i], c.n[i]));
   }
-  if (j->template.replaces) /* readers take it before the one in tokenizer_config.json */
+  if (j->template.replaces) /* readers prefer it to the one in tokenizer_config.json */
     TRI_TRY_DONE(put_small(j, "chat_template.jinja", j->template.text.data, j->template.text.len));
 done:
   tri_sidecar_free(&c);
   return st;
 }
 
-/* The base's name for other programs: that of the Hub where the path is a snapshot of its cache, or where the
- * base's config.json says a name that ends as the folder does; else the path. What config.json says alone may
- * be the model that this one was made from. False: root is as it was. */
+/* Sets the base's name for other programs. It is the Hub name if the path is a snapshot in the Hub's cache,
+ * or if the base's config.json has a Hub name that ends like the folder. Otherwise the path stays. A name in
+ * config.json alone may be of the model that this one was made from. Returns false if root is unchanged. */
 static bool name_base(json_t *root, const small *base_config) {
   const char *path = json_string_value(json_object_get(root, "base_model_name_or_path"));
   json_t     *config = json_loadb(base_config->bytes, base_config->n, JSON_ALLOW_NUL, NULL);
@@ -323,7 +322,8 @@ static bool name_base(json_t *root, const small *base_config) {
   return named;
 }
 
-/* PEFT finds modules by their names, and warns only where it finds none. */
+/* Writes adapter_config.json with the right module names. PEFT finds modules by name, and only warns if it
+ * finds none. */
 static tri_status put_adapter_config(job *j, const small *base_config) {
   small      file = {0};
   tri_text   half = {0};
@@ -345,7 +345,7 @@ static tri_status put_adapter_config(job *j, const small *base_config) {
   return st;
 }
 
-/* Of a model that generates: the end token of what conversations are written by. */
+/* Sets the end token of the chat template, for a model that generates. */
 static void take_end(job *j, const char *folder, int32_t end) {
   j->end = -1;
   for (int i = 0; i < j->eos.n; i++)
@@ -353,15 +353,16 @@ static void take_end(job *j, const char *folder, int32_t end) {
   if (end < 0 || end >= j->shape.V || j->shape.scored || j->opt->adapter) return;
   if (j->eos.n == TRI_MOST_EOS) {
     tri_log(TRI_LOG_WARN,
-            "%s: the chat template ends a turn with token %d, for which eos_token_id, of %d, has no room",
+            "%s: the chat template ends a turn with token %d, but eos_token_id already has the most "
+            "tokens (%d)",
             folder, end, j->eos.n);
     return;
   }
   j->end = end;
-  tri_log(
-      TRI_LOG_INFO,
-      "%s: token %d, with which the chat template ends a turn, ends an answer too (generation_config.json)",
-      folder, end);
+  tri_log(TRI_LOG_INFO,
+          "%s: token %d ends a turn in the chat template, and now also ends an answer "
+          "(generation_config.json)",
+          folder, end);
 }
 
 static tri_status put_small_files(job *j, const char *folder) {
@@ -392,8 +393,8 @@ done:
 
 /* ---- weights ---- */
 
-/* One more tensor, which is number `source` of where it comes from; filled one after another, no file is
- * above shard_bytes. */
+/* Adds a tensor to the plan. `source` is its index in the source. Files are filled in order, each up to
+ * shard_bytes. */
 static void add_tensor(job *j, tri_safetensors_spec spec, int source, int64_t *in_shard,
                        tri_export_sum *sum) {
   int64_t count = 1, bytes;
@@ -413,17 +414,17 @@ static void add_tensor(job *j, tri_safetensors_spec spec, int source, int64_t *i
   j->shard[j->n++] = j->n_shard - 1;
 }
 
-/* The next tensor's name in a model of text and more. */
+/* Gives the next tensor its name in the multimodal model. */
 static tri_status name_half(job *j, tri_safetensors_spec *spec) {
   if (strlen(spec->name) >= TRI_LORA_NAME_BYTES)
-    TRI_FAIL(TRI_EFORMAT, "%s: %.80s... is no adapter's name", tri_ckpt_folder(j->r), spec->name);
+    TRI_FAIL(TRI_EFORMAT, "%s: %.80s... is not the name of an adapter", tri_ckpt_folder(j->r), spec->name);
   if (!j->name) TRI_TRY(TRI_ALLOC(j->name, tri_ckpt_tensor_count(j->r)));
   tri_export_half_name(spec->name, j->name[j->n]);
   spec->name = j->name[j->n];
   return TRI_OK;
 }
 
-/* The tensors of this group and which file each belongs into. */
+/* Plans the tensors of this group and the file of each. */
 static tri_status plan_group(job *j, const char *group, tri_export_sum *sum) {
   int64_t in_shard = 0;
 
@@ -472,16 +473,17 @@ static tri_status read_tensor(job *j, int64_t i, int64_t begin, int64_t count) {
   return tri_ckpt_read(j->r, j->source[i], begin, count, j->buf);
 }
 
-/* What is in buf is in float16's range, where that is what is written; rounding gives 65504 until 65520. */
+/* Checks, for float16, that the values in buf are in its range. Rounding gives 65504 for values below
+ * 65520. */
 static tri_status check_range(const job *j, int64_t i, int64_t n) {
   for (int64_t k = 0; j->opt->dtype == TRI_F16 && k < n; k++)
     if (isfinite(j->buf[k]) && fabsf(j->buf[k]) >= 65520)
-      TRI_FAIL(TRI_EINPUT, "%s: tensor %s holds %g, and fp16 nothing above 65504: give --dtype bf16 or f32",
+      TRI_FAIL(TRI_EINPUT, "%s: tensor %s holds %g, but fp16 ends at 65504. Use --dtype bf16 or f32.",
                tri_ckpt_folder(j->r), j->spec[i].name, (double)j->buf[k]);
   return TRI_OK;
 }
 
-/* One shard: tensors [first, last) of the plan. */
+/* Writes one shard, tensors [first, last) of the plan. */
 static tri_status put_shard(job *j, int shard, int64_t first, int64_t last) {
   tri_status              st = TRI_OK;
   char                    path[PATH_SPACE], name[TRI_SHARD_NAME_BYTES];
@@ -519,17 +521,18 @@ static tri_status put_weights(job *j, tri_export_sum *sum) {
   return j->n_shard > 1 ? tri_safetensors_write_index(j->tmp, j->spec, j->shard, j->n, j->n_shard) : TRI_OK;
 }
 
-/* ---- public ---- */
+/* ---- the export ---- */
 
-/* What the adapters are for, where they are to be merged into it. */
+/* Opens the base model of the adapters, if they are to be merged into it. */
 static tri_status open_adapted(job *j) {
   bool has = tri_ckpt_has_file(j->r, tri_part_adapter_config(j->opt->part));
 
   if (j->opt->adapter && !has)
-    TRI_FAIL(TRI_EINPUT, "%s: the checkpoint has no low-rank adapters (no %s); runs with lora.rank have them",
+    TRI_FAIL(TRI_EINPUT,
+             "%s: the checkpoint has no low-rank adapters (no %s). Only runs with lora.rank have them.",
              tri_ckpt_folder(j->r), tri_part_adapter_config(j->opt->part));
   if (j->opt->base && !has)
-    TRI_FAIL(TRI_EINPUT, "%s: holds no adapters (no %s), which --base %s would be for", tri_ckpt_folder(j->r),
+    TRI_FAIL(TRI_EINPUT, "%s: has no adapters (no %s), so --base %s has no use", tri_ckpt_folder(j->r),
              tri_part_adapter_config(j->opt->part), j->opt->base);
   if (j->opt->adapter || !has) return TRI_OK;
   TRI_TRY(tri_source_open_over(tri_ckpt_folder(j->r), j->opt->part, j->opt->base, NULL, true, &j->adapted));
@@ -553,19 +556,19 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   TRI_TRY_DONE(put_weights(j, sum));
   if (j->shape.scored && j->eos.pad < 0)
     tri_log(TRI_LOG_INFO,
-            "%s: give transformers one text at a time: the model has no token of padding, so config.json has "
-            "no pad_token_id",
+            "%s: give transformers one text at a time, because the model has no padding token (no "
+            "pad_token_id in config.json)",
             folder);
   TRI_TRY_DONE(publish(j->tmp, folder));
   if (j->half)
     tri_log(TRI_LOG_INFO,
-            "%s: these adapters have the names of the model of text and more that they are for "
-            "(model.language_model.*), as PEFT and vLLM look for them there; with the text model alone use "
-            "trireme export %s FOLDER, which writes it with the adapters in it",
+            "%s: these adapters have the names of their multimodal base model (model.language_model.*), "
+            "where PEFT and vLLM look for them. For the text model alone use trireme export %s FOLDER, "
+            "which merges the adapters into it.",
             folder, tri_ckpt_folder(r));
 done:
   if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)
-    tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
+    tri_log(TRI_LOG_WARN, "%s: cannot be removed and stays", j->tmp);
   tri_merge_free(&j->merge);
   tri_source_close(&j->adapted);
   tri_text_free(&j->template.text);

@@ -1,6 +1,7 @@
-/* export_half.c - adapters of a text model that was taken from a model of text and more. Judge: the names of
- * transformers 5.24, whose classes for generation hold the text model as model.language_model, and of PEFT
- * 0.21, which loads adapters onto modules of the same name alone. */
+/* export_half.c - renames the adapters of a text model for the multimodal model it was taken from.
+ *
+ * Judge: transformers 5.24, whose classes for generation hold the text model as model.language_model, and
+ * PEFT 0.21, which loads adapters only onto modules of the same name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "export_half.h"
 
@@ -11,7 +12,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Where the text model lies in the whole, as PEFT names it, and alone. */
+/* PEFT's prefix of the text model's modules, alone and inside the multimodal model. */
 static const char alone[] = "base_model.model.model.", inside[] = "base_model.model.model.language_model.";
 
 void tri_export_half_name(const char *name, char out[TRI_HALF_NAME_BYTES]) {
@@ -21,7 +22,7 @@ void tri_export_half_name(const char *name, char out[TRI_HALF_NAME_BYTES]) {
   snprintf(out, TRI_HALF_NAME_BYTES, "%s%s", moves ? inside : "", moves ? name + n : name);
 }
 
-/* Whether a model's config.json says that it holds a text model beside others. */
+/* Tells whether a model's config.json has a text model beside others. */
 static bool is_whole(const char *model) {
   char    path[PATH_BYTES];
   json_t *config;
@@ -34,7 +35,8 @@ static bool is_whole(const char *model) {
   return whole;
 }
 
-/* A list of names as a pattern of Python's re: modules of a vision tower may have the same names. */
+/* Writes a list of names as a pattern of Python's re. A list would also match modules of a vision tower with
+ * the same names. */
 static tri_status put_pattern(const json_t *names, tri_text *out) {
   const json_t *name;
   size_t        i;
@@ -60,8 +62,9 @@ tri_status tri_export_half_config(const char *config, size_t n, tri_text *out, b
   if (!*half) goto done;
   TRI_TRY_DONE(put_pattern(names, &pattern));
   json_object_set_new(root, "target_modules", json_string(pattern.data));
-  text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* as tri_peft_print */
-  if (!text) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for an adapter_config.json");
+  text =
+      json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* like tri_peft_print */
+  if (!text) TRI_FAIL_DONE(TRI_ENOMEM, "no host memory left for an adapter_config.json");
   TRI_TRY_DONE(tri_text_printf(out, "%s\n", text));
 done:
   json_decref(root);

@@ -1,4 +1,4 @@
-/* fingerprint.c - files of a model known again by their bytes. */
+/* fingerprint.c - recognises files of a model by their bytes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fingerprint.h"
 
@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Chosen: ends are large enough for the header of a shard; pieces lie at most 1/256 of the file apart, so
- * that each matrix of a shard of 5 GB has one: a model of which one layer alone was trained is another. */
+/* Chosen: the ends are large enough for the header of a shard. Pieces lie at most 1/256 of the file apart, so
+ * that each matrix of a 5 GB shard has one, and training a single layer changes the fingerprint. */
 enum {
   WHOLE_BYTES = 1 << 20,
   END_BYTES = 256 << 10,
@@ -51,7 +51,7 @@ static bool hash_file(int fd, char *buf, int64_t bytes, uint64_t *hash) {
   return hash_range(fd, buf, bytes - END_BYTES, END_BYTES, hash);
 }
 
-/* What cannot be read is left out: whoever needs it says so. */
+/* Leaves out a file that cannot be read. The code that needs it reports the error. */
 static tri_status put_file(const char *key, const char *name, const char *path, tri_text *out) {
   char       *buf = NULL;
   int         fd = -1;
@@ -92,7 +92,7 @@ static bool is_read(const char *name) {
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* *name [*n]: each to be freed, and the list. */
+/* Lists the files into *name [*n]. Free each name, and the list. */
 static tri_status list_files(const char *folder, char ***name, int *n) {
   DIR           *d = opendir(folder);
   struct dirent *e;
@@ -112,7 +112,7 @@ done:
   return st;
 }
 
-/* Whether the folder has a config of this name that can be read: without one it holds no model any more. */
+/* Tells whether the folder has a readable config of this name. Without one it no longer holds a model. */
 static bool has_config(const char *folder, const char *name) {
   char    path[PATH_BYTES + 32], *bytes = NULL;
   size_t  n = 0;
@@ -155,9 +155,9 @@ tri_status tri_fingerprint(const char *key, const char *path, tri_text *out) {
   return S_ISDIR(sb.st_mode) ? put_folder(key, path, out) : TRI_OK;
 }
 
-/* ---- two of them ---- */
+/* ---- comparing ---- */
 
-/* The first line of this key at or behind `at`; NULL: none. */
+/* Returns the first line with this key from `at` on, or NULL. */
 static const char *find_line(const char *at, const char *key) {
   size_t n = strlen(key);
 
@@ -171,7 +171,7 @@ static const char *next_line(const char *at, const char *key) {
   return at ? find_line(at + 1, key) : NULL;
 }
 
-/* Whether `lines` hold this line. `up_to`: that part of it alone counts. */
+/* Tells whether `lines` have a line with the same first `up_to` bytes. */
 static bool holds(const char *lines, const char *key, const char *line, size_t up_to) {
   for (const char *at = find_line(lines, key); at; at = next_line(at, key))
     if (!strncmp(at, line, up_to)) return true;
@@ -192,7 +192,7 @@ static tri_status put_name(const char *key, const char *line, naming *to) {
   return tri_text_printf(to->out, "%s%.*s", to->n > 1 ? ", " : "", (int)strcspn(name, "\t\n"), name);
 }
 
-/* Lines of a that are not in b. A file that both have in two forms is named once. */
+/* Names the lines of a that are not in b. With `once`, leaves out a file that has a different line in b. */
 static tri_status put_lacking(const char *a, const char *b, const char *key, bool once, naming *to) {
   for (const char *at = find_line(a, key); at; at = next_line(at, key)) {
     const char *name = at + strlen(key) + 1;

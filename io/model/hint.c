@@ -1,4 +1,4 @@
-/* hint.c - what a folder holds instead of what is looked for there, and what to do about it. */
+/* hint.c - suggests a cure in messages about a missing model, by the files that are there instead. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hint.h"
 #include "base/file.h"
@@ -13,14 +13,15 @@ enum { NAME_BYTES = 256, PATH_BYTES = 4096 };
 
 static bool starts(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
 
-/* A message keeps the line breaks of a hint, so that none may come from a name. */
+/* Messages keep the line breaks of a hint, so no file name may have one. */
 static bool is_plain(const char *name) {
   for (; *name; name++)
     if ((unsigned char)*name < ' ') return false;
   return true;
 }
 
-/* The entry of a folder that `fits`, of several the one that `later` puts last; "": there is none. */
+/* Finds the entry of a folder that `fits`. Of several it takes the one that `later` puts last. "" means
+ * none. */
 static void find_entry(const char *folder, bool (*fits)(const char *folder, const char *name),
                        bool (*later)(const char *a, const char *b), char out[NAME_BYTES]) {
   DIR *d = is_plain(folder) ? opendir(folder) : NULL;
@@ -36,7 +37,7 @@ static void find_entry(const char *folder, bool (*fits)(const char *folder, cons
 
 static bool by_text(const char *a, const char *b) { return strcmp(a, b) < 0; }
 
-/* The number at a name's end. */
+/* Returns the number at a name's end. */
 static long long number_of(const char *name) {
   size_t n = strlen(name);
 
@@ -67,7 +68,7 @@ static bool is_sharded_state(const char *folder, const char *name) {
   return starts(name, "pytorch_model_fsdp") || starts(name, "global_step");
 }
 
-/* As Trainer of transformers names them. */
+/* Tells whether the folder is named as those of the Trainer of transformers. */
 static bool is_checkpoint(const char *folder, const char *name) {
   return starts(name, "checkpoint-") &&
          (is_in(folder, name, "config.json") || is_in(folder, name, "adapter_config.json"));
@@ -92,8 +93,7 @@ bool tri_hint_dangles(const char *folder, const char *name) {
 }
 
 static tri_status say_dangling(const char *name, tri_text *out) {
-  return tri_text_printf(out, ";\n  its %s is a link to a file that is not there: download the model again",
-                         name);
+  return tri_text_printf(out, ";\n  its %s is a link to a missing file. Download the model again.", name);
 }
 
 tri_status tri_hint_weights(const char *folder, tri_text *out) {
@@ -105,30 +105,28 @@ tri_status tri_hint_weights(const char *folder, tri_text *out) {
   find_entry(folder, is_shard, by_text, name);
   if (name[0])
     return tri_text_printf(
-        out, ";\n  it has %s, but not the index of the shards: download model.safetensors.index.json too",
+        out, ";\n  it has %s, but not the index of the shards. Download model.safetensors.index.json too.",
         name);
   if (tri_file_in(folder, "adapter_model.safetensors") || tri_file_in(folder, "adapter_model.bin"))
-    return tri_text_printf(out,
-                           ";\n  it has adapters: give the model they are for, and this folder as lora.path");
+    return tri_text_printf(out, ";\n  it has adapters. Give their base model, and this folder as lora.path.");
   if (tri_file_in(folder, "consolidated.safetensors"))
     return tri_text_printf(
-        out,
-        ";\n  it has consolidated.safetensors, whose tensors have other names: download the model's files "
-        "for transformers too");
+        out, ";\n  it has consolidated.safetensors, but its tensors have other names. Download the "
+             "model's files for transformers too.");
   find_entry(folder, is_gguf, by_text, name);
   if (name[0])
     return tri_text_printf(
-        out, ";\n  it has %s: quantized weights are not read; take the model in bf16 or f32", name);
+        out, ";\n  it has %s, but quantized weights are not read. Take the model in bf16 or f32.", name);
   find_entry(folder, is_sharded_state, by_number, name);
   if (name[0])
     return tri_text_printf(
         out,
-        ";\n  it has %s, a training state in pieces: make a model of it with the program that wrote it "
-        "(accelerate merge-weights, zero_to_fp32.py --safe_serialization)",
+        ";\n  it has %s, a training state in pieces. Make a model of it with the program that wrote "
+        "it (accelerate merge-weights, zero_to_fp32.py --safe_serialization).",
         name);
   find_entry(folder, is_checkpoint, by_number, name);
   if (!name[0]) find_entry(folder, has_weights, by_text, name);
-  return name[0] ? tri_text_printf(out, ";\n  its folder %s has some: give %s/%s", name, folder, name)
+  return name[0] ? tri_text_printf(out, ";\n  its folder %s has weights. Give %s/%s", name, folder, name)
                  : TRI_OK;
 }
 
@@ -138,12 +136,12 @@ tri_status tri_hint_model(const char *path, tri_text *out) {
   const char *slash = strrchr(path, '/');
 
   if (is_plain(path) && !stat(path, &sb) && !S_ISDIR(sb.st_mode))
-    return tri_text_printf(out, ";\n  it is a file: give the folder it lies in, %.*s",
-                           slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return tri_text_printf(out, ";\n  it is a file. Give its folder, %.*s", slash ? (int)(slash - path) : 1,
+                           slash ? path : ".");
   if (tri_hint_dangles(path, "config.json")) return say_dangling("config.json", out);
   find_entry(path, is_checkpoint, by_number, name);
   if (!name[0]) find_entry(path, has_model, by_text, name);
-  return name[0] ? tri_text_printf(out, ";\n  its folder %s holds a model: give %s/%s", name, path, name)
+  return name[0] ? tri_text_printf(out, ";\n  its folder %s holds a model. Give %s/%s", name, path, name)
                  : TRI_OK;
 }
 
@@ -152,9 +150,9 @@ tri_status tri_hint_adapters(const char *folder, tri_text *out) {
 
   if (tri_file_in(folder, "MANIFEST.json") || tri_file_in(folder, "run.jsonl") ||
       tri_file_in(folder, "log.txt"))
-    return tri_text_printf(out, "; `trireme export --adapter` makes one of a checkpoint");
+    return tri_text_printf(out, "; `trireme export --adapter` makes such a folder from a checkpoint");
   find_entry(folder, has_adapters, by_number, name);
-  return name[0] ? tri_text_printf(out, ";\n  its folder %s holds adapters: give %s/%s", name, folder, name)
+  return name[0] ? tri_text_printf(out, ";\n  its folder %s holds adapters. Give %s/%s", name, folder, name)
                  : TRI_OK;
 }
 

@@ -1,4 +1,4 @@
-/* hub.c - the cache of the Hugging Face Hub (huggingface_hub, file_download.py: refs, snapshots, blobs). */
+/* hub.c - reads the Hugging Face Hub's cache (huggingface_hub, file_download.py: refs, snapshots, blobs). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hub.h"
 #include "base/file.h"
@@ -24,7 +24,7 @@ static bool is_folder_in(const char *folder, const char *name) {
   return !stat(path, &sb) && S_ISDIR(sb.st_mode);
 }
 
-/* The last part of a path [n] without slashes at its end; *at: where it begins. */
+/* Tells whether the last part of a path [n], without slashes at its end, is `name`. *at is its begin. */
 static bool last_is(const char *path, size_t n, const char *name, size_t *at) {
   size_t begin = n;
 
@@ -33,7 +33,7 @@ static bool last_is(const char *path, size_t n, const char *name, size_t *at) {
   return n - begin == strlen(name) && !memcmp(path + begin, name, n - begin);
 }
 
-/* The model's folder in the cache that `path` lies at or in; false: it is another folder. */
+/* Finds the model's folder in the cache that contains `path`. Returns false for any other folder. */
 static bool find_root(const char *path, char root[TRI_CKPT_PATH_BYTES]) {
   static const char *const part[] = {"snapshots", "refs", "blobs"};
   size_t                   n = strlen(path), at;
@@ -54,7 +54,8 @@ static bool find_root(const char *path, char root[TRI_CKPT_PATH_BYTES]) {
 
 static int by_name(const void *a, const void *b) { return strcmp(a, b); }
 
-/* The folders in root/snapshots whose names fit, in order: the first MOST_NAMED; returns how many. */
+/* Lists the folders in `folder` whose names begin with `prefix`, in order, at most MOST_NAMED. Returns the
+ * number of all. */
 static int list(const char *folder, const char *prefix, char out[MOST_NAMED][REVISION_BYTES]) {
   int  n = 0;
   DIR *d = opendir(folder);
@@ -75,7 +76,7 @@ static tri_status join(char out[MOST_NAMED][REVISION_BYTES], int n, tri_text *te
   return n > MOST_NAMED ? tri_text_printf(text, " and %d more", n - MOST_NAMED) : TRI_OK;
 }
 
-/* What refs/main names; "": there is no such file. */
+/* Reads the revision in refs/main, or "" without such a file. */
 static tri_status read_main(const char *root, char revision[REVISION_BYTES]) {
   char   path[TRI_CKPT_PATH_BYTES + 32], *text = NULL;
   size_t n = 0;
@@ -88,11 +89,11 @@ static tri_status read_main(const char *root, char revision[REVISION_BYTES]) {
   snprintf(revision, REVISION_BYTES, "%s", text);
   TRI_FREE(text);
   if (!revision[0] || strchr(revision, '/') || revision[0] == '.' || strlen(revision) != n)
-    TRI_FAIL(TRI_EINPUT, "%s: names no snapshot; download the model again (hf download OWNER/NAME)", path);
+    TRI_FAIL(TRI_EINPUT, "%s: names no snapshot. Download the model again (hf download OWNER/NAME).", path);
   return TRI_OK;
 }
 
-/* OWNER/NAME of models--OWNER--NAME, or what a reader is to put there. */
+/* Gives OWNER/NAME of models--OWNER--NAME, or the placeholder "OWNER/NAME". */
 static void name_of(const char *root, char out[REVISION_BYTES]) {
   const char *last = strrchr(root, '/'), *owner = last ? last + 1 : root, *dashes;
   size_t      n = sizeof model_prefix - 1;
@@ -115,7 +116,7 @@ static tri_status refuse(const char *root, const char *why, char found[MOST_NAME
   name_of(root, name);
   if (st == TRI_OK)
     tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-             "%s: is a model's folder in the cache of the Hugging Face Hub, %s;\n"
+             "%s: is a model's folder in the cache of the Hugging Face Hub and %s;\n"
              "  %s%s%sdownload the model (hf download %s)",
              root, why, n ? "give one of its snapshots (" : "", n ? text.data : "", n ? "), or " : "", name);
   tri_text_free(&text);
@@ -132,21 +133,21 @@ static tri_status take_snapshot(const char *root, bool info, char out[TRI_CKPT_P
   TRI_TRY(read_main(root, revision));
   n = list(folder, "", found);
   if (!revision[0] && n != 1)
-    return refuse(root, n ? "without refs/main, and has several snapshots" : "and has no snapshot", found, n);
+    return refuse(root, n ? "has several snapshots, but no refs/main" : "has no snapshot", found, n);
   if (!revision[0]) snprintf(revision, sizeof revision, "%s", found[0]);
   if (!is_folder_in(folder, revision)) {
-    snprintf(why, sizeof why, "and refs/main names the snapshot %s, which is not there", revision);
+    snprintf(why, sizeof why, "its refs/main names the missing snapshot %s", revision);
     return refuse(root, why, found, n);
   }
   snprintf(out, TRI_CKPT_PATH_BYTES, "%.*s/%.*s", TRI_CKPT_PATH_BYTES / 2, folder, REVISION_BYTES, revision);
   snprintf(folder, sizeof folder, "%s/refs/main", root);
   if (info)
-    tri_log(TRI_LOG_INFO, "%s: a model's folder in the cache of the Hugging Face Hub; taken: snapshot %s%s",
+    tri_log(TRI_LOG_INFO, "%s: a model's folder in the cache of the Hugging Face Hub; uses its snapshot %s%s",
             root, revision, tri_file_exists(folder) ? " (refs/main)" : "");
   return TRI_OK;
 }
 
-/* The cache itself, as a user may give it. */
+/* Reports the cache itself, in case a user gives it. */
 static tri_status check_cache(const char *path) {
   char       found[MOST_NAMED][REVISION_BYTES];
   int        n = list(path, model_prefix, found);
@@ -159,7 +160,7 @@ static tri_status check_cache(const char *path) {
   st = join(found, n, &text);
   if (st == TRI_OK)
     tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-             "%s: is a cache of the Hugging Face Hub; give a model's folder in it: %s", path, text.data);
+             "%s: is a cache of the Hugging Face Hub. Give a model's folder in it: %s", path, text.data);
   tri_text_free(&text);
   return st == TRI_OK ? TRI_EINPUT : st;
 }
@@ -174,7 +175,7 @@ tri_status tri_hub_resolve(const char *path, bool info, char out[TRI_CKPT_PATH_B
   return check_cache(path);
 }
 
-/* The folders that huggingface_hub looks at (constants.py), in its order. */
+/* Gives the folders searched by huggingface_hub (constants.py), in its order. */
 static bool cache_of(int i, char out[TRI_CKPT_PATH_BYTES / 2]) {
   static const struct {
     const char *variable, *rest;
@@ -204,7 +205,7 @@ void tri_hub_find(const char *name, char out[TRI_CKPT_PATH_BYTES]) {
   out[0] = 0;
 }
 
-/* huggingface_hub, file_download.py, repo_folder_name: models--OWNER--NAME. */
+/* Follows repo_folder_name of huggingface_hub (file_download.py): models--OWNER--NAME. */
 bool tri_hub_name_of(const char *path, char name[TRI_HUB_NAME_BYTES], char revision[TRI_HUB_NAME_BYTES]) {
   static const char between[] = "/snapshots/";
   const char       *begin = NULL, *end, *at, *split;
@@ -219,7 +220,7 @@ bool tri_hub_name_of(const char *path, char name[TRI_HUB_NAME_BYTES], char revis
   if (!n || n >= TRI_HUB_NAME_BYTES || at[n + strspn(at + n, "/")]) return false;
   snprintf(revision, TRI_HUB_NAME_BYTES, "%.*s", n, at);
   split = strstr(begin, "--");
-  if (!split || split >= end) /* an old model without an owner, gpt2 */
+  if (!split || split >= end) /* an old model without an owner, such as gpt2 */
     return snprintf(name, TRI_HUB_NAME_BYTES, "%.*s", (int)(end - begin), begin) < TRI_HUB_NAME_BYTES;
   return snprintf(name, TRI_HUB_NAME_BYTES, "%.*s/%.*s", (int)(split - begin), begin, (int)(end - split - 2),
                   split + 2) < TRI_HUB_NAME_BYTES;

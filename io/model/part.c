@@ -1,4 +1,4 @@
-/* part.c - the models a checkpoint holds. */
+/* part.c - names the models in a checkpoint. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "part.h"
 
@@ -21,9 +21,9 @@ tri_status tri_part_check(const tri_ckpt_reader *r, tri_model_part part) {
   if (part == TRI_PART_EMA && !tri_ckpt_has_group(r, part_row[part].group) &&
       !tri_ckpt_has_group(r, part_row[part].adapters))
     TRI_FAIL(TRI_EINPUT,
-             "%s: the checkpoint has no average of weights (%s); runs with algo.ema_beta keep one",
+             "%s: the checkpoint has no average of weights (%s). Only runs with algo.ema_beta keep one.",
              tri_ckpt_folder(r), part_row[part].group);
   if (part != TRI_PART_CRITIC || tri_ckpt_has_file(r, part_row[part].config)) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: the checkpoint has no critic (no %s); runs with algo.name: ppo train one",
+  TRI_FAIL(TRI_EINPUT, "%s: the checkpoint has no critic (no %s). Only runs with algo.name: ppo train one.",
            tri_ckpt_folder(r), part_row[part].config);
 }

@@ -1,21 +1,22 @@
-/* part.h - the models a checkpoint holds, each with a config.json and a group of tensors of its own. */
+/* part.h - names the models in a checkpoint, each with its own config.json and group of tensors. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PART_H
 #define TRI_PART_H
 
 #include "io/checkpoint/checkpoint.h"
 
-/* MAIN: what the run is about, a policy or a reward model. EMA: the average of its weights. */
+/* MAIN is the trained policy or reward model. EMA is the average of its weights. */
 typedef enum { TRI_PART_MAIN, TRI_PART_CRITIC, TRI_PART_EMA } tri_model_part;
 
-const char *tri_part_config(tri_model_part part); /* the side file: "config.json", "critic_config.json" */
+const char *tri_part_config(tri_model_part part); /* side file: "config.json", "critic_config.json" */
 const char *tri_part_group(tri_model_part part);  /* "/model", "/critic/model", "/ema/model" */
-/* Where low-rank adapters are kept instead of the part's weights: "/adapter/model" and so on; the side
- * files of what they are (peft.h) and of the model that they are for (base_note.h). */
+/* With low-rank adapters a checkpoint has these instead of the part's weights: the group of the adapters
+ * ("/adapter/model" and so on), the side file with their config (peft.h), and the side file about their base
+ * model (base_note.h). */
 const char *tri_part_adapters(tri_model_part part);
 const char *tri_part_adapter_config(tri_model_part part);
 const char *tri_part_base(tri_model_part part);
-/* Not collective. TRI_EINPUT: the checkpoint does not hold it. */
+/* Not collective. Returns TRI_EINPUT if the checkpoint does not have this part. */
 TRI_CHECKED tri_status tri_part_check(const tri_ckpt_reader *r, tri_model_part part);
 
 #endif

@@ -1,4 +1,4 @@
-/* safetensors.c - reading safetensors files and folders of shards; every offset is checked. */
+/* safetensors.c - reads safetensors files and folders of shards, and checks every offset. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "safetensors.h"
 
@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, MOST_SHARDS = 1024 };  /* chosen: one descriptor per shard is held */
-enum { HEADER_LIMIT = 16 << 20 };                /* chosen: that of 100 000 tensors has 12 MB */
+enum { PATH_BYTES = 4096, MOST_SHARDS = 1024 };  /* chosen: each shard holds one descriptor */
+enum { HEADER_LIMIT = 16 << 20 };                /* chosen: a header of 100 000 tensors has 12 MB */
 enum { MOST_NESTED = 1 << 19 };                  /* chosen: three for each of 170 000 tensors */
 enum { PIECE_BYTES = 8 << 20, PIECE = 1 << 20 }; /* bytes of one pread, elements of one conversion; chosen */
 
@@ -26,7 +26,7 @@ typedef struct st_file {
   int   fd; /* -1 when closed */
 } st_file;
 
-/* A tensor that the index names, and no shard holds. */
+/* A tensor that the index names but no shard holds. */
 typedef struct st_absent {
   char *name, *shard;
 } st_absent;
@@ -40,7 +40,7 @@ struct tri_safetensors {
   int64_t               n_absent, cap_absent;
 };
 
-/* Every dtype of the format, with its bits; only three are read. */
+/* Every dtype of the format, with its bits. Only the first three are read. */
 static const struct {
   const char *name;
   int         bits;
@@ -82,7 +82,8 @@ static tri_status read_at(const char *path, int fd, int64_t offset, int64_t byte
   return TRI_OK;
 }
 
-/* The shape of a tensor and its count of elements; what cannot be read later is only marked. */
+/* Reads the shape of a tensor and counts its elements. A shape that cannot be read later is only marked as
+ * refused. */
 static tri_status parse_shape(const char *path, const json_t *shape, tri_safetensors_info *t) {
   if (!json_is_array(shape)) TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: `shape` must be a list", path, t->name);
   t->count = 1;
@@ -101,7 +102,8 @@ static tri_status parse_shape(const char *path, const json_t *shape, tri_safeten
   return TRI_OK;
 }
 
-/* One entry of the header. Offsets count from `data`, the first byte after the header; data_bytes follow. */
+/* Reads one entry of the header. Offsets count from `data`, the first byte after the header. data_bytes
+ * follow it. */
 static tri_status parse_tensor(const char *path, const json_t *v, int64_t data, int64_t data_bytes,
                                tri_safetensors_info *t) {
   const json_t *dtype = json_object_get(v, "dtype"), *offsets = json_object_get(v, "data_offsets");
@@ -114,7 +116,7 @@ static tri_status parse_tensor(const char *path, const json_t *v, int64_t data, 
   if (row == N_DTYPE)
     TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: dtype `%s` is not known", path, t->name, json_string_value(dtype));
   t->dtype = dtype_row[row].name;
-  if (row >= N_READABLE) t->refused = "only F32, BF16 and F16 can be read; save the model in one of them";
+  if (row >= N_READABLE) t->refused = "only F32, BF16 and F16 can be read, so save the model in one of them";
   TRI_TRY(parse_shape(path, json_object_get(v, "shape"), t));
 
   if (json_array_size(offsets) != 2 || !json_is_integer(begin_json) || !json_is_integer(end_json))
@@ -122,7 +124,7 @@ static tri_status parse_tensor(const char *path, const json_t *v, int64_t data, 
   if (begin < 0 || begin > end || end > data_bytes)
     TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: bytes %lld to %lld do not lie in the %lld bytes of data%s", path,
              t->name, (long long)begin, (long long)end, (long long)data_bytes,
-             begin >= 0 && begin <= end ? ": the file is cut short; get it again" : "");
+             begin >= 0 && begin <= end ? ", so the file is cut short. Get it again." : "");
   if (__builtin_mul_overflow(t->count, (int64_t)dtype_row[row].bits, &bits) || bits % 8)
     TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: its size is not a number of bytes", path, t->name);
   if (end - begin != bits / 8)
@@ -133,7 +135,8 @@ static tri_status parse_tensor(const char *path, const json_t *v, int64_t data, 
   return TRI_OK;
 }
 
-/* As SafeTensors::validate of the reference library: the tensors of a file cover its data exactly once. */
+/* Checks that the tensors of a file cover its data exactly once, like SafeTensors::validate of the reference
+ * library. */
 static tri_status check_cover(const char *path, tri_safetensors_info *t, int64_t n, int64_t data,
                               int64_t data_bytes) {
   int64_t at = data;
@@ -164,7 +167,7 @@ static tri_status grow_infos(tri_safetensors *s, int64_t more) {
   return TRI_OK;
 }
 
-/* Add the tensors of a parsed header. data: the offset in the file of the first byte after the header. */
+/* Adds the tensors of a parsed header. data is the file offset of the first byte after the header. */
 static tri_status add_header(tri_safetensors *s, int file, json_t *root, int64_t data, int64_t data_bytes) {
   const char *path = s->file[file].path, *key;
   json_t     *v;
@@ -184,7 +187,7 @@ static tri_status add_header(tri_safetensors *s, int file, json_t *root, int64_t
   return check_cover(path, s->n > first ? s->info + first : NULL, s->n - first, data, data_bytes);
 }
 
-/* A file whose header's length cannot be: what it is instead, where that is known. */
+/* Reports a file with an impossible header length, and names its real format if it is known. */
 static tri_status fail_length(const st_file *f, int64_t file_bytes, uint64_t length) {
   char        start[64] = "";
   int64_t     n = file_bytes < (int64_t)sizeof start ? file_bytes : (int64_t)sizeof start;
@@ -193,18 +196,18 @@ static tri_status fail_length(const st_file *f, int64_t file_bytes, uint64_t len
   TRI_TRY(read_at(f->path, f->fd, 0, n, start));
   what = tri_model_kind(start, (size_t)n);
   if (what) TRI_FAIL(TRI_EINPUT, "%s: is %s", f->path, what);
-  if (n > 8 && start[8] != '{') /* with which a header begins */
-    TRI_FAIL(TRI_EINPUT, "%s: is no checkpoint, model folder or safetensors file", f->path);
+  if (n > 8 && start[8] != '{') /* a header begins with { */
+    TRI_FAIL(TRI_EINPUT, "%s: is not a checkpoint, model folder or safetensors file", f->path);
   if (length > (uint64_t)file_bytes - 8)
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: a header of %llu bytes does not fit a file of %lld bytes: not a safetensors file, or cut short",
-        f->path, (unsigned long long)length, (long long)file_bytes);
-  TRI_FAIL(TRI_EINPUT, "%s: a header of %llu bytes is too large, at most %d are accepted", f->path,
+    TRI_FAIL(TRI_EINPUT,
+             "%s: its header of %llu bytes does not fit the file of %lld bytes; it is no safetensors "
+             "file, or cut short",
+             f->path, (unsigned long long)length, (long long)file_bytes);
+  TRI_FAIL(TRI_EINPUT, "%s: its header of %llu bytes is too large, at most %d are accepted", f->path,
            (unsigned long long)length, HEADER_LIMIT);
 }
 
-/* Header length n, checked against the size of the file. */
+/* Reads the header length n and checks it against the size of the file. */
 static tri_status header_length(const st_file *f, int64_t *file_bytes, int64_t *n) {
   struct stat   sb;
   unsigned char b[8];
@@ -254,7 +257,7 @@ static tri_status add_file(tri_safetensors *s, const char *path) {
   return read_header(s, s->n_file - 1);
 }
 
-/* The distinct shard names of a weight_map, in the order of their first use. Borrowed from the JSON. */
+/* Lists the distinct shard names of a weight_map in the order of their first use. Borrowed from the JSON. */
 static tri_status list_shards(const char *path, json_t *map, const char *shard[MOST_SHARDS], int *n_shard) {
   const char *key, *last = NULL;
   json_t     *v;
@@ -276,7 +279,7 @@ static tri_status list_shards(const char *path, json_t *map, const char *shard[M
   return TRI_OK;
 }
 
-/* Sort by name, and check that every tensor is there once. */
+/* Sorts by name, and checks that every tensor is there once. */
 static tri_status finish_names(tri_safetensors *s) {
   if (s->n) qsort(s->info, (size_t)s->n, sizeof *s->info, compare_name);
   for (int64_t i = 1; i < s->n; i++)
@@ -286,8 +289,8 @@ static tri_status finish_names(tri_safetensors *s) {
   return TRI_OK;
 }
 
-/* The shards say which tensors there are, as in transformers: an index may name a tied head or another
- * duplicate that was left out of them. */
+/* Lists the tensors that only the index names. As in transformers, the shards decide. An index may name a
+ * tied head or another duplicate that was not saved. */
 static tri_status note_absent(tri_safetensors *s, json_t *map) {
   const char *key;
   json_t     *v;
@@ -331,7 +334,7 @@ static tri_status add_index(tri_safetensors *s, const char *folder, const char *
     TRI_TRY_DONE(join_path(folder, shard[i], shard_path));
     st = add_file(s, shard_path);
     if (st != TRI_OK && access(shard_path, F_OK))
-      st = tri_error_about(st, "the index names it: download the model's files again");
+      st = tri_error_about(st, "the index names it. Download the model's files again.");
     TRI_TRY_DONE(st);
   }
   TRI_TRY_DONE(finish_names(s));
@@ -374,8 +377,7 @@ static tri_status add_folder(tri_safetensors *s, const char *folder) {
   for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
     TRI_TRY(join_path(folder, other[i], one));
     if (!access(one, F_OK))
-      TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read;\n  %s", folder,
-               other[i], cure);
+      TRI_FAIL(TRI_EINPUT, "%s: has %s, but only model.safetensors is read;\n  %s", folder, other[i], cure);
   }
   return fail_folder(folder, cure);
 }
@@ -468,8 +470,8 @@ const char *tri_safetensors_path(const tri_safetensors *s, const tri_safetensors
   return s->file[info->file].path;
 }
 
-/* The name of a tensor of a model of text and more becomes that in a model of text alone, in place; false: it
- * is none of its text model. */
+/* Changes the name of a multimodal model's tensor, in place, to its name in a text model. Returns false for a
+ * tensor outside the text model. */
 static bool take_text_name(char *name) {
   static const char before[] = "language_model.", inside[] = "model.language_model.";
   size_t            head = sizeof "model." - 1, n = sizeof before - 1;
@@ -497,18 +499,18 @@ tri_status tri_safetensors_keep_text(tri_safetensors *s, int64_t *gone) {
   *gone = s->n - kept;
   s->n = kept;
   if (!kept)
-    TRI_FAIL(TRI_EINPUT, "%s: no tensor is of a text model, language_model.* or model.language_model.*",
+    TRI_FAIL(TRI_EINPUT, "%s: no tensor belongs to a text model (language_model.* or model.language_model.*)",
              s->n_file ? s->file[0].path : "the model's files");
   qsort(s->info, (size_t)kept, sizeof *s->info, compare_name);
   for (int64_t i = 1; i < kept; i++)
     if (!strcmp(s->info[i - 1].name, s->info[i].name))
-      TRI_FAIL(TRI_EINPUT, "%s: `%s` of the text model is there twice, under two names",
-               s->file[s->info[i].file].path, s->info[i].name);
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` of the text model exists under two names", s->file[s->info[i].file].path,
+               s->info[i].name);
   return TRI_OK;
 }
 
-/* Widen n values of 16 bits that lie in the upper half of out's 4 n bytes. Value i is read before anything
- * that overwrites it is written: 4 (i + 1) <= 2 n + 2 (i + 1). */
+/* Widens n values of 16 bits, which lie in the upper half of out's 4 n bytes. Value i is read before anything
+ * overwrites it: 4 (i + 1) <= 2 n + 2 (i + 1). */
 static void widen_in_place(float *out, int64_t n, tri_dtype from) {
   const char *in = (const char *)out + 2 * n;
 
@@ -527,7 +529,7 @@ tri_status tri_safetensors_read_f32(const tri_safetensors *s, const tri_safetens
 
   if (t->refused) TRI_FAIL(TRI_EINPUT, "%s: tensor `%s` (%s): %s", f->path, t->name, t->dtype, t->refused);
   if (first < 0 || count < 0 || first > t->count - count)
-    TRI_FAIL(TRI_EARG, "%s: tensor `%s`: %lld elements from %lld on were asked for, it has %lld", f->path,
+    TRI_FAIL(TRI_EARG, "%s: tensor `%s`: %lld elements from %lld on were requested, but it has %lld", f->path,
              t->name, (long long)count, (long long)first, (long long)t->count);
   if (!strcmp(t->dtype, "F32")) return read_at(f->path, f->fd, t->offset + 4 * first, 4 * count, out);
   while (count > 0) {

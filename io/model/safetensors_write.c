@@ -1,4 +1,4 @@
-/* safetensors_write.c - writing safetensors files and the index of a folder of shards. */
+/* safetensors_write.c - writes safetensors files and the index of a folder of shards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/text_buffer.h"
@@ -18,7 +18,7 @@ enum { PIECE = 32 << 10 }; /* elements of one conversion; chosen: 64 KiB of stac
 
 typedef struct out_tensor {
   tri_safetensors_spec spec;
-  int64_t index, count, offset; /* place in the caller's list; elements; bytes from the start of the file */
+  int64_t index, count, offset; /* index in the caller's list, elements, byte offset in the file */
   int64_t put;                  /* elements written so far */
 } out_tensor;
 
@@ -29,7 +29,7 @@ struct tri_safetensors_writer {
   int64_t     n;
 };
 
-/* serialize() of the reference library: widest dtype first, then by name. */
+/* Orders like serialize() of the reference library: widest dtype first, then by name. */
 static int compare_place(const void *a, const void *b) {
   const out_tensor *x = a, *y = b;
   if (x->spec.dtype != y->spec.dtype) return x->spec.dtype < y->spec.dtype ? -1 : 1;
@@ -45,7 +45,7 @@ static int compare_index(const void *a, const void *b) {
   return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Put `text` as a JSON string. */
+/* Appends `text` as a JSON string. */
 static tri_status put_quoted(tri_text *out, const char *text) {
   tri_status st = TRI_OK;
   json_t    *v = json_string(text);
@@ -80,8 +80,8 @@ static tri_status check_spec(const char *path, const tri_safetensors_spec *spec,
 
 static const char *word_of(tri_dtype t) { return t == TRI_F32 ? "F32" : t == TRI_BF16 ? "BF16" : "F16"; }
 
-/* The header, padded to whole 8 bytes, and every tensor's offset. w->tensor is sorted by place in the
- * file. */
+/* Builds the header, padded to a multiple of 8 bytes, and sets every tensor's offset. w->tensor must be
+ * sorted by place in the file. */
 static tri_status build_header(tri_safetensors_writer *w, tri_text *out) {
   int64_t at = 0, end;
 
@@ -164,7 +164,7 @@ tri_status tri_safetensors_put(tri_safetensors_writer *w, int64_t index, int64_t
   TRI_ASSERT(index >= 0 && index < w->n);
   t = &w->tensor[index];
   if (first < 0 || count < 0 || first > t->count - count)
-    TRI_FAIL(TRI_EARG, "%s: %lld elements from %lld on of tensor %lld, which has %lld", w->path,
+    TRI_FAIL(TRI_EARG, "%s: %lld elements from %lld on of tensor %lld do not fit, it has %lld", w->path,
              (long long)count, (long long)first, (long long)index, (long long)t->count);
   t->put += count;
   if (t->spec.dtype == TRI_F32) return write_at(w, t->offset + 4 * first, 4 * count, f32);
@@ -186,7 +186,7 @@ tri_status tri_safetensors_commit(tri_safetensors_writer **out) {
 
   for (int64_t i = 0; i < w->n; i++)
     if (w->tensor[i].put != w->tensor[i].count)
-      TRI_FAIL_DONE(TRI_EARG, "%s: %lld of the %lld elements of tensor %lld were written", w->path,
+      TRI_FAIL_DONE(TRI_EARG, "%s: only %lld of the %lld elements of tensor %lld were written", w->path,
                     (long long)w->tensor[i].put, (long long)w->tensor[i].count, (long long)i);
   if (fsync(fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", w->tmp, strerror(errno));
   w->fd = -1;

@@ -1,4 +1,4 @@
-/* sidecar.c - files that go with a model for other programs: through checkpoints and exports, unchanged. */
+/* sidecar.c - copies files of a model for other programs, unchanged, into checkpoints and exports. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sidecar.h"
 #include "base/file.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 64 << 20 }; /* chosen: five times the largest vocab.json known */
+enum { MOST_BYTES = 64 << 20 }; /* chosen: five times the largest known vocab.json */
 enum { PATH_SPACE = 2 * TRI_CKPT_PATH_BYTES };
 
 static const char *const names[TRI_SIDECAR_FILES] = {"chat_template.jinja",
@@ -35,8 +35,8 @@ static const char        blobs[] = "../../blobs/";
 const char *tri_sidecar_name(int i) { return names[i]; }
 const char *tri_sidecar_path(int i) { return i == TRI_SIDECAR_FILES - 1 ? tool_use : names[i]; }
 
-/* Does a link with this text, of a file that is `deep` folders down, stay in its folder, or in its
- * repository of the cache? */
+/* Tells whether a link with this text stays in its folder or in its repository of the cache. `deep`: the file
+ * lies in a subfolder. */
 static bool stays(const char *target, bool deep) {
   size_t n = sizeof blobs - 1, up = deep ? 3 : 0;
 
@@ -44,7 +44,7 @@ static bool stays(const char *target, bool deep) {
   return target[0] && !strchr(target, '/') && strcmp(target, "..") != 0;
 }
 
-/* Where the bytes of folder/name lie; false where it is a link that is not to be followed. */
+/* Gives the path of the bytes of folder/name. Returns false for a link that must not be followed. */
 static bool find_file(const char *folder, const char *name, char path[PATH_SPACE]) {
   char        target[TRI_CKPT_PATH_BYTES];
   const char *slash = strchr(name, '/');
@@ -69,13 +69,13 @@ bool tri_sidecar_follows(const char *folder, const char *name) {
 }
 
 static void warn_left_out(const char *folder, const char *name, const char *what) {
-  tri_log(TRI_LOG_WARN, "%s/%s: is %s; checkpoints and exports go without it", folder, name, what);
+  tri_log(TRI_LOG_WARN, "%s/%s: is %s; checkpoints and exports will not have it", folder, name, what);
 }
 
-/* *fd: -1 where there is none, or with a warning none that is carried. What is looked at is what is read: no
- * name is asked twice. */
+/* Opens a file for reading. *fd is -1 if it is missing, or, with a warning, if it is not copied. The checks
+ * use the open descriptor, so that the checked file is the file read. */
 static tri_status open_file(const char *folder, const char *name, char path[PATH_SPACE], int *fd) {
-  static const char link[] = "a link that leads out of its folder, or to no file, and is not followed";
+  static const char link[] = "a link out of its folder or to a missing file, and is not followed";
   struct stat       sb;
   bool              follow = find_file(folder, name, path);
 
@@ -85,13 +85,13 @@ static tri_status open_file(const char *folder, const char *name, char path[PATH
   if (*fd < 0) {
     snprintf(path, PATH_SPACE, "%s/%s", folder, name);
     if (!lstat(path, &sb))
-      warn_left_out(folder, name, !follow || S_ISLNK(sb.st_mode) ? link : "no regular file");
+      warn_left_out(folder, name, !follow || S_ISLNK(sb.st_mode) ? link : "not a regular file");
     return TRI_OK;
   }
   if (!fstat(*fd, &sb) && S_ISREG(sb.st_mode)) return TRI_OK;
   close(*fd);
   *fd = -1;
-  warn_left_out(folder, name, "no regular file");
+  warn_left_out(folder, name, "not a regular file");
   return TRI_OK;
 }
 

@@ -1,4 +1,4 @@
-/* source.c - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
+/* source.c - opens the source of a model: a Hugging Face folder, a checkpoint, or random numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DECK_WORD_BYTES = 64 };         /* chosen: more than any word of a choice has */
-enum { SMALL_FILE_BYTES = 256 << 20 }; /* chosen: ten times the largest tokenizer.json known */
+enum { DECK_WORD_BYTES = 64 };         /* chosen: longer than any choice of a key */
+enum { SMALL_FILE_BYTES = 256 << 20 }; /* chosen: ten times the largest known tokenizer.json */
 
 static const char *const file_names[TRI_SOURCE_FILES] = {"config.json", "generation_config.json",
                                                          "tokenizer.json", "tokenizer_config.json"};
@@ -41,14 +41,15 @@ static tri_status source_make(const char *name, tri_source **out) {
   return TRI_OK;
 }
 
-/* The folder that a file's path names. */
+/* Gives the folder part of a file's path. */
 static void folder_of(const char *path, char out[TRI_CKPT_PATH_BYTES]) {
   const char *slash = strrchr(path, '/');
 
   snprintf(out, TRI_CKPT_PATH_BYTES, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
-/* tokenizer.json and tokenizer_config.json were read; the two others that name tokens lie beside them. */
+/* Opens the tokenizer. tokenizer.json and tokenizer_config.json are already read. The two other files with
+ * tokens lie beside them. */
 static tri_status open_tokenizer(tri_source *s) {
   const tri_source_file *own = &s->file[TRI_SOURCE_TOKENIZER],
                         *config = &s->file[TRI_SOURCE_TOKENIZER_CONFIG];
@@ -61,7 +62,7 @@ static tri_status open_tokenizer(tri_source *s) {
   return tri_tokenizer_files_open(file, s->ckpt, folder, &s->tokenizer);
 }
 
-/* The shape, end tokens and tokenizer of the small files that were read. */
+/* Parses the small files: shape, end tokens and tokenizer. */
 static tri_status source_parse(tri_source *s) {
   const tri_source_file *c = &s->file[TRI_SOURCE_CONFIG], *g = &s->file[TRI_SOURCE_GENERATION];
   const char            *tokenizer = s->path[TRI_SOURCE_TOKENIZER];
@@ -72,15 +73,16 @@ static tri_status source_parse(tri_source *s) {
   TRI_TRY(tri_hf_config_head_name(&config, s->head));
   if (!s->file[TRI_SOURCE_TOKENIZER].bytes) return TRI_OK;
   TRI_TRY(open_tokenizer(s));
-  /* Added tokens may lie beyond it, as Gemma 3's <image_soft_token> does: a text with one is refused. */
+  /* Added tokens may exceed vocab_size, as Gemma 3's <image_soft_token> does. A text with one is refused
+   * later. */
   if (tri_tokenizer_model_size(s->tokenizer) > s->shape.V)
     TRI_FAIL(TRI_EINPUT, "%s: has ids up to %d, but the model's vocab_size is %d", tokenizer,
              tri_tokenizer_model_size(s->tokenizer) - 1, s->shape.V);
   return TRI_OK;
 }
 
-/* The config.json of a model of text and more becomes that of its text model: what is trained, saved and
- * exported from here on. */
+/* Replaces the config.json of a multimodal model by that of its text model. Only the text model is trained,
+ * saved and exported. */
 static tri_status take_half(tri_source *s) {
   tri_source_file *c = &s->file[TRI_SOURCE_CONFIG];
   tri_hf_text      config = {s->path[TRI_SOURCE_CONFIG], c->bytes, c->n};
@@ -104,21 +106,20 @@ static tri_status read_small(tri_source *s, int i, const char *path) {
   return i == TRI_SOURCE_CONFIG ? take_half(s) : TRI_OK;
 }
 
-/* Said once; data of token ids needs none. */
+/* Warns once on the first rank. Data of token ids needs no tokenizer, so this is no error. */
 static void say_other_tokenizer(const tri_source *s) {
   const char *other = s->tokenizer ? NULL : tri_hint_tokenizer(s->name);
 
   if (!s->tokenizer && tri_hint_dangles(s->name, "tokenizer.json") && tri_log_is_first())
     tri_log(TRI_LOG_WARN,
-            "%s: tokenizer.json is a link to a file that is not there: texts cannot be read. Download the "
-            "model again",
+            "%s: tokenizer.json is a link to a missing file, so texts cannot be read. Download the model "
+            "again.",
             s->name);
   else if (other && tri_log_is_first())
-    tri_log(
-        TRI_LOG_WARN,
-        "%s: has %s, but no tokenizer.json, which alone is read: texts cannot be. Make it with transformers: "
-        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
-        s->name, other);
+    tri_log(TRI_LOG_WARN,
+            "%s: has %s, but texts need a tokenizer.json. Make it with transformers: "
+            "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+            s->name, other);
 }
 
 static tri_status open_folder(const char *path, bool weights, tri_source **out) {
@@ -156,12 +157,12 @@ static tri_status open_checkpoint(tri_ckpt_reader *r, tri_model_part part, tri_s
   return tri_source_read_lora(s);
 }
 
-/* Of Hugging Face, which an export of a checkpoint's critic is too. */
+/* Tells whether path is a Hugging Face folder. An export of a checkpoint's critic is one too. */
 static bool is_folder(const char *path) {
   return tri_file_in(path, "config.json") && !tri_file_in(path, "MANIFEST.json");
 }
 
-/* Not what names them alone: an index may come long before its files. */
+/* Looks for weights, not for their index, because an index may arrive long before its files. */
 static bool has_weights(const char *folder) {
   static const char end[] = ".safetensors";
   DIR              *d = opendir(folder);
@@ -180,7 +181,7 @@ bool tri_source_awaits_weights(const char *path) { return is_folder(path) && !ha
 tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
                                       char folder[TRI_CKPT_PATH_BYTES]) {
   tri_text   skipped = {0}, text = {0};
-  tri_comm  *readers = world && world->mpi ? world : NULL; /* one that is pretended has this process only */
+  tri_comm  *readers = world && world->mpi ? world : NULL; /* a pretended world has only this process */
   tri_status st = tri_ckpt_find(path, readers, verify, &skipped, folder);
 
   if (st == TRI_OK && skipped.len && (!world || world->rank == 0)) {
@@ -210,7 +211,7 @@ tri_status tri_source_resolve(const char *given, tri_comm *world, char out[TRI_C
     snprintf(file, sizeof file, "%s/config.json", path);
     plain = tri_file_exists(file);
   }
-  TRI_TRY(tri_host_bcast(world, &plain, sizeof plain, 0)); /* what rank 0 sees */
+  TRI_TRY(tri_host_bcast(world, &plain, sizeof plain, 0)); /* rank 0's answer */
   if (plain) return TRI_OK;
   TRI_TRY(tri_source_find_checkpoint(path, world, true, found));
   if (found[0]) snprintf(out, TRI_CKPT_PATH_BYTES, "%s", found);
@@ -228,18 +229,15 @@ tri_status tri_source_missing(const char *path) {
   if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n]) {
     tri_hub_find(path, cached);
     if (cached[0])
-      TRI_FAIL(
-          TRI_EINPUT,
-          "%s: there is no such model folder, checkpoint or run;\n  the Hugging Face Hub's cache has this "
-          "model: give %s",
-          path, cached);
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: there is no such model folder, checkpoint or run;\n"
-        "  one of the Hugging Face Hub is downloaded first, where there is internet, and its folder given\n"
-        "  (hf download ORG/NAME --local-dir FOLDER); trireme plan needs only its\n"
-        "  config.json, and inputs/models has some",
-        path);
+      TRI_FAIL(TRI_EINPUT,
+               "%s: there is no such model folder, checkpoint or run;\n  the Hugging Face Hub's cache has "
+               "this model. Give %s",
+               path, cached);
+    TRI_FAIL(TRI_EINPUT,
+             "%s: there is no such model folder, checkpoint or run;\n  download a model of the Hugging "
+             "Face Hub first, on a machine with internet, and give its folder\n  (hf download ORG/NAME "
+             "--local-dir FOLDER). trireme plan needs only its\n  config.json, and inputs/models has some.",
+             path);
   }
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
@@ -248,11 +246,11 @@ tri_status tri_source_check_output(const char *path) {
   bool has_log = tri_file_in(path, "run.jsonl") || tri_file_in(path, "log.txt");
 
   if (has_log && (tri_file_in(path, "deck.yaml") || tri_file_in(path, "metrics.jsonl")))
-    TRI_FAIL(TRI_EINPUT, "%s: is the output folder of a run that has no checkpoint yet", path);
+    TRI_FAIL(TRI_EINPUT, "%s: is the output folder of a run without a checkpoint yet", path);
   return TRI_OK;
 }
 
-/* The model of random numbers that a checkpoint's config.json and this seed are. */
+/* Opens the model of random numbers given by a checkpoint's config.json and this seed. */
 static tri_status open_alike(const tri_source *s, uint64_t seed, tri_source **out) {
   const tri_source_file *from = &s->file[TRI_SOURCE_CONFIG];
   tri_source_file       *to;
@@ -268,7 +266,7 @@ static tri_status open_alike(const tri_source *s, uint64_t seed, tri_source **ou
   return source_parse(*out);
 }
 
-/* Of a checkpoint with adapters: the model they are for, at `path`, or (NULL) where it lay. */
+/* Opens the base model of a checkpoint with adapters, at `path` or (NULL) at its path in the run. */
 static tri_status open_base(tri_source *s, const char *path) {
   const tri_base_note *b = &s->note;
 
@@ -276,10 +274,10 @@ static tri_status open_base(tri_source *s, const char *path) {
   if (!b->path[0] && !path) return open_alike(s, b->seed, &s->base);
   if (!path && !tri_file_exists(b->path))
     TRI_FAIL(TRI_EINPUT,
-             "%s: holds adapters only, and the model they are for is not at %s any more;\n"
-             "  put it back there (a link will do), or name the folder where it lies now:\n"
-             "  %s of the run that goes on, --base of a command;\n"
-             "  trireme export --base makes one model of both, for every other path of a deck",
+             "%s: holds only adapters, and their base model is no longer at %s;\n  put it back there (a "
+             "link is enough), or name its folder now:\n  %s in the deck of the resumed run, --base of a "
+             "command.\n  For every other path of a deck, trireme export --base merges both into one "
+             "model.",
              s->name, b->path, s->part == TRI_PART_CRITIC ? "critic.path" : "model.path");
   if (!path) path = b->path;
   TRI_TRY(tri_source_open_part(path, is_folder(path) ? TRI_PART_MAIN : b->part, NULL, true, &s->base));
@@ -292,8 +290,8 @@ static tri_status fail_unknown(const char *path) {
 
   if (st != TRI_OK) return st;
   tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-           "%s: is neither a Hugging Face folder (no config.json, which each model has)\n"
-           "  nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no checkpoints/LATEST)",
+           "%s: is neither a Hugging Face folder (no config.json)\n  nor a checkpoint (no "
+           "MANIFEST.json) nor the output folder of a run (no checkpoints/LATEST)",
            path);
   if (hint.len) tri_error_lines(hint.data);
   tri_text_free(&hint);
@@ -312,7 +310,8 @@ tri_status tri_source_open_over(const char *given, tri_model_part part, const ch
   bool checkpoint = tri_file_exists(file);
   snprintf(file, sizeof file, "%s/config.json", path);
   if (!checkpoint && tri_file_exists(file)) {
-    if (part != TRI_PART_MAIN) TRI_FAIL(TRI_EINPUT, "%s: is a model's folder, which holds no other", path);
+    if (part != TRI_PART_MAIN)
+      TRI_FAIL(TRI_EINPUT, "%s: is a model's folder and holds no second model", path);
     return open_folder(path, weights, out);
   }
   if (!tri_file_exists(path)) return tri_source_missing(path);
@@ -320,10 +319,9 @@ tri_status tri_source_open_over(const char *given, tri_model_part part, const ch
   if (!folder[0]) TRI_TRY(tri_source_check_output(path));
   if (!folder[0] && tri_file_in(path, "adapter_config.json"))
     TRI_FAIL(TRI_EINPUT,
-             "%s: holds adapters (adapter_config.json), no model:\n"
-             "  to train them on, give the model they are for, "
-             "and this folder as lora.path;\n"
-             "  else the output folder of their run, or what trireme export merges",
+             "%s: holds adapters (adapter_config.json), no model;\n  to train them further, give their "
+             "base model, and this folder as lora.path.\n  Otherwise give the output folder of their run, "
+             "or a model merged by trireme export.",
              path);
   if (!folder[0]) return fail_unknown(path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
@@ -392,7 +390,7 @@ void tri_source_close(tri_source **s) {
   TRI_FREE(*s);
 }
 
-/* The value of a key in the deck of a checkpoint's run; "": it says none. */
+/* Gives the value of a key in the deck of a checkpoint's run, or "" if the deck has none. */
 static tri_status deck_word(tri_ckpt_reader *r, const char *section, const char *key,
                             char out[DECK_WORD_BYTES]) {
   tri_status st = TRI_OK;

@@ -1,4 +1,4 @@
-/* source_chat.c - how conversations are written: by the model's own template, or as a run's deck says. */
+/* source_chat.c - finds the chat template of conversations: the model's own, or the one named by a deck. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "source_chat.h"
 #include "base/host_memory.h"
@@ -15,7 +15,7 @@ enum { TEMPLATE_BYTES = 4 << 20, TOOLS_BYTES = 64 << 20 }; /* chosen: a hundred 
 /* ---- files of a model ---- */
 
 enum { JINJA, TOOL_USE, MAP, FILES };
-/* In a model's folder, and as a checkpoint carries them. */
+/* Names in a model's folder, and in a checkpoint. */
 static const char *const names[FILES][2] = {
     [JINJA] = {"chat_template.jinja", "chat_template.jinja"},
     [TOOL_USE] = {"additional_chat_templates/tool_use.jinja", "chat_template_tool_use.jinja"},
@@ -26,7 +26,7 @@ typedef struct small {
   size_t n;
 } small;
 
-/* Where the files of a model lie. */
+/* Gives the folder of the model's files. */
 static void find_folder(const tri_source *s, char out[TRI_CKPT_PATH_BYTES]) {
   const char *path = s->random ? s->path[TRI_SOURCE_TOKENIZER] : NULL,
              *slash = path ? strrchr(path, '/') : NULL;
@@ -93,7 +93,7 @@ bool tri_source_brings_chat(const tri_source *s, bool *broken) {
   return brings;
 }
 
-/* ---- what a deck says ---- */
+/* ---- settings of a deck ---- */
 
 void tri_source_conversation_free(tri_source_conversation *t) {
   TRI_FREE(t->template);
@@ -134,7 +134,7 @@ tri_status tri_source_conversation_read(tri_source_conversation *t, tri_ckpt_rea
   return TRI_OK;
 }
 
-/* The entries of a key of the section data, from *first on; 0: it says none. */
+/* Counts the entries of a key in the section data. *first is the first of them. 0 means the deck has none. */
 static int find_key(const tri_deck *d, const char *key, int *first) {
   int n = 0;
 

@@ -1,4 +1,4 @@
-/* source_head.c - a source's scalar head: given to a language model, wanted, or in the way. */
+/* source_head.c - adds a scalar head to a language model, and reports a missing or unwanted one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "source_impl.h"
@@ -35,15 +35,14 @@ tri_status tri_source_check_tokens(const tri_source *s) {
 
   if (!s->shape.scored) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "%s: has a scalar head (%s), no head of tokens: it scores texts and writes none; give a language "
-           "model (%s)",
+           "%s: has a scalar head (%s), no token head, so it scores texts and writes none. Give a "
+           "language model (%s).",
            s->name, f->scored, f->architecture);
 }
 
 tri_status tri_source_fail_unscored(const tri_source *s, const char *group) {
   TRI_FAIL(TRI_EINPUT,
-           "%s: has no scalar head: there is no tensor %s%s%s;\n"
-           "  give a reward model, such as `trireme train` "
-           "makes with algo.name: rm, or a folder of %s with one label",
+           "%s: has no scalar head (no tensor %s%s%s);\n  give a reward model, as `trireme train` makes "
+           "with algo.name: rm, or a folder of %s with one label",
            s->name, s->ckpt ? group : "", s->ckpt ? "/" : "", s->head, s->shape.family->scored);
 }

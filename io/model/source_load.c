@@ -1,4 +1,4 @@
-/* source_load.c - a source's weights into a store of parameters. */
+/* source_load.c - loads a source's weights into a store of parameters. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -15,15 +15,15 @@
 typedef struct loader {
   const tri_source    *source;
   const tri_unit_spec *unit;
-  const char          *group; /* of a checkpoint */
+  const char          *group; /* in a checkpoint */
   int                  threads;
-  tri_base_note       *note;  /* NULL: nobody wants the fingerprints of what is loaded */
-  tri_merge           *merge; /* NULL: no adapters are added */
+  tri_base_note       *note;  /* receives fingerprints, or NULL */
+  tri_merge           *merge; /* adds adapters, or NULL */
 } loader;
 
 enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: a millisecond of one thread */
 
-/* Two normal numbers from 64 random bits (Box, Muller 1958). */
+/* Makes two normal numbers from 64 random bits (Box, Muller 1958). */
 static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float out[2]) {
   uint32_t bits[4];
   double   radius, angle;
@@ -35,8 +35,8 @@ static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float 
   out[1] = (float)(radius * sin(angle));
 }
 
-/* Between -1 / sqrt(n_in) and its opposite: torch.nn.init.kaiming_uniform_ with a = sqrt(5), as PEFT
- * starts A. */
+/* Fills uniformly between -1 / sqrt(n_in) and its opposite, like torch.nn.init.kaiming_uniform_ with a =
+ * sqrt(5). PEFT starts A so. */
 static void fill_uniform(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count, float *out) {
   tri_rng_key key = tri_rng_make_key(l->source->seed, TRI_RNG_INIT);
   uint64_t    name = tri_hash64(p->name, strlen(p->name), 0);
@@ -80,7 +80,7 @@ static tri_status fill_checkpoint(const loader *l, const char *name, int64_t beg
   TRI_ASSERT(i >= 0);
   const tri_dtype t = tri_ckpt_tensor_at(l->source->ckpt, i)->dtype;
   if (t == TRI_F32) return tri_ckpt_read(l->source->ckpt, i, begin, count, out);
-  /* 16 bits: read into the upper half of the buffer, widen from the front. */
+  /* Reads 16-bit values into the upper half of the buffer and widens them from the front. */
   uint16_t *half = (uint16_t *)out + count;
   TRI_TRY(tri_ckpt_read(l->source->ckpt, i, begin, count, half));
   for (int64_t k = 0; k < count; k++) {
@@ -91,12 +91,12 @@ static tri_status fill_checkpoint(const loader *l, const char *name, int64_t beg
   return TRI_OK;
 }
 
-/* In a folder's files; NULL: not there. */
+/* Returns the tensor in a folder's files, or NULL. */
 static const tri_safetensors_info *find(const tri_source *s, const tri_param_spec *p) {
   return tri_safetensors_find(s->tensors, p->added ? s->head : p->name);
 }
 
-/* A tensor that the files may lack, and do. */
+/* Tells whether the tensor is optional and missing in the files. */
 static bool lacks(const tri_source *s, const char *group, const tri_param_spec *p) {
   if (!p->added || !s->adds_head || s->random) return false;
   return s->ckpt ? tri_ckpt_find_tensor(s->ckpt, group, p->name) < 0 : !find(s, p);
@@ -112,7 +112,7 @@ static tri_status fill_as_is(const loader *l, tri_state_kind kind, const tri_par
   return tri_safetensors_read_f32(l->source->tensors, find(l->source, p), begin, count, out);
 }
 
-/* The scalar head of a model that is merged: it lies beside the adapters, or is given to a language model. */
+/* Fills the scalar head of a merged model. It lies beside the adapters, or is new for a language model. */
 static tri_status fill_head(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count,
                             float *out) {
   const loader from = {.source = l->merge->source, .threads = l->threads};
@@ -136,7 +136,7 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
   return tri_merge_add(l->merge, p->name, p->dim[1], begin, count, l->threads, out);
 }
 
-/* Of the store of adapters: the files', or new ones. */
+/* Fills the store of adapters from files, or with new adapters. */
 static tri_status fill_adapters(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                                 float *out) {
   const loader     *l = ctx;
@@ -151,14 +151,13 @@ static tri_status fill_adapters(void *ctx, tri_state_kind kind, int u, int i, in
     fill_random(l, &p, begin, count, out);
     return TRI_OK;
   }
-  snprintf(p.name, sizeof p.name,
-           "score.weight"); /* the model's own, or as it would start without adapters */
+  snprintf(p.name, sizeof p.name, "score.weight"); /* the model's own, or its start value without adapters */
   return fill_as_is(l, kind, &p, begin, count, out);
 }
 
 enum { SHAPE_BYTES = 96 };
 
-/* "[40, 32]"; of many dimensions the first. */
+/* Writes a shape as "[40, 32]". Of many dimensions it writes the first TRI_MAX_DIM. */
 static const char *shape_text(int ndim, const int64_t *dim, char out[SHAPE_BYTES]) {
   int n = snprintf(out, SHAPE_BYTES, "[");
 
@@ -174,11 +173,11 @@ static tri_status check_shape(const tri_source *s, const tri_param_spec *p, int 
 
   for (int k = 0; same && k < ndim; k++) same = dim[k] == p->dim[k];
   if (same) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: tensor %s has shape %s, config.json means %s", s->name, p->name,
+  TRI_FAIL(TRI_EINPUT, "%s: tensor %s has shape %s, but config.json means %s", s->name, p->name,
            shape_text(ndim, dim, has), shape_text(p->ndim, p->dim, means));
 }
 
-/* config.json may ask for biases that the files are without. */
+/* config.json may ask for biases that the files lack. */
 static bool is_bias(const char *name) {
   size_t n = strlen(name);
 
@@ -188,15 +187,14 @@ static bool is_bias(const char *name) {
 static tri_status fail_absent(const tri_source *s, const tri_param_spec *p) {
   const char *shard = tri_safetensors_absent_from(s->tensors, p->name), *why = "";
 
-  if (is_bias(p->name)) why = ", and config.json says that there are biases (`attention_bias`, `mlp_bias`)";
+  if (is_bias(p->name)) why = ", although config.json asks for biases (`attention_bias`, `mlp_bias`)";
   if (!strcmp(p->name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD)))
-    why = "; where the model's head is its embedding, config.json says tie_word_embeddings: true";
+    why = "; if the model's head is its embedding, set tie_word_embeddings: true in config.json";
   if (shard)
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: the model's files have no tensor %s%s;\n  model.safetensors.index.json names it in %s, which "
-        "does not hold it: download that file again, or save the model anew with transformers",
-        s->name, p->name, why, shard);
+    TRI_FAIL(TRI_EINPUT,
+             "%s: the model's files have no tensor %s%s;\n  model.safetensors.index.json names it in %s, "
+             "but that file lacks it. Download that file again, or save the model anew with transformers.",
+             s->name, p->name, why, shard);
   TRI_FAIL(TRI_EINPUT, "%s: the model's files have no tensor %s%s", s->name, p->name, why);
 }
 
@@ -224,7 +222,7 @@ static bool wants_score(const tri_params_opt *o) {
   return head->param[head->n_param - 1].added;
 }
 
-/* with_head: the store has the whole model, whose head must be of its kind. */
+/* Checks all tensors. with_head: the store has the whole model, so its head must be of the right kind. */
 static tri_status check_all(const tri_source *s, const char *group, tri_state_kind kind,
                             const tri_params_opt *o, bool with_head) {
   if (with_head && !wants_score(o)) TRI_TRY(tri_source_check_tokens(s));
@@ -246,36 +244,36 @@ static bool is_known(const tri_source *s, const tri_params_opt *o, const char *n
   return false;
 }
 
-/* Once for a folder, of which a run's reference may come too. */
+/* Logs once for a folder, because a run's reference model may come from it too. */
 static void say_half(const tri_source *s) {
   static char said[sizeof s->name];
 
   if (!strcmp(said, s->name)) return;
   snprintf(said, sizeof said, "%s", s->name);
   tri_log(TRI_LOG_INFO,
-          "%s: is a model of text and more; its text model is taken, a %s model, and %lld other tensors are "
+          "%s: is a multimodal model; its text model, a %s model, is used, and %lld other tensors are "
           "left out",
           s->name, s->shape.family->model_type, (long long)s->left_out);
 }
 
-/* Tensors that start by init, and tensors nobody asks for; a head that is tied or replaced and rotary buffers
- * are no surprise. */
+/* Logs tensors that start from random numbers, and tensors without a use. A tied or replaced head and rotary
+ * buffers are expected and not logged. */
 static void say_differences(const tri_source *s, const char *group, const tri_params_opt *o) {
   if (s->is_half && s->tensors) say_half(s);
   for (int u = 0; u < o->n_unit; u++)
     for (int i = 0; i < o->unit[u].n_param; i++)
       if (lacks(s, group, &o->unit[u].param[i]))
-        tri_log(TRI_LOG_INFO, "%s: has no %s, which starts from random numbers", s->name,
+        tri_log(TRI_LOG_INFO, "%s: has no %s; it starts from random numbers", s->name,
                 o->unit[u].param[i].name);
   if (!s->tensors) return;
   if (tri_safetensors_absent_count(s->tensors))
-    tri_log(
-        TRI_LOG_INFO,
-        "%s: model.safetensors.index.json names %lld tensor%s that no file of it holds and this model does "
-        "not need (%s%s)",
-        s->name, (long long)tri_safetensors_absent_count(s->tensors),
-        tri_safetensors_absent_count(s->tensors) == 1 ? "" : "s", tri_safetensors_absent_at(s->tensors, 0),
-        tri_safetensors_absent_count(s->tensors) == 1 ? "" : ", ...");
+    tri_log(TRI_LOG_INFO,
+            "%s: model.safetensors.index.json names %lld tensor%s missing in all files and not needed by "
+            "this model (%s%s)",
+            s->name, (long long)tri_safetensors_absent_count(s->tensors),
+            tri_safetensors_absent_count(s->tensors) == 1 ? "" : "s",
+            tri_safetensors_absent_at(s->tensors, 0),
+            tri_safetensors_absent_count(s->tensors) == 1 ? "" : ", ...");
   for (int64_t i = 0; i < tri_safetensors_count(s->tensors); i++) {
     const char *name = tri_safetensors_at(s->tensors, i)->name;
     if (is_known(s, o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
@@ -289,7 +287,8 @@ static void say_differences(const tri_source *s, const char *group, const tri_pa
 
 enum { COMPARE_ELEMENTS = 1 << 16 };
 
-/* A tied head may be stored once more. If that copy is another matrix, the files mean an untied head. */
+/* Compares a tied head with its second copy in the files, if there is one. If the copies differ, the files
+ * mean an untied head. */
 static tri_status check_tied_copy(const tri_source *s) {
   const tri_safetensors_info *head, *embed;
   const char                 *head_name = tri_family_tensor(s->shape.family, TRI_SLOT_HEAD);
@@ -304,7 +303,7 @@ static tri_status check_tied_copy(const tri_source *s) {
   if (!head || head->refused || !embed) return TRI_OK;
   if (head->ndim != embed->ndim || head->dim[0] != embed->dim[0] || head->dim[1] != embed->dim[1])
     TRI_FAIL(TRI_EINPUT,
-             "%s: %s has another shape than %s, though config.json says tie_word_embeddings: true", s->name,
+             "%s: %s has another shape than %s, although config.json says tie_word_embeddings: true", s->name,
              head_name, embed_name);
   for (int k = 0; k < embed->ndim; k++) n *= embed->dim[k];
   TRI_TRY_DONE(TRI_ALLOC(a, COMPARE_ELEMENTS));
@@ -314,10 +313,11 @@ static tri_status check_tied_copy(const tri_source *s) {
     TRI_TRY_DONE(tri_safetensors_read_f32(s->tensors, head, at, count, a));
     TRI_TRY_DONE(tri_safetensors_read_f32(s->tensors, embed, at, count, b));
     if (memcmp(a, b, (size_t)count * sizeof *a))
-      TRI_FAIL_DONE(TRI_EINPUT,
-                    "%s: %s differs from %s, though config.json says tie_word_embeddings: true; if the head "
-                    "is its own, say false",
-                    s->name, head_name, embed_name);
+      TRI_FAIL_DONE(
+          TRI_EINPUT,
+          "%s: %s differs from %s, although config.json says tie_word_embeddings: true. If the head is "
+          "its own, set it to false.",
+          s->name, head_name, embed_name);
   }
 done:
   TRI_FREE(a);
@@ -333,7 +333,7 @@ tri_status tri_source_check_scored(const tri_source *s) {
   return s->shape.scored ? TRI_OK : tri_source_fail_unscored(s, tri_part_group(s->part));
 }
 
-/* Elements of a tensor as the source's files, or its random numbers, have it. */
+/* Reads elements of a tensor from the source's files or its random numbers. */
 static tri_status read_weight(const tri_source *s, const char *group, const tri_param_spec *p, int64_t begin,
                               int64_t count, float *out) {
   loader l = {.source = s, .group = group, .threads = 1};
@@ -342,16 +342,17 @@ static tri_status read_weight(const tri_source *s, const char *group, const tri_
   return fill_as_is(&l, TRI_STATE_WEIGHT, p, begin, count, out);
 }
 
-/* ---- the model of adapters ---- */
+/* ---- the base model of adapters ---- */
 
-/* Whose weights the adapters are for, and where its files hold them. */
+/* Returns the source of the base weights, and sets *group to their group in its files. */
 static const tri_source *base_of(const tri_source *s, const char **group) {
   if (!s->base) return s;
   *group = tri_part_group(s->base->part);
   return s->base;
 }
 
-/* Collective over world. The fingerprints of all ranks' shares; *note: this rank's, becomes the source's. */
+/* Collective over world. Sums the fingerprints of all ranks. *note is this rank's, and becomes the
+ * source's. */
 static tri_status join_note(tri_source *s, tri_base_note *note, tri_comm *world) {
   uint64_t  *mine = NULL;
   void      *all = NULL;
@@ -367,7 +368,7 @@ static tri_status join_note(tri_source *s, tri_base_note *note, tri_comm *world)
     for (int r = 0; r < world->size; r++)
       note->tensor[i].fingerprint += ((const uint64_t *)all)[r * note->n + i];
   }
-  st = tri_source_take_note(s, note); /* the same on every rank */
+  st = tri_source_take_note(s, note); /* same result on every rank */
 done:
   TRI_FREE(mine);
   TRI_FREE(counts);
@@ -375,7 +376,7 @@ done:
   return st;
 }
 
-/* Collective over world. What the adapters are for, with them or without. */
+/* Collective over world. Loads the base model, with or without its adapters. */
 static tri_status load_base(tri_source *s, const char *group, tri_params *p, tri_merge *merge,
                             tri_comm *world, tri_stream *st) {
   const tri_params_opt *o = tri_params_options(p);
@@ -394,7 +395,7 @@ static tri_status load_base(tri_source *s, const char *group, tri_params *p, tri
   return end;
 }
 
-/* The files that bring the adapters have them all. */
+/* Checks that the adapters' files have all adapters. */
 static tri_status check_adapters(const tri_source *s, const char *group, const tri_params_opt *o) {
   char has[SHAPE_BYTES], means[SHAPE_BYTES];
 
@@ -407,14 +408,14 @@ static tri_status check_adapters(const tri_source *s, const char *group, const t
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec       *p = &o->unit[u].param[i];
       const tri_safetensors_info *info = tri_safetensors_find(s->adapters, p->name);
-      TRI_ASSERT(info); /* tri_source_add_adapters asked */
+      TRI_ASSERT(info); /* tri_source_add_adapters checked it */
       if (info->refused)
         TRI_FAIL(TRI_EINPUT, "%s: tensor %s: %s", tri_safetensors_path(s->adapters, info), p->name,
                  info->refused);
       if (info->ndim == p->ndim && info->dim[0] == p->dim[0] && info->dim[1] == p->dim[1]) continue;
       TRI_FAIL(TRI_EINPUT,
-               "%s: tensor %s has shape %s, the model and r of adapter_config.json mean %s: the adapters are "
-               "for another model, or of another rank (lora.path)",
+               "%s: tensor %s has shape %s, but the model and r of adapter_config.json mean %s. The "
+               "adapters are for another model, or have another rank (lora.path).",
                tri_safetensors_path(s->adapters, info), p->name, shape_text(info->ndim, info->dim, has),
                shape_text(p->ndim, p->dim, means));
     }
@@ -446,7 +447,7 @@ static tri_status load_merged(tri_source *s, tri_params *p, tri_comm *world, tri
   tri_status end = load_base(s, tri_part_group(s->part), p, &merge, world, st);
 
   if (end == TRI_OK && s->adds_head && world->rank == 0)
-    tri_log(TRI_LOG_INFO, "%s: has no score.weight, which starts from random numbers", s->name);
+    tri_log(TRI_LOG_INFO, "%s: has no score.weight; it starts from random numbers", s->name);
   tri_merge_free(&merge);
   return end;
 }
@@ -470,7 +471,7 @@ tri_status tri_source_read_merged(tri_source *s, tri_merge *m, int i, int64_t be
   return p->ndim == 2 ? tri_merge_add(m, p->name, p->dim[1], begin, count, 1, out) : TRI_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- public calls ---- */
 
 tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p) {
   bool              adapted = s->lora.rank;

@@ -1,4 +1,4 @@
-/* source_lora.c - a source's low-rank adapters: new ones, PEFT's, a checkpoint's; merged into weights. */
+/* source_lora.c - adds low-rank adapters to a source: new ones, PEFT's, or a checkpoint's; merges them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -15,19 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_BYTES = 1 << 20 }; /* chosen: a hundred times an adapter_config.json */
+enum { CONFIG_BYTES = 1 << 20 }; /* chosen: a hundred times the usual adapter_config.json */
 
 const tri_lora *tri_source_lora(const tri_source *s) { return &s->lora; }
 
-/* ---- given to a model ---- */
+/* ---- adding to a model ---- */
 
 tri_status tri_source_check_plain(const tri_source *s) {
   if (strchr(s->name, '\n'))
-    TRI_FAIL(TRI_EINPUT, "%.100s: a model that gets adapters has no line break in its path", s->name);
+    TRI_FAIL(TRI_EINPUT, "%.100s: the path of a model with adapters may have no line break", s->name);
   if (!s->lora.rank) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "%s: holds adapters already, and new ones are for a model: make one of it (trireme export %s "
-           "FOLDER), or go on with its adapters (trireme export --adapter %s FOLDER, lora.path: FOLDER)",
+           "%s: already holds adapters, and new ones need a model without. Merge it into one model "
+           "(trireme export %s FOLDER), or train its adapters further (trireme export --adapter %s "
+           "FOLDER, lora.path: FOLDER).",
            s->name, s->name, s->name);
 }
 
@@ -41,10 +42,10 @@ tri_status tri_source_add_lora(tri_source *s, const tri_lora *l, uint64_t seed) 
 
 static tri_status check_there(const tri_source *s, const char *folder, const char *name, const char *why) {
   if (tri_safetensors_find(s->adapters, name)) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: its " TRI_PEFT_WEIGHTS " has no tensor %s, which %s", folder, name, why);
+  TRI_FAIL(TRI_EINPUT, "%s: its " TRI_PEFT_WEIGHTS " has no tensor %s, but %s", folder, name, why);
 }
 
-/* Whether the files hold A or B of a row's module in any layer. */
+/* Tells whether the files have A or B for a row's module in any layer. */
 static bool has_row(const tri_source *s, int row) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
 
@@ -57,8 +58,8 @@ static bool has_row(const tri_source *s, int row) {
   return false;
 }
 
-/* The modules that have tensors are those adapted: another that target_modules names starts with B = 0 in
- * PEFT, and changes nothing. */
+/* Keeps only the modules with tensors. PEFT starts another module of target_modules with B = 0, so it would
+ * change nothing. */
 static tri_status take_rows(tri_source *s, const char *folder, bool warn) {
   char     name[TRI_LORA_MODULE_BYTES];
   uint64_t left = 0;
@@ -75,15 +76,15 @@ static tri_status take_rows(tri_source *s, const char *folder, bool warn) {
   }
   if (left && gone.len && warn)
     tri_log(TRI_LOG_WARN,
-            "%s: " TRI_PEFT_CONFIG " names %s, of which " TRI_PEFT_WEIGHTS
-            " has no tensor: they get no adapters",
+            "%s: " TRI_PEFT_CONFIG " names %s, but " TRI_PEFT_WEIGHTS
+            " has no tensors for them, so they get no adapters",
             folder, gone.data);
   tri_text_free(&gone);
-  if (left) s->lora.target = left; /* else check_whole says what is missing */
+  if (left) s->lora.target = left; /* else check_whole names the missing tensor */
   return TRI_OK;
 }
 
-/* Every tensor that the adapters are made of. */
+/* Checks that the files have every tensor of the adapters. */
 static tri_status check_whole(const tri_source *s, const char *folder) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
 
@@ -93,17 +94,18 @@ static tri_status check_whole(const tri_source *s, const char *folder) {
         snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
         tri_lora_name(weight, "AB"[ab], name);
         TRI_TRY(check_there(s, folder, name,
-                            "target_modules of " TRI_PEFT_CONFIG " asks for in each of the model's layers"));
+                            "target_modules of " TRI_PEFT_CONFIG
+                            " asks for it in each of the model's layers"));
       }
   tri_lora_name_full("score.weight", name);
   if (!s->shape.scored) return TRI_OK;
   return check_there(s, folder, name,
-                     "a scalar head needs; adapters of a language model are merged into it first (PEFT's "
-                     "merge_and_unload), and what comes of it is given without lora.path");
+                     "a scalar head needs it. Merge adapters of a language model into it first (PEFT's "
+                     "merge_and_unload), and give the merged model without lora.path.");
 }
 
-/* Whether a tensor adapts what a model of text and more has beside its text model: of texts alone this
- * computes nothing. */
+/* Tells whether a tensor adapts a part of a multimodal model outside its text model. Such a part does not
+ * affect texts. */
 static bool is_beside(const char *have) {
   static const char *const part[] = {"vision_tower.",   "vision_model.",          "visual.",
                                      "vision_encoder.", "mm_projector.",          "embed_vision.",
@@ -121,7 +123,7 @@ static bool is_beside(const char *have) {
   return false;
 }
 
-/* Tensors that these adapters do not have would change the result. head: as in take_text_names. */
+/* Refuses unknown tensors, because they would change the result. head is as in take_text_names. */
 static tri_status check_names(const tri_source *s, const char *folder, const char *head, bool warn) {
   char    name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
   int64_t n_beside = 0;
@@ -144,14 +146,14 @@ static tri_status check_names(const tri_source *s, const char *folder, const cha
         }
     if (!known)
       TRI_FAIL(TRI_EINPUT,
-               "%s: tensor %s belongs to no module that target_modules of " TRI_PEFT_CONFIG
-               " names in a %s of %d layers",
+               "%s: tensor %s belongs to no module named by target_modules of " TRI_PEFT_CONFIG
+               " in a %s of %d layers",
                folder, have, s->shape.family->model_type, s->shape.L);
   }
   if (n_beside && warn)
     tri_warn("adapters_left_out",
-             "%s: %lld of %lld tensors adapt what the model has beside its text model (images, sound): they "
-             "are left out, here and in what is exported",
+             "%s: %lld of %lld tensors adapt parts of the model outside its text model (images, sound); "
+             "they are left out, here and in exports",
              folder, (long long)n_beside, (long long)tri_safetensors_count(s->adapters));
   return TRI_OK;
 }
@@ -162,7 +164,7 @@ static tri_status fail_unknown(const char *folder) {
 
   if (st != TRI_OK) return st;
   tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-           "%s: is no folder of PEFT's: there is no " TRI_PEFT_CONFIG, folder);
+           "%s: is not a PEFT folder, because it has no " TRI_PEFT_CONFIG, folder);
   if (hint.len) tri_error_lines(hint.data);
   tri_text_free(&hint);
   return TRI_EINPUT;
@@ -173,16 +175,16 @@ static tri_status open_adapters(tri_source *s, const char *folder) {
 
   snprintf(path, sizeof path, "%s/" TRI_PEFT_WEIGHTS, folder);
   if (!tri_file_exists(path))
-    TRI_FAIL(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters%s", folder,
+    TRI_FAIL(TRI_EINPUT, "%s: has no " TRI_PEFT_WEIGHTS " with the adapters%s", folder,
              tri_file_in(folder, "adapter_model.bin")
-                 ? "; adapter_model.bin is not read. PEFT makes the other of it: "
-                   "PeftModel.from_pretrained(MODEL, FOLDER).save_pretrained(FOLDER)"
+                 ? "; adapter_model.bin is not read. Convert it with PEFT: PeftModel.from_pretrained(MODEL, "
+                   "FOLDER).save_pretrained(FOLDER)"
                  : "");
   return tri_safetensors_open(path, &s->adapters);
 }
 
-/* Adapters that were trained with a model of text and more lie at its text model's modules (transformers 5,
- * and before). Here they have the names of a model of text alone. */
+/* Renames adapters trained with a multimodal model, whose names lead to its text model (transformers 5 and
+ * earlier), to the names of a text model. */
 static tri_status take_text_names(tri_source *s, const char **head) {
   static const char *const row[] = {"model.language_model.", "language_model.model."};
   char                     from[TRI_LORA_NAME_BYTES], to[TRI_LORA_NAME_BYTES];
@@ -222,7 +224,7 @@ done:
   return st;
 }
 
-/* ---- of a checkpoint ---- */
+/* ---- in a checkpoint ---- */
 
 static tri_status check_one(const tri_source *s, const char *name, int64_t rows, int64_t cols) {
   const char            *group = tri_part_adapters(s->part);
@@ -230,11 +232,11 @@ static tri_status check_one(const tri_source *s, const char *name, int64_t rows,
   const tri_ckpt_tensor *t = i < 0 ? NULL : tri_ckpt_tensor_at(s->ckpt, i);
 
   if (t && t->dtype == TRI_F32 && t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols) return TRI_OK;
-  TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not there as f32 [%lld,%lld]", s->name, group, name, (long long)rows,
+  TRI_FAIL(TRI_EFORMAT, "%s: has no %s/%s as f32 [%lld,%lld]", s->name, group, name, (long long)rows,
            (long long)cols);
 }
 
-/* The checkpoint holds every adapter that its adapter_config.json speaks of. */
+/* Checks that the checkpoint holds every adapter of its adapter_config.json. */
 static tri_status check_adapters(const tri_source *s) {
   char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
 
@@ -274,7 +276,7 @@ done:
   return st;
 }
 
-/* ---- kept in a checkpoint ---- */
+/* ---- saving to a checkpoint ---- */
 
 tri_status tri_source_print_lora(const tri_source *s, tri_text *config, tri_text *base) {
   TRI_TRY(tri_peft_print(&s->lora, &s->shape, s->note.path, config));
@@ -283,8 +285,8 @@ tri_status tri_source_print_lora(const tri_source *s, tri_text *config, tri_text
 
 tri_status tri_source_refuse_base(const tri_source *s, const char *tensor) {
   TRI_FAIL(TRI_EINPUT,
-           "%s: the adapters in it were trained for another model than the one at %s: the weights of %s are "
-           "others; give that model, as it was",
+           "%s: its adapters were trained for another model than the one at %s. The weights of %s "
+           "differ. Give the original model, unchanged.",
            s->name, s->base->name, tensor);
 }
 
@@ -296,7 +298,7 @@ tri_status tri_source_take_note(tri_source *s, tri_base_note *loaded) {
   for (int i = 0; i < s->note.n && !s->fresh_lora; i++) {
     const tri_base_tensor *was = &s->note.tensor[i], *is = tri_base_note_find(loaded, was->spec.name);
     if ((is && is->fingerprint == was->fingerprint) || !strcmp(was->spec.name, head))
-      continue; /* head: replaced */
+      continue; /* a replaced head may differ */
     free(real);
     return tri_source_refuse_base(s, was->spec.name);
   }
@@ -310,7 +312,7 @@ tri_status tri_source_take_note(tri_source *s, tri_base_note *loaded) {
   return TRI_OK;
 }
 
-/* ---- merged ---- */
+/* ---- merging ---- */
 
 void tri_merge_free(tri_merge *m) {
   TRI_FREE(m->a);
@@ -330,9 +332,9 @@ static tri_status read_rows(tri_merge *m, const char *name, int64_t begin, int64
   return tri_ckpt_read(m->source->ckpt, i, begin, count, *to);
 }
 
-enum { COLUMNS = 64 }; /* chosen: partial sums in a core's registers */
+enum { COLUMNS = 64 }; /* chosen: partial sums fit a core's registers */
 
-/* Columns [c0, c1) of a row of n_in += scale b[rank] A. */
+/* Adds scale b[rank] A to columns [c0, c1) of a row of n_in. */
 static void add_row(const tri_merge *m, const float *b, int64_t n_in, int64_t c0, int64_t c1, float *out) {
   float scale = tri_lora_scale(&m->source->lora);
 

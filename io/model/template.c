@@ -1,4 +1,4 @@
-/* template.c - the chat template that an export is given, and the end token that goes with it. */
+/* template.c - finds the chat template for an export, and its end token. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "template.h"
 #include "base/log.h"
@@ -18,7 +18,7 @@ tri_status tri_template_end(const tri_chat *chat, const tri_tokenizer *t, int32_
   return TRI_OK;
 }
 
-/* The model of a checkpoint, and its templates: the one that the run's deck names, and its own. */
+/* A checkpoint's model with two templates: the one named by the run's deck, and its own. */
 typedef struct brought {
   tri_source_conversation conversation;
   tri_source             *source;
@@ -48,8 +48,8 @@ static tri_status give(const brought *b, tri_template *out) {
   if (!tri_chat_name(b->named)) return TRI_OK;
   if (!brings && broken && config->bytes) {
     tri_log(TRI_LOG_WARN,
-            "the model's tokenizer_config.json is not JSON: the export has it as it is, without "
-            "data.chat_template: %s. Programs that use the export are to be told so.",
+            "the model's tokenizer_config.json is not JSON, so it is exported unchanged, without "
+            "data.chat_template: %s. Give this template to programs that use the export.",
             tri_chat_name(b->named));
     return TRI_OK;
   }
@@ -63,10 +63,9 @@ static tri_status give(const brought *b, tri_template *out) {
   }
   out->replaces = brings;
   if (brings)
-    tri_log(
-        TRI_LOG_INFO,
-        "the export has the chat template of the run, data.chat_template: %s, in place of the model's own",
-        tri_chat_name(b->named));
+    tri_log(TRI_LOG_INFO,
+            "the export has the chat template of the run, data.chat_template: %s, instead of the model's own",
+            tri_chat_name(b->named));
   return tri_template_end(b->named, tri_source_tokenizer(b->source), &out->end);
 }
 
@@ -79,13 +78,13 @@ tri_status tri_template_find(tri_ckpt_reader *r, tri_template *out) {
   if (b.named) TRI_TRY_DONE(give(&b, out));
   if (b.conversation.kwargs)
     tri_log(TRI_LOG_INFO,
-            "the run wrote conversations with data.chat_template_kwargs: %s. Programs that use the export "
-            "are to be told so.",
+            "the run wrote conversations with data.chat_template_kwargs: %s. Give them to programs that "
+            "use the export.",
             b.conversation.kwargs);
   if (b.conversation.system)
     tri_log(TRI_LOG_INFO,
-            "the run put a message of the system before its conversations (data.system_prompt). "
-            "Programs that use the export are to do so too.");
+            "the run put a system message before its conversations (data.system_prompt). Programs that "
+            "use the export must do so too.");
 done:
   tri_chat_close(&b.named);
   tri_chat_close(&b.own);

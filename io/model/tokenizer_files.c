@@ -1,4 +1,4 @@
-/* tokenizer_files.c - a model's tokenizer from the files of its folder or checkpoint. */
+/* tokenizer_files.c - opens a model's tokenizer from the files of its folder or checkpoint. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tokenizer_files.h"
 #include "base/file.h"
@@ -11,22 +11,21 @@
 
 enum { MOST_BYTES = 256 << 20 }; /* chosen: seven times the largest tokenizer.json in use */
 
-/* A file that checkpoints go without has no part in the tokenizer either, or a resumed run would have
- * another one. */
+/* A sidecar file that checkpoints do not copy is not used by the tokenizer either, or a resumed run would
+ * have another tokenizer. */
 static bool is_sidecar(const char *name) {
   for (int i = 0; i < TRI_SIDECAR_FILES; i++)
     if (!strcmp(name, tri_sidecar_name(i))) return true;
   return false;
 }
 
-/* bytes: NULL where there is none. */
+/* Reads one file. bytes stays NULL if it is missing. */
 static tri_status read_one(tri_ckpt_reader *r, const char *folder, const char *name, const char *path,
                            char **bytes, size_t *n) {
   if (r) return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, bytes, n) : TRI_OK;
   if (is_sidecar(name) && !tri_sidecar_follows(folder, name)) {
     if (tri_log_is_first())
-      tri_log(TRI_LOG_WARN,
-              "%s: is a link that leads out of its folder: the tokens that it names are not read", path);
+      tri_log(TRI_LOG_WARN, "%s: is a link out of its folder, so its tokens are not read", path);
     return TRI_OK;
   }
   return tri_file_exists(path) ? tri_file_read(path, MOST_BYTES, bytes, n) : TRI_OK;
