@@ -1,4 +1,4 @@
-/* dataset.c - data files to examples. */
+/* dataset.c - reads data files and makes examples of their lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
 
-/* Copy n bytes into the arena, with a NUL behind them. */
+/* Copies n bytes into the arena, with a NUL behind them. */
 static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *out) {
   size_t       need = (n + 1 + 7) / 8 * 8;
   arena_block *b = d->arena;
@@ -35,7 +35,7 @@ static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *ou
   return TRI_OK;
 }
 
-/* Whether the deck or a flag calls a field of such lines so. */
+/* Tells whether the deck or a flag gives a field this name. */
 static bool is_named(const tri_line_parser *in, const char *field) {
   bool labelled = in->opt->kind == TRI_DATA_LABELLED;
 
@@ -43,7 +43,7 @@ static bool is_named(const tri_line_parser *in, const char *field) {
          !strcmp(field, in->completion_key) || (labelled && !strcmp(field, in->label_key));
 }
 
-/* Whether the answer is a number that no 64 bits hold. */
+/* Tells whether the answer is a number too large for 64 bits. */
 static bool is_big_number(const tri_line_parser *in) {
   size_t      n;
   const char *raw = tri_jsonl_has_odd(in->r) ? tri_jsonl_raw(in->r, in->answer_key, &n) : NULL;
@@ -52,7 +52,7 @@ static bool is_big_number(const tri_line_parser *in) {
   return raw && end == raw + n;
 }
 
-/* Refuses values that cannot be read where they would be. An answer that is a number is taken as it is
+/* Refuses fields with unreadable values if the kind would read them. A number as answer is taken as it is
  * written. */
 static tri_status refuse_odd(tri_line_parser *in) {
   tri_data_kind kind = in->opt->kind;
@@ -84,7 +84,7 @@ static tri_status refuse_odd(tri_line_parser *in) {
   return TRI_OK;
 }
 
-/* Gives the values that keys reach by a path their whole names. */
+/* Makes values reached by the path of a key available under the whole key. */
 static tri_status name_paths(tri_line_parser *in) {
   const char *const key[] = {
       in->prompt_key,   in->answer_key, in->completion_key, in->chosen_key,
@@ -103,7 +103,7 @@ static tri_status refuse_other_forms(const tri_line_parser *in) {
   return tri_foreign_check(in);
 }
 
-/* What the line holds into in->side, in->n_prompt and in->value. */
+/* Reads the line into in->buffer, in->n_prompt and in->value. */
 static tri_status take_line(tri_line_parser *in) {
   in->buffer[0].n = in->buffer[1].n = in->prompt.n = in->n_prompt = 0;
   in->value = 0;
@@ -129,12 +129,12 @@ static tri_status take_line(tri_line_parser *in) {
 
 static int n_sides(const tri_line_parser *in) { return in->opt->kind == TRI_DATA_PAIRS ? 2 : 1; }
 
-/* Tokens of the line, of a pair's longer side. */
+/* Returns the tokens of the line, or of a pair's longer side. */
 static int64_t line_tokens(const tri_line_parser *in) {
   return in->buffer[1].n > in->buffer[0].n ? in->buffer[1].n : in->buffer[0].n;
 }
 
-/* A line over a limit where that is an error; the others are counted before it is told. */
+/* Notes a line over a limit. All such lines are counted before the error is reported. */
 static void note_too_long(tri_line_parser *in, bool whole) {
   too_long *t = &in->d->too_long;
   int64_t   n_token = whole ? line_tokens(in) : in->n_prompt;
@@ -152,7 +152,7 @@ static bool line_is_long(const tri_line_parser *in) {
          line_tokens(in) > in->opt->max_total_tokens;
 }
 
-/* Keep the last `most` tokens of the prompt. */
+/* Keeps the last `most` tokens of the prompt. */
 static void cut_prompt(tri_line_parser *in, int64_t most) {
   int64_t cut = in->n_prompt - most;
 
@@ -164,7 +164,7 @@ static void cut_prompt(tri_line_parser *in, int64_t most) {
   in->n_prompt = most;
 }
 
-/* Whether each side has a token to learn among its first `most`. */
+/* Tells whether each side has a token to learn among its first `most`. */
 static bool is_learned_within(const tri_line_parser *in, int64_t most) {
   for (const tri_token_buffer *s = in->buffer; s < in->buffer + n_sides(in); s++) {
     tri_token_buffer begin = *s;
@@ -174,7 +174,7 @@ static bool is_learned_within(const tri_line_parser *in, int64_t most) {
   return true;
 }
 
-/* The tokens that a prompt may keep, so that its answer fits, or half of the limit's tokens do. */
+/* Returns how many tokens the prompt may keep. The rest is for its answer, at most half of the limit. */
 static int64_t prompt_beside_answer(const tri_line_parser *in) {
   int64_t most = in->opt->max_total_tokens, answer = line_tokens(in) - in->n_prompt;
   int64_t space = answer < most / 2 ? answer : most / 2;
@@ -182,7 +182,7 @@ static int64_t prompt_beside_answer(const tri_line_parser *in) {
   return most - (space > 1 ? space : 1);
 }
 
-/* Keep the beginning of a line. *keep: false where no token to learn would be left. */
+/* Keeps the beginning of a line. *keep is false if no token to learn would be left. */
 static void truncate_line(tri_line_parser *in, bool *keep) {
   int64_t most = in->opt->max_total_tokens, beside = prompt_beside_answer(in);
 
@@ -195,7 +195,7 @@ static void truncate_line(tri_line_parser *in, bool *keep) {
   in->d->stats.n_emptied += !*keep;
 }
 
-/* *keep: whether the line stays under this treatment, which may be to cut it. */
+/* Applies this treatment. *keep tells whether the line stays. Returns whether it was cut. */
 static bool is_cut(tri_line_parser *in, tri_overlong how, bool whole, bool *keep) {
   if (how == TRI_OVERLONG_ERROR) note_too_long(in, whole);
   *keep = how == TRI_OVERLONG_TRUNCATE;
@@ -205,7 +205,7 @@ static bool is_cut(tri_line_parser *in, tri_overlong how, bool whole, bool *keep
   return *keep;
 }
 
-/* Apply the limits to the tokens of the line. */
+/* Applies the limits to the tokens of the line. */
 static void limit_length(tri_line_parser *in, bool *keep) {
   const tri_data_opt *o = in->opt;
   tri_overlong        whole = o->overlong == TRI_OVERLONG_AS_PROMPT ? o->overlong_prompt : o->overlong;
@@ -218,7 +218,7 @@ static void limit_length(tri_line_parser *in, bool *keep) {
   in->d->stats.n_truncated += in->cut;
 }
 
-/* A prompt's text and answer; the line is kept. */
+/* Copies the prompt's text and the answer of a line that is kept. */
 static tri_status take_texts(tri_line_parser *in, tri_example *e) {
   const json_t *prompt = json_object_get(in->object, in->prompt_key);
   const json_t *answer = json_object_get(in->object, in->answer_key);
@@ -258,7 +258,7 @@ static tri_status take_fields(tri_line_parser *in, tri_example *e) {
   return st;
 }
 
-/* Which tokens of a side have no loss, where some behind its prompt have none. */
+/* Copies the marks of tokens without loss, if some behind the prompt have none. */
 static tri_status put_skip(tri_line_parser *in, const tri_token_buffer *buffer, const uint8_t **skip) {
   if (tri_token_buffer_learned(buffer, in->n_prompt) == buffer->n - tri_first_learned(in->n_prompt))
     return TRI_OK;
@@ -307,7 +307,7 @@ static tri_status add_example(tri_line_parser *in, int64_t id) {
   return TRI_OK;
 }
 
-/* *more: false where the file has ended. */
+/* Reads the next line. *more is false at the end of the file. */
 static tri_status next_line(tri_line_parser *in, bool *more) {
   bool keep;
 
@@ -321,7 +321,7 @@ static tri_status next_line(tri_line_parser *in, bool *more) {
   return keep ? add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1) : TRI_OK;
 }
 
-/* A line that is bad as all of its kind are: the first speaks for them. */
+/* Reports only the first line of those that are bad because the model lacks something. */
 static tri_status note_lack(tri_line_parser *in, tri_status st) {
   bool first = !in->said_lack, expected = in->opt->note.no_tokenizer && !in->opt->encode;
 
@@ -332,7 +332,7 @@ static tri_status note_lack(tri_line_parser *in, tri_status st) {
   return TRI_OK;
 }
 
-/* With opt->note.faults a bad line that was read to its end is noted. */
+/* With opt->note.errors, notes a bad line if it was read to its end. */
 static tri_status note_bad_line(tri_line_parser *in, tri_status st, int64_t taken_before) {
   if (st != TRI_EINPUT || !in->opt->note.errors || tri_jsonl_taken(in->r) == taken_before) return st;
   if (in->model_lacks) return note_lack(in, st);
@@ -340,7 +340,7 @@ static tri_status note_bad_line(tri_line_parser *in, tri_status st, int64_t take
   return tri_bad_lines_put(&in->bad, tri_jsonl_path(in->r));
 }
 
-/* Also where the file breaks off, which is told behind them. */
+/* Reports the bad lines, also if the file breaks off. The error of the break follows them. */
 static tri_status tell_bad_lines(tri_line_parser *in, tri_status st) {
   tri_text   said = {0};
   tri_status told;
@@ -353,18 +353,18 @@ static tri_status tell_bad_lines(tri_line_parser *in, tri_status st) {
   return st != TRI_OK ? st : told;
 }
 
-/* Chosen: the host is asked each 64 MiB, and keeps a 32nd of its memory. */
+/* Chosen: the host's memory is checked every 64 MiB, and a 32nd of it stays free. */
 enum { ASKED_BYTES = 1 << 26, KEPT_SHARE = 32 };
 
-/* Packed files may hold far more lines than their size tells: they end where the memory does, before the
- * system kills this process or another one. */
+/* Ends the reading when memory runs short, before the system kills this or another process. Packed files may
+ * hold far more lines than their size suggests. */
 static tri_status check_memory(tri_line_parser *in) {
   tri_dataset *d = in->d;
   int64_t      held = d->held + d->cap * (int64_t)sizeof *d->example, most = in->opt->most_bytes;
   size_t       bytes_free, bytes_total;
 
   if (most && held > most)
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: the examples up to here take %.1f MiB, at most %.1f are possible",
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: the examples up to here take %.1f MiB, but the limit is %.1f",
              tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), (double)held / 0x1p20,
              (double)most / 0x1p20);
   if (most || held - d->asked < ASKED_BYTES) return TRI_OK;
@@ -375,8 +375,8 @@ static tri_status check_memory(tri_line_parser *in) {
   }
   if (bytes_free > bytes_total / KEPT_SHARE) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "%s:%lld: the examples up to here take %.2f GiB, and of the host's %.2f GiB of memory %.2f are "
-           "left: take fewer lines, or more memory",
+           "%s:%lld: the examples up to here take %.2f GiB; the host has %.2f GiB of memory and %.2f "
+           "are left. Use fewer lines, or more memory.",
            tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), (double)held / 0x1p30,
            (double)bytes_total / 0x1p30, (double)bytes_free / 0x1p30);
 }
@@ -405,8 +405,8 @@ static tri_status refuse_too_long(const tri_dataset *d, const char *const *file,
   const char     *prompt_name = opt->max_prompt_name ? opt->max_prompt_name : "data.max_prompt_length";
 
   TRI_FAIL(TRI_EINPUT,
-           "%s:%lld: %s %lld tokens, at most %lld are possible: %s%s; too long are %lld of %lld lines, up to "
-           "%lld tokens",
+           "%s:%lld: %s %lld tokens, but at most %lld are possible: %s%s. Too long are %lld of %lld "
+           "lines, up to %lld tokens.",
            file[t->file], (long long)t->line, t->whole ? "has" : "its prompt has", (long long)t->n_token,
            (long long)(t->whole ? opt->max_total_tokens : opt->max_prompt_tokens),
            t->whole ? opt->max_total_name : prompt_name,
@@ -437,7 +437,7 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
   }
-  if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish says it, of all parts */
+  if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish reports it for all parts */
     TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->note.errors));
 done:
   for (int i = 0; i < 2; i++) {
@@ -459,8 +459,8 @@ tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_fil
   if (d->too_long.n) return refuse_too_long(d, file, opt);
   if (!d->n && d->stats.n_emptied)
     TRI_FAIL(TRI_EINPUT,
-             "%s%s: all %lld examples are too long and were dropped; the prompts of %lld leave no room for a "
-             "token to learn: at most %lld are possible, %s (data.overlong_prompt: truncate cuts prompts)",
+             "%s%s: all %lld examples are too long and were dropped. The prompts of %lld leave no token "
+             "to learn within %lld, %s (data.overlong_prompt: truncate cuts prompts).",
              file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped, (long long)d->stats.n_emptied,
              (long long)opt->max_total_tokens, opt->max_total_name);
   if (!d->n && d->stats.n_dropped)

@@ -1,4 +1,4 @@
-/* dataset_bad.c - bad lines on their way to the errors: those that are bad in one way are one message. */
+/* dataset_bad.c - groups bad lines of a file into messages, one for each kind of mistake. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_bad.h"
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LISTED = 8 }; /* chosen: their numbers are a line of a screen */
+enum { MOST_LISTED = 8 }; /* chosen: their numbers fit a line of a screen */
 
-/* What is said of a line behind its place, "FILE:LINE: ", whose number comes back too; 0: it has none. */
+/* Returns the message behind its place, "FILE:LINE: ". *line is that number, or 0 without a place. */
 static const char *behind_place(const char *message, const char *path, int64_t *line) {
   size_t n = strlen(path);
   char  *end;
@@ -45,7 +45,7 @@ tri_status tri_bad_lines_put(tri_bad_lines *b, const char *path) {
   return st;
 }
 
-/* "the same of lines 3, 5 and 17 more": below a message. */
+/* Appends "the same of lines 3, 5 and 17 more" below a message. */
 static tri_status put_others(const tri_bad_line *k, tri_text *out) {
   if (!k->n_others) return TRI_OK;
   TRI_TRY(tri_text_printf(out, "\n  the same of line%s %s", k->n_others == 1 ? "" : "s", k->others.data));

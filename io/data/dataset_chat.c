@@ -1,5 +1,4 @@
-/* dataset_chat.c - conversations of lines: their messages, rendered, as tokens, and which of these are
- * learned. */
+/* dataset_chat.c - renders the conversations of lines as tokens, and marks the learned ones. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <string.h>
@@ -9,13 +8,11 @@
 
 /* ---- messages ---- */
 
-enum { MOST_NESTED = 1 << 18 }; /* as a line may have */
+enum { MOST_NESTED = 1 << 18 }; /* as for a line */
 
-static tri_status fail_memory(void) {
-  TRI_FAIL(TRI_ENOMEM, "the host has no memory left for a conversation");
-}
+static tri_status fail_memory(void) { TRI_FAIL(TRI_ENOMEM, "no host memory left for a conversation"); }
 
-/* Behind those before, as templates get it. */
+/* Appends a message in the form that templates get. */
 static tri_status put_message(tri_line_parser *in, const json_t *message) {
   json_t *m;
 
@@ -23,7 +20,7 @@ static tri_status put_message(tri_line_parser *in, const json_t *message) {
   return json_array_append_new(in->conversation.messages, m) ? fail_memory() : TRI_OK;
 }
 
-/* The message of the user or the assistant whose text this is. */
+/* Appends a message of this role with this text. */
 static tri_status put_text(tri_line_parser *in, const char *role, const json_t *text) {
   json_t    *m = json_pack("{sssO}", "role", role, "content", text);
   tri_status st = m ? put_message(in, m) : fail_memory();
@@ -32,7 +29,7 @@ static tri_status put_text(tri_line_parser *in, const char *role, const json_t *
   return st;
 }
 
-/* Null, or text or a list with nothing in it, perhaps a list spelled as text. */
+/* Tells whether a value is null, empty text, an empty list, or such a list spelled as text. */
 static bool is_nothing(const json_t *v) {
   const char *text = json_string_value(v);
 
@@ -40,8 +37,8 @@ static bool is_nothing(const json_t *v) {
          (text && (!*text || !strcmp(text, "[]") || !strcmp(text, "null")));
 }
 
-/* The word by which a part of a content says that it is no text; NULL: it does not. Tables of parts fill the
- * fields of other kinds with null. */
+/* Returns the word that marks a part of a content as no text, or NULL. Tables of parts fill the fields of
+ * other kinds with null. */
 static const char *find_medium(const json_t *part) {
   static const char *const medium[] = {"image",       "audio",       "video", "image_url",
                                        "input_image", "input_audio", "file"};
@@ -59,16 +56,17 @@ static tri_status check_parts(const tri_line_parser *in, const json_t *content, 
     const json_t *part = json_array_get(content, k);
     const char   *medium = find_medium(part);
     if (medium)
-      TRI_FAIL_LINE(in, "`%s`[%zu]: its `content` has a part of type `%s`: only text is understood", key, i,
-                    medium);
+      TRI_FAIL_LINE(in, "`%s`[%zu]: its `content` has a part of type `%s`, but only text is understood", key,
+                    i, medium);
     if (!json_is_object(part) && !json_is_string(part))
-      TRI_FAIL_LINE(in, "`%s`[%zu]: a part of its `content` is {\"type\": \"text\", \"text\": \"...\"}", key,
-                    i);
+      TRI_FAIL_LINE(in, "`%s`[%zu]: a part of its `content` must be {\"type\": \"text\", \"text\": \"...\"}",
+                    key, i);
   }
   return TRI_OK;
 }
 
-/* A message without a content has something else to say; a tool may answer with any value. */
+/* Checks a message's content. It may be missing if the message has tool calls or reasoning. A tool may answer
+ * with any value. */
 static tri_status check_content(const tri_line_parser *in, const json_t *message, const char *key, size_t i,
                                 const char *role) {
   const json_t *content = json_object_get(message, "content");
@@ -92,13 +90,13 @@ static tri_status take_message(tri_line_parser *in, const json_t *message, const
   if (!json_is_object(message))
     TRI_FAIL_LINE(in, "`%s`[%zu] must be a message, {\"role\": \"user\", \"content\": \"...\"}", key, i);
   if (!role)
-    TRI_FAIL_LINE(in, "`%s`[%zu] has no `role`; a message is {\"role\": \"user\", \"content\": \"...\"}", key,
+    TRI_FAIL_LINE(in, "`%s`[%zu] has no `role`, a message is {\"role\": \"user\", \"content\": \"...\"}", key,
                   i);
   TRI_TRY(check_content(in, message, key, i, role));
   return put_message(in, message);
 }
 
-/* Where `messages` is a text it is the list in JSON, as tables keep it: the list takes the text's place. */
+/* Replaces `messages` given as JSON text, as in tables, by its list. */
 static tri_status read_messages(tri_line_parser *in, const char *key) {
   const json_t *v = json_object_get(in->object, key);
   json_t       *list = NULL;
@@ -108,10 +106,11 @@ static tri_status read_messages(tri_line_parser *in, const char *key) {
     list = json_loadb(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL, NULL);
   if (json_is_array(list)) return json_object_set_new(in->object, key, list) ? fail_memory() : TRI_OK;
   json_decref(list);
-  TRI_FAIL_LINE(in, "`%s` must be a list of messages, or its JSON as text; a text goes under `prompt`", key);
+  TRI_FAIL_LINE(in, "`%s` must be a list of messages, or its JSON as text. A plain text goes under `prompt`.",
+                key);
 }
 
-/* Behind those before: a list of messages, or the text of one that is `role`'s. */
+/* Appends a list of messages, or a text as the message of `role`. */
 static tri_status take_messages(tri_line_parser *in, const char *key, const char *role) {
   TRI_TRY(read_messages(in, key));
   const json_t *v = json_object_get(in->object, key);
@@ -123,9 +122,9 @@ static tri_status take_messages(tri_line_parser *in, const char *key, const char
   return TRI_OK;
 }
 
-/* ---- what goes with them ---- */
+/* ---- tools and template variables ---- */
 
-/* The line's own tools, a list or its text in JSON. */
+/* Reads the line's own tools, a list or its JSON as text. */
 static tri_status take_tools(tri_line_parser *in) {
   const char *key = tri_line_parser_tools_key(in);
   json_t     *v = json_object_get(in->object, key);
@@ -147,7 +146,7 @@ static tri_status take_tools(tri_line_parser *in) {
                 key);
 }
 
-/* The line's own variables for the template. */
+/* Reads the line's own variables for the template. */
 static tri_status take_kwargs(tri_line_parser *in) {
   static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
   const json_t            *v = json_object_get(in->object, "chat_template_kwargs");
@@ -157,7 +156,7 @@ static tri_status take_kwargs(tri_line_parser *in) {
   if (!json_is_object(v)) TRI_FAIL_LINE(in, "`%s` must be an object", "chat_template_kwargs");
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (json_object_get(v, taken[i]))
-      TRI_FAIL_LINE(in, "`chat_template_kwargs` has `%s`, which the conversation itself gives", taken[i]);
+      TRI_FAIL_LINE(in, "`chat_template_kwargs` has `%s`, but the conversation itself sets this", taken[i]);
   in->conversation.kwargs = v;
   return TRI_OK;
 }
@@ -173,7 +172,7 @@ bool tri_line_parser_is_conversation(const tri_line_parser *in, const char *prom
   return in->opt->chat.texts && text;
 }
 
-/* Whether the answer's list is a conversation of its own, the prompt in it. */
+/* Tells whether the answer's list includes the prompt. */
 static bool holds_prompt(const tri_line_parser *in, const char *answer) {
   const json_t *first = json_array_get(json_object_get(in->object, answer), 0);
   const char   *role = json_string_value(json_object_get(first, "role"));
@@ -181,9 +180,9 @@ static bool holds_prompt(const tri_line_parser *in, const char *answer) {
   return role && strcmp(role, "assistant") != 0;
 }
 
-/* ---- rendered, as tokens ---- */
+/* ---- rendering and encoding ---- */
 
-/* The ids of the rendered bytes begin .. end - 1, borrowed. */
+/* Encodes the rendered bytes begin .. end - 1. The ids are borrowed. */
 static tri_status encode(tri_line_parser *in, size_t begin, size_t end, const int32_t **id, int64_t *n) {
   const char *text = in->conversation.text.text.data;
 
@@ -191,7 +190,7 @@ static tri_status encode(tri_line_parser *in, size_t begin, size_t end, const in
       in->r, in->opt->encode(in->opt->ctx, end > begin ? text + begin : "", end - begin, false, id, n));
 }
 
-/* Every token that has bytes of a piece is learned (transformers 5.24, apply_chat_template,
+/* Marks every token with bytes of a turn as learned (transformers 5.24, apply_chat_template,
  * return_assistant_tokens_mask). */
 static void take_places(tri_line_parser *in, tri_token_buffer *buffer, const tri_text_place *place) {
   const tri_chat_text *t = &in->conversation.text;
@@ -207,9 +206,10 @@ static void take_places(tri_line_parser *in, tri_token_buffer *buffer, const tri
   }
 }
 
-/* Without places: where a turn's tokens lie among the side's. It begins at the token that holds its first
- * byte and ends behind the one that holds its last, as far as the tokens of the text before it tell. `from`
- * bytes and `at` tokens before it are known to end together. *apart: the ids do not say where it ends. */
+/* Finds a turn's tokens among the side's, without known places. A turn begins at the token that holds its
+ * first byte and ends behind the token that holds its last byte, as far as encoding the text before them
+ * tells. The first `from` bytes are known to be the first `at` tokens. *apart is false if the ids do not show
+ * the turn's end. */
 static tri_status find_turn(tri_line_parser *in, const tri_token_buffer *buffer, tri_chat_turn turn,
                             size_t from, int64_t at, int64_t found[2], bool *apart) {
   const int32_t *id, *all = buffer->id + at;
@@ -224,9 +224,8 @@ static tri_status find_turn(tri_line_parser *in, const tri_token_buffer *buffer,
   return TRI_OK;
 }
 
-/* Each piece is looked for behind the one
- * before it, where the ids of what stands between are those of the whole, else in the whole: the work grows
- * with the text, not with its square. */
+/* Searches each turn behind the previous one, if the ids between them match those of the whole text,
+ * otherwise in the whole text. So the work grows linearly with the text, not quadratically. */
 static tri_status look_for_turns(tri_line_parser *in, tri_token_buffer *buffer) {
   const tri_chat_text *t = &in->conversation.text;
   int64_t              at = 0, begin = buffer->n;
@@ -246,7 +245,7 @@ static tri_status look_for_turns(tri_line_parser *in, tri_token_buffer *buffer) 
   return TRI_OK;
 }
 
-/* The side's tokens of the pieces are learned, all others are not. */
+/* Marks the tokens of the turns as learned, and all others as not learned. */
 static tri_status mark_turns(tri_line_parser *in, tri_token_buffer *buffer) {
   memset(buffer->skip, 1, (size_t)buffer->n);
   if (!in->conversation.place) return look_for_turns(in, buffer);
@@ -254,10 +253,10 @@ static tri_status mark_turns(tri_line_parser *in, tri_token_buffer *buffer) {
   return TRI_OK;
 }
 
-/* What is written of the messages. */
+/* The part of a conversation to write. */
 typedef enum { PROMPT, WHOLE, LEARNED } writing;
 
-/* The ids of the text that was written, borrowed, and their places. */
+/* Encodes the written text. Gives its ids, borrowed, and their places. */
 static tri_status encode_conversation(tri_line_parser *in, const int32_t **id, int64_t *n) {
   const tri_data_opt *o = in->opt;
   const tri_text     *text = &in->conversation.text.text;
@@ -268,7 +267,7 @@ static tri_status encode_conversation(tri_line_parser *in, const int32_t **id, i
                                                  &in->conversation.place, n));
 }
 
-/* The messages as tokens of a side. */
+/* Appends the messages as tokens to a side. */
 static tri_status put_conversation(tri_line_parser *in, tri_token_buffer *buffer, writing how) {
   const tri_data_opt   *o = in->opt;
   tri_conversation     *t = &in->conversation;
@@ -280,7 +279,7 @@ static tri_status put_conversation(tri_line_parser *in, tri_token_buffer *buffer
 
   in->model_lacks = !o->encode || !o->chat.form || !tri_chat_name(o->chat.form);
   if (!o->encode) TRI_FAIL_NO_TOKENIZER(in, "has %s", "messages", "`tokens`");
-  if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, and there is no chat template to render them");
+  if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, but there is no chat template to render them");
   TRI_TRY(take_tools(in));
   TRI_TRY(take_kwargs(in));
   TRI_TRY(tri_jsonl_place(in->r, tri_chat_put_system(o->chat.form, t->messages, &system)));
@@ -290,7 +289,8 @@ static tri_status put_conversation(tri_line_parser *in, tri_token_buffer *buffer
   TRI_TRY(tri_jsonl_place(in->r, tri_chat_blame_system(o->chat.form, system, st)));
   TRI_TRY(encode_conversation(in, &id, &n));
   if (!n)
-    TRI_FAIL_LINE(in, "the chat template %s writes nothing of the conversation", tri_chat_name(o->chat.form));
+    TRI_FAIL_LINE(in, "the chat template %s writes nothing for this conversation",
+                  tri_chat_name(o->chat.form));
   TRI_TRY(tri_line_parser_check_ids(in, id, n, "the conversation"));
   TRI_TRY(tri_line_parser_put_ids(in, buffer, id, n));
   t->here = true;
@@ -305,7 +305,7 @@ static tri_status put_conversation(tri_line_parser *in, tri_token_buffer *buffer
 
 /* ---- forms of lines ---- */
 
-/* No message yet. */
+/* Starts a conversation without messages. */
 static tri_status begin_conversation(tri_line_parser *in) {
   if (!in->conversation.messages) in->conversation.messages = json_array();
   return !in->conversation.messages || json_array_clear(in->conversation.messages) ? fail_memory() : TRI_OK;
@@ -328,7 +328,7 @@ static bool is_answer(const json_t *message) {
   return role && !strcmp(role, "assistant");
 }
 
-/* Messages before the assistant's last; SIZE_MAX: it has none. */
+/* Returns how many messages come before the assistant's last, or SIZE_MAX without one. */
 static size_t count_asked(const tri_line_parser *in) {
   for (size_t k = json_array_size(in->conversation.messages); k-- > 0;)
     if (is_answer(json_array_get(in->conversation.messages, k))) return k;
@@ -339,7 +339,7 @@ tri_status tri_line_parser_take_answered(tri_line_parser *in, tri_token_buffer *
                                          const char *answer) {
   bool scored = in->opt->kind == TRI_DATA_SCORE;
 
-  /* Of `messages` alone SCORE asks nothing but the text: not even templates whose turns cannot be told. */
+  /* For `messages` alone SCORE needs only the text. It accepts templates whose turns cannot be found. */
   TRI_TRY(begin_conversation(in));
   if (prompt && !holds_prompt(in, answer)) {
     if (!json_object_get(in->object, prompt))
@@ -351,14 +351,15 @@ tri_status tri_line_parser_take_answered(tri_line_parser *in, tri_token_buffer *
   TRI_TRY(put_conversation(in, buffer, scored && !prompt ? WHOLE : LEARNED));
   if (scored && (!prompt || count_asked(in) == SIZE_MAX || !in->conversation.text.n_turn)) return TRI_OK;
   if (count_asked(in) == SIZE_MAX)
-    TRI_FAIL_LINE(in, "`%s` has no message of the assistant: nothing to learn", answer);
+    TRI_FAIL_LINE(in, "`%s` has no message of the assistant, so there is nothing to learn", answer);
   if (!in->conversation.text.n_turn)
-    TRI_FAIL_LINE(in, "nothing of `%s` is learned: the chat template %s marks no piece of it", answer,
+    TRI_FAIL_LINE(in, "nothing of `%s` is learned, because the chat template %s marks no part of it", answer,
                   tri_chat_name(in->opt->chat.form));
   return mark_turns(in, buffer);
 }
 
-/* Both sides' messages before the answer are the same: `asked`, and those of the conversation. */
+/* Tells whether the messages of both sides before the answer are the same, those in `asked` and those in the
+ * conversation. */
 static bool asks_alike(const tri_line_parser *in, const json_t *asked, size_t n_asked) {
   if (count_asked(in) != n_asked) return false;
   for (size_t i = 0; i < n_asked; i++)
@@ -366,7 +367,7 @@ static bool asks_alike(const tri_line_parser *in, const json_t *asked, size_t n_
   return true;
 }
 
-/* The second side, whose conversation must be that of the first but for the answer. */
+/* Reads the second side. Its conversation must equal the first but for the answer. */
 static tri_status take_rejected(tri_line_parser *in, const char *const key[2]) {
   json_t    *asked = json_copy(in->conversation.messages);
   size_t     n_asked = count_asked(in);
@@ -378,7 +379,7 @@ static tri_status take_rejected(tri_line_parser *in, const char *const key[2]) {
   TRI_TRY(st);
   if (alike) return TRI_OK;
   TRI_FAIL_LINE(in,
-                "`%s` and `%s` differ before the assistant's last message: both must answer the same "
+                "`%s` and `%s` differ before the assistant's last message, but both must answer the same "
                 "conversation",
                 key[0], key[1]);
 }
@@ -391,7 +392,7 @@ tri_status tri_line_parser_take_talked_pair(tri_line_parser *in) {
   TRI_TRY(tri_line_parser_take_answered(in, &buffer[0], in->prompt_key, key[0]));
   n_prompt = in->n_prompt;
   TRI_TRY(take_rejected(in, key));
-  /* An answer that begins with a line end may share its first token with the prompt, then shorter. */
+  /* An answer that begins with a newline may share its first token with the prompt, which is then shorter. */
   if (n_prompt < in->n_prompt) in->n_prompt = n_prompt;
   in->n_prompt = tri_common_prefix(buffer[0].id, in->n_prompt, buffer[1].id, in->n_prompt);
   for (int i = 0; i < 2; i++) TRI_TRY(tri_line_parser_check_learned(in, &buffer[i], key[i]));

@@ -1,4 +1,4 @@
-/* dataset_cure.c - answers and labels that cannot be used: what was found, and what to do. */
+/* dataset_cure.c - refuses unusable answers and labels, with the value found and a cure. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
 #include "line_parser.h"
@@ -9,9 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FOUND_BYTES = 96, CURE_BYTES = 256 }; /* chosen: of a text in a message, of a path for jq */
+enum { FOUND_BYTES = 96, CURE_BYTES = 256 }; /* chosen for a text in a message, and for a path in jq */
 
-/* A field's name or path as jq writes it: .answer, .extra.answer; NULL where it would need quoting. */
+/* Writes a field's name or path for jq, such as .answer or .extra.answer. Returns NULL if it needs
+ * quoting. */
 static const char *jq_path(const char *key, char out[CURE_BYTES]) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
   static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -26,14 +27,14 @@ static const char *jq_path(const char *key, char out[CURE_BYTES]) {
   return snprintf(out, CURE_BYTES, ".%s", key) < CURE_BYTES ? out : NULL;
 }
 
-/* What a rewritten file would have. */
+/* A command that rewrites the file. */
 typedef struct cure {
-  char     said[CURE_BYTES]; /* a clause; empty: no rewriting helps */
-  tri_text command;          /* lines: a shell's, and what to do with its file */
+  char     said[CURE_BYTES]; /* a clause, empty if rewriting does not help */
+  tri_text command;          /* a shell command, and how to use its file */
 } cure;
 
-/* "; this DOES:" and the command, with the field's path in place of each % of the filter; nothing where the
- * path needs quoting. does NULL: nothing. */
+/* Makes the clause "; this DOES:" and the command. The field's path replaces each % of the filter. Makes
+ * nothing if the path needs quoting or `does` is NULL. */
 static tri_status rewrite(const tri_line_parser *in, const char *key, const char *filter, const char *does,
                           cure *out) {
   char        path[CURE_BYTES];
@@ -60,12 +61,12 @@ static tri_status close_with(cure *c, tri_status st) {
   return st;
 }
 
-/* As TRI_FAIL_LINE, but hands the status on. */
+/* Like TRI_FAIL_LINE, but gives the status to the caller. */
 #define FAIL_LINE(in, fmt, ...)                                                                              \
   tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((in)->r),               \
            (long long)tri_jsonl_line((in)->r), __VA_ARGS__)
 
-/* The text in quotes, cut where it is long. */
+/* Writes the text in quotes, and shortens a long one. */
 static const char *found(const char *text, size_t n, char out[FOUND_BYTES]) {
   size_t used = 1;
 
@@ -87,9 +88,9 @@ static tri_status refuse_object(const tri_line_parser *in, const json_t *answer)
                       value) if (!first && !strchr(name, '.') && strlen(name) < FOUND_BYTES &&
                                  (json_is_string(value) || json_is_number(value))) first = name;
   if (!first)
-    TRI_FAIL_LINE(in, "`%s` is an object: must be text or a number; set %s", in->answer_key,
+    TRI_FAIL_LINE(in, "`%s` is an object, but must be text or a number; set %s", in->answer_key,
                   answer_key_key(in));
-  TRI_FAIL_LINE(in, "`%s` is an object: must be text or a number; set %s, to %s.%s where that is meant",
+  TRI_FAIL_LINE(in, "`%s` is an object, but must be text or a number; set %s, for example to %s.%s",
                 in->answer_key, answer_key_key(in), in->answer_key, first);
 }
 
@@ -106,12 +107,12 @@ tri_status tri_line_parser_refuse_answer(const tri_line_parser *in, const json_t
   if (json_is_boolean(answer)) {
     TRI_TRY(
         rewrite(in, key, "% |= if type == \"boolean\" then tostring else . end", "writes it as text", &c));
-    return close_with(&c, FAIL_LINE(in, "`%s` is %s: must be text or a number%s", key,
+    return close_with(&c, FAIL_LINE(in, "`%s` is %s, but must be text or a number%s", key,
                                     json_is_true(answer) ? "true" : "false", c.said));
   }
   TRI_TRY(rewrite(in, key, "% |= if type == \"array\" then .[0] else . end",
-                  json_array_size(answer) ? "takes its first" : NULL, &c));
-  return close_with(&c, FAIL_LINE(in, "`%s` is a list of %zu: must be text or a number%s", key,
+                  json_array_size(answer) ? "takes its first item" : NULL, &c));
+  return close_with(&c, FAIL_LINE(in, "`%s` is a list of %zu, but must be text or a number%s", key,
                                   json_array_size(answer), c.said));
 }
 
@@ -127,7 +128,7 @@ tri_status tri_line_parser_refuse_truth(const tri_line_parser *in, const char *t
                                   in->answer_key, found(text, n, quoted), why, answer_key_key(in), c.said));
 }
 
-/* A text may say true, false, 1 or 0. jq leaves any other label a text, which is refused again. */
+/* Converts texts true, false, 1 or 0. jq leaves any other label as text, which is refused again. */
 static tri_status cure_text_label(const tri_line_parser *in, const char *text, cure *out) {
   static const char filter[] = "% |= (tostring | ascii_downcase | if IN(\"true\", \"1\") then true "
                                "elif IN(\"false\", \"0\") then false else . end)";
@@ -146,17 +147,17 @@ tri_status tri_line_parser_refuse_label(const tri_line_parser *in, const json_t 
 
   if (text) {
     TRI_TRY(cure_text_label(in, text, &c));
-    return close_with(&c, FAIL_LINE(in, "`%s` is the text %s: must be true or false, or 1 or 0%s",
+    return close_with(&c, FAIL_LINE(in, "`%s` is the text %s, but must be true or false, or 1 or 0%s",
                                     in->label_key, found(text, json_string_length(label), quoted), c.said));
   }
   if (json_is_number(label)) {
     TRI_TRY(rewrite(in, in->label_key, "% |= if type == \"number\" then . > 0 else . end",
                     "makes numbers above 0 true", &c));
-    return close_with(&c, FAIL_LINE(in, "`%s` = %.*s: must be true or false, or 1 or 0%s", in->label_key,
+    return close_with(&c, FAIL_LINE(in, "`%s` = %.*s, but must be true or false, or 1 or 0%s", in->label_key,
                                     (int)(n < 32 ? n : 32), raw, c.said));
   }
   TRI_TRY(rewrite(in, in->label_key, "select(% != null)",
                   json_is_null(label) ? "leaves such lines out" : NULL, &c));
   return close_with(
-      &c, FAIL_LINE(in, "`%s` is %s: must be true or false, or 1 or 0%s", in->label_key, kind, c.said));
+      &c, FAIL_LINE(in, "`%s` is %s, but must be true or false, or 1 or 0%s", in->label_key, kind, c.said));
 }

@@ -1,5 +1,6 @@
-/* dataset_foreign.c - lines of data in forms of other programs: ShareGPT's and Alpaca's, Anthropic's pairs,
- * fields of other names. Each is refused with its cure. */
+/* dataset_foreign.c - recognises data lines in formats of other programs, and says how to convert them.
+ *
+ * The formats are those of ShareGPT and Alpaca, Anthropic's pairs, and fields of other names. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
 #include "base/file.h"
@@ -9,13 +10,16 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { FIELDS_BYTES = 256, NAME_BYTES = 96 }; /* chosen: names of fields in a message */
-enum { MOST_NEAR = 64, NEAR_LONG = 8 }; /* chosen: fields compared; letters from which 3 edits are a slip */
+enum { FIELDS_BYTES = 256, NAME_BYTES = 96 }; /* chosen for names of fields in a message */
+enum {
+  MOST_NEAR = 64,
+  NEAR_LONG = 8
+}; /* chosen: fields compared; letters of a name from which 3 edits are a slip */
 
-/* What to do with a line. */
+/* The cure for a line. */
 typedef struct cure {
-  tri_text said;    /* a clause; empty: none is known */
-  tri_text command; /* lines: a shell's, and what to do with its file; empty: none */
+  tri_text said;    /* a clause, empty if none is known */
+  tri_text command; /* a shell command, and how to use its file, or empty */
 } cure;
 
 static void cure_free(cure *c) {
@@ -23,7 +27,7 @@ static void cure_free(cure *c) {
   tri_text_free(&c->command);
 }
 
-/* ---- what lines hold ---- */
+/* ---- contents of lines ---- */
 
 static bool has(const tri_line_parser *in, const char *key) {
   return json_object_get(in->object, key) != NULL;
@@ -33,7 +37,7 @@ static bool is_text(const json_t *object, const char *key) {
   return json_is_string(json_object_get(object, key));
 }
 
-/* A message, or the first of a list, with these two fields. */
+/* Tells whether v, or the first of a list v, is a message with these two fields. */
 static bool is_message(const json_t *v, const char *role, const char *content) {
   const json_t *m = json_is_array(v) ? json_array_get(v, 0) : v;
 
@@ -44,7 +48,7 @@ static bool is_sharegpt(const json_t *v) {
   return is_message(v, "from", "value") && !is_message(v, "role", "content");
 }
 
-/* A name that needs no quotes in jq and a shell. */
+/* Tells whether a name needs no quotes in jq and a shell. */
 static bool is_plain(const char *name) {
   size_t n = strlen(name);
 
@@ -54,7 +58,7 @@ static bool is_plain(const char *name) {
   return n > 0 && n < NAME_BYTES / 2;
 }
 
-/* The first field that holds a list of messages; NULL: none. Those that are read already are left out. */
+/* Returns the first field with a list of messages, or NULL. Leaves out fields that are read already. */
 static const char *find_list(const tri_line_parser *in, const json_t *object, bool sharegpt) {
   bool        top = object == in->object;
   const char *key;
@@ -70,7 +74,7 @@ static const char *find_list(const tri_line_parser *in, const json_t *object, bo
   return NULL;
 }
 
-/* The same one level further down: "body.messages". */
+/* Does the same one level deeper, "body.messages". */
 static const json_t *find_inner_list(const tri_line_parser *in, char path[NAME_BYTES]) {
   const char   *key;
   json_t       *v;
@@ -87,8 +91,8 @@ static const json_t *find_inner_list(const tri_line_parser *in, char path[NAME_B
 
 /* ---- the cures ---- */
 
-/* One more of the keys that name the line's fields: "data.prompt_key: question", "--prompt-key question";
- * field NULL: it is not known. */
+/* Appends a key that names a field of the line: "data.prompt_key: question" or "--prompt-key question". field
+ * NULL means unknown. */
 static tri_status put_key(const tri_line_parser *in, const char *deck, const char *flag, const char *field,
                           cure *out) {
   bool deck_s = in->opt->from_deck;
@@ -109,11 +113,11 @@ static tri_status put_command(const tri_line_parser *in, const char *before, con
   return st;
 }
 
-/* Roles of ShareGPT, and those of templates. */
+/* Maps ShareGPT's roles to those of templates. */
 #define ROLE "{human: \"user\", gpt: \"assistant\", observation: \"tool\"}"
 static const char *const foreign_roles[] = {"human", "gpt", NULL};
 
-/* Messages with `from` and `value` in a field. */
+/* Converts messages with `from` and `value`. */
 static tri_status cure_sharegpt(const tri_line_parser *in, const char *key, cure *out) {
   static const char def[] = "def m: {role: (" ROLE "[.from] // .from), content: .value}; ";
   static const char first[] = "(.system | strings | select(. != \"\") | {role: \"system\", content: .}), ";
@@ -132,8 +136,7 @@ static tri_status cure_sharegpt(const tri_line_parser *in, const char *key, cure
                          key, key, key);
   else
     st = tri_text_printf(&program, "{messages: [%s(.%s[] | m)]} + del(.%s)", first, key, key);
-  if (st == TRI_OK)
-    st = tri_text_printf(&out->said, "ShareGPT's messages, `from` and `value`, are rewritten by");
+  if (st == TRI_OK) st = tri_text_printf(&out->said, "convert ShareGPT's messages, `from` and `value`, by");
   if (st == TRI_OK) st = put_command(in, def, program.data, out);
   tri_text_free(&program);
   return st;
@@ -142,13 +145,13 @@ static tri_status cure_sharegpt(const tri_line_parser *in, const char *key, cure
 static const char *const answer_names[] = {"answer",       "solution", "ground_truth", "expected_answer",
                                            "final_answer", "gold",     "target",       NULL};
 
-/* The first of some names that the line has, of a value that may be read; NULL: none. */
+/* Returns the first of some names that the line has, with a readable value, or NULL. */
 static const char *find_name(const tri_line_parser *in, const char *const *name) {
   while (*name && (!has(in, *name) || json_is_object(json_object_get(in->object, *name)))) name++;
   return *name;
 }
 
-/* A field that is called nearly so, and is not what the line is read by already; NULL: none. */
+/* Returns a field with a similar name that is not read already, or NULL. */
 static const char *find_near(const tri_line_parser *in, const char *wanted) {
   const char *const read[] = {in->prompt_key,   in->completion_key, in->answer_key, in->chosen_key,
                               in->rejected_key, in->label_key,      in->margin_key};
@@ -164,7 +167,7 @@ static const char *find_near(const tri_line_parser *in, const char *wanted) {
   return tri_nearest_within(strlen(wanted) < NEAR_LONG ? 2 : 3, wanted, name, n);
 }
 
-/* A prompt's field, and with it that of the right answer. */
+/* Names the field of a prompt, and the field of the right answer. */
 static tri_status put_asked(const tri_line_parser *in, const char *key, cure *out) {
   const char *answer = find_name(in, answer_names);
 
@@ -173,8 +176,8 @@ static tri_status put_asked(const tri_line_parser *in, const char *key, cure *ou
   return put_key(in, "data.answer_key", "--answer-key", answer, out);
 }
 
-/* Messages under another name than `messages`, or further down. A conversation whose last message is the
- * assistant's is gone on with where it is a prompt: its answer becomes the right one. */
+/* Converts messages under another name than `messages`, or one level deeper. As a prompt, a conversation
+ * ending with the assistant's message would be continued. So this message becomes the right answer. */
 static tri_status cure_messages(const tri_line_parser *in, const char *key, const json_t *list, cure *out) {
   const json_t *last = json_array_get(list, json_array_size(list) - 1);
   const char   *role = json_string_value(json_object_get(last, "role"));
@@ -184,11 +187,11 @@ static tri_status cure_messages(const tri_line_parser *in, const char *key, cons
     return put_key(in, "data.completion_key", "--completion-key", key, out);
   if (!role || strcmp(role, "assistant") != 0) return put_asked(in, key, out);
   snprintf(program, sizeof program, "{prompt: .%s[:-1], answer: .%s[-1].content} + del(.%s)", key, key, key);
-  TRI_TRY(tri_text_printf(&out->said, "`%s` ends with an answer, which becomes `answer` by", key));
+  TRI_TRY(tri_text_printf(&out->said, "`%s` ends with an answer, to be moved to `answer` by", key));
   return put_command(in, "", program, out);
 }
 
-/* Whole dialogues as texts, Anthropic's hh-rlhf. */
+/* Tells whether both sides are whole dialogues as text, like Anthropic's hh-rlhf. */
 static bool is_dialogue(const tri_line_parser *in) {
   const char *chosen = json_string_value(json_object_get(in->object, "chosen")),
              *rejected = json_string_value(json_object_get(in->object, "rejected"));
@@ -199,9 +202,9 @@ static bool is_dialogue(const tri_line_parser *in) {
 }
 
 static tri_status cure_dialogue(const tri_line_parser *in, cure *out) {
-  TRI_TRY(tri_text_printf(&out->said,
-                          "the prompt ends behind the last `Assistant:` that both sides have in common, "
-                          "where they are taken apart by"));
+  TRI_TRY(tri_text_printf(
+      &out->said,
+      "the prompt ends behind the last `Assistant:` common to both sides, so split them there by"));
   return put_command(in, "def s: split(\"\\n\\nAssistant:\"); def j: join(\"\\n\\nAssistant:\"); ",
                      "(.chosen | s) as $c | (.rejected | s) as $r | ([$c, $r | length] | min - 1) as $m | "
                      "(first(range($m) | select($c[.] != $r[.])) // $m) as $n | select($n > 0) | "
@@ -209,8 +212,8 @@ static tri_status cure_dialogue(const tri_line_parser *in, cure *out) {
                      out);
 }
 
-/* An instruction with an input that belongs to the prompt, with turns before it or a system's message:
- * Alpaca's and LLaMA-Factory's; Dolly calls the input context. */
+/* Tells whether the line has an instruction whose input belongs to the prompt, earlier turns, or a system
+ * message. Alpaca and LLaMA-Factory write such lines. Dolly calls the input context. */
 static bool is_alpaca(const tri_line_parser *in) {
   const json_t *o = in->object;
 
@@ -254,7 +257,7 @@ static tri_status cure_alpaca(const tri_line_parser *in, cure *out) {
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(put_alpaca(in, input, output ? output : "output", &def, &made));
-  TRI_TRY_DONE(tri_text_printf(&out->said, "Alpaca's fields are joined by"));
+  TRI_TRY_DONE(tri_text_printf(&out->said, "join Alpaca's fields by"));
   TRI_TRY_DONE(put_command(in, def.data, made.data, out));
 done:
   tri_text_free(&def);
@@ -262,8 +265,8 @@ done:
   return st;
 }
 
-/* Fields that are called otherwise, where one of them at least is recognised: each key that names nothing of
- * the line, with the field that it should name. */
+/* Names the fields of other names, if at least one is recognised. Lists each key without a field in the line,
+ * with the field it should name. */
 static tri_status cure_names(const tri_line_parser *in, cure *out) {
   static const char *const prompt[] = {"question", "query", "problem", "instruction", "input",
                                        "inputs",   "user",  "source",  "prompt",      NULL};
@@ -309,7 +312,7 @@ static tri_status find_cure(const tri_line_parser *in, cure *out) {
   char          path[NAME_BYTES];
 
   if (labelled && !has(in, in->label_key) && !has(in, "kto_tag") && (conversation || list || is_alpaca(in)))
-    return tri_text_printf(&out->said, "kto learns by a `label`, true or false, which the line has not");
+    return tri_text_printf(&out->said, "kto needs a `label`, true or false, but the line has none");
   if (!pairs || both) {
     if (conversation || (pairs && is_sharegpt(json_object_get(in->object, in->chosen_key))))
       return cure_sharegpt(in, conversation, out);
@@ -322,7 +325,7 @@ static tri_status find_cure(const tri_line_parser *in, cure *out) {
   return inner ? cure_messages(in, path, inner, out) : cure_names(in, out);
 }
 
-/* ---- refused ---- */
+/* ---- refusing ---- */
 
 tri_status tri_foreign_refuse(const tri_line_parser *in, const char *what, const char *key,
                               const char *otherwise) {
@@ -357,14 +360,13 @@ tri_status tri_foreign_check(const tri_line_parser *in) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     const json_t *v = json_object_get(in->object, row[i].key);
     if (!row[i].read || !is_sharegpt(v)) continue;
-    snprintf(what, sizeof what, "`%.64s` has `from` and `value` where messages have `role` and `content`",
-             row[i].key);
+    snprintf(what, sizeof what, "`%.64s` has `from` and `value` instead of `role` and `content`", row[i].key);
     return tri_foreign_refuse(in, what, NULL, NULL);
   }
   return TRI_OK;
 }
 
-/* For lines with a prompt, and without one. */
+/* Filters for lines with a prompt, and without one. */
 static const char *const labelled_by[] = {
     "{prompt, completion: .chosen, label: true}, {prompt, completion: .rejected, label: false}",
     "{messages: .chosen, label: true}, {messages: .rejected, label: false}"};
@@ -383,13 +385,13 @@ static tri_status cure_pair(const tri_line_parser *in, cure *out) {
   pair.opt = &opt;
   if (!has(in, "chosen") || is_sharegpt(chosen) || (!prompted && !talked)) return find_cure(&pair, out);
   if (in->opt->kind == TRI_DATA_LABELLED) {
-    TRI_TRY(tri_text_printf(&out->said, "each gives two labelled lines by"));
+    TRI_TRY(tri_text_printf(&out->said, "make two labelled lines of each by"));
     return put_command(in, "", labelled_by[!prompted], out);
   }
   if (!tri_data_is_prompts(in->opt->kind))
     return tri_text_printf(&out->said, "%s chosen takes the better answer",
                            in->opt->from_deck ? "data.completion_key:" : "--completion-key");
-  TRI_TRY(tri_text_printf(&out->said, "prompts are made of them by"));
+  TRI_TRY(tri_text_printf(&out->said, "make prompts of them by"));
   return put_command(in, "", asked_by[!prompted], out);
 }
 
@@ -399,7 +401,7 @@ tri_status tri_foreign_refuse_pair(const tri_line_parser *in, const char *field)
 
   if (st == TRI_OK) {
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-                  "%s:%lld: has `%s`: pairs are for the algorithms rm and dpo%s%s", tri_jsonl_path(in->r),
+                  "%s:%lld: has `%s`, but pairs are for the algorithms rm and dpo%s%s", tri_jsonl_path(in->r),
                   (long long)tri_jsonl_line(in->r), field, c.said.len ? "; " : "",
                   c.said.len ? c.said.data : "");
     if (c.command.len) tri_error_lines(c.command.data);
@@ -408,7 +410,7 @@ tri_status tri_foreign_refuse_pair(const tri_line_parser *in, const char *field)
   return st;
 }
 
-/* ---- of whoever looks at lines before a deck names their keys ---- */
+/* ---- checks of lines before a deck names their keys ---- */
 
 static tri_line_parser looked_at(struct tri_jsonl *r, json_t *line, const tri_data_opt *opt) {
   return (tri_line_parser){.opt = opt,
@@ -437,10 +439,10 @@ tri_status tri_dataset_check_form(struct tri_jsonl *r, json_t *line, tri_data_ki
   if (!find_list(&in, line, true) && !is_sharegpt(json_object_get(line, "chosen")) && !is_dialogue(&in) &&
       !is_alpaca(&in))
     return TRI_OK;
-  return tri_foreign_refuse(&in, "is in a form of another program, which is not read as it is", NULL, NULL);
+  return tri_foreign_refuse(&in, "is in the format of another program and must be converted", NULL, NULL);
 }
 
-/* The first role of ShareGPT's in a list of messages; NULL: there is none. */
+/* Returns the first of ShareGPT's roles in a list of messages, or NULL. */
 static const char *find_role(const json_t *list) {
   size_t        i;
   const json_t *m;
@@ -469,17 +471,18 @@ tri_status tri_foreign_check_roles(const tri_line_parser *in, const char *prompt
       st = tri_text_printf(&fields, "%s.%s |= m", fields.len ? " | " : "", key[i]);
   if (st == TRI_OK && fields.len) st = put_command(in, program, fields.data, &c);
   if (st == TRI_OK)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-                  "%s:%lld: `%s` has a message of the role %s: roles are system, user, assistant and tool%s",
-                  tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), answer ? answer : prompt, role,
-                  c.command.len ? "; they are written so by" : "");
+    st = tri_fail(
+        __FILE__, __LINE__, __func__, TRI_EINPUT,
+        "%s:%lld: `%s` has a message of the role %s, but roles are system, user, assistant and tool%s",
+        tri_jsonl_path(in->r), (long long)tri_jsonl_line(in->r), answer ? answer : prompt, role,
+        c.command.len ? "; convert them by" : "");
   if (c.command.len) tri_error_lines(c.command.data);
   tri_text_free(&fields);
   cure_free(&c);
   return st;
 }
 
-/* OWNER/NAME, of no folder that is here, and without the ending of a data file. */
+/* Tells whether a path has the form OWNER/NAME, is no folder here, and has no ending of a data file. */
 static bool is_hub_name(const char *path) {
   static const char *const ending[] = {".jsonl",   ".json", ".ndjson", ".gz", ".zst",
                                        ".parquet", ".txt",  ".csv",    NULL};
@@ -499,11 +502,10 @@ tri_status tri_foreign_unopened(const char *path, tri_status st) {
   tri_text lines = {0};
 
   if (st != TRI_EINPUT || tri_file_exists(path) || !is_hub_name(path)) return st;
-  if (tri_text_printf(
-          &lines,
-          "\n  a data set of the Hugging Face Hub is fetched first, and then named by its file of JSON "
-          "lines:\n  hf download %s --repo-type dataset --local-dir %s",
-          path, strchr(path, '/') + 1) == TRI_OK)
+  if (tri_text_printf(&lines,
+                      "\n  download a data set of the Hugging Face Hub first, and then name its file of JSON "
+                      "lines:\n  hf download %s --repo-type dataset --local-dir %s",
+                      path, strchr(path, '/') + 1) == TRI_OK)
     tri_error_lines(lines.data);
   tri_text_free(&lines);
   return st;

@@ -1,5 +1,4 @@
-/* dataset_mix.c - files drawn by weights: which one a position of the run takes from, by keyed random
- * numbers. */
+/* dataset_mix.c - draws files by weights: keyed random numbers choose the file of each position. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -7,21 +6,21 @@
 #include "base/rng.h"
 #include "dataset_parts.h"
 
-enum { BLOCK = 1024 }; /* chosen: positions drawn at once; a step goes back and forth in a few of them */
+enum { BLOCK = 1024 }; /* chosen: positions drawn at once; a step needs only a few blocks */
 
-/* Positions number * BLOCK .. of them. */
+/* The BLOCK positions from number * BLOCK on. */
 typedef struct block {
-  int64_t  number; /* -1: none yet */
+  int64_t  number; /* -1 before the first use */
   int      file[BLOCK];
-  int64_t  before[BLOCK]; /* positions of that file before this one */
+  int64_t  before[BLOCK]; /* earlier positions of that file */
   int64_t *after;         /* [n] positions of each file up to the block's end */
 } block;
 
 struct tri_data_mix {
   int      n;
-  double  *up_to; /* [n] of (0, 1) the files so far take so much */
+  double  *up_to; /* [n] cumulative share of the files up to this one, in (0, 1) */
   uint64_t seed;
-  block    kept[2]; /* block b in b % 2 */
+  block    kept[2]; /* block b is in b % 2 */
 };
 
 tri_status tri_mix_open(const double *weight, int n, tri_data_mix **out) {
@@ -33,7 +32,7 @@ tri_status tri_mix_open(const double *weight, int n, tri_data_mix **out) {
   TRI_TRY_DONE(TRI_ALLOC(m->up_to, n));
   m->n = n;
   for (int i = 0; i < n; i++) most = weight[i] > most ? weight[i] : most;
-  for (int i = 0; i < n; i++) sum += weight[i] / most; /* not over the largest number */
+  for (int i = 0; i < n; i++) sum += weight[i] / most; /* stays below the largest double */
   for (int i = 0; i < n; i++) m->up_to[i] = (so_far += weight[i] / most) / sum;
   for (int i = 0; i < 2; i++) {
     m->kept[i].number = -1;
@@ -52,7 +51,7 @@ void tri_mix_close(tri_data_mix **m) {
   TRI_FREE(*m);
 }
 
-/* The file of a position: a function of seed, weights and position alone. */
+/* Returns the file of a position, which depends only on seed, weights and position. */
 static int file_at(const tri_data_mix *m, int64_t position) {
   uint32_t bits[4];
   double   u;
@@ -64,7 +63,7 @@ static int file_at(const tri_data_mix *m, int64_t position) {
   return i;
 }
 
-/* Draw block `number`, of which the other kept one is the one before, if it is not the first. */
+/* Draws block `number`. Except for block 0, the other kept block must be the one before it. */
 static void draw(tri_data_mix *m, int64_t number) {
   block       *b = &m->kept[number % 2];
   const block *last = &m->kept[(number + 1) % 2];
@@ -84,7 +83,7 @@ void tri_mix_draw(tri_data_mix *m, uint64_t seed, int64_t position, int *file, i
   if (seed != m->seed) m->kept[0].number = m->kept[1].number = -1;
   m->seed = seed;
   if (b->number != number && number && m->kept[(number + 1) % 2].number != number - 1)
-    for (int64_t i = 0; i < number; i++) draw(m, i); /* as after a resume: 20 ns a position */
+    for (int64_t i = 0; i < number; i++) draw(m, i); /* as after a resume, 20 ns a position */
   if (b->number != number) draw(m, number);
   *file = b->file[position % BLOCK];
   *before = b->before[position % BLOCK];

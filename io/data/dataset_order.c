@@ -1,11 +1,11 @@
-/* dataset_order.c - the examples of a dataset as a whole: their hash, and the order of an epoch. */
+/* dataset_order.c - hashes all examples of a dataset, and orders those of an epoch. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hash.h"
 #include "base/host_memory.h"
 #include "base/rng.h"
 #include "dataset_parts.h"
 
-/* What examples of other kinds do not have. */
+/* Hashes the parts that only pairs and labelled examples have. */
 static uint64_t hash_preference(const tri_example *e, uint64_t h) {
   int64_t n_rejected = e->n_rejected;
 
@@ -14,7 +14,7 @@ static uint64_t hash_preference(const tri_example *e, uint64_t h) {
   return tri_hash64(&e->value, sizeof e->value, h);
 }
 
-/* What only conversations have, so that the hash of others stays. */
+/* Hashes the parts that only conversations have, so that the hash of other data stays the same. */
 static uint64_t hash_skip(const tri_example *e, uint64_t h) {
   if (e->skip) h = tri_hash64(e->skip, (size_t)e->n_token, h);
   return e->rejected_skip ? tri_hash64(e->rejected_skip, (size_t)e->n_rejected, h) : h;
@@ -37,7 +37,7 @@ int64_t tri_dataset_hash(const tri_dataset *d) {
   return (int64_t)h;
 }
 
-/* Fisher and Yates's shuffle (Durstenfeld, CACM 7, 1964) with numbers keyed by (seed, epoch, part, place).
+/* Shuffles by Fisher and Yates (Durstenfeld, CACM 7, 1964) with numbers keyed by (seed, epoch, part, place).
  * The remainder of 64 random bits favours no example by more than n / 2^64. */
 static void make_order(tri_dataset *d, int k, uint64_t seed, int64_t epoch) {
   tri_rng_key    key = tri_rng_make_key(seed, TRI_RNG_SHUFFLE);

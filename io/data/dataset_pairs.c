@@ -1,4 +1,4 @@
-/* dataset_pairs.c - lines of preferences: two answers to a prompt, or one with a label. */
+/* dataset_pairs.c - parses lines of preferences: two answers to a prompt, or one with a label. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <float.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@ bool tri_line_parser_has_pair_tokens(const tri_line_parser *in) {
   return has(in, "chosen_tokens") || has(in, "rejected_tokens");
 }
 
-/* A pair's margin; 0 where the line has none. */
+/* Reads a pair's margin, 0 if the line has none. */
 static tri_status take_margin(tri_line_parser *in) {
   const json_t *margin = json_object_get(in->object, in->margin_key);
   double        value = json_number_value(margin);
@@ -28,7 +28,7 @@ static tri_status take_margin(tri_line_parser *in) {
   return TRI_OK;
 }
 
-/* One side of a pair as tokens, its prompt among them. */
+/* Reads one side of a pair as tokens, with its prompt. */
 static tri_status take_tokens_of(tri_line_parser *in, tri_token_buffer *buffer, const char *key) {
   const int32_t *id;
   int64_t        n;
@@ -47,8 +47,8 @@ static tri_status take_pair_tokens(tri_line_parser *in) {
   for (int64_t i = 0; i < in->n_prompt; i++)
     if (buffer[0].id[i] != buffer[1].id[i])
       TRI_FAIL_LINE(in,
-                    "`chosen_tokens`[%lld] = %d, `rejected_tokens`[%lld] = %d: both must begin with the same "
-                    "prompt, %lld tokens (`prompt_tokens`)",
+                    "`chosen_tokens`[%lld] = %d and `rejected_tokens`[%lld] = %d differ, but both must begin "
+                    "with the same prompt, %lld tokens (`prompt_tokens`)",
                     (long long)i, buffer[0].id[i], (long long)i, buffer[1].id[i], (long long)in->n_prompt);
   TRI_TRY(tri_line_parser_check_learned(in, &buffer[0], "chosen_tokens"));
   return tri_line_parser_check_learned(in, &buffer[1], "rejected_tokens");
@@ -60,9 +60,9 @@ static tri_status take_pair_text(tri_line_parser *in) {
   int64_t                  n_prompt;
 
   if (!has(in, key[0]) && !has(in, key[1]) && has(in, in->completion_key))
-    TRI_FAIL_LINE(in,
-                  "has `%s`, no `%s` and no `%s`: one answer to a prompt is for sft, with a label for kto",
-                  in->completion_key, key[0], key[1]);
+    TRI_FAIL_LINE(
+        in, "has `%s`, but no `%s` and no `%s`; one answer to a prompt is for sft, or with a label for kto",
+        in->completion_key, key[0], key[1]);
   for (int i = 0; i < 2; i++)
     if (!has(in, key[i])) return tri_line_parser_refuse_missing(in, key[i], name[i], NULL);
   if (tri_line_parser_is_conversation(in, key[0], key[1]) ||
@@ -70,9 +70,7 @@ static tri_status take_pair_text(tri_line_parser *in) {
     return tri_line_parser_take_talked_pair(in);
   if (!has(in, in->prompt_key))
     return tri_line_parser_refuse_missing(
-        in, in->prompt_key,
-        "data.prompt_key, or give the prompt that both texts begin with as a "
-        "field of its own",
+        in, in->prompt_key, "data.prompt_key, or move the prompt at the begin of both texts to its own field",
         NULL);
   TRI_TRY(tri_line_parser_read_prompt(in));
   TRI_TRY(tri_line_parser_put_answered(in, &in->buffer[0], key[0]));
@@ -88,7 +86,7 @@ tri_status tri_line_parser_take_pair(tri_line_parser *in) {
   return tri_line_parser_has_pair_tokens(in) ? take_pair_tokens(in) : take_pair_text(in);
 }
 
-/* true and false as TRL has them, and 1 and 0. A text, a fraction or another number may be a score. */
+/* Accepts true and false, as TRL does, and 1 and 0. A text, a fraction or another number may be a score. */
 bool tri_dataset_is_label(const json_t *line, const char *key) {
   const json_t *v = json_object_get(line, key);
   json_int_t    n = json_integer_value(v);

@@ -1,4 +1,4 @@
-/* dataset_probe.c - what the first line of a file holds, before the file is read. */
+/* dataset_probe.c - looks at the first line of a file before the file is read. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset.h"
 
@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Whether a list of messages ends with an answer. */
+/* Tells whether a list of messages ends with an answer. */
 static bool ends_answered(const json_t *messages) {
   size_t        n = json_is_array(messages) ? json_array_size(messages) : 0;
   const json_t *role = n ? json_object_get(json_array_get(messages, n - 1), "role") : NULL;

@@ -1,4 +1,5 @@
-/* dataset_share.c - data files read by all ranks together: each a part of the lines, then all have all. */
+/* dataset_share.c - reads data files by all ranks together: each reads a part of the lines, then all get
+ * all. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -6,8 +7,8 @@
 #include "dataset_parts.h"
 #include "io/text/lines.h"
 
-/* What a rank sends: this; its examples; then for each its tokens, the rejected ones, prompt, answer and
- * fields, and which of the former have no loss, each padded to 8 bytes. */
+/* The head of a rank's message. Its examples follow. Then come, for each example, its tokens, the rejected
+ * ones, prompt, answer and fields, and the marks of tokens without loss, each padded to 8 bytes. */
 typedef struct part_head {
   tri_data_stats stats;
   too_long       too_long;
@@ -24,9 +25,9 @@ static size_t payload(const tri_example *e) {
          skip_bytes(e->skip, e->n_token) + skip_bytes(e->rejected_skip, e->n_rejected);
 }
 
-/* ---- which lines ---- */
+/* ---- dividing the lines ---- */
 
-/* This rank's share of the bytes of all files, packed ones unpacked, one after another. */
+/* Gives this rank's share of the bytes of all files, unpacked and one after another. */
 static tri_status plan_ranges(const char *const *file, int n_file, const tri_comm *c, tri_data_range *range,
                               int64_t *size) {
   int64_t base = 0, total = 0, begin, end;
@@ -34,7 +35,7 @@ static tri_status plan_ranges(const char *const *file, int n_file, const tri_com
   for (int i = 0; i < n_file; i++) {
     TRI_TRY(tri_lines_size(file[i], &size[i]));
     if (size[i] > INT64_MAX - total)
-      TRI_FAIL(TRI_EINPUT, "%s: with the files before it these are more bytes than can be counted", file[i]);
+      TRI_FAIL(TRI_EINPUT, "%s: this file and those before it have too many bytes to count", file[i]);
     total += size[i];
   }
   begin = total / c->size * c->rank;
@@ -47,20 +48,21 @@ static tri_status plan_ranges(const char *const *file, int n_file, const tri_com
   return TRI_OK;
 }
 
-/* Collective over c. Parts of different files would not join: say which nodes see another one. */
+/* Collective over c. Reports the ranks that see a file of another size, because parts of different files
+ * cannot be joined. */
 static tri_status check_sizes(tri_comm *c, const char *const *file, int n_file, const int64_t *size) {
   for (int i = 0; i < n_file; i++) {
     int64_t range[2] = {size[i], -size[i]};
     TRI_TRY(tri_host_max(c, range, 2));
     if (range[0] != -range[1])
       TRI_FAIL(TRI_EINPUT,
-               "%s: has %lld bytes for some ranks and %lld for others; all must see the same files", file[i],
-               (long long)-range[1], (long long)range[0]);
+               "%s: has %lld bytes for some ranks and %lld for others, but all must see the same files",
+               file[i], (long long)-range[1], (long long)range[0]);
   }
   return TRI_OK;
 }
 
-/* ---- from one to all ---- */
+/* ---- exchanging the parts ---- */
 
 static void put(char **at, const void *from, size_t n, size_t space) {
   if (n) memcpy(*at, from, n);
@@ -112,7 +114,7 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   if (s->longest_answer > sum->longest_answer) sum->longest_answer = s->longest_answer;
 }
 
-/* b's lines stand behind a's. */
+/* Adds b to a. b's lines come after a's. */
 static void add_too_long(too_long *a, const too_long *b) {
   if (!a->n) {
     *a = *b;
@@ -129,7 +131,7 @@ static void take_skip(const uint8_t **skip, int n, char **at) {
   *at += bytes;
 }
 
-/* The examples of one rank's message, which they point into from now on. */
+/* Takes the examples of one rank's message, and lets them point into it. */
 static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int rank) {
   part_head head;
   char     *at = message + sizeof head;
@@ -162,7 +164,7 @@ static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int ran
   return TRI_OK;
 }
 
-/* message: every rank's, one after the other; taken over. */
+/* Joins the messages of all ranks, one after the other. Takes over message. */
 static tri_status join(char *message, const size_t *bytes, int size, tri_dataset **out) {
   tri_dataset *d;
   char        *at = message;

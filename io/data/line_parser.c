@@ -1,4 +1,4 @@
-/* line_parser.c - the fields of a line to tokens. */
+/* line_parser.c - parses the fields of a line into tokens. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataset_foreign.h"
 
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_BYTES = 256 }; /* chosen: names of keys in a message */
+enum { FIELDS_BYTES = 256 }; /* chosen for names of keys in a message */
 
-/* The text under `key`, which must be there. */
+/* Gives the text under `key`, which must be present. */
 static tri_status get_text(const tri_line_parser *in, const char *key, const char **text, size_t *n) {
   const json_t *v = json_object_get(in->object, key);
 
@@ -20,7 +20,7 @@ static tri_status get_text(const tri_line_parser *in, const char *key, const cha
   return TRI_OK;
 }
 
-/* The tokens of n bytes of text, behind those of `to`. key: the field they are of. */
+/* Appends the tokens of n bytes of text to `to`. key is the text's field. */
 static tri_status put_encoded(tri_line_parser *in, tri_token_buffer *to, const char *key, const char *text,
                               size_t n) {
   const int32_t *id = NULL;
@@ -43,7 +43,7 @@ static tri_status need_tokenizer(tri_line_parser *in, const char *key) {
   return TRI_OK;
 }
 
-/* Put the tokens of the text under `key`. */
+/* Appends the tokens of the text under `key`. */
 static tri_status put_text(tri_line_parser *in, tri_token_buffer *to, const char *key) {
   const char *text;
   size_t      n;
@@ -72,8 +72,8 @@ tri_status tri_line_parser_find_ends(tri_line_parser *in) {
   return find_end(in->opt, in->opt->end.text, &in->end_text);
 }
 
-/* Put the end token's text behind in->joined, unless the text [n] at its end ends with it (TRL 1.16,
- * sft_trainer.py, add_eos). */
+/* Appends the end token's text to in->joined, unless its last n bytes, the answer, already end with it (TRL
+ * 1.16, sft_trainer.py, add_eos). */
 static tri_status join_end(tri_line_parser *in, size_t n, const tri_end *end) {
   size_t n_end = end->text ? strlen(end->text) : 0;
 
@@ -82,7 +82,8 @@ static tri_status join_end(tri_line_parser *in, size_t n, const tri_end *end) {
   return tri_text_put(&in->joined, end->text, n_end);
 }
 
-/* An end token that has no text is put behind the tokens, once. first: where the answer's tokens begin. */
+/* Appends an end token without text to the tokens, unless they end with it. `first` is the index of the
+ * answer's first token. */
 static tri_status put_end(tri_line_parser *in, tri_token_buffer *to, int64_t first, const tri_end *end) {
   if (end->id < 0 || end->text || (to->n > first && to->id[to->n - 1] == end->id)) return TRI_OK;
   if (end->id >= in->opt->vocab)
@@ -93,7 +94,7 @@ static tri_status put_end(tri_line_parser *in, tri_token_buffer *to, int64_t fir
 
 /* ---- texts ---- */
 
-/* Put the tokens of a prompt that is text. */
+/* Appends the tokens of a text prompt. */
 static tri_status put_prompt(tri_line_parser *in, tri_token_buffer *to) {
   const char *end = in->opt->chat.form ? tri_chat_end(in->opt->chat.form) : NULL;
   const char *text = json_string_value(json_object_get(in->object, in->prompt_key));
@@ -125,7 +126,7 @@ tri_status tri_line_parser_put_answered(tri_line_parser *in, tri_token_buffer *t
   return put_end(in, to, in->n_prompt, &in->end_completion);
 }
 
-/* `text`, with the end token. */
+/* Appends the tokens of `text` with the end token. */
 static tri_status put_whole(tri_line_parser *in, tri_token_buffer *to) {
   const char *text;
   size_t      n;
@@ -147,7 +148,7 @@ tri_status tri_line_parser_take_prompt_tokens(tri_line_parser *in, int64_t least
   if (!json_is_integer(prompt)) TRI_FAIL_LINE(in, "`%s` must be a whole number", "prompt_tokens");
   in->n_prompt = json_integer_value(prompt);
   if (in->n_prompt < least || in->n_prompt > most)
-    TRI_FAIL_LINE(in, "`prompt_tokens` = %lld: must be in %lld .. %lld, there are %lld tokens%s%s%s",
+    TRI_FAIL_LINE(in, "`prompt_tokens` = %lld, but must be in %lld .. %lld; there are %lld tokens%s%s%s",
                   (long long)in->n_prompt, (long long)least, (long long)most, (long long)n,
                   key ? " in `" : "", key ? key : "", key ? "`" : "");
   return TRI_OK;
@@ -188,9 +189,9 @@ tri_status tri_line_parser_take_text(tri_line_parser *in) {
   char what[FIELDS_BYTES];
 
   if (has_completion && has_text)
-    TRI_FAIL_LINE(in, "has both `%s` and `text`; which one is meant?", in->completion_key);
+    TRI_FAIL_LINE(in, "has both `%s` and `text`, remove one", in->completion_key);
   if (has_conversation && (has_completion || has_text))
-    TRI_FAIL_LINE(in, "has both `messages` and `%s`; which one is meant?",
+    TRI_FAIL_LINE(in, "has both `messages` and `%s`, remove one",
                   has_completion ? in->completion_key : "text");
   if (has_conversation) return tri_line_parser_take_answered(in, &in->buffer[0], NULL, "messages");
   if (has_completion && tri_line_parser_is_conversation(in, in->prompt_key, in->completion_key))

@@ -1,4 +1,4 @@
-/* line_parser.h - one line of data on its way in: its fields as tokens. Private to its room. */
+/* line_parser.h - parses one line of data into tokens. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LINE_PARSER_H
 #define TRI_LINE_PARSER_H
@@ -8,31 +8,31 @@
 #include "io/text/jsonl.h"
 #include "io/tokenizer/tokenizer.h"
 
-/* Tokens of one text, its prompt before it. One buffer for all lines. */
+/* Tokens of one text, with its prompt before it. One buffer serves all lines. */
 typedef struct tri_token_buffer {
   int32_t *id;     /* [cap] */
-  uint8_t *skip;   /* [cap] 1: not learned, wherever it stands */
-  int64_t  n, cap; /* n: so far */
+  uint8_t *skip;   /* [cap] 1: not learned, anywhere in the text */
+  int64_t  n, cap; /* n: tokens so far */
 } tri_token_buffer;
 
 /* The conversation of a line. */
 typedef struct tri_conversation {
-  struct json_t        *messages; /* a list, as templates get them; NULL: none yet */
-  struct json_t        *tools;    /* the line's own; NULL: none */
-  const struct json_t  *kwargs;   /* the line's own, borrowed from it; NULL: none */
+  struct json_t        *messages; /* a list in the form for templates, or NULL */
+  struct json_t        *tools;    /* the line's own, or NULL */
+  const struct json_t  *kwargs;   /* the line's own, borrowed from it, or NULL */
   tri_chat_text         text;
-  const tri_text_place *place; /* of its tokens, borrowed until the next text is encoded; NULL: not known */
-  /* the line has one; it goes on with a begun answer; the template does not show the system's message, or
-   * the line's tools */
+  const tri_text_place *place; /* places of its tokens, borrowed until the next encoding, or NULL */
+  /* `here` is set for a line with a conversation, and `begun` if it continues a begun answer. The last two
+   * are set if the template leaves out the system message, or the line's tools. */
   bool here, begun, system_left_out, tools_left_out;
-  bool text_left_out, calls_left_out, endless; /* as tri_chat_text */
+  bool text_left_out, calls_left_out, endless; /* as in tri_chat_text */
 } tri_conversation;
 void tri_conversation_free(tri_conversation *t);
 
-/* An end token, and its text where the tokenizer reads this text as the token. */
+/* An end token, with its text if the tokenizer encodes this text as the token. */
 typedef struct tri_end {
   int32_t     id;   /* -1: none */
-  const char *text; /* borrowed; NULL: the id is put behind the tokens */
+  const char *text; /* borrowed, or NULL to append the id to the tokens */
 } tri_end;
 
 typedef struct tri_line_parser {
@@ -41,51 +41,53 @@ typedef struct tri_line_parser {
   tri_dataset *d;
   tri_jsonl   *r;
   struct json_t   *object;
-  tri_token_buffer buffer[2]; /* the second: what a pair rejects, else empty */
-  tri_token_buffer prompt;    /* the tokens of a prompt that is text, encoded without its answer */
-  tri_text         joined;    /* a prompt, its answer and the end token as one text */
-  bool             joins;     /* in->prompt has tokens that the line does not begin with */
-  bool             plain;     /* the line has a prompt that is text, as tri_data_stats.n_plain */
-  bool             cut;       /* the line was too long, and tokens are left out */
+  tri_token_buffer buffer[2]; /* the second holds the rejected side of a pair */
+  tri_token_buffer prompt;    /* tokens of a text prompt, encoded without its answer */
+  tri_text         joined;    /* prompt, answer and end token as one text */
+  bool             joins;     /* the line does not begin with all tokens of in->prompt */
+  bool             plain;     /* the line counts for tri_data_stats.n_plain */
+  bool             cut;       /* the line was too long, some tokens are left out */
   tri_end          end_completion, end_text;
-  int64_t          n_prompt; /* tokens, the first of both sides */
+  int64_t          n_prompt; /* the first tokens of both sides */
   float            value;    /* a pair's margin, a label */
   tri_conversation conversation;
-  tri_bad_lines    bad;                    /* of the file that is read */
+  tri_bad_lines    bad;                    /* of the current file */
   int64_t          n_bad;                  /* lines of all files */
-  bool             model_lacks, said_lack; /* the line is bad for want of something of the model's; one was */
+  bool             model_lacks, said_lack; /* the model lacks something for the line; one was reported */
   int              file;                   /* index of the file */
 } tri_line_parser;
 
-/* The field of a line's own tools. */
+/* Returns the field of a line's own tools. */
 static inline const char *tri_line_parser_tools_key(const tri_line_parser *in) {
   return in->opt->chat.tools_key ? in->opt->chat.tools_key : "tools";
 }
 
-/* Fail at the place of the line. */
+/* Fails with the place of the line. */
 #define TRI_FAIL_LINE(in, fmt, ...)                                                                          \
   TRI_FAIL(TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((in)->r), (long long)tri_jsonl_line((in)->r),         \
            __VA_ARGS__)
 
-/* The same of a line that has text where the model brings no tokenizer: what it has; tokens instead. */
+/* Fails with the place of a line that has text although the model has no tokenizer. `tokens` names the fields
+ * to give instead. */
 #define TRI_FAIL_NO_TOKENIZER(in, what, key, tokens)                                                         \
-  TRI_FAIL_LINE(in, what ", but the model brings no tokenizer.json; give %s instead, or\n  %s", key, tokens, \
+  TRI_FAIL_LINE(in, what ", but the model has no tokenizer.json; give %s instead, or\n  %s", key, tokens,    \
                 (in)->opt->tokenizer_cure ? (in)->opt->tokenizer_cure : TRI_TOKENIZER_CURE)
 
-/* The first token that can be learned: behind the prompt, and never the first of all. */
+/* Returns the index of the first token that can be learned. It lies behind the prompt and is never 0. */
 static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 ? n_prompt : 1; }
 
-/* Not collective. A line lacks a key: what it has instead. deck, flag: what sets the key in a deck and
- * without one; NULL: nothing does. Here and below a bad line is TRI_EINPUT, with its place. */
+/* Not collective. Fails because a line lacks a key, and names the fields it has. deck and flag set this key
+ * in a deck and without one, or are NULL. Here and below a bad line is TRI_EINPUT with its place. */
 TRI_CHECKED tri_status tri_line_parser_refuse_missing(const tri_line_parser *in, const char *key,
                                                       const char *deck, const char *flag);
-/* Not collective. These fail at the line's place with what was found and what to do: an answer that is no
- * text and no number; an answer [n] that no reward could judge, why; a label. */
+/* Not collective, all three. They fail at the line's place with the value found and a cure. The first is for
+ * an answer that is neither text nor number, the second for an answer [n] that no reward can judge (why), the
+ * third for a bad label. */
 TRI_CHECKED tri_status tri_line_parser_refuse_answer(const tri_line_parser *in, const struct json_t *answer);
 TRI_CHECKED tri_status tri_line_parser_refuse_truth(const tri_line_parser *in, const char *text, size_t n,
                                                     const char *why);
 TRI_CHECKED tri_status tri_line_parser_refuse_label(const tri_line_parser *in, const struct json_t *label);
-/* Tokens of a side that are learned. */
+/* Returns the number of learned tokens of a side. */
 static inline int64_t tri_token_buffer_learned(const tri_token_buffer *s, int64_t n_prompt) {
   int64_t n = 0;
 
@@ -93,7 +95,7 @@ static inline int64_t tri_token_buffer_learned(const tri_token_buffer *s, int64_
   return n;
 }
 
-/* Tokens that both lists begin with. */
+/* Returns the number of tokens that both lists begin with. */
 static inline int64_t tri_common_prefix(const int32_t *a, int64_t n_a, const int32_t *b, int64_t n_b) {
   int64_t i = 0;
 
@@ -101,50 +103,52 @@ static inline int64_t tri_common_prefix(const int32_t *a, int64_t n_a, const int
   return i;
 }
 
-/* Not collective. All ids are the model's; what they are of, for the message. */
+/* Not collective. Checks that all ids are in the model's vocabulary. `of` names their text, for the
+ * message. */
 TRI_CHECKED tri_status tri_line_parser_check_ids(const tri_line_parser *in, const int32_t *id, int64_t n,
                                                  const char *of);
-/* Not collective. Put id [n] behind the tokens of a side. */
+/* Not collective. Appends id [n] to the tokens of a side. */
 TRI_CHECKED tri_status tri_line_parser_put_ids(tri_line_parser *in, tri_token_buffer *to, const int32_t *id,
                                                int64_t n);
-/* Not collective. Encodes the prompt's text, which must be there, into in->prompt. */
+/* Not collective. Encodes the prompt's text, which must be present, into in->prompt. */
 TRI_CHECKED tri_status tri_line_parser_read_prompt(tri_line_parser *in);
-/* Not collective. Encodes the prompt's text, the text under `key`, which must be there, and the end token as
- * one text. in->n_prompt is the number of tokens that the side and in->prompt begin with. */
+/* Not collective. Encodes the prompt's text, the text under `key`, which must be present, and the end token
+ * as one text. in->n_prompt is the number of tokens that both the side and in->prompt begin with. */
 TRI_CHECKED tri_status tri_line_parser_put_answered(tri_line_parser *in, tri_token_buffer *to,
                                                     const char *key);
-/* Not collective. Before the first line: in->end_completion, in->end_text. */
+/* Not collective. Sets in->end_completion and in->end_text before the first line. */
 TRI_CHECKED tri_status tri_line_parser_find_ends(tri_line_parser *in);
-/* Not collective. A side has a token to learn behind its prompt. key: what holds it, for the message; NULL:
- * the line. */
+/* Not collective. Checks that a side has a token to learn behind its prompt. key names its field, for the
+ * message. NULL: the line. */
 TRI_CHECKED tri_status tri_line_parser_check_learned(const tri_line_parser  *in,
                                                      const tri_token_buffer *buffer, const char *key);
-/* Not collective. `prompt_tokens` into in->n_prompt, which keeps its value where the line has none. least ..
- * most of the n tokens are possible. key: what holds them where that is not `tokens`, for the message, or
- * NULL. */
+/* Not collective. Reads `prompt_tokens` into in->n_prompt, which keeps its value if the line has none. The
+ * value must be in least .. most of the n tokens. key names their field for the message, or is NULL for
+ * `tokens`. */
 TRI_CHECKED tri_status tri_line_parser_take_prompt_tokens(tri_line_parser *in, int64_t least, int64_t most,
                                                           int64_t n, const char *key);
 
-/* Not collective. One form of a line into in->side[0] and in->n_prompt: `tokens`; a prompt, which must be
- * there; `text`, or a prompt and its completion. */
+/* Not collective. Each reads one form of a line into in->buffer[0] and in->n_prompt. The first reads
+ * `tokens`, the second a prompt, which must be present, the third `text`, or a prompt and its completion. */
 TRI_CHECKED tri_status tri_line_parser_take_tokens(tri_line_parser *in);
 TRI_CHECKED tri_status tri_line_parser_take_prompt(tri_line_parser *in);
 TRI_CHECKED tri_status tri_line_parser_take_text(tri_line_parser *in);
 
-/* Not collective. A PAIRS line, its margin too; a LABELLED line. */
+/* Not collective. The first reads a PAIRS line with its margin, the second a LABELLED line. */
 TRI_CHECKED tri_status tri_line_parser_take_pair(tri_line_parser *in);
 TRI_CHECKED tri_status tri_line_parser_take_labelled(tri_line_parser *in);
-/* Not collective. Whether the line gives its prompt, or the answer to it (NULL: there is none), as
+/* Not collective. Tells whether the line gives its prompt, or the answer to it (NULL for none), as
  * messages. */
 bool tri_line_parser_is_conversation(const tri_line_parser *in, const char *prompt, const char *answer);
-/* Not collective. Messages under `key` as a prompt; those of a prompt (NULL, and not there: none) and of its
- * answer, of which the last turn is learned, or all; the same of both sides of a pair. */
+/* Not collective. The first reads messages under `key` as a prompt. The second reads those of a prompt
+ * (NULL for none) and of its answer, and learns the last turn, or all. The third does so for both sides of
+ * a pair. */
 TRI_CHECKED tri_status tri_line_parser_take_conversation(tri_line_parser *in, const char *key);
 TRI_CHECKED tri_status tri_line_parser_take_answered(tri_line_parser *in, tri_token_buffer *buffer,
                                                      const char *prompt, const char *answer);
 TRI_CHECKED tri_status tri_line_parser_take_talked_pair(tri_line_parser *in);
 
-/* Not collective. Whether the line gives a pair as tokens. */
+/* Not collective. Tells whether the line gives a pair as tokens. */
 bool tri_line_parser_has_pair_tokens(const tri_line_parser *in);
 
 #endif

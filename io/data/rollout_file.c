@@ -1,4 +1,4 @@
-/* rollout_file.c - rollouts written as JSON lines, and read back for replay. */
+/* rollout_file.c - writes rollouts as JSON lines, and reads them back for replay. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rollout_file.h"
 
@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Log-probabilities of other programs may round a little above 0 (chosen: far above f32, far below a
- * mistake). */
+/* Log-probabilities of other programs may round to slightly above 0. Chosen far above f32 rounding and far
+ * below a mistake. */
 static const double LOGP_SLACK_NATS = 1e-3;
-/* Below it the ratio of probabilities may be beyond double, exp(709.8). */
+/* Below this value the ratio of probabilities may exceed double, exp(709.8). */
 static const double LOGP_LEAST_NATS = -700;
 
 static const char *const stop_word[] = {
@@ -97,17 +97,17 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_
                          r->masked.answer[q] == TRI_FILLER ? ", \"filler\": true" : "");
 }
 
-/* One line as read. */
+/* One line of the file. */
 typedef struct saved_line {
   int64_t  prompt_id;
   int32_t  sample, prompt_len, stop, n;
   bool     has_logp, filler;
   float    reward, part[TRI_REWARDS_MAX];
   int32_t *token; /* [n] */
-  float   *logp;  /* [n], NaN where not known */
+  float   *logp;  /* [n], NaN if unknown */
 } saved_line;
 
-/* Where we read, for messages and limits. */
+/* The place of reading, for messages and limits. */
 typedef struct place {
   tri_jsonl            *in;
   const tri_replay_opt *opt;
@@ -117,7 +117,7 @@ typedef struct place {
   TRI_FAIL(TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((p)->in), (long long)tri_jsonl_line((p)->in),         \
            __VA_ARGS__)
 
-/* A key that is absent or null leaves *out as it is. */
+/* Reads an integer. Leaves *out as it is if the key is absent or null. */
 static tri_status get_integer(const place *p, const json_t *object, const char *key, int64_t least,
                               int64_t most, int64_t *out) {
   const json_t *v = json_object_get(object, key);
@@ -125,8 +125,8 @@ static tri_status get_integer(const place *p, const json_t *object, const char *
   if (!v || json_is_null(v)) return TRI_OK;
   if (!json_is_integer(v)) FAIL_AT(p, "`%s` must be an integer", key);
   if (json_integer_value(v) < least || json_integer_value(v) > most)
-    FAIL_AT(p, "`%s` = %lld: must be %lld to %lld", key, (long long)json_integer_value(v), (long long)least,
-            (long long)most);
+    FAIL_AT(p, "`%s` = %lld, but must be %lld to %lld", key, (long long)json_integer_value(v),
+            (long long)least, (long long)most);
   *out = json_integer_value(v);
   return TRI_OK;
 }
@@ -148,11 +148,11 @@ static tri_status get_tokens(const place *p, const json_t *object, saved_line *o
   char          fields[256];
 
   if (!v)
-    FAIL_AT(p, "has no `tokens`; %s; a replayed line needs the ids of prompt and answer",
+    FAIL_AT(p, "has no `tokens`; %s. A replayed line needs the ids of prompt and answer.",
             tri_jsonl_fields(p->in, fields, sizeof fields));
   if (!json_is_array(v) || n == 0)
-    FAIL_AT(p, "%s", "`tokens` must be a list, not empty: the ids of prompt and answer");
-  if (n > INT32_MAX / 2) FAIL_AT(p, "%zu tokens are more than one sequence can have", n);
+    FAIL_AT(p, "%s", "`tokens` must be a list of the ids of prompt and answer, and not empty");
+  if (n > INT32_MAX / 2) FAIL_AT(p, "%zu tokens are too many for one sequence", n);
   out->n = (int32_t)n;
   TRI_TRY(TRI_ALLOC(out->token, n));
   for (size_t i = 0; i < n; i++) {
@@ -171,12 +171,13 @@ static tri_status get_lengths(const place *p, const json_t *object, saved_line *
 
   TRI_TRY(get_integer(p, object, "prompt_tokens", 1, out->n, &n));
   out->prompt_len = (int32_t)n;
-  if (n == out->n) FAIL_AT(p, "`prompt_tokens` = %lld is all of `tokens`: there is no answer", (long long)n);
+  if (n == out->n)
+    FAIL_AT(p, "`prompt_tokens` = %lld is all of `tokens`, so there is no answer", (long long)n);
   if (o->max_prompt > 0 && n > o->max_prompt)
-    FAIL_AT(p, "the prompt has %lld tokens, data.max_prompt_length is %lld", (long long)n,
+    FAIL_AT(p, "the prompt has %lld tokens, but data.max_prompt_length is %lld", (long long)n,
             (long long)o->max_prompt);
   if (o->max_response > 0 && out->n - n > o->max_response)
-    FAIL_AT(p, "the answer has %lld tokens, rollout.max_response_length is %lld", (long long)(out->n - n),
+    FAIL_AT(p, "the answer has %lld tokens, but rollout.max_response_length is %lld", (long long)(out->n - n),
             (long long)o->max_response);
   return TRI_OK;
 }
@@ -235,7 +236,7 @@ static tri_status get_filler(const place *p, const json_t *object, saved_line *o
   FAIL_AT(p, "`filler` must be true or false%s", "");
 }
 
-/* out's arrays are the caller's to free, also on failure. */
+/* Reads a line. The caller frees out's arrays, also after a failure. */
 static tri_status get_line(const place *p, const json_t *object, int32_t sample, saved_line *out) {
   int64_t id = -1, number = sample;
 
@@ -256,16 +257,16 @@ static void line_free(saved_line *l) {
   TRI_FREE(l->logp);
 }
 
-/* What the whole file came to: the lines of this rank's groups, and what holds for all. */
+/* The result for the whole file: the lines of this rank's groups, and facts about all lines. */
 typedef struct saved_file {
-  saved_line *line; /* [n] of this rank */
+  saved_line *line; /* [n] for this rank */
   int64_t     cap;
   int         n, n_all;
   bool        has_logp, has_reward;
-  bool        fills; /* the lines read last are fillers */
+  bool        fills; /* the last lines read are fillers */
 } saved_file;
 
-/* Fillers are whole groups behind all others. */
+/* Checks that fillers are whole groups at the end. */
 static tri_status check_filler(const place *p, const saved_line *l, int answer, saved_file *f) {
   bool begins = l->filler && !f->fills;
 
@@ -273,11 +274,11 @@ static tri_status check_filler(const place *p, const saved_line *l, int answer, 
     f->fills = l->filler;
     return TRI_OK;
   }
-  FAIL_AT(p, "%s; lines with `filler` stand behind all others, and fill whole groups",
-          begins ? "`filler` begins within a group" : "has no `filler`, and the line before has");
+  FAIL_AT(p, "%s, but lines with `filler` must be whole groups at the end of the file",
+          begins ? "`filler` begins within a group" : "has no `filler` after a line with it");
 }
 
-/* Line number n_all of the file (blank ones not counted): check it, keep it if its group is this rank's. */
+/* Checks line number n_all of the file (without blank ones), and keeps it if its group is this rank's. */
 static tri_status take_line(const place *p, const json_t *object, int rank, int size, int64_t *group_id,
                             saved_file *f) {
   tri_status st = TRI_OK;
@@ -285,14 +286,15 @@ static tri_status take_line(const place *p, const json_t *object, int rank, int 
   int        answer = f->n_all % p->opt->group;
 
   if (f->n_all == (p->opt->max_answers ? p->opt->max_answers : INT32_MAX / 2))
-    FAIL_AT(p, "more than %d answers, which is rollout.rollout_batch_size x algo.num_generations", f->n_all);
+    FAIL_AT(p, "more than %d answers, the product of rollout.rollout_batch_size and algo.num_generations",
+            f->n_all);
   TRI_TRY_DONE(get_line(p, object, answer, &l));
   if (answer == 0) *group_id = l.prompt_id;
   if (l.prompt_id != *group_id)
     TRI_FAIL_DONE(
         TRI_EINPUT,
-        "%s:%lld: prompt_id is %lld, but this is answer %d of %d (algo.num_generations) to prompt_id %lld; "
-        "the answers to one prompt stand one after the other (-1: none given)",
+        "%s:%lld: prompt_id is %lld, but this is answer %d of %d (algo.num_generations) to prompt_id "
+        "%lld. The answers to one prompt must follow each other (-1 stands for no prompt_id).",
         tri_jsonl_path(p->in), (long long)tri_jsonl_line(p->in), (long long)l.prompt_id, answer + 1,
         p->opt->group, (long long)*group_id);
   TRI_TRY_DONE(check_filler(p, &l, answer, f));
@@ -309,7 +311,7 @@ done:
   return st;
 }
 
-/* Values that cannot be read are refused where they would be; other fields are the rewards' and people's. */
+/* Refuses fields with unreadable values if they would be read. Other fields are for rewards and people. */
 static tri_status refuse_odd(tri_jsonl *in) {
   static const char *const key[] = {"prompt_id", "sample", "tokens",  "prompt_tokens", "logprobs",
                                     "reward",    "stop",   "rewards", "filler"};
@@ -331,7 +333,7 @@ static tri_status take_file(const tri_replay_opt *opt, tri_jsonl *in, int rank, 
     TRI_TRY(take_line(&p, object, rank, size, &group_id, f));
   }
   if (f->n_all == 0 || f->n_all % opt->group)
-    TRI_FAIL(TRI_EINPUT, "%s: has %d answers, which is not a positive multiple of algo.num_generations = %d",
+    TRI_FAIL(TRI_EINPUT, "%s: has %d answers, not a positive multiple of algo.num_generations = %d",
              tri_jsonl_path(in), f->n_all, opt->group);
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* token_buffer.c - tokens put together, and checked. */
+/* token_buffer.c - appends tokens to a buffer, and checks them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "dataset_foreign.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_BYTES = 256 }; /* chosen: names of fields in a message */
+enum { FIELDS_BYTES = 256 }; /* chosen for names of fields in a message */
 
 tri_status tri_line_parser_put_ids(tri_line_parser *in, tri_token_buffer *to, const int32_t *id, int64_t n) {
   if (to->n + n > INT32_MAX / 2) TRI_FAIL_LINE(in, "has more than %d tokens", INT32_MAX / 2);
@@ -36,16 +36,17 @@ tri_status tri_line_parser_check_ids(const tri_line_parser *in, const int32_t *i
                                      const char *of) {
   for (int64_t i = 0; i < n; i++)
     if (id[i] < 0 || id[i] >= in->opt->vocab)
-      TRI_FAIL_LINE(in,
-                    "the tokenizer makes token %d of %s, but the model's vocabulary is 0 .. %d: they do not "
-                    "belong together",
-                    id[i], of, in->opt->vocab - 1);
+      TRI_FAIL_LINE(
+          in,
+          "the tokenizer makes token %d of %s, but the model's vocabulary is 0 .. %d, so they do not "
+          "belong together",
+          id[i], of, in->opt->vocab - 1);
   return TRI_OK;
 }
 
 tri_status tri_line_parser_check_learned(const tri_line_parser *in, const tri_token_buffer *buffer,
                                          const char *key) {
   if (tri_token_buffer_learned(buffer, in->n_prompt)) return TRI_OK;
-  TRI_FAIL_LINE(in, "%s%s%shas no token to learn: %lld tokens, %lld of them the prompt", key ? "`" : "",
+  TRI_FAIL_LINE(in, "%s%s%shas no token to learn (%lld tokens, %lld of them the prompt)", key ? "`" : "",
                 key ? key : "", key ? "` " : "", (long long)buffer->n, (long long)in->n_prompt);
 }
