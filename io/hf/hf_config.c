@@ -1,4 +1,4 @@
-/* hf_config.c - config.json and generation_config.json to tri_model_shape and end tokens. */
+/* hf_config.c - reads config.json and generation_config.json into tri_model_shape and end tokens. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config.h"
 
@@ -22,15 +22,14 @@ enum {
   MOST_NESTED = 1 << 12
 }; /* chosen: such files have a few KiB */
 
-/* Limits of sizes, chosen: twice and more of what dense models have (53 248 wide, 262 144 tokens,
- * 4e11 parameters), so that a file that asks for the impossible is refused before anything is tried with
- * it. */
+/* Limits of sizes, chosen as at least twice those of known dense models (53 248 wide, 262 144 tokens, 4e11
+ * parameters). A file with impossible sizes is refused before they are used. */
 enum { MOST_HEADS = 1 << 12, MOST_D = 512, MOST_WIDTH = 1 << 17, MOST_V = 1 << 22 };
 static const int64_t MOST_PARAMETERS = (int64_t)1 << 42;
 
 typedef tri_hf_source source;
 
-/* A size of the model, which null is not. */
+/* Reads a size of the model. null is refused. */
 static tri_status get_size(const source *s, const char *key, int64_t missing, int64_t most, int *out) {
   int64_t v;
 
@@ -41,7 +40,7 @@ static tri_status get_size(const source *s, const char *key, int64_t missing, in
   return TRI_OK;
 }
 
-/* The families there are, joined by `last`: "llama or qwen2". */
+/* Lists the known families, joined by `last`: "llama or qwen2". */
 static void list_families(const char *last, char *out, size_t bytes) {
   size_t at = 0;
 
@@ -59,14 +58,15 @@ static tri_status find_family(const source *s, const tri_family **out, bool *sco
 
   TRI_TRY(tri_hf_get_text(s, "model_type", &type));
   list_families(type ? " and " : " or ", known, sizeof known);
-  if (!type) TRI_FAIL(TRI_EINPUT, "%s: has no `model_type`; it must be %s", s->name, known);
+  if (!type) TRI_FAIL(TRI_EINPUT, "%s: has no `model_type`, it must be %s", s->name, known);
   *out = tri_family_find(type);
-  if (!*out) TRI_FAIL(TRI_EINPUT, "%s: `model_type` is `%s`; this version knows %s", s->name, type, known);
+  if (!*out)
+    TRI_FAIL(TRI_EINPUT, "%s: `model_type` is `%s`, but this version knows only %s", s->name, type, known);
   return tri_hf_check_architecture(s->name, s->root, *out, scored);
 }
 
-/* The names of what gates the mlp, which must be the family's own; transformers reads the second in
- * families with GELU. An alias is one of the first alone: a hidden_activation means what it says. */
+/* Checks for the family's own activation in the MLP. In families with GELU transformers reads the second key.
+ * An alias is accepted only under the first key. A hidden_activation is taken literally. */
 static tri_status check_act(const source *s, const tri_family *f) {
   static const char *const key[] = {"hidden_act", "hidden_activation"};
   const char              *own = f->gelu ? "gelu_pytorch_tanh" : "silu", *act;
@@ -75,28 +75,28 @@ static tri_status check_act(const source *s, const tri_family *f) {
     const char *alias = i == 0 ? f->gelu_alias : NULL;
     TRI_TRY(tri_hf_get_text(s, key[i], &act));
     if (act && strcmp(act, own) && !(alias && !strcmp(act, alias)))
-      TRI_FAIL(TRI_EINPUT, "%s: `%s` is `%s`; of %s only %s is known", s->name, key[i], act, f->model_type,
-               own);
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` is `%s`, but a %s model must have %s", s->name, key[i], act,
+               f->model_type, own);
   }
   return TRI_OK;
 }
 
-/* Everything that asks for what this program does not compute, and every field that it does not know. */
+/* Refuses settings beyond this program's computations, and all unknown fields. */
 static tri_status refuse_unknown(const source *s, const tri_family *f) {
   const json_t *dropout = json_object_get(s->root, "attention_dropout");
 
   TRI_TRY(check_act(s, f));
   if (tri_hf_has(s, "quantization_config"))
     TRI_FAIL(TRI_EINPUT,
-             "%s: `quantization_config`: quantized weights are not read; take the model in bf16 or f32",
+             "%s: `quantization_config`: quantized weights are not read. Take the model in bf16 or f32.",
              s->name);
   if (tri_hf_has(s, "attention_dropout") && (!json_is_number(dropout) || json_number_value(dropout) != 0))
-    TRI_FAIL(TRI_EINPUT, "%s: `attention_dropout` must be 0; there is no dropout in this program", s->name);
+    TRI_FAIL(TRI_EINPUT, "%s: `attention_dropout` must be 0, because this program has no dropout", s->name);
   return tri_hf_check_fields(s->name, s->root, f);
 }
 
 static tri_status read_heads(const source *s, tri_model_shape *out) {
-  /* null means "as many as query heads"; a missing key has the family's default */
+  /* null means "as many as query heads". A missing key has the family's default. */
   if (json_is_null(json_object_get(s->root, "num_key_value_heads")))
     out->G = out->H;
   else
@@ -114,26 +114,26 @@ static tri_status read_heads(const source *s, tri_model_shape *out) {
   }
   if (out->D > MOST_D)
     TRI_FAIL(TRI_EINPUT,
-             "%s: `hidden_size` / `num_attention_heads` = %d: heads wider than %d are not supported", s->name,
-             out->D, MOST_D);
+             "%s: `hidden_size` / `num_attention_heads` = %d, but heads wider than %d are not supported",
+             s->name, out->D, MOST_D);
   if (out->D % 2) TRI_FAIL(TRI_EINPUT, "%s: the head width %d must be even", s->name, out->D);
   if ((int64_t)out->H * out->D > MOST_WIDTH)
     TRI_FAIL(TRI_EINPUT, "%s: %d heads of width %d are too large", s->name, out->H, out->D);
   return TRI_OK;
 }
 
-/* Matrices alone; no term leaves int64 within the limits above. */
+/* Counts only the matrices. Within the limits above no term leaves int64. */
 static tri_status check_size(const source *s, const tri_model_shape *m) {
   int64_t C = m->C, heads = 2 * (int64_t)(m->H + m->G) * m->D;
   int64_t n = m->L * C * (heads + 3 * (int64_t)m->F) + (m->tied_head || m->scored ? 1 : 2) * m->V * C;
 
   if (n > MOST_PARAMETERS)
-    TRI_FAIL(TRI_EINPUT, "%s: asks for a model of %lld parameters; at most %lld are accepted", s->name,
+    TRI_FAIL(TRI_EINPUT, "%s: asks for a model of %lld parameters, but at most %lld are accepted", s->name,
              (long long)n, (long long)MOST_PARAMETERS);
   return TRI_OK;
 }
 
-/* The value of one of the family's own keys. */
+/* Reads one of the family's own keys. */
 static tri_status read_key(const source *s, const tri_config_key *k, tri_model_shape *out) {
   static const double least = 1e-6, most = 1e9; /* chosen: squares and inverses stay finite */
   void               *at = (char *)out + k->where;
@@ -148,7 +148,8 @@ static tri_status read_key(const source *s, const tri_config_key *k, tri_model_s
   if (k->kind != TRI_KEY_CAP) return TRI_OK;
   if (json_number_value(json_object_get(s->root, k->key)) == 0 &&
       json_is_number(json_object_get(s->root, k->key)))
-    TRI_FAIL(TRI_EINPUT, "%s: `%s` = 0 would leave nothing; without a cap it is null", s->name, k->key);
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` = 0 would cap everything to 0; set it to null for no cap", s->name,
+             k->key);
   return tri_hf_get_number(s, k->key, NAN, least, most, at);
 }
 
@@ -180,12 +181,13 @@ static tri_status read_shape(const source *s, const tri_family *f, bool scored, 
   return tri_hf_read_rope(s, out);
 }
 
-/* Which file tells `key`: the generation config where it has the key, even as null, else the config. */
+/* Returns the file that decides `key`: the generation config if it has the key, even as null, else the
+ * config. */
 static const source *teller(const source *config, const source *generation, const char *key) {
   return json_object_get(generation->root, key) ? generation : config;
 }
 
-/* -1 is how some files write "none". */
+/* Adds an end token. Some files write -1 for "none". */
 static tri_status add_eos(const source *s, const json_t *v, int V, tri_eos *out) {
   int64_t id = json_integer_value(v);
 
@@ -266,7 +268,7 @@ tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *gen
   TRI_TRY_DONE(read_shape(&c, f, scored, shape));
   TRI_TRY_DONE(read_eos(teller(&c, &g, "eos_token_id"), f->eos, shape->V, eos));
   TRI_TRY_DONE(read_mark(teller(&c, &g, "bos_token_id"), "bos_token_id", f->bos, shape->V, &eos->bos));
-  /* what a classifier of transformers leaves out at a text's end is config.json's */
+  /* a classifier of transformers takes its pad token from config.json */
   pad = scored ? &c : teller(&c, &g, "pad_token_id");
   TRI_TRY_DONE(read_mark(pad, "pad_token_id", f->pad, shape->V, &eos->pad));
 done:
@@ -275,7 +277,7 @@ done:
   return st;
 }
 
-/* The type's names in config.json: dtype since transformers 4.56, before that torch_dtype. */
+/* The keys of the type in config.json: dtype since transformers 4.56, torch_dtype before. */
 static const char *const dtype_key[] = {"dtype", "torch_dtype"};
 static const char *const dtype_name[] = {
     [TRI_F32] = "float32", [TRI_BF16] = "bfloat16", [TRI_F16] = "float16"};
@@ -296,8 +298,8 @@ done:
   return st;
 }
 
-/* A config.json that was written by hand or for a model class without a head names none: it is a language
- * model here, and vLLM loads no folder that does not say so. */
+/* Adds the language model's class to a config.json without one, as written by hand or for a model class
+ * without a head. vLLM loads no folder without it. */
 static void name_architecture(json_t *root) {
   const json_t     *list = json_object_get(root, "architectures");
   const char       *type = json_string_value(json_object_get(root, "model_type"));
@@ -326,7 +328,7 @@ tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, 
   return TRI_OK;
 }
 
-/* The paths of config.json and generation_config.json. */
+/* Gives the paths of config.json and generation_config.json. */
 static tri_status find_files(const char *path, char config[PATH_BYTES], char generation[PATH_BYTES]) {
   struct stat sb;
   const char *slash;

@@ -1,8 +1,9 @@
-/* hf_config.h - config.json and generation_config.json of the families of models (family.h).
- * Both spellings are read: rope_theta + rope_scaling, and transformers 5's rope_parameters (where both are
- * there, a rope_scaling that is not empty wins, as in transformers). A key that is missing has its family's
- * default. What the program cannot compute is refused by name, and so is every field of config.json that it
- * does not know (null is as if a field were not there). */
+/* hf_config.h - reads config.json and generation_config.json of the known model families (family.h).
+ *
+ * Reads both spellings of rotary embeddings: rope_theta with rope_scaling, and rope_parameters of
+ * transformers 5. If both are present, a non-empty rope_scaling wins, like in transformers. A missing key has
+ * the default of its family. Fields that ask for something the program cannot compute are refused by name,
+ * and so is every unknown field of config.json. null counts as missing. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HF_CONFIG_H
 #define TRI_HF_CONFIG_H
@@ -13,63 +14,69 @@
 
 struct json_t; /* jansson.h */
 
-/* The tokens that end an answer, in the order of the file and each once: generation_config.json's
- * eos_token_id (number or list), else config.json's; null: none. */
+/* The tokens that end an answer, in the order of the file and each once. They are eos_token_id (a number or a
+ * list) of generation_config.json, else of config.json. null means none. */
 enum { TRI_MOST_EOS = 16 };
 typedef struct tri_eos {
   int32_t id[TRI_MOST_EOS]; /* [n], all in the vocabulary */
   int     n;
-  int32_t bos, pad; /* from the same files, pad of a scored model from config.json alone; -1: none, or not
-                     * in the vocabulary */
+  /* from the same files, or -1 if missing or not in the vocabulary; a scored model takes pad only from
+   * config.json */
+  int32_t bos, pad;
 } tri_eos;
-/* The one that ends a text: `own`, the tokenizer's (-1: none), where it is among them, else the first; -1:
- * there are none. Pure. */
+/* Pure. Returns the end token of a text. This is `own`, the tokenizer's (-1 for none), if it is among these
+ * tokens, else the first, or -1 if there are none. */
 int32_t tri_eos_of_text(const tri_eos *eos, int32_t own);
 
-/* Not collective. `path`: a model folder or the path of a config.json; generation_config.json is taken
- * from the same folder if it is there. TRI_EINPUT for everything that is wrong with the files or cannot be
+/* Not collective. `path` is a model folder or the path of a config.json. generation_config.json is read from
+ * the same folder if present. Returns TRI_EINPUT for any mistake in the files and for anything that cannot be
  * computed. */
 TRI_CHECKED tri_status tri_hf_config_read(const char *path, tri_model_shape *shape, tri_eos *eos);
 
-/* One JSON text and the name it has in messages. */
+/* A JSON text and its name for messages. */
 typedef struct tri_hf_text {
   const char *name, *bytes;
   size_t      n_bytes;
 } tri_hf_text;
-/* The object that a text is; *out by json_decref. TRI_EINPUT where it is none. Not collective. */
+/* Not collective. Parses a text as a JSON object. Release *out with json_decref. Returns TRI_EINPUT if it is
+ * no object. */
 TRI_CHECKED tri_status tri_hf_object(const tri_hf_text *text, struct json_t **out);
 
-/* The same from memory. generation: NULL if there is none. Not collective. */
+/* Not collective. Does the same for texts in memory. generation is NULL if there is none. */
 TRI_CHECKED tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *generation,
                                            tri_model_shape *shape, tri_eos *eos);
 
-/* Of a model of text and more (a config.json with a text_config, such as Gemma 3's from 4B on) appends the
- * config.json of its text model alone, which tri_hf_config_parse reads of either; *is_half false: it is a
- * model of text, and nothing is appended. TRI_EINPUT where the text half of this model is not known. Not
- * collective. */
+/* Not collective. For a multimodal model (a config.json with a text_config, such as Gemma 3's from 4B on),
+ * appends the config.json of its text model. tri_hf_config_parse reads the same from both. For a text model,
+ * *is_half is false and nothing is appended. Returns TRI_EINPUT if the text model of this multimodal model is
+ * not known. */
 TRI_CHECKED tri_status tri_hf_config_half(const tri_hf_text *config, tri_text *out, bool *is_half);
-/* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32,
- * float16 TRI_F16, everything else TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
+/* Not collective. Gives the type of the weights in config.json, as far as this program computes in it:
+ * float32 is TRI_F32, float16 TRI_F16, any other TRI_BF16. Returns TRI_EINPUT if the text is no JSON
+ * object. */
 TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out);
-/* The object of a config.json that tri_hf_config_parse took. In it: this type of weights, under the names the
- * file has for it (without one: under the one its transformers writes); the class of a language model where
- * it names none; an auto_map that names no code of the model's. *out by json_decref. Not collective. */
+/* Not collective. Gives a config.json accepted by tri_hf_config_parse with three changes. The type of weights
+ * is set under the file's own key (without one, under the key of its transformers version). The class of a
+ * language model is added if the file names none. Entries for the model's own code are removed from auto_map.
+ * Release *out with json_decref. */
 TRI_CHECKED tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype,
                                                 struct json_t **out);
 
-/* ---- scalar heads: LlamaForSequenceClassification and its like with one label, as transformers and TRL
- * write them; RewardModel and CriticModel of OpenRLHF, with the mean and deviation it keeps */
+/* ---- Scalar heads: LlamaForSequenceClassification and similar classes with one label, as transformers and
+ * TRL write them, and RewardModel and CriticModel of OpenRLHF, with the stored mean and deviation of their
+ * scores. */
 
 enum { TRI_HEAD_NAME_BYTES = 96 };
-/* Not collective. The tensor of a scalar head in the files that go with a config.json: score.weight, or
- * PREFIX.weight where value_head_prefix says so. TRI_EINPUT: it is no name. */
+/* Not collective. Gives the tensor name of a scalar head in the files of a config.json. It is score.weight,
+ * or PREFIX.weight if the file has value_head_prefix. Returns TRI_EINPUT for an invalid name. */
 TRI_CHECKED tri_status tri_hf_config_head_name(const tri_hf_text *config, char out[TRI_HEAD_NAME_BYTES]);
-/* Not collective. Appends the config.json of the same model with a scalar head, score.weight, that is
- * trained from here on; it may have one already, whose scores' mean and deviation are left out. generation:
- * NULL if there is none. end: the end token given to texts; -1: the model's first. pad_token_id is the first
- * of the two files' that is not that one, or null: transformers reads a score at the last token that is not
- * this one, so that the end token would move it; without one it refuses more than one text at a time.
- * TRI_EINPUT: as tri_hf_config_parse. */
+/* Not collective. Appends the config.json of the same model with a scalar head score.weight for training. If
+ * the model already has a head, the mean and deviation of its scores are left out. generation is NULL if
+ * there is none. end is the end token of texts, or -1 for the model's first.
+ *
+ * pad_token_id becomes the first one of the two files to differ from end, or null. transformers reads the
+ * score at the last token before the padding, so the end token must not be the pad token. Without a pad token
+ * it refuses more than one text at a time. Returns TRI_EINPUT as tri_hf_config_parse does. */
 TRI_CHECKED tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation,
                                                int32_t end, tri_text *out);
 

@@ -1,24 +1,23 @@
-/* hf_config_fields.c - the fields a config.json may have: which are read, which change nothing, which are
- * refused. */
+/* hf_config_fields.c - lists the fields of a config.json: those read, those without effect, those refused. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <string.h>
 
-/* Values with which a field changes nothing. */
-typedef enum { ANY, OFF, ONE } rule; /* OFF: false, 0 or empty; ONE: true or 1 */
+/* Values without an effect for a field. */
+typedef enum { ANY, OFF, ONE } rule; /* OFF is false, 0 or empty; ONE is true or 1 */
 
 typedef struct field {
   const char *name;
   rule        rule;
-  const char *why; /* what another value asks for; NULL with ANY */
+  const char *why; /* the meaning of another value, NULL with ANY */
 } field;
 
-/* The keys of no family alone. LlamaConfig, Qwen2Config and PreTrainedConfig of transformers 4.45 and
- * 5.23, the generation parameters of both, and what published files hold besides. */
+/* Keys of no single family. They come from LlamaConfig, Qwen2Config and PreTrainedConfig of transformers 4.45
+ * and 5.23, the generation parameters of both, and other published files. */
 /* clang-format off */
 static const field known[] = {
-    /* read by hf_config.c, which checks the values */
+    /* read by hf_config.c with a check of their values */
     {"model_type", ANY, NULL}, {"architectures", ANY, NULL}, {"vocab_size", ANY, NULL}, {"hidden_size", ANY, NULL},
     {"intermediate_size", ANY, NULL}, {"num_hidden_layers", ANY, NULL}, {"num_attention_heads", ANY, NULL},
     {"num_key_value_heads", ANY, NULL}, {"head_dim", ANY, NULL}, {"max_position_embeddings", ANY, NULL},
@@ -29,12 +28,12 @@ static const field known[] = {
     {"rope_scaling", ANY, NULL}, {"rope_parameters", ANY, NULL}, {"bos_token_id", ANY, NULL},
     {"eos_token_id", ANY, NULL}, {"pad_token_id", ANY, NULL}, {"dtype", ANY, NULL}, {"torch_dtype", ANY, NULL},
     {"auto_map", ANY, NULL},
-    /* where the model comes from, and for whom */
+    /* origin and users of the model */
     {"transformers_version", ANY, NULL}, {"_name_or_path", ANY, NULL}, {"name_or_path", ANY, NULL},
     {"_commit_hash", ANY, NULL}, {"_diffusers_version", ANY, NULL}, {"transformers.js_config", ANY, NULL},
     {"unsloth_version", ANY, NULL}, {"unsloth_fixed", ANY, NULL}, {"is_llama_config", ANY, NULL},
     {"custom_pipelines", ANY, NULL}, {"trust_remote_code", ANY, NULL}, {"model_name", ANY, NULL},
-    /* how others run it, with the same result up to rounding */
+    /* settings for running it, with the same result up to rounding */
     {"use_cache", ANY, NULL}, {"pretraining_tp", ANY, NULL}, {"chunk_size_feed_forward", ANY, NULL},
     {"gradient_checkpointing", ANY, NULL}, {"attn_implementation", ANY, NULL}, {"_attn_implementation", ANY, NULL},
     {"_attn_implementation_internal", ANY, NULL}, {"_attn_implementation_autoset", ANY, NULL},
@@ -51,11 +50,11 @@ static const field known[] = {
     {"finetuning_task", ANY, NULL}, {"mean", ANY, NULL}, {"std", ANY, NULL}, {"normalize_reward", ANY, NULL},
     {"value_head_prefix", ANY, NULL}, {"task_specific_params", ANY, NULL}, {"router_aux_loss_coef", ANY, NULL},
     {"keys_to_ignore_at_inference", ANY, NULL},
-    /* the tokenizer, which has files of its own */
+    /* settings of the tokenizer, which has its own files */
     {"tokenizer_class", ANY, NULL}, {"prefix", ANY, NULL}, {"sep_token_id", ANY, NULL}, {"cls_token_id", ANY, NULL},
     {"mask_token_id", ANY, NULL}, {"unk_token_id", ANY, NULL}, {"decoder_start_token_id", ANY, NULL},
     {"bos_token", ANY, NULL}, {"eos_token", ANY, NULL}, {"pad_token", ANY, NULL}, {"unk_token", ANY, NULL},
-    /* generation: the deck and the command line say how */
+    /* settings for generation, decided by the deck and the command line */
     {"max_length", ANY, NULL}, {"min_length", ANY, NULL}, {"max_new_tokens", ANY, NULL}, {"do_sample", ANY, NULL},
     {"early_stopping", ANY, NULL}, {"num_beams", ANY, NULL}, {"num_beam_groups", ANY, NULL},
     {"diversity_penalty", ANY, NULL}, {"temperature", ANY, NULL}, {"top_k", ANY, NULL}, {"top_p", ANY, NULL},
@@ -80,17 +79,17 @@ static const field known[] = {
     {"dim_model_base", OFF, "scaled logits"}, {"mup_base_width", OFF, "scaled layers"},
     {"rope_interleaved", OFF, "rotary embedding of neighbouring pairs"},
     {"rope_local_base_freq", OFF, "a rotary embedding for each kind of layer"},
-    {"original_max_position_embeddings", OFF, "a length that belongs inside rope_scaling"},
+    {"original_max_position_embeddings", OFF, "a length to be put inside rope_scaling"},
     {"use_mrope", OFF, "a rotary embedding in several dimensions"},
     {"no_rope_layers", OFF, "layers without rotary embedding"},
     {"no_rope_layer_interval", OFF, "layers without rotary embedding"},
-    {"use_dynamic_ntk", OFF, "a rotary embedding that depends on the length"},
-    {"use_logn_attn", OFF, "attention scores that depend on the length"}, {"log_scale", OFF, "attention scores that depend on the length"},
+    {"use_dynamic_ntk", OFF, "a rotary embedding depending on the length"},
+    {"use_logn_attn", OFF, "attention scores depending on the length"}, {"log_scale", OFF, "attention scores depending on the length"},
     {"dual_chunk_attention_config", OFF, "attention in chunks"}, {"attention_chunk_size", OFF, "attention in chunks"},
     {"use_qk_norm", OFF, "normalized queries and keys"}, {"qk_norm", OFF, "normalized queries and keys"},
     {"qk_layernorm", OFF, "normalized queries and keys"}, {"clip_qkv", OFF, "clipped queries, keys and values"},
     {"lm_head_bias", OFF, "a bias in the head"}, {"full_attn_mod", ONE, "attention of several kinds"},
-    {"interpolate_factor", ONE, "a rotary embedding that is stretched"},
+    {"interpolate_factor", ONE, "a stretched rotary embedding"},
     {"is_causal", ONE, "attention to later tokens"}, {"causal", ONE, "attention to later tokens"},
     {"use_bidirectional_attention", OFF, "attention to later tokens"},
     {"resid_pdrop", OFF, "dropout"}, {"embd_pdrop", OFF, "dropout"}, {"attn_pdrop", OFF, "dropout"},
@@ -110,16 +109,17 @@ static const field known[] = {
 static const char *const rope_known[] = {
     "rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
     "original_max_position_embeddings", "partial_rotary_factor",
-    /* of longrope and YaRN */
+    /* for longrope and YaRN */
     "attention_factor",
-    /* of YaRN */
+    /* for YaRN */
     "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate",
-    /* of longrope */
+    /* for longrope */
     "short_factor", "long_factor"};
 enum { ROPE_KNOWN = sizeof rope_known / sizeof *rope_known, PLAIN_KNOWN = 8, YARN_KNOWN = 5 };
 /* clang-format on */
 
-/* Published with it are models of plain attention (Qwen2.5-1M), which transformers runs as such. */
+/* Models of plain attention (Qwen2.5-1M) are published with this field, and transformers runs them with plain
+ * attention. */
 static const char chunks[] = "dual_chunk_attention_config";
 
 static const field *find(const char *name) {
@@ -128,7 +128,7 @@ static const field *find(const char *name) {
   return NULL;
 }
 
-/* Whether it is one of the family's own. */
+/* Tells whether the key is one of the family's own. */
 static bool is_own(const tri_family *f, const char *name) {
   const tri_config_key *k = f->key;
 
@@ -150,8 +150,8 @@ static bool is_of_model(const char *auto_class) {
   return !strncmp(auto_class, "AutoModel", 9) || !strcmp(auto_class, "AutoConfig");
 }
 
-/* Does "FILE.CLASS" name a class of the family's own name? Unless told to trust a folder's code,
- * transformers then runs its own class; folders of Phi-3, which came before that, still name one. */
+/* Tells whether "FILE.CLASS" names a class with the family's own name. transformers then runs its built-in
+ * class, unless told to trust the folder's code. Old folders of Phi-3 still name such a class. */
 static bool is_own_class(const tri_family *f, const char *code) {
   const char *dot = code ? strrchr(code, '.') : NULL, *end = strstr(f->architecture, "For");
   size_t      n = end ? (size_t)(end - f->architecture) : 0;
@@ -162,7 +162,7 @@ static bool is_own_class(const tri_family *f, const char *code) {
          (!strcmp(dot + 1 + n, "Config") || !strcmp(dot + 1 + n, "Model"));
 }
 
-/* Code of the model's own, which transformers would run instead of its own when told to trust it. */
+/* Refuses a model's own code. transformers runs it instead of its built-in class if told to trust it. */
 static tri_status check_auto_map(const char *name, const json_t *map, const tri_family *f) {
   const char *key;
   json_t     *v;
@@ -170,8 +170,8 @@ static tri_status check_auto_map(const char *name, const json_t *map, const tri_
   json_object_foreach((json_t *)map, key, v) {
     if (!is_of_model(key) || is_own_class(f, json_string_value(v))) continue;
     TRI_FAIL(TRI_EINPUT,
-             "%s: `auto_map` names code of the model's own (%s), which is not run here; remove `auto_map` "
-             "from the file if the model computes what a plain one does",
+             "%s: `auto_map` names the model's own code (%s), which is not run here. Remove `auto_map` "
+             "from the file if the model computes the same without it.",
              name, key);
   }
   return TRI_OK;
@@ -179,8 +179,8 @@ static tri_status check_auto_map(const char *name, const json_t *map, const tri_
 
 static tri_status fail_unknown(const char *name, const tri_text *unknown) {
   TRI_FAIL(TRI_EINPUT,
-           "%s: has fields that this version does not know: %s; a field that does not change what the model "
-           "computes can be removed from the file, or set to null",
+           "%s: has fields unknown to this version: %s. Remove a field from the file, or set it to "
+           "null, if it does not change the model's results.",
            name, unknown->data);
 }
 
@@ -199,7 +199,7 @@ tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri
     if (is_own(family, key)) continue;
     if (!f && !json_is_null(v)) TRI_TRY_DONE(add_unknown(key, &unknown));
     if (f && !changes_nothing(f->rule, v))
-      TRI_FAIL_DONE(TRI_EINPUT, "%s: `%s` asks for %s, which this version does not compute of a %s model%s",
+      TRI_FAIL_DONE(TRI_EINPUT, "%s: `%s` asks for %s, but this version cannot compute this for a %s model%s",
                     name, key, f->why, family->model_type,
                     strcmp(key, chunks) ? "" : "; set it to null for plain attention");
   }
@@ -217,7 +217,7 @@ tri_status tri_hf_check_beside(const char *name, const char *key, const json_t *
 
   if (f && changes_nothing(f->rule, value)) return TRI_OK;
   if (f)
-    TRI_FAIL(TRI_EINPUT, "%s: `%s` beside `text_config` asks for %s, which this version does not compute",
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` beside `text_config` asks for %s, but this version cannot compute this",
              name, key, f->why);
   TRI_TRY_DONE(add_unknown(key, &unknown));
   TRI_TRY_DONE(fail_unknown(name, &unknown));
@@ -237,7 +237,7 @@ void tri_hf_drop_code(json_t *config) {
   if (map && !json_object_size(map)) json_object_del(config, "auto_map");
 }
 
-/* Whether embeddings of this type have the field at place i of rope_known. */
+/* Tells whether embeddings of this type have the field rope_known[i]. */
 static bool has_field(tri_rope_type type, int i) {
   if (i < PLAIN_KNOWN) return true;
   if (i == PLAIN_KNOWN) return type == TRI_ROPE_YARN || type == TRI_ROPE_LONG;

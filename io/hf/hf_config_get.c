@@ -1,4 +1,4 @@
-/* hf_config_get.c - values under the keys of a parsed object. */
+/* hf_config_get.c - reads the values under the keys of a parsed object. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
@@ -20,7 +20,7 @@ tri_status tri_hf_get_int(const tri_hf_source *s, const char *key, int64_t missi
   *out = v ? json_integer_value(v) : missing;
   if (v && !json_is_integer(v)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a whole number", s->name, key);
   if (*out < least || *out > most)
-    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %lld%s: must be in %lld .. %lld", s->name, key, (long long)*out,
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %lld%s, but must be in %lld .. %lld", s->name, key, (long long)*out,
              v ? "" : " (its default)", (long long)least, (long long)most);
   return TRI_OK;
 }
@@ -33,7 +33,7 @@ tri_status tri_hf_get_number(const tri_hf_source *s, const char *key, double mis
   *out = v ? json_number_value(v) : missing;
   if (v && !json_is_number(v)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a number", s->name, key);
   if (!(*out >= least && *out <= most))
-    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %g: must be in %g .. %g", s->name, key, *out, least, most);
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %g, but must be in %g .. %g", s->name, key, *out, least, most);
   return TRI_OK;
 }
 

@@ -1,7 +1,7 @@
-/* hf_config_half.c - the text half of a model of text and images: what its config.json says of the text
- * model, as the config.json of that model alone. Judges: Gemma3Config, Mistral3Config, LlavaConfig and
- * LlavaNextConfig of transformers 5. Their classes for generation give text alone to the text model as it
- * is. */
+/* hf_config_half.c - makes the config.json of the text model in a multimodal model.
+ *
+ * Judges: Gemma3Config, Mistral3Config, LlavaConfig and LlavaNextConfig of transformers 5. Their classes for
+ * generation pass plain text to the text model unchanged. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
@@ -10,16 +10,16 @@
 
 enum { KNOWN_BYTES = 128 };
 
-/* Models whose text model computes the same of a text as it does alone. */
+/* Multimodal models that compute the same for a text as their text model alone. */
 static const struct {
-  const char *type, *architecture, *text; /* text: the model_type of a text_config that is silent */
+  const char *type, *architecture, *text; /* text: default model_type of text_config */
 } known[] = {{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
              {"mistral3", "Mistral3ForConditionalGeneration", "mistral"},
              {"llava", "LlavaForConditionalGeneration", "llama"},
              {"llava_next", "LlavaNextForConditionalGeneration", "llama"}};
 enum { N_KNOWN = sizeof known / sizeof *known };
 
-/* Fields of the whole that say nothing of its text model; and those that count for it too. */
+/* The fields of a multimodal model without effect on its text model, and the fields valid for both. */
 static const char *const of_images[] = {"text_config",          "vision_config",
                                         "mm_tokens_per_image",  "image_token_index",
                                         "image_token_id",       "boi_token_index",
@@ -40,7 +40,7 @@ static bool is_among(const char *name, const char *const *list, size_t n) {
   return i < n;
 }
 
-/* Which of the known ones the whole is. */
+/* Finds the multimodal model in the list of known ones. */
 static tri_status find_whole(const tri_hf_source *s, int *out) {
   const json_t *list = json_object_get(s->root, "architectures");
   const char   *type;
@@ -57,22 +57,21 @@ static tri_status find_whole(const tri_hf_source *s, int *out) {
   *out = 0;
   while (*out < N_KNOWN && (!type || strcmp(type, known[*out].type))) ++*out;
   if (*out == N_KNOWN)
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: has a `text_config`, and `model_type` is `%s`; of models of text and more this version knows "
-        "the text half of %s",
-        s->name, type ? type : "", text);
+    TRI_FAIL(TRI_EINPUT,
+             "%s: has a `text_config` and the `model_type` `%s`, but this version knows only the text "
+             "models of %s",
+             s->name, type ? type : "", text);
   for (size_t i = 0; i < json_array_size(list); i++) {
     const char *name = json_string_value(json_array_get(list, i));
     named = named || (name && !strcmp(name, known[*out].architecture));
   }
   if (!named)
-    TRI_FAIL(TRI_EINPUT, "%s: `architectures` does not name %s; this version knows no other of model type %s",
-             s->name, known[*out].architecture, type);
+    TRI_FAIL(TRI_EINPUT, "%s: `architectures` does not name %s, the only known one of model type %s", s->name,
+             known[*out].architecture, type);
   return TRI_OK;
 }
 
-/* What the whole says beside its text_config. */
+/* Copies the settings beside text_config if they are valid for both. */
 static tri_status take_shared(const tri_hf_source *s, json_t *text) {
   static const char tied[] = "tie_word_embeddings";
   const char       *key;
@@ -86,7 +85,7 @@ static tri_status take_shared(const tri_hf_source *s, json_t *text) {
       continue;
     }
     if (!strcmp(key, tied) && own && !json_is_null(own) && !json_equal(own, v))
-      TRI_FAIL(TRI_EINPUT, "%s: `%s` differs from that of `text_config`; make both alike", s->name, key);
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` differs from that of `text_config`. Make both the same.", s->name, key);
     json_object_set(text, key, v);
   }
   return TRI_OK;
@@ -105,11 +104,11 @@ tri_status tri_hf_take_half(const char *name, json_t **root) {
   if (!json_is_object(inner)) TRI_FAIL(TRI_EINPUT, "%s: `text_config` must be an object", name);
   TRI_TRY(find_whole(&s, &i));
   text = json_deep_copy(inner);
-  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: the host has no memory left for it", name);
+  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: no host memory left for it", name);
   TRI_TRY_DONE(tri_hf_get_text(&(tri_hf_source){name, text}, "model_type", &type));
   if (!type) json_object_set_new(text, "model_type", json_string(known[i].text));
   f = tri_family_find(type ? type : known[i].text);
-  json_object_del(text, "architectures"); /* the tokens' head is the whole's */
+  json_object_del(text, "architectures"); /* the multimodal model owns the token head */
   if (f) json_object_set_new(text, "architectures", json_pack("[s]", f->architecture));
   TRI_TRY_DONE(take_shared(&s, text));
   json_decref(*root);

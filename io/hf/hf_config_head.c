@@ -1,20 +1,20 @@
-/* hf_config_head.c - what a config.json says of a scalar head. */
+/* hf_config_head.c - reads the scalar head of a config.json. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_LABELS = 2 }; /* PreTrainedConfig of transformers */
+enum { DEFAULT_LABELS = 2 }; /* default of PreTrainedConfig of transformers */
 
-/* Classes of OpenRLHF (openrlhf/models/model.py): one number a token, whatever the labels say. */
+/* Classes of OpenRLHF (openrlhf/models/model.py). They give one number a token, regardless of the labels. */
 static const char *const openrlhf[] = {"RewardModel", "CriticModel"};
 
 static bool is_openrlhf(const char *architecture) {
   return !strcmp(architecture, openrlhf[0]) || !strcmp(architecture, openrlhf[1]);
 }
 
-/* The first architecture that is one of the family's, or NULL. */
+/* Returns the first architecture of this family, or NULL. */
 static const char *find_architecture(const json_t *list, const tri_family *f) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const char *name = json_string_value(json_array_get(list, i));
@@ -31,12 +31,12 @@ tri_status tri_hf_check_architecture(const char *name, const json_t *config, con
 
   *scored = found && strcmp(found, f->architecture) != 0;
   if (found || !list || json_is_null(list) || (json_is_array(list) && !json_array_size(list))) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT,
-           "%s: `architectures` does not name %s or %s; this version knows no other of model type %s", name,
-           f->architecture, f->scored, f->model_type);
+  TRI_FAIL(TRI_EINPUT, "%s: `architectures` does not name %s or %s, the only known ones of model type %s",
+           name, f->architecture, f->scored, f->model_type);
 }
 
-/* PreTrainedConfig.__post_init__ of transformers 5: id2label tells, else num_labels, else there are two. */
+/* Counts labels like PreTrainedConfig.__post_init__ of transformers 5: by id2label, else num_labels, else
+ * two. */
 static tri_status check_labels(const char *name, const json_t *config) {
   const json_t *map = json_object_get(config, "id2label"), *number = json_object_get(config, "num_labels");
   int64_t       n = json_is_integer(number) ? json_integer_value(number) : DEFAULT_LABELS;
@@ -47,24 +47,25 @@ static tri_status check_labels(const char *name, const json_t *config) {
     TRI_FAIL(TRI_EINPUT, "%s: `num_labels` must be a whole number", name);
   if (json_is_object(map)) n = (int64_t)json_object_size(map);
   if (n == 1) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: `num_labels` is %lld%s: only a head of one label, which scores texts, is known",
-           name, (long long)n,
-           json_is_object(map)       ? ", as many as `id2label` has"
+  TRI_FAIL(TRI_EINPUT, "%s: `num_labels` is %lld%s, but only a head of one label for scores is known", name,
+           (long long)n,
+           json_is_object(map)       ? " (from `id2label`)"
            : json_is_integer(number) ? ""
                                      : " (its default)");
 }
 
-/* OpenRLHF, openrlhf/trainer/rm_trainer.py, evaluate: what scores are less, then over. */
+/* Reads the mean to subtract from scores and the deviation to divide by (OpenRLHF,
+ * openrlhf/trainer/rm_trainer.py, evaluate). */
 static tri_status read_norm(const char *name, const json_t *config, tri_model_shape *out) {
   const json_t *mean = json_object_get(config, "mean"), *std = json_object_get(config, "std");
 
   if ((!mean || json_is_null(mean)) && (!std || json_is_null(std))) return TRI_OK;
   if (!json_is_number(mean) || !json_is_number(std))
-    TRI_FAIL(TRI_EINPUT, "%s: `mean` and `std` of its scores must be numbers, both", name);
+    TRI_FAIL(TRI_EINPUT, "%s: both `mean` and `std` of its scores must be numbers", name);
   out->score_mean = json_number_value(mean);
   out->score_std = json_number_value(std);
   if (!isfinite(out->score_mean) || !isfinite(out->score_std) || out->score_std <= 0)
-    TRI_FAIL(TRI_EINPUT, "%s: `std` = %g: must be > 0", name, out->score_std);
+    TRI_FAIL(TRI_EINPUT, "%s: `std` = %g, but must be > 0", name, out->score_std);
   return TRI_OK;
 }
 

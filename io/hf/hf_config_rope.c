@@ -1,6 +1,7 @@
-/* hf_config_rope.c - the rotary embeddings that a config.json asks for. Judges: RotaryEmbeddingConfigMixin of
- * transformers 5, Gemma3TextConfig and Phi3Config of the same, _validate_*_rope_parameters of
- * modeling_rope_utils.py. */
+/* hf_config_rope.c - reads the rotary embeddings of a config.json.
+ *
+ * Judges: RotaryEmbeddingConfigMixin, Gemma3TextConfig and Phi3Config of transformers 5, and
+ * _validate_*_rope_parameters of modeling_rope_utils.py. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
@@ -13,8 +14,8 @@ static const double least = 1e-9, most = 1e30; /* chosen: their powers stay fini
 
 static const char *const kind_key[TRI_KINDS] = {"full_attention", "sliding_attention"};
 
-/* partial_rotary_factor, or `missing` where it is not there: of families that know it a share of a head whose
- * columns are an even number. */
+/* Reads partial_rotary_factor, or `missing` without it. In families with this key it is the rotated share of
+ * a head's columns. Their number must be even. */
 static tri_status read_partial(const tri_hf_source *s, const tri_model_shape *m, double missing,
                                double *out) {
   static const char key[] = "partial_rotary_factor";
@@ -25,12 +26,13 @@ static tri_status read_partial(const tri_hf_source *s, const tri_model_shape *m,
   if (!m->family->rope_partial && *out != 1) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be 1", s->name, key);
   if (*out > 1 || turned < 2 || turned % 2)
     TRI_FAIL(TRI_EINPUT,
-             "%s: `%s` = %g: must be at most 1 and turn an even number of the %d columns of a head, not 0",
+             "%s: `%s` = %g, but must be at most 1 and rotate an even number of the %d columns of a head, "
+             "not 0",
              s->name, key, *out, m->D);
   return TRI_OK;
 }
 
-/* The object under `key`, or NULL where it is not there, null or empty. */
+/* Gives the object under `key`, or NULL if it is missing, null or empty. */
 static tri_status get_object(const tri_hf_source *s, const char *key, const json_t **out) {
   const json_t *v = json_object_get(s->root, key);
 
@@ -47,7 +49,7 @@ static tri_status refuse_nested(const tri_hf_source *s, const char *key, const j
 
   json_object_foreach((json_t *)object, name, inner) {
     if (json_is_object(inner))
-      TRI_FAIL(TRI_EINPUT, "%s: `%s` has settings of its own for `%s`; only one for all layers is known",
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` has its own settings for `%s`, but only one for all layers is known",
                s->name, key, name);
   }
   return TRI_OK;
@@ -57,12 +59,12 @@ static tri_status find_type(const tri_hf_source *r, const tri_family *f, tri_rop
   static const struct {
     const char   *name;
     tri_rope_type type;
-    bool          with_long; /* of families with longrope, or of the others */
+    bool          with_long; /* for families with longrope, else for the others */
   } known[] = {{"linear", TRI_ROPE_LINEAR, false},
                {"llama3", TRI_ROPE_LLAMA3, false},
                {"yarn", TRI_ROPE_YARN, false},
                {"longrope", TRI_ROPE_LONG, true},
-               {"su", TRI_ROPE_LONG, true}}; /* its first name */
+               {"su", TRI_ROPE_LONG, true}}; /* the first name of longrope */
   const char *type, *old_type;
 
   TRI_TRY(tri_hf_get_text(r, "rope_type", &type));
@@ -75,7 +77,7 @@ static tri_status find_type(const tri_hf_source *r, const tri_family *f, tri_rop
       *out = known[i].type;
       return TRI_OK;
     }
-  TRI_FAIL(TRI_EINPUT, "%s: rope type `%s`; of a %s model this version knows %s", r->name, type,
+  TRI_FAIL(TRI_EINPUT, "%s: rope type is `%s`, but for a %s model this version knows only %s", r->name, type,
            f->model_type, f->rope_long ? "default and longrope" : "default, linear, llama3 and yarn");
 }
 
@@ -88,7 +90,7 @@ static tri_status read_llama3(const tri_hf_source *r, int64_t max_pos, tri_rope_
   return tri_hf_get_int(r, "original_max_position_embeddings", max_pos, 1, INT32_MAX, &out->original_max_pos);
 }
 
-/* A number above 0, or `missing` where the key is not there, null or 0. */
+/* Reads a number above 0, or `missing` if the key is missing, null or 0. */
 static tri_status get_unless_zero(const tri_hf_source *r, const char *key, double missing, double *out) {
   const json_t *v = tri_hf_get(r, key);
   bool          zero = v && json_is_number(v) && json_number_value(v) == 0;
@@ -101,13 +103,13 @@ static double mscale_of(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-/* _compute_yarn_parameters of transformers: what stands in its config. */
+/* Reads the settings of _compute_yarn_parameters of transformers. */
 static tri_status read_yarn(const tri_hf_source *r, int64_t max_pos, tri_rope_shape *out) {
   const json_t *truncate = json_object_get(r->root, "truncate");
   double        mscale, all;
 
-  if (out->theta <= 1) /* of which it takes the logarithm's inverse */
-    TRI_FAIL(TRI_EINPUT, "%s: `rope_theta` = %g: with yarn it must be > 1", r->name, out->theta);
+  if (out->theta <= 1) /* it divides by the logarithm of theta */
+    TRI_FAIL(TRI_EINPUT, "%s: `rope_theta` = %g, but with yarn it must be > 1", r->name, out->theta);
   TRI_TRY(get_unless_zero(r, "beta_slow", 1, &out->low_freq));
   TRI_TRY(get_unless_zero(r, "beta_fast", 32, &out->high_freq));
   TRI_TRY(get_unless_zero(r, "mscale", 0, &mscale));
@@ -118,11 +120,11 @@ static tri_status read_yarn(const tri_hf_source *r, int64_t max_pos, tri_rope_sh
   TRI_TRY(
       tri_hf_get_number(r, "attention_factor", out->attention_factor, least, most, &out->attention_factor));
   TRI_TRY(tri_hf_get_bool(r, "truncate", &out->truncate));
-  if (!truncate) out->truncate = true; /* null: not */
+  if (!truncate) out->truncate = true; /* null is false */
   return tri_hf_get_int(r, "original_max_position_embeddings", max_pos, 1, INT32_MAX, &out->original_max_pos);
 }
 
-/* A list of longrope: a number above 0 for each pair of columns that is turned. */
+/* Reads a list of longrope, with a number above 0 for each pair of rotated columns. */
 static tri_status read_factors(const tri_hf_source *r, const char *key, int n, float out[TRI_MOST_PAIRS]) {
   const json_t *list = tri_hf_get(r, key);
 
@@ -135,14 +137,15 @@ static tri_status read_factors(const tri_hf_source *r, const char *key, int n, f
     const json_t *v = json_array_get(list, (size_t)i);
     double        x = json_is_number(v) ? json_number_value(v) : 0;
     if (!(x >= least && x <= most))
-      TRI_FAIL(TRI_EINPUT, "%s: `%s` must hold numbers above 0; number %d is none", r->name, key, i);
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` must hold numbers above 0, but item %d is none", r->name, key, i);
     out[i] = (float)x;
   }
   return TRI_OK;
 }
 
-/* _compute_longrope_parameters of transformers. Its length before scaling stands outside, where Phi3Config
- * has a default; one inside that says otherwise is overruled there. */
+/* Reads the settings of _compute_longrope_parameters of transformers. The length before scaling stands
+ * outside the object, and Phi3Config has a default for it. transformers ignores a different length inside the
+ * object. */
 static tri_status read_longrope(const tri_hf_source *s, const tri_hf_source *r, const tri_model_shape *m,
                                 tri_rope_shape *out) {
   static const char key[] = "original_max_position_embeddings";
@@ -153,8 +156,9 @@ static tri_status read_longrope(const tri_hf_source *s, const tri_hf_source *r, 
                          &out->original_max_pos));
   TRI_TRY(tri_hf_get_int(r, key, out->original_max_pos, 2, INT32_MAX, &inside));
   if (inside != out->original_max_pos)
-    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %lld, and outside of it %lld counts%s; make both alike", r->name, key,
-             (long long)inside, (long long)out->original_max_pos, tri_hf_has(s, key) ? "" : " (its default)");
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` = %lld, but outside of this object it is %lld%s. Make both the same.",
+             r->name, key, (long long)inside, (long long)out->original_max_pos,
+             tri_hf_has(s, key) ? "" : " (its default)");
   TRI_TRY(read_factors(r, "short_factor", n, out->by_pair[0]));
   TRI_TRY(read_factors(r, "long_factor", n, out->by_pair[1]));
   TRI_TRY(tri_hf_get_number(r, "factor", (double)m->max_pos / (double)out->original_max_pos, least, most,
@@ -164,7 +168,8 @@ static tri_status read_longrope(const tri_hf_source *s, const tri_hf_source *r, 
   return tri_hf_get_number(r, "attention_factor", out->attention_factor, least, most, &out->attention_factor);
 }
 
-/* One embedding from its object, NULL: silent; theta, partial: where the object has none. */
+/* Reads one embedding from its object, which is NULL if it has no settings. theta and partial are the
+ * defaults. */
 static tri_status read_one(const tri_hf_source *s, const char *place, const json_t *object, double theta,
                            double partial, const tri_model_shape *m, tri_rope_shape *out) {
   char          name[NAME_BYTES];
@@ -185,8 +190,8 @@ static tri_status read_one(const tri_hf_source *s, const char *place, const json
   return read_yarn(&r, m->max_pos, out);
 }
 
-/* An object of objects, one for each kind of layers, or the spelling of old: rope_scaling of global
- * layers, and a base for each kind. */
+/* Reads an object with one object for each kind of layer. Also reads the old spelling, with rope_scaling for
+ * global layers and a base for each kind. */
 static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KINDS], const json_t *scaling,
                                const json_t *parameters, tri_model_shape *out) {
   const char *name;
@@ -195,19 +200,18 @@ static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KI
   json_object_foreach((json_t *)parameters, name, inner) {
     if ((strcmp(name, kind_key[TRI_GLOBAL]) && strcmp(name, kind_key[TRI_LOCAL])) ||
         (!json_is_object(inner) && !json_is_null(inner)))
-      TRI_FAIL(TRI_EINPUT, "%s: `rope_parameters` has `%s`; of a %s model it holds two objects, %s and %s",
+      TRI_FAIL(TRI_EINPUT,
+               "%s: `rope_parameters` has `%s`, but for a %s model it must hold two objects, %s and %s",
                s->name, name, out->family->model_type, kind_key[TRI_GLOBAL], kind_key[TRI_LOCAL]);
   }
   if (out->family->rope_one_theta && theta[TRI_GLOBAL] != theta[TRI_LOCAL] &&
       !json_object_get(json_object_get(parameters, kind_key[TRI_LOCAL]), "rope_theta"))
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: `rope_theta` = %g: transformers 4 gives it to all layers, transformers 5 to those of %s; say "
-        "in `rope_parameters`, for %s and %s, what is meant",
-        s->name, theta[TRI_GLOBAL], kind_key[TRI_GLOBAL], kind_key[TRI_GLOBAL], kind_key[TRI_LOCAL]);
-  if (scaling && parameters)
     TRI_FAIL(TRI_EINPUT,
-             "%s: has both `rope_scaling` and `rope_parameters`; remove the one that is not meant", s->name);
+             "%s: `rope_theta` = %g is ambiguous. transformers 4 gives it to all layers, transformers 5 "
+             "to those of %s. Set `rope_parameters` for %s and %s.",
+             s->name, theta[TRI_GLOBAL], kind_key[TRI_GLOBAL], kind_key[TRI_GLOBAL], kind_key[TRI_LOCAL]);
+  if (scaling && parameters)
+    TRI_FAIL(TRI_EINPUT, "%s: has both `rope_scaling` and `rope_parameters`. Remove one.", s->name);
   for (int k = 0; k < TRI_KINDS; k++) {
     const json_t *own = json_object_get(parameters, kind_key[k]);
     bool          old = k == TRI_GLOBAL && scaling;
@@ -220,15 +224,15 @@ static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KI
   return TRI_OK;
 }
 
-/* Whether an element of no_rope_layers says that its layer has rotary positions: 1 or 0. */
+/* Tells whether an element of no_rope_layers, 1 or 0, gives its layer rotary positions. */
 static tri_status read_has_rope(const tri_hf_source *s, const json_t *list, int layer, bool *out) {
   const json_t *v = json_array_get(list, (size_t)layer);
 
   *out = json_is_true(v) || json_integer_value(v) == 1;
   if (*out || json_is_false(v) || (json_is_integer(v) && json_integer_value(v) == 0)) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "%s: `no_rope_layers` must hold 1 (rotary positions) or 0 (none) for each layer; layer %d has "
-           "neither",
+           "%s: `no_rope_layers` must hold 1 (rotary positions) or 0 (none) for each layer, but layer "
+           "%d has neither",
            s->name, layer);
 }
 
@@ -241,7 +245,7 @@ tri_status tri_hf_read_no_rope(const tri_hf_source *s, tri_model_shape *out) {
   TRI_TRY(tri_hf_get_int(s, "no_rope_layer_interval", out->family->no_rope_interval, 1, INT32_MAX, &every));
   if (list && !json_is_array(list)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a list", s->name, key);
   if (list && json_array_size(list) < (size_t)out->L)
-    TRI_FAIL(TRI_EINPUT, "%s: `%s` names %zu layers, `num_hidden_layers` is %d", s->name, key,
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` names %zu layers, but `num_hidden_layers` is %d", s->name, key,
              json_array_size(list), out->L);
   for (int layer = 0; layer < out->L; layer++) {
     bool has = (layer + 1) % every != 0;

@@ -1,5 +1,4 @@
-/* hf_config_twin.c - config.json of models made from others: of one given a scalar head, and what its files
- * call such a head; of a text half. */
+/* hf_config_twin.c - writes config.json of derived models: with a scalar head, and of a text model. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
@@ -26,8 +25,8 @@ done:
   return st;
 }
 
-/* config.json's, else generation_config.json's, if it is not the end token that texts are given; -1: there is
- * none. */
+/* Returns the pad token of config.json, else of generation_config.json, if it differs from the end token of
+ * texts, or -1. */
 static int64_t find_pad(const json_t *config, const tri_model_shape *shape, const tri_eos *eos, int32_t end) {
   const json_t *own = json_object_get(config, "pad_token_id");
   int64_t       pad[] = {json_is_integer(own) ? json_integer_value(own) : -1, eos->pad};
@@ -42,7 +41,8 @@ static void set_head(json_t *root, const tri_family *f, int64_t pad) {
   const char              *type = json_string_value(json_object_get(root, "problem_type"));
 
   for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) json_object_del(root, gone[i]);
-  if (type && strcmp(type, "regression") != 0) json_object_del(root, "problem_type"); /* of several labels */
+  if (type && strcmp(type, "regression") != 0)
+    json_object_del(root, "problem_type"); /* a type for several labels */
   json_object_set_new(root, "architectures", json_pack("[s]", f->scored));
   json_object_set_new(root, "id2label", json_pack("{s:s}", "0", "LABEL_0"));
   json_object_set_new(root, "label2id", json_pack("{s:i}", "LABEL_0", 0));
@@ -63,7 +63,7 @@ tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text 
   if (end < 0 && eos.n) end = eos.id[0];
   set_head(root, shape.family, find_pad(root, &shape, &eos, end));
   bytes = json_dumps(root, JSON_INDENT(2));
-  if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
+  if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: no host memory left to write it", config->name);
   TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));
 done:
   free(bytes);
@@ -81,7 +81,7 @@ tri_status tri_hf_config_half(const tri_hf_text *config, tri_text *out, bool *is
   if (json_is_null(json_object_get(root, "text_config")) || !json_object_get(root, "text_config")) goto done;
   TRI_TRY_DONE(tri_hf_take_half(config->name, &root));
   bytes = json_dumps(root, JSON_INDENT(2));
-  if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
+  if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: no host memory left to write it", config->name);
   TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));
   *is_half = true;
 done:

@@ -1,4 +1,4 @@
-/* hf_config_window.c - which layers of a config.json see a window of keys, and how long it is. */
+/* hf_config_window.c - finds the layers of a config.json with a window of keys, and its length. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hf_config_impl.h"
 
@@ -6,26 +6,26 @@
 
 static const char *const word_of[TRI_KINDS] = {"full_attention", "sliding_attention"};
 
-/* Of a family whose layers have no window: other programs apply one where a file has it, but not where it
- * is longer than the context or switched off. */
+/* Refuses a window for a family without one. Other programs apply a window given in the file, unless it is
+ * longer than the context or switched off. */
 static tri_status refuse_window(const tri_hf_source *s, int64_t max_pos) {
   const json_t *size = json_object_get(s->root, "sliding_window");
   bool          on;
 
   TRI_TRY(tri_hf_get_bool(s, "use_sliding_window", &on));
   if (on)
-    TRI_FAIL(TRI_EINPUT, "%s: `use_sliding_window` is true; of this family only full attention is known",
+    TRI_FAIL(TRI_EINPUT, "%s: `use_sliding_window` is true, but for this family only full attention is known",
              s->name);
   if (tri_hf_has(s, "use_sliding_window") || !tri_hf_has(s, "sliding_window")) return TRI_OK;
   if (!json_is_number(size) || json_number_value(size) < (double)max_pos)
     TRI_FAIL(TRI_EINPUT,
-             "%s: `sliding_window` is not null and below `max_position_embeddings`; of this family only full "
-             "attention is known (with `use_sliding_window` false none is meant)",
+             "%s: `sliding_window` is below `max_position_embeddings`, but for this family only full "
+             "attention is known. Set it to null, or set `use_sliding_window` to false.",
              s->name);
   return TRI_OK;
 }
 
-/* sliding_window, 0 for null: none. */
+/* Reads sliding_window. null is read as 0, no window. */
 static tri_status read_size(const tri_hf_source *s, tri_model_shape *out) {
   if (json_is_null(json_object_get(s->root, "sliding_window"))) {
     out->attn.window = 0;
@@ -35,7 +35,8 @@ static tri_status read_size(const tri_hf_source *s, tri_model_shape *out) {
   return tri_hf_get_int(s, "sliding_window", out->attn.window, 1, INT32_MAX, &out->attn.window);
 }
 
-/* use_sliding_window of a family that has it; of others it may only say what is so. */
+/* Reads use_sliding_window for a family with this key. In other families it must match the window's
+ * presence. */
 static tri_status read_switch(const tri_hf_source *s, tri_model_shape *out) {
   bool on;
 
@@ -46,14 +47,14 @@ static tri_status read_switch(const tri_hf_source *s, tri_model_shape *out) {
   }
   if (on || !tri_hf_has(s, "use_sliding_window") || !out->attn.window) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "%s: `use_sliding_window` is false, but a %s model has its window whatever it says; remove it, or "
-           "for full attention %s",
+           "%s: `use_sliding_window` is false, but a %s model always has its window. Remove the field, "
+           "or for full attention %s",
            s->name, out->family->model_type,
            out->family->window == TRI_WINDOW_PATTERN ? "name every layer full_attention in `layer_types`"
                                                      : "set `sliding_window` to null");
 }
 
-/* The kind of a layer where layer_types is silent. */
+/* Returns the kind of a layer without layer_types. */
 static tri_layer_kind kind_by_rule(const tri_model_shape *m, int layer, int64_t number) {
   switch (m->family->window) {
   case TRI_WINDOW_NONE:
@@ -70,7 +71,7 @@ static tri_layer_kind kind_by_rule(const tri_model_shape *m, int layer, int64_t 
   return (layer + 1) % number ? TRI_LOCAL : TRI_GLOBAL;
 }
 
-/* The number in kind_by_rule. */
+/* Reads the number for kind_by_rule. */
 static tri_status read_number(const tri_hf_source *s, const tri_family *f, int64_t *out) {
   *out = f->pattern;
   if (f->window == TRI_WINDOW_SWITCHED)
@@ -80,7 +81,7 @@ static tri_status read_number(const tri_hf_source *s, const tri_family *f, int64
   return TRI_OK;
 }
 
-/* Of a layer by layer_types; by: what it is without them. */
+/* Reads the kind of a layer from layer_types. `by` is its kind without them. */
 static tri_status kind_by_name(const tri_hf_source *s, const tri_model_shape *m, int layer, tri_layer_kind by,
                                tri_layer_kind *out) {
   const json_t *types = json_object_get(s->root, "layer_types");
@@ -89,12 +90,12 @@ static tri_status kind_by_name(const tri_hf_source *s, const tri_model_shape *m,
 
   *out = name && !strcmp(name, word_of[TRI_LOCAL]) ? TRI_LOCAL : TRI_GLOBAL;
   if (!name || strcmp(name, word_of[*out]))
-    TRI_FAIL(TRI_EINPUT, "%s: `layer_types` names `%s`; only %s and %s are known", s->name, name ? name : "?",
-             word_of[TRI_GLOBAL], word_of[TRI_LOCAL]);
+    TRI_FAIL(TRI_EINPUT, "%s: `layer_types` names `%s`, but only %s and %s are known", s->name,
+             name ? name : "?", word_of[TRI_GLOBAL], word_of[TRI_LOCAL]);
   if (fixed && *out != by)
     TRI_FAIL(TRI_EINPUT,
-             "%s: `layer_types` names `%s` for layer %d; of a %s model like this only %s is known", s->name,
-             name, layer, m->family->model_type, word_of[by]);
+             "%s: `layer_types` names `%s` for layer %d, but for a %s model like this only %s is known",
+             s->name, name, layer, m->family->model_type, word_of[by]);
   return TRI_OK;
 }
 
@@ -103,14 +104,14 @@ static tri_status check_types(const tri_hf_source *s, int L) {
 
   if (!json_is_array(types)) TRI_FAIL(TRI_EINPUT, "%s: `layer_types` must be a list", s->name);
   if (json_array_size(types) != (size_t)L)
-    TRI_FAIL(TRI_EINPUT, "%s: `layer_types` names %zu layers, `num_hidden_layers` is %d", s->name,
+    TRI_FAIL(TRI_EINPUT, "%s: `layer_types` names %zu layers, but `num_hidden_layers` is %d", s->name,
              json_array_size(types), L);
   return TRI_OK;
 }
 
 tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out) {
   bool    named = tri_hf_has(s, "layer_types");
-  int     first = -1; /* local layer */
+  int     first = -1; /* first local layer */
   int64_t number;
 
   if (out->family->window == TRI_WINDOW_NONE) {

@@ -1,4 +1,4 @@
-/* peft.c - adapter_config.json, as PEFT reads and writes it (peft/tuners/lora/config.py, LoraConfig). */
+/* peft.c - reads and writes adapter_config.json of PEFT (peft/tuners/lora/config.py, LoraConfig). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peft.h"
 
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields that are read, or change nothing about the result of adapters that are trained already. */
+/* Fields that are read, or do not change the result of trained adapters. */
 static const char *const fields[] = {
     "peft_type", "r", "lora_alpha", "target_modules", "use_rslora", "bias", "modules_to_save", "lora_dropout",
     "init_lora_weights", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "inference_mode",
     "peft_version", "megatron_core", "layers_pattern", "runtime_config", "qalora_group_size",
     "ensure_weight_tying", "eva_config", "exclude_modules",
-    /* of older ms-swift: how adapters are trained */
+    /* of older ms-swift, for training */
     "lora_dtype", "lorap_lr_ratio", "lorap_emb_lr"};
 
 static bool is_field(const char *name) {
@@ -28,7 +28,7 @@ static bool is_field(const char *name) {
   return false;
 }
 
-/* Turned off, as null would. */
+/* Tells whether a value turns the field off, like null. */
 static bool is_off(const json_t *v) {
   if (json_is_number(v)) return json_number_value(v) == 0;
   if (json_is_object(v)) return json_object_size(v) == 0;
@@ -45,7 +45,8 @@ static tri_status refuse(const char *file, const char *field, const json_t *valu
   return st;
 }
 
-/* The same of adapters that this version cannot compute, and PEFT can: three lines make a model of them. */
+/* Refuses adapters that this version cannot compute but PEFT can, and shows how to merge them into a
+ * model. */
 static tri_status refuse_unmerged(const char *file, const char *field, const json_t *value, const char *why) {
   tri_status st = refuse(file, field, value, why);
 
@@ -64,12 +65,13 @@ static tri_status check_fields(const char *file, const json_t *root) {
   json_t     *value;
 
   json_object_foreach((json_t *)root, name, value) {
-    bool layer = json_is_number(value) && !strcmp(name, "layers_to_transform"); /* 0 is one */
+    bool layer = json_is_number(value) && !strcmp(name, "layers_to_transform"); /* here 0 names a layer */
     if (is_field(name) || (is_off(value) && !layer)) continue;
     if (!strcmp(name, "alora_invocation_tokens"))
-      return refuse(file, name, value,
-                    "these adapters work behind such tokens only, which neither this version nor a merged "
-                    "model can do");
+      return refuse(
+          file, name, value,
+          "these adapters work only behind such tokens, and neither this version nor a merged model "
+          "can do this");
     return refuse_unmerged(file, name, value, "it changes the result, and this version cannot compute it");
   }
   return TRI_OK;
@@ -79,14 +81,14 @@ static bool is_word(const json_t *v, const char *word) {
   return json_is_string(v) && !strcmp(json_string_value(v), word);
 }
 
-/* An init that leaves the model's own weights as they were: adapters of others were trained with a changed
- * model. */
+/* Tells whether this init leaves the model's own weights unchanged. Adapters with another init were trained
+ * with a changed model. */
 static bool keeps_base(const json_t *v) {
   return !v || json_is_null(v) || json_is_boolean(v) || is_word(v, "gaussian") || is_word(v, "orthogonal") ||
          is_word(v, "eva");
 }
 
-/* Other methods whose adapters PEFT can merge: prompts and prefixes it cannot. */
+/* Tells whether PEFT can merge adapters of this method. It cannot merge prompts and prefixes. */
 static bool is_mergeable(const json_t *type) {
   static const char *const word[] = {"ADALORA", "IA3", "LOHA", "LOKR",      "OFT",
                                      "BOFT",    "HRA", "VERA", "FOURIERFT", "DELORA"};
@@ -104,15 +106,16 @@ static tri_status check_words(const char *file, const json_t *root) {
   if (!is_word(type, "LORA")) return refuse(file, "peft_type", type, "it must be \"LORA\"");
   if (!is_off(bias) && !is_word(bias, "none"))
     return refuse_unmerged(file, "bias", bias,
-                           "it must be \"none\": biases are not trained beside adapters here");
+                           "it must be \"none\", because biases are not trained beside adapters here");
   if (!keeps_base(init))
     return refuse_unmerged(
         file, "init_lora_weights", init,
-        "it changes the model's own weights; true, false, gaussian, orthogonal and eva do not");
+        "it changes the model's own weights, while true, false, gaussian, orthogonal and eva do not");
   return TRI_OK;
 }
 
-/* score: of a scalar head; PEFT names classifier beside it, which these models have not. */
+/* Accepts score for a scalar head, and classifier. PEFT names both, although these models have no
+ * classifier. */
 static tri_status check_saved(const char *file, const json_t *root, bool scored) {
   static const char only_score[] = "beside adapters only score is trained in full here",
                     nothing[] = "nothing is trained in full beside adapters here";
@@ -136,18 +139,18 @@ static tri_status refuse_target(const char *file, const json_t *item) {
       "names (Python's re), or \"all-linear\"");
 }
 
-/* ---- which modules: peft/tuners/tuners_utils.py, check_target_module_exists ---- */
+/* ---- choosing modules, as in peft/tuners/tuners_utils.py, check_target_module_exists ---- */
 
 enum { MOST_PATTERN = 1 << 14 };                     /* bytes; chosen: ten times the longest known */
 enum { MOST_STEPS = 1 << 20, MOST_HEAP_KIB = 1024 }; /* of one search; chosen */
 
-/* One of target_modules, exclude_modules. */
+/* The value of target_modules or exclude_modules. */
 typedef struct choice {
   const char       *file, *field;
-  const char       *head;  /* what modules' names begin with, in the place of "model." */
+  const char       *head;  /* prefix of module names, instead of "model." */
   const json_t     *value; /* a pattern or a list of names */
-  bool              all;   /* every one */
-  pcre2_code       *code;  /* of a pattern */
+  bool              all;   /* chooses every module */
+  pcre2_code       *code;  /* of a compiled pattern */
   pcre2_match_data *data;
   bool             *used; /* [entries of the list] */
 } choice;
@@ -158,12 +161,12 @@ static void choice_close(choice *c) {
   TRI_FREE(c->used);
 }
 
-/* What Python's re reads otherwise than PCRE2 does. */
+/* Tells whether Python's re reads the pattern differently from PCRE2. */
 static bool is_python_only(const char *pattern) {
   return strstr(pattern, "{,") || strstr(pattern, "(*") || strstr(pattern, "\\Q") || strstr(pattern, "(?C");
 }
 
-/* Whether PCRE2 takes "[:alpha:" and so on, at the bracket, for a class of POSIX (pcre2_compile.c,
+/* Tells whether PCRE2 takes "[:alpha:" and the like, at the bracket, for a POSIX class (pcre2_compile.c,
  * check_posix_syntax). */
 static bool is_posix(const char *at) {
   char end = at[1];
@@ -180,8 +183,8 @@ static bool is_posix(const char *at) {
   return false;
 }
 
-/* The pattern for PCRE2. Python's re has no classes of POSIX: their letters are those of a set, with a
- * FutureWarning, as here behind a backslash. */
+/* Writes the pattern for PCRE2. Python's re has no POSIX classes, and reads their letters as a set, with a
+ * FutureWarning. A backslash makes PCRE2 do the same. */
 static tri_status put_pattern(const char *pattern, tri_text *out) {
   for (const char *at = pattern; *at; at++) {
     TRI_TRY(tri_text_put(out, at, 1));
@@ -200,8 +203,7 @@ static tri_status compile(choice *c, const tri_text *pattern) {
                           &at, NULL);
   if (!c->code) {
     pcre2_get_error_message(error, (PCRE2_UCHAR *)why, sizeof why);
-    TRI_FAIL(TRI_EINPUT, "%s: %s: the pattern cannot be read: %s (character %zu)", c->file, c->field, why,
-             at);
+    TRI_FAIL(TRI_EINPUT, "%s: %s: the pattern has an error: %s (character %zu)", c->file, c->field, why, at);
   }
   c->data = pcre2_match_data_create_from_pattern(c->code, NULL);
   if (!c->data) TRI_FAIL(TRI_ENOMEM, "no memory to run a regular expression");
@@ -214,7 +216,7 @@ static tri_status open_pattern(choice *c) {
 
   if (json_string_length(c->value) > MOST_PATTERN || is_python_only(json_string_value(c->value)))
     return refuse(c->file, c->field, c->value,
-                  "this pattern cannot be read here; write the modules' names as a list");
+                  "this pattern cannot be read here. Write the modules' names as a list.");
   st = put_pattern(json_string_value(c->value), &pattern);
   if (st == TRI_OK) st = compile(c, &pattern);
   tri_text_free(&pattern);
@@ -246,18 +248,18 @@ static tri_status match_pattern(const choice *c, const char *module, bool *found
   pcre2_match_context_free(limits);
   *found = rc >= 0;
   if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
-    return refuse(c->file, c->field, c->value, "this pattern takes too long; write the names as a list");
+    return refuse(c->file, c->field, c->value, "this pattern takes too long. Write the names as a list.");
   return TRI_OK;
 }
 
-/* Its whole name, or an end of it from a dot on. */
+/* Tells whether name is the whole module name, or its end after a dot. */
 static bool is_end(const char *module, const char *name) {
   size_t n = strlen(name), all = strlen(module);
 
   return n && tri_ends_with(module, name) && (n == all || module[all - n - 1] == '.');
 }
 
-/* The name of a row's module in a layer, as PEFT sees it; false: it is no module. */
+/* Gives PEFT's name of a row's module in a layer. Returns false if the row is no module. */
 static bool name_module(const choice *c, const tri_model_shape *shape, int row, int layer,
                         char out[2 * TRI_LORA_NAME_BYTES]) {
   static const char plain[] = "model.";
@@ -287,7 +289,8 @@ static tri_status choose(choice *c, const tri_model_shape *shape, int row, int l
   return TRI_OK;
 }
 
-/* Names that mean nothing of this model are of another one that the same list was written for. */
+/* Logs the names of modules that this model does not have. They belong to another model with the same
+ * list. */
 static void say_unused(const choice *c) {
   const json_t *item;
   size_t        i;
@@ -297,18 +300,19 @@ static void say_unused(const choice *c) {
                      item) if (!c->used[i] && tri_text_printf(&names, "%s%s", names.len ? ", " : "",
                                                               json_string_value(item)) != TRI_OK) break;
   if (names.len)
-    tri_log(TRI_LOG_INFO, "%s: of target_modules this model's layers have no %s", c->file, names.data);
+    tri_log(TRI_LOG_INFO, "%s: target_modules names modules missing in this model's layers: %s", c->file,
+            names.data);
   tri_text_free(&names);
 }
 
-/* Modules of all layers. mark [rows][L]. */
+/* Takes the modules marked in all layers. mark is [rows][L]. */
 static tri_status take_marks(const choice *c, const tri_model_shape *shape, const bool *mark, tri_lora *out) {
   for (int row = 0; shape->family->tensor[row].name; row++) {
     int n = 0;
     for (int layer = 0; layer < shape->L; layer++) n += mark[row * shape->L + layer];
     if (n && n < shape->L)
       return refuse_unmerged(c->file, "target_modules", c->value,
-                             "it names modules of some layers only; here all have the same");
+                             "it names modules of only some layers, but here all layers must have the same");
     if (n) out->target |= (uint64_t)1 << row;
   }
   return out->target ? TRI_OK : refuse_target(c->file, c->value);
@@ -351,7 +355,7 @@ done:
   return st;
 }
 
-enum { MOST_RANK = 1 << 16 }; /* chosen: more than any width */
+enum { MOST_RANK = 1 << 16 }; /* chosen: larger than any width */
 
 static tri_status read_numbers(const char *file, const json_t *root, tri_lora *out) {
   const json_t *r = json_object_get(root, "r"), *alpha = json_object_get(root, "lora_alpha"),
@@ -366,7 +370,7 @@ static tri_status read_numbers(const char *file, const json_t *root, tri_lora *o
   if (!is_off(rs) && !json_is_true(rs)) return refuse(file, "use_rslora", rs, "it must be true or false");
   out->rs = json_is_true(rs);
   if (!isnormal(tri_lora_scale(out)))
-    return refuse(file, "lora_alpha", alpha, "its share by r is no number of float32");
+    return refuse(file, "lora_alpha", alpha, "alpha divided by r is not a normal float32 number");
   return TRI_OK;
 }
 
@@ -385,7 +389,7 @@ tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape,
   TRI_TRY_DONE(read_targets(text->name, shape, root, head ? head : "model.", warn, out));
   dropout = json_object_get(root, "lora_dropout");
   if (warn && !is_off(dropout))
-    tri_log(TRI_LOG_WARN, "%s: lora_dropout is %g: adapters are trained without dropout here", text->name,
+    tri_log(TRI_LOG_WARN, "%s: lora_dropout is %g, but adapters are trained without dropout here", text->name,
             json_number_value(dropout));
 done:
   json_decref(root);
@@ -431,7 +435,7 @@ tri_status tri_peft_print(const tri_lora *l, const tri_model_shape *shape, const
   json_object_set_new(root, "use_rslora", json_boolean(l->rs));
   text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
   st = text ? tri_text_printf(out, "%s\n", text) : TRI_ENOMEM;
-  if (!text) tri_fail(__FILE__, __LINE__, __func__, st, "the host has no memory left for " TRI_PEFT_CONFIG);
+  if (!text) tri_fail(__FILE__, __LINE__, __func__, st, "no host memory left for " TRI_PEFT_CONFIG);
   free(text);
   json_decref(root);
   return st;
