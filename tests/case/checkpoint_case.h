@@ -1,5 +1,6 @@
-/* checkpoint_case.h - what the tests of checkpoints save, and how they look at it.
- * Judge of all bytes: expect(), a function of (tensor, element, step), whatever the number of ranks. */
+/* checkpoint_case.h - saves and checks the tensors of the checkpoint tests.
+ *
+ * Judge of all bytes: expect(), a function of (tensor, element, step), for any number of ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEST_CHECKPOINT_CASE_H
 #define TRI_TEST_CHECKPOINT_CASE_H
@@ -15,10 +16,10 @@
 #include "base/rng.h"
 #include "io/checkpoint/checkpoint.h"
 
-static char top[256], dir[300]; /* this program's folder; checkpoints of the running test */
+static char top[256], dir[300]; /* folder of this program, checkpoints of the running test */
 
 static const tri_ckpt_tensor tensors[] = {
-    {"/model", "model.embed_tokens.weight", TRI_F32, 2, {513, 520}}, /* more than 1 MiB: aligned */
+    {"/model", "model.embed_tokens.weight", TRI_F32, 2, {513, 520}}, /* more than 1 MiB, so it is aligned */
     {"/model", "model.layers.0.self_attn.q_proj.weight", TRI_BF16, 2, {16, 24}},
     {"/model", "model.norm.weight", TRI_F32, 1, {19}},
     {"/optimizer/exp_avg", "model.norm.weight", TRI_F32, 1, {19}},
@@ -37,8 +38,8 @@ static inline int64_t count_of(int i) {
   return n;
 }
 
-/* Element k of tensor i at this step, as it must lie in memory. Any bits at all, NaN too; but plain numbers,
- * exact in bf16, in the tensors that h5dump is asked for. */
+/* Returns element k of tensor i at this step as it must lie in memory. Its bits are arbitrary, also NaN. The
+ * tensors read by h5dump have plain numbers, exact in bf16. */
 static inline void expect(int i, int64_t k, int64_t step, void *out) {
   uint64_t bits = tri_rng_mix(tri_rng_mix((uint64_t)(i * 1000 + step)) + (uint64_t)k);
   float    f = (float)(k % 200) / 2 - 50;
@@ -52,7 +53,7 @@ static inline void expect(int i, int64_t k, int64_t step, void *out) {
     memcpy(out, &bits, tri_dtype_bytes(tensors[i].dtype));
 }
 
-/* This rank's part of tensor i, in two calls, in ranges that have nothing to do with rows. */
+/* Writes this rank's part of tensor i in two calls, in ranges unrelated to rows. */
 static inline tri_status write_tensor(tri_ckpt_writer *w, int i, int64_t step) {
   tri_status st = TRI_OK;
   int64_t n = count_of(i), begin = n * world->rank / world->size, end = n * (world->rank + 1) / world->size;
@@ -95,8 +96,8 @@ static inline tri_status save(const char *where, int64_t step) {
   return st;
 }
 
-/* The same, copied to *room first, where begin leaves it to a thread. *room by tri_host_free, when there is
- * no writer any more. */
+/* Does the same, but copies to *room first, and begin leaves the writing to a thread. Free *room with
+ * tri_host_free after the writer is gone. */
 static inline tri_status save_behind(const char *where, int64_t step, void **space, tri_ckpt_writer **w) {
   size_t     bytes = (size_t)(2 * N_TENSOR * tri_ckpt_copy_bytes(0));
   tri_status st;
@@ -124,7 +125,7 @@ static inline void check_range(tri_ckpt_reader *r, int i, int64_t begin, int64_t
   tri_host_free((void **)&host);
 }
 
-/* Open with all hashes, compare every element. */
+/* Opens with all hashes and compares every element. */
 static inline void check_whole(const char *folder, int64_t step) {
   tri_ckpt_reader *r;
 
@@ -142,7 +143,7 @@ static inline void must_find(const char *path, int64_t step) {
   check_whole(folder, step);
 }
 
-/* ---- small file tools; rank 0 acts, all wait */
+/* ---- small file tools: rank 0 acts, all wait */
 
 static inline const char *in(const char *folder, const char *name) {
   static char path[4][TRI_CKPT_PATH_BYTES];
@@ -198,7 +199,8 @@ static inline void new_dir(const char *name) {
 
 /* ---- the program around the cases */
 
-/* A folder for this program; with several ranks one rank's failure ends all, instead of a wait. */
+/* Makes a folder for this program. With several ranks, a failure on one rank ends all, so that nobody
+ * waits. */
 static inline int case_open(void **state) {
   const char *tmp = getenv("TMPDIR");
 

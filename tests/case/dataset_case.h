@@ -1,6 +1,6 @@
-/* dataset_case.h - what the tests of data files share: a folder, a tokenizer of bytes, bad lines.
+/* dataset_case.h - gives the tests of data files a folder, a tokenizer of bytes and bad lines.
  *
- * setup and teardown are those of every test. */
+ * setup and teardown serve every test. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_DATASET_CASE_H
 #define TRI_TESTS_DATASET_CASE_H
@@ -44,8 +44,8 @@ static inline void put_file(const char *path, const char *bytes, size_t n) {
   assert_int_equal(tri_file_write(path, bytes, n), TRI_OK);
 }
 
-/* A tokenizer of bytes: byte b is token 3 + b, and `special` adds a begin token. ctx: [4096] buffer.
- * "FAIL" fails. */
+/* A tokenizer of bytes. Byte b is token 3 + b, and `special` adds a begin token. ctx is a buffer [4096]. The
+ * text "FAIL" fails. */
 static inline tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                                       int64_t *n_id) {
   int32_t *buffer = ctx;
@@ -54,7 +54,7 @@ static inline tri_status encode_bytes(void *ctx, const char *text, size_t n, boo
   if (n == 4 && !memcmp(text, "FAIL", 4)) TRI_FAIL(TRI_EINTERNAL, "the tokenizer failed");
   if (special) buffer[k++] = BOS;
   for (size_t i = 0; i < n && k < 4096; i++) {
-    if (text[i] == '$') /* the end token, spelled in the text */
+    if (text[i] == '$') /* the end token's text */
       buffer[k++] = END;
     else
       buffer[k++] = FIRST_BYTE + (unsigned char)text[i];
@@ -91,7 +91,7 @@ static inline tri_dataset *open_text(const char *text, const tri_data_opt *opt) 
   return open_bytes(text, strlen(text), opt);
 }
 
-/* The file is refused with `part`, and every message starts with its path. */
+/* Expects the file to be refused with `part`, and every message to start with its path. */
 static inline void expect_refused(const char *bytes, size_t n, const tri_data_opt *opt, tri_status status,
                                   const char *part) {
   const char  *file[] = {path_a};
@@ -106,7 +106,7 @@ static inline void expect_refused(const char *bytes, size_t n, const tri_data_op
   expect_refusal(part);
 }
 
-/* id [n], written as text: ^ begin, $ end, else the byte. */
+/* Writes id [n] as text, with ^ for begin, $ for end, and bytes. */
 static inline void expect_ids(const int32_t *id, int n, const char *want) {
   assert_int_equal(n, strlen(want));
   for (int i = 0; i < n; i++)
@@ -124,7 +124,7 @@ typedef struct bad_line {
   const char *line, *part;
 } bad_line;
 
-/* Each line stands third, after a good and a blank one. */
+/* Puts each line third, after a good line and a blank one. */
 static inline void refuse_each(const bad_line *row, size_t n, const char *good, const tri_data_opt *opt) {
   char text[1024];
 

@@ -1,5 +1,4 @@
-/* dataset_conversation_case.h - what tests of conversations in data share: messages as JSON, templates by
- * name. */
+/* dataset_conversation_case.h - gives the tests of conversations messages as JSON and templates by name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_DATASET_CONVERSATION_CASE_H
 #define TRI_TESTS_DATASET_CONVERSATION_CASE_H

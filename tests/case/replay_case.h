@@ -1,5 +1,4 @@
-/* replay_case.h - what the tests of replayed steps share: the sequences of make_grpo_golden.py as a rollout,
- * a metric of a line. */
+/* replay_case.h - gives the tests of replayed steps the golden rollout and reads metrics. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_REPLAY_CASE_H
 #define TRI_TESTS_REPLAY_CASE_H
@@ -9,7 +8,7 @@
 
 enum { GROUP = 3 };
 
-/* The golden sequences with their rewards and log-probabilities. */
+/* Makes the golden sequences of make_grpo_golden.py with their rewards and log-probabilities. */
 static inline tri_rollout golden_rollout(const golden *g) {
   int32_t    *prompt = golden_get_int(g, "prompts"), *answer = golden_get_int(g, "answers");
   int32_t    *n_prompt = golden_get_int(g, "prompt_lengths"), *n_answer = golden_get_int(g, "answer_lengths");
@@ -46,7 +45,7 @@ static inline tri_rollout golden_rollout(const golden *g) {
   return r;
 }
 
-/* key: "\"loss\": ". */
+/* Returns a metric of a line. key is written like "\"loss\": ". */
 static inline double metric(const char *text, const char *key) {
   const char *found = strstr(text, key);
 

@@ -1,4 +1,4 @@
-/* rollout_case.h - a step of a rollout as the file that a replay reads. */
+/* rollout_case.h - writes a step of a rollout as a file for replay. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_ROLLOUT_CASE_H
 #define TRI_TESTS_ROLLOUT_CASE_H
@@ -6,8 +6,8 @@
 #include "base/folder.h"
 #include "io/data/rollout_file.h"
 
-/* FOLDER/step-NNNNNNNN.jsonl. reward_name NULL: there are no parts of rewards, no advantages; text [n_seq],
- * or NULL. */
+/* Writes FOLDER/step-NNNNNNNN.jsonl. If reward_name is NULL there are no parts of rewards and no advantages.
+ * text is [n_seq] or NULL. */
 static inline tri_status case_write_rollout(const char *folder, int64_t step, const tri_rollout *r,
                                             const char *const *reward_name, const tri_rollout_text *text) {
   static const char *const none[] = {NULL};

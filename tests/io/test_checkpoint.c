@@ -1,5 +1,5 @@
-/* test_checkpoint.c - checkpoints: bytes, ranges, names, commit, retention, the choice of one. Any number of
- * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
+/* test_checkpoint.c - tests checkpoints: bytes, ranges, names, commit, retention, and which one is found. Any
+ * number of ranks. Judges: expect() of checkpoint_case.h, and h5dump if it is installed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -15,7 +15,7 @@
 
 /* ---- writing and reading */
 
-/* A file system that refuses to change modes, as CIFS does. */
+/* Acts like a file system that refuses to change modes, such as CIFS. */
 static bool fixed_modes;
 
 int fchmod(int fd, mode_t mode) {
@@ -55,7 +55,7 @@ static void every_range_comes_back(void **state) {
   check_range(r, 0, 519, 2);
   check_range(r, 0, 1000, 200000);
   tri_ckpt_close(&r);
-  /* One process alone, as inspect does it: ranks may do so at different times. */
+  /* Opens in one process alone, as inspect does. Ranks may do so at different times. */
   OK(tri_ckpt_open(in(dir, "LATEST"), NULL, true, &r));
   check_range(r, 6, 3, 9);
   tri_ckpt_close(&r);
@@ -114,7 +114,7 @@ static void names_values_and_files(void **state) {
   tri_ckpt_close(&r);
 }
 
-/* Judge: the files that came about. A limit of files makes create say how much it asks for. */
+/* Judge: the files made. With a limit of file sizes, create says how much it needs. */
 static void no_more_space_is_asked_for_than_is_used(void **state) {
   struct rlimit    limit, small;
   tri_ckpt_writer *w;
@@ -136,12 +136,12 @@ static void no_more_space_is_asked_for_than_is_used(void **state) {
   assert_non_null(at);
   asked = strtoll(at + 7, NULL, 10);
   tri_error_clear();
-  /* Above it: two pieces of HDF5, each 64 KiB, and 64 KiB of a tensor's place. */
+  /* The request may exceed the use by two blocks of HDF5, each 64 KiB, and 64 KiB of a tensor's alignment. */
   if (asked < used || asked > used + (4 << 16))
     fail_msg("%lld bytes are asked for, %lld used", (long long)asked, (long long)used);
 }
 
-/* Judge: the modes of the folder before commit, of the finished one and its state.h5 after it. */
+/* Judge: the modes of the folder before commit, and of the finished folder and its state.h5 afterwards. */
 static void nobody_else_enters_a_folder_while_it_is_filled(void **state) {
   tri_ckpt_writer *w;
   struct stat      sb;
@@ -161,7 +161,7 @@ static void nobody_else_enters_a_folder_while_it_is_filled(void **state) {
   umask(022);
 }
 
-/* Judge: a save under umask 022; under umask 0, where another could write, it is refused. */
+/* Judge: a save works under umask 022. Under umask 0 another user could write, so it is refused. */
 static void modes_that_cannot_be_set_stop_no_save(void **state) {
   tri_status open_to_all;
 
@@ -193,7 +193,7 @@ static bool dumped(const char *data_set, const char *line) {
   return found;
 }
 
-/* Judge: h5dump, another program of HDF5's own authors. Numbers are those of expect(). */
+/* Judge: h5dump, a program by the authors of HDF5. The numbers are those of expect(). */
 static void h5dump_reads_it(void **state) {
   (void)state;
   new_dir("h5dump");
@@ -258,8 +258,7 @@ static void elements_never_written_are_an_error(void **state) {
 
 static int32_t mixed(int64_t k) { return (int32_t)(tri_rng_mix((uint64_t)k) >> 33); }
 
-/* Pieces that begin anywhere in a page, and more than wait for the thread at once: their memory is used
- * again. */
+/* Pieces begin at any offset in a page, and are more than fit the thread's ring. So its memory is reused. */
 static void more_is_written_than_waits_at_once(void **state) {
   enum { N = 5 << 20, PIECE = TRI_CKPT_PIECE_BYTES / 4 - 3 };
   const tri_ckpt_tensor big = {"/model", "big", TRI_I32, 1, {N}};
@@ -269,7 +268,7 @@ static void more_is_written_than_waits_at_once(void **state) {
   int64_t               wrong = 0;
 
   (void)state;
-  if (world->size > 1) skip(); /* each rank has a thread of its own */
+  if (world->size > 1) skip(); /* each rank has its own thread */
   new_dir("pieces");
   OK(tri_ckpt_create(dir, 1, world, &big, 1, 0, &w));
   for (int64_t at = 0, n; at < N; at += n) {
@@ -289,7 +288,8 @@ static void more_is_written_than_waits_at_once(void **state) {
   tri_ckpt_close(&r);
 }
 
-/* Judge: the state.h5 of a save that is waited for, byte for byte; what can be found until commit. */
+/* Judge: the state.h5 of a save at once, byte for byte. Until commit only the old checkpoint is
+ * found. */
 static void a_copy_is_written_behind(void **state) {
   tri_ckpt_writer *w;
   void            *space;
@@ -302,7 +302,7 @@ static void a_copy_is_written_behind(void **state) {
   OK(save(dir, 2));
   if (world->rank == 0) OK(tri_file_read(in(dir, "LATEST/state.h5"), 1 << 24, &at_once, &n));
   OK(save_behind(dir, 2, &space, &w));
-  must_find(dir, 2); /* the other one still */
+  must_find(dir, 2); /* still the other one */
   assert_true(there(dir, "step-00000002.tmp"));
   assert_true(tri_ckpt_wait_s(w) >= 0 && tri_ckpt_is_written(w));
   barrier();
@@ -324,7 +324,7 @@ static void a_copy_is_written_behind(void **state) {
   barrier();
 }
 
-/* A room that is too small is seen while it is filled; one that is dropped leaves the old checkpoint. */
+/* A lent memory too small is noticed while it is filled. A dropped writer leaves the old checkpoint. */
 static void a_copy_comes_to_nothing(void **state) {
   tri_ckpt_writer *w;
   char             small[1 << 16];
@@ -395,15 +395,14 @@ static void retention_keeps_the_newest(void **state) {
   OK(keep_newest(2, -1)); /* no folder yet */
   OK(tri_ckpt_clean(dir, world));
   for (int64_t step = 10; step <= 50; step += 10) OK(save(dir, step));
-  if (world->rank == 0)
-    unlink(in(dir, "step-00000040/MANIFEST.json")); /* does not count as one that is kept */
+  if (world->rank == 0) unlink(in(dir, "step-00000040/MANIFEST.json")); /* does not count as kept */
   barrier();
   OK(keep_newest(2, 10));
   assert_true(there(dir, "step-00000050") && there(dir, "step-00000040") && there(dir, "step-00000030"));
   assert_true(!there(dir, "step-00000020") && there(dir, "step-00000010")); /* 10 is in use */
   assert_int_equal(entries(dir), 5);
   barrier();
-  OK(save(dir, 20)); /* a run wound back to before 20: what lies above is of the past that did not happen */
+  OK(save(dir, 20)); /* the run was wound back to before 20, so higher steps are abandoned */
   OK(keep_newest(2, -1));
   assert_true(there(dir, "step-00000020") && there(dir, "step-00000010"));
   assert_int_equal(entries(dir), 3);
@@ -413,7 +412,8 @@ static void retention_keeps_the_newest(void **state) {
   assert_int_equal(entries(dir), 2);
 }
 
-/* Beside the newest, which it is not one of; until another is, or the run is wound back to before it. */
+/* BEST stays beside the newest, without counting as one, until another is best or the run is wound back to
+ * before it. */
 static void the_best_is_kept_beside_them(void **state) {
   bool moved;
 
@@ -438,7 +438,7 @@ static void the_best_is_kept_beside_them(void **state) {
   assert_true(tri_ckpt_best(dir) == -1 && !there(dir, "BEST") && there(dir, "step-00000040"));
 }
 
-/* A folder in its place is set aside with all that is in it; for a link to no step nothing is kept, and
+/* A folder in the place of BEST is set aside with its contents. For a link to no step nothing is kept, and
  * nothing half-made is left. */
 static void a_best_of_others_is_none(void **state) {
   (void)state;
@@ -468,7 +468,7 @@ static void a_best_of_others_is_none(void **state) {
   assert_true(!there(dir, ".BEST.tmp") && there(dir, "BEST"));
 }
 
-/* Steps between LATEST's and the one saved; without a LATEST that names one, none. */
+/* Removes the steps between LATEST's and the saved one, and none if LATEST names no step. */
 static void a_save_removes_what_it_passes(void **state) {
   bool moved;
 
@@ -519,12 +519,12 @@ static void the_one_before_is_found(void **state) {
   (void)state;
   new_dir("before");
   for (int64_t step = 1; step <= 4; step++) OK(save(dir, step));
-  OK(save(dir, 3)); /* LATEST: 3, and 4 is of a run that was wound back */
+  OK(save(dir, 3)); /* LATEST is 3, and 4 is abandoned */
   must_find(dir, 3);
   barrier();
   if (world->rank == 0) flip(in(dir, "step-00000003/state.h5"), 200000);
   barrier();
-  OK(tri_ckpt_find(dir, world, false, &skipped, folder)); /* sizes alone do not show it */
+  OK(tri_ckpt_find(dir, world, false, &skipped, folder)); /* the sizes do not show it */
   assert_non_null(strstr(folder, "step-00000003"));
   assert_null(skipped.data);
   OK(tri_ckpt_find(dir, world, true, &skipped, folder));

@@ -1,6 +1,6 @@
-/* test_checkpoint_faults.c - checkpoints: damaged bytes, full disks, ranks that give up, killed writers. Any
- * number of ranks. Judges: the status and the text of the message; the folder as it was before a save that
- * fails. */
+/* test_checkpoint_faults.c - tests checkpoints with damaged bytes, full disks, ranks that give up and killed
+ * writers. Any number of ranks. Judges: the status and the facts of the message, and the folder, which after
+ * a failed save must be as before. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -21,7 +21,7 @@
 
 /* ---- damage */
 
-/* The manifest with one text replaced by another and a hash that fits. Rank 0. */
+/* Replaces a text of the manifest and gives it a fitting hash. Rank 0. */
 static void forge(const char *folder, const char *from, const char *to) {
   char    *bytes, *at, tail[64];
   size_t   n;
@@ -140,7 +140,7 @@ static void damage_is_named(void **state) {
   }
 }
 
-/* Whatever byte changes, wherever a file ends: TRI_EFORMAT, never a crash, and HDF5 prints nothing. */
+/* Any changed byte and any cut gives TRI_EFORMAT, never a crash, and HDF5 prints nothing. */
 static void every_byte_counts(void **state) {
   static const char *const name[] = {"state.h5", "MANIFEST.json", "config.json", "deck.yaml"};
   tri_ckpt_reader         *r;
@@ -173,7 +173,7 @@ static void every_byte_counts(void **state) {
   check_whole(in(dir, "LATEST"), 1);
 }
 
-/* ---- saves that fail */
+/* ---- failing saves */
 
 static void limit_files(rlim_t bytes) {
   struct rlimit limit;
@@ -197,7 +197,8 @@ static void a_file_size_limit_is_told(void **state) {
   must_find(dir, 1);
 }
 
-/* What a save that failed leaves: the reason, the old checkpoint, and nothing in the way of the next one. */
+/* Checks the result of a failed save: the reason, the old checkpoint, and nothing in the way of the next
+ * save. */
 static void check_refused(tri_status st, const char *why) {
   assert_int_equal(st, TRI_EFILE);
   expect_refusal("step-00000002.tmp");
@@ -209,7 +210,7 @@ static void check_refused(tri_status st, const char *why) {
   must_find(dir, 2);
 }
 
-/* The disk refuses in the middle of the tensors, on one rank; the others hear of it. */
+/* The disk fails in the middle of the tensors on one rank. The others learn of it. */
 static void a_write_that_fails(void **state) {
   tri_ckpt_writer *w;
   tri_status       st;
@@ -228,7 +229,8 @@ static void a_write_that_fails(void **state) {
   check_refused(st, "step-00000002.tmp /model/model.embed_tokens.weight");
 }
 
-/* A disk that is full for all threads but the first, and for that one as soon as it waits and helps. */
+/* The disk is full for all threads but the first. It is full for the first too, once this thread waits and
+ * helps. */
 static bool      full, helps;
 static pthread_t first;
 
@@ -239,7 +241,7 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset) {
   return -1;
 }
 
-/* The same when all is copied, and only commit can tell. */
+/* The same failure after all is copied, reported only by commit. */
 static void a_write_that_fails_behind(void **state) {
   tri_ckpt_writer *w;
   tri_status       st;
@@ -259,7 +261,7 @@ static void a_write_that_fails_behind(void **state) {
   check_refused(st, strerror(ENOSPC));
 }
 
-/* A file system that promises no space, as NFS before its version 4.2. */
+/* Acts like a file system that cannot reserve space, such as NFS before version 4.2. */
 static bool no_promise;
 
 int fallocate(int fd, int mode, off_t offset, off_t n);
@@ -269,7 +271,7 @@ int fallocate(int fd, int mode, off_t offset, off_t n) {
   return -1;
 }
 
-/* No rank opens a file that is shorter than what all write: checkpoint_space.c says why. */
+/* No rank opens a file shorter than its final length. checkpoint_space.c gives the reason. */
 static void a_file_without_promised_space_is_long_enough(void **state) {
   tri_ckpt_writer *w;
   int64_t          bytes = 0;
@@ -314,7 +316,7 @@ static void one_rank_gives_up(void **state) {
   assert_int_equal(entries(dir), 0);
 }
 
-/* The disk refuses when all tensors are written. */
+/* The disk fails after all tensors are written. */
 static void a_commit_that_fails(void **state) {
   tri_ckpt_writer *w;
 
@@ -335,7 +337,7 @@ static void a_commit_that_fails(void **state) {
   must_find(dir, 1);
 }
 
-/* A file system of 8 MiB, where this program may mount one. */
+/* Mounts a file system of 8 MiB, if this program may. */
 static void a_full_disk(void **state) {
   tri_ckpt_writer *w;
   int64_t          mounted = 0;
@@ -356,20 +358,20 @@ static void a_full_disk(void **state) {
   OK(tri_host_alloc(6 << 20, 1, (void **)&filler));
   if (world->rank == 0) OK(tri_file_write(in(top, "full/filler"), filler, 6 << 20));
   barrier();
-  assert_int_equal(save(dir, 2), TRI_EFILE); /* seen before anything is written */
+  assert_int_equal(save(dir, 2), TRI_EFILE); /* noticed before anything is written */
   expect_refusal("tri_ckpt_space_prepare() step-00000002.tmp");
   tri_error_clear();
   barrier();
   if (world->rank == 0) unlink(in(top, "full/filler"));
   barrier();
   OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
-  if (world->rank == 0) { /* somebody else takes the rest */
+  if (world->rank == 0) { /* another program takes the rest */
     int fd = open(in(top, "full/filler"), O_CREAT | O_WRONLY, 0666);
     while (write(fd, filler, 4096) == 4096) continue;
     close(fd);
   }
   barrier();
-  for (int i = 0; i < N_TENSOR; i++) OK(write_tensor(w, i, 2)); /* the tensors' room is taken already */
+  for (int i = 0; i < N_TENSOR; i++) OK(write_tensor(w, i, 2)); /* the tensors' space is already reserved */
   assert_int_equal(tri_ckpt_put_file(w, "config.json", filler, 4 << 20), TRI_EFILE);
   tri_ckpt_abandon(&w);
   expect_refusal(strerror(ENOSPC));
@@ -383,7 +385,7 @@ static void a_full_disk(void **state) {
 
 /* ---- killed writers */
 
-/* Starts this program again as a run of one rank that saves step 2 and is killed at `point`. */
+/* Starts this program again as a run of one rank, which saves step 2 and is killed at `point`. */
 static void kill_at(const char *point) {
   extern char **environ;
   char         *env[4096];
@@ -405,7 +407,7 @@ static void kill_at(const char *point) {
   assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* The other side of kill_at. */
+/* Runs in the child of kill_at. */
 static void be_killed(const char *point, const char *where) {
   tri_ckpt_writer *w;
   bool             created = !strcmp(point, "created"), half = !strcmp(point, "half");
@@ -433,7 +435,7 @@ static void a_killed_writer_costs_nothing(void **state) {
     kill_at(point[k]);
     assert_true(there(dir, "step-00000002.tmp"));
     must_find(dir, 1);
-    if (k == 1) OK(save(dir, 2)); /* without cleaning first, too */
+    if (k == 1) OK(save(dir, 2)); /* also without cleaning first */
     OK(tri_ckpt_clean(dir, world));
     assert_int_equal(entries(dir), k == 1 ? 3 : 2);
     must_find(dir, k == 1 ? 2 : 1);
@@ -445,7 +447,7 @@ static void move(const char *from, const char *to) {
   barrier();
 }
 
-/* The states between the renames of a commit, made by hand: after each, the old or the new checkpoint is
+/* The states between the renames of a commit, made by hand. In each, the old or the new checkpoint is
  * found. */
 static void killed_between_renames(void **state) {
   (void)state;
@@ -453,7 +455,7 @@ static void killed_between_renames(void **state) {
   OK(save(dir, 1));
   OK(save(dir, 2));
   barrier();
-  if (world->rank == 0) { /* LATEST not yet swapped */
+  if (world->rank == 0) { /* LATEST not yet replaced */
     assert_int_equal(symlink("step-00000002", in(dir, ".LATEST.tmp")), 0);
     assert_int_equal(unlink(in(dir, "LATEST")) | symlink("step-00000001", in(dir, "LATEST")), 0);
   }
@@ -465,7 +467,7 @@ static void killed_between_renames(void **state) {
   OK(save(dir, 2));
   move("step-00000002", "step-00000002.tmp"); /* finished, not yet renamed */
   must_find(dir, 1);
-  move("step-00000002.tmp", "step-00000002.old"); /* the old one out of the way, the new one not yet there */
+  move("step-00000002.tmp", "step-00000002.old"); /* old one renamed, new one not yet there */
   must_find(dir, 1);
   OK(tri_ckpt_clean(dir, world));
   must_find(dir, 2);
@@ -476,8 +478,8 @@ static void killed_between_renames(void **state) {
   must_find(dir, 2);
 }
 
-/* The start before this one saves step 3 while the one that Slurm made of the requeued job has saved step 4:
- * its folder has another name, and it publishes nothing. */
+/* The requeued job has saved step 4 while the earlier start still saves step 3. The earlier start's folder
+ * has another name, and it publishes nothing. */
 static void an_older_start_publishes_nothing(void **state) {
   tri_ckpt_writer *old, *new;
 
@@ -502,7 +504,7 @@ static void an_older_start_publishes_nothing(void **state) {
   assert_false(there(dir, "step-00000004.tmp"));
   must_find(dir, 4);
   OK(tri_ckpt_create(dir, 5, world, tensors, N_TENSOR, 0,
-                     &old)); /* as a rank that has not seen it: its own name */
+                     &old)); /* on a rank without news of it: its own name */
   OK(fill(old, 5, N_TENSOR));
   tri_ckpt_guard(world->rank == 0 ? in(dir, "start") : "", "job 7, restart 2\n");
   OK(tri_ckpt_commit(&old));
@@ -516,13 +518,13 @@ static void an_older_start_publishes_nothing(void **state) {
     assert_int_equal(mkdir(in(dir, "step-00000007.tmp-1"), 0777) | mkdir(in(dir, "step-00000007.tmp"), 0777),
                      0);
   unsetenv("SLURM_RESTART_COUNT");
-  OK(tri_ckpt_clean(dir, world)); /* of any start */
+  OK(tri_ckpt_clean(dir, world)); /* for any start */
   assert_false(there(dir, "step-00000007.tmp-1") || there(dir, "step-00000007.tmp"));
 }
 
-/* ---- before there is anything to lose */
+/* ---- checks at the start of a run */
 
-/* Nothing is left, whatever came of it. comm NULL: rank 0 alone. */
+/* Leaves nothing behind in any case. comm NULL means rank 0 alone. */
 static void rehearse(const char *where, tri_comm *comm, int64_t bytes, tri_status want, const char *says) {
   tri_status st = !comm && world->rank != 0 ? want : tri_ckpt_rehearse(where, comm, bytes);
 
@@ -555,7 +557,7 @@ static void a_trial_leaves_nothing(void **state) {
   must_find(dir, 3);
 }
 
-/* A path of one letter from the current folder is a folder like any other. */
+/* A path of one letter relative to the current folder works too. */
 static void a_trial_leaves_no_short_folder(void **state) {
   char *before = getcwd(NULL, 0);
 
@@ -568,9 +570,9 @@ static void a_trial_leaves_no_short_folder(void **state) {
   free(before);
 }
 
-static int symlinks_refused; /* so many of the next fail */
+static int symlinks_refused; /* this many of the next calls fail */
 
-/* In place of libc's. */
+/* Replaces libc's. */
 int symlink(const char *to, const char *from) {
   if (symlinks_refused == 0) return symlinkat(to, AT_FDCWD, from);
   symlinks_refused--;
@@ -578,16 +580,16 @@ int symlink(const char *to, const char *from) {
   return -1;
 }
 
-static bool is_read_only; /* the file system, to who makes a folder there */
+static bool is_read_only; /* answer of the file system to making a folder there */
 
-/* In place of libc's. */
+/* Replaces libc's. */
 int mkdir(const char *path, mode_t mode) {
   if (!is_read_only) return mkdirat(AT_FDCWD, path, mode);
-  errno = EROFS; /* also for what is there, as some file systems answer */
+  errno = EROFS; /* some file systems answer so even for an existing folder */
   return -1;
 }
 
-/* It is the first folder that cannot be made, and why. */
+/* The message names the first folder that cannot be made, with the reason. */
 static void a_trial_on_a_read_only_disk(void **state) {
   const char *none = in(top, "new/deeper/checkpoints");
   char        where[TRI_CKPT_PATH_BYTES], says[TRI_CKPT_PATH_BYTES + 64];
@@ -602,7 +604,7 @@ static void a_trial_on_a_read_only_disk(void **state) {
   is_read_only = false;
 }
 
-/* A call that fails once, as where a file server was away: the trial is made once more, not a third time. */
+/* A call fails once, as if a file server was away. The trial is made a second time, but not a third. */
 static void a_trial_that_fails_once(void **state) {
   (void)state;
   new_dir("once");
@@ -618,7 +620,7 @@ static void a_trial_that_fails_once(void **state) {
   must_find(dir, 3);
 }
 
-/* A colon, and more bytes than MPI-IO has space for. */
+/* The path has a colon, and more bytes than fit MPI-IO's buffer. */
 static void paths_that_mpi_would_misread(void **state) {
   char name[2][400], where[TRI_CKPT_PATH_BYTES];
 
@@ -634,7 +636,7 @@ static void paths_that_mpi_would_misread(void **state) {
   }
 }
 
-/* One rank can open no further file: where MPI needs one to name the checkpoint, all of them fail. */
+/* One rank can open no further file. If MPI needs one for the checkpoint's path, all ranks fail. */
 static void one_rank_without_a_file_for_the_path(void **state) {
   struct rlimit    limit, none;
   char             where[TRI_CKPT_PATH_BYTES];
@@ -657,7 +659,8 @@ static void one_rank_without_a_file_for_the_path(void **state) {
   must_find(where, 2);
 }
 
-/* The sum: what will be written for sure is refused where it cannot lie there, what may be is a warning. */
+/* The space is too small. It is refused for the checkpoints sure to be written, and warned of for possible
+ * ones. */
 static void space_for_all_that_will_come(void **state) {
   int64_t       left = tri_ckpt_free_bytes(top);
   tri_ckpt_need need = {.bytes = left / 4, .files = 4, .sure = 2, .most = 3, .sure_of_1 = 2, .most_of_1 = 2};
@@ -672,7 +675,7 @@ static void space_for_all_that_will_come(void **state) {
   expect_refusal("9 checkpoints at once need");
   expect_refusal("or choose a smaller checkpoint.save_total_limit");
   tri_error_clear();
-  need.sure_of_1 = 9; /* none that is smaller helps */
+  need.sure_of_1 = 9; /* no smaller limit helps */
   assert_int_equal(tri_ckpt_check_space(in(top, "new/checkpoints"), &need), TRI_EFILE);
   assert_null(strstr(tri_error_message(), "save_total_limit"));
   expect_refusal("checkpoint.save_steps, checkpoint.save_minutes, checkpoint.save_final");

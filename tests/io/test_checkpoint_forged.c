@@ -1,6 +1,6 @@
-/* test_checkpoint_forged.c - checkpoints whose sums fit though no trireme wrote them: nothing outside
- * state.h5 is read, and no more memory is asked for than real ones need. Judge: the status and the text of
- * the message. */
+/* test_checkpoint_forged.c - tests forged checkpoints with fitting hashes. Nothing outside state.h5 is
+ * read, and no more memory is allocated than for real checkpoints. Judge: the status and the facts of the
+ * message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* memmem */
 #include "base/host_memory.h"
@@ -8,7 +8,7 @@
 #include "io/checkpoint/checkpoint_impl.h"
 #include "refusal_case.h"
 
-/* Manifest and sums for state.h5 as it is now. */
+/* Writes a manifest and hashes for the present state.h5. */
 static void seal(const char *folder) {
   tri_ckpt_manifest m;
   char             *bytes;
@@ -23,7 +23,7 @@ static void seal(const char *folder) {
   tri_host_free((void **)&bytes);
 }
 
-/* `from` gets another name, and a link of its old one leads there. */
+/* Renames `from`, and links its old name to the new one. */
 static void behind_soft_link(hid_t f, const char *from) {
   assert_true(H5Lmove(f, from, f, "/elsewhere", H5P_DEFAULT, H5P_DEFAULT) >= 0);
   assert_true(H5Lcreate_soft("/elsewhere", f, from, H5P_DEFAULT, H5P_DEFAULT) >= 0);
@@ -39,7 +39,7 @@ static void external_state(hid_t f) {
   assert_true(H5Lcreate_external("other.h5", "/", f, "/state", H5P_DEFAULT, H5P_DEFAULT) >= 0);
 }
 
-/* A set of n elements, made otherwise than trireme makes them, in place of `name`. */
+/* Makes a set of n elements, in a form that trireme never writes, in place of `name`. */
 static void replace(hid_t f, const char *name, hid_t type, hsize_t n, hid_t list) {
   hid_t space = H5Screate_simple(1, &n, NULL), set;
 
@@ -107,8 +107,8 @@ static void nothing_leads_out_of_the_file(void **state) {
   }
 }
 
-/* In folder top/name: a state.h5 of a few blocks on the disk that holds one tensor of this many bytes under
- * one hash; its manifest is *m. False: on a file system without holes. */
+/* Makes in folder top/name a state.h5 with one tensor of this many bytes and one hash, but only a few blocks
+ * on the disk. *m is its manifest. Returns false on a file system without holes. */
 static bool make_sparse(const char *name, int64_t tensor_bytes, tri_ckpt_manifest *m) {
   const tri_ckpt_tensor big = {"/model", "x", TRI_U8, 1, {tensor_bytes}};
   tri_ckpt_slab         slab = {0, 0, tensor_bytes, 0};
@@ -179,7 +179,7 @@ static void no_more_is_hashed_than_hdf5_needs(void **state) {
   tri_error_clear();
 }
 
-/* HDF5 goes through all of them for each. */
+/* HDF5 searches all of them for each. */
 static void state_has_few_attributes(void **state) {
   const int64_t    one = 1;
   char             name[32];
@@ -202,11 +202,11 @@ static void state_has_few_attributes(void **state) {
   tri_error_clear();
 }
 
-/* The names of the root group are said to be `bytes` bytes in the midst of the tensor (HDF5 File Format
- * Specification 1.1, III.D: local heap: signature, version, then size, free list and place of the data). */
+/* Sets the size of the root group's names to `bytes` bytes in the midst of the tensor (HDF5 File Format
+ * Specification 1.1, III.D, local heap: signature, version, then size, free list and place of the data). */
 static void forge_names(int64_t bytes, int64_t at) {
   char    head[1 << 14], *heap;
-  int64_t field[3] = {bytes, 1, at}; /* 1: no free list */
+  int64_t field[3] = {bytes, 1, at}; /* 1 for no free list */
   int     fd = open(in(dir, "state.h5"), O_RDWR);
 
   assert_int_equal(pread(fd, head, sizeof head, 0), sizeof head);
@@ -216,8 +216,7 @@ static void forge_names(int64_t bytes, int64_t at) {
   close(fd);
 }
 
-/* HDF5 would read 6 GiB of names into memory. Judge: it is HDF5 that was given none; nobody ended the
- * process. */
+/* HDF5 would read 6 GiB of names into memory. Judge: HDF5 got no memory, and the process did not end. */
 static void inspect_gives_hdf5_no_more_than_its_bound(void **state) {
   tri_ckpt_manifest m;
   char              command[TRI_CKPT_PATH_BYTES + 256], said[4096] = "";

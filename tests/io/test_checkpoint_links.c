@@ -1,12 +1,12 @@
-/* test_checkpoint_links.c - the whole program in an output folder with links and folders of others: nothing
- * is emptied, overwritten, appended to or made behind a link. Judge: `far`, which the links lead to, is as it
- * was. */
+/* test_checkpoint_links.c - tests the whole program in an output folder with links and folders of other
+ * users. Nothing is emptied, overwritten, appended to or made behind a link. Judge: `far`, the target of the
+ * links, is unchanged. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
 enum { OTHER_USER = 12345 };
 
-/* A copy of the finished run "run", and a folder elsewhere that must not change. */
+/* Makes a copy of the finished run "run", and a folder elsewhere that must not change. */
 static void prepare(void) {
   cli_sh(
       "rm -rf o far as_it_was && cp -r run o && mkdir far && echo mine >far/x && echo mine >far/MANIFEST.json"
@@ -21,7 +21,7 @@ static bool is_there(const char *path) {
   return !lstat(path, &sb);
 }
 
-/* True where this test may give files to another user. */
+/* Tells whether this test may give files to another user. */
 static bool give_away(const char *path) { return geteuid() == 0 && !lchown(path, OTHER_USER, OTHER_USER); }
 
 static void an_archived_checkpoint_survives_retention(void **state) {
@@ -115,8 +115,8 @@ static void export_follows_no_link(void **state) {
   cli_sh("rm there new.tmp");
 }
 
-/* As `cp -rL` leaves it, or a copy to where no links are: what it holds is kept, and the run goes on from the
- * newest checkpoint. */
+/* The folder left by `cp -rL`, or by a copy to a place without links. Its contents are kept, and the run goes
+ * on from the newest checkpoint. */
 static void latest_that_is_no_link_is_set_aside(void **state) {
   (void)state;
   prepare();
@@ -130,7 +130,7 @@ static void latest_that_is_no_link_is_set_aside(void **state) {
   cli_sh("cd o/checkpoints && test -L LATEST -a \"$(readlink LATEST)\" = step-00000003 && "
          "diff -r LATEST.before-1 ../../run/checkpoints/step-00000002 && diff -r BEST.before-1 "
          "../../run/checkpoints/step-00000001");
-  prepare(); /* a file; and the only copy of a checkpoint */
+  prepare(); /* a file, and the only copy of a checkpoint */
   cli_sh("rm o/checkpoints/LATEST && echo step-00000002 >o/checkpoints/LATEST");
   cli_succeeds(TWO SFT "run.output=o train.steps=3");
   cli_sh("test -L o/checkpoints/LATEST && grep -q step o/checkpoints/LATEST.before-1");

@@ -1,6 +1,7 @@
-/* test_dataset.c - data files, their bad lines, and the order of an epoch.
- * Judges: exact values worked out by hand from the contract; for an order, that it is a permutation, and the
- * same formula worked out by another program. */
+/* test_dataset.c - tests data files, their bad lines, and the order of an epoch.
+ *
+ * Judges: exact values worked out by hand from the contract. For an order, that it is a permutation, and the
+ * same formula in another program. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/error_list.h"
@@ -33,7 +34,7 @@ static void reads_rl_lines(void **state) {
   assert_memory_equal(e->prompt, "x\0y", 4);
   assert_int_equal(e->n_token, 4);
   assert_int_equal(e->token[2], FIRST_BYTE);
-  assert_string_equal(e->answer, "3.50"); /* as it stands in the file */
+  assert_string_equal(e->answer, "3.50"); /* as spelled in the file */
   e = tri_dataset_get(d, 2);
   assert_int_equal(e->n_token, 3);
   assert_int_equal(e->n_prompt, 3);
@@ -73,7 +74,7 @@ static void reads_prompts_by_other_keys(void **state) {
   tri_dataset_close(&d);
 }
 
-/* Lines end where the memory for them does, whatever a file unpacks to; the message names the line. */
+/* Reading ends when the lines' memory is used up, whatever a file unpacks to. The message names the line. */
 static void lines_that_outgrow_memory_are_refused(void **state) {
   static const char line[] = "{\"prompt\":\"2+3=\",\"answer\":\"5\"}\n";
   enum { LINES = 40000 };
@@ -112,8 +113,8 @@ static void keeps_fields(void **state) {
   tri_dataset_close(&d);
 }
 
-/* What nobody reads passes by, as Python's json writes it, and goes on to the rewards as it is spelled; an
- * answer that is a number is taken as it is written. */
+/* Unread values are ignored, even in the spelling of Python's json, and go to the rewards as they are
+ * spelled. A number as answer is taken as it is written. */
 static void passes_odd_values_by(void **state) {
   static const char text[] =
       "{\"x\":NaN,\"prompt\":\"a\",\"answer\":123456789012345678901234567890,"
@@ -150,7 +151,7 @@ static void passes_odd_values_by(void **state) {
   tri_dataset_close(&d);
 }
 
-/* A key may be a path into inner objects; a member that is named so wins. */
+/* A key may be a path into inner objects. A member with the whole name wins. */
 static void reads_keys_by_path(void **state) {
   static const char text[] =
       "{\"q\":{\"text\":\"ab\"},\"reward_model\":{\"style\":\"rule\",\"ground_truth\":1.50}}\n"
@@ -207,7 +208,7 @@ static void reads_sft_lines(void **state) {
   tri_data_opt opt = options(TRI_DATA_SFT);
   tri_dataset *d =
       open_text("{\"prompt\":\"ab\",\"completion\":\"cd\"}\n"
-                "{\"prompt\":\"ab\",\"completion\":\"cd$\"}\n" /* its end token is there already */
+                "{\"prompt\":\"ab\",\"completion\":\"cd$\"}\n" /* its end token is already there */
                 "{\"prompt\":\"ab$\",\"completion\":\"\"}\n"
                 "{\"text\":\"xyz\"}\n{\"text\":\"xyz$\"}\n"
                 "{\"tokens\":[5,6,7],\"text\":\"not this\"}\n"
@@ -350,13 +351,13 @@ static void refuses_bad_prompts(void **state) {
   refuse_each(row, sizeof row / sizeof *row, "{\"prompt\":\"a\",\"answer\":\"b\"}", &opt);
 }
 
-/* Refuses what begins with '-': as a reward does that cannot judge it. */
+/* Refuses answers that begin with '-', like a reward that cannot judge them. */
 static const char *refuse_dash(const void *ctx, const char *answer, size_t n) {
   (void)ctx;
   return !n || *answer == '-' ? "is none" : NULL;
 }
 
-/* A right answer that no reward can use: what was found, why, and what to do. */
+/* A right answer is useless to all rewards. The message has the value found, the reason and the cure. */
 static void refuses_truths(void **state) {
   static const bad_line row[] = {
       {"{\"prompt\":\"a\",\"answer\":\"-\\n\"}", "tri_line_parser_refuse_truth() answer -\\n"},
@@ -425,7 +426,7 @@ static void refuses_files_without_lines(void **state) {
   assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
   expect_refusal("open_to_read() a.jsonl");
   assert_null(strstr(tri_error_message(), "hf download"));
-  file[0] = "an-owner/a.data-set"; /* the name of one of the Hub, or a path of this machine */
+  file[0] = "an-owner/a.data-set"; /* a name of the Hub, or a path of this machine */
   tri_error_clear();
   assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
   expect_refusal("open_to_read() hf download an-owner/a.data-set --repo-type dataset --local-dir a.data-set");
@@ -517,8 +518,8 @@ static void limits_whole_examples(void **state) {
   tri_dataset_close(&d);
 }
 
-/* A prompt that fills the limit: cut where prompts are cut, so that its answer has space, at most half of the
- * limit; else its line is dropped. */
+/* A prompt fills the limit. If prompts are truncated it is cut, so that its answer has space, at most half of
+ * the limit. Otherwise its line is dropped. */
 static void prompts_leave_space(void **state) {
   static const char text[] = "{\"prompt\":\"a\",\"completion\":\"b\"}\n"
                              "{\"prompt\":\"abcdefgh\",\"completion\":\"x\"}\n"
@@ -538,7 +539,7 @@ static void prompts_leave_space(void **state) {
   expect_tokens(tri_dataset_get(d, 2), "fghuvw", 3);
   assert_int_equal(tri_dataset_get(d, 3)->n_prompt, 4);
   assert_int_equal(tri_dataset_get(d, 3)->token[0], 7);
-  expect_tokens(tri_dataset_get(d, 4), "^abcdu", 5); /* there is space for a token: the start is kept */
+  expect_tokens(tri_dataset_get(d, 4), "^abcdu", 5); /* space for a token is left, so the start is kept */
   assert_int_equal(tri_dataset_stats(d)->n_truncated, 4);
   tri_dataset_close(&d);
   opt.overlong_prompt = TRI_OVERLONG_ERROR;
@@ -555,14 +556,14 @@ static void prompts_leave_space(void **state) {
   opt.max_total_tokens = 1; /* the first token of all is never learned */
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "tri_dataset_finish() a.jsonl 5 1");
   opt.max_total_tokens = 6;
-  opt.overlong = TRI_OVERLONG_DROP; /* of lines, whatever becomes of prompts */
+  opt.overlong = TRI_OVERLONG_DROP; /* for lines, independent of prompts */
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
   assert_int_equal(tri_dataset_stats(d)->n_emptied, 0);
   tri_dataset_close(&d);
 }
 
-/* Every epoch takes every example once; the order is a function of (seed, epoch), however it is asked for. */
+/* Every epoch takes every example once. The order depends only on (seed, epoch), however it is asked for. */
 static void shuffles_by_seed_and_epoch(void **state) {
   enum { N = 97, EPOCHS = 4 };
   static const int first[10] = {10, 62, 34, 19, 96, 47, 7, 82, 31, 27}; /* five of epoch 0, five of epoch 1 */
@@ -593,13 +594,13 @@ static void shuffles_by_seed_and_epoch(void **state) {
   tri_dataset_close(&d);
   d = open_bytes(text.data, text.len, &opt);
   for (int64_t p = EPOCHS * N - 1; p >= 0; p -= 5) assert_int_equal(tri_dataset_at(d, 7, true, p), order[p]);
-  /* Judge: the same formula worked out by another program; saved runs stand on this order. */
+  /* Judge: the same formula in another program. Saved runs depend on this order. */
   for (int i = 0; i < 10; i++) assert_int_equal(order[i / 5 * N + i % 5], first[i]);
   tri_dataset_close(&d);
   tri_text_free(&text);
 }
 
-/* 100000 lines, tokens longer than an arena block among them. */
+/* Reads 100000 lines, with tokens longer than an arena block among them. */
 static void reads_large_files(void **state) {
   enum { N = 100000, LONG = 300000 };
   tri_data_opt opt = options(TRI_DATA_SFT);
@@ -644,7 +645,8 @@ static void bounds_lines(void **state) {
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "take_line() a.jsonl:3 23 22 data.max_line_bytes");
 }
 
-/* A packed file cut off in a line is one error, where all are looked for: gzip, one block as it is. */
+/* A packed file cut off in a line is one error if all errors are collected. The file is gzip with one stored
+ * block. */
 static void a_broken_file_is_one_error(void **state) {
   static const char head[] = "\x1f\x8b\x08\0\0\0\0\0\0\x03\1\x64\0\x9b\xff",
                     text[] = "{\"tokens\":[4,5]}\n{\"tokens\":7}\n{\"tokens\":[4,";

@@ -1,6 +1,6 @@
-/* test_dataset_chat.c - conversations of data files as tokens, and which of them are learned. Judges: the
- * ids and the masks that transformers gives (tests/data/chat/golden.json, edges.json); exact values worked
- * out by hand. */
+/* test_dataset_chat.c - tests conversations of data files as tokens, and which tokens are learned. Judges:
+ * the ids and masks of transformers (tests/data/chat/golden.json, edges.json), and exact values worked out by
+ * hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chat_case.h"
 #include "dataset_conversation_case.h"
@@ -30,7 +30,7 @@ static bool has_answer(const json_t *conversation) {
   return false;
 }
 
-/* Learned tokens first .. of `spans`, from the last span on or from the first. */
+/* Returns the learned tokens first .. of `spans`, from the last span on or from the first. */
 static void expect_learned(const tri_example *e, const json_t *ids, const json_t *spans, bool all,
                            const char *name, size_t conversation) {
   size_t n = json_array_size(spans), first = all ? 0 : n - 1;
@@ -51,8 +51,8 @@ static void expect_learned(const tri_example *e, const json_t *ids, const json_t
   }
 }
 
-/* Mistral's template writes the system's message only where the user's ends the conversation, so that a
- * turn does not follow the text of its prompt: what is learned cannot be told. */
+/* Mistral's template writes the system message only if the user's message ends the conversation. So a turn
+ * does not follow the text of its prompt, and the learned part cannot be found. */
 static bool moves_system(const json_t *row, const json_t *conversation) {
   return !strcmp(text_of(row, "name"), "mistral") &&
          !strcmp(text_of(json_array_get(conversation, 0), "role"), "system");
@@ -125,8 +125,8 @@ static void learns_the_assistants_turns(void **state) {
   }
 }
 
-/* The ids and the mask of each conversation, by a template that marks what is learned or by one that does
- * not. */
+/* Compares the ids and the mask of each conversation, by a template with marks for learned text and by one
+ * without. */
 static void expect_edges(const json_t *kind, const json_t *row, const char *form) {
   const json_t  *c, *conversations = json_object_get(edges, "talks");
   char          *spec = json_dumps(json_object_get(kind, "tokenizer"), 0);
@@ -167,8 +167,8 @@ static void expect_edges(const json_t *kind, const json_t *row, const char *form
   free(spec);
 }
 
-/* What is learned begins and ends where the text does, though the tokens of the text before it, or up to its
- * end, would be others. */
+/* The learned tokens begin and end with the text, although the text before it, or up to its end, has other
+ * tokens when encoded alone. */
 static void learns_from_edge_to_edge(void **state) {
   const json_t *kind, *row;
   size_t        i, k;
@@ -191,7 +191,7 @@ static void expect_ids_of(const int32_t *id, int n, const json_t *want, const ch
       fail_msg("%s, pair %zu: token %d is %d", name, i, k, id[k]);
 }
 
-/* Preferences in messages have the ids that TRL's DPO trainer gives them, and its prompt. */
+/* Preferences in messages have the ids and the prompt of TRL's DPO trainer. */
 static void pairs_have_the_ids_of_trl(void **state) {
   const json_t *row, *p;
   size_t        i, k;
@@ -223,7 +223,7 @@ static void pairs_have_the_ids_of_trl(void **state) {
 
 /* ---- forms of lines, by a tokenizer of bytes ---- */
 
-/* The bytes of a side, of which `learned` stands at `at` and nothing else is learned. */
+/* Expects the bytes of a side, with `learned` at `at` and nothing else learned. */
 static void expect_side(const int32_t *id, int n, const uint8_t *skip, int n_prompt, const char *text,
                         const char *learned) {
   const char *at = strstr(text, learned);
@@ -237,7 +237,7 @@ static void expect_side(const int32_t *id, int n, const uint8_t *skip, int n_pro
 
 #define CONVERSATION "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
 
-/* As tables keep a list: its JSON as text. */
+/* A list kept as in tables, as text of its JSON. */
 #define SPELLED                                                                                              \
   "{\"messages\":\"[{\\\"role\\\":\\\"user\\\",\\\"content\\\":\\\"a\\\"},"                                  \
   "{\\\"role\\\":\\\"assistant\\\",\\\"content\\\":\\\"b\\\"}]\"}"
@@ -299,7 +299,7 @@ static void reads_prompts(void **state) {
     assert_string_equal(e->prompt, CONVERSATION);
     assert_string_equal(e->answer, "7");
   }
-  expect_tokens(tri_dataset_get(d, 2), "^a", 2); /* the prompt's own field goes before messages */
+  expect_tokens(tri_dataset_get(d, 2), "^a", 2); /* the prompt's own field wins over messages */
   tri_dataset_close(&d);
   opt.chat.texts = true;
   d = open_text("{\"prompt\":\"a\",\"answer\":\"7\"}\n", &opt);
@@ -308,8 +308,8 @@ static void reads_prompts(void **state) {
   tri_chat_close(&chat);
 }
 
-/* What a line has for its template: tools, as a list or its text, thoughts, calls, parts, its own
- * variables. A begun answer is gone on with. */
+/* A line has values for its template: tools as a list or its text, thoughts, calls, parts, its own variables.
+ * A begun answer is continued. */
 static void passes_on_what_a_line_has(void **state) {
   static const char form[] =
       "{% for t in tools or [] %}<{{ t.n }}>{% endfor %}{{ mood }}{% for m in messages %}[{{ m.role }}]"
@@ -391,7 +391,7 @@ static void reads_pairs(void **state) {
   tri_chat_close(&chat);
 }
 
-/* A begin token that a text spells is not put before it again; what the tokenizer puts behind a text is no
+/* A begin token spelled in the text is not added again. A token that the tokenizer adds behind a text is no
  * begin token, whatever the text begins with. */
 static void no_text_gets_two_begin_tokens(void **state) {
   static const struct {
@@ -435,8 +435,8 @@ static void no_text_gets_two_begin_tokens(void **state) {
   json_decref(spec);
 }
 
-/* Where an answer's first line end and that of the prompt are one token, the prompt ends before it for both
- * sides; what is learned is that of each alone. */
+/* If the first newline of an answer and that of the prompt are one token, the prompt ends before it on both
+ * sides. The learned tokens of each side stay the same. */
 static void pairs_may_share_a_token(void **state) {
   static const char *const answer[] = {"\\n\\nfirst", "No."};
   const json_t            *row = json_array_get(templates(), 0); /* chatml */
@@ -464,7 +464,7 @@ static void pairs_may_share_a_token(void **state) {
       alone = tri_dataset_get(one, 0);
       assert_int_equal(i ? e->n_rejected : e->n_token, alone->n_token);
       assert_memory_equal(id, alone->token, (size_t)alone->n_token * sizeof *id);
-      assert_int_equal(alone->n_prompt, e->n_prompt + (i != k)); /* that of "No." is longer */
+      assert_int_equal(alone->n_prompt, e->n_prompt + (i != k)); /* the one of "No." is longer */
       for (int n = e->n_prompt; n < alone->n_token; n++)
         assert_int_equal(skip && skip[n], n < alone->n_prompt || (alone->skip && alone->skip[n]));
       tri_dataset_close(&one);
@@ -536,8 +536,8 @@ static void refuses_bad_conversations(void **state) {
   tri_chat_close(&chat);
 }
 
-/* A conversation is cut as text is: a prompt at its front, the whole at its end, where something to learn
- * must be left. */
+/* A conversation is cut like a text: a prompt at its begin, the whole at its end, and something to learn must
+ * be left. */
 static void cuts_conversations(void **state) {
   static const char line[] = "{\"messages\":[" U("a") "," A("b") "]}";
   tri_chat         *chat = open_form("chatml");
@@ -559,7 +559,7 @@ static void cuts_conversations(void **state) {
   d = open_text(line, &opt);
   e = tri_dataset_get(d, 0);
   assert_int_equal(e->n_token, whole - 2);
-  assert_null(e->skip); /* all that is left behind the prompt is learned */
+  assert_null(e->skip); /* everything left behind the prompt is learned */
   tri_dataset_close(&d);
   opt.max_total_tokens = prompt; /* the prompt makes space for its answer, "b<|im_end|>" */
   d = open_text(line, &opt);
@@ -576,7 +576,7 @@ static void cuts_conversations(void **state) {
   tri_chat_close(&chat);
 }
 
-/* What a template leaves out of lines, and answers without an end, are counted. */
+/* Text left out by a template, and answers without an end, are counted. */
 static void counts_what_is_not_written(void **state) {
   static const char *const form[] = {
       "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"

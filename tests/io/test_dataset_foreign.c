@@ -1,10 +1,10 @@
-/* test_dataset_foreign.c - lines in forms of other programs, or of no use: each is told a cure. Judge: the
- * cure, typed as it stands, gives lines that are taken, and leaves good lines as they were. */
+/* test_dataset_foreign.c - tests the cures for lines in formats of other programs, or of no use. Judge: the
+ * cure, typed as it stands, gives lines that are accepted, and leaves good lines unchanged. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/error.h"
 #include "dataset_conversation_case.h"
 
-/* Gives a key of the cure, "data.prompt_key: query", to the options. */
+/* Gives a key of the cure, such as "data.prompt_key: query", to the options. */
 static void take_key(tri_data_opt *opt, char *said) {
   const struct {
     const char  *name;
@@ -20,7 +20,7 @@ static void take_key(tri_data_opt *opt, char *said) {
     }
 }
 
-/* Runs the cure's command over the file, where this machine has jq; false: it has not. */
+/* Runs the cure's command on the file if this machine has jq. Otherwise returns false. */
 static bool run_command(const char *command) {
   static const char then[] = "\n  then data.train: ";
   char              line[4096];
@@ -30,7 +30,7 @@ static bool run_command(const char *command) {
   if (system("command -v jq > /dev/null") != 0) return false; /* NOLINT: the tests' own command */
   snprintf(line, sizeof line, "%.*s && mv %s %s", (int)(made - command), command, made + strlen(then),
            path_b);
-  assert_int_equal(system(line), 0); /* NOLINT: what users are told to type */
+  assert_int_equal(system(line), 0); /* NOLINT: the command shown to users */
   return true;
 }
 
@@ -38,7 +38,7 @@ static bool run_command(const char *command) {
 #define ROLE(who, text) "{\"role\":\"" who "\",\"content\":\"" text "\"}"
 #define SHAREGPT        "[" FROM("human", "a") "," FROM("gpt", "b") "]"
 
-/* A line that is refused says its cure, and is taken after it. Judge: what --check takes. */
+/* A refused line gives its cure, and is accepted after it. Judge: the lines accepted by --check. */
 static void foreign_lines_are_told_their_cure(void **state) {
   static const struct {
     tri_data_kind kind;
@@ -122,8 +122,8 @@ static void foreign_lines_are_told_their_cure(void **state) {
   tri_chat_close(&chat);
 }
 
-/* A cure is for the whole file: the lines that were good stay as they are, and nothing of the others is lost.
- * Judge: what each line says, by hand. */
+/* A cure is for the whole file. Good lines stay as they are, and nothing of the others is lost. Judge: the
+ * contents of each line, by hand. */
 static void cures_keep_other_lines(void **state) {
 #define ASKED(answer)  "{\"prompt\":\"a\",\"answer\":" answer "}\n"
 #define LABEL(label)   "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":" label "}\n"
@@ -145,7 +145,7 @@ static void cures_keep_other_lines(void **state) {
 #define ASSISTANT               "\\n\\nAssistant:"
 #define PAIR(prompt, chosen, rejected)                                                                       \
   "{\"prompt\":\"" prompt "\",\"chosen\":\"" chosen "\",\"rejected\":\"" rejected "\"}\n"
-      {TRI_DATA_PAIRS, /* sides that part before their last answers keep what each of them answered */
+      {TRI_DATA_PAIRS, /* sides that differ before their last answers keep their own answers */
        SIDES(HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT " d",
              HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT " e")
            SIDES(HUMAN "a" ASSISTANT " b" HUMAN "c" ASSISTANT " d",

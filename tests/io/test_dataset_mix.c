@@ -1,5 +1,5 @@
-/* test_dataset_mix.c - files drawn by weights. Judges: the shares the weights ask for, within five
- * deviations; each file's own passes; positions asked in any order against one order. */
+/* test_dataset_mix.c - tests drawing files by weights. Judges: the shares of the weights, within five
+ * deviations, each file's own passes, and positions in any order against one order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
@@ -55,7 +55,7 @@ static void takes_files_by_weight(void **state) {
   tri_dataset_close(&d);
 }
 
-/* A file's lines come in its own order: without shuffling the file's; with it another one in each pass. */
+/* A file's lines come in the file's order without shuffling. With shuffling each pass has another order. */
 static void each_file_has_its_own_passes(void **state) {
   tri_dataset *d = open_mixed(2, 1);
   int64_t      next[2] = {0, 0}, first[N_B], again[N_B], n = 0;
@@ -75,7 +75,8 @@ static void each_file_has_its_own_passes(void **state) {
   tri_dataset_close(&d);
 }
 
-/* What a position takes depends on nothing asked before: after a resume, on other ranks, back and forth. */
+/* The example at a position does not depend on earlier questions, as after a resume, on other ranks, back and
+ * forth. */
 static void positions_stand_alone(void **state) {
   tri_dataset *d = open_mixed(1, 1), *e = open_mixed(1, 1), *other = open_mixed(1, 1);
   int64_t      want[DRAWS];
@@ -97,7 +98,7 @@ static void positions_stand_alone(void **state) {
   tri_dataset_close(&other);
 }
 
-/* Which file a line is of belongs to what a resume compares. */
+/* The file of a line is part of a resume's comparison. */
 static void the_hash_knows_files(void **state) {
   tri_dataset *d = open_two(), *mixed = open_mixed(1, 1);
 
@@ -107,7 +108,7 @@ static void the_hash_knows_files(void **state) {
   tri_dataset_close(&mixed);
 }
 
-/* Numbers that only together are beyond all others. */
+/* Weights whose sum exceeds the largest double. */
 static void takes_huge_weights(void **state) {
   tri_dataset *d = open_mixed(1e308, 1e308);
   int          from_b = 0;

@@ -1,6 +1,7 @@
-/* test_dataset_pairs.c - lines of preferences: pairs, labelled answers, and what is wrong with them.
- * Judges: exact values worked out by hand from the contract; text and tokens of one example against each
- * other; the rules of SFT lines (test_dataset.c); TRL 1.16's own trainers for eight kinds of tokenizer, 200
+/* test_dataset_pairs.c - tests lines of preferences: pairs, labelled answers, and mistakes in them.
+ *
+ * Judges: exact values worked out by hand from the contract. Text and tokens of one example against each
+ * other. The rules of SFT lines (test_dataset.c). TRL 1.16's own trainers for eight kinds of tokenizer, 200
  * lines each (tests/golden/make_pairs_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
@@ -29,7 +30,7 @@ static void reads_pairs(void **state) {
   (void)state;
   assert_int_equal(tri_dataset_count(d), 3);
   expect_pair(tri_dataset_get(d, 0), "^abcd$", "^abe$", 3, 1.5f);
-  expect_pair(tri_dataset_get(d, 1), "^abc$", "^ab$", 3, 0); /* its end token is there already */
+  expect_pair(tri_dataset_get(d, 1), "^abc$", "^ab$", 3, 0); /* its end token is already there */
   expect_pair(tri_dataset_get(d, 2), "^x$", "^yyy$", 1, -3);
   assert_int_equal(tri_dataset_get(d, 1)->id, 2); /* blank lines count */
   assert_int_equal(s->n_line, 4);
@@ -65,7 +66,7 @@ static void reads_labelled_lines(void **state) {
   tri_dataset_close(&d);
 }
 
-/* Of one file as text and as tokens: the same examples, the same hash. */
+/* One file as text and as tokens gives the same examples and the same hash. */
 static void expect_same(const char *text, const char *tokens, tri_data_kind kind) {
   tri_data_opt   opt = options(kind);
   tri_dataset   *a = open_text(text, &opt), *b;
@@ -75,7 +76,7 @@ static void expect_same(const char *text, const char *tokens, tri_data_kind kind
   b = open_text(tokens, &opt);
   assert_int_equal(tri_dataset_count(a), tri_dataset_count(b));
   stats = *tri_dataset_stats(a);
-  stats.n_plain = 0; /* which counts text alone */
+  stats.n_plain = 0; /* it counts only text */
   assert_memory_equal(&stats, tri_dataset_stats(b), sizeof stats);
   assert_true(tri_dataset_hash(a) == tri_dataset_hash(b));
   tri_dataset_close(&a);
@@ -94,7 +95,7 @@ static void takes_tokens_as_text(void **state) {
               "{\"tokens\":[1,100,101,102,103,2],\"prompt_tokens\":3,\"label\":true}\n", TRI_DATA_LABELLED);
 }
 
-/* Nothing is added to tokens; without prompt_tokens all but the first are learned. */
+/* Nothing is added to tokens. Without prompt_tokens all but the first are learned. */
 static void takes_tokens_without_a_prompt(void **state) {
   tri_data_opt opt = options(TRI_DATA_PAIRS);
   tri_dataset *d = open_text("{\"chosen_tokens\":[5,6],\"rejected_tokens\":[7,8,9]}\n"
@@ -132,7 +133,7 @@ static void reads_other_keys(void **state) {
   expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
   assert_true(tri_dataset_get(d, 0)->value == 1);
   tri_dataset_close(&d);
-  opt = options(TRI_DATA_SFT); /* one side of pairs, as `trireme score --completion-key chosen` reads it */
+  opt = options(TRI_DATA_SFT); /* one side of pairs, as read by `trireme score --completion-key chosen` */
   opt.completion_key = "chosen";
   d = open_text("{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}\n", &opt);
   expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
@@ -221,7 +222,7 @@ static void refuses_bad_labels(void **state) {
        "tri_line_parser_refuse_label() label 2 1 0 jq -c '.label |= if type == \"number\" then . > 0 "
        "else . end' a.jsonl"},
       {ANSWER("-1"), "tri_line_parser_refuse_label() label -1 1 0 a.jsonl"},
-      {ANSWER("0.0"), "tri_line_parser_refuse_label() label 0.0 1 0 a.jsonl"}, /* a score, perhaps */
+      {ANSWER("0.0"), "tri_line_parser_refuse_label() label 0.0 1 0 a.jsonl"}, /* perhaps a score */
       {ANSWER("\"True\""), "tri_line_parser_refuse_label() label True 1 0 jq -c '.label |= (tostring | "
                            "ascii_downcase | if IN( a.jsonl"},
       {ANSWER("\"1\""), "tri_line_parser_refuse_label() label 1 0 a.jsonl ascii_downcase"},
@@ -244,7 +245,7 @@ static void refuses_bad_labels(void **state) {
   refuse_each(row, sizeof row / sizeof *row, ANSWER("true"), &opt);
 }
 
-/* Where no end token is put, an empty answer is nothing to learn. */
+/* Without an end token, an empty answer has nothing to learn. */
 static void refuses_answers_without_tokens(void **state) {
   static const bad_line pair[] = {
       {"{\"prompt\":\"a\",\"chosen\":\"\",\"rejected\":\"c\"}", "tri_line_parser_check_learned() chosen 2"},
@@ -297,7 +298,7 @@ static void limits_pairs(void **state) {
   tri_dataset_close(&d);
 }
 
-/* Each of these differs from the first in one thing that is learned. */
+/* Each of these differs from the first in one learned thing. */
 static void hashes_preferences(void **state) {
   static const char *const pair[] = {PAIR("\"margin\":1"),
                                      PAIR("\"margin\":2"),
@@ -320,20 +321,21 @@ static void hashes_preferences(void **state) {
   }
 }
 
-/* ---- as TRL's trainers read them ---- */
+/* ---- against TRL's trainers ---- */
 
-/* One kind of tokenizer with its lines. */
+/* One kind of tokenizer and its lines. */
 typedef struct golden_kind {
-  const json_t *kind; /* borrowed, both */
+  const json_t *kind; /* both borrowed */
   json_t       *line;
   tri_encoder   encoder;
-  tri_data_opt  opt; /* of every kind of data */
+  tri_data_opt  opt; /* for every kind of data */
 } golden_kind;
 
 static const char *const single[][2] = {{"prompt", "prompt"}, {"completion", "chosen"}};
 static const char *const pair[][2] = {{"prompt", "prompt"}, {"chosen", "chosen"}, {"rejected", "rejected"}};
 
-/* A file of the lines, each with these members: pairs of a name in the file and one in the golden line. */
+/* Writes a file of the lines with these members, each given by its name in the file and its name in the
+ * golden line. */
 static void put_lines(const json_t *lines, const char *const (*member)[2], size_t n_member) {
   tri_text all = {0};
   size_t   i;
@@ -367,7 +369,7 @@ static tri_dataset *open_golden(const golden_kind *g, tri_data_kind kind) {
   return d;
 }
 
-/* id [n] are `want`'s, the first n_shared of them those of `shared`. */
+/* Expects id [n] to equal `want`, and the first n_shared of them to equal `shared`. */
 static void expect_golden(const char *kind, size_t line, const int32_t *id, int n, const json_t *shared,
                           size_t n_shared, const json_t *want) {
   if ((size_t)n != n_shared + json_array_size(want))
@@ -424,7 +426,7 @@ static void golden_pairs(const char *name, const golden_kind *g) {
   tri_dataset_close(&d);
 }
 
-/* Every fourth line as `text`: prompt and rejected answer in one. */
+/* Every fourth line is given as `text`, prompt and rejected answer in one. */
 static void golden_texts(const char *name, const golden_kind *g) {
   static const char *const member[][2] = {{"text", "text"}};
   json_t                  *texts = json_array(), *row;
@@ -450,8 +452,8 @@ static void golden_texts(const char *name, const golden_kind *g) {
   json_decref(texts);
 }
 
-/* The lines that max_length leaves are TRL's: cut to their first tokens, dropped where nothing that is
- * learned would be left; a reward model's dropped where a side is longer. */
+/* The lines left by max_length are TRL's. They are cut to their first tokens, and dropped if no learned token
+ * would be left. A reward model's line is dropped if a side is longer. */
 static void golden_limited(const char *name, const golden_kind *all, const json_t *dropped, int64_t most) {
   static const struct {
     const char   *trainer;

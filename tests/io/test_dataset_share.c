@@ -1,4 +1,5 @@
-/* test_dataset_share.c - data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
+/* test_dataset_share.c - tests data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
+ *
  * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by
  * message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -15,7 +16,7 @@
 
 enum { VOCAB = 260, MOST_BYTES = 1 << 16 };
 
-static char    folder[64], path[3][96]; /* shared by all ranks; the third is a pipe */
+static char    folder[64], path[3][96]; /* shared by all ranks, the third is a pipe */
 static int32_t ids[4096];
 static char    text[MOST_BYTES];
 
@@ -31,7 +32,7 @@ static tri_status encode_bytes(void *ctx, const char *t, size_t n, bool special,
 }
 
 static bool      limit_is_error;
-static tri_chat *chat; /* NULL: text is text */
+static tri_chat *chat; /* NULL keeps text as plain text */
 
 static tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
@@ -40,7 +41,7 @@ static tri_data_opt options(tri_data_kind kind) {
                         .overlong = limit_is_error ? TRI_OVERLONG_AS_PROMPT : TRI_OVERLONG_TRUNCATE,
                         .max_total_tokens = limit_is_error || chat ? 0 : 9, /* some prompts fill it */
                         .max_total_name = "the limit of the test",
-                        .chosen_key = "better", /* `chosen` is for one kind alone */
+                        .chosen_key = "better", /* `chosen` is only for one kind */
                         .rejected_key = "worse",
                         .max_prompt_tokens = chat ? 9 + 50 : 9,
                         .chat = {chat, true, chat != NULL, NULL},
@@ -50,8 +51,8 @@ static tri_data_opt options(tri_data_kind kind) {
                         .encode = encode_bytes};
 }
 
-/* n lines of different lengths, some blank, some too long; `bad`: the line that is no object, from 1 on. Rank
- * 0 writes. */
+/* Writes n lines of different lengths on rank 0, some blank, some too long. `bad` is the number, from 1, of a
+ * line that is no object. */
 static void put_lines(const char *file, int n, int bad, bool ends, uint64_t seed) {
   tri_rng_key key = tri_rng_make_key(seed, TRI_RNG_SHUFFLE);
   size_t      at = 0;
@@ -99,7 +100,7 @@ static void check_same(const tri_dataset *a, const tri_dataset *b) {
   }
 }
 
-/* Shared and whole: the same examples, or the same status and message. */
+/* Expects the same examples, or the same status and message, when read shared and whole. */
 static void compare(const char *const *file, int n_file, tri_data_kind kind) {
   tri_data_opt opt = options(kind);
   tri_dataset *whole = NULL, *shared = NULL;
@@ -126,7 +127,7 @@ static void shares_every_length(void **state) {
   const char *file[] = {path[0], path[1]};
 
   (void)state;
-  for (int n = 0; n < 40; n++) { /* fewer lines than ranks among them */
+  for (int n = 0; n < 40; n++) { /* some with fewer lines than ranks */
     put_lines(path[0], n, 0, n % 2, (uint64_t)n);
     put_lines(path[1], 40 - n, 0, n % 3, (uint64_t)n + 100);
     for (tri_data_kind kind = TRI_DATA_RL; kind <= TRI_DATA_LABELLED; kind++) {
@@ -136,7 +137,7 @@ static void shares_every_length(void **state) {
   }
 }
 
-/* Every treatment of long lines occurs in what was shared. */
+/* Every treatment of long lines occurs in the shared files. */
 static void counts_what_was_cut(void **state) {
   const char  *file[] = {path[0]};
   tri_data_opt opt = options(TRI_DATA_SFT);
@@ -180,7 +181,7 @@ static void names_the_first_bad_line(void **state) {
   }
 }
 
-/* All lines that are too long are counted, and the first is named, whichever rank has it. */
+/* All lines over the limit are counted, and the first is named, on whatever rank it is. */
 static void counts_long_lines(void **state) {
   const char  *file[] = {path[0], path[1]};
   tri_data_opt opt = options(TRI_DATA_RL);
@@ -213,7 +214,7 @@ static void refuses_what_one_rank_refuses(void **state) {
   compare(file, 1, TRI_DATA_SFT);
 }
 
-/* A line that every part lies in is held by none of the ranks. */
+/* No rank holds a line that spans every part. */
 static void holds_no_line_of_others(void **state) {
   enum { FILE_BYTES = 512 << 20, MOST = 64 << 20 };
   const char   *file[] = {path[0]};
@@ -223,7 +224,7 @@ static void holds_no_line_of_others(void **state) {
 
   (void)state;
   put_lines(path[0], 5, 0, true, 1);
-  if (world->rank == 0) CHECK(truncate(path[0], FILE_BYTES) == 0); /* a hole: no newline */
+  if (world->rank == 0) CHECK(truncate(path[0], FILE_BYTES) == 0); /* a hole without a newline */
   CHECK(tri_host_barrier(world) == TRI_OK);
   opt.max_line_bytes = 1 << 20;
   CHECK(getrusage(RUSAGE_SELF, &before) == 0);
@@ -234,7 +235,7 @@ static void holds_no_line_of_others(void **state) {
   tri_error_clear();
 }
 
-/* And nobody waits for a writer. */
+/* Nobody waits for a writer. */
 static void refuses_a_pipe(void **state) {
   const char  *file[] = {path[2]};
   tri_data_opt opt = options(TRI_DATA_SFT);

@@ -1,5 +1,5 @@
-/* test_dataset_system.c - a message of the system that a deck puts before conversations which have none.
- * Judge: the same lines with that message spelled out: tokens and masks, or the refusal, are the same. */
+/* test_dataset_system.c - tests the system message that a deck puts before conversations without one. Judge:
+ * the same lines with that message spelled out have the same tokens and masks, or the same refusal. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/error.h"
 #include "dataset_case.h"
@@ -29,7 +29,7 @@ static const both lines[] = {
     {TRI_DATA_PROMPTS, false, false,
      "{\"messages\": [{\"role\": \"system\", \"content\": \"own\"}, "
      "" USER "]}",
-     "{\"messages\": [{\"role\": \"system\", \"content\": \"own\"}, " USER "]}"}, /* it has one */
+     "{\"messages\": [{\"role\": \"system\", \"content\": \"own\"}, " USER "]}"}, /* has a system message */
     {TRI_DATA_PROMPTS, false, false,
      "{\"messages\": [{\"role\": \"developer\", \"content\": \"own\"}, "
      "" USER "]}",
@@ -63,7 +63,7 @@ static tri_chat *open_chat(const char *name, const char *text, const char *syste
   return chat;
 }
 
-/* NULL: it is refused. */
+/* Returns NULL if the line is refused. */
 static tri_dataset *open_line(const both *b, const char *line, const tri_chat *chat) {
   const char  *file[] = {path_a};
   tri_data_opt opt = options(b->kind);
@@ -116,7 +116,7 @@ static void lines_are_as_if_spelled_out(void **state) {
     tri_chat_close(&plain);
     tri_chat_close(&with);
   }
-  assert_true(n_same > 80); /* a few are refused alike: a developer, turns that cannot be told */
+  assert_true(n_same > 80); /* a few are refused alike, a developer, turns that cannot be found */
 }
 
 /* A prompt of the command line. */
@@ -134,7 +134,7 @@ static void a_text_is_as_if_spelled_out(void **state) {
   tri_chat_close(&with);
 }
 
-/* What a template refuses names the deck's key, but where the line has the message itself. */
+/* A refusal by a template names the deck's key, unless the line itself has the message. */
 static void a_refusal_names_the_key(void **state) {
   static const char refuses[] = "{% if messages[0].role == 'system' %}{{ raise_exception('no system "
                                 "here') }}{% endif %}"

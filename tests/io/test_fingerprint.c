@@ -1,4 +1,4 @@
-/* test_fingerprint.c - models known again by their bytes. Judge: which bytes of a large file were changed. */
+/* test_fingerprint.c - tests recognising models by their bytes. Judge: the bytes changed in a large file. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,8 @@ static void take(const char *path, tri_text *out) {
   assert_true(tri_fingerprint_has(out->data, "model.path"));
 }
 
-/* One layer of many is another one, as where all others were frozen: at each place of the file it is seen. */
+/* One of many layers differs, as if all others were frozen. The change is noticed at each place of the
+ * file. */
 static void one_layer_is_seen(void **state) {
   enum { LAYER = FILE_BYTES / LAYERS };
   static char byte[LAYER];

@@ -1,6 +1,7 @@
-/* test_hf_config.c - config.json of Llama and Qwen2 models.
- * Judges: transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is
- * refused by name. */
+/* test_hf_config.c - tests config.json of Llama and Qwen2 models.
+ *
+ * Judges: transformers (make_hf_config_golden.py), and for settings that cannot be computed the rule that
+ * they are refused by name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -94,7 +95,7 @@ static void agrees_with_transformers(void **state) {
 #define LLAMA "{\"model_type\":\"llama\"," BASE
 #define QWEN  "{\"model_type\":\"qwen2\",\"num_key_value_heads\":2," BASE
 
-/* Judge: values by hand; generation_config.json counts before config.json. */
+/* Judge: values by hand. generation_config.json counts before config.json. */
 static void finds_end_tokens(void **state) {
   static const struct {
     const char *config, *generation;
@@ -140,7 +141,7 @@ static void reads_scalar_heads(void **state) {
   static const struct {
     const char *config, *head;
     bool        scored;
-    double      mean, std; /* 0: none */
+    double      mean, std; /* 0 for none */
   } row[] = {
       {LLAMA SCORED ONE "}", "score.weight", true, 0, 0},
       {LLAMA SCORED ",\"num_labels\":1,\"problem_type\":\"regression\",\"torch_dtype\":\"float32\"}",
@@ -172,8 +173,8 @@ static void reads_scalar_heads(void **state) {
   }
 }
 
-/* Judge: GenericForSequenceClassification of transformers 5 reads a score at the last token that is not
- * pad_token_id, and takes one text at a time where that is null. */
+/* Judge: GenericForSequenceClassification of transformers 5 reads a score at the last token different from
+ * pad_token_id. If that is null it takes one text at a time. */
 static void gives_a_head(void **state) {
   static const struct {
     const char *config, *generation;
@@ -407,7 +408,7 @@ static void accepts_what_changes_nothing(void **state) {
   assert_int_equal(eos.pad, -1);
 }
 
-/* What Hugging Face's pages of these models show, sizes apart. Judge: the models are plain ones. */
+/* The configs on Hugging Face's pages of these models, except for sizes. Judge: the models are plain ones. */
 static void accepts_published_files(void **state) {
   static const char *const config[] = {
       /* Llama 1 */
@@ -421,7 +422,7 @@ static void accepts_published_files(void **state) {
       ",\"_name_or_path\":\"meta-llama/Llama-2-7b-hf\",\"architectures\":[\"LlamaForCausalLM\"]"
       ",\"attention_bias\":false,\"attention_dropout\":0.0,\"num_key_value_heads\":4,\"pretraining_tp\":1"
       ",\"rope_scaling\":null,\"rope_theta\":5000000.0,\"torch_dtype\":\"bfloat16\",\"use_cache\":false}",
-      /* Llama 3.2 as an adapter's author saved it again */
+      /* Llama 3.2, saved again by the author of an adapter */
       LLAMA
       ",\"_attn_implementation_autoset\":true,\"_commit_hash\":\"4e20\",\"mlp_bias\":false,\"head_dim\":32"
       ",\"eos_token_id\":[3,4,5],\"rope_scaling\":{\"factor\":32.0,\"high_freq_factor\":4.0"
@@ -436,7 +437,7 @@ static void accepts_published_files(void **state) {
            ",\"eos_token_id\":50,\"max_window_layers\":21,\"rope_theta\":10000,\"sliding_window\":4096"
            ",\"use_mrope\":false,\"use_sliding_window\":false,\"torch_dtype\":\"bfloat16\""
            ",\"transformers_version\":\"4.44.0\"}",
-      /* transformers 5, a classifier's leftovers, generation parameters of old */
+      /* transformers 5, leftovers of a classifier, old generation parameters */
       QWEN
       ",\"dtype\":\"bfloat16\",\"layer_types\":[\"full_attention\",\"full_attention\"]"
       ",\"sliding_window\":null,\"rope_parameters\":{\"rope_theta\":1000000.0,\"rope_type\":\"default\"}"
@@ -452,7 +453,7 @@ static void accepts_published_files(void **state) {
     if (parse(config[i], NULL, &shape, &eos) != TRI_OK) fail_msg("%zu: %s", i, tri_error_message());
 }
 
-/* Wherever the text comes from: a folder's file, a checkpoint's. */
+/* The text may come from a folder's file or from a checkpoint's. */
 static void refuses_endless_text(void **state) {
   enum { N = (1 << 20) + 1 };
   char           *text = malloc(N);

@@ -1,6 +1,6 @@
-/* test_hf_families.c - config.json of the families after Llama and Qwen2, of windows and of YaRN. Judges:
- * transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is refused by
- * name. */
+/* test_hf_families.c - tests config.json of the families after Llama and Qwen2, with windows and YaRN.
+ * Judges: transformers (make_hf_config_golden.py), and for settings that cannot be computed the rule that
+ * they are refused by name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family/family.h"
 #include "io/hf/hf_config.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static tri_eos marks; /* of what was parsed last */
+static tri_eos marks; /* from the last parse */
 
 static tri_status parse(const char *config, const char *generation, tri_model_shape *shape) {
   tri_hf_text c = {"config.json", config, strlen(config)};
@@ -25,7 +25,7 @@ static tri_status parse(const char *config, const char *generation, tri_model_sh
   return tri_hf_config_parse(&c, generation ? &g : NULL, shape, &marks);
 }
 
-static const char *of; /* the case that runs */
+static const char *of; /* the running case */
 
 static void same(const json_t *want, const char *key, double got) {
   const json_t *v = json_object_get(want, key);
@@ -156,7 +156,7 @@ static void agrees_with_transformers(void **state) {
 #define YARN     ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2"
 
 typedef struct refusal {
-  const char *config, *part; /* of the message */
+  const char *config, *part; /* part of the message */
 } refusal;
 
 static void all_refused(const refusal *row, size_t n) {
@@ -167,7 +167,7 @@ static void all_refused(const refusal *row, size_t n) {
   }
 }
 
-/* Fields that would change what the model computes, each a file that some program runs in another way. */
+/* Fields that would change the model's results. Some program runs each such file in another way. */
 static void refuses_what_it_does_not_compute(void **state) {
   static const refusal row[] = {
       {GEMMA2 ",\"use_bidirectional_attention\":true}",
@@ -243,7 +243,7 @@ static void refuses_what_it_does_not_compute(void **state) {
   all_refused(row, sizeof row / sizeof *row);
 }
 
-/* The same of multipliers, of layers without rotary positions, of longrope. */
+/* The same for multipliers, layers without rotary positions, and longrope. */
 static void refuses_values_without_meaning(void **state) {
   static const refusal row[] = {
       {GRANITE ",\"residual_multiplier\":0}", "tri_hf_get_number() config.json residual_multiplier 0"},
@@ -290,8 +290,8 @@ static void refuses_values_without_meaning(void **state) {
   all_refused(row, sizeof row / sizeof *row);
 }
 
-/* Models of text and more, as published but for what says nothing here: their text half, with the end tokens
- * and the tie that the whole says. */
+/* Published multimodal models, without fields of no effect here. Each gives its text model, with the end
+ * tokens and the tied embeddings of the whole. */
 static void finds_the_text_half(void **state) {
 #define IMAGES                                                                                               \
   ",\"image_token_index\":262144,\"initializer_range\":0.02,\"vision_config\":{\"hidden_size\":1152}"
@@ -392,8 +392,8 @@ static void refuses_other_halves(void **state) {
   all_refused(row, sizeof row / sizeof *row);
 }
 
-/* What stands in published files, sizes apart, beside what the golden ones have; or what of theirs is
- * refused, and as that. */
+/* Fields of published files, except for sizes, beside those of the golden files, and fields refused with
+ * their message. */
 static void knows_published_files(void **state) {
 #define CODE                                                                                                 \
   ",\"architectures\":[\"Phi3ForCausalLM\"],\"auto_map\":{\"AutoConfig\":\"configuration_phi3.Phi3Config\"," \
@@ -405,7 +405,7 @@ static void knows_published_files(void **state) {
       {PHI3 CODE ",\"attention_bias\":false,\"attention_dropout\":0.0,\"embd_pdrop\":0.0,\"resid_pdrop\":0.0"
                  ",\"original_max_position_embeddings\":4096,\"rope_scaling\":null,\"sliding_window\":2047}",
        NULL},
-      /* the same, saved by a program that took it from the Hub */
+      /* the same, saved by a program that loaded it from the Hub */
       {PHI3
        ",\"auto_map\":{\"AutoConfig\":\"microsoft/Phi-3-mini-4k-instruct--configuration_phi3.Phi3Config\"}}",
        NULL},
@@ -418,11 +418,11 @@ static void knows_published_files(void **state) {
                  ",\"partial_rotary_factor\":0.75,\"rope_scaling\":{\"long_factor\":[1,1,1,1,1,1],"
                  "\"short_factor\":[1,1,1,1,1,1],\"type\":\"longrope\"}}",
        NULL},
-      /* Phi-3-mini-128k-instruct, as it was published first */
+      /* Phi-3-mini-128k-instruct, as first published */
       {PHI3 CODE ",\"max_position_embeddings\":131072,\"original_max_position_embeddings\":4096"
                  ",\"rope_scaling\":{\"long_factor\":" EIGHT ",\"short_factor\":" EIGHT ",\"type\":\"su\"}}",
        NULL},
-      /* Phi-3-small's and Phi-3.5-MoE's scaling has more */
+      /* the scaling of Phi-3-small and Phi-3.5-MoE has more fields */
       {PHI3 CODE ",\"rope_scaling\":{\"long_factor\":" EIGHT ",\"short_factor\":" EIGHT
                  ",\"long_mscale\":1.24,\"short_mscale\":1.24,\"type\":\"longrope\"}}",
        "fail_unknown() config.json long_mscale short_mscale"},

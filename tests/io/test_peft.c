@@ -1,4 +1,4 @@
-/* test_peft.c - adapter_config.json: what of PEFT's fields is read, refused by name, or changes nothing.
+/* test_peft.c - tests adapter_config.json: which fields of PEFT are read, refused by name, or change nothing.
  * Judge: LoraConfig of peft 0.21 (tests/data/lora, written by it), and its meanings of target_modules. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 static tri_model_shape shape = {.L = 2};
 
-/* The file with `fields` behind what each needs. */
+/* Makes the file with `fields` behind the required ones. */
 static tri_status parse(const char *fields, tri_lora *out) {
   char text[2048];
 
@@ -28,7 +28,7 @@ static tri_status parse(const char *fields, tri_lora *out) {
   return tri_peft_parse(&(tri_hf_text){"adapter_config.json", text, strlen(text)}, &shape, NULL, false, out);
 }
 
-/* Rows of llama's table. */
+/* Indices of rows in llama's table. */
 static uint64_t rows(const char *a, const char *b) {
   return tri_lora_find(shape.family, a) | (b ? tri_lora_find(shape.family, b) : 0);
 }
@@ -88,7 +88,7 @@ static void targets(void **state) {
   is_refused(QV ", \"exclude_modules\": 7", "refuse() adapter_config.json exclude_modules 7");
   is_refused("\"target_modules\": \"q_proj\"", "target_modules is \"q_proj\""); /* the whole name */
   is_refused("\"target_modules\": \".*layers.0.*\"", "refuse() adapter_config.json target_modules PEFT");
-  /* re.fullmatch of Python: no classes of POSIX, but sets of their letters */
+  /* re.fullmatch of Python has no POSIX classes, but reads their letters as sets */
   is_refused("\"target_modules\": \".*\\\\.[[:alpha:]]*q_proj\"", "it must name linear modules");
   is_read("\"target_modules\": \".*[:alph:]_proj\"", rows("up_proj", NULL));
   is_read("\"target_modules\": \".*[[.q.]_proj\"", rows("q_proj", NULL));
@@ -192,7 +192,7 @@ static void numbers(void **state) {
         TRI_EINPUT);
 }
 
-/* What is written is read as the same. */
+/* A written file is read back as the same. */
 static void written(void **state) {
   tri_lora before = {16, 24.5, true, 0}, after;
   tri_text text = {0};

@@ -1,4 +1,5 @@
-/* test_safetensors.c - safetensors files.
+/* test_safetensors.c - tests safetensors files.
+ *
  * Judges: files of the reference library (make_safetensors_golden.py), the definition of binary16, and for
  * broken files the rule that each is refused with a message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -58,7 +59,7 @@ static void write_bytes(const char *path, const void *bytes, size_t n) {
   assert_int_equal(fclose(f), 0);
 }
 
-/* A file with this header length, this header and data_bytes bytes of zero. */
+/* Makes a file with this header length, this header and data_bytes zero bytes. */
 static void write_raw(const char *name, uint64_t length, const char *header, size_t data_bytes) {
   size_t         n = strlen(header);
   unsigned char *b = calloc(8 + n, 1);
@@ -80,7 +81,7 @@ static void expect_refused(const char *path, const char *part) {
   expect_refusal(part);
 }
 
-/* Judge: the limit that safetensors.c states. */
+/* Judge: the limit in safetensors.c. */
 static void refuses_endless_json(void **state) {
   enum { NESTED = 1 << 19 };
   tri_text text = {0};
@@ -143,7 +144,7 @@ static void reads_reference_file(void **state) {
   tri_safetensors_close(&s);
 }
 
-/* A tensor that cannot be read is refused when it is asked for, with its name and dtype. */
+/* A tensor that cannot be read is refused on reading, with its name and dtype. */
 static void refuses_only_on_reading(void **state) {
   static const char *const name[] = {"ids", "f64", "five", "empty"};
   static const char *const part[] = {"tri_safetensors_read_f32() mixed.safetensors ids (I64)",
@@ -294,7 +295,7 @@ static void refuses_broken_lengths(void **state) {
   expect_refused(in_folder("a.safetensors"), "fail_length() a.safetensors 70");
   write_raw("a.safetensors", (16 << 20) + 1, good, 17 << 20);
   expect_refused(in_folder("a.safetensors"), "too large");
-  write_raw("a.safetensors", sizeof good - 3, good, 8); /* the header cut in its middle */
+  write_raw("a.safetensors", sizeof good - 3, good, 8); /* the header is cut in the middle */
   expect_refused(in_folder("a.safetensors"), "not JSON");
   write_bytes(in_folder("a.safetensors"), "1234567", 7);
   expect_refused(in_folder("a.safetensors"), "header_length() a.safetensors");
@@ -305,7 +306,7 @@ static void refuses_broken_lengths(void **state) {
   expect_refused("/dev/null", "check_regular() /dev/null device");
 }
 
-/* A header without tensors is one of the format; clang's sanitizer watches the sums with NULL. */
+/* A header may have no tensors. clang's sanitizer checks the sums with NULL. */
 static void reads_a_file_without_tensors(void **state) {
   tri_safetensors *s;
 
@@ -349,7 +350,7 @@ static void tells_other_formats(void **state) {
   unlink(in_folder("pytorch_model.bin"));
 }
 
-/* The reference library's file cut after every byte: refused, never read past its end. */
+/* The reference library's file, cut after every byte, is refused and never read past its end. */
 static void refuses_every_cut(void **state) {
   char  *bytes;
   size_t n;
@@ -363,7 +364,8 @@ static void refuses_every_cut(void **state) {
   tri_host_free((void **)&bytes);
 }
 
-/* Every byte of the header replaced: refused or read, never a crash (run under the sanitizers). */
+/* With any byte of the header replaced the file is refused or read, without a crash (run under the
+ * sanitizers). */
 static void survives_changed_bytes(void **state) {
   static const char with[] = {0, '"', '{', '9', '-', ',', (char)0xff};
   char             *bytes;
@@ -424,7 +426,7 @@ static void refuses_broken_indexes(void **state) {
   }
 }
 
-/* As transformers: the shards say what there is, the index only which shards. */
+/* As in transformers, the index only names the shards, and the shards decide about tensors. */
 static void an_index_may_differ_from_its_shards(void **state) {
   static const char index[] = "{\"weight_map\":{\"y\":\"a.safetensors\",\"head\":\"a.safetensors\"}}";
   tri_safetensors  *s;
@@ -462,7 +464,7 @@ static const tri_safetensors_spec spec[] = {
     {"lm.bf16", TRI_BF16, 2, {2, 3}},
 };
 
-/* Judge: byte for byte what the reference library writes. */
+/* Judge: the bytes written by the reference library. */
 static void writes_as_reference(void **state) {
   static const int64_t    count[] = {12, 7, 5, 1, 6};
   tri_safetensors_writer *w;
@@ -488,7 +490,7 @@ static void writes_as_reference(void **state) {
   tri_host_free((void **)&have);
 }
 
-/* Larger than one piece of the conversions, from an odd element on. Judge: exact. */
+/* The range is larger than one piece of the conversions and starts at an odd element. Judge: exact. */
 static void reads_what_it_wrote(void **state) {
   enum { N = (1 << 20) + 12345 };
   static const tri_safetensors_spec big[] = {
