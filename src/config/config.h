@@ -190,7 +190,9 @@ typedef struct tri_key {
    * be. Their last, FILE.END, stands for a path. */
   const char *range;
   const char *def;  /* as text; NULL: not given unless the user says */
-  const char *unit; /* "tokens", "path", "1"; never empty */
+  /* The unit of a number, such as "tokens". The kind of a text or of the items of a list, such as "path".
+   * "": the number has no unit, the text no special kind. Never NULL. */
+  const char *unit;
   const char *help;
 } tri_key;
 extern const tri_key tri_keys[];

@@ -109,366 +109,381 @@ static const char *no_lines(const tri_config *c) { return c->data.train.n ? NULL
 /* clang-format off */
 const tri_key tri_keys[] = {
   {"run.output", TRI_KEY_TEXT, ALL, HERE, NEVER, AT(run.output), "", NULL, "path",
-   "Folder the run writes to; must be given. Paths in a deck are relative to the folder the program is "
-   "started in."},
-  {"run.seed", TRI_KEY_U64, ALL, FIXED, NEVER, AT(run.seed), "[0, 18446744073709551615]", "42", "1",
-   "Key of every random number: weights, order of the data, sampling."},
-  {"run.device", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.device), "auto|cpu|cuda", "auto", "1",
-   "Where the work is done; auto takes GPUs where there are any."},
+   "Folder for everything the run writes. Must be given. Paths in a deck are relative to the folder in which the program "
+   "starts."},
+  {"run.seed", TRI_KEY_U64, ALL, FIXED, NEVER, AT(run.seed), "[0, 18446744073709551615]", "42", "",
+   "Seed of every random number: initial weights, order of the data, sampling. Change it to repeat an experiment with "
+   "other random numbers."},
+  {"run.device", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.device), "auto|cpu|cuda", "auto", "",
+   "Processor type. auto uses GPUs if there are any, else CPUs."},
   {"run.ranks_per_node", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.ranks_per_node), COUNT0, "0", "ranks",
-   "Treat so many neighbouring ranks as one node; 0: the real nodes."},
+   "Treats this many neighbouring ranks as one node. 0 uses the real nodes. Set it to try plans for several nodes on one "
+   "machine."},
   {"run.threads", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.threads), "[0, 4096]", "0", "threads",
-   "Threads of each rank. 0: its share of the cores, or less where the CPU quota of a cgroup, OMP_NUM_THREADS or "
-   "OMP_THREAD_LIMIT allows less; the start says what decided."},
+   "Threads of each rank. 0 gives each rank an equal share of the cores, or fewer if the CPU quota of a cgroup, "
+   "OMP_NUM_THREADS or OMP_THREAD_LIMIT allows fewer. The start screen names the limit."},
   {"run.resume", TRI_KEY_TEXT, ALL, HERE, NEVER, AT(run.resume), "", "auto", "path",
-   "auto: go on from the newest checkpoint in run.output; never: start anew; or the path of a checkpoint."},
-  {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, NEVER, AT(run.allow_changes), "", NULL, "1",
-   "A key that this resume may change though it is part of the experiment, or a list of them; reward; deck: "
-   "whatever a checkpoint's deck that cannot be read hides."},
-  {"run.sampler", TRI_KEY_CHOICE, ANSWERS, FREE, NEVER, AT(run.sampler), "exact|rescore|trust", "exact", "1",
-   "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this "
-   "machine's products cannot, a warning says so and it is rescore); rescore, from a training forward; "
-   "trust, the sampler's as they are."},
+   "Checkpoint to resume from. auto takes the newest checkpoint in run.output, so that a job can simply be started "
+   "again. never starts anew. A path names another checkpoint."},
+  {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, NEVER, AT(run.allow_changes), "", NULL, "key",
+   "Keys this resume may change although they define the experiment. `reward` permits another reward list. `deck` "
+   "permits resuming when the checkpoint's deck cannot be read."},
+  {"run.sampler", TRI_KEY_CHOICE, ANSWERS, FREE, NEVER, AT(run.sampler), "exact|rescore|trust", "exact", "",
+   "Source of the old log-probabilities. exact takes them from the sampler and stops the run if the trainer's differ in "
+   "any bit. If this machine's matrix products cannot guarantee equal bits, a warning says so and the run uses rescore. "
+   "rescore computes them again by a training forward pass. trust takes the sampler's unchecked."},
   {"run.log_every", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.log_every), COUNT, "1", "steps",
-   "Show a row of every so many steps, of each evaluated one and of the last; metrics.jsonl has every step."},
-  {"run.tensorboard", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(run.tensorboard), "", "false", "1",
-   "Write what metrics.jsonl says for TensorBoard too: tensorboard --logdir OUTPUT/tensorboard."},
+   "Steps between rows on the screen. Evaluated steps and the last step always have a row. metrics.jsonl has every step."},
+  {"run.tensorboard", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(run.tensorboard), "", "false", "",
+   "Writes the numbers of metrics.jsonl for TensorBoard too. View them by `tensorboard --logdir OUTPUT/tensorboard`."},
   {"run.timeout_s", TRI_KEY_F64, ALL, HERE, NEVER, AT(run.timeout_s), "[0, inf)", "600", "s",
-   "How long ranks wait for one that is late; one that is stopped, dead or unreachable is waited for 15 s at most. The "
-   "run then says which rank it is and ends with exit code 76. At least 10; 0: ranks wait for ever."},
+   "Seconds the ranks wait for a late rank. Then the run names that rank and ends with exit code 76. The ranks wait at "
+   "most 15 s for a rank that is stopped, dead or unreachable. The least value is 10. 0 waits for ever."},
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.trace_steps), "[0, 100]", "0", "steps",
-   "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for "
-   "chrome://tracing or ui.perfetto.dev; 0: never."},
-  {"run.cpu_kernels", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_kernels), "auto|avx512|avx2|neoverse_v2|neon|generic", "auto", "1",
-   "Kernels on CPUs, of what is not a product of weights: for which of the processor's instructions; auto: the best it has. "
-   "Where nodes differ, avx2 (on Arm neon) on all of them gives the same numbers. TRI_CPU_KERNELS in the environment "
-   "overrides it."},
-  {"run.cpu_f32", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_f32), "auto|library|avx512", "auto", "1",
-   "Products of f32 weights on CPUs: by this program's AVX-512, or by oneDNN or OpenBLAS; auto: avx512 where the processor "
-   "has it. Where nodes differ, library on all of them. TRI_CPU_F32 in the environment overrides it."},
-  {"run.cpu_bf16", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_bf16), "auto|amx|avx512|f32", "auto", "1",
-   "Products of bf16 on CPUs: by AMX, by AVX512-BF16, or widened to f32; auto: the first of these that the processor has. "
-   "TRI_CPU_BF16 in the environment overrides it."},
-  {"run.collectives", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.collectives), "auto|shm|mpi|nccl|staged", "auto", "1",
-   "Who sums and gathers between ranks: shm (memory of a node, MPI between nodes) or mpi on CPUs, nccl or staged (through "
-   "host memory and MPI) on GPUs; auto: shm, and nccl where it is built in. TRI_COMM in the environment overrides it."},
-  {"run.cuda_attention_backward", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cuda_attention_backward), "auto|own|cudnn", "auto", "1",
-   "Gradients of attention on GPUs: by this program's kernel, or by cuDNN; auto: own. TRI_CUDA_ATTN_BWD in the environment "
-   "overrides it."},
+   "Writes a timeline of this many steps after the start to OUTPUT/trace/rank-N.json. Open it in chrome://tracing or "
+   "ui.perfetto.dev. 0 writes none."},
+  {"run.cpu_kernels", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_kernels), "auto|avx512|avx2|neoverse_v2|neon|generic", "auto", "",
+   "Instruction set of the CPU kernels other than matrix products. auto takes the best this processor has. If the "
+   "processors of the nodes differ, choose avx2 (on Arm neon) to get the same numbers on all of them. The environment "
+   "variable TRI_CPU_KERNELS overrides this key."},
+  {"run.cpu_f32", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_f32), "auto|library|avx512", "auto", "",
+   "Matrix products of f32 weights on CPUs. avx512 is this program's own code. library is oneDNN or OpenBLAS. auto takes "
+   "avx512 if the processor has it. If the processors of the nodes differ, choose library. The environment variable "
+   "TRI_CPU_F32 overrides this key."},
+  {"run.cpu_bf16", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_bf16), "auto|amx|avx512|f32", "auto", "",
+   "Matrix products in bf16 on CPUs: by AMX, by AVX512-BF16, or converted to f32. auto takes the first of these that the "
+   "processor has. The environment variable TRI_CPU_BF16 overrides this key."},
+  {"run.collectives", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.collectives), "auto|shm|mpi|nccl|staged", "auto", "",
+   "Communication between ranks. CPUs use shm (shared memory in a node, MPI between nodes) or mpi. GPUs use nccl or "
+   "staged (through host memory and MPI). auto takes shm, and nccl if the build has it. The environment variable "
+   "TRI_COMM overrides this key."},
+  {"run.cuda_attention_backward", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cuda_attention_backward), "auto|own|cudnn", "auto", "",
+   "Backward pass of attention on GPUs: by this program's kernel or by cuDNN. auto takes own. The environment variable "
+   "TRI_CUDA_ATTN_BWD overrides this key."},
 
   {"model.path", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(model.path), "", NULL, "path",
-   "Hugging Face folder, checkpoint or output folder to start from; or else model.config."},
+   "Model to start from: a Hugging Face folder, a checkpoint, or the output folder of a run. Must be given unless "
+   "model.config is."},
   {"model.config", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(model.config), "", NULL, "path",
-   "A config.json: start from random weights, keyed by run.seed and tensor name."},
+   "A config.json. The run starts from random weights, generated from run.seed and each tensor's name."},
   {"model.tokenizer", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(model.tokenizer), "", NULL, "path",
-   "A tokenizer.json, beside model.config; not needed where the data is tokens."},
-  {"model.dtype", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(model.dtype), "f32|bf16|fp16", "bf16", "1",
-   "Type the model computes in; master weights and optimizer state are always f32. fp16 scales the loss."},
-  {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(model.recompute), "none|layer", "none", "1",
-   "layer: keep only the input of each layer and compute the rest again in the backward pass."},
-  {"model.rope_factors", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(model.rope_factors), "auto|short|long", "auto", "1",
-   "Which factors of its longrope a model has (Phi-3 with 128k, Phi-3.5, Phi-4-mini), the same for every sequence of a "
-   "run. auto: long if a sequence may have more tokens than original_max_position_embeddings, as vLLM has it; the first "
-   "start decides, and resumes keep it."},
+   "A tokenizer.json to use with model.config. Data in tokens needs none."},
+  {"model.dtype", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(model.dtype), "f32|bf16|fp16", "bf16", "",
+   "Type of the model's weights and activations in computation. Master weights and optimizer state are always f32. "
+   "Choose fp16 only for models made in it. It scales the loss."},
+  {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(model.recompute), "none|layer", "none", "",
+   "Activation checkpointing. layer keeps only the input of each layer and computes the rest again in the backward pass. "
+   "Choose it if the activations do not fit into memory."},
+  {"model.rope_factors", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(model.rope_factors), "auto|short|long", "auto", "",
+   "Set of longrope factors (Phi-3 with 128k, Phi-3.5, Phi-4-mini) for all sequences of the run. auto takes long if a "
+   "sequence may have more tokens than original_max_position_embeddings, as vLLM does. The first start decides, and "
+   "resumes keep the choice."},
   {"model.ref_path", TRI_KEY_TEXT, COMPARE, FIXED, NEVER, AT(model.ref_path), "", NULL, "path",
-   "Reference policy of the KL term or of preferences; not given: the starting policy, with lora the one without "
-   "adapters."},
+   "Reference policy of the KL term or of preferences. By default it is the model the run starts from, and with LoRA the "
+   "model without adapters."},
 
-  {"lora.rank", TRI_KEY_I64, ALL, FIXED, NEVER, AT(lora.rank), "[0, 65536]", "0", "1",
-   "Low-rank adapters (LoRA) of this rank learn, and the model's weights stay as they are; 0: all weights learn."},
-  {"lora.alpha", TRI_KEY_F64, ALL, FIXED, no_adapters, AT(lora.alpha), "[1e-6, 1e6]", NULL, "1",
-   "What adapters add counts times alpha / rank; not given: 16."},
-  {"lora.targets", TRI_KEY_LIST, ALL, FIXED, no_adapters, AT(lora.targets), "", NULL, "1",
-   "Modules that have adapters, such as q_proj, or a list of them; not given: all linear modules of the layers."},
+  {"lora.rank", TRI_KEY_I64, ALL, FIXED, NEVER, AT(lora.rank), "[0, 65536]", "0", "",
+   "Rank of low-rank adapters (LoRA). Only the adapters learn. 0 trains all weights without adapters."},
+  {"lora.alpha", TRI_KEY_F64, ALL, FIXED, no_adapters, AT(lora.alpha), "[1e-6, 1e6]", NULL, "",
+   "Scale of the adapters. Their outputs are multiplied by alpha / rank. Default 16."},
+  {"lora.targets", TRI_KEY_LIST, ALL, FIXED, no_adapters, AT(lora.targets), "", NULL, "module",
+   "Modules with adapters, such as q_proj. By default all linear modules of the layers have them."},
   {"lora.path", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(lora.path), "", NULL, "path",
-   "Folder of PEFT's whose adapters the run starts from, with their rank, alpha and targets; not given: new ones."},
+   "PEFT folder of adapters to start from, with their rank, alpha and targets. By default new adapters are made."},
 
   {"data.train", TRI_KEY_LIST, ALL, FIXED, NEVER, AT(data.train), "", NULL, "path",
-   "JSON lines file to train on, or a list of them; must be given unless rollout.replay is."},
-  {"data.train_weights", TRI_KEY_LIST, ALL, FIXED, NEVER, AT(data.train_weights), "", NULL, "1",
-   "For each file of data.train how often its lines are drawn, beside the others' numbers: a random number keyed by "
-   "run.seed and the line's place in the run chooses the file, which goes through its own lines pass by pass; "
-   "train.epochs then counts as many draws as there are lines; not given: the files are one."},
+   "JSON lines files to train on. Must be given unless rollout.replay is."},
+  {"data.train_weights", TRI_KEY_LIST, ALL, FIXED, NEVER, AT(data.train_weights), "(0, inf)", NULL, "number",
+   "Sampling weight of each file of data.train. Every draw picks a file at random by weight and takes the next line of "
+   "that file. The pick depends on run.seed and the number of the draw alone. An epoch is as many draws as the files "
+   "have lines. By default the files are read as one."},
   {"data.eval", TRI_KEY_LIST, ALL, FREE, no_eval, AT(data.eval), "", NULL, "path",
-   "JSON lines file to evaluate on, or a list of them."},
-  {"data.eval_names", TRI_KEY_LIST, ALL, FREE, no_eval, AT(data.eval_names), "", NULL, "1",
-   "For each file of data.eval a name of a-z, 0-9 and _: each is a set of its own then, with metrics eval_NAME_reward_mean "
-   "and so on, beside those of all; not given: the files are one set."},
-  {"data.prompt_key", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.prompt_key), "", "prompt", "1",
-   "Field of a line that holds the prompt. For this and every other _key a name with dots is a path into inner fields, "
-   "such as extra_info.question, unless the line has a field of that name."},
-  {"data.answer_key", TRI_KEY_TEXT, ALL, FIXED, tri_config_no_answers, AT(data.answer_key), "", "answer", "1",
-   "Field of a line that holds the right answer, for the rewards; verl's lines: reward_model.ground_truth."},
-  {"data.completion_key", TRI_KEY_TEXT, GIVEN, FIXED, NEVER, AT(data.completion_key), "", "completion", "1",
-   "Field of a line that holds the text to be learned."},
-  {"data.chosen_key", TRI_KEY_TEXT, PAIRS, FIXED, NEVER, AT(data.chosen_key), "", "chosen", "1",
-   "Field of a line that holds the better answer."},
-  {"data.rejected_key", TRI_KEY_TEXT, PAIRS, FIXED, NEVER, AT(data.rejected_key), "", "rejected", "1",
-   "Field of a line that holds the worse answer."},
-  {"data.label_key", TRI_KEY_TEXT, TRI_NEEDS_LABELLED, FIXED, NEVER, AT(data.label_key), "", "label", "1",
-   "Field of a line that says whether the answer is good: true or false."},
+   "JSON lines files to evaluate on."},
+  {"data.eval_names", TRI_KEY_LIST, ALL, FREE, no_eval, AT(data.eval_names), "", NULL, "name",
+   "Name of each file of data.eval, made of a-z, 0-9 and _. Each file then has its own metrics, such as "
+   "eval_NAME_reward_mean, besides the metrics of all lines. By default the files are one set."},
+  {"data.prompt_key", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.prompt_key), "", "prompt", "field name",
+   "Field of a line with the prompt. In every key that ends in _key, a name with dots is a path into inner fields, such "
+   "as extra_info.question, unless the line has a field of that whole name."},
+  {"data.answer_key", TRI_KEY_TEXT, ALL, FIXED, tri_config_no_answers, AT(data.answer_key), "", "answer", "field name",
+   "Field of a line with the right answer, for the rewards. Files made for verl need reward_model.ground_truth."},
+  {"data.completion_key", TRI_KEY_TEXT, GIVEN, FIXED, NEVER, AT(data.completion_key), "", "completion", "field name",
+   "Field of a line with the text to learn."},
+  {"data.chosen_key", TRI_KEY_TEXT, PAIRS, FIXED, NEVER, AT(data.chosen_key), "", "chosen", "field name",
+   "Field of a line with the better answer."},
+  {"data.rejected_key", TRI_KEY_TEXT, PAIRS, FIXED, NEVER, AT(data.rejected_key), "", "rejected", "field name",
+   "Field of a line with the worse answer."},
+  {"data.label_key", TRI_KEY_TEXT, TRI_NEEDS_LABELLED, FIXED, NEVER, AT(data.label_key), "", "label", "field name",
+   "Field of a line with the label of the answer: true if it is good, else false."},
   {"data.chat_template", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.chat_template), TRI_CHAT_WORDS "|FILE.jinja", "auto", "path",
-   "How lists of messages become text. auto: the model's own template; a name: that template; FILE.jinja: a file of "
-   "yours, in the same language; none: they are refused."},
-  {"data.chat_template_kwargs", TRI_KEY_MAP, ALL, FIXED, NEVER, AT(data.chat_template_kwargs), "", NULL, "1",
-   "Variables for the chat template, such as {enable_thinking: false}: texts, numbers, true or false."},
+   "Template that turns lists of messages into text. auto takes the model's own. A name takes the published template of "
+   "that model. FILE.jinja is a file of yours. none refuses lists of messages."},
+  {"data.chat_template_kwargs", TRI_KEY_MAP, ALL, FIXED, NEVER, AT(data.chat_template_kwargs), "", NULL, "",
+   "Variables of the chat template, such as {enable_thinking: false}."},
   {"data.chat_template_date", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.chat_template_date), "", NULL, "date",
-   "The day that a chat template writes with strftime_now, YYYY-MM-DD. Not given: the day on which the run was first "
-   "started; a resume keeps it."},
-  {"data.system_prompt", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.system_prompt), "", NULL, "text",
-   "Text of a message of the system that is put before each conversation which has none, of training, evaluation and "
-   "pairs alike; with data.apply_chat_template also before prompts that are text."},
+   "Date for templates that call strftime_now, as YYYY-MM-DD. By default the day of the run's first start, and resumes "
+   "keep it."},
+  {"data.system_prompt", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.system_prompt), "", NULL, "",
+   "System message for every conversation that has none, in training, evaluation and pairs. With "
+   "data.apply_chat_template, prompts in text get it too."},
   {"data.tools", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.tools), "", NULL, "path",
-   "JSON file with a list of the tools that the chat template describes in every conversation; a line's own go before "
-   "them."},
-  {"data.tools_key", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.tools_key), "", "tools", "1",
-   "Field of a line that holds its own list of tools."},
-  {"data.apply_chat_template", TRI_KEY_BOOL, ALL, FIXED, NEVER, AT(data.apply_chat_template), "", "false", "1",
-   "A prompt that is text is the user's message of a conversation, an answer to it the assistant's; else text is "
-   "taken as it stands."},
-  {"data.train_on", TRI_KEY_CHOICE, TRI_NEEDS_DEMONSTRATIONS, FIXED, NEVER, AT(data.train_on), "last|all", "last", "1",
-   "What is learned of a conversation: the assistant's last message, or all of them."},
-  {"data.shuffle", TRI_KEY_BOOL, ALL, FIXED, replayed, AT(data.shuffle), "", "true", "1",
-   "Go through the lines in a new order in each epoch."},
+   "JSON file with a list of tools. The chat template describes them in every conversation. A line with its own list "
+   "uses that list instead."},
+  {"data.tools_key", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.tools_key), "", "tools", "field name",
+   "Field of a line with its own list of tools."},
+  {"data.apply_chat_template", TRI_KEY_BOOL, ALL, FIXED, NEVER, AT(data.apply_chat_template), "", "false", "",
+   "Treats a prompt in text as the user's message and its answer as the assistant's. By default text is used as it is. "
+   "Set it to train chat models on plain text prompts."},
+  {"data.train_on", TRI_KEY_CHOICE, TRI_NEEDS_DEMONSTRATIONS, FIXED, NEVER, AT(data.train_on), "last|all", "last", "",
+   "Messages of a conversation to learn: the assistant's last message, or all of the assistant's messages."},
+  {"data.shuffle", TRI_KEY_BOOL, ALL, FIXED, replayed, AT(data.shuffle), "", "true", "",
+   "Shuffles the lines in each epoch."},
   {"data.max_prompt_length", TRI_KEY_I64, ALL, FIXED, no_lines, AT(data.max_prompt_length), COUNT, NULL, "tokens",
-   "Longest prompt; not given: what the model can hold."},
-  {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(data.overlong_prompt), "error|drop|truncate", "error", "1",
-   "A longer prompt: error ends the run before its first step, drop leaves the line out, truncate keeps the "
-   "prompt's end. In lines that are learned truncate also cuts a prompt that leaves no room for its answer within "
-   "data.max_length or the model's context: the answer gets the room it needs, at most half."},
+   "Longest prompt. By default the model's context."},
+  {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(data.overlong_prompt), "error|drop|truncate", "error", "",
+   "Treatment of prompts longer than data.max_prompt_length. error ends the run before its first step. drop leaves the "
+   "line out. truncate keeps the end of the prompt. In SFT, RM, DPO and KTO, truncate also cuts a prompt if its answer "
+   "would not fit into data.max_length or the model's context. The answer then gets the space it needs, at most half."},
   {"data.max_length", TRI_KEY_I64, GIVEN | PAIRS, FIXED, NEVER, AT(data.max_length), COUNT, NULL, "tokens",
-   "Longest line, a prompt with its answer and end token; of a pair its longer side. Not given: the model's context."},
-  {"data.overlong", TRI_KEY_CHOICE, GIVEN | PAIRS, FIXED, NEVER, AT(data.overlong), "error|drop|truncate|auto", "auto", "1",
-   "A line longer than data.max_length or the model's context: error ends the run before its first step, drop leaves "
-   "the line out, truncate keeps its start and drops a line that would keep nothing to learn. auto does as "
-   "data.overlong_prompt says."},
+   "Longest line: prompt, answer and end token together. The longer side of a pair counts. By default the model's "
+   "context."},
+  {"data.overlong", TRI_KEY_CHOICE, GIVEN | PAIRS, FIXED, NEVER, AT(data.overlong), "error|drop|truncate|auto", "auto", "",
+   "Treatment of lines longer than data.max_length or the model's context. error ends the run before its first step. "
+   "drop leaves the line out. truncate keeps the start of the line, and drops a line with nothing left to learn. auto "
+   "does the same as data.overlong_prompt."},
   {"data.max_line_bytes", TRI_KEY_I64, ALL, FREE, NEVER, AT(data.max_line_bytes), "[1, 2147483647]", "67108864", "bytes",
-   "Longest line of a data or replay file; while it is read it takes up to 30 times its bytes."},
+   "Longest line of a data or replay file. Reading a line takes up to 30 times its size in memory."},
 
-  {"algo.name", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(algo.name), "", NULL, "1",
-   "The algorithm, with an advantage, a policy loss and defaults of its own; must be given."},
-  {"algo.advantage", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(algo.advantage), "", NULL, "1",
-   "What rewards become; not given: the algorithm's."},
-  {"algo.policy_loss", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(algo.policy_loss), "", NULL, "1",
-   "What is learned by advantages; not given: the algorithm's."},
+  {"algo.name", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(algo.name), "", NULL, "",
+   "Algorithm. It sets an advantage, a policy loss and defaults of other keys. Must be given."},
+  {"algo.advantage", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(algo.advantage), "", NULL, "",
+   "Formula that turns rewards into advantages. By default the algorithm's own."},
+  {"algo.policy_loss", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(algo.policy_loss), "", NULL, "",
+   "Loss that the policy minimizes. By default the algorithm's own."},
   {"algo.num_generations", TRI_KEY_I64, ANSWERS, FIXED, NEVER, AT(algo.num_generations), COUNT, "8", "samples",
-   "Answers per prompt: the group."},
-  {"algo.clip_eps", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.clip_eps), "(0, 1)", "0.2", "1",
-   "The policy ratio is clipped below 1 - clip_eps."},
-  {"algo.clip_eps_high", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.clip_eps_high), "(0, inf)", NULL, "1",
-   "The policy ratio is clipped above 1 + clip_eps_high (cispo: it is the cap itself); not given: clip_eps, if that is given."},
-  {"algo.dual_clip", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.dual_clip), "[0, inf)", "0", "1",
-   "Where the advantage is negative the loss is bounded as by a ratio of so much, over 1; 0: it is not bounded."},
-  {"algo.kl_coef", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.kl_coef), "[0, inf)", "0", "1",
-   "Weight of the KL term; 0: no reference policy."},
-  {"algo.kl_estimator", TRI_KEY_CHOICE, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_estimator), "k1|k2|k3", "k3", "1",
-   "Estimator of the KL term."},
-  {"algo.kl_where", TRI_KEY_CHOICE, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_where), "loss|reward", "loss", "1",
-   "Where the KL term is added."},
-  {"algo.scale_rewards", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.scale_rewards), "group|batch|none", "group", "1",
-   "Whose standard deviation divides the advantage."},
-  {"algo.advantage_eps", TRI_KEY_F64, LISTED, FIXED, no_scale, AT(algo.opt.advantage_eps), "[0, inf)", "1e-4", "1",
+   "Answers to each prompt. They form a group."},
+  {"algo.clip_eps", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.clip_eps), "(0, 1)", "0.2", "",
+   "Lower clip range. The policy ratio is clipped below 1 - clip_eps."},
+  {"algo.clip_eps_high", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.clip_eps_high), "(0, inf)", NULL, "",
+   "Upper clip range. The policy ratio is clipped above 1 + clip_eps_high. For cispo it is the cap itself. By default "
+   "equal to clip_eps if the deck gives clip_eps."},
+  {"algo.dual_clip", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.dual_clip), "[0, inf)", "0", "",
+   "Bound of the loss for negative advantages: at most that of a policy ratio of dual_clip, which must be over 1. 0 sets "
+   "no bound."},
+  {"algo.kl_coef", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.kl_coef), "[0, inf)", "0", "",
+   "Weight of the KL term. 0 turns it off, and no reference policy is loaded."},
+  {"algo.kl_estimator", TRI_KEY_CHOICE, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_estimator), "k1|k2|k3", "k3", "",
+   "Estimator of the KL divergence."},
+  {"algo.kl_where", TRI_KEY_CHOICE, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_where), "loss|reward", "loss", "",
+   "Place of the KL term: added to the loss, or subtracted from the reward."},
+  {"algo.scale_rewards", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.scale_rewards), "group|batch|none", "group", "",
+   "Standard deviation that divides the advantage: of the group's rewards, of the batch's, or none."},
+  {"algo.advantage_eps", TRI_KEY_F64, LISTED, FIXED, no_scale, AT(algo.opt.advantage_eps), "[0, inf)", "1e-4", "",
    "Added to the standard deviation that divides the advantage."},
-  {"algo.gamma", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.gamma), "[0, 1]", "1", "1",
-   "What a reward is worth one token earlier."},
-  {"algo.lam", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.lam), "[0, 1]", "0.95", "1",
-   "How far ahead an advantage with values looks: 1 to the answer's end, as a return does; 0 to the next value."},
-  {"algo.whiten_advantages", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.whiten_advantages), "", "false", "1",
-   "Advantages are taken less their mean over all answer tokens of a rollout, divided by their deviation."},
+  {"algo.gamma", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.gamma), "[0, 1]", "1", "",
+   "Discount of rewards per token."},
+  {"algo.lam", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.lam), "[0, 1]", "0.95", "",
+   "Lambda of generalized advantage estimation (GAE). 1 looks ahead to the end of the answer, 0 to the next value."},
+  {"algo.whiten_advantages", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.whiten_advantages), "", "false", "",
+   "Normalizes advantages to mean 0 and standard deviation 1 over all answer tokens of a rollout."},
   {"algo.loss_agg_mode", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.loss_agg_mode),
-   "token-mean|seq-mean-token-sum|seq-mean-token-mean|seq-mean-token-sum-norm", "token-mean", "1",
-   "How the loss of the tokens becomes one number."},
-  {"algo.sapo_temperature_pos", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sapo_temperature_pos), "(0, inf)", "1", "1",
-   "How fast the gate falls off around a ratio of 1 where the advantage is positive."},
-  {"algo.sapo_temperature_neg", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sapo_temperature_neg), "(0, inf)", "1.05", "1",
-   "The same where it is not."},
-  {"algo.vespo_k_pos", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_k_pos), "[0, inf)", "2", "1",
-   "Power of the sequence's ratio in its weight, where the advantage is not negative."},
-  {"algo.vespo_lambda_pos", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_lambda_pos), "[0, inf)", "3", "1",
-   "Decay of the weight with the ratio, where the advantage is not negative."},
-  {"algo.vespo_k_neg", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_k_neg), "[0, inf)", "3", "1",
-   "The power where the advantage is negative."},
-  {"algo.vespo_lambda_neg", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_lambda_neg), "[0, inf)", "2", "1",
-   "The decay where the advantage is negative."},
+   "token-mean|seq-mean-token-sum|seq-mean-token-mean|seq-mean-token-sum-norm", "token-mean", "",
+   "Average that turns the losses of the tokens into one number."},
+  {"algo.sapo_temperature_pos", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sapo_temperature_pos), "(0, inf)", "1", "",
+   "Temperature of SAPO's soft gate around a ratio of 1 for positive advantages. A higher one makes the gate fall off "
+   "faster."},
+  {"algo.sapo_temperature_neg", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sapo_temperature_neg), "(0, inf)", "1.05", "",
+   "Temperature of the same gate for all other advantages."},
+  {"algo.vespo_k_pos", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_k_pos), "[0, inf)", "2", "",
+   "Exponent of the sequence's ratio in VESPO's weight for advantages >= 0."},
+  {"algo.vespo_lambda_pos", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_lambda_pos), "[0, inf)", "3", "",
+   "Decay of VESPO's weight with the ratio for advantages >= 0."},
+  {"algo.vespo_k_neg", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_k_neg), "[0, inf)", "3", "",
+   "Exponent of the sequence's ratio in VESPO's weight for negative advantages."},
+  {"algo.vespo_lambda_neg", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.vespo_lambda_neg), "[0, inf)", "2", "",
+   "Decay of VESPO's weight with the ratio for negative advantages."},
   {"algo.ppo_epochs", TRI_KEY_I64, ANSWERS, FIXED, NEVER, AT(algo.ppo_epochs), COUNT, "1", "epochs",
    "Passes over the samples of one rollout."},
-  {"algo.entropy_coef", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
+  {"algo.entropy_coef", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.entropy_coef), "[0, inf)", "0", "",
    "Weight of the entropy bonus."},
-  {"algo.centering_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.centering_coef), "[0, inf)", "0", "1",
-   "Weight of the squared sum of a pair's two scores, which holds them around 0."},
-  {"algo.beta", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.beta), "(0, inf)", "0.1", "1",
-   "Factor of an answer's log-ratio to the reference, which gives its reward: the higher, the nearer the policy stays."},
-  {"algo.dpo_loss", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.dpo_loss), "sigmoid|ipo", "sigmoid", "1",
-   "What is learned of a pair: sigmoid, that the chosen one is ahead; ipo, to be ahead by 1 / (2 beta)."},
-  {"algo.label_smoothing", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.label_smoothing), "[0, 0.5)", "0", "1",
-   "Share of the pairs that are taken to be the wrong way round; with algo.dpo_loss sigmoid."},
-  {"algo.sft_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sft_coef), "[0, inf)", "0", "1",
-   "Weight of the negative log-likelihood of the chosen answers, the mean over their tokens."},
-  {"algo.length_normalize", TRI_KEY_BOOL, LISTED, FIXED, NEVER, AT(algo.opt.length_normalize), "", NULL, "1",
-   "The log-ratio of an answer is divided by its tokens; not given: true with algo.dpo_loss ipo, else false."},
-  {"algo.desirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.desirable_weight), "[0, inf)", "1", "1",
+  {"algo.centering_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.centering_coef), "[0, inf)", "0", "",
+   "Weight of the squared sum of a pair's two scores. It keeps the scores near 0."},
+  {"algo.beta", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.beta), "(0, inf)", "0.1", "",
+   "Factor of an answer's log-ratio to the reference, which is its implicit reward. A higher one keeps the policy nearer "
+   "to the reference."},
+  {"algo.dpo_loss", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.dpo_loss), "sigmoid|ipo", "sigmoid", "",
+   "Loss of a pair. sigmoid raises the chosen answer above the rejected one. ipo aims at a margin of 1 / (2 beta)."},
+  {"algo.label_smoothing", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.label_smoothing), "[0, 0.5)", "0", "",
+   "Share of the pairs assumed to have swapped labels, for algo.dpo_loss sigmoid."},
+  {"algo.sft_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sft_coef), "[0, inf)", "0", "",
+   "Weight of an added SFT loss: the negative log-likelihood of the chosen answers, averaged over their tokens."},
+  {"algo.length_normalize", TRI_KEY_BOOL, LISTED, FIXED, NEVER, AT(algo.opt.length_normalize), "", NULL, "",
+   "Divides the log-ratio of an answer by its number of tokens. By default true for algo.dpo_loss ipo, else false."},
+  {"algo.desirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.desirable_weight), "[0, inf)", "1", "",
    "Weight of the loss of answers labelled true."},
-  {"algo.undesirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.undesirable_weight), "[0, inf)", "1", "1",
+  {"algo.undesirable_weight", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.undesirable_weight), "[0, inf)", "1", "",
    "Weight of the loss of answers labelled false."},
-  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.top_entropy_quantile), "(0, 1]", "1", "1",
-   "Only this share of an optimizer step's tokens, those of the highest entropy, has a policy loss; KL, entropy "
-   "bonus and means are over all; 1: all have one."},
-  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.mask_truncated), "", "false", "1",
-   "Answers cut at max_response_length are compared with those of their group, but not learned from."},
-  {"algo.kl_bias_correction", TRI_KEY_BOOL, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_bias_correction), "", "false", "1",
-   "The KL term in the loss is taken times the policy ratio."},
+  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.top_entropy_quantile), "(0, 1]", "1", "",
+   "Share of an optimizer step's tokens with a policy loss, taken from those of the highest entropy. The KL term, the "
+   "entropy bonus and the means still cover all tokens. 1 takes all tokens."},
+  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, NEVER, AT(algo.opt.mask_truncated), "", "false", "",
+   "Leaves answers cut at max_response_length out of the loss. They still count in the statistics of their group."},
+  {"algo.kl_bias_correction", TRI_KEY_BOOL, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_bias_correction), "", "false", "",
+   "Multiplies the KL term of the loss by the policy ratio."},
   {"algo.kl_target", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.kl_target), "(0, inf)", NULL, "nats",
-   "kl_coef grows after a step whose KL is above this, and shrinks below; not given: it stays."},
+   "KL to hold. kl_coef grows after a step with a higher KL and shrinks after a lower one. By default kl_coef is "
+   "constant."},
   {"algo.kl_horizon", TRI_KEY_F64, ANSWERS, FIXED, no_kl_target, AT(algo.opt.kl_horizon), "(0, inf)", "10000", "samples",
-   "How slowly: a step of n samples changes kl_coef by a share of 0.2 n / kl_horizon at most."},
+   "Time constant of kl_target. A step of n samples changes kl_coef by a share of at most 0.2 n / kl_horizon."},
   {"algo.adaptive_entropy_target", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.adaptive_entropy_target), "(0, inf)", NULL, "nats",
-   "Each optimizer step whose entropy is at or below this raises entropy_coef by 0.005 for the next, up to 1, each "
-   "other one lowers it, down to 0; there is no bonus after those; not given: entropy_coef stays."},
-  {"algo.ema_beta", TRI_KEY_F64, ALL, FIXED, NEVER, AT(algo.ema_beta), "[0, 1)", "0", "1",
-   "Keep an average of the policy's weights, after each update so much of it as before and the rest of the new weights, "
-   "for trireme export --ema; 0: none."},
-  {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.is_cap), "[0, inf)", "0", "1",
-   "The policy loss of a token is taken times exp(trainer's - sampler's log-probability), up to so much; with "
-   "run.sampler: rescore; 0: it is not."},
-  {"algo.is_mode", TRI_KEY_CHOICE, ANSWERS, FIXED, no_is_cap, AT(algo.opt.is_mode), "truncate|mask", "truncate", "1",
-   "A factor over is_cap: truncate takes is_cap, mask takes 0."},
+   "Entropy to hold. An optimizer step at or below it raises entropy_coef by 0.005 for the next step, up to 1. A step "
+   "above it lowers entropy_coef by as much, down to 0, and leaves the next step without an entropy bonus. By default "
+   "entropy_coef is constant."},
+  {"algo.ema_beta", TRI_KEY_F64, ALL, FIXED, NEVER, AT(algo.ema_beta), "[0, 1)", "0", "",
+   "Decay of a moving average of the policy's weights. After each update the average is ema_beta times its old value "
+   "plus the rest of the new weights. Export it by `trireme export --ema`. 0 keeps none."},
+  {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(algo.opt.is_cap), "[0, inf)", "0", "",
+   "Cap of importance weights. They multiply a token's policy loss by exp(log-probability of the trainer - that of the "
+   "sampler). Needs run.sampler: rescore. 0 turns the weights off."},
+  {"algo.is_mode", TRI_KEY_CHOICE, ANSWERS, FIXED, no_is_cap, AT(algo.opt.is_mode), "truncate|mask", "truncate", "",
+   "Treatment of weights above is_cap. truncate lowers them to is_cap. mask sets them to 0."},
 
   {"rollout.rollout_batch_size", TRI_KEY_I64, ANSWERS, FIXED, NEVER, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
-   "Prompts of one rollout, over all ranks; must be given."},
+   "Prompts of one rollout, on all ranks together. Must be given."},
   {"rollout.max_response_length", TRI_KEY_I64, ALL, FIXED, tri_config_no_answers, AT(rollout.max_response_length), COUNT, NULL, "tokens",
-   "Longest answer; must be given where answers are generated: with RL, and for eval.steps > 0."},
-  {"rollout.temperature", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(rollout.temperature), "[0, inf)", "1", "1",
-   "Divides the logits; 0: greedy."},
+   "Longest answer. Must be given if answers are generated: for RL, and for eval.steps > 0."},
+  {"rollout.temperature", TRI_KEY_F64, ANSWERS, FIXED, NEVER, AT(rollout.temperature), "[0, inf)", "1", "",
+   "Sampling temperature. It divides the logits. 0 is greedy."},
   {"rollout.top_k", TRI_KEY_I64, ANSWERS, FIXED, no_drawing, AT(rollout.top_k), COUNT0, "0", "tokens",
-   "Sample among so many tokens; 0: all."},
-  {"rollout.top_p", TRI_KEY_F64, ANSWERS, FIXED, no_drawing, AT(rollout.top_p), "(0, 1]", "1", "1",
-   "Sample among the likeliest tokens up to this probability, the one that crosses it included."},
-  {"rollout.stop", TRI_KEY_LIST, ALL, FIXED, no_sampler, AT(rollout.stop), "", NULL, "1",
-   "A text that ends an answer, or a list of them."},
+   "Samples among this many of the likeliest tokens. 0 uses all."},
+  {"rollout.top_p", TRI_KEY_F64, ANSWERS, FIXED, no_drawing, AT(rollout.top_p), "(0, 1]", "1", "",
+   "Samples among the likeliest tokens up to this total probability, including the token that crosses it."},
+  {"rollout.stop", TRI_KEY_LIST, ALL, FIXED, no_sampler, AT(rollout.stop), "", NULL, "",
+   "Texts that end an answer."},
   {"rollout.max_sequences", TRI_KEY_I64, ALL, FREE, no_sampler, AT(rollout.max_sequences), COUNT0, "0", "samples",
-   "Answers decoded at once by each rank; 0: as many as memory allows."},
+   "Answers each rank decodes at once. 0 takes as many as memory allows."},
   {"rollout.save_every", TRI_KEY_I64, ANSWERS, FREE, NEVER, AT(rollout.save_every), COUNT0, "0", "steps",
-   "Write the rollout of every so many steps to OUTPUT/rollouts/step-NNNNNNNN.jsonl; `trireme show OUTPUT` shows them; "
-   "0: never."},
+   "Steps between rollouts saved to OUTPUT/rollouts/step-NNNNNNNN.jsonl. `trireme show OUTPUT` shows them. 0 saves none."},
   {"rollout.replay", TRI_KEY_TEXT, ANSWERS, FIXED, NEVER, AT(rollout.replay), "", NULL, "path",
-   "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; "
-   "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that "
-   "prompt_id names. Several steps on several ranks want run.sampler: trust, because a replay adds up in "
-   "another order than the run that wrote it."},
-  {"rollout.dynamic_sampling", TRI_KEY_BOOL, ANSWERS, FIXED, replayed, AT(rollout.dynamic_sampling), "", "false", "1",
-   "Leave out groups whose rewards are all equal, and ask for the next rollout_batch_size prompts until that many "
-   "groups are left; the prompts that a step takes vary, and a run may go over the data more often than "
+   "Folder of step-NNNNNNNN.jsonl files to use instead of generating. A line needs tokens and prompt_tokens. Missing "
+   "logprobs are computed. A missing reward is computed from the line of data.train that prompt_id names. Several steps "
+   "on several ranks need run.sampler: trust, because a replay sums in another order than the run that wrote the files."},
+  {"rollout.dynamic_sampling", TRI_KEY_BOOL, ANSWERS, FIXED, replayed, AT(rollout.dynamic_sampling), "", "false", "",
+   "Leaves out groups whose rewards are all equal. The run asks for the next rollout_batch_size prompts until that many "
+   "groups remain. The number of prompts a step takes then varies, so a run may read the data more often than "
    "train.epochs says."},
-  {"rollout.max_extra_batches", TRI_KEY_I64, ANSWERS, FIXED, no_selection, AT(rollout.max_extra_batches), "[0, 1000]", "3", "1",
-   "With dynamic_sampling: ask so many times more at most; a step that has too few groups then learns from those "
+  {"rollout.max_extra_batches", TRI_KEY_I64, ANSWERS, FIXED, no_selection, AT(rollout.max_extra_batches), "[0, 1000]", "3", "",
+   "Most additional requests of dynamic_sampling in a step. A step that still has too few groups learns from the groups "
    "it has."},
 
   {"train.steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.steps), COUNT, NULL, "steps",
-   "Length of the run; this or train.epochs must be given."},
+   "Length of the run. Either this key or train.epochs must be given."},
   {"train.epochs", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.epochs), COUNT, NULL, "epochs",
    "Length of the run in passes over the data."},
   {"train.train_batch_size", TRI_KEY_I64, ALL, FIXED, NEVER, AT(train.train_batch_size), COUNT, NULL, "samples",
-   "Samples of one optimizer step = micro_batch_size x gradient_accumulation_steps x ranks; any two of the "
-   "three give the third; not given with RL: all samples of a rollout."},
+   "Samples of one optimizer step = micro_batch_size x gradient_accumulation_steps x ranks. Any two of the three give "
+   "the third. The default for RL is all samples of a rollout."},
   {"train.micro_batch_size", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.micro_batch_size), COUNT, NULL, "samples",
-   "Samples of one pass on one rank."},
-  {"train.gradient_accumulation_steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.gradient_accumulation_steps), COUNT, NULL,
-   "passes",
-   "Passes of each rank before an optimizer step."},
+   "Samples of one micro-batch on one rank."},
+  {"train.gradient_accumulation_steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.gradient_accumulation_steps), COUNT, NULL, "passes",
+   "Micro-batches of each rank before an optimizer step."},
   {"train.max_tokens_per_gpu", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.max_tokens_per_gpu), COUNT, NULL, "tokens",
-   "Pack samples into passes of at most so many tokens, instead of micro_batch_size. Neither given, nor "
-   "gradient_accumulation_steps: as many as memory holds, at most 16384 (one sample may be longer). The deck as used has "
-   "the number, a resumed run keeps it: another number sums gradients in another order."},
-  {"train.learning_rate", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.lr.peak), "(0, inf)", "1e-6", "1",
-   "Learning rate after the warm-up. Not given: 2e-5 with sft, 1e-5 with rm, 5e-7 with dpo and kto, 1e-6 with the "
-   "others; with lora 1e-4, dpo and kto 5e-6."},
-  {"train.lr_scheduler", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(train.lr.scheduler), "constant|linear|cosine", "constant",
-   "1",
-   "How the learning rate falls after the warm-up."},
+   "Packs samples into micro-batches of at most this many tokens, instead of micro_batch_size. If the deck gives neither "
+   "this, micro_batch_size nor gradient_accumulation_steps, a micro-batch has as many tokens as memory holds, at most "
+   "16384. One sample may be longer. OUTPUT/deck.yaml has the number and a resumed run keeps it, because another number "
+   "sums gradients in another order."},
+  {"train.learning_rate", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.lr.peak), "(0, inf)", "1e-6", "",
+   "Peak learning rate, reached after the warm-up. The default is 2e-5 for sft, 1e-5 for rm, 5e-7 for dpo and kto, 1e-6 "
+   "for all others. With LoRA it is 5e-6 for dpo and kto, 1e-4 for all others."},
+  {"train.lr_scheduler", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(train.lr.scheduler), "constant|linear|cosine", "constant", "",
+   "Shape of the learning rate's decay after the warm-up."},
   {"train.warmup_steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(train.lr.warmup), COUNT0, NULL, "updates",
-   "Optimizer updates in which the learning rate rises from 0 (a step of RL may make several)."},
-  {"train.warmup_ratio", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.warmup_ratio), "[0, 1]", NULL, "1",
-   "The same as a share of all updates; of the policy's own, with critic.warmup_steps."},
-  {"train.min_lr_ratio", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.lr.min_ratio), "[0, 1]", "0", "1",
-   "Where linear and cosine end, as a share of learning_rate."},
-  {"train.max_grad_norm", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.max_grad_norm), "[0, inf)", "1", "1",
-   "Scale the gradient down to this norm; 0: never."},
-  {"train.weight_decay", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.weight_decay), "[0, inf)", "0", "1",
-   "Decoupled weight decay of the tensors of two dimensions."},
-  {"train.adam_beta1", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.beta1), "[0, 1)", "0.9", "1",
-   "Decay of the first moment."},
-  {"train.adam_beta2", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.beta2), "[0, 1)", "0.95", "1",
-   "Decay of the second moment."},
-  {"train.adam_eps", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.eps), "(0, inf)", "1e-8", "1",
-   "Added to the root of the second moment."},
-  {"train.loss_scale", TRI_KEY_F64, ALL, FREE, no_fp16, AT(train.optim.scaling.fixed), "[0, 4294967296]", "0", "1",
-   "With model.dtype fp16 the loss is taken times so much on its way back, that small gradients stay; 0: times as "
-   "much as they allow, found out by halving after an optimizer step that overflows, which is skipped, and doubling."},
-  {"train.initial_scale_power", TRI_KEY_I64, ALL, FREE, no_moving_scale, AT(train.optim.scaling.first_power), "[0, 32]", "16", "1",
-   "With loss_scale 0: the first scale is 2 to this."},
+   "Optimizer updates in which the learning rate rises from 0. A step of RL may make several updates."},
+  {"train.warmup_ratio", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.warmup_ratio), "[0, 1]", NULL, "",
+   "Length of the warm-up as a share of all updates. With critic.warmup_steps only the policy's own updates count."},
+  {"train.min_lr_ratio", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.lr.min_ratio), "[0, 1]", "0", "",
+   "Final learning rate of linear and cosine, as a share of learning_rate."},
+  {"train.max_grad_norm", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.max_grad_norm), "[0, inf)", "1", "",
+   "Clips the gradient to this norm. 0 never clips."},
+  {"train.weight_decay", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.weight_decay), "[0, inf)", "0", "",
+   "Decoupled weight decay of tensors with two dimensions."},
+  {"train.adam_beta1", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.beta1), "[0, 1)", "0.9", "",
+   "Decay of Adam's first moment."},
+  {"train.adam_beta2", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.beta2), "[0, 1)", "0.95", "",
+   "Decay of Adam's second moment."},
+  {"train.adam_eps", TRI_KEY_F64, ALL, FREE, NEVER, AT(train.optim.eps), "(0, inf)", "1e-8", "",
+   "Added to the root of Adam's second moment."},
+  {"train.loss_scale", TRI_KEY_F64, ALL, FREE, no_fp16, AT(train.optim.scaling.fixed), "[0, 4294967296]", "0", "",
+   "Fixed factor of the loss for model.dtype fp16, to keep small gradients from becoming 0. 0 uses a dynamic scale: an "
+   "overflow skips the optimizer step and halves the scale, a series of good steps doubles it."},
+  {"train.initial_scale_power", TRI_KEY_I64, ALL, FREE, no_moving_scale, AT(train.optim.scaling.first_power), "[0, 32]", "16", "",
+   "Initial scale as a power of 2, for loss_scale 0."},
   {"train.loss_scale_window", TRI_KEY_I64, ALL, FREE, no_moving_scale, AT(train.optim.scaling.window), COUNT, "1000", "updates",
-   "With loss_scale 0: so many updates in a row without an overflow double the scale."},
-  {"train.min_loss_scale", TRI_KEY_F64, ALL, FREE, no_moving_scale, AT(train.optim.scaling.min), "(0, 4294967296]", "1", "1",
-   "With loss_scale 0: the scale is not halved below this; a gradient that is not finite then is an alarm."},
+   "Updates in a row without overflow that double the scale, for loss_scale 0."},
+  {"train.min_loss_scale", TRI_KEY_F64, ALL, FREE, no_moving_scale, AT(train.optim.scaling.min), "(0, 4294967296]", "1", "",
+   "Least scale, for loss_scale 0. An overflow at this scale raises an alarm."},
 
   {"critic.path", TRI_KEY_TEXT, CRITIC, FIXED, NEVER, AT(critic.path), "", NULL, "path",
-   "Model the critic starts from, with a scalar head or without, or a run with a critic; not given: the reward model, else the model the policy starts from."},
-  {"critic.learning_rate", TRI_KEY_F64, CRITIC, FREE, NEVER, AT(critic.learning_rate), "(0, inf)", "5e-6", "1",
-   "Learning rate of the critic after the warm-up; all else of its optimizer is train's."},
+   "Model the critic starts from, with or without a scalar head, or a run with a critic. By default the reward model. "
+   "Without a reward model it is the model the policy starts from."},
+  {"critic.learning_rate", TRI_KEY_F64, CRITIC, FREE, NEVER, AT(critic.learning_rate), "(0, inf)", "5e-6", "",
+   "Peak learning rate of the critic. Its optimizer takes all other settings from train."},
   {"critic.warmup_steps", TRI_KEY_I64, CRITIC, FIXED, NEVER, AT(critic.warmup_steps), COUNT0, "0", "steps",
-   "Steps at the beginning in which only the critic learns."},
-  {"critic.shard", TRI_KEY_CHOICE, CRITIC, FREE, NEVER, AT(critic.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "1",
-   "Shard plan of the critic; not given: shard's."},
-  {"critic.lora", TRI_KEY_BOOL, CRITIC, FIXED, no_adapters, AT(critic.lora), "", "true", "1",
-   "Where the policy has adapters the critic has its own, of the same rank, alpha and targets; false: all its weights learn."},
+   "First steps of the run, in which only the critic learns."},
+  {"critic.shard", TRI_KEY_CHOICE, CRITIC, FREE, NEVER, AT(critic.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "",
+   "Shard plan of the critic. By default the plan of shard."},
+  {"critic.lora", TRI_KEY_BOOL, CRITIC, FIXED, no_adapters, AT(critic.lora), "", "true", "",
+   "Gives the critic its own adapters if the policy has adapters, with the same rank, alpha and targets. false trains "
+   "all weights of the critic."},
   {"critic.value_clip", TRI_KEY_F64, CRITIC, FIXED, NEVER, AT(algo.opt.value_clip), "[0, inf)", "0.2", "rewards",
-   "A value that moves further than this from the one before learning lowers its loss no more; 0: it is not clipped."},
+   "Range around a value's estimate from before learning. Beyond it, a change of the value lowers the loss no further. 0 "
+   "turns clipping off."},
 
-  {"reference.shard", TRI_KEY_CHOICE, COMPARE, FREE, no_reference, AT(reference.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "1",
-   "Shard plan of the reference policy, of which params counts; not given: shard's."},
+  {"reference.shard", TRI_KEY_CHOICE, COMPARE, FREE, no_reference, AT(reference.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "",
+   "Shard plan of the reference policy. Only the plan's params part matters. By default the plan of shard."},
 
-  {"shard.plan", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.plan), "hybrid|zero0|zero1|zero2|zero3", "hybrid", "1",
-   "Who shares what: hybrid is params node, grads node, optimizer world; zero0 shares nothing, zero1 the "
-   "optimizer state, zero2 also the gradients, zero3 also the parameters, over all ranks."},
-  {"shard.params", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.params), "none|node|world", NULL, "1",
-   "Ranks that share one copy of the parameters, instead of shard.plan; not given: as in hybrid."},
-  {"shard.grads", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.grads), "none|node|world", NULL, "1",
+  {"shard.plan", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.plan), "hybrid|zero0|zero1|zero2|zero3", "hybrid", "",
+   "Distribution of the model's state over the ranks. zero0 gives every rank a full copy. zero1 distributes the "
+   "optimizer state over all ranks, zero2 also the gradients, zero3 also the parameters. hybrid distributes parameters "
+   "and gradients within each node and the optimizer state over all ranks."},
+  {"shard.params", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.params), "none|node|world", NULL, "",
+   "Ranks that share one copy of the parameters, for a plan of your own. By default as in hybrid."},
+  {"shard.grads", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.grads), "none|node|world", NULL, "",
    "Ranks that share one copy of the gradients."},
-  {"shard.optimizer", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.optim), "none|node|world", NULL, "1",
+  {"shard.optimizer", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.optim), "none|node|world", NULL, "",
    "Ranks that share one copy of the optimizer state."},
-  {"shard.offload", TRI_KEY_CHOICE, ALL, FREE, all_models_train, AT(shard.offload), "none|optimizer|frozen|all", "none", "1",
-   "What rests in host memory and comes to the GPU in pieces: the optimizer's state, the weights of models that do "
-   "not train (reference, reward model), or both."},
+  {"shard.offload", TRI_KEY_CHOICE, ALL, FREE, all_models_train, AT(shard.offload), "none|optimizer|frozen|all", "none", "",
+   "State kept in host memory and brought to the GPU in pieces: the optimizer's state, the weights of frozen models "
+   "(reference, reward model), or both. Choose it if GPU memory is too small."},
 
   {"checkpoint.save_steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(checkpoint.save_steps), COUNT0, "0", "steps",
-   "Steps between checkpoints; 0: never, but as checkpoint.save_minutes says."},
+   "Steps between checkpoints. 0 leaves the timing to checkpoint.save_minutes."},
   {"checkpoint.save_minutes", TRI_KEY_F64, ALL, FREE, NEVER, AT(checkpoint.save_minutes), "[0, inf)", "30", "minutes",
-   "Write a checkpoint after the first step that ends this long after the last checkpoint; 0: never. By default a run "
-   "that is killed without notice loses half an hour at most."},
-  {"checkpoint.save_total_limit", TRI_KEY_I64, ALL, FREE, NEVER, AT(checkpoint.save_total_limit), COUNT, "2",
-   "checkpoints",
-   "Keep so many of the newest checkpoints."},
-  {"checkpoint.save_final", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(checkpoint.save_final), "", "true", "1",
-   "Write a checkpoint after the last step."},
-  {"checkpoint.async", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(checkpoint.async), "", "false", "1",
-   "Copy the state to host memory, planned as `checkpoint copy`, and write the checkpoint beside the next steps; the last "
-   "one is waited for."},
-  {"checkpoint.keep_best", TRI_KEY_TEXT, ALL, FREE, no_eval, AT(checkpoint.keep_best), "", NULL, "1",
-   "A metric of evaluations, such as eval_reward_mean: each evaluation that is better than those of all checkpoints is followed by one, "
-   "which checkpoints/BEST names and which is kept beside those that save_total_limit counts; of names that end in loss or "
-   "perplexity less is better, of all others more; not given: none."},
+   "Minutes between checkpoints. Each is written after the first step that ends this long after the last checkpoint. 0 "
+   "turns this off. The default limits the loss of a killed run to half an hour."},
+  {"checkpoint.save_total_limit", TRI_KEY_I64, ALL, FREE, NEVER, AT(checkpoint.save_total_limit), COUNT, "2", "checkpoints",
+   "Number of the newest checkpoints to keep."},
+  {"checkpoint.save_final", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(checkpoint.save_final), "", "true", "",
+   "Writes a checkpoint after the last step."},
+  {"checkpoint.async", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(checkpoint.async), "", "false", "",
+   "Copies the state to host memory and writes the checkpoint during the next steps. The memory plan lists the copy as "
+   "`checkpoint copy`. The run waits for its last checkpoint."},
+  {"checkpoint.keep_best", TRI_KEY_TEXT, ALL, FREE, no_eval, AT(checkpoint.keep_best), "", NULL, "metric",
+   "Metric of evaluations, such as eval_reward_mean. A checkpoint follows each evaluation that is better than those of "
+   "all other checkpoints. checkpoints/BEST names it, and it is kept besides those that save_total_limit counts. Metrics "
+   "ending in loss or perplexity are better when lower, all others when higher. By default there is none."},
 
   {"eval.steps", TRI_KEY_I64, ALL, FREE, NEVER, AT(eval.steps), COUNT0, "0", "steps",
-   "Steps between evaluations on data.eval, also before step 1 and after the last; 0: never. By the loss where lines hold "
-   "answers, pairs or labels (sft, rm, dpo, kto); by generated answers where there are rewards."},
+   "Steps between evaluations on data.eval. One also precedes step 1 and one follows the last step. sft, rm, dpo and kto "
+   "evaluate the loss of given answers. Runs with rewards evaluate generated answers. 0 evaluates never."},
   {"eval.max_prompts", TRI_KEY_I64, ALL, FREE, no_eval, AT(eval.max_prompts), COUNT0, "0", "prompts",
-   "Use only so many lines, with data.eval_names so many of each set; 0: all."},
+   "Number of lines to evaluate, or of each set with data.eval_names. 0 uses all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, FREE, no_eval_answers, AT(eval.num_generations), COUNT, "1", "samples",
-   "Answers per prompt; k of them give eval_pass_at_k, eval_best_at_k and eval_majority_at_k."},
-  {"eval.temperature", TRI_KEY_F64, ALL, FREE, no_eval_answers, AT(eval.temperature), "[0, inf)", "0", "1",
-   "Divides the logits; 0: greedy."},
-  {"eval.save", TRI_KEY_BOOL, ALL, FREE, no_eval_answers, AT(eval.save), "", "false", "1",
-   "Write the answers of each evaluation, with their rewards, to OUTPUT/eval/step-NNNNNNNN.jsonl; `trireme show OUTPUT "
+   "Answers to each prompt. k of them give eval_pass_at_k, eval_best_at_k and eval_majority_at_k."},
+  {"eval.temperature", TRI_KEY_F64, ALL, FREE, no_eval_answers, AT(eval.temperature), "[0, inf)", "0", "",
+   "Sampling temperature of evaluations. It divides the logits. 0 is greedy."},
+  {"eval.save", TRI_KEY_BOOL, ALL, FREE, no_eval_answers, AT(eval.save), "", "false", "",
+   "Writes the answers of each evaluation and their rewards to OUTPUT/eval/step-NNNNNNNN.jsonl. `trireme show OUTPUT "
    "--eval` shows them."},
 };
 const int tri_n_keys = sizeof tri_keys / sizeof *tri_keys;
@@ -555,6 +570,7 @@ static void list_words(const tri_key *k, char *out, size_t bytes) {
 
 void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]) {
   const size_t bytes = TRI_KEY_EXPECTED_BYTES;
+  const char  *noun = k->unit[0] ? k->unit : "text";
   char         interval[80] = "";
 
   if (tri_key_named(k, 0)) {
@@ -572,10 +588,14 @@ void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]) {
     if (k->range[0])
       list_words(k, out, bytes);
     else
-      snprintf(out, bytes, "a text");
+      snprintf(out, bytes, "%sa %s", strcmp(k->name, "run.resume") ? "" : "auto, never or ", noun);
     return;
   case TRI_KEY_LIST:
-    snprintf(out, bytes, "a text or a list of texts");
+    if (k->range[0]) {
+      interval_text(k->range, interval, sizeof interval);
+      snprintf(out, bytes, "a list of %ss%s", noun, interval);
+    } else
+      snprintf(out, bytes, "a %s or a list of %ss", noun, noun);
     return;
   case TRI_KEY_CHOICE:
     list_words(k, out, bytes);

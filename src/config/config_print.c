@@ -242,23 +242,45 @@ static tri_status put_users(const tri_key *k, tri_text *out) {
   return TRI_OK;
 }
 
-/* "; not A; of the experiment": whose the key is, and what a resume may do. */
-static tri_status put_use(const tri_key *k, tri_text *out) {
+/* Appends "TYPE, in UNIT, default D; not A; fixed on resume". The unit, the algorithms and "fixed on resume" stand only
+ * where they apply. */
+static tri_status put_facts(const tri_key *k, tri_text *out) {
+  bool number = k->type == TRI_KEY_I64 || k->type == TRI_KEY_U64 || k->type == TRI_KEY_F64;
+  char expected[TRI_KEY_EXPECTED_BYTES];
+
+  tri_key_expected(k, expected);
+  TRI_TRY(tri_text_printf(out, "%s, ", expected));
+  if (number && k->unit[0])
+    TRI_TRY(tri_text_printf(out, "in %s, ", strcmp(k->unit, "s") ? k->unit : "seconds"));
+  TRI_TRY(tri_text_printf(out, "default %s", k->def ? k->def : "null"));
   TRI_TRY(put_users(k, out));
-  return tri_text_printf(out, "%s", k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : "");
+  return tri_text_printf(out, "%s\n", k->change == TRI_CHANGE_REFUSED ? "; fixed on resume" : "");
+}
+
+enum { REFERENCE_COLUMNS = 120 }; /* chosen: width of the comments of inputs/reference.yaml */
+/* Appends the text in lines that begin with `lead`, broken at spaces. */
+static tri_status put_wrapped(const char *lead, const char *text, tri_text *out) {
+  const size_t width = REFERENCE_COLUMNS - strlen(lead);
+
+  while (strlen(text) > width) {
+    size_t n = width;
+    while (n > 0 && text[n] != ' ') n--;
+    if (!n) n = strcspn(text, " ");
+    if (!text[n]) break;
+    TRI_TRY(tri_text_printf(out, "%s%.*s\n", lead, (int)n, text));
+    text += n + 1;
+  }
+  return tri_text_printf(out, "%s%s\n", lead, text);
 }
 
 /* The reference deck is one of GRPO: what only others read must not be given there. */
 static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   bool given = k->def && tri_key_is_used(k, tri_algo_find("grpo"));
-  char expected[TRI_KEY_EXPECTED_BYTES];
 
-  tri_key_expected(k, expected);
-  TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s", k->help, expected, k->unit,
-                          k->def ? k->def : "not given"));
-  TRI_TRY(put_use(k, out));
-  TRI_TRY(tri_text_put(out, "\n", 1));
-  TRI_TRY(put_aliases(k, "  # also read: ", out));
+  TRI_TRY(put_wrapped("  # ", k->help, out));
+  TRI_TRY(tri_text_printf(out, "  # "));
+  TRI_TRY(put_facts(k, out));
+  TRI_TRY(put_aliases(k, "  # other names: ", out));
   return tri_text_printf(out, "  %s: %s\n", bare_name(k), given ? k->def : "null");
 }
 
@@ -276,6 +298,17 @@ static bool has_instead(const tri_reward *kind, const char *name) {
   return false;
 }
 
+/* Appends "a number of tokens". `value` is the field's placeholder in the help of `trireme eval`: B, N, S and X
+ * stand for numbers. */
+static tri_status put_field_type(const tri_reward_field *f, tri_text *out) {
+  bool number = f->value[0] && !f->value[1] && strchr("BNSX", f->value[0]);
+
+  if (f->list) return tri_text_printf(out, "a list of words");
+  if (!number) return tri_text_printf(out, strcmp(f->unit, "path") ? "a text" : "a path");
+  if (!f->unit[0] || !strcmp(f->unit, "1")) return tri_text_printf(out, "a number");
+  return tri_text_printf(out, "a number of %s", strcmp(f->unit, "s") ? f->unit : "seconds");
+}
+
 /* A line for each field a row of the reward list may have. */
 static tri_status put_reward_fields(const char *lead, tri_text *out) {
   const char       *each = common_values();
@@ -284,18 +317,20 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%sname: one of ", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
     TRI_TRY(tri_text_printf(out, "%s%s", i ? ", " : "", kind->name));
-  TRI_TRY(tri_text_printf(out, "; unit 1; must be given."));
+  TRI_TRY(tri_text_printf(out, ". Must be given.%s%s%s\n", each ? " Each is " : "", each ? each : "",
+                          each ? "." : ""));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    TRI_TRY(tri_text_printf(out, "%s %s: %s%s%s%s", i ? ";" : "", kind->name, kind->help, each ? "" : " (",
+    TRI_TRY(tri_text_printf(out, "%s  %s: %s%s%s%s\n", lead, kind->name, kind->help, each ? "" : " (",
                             each ? "" : kind->values, each ? "" : ")"));
-  TRI_TRY(tri_text_printf(out, "%s%s.", each ? ". Each is " : "", each ? each : ""));
-  TRI_TRY(tri_text_printf(
-      out, "\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
+  TRI_TRY(tri_text_printf(out, "%sweight: a number, default 1. Factor of this reward in the sum.\n", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    for (const tri_reward_field *f = kind->field; f && f->name; f++)
-      TRI_TRY(tri_text_printf(
-          out, "%s%s: %s; unit %s; %s with %s. %s\n", lead, f->name, f->list ? "list of texts" : "text",
-          f->unit, f->must && !has_instead(kind, f->name) ? "must be given" : "only", kind->name, f->help));
+    for (const tri_reward_field *f = kind->field; f && f->name; f++) {
+      TRI_TRY(tri_text_printf(out, "%s%s: ", lead, f->name));
+      TRI_TRY(put_field_type(f, out));
+      TRI_TRY(tri_text_printf(out, "; %s with %s. %s\n",
+                              f->must && !has_instead(kind, f->name) ? "must be given" : "only", kind->name,
+                              f->help));
+    }
   return TRI_OK;
 }
 
@@ -317,15 +352,14 @@ tri_status tri_config_reference(tri_text *out) {
   TRI_TRY_DONE(put_living_on(TRI_NEEDS_PREFERENCES, &preferring));
   TRI_TRY_DONE(tri_text_printf(
       out,
-      "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from "
-      "the table\n"
-      "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a "
-      "model, data.train,\n"
-      "# algo.name, the length of the run and, but for %s, the two lengths without default and a reward. On "
-      "the\n"
-      "# command line: section.key=value. Paths are relative to the folder the program is started in. What "
-      "is of the\n"
-      "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n",
+      "# reference.yaml - every key of a deck with its meaning, type, range, unit and default.\n"
+      "#\n"
+      "# A key with the value null counts as not given. Every deck needs run.output, a model, data.train, algo.name and\n"
+      "# train.steps or train.epochs. Algorithms other than %s also need rollout.rollout_batch_size,\n"
+      "# rollout.max_response_length and a reward. On the command line, write section.key=value. Paths are relative to the\n"
+      "# folder in which the program starts. A resume refuses another value of a key marked \"fixed on resume\", and other\n"
+      "# rewards, unless run.allow_changes names the key. \"other names\" are those of other programs, read as this key.\n"
+      "# This file is written from the table in src/config/config_keys.c.\n",
       given.data));
   for (int i = 0; i < tri_n_keys; i++) {
     section.len = 0;
@@ -333,7 +367,7 @@ tri_status tri_config_reference(tri_text *out) {
     if (rewards) {
       TRI_TRY_DONE(tri_text_printf(
           out,
-          "\n# A list of at most %d, each with the fields below; not %s; with %s for eval.steps > 0 only.\n",
+          "\n# A list of at most %d rewards, each with the fields below. Not for %s. %s uses it for eval.steps > 0 only.\n",
           TRI_REWARDS_MAX, preferring.data, shown.data));
       TRI_TRY_DONE(put_reward_fields("#   ", out));
       TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
@@ -350,19 +384,17 @@ done:
 }
 
 tri_status tri_config_help(tri_text *out) {
-  char expected[TRI_KEY_EXPECTED_BYTES];
-
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_key *k = &tri_keys[i];
-    tri_key_expected(k, expected);
-    TRI_TRY(tri_text_printf(out, "  %s: %s, default %s%s%s", k->name, expected, k->def ? k->def : "not given",
-                            strcmp(k->unit, "1") ? ", in " : "", strcmp(k->unit, "1") ? k->unit : ""));
-    TRI_TRY(put_use(k, out));
-    TRI_TRY(tri_text_printf(out, "\n      %s\n", k->help));
-    TRI_TRY(put_aliases(k, "      Also read: ", out));
+    TRI_TRY(tri_text_printf(out, "  %s: ", k->name));
+    TRI_TRY(put_facts(k, out));
+    TRI_TRY(tri_text_printf(out, "      %s\n", k->help));
+    TRI_TRY(put_aliases(k, "      Other names: ", out));
   }
-  TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_REWARDS_MAX));
+  TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d rewards, each with these fields\n",
+                          TRI_REWARDS_MAX));
   TRI_TRY(put_reward_fields("      ", out));
-  return tri_text_printf(out, "  What is of the experiment, and the rewards, a resume may change only where "
-                              "run.allow_changes names it.\n");
+  return tri_text_printf(out,
+                         "  A resume refuses another value of a key marked \"fixed on resume\", and other "
+                         "rewards, unless run.allow_changes names the key.\n");
 }
