@@ -31,9 +31,9 @@ plan() { # the command's arguments
 }
 
 check_memory() { # a deck, the line with the figures
-  local is="$need GiB (learn $learn) of $room that" host_said
-  ! grep -q '^rollout:' "$1" || is="$need GiB (rollout $rollout, learn $learn) of $room that"
-  [[ $2 == *": $is "* ]] || fail "$1: says \"$2\"; a plan says \"$is\""
+  local is="$need GiB (learn $learn) of $room available" host_said
+  ! grep -q '^rollout:' "$1" || is="$need GiB (rollout $rollout, learn $learn) of $room available"
+  [[ $2 == *": $is:" || $2 == *": $is,"* ]] || fail "$1: says \"$2\"; a plan says \"$is\""
   host_said=$(sed -n "s/.*ith \([0-9.]* .iB\) of a node's own memory.*/\1/p" <<< "$2")
   [ -z "$host_said" ] || [ "$host_said" = "$host" ] || fail "$1: says $host_said of a node's own memory; a plan says $host"
   if [[ $2 == *'too much:' ]]; then
@@ -47,8 +47,8 @@ check_memory() { # a deck, the line with the figures
 check_batches() { # a deck, its head in one line
   local size passes ranks samples prompts group updates each
   read -r size passes ranks <<< "$(part 'train_batch_size ([0-9]+), in passes of at most ([0-9]+) tokens, on ([0-9]+) rank' '\1 \2 \3')"
-  [[ $2 == *"passes of at most $passes tokens"* ]] || fail "$1: passes are of at most $passes tokens"
-  each=$(sed -En 's/.*(each GPU has |update, )([0-9]+) (of an|on each GPU).*/\2/p' <<< "$2")
+  [[ $2 == *"micro-batches of at most $passes tokens"* ]] || fail "$1: micro-batches have at most $passes tokens"
+  each=$(sed -En 's/.*([Ee]ach GPU has |update, )([0-9]+) (of an|on each GPU).*/\2/p' <<< "$2")
   [ -z "$each" ] || [ "$each" = $((size / ranks)) ] || fail "$1: each GPU has $((size / ranks)) of an update of $size"
   if ! grep -q '^rollout:' "$1"; then
     [[ $2 == *"Batch: $size "* ]] || fail "$1: an update has $size"
