@@ -199,7 +199,8 @@ static tri_status solve(const tri_batch_request *q, tri_batch_plan *p) {
   if (!total && !(micro && accum)) total = p->rollout_samples;
   if (!total && !micro)
     TRI_FAIL(TRI_ECONFIG,
-             EQUATION ": ? = ? x ? x %lld is open: give train.train_batch_size or train.micro_batch_size",
+             EQUATION
+             ": ? = ? x ? x %lld is undetermined. Give train.train_batch_size or train.micro_batch_size",
              I64(q->ranks));
   if (!total) total = micro * (accum ? accum : 1) * q->ranks;
   if (!micro && !accum) accum = 1;
@@ -232,8 +233,8 @@ static tri_status check_request(const tri_batch_request *q) {
              MOST_COUNT, I64(q->micro_batch_size), I64(q->gradient_accumulation_steps), I64(q->ranks),
              I64(q->rollout_batch_size), I64(q->num_generations));
   if (q->max_tokens_per_gpu && (q->micro_batch_size || q->gradient_accumulation_steps))
-    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu packs by tokens: it contradicts micro_batch_size and "
-                          "gradient_accumulation_steps, keep one");
+    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu packs by tokens and contradicts micro_batch_size and "
+                          "gradient_accumulation_steps. Keep one");
   return TRI_OK;
 }
 
@@ -270,7 +271,8 @@ tri_status tri_batch_plan_make(const tri_batch_request *request, tri_batch_plan 
   if (q->max_tokens_per_gpu) {
     out->train_batch_size = q->train_batch_size ? q->train_batch_size : out->rollout_samples;
     if (!out->train_batch_size)
-      TRI_FAIL(TRI_ECONFIG, "train.train_batch_size is missing: train.max_tokens_per_gpu does not give it");
+      TRI_FAIL(TRI_ECONFIG,
+               "train.train_batch_size is missing. train.max_tokens_per_gpu does not determine it");
   } else {
     TRI_TRY(solve(q, out));
   }

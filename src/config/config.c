@@ -20,8 +20,8 @@ static tri_status refuse_twice(const tri_loader *l, int i, int k, int key) {
 
   tri_key_full_name(later, full, sizeof full);
   tri_key_full_name(before, other, sizeof other);
-  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: both mean %s, keep one", later->where,
-           full, other, before->where, key_name(key));
+  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) both set %s. Keep one", later->where, full, other, before->where,
+           key_name(key));
 }
 
 /* Entry i is where the key stands. */
@@ -104,7 +104,7 @@ static tri_status refuse_name(const tri_deck_entry *e, const char *key, const ch
   near = tri_nearest(value, known, n);
   tri_key_expected(k, expected);
   TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: must be %s%s%s", e->where, key, value, expected,
-           near ? "; nearest: " : "", near ? near : "");
+           near ? ". The nearest is " : "", near ? near : "");
 }
 
 /* There must be an algorithm, and one of the table. */
@@ -245,7 +245,7 @@ static tri_status shorten(const tri_deck *deck, tri_errors *errors) {
   if (n <= TRI_CONFIG_MOST_ERRORS) return TRI_OK;
   errors->text.len = (size_t)(at - errors->text.data);
   *at = '\0';
-  return tri_text_printf(&errors->text, "%s: %lld more faults of keys\n", tri_deck_name(deck),
+  return tri_text_printf(&errors->text, "%s: %lld more errors in keys\n", tri_deck_name(deck),
                          (long long)(errors->n - TRI_CONFIG_MOST_ERRORS));
 }
 

@@ -14,7 +14,7 @@ static const char *where_of(const tri_loader *l, const char *name) {
 }
 
 static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *by, const char *value) {
-  TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to %s %s: remove it", e->where, key, by, value);
+  TRI_FAIL(TRI_ECONFIG, "%s: %s has no use with %s %s. Remove it", e->where, key, by, value);
 }
 
 /* A key that nothing reads: the deck's own advantage or policy loss is why, where the algorithm's would read
@@ -24,11 +24,10 @@ static tri_status refuse_key(const tri_loader *l, const tri_deck_entry *e, const
   tri_algo        other = *preset;
 
   if (!strcmp(key, "data.max_length"))
-    TRI_FAIL(
-        TRI_ECONFIG,
-        "%s: %s means nothing to algo.name %s: data.max_prompt_length and rollout.max_response_length are "
-        "its limits",
-        e->where, key, a->name);
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: %s has no use with algo.name %s. Limit lengths by data.max_prompt_length and "
+             "rollout.max_response_length",
+             e->where, key, a->name);
   other.advantage = a->advantage;
   if (tri_algo_reads(preset, key) && !tri_algo_reads(&other, key))
     return refuse_one(e, key, "algo.advantage", a->advantage->name);
@@ -60,7 +59,7 @@ static tri_status refuse_both(const tri_loader *l, const char *name_a, const cha
     name_a = name_b;
     name_b = swap_name;
   }
-  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: keep one (%s=null takes the other back)",
+  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other. Keep one (%s=null removes the other)",
            b->where, name_b, name_a, a->where, name_a);
 }
 
@@ -94,15 +93,15 @@ static tri_status check_required(const tri_loader *l) {
     bool        missing;
     const char *name, *what;
   } row[] = {
-      {!tri_loader_given(l, "run.output"), "run.output", "the folder the run writes to"},
+      {!tri_loader_given(l, "run.output"), "run.output", "give the folder the run writes to"},
       {!c->model.path && !c->model.config, "model.path",
-       "a model folder, or give model.config to start from random weights"},
-      {!c->data.train.n && !c->rollout.replay, "data.train", "the JSON lines file to train on"},
-      {!c->train.steps && !c->train.epochs, "train.steps", "the length of the run, or give train.epochs"},
+       "give a model folder, or model.config to start from random weights"},
+      {!c->data.train.n && !c->rollout.replay, "data.train", "give the JSON lines file to train on"},
+      {!c->train.steps && !c->train.epochs, "train.steps", "give the length of the run, or train.epochs"},
       {answers && !tri_loader_given(l, "rollout.rollout_batch_size"), "rollout.rollout_batch_size",
-       "the prompts of one rollout"},
+       "give the number of prompts of one rollout"},
       {answers && !tri_loader_given(l, "rollout.max_response_length"), "rollout.max_response_length",
-       "the longest answer, in tokens"},
+       "give the length of the longest answer in tokens"},
       {answers && !c->reward.n && !c->rollout.replay, "reward", rewards},
   };
 
@@ -120,8 +119,8 @@ static tri_status check_group(const tri_loader *l) {
   if (least <= c->algo.num_generations) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s: algo.num_generations = %lld: algo.advantage %s compares the answers of a group, at least %d are "
-      "needed; ppo, reinforce++ and remax take one answer to a prompt",
+      "%s: algo.num_generations = %lld: algo.advantage %s compares the answers of a group and needs at least %d. "
+      "ppo, reinforce++ and remax work with one answer to a prompt",
       where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.advantage, least);
 }
 
@@ -131,7 +130,7 @@ static tri_status check_selection(const tri_loader *l) {
   if (!c->rollout.dynamic_sampling || c->rollout.replay || c->algo.num_generations > 1) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s: rollout.dynamic_sampling compares the answers to a prompt: algo.num_generations = %lld must be "
+      "%s: rollout.dynamic_sampling compares the answers to a prompt, so algo.num_generations = %lld must be "
       "at least 2",
       where_of(l, "rollout.dynamic_sampling"), (long long)c->algo.num_generations);
 }
@@ -141,11 +140,10 @@ static tri_status check_greedy(const tri_loader *l) {
 
   if (!c->rollout.replay || !c->algo.row.advantage || !(c->algo.row.advantage->reads & TRI_READS_GREEDY))
     return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "%s: rollout.replay has no greedy answers, with which algo.advantage %s compares: remove it, or give "
-      "another algo.advantage",
-      where_of(l, "rollout.replay"), c->algo.advantage);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: rollout.replay has no greedy answers, but algo.advantage %s needs them. Remove it, or give "
+           "another algo.advantage",
+           where_of(l, "rollout.replay"), c->algo.advantage);
 }
 
 static tri_status check_weights(const tri_loader *l) {
@@ -153,11 +151,12 @@ static tri_status check_weights(const tri_loader *l) {
   double                 x;
 
   if (w->n && w->n != l->cfg->data.train.n)
-    TRI_FAIL(TRI_ECONFIG, "%s: data.train_weights has %d numbers, data.train %d files: each has one",
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: data.train_weights has %d numbers but data.train has %d files. Give one number per file",
              where_of(l, "data.train_weights"), w->n, l->cfg->data.train.n);
   for (int i = 0; i < w->n; i++)
     if (!tri_config_parse_f64(w->item[i], &x) || !(x > 0))
-      TRI_FAIL(TRI_ECONFIG, "%s: data.train_weights: '%s' must be a number over 0",
+      TRI_FAIL(TRI_ECONFIG, "%s: data.train_weights: '%s' must be a number > 0",
                where_of(l, "data.train_weights"), w->item[i]);
   return TRI_OK;
 }
@@ -182,11 +181,11 @@ static tri_status check_template(const tri_loader *l) {
   for (size_t i = 0; c->data.chat_template_kwargs && i < sizeof taken / sizeof *taken; i++) {
     snprintf(name, sizeof name, "\"%s\": ", taken[i]);
     if (strstr(c->data.chat_template_kwargs, name))
-      TRI_FAIL(TRI_ECONFIG, "%s: data.chat_template_kwargs: '%s' is given by each conversation: remove it",
+      TRI_FAIL(TRI_ECONFIG, "%s: data.chat_template_kwargs: each conversation gives '%s' itself. Remove it",
                where_of(l, "data.chat_template_kwargs"), taken[i]);
   }
   if (c->data.chat_template_date && !is_day(c->data.chat_template_date))
-    TRI_FAIL(TRI_ECONFIG, "%s: data.chat_template_date = %.40s: must be a day, YYYY-MM-DD",
+    TRI_FAIL(TRI_ECONFIG, "%s: data.chat_template_date = %.40s: must be a date, YYYY-MM-DD",
              where_of(l, "data.chat_template_date"), c->data.chat_template_date);
   return TRI_OK;
 }
@@ -195,7 +194,7 @@ static tri_status check_dual_clip(const tri_loader *l) {
   double x = l->cfg->algo.opt.dual_clip;
 
   if (x == 0 || x > 1) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: algo.dual_clip = %g: must be over 1, or 0 for none",
+  TRI_FAIL(TRI_ECONFIG, "%s: algo.dual_clip = %g: must be > 1, or 0 for no bound",
            where_of(l, "algo.dual_clip"), x);
 }
 
@@ -206,8 +205,8 @@ static tri_status check_kl_correction(const tri_loader *l) {
   if (!o->kl_bias_correction || o->kl_where == TRI_KL_IN_LOSS) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s: algo.kl_bias_correction takes the KL term of the loss times the policy ratio, and algo.kl_where "
-      "is reward: give algo.kl_where: loss, or remove it",
+      "%s: algo.kl_bias_correction multiplies the KL term of the loss by the policy ratio, but algo.kl_where "
+      "is reward. Give algo.kl_where: loss, or remove the key",
       where_of(l, "algo.kl_bias_correction"));
 }
 
@@ -219,13 +218,13 @@ static tri_status check_kl_target(const tri_loader *l) {
   if (c->algo.opt.kl_coef == 0)
     TRI_FAIL(
         TRI_ECONFIG,
-        "%s: algo.kl_target moves algo.kl_coef, which is 0: give the coefficient to start from, or remove it",
+        "%s: algo.kl_target adapts algo.kl_coef, but that is 0. Give algo.kl_coef a value to start from, or remove "
+        "algo.kl_target",
         where_of(l, "algo.kl_target"));
   if (c->algo.opt.kl_horizon > most) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "%s: algo.kl_horizon = %g: a step of %g samples would take all of algo.kl_coef away: give more than %g",
-      where_of(l, "algo.kl_horizon"), c->algo.opt.kl_horizon, 5 * most, most);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: algo.kl_horizon = %g: a step of %g samples would reduce algo.kl_coef to 0. Give more than %g",
+           where_of(l, "algo.kl_horizon"), c->algo.opt.kl_horizon, 5 * most, most);
 }
 
 /* Only there are both log-probabilities of a token known. */
@@ -235,8 +234,8 @@ static tri_status check_is_cap(const tri_loader *l) {
   if (c->algo.opt.is_cap == 0 || c->run.sampler == TRI_CONFIG_RESCORE) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s: algo.is_cap = %g corrects what the sampler says by what the trainer says, and only run.sampler: "
-      "rescore asks both: give that, or remove it",
+      "%s: algo.is_cap = %g needs the log-probabilities of sampler and trainer, and only run.sampler: rescore "
+      "computes both. Give run.sampler: rescore, or remove algo.is_cap",
       where_of(l, "algo.is_cap"), c->algo.opt.is_cap);
 }
 
@@ -244,13 +243,13 @@ static tri_status check_label_smoothing(const tri_loader *l) {
   const tri_algo_opt *o = &l->cfg->algo.opt;
 
   if (o->dpo_loss != TRI_DPO_IPO || o->label_smoothing == 0) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: algo.label_smoothing means nothing to algo.dpo_loss ipo: remove it",
+  TRI_FAIL(TRI_ECONFIG, "%s: algo.label_smoothing has no use with algo.dpo_loss ipo. Remove it",
            where_of(l, "algo.label_smoothing"));
 }
 
 static tri_status check_schedule(const tri_loader *l) {
   if (l->cfg->train.lr.min_ratio <= 0 || l->cfg->train.lr.scheduler != TRI_LR_CONSTANT) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
+  TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio has no use with train.lr_scheduler constant. Remove it",
            where_of(l, "train.min_lr_ratio"));
 }
 
@@ -261,10 +260,11 @@ static tri_status check_timeout(const tri_loader *l) {
   double              x = l->cfg->run.timeout_s;
 
   if (x == 0 || x >= least_s) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG,
-           "%s: run.timeout_s = %g: must be 0 (ranks wait for ever) or at least %g s: a healthy rank may "
-           "pause for some seconds",
-           where_of(l, "run.timeout_s"), x, least_s);
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: run.timeout_s = %g: must be 0 (ranks wait for ever) or at least %g s, because a healthy rank may "
+      "pause for some seconds",
+      where_of(l, "run.timeout_s"), x, least_s);
 }
 
 static tri_status check_temperature(const tri_loader *l, const char *name, double x) {
@@ -280,7 +280,7 @@ static tri_status check_reference(const tri_loader *l) {
     return TRI_OK;
   if (!tri_key_is_used(tri_key_find("algo.kl_coef"), &c->algo.row))
     return refuse_one(e, "model.ref_path", "algo.name", c->algo.name);
-  TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
+  TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path has no use with algo.kl_coef 0. Remove it or give kl_coef",
            e->where);
 }
 
@@ -288,7 +288,7 @@ static tri_status check_eval_data(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
   if (c->eval.steps <= 0 || c->data.eval.n) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
+  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval, the JSON lines file to evaluate on",
            where_of(l, "eval.steps"), (long long)c->eval.steps);
 }
 
@@ -298,20 +298,22 @@ static tri_status check_eval_names(const tri_loader *l) {
   const char            *where = where_of(l, "data.eval_names");
 
   if (names->n && names->n != l->cfg->data.eval.n)
-    TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names has %d name%s, data.eval %d file%s: each has one", where,
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: data.eval_names has %d name%s but data.eval has %d file%s. Give one name per file", where,
              names->n, names->n == 1 ? "" : "s", l->cfg->data.eval.n, l->cfg->data.eval.n == 1 ? "" : "s");
   if (names->n > TRI_CONFIG_EVAL_SETS)
-    TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names has %d names, at most %d are possible", where, names->n,
+    TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names has %d names, more than the maximum of %d", where, names->n,
              TRI_CONFIG_EVAL_SETS);
   for (int i = 0; i < names->n; i++) {
     const char *name = names->item[i];
     size_t      n = strlen(name);
     if (!n || n >= TRI_CONFIG_EVAL_NAME_BYTES || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
       TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: '%.200s' must be 1 to %d of a-z, 0-9 and _%s", where, name,
-               TRI_CONFIG_EVAL_NAME_BYTES - 1, strchr(name, ',') ? "; several names are a list: [a,b]" : "");
+               TRI_CONFIG_EVAL_NAME_BYTES - 1,
+               strchr(name, ',') ? ". Write several names as a list, [a,b]" : "");
     for (int j = 0; j < i; j++)
       if (!strcmp(names->item[j], name))
-        TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: %s is there twice: each set has a name of its own", where,
+        TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: %s stands twice. Give each set its own name", where,
                  name);
   }
   return TRI_OK;
@@ -338,7 +340,8 @@ static tri_status check_eval_answers(const tri_loader *l) {
 
   if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && !c->reward.n) return TRI_OK; /* the loss alone judges */
   if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: eval.steps = %lld needs %s, because the evaluation generates answers and rewards them",
            where_of(l, "eval.steps"), (long long)c->eval.steps,
            c->reward.n ? "rollout.max_response_length" : "reward");
 }
@@ -377,20 +380,19 @@ static tri_status check_allowed(const tri_loader *l) {
     if (!strcmp(name, "algo.name"))
       TRI_FAIL(
           TRI_ECONFIG,
-          "%s: run.allow_changes: algo.name cannot change in a resume: moments and positions in the data of "
-          "one algorithm mean nothing to another; model.path takes the weights of a checkpoint",
+          "%s: run.allow_changes: algo.name cannot change in a resume, because moments and data positions of one "
+          "algorithm have no use in another. Start a new run with the checkpoint as model.path",
           where_of(l, "run.allow_changes"));
     if (tri_key_is_adapters(name))
       TRI_FAIL(
           TRI_ECONFIG,
-          "%s: run.allow_changes: %s cannot change in a resume: a checkpoint holds the adapters that it "
-          "has; `trireme export --adapter` makes a folder of them, from which another run.output can start "
-          "with lora.path",
+          "%s: run.allow_changes: %s cannot change in a resume, because the checkpoint's adapters have their shape. "
+          "Export them by `trireme export --adapter` and start another run.output from that folder by lora.path",
           where_of(l, "run.allow_changes"), name);
     if (tri_key_find(name) || !strcmp(name, "reward") || !strcmp(name, "deck")) continue;
-    TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: there is no key '%.200s'; %s%s",
+    TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: unknown key '%.200s'. %s%s",
              where_of(l, "run.allow_changes"), name,
-             near ? "the nearest known key is " : "write it as section.key", near ? near : "");
+             near ? "The nearest known key is " : "Write it as section.key", near ? near : "");
   }
   return TRI_OK;
 }
@@ -429,20 +431,20 @@ static tri_status note_surprises(const tri_loader *l) {
   if (c->rollout.dynamic_sampling && !c->rollout.replay && c->train.epochs > 0)
     TRI_TRY(tri_text_printf(
         l->notes,
-        "%s: train.epochs gives the number of steps as if each took "
-        "rollout.rollout_batch_size prompts; with rollout.dynamic_sampling some take more, and "
-        "the run goes on into further passes over the data\n",
+        "%s: train.epochs sets the number of steps as if each took "
+        "rollout.rollout_batch_size prompts. With rollout.dynamic_sampling some take more, so "
+        "the run reads the data more often\n",
         where_of(l, "train.epochs")));
   if (c->eval.steps != 0 && answers && c->eval.temperature == 0 && c->eval.num_generations > 1)
     TRI_TRY(tri_text_printf(
         l->notes,
-        "%s: eval.num_generations is %lld, but eval.temperature is 0: the answers to a prompt are all "
+        "%s: eval.num_generations is %lld, but eval.temperature is 0, so the answers to a prompt are all "
         "alike\n",
         where_of(l, "eval.num_generations"), (long long)c->eval.num_generations));
   if (c->rollout.temperature == 0 && !c->rollout.replay)
     TRI_TRY(
         tri_text_printf(l->notes,
-                        "%s: rollout.temperature is 0: the answers to a prompt are all alike, and a group "
+                        "%s: rollout.temperature is 0, so the answers to a prompt are all alike, and a group "
                         "of equal rewards teaches nothing\n",
                         where_of(l, "rollout.temperature")));
   return TRI_OK;

@@ -237,9 +237,9 @@ static const char *remark(const tri_config *before, const tri_config *now, const
                      (!strcmp(k->name, "critic.path") && now->critic.path));
 
   if (k && adapts && !strcmp(k->name, "train.initial_scale_power"))
-    return " (the scale goes on from the checkpoint's)";
+    return " (ignored, the run keeps the checkpoint's scale)";
   return names && !is_base(now, k)
-             ? " (the weights stay the checkpoint's; another run.output starts from the new ones)"
+             ? " (ignored, the run keeps the checkpoint's weights. Give another run.output to start from the new ones)"
              : "";
 }
 
@@ -254,7 +254,7 @@ static tri_status put_both(const tri_config_past *before, const tri_config *now,
   TRI_TRY_DONE(put_shown(now, k, to));
   TRI_TRY_DONE(put_other_bytes(before, now, k, &bytes));
   if (bytes.len && !strcmp(bytes.data, "."))
-    st = tri_text_printf(to, " (a file of other bytes)");
+    st = tri_text_printf(to, " (the file has other bytes)");
   else if (bytes.len)
     st = tri_text_printf(to, " (other bytes: %s)", bytes.data);
 done:

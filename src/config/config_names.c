@@ -261,9 +261,9 @@ static tri_status refuse_in_map(const tri_deck_entry *e, const char *full, const
   TRI_TRY_DONE(tri_text_printf(&pair, ": "));
   TRI_TRY_DONE(put_word(has_value ? e->value : "...", !has_value || e->unquoted, &pair));
   if (e->line == 0)
-    TRI_FAIL_DONE(TRI_ECONFIG, "%s: unknown key '%s': %s is given whole: '%s={%s}'", e->where, full, k->name,
+    TRI_FAIL_DONE(TRI_ECONFIG, "%s: unknown key '%s'. Give %s as a whole, '%s={%s}'", e->where, full, k->name,
                   k->name, pair.data);
-  TRI_FAIL_DONE(TRI_ECONFIG, "%s: unknown key '%s': %s is a mapping: write `%s: {%s}` below '%.*s:'",
+  TRI_FAIL_DONE(TRI_ECONFIG, "%s: unknown key '%s'. %s is a mapping, so write `%s: {%s}` below '%.*s:'",
                 e->where, full, k->name, bare, pair.data, (int)(bare - k->name - 1), k->name);
 done:
   tri_text_free(&pair);
@@ -283,10 +283,10 @@ static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {
   list_sections(&all);
   if (!e->key[0]) near = tri_nearest(e->section, all.name, all.n);
   if (near)
-    TRI_FAIL(TRI_ECONFIG, "%s: unknown %s '%s'; the nearest known %s is '%s'", e->where,
+    TRI_FAIL(TRI_ECONFIG, "%s: unknown %s '%s'. The nearest known %s is '%s'", e->where,
              e->key[0] ? "key" : "section", full, e->key[0] ? "key" : "section", near);
   TRI_TRY_DONE(list_known(e->section, &known));
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: unknown %s '%s'; known %s: %s", e->where,
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: unknown %s '%s'. Known %s: %s", e->where,
                 e->key[0] ? "key" : "section", full, is_own_section(e->section) ? "here" : "sections",
                 known.data);
 done:
@@ -333,7 +333,7 @@ tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *m) {
   if (top && is_own_section(e->key) && (e->line > 0 || m->key < 0)) return refuse_section(e);
   if (m->key < 0) return refuse_unknown(e, full);
   if (top && e->line > 0)
-    TRI_FAIL(TRI_ECONFIG, "%s: '%s' stands outside of a section: write it as '%s' below '%.*s:'", e->where,
+    TRI_FAIL(TRI_ECONFIG, "%s: '%s' stands outside of a section. Write it as '%s' below '%.*s:'", e->where,
              full, strchr(tri_keys[m->key].name, '.') + 1, (int)strcspn(tri_keys[m->key].name, "."),
              tri_keys[m->key].name);
   return TRI_OK;

@@ -204,46 +204,46 @@ const tri_key_word tri_key_words[] = {
 const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 
 #define NODE_GROUP                                                                                          \
-  "a group of ranks is a node here: give run.ranks_per_node, and node to shard.params, .grads and .optimizer"
-#define DECODED     "answers are decoded as fast as slots free up; rollout.max_sequences limits how many at once"
+  "a group of ranks is a node here. Give run.ranks_per_node, and set shard.params, .grads and .optimizer to node"
+#define DECODED     "remove it. A finished answer makes room for the next one, and rollout.max_sequences limits the answers in flight"
 #define DTYPE       "give model.dtype: bf16, f32 or fp16"
-#define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
-#define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
-#define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
+#define RANKS       "remove it. srun or mpirun sets ranks and nodes, one rank per GPU"
+#define ONE_PROGRAM "remove it. The training ranks generate, each on its own GPU, so no second engine is needed"
+#define LOGS        "remove it. Trireme sends nothing anywhere. metrics.jsonl and log.txt in run.output hold the results of a run"
 #define BOARD       "run.tensorboard: true writes an event file beside metrics.jsonl"
-#define EACH_STEP   "metrics.jsonl has a line for every step; run.log_every: how often the screen has a row"
-#define UNQUANTISED "weights are bf16 or f32, those beside adapters too: this version has no quantised ones"
-#define ADAPTERS    "lora.rank above 0 gives the model low-rank adapters, which learn in place of its weights"
-#define OWN_CRITIC  "the critic has an optimizer of its own: critic.learning_rate; all else of it is train's"
-#define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact' or '- {name: model, path: FOLDER}'"
+#define EACH_STEP   "metrics.jsonl has a line for every step. run.log_every sets the steps between rows on the screen"
+#define UNQUANTISED "this version has no quantised weights. Weights are bf16 or f32, also beside adapters"
+#define ADAPTERS    "give lora.rank above 0. Low-rank adapters then learn in place of the model's weights"
+#define OWN_CRITIC  "critic.learning_rate sets the critic's rate. Its optimizer takes all other settings from train"
+#define REWARDS     "write rewards into the list `reward:`, such as '- name: exact' or '- {name: model, path: FOLDER}'"
 #define BATCHES                                                                                             \
-  "train.train_batch_size counts the samples of an optimizer step, train.micro_batch_size those of a pass on one rank, " \
-  "rollout.rollout_batch_size the prompts of a rollout"
-#define LEARNED     "algo.name says what is learned; algo.dpo_loss and algo.policy_loss choose another loss"
-#define JUDGED      "a reward model stands in the list `reward:`, as '- {name: model, path: FOLDER}'"
-#define ONE_WORD    "its plan is one word: critic.shard, reference.shard: zero0 to zero3 or hybrid"
+  "train.train_batch_size counts the samples of an optimizer step, train.micro_batch_size those of a micro-batch on one " \
+  "rank, rollout.rollout_batch_size the prompts of a rollout"
+#define LEARNED     "algo.name sets the loss. algo.dpo_loss and algo.policy_loss choose another"
+#define JUDGED      "write the reward model into the list `reward:`, as '- {name: model, path: FOLDER}'"
+#define ONE_WORD    "give its plan as one word by critic.shard or reference.shard, zero0 to zero3 or hybrid"
 #define FILES       "data.train and data.eval take files of JSON lines"
 #define RESTING                                                                                             \
-  "shard.offload: frozen keeps the models that do not train in host memory, all also the optimizer's state; " \
-  "of models that train shard.plan: zero3 leaves each GPU a part"
-#define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"
-#define CHOSEN      "kernels are chosen by the device"
-#define OVERLAPPED  "gathers and reductions run beside compute by themselves"
-#define PACKED      "train.max_tokens_per_gpu packs sequences into passes"
-#define LENGTHS     "data.max_prompt_length and rollout.max_response_length are the limits; of lines that are learned data.max_length"
-#define READ_ONCE   "data is read whole at the start; fields of a line that no key names are ignored"
-#define INTERVALS   "checkpoint.save_steps, checkpoint.save_minutes and eval.steps say when"
-#define ADAMW       "the optimizer is AdamW: train.learning_rate, adam_beta1, adam_beta2, adam_eps and weight_decay"
-#define FIXED_REF   "the reference stays as it is at the start, or is model.ref_path"
-#define SYSTEM      "a system prompt stands in the data: a first message {\"role\": \"system\", \"content\": \"...\"}"
-#define TURNS       "data.train_on: last learns the assistant's last message, all each of them; a prompt is never learned"
-#define HALVED      "each update that overflows halves the scale of the loss, as with hysteresis 1"
-#define BEST        "checkpoint.keep_best names a metric; of one that ends in loss or perplexity less is better, of others more"
-#define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
+  "shard.offload: frozen keeps frozen models in host memory, and all also the optimizer's state. " \
+  "shard.plan: zero3 leaves each GPU a part of the trained models"
+#define ONE_RANK    "this version computes a sequence on one rank. shard.plan distributes the model's state"
+#define CHOSEN      "remove it. The device chooses the kernels"
+#define OVERLAPPED  "remove it. Gathers and reductions always overlap with computation"
+#define PACKED      "train.max_tokens_per_gpu packs sequences into micro-batches"
+#define LENGTHS     "data.max_prompt_length and rollout.max_response_length limit prompts and answers, data.max_length limits learned lines"
+#define READ_ONCE   "remove it. The run reads all data at the start and ignores fields without a key"
+#define INTERVALS   "checkpoint.save_steps, checkpoint.save_minutes and eval.steps set the times"
+#define ADAMW       "the optimizer is AdamW. Its keys are train.learning_rate, adam_beta1, adam_beta2, adam_eps and weight_decay"
+#define FIXED_REF   "remove it. The reference never changes. It is model.ref_path, or the policy at the start"
+#define SYSTEM      "give data.system_prompt, or a first message {\"role\": \"system\", \"content\": \"...\"} in the data"
+#define TURNS       "data.train_on: last learns the assistant's last message, and all learns all of them. Prompts are never learned"
+#define HALVED      "remove it. Each update with an overflow halves the loss scale, as with hysteresis 1"
+#define BEST        "checkpoint.keep_best names a metric. Metrics ending in loss or perplexity are better when lower, all others when higher"
+#define SHARDED     "remove the file and give shard.plan, zero0 to zero3 or hybrid"
 const tri_key_hint tri_key_hints[] = {
   {"dataset_name", FILES}, {"dataset", FILES}, {"dataset_config", FILES}, {"train_dataset", FILES},
   {"batch_size", BATCHES}, {"batch", BATCHES}, {"loss", LEARNED}, {"loss_fn", LEARNED}, {"num_workers", READ_ONCE},
-  {"padding_side", "nothing is padded: sequences are packed one behind another"}, {"num_gpus", RANKS}, {"n_gpus", RANKS},
+  {"padding_side", "remove it. Sequences are packed without padding"}, {"num_gpus", RANKS}, {"n_gpus", RANKS},
   {"reward_fn", REWARDS}, {"rewards", REWARDS}, {"reward_function", REWARDS}, {"reward_functions", REWARDS},
   {"max_seq_len", LENGTHS}, {"seq_len", LENGTHS}, {"sequence_length", LENGTHS}, {"block_size", LENGTHS},
   {"max_tokens", LENGTHS}, {"max_model_len", LENGTHS}, {"tensor_parallel", ONE_PROGRAM}, {"tensor_parallel_size", ONE_PROGRAM},
@@ -255,14 +255,14 @@ const tri_key_hint tri_key_hints[] = {
   {"use_tensorboard", BOARD}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
   {"logging_steps", EACH_STEP}, {"logging_strategy", EACH_STEP}, {"logging_first_step", EACH_STEP},
   {"use_peft", ADAPTERS}, {"peft_config", ADAPTERS}, {"use_lora", ADAPTERS}, {"load_in_4bit", UNQUANTISED},
-  {"load_in_8bit", UNQUANTISED}, {"lora_dropout", "adapters are trained without dropout here: remove it"},
-  {"lora.dropout", "adapters are trained without dropout here: remove it"},
+  {"load_in_8bit", UNQUANTISED}, {"lora_dropout", "remove it. Adapters train without dropout here"},
+  {"lora.dropout", "remove it. Adapters train without dropout here"},
   {"vf_coef", OWN_CRITIC}, {"critic.optim.", OWN_CRITIC}, {"critic.adam.", OWN_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", JUDGED}, {"reward_pretrain", JUDGED}, {"reward_model_path", JUDGED},
   {"reward_model_name_or_path", JUDGED}, {"remote_rm_url", REWARDS},
   {"reward_model.", JUDGED}, {"custom_reward_function.", REWARDS},
   {"offload", RESTING}, {"param_offload", RESTING}, {"offload_param", RESTING}, {"offload_param.", RESTING},
-  {"offload_optimizer", "shard.offload: optimizer does this"}, {"cpu_offload", RESTING},
+  {"offload_optimizer", "give shard.offload: optimizer"}, {"cpu_offload", RESTING},
   {"ring_attn_size", ONE_RANK}, {"cp_size", ONE_RANK}, {"sp_size", ONE_RANK}, {"context_parallel_size", ONE_RANK},
   {"ulysses_sequence_parallel_size", ONE_RANK}, {"sequence_parallel_size", ONE_RANK},
   {"pipeline_model_parallel_size", ONE_RANK},
@@ -273,15 +273,15 @@ const tri_key_hint tri_key_hints[] = {
   {"max_length", LENGTHS}, {"max_total_sequence_length", LENGTHS},
   {"dataloader_num_workers", READ_ONCE}, {"remove_unused_columns", READ_ONCE},
   {"save_strategy", INTERVALS}, {"eval_strategy", INTERVALS}, {"evaluation_strategy", INTERVALS},
-  {"val_before_train", "where eval.steps is above 0 an evaluation also runs before the first step"},
+  {"val_before_train", "remove it. With eval.steps above 0 an evaluation also runs before the first step"},
   {"greater_is_better", BEST}, {"load_best_model_at_end", BEST},
   {"optim", ADAMW}, {"optimizer", ADAMW},
   {"sync_ref_model", FIXED_REF}, {"ref_model_mixup_alpha", FIXED_REF}, {"ref_model_sync_steps", FIXED_REF},
   {"system_prompt", SYSTEM}, {"default_system", SYSTEM},
-  {"enable_thinking", "a variable of the chat template: data.chat_template_kwargs: {enable_thinking: false}"},
-  {"reasoning_effort", "a variable of the chat template: data.chat_template_kwargs: {reasoning_effort: low}"},
-  {"chat_template_path", "data.chat_template takes a FILE.jinja, one of the names that --options shows, or auto, the model's own"},
-  {"input_template", "data.chat_template names a chat template; data.apply_chat_template: true uses it on text"},
+  {"enable_thinking", "it is a variable of the chat template. Give data.chat_template_kwargs: {enable_thinking: false}"},
+  {"reasoning_effort", "it is a variable of the chat template. Give data.chat_template_kwargs: {reasoning_effort: low}"},
+  {"chat_template_path", "data.chat_template takes a FILE.jinja, a name listed by --options, or auto for the model's own"},
+  {"input_template", "data.chat_template names a chat template, and data.apply_chat_template: true applies it to text"},
   {"assistant_only_loss", TURNS}, {"completion_only_loss", TURNS}, {"multiturn", TURNS}, {"train_on_inputs", TURNS},
   {"prompt_data_probs", "data.train_weights: [2, 1] weighs the files of data.train"},
   {"deepspeed", SHARDED}, {"deepspeed_config", SHARDED},
@@ -290,29 +290,29 @@ const tri_key_hint tri_key_hints[] = {
   {"zpg", "a second copy of the weights in each node is shard.plan: hybrid"},
   {"zero_hpz_partition_size", "a second copy of the weights in each node is shard.plan: hybrid"},
   {"ppo_mini_batch_size",
-   "it counts prompts; train.train_batch_size counts samples: prompts x algo.num_generations"},
+   "it counts prompts. Give train.train_batch_size in samples, prompts x algo.num_generations"},
   {"generation_batch_size",
-   "it counts samples; rollout.rollout_batch_size counts prompts: samples / algo.num_generations"},
+   "it counts samples. Give rollout.rollout_batch_size in prompts, samples / algo.num_generations"},
   {"per_device_generation_batch_size",
-   "it counts per rank; rollout.rollout_batch_size counts the prompts of all ranks"},
+   "it counts per rank. Give rollout.rollout_batch_size, the prompts of all ranks"},
   {"eps_clip_low_high", "give algo.clip_eps and algo.clip_eps_high"},
-  {"importance_sampling_level", "algo.policy_loss: sequence and luspo take the ratio of a sequence"},
-  {"loss_type", "cispo, sapo, vespo and luspo are names of algo.name"},
-  {"delta", "algo.dual_clip bounds the loss by a ratio where the advantage is negative"},
-  {"use_kl_loss", "algo.kl_coef above 0 with algo.kl_where: loss does this"},
-  {"use_kl_in_reward", "algo.kl_coef above 0 with algo.kl_where: reward does this"},
+  {"importance_sampling_level", "algo.policy_loss: sequence and luspo use the ratio of a sequence"},
+  {"loss_type", "give cispo, sapo, vespo or luspo as algo.name"},
+  {"delta", "algo.dual_clip bounds the loss by a ratio for negative advantages"},
+  {"use_kl_loss", "give algo.kl_coef above 0 with algo.kl_where: loss"},
+  {"use_kl_in_reward", "give algo.kl_coef above 0 with algo.kl_where: reward"},
   {"use_adaptive_entropy", "algo.adaptive_entropy_target turns it on"},
   {"adam_betas", "give train.adam_beta1 and train.adam_beta2"},
   {"betas", "give train.adam_beta1 and train.adam_beta2"},
-  {"truncation", "data.overlong_prompt (prompts) and data.overlong (lines that are learned) are error, drop or truncate"},
+  {"truncation", "give error, drop or truncate by data.overlong_prompt (prompts) and data.overlong (learned lines)"},
   {"truncation_mode", "data.overlong: truncate keeps the start of a line"},
-  {"max_num_gen_batches", "it counts the first batch too; rollout.max_extra_batches does not"},
-  {"filter_groups.max_num_gen_batches", "it counts the first batch too; rollout.max_extra_batches does not"},
-  {"dynamic_sampling_max_gen_batches", "it counts the first batch too; rollout.max_extra_batches does not"},
-  {"overlong_buffer.", "a reward does this: '- {name: length, buffer: TOKENS, factor: 1}'"},
-  {"reward_model.overlong_buffer.", "a reward does this: '- {name: length, buffer: TOKENS, factor: 1}'"},
+  {"max_num_gen_batches", "it counts the first batch too. Give rollout.max_extra_batches, one less"},
+  {"filter_groups.max_num_gen_batches", "it counts the first batch too. Give rollout.max_extra_batches, one less"},
+  {"dynamic_sampling_max_gen_batches", "it counts the first batch too. Give rollout.max_extra_batches, one less"},
+  {"overlong_buffer.", "give the reward '- {name: length, buffer: TOKENS, factor: 1}'"},
+  {"reward_model.overlong_buffer.", "give the reward '- {name: length, buffer: TOKENS, factor: 1}'"},
   {"micro_rollout_batch_size", DECODED}, {"rollout_micro_batch_size", DECODED},
-  {"log_prob_micro_batch_size_per_gpu", "log-probabilities are computed in passes of train.micro_batch_size"},
+  {"log_prob_micro_batch_size_per_gpu", "log-probabilities are computed in micro-batches of train.micro_batch_size"},
   {"bf16", DTYPE}, {"fp16", DTYPE}, {"hysteresis", HALVED}, {"fp16.hysteresis", HALVED},
   {"bf16.", DTYPE}, {"fp16.", DTYPE},
   {"n_gpus_per_node", RANKS}, {"gpus_per_node", RANKS}, {"num_gpus_per_node", RANKS}, {"nnodes", RANKS},

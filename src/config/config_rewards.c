@@ -31,9 +31,9 @@ static tri_status refuse_field(const tri_deck_entry *e, const char *const *name,
   tri_status  st = TRI_OK;
 
   for (int i = 0; i < n && !near; i++)
-    TRI_TRY_DONE(tri_text_printf(&known, "%s%s", i ? ", " : "known: ", name[i]));
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: unknown field '%s' of a reward; %s%s",
-                e->where, e->field, near ? "the nearest known field is " : "", near ? near : known.data);
+    TRI_TRY_DONE(tri_text_printf(&known, "%s%s", i ? ", " : "Known fields: ", name[i]));
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: unknown reward field '%s'. %s%s", e->where,
+                e->field, near ? "The nearest known field is " : "", near ? near : known.data);
 done:
   tri_text_free(&known);
   return st;
@@ -64,8 +64,8 @@ static tri_status refuse_no_list(const tri_deck_entry *e) {
     at += word;
     at += strspn(at, " ");
   }
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %s of a reward is a list of words: [%s]",
-                e->where, e->field, list.data);
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+                "%s: reward field %s is a list of words. Write [%s]", e->where, e->field, list.data);
 done:
   tri_text_free(&list);
   return st;
@@ -77,7 +77,7 @@ static tri_status put_list(const tri_loader *l, int at, tri_text *out, int *n) {
 
   if (first->part == TRI_DECK_PLAIN || first->part == TRI_DECK_EMPTY_LIST) return refuse_no_list(first);
   for (*n = 0; e->part == *n && e->index == first->index && !strcmp(e->field, first->field); ++*n) {
-    if (!e->value[0]) TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward has an empty word", e->where, e->field);
+    if (!e->value[0]) TRI_FAIL(TRI_ECONFIG, "%s: reward field %s has an empty word", e->where, e->field);
     TRI_TRY(tri_text_put(out, e->value, strlen(e->value) + 1));
     if (at + *n + 1 < tri_deck_count(l->deck)) e = tri_deck_at(l->deck, at + *n + 1);
   }
@@ -102,7 +102,7 @@ static tri_status set_list(const tri_loader *l, int at, const char **out, int *n
 
 static tri_status check_one(const tri_deck_entry *e) {
   if (e->part != TRI_DECK_PLAIN)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward takes one value, not a list", e->where, e->field);
+    TRI_FAIL(TRI_ECONFIG, "%s: reward field %s takes one value, not a list", e->where, e->field);
   if (tri_loader_is_empty(e)) TRI_FAIL(TRI_ECONFIG, "%s: %s has no value", e->where, e->field);
   return TRI_OK;
 }
@@ -139,7 +139,7 @@ static tri_status set_field(const tri_loader *l, tri_reward_opt *r, int at) {
   if (!strcmp(e->field, "name")) return set_name(e, &r->name);
   if (!strcmp(e->field, "weight")) return set_weight(e, &r->weight);
   if (f == TRI_REWARD_FIELDS)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s is one field of a reward too many", e->where, e->field);
+    TRI_FAIL(TRI_ECONFIG, "%s: reward field %s is one too many", e->where, e->field);
   if (is_list(name[i]))
     TRI_TRY(set_list(l, at, &r->field[f].value, &r->field[f].n_more));
   else
@@ -167,7 +167,7 @@ static tri_status read_reward(const tri_loader *l, int first, int n) {
   if (!e->field[0])
     TRI_FAIL(
         TRI_ECONFIG,
-        "%s: reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' below 'reward:', "
+        "%s: reward is a list. Write '- name: exact' or '- {name: model, path: FOLDER}' below 'reward:', "
         "or 'reward=[{name: exact}]'",
         e->where);
   if (e->index >= TRI_REWARDS_MAX)

