@@ -1,4 +1,4 @@
-/* batch_plan.c - solve the batch equation, or say which nearby numbers would solve it. */
+/* batch_plan.c - solves the batch equation, or names the nearest numbers that would solve it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch_plan.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-  MOST_CHOICES = 8, /* chosen: more lines than that nobody reads */
+  MOST_CHOICES = 8, /* chosen: nobody reads more lines */
   MOST_RANKS = 1 << 20,
-  MOST_COUNT = 1000000000 /* as the options' range: products of two fit in int64_t */
+  MOST_COUNT = 1000000000 /* the options' range, so that products of two fit in int64_t */
 };
 
 #define I64(x) (long long)(x)
@@ -47,7 +47,7 @@ static void add_choice(choices *list, int64_t total, int64_t micro, int64_t rank
   list->c[list->n++] = c;
 }
 
-/* The nearest totals that are a multiple of micro x ranks, nearest first, and half of the nearest below. */
+/* Adds the nearest multiples of micro x ranks, nearest first, and half of the nearest one below. */
 static void choices_of_total(choices *list, int64_t total, int64_t micro, int64_t ranks) {
   int64_t pass = micro * ranks, low = total / pass, up = low + 1;
 
@@ -62,7 +62,7 @@ static void choices_of_total(choices *list, int64_t total, int64_t micro, int64_
   if (low / 2 >= 1) add_choice(list, low / 2 * pass, micro, ranks);
 }
 
-/* The same total on the nearest numbers of ranks, fewer and more. */
+/* Adds the same total on the nearest numbers of ranks, fewer and more. */
 static void choices_of_ranks(choices *list, int64_t total, int64_t micro, int64_t ranks) {
   int64_t n;
 
@@ -75,7 +75,7 @@ static void choices_of_ranks(choices *list, int64_t total, int64_t micro, int64_
   if (n <= total / micro && n <= MOST_RANKS) add_choice(list, total, micro, n);
 }
 
-/* The same total on the same ranks with the nearest other micro-batches, smaller and larger. */
+/* Adds the same total on the same ranks with the nearest other micro-batches, smaller and larger. */
 static void choices_of_micro(choices *list, int64_t total, int64_t micro, int64_t ranks) {
   int64_t m;
 
@@ -88,7 +88,8 @@ static void choices_of_micro(choices *list, int64_t total, int64_t micro, int64_
   if (m <= total / ranks && m <= 4 * micro) add_choice(list, total, m, ranks);
 }
 
-/* The same accumulation: the nearest totals, then the same total on the nearest numbers of ranks. */
+/* Adds choices with the same accumulation. First come the nearest totals, then the same total on the nearest
+ * numbers of ranks. */
 static void choices_of_open_micro(choices *list, int64_t total, int64_t accum, int64_t ranks) {
   int64_t m = total / (accum * ranks), n;
 
@@ -103,7 +104,7 @@ static void choices_of_open_micro(choices *list, int64_t total, int64_t accum, i
   if (n <= total / accum && n <= MOST_RANKS) add_choice(list, total, total / (accum * n), n);
 }
 
-/* The rollout_batch_size nearest to the user's of which `total` takes a whole share. */
+/* Returns the rollout_batch_size nearest to the user's for which `total` divides the rollout's samples. */
 static int64_t prompts_for(const tri_batch_request *q, int64_t total) {
   int64_t unit = total / gcd(total, q->num_generations), low = q->rollout_batch_size / unit * unit;
 
@@ -124,7 +125,7 @@ static tri_status put_choices(const tri_batch_request *q, const choices *list, t
 
 #define EQUATION "train_batch_size = micro_batch_size x gradient_accumulation_steps x ranks"
 
-/* total is not micro x accum x ranks for any whole number where the user left one open (0). */
+/* Reports that total is not micro x accum x ranks, for any whole number if the user left one open (0). */
 static tri_status refuse_equation(const tri_batch_request *q, int64_t total, int64_t micro, int64_t accum) {
   tri_status st = TRI_OK;
   tri_text   text = {0}, lines = {0};
@@ -160,12 +161,13 @@ done:
   return st;
 }
 
-/* The rollout does not split into whole optimizer steps of p->train_batch_size. */
+/* Reports that the rollout does not split into whole optimizer steps of p->train_batch_size. */
 static tri_status refuse_rollout(const tri_batch_request *q, const tri_batch_plan *p) {
   tri_status st = TRI_OK;
   tri_text   lines = {0};
   int64_t samples = p->rollout_samples, total = p->train_batch_size, prompts = prompts_for(q, total), low, up;
-  int64_t pass = p->micro_batch_size ? p->micro_batch_size * q->ranks : 1; /* what a total is made of */
+  int64_t pass = p->micro_batch_size ? p->micro_batch_size * q->ranks : 1; /* every total is a multiple of
+                                                                            * it */
 
   for (low = total / pass * pass; low >= 1 && samples % low; low -= pass)
     ;
@@ -192,7 +194,7 @@ done:
   return st;
 }
 
-/* Fill the three terms from those that were given. */
+/* Computes the three terms from the given ones. */
 static tri_status solve(const tri_batch_request *q, tri_batch_plan *p) {
   int64_t total = q->train_batch_size, micro = q->micro_batch_size, accum = q->gradient_accumulation_steps;
 

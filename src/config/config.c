@@ -1,4 +1,5 @@
-/* config.c - deck to tri_config: where each key stands, then what it and all together say. */
+/* config.c - makes a tri_config from a deck. It finds the entry of each key, reads the values, and checks
+ * them together. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 #include "base/choice.h"
@@ -12,7 +13,8 @@
 
 static const char *key_name(int key) { return key < tri_n_keys ? tri_keys[key].name : "reward"; }
 
-/* The later of two entries that mean one key names the earlier. */
+/* Refuses two entries for one key. The later entry is the place of the error, and its message names the
+ * earlier one. */
 static tri_status refuse_twice(const tri_loader *l, int i, int k, int key) {
   const tri_deck_entry *later = tri_deck_at(l->deck, i > k ? i : k),
                        *before = tri_deck_at(l->deck, i > k ? k : i);
@@ -24,7 +26,7 @@ static tri_status refuse_twice(const tri_loader *l, int i, int k, int key) {
            key_name(key));
 }
 
-/* Entry i is where the key stands. */
+/* Records entry i as the place of the key. */
 static tri_status place(tri_loader *l, int i, tri_key_match m) {
   const tri_deck_entry *e = tri_deck_at(l->deck, i);
   tri_key_slot         *s = &l->slot[m.key];
@@ -40,8 +42,8 @@ static tri_status place(tri_loader *l, int i, tri_key_match m) {
   return TRI_OK;
 }
 
-/* As tri_error_note, of a key of this section: what stands on such keys is not looked at then. "": a name
- * without a section, which may be of any. */
+/* As tri_error_note, for a key of this section. The caller then skips checks that depend on such keys. "" is
+ * a name without a section, which may belong to any. */
 static tri_status note(tri_loader *l, tri_status st, const char *section) {
   static const struct {
     const char *section;
@@ -62,7 +64,8 @@ static tri_status note(tri_loader *l, tri_status st, const char *section) {
   return TRI_OK;
 }
 
-/* Remember where each key stands, but for names of two meanings; refuse what is unknown or stands twice. */
+/* Records the place of each key, except for names with two meanings. Refuses keys that are unknown or stand
+ * twice. */
 static tri_status collect(tri_loader *l) {
   for (int i = 0; i < tri_n_keys + 1; i++) l->slot[i] = (tri_key_slot){-1, -1, NULL};
   for (int i = 0; i < tri_deck_count(l->deck); i++) {
@@ -75,7 +78,7 @@ static tri_status collect(tri_loader *l) {
   return TRI_OK;
 }
 
-/* Names of two meanings, once the algorithm is known. */
+/* Records names with two meanings, once the algorithm is known. */
 static tri_status collect_doubles(tri_loader *l) {
   for (int i = 0; i < tri_deck_count(l->deck); i++) {
     const tri_deck_entry *e = tri_deck_at(l->deck, i);
@@ -90,7 +93,7 @@ static tri_status collect_doubles(tri_loader *l) {
 
 enum { MOST_NAMES = 64 }; /* chosen: several times the rows of the tables of algorithms */
 
-/* The value is none of the names the key may have. */
+/* Reports a value that is none of the possible names of the key. */
 static tri_status refuse_name(const tri_deck_entry *e, const char *key, const char *value) {
   const tri_key *k = tri_key_find(key);
   const char    *known[MOST_NAMES], *near;
@@ -107,7 +110,7 @@ static tri_status refuse_name(const tri_deck_entry *e, const char *key, const ch
            near ? ". The nearest is " : "", near ? near : "");
 }
 
-/* There must be an algorithm, and one of the table. */
+/* Checks that the deck names an algorithm of the table. */
 static tri_status check_algo(const tri_loader *l) {
   const tri_deck_entry *e = tri_loader_given(l, "algo.name");
   const char           *name = l->cfg->algo.name;
@@ -138,7 +141,7 @@ static tri_status read_policy_loss(const tri_loader *l) {
   return tri_copy_text(a->name, &l->cfg->algo.policy_loss);
 }
 
-/* The keys that say which defaults others have; then what the run learns by. */
+/* These keys determine the defaults of other keys, so they are read first. */
 static const char *const first_keys[] = {"algo.name", "algo.advantage", "algo.policy_loss"};
 enum { N_FIRST = sizeof first_keys / sizeof *first_keys };
 
@@ -168,13 +171,13 @@ static const tri_shard_plan plans[] = {{TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHAR
                                        {TRI_SHARD_NONE, TRI_SHARD_WORLD, TRI_SHARD_WORLD},
                                        {TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD}};
 
-/* The plan of a model that may have its own. */
+/* Sets the plan of a model with an optional plan of its own. */
 static void resolve_own_plan(const tri_loader *l, const char *key, int *plan, tri_shard_plan *scope) {
   if (!tri_loader_given(l, key)) *plan = TRI_CONFIG_OWN_PLAN;
   *scope = *plan < 0 ? l->cfg->shard.scope : plans[*plan];
 }
 
-/* A named plan, or what is left open in one of the user's own. */
+/* Sets the scopes of a named plan, or the missing scopes of the user's own plan. */
 static void resolve_plan(const tri_loader *l) {
   bool params = tri_loader_given(l, "shard.params"), grads = tri_loader_given(l, "shard.grads"),
        optim = tri_loader_given(l, "shard.optimizer");
@@ -189,7 +192,8 @@ static void resolve_plan(const tri_loader *l) {
   resolve_own_plan(l, "reference.shard", &c->reference.plan, &c->reference.scope);
 }
 
-/* The upper clip follows the lower one where that alone is given, or where no loss has a default for it. */
+/* The upper clip follows the lower one if only the lower one is given, or if the loss has no default for
+ * it. */
 static void resolve_clip(const tri_loader *l) {
   tri_algo_opt *o = &l->cfg->algo.opt;
   bool          follows = tri_loader_given(l, "algo.clip_eps") && !tri_loader_given(l, "algo.clip_eps_high");
@@ -197,7 +201,8 @@ static void resolve_clip(const tri_loader *l) {
   if (follows || o->clip_eps_high == 0) o->clip_eps_high = o->clip_eps;
 }
 
-/* What ipo aims at is an advance for each token: its log-ratios are by length where the deck does not say. */
+/* ipo aims at a margin per token, so its log-ratios are divided by the length unless the deck says
+ * otherwise. */
 static void resolve_length(const tri_loader *l) {
   tri_algo_opt *o = &l->cfg->algo.opt;
 
@@ -206,15 +211,15 @@ static void resolve_length(const tri_loader *l) {
 
 enum { LORA_ALPHA = 16 }; /* chosen: OpenRLHF's and verl's */
 
-/* Of adapters that bring none. */
+/* Sets the alpha of new adapters. */
 static void resolve_alpha(const tri_loader *l) {
   tri_config *c = l->cfg;
 
   if (c->lora.rank > 0 && !c->lora.path && !tri_loader_given(l, "lora.alpha")) c->lora.alpha = LORA_ALPHA;
 }
 
-/* The default rate of adapters is higher than that of all weights: lora of TRL, OpenRLHF and PEFT. A loss
- * that compares with a reference policy has a lower one. */
+/* The default rate of adapters is higher than the rate of all weights, as for LoRA in TRL, OpenRLHF and PEFT.
+ * A loss with a reference policy has a lower one. */
 static void resolve_rate(const tri_loader *l) {
   static const double with_lora = 1e-4, with_lora_and_reference = 5e-6;
   tri_config         *c = l->cfg;
@@ -224,7 +229,7 @@ static void resolve_rate(const tri_loader *l) {
   c->train.lr.peak = c->algo.row.loss->reads & TRI_LOSS_REFERENCE ? with_lora_and_reference : with_lora;
 }
 
-/* Each key but the first ones. One wrong has its default again. */
+/* Reads each key except the first ones. A wrong key gets its default again. */
 static tri_status read_keys(tri_loader *l) {
   for (int i = 0; i < tri_n_keys; i++) {
     int64_t before = l->errors ? l->errors->n : 0;
@@ -235,7 +240,7 @@ static tri_status read_keys(tri_loader *l) {
   return TRI_OK;
 }
 
-/* The first messages; how many more there were. A message's further lines begin with a space. */
+/* Keeps the first messages and counts the others. Further lines of a message begin with a space. */
 static tri_status shorten(const tri_deck *deck, tri_errors *errors) {
   int64_t n = 0;
   char   *at = errors->text.data;

@@ -1,4 +1,4 @@
-/* config_check.c - what must and must not stand together in a deck. */
+/* config_check.c - checks which keys of a deck must and must not stand together. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 #include "config_entry.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the key is given; an error of a default has the deck alone for its place. */
+/* Returns the place of the key. For the error of a default it returns the deck's name. */
 static const char *where_of(const tri_loader *l, const char *name) {
   const tri_deck_entry *e = tri_loader_given(l, name);
 
@@ -17,8 +17,8 @@ static tri_status refuse_one(const tri_deck_entry *e, const char *key, const cha
   TRI_FAIL(TRI_ECONFIG, "%s: %s has no use with %s %s. Remove it", e->where, key, by, value);
 }
 
-/* A key that nothing reads: the deck's own advantage or policy loss is why, where the algorithm's would read
- * it. */
+/* Refuses a key that nothing reads. The message blames the deck's own advantage or policy loss if the
+ * algorithm's own would read the key. */
 static tri_status refuse_key(const tri_loader *l, const tri_deck_entry *e, const char *key) {
   const tri_algo *a = &l->cfg->algo.row, *preset = l->preset;
   tri_algo        other = *preset;
@@ -46,7 +46,7 @@ static tri_status refuse_unused(const tri_loader *l) {
   return TRI_OK;
 }
 
-/* Names the later one, arguments last. */
+/* The message names the later key, and arguments count as last. */
 static tri_status refuse_both(const tri_loader *l, const char *name_a, const char *name_b) {
   const tri_deck_entry *a = tri_loader_given(l, name_a), *b = tri_loader_given(l, name_b);
 
@@ -161,7 +161,7 @@ static tri_status check_weights(const tri_loader *l) {
   return TRI_OK;
 }
 
-/* "2026-11-29", a day that there is. */
+/* Returns whether the text is an existing date, such as "2026-11-29". */
 static bool is_day(const char *text) {
   static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   int              y, m, d, n = 0;
@@ -172,7 +172,7 @@ static bool is_day(const char *text) {
   return d >= 1 && d <= days[m - 1] + leaps;
 }
 
-/* What a conversation itself gives to a template is no variable of the deck. */
+/* The deck cannot set variables that each conversation gives to the template itself. */
 static tri_status check_template(const tri_loader *l) {
   static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
   const tri_config        *c = l->cfg;
@@ -198,7 +198,7 @@ static tri_status check_dual_clip(const tri_loader *l) {
            where_of(l, "algo.dual_clip"), x);
 }
 
-/* The ratio is known where the loss is, not where rewards are. */
+/* The policy ratio is known in the loss, but not when rewards are computed. */
 static tri_status check_kl_correction(const tri_loader *l) {
   const tri_algo_opt *o = &l->cfg->algo.opt;
 
@@ -227,7 +227,7 @@ static tri_status check_kl_target(const tri_loader *l) {
            where_of(l, "algo.kl_horizon"), c->algo.opt.kl_horizon, 5 * most, most);
 }
 
-/* Only there are both log-probabilities of a token known. */
+/* Only rescore has both log-probabilities of a token. */
 static tri_status check_is_cap(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
@@ -253,8 +253,8 @@ static tri_status check_schedule(const tri_loader *l) {
            where_of(l, "train.min_lr_ratio"));
 }
 
-/* Chosen: a healthy rank may give no sign of life for seconds, while its pages are swapped in or a file
- * system pauses. Silence is judged after run.timeout_s where that is under 15 s (comm/peers). */
+/* Chosen, because a healthy rank may be silent for seconds while its pages are swapped in or a file system
+ * pauses. With run.timeout_s under 15 s, silence counts as failure after run.timeout_s (comm/peers). */
 static tri_status check_timeout(const tri_loader *l) {
   static const double least_s = 10;
   double              x = l->cfg->run.timeout_s;
@@ -292,7 +292,7 @@ static tri_status check_eval_data(const tri_loader *l) {
            where_of(l, "eval.steps"), (long long)c->eval.steps);
 }
 
-/* They become parts of names of metrics. */
+/* The names become parts of metric names. */
 static tri_status check_eval_names(const tri_loader *l) {
   const tri_config_list *names = &l->cfg->data.eval_names;
   const char            *where = where_of(l, "data.eval_names");
@@ -319,7 +319,7 @@ static tri_status check_eval_names(const tri_loader *l) {
   return TRI_OK;
 }
 
-/* Which metrics an evaluation has is known when its rewards are open (evaluate.c). */
+/* The metrics of an evaluation are known only after its rewards are open (evaluate.c). */
 static tri_status check_keep_best(const tri_loader *l) {
   const char *metric = l->cfg->checkpoint.keep_best;
 
@@ -329,7 +329,7 @@ static tri_status check_keep_best(const tri_loader *l) {
            l->cfg->algo.row.needs & TRI_NEEDS_ANSWERS ? "eval_reward_mean" : "eval_loss");
 }
 
-/* Where the loss judges, nothing is rewarded. */
+/* Algorithms that evaluate by the loss have no rewards. */
 static tri_status check_reward_use(const tri_loader *l) {
   if (!l->cfg->reward.n || !(l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES)) return TRI_OK;
   return refuse_one(tri_loader_given(l, "reward"), "reward", "algo.name", l->cfg->algo.name);
@@ -338,7 +338,9 @@ static tri_status check_reward_use(const tri_loader *l) {
 static tri_status check_eval_answers(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
-  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && !c->reward.n) return TRI_OK; /* the loss alone judges */
+  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && !c->reward.n)
+    return TRI_OK; /* the evaluation uses the loss
+                                                                                * alone */
   if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
            "%s: eval.steps = %lld needs %s, because the evaluation generates answers and rewards them",
@@ -371,7 +373,7 @@ static tri_status check_together(const tri_loader *l) {
   return tri_error_note(check_eval_answers(l), l->errors);
 }
 
-/* run.allow_changes holds names of ours. */
+/* run.allow_changes must hold known key names. */
 static tri_status check_allowed(const tri_loader *l) {
   const tri_config_list *list = &l->cfg->run.allow_changes;
 
@@ -397,7 +399,7 @@ static tri_status check_allowed(const tri_loader *l) {
   return TRI_OK;
 }
 
-/* Whether an entry says what would hold without it. */
+/* Returns whether an entry gives the value that would hold without it. */
 static bool is_default(const tri_loader *l, const tri_deck_entry *e, const char *name) {
   const char *set = tri_algo_sets(&l->cfg->algo.row, name), *def = set ? set : tri_key_find(name)->def;
   double      x, y;
@@ -407,8 +409,8 @@ static bool is_default(const tri_loader *l, const tri_deck_entry *e, const char 
   return !strcmp(e->value, def);
 }
 
-/* A line for each key that is given but has no effect because of another key, which one may turn off for a
- * while. */
+/* Writes a line for each given key without effect. Another key, perhaps turned off for a while, is the
+ * reason. */
 static tri_status note_idle(const tri_loader *l) {
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_key        *k = &tri_keys[i];
@@ -423,7 +425,7 @@ static tri_status note_idle(const tri_loader *l) {
   return tri_text_printf(l->notes, "%s: reward has no effect: %s\n", where_of(l, "reward"), why);
 }
 
-/* A line for each value that does something else than one would expect. */
+/* Writes a line for each value with a surprising effect. */
 static tri_status note_surprises(const tri_loader *l) {
   const tri_config *c = l->cfg;
   const bool        answers = (c->algo.row.needs & TRI_NEEDS_ANSWERS) || c->reward.n;

@@ -1,4 +1,4 @@
-/* config_compare.c - what a resume changes: the checkpoint's deck against the one it goes on with. */
+/* config_compare.c - compares the deck of a checkpoint with the deck of the run that resumes from it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 #include "config_keys.h"
@@ -15,7 +15,8 @@ bool tri_config_allows(const tri_config *c, const char *key) {
   return false;
 }
 
-/* What is at a path, by its one absolute name where it is there; folder: see tri_config_past. */
+/* Appends the absolute name of the file at a path if it exists, else the path. tri_config_past explains
+ * folder. */
 static tri_status put_path(const char *path, const char *folder, tri_text *out) {
   tri_text   whole = {0};
   char      *real = NULL;
@@ -31,7 +32,7 @@ static tri_status put_path(const char *path, const char *folder, tri_text *out) 
   return st;
 }
 
-/* The files that a key names. */
+/* Appends the files named by a key. */
 static tri_status put_paths(const tri_config *c, const char *folder, const tri_key *k, tri_text *out) {
   const void            *at = (const char *)c + k->offset;
   const tri_config_list *list = at;
@@ -56,7 +57,7 @@ static bool is_input(const tri_key *k) {
          !tri_key_in_section(k->name, "rollout");
 }
 
-/* "reward 1 path" */
+/* Returns a name such as "reward 1 path". */
 static const char *name_input(int reward, const char *field, char name[INPUT_BYTES]) {
   snprintf(name, INPUT_BYTES, "reward %d %s", reward + 1, field);
   return name;
@@ -78,14 +79,14 @@ tri_status tri_config_inputs(const tri_config *c, tri_text *out) {
   return TRI_OK;
 }
 
-/* Both are known. */
+/* Returns whether both fingerprints are known. */
 static bool is_known(const tri_config_past *p, const char *name) {
   return p->inputs && p->inputs_now && tri_fingerprint_has(p->inputs, name) &&
          tri_fingerprint_has(p->inputs_now, name);
 }
 
-/* Names of files of other bytes, for each input of a key, or of all rewards (k NULL); nothing where they
- * agree or are not known. */
+/* Appends the names of files with other bytes, for each input of a key, or of all rewards if k is NULL.
+ * Appends nothing if they agree or are unknown. */
 static tri_status put_other_bytes(const tri_config_past *p, const tri_config *now, const tri_key *k,
                                   tri_text *out) {
   char name[INPUT_BYTES];
@@ -109,8 +110,9 @@ static tri_status put_other_bytes(const tri_config_past *p, const tri_config *no
   return TRI_OK;
 }
 
-/* The files that rewards name, and beside each all else of it, but for where a secret is found; in place of a
- * path whose bytes are known on both sides its name alone. other: the deck that this one is compared with. */
+/* Appends the files named by rewards, and after each the reward's other fields, except those that locate a
+ * secret. For a path with known bytes on both sides it appends only the name. `other` is the deck to compare
+ * with. */
 static tri_status put_reward_paths(const tri_config_past *p, const tri_config *c, const tri_config *other,
                                    const char *folder, tri_text *out) {
   char name[INPUT_BYTES];
@@ -144,7 +146,7 @@ static tri_status put_all_rewards(const tri_config *c, tri_text *out) {
   return tri_text_printf(out, "%s", c->reward.n ? "]" : "[]");
 }
 
-/* k NULL: the list of rewards. */
+/* Appends a key, or the list of rewards if k is NULL. */
 static tri_status put_shown(const tri_config *c, const tri_key *k, tri_text *out) {
   return k ? tri_key_put(c, k, out) : put_all_rewards(c, out);
 }
@@ -153,7 +155,7 @@ static bool are_equal(const tri_text *a, const tri_text *b) {
   return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-/* A key against before: the same; files of the same bytes elsewhere; other. */
+/* The comparison of a key with its earlier value: the same, files of the same bytes elsewhere, or other. */
 typedef enum { SAME, MOVED, OTHER } sameness;
 
 static bool holds(const tri_config_list *list, const char *item) {
@@ -162,7 +164,7 @@ static bool holds(const tri_config_list *list, const char *item) {
   return false;
 }
 
-/* Lists of names, whose order means nothing either. */
+/* Compares lists of names without regard to order. */
 static bool are_equal_sets(const tri_config_list *a, const tri_config_list *b) {
   bool equal = (a->n == 0) == (b->n == 0);
 
@@ -171,7 +173,7 @@ static bool are_equal_sets(const tri_config_list *a, const tri_config_list *b) {
   return equal;
 }
 
-/* Whether a key of a mapping or of names in any order is the same. */
+/* Returns whether a mapping, or a list of names in any order, is the same. */
 static bool is_reordered(const tri_config *before, const tri_config *now, const tri_key *k) {
   const void *a = (const char *)before + k->offset, *b = (const char *)now + k->offset;
 
@@ -179,10 +181,11 @@ static bool is_reordered(const tri_config *before, const tri_config *now, const 
   return !strcmp(k->name, "lora.targets") && are_equal_sets(a, b);
 }
 
-/* The same text or other names of the same files, with the same bytes as far as they are known. */
+/* Compares a key. Other names of the same files are equal, and so are files with the same bytes as far as
+ * known. */
 static tri_status compare_key(const tri_config_past *before, const tri_config *now, const tri_key *k,
                               sameness *out) {
-  const tri_config_past unknown = {0}; /* without the bytes of files */
+  const tri_config_past unknown = {0}; /* compares without the bytes of files */
 
   tri_text   a = {0}, b = {0}, bytes = {0};
   bool       known = k && is_input(k) && is_known(before, k->name);
@@ -213,23 +216,24 @@ done:
   return st;
 }
 
-/* Does the key say where the model lies that the adapters of a resumed run are for? */
+/* Returns whether the key locates the base model of a resumed run's adapters. */
 static bool is_base(const tri_config *now, const tri_key *k) {
   if (!tri_config_has_lora(now)) return false;
   return !strcmp(k->name, "model.path") || (now->critic.lora && !strcmp(k->name, "critic.path"));
 }
 
-/* k NULL: the list of rewards. An algorithm that lives on no answers has them in evaluations only. */
+/* Returns whether a key, or the list of rewards if k is NULL, defines the experiment. An algorithm that
+ * learns from given lines has answers in evaluations only. */
 static bool is_experiment(const tri_config_past *before, const tri_config *now, const tri_key *k) {
   bool answers = !k || tri_key_in_section(k->name, "rollout");
 
   if (k && before->same_data && !strcmp(k->name, "data.train")) return false;
-  /* a checkpoint of adapters knows the model they are for by its weights, wherever it lies */
+  /* a checkpoint of adapters recognizes their base model by its weights, wherever it lies */
   if (k && is_base(now, k)) return false;
   return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && !(now->algo.row.needs & TRI_NEEDS_ANSWERS));
 }
 
-/* Of what a resume names anew and does not read. */
+/* Returns a remark for a key whose new value the resume does not read. */
 static const char *remark(const tri_config *before, const tri_config *now, const tri_key *k) {
   bool adapts = before->model.dtype == TRI_F16 && before->train.optim.scaling.fixed == 0;
   bool names = k && ((!strcmp(k->name, "model.path") && now->model.path) ||
@@ -243,7 +247,7 @@ static const char *remark(const tri_config *before, const tri_config *now, const
              : "";
 }
 
-/* "FOLDER -> FOLDER"; and which files there hold other bytes. */
+/* Appends "FOLDER -> FOLDER" and the files there with other bytes. */
 static tri_status put_both(const tri_config_past *before, const tri_config *now, const tri_key *k,
                            tri_text *to) {
   tri_text   bytes = {0};
@@ -276,7 +280,7 @@ static tri_status put_change(const tri_config_past *before, const tri_config *no
   return tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name);
 }
 
-/* A key of adapters that no model of one of the runs, or of both, can have. */
+/* Returns whether this is a key of adapters that no model of one or both runs can have. */
 static bool is_idle(const tri_config *before, const tri_config *now, const tri_key *k) {
   if (!k || !tri_key_is_adapters(k->name)) return false;
   return (!tri_config_has_lora(before) && !tri_config_has_lora(now)) ||

@@ -1,4 +1,5 @@
-/* config_entry.c - what a deck says of one key: its entry, whether that says anything, how many follow it. */
+/* config_entry.c - finds the entry of a key, tells whether it has a value, and counts the entries that belong
+ * to it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_entry.h"
 

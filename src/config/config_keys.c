@@ -1,4 +1,4 @@
-/* config_keys.c - one row per option, and what is asked of a row. */
+/* config_keys.c - the table of options, one row each, and functions on a row. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 
@@ -8,22 +8,22 @@
 #define AT(member) offsetof(tri_config, member)
 #define COUNT      "[1, 1000000000]"
 #define COUNT0     "[0, 1000000000]"
-/* Whose the key is; a deck with another algorithm that gives it is refused. */
-#define ALL     0                 /* every algorithm's */
-#define LISTED  TRI_KEY_BY_ALGO   /* that of the advantages and losses whose list of options names it */
-#define ANSWERS TRI_NEEDS_ANSWERS /* where answers are generated in each step */
+/* The algorithms with this key. A deck that gives it to another algorithm is refused. */
+#define ALL     0                 /* all algorithms */
+#define LISTED  TRI_KEY_BY_ALGO   /* those whose advantage or loss lists the key among its options */
+#define ANSWERS TRI_NEEDS_ANSWERS /* those that generate answers in each step */
 #define GIVEN                                                                                                \
-  (TRI_NEEDS_DEMONSTRATIONS | TRI_NEEDS_LABELLED) /* where one answer to a prompt is in the data */
-#define PAIRS   TRI_NEEDS_PAIRS                   /* where two are */
-#define CRITIC  TRI_KEY_OF_CRITIC                 /* where the advantage reads values */
-#define COMPARE TRI_KEY_OF_REFERENCE              /* where there can be a reference policy */
-/* What a resume does that gives it another value. */
-#define FIXED TRI_CHANGE_REFUSED /* end, unless run.allow_changes names it: it is part of the experiment */
-#define FREE  TRI_CHANGE_LISTED  /* say so and go on */
-#define HERE  TRI_CHANGE_HERE    /* nothing: it belongs to this start */
+  (TRI_NEEDS_DEMONSTRATIONS | TRI_NEEDS_LABELLED) /* those with one answer to a prompt in the data */
+#define PAIRS   TRI_NEEDS_PAIRS                   /* those with two */
+#define CRITIC  TRI_KEY_OF_CRITIC                 /* those whose advantage reads values */
+#define COMPARE TRI_KEY_OF_REFERENCE              /* those with a possible reference policy */
+/* The effect on a resume that gives the key another value. */
+#define FIXED TRI_CHANGE_REFUSED /* the resume ends unless run.allow_changes names the key */
+#define FREE  TRI_CHANGE_LISTED  /* the change is reported */
+#define HERE  TRI_CHANGE_HERE    /* none, because the key belongs to this start */
 
-/* The column idle_if of the rows below. Each function returns why a key has no effect in this deck, or
- * NULL. */
+/* The column idle_if of the rows below. Each function returns the reason why a key has no effect in this
+ * deck, or NULL. */
 #define NEVER NULL /* the key always has an effect */
 
 static const char *no_eval(const tri_config *c) { return c->eval.steps == 0 ? "eval.steps is 0" : NULL; }
@@ -101,11 +101,11 @@ static const char *no_selection(const tri_config *c) {
 
 static const char *no_lines(const tri_config *c) { return c->data.train.n ? NULL : replayed(c); }
 
-/* Rows of a section stand together: a section of the reference begins where its name changes. A key that is
- * given without its section means the first row of that name: a new row stands below the one that keeps it,
- * as eval.steps below train.steps. A key that has no effect while another is off, as eval.temperature while
- * eval.steps is 0, names the function above that says why: config_check.c tells whoever gives the key. The
- * words of a choice stand in the order of its enum, each with a row in tests/config/test_config_words.c. */
+/* Rows of a section stand together, because inputs/reference.yaml begins a section when the name changes. A
+ * key without its section means the first row of that name. A new row must therefore stand below the row that
+ * keeps the name, as eval.steps stands below train.steps. A key without effect while another key is off names
+ * a function above for the reason, as eval.temperature does for eval.steps 0. config_check.c reports it. The
+ * words of a choice stand in the order of its enum. tests/config/test_config_words.c has a row for each. */
 /* clang-format off */
 const tri_key tri_keys[] = {
   {"run.output", TRI_KEY_TEXT, ALL, HERE, NEVER, AT(run.output), "", NULL, "path",
@@ -531,7 +531,7 @@ void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]
   TRI_ASSERT(tri_key_choice(k, value, out, TRI_CONFIG_WORD_BYTES));
 }
 
-/* "[1, 10)" as ">= 1 and < 10". */
+/* Writes "[1, 10)" as ">= 1 and < 10". */
 static void interval_text(const char *range, char *out, size_t bytes) {
   char lo[32] = "", hi[32] = "";
 

@@ -1,10 +1,10 @@
-/* config_models.c - the models that a deck asks for beside the policy. */
+/* config_models.c - tells which models a deck needs beside the policy. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 
 #include <string.h>
 
-/* algo.kl_coef is 0 with an algorithm that does not read it. */
+/* algo.kl_coef is 0 for an algorithm without that key. */
 bool tri_config_wants_reference(const tri_config *c) {
   return c->algo.opt.kl_coef > 0 || (c->algo.row.loss->reads & TRI_LOSS_REFERENCE);
 }

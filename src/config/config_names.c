@@ -1,4 +1,4 @@
-/* config_names.c - which option a name in the deck means, and what to say where it means none. */
+/* config_names.c - finds the option for a name in the deck, or the advice for an unknown name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 #include "io/text/json_text.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen: several times what the tables of keys and other programs' spellings hold. */
+/* Chosen: several times the entries of the tables of keys and of other programs' spellings. */
 enum { MOST_NAMES = 512, MOST_SECTIONS = 32, SECTION_BYTES = 32, MOST_BESIDE = 64 };
 
 int tri_key_row(const char *name) { return (int)(tri_key_find(name) - tri_keys); }
@@ -32,15 +32,16 @@ static tri_key_match find_alias(const char *name, const char *section) {
   return (tri_key_match){-1, NULL};
 }
 
-/* A key without its section: the first row of that name, so that steps is train.steps, not eval.steps. */
+/* Finds a key given without its section. The first row of that name counts, so steps is train.steps, not
+ * eval.steps. */
 static tri_key_match find_bare(const char *name) {
   for (int i = 0; i < tri_n_keys; i++)
     if (!strcmp(strchr(tri_keys[i].name, '.') + 1, name)) return (tri_key_match){i, tri_keys[i].name};
   return (tri_key_match){-1, NULL};
 }
 
-/* Our own name, another program's full name, its name in our section, its section before any of these. A
- * section's name is no short one: `train` is not data.train. */
+/* Tries in this order our own name, another program's full name, its name in our section, and its section in
+ * front of any of these. The name of a section is no short name, so `train` is not data.train. */
 static tri_key_match find_name(const char *full) {
   const char    *dot = strchr(full, '.');
   const tri_key *own = tri_key_find(full);
@@ -71,7 +72,7 @@ static const char *last_part(const char *name) {
   return dot ? dot + 1 : name;
 }
 
-/* The row whose name was read as one of its two keys; NULL: the name has one meaning. */
+/* Returns the row whose name was read as one of its two keys, or NULL if the name has one meaning. */
 static const tri_key_double *find_double(tri_key_match m) {
   const char *said = m.key < 0 || m.key >= tri_n_keys ? "" : m.alias ? m.alias : tri_keys[m.key].name;
 
@@ -95,12 +96,12 @@ bool tri_key_match_double(const tri_deck_entry *e, const tri_algo *a, tri_key_ma
     meant = d->key;
   else if (tri_key_is_used(tri_key_find(d->second), a))
     meant = d->second;
-  if (!meant || (e->line && tri_deck_is_null(e))) return true; /* as it stands */
+  if (!meant || (e->line && tri_deck_is_null(e))) return true; /* keeps the meaning found */
   *out = (tri_key_match){tri_key_row(meant), strcmp(full, meant) ? d->name : NULL};
   return true;
 }
 
-/* Whether a name of tri_key_hints stands for "section.key" or "section". */
+/* Returns whether a name of tri_key_hints stands for "section.key" or "section". */
 static bool is_hinted(const char *name, const char *full) {
   const char *dot = strrchr(full, '.');
   size_t      n = strlen(name) - 1;
@@ -115,7 +116,7 @@ const char *tri_key_hint_find(const char *full) {
   return NULL;
 }
 
-/* "algo.n", which is near to any short name there. */
+/* Returns whether the key is one letter, as in "algo.n". Such a key is near to any short name. */
 static bool is_letter(const char *name) {
   const char *dot = strrchr(name, '.');
 
@@ -133,7 +134,7 @@ static const char *find_guess(const char *full, const char *bare) {
   return found;
 }
 
-/* Among the keys of the name's own section: the nearest, or the first that begins with the name. */
+/* Returns the nearest key of the name's own section, or the first that begins with the name. */
 static const char *find_beside(const char *full, const char *bare) {
   enum { LEAST_BEGINNING = 4 };
   const char *name[MOST_BESIDE], *best;
@@ -180,7 +181,7 @@ const char *tri_key_nearest(const char *full) {
   return m.key >= 0 ? tri_keys[m.key].name : tri_keys[find_alias(best, NULL).key].name;
 }
 
-/* All sections: those of the keys, whose rows stand together, and the list of rewards. */
+/* All sections of the keys, in the order of their rows, and the list of rewards. */
 typedef struct sections {
   int         n;
   char        text[MOST_SECTIONS][SECTION_BYTES];
@@ -203,7 +204,7 @@ static void list_sections(sections *s) {
   add_section(s, "reward", strlen("reward"));
 }
 
-/* The names of one section's keys, or of all sections where it is not ours. */
+/* Lists the keys of one section of ours, or all sections for another name. */
 static tri_status list_known(const char *section, tri_text *out) {
   bool     own = is_own_section(section);
   sections all;
@@ -217,8 +218,8 @@ static tri_status list_known(const char *section, tri_text *out) {
   return TRI_OK;
 }
 
-/* The key of a mapping that a name goes into, "data.chat_template_kwargs.enable_thinking", however it is
- * spelled; *inner: what follows it. NULL: none. */
+/* Returns the mapping for a name inside it, such as "data.chat_template_kwargs.enable_thinking", however it
+ * is spelled. *inner is the part behind the mapping's name. NULL for other names. */
 static const tri_key *find_map(const char *full, const char **inner) {
   char name[2 * TRI_KEY_NAME_BYTES];
 
@@ -233,8 +234,8 @@ static const tri_key *find_map(const char *full, const char **inner) {
   return NULL;
 }
 
-/* A name or a value within {}. It gets double quotes where it had quotes, and where YAML or a shell could
- * take it for more than one word. It holds no single quote then. */
+/* Appends a name or a value within {}. It gets double quotes if it had quotes, or if YAML or a shell could
+ * split it into several words. It then holds no single quote. */
 static tri_status put_word(const char *word, bool unquoted, tri_text *out) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
   tri_text          quoted = {0};
@@ -249,7 +250,7 @@ done:
   return st;
 }
 
-/* A mapping is given whole, on the command line in a shell's quotes. */
+/* Refuses a key inside a mapping. A mapping is given as a whole, on the command line in a shell's quotes. */
 static tri_status refuse_in_map(const tri_deck_entry *e, const char *full, const tri_key *k,
                                 const char *inner) {
   const char *last = strrchr(inner, '.'), *bare = strchr(k->name, '.') + 1;
@@ -294,7 +295,7 @@ done:
   return st;
 }
 
-/* A value where a section's keys belong. */
+/* Refuses a value in place of a section's keys. */
 static tri_status refuse_section(const tri_deck_entry *e) {
   tri_text   known = {0};
   tri_status st = list_known(e->key, &known);

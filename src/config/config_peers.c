@@ -1,4 +1,4 @@
-/* config_peers.c - the spellings of other programs: names, values, and what to do instead. */
+/* config_peers.c - names and values of other programs, and advice for those without an option here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_keys.h"
 

@@ -1,4 +1,4 @@
-/* config_print.c - the option table as text: the deck as used, the reference deck, the help. */
+/* config_print.c - prints the option table as the deck as used, as the reference deck and as help. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/number.h"
 #include "config.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One code point, and its length in bytes. The text was checked to be UTF-8 when it came in. */
+/* Returns one code point and its length in bytes. The text was checked to be UTF-8 when it was read. */
 static unsigned code_point(const char *text, int *n) {
   const unsigned char *s = (const unsigned char *)text;
 
@@ -24,7 +24,7 @@ static unsigned code_point(const char *text, int *n) {
   }
 }
 
-/* YAML 1.1, 5.1: what a file may hold as it is, less the line breaks. */
+/* YAML 1.1, 5.1. Returns whether a YAML file may hold the character unescaped, line breaks excepted. */
 static bool is_printable(unsigned c) {
   return (c >= 0x20 && c <= 0x7E) ||
          (c >= 0xA0 && c <= 0xFFFD && c != 0x2028 && c != 0x2029 && c != 0xFEFF && c != 0xFFFE) ||
@@ -47,7 +47,7 @@ static tri_status put_quoted(const char *text, tri_text *out) {
   return tri_text_put(out, "\"", 1);
 }
 
-/* A JSON object, which YAML reads as it stands but for what no file may hold. */
+/* Appends a JSON object. YAML reads it unchanged, except for characters forbidden in a YAML file. */
 static tri_status put_json(const char *json, tri_text *out) {
   int n;
 
@@ -81,7 +81,7 @@ static int choice_at(const void *at) {
   return value;
 }
 
-/* Whether the option is printed as null: it has no use, or follows from another one. */
+/* Returns whether the option is printed as null, because it has no use or other options determine it. */
 static bool is_null(const tri_config *c, const tri_key *k) {
   const void *at = (const char *)c + k->offset;
 
@@ -183,7 +183,7 @@ static tri_status put_rewards(const tri_config *c, tri_text *out) {
 
 static const char *bare_name(const tri_key *k) { return strchr(k->name, '.') + 1; }
 
-/* "section:" where row i begins one; *rewards says whether the reward list stands before it. */
+/* Appends "section:" if row i begins a section. *rewards tells whether the reward list stands before it. */
 static tri_status put_section(int i, tri_text *out, bool *rewards) {
   const char *name = tri_keys[i].name;
   int         n = (int)(strchr(name, '.') - name);
@@ -217,7 +217,7 @@ done:
   return st;
 }
 
-/* Spellings of other programs, one line that begins with `lead`; nothing where there are none. */
+/* Appends the spellings of other programs in one line that begins with `lead`, or nothing. */
 static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out) {
   int n = 0;
 
@@ -227,8 +227,8 @@ static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out)
   return n ? tri_text_put(out, "\n", 1) : TRI_OK;
 }
 
-/* "; only A, B" or "; not A, B": the shorter list, of two as long the one with the first algorithm of the
- * table; "" where all use it. */
+/* Appends "; only A, B" or "; not A, B", whichever list is shorter. If both are equally long, it takes the
+ * list with the first algorithm of the table. Appends nothing if all algorithms use the key. */
 static tri_status put_users(const tri_key *k, tri_text *out) {
   int  n_user = 0, n_algo = 0, n = 0;
   bool only;
@@ -242,8 +242,8 @@ static tri_status put_users(const tri_key *k, tri_text *out) {
   return TRI_OK;
 }
 
-/* Appends "TYPE, in UNIT, default D; not A; fixed on resume". The unit, the algorithms and "fixed on resume" stand only
- * where they apply. */
+/* Appends "TYPE, in UNIT, default D; not A; fixed on resume". The unit, the algorithms and "fixed on resume"
+ * stand there only if they apply. */
 static tri_status put_facts(const tri_key *k, tri_text *out) {
   bool number = k->type == TRI_KEY_I64 || k->type == TRI_KEY_U64 || k->type == TRI_KEY_F64;
   char expected[TRI_KEY_EXPECTED_BYTES];
@@ -273,7 +273,7 @@ static tri_status put_wrapped(const char *lead, const char *text, tri_text *out)
   return tri_text_printf(out, "%s%s\n", lead, text);
 }
 
-/* The reference deck is one of GRPO: what only others read must not be given there. */
+/* The reference deck is a deck for GRPO, so keys of other algorithms must be null in it. */
 static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   bool given = k->def && tri_key_is_used(k, tri_algo_find("grpo"));
 
@@ -284,22 +284,22 @@ static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   return tri_text_printf(out, "  %s: %s\n", bare_name(k), given ? k->def : "null");
 }
 
-/* "1 or 0" where that is what every reward gives, else NULL. */
+/* Returns the range of values if it is the same for every reward, such as "1 or 0", else NULL. */
 static const char *common_values(void) {
   for (int i = 1; tri_reward_at(i); i++)
     if (strcmp(tri_reward_at(i)->values, tri_reward_at(0)->values)) return NULL;
   return tri_reward_at(0)->values;
 }
 
-/* Whether another field may be given in place of this one. */
+/* Returns whether another field may be given in place of this one. */
 static bool has_instead(const tri_reward *kind, const char *name) {
   for (const tri_reward_field *f = kind->field; f && f->name; f++)
     if (f->instead && !strcmp(f->instead, name)) return true;
   return false;
 }
 
-/* Appends "a number of tokens". `value` is the field's placeholder in the help of `trireme eval`: B, N, S and X
- * stand for numbers. */
+/* Appends a type such as "a number of tokens". `value` is the field's placeholder in the help of `trireme
+ * eval`. B, N, S and X stand for numbers. */
 static tri_status put_field_type(const tri_reward_field *f, tri_text *out) {
   bool number = f->value[0] && !f->value[1] && strchr("BNSX", f->value[0]);
 
@@ -309,7 +309,7 @@ static tri_status put_field_type(const tri_reward_field *f, tri_text *out) {
   return tri_text_printf(out, "a number of %s", strcmp(f->unit, "s") ? f->unit : "seconds");
 }
 
-/* A line for each field a row of the reward list may have. */
+/* Appends a line for each possible field of a reward. */
 static tri_status put_reward_fields(const char *lead, tri_text *out) {
   const char       *each = common_values();
   const tri_reward *kind;
@@ -334,7 +334,7 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
   return TRI_OK;
 }
 
-/* "sft": the algorithms that live on one of these. */
+/* Appends the algorithms with one of these needs, such as "sft". */
 static tri_status put_living_on(unsigned needs, tri_text *out) {
   for (int i = 0; tri_algo_at(i); i++)
     if (tri_algo_at(i)->needs & needs)

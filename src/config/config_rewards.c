@@ -1,4 +1,5 @@
-/* config_rewards.c - the list of rewards: rows of names, weights and fields that the plug-ins declare. */
+/* config_rewards.c - reads the list of rewards with their names, weights and the fields declared by the
+ * plug-ins. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "config_keys.h"
@@ -6,9 +7,9 @@
 
 #include <string.h>
 
-enum { MOST_NAMES = 64 }; /* chosen: of fields; several times what the rewards have */
+enum { MOST_NAMES = 64 }; /* chosen: several times the fields of all rewards */
 
-/* All names a field may have, each once; into name [MOST_NAMES]. */
+/* Lists all possible field names, each once, in name [MOST_NAMES]. */
 static int list_fields(const char **name) {
   const tri_reward *kind;
   int               n = 0;
@@ -39,7 +40,7 @@ done:
   return st;
 }
 
-/* Whether the fields of this name are lists; rewards agree on that. */
+/* Returns whether the fields of this name are lists. All rewards agree on it. */
 static bool is_list(const char *name) {
   const tri_reward *kind;
 
@@ -49,7 +50,7 @@ static bool is_list(const char *name) {
   return false;
 }
 
-/* What was given is written as the list that it means. */
+/* The message shows the given value as the list it means. */
 static tri_status refuse_no_list(const tri_deck_entry *e) {
   const char *value = e->part == TRI_DECK_PLAIN ? e->value : "", *at = value + strspn(value, " ");
   size_t      n = strlen(value);
@@ -71,7 +72,7 @@ done:
   return st;
 }
 
-/* The words of a list, the first of them at `at`: one behind the other. */
+/* Appends the words of a list, one after the other. The entry `at` is the first. */
 static tri_status put_list(const tri_loader *l, int at, tri_text *out, int *n) {
   const tri_deck_entry *first = tri_deck_at(l->deck, at), *e = first;
 
@@ -128,7 +129,7 @@ static tri_status set_weight(const tri_deck_entry *e, double *out) {
   TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);
 }
 
-/* What the entry `at` says, with those behind it that are the same list. */
+/* Sets the field of the entry `at`, together with the following entries of the same list. */
 static tri_status set_field(const tri_loader *l, tri_reward_opt *r, int at) {
   const tri_deck_entry *e = tri_deck_at(l->deck, at);
   const char           *name[MOST_NAMES];
@@ -148,7 +149,7 @@ static tri_status set_field(const tri_loader *l, tri_reward_opt *r, int at) {
   return TRI_OK;
 }
 
-/* Every field it must have, and none it has no use for. */
+/* Checks that the reward has every field it needs and no field it does not use. */
 static tri_status check_reward(const tri_reward_opt *r, const char *where) {
   const char *field;
   char        all[TRI_REWARD_NAMES_BYTES];
@@ -158,7 +159,8 @@ static tri_status check_reward(const tri_reward_opt *r, const char *where) {
   return tri_error_at(tri_reward_check_fields(r, &field), where);
 }
 
-/* The entries [first, first + n) of one row. What its fields are together is asked where each is well. */
+/* Reads the entries [first, first + n) of one row. The fields are checked together once each of them is
+ * right. */
 static tri_status read_reward(const tri_loader *l, int first, int n) {
   const tri_deck_entry *e = tri_deck_at(l->deck, first);
   int64_t               before = l->errors ? l->errors->n : 0;
@@ -188,7 +190,7 @@ void tri_config_forget_reward(tri_reward_opt *r) {
   r->n_field = 0;
 }
 
-/* A row wrong is noted, and left out. */
+/* Reports a wrong row and leaves it out. */
 static tri_status take_reward(const tri_loader *l, int first, int n) {
   tri_config *c = l->cfg;
   int         rows = c->reward.n;

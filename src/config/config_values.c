@@ -1,4 +1,4 @@
-/* config_values.c - one key's text of the deck to its member of tri_config. */
+/* config_values.c - reads the text of one key into its member of tri_config. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_WORDS = 16 }; /* chosen: of a choice; several times those of the longest */
+enum { MOST_WORDS = 16 }; /* chosen: several times the words of the longest choice */
 
 static bool is_of_words(const tri_key *k) {
   return k->type == TRI_KEY_CHOICE || (k->type == TRI_KEY_TEXT && k->range[0]);
@@ -44,7 +44,7 @@ static bool in_range(const char *range, double x) {
   return (range[0] == '[' ? x >= lo : x > lo) && (*end == ']' ? x <= hi : x < hi);
 }
 
-/* Decimal digits without a leading zero; *out may be negative. */
+/* Reads decimal digits without a leading zero. *out may be negative. */
 static bool parse_i64(const char *text, int64_t *out) {
   const char *digits = text[0] == '-' ? text + 1 : text;
   char       *end;
@@ -87,7 +87,8 @@ bool tri_config_parse_f64(const char *text, double *out) {
   return isfinite(*out) && !(errno == ERANGE && *out == 0);
 }
 
-/* The value in our words: names of algorithms in small letters, words of other programs by their table. */
+/* Returns our word for the value. Names of algorithms match in any case, words of other programs by their
+ * table. */
 static const char *our_word(const tri_key *k, const char *alias, const char *value) {
   for (int i = 0; i < tri_n_key_words; i++)
     if ((!strcmp(tri_key_words[i].name, k->name) || (alias && !strcmp(tri_key_words[i].name, alias))) &&
@@ -99,7 +100,7 @@ static const char *our_word(const tri_key *k, const char *alias, const char *val
   return value;
 }
 
-/* The last variable of a shell, or NULL. */
+/* Returns the last shell variable of the value, or NULL. */
 static const char *find_variable(const char *value) {
   const char *found = NULL;
 
@@ -108,7 +109,7 @@ static const char *find_variable(const char *value) {
   return found;
 }
 
-/* A shell's home and variables would be names of files here: that is meant only where there are such. */
+/* ~ and $ are not expanded here, so a path with them is refused unless a file of that name exists. */
 static tri_status check_path(const tri_key *k, const char *value, const char *where) {
   const char *at = find_variable(value), *last = at ? at : value;
   size_t      n = (size_t)(last - value) + strcspn(last, "/");
@@ -123,7 +124,8 @@ static tri_status check_path(const tri_key *k, const char *value, const char *wh
 
 _Static_assert(sizeof(tri_kl_estimator) == sizeof(int), "set_value writes a choice as int");
 
-/* A text of words, of which the last, FILE.END, stands for any path with that end, or with a slash. */
+/* Returns whether the value is one of the key's words. The last word, FILE.END, stands for any path with that
+ * end or with a slash. */
 static bool is_listed(const tri_key *k, const char *value) {
   char word[TRI_CONFIG_WORD_BYTES];
 
@@ -134,7 +136,7 @@ static bool is_listed(const tri_key *k, const char *value) {
   return false;
 }
 
-/* One scalar into the member of its row (not for lists and mappings). */
+/* Sets the member of a row from one scalar. Lists and mappings have their own functions. */
 static tri_status set_value(const tri_key *k, const char *alias, const char *value, const char *where,
                             tri_config *c) {
   void  *at = (char *)c + k->offset;
@@ -192,7 +194,7 @@ static tri_status read_list(const tri_loader *l, const tri_key *k, int first) {
   return TRI_OK;
 }
 
-/* A mapping as a JSON object; an empty one is none. */
+/* Reads a mapping as a JSON object. An empty mapping counts as not given. */
 static tri_status read_map(const tri_loader *l, const tri_key *k, int first) {
   const tri_deck_entry *e = tri_deck_at(l->deck, first);
   char                **at = (char **)((char *)l->cfg + k->offset);
