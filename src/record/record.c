@@ -1,4 +1,4 @@
-/* record.c - a run's record as lines, and what differs between two. */
+/* record.c - prints the record of a run as lines, and the differences of two records. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "record.h"
 
@@ -13,7 +13,7 @@ enum { FACT_BYTES = 1024 }; /* chosen: twice the flags of a build */
 
 /* ---- reading ---- */
 
-/* The text of a member, fit for a terminal; "" where it is no text. */
+/* Returns the text of a member, fit for a terminal. "" if it is no text. */
 static const char *text_of(const json_t *object, const char *name, char out[FACT_BYTES]) {
   const json_t *value = json_object_get(object, name);
   const char   *text = json_string_value(value);
@@ -27,14 +27,14 @@ static tri_status open_record(const char *text, json_t **out) {
   *out = json_loads(text ? text : "", 0, NULL);
   if (json_is_object(*out)) return TRI_OK;
   json_decref(*out);
-  *out = json_object(); /* a record that says nothing */
+  *out = json_object(); /* a record without facts */
   if (!*out) TRI_FAIL(TRI_ENOMEM, "no memory for a record");
   return TRI_OK;
 }
 
 /* ---- lines ---- */
 
-/* No wider than a screen. */
+/* Breaks lines at the width of a screen. */
 static tri_status put_line(const char *lead, const char *name, const char *fact, tri_text *out) {
   tri_text   line = {0};
   tri_status st = TRI_OK;
@@ -62,7 +62,8 @@ static tri_status put_program(const json_t *r, const char *lead, tri_text *out) 
   return put_line(lead, "build", compiler[0] ? fact : "", out);
 }
 
-/* "f32 avx512, bf16 amx": the members of an object whose values are texts, with `is` between. */
+/* Appends the members of an object of texts, such as "f32 avx512, bf16 amx", with `is` between name and
+ * value. */
 static tri_status put_members(const json_t *object, const char *is, const char *between, tri_text *out) {
   const char *name;
   json_t     *value;
@@ -143,9 +144,9 @@ done:
   return st;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
-/* Facts that one of the records does not know are no difference. */
+/* A fact missing in one of the records is no difference. */
 static tri_status compare(const char *name, const char *before, const char *now, tri_text *out) {
   if (!before[0] || !now[0] || !strcmp(before, now)) return TRI_OK;
   return tri_text_printf(out, "\n  %s: %s -> %s", name, before, now);
@@ -174,7 +175,7 @@ static tri_status compare_products(const json_t *before, const json_t *now, tri_
   return TRI_OK;
 }
 
-/* Each kind of processor once, in the order of the hosts. */
+/* Appends each kind of processor once, in the order of the hosts. */
 static tri_status put_processors(const json_t *r, tri_text *out) {
   size_t  i;
   json_t *host;
@@ -200,7 +201,7 @@ done:
   return st;
 }
 
-/* The version that was loaded, else the one of the build. */
+/* Returns the version loaded at run time, else the version of the build. */
 static const char *version_of(const json_t *r, const char *library, char out[FACT_BYTES]) {
   size_t  i;
   json_t *row;
@@ -236,7 +237,7 @@ tri_status tri_record_differ(const char *before, const char *now, tri_text *out)
       compare_member("flags", json_object_get(a, "build"), json_object_get(b, "build"), "flags", out));
   TRI_TRY_DONE(compare_products(a, b, out));
   if (json_integer_value(json_object_get(a, "ranks")) == json_integer_value(json_object_get(b, "ranks")))
-    TRI_TRY_DONE(compare_member("collectives", a, b, "collectives", out)); /* one rank has none to speak of */
+    TRI_TRY_DONE(compare_member("collectives", a, b, "collectives", out)); /* one rank has none */
   TRI_TRY_DONE(compare_processors(a, b, out));
   TRI_TRY_DONE(compare_libraries(a, b, out));
 done:

@@ -1,4 +1,4 @@
-/* later.c - files of answers whose steps a resumed run takes again: gone before it does. */
+/* later.c - removes files of answers for steps to be taken again by a resumed run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "base/log.h"
@@ -24,7 +24,7 @@ bool tri_output_is_within(const char *path, const char *folder) {
   return within;
 }
 
-/* Does the deck read files that lie there? They are no longer what this run only wrote. */
+/* Returns whether the deck reads files in the folder. Such files are more than this run's output. */
 static bool is_read(const tri_config *c, const char *folder) {
   bool read = c->rollout.replay && tri_output_is_within(c->rollout.replay, folder);
 
@@ -33,9 +33,10 @@ static bool is_read(const tri_config *c, const char *folder) {
   return read;
 }
 
-/* Is it the answers of a step that is taken again, or what a start that was killed had of some? */
+/* Returns whether the file has answers of a step to be taken again, or is the unfinished file of a killed
+ * start. */
 static bool goes(const char *name, int64_t step) {
-  char   whole[40]; /* as long as any that counts */
+  char   whole[40]; /* as long as the longest valid name */
   size_t n = strlen(name), end = sizeof ".tmp" - 1;
 
   if (n < end || n >= sizeof whole + end || strcmp(name + n - end, ".tmp"))
@@ -44,7 +45,7 @@ static bool goes(const char *name, int64_t step) {
   return tri_lines_step(whole) >= 0;
 }
 
-/* The open folder `fd` is taken over. */
+/* Takes over the open folder `fd` and closes it. */
 static tri_status cut_folder(const char *path, int fd, int64_t step, int *n) {
   tri_status     st = TRI_OK;
   DIR           *dir = fdopendir(fd);
@@ -72,12 +73,13 @@ tri_status tri_output_cut(const tri_run *r, int64_t step) {
     n = 0;
     snprintf(path, sizeof path, "%s/%s", r->cfg->run.output, kept[i]);
     if (is_read(r->cfg, path)) continue;
-    if (tri_folder_open(path, &fd) != TRI_OK) tri_error_clear(); /* who writes there says what is wrong */
+    if (tri_folder_open(path, &fd) != TRI_OK) tri_error_clear(); /* later writes report the error */
     if (fd < 0) continue;
     TRI_TRY(cut_folder(path, fd, step, &n));
     if (n)
-      tri_log(TRI_LOG_INFO, "%s: %d file%s of steps after %lld removed: the run takes these steps again",
-              path, n, n == 1 ? "" : "s", (long long)step);
+      tri_log(TRI_LOG_INFO,
+              "%s: removed %d file%s of steps after %lld, because the run takes these steps again", path, n,
+              n == 1 ? "" : "s", (long long)step);
   }
   return TRI_OK;
 }

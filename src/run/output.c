@@ -1,4 +1,5 @@
-/* output.c - the output folder of a run: claimed and locked, an older run set aside, decks written. */
+/* output.c - the output folder of a run. It is claimed and locked, an older run is set aside, and the decks
+ * are written. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
@@ -39,7 +40,7 @@ void tri_run_close(tri_run *r) {
 
 /* ---- decks of earlier steps ---- */
 
-/* The step in deck.step-NNNNNNNN.yaml, or -1. */
+/* Returns the step in deck.step-NNNNNNNN.yaml, or -1. */
 static int64_t step_of(const char *name) {
   static const char begin[] = "deck.step-";
   char             *end;
@@ -61,7 +62,8 @@ static tri_status move_deck(const char *folder, const char *name, const char *su
   return TRI_OK;
 }
 
-/* The deck.step-NNNNNNNN.yaml of steps above `after` get a suffix, or go (NULL). */
+/* Adds a suffix to each deck.step-NNNNNNNN.yaml of a step above `after`, or removes it if the suffix is
+ * NULL. */
 static tri_status move_decks(const char *folder, int64_t after, const char *suffix) {
   tri_status     st = TRI_OK;
   DIR           *dir = opendir(folder);
@@ -76,7 +78,7 @@ done:
   return st;
 }
 
-/* Whether there are any of them; none where there is no folder. */
+/* Sets *has to whether there are such decks. A missing folder has none. */
 static tri_status has_decks(const char *folder, bool *has) {
   tri_status     st = TRI_OK;
   DIR           *dir = opendir(folder);
@@ -92,9 +94,9 @@ done:
   return st;
 }
 
-/* ---- what a run that starts anew sets aside ---- */
+/* ---- files set aside by a new start ---- */
 
-/* The first N that no entry of the folder has as its .before-N. */
+/* Finds the first N without an entry ending in .before-N in the folder. */
 static tri_status find_number(const char *folder, int *number) {
   DIR           *d = opendir(folder);
   struct dirent *e;
@@ -116,8 +118,7 @@ static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "r
                                               "tensorboard", "trace",         "deck.yaml", "run.jsonl"};
 enum { N_SET_ASIDE = sizeof set_aside_names / sizeof *set_aside_names };
 
-/* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
- * other names. */
+/* Rank 0. A new start uses nothing of an older run. The older files stay under other names. */
 static tri_status set_aside(const tri_run *r) {
   char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
   int  number, moved = 0;
@@ -133,12 +134,12 @@ static tri_status set_aside(const tri_run *r) {
   snprintf(aside, sizeof aside, ".before-%d", number);
   TRI_TRY(move_decks(r->cfg->run.output, -1, aside));
   if (moved)
-    tri_log(TRI_LOG_INFO, "run.resume: %s%s: the run before is kept as %s/*.before-%d", r->cfg->run.resume,
+    tri_log(TRI_LOG_INFO, "run.resume: %s%s. The previous run is kept as %s/*.before-%d", r->cfg->run.resume,
             !strcmp(r->cfg->run.resume, "auto") ? " finds no checkpoint" : "", r->cfg->run.output, number);
   return TRI_OK;
 }
 
-/* Whether a run took steps in the output folder: then there is more to lose than its deck. */
+/* Sets *has to whether a run took steps in the output folder. Such a folder holds more than a deck. */
 static tri_status has_steps(const tri_run *r, bool *has) {
   static const char *const name[] = {"metrics.jsonl", "rollouts", "eval", "checkpoints"};
   char                     path[TRI_CKPT_PATH_BYTES + 32];
@@ -164,7 +165,7 @@ static bool is_one_folder(const char *path, const char *other) {
   return !stat(path, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* The checkpoint's own parent may be another than the folder it is linked into. */
+/* The checkpoint may be a link, so its real parent may differ from the folder of the link. */
 bool tri_run_is_own(const tri_run *r) {
   char parent[TRI_CKPT_PATH_BYTES + 8], *end;
 
@@ -182,7 +183,7 @@ static tri_status sets_aside(const tri_run *r, bool *out) {
   return *out || tri_run_is_own(r) ? TRI_OK : has_steps(r, out);
 }
 
-/* Of what is set aside: the name of what the path lies in, or NULL. */
+/* Returns the name of the entry with the path in it, among those to be set aside, or NULL. */
 static const char *find_aside(const tri_config *c, const char *path) {
   char folder[TRI_CKPT_PATH_BYTES + 32];
 
@@ -200,7 +201,7 @@ static tri_status check_stays(const tri_run *r, const char *key, const char *pat
 
   if (!name) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
-           "%s: %s lies in %s/%s, which is about to be set aside (run.resume: %s); give another run.output",
+           "%s: %s lies in %s/%s, but the run would set that aside (run.resume: %s). Give another run.output",
            key, path, r->cfg->run.output, name, r->cfg->run.resume);
 }
 
@@ -224,13 +225,14 @@ tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int
 
 /* ---- claiming ---- */
 
-/* Of a job that Slurm put back, or that starts its ranks again, some of those before may still live where a
- * link is cut; they end themselves within half a minute (comm/peers/), and a server of NFS 4 forgets the lock
- * of one that it cannot reach after a lease of mostly 90 s (RFC 8881, 8.3). */
+/* Returns how long to wait for an older start of the same job. When Slurm requeues a job, or a job restarts
+ * its ranks, older ranks may still live behind a broken link. They end themselves within half a minute
+ * (comm/peers/). An NFS 4 server drops the lock of an unreachable client after its lease, usually 90 s (RFC
+ * 8881, 8.3). */
 static double older_start_s(void) { return getenv("SLURM_JOB_ID") ? 120 : 0; }
 
-/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
- * without locks is no obstacle. */
+/* Rank 0, for an existing folder. Two runs in one folder would overwrite each other's files. A file system
+ * without locks counts as locked. */
 static tri_status lock_output(tri_run *r, double patience_s) {
   double end_s = tri_now_s() + patience_s;
 
@@ -240,18 +242,19 @@ static tri_status lock_output(tri_run *r, double patience_s) {
   for (bool said = false; flock(r->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; said = true) {
     if (tri_now_s() >= end_s) break;
     if (!said)
-      tri_log(TRI_LOG_INFO, "%s: an older start of this job still has it: waited for, %.0f s at most",
+      tri_log(TRI_LOG_INFO,
+              "%s: waiting for an older start of this job that still has the folder, at most %.0f s",
               r->cfg->run.output, patience_s);
     nanosleep(&(struct timespec){0, 100000000}, NULL);
   }
   if (!flock(r->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
   close(r->lock);
   r->lock = -1;
-  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
+  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s. Wait for its end or give another folder",
            r->cfg->run.output);
 }
 
-/* Is another run writing there? The lock is not kept. */
+/* Checks whether another run is writing there. Keeps no lock. */
 static tri_status check_lock(tri_run *r) {
   tri_status st = lock_output(r, 0);
 
@@ -260,7 +263,7 @@ static tri_status check_lock(tri_run *r) {
   return st;
 }
 
-/* What of the output folder's path is there. */
+/* Writes the existing part of the output folder's path. */
 static void find_standing(const char *output, char path[TRI_CKPT_PATH_BYTES + 32]) {
   char *slash;
 
@@ -276,25 +279,26 @@ static tri_status check_folder(const char *output) {
 
   find_standing(output, path);
   if (stat(path, &sb) && errno == ENOENT)
-    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: the link %s leads nowhere", output, path);
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made, because the link %s points to nothing",
+             output, path);
   if (stat(path, &sb))
     TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
   if (!S_ISDIR(sb.st_mode))
-    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s is there and no folder", output, path);
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made, because %s is not a folder", output, path);
   return TRI_OK;
 }
 
-/* In a folder that is a model and a run, later commands could mean either. */
+/* If a folder held both a model and a run, later commands could mean either. */
 static tri_status check_no_model(const tri_run *r) {
   char path[TRI_CKPT_PATH_BYTES + 32];
 
   snprintf(path, sizeof path, "%s/config.json", r->cfg->run.output);
   if (access(path, F_OK)) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "run.output: %s is the folder of a model (it holds config.json); give another folder",
+  TRI_FAIL(TRI_ECONFIG, "run.output: %s is the folder of a model (it holds config.json). Give another folder",
            r->cfg->run.output);
 }
 
-/* Before anything is changed: the run will write at the end of this file of its output, if it is there. */
+/* Checks a file before anything is changed. The run will append to it. The file need not exist. */
 static tri_status check_file(const tri_run *r, const char *name) {
   char        path[TRI_CKPT_PATH_BYTES + 32];
   struct stat sb;
@@ -302,15 +306,15 @@ static tri_status check_file(const tri_run *r, const char *name) {
   snprintf(path, sizeof path, "%s/%s", r->cfg->run.output, name);
   if (lstat(path, &sb)) return TRI_OK;
   if (!S_ISREG(sb.st_mode))
-    TRI_FAIL(TRI_EFILE, "run.output: %s: is %s; remove it or give another folder", path,
-             S_ISLNK(sb.st_mode) ? "a link, which is not followed" : "no regular file");
+    TRI_FAIL(TRI_EFILE, "run.output: %s is %s. Remove it or give another folder", path,
+             S_ISLNK(sb.st_mode) ? "a link, and Trireme does not follow it" : "not a regular file");
   if (access(path, W_OK))
-    TRI_FAIL(TRI_EFILE, "run.output: %s: cannot be written: %s; let it be written or give another folder",
-             path, strerror(errno));
+    TRI_FAIL(TRI_EFILE, "run.output: %s: cannot be written: %s. Permit writing or give another folder", path,
+             strerror(errno));
   return TRI_OK;
 }
 
-/* Likewise for the folder of its event file. */
+/* Checks the folder of the event file in the same way. */
 static tri_status check_board(const tri_run *r) {
   char path[TRI_CKPT_PATH_BYTES + 32];
   int  fd;
@@ -319,8 +323,8 @@ static tri_status check_board(const tri_run *r) {
   if (tri_folder_has_link(AT_FDCWD, path))
     TRI_FAIL(
         TRI_EFILE,
-        "run.tensorboard: %s: is a link, which is not followed; remove it: TensorBoard's --logdir takes a "
-        "folder that holds several outputs, or links to them",
+        "run.tensorboard: %s is a link, and Trireme does not follow it. Remove it. TensorBoard's --logdir accepts a "
+        "folder with several outputs, or with links to them",
         path);
   TRI_TRY(tri_error_about(tri_folder_open(path, &fd), "run.tensorboard"));
   if (fd < 0) return TRI_OK;
@@ -330,14 +334,14 @@ static tri_status check_board(const tri_run *r) {
   return TRI_OK;
 }
 
-/* One that starts anew sets both aside. */
+/* A new start sets both aside, so it needs no check. */
 static tri_status check_metrics(const tri_run *r) {
   if (!tri_run_is_own(r)) return TRI_OK;
   TRI_TRY(check_file(r, "metrics.jsonl"));
   return r->cfg->run.tensorboard ? check_board(r) : TRI_OK;
 }
 
-/* Whether the folder, or what of its path is there, lets us write. */
+/* Checks for permission to write to the folder, or to the existing part of its path. */
 static tri_status check_writable(const char *output) {
   char path[TRI_CKPT_PATH_BYTES + 32];
   int  why;
@@ -346,12 +350,12 @@ static tri_status check_writable(const char *output) {
   find_standing(output, path);
   if (!access(path, W_OK | X_OK)) return TRI_OK;
   why = errno;
-  TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be %s: %s: %s; give another folder, or have %s",
+  TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be %s: %s: %s. Give another folder, or have %s",
            output, strcmp(path, output) ? "made" : "written", path, strerror(why),
-           why == EROFS ? "it mounted for writing (mount -o remount,rw)" : "its owner let you write there");
+           why == EROFS ? "it mounted for writing (mount -o remount,rw)" : "its owner permit writing");
 }
 
-/* What every start writes at the end of. */
+/* Checks the files every start appends to. */
 static tri_status check_logs(const tri_run *r) {
   TRI_TRY(check_file(r, "log.txt"));
   return check_file(r, "run.jsonl");
@@ -364,7 +368,7 @@ static tri_status check_output(tri_run *r) {
   TRI_TRY(check_logs(r));
   if (!tri_file_exists(r->cfg->run.output)) return TRI_OK;
   TRI_TRY(lock_output(r, older_start_s()));
-  if (tri_start_claim(r) != TRI_OK) tri_error_clear(); /* what cannot be written is told by what must be */
+  if (tri_start_claim(r) != TRI_OK) tri_error_clear(); /* later writes report the error */
   return TRI_OK;
 }
 
@@ -398,10 +402,9 @@ static tri_status find_resume(tri_run *r) {
   st = tri_source_find_checkpoint(!strcmp(resume, "auto") ? r->cfg->run.output : resume, r->world, true,
                                   r->resume);
   if (st == TRI_EFORMAT && !strcmp(resume, "auto"))
-    tri_error_lines(
-        "\nnone that could be taken is there; run.resume: never or another run.output starts anew");
+    tri_error_lines("\nnone of them is usable. run.resume: never or another run.output starts anew");
   if (st == TRI_OK && !r->resume[0] && strcmp(resume, "auto"))
-    TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
+    TRI_FAIL(TRI_EINPUT, "run.resume: there is no checkpoint at %s", resume);
   return st;
 }
 
@@ -416,7 +419,7 @@ tri_status tri_run_look_on_paper(tri_run *r) {
   if (st == TRI_OK) return tri_run_look(r);
   if (st != TRI_ECONFIG) return st;
   tri_error_clear();
-  tri_log(TRI_LOG_INFO, "%s: a run is writing there; planned as one that begins anew", r->cfg->run.output);
+  tri_log(TRI_LOG_INFO, "%s: a run is writing there. The plan is for a new run", r->cfg->run.output);
   return TRI_OK;
 }
 
@@ -434,7 +437,7 @@ tri_status tri_run_look(tri_run *r) {
 
 /* ---- the first files ---- */
 
-/* Rank 0. An earlier version wrote secrets into its decks. */
+/* Rank 0. Masks secrets, because an earlier version wrote them into its decks. */
 static tri_status write_masked(const char *path, const tri_text *deck) {
   tri_text   masked = {0};
   tri_status st = tri_mask_text(deck->data, &masked);
@@ -444,7 +447,7 @@ static tri_status write_masked(const char *path, const tri_text *deck) {
   return st;
 }
 
-/* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */
+/* Rank 0. Writes the deck as used, and beside it the deck in force before `step`, the step to resume from. */
 static tri_status write_decks(const tri_run *r, int64_t step) {
   char path[TRI_CKPT_PATH_BYTES + 64];
 
@@ -455,18 +458,16 @@ static tri_status write_decks(const tri_run *r, int64_t step) {
   return tri_file_write(path, r->deck.data, r->deck.len);
 }
 
-/* Rank 0. Nothing of the steps that are not to be taken again stays in the way, and nothing of another run is
- * lost. */
+/* Rank 0. Clears away files of steps to be taken again, and keeps the files of another run. */
 static tri_status make_ready(const tri_run *r, int64_t step) {
   bool moved = false, aside;
 
   if (tri_run_is_own(r)) TRI_TRY(tri_ckpt_wind_back(r->folder, step, &moved));
   if (moved)
-    tri_log(
-        TRI_LOG_INFO,
-        "%s/LATEST names step %lld now: the run goes on from there, and each save removes the checkpoints of "
-        "later steps up to its own",
-        r->folder, (long long)step);
+    tri_log(TRI_LOG_INFO,
+            "%s/LATEST now names step %lld. The run resumes there, and each save removes the checkpoints of "
+            "later steps up to its own",
+            r->folder, (long long)step);
   if (tri_run_is_own(r)) TRI_TRY(tri_output_cut(r, step));
   TRI_TRY(sets_aside(r, &aside));
   if (aside) TRI_TRY(set_aside(r));

@@ -1,11 +1,12 @@
-/* pace.c - how long steps and checkpoints take, and how much of an allocation's end is kept for them. */
+/* pace.c - tracks how long steps and checkpoints take, and how much time to keep for them at an allocation's
+ * end. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pace.h"
 
 #include <math.h>
 
 static const double spare_s = 10, short_s = 600,
-                    slow_fades = 0.9; /* chosen: interface.md; 0.35 after ten steps */
+                    slow_fades = 0.9; /* chosen, see interface.md. 0.35 remains after ten steps */
 
 tri_pace tri_pace_begin(double used_s, double left_s) {
   return (tri_pace){.most_s = left_s > 0 && used_s + left_s < short_s ? (used_s + left_s) / 2 : INFINITY,
@@ -20,7 +21,7 @@ void tri_pace_step(tri_pace *p, double step_s, double learn_s) {
   p->learn_s = slower(p->learn_s, learn_s);
 }
 
-/* The guess is forgotten. */
+/* The first measured save replaces the guess. */
 void tri_pace_save(tri_pace *p, double save_s) {
   p->save_s = p->saved ? slower(p->save_s, save_s) : save_s;
   p->saved = true;

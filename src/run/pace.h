@@ -1,31 +1,34 @@
-/* pace.h - how long steps and checkpoints take, and how much of an allocation's end is kept for them. */
+/* pace.h - tracks how long steps and checkpoints take, and how much time to keep for them at an allocation's
+ * end. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PACE_H
 #define TRI_PACE_H
 
 #include <stdbool.h>
 
-/* In seconds. Each of the first three is that of the slower ones of late: the larger of the newest and nine
- * tenths of what it was. */
+/* In seconds. Each of the first three follows the slow steps or saves. It is the larger of the newest
+ * duration and nine tenths of its previous value. */
 typedef struct tri_pace {
-  double step_s, learn_s; /* learn_s: of a step, from where it cannot be given up any more */
-  double save_s;          /* until one is saved whatever was guessed */
-  double most_s;          /* that is kept at most */
-  double used_s, left_s;  /* of the allocation when the run began; left_s 0: no end is known */
+  double step_s, learn_s; /* learn_s is the later part, during which the step cannot be abandoned */
+  double save_s;          /* the caller's guess until the first save is measured */
+  double most_s;          /* most time to keep */
+  double used_s, left_s;  /* of the allocation when the run began. left_s is 0 without a known end */
   bool   saved;           /* save_s is measured */
-  bool   behind;          /* a checkpoint is being written: the next one waits for it, as long at most */
+  bool   behind;          /* a checkpoint is being written, and the next one waits for it, at most save_s */
 } tri_pace;
 
-/* Pure, all that follow. Of an allocation of less than ten minutes half is used at least. */
+/* All functions are pure. An allocation of less than ten minutes is used for at least one half. */
 tri_pace tri_pace_begin(double used_s, double left_s);
 void     tri_pace_step(tri_pace *p, double step_s, double learn_s);
 void     tri_pace_save(tri_pace *p, double save_s);
-/* No further step is begun where no more than this is left: it, a checkpoint and ten seconds would not
- * fit. */
+/* Returns the least remaining time for a further step. With less, the step, a checkpoint and ten seconds
+ * would not fit. */
 double tri_pace_idle_s(const tri_pace *p);
-/* A step that still makes its sequences is given up where no more than this is left. */
+/* Returns the least remaining time for a step that is still generating its sequences. With less, the step is
+ * abandoned. */
 double tri_pace_work_s(const tri_pace *p);
-/* Was the larger part of the allocation still to come? Then another one is no longer. */
+/* Returns whether the larger part of the allocation was still to come when the run began. Another allocation
+ * is then no longer than this one. */
 bool tri_pace_had_most(const tri_pace *p);
 
 #endif

@@ -1,11 +1,11 @@
-/* patience.c - how long, and when, a last checkpoint that could not be written is tried again. */
+/* patience.c - decides how long and when to retry the final checkpoint after it could not be written. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "patience.h"
 
 #include <math.h>
 
-static const double most_s = 600, spare_s = 10; /* chosen: who is called frees a disk in that; as in pace.c */
-static const double each_s[] = {1, 10, 30, 60}; /* chosen: many errors are over in a moment */
+static const double most_s = 600, spare_s = 10; /* chosen: enough to free a disk; spare_s as in pace.c */
+static const double each_s[] = {1, 10, 30, 60}; /* chosen: many errors last a moment only */
 enum { N_EACH = sizeof each_s / sizeof *each_s };
 
 tri_patience tri_patience_begin(double now_s, double left_s, double save_s, int bounded) {
@@ -17,7 +17,7 @@ tri_patience tri_patience_begin(double now_s, double left_s, double save_s, int 
 double tri_patience_next_s(tri_patience *p, double now_s) {
   double wait_s = each_s[p->tries < N_EACH ? p->tries : N_EACH - 1];
 
-  if (p->tries++ == 0) return wait_s; /* it costs next to nothing */
+  if (p->tries++ == 0) return wait_s; /* the first retry costs next to nothing */
   if (now_s >= p->until_s) return -1;
   return fmin(wait_s, p->until_s - now_s);
 }

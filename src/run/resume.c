@@ -1,4 +1,4 @@
-/* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its
+/* resume.c - compares a resumed run with its checkpoint: the algorithm, the deck, and the lines of its
  * data. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Was the checkpoint found, and not asked for by its path? */
+/* Returns whether the checkpoint was found by `auto`, not given by its path. */
 static bool is_auto(const tri_run *r) { return !strcmp(r->cfg->run.resume, "auto"); }
 
 static tri_status refuse_algo(const tri_run *r, const char *before) {
@@ -23,13 +23,13 @@ static tri_status refuse_algo(const tri_run *r, const char *before) {
   if (is_auto(r))
     TRI_FAIL(
         TRI_ECONFIG,
-        "%s is of a run of algo.name %s, the deck says %s; give another run.output (and there model.path: "
-        "%s%s, to start from its weights), or run.resume: never (starts anew; the old run is set aside)",
+        "%s is from a run with algo.name %s, but the deck says %s. Give another run.output (with model.path: "
+        "%s%s to start from its weights), or run.resume: never (starts anew and sets the old run aside)",
         r->resume, before, r->cfg->algo.name, r->resume, instead);
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s is of a run of algo.name %s, the deck says %s; give run.resume: never (starts anew), and to start "
-      "from its weights model.path: %s%s and a run.output that it does not lie in",
+      "%s is from a run with algo.name %s, but the deck says %s. Give run.resume: never (starts anew). To start "
+      "from its weights, also give model.path: %s%s and a run.output outside of that folder",
       r->resume, before, r->cfg->algo.name, r->resume, instead);
 }
 
@@ -43,7 +43,7 @@ tri_status tri_run_check_algo(const tri_run *r, tri_ckpt_reader *from) {
   return st;
 }
 
-/* text: its bytes. */
+/* `text` gets the bytes of the deck. */
 static tri_status read_deck_before(const tri_run *r, tri_ckpt_reader *from, tri_config *out, tri_text *text) {
   tri_deck  *deck = NULL;
   char      *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 16];
@@ -63,7 +63,7 @@ done:
 
 /* ---- files by their bytes ---- */
 
-/* The checkpoint's fingerprints; nothing where it is of an earlier version. */
+/* Appends the checkpoint's fingerprints. A checkpoint of an earlier version has none. */
 static tri_status get_inputs_before(tri_ckpt_reader *from, tri_text *out) {
   char      *bytes = NULL;
   size_t     n = 0;
@@ -77,7 +77,8 @@ done:
   return st;
 }
 
-/* Lines of `before` whose key has none in *out: a resumed run does without files that it does not read. */
+/* Appends the lines of `before` with a key missing from *out. A resumed run may lack files it does not
+ * read. */
 static tri_status keep_gone(const char *before, tri_text *out) {
   tri_text   kept = {0};
   char       key[128];
@@ -111,10 +112,10 @@ done:
   return st;
 }
 
-/* What the checkpoint says of the lines of data.train. */
+/* The checkpoint's description of the lines of data.train. */
 typedef struct data_before {
-  bool    known; /* an older checkpoint says nothing */
-  bool    same;  /* as now */
+  bool    known; /* false for an older checkpoint */
+  bool    same;  /* equal to the lines now */
   int64_t lines, hash;
 } data_before;
 
@@ -127,7 +128,7 @@ static tri_status get_data_before(const tri_run *r, tri_ckpt_reader *from, data_
   return TRI_OK;
 }
 
-/* The deck before, where it was started, and whether the data is the same. */
+/* Compares with the checkpoint's deck, given the folder of its start and whether the data is the same. */
 static tri_status compare_with(tri_ckpt_reader *from, const data_before *data, const tri_config *before,
                                const tri_config *now, tri_config_changes *c) {
   tri_text        folder = {0}, inputs = {0}, inputs_now = {0};
@@ -150,7 +151,7 @@ done:
   return st;
 }
 
-/* What is allowed already and these keys, "a, b", with `between` between all. */
+/* Appends the keys already allowed and these keys, "a, b", separated by `between`. */
 static tri_status put_allowed(const tri_config *now, const char *keys, const char *between, tri_text *out) {
   const tri_config_list *list = &now->run.allow_changes;
 
@@ -162,8 +163,8 @@ static tri_status put_allowed(const tri_config *now, const char *keys, const cha
   return TRI_OK;
 }
 
-/* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might
- * hide any change, and run.allow_changes must name "deck". */
+/* Compares the decks. A checkpoint without a deck is an older one. An unreadable deck might hide any change,
+ * so run.allow_changes must name "deck". */
 static tri_status compare_decks(tri_run *r, tri_ckpt_reader *from, const data_before *data,
                                 const tri_config *now, tri_config_changes *c) {
   tri_config before = {0};
@@ -178,13 +179,12 @@ static tri_status compare_decks(tri_run *r, tri_ckpt_reader *from, const data_be
     tri_error_clear();
     if (st == TRI_OK) st = put_allowed(now, "deck", ", ", &keys);
     if (st == TRI_OK && has_deck && !tri_config_allows(now, "deck"))
-      st =
-          tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-                   "the deck of %s cannot be read, and what changed cannot be told: %s; run.resume: never or "
-                   "another run.output starts anew, run.allow_changes: [%s] goes on with whatever changed",
-                   r->resume, why.data, keys.data);
+      st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+                    "the deck of %s cannot be read, so changes cannot be checked: %s. run.resume: never or "
+                    "another run.output starts anew, run.allow_changes: [%s] resumes without the check",
+                    r->resume, why.data, keys.data);
     else if (st == TRI_OK)
-      tri_warn("deck_not_compared", "run.resume: whether this deck is that of %s cannot be told: %s",
+      tri_warn("deck_not_compared", "run.resume: this deck could not be compared with the deck of %s: %s",
                r->resume, why.data);
   }
   tri_text_free(&why);
@@ -198,7 +198,7 @@ static bool is_about(const tri_config_changes *c, const char *line) {
          (c->refused.data && strstr(c->refused.data, line));
 }
 
-/* Whether the text has a change of a key that decides how lines are read. */
+/* Returns whether the text has a change of a key for reading lines. */
 static bool has_reading(const char *text) {
   static const char data[] = "\n  data.", tokenizer[] = "\n  model.tokenizer", eval[] = "eval";
 
@@ -208,7 +208,7 @@ static bool has_reading(const char *text) {
   return strstr(text, tokenizer) != NULL;
 }
 
-/* The same files may hold other lines by now, and the position in them would mean others. */
+/* The same files may now hold other lines, and the saved position would then mean other lines. */
 static tri_status compare_data(const tri_run *r, const data_before *data, tri_config_changes *c) {
   const char *key = "data.train";
   bool        allowed = tri_config_allows(r->cfg, key);
@@ -220,16 +220,17 @@ static tri_status compare_data(const tri_run *r, const data_before *data, tri_co
                           (long long)data->lines, (unsigned long long)data->hash, (long long)r->data_lines,
                           (unsigned long long)r->data_hash));
   if (data->lines == r->data_lines && otherwise)
-    TRI_TRY(tri_text_printf(to, " (by the keys that changed: the file need not have)"));
+    TRI_TRY(tri_text_printf(to, " (perhaps only by the changed keys, with the file unchanged)"));
   else if (data->lines == r->data_lines && !allowed)
     TRI_TRY(tri_text_printf(
-        to, " (a file was changed in place, or the checkpoint is of a version that encoded a prompt "
-            "and its answer apart; run.allow_changes: [data.train] goes on with the lines as they "
-            "are read now)"));
+        to, " (a file was changed in place, or the checkpoint is from a version that encoded prompt "
+            "and answer separately; run.allow_changes: [data.train] resumes with the lines as "
+            "read now)"));
   return allowed ? TRI_OK : tri_text_printf(&c->keys, "%s%s", c->keys.len ? ", " : "", key);
 }
 
-/* What was to take the place of the former model and is not there is told before all that changed. */
+/* If a new model or file given in place of the former does not exist, this is reported before all other
+ * changes. */
 static tri_status check_paths(const tri_config *now, const tri_config_changes *c) {
   const struct {
     const char *key, *path;
@@ -249,7 +250,7 @@ static tri_status check_paths(const tri_config *now, const tri_config_changes *c
   return TRI_OK;
 }
 
-/* Each way out as the deck has it, then as a shell reads it. */
+/* Shows each solution as the deck spells it, then as a shell does. */
 static tri_status refuse(const tri_run *r, const tri_config_changes *c) {
   const char *model = is_auto(r) ? "" : r->resume;
   bool        is_aside = *model && tri_output_would_move(r->cfg, model);
@@ -259,18 +260,19 @@ static tri_status refuse(const tri_run *r, const tri_config_changes *c) {
   TRI_TRY_DONE(put_allowed(r->cfg, c->keys.data, ", ", &keys));
   TRI_TRY_DONE(put_allowed(r->cfg, c->keys.data, ",", &typed));
   if (!c->for_good) {
-    TRI_TRY_DONE(tri_text_printf(&ways, ", run.allow_changes: [%s] goes on with what changed", keys.data));
+    TRI_TRY_DONE(tri_text_printf(&ways, ", run.allow_changes: [%s] resumes with the changes", keys.data));
     TRI_TRY_DONE(tri_text_printf(&line, "\n    'run.allow_changes=[%s]'", typed.data));
   } else {
-    TRI_TRY_DONE(tri_text_printf(&ways, "; to go on, adapters stay what they are: lora and critic.lora"));
+    TRI_TRY_DONE(
+        tri_text_printf(&ways, ". To resume, keep lora and critic.lora as they are in the checkpoint"));
   }
   st = tri_fail(
       __FILE__, __LINE__, __func__, TRI_ECONFIG,
-      "%s is of another experiment than this deck; %s%s%s starts anew%s; on the command line, in place of "
-      "these keys there, one of\n"
+      "%s is from another experiment than this deck. %s%s%s starts anew%s. On the command line, replace "
+      "these keys by one of\n"
       "    run.resume=never%s%s%s%s%s",
       r->resume, *model ? "run.resume: never with model.path: " : "run.resume: never or another run.output",
-      model, is_aside ? " and a run.output that this does not lie in" : "", ways.data,
+      model, is_aside ? " and a run.output outside of that folder" : "", ways.data,
       *model ? " 'model.path=" : "", model, *model ? "'" : "",
       *model && r->cfg->model.config ? " model.config=null model.tokenizer=null" : "",
       is_aside ? " run.output=OTHER" : "");
@@ -285,7 +287,7 @@ done:
   return st;
 }
 
-/* On other numbers of ranks sums are made in another order. */
+/* Another number of ranks sums in another order. */
 static tri_status compare_ranks(const tri_run *r, tri_ckpt_reader *from, tri_config_changes *c) {
   int64_t ranks;
 
@@ -294,7 +296,7 @@ static tri_status compare_ranks(const tri_run *r, tri_ckpt_reader *from, tri_con
   return tri_text_printf(&c->listed, "\n  ranks: %lld -> %d", (long long)ranks, r->world->size);
 }
 
-/* Rank 0. now: the deck as used. */
+/* Rank 0. `now` is the deck as used. */
 static tri_status compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now) {
   tri_config_changes c = {0};
   tri_text           lines = {0};
@@ -320,7 +322,7 @@ done:
   return st;
 }
 
-/* Rank 0. A deck that cannot be read is the business of tri_run_compare. */
+/* Rank 0. tri_run_compare reports an unreadable deck. */
 static tri_status keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rate) {
   static const double former = 1e-6; /* the default of every algorithm in earlier versions */
   tri_config          before = {0};
@@ -335,8 +337,8 @@ static tri_status keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rat
     st = TRI_OK;
   } else if (st == TRI_OK && before.train.lr.peak == former) {
     tri_log(TRI_LOG_INFO,
-            "train.learning_rate: the deck gives none; the run goes on with the checkpoint's %g, the default "
-            "of earlier versions. To use the default of this version give train.learning_rate: %g",
+            "train.learning_rate: the deck gives none. The run keeps the checkpoint's %g, the default "
+            "of earlier versions. To use the default of this version, give train.learning_rate: %g",
             former, *rate);
     *rate = former;
   }
@@ -360,7 +362,7 @@ static tri_status keep_packed(const tri_run *r, tri_ckpt_reader *from, int64_t *
     bool counts = before.train.micro_batch_size || before.train.gradient_accumulation_steps;
     if (before.train.max_tokens_per_gpu)
       *packed = before.train.max_tokens_per_gpu;
-    else if (!counts) /* an earlier version's: all samples of a rank in one pass */
+    else if (!counts) /* an earlier version took all samples of a rank as one micro-batch */
       *packed = 0;
   }
   tri_text_free(&unused);

@@ -1,4 +1,4 @@
-/* start.c - which start of a run the output folder belongs to: OUTPUT/.start says it. */
+/* start.c - records in OUTPUT/.start to which start of a run the output folder belongs. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
@@ -18,7 +18,7 @@ static const char *variable(const char *name) {
   return text && text[0] ? text : "-";
 }
 
-/* Another for each start: a job that was put back, one that a job file starts again, one by hand. */
+/* Writes a text that differs for each start: a requeued job, a restart by a job file, a start by hand. */
 static void describe(char *out, size_t n) {
   char host[64] = "";
 
@@ -54,7 +54,7 @@ void tri_start_release(tri_run *r) {
   r->claimed = false;
 }
 
-/* ---- why the start before ended ---- */
+/* ---- why the previous start ended ---- */
 
 static void outage_path(const tri_run *r, char path[TRI_CKPT_PATH_BYTES + 16]) {
   snprintf(path, TRI_CKPT_PATH_BYTES + 16, "%s/OUTAGE", r->cfg->run.output);
@@ -70,8 +70,10 @@ void tri_run_leave_outage(const tri_run *r, const char *reason) {
   if (st == TRI_OK) st = tri_file_write(path, text.data, text.len);
   tri_text_free(&text);
   if (st == TRI_OK) {
-    printf("reward outage: %s\n", path); /* for who started the run: the log is on stderr */
-    fflush(stdout);                      /* at once: a launcher ends all ranks as soon as one has failed */
+    printf("reward outage: %s\n", path); /* for the program that started the run, because the log is on
+                                          * stderr */
+    fflush(stdout);                      /* at once, because a launcher ends all ranks as soon as one has
+                                          * failed */
     return;
   }
   tri_warn("outage_not_written", "%s: cannot be written: %s", path, tri_error_message());
@@ -83,5 +85,5 @@ void tri_start_forget_outage(const tri_run *r) {
 
   outage_path(r, path);
   if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
-    tri_warn("outage_stays", "%s: is of the start before, and cannot be removed: %s", path, strerror(errno));
+    tri_warn("outage_stays", "%s: from the previous start, cannot be removed: %s", path, strerror(errno));
 }

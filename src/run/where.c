@@ -1,4 +1,4 @@
-/* where.c - whether the output folder is still where the run began: it may be renamed or removed. */
+/* where.c - checks whether the output folder was renamed or removed during the run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "output.h"
@@ -15,14 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Is the folder of this name the open one? */
+/* Returns whether this path is the open folder. */
 static bool is_named(int fd, const char *path) {
   struct stat a, b;
 
   return fstat(fd, &a) || (!stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
-/* Where the open folder is now; false: nowhere. */
+/* Writes the present path of the open folder. Returns false if it has none. */
 static bool find_folder(int fd, char path[TRI_CKPT_PATH_BYTES]) {
   char        link[64];
   struct stat sb;
@@ -34,7 +34,7 @@ static bool find_folder(int fd, char path[TRI_CKPT_PATH_BYTES]) {
   return n > 0 && !fstat(fd, &sb) && sb.st_nlink > 0 && is_named(fd, path);
 }
 
-/* A new folder, or an empty one that somebody has put there, is this run's from here on. */
+/* Makes the folder again, or takes an empty folder that someone has put there, and claims it for this run. */
 static tri_status begin_anew(tri_run *r) {
   const char *output = r->cfg->run.output;
   char        path[TRI_CKPT_PATH_BYTES + 64];
@@ -42,20 +42,23 @@ static tri_status begin_anew(tri_run *r) {
   int         fd;
 
   if (mkdir(output, 0777) && errno != EEXIST)
-    TRI_FAIL(TRI_EFILE, "run.output: %s was removed under the run, and cannot be made again: %s", output,
+    TRI_FAIL(TRI_EFILE, "run.output: %s was removed during the run and cannot be made again: %s", output,
              strerror(errno));
   fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)) {
     if (fd >= 0) close(fd);
-    TRI_FAIL(TRI_EFILE, "run.output: %s was removed under the run, and what stands there now is another's",
-             output);
+    TRI_FAIL(
+        TRI_EFILE,
+        "run.output: %s was removed during the run, and another run has the folder that is there now. Move it away",
+        output);
   }
-  /* a folder with another run's checkpoints would lose them to this one's */
+  /* this run would remove another run's checkpoints from the folder */
   if (tri_folder_is_empty(output, &empty) != TRI_OK || !empty) {
     close(fd);
-    TRI_FAIL(TRI_EFILE,
-             "run.output: %s was removed under the run, and what stands there now is not empty: move it away",
-             output);
+    TRI_FAIL(
+        TRI_EFILE,
+        "run.output: %s was removed during the run, and the folder that is there now is not empty. Move it away",
+        output);
   }
   close(r->lock);
   r->lock = fd;
@@ -65,8 +68,8 @@ static tri_status begin_anew(tri_run *r) {
   TRI_TRY(tri_file_write(path, r->deck.data, r->deck.len));
   tri_warn(
       "folder_removed",
-      "run.output: %s was removed under the run: made again; checkpoints and metrics from here on go there, "
-      "those of the steps before are gone, as is log.txt",
+      "run.output: %s was removed during the run and was made again. Checkpoints and metrics of further steps go there. "
+      "Those of earlier steps are lost, and so is log.txt",
       output);
   return TRI_OK;
 }
@@ -78,20 +81,19 @@ tri_status tri_run_check_folder(tri_run *r, bool *anew) {
 
   *anew = false;
   if (r->lock < 0 || is_named(r->lock, output)) {
-    if (r->is_moved) tri_log(TRI_LOG_INFO, "run.output: %s is in its place again", output);
+    if (r->is_moved) tri_log(TRI_LOG_INFO, "run.output: %s is back in its place", output);
     r->is_moved = false;
     return TRI_OK;
   }
   if (!find_folder(r->lock, now)) {
     st = begin_anew(r);
-    r->is_moved = st != TRI_OK; /* said once */
+    r->is_moved = st != TRI_OK; /* reported once */
     *anew = st == TRI_OK;
     return st;
   }
   r->is_moved = true;
-  TRI_FAIL(
-      TRI_EFILE,
-      "run.output: %s was renamed under the run and is %s now: no checkpoint can be written before it has "
-      "its name again: mv %s %s",
-      output, now, now, output);
+  TRI_FAIL(TRI_EFILE,
+           "run.output: %s was renamed to %s during the run. No checkpoint can be written until it has "
+           "its name again: mv %s %s",
+           output, now, now, output);
 }
