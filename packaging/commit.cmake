@@ -1,8 +1,9 @@
-# commit.cmake - the commit of the tree ROOT, as C in the file OUT, which is touched only where it is another.
+# commit.cmake - writes the commit of the tree ROOT, as C, to the file OUT, and touches OUT only if the commit has changed.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# cmake -DROOT=... -DOUT=... -P packaging/commit.cmake    A tree of git's has it, "+" behind it where files differ from it; in a
-# source package the file COMMIT says it; else it is empty. A repository around a tree that is not its own counts for nothing.
+# cmake -DROOT=... -DOUT=... -P packaging/commit.cmake
+# In a git tree it is the commit, followed by "+" if files differ from it. In a source archive it is the content of the file COMMIT.
+# Otherwise it is empty. A git repository around the tree does not count.
 find_program(GIT git)
 set(commit "")
 set(top "")

@@ -1,14 +1,14 @@
-# trireme.bash - completion for bash: commands, flags and their words, keys of decks and their words, files.
+# trireme.bash - completes commands, flags, keys of decks, their words, and files for bash.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# All of it is asked of the program, once for each command and shell: so it cannot differ from --help.
+# It asks the program once for each command and shell, so it always agrees with --help.
 
-# The program's own words: of "commands", or of a command's flags as lines "--flag VALUE".
+# Prints the commands for "commands", or a command's flags as lines "--flag VALUE".
 _trireme_ask() {
   local program=$1 what=$2
   case $what in
   commands) "$program" --help 2>/dev/null | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }' ;;
-  # "section.key: one of a, b, default c" becomes "section.key a b"; what is no choice, "section.key".
+  # Turns "section.key: one of a, b, default c" into "section.key a b", and a key without a choice into "section.key".
   keys) "$program" train --options 2>/dev/null | awk '
     function out(  n, word, i) {
       if (key == "") return
@@ -24,7 +24,7 @@ _trireme_ask() {
     /^  [^ ]/ { text = text " " substr($0, 3); next }
     { out() }
     END { out() }' ;;
-  # "  --flag VALUE   help"; of a WORD the words stand behind the last colon of the help, of a NAME before "or FILE" too.
+  # Reads " --flag VALUE help". The words of a WORD stand behind the last colon of the help. Those of a NAME end at "or FILE".
   *) "$program" "$what" --help 2>/dev/null | awk '
     function out(  at) {
       if (flag == "") return
@@ -41,7 +41,7 @@ _trireme_ask() {
   esac
 }
 
-# What was asked before, by program and subject.
+# Answers of the program, by program and subject.
 declare -gA _trireme_said
 
 _trireme_words() { # program, what: into `said`
@@ -59,7 +59,7 @@ _trireme() {
     mapfile -t COMPREPLY < <(compgen -W "$said --help --version" -- "$word")
     return
   fi
-  # bash takes section.key=value for three words.
+  # bash splits section.key=value into three words.
   if [[ $before == = || $word == = ]]; then
     [[ $word == = ]] && word='' key=$before || key=${COMP_WORDS[COMP_CWORD - 2]}
     _trireme_words "$program" keys
@@ -69,7 +69,7 @@ _trireme() {
     ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
   fi
-  # The numbers of a run, of its metrics' last line; runs are folders.
+  # Completes the metrics in the last line of a run's metrics.jsonl. Runs are folders.
   if [[ $command == watch && $before == --metric ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(tail -q -n 1 -- "${COMP_WORDS[2]}/metrics.jsonl" 2>/dev/null |
       grep -o '"[a-zA-Z0-9_]*": [-0-9n]' | cut -d '"' -f 2 | grep -vx step)" -- "$word")

@@ -1,4 +1,4 @@
-# package.py - the Spack package: built from the tree that it lies in, at the commit that is checked out there.
+# package.py - the Spack package. It builds the tree around it at the checked-out commit.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # spack repo add packaging/spack/spack_repo/trireme && spack install trireme +cuda cuda_arch=90
