@@ -1,8 +1,8 @@
-/* comm.c - scopes, which communicator serves them, the queue of pending collectives, and the control plane.
+/* comm.c - opens communicators, queues pending collectives, and implements the control plane.
  *
- * Collectives on host memory go one of two ways: through shared memory (comm_shm.c) if all ranks of the scope
- * are on one machine, else through MPI (comm_mpi.c). Staged ones (comm_staged.c) bring device memory to the
- * host and take the second. */
+ * Collectives on host memory go one of two ways. If all ranks of the scope are on one machine, they use
+ * shared memory (comm_shm.c). Otherwise they use MPI (comm_mpi.c). Staged collectives (comm_staged.c) copy
+ * device memory to the host and use MPI there. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm.h"
 #include "base/choice.h"
@@ -22,20 +22,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chosen, below 2^31: bytes; numbers. */
+/* Chosen, below 2^31. The first is bytes, the others are numbers. */
 enum { BCAST_PIECE = 1 << 30, SUM_PIECE = 4096, MAX_PIECE = 1 << 24 };
 
 static MPI_Comm mpi_of(const tri_comm *c) { return *(MPI_Comm *)c->mpi; }
 
-/* This rank comes to something collective over c, and waits there; and leaves it. met: nobody leaves it
- * before all have come. */
+/* This rank enters a collective over c and waits there, or leaves it. `met` is true if nobody leaves it
+ * before all ranks have come. */
 static void       enter(const tri_comm *c, const char *kind) { tri_rank_status_enter((int)c->scope, kind); }
 static tri_status left(tri_status st, bool met) {
   tri_rank_status_leave(met && st == TRI_OK);
   return st;
 }
 
-/* Pretended: the other ranks are not there (session.h). */
+/* In a pretended communicator the other ranks do not exist (session.h). */
 static bool is_alone(const tri_comm *c) { return !c->mpi; }
 
 tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, const char *call) {
@@ -61,7 +61,7 @@ static tri_status finish_up_to(tri_host_comm *h, uint64_t number) {
   while (h->finished < number) {
     uint64_t   next = h->finished + 1;
     tri_coll  *k = &h->ring[next % TRI_RING];
-    tri_trace *trace = h->staged ? NULL : h->device->trace; /* a staged one's is in its own stream */
+    tri_trace *trace = h->staged ? NULL : h->device->trace; /* a staged one is traced in its own stream */
     int        span = tri_trace_begin(trace, tri_coll_lane(k->kind), h->about[next % TRI_RING], k->stream);
     TRI_TRY(finish_timed(h, k, next));
     tri_trace_end(trace, span, k->stream); /* the CPU records at once */
@@ -112,13 +112,13 @@ static tri_status host_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
 static const tri_comm_ops host_ops = {
     .start = host_start, .submit = host_submit, .wait = host_wait, .close = host_close};
 
-/* ---- which communicator ---- */
+/* ---- choice of the communicator ---- */
 
 static const char *const way_name[TRI_COMM_WAYS] = {"shm", "mpi", "staged", "nccl"};
 
 const char *tri_comm_way_text(tri_comm_way way) { return way_name[way]; }
 
-/* What run.collectives says, `wish`, for a device of this name. */
+/* Finds the way for a device of this name. `wish` is the value of run.collectives, or "". */
 static tri_status find_way(const char *wish, const char *device, bool gpu, tri_comm_way *out) {
   bool nccl = tri_device_collectives(device) != NULL;
   int  i = 0;
@@ -127,13 +127,13 @@ static tri_status find_way(const char *wish, const char *device, bool gpu, tri_c
   if (!wish[0]) return TRI_OK;
   while (i < TRI_COMM_WAYS && strcmp(wish, way_name[i])) i++;
   if (i == TRI_COMM_WAYS || (gpu ? i == TRI_BY_SHM || i == TRI_BY_MPI : i == TRI_BY_NCCL))
-    TRI_FAIL(TRI_ECONFIG, "%s%s: for run.device: %s it can be %s, or %s",
+    TRI_FAIL(TRI_ECONFIG, "%s%s: with run.device: %s it can be %s, or %s",
              tri_choice_source(TRI_CHOICE_COLLECTIVES), wish, device,
              gpu ? "nccl or staged" : "shm, mpi or staged", tri_choice_none(TRI_CHOICE_COLLECTIVES));
   *out = (tri_comm_way)i;
   if (*out == TRI_BY_NCCL && !nccl)
     TRI_FAIL(TRI_EABSENT,
-             "%snccl: this program was built without NCCL; make it %s, or configure with -DTRI_NCCL=ON",
+             "%snccl: this program was built without NCCL. Make it %s, or configure with -DTRI_NCCL=ON",
              tri_choice_source(TRI_CHOICE_COLLECTIVES), tri_choice_none(TRI_CHOICE_COLLECTIVES));
   return TRI_OK;
 }
@@ -144,7 +144,7 @@ static void get_wish(char wish[WISH_BYTES]) {
   snprintf(wish, WISH_BYTES, "%s", tri_choice_word(TRI_CHOICE_COLLECTIVES));
 }
 
-/* Collective over world. Rank 0's choice decides for all. *asked: there is one. */
+/* Collective over world. Rank 0's choice decides for all ranks. *asked is true if it made one. */
 static tri_status choose(const tri_runtime *rt, const tri_device *d, tri_comm_way *out, bool *asked) {
   char wish[WISH_BYTES] = "";
 
@@ -162,8 +162,8 @@ tri_status tri_comm_check(const char *device) {
   return find_way(wish, device, strcmp(device, tri_device_host()) != 0, &by);
 }
 
-/* Collective over world. *n ranks have the GPU of this one; ranks *first and *second have the same one, if
- * any two. */
+/* Collective over world. Sets *n to the number of ranks with the GPU of this rank. If any two ranks have the
+ * same GPU, sets *first and *second to the first such pair, else to -1. */
 static tri_status find_sharers(tri_comm *world, const tri_device *d, int *n, int *first, int *second) {
   const size_t   one = sizeof d->uuid;
   size_t        *counts = NULL;
@@ -189,7 +189,7 @@ tri_status tri_comm_sharers(const tri_runtime *rt, tri_comm *world, const tri_de
   int first, second;
 
   *n = rt->machine_ranks;
-  if (tri_device_is_gpu(d) && is_alone(world)) return *n = 1, TRI_OK; /* on paper each rank has its own */
+  if (tri_device_is_gpu(d) && is_alone(world)) return *n = 1, TRI_OK; /* a planned rank has its own GPU */
   return tri_device_is_gpu(d) ? find_sharers(world, d, n, &first, &second) : TRI_OK;
 }
 
@@ -199,8 +199,8 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
   TRI_TRY(find_sharers(world, d, &n, &first, &second));
   if (second >= 0)
     TRI_FAIL(TRI_EDEVICE,
-             "ranks %d and %d have the same GPU; ask for one for each rank (--gpus-per-task=1, or as many "
-             "--gpus-per-node as --ntasks-per-node), or, for a test, give run.collectives: staged",
+             "ranks %d and %d have the same GPU. Ask for one GPU per rank (--gpus-per-task=1, or as many "
+             "--gpus-per-node as --ntasks-per-node). For a test, set run.collectives: staged",
              first, second);
   return TRI_OK;
 }
@@ -210,7 +210,7 @@ static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
 static tri_status open_host(tri_device *d, tri_comm_way by, tri_comm **out) {
   tri_host_comm *h;
 
-  if (!tri_cpu_family_find()) TRI_TRY(tri_cpu_family_choose()); /* beside a GPU */
+  if (!tri_cpu_family_find()) TRI_TRY(tri_cpu_family_choose()); /* not chosen yet with a GPU */
   TRI_TRY(TRI_ALLOC(h, 1));
   h->device = d;
   h->threads = d->threads;
@@ -221,14 +221,14 @@ static tri_status open_host(tri_device *d, tri_comm_way by, tri_comm **out) {
   return TRI_OK;
 }
 
-/* Collective over world. c gets its scope, and the ranks of it. */
+/* Collective over world. Gives c its scope and the ranks of this scope. */
 static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c) {
   int color = scope == TRI_NODE ? rt->node : scope == TRI_CROSS ? rt->local_rank : 0;
 
   c->scope = scope;
   TRI_TRY(tri_host_alloc(1, sizeof(MPI_Comm), &c->mpi));
   *(MPI_Comm *)c->mpi = MPI_COMM_NULL;
-  /* In a node the world numbers grow with the local rank, and across nodes with the node. */
+  /* World numbers grow with the local rank within a node, and with the node across nodes. */
   TRI_MPI(MPI_Comm_split(*(MPI_Comm *)rt->mpi_world, color, rt->world_rank, (MPI_Comm *)c->mpi));
   MPI_Comm_set_errhandler(mpi_of(c), MPI_ERRORS_RETURN);
   MPI_Comm_rank(mpi_of(c), &c->rank);
@@ -236,7 +236,7 @@ static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c
   return TRI_OK;
 }
 
-/* Collective over world. */
+/* Collective over world. Finds out whether all ranks of c are on one machine. */
 static tri_status find_near(const tri_runtime *rt, tri_comm *c) {
   int leader = rt->world_rank, least, most;
 
@@ -277,7 +277,7 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
   return left(open_comm(rt, scope, d, out), false);
 }
 
-/* NCCL's, whether this build has it or not; nothing is called. */
+/* NCCL's sizes for plans, even if this build lacks NCCL. None of its operations is called. */
 static const tri_comm_ops paper_ops = {.beside_bytes = TRI_GPU_NCCL_BYTES,
                                        .beside_each = TRI_GPU_NCCL_EACH_BYTES};
 
@@ -334,7 +334,7 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 tri_status tri_comm_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                           const tri_comm_memory *m) {
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
-  enter(comm[TRI_WORLD], "memory made known");
+  enter(comm[TRI_WORLD], "start of the communicators");
   return left(comm[TRI_WORLD]->ops->start(rt, comm, d, m), true);
 }
 
@@ -350,8 +350,8 @@ static tri_status host_start(const tri_runtime *rt, tri_comm *const comm[TRI_SCO
     if (is_staged(comm[i])) tri_staged_way_attach(h[i], m->stage);
   }
   if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1) {
-    get_wish(wish); /* rank 0's, which alone prints this */
-    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI: %s%s",
+    get_wish(wish); /* rank 0's choice. Only rank 0 prints this */
+    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI (%s%s)",
             wish[0] ? tri_choice_source(TRI_CHOICE_COLLECTIVES) : "this program was built without NCCL",
             wish[0] ? wish : "");
   }
@@ -442,7 +442,7 @@ tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts) {
   return left(gather_sizes(c, bytes, counts), true);
 }
 
-/* all [total] has my bytes in their place already. */
+/* all [total] already holds my bytes in their place. */
 static tri_status gather_small(tri_comm *c, char *all, const size_t *counts) {
   int       *n = NULL, *at = NULL;
   tri_status st = TRI_OK;

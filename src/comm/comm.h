@@ -8,30 +8,31 @@
 
 struct tri_runtime;
 
-/* Scopes: all ranks; the ranks of this node; the ranks with my local rank on every node.
- * World ranks are numbered local_rank * nodes + node, so that a node's share of a unit is one contiguous
- * piece and a world share is a piece of that (shard.h). runtime.c re-orders MPI_COMM_WORLD once. */
+/* TRI_WORLD holds all ranks. TRI_NODE holds the ranks of this node. TRI_CROSS holds the ranks with my local
+ * rank, one on every node. World ranks are numbered local_rank * nodes + node. A rank's share of a unit in
+ * its node is therefore one contiguous piece, and its share in the world is a part of that piece (shard.h).
+ * runtime.c reorders MPI_COMM_WORLD once. */
 typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
 typedef enum { TRI_SUM, TRI_MAX } tri_redop;
-/* How a communicator carries out collectives on device memory, chosen when it is opened:
- *   SHM     host memory that the ranks of one machine share; MPI where ranks are on several
- *   MPI     host memory
- *   STAGED  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
- *           tests in which ranks share a GPU
- *   NCCL    device memory */
+/* How a communicator carries out collectives on device memory. The way is chosen when it is opened:
+ *   SHM     through host memory shared by the ranks of one machine, and through MPI between machines
+ *   MPI     on host memory, through MPI
+ *   STAGED  on any device's memory, through page-locked host memory and MPI. It serves builds without NCCL,
+ *           and tests with several ranks on one GPU.
+ *   NCCL    on device memory */
 typedef enum { TRI_BY_SHM, TRI_BY_MPI, TRI_BY_STAGED, TRI_BY_NCCL, TRI_COMM_WAYS } tri_comm_way;
 typedef struct tri_comm tri_comm;
 
-/* A pending collective; all zero when there is none. */
+/* A pending collective. It is all zero when nothing is pending. */
 typedef struct tri_req {
   void    *impl;
-  uint64_t number; /* of its scope's collectives (peers/rank_status.h) */
+  uint64_t number; /* the collective's number in its scope (peers/rank_status.h) */
 } tri_req;
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_COLL_KINDS } tri_coll_kind;
 
-/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is
- * recv. */
+/* One collective. `count` is the number of elements per rank for the first two kinds. For TRI_ALL_REDUCE it
+ * is the number in the whole buffer, which is recv. */
 typedef struct tri_coll {
   tri_coll_kind kind;
   void         *recv;
@@ -42,175 +43,189 @@ typedef struct tri_coll {
   tri_stream   *stream; /* it runs after the work in this stream */
 } tri_coll;
 
-/* This rank's memory for tri_comm_start; it must live until the communicators are closed. */
+/* This rank's memory for tri_comm_start. It must live until the communicators are closed. */
 typedef struct tri_comm_memory {
-  void    *base, *gathered;       /* TRI_MEM_DEVICE block; the part of it that gathers read and write */
-  size_t   bytes, gathered_bytes; /* of them */
-  uint64_t layout;                /* says what lies where in the block */
-  void    *stage;                 /* tri_comm_stage_bytes of them, TRI_MEM_PINNED */
+  void    *base, *gathered;       /* TRI_MEM_DEVICE block, and the part used by gathers */
+  size_t   bytes, gathered_bytes; /* their sizes */
+  uint64_t layout;                /* fingerprint of the block's layout */
+  void    *stage;                 /* TRI_MEM_PINNED, tri_comm_stage_bytes long */
 } tri_comm_memory;
 
-/* The communicator back end: of host memory (SHM, MPI, STAGED), or NCCL's. Collective over c but for close;
- * start: over world. What the doors below promise is kept by it. */
+/* The operations of a communicator back end. One serves host memory (SHM, MPI, STAGED), the other is NCCL's.
+ * Collective over c, except `close`. `start` is collective over world. The back end keeps the promises of the
+ * functions below. */
 typedef struct tri_comm_ops {
-  /* Device memory that its library takes beside the plan where there is more than one rank: at least, and
-   * for each scope and direction that is used. */
+  /* Device memory that the back end's library takes outside the plan when there is more than one rank.
+   * beside_bytes is the minimum. beside_each is the amount for each scope and direction in use. */
   size_t beside_bytes, beside_each;
-  /* The world's is called for all scopes; as tri_comm_start. */
+  /* The world's operation is called for all scopes, with the arguments of tri_comm_start. */
   tri_status (*start)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                       const tri_comm_memory *m);
-  /* What the doors below pass on: c has several ranks and k->count is not 0. req->impl is NULL before. */
+  /* Called by the functions below when c has several ranks and k->count is not 0. req->impl is NULL before
+   * the call. */
   tri_status (*submit)(tri_comm *c, const tri_coll *k, tri_req *req);
-  /* s waits, any stream of the device. A zero req is legal. */
+  /* Makes s wait. s may be any stream of the device. A zero req is legal. */
   tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
   void (*close)(tri_comm **c);
 } tri_comm_ops;
 
-/* A collective as it was timed: bytes that a rank gives in rings, in one of X bytes in all X (size - 1) /
- * size, in an all_reduce two of them (Thakur et al. 2005), in so many seconds. All zero: none. */
+/* One timed collective: its seconds, and the bytes sent by a rank in ring algorithms. With a buffer of X
+ * bytes, a ring sends X (size - 1) / size bytes. An all_reduce needs two rings (Thakur et al. 2005). All
+ * members are zero when nothing was timed. */
 typedef struct tri_flow {
   double bytes, s;
   int    rings;
 } tri_flow;
 
-/* What this rank gave in a communicator's collectives on device memory: since it was opened, and since a step
- * began (tri_comm_traffic_begin). best: the fastest of the timed ones that carried at least half of what the
- * largest did. Timed is what moves data: in "shm" this rank's reading once all ranks' data lies there; in
- * "mpi" a gather from its start, a reduction from where this rank is free for it; in "staged" from where this
- * rank's data is there. So a rank that comes late and compute beside only make it longer, and the fastest is
- * nearest to what the link can do. Small ones may come from a cache, or before they are asked for. "nccl" is
- * not timed: its streams would have to be waited for. */
+/* Bytes sent by this rank in a communicator's collectives on device memory: since it was opened, and since
+ * the step began (tri_comm_traffic_begin). `best` is the fastest timed collective among those with at least
+ * half the bytes of the largest.
+ *
+ * Only the movement of data is timed. In "shm" the time runs while this rank reads, after all ranks' data is
+ * there. In "mpi" a gather is timed from its start, and a reduction from the moment this rank begins it. In
+ * "staged" the time starts when this rank's data is on the host. Late ranks and concurrent compute only
+ * lengthen these times, so the fastest one is nearest to the speed of the link. Small collectives are left
+ * out because a cache may serve them, or they may end before anyone waits for them. "nccl" is not timed
+ * because timing would have to wait for its streams. */
 typedef struct tri_traffic {
   double   bytes, step_bytes;
-  double   most; /* bytes of the largest that was timed; 0: none was */
+  double   most; /* bytes of the largest timed collective. 0: none was timed */
   tri_flow best, step_best;
 } tri_traffic;
 
-/* First member of each back end's own struct. */
+/* The first member of each back end's own struct. */
 struct tri_comm {
   const tri_comm_ops *ops;
   tri_comm_way        way;
   tri_scope           scope;
   int                 rank, size;
-  bool  near; /* several ranks, all on one machine, that may share memory of CPUs: of TRI_NODE, else false */
-  void *mpi;  /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
+  /* True for a TRI_NODE scope with several ranks, all on one machine, whose CPUs may share memory. False
+   * for other scopes. */
+  bool near;
+  /* MPI_Comm *, owned, for the control plane and HDF5. NULL: a pretended communicator with rank 0 alone
+   * (session.h). */
+  void       *mpi;
   tri_traffic traffic;
-  unsigned    expected; /* tri_coll_kind as bits: tri_comm_expect */
+  unsigned    expected; /* tri_coll_kind as bits, set by tri_comm_expect */
 };
 
-/* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU
- * "nccl" where it is built in, else "staged". run.collectives, rank 0's, chooses another (base/choice.h):
- * mpi, staged, nccl. TRI_ECONFIG if it names one that does not serve d, TRI_EABSENT if it is not in this
- * build. TRI_EDEVICE where ranks have the same GPU and run.collectives is auto: sharing one is for tests and
- * slow. Every rank fails alike. */
+/* Collective over world. Opens one scope on the back end for d. A CPU gets "shm" or "mpi". A GPU gets "nccl"
+ * if it is built in, else "staged". Rank 0's run.collectives (base/choice.h) may choose another: mpi, staged,
+ * nccl. Every rank fails alike. TRI_ECONFIG: run.collectives names a back end that does not serve d.
+ * TRI_EABSENT: the back end is not in this build. TRI_EDEVICE: ranks have the same GPU and run.collectives is
+ * auto. Sharing a GPU is slow and meant for tests. */
 TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
                                      tri_comm **out);
 void                   tri_comm_close(tri_comm **c);
-/* Not collective. Whether tri_comm_open would take what run.collectives says, for a device of this name. */
+/* Not collective. Checks run.collectives for a device of this name, as tri_comm_open would. */
 TRI_CHECKED tri_status tri_comm_check(const char *device);
-/* Not collective. A scope of so many ranks on CPUs or, where d is a GPU, on GPUs, of which only rank 0 is
- * there, for plans (session.h); *out by TRI_FREE. */
+/* Not collective. Makes a scope of `size` ranks for plans (session.h). Only rank 0 exists. The ranks are on
+ * GPUs if d is a GPU, else on CPUs. Free *out with TRI_FREE. */
 TRI_CHECKED tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out);
-/* Not collective. Bytes of page-locked host memory that tri_comm_start wants from its caller; mostly 0. */
+/* Not collective. Bytes of page-locked host memory that the caller must give to tri_comm_start. Usually 0. */
 size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
-/* Not collective; the same on every rank, before tri_comm_start. Collectives of this kind will come; c NULL
- * or of one rank: nothing. "nccl" connects for those, and no others may come. */
+/* Not collective. Announces collectives of kind k on c. Every rank makes the same calls before
+ * tri_comm_start. Does nothing if c is NULL or has one rank. "nccl" connects ranks for the announced kinds
+ * only, and no others may follow. */
 void tri_comm_expect(tri_comm *c, tri_coll_kind k);
-/* Not collective. Of a GPU's memory: what the communicators take for what is expected. */
+/* Not collective. Bytes of GPU memory that the communicators take for the announced collectives. */
 size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
-/* Not collective, once the plan is whole. Host memory that reductions through MPI take beside the plan, where
- * machine_ranks ranks of the world are on this machine. */
+/* Not collective. Call it once the plan is complete. Bytes of host memory that reductions through MPI take
+ * outside the plan. machine_ranks ranks of the world are on this machine. */
 size_t tri_comm_host_bytes(tri_comm *const comm[TRI_SCOPE_COUNT], int machine_ranks);
-/* Collective over world, once, when every scope is open and the planned memory is taken: before the first
- * collective on device memory. What each way does with this rank's memory:
- *   SHM     maps the neighbours' blocks. Where a rank cannot, all ranks take MPI, with a warning; so does a
- *           scope whose ranks are on several machines. Its way is TRI_BY_MPI then. A collective whose buffer
- *           (send of all_gather and reduce_scatter, else buf) is outside m->base on any rank takes MPI.
- *   MPI     nothing
- *   STAGED  takes m->stage
- *   NCCL    connects the ranks, by collectives of each kind that is expected; TRI_ENOMEM where that leaves
- *           too little memory. Gathers inside m->gathered go directly between machines, where layout and
- *           bytes are the same on every rank. From then on a rank whose neighbour died, or whose collective
- *           does not end within run.timeout_s, says so and ends the run with exit code 76. */
+/* Collective over world. Call it once, after every scope is open and the planned memory is taken, before the
+ * first collective on device memory. Each way uses this rank's memory differently:
+ *   SHM     maps the neighbours' blocks. If any rank cannot, all ranks take MPI, with a warning. A scope with
+ *           ranks on several machines takes MPI too. Its way becomes TRI_BY_MPI. A collective goes through
+ *           MPI if its buffer is outside m->base on any rank (send of all_gather and reduce_scatter, else
+ *           recv).
+ *   MPI     does nothing
+ *   STAGED  uses m->stage
+ *   NCCL    connects the ranks by collectives of each announced kind. TRI_ENOMEM: too little memory is left
+ *           afterwards. Gathers inside m->gathered go directly between machines if layout and bytes are the
+ *           same on every rank. From then on, a rank reports a dead neighbour, or a collective that takes
+ *           longer than run.timeout_s, and ends the run with exit code 76. */
 TRI_CHECKED tri_status tri_comm_start(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
                                       tri_device *d, const tri_comm_memory *m);
-/* The word for a way in run.collectives and in logs: "shm". */
+/* The word for a way in run.collectives and in logs, such as "shm". */
 const char *tri_comm_way_text(tri_comm_way way);
-/* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine
- * for the CPU, those with the same GPU for a GPU. */
+/* Collective over world. Sets *n to the number of ranks that share the memory of d, including this rank. For
+ * a CPU these are the ranks of this machine. For a GPU they are the ranks with the same GPU. */
 TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,
                                         int *n);
 
-/* Collectives on device memory, comm_coll.c. Collective over c, all that follow. Counts are elements and may
- * exceed 2^31; 0 is legal. A collective runs after the work already in s. With req NULL its result is ready
- * for later work in s; with req given, for work queued after tri_comm_wait, and neither buffer may be touched
- * before that. Several requests may be pending; they are waited for in the order they were started.
+/* Collectives on device memory (comm_coll.c). Collective over c, all that follow. Counts are elements. They
+ * may exceed 2^31, and 0 is legal. A collective runs after the work already in s. With req NULL, later work
+ * in s sees the result. With req given, work queued after tri_comm_wait sees it, and neither buffer may be
+ * touched earlier. Several requests may be pending. Wait for them in the order they were started.
  *
- * Sums of f32 and bf16 in "shm", "mpi" and "staged" are made in f32 in rank order, rounded once: their bits
- * are a function of the inputs alone. "nccl" adds in the type given, rounding after every addition (so sum
- * gradients in f32, as params_grad.c does), in an order it derives from ranks, machines and count. Repeated
- * on the same machines with the same NCCL a run should keep its bits, though NCCL's documentation does not
- * promise it; on other machines it need not. For this, sums that switches make (NVLS, SHARP), whose order is
- * not NCCL's, are off unless the user sets NCCL_ALGO. */
+ * "shm", "mpi" and "staged" sum f32 and bf16 in f32, in rank order, and round once. The bits of a sum depend
+ * on the inputs alone. "nccl" adds in the given type and rounds after every addition, so sum gradients in
+ * f32, as params_grad.c does. NCCL derives the order of its sums from ranks, machines and count. On the same
+ * machines with the same NCCL, a repeated run should keep its bits, though NCCL's documentation does not
+ * promise it. On other machines the bits may differ. Switches (NVLS, SHARP) sum in an order of their own, so
+ * they are off unless the user sets NCCL_ALGO. */
 
-/* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
+/* recv is [size * per_rank] and send is [per_rank]. send may be this rank's slice of recv. */
 TRI_CHECKED tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank,
                                       tri_dtype t, tri_stream *s, tri_req *req);
-/* recv [per_rank]; send [size * per_rank]; recv may be its place inside send. */
+/* recv is [per_rank] and send is [size * per_rank]. recv may be this rank's slice of send. */
 TRI_CHECKED tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank,
                                           tri_dtype t, tri_redop op, tri_stream *s, tri_req *req);
 TRI_CHECKED tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
                                       tri_stream *s, tri_req *req);
-/* s waits, any stream of the device. A zero req is legal. */
+/* Makes s wait. s may be any stream of the device. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
-/* Not collective. A step begins: its traffic is none yet. */
+/* Not collective. Begins a step: resets the step's traffic to none. */
 void tri_comm_traffic_begin(tri_comm *c);
 
-/* Control plane: always MPI, host memory, blocking. Collective over c, all that follow. Sums in rank
- * order. */
+/* The control plane. It always uses MPI on host memory and blocks. Collective over c, all that follow. Sums
+ * are made in rank order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);
 TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
-/* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per
- * rank, filled by the call; *out by tri_host_free. Totals may exceed 2^31. */
+/* Gives every rank the bytes of all ranks, one after the other in rank order. counts [size] receives the
+ * bytes of each rank. Free *out with tri_host_free. Totals may exceed 2^31. */
 TRI_CHECKED tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out,
                                            size_t *counts);
-/* The same in two: the sizes, then the bytes into out [sum of counts], the caller's. */
+/* The same in two calls: first the sizes, then the bytes into the caller's out [sum of counts]. */
 TRI_CHECKED tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts);
 TRI_CHECKED tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out);
 TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
-/* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not
- * TRI_OK, and with that rank's message. Collective over c. */
+/* Collective over c. Every rank brings its own status. All ranks return the status and the message of the
+ * lowest rank with an error, or TRI_OK. */
 TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
 
-/* Collective over two ranks of c, each of which gives the other's; no other rank is waited for. `bytes` of
- * host memory at buf go there and back, times + 1 times, the first not counted. *best_s: seconds of the
- * fastest one way. */
+/* Collective over two ranks of c. Each gives the other's number, and no other rank waits. `bytes` bytes of
+ * host memory at buf go there and back times + 1 times. The first round is not counted. *best_s receives the
+ * seconds of the fastest one-way trip. */
 TRI_CHECKED tri_status tri_ping(tri_comm *c, int peer, void *buf, size_t bytes, int times, double *best_s);
 
-/* A shared segment (comm_segment.c): memory that the ranks of a machine have in common, a piece of each,
- * one behind the other. Every rank reads and writes all of it; who may do so when is told by flags: a
- * number of each rank that only grows, one for each tri_segment_generation. */
+/* A shared segment (comm_segment.c). Each rank of a machine contributes one piece of memory. The pieces are
+ * mapped one behind the other, and every rank reads and writes all of them. Flags tell who may do so when.
+ * Each rank's flag is a number that only grows, by one for each tri_segment_generation. */
 typedef struct tri_segment tri_segment;
 
-/* Pure. What a shared segment of `bytes` bytes takes of each of `size` ranks' memory (tri_segment_open). */
+/* Pure. Bytes of memory that each of `size` ranks gives to a shared segment of `bytes` bytes
+ * (tri_segment_open). */
 size_t tri_segment_piece_bytes(size_t bytes, int size);
-/* Collective over c, whose `near` is set, after tri_comm_start. A shared segment of `bytes` bytes, zeroed
- * if the pieces are. piece: tri_segment_piece_bytes of memory inside the attached block, the same number
- * on every rank. *out stays NULL, with TRI_OK and a note, on every rank, where the ranks cannot map each
- * other's memory. What lies there lives as long as the block. */
+/* Collective over c, whose `near` must be true, after tri_comm_start. Opens a shared segment of `bytes`
+ * bytes. It is zeroed if the pieces are. `piece` is tri_segment_piece_bytes of memory inside the attached
+ * block, with the same size on every rank. If the ranks cannot map each other's memory, *out stays NULL on
+ * every rank, with TRI_OK and a note in the log. The contents live as long as the block. */
 TRI_CHECKED tri_status tri_segment_open(tri_comm *c, void *piece, size_t bytes, tri_segment **out);
 void                   tri_segment_close(tri_segment **w);
-/* At the same place for every rank of c, but at an address of this one; page-aligned. */
+/* The page-aligned start of the segment's data. Each rank of c sees the same data, at an address of its
+ * own. */
 void *tri_segment_base(const tri_segment *w);
 
-/* Not collective. All that this rank has read and written so far is done: the number of the generation.
- * what: a number of the caller's choice that says what it is, the same on every rank. */
+/* Not collective. Declares that all reads and writes of this rank so far are done. Returns the number of the
+ * generation. `what` is a number of the caller's choice that identifies the work, the same on every rank. */
 uint64_t tri_segment_generation(tri_segment *w, uint32_t what);
-/* Collective over c, these two, and so to the watch over the ranks. Waits until all ranks have come to that
- * pass; then what they wrote before is there. */
+/* Collective over c, this function and the next. The monitor over the ranks counts both as collectives. Waits
+ * until all ranks have reached this generation. Their earlier writes are visible afterwards. */
 TRI_CHECKED tri_status tri_segment_wait(tri_segment *w, uint64_t generation);
-/* Collective over c. A generation, and the wait for it: TRI_ECOMM where a rank says something else in it. */
+/* Collective over c. Starts a generation and waits for it. TRI_ECOMM: a rank gave another `what`. */
 TRI_CHECKED tri_status tri_segment_barrier(tri_segment *w, uint32_t what);
 
 #endif

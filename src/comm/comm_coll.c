@@ -1,10 +1,10 @@
-/* comm_coll.c - the doors to the collectives; a collective in words, for messages and traces; what they
- * carry. */
+/* comm_coll.c - entry points of the collectives on device memory, their names for messages and traces, and
+ * their traffic. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_maker.h"
 #include "comm/peers/rank_status.h"
 
-/* ---- what they carry ---- */
+/* ---- traffic ---- */
 
 static tri_flow flow_of(const tri_comm *c, const tri_coll *k, double s) {
   bool   pieces = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
@@ -14,7 +14,7 @@ static tri_flow flow_of(const tri_comm *c, const tri_coll *k, double s) {
   return (tri_flow){pieces ? bytes : rings * bytes / c->size, s, rings};
 }
 
-/* Of those that carried at least `least` the fastest. */
+/* Keeps the faster one of *best and f. Both must have carried at least `least` bytes. */
 static void keep(tri_flow *best, double least, const tri_flow *f) {
   if (f->bytes < least) return;
   if (best->bytes < least || f->bytes * best->s > best->bytes * f->s) *best = *f;
@@ -41,7 +41,7 @@ void tri_comm_traffic_begin(tri_comm *c) {
   c->traffic.step_best = (tri_flow){0, 0, 0};
 }
 
-/* ---- what will come ---- */
+/* ---- announced collectives ---- */
 
 void tri_comm_expect(tri_comm *c, tri_coll_kind k) {
   if (c && c->size > 1) c->expected |= 1u << k;
@@ -71,10 +71,10 @@ size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
   return bytes > ops->beside_bytes ? bytes : ops->beside_bytes;
 }
 
-/* ---- the doors ---- */
+/* ---- entry points ---- */
 
-/* Where a rank waits for a request it waits in it: what is submitted is only come to, and may have to wait
- * for an older one. */
+/* A rank counts as waiting only during tri_comm_wait. Submitting a collective with a request only marks it as
+ * reached. The submission itself may have to wait for an older collective. */
 static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
   uint64_t   number = tri_rank_status_come((int)c->scope, tri_coll_text(k->kind));
   tri_status st;
@@ -83,7 +83,7 @@ static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
   tri_rank_status_wait((int)c->scope, number);
   count(c, k);
   st = c->ops->submit(c, k, req);
-  /* On a GPU it has only been queued. */
+  /* A GPU has only queued it. */
   tri_rank_status_leave(!req && st == TRI_OK && !tri_device_is_gpu(k->stream->device));
   return st;
 }
@@ -93,7 +93,7 @@ static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT);
   if (c->size > 1 && k->count > 0) return submit_to(c, k, req);
   tri_rank_status_carry(NULL, NULL, NULL);
-  (void)tri_trace_carried(k->stream->device->trace); /* said of this one, which nobody sees */
+  (void)tri_trace_carried(k->stream->device->trace); /* drops the label of a call without a collective */
   if (k->count == 0 || !k->send || k->send == k->recv) return TRI_OK;
   return k->stream->device->ops->copy(k->stream, k->recv, k->send,
                                       (size_t)k->count * tri_dtype_bytes(k->dtype));

@@ -1,8 +1,9 @@
-/* comm_mpi.c - collectives on host memory through MPI: element types, counts past 2^31, sums in rank order.
+/* comm_mpi.c - collectives on host memory through MPI: element types, counts past 2^31, sums in rank
+ * order.
  *
- * Gathers are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging
- * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows 16-bit floats; they
- * run at wait. */
+ * Gathers are MPI's own and are posted at start. Reductions run at wait. They do an all-to-all into a
+ * bounded staging buffer and sum it here, because MPI promises no order of the sum and does not know
+ * 16-bit floats. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -13,14 +14,15 @@
 #include <mpi.h>
 #include <limits.h>
 
-/* Chosen: bytes of one staging buffer; large enough for full speed of a network, small beside a model. */
+/* Chosen: the bytes of one staging buffer. This is enough for full network speed and small next to a
+ * model. */
 enum { STAGE_BYTES = 8 << 20, STAGE_BUFFERS = 2 };
 
 struct tri_mpi_way {
   MPI_Comm    comm;
   MPI_Request request[TRI_RING];
-  char       *stage[STAGE_BUFFERS]; /* made at the first reduction */
-  size_t      stage_bytes;          /* of each */
+  char       *stage[STAGE_BUFFERS]; /* allocated by the first reduction */
+  size_t      stage_bytes;          /* of each buffer */
 };
 
 static MPI_Datatype element(tri_dtype t) {
@@ -51,7 +53,7 @@ void tri_mpi_way_close(struct tri_mpi_way **w) {
   TRI_FREE(*w);
 }
 
-/* One datatype of n elements, for any n; *out is committed. MPI 3 counts are int. */
+/* Makes one committed datatype of n elements, for any n. MPI 3 counts are int. */
 static tri_status long_type(int64_t n, tri_dtype t, MPI_Datatype *out) {
   enum { PIECE = 1 << 30 };
   int          n_pieces = (int)(n / PIECE), length[2] = {n_pieces, (int)(n % PIECE)};
@@ -78,7 +80,8 @@ static tri_status post(tri_host_comm *h, const tri_coll *k, MPI_Request *request
   int          count = (int)k->count;
   tri_status   st = TRI_OK;
 
-  if (total > INT_MAX) { /* of the total, because an MPI may multiply count and rank as int */
+  /* The total is compared because an MPI library may multiply count and rank as int. */
+  if (total > INT_MAX) {
     TRI_TRY(long_type(k->count, k->dtype, &type));
     count = 1;
   }
@@ -88,7 +91,7 @@ done:
   return st;
 }
 
-/* Of one buffer: at least 1024 f64 for every rank, so that a piece is never empty. */
+/* Returns the bytes of one buffer. It holds at least 1024 f64 for every rank, so a piece is never empty. */
 static size_t stage_bytes(int size) {
   return STAGE_BYTES > (size_t)size * 8192 ? STAGE_BYTES : (size_t)size * 8192;
 }
@@ -117,7 +120,7 @@ static tri_status sum_stage(tri_host_comm *h, const tri_coll *k, void *dst, cons
   return TRI_OK;
 }
 
-/* Piece [begin, begin + n) of every rank's slice of send [size, count] comes here. */
+/* Receives piece [begin, begin + n) of every rank's slice of send [size, count]. */
 static tri_status post_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, int64_t n, char *stage,
                              MPI_Request *request) {
   size_t       bytes = tri_dtype_bytes(k->dtype);
@@ -135,8 +138,8 @@ done:
   return st;
 }
 
-/* Piece i + 1 is on its way while piece i is summed. recv may be my slice of send: a piece is written only
- * after its own all-to-all, and no other piece reads there. */
+/* Piece i + 1 is in transit while piece i is summed. recv may be my slice of send. A piece is written only
+ * after its own all-to-all, and no other piece reads those elements. */
 static tri_status reduce_scatter(tri_host_comm *h, const tri_coll *k) {
   size_t      bytes = tri_dtype_bytes(k->dtype);
   MPI_Request request[STAGE_BUFFERS];
@@ -160,7 +163,7 @@ static tri_status reduce_scatter(tri_host_comm *h, const tri_coll *k) {
   return TRI_OK;
 }
 
-/* Piece by piece: every rank sums its slice of the piece, then all gather the slices. */
+/* Works piece by piece. Every rank sums its slice of the piece, then all ranks gather the slices. */
 static tri_status all_reduce(tri_host_comm *h, const tri_coll *k) {
   size_t       bytes = tri_dtype_bytes(k->dtype);
   MPI_Datatype type = element(k->dtype);
@@ -196,7 +199,8 @@ static tri_status mpi_start(tri_host_comm *h, const tri_coll *k, uint64_t number
 }
 
 static tri_status mpi_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
-  bool reduces = k->kind == TRI_REDUCE_SCATTER || k->kind == TRI_ALL_REDUCE; /* which begins here */
+  /* A reduction begins here, at wait. */
+  bool reduces = k->kind == TRI_REDUCE_SCATTER || k->kind == TRI_ALL_REDUCE;
 
   if (reduces && h->from_s <= 0) h->from_s = tri_now_s();
   if (k->kind == TRI_REDUCE_SCATTER) TRI_TRY(reduce_scatter(h, k));
@@ -215,7 +219,7 @@ const tri_coll_way tri_mpi_way_ops = {mpi_start, mpi_finish};
 
 /* ---- messages between two ranks, timed ---- */
 
-enum { PING_TAG = 1 }; /* any: nothing else of this communicator is point to point */
+enum { PING_TAG = 1 }; /* arbitrary: this communicator has no other point-to-point messages */
 
 tri_status tri_ping(tri_comm *c, int peer, void *buf, size_t bytes, int times, double *best_s) {
   MPI_Comm comm = *(MPI_Comm *)c->mpi;

@@ -1,5 +1,5 @@
-/* comm_peers.c - the monitor over the ranks, begun with MPI: who is where, under which key, on which
- * status page. */
+/* comm_peers.c - starts the monitor over the ranks with MPI: exchanges rank infos, the key and the status
+ * page. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_peers.h"
 #include "base/child.h"
@@ -20,15 +20,15 @@ _Static_assert((int)TRI_RANK_STATUS_SCOPES == (int)TRI_SCOPE_COUNT &&
                    (int)TRI_RANK_STATUS_WORLD == (int)TRI_WORLD && TRI_NODE == 1 && TRI_CROSS == 2,
                "peers/ knows the scopes by number");
 
-enum { ALONE_S = 5 }; /* chosen: MPI_Abort takes a tenth of a second, or hangs, where a link is cut */
+enum { ALONE_S = 5 }; /* chosen: MPI_Abort takes 0.1 s, or hangs after a link failure */
 
-/* Another rank ends all; should that not reach this process, it ends itself. */
+/* Another rank ends all. If this does not reach the process in time, it ends itself. */
 static void end_late(int code) {
-  tri_halt_hush(); /* of what mpirun sends then */
+  tri_halt_hush(); /* mpirun sends signals at that point */
   tri_runtime_abort_within(ALONE_S, code);
 }
 
-/* The main thread may hold any lock: MPI ends all before anything is waited for. */
+/* The main thread may hold any lock. MPI ends all ranks before anything here waits for one. */
 static void end_all(int code) {
   int begun = 0, ended = 0;
 
@@ -50,7 +50,7 @@ void tri_comm_peers_open(double timeout_s) {
   tri_error_clear();
 }
 
-/* Slurm's number of this rank. */
+/* Returns Slurm's task number of this rank, or TRI_RANK_INFO_NOTHING. */
 static int32_t task_number(const tri_runtime *rt) {
   const char *text = getenv("SLURM_PROCID");
 
@@ -75,8 +75,8 @@ static void make_info(const tri_runtime *rt, const tri_device *d, tri_rank_info 
   tri_peers_describe(mine);
 }
 
-/* Collective over the ranks of this machine. How many of them have a lower number: on pretended nodes they do
- * not come in the machine's own order. */
+/* Collective over the ranks of this machine. Counts the ranks with a lower world number. With pretended nodes
+ * this differs from the machine's own order. */
 static tri_status find_place(const tri_runtime *rt, int *place) {
   int       *rank = NULL;
   tri_status st = TRI_OK;
@@ -90,8 +90,8 @@ done:
   return st;
 }
 
-/* Collective over the ranks of this machine. Its first rank makes the status page; where one of them
- * cannot have it, each has its own, and says by itself what it knows. */
+/* Collective over the ranks of this machine. The first rank creates the status page. If any rank cannot map
+ * it, each rank gets a page of its own and reports only itself. */
 static tri_status make_status(const tri_runtime *rt, tri_rank_info *mine, tri_node **node, int *place) {
   MPI_Comm machine = *(MPI_Comm *)rt->mpi_machine;
   char     name[TRI_NODE_NAME_BYTES] = "";
@@ -114,7 +114,7 @@ static tri_status make_status(const tri_runtime *rt, tri_rank_info *mine, tri_no
   return tri_node_make(1, NULL, node);
 }
 
-/* Nobody else sends under it, not even a run before this one. */
+/* Only ranks of this run send under this key. Not even an earlier run knows it. */
 typedef struct shared_key {
   int           good;
   unsigned char byte[TRI_KEY_BYTES];
@@ -129,8 +129,8 @@ static tri_status join(const tri_runtime *rt, tri_rank_info *mine, tri_rank_info
   TRI_MPI(
       MPI_Allgather(mine, sizeof *mine, MPI_BYTE, info, sizeof *mine, MPI_BYTE, *(MPI_Comm *)rt->mpi_world));
   if (!key.good)
-    TRI_FAIL(TRI_EDEVICE, "rank 0's kernel gives no random bytes, and heartbeats are signed with them: "
-                          "run.timeout_s=0 runs without heartbeats");
+    TRI_FAIL(TRI_EDEVICE, "the kernel of rank 0 gives no random bytes, so heartbeats cannot be signed. "
+                          "Set run.timeout_s=0 to run without heartbeats");
   return tri_peers_join(info, rt->world_size, mine->rank, key.byte, node, place);
 }
 
@@ -141,7 +141,7 @@ tri_status tri_comm_peers_join(const tri_runtime *rt, const tri_device *d) {
   tri_status    st = TRI_OK;
 
   if (rt->world_size < 2) return TRI_OK;
-  tri_rank_status_enter(TRI_WORLD, "the start of the watch");
+  tri_rank_status_enter(TRI_WORLD, "start of the monitor");
   make_info(rt, d, &mine);
   TRI_TRY_DONE(make_status(rt, &mine, &node, &place));
   TRI_TRY_DONE(TRI_ALLOC(info, rt->world_size));

@@ -1,5 +1,5 @@
-/* comm_segment.c - memory that the ranks of a machine have in common: pieces of all their arenas, mapped one
- * behind the other, to be read and written by all. Flags of all ranks come first. */
+/* comm_segment.c - shared segments: pieces of all arenas of a machine, mapped one behind the other. Every
+ * rank may read and write them. The flags of all ranks come first. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -12,8 +12,8 @@
 
 enum { SAID = 7 }; /* as many as fit in the flag's cache line */
 
-/* Only its owner writes it. What was said in generation n stands in said[n % SAID], in the lower half; the
- * lower half of n in the upper one. */
+/* Only its owner writes it. said[n % SAID] belongs to generation n. Its lower half is the owner's `what`. Its
+ * upper half is the lower half of n. */
 typedef struct flag {
   _Atomic uint64_t generation, said[SAID];
 } flag;
@@ -21,8 +21,8 @@ _Static_assert(sizeof(flag) == 64, "one cache line each");
 
 struct tri_segment {
   tri_host_comm *h;      /* borrowed */
-  int           *fd;     /* [size]: of the ranks' blocks; borrowed. -1: none */
-  int64_t       *offset; /* [size]: where each rank's part begins in its block */
+  int           *fd;     /* [size]: files of the ranks' blocks, borrowed. -1: none */
+  int64_t       *offset; /* [size]: start of each rank's part in its block */
   tri_cpu_row    row;
 };
 
@@ -34,7 +34,7 @@ static size_t whole_pages(size_t bytes) {
 
 static size_t flag_bytes(int size) { return whole_pages((size_t)size * sizeof(flag)); }
 
-/* Of each rank, without what comes before its first whole page. */
+/* Bytes of each rank's part, from its first whole page on. */
 static size_t part_bytes(size_t bytes, int size) {
   return whole_pages((flag_bytes(size) + bytes + (size_t)size - 1) / (size_t)size);
 }
@@ -52,16 +52,17 @@ static tri_status alloc_segment(tri_host_comm *h, tri_segment **out) {
   return TRI_ALLOC((*out)->offset, h->base.size);
 }
 
-/* Not collective. True if all parts could be mapped; says why not. My flag is 0 then. */
+/* Not collective. Maps all parts and sets my flag to 0. Returns false and logs the reason if a part cannot be
+ * mapped. */
 static bool map(tri_segment *w, size_t part) {
   tri_comm *c = &w->h->base;
 
   for (int r = 0; r < c->size; r++) {
     w->fd[r] = tri_shm_way_file(w->h, r);
-    if (w->fd[r] < 0) return false; /* said where it was wanted */
+    if (w->fd[r] < 0) return false; /* the reason was logged at attach */
   }
   if (tri_cpu_row_open(c->size, w->fd, w->offset, part, &w->row) != TRI_OK) {
-    tri_log(TRI_LOG_INFO, "%s: each rank keeps a copy of what they would share", tri_error_message());
+    tri_log(TRI_LOG_INFO, "%s. Each rank keeps its own copy of the shared data", tri_error_message());
     tri_error_clear();
     return false;
   }
@@ -101,16 +102,16 @@ void tri_segment_close(tri_segment **w) {
 
 void *tri_segment_base(const tri_segment *w) { return (char *)w->row.base + flag_bytes(w->h->base.size); }
 
-/* A store with release is behind all that this thread wrote, and, by the barrier that ends a parallel loop,
- * behind what other threads wrote, but for stores past the caches: those are behind a fence of the thread
- * that made them (cpu/gemm/vec_tile.c, and memcpy and memset of long ranges). Whoever adds such stores to
- * what lies in a shared segment adds the fence. */
+/* A release store comes after all earlier stores of this thread. The barrier at the end of a parallel loop
+ * orders stores of other threads too, except stores that bypass the caches. Those are ordered by a fence in
+ * the thread that made them (cpu/gemm/vec_tile.c, and memcpy and memset of long ranges). If you add such
+ * stores to data in a shared segment, add the fence as well. */
 uint64_t tri_segment_generation(tri_segment *w, uint32_t what) {
   flag    *mine = flag_of(w, w->h->base.rank);
   uint64_t generation = atomic_load_explicit(&mine->generation, memory_order_relaxed) + 1;
 
   atomic_store_explicit(&mine->said[generation % SAID], generation << 32 | what, memory_order_relaxed);
-  atomic_thread_fence(memory_order_seq_cst); /* this thread's own, those past the caches too */
+  atomic_thread_fence(memory_order_seq_cst); /* orders this thread's cache-bypassing stores too */
   atomic_store_explicit(&mine->generation, generation, memory_order_release);
   tri_shm_way_wake(w->h, &mine->generation);
   return generation;
@@ -118,18 +119,18 @@ uint64_t tri_segment_generation(tri_segment *w, uint32_t what) {
 
 static tri_status await(tri_segment *w, uint64_t generation) {
   for (int r = 0; r < w->h->base.size; r++)
-    TRI_TRY(tri_shm_way_await(w->h, r, &flag_of(w, r)->generation, "shared memory, pass", generation));
+    TRI_TRY(tri_shm_way_await(w->h, r, &flag_of(w, r)->generation, "shared memory, generation", generation));
   return TRI_OK;
 }
 
-/* Every rank said the same in this generation, which all have come to; one that has come SAID passes
- * further no longer says. */
+/* Checks that every rank gave the same `what` in this generation, which all ranks have reached. A rank SAID
+ * generations ahead has overwritten its value and is skipped. */
 static tri_status compare(tri_segment *w, uint64_t generation, uint32_t what) {
   for (int r = 0; r < w->h->base.size; r++) {
     uint64_t said = atomic_load_explicit(&flag_of(w, r)->said[generation % SAID], memory_order_relaxed);
     if (said >> 32 == (uint32_t)generation && (uint32_t)said != what)
       TRI_FAIL(TRI_ECOMM,
-               "ranks %d and %d of scope %s disagree on pass %llu of the memory that they share: %u and %u",
+               "ranks %d and %d of scope %s disagree on generation %llu of their shared memory: %u and %u",
                w->h->base.rank, r, tri_scope_text(w->h->base.scope), (unsigned long long)generation, what,
                (uint32_t)said);
   }

@@ -1,9 +1,9 @@
-/* comm_shm.c - collectives between ranks of one machine, straight from the neighbours' memory.
+/* comm_shm.c - collectives between ranks of one machine, directly from the neighbours' memory.
  *
- * Every rank owns one control block and one arena (the attached device block); the others map both read only.
- * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications,
- * reads their buffers, says so, and returns when all have said so. A flag is a sequence number that only
- * grows and that only its owner writes. */
+ * Every rank owns one control block and one arena (the attached device block). The other ranks map both
+ * read-only. Starting a collective publishes the place of its buffer. Finishing it waits for the neighbours'
+ * publications, reads their buffers, and sets `done`. It returns once all ranks have set `done`. A flag is a
+ * sequence number that only grows. Only its owner writes it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm_shm.h"
 #include "base/clock.h"
@@ -25,18 +25,18 @@
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "flags in shared memory must be lock-free");
 
-/* Chosen: about the time in which a neighbour that is there answers, a few microseconds. */
+/* Chosen: these loads take a few microseconds, about the time in which a waiting neighbour answers. */
 enum { SPIN_LOADS = 1000 };
-static const double look_every_s = 1.0; /* chosen: how soon a dead neighbour is noticed */
-static const double sleep_most_s = 0.1; /* chosen: a wake that was missed costs no more */
+static const double look_every_s = 1.0; /* chosen: the time until a dead neighbour is noticed */
+static const double sleep_most_s = 0.1; /* chosen: the most that a missed wake-up costs */
 
 static const int64_t outside_arena = -1;
 
-/* One pending collective of one rank. What stands below `done` is for neighbours to read between `published`
- * and `done`. */
+/* One pending collective of one rank. Neighbours read the members below `done` between `published` and
+ * `done`. */
 typedef struct shm_slot {
   _Atomic uint64_t published, reduced, done; /* sequence numbers */
-  int64_t          offset; /* of the buffer neighbours read, from the start of the arena; or outside_arena */
+  int64_t          offset; /* offset of the published buffer in the arena, or outside_arena */
   int64_t          count;
   int32_t          kind, dtype, op;
   char             pad[8];
@@ -44,30 +44,31 @@ typedef struct shm_slot {
 _Static_assert(sizeof(shm_slot) == 64, "one cache line each");
 
 typedef struct shm_control {
-  shm_slot         slot[TRI_SCOPE_COUNT][TRI_RING];
-  _Atomic uint64_t sleeps; /* this rank sleeps, or is about to, until a neighbour's flag changes */
+  shm_slot slot[TRI_SCOPE_COUNT][TRI_RING];
+  /* This rank sleeps, or is about to sleep, until a neighbour's flag changes. */
+  _Atomic uint64_t sleeps;
 } shm_control;
 
-/* What ranks of a machine tell each other at attach. */
+/* The ranks of a machine exchange these at attach. */
 typedef struct shm_info {
   char     arena_name[64], control_name[64];
   size_t   arena_bytes, control_bytes; /* of the whole blocks */
   size_t   arena_offset;               /* of the attached range in its block */
   int64_t  pid;
-  uint64_t pid_space; /* process numbers mean the same where this is equal */
+  uint64_t pid_space; /* process numbers are comparable if this is equal */
   int      world_rank;
 } shm_info;
 
 typedef struct shm_neighbour {
-  int                fd;                          /* of its block, for windows; -1: none */
-  const void        *arena_block, *control_block; /* mapped; NULL for myself */
+  int                fd;                          /* its block's file, for shared segments. -1: none */
+  const void        *arena_block, *control_block; /* mapped. NULL for myself */
   const char        *arena;
   const shm_control *control;
 } shm_neighbour;
 
-/* One per process, shared by the scopes that use it. */
+/* One per process, shared by the scopes in use. */
 typedef struct shm_machine {
-  int            users, n; /* n ranks */
+  int            users, n; /* n: ranks */
   char           host[64];
   tri_cpu_block  control;
   size_t         bytes; /* of my arena */
@@ -113,7 +114,7 @@ void tri_shm_way_close(struct tri_shm_way **w) {
 
 /* ---- attach ---- */
 
-/* My info; without an arena name if I have nothing to share. */
+/* Makes my info. It has no arena name if I have nothing to share. */
 static tri_status make_info(const tri_runtime *rt, shm_machine *m, tri_device *d, const void *base,
                             size_t bytes, shm_info *info) {
   tri_cpu_block *b = base ? tri_cpu_block_find(d, base) : NULL;
@@ -126,8 +127,8 @@ static tri_status make_info(const tri_runtime *rt, shm_machine *m, tri_device *d
   TRI_TRY(tri_cpu_block_open(sizeof(shm_control), true, 1, &m->control));
   if (rt->machine_ranks > 1 && !b->shared)
     tri_warn("no_shared_memory",
-             "%s: %s: collectives between the ranks of this machine go through MPI, which is slower",
-             rt->host, b->why_private);
+             "%s: %s. Collectives between the ranks of this machine go through MPI and are slower", rt->host,
+             b->why_private);
   if (!b->shared || !m->control.shared) return TRI_OK;
   m->bytes = bytes;
   info->arena_bytes = b->bytes;
@@ -143,7 +144,7 @@ static bool map_one(const shm_info *info, shm_neighbour *at) {
          tri_cpu_map_open(info->control_name, info->control_bytes, &at->control_block) == TRI_OK;
 }
 
-/* Every neighbour's two blocks. True if all could be mapped. */
+/* Maps every neighbour's two blocks. True if all could be mapped. */
 static bool map_all(shm_machine *m, int self, const void *base) {
   for (int i = 0; i < m->n; i++) {
     const shm_info *info = &m->info[i];
@@ -151,7 +152,7 @@ static bool map_all(shm_machine *m, int self, const void *base) {
     if (!info->arena_name[0]) return false;
     if (i != self && !map_one(info, at)) {
       tri_warn("no_shared_memory",
-               "%s: collectives between the ranks of this machine go through MPI, which is slower",
+               "%s. Collectives between the ranks of this machine go through MPI and are slower",
                tri_error_message());
       tri_error_clear();
       return false;
@@ -162,20 +163,21 @@ static bool map_all(shm_machine *m, int self, const void *base) {
   return true;
 }
 
-/* All ranks' blocks once more, for windows, while they have names. Where a process may not have so many files
- * it has none of them: collectives do without. */
+/* Opens all ranks' blocks again for shared segments, while they have names. If the process may not have this
+ * many open files, it keeps none of them. Collectives work without them. */
 static void open_files(shm_machine *m) {
   bool all = true;
 
   for (int i = 0; i < m->n && all; i++)
     all = tri_cpu_block_reopen(m->info[i].arena_name, &m->at[i].fd) == TRI_OK;
   if (all) return;
-  tri_log(TRI_LOG_INFO, "%s: there is no memory that the ranks have in common", tri_error_message());
+  tri_log(TRI_LOG_INFO, "%s. The ranks of this machine cannot share memory beyond collectives",
+          tri_error_message());
   tri_error_clear();
   close_files(m);
 }
 
-/* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world
+/* Collective over h. Joins if all ranks of h are on one machine. `leader` is the machine's lowest world
  * rank. */
 static tri_status join(tri_host_comm *h, shm_machine *m, int leader, int machine_rank) {
   int        mine[2] = {leader, machine_rank}, *all = NULL;
@@ -223,7 +225,7 @@ tri_status tri_shm_way_attach(const tri_runtime *rt, tri_host_comm *const h[TRI_
   for (int i = 0; good && i < TRI_SCOPE_COUNT; i++) TRI_TRY_DONE(join(h[i], m, leader, rt->machine_rank));
   *attached = good;
 done:
-  /* Everyone who wanted to map has done so, or has failed: the names can go. */
+  /* All mappings have succeeded or failed by now, so the names can go. */
   tri_cpu_device_unname(d);
   if (m) tri_cpu_block_unname(&m->control);
   if (m && --m->users == 0) machine_close(&m);
@@ -246,7 +248,8 @@ static const char *arena_of(const tri_host_comm *h, int rank) {
   return h->shm->machine->at[h->shm->place[rank]].arena;
 }
 
-/* Our launcher or the watch over the ranks ends us when a neighbour dies; without either, this does. */
+/* Usually the launcher or the monitor over the ranks ends this process when a neighbour dies. This check
+ * serves runs without either. */
 static tri_status check_alive(const tri_host_comm *h, int rank, const char *what, uint64_t number) {
   const shm_machine *m = h->shm->machine;
   const shm_info    *them = &m->info[h->shm->place[rank]], *me = &m->info[h->shm->place[h->base.rank]];
@@ -254,13 +257,14 @@ static tri_status check_alive(const tri_host_comm *h, int rank, const char *what
   if (tri_peers_timeout_s() > 0) return TRI_OK;
   if (them->pid_space != me->pid_space || kill((pid_t)them->pid, 0) == 0 || errno != ESRCH) return TRI_OK;
   TRI_FAIL(TRI_ECOMM,
-           "rank %d (process %ld on %s) is gone: rank %d waits for it in %s number %llu of scope %s",
+           "rank %d (process %ld on %s) has died. Rank %d waits for it in %s number %llu of scope %s",
            them->world_rank, (long)them->pid, m->host, me->world_rank, what, (unsigned long long)number,
            tri_scope_text(h->base.scope));
 }
 
-/* A rank that sleeps says so first, then looks at the flag once more. A rank that changes a flag looks for
- * sleepers afterwards. So one of the two sees the other. Should it not, the sleep has an end. */
+/* A rank that wants to sleep first announces it and then reads the flag once more. A rank that changes a flag
+ * looks for sleepers afterwards. So one of the two sees the other. If both miss, the sleep still has a time
+ * limit. */
 static void sleep_on(const tri_host_comm *h, const _Atomic uint64_t *flag, uint64_t number) {
   shm_control *mine = h->shm->machine->control.data;
 
@@ -303,12 +307,12 @@ static void set_flag(const tri_host_comm *h, _Atomic uint64_t *flag, uint64_t nu
   wake(h, flag);
 }
 
-/* ---- the four collectives; src [size] are the ranks' published buffers ---- */
+/* ---- the collectives, with src [size] as the ranks' published buffers ---- */
 
 static void all_gather(const tri_host_comm *h, const tri_coll *k, const void *const *src) {
   size_t bytes = (size_t)k->count * tri_dtype_bytes(k->dtype);
 
-  for (int i = 0; i < h->base.size; i++) { /* each rank begins with another neighbour */
+  for (int i = 0; i < h->base.size; i++) { /* each rank starts at a different neighbour */
     int   r = (h->base.rank + i) % h->base.size;
     char *dst = (char *)k->recv + (size_t)r * bytes;
     if ((const void *)dst != src[r]) tri_cpu_copy_bytes(dst, src[r], bytes, h->threads);
@@ -317,7 +321,7 @@ static void all_gather(const tri_host_comm *h, const tri_coll *k, const void *co
 
 static tri_cpu_redop redop(tri_redop op) { return op == TRI_MAX ? TRI_CPU_MAX : TRI_CPU_SUM; }
 
-/* In place: rank r writes slice r of its own send, which no neighbour reads. */
+/* In place, rank r writes slice r of its own send. No neighbour reads this slice. */
 static void reduce_scatter(const tri_host_comm *h, const tri_coll *k, const void **src) {
   size_t offset = (size_t)h->base.rank * (size_t)k->count * tri_dtype_bytes(k->dtype);
 
@@ -325,13 +329,14 @@ static void reduce_scatter(const tri_host_comm *h, const tri_coll *k, const void
   tri_cpu_reduce(k->recv, src, h->base.size, k->count, k->dtype, redop(k->op), h->threads);
 }
 
-/* First element of rank r's slice; slices are whole cache lines. */
+/* Returns the first element of rank r's slice. Slices are whole cache lines. */
 static int64_t slice_begin(const tri_host_comm *h, int64_t count, int r) {
   int64_t n = ((count + h->base.size - 1) / h->base.size + 63) / 64 * 64;
   return r * n < count ? r * n : count;
 }
 
-/* Rank r sums slice r into its own buffer; nobody else reads or writes that slice until `reduced` says so. */
+/* Rank r sums slice r into its own buffer. No other rank reads or writes this slice before `reduced` is
+ * set. */
 static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const void **src, uint64_t number) {
   size_t      bytes = tri_dtype_bytes(k->dtype);
   int         rank = h->base.rank, size = h->base.size;
@@ -354,7 +359,7 @@ static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const vo
 
 /* ---- the way ---- */
 
-/* The buffer that neighbours read, and its bytes. */
+/* Returns the buffer that neighbours read, and its bytes. */
 static const char *read_buffer(const tri_host_comm *h, const tri_coll *k, size_t *bytes) {
   bool own = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
 
@@ -382,8 +387,8 @@ static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number
   return TRI_OK;
 }
 
-/* Waits for all publications. *inside: every buffer lies in its arena; all ranks see the same. Every rank
- * must have started the same collective. */
+/* Waits for all publications and checks that every rank started the same collective. *inside is true if every
+ * buffer lies in its arena. All ranks see the same value. */
 static tri_status read_slots(const tri_host_comm *h, const tri_coll *k, uint64_t number, bool *inside) {
   const shm_slot *me = slot_of(h, h->base.rank, number);
   const char     *what = tri_coll_text(k->kind);
@@ -428,7 +433,7 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
 
 const tri_coll_way tri_shm_way_ops = {shm_start, shm_finish};
 
-/* ---- for windows ---- */
+/* ---- for shared segments ---- */
 
 int tri_shm_way_file(const tri_host_comm *h, int rank) { return h->shm->machine->at[h->shm->place[rank]].fd; }
 

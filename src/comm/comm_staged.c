@@ -1,10 +1,10 @@
-/* comm_staged.c - collectives on memory the host cannot reach: piece by piece through page-locked memory and
- * MPI.
+/* comm_staged.c - collectives on memory that the host cannot reach: piece by piece through page-locked memory
+ * and MPI.
  *
- * Starting one marks the point in the caller's stream. Finishing it keeps the host: a stream of our own
- * waits for that point and brings a piece to the stage, MPI works there, the result goes back. What the host
- * queued in other streams before runs meanwhile. The scopes share one stage, as only one collective is being
- * finished at a time. */
+ * Starting a collective records an event in the caller's stream. Finishing it blocks the host. A separate
+ * stream waits for the event and copies a piece to the stage. MPI works there, and the result is copied back.
+ * Work queued in other streams continues meanwhile. The scopes share one stage, because only one collective
+ * is finished at a time. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -12,7 +12,7 @@
 
 struct tri_staged_way {
   tri_stream *stream;
-  tri_event  *begin[TRI_RING]; /* the work each collective comes after */
+  tri_event  *begin[TRI_RING]; /* each collective runs after this event */
   char       *stage;           /* TRI_STAGE_BYTES, borrowed */
 };
 
@@ -41,8 +41,8 @@ static tri_status staged_start(tri_host_comm *h, const tri_coll *k, uint64_t num
   return h->device->ops->event_record(h->staged->begin[number % TRI_RING], k->stream);
 }
 
-/* Elements [begin, begin + n) of the collective. On the stage, ranks of a gather or a scatter lie n elements
- * apart; in the caller's buffers, k->count. */
+/* Runs elements [begin, begin + n) of the collective. For a gather or a scatter, the ranks' slices are n
+ * elements apart on the stage and k->count elements apart in the caller's buffers. */
 static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, int64_t n) {
   const tri_device_ops *ops = h->device->ops;
   tri_stream           *s = h->staged->stream;
@@ -60,7 +60,7 @@ static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, 
     TRI_TRY(ops->copy(s, stage + (size_t)r * piece, send + (size_t)r * slice, piece));
   if (whole) TRI_TRY(ops->copy(s, stage, recv, piece));
   TRI_TRY(ops->stream_sync(s));
-  if (h->from_s <= 0) h->from_s = tri_now_s(); /* the first piece: the work before it is done */
+  if (h->from_s <= 0) h->from_s = tri_now_s(); /* first piece: earlier work is done */
 
   host.count = n;
   host.recv = scatter ? mine : stage;
@@ -74,8 +74,8 @@ static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, 
   return TRI_OK;
 }
 
-/* recv may be my place in send, or send mine in recv: a piece writes only elements that no other piece
- * reads. */
+/* recv may be my slice of send, or send may be my slice of recv. A piece writes only elements that no other
+ * piece reads. */
 static tri_status staged_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
   const tri_device_ops  *ops = h->device->ops;
   struct tri_staged_way *w = h->staged;
@@ -89,7 +89,7 @@ static tri_status staged_finish(tri_host_comm *h, const tri_coll *k, uint64_t nu
   for (int64_t begin = 0; begin < k->count; begin += most)
     TRI_TRY(run_piece(h, k, begin, k->count - begin < most ? k->count - begin : most));
   tri_trace_end(h->device->trace, span, w->stream);
-  return ops->stream_sync(w->stream); /* all streams see the result; the stage is free */
+  return ops->stream_sync(w->stream); /* all streams see the result, and the stage is free */
 }
 
 const tri_coll_way tri_staged_way_ops = {staged_start, staged_finish};

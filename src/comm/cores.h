@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Not collective. Marks the hardware threads that this process may use in set, a cpu_set_t of so many bytes.
- * With OMP_PROC_BIND the OpenMP library binds the first thread to one place before main(); the set is that of
- * all places then. False: the system does not say it. */
+/* Not collective. Marks the hardware threads that this process may use in `set`, a cpu_set_t of `bytes`
+ * bytes. With OMP_PROC_BIND, the OpenMP library binds the first thread to one place before main(). The set is
+ * then the union of all places. False: the system does not tell. */
 bool tri_cores_mine(void *set, size_t bytes);
-/* Not collective, early in main(). Starts the program again with the wait policy of its threads in the
- * environment, once, because the OpenMP library reads it before main(). Threads then spin for some 20
- * microseconds and sleep, instead of spinning for milliseconds. Returns where the user has set
- * OMP_WAIT_POLICY, GOMP_SPINCOUNT or KMP_BLOCKTIME, and where the program cannot be started again. */
+/* Not collective, early in main(). Restarts the program once, with the wait policy of its threads in the
+ * environment, because the OpenMP library reads the policy before main(). Threads then spin for some 20
+ * microseconds and sleep, instead of spinning for milliseconds. Returns if the user has set OMP_WAIT_POLICY,
+ * GOMP_SPINCOUNT or KMP_BLOCKTIME, or if the program cannot be restarted. */
 void tri_cores_set_wait(char **argv);
 
 #endif

@@ -1,6 +1,6 @@
-/* halt.c - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of
- * it. In a watch the ranks carry on a chain of small sums that nobody waits for: each takes part in the next
- * one when it has heard of the last, so that all hear the same decision from the same sum. */
+/* halt.c - stops a run early: on a signal, before the allocation ends, or by a file. Tells every rank. During
+ * a watch, the ranks run a chain of small sums, and nobody blocks on them. A rank joins the next sum once it
+ * has the result of the last one. So all ranks get the same decision from the same sum. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "halt.h"
 #include "base/child.h"
@@ -27,31 +27,35 @@
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, FAILED_WAIT_S = 3 }; /* chosen: a round of the others takes less */
-static const double again_s = 1; /* chosen: timeout(1) and some launchers send one wish twice at once */
-static const double look_s = 1;  /* chosen: a file system shared by many is asked no oftener */
+/* chosen: timeout(1) and some launchers send one request twice at once */
+static const double again_s = 1;
+static const double look_s = 1; /* chosen: spares a shared file system more frequent queries */
 
 /* ---- signals ---- */
 
 static const struct {
   int         number;
   const char *name;
-  bool        can_be_ignored; /* by whoever starts the program */
-} signals[] = {
-    {SIGTERM, "SIGTERM", false}, {SIGUSR1, "SIGUSR1", false},
-    {SIGUSR2, "SIGUSR2", false}, /* LSF and Grid Engine warn by it */
-    {SIGXCPU, "SIGXCPU", false}, /* ulimit -t; Grid Engine */
-    {SIGINT, "SIGINT", true},    /* a script's `trireme train DECK &` goes on when the script gets Ctrl-C */
-    {SIGHUP, "SIGHUP", true},    /* nohup */
-    {SIGPIPE, "SIGPIPE", true}};
+  bool        can_be_ignored; /* by the program's parent */
+} signals[] = {{SIGTERM, "SIGTERM", false},
+               {SIGUSR1, "SIGUSR1", false},
+               {SIGUSR2, "SIGUSR2", false}, /* warning of LSF and Grid Engine */
+               {SIGXCPU, "SIGXCPU", false}, /* ulimit -t and Grid Engine */
+               /* Ctrl-C in a script must not stop its `trireme train DECK &` */
+               {SIGINT, "SIGINT", true},
+               {SIGHUP, "SIGHUP", true}, /* nohup */
+               {SIGPIPE, "SIGPIPE", true}};
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
-/* Threads of OpenMP may be in the handler at the same time. */
-static atomic_int   caught; /* the signal that came first, or took SIGPIPE's or a told one's place; 0: none */
-static atomic_llong caught_us; /* when one came that was none of these; 0: none did */
-static atomic_int   told;      /* 1: SIGHUP or SIGXCPU came */
-static atomic_int   phase;
-static atomic_int   hushed;                       /* 1: no signal is answered any more */
-static volatile bool answers, by_mpirun, is_open; /* is_open: there is a run */
+/* Several OpenMP threads may run the handler at the same time. */
+/* The first signal. A later one replaces SIGPIPE, SIGHUP and SIGXCPU. 0: none came. */
+static atomic_int caught;
+/* The time of the first other signal. 0: none came. */
+static atomic_llong  caught_us;
+static atomic_int    told; /* 1: SIGHUP or SIGXCPU came */
+static atomic_int    phase;
+static atomic_int    hushed;                      /* 1: no signal is answered any more */
+static volatile bool answers, by_mpirun, is_open; /* is_open: a run exists */
 static double (*now_s)(void);
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "a handler must not wait for a lock");
@@ -63,14 +67,15 @@ static const char *const words_of[] = {[TRI_HALT_LOADING] =
 
 static char words_of_mpirun[160];
 
-/* mpirun's SIGTERM, which SIGKILL follows, comes when another rank failed too. */
+/* mpirun's SIGTERM, followed by SIGKILL, also comes when another rank fails. */
 static const char *words_for(int number) {
   if (!answers || hushed) return NULL;
   if (number != SIGTERM || !by_mpirun) return words_of[phase];
   return is_open ? words_of_mpirun : NULL;
 }
 
-/* What would have ended the run after a step: rank 0's parent is mpirun, where they are on one machine. */
+/* Makes the answer to mpirun's SIGTERM. It names the commands that end a run after a step. Rank 0's parent is
+ * mpirun if both are on one machine. */
 static void name_mpirun(void) {
   char  path[64], parent[32] = "";
   FILE *f;
@@ -81,20 +86,21 @@ static void name_mpirun(void) {
   if (f) fclose(f);
   snprintf(path, sizeof path, "kill -USR1 %ld, or ", (long)getppid());
   snprintf(words_of_mpirun, sizeof words_of_mpirun,
-           "told to end by mpirun (Ctrl-C, or another rank failed); %sOUTPUT/STOP, ends a run after a step\n",
+           "told to end by mpirun (Ctrl-C, or another rank failed). "
+           "To end a run after a step: %screate OUTPUT/STOP\n",
            !strncmp(parent, "mpirun", 6) || !strncmp(parent, "mpiexec", 7) ? path : "");
 }
 
-/* With every line that is written. Not answered: there is nobody to read it. */
+/* SIGPIPE comes with every line written. It gets no answer because nobody could read it. */
 static void on_sigpipe(int number) {
   int none = 0;
 
   atomic_compare_exchange_strong(&caught, &none, number);
 }
 
-/* What comes by itself more than once is no second wish. A lost terminal is told of by the kernel and by the
- * shell, at times that nobody bounds, and the end of a login adds its SIGTERM: that one is the first. A limit
- * of processor time is told of each second. */
+/* Signals that the system may repeat do not count as a second request. The kernel and the shell both send
+ * SIGHUP for a lost terminal, at unpredictable times. The end of a login adds a SIGTERM, which then counts as
+ * the first. SIGXCPU comes each second. */
 static void on_told(int number) {
   int         kept = errno;
   const char *words = words_for(number);
@@ -106,7 +112,7 @@ static void on_told(int number) {
   errno = kept;
 }
 
-/* Only what may be called in a handler (POSIX, signal-safety). */
+/* Calls only functions that are allowed in a handler (POSIX, signal-safety). */
 static void on_signal(int number) {
   int         kept = errno;
   long long   none = 0, now_us = (long long)(now_s() * 1e6) + 1;
@@ -118,7 +124,7 @@ static void on_signal(int number) {
     if (words) tri_live_interrupt(words);
   } else if ((double)(now_us - none) > again_s * 1e6) {
     tri_live_interrupt(!answers                    ? ""
-                       : phase == TRI_HALT_LEAVING ? "ended now\n" /* all is saved, or could not be */
+                       : phase == TRI_HALT_LEAVING ? "ended now\n" /* the saves are done or have failed */
                                                    : "ended now; what was not saved is lost\n");
     tri_peers_leave();
     tri_child_kill_all();
@@ -164,21 +170,22 @@ enum { CAUSE, BUSY, N_WORDS }; /* of a sum: the largest cause, and whether any r
 
 struct tri_halt {
   tri_comm      *world;                /* borrowed */
-  double         end_unix_s, looked_s; /* looked_s: for the file, the last time */
-  double         ask_s, watch_s;       /* the run stops so long before the end */
+  double         end_unix_s, looked_s; /* looked_s: the last check for the file */
+  double         ask_s, watch_s;       /* seconds before the allocation's end to stop */
   char           file[PATH_BYTES];
   char           words[PATH_BYTES + 16];
-  tri_halt_cause wish;    /* rank 0's, before all know */
-  tri_halt_cause decided; /* as all know */
+  tri_halt_cause wish;    /* rank 0's decision before all know it */
+  tri_halt_cause decided; /* the decision all ranks know */
   long long      mark_us; /* caught_us at tri_halt_mark */
   /* the watch */
-  MPI_Comm    comm; /* for its sums alone: a rank that failed may leave one, and go on to other collectives */
-  MPI_Request request; /* of the sum this rank takes part in; MPI_REQUEST_NULL: of none */
-  uint64_t    number;  /* of that sum among the world's collectives */
+  /* For these sums alone. A rank that failed may leave a sum pending and go on to other collectives. */
+  MPI_Comm    comm;
+  MPI_Request request; /* the sum this rank has joined, or MPI_REQUEST_NULL */
+  uint64_t    number;  /* number of this sum among the world's collectives */
   int         mine[N_WORDS], all[N_WORDS];
-  bool        over;   /* every rank knows how it ended */
-  tri_status  broken; /* MPI's refusal of a sum */
-  tri_halt   *next;   /* of those that are kept; else NULL */
+  bool        over;   /* every rank knows the outcome */
+  tri_status  broken; /* error of MPI in a sum */
+  tri_halt   *next;   /* next in the list `kept`, else NULL */
 };
 
 static bool is_there(const char *file) {
@@ -194,12 +201,13 @@ static bool is_wished_by_file(tri_halt *h) {
   h->looked_s = at_s;
   if (!is_there(h->file)) return false;
   if (unlink(h->file))
-    tri_warn("stop_file_stays", "%s: is obeyed but cannot be deleted: %s", h->file, strerror(errno));
+    tri_warn("stop_file_stays", "%s: the run stops as asked, but the file cannot be deleted: %s", h->file,
+             strerror(errno));
   snprintf(h->words, sizeof h->words, "%s", h->file);
   return true;
 }
 
-/* Connections of MPI break too, where a process ends that is at their other end. */
+/* SIGPIPE also comes from MPI's connections when the process at the other end dies. */
 static bool is_output_unread(void) {
   struct pollfd end[2] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
 
@@ -208,10 +216,10 @@ static bool is_output_unread(void) {
 
 static const char *words_about(int number) {
   if (number != SIGPIPE) return signal_name(number);
-  return is_output_unread() ? "SIGPIPE: what reads the output is gone" : "SIGPIPE: a connection broke";
+  return is_output_unread() ? "SIGPIPE: nobody reads the output any more" : "SIGPIPE: a connection broke";
 }
 
-/* What this rank knows. Rank 0 alone decides. */
+/* Returns the cause known to this rank. Rank 0 alone decides. */
 static tri_halt_cause look(tri_halt *h, double kept_s) {
   double left_s = h->end_unix_s - (double)time(NULL);
 
@@ -228,14 +236,13 @@ static tri_halt_cause look(tri_halt *h, double kept_s) {
   return h->wish;
 }
 
-/* Rank 0. */
+/* Rank 0 only. Deletes a stop file left from an earlier run. */
 static tri_status forget_old_file(const char *file) {
   if (!is_there(file)) return TRI_OK;
   if (unlink(file))
-    TRI_FAIL(TRI_EFILE, "%s: asks a run before this one to stop, and cannot be deleted: %s", file,
-             strerror(errno));
-  tri_warn("stop_file_old", "%s: was there before this run began: deleted; make it again to stop this one",
-           file);
+    TRI_FAIL(TRI_EFILE, "%s: this stop file of an earlier run cannot be deleted: %s", file, strerror(errno));
+  tri_warn("stop_file_old",
+           "%s: deleted, because it was there before this run began. Create it again to stop this run", file);
   return TRI_OK;
 }
 
@@ -255,8 +262,8 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   return tri_agree(world, world->rank == 0 ? forget_old_file(h->file) : TRI_OK);
 }
 
-/* A rank that failed may have left a sum, into which MPI still writes: that one stays, as long as the
- * process. */
+/* A rank that failed may have left a sum pending. MPI still writes into it, so the object is kept as long as
+ * the process lives. */
 static tri_halt *kept;
 
 void tri_halt_close(tri_halt **h) {
@@ -294,13 +301,13 @@ double tri_halt_left_s(const tri_halt *h) {
 void tri_halt_mark(tri_halt *h) { h->mark_us = caught_us; }
 
 bool tri_halt_is_asked_again(tri_halt *h) {
-  h->looked_s = -INFINITY; /* who waits asks no oftener than twice a second */
+  h->looked_s = -INFINITY; /* its caller asks at most twice a second */
   return caught_us != h->mark_us || is_wished_by_file(h);
 }
 
 /* ---- the watch ---- */
 
-/* Takes part in the next sum. Others see it when all have. */
+/* Joins the next sum. Its result appears once all ranks have joined. */
 static tri_status join(tri_halt *h, tri_halt_cause cause, bool busy) {
   h->mine[CAUSE] = (int)cause;
   h->mine[BUSY] = busy;
@@ -309,8 +316,8 @@ static tri_status join(tri_halt *h, tri_halt_cause cause, bool busy) {
   return TRI_OK;
 }
 
-/* Has this rank heard of the sum it takes part in? Then the watch may be over: for all ranks, since all hear
- * the same. */
+/* Tests whether the current sum has its result. The result may end the watch, for all ranks alike, since all
+ * get the same result. */
 static tri_status hear(tri_halt *h) {
   int heard = 0;
 
@@ -322,7 +329,7 @@ static tri_status hear(tri_halt *h) {
   return TRI_OK;
 }
 
-/* One look at the chain, of a rank that knows of this cause. */
+/* Takes one step in the chain of sums, contributing this cause. */
 static tri_status take_part(tri_halt *h, tri_halt_cause cause, bool busy) {
   if (h->request == MPI_REQUEST_NULL) TRI_TRY(join(h, cause, busy));
   return hear(h);
@@ -343,7 +350,7 @@ bool tri_halt_watch(void *ctx) {
 
 tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
   double    began_s = tri_now_s();
-  uint64_t  waits = 0; /* in this sum */
+  uint64_t  waits = 0; /* the sum it waits for */
   tri_pause pause = {0};
 
   if (st == TRI_OK) st = h->broken;

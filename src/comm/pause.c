@@ -1,4 +1,4 @@
-/* pause.c - how a rank waits for another: it spins briefly, gives its core away, then sleeps. */
+/* pause.c - how a rank waits for another: it spins briefly, yields its core, then sleeps. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* syscall */
 #include "pause.h"
@@ -13,15 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Chosen. A thread is woken in some 50 us, so that to sleep after a millisecond costs 5 % of the wait. A core
- * that was gone for 50 us is wanted by somebody else; sched_yield alone takes under 1 us. A nap is 5 % of the
- * wait too, and at most 1 ms. */
+/* Chosen. Waking a thread takes some 50 us, so a sleep after one millisecond costs 5 % of the wait. If
+ * yielding took 50 us or more, somebody else wants the core. sched_yield alone takes under 1 us. A nap is
+ * also 5 % of the wait, and at most 1 ms. */
 static const double yield_most_s = 1e-3, taken_s = 50e-6, nap_part = 0.05, nap_least_s = 50e-6,
                     nap_most_s = 1e-3;
 enum {
   SPIN_TESTS = 100, /* chosen: calls of MPI_Test, some tens of microseconds */
-  SMALL_BYTES =
-      32 * 1024 /* chosen: MPI carries more than that in pieces, which move only while a rank looks */
+  /* Chosen: MPI carries larger messages in pieces, and these move only while a rank calls MPI. */
+  SMALL_BYTES = 32 * 1024
 };
 
 bool tri_pause_sleeps(double waited_s, double yield_s) {
@@ -61,7 +61,7 @@ void tri_pause_idle(tri_pause *p) {
   nanosleep(&nap, NULL);
 }
 
-/* The half of a flag that changes with each number. */
+/* Returns the half of a flag that changes with each number. */
 static const uint32_t *low_half(const _Atomic uint64_t *flag) {
   return (const uint32_t *)(const void *)flag + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }

@@ -1,4 +1,4 @@
-/* place.h - where a rank is: its node, and which of its node's it is. */
+/* place.h - the place of a rank: its node, and its number within the node. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLACE_H
 #define TRI_PLACE_H

@@ -1,4 +1,4 @@
-/* pmix_server.c - what Slurm's PMIx server is asked. */
+/* pmix_server.c - queries to Slurm's PMIx server. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmix_server.h"
 #include "comm_host.h"
@@ -9,7 +9,7 @@
 #if TRI_HAVE_PMIX
 #include <pmix.h>
 
-static const char slurm_space[] = "slurm.pmix."; /* how Slurm's names of jobs begin */
+static const char slurm_space[] = "slurm.pmix."; /* start of Slurm's job names */
 
 static tri_status pmix_number(const pmix_proc_t *who, const char *key, int64_t *out) {
   pmix_value_t *value = NULL;
@@ -44,8 +44,8 @@ static tri_status compare_pmix(const tri_runtime *rt, const pmix_proc_t *me) {
   return TRI_OK;
 }
 
-/* Beside another launcher's server the client library that MPI brought along may not be ours. The environment
- * is the same on every rank, so all ask or none. */
+/* With another launcher's server, MPI may have loaded another PMIx client library than ours. The environment
+ * is the same on every rank, so either all ranks ask or none does. */
 tri_status tri_pmix_compare(tri_runtime *rt) {
   const char   *space = getenv("PMIX_NAMESPACE");
   pmix_proc_t   me;

@@ -1,4 +1,4 @@
-/* quota.c - how many cores control groups leave to the ranks of a node. */
+/* quota.c - the number of cores that control groups leave to the ranks of a node. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "quota.h"
 #include "base/memory_group.h"
@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The first line of a file. */
+/* Reads the first line of a file. */
 static bool read_line(const char *path, char line[64]) {
   FILE *f = fopen(path, "re");
   bool  read = f && fgets(line, 64, f);
@@ -20,7 +20,7 @@ static bool read_line(const char *path, char line[64]) {
   return read;
 }
 
-/* Two numbers above 0, microseconds: CPU time and the period it is for. "max" and -1: there is no limit. */
+/* Divides the CPU time by its period, two numbers above 0 in microseconds. "max" and -1 mean no limit. */
 static double divide(const char *quota, const char *period) {
   char  *end;
   double q = strtod(quota, &end), p;
@@ -30,7 +30,7 @@ static double divide(const char *quota, const char *period) {
   return end != period && p > 0 && isfinite(p) && isfinite(q) ? q / p : INFINITY;
 }
 
-/* v2 (Linux, admin-guide/cgroup-v2): "$MAX $PERIOD". */
+/* v2 (Linux, admin-guide/cgroup-v2) has one file with "$MAX $PERIOD". */
 static double cores_v2(const char *folder) {
   char  path[PATH_BYTES + 32], line[64];
   char *space;
@@ -40,7 +40,7 @@ static double cores_v2(const char *folder) {
   return divide(line, space);
 }
 
-/* v1 (Linux, scheduler/sched-bwc): two files. */
+/* v1 (Linux, scheduler/sched-bwc) has two files. */
 static double cores_v1(const char *folder) {
   char path[PATH_BYTES + 32], quota[64], period[64];
 
@@ -59,8 +59,8 @@ static void add_group(const char *folder, double cores, tri_quota *out) {
   out->group[out->n++] = (tri_quota_group){(uint64_t)sb.st_dev, (uint64_t)sb.st_ino, cores};
 }
 
-/* The group and all above it. A container may see the path as the host has it, and its own group as the root
- * of the mount: folders that are not there are passed over. */
+/* Adds the group and all groups above it. A container may see the host's path, while its own group is the
+ * root of the mount. Missing folders are skipped. */
 static void add_groups(const char *mount, const char *group, double (*cores_of)(const char *),
                        tri_quota *out) {
   char   folder[PATH_BYTES];
@@ -77,7 +77,7 @@ static void add_groups(const char *mount, const char *group, double (*cores_of)(
   }
 }
 
-/* Where a distribution mounts the controller; a folder may have two names, and counts once. */
+/* Distributions mount the controller under one of these names. A folder with two names counts once. */
 static void add_v1(const char *mount, const char *group, tri_quota *out) {
   static const char *const name[] = {"cpu", "cpu,cpuacct", "cpuacct,cpu"};
   char                     path[PATH_BYTES];
@@ -95,7 +95,7 @@ static void add_v2(const char *mount, const char *group, tri_quota *out) {
     add_groups(path, group, cores_v2, out);
 }
 
-/* Lines "number:controllers:/path" (cgroups(7)); v2 has number 0 and no controllers. */
+/* The lines are "number:controllers:/path" (cgroups(7)). v2 has number 0 and no controllers. */
 void tri_quota_read(const char *mount, const char *membership, tri_quota *out) {
   char  line[PATH_BYTES];
   FILE *f = fopen(membership, "re");

@@ -1,4 +1,4 @@
-/* runtime.c - who and where: MPI, PMIx, Slurm. */
+/* runtime.c - the place of this process among all ranks, from MPI, PMIx and Slurm. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "runtime.h"
@@ -26,16 +26,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static int      n_open;                    /* runtimes open now */
-static bool     was_together;              /* MPI has been up */
-static bool     mpi_is_ours;               /* started by us, ended by us */
-static MPI_Comm fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
-enum { FATE_WAIT_S = 3 };                  /* chosen: errors found together arrive within milliseconds */
-enum { ALONE_S = 8 }; /* chosen: MPI_Abort takes a tenth of a second, or hangs, where a link is cut */
+static int      n_open;                    /* runtimes open at present */
+static bool     was_together;              /* MPI has been up once */
+static bool     mpi_is_ours;               /* this program started MPI and must end it */
+static MPI_Comm fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed only */
+enum { FATE_WAIT_S = 3 };                  /* chosen: errors that all ranks find arrive within milliseconds */
+enum { ALONE_S = 8 };                      /* chosen: MPI_Abort takes 0.1 s, or hangs after a link failure */
 
-/* ---- what the environment says, before MPI ---- */
+/* ---- the environment, before MPI ---- */
 
-/* A whole number >= 0 at the start of the variable's text, or -1. */
+/* Returns the whole number >= 0 at the start of the variable's text, or -1. */
 static long env_number(const char *name) {
   const char *text = getenv(name);
   char       *end;
@@ -46,9 +46,10 @@ static long env_number(const char *name) {
   return end == text || v < 0 ? -1 : v;
 }
 
-/* Does a server listen there? uri: "1052508160.0;tcp4://127.0.0.1:35715", on this machine. */
+/* Tests whether a server listens at the URI on this machine. Example:
+ * "1052508160.0;tcp4://127.0.0.1:35715". */
 static bool listens(const char *uri) {
-  const struct timeval  patience = {.tv_sec = 1}; /* chosen: on this machine it takes less */
+  const struct timeval  patience = {.tv_sec = 1}; /* chosen: a local connection takes less */
   const struct addrinfo numbers = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
   struct addrinfo      *address;
   const char           *begin = strstr(uri, "://"), *colon = begin ? strrchr(begin + 3, ':') : NULL;
@@ -68,7 +69,7 @@ static bool listens(const char *uri) {
   return answers;
 }
 
-/* The server of the first PMIX_SERVER_URI*: all of them name the same one. Asked once. */
+/* Tests the server of the first PMIX_SERVER_URI*, once. All of these variables name the same server. */
 static bool has_server(void) {
   static const char prefix[] = "PMIX_SERVER_URI";
   static int        answer = -1;
@@ -78,9 +79,9 @@ static bool has_server(void) {
   return answer > 0;
 }
 
-/* Variables stay behind in shells and are handed on by hand, so a launcher is believed only while something
- * of it is there. A PMIx server's (mpirun's, srun's): the folder it works in or, from inside a container that
- * has a /tmp of its own, the port it listens on. */
+/* Variables stay behind in shells, and users copy them. A launcher therefore counts only while a part of it
+ * is alive. For a PMIx server (of mpirun or srun) this is its working folder. Inside a container with its own
+ * /tmp it is the port of the server. */
 static bool has_pmix(void) {
   const char *folder = getenv("PMIX_SERVER_TMPDIR");
 
@@ -88,23 +89,23 @@ static bool has_pmix(void) {
          ((folder && !access(folder, F_OK)) || has_server());
 }
 
-/* The older protocol, with the open descriptor that leads to the launcher. */
+/* Tests for a launcher of the older protocol with an open descriptor to it. */
 static bool has_pmi_line(void) {
   long fd = env_number("PMI_FD");
 
   return env_number("PMI_RANK") >= 0 && env_number("PMI_SIZE") > 0 && fd >= 0 && fcntl((int)fd, F_GETFD) >= 0;
 }
 
-/* The same, or a launcher that gives no descriptor. */
+/* The same, or a launcher that passes no descriptor. */
 static bool has_pmi(void) {
   return has_pmi_line() ||
          (env_number("PMI_RANK") >= 0 && env_number("PMI_SIZE") > 0 && env_number("PMI_FD") < 0);
 }
 
-/* Open MPI's mpirun, also where it runs in a shell that srun started. */
+/* Tests for Open MPI's mpirun, which may run in a shell started by srun. */
 static bool has_mpirun(void) { return has_pmix() && env_number("OMPI_COMM_WORLD_SIZE") > 0; }
 
-/* Reads the beginning of /proc/PID/NAME as text, NULs included; false: there is no such file. */
+/* Reads the beginning of /proc/PID/NAME as text, including NULs. False: there is no such file. */
 static bool read_proc(long pid, const char *name, char out[256]) {
   char    path[64];
   int     fd;
@@ -118,8 +119,8 @@ static bool read_proc(long pid, const char *name, char out[256]) {
   return n > 0;
 }
 
-/* Is this process a batch script? Its parent calls itself "slurmstepd: [7.batch]". A job that is submitted
- * from a step keeps that step's variables, except SLURM_TASK_PID. */
+/* Tests whether this process is a batch script. Its parent then calls itself "slurmstepd: [7.batch]". A job
+ * submitted from a step keeps the variables of that step, except SLURM_TASK_PID. */
 static bool is_batch_script(long pid) {
   char        text[256];
   const char *name_end;
@@ -132,8 +133,8 @@ static bool is_batch_script(long pid) {
   return !strncmp(text, "slurmstepd: ", strlen("slurmstepd: ")) && strstr(text, ".batch]");
 }
 
-/* A task of srun, which lives: this process or one above it. A batch script and what it starts without srun
- * have the step "batch", none, or the variables of another job's step. */
+/* Tests for a live task of srun: this process or one above it. A batch script, and its children without srun,
+ * have the step "batch", no step, or the variables of another job's step. */
 static bool in_slurm_step(void) {
   long task = env_number("SLURM_TASK_PID");
 
@@ -142,7 +143,7 @@ static bool in_slurm_step(void) {
 }
 
 /* A command in a step of one task, such as `srun --pty bash`, is a run of its own. The step's PMIx server
- * accepts only the first MPI program of the task, and without PMIx Open MPI refuses to start there. */
+ * accepts only the first MPI program of the task. Without PMIx, Open MPI refuses to start there. */
 static bool is_lone_task(void) {
   return in_slurm_step() && env_number("SLURM_STEP_NUM_TASKS") == 1 && !has_mpirun() &&
          !(has_pmi_line() && env_number("PMI_SIZE") > 1);
@@ -151,7 +152,8 @@ static bool is_lone_task(void) {
 static bool has_launcher(void) { return has_pmix() || has_pmi() || in_slurm_step(); }
 
 int tri_runtime_env_rank(void) {
-  static int rank = -1; /* a launcher that ends is still the one that started this process */
+  /* The rank is kept because the launcher may end before this process. */
+  static int rank = -1;
 
   if (rank < 0)
     rank = (int)(has_mpirun()      ? env_number("PMIX_RANK")
@@ -166,7 +168,7 @@ int tri_runtime_env_rank(void) {
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 
-/* Intel's says another number than its library does. */
+/* Intel's mpi.h gives another number than its library. */
 const char *tri_runtime_mpi_built(void) {
 #if defined(OMPI_MAJOR_VERSION)
   return "Open MPI v" TEXT(OMPI_MAJOR_VERSION) "." TEXT(OMPI_MINOR_VERSION) "." TEXT(OMPI_RELEASE_VERSION);
@@ -177,7 +179,8 @@ const char *tri_runtime_mpi_built(void) {
 #endif
 }
 
-/* A PMIx server tells the number only to who asks it: its launcher's variables do. */
+/* A PMIx server tells the number only through its own interface, so the launcher's variables are read
+ * instead. */
 void tri_runtime_env_ranks(int *ranks, int *machine_ranks) {
   bool mpirun = has_mpirun();
   bool slurm = !mpirun && in_slurm_step();
@@ -216,15 +219,15 @@ tri_status tri_runtime_check_launcher(void) {
   if (is_lost() && is_one_of_many)
     TRI_FAIL(
         TRI_EDEVICE,
-        "PMIX_NAMESPACE=%s says that this is one rank of several, but their launcher cannot be found: it has "
-        "ended, or a container hides it;\n"
-        "  start the run by srun or mpirun, or train on one rank after unset "
+        "by PMIX_NAMESPACE=%s this is one rank of several, but their launcher was not found. It has ended, "
+        "or a container hides it.\n"
+        "  Start the run by srun or mpirun. To train on one rank: unset "
         "PMIX_RANK OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS",
         getenv("PMIX_NAMESPACE"));
   return TRI_OK;
 }
 
-/* MPI would look for the launcher that set these variables. */
+/* Removes a launcher's variables. MPI would look for the launcher otherwise. */
 static void forget_launcher(void) {
   static const char *const prefix[] = {
       "PMIX_",      "PMI_",         "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix",
@@ -240,12 +243,12 @@ static void forget_launcher(void) {
     }
     memcpy(name, environ[i], n);
     name[n] = 0;
-    unsetenv(name); /* the rest moves up */
+    unsetenv(name); /* the later variables move up */
   }
 }
 
-/* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its
- * own. */
+/* Counts the hardware threads open to all ranks of this machine together. Launchers often bind each rank to
+ * its own. */
 static tri_status count_machine_cores(tri_runtime *rt) {
   cpu_set_t mine, all;
 
@@ -278,11 +281,11 @@ static int count_cores(void) {
   long      n = sysconf(_SC_NPROCESSORS_ONLN);
 
   if (tri_cores_mine(&set, sizeof set)) return CPU_COUNT(&set);
-  return n > 0 ? (int)n : 1; /* more than 1024 hardware threads */
+  return n > 0 ? (int)n : 1; /* for more than 1024 hardware threads */
 }
 
-/* Open MPI: a shorter start on one node, and a core that is given away while a rank waits. Never overrides
- * the user. */
+/* Gives Open MPI a shorter start on one node, and lets a waiting rank yield its core. Never overrides the
+ * user. */
 static void tune_mpi(void) {
   bool slurm = !getenv("OMPI_COMM_WORLD_SIZE") && in_slurm_step();
   long size = slurm ? env_number("SLURM_STEP_NUM_TASKS") : env_number("OMPI_COMM_WORLD_SIZE");
@@ -290,18 +293,19 @@ static void tune_mpi(void) {
   bool one_node = slurm ? env_number("SLURM_STEP_NUM_NODES") == 1 : size > 0 && size == local;
 
   if (!has_launcher()) {
-    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* else a daemon is started beside us */
-    /* Processes started at the same time would make and remove one folder of all of them, and some would
-     * fail. Only shared file pointers, which nothing here uses, would want it. */
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* without it Open MPI starts a daemon */
+    /* Processes started at the same time would all create and remove the same folder, and some would fail.
+     * Only shared file pointers need it, and nothing here uses them. */
     setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     setenv("OMPI_MCA_sharedfp", "^sm", 0);
     one_node = true;
   }
-  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* others may want the cores, now or later */
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* other processes may need the cores, now or later */
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
   if (one_node) {
     setenv("OMPI_MCA_pml", "ob1", 0);
-    setenv("OMPI_MCA_btl", "self,vader,tcp", 0); /* tcp: where /dev/shm is full vader has no segment */
+    setenv("OMPI_MCA_btl", "self,vader,tcp", 0); /* tcp serves a node with a full /dev/shm, which vader cannot
+                                                  * use */
   }
 #else
   (void)one_node;
@@ -310,18 +314,19 @@ static void tune_mpi(void) {
 
 /* ---- MPI ---- */
 
-/* What the launcher's variables call the number of ranks, and who it is. NULL: there is none. */
+/* Returns the launcher's variable for the number of ranks, and a name for the launcher. NULL: there is
+ * none. */
 static const char *size_variable(const char **launcher) {
   bool pmi = !has_mpirun() && (has_pmi_line() || (has_pmi() && !in_slurm_step()));
 
   *launcher = has_mpirun() ? "Open MPI's mpirun"
-              : pmi        ? "a launcher that speaks PMI, as mpirun of MPICH and Intel MPI does"
+              : pmi        ? "a PMI launcher (such as mpirun of MPICH or Intel MPI)"
                            : "srun";
   if (has_mpirun()) return "OMPI_COMM_WORLD_SIZE";
   return pmi ? "PMI_SIZE" : in_slurm_step() ? "SLURM_STEP_NUM_TASKS" : NULL;
 }
 
-/* A launcher of another MPI starts ranks that do not find each other: each would be a run of its own. */
+/* Detects a launcher of another MPI. Its ranks do not find each other, and each would be a run of its own. */
 static tri_status check_size(void) {
   const char *launcher, *name = size_variable(&launcher);
   long        said = name ? env_number(name) : 1;
@@ -332,12 +337,11 @@ static tri_status check_size(void) {
   if (size != 1 || said <= 1) return TRI_OK;
   MPI_Get_library_version(library, &n);
   library[strcspn(library, ",\n")] = '\0';
-  TRI_FAIL(
-      TRI_EDEVICE,
-      "%s=%ld, but MPI knows of 1 rank only: the launcher is %s, and this program's MPI is %s;\n"
-      "  use the mpirun of that MPI, or srun with an --mpi that it speaks (srun --mpi=list); one rank alone: "
-      "unset %s",
-      name, said, launcher, library, name);
+  TRI_FAIL(TRI_EDEVICE,
+           "%s=%ld, but MPI knows of 1 rank only. The launcher is %s, and this program's MPI is %s.\n"
+           "  Use the mpirun of this MPI, or srun with an --mpi it supports (srun --mpi=list). For one rank: "
+           "unset %s",
+           name, said, launcher, library, name);
 }
 
 static tri_status start_mpi(void) {
@@ -353,8 +357,8 @@ static tri_status start_mpi(void) {
   was_together = true;
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED)
-    TRI_FAIL(TRI_ECOMM, "this MPI offers thread level %d only, MPI_THREAD_SERIALIZED (%d) is needed", level,
-             MPI_THREAD_SERIALIZED);
+    TRI_FAIL(TRI_ECOMM, "this MPI offers thread level %d only, but MPI_THREAD_SERIALIZED (%d) is needed",
+             level, MPI_THREAD_SERIALIZED);
   TRI_TRY(check_size());
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   return TRI_OK;
@@ -368,17 +372,17 @@ static bool mpi_runs(void) {
   return started && !ended;
 }
 
-/* What every rank tells about its machine. */
+/* Every rank tells this about its machine. */
 typedef struct rank_info {
   char host[64];
   int  leader; /* lowest MPI_COMM_WORLD rank on the machine */
 } rank_info;
 
-/* As MPI tells it: node, nodes, local_rank, local_size. The same refusal on every rank. */
+/* Takes node, nodes, local_rank and local_size from MPI. Every rank fails alike. */
 static tri_status find_nodes(tri_runtime *rt, int rank) {
   rank_info  mine = {.leader = rank}, *info = NULL;
   MPI_Comm   machine = *(MPI_Comm *)rt->mpi_machine;
-  int       *n = NULL; /* [world]: ranks on the machine of this leader */
+  int       *n = NULL; /* [world]: number of ranks on this leader's machine */
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(TRI_ALLOC(info, rt->world_size));
@@ -396,7 +400,7 @@ static tri_status find_nodes(tri_runtime *rt, int rank) {
     if (n[r] && n[r] != n[0])
       TRI_FAIL_DONE(
           TRI_EARG,
-          "the nodes have unequal numbers of ranks: %s has %d, %s has %d (%d ranks on %d nodes); start the "
+          "the nodes have unequal numbers of ranks: %s has %d, %s has %d (%d ranks on %d nodes). Start the "
           "same number on each, for example with srun --ntasks-per-node",
           info[0].host, n[0], info[r].host, n[r], rt->world_size, rt->nodes);
   rt->local_rank = rt->machine_rank;
@@ -408,8 +412,7 @@ done:
 }
 
 static tri_status pretend_nodes(tri_runtime *rt, int rank, int ranks_per_node) {
-  if (ranks_per_node > rt->world_size)
-    ranks_per_node = rt->world_size; /* fewer ranks than a node would have: one node */
+  if (ranks_per_node > rt->world_size) ranks_per_node = rt->world_size; /* fewer ranks than one node has */
   if (rt->world_size % ranks_per_node)
     TRI_FAIL(TRI_EARG, "run.ranks_per_node = %d does not divide the %d ranks of this job", ranks_per_node,
              rt->world_size);
@@ -466,7 +469,9 @@ static tri_status open_runtime(int ranks_per_node, tri_runtime *out) {
   TRI_TRY_DONE(find_quota(out));
   if (fate_comm == MPI_COMM_NULL) TRI_MPI_DONE(MPI_Comm_dup(MPI_COMM_WORLD, &fate_comm));
 done:
-  if (st == TRI_EARG) tri_runtime_close(out); /* else MPI stays up: its end would wait for others */
+  if (st == TRI_EARG)
+    tri_runtime_close(out); /* other errors leave MPI up, since its end could wait for
+                                               * others */
   return st;
 }
 
@@ -500,7 +505,7 @@ static void free_comm(void **comm) {
 }
 
 void tri_runtime_close(tri_runtime *rt) {
-  if (!rt->host[0]) return; /* never opened, or closed already */
+  if (!rt->host[0]) return; /* not opened, or closed already */
   free_comm(&rt->mpi_world);
   free_comm(&rt->mpi_machine);
   *rt = (tri_runtime){0};
@@ -510,7 +515,7 @@ void tri_runtime_close(tri_runtime *rt) {
 }
 
 bool tri_runtime_all_failed(void) {
-  static int  one = 1, sum; /* MPI may still write there when the wait is over */
+  static int  one = 1, sum; /* MPI may still write there after the wait */
   static bool alone;
   int         size = 1, done = 0;
   double      began_s = tri_now_s();
@@ -549,12 +554,12 @@ void tri_runtime_abort_within(int seconds, int code) {
 void tri_runtime_abort(int code) {
   int size = 1;
 
-  tri_peers_leave(); /* none is to say that this rank died */
+  tri_peers_leave(); /* no rank should report this one as dead */
   fflush(NULL);
   tri_child_kill_all();
   tri_runtime_abort_within(ALONE_S, code);
   if (mpi_runs()) MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size > 1) MPI_Abort(MPI_COMM_WORLD, code);
   if (!mpi_runs() && in_slurm_step()) tri_pmix_abort(code);
-  _exit(code); /* no exit handlers: a library's may wait for ranks that are gone */
+  _exit(code); /* skips exit handlers, since a library's could wait for dead ranks */
 }

@@ -1,4 +1,5 @@
-/* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
+/* session.c - opens the objects that every command needs: MPI, the device, its stream, three
+ * communicators. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "session.h"
 #include "base/columns.h"
@@ -17,27 +18,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Collective over world. "auto" is GPUs where every rank sees one. */
+/* Collective over world. "auto" means GPUs if every rank sees one, else the CPU. */
 static tri_status find_device(const tri_runtime *rt, const char *asked, const char **name) {
   const char *mine = tri_device_auto(), *host = tri_device_host();
   int         sum[2] = {strcmp(mine, host) != 0, 1}, failed;
-  bool        has_gpus = tri_device_at(1) != NULL; /* a back end beside the host's */
+  bool        has_gpus = tri_device_at(1) != NULL; /* there is a second back end */
 
   *name = asked;
   if (strcmp(asked, "auto")) return TRI_OK;
-  tri_rank_status_enter(TRI_WORLD, "the choice of the device");
+  tri_rank_status_enter(TRI_WORLD, "choice of the device");
   failed = MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world);
   tri_rank_status_leave(false);
   if (failed) TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
   *name = sum[0] == sum[1] ? mine : host;
   if (has_gpus && sum[0] < sum[1] && rt->world_rank == 0)
-    tri_warn("gpus_unused",
-             "run.device: auto: %d of %d ranks see a GPU, so the CPU is used (cuda would insist)", sum[0],
-             sum[1]);
+    tri_warn(
+        "gpus_unused",
+        "run.device: auto chose the CPU, because only %d of %d ranks see a GPU. cuda would insist on GPUs",
+        sum[0], sum[1]);
   return TRI_OK;
 }
 
-/* Threads of each rank that together use the machine. */
+/* Threads of each rank if all ranks together use the whole machine. */
 static int share_of(const tri_runtime *rt) {
   int share = rt->machine_cores / rt->machine_ranks;
 
@@ -45,7 +47,7 @@ static int share_of(const tri_runtime *rt) {
   return share > 0 ? share : 1;
 }
 
-/* The first number of a list as OpenMP 5.2, 21.1.2 has it; 0: not set, or no such list. */
+/* Returns the first number of a list in the form of OpenMP 5.2, 21.1.2. 0: not set, or no such list. */
 static int env_threads(const char *name) {
   const char *text = getenv(name);
   char       *end;
@@ -56,7 +58,8 @@ static int env_threads(const char *name) {
   return *end == ',' || !*end ? (int)n : 0;
 }
 
-/* Whole cores of a quota: a thread more would be stopped in each period, and the others wait for it. */
+/* A quota gives its whole cores only. One more thread would be stopped in each period, and the others would
+ * wait for it. */
 int tri_session_threads(const tri_runtime *rt, char why[64]) {
   static const char *const name[] = {"OMP_NUM_THREADS", "OMP_THREAD_LIMIT"};
   int                      n = share_of(rt);
@@ -85,7 +88,7 @@ static void choose_threads(const tri_session_opt *opt, tri_session *s) {
 
 void tri_session_say_threads(const tri_session *s) {
   if (s->rt.world_rank != 0 || !strncmp(s->threads_why, "of ", 3) || strchr("-r", s->threads_why[0])) return;
-  tri_log(TRI_LOG_INFO, "%d thread%s each (%s) on %d cores; --threads N sets another number", s->threads,
+  tri_log(TRI_LOG_INFO, "%d thread%s each (%s) on %d cores. --threads N sets another number", s->threads,
           s->threads == 1 ? "" : "s", s->threads_why, s->rt.machine_cores);
 }
 
@@ -96,7 +99,7 @@ static tri_status check_threads(const tri_session *s, const char *name) {
 
   if (s->threads > 1 && all > rt->machine_cores)
     TRI_FAIL(TRI_ECONFIG,
-             "%s%s%d: %d rank%s x %d threads = %lld, but this machine gives %d core%s; at most %s%s%d here",
+             "%s%s%d: %d rank%s x %d threads = %lld, but this machine gives %d core%s. At most %s%s%d here",
              name, is, s->threads, rt->machine_ranks, rt->machine_ranks == 1 ? "" : "s", s->threads,
              (long long)all, rt->machine_cores, rt->machine_cores == 1 ? "" : "s", name, is, share_of(rt));
   return TRI_OK;
@@ -140,7 +143,7 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
     TRI_TRY(tri_gpu_on_paper(opt->device, gpu_bytes, &s->device));
   else
     TRI_TRY(tri_device_open(tri_device_host(), 0, s->threads,
-                            &s->device)); /* products want memory for each thread */
+                            &s->device)); /* each thread adds to the memory of matrix products */
   s->device->alone = s->rt.machine_ranks == 1;
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = s->rt.local_size, [TRI_CROSS] = s->rt.nodes};
@@ -157,20 +160,20 @@ tri_status tri_session_plan_stage(tri_session *s) {
                         &s->stage);
 }
 
-/* Measured with tests/bench/beside_plan.sh, 1, 2 and 4 ranks, Open MPI 4.1 and HDF5 1.10. A rank comes to
- * the check with 6.6 MiB of its own, which a run has in use by then. After it MPI's queues, HDF5's caches,
- * metrics and texts take 3 to 5.4 MiB, and a thread touches 0.1 MiB of its stack. All are rounded up. */
+/* Measured with tests/bench/beside_plan.sh on 1, 2 and 4 ranks with Open MPI 4.1 and HDF5 1.10. When memory
+ * is checked, a rank already uses 6.6 MiB. Afterwards MPI's queues, HDF5's caches, metrics and texts take 3
+ * to 5.4 MiB. A thread touches 0.1 MiB of its stack. All values are rounded up. */
 static const size_t started_bytes = 8 << 20, later_bytes = 8 << 20, thread_bytes = 256 << 10;
 
-/* Bytes that a rank plans in the host's memory. */
+/* Returns the bytes that a rank plans in host memory. */
 static size_t host_planned(const tri_session *s) {
   tri_ledger_sum sum = tri_ledger_total(s->ledger);
 
   return (size_t)(sum.planned - (tri_device_is_gpu(s->device) ? sum.device : 0));
 }
 
-/* Specified: x86-64 and most others have an entry of 8 bytes for each page of 4 KiB. A rank maps the memory
- * of its neighbours too. */
+/* Specified: x86-64 and most other processors have a page table entry of 8 bytes for each page of 4 KiB. A
+ * rank maps the memory of its neighbours too. */
 static size_t page_table_bytes(const tri_session *s) {
   bool   shares = s->rt.machine_ranks > 1 && !tri_device_is_gpu(s->device);
   size_t host = host_planned(s);
@@ -183,18 +186,18 @@ size_t tri_session_host_beside_bytes(const tri_session *s) {
          page_table_bytes(s) + tri_comm_host_bytes(s->comm, s->rt.machine_ranks) + s->buffer_bytes;
 }
 
-/* In words, where a control group allows less than the machine has free; *out is to be freed. */
+/* Describes the limit of a control group that allows less than the machine has free. Free *out afterwards. */
 static tri_status describe_limit(tri_text *out) {
   tri_memory_limit limit;
   size_t           bytes_free, bytes_total;
 
   if (!tri_memory_limit_find("", 0, &limit)) return TRI_OK;
   TRI_TRY(tri_cpu_mem_info(&bytes_free, &bytes_total));
-  if (limit.free > bytes_free) return TRI_OK; /* the machine has less */
+  if (limit.free > bytes_free) return TRI_OK; /* the machine has less free */
   return tri_text_printf(out, "the memory limit of %.1f MiB (%s)", (double)limit.bytes / 0x1p20, limit.file);
 }
 
-/* RLIMIT_AS is of one process: the blocks of its neighbours count too where it maps them. */
+/* RLIMIT_AS applies to each process. A rank that maps its neighbours' blocks pays for them too. */
 static tri_status check_address_space(const tri_session *s) {
   size_t limit, space, host = host_planned(s);
   char   maps[TRI_CELL_BYTES], most[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
@@ -207,13 +210,13 @@ static tri_status check_address_space(const tri_session *s) {
   tri_cell_memory(limit, most);
   tri_cell_memory(space, left);
   TRI_FAIL(TRI_ECONFIG,
-           "the memory plan does not fit: a rank maps %s (the plans of %d rank%s, libraries and buffers), "
-           "and its address space (RLIMIT_AS, ulimit -v) is limited to %s, of which %s are left: "
-           "set ulimit -v unlimited",
+           "the memory plan does not fit: a rank maps %s (the plans of %d rank%s, libraries and buffers). "
+           "Its address space (RLIMIT_AS, ulimit -v) is limited to %s, and %s are left. "
+           "Set ulimit -v unlimited",
            maps, mapped, mapped == 1 ? "" : "s", most, left);
 }
 
-/* sharers: ranks that take of the same device's memory. */
+/* sharers: the number of ranks that share this device's memory. */
 static tri_status check_memory(const tri_session *s, int sharers) {
   tri_ledger_beside beside = {tri_session_beside_bytes(s), tri_session_host_beside_bytes(s)};
   tri_text          limit = {0};
@@ -237,7 +240,7 @@ tri_status tri_session_fits(const tri_session *s, bool *fits) {
   int        sharers;
   tri_status st;
 
-  if (s->pretended && tri_device_is_gpu(s->device)) { /* the nodes' own memory is not known here */
+  if (s->pretended && tri_device_is_gpu(s->device)) { /* host memory of the planned nodes is unknown */
     TRI_TRY(s->device->ops->mem_info(s->device, &bytes_free, &bytes_total));
     *fits = (size_t)tri_ledger_total(s->ledger).device + tri_session_beside_bytes(s) <= bytes_free;
     return TRI_OK;
@@ -273,12 +276,12 @@ tri_status tri_session_take_memory(tri_session *s) {
 
 bool tri_session_is_ended(void) { return tri_peers_end(); }
 
-/* The others are in another state: say who fails, and end them. */
+/* Reports this rank's error and ends all ranks, because the others are in another state. */
 static void end_all(const tri_session *s, tri_status st) {
   tri_text text = {0};
 
   if (tri_peers_end())
-    tri_runtime_abort(tri_status_exit_code(TRI_ECOMM)); /* what this rank saw came of that */
+    tri_runtime_abort(tri_status_exit_code(TRI_ECOMM)); /* this rank's error is a consequence */
   if (tri_text_printf(&text, "rank %d on %s: %s", s->rt.world_rank, s->rt.host, tri_error_message()) ==
       TRI_OK)
     tri_log_lines(TRI_LOG_ERROR, text.data);

@@ -1,4 +1,5 @@
-/* session.h - what every command opens first: MPI, the device, its stream, the three communicators. */
+/* session.h - the objects that every command opens first: MPI, the device, its stream, three
+ * communicators. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SESSION_H
 #define TRI_SESSION_H
@@ -14,66 +15,70 @@ typedef struct tri_session {
   tri_stream *stream;
   tri_comm   *comm[TRI_SCOPE_COUNT];
   tri_ledger *ledger;
-  void       *stage; /* in the ledger's memory, what staged collectives go through; or NULL */
+  void       *stage; /* buffer of staged collectives, in the ledger's memory, or NULL */
   tri_place   place;
-  int         threads;         /* of this rank */
-  char        threads_why[64]; /* what decided their number: "OMP_NUM_THREADS=1" */
-  size_t      buffer_bytes; /* host memory that modules take for a while, beside the plan; they add to it */
-  bool        pretended;
+  int         threads;         /* per rank */
+  char        threads_why[64]; /* the reason for their number: "OMP_NUM_THREADS=1" */
+  /* Host memory that modules take temporarily, outside the plan. They add their share. */
+  size_t buffer_bytes;
+  bool   pretended;
 } tri_session;
 
 typedef struct tri_session_opt {
   const char *device;         /* "auto", "cpu", "cuda" */
   int         ranks_per_node; /* 0: real nodes */
-  int         threads;        /* per rank; 0: tri_session_threads */
-  double      timeout_s;      /* a rank that others wait for so long ends the run (peers/peers.h); 0: never */
-  const char *threads_name;   /* what the user calls `threads`; NULL: run.threads */
+  int         threads;        /* per rank. 0: tri_session_threads decides */
+  /* A rank that others wait for this long ends the run (peers/peers.h). 0: never. */
+  double      timeout_s;
+  const char *threads_name; /* the user's name for `threads`. NULL: run.threads */
 } tri_session_opt;
 
-/* Collective over MPI_COMM_WORLD. On failure leave with tri_session_leave. */
+/* Collective over MPI_COMM_WORLD. After a failure leave with tri_session_leave. */
 TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
-/* Not collective, without MPI. A session of rank 0 of so many ranks, of which the others are not there, on
- * the CPU whatever opt->device says: for plans. machine_ranks: those of this machine. Nothing can be run in
- * it. */
+/* Not collective, without MPI. Opens a session of rank 0 for plans. The other ranks of `ranks` do not exist.
+ * machine_ranks ranks are on this machine. The device is the CPU, whatever opt->device says. Nothing can run
+ * in it. */
 TRI_CHECKED tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machine_ranks,
                                            tri_session *out);
-/* Not collective. The same with a GPU on paper for each rank, of so much memory, that opt->device, borrowed,
- * is the name of; gpu_bytes 0: on the CPU. */
+/* Not collective. The same, with a simulated GPU of gpu_bytes of memory for each rank. opt->device, borrowed,
+ * names it. gpu_bytes 0: on the CPU. */
 TRI_CHECKED tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int machine_ranks,
                                                size_t gpu_bytes, tri_session *out);
-/* Not collective. Threads for a rank that was not told how many: its share of the machine's cores, or
- * fewer where its control groups, OMP_NUM_THREADS or OMP_THREAD_LIMIT allow fewer. why: what decided. */
+/* Not collective. The number of threads for a rank without an explicit number. It is the rank's share of the
+ * machine's cores, or fewer if its control groups, OMP_NUM_THREADS or OMP_THREAD_LIMIT allow fewer. `why`
+ * receives the reason. */
 int tri_session_threads(const tri_runtime *rt, char why[64]);
-/* Not collective. Rank 0 says how many threads it has, where neither the share of the cores nor the user's
- * choice decided. */
+/* Not collective. Rank 0 logs its number of threads, unless the share of the cores or the user's choice
+ * decided it. */
 void tri_session_say_threads(const tri_session *s);
-/* Not collective. Whether this machine has the cores for the threads of its ranks. */
+/* Not collective. Checks that this machine has enough cores for the threads of its ranks. */
 TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
-/* Not collective, once, of a pretended session. What staged collectives take; the plan is whole then. */
+/* Not collective. Call it once in a pretended session. Plans the buffer of staged collectives and so
+ * completes the plan. */
 TRI_CHECKED tri_status tri_session_plan_stage(tri_session *s);
-/* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole
- * then. */
+/* Not collective. Call it once. Completes the plan and checks that this machine has the planned memory for
+ * its ranks. */
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
-/* Collective over world; of a pretended session not collective. Whether the plan so far fits on every rank,
- * as tri_session_take_memory will judge it; with a GPU on paper, there alone. */
+/* Collective over world. In a pretended session it is not collective. Tells whether the plan so far fits on
+ * every rank, by the test of tri_session_take_memory. With a simulated GPU it tests the GPU's memory only. */
 TRI_CHECKED tri_status tri_session_fits(const tri_session *s, bool *fits);
-/* Not collective. Of a GPU's memory: what its libraries take after the plan is checked; else 0. */
+/* Not collective. Bytes of GPU memory that libraries take after the plan is checked. 0 for a CPU. */
 size_t tri_session_beside_bytes(const tri_session *s);
-/* Not collective, once the plan is whole. Host memory that a rank takes beside its plan, by cause
- * (session.c): libraries, threads, page tables, staged collectives, buffer_bytes. */
+/* Not collective. Call it once the plan is complete. Host memory that a rank takes outside its plan:
+ * libraries, threads, page tables, staged collectives, buffer_bytes. session.c has the amount of each. */
 size_t tri_session_host_beside_bytes(const tri_session *s);
-/* Collective over world. Takes the planned memory and makes it known to the communicators. */
+/* Collective over world. Takes the planned memory and gives it to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
-/* Collective over world, where no rank failed; of a pretended session not collective. */
+/* Collective over world if no rank failed. For a pretended session it is not collective. */
 void tri_session_close(tri_session *s);
-/* Collective over world. How a command ends: with what became of its work. Where this rank failed and others
- * are somewhere else, it says so and does not return: it ends all ranks with the exit code of st, because
- * nothing can be cleaned up together. Else closes. */
+/* Collective over world. Every command ends with it and passes the status of its work. If this rank failed
+ * and other ranks are elsewhere, no common cleanup is possible. Then it reports the error, ends all ranks
+ * with the exit code of st, and does not return. Otherwise it closes the session. */
 void tri_session_leave(tri_session *s, tri_status st);
-/* Of a failure inside something collective, before the ranks agree on anything else: unless all ranks failed
- * so, ends them all, as tri_session_leave. */
+/* For a failure inside a collective operation, before the ranks agree on anything else. Ends all ranks as
+ * tri_session_leave does, unless all ranks failed in the same place. */
 void tri_session_fail(const tri_session *s, tri_status st);
-/* Not collective. Has a rank of this process or another said why the run ends, and is ending it? */
+/* Not collective. True if this or another rank has reported why the run ends and is ending it. */
 bool tri_session_is_ended(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* slurm.c - what Slurm knows of the job this process is part of. */
+/* slurm.c - facts from Slurm about the job of this process. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slurm.h"
 #include "base/child.h"
@@ -10,9 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { ANSWER_BYTES = 1 << 16 }; /* chosen: all tasks of an array that run at a time */
+enum { ANSWER_BYTES = 1 << 16 }; /* chosen: fits all running tasks of an array */
 
-/* Digits of *text, at most eight, and the byte behind them, which *text then passes; -1: there are none. */
+/* Reads at most eight digits from *text and the byte behind them, and moves *text past both. -1: there are no
+ * digits. */
 static double take_number(const char **text, char *behind) {
   size_t n = strspn(*text, "0123456789");
   double v = n && n <= 8 ? strtod(*text, NULL) : -1;
@@ -54,8 +55,9 @@ static double env_time(const char *name) {
   return text && end != text && v > 0 && v < 1e12 ? v : 0;
 }
 
-/* Of lines "7 59:10 0:50", a job's number, left, used, the one of this job; cuts lines and words off. Where
- * the job is a task of an array, its number may be the array's too, and squeue lists all tasks. */
+/* Finds this job among lines such as "7 59:10 0:50": job number, time left, time used. Cuts the lines and
+ * words apart in place. For a task of an array, the number may be the array's too, and squeue then lists all
+ * tasks. */
 static bool parse_answer(char *answer, const char *job, tri_slurm_time *out) {
   char *line, *rest = NULL, *word = NULL;
 
@@ -86,12 +88,12 @@ static tri_slurm_time ask_squeue(char *job, double patience_s) {
   }
   if (st == TRI_OK && parse_answer(answer, job, &t)) return t;
   tri_warn("walltime_unknown",
-           "squeue does not say when job %s ends (%s): the run stops at Slurm's SIGTERM only; "
-           "SLURM_JOB_END_TIME, in seconds since 1970, would tell it",
+           "squeue does not say when job %s ends (%s). The run stops only at Slurm's SIGTERM. "
+           "To stop earlier, set SLURM_JOB_END_TIME in seconds since 1970",
            job,
            st != TRI_OK ? tri_error_message()
            : how[0]     ? how
-           : answers    ? "it says something else"
+           : answers    ? "its answer has another form"
                         : "no answer");
   if (st != TRI_OK) tri_error_clear();
   return (tri_slurm_time){0};
@@ -112,9 +114,9 @@ tri_slurm_time tri_slurm_ask(double patience_s) {
 
 /* ---- how nodes wait for each other ---- */
 
-enum { CONFIG_BYTES = 1 << 16 }; /* chosen: five times what 22.05 prints */
+enum { CONFIG_BYTES = 1 << 16 }; /* chosen: five times the output of Slurm 22.05 */
 
-/* The value of "PMIxCollFence           = ring" in a listing; "": it has none. */
+/* Finds the value of "PMIxCollFence = ring" in a listing. Leaves "" if it is not listed. */
 static void find_fence(const char *text, char out[TRI_SLURM_WORD_BYTES]) {
   static const char key[] = "PMIxCollFence";
   const char       *at = strstr(text, key);
