@@ -163,64 +163,53 @@ static void test_scopes(void **state) {
   assert_true(tri_peers_share(infos, 2, 0, 2) && !tri_peers_share(infos, 2, 0, 3));
 }
 
-static void expect_words(tri_verdict v, double now_s, const char *cause, const char *expected) {
-  tri_text t = {0};
+/* The facts that a verdict's words must hold, in this order. They end with NULL. */
+static void expect_words(tri_verdict v, double now_s, const char *cause, const char *const *fact) {
+  tri_text    t = {0};
+  const char *at;
 
   assert_string_equal(tri_peers_cause(infos, seen, N, &limit, now_s, &v), cause);
   assert_int_equal(tri_peers_words(infos, seen, N, &limit, now_s, &v, &t), TRI_OK);
-  assert_string_equal(t.data, expected);
+  at = t.data;
+  for (; *fact; fact++) {
+    at = strstr(at, *fact);
+    if (!at) fail_msg("no \"%s\" in its place in: %s", *fact, t.data);
+    at += strlen(*fact);
+  }
+  assert_non_null(strstr(at, "76"));
+  assert_non_null(strstr(at, "run.resume"));
   tri_text_free(&t);
 }
-
-#define GO_ON                                                                                                \
-  "\n  every rank ends with exit code 76; the same command goes on from the newest\n"                        \
-  "  checkpoint, if there is one (run.resume: auto)"
+#define EXPECT_WORDS(now_s, cause, ...)                                                                      \
+  expect_words(detect_at(now_s), (now_s), (cause), (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_words(void **state) {
   (void)state;
   for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_RANK_STATUS_WORLD, 412, 21);
   infos[2].task = 1, infos[3].task = 3;
   seen[2].heartbeat.come[TRI_RANK_STATUS_WORLD] = 411;
-  expect_words(detect_at(121), 121, "silent",
-               "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
-               "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
-               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
-               "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
-  wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* of the lowest one nobody waits long enough for */
-  expect_words(detect_at(121), 121, "silent",
-               "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
-               "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
-               "  rank 1 waits in phase learn, all_gather policy layer 3 weights,\n"
-               "  number 9 of scope cross: come: 1; not come: 3" GO_ON);
+  EXPECT_WORDS(121, "silent", "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: ", "21 s\n", "learn", "rank 0 ",
+               "learn", "all_gather policy layer 3 weights", "412", "world", "0-1", "2-3\n");
+  wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* nobody waits long enough for the lowest silent rank */
+  EXPECT_WORDS(121, "silent", "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: ", "21 s\n", "learn", "rank 1 ",
+               "learn", "all_gather policy layer 3 weights", "9", "cross", ": 1.", ": 3\n");
   for (int r = 0; r < 2; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 412, 21);
   seen[1].dead_s = 120;
-  expect_words(detect_at(121), 121, "died",
-               "rank 1 on n0, cpu: it died (process 1001)\n"
-               "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
-               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
-               "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
+  EXPECT_WORDS(121, "died", "rank 1 on n0, cpu: ", "died", "1001)\n", "learn",
+               "all_gather policy layer 3 weights\n", "rank 0 ", "learn", "all_gather policy layer 3 weights",
+               "412", "world", "0-1", "2-3\n");
   seen[1].starved = true;
   infos[1].memory_limit_bytes = (uint64_t)402 << 20;
-  expect_words(
-      detect_at(121), 121, "out_of_memory",
-      "rank 1 on n0, cpu: it died (process 1001): killed by the kernel, out of memory: the memory limit "
-      "of its control group is 402.0 MiB\n"
-      "  ask for more memory (Slurm: --mem or --mem-per-cpu), or let the run need less:\n"
-      "  fewer ranks a node, train.max_tokens_per_gpu, rollout.max_sequences\n"
-      "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
-      "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
-      "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
+  EXPECT_WORDS(121, "out_of_memory", "rank 1 on n0, cpu: ", "died", "1001)", "out of memory", "402.0 MiB\n",
+               "--mem", "--mem-per-cpu", "train.max_tokens_per_gpu", "rollout.max_sequences\n", "learn",
+               "all_gather policy layer 3 weights\n", "rank 0 ", "412", "world", "0-1", "2-3\n");
   set_up(NULL);
   for (int r = 0; r < 3; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 5, 600);
-  expect_words(detect_at(101), 101, "late",
-               "rank 3 on n1, cpu: late: waited for 600 s (run.timeout_s)\n  it was in phase learn, at work\n"
-               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
-               "  number 5 of scope world: come: 0-2; not come: 3" GO_ON);
+  EXPECT_WORDS(101, "late", "rank 3 on n1, cpu: ", "late", "600 s (run.timeout_s)\n", "learn", "rank 0 ",
+               "all_gather policy layer 3 weights", "5", "world", "0-2", ": 3\n");
   wait_in(3, TRI_RANK_STATUS_WORLD, 5, 1);
-  expect_words(detect_at(101), 101, "hangs",
-               "a collective hangs that all ranks have come to, for 600 s (run.timeout_s)\n"
-               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
-               "  number 5 of scope world: come: 0-3; not come: none" GO_ON);
+  EXPECT_WORDS(101, "hangs", "600 s (run.timeout_s)", "rank 0 ", "all_gather policy layer 3 weights", "5",
+               "world", "0-3", "none\n");
 }
 
 static bool is_odd(const void *ctx, int rank) {

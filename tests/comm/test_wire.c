@@ -99,7 +99,7 @@ static void test_stuck(void **state) {
   assert_string_equal(found[1].net, "docker0");
   unsetenv("OMPI_MCA_btl_tcp_if_exclude");
   assert_int_equal(tri_stuck_words(found, 1, &text), TRI_OK);
-  assert_non_null(strstr(text.data, "10.99.0.12 does not answer on ib0: "));
+  assert_non_null(strstr(text.data, "10.99.0.12 does not answer on ib0"));
   assert_non_null(strstr(text.data, "export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0, "));
   text.len = 0;
   setenv("OMPI_MCA_btl_tcp_if_exclude", "lo,eth7", 1);
@@ -109,7 +109,8 @@ static void test_stuck(void **state) {
   text.len = 0;
   assert_int_equal(tri_stuck_find("/dev/null/none", found), 0);
   assert_int_equal(tri_stuck_words(found, 0, &text), TRI_OK);
-  assert_non_null(strstr(text.data, "one that leads nowhere makes it hang"));
+  assert_non_null(strstr(text.data, "trireme doctor"));
+  assert_null(strstr(text.data, "OMPI_MCA_btl_tcp_if_exclude"));
   tri_text_free(&text);
 }
 

@@ -59,9 +59,9 @@ for case in "$@"; do
   lose "$signal" "$rank"
   what='no sign of life for [0-9]+ s'
   [ "$signal" = STOP ] || what="it died \\(process $(cat "$dir/victim")\\)"
-  waits='rank [0-9]+ waits in phase [a-z]+, [^@]*,@  number [0-9]+ of scope [a-z]+: come: [^@]*; not come: [^@]*'
+  waits='rank [0-9]+ waits in phase [a-z]+, [^@]*,@  number [0-9]+ of scope [a-z]+[^@]*'
   [ "$signal" = STOP ] || waits="($waits|no rank waits for it yet)"
-  message="@trireme: rank $rank on [^ ]*, cpu: $what@(  [^@]*@)*  $waits@  every rank ends with exit code 76; the same command"
+  message="@trireme: rank $rank on [^ ]*, cpu: $what@(  [^@]*@)*  $waits@  [^@]* exit code 76"
   files=$dir/log
   [ "$rank" = 0 ] || files="$files $dir/o/log.txt"
   for file in $files; do

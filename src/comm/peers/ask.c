@@ -1,6 +1,6 @@
-/* ask.c - a second way to hear of a machine. A question is authenticated by the run's key and names the
- * rank that is asked; the same one is answered once. The answer is heartbeats, one after the other, to the
- * connection's end. */
+/* ask.c - asks a silent machine over TCP. A request carries an authentication code under the run's key and
+ * names one rank. Each request is answered once. The answer is a series of heartbeats, up to the end of the
+ * connection. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ask.h"
 
@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Chosen: more at once wait for their turn. */
+/* Chosen: further requests wait for their turn. */
 enum { MOST_ASKED = 64, MOST_ASKING = 16 };
 
 typedef struct asked {
-  int           fd, group, rank; /* fd -1: nobody */
+  int           fd, group, rank; /* fd -1: unused */
   uint64_t      sequence;
   double        since_s;
   bool          sent, answered;
@@ -34,7 +34,7 @@ struct tri_ask {
   tri_ask_opt opt;
   asked       out[MOST_ASKED];
   asking      in[MOST_ASKING];
-  uint64_t   *newest; /* [ranks] newest question of each; an older one is somebody's copy */
+  uint64_t   *newest; /* [ranks] newest request of each. An older one is a copy */
 };
 
 tri_status tri_ask_open(const tri_ask_opt *opt, tri_ask **out) {
@@ -63,7 +63,7 @@ void tri_ask_close(tri_ask **a) {
   TRI_FREE(*a);
 }
 
-/* More bytes of a stream. False: it is over. */
+/* Receives more bytes of a stream. False: the stream has ended. */
 static bool take_bytes(int fd, unsigned char *bytes, size_t most, size_t *have) {
   while (*have < most) {
     ssize_t n = recv(fd, bytes + *have, most - *have, MSG_DONTWAIT);
@@ -77,7 +77,7 @@ static bool take_bytes(int fd, unsigned char *bytes, size_t most, size_t *have) 
 
 /* ---- those who ask ---- */
 
-/* What this machine's heartbeats would say. What does not fit the system's buffer is not said. */
+/* Sends what this machine's heartbeats would report. Stops if the system's send buffer is full. */
 static void answer(tri_ask *a, int fd) {
   const tri_members *r = a->opt.members;
   bool               root = r->mine == 0;
@@ -93,7 +93,7 @@ static void answer(tri_ask *a, int fd) {
   } while (!root && next < r->group[r->mine].n);
 }
 
-/* Whether it is a new question to this rank. */
+/* Tests for a new request to this rank. */
 static bool is_question(tri_ask *a, const asking *x) {
   tri_wire w;
 
@@ -135,7 +135,7 @@ static void end_question(tri_ask *a, asked *x) {
   *x = (asked){.fd = -1};
 }
 
-/* Whole heartbeats, of which there may be the beginning of another. */
+/* Takes whole heartbeats. The beginning of another may follow them. */
 static bool take_answers(tri_ask *a, asked *x, double now_s) {
   tri_members *r = a->opt.members;
   tri_wire     w;
@@ -147,7 +147,7 @@ static bool take_answers(tri_ask *a, asked *x, double now_s) {
     if (!tri_wire_read(x->bytes, n, a->opt.key, r->n, &w) || r->group_of[w.sender] != x->group ||
         w.kind == TRI_WIRE_END || w.kind == TRI_WIRE_ASK)
       return false;
-    tri_net_end at = r->group[x->group].at; /* its heartbeats still come from there, if they do */
+    tri_net_end at = r->group[x->group].at; /* its UDP heartbeats, if any, keep this address */
     if (tri_members_take(r, &w, &at, now_s)) x->answered = r->group[x->group].by_tcp = true;
     x->have -= n;
     memmove(x->bytes, x->bytes + n, x->have);
@@ -179,7 +179,7 @@ static asked *find_place(tri_ask *a) {
   return NULL;
 }
 
-/* The next of its ranks, for the first may be stopped. */
+/* Asks the next rank of the group, because the first may be stopped. */
 static void ask(tri_ask *a, int group, asked *x, double now_s) {
   tri_members *r = a->opt.members;
   tri_group   *g = &r->group[group];

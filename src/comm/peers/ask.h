@@ -1,5 +1,4 @@
-/* ask.h - a second way to hear of a machine: where its heartbeats, by UDP, come no more, it is asked by TCP.
- * Private to its room. */
+/* ask.h - asks a machine over TCP when its UDP heartbeats stop. Private to its folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_ASK_H
 #define TRI_PEERS_ASK_H
@@ -11,18 +10,19 @@ typedef struct tri_ask tri_ask;
 
 typedef struct tri_ask_opt {
   tri_members         *members;  /* borrowed */
-  const unsigned char *key;      /* [TRI_KEY_BYTES] of the run; borrowed */
-  uint64_t            *sequence; /* of this rank's datagrams; borrowed, and grows */
-  int                  listen;   /* of tri_net_open; borrowed; -1: nobody can ask this rank */
-  double               quiet_s;  /* a machine that was heard, and then not for so long, is asked */
-  double               answer_s; /* so long an answer is waited for, then another of its ranks is asked */
+  const unsigned char *key;      /* [TRI_KEY_BYTES] the run's key, borrowed */
+  uint64_t            *sequence; /* counter of this rank's datagrams, borrowed and incremented */
+  int                  listen;   /* socket of tri_net_open, borrowed. -1: this rank cannot be asked */
+  double               quiet_s;  /* seconds after a machine's last heartbeat until it is asked */
+  double               answer_s; /* seconds to wait for an answer before asking another of its ranks */
 } tri_ask_opt;
 
 /* Not collective, all that follow. */
 TRI_CHECKED tri_status tri_ask_open(const tri_ask_opt *opt, tri_ask **out);
 void                   tri_ask_close(tri_ask **a);
-/* Goes on with all that is under way, and waits for nothing: who asks is answered, answers are taken into the
- * member table, questions without one are counted (tri_group). begin: machines that are quiet are asked. */
+/* Continues all open requests without blocking. Answers incoming requests, enters received answers into the
+ * member table, and counts requests without an answer (tri_group). With `begin` it also asks the machines
+ * that have become silent. */
 void tri_ask_look(tri_ask *a, double now_s, bool begin);
 
 #endif

@@ -1,4 +1,4 @@
-/* detector.c - what heartbeats and their times mean. */
+/* detector.c - finds dead, silent, late and slow ranks from heartbeats and their times. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "detector.h"
 
@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-enum { MOST_LINKS = 16 }; /* chosen: of a chain of ranks that wait for each other; a circle ends here too */
+/* Chosen: the longest chain of ranks that wait for each other. It also ends a circle. */
+enum { MOST_LINKS = 16 };
 
 bool tri_peers_share(const tri_rank_info *info, int scope, int rank, int other) {
   if (scope == TRI_RANK_STATUS_WORLD) return true;
@@ -34,15 +35,15 @@ static bool is_dead(const tri_seen *s, const tri_limits *l, double now_s) {
 static bool is_silent(const tri_seen *s, const tri_limits *l, double now_s) {
   return works(s) && !s->mute && now_s - s->news_s >= l->silent_s;
 }
-/* It waits, as its own last word has it. */
+/* By its last heartbeat it waits. */
 static bool waits(const tri_seen *s) { return works(s) && s->heartbeat.scope != TRI_RANK_STATUS_NOWHERE; }
 
 static bool has_come(const tri_seen *s, const tri_heartbeat *waiter) {
   return s->heartbeat.come[waiter->scope] >= waiter->number;
 }
 
-/* The rank that waits longest in a collective that `for_whom` belongs to, and shows life; for_whom below 0:
- * in any. */
+/* Returns the rank that has waited longest in a collective shared with `for_whom`, among ranks that show
+ * life. With for_whom below 0, any collective counts. */
 static int find_waiter(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *l,
                        double now_s, int for_whom) {
   int found = TRI_RANK_INFO_NOTHING;
@@ -55,7 +56,8 @@ static int find_waiter(const tri_rank_info *info, const tri_seen *seen, int n, c
   return found;
 }
 
-/* Of those the waiter waits for, the lowest rank that waits for nobody itself; else the lowest. */
+/* Among the ranks that the waiter waits for, returns the lowest one that waits for nobody itself, else the
+ * lowest. */
 static int find_late(const tri_rank_info *info, const tri_seen *seen, int n, int waiter) {
   const tri_heartbeat *w = &seen[waiter].heartbeat;
   int                  first = TRI_RANK_INFO_NOTHING;
@@ -68,7 +70,7 @@ static int find_late(const tri_rank_info *info, const tri_seen *seen, int n, int
   return first;
 }
 
-/* Who was heard of least lately. */
+/* Returns the rank with the oldest sign of life. */
 static int find_quiet(const tri_seen *seen, int n) {
   int found = TRI_RANK_INFO_NOTHING;
 
@@ -77,7 +79,8 @@ static int find_quiet(const tri_seen *seen, int n) {
   return found;
 }
 
-/* Where run.timeout_s is no longer than silence may be, both come at once: then it is silent. */
+/* If run.timeout_s is at most the limit for silence, a silent rank becomes late at the same time. The verdict
+ * is then silent. */
 static tri_verdict detect_late(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *l,
                                double now_s) {
   tri_verdict v = {TRI_VERDICT_NOTHING, TRI_RANK_INFO_NOTHING, find_waiter(info, seen, n, l, now_s, -1), 0};
@@ -88,7 +91,7 @@ static tri_verdict detect_late(const tri_rank_info *info, const tri_seen *seen, 
   v.since_s = seen[v.waiter].heartbeat.waited_s;
   v.culprit = find_late(info, seen, n, v.waiter);
   for (int i = 0; i < MOST_LINKS && v.culprit >= 0 && waits(&seen[v.culprit]); i++) {
-    int next = find_late(info, seen, n, v.culprit); /* who waits is not the cause: whom it waits for may be */
+    int next = find_late(info, seen, n, v.culprit); /* a waiting rank may itself wait for the cause */
     if (next < 0) break;
     v.waiter = v.culprit;
     v.culprit = next;
@@ -126,7 +129,7 @@ bool tri_peers_means(const tri_rank_info *info, const tri_seen *seen, const tri_
          !has_come(s, &seen[v->waiter].heartbeat) && waits(s) == waits(&seen[v->culprit]);
 }
 
-static const double least_s = 0.05; /* chosen: less work than this in a window is none to compare with */
+static const double least_s = 0.05; /* chosen: with less work in a window there is nothing to compare */
 
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -134,7 +137,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of two the smaller one is the median: else neither could be twice as much. */
+/* With two values the smaller one is the median. Otherwise neither could be twice the median. */
 static double find_median(double *work, int n) {
   qsort(work, (size_t)n, sizeof *work, by_size);
   return work[(n - 1) / 2];

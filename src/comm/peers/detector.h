@@ -1,5 +1,5 @@
-/* detector.h - what heartbeats and their times mean: who is dead, silent, late, slow; and the words for
- * it. No clock, no thread, no network. Private to its room. */
+/* detector.h - the failure detector: finds dead, silent, late and slow ranks from heartbeats, and describes
+ * them. It uses no clock, thread or network. Private to its folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DETECTOR_H
 #define TRI_DETECTOR_H
@@ -7,68 +7,75 @@
 #include "base/text_buffer.h"
 #include "rank_info.h"
 
-/* What the detecting rank knows of a rank. Times are of its own clock, which stands still while it does
- * not run itself. */
+/* One rank as seen by the detecting rank. Times are of the detecting rank's own clock, which stops while its
+ * process does not run. */
 typedef struct tri_seen {
   tri_heartbeat heartbeat;
-  double        news_s; /* when it last showed life */
-  double        dead_s; /* since when its process is known to be gone; below 0: it is not */
-  bool          known;  /* it was heard of once */
-  bool     starved; /* it is gone, and the kernel killed a process of its control group for want of memory */
-  bool     mute;    /* no heartbeat can be expected of it: that it is silent says nothing */
-  uint32_t judged;  /* the window of the last look for slow ranks */
+  double        news_s; /* the last sign of life */
+  double        dead_s; /* since when its process is known to be dead. Below 0: it lives */
+  bool          known;  /* it was heard at least once */
+  /* It is dead, and the kernel killed a process of its control group for lack of memory. */
+  bool starved;
+  /* No heartbeat can be expected from it, so its silence proves nothing. */
+  bool     mute;
+  uint32_t judged; /* the last window tested for slow ranks */
 } tri_seen;
 
 typedef struct tri_limits {
-  double silent_s; /* so long without a sign, while others wait as long */
-  double late_s;   /* so long in one collective */
-  double dead_s;   /* after which a death is said: a launcher that kills all has done so by then */
+  /* Seconds without a sign of life, while others wait as long. */
+  double silent_s;
+  double late_s; /* seconds in one collective */
+  /* Seconds from a death to its verdict. A launcher that kills all ranks has done so by then. */
+  double dead_s;
 } tri_limits;
 
-/* The graver the later; NOTHING first. */
+/* Graver verdicts have larger values. */
 typedef enum { TRI_VERDICT_NOTHING, TRI_VERDICT_LATE, TRI_VERDICT_SILENT, TRI_VERDICT_DEAD } tri_verdict_kind;
 
 typedef struct tri_verdict {
   tri_verdict_kind kind;
-  int    culprit; /* the lowest rank of those meant; TRI_RANK_INFO_NOTHING: all have come, and it hangs */
-  int    waiter;  /* who waits longest for it; TRI_RANK_INFO_NOTHING: nobody does yet */
-  double since_s; /* without a sign, or waiting */
+  /* The lowest culprit. TRI_RANK_INFO_NOTHING: all ranks have come, and the collective hangs. */
+  int culprit;
+  /* The rank that waits longest for the culprit. TRI_RANK_INFO_NOTHING: nobody waits yet. */
+  int    waiter;
+  double since_s; /* seconds without a sign of life, or of waiting */
 } tri_verdict;
 
-/* Pure, all that follow. info and seen [n], by rank. */
+/* Pure, all that follow. info [n] and seen [n] are indexed by rank. */
 
-/* A collective that all ranks have come to is a sign of life of each, whatever became of its heartbeats. */
+/* Counts a collective that all ranks have reached as a sign of life of each rank, even if its heartbeats were
+ * lost. */
 void        tri_peers_meet(tri_seen *seen, int n, double now_s);
 tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
                              double now_s);
-/* Whether rank is one of those that the verdict means. */
+/* True if the verdict blames this rank. */
 bool tri_peers_means(const tri_rank_info *info, const tri_seen *seen, const tri_limits *limit, double now_s,
                      const tri_verdict *v, int rank);
-/* Is `other` one of the ranks of this scope, of which `rank` is one? */
+/* True if `rank` and `other` are in the same scope. */
 bool tri_peers_share(const tri_rank_info *info, int scope, int rank, int other);
 
-/* The cause in a word, for machines: "died", "out_of_memory" where the kernel killed one of them, "silent",
- * "late", or "hangs": all have come. Of a verdict that is one. */
+/* The cause as one word for machines: "died", "out_of_memory" if the kernel killed a culprit, "silent",
+ * "late", or "hangs" if all ranks have come. v must not be NOTHING. */
 const char *tri_peers_cause(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
                             double now_s, const tri_verdict *v);
 
-/* The verdict in lines, for people: who, where and why in the first; in what, who has come, who has not, and
- * what to do in those that follow. */
+/* The verdict as lines for people. The first line says who, where and why. The others say in which
+ * collective, who has come, who is missing, and what to do. */
 TRI_CHECKED tri_status tri_peers_words(const tri_rank_info *info, const tri_seen *seen, int n,
                                        const tri_limits *limit, double now_s, const tri_verdict *v,
                                        tri_text *out);
-/* "rank 3 (task 1) on n2, cpu". */
+/* Appends a rank's name, such as "rank 3 (task 1) on n2, cpu". */
 TRI_CHECKED tri_status tri_peers_name(const tri_rank_info *info, tri_text *out);
-/* "0-2, 5", at most so many ranges, of the ranks for which is() holds. */
+/* Appends the ranks for which is() is true, such as "0-2, 5". The number of ranges is limited. */
 TRI_CHECKED tri_status tri_peers_ranks(int n, bool (*is)(const void *ctx, int rank), const void *ctx,
                                        tri_text *out);
 
-/* Work is compared over so many seconds of phases that give all ranks the same share. Specified:
- * interface. */
+/* Seconds over which the work of ranks is compared. Only phases with equal work for all ranks count.
+ * Specified: interface. */
 #define TRI_SLOW_WINDOW_S 5.0
-/* A rank that worked more than twice the median's time, and half of the window, in its last one, where
- * that was not looked at before; or TRI_RANK_INFO_NOTHING. At least two ranks must have ended one. *times:
- * over the median. */
+/* Returns a slow rank or TRI_RANK_INFO_NOTHING. In its last window, a slow rank worked more than twice the
+ * median time and more than half of the window. Each window is tested once. At least two ranks must have
+ * completed one. *times is its work over the median. */
 int tri_peers_slow(tri_seen *seen, int n, double *times);
 
 #endif

@@ -79,7 +79,7 @@ void tri_sha256_end(tri_sha256 *s, unsigned char out[TRI_SHA256_BYTES]) {
   for (int i = 0; i < TRI_SHA256_BYTES; i++) out[i] = (unsigned char)(s->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-/* RFC 2104, 2: the key, zeros up to a block behind it, each byte with `with`. */
+/* RFC 2104, 2. Hashes the key padded with zeros to a block, each byte XOR `with`. */
 static void put_padded(tri_sha256 *s, const unsigned char *key, unsigned char with) {
   unsigned char pad[TRI_SHA256_BLOCK];
 
@@ -107,7 +107,7 @@ void tri_mac_end(tri_mac *m, unsigned char out[TRI_SHA256_BYTES]) {
 }
 
 bool tri_mac_is_equal(const unsigned char *a, const unsigned char *b, size_t n) {
-  volatile unsigned char differs = 0; /* volatile: no compiler ends the loop early */
+  volatile unsigned char differs = 0; /* volatile: the compiler must not end the loop early */
 
   for (size_t i = 0; i < n; i++) differs = (unsigned char)(differs | (a[i] ^ b[i]));
   return !differs;

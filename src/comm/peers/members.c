@@ -1,4 +1,4 @@
-/* members.c - all ranks as one of them knows them. */
+/* members.c - the member table: all ranks as seen by one of them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "members.h"
 #include "base/host_memory.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Groups in the order of their first ranks: rank 0's is the first. */
+/* Orders the groups by their first ranks. Rank 0's group is the first. */
 static void make_groups(tri_members *r) {
   for (int q = 0; q < r->n; q++) {
     int first = r->info[q].group;
@@ -28,24 +28,24 @@ static void make_groups(tri_members *r) {
   }
 }
 
-/* The lowest rank of a group is its own, and none is of one that follows. */
+/* Checks that the group number is the lowest rank of the group, and that this rank is in the group. */
 static tri_status check_infos(const tri_rank_info *info, int n) {
   for (int q = 0; q < n; q++)
     if (info[q].rank != q || info[q].group < 0 || info[q].group > q ||
         info[info[q].group].group != info[q].group)
-      TRI_FAIL(TRI_EINTERNAL, "the card of rank %d is of rank %d and group %d", q, (int)info[q].rank,
+      TRI_FAIL(TRI_EINTERNAL, "the rank info at index %d is of rank %d and group %d", q, (int)info[q].rank,
                (int)info[q].group);
   return TRI_OK;
 }
 
-/* Process numbers mean the same on both sides. */
+/* True if process numbers mean the same to both ranks. */
 static bool sees(const tri_members *r, int rank) {
   const tri_rank_info *c = &r->info[rank], *me = &r->info[r->rank];
 
   return rank != r->rank && me->pid_space && c->pid_space == me->pid_space && c->pid > 0;
 }
 
-/* While they live: of a process that is gone the kernel does not say the group. */
+/* Looks the groups up while the processes live. The kernel does not tell the group of a dead process. */
 static void find_kills(tri_members *r) {
   const tri_group *g = &r->group[r->mine];
 
@@ -120,8 +120,8 @@ static bool is_gone(const tri_members *r, int rank) {
   return sees(r, rank) && kill((pid_t)r->info[rank].pid, 0) && errno == ESRCH;
 }
 
-/* Its heartbeat is overdue: has it died in a way that kill() does not tell, or does it wait for a core? The
- * first is a death, the second a sign of life. */
+/* Checks the process of an overdue heartbeat. True: it has died in a way hidden from kill(). If it only waits
+ * for a core, this counts as a sign of life. */
 static bool ask_process(tri_members *r, int place, double now_s) {
   int                  rank = r->group[r->mine].member[place];
   const tri_rank_info *c = &r->info[rank];
@@ -131,14 +131,14 @@ static bool ask_process(tri_members *r, int place, double now_s) {
   return state == TRI_PROC_GONE;
 }
 
-/* Of the member at this place. */
+/* Tests the member at this place. */
 static bool is_starved(const tri_members *r, int place) {
   const tri_kills *k = &r->kills[place];
 
   return k->file[0] && tri_memory_kills_count(k->file) > k->before;
 }
 
-/* A rank that is stopped while it writes leaves what is neither old nor new. */
+/* A rank stopped in the middle of a write leaves a mixture of old and new values. */
 static bool is_sound(const tri_heartbeat *b, int rank) {
   return b->rank == rank && (unsigned)b->life < TRI_LIFE_COUNT && b->scope >= TRI_RANK_STATUS_NOWHERE &&
          b->scope < TRI_RANK_STATUS_SCOPES;
@@ -157,7 +157,7 @@ bool tri_members_look(tri_members *r, double now_s, double overdue_s) {
       b.come[TRI_RANK_STATUS_WORLD] =
           b.come[TRI_RANK_STATUS_WORLD] > s->heartbeat.come[TRI_RANK_STATUS_WORLD]
               ? b.come[TRI_RANK_STATUS_WORLD]
-              : s->heartbeat.come[TRI_RANK_STATUS_WORLD]; /* tri_peers_meet knows better */
+              : s->heartbeat.come[TRI_RANK_STATUS_WORLD]; /* tri_peers_meet may have raised it */
       s->heartbeat = b;
       s->known = true;
     }
@@ -223,7 +223,7 @@ static void take_heartbeat(tri_members *r, const tri_heartbeat *b, double now_s)
   if (now_s - b->silent_s > s->news_s) s->news_s = now_s - b->silent_s;
   if (b->life != TRI_LIFE_DEAD && b->life != TRI_LIFE_STARVED) return;
   s->starved = b->life == TRI_LIFE_STARVED;
-  s->heartbeat.life = TRI_LIFE_WORKS; /* as it was last alive; dead_s says the rest */
+  s->heartbeat.life = TRI_LIFE_WORKS; /* its last state when alive. dead_s records the death */
   if (s->dead_s < 0) s->dead_s = now_s;
 }
 
@@ -244,7 +244,8 @@ bool tri_members_take(tri_members *r, const tri_wire *in, const tri_net_end *fro
   g->unanswered = g->meets = 0;
   g->heard_s = now_s;
   if (in->kind != TRI_WIRE_HEARD) return true;
-  for (int i = 0; i < g->n; i++) r->seen[g->member[i]].news_s = now_s; /* its own judge they have there */
+  /* The root's group detects its own failures. */
+  for (int i = 0; i < g->n; i++) r->seen[g->member[i]].news_s = now_s;
   return true;
 }
 
@@ -252,9 +253,9 @@ bool tri_members_take(tri_members *r, const tri_wire *in, const tri_net_end *fro
 
 enum { MEETS = 3 };
 
-/* Three of the world's collectives: a rank that left the first comes to the second after that, nobody leaves
- * the second before, and whoever comes to the third has left the second. So each rank, and its way to the
- * others, lived after the first. */
+/* This needs three collectives of the world. Each rank comes to the second one after leaving the first.
+ * Nobody leaves the second before all have come. A rank that comes to the third has left the second. So every
+ * rank, and its connection to the others, was alive after the first. */
 void tri_members_meet(tri_members *r, double now_s, double lost_s) {
   uint64_t before = r->met;
 

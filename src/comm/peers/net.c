@@ -1,5 +1,5 @@
-/* net.c - the sockets of a rank's heartbeats. One of IPv6 carries both; without IPv6 in the kernel it is
- * one of IPv4. */
+/* net.c - the sockets of a rank's heartbeats. An IPv6 socket carries both families. If the kernel lacks IPv6,
+ * the socket is IPv4. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net.h"
 
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTS_TRIED = 16, BACKLOG = 64, ANSWER_BYTES = 1 << 20 /* chosen: of 8,000 ranks of a machine */ };
+enum { PORTS_TRIED = 16, BACKLOG = 64, ANSWER_BYTES = 1 << 20 /* chosen: 8,000 ranks of a machine */ };
 
 typedef union place {
   struct sockaddr     any;
@@ -23,7 +23,7 @@ typedef union place {
   struct sockaddr_in6 six;
 } place;
 
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* before an address of IPv4 */
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* prefix of an IPv4 address in IPv6 */
 
 bool tri_net_is_address(const uint8_t address[TRI_RANK_INFO_ADDRESS_BYTES]) {
   static const uint8_t none[TRI_RANK_INFO_ADDRESS_BYTES];
@@ -38,7 +38,7 @@ static void map(const struct in_addr *four, uint8_t out[TRI_RANK_INFO_ADDRESS_BY
   memcpy(out + sizeof mapped, four, sizeof *four);
 }
 
-/* For a socket of this family; 0: that cannot go there. */
+/* Converts an address for a socket of this family. 0: this family cannot reach it. */
 static socklen_t put_end(int family, const tri_net_end *end, place *out) {
   *out = (place){.six = {.sin6_family = AF_INET6, .sin6_port = (in_port_t)end->port}};
   memcpy(&out->six.sin6_addr, end->address, sizeof end->address);
@@ -70,7 +70,7 @@ static int family_of(int fd) {
 
 /* ---- open ---- */
 
-/* Of both kinds of addresses, where the kernel has both. */
+/* Opens a socket for both families if the kernel has both. */
 static int open_socket(int type) {
   int zero = 0, fd = socket(AF_INET6, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -79,7 +79,7 @@ static int open_socket(int type) {
   return socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* At a port of all addresses, 0: a free one; *port: which. */
+/* Binds to *port on all addresses. 0 asks for a free port. *port receives the port. */
 static bool bind_socket(int fd, uint32_t *port) {
   static const uint8_t any[TRI_RANK_INFO_ADDRESS_BYTES];
   tri_net_end          end = {.port = *port};
@@ -102,12 +102,12 @@ static bool open_heartbeats(int *fd, uint32_t *port) {
   *port = 0;
   *fd = open_socket(SOCK_DGRAM);
   if (*fd < 0 || !bind_socket(*fd, port)) return false;
-  setsockopt(*fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on); /* without it nobody hears of a refusal */
+  setsockopt(*fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on); /* without it, refusals are not reported */
   setsockopt(*fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof on);
   return true;
 }
 
-/* Answers are larger than a socket begins with space for. */
+/* Answers are larger than the default send buffer. */
 static int open_listen(uint32_t port) {
   int fd = open_socket(SOCK_STREAM), bytes = ANSWER_BYTES;
 
@@ -119,7 +119,7 @@ static int open_listen(uint32_t port) {
 }
 
 tri_status tri_net_open(int *fd, int *listen, uint32_t *port) {
-  int before = -1; /* kept until another port was given */
+  int before = -1; /* kept open until another port is found */
 
   *listen = *fd = -1;
   for (int i = 0; i < PORTS_TRIED && *listen < 0; i++) {
@@ -130,7 +130,7 @@ tri_status tri_net_open(int *fd, int *listen, uint32_t *port) {
   }
   if (before >= 0) close(before);
   if (*port) return TRI_OK;
-  tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM, "no UDP socket: %s", strerror(errno));
+  tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM, "a UDP socket cannot be opened: %s", strerror(errno));
   if (*fd >= 0) close(*fd);
   *fd = -1;
   return TRI_ECOMM;
@@ -160,7 +160,7 @@ void tri_net_addresses(uint8_t out[TRI_RANK_INFO_ADDRESSES][TRI_RANK_INFO_ADDRES
 
   memset(out, 0, TRI_RANK_INFO_ADDRESSES * sizeof *out);
   if (getifaddrs(&list)) list = NULL;
-  for (int k = 0; k < 2; k++) /* a machine of many bridges keeps the last places for IPv6 */
+  for (int k = 0; k < 2; k++) /* leaves places for IPv6 on a machine with many bridges */
     for (const struct ifaddrs *i = list; i && n < TRI_RANK_INFO_ADDRESSES / (2 - k); i = i->ifa_next)
       if (is_wanted(i, family[k])) get_address(i->ifa_addr, out[n++]);
   if (list) freeifaddrs(list);
@@ -175,19 +175,19 @@ void tri_net_send(int fd, const tri_net_end *to, const void *bytes, size_t n) {
   place     at;
   socklen_t at_bytes = put_end(family_of(fd), to, &at);
 
-  /* An error that waits at the socket is told to whoever sends next, and nothing is sent: so once more. */
+  /* A pending error of the socket makes the next send fail, so a failed send is repeated once. */
   for (int i = 0; i < 2 && at_bytes; i++)
     if (sendto(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL, &at.any, at_bytes) >= 0) return;
 }
 
 size_t tri_net_receive(int fd, void *bytes, size_t n, tri_net_end *from) {
-  for (int i = 0; i < 8; i++) { /* errors that wait come first */
+  for (int i = 0; i < 8; i++) { /* pending errors come first */
     place     at = {.any = {0}};
     socklen_t at_bytes = sizeof at;
     ssize_t   got = recvfrom(fd, bytes, n, MSG_DONTWAIT | MSG_TRUNC, &at.any, &at_bytes);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
     if (got <= 0 || !get_end(&at, at_bytes, from)) continue;
-    return (size_t)got > n ? n + 1 : (size_t)got; /* longer than any of ours: refused by its length */
+    return (size_t)got > n ? n + 1 : (size_t)got; /* too long for us, and refused by its length */
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-/* node.c - the status page that the ranks of a machine share. Each place is written by its rank alone; a
- * count that is odd while it changes tells a reader to look again. */
+/* node.c - the status page shared by the ranks of a machine. Each place is written by its rank alone. Its
+ * count is odd during a write, and readers then try again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
 
@@ -15,8 +15,8 @@
 
 enum {
   WORDS = (sizeof(tri_heartbeat) + 7) / 8,
-  TRIES =
-      1000 /* chosen: a writer is done within nanoseconds; one that is stopped meanwhile is not waited for */
+  /* Chosen: a write takes nanoseconds. Readers do not wait for a writer that was stopped in the middle. */
+  TRIES = 1000
 };
 
 typedef struct place {
@@ -43,13 +43,13 @@ static tri_status map(int fd, int n, tri_node **out) {
   if (m == MAP_FAILED) TRI_FAIL(TRI_ENOMEM, "%zu bytes cannot be mapped: %s", bytes, strerror(errno));
   if (TRI_ALLOC(*out, 1) != TRI_OK) {
     munmap(m, bytes);
-    TRI_FAIL(TRI_ENOMEM, "the board of a machine's ranks");
+    TRI_FAIL(TRI_ENOMEM, "no memory for the status page of this machine's ranks");
   }
   **out = (tri_node){m, bytes, n};
   return TRI_OK;
 }
 
-/* A name that nobody has. */
+/* Creates shared memory under an unused name. */
 static int make_name(char name[TRI_NODE_NAME_BYTES]) {
   static int number;
   int        fd;
@@ -67,12 +67,12 @@ tri_status tri_node_make(int n, char name[TRI_NODE_NAME_BYTES], tri_node **out) 
   *out = NULL;
   if (!name) return map(-1, n, out);
   fd = make_name(name);
-  if (fd < 0) TRI_FAIL(TRI_ENOMEM, "no shared memory: %s", strerror(errno));
+  if (fd < 0) TRI_FAIL(TRI_ENOMEM, "shared memory cannot be created: %s", strerror(errno));
   error = posix_fallocate(fd, 0, (off_t)(sizeof(memory) + (size_t)n * sizeof(place)));
   if (error || map(fd, n, out) != TRI_OK) {
     close(fd);
     tri_node_unname(name);
-    TRI_FAIL(TRI_ENOMEM, "no shared memory: %s", strerror(error ? error : ENOMEM));
+    TRI_FAIL(TRI_ENOMEM, "shared memory cannot be created: %s", strerror(error ? error : ENOMEM));
   }
   close(fd);
   return TRI_OK;

@@ -1,4 +1,4 @@
-/* peers.c - the thread that watches: its clock, its heartbeats, what it hears, when it ends the run. */
+/* peers.c - the monitor's thread: its clock, its heartbeats, incoming heartbeats, and the end of the run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peers.h"
 #include "ask.h"
@@ -20,23 +20,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Chosen. A rank that stands still for 15 s is stopped; the message is out in under 30 s on a busy machine
- * too. */
+/* Chosen. A rank without a sign of life for 15 s counts as stopped. The message then appears in under 30 s,
+ * even on a busy machine. */
 static const double silent_most_s = 15, tick_most_s = 0.25, tick_least_s = 0.01;
-static const double root_dead_s = 0.2;  /* a launcher that kills all at once has done so by then */
+static const double root_dead_s = 0.2;  /* a launcher that kills all ranks at once has done so by then */
 static const double other_dead_s = 0.6; /* srun kills all 1.1 s after a death */
 static const double slow_again_s = 600; /* between two warnings */
-static const double start_warn_s = 30;  /* ranks of a launch come within seconds, mostly */
+static const double start_warn_s = 30;  /* ranks of a launch usually start within seconds */
 enum {
   EXIT_CODE = 76,
-  TICKS_A_LOSS = 40,     /* looks within which a rank is found silent */
-  GROUPS_A_TICK = 256,   /* that the root hears and answers: more make it rarer */
-  HEARTBEATS_A_LOSS = 6, /* so many of a machine are lost before it is silent */
-  HEARERS = 2            /* of the root's group: the next takes over without a pause */
+  TICKS_A_LOSS = 40,   /* ticks until a rank counts as silent */
+  GROUPS_A_TICK = 256, /* groups the root serves per tick. More groups lengthen the period */
+  /* This many heartbeats of a machine must be lost before it counts as silent. */
+  HEARTBEATS_A_LOSS = 6,
+  HEARERS = 2 /* receiving ranks of the root group, so that the next can take over at once */
 };
-/* Of the time in which a rank is found silent: a machine without heartbeats is asked, three times at
- * least; one that goes on without them lives; the process of a neighbour whose heartbeat is overdue is
- * looked at. */
+/* Parts of silent_s. A machine without heartbeats is asked after quiet_part, at least three times. If it
+ * still takes part in collectives without heartbeats for lost_part, it lives. The process of a neighbour is
+ * checked if its heartbeat is overdue by overdue_part. */
 static const double quiet_part = 0.4, answer_part = 0.2, lost_part = 0.5, overdue_part = 0.2;
 
 static struct {
@@ -45,25 +46,26 @@ static struct {
   bool          runs;
   int           wake, fd, listen;
   _Atomic bool  stops, joined, leaves;
-  tri_members  *members; /* the thread's own from `joined` on, as all that follow */
+  tri_members  *members; /* owned by the thread after `joined`, like all that follow */
   tri_ask      *ask;
   uint64_t      sequence;
   unsigned char key[TRI_KEY_BYTES];
   double        tick_s, period_s, silent_s;
-  double        real_s, now_s, sent_s; /* the system's clock; ours, which stands still while we do not run */
-  uint64_t      turn;                  /* of the status page, and since when */
-  double        turn_s;
+  /* The system's clock, and our own, which stops while this process does not run. */
+  double   real_s, now_s, sent_s;
+  uint64_t turn; /* of the status page, and since when */
+  double   turn_s;
   struct {
     double   passed_s, waited_s, before_s, work_s, looked_s, said_s;
     uint32_t number;
-  } window; /* of even phases (detector.h) */
+  } window; /* over phases with equal work (detector.h) */
   bool         began;
   _Atomic bool ends;
 } w = {.wake = -1, .fd = -1, .listen = -1};
 
 /* ---- this rank ---- */
 
-/* Phases in which every rank has the same share of the work. */
+/* True for phases with equal work on every rank. */
 static bool is_even(const char *phase) {
   static const char *const even[] = {"learn", "update", "reference", "critic"};
 
@@ -107,8 +109,7 @@ static tri_heartbeat make_heartbeat(double passed_s) {
 
 /* ---- warnings ---- */
 
-/* What a rank of the rank info's place is warned of: logged, and handed on to machines. words: behind its
- * name. */
+/* Warns about a rank: logs it and gives a notice to machines. `words` follow the rank's name. */
 static void warn(const char *code, const tri_rank_info *c, const tri_notice_number *number, int n_number,
                  const char *words) {
   tri_text   text = {0}, line = {0};
@@ -129,10 +130,10 @@ static void warn(const char *code, const tri_rank_info *c, const tri_notice_numb
 /* ---- the end ---- */
 
 static const char *const start_words =
-    "trireme: rank %d on this machine has waited for %.0f s (run.timeout_s) in the start of MPI: other ranks "
-    "did not come, or cannot be reached; it ends with exit code 76\n";
+    "trireme: rank %d on this machine waited for %.0f s (run.timeout_s) in the start of MPI. Other ranks did "
+    "not come or cannot be reached. It ends with exit code 76\n";
 
-/* Long before it ends: whoever is there can do something. */
+/* Warns long before the run ends, so that a user who is present can act. */
 static void warn_start(double waited_s) {
   static bool warned;
   double      after_s = w.opt.timeout_s / 2 < start_warn_s ? w.opt.timeout_s / 2 : start_warn_s;
@@ -151,7 +152,7 @@ static void end_alone(void) {
   w.opt.end(EXIT_CODE);
 }
 
-/* To the last known place of a rank's machine; before it was heard, to all its addresses. */
+/* Sends to the last known address of a rank's machine. Before it was heard, sends to all its addresses. */
 static void send_to(int rank, const unsigned char *bytes, size_t n) {
   const tri_rank_info *c = &w.members->info[rank];
   const tri_group     *g = &w.members->group[w.members->group_of[rank]];
@@ -181,13 +182,13 @@ static void tell_end(void) {
   }
 }
 
-/* Somebody else has said why, and ends all; but perhaps it cannot reach this rank. */
+/* Another rank has reported the reason and ends all. This rank ends itself if that does not reach it. */
 static void end_late(void) {
   if (!w.ends) w.opt.end_late(EXIT_CODE);
   w.ends = true;
 }
 
-/* The cause in a word, and who is meant, for machines. words: for people. */
+/* Gives the cause as a word and the culprit to machines. `words` are for people. */
 static void give_verdict(const tri_limits *limit, const tri_verdict *v, const char *words) {
   const tri_members *r = w.members;
   tri_notice         n = {.kind = TRI_NOTICE_VERDICT,
@@ -203,12 +204,13 @@ static void give_verdict(const tri_limits *limit, const tri_verdict *v, const ch
   tri_notice_give(&n);
 }
 
-/* The words are out before all else: what follows may hang, and a launcher may be about to kill. */
+/* The message is printed before all else. Later calls may hang, and a launcher may be about to kill this
+ * process. */
 static void end_run(const tri_limits *limit, const tri_verdict *v) {
   const tri_members *r = w.members;
   tri_text           words = {0}, line = {0};
 
-  end_late(); /* whatever hangs from here on */
+  end_late(); /* covers any hang from here on */
   if (!tri_node_claim(r->node)) return;
   if (tri_peers_words(r->info, r->seen, r->n, limit, w.now_s, v, &words) == TRI_OK &&
       tri_text_printf(&line, "trireme: %s\n", words.data) == TRI_OK)
@@ -220,8 +222,8 @@ static void end_run(const tri_limits *limit, const tri_verdict *v) {
 
 /* ---- the judge ---- */
 
-/* The first rank that lives of rank 0's machine judges all; that of another machine its own and the root's,
- * later and later, so that one of them speaks. */
+/* The first live rank of rank 0's machine judges all ranks. The first live rank of another machine judges its
+ * own and the root's, each machine later than the one before, so that only one of them reports. */
 static tri_limits limits_here(void) {
   int    g = w.members->mine;
   double late_s = g == 0 ? 0 : w.silent_s * (0.05 + 0.02 * (g < 8 ? g : 8));
@@ -243,14 +245,13 @@ static void warn_slow(void) {
   if (slow < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
   w.window.said_s = w.now_s;
   if (tri_text_printf(
-          &words,
-          ": is slow: the median rank did its work in phase %s in 1/%.1f of the time; all wait for it",
+          &words, ": is slow: work in phase %s takes it %.1f times as long as the median rank, and all wait",
           r->seen[slow].heartbeat.phase, times) == TRI_OK)
     warn("slow_rank", &r->info[slow], &(tri_notice_number){"times_median", times}, 1, words.data);
   tri_text_free(&words);
 }
 
-/* Each machine says so of its own ranks. */
+/* Each machine warns about its own ranks. */
 static void warn_overdue(void) {
   const tri_members *r = w.members;
   int                rank = tri_members_overdue(r, w.now_s, w.silent_s);
@@ -259,14 +260,14 @@ static void warn_overdue(void) {
   if (rank < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
   w.window.said_s = w.now_s;
   if (tri_text_printf(&words,
-                      ": is slow: no heartbeat for %.0f s, but its process %d runs: other "
-                      "programs take the cores of this node, or a disk does not answer; the run goes on",
+                      ": is slow: no heartbeat for %.0f s, but its process %d runs. Other "
+                      "programs take the cores of this node, or a disk does not answer. The run goes on",
                       w.silent_s, (int)r->info[rank].pid) == TRI_OK)
     warn("overdue_rank", &r->info[rank], &(tri_notice_number){"silent_s", w.silent_s}, 1, words.data);
   tri_text_free(&words);
 }
 
-/* Once for each machine. */
+/* Warns once for each machine. */
 static void warn_unheard(tri_group *g) {
   tri_members *r = w.members;
   tri_text     words = {0};
@@ -274,33 +275,34 @@ static void warn_unheard(tri_group *g) {
   if (g->warned) return;
   g->warned = true;
   if (tri_text_printf(&words,
-                      "%s: %s, UDP to port %u of %s: a firewall, or it is down; the run goes on, "
-                      "and %s ended by run.timeout_s alone",
+                      "%s: %s (UDP to port %u of %s). A firewall blocks them, or the machine is "
+                      "down. The run goes on, and %s",
                       g->n > 1 ? " and the others of its machine" : "",
-                      g->heard ? "its beats come no more" : "no beat came",
+                      g->heard ? "its heartbeats stopped" : "no heartbeat came",
                       (unsigned)(((r->info[r->rank].port & 0xff) << 8) | r->info[r->rank].port >> 8),
                       r->info[r->rank].host,
-                      g->heard ? "if nothing else shows that it lives it is" : "it is") == TRI_OK)
+                      g->heard ? "ends if these ranks stop coming to collectives"
+                               : "only run.timeout_s can end it for these ranks") == TRI_OK)
     warn("unheard_node", &r->info[g->member[0]], NULL, 0, words.data);
   tri_text_free(&words);
 }
 
-/* Nobody listens at its port, and nothing comes from it: said at once, for whoever kills next says no name.
- * It may be a firewall, so no more than said. */
+/* Nobody listens at its port, and nothing comes from it. Warns at once, because a launcher that kills all
+ * ranks names none. A firewall can cause this too, so it is only a warning. */
 static void warn_refused(tri_group *g) {
   if (g->warned || !g->refused || w.now_s - g->heard_s < 1.5 * w.period_s) return;
   g->warned = true;
-  warn("closed_port", &w.members->info[g->member[0]], NULL, 0, ": its port is closed: it seems to have died");
+  warn("closed_port", &w.members->info[g->member[0]], NULL, 0,
+       ": its port is closed, so it seems to have died");
 }
 
-/* Once for each machine. */
+/* Warns once for each machine. */
 static void warn_asked(tri_group *g) {
   if (!g->by_tcp || g->told) return;
   g->told = true;
   warn("beats_by_tcp", &w.members->info[g->member[0]], NULL, 0,
-       g->n > 1
-           ? " and the others of its machine: its beats come no more, UDP: it is asked by TCP, and answers"
-           : ": its beats come no more, UDP: it is asked by TCP, and answers");
+       g->n > 1 ? " and the others of its machine: its heartbeats by UDP stopped, but it answers by TCP"
+                : ": its heartbeats by UDP stopped, but it answers by TCP");
 }
 
 static void look_after_groups(void) {
@@ -385,7 +387,7 @@ static void listen_to_others(void) {
 
 /* ---- the thread ---- */
 
-/* Time in which this process did not run, stopped with all the others, say, counts for nobody. */
+/* Time in which this process did not run does not count, for example when all ranks were stopped together. */
 static double pass_time(void) {
   double real_s = tri_now_s(), passed_s = real_s - w.real_s;
 
@@ -419,7 +421,7 @@ static void look(void) {
   if (mine.life == TRI_LIFE_WORKS) judge();
 }
 
-/* Until the next look is due; what arrives meanwhile is read at once. */
+/* Waits until the next look is due. Datagrams that arrive meanwhile are read at once. */
 static void rest(double until_s) {
   while (!atomic_load(&w.stops)) {
     bool          joined = w.began;
@@ -437,7 +439,7 @@ static void *run(void *nothing) {
   while (!atomic_load(&w.stops)) {
     look();
     rest(tri_now_s() + w.tick_s);
-    if (read(w.wake, &told, sizeof told) < 0) continue; /* nobody woke us */
+    if (read(w.wake, &told, sizeof told) < 0) continue; /* no wake-up was sent */
   }
   look();
   return nothing;
@@ -447,7 +449,7 @@ static void *run(void *nothing) {
 
 static double between(double x, double least, double most) { return x < least ? least : x > most ? most : x; }
 
-/* Signals are for the main thread. */
+/* Blocks all signals in the thread, since the main thread handles them. */
 static tri_status start_thread(void) {
   sigset_t all, before;
   int      e;
@@ -456,7 +458,7 @@ static tri_status start_thread(void) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   e = pthread_create(&w.thread, NULL, run, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (e) TRI_FAIL(TRI_ENOMEM, "no thread can be started to watch over the ranks: %s", strerror(e));
+  if (e) TRI_FAIL(TRI_ENOMEM, "the thread of the monitor cannot be started: %s", strerror(e));
   w.runs = true;
   return TRI_OK;
 }
@@ -473,7 +475,7 @@ tri_status tri_peers_open(const tri_peers_opt *opt) {
   if (w.wake < 0 || start_thread() != TRI_OK) {
     if (w.wake >= 0) close(w.wake);
     w.wake = -1;
-    TRI_FAIL(TRI_ENOMEM, "the ranks are not watched: %s", strerror(errno));
+    TRI_FAIL(TRI_ENOMEM, "the ranks are not monitored: %s", strerror(errno));
   }
   return TRI_OK;
 }
@@ -488,7 +490,7 @@ void tri_peers_describe(tri_rank_info *mine) {
   mine->memory_limit_bytes = tri_memory_limit_find("", 0, &limit) ? (uint64_t)limit.bytes : 0;
   if (!w.runs) return;
   if (tri_net_open(&w.fd, &w.listen, &mine->port) != TRI_OK) {
-    tri_warn("not_watched", "%s: this rank is not watched from other nodes", tri_error_message());
+    tri_warn("not_watched", "%s. Other nodes do not monitor this rank", tri_error_message());
     tri_error_clear();
   }
   tri_net_addresses(mine->address);
@@ -497,7 +499,7 @@ void tri_peers_describe(tri_rank_info *mine) {
 static void wake(void) {
   uint64_t one = 1;
 
-  if (write(w.wake, &one, sizeof one) < 0) return; /* it is awake */
+  if (write(w.wake, &one, sizeof one) < 0) return; /* it is awake already */
 }
 
 tri_status tri_peers_join(const tri_rank_info *info, int n, int rank, const unsigned char key[TRI_KEY_BYTES],

@@ -1,15 +1,20 @@
-/* peers.h - the monitor over the ranks of a run: a thread of each, that sends heartbeats beside the data
- * path and ends all ranks, with a message that names one, when it died, is silent or comes too late.
+/* peers.h - the monitor over the ranks of a run. A thread of each rank sends heartbeats, independently of
+ * MPI. If a rank dies, falls silent or comes too late, the monitor names it in a message and ends all
+ * ranks.
  *
- * The ranks of a machine see each other on a status page in shared memory (node.h). The first of them that
- * shows life reports for all of them, a few times a second, by UDP to rank 0's machine, whose first one
- * judges (detector.h) and answers. Where it is not heard, each machine judges by itself, one after the
- * other. A machine that was never heard is not watched, which is said once, and its ranks are not ended
- * for silence. One that was heard, and then is not, is asked by TCP (ask.h) before it is called silent.
- * One that answers neither and still takes part in collectives is not watched from then on: what carries
- * MPI lives. Only where UDP and TCP end while others wait for it does it look as a cut link does: 15 s of
- * waiting end the run. A rank that is silent while its process runs gets no core: the others of its
- * machine see that by /proc, one of them says that it is slow, and only run.timeout_s ends the run. */
+ * The ranks of a machine see each other on a status page in shared memory (node.h). The first live rank of a
+ * machine reports for all of them, a few times a second, by UDP to rank 0's machine. The first live rank
+ * there runs the failure detector (detector.h) and answers. Machines without an answer judge by themselves,
+ * one after the other.
+ *
+ * A machine that was never heard is not monitored. One warning says so, and its ranks are not ended for
+ * silence. A machine that was heard and then falls silent is asked by TCP (ask.h) before it counts as silent.
+ * If it does not answer but still takes part in collectives, it lives, because MPI reaches it. It is not
+ * monitored from then on. Loss of both UDP and TCP looks like a cut link only if others wait for the machine.
+ * Then 15 s of waiting end the run.
+ *
+ * A rank whose process runs but is silent gets no core. The others of its machine see this in /proc, and one
+ * of them warns that it is slow. Only run.timeout_s ends the run in this case. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
@@ -20,34 +25,33 @@
 #include "node.h"
 
 typedef struct tri_peers_opt {
-  double timeout_s; /* run.timeout_s: so long a rank may be waited for; > 0 */
-  int    rank;      /* as the launcher's environment has it, for messages until join */
-  bool   speaks;    /* the first of its machine: it says what may be wrong with this node */
-  /* From the thread of the monitor. Ends every rank; it does not return. */
+  double timeout_s; /* run.timeout_s: the longest wait for a rank. > 0 */
+  int    rank;      /* from the launcher's environment, for messages before tri_peers_join */
+  bool   speaks;    /* first rank of its machine, which reports problems of this node */
+  /* Called by the monitor's thread. Ends every rank and does not return. */
   void (*end)(int code);
-  /* Ends this process, should it live on for seconds after another rank ends all. */
+  /* Ends this process if it still lives seconds after another rank ended all. */
   void (*end_late)(int code);
 } tri_peers_opt;
 
-/* Not collective, before MPI is up. From here on the wait of this rank in the start of MPI has an end, and
- * before that a warning that says what it may wait for. */
+/* Not collective, before MPI is up. Limits this rank's wait in the start of MPI from here on. A warning
+ * before the limit names possible causes. */
 TRI_CHECKED tri_status tri_peers_open(const tri_peers_opt *opt);
-/* Not collective. What this rank tells of itself: its socket, addresses and process; the rest is the
- * caller's. */
+/* Not collective. Fills in this rank's socket, addresses and process. The caller fills in the rest. */
 void tri_peers_describe(tri_rank_info *mine);
-/* Not collective, once all ranks' rank infos are known: info [n], copied; *node: of those of this one's
- * group, place: its number among them; it is taken, and NULL, also where this fails. key: of this run
- * alone. */
+/* Not collective. Call it once all rank infos are known. info [n] is copied. *node is the status page of this
+ * rank's group, and place is its number there. The node is taken and set to NULL, even if this fails. key
+ * belongs to this run alone. */
 TRI_CHECKED tri_status tri_peers_join(const tri_rank_info *info, int n, int rank,
                                       const unsigned char key[TRI_KEY_BYTES], tri_node **node, int place);
-/* Not collective. Ends the monitor of this rank; the others are told that it ends by its own will. */
+/* Not collective. Ends the monitor of this rank and tells the others that the rank ends deliberately. */
 void tri_peers_close(void);
-/* Not collective. The same where the process ends in haste: nobody is to call it dead. A signal handler may
- * call it. */
+/* Not collective. The same when the process ends in haste, so that nobody reports it as dead. Callable from a
+ * signal handler. */
 void tri_peers_leave(void);
-/* Not collective. Has this rank, or another, said why the run ends, and is ending it? */
+/* Not collective. True if this or another rank has reported why the run ends and is ending it. */
 bool tri_peers_end(void);
-/* Not collective. run.timeout_s while there is a monitor, else 0. */
+/* Not collective. Returns run.timeout_s while the monitor runs, else 0. */
 double tri_peers_timeout_s(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* proc_state.c - whether another process of this node runs, by /proc (proc(5)). */
+/* proc_state.c - tells from /proc whether another process of this node runs (proc(5)). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proc_state.h"
 
@@ -28,7 +28,7 @@ bool tri_proc_read(const char *line, char *letter, uint64_t *start) {
   return *end == ' ';
 }
 
-/* False: the file cannot be opened or read; errno says why. */
+/* False: the file cannot be opened or read. errno has the reason. */
 static bool read_file(const char *path, char *letter, uint64_t *start) {
   char  line[LINE_BYTES] = "";
   FILE *f = fopen(path, "re");
@@ -52,8 +52,8 @@ uint64_t tri_proc_start(int64_t pid) {
 
 static bool runs(char letter) { return letter == 'R' || letter == 'D'; }
 
-/* A thread that waits for a core keeps the heartbeat back, while the first thread sleeps until others have
- * done their part. */
+/* A waiting thread can delay the heartbeat while the first thread sleeps until the others have done their
+ * part. */
 static bool any_thread_runs(int64_t pid) {
   char           path[PATH_BYTES], letter;
   uint64_t       start;
@@ -79,7 +79,7 @@ tri_proc_state tri_proc_look(int64_t pid, uint64_t start) {
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
   errno = 0;
   if (!read_file(path, &letter, &now))
-    return errno == ESRCH ? TRI_PROC_GONE : TRI_PROC_UNKNOWN; /* no such file: /proc may hide it */
+    return errno == ESRCH ? TRI_PROC_GONE : TRI_PROC_UNKNOWN; /* other errors: /proc may hide the process */
   if (start && now != start) return TRI_PROC_GONE;
   if (letter == 'Z' || letter == 'X' || letter == 'x') return TRI_PROC_GONE;
   if (letter == 'T' || letter == 't') return TRI_PROC_STOPPED;

@@ -1,4 +1,4 @@
-/* proc_state.h - whether another process of this node runs, by /proc. Private to its room. */
+/* proc_state.h - tells from /proc whether another process of this node runs. Private to its folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PROC_STATE_H
 #define TRI_PROC_STATE_H
@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* RUNS: a thread runs, waits for a core or waits for a disk (R, D). STOPPED: by a signal or a debugger
- * (T, t). GONE: it has ended, waits for its parent as a zombie (Z, X), or its number belongs to another
- * process now.
- * SLEEPS: all its threads sleep. UNKNOWN: /proc does not say. */
+/* RUNS     a thread runs, or waits for a core or a disk (R, D)
+ * STOPPED  by a signal or a debugger (T, t)
+ * GONE     it has ended, is a zombie (Z, X), or its number belongs to another process now
+ * SLEEPS   all its threads sleep
+ * UNKNOWN  /proc does not tell */
 typedef enum {
   TRI_PROC_UNKNOWN,
   TRI_PROC_RUNS,
@@ -18,12 +19,11 @@ typedef enum {
   TRI_PROC_GONE
 } tri_proc_state;
 
-/* Not collective, all that follow. When the process started, in the kernel's clock ticks since boot; 0: /proc
- * does not say. */
+/* Not collective, all that follow. Start of the process in clock ticks since boot. 0: /proc does not tell. */
 uint64_t tri_proc_start(int64_t pid);
-/* start: as tri_proc_start said once; 0: unknown, and not compared. */
+/* start is an earlier result of tri_proc_start. 0: unknown, and not compared. */
 tri_proc_state tri_proc_look(int64_t pid, uint64_t start);
-/* Pure. Reads one line of /proc/PID/stat: the letter of its state and its start. False: the line has another
+/* Pure. Reads a line of /proc/PID/stat: the letter of the state, and the start. False: the line has another
  * form. */
 bool tri_proc_read(const char *line, char *letter, uint64_t *start);
 

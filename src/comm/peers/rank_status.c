@@ -1,5 +1,5 @@
-/* rank_status.c - what this rank is in. One thread writes, others read: every shared word is atomic, and a
- * turn that is odd while they change tells a reader to look again. */
+/* rank_status.c - the current phase and collective of this rank. One thread writes, others read. Every shared
+ * word is atomic. The turn is odd during a change, and readers then try again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rank_status.h"
 #include "base/clock.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-  RING = 16,                                     /* chosen: twice as many as a communicator has pending */
-  LABEL_WORDS = TRI_RANK_STATUS_LABEL_BYTES / 8, /* atomic copies go by words */
-  TRIES = 1000                                   /* chosen: a writer is done within nanoseconds */
+  RING = 16,                                     /* chosen: twice the pending collectives of a communicator */
+  LABEL_WORDS = TRI_RANK_STATUS_LABEL_BYTES / 8, /* atomic copies work on words */
+  TRIES = 1000                                   /* chosen: a write takes nanoseconds */
 };
 
 static struct {
@@ -21,10 +21,10 @@ static struct {
   _Atomic(const char *) phase;
 } shown = {.scope = TRI_RANK_STATUS_NOWHERE, .device_scope = TRI_RANK_STATUS_NOWHERE, .phase = "start"};
 
-/* The main thread's own. */
+/* For the main thread only. */
 static char carried[TRI_RANK_STATUS_LABEL_BYTES];
 static char ring[TRI_RANK_STATUS_SCOPES][RING][TRI_RANK_STATUS_LABEL_BYTES];
-static int  depth; /* of waits */
+static int  depth; /* of nested waits */
 
 #define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
 #define GET(at)        atomic_load_explicit(&(at), memory_order_relaxed)

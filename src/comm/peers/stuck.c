@@ -1,5 +1,5 @@
-/* stuck.c - why the start of MPI may hang on this node. An interface that is up and leads nowhere shows in
- * the kernel's table of neighbours: what MPI connects to there has an entry without a hardware address. */
+/* stuck.c - finds why the start of MPI may hang on this node. An active interface that leads nowhere shows in
+ * the kernel's neighbour table. MPI's connections there have an entry without a hardware address. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stuck.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Text of the system's, with nothing but letters that a screen takes. */
+/* Tests that text from the system has only printable characters without spaces. */
 static bool is_plain(const char *text) {
   for (; *text; text++)
     if (*text <= ' ' || *text > '~') return false;
@@ -40,7 +40,7 @@ int tri_stuck_find(const char *arp, tri_stuck out[TRI_STUCK_MOST]) {
   return n;
 }
 
-/* The interfaces that MPI takes where nothing is said: up, of IPv4, off this machine. */
+/* Lists the interfaces that MPI uses by default: active, IPv4, not the loopback. */
 static tri_status put_nets(tri_text *out) {
   struct ifaddrs *list = NULL;
   char            address[INET_ADDRSTRLEN];
@@ -64,23 +64,21 @@ tri_status tri_stuck_words(const tri_stuck *stuck, int n, tri_text *out) {
   const char *but = getenv("OMPI_MCA_btl_tcp_if_exclude");
 
   if (!n) {
-    TRI_TRY(tri_text_printf(out, "MPI takes each interface that is up and not left out, here "));
+    TRI_TRY(tri_text_printf(out, "MPI uses every active interface that is not excluded, here "));
     TRI_TRY(put_nets(out));
     return tri_text_printf(
-        out, "; one that leads nowhere makes it hang: trireme doctor in the place of trireme train "
-             "names it");
+        out, ". One that leads nowhere makes it hang. Run trireme doctor in place of trireme train "
+             "to find it");
   }
   for (int i = 0; i < n; i++)
     TRI_TRY(
         tri_text_printf(out, "%s%s does not answer on %s", i ? ", " : "", stuck[i].address, stuck[i].net));
-  TRI_TRY(
-      tri_text_printf(out,
-                      ": MPI takes every interface that is up, and hangs in one that leads nowhere; export "
-                      "OMPI_MCA_btl_tcp_if_exclude=%s",
-                      but && is_plain(but) && but[0] ? but : "lo,docker0"));
+  TRI_TRY(tri_text_printf(out,
+                          ": MPI uses every active interface and hangs on one that leads nowhere. Set export "
+                          "OMPI_MCA_btl_tcp_if_exclude=%s",
+                          but && is_plain(but) && but[0] ? but : "lo,docker0"));
   for (int i = 0; i < n; i++) TRI_TRY(tri_text_printf(out, ",%s", stuck[i].net));
-  return tri_text_printf(out,
-                         ", or have it taken down; trireme doctor in the place of trireme train tells more");
+  return tri_text_printf(out, ", or have it taken down. trireme doctor in place of trireme train tells more");
 }
 
 void tri_stuck_say(const char *before, int rank, bool speaks) {

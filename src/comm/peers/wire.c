@@ -1,15 +1,18 @@
-/* wire.c - heartbeats as datagrams: written, and read with every byte checked. */
+/* wire.c - writes heartbeats as datagrams, and reads them with a check of every byte. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Head:  0 magic  4 version  5 kind  6 heartbeats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)
- * 36 to (i32) Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40
- * met (u64) 48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
+/* Offsets in bytes, all numbers little-endian.
+ * Head:       0 magic  4 version  5 kind  6 heartbeats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)
+ *             36 to (i32)
+ * Heartbeat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40 met (u64)
+ *             48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
 static const unsigned char magic[4] = {'T', 'R', 'I', 'B'};
-/* The code is HMAC-SHA-256 of all bytes with zeros in its place, cut to half (RFC 2104, 5). */
+/* The code is HMAC-SHA-256 of all bytes, with zeros in place of the code, cut to half its length (RFC 2104,
+ * 5). */
 enum { VERSION = 2, CODE_AT = 8, CODE_BYTES = 16 };
 
 static void put(unsigned char *at, uint64_t value, int n) {
@@ -81,7 +84,7 @@ size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]) {
   return n > TRI_WIRE_HEARTBEATS ? 0 : TRI_WIRE_HEAD_BYTES + n * TRI_WIRE_HEARTBEAT_BYTES;
 }
 
-/* Printable ASCII, then NULs to the end. */
+/* Reads printable ASCII followed by NULs to the end. */
 static bool read_text(const unsigned char *at, size_t n, char *out) {
   size_t length = strnlen((const char *)at, n);
 
@@ -109,7 +112,7 @@ static bool read_heartbeat(const unsigned char *at, int n_ranks, tri_heartbeat *
   return read_text(at + 64, sizeof b->phase, b->phase) && read_text(at + 80, sizeof b->label, b->label);
 }
 
-/* Whether the head is one of ours, and of so many bytes. */
+/* Tests for a valid head of a datagram with n bytes. */
 static bool is_head(const unsigned char *bytes, size_t n, int n_ranks) {
   return n >= TRI_WIRE_HEAD_BYTES && !memcmp(bytes, magic, sizeof magic) && bytes[4] == VERSION &&
          bytes[5] < TRI_WIRE_KINDS && tri_wire_bytes(bytes) == n && get(bytes + 32, 4) < (uint64_t)n_ranks &&

@@ -1,4 +1,4 @@
-/* wire.h - heartbeats as datagrams, byte for byte: little-endian, of fixed length. Private to its room. */
+/* wire.h - the format of heartbeats as datagrams: little-endian, fixed length. Private to its folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_WIRE_H
 #define TRI_PEERS_WIRE_H
@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* A head and at most so many heartbeats: less than what every network carries in one piece. */
+/* A datagram is a head and at most TRI_WIRE_HEARTBEATS heartbeats. Every network carries it in one piece. */
 enum {
   TRI_WIRE_HEAD_BYTES = 40,
   TRI_WIRE_HEARTBEAT_BYTES = 128,
@@ -16,26 +16,28 @@ enum {
   TRI_WIRE_BYTES = TRI_WIRE_HEAD_BYTES + TRI_WIRE_HEARTBEATS * TRI_WIRE_HEARTBEAT_BYTES
 };
 
-/* REPORT: of the ranks of a group, to the root's group. HEARD: the root's answer to each group. END: the run
- * ends, somebody has said why. ASK: by TCP alone, for one of the first two. */
+/* REPORT  the ranks of a group, sent to the root group
+ * HEARD   the root's answer to each group
+ * END     the run ends, and a rank has reported why
+ * ASK     a request for REPORT or HEARD, by TCP only */
 typedef enum { TRI_WIRE_REPORT, TRI_WIRE_HEARD, TRI_WIRE_END, TRI_WIRE_ASK, TRI_WIRE_KINDS } tri_wire_kind;
 
 typedef struct tri_wire {
   tri_wire_kind kind;
   int32_t       sender;   /* rank */
-  int32_t       to;       /* ASK: the rank that is asked; else 0 */
-  uint64_t      sequence; /* of the sender's datagrams, growing */
+  int32_t       to;       /* ASK: the asked rank, else 0 */
+  uint64_t      sequence; /* grows with each datagram of the sender */
   int           n;
   tri_heartbeat heartbeat[TRI_WIRE_HEARTBEATS];
 } tri_wire;
 
-/* Not collective, all that follow. key: of this run alone; it is not sent, only an authentication code of all
- * bytes under it. Returns the number of bytes. */
+/* Not collective, all that follow. Writes a datagram and returns its bytes. `key` belongs to this run alone
+ * and is never sent. The datagram carries an authentication code of all its bytes under the key. */
 size_t tri_wire_write(const tri_wire *w, const unsigned char key[TRI_KEY_BYTES],
                       unsigned char out[TRI_WIRE_BYTES]);
-/* How many bytes this head says that it and its heartbeats have; 0: more than there may be. */
+/* Returns the size of the whole datagram according to its head. 0: more than allowed. */
 size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]);
-/* False for everything that is not a datagram of this run, of n_ranks ranks, written as above. */
+/* False: this is not a datagram of this run with n_ranks ranks. */
 bool tri_wire_read(const unsigned char *bytes, size_t n, const unsigned char key[TRI_KEY_BYTES], int n_ranks,
                    tri_wire *out);
 

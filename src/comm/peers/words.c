@@ -1,8 +1,8 @@
-/* words.c - a verdict in words: who, where, in what, who has come and who has not. */
+/* words.c - describes a verdict: who, where, in which collective, who has come and who is missing. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "detector.h"
 
-enum { MOST_RANGES = 8, MOST_NAMES = 4 }; /* chosen: what a reader takes in; the rest is counted */
+enum { MOST_RANGES = 8, MOST_NAMES = 4 }; /* chosen: as many as a reader takes in. The rest is counted */
 
 tri_status tri_peers_name(const tri_rank_info *c, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "rank %d", c->rank));
@@ -29,7 +29,7 @@ tri_status tri_peers_ranks(int n, bool (*is)(const void *ctx, int rank), const v
   return ranges ? TRI_OK : tri_text_printf(out, "none");
 }
 
-/* What the sentences are about. */
+/* The arguments of all sentences. */
 typedef struct about {
   const tri_rank_info *info;
   const tri_seen      *seen;
@@ -43,7 +43,7 @@ static bool is_meant(const about *a, int rank) {
   return tri_peers_means(a->info, a->seen, a->limit, a->now_s, a->v, rank);
 }
 
-/* Those meant, each with its place; on one node together. */
+/* Appends the culprits with their places. */
 static tri_status put_names(const about *a, tri_text *out) {
   int named = 0, more = 0;
 
@@ -80,32 +80,31 @@ static bool is_missing(const void *ctx, int rank) {
          !is_here(ctx, rank);
 }
 
-/* In which collective, who has come, who has not. */
+/* Appends the collective, who has come and who is missing. */
 static tri_status put_collective(const about *a, tri_text *out) {
   static const char *const scope[] = {"world", "node", "cross"};
   const tri_heartbeat     *w;
 
   if (a->v->waiter < 0) return tri_text_printf(out, "\n  no rank waits for it yet");
   w = &a->seen[a->v->waiter].heartbeat;
-  TRI_TRY(tri_text_printf(out, "\n  rank %d waits in phase %s, %s,\n  number %llu of scope %s: come: ",
+  TRI_TRY(tri_text_printf(out, "\n  rank %d waits in phase %s, %s,\n  number %llu of scope %s. Arrived: ",
                           a->v->waiter, w->phase, w->label, (unsigned long long)w->number, scope[w->scope]));
   TRI_TRY(tri_peers_ranks(a->n, is_here, a, out));
-  TRI_TRY(tri_text_printf(out, "; not come: "));
+  TRI_TRY(tri_text_printf(out, ". Missing: "));
   return tri_peers_ranks(a->n, is_missing, a, out);
 }
 
-/* Where the culprit was when it was last heard of. */
+/* Appends the culprit's state in its last heartbeat. */
 static tri_status put_last(const about *a, tri_text *out) {
   const tri_seen *s = &a->seen[a->v->culprit];
 
-  if (!s->known)
-    return tri_text_printf(out, "\n  its beats never came through, so what it does is not known");
+  if (!s->known) return tri_text_printf(out, "\n  none of its heartbeats arrived, so its phase is unknown");
   TRI_TRY(tri_text_printf(out, "\n  it was in phase %s", s->heartbeat.phase));
   if (s->heartbeat.scope == TRI_RANK_STATUS_NOWHERE) return tri_text_printf(out, ", at work");
   return tri_text_printf(out, ", waiting in %s", s->heartbeat.label);
 }
 
-/* The first of those meant that starved; or TRI_RANK_INFO_NOTHING. */
+/* Returns the first culprit that was killed for lack of memory, or TRI_RANK_INFO_NOTHING. */
 static int find_starved(const about *a) {
   for (int r = 0; r < a->n; r++)
     if ((is_meant(a, r) || r == a->v->culprit) && a->seen[r].starved) return r;
@@ -122,7 +121,7 @@ const char *tri_peers_cause(const tri_rank_info *info, const tri_seen *seen, int
   return v->kind == TRI_VERDICT_DEAD && find_starved(&a) >= 0 ? "out_of_memory" : cause[v->kind];
 }
 
-/* Why, in the first line, and what to do about it. */
+/* Appends the reason in the first line, and what to do about it. */
 static tri_status put_death(const about *a, tri_text *out) {
   int    starved = find_starved(a);
   double limit;
@@ -132,10 +131,10 @@ static tri_status put_death(const about *a, tri_text *out) {
   if (starved < 0) return TRI_OK;
   limit = (double)a->info[starved].memory_limit_bytes / 0x1p20;
   TRI_TRY(tri_text_printf(out, ": killed by the kernel, out of memory"));
-  if (limit > 0) TRI_TRY(tri_text_printf(out, ": the memory limit of its control group is %.1f MiB", limit));
+  if (limit > 0) TRI_TRY(tri_text_printf(out, ". The memory limit of its control group is %.1f MiB", limit));
   return tri_text_printf(
-      out, "\n  ask for more memory (Slurm: --mem or --mem-per-cpu), or let the run need less:\n"
-           "  fewer ranks a node, train.max_tokens_per_gpu, rollout.max_sequences");
+      out, "\n  Ask for more memory (Slurm: --mem or --mem-per-cpu), or reduce the need: fewer ranks\n"
+           "  per node, a smaller train.max_tokens_per_gpu or rollout.max_sequences");
 }
 
 tri_status tri_peers_words(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
@@ -146,16 +145,17 @@ tri_status tri_peers_words(const tri_rank_info *info, const tri_seen *seen, int 
   if (v->kind == TRI_VERDICT_DEAD)
     TRI_TRY(put_death(&a, out));
   else if (v->kind == TRI_VERDICT_SILENT)
-    TRI_TRY(tri_text_printf(out, ": no sign of life for %.0f s\n  stopped, or the node or its link is down",
-                            v->since_s));
+    TRI_TRY(tri_text_printf(
+        out, ": no sign of life for %.0f s\n  it is stopped, or the node or its link is down", v->since_s));
   else if (v->culprit >= 0)
-    TRI_TRY(tri_text_printf(out, ": late: waited for %.0f s (run.timeout_s)", v->since_s));
+    TRI_TRY(tri_text_printf(out, ": late: the others waited for %.0f s (run.timeout_s)", v->since_s));
   else
-    TRI_TRY(tri_text_printf(out, "a collective hangs that all ranks have come to, for %.0f s (run.timeout_s)",
-                            v->since_s));
+    TRI_TRY(tri_text_printf(
+        out, "a collective hangs for %.0f s (run.timeout_s), although all ranks have come to it",
+        v->since_s));
   if (v->culprit >= 0) TRI_TRY(put_last(&a, out));
   TRI_TRY(put_collective(&a, out));
   return tri_text_printf(out,
-                         "\n  every rank ends with exit code 76; the same command goes on from the newest\n"
+                         "\n  Every rank ends with exit code 76. The same command continues from the newest\n"
                          "  checkpoint, if there is one (run.resume: auto)");
 }
