@@ -1,5 +1,4 @@
-/* advantage_group.c - scores compared with those of the other answers to the prompt: less their mean over
- * their deviation, or less the mean of the others. */
+/* advantage_group.c - advantages from a comparison with the other answers to the prompt. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "policy.h"
@@ -16,7 +15,8 @@ static double mean_of(const double *x, int n) {
   return sum / n;
 }
 
-/* Unbiased; exactly 0 when all are equal, whatever the mean rounds to, and for one number. */
+/* Returns the unbiased standard deviation. It is exactly 0 for equal numbers, even if their mean is rounded,
+ * and for one number. */
 static double std_of(const double *x, int n) {
   double mean = mean_of(x, n), sum = 0;
   bool   differ = false;
@@ -36,7 +36,7 @@ static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(tri_answer_scores(o, r, &score));
-  TRI_TRY_DONE(TRI_ALLOC(some, r->n_seq)); /* of the step, then of a group: those that are left */
+  TRI_TRY_DONE(TRI_ALLOC(some, r->n_seq)); /* remaining answers of the step, later of a group */
   for (int q = 0; q < r->n_seq; q++)
     if (tri_rollout_counts(r, q)) some[n++] = score[q];
   batch_std = std_of(some, n);
@@ -55,8 +55,8 @@ done:
   return st;
 }
 
-/* A = score - mean of the group's others = G / (G - 1) (score - mean) (Ahmadian et al. 2024, RLOO, eq. 9),
- * the same at every token of the answer. */
+/* A = score - mean of the other answers of the group = G / (G - 1) (score - mean) (Ahmadian et al. 2024,
+ * RLOO, eq. 9), the same at every token of the answer. */
 static tri_status leave_one_out(const tri_algo_opt *o, tri_rollout *r) {
   double *score;
 

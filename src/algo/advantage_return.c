@@ -1,5 +1,5 @@
-/* advantage_return.c - the return from each token on: bare, less the mean of the prompt's answers, less
- * what a greedy answer earned, or estimated with a critic's values. */
+/* advantage_return.c - advantages from the return from each token on. The return is used as it is, less the
+ * mean of the prompt's answers, less a greedy answer's reward, or with a critic's values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "policy.h"
@@ -10,7 +10,7 @@ static const char *const options[] = {"algo.gamma", NULL};
 static const char *const gae_options[] = {"algo.gamma", "algo.lam", NULL};
 static const char *const no_options[] = {NULL};
 
-/* A_t = r_t + gamma A_(t+1), r_t = - the token's cost, and at the last one the reward less `baseline` (Hu et
+/* A_t = r_t + gamma A_(t+1). r_t = - the token's cost, and at the last token plus reward - baseline (Hu et
  * al. 2025, REINFORCE++, eq. 5 and 6; OpenRLHF, experience_maker.py, get_cumulative_returns). */
 static void fill_answer(const tri_algo_opt *o, tri_rollout *r, int q, double gamma, double baseline) {
   double sum = (double)r->reward[q] - baseline;
@@ -44,17 +44,17 @@ done:
 static tri_status fill_bare(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, false); }
 static tri_status fill_compared(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, true); }
 
-/* A_t = sum of r_u from u = t on, less the greedy answer's reward (Li et al. 2024, ReMax, algorithm 1; verl,
- * core_algos.py, compute_remax_outcome_advantage): not discounted. */
+/* A_t = sum of r_u from u = t on, less the greedy answer's reward, without discount (Li et al. 2024, ReMax,
+ * algorithm 1; verl, core_algos.py, compute_remax_outcome_advantage). */
 static tri_status fill_greedy(const tri_algo_opt *o, tri_rollout *r) {
   double *score;
 
-  TRI_TRY(tri_answer_scores(o, r, &score)); /* all of them finite */
+  TRI_TRY(tri_answer_scores(o, r, &score)); /* checks that all are finite */
   TRI_FREE(score);
   for (int q = 0; q < r->n_seq; q++) {
     if (tri_rollout_counts(r, q) && !isfinite(r->baseline[q]))
       TRI_FAIL(TRI_ENUMERIC,
-               "the greedy answer to prompt_id %lld has no finite reward: %g; look at the rewards",
+               "the greedy answer to prompt_id %lld has no finite reward: %g. Check the rewards.",
                (long long)r->prompt_id[q], (double)r->baseline[q]);
     fill_answer(o, r, q, 1, (double)r->baseline[q]);
   }
@@ -65,16 +65,17 @@ static tri_status check_values(const tri_rollout *r, int q) {
   for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
     if (!isfinite(r->critic.value[i]))
       TRI_FAIL(TRI_ENUMERIC,
-               "answer %d to prompt_id %lld: the critic's value of token %lld is %g; look at the critic's "
-               "weights, or lower critic.learning_rate",
+               "answer %d to prompt_id %lld: the critic's value of token %lld is %g. Check the critic's "
+               "weights, or lower critic.learning_rate.",
                (int)r->sample[q], (long long)r->prompt_id[q], (long long)(i - tri_rollout_first_row(r, q)),
                (double)r->critic.value[i]);
   return TRI_OK;
 }
 
-/* delta_t = r_t + gamma V_(t+1) - V_t, A_t = delta_t + gamma lam A_(t+1), R_t = A_t + V_t, where r_t = - the
- * token's cost, and at the last token the reward more; after it V is 0, also where the answer was cut
- * (Schulman et al. 2016, eq. 16; verl, core_algos.py, compute_gae_advantage_return; OpenRLHF, the same). */
+/* delta_t = r_t + gamma V_(t+1) - V_t, A_t = delta_t + gamma lam A_(t+1), R_t = A_t + V_t. r_t = - the
+ * token's cost, and at the last token plus the reward. After the last token V is 0, even if the answer was
+ * cut (Schulman et al. 2016, eq. 16; verl, core_algos.py, compute_gae_advantage_return; OpenRLHF, the
+ * same). */
 static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
   double paid = (double)r->reward[q], next = 0, adv = 0;
 
@@ -94,7 +95,7 @@ static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
 static tri_status fill_gae(const tri_algo_opt *o, tri_rollout *r) {
   double *score;
 
-  TRI_TRY(tri_answer_scores(o, r, &score)); /* all of them finite */
+  TRI_TRY(tri_answer_scores(o, r, &score)); /* checks that all are finite */
   TRI_FREE(score);
   for (int q = 0; q < r->n_seq; q++) {
     TRI_TRY(check_values(r, q));

@@ -1,5 +1,5 @@
-/* algo.c - the tables: algorithms by their advantage, loss and defaults; what each reads of a deck; the
- * advantages of a step, coefficients that adapt. */
+/* algo.c - the table of algorithms, with look-ups of their options, the advantages of a step, and adaptive
+ * coefficients. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo.h"
 
@@ -18,14 +18,15 @@ enum { N_POLICY_LOSS = sizeof policy_losses / sizeof *policy_losses };
   (const tri_algo_default[]) {                                                                               \
     __VA_ARGS__, { NULL, NULL }                                                                              \
   }
-#define RATE "train.learning_rate" /* chosen: the defaults of TRL and OpenRLHF for each */
+#define RATE "train.learning_rate" /* chosen. The defaults of TRL and OpenRLHF for each algorithm */
 /* clang-format off */
 static const tri_algo algos[] = {
   {"sft", TRI_NEEDS_DEMONSTRATIONS, NULL, &tri_loss_sft, SET({RATE, "2e-5"})},
   {"rm", TRI_NEEDS_PAIRS, NULL, &tri_loss_rm, SET({RATE, "1e-5"})},      /* Ouyang et al. 2022 */
   {"dpo", TRI_NEEDS_PAIRS, NULL, &tri_loss_dpo, SET({RATE, "5e-7"})},    /* Rafailov et al. 2023 */
   {"kto", TRI_NEEDS_LABELLED, NULL, &tri_loss_kto, SET({RATE, "5e-7"})}, /* Ethayarajh et al. 2024 */
-  {"ppo", TRI_NEEDS_ANSWERS, &tri_advantage_gae, &tri_loss_clip, /* Schulman et al. 2017, Ouyang et al. 2022 */
+  /* Schulman et al. 2017, Ouyang et al. 2022. */
+  {"ppo", TRI_NEEDS_ANSWERS, &tri_advantage_gae, &tri_loss_clip,
    SET({"algo.num_generations", "1"}, {"algo.gamma", "1"}, {"algo.lam", "0.95"},
        {"algo.whiten_advantages", "true"}, {"algo.kl_coef", "0.01"}, {"algo.kl_where", "reward"},
        {"algo.kl_estimator", "k1"})},
@@ -90,7 +91,8 @@ static const char *find_default(const tri_algo_default *d, const char *key) {
 
 const char *tri_algo_sets(const tri_algo *a, const char *key) {
   const char *own = find_default(a->set, key), *of_loss = find_default(a->loss->set, key);
-  bool        bound = !strncmp(key, "algo.clip_eps", 13); /* of a ratio, which another loss takes otherwise */
+  /* Bounds of a ratio, with another meaning in another loss. */
+  bool bound = !strncmp(key, "algo.clip_eps", 13);
 
   return own && !(of_loss && bound) ? own : of_loss;
 }
@@ -131,7 +133,7 @@ tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_roll
   return TRI_OK;
 }
 
-/* ---- coefficients that follow what was learned ---- */
+/* ---- adaptive coefficients ---- */
 
 void tri_adapt_use(tri_algo_opt *o, const tri_adapt *a) {
   if (!tri_adapts_entropy(o)) return;

@@ -1,5 +1,5 @@
-/* answer.c - whole answers: what one earned less its KL, and the advantage of its tokens; its log-ratio to
- * the reference, and a pair's rewards. */
+/* answer.c - numbers of whole answers. Scores less KL, advantages of all tokens, log-ratios to the reference,
+ * and rewards of a pair. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "policy.h"
@@ -16,7 +16,7 @@ double tri_answer_cost(const tri_algo_opt *o, const tri_rollout *r, int64_t i) {
   return pays_kl(o) ? o->kl_coef * answer_kl(o, r, i) : 0;
 }
 
-/* Reward of sequence q, less the KL part if it belongs to the reward: score - kl_coef sum_t k(old_logp -
+/* Returns the reward of sequence q, less KL if it belongs to the reward. score - kl_coef sum_t k(old_logp -
  * ref_logp) (verl, core_algos.py, apply_kl_penalty). */
 static tri_status answer_score(const tri_algo_opt *o, const tri_rollout *r, int q, double *score) {
   double kl = 0;
@@ -73,10 +73,11 @@ tri_status tri_answer_log_ratio(const tri_loss_in *in, int q, tri_mean *entropy,
   for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
     double logp = (double)in->logp[i], ref = (double)in->ref_logp[i], ent = in->ent ? (double)in->ent[i] : 0;
     if (!isfinite(logp) || !isfinite(ref) || !isfinite(ent))
-      TRI_FAIL(TRI_ENUMERIC,
-               "answer token %lld of sequence %d of a micro-batch: log-probability %g, reference %g, entropy "
-               "%g nats: not a finite number; look at the model's weights, or lower train.learning_rate",
-               (long long)(i - in->start[q]), q, logp, ref, ent);
+      TRI_FAIL(
+          TRI_ENUMERIC,
+          "answer token %lld of sequence %d of a micro-batch: log-probability %g, reference %g, entropy %g "
+          "nats are not all finite. Check the model's weights, or lower train.learning_rate.",
+          (long long)(i - in->start[q]), q, logp, ref, ent);
     *out += logp - ref;
     entropy->sum += ent;
     entropy->of += in->ent != NULL;

@@ -9,8 +9,8 @@ static const char *const clip_options[] = {OPTIONS, "algo.loss_agg_mode", NULL};
 static const char *const luspo_options[] = {OPTIONS, NULL};
 static const char *const metrics[] = {TRI_CLIP_METRICS, NULL};
 
-/* - min(ratio A, clip(ratio) A) (Schulman et al. 2017, eq. 7; trl, grpo_trainer.py, _compute_loss). Of A < 0:
- * - max(that, dual_clip A) (Ye et al. 2020, eq. 3; verl, core_algos.py, compute_policy_loss). */
+/* - min(ratio A, clip(ratio) A) (Schulman et al. 2017, eq. 7; trl, grpo_trainer.py, _compute_loss). For A < 0
+ * also - max(of this, dual_clip A) (Ye et al. 2020, eq. 3; verl, core_algos.py, compute_policy_loss). */
 static tri_surrogate clipped(const tri_algo_opt *o, double ratio, double adv) {
   double        bound = 0;
   tri_surrogate s = {.clipped = true};
@@ -34,17 +34,17 @@ static tri_surrogate by_token(const tri_algo_opt *o, const tri_loss_in *in, int6
   return clipped(o, ratio, (double)in->adv[i]);
 }
 
-/* The logarithm of the ratio is a mean over the T tokens: each has 1/T of its slope, and T equal losses make
- * that whole. Where advantages differ from token to token this is the gradient of GSPO-token (Zheng et al.
- * 2025, eq. 16). */
+/* The logarithm of the ratio is a mean over the T tokens. Each token has 1/T of its slope, and T equal losses
+ * sum to the whole slope. If advantages differ between tokens, this is the gradient of GSPO-token (Zheng et
+ * al. 2025, eq. 16). */
 static tri_surrogate by_sequence(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
                                  double shared) {
   (void)ratio;
   return clipped(o, exp(shared), (double)in->adv[i]);
 }
 
-/* The mean of log pi - log old pi over the tokens of sequence q; 0 of none (Zheng et al. 2025, GSPO,
- * eq. 7). */
+/* Returns the mean of log pi - log old pi over the tokens of sequence q, or 0 without tokens (Zheng et al.
+ * 2025, GSPO, eq. 7). */
 static double sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
   double sum = 0, n = (double)(in->start[q + 1] - in->start[q]);
 
@@ -62,14 +62,14 @@ static tri_status sequence_loss(const tri_algo_opt *o, const tri_loss_in *in, tr
   return tri_policy_loss(o, in, &(tri_policy_rule){sequence_log_ratio, by_sequence, .one_ratio = true}, out);
 }
 
-/* trl, grpo_trainer.py, loss_type luspo: the mean over sequences of their loss times their length. */
+/* trl, grpo_trainer.py, loss_type luspo. The mean over sequences of their loss times their length. */
 static void weigh_luspo(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer,
                         int n_seq, double *weight) {
   (void)o;
   tri_loss_weights(TRI_SEQ_MEAN_TOKEN_SUM, max_response_length, n_answer, n_seq, weight);
 }
 
-/* Zheng et al. 2025, 5.1: narrow, for a mean moves little. */
+/* Zheng et al. 2025, 5.1. The bounds are narrow, because a mean moves little. */
 static const tri_algo_default of_sequence[] = {{"algo.clip_eps", "3e-4"},
                                                {"algo.clip_eps_high", "4e-4"},
                                                {"algo.loss_agg_mode", "seq-mean-token-mean"},

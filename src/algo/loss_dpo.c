@@ -1,4 +1,4 @@
-/* loss_dpo.c - direct preference optimisation: log-ratios to the reference are to part the two of a pair. */
+/* loss_dpo.c - direct preference optimization, on the difference of a pair's log-ratios to the reference. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -10,8 +10,9 @@ static const char *const options[] = {"algo.beta",     "algo.dpo_loss",         
                                       "algo.sft_coef", "algo.length_normalize", NULL};
 static const char *const metrics[] = {TRI_PREFERENCE_METRICS, "entropy_mean_nats", NULL};
 
-/* Of a chosen answer the pair's share of the loss, of a rejected one that of a chosen token in the SFT term:
- * the mean over all pairs, and that over all chosen tokens. A pair counts whatever its answers' length. */
+/* The weight of a chosen answer is the pair's share of the loss in a mean over all pairs. The weight of a
+ * rejected answer is a chosen token's share of the SFT term in a mean over all chosen tokens. Pairs count
+ * equally, whatever their answers' lengths. */
 static void weigh_pairs(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer,
                         int n_seq, double *weight) {
   double n_chosen = 0;
@@ -21,8 +22,11 @@ static void weigh_pairs(const tri_algo_opt *o, int64_t max_response_length, cons
   for (int q = 0; q < n_seq; q++) weight[q] = q % 2 == 0 ? 2.0 / n_seq : n_chosen > 0 ? 1 / n_chosen : 0;
 }
 
-/* h: how far the chosen log-ratio is above the rejected one. sigmoid: - (1 - a) log sigmoid(beta h) - a log
- * sigmoid(- beta h) (Rafailov et al. 2023, eq. 7; a: Mitchell 2023, cDPO, eq. 3; OpenRLHF, loss.py, DPOLoss);
+/* h is the chosen log-ratio minus the rejected one, and a is label_smoothing.
+ *
+ * sigmoid: - (1 - a) log sigmoid(beta h) - a log sigmoid(- beta h) (Rafailov et al. 2023, eq. 7, for a
+ * Mitchell 2023, cDPO, eq. 3; OpenRLHF, loss.py, DPOLoss).
+ *
  * ipo: (h - 1 / (2 beta))^2 (Azar et al. 2023, eq. 17; trl, dpo_trainer.py, _compute_loss). */
 static double loss_of(const tri_algo_opt *o, double h, double *slope) {
   const double a = o->label_smoothing, x = o->beta * h, off = h - 1 / (2 * o->beta);
@@ -35,14 +39,14 @@ static double loss_of(const tri_algo_opt *o, double h, double *slope) {
   return (1 - a) * tri_log_1_exp(-x) + a * tri_log_1_exp(x);
 }
 
-/* By what an answer's log-ratio is divided; of no tokens it is 0. */
+/* Returns the divisor of an answer's log-ratio. Without tokens the log-ratio is 0. */
 static double length_of(const tri_algo_opt *o, const tri_loss_in *in, int q) {
   int64_t n = in->start[q + 1] - in->start[q];
 
   return o->length_normalize && n > 0 ? (double)n : 1;
 }
 
-/* The same derivative of each token of sequence q. */
+/* Gives every token of sequence q the same derivative. */
 static void spread(const tri_loss_in *in, int q, double slope, tri_loss_out *out) {
   for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
     out->dlogp[i] = (float)slope;
@@ -50,7 +54,7 @@ static void spread(const tri_loss_in *in, int q, double slope, tri_loss_out *out
   }
 }
 
-/* The pair in sequences q, q + 1. */
+/* Adds the pair in sequences q and q + 1. */
 static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, tri_loss_out *out) {
   double chosen, rejected, slope, loss, length = length_of(o, in, q), other = length_of(o, in, q + 1);
   double share = in->weight[q], imitate = o->sft_coef * in->weight[q + 1];
@@ -65,8 +69,8 @@ static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, 
   tri_pair_count(out->metric, o->beta * chosen, o->beta * rejected);
   if (isfinite(loss) && isfinite((float)(share * slope))) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,
-           "the pair in sequences %d and %d of a micro-batch has no finite loss: log-ratios to the reference "
-           "%g and %g nats; lower train.learning_rate",
+           "the pair in sequences %d and %d of a micro-batch has no finite loss. Its log-ratios to the "
+           "reference are %g and %g nats. Lower train.learning_rate.",
            q, q + 1, chosen, rejected);
 }
 

@@ -1,5 +1,5 @@
-/* loss_kto.c - Kahneman-Tversky optimisation: answers labelled good or not, against what the policy makes of
- * answers to other prompts. */
+/* loss_kto.c - Kahneman-Tversky optimization of answers labelled good or not, relative to answers to other
+ * prompts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -16,8 +16,9 @@ static void mean_over_answers(const tri_algo_opt *o, int64_t max_response_length
   for (int q = 0; q < n_seq; q++) weight[q] = 1.0 / n_seq;
 }
 
-/* r: the sum of log pi - log ref. Desirable: w (1 - sigmoid(beta (r - z))), undesirable: w (1 - sigmoid(beta
- * (z - r))); z is a constant (Ethayarajh et al. 2024, eq. 7; trl, kto_trainer.py, _compute_loss). */
+/* r is the sum of log pi - log ref, and z is a constant. Desirable: w (1 - sigmoid(beta (r - z))),
+ * undesirable: w (1 - sigmoid(beta (z - r))) (Ethayarajh et al. 2024, eq. 7; trl, kto_trainer.py,
+ * _compute_loss). */
 static tri_status add_answer(const tri_algo_opt *o, const tri_loss_in *in, int q, tri_loss_out *out) {
   bool      good = in->score[q] > 0.5f;
   double    ratio, side = good ? 1 : -1, weight = good ? o->desirable_weight : o->undesirable_weight;
@@ -35,8 +36,8 @@ static tri_status add_answer(const tri_algo_opt *o, const tri_loss_in *in, int q
   reward->of++;
   if (isfinite(loss) && isfinite(in->statistic) && isfinite(in->score[q])) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,
-           "the answer in sequence %d of a micro-batch has no finite loss: label %g, log-ratio to the "
-           "reference %g nats, of answers to other prompts %g; lower train.learning_rate",
+           "the answer in sequence %d of a micro-batch has no finite loss. Its label is %g, its log-ratio to "
+           "the reference %g nats, and the mean for answers to other prompts %g. Lower train.learning_rate.",
            q, (double)in->score[q], ratio, in->statistic);
 }
 
@@ -49,7 +50,7 @@ static tri_status kto_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-/* The means of a step's desirable and undesirable answers make one pair. */
+/* Compares the means of a step's desirable and undesirable answers as one pair. */
 static void compare_means(tri_mean *metric) {
   const tri_mean chosen = metric[TRI_CHOSEN], rejected = metric[TRI_REJECTED];
 
@@ -65,7 +66,8 @@ static bool always(const tri_algo_opt *o) {
   return true;
 }
 
-/* z: the mean of the log-ratios of answers to other prompts, at least 0; what is not finite stays so. */
+/* Returns z, the mean of the log-ratios of answers to other prompts, at least 0. Numbers that are not finite
+ * stay so. */
 static double mean_beside(const tri_algo_opt *o, const tri_rollout *r, int begin, int end) {
   double sum = 0;
 

@@ -1,4 +1,4 @@
-/* loss_rm.c - a reward model from pairs: the chosen answer is to score above the rejected one. */
+/* loss_rm.c - trains a reward model from pairs, to score the chosen answer above the rejected one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -8,15 +8,15 @@
 static const char *const options[] = {"algo.centering_coef", NULL};
 static const char *const metrics[] = {TRI_PREFERENCE_METRICS, NULL};
 
-/* Every pair counts alike: a score stands at the last token, whether the answer has any or not. */
+/* All pairs count equally. The score is at the last token, even if the answer has no tokens. */
 static void mean_over_pairs(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer,
                             int n_seq, double *weight) {
   (void)o, (void)max_response_length, (void)n_answer;
   for (int q = 0; q < n_seq; q++) weight[q] = 2.0 / n_seq;
 }
 
-/* - log sigmoid(r_w - r_l - margin) + centering_coef (r_w + r_l)^2 (Ouyang et al. 2022, eq. 1; trl,
- * reward_trainer.py, compute_loss) of the pair in sequences q, q + 1. */
+/* - log sigmoid(r_w - r_l - margin) + centering_coef (r_w + r_l)^2 for the pair in sequences q and q + 1
+ * (Ouyang et al. 2022, eq. 1; trl, reward_trainer.py, compute_loss). */
 static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, tri_loss_out *out) {
   int64_t w = in->start[q], l = in->start[q + 1];
   double  chosen = (double)in->value[w], rejected = (double)in->value[l], margin = (double)in->score[q];
@@ -30,10 +30,11 @@ static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, 
   tri_pair_count(out->metric, chosen, rejected);
   if (isfinite(loss) && isfinite(margin) && isfinite(out->dvalue[w]) && isfinite(out->dvalue[l]))
     return TRI_OK;
-  TRI_FAIL(TRI_ENUMERIC,
-           "the pair in sequences %d and %d of a micro-batch has no finite loss: scores %g and %g, margin "
-           "%g; look at the model's weights and the margins, or lower train.learning_rate",
-           q, q + 1, chosen, rejected, margin);
+  TRI_FAIL(
+      TRI_ENUMERIC,
+      "the pair in sequences %d and %d of a micro-batch has no finite loss. Its scores are %g and %g, and "
+      "its margin is %g. Check the model's weights and the margins, or lower train.learning_rate.",
+      q, q + 1, chosen, rejected, margin);
 }
 
 static tri_status rm_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {

@@ -1,4 +1,4 @@
-/* loss_sapo.c - SAPO: a soft gate in place of the clip. */
+/* loss_sapo.c - SAPO, a soft gate instead of the clip. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -8,8 +8,8 @@ static const char *const options[] = {"algo.sapo_temperature_pos", "algo.sapo_te
                                       "algo.loss_agg_mode", NULL};
 static const char *const metrics[] = {TRI_POLICY_METRICS, NULL};
 
-/* - 4 / t sigmoid(t (ratio - 1)) A, t by the sign of A (Gao et al. 2025, SAPO, eq. 5; trl, grpo_trainer.py,
- * loss_type sapo). */
+/* - 4 / t sigmoid(t (ratio - 1)) A, with t by the sign of A (Gao et al. 2025, SAPO, eq. 5; trl,
+ * grpo_trainer.py, loss_type sapo). */
 static tri_surrogate token(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
                            double shared) {
   double adv = (double)in->adv[i], t = adv > 0 ? o->sapo_temperature_pos : o->sapo_temperature_neg;

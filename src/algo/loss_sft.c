@@ -1,4 +1,4 @@
-/* loss_sft.c - supervised fine-tuning: the negative log-likelihood of given answers. */
+/* loss_sft.c - supervised fine-tuning, by the negative log-likelihood of given answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -15,7 +15,7 @@ static void mean_over_tokens(const tri_algo_opt *o, int64_t max_response_length,
   tri_loss_weights(TRI_TOKEN_MEAN, max_response_length, n_answer, n_seq, weight);
 }
 
-/* loss = - sum weight logp; the entropy is only reported. */
+/* loss = - sum weight logp. The entropy is only reported. */
 static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
   double loss = 0;
 
@@ -30,10 +30,11 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
       loss -= in->weight[q] * (double)in->logp[i];
       out->metric[ENTROPY].sum += (double)in->ent[i];
       if (!isfinite(in->logp[i]) || !isfinite(in->ent[i]))
-        TRI_FAIL(TRI_ENUMERIC,
-                 "token %lld with loss of sequence %d of a micro-batch: log-probability %g, entropy %g "
-                 "nats: not a finite number; look at the model's weights, or lower train.learning_rate",
-                 (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->ent[i]);
+        TRI_FAIL(
+            TRI_ENUMERIC,
+            "token %lld with loss of sequence %d of a micro-batch: log-probability %g and entropy %g nats "
+            "are not both finite. Check the model's weights, or lower train.learning_rate.",
+            (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->ent[i]);
     }
   }
   out->loss = loss;

@@ -1,4 +1,4 @@
-/* loss_value.c - the critic's loss: squared errors of values, clipped around those before learning. */
+/* loss_value.c - the critic's loss, a squared error with values clipped around the values before learning. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -22,7 +22,8 @@ typedef struct squared {
 } squared;
 
 /* 1/2 max((V - R)^2, (V_old + clip(V - V_old) - R)^2) (OpenRLHF, loss.py, ValueLoss; verl, core_algos.py,
- * compute_value_loss). A clipped one that is larger does not move with V; inside the clip both are one. */
+ * compute_value_loss). If the clipped error is larger, the loss does not depend on V. Inside the clip both
+ * are equal. */
 static squared of_value(const tri_algo_opt *o, double value, double old, double ret) {
   double moved = value - old, error = value - ret, bounded = error;
 
@@ -41,11 +42,11 @@ static tri_status add_row(const tri_loss_in *in, int q, int64_t i, const squared
   out->metric[CLIPPED].sum += s->clipped;
   out->metric[RETURN].sum += (double)in->ret[i];
   if (isfinite(s->loss) && isfinite(out->dvalue[i]) && isfinite(in->value[i])) return TRI_OK;
-  TRI_FAIL(TRI_ENUMERIC,
-           "answer token %lld of sequence %d of a micro-batch has no finite loss of its value: value %g, "
-           "before learning %g, return %g; look at the rewards, or lower critic.learning_rate",
-           (long long)(i - in->start[q]), q, (double)in->value[i], (double)in->old_value[i],
-           (double)in->ret[i]);
+  TRI_FAIL(
+      TRI_ENUMERIC,
+      "answer token %lld of sequence %d of a micro-batch has no finite value loss. Its value is %g, before "
+      "learning %g, and its return is %g. Check the rewards, or lower critic.learning_rate.",
+      (long long)(i - in->start[q]), q, (double)in->value[i], (double)in->old_value[i], (double)in->ret[i]);
 }
 
 static tri_status value_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
@@ -57,7 +58,7 @@ static tri_status value_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_l
   for (int q = 0; q < in->n_seq; q++)
     for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
       squared s = of_value(o, (double)in->value[i], (double)in->old_value[i], (double)in->ret[i]);
-      if (!isfinite(in->old_value[i])) s.loss = NAN; /* no clip, or one at infinity, must not hide it */
+      if (!isfinite(in->old_value[i])) s.loss = NAN; /* a missing or infinite clip must not hide it */
       TRI_TRY(add_row(in, q, i, &s, out));
     }
   return TRI_OK;

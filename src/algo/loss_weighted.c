@@ -1,11 +1,11 @@
-/* loss_weighted.c - the log-probability of a token, weighted by a function of a ratio that no gradient goes
- * through: CISPO, VESPO. */
+/* loss_weighted.c - CISPO and VESPO, the log-probability of a token weighted by a function of a ratio without
+ * gradient. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
 #include <math.h>
 
-/* ---- cispo: by the token's ratio, capped ---- */
+/* ---- cispo, by the token's capped ratio ---- */
 
 static const char *const cispo_options[] = {"algo.clip_eps_high", "algo.loss_agg_mode", NULL};
 static const char *const cispo_metrics[] = {TRI_CLIP_METRICS, NULL};
@@ -38,7 +38,7 @@ const tri_loss tri_loss_cispo = {.name = "cispo",
                                  .compute = cispo_loss,
                                  .statistic = &tri_policy_statistic};
 
-/* ---- vespo: by a gamma density of the sequence's ratio ---- */
+/* ---- vespo, by a gamma density of the sequence's ratio ---- */
 
 static const char *const vespo_options[] = {"algo.vespo_k_pos",   "algo.vespo_lambda_pos",
                                             "algo.vespo_k_neg",   "algo.vespo_lambda_neg",
@@ -47,8 +47,8 @@ static const char *const vespo_metrics[] = {TRI_POLICY_METRICS, NULL};
 
 static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-/* log w: the sum of the tokens' log ratios and of the sampler's corrections, kept where its exponential is a
- * number. */
+/* Returns log w, the sum of the tokens' log ratios and the sampler's corrections, within bounds that keep its
+ * exponential finite. */
 static double log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
   static const double LOWEST = 1e-8;
   double              sum = 0, correction = 0;
@@ -60,7 +60,7 @@ static double log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
   return between(sum + correction, log(LOWEST), 20);
 }
 
-/* - e^lambda w^k e^(-lambda w) A log pi, k and lambda by the sign of A; no gradient goes through w (trl,
+/* - e^lambda w^k e^(-lambda w) A log pi, with k and lambda by the sign of A, and no gradient through w (trl,
  * grpo_trainer.py, get_gamma_weights and loss_type vespo). */
 static tri_surrogate vespo_token(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
                                  double log_w) {

@@ -1,4 +1,4 @@
-/* policy.c - what policy losses share: the KL's estimators, weights of tokens, the loss of tokens with KL and
+/* policy.c - shared parts of policy losses. KL estimators, token weights, and the token loss with KL and
  * entropy. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
@@ -24,7 +24,7 @@ double tri_kl_value(tri_kl_estimator e, double delta, double *slope) {
 
 /* ---- weights of tokens ---- */
 
-/* The four normalisers of verl (core_algos.py, agg_loss), each counted over the whole optimizer step. */
+/* The four normalizations of verl (core_algos.py, agg_loss), each counted over the whole optimizer step. */
 void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                       double *weight) {
   double n_token = 0, n_counted = 0;
@@ -65,10 +65,10 @@ static double kl_of(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, dou
   return tri_kl_value(o->kl_estimator, (double)in->logp[i] - (double)in->ref_logp[i], slope);
 }
 
-/* What the tokens of one sequence share. */
+/* Numbers shared by the tokens of one sequence. */
 typedef struct sequence_part {
-  double shared;     /* of the rule */
-  double factor, kl; /* means over the tokens, where they have one ratio: each token moves it by 1/T */
+  double shared;     /* result of the rule's `sequence` */
+  double factor, kl; /* means over the tokens if they have one ratio, which each token moves by 1/T */
 } sequence_part;
 
 static sequence_part part_of(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,
@@ -92,8 +92,8 @@ typedef struct token_loss {
   bool   clipped;
 } token_loss;
 
-/* The KL term; with algo.kl_bias_correction times the ratio, through which the gradient goes too (trl,
- * grpo_trainer.py, use_bias_correction_kl). */
+/* Adds the KL term. With algo.kl_bias_correction it is multiplied by the ratio, with a gradient through the
+ * ratio (trl, grpo_trainer.py, use_bias_correction_kl). */
 static void add_kl(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio, double moved_kl,
                    token_loss *t) {
   double slope;
@@ -118,7 +118,7 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, co
                      .by_ent = 0 - o->entropy_coef,
                      .clipped = s.clipped};
 
-  /* A clip must not hide it, nor exp(-inf) = 0, nor a cap. */
+  /* A clip, a cap or exp(-inf) = 0 must not hide a number that is not finite. */
   if (!isfinite(ratio) || !isfinite(log_ratio)) t.loss = NAN;
   if (o->is_cap > 0) t.correction = tri_sampler_ratio(in, i);
   if (!isfinite(t.correction)) t.loss = NAN;
@@ -130,7 +130,8 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, co
   return t;
 }
 
-/* The row of sequence q whose own numbers are wrong; i where all are fine but what the sequence shares. */
+/* Returns the row of sequence q with a number that is not finite, or i if only the shared number is not
+ * finite. */
 static int64_t find_nonfinite(const tri_loss_in *in, int q, int64_t i) {
   for (int64_t k = in->start[q]; k < in->start[q + 1]; k++)
     if (!isfinite(exp((double)in->logp[k] - (double)in->old_logp[k])) || !isfinite(in->logp[k]) ||
@@ -140,7 +141,7 @@ static int64_t find_nonfinite(const tri_loss_in *in, int q, int64_t i) {
   return i;
 }
 
-/* Row i of sequence q, into *out. */
+/* Adds row i of sequence q to *out. */
 static tri_status add_token(const tri_algo_opt *o, const tri_loss_in *in, int q, int64_t i,
                             const token_loss *t, tri_loss_out *out) {
   out->dlogp[i] = (float)(in->weight[q] * t->by_logp);
@@ -153,14 +154,15 @@ static tri_status add_token(const tri_algo_opt *o, const tri_loss_in *in, int q,
   out->metric[TRI_POLICY_CLIPPED].sum += t->clipped;
   if (isfinite(t->loss) && isfinite(t->kl) && isfinite(in->ent[i]) && isfinite(out->dlogp[i])) return TRI_OK;
   i = find_nonfinite(in, q, i);
-  TRI_FAIL(TRI_ENUMERIC,
-           "answer token %lld of sequence %d of a micro-batch has no finite loss: log-probability %g, old "
-           "%g, reference %g, sampler's %g, entropy %g nats, advantage %g; look at the rewards, or lower "
-           "train.learning_rate",
-           (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->old_logp[i],
-           in->ref_logp ? (double)in->ref_logp[i] : 0.0,
-           in->roll_logp ? (double)in->roll_logp[i] : (double)in->old_logp[i], (double)in->ent[i],
-           (double)in->adv[i]);
+  TRI_FAIL(
+      TRI_ENUMERIC,
+      "answer token %lld of sequence %d of a micro-batch has no finite loss: log-probability %g, old %g, "
+      "reference %g, sampler's %g, entropy %g nats, advantage %g. Check the rewards, or lower "
+      "train.learning_rate.",
+      (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->old_logp[i],
+      in->ref_logp ? (double)in->ref_logp[i] : 0.0,
+      in->roll_logp ? (double)in->roll_logp[i] : (double)in->old_logp[i], (double)in->ent[i],
+      (double)in->adv[i]);
 }
 
 tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,

@@ -1,5 +1,5 @@
-/* policy_factor.c - what the policy loss of a token is multiplied by: the sampler's correction, and 0 below
- * the entropy that a share of the step's tokens is above. */
+/* policy_factor.c - the factor of a token's policy loss. The sampler's correction, or 0 below an entropy
+ * quantile of the step. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "policy.h"
 
@@ -23,11 +23,11 @@ double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri
   return rule->corrects_itself ? 1 : tri_sampler_correction(o, in, i);
 }
 
-/* ---- the threshold of entropies ---- */
+/* ---- entropy threshold ---- */
 
 static bool wants_threshold(const tri_algo_opt *o) { return o->top_entropy_quantile < 1; }
 
-/* A number that orders as x does; 32 bits. */
+/* Returns a 32-bit number with the same order as x. */
 static int64_t order_of(float x) {
   int32_t bits;
 
@@ -43,7 +43,7 @@ static float of_order(int64_t order) {
   return x;
 }
 
-/* Tokens with loss of sequences begin .. end - 1 whose number is of an order below or at `most`. */
+/* Counts the tokens with loss of sequences begin .. end - 1 whose order is at most `most`. */
 static int64_t count_up_to(const tri_rollout *r, int begin, int end, int64_t most) {
   int64_t n = 0;
 
@@ -53,7 +53,7 @@ static int64_t count_up_to(const tri_rollout *r, int begin, int end, int64_t mos
   return n;
 }
 
-/* The k-th smallest, k from 0: halves the orders, so that nothing is moved or kept. */
+/* Returns the k-th smallest number, k from 0. It bisects the orders, so it moves and copies nothing. */
 static float kth_smallest(const tri_rollout *r, int begin, int end, int64_t k) {
   int64_t low = -INT32_MAX, high = INT32_MAX;
 
@@ -67,8 +67,9 @@ static float kth_smallest(const tri_rollout *r, int begin, int end, int64_t k) {
   return of_order(low);
 }
 
-/* The quantile 1 - top_entropy_quantile, linear between two entropies (trl, grpo_trainer.py,
- * get_high_entropy_mask; torch.quantile). In f32 as they are, so that one of them is met exactly. */
+/* Returns the quantile 1 - top_entropy_quantile, linear between two entropies (trl, grpo_trainer.py,
+ * get_high_entropy_mask; torch.quantile). It is rounded to f32 like the entropies, so that one of them can
+ * equal it. */
 static double threshold(const tri_algo_opt *o, const tri_rollout *r, int begin, int end) {
   int64_t n = count_up_to(r, begin, end, INT64_MAX), below;
   double  rank, low, high;
