@@ -1,5 +1,5 @@
-/* batch_source.c - lines as sequences: a step's from data.train, demonstrations, pairs and labelled
- * answers as they are. */
+/* batch_source.c - makes a step's sequences from data lines, which hold demonstrations, pairs or labelled
+ * answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch_source.h"
 
@@ -13,7 +13,8 @@
 
 /* ---- sequences of lines ---- */
 
-/* So many lines from a position on, of neighbours whose last one stands before the first. */
+/* n lines from position `begin` on. They lie in a range of neighbours, whose last line counts as the one
+ * before its first. */
 typedef struct lines {
   const tri_trainer *t;
   tri_dataset       *data;
@@ -26,11 +27,11 @@ static const tri_example *line_at(const lines *l, int64_t k) {
   return tri_dataset_get(l->data, tri_dataset_at(l->data, l->t->cfg->run.seed, l->shuffle, l->begin + k));
 }
 
-/* What a sequence is made of: the prompt of a line, and an answer to it, which may be another line's. */
+/* Parts of a sequence, namely a prompt and an answer, possibly from another line. */
 typedef struct parts {
   const tri_example *e;
   const int32_t     *answer;
-  const uint8_t     *skip; /* of the answer; NULL: all of it has loss */
+  const uint8_t     *skip; /* [n_answer] nonzero for tokens without loss, or NULL if all have loss */
   int                n_answer;
 } parts;
 
@@ -47,8 +48,9 @@ static parts rejected(const lines *l, int64_t k) {
                  e->n_rejected - e->n_prompt};
 }
 
-/* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py).
- * The answer is cut at the longest line of the run, as trl cuts it at max_length. */
+/* Returns the prompt of line k with the answer of the line before it. The first line gets the last answer
+ * (trl, kto_trainer.py). The answer is cut so that the sequence is no longer than the run's longest line, as
+ * trl cuts at max_length. */
 static parts mismatched(const lines *l, int64_t k) {
   int64_t before = l->begin + k > l->of.begin ? k - 1 : l->of.begin + l->of.n - 1 - l->begin;
   parts   p = chosen(l, before);
@@ -60,13 +62,13 @@ static parts mismatched(const lines *l, int64_t k) {
   return p;
 }
 
-/* Sequence q of what the lines become. */
+/* Each returns sequence q of the lines. */
 static parts demonstration_at(const lines *l, int q) { return chosen(l, q); }
 static parts pair_at(const lines *l, int q) { return q % 2 ? rejected(l, q / 2) : chosen(l, q / 2); }
 static parts labelled_at(const lines *l, int q) { return q < l->n ? chosen(l, q) : mismatched(l, q - l->n); }
 static parts beside_at(const lines *l, int q) { return mismatched(l, q); }
 
-/* n sequences of the lines. */
+/* Makes n sequences of the lines. */
 static tri_status make(const lines *l, int n, parts (*at)(const lines *, int), tri_rollout *out) {
   const tri_batch_source *source = l->t->source;
   int64_t                 n_tok = 0;
@@ -117,13 +119,13 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
                                     : source->together > 1 ? pair_at
                                                            : demonstration_at;
 
-  (void)step; /* the cursor says which */
+  (void)step; /* the cursor chooses the lines */
   *lines_taken = n;
   out->store = &t->whole;
   return tri_agree(tri_world_of(t), make(&l, (int)n * source->together * (source->beside ? 2 : 1), at, out));
 }
 
-/* ---- how long they are ---- */
+/* ---- lengths ---- */
 
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   l->learn = tri_dataset_stats(t->data)->longest;
@@ -137,11 +139,11 @@ static void warn_one_label(const tri_trainer *t) {
   if (!tri_dataset_stats(t->data)->n_line) return;
   for (int64_t i = 0; i < n; i++) good += tri_dataset_get(t->data, i)->value != 0;
   if (tri_world_of(t)->rank == 0 && (good == 0 || good == n))
-    tri_warn("one_label", "data.train: every label is %s: %s learns from answers of both kinds",
+    tri_warn("one_label", "data.train: every label is %s, but %s needs answers of both kinds",
              good ? "true" : "false", t->algo->name);
 }
 
-/* The longest line of this run in tokens: the least context of its models, or data.max_length. */
+/* Returns the most tokens of a line, which is the least context of this run's models, or data.max_length. */
 static int64_t most_of_a_line(const tri_trainer *t) {
   int64_t n = t->cfg->data.max_length ? t->cfg->data.max_length : INT64_MAX;
 
@@ -150,7 +152,7 @@ static int64_t most_of_a_line(const tri_trainer *t) {
   return n;
 }
 
-/* Any prompt of a data set may meet any of its answers, within the longest line. */
+/* Allows for any prompt of a data set with any of its answers, up to the longest line. */
 static void measure_pairs(const tri_dataset *d, int64_t most, tri_longest *l) {
   const tri_data_stats *s = tri_dataset_stats(d);
   int64_t               n = (int64_t)s->longest_prompt + s->longest_answer;
@@ -169,8 +171,8 @@ void tri_batch_source_measure_held_out(const tri_trainer *t, tri_longest *l) {
 static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   if (t->plan.samples < 2)
     TRI_FAIL(TRI_ECONFIG,
-             "train.train_batch_size = %lld: %s compares an answer with that of another line, at "
-             "least 2 are needed",
+             "train.train_batch_size = %lld: %s compares each answer with another line's answer and needs at "
+             "least 2",
              (long long)t->plan.samples, t->algo->name);
   warn_one_label(t);
   TRI_TRY(measure(t, l));
@@ -178,11 +180,11 @@ static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   return TRI_OK;
 }
 
-/* ---- lines that are not there ---- */
+/* ---- missing lines ---- */
 
-enum { EVAL_ASSUMED = 1024 }; /* chosen: lines of an evaluation that nobody has counted */
+enum { EVAL_ASSUMED = 1024 }; /* chosen. Lines of an evaluation whose files nobody could count */
 
-/* A length, and what sets it. */
+/* A length, and the key or context that sets it. */
 typedef struct limit {
   int64_t n; /* tokens */
   char    from[128];
@@ -192,7 +194,7 @@ static void lower(limit *l, int64_t n, const char *from) {
   if (n < l->n) l->n = n, snprintf(l->from, sizeof l->from, "%s", from);
 }
 
-/* The longest sequence that all models read and one pass holds. */
+/* Returns the longest sequence that all models can read and one pass can hold. */
 static limit longest_sequence(const tri_trainer *t) {
   int64_t pass = t->cfg->train.max_tokens_per_gpu / t->source->together;
   limit   l = {INT64_MAX, ""};
@@ -209,7 +211,7 @@ static limit longest_sequence(const tri_trainer *t) {
   return l;
 }
 
-/* The longest prompt that leaves space for its answer, or that the deck allows. */
+/* Returns the longest prompt that leaves space for its answer, or the deck's limit if lower. */
 static limit longest_prompt(const tri_trainer *t) {
   limit l = longest_sequence(t);
 
@@ -228,19 +230,20 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
   int               missing = 0;
 
   if (!prompts && c->data.max_length) lower(&l, c->data.max_length, "data.max_length");
-  if (!train && c->data.eval_names.n) n *= c->data.eval_names.n; /* of each set */
+  if (!train && c->data.eval_names.n) n *= c->data.eval_names.n; /* for each set */
   while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
-  if (l.n < 1) TRI_FAIL(TRI_ECONFIG, "%s is %lld tokens: no prompt fits", l.from, (long long)l.n);
-  tri_log_narrow(TRI_LOG_INFO, "%s: %s; planned for the longest %s allowed, %lld tokens (%s)",
+  if (l.n < 1) TRI_FAIL(TRI_ECONFIG, "%s is %lld tokens, so no prompt fits", l.from, (long long)l.n);
+  tri_log_narrow(TRI_LOG_INFO, "%s: %s. The plan assumes the longest %s allowed, %lld tokens (%s).",
                  files->item[missing < files->n ? missing : 0],
-                 missing < files->n ? "is not there" : "is text, and the model's tokenizer.json is not there",
+                 missing < files->n ? "the file does not exist"
+                                    : "its lines are text, and the model's tokenizer.json is missing",
                  prompts ? "prompts" : "lines", (long long)l.n, l.from);
   if (train && missing == files->n) tri_log_narrow(TRI_LOG_INFO, "  %s", TRI_TOKENIZER_CURE);
   if (train && !c->train.steps)
-    tri_log_narrow(TRI_LOG_INFO,
-                   "train.epochs = %lld: how many steps these are only the lines say; train.steps=N "
-                   "plans so many",
-                   (long long)c->train.epochs);
+    tri_log_narrow(
+        TRI_LOG_INFO,
+        "train.epochs = %lld: the number of steps depends on the lines. Give train.steps=N to plan N steps.",
+        (long long)c->train.epochs);
   return tri_dataset_assume(kind, n, (int)l.n, out);
 }
 

@@ -1,5 +1,5 @@
-/* batch_source_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and
- * rewarded. */
+/* batch_source_generate.c - makes a step's sequences with the policy. All ranks answer prompts and reward the
+ * answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "batch_source.h"
@@ -10,11 +10,11 @@
 #include "screen.h"
 #include "train.h"
 
-/* The prompts of positions rank, rank + size, ... of those asked: what this rank answers. */
+/* This rank's share of the prompts, at positions rank, rank + size and so on. */
 typedef struct share {
   tri_prompt         *prompt;
   const tri_example **example;
-  tri_answers        *answers; /* on their way to the rewards */
+  tri_answers        *answers; /* answers waiting for their rewards */
   int                 n;
 } share;
 
@@ -40,7 +40,7 @@ static tri_status make_share(const tri_trainer *t, const tri_ask *ask, share *s)
   return TRI_OK;
 }
 
-/* Whose answers are being made, for the live line. */
+/* Context of the progress callback, for the live line. */
 typedef struct work {
   tri_trainer   *t;
   const tri_ask *ask;
@@ -53,16 +53,16 @@ static void show_progress(void *ctx, int finished, int total) {
   tri_screen_answers(w->t, ask->phase, ask->before + ask->n * ask->how->group * finished / total, ask->all);
 }
 
-/* Collective over world. Generation works where the others have their gathered weights, of which a rank has
- * pieces that all its neighbours write: before it they forget them, and none packs again before all ranks
- * have come here after it. */
+/* Collective over world. Generation reuses the memory that holds the other models' gathered weights. Ranks of
+ * a node share that memory. So all ranks drop those weights before generating, and none refills the memory
+ * before all have finished. This runs before and after. */
 static tri_status change_space(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     if (l->model && !l->generates) TRI_TRY(tri_model_forget_all(l->model, t->se->stream));
   return TRI_OK;
 }
 
-/* Collective over world. Rewards that work beside generation get each answer as it ends. */
+/* Collective over world. Opens the answers. Rewards that run beside generation get each answer as it ends. */
 static tri_status open_answers(tri_trainer *t, share *s, int group) {
   const tri_source     *source = t->learner[TRI_POLICY].source;
   const tri_answers_opt o = {.set = t->reward,
@@ -76,7 +76,8 @@ static tri_status open_answers(tri_trainer *t, share *s, int group) {
   return tri_agree(tri_world_of(t), tri_answers_open(&o, &s->answers));
 }
 
-/* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
+/* Collective over world. Generates answers to this rank's prompts. If the run is told to stop, *halted is
+ * true and there are none. */
 static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
   work             w = {t, ask};
   tri_generate_opt how = *ask->how;
@@ -94,14 +95,15 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
   tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
-  if (st == TRI_OK) tri_reward_set_await(t->reward, tri_halt_watch, t->halt); /* a program may take long */
+  if (st == TRI_OK) /* A reward program may take long. */
+    tri_reward_set_await(t->reward, tri_halt_watch, t->halt);
   tri_span_end(&t->spans, &wait);
   st = tri_halt_watch_end(t->halt, st, &cause);
   *halted = cause != TRI_HALT_NOT;
   return st == TRI_OK ? change_space(t) : st; /* all ranks have agreed on st */
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded: what is still to come of that. */
+/* Collective over world. Completes the rewards of this rank's answers. */
 static tri_status reward(tri_trainer *t, share *s, tri_rollout *mine) {
   tri_span span = tri_span_begin(&t->spans, "reward", 0);
 
@@ -111,13 +113,14 @@ static tri_status reward(tri_trainer *t, share *s, tri_rollout *mine) {
   return TRI_OK;
 }
 
-/* What a greedy answer earned; whether it failed at that. */
+/* The reward of a greedy answer, and whether a reward failed to judge it. */
 typedef struct greedy_answer {
   float earned;
   bool  failed;
 } greedy_answer;
 
-/* Collective over world. A greedy answer to each of this rank's prompts, into out [s->n]. *halted: none. */
+/* Collective over world. Makes and rewards a greedy answer to each of this rank's prompts, into out [s->n].
+ * If *halted, there are none. */
 static tri_status answer_greedily(tri_trainer *t, share *s, const tri_ask *ask, greedy_answer *out,
                                   bool *halted) {
   tri_rollout      r = {.store = &t->mine};
@@ -137,7 +140,7 @@ done:
   return st;
 }
 
-/* Collective over world. All answers to this rank's prompts, rewarded. *halted: none. */
+/* Collective over world. Makes and rewards all answers to this rank's prompts. If *halted, there are none. */
 static tri_status answer(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
   tri_ask        sampled = *ask;
   greedy_answer *greedy = NULL;
@@ -183,7 +186,7 @@ done:
   return st;
 }
 
-/* ---- groups that teach something ---- */
+/* ---- groups with different rewards ---- */
 
 bool tri_batch_source_selects(const tri_trainer *t) {
   return t->source->generates && t->cfg->rollout.dynamic_sampling;
@@ -200,17 +203,20 @@ static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_
   if (tri_world_of(t)->rank == 0)
     tri_warn(
         "batch_not_filled",
-        "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
-        "rollout.rollout_batch_size = %lld;\n  the step learns from these alone (said once; dropped_groups "
-        "counts the others);\n  %s",
+        "step %lld: of %lld prompts only %lld have answers with different rewards, fewer than "
+        "rollout.rollout_batch_size = %lld.\n"
+        "  The step learns from these alone. This is reported once, and dropped_groups counts the other "
+        "prompts.\n  %s",
         (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks), (long long)wanted,
-        fails ? "most answers got no reward (reward_failures): the warning of the first failure says why"
-              : "give prompts that the model solves at times, or raise rollout.max_extra_batches, "
-                "rollout.temperature or algo.num_generations");
+        fails ? "Most answers got no reward (reward_failures). The warning of the first failure gives the "
+                "reason."
+              : "Give prompts of medium difficulty, or raise rollout.max_extra_batches, rollout.temperature "
+                "or algo.num_generations.");
 }
 
-/* Collective over world. The first ask's prompts are answered, and the next ones, until the step has enough
- * groups, or rollout.max_extra_batches is reached: then others of the last ask, which has enough, fill it. */
+/* Collective over world. Answers the prompts of the first ask and then further ones, until the step has
+ * enough groups or rollout.max_extra_batches is reached. In the second case, other groups of the last ask
+ * fill the step. The last ask always has enough. */
 static tri_status collect(tri_trainer *t, const tri_ask *first, tri_rollout *out, int64_t *lines) {
   tri_selection s = {.step = out, .lacks = (int)first->n};
   tri_rollout   asked = {0};
@@ -251,7 +257,7 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
                            .greedy = t->algo->advantage->reads & TRI_READS_GREEDY};
 
   if (ask.greedy) ask.all += ask.n;
-  (void)step; /* the cursor says which prompts */
+  (void)step; /* the cursor chooses the prompts */
   if (tri_batch_source_selects(t)) return collect(t, &ask, out, lines);
   *lines = ask.n;
   return tri_batch_source_ask(t, &ask, out);

@@ -1,4 +1,4 @@
-/* batch_source_replay.c - a step's sequences from a written rollout: every rank reads them all. */
+/* batch_source_replay.c - reads a step's sequences from a saved rollout. Every rank reads all of them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "batch_source.h"
@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-/* What a replay without rewards is judged by. */
+/* Inputs for rewarding a replay without rewards. */
 typedef struct unjudged {
-  const tri_example **example; /* [groups] the line of data.train each answers */
-  float              *brought; /* [n_seq] rewards of some lines, else NaN */
+  const tri_example **example; /* [groups] the line of data.train answered by each group */
+  float              *brought; /* [n_seq] rewards in the file, or NaN */
 } unjudged;
 
 static tri_status find_examples(const tri_trainer *t, int64_t step, const tri_rollout *r, unjudged *u) {
@@ -24,15 +24,15 @@ static tri_status find_examples(const tri_trainer *t, int64_t step, const tri_ro
     u->example[g] = tri_dataset_find(t->data, r->prompt_id[g * r->group]);
     if (!u->example[g])
       TRI_FAIL(TRI_EINPUT,
-               "%s: step %lld, group %d has no reward and prompt_id %lld, which is no line of data.train "
+               "%s: step %lld, group %d has no reward and prompt_id %lld, but data.train has no such line "
                "(counted from 0)",
                t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
   }
   return TRI_OK;
 }
 
-/* Collective over world. Rewards the lines do not bring, from the truths of data.train; those they bring
- * stay. */
+/* Collective over world. Computes rewards that are missing in the file, from the right answers in data.train.
+ * Rewards in the file stay. */
 static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
   const tri_source *source = t->learner[TRI_POLICY].source;
   unjudged          u = {0};
@@ -58,7 +58,7 @@ done:
   return st;
 }
 
-/* Every rank reads all lines. */
+/* Reads all lines of the step. Every rank does so. */
 static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
   const tri_config *c = t->cfg;
   const char       *name[TRI_REWARDS_MAX];
@@ -73,7 +73,8 @@ static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
   for (int i = 0; i < c->reward.n; i++) name[i] = tri_reward_set_name(t->reward, i);
   TRI_TRY(tri_rollout_file_read(c->rollout.replay, step, &opt, 0, 1, out));
   if (out->n_seq != t->plan.samples)
-    TRI_FAIL(TRI_EINPUT, "%s: step %lld has %d lines, the deck says %lld = %lld prompts x %lld generations",
+    TRI_FAIL(TRI_EINPUT,
+             "%s: step %lld has %d lines, but the deck asks for %lld = %lld prompts x %lld generations",
              c->rollout.replay, (long long)step, out->n_seq, (long long)t->plan.samples,
              (long long)c->rollout.rollout_batch_size, (long long)c->algo.num_generations);
   for (int q = 0; q < out->n_seq; q++)
@@ -83,13 +84,15 @@ static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
                c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
                (long long)t->plan.max_tokens);
   if (!out->has_reward && (!t->data || !t->reward))
-    TRI_FAIL(TRI_EINPUT,
-             "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
-             t->cfg->rollout.replay);
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: lines without a reward need data.train (prompt_id is the number of its line) and a reward in "
+        "the deck",
+        t->cfg->rollout.replay);
   return TRI_OK;
 }
 
-/* Of what the lines bring: it decides which collectives follow, and every rank computes the same with it. */
+/* Hashes the content of the lines. It decides the following collectives, and every rank computes with it. */
 static uint64_t hash_of(const tri_rollout *r) {
   size_t   n = (size_t)r->n_seq, n_tok = (size_t)r->n_tok;
   uint64_t h = tri_hash64(r->start, (n + 1) * sizeof *r->start, 2 * r->has_logp + r->has_reward);
@@ -108,8 +111,8 @@ static uint64_t hash_of(const tri_rollout *r) {
 static tri_status check_same(const tri_trainer *t, int64_t step, uint64_t here, uint64_t on_rank0) {
   if (here == on_rank0) return TRI_OK;
   TRI_FAIL(TRI_EINPUT,
-           "%s: in step %lld rank %d reads other lines than rank 0; all ranks must see the same files, and "
-           "nothing may write to them meanwhile",
+           "%s: in step %lld rank %d reads other lines than rank 0. All ranks must see the same files, and "
+           "nothing may write to them during the run.",
            t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank);
 }
 
@@ -125,7 +128,7 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
   return out->has_reward ? TRI_OK : reward_replay(t, step, out);
 }
 
-/* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
+/* Finds the longest line in this rank's share of the replayed steps of this run, every size-th one. */
 static tri_status measure_files(const tri_trainer *t, int rank, int size, int64_t *out) {
   tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
                         .max_answers = (int)t->plan.samples,
@@ -145,7 +148,7 @@ static tri_status measure_files(const tri_trainer *t, int rank, int size, int64_
   return TRI_OK;
 }
 
-/* Every rank reads its share of the files. */
+/* Measures the longest line. Every rank reads its share of the files. */
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   tri_comm *world = tri_world_of(t);
   int       sharers = t->se->pretended ? 1 : world->size;
@@ -161,7 +164,7 @@ const tri_batch_source tri_batch_source_replay = {
     .together = 1,
     .gap_from = "replayed",
     .gap_advice =
-        "those of another policy, or of a run whose sums had another order, want run.sampler: trust "
-        "or rescore",
+        "Give run.sampler: trust or rescore for log-probabilities of another policy, or of a run with "
+        "another order of sums.",
     .measure = measure,
     .next = next};

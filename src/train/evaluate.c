@@ -1,5 +1,5 @@
-/* evaluate.c - held-out lines: what the loss says of them (evaluate_lines.c); reward, pass@1 and length of
- * the policy's answers to held-out prompts; of all, and of each set. */
+/* evaluate.c - evaluates held-out lines by the loss (evaluate_lines.c), and held-out prompts by reward,
+ * pass@1 and length of the policy's answers, in all and for each set. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
 #include "evaluate.h"
@@ -15,21 +15,21 @@
 #include <string.h>
 
 enum { PREFIX_BYTES = TRI_CONFIG_EVAL_NAME_BYTES + sizeof "eval__" };
-/* Of the metrics of all lines (name NULL), of a set's. */
+/* Writes the prefix of metrics, for all lines (name NULL) or for a set. */
 static void put_prefix(const char *name, char out[PREFIX_BYTES]) {
   snprintf(out, PREFIX_BYTES, "eval_%s%s", name ? name : "", name ? "_" : "");
 }
 
-/* ---- which lines ---- */
+/* ---- lines of a set ---- */
 
-/* Of set i the lines that a data set has of it, all that there are. */
+/* Finds all lines of set i in a data set. */
 static tri_status find_range(const tri_trainer *t, int i, const tri_dataset *d, tri_eval_range *out) {
   const tri_config_list *names = &t->cfg->data.eval_names;
   int64_t                all = tri_dataset_count(d), end;
 
   *out = (tri_eval_range){0, all};
   if (!names->n) return TRI_OK;
-  if (!tri_dataset_stats(d)->n_line) { /* assumed ones */
+  if (!tri_dataset_stats(d)->n_line) { /* assumed lines of a plan on paper */
     out->n = all / names->n;
     out->begin = i * out->n;
     return TRI_OK;
@@ -38,11 +38,11 @@ static tri_status find_range(const tri_trainer *t, int i, const tri_dataset *d, 
   for (end = out->begin; end < all && tri_dataset_get(d, end)->file == i;) end++;
   out->n = end - out->begin;
   if (out->n) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: has no line to evaluate on, and data.eval_names calls it %s: remove both",
+  TRI_FAIL(TRI_EINPUT, "%s: has no line to evaluate on. Remove it, and its name %s from data.eval_names.",
            t->cfg->data.eval.item[i], names->item[i]);
 }
 
-/* eval.max_prompts of them. */
+/* Limits the lines of set i to eval.max_prompts. */
 static tri_status take_range(const tri_trainer *t, int i, const tri_dataset *d, tri_eval_range *out) {
   int64_t most = t->cfg->eval.max_prompts;
 
@@ -52,15 +52,16 @@ static tri_status take_range(const tri_trainer *t, int i, const tri_dataset *d, 
   return TRI_OK;
 }
 
-/* ---- which numbers ---- */
+/* ---- numbers of an evaluation ---- */
 
-/* Whether this run's evaluations have it: with one answer to a prompt those of k would say the same again. */
+/* True if this run's evaluations have the figure. With one answer to a prompt, figures of k answers would
+ * repeat the others. */
 static bool has_figure(const tri_trainer *t, tri_figure which) {
   if (!tri_figure_is_had(which, t->reward)) return false;
   return t->sampling.eval.group > 1 || !tri_figure_is_of_k(which);
 }
 
-/* Those by answers: the i-th by its name, NULL: there are no more. */
+/* Returns the name of the i-th figure of answers and its value, or NULL after the last one. */
 static const char *figure_at(const tri_trainer *t, const tri_figures *f, int i, double *value) {
   for (tri_figure k = 0; k < TRI_FIGURE_COUNT; k++) {
     if (!has_figure(t, k) || i-- > 0) continue;
@@ -70,7 +71,7 @@ static const char *figure_at(const tri_trainer *t, const tri_figures *f, int i, 
   return NULL;
 }
 
-/* Those by the loss. A mean of nothing is NaN. */
+/* The same for the i-th number of the loss. A mean of nothing is NaN. */
 static const char *loss_at(const tri_learner *l, const tri_eval_sum *sum, int i, double *value) {
   *value = sum->loss;
   if (i == 0) return l->loss_name;
@@ -93,7 +94,8 @@ const char *tri_evaluate_number(const tri_trainer *t, const tri_eval_sum *sum, i
   return t->eval.data ? figure_at(t, &sum->figures, i - by_loss, value) : NULL;
 }
 
-/* The i-th number by which a checkpoint may be the best, without its prefix; NULL: there are no more. */
+/* Returns the i-th number that can decide the best checkpoint, without its prefix, or NULL after the last
+ * one. */
 static const char *number_at(const tri_trainer *t, int i) {
   static const tri_eval_sum none;
   double                    value;
@@ -105,7 +107,7 @@ static const char *number_at(const tri_trainer *t, int i) {
   }
 }
 
-/* Is this number one of all lines (name NULL), or of a set? */
+/* True if the metric is a number of all lines (name NULL) or of this set. */
 static bool is_number_of(const tri_trainer *t, const char *metric, const char *name) {
   char prefix[PREFIX_BYTES];
 
@@ -116,7 +118,7 @@ static bool is_number_of(const tri_trainer *t, const char *metric, const char *n
   return false;
 }
 
-/* A metric that never comes would have no checkpoint kept. */
+/* Refuses a metric that never appears, because then no checkpoint would be kept as best. */
 static tri_status check_best(const tri_trainer *t) {
   const char *metric = t->cfg->checkpoint.keep_best, *name = t->plan.eval[0].name;
   tri_text    list = {0};
@@ -131,8 +133,8 @@ static tri_status check_best(const tri_trainer *t) {
     st = tri_text_printf(&list, " and, for example, eval_%s_%s", name, number_at(t, 0));
   if (st == TRI_OK)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-                  "checkpoint.keep_best = %s: this run's evaluations do not have it; they have %s", metric,
-                  list.data);
+                  "checkpoint.keep_best = %s: evaluations of this run do not compute it. They compute %s.",
+                  metric, list.data);
   tri_text_free(&list);
   return st;
 }
@@ -149,7 +151,7 @@ tri_status tri_evaluate_plan(tri_trainer *t) {
   return check_best(t);
 }
 
-/* ---- by answers ---- */
+/* ---- answers ---- */
 
 static tri_status add_answers(tri_trainer *t, const tri_rollout *r, tri_eval_sum *all, tri_eval_sum *of_set) {
   const tri_source     *source = t->learner[TRI_POLICY].source;
@@ -163,7 +165,7 @@ static tri_status add_answers(tri_trainer *t, const tri_rollout *r, tri_eval_sum
   all->failures += failed;
   of_set->failures += failed;
   TRI_TRY_DONE(TRI_ALLOC(vote, r->n_seq));
-  if (has_figure(t, TRI_FIGURE_MAJORITY_K)) /* it alone counts them */
+  if (has_figure(t, TRI_FIGURE_MAJORITY_K)) /* only this figure counts votes */
     TRI_TRY_DONE(tri_figures_vote(r, &o, vote));
   tri_figures_add(r, t->reward, vote, &all->figures);
   tri_figures_add(r, t->reward, vote, &of_set->figures);
@@ -172,14 +174,14 @@ done:
   return st;
 }
 
-/* Prompts of a set that are answered together. */
+/* Prompts of a set answered together. */
 typedef struct piece {
   const tri_eval_set *set;
-  int64_t             begin, n, before; /* positions; before: prompts of the evaluation that are done */
+  int64_t             begin, n, before; /* positions. before: prompts of the evaluation already done */
 } piece;
 
-/* Collective over world. Held-out prompts, into the sums of all and of their set; none where the run is told
- * to stop. */
+/* Collective over world. Answers these held-out prompts and adds them to the sums of all prompts and of their
+ * set. Adds none if the run is told to stop. */
 static tri_status evaluate_answers(tri_trainer *t, const piece *p, tri_eval_sum *all, tri_eval_sum *of_set) {
   int64_t     each = t->sampling.eval.group;
   tri_rollout r = {0};
@@ -201,7 +203,7 @@ done:
   return st;
 }
 
-/* Collective over world. All prompts of a set; less where the run is told to stop. */
+/* Collective over world. Answers all prompts of a set. Stops early if the run is told to stop. */
 static tri_status answer_set(tri_trainer *t, const tri_eval_set *set, int64_t before, tri_eval_sum *all,
                              tri_eval_sum *of_set) {
   for (int64_t at = 0; at < set->prompts.n && !tri_halt_decided(t->halt); at += t->plan.eval_at_once) {
@@ -212,7 +214,7 @@ static tri_status answer_set(tri_trainer *t, const tri_eval_set *set, int64_t be
   return TRI_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole evaluation ---- */
 
 tri_status tri_evaluate_sum(tri_trainer *t, tri_eval_sum *all, tri_eval_sum *of_set) {
   const tri_eval_set *set = t->plan.eval;
@@ -238,8 +240,8 @@ static void report(tri_trainer *t, const char *prefix, const char *what, double 
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
-/* Collective over world. Under eval_, or the set's eval_NAME_. A mean of nothing, as where all labels are
- * alike, is left out. */
+/* Collective over world. Adds the numbers to the metrics, under eval_ or the set's eval_NAME_. Leaves out
+ * means of nothing, such as means over labels of one kind if all have the other. */
 static tri_status report_sum(tri_trainer *t, const tri_eval_sum *sum, const char *name) {
   char        prefix[PREFIX_BYTES];
   const char *what;

@@ -1,5 +1,5 @@
-/* evaluate_lines.c - held-out lines judged by the loss. Each line's numbers come from one rank and are added
- * up on all ranks in the order of the lines, so that neither ranks nor batches nor packing change a sum. */
+/* evaluate_lines.c - evaluates held-out lines by the loss. Each line's numbers come from one rank. Every rank
+ * adds them in the order of the lines, so that ranks, batches and packing do not change a sum. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/halt.h"
 #include "evaluate.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The numbers of a line: its loss among all lines, and in its set; each metric's sum and count. Of a line
- * beside: its part of the statistic alone. */
+/* Numbers of a line. They are its loss among all lines, its loss in its set, and the sum and count of each
+ * metric. A line beside the others has only its part of the statistic. */
 enum { OF_ALL, OF_SET, METRICS, NUMBERS = METRICS + 2 * TRI_ALGO_METRICS, TOGETHER = 2 };
 
 tri_status tri_evaluate_lines_plan(tri_trainer *t) {
@@ -38,7 +38,7 @@ tri_status tri_evaluate_lines_plan(tri_trainer *t) {
 
 /* ---- weights ---- */
 
-/* The share of each token in the loss, of all lines and in its set. */
+/* Computes the share of each token in the loss, among all lines and in its set. */
 static void weigh(tri_trainer *t) {
   const tri_evaluation *e = &t->eval;
   const tri_loss       *loss = t->learner[TRI_POLICY].loss;
@@ -57,15 +57,17 @@ static void weigh(tri_trainer *t) {
 
 /* ---- one micro-batch ---- */
 
-/* Lines of a set that are judged together; first: of them among all lines of the evaluation. */
+/* Lines of a set evaluated together. `first` is the number of the first one among all lines of the
+ * evaluation. */
 typedef struct piece {
   tri_eval_range lines;
   int64_t        first;
-  bool           beside; /* what is judged are the sequences beside them */
+  bool           beside; /* evaluates the sequences beside these lines instead */
   double         statistic;
 } piece;
 
-/* The line whose `each` sequences begin with number k of a micro-batch: a view of `in` and `out`. */
+/* Makes *one and *buffers views of `in` and `out` for one line. The line's `each` sequences begin with number
+ * k of the micro-batch. */
 static void view(const tri_loss_in *in, const tri_loss_out *out, int k, int each, int64_t start[TOGETHER + 1],
                  tri_loss_in *one, tri_loss_out *buffers) {
   int64_t       at = in->start[k];
@@ -87,7 +89,8 @@ static void view(const tri_loss_in *in, const tri_loss_out *out, int k, int each
   buffers->dvalue = out->dvalue ? out->dvalue + at : NULL;
 }
 
-/* The line's numbers, into x [NUMBERS]; at: its first sequence among all of the evaluation. */
+/* Computes the line's numbers into x [NUMBERS]. `at` is the number of its first sequence in the
+ * evaluation. */
 static tri_status judge_line(const tri_trainer *t, const piece *p, tri_loss_in *one, tri_loss_out *buffers,
                              int64_t at, double *x) {
   const tri_loss *loss = t->learner[TRI_POLICY].loss;
@@ -107,7 +110,8 @@ static tri_status judge_line(const tri_trainer *t, const piece *p, tri_loss_in *
   return TRI_OK;
 }
 
-/* Collective over the parameter scope. One micro-batch as in learning, without it. */
+/* Collective over the parameter scope. Evaluates one micro-batch by the same calls as learning, but without
+ * learning. */
 static tri_status judge_micro(tri_trainer *t, const piece *p, const tri_rollout *r, const int *seq, int n) {
   int          each = (int)tri_sequences(t, 1);
   tri_batch    b;
@@ -135,9 +139,9 @@ static tri_status judge_micro(tri_trainer *t, const piece *p, const tri_rollout 
   return TRI_OK;
 }
 
-/* ---- all of a set ---- */
+/* ---- all lines of a set ---- */
 
-/* Collective over world. The numbers of a piece, into t->eval.row of every rank. */
+/* Collective over world. Computes the numbers of a piece into t->eval.row on every rank. */
 static tri_status judge_piece(tri_trainer *t, const tri_eval_range *set, const piece *p) {
   int64_t       n = p->lines.n * NUMBERS;
   tri_rollout   r = {0};
@@ -153,7 +157,7 @@ static tri_status judge_piece(tri_trainer *t, const tri_eval_range *set, const p
   TRI_TRY_DONE(tri_score_reference_split(t, &r, &sp));
   for (int i = 0; i < sp.n_micro; i++)
     TRI_TRY_DONE(judge_micro(t, p, &r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i]));
-  /* Each line was judged by one rank; adding zeros keeps its bits. */
+  /* One rank evaluated each line. Adding zeros keeps its bits. */
   TRI_TRY_DONE(tri_host_sum(tri_world_of(t), t->eval.row, n));
 done:
   tri_split_free(&sp);
@@ -169,8 +173,8 @@ static void add_line(const double *x, double loss, tri_eval_sum *to) {
   }
 }
 
-/* Collective over world. A set's lines, piece by piece, or (all NULL) what is beside them, of which
- * *statistic becomes the number; less where the run is told to stop. */
+/* Collective over world. Evaluates a set's lines piece by piece. If `all` is NULL, evaluates the sequences
+ * beside them instead, and sets *statistic from them. Stops early if the run is told to stop. */
 static tri_status judge_set(tri_trainer *t, const tri_eval_range *set, int64_t first, double *statistic,
                             tri_eval_sum *all, tri_eval_sum *of_set) {
   double beside = 0;

@@ -1,5 +1,5 @@
-/* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
- * them. */
+/* inputs.c - opens the inputs named by a deck (rewards, models by learner.c, data), and plans steps and
+ * lengths from them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/notice.h"
@@ -15,10 +15,11 @@
 
 /* ---- rewards ---- */
 
-/* What warnings about rewards and lengths say. */
+/* Gives the health checks their knowledge of rewards and lengths. */
 static void set_health(tri_trainer *t) {
   t->health.max_response_length = t->cfg->rollout.max_response_length;
-  t->health.n_reward = tri_has_answers(t) ? t->cfg->reward.n : 0; /* else they are of evaluations */
+  /* Without answers to learn from, rewards belong to evaluations only. */
+  t->health.n_reward = tri_has_answers(t) ? t->cfg->reward.n : 0;
   t->health.trend.given = t->cfg->rollout.replay != NULL;
   t->health.trend.selected = tri_batch_source_selects(t);
   t->health.unclipped = !tri_algo_reads(t->algo, "algo.clip_eps");
@@ -40,16 +41,17 @@ static tri_reward_env reward_env(tri_trainer *t) {
                           .judge_ctx = t};
 }
 
-/* The run holds one reward model. */
+/* Checks that the deck has only one reward model. */
 static tri_status check_judge(const tri_config *c, int i) {
   for (int j = 0; j < i && !strcmp(c->reward.item[i].name, "model"); j++)
     if (!strcmp(c->reward.item[j].name, "model"))
-      TRI_FAIL(TRI_ECONFIG, "a run has one reward model, and reward %d is it: remove one of them",
+      TRI_FAIL(TRI_ECONFIG,
+               "a run has only one reward model, and reward %d is one already. Remove one of them.",
                c->reward.item[j].row + 1);
   return TRI_OK;
 }
 
-/* Every row's values. */
+/* Checks the values of every reward row. */
 static tri_status check_rewards(tri_trainer *t) {
   for (int i = 0; i < t->cfg->reward.n; i++) {
     const tri_reward_opt *o = &t->cfg->reward.item[i];
@@ -80,7 +82,7 @@ static tri_status open_rewards(tri_trainer *t) {
 
 /* ---- endings ---- */
 
-/* Generation options that need the tokenizer and the end tokens. */
+/* Sets the generation options that need the tokenizer and the end tokens. */
 static tri_status set_endings(tri_trainer *t) {
   const tri_eos *eos = tri_source_eos(t->learner[TRI_POLICY].source);
 
@@ -89,7 +91,7 @@ static tri_status set_endings(tri_trainer *t) {
   if (!t->cfg->rollout.stop.n) return TRI_OK;
   if (t->plan.on_paper && !tri_source_tokenizer(t->learner[TRI_POLICY].source)) return TRI_OK;
   if (!tri_source_tokenizer(t->learner[TRI_POLICY].source))
-    TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings no tokenizer.json;\n  %s",
+    TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings no tokenizer.json.\n  %s",
              t->cfg->model.config ? "give model.tokenizer" : TRI_TOKENIZER_CURE);
   t->sampling.stop_rule = (tri_stop_rule){tri_source_tokenizer(t->learner[TRI_POLICY].source),
                                           t->cfg->rollout.stop.item, t->cfg->rollout.stop.n};
@@ -113,12 +115,12 @@ static bool keeps_fields(const tri_trainer *t) {
   return t->reward && tri_reward_set_needs(t->reward) & TRI_REWARD_FIELDS_OF_LINE;
 }
 
-/* The key that treats lines this way. */
+/* Returns the deck's key that treats long lines this way. */
 static const char *overlong_key(const tri_config *c, tri_overlong how) {
   return c->data.overlong == how ? "data.overlong" : "data.overlong_prompt";
 }
 
-/* Rank 0 reports the lines that were too long. */
+/* On rank 0, reports lines that were too long. */
 static void say_overlong(const tri_config *c, const tri_data_stats *s, const tri_config_list *files) {
   const char *more = files->n > 1 ? " ..." : "";
   int64_t     dropped = s->n_dropped - s->n_emptied;
@@ -131,22 +133,24 @@ static void say_overlong(const tri_config *c, const tri_data_stats *s, const tri
             more, (long long)s->n_truncated, (long long)s->n_line, overlong_key(c, TRI_OVERLONG_TRUNCATE));
   if (s->n_emptied)
     tri_log(TRI_LOG_INFO,
-            "%s%s: %lld of %lld lines are too long and dropped: cut they would have no token to learn (%s: "
-            "truncate)",
+            "%s%s: %lld of %lld lines are too long and dropped, because after a cut they would have no token "
+            "to learn (%s: truncate)",
             files->item[0], more, (long long)s->n_emptied, (long long)s->n_line,
             overlong_key(c, TRI_OVERLONG_TRUNCATE));
 }
 
-/* Rank 0 reports prompts whose last token the answer goes on with, as TRL does. */
+/* On rank 0, reports prompts whose last token changes when the answer follows, as TRL does. */
 static void say_joined(const tri_data_stats *s, const char *file) {
   if (s->n_joined)
-    tri_log(TRI_LOG_INFO,
-            "%s: in %lld of %lld lines the prompt alone ends with other tokens than before its answer: loss "
-            "begins where they differ, generation behind the prompt alone; end prompts where a token ends",
-            file, (long long)s->n_joined, (long long)s->n_line);
+    tri_log(
+        TRI_LOG_INFO,
+        "%s: in %lld of %lld lines the last tokens of the prompt change when the answer follows. The loss "
+        "begins at the first changed token, but generation begins after the unchanged prompt. End prompts "
+        "at the end of a token.",
+        file, (long long)s->n_joined, (long long)s->n_line);
 }
 
-/* data.train_weights, of the lines to train on. */
+/* Applies data.train_weights to the training lines. */
 static tri_status weigh(const tri_config *c, tri_dataset *d) {
   const tri_config_list *files = &c->data.train;
   double                *weight = NULL;
@@ -159,13 +163,14 @@ static tri_status weigh(const tri_config *c, tri_dataset *d) {
   return st;
 }
 
-/* Collective over world. no_tokenizer: as tri_data_opt. */
+/* Collective over world. no_tokenizer has the meaning of its namesake in tri_data_opt. */
 static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             const tri_chat *chat, bool *no_tokenizer, tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
-  bool    space = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
-  int64_t answer = space ? c->rollout.max_response_length : 0;
+  /* Without space, check_space reports the error. */
+  bool         space = tri_data_is_prompts(kind) && c->rollout.max_response_length < context;
+  int64_t      answer = space ? c->rollout.max_response_length : 0;
   tri_encoder  encoder = {.tokenizer = tri_source_tokenizer(t->learner[TRI_POLICY].source),
                           .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V};
   tri_status   st;
@@ -212,7 +217,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   if (*out) say_overlong(c, tri_dataset_stats(*out), files);
   if (*out) say_joined(tri_dataset_stats(*out), files->item[0]);
   if (*out && files == &c->data.train) tri_inputs_say_other(t, *out, chat);
-  if (*out && !(files == &c->data.eval && t->eval.data)) /* else its prompts were read, and it is said */
+  /* If the prompts of this file were read before, this was reported then. */
+  if (*out && !(files == &c->data.eval && t->eval.data))
     st = tri_inputs_say_chat(t, *out, files->item[0], &encoder, chat);
   tri_encoder_free(&encoder);
   return st;
@@ -224,12 +230,12 @@ static bool all_there(const tri_config_list *files) {
   return true;
 }
 
-/* A plan on paper takes the lines of files that are not here as given. */
+/* True if the files are read. A plan on paper assumes lines for missing files. */
 static bool is_read(const tri_trainer *t, const tri_config_list *files) {
   return files->n && !t->plan.like && (!t->plan.on_paper || all_there(files));
 }
 
-/* Collective over world. chat: NULL where no file is read. */
+/* Collective over world. chat is NULL if no file is read. */
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             const tri_chat *chat, tri_dataset **out) {
   bool untold = false;
@@ -238,19 +244,19 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
   TRI_TRY(read_data(t, files, kind, chat, t->plan.on_paper ? &untold : NULL, out));
   if (untold) TRI_TRY(tri_assume_lines(t, files, kind, out));
   if (*out && files == &t->cfg->data.train && t->cfg->data.train_weights.n)
-    TRI_TRY(weigh(t->cfg, *out)); /* alike on every rank */
+    TRI_TRY(weigh(t->cfg, *out)); /* the same on every rank */
   return TRI_OK;
 }
 
-/* What the other models read, be it of evaluations, fits them too: positions beyond their context mean
- * nothing to them. */
+/* Checks that all sequences of the other models, also in evaluations, fit their contexts. Positions beyond a
+ * model's context mean nothing to it. */
 static tri_status check_contexts(const tri_trainer *t, const tri_longest *l) {
   int64_t answers = t->reward ? l->prompt + t->cfg->rollout.max_response_length : 0;
 
   for (const tri_learner *m = t->learner; m < t->learner + TRI_ROLE_COUNT; m++) {
     int64_t n = m == &t->learner[TRI_REWARD_MODEL] && answers > l->learn ? answers : l->learn;
     if (!m->source || n <= tri_source_shape(m->source)->max_pos) continue;
-    TRI_FAIL(TRI_ECONFIG, "%s: the longest sequence here can have %lld tokens, the %s's context is %lld",
+    TRI_FAIL(TRI_ECONFIG, "%s: the longest sequence can have %lld tokens, but the %s's context is %lld",
              m->key, (long long)n, m->name, (long long)tri_source_shape(m->source)->max_pos);
   }
   return TRI_OK;
@@ -266,15 +272,15 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
   if (t->eval.data && tri_dataset_stats(t->eval.data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval.data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
-    TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld",
+    TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, but the model's context is %lld",
              (long long)l->learn, (long long)tri_source_shape(t->learner[TRI_POLICY].source)->max_pos);
   t->plan.max_tokens = l->learn;
   return check_contexts(t, l);
 }
 
-/* ---- how long, how many ---- */
+/* ---- lengths and counts ---- */
 
-/* Rank 0 names the ranks to which a step of n pieces gives none: pieces are dealt one to a rank, from rank 0
+/* On rank 0, warns of ranks without work in a step of n pieces. Pieces are dealt one to a rank, from rank 0
  * on. */
 static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const char *what) {
   int  ranks = t->se->rt.world_size;
@@ -287,7 +293,7 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
     snprintf(idle, sizeof idle, "ranks %d to %d of %d have", (int)n, ranks - 1, ranks);
   tri_warn_narrow(
       "idle_ranks",
-      "%s no %s in any step, waiting for the others: %s = %lld; make it larger or start %lld ranks", idle,
+      "%s no %s in any step and must wait for the others: %s = %lld. Raise it or start %lld ranks.", idle,
       what, key, (long long)n, (long long)n);
 }
 
@@ -315,9 +321,9 @@ static void say_repeats(const tri_trainer *t) {
   if (asks > 1)
     snprintf(extra, sizeof extra, " x (1 + rollout.max_extra_batches = %lld)", (long long)(asks - 1));
   tri_warn("few_prompts",
-           "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s:\n"
-           "  a prompt that comes twice in one rollout brings the same answers twice (random numbers are "
-           "keyed by line, answer and position)",
+           "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s.\n"
+           "  A prompt repeated within one rollout gets the same answers again, because random numbers are "
+           "keyed by line, answer and position.",
            (long long)tri_dataset_count(t->data), tri_dataset_count(t->data) == 1 ? "" : "s",
            (long long)c->rollout.rollout_batch_size, extra);
 }
@@ -328,8 +334,8 @@ static void say_rest(const tri_trainer *t) {
 
   if (t->se->rt.world_rank != 0 || !t->plan.steps || rest < t->plan.steps) return;
   tri_warn("policy_rests",
-           "critic.warmup_steps = %lld: the policy does not learn in any of this run's %lld steps, only the "
-           "critic does",
+           "critic.warmup_steps = %lld: in all %lld steps of this run only the critic learns, and the policy "
+           "does not",
            (long long)rest, (long long)t->plan.steps);
 }
 
@@ -345,14 +351,14 @@ static void plan_split(tri_trainer *t) {
                                   .max_tokens = t->plan.packed};
 }
 
-enum { PACKED_MOST = 16384 }; /* specified: interface; products gain little from longer passes */
+enum { PACKED_MOST = 16384 }; /* fixed by the interface. Longer passes hardly speed up products */
 
-/* Where the deck says neither how many samples nor how many tokens a pass has, tokens are counted, as many as
- * memory holds (trainer.c); a run that an earlier version began without a number goes on with one pass. */
+/* Sets the size of micro-batches in tokens. If the deck gives neither samples nor tokens of a pass, the size
+ * is the largest that fits into memory (trainer.c). A resumed run of an earlier version without this number
+ * continues with one pass. */
 static tri_status choose_packing(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  const tri_source *policy =
-      t->learner[TRI_POLICY].source; /* NULL where an error kept it from being opened */
+  const tri_source *policy = t->learner[TRI_POLICY].source; /* NULL if an error kept it from being opened */
 
   t->plan.packed = c->train.max_tokens_per_gpu;
   t->plan.by_default =
@@ -362,7 +368,7 @@ static tri_status choose_packing(tri_trainer *t) {
   return policy ? tri_run_keep_packed(&t->run, tri_source_checkpoint(policy), &t->plan.packed) : TRI_OK;
 }
 
-/* The batches once it is known how many tokens a pass has. */
+/* Plans the batches once the tokens of a pass are known. */
 static tri_status plan_batch(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_batch_request q = {.ranks = t->se->rt.world_size,
@@ -406,8 +412,9 @@ static tri_status plan_steps(tri_trainer *t) {
              (long long)t->plan.samples);
   t->plan.steps = c->train.steps;
   if (!t->plan.steps && !t->data)
-    TRI_FAIL(TRI_ECONFIG,
-             "train.epochs with rollout.replay: a replay has no passes over data; give train.steps");
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "train.epochs does not work with rollout.replay, because a replay has no epochs. Give train.steps.");
   if (!t->plan.steps && (!t->plan.on_paper || tri_dataset_stats(t->data)->n_line))
     t->plan.steps = (c->train.epochs * tri_dataset_count(t->data) + per_step - 1) / per_step;
   updates = t->plan.steps * t->plan.mini_batches * c->algo.ppo_epochs;
@@ -427,7 +434,7 @@ static tri_status plan_steps(tri_trainer *t) {
 
 /* ---- all of it ---- */
 
-/* What a checkpoint says of data.train. */
+/* Records the properties of data.train for checkpoints. */
 static void remember_data(tri_trainer *t) {
   if (t->data && tri_dataset_stats(t->data)->n_line && !t->plan.like) {
     t->run.data_lines = tri_dataset_stats(t->data)->n_line;
@@ -435,11 +442,12 @@ static void remember_data(tri_trainer *t) {
   }
 }
 
-/* What an error of an input would say twice is not looked at; a run ends with the first one. */
+/* Adds an error to the list and continues. Inputs that would repeat an earlier error are not examined.
+ * Without a list the run ends with the first error. */
 #define NOTE(call) TRI_TRY(tri_error_note(call, t->run.errors))
 static int64_t errors(const tri_trainer *t) { return t->run.errors ? t->run.errors->n : 0; }
 
-/* Whether answers leave space for prompts, where there are any. */
+/* Checks that answers leave space for prompts, if the run has prompts. */
 static tri_status check_space(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos,
@@ -450,18 +458,18 @@ static tri_status check_space(const tri_trainer *t) {
   TRI_TRY(tri_errors_miss(t->run.errors, "the length of prompts"));
   TRI_FAIL(
       TRI_ECONFIG,
-      "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
+      "rollout.max_response_length = %lld leaves no space for a prompt in the model's context of %lld tokens",
       (long long)answer, (long long)context);
 }
 
-/* The lines that are learned from. */
+/* Returns the kind of training lines. */
 static tri_data_kind kind_of(unsigned needs) {
   if (needs & TRI_NEEDS_PAIRS) return TRI_DATA_PAIRS;
   return needs & TRI_NEEDS_LABELLED ? TRI_DATA_LABELLED : TRI_DATA_SFT;
 }
 
-/* Collective over world. Whether held-out lines hold what the loss judges. With rewards they may be prompts
- * alone: the first line speaks for all. */
+/* Collective over world. Sets *out if the held-out lines suit the loss. With rewards they may be prompts
+ * alone. The first line decides for all. */
 static tri_status has_lines(tri_trainer *t, bool *out) {
   const tri_config *c = t->cfg;
   tri_status        st = TRI_OK;
@@ -474,12 +482,12 @@ static tri_status has_lines(tri_trainer *t, bool *out) {
   TRI_TRY(tri_host_bcast(tri_world_of(t), out, sizeof *out, 0));
   if (!*out && t->se->rt.world_rank == 0)
     tri_log(TRI_LOG_INFO,
-            "%s: its lines have no `%s`: they are evaluated by answers alone, without eval_loss",
+            "%s: its lines have no `%s`, so they are evaluated by answers alone, without eval_loss",
             c->data.eval.item[0], c->data.completion_key);
   return TRI_OK;
 }
 
-/* Whether every file of data.eval is one of data.train: an error of its lines was said then. */
+/* True if every file of data.eval is also in data.train. Then errors of its lines were already reported. */
 static bool is_eval_of_train(const tri_config *c) {
   for (int i = 0; i < c->data.eval.n; i++) {
     int k = 0;
@@ -489,7 +497,7 @@ static bool is_eval_of_train(const tri_config *c) {
   return true;
 }
 
-/* Collective over world. data.eval, as prompts, as lines for the loss, or as both. */
+/* Collective over world. Opens data.eval as prompts, as lines for the loss, or as both. */
 static tri_status open_eval(tri_trainer *t, tri_data_kind asked, tri_data_kind learned,
                             const tri_chat *chat) {
   const tri_config *c = t->cfg;
@@ -503,7 +511,7 @@ static tri_status open_eval(tri_trainer *t, tri_data_kind asked, tri_data_kind l
 /* Collective over world. */
 static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   const tri_config *c = t->cfg;
-  /* the deck's, not the set's: a reward that could not be opened hides no fault of the data */
+  /* asks the deck, not the opened set, so that a reward that failed to open hides no error of the data */
   bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
   tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
   int64_t       before = errors(t);
@@ -524,7 +532,8 @@ static tri_status open_both(tri_trainer *t, const tri_chat *chat) {
   return TRI_OK;
 }
 
-/* Collective over world. One template writes the conversations of all files: its error is said once. */
+/* Collective over world. Opens all data. One chat template formats the conversations of all files, so its
+ * error appears once. */
 static tri_status open_all_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_chat         *chat = NULL;
@@ -543,7 +552,7 @@ done:
 
 /* ---- inputs of a deck that cannot run ---- */
 
-/* Collective over world. Of a run that ends here: what is wrong with the lines themselves. */
+/* Collective over world. Adds errors of the lines themselves. The run ends afterwards. */
 static tri_status look_at_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
   bool              rewards = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
@@ -559,7 +568,7 @@ static tri_status look_at_data(tri_trainer *t) {
   return tri_errors_miss(t->run.errors, "the length of the data's lines");
 }
 
-/* The small files of the model's folder. */
+/* Reads the small files of the model's folder. */
 static tri_status look_at_folder(const char *path) {
   tri_source *s = NULL;
   tri_status  st = tri_error_about(tri_source_open(path, NULL, false, &s), "model.path");
@@ -579,7 +588,7 @@ tri_status tri_inputs_look(tri_trainer *t) {
     TRI_TRY(check_rewards(t));
   else
     NOTE(open_rewards(t));
-  if (f->about & TRI_CONFIG_ABOUT_REWARD) TRI_TRY(tri_errors_miss(f, "what else the rewards at fault say"));
+  if (f->about & TRI_CONFIG_ABOUT_REWARD) TRI_TRY(tri_errors_miss(f, "further errors of the wrong rewards"));
   if (model) {
     before = f->n;
     TRI_TRY(tri_learner_resolve(t));
@@ -595,8 +604,8 @@ tri_status tri_inputs_look(tri_trainer *t) {
   return open_all_data(t);
 }
 
-/* What needs no model is looked at first, and what needs one only if it has no fault: else of data the lines
- * themselves. */
+/* First opens inputs that need no model. Inputs that need a model follow only if the model has no error.
+ * Otherwise only the lines of data themselves are examined. */
 tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_comm         *world = t->se->comm[TRI_WORLD];
@@ -620,10 +629,11 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   return TRI_OK;
 }
 
-/* Chosen: tokens of a reward model's pass where nothing is learned. Products are fastest from here on. */
+/* Chosen. Tokens of a reward model's pass if nothing is learned. Products are fastest from here on. */
 enum { JUDGED_TOKENS = 4096 };
 
-/* Passes as long as memory holds, of all lines at most; no step. */
+/* Plans passes for evaluations without steps. They are as long as memory allows, but not longer than all
+ * lines together. */
 static tri_status plan_passes(tri_trainer *t) {
   int64_t lines = t->eval.lines ? tri_dataset_stats(t->eval.lines)->n_token : 1;
 

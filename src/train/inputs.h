@@ -7,19 +7,19 @@
 
 struct tri_longest;
 
-/* Collective over world. Opens rewards, sources of models and data, and plans steps and batches.
- * With t->run.faults each error is added there, the rest is looked at too, and *l is set where none was
- * added. */
+/* Collective over world. Opens rewards, model sources and data, and plans steps and batches. If t->run.errors
+ * is not NULL, errors are added to it and the other inputs are examined too. Then *l is only set if no error
+ * was added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
-/* Not collective, in a pretended session, of a deck whose keys have errors (t->run.faults): errors
- * of rewards, models and data are added, as far as the keys they stand on were read. */
+/* Not collective, in a pretended session, for a deck whose keys have errors (t->run.errors). Adds errors of
+ * rewards, models and data, as far as their keys could be read. */
 TRI_CHECKED tri_status tri_inputs_look(tri_trainer *t);
-/* Collective over world. The same of evaluations alone, with t->run.resume: rewards, models and
- * held-out data. */
+/* Collective over world. Opens the inputs of evaluations for the checkpoint t->run.resume, which are rewards,
+ * models and held-out data. */
 TRI_CHECKED tri_status tri_inputs_open_to_evaluate(tri_trainer *t, struct tri_longest *l);
-/* Not collective. The batches again with passes of at most so many tokens. */
+/* Not collective. Plans the batches again for micro-batches of at most `tokens` tokens. */
 TRI_CHECKED tri_status tri_inputs_pack(tri_trainer *t, int64_t tokens);
-/* Not collective. So many samples in sequences (batch_source.h). */
+/* Not collective. Returns the number of sequences in these samples (batch_source.h). */
 int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 
 #endif

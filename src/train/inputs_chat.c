@@ -1,4 +1,4 @@
-/* inputs_chat.c - the chat template of a run: opened as the deck says, and what people are told of it. */
+/* inputs_chat.c - opens the chat template of a run and reports on it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "inputs_chat.h"
 
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Collective over world. The day that templates write: the deck's, or that of the run's first start. */
+/* Collective over world. Chooses the day that templates write, which is the deck's, or the day of the run's
+ * first start. */
 static tri_status choose_day(const tri_trainer *t, char out[16]) {
   tri_ckpt_reader        *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
   tri_source_conversation before = {.n_text = 0};
@@ -31,7 +32,7 @@ static tri_status copy_or_null(const char *text, char **out) {
   return text ? tri_copy_text(text, out) : TRI_OK;
 }
 
-/* Not collective. What the deck says of conversations, with its files, but for the day. */
+/* Not collective. Reads the deck's options and files for conversations, except the day. */
 static tri_status read_conversation(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_ckpt_reader  *from = t->run.resume[0] ? tri_source_checkpoint(t->learner[TRI_POLICY].source) : NULL;
@@ -63,10 +64,11 @@ static void say_plain(const tri_trainer *t, const tri_dataset *d) {
 
   if (!t->cfg->data.apply_is_default || !s->n_plain || !strcmp(t->cfg->data.chat_template, "none")) return;
   if (t->run.resume[0] || !tri_source_brings_chat(t->learner[TRI_POLICY].source, &broken)) return;
-  tri_log(TRI_LOG_INFO,
-          "%s: prompts are text as it stands; this model has a chat template: data.apply_chat_template: true "
-          "writes them as a user's message",
-          t->cfg->data.train.item[0]);
+  tri_log(
+      TRI_LOG_INFO,
+      "%s: prompts are plain text, but this model has a chat template. Give data.apply_chat_template: true "
+      "to write them as a user's message.",
+      t->cfg->data.train.item[0]);
 }
 
 void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_chat *chat) {
@@ -81,8 +83,8 @@ void tri_inputs_say_other(const tri_trainer *t, const tri_dataset *d, const tri_
   else if (before.template && strcmp(before.template, "auto") != 0 && strcmp(before.template, "none") != 0)
     tri_warn(
         "other_template",
-        "model.path is of a run with data.chat_template: %s; here conversations are written with the chat "
-        "template %s. Give data.chat_template to write them as that run did.",
+        "model.path comes from a run with data.chat_template: %s. This run writes conversations with the "
+        "chat template %s. Give data.chat_template to write them as that run did.",
         before.template, tri_chat_name(chat));
   tri_source_conversation_free(&before);
 }
@@ -99,8 +101,8 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   tri_dataset_say_conversation(d, chat, file);
   if (!tri_dataset_stats(d)->n_conversation) return TRI_OK;
   if (t->cfg->data.tools && !tri_chat_reads_tools(chat))
-    tri_warn("template_without_tools", "data.tools: the chat template %s writes no tools: they are left out",
-             tri_chat_name(chat));
+    tri_warn("template_without_tools",
+             "data.tools: the chat template %s writes no tools, so they are left out", tri_chat_name(chat));
   if (tri_chat_unread(chat))
     tri_warn("template_variable_unread",
              "data.chat_template_kwargs: the chat template %s reads no variable %s", tri_chat_name(chat),
@@ -108,10 +110,11 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   if (tri_dataset_stats(d)->n_endless)
     tri_warn(
         "endless_conversations",
-        "%s: %lld of %lld conversations end with the text of an answer, as the chat template %s writes "
-        "them: no end is learned, and the model will not stop by itself. Let the template write "
-        "{{ eos_token }} behind each answer, within {%% generation %%} where it has that, or name another "
-        "with data.chat_template.",
+        "%s: %lld of %lld conversations have no end token after the answer as the chat template %s writes "
+        "them. "
+        "The model learns no end and will not stop by itself. Let the template write {{ eos_token }} after "
+        "each "
+        "answer, inside {%% generation %%} if it has that, or name another template with data.chat_template.",
         file, (long long)tri_dataset_stats(d)->n_endless, (long long)tri_dataset_stats(d)->n_conversation,
         tri_chat_name(chat));
   if (!end) return TRI_OK;
@@ -120,17 +123,16 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
   if (n != 1)
     tri_warn(
         "turn_end_no_token",
-        "%s: the chat template %s ends a turn with %s, which is no token of the model's tokenizer but a "
-        "text of %lld: no answer ends there. Name a template that ends a turn with a token of the model, "
-        "such as {{ eos_token }} in a FILE.jinja of yours (data.chat_template), add the token to tokenizer "
-        "and model (transformers' add_tokens and resize_token_embeddings), or end answers at this text "
+        "%s: the chat template %s ends a turn with %s. The model's tokenizer splits this text into %lld "
+        "tokens, so no answer ends there. Use a template that ends a turn with one token, such as {{ "
+        "eos_token }} in your own FILE.jinja (data.chat_template). Or add the token to tokenizer and model "
+        "(transformers' add_tokens and resize_token_embeddings). Or end answers at this text "
         "(rollout.stop).",
         file, tri_chat_name(chat), end, (long long)n);
   else if (!ends)
-    tri_warn(
-        "turn_end_no_eos",
-        "%s: the chat template %s ends a turn with %s, which does not end an answer of this model: put its "
-        "id %d into eos_token_id of generation_config.json",
-        file, tri_chat_name(chat), end, id[0]);
+    tri_warn("turn_end_no_eos",
+             "%s: the chat template %s ends a turn with %s, but this token does not end an answer of this "
+             "model. Add its id %d to eos_token_id in generation_config.json.",
+             file, tri_chat_name(chat), end, id[0]);
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* inputs_lines.c - lines of data looked at without the model that would read them: JSON, keys, answers. */
+/* inputs_lines.c - checks JSON, keys and answers of data lines without the model that would read them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "inputs_chat.h"
 
@@ -6,7 +6,7 @@ static const char *refuse(const void *rewards, const char *answer, size_t n) {
   return tri_reward_set_refuse(rewards, answer, n);
 }
 
-/* In the place of a tokenizer that could not be opened: each byte is a token. ctx: a tri_tokens. */
+/* Replaces a tokenizer that could not be opened. Each byte is a token. ctx is a tri_tokens. */
 static tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                                int64_t *n_id) {
   tri_tokens *list = ctx;

@@ -1,4 +1,4 @@
-/* judge.c - the reward model of a run: scores of a rank's answers, in packed batches. */
+/* judge.c - scores a rank's answers with the run's reward model, in packed batches. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "judge.h"
 
@@ -9,7 +9,8 @@
 #include <string.h>
 
 tri_status tri_judge_open(tri_trainer *t, int64_t max_tokens) {
-  /* beside the gathered weights of its model, not in their room: the answers are made by then */
+  /* This memory lies beside the gathered weights of the model, not in their place. Generation is over by
+   * then. */
   tri_staging_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_LEARN};
 
   if (!t->learner[TRI_REWARD_MODEL].source) return TRI_OK;
@@ -19,8 +20,8 @@ tri_status tri_judge_open(tri_trainer *t, int64_t max_tokens) {
 
 void tri_judge_close(tri_judge *j) { tri_staging_close(&j->staging); }
 
-/* Tokens up to the one that is scored: the last, but for the model's padding, which may be the end token
- * (transformers, modeling_layers.py, GenericForSequenceClassification). */
+/* Returns the number of tokens up to the scored one. It is the last token except the model's padding. The
+ * padding may be the end token (transformers, modeling_layers.py, GenericForSequenceClassification). */
 static int64_t length_of(const tri_trainer *t, const tri_answer *a) {
   int32_t pad = tri_source_eos(t->learner[TRI_REWARD_MODEL].source)->pad;
   int64_t n = a->n_prompt + a->n_token;
@@ -29,10 +30,11 @@ static int64_t length_of(const tri_trainer *t, const tri_answer *a) {
   return n;
 }
 
-/* Beyond the vocabulary there is only padding of the policy's (learner.c), which has no text: the last id. */
+/* Replaces an id beyond the vocabulary by the last id. Such ids are only padding of the policy (learner.c)
+ * and have no text. */
 static int32_t known(int32_t id, int V) { return id < V ? id : V - 1; }
 
-/* The answers with their prompts, as sequences. */
+/* Makes a sequence of each answer with its prompt. */
 static tri_status gather(const tri_trainer *t, const tri_answer *a, int n, tri_rollout *r) {
   int     V = tri_source_shape(t->learner[TRI_REWARD_MODEL].source)->V;
   int64_t n_tok = 0;
@@ -47,7 +49,7 @@ static tri_status gather(const tri_trainer *t, const tri_answer *a, int n, tri_r
   return TRI_OK;
 }
 
-/* As many sequences from q on as fit a batch. */
+/* Returns the number of sequences from q on that fit a batch. */
 static int fill(const tri_judge *j, const tri_rollout *r, int q) {
   int n = 0;
 
@@ -55,7 +57,8 @@ static int fill(const tri_judge *j, const tri_rollout *r, int q) {
   return n;
 }
 
-/* Collective over the parameter scope of the model: batches of this rank's own size, be it none. */
+/* Collective over the parameter scope of the model. Every rank has a batch of its own size, possibly
+ * empty. */
 static tri_status score_batch(tri_trainer *t, const tri_rollout *r, const int *seq, int n, float *score) {
   tri_learner *l = &t->learner[TRI_REWARD_MODEL];
   tri_batch    b;
@@ -70,7 +73,8 @@ static tri_status score_batch(tri_trainer *t, const tri_rollout *r, const int *s
   return TRI_OK;
 }
 
-/* Less the mean of the scores the model gave when it was made, over their deviation; bare if it has none. */
+/* Subtracts the mean of the scores that the model stores and divides by their deviation. Changes nothing if
+ * it stores none. */
 static void normalize(const tri_trainer *t, int n, float *score) {
   const tri_model_shape *sh = tri_source_shape(t->learner[TRI_REWARD_MODEL].source);
 
@@ -78,30 +82,30 @@ static void normalize(const tri_trainer *t, int n, float *score) {
   for (int q = 0; q < n; q++) score[q] = (float)(((double)score[q] - sh->score_mean) / sh->score_std);
 }
 
-/* Not as a reward that fails now and then: no number is a model that is broken. */
+/* Refuses NaN. Other rewards may fail now and then, but NaN means a broken model. */
 static tri_status check_scores(const tri_answer *a, int n, const float *score) {
   for (int q = 0; q < n; q++)
     if (isnan(score[q]))
       TRI_FAIL(TRI_ENUMERIC,
-               "the reward model says nan of an answer to prompt_id %lld: its weights are damaged",
+               "the reward model gave nan to an answer to prompt_id %lld, so its weights are damaged",
                (long long)a[q].prompt_id);
   return TRI_OK;
 }
 
-/* How many batches this rank has. */
+/* Counts the batches of this rank. */
 static tri_status count_batches(const tri_judge *j, const tri_rollout *r, int64_t *out) {
   *out = 0;
   for (int q = 0; q < r->n_seq; (*out)++) {
     int n = fill(j, r, q);
     if (!n)
-      TRI_FAIL(TRI_EINTERNAL, "an answer of %lld tokens for the reward model, planned were %lld",
+      TRI_FAIL(TRI_EINTERNAL, "an answer has %lld tokens, but the reward model's memory was planned for %lld",
                (long long)(r->start[q + 1] - r->start[q]), (long long)j->max_tokens);
     q += n;
   }
   return TRI_OK;
 }
 
-/* Collective over world: every rank takes part in as many batches as the one with most has. */
+/* Collective over world. Every rank takes part in as many batches as the rank with the most batches. */
 static tri_status score_all(tri_trainer *t, const tri_rollout *r, int *seq, int64_t batches, float *score) {
   TRI_TRY(tri_host_max(tri_world_of(t), &batches, 1));
   for (int q = 0; q < r->n_seq; q++) seq[q] = q;

@@ -1,4 +1,4 @@
-/* judge.h - the reward model of a run: scores of a rank's answers, in packed batches. */
+/* judge.h - scores a rank's answers with the run's reward model, in packed batches. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JUDGE_H
 #define TRI_JUDGE_H
@@ -8,20 +8,20 @@
 
 struct tri_trainer;
 
-enum { TRI_JUDGE_ROWS = 1024 }; /* chosen: answers of a batch; products gain nothing from more */
+enum { TRI_JUDGE_ROWS = 1024 }; /* chosen. Most answers of a batch, as products gain nothing from more */
 
 typedef struct tri_judge {
-  tri_staging *staging;    /* NULL: the run has no reward model */
+  tri_staging *staging;    /* NULL if the run has no reward model */
   int64_t      max_tokens; /* of a batch */
 } tri_judge;
 
-/* Not collective. Plans memory for batches of max_tokens; without a reward model nothing. */
+/* Not collective. Plans memory for batches of max_tokens. Does nothing without a reward model. */
 TRI_CHECKED tri_status tri_judge_open(struct tri_trainer *t, int64_t max_tokens);
-/* The planned memory is the ledger's. A zeroed one is legal. */
+/* Does not free the planned memory, as the ledger owns it. A zeroed tri_judge is legal. */
 void tri_judge_close(tri_judge *j);
-/* Collective over world, for tri_reward_env.judge: score [n] of this rank's answers, read at their last
- * tokens, less the model's stored mean, over its stored deviation, where it has them. Any packing gives the
- * same bits. trainer: the tri_trainer. */
+/* Collective over world, for tri_reward_env.judge. Scores this rank's answers at their last tokens into score
+ * [n]. If the model stores a mean and a deviation of scores, subtracts the mean and divides by the deviation.
+ * Packing does not change any bit. `trainer` is the tri_trainer. */
 TRI_CHECKED tri_status tri_judge_score(void *trainer, const tri_answer *a, int n, float *score);
 
 #endif

@@ -1,4 +1,4 @@
-/* learner.c - the models of a run by role: opened, stepped, closed. */
+/* learner.c - opens, configures and closes the models of a run, by role. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "learner.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- where they come from ---- */
+/* ---- sources ---- */
 
-/* Whether a folder is there, but not what every model has. */
+/* True if the folder exists, but lacks files of every model. */
 static bool lacks_model(const char *folder) {
   bool weights =
       tri_file_in(folder, "model.safetensors") || tri_file_in(folder, "model.safetensors.index.json");
@@ -40,11 +40,12 @@ static tri_status refuse_target(const tri_family *f, const char *name) {
     tri_lora_module(f, i, module);
     if (module[0]) used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", module);
   }
-  TRI_FAIL(TRI_ECONFIG, "lora.targets: '%.100s' is no linear module of the layers of a %s; these are %s",
-           name, f->model_type, all);
+  TRI_FAIL(TRI_ECONFIG,
+           "lora.targets: '%.100s' is no linear module of the layers of a %s. The modules are %s.", name,
+           f->model_type, all);
 }
 
-/* What the deck's keys ask for; targets 0: they say nothing of them. */
+/* Reads lora.targets as a bit set. The result is 0 if the deck does not give the key. */
 static tri_status read_targets(const tri_config *c, const tri_family *f, uint64_t *target) {
   *target = 0;
   for (int i = 0; i < c->lora.targets.n; i++) {
@@ -55,7 +56,7 @@ static tri_status read_targets(const tri_config *c, const tri_family *f, uint64_
   return TRI_OK;
 }
 
-/* Keys beside lora.path say what its file says, or nothing. */
+/* Checks that keys given beside lora.path agree with its file. */
 static tri_status check_beside(const tri_config *c, const tri_lora *l, uint64_t target) {
   const char *key = c->lora.rank && c->lora.rank != l->rank          ? "lora.rank"
                     : c->lora.alpha > 0 && c->lora.alpha != l->alpha ? "lora.alpha"
@@ -63,14 +64,13 @@ static tri_status check_beside(const tri_config *c, const tri_lora *l, uint64_t 
                                                                      : NULL;
 
   if (!key) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "%s is another than in lora.path, whose adapters have rank %d and alpha %g: remove it, or give the "
-      "same",
-      key, l->rank, l->alpha);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s differs from lora.path, where the adapters have rank %d and alpha %g. Remove the key, or give "
+           "the same value.",
+           key, l->rank, l->alpha);
 }
 
-/* New adapters, or those of lora.path, for a model that a run starts with. */
+/* Adds new adapters, or the ones of lora.path, to a model at the start of a run. */
 static tri_status add_adapters(const tri_trainer *t, tri_learner *l) {
   const tri_config *c = t->cfg;
   const tri_lora   *first = tri_source_lora(t->learner[TRI_POLICY].source);
@@ -86,33 +86,35 @@ static tri_status add_adapters(const tri_trainer *t, tri_learner *l) {
     return check_beside(c, tri_source_lora(l->source), target);
   }
   made.target = target ? target : tri_lora_all(tri_source_shape(l->source)->family);
-  if (l != &t->learner[TRI_POLICY]) made = *first; /* the critic's are as the policy's */
+  if (l != &t->learner[TRI_POLICY]) made = *first; /* the critic's adapters have the policy's options */
   if (l != &t->learner[TRI_POLICY] && tri_source_lora(l->source)->rank)
     TRI_FAIL(TRI_ECONFIG,
-             "%s: the critic would start from it, and it holds adapters already: give critic.lora: false (it "
-             "learns in full), or critic.path: FOLDER that trireme export %s FOLDER makes of it (%s)",
+             "%s: the critic would start from this model, but it holds adapters already. Give critic.lora: "
+             "false to train the whole critic. Or run trireme export %s FOLDER and give critic.path: FOLDER "
+             "(%s).",
              tri_source_name(l->source), tri_source_name(l->source), l->key);
   return tri_error_about(tri_source_add_lora(l->source, &made, c->run.seed), l->key);
 }
 
-/* A run goes on with adapters or without, as it began; what they are is the checkpoint's. */
+/* Checks that a resumed run keeps adapters, or keeps none. Their options come from the checkpoint. */
 static tri_status check_adapted(const tri_trainer *t, const tri_learner *l) {
   bool now = tri_learner_has_adapters(t, l), before = tri_source_lora(l->source)->rank;
 
   if (now == before) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
-           "%s: the %s of the checkpoint has %s adapters, the deck gives it %s: remove or give lora.rank (or "
-           "lora.path, critic.lora), or start another run.output",
+           "%s: the %s of the checkpoint has %s adapters, but the deck gives it %s. Remove or give lora.rank "
+           "(or lora.path, critic.lora), or start another run.output.",
            t->run.resume, l->name, before ? "low-rank" : "no low-rank", now ? "some" : "none");
 }
 
-/* Where the deck says that the model lies which a checkpoint's adapters are for; NULL: it says an output
- * folder, whose newest may be another by now, or nothing that is there, and the checkpoint knows. */
+/* Returns the path if it holds the base model for a checkpoint's adapters, by the deck. Returns NULL if the
+ * path is an output folder, whose newest checkpoint may have changed by now, or does not exist. Then the
+ * checkpoint's own record of its base counts. */
 static const char *base_at(const char *path) {
   return path && (tri_file_in(path, "config.json") || tri_file_in(path, "MANIFEST.json")) ? path : NULL;
 }
 
-/* Of the critic's. */
+/* Returns the base of the critic's adapters in the same way. */
 static const char *base_of_critic(const tri_config *c) {
   const char *judge = tri_config_reward_model(c);
 
@@ -121,17 +123,17 @@ static const char *base_of_critic(const tri_config *c) {
 
 /* ---- models ---- */
 
-/* A plan on paper needs no weights where they are still to come. */
+/* True if a plan on paper may go without the weights, because they do not exist yet. */
 static bool assumes_weights(const tri_trainer *t, const char *path) {
   return t->plan.on_paper && tri_source_awaits_weights(path);
 }
 
-/* A model that is there. */
+/* Opens an existing model. */
 static tri_status open_at(const tri_trainer *t, const char *path, tri_source **out) {
   return tri_source_open(path, NULL, !assumes_weights(t, path), out);
 }
 
-/* The model the deck names, from files or from random numbers. */
+/* Opens the deck's model, from files or from random numbers. */
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
   const char       *found = t->learner[TRI_POLICY].path, *path = found[0] ? found : c->model.path;
@@ -140,7 +142,7 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
   if (path)
     return tri_error_about(tri_source_open(path, NULL, weights, out),
                            lacks_model(c->model.path)
-                               ? "model.path; random weights: model.config and model.tokenizer"
+                               ? "model.path (for random weights give model.config and model.tokenizer)"
                                : "model.path");
   return tri_error_about(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out),
                          c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
@@ -153,7 +155,7 @@ static bool same_rope(const tri_rope_shape *a, const tri_rope_shape *b) {
          !memcmp(a->by_pair, b->by_pair, sizeof a->by_pair);
 }
 
-/* What config.json calls the first thing in which two models differ, or NULL. */
+/* Returns the first differing property of two models by its name in config.json, or NULL. */
 static const char *difference(const tri_model_shape *a, const tri_model_shape *b) {
   const struct {
     const char *name;
@@ -194,16 +196,17 @@ static tri_status check_same_model(const tri_source *from, const tri_source *dec
   const char            *other = difference(a, b);
 
   if (!other) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG,
-           "%s holds another model than the deck's, %s differs: %s, %d layers of width %d, vocabulary %d, "
-           "against %s, %d layers of width %d, vocabulary %d;\n"
-           "  give run.resume: never, another run.output, "
-           "or the model the run was started with",
-           tri_source_name(from), other, a->family->model_type, a->L, a->C, a->V, b->family->model_type, b->L,
-           b->C, b->V);
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s holds another model than the deck, because %s differs: %s, %d layers of width %d, vocabulary %d, "
+      "against %s, %d layers of width %d, vocabulary %d.\n"
+      "  Give run.resume: never, another run.output, or the model of the run's start.",
+      tri_source_name(from), other, a->family->model_type, a->L, a->C, a->V, b->family->model_type, b->L,
+      b->C, b->V);
 }
 
-/* A checkpoint stands alone; the first model's folder is compared with it where it is still there. */
+/* Opens the checkpoint. It needs no other files. If the folder of the first model still exists, the two are
+ * compared. */
 static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
   const char *path = t->cfg->model.path ? t->cfg->model.path : t->cfg->model.config;
   tri_source *deck = NULL;
@@ -219,8 +222,7 @@ static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
     st = check_same_model(l->source, deck);
   } else if (st == TRI_EINPUT || st == TRI_EFORMAT || st == TRI_EFILE) {
     if (t->se->rt.world_rank == 0)
-      tri_log(TRI_LOG_WARN,
-              "the checkpoint cannot be compared with the model it began from, and stands alone: %s",
+      tri_log(TRI_LOG_WARN, "the checkpoint is used without a comparison with the model it began from: %s",
               tri_error_message());
     tri_error_clear();
     st = TRI_OK;
@@ -235,7 +237,8 @@ static tri_status open_policy(tri_trainer *t, tri_learner *l) {
   return t->run.resume[0] ? TRI_OK : add_adapters(t, l);
 }
 
-/* model.ref_path, unless it is gone; then, or without it, the checkpoint's own; else the starting policy. */
+/* Opens model.ref_path if it still exists. Otherwise opens the checkpoint's own reference, or the starting
+ * policy. */
 static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   const char *own = l->group[TRI_STATE_WEIGHT];
 
@@ -247,11 +250,11 @@ static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   }
   if (t->cfg->model.ref_path)
     return tri_error_about(tri_source_missing(t->cfg->model.ref_path),
-                           "model.ref_path; the checkpoint holds no reference");
+                           "model.ref_path (the checkpoint holds no reference)");
   return open_deck_model(t, true, &l->source);
 }
 
-/* Ids that both tokenizers know as different tokens; *first: the lowest. */
+/* Counts ids with different tokens in the two tokenizers. *first is the lowest such id. */
 static int count_strange(const tri_tokenizer *a, const tri_tokenizer *b, int32_t *first) {
   int n = 0;
 
@@ -264,9 +267,11 @@ static int count_strange(const tri_tokenizer *a, const tri_tokenizer *b, int32_t
   return n;
 }
 
-enum { STRANGE_SHARE = 100 }; /* chosen: models of one tokenizer differ in names of a few reserved tokens */
+/* chosen. Models with one tokenizer may name a few reserved tokens differently. */
+enum { STRANGE_SHARE = 100 };
 
-/* Where both bring a tokenizer. Rank 0 warns of what may be names alone. */
+/* Compares the two tokenizers if both models bring one. Rank 0 warns of a few differences, as they may only
+ * be names. */
 static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
   const tri_tokenizer *own = tri_source_tokenizer(l->source),
                       *policy = tri_source_tokenizer(t->learner[TRI_POLICY].source);
@@ -278,20 +283,21 @@ static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
   if (n > tri_tokenizer_vocab_size(policy) / STRANGE_SHARE)
     TRI_FAIL(
         TRI_ECONFIG,
-        "%s: the %s has another tokenizer than the policy: %d tokens differ, the first is %d: '%.40s', the "
-        "policy's '%.40s'; it would read other texts than were written",
+        "%s: the tokenizer of the %s differs from the policy's in %d tokens. The first is %d: '%.40s', the "
+        "policy's '%.40s'. This model would read other texts than the policy writes.",
         l->key, l->name, n, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   if (n && t->se->rt.world_rank == 0)
-    tri_warn("other_tokens",
-             "%s: %d tokens of the %s are others than the policy's, the first is %d: '%.40s', the policy's "
-             "'%.40s'; where they are more than names of reserved tokens it reads other texts than were "
-             "written",
-             l->key, n, l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+    tri_warn(
+        "other_tokens",
+        "%s: %d tokens of the %s differ from the policy's. The first is %d: '%.40s', the policy's '%.40s'. "
+        "Unless these are only names of reserved tokens, this model reads other texts than the policy "
+        "writes.",
+        l->key, n, l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   return TRI_OK;
 }
 
-/* The role reads only answers that are whole, in which ids beyond its vocabulary can be replaced: judge.c. On
- * paper the policy's tokenizer may still be to come. */
+/* True if the role reads only whole answers. Then judge.c can replace ids beyond its vocabulary. In a plan on
+ * paper the policy's tokenizer may not exist yet. */
 static bool reads_text(const tri_trainer *t, const tri_learner *l) {
   const tri_tokenizer *policy = tri_source_tokenizer(t->learner[TRI_POLICY].source);
 
@@ -299,16 +305,17 @@ static bool reads_text(const tri_trainer *t, const tri_learner *l) {
   return policy ? tri_tokenizer_vocab_size(policy) <= tri_source_shape(l->source)->V : t->plan.on_paper;
 }
 
-/* What reads the policy's tokens must mean the same by them. What only scores them may know more, or, where
- * it reads texts, lack padding; what gives them probabilities may not. */
+/* Checks that a model reads the policy's tokens with the same meaning. A model that only scores may have a
+ * larger vocabulary, or, if it reads texts, lack padding ids. A model of token probabilities must have the
+ * same vocabulary. */
 static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
   int  own = tri_source_shape(l->source)->V, policy = tri_source_shape(t->learner[TRI_POLICY].source)->V;
   bool scores = l->head == TRI_HEAD_SCALAR;
 
   if (own == policy || (scores && own > policy) || reads_text(t, l)) return check_tokenizer(t, l);
-  TRI_FAIL(TRI_ECONFIG, "%s: the %s%s has a vocabulary of %d, the policy one of %d%s%s", l->key, l->name,
-           l == &t->learner[TRI_CRITIC] && !l->path[0] ? ", which starts from it," : "", own, policy,
-           scores ? "; it must know each of the policy's tokens" : "",
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s%s has a vocabulary of %d, but the policy's has %d%s%s", l->key, l->name,
+           l == &t->learner[TRI_CRITIC] && !l->path[0] ? " that starts from it" : "", own, policy,
+           scores ? ". It must know all of the policy's tokens." : "",
            l == &t->learner[TRI_CRITIC] && !l->path[0] ? "; critic.path can name another model" : "");
 }
 
@@ -323,11 +330,11 @@ static tri_status check_family(const tri_trainer *t, const tri_learner *l) {
              *policy = tri_source_shape(t->learner[TRI_POLICY].source)->family->model_type;
 
   if (!strcmp(own, policy)) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: the %s is a %s, the policy a %s: it must be of the policy's family%s", l->key,
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s is a %s, but the policy is a %s. Both must be of one family.%s", l->key,
            l->name, own, policy, l->path[0] ? "" : "; critic.path can name another model");
 }
 
-/* Of a run that has one, its critic; else the model that is there. */
+/* Opens the critic of a checkpoint if it has one, else the model itself. */
 static tri_status open_critic_of(const tri_trainer *t, const char *path, tri_learner *l) {
   const tri_ckpt_reader *r;
 
@@ -339,7 +346,8 @@ static tri_status open_critic_of(const tri_trainer *t, const char *path, tri_lea
   return tri_source_open_part(path, TRI_PART_CRITIC, NULL, true, &l->source);
 }
 
-/* From the checkpoint; else critic.path, the reward model, or as the policy began. */
+/* Opens the critic from the checkpoint, else from critic.path, the reward model, or the policy's start, in
+ * this order. */
 static tri_status open_critic(tri_trainer *t, tri_learner *l) {
   const tri_learner *reward = &t->learner[TRI_REWARD_MODEL];
   const char        *path = l->path[0] ? l->path : reward->path;
@@ -362,16 +370,16 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
   return t->run.resume[0] ? TRI_OK : add_adapters(t, l);
 }
 
-/* A run that goes on wants it where the deck says, as its data. */
+/* Opens the reward model at the deck's path. A resumed run reads it from there too, like its data. */
 static tri_status open_reward_model(tri_trainer *t, tri_learner *l) {
   if (!l->path[0]) return TRI_OK;
   TRI_TRY(tri_error_about(open_at(t, l->path, &l->source), l->key));
-  if (!assumes_weights(t, l->path)) /* else only the files can say it */
+  if (!assumes_weights(t, l->path)) /* without weights only the files of the model can tell */
     TRI_TRY(tri_error_about(tri_source_check_scored(l->source), l->key));
   return check_vocabulary(t, l);
 }
 
-/* The members that a role is born with; all else is zero. */
+/* Constant members of each role. All others are zero. */
 static const tri_learner roles[TRI_ROLE_COUNT] = {
     [TRI_POLICY] = {.name = "policy",
                     .key = "model.path",
@@ -383,7 +391,7 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                     .loss_name = "loss",
                     .open = open_policy,
                     .from = "/model"},
-    /* Kept so that a resumed run needs the first model's folder no more. */
+    /* Kept in checkpoints, so that a resumed run no longer needs the first model's folder. */
     [TRI_REFERENCE] = {.name = "reference",
                        .key = "model.ref_path",
                        .group = {"/reference"},
@@ -408,7 +416,7 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                           .open = open_reward_model,
                           .from = "/model"}};
 
-/* Where a checkpoint keeps adapters; of a run that has them it keeps no whole model. */
+/* Checkpoint groups of adapters. A run with adapters keeps no whole model. */
 static const char *const adapter_groups[TRI_ROLE_COUNT][TRI_STATE_COUNT] = {
     [TRI_POLICY] = {"/adapter/model", "/adapter/optimizer/exp_avg", "/adapter/optimizer/exp_avg_sq",
                     "/adapter/ema/model"},
@@ -433,7 +441,7 @@ void tri_learner_begin(tri_trainer *t) {
   if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
 }
 
-/* Answers are compared with no reference, and no evaluation asks the critic. */
+/* True if evaluations read this model. They use no critic, and with rewarded answers no reference. */
 static bool evaluations_read(const tri_trainer *t, const tri_learner *l) {
   return l != &t->learner[TRI_CRITIC] && !(l == &t->learner[TRI_REFERENCE] && tri_has_answers(t));
 }
@@ -449,7 +457,7 @@ tri_status tri_learner_open_sources(tri_trainer *t) {
   return TRI_OK;
 }
 
-/* Collective over world. What the path, of the deck's key, means. */
+/* Collective over world. Resolves a path given by the deck's key. */
 static tri_status resolve(tri_trainer *t, tri_learner *l, const char *path) {
   tri_status st = tri_error_about(tri_source_resolve(path, tri_world_of(t), l->path), l->key);
 
@@ -486,7 +494,7 @@ done:
   return st;
 }
 
-/* Numbers of a store; added: of its scalar head alone. */
+/* Counts the numbers of a store, or with `added` only those of its scalar head. */
 static int64_t count_numbers(const tri_params *p, bool added) {
   const tri_params_opt *o = tri_params_options(p);
   int64_t               n = 0;

@@ -1,4 +1,4 @@
-/* learner.h - the models of a run by role: where they come from, how they train, what checkpoints keep. */
+/* learner.h - the models of a run, each with its role, its training options and its parts of a checkpoint. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LEARNER_H
 #define TRI_LEARNER_H
@@ -11,70 +11,71 @@
 struct tri_config;
 struct tri_trainer;
 
-/* POLICY: what the run is about; it generates, and is what commands find in a checkpoint. REFERENCE: the
- * policy that a KL term or a preference compares with. CRITIC: says what rewards are to be expected; learned
- * beside the policy. REWARD_MODEL: scores answers. */
+/* Roles of models. The POLICY generates and is trained, and commands use it when they are given a checkpoint.
+ * A KL term or a preference loss compares the policy with the REFERENCE. The CRITIC predicts rewards and is
+ * trained beside the policy. The REWARD_MODEL scores answers. */
 typedef enum { TRI_POLICY, TRI_REFERENCE, TRI_CRITIC, TRI_REWARD_MODEL, TRI_ROLE_COUNT } tri_role;
 
 typedef struct tri_learner {
-  const char     *name;                   /* "policy": in the memory table and the trace */
-  const char     *key;                    /* of the deck, whose value `path` is: "model.path" */
-  const char     *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
-  const char     *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
-  tri_shard_plan  plan;   /* who shares its weights, gradients and moments */
+  const char     *name;                   /* "policy", in the memory table and the trace */
+  const char     *key;                    /* key of the deck for `path`, such as "model.path" */
+  const char     *group[TRI_STATE_COUNT]; /* checkpoint group of each kind of state, or NULL if not kept */
+  const char     *prefix; /* of its metrics and of its counters in a checkpoint, "" or "critic_" */
+  tri_shard_plan  plan;   /* sharing of its weights, gradients and moments among ranks */
   tri_head_kind   head;
-  bool            train, generates; /* generates: it is who answers */
-  const tri_loss *loss;             /* what it learns by; NULL: it does not learn */
-  const char     *loss_name;        /* of its metric: "loss" */
-  /* Not collective. Opens `source`; leaves it NULL where this run has no such model. */
+  bool            train, generates; /* generates: this model writes the answers */
+  const tri_loss *loss;             /* training loss, or NULL if the model does not learn */
+  const char     *loss_name;        /* name of the loss as a metric, such as "loss" */
+  /* Not collective. Opens `source`, or leaves it NULL if this run has no such model. */
   tri_status (*open)(struct tri_trainer *t, struct tri_learner *l);
-  char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
-  tri_source   *source;                    /* owned, as model; NULL: this run has no such model */
-  const char   *from;                      /* group of `source` its weights come from, "/model" */
-  tri_model    *model;                     /* as source, once memory is planned */
+  char          path[TRI_CKPT_PATH_BYTES]; /* resolved value of the deck's key, or "" if not given */
+  tri_source   *source;                    /* owned, as is model. NULL if this run has no such model */
+  const char   *from;                      /* group of `source` with its weights, such as "/model" */
+  tri_model    *model;                     /* exists if `source` does, once memory is planned */
   tri_optim_opt optim;
   tri_lr_opt    lr;
-  int64_t       warmup_steps; /* the first steps of the run, in which its loss is computed but not learned */
-  struct {                    /* over all of a resumed run */
-    int64_t update,
-        skipped;          /* optimizer steps, and of them those that a gradient that was not finite forbade */
-    tri_loss_scale scale; /* of the next one */
+  int64_t       warmup_steps; /* in these first steps its loss is computed, but it does not learn */
+  struct {                    /* counted over all starts of a resumed run */
+    int64_t        update;    /* optimizer steps, including skipped ones */
+    int64_t        skipped; /* steps skipped because the gradient was not finite or no answer had a reward */
+    tri_loss_scale scale;   /* of the next update */
   } counters;
-  double grad_norm, learning_rate; /* of the last one */
-  bool   watched;                  /* one of this process was looked at (state/first_update.h) */
+  double grad_norm, learning_rate; /* of the last update */
+  bool   watched;                  /* an update of this process was checked (state/first_update.h) */
 } tri_learner;
 
-/* Has this run such a model, and does it learn? */
+/* True if this run has the model and trains it. */
 static inline bool tri_learner_trains(const tri_learner *l) { return l->model && l->train; }
-/* Does it learn in this step of the run? */
+/* True if the model learns in this step of the run. */
 static inline bool tri_learner_learns(const tri_learner *l, int64_t step) {
   return tri_learner_trains(l) && step > l->warmup_steps;
 }
-/* What the learner trains and checkpoints keep: its adapters, where it has them, else its weights. */
+/* Returns the trained parameters, also kept by checkpoints. These are the adapters if the model has any, else
+ * its weights. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_trained(l->model); }
-/* Does it keep an average of its weights? */
+/* True if the model keeps an average of its weights. */
 static inline bool tri_learner_averages(const tri_learner *l) {
   return tri_params_options(tri_learner_params(l))->ema_beta > 0;
 }
 
-/* How many numbers its weights are, without adapters; and what it trains. */
+/* Return the number of the model's weights without adapters, and the number of trained parameters. */
 int64_t tri_learner_size(const tri_learner *l);
 int64_t tri_learner_trained_size(const tri_learner *l);
-/* Not collective. Do low-rank adapters learn in place of its weights? */
+/* Not collective. True if low-rank adapters are trained instead of the model's weights. */
 bool tri_learner_has_adapters(const struct tri_trainer *t, const tri_learner *l);
-/* Not collective. Sets each role of t->learner: its constants, and what t->algo and the deck say of its
- * loss, learning rate and shard plan. */
+/* Not collective. Initializes every role of t->learner with its constants, and with the loss, learning rate
+ * and shard plan of t->algo and the deck. */
 void tri_learner_begin(struct tri_trainer *t);
-/* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without
- * model.ref_path where that is gone. Errors go to t->run.faults. */
+/* Collective over world. Resolves the paths in the deck's keys. A resumed run continues without
+ * model.ref_path if that path is gone. Errors go to t->run.errors. */
 TRI_CHECKED tri_status tri_learner_resolve(struct tri_trainer *t);
-/* Not collective. Opens the sources of the learners that this run has; no weight is read. */
+/* Not collective. Opens the sources of this run's models, but reads no weights. */
 TRI_CHECKED tri_status tri_learner_open_sources(struct tri_trainer *t);
-/* Not collective. The weights of a learner's loss, from counts over each sequence's whole mini-batch, all
- * ranks: *weight [r->n_seq], the caller's to TRI_FREE. */
+/* Not collective. Computes the weights of a learner's loss, from counts over each sequence's whole mini-batch
+ * on all ranks. *weight has r->n_seq elements, and the caller frees it with TRI_FREE. */
 TRI_CHECKED tri_status tri_learner_weigh(const struct tri_trainer *t, tri_role role, const tri_rollout *r,
                                          double **weight);
-/* Closes what it owns; a zeroed one is legal. */
+/* Closes the model and the source. A zeroed learner is legal. */
 void tri_learner_close(tri_learner *l);
 
 #endif

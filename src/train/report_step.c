@@ -1,5 +1,5 @@
-/* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; answers as
- * files; its line; where its loss broke. */
+/* report_step.c - reports a step. Adds learning, rollout, time and memory to the metrics, saves answers,
+ * writes the step's line, and locates a loss that is not finite. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "base/notice.h"
@@ -24,7 +24,7 @@ static void add_means(tri_mean *to, const tri_mean *from) {
   }
 }
 
-/* What a loss gave of its metric of this name; of 0 where it has none. */
+/* Returns a loss's metric by name, or a mean of nothing if the loss has no such metric. */
 static tri_mean metric_of(const tri_loss *l, const tri_mean *metric, const char *name) {
   for (int k = 0; l->metric[k]; k++)
     if (!strcmp(l->metric[k], name)) return metric[k];
@@ -60,7 +60,7 @@ static void add(tri_trainer *t, const char *name, double value) {
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
-/* "critic_", "grad_norm". */
+/* Adds a metric named prefix and what, such as "critic_" and "grad_norm". */
 static void add_under(tri_trainer *t, const char *prefix, const char *what, double value) {
   char name[TRI_METRIC_NAME_BYTES];
 
@@ -68,8 +68,8 @@ static void add_under(tri_trainer *t, const char *prefix, const char *what, doub
   add(t, name, value);
 }
 
-/* The coefficients that adapt; that of the KL is the step's own, and moves for the next, unless the policy
- * rests. metric: the policy's, of all ranks. */
+/* Reports the adaptive coefficients. The KL coefficient is reported as this step used it, and then adapts for
+ * the next step if the policy learned. `metric` is the policy's, over all ranks. */
 static void report_coefficients(tri_trainer *t, const tri_mean *metric) {
   tri_mean kl = metric_of(t->learner[TRI_POLICY].loss, metric, "kl_mean_nats");
 
@@ -80,11 +80,12 @@ static void report_coefficients(tri_trainer *t, const tri_mean *metric) {
     tri_adapt_kl(&t->opt, kl.sum / kl.of, tri_sequences(t, t->plan.samples));
 }
 
-/* Collective over world. A learner's loss and its metrics, summed over all ranks in rank order; its
- * gradient's norm and learning rate where it learned. */
+/* Collective over world. Reports a learner's loss and its metrics, summed over all ranks in rank order. Adds
+ * gradient norm and learning rate if it learned. */
 static tri_status report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum) {
   tri_mean metric[TRI_ALGO_METRICS];
-  double all[1 + 2 * TRI_ALGO_METRICS] = {sum->of[l - t->learner].loss}; /* then each metric's sum and `of` */
+  /* Followed by sum and `of` of each metric. */
+  double all[1 + 2 * TRI_ALGO_METRICS] = {sum->of[l - t->learner].loss};
 
   memcpy(&all[1], sum->of[l - t->learner].metric, sizeof metric);
   TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
@@ -101,7 +102,7 @@ static tri_status report_loss(tri_trainer *t, const tri_learner *l, const tri_ta
   return TRI_OK;
 }
 
-/* Updates that were skipped, of them those that the scale of the loss gave way to, and the next one. */
+/* Reports skipped updates, the ones among them that only lowered the loss scale, and the next loss scale. */
 static void report_counters(tri_trainer *t, const tri_learner *l) {
   add_under(t, l->prefix, "skipped_steps", (double)l->counters.skipped);
   if (!l->counters.scale.adapts) return;
@@ -122,9 +123,10 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
   return TRI_OK;
 }
 
-enum { EXTRAS_IN_ALL = 96 }; /* chosen: a line has space for 512, of which evaluations of 16 sets take 192 */
+/* chosen. A line has space for 512 numbers, and evaluations of 16 sets take 192. */
+enum { EXTRAS_IN_ALL = 96 };
 
-/* With several rewards, what each gave by itself: reward_<name>_mean. */
+/* Reports the mean of each reward, as reward_<name>_mean, if there are several. */
 static void report_parts(tri_trainer *t, const tri_rollout *r) {
   for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
     char   name[TRI_METRIC_NAME_BYTES];
@@ -155,7 +157,7 @@ tri_status tri_report_extras(tri_trainer *t, const char *prefix) {
   return TRI_OK;
 }
 
-/* Of answers: what they earned, how long they are. */
+/* Reports rewards and lengths of the answers. */
 static void report_answers(tri_trainer *t, const tri_rollout *r) {
   double  mean = 0, square = 0, length = 0, baseline = 0;
   int     n = 0, failed;
@@ -184,7 +186,7 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   add(t, "truncated_ratio", tri_health_truncated(r));
 }
 
-/* Of the step that was looked at: what is wrong, if anything. */
+/* Adds the alarms of the observed step to its line, if any. */
 static void report_alarms(tri_trainer *t) {
   char words[256];
 
@@ -192,7 +194,7 @@ static void report_alarms(tri_trainer *t) {
   if (words[0]) tri_metric_text(t->metrics, "alarms", words);
 }
 
-/* That of the policy, or, while it rests, of who learns. */
+/* Returns the policy's gradient norm, or during its warm-up the one of the model that learns. */
 static double grad_norm_of(const tri_trainer *t) {
   const tri_learner *l = t->learner;
 
@@ -200,14 +202,14 @@ static double grad_norm_of(const tri_trainer *t) {
   return l->grad_norm;
 }
 
-/* Of values before learning. */
+/* Reports the explained variance of the values before learning. */
 static void report_critic(tri_trainer *t, const tri_rollout *r) {
   double explained = tri_explained_variance(r);
 
   if (!isnan(explained)) add(t, "explained_variance", explained);
 }
 
-/* Learned from. */
+/* Returns the number of tokens learned from. */
 static int64_t tokens_of(const tri_trainer *t, const tri_rollout *r) {
   int64_t tokens = 0;
 
@@ -220,7 +222,7 @@ void tri_report_begin(tri_trainer *t) {
   tri_links_begin(t->se->comm);
 }
 
-/* On a GPU a rank waits in its queue, not here. */
+/* Reports waiting and working time. Leaves them out on a GPU, where a rank waits in its queue instead. */
 static void report_waits(tri_trainer *t, double spent_s) {
   double waited_s = tri_rank_status_waited_s() - t->progress.waited_s;
 
@@ -251,9 +253,9 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
   return TRI_OK;
 }
 
-/* ---- answers as files ---- */
+/* ---- files of answers ---- */
 
-/* The answers of evaluations: where a user wants them, or OUTPUT/eval. */
+/* True if answers of evaluations are saved, at the user's path or in OUTPUT/eval. */
 static bool keeps_evaluations(const tri_trainer *t) { return t->cfg->eval.save || t->eval.path; }
 
 static tri_status begin_file(const tri_trainer *t, const char *name, tri_answers_file *out) {
@@ -265,16 +267,17 @@ static tri_status begin_file(const tri_trainer *t, const char *name, tri_answers
   return tri_answers_file_begin(path, out);
 }
 
-/* Collective over world. How rank 0 fared with a file of the step: one that cannot be had is a warning. */
+/* Collective over world. Spreads rank 0's status of a file. A file that cannot be written causes only a
+ * warning. */
 static tri_status agree_kept(tri_trainer *t, const char *what, tri_status st, tri_answers_file *f) {
   bool first = tri_world_of(t)->rank == 0;
 
   st = tri_agree(tri_world_of(t), st);
   if (st != TRI_OK) tri_answers_file_drop(f);
-  if (t->eval.path) return st;                        /* it was asked for by its name */
-  if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
+  if (t->eval.path) return st;                        /* the user asked for this file by name */
+  if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT means an answer that cannot be decoded */
   if (first)
-    tri_warn("answers_not_saved", "step %lld: the %s is not saved: %s; the run goes on",
+    tri_warn("answers_not_saved", "step %lld: the run continues without saving the %s: %s",
              (long long)t->progress.step, what, tri_error_message());
   tri_error_clear();
   return TRI_OK;
@@ -286,7 +289,7 @@ static bool is_file_due(const tri_trainer *t, int64_t step) {
   return tri_has_answers(t) && every > 0 && step % every == 0;
 }
 
-/* Collective over world. Rank 0 writes. */
+/* Collective over world. Rank 0 writes the rollout to a file. */
 static tri_status save_rollout(tri_trainer *t, const tri_rollout *r) {
   const tri_answers_form form = {tri_source_tokenizer(t->learner[TRI_POLICY].source), t->data, t->reward,
                                  true, NULL};
@@ -314,7 +317,7 @@ tri_status tri_report_eval_begin(tri_trainer *t) {
 tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char *set) {
   const tri_answers_form form = {tri_source_tokenizer(t->learner[TRI_POLICY].source), t->eval.data, t->reward,
                                  false, set};
-  bool                   writes = t->eval.file.file.open; /* on rank 0, where no write has failed */
+  bool                   writes = t->eval.file.file.open; /* on rank 0, as long as no write has failed */
 
   if (!keeps_evaluations(t)) return TRI_OK;
   return agree_kept(t, "evaluation", writes ? tri_answers_file_put(&t->eval.file, r, &form) : TRI_OK,
@@ -330,14 +333,15 @@ tri_status tri_report_eval_end(tri_trainer *t) {
 
 /* ---- a step ---- */
 
-/* The sequences that statistics count: without fillers, unless there is nothing else. A view. */
+/* Returns a view of the sequences that statistics count. It leaves out fillers, unless there is nothing
+ * else. */
 static tri_rollout counted(const tri_rollout *r) {
   tri_rollout view = *r;
 
   if (tri_rollout_counted(r))
     view.n_seq = tri_rollout_counted(r);
   else
-    view.masked.answer = NULL; /* each counts then */
+    view.masked.answer = NULL; /* counts every sequence */
   return view;
 }
 
@@ -370,7 +374,7 @@ tri_status tri_report_folder(tri_trainer *t) {
   return TRI_OK;
 }
 
-/* Rank 0. A folder that is not where it was is said once; metrics go where it is. */
+/* On rank 0, checks the output folder. A moved folder is reported once, and metrics follow it. */
 static void look_at_folder(tri_trainer *t) {
   bool said = t->run.is_moved;
 
@@ -396,8 +400,8 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
                                                          : tri_metrics_write(t->metrics, step));
   if (st != TRI_EFILE) return st;
   if (tri_world_of(t)->rank == 0)
-    tri_warn("metrics_wait", "step %lld: its metrics wait: %s; the run goes on", (long long)step,
-             tri_error_message());
+    tri_warn("metrics_wait", "step %lld: the run continues, but its metrics wait in memory: %s",
+             (long long)step, tri_error_message());
   tri_error_clear();
   return TRI_OK;
 }
@@ -413,7 +417,8 @@ tri_status tri_report_nonfinite(tri_trainer *t, const tri_learner *l, const tri_
   if (tri_model_find_nonfinite(l->model, b, t->se->stream, &f) != TRI_OK || !f.unit) return st;
   snprintf(
       where, sizeof where,
-      "step %lld: %s%s numbers are not finite from %s on, first at token %lld of answer %d to prompt_id %lld",
+      "step %lld: %s%s numbers have NaN or Inf from %s on, first at token %lld of answer %d to prompt_id "
+      "%lld",
       (long long)t->progress.step + 1, l->name,
       t->cfg->model.dtype == TRI_F16 ? " in fp16 (65504 at most):" : ":", f.unit, (long long)f.token,
       (int)r->sample[seq[f.seq]], (long long)r->prompt_id[seq[f.seq]]);

@@ -1,4 +1,4 @@
-/* save.c - checkpoints of a run: when one is due, its tensors, one that is written beside the steps, the best
+/* save.c - writes checkpoints of a run when they are due, also in the background, and keeps track of the best
  * one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
@@ -20,9 +20,9 @@
 
 enum { PIECE = TRI_CKPT_PIECE_BYTES / 4 };
 
-/* ---- what there is to save ---- */
+/* ---- content of a checkpoint ---- */
 
-/* Every tensor of a checkpoint, with where it lives. */
+/* A tensor of a checkpoint, and its place in the trainer. */
 typedef struct entry {
   tri_ckpt_tensor tensor;
   tri_params     *params; /* borrowed */
@@ -36,7 +36,7 @@ typedef struct listing {
   int              n;
 } listing;
 
-/* One kind of a store's state. Without master weights it is kept in its own type. */
+/* Lists one kind of a store's state. Without f32 master weights the checkpoint keeps the store's own type. */
 static void list_group(listing *l, tri_params *p, const char *group, tri_state_kind kind) {
   const tri_params_opt *o = tri_params_options(p);
   tri_dtype             stored = o->train ? TRI_F32 : o->dtype;
@@ -96,7 +96,7 @@ tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes) {
   return st;
 }
 
-/* Checkpoints that will be written in any case, of steps after `from`. */
+/* Returns the number of checkpoints that will certainly be written after step `from`. */
 static int64_t count_sure(const tri_trainer *t, int64_t from) {
   const tri_config *c = t->cfg;
   int64_t           every = c->checkpoint.save_steps, last = t->plan.steps;
@@ -107,20 +107,21 @@ static int64_t count_sure(const tri_trainer *t, int64_t from) {
 
 static int at_most(int64_t n, int most) { return n < most ? (int)n : most; }
 
-/* The metric that says which one is the best; NULL: none does. */
+/* Returns the metric that decides the best checkpoint, or NULL if none does. */
 static const char *best_metric(const tri_trainer *t) {
   return t->cfg->eval.steps > 0 ? t->cfg->checkpoint.keep_best : NULL;
 }
 
-/* Does the deck ask for any, of a step after `from`? */
+/* True if the deck asks for any checkpoint after step `from`. */
 static bool wants_some(const tri_trainer *t, int64_t from) {
   return count_sure(t, from) > 0 || t->cfg->checkpoint.save_minutes > 0 || best_metric(t);
 }
 
-/* With so many kept, besides those that are there. The oldest is there until one is written. */
+/* Returns the checkpoints that come on top of the existing ones if `limit` are kept. The oldest goes only
+ * after a new one is written. */
 static int count_more(int64_t limit, int there) { return limit + 1 > there ? (int)limit + 1 - there : 1; }
 
-/* Rank 0. What will be in the folder besides what is there. */
+/* On rank 0, computes the disk space needed in the folder on top of its present content. */
 static tri_status reckon_need(tri_trainer *t, int64_t from, tri_ckpt_need *need) {
   int     there = 0, more, more_of_1;
   int64_t sure = count_sure(t, from);
@@ -130,7 +131,8 @@ static tri_status reckon_need(tri_trainer *t, int64_t from, tri_ckpt_need *need)
   if (tri_run_is_own(&t->run)) TRI_TRY(tri_ckpt_count(t->run.folder, &there));
   more = count_more(t->cfg->checkpoint.save_total_limit, there);
   more_of_1 = count_more(1, there);
-  need->files = TRI_SOURCE_FILES + TRI_SIDECAR_FILES + 8; /* state.h5, manifest, deck, its folder, ... */
+  /* state.h5, manifest, deck, the folder itself and others. */
+  need->files = TRI_SOURCE_FILES + TRI_SIDECAR_FILES + 8;
   need->sure = at_most(sure, more);
   need->sure_of_1 = at_most(sure, more_of_1);
   need->most = some ? more + best : 0;
@@ -155,12 +157,13 @@ tri_status tri_save_rehearse(tri_trainer *t) {
   if (world) TRI_TRY(tri_host_bcast(world, &bytes, sizeof bytes, 0));
   st = tri_ckpt_rehearse(t->run.folder, world, bytes);
   if (st == TRI_EFILE && !wants_some(t, from))
-    tri_error_lines("\nthe deck asks for no checkpoint, but a run that is stopped (STOP, a signal, the time "
-                    "limit) or ends with an error writes one");
+    tri_error_lines(
+        "\nThe deck asks for no checkpoint, but the run writes one when it is stopped (STOP, a signal, the "
+        "time limit) or ends with an error.");
   return st;
 }
 
-/* Of this rank's part of each tensor, in its pieces. */
+/* Returns the bytes of this rank's part of every tensor, in its pieces. */
 static int64_t copy_space(const listing *l) {
   int64_t bytes = 0;
 
@@ -174,8 +177,8 @@ static int64_t copy_space(const listing *l) {
   return bytes;
 }
 
-/* Host memory that writing so many bytes takes while it lasts: what waits for the disk, and a piece on its
- * way there. */
+/* Returns the host memory used while this many bytes are written. It holds data that waits for the disk, and
+ * one piece on its way there. */
 static size_t buffer_bytes(size_t bytes) {
   size_t ring = (size_t)tri_ckpt_ring_bytes(), piece = PIECE * sizeof(float);
 
@@ -192,7 +195,7 @@ tri_status tri_save_plan(tri_trainer *t) {
   free_listing(&l);
   TRI_TRY(st);
   t->se->buffer_bytes +=
-      buffer_bytes(s->bytes); /* of the last checkpoint, which is not written beside steps */
+      buffer_bytes(s->bytes); /* for the last checkpoint, which is not written in the background */
   if (!t->cfg->checkpoint.async) s->bytes = 0;
   if (!t->cfg->checkpoint.async) return TRI_OK;
   return tri_ledger_add(t->se->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "checkpoint copy", s->bytes,
@@ -201,7 +204,7 @@ tri_status tri_save_plan(tri_trainer *t) {
 
 /* ---- saving ---- */
 
-/* Narrow f32 values that are exactly values of the 16-bit type t. */
+/* Narrows f32 values that are exact values of the 16-bit type t, in place. */
 static void narrow(float *x, int64_t n, tri_dtype t) {
   char *to = (char *)x;
 
@@ -211,8 +214,8 @@ static void narrow(float *x, int64_t n, tri_dtype t) {
   }
 }
 
-/* Not collective, like tri_ckpt_take: a rank that fails may leave for abandon at once. One tensor, in
- * pieces. */
+/* Not collective, like tri_ckpt_take, so a rank that fails may go to tri_ckpt_abandon at once. Writes one
+ * tensor in pieces. */
 static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
   tri_range piece = tri_params_piece(e->params, e->unit, e->param);
   bool      narrows = e->tensor.dtype != TRI_F32;
@@ -240,7 +243,7 @@ static tri_status write_tensors(tri_trainer *t, tri_ckpt_writer *w, const listin
   return st;
 }
 
-/* What cannot be removed is in nobody's way: the run goes on. */
+/* Warns of old checkpoints that could not be removed. They disturb nothing, so the run continues. */
 static void warn_of_old(const tri_trainer *t, tri_status st) {
   if (st == TRI_OK) return;
   if (tri_world_of(t)->rank == 0)
@@ -251,18 +254,19 @@ static void warn_of_old(const tri_trainer *t, tri_status st) {
 
 void tri_save_end_sweep(tri_trainer *t) { warn_of_old(t, tri_ckpt_sweep_end(&t->saving.sweep)); }
 
-/* Collective over world. All of the state is handed to a writer: to be written at once, or copied to be
- * written behind. */
+/* Collective over world. Hands the whole state to a writer. The writer writes it at once, or with `behind`
+ * copies it to write it in the background. */
 static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
   const tri_saving *s = &t->saving;
   tri_status        st = TRI_OK;
   listing           l = {0};
 
   *w = NULL;
-  tri_save_end_sweep(t); /* what it removes is space for this one */
+  tri_save_end_sweep(t); /* the removal frees space for this checkpoint */
   st = make_listing(t, &l);
   if (st == TRI_OK && tri_world_of(t)->rank == 0) st = tri_report_folder(t);
-  if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
+  /* A resumed run needs every metrics line up to its step. */
+  if (st == TRI_OK) st = tri_metrics_flush(t->metrics);
   TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
   TRI_TRY_DONE(tri_ckpt_create(t->run.folder, t->progress.step, tri_world_of(t), l.tensor, l.n,
                                tri_state_side_bytes(t), w));
@@ -282,7 +286,7 @@ static void keep_newest(tri_trainer *t, int64_t step) {
                                  tri_world_of(t), &t->saving.sweep));
 }
 
-/* An event of the run: a checkpoint, or why there is none. */
+/* Logs an event for a checkpoint, or for the reason of a failed one. */
 static void note_save(tri_trainer *t, int64_t step, double seconds, const char *why) {
   int64_t bytes;
 
@@ -290,8 +294,8 @@ static void note_save(tri_trainer *t, int64_t step, double seconds, const char *
     tri_runlog_save(t->runlog, step, bytes, seconds, why);
 }
 
-/* A save that failed is counted, and said where the run goes on: *why, which may be NULL, gets the reason
- * else. What is no matter of files ends the run. */
+/* Counts a failed save. Reports it if the run continues. If `why` is not NULL, *why gets the reason instead.
+ * An error that is not about files ends the run. */
 static tri_status count_failed(tri_trainer *t, int64_t step, double spent_s, tri_status st, tri_text *why) {
   note_save(t, step, spent_s, tri_error_message());
   if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
@@ -300,8 +304,7 @@ static tri_status count_failed(tri_trainer *t, int64_t step, double spent_s, tri
     why->len = 0;
     st = tri_text_printf(why, "%s", tri_error_message());
   } else if (tri_world_of(t)->rank == 0)
-    tri_warn("save_failed",
-             "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
+    tri_warn("save_failed", "step %lld: the run continues without a checkpoint in %s: %s (%lld failed saves)",
              (long long)step, t->run.folder, tri_error_message(), (long long)t->progress.failed_saves);
   tri_error_clear();
   return why ? st : TRI_OK;
@@ -309,14 +312,14 @@ static tri_status count_failed(tri_trainer *t, int64_t step, double spent_s, tri
 
 /* ---- the best one ---- */
 
-/* Of the step's checkpoint; the run goes on. */
+/* Warns that BEST could not be changed for the checkpoint of this step. The run continues. */
 static void warn_of_best(int64_t step) {
-  tri_warn("best_stays", "step %lld: checkpoints/BEST stays as it is: %s", (long long)step,
-           tri_error_message());
+  tri_warn("best_stays", "step %lld: checkpoints/BEST keeps pointing to the previous checkpoint: %s",
+           (long long)step, tri_error_message());
 }
 
-/* Collective over world. BEST names the checkpoint of this evaluation. One that cannot be named is as any
- * other, and what BEST named stays the best. */
+/* Collective over world. Makes BEST point to the checkpoint of this evaluation. If that fails, BEST keeps
+ * pointing to the previous checkpoint, and that one stays the best. */
 static void link_best(tri_trainer *t, const tri_best *b) {
   bool       first = tri_world_of(t)->rank == 0;
   tri_status st = tri_agree(tri_world_of(t), first ? tri_ckpt_point_best(t->run.folder, b->step) : TRI_OK);
@@ -326,7 +329,7 @@ static void link_best(tri_trainer *t, const tri_best *b) {
   if (st != TRI_OK) tri_error_clear();
 }
 
-/* If the checkpoint of this step is the best one. */
+/* Reports the checkpoint of this step if it is the best one. */
 static void say_best(const tri_trainer *t, int64_t step) {
   const tri_best *b = &t->progress.best;
 
@@ -340,8 +343,8 @@ void tri_save_see(tri_trainer *t) {
     t->progress.seen = (tri_best){t->progress.step, tri_metric_get(t->metrics, best_metric(t))};
 }
 
-/* Whether the step's evaluation is better than that of any checkpoint there is, or is being written. Rank 0's
- * word counts. */
+/* True if the step's evaluation beats all checkpoints, including one being written. Rank 0's answer
+ * counts. */
 static bool is_best(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
   bool                coming = t->saving.w && t->saving.best.step >= 0;
@@ -352,7 +355,7 @@ static bool is_best(const tri_trainer *t) {
 
 static bool has_step(const void *folder, int64_t step) { return tri_ckpt_has_step(folder, step); }
 
-/* Rank 0. */
+/* On rank 0, does the work of tri_save_find_best. */
 static tri_status find_best(tri_trainer *t) {
   char     path[TRI_CKPT_PATH_BYTES + 32];
   tri_best b;
@@ -374,14 +377,14 @@ tri_status tri_save_find_best(tri_trainer *t) {
   return tri_agree(tri_world_of(t), tri_world_of(t)->rank == 0 ? find_best(t) : TRI_OK);
 }
 
-/* ---- writing one ---- */
+/* ---- writing a checkpoint ---- */
 
 static tri_span begin_save(tri_trainer *t) {
   return tri_span_begin(&t->spans, "save", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
 }
 
-/* Collective over world. A checkpoint of the state as it is, before anything else; best: of the best
- * evaluation. why: as count_failed. */
+/* Collective over world. Saves a checkpoint of the present state before anything else happens. With `best` it
+ * becomes BEST. `why` is used as in count_failed. */
 static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved) {
   int64_t          step = t->progress.step;
   tri_ckpt_writer *w;
@@ -393,7 +396,7 @@ static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved
   *saved = st == TRI_OK;
   t->progress.last_save_s = tri_now_s();
   if (!*saved) {
-    spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
+    spent_s = tri_span_end(&t->spans, &span); /* a failed save took time too */
     return count_failed(t, step, spent_s, st, why);
   }
   t->progress.saved_step = step;
@@ -408,14 +411,14 @@ static tri_status save_now(tri_trainer *t, bool best, tri_text *why, bool *saved
   return TRI_OK;
 }
 
-/* ---- one that must be written ---- */
+/* ---- checkpoints that must be written ---- */
 
 static void sleep_s(double s) { nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * fmod(s, 1))}, NULL); }
 static void (*idle_s)(double) = sleep_s;
 
 void tri_save_idle_by(void (*rest)(double s)) { idle_s = rest ? rest : sleep_s; }
 
-/* Rank 0. What was wrong, what would help, and when the next try is. */
+/* On rank 0, reports the error, its cure and the time of the next try. */
 static tri_status say_again(const tri_trainer *t, const tri_text *why, int64_t bytes, double wait_s,
                             double until_s) {
   char    wait[TRI_CELL_BYTES], until[TRI_CELL_BYTES], need[TRI_CELL_BYTES], space[TRI_CELL_BYTES] = "?";
@@ -425,19 +428,19 @@ static tri_status say_again(const tri_trainer *t, const tri_text *why, int64_t b
   tri_cell_duration(until_s - tri_now_s(), until);
   tri_cell_bytes(bytes, need);
   if (free_bytes >= 0) tri_cell_bytes(free_bytes, space);
-  tri_warn(
-      "save_waits",
-      "step %lld: no checkpoint could be written to %s: %s\n  it needs %s there, %s are free; make room, "
-      "or mend what is named: it is tried again in %s, for %s at most; a signal or %s/STOP ends the "
-      "waiting, and with it the run",
-      (long long)t->progress.step, t->run.folder, why->data, need, space, wait, until, t->cfg->run.output);
+  tri_warn("save_waits",
+           "step %lld: no checkpoint could be written to %s: %s\n"
+           "  It needs %s of disk, and %s are free. Free space or remove the named cause. The next try is in "
+           "%s, and tries end after %s. A signal or %s/STOP ends the waiting and the run.",
+           (long long)t->progress.step, t->run.folder, why->data, need, space, wait, until,
+           t->cfg->run.output);
   return TRI_OK;
 }
 
-/* Collective over world. Until the next try is due, in rounds so short that no rank waits for another one;
- * *asked: somebody wants the end now. */
+/* Collective over world. Waits until the next try is due, in rounds short enough to keep ranks together.
+ * *asked is true if the user wants to end the run now. */
 static tri_status wait_for_try(tri_trainer *t, double wait_s, bool *asked) {
-  static const double round_s = 0.5; /* chosen: a person who makes STOP waits no longer */
+  static const double round_s = 0.5; /* chosen. A user who creates STOP waits no longer than this */
 
   for (*asked = false; wait_s > 0 && !*asked; wait_s -= round_s) {
     idle_s(wait_s < round_s ? wait_s : round_s);
@@ -447,7 +450,7 @@ static tri_status wait_for_try(tri_trainer *t, double wait_s, bool *asked) {
   return TRI_OK;
 }
 
-/* Collective over world. The pause before the next try; *again: there is one. */
+/* Collective over world. Pauses before the next try. *again is false if there is none. */
 static tri_status pause_before(tri_trainer *t, tri_patience *p, const tri_text *why, bool *again) {
   double     wait_s = tri_patience_next_s(p, tri_now_s());
   int64_t    bytes;
@@ -461,12 +464,13 @@ static tri_status pause_before(tri_trainer *t, tri_patience *p, const tri_text *
   if (tri_world_of(t)->rank == 0) st = say_again(t, why, bytes, wait_s, p->until_s);
   TRI_TRY(tri_agree(tri_world_of(t), st));
   TRI_TRY(wait_for_try(t, wait_s, &asked));
-  if (asked) p->until_s = 0; /* once more, and no more */
+  if (asked) p->until_s = 0; /* allows one more try */
   return TRI_OK;
 }
 
-/* Collective over world. Tried again and again, as long as the allocation lasts: all since the checkpoint
- * before would be lost. end: nothing follows; else the run's first one, without which it does not go on. */
+/* Collective over world. Tries again and again as long as the allocation lasts, because otherwise all
+ * progress since the last checkpoint would be lost. With `end` nothing follows. Without it this is the run's
+ * first checkpoint, and the run does not continue until it is written. */
 static tri_status insist(tri_trainer *t, bool best, bool end) {
   tri_patience p = tri_patience_begin(tri_now_s(), tri_halt_left_s(t->halt), t->pace.save_s, !end);
   tri_text     why = {0};
@@ -485,19 +489,19 @@ static tri_status insist(tri_trainer *t, bool best, bool end) {
   if (saved && !end) tri_halt_enter(TRI_HALT_STEPS);
   if (!saved)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE,
-                  "%s: the %s checkpoint could not be written, of step %lld: %s", t->run.folder,
+                  "%s: could not write the %s checkpoint, of step %lld: %s", t->run.folder,
                   end ? "last" : "first", (long long)t->progress.step, why.data);
 done:
   tri_text_free(&why);
   return st;
 }
 
-/* Has any save of this process gone well? */
+/* True if this process has written any checkpoint. */
 static bool is_proven(const tri_trainer *t) { return t->pace.saved; }
 
-/* ---- beside the steps ---- */
+/* ---- writing in the background ---- */
 
-/* Collective over world. The state is copied, and written while the run goes on. */
+/* Collective over world. Copies the state, to be written while the run continues. */
 static tri_status save_behind(tri_trainer *t, bool best) {
   tri_saving *s = &t->saving;
   tri_span    span = begin_save(t);
@@ -505,7 +509,7 @@ static tri_status save_behind(tri_trainer *t, bool best) {
 
   t->progress.last_save_s = tri_now_s();
   if (st != TRI_OK) {
-    double spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
+    double spent_s = tri_span_end(&t->spans, &span); /* a failed save took time too */
     TRI_TRY(count_failed(t, t->progress.step, spent_s, st, NULL));
     return is_proven(t) ? TRI_OK : insist(t, best, false);
   }
@@ -516,18 +520,18 @@ static tri_status save_behind(tri_trainer *t, bool best) {
   return TRI_OK;
 }
 
-/* Collective over world. The checkpoint that is being written becomes one, when that is done. */
+/* Collective over world. Publishes the checkpoint once it is written. */
 static tri_status publish(tri_trainer *t) {
   tri_saving *s = &t->saving;
   tri_span    span = begin_save(t);
   double      from_s = tri_now_s(), beside_s = tri_ckpt_wait_s(s->w), spent_s;
   tri_status  st;
 
-  beside_s = fmax(0, beside_s - (tri_now_s() - from_s)); /* what was waited for is the span's */
+  beside_s = fmax(0, beside_s - (tri_now_s() - from_s)); /* the span counts the time of waiting */
   st = tri_ckpt_commit(&s->w);
   t->pace.behind = false;
   if (st != TRI_OK) {
-    spent_s = tri_span_end(&t->spans, &span); /* that was spent too */
+    spent_s = tri_span_end(&t->spans, &span); /* a failed save took time too */
     TRI_TRY(count_failed(t, s->step, spent_s, st, NULL));
     return is_proven(t) ? TRI_OK : insist(t, false, false);
   }
@@ -544,7 +548,8 @@ static tri_status publish(tri_trainer *t) {
   return TRI_OK;
 }
 
-/* Collective over world. Publishes what every rank has written; with `wait` it is waited for. */
+/* Collective over world. Publishes the checkpoint if every rank has written its part. With `wait` it waits
+ * for that. */
 static tri_status settle(tri_trainer *t, bool wait) {
   int64_t writing = !tri_ckpt_is_written(t->saving.w);
 
@@ -554,9 +559,9 @@ static tri_status settle(tri_trainer *t, bool wait) {
 
 tri_status tri_save_settle(tri_trainer *t) { return t->saving.w ? settle(t, true) : TRI_OK; }
 
-/* ---- when ---- */
+/* ---- due checkpoints ---- */
 
-/* Rank 0's clock counts. */
+/* True if a checkpoint is due. Rank 0's clock counts. */
 static bool is_due(const tri_trainer *t, bool stop, bool last) {
   const tri_progress *p = &t->progress;
   int64_t             every = t->cfg->checkpoint.save_steps;
@@ -568,13 +573,14 @@ static bool is_due(const tri_trainer *t, bool stop, bool last) {
   return (every > 0 && p->step % every == 0) || (minutes > 0 && tri_now_s() - p->last_save_s >= 60 * minutes);
 }
 
-/* Collective over world. The checkpoint of this step, which was written before its evaluation. */
+/* Collective over world. Makes BEST point to the checkpoint of this step, which was written before its
+ * evaluation. */
 static void link_best_again(tri_trainer *t) {
   link_best(t, &t->progress.seen);
   say_best(t, t->progress.step);
 }
 
-/* Collective over world. end: nothing follows, so that it is waited for. */
+/* Collective over world. With `end` nothing follows, so the save is not in the background. */
 static tri_status save(tri_trainer *t, bool best, bool end) {
   bool saved;
 

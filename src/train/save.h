@@ -1,45 +1,48 @@
-/* save.h - when checkpoints are written and removed. */
+/* save.h - decides when checkpoints are written and removed, and writes them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRAIN_SAVE_H
 #define TRI_TRAIN_SAVE_H
 
 #include "train.h"
 
-/* Not collective, once the models' memory is planned. With checkpoint.async, memory for a copy of
- * what this rank saves. */
+/* Not collective, once the models' memory is planned. With checkpoint.async, plans memory for a copy of this
+ * rank's part of the state. */
 TRI_CHECKED tri_status tri_save_plan(tri_trainer *t);
-/* Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are copied
- * into it. */
+/* Not collective, once the memory is planned. Returns the bytes of a checkpoint with its tensors and copied
+ * files. */
 TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
-/* Collective over world, once all is planned; in a pretended session not collective. Whether checkpoints
- * can be written where the run will, by a trial that leaves nothing, and whether the disk has space for
- * those that will come. Nothing of a run that has no step to take. TRI_EFILE, TRI_EDEVICE. */
+/* Collective over world, once all is planned, and not collective in a pretended session. Checks by a trial,
+ * without leaving files, that checkpoints can be written in the run's folder, and that the disk has space for
+ * the coming ones. Does nothing if no step is left. TRI_EFILE, TRI_EDEVICE. */
 TRI_CHECKED tri_status tri_save_rehearse(tri_trainer *t);
-/* Collective over world, after each step. A checkpoint of step progress.step where it is due: by count, by
- * time (rank 0's clock), or because the run stops here. Failure is reported and counted. With
- * checkpoint.async one that was written beside the steps is published, when every rank has written its part;
- * a new one and the end of the run wait for it. This process's first one and the last one are tried again
- * (run/patience.h); TRI_EFILE: they cannot be written. */
+/* Collective over world, after each step. Saves a checkpoint of step progress.step if one is due, by the
+ * number of steps, by time (rank 0's clock) or because the run stops here. A failed save is reported and
+ * counted.
+ *
+ * With checkpoint.async, it also publishes a checkpoint written in the background, once every rank has
+ * written its part. A new checkpoint and the end of the run wait for that. The first checkpoint of this
+ * process and the last one are tried repeatedly (run/patience.h). TRI_EFILE: they cannot be written. */
 TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
-/* checkpoint.keep_best, without which these three do nothing. Collective over world, when the metrics are
- * open: the best of the evaluations so far of which there is a checkpoint, which BEST names from here on; a
- * warning where it cannot. */
+/* These three do nothing without checkpoint.keep_best. Collective over world, once the metrics are open.
+ * Finds the best evaluation so far among existing checkpoints and makes BEST point to its checkpoint. Warns
+ * if it cannot. */
 TRI_CHECKED tri_status tri_save_find_best(tri_trainer *t);
-/* Not collective. The evaluation after step progress.step is done, and its metrics not yet written. */
+/* Not collective. Records the evaluation after step progress.step, before its metrics are written. */
 void tri_save_see(tri_trainer *t);
-/* Collective over world. A checkpoint of step progress.step if its evaluation is better than that of any
- * checkpoint; as tri_save_if_due, which does this too. */
+/* Collective over world. Saves a checkpoint of step progress.step if its evaluation beats all checkpoints.
+ * tri_save_if_due does this too. */
 TRI_CHECKED tri_status tri_save_if_best(tri_trainer *t);
-/* Not collective. Waits until old checkpoints are removed; what stays is a warning. */
+/* Not collective. Waits until old checkpoints are removed. Warns of any that remain. */
 void tri_save_end_sweep(tri_trainer *t);
-/* Collective over world. Publishes a checkpoint that is being written beside the steps, if there is one. */
+/* Collective over world. Publishes the checkpoint being written in the background, if there is one. */
 TRI_CHECKED tri_status tri_save_settle(tri_trainer *t);
-/* Not collective. What lets time pass between tries of a save, seconds: for tests; NULL: the clock. */
+/* Not collective. For tests, sets the function that waits between tries of a save, in seconds. NULL restores
+ * the clock. */
 void tri_save_idle_by(void (*rest)(double s));
 
-/* after_error.c. Collective over world, where every rank failed; of a rank that failed alone not collective.
- * The run ends with this error: where the weights are those of a finished step, its checkpoint is written
- * first. Where a reward failed, OUTPUT/OUTAGE says so. Hands st back, with its message. */
+/* after_error.c. Collective over world if every rank failed, and not collective for a rank that failed alone.
+ * The run ends with this error. If the weights belong to a finished step, its checkpoint is written first.
+ * After a failed reward, OUTPUT/OUTAGE states the reason. Returns st with its message. */
 TRI_CHECKED tri_status tri_save_after_error(tri_trainer *t, tri_status st);
 
 #endif

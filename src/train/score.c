@@ -1,5 +1,5 @@
-/* score.c - what models say of a step's sequences before it is learned: log-probabilities, values; the
- * policy's against the sampler's. */
+/* score.c - runs the forward passes before learning, for log-probabilities and values, and measures the
+ * sampler's gap. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "score.h"
 
@@ -11,15 +11,15 @@
 
 /* ---- the sampler's gap ---- */
 
-/* The largest; NaN counts as larger than anything. */
+/* Raises the gap to this difference if it is larger. NaN counts as larger than any number. */
 static void widen(tri_gap *gap, float sampler, float trainer) {
   double nats = fabs((double)sampler - (double)trainer);
 
   if (isnan(nats) || nats > gap->nats) gap->nats = nats;
 }
 
-/* What the sampler said of these rows against what the trainer says, before any update. Said nothing (NaN),
- * or not to be trusted: the trainer's number is the old one. */
+/* Compares the sampler's log-probabilities of these rows with the trainer's, before any update. If the
+ * sampler gave none (NaN), or with rescore, the trainer's number becomes the old one. */
 void tri_gap_take(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
   for (int64_t k = 0; k < in->n; k++) {
     float *old = &r->old_logp[in->origin[k]];
@@ -40,23 +40,24 @@ tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {
 
   if (!gap->open) return TRI_OK;
   gap->open = false;
-  /* The largest of all ranks: non-negative doubles order like their bits. NaN is above all. */
+  /* Maximum over all ranks. Non-negative doubles have the same order as their bits, and NaN is above all. */
   memcpy(&bits, &gap->nats, sizeof bits);
   TRI_TRY(tri_host_max(tri_world_of(t), &bits, 1));
   memcpy(&gap->nats, &bits, sizeof bits);
   if (t->sampling.mode != TRI_CONFIG_EXACT || gap->nats == 0) return TRI_OK;
-  TRI_FAIL(t->source->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
-           "step %lld: the gap between %s and trainer log-probabilities is %g nats, and run.sampler: exact "
-           "promises 0; %s",
-           (long long)t->progress.step + 1, t->source->gap_from, gap->nats,
-           t->source->gap_advice ? t->source->gap_advice
-                                 : "trireme doctor names ranks whose processors multiply otherwise; "
-                                   "run.sampler: rescore does without");
+  TRI_FAIL(
+      t->source->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
+      "step %lld: the gap between %s and trainer log-probabilities is %g nats, but must be 0 with "
+      "run.sampler: exact. %s",
+      (long long)t->progress.step + 1, t->source->gap_from, gap->nats,
+      t->source->gap_advice
+          ? t->source->gap_advice
+          : "trireme doctor finds ranks with processors of other arithmetic. Or give run.sampler: rescore.");
 }
 
 /* ---- forward only ---- */
 
-/* What becomes of one forward's rows; gap: of whoever takes one. */
+/* Stores the rows of one forward pass. Only the taker of the gap uses `gap`. */
 typedef void (*taker)(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap);
 
 static void take_reference(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
@@ -76,8 +77,8 @@ static void take_seen(const tri_trainer *t, tri_rollout *r, const tri_loss_in *i
   for (int64_t k = 0; k < in->n; k++) r->seen[in->origin[k]] = from[k];
 }
 
-/* What is no number would count as 0 where ranks add up. Of a model that learns (frozen NULL) its loss says
- * more. */
+/* Checks a frozen model's numbers. A number that is not finite would count as 0 in a sum over ranks. For a
+ * model that learns (frozen NULL), its loss reports more. */
 static tri_status check_finite(const tri_trainer *t, const char *frozen, const tri_rollout *r,
                                const tri_loss_in *in) {
   const float *x = in->logp ? in->logp : in->value;
@@ -88,7 +89,7 @@ static tri_status check_finite(const tri_trainer *t, const char *frozen, const t
     while (r->start[q + 1] <= in->origin[k]) q++;
     TRI_FAIL(
         TRI_ENUMERIC,
-        "step %lld: the %s says %g of token %lld of answer %d to prompt_id %lld: its weights are damaged",
+        "step %lld: the %s gives %g to token %lld of answer %d to prompt_id %lld, so its weights are damaged",
         (long long)t->progress.step + 1, frozen, (double)x[k],
         (long long)(in->origin[k] - r->start[q] - r->prompt_len[q]), (int)r->sample[q],
         (long long)r->prompt_id[q]);
@@ -109,7 +110,8 @@ static tri_status score_micro(tri_trainer *t, tri_model *m, const char *frozen, 
   return check_finite(t, frozen, r, in);
 }
 
-/* Mini-batches of a step, those beside it behind them (tri_step_split). */
+/* A range of a step's mini-batches. The sequences beside the step have the numbers after its own
+ * (tri_step_split). */
 typedef struct span_of {
   int64_t from, to;
 } span_of;
@@ -117,8 +119,8 @@ typedef struct span_of {
 static int64_t beside(const tri_trainer *t) { return t->source->beside ? t->plan.mini_batches : 0; }
 static span_of all_of(const tri_trainer *t) { return (span_of){0, t->plan.mini_batches + beside(t)}; }
 
-/* Collective over the parameter scope. One split of the rollout through the model; frozen: its name, where it
- * does not learn. */
+/* Collective over the parameter scope. Runs one split of the rollout through the model. `frozen` is the
+ * model's name if it does not learn, else NULL. */
 static tri_status score_split(tri_trainer *t, tri_model *m, const char *frozen, tri_rollout *r,
                               const tri_split *sp, taker take, tri_gap *gap) {
   for (int i = 0; i < sp->n_micro; i++) {
@@ -129,7 +131,7 @@ static tri_status score_split(tri_trainer *t, tri_model *m, const char *frozen, 
   return TRI_OK;
 }
 
-/* Collective over world. These mini-batches of the rollout through the model, as score_split. */
+/* Collective over world. Runs a range of mini-batches through the model, as score_split does. */
 static tri_status score(tri_trainer *t, tri_model *m, const char *frozen, tri_rollout *r, span_of which,
                         taker take, tri_gap *gap) {
   tri_span span = tri_span_begin(&t->spans, "score", 0);
@@ -148,10 +150,10 @@ static tri_status score(tri_trainer *t, tri_model *m, const char *frozen, tri_ro
 
 /* ---- on every rank ---- */
 
-/* Numbers of whole sequences everywhere: each comes from the rank that scored it, which is the one that has
- * it in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it.
- * Numbers of other sequences become 0. What nobody scored (NaN) becomes 0, or stays so (unknown:
- * infinite). */
+/* Spreads per-token numbers of whole sequences to all ranks by a sum. Each number comes from the rank that
+ * has its sequence in its split, and is 0 on the other ranks, even if they hold the sampler's number. Numbers
+ * of sequences outside the range become 0. A number that nobody computed (NaN) becomes 0, or stays NaN if
+ * `unknown` is infinite. */
 static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, double unknown, float *number) {
   tri_status st = TRI_OK;
   double    *x = t->token_sum;
@@ -171,7 +173,7 @@ static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, dou
   return st;
 }
 
-/* Every rank holds every old log-probability: they came with the answers and are kept. */
+/* True if every rank holds every old log-probability, because they came with the answers and are kept. */
 static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
   return r->has_logp && t->sampling.mode != TRI_CONFIG_RESCORE;
 }
@@ -180,7 +182,8 @@ tri_status tri_score_share_old(tri_trainer *t, tri_rollout *r) {
   return knows_old(t, r) ? TRI_OK : share(t, r, all_of(t), INFINITY, r->old_logp);
 }
 
-/* The reward of a whole sequence wants log-probabilities before there is an advantage to learn from. */
+/* True if the reward includes KL. The reward of a whole sequence then needs log-probabilities before
+ * advantages can be computed. */
 static bool kl_in_reward(const tri_trainer *t) {
   return tri_has_answers(t) && tri_has_reference(t) && t->opt.kl_where == TRI_KL_IN_REWARD;
 }
@@ -197,7 +200,7 @@ bool tri_score_shares(const tri_trainer *t) {
 
 /* ---- before learning ---- */
 
-/* The reference begins to speak, or ends: it may be the policy less its adapters. */
+/* Switches the reference on or off. It may be the policy without its adapters. */
 static tri_model *begin_reference(tri_trainer *t, bool begins) {
   bool       is_base = !t->learner[TRI_REFERENCE].source;
   tri_model *m = t->learner[is_base ? TRI_POLICY : TRI_REFERENCE].model;

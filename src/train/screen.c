@@ -1,4 +1,4 @@
-/* screen.c - what a person sees of the steps: the live line on a terminal, their rows, the end. */
+/* screen.c - prints the steps of a run, with a live line on a terminal, a row for each step, and the end. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/live.h"
@@ -20,13 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADER_ROWS = 20 }; /* chosen: all of it on a screen of 80 x 24 */
+enum { HEADER_ROWS = 20 }; /* chosen to fit a screen of 80 x 24 */
 
 static bool is_first(const tri_trainer *t) { return t->se->comm[TRI_WORLD]->rank == 0; }
 
 /* ---- steps ---- */
 
-/* How long the rest will take, as the steps so far; NaN: not known yet. */
+/* Estimates the remaining seconds from the steps so far. NaN before the first one. */
 static double left_s(const tri_trainer *t, int64_t step) {
   int64_t done = step - t->progress.first_step;
   double  began_s = t->screen.loop_s > 0 ? t->screen.loop_s : t->progress.start_s;
@@ -40,7 +40,7 @@ static const char *duration(double s, char out[TRI_CELL_BYTES]) {
   return out;
 }
 
-/* Draws the live line, at most 79 columns; what: the phase and how far it is. */
+/* Draws the live line with at most 79 columns. `what` is the phase and its progress. */
 static bool draw_live(const tri_trainer *t, const char *what) {
   int64_t step = t->progress.step < t->plan.steps ? t->progress.step + 1 : t->plan.steps;
   char    at[TRI_CELL_BYTES], score[TRI_CELL_BYTES] = "-", rate[TRI_CELL_BYTES] = "-", left[TRI_CELL_BYTES],
@@ -62,9 +62,9 @@ void tri_screen_phase(tri_trainer *t, const char *phase) {
   t->screen.answers = -1;
   if (!is_first(t)) return;
   if (t->progress.step == t->progress.first_step || t->progress.step == t->plan.steps)
-    tri_runlog_state(t->runlog, phase, step, NULL, NULL); /* of other steps their lines are enough */
+    tri_runlog_state(t->runlog, phase, step, NULL, NULL); /* later steps have their lines instead */
   if (draw_live(t, phase) || t->progress.step > t->progress.first_step || t->screen.rows > 0) return;
-  /* Without a live line a long first step would look like none. */
+  /* Without a live line nothing else would show during a long first step. */
   tri_log(TRI_LOG_INFO, "step %lld/%lld: %s ...", (long long)step, (long long)t->plan.steps, phase);
 }
 
@@ -80,15 +80,16 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
 
 enum { GIVEN = 1, ANSWERS = 2, PREFERRED = 4, ALL = 7, STEP = 0, TIME = 1, LEFT = 2 };
 
-/* Columns in the order of the rows: their widths and least widths; whether they belong to sequences that are
- * given, answered, or preferred to others. A metric's column is named by its word in the table of metrics. */
+/* Columns in the order of the rows, with width, least width, and the kinds of runs they belong to. Runs learn
+ * from given sequences, from answers, or from preferences. The table of metrics gives the word above a
+ * metric's column. */
 static const struct {
   tri_column  column;
   int         use;
   const char *metric;
   void (*cell)(double x, int width, char out[TRI_CELL_BYTES]);
 } rows[] = {
-    {{"step", 0, 0}, ALL, NULL, NULL}, /* as wide as the number of steps wants, at least STEP_LEAST */
+    {{"step", 0, 0}, ALL, NULL, NULL}, /* width follows the number of steps, from STEP_LEAST on */
     {{"time", 6, 6}, ALL, NULL, NULL},
     {{"left", 6, 6}, ALL, NULL, NULL},
     {{NULL, 8, 6}, ANSWERS, "reward_mean", tri_cell_number},
@@ -112,13 +113,15 @@ static const struct {
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
 static bool has_column(const tri_trainer *t, int i) {
-  int  use = tri_has_answers(t) ? ANSWERS : t->algo->needs & TRI_NEEDS_PREFERENCES ? PREFERRED : GIVEN;
-  bool unbounded = t->reward && !tri_reward_set_is_bounded(t->reward); /* then no answer is right or wrong */
+  int use = tri_has_answers(t) ? ANSWERS : t->algo->needs & TRI_NEEDS_PREFERENCES ? PREFERRED : GIVEN;
+  /* Such rewards make no answer right or wrong. */
+  bool unbounded = t->reward && !tri_reward_set_is_bounded(t->reward);
 
   if (i == LEFT && t->cfg->eval.steps > 0 && (t->screen.gap || tri_has_critic(t)))
-    return false; /* all are too many, and the live line has it */
+    return false; /* too many columns otherwise, and the live line shows it too */
   if (!(rows[i].use & use) || !rows[i].metric) return rows[i].use & use;
-  if (!strcmp(rows[i].metric, "loss")) return !t->screen.gap || !tri_has_critic(t); /* all are too many */
+  /* Too many columns otherwise. */
+  if (!strcmp(rows[i].metric, "loss")) return !t->screen.gap || !tri_has_critic(t);
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
   if (!strcmp(rows[i].metric, "explained_variance")) return tri_has_critic(t);
   if (!strcmp(rows[i].metric, unbounded ? "eval_pass_at_1" : "eval_reward_mean")) return false;
@@ -127,7 +130,7 @@ static bool has_column(const tri_trainer *t, int i) {
   return t->cfg->eval.steps > 0 || strncmp(rows[i].metric, "eval_", 5) != 0;
 }
 
-/* The columns of this run as they fit; of[k]: the row of `rows` of column k. Returns how many. */
+/* Sets the columns of this run as they fit, and their rows in `rows` in of[]. Returns their number. */
 static int fit_columns(const tri_trainer *t, tri_column column[N_ROWS], int of[N_ROWS]) {
   char steps[TRI_CELL_BYTES];
   int  n = 0, wide;
@@ -162,14 +165,14 @@ static bool was_evaluated(const tri_trainer *t) {
   return tri_metric_has(t->metrics, "eval_reward_mean") || tri_metric_has(t->metrics, "eval_loss");
 }
 
-/* Whether run.log_every wants a row of the step: an evaluated one has always one, so has the last. */
+/* True if the step gets a row by run.log_every. Evaluated steps and the last one always do. */
 static bool is_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->run.log_every;
 
   return every <= 1 || step % every == 0 || step == t->plan.steps || was_evaluated(t);
 }
 
-/* The row of a step, made at its end; it may be shown later, when the run stops there. */
+/* Makes the row of a step at its end. It may be shown later, if the run stops there. */
 static void make_row(tri_trainer *t, int64_t step) {
   tri_column column[N_ROWS];
   int        of[N_ROWS], n = fit_columns(t, column, of), at = 0;
@@ -181,7 +184,7 @@ static void make_row(tri_trainer *t, int64_t step) {
   }
 }
 
-/* The row that was made last, unless it was shown. */
+/* Shows the last row, unless it was shown already. */
 static void show_row(tri_trainer *t) {
   tri_column column[N_ROWS];
   int        of[N_ROWS], n = fit_columns(t, column, of), at = 0;
@@ -196,7 +199,7 @@ static void show_row(tri_trainer *t) {
   t->screen.row[0] = 0;
 }
 
-/* Of what a step's evaluation said, the number that its row has of all, of each set. */
+/* Prints for each evaluation set the number that the step's row shows for all of them. */
 static void say_sets(const tri_trainer *t) {
   const char *what = t->algo->needs & TRI_NEEDS_PREFERENCES ? "accuracy"
                      : !t->eval.data                        ? "loss"
@@ -217,7 +220,7 @@ static void say_sets(const tri_trainer *t) {
   }
   if (st == TRI_OK) st = tri_text_wrap(said.data, TRI_SCREEN_COLUMNS, &lines);
   if (st == TRI_OK) tri_log_lines(TRI_LOG_INFO, lines.data);
-  if (st != TRI_OK) tri_error_clear(); /* the numbers stand in the step's line */
+  if (st != TRI_OK) tri_error_clear(); /* the metrics line has these numbers */
   tri_text_free(&said);
   tri_text_free(&lines);
 }
@@ -229,7 +232,7 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
   t->screen.score = tri_metric_get(t->metrics, tri_has_answers(t) ? "reward_mean" : "loss");
   t->screen.rate = tri_metric_get(t->metrics, "tokens_per_s");
   if (!t->screen.gap && tri_metric_has(t->metrics, "sampler_gap_max_nats") && gap != 0) {
-    t->screen.gap = true; /* a new column, so a new header */
+    t->screen.gap = true; /* a new column needs a new header */
     t->screen.rows = 0;
   }
   make_row(t, step);
@@ -239,7 +242,7 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
 
 /* ---- the end ---- */
 
-/* A command to be typed next; where it is long, in two lines that a shell reads as one. */
+/* Prints a command to type next. A long one is split into two lines that a shell reads as one. */
 static void say_next(const char *lead, const char *command, const char *output, const char *rest) {
   char       word[TRI_CKPT_PATH_BYTES];
   tri_text   program = {0}, folder = {0}, line = {0};
@@ -262,7 +265,8 @@ void tri_screen_halt(tri_trainer *t, int64_t step) {
   show_row(t);
   tri_train_note_halt(t);
   tri_log(TRI_LOG_INFO,
-          t->progress.eval_due ? "%s: the evaluation after step %lld is given up; the resumed run makes it"
+          t->progress.eval_due
+              ? "%s: the evaluation after step %lld is given up, and the resumed run repeats it"
           : t->progress.step < step ? "%s: step %lld is given up"
                                     : "%s: stopping after step %lld",
           tri_halt_words(t->halt), (long long)step);
@@ -270,12 +274,12 @@ void tri_screen_halt(tri_trainer *t, int64_t step) {
 
 void tri_screen_idle(const tri_trainer *t, int64_t done) {
   tri_log(TRI_LOG_INFO,
-          "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
-          "run.resume: never or another run.output starts anew",
+          "nothing to do: the checkpoint is after step %lld, and train.steps is %lld. Raise train.steps to "
+          "continue. Give run.resume: never or another run.output to start anew.",
           (long long)done, (long long)t->plan.steps);
 }
 
-/* What it took: hours and energy, and which phases they went to. */
+/* Prints the hours and energy of the run, and their phases. */
 static void say_usage(const tri_trainer *t) {
   const tri_usage *u = &t->usage;
   int              ranks = t->se->rt.world_size, gpus = tri_device_is_gpu(t->se->device) ? ranks : 0;
@@ -292,7 +296,7 @@ static void say_usage(const tri_trainer *t) {
   tri_text_free(&time);
 }
 
-/* What the communicators carried; all [ranks * TRI_SCOPE_COUNT]. */
+/* Prints the traffic of the communicators, from all [ranks * TRI_SCOPE_COUNT]. */
 static tri_status say_links(const tri_trainer *t, const tri_link_seen *all) {
   tri_link_row        row[TRI_SCOPE_COUNT];
   const tri_link_row *slow;
@@ -308,7 +312,7 @@ static tri_status say_links(const tri_trainer *t, const tri_link_seen *all) {
   TRI_TRY_DONE(tri_text_printf(&table, "  carried      "));
   TRI_TRY_DONE(tri_links_words(row, n, measured, &table));
   tri_log_table(TRI_LOG_INFO, table.data);
-  /* a start that took no step has only loaded weights, and none of it again */
+  /* Without a step, the communicators only loaded weights once, and their speed says little. */
   slow = t->progress.step > t->progress.first_step ? tri_links_slow(row, n) : NULL;
   if (slow) TRI_TRY_DONE(tri_links_warning(slow, measured, &warning));
   if (slow) tri_warn("slow_link", "%s", warning.data);
@@ -318,7 +322,7 @@ done:
   return st;
 }
 
-/* Warnings whose cause the last steps still had: the start of the run may be screens away. */
+/* Repeats warnings whose cause the last steps still had. Their first report may be screens away. */
 static void say_open(const tri_trainer *t) {
   tri_health open = t->health;
   char       text[TRI_HEALTH_WARNING];
@@ -333,7 +337,7 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
   const char *output = t->cfg->run.output;
   tri_text    trace = {0};
 
-  /* what tri_screen_idle said is the end of a start without a step */
+  /* tri_screen_idle has already printed the end of a start without a step */
   bool idle = end == TRI_TRAIN_FINISHED && t->progress.first_step >= t->plan.steps;
 
   tri_live_draw(NULL);
@@ -341,7 +345,7 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
     tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s%s", end == TRI_TRAIN_FINISHED ? "done" : "stopped",
             (long long)t->progress.step, t->progress.step == 1 ? "" : "s",
             duration(tri_now_s() - t->progress.start_s, spent),
-            end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
+            end == TRI_TRAIN_FINISHED ? "" : ", to be resumed");
   say_open(t);
   snprintf(latest, sizeof latest, "%s/LATEST", t->run.folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
@@ -357,7 +361,7 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
     tri_log(TRI_LOG_INFO, "  trace        %s", trace.data);
   tri_text_free(&trace);
   say_usage(t);
-  if (say_links(t, all) != TRI_OK) { /* the run is done all the same */
+  if (say_links(t, all) != TRI_OK) { /* the run still counts as done */
     tri_log(TRI_LOG_WARN, "%s", tri_error_message());
     tri_error_clear();
   }

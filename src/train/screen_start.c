@@ -1,4 +1,4 @@
-/* screen_start.c - what a person sees first: the run, its ranks and models, what it minimises, its memory. */
+/* screen_start.c - prints the start of a run with its ranks, models, loss and memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/host_memory.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NODES_SHOWN = 3, PATH_COLUMNS = 60 }; /* chosen: all of it on a screen of 80 x 24 */
+enum { NODES_SHOWN = 3, PATH_COLUMNS = 60 }; /* chosen to fit a screen of 80 x 24 */
 
 static bool is_first(const tri_trainer *t) { return t->se->comm[TRI_WORLD]->rank == 0; }
 
@@ -23,8 +23,7 @@ const char *tri_screen_shown(const char *text, int width, char out[TRI_CKPT_PATH
   return out;
 }
 
-/* Log what was gathered in `text`, in lines that keep to the width in pipes and in the file too, and free
- * it. */
+/* Logs the text in lines that keep to the screen's width, also in pipes and in the file. Frees the text. */
 static tri_status say(tri_log_level level, tri_text *text, tri_status st) {
   tri_text lines = {0};
 
@@ -47,8 +46,8 @@ typedef struct place {
   char host[64];
 } place;
 
-/* One line per node: on which host, which ranks. all [n]. The screen shows the first nodes, the file every
- * one. */
+/* Prints one line for each node with its host and ranks. all has n elements. The screen shows the first
+ * nodes, and the file shows all. */
 static tri_status say_nodes(const place *all, int n, int nodes) {
   char host[TRI_CKPT_PATH_BYTES];
 
@@ -62,7 +61,7 @@ static tri_status say_nodes(const place *all, int n, int nodes) {
                       : tri_text_printf(&line, "  node %d (%s): ranks %d", node,
                                         tri_screen_shown(all[i].host, PATH_COLUMNS, host), all[i].rank);
     if (level == TRI_LOG_INFO &&
-        line.len > TRI_SCREEN_COLUMNS) { /* many ranks: the line as a whole in the file */
+        line.len > TRI_SCREEN_COLUMNS) { /* with many ranks only the file has the whole line */
       char brief[TRI_SCREEN_COLUMNS + 8];
       tri_text_shorten(line.data, TRI_SCREEN_COLUMNS, brief, sizeof brief);
       tri_log(TRI_LOG_INFO, "%s", brief);
@@ -93,16 +92,16 @@ static tri_status print_ranks(const tri_trainer *t) {
   return st;
 }
 
-/* One line for people, the table for those who want it. */
+/* Prints one line about memory, and writes the whole table to the file. */
 static tri_status say_memory(const tri_trainer *t) {
   tri_ledger_sum sum = tri_ledger_total(t->se->ledger);
   bool           large = sum.planned >= (int64_t)10 << 30;
   double         unit = large ? 0x1p30 : 0x1p20;
   tri_text       table = {0};
   tri_status     st = tri_ledger_print(t->se->ledger, &table);
-  char           rollout[40] = ""; /* of a run that generates */
+  char           rollout[40] = ""; /* only for a run that generates */
 
-  if (st == TRI_OK) table.data[table.len - 1] = 0; /* its last newline */
+  if (st == TRI_OK) table.data[table.len - 1] = 0; /* removes its last newline */
   if (st == TRI_OK) tri_log_table(TRI_LOG_DETAIL, table.data);
   tri_text_free(&table);
   TRI_TRY(st);
@@ -127,7 +126,7 @@ static tri_status say_model(const tri_trainer *t) {
   return TRI_OK;
 }
 
-/* Which adapters learn in place of the weights. */
+/* Prints the adapters that learn instead of the weights. */
 static tri_status say_adapters(const tri_trainer *t, const tri_learner *l) {
   const tri_lora *a = tri_source_lora(l->source);
   double          n = (double)tri_learner_trained_size(l), all = (double)tri_learner_size(l),
@@ -149,13 +148,13 @@ static tri_status say_adapters(const tri_trainer *t, const tri_learner *l) {
                  l == &t->learner[TRI_POLICY] ? "" : "the critic's ", n / unit, n < 1e9 ? "M" : "G",
                  100 * n / all, a->rank, a->alpha, a->rs ? " (over the root of the rank)" : "", names.data,
                  tri_config_reference_is_base(t->cfg) && l == &t->learner[TRI_POLICY]
-                     ? "; the reference is the model without them"
+                     ? ". The reference is the model without them."
                      : ""));
   tri_text_free(&names);
   return st;
 }
 
-/* The other models of the run, each with its plan where that is not the policy's. */
+/* Prints the other models of the run, each with its shard plan if it differs from the policy's. */
 static tri_status say_others(const tri_trainer *t) {
   for (int i = 0; i < TRI_ROLE_COUNT; i++) {
     const tri_learner     *l = &t->learner[i];
@@ -187,13 +186,13 @@ static tri_status say_plan(const tri_trainer *t) {
       tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   SAY("%s", t->plan.batch.equation);
   if (t->health.trend.selected)
-    SAY("dynamic sampling: up to %lld extra batches a step replace groups of equal rewards; reward is of "
-        "the groups kept",
+    SAY("dynamic sampling: up to %lld extra batches per step replace groups of equal rewards. The reward "
+        "column counts only the groups kept.",
         (long long)t->cfg->rollout.max_extra_batches);
   return TRI_OK;
 }
 
-/* The defaults that a deck without these keys runs by, or the keys. */
+/* Prints learning rate and checkpoint times, whether set by keys or defaults. */
 static tri_status say_pace(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   double            rate = t->learner[TRI_POLICY].lr.peak;
@@ -210,7 +209,7 @@ static tri_status say_pace(const tri_trainer *t) {
   if (by_steps) snprintf(steps, sizeof steps, "every %lld steps", (long long)c->checkpoint.save_steps);
   if (by_time)
     snprintf(minutes, sizeof minutes, "%severy %g minutes", by_steps ? ", " : "", c->checkpoint.save_minutes);
-  SAY("checkpoints: %s%s%s; %lld kept", steps, minutes,
+  SAY("checkpoints: %s%s%s, %lld kept", steps, minutes,
       by_steps || by_time        ? ""
       : c->checkpoint.save_final ? "after the last step alone"
                                  : "none unless the run is stopped",
@@ -218,7 +217,7 @@ static tri_status say_pace(const tri_trainer *t) {
   return TRI_OK;
 }
 
-/* The constants of the loss. */
+/* Writes the constants of the loss. */
 static void name_constants(const tri_trainer *t, char *out, size_t bytes) {
   const tri_algo_opt *o = &t->cfg->algo.opt;
   const tri_algo     *a = t->algo;
@@ -235,7 +234,7 @@ static void name_constants(const tri_trainer *t, char *out, size_t bytes) {
              o->vespo_lambda_neg);
 }
 
-/* What is added to the loss or changes it, each with a comma before it. */
+/* Writes the terms that are added to the loss or change it, each after a comma. */
 static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
   const tri_algo_opt *o = &t->cfg->algo.opt;
   char                word[2][TRI_CONFIG_WORD_BYTES];
@@ -259,7 +258,7 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
 #undef ADD
 }
 
-/* Of lines that are given: its options, where it has any. */
+/* Writes the loss of given lines, with its options if it has any. */
 static tri_status put_given_loss(const tri_trainer *t, tri_text *out) {
   tri_text   options = {0};
   tri_status st = tri_config_put_options(t->cfg, t->algo->loss->option, &options);
@@ -284,7 +283,7 @@ tri_status tri_screen_loss(const tri_trainer *t, tri_text *out) {
                          o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
 }
 
-/* What is minimised: of one name two programs mean several formulas. */
+/* Prints the minimized loss in words, because programs use the same name for different formulas. */
 static tri_status say_loss(const tri_trainer *t) {
   tri_text   loss = {0}, said = {0};
   tri_status st = tri_screen_loss(t, &loss);
@@ -294,7 +293,7 @@ static tri_status say_loss(const tri_trainer *t) {
   return st;
 }
 
-/* Which sets are evaluated, where they have names; by which number the best checkpoint is kept. */
+/* Prints named evaluation sets, and the number that decides the best checkpoint. */
 static tri_status say_evaluation(const tri_trainer *t) {
   const char *best = t->cfg->checkpoint.keep_best;
   tri_text    sets = {0}, said = {0};
@@ -310,8 +309,8 @@ static tri_status say_evaluation(const tri_trainer *t) {
              tri_text_printf(&said, "evaluation: %s, every %lld step%s%s%s", sets.data,
                              (long long)t->cfg->eval.steps, plural(t->cfg->eval.steps),
                              !best                     ? ""
-                             : tri_best_is_least(best) ? "; BEST: least "
-                                                       : "; BEST: largest ",
+                             : tri_best_is_least(best) ? ", BEST by least "
+                                                       : ", BEST by largest ",
                              best ? best : ""));
   tri_text_free(&sets);
   return st;
@@ -335,7 +334,7 @@ tri_status tri_screen_start(tri_trainer *t) {
 
   SAY("trireme " TRI_VERSION ": %s, %lld step%s, output %s", t->algo->name, (long long)t->plan.steps,
       t->plan.steps == 1 ? "" : "s", tri_screen_shown(t->cfg->run.output, PATH_COLUMNS, output));
-  SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d; collectives: %s", rt->world_size, rt->nodes,
+  SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d, collectives by %s", rt->world_size, rt->nodes,
       plural(rt->nodes), rt->launcher, rt->world_size, tri_comm_way_text(t->se->comm[TRI_WORLD]->way));
   SAY("device: %s%s%s, %d thread%s each (%s)", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
       plural(t->se->threads), t->se->threads_why);

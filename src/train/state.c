@@ -1,4 +1,5 @@
-/* state.c - the run's state beside its tensors, into a checkpoint; and all of it from a model or one. */
+/* state.c - writes a run's counters and files to a checkpoint, and loads the whole state from a model or a
+ * checkpoint. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/runlog.h"
 #include "state.h"
@@ -16,7 +17,7 @@
 
 /* ---- saving ---- */
 
-/* What is not trained has weights alone. */
+/* Untrained models have weights only. */
 bool tri_state_keeps(const tri_params *p, const char *const *group, int kind) {
   const tri_params_opt *o = tri_params_options(p);
 
@@ -24,27 +25,27 @@ bool tri_state_keeps(const tri_params *p, const char *const *group, int kind) {
   return kind != TRI_STATE_AVERAGE || o->ema_beta > 0;
 }
 
-/* Rank 0's: relative paths of the deck are meant from there. */
+/* Stores rank 0's working directory. Relative paths of the deck refer to it. */
 static tri_status put_start_folder(tri_trainer *t, tri_ckpt_writer *w) {
   char folder[TRI_CKPT_PATH_BYTES] = "";
 
   if (tri_world_of(t)->rank == 0 && !getcwd(folder, sizeof folder))
-    folder[0] = 0; /* too long, or gone: not kept */
+    folder[0] = 0; /* too long or deleted, so not stored */
   TRI_TRY(tri_host_bcast(tri_world_of(t), folder, sizeof folder, 0));
   return folder[0] ? tri_ckpt_put_text(w, "start_folder", folder) : TRI_OK;
 }
 
-enum { COUNTER_BYTES = 64 }; /* chosen: more than any role's prefix and a counter's name */
-/* What a checkpoint calls a learner's counter. */
+enum { COUNTER_BYTES = 64 }; /* chosen. Longer than any role's prefix with a counter's name */
+/* Returns the name of a learner's counter in a checkpoint. */
 static const char *counter(const tri_learner *l, const char *what, char name[COUNTER_BYTES]) {
   snprintf(name, COUNTER_BYTES, "%s%s", l->prefix, what);
   return name;
 }
 
-/* What a checkpoint calls the deck's coefficients, from which they began. */
+/* Names of the deck's initial coefficients in a checkpoint. */
 static const char kl_given[] = "kl_coef_given", entropy_given[] = "entropy_coef_given";
 
-/* Coefficients that adapt, where they do. */
+/* Stores the adaptive coefficients. */
 static tri_status put_adapted(tri_trainer *t, tri_ckpt_writer *w) {
   const tri_algo_opt *given = &t->cfg->algo.opt;
   const tri_adapt    *a = &t->progress.adapt;
@@ -59,7 +60,7 @@ static tri_status put_adapted(tri_trainer *t, tri_ckpt_writer *w) {
   return isfinite(a->entropy) ? tri_ckpt_put_f64(w, "entropy_mean_nats", a->entropy) : TRI_OK;
 }
 
-/* The scale of its loss, where that adapts. */
+/* Stores the loss scale if it adapts. */
 static tri_status put_scale(const tri_learner *l, tri_ckpt_writer *w) {
   const tri_loss_scale *s = &l->counters.scale;
   char                  name[COUNTER_BYTES];
@@ -93,7 +94,7 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
 }
 
-/* What the adapters of a learner are, and which model they are for. */
+/* Stores the options of a learner's adapters and the name of their base model. */
 static tri_status put_adapters(tri_trainer *t, const tri_learner *l, tri_ckpt_writer *w) {
   tri_model_part part = l == &t->learner[TRI_CRITIC] ? TRI_PART_CRITIC : TRI_PART_MAIN;
   tri_text       config = {0}, base = {0};
@@ -109,10 +110,10 @@ done:
   return st;
 }
 
-/* What the next steps' alarms are judged by. */
+/* State of the health checks, needed by alarms of the next steps. */
 static const char health_file[] = "health.txt";
 
-/* What a resumed run knows the models of the deck by; a deck of random weights alone may name none. */
+/* Stores the identity of the deck's models for a resumed run. A deck of random weights may name no model. */
 static tri_status put_inputs(tri_trainer *t, tri_ckpt_writer *w) {
   size_t n = t->run.inputs.len;
 
@@ -120,7 +121,7 @@ static tri_status put_inputs(tri_trainer *t, tri_ckpt_writer *w) {
   return n ? tri_ckpt_put_file(w, TRI_RUN_INPUTS_FILE, t->run.inputs.data, n) : TRI_OK;
 }
 
-/* The files that the deck names for conversations, alike on every rank. */
+/* Stores the files that the deck names for conversations. They are the same on every rank. */
 static tri_status put_conversation(const tri_source_conversation *k, tri_ckpt_writer *w) {
   if (k->text) TRI_TRY(tri_ckpt_put_file(w, TRI_SOURCE_TEMPLATE_FILE, k->text, k->n_text));
   return k->tools_text ? tri_ckpt_put_file(w, TRI_SOURCE_TOOLS_FILE, k->tools_text, k->n_tools) : TRI_OK;
@@ -169,12 +170,13 @@ int64_t tri_state_side_bytes(const tri_trainer *t) {
 static tri_status refuse_counters(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
 
-  TRI_FAIL(TRI_EFORMAT, "%s: its counters cannot be: step %lld, update %lld, prompt_cursor %lld, tokens %lld",
+  TRI_FAIL(TRI_EFORMAT,
+           "%s: its counters are impossible: step %lld, update %lld, prompt_cursor %lld, tokens %lld",
            t->run.resume, (long long)p->step, (long long)t->learner[TRI_POLICY].counters.update,
            (long long)p->cursor, (long long)p->tokens);
 }
 
-/* Is what a coefficient began from another number now? Then the deck's is meant. */
+/* Sets *anew if the deck gives another initial value than before. Then the deck's value counts. */
 static tri_status is_given_anew(tri_ckpt_reader *r, const char *given, double now, bool *anew) {
   double before = now;
 
@@ -184,7 +186,8 @@ static tri_status is_given_anew(tri_ckpt_reader *r, const char *given, double no
   return TRI_OK;
 }
 
-/* What a checkpoint does not have, or has of another deck, stays as the deck has it. */
+/* Loads adaptive coefficients. Coefficients keep the deck's value if the checkpoint lacks them or began with
+ * another value. */
 static tri_status get_adapted(tri_trainer *t, tri_ckpt_reader *r) {
   const tri_algo_opt *now = &t->cfg->algo.opt;
   tri_adapt          *a = &t->progress.adapt;
@@ -203,13 +206,14 @@ static tri_status get_adapted(tri_trainer *t, tri_ckpt_reader *r) {
     TRI_TRY(is_given_anew(r, row[i].given, row[i].now, &anew));
     if (anew) continue;
     TRI_TRY(tri_ckpt_get_f64(r, row[i].name, row[i].to));
-    if (!isfinite(*row[i].to)) TRI_FAIL(TRI_EFORMAT, "%s: its %s is no number", t->run.resume, row[i].name);
+    if (!isfinite(*row[i].to)) TRI_FAIL(TRI_EFORMAT, "%s: its %s is not finite", t->run.resume, row[i].name);
   }
   tri_adapt_use(&t->opt, a);
   return TRI_OK;
 }
 
-/* A checkpoint of a run in another type has none: it begins as the deck says. */
+/* Loads the loss scale. A checkpoint of a run in another type has none. Then the scale begins as the deck
+ * says. */
 static tri_status get_scale(tri_trainer *t, tri_learner *l, tri_ckpt_reader *r) {
   tri_loss_scale *s = &l->counters.scale;
   char            name[COUNTER_BYTES];
@@ -219,8 +223,8 @@ static tri_status get_scale(tri_trainer *t, tri_learner *l, tri_ckpt_reader *r) 
   TRI_TRY(tri_ckpt_get_i64(r, counter(l, "overflow_steps", name), &s->n_given));
   TRI_TRY(tri_ckpt_get_i64(r, counter(l, "loss_scale_finite", name), &s->n_finite));
   if (!(s->value > 0 && s->value <= TRI_LOSS_SCALE_MOST) || s->n_finite < 0 || s->n_given < 0)
-    TRI_FAIL(TRI_EFORMAT, "%s: its %sloss_scale cannot be: %g after %lld updates", t->run.resume, l->prefix,
-             s->value, (long long)s->n_finite);
+    TRI_FAIL(TRI_EFORMAT, "%s: its %sloss_scale is impossible: %g after %lld updates", t->run.resume,
+             l->prefix, s->value, (long long)s->n_finite);
   s->value = fmax(s->value, l->optim.scaling.min);
   return TRI_OK;
 }
@@ -246,8 +250,8 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
-/* A checkpoint of before lacks it; another version's, with other alarms, is no reason to end: they begin
- * anew. */
+/* Loads the state of the health checks. Older checkpoints lack it. Another version's state, with other
+ * alarms, is no error. Then the alarms begin anew. */
 static tri_status get_health(tri_trainer *t, tri_ckpt_reader *r) {
   tri_status st = TRI_OK;
   char      *text = NULL;
@@ -258,14 +262,15 @@ static tri_status get_health(tri_trainer *t, tri_ckpt_reader *r) {
   if (tri_health_restore(&t->health, text) == TRI_OK) goto done;
   tri_error_clear();
   if (tri_world_of(t)->rank == 0)
-    tri_warn("health_forgotten", "%s: its %s is of another version: alarms forget the steps before",
-             t->run.resume, health_file);
+    tri_warn("health_forgotten", "%s: its %s is of another version, so alarms begin anew", t->run.resume,
+             health_file);
 done:
   TRI_FREE(text);
   return st;
 }
 
-/* An average begins with the weights, also where the checkpoint is of a run without one. */
+/* Starts the average of the weights from the checkpoint, or as a copy of the weights if the checkpoint has
+ * none. */
 static tri_status start_average(tri_trainer *t, tri_learner *l) {
   const tri_ckpt_reader *r = tri_source_checkpoint(l->source);
 
@@ -275,7 +280,7 @@ static tri_status start_average(tri_trainer *t, tri_learner *l) {
   return tri_params_average(tri_learner_params(l), true, t->se->stream);
 }
 
-/* Collective over world. One kind of every learner's state; the moments are those of a checkpoint. */
+/* Collective over world. Loads one kind of every learner's state. Moments only come from a checkpoint. */
 static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
   tri_comm *world = tri_world_of(t);
 
@@ -295,7 +300,7 @@ static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
   return TRI_OK;
 }
 
-/* Rank 0. */
+/* On rank 0, opens or cuts the files for TensorBoard. */
 static tri_status open_board(tri_trainer *t, bool works) {
   char              folder[TRI_CKPT_PATH_BYTES + 32];
   tri_metrics_board opt = {folder, t->run.deck.data, t->progress.step, tri_unix_s(), !works};
@@ -308,7 +313,7 @@ static tri_status open_board(tri_trainer *t, bool works) {
   return tri_metrics_open_board(t->metrics, &opt);
 }
 
-/* Collective over world. Lines of steps that are taken again are cut off. */
+/* Collective over world. Opens metrics.jsonl and cuts off lines of steps that will be repeated. */
 static tri_status open_metrics(tri_trainer *t, bool works) {
   char       path[TRI_CKPT_PATH_BYTES + 32];
   int        rank = tri_world_of(t)->rank;
@@ -347,7 +352,8 @@ tri_status tri_state_load(tri_trainer *t) {
     if (l->source) tri_source_release(l->source);
   t->progress.first_step = t->progress.step;
   if (t->run.resume[0] && !strcmp(t->cfg->run.resume, "auto")) t->progress.saved_step = t->progress.step;
-  works = t->progress.step < t->plan.steps; /* else all in the folder stays as it is */
+  /* Without a step to take, all files in the folder stay as they are. */
+  works = t->progress.step < t->plan.steps;
   TRI_TRY(tri_run_begin(&t->run, t->progress.step, works));
   if (t->runlog) tri_runlog_claim(t->runlog, true);
   return open_metrics(t, works);

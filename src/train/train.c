@@ -1,4 +1,4 @@
-/* train.c - the loop: collect, score, learn. Read train_step first. */
+/* train.c - the training loop, which collects, scores and learns. Read train_step first. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "evaluate.h"
 #include "report_step.h"
@@ -22,18 +22,18 @@
 
 /* ---- one step ---- */
 
-/* What a step has in hand. */
+/* Data of the current step. */
 typedef struct work {
-  tri_rollout r;                      /* its sequences, on every rank */
-  int64_t     step, lines, at;        /* lines: of data, that the sequences took; at: the update, from 0 */
-  double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] of each one's tokens in a learner's loss */
-  double      statistic; /* what the policy's loss knows of this mini-batch (tri_step_statistic) */
+  tri_rollout r;                      /* the step's sequences, on every rank */
+  int64_t     step, lines, at;        /* data lines taken, and number of the update, from 0 */
+  double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] weight of each sequence's tokens in a learner's loss */
+  double      statistic;              /* of this mini-batch, for the policy's loss (tri_step_statistic) */
   tri_gap     gap;
   tri_tally   sum;
 } work;
 
-/* Collective over the parameter and gradient scopes. Forward, loss, backward of one learner on the loaded
- * rows. One that rests only has a loss. */
+/* Collective over the parameter and gradient scopes. Runs forward, loss and backward of one learner on the
+ * loaded micro-batch. A learner in its warm-up only computes the loss. */
 static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_batch *b, bool last) {
   tri_learner *l = &t->learner[role];
   tri_stream  *s = t->se->stream;
@@ -53,7 +53,7 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
 }
 
-/* Collective over the parameter and gradient scopes. Every learner on one micro-batch. */
+/* Collective over the parameter and gradient scopes. Trains every learner on micro-batch i. */
 static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   const int *seq = sp->seq + sp->first[i];
   tri_batch  b;
@@ -66,19 +66,20 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   return TRI_OK;
 }
 
-/* An optimizer step of the learner was skipped. */
+/* Reports a skipped optimizer step of the learner. */
 static void say_skipped(const tri_learner *l, int64_t step, const tri_optim_now *now) {
   char at[80] = "", next[48] = "";
 
   if (now->loss_scale != 1) snprintf(at, sizeof at, " with the %s's loss times %g", l->name, now->loss_scale);
   if (now->overflows) snprintf(next, sizeof next, ", the next takes it times %g", l->counters.scale.value);
-  tri_log(TRI_LOG_INFO, "step %lld: the gradient %s%s; this optimizer step is skipped (%lld so far)%s",
+  tri_log(TRI_LOG_INFO, "step %lld: the gradient %s%s, so this optimizer step is skipped (%lld so far)%s",
           (long long)step, now->overflows ? "overflows" : "is not finite", at, (long long)l->counters.skipped,
           next);
 }
 
-/* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
- * skipped, and said. The learning rate follows the plan, whatever updates had nothing to learn from. */
+/* Collective over world. Takes one optimizer step with the accumulated gradient. Skips and reports the step
+ * if the gradient is not finite. The learning rate follows the planned number of updates, so skipped updates
+ * count too. */
 static tri_status step_learner(tri_trainer *t, tri_learner *l, const work *w) {
   int64_t rested = w->step - 1 - l->warmup_steps, each = t->cfg->algo.ppo_epochs * t->plan.mini_batches;
   tri_loss_scale *scale = &l->counters.scale;
@@ -99,7 +100,7 @@ static tri_status step_learner(tri_trainer *t, tri_learner *l, const work *w) {
   return TRI_OK;
 }
 
-/* Whether a token of mini-batch m has loss, on any rank. */
+/* True if any sequence of mini-batch m has a token with loss, on any rank. */
 static bool teaches(const tri_trainer *t, const work *w, int64_t m) {
   int n = t->plan.split.n, begin = (int)m * n;
 
@@ -108,7 +109,7 @@ static bool teaches(const tri_trainer *t, const work *w, int64_t m) {
   return false;
 }
 
-/* Whether mini-batch m has lost answers because nothing rewarded them. */
+/* True if mini-batch m lost answers because nothing rewarded them. */
 static bool lost(const tri_trainer *t, const work *w, int64_t m) {
   int n = t->plan.split.n, begin = (int)m * n;
 
@@ -117,7 +118,7 @@ static bool lost(const tri_trainer *t, const work *w, int64_t m) {
   return false;
 }
 
-/* An update of which nothing is left: counted like one whose gradient is not finite. */
+/* Counts an update without any rewarded answer as skipped, like one with a gradient that is not finite. */
 static void skip(tri_trainer *t, work *w) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!tri_learner_learns(l, w->step)) continue;
@@ -127,12 +128,13 @@ static void skip(tri_trainer *t, work *w) {
   }
   if (tri_world_of(t)->rank == 0)
     tri_warn("step_without_rewards",
-             "step %lld: no answer with a reward is left: this optimizer step is skipped (%lld so far)",
+             "step %lld: no answer with a reward is left, so this optimizer step is skipped (%lld so far)",
              (long long)w->step, (long long)t->learner[TRI_POLICY].counters.skipped);
 }
 
-/* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
- * update. Without a token to learn from there is none: moments alone must not move the weights. */
+/* Collective over world. Takes one optimizer step on mini-batch m. Every micro-batch adds to the gradient,
+ * then the weights are updated. Without a token to learn from there is no optimizer step, because the moments
+ * alone must not move the weights. */
 static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_status st = TRI_OK;
   tri_split  sp;
@@ -158,23 +160,24 @@ done:
   return st;
 }
 
-/* Collective over world. One step; or none, where the run is told to stop while it collects: progress.step
- * tells. What ranks exchange happens inside: answers (rollout.h), weights and gradients (params.h). */
+/* Collective over world. Runs one step. If the run is told to stop while it collects sequences, progress.step
+ * stays as it was. The exchanges between ranks happen inside, of answers in rollout.h, of weights and
+ * gradients in params.h. */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status st = TRI_OK;
   work       w = {.step = step, .sum.began_s = tri_now_s()};
-  double     made_s; /* when there were sequences */
+  double     made_s; /* time at which the step had its sequences */
   tri_span   span;
 
   tri_report_begin(t);
   tri_metric_text(t->metrics, "algo", t->algo->name);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
-  TRI_TRY_DONE(t->source->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
+  TRI_TRY_DONE(t->source->next(t, step, &w.r, &w.lines)); /* seed and cursor choose the lines */
   if (tri_halt_decided(t->halt)) goto done;
   made_s = tri_now_s();
   if (tri_has_answers(t))
     tri_rollout_drop(&w.r, t->algo->advantage->least_group, t->algo->advantage->reads & TRI_READS_GREEDY);
-  TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* what models say of them before learning */
+  TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* the models score before the weights change */
   TRI_TRY_DONE(tri_score_old(t, &w.r, &w.gap));
   TRI_TRY_DONE(tri_score_values(t, &w.r));
   TRI_TRY_DONE(tri_algo_advantage(t->algo, &t->opt, &w.r));
@@ -198,7 +201,7 @@ done:
 
 /* ---- around the steps ---- */
 
-/* Collective over world. The line of a step, with its evaluation when one is due. */
+/* Collective over world. Writes the metrics line of a step, with an evaluation when one is due. */
 static tri_status finish_step(tri_trainer *t, int64_t step) {
   bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->plan.steps);
 
@@ -208,7 +211,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   return tri_report_line(t, step, false);
 }
 
-/* Collective over world. Step 0: the evaluation before training. One that is given up leaves no line. */
+/* Collective over world. Evaluates before training, as step 0. An interrupted evaluation leaves no line. */
 static tri_status look_before(tri_trainer *t) {
   double began_s = tri_now_s();
 
@@ -220,14 +223,16 @@ static tri_status look_before(tri_trainer *t) {
   return tri_report_line(t, 0, false);
 }
 
-/* Collective over world. The evaluation that the run before gave up, into the line of its last step. */
+/* Collective over world. Repeats the evaluation that the previous run interrupted, and adds it to the line of
+ * its last step. */
 static tri_status look_again(tri_trainer *t) {
   TRI_TRY(tri_evaluate(t));
   if (t->progress.eval_due) return TRI_OK;
   return tri_report_line(t, t->progress.step, true);
 }
 
-/* Collective over world. Is the step the last one here? Then it is said, and saved; else saved if due. */
+/* Collective over world. Decides whether the run stops after this step. Reports a stop and saves a
+ * checkpoint, or saves one that is due. */
 static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   tri_halt_cause halt;
 
@@ -238,7 +243,7 @@ static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   return tri_save_if_due(t, *stop && (t->progress.step < t->plan.steps || t->progress.eval_due));
 }
 
-/* Collective over world. The evaluation that is missing before the first step of this run. */
+/* Collective over world. Makes evaluations that are missing before the first step of this process. */
 static tri_status begin(tri_trainer *t, bool *stop) {
   bool is_new = tri_metrics_is_new(t->metrics), is_due = tri_metrics_is_due(t->metrics);
 
@@ -249,7 +254,7 @@ static tri_status begin(tri_trainer *t, bool *stop) {
   return t->progress.eval_due ? rest(t, t->progress.step, stop) : tri_save_if_best(t);
 }
 
-/* Not collective, and the same on every rank. */
+/* Not collective. Every rank returns the same. */
 static tri_train_end how_it_ends(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
   tri_halt_cause      cause = tri_halt_decided(t->halt);
@@ -260,7 +265,7 @@ static tri_train_end how_it_ends(const tri_trainer *t) {
   return in_vain ? TRI_TRAIN_IN_VAIN : TRI_TRAIN_STOPPED;
 }
 
-/* Collective over world. All that tri_train does while nothing fails. */
+/* Collective over world. The whole of tri_train as long as nothing fails. */
 static tri_status run_steps(tri_trainer *t, tri_train_end *end) {
   bool stop = false;
 

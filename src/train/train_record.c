@@ -1,5 +1,5 @@
-/* train_record.c - what computes a run, in its log and its checkpoints, and what computed it before; its
- * events: start and end. */
+/* train_record.c - writes the record of program and nodes to log and checkpoints, compares it with the
+ * previous one, and logs start and end as events. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/notice.h"
 #include "comm/halt.h"
@@ -14,13 +14,13 @@
 
 #include <string.h>
 
-/* Rank 0. The lines for log.txt. */
+/* On rank 0, writes the record's lines to log.txt. */
 static tri_status say(const char *record) {
   tri_text   lines = {0};
   tri_status st = tri_record_lines(record, "  ", &lines);
 
   if (st == TRI_OK && lines.len) {
-    lines.data[lines.len - 1] = 0; /* the last newline */
+    lines.data[lines.len - 1] = 0; /* removes the last newline */
     tri_log(TRI_LOG_DETAIL, "computed by");
     tri_log_table(TRI_LOG_DETAIL, lines.data);
   }
@@ -28,7 +28,8 @@ static tri_status say(const char *record) {
   return st;
 }
 
-/* Rank 0. A checkpoint of an earlier version has no record, and nothing is said. */
+/* On rank 0, warns if the checkpoint was computed with another record. A checkpoint of an earlier version has
+ * no record, so there is nothing to compare. */
 static tri_status compare(const tri_trainer *t, const char *record) {
   tri_text   before = {0}, differ = {0}, said = {0};
   tri_status st = TRI_OK;
@@ -37,10 +38,10 @@ static tri_status compare(const tri_trainer *t, const char *record) {
   TRI_TRY_DONE(tri_ckpt_get_record(t->run.resume, &before));
   if (before.len) TRI_TRY_DONE(tri_record_differ(before.data, record, &differ));
   if (!differ.len) goto done;
-  TRI_TRY_DONE(tri_text_printf(&said,
-                               "%s was computed otherwise; the bits of this run may differ from those of a "
-                               "run that was not interrupted:%s",
-                               t->run.resume, differ.data));
+  TRI_TRY_DONE(tri_text_printf(
+      &said,
+      "%s was computed in another way, so the bits of this run may differ from an uninterrupted run:%s",
+      t->run.resume, differ.data));
   tri_warn_lines("computed_otherwise", said.data);
 done:
   tri_text_free(&before);

@@ -1,4 +1,4 @@
-/* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
+/* trainer.c - opens all parts of a run (options, inputs, models, sampler, memory) and closes them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/notice.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Answers are made in this run: to learn from, or in evaluations. */
+/* True if this run generates answers, for learning or in evaluations. */
 static bool wants_sampler(const tri_trainer *t) {
   return t->source->generates || (t->cfg->eval.steps > 0 && tri_evaluates_answers(t));
 }
@@ -53,10 +53,11 @@ static void set_options(tri_trainer *t) {
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Chosen: answers generated, lines judged together in an evaluation, if a step has not more. */
+/* Chosen. Answers generated together, and lines evaluated together, unless a step has more. */
 enum { EVAL_ANSWERS = 1024, EVAL_LINES = 1024 };
 
-/* Lines of an evaluation that are judged together: a pass of every rank, whatever a step has. */
+/* Returns the number of lines evaluated together. Every rank has one forward pass of them, or as many as a
+ * step gives it. */
 static int64_t lines_at_once(const tri_trainer *t, const tri_longest *l) {
   int64_t micro = t->plan.batch.micro_batch_size, each = tri_sequences(t, 1) * l->learn,
           pass = micro ? micro : at_least(t->plan.packed / each, 1), n = t->se->rt.world_size * pass;
@@ -87,7 +88,7 @@ static tri_status plan_eval(tri_trainer *t, const tri_longest *l) {
   return tri_evaluate_lines_plan(t);
 }
 
-/* Answers of one rank in a step or an evaluation, whichever has more. */
+/* Returns the larger number of one rank's answers in a step and in an evaluation. */
 static int64_t answers_here(const tri_trainer *t) {
   int64_t R = t->se->rt.world_size, n = 0;
 
@@ -97,7 +98,7 @@ static int64_t answers_here(const tri_trainer *t) {
   return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
-/* What losses read, all together. */
+/* Returns the inputs of all losses as flags. */
 static unsigned staging_reads(const tri_trainer *t) {
   unsigned reads = tri_has_reference(t) ? TRI_LOSS_REFERENCE : 0;
 
@@ -107,12 +108,13 @@ static unsigned staging_reads(const tri_trainer *t) {
   return reads;
 }
 
-/* Whether lines of a data set are learned of which some tokens behind the prompt are not. */
+/* True if the run learns from lines of this data set, and some lines have tokens without loss behind the
+ * prompt. */
 static bool learns_conversation(const tri_trainer *t, const tri_dataset *d) {
   return d && !t->source->generates && tri_dataset_stats(d)->n_conversation > 0;
 }
 
-/* Arrays of a step's sequences that only some runs have. */
+/* Returns the optional arrays of this run's sequences, as flags. */
 static unsigned rollout_columns(const tri_trainer *t) {
   unsigned columns = tri_score_has_statistic(t) ? TRI_COLUMN_SEEN : 0;
 
@@ -121,8 +123,8 @@ static unsigned rollout_columns(const tri_trainer *t) {
   return staging_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
 }
 
-/* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its
- * files. */
+/* Plans host memory for the sequences of a step or an evaluation, each of the largest possible length. A
+ * replay allocates its sequences while reading. */
 static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_ledger       *ledger = t->se->ledger;
@@ -154,14 +156,14 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
                         (size_t)(step * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Bytes of the cache of one answer and its prompt. */
+/* Returns the bytes of key/value cache for one answer with its prompt. */
 static int64_t answer_bytes(const tri_trainer *t, const tri_longest *l) {
   return tri_sampler_row_bytes(tri_source_shape(t->learner[TRI_POLICY].source), t->cfg->model.dtype,
                                l->prompt + t->cfg->rollout.max_response_length);
 }
 
-/* Collective over world. Answers decoded at once by a rank, at most: what a step or an evaluation gives it,
- * as far as half of its memory goes. */
+/* Collective over world. Computes the most answers decoded at once by a rank. This is its share of a step or
+ * an evaluation, limited by half of its memory. */
 static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_t *out) {
   const tri_config *c = t->cfg;
   int64_t           n = at_least(answers_here(t), 1), each = answer_bytes(t, l);
@@ -180,7 +182,7 @@ static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_
   return TRI_OK;
 }
 
-/* Tokens and rows of one batch, at most: of a pass of learning, of decoding, of a prefill. */
+/* Most tokens and rows of one batch in learning, decoding and prefill. */
 typedef struct batch_space {
   int64_t learn, learn_rows, decode, prefill;
 } batch_space;
@@ -193,38 +195,39 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_space
 
   *b = (batch_space){.learn = micro ? micro * l->learn : t->plan.packed};
   if (b->learn < least)
-    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens%s",
+    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence can have %lld tokens%s",
              (long long)b->learn, (long long)least,
-             t->source->beside ? " (the longest prompt with the longest answer, which may be another line's)"
+             t->source->beside ? " (the longest prompt with the longest answer, possibly of another line)"
                                : "");
   b->learn_rows = b->learn;
   t->plan.pass_tokens = b->learn;
   if (t->source->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
   if (!wants_sampler(t)) return TRI_OK;
   TRI_TRY(plan_decode(t, l, &b->decode));
-  TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* memory differs by node */
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* nodes may differ in memory */
   b->prefill = tri_sampler_prefill(b->decode, l->prompt);
   return TRI_OK;
 }
 
-/* Of a batch that the reward model scores. */
+/* Returns the tokens of a batch for the reward model. */
 static int64_t judge_tokens(const tri_trainer *t, const batch_space *b, const tri_longest *l) {
   return at_least(b->learn, l->prompt + t->cfg->rollout.max_response_length);
 }
 
-/* Elements on the device at once of what rests in host memory; 0: nothing does. */
+/* Returns the elements that are on the device at once if the state stays in host memory, or 0 without
+ * offload. */
 static int64_t offload(const tri_config *c, const tri_learner *l) {
   tri_config_offload own = l->train ? TRI_CONFIG_OFFLOAD_OPTIMIZER : TRI_CONFIG_OFFLOAD_FROZEN;
 
   return c->shard.offload == TRI_CONFIG_OFFLOAD_ALL || c->shard.offload == own ? TRI_OFFLOAD_ELEMENTS : 0;
 }
 
-/* The longest sequence that this run's models can see. */
+/* Returns the tokens of the longest sequence that any model of this run may read. */
 static int64_t longest_sequence(const tri_trainer *t, const tri_longest *l) {
   return wants_sampler(t) ? at_least(l->learn, l->prompt + t->cfg->rollout.max_response_length) : l->learn;
 }
 
-/* Rank 0. Where the policy's longrope is another than transformers or vLLM would have it. */
+/* On rank 0, warns if the policy's longrope factors differ from those of transformers or vLLM. */
 static void say_factors(const tri_trainer *t, int64_t longest) {
   bool      is_long = t->plan.rope_factors == TRI_FACTORS_LONG;
   long long original =
@@ -233,27 +236,27 @@ static void say_factors(const tri_trainer *t, int64_t longest) {
   if (tri_world_of(t)->rank != 0) return;
   if (is_long && longest > original)
     tri_warn("rope_factors",
-             "model.rope_factors: long: the longest sequence here can have %lld tokens, more than "
-             "original_max_position_embeddings = %lld, so every sequence has the model's long_factor, as in "
-             "vLLM with such a max_model_len; transformers gives short_factor to sequences of at most %lld",
+             "model.rope_factors: long: the longest sequence can have %lld tokens, more than "
+             "original_max_position_embeddings = %lld. So every sequence gets the model's long_factor, as in "
+             "vLLM with such a max_model_len. transformers gives short_factor to sequences of at most %lld "
+             "tokens.",
              (long long)longest, original, original);
   else if (is_long)
-    tri_warn(
-        "rope_factors",
-        "model.rope_factors: long: every sequence has the model's long_factor, though none here has more "
-        "than original_max_position_embeddings = %lld tokens; transformers, and vLLM with such a "
-        "max_model_len, give short_factor",
-        original);
+    tri_warn("rope_factors",
+             "model.rope_factors: long: every sequence gets the model's long_factor, although none has more "
+             "than original_max_position_embeddings = %lld tokens. transformers, and vLLM with such a "
+             "max_model_len, give short_factor.",
+             original);
   else if (longest > original)
     tri_warn("rope_factors",
-             "model.rope_factors: short: the longest sequence here can have %lld tokens, more than "
-             "original_max_position_embeddings = %lld, for which short_factor was made; transformers gives "
-             "long_factor to sequences of more than %lld",
+             "model.rope_factors: short: the longest sequence can have %lld tokens, more than "
+             "original_max_position_embeddings = %lld, the limit of short_factor. transformers gives "
+             "long_factor to sequences of more than %lld tokens.",
              (long long)longest, original, original);
 }
 
-/* Collective over world. Which factors of longrope count, for good: a sequence has the same positions when it
- * is sampled, scored and learned from, beside others of any length. */
+/* Collective over world. Chooses the longrope factors for the whole run. So a sequence has the same positions
+ * when it is sampled, scored and learned, beside other sequences of any length. */
 static tri_status choose_factors(tri_trainer *t, const tri_longest *l) {
   const tri_source      *policy = t->learner[TRI_POLICY].source;
   const tri_model_shape *shape = tri_source_shape(policy);
@@ -262,7 +265,7 @@ static tri_status choose_factors(tri_trainer *t, const tri_longest *l) {
   t->plan.rope_factors = t->cfg->model.rope_factors;
   if (shape->rope[TRI_GLOBAL].type != TRI_ROPE_LONG) {
     if (t->plan.rope_factors == TRI_FACTORS_AUTO) return TRI_OK;
-    TRI_FAIL(TRI_ECONFIG, "model.rope_factors: the model has no longrope; leave the key out");
+    TRI_FAIL(TRI_ECONFIG, "model.rope_factors: the model has no longrope. Leave the key out.");
   }
   TRI_TRY(tri_run_keep_factors(&t->run, tri_source_checkpoint(policy), &t->plan.rope_factors));
   if (t->plan.rope_factors == TRI_FACTORS_AUTO)
@@ -307,7 +310,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_space *
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
-/* Collective over world. All that holds planned memory. */
+/* Collective over world. Opens all parts that hold planned memory. */
 static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_session      *se = t->se;
@@ -331,7 +334,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
                           &t->sampling.sampler);
 }
 
-/* Undoes open_models, with the plan of its memory. */
+/* Undoes open_models and the plan of its memory. */
 static tri_status close_models(tri_trainer *t) {
   tri_sampler_close(&t->sampling.sampler);
   tri_staging_close(&t->staging);
@@ -342,17 +345,18 @@ static tri_status close_models(tri_trainer *t) {
   return tri_ledger_open(&t->se->ledger);
 }
 
-enum { FINEST_TOKENS = 1024 }; /* chosen: a pass of so many tokens more costs the same time */
+enum { FINEST_TOKENS = 1024 }; /* chosen. Within this many tokens a pass takes about the same time */
 
-/* Tokens of a pass that hold all that a rank learns from in an optimizer step; or the longest sample. */
+/* Returns the tokens of a pass for a rank's whole share of an optimizer step, or for one sample if that is
+ * more. */
 static int64_t most_packed(const tri_trainer *t, const tri_longest *l) {
   int64_t ranks = t->se->rt.world_size, mine = (t->plan.batch.train_batch_size + ranks - 1) / ranks;
 
   return tri_sequences(t, mine) * l->learn;
 }
 
-/* Collective over world. As open_models; where the deck says nothing of passes, they get as many tokens as
- * memory holds. */
+/* Collective over world. Opens the models as open_models does. If the deck does not limit passes, they get as
+ * many tokens as fit into memory. */
 static tri_status open_packed(tri_trainer *t, const tri_longest *l) {
   int64_t least = tri_sequences(t, 1) * l->learn, most = most_packed(t, l), tokens = t->plan.packed;
   bool    fits = false;
@@ -364,16 +368,15 @@ static tri_status open_packed(tri_trainer *t, const tri_longest *l) {
     TRI_TRY(tri_inputs_pack(t, tokens));
     TRI_TRY(open_models(t, l));
     TRI_TRY(tri_session_fits(t->se, &fits));
-    if (fits || tokens <= least)
-      return TRI_OK; /* what does not fit at all is said by tri_session_take_memory */
+    if (fits || tokens <= least) return TRI_OK; /* if nothing fits, tri_session_take_memory reports it */
     TRI_TRY(close_models(t));
     tokens = tokens > FINEST_TOKENS ? (tokens - 1) / FINEST_TOKENS * FINEST_TOKENS : tokens / 2;
     if (tokens < least) tokens = least;
   }
 }
 
-/* Collective over world. The deck as used: with the numbers that followed from others and do not depend on
- * the ranks. */
+/* Collective over world. Completes the deck as used with numbers derived from others, if they do not depend
+ * on the ranks. */
 static tri_status settle_deck(tri_trainer *t) {
   tri_config       used = *t->cfg;
   tri_ckpt_reader *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
@@ -384,7 +387,7 @@ static tri_status settle_deck(tri_trainer *t) {
   used.train.max_tokens_per_gpu = t->plan.packed;
   used.model.rope_factors = t->plan.rope_factors;
   if (t->plan.like)
-    used.data.chat_template_date = t->plan.like->conversation.date; /* borrowed, as all of t->cfg */
+    used.data.chat_template_date = t->plan.like->conversation.date; /* borrowed, as is all of t->cfg */
   if (t->conversation.template) used.data.chat_template_date = t->conversation.date;
   TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
   t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
@@ -395,8 +398,8 @@ static tri_status settle_deck(tri_trainer *t) {
                    tri_world_of(t)->rank == 0 ? tri_run_note_inputs(&t->run, from, &used) : TRI_OK);
 }
 
-/* Collective over world. Where products depend on the number of rows, old log-probabilities are computed
- * again. */
+/* Collective over world. Switches run.sampler from exact to rescore if the results of products depend on the
+ * number of rows. Then the trainer recomputes the old log-probabilities. */
 static tri_status check_sampler(tri_trainer *t) {
   tri_comm  *world = t->se->comm[TRI_WORLD];
   tri_status st;
@@ -405,7 +408,7 @@ static tri_status check_sampler(tri_trainer *t) {
   if (!tri_has_answers(t) || t->sampling.mode != TRI_CONFIG_EXACT) return TRI_OK;
   st = tri_agree(world, tri_model_check(t->learner[TRI_POLICY].model, t->se->stream));
   if (st != TRI_EDEVICE) return st;
-  /* A device that failed is not one whose rows vary: it fails again here. */
+  /* A failed device gives the same status as varying rows. A failed device fails again here. */
   TRI_TRY(tri_agree(world, t->se->device->ops->stream_sync(t->se->stream)));
   if (world->rank == 0)
     tri_warn("sampler_rescores", "run.sampler: exact becomes rescore in this run: %s", tri_error_message());
@@ -414,7 +417,7 @@ static tri_status check_sampler(tri_trainer *t) {
   return TRI_OK;
 }
 
-/* chosen: 2 MB of file for a step; 80 layers in 40 micro-batches have 13,000 */
+/* Chosen, about 2 MB of file for a step. 80 layers in 40 micro-batches have 13,000 spans. */
 enum { TRACED_SPANS = 16384 };
 
 static tri_status open_timeline(tri_trainer *t) {
@@ -427,7 +430,7 @@ static tri_status open_timeline(tri_trainer *t) {
   return tri_timeline_open(t->se->device, &opt, &t->timeline);
 }
 
-enum { SLURM_PATIENCE_S = 10 }; /* chosen: a controller that is busy answers later than that */
+enum { SLURM_PATIENCE_S = 10 }; /* chosen. Only a busy controller needs longer to answer */
 
 /* Collective over world. */
 static tri_status open_halt(tri_trainer *t) {
@@ -443,7 +446,7 @@ static tri_status open_halt(tri_trainer *t) {
   return tri_halt_open(tri_world_of(t), &opt, &t->halt);
 }
 
-/* What the deck alone says. */
+/* Initializes the members that depend on the deck alone. */
 static void begin_deck(const tri_config *cfg, tri_session *se, const tri_step_plan *plan, tri_trainer *t) {
   *t = (tri_trainer){.cfg = cfg,
                      .se = se,
@@ -478,7 +481,8 @@ tri_status tri_trainer_look(const tri_config *cfg, tri_session *se, tri_errors *
   return tri_inputs_look(t);
 }
 
-/* No model of the deck may be what a run that starts anew moves out of its own way. */
+/* Checks that a run which starts anew does not move aside a folder with one of the deck's own models or
+ * files. */
 static tri_status check_aside(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   bool              anew = !t->run.resume[0];
@@ -496,7 +500,8 @@ static tri_status check_aside(const tri_trainer *t) {
 
 #define NOTE(call) TRI_TRY(tri_error_note(call, errors))
 
-/* Collective over world. From here on an error is written into the folder, where it is there. */
+/* Collective over world. Takes possession of the output folder. From here on, errors are logged in the folder
+ * if it exists. */
 static tri_status claim(tri_trainer *t) {
   tri_status st = tri_run_claim(&t->run);
 
@@ -505,7 +510,7 @@ static tri_status claim(tri_trainer *t) {
   return tri_run_find(&t->run);
 }
 
-/* Behind begin. */
+/* Makes the plan after `begin`. */
 static tri_status make_plan(tri_trainer *t, tri_errors *errors) {
   tri_longest l = {0};
   int64_t     before;
@@ -522,7 +527,7 @@ static tri_status make_plan(tri_trainer *t, tri_errors *errors) {
     return t->run.resume[0] ? tri_errors_miss(errors, "what changed since the checkpoint") : TRI_OK;
   NOTE(check_aside(t));
   NOTE(choose_factors(t, &l));
-  if (t->plan.by_default && t->plan.packed) { /* the deck as used has what memory holds */
+  if (t->plan.by_default && t->plan.packed) { /* the deck as used records the size that fits memory */
     NOTE(open_packed(t, &l));
     NOTE(settle_deck(t));
     return TRI_OK;
@@ -544,7 +549,8 @@ tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri
   return make_plan(out, errors);
 }
 
-/* A guess, until a checkpoint is written: masters and both moments of what learns, on a slow disk. */
+/* Estimates the seconds of a save, until a checkpoint is written. Assumes f32 weights and both moments of all
+ * trained models, and a slow disk. */
 static double guess_save(const tri_trainer *t) {
   static const double bytes_per_s = 2e8; /* chosen */
   double              bytes = 0;
@@ -600,7 +606,7 @@ tri_status tri_trainer_open_to_evaluate(const tri_config *cfg, tri_session *se, 
 }
 
 void tri_trainer_close(tri_trainer *t) {
-  tri_ckpt_drop(&t->saving.w); /* only a run that ends with an error has one */
+  tri_ckpt_drop(&t->saving.w); /* only a run that ends with an error still has one */
   tri_save_end_sweep(t);
   tri_answers_file_drop(&t->eval.file);
   tri_usage_close(&t->usage);

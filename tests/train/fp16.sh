@@ -17,7 +17,7 @@ more="model.dtype=fp16 algo.name=ppo algo.num_generations=1 rollout.rollout_batc
   train.initial_scale_power=24 train.loss_scale_window=2 checkpoint.save_steps=2"
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/whole" $more
-grep -q "step 1: the gradient overflows with the policy's loss times 1.67772e+07; this optimizer step is skipped (1 so far), the next takes it times 8.38861e+06" \
+grep -q "step 1: the gradient overflows .* 1.67772e+07.* skipped (1 so far), .* 8.38861e+06" \
   "$dir/log" || fail "nothing overflows at first"
 metrics=$dir/whole/metrics.jsonl
 ! grep -q non_finite "$metrics" || fail "an overflow that the scale gives way to is an alarm"

@@ -25,7 +25,7 @@ launch "$ranks" "$dir/grpo"
 [ "$(grep -c '"step":' "$dir/grpo/metrics.jsonl")" = 11 ] || fail "not ten steps and the evaluation before them"
 [ "$(grep -c '"eval_reward_mean": [0-9]' "$dir/grpo/metrics.jsonl")" = 3 ] || fail "not three evaluations"
 ! grep -q '"sampler_gap_max_nats": 0[^,]' "$dir/grpo/metrics.jsonl" || fail "the sampler's gap is not 0"
-! grep -q 'which does not end an answer\|is no token' "$dir/log" || fail "the template's end token is taken for another"
+! grep -q '"code": "turn_end_no_' "$dir/grpo/run.jsonl" || fail "the template's end token is taken for another"
 # Each answer's tokens begin with its line's prompt, as transformers has it.
 awk 'NR == FNR { gsub(/^.*\[|\].*$/, ""); want[FNR - 1] = $0 ","; next }
   { id = $0; sub(/.*"prompt_id": /, "", id); sub(/,.*/, "", id)

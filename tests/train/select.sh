@@ -50,7 +50,7 @@ check() { # pattern, asks, fillers wanted
   read_lines "$dir/some" > "$dir/got"
   diff "$dir/want" "$dir/got" || fail "$1: other answers are kept"
   [ "$(grep -c '^-' "$dir/got" || true)" = "$3" ] || fail "$1: not $3 answers fill the step up"
-  [ "$(grep -c 'the step learns from these alone' "$dir/log" || true)" = $(($3 ? 1 : 0)) ] || fail "$1: the warning"
+  [ "$(grep -c '"code": "batch_not_filled"' "$dir/some/run.jsonl" || true)" = $(($3 ? 1 : 0)) ] || fail "$1: the warning"
   mean=$(sed -E 's/.*"reward_mean": ([-0-9.e]+).*/\1/' "$dir/some/metrics.jsonl")
   mean_reward < "$dir/got" | awk -v m="$mean" '{ exit ($1 - m > 1e-5 || m - $1 > 1e-5) }' || fail "$1: reward_mean $mean"
   for n in $others; do
