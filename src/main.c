@@ -1,4 +1,4 @@
-/* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
+/* main.c - the table of commands, and the exit with one message from one rank and one exit code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo/algo.h"
 #include "base/log.h"
@@ -29,15 +29,15 @@ static void print_help(void) {
          "one MPI rank per GPU or share of cores\n\n"
          "usage: trireme COMMAND ...    (under srun or mpirun, or plainly for one rank)\n\ncommands:\n");
   for (int i = 0; i < N_COMMANDS; i++) tri_flags_row(commands[i]->name, 13, commands[i]->summary);
-  printf("\ntrireme COMMAND --help   tells more of a command\n"
-         "trireme train --options  every option of a deck\n"
-         "trireme --version        the version, and the devices it was built for;\n"
+  printf("\ntrireme COMMAND --help   explains a command\n"
+         "trireme train --options  lists every option of a deck\n"
+         "trireme --version        prints the version, and the devices it was built for,\n"
          "                         with --verbose or --json also build and libraries\n\n"
          "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal,\n"
          "74 input/output, 75 requeue me, 76 a peer hung or died\n");
 }
 
-/* An algorithm is named in a deck. */
+/* True for the name of an algorithm, which belongs in a deck. */
 static bool is_algorithm(const char *name) {
   for (int i = 0; tri_algo_at(i); i++)
     if (!strcmp(tri_algo_at(i)->name, name)) return true;
@@ -53,19 +53,21 @@ static const tri_command *find(const char *name) {
   }
   if (is_algorithm(name)) {
     tri_fail(__FILE__, __LINE__, __func__, TRI_EARG,
-             "unknown command '%s': an algorithm is named in the deck: trireme train DECK with algo.name: %s",
+             "unknown command '%s'. To train with this algorithm, run trireme train DECK with algo.name: %s",
              name, name);
     return NULL;
   }
   near = tri_nearest(name, known, N_COMMANDS);
-  tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "unknown command '%s'%s%s%s; trireme --help lists them",
-           name, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EARG,
+           "unknown command '%s'%s%s%s trireme --help lists all commands.", name,
+           near ? ", did you mean " : "", near ? near : "", near ? "?" : ".");
   return NULL;
 }
 
-enum { PATIENCE_MS = 3000 }; /* chosen: a start on a crowded machine; nothing waits so long under mpirun */
+/* Chosen for a start on a crowded machine. Nothing waits this long under mpirun. */
+enum { PATIENCE_MS = 3000 };
 
-/* What is a rank's own is said with its place. */
+/* Prints an error of this rank alone, with rank and host. */
 static void say_place(int rank) {
   char     host[64] = "";
   tri_text text = {0};
@@ -76,9 +78,10 @@ static void say_place(int rank) {
   tri_text_free(&text);
 }
 
-/* One message from one rank: a session that could not end together has ended the program itself (session.h),
- * so here every rank has the same to say. A launcher ends all ranks as soon as one has failed, so rank 0,
- * which says it, goes first. Another one that lives on has failed before MPI, and rank 0 has not. */
+/* Reports an error by one message from one rank. If ranks could not end together, the session has already
+ * ended the program (session.h), so every rank here has the same error. A launcher ends all ranks as soon as
+ * one has failed, so rank 0 reports first, and the others wait. A rank that is still alive after that failed
+ * alone before MPI started. */
 static int fail(tri_status st) {
   int code = tri_status_exit_code(st), rank = tri_runtime_env_rank();
 
@@ -95,7 +98,7 @@ static int fail(tri_status st) {
   return code;
 }
 
-/* Do several threads work in this command? */
+/* True if several threads work in this command. */
 static bool computes(const char *name) {
   static const tri_command *const those[] = {&tri_command_train, &tri_command_generate, &tri_command_score,
                                              &tri_command_eval,  &tri_command_reward,   &tri_command_bench,
@@ -106,14 +109,14 @@ static bool computes(const char *name) {
   return false;
 }
 
-/* Does the command line ask where in the program an error arose? Known before a flag is refused. */
+/* True if the command line has --verbose. Must be known before any flag is refused. */
 static bool is_verbose(int argc, char **argv) {
   for (int i = 2; i < argc && strcmp(argv[i], "--"); i++)
     if (!strcmp(argv[i], "--verbose")) return true;
   return false;
 }
 
-/* What the command line says. */
+/* Runs the command line. */
 static tri_status run(int argc, char **argv, int *code) {
   const tri_command *c;
 
@@ -122,15 +125,16 @@ static tri_status run(int argc, char **argv, int *code) {
   return c ? c->run(argc - 2, argv + 2, code) : TRI_EARG;
 }
 
-/* Says so, and 69, where the program cannot run here at all. */
+/* Returns 69 after a message if the program cannot run on this processor, else 0. */
 static int check_processor(void) {
   const char *lacks = tri_processor_lacks();
 
   if (lacks)
-    fprintf(stderr,
-            "trireme: this processor lacks %s, which the program was compiled for; run it on other nodes, or "
-            "build it with another -DTRI_ARCH (by default what processors have since 2009)\n",
-            lacks);
+    fprintf(
+        stderr,
+        "trireme: this processor lacks %s, and the program was compiled for it. Run it on other nodes, or "
+        "build it with another -DTRI_ARCH. The default suits all processors since 2009.\n",
+        lacks);
   return lacks ? tri_status_exit_code(TRI_EDEVICE) : 0;
 }
 
@@ -144,7 +148,7 @@ int main(int argc, char **argv) {
     return argc < 2 ? 64 : 0;
   }
   if (computes(argv[1])) tri_cores_set_wait(argv);
-  signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error where it is written, with a message */
+  signal(SIGXFSZ, SIG_IGN); /* writing beyond a file's limit then fails with an error */
   tri_program_set(argv[0]);
   tri_log_open(tri_runtime_env_rank(), is_verbose(argc, argv) ? TRI_LOG_DETAIL : TRI_LOG_INFO);
   st = run(argc, argv, &code);

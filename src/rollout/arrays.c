@@ -1,4 +1,4 @@
-/* arrays.c - a rollout's arrays: their table, made, cleared. */
+/* arrays.c - the table of a rollout's arrays, and their allocation. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrays.h"
 
@@ -50,16 +50,17 @@ tri_status tri_array_check_space(const tri_rollout *r, int n_seq, int64_t n_tok,
   const tri_rollout_size *most = r->store ? &r->store->most : NULL;
 
   if (n_seq < 0 || n_tok < 0 || n_reward < 0 || n_reward > TRI_REWARDS_MAX)
-    TRI_FAIL(TRI_EARG, "a rollout of %d sequences, %lld tokens, %d rewards cannot be", n_seq,
+    TRI_FAIL(TRI_EARG, "a rollout cannot have %d sequences, %lld tokens and %d rewards", n_seq,
              (long long)n_tok, n_reward);
   if (r->store && (n_seq > most->n_seq || n_tok > most->n_tok || n_reward > most->n_reward))
-    TRI_FAIL(TRI_EINTERNAL,
-             "a rollout of %d sequences, %lld tokens, %d rewards; room was planned for %d, %lld, %d", n_seq,
-             (long long)n_tok, n_reward, most->n_seq, (long long)most->n_tok, most->n_reward);
+    TRI_FAIL(
+        TRI_EINTERNAL,
+        "a rollout has %d sequences, %lld tokens and %d rewards, but memory was planned for %d, %lld and %d",
+        n_seq, (long long)n_tok, n_reward, most->n_seq, (long long)most->n_tok, most->n_reward);
   return TRI_OK;
 }
 
-/* Zeroed memory for array k: the front of the store's, or its own. */
+/* Gives array k zeroed memory, from the store or its own. */
 static tri_status array_take(tri_rollout *r, int k) {
   size_t rows = tri_array_rows(k, r->n_seq, r->n_tok), width = tri_array_width(k, r->n_reward);
   void  *p = NULL;
@@ -77,10 +78,10 @@ tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, t
   tri_status st = TRI_OK;
 
   TRI_TRY(tri_array_check_space(out, n_seq, n_tok, n_reward));
-  if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
+  if (group < 0) TRI_FAIL(TRI_EARG, "a rollout cannot have groups of %d", group);
   if (out->store && !out->store->arrays.start)
-    TRI_FAIL(TRI_EINTERNAL, "a rollout in memory that was not planned, or not taken yet");
-  if (out->store && out->store->lent) TRI_FAIL(TRI_EINTERNAL, "another rollout is in this one's memory");
+    TRI_FAIL(TRI_EINTERNAL, "the memory of this rollout was not planned, or not taken yet");
+  if (out->store && out->store->lent) TRI_FAIL(TRI_EINTERNAL, "another rollout uses the memory of this one");
   out->n_seq = n_seq;
   out->group = group;
   out->n_reward = n_reward;
@@ -113,7 +114,7 @@ tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward) {
 void tri_rollout_clear(tri_rollout *r) {
   tri_rollout_store *store = r->store;
 
-  if (store && r->start) store->lent = false; /* an empty one has nothing of it */
+  if (store && r->start) store->lent = false; /* an empty rollout has borrowed nothing */
   if (!store) TRI_FREE(r->start);
   for (int k = 0; !store && k < TRI_ARRAYS; k++) {
     void *p = tri_array_get(r, k);

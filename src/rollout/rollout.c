@@ -1,16 +1,17 @@
-/* rollout.c - the answers of one step between ranks, and planned memory for them. */
+/* rollout.c - exchanges the answers of one step between ranks, and plans memory for them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrays.h"
 #include "base/host_memory.h"
 
 #include <string.h>
 
-/* What a rank sends: this, lengths [n_seq] i64, then each array that is sent, padded to 8 bytes. */
+/* A rank's message. This head comes first, then lengths [n_seq] i64, then each exchanged array, padded to 8
+ * bytes. */
 typedef struct pack_head {
   int64_t n_seq, n_tok, group, n_reward, has_logp, has_reward;
 } pack_head;
 
-/* Bytes of array k in a message. */
+/* Returns the bytes of array k in a message. */
 static size_t packed_bytes(int k, const pack_head *h) {
   size_t rows = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? h->n_tok : h->n_seq);
   return (rows * tri_array_width(k, h->n_reward) + 7) / 8 * 8;
@@ -36,12 +37,13 @@ tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *na
                         (void **)&out->wire);
 }
 
-/* Where its bytes in an exchange lie; NULL: nowhere, they are allocated. */
+/* Returns the store with the rollout's planned memory for an exchange, or NULL if that memory is
+ * allocated. */
 static const tri_rollout_store *wire_of(const tri_rollout *r) {
   return r->store && r->store->wire_bytes ? r->store : NULL;
 }
 
-/* The bytes to send, in the planned memory or their own, which the caller frees. */
+/* Writes this rank's message to planned memory, or to allocated memory, which the caller frees. */
 static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
   pack_head                h = {r->n_seq, r->n_tok, r->group, r->n_reward, r->has_logp, r->has_reward};
   size_t                   at = sizeof h + (size_t)r->n_seq * sizeof(int64_t);
@@ -50,7 +52,8 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
   *n_bytes = at;
   for (int k = 0; k < TRI_ARRAYS_SENT; k++) *n_bytes += packed_bytes(k, &h);
   if (store && *n_bytes > store->wire_bytes)
-    TRI_FAIL(TRI_EINTERNAL, "%zu bytes of a rollout, room was planned for %zu", *n_bytes, store->wire_bytes);
+    TRI_FAIL(TRI_EINTERNAL, "the message of a rollout has %zu bytes, but memory was planned for %zu",
+             *n_bytes, store->wire_bytes);
   if (store)
     *out = store->wire;
   else
@@ -85,11 +88,11 @@ static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cur
     c->array[k] = message + at;
     at += packed_bytes(k, &c->h);
   }
-  if (at != n_bytes) TRI_FAIL(TRI_EINTERNAL, "rank %d's part of the rollout has a wrong size", rank);
+  if (at != n_bytes) TRI_FAIL(TRI_EINTERNAL, "the part of rank %d in the rollout has a wrong size", rank);
   return TRI_OK;
 }
 
-/* Move one sequence from a message to the end of out, as sequence q. */
+/* Moves one sequence from a message to the end of out, as sequence q. */
 static void cursor_take(cursor *c, tri_rollout *out, int q) {
   int64_t n;
 
@@ -105,7 +108,7 @@ static void cursor_take(cursor *c, tri_rollout *out, int q) {
   }
 }
 
-/* The sizes of the whole step; every rank's part must fit the others'. */
+/* Computes the sizes of the whole step. The parts of all ranks must fit together. */
 static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
   int64_t n_prompt;
 
@@ -115,8 +118,9 @@ static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
     if (!h->n_seq) continue;
     if (sum->n_seq && (h->group != sum->group || h->n_reward != sum->n_reward))
       TRI_FAIL(TRI_EINTERNAL,
-               "rank %d has groups of %lld answers with %lld rewards, a rank before it %lld with %lld", k,
-               (long long)h->group, (long long)h->n_reward, (long long)sum->group, (long long)sum->n_reward);
+               "rank %d has groups of %lld answers with %lld rewards, but an earlier rank has %lld with %lld",
+               k, (long long)h->group, (long long)h->n_reward, (long long)sum->group,
+               (long long)sum->n_reward);
     sum->group = h->group;
     sum->n_reward = h->n_reward;
     sum->n_seq += h->n_seq;
@@ -129,20 +133,20 @@ static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
     return TRI_OK;
   }
   if (sum->n_seq > INT32_MAX || sum->group <= 0 || sum->n_seq % sum->group)
-    TRI_FAIL(TRI_EINTERNAL, "%lld sequences do not make whole groups of %lld", (long long)sum->n_seq,
+    TRI_FAIL(TRI_EINTERNAL, "%lld sequences cannot be divided into groups of %lld", (long long)sum->n_seq,
              (long long)sum->group);
   n_prompt = sum->n_seq / sum->group;
   for (int k = 0; k < n_rank; k++) {
     int64_t want = (n_prompt - k + n_rank - 1) / n_rank * sum->group;
     if (c[k].h.n_seq != want)
-      TRI_FAIL(TRI_EINTERNAL, "rank %d brings %lld of the step's %lld sequences, not %lld", k,
+      TRI_FAIL(TRI_EINTERNAL, "rank %d has %lld of the step's %lld sequences instead of %lld", k,
                (long long)c[k].h.n_seq, (long long)sum->n_seq, (long long)want);
   }
   return TRI_OK;
 }
 
-/* Collective over world. Every rank's bytes on every rank, in out's planned memory or their own, which the
- * caller frees. */
+/* Collective over world. Gathers every rank's message on every rank, in out's planned memory, or in allocated
+ * memory, which the caller frees. */
 static tri_status gather(tri_comm *world, const char *mine, size_t n_bytes, const tri_rollout *out,
                          size_t *counts, char **recv) {
   const tri_rollout_store *store = wire_of(out);
@@ -154,7 +158,8 @@ static tri_status gather(tri_comm *world, const char *mine, size_t n_bytes, cons
   for (int k = 0; k < world->size; k++) total += counts[k];
   if (total > store->wire_bytes)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL,
-                  "%zu bytes of all ranks' rollouts, room was planned for %zu", total, store->wire_bytes);
+                  "the messages of all ranks' rollouts have %zu bytes, but memory was planned for %zu", total,
+                  store->wire_bytes);
   TRI_TRY(tri_agree(world, st));
   *recv = store->wire;
   return tri_host_gather_into(world, mine, counts, *recv);

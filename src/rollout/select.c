@@ -1,4 +1,4 @@
-/* select.c - a step put together of groups in which some answer earns more than another. */
+/* select.c - builds a step of groups whose answers have different rewards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "select.h"
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One without a reward is like any other. */
+/* True if rewards in group g differ. An answer without a reward makes no difference. */
 static bool differs(const tri_rollout *r, int g) {
   float first = NAN;
 
@@ -30,7 +30,7 @@ void tri_rollout_drop(tri_rollout *r, int least, bool baselines) {
   }
 }
 
-/* Room in the store for more behind what is there, as tri_rollout_make leaves it. */
+/* Extends the rollout within its store by more sequences, initialized as tri_rollout_make does. */
 static tri_status grow(tri_rollout *r, int n_seq, int64_t n_tok) {
   TRI_TRY(tri_array_check_space(r, r->n_seq + n_seq, r->n_tok + n_tok, r->n_reward));
   for (int k = 0; k < TRI_ARRAYS; k++) {
@@ -45,7 +45,7 @@ static tri_status grow(tri_rollout *r, int n_seq, int64_t n_tok) {
   return TRI_OK;
 }
 
-/* Sequence q of `from` as sequence `at`, for which there is space. */
+/* Copies sequence q of `from` to sequence `at`, for which there is space. */
 static void copy_sequence(const tri_rollout *from, int q, tri_rollout *to, int at) {
   int64_t n = from->start[q + 1] - from->start[q];
 
@@ -69,7 +69,7 @@ static tri_status append(const tri_rollout *from, int g, tri_rollout *to) {
   return TRI_OK;
 }
 
-/* An empty step is made, to be filled with such answers. */
+/* Makes an empty step for such answers, if there is none yet. */
 static tri_status begin(tri_rollout *step, const tri_rollout *asked) {
   TRI_ASSERT(step->store && step->store != asked->store);
   if (!step->start) {

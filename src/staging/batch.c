@@ -1,4 +1,5 @@
-/* batch.c - rollout rows to device micro-batches and back; which rank trains on which sequence. */
+/* batch.c - divides sequences among ranks, and copies rollout rows to device micro-batches and results
+ * back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "batch.h"
 
@@ -7,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who trains on what ---- */
+/* ---- division among ranks ---- */
 
-/* `together` neighbours, from sequence seq on. */
+/* `together` neighbouring sequences, from sequence seq on. */
 typedef struct item {
   int64_t tokens;
   int     seq, rank;
@@ -23,8 +24,8 @@ static int longest_first(const void *a, const void *b) {
 
 static int in_order(const void *a, const void *b) { return ((const item *)a)->seq - ((const item *)b)->seq; }
 
-/* Give the n items, longest first, to ranks: by turns there and back, so that counts are equal and tokens
- * nearly. */
+/* Deals the n items to ranks, longest first, in alternating direction. Every rank gets an equal number of
+ * items and nearly as many tokens. */
 static void deal(item *it, int n, int size) {
   qsort(it, (size_t)n, sizeof *it, longest_first);
   for (int j = 0; j < n; j++) {
@@ -34,15 +35,16 @@ static void deal(item *it, int n, int size) {
   qsort(it, (size_t)n, sizeof *it, in_order);
 }
 
-/* Neighbours that stay on one rank: a group where every rank gets as many of them; packed by tokens, where
- * every rank gets one. */
+/* Returns the number of neighbours that stay on one rank. It is a whole group if every rank can get equally
+ * many groups. If micro-batches are packed by tokens, it is enough that every rank gets at least one group.
+ * Otherwise it is `together`. */
 static int block_of(const tri_rollout *r, const tri_split_opt *o) {
   int groups = o->n / r->group;
 
   return groups >= o->size && (!o->micro_batch_size || groups % o->size == 0) ? r->group : o->together;
 }
 
-/* Whole blocks of `block` sequences, as many for each rank as can be; the last block may be smaller. */
+/* Gives whole blocks of `block` sequences to ranks, as evenly as possible. The last block may be smaller. */
 static void give_blocks(item *it, int n, const tri_split_opt *o, int block) {
   int blocks = (o->n + block - 1) / block;
 
@@ -50,7 +52,8 @@ static void give_blocks(item *it, int n, const tri_split_opt *o, int block) {
     it[j].rank = (int)((int64_t)((it[j].seq - o->begin) / block) * o->size / blocks);
 }
 
-/* Micro-batches of one rank, in the order of sequences. first and seq may be NULL to count only. */
+/* Cuts one rank's sequences, in order, into micro-batches, and returns their number. first and seq are NULL
+ * to count only. */
 static int cut(const item *it, int n, const tri_split_opt *o, int rank, int *first, int *seq) {
   int64_t tokens = 0;
   int     n_micro = 0, in_micro = 0, at = 0, micro = o->micro_batch_size;
@@ -78,10 +81,9 @@ static tri_status check_fits(const tri_split_opt *o, const item *it) {
   if (o->together > 1)
     TRI_FAIL(
         TRI_EINPUT,
-        "%d sequences that belong together have %lld tokens, which do not fit train.max_tokens_per_gpu = "
-        "%lld",
+        "%d sequences of one sample have %lld tokens together, more than train.max_tokens_per_gpu = %lld",
         o->together, (long long)it->tokens, (long long)o->max_tokens);
-  TRI_FAIL(TRI_EINPUT, "a sequence of %lld tokens does not fit train.max_tokens_per_gpu = %lld",
+  TRI_FAIL(TRI_EINPUT, "a sequence has %lld tokens, more than train.max_tokens_per_gpu = %lld",
            (long long)it->tokens, (long long)o->max_tokens);
 }
 
@@ -111,7 +113,8 @@ tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_spli
   TRI_TRY_DONE(TRI_ALLOC(out->first, out->n_micro + 1));
   TRI_TRY_DONE(TRI_ALLOC(out->seq, o->n));
   int mine = cut(it, n, o, o->rank, out->first, out->seq);
-  for (int k = mine + 1; k <= out->n_micro; k++) out->first[k] = out->first[mine]; /* empty ones */
+  /* The remaining micro-batches are empty. */
+  for (int k = mine + 1; k <= out->n_micro; k++) out->first[k] = out->first[mine];
 done:
   TRI_FREE(it);
   if (st != TRI_OK) tri_split_free(out);
@@ -132,24 +135,24 @@ enum { LOGP, ENT, VALUE, N_RESULT };
 struct tri_staging {
   tri_device        *device; /* borrowed */
   tri_staging_opt    opt;
-  const tri_rollout *rollout; /* borrowed; of the loaded rows */
-  const int         *seq;     /* [n_seq] of it; borrowed */
+  const tri_rollout *rollout; /* borrowed, the rollout of the loaded rows */
+  const int         *seq;     /* [n_seq] borrowed, its loaded sequences */
   int                n_seq;
   int64_t            n_rows;
   struct {
     int32_t *token, *pos, *cu, *row, *target;
-  } device_rows, host_rows;                           /* [N], [N], [S+1], [K], [K]; the host's pinned */
+  } device_rows, host_rows;                           /* [N], [N], [S+1], [K], [K], the host's are pinned */
   float *derivative[N_RESULT];                        /* device [K] */
   float *host_result[N_RESULT], *host_grad[N_RESULT]; /* [K], pinned */
   struct {
     float *old_logp, *ref_logp, *adv, *old_value, *ret, *roll_logp;
-  } column;                /* of the rollout, host [K] each, pinned; NULL: not wanted */
+  } column;                /* rows of the rollout's arrays, host [K] each, pinned, or NULL if not needed */
   int64_t *start, *origin; /* host [S+1], [K] */
   double  *weight;         /* host [S] */
-  float   *score;          /* host [S]; NULL: not wanted */
+  float   *score;          /* host [S], or NULL if not needed */
 };
 
-/* Results that rows may have here. */
+/* Returns the number of results that rows may have here. */
 static int result_count(const tri_staging *f) { return f->opt.reads & TRI_LOSS_VALUE ? N_RESULT : VALUE; }
 
 static tri_status plan(const tri_staging *f, tri_ledger *l, tri_mem kind, size_t bytes, void *where) {
@@ -201,14 +204,15 @@ void tri_staging_close(tri_staging **f) {
   TRI_FREE(*f);
 }
 
-/* A chosen row: token i of the rollout, which the row before it predicts, or whose own row it is. */
+/* Adds a chosen row for token i of the rollout. The row before the token predicts it, or the row is its
+ * own. */
 static void choose(tri_staging *f, const tri_rollout *r, int64_t row, int64_t i) {
   f->host_rows.row[f->n_rows] = (int32_t)row;
   f->host_rows.target[f->n_rows] = r->token[i];
   f->origin[f->n_rows++] = i;
 }
 
-/* Rows of one sequence behind what is there already. */
+/* Appends the rows of one sequence. */
 static void put_sequence(tri_staging *f, const tri_rollout *r, int q, int64_t *n_tok) {
   int64_t begin = r->start[q], len = r->start[q + 1] - begin;
 
@@ -257,7 +261,8 @@ tri_status tri_batch_load(tri_staging *f, const tri_rollout *r, const int *seq, 
   return TRI_OK;
 }
 
-/* The loaded rows' values of one array of the rollout. to [K]; NULL: not wanted. */
+/* Copies the loaded rows of one array of the rollout to to [K], or returns NULL if the array is not
+ * needed. */
 static const float *take(const tri_staging *f, float *to, const float *from) {
   for (int64_t k = 0; to && k < f->n_rows; k++) to[k] = from[f->origin[k]];
   return to;

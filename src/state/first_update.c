@@ -1,4 +1,4 @@
-/* first_update.c - what a first optimizer step must have done: every trained tensor moved, and copies are
+/* first_update.c - checks after the first optimizer step that every trained tensor moved and that copies are
  * equal. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "first_update.h"
@@ -8,17 +8,17 @@
 #include "base/notice.h"
 #include "params_impl.h"
 
-#define SURE_RATE 1e-6 /* chosen: Adam's first step, of about the rate, then moves an f32 below 8 */
+#define SURE_RATE 1e-6 /* chosen. Adam's first step is about the rate, which moves any f32 below 8 */
 
 enum {
-  PIECE_BYTES = 4 << 20, /* chosen: of host memory, on the way from a device */
+  PIECE_BYTES = 4 << 20, /* chosen, host memory for copies from a device */
   KINDS = 2
-}; /* weights, first moments */
+}; /* weights and first moments */
 
-/* Tensors that did not move. The names are the store's; NULL where there is none. */
+/* Tensors that did not move. The store owns the names. NULL if there is none. */
 typedef struct found {
   int         n_tensor;
-  int         n_idle, n_stuck; /* whose first moment stayed; of the others, whose weights did */
+  int         n_idle, n_stuck; /* tensors with unchanged first moments, and others with unchanged weights */
   const char *first_idle, *first_stuck;
 } found;
 
@@ -31,7 +31,7 @@ static int count_tensors(const tri_params *p) {
 
 /* ---- hashes ---- */
 
-/* The hash of device memory, through buf [PIECE_BYTES]. */
+/* Hashes device memory through buf [PIECE_BYTES]. */
 static tri_status hash_bytes(tri_params *p, const void *from, size_t bytes, char *buf, tri_stream *s,
                              uint64_t *hash) {
   *hash = 0;
@@ -44,14 +44,14 @@ static tri_status hash_bytes(tri_params *p, const void *from, size_t bytes, char
   return TRI_OK;
 }
 
-/* What of a unit's arrays is hashed: those elements of them, of size each. */
+/* An array of a unit to hash. */
 typedef struct array {
   const void *base;
-  tri_range   range; /* of the unit, that base holds */
+  tri_range   range; /* elements of the unit held by base, of size `each` */
   size_t      each;
 } array;
 
-/* Of unit[u].param[i] what lies in `part` of the array. */
+/* Hashes the elements of unit[u].param[i] within `part` of the array. */
 static tri_status hash_param(tri_params *p, int u, int i, const array *a, tri_range part, char *buf,
                              tri_stream *s, uint64_t *hash) {
   const tri_param_spec *f = &p->opt.unit[u].param[i];
@@ -63,7 +63,7 @@ static tri_status hash_param(tri_params *p, int u, int i, const array *a, tri_ra
                     (size_t)r.count * a->each, buf, s, hash);
 }
 
-/* Every tensor's piece that this rank answers for in files: each element once, over all ranks. */
+/* Hashes this rank's piece of every tensor in files, so that each element is hashed once over all ranks. */
 static tri_status hash_pieces(tri_params *p, tri_stream *s, char *buf, uint64_t *hash) {
   for (int u = 0; u < p->opt.n_unit; u++) {
     const tri_param_unit *t = &p->unit[u];
@@ -75,7 +75,8 @@ static tri_status hash_pieces(tri_params *p, tri_stream *s, char *buf, uint64_t 
   return TRI_OK;
 }
 
-/* All that this rank holds of every tensor: weights in the compute type, and its optimizer share. */
+/* Hashes all elements of every tensor on this rank, of the weights in the compute type or of its optimizer
+ * share. */
 static tri_status hash_copies(tri_params *p, tri_stream *s, char *buf, bool share, uint64_t *hash) {
   for (int u = 0; u < p->opt.n_unit; u++) {
     const tri_param_unit *t = &p->unit[u];
@@ -87,9 +88,9 @@ static tri_status hash_copies(tri_params *p, tri_stream *s, char *buf, bool shar
   return TRI_OK;
 }
 
-/* ---- what moved ---- */
+/* ---- moved tensors ---- */
 
-/* moved [n][KINDS]: 1 where a rank's piece is another than before. */
+/* moved [n][KINDS] is 1 if any rank's piece changed. */
 static void judge(const tri_params *p, const int64_t *moved, found *out) {
   *out = (found){0};
   for (int u = 0; u < p->opt.n_unit; u++)
@@ -104,7 +105,7 @@ static void judge(const tri_params *p, const int64_t *moved, found *out) {
     }
 }
 
-/* So many tensors, of which this one is the first. */
+/* Makes a notice about n tensors with the name of the first one. */
 static tri_notice notice_of(const char *code, int n, const char *first, const found *f) {
   return (tri_notice){.code = code,
                       .of = first,
@@ -120,18 +121,18 @@ static void say(const tri_params *p, const found *f, double learning_rate) {
   if (f->n_idle)
     tri_warn_like(
         &idle,
-        "%d of %d tensors of the %s got no gradient in the first optimizer step, %s the first; a tensor gets "
-        "none where what its output goes through is all 0: look at the weights",
+        "%d of %d tensors of the %s got no gradient in the first optimizer step, first %s. This happens if "
+        "the next tensor in the forward pass is all 0. Check the weights.",
         f->n_idle, f->n_tensor, p->opt.label, f->first_idle);
   if (f->n_stuck && learning_rate >= SURE_RATE)
     tri_warn_like(
         &stuck,
-        "%d of %d tensors of the %s did not change in the first optimizer step, %s the first: its steps are "
-        "smaller than 32 bits can hold beside its weights; raise the learning rate (now %g)",
+        "%d of %d tensors of the %s did not change in the first optimizer step, first %s. The steps are "
+        "too small to change 32-bit weights. Raise the learning rate (now %g).",
         f->n_stuck, f->n_tensor, p->opt.label, f->first_stuck, learning_rate);
 }
 
-/* Collective over world. Hashes of before and now [n][KINDS]. */
+/* Collective over world. Finds unmoved tensors from the hashes before and now, both [n][KINDS]. */
 static tri_status find_idle(tri_params *p, const uint64_t *before, const uint64_t *now, found *out) {
   int64_t    n = KINDS * (int64_t)count_tensors(p), *moved = NULL;
   tri_status st = TRI_OK;
@@ -154,24 +155,25 @@ static const char *name_of(const tri_params *p, int index) {
   return p->opt.unit[u].param[index].name;
 }
 
-/* The ranks that hold the same part of what is divided by s; NULL: none. */
+/* Returns the ranks that hold the same part of a state divided by s, or NULL for none. */
 static tri_comm *holders(const tri_params *p, tri_shard_scope s) {
   tri_comm *c = s == TRI_SHARD_NONE ? p->comm[TRI_WORLD] : s == TRI_SHARD_NODE ? p->comm[TRI_CROSS] : NULL;
 
   return c && c->size > 1 ? c : NULL;
 }
 
-/* all [n_rank][1 + n]: a rank's number in the world, then its hashes. */
+/* all [n_rank][1 + n] holds each rank's number in the world and then its hashes. */
 static tri_status compare(const tri_params *p, const uint64_t *all, int n_rank, int n, const char *what) {
   for (int r = 1; r < n_rank; r++) {
     const uint64_t *other = all + (size_t)r * (size_t)(n + 1);
     for (int i = 1; i <= n; i++)
       if (other[i] != all[i])
-        TRI_FAIL(TRI_ENUMERIC,
-                 "after the first optimizer step ranks %d and %d hold different %s of the %s, %s the first "
-                 "tensor, which must be equal bit for bit: the run is of no use; start it on other nodes, or "
-                 "look for a failing device or network on these",
-                 (int)all[0], (int)other[0], what, p->opt.label, name_of(p, i - 1));
+        TRI_FAIL(
+            TRI_ENUMERIC,
+            "after the first optimizer step ranks %d and %d hold different %s of the %s, first in tensor "
+            "%s. They must be equal bit for bit, so this run is useless. Start it on other nodes, or look "
+            "for a failing device or network on these nodes.",
+            (int)all[0], (int)other[0], what, p->opt.label, name_of(p, i - 1));
   }
   return TRI_OK;
 }
@@ -214,7 +216,7 @@ tri_status tri_first_update_check(tri_params *p, const tri_optim_opt *opt, const
   int64_t    n = KINDS * (int64_t)count_tensors(p);
   tri_status st = TRI_OK;
   char      *buf = NULL;
-  uint64_t  *hash = NULL; /* of before, then of now */
+  uint64_t  *hash = NULL; /* before the step, then after it */
   found      seen = {0};
 
   st = tri_pages_alloc(PIECE_BYTES, (void **)&buf);

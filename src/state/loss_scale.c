@@ -1,4 +1,4 @@
-/* loss_scale.c - the scale of a loss, and how it follows what gradients allow. */
+/* loss_scale.c - adapts the scale of a loss to overflows of the gradient. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss_scale.h"
 
@@ -15,7 +15,7 @@ bool tri_loss_scale_yields(const tri_loss_scale *s, const tri_loss_scale_opt *op
   return s->adapts && s->value > opt->min;
 }
 
-/* torch.amp.GradScaler.update, with a least scale as in DeepSpeed's DynamicLossScaler. */
+/* torch.amp.GradScaler.update, with a lower bound as in DeepSpeed's DynamicLossScaler. */
 void tri_loss_scale_follow(tri_loss_scale *s, const tri_loss_scale_opt *opt, bool finite) {
   if (!s->adapts) return;
   s->n_finite = finite ? s->n_finite + 1 : 0;

@@ -1,7 +1,7 @@
-/* offload.c - what of the parameter store rests in host memory: brought to the device in pieces, and back.
- * Two streams of their own copy beside the work in the caller's. A trained store's optimizer state goes
- * through two workspaces on the device: while work is done in one, the other is filled with the next piece or
- * written back. A frozen store's unit is copied to its place in the slot it is gathered in. */
+/* offload.c - keeps parts of the parameter store in host memory, and copies them to the device and back in
+ * pieces. Two streams copy beside the work in the caller's stream. A trained store's optimizer state passes
+ * through two workspaces on the device. While work runs in one, the other is filled with the next piece or
+ * written back. A unit of a frozen store is copied to its place in the slot it is gathered in. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "params_impl.h"
@@ -10,26 +10,26 @@
 
 enum { WORKSPACES = 2 };
 
-/* One of the places on the device that pieces go through. */
+/* Device memory for one piece. */
 typedef struct workspace {
-  float     *array[TRI_STATE_COUNT];  /* [piece] each; NULL: does not rest in host memory */
-  tri_event *filled, *used, *flushed; /* its last piece is there; was worked on; is back */
+  float     *array[TRI_STATE_COUNT];  /* [piece] each, or NULL for a kind that is not in host memory */
+  tri_event *filled, *used, *flushed; /* its last piece has arrived, was used, is written back */
 } workspace;
 
 struct tri_offload {
   workspace   workspace[WORKSPACES];
   int64_t     piece;         /* elements */
-  int         next;          /* workspace */
-  bool        busy;          /* pieces may be under way */
-  tri_event  *ready;         /* the caller's stream has come to what follows */
-  tri_event  *copied;        /* the last unit of a frozen store */
+  int         next;          /* next workspace */
+  bool        busy;          /* copies may be running */
+  tri_event  *ready;         /* the caller's stream has reached the next copies */
+  tri_event  *copied;        /* the last unit of a frozen store is copied */
   tri_stream *fetch, *flush; /* to the device, and back */
 };
 
 bool tri_offload_holds(const tri_params *p, tri_state_kind kind) {
   if (!p->offload) return false;
   if (kind == TRI_STATE_WEIGHT)
-    return !p->opt.train || p->opt.dtype != TRI_F32; /* masters, of a trained one */
+    return !p->opt.train || p->opt.dtype != TRI_F32; /* a trained store keeps its master weights there */
   return p->opt.train && (kind != TRI_STATE_AVERAGE || p->opt.ema_beta > 0);
 }
 
@@ -87,13 +87,13 @@ void tri_offload_close(tri_params *p) {
   TRI_FREE(p->offload);
 }
 
-/* The stream of copies goes on behind what is in s now. */
+/* Makes the stream of copies wait for the present work in s. */
 static tri_status follow(tri_params *p, tri_stream *copies, tri_stream *s) {
   TRI_TRY(p->device->ops->event_record(p->offload->ready, s));
   return p->device->ops->stream_wait(copies, p->offload->ready);
 }
 
-/* A copy with a span of its own in the trace. */
+/* Copies with a span of its own in the trace. */
 static tri_status copy(tri_params *p, const tri_param_unit *u, tri_lane lane, tri_stream *s, void *to,
                        const void *from, size_t bytes) {
   tri_trace     *trace = p->device->trace;
@@ -105,9 +105,9 @@ static tri_status copy(tri_params *p, const tri_param_unit *u, tri_lane lane, tr
   return TRI_OK;
 }
 
-/* ---- the optimizer's state ---- */
+/* ---- optimizer state ---- */
 
-/* The whole share, wherever it lies. */
+/* Returns views of the whole share, in host or device memory. */
 static tri_optim_view whole_share(tri_params *p, tri_param_unit *u) {
   tri_optim_view v = {.range = u->ro,
                       .weight = tri_params_master(p, u),
@@ -120,7 +120,7 @@ static tri_optim_view whole_share(tri_params *p, tri_param_unit *u) {
   return v;
 }
 
-/* Elements [at, at + n) of it, of which what rests in host memory is, or will be, in the workspace. */
+/* Returns views of elements [at, at + n). Kinds kept in host memory are viewed in the workspace. */
 static tri_optim_view part_of(const tri_optim_view *whole, const workspace *r, int64_t at, int64_t n) {
   float *const  *in = r->array;
   tri_optim_view v = {.range = {whole->range.begin + at, n},
@@ -149,7 +149,7 @@ static tri_status move(tri_params *p, tri_param_unit *u, tri_lane lane, unsigned
   return TRI_OK;
 }
 
-/* Work on elements [at, at + n) of the share. */
+/* Works on elements [at, at + n) of the share. */
 static tri_status work_on(tri_params *p, tri_param_unit *u, const tri_optim_view *whole, int64_t at,
                           int64_t n, unsigned reads, unsigned writes, tri_optim_work work, void *ctx,
                           tri_stream *s) {
@@ -179,7 +179,7 @@ tri_status tri_params_optim_each(tri_params *p, int unit, unsigned reads, unsign
 
   TRI_ASSERT(p->opt.train && !p->pending);
   if (!o) return work(ctx, &whole, s);
-  if (!o->busy) TRI_TRY(follow(p, o->fetch, s)); /* behind whoever wrote the state before */
+  if (!o->busy) TRI_TRY(follow(p, o->fetch, s)); /* waits for the previous writer of the state */
   o->busy = true;
   for (int64_t at = 0; at < u->ro.count; at += o->piece) {
     int64_t n = u->ro.count - at < o->piece ? u->ro.count - at : o->piece;
@@ -204,7 +204,7 @@ tri_status tri_offload_gather(tri_params *p, tri_param_unit *u, tri_param_slot *
   size_t       each = tri_params_weight_bytes(p);
   char        *mine = (char *)sl->flat + (size_t)u->rp.begin * each;
 
-  TRI_TRY(follow(p, o->fetch, s)); /* the slot is free then */
+  TRI_TRY(follow(p, o->fetch, s)); /* the slot is free from then on */
   TRI_TRY(copy(p, u, TRI_LANE_FETCH, o->fetch, mine, u->weight, (size_t)u->rp.count * each));
   if (!tri_params_splits(p, p->opt.plan.params)) return p->device->ops->event_record(o->copied, o->fetch);
   tri_params_carry(p, u, "weights");
@@ -219,7 +219,7 @@ tri_status tri_offload_wait(tri_params *p, tri_param_slot *sl, tri_stream *s) {
 
 /* ---- filling ---- */
 
-/* Device memory that nobody uses while a unit is filled. */
+/* Returns device memory that is unused while a unit is filled. */
 static void *spare_workspace(tri_params *p, tri_param_unit *u, size_t *bytes) {
   tri_param_slot *sl = u->own ? u->own : &p->ring[0];
 

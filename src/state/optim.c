@@ -1,4 +1,4 @@
-/* optim.c - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
+/* optim.c - clipping by the global norm, AdamW on the shard, and the learning-rate schedule. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "optim.h"
 #include "base/log.h"
@@ -6,12 +6,12 @@
 
 #include <math.h>
 
-/* What every part of a unit's update is given. */
+/* Arguments for every part of a unit's update. */
 typedef struct adamw_update {
   const tri_unit_spec *spec;
   tri_adamw_rule       rule;
   double               weight_decay;
-  tri_dtype            half; /* the compute type, where that is no f32 */
+  tri_dtype            half; /* the compute type, unless that is f32 */
 } adamw_update;
 
 static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s) {
@@ -33,7 +33,7 @@ static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s)
   return TRI_OK;
 }
 
-/* Collective over world. A unit's new weights are on their way while the next one is updated. */
+/* Collective over world. Updates all units. A unit's new weights travel while the next unit is updated. */
 static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_adamw_rule *rule,
                              tri_stream *s) {
   const tri_params_opt *o = tri_params_options(p);
@@ -52,13 +52,13 @@ static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_
   return TRI_OK;
 }
 
-/* Collective over world. Names the tensor, unless it was to be expected, and forgets the gradient. */
+/* Collective over world. Reports the tensor, unless an overflow was expected, and clears the gradient. */
 static tri_status give_up(tri_params *p, bool expected, tri_stream *s) {
   const char *name = NULL;
 
   if (!expected) TRI_TRY(tri_params_grad_nonfinite(p, s, &name));
   if (name)
-    tri_log(TRI_LOG_INFO, "%s: the gradient of %s is the first on the way back that is not finite",
+    tri_log(TRI_LOG_INFO, "%s: the gradient of %s has NaN or Inf (first such tensor in backward order)",
             tri_params_options(p)->label, name);
   tri_params_grad_clear(p);
   return TRI_OK;

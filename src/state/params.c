@@ -1,4 +1,4 @@
-/* params.c - the parameter store: its shards, how they are filled and read. */
+/* params.c - opens, fills and reads the shards of the parameter store. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "params_impl.h"
@@ -10,8 +10,8 @@ typedef tri_param_slot slot;
 typedef tri_param_unit unit;
 
 enum {
-  PAD_ELEMENTS = 64,      /* chosen: every share starts on a 256-byte boundary in f32, 128 in bf16 */
-  FILL_ELEMENTS = 1 << 20 /* chosen: 4 MiB of host memory at most, while loading */
+  PAD_ELEMENTS = 64,      /* chosen. Every share starts on a 256-byte boundary in f32, 128 in bf16 */
+  FILL_ELEMENTS = 1 << 20 /* chosen, at most 4 MiB of host memory while loading */
 };
 
 int64_t tri_param_count(const tri_param_spec *s) {
@@ -45,13 +45,13 @@ static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool
   return plan_in(l, TRI_MEM_DEVICE, p, phase, state, what, bytes, where);
 }
 
-/* Of a product's matrix that is made of blocks. */
+/* Returns the bytes of a product's matrix made of blocks. */
 static size_t matrix_bytes(const tri_params *p, const tri_blocks *b) {
   return (size_t)(b->n_out * b->n_in) * tri_params_weight_bytes(p);
 }
 
-/* What acquire and grad hand out lies with the unit; the sizes of its packed forms. Where w itself serves,
- * one that is made of blocks is a form too. */
+/* Allocates the views for acquire and grad, which belong to the unit, and computes the sizes of its packed
+ * forms. If the weight itself serves, a matrix made of blocks is a form too. */
 static tri_status open_views(tri_params *p, unit *u) {
   int n_linear = u->spec->n_linear;
 
@@ -88,7 +88,7 @@ static size_t packed_bytes(const unit *u, int n_use) {
   return bytes;
 }
 
-/* What the update works with. */
+/* Plans the state of the update. */
 static tri_status plan_optim(tri_params *p, tri_ledger *l, unit *u) {
   tri_mem kind = p->opt.offload ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
   const struct {
@@ -122,7 +122,7 @@ static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
   return p->opt.train ? plan_optim(p, l, u) : TRI_OK;
 }
 
-/* Space for a gathered unit of at most `flat` elements and `packed` bytes. */
+/* Plans memory for a gathered unit of at most `flat` elements and `packed` bytes. */
 static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot *s, int64_t flat,
                             size_t packed, bool grad) {
   s->unit = s->grad_unit = -1;
@@ -140,7 +140,7 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
   return TRI_OK;
 }
 
-/* Space for one matrix of blocks, before it is packed. */
+/* Plans memory for one matrix of blocks before it is packed. */
 static tri_status plan_matrix(tri_params *p, tri_ledger *l) {
   size_t most = 0;
 
@@ -174,7 +174,8 @@ static tri_status plan_slots(tri_params *p, tri_ledger *l) {
   return TRI_OK;
 }
 
-/* What params_gather.c and params_grad.c will ask of the communicators; the third to fill. */
+/* Announces the collectives of params_gather.c and params_grad.c to the communicators. The third one is for
+ * filling. */
 static void expect(const tri_params *p) {
   tri_shard_scope fine = tri_params_fine(p);
 
@@ -187,7 +188,7 @@ static void expect(const tri_params *p) {
   tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
-/* What the ranks of a node have once: see params_share.c. */
+/* Decides what the ranks of a node have only once (params_share.c). */
 static void choose_shares(tri_params *p) {
   const tri_comm *node = p->comm[TRI_NODE];
 
@@ -196,7 +197,7 @@ static void choose_shares(tri_params *p) {
                 (p->opt.train || !p->opt.offload);
 }
 
-/* The same store if it did not offload: counted, and closed again. */
+/* Plans the same store without offload in the ledger, and closes it again. */
 static tri_status plan_resident(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
                                 const tri_params_opt *opt) {
   tri_params    *twin = NULL;
@@ -281,12 +282,12 @@ static tri_status cast_master(tri_params *p, int index, tri_stream *s) {
   return tri_params_optim_each(p, index, 1u << TRI_STATE_WEIGHT, 0, cast_part, &p->opt.dtype, s);
 }
 
-/* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's
+/* Copies f32 `from` in host memory to flat element `at` of the unit's state of this kind, in the state's
  * type. */
 static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, float *from, int64_t n,
                       tri_stream *s) {
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
-    for (int64_t k = 0; k < n; k++) { /* a half never lies behind its number */
+    for (int64_t k = 0; k < n; k++) { /* a half never lies behind its f32, so the loop may overwrite */
       uint16_t half = tri_f32_to_half(p->opt.dtype, from[k]);
       memcpy((char *)from + (size_t)k * sizeof half, &half, sizeof half);
     }
@@ -305,13 +306,13 @@ static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_f
       int64_t n = piece.count - done < FILL_ELEMENTS ? piece.count - done : FILL_ELEMENTS;
       TRI_TRY(fill(ctx, kind, index, i, piece.begin + done, n, scratch));
       TRI_TRY(put(p, u, kind, u->spec->param[i].offset + piece.begin + done, scratch, n, s));
-      TRI_TRY(p->device->ops->stream_sync(s)); /* scratch is used again */
+      TRI_TRY(p->device->ops->stream_sync(s)); /* scratch is reused */
     }
   }
   return TRI_OK;
 }
 
-/* Elements of the longest part that is filled at once. */
+/* Returns the most elements filled at once. */
 static int64_t fill_most(const tri_params *p) {
   int64_t most = 1;
 
@@ -325,7 +326,7 @@ static int64_t fill_most(const tri_params *p) {
 
 tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s) {
   tri_status      st = TRI_OK;
-  void           *scratch = NULL; /* page-locked, for quick copies to a GPU */
+  void           *scratch = NULL; /* page-locked, for fast copies to a GPU */
   tri_shard_scope optim = tri_params_fine(p);
 
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
@@ -368,7 +369,8 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
   int64_t at = u->spec->param[i].offset + begin;
 
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
-    /* A frozen 16-bit store: the halves go to the buffer's upper half, then are widened from the front. */
+    /* In a frozen 16-bit store, the halves go to the upper half of the buffer and are widened from the
+     * front. */
     uint16_t *half = (uint16_t *)host + count;
     TRI_TRY(p->device->ops->copy(s, half, tri_params_weight_at(p, u, at), (size_t)count * 2));
     TRI_TRY(p->device->ops->stream_sync(s));

@@ -1,5 +1,5 @@
-/* params_gather.c - the parameter store's weights, one unit at a time: gathered, packed, let go again; new
- * ones spread. */
+/* params_gather.c - gathers, packs and releases the parameter store's weights one unit at a time, and spreads
+ * new weights. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
@@ -22,8 +22,8 @@ tri_status tri_params_forget(tri_params *p, slot *sl, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Where nothing is gathered: the unit's slot of the ring, or the free one that the others have most likely
- * released too. */
+/* For a store that gathers nothing. Returns the unit's slot of the ring, or the free slot that other ranks
+ * have most likely released too. */
 static slot *oldest(tri_params *p, int index) {
   slot *found = NULL;
 
@@ -50,7 +50,7 @@ static slot *find_slot(tri_params *p, int index) {
   return NULL;
 }
 
-/* Where linear[j]'s form for this use lies in the slot; NULL: w itself serves. */
+/* Returns the address of linear[j]'s form for this use in the slot, or NULL if the weight itself serves. */
 static void *packed_at(const unit *u, const slot *s, int use, int j) {
   size_t at = 0;
 
@@ -59,7 +59,7 @@ static void *packed_at(const unit *u, const slot *s, int use, int j) {
   return u->packed_bytes[use][j] ? (char *)s->packed_buffers + at : NULL;
 }
 
-/* A [padded]: where a gathered unit's weights are. */
+/* Returns a gathered unit's weights, A [padded]. */
 static char *flat_of(const tri_params *p, const unit *u, const slot *sl) {
   return p->resident ? u->weight : u->whole ? u->whole : sl->flat;
 }
@@ -68,7 +68,7 @@ static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s
   unit     *u = &p->unit[index];
   tri_comm *c = tri_params_comm(p, p->opt.plan.params);
 
-  TRI_TRY(tri_params_forget(p, sl, s)); /* something prefetched and never used */
+  TRI_TRY(tri_params_forget(p, sl, s)); /* drops a prefetched unit that was never used */
   sl->unit = index;
   if (!tri_params_gathers(p)) return TRI_OK;
   sl->gathering = true;
@@ -86,7 +86,7 @@ tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
   return start_gather(p, index, sl, s);
 }
 
-/* The matrix that the params of linear[j] are blocks of, in p->matrix. */
+/* Makes the matrix of linear[j] from its blocks, in p->matrix. */
 static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use *l, char *flat, tri_stream *s,
                              tri_tensor *w) {
   const tri_blocks *b = &l->blocks;
@@ -101,12 +101,12 @@ static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use 
   return TRI_OK;
 }
 
-/* How many ranks make a form, and this one's number among them. */
+/* The number of ranks that pack a form together, and this rank's number among them. */
 static int packers(const tri_params *p) { return tri_params_segment(p) ? p->comm[TRI_NODE]->size : 1; }
 static int packer(const tri_params *p) { return tri_params_segment(p) ? p->comm[TRI_NODE]->rank : 0; }
 
-/* This rank's part of a form of linear[j] from its matrix; one that has none is the matrix, where that is
- * made of blocks. */
+/* Packs this rank's part of the forms of linear[j] from its matrix. A product without packed forms uses the
+ * matrix itself as its form, if the matrix is made of blocks. */
 static tri_status pack_linear(tri_params *p, unit *u, slot *sl, int j, const bool want[2],
                               const tri_tensor *w, tri_stream *s) {
   const tri_linear_use *l = &u->spec->linear[j];
@@ -144,7 +144,7 @@ static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int us
   return TRI_OK;
 }
 
-/* Collective over the parameter scope where ranks share. The forms of an acquired unit. */
+/* Collective over the parameter scope if ranks share. Makes the forms of an acquired unit. */
 static tri_status make_forms(tri_params *p, unit *u, slot *sl, int use, tri_stream *s) {
   bool         whole = ((use & TRI_USE_FWD) == 0 || sl->have[0]) && ((use & TRI_USE_BWD) == 0 || sl->have[1]);
   tri_segment *w = u->spec->n_linear ? tri_params_segment(p) : NULL;
@@ -176,7 +176,8 @@ tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_s
   slot *sl = find_slot(p, index);
 
   TRI_ASSERT(sl && (p->held || p->resident || !sl->busy || sl->unit == index));
-  TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held)); /* held: no space for backward forms */
+  /* Held slots have no space for backward forms. */
+  TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held));
   if (!p->resident && !p->held) {
     if (sl->unit != index) TRI_TRY(start_gather(p, index, sl, s));
     TRI_TRY(finish_gather(p, sl, s));
@@ -194,14 +195,15 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   TRI_ASSERT(sl && sl->busy);
   sl->busy = false;
   if (p->resident || p->held) return TRI_OK;
-  /* Nobody else uses its room but generation, before which it is forgotten: good until the next update. A
-   * rank may use it as often as it likes: all meet before it is packed anew (publish_end, forget_all). */
+  /* Only generation reuses this memory, and drops the unit first. So the unit stays valid until the next
+   * update. A rank may use it any number of times, because all ranks meet before it is packed again
+   * (publish_end, forget_all). */
   if (sl == u->own && p->opt.train) return TRI_OK;
   if (u->spec->n_linear && tri_params_segment(p))
     sl->freed =
         tri_segment_generation(tri_params_segment(p), tri_params_generation(p, u, TRI_GENERATION_FREED));
   sl->unit = -1;
-#if TRI_DEBUG /* a use after release shows in the next loss: NaN */
+#if TRI_DEBUG /* a use after release shows as NaN in the next loss */
   if (!u->whole)
     TRI_TRY(p->device->ops->fill(s, sl->flat, 0xff, (size_t)u->padded * tri_params_weight_bytes(p)));
 #else
@@ -258,11 +260,11 @@ tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype 
   char     *mine = (char *)buf + (size_t)(from_range.begin - to_range.begin) * tri_dtype_bytes(t);
 
   if (!c || c->size == 1) return TRI_OK;
-  tri_params_carry(p, u, "new weights"); /* moments are spread at the start only */
+  tri_params_carry(p, u, "new weights"); /* moments are only spread at the start */
   return tri_all_gather(c, buf, mine, from_range.count, t, s, req);
 }
 
-/* Collective. Waits for the unit whose new weights are under way. */
+/* Collective. Waits for the unit whose new weights are on their way. */
 static tri_status finish_news(tri_params *p, tri_stream *s) {
   tri_param_flight *f = &p->news;
 

@@ -1,11 +1,15 @@
-/* params_grad.c - the parameter store's gradients, reduced as the plan says, and what the update needs.
+/* params_grad.c - reduces the parameter store's gradients as the plan says, for the update.
  *
- * Where gradients are divided, a unit's of one micro-batch is reduced beside the backward of the next unit:
- * the first one into its accumulator, others where they are and then added to it. After the last micro-batch
- * accumulators go through two more stages where the plan has them, each beside the backward of one unit more.
- * The norm that clips needs all of them: nothing hides the last unit's, nor a stage of the one before it, but
- * another model that learns beside. Updates then run unit by unit, and new weights travel beside the next
- * unit's update; the last one's are waited for. */
+ * If gradients are divided, a unit's gradient of one micro-batch is reduced while the next unit runs
+ * backward. The first micro-batch is reduced into the accumulator. Later ones are reduced in place and then
+ * added to it.
+ *
+ * After the last micro-batch, accumulators go through up to two more stages of the plan, each during the
+ * backward of one more unit. The gradient norm for clipping needs all of them. So the reduction of the last
+ * unit and the second stage of the one before it are not hidden, unless another model learns beside.
+ *
+ * Then units are updated one by one. New weights travel during the next unit's update, and the step waits for
+ * the last unit's. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
@@ -33,8 +37,8 @@ static tri_status start_stage(tri_params *p, int k, unit *u, tri_stream *s) {
   return tri_all_reduce(tri_params_stage(p, k), mine, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
 }
 
-/* Collective. The accumulator of u is complete here; u NULL: no more comes. What is under way is waited for
- * and goes one stage on. */
+/* Collective. The accumulator of u is complete, or u is NULL and no more units come. Waits for running
+ * reductions and moves each to its next stage. */
 static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   for (int k = 0; k < TRI_PARAM_STAGES; k++) {
     tri_comm *c = tri_params_stage(p, k);
@@ -48,8 +52,8 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Collective. Waits for the micro-batch's reduction under way, and adds it to the accumulator if that holds
- * something. */
+/* Collective. Waits for the running reduction of a micro-batch, and adds it to the accumulator unless that is
+ * fresh. */
 static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   slot      *sl = p->pending;
   tri_comm  *c = tri_params_comm(p, p->opt.plan.grads);
@@ -68,7 +72,7 @@ static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   return sl->last ? reduce_last(p, u, s) : TRI_OK;
 }
 
-/* A gradient's zeros: all but the matrices of products, which are written. */
+/* Clears a gradient except the matrices of products, which are written instead. */
 static tri_status clear_rest(tri_params *p, const unit *u, float *grad, tri_stream *s) {
   const tri_device_ops *ops = p->device->ops;
   int64_t               at = 0;
@@ -79,7 +83,7 @@ static tri_status clear_rest(tri_params *p, const unit *u, float *grad, tri_stre
     TRI_ASSERT(first->offset >= at);
     TRI_TRY(ops->fill(s, grad + at, 0, (size_t)(first->offset - at) * sizeof *grad));
     at = last->offset + tri_param_count(last);
-#if TRI_DEBUG /* one that is added to shows: NaN */
+#if TRI_DEBUG /* an addition to it shows as NaN */
     TRI_TRY(ops->fill(s, grad + first->offset, 0xff, (size_t)(at - first->offset) * sizeof *grad));
 #endif
   }
@@ -131,7 +135,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_reduce(p, s));
   for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
-  TRI_TRY(tri_params_forget_unused(p, s)); /* what comes next writes weights */
+  TRI_TRY(tri_params_forget_unused(p, s)); /* the update writes weights next */
   return tri_params_barrier(p);
 }
 

@@ -1,11 +1,11 @@
-/* params_nonfinite.c - which gradient of the parameter store is not finite. */
+/* params_nonfinite.c - finds the first gradient of the parameter store that is not finite. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params_impl.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Whether the gradient of unit[u].param[i] has a number that is not finite, in this rank's share. */
+/* Sets *faulty if this rank's share of the gradient of unit[u].param[i] has a number that is not finite. */
 static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *faulty) {
   const tri_device_ops *ops = p->device->ops;
   const tri_param_spec *f = &p->opt.unit[u].param[i];
@@ -23,7 +23,7 @@ static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *fa
   return TRI_OK;
 }
 
-/* As a number that is the higher the earlier the tensor comes on the way back; 0: none. */
+/* Sets *rank to a number that is higher for tensors earlier in the backward pass, or to 0 for none. */
 static tri_status find_here(tri_params *p, tri_stream *s, int64_t *rank) {
   for (int u = p->opt.n_unit - 1; u >= 0; u--)
     for (int i = 0; i < p->opt.unit[u].n_param; i++) {

@@ -1,16 +1,20 @@
-/* params_share.c - packed forms, and weights, that are there once for the ranks of a node that are on one
- * machine. Each rank packs its part of a form, and, where the weights are divided among these ranks alone,
- * has its share of them where all read all: then nothing is gathered.
+/* params_share.c - shares packed forms and weights among the ranks of one node, so that they exist there
+ * once.
  *
- * Where each rank has all weights (shard.params: none) it keeps its own forms too: there a rank may use a
- * unit when the others do not, and nobody would pack its part.
+ * Each rank packs its part of a form. If the weights are divided among these ranks alone, each rank stores
+ * its share where all ranks read all weights, and nothing is gathered. If each rank has all weights
+ * (shard.params: none), it keeps its own forms too. A rank may then use a unit when the others do not, and
+ * nobody would pack their parts.
  *
- * Who may do what when, by passes of the shared segment: a form is packed once all have released what was
- * in its slot (params_gather.c), and read once all have packed their part. Weights are written between
- * tri_params_grad_settle and tri_params_publish_end, where all meet; so they do where a phase's workspace
- * goes over to another phase, of which a rank's part of the shared segment is only a piece. A store that
- * does not share cannot order that for one that does (critic.shard, reference.shard): who changes the
- * phase has the others forget what they have, which is a meeting, on the way in and on the way out. */
+ * Generation counters of the shared segment order the ranks. A form is packed after all ranks have
+ * released the previous content of its slot (params_gather.c). It is read after all ranks have packed
+ * their parts. Weights are written between tri_params_grad_settle and tri_params_publish_end, and all
+ * ranks meet at both.
+ *
+ * They also meet when the workspace of one phase goes to another phase, because in the new phase a rank's
+ * piece of the shared segment may be reused by other data. A store that does not share cannot order this for
+ * a store that does (critic.shard, reference.shard). So the code that changes the phase makes the other
+ * stores drop their gathered weights, before the change and after it. Dropping is a barrier. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -45,7 +49,7 @@ tri_status tri_params_share_plan(tri_params *p, tri_ledger *l) {
   return TRI_OK;
 }
 
-/* Collective over the node. *all: every workspace has its shared segment; else none has. */
+/* Collective over the node. *all is true if every workspace has its shared segment. Otherwise none has. */
 static tri_status open_segments(tri_params *p, bool *all) {
   *all = true;
   for (int phase = 0; phase <= TRI_PHASE_ALWAYS && *all; phase++) {
@@ -69,8 +73,8 @@ static tri_status alloc_own(tri_params *p) {
     more += r->bytes;
   }
   tri_log(TRI_LOG_INFO,
-          "%s: the ranks of this machine have no memory in common, so each has a copy of the weights: "
-          "%.3f GiB more than planned; run.collectives: mpi plans so",
+          "%s: shared memory between the ranks of this node could not be set up. Each rank keeps its own "
+          "weights, %.3f GiB more than planned. Give run.collectives: mpi to plan for it.",
           p->opt.label, (double)more / 0x1p30);
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* shard.c - plan legality, padding, ranges: pure arithmetic. */
+/* shard.c - pure arithmetic of shard plans, with legal plans, padding and ranges. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "shard.h"
 
@@ -8,18 +8,17 @@ const char *tri_shard_scope_name(tri_shard_scope s) {
 
 tri_status tri_shard_plan_check(tri_shard_plan p) {
   if (p.params > p.grads)
-    TRI_FAIL(TRI_ECONFIG,
-             "shard.params: %s with shard.grads: %s is not a legal plan:\n"
-             "  gradients must be split at least "
-             "as finely as the parameters (none < node < world), else each rank would keep gradients of "
-             "weights it does not own",
-             tri_shard_scope_name(p.params), tri_shard_scope_name(p.grads));
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "shard.params: %s with shard.grads: %s is not a legal plan.\n"
+        "  Gradients must be split at least as finely as the parameters (none < node < world). Otherwise "
+        "each rank would keep gradients of weights it does not own.",
+        tri_shard_scope_name(p.params), tri_shard_scope_name(p.grads));
   if (p.grads > p.optim)
     TRI_FAIL(TRI_ECONFIG,
-             "shard.grads: %s with shard.optimizer: %s is not a legal plan:\n"
-             "  the optimizer must be split at "
-             "least as finely as the gradients (none < node < world), else gradients would have to be "
-             "gathered again",
+             "shard.grads: %s with shard.optimizer: %s is not a legal plan.\n"
+             "  The optimizer must be split at least as finely as the gradients (none < node < world). "
+             "Otherwise gradients would have to be gathered again.",
              tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   return TRI_OK;
 }
