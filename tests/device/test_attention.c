@@ -535,7 +535,7 @@ static void run_wide(bench *b) {
     expect_bwd(b, &a, &dqkv);
   } else {
     assert_int_equal(st, TRI_EDEVICE);
-    assert_non_null(strstr(tri_error_trace(), "258 columns"));
+    assert_non_null(strstr(tri_error_trace(), "258"));
     tri_error_clear();
   }
   unload(b, &a);
@@ -730,7 +730,7 @@ static void test_forms(void **state) {
   assert_int_equal(at_seen, n_seen);
   assert_int_equal(setenv("TRI_EMULATE_SHARED", "101375", 1), 0);
   assert_int_equal(tri_device_open("cuda", 0, 1, &refused), TRI_EDEVICE);
-  assert_non_null(strstr(tri_error_trace(), "the kernels of this program need 99 KiB"));
+  assert_non_null(strstr(tri_error_trace(), "99 KiB"));
   tri_error_clear();
   assert_int_equal(unsetenv("TRI_EMULATE_SHARED"), 0);
 }
