@@ -144,8 +144,8 @@ static tri_status check_one(const tri_ledger *l, const workspace *r, int ranks) 
   TRI_TRY(tri_text_printf(
       &table,
       "to make it fit, try fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
-      "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, %s%sor more nodes",
-      r->d && tri_device_is_gpu(r->d) ? "shard.offload: all, " : "",
+      "model.recompute=layer, fewer rollout.max_sequences, shard.plan=zero3, %s%sor more nodes",
+      r->d && tri_device_is_gpu(r->d) ? "shard.offload=all, " : "",
       r->limit ? "a higher limit (Slurm: --mem), " : ""));
   tri_error_lines(table.data);
   tri_text_free(&table);
@@ -163,7 +163,7 @@ tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_ledger_besid
   if (!tri_device_is_gpu(d)) return check_one(l, &host, sharers);
   TRI_TRY(check_one(l, &gpu, sharers));
   TRI_ASSERT(host_ops);
-  host = (workspace){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " of host memory",
+  host = (workspace){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " in host memory",
                      host.whose, host_limit};
   return check_one(l, &host, machine_ranks);
 }

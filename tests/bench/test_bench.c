@@ -24,7 +24,7 @@ static void the_first_time_does_not_count(void **state) {
   assert_int_equal(s.n, 0);
   tri_series_put(&s, 50, 53);
   tri_series_put(&s, 53, 54);
-  assert_true(tri_series_median(&s) == 2); /* of 3 and 1 */
+  assert_true(tri_series_median(&s) == 2); /* 3 and 1 */
   assert_false(tri_series_enough(&s));     /* two of three */
   tri_series_put(&s, 54, 58);
   assert_true(tri_series_median(&s) == 3);

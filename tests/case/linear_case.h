@@ -104,7 +104,7 @@ typedef struct layer {
   tri_linear        *l;
   tri_linear_bytes   bytes;
   void              *fwd, *bwd;            /* packed weights, or the weights themselves */
-  void              *space[2], *workspace; /* of packed weights; NULL for 0 bytes */
+  void              *space[2], *workspace; /* for packed weights; NULL for 0 bytes */
   fence              w;
   int64_t            n_out, n_in;
   tri_dtype          dtype;
@@ -126,7 +126,7 @@ static inline void layer_pack(layer *a) {
 }
 
 static bool any_order; /* for layers opened later */
-static int  lane_sm;   /* of their device */
+static int  lane_sm;   /* multiprocessors their device leaves to collectives */
 
 /* Returns whether the device has products of this shape. A GPU's library may lack 16-bit products with rows
  * that are no multiples of 8 elements. No model has such rows, and the library reports it. */

@@ -183,7 +183,7 @@ static void test_attn_step(void **state) {
 }
 
 static double  sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static tri_act act_now; /* of the current case */
+static tri_act act_now; /* set for the current case */
 static double  gate(double x) {
    return act_now == TRI_ACT_GELU
               ? 0.5 * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)))

@@ -198,7 +198,7 @@ static void cases_are_counted_apart(void **state) {
   assert_int_equal(s.pinned, 4096);
   assert_int_equal(s.resident, 1024 + 2 * 4096 + 256);
   assert_int_equal(s.state, 1024 + 4096);
-  assert_true(tri_ledger_layout(l) != layout); /* of the cache */
+  assert_true(tri_ledger_layout(l) != layout); /* changed by the cache */
   ok(tri_ledger_print(l, &text));
   assert_non_null(strstr(text.data, "on the device 1536 (9472 without shard.offload)\n"));
   assert_null(strstr(text.data, "more"));
@@ -222,7 +222,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
   tri_error_clear();
   assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_ECONFIG);
-  expect_refusal("check_one() GiB giant train.max_tokens_per_gpu model.recompute: zero3");
+  expect_refusal("check_one() GiB giant train.max_tokens_per_gpu model.recompute=layer shard.plan=zero3");
   tri_ledger_close(&l);
   tri_error_clear();
   ok(tri_ledger_open(&l)); /* refused too if libraries take the memory */

@@ -11,7 +11,7 @@ typedef struct norm_data {
   double *x, *w, *dy;
 } norm_data;
 static const double         norm_eps = 1e-5f;
-static double               plus; /* of the current case, as in `rule` */
+static double               plus; /* set for the current case, as in `rule` */
 static tri_norm_rule        with_plus;
 static const tri_norm_rule *rule(void) {
   with_plus = (tri_norm_rule){1e-5f, (float)plus};
