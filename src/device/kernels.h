@@ -57,10 +57,11 @@ static inline bool tri_norms_whole(const tri_heads *h, int64_t wq, int64_t wk) {
 /* The activation of the gate in a gated product. */
 typedef enum { TRI_ACT_SILU, TRI_ACT_GELU /* tanh form */ } tri_act;
 
-/* Returns the number of parts into which attn_bwd divides the H / G query heads of a key/value head. Each
- * part has its own sums and the same number of query heads, except for a smaller last one. Parts times
- * key/value heads come to about 8, with at least one query head in each part. The number depends on the heads
- * alone, so gradients depend on nothing else. Chosen: see gpu/attention/attention_bwd_tile.cuh. */
+/* Returns the number of parts into which attn_bwd may divide the H / G query heads of a key/value head. Each
+ * part has its own sums and the same number of query heads, except for a smaller last one. With 8 or more
+ * key/value heads there is one part. With fewer, parts times key/value heads come to about 8, but a part has
+ * at least one query head. The number depends on the heads alone, so gradients depend on nothing else.
+ * Chosen: see gpu/attention/attention_bwd_tile.cuh. */
 static inline int tri_attn_parts(const tri_heads *h) {
   int group = h->H / h->G, want = (8 + h->G - 1) / h->G, each = (group + want - 1) / want;
   return (group + each - 1) / each;
