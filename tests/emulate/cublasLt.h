@@ -1,25 +1,27 @@
-/* cublasLt.h - the part of cuBLASLt gpu/ calls, with NVIDIA's names, for the emulation. Test code.
+/* cublasLt.h - the part of cuBLASLt used by gpu/, with NVIDIA's names, for the emulation. Test code.
  *
- * Column-major products of f32, bf16 and f16 with f32 sums. The algorithms offered differ in the order of
- * their sums and in what they can do, and the first is not always one whose rows agree: what the library may
- * do, it does. A misuse ends the program with a message.
+ * It multiplies column-major matrices of f32, bf16 and f16 with f32 sums. The offered algorithms differ in
+ * the order of their sums and in their abilities, and the rows of the first do not always agree. The
+ * emulation uses every freedom of the library. A misuse ends the program with a message.
  *
- * $TRI_EMULATE_LT=MANY:FEW:FLAGS says what it offers for more than 256 columns of the result (rows of y), and
- * for fewer; the first first, a letter each:
- *   o  in order
- *   O  in order, with small tiles
- *   e  in order, of even numbers of columns only
- *   E  as e, but cublasLtMatmulAlgoCheck promises it for all
- *   h  in two halves
- *   c  in two parts, cut by the number of columns
- *   t  in order up to two tiles of 64 columns, else cut by how many tiles there are
- *   u  in order up to as many columns as a trial has, else as c
- *   b  in order, but as c where something is added
- * Flags: r  relatives can be made of an algorithm
- *        s  o takes 100 s on the device's clock, O 50 s, others none
- *        8  no product of rows that are no multiples of 8 elements
+ * $TRI_EMULATE_LT=MANY:FEW:FLAGS sets the offer for more than 256 columns of the result (rows of y), and for
+ * fewer. Each algorithm is a letter, in the order of the offer.
+ *   o   in order
+ *   O   in order, with small tiles
+ *   e   in order, of even numbers of columns only
+ *   E   as e, but cublasLtMatmulAlgoCheck promises it for all
+ *   h   in two halves
+ *   c   in two parts, cut by the number of columns
+ *   t   in order up to two tiles of 64 columns, else cut by the number of tiles
+ *   u   in order up to the columns of a trial, else as c
+ *   b   in order, but as c if there is an addend
+ * The flags are these.
+ *   r   relatives can be made of an algorithm
+ *   s   o takes 100 s on the device's clock, O 50 s, others none
+ *   8   no product of rows that are not multiples of 8 elements
  * Another offer is another version of the library.
- * vary: none whose rows agree. Unset: some of all, others for other numbers of columns. */
+ * With the value vary, no rows agree. Unset, it offers some of all, and others for other numbers of
+ * columns. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_CUBLASLT_H
 #define TRI_TESTS_EMULATE_CUBLASLT_H

@@ -1,5 +1,5 @@
-/* cublaslt.cpp - cuBLASLt of the emulation: what is asked for is checked, then multiplied in plain loops.
- * Test code. */
+/* cublaslt.cpp - cuBLASLt of the emulation: it checks each call, then multiplies in plain loops. Test
+ * code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cublasLt.h"
 #include "impl.cuh"
@@ -16,7 +16,7 @@ struct cublasLtContext {
   int unused;
 };
 struct emu_lt_desc {
-  int         trans_a, trans_b, epilogue, sm_count; /* 0: all multiprocessors */
+  int         trans_a, trans_b, epilogue, sm_count; /* 0 for all multiprocessors */
   const void *bias;
 };
 struct emu_lt_preference {
@@ -26,27 +26,29 @@ struct emu_lt_preference {
 
 namespace {
 
-/* How an algorithm adds its k terms: its id. IN_ORDER and EVEN_ONLY give a row the same bits. */
+/* The order in which an algorithm adds its k terms, used as its id. IN_ORDER and EVEN_ONLY give a row the
+ * same bits. */
 enum kind {
   IN_ORDER = 1,
-  IN_HALVES,  /* always the same two: rows agree with each other, not with IN_ORDER */
-  BY_COLUMNS, /* in two parts, cut where the number of columns of d (our rows) says */
-  BY_TILES,   /* cut where the number of tiles says, once there are more than WAVE of them */
+  IN_HALVES,  /* always the same two, so rows agree with each other, not with IN_ORDER */
+  BY_COLUMNS, /* in two parts, cut by the number of columns of d (our rows) */
+  BY_TILES,   /* cut by the number of tiles, once there are more than WAVE */
   EVEN_ONLY,  /* as IN_ORDER, but of even numbers of columns only */
   IN_PARTS,   /* halves, through the workspace */
-  LOSES_TAIL, /* as IN_PARTS, but what a multiple of 8 terms leaves is forgotten */
-  BY_ROOM,    /* as BY_COLUMNS above as many columns as a trial has rows, else in order */
-  BY_BASE,    /* as BY_COLUMNS where something is added, else in order */
+  LOSES_TAIL, /* as IN_PARTS, but drops the terms behind the last multiple of 8 */
+  BY_ROOM,    /* as BY_COLUMNS above the columns of a trial, else in order */
+  BY_BASE,    /* as BY_COLUMNS with an addend, else in order */
   KINDS
 };
 
 const size_t   WORKSPACE = 4096;
-const uint64_t TILE = 64, WAVE = 2, TRIED = 192; /* gemm_agree.c: 64 rows for each of 3 multiprocessors */
-/* To be quick: no longer sums and no larger results in parts, one algorithm for more rows, and few stages. */
+const uint64_t TILE = 64, WAVE = 2, TRIED = 192; /* gemm_agree.c, 64 rows for each of 3 multiprocessors */
+/* Limits for speed: no longer sums and no larger results in parts, one algorithm for more rows, and few
+ * stages. */
 const uint64_t LONGEST_PARTS = 4096, LARGEST_PARTS = 24576, WIDE = 65536;
-const uint32_t LARGE = 20, SMALL[] = {15, 10}, STAGES[] = {3, 8}; /* tile ids; stages ids */
+const uint32_t LARGE = 20, SMALL[] = {15, 10}, STAGES[] = {3, 8}; /* ids of tiles and of stages */
 
-struct algorithm { /* what an algo's 64 bytes hold */
+struct algorithm { /* content of an algo's 64 bytes */
   uint64_t magic;
   int32_t  id, splits;
   uint32_t scheme, tile, stages, align[4];
@@ -61,7 +63,7 @@ algorithm read(const cublasLtMatmulAlgo_t *a) {
   return got;
 }
 
-/* What the library offers: see cublasLt.h. */
+/* The algorithms the library offers, see cublasLt.h. */
 struct offer {
   std::string many, few, flags;
 };
@@ -112,7 +114,7 @@ struct product {
   uint64_t    m, n, k;
 };
 
-/* Where the second part of the k terms begins. */
+/* Returns the begin of the second part of the k terms. */
 uint64_t cut(const product &p) {
   uint64_t tiles = (p.n + TILE - 1) / TILE;
   if (p.kind == IN_HALVES || p.kind == IN_PARTS || p.kind == LOSES_TAIL) return p.k / 2;
@@ -132,7 +134,7 @@ bool can(const algorithm &a, const cublasLtMatrixLayoutOpaque_t &d) {
          (d.rows <= WIDE || a.tile == LARGE) && (d.cols <= 16 || a.stages == STAGES[0]);
 }
 
-/* n numbers of x from the element `at` on, `apart` floats from each other at to. */
+/* Copies n numbers of x from the element `at` on to `to`, `apart` floats from each other. */
 void take(float *to, size_t apart, const matrix &x, size_t at, uint64_t n) {
   const tri_dtype half = x.t.type == CUDA_R_16F ? TRI_F16 : TRI_BF16;
 
@@ -143,7 +145,8 @@ void take(float *to, size_t apart, const matrix &x, size_t at, uint64_t n) {
       to[i * apart] = tri_half_to_f32(half, ((const uint16_t *)x.data)[at + i]);
 }
 
-/* sum[TILE] += terms [from, to) of TILE rows of one column, in the order of k; a at [k][TILE], b at [k]. */
+/* sum[TILE] += terms [from, to) of TILE rows of one column, in the order of k. a is at [k][TILE], b at
+ * [k]. */
 void add_terms(float *sum, const float *a, const float *b, uint64_t from, uint64_t to) {
   typedef float sixteen __attribute__((vector_size(64), aligned(4)));
   sixteen       s[TILE / 16];
@@ -197,7 +200,7 @@ void check_array(const char *name, const matrix &x, uint64_t rows, uint64_t cols
 
 } /* namespace */
 
-/* What offers other algorithms is another version. */
+/* Another offer of algorithms is another version. */
 size_t cublasLtGetVersion(void) {
   const char *given = getenv("TRI_EMULATE_LT");
   size_t      version = 130000;
@@ -266,8 +269,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t  
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Sums in parts head the list if allowed and not so long that trying them takes minutes, first one that is
- * wrong. */
+/* Sums in parts head the list if they are allowed and short enough to be tried within minutes. The first of
+ * them is wrong. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t   out,
@@ -303,7 +306,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return *n ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* Where an attribute lies; NULL: no algorithm here has it. */
+/* Returns the place of an attribute, or NULL if no algorithm here has it. */
 static uint32_t *attribute(algorithm *a, cublasLtMatmulAlgoConfigAttributes_t what) {
   switch (what) {
   case CUBLASLT_ALGO_CONFIG_ID:
@@ -357,7 +360,7 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t     
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Can read and write at any address, as an even one is. */
+/* Such an algorithm can read and write at any address, as even ones do. */
 cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
                                       cudaDataType_t, cudaDataType_t, cudaDataType_t, int id,
                                       cublasLtMatmulAlgo_t *algo) {
@@ -378,7 +381,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* What it takes on the device's clock beside the work itself. */
+/* Returns the seconds it takes on the device's clock beside the work itself. */
 static double seconds(const algorithm &a) {
   if (offered(0, 0).flags.find('s') == std::string::npos || a.id != IN_ORDER) return 0;
   return a.tile == LARGE ? 100 : 50;
@@ -420,7 +423,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (const char *why = emu_device_range(workspace, bytes))
     emu_fail("cublasLtMatmul: the workspace: %s", why);
   cudaError_t e = emu_queue(s, [=] {
-    memset(workspace, 0xff, need); /* the algorithm's: nothing else may lie there */
+    memset(workspace, 0xff, need); /* the algorithm's own, nothing else may be there */
     multiply(p);
     emu_spend(took);
   });

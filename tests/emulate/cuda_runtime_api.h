@@ -1,8 +1,8 @@
-/* cuda_runtime_api.h - the part of the CUDA runtime gpu/ calls, with NVIDIA's names, for the emulation. Test
- * code.
+/* cuda_runtime_api.h - the part of the CUDA runtime used by gpu/, with NVIDIA's names, for the emulation.
+ * Test code.
  *
- * Every call does what NVIDIA's reference says, as late as it allows: work queued in a stream runs when the
- * host waits for it. Device memory can be touched by queued work only. A mistake ends the program with a
+ * Every call behaves as in NVIDIA's reference, as late as the reference permits. Queued work of a stream runs
+ * when the host waits for it. Only queued work can touch device memory. A mistake ends the program with a
  * message. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_CUDA_RUNTIME_API_H
@@ -99,7 +99,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
-/* Capture of one stream at a time, by the one thread. */
+/* One thread may capture one stream at a time. */
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out);
 cudaError_t cudaGraphDestroy(cudaGraph_t g);

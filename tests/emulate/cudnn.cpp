@@ -1,4 +1,4 @@
-/* cudnn.cpp - cuDNN of the emulation: see cudnn.h. Test code. */
+/* cudnn.cpp - cuDNN of the emulation, described in cudnn.h. Test code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cudnn.h"
 #include "impl.cuh"
@@ -49,10 +49,10 @@ int             calls;
 std::string     said;
 int             refuse(int status, const std::string &why) { return said = why, status; }
 
-/* ---- what is set: attribute, its type, how often, and whether it must be ---- */
+/* ---- attributes: name, type, count, and whether it must be set ---- */
 
 struct rule {
-  int  desc, name, type, count; /* count 0: any */
+  int  desc, name, type, count; /* count is 0 for any */
   bool must;
 };
 const rule rules[] = {
@@ -107,7 +107,7 @@ ref &open_desc(cudnn_desc d) {
   return *(ref *)d;
 }
 
-/* ---- what an operation wants of its tensors ---- */
+/* ---- the demands of an operation on its tensors ---- */
 
 bool fits(const ref &x, const ref &y) { /* x is y, or one number along some of its dimensions */
   for (int i = 0; i < 4; i++)
@@ -167,7 +167,7 @@ const int inputs[] = {CUDNN_OP_POINTWISE_X, CUDNN_OP_POINTWISE_B, CUDNN_OP_POINT
                       CUDNN_OP_REDUCTION_X, CUDNN_OP_RESHAPE_X};
 const int outputs[] = {CUDNN_OP_POINTWISE_Y, CUDNN_OP_MATMUL_C, CUDNN_OP_REDUCTION_Y, CUDNN_OP_RESHAPE_Y};
 
-/* All tensors of a graph by their numbers; false: a number means two. */
+/* Collects all tensors of a graph by their numbers. Returns false if a number means two. */
 bool collect(const desc &graph, std::map<int64_t, ref> *all) {
   for (const ref &op : graph.set.at(CUDNN_GRAPH_OPS).of)
     for (const auto &v : op->set)
@@ -197,7 +197,7 @@ int check_graph(const desc &d) {
 
 enum { REPEATS_NOT, CANNOT, GOOD, ENGINES };
 
-size_t engine_bytes(const desc &graph) { /* as the library for 9.0 has it: the scores' gradient in bf16 */
+size_t engine_bytes(const desc &graph) { /* like the library for 9.0, the gradient of scores in bf16 */
   size_t                 most = 0;
   std::map<int64_t, ref> all;
   collect(graph, &all);
@@ -215,8 +215,7 @@ const ref graph_of(const desc &cfg) { return cfg.at(CUDNN_HEUR_GRAPH); }
 struct array { /* [n,rows,cols] of one sequence */
   int64_t             n = 0, rows = 0, cols = 0;
   std::vector<double> x;
-  double              at(int64_t h, int64_t i,
-                         int64_t j) const { /* of what is one along a dimension the same everywhere */
+  double at(int64_t h, int64_t i, int64_t j) const { /* a dimension of size one repeats its value */
     return x[(size_t)(((n == 1 ? 0 : h) * rows + (rows == 1 ? 0 : i)) * cols + (cols == 1 ? 0 : j))];
   }
 };
@@ -236,9 +235,10 @@ struct machine { /* a call */
   std::map<int64_t, float>  number;
   std::map<desc *, array>   made;
   int64_t                   b;       /* the sequence */
-  int                       turn_of; /* how many calls there were before */
+  int                       turn_of; /* calls before this one */
 
-  /* The tensor's first element of the sequence, and how many steps along its longest stride are its rows. */
+  /* Returns the tensor's first element of the sequence. *rows are the sequence's steps along its longest
+   * stride. */
   int64_t begin(const ref &t, int *along, int64_t *rows) {
     *along = t->stride(2) >= t->stride(3) ? 2 : 3;
     *rows = t->dim(*along);
@@ -249,7 +249,7 @@ struct machine { /* a call */
     if (*rows < 0 || *rows > t->dim(*along)) emu_fail("cuDNN: a sequence of %lld rows", (long long)*rows);
     return at[b];
   }
-  /* f(h, i, j, place) of what the sequence has, or of so many rows more. */
+  /* Calls f(h, i, j, place) for the elements of the sequence, and for `more` rows behind it. */
   template <class F> void each(const ref &t, F f, int64_t more = 0) {
     int       along;
     int64_t   rows, first = begin(t, &along, &rows);
@@ -273,7 +273,7 @@ struct machine { /* a call */
     const int  type = t->num<int>(CUDNN_TENSOR_TYPE);
     const bool base2 = fault == EMU_CUDNN_LOG2 && t->has(CUDNN_TENSOR_RAGGED) && t->dim(3) == 1;
     const bool behind = fault == EMU_CUDNN_BEHIND && t->has(CUDNN_TENSOR_RAGGED);
-    if (behind) std::fill(a.x.begin(), a.x.end(), 0); /* what no memory has */
+    if (behind) std::fill(a.x.begin(), a.x.end(), 0); /* no memory has them */
     auto get = [&](int64_t h, int64_t i, int64_t j, char *p) {
       uint16_t half;
       float    f;
@@ -530,7 +530,7 @@ int cudnnBackendExecute(cudnn_handle h, cudnn_desc plan, cudnn_desc pack) {
   if (const char *why = emu_device_range(work, room)) emu_fail("cuDNN: the workspace: %s", why);
   m.turn_of = calls++;
   cudaError_t e = emu_queue(((handle *)h)->stream, [=]() mutable {
-    memset(work, 0xff, room); /* the engine's: nothing else may lie there */
+    memset(work, 0xff, room); /* the engine's own, nothing else may be there */
     m.run(*g);
   });
   return e == cudaSuccess ? 0 : 5000;

@@ -1,11 +1,11 @@
-/* emulate.cuh - CUDA's execution model for the host's C++ compiler: what gpu/base/cuda_util.cuh needs of it.
- * Test code.
+/* emulate.cuh - CUDA's execution model for the host's C++ compiler, as far as gpu/base/cuda_util.cuh needs
+ * it. Test code.
  *
- * The threads of a block are fibres of one OS thread; they meet at barriers, shuffles, votes and warp
- * products. A barrier not all threads of its block or mask reach, shared memory beyond the launch's, and
- * device memory touched from outside end the program with a message. Shared memory is filled with NaN before
- * every block; blocks, and the threads between two barriers, run in an order that changes from launch to
- * launch. */
+ * The threads of a block are fibres of one OS thread. They meet at barriers, shuffles, votes and warp
+ * products. The program ends with a message in three cases: some threads of a block or mask miss a barrier,
+ * shared memory beyond the launch's is touched, or device memory is touched from outside. Shared memory is
+ * filled with NaN before every block. Blocks, and the threads between two barriers, run in an order that
+ * changes from launch to launch. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_EMULATE_CUH
 #define TRI_TESTS_EMULATE_EMULATE_CUH
@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <utility>
 
-#define __global__ static /* so that a kernel nobody launches is an unused function */
+#define __global__ static /* makes a kernel nobody launches an unused function */
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -59,7 +59,7 @@ static inline uint4  make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) 
 
 /* ---- the running thread ---- */
 
-struct emu_place { /* of the thread that runs now */
+struct emu_place { /* of the running thread */
   uint3 thread, block;
   dim3  block_dim, grid_dim;
 };
@@ -70,17 +70,18 @@ extern emu_place emu_here;
 #define gridDim   (emu_here.grid_dim)
 enum { warpSize = 32 };
 
-/* Ends the program: what went wrong, and the kernel, block and thread that runs. */
+/* Ends the program with the message, and the running kernel, block and thread. */
 [[noreturn]] void emu_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- meeting points ---- */
 
 #define EMU_WHERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
-/* Named barrier `id` (0: all threads of the block); n threads, a multiple of 32. Returns how many brought
- * `vote`. */
+/* Meets at named barrier `id`, 0 for all threads of the block. n threads meet, a multiple of 32. Returns the
+ * number of threads with `vote`. */
 int emu_block_meet(int id, int n, bool vote, const char *file, int line);
-/* The lanes of mask bring `own`; the last to come runs apply on all of them (NULL: no such lane). */
+/* The lanes of mask bring `own`. The last to come runs apply on all of them. NULL means that there is no such
+ * lane. */
 typedef void (*emu_apply)(void **lane, uint32_t mask);
 void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, int line);
 int  emu_lane(void);
@@ -102,7 +103,7 @@ static inline void __syncwarp(uint32_t mask = ~0u, EMU_WHERE) {
 
 template <class T> struct emu_shuffle {
   T        value, got;
-  int      from, width; /* from: within its part of `width` lanes; outside: the own value */
+  int      from, width; /* from counts within its part of `width` lanes, outside gives the own value */
   unsigned lane;
 };
 template <class T> void emu_shuffle_apply(void **lane, uint32_t mask) {
@@ -150,7 +151,7 @@ static inline int __all_sync(uint32_t mask, int vote, EMU_WHERE) {
   return emu_ballot(mask, vote == 0, file, line) == 0;
 }
 
-/* ---- warp products and asynchronous copies, as gpu/base/cuda_util.cuh wraps them ---- */
+/* ---- warp products and asynchronous copies, for the wrappers in gpu/base/cuda_util.cuh ---- */
 
 void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const char *file, int line);
 void emu_ldmatrix(uint32_t *r, int n, bool turn, const void *row, const char *file, int line);
@@ -161,7 +162,7 @@ void emu_cp_wait(int groups_left);
 /* ---- shared memory ---- */
 
 struct emu_site { /* one declaration of shared memory */
-  uint64_t block; /* the block that has it */
+  uint64_t block; /* the block with this array */
   void    *data;
 };
 void *emu_shared(emu_site *site, size_t bytes, size_t align, const char *name);
@@ -220,15 +221,15 @@ template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
 
 /* ---- launches ---- */
 
-/* One kernel, one instance of a template: registered before main by the launch that names it. */
+/* One kernel, one instance of a template. The launch that names it registers it before main. */
 struct emu_kernel {
   const char *name;
   bool        launched;
-  size_t      most_shared, asked; /* bytes of a launch, dynamic: the most; allowed */
+  size_t      most_shared, asked; /* dynamic bytes, the most launched and the permitted */
   emu_kernel *next;
   explicit emu_kernel(const char *pretty);
 };
-/* Queue a grid in s. */
+/* Queues a grid in s. */
 cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t s,
                        std::function<void()> thread);
 
@@ -238,7 +239,7 @@ template <auto Kernel> struct emu_entry {
 };
 template <auto Kernel> emu_kernel emu_entry<Kernel>::kernel(emu_entry<Kernel>::pretty());
 
-/* cudaFuncSetAttribute of cudaFuncAttributeMaxDynamicSharedMemorySize. */
+/* Does cudaFuncSetAttribute for cudaFuncAttributeMaxDynamicSharedMemorySize. */
 template <auto Kernel> static cudaError_t emu_ask_shared(size_t bytes) {
   emu_entry<Kernel>::kernel.asked = bytes;
   return cudaSuccess;

@@ -13,12 +13,12 @@
 #endif
 
 enum {
-  MAX_THREADS = 1024,       /* specified: of a block */
-  STACK_BYTES = 128 * 1024, /* chosen: kernels hold their tiles in locals */
+  MAX_THREADS = 1024,       /* specified, of a block */
+  STACK_BYTES = 128 * 1024, /* chosen, as kernels hold their tiles in locals */
   PAGE = 4096,
-  STATIC_BYTES = 48 * 1024,  /* specified: without asking for more */
-  SHARED_BYTES = 163 * 1024, /* specified: compute capability 8.0; the most that kernels ask for */
-  GAP = 16,                  /* after each array, to see writes beyond it */
+  STATIC_BYTES = 48 * 1024,  /* specified, without asking for more */
+  SHARED_BYTES = 163 * 1024, /* specified for compute capability 8.0, the most kernels ask for */
+  GAP = 16,                  /* after each array, to detect writes beyond it */
   N_BARRIERS = 16            /* specified */
 };
 
@@ -38,16 +38,16 @@ struct fibre {
   int         id;
   uint3       thread;
   state       is;
-  const char *file; /* where it waits */
+  const char *file; /* the place it waits at */
   int         line;
-  int         barrier, votes; /* the one it waits at; what came out */
+  int         barrier, votes; /* barrier it waits at, and the votes there */
   struct copy {
     void       *to;
     const void *from;
     bool        valid, committed;
     int         group;
   };
-  std::vector<copy> copies; /* cp.async under way */
+  std::vector<copy> copies; /* cp.async in flight */
   int               groups, groups_done;
 };
 
@@ -79,7 +79,7 @@ struct array {
 fibre                  fibres[MAX_THREADS];
 warp                   warps[MAX_THREADS / 32];
 barrier                barriers[N_BARRIERS];
-int                    queue[MAX_THREADS]; /* of ready fibres */
+int                    queue[MAX_THREADS]; /* queue of ready fibres */
 unsigned               queue_first, queue_n;
 int                    n_threads, n_left;
 fibre                 *now;
@@ -87,11 +87,11 @@ emu_kernel            *running;
 std::function<void()> *body;
 char                  *arena; /* static shared memory from the front, dynamic up to its end */
 size_t                 static_used, static_most, dynamic_bytes;
-bool                   asked;  /* for the dynamic bytes */
-std::vector<array>     arrays; /* of this block */
+bool                   asked;  /* asked for the dynamic bytes */
+std::vector<array>     arrays; /* arrays of this block */
 uint64_t               block_serial;
 emu_kernel            *first_kernel;
-std::vector<uint64_t>  chosen; /* blocks of a launch; none: all */
+std::vector<uint64_t>  chosen; /* chosen blocks of a launch, empty for all */
 unsigned               chosen_width;
 
 /* ---- switching ---- */
@@ -138,7 +138,7 @@ void make_current(fibre *f) {
   emu_here.thread = f->thread;
 }
 
-/* Everything waits for something that will not come. */
+/* Fails because all threads wait for something that will not come. */
 [[noreturn]] void divergence() {
   char text[2048];
   int  used = 0, shown = 0;
@@ -156,7 +156,7 @@ void make_current(fibre *f) {
   emu_fail("a barrier or warp operation is not reached by all its threads:%s", text);
 }
 
-/* Run another ready fibre; the current one waits or has ended. */
+/* Runs another ready fibre. The current one waits or has ended. */
 void yield() {
   fibre *from = now, *to;
 
@@ -190,7 +190,7 @@ void fibre_main() {
   now->is = DONE;
   n_left--;
   yield();
-  abort(); /* nobody switches to a fibre that has ended */
+  abort(); /* nobody switches to an ended fibre */
 }
 
 void prepare(fibre *f) {
@@ -204,9 +204,9 @@ void prepare(fibre *f) {
   f->copies.clear();
   f->groups = f->groups_done = 0;
 #if defined(__x86_64__)
-  /* not all at the same place of their pages: they would share few cache sets */
+  /* stacks begin at different places of their pages, or they would share few cache sets */
   void **top = (void **)(f->stack + STACK_BYTES - 64 - f->id % 24 * 128);
-  *--top = NULL; /* the return address of fibre_main, which does not return */
+  *--top = NULL; /* return address of fibre_main, never used */
   *--top = (void *)fibre_main;
   top -= 6; /* the registers emu_switch restores */
   f->sp = top;
@@ -219,7 +219,7 @@ void prepare(fibre *f) {
 #endif
 }
 
-/* ---- order: every n numbers once, beginning and direction by chance ---- */
+/* ---- order: every one of n numbers once, from a random start in random steps ---- */
 
 struct order {
   uint64_t n, start, step;
@@ -230,7 +230,7 @@ order    make_order(uint64_t n) {
      while (gcd(o.step, n) != 1) o.step = o.step % n + 1;
   return o;
 }
-/* The number after x; the first is o.start. */
+/* Returns the number after x. The first number is o.start. */
 uint64_t after(const order &o, uint64_t x) { return x + o.step < o.n ? x + o.step : x + o.step - o.n; }
 
 /* ---- blocks ---- */
@@ -277,7 +277,7 @@ uint3 block_at(dim3 grid, uint64_t b) {
           (unsigned)(b / ((uint64_t)grid.x * grid.y))};
 }
 
-/* only: these blocks of it; none: all. */
+/* Runs a grid, or only these blocks of it if `only` is not empty. */
 void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, const std::vector<uint64_t> &only,
               std::function<void()> *thread) {
   uint64_t n = (uint64_t)grid.x * grid.y * grid.z;
@@ -379,7 +379,7 @@ void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, 
     emu_fail("lane %d calls with the mask %08x, in which it is not (%s:%d)", lane, mask, file, line);
   mask &= exist;
   for (int i = 0; i < w->n; i++) {
-    if (w->m[i].mask != mask) continue; /* other lanes may still be in a part's meeting */
+    if (w->m[i].mask != mask) continue; /* other lanes may still be in a meeting of their part */
     m = &w->m[i];
     if (m->apply != apply || m->line != line || (m->file != file && strcmp(m->file, file)))
       emu_fail("lanes of a warp meet at different places: %s:%d and %s:%d", m->file, m->line, file, line);
@@ -401,7 +401,7 @@ void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, 
     if (i != lane && mask >> i & 1) release(first + i);
 }
 
-/* ---- asynchronous copies: the bytes arrive at the wait at the latest, by chance before ---- */
+/* ---- asynchronous copies: the bytes arrive at the wait at the latest, or earlier by chance ---- */
 
 static void deliver(const fibre::copy &c) {
   if (c.valid)
@@ -410,7 +410,7 @@ static void deliver(const fibre::copy &c) {
     memset(c.to, 0, 16);
 }
 
-/* One copy in four, so that a warp's are never of one kind. */
+/* One copy in four arrives early, so the copies of a warp are never all of one kind. */
 static bool hurries() { return emu_noise() % 4 == 0; }
 
 void emu_cp_async16(void *shared, const void *global, bool valid, const char *file, int line) {
@@ -461,7 +461,7 @@ void *emu_shared(emu_site *site, size_t bytes, size_t align, const char *name) {
   site->block = block_serial;
   site->data = arena + static_used;
   static_used += bytes + GAP;
-  if (static_used > static_most) { /* the first block that has it; others were filled at their start */
+  if (static_used > static_most) { /* first block with it, later blocks fill it at their start */
     memset(site->data, 0xff, bytes + GAP);
     static_most = static_used;
   }
@@ -514,11 +514,11 @@ emu_kernel::emu_kernel(const char *pretty) : launched(false), most_shared(0), ne
   first_kernel = this;
 }
 
-/* $TRI_EMULATE_LOG/<process>: "ran NAME" or "has NAME" per kernel, for tests/emulate/launched.sh; and "most
- * BYTES NAME", of dynamic shared memory, for tests/gpu/sass.py. */
+/* Writes $TRI_EMULATE_LOG/<process>. It has "ran NAME" or "has NAME" per kernel, for
+ * tests/emulate/launched.sh, and "most BYTES NAME" of dynamic shared memory, for tests/gpu/sass.py. */
 static void write_log(void) {
   const char *folder = getenv("TRI_EMULATE_LOG");
-  char        path[4096], part[4096]; /* hidden until it is whole: a process may be killed as it ends */
+  char        path[4096], part[4096]; /* hidden until complete, as a process may be killed at its end */
   FILE       *f;
 
   if (!folder) return;

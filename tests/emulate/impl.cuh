@@ -1,4 +1,4 @@
-/* impl.cuh - what the parts of the emulation share: queued work, device memory, faults. Test code. */
+/* impl.cuh - the common base of the emulation: queued work, device memory, faults. Test code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_IMPL_CUH
 #define TRI_TESTS_EMULATE_IMPL_CUH
@@ -7,43 +7,45 @@
 
 #include <vector>
 
-/* The program's exit code when the emulation ends it. */
+/* The exit code of a program ended by the emulation. */
 enum { EMU_EXIT = 99 };
 
-/* Append to the stream's queue, or to what is captured of it. meets: it waits for other ranks. */
+/* Appends to the stream's queue, or to its capture. `meets` says that the work waits for other ranks. */
 cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets = false);
-/* Whether the collective of this number in the process is to run as soon as it is queued: alike on all ranks
- * that call the same ones in the same order. */
+/* Returns whether the process's collective with this number runs as soon as it is queued. The answer is the
+ * same on all ranks with the same collectives in the same order. */
 bool emu_is_early(uint64_t number);
-/* From queued work: by the device's clock it takes so many seconds more; so many in all. */
+/* Called from queued work. The first adds seconds of the device's clock to the work, the second sets its
+ * total. */
 void emu_spend(double s);
 void emu_take(double s);
-/* From now on launches run only these blocks, numbered x first, of a grid that is `width` wide (0: as wide as
- * it was launched); none: all blocks again. */
+/* From now on launches run only these blocks, numbered x first, of a grid with this width. Width 0 keeps the
+ * launched width. An empty list runs all blocks again. */
 void emu_only(std::vector<uint64_t> blocks, unsigned width);
-/* Device memory of zeros, whose pages are taken when they are written, and which counts as nothing; by
- * cudaFree. NULL if there is no space for the addresses. */
+/* Returns device memory of zeros. Its pages are taken when written, and it does not count as used. Free it by
+ * cudaFree. Returns NULL if there is no address space. */
 void *emu_sparse(size_t bytes);
-/* Device memory that a library takes, or gives back: so many bytes fewer, or more, are free. */
+/* Takes device memory for a library, or gives it back, so this many bytes fewer or more are free. */
 void emu_take_memory(long bytes);
-/* From now on waiting for a stream gives this error: a kernel's fault, which stays. cudaSuccess: no more. */
+/* From now on every wait for a stream gives this error, like the sticky error of a kernel. cudaSuccess ends
+ * it. */
 void emu_stick(cudaError_t e);
-/* Device memory may be touched between the two; they nest. */
+/* Between the two calls device memory may be touched. They nest. */
 void emu_memory_begin(void);
 void emu_memory_end(void);
-/* NULL, or why [p, p + bytes) is not inside one device allocation. */
+/* Returns NULL, or the reason why [p, p + bytes) is not inside one device allocation. */
 const char *emu_device_range(const void *p, size_t bytes);
-/* Faults of this program are explained from now on. */
+/* Memory faults of this program are explained from now on. */
 void emu_watch_faults(void);
-/* What the address is of a fault is: text for a message, or NULL if it is none of the emulation's. */
+/* Describes the address of a fault for a message. Returns NULL if it is not the emulation's. */
 const char *emu_explain_device(const void *p);
 const char *emu_explain_shared(const void *p);
-/* The shared memory a block may have: all there is, or $TRI_EMULATE_SHARED bytes, as of the last read. */
+/* Shared memory a block may have: all there is, or $TRI_EMULATE_SHARED bytes as of the last read. */
 size_t emu_shared_bytes(void);
 size_t emu_shared_read(void);
-/* A number that changes with every call, the same in every run of a program. */
+/* Returns a number that changes with every call and repeats in every run of a program. */
 uint64_t emu_noise(void);
-/* A number that has nothing of x to be seen, the same for the same x. */
+/* Hashes x to a number without visible relation to x. */
 uint64_t emu_mix(uint64_t x);
 
 #endif

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# launched.sh - fails when a kernel of gpu/ was launched by no emulated test, or with more shared memory than its occupancy is computed with
-# or than a GPU of 99 KiB gives.
+# launched.sh - fails if no emulated test launched a kernel of gpu/, or if a launch used more shared memory than tests/gpu/sass.txt says.
+# It also fails if a kernel above 99 KiB has no launched small form.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/emulate/launched.sh FOLDER: FOLDER holds a file per test process, "ran NAME" or "has NAME" for every kernel and
-# every instance of a kernel template a launch names, "most BYTES NAME" of the dynamic shared memory of those that ran;
-# tests/gpu/sass.txt has the bytes that count. All tests with the label emulated must have run before.
+# tests/emulate/launched.sh FOLDER
+# FOLDER holds a file per test process with "ran NAME" or "has NAME" for every kernel, and every instance of a kernel template, in
+# a launch. "most BYTES NAME" gives the dynamic shared memory of those that ran. tests/gpu/sass.txt has the bytes occupancy is
+# computed with. All tests with the label emulated must have run before.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 log=$1 bad=0
@@ -25,7 +26,7 @@ cat "$log"/* | sed -n 's/^most //p' | sed 's/short unsigned int/unsigned short/g
     bad = 1
   }
   END { exit bad }' tests/gpu/sass.txt - || bad=1
-# A GPU of compute capability 8.6, 8.9 or 12.0 gives a block 99 KiB, so what asks for more has a small form: NAME_small_kernel.
+# A GPU of compute capability 8.6, 8.9 or 12.0 gives a block 99 KiB. So a kernel above that has a small form, NAME_small_kernel.
 while read -r name; do
   grep -qE "^ran ${name/%_kernel/_small_kernel}\b" "$log"/* || { echo "gpu: $name asks for more than 98304 bytes, and no test launches a small form of it"; bad=1; }
 done < <(sed -n 's/^most \([0-9]*\) \([a-z0-9_]*\).*/\1 \2/p' "$log"/* | awk '$1 + 0 > 98304 { print $2 }' | sort -u)

@@ -1,10 +1,11 @@
-/* nccl.cpp - NCCL of the emulation: communicators that take their time, collectives over MPI. Test code.
+/* nccl.cpp - NCCL of the emulation: communicators that take their time, and collectives over MPI. Test
+ * code.
  *
- * Before the data of a collective, every two of its ranks tell each other what they are at. These notes pass
- * through one MPI communicator in the order of the collectives, whatever theirs are: ranks that call several
- * in different order read each other's note and end, where NCCL would hang. */
+ * Before the data of a collective, every two of its ranks exchange a note about it. The notes pass through
+ * one MPI communicator in the order of the collectives, on whatever communicators these are. Ranks that call
+ * collectives in different order read each other's note and end. NCCL itself would hang. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define OMPI_SKIP_MPICXX  1 /* MPI's C++ classes need a library more: Open MPI's, MPICH's */
+#define OMPI_SKIP_MPICXX  1 /* MPI's C++ classes (of Open MPI and MPICH) need one more library */
 #define MPICH_SKIP_MPICXX 1
 #include "nccl.h"
 #include "impl.cuh"
@@ -23,7 +24,7 @@
 #include <string>
 #include <vector>
 
-/* Ranks that were connected together. */
+/* Ranks connected together. */
 struct family {
   MPI_Comm notes;
   int      rank; /* of this process */
@@ -32,34 +33,34 @@ struct family {
 struct ncclComm {
   MPI_Comm                mpi;
   int                     rank, size;
-  std::vector<int>        member; /* [size]: its ranks' numbers in the family */
+  std::vector<int>        member; /* [size], its ranks' numbers in the family */
   std::shared_ptr<family> kin;
-  char                    name[64]; /* the same on all its ranks */
+  char                    name[64]; /* equal on all its ranks */
   std::atomic<bool>       aborted;
   bool                    gone, finalized;
-  /* A call in progress: its ranks have not all come, or looks are left. then: what it does at last. */
+  /* A call in progress. Some of its ranks have not come, or looks are left. `then` is its last step. */
   bool                  busy;
   MPI_Request           arrival;
   int                   looks;
   std::function<void()> then;
-  ncclResult_t          result; /* of the last call, once it is not busy */
+  ncclResult_t          result; /* result of the last call, once not busy */
   uint64_t              n_splits;
   long                  taken;          /* bytes of device memory */
-  uint64_t              n_calls, n_run; /* collectives called; whose turn in their stream has come */
+  uint64_t              n_calls, n_run; /* collectives called, and those that had their turn in the stream */
   std::vector<void *>   registered;     /* their addresses serve as handles */
 };
 
 namespace {
 
 enum { VERSION = NCCL_VERSION_CODE, TAG = 1, ID_BYTE = 0x5e };
-const double START_S = 20e-6, BYTES_PER_S = 1e9; /* chosen: of a collective, by the device's clock */
-enum { INIT_LOOKS = 3, SPLIT_LOOKS = 2, FINALIZE_LOOKS = 5 }; /* chosen: more than one */
+const double START_S = 20e-6, BYTES_PER_S = 1e9; /* chosen, time of a collective on the device's clock */
+enum { INIT_LOOKS = 3, SPLIT_LOOKS = 2, FINALIZE_LOOKS = 5 }; /* chosen, more than one */
 
-std::mutex                             lock; /* of the next, which two threads look through */
-std::vector<std::unique_ptr<ncclComm>> all;  /* never forgotten, so that a late use is seen */
+std::mutex                             lock; /* guards the next member, used by two threads */
+std::vector<std::unique_ptr<ncclComm>> all;  /* never forgotten, to detect late use */
 int                                    group_depth;
 uint64_t                               n_started; /* collectives this process began */
-uint64_t                               n_called;  /* and called */
+uint64_t                               n_called;  /* collectives called by it */
 cudaEvent_t                            previous;  /* the newest collective launched */
 
 void mpi(int code, const char *what) {
@@ -67,7 +68,7 @@ void mpi(int code, const char *what) {
 }
 #define MPI(call) mpi(call, #call)
 
-/* c, which must be alive. */
+/* Returns c, which must be alive. */
 ncclComm *get(ncclComm_t c, const char *call) {
   std::lock_guard<std::mutex> hold(lock);
   bool                        made = false;
@@ -78,7 +79,7 @@ ncclComm *get(ncclComm_t c, const char *call) {
   return c;
 }
 
-/* The same, and it must be free for a new call. */
+/* The same, but c must also be free for a new call. */
 ncclComm *get_idle(ncclComm_t c, const char *call) {
   get(c, call);
   if (c->busy) emu_fail("%s: communicator %s is still in progress: ask it first", call, c->name);
@@ -102,7 +103,7 @@ ncclComm *add(MPI_Comm m, std::shared_ptr<family> kin, const char *name) {
   return all.back().get();
 }
 
-/* Every rank of k must come; then that many looks; then `then`. */
+/* Begins a call. Every rank of k must come, then the caller looks `looks` times, then `then` runs. */
 void begin(ncclComm *k, int looks, std::function<void()> then) {
   MPI(MPI_Ibarrier(k->mpi, &k->arrival));
   k->busy = true;
@@ -121,8 +122,8 @@ void step(ncclComm *k) {
   k->then = nullptr;
 }
 
-/* A communicator that does not block may be written when its maker waits no more, as after a time-out: not on
- * a stack. */
+/* NCCL may write a non-blocking communicator after its maker stopped waiting, as after a time-out. So its
+ * place must not be on a stack. */
 void check_place(ncclComm_t *out, const char *call) {
   pthread_attr_t a;
   void          *low = NULL;
@@ -134,14 +135,14 @@ void check_place(ncclComm_t *out, const char *call) {
     emu_fail("%s: the new communicator's place is on the stack, where NCCL may write it too late", call);
 }
 
-/* What a rank brings when ranks connect. */
+/* The data of a rank when ranks connect. */
 struct card {
   ncclUniqueId id;
   char         host[64];
   int          device, rank, n;
 };
 
-/* As NCCL: ranks of one host, or of one $NCCL_HOSTID, need a GPU each. */
+/* As in NCCL, ranks of one host, or of one $NCCL_HOSTID, need a GPU each. */
 ncclResult_t check_cards(ncclComm *k, const ncclUniqueId &id, int rank, int n) {
   std::vector<card> cards((size_t)k->size);
   card              mine = {};
@@ -175,7 +176,7 @@ struct call {
   int            op;
 };
 
-/* What ranks tell each other before a collective. */
+/* The note ranks exchange before a collective. */
 struct note {
   char     comm[64], what[32];
   uint64_t number, n;
@@ -199,7 +200,7 @@ size_t size_of(ncclDataType_t t) {
   }
 }
 
-/* The ranges may be apart; or `part` is piece `rank` of `whole`. */
+/* The ranges may be disjoint, or `part` is piece `rank` of `whole`. */
 void check_overlap(const ncclComm *k, const char *what, const char *whole, size_t whole_bytes,
                    const char *part, size_t part_bytes) {
   if (part + part_bytes <= whole || whole + whole_bytes <= part) return;
@@ -222,7 +223,7 @@ void check_buffers(const ncclComm *k, const call &c) {
     check_overlap(k, c.what, (const char *)c.recv, recv_bytes, (const char *)c.send, send_bytes);
 }
 
-/* Every two ranks of k: is it the same collective? */
+/* Checks between every two ranks of k that it is the same collective. */
 void compare_notes(const ncclComm *k, const call &c, uint64_t number) {
   std::vector<note>        got((size_t)k->size);
   std::vector<MPI_Request> requests;
@@ -300,10 +301,10 @@ void stop_here(const ncclComm *k) {
   if (k->kin->rank == rank && n_started == (uint64_t)number) raise(sig);
 }
 
-/* The collective's turn in its stream. */
+/* Takes the collective's turn in its stream. */
 void run(ncclComm *k, const call &c, uint64_t number) {
   k->n_run++;
-  if (k->aborted) { /* NCCL's kernels quit where they are */
+  if (k->aborted) { /* like NCCL's kernels, it quits at once */
     memset(c.recv, 0xff, c.n * size_of(c.type) * (strcmp(c.what, "ncclAllGather") ? 1 : (size_t)k->size));
     return;
   }
@@ -314,8 +315,8 @@ void run(ncclComm *k, const call &c, uint64_t number) {
   emu_take(START_S + (double)(c.n * size_of(c.type) * (size_t)k->size) / BYTES_PER_S);
 }
 
-/* Ordered launches wait for the one before: NCCL lets them overlap where it can, and may do this. An early
- * one runs here, with all that it waits for: all its ranks come to it in this call. */
+/* Ordered launches wait for the previous one. NCCL lets them overlap if possible, but may do this. An early
+ * one runs here, with everything it waits for, as all its ranks come to it in this call. */
 ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
   ncclComm   *k = get_idle(comm, c.what);
   const char *ordered = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
@@ -441,10 +442,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   MPI(MPI_Comm_free(&k->mpi));
   if (k->kin.use_count() == 1) MPI(MPI_Comm_free(&k->kin->notes));
   k->kin = nullptr;
-  return ncclInProgress; /* as it may; nobody may ask how it went on */
+  return ncclInProgress; /* permitted, and nobody may ask about the rest */
 }
 
-/* MPI is not called: a rank may be gone, and another thread inside it. */
+/* Does not call MPI, because a rank may be gone, or another thread may be inside MPI. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   ncclComm *k = get(comm, "ncclCommAbort");
 
@@ -466,7 +467,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void *p, size_t bytes, void **han
   if (const char *why = emu_device_range(p, bytes)) emu_fail("ncclCommRegister: %s", why);
   *handle = NULL;
   if (answer && !strcmp(answer, "refuse")) {
-    *handle = p; /* whatever lay there */
+    *handle = p; /* as if garbage were there */
     return ncclInvalidUsage;
   }
   if (answer && !strcmp(answer, "off")) return ncclSuccess;

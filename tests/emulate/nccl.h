@@ -1,15 +1,14 @@
-/* nccl.h - the part of NCCL 2.28 gpu/ calls, with NVIDIA's names, for the emulation. Test code.
+/* nccl.h - the part of NCCL 2.28 used by gpu/, with NVIDIA's names, for the emulation. Test code.
  *
- * Ranks meet over MPI; the first communicator holds all of MPI_COMM_WORLD. Communicators do not block, and
- * every call takes as long as it may: a number of looks by ncclCommGetAsyncError, until which nothing of it
- * has happened. A call is collective where NVIDIA's reference says so. Ranks that call different things, or
- * in different order, end the program with a message, as every misuse does. Sums are made in rank order,
- * rounded to the type after each addition.
+ * Ranks meet over MPI, and the first communicator holds all of MPI_COMM_WORLD. Communicators do not block.
+ * Every call takes as long as it may. It stays without effect for a number of looks by
+ * ncclCommGetAsyncError. A call is collective if NVIDIA's reference says so. Ranks with different calls, or
+ * a different order of calls, end the program with a message, as does every misuse. Sums are made in rank
+ * order, rounded to the type after each addition.
  *
- * $TRI_EMULATE_NCCL_REGISTER: ncclCommRegister says: refuse: an error; off: success without a handle.
- * $TRI_EMULATE_NCCL_BYTES: device memory that a communicator takes at its first collective, until its end.
- * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL: that rank sends itself the signal in its NUMBER-th
- * collective. */
+ * $TRI_EMULATE_NCCL_REGISTER   result of ncclCommRegister: refuse fails, off succeeds without a handle
+ * $TRI_EMULATE_NCCL_BYTES   device memory a communicator takes at its first collective, until its end
+ * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL   the rank sends itself the signal in its NUMBER-th collective */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EMULATE_NCCL_H
 #define TRI_TESTS_EMULATE_NCCL_H
@@ -59,7 +58,7 @@ typedef enum {
 typedef struct ncclConfig_v22800 {
   size_t       size;
   unsigned int magic, version;
-  int          blocking; /* the one member that is looked at */
+  int          blocking; /* the only member read */
   int          cgaClusterSize, minCTAs, maxCTAs;
   const char  *netName;
   int          splitShare, trafficClass;
@@ -80,7 +79,7 @@ const char  *ncclGetErrorString(ncclResult_t r);
 const char  *ncclGetLastError(ncclComm_t comm);
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int rank, ncclConfig_t *config);
-/* Success, and no child yet: it comes once parent is asked and done. */
+/* Success without a child yet. The child comes when the parent was asked and is done. */
 ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *out, ncclConfig_t *config);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);

@@ -1,13 +1,15 @@
 #!/bin/bash
-# nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops, a traced, an early one.
+# nccl.sh - runs GRPO steps of the whole program over the emulated NCCL: a plain one, one with a stopped rank, traced, with early streams.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap|eager
-# Judges: the numbers of a run over staged collectives, to 1e-6; what the communicators are said to take, each 10 MiB here, before
-# the first step, and that a run ends before it where they take more than there is; exit code 76 and a message of rank 0 when the last rank
-# is killed, or hangs, in its 20th collective; in the trace of two nodes each unit's reductions but the last one's, inside the
-# node and over nodes, beside a backward, and new weights beside an update; with streams that run early by chance, seeds $EAGER_SEEDS,
-# and what can rest in host memory there, the numbers of streams that all run late, to the bit.
+# Judge of step: The numbers agree with a run over staged collectives to 1e-6. Before the first step it reports the memory of the
+# communicators, 10 MiB each here. The run ends before that step if they take more memory than there is.
+# Judge of stop: The last rank is killed, or hangs, in its 20th collective. Rank 0 ends with exit code 76 and a message.
+# Judge of overlap: In the trace of two nodes each unit's reductions run beside a backward, inside the node and over nodes, except
+# the last unit's. New weights are gathered beside an update.
+# Judge of eager: Streams run early by chance, with the seeds $EAGER_SEEDS, and host memory holds everything it can. The numbers equal
+# those of streams that all run late, to the bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -38,7 +40,7 @@ compare() {
   echo "nccl: $ranks ranks as staged"
 }
 
-# A launcher that ends the others itself would hide what they do: it must not (orte_enable_recovery).
+# A launcher that ends the other ranks itself would hide their behaviour, so it must not (orte_enable_recovery).
 stop() { # signal, seconds of run.timeout_s, what must be said
   rm -f "$dir"/code.*
   # shellcheck disable=SC2016,SC2086
@@ -49,7 +51,7 @@ stop() { # signal, seconds of run.timeout_s, what must be said
   grep -q "$3" "$dir/log" && [ "$(cat "$dir/code.0")" = 76 ] ||
     { cat "$dir/log"; echo "nccl: signal $1: rank 0 ended with $(cat "$dir/code.0"), 76 expected, and should say: $3"; exit 1; }
 }
-# By the emulated device's clock, in which streams run beside each other. The timeline has an event per line.
+# The times are those of the emulated device's clock, on which streams run side by side. The timeline has an event per line.
 overlap() {
   sed 's/"num_hidden_layers": 2/"num_hidden_layers": 5/' "$here/inputs/quickstart/config.json" > "$dir/config.json"
   # shellcheck disable=SC2086

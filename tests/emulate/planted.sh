@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# planted.sh - plants faults in the CUDA back end, or in what uses it, and insists that the tests without a GPU name each of them.
+# planted.sh - plants faults in the CUDA back end, or in its users, and checks that the tests without a GPU name each of them.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/planted.sh [NAME...]    all plants, or those; a few minutes: run by hand, not by CI
-# Each is planted in a copy of the tree, which is built by the preset cpu-emulated; then the tests that should see it must fail, and
-# those that cannot must pass. PLANTED_DIR keeps the copy and its build for the next time.
+# Each is planted in a copy of the tree, built by the preset cpu-emulated. Then the tests able to detect it must fail, and the others
+# must pass. PLANTED_DIR keeps the copy and its build for the next time.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 work=${PLANTED_DIR:-$(mktemp -d)}
@@ -12,7 +12,7 @@ work=${PLANTED_DIR:-$(mktemp -d)}
 mkdir -p "$work"
 tree=$work/tree wanted=" $* " planted=0 wrong=0
 [[ -d $tree ]] || mkdir "$tree" || exit 1
-# A file that was changed is put back with a new time, so that it is built again.
+# Puts a changed file back with a new time, so that it is built again.
 put_back() {
   [[ ! -s $work/changed ]] || cp "$(cat "$work/changed")" "$tree/$(cat "$work/changed")"
   : >"$work/changed"
@@ -33,7 +33,7 @@ run() { # tests, a regular expression
   ctest --test-dir "$tree/build/cpu-emulated" --fixture-exclude-any launch_log --no-tests=error -R "^($1)\$" --output-on-failure
 }
 
-# The tests that must fail and those that must pass are regular expressions of ctest names; "": none.
+# The tests that must fail and those that must pass are regular expressions of ctest names. "" is none.
 plant() { # name, file, what sed does to it, targets, must fail, must pass
   local name=$1 file=$2 change=$3 fails=$5 passes=$6
   [[ $wanted = "  " || $wanted = *" $name "* ]] || return 0
@@ -56,7 +56,7 @@ plant() { # name, file, what sed does to it, targets, must fail, must pass
   put_back
 }
 
-# What the machine code becomes: a file is compiled for sm_90, and sass.py must say the words of a kernel of it. Not run without nvcc.
+# Faults in machine code. A file is compiled for sm_90, and sass.py must report one of its kernels. Not run without nvcc.
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 plant_code() { # name, file, what sed does to it, words
   [[ $wanted = "  " || $wanted = *" $1 "* ]] || return 0
@@ -78,25 +78,26 @@ plant_code() { # name, file, what sed does to it, words
   put_back
 }
 
-# Waits of one stream for another: late streams do what they wait for anyway.
+# Waits of one stream for another. Streams that run late do the awaited work anyway.
 plant gather-ready gpu/nccl/comm_nccl.c '/cudaStreamWaitEvent(stream, p->ready, 0)/d' trireme nccl_eager.emulated.np2 nccl_step.emulated.np2
 plant flush-used src/state/offload.c '/stream_wait(o->flush, r->used)/d' test_params params_eager.emulated.np1 params.emulated.np1
-# 32-bit indices: no small case shows them.
+# 32-bit indices. No small case shows them.
 plant far-logits gpu/layers/logprob.cu 's/int64_t at = (int64_t)k \* V + i;/int at = k * V + i;/' 'test_far test_logprob' far.emulated.np1 logprob.emulated.np1
 plant far-embed gpu/layers/layers.cu 's/const A \*from = table + id \* C;/const A *from = table + (int)(id * C);/' test_far far.emulated.np1 ''
 plant far-attention gpu/attention/attention.cu 's/(int64_t)(at.start + at.row) \* c.E/(at.start + at.row) * c.E/' test_far far.emulated.np1 ''
-# References other than those of one block, which change bits and no result.
+# References other than those of one block. They change bits and no result.
 plant spread-reference gpu/attention/attention_spread.cu 's/reference\[2\] = {-INFINITY, -INFINITY}/reference[2] = {9, 9}/' test_attention_spread attention_spread.emulated.np1 ''
 plant spread-f32 gpu/attention/attention_spread.cu 's/^  attn_f32_begin(a);/&\n  a.top[0] = a.top[1] = 9;/' test_attention_spread attention_spread.emulated.np1 ''
-# Dynamic shared memory below 48 KiB, and above with what is declared: a GPU starts no such kernel unasked.
+# Dynamic shared memory below 48 KiB that exceeds it together with the static part. A GPU starts such a kernel only if it is
+# asked.
 plant unasked gpu/base/cuda_util.cuh 's/most{0};/most{48 * 1024};/' test_attention_spread attention_spread.emulated.np1 ''
-# Risks of the reading: 1, the price of equal bits is not said; 4, a shape without an algorithm is taken; 8, all memory is
-# registered with the NIC; 9, a communicator that comes late is written to a frame that is gone.
+# Risks of the table in tests/gpu/README.md. 1 is a missing report of the price of equal bits. 4 is a shape without an algorithm
+# that is accepted. 8 is all memory registered with the NIC. 9 is a late communicator written to a dead frame.
 plant price-unsaid gpu/gemm/gemm_cost.c 's/WARN_PERCENT = 10 /WARN_PERCENT = 2147483647 /' test_linear_choice linear_choice.emulated.np1 ''
 plant no-algorithm gpu/gemm/gemm_cublas.c 's/if (!f.n)/if (f.n < 0)/' test_linear_choice linear_choice.emulated.np1 ''
 plant all-registered src/device/memory.c 's/e->gathered = l->gathered;/e->gathered = true;/' test_memory memory.emulated.np1 ''
 plant late-split gpu/nccl/comm_nccl.c 's/ncclComm_t \*child = &h->made\[h->n_made\];/ncclComm_t place, *child = \&place;/; s/\*index = h->n_made++;/h->made[h->n_made] = place; *index = h->n_made++;/' test_comm comm_nccl.emulated.np2 ''
-# An array that is indexed at run time; shared memory that costs blocks.
+# An array indexed at run time, and shared memory that costs blocks.
 plant_code spilled gpu/layers/logprob.cu 's/^  int64_t at = (int64_t)k/  volatile float kept[8]; kept[id \& 7] = 0; kept[k \& 7] = 1;\n&/' ' local reads and writes: .*logp bwd kernel'
 plant_code crowded gpu/layers/logprob.cu 's/^  int     k = blockIdx.x/  TRI_SHARED(volatile float, planted, [11000]); planted[threadIdx.x] = 0;\n&/' ' blocks where .*logp bwd kernel'
 echo "planted: $planted faults, $wrong not seen as they should"

@@ -1,12 +1,12 @@
 /* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, graphs, faults.
  * Test code.
  *
- * One large range of addresses is set aside; device memory is given out of it, each block between pages
- * nobody may touch, and can itself be touched only while queued work runs. A stream's work runs when the host
- * waits for it; with $TRI_EMULATE_EAGER, a seed, by chance as early as a GPU could have run it, so that work
- * which no event orders is seen in either order. By the device's clock, which events tell, it ran once it was
- * queued and what it waits for had ended, beside other streams' work, for as long as it took here. One thread
- * calls; others may ask for its events only, which starts nothing. */
+ * Device memory comes from one large range of addresses. Each block lies between pages nobody may touch. It
+ * can be touched only while queued work runs. A stream's work runs when the host waits for it. With
+ * $TRI_EMULATE_EAGER, a seed, it runs by chance as early as a GPU could run it, so work not ordered by an
+ * event is seen in either order. Events give the device's clock. By that clock, work began once it was queued
+ * and its dependencies had ended, beside other streams' work, and took as long as it took here. One thread
+ * calls. Other threads may only query its events, and that starts nothing. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "impl.cuh"
 
@@ -26,33 +26,33 @@
 
 struct CUevent_st {
   const std::thread::id owner = std::this_thread::get_id();
-  std::atomic<uint64_t> recorded, done; /* numbers of its newest record: as queued, as run; 0: none */
-  cudaStream_t          stream;         /* of the newest record */
+  std::atomic<uint64_t> recorded, done; /* numbers of its newest record, as queued and as run, or 0 */
+  cudaStream_t          stream;         /* stream of the newest record */
   double                at_s;
-  bool                  asked;    /* by a query that said "not yet" */
-  uint64_t              captured; /* number of the capture its newest record is of; 0: of none */
+  bool                  asked;    /* by a query that answered "not yet" */
+  uint64_t              captured; /* number of the capture of its newest record, or 0 */
 };
 
 struct CUstream_st {
   struct step {
     std::function<void()> work;
-    cudaEvent_t           record, wait; /* or neither */
-    uint64_t              number;       /* of that record */
-    cudaStream_t          from;         /* the stream that records what is waited for */
+    cudaEvent_t           record, wait; /* at most one of them */
+    uint64_t              number;       /* number of that record */
+    cudaStream_t          from;         /* stream that records the awaited event */
     double                queued_s;
-    bool                  meets; /* other ranks: it runs when all of them choose so */
+    bool                  meets; /* other ranks, it runs if all of them choose so */
   };
   std::deque<step> steps;
-  double           at_s;    /* by the device's clock: what ran last has ended */
-  bool             hurries; /* its work runs as soon as it may, for now */
+  double           at_s;    /* on the device's clock, the end of the last work */
+  bool             hurries; /* for now, its work runs as early as it may */
 };
 
-struct CUgraph_st { /* work in order: of one stream */
+struct CUgraph_st { /* work of one stream in order */
   std::vector<std::function<void()>> work;
 };
 
 struct CUgraphExec_st {
-  std::shared_ptr<CUgraph_st> graph; /* also of the runs that are queued */
+  std::shared_ptr<CUgraph_st> graph; /* shared with the queued runs */
 };
 
 namespace {
@@ -60,25 +60,25 @@ namespace {
 enum {
   PAGE = 4096,
   ALIGN = 256,
-  EAGER_CALLS = 12 /* chosen: calls after which a stream begins to hurry, or ends it, on average */
+  EAGER_CALLS = 12 /* chosen, calls until a stream begins or stops to hurry, on average */
 };
-const size_t LARGE = (size_t)2 << 20; /* of a large page of x86-64 */
-const size_t KEPT = 4 * LARGE;        /* chosen: freed blocks up to it keep their pages, new ones are slow */
-const size_t RANGE_BYTES = (size_t)1 << 40, TOTAL_BYTES = (size_t)8 << 30; /* chosen: a small GPU */
+const size_t LARGE = (size_t)2 << 20; /* a large page of x86-64 */
+const size_t KEPT = 4 * LARGE;        /* chosen, freed blocks up to it keep their pages, new ones are slow */
+const size_t RANGE_BYTES = (size_t)1 << 40, TOTAL_BYTES = (size_t)8 << 30; /* chosen, a small GPU */
 
 struct block {
-  size_t bytes, room; /* asked for; mapped */
+  size_t bytes, room; /* requested, and mapped */
   bool   sparse;      /* not counted */
 };
 std::map<char *, block>               device_blocks, pinned_blocks; /* by address */
 std::vector<cudaStream_t>             streams;
-std::map<size_t, std::vector<char *>> spare; /* freed rooms by size */
+std::map<size_t, std::vector<char *>> spare; /* freed ranges by size */
 char                                 *range, *range_end;
 size_t                                in_use;
 int                                   open_depth, current_device;
 uint64_t                              records, captures;
 cudaStream_t                          capturing; /* or NULL */
-std::shared_ptr<CUgraph_st>           captured;  /* so far; NULL: the capture was invalidated */
+std::shared_ptr<CUgraph_st>           captured;  /* NULL if the capture was invalidated */
 cudaError_t                           last_error, stuck;
 
 cudaError_t give(cudaError_t e) {
@@ -86,12 +86,12 @@ cudaError_t give(cudaError_t e) {
   return e;
 }
 
-/* While a stream is captured: what the call's error is, and that the capture is no longer valid. */
+/* Gives the error of a call during a capture, and makes the capture invalid. */
 cudaError_t break_capture(cudaError_t e) {
   captured.reset();
   return give(e);
 }
-/* Calls that wait, or may: all refused, as the capture is not "relaxed". */
+/* Calls that wait or may wait are refused, because the capture is not "relaxed". */
 cudaError_t check_unsafe() {
   return capturing ? break_capture(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
 }
@@ -102,11 +102,10 @@ double now_s() {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of the work that runs: seconds that passed on the device only, and all of them where it said so (else
- * < 0). */
+/* For the running work: seconds spent on the device only, and its total if it set one (else < 0). */
 double spent_s, taken_s;
 
-/* Its end by the device's clock, where it may begin at begin_s. */
+/* Returns the end of the work on the device's clock, if it begins at begin_s. */
 double run_timed(const std::function<void()> &work, double begin_s) {
   double from_s = now_s();
 
@@ -131,7 +130,7 @@ bool known(cudaStream_t s) {
   return false;
 }
 
-/* Whether the first step of s waits for nothing: not for another stream, nor for other ranks. */
+/* Returns whether the first step of s waits neither for another stream nor for other ranks. */
 bool is_free(cudaStream_t s) {
   if (s->steps.empty()) return false;
   const CUstream_st::step &step = s->steps.front();
@@ -140,9 +139,9 @@ bool is_free(cudaStream_t s) {
 
 const uint64_t FREE = UINT64_MAX;
 
-/* Run the steps of s up to the record `number` (0: all), or those that wait for nothing (FREE). */
+/* Runs the steps of s up to the record `number` (0 for all), or with FREE those that wait for nothing. */
 void run(cudaStream_t s, uint64_t number) {
-  bool opened = false; /* only for work: to open and to close takes longer than an event */
+  bool opened = false; /* only for work, as opening and closing takes longer than an event */
 
   while (number == FREE ? is_free(s) : !s->steps.empty()) {
     CUstream_st::step step = std::move(s->steps.front());
@@ -154,7 +153,7 @@ void run(cudaStream_t s, uint64_t number) {
     } else if (step.record) {
       step.record->done = step.number;
       step.record->at_s = s->at_s;
-      if (number && step.number >= number) break; /* FREE is more than all */
+      if (number && step.number >= number) break; /* FREE is above all numbers */
     } else {
       if (!opened) emu_memory_begin();
       opened = true;
@@ -168,7 +167,7 @@ void run_all() {
   for (cudaStream_t s : streams) run(s, 0);
 }
 
-/* $TRI_EMULATE_EAGER; 0: not set, all runs late. */
+/* $TRI_EMULATE_EAGER, or 0 if it is not set and all work runs late. */
 uint64_t eager_seed() {
   static const char *const text = getenv("TRI_EMULATE_EAGER");
   static const uint64_t    seed = text ? strtoull(text, NULL, 0) : 0;
@@ -176,8 +175,8 @@ uint64_t eager_seed() {
   return seed;
 }
 
-/* After each call that queues something: streams are late for some calls, then early for some, each its own
- * way, so that for a while one is far ahead of another. */
+/* Called after each call that queues something. Streams are late for some calls, then early for some, each in
+ * its own way. So for a while one is far ahead of another. */
 cudaError_t run_some(cudaError_t e) {
   static uint64_t n;
   if (!eager_seed() || open_depth) return e;
@@ -195,7 +194,7 @@ void on_fault(int signal, siginfo_t *info, void *) {
 
   if (!what) what = emu_explain_device(info->si_addr);
   if (what) emu_fail("%s (address %p)", what, info->si_addr);
-  sigaction(signal, &before, NULL); /* not ours: it happens again, and others judge */
+  sigaction(signal, &before, NULL); /* not ours, so it happens again and other handlers see it */
 }
 
 } /* namespace */
@@ -326,11 +325,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
   memset(out->uuid.bytes, device + 1, sizeof out->uuid.bytes);
   out->totalGlobalMem = TOTAL_BYTES;
   out->sharedMemPerBlockOptin = emu_shared_read();
-  out->major = getenv("TRI_EMULATE_SHARED") ? 8 : 9; /* as the GPUs with less: 8.9 */
+  out->major = getenv("TRI_EMULATE_SHARED") ? 8 : 9; /* like the GPUs with less, 8.9 */
   out->minor = getenv("TRI_EMULATE_SHARED") ? 9 : 0;
   out->l2CacheSize = 1 << 16;
   const char *given = getenv("TRI_EMULATE_SM");
-  out->multiProcessorCount = given ? atoi(given) : 3; /* chosen: grids with a limit by it take turns */
+  out->multiProcessorCount = given ? atoi(given) : 3; /* chosen, so that grids limited by it take turns */
   return cudaSuccess;
 }
 
@@ -348,7 +347,7 @@ cudaError_t cudaMemGetInfo(size_t *bytes_free, size_t *bytes_total) {
 /* ---- memory ---- */
 
 static void set_tail(char *p, const block &b,
-                     bool check) { /* behind what was asked for, up to the page's end */
+                     bool check) { /* behind the requested bytes, up to the page's end */
   for (size_t i = b.bytes; i < b.room; i++) {
     if (check && p[i] != 0x5a)
       emu_fail("device memory was written beyond the %zu bytes of an allocation", b.bytes);
@@ -356,7 +355,7 @@ static void set_tail(char *p, const block &b,
   }
 }
 
-/* Addresses for `room` bytes, pages nobody may touch on both sides. */
+/* Takes addresses for `room` bytes, with pages nobody may touch on both sides. */
 static char *take_range(size_t room) {
   char *p;
 
@@ -392,7 +391,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
   block &b = device_blocks[p] = {bytes, room, false};
   in_use += bytes;
   mprotect(p, room, PROT_READ | PROT_WRITE);
-  memset(p, 0xff, bytes); /* not zero: nobody promised it */
+  memset(p, 0xff, bytes); /* not zero, as nobody promised zeros */
   set_tail(p, b, false);
   if (!open_depth) mprotect(p, room, PROT_NONE);
   emu_watch_faults();
@@ -404,7 +403,7 @@ void *emu_sparse(size_t bytes) {
   size_t room = (bytes + LARGE - 1) / LARGE * LARGE;
   char  *p = take_range(room);
 
-  madvise(p, room, MADV_DONTNEED);   /* zeros again, where a block that kept its pages was before */
+  madvise(p, room, MADV_DONTNEED);   /* zeros again, if a block that kept its pages was here */
   madvise(p, room, MADV_NOHUGEPAGE); /* a page for a row, not two million bytes */
   mprotect(p, room, PROT_READ | PROT_WRITE);
   set_tail(p, device_blocks[p] = {bytes, room, true}, false);
@@ -448,7 +447,7 @@ cudaError_t cudaFreeHost(void *p) {
   return cudaSuccess;
 }
 
-/* A copy's end: device, page-locked or other host memory. Ends the program if it is no such whole. */
+/* Returns whether one side of a copy is device memory. Ends the program if the copy leaves its allocation. */
 static bool is_device(const void *p, size_t bytes, const char *what) {
   if (!in_range(p)) return false;
   if (!find(device_blocks, p, bytes))
@@ -465,8 +464,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
       (to_device || find(pinned_blocks, dst, bytes)) && (from_device || find(pinned_blocks, src, bytes));
 
   if (late) return emu_queue(s, [=] { memcpy(dst, src, bytes); });
-  if (s == capturing) return check_unsafe(); /* a run would read or write what lies there then, if anything */
-  if (to_device) { /* memory that can be paged out is read before the call returns */
+  if (s == capturing) return check_unsafe(); /* a later run would use other contents */
+  if (to_device) {                           /* pageable memory is read before the call returns */
     std::vector<char> kept((const char *)src, (const char *)src + bytes);
     return emu_queue(s, [dst, kept = std::move(kept)] { memcpy(dst, kept.data(), kept.size()); });
   }
@@ -519,7 +518,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (s == capturing && !captured) return give(cudaErrorStreamCaptureInvalidated);
   if (s == capturing && e->captured != captures && (e->recorded || e->captured))
     return break_capture(cudaErrorStreamCaptureIsolation);
-  if (s == capturing) return cudaSuccess; /* of its own capture: in order anyway */
+  if (s == capturing) return cudaSuccess; /* of its own capture, so in order anyway */
   if (e->captured && capturing)
     emu_fail("a stream waits for an event of a capture and so joins it; one stream's is emulated");
   if (e->captured) return give(cudaErrorCapturedEvent);
@@ -551,7 +550,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   if (e->done < e->recorded) run(e->stream, e->recorded);
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t e) { /* the second to ask finds it done */
+cudaError_t cudaEventQuery(cudaEvent_t e) { /* the second query finds it done */
   if (e->owner != std::this_thread::get_id()) return e->done < e->recorded ? cudaErrorNotReady : cudaSuccess;
   if (cudaError_t unsafe = check_unsafe()) return unsafe;
   if (e->captured) return give(cudaErrorCapturedEvent);

@@ -1,11 +1,11 @@
 #!/bin/bash
-# step.sh - GRPO steps of the whole program on emulated GPUs: sampler and trainer agree to the bit, on one rank and on two.
+# step.sh - runs GRPO steps of the whole program on emulated GPUs: sampler and trainer agree to the bit, on one rank and on two.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/emulate/step.sh PROGRAM RANKS
-# Judge: a largest gap of 0 nats and no warning, where contexts are so long that they are spread over the GPU's blocks too, of which
-# trireme plan says the bytes before; the same numbers with what can rest in host memory there; with a library whose rows never agree, a warning that run.sampler becomes
-# rescore, a gap that is not 0, and a run that ends well.
+# The largest gap must be 0 nats, without a warning, also with contexts long enough to be spread over the GPU's blocks. trireme plan
+# gives the bytes of these beforehand. With everything possible in host memory the numbers are the same. With a library whose rows
+# never agree, a warning says that run.sampler becomes rescore, the gap is not 0, and the run ends well.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -19,11 +19,11 @@ run() { # output folder, further key=value ...
 gap() { sed -n '$s/.*"sampler_gap_max_nats": \([0-9.e+-]*\).*/\1/p' "$dir/$1/metrics.jsonl"; }
 
 run exact shard.params=world shard.grads=world shard.optimizer=world
-if grep 'exact becomes rescore' "$dir/log"; then exit 1; fi
+if grep '"code": "sampler_rescores"' "$dir/exact/run.jsonl"; then exit 1; fi
 [ "$(gap exact)" = 0 ] || { echo "step: a gap of $(gap exact) nats"; exit 1; }
 run resting shard.params=world shard.grads=world shard.optimizer=world shard.offload=all
 diff <(numbers "$dir/exact") <(numbers "$dir/resting") || { echo "step: other numbers with shard.offload"; exit 1; }
-# Prompts of 1029 tokens, on a GPU of 8 multiprocessors: two rows of its one key/value head are spread.
+# Prompts of 1029 tokens on a GPU of 8 multiprocessors. Two rows of its one key/value head are spread.
 awk 'BEGIN { for (i = 0; i < 4; i++) { printf "{\"prompt\": \""; for (j = 0; j < 1024; j++) printf "%d", (i + j * j) % 7; printf "%d+%d=\", \"answer\": \"%d\"}\n", i + 10, i, 2 * i + 10 } }' \
   > "$dir/long.jsonl"
 sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 2048/; s/"num_key_value_heads": *[0-9]*/"num_key_value_heads": 1/' \
@@ -38,6 +38,6 @@ cat "$dir/ran"/* | grep -q '^ran .*attn_spread_values_kernel' || { echo "step: l
 [ "$(gap long)" = 0 ] || { echo "step: a gap of $(gap long) nats over long contexts"; exit 1; }
 grep -q "\"mem_planned_bytes\": $planned, \"mem_used_bytes\": $planned[,}]" "$dir/long/metrics.jsonl" || { echo "step: $planned bytes were planned for long contexts"; exit 1; }
 TRI_EMULATE_LT=vary run rescore
-grep 'run.sampler: exact becomes rescore in this run: cuBLASLt' "$dir/log"
+grep '"code": "sampler_rescores".*cuBLASLt' "$dir/rescore/run.jsonl"
 [ "$(gap rescore)" != 0 ] || { echo "step: no gap, though rows never agree"; exit 1; }
 echo "step: gap 0 exact, $(gap rescore) nats rescored, $ranks ranks"

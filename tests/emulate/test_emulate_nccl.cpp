@@ -1,7 +1,7 @@
-/* test_emulate_nccl.cpp - the emulated NCCL on two ranks: what is right gives numbers, each misuse ends with
- * its message.
+/* test_emulate_nccl.cpp - tests the emulated NCCL on two ranks: right calls give numbers, each misuse ends
+ * with its message.
  *
- * Without an argument it starts itself by mpirun for each case. Judge: what the ranks say, and their exit
+ * Without an argument it starts itself by mpirun for each case. Judge: the ranks' messages and their exit
  * code. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <cuda_runtime_api.h>
@@ -74,7 +74,7 @@ ncclComm_t second() {
 
 void well() {
   float      x[2 * N];
-  ncclComm_t turned = second(); /* rank 0 is its rank 1 */
+  ncclComm_t turned = second(); /* rank 0 is rank 1 in it */
   for (int i = 0; i < 2 * N; i++) x[i] = (float)(i + 1000 * rank);
   cudaMemcpyAsync(a, x, sizeof x, cudaMemcpyDefault, stream);
   sum(world, 2 * N); /* 2 i + 1000 */
@@ -129,7 +129,7 @@ void undone() { sum(world, N), ncclCommFinalize(world); }
 const struct {
   const char *name;
   void (*body)();
-  const char *says; /* NULL: nothing, and ends well */
+  const char *says; /* NULL if nothing is said and it ends well */
 } cases[] = {
     {"well", well, NULL},
     {"counts", counts, "ranks disagree"},
@@ -164,7 +164,7 @@ int run_case(const char *name) {
   return 0;
 }
 
-/* True if two ranks of the case say so. */
+/* Returns true if two ranks of the case say so. */
 bool judge(const char *program, const char *name, const char *says) {
   std::string text = std::string(TRI_MPIEXEC " -n 2 ") + program + " '" + name + "' 2>&1", said;
   char        piece[4096];

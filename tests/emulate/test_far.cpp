@@ -1,8 +1,8 @@
-/* test_far.cpp - kernels on arrays of more than 2^32 elements: a few of their blocks, over a few pages that
- * exist.
+/* test_far.cpp - tests kernels on arrays of more than 2^32 elements, with a few of their blocks over a few
+ * existing pages.
  *
- * An index kept in 32 bits reads or writes elsewhere. Judge: the bits the same kernel gives where the same
- * rows are all there is. */
+ * An index kept in 32 bits reads or writes elsewhere. Judge: the bits of the same kernel on an array of these
+ * rows only. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/base/cuda_util.cuh"
 #include "impl.cuh"
@@ -21,10 +21,10 @@ tri_device        *device;
 tri_stream        *stream;
 const tri_kernels *kernel;
 
-enum { WIDTH = 8192, UNIT = 8, THREADS = 256 };   /* of kernels of any grid: UNIT elements to a thread */
+enum { WIDTH = 8192, UNIT = 8, THREADS = 256 };   /* for kernels with any grid, UNIT elements per thread */
 const int64_t N = ((int64_t)1 << 32) / WIDTH + 2; /* rows */
-/* Those that are looked at: the first, the last, and around what 31 and 32 bits count: elements, and bytes of
- * elements of 2 and 4. */
+/* The rows tested: the first, the last, and those around the limits of 31 and 32 bits, counted in elements,
+ * and in bytes of elements of 2 and 4. */
 const int64_t row[] = {0,
                        (1 << 29) / WIDTH,
                        (1 << 30) / WIDTH,
@@ -49,12 +49,12 @@ void copy(void *to, const void *from, size_t bytes) {
   ok(device->ops->stream_sync(stream));
 }
 
-/* Rows that are all there is, and the same ones far apart in an array of N. */
+/* An array of these rows only, and the same rows far apart in an array of N. */
 struct array {
   tri_tensor near, far;
   size_t     bytes; /* of a row */
 
-  /* Of small numbers, integers below most or both signs of a float. */
+  /* Fills with small numbers, integers below `most` or floats of both signs. */
   array(tri_dtype t, int64_t width, int most = 0) {
     size_t            each = tri_dtype_bytes(t);
     std::vector<char> data((size_t)width * R * each);
@@ -79,7 +79,7 @@ struct array {
     cudaFree(far.data);
   }
   tri_tensor *at(bool is_far) { return is_far ? &far : &near; }
-  /* As one row of all elements. */
+  /* Compares as one row of all elements. */
   tri_tensor flat(bool is_far) {
     tri_tensor *t = at(is_far);
     return tri_view1(t->data, t->dtype, tri_tensor_count(t));
@@ -96,7 +96,7 @@ struct array {
   }
 };
 
-/* Near, with all blocks; then far, with the blocks of the rows. Of kernels with a block for each row. */
+/* For kernels with a block for each row. Runs near with all blocks, then far with the blocks of the rows. */
 template <class W> void each_row(W work) {
   work(false);
   emu_only(std::vector<uint64_t>(row, row + R), 0);
@@ -105,7 +105,8 @@ template <class W> void each_row(W work) {
   ok(device->ops->stream_sync(stream));
 }
 
-/* The same of kernels whose grid is any: one as wide as there are units, so that no thread goes on. */
+/* The same for kernels with any grid. The grid is as wide as there are units, so no thread takes a second
+ * turn. */
 template <class W> void each_unit(int64_t width, W work) {
   std::vector<uint64_t> blocks;
   const int64_t         units = width / UNIT;
@@ -143,10 +144,10 @@ void test_layers(void **) {
   w.check("glu_bwd");
 }
 
-/* A table of many rows, of which few are asked for. */
+/* A table of many rows, with few of them used. */
 void test_tables(void **) {
   array      x(TRI_F32, WIDTH), table(TRI_BF16, WIDTH), got(TRI_F32, WIDTH);
-  array      token(TRI_I32, 1, 1); /* near: which rows, of the near array and of the far one */
+  array      token(TRI_I32, 1, 1); /* near says which rows, of the near array and of the far one */
   int32_t    id[2][R];
   tri_tensor out = tri_view2(got.near.data, TRI_F32, R, WIDTH);
   float     *had = (float *)malloc(R * WIDTH * sizeof *had), *has = (float *)malloc(R * WIDTH * sizeof *has);
@@ -195,9 +196,9 @@ void test_flat(void **) {
   w.check("adamw"), m.check("adamw m"), h.check("adamw half");
 }
 
-/* The last sequence of many tokens; and pages of a cache, each as large as a row. */
+/* The last sequence of many tokens, and pages of a cache, each as large as a row. */
 void test_attention(void **) {
-  enum { H = 2, G = 1, D = 128, E = (H + 2 * G) * D, LEN = 70, ROWS = 128 }; /* of attn_fwd's blocks */
+  enum { H = 2, G = 1, D = 128, E = (H + 2 * G) * D, LEN = 70, ROWS = 128 }; /* rows of attn_fwd's blocks */
   const int64_t       n = ((int64_t)1 << 32) / E + LEN + 500;                /* begins behind 2^32 elements */
   const tri_attn_rule rule = {{H, G, D}, 0.088f, 0, 0, 0};
   array               from(TRI_BF16, (int64_t)E * 16); /* enough random numbers */

@@ -26,9 +26,9 @@ static float widen(uint32_t pair, int high) {
   return __uint_as_float(high ? pair & 0xffff0000u : pair << 16);
 }
 
-/* PTX ISA 9.7.14, "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds of a rows g, g + 8 and columns
- * 2t, 2t + 1, then the same 8 further; of b rows 2t, 2t + 1 and 8 further, column g; of d rows g, g + 8,
- * columns 2t, 2t + 1. */
+/* PTX ISA 9.7.14, "Matrix fragments for mma.m16n8k16". Lane = 4 g + t holds these elements. a has rows g, g +
+ * 8 and columns 2t, 2t + 1, then the same 8 further. b has rows 2t, 2t + 1 and 8 further, column g. d has
+ * rows g, g + 8, columns 2t, 2t + 1. */
 void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const char *file, int line) {
   struct part {
     float          *d;
@@ -49,7 +49,7 @@ void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const ch
         }
         memset(sum, 0, sizeof sum);
         for (int row = 0; row < 16; row++)
-          for (int k = 0; k < 16; k++) /* columns last: eight at a time on the host */
+          for (int k = 0; k < 16; k++) /* columns last, eight at a time on the host */
             for (int col = 0; col < 8; col++) sum[row][col] += A[row][k] * B[k][col];
         for (int i = 0; i < 32; i++)
           for (int r = 0; r < 4; r++) {
@@ -60,8 +60,9 @@ void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const ch
       file, line);
 }
 
-/* PTX ISA, ldmatrix: lanes 8 i .. 8 i + 7 name the rows of matrix i; a lane gets row lane / 4, columns 2
- * (lane % 4) and the next of each; turned: column lane / 4, rows 2 (lane % 4) and the next. */
+/* PTX ISA, ldmatrix. Lanes 8 i .. 8 i + 7 give the addresses of the rows of matrix i. A lane gets columns 2
+ * (lane % 4) and the next of row lane / 4 of each. With turn it gets rows 2 (lane % 4) and the next of column
+ * lane / 4. */
 void emu_ldmatrix(uint32_t *r, int n, bool turn, const void *row, const char *file, int line) {
   struct part {
     uint32_t   *r;
