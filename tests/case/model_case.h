@@ -1,5 +1,5 @@
-/* model_case.h - what the tests of stores, models, samplers and training share: a session, golden files, a
- * model filled from one. */
+/* model_case.h - helpers for the tests of stores, models, samplers and training. It opens sessions and golden
+ * files, and fills models from them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_MODEL_CASE_H
 #define TRI_TESTS_MODEL_CASE_H
@@ -21,14 +21,14 @@ static inline void *test_alloc(int64_t n, size_t size) {
   return p;
 }
 
-/* test_device(), and one thread per rank: the tests share a machine. */
+/* test_device() with one thread per rank, since the tests share a machine. */
 static inline void session_open(tri_session *se, int ranks_per_node) {
   tri_session_opt opt = {test_device(), ranks_per_node, 1, 0, NULL};
   OK(tri_session_open(&opt, se));
 }
 
-/* The models of tests/golden/make_model_golden.py, folders of tests/data: one or more of each family. In
- * brief every third is taken (test_step), or every twelfth: they stand so that these differ most. */
+/* The models of tests/golden/make_model_golden.py, as folders of tests/data. Every family has at least one.
+ * The brief run takes every third (test_step) or every twelfth. Their order makes these differ most. */
 static const char *const golden_models[] = {
     "model/llama",       "model/llama_bias",    "model/llama_linear", "model/qwen2_window",
     "model/qwen2",       "model/qwen2_tied",    "model/mistral",      "model/mistral_wide",
@@ -40,10 +40,10 @@ static const char *const golden_models[] = {
     "model/phi3_window", "model/mistral3_half", "model/gemma3_half"};
 enum { N_MODELS = sizeof golden_models / sizeof *golden_models };
 
-/* A folder under tests/data with golden.safetensors; numbers of the peers, by name. */
+/* A folder under tests/data with golden.safetensors, which holds the numbers of other programs by name. */
 typedef struct golden {
   char             folder[512];
-  tri_safetensors *numbers, *weights; /* weights NULL until a model is opened from the folder */
+  tri_safetensors *numbers, *weights; /* weights is NULL until a model is opened from the folder */
   tri_model_shape  shape;
   tri_eos          eos;
 } golden;
@@ -58,7 +58,7 @@ static inline void golden_open(golden *g, const char *name) {
 }
 static inline void golden_open_model(golden *g, const char *name) {
   char    path[600];
-  int64_t gone; /* tensors that are not of the text half */
+  int64_t gone; /* tensors outside the text half */
 
   golden_open(g, name);
   snprintf(path, sizeof path, "%s/model.safetensors", g->folder);
@@ -76,7 +76,7 @@ static inline int64_t golden_count(const golden *g, const char *name) {
   CHECK(info, "%s has no %s", g->folder, name);
   return info->count;
 }
-/* By free(). */
+/* Free with free(). */
 static inline float *golden_get(const golden *g, const char *name) {
   int64_t n = golden_count(g, name);
   float  *x = test_alloc(n, sizeof *x);
@@ -98,7 +98,7 @@ static inline double golden_number(const golden *g, const char *name) {
   return y;
 }
 
-/* |a - b| / |b| over n numbers; 0 when both are 0. */
+/* |a - b| / |b| over n numbers. 0 when both are 0. */
 static inline double distance(const float *a, const float *b, int64_t n) {
   double d = 0, r = 0;
 
@@ -110,7 +110,7 @@ static inline double distance(const float *a, const float *b, int64_t n) {
   return sqrt(d / r);
 }
 
-/* tri_fill_fn over a golden's model.safetensors. */
+/* tri_fill_fn that reads a golden folder's model.safetensors. */
 typedef struct fill_from {
   const golden        *g;
   const tri_unit_spec *unit;
@@ -127,7 +127,7 @@ static inline void fill_model(tri_model *m, const golden *g, tri_stream *s) {
   OK(tri_params_fill(tri_model_params(m), TRI_STATE_WEIGHT, fill_golden, &f, s));
 }
 
-/* Options of a test's model: no more than `tokens` rows of anything. */
+/* Options of a test's model. Nothing has more than `tokens` rows. */
 static inline tri_model_opt model_options(const golden *g, const tri_session *se, tri_dtype dtype,
                                           int64_t tokens) {
   return (tri_model_opt){.shape = &g->shape,

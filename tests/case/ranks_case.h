@@ -1,5 +1,5 @@
-/* ranks_case.h - what the tests that may run under mpirun share: MPI for the whole program, a check that ends
- * all ranks.
+/* ranks_case.h - helpers for tests that may run under mpirun. MPI runs for the whole program, and a failed
+ * check ends all ranks.
  *
  * ranks_open and ranks_close are the setup and teardown of a program's group of tests. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -18,7 +18,7 @@
 #include "comm/comm.h"
 #include "comm/runtime.h"
 
-/* A rank that fails must not leave the others waiting. A format and its arguments may follow. */
+/* A failing rank must not leave the others waiting. A format and its arguments may follow. */
 #define CHECK(x, ...)                                                                                        \
   do {                                                                                                       \
     if (!(x)) {                                                                                              \
@@ -30,7 +30,7 @@
   } while (0)
 #define OK(call) CHECK((call) == TRI_OK)
 
-static tri_runtime rt; /* real nodes */
+static tri_runtime rt; /* with the real nodes */
 static tri_device *cpu;
 static tri_comm   *world;
 

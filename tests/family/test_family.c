@@ -1,4 +1,4 @@
-/* test_family.c - the rows of every family. Judge: what the blocks look for (decoder.h, head.h). */
+/* test_family.c - tests the rows of every family against the needs of the blocks (decoder.h, head.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void families_are_found(void **state) {
   assert_null(tri_family_find("gpt2"));
 }
 
-/* What every block needs is there in its part, with nothing to depend on. */
+/* The tensors that every block needs exist in their part, without a condition. */
 static void blocks_find_their_tensors(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)
@@ -45,8 +45,9 @@ static void blocks_find_their_tensors(void **state) {
   assert_string_equal(tri_family_tensor(&tri_family_qwen2, TRI_SLOT_HEAD), "lm_head.weight");
 }
 
-/* What a family has both of or none: norms before attention and mlp, after them, of queries and keys. It has
- * those before or those after: gradients pass through the buffer of the latter (tri_pre_norm_backward). */
+/* A family has both norms of each pair or neither: those before attention and mlp, those after them, and
+ * those of queries and keys. It has the norms before or those after. Gradients pass through the buffer of the
+ * norms after (tri_pre_norm_backward). */
 static void norms_come_in_pairs(void **state) {
   static const tri_slot pair[][2] = {{TRI_SLOT_NORM1, TRI_SLOT_NORM2},
                                      {TRI_SLOT_POST_NORM1, TRI_SLOT_POST_NORM2},
@@ -66,7 +67,8 @@ static void norms_come_in_pairs(void **state) {
   }
 }
 
-/* A family's own keys have a place where they need one; a window has its length, a pattern its number. */
+/* The keys of a family have a field where they need one. A window has its length, and a pattern its
+ * number. */
 static void keys_are_sound(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++) {
@@ -83,8 +85,8 @@ static void keys_are_sound(void **state) {
   }
 }
 
-/* Rows of one slot are neighbours, since they are joined; a layer's name has one place for its number; a
- * product has two dimensions, a bias one; letters are known. */
+/* Rows of one slot are neighbours, since they are joined. A layer's name has one place for its number. A
+ * product has two dimensions and a bias one. All letters are known. */
 static void rows_are_sound(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)

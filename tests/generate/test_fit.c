@@ -1,4 +1,5 @@
-/* test_fit.c - how many sequences a rank decodes at once. Judge: arithmetic by hand, on a GPU on paper. */
+/* test_fit.c - tests how many sequences a rank decodes at once. The expected numbers are worked out by hand.
+ * The GPU is a described one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,8 @@ static void open_paper(tri_session *se, size_t gpu_bytes) {
   assert_int_equal(tri_session_pretend_gpu(&opt, 1, 1, gpu_bytes, se), TRI_OK);
 }
 
-/* 2 layers, 3 heads of 8 columns, keys and values: 96 numbers a token and layer; one page more. */
+/* 2 layers, and 3 heads of 8 columns for keys and values, so 96 numbers per token and layer. One page
+ * more. */
 static void a_row_is_its_cache(void **state) {
   tri_model_shape sh = {.L = 2, .G = 3, .D = 8};
 
@@ -24,7 +26,7 @@ static void a_row_is_its_cache(void **state) {
   assert_int_equal(tri_sampler_row_bytes(&sh, TRI_F32, 100), (100 + 32) * 2 * 48 * 4);
 }
 
-/* The host's cores take 256, whatever there is. */
+/* The cores of the host take 256, whatever memory there is. */
 static void the_host_has_a_limit(void **state) {
   tri_session se;
 
@@ -38,8 +40,8 @@ static void the_host_has_a_limit(void **state) {
   tri_session_close(&se);
 }
 
-/* Rows of 16 MiB on a GPU of 80 GiB, of which 75 are given to generation, less what is planned for it, on the
- * device, and the libraries' own; what learning has beside it does not count. */
+/* Each sequence takes 16 MiB, on a GPU of 80 GiB. Generation gets 75 GiB, less the device memory planned for
+ * it and that of the libraries. The memory of learning does not count. */
 static void a_gpu_is_filled(void **state) {
   static const struct {
     int64_t planned_gib, asked, want;

@@ -1,7 +1,8 @@
-/* test_sampler.c - generation. Judges: transformers' greedy answers token for token (make_model_golden.py);
- * the same answers whatever the batching, the order of prompts, the number of answers asked for and the
- * number of ranks, recorded steps or none; the order in which steps are given and waited for; the trainer's
- * own log-probabilities bit for bit, in f32 and bf16. Run with 1, 2 and 3 ranks. */
+/* test_sampler.c - tests generation. Greedy answers are compared with transformers token for token
+ * (make_model_golden.py). Answers stay the same for every batching, order of prompts, number of answers
+ * and number of ranks, with recorded steps or without. Other tests check the order in which steps are
+ * queued and waited for. Log-probabilities match the trainer's bit for bit, in f32 and bf16. Run with 1, 2
+ * and 3 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -19,17 +20,17 @@ typedef struct bench {
   tri_model   *m;
   tri_staging *staging;
   tri_sampler *s;
-  tri_prompt  *prompt; /* all of the golden file's */
+  tri_prompt  *prompt; /* all sequences of the golden file */
   int32_t     *token;
   int          n_prompt;
 } bench;
 
-static const tri_device_ops *instead; /* of the device's own table; NULL: none */
+static const tri_device_ops *instead; /* in place of the device's table, or NULL */
 
 static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_plan plan, int max_sequences,
                        int64_t max_prefill) {
   tri_sampler_opt so = {max_sequences, LONGEST, MOST_NEW, max_prefill,
-                        max_sequences % 2 ? 0 : 1024}; /* both ways to keep answers */
+                        max_sequences % 2 ? 0 : 1024}; /* both ways to store answers */
   tri_model_opt   opt;
   int32_t        *length;
   int64_t         at = 0;
@@ -76,7 +77,7 @@ static const int32_t *answer_of(const tri_rollout *r, int q, int64_t *n) {
   return r->token + r->start[q] + r->prompt_len[q];
 }
 
-/* Among several ranks, and in brief, some of the golden models: all of them go through one. */
+/* Several ranks, and the brief run, take some of the golden models. All models pass through one rank. */
 static int model_step(void) { return world->size > 1 ? 4 : test_step(12); }
 
 /* ---- greedy against transformers ---- */
@@ -131,7 +132,8 @@ static void greedy_is_transformers(void **state) {
 
   (void)state;
   for (int i = 0; i < N_MODELS; i += model_step())
-    for (int k = test_step(4) > 1 ? 1 + i % 8 / 2 : 0; k < 4; k += test_step(4)) { /* in brief 1, then 3 */
+    for (int k = test_step(4) > 1 ? 1 + i % 8 / 2 : 0; k < 4;
+         k += test_step(4)) { /* 1 then 3 in the brief run */
       bench b;
       open_bench(&b, golden_models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
       greedy_of(&b, 1 + k);
@@ -141,8 +143,8 @@ static void greedy_is_transformers(void **state) {
 
 /* ---- the gap to the trainer ---- */
 
-/* Every log-probability of the answers against a training forward, bit for bit, one sequence or all that fit
- * at a time. */
+/* Compares every log-probability of the answers with a training forward, bit for bit. The forward takes one
+ * sequence at a time, or all that fit. */
 static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int most) {
   for (int q = 0; q < r->n_seq;) {
     int          seq[TOKENS], n = 0;
@@ -166,7 +168,7 @@ static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int
   }
 }
 
-/* The same number of forwards on every rank: all generate the same. */
+/* Every rank runs the same number of forwards, since all generate the same. */
 static void gap_of(bench *b, const tri_sample_rule *rule, int group, int most) {
   tri_generate_opt gen = {.rule = *rule, .max_new = MOST_NEW, .group = group};
   tri_rollout      r = {0};
@@ -189,7 +191,7 @@ static void the_gap_is_zero(void **state) {
         bench b;
         open_bench(&b, golden_models[i], half ? TRI_BF16 : TRI_F32, k ? zero3 : hybrid, k ? 5 : 19,
                    k ? 80 : 400);
-        /* in brief, the ways above and these rules take turns: each meets both types */
+        /* in the brief run the ways above and these rules alternate, so each runs in both types */
         for (size_t rule = (size_t)(n_bench % test_step(3)); rule < sizeof rules / sizeof *rules;
              rule += (size_t)test_step(3))
           gap_of(&b, &rules[rule], 3, rule % 2 ? 1 : TOKENS);
@@ -200,7 +202,7 @@ static void the_gap_is_zero(void **state) {
 /* ---- the same answers whatever the company ---- */
 
 typedef struct answers {
-  int32_t token[8][6][MOST_NEW]; /* prompt, sample */
+  int32_t token[8][6][MOST_NEW]; /* [prompt][sample] */
   float   logp[8][6][MOST_NEW];
   int64_t n[8][6];
 } answers;
@@ -208,7 +210,7 @@ typedef struct answers {
 static const int32_t some_ends[] = {5, 9, 23, 60};
 static int           n_ends = 2;
 
-/* Answers to prompts order[0..n) with `group` each. */
+/* Answers to prompts order[0..n), with `group` answers each. */
 static void collect(bench *b, const int *order, int n, int group, uint64_t seed, answers *out) {
   tri_prompt       prompt[8];
   tri_generate_opt gen = {
@@ -233,8 +235,8 @@ static bool same(const answers *a, const answers *c, int i, int group) {
          !memcmp(a->logp[i], c->logp[i], (size_t)group * sizeof a->logp[i][0]);
 }
 
-/* Row counts from 1 to more than there are answers: a slot is refilled at once, pages are used again and
- * again. */
+/* Row counts range from 1 to more than the number of answers. Free slots are refilled at once, and pages are
+ * reused many times. */
 static void answers_do_not_depend_on_company(void **state) {
   const int forward[] = {0, 1, 2, 3, 4, 5, 6, 7}, backward[] = {7, 5, 3, 1, 6, 4, 2, 0},
             rows[] = {1, 2, 5, 7, 64};
@@ -243,20 +245,20 @@ static void answers_do_not_depend_on_company(void **state) {
   const tri_dtype types[] = {TRI_F32, TRI_BF16};
 
   (void)state;
-  for (int half = 0; half < 2; half++) /* in brief, f32 meets 1 and 64 rows, bf16 1 and 5 */
+  for (int half = 0; half < 2; half++) /* brief: f32 runs 1 and 64 rows, bf16 1 and 5 */
     for (int k = 0; k < (half && test_step(2) == 2 ? 3 : 5); k += test_step(half ? 2 : 4)) {
       bench b;
       open_bench(&b, "model/qwen2", types[half], plan[k % 2], rows[k], k % 2 ? 1000 : 70);
       collect(&b, forward, 8, 6, 11, &a);
       if (k == 0) first = a;
       for (int i = 0; i < 8; i++) CHECK(same(&a, &first, i, 6), "%d rows, prompt %d", rows[k], i);
-      if (k == 0 && test_step(2) == 2) { /* in brief, one row has no company */
+      if (k == 0 && test_step(2) == 2) { /* in the brief run one row is alone */
         close_bench(&b);
         continue;
       }
       collect(&b, backward, 8, 6, 11, &a);
       for (int i = 0; i < 8; i++) CHECK(same(&a, &first, i, 6), "%d rows, backward, prompt %d", rows[k], i);
-      collect(&b, forward, 8, 2, 11, &a); /* the first answers of six are those of two */
+      collect(&b, forward, 8, 2, 11, &a); /* the first two of six answers match those of two */
       for (int i = 0; i < 8; i++)
         CHECK(same(&a, &first, i, 2), "%d rows, two answers, prompt %d", rows[k], i);
       /* a rank has only its own prompts, or none */
@@ -270,7 +272,7 @@ static void answers_do_not_depend_on_company(void **state) {
     }
 }
 
-/* Keys: other seeds, samples and prompts give other answers; ends end them. */
+/* Other seeds, samples and prompts give other answers. End tokens end them. */
 static void answers_are_keyed(void **state) {
   const int      forward[] = {0, 1, 2, 3, 4, 5, 6, 7};
   static answers a, c;
@@ -320,7 +322,7 @@ static void spy_close(tri_graph **g) {
   real.graph_close(g);
 }
 
-/* The work and then what no device records. */
+/* The work, then a call that no device can record. */
 typedef struct bad_work {
   tri_status (*work)(void *ctx, tri_stream *s);
   void *ctx;
@@ -336,8 +338,8 @@ static tri_status spoil_record(tri_stream *s, tri_status (*work)(void *ctx, tri_
   return spy_record(s, wait_too, &w, out);
 }
 
-/* Steps call by call and without padding, recorded steps, and steps the device refuses to record give the
- * same answers; 48 answers of many lengths in 40 rows meet most numbers of rows more than once. */
+/* Steps run call by call and without padding, as recordings, or on a device that refuses to record. All give
+ * the same answers. 48 answers of many lengths in 40 rows use most row counts more than once. */
 static void recorded_steps_change_nothing(void **state) {
   const int      forward[] = {0, 1, 2, 3, 4, 5, 6, 7};
   static answers plain, a;
@@ -358,11 +360,11 @@ static void recorded_steps_change_nothing(void **state) {
     collect(&b, forward, 8, 6, 5, &a);
     if (how == 0) plain = a;
     for (int i = 0; i < 8; i++) CHECK(same(&a, &plain, i, 6), "way %d, prompt %d", how, i);
-    CHECK(n_closed == n_recorded); /* none outlives its call */
+    CHECK(n_closed == n_recorded); /* no recording outlives its call */
     if (how == 1) {
       CHECK(n_recorded >= 5 && n_asked == n_recorded && n_run >= 2 * n_recorded, "%d of %d recorded, %d runs",
             n_recorded, n_asked, n_run);
-      collect(&b, forward, 8, 2, 6, &a); /* another seed, which a recording holds */
+      collect(&b, forward, 8, 2, 6, &a); /* another seed, since a recording holds its seed */
       CHECK(n_closed == n_recorded);
       CHECK(!same(&a, &plain, 0, 2));
       collect(&b, forward, 8, 2, 5, &a);
@@ -379,7 +381,7 @@ static void recorded_steps_change_nothing(void **state) {
 /* ---- long contexts ---- */
 
 static tri_kernels kernels;
-static int         n_spread, n_whole; /* calls of attn_step, either way */
+static int         n_spread, n_whole; /* calls of attn_step, in either mode */
 
 static tri_status spy_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
                            const tri_step_at *at, const tri_attn_rule *rule) {
@@ -394,9 +396,9 @@ static void advise_to_spread(const tri_device *d, tri_device_advice *out) {
   out->spread_heads = TRI_GPU_SPREAD_HEADS;
 }
 
-/* Answers whose contexts pass the number of tokens from which they are spread: before it each number of rows
- * has one recording, behind it another; a layer whose window is shorter is never spread. The answers are
- * those of rows that are not, and the trainer's numbers. */
+/* Contexts grow past the number of tokens at which attention is spread. Each row count has one recording
+ * below it and another above it. A layer with a shorter window is never spread. The answers equal those of
+ * unspread rows, and the trainer's numbers. */
 static void long_contexts_are_spread(void **state) {
   const char *const model[] = {"model/qwen2", "model/gemma2"};
   const int         forward[] = {0, 1, 2, 3, 4, 5, 6, 7}, rows[] = {5, 3};
@@ -431,7 +433,7 @@ static void long_contexts_are_spread(void **state) {
 
 /* ---- steps under way ---- */
 
-/* What is asked of the device: an event recorded, waited for (NULL: the stream), bytes copied. */
+/* A call to the device: an event recorded, a wait for an event (NULL: for the stream), or bytes copied. */
 typedef struct call {
   enum { RECORDS, WAITS, COPIES } what;
   const tri_event *event;
@@ -461,9 +463,9 @@ static tri_status note_copy(tri_stream *s, void *dst, const void *src, size_t by
   return real.copy(s, dst, src, bytes);
 }
 
-/* Steps of one row, whose prompt of one token needs no prefill: each is waited for when one more has been
- * given (the host's own cores do all at once, and have none under way), never the whole stream, and no more
- * is copied for it than its arrays and its results, however many pages a row may have. */
+/* Each step has one row, and its prompt of one token needs no prefill. The host waits for a step after it
+ * queued one more. The host's own cores run at once, so they have none queued. It never waits for the whole
+ * stream. A step copies only its arrays and results, however many pages a row may have. */
 static void the_host_is_a_step_behind(void **state) {
   tri_generate_opt gen = {.rule = {1, 1, 0, 3}, .max_new = MOST_NEW, .group = 1};
   tri_rollout      r = {0};
@@ -484,7 +486,7 @@ static void the_host_is_a_step_behind(void **state) {
   OK(tri_sampler_generate(b.s, b.prompt, 1, &gen, b.se.stream, &r));
   for (int i = 0; i < n_noted; i++) {
     const call *c = &noted[i];
-    bool        taken = false; /* is it a step's? */
+    bool        taken = false; /* is it the event of a step? */
     for (int k = 0; k < n_noted && c->event; k++)
       taken |= noted[k].what == WAITS && noted[k].event == c->event;
     n_given += c->what == RECORDS && taken;
@@ -510,10 +512,10 @@ static tri_status fill_all(void *weight, tri_state_kind kind, int u, int i, int6
   return TRI_OK;
 }
 
-/* In f32 the weights are NaN; in fp16 they are what another type holds. */
+/* In f32 the weights are NaN. In fp16 they are values that only another type can hold. */
 static void a_diverged_model_is_named(void **state) {
   static const tri_dtype   type[] = {TRI_F32, TRI_F16};
-  static const char *const why[] = {"): the model has diverged; lower", "): in fp16 nothing is above 65504"};
+  static const char *const why[] = {"diverged learning rate", "fp16 65504 model.dtype"};
   tri_generate_opt         gen = {.rule = {1, 1, 0, 3}, .max_new = 9, .group = 2};
   tri_rollout              r = {0};
   bench                    b;
@@ -524,7 +526,7 @@ static void a_diverged_model_is_named(void **state) {
     open_bench(&b, "model/llama", type[i], hybrid, 3, 100);
     OK(tri_params_fill(tri_model_params(b.m), TRI_STATE_WEIGHT, fill_all, &weight, b.se.stream));
     CHECK(tri_sampler_generate(b.s, b.prompt, b.n_prompt, &gen, b.se.stream, &r) == TRI_ENUMERIC);
-    CHECK(refusal_is("token 0 of answer 0 to prompt_id 100 are not numbers"), "%s", tri_error_message());
+    CHECK(refusal_is("token 0 answer prompt_id 100"), "%s", tri_error_message());
     CHECK(refusal_is(why[i]), "%s", tri_error_message());
     tri_error_clear();
     tri_rollout_free(&r);
@@ -532,10 +534,10 @@ static void a_diverged_model_is_named(void **state) {
   }
 }
 
-/* What was told of answers as they ended. */
+/* The answers reported as they ended. */
 typedef struct told {
   tri_rollout *r;
-  int          n, rounds, first_round; /* rounds asked for; when the first answer was told */
+  int          n, rounds, first_round; /* rounds requested, and the round of the first report */
   int          number[64], n_token[64];
   uint64_t     hash[64];
   bool         fails;
@@ -560,7 +562,8 @@ static bool count_round(void *ctx) {
   return false;
 }
 
-/* Each once, with its own tokens, the first long before the last; what fails there ends the generation. */
+/* Each answer is reported once, with its own tokens. The first report comes long before the last. A failing
+ * report ends the generation. */
 static void answers_are_told_as_they_end(void **state) {
   told             t = {0};
   tri_generate_opt gen = {.rule = {1, 1, 0, 3},

@@ -1,6 +1,6 @@
-/* test_head_scalar.c - a model that gives one number a row. Judges: the head's formula in f64; finite
- * differences of the whole model; the f32 gradients for those in bf16. Run with 1, 2 and 4 ranks, of which
- * the last has no sequence. */
+/* test_head_scalar.c - tests a model that gives one number per row. The head is compared with its formula in
+ * f64. The whole model is compared with finite differences, and the bf16 gradients with the f32 ones. Run
+ * with 1, 2 and 4 ranks. The last rank of 4 has no sequence. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -16,10 +16,10 @@ typedef struct bench {
   tri_model   *m;
   tri_staging *staging;
   tri_rollout  r;
-  int          seq; /* the sequence that is loaded */
+  int          seq; /* the sequence now loaded */
   int          unit, param;
   double       step;   /* added to the weights of unit[unit].param[param], times the sign of their gradient */
-  double     **slopes; /* the gradients, once there are any: as all_gradients */
+  double     **slopes; /* the gradients, as all_gradients() gives them, or NULL */
 } bench;
 
 static const tri_params_opt *options(const bench *b) { return tri_params_options(tri_model_params(b->m)); }
@@ -31,7 +31,7 @@ static int n_tensors(const bench *b) {
   return n;
 }
 
-/* The place of unit[u].param[i] among all tensors. */
+/* The index of unit[u].param[i] among all tensors. */
 static int place(const bench *b, int u, int i) {
   for (int k = 0; k < u; k++) i += options(b)->unit[k].n_param;
   return i;
@@ -73,7 +73,7 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype) {
   OK(tri_model_start(b->m, b->se.stream));
   refill(b);
   OK(tri_rollout_make(SEQUENCES, 9 + 1 + 14, 1, 0, &b->r));
-  memcpy(b->r.start, (int64_t[]){0, 9, 10, 24}, sizeof(int64_t[SEQUENCES + 1])); /* one token: no rows */
+  memcpy(b->r.start, (int64_t[]){0, 9, 10, 24}, sizeof(int64_t[SEQUENCES + 1])); /* one token has no rows */
   token = golden_get_int(&b->g, "tokens");
   memcpy(b->r.token, token, 24 * sizeof *token);
   free(token);
@@ -92,7 +92,7 @@ static void close_bench(bench *b) {
 /* d loss / d value of row k of sequence q. */
 static double slope(int q, int64_t k) { return cos(7 * q + 3.0 * (double)k); }
 
-/* Loads this rank's sequence j, or nothing: sequences go round the ranks. Returns which, or -1. */
+/* Loads sequence j of this rank, or nothing. The ranks take sequences in turn. Returns its index, or -1. */
 static int load(bench *b, int j, tri_batch *out) {
   const tri_comm *c = b->se.comm[TRI_WORLD];
 
@@ -101,7 +101,7 @@ static int load(bench *b, int j, tri_batch *out) {
   return b->seq < SEQUENCES ? b->seq : -1;
 }
 
-/* Collective. Values of all sequences times their slopes, and with `learn` backward too. */
+/* Collective. The sum of all values times their slopes. With `learn` also runs backward. */
 static double loss(bench *b, bool learn) {
   tri_comm *c = b->se.comm[TRI_WORLD];
   double    sum = 0;
@@ -127,7 +127,8 @@ static double loss(bench *b, bool learn) {
   return sum;
 }
 
-/* Collective. Gradients of all tensors, whole, on every rank: [n_tensors][elements], by free(). */
+/* Collective. The whole gradients of all tensors on every rank, as [n_tensors][elements]. Free with
+ * free(). */
 static double **all_gradients(bench *b) {
   const tri_params_opt *o = options(b);
   double              **all = test_alloc(n_tensors(b), sizeof *all);
@@ -153,7 +154,7 @@ static double **all_gradients(bench *b) {
 
 /* ---- the head ---- */
 
-/* norm (Zhang, Sennrich 2019) and dot product in f64, from the residual stream's chosen rows. */
+/* The norm (Zhang, Sennrich 2019) and dot product in f64, from the chosen rows of the residual stream. */
 static void values_are_right(bench *b, double most) {
   int64_t   C = b->g.shape.C;
   tri_batch batch;
@@ -186,8 +187,9 @@ static void values_are_right(bench *b, double most) {
   }
 }
 
-/* Derived: C products and sums of f32, each rounded by 2^-24; in bf16 the norm's result and the weight,
- * each by 2^-9. Nothing of the vocabulary is planned or gathered, tied or not. */
+/* The bounds are derived. A value is C products and sums of f32, each rounded by 2^-24. In bf16 the norm's
+ * result and the weight are each rounded by 2^-9. The model plans and gathers nothing of the vocabulary, tied
+ * or not. */
 static void a_number_for_each_row(void **state) {
   static const char *const models[] = {"model/llama", "model/qwen2_tied"};
 
@@ -213,7 +215,8 @@ static tri_status fill_sevens(void *ctx, tri_state_kind kind, int u, int i, int6
   return TRI_OK;
 }
 
-/* This rank's piece of unit[u].param[i] is the folder's; the score's random. Returns the sum of its sizes. */
+/* Compares this rank's piece of unit[u].param[i] with the folder. The score must be random. Returns the sum
+ * of its magnitudes. */
 static double look_at_loaded(const bench *b, int u, int i) {
   const tri_unit_spec *unit = options(b)->unit;
   tri_params          *params = tri_model_params(b->m);
@@ -238,7 +241,7 @@ static double look_at_loaded(const bench *b, int u, int i) {
   return is_score ? sum : 0;
 }
 
-/* A folder of a model with a head of tokens: everything but the score comes from it. */
+/* A folder of a model with a token head gives everything except the score. */
 static void starts_from_a_language_model(void **state) {
   bench       b;
   tri_source *source;
@@ -260,8 +263,8 @@ static void starts_from_a_language_model(void **state) {
 
 /* ---- gradients ---- */
 
-/* Along the signs of a tensor's gradient the loss rises by the sum of its sizes. Measured: with STEP
- * they are 2.3e-3 apart at most. */
+/* The loss rises along the signs of a tensor's gradient by the sum of its magnitudes. With STEP the two
+ * differed by at most 2.3e-3 when measured. */
 static void gradients_are_slopes(void **state) {
   static const double STEP = 1e-3;
   bench               b;
@@ -289,8 +292,8 @@ static void gradients_are_slopes(void **state) {
   close_bench(&b);
 }
 
-/* As test_model.c's bf16: backward rounds about twice as often as forward, and sums of both signs lose
- * more. */
+/* The bounds are those of the bf16 test in test_model.c. Backward rounds about twice as often as forward, and
+ * sums of both signs lose more. */
 static void bf16_gradients_are_near(void **state) {
   bench full, half;
 

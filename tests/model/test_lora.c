@@ -1,6 +1,7 @@
-/* test_lora.c - models with low-rank adapters: what they say and what they learn, with and without.
- * Judge: PEFT in f32 (make_lora_golden.py); for bf16 the same numbers within what bf16's roundings explain;
- * the bits of the model without adapters. Run with 1 and 2 ranks, of which the second has no sequence. */
+/* test_lora.c - tests the outputs and gradients of models with low-rank adapters, and without. They are
+ * compared with PEFT in f32 (make_lora_golden.py). In bf16 the same numbers must agree within bf16's
+ * roundings. A model without adapters must give the same bits. Run with 1 and 2 ranks. The second rank has no
+ * sequence. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
@@ -10,7 +11,7 @@
 
 enum { TOKENS = 64 };
 
-static const float INV_TEMPERATURE = 1.25f; /* of logp, ent and the gradients in the golden files */
+static const float INV_TEMPERATURE = 1.25f; /* rows of logp, ent and the gradients in the golden files */
 
 static const struct {
   const char *name, *base;
@@ -22,7 +23,7 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 typedef struct bench {
   tri_session  se;
-  golden       g; /* of the adapters */
+  golden       g; /* parameters of the adapters */
   tri_source  *source;
   tri_model   *m;
   tri_staging *staging;
@@ -42,7 +43,7 @@ static tri_rollout sequences(const golden *g) {
   return r;
 }
 
-typedef enum { PLAIN, ADAPTED, FRESH } how; /* the base alone; with PEFT's adapters; with new ones */
+typedef enum { PLAIN, ADAPTED, FRESH } how; /* base alone, PEFT's adapters, or new ones */
 
 static void open_bench(bench *b, int i, tri_dtype dtype, bool recompute, how with) {
   char          path[600];
@@ -94,8 +95,8 @@ static void near(const bench *b, const char *what, const float *got, const float
   CHECK(d <= most, "%s: %s is %.3g away", b->g.folder, what, d);
 }
 
-/* Sequences seq[0..n), whose rows start at *at of the golden ones: what is said, then backward from the
- * golden derivatives. */
+/* Runs forward for sequences seq[0..n), then backward from the golden derivatives. The sequences' rows start
+ * at *at in the golden file. */
 static void pass(bench *b, const int *seq, int n, bool last, double most, int64_t *at) {
   bool   scored = b->g.shape.scored;
   float *say = golden_get(&b->g, scored ? "value" : "logp"),
@@ -145,7 +146,7 @@ static void compare_gradients(bench *b, double most) {
   }
 }
 
-/* All in one pass, or each sequence by itself with an empty pass among them. */
+/* Runs all in one pass, or each sequence in its own pass with an empty pass in between. */
 static void gradients_of(bench *b, bool apart, double most_said, double most) {
   const int all[] = {0, 1, 2, 3};
   int64_t   at = 0;
@@ -159,8 +160,8 @@ static void gradients_of(bench *b, bool apart, double most_said, double most) {
   compare_gradients(b, most);
 }
 
-/* 1e-4 of gradients was promised; measured 2e-6 at most, of parts of a tensor 6e-6. A score is a sum of both
- * signs: 1.3e-5 measured. */
+/* The documents promise gradients within 1e-4. Measured at most 2e-6, and 6e-6 for parts of a tensor. A score
+ * is a sum of both signs, and measured 1.3e-5. */
 static void gradients(void **state) {
   (void)state;
   for (int i = 0; i < N_CASES; i += test_step(2))
@@ -175,7 +176,7 @@ static void gradients(void **state) {
     }
 }
 
-/* As in test_model.c; an adapted product rounds twice more, and a score is a sum of both signs. */
+/* As in test_model.c. An adapted product rounds twice more, and a score is a sum of both signs. */
 static void bf16(void **state) {
   (void)state;
   for (int i = 0; i < N_CASES; i += test_step(2)) {
@@ -183,7 +184,7 @@ static void bf16(void **state) {
     double most;
     open_bench(&b, i, TRI_BF16, i % 2 != 0, ADAPTED);
     most = (8 * b.g.shape.L + 1) * 0x1p-8 * (b.g.shape.scored ? 2 : 1);
-    /* of a few terms, rounded, a GPU's trial (gemm_agree.c) may not see the order; the check then does */
+    /* a GPU's trial (gemm_agree.c) may miss the order of a few rounded terms, and then the check refuses */
     if (!strcmp(test_device(), "cpu")) OK(tri_model_check(b.m, b.se.stream));
     gradients_of(&b, i % 2 == 0, most, 4 * most);
     close_bench(&b);
@@ -203,7 +204,7 @@ static float *says(bench *b, int64_t *n) {
   return device_get(b->se.stream, given.logp.data, (size_t)*n * sizeof(float));
 }
 
-/* Switched off, and new, adapters leave the bits of the model they are for. */
+/* Adapters that are new or switched off leave the bits of their base model. */
 static void without(void **state) {
   (void)state;
   for (int bf16 = 0; bf16 < 2; bf16++) {

@@ -1,5 +1,6 @@
-/* test_model.c - forward, backward and ten optimizer steps of small random models. Judge: transformers in f32
- * (make_model_golden.py); for bf16 the same numbers within what bf16's roundings explain. */
+/* test_model.c - tests forward, backward and ten optimizer steps of small random models. They are compared
+ * with transformers in f32 (make_model_golden.py). In bf16 the same numbers must agree within bf16's
+ * roundings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
@@ -10,17 +11,17 @@
 
 enum { TOKENS = 64 };
 
-static const float INV_TEMPERATURE = 1.25f; /* of logp, ent and the gradients in the golden files */
+static const float INV_TEMPERATURE = 1.25f; /* rows of logp, ent and the gradients in the golden files */
 
 typedef struct bench {
   tri_session  se;
   golden       g;
   tri_model   *m;
   tri_staging *staging;
-  tri_rollout  r; /* the golden sequences; everything but the first token has loss */
+  tri_rollout  r; /* the golden sequences, with loss on all but the first token */
 } bench;
 
-/* Sequences from golden tensors: tokens [n], lengths [n_seq]. */
+/* The sequences in the golden tensors `tokens` [n] and `lengths` [n_seq]. */
 static tri_rollout sequences(const golden *g, const char *tokens, const char *lengths, int64_t first) {
   int32_t    *token = golden_get_int(g, tokens), *length = golden_get_int(g, lengths);
   int         n = (int)golden_count(g, lengths);
@@ -63,7 +64,7 @@ static void close_bench(bench *b) {
 
 /* ---- forward ---- */
 
-/* Logits of every row against the golden ones, all together and row by row. */
+/* Compares the logits of every row with the golden ones, all together and row by row. */
 static void compare_logits(bench *b, double most, double most_row) {
   const int    all[] = {0, 1, 2, 3};
   int64_t      N = b->r.n_tok, V = b->g.shape.V;
@@ -95,8 +96,8 @@ static void compare_logits(bench *b, double most, double most_row) {
   free(row);
 }
 
-/* 1e-6 as promised: f32 roundings of 6e-8 through a hundred sums; of one row three times that, measured 1e-6
- * at most. */
+/* The documents promise 1e-6, since f32 roundings of 6e-8 pass through a hundred sums. One row may have three
+ * times that. Measured at most 1e-6. */
 static void logits(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i += test_step(3)) {
@@ -110,7 +111,7 @@ static void logits(void **state) {
 
 /* ---- gradients ---- */
 
-/* One pass over sequences seq[0..n) with the golden dlogp and dent, whose rows start at *at. */
+/* One pass over sequences seq[0..n) with the golden dlogp and dent. Their rows start at *at. */
 static void pass(bench *b, const int *seq, int n, bool last, double most, int64_t *at) {
   float       *logp_want = golden_get(&b->g, "logp"), *ent_want = golden_get(&b->g, "ent");
   float       *dlogp_want = golden_get(&b->g, "dlogp"), *dent_want = golden_get(&b->g, "dent");
@@ -161,8 +162,8 @@ static void compare_gradients(bench *b, double most) {
   }
 }
 
-/* All in one pass, or each sequence by itself with an empty pass among them; the head all at once, or 5 rows
- * at a time. */
+/* Runs all in one pass, or each sequence in its own pass with an empty pass in between. The head takes all
+ * rows at once, or 5 at a time. */
 static void gradients_of(bench *b, bool apart, int chunk, double most_logp, double most) {
   const int all[] = {0, 1, 2, 3};
   int64_t   at = 0;
@@ -177,7 +178,7 @@ static void gradients_of(bench *b, bool apart, int chunk, double most_logp, doub
   compare_gradients(b, most);
 }
 
-/* 1e-5 as promised; measured 5e-6 at most. */
+/* The documents promise 1e-5. Measured at most 5e-6. */
 static void gradients(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i += test_step(3))
@@ -193,7 +194,7 @@ static void gradients(void **state) {
 
 /* ---- optimizer steps ---- */
 
-/* Loss of step t: mean negative log-probability, and its backward. */
+/* The loss of step t, and its backward. The loss is the mean negative log-probability. */
 static double learn(bench *b, int t) {
   const int    all[] = {0, 1};
   int64_t      n_tok = golden_count(&b->g, "steps.tokens") / golden_count(&b->g, "steps.losses");
@@ -248,12 +249,12 @@ static void losses_of_ten_steps(void **state) {
       ten_steps(golden_models[i], TRI_F32, recompute, 1e-4);
 }
 
-/* Weights and the residual stream are exact; a layer rounds six results (norms, q k v, a GPU the weights
- * of attention, attention, gate, product), with norms of heads three more (q and k, normed and turned,
- * which no sum makes smaller again), and the head one, each by at most 2^-8 of itself; a bound on their
- * sum, which a row whose terms cancel may leave (one of 850 does, on a GPU). Backward rounds about twice
- * as often again, and sums of both signs lose some more: a factor of 4. Losses average over 39 tokens; a
- * gradient's norm met 22 % in the worst of 170 steps. */
+/* Weights and the residual stream are exact. A layer rounds six results: the norms, q k v, a GPU's attention
+ * weights, attention, the gate and the product. Norms of heads add three: q and k are normed and rotated, and
+ * no later sum makes these errors smaller. The head rounds one. Each rounding is at most 2^-8 of its result.
+ * The bound is their sum. A row with cancelling terms may exceed it (one of 850 does on a GPU). Backward
+ * rounds about twice as often, and sums of both signs lose more, so its factor is 4. Losses average over 39
+ * tokens. A gradient's norm used 22 % of its bound in the worst of 170 steps. */
 static void bf16(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i += test_step(5)) {

@@ -1,7 +1,7 @@
-/* test_real_size.c - loss, log-probabilities and gradients of a model with the widths of a published one
- * (SmolLM2-135M, of two layers), by both families of f32 products and in bf16. Judge: transformers in
- * float64 (make_real_size_golden.py); nothing is further away than transformers itself in f32, or bf16, is.
- * Sums over a vocabulary of 49,152 lose digits that those of small models do not have. */
+/* test_real_size.c - tests loss, log-probabilities and gradients of a model with the widths of a published
+ * one (SmolLM2-135M, two layers). It runs both families of f32 products and bf16. The reference is
+ * transformers in float64 (make_real_size_golden.py). Each error may be as large as that of transformers in
+ * f32 or bf16. Sums over a vocabulary of 49,152 lose digits that small models keep. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filter_case.h"
 #include "model_case.h"
@@ -9,11 +9,12 @@
 #include "staging/batch.h"
 
 enum { TOKENS = 128, N_SEQ = 2, SAMPLES = 1024 };
-/* Times what transformers is away. Measured: log-probabilities 2.1 where the library sums in order; in bf16
- * the gradients of q and k, which no two orders of rounding have alike, 1.2. */
+/* Factors on the error of transformers. Measured: log-probabilities 2.1, where the library sums in order. In
+ * bf16 the gradients of q and k measured 1.2, since two orders of rounding never agree there. */
 static const double SLACK = 2.5, GRADIENT_SLACK_BF16 = 2;
 
-/* Random bits for element i of what has a name, which the judge makes too: FNV-1a of the name, mixed. */
+/* The seed of a named tensor's random bits: FNV-1a of the name, mixed. The reference script makes the same
+ * bits. */
 static uint64_t seed_of(const char *use, const char *name) {
   uint64_t seed = 0xcbf29ce484222325u;
 
@@ -25,7 +26,7 @@ static int top(uint64_t seed, int64_t i, int bits) {
   return (int)(tri_rng_mix(seed + (uint64_t)i) >> (64 - bits));
 }
 
-/* tri_fill_fn: the judge's weights. ctx: the units' specifications. */
+/* tri_fill_fn: the weights of the reference model. ctx: the specifications of the units. */
 static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                        float *out) {
   const tri_param_spec *p = &((const tri_unit_spec *)ctx)[u].param[i];
@@ -50,7 +51,7 @@ typedef struct bench {
   golden       g;
   tri_model   *m;
   tri_staging *staging;
-  tri_rollout  r; /* everything but the first token of a sequence has loss */
+  tri_rollout  r; /* all tokens of a sequence but the first have loss */
 } bench;
 
 static void open_bench(bench *b, tri_dtype dtype) {
@@ -86,7 +87,7 @@ static void close_bench(bench *b) {
   tri_session_close(&b->se);
 }
 
-/* How far transformers in `type` is from the judge in `what`, NAME of a parameter or "". */
+/* The error of transformers in `type` against the reference. `name` is a parameter or "". */
 static double peer(const bench *b, const char *type, const char *what, const char *name) {
   char key[160];
 
@@ -130,7 +131,7 @@ static void learn(bench *b, const char *type) {
   free(logp);
 }
 
-/* Element i of the judge's samples of a parameter. */
+/* Element i of the reference's samples of a parameter. */
 static int64_t sample_at(const bench *b, const tri_param_spec *p, int64_t i) {
   const uint64_t z = tri_rng_mix(seed_of("samples of ", p->name) + (uint64_t)i);
   int64_t        row, col = (int64_t)(z & 0xffffffffu);
@@ -141,7 +142,7 @@ static int64_t sample_at(const bench *b, const tri_param_spec *p, int64_t i) {
   return row * p->dim[1] + col % p->dim[1];
 }
 
-/* How far samples and norm of a parameter's gradient, which lies in the CPU's memory, are away. */
+/* The error of a parameter's gradient in its samples and norm. The gradient is in host memory. */
 static double compare(const bench *b, const tri_param_spec *p, const float *grad) {
   float  *want = judge(b, "grad", p->name), *norm = judge(b, "norm", p->name), got[SAMPLES];
   int64_t count = tri_param_count(p), n = count < SAMPLES ? count : SAMPLES;
@@ -156,7 +157,7 @@ static double compare(const bench *b, const tri_param_spec *p, const float *grad
   return of_samples > of_norm ? of_samples : of_norm;
 }
 
-/* Each parameter is no further away than transformers' is. */
+/* No parameter's error may exceed that of transformers times the factor. */
 static void compare_all(bench *b, const char *type, double slack) {
   const tri_params_opt *o = tri_params_options(tri_model_params(b->m));
   double                worst = 0;
@@ -183,7 +184,7 @@ static void one(tri_dtype dtype, const char *type) {
   close_bench(&b);
 }
 
-/* AVX-512's, where the processor has it; else the library's. */
+/* Uses AVX-512 products where the processor has it, otherwise those of the library. */
 static void f32_by_the_own_products(void **state) {
   (void)state;
   unsetenv("TRI_CPU_F32");

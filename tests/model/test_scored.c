@@ -1,5 +1,5 @@
-/* test_scored.c - models with a scalar head as folders and checkpoints.
- * Judge: the scores transformers gives, and the files it writes (make_score_golden.py). Run with 1 and 2
+/* test_scored.c - tests models with a scalar head as folders and checkpoints. They are compared with the
+ * scores that transformers gives and the files that it writes (make_score_golden.py). Run with 1 and 2
  * ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
@@ -19,9 +19,9 @@ static const char *const models[] = {"model/llama_score",   "model/qwen2_score",
                                      "model/phi3_score",    "model/gemma_score",  "model/olmo2_score",
                                      "model/smollm3_score", "model/olmo3_score"};
 enum { N_MODELS_SCORED = sizeof models / sizeof *models };
-static char top[256]; /* this program's folder */
+static char top[256]; /* the folder of this program */
 
-static const float FIRST = 0.0650573447f; /* measured: of score.weight with seed 5 */
+static const float FIRST = 0.0650573447f; /* measured with seed 5 for score.weight */
 
 enum { LONGEST = 40 }; /* tokens of one text */
 
@@ -32,7 +32,7 @@ typedef struct scorer {
   void       *ints; /* device, i32: tokens, positions, then cu, row, target */
 } scorer;
 
-/* A model with a scalar head for the source that stands in s, without weights. */
+/* A model with a scalar head for the source in s, without weights. */
 static void open_model(scorer *s) {
   tri_model_opt opt = {.shape = tri_source_shape(s->source),
                        .head = TRI_HEAD_SCALAR,
@@ -93,7 +93,8 @@ static float score(scorer *s, const int32_t *token, int32_t n) {
   return x;
 }
 
-/* Collective. 1e-5 of the largest: f32 roundings of 6e-8 through a hundred sums, against f64. */
+/* Collective. Compares with f64 within 1e-5 of the largest score. F32 roundings of 6e-8 pass through a
+ * hundred sums. */
 static void scores_are(scorer *s, const golden *g) {
   int32_t *token = golden_get_int(g, "tokens"), *length = golden_get_int(g, "lengths"), *at = token;
   float   *want = golden_get(g, "scores");
@@ -125,7 +126,7 @@ static void folder_scores_as_transformers(void **state) {
 
 /* ---- starting ---- */
 
-/* Collective. All of score.weight, on every rank; by free(). */
+/* Collective. All of score.weight on every rank. Free with free(). */
 static float *head_of(scorer *s) {
   const tri_params_opt *o = tri_params_options(tri_model_params(s->m));
   int                   u = o->n_unit - 1, i = o->unit[u].n_param - 1;
@@ -158,8 +159,8 @@ static float *started(const char *folder, uint64_t seed) {
   return head;
 }
 
-/* The first number is that of one rank: other counts draw the same. The mean square of 24 normal numbers lies
- * outside 0.3 .. 2.2 times its expectation once in 10^4. */
+/* The first number was drawn by one rank, and other counts of ranks draw the same one. The mean square of 24
+ * normal numbers leaves 0.3 .. 2.2 times its expectation once in 10^4 draws. */
 static void head_of_a_language_model_starts_by_seed(void **state) {
   golden g;
   double square = 0;
@@ -208,8 +209,8 @@ static json_t *json_of(const char *folder, const char *name) {
   return root;
 }
 
-/* Rank 0 writes FOLDER of the golden's tensors and this config, its head under another name (NULL: without
- * one). */
+/* Rank 0 writes FOLDER with the golden file's tensors and this config. Its head gets another name, or is left
+ * out for NULL. */
 static void put_folder(const char *folder, const golden *g, const char *head, const json_t *config) {
   tri_safetensors_writer *w;
   tri_safetensors_spec    spec[64] = {{0}};
@@ -242,8 +243,8 @@ static void put_folder(const char *folder, const golden *g, const char *head, co
   OK(tri_host_barrier(world));
 }
 
-/* openrlhf/trainer/rm_trainer.py and cli/train_rm.py: the class is RewardModel, the head has the name that
- * value_head_prefix says. */
+/* OpenRLHF (openrlhf/trainer/rm_trainer.py, cli/train_rm.py) names the class RewardModel. Its
+ * value_head_prefix names the head. */
 static void reads_what_openrlhf_writes(void **state) {
   golden  g;
   scorer  s;
@@ -290,7 +291,7 @@ static void no_head_is_refused(void **state) {
   close_scorer(&s);
   golden_close(&plain);
 
-  /* one that config.json speaks of does not start anew */
+  /* a head named in config.json does not start new */
   golden_open_model(&g, models[0]);
   config = json_of(g.folder, "config.json");
   put_folder(in("headless"), &g, NULL, config);
@@ -330,8 +331,8 @@ static void a_head_of_tokens_is_refused(void **state) {
 
 /* ---- checkpoints ---- */
 
-/* The tensors of the parts' models under their groups: described, and where w is given this rank's ranges of
- * them written. Returns how many. */
+/* Describes the tensors of the parts' models under their groups. With w given, writes this rank's ranges of
+ * them. Returns their number. */
 static int each_tensor(const golden *g, int parts, tri_ckpt_tensor *t, tri_ckpt_writer *w) {
   int n = 0;
 
@@ -352,8 +353,8 @@ static int each_tensor(const golden *g, int parts, tri_ckpt_tensor *t, tri_ckpt_
   return n;
 }
 
-/* Collective. A checkpoint of a reward model and, with two parts, a critic of another family. Each keeps the
- * config.json that a head gives its language model. */
+/* Collective. Writes a checkpoint of a reward model and, with two parts, a critic of another family. Each
+ * keeps the config.json of a language model with a head added. */
 static void put_checkpoint(const char *dir, const golden *g, int parts) {
   tri_ckpt_tensor  tensor[128];
   tri_ckpt_writer *w;
@@ -372,8 +373,8 @@ static void put_checkpoint(const char *dir, const golden *g, int parts) {
   OK(tri_ckpt_commit(&w));
 }
 
-/* Rank 0 exports the part; config.json says what transformers' says, and the tensors are of its names and
- * shapes. */
+/* Rank 0 exports the part. Its config.json must have the values that transformers writes, and its tensors the
+ * same names and shapes. */
 static void export_is_transformers(tri_ckpt_reader *r, tri_model_part part, const golden *g) {
   tri_export_opt opt = {TRI_BF16, TRI_EXPORT_SHARD_BYTES, part, false, NULL};
   tri_export_sum sum;
@@ -413,7 +414,7 @@ static void program_exports_the_critic(void) {
   OK(tri_host_barrier(world));
 }
 
-/* As a resumed run reads them, and what was exported. */
+/* Loads them as a resumed run does, and from the export. */
 static void a_checkpoint_holds_reward_model_and_critic(void **state) {
   golden           g[2];
   tri_ckpt_reader *r;
