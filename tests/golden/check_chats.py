@@ -1,8 +1,8 @@
-# check_chats.py - prompts, ids and greedy answers of 50 conversations, this program beside transformers, with published weights.
-# usage: python tests/golden/check_chats.py PROGRAM FOLDER [TEMPLATE]    (by hand: the weights are not in this repository)
-# TEMPLATE: a word of data.chat_template or a file for a folder that brings none; the program renders it, and transformers only its own.
-# Tried with transformers 5.24.0, torch 2.15.0. Greedy in float32: two tokens of nearly equal logits may be drawn otherwise; each such
-# place is shown with the gap between its two best logits, and is right only where that gap is below 1e-4.
+# check_chats.py - compares prompts, ids and greedy answers of 50 conversations with transformers, with published weights.
+# usage: python tests/golden/check_chats.py PROGRAM FOLDER [TEMPLATE]    (by hand, since this repository has no weights)
+# TEMPLATE: a word of data.chat_template, or a file, for a folder without one. The program renders it. transformers renders only its own.
+# Tried with transformers 5.24.0, torch 2.15.0. Greedy, in float32. Two tokens with nearly equal logits may be drawn differently.
+# Each such place is printed with the gap between its two best logits. It is correct only if that gap is below 1e-4.
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -18,7 +18,7 @@ NEAR = 1e-4
 
 
 def conversations():
-    """50 prompts of several kinds: one or more turns, with and without a system's message, Unicode, empty texts, a begun answer."""
+    """50 prompts of several kinds: one or more turns, with and without a system message, Unicode, empty texts, a started answer."""
     asked = ["What is the capital of France?", "Write a haiku about the sea.", "2 + 2 =", "Explain photosynthesis to a child.",
              "Übersetze ins Englische: Guten Morgen, schöne Welt!", "日本の首都はどこですか?", "List three primes.\n\nOne a line.",
              "  spaces around  ", "Who are you? 🙂", "def f(x):\n\treturn x"]
@@ -48,7 +48,7 @@ def ours(program, folder, talks, template):
 
 
 def theirs(model, tokenizer, talk, prompt):
-    """The prompt's text and ids as transformers has them, and its greedy answer; of a folder without a template the text is ours."""
+    """The prompt's text and ids in transformers, and its greedy answer. A folder without a template takes trireme's text."""
     ended = talk[-1]["role"] == "assistant"
     text = prompt
     if tokenizer.chat_template:

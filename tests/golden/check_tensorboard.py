@@ -1,4 +1,4 @@
-# check_tensorboard.py - whether TensorBoard reads of a run's event file what its metrics.jsonl says: every number of every step.
+# check_tensorboard.py - compares every number that TensorBoard reads from a run's event file with the run's metrics.jsonl.
 # usage: python tests/golden/check_tensorboard.py OUTPUT ...    (tried with tensorboard 2.20.0, numpy 2.4, Python 3.11)
 # SPDX-License-Identifier: BSD-3-Clause
 import glob
@@ -16,7 +16,7 @@ def fail(what):
 
 
 def said(output):
-    """(name, step) -> (wall time, value) of metrics.jsonl; null is NaN."""
+    """(name, step) -> (wall time, value) from metrics.jsonl. null is NaN."""
     out = {}
     for line in open(f"{output}/metrics.jsonl"):
         row = json.loads(line)
@@ -33,7 +33,7 @@ def same(x, value):
 
 def check(output):
     files = sorted(glob.glob(f"{output}/tensorboard/*tfevents*"))
-    loaded = [list(LegacyEventFileLoader(f).Load()) for f in files]  # each record as it is, up to one that is not whole
+    loaded = [list(LegacyEventFileLoader(f).Load()) for f in files]  # each record unchanged, up to the first cut one
     if not files or any(not events or events[0].file_version != "brain.Event:2" for events in loaded):
         fail(f"{output}: an event file begins with no version, or there is none: {files}")
     if any(len(events) > 1 for events in loaded[:-1]):
@@ -53,7 +53,7 @@ def check(output):
     for key, (wall, value) in want.items():
         if got[key][0] != wall or not same(got[key][1], value):
             fail(f"{key}: {got[key]}, not {(wall, value)}")
-    # What its scalar plugin would show: the same numbers, and none is lost on the way.
+    # TensorBoard's scalar plugin must show the same numbers and lose none.
     board = EventAccumulator(f"{output}/tensorboard", size_guidance={"scalars": 0, "tensors": 0})
     board.Reload()
     shown = {(tag.split("/", 1)[1], e.step): e.value for tag in board.Tags()["scalars"] for e in board.Scalars(tag)}

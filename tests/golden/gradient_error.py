@@ -1,10 +1,11 @@
-# gradient_error.py - how exact the gradient of one SFT step is: for each parameter |g - g64| / |g64| (Euclidean norms), with g64
-# from transformers in float64, of this program and of transformers in f32, or bf16. The gradient is Adam's first moment after one
-# step from zero. With torch 2.15, transformers 5.23, h5py.
+# gradient_error.py - prints the error of one SFT step's gradient. For each parameter it is |g - g64| / |g64| in Euclidean norms.
+# g64 is from transformers in float64. g is from this program, and from transformers in f32 or bf16. The gradient is Adam's first
+# moment after one step from zero. Tried with torch 2.15, transformers 5.23, h5py.
 # usage: python tests/golden/gradient_error.py PROGRAM MODEL [LINES.jsonl] [--bf16] [--all] [--sdpa] [--env NAME=VALUE ...]
-#   LINES: the first line's question and answer are the prompt and the completion; without it 120 random tokens, 70 of them
-#   a prompt. --sdpa: PyTorch's other attention too, which transformers takes by default. --all: a row for each parameter,
-#   beside the median, the worst and the kinds.
+#   LINES   the first line's question and answer are the prompt and the completion. Without it the line is 120 random tokens,
+#           70 of them a prompt.
+#   --sdpa  also runs PyTorch's other attention, the default of transformers.
+#   --all   prints a row for each parameter, besides the median, the worst and the kinds.
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import json
@@ -22,7 +23,7 @@ BETA1 = 0.5
 
 
 def line_of(model, lines):
-    """Tokens and how many of them are the prompt."""
+    """Tokens, and the number of those in the prompt."""
     if not lines:
         with open(f"{model}/config.json") as f:
             vocab = json.load(f)["vocab_size"]

@@ -1,10 +1,10 @@
-# make_algo_golden.py - what TRL's GRPOTrainer makes of given log-probs, for test_advantage.c and test_loss.c.
+# make_algo_golden.py - writes TRL's GRPOTrainer numbers for given log-probs, for test_advantage.c and test_loss.c.
 # Made with trl 1.16, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_algo_golden.py tests/data/algo/grpo.json (from the root)
-# GRPOTrainer._compute_loss itself is called, on a stand-in for the trainer, in f64; one optimizer step in one batch, no
-# accumulation. The advantages of a group are by the lines of GRPOTrainer._generate_and_score_completions (nanstd is TRL's);
-# leave-one-out by those of RLOOTrainer; returns and whitening by OpenRLHF 0.11's formulas (experience_maker.py,
-# get_cumulative_returns, compute_advantages_and_returns), the dual clip by verl's (core_algos.py, compute_policy_loss), all in
-# float64.
+# The script calls GRPOTrainer._compute_loss itself, with a stand-in for the trainer, in f64. There is one optimizer step in one
+# batch, without accumulation. A group's advantages use the lines of GRPOTrainer._generate_and_score_completions (nanstd is TRL's).
+# Leave-one-out uses the lines of RLOOTrainer. Returns and whitening use the formulas of OpenRLHF 0.11 (experience_maker.py,
+# get_cumulative_returns, compute_advantages_and_returns). The dual clip uses verl's (core_algos.py, compute_policy_loss). All are
+# in float64.
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import sys
@@ -21,7 +21,7 @@ REWARDS = [1.0, 0.0, 0.5, 2.0, 2.0, -1.5]
 
 
 def f32(t):
-    """Values that an f32 holds exactly, so that both programs see the same numbers."""
+    """Values that f32 holds exactly, so both programs read the same numbers."""
     return t.to(torch.float32).to(torch.float64)
 
 
@@ -55,7 +55,7 @@ def returns(r, gamma):
 
 
 def whiten(a, mask):
-    """OpenRLHF, compute_advantages_and_returns: biased variance, at least 1e-8."""
+    """OpenRLHF, compute_advantages_and_returns. The variance is biased, and at least 1e-8."""
     n = mask.sum()
     mean = (a * mask).sum() / n
     var = ((a - mean).pow(2) * mask).sum() / n
@@ -63,7 +63,7 @@ def whiten(a, mask):
 
 
 def shaped(old, ref, mask):
-    """Advantages by token: name, gamma, beta of a k1 in the reward, whitened, numbers."""
+    """Advantages per token as (name, gamma, beta of a k1 in the reward, whitened, numbers)."""
     score, kl, cases = torch.tensor(REWARDS, dtype=torch.float64), (old - ref) * mask, []
     for beta in (0.0, 0.1):
         total = score - beta * kl.sum(1)
@@ -83,7 +83,7 @@ def shaped(old, ref, mask):
 
 
 def dual_clip(logp, old, mask, adv, low, high, c):
-    """verl, compute_policy_loss, token-mean; without its clamp of the log ratio, which acts at 20 only."""
+    """verl, compute_policy_loss, token-mean, without its clamp of the log ratio at 20."""
     ratio, a = torch.exp(logp - old), adv.unsqueeze(1)
     most = torch.maximum(-a * ratio, -a * torch.clamp(ratio, 1 - low, 1 + high))
     value = (torch.where(a < 0, torch.minimum(most, -a * c), most) * mask).sum() / mask.sum()
@@ -151,8 +151,8 @@ def main():
                     r = loss(x, old if off_policy else logp, ref, ent, mask, adv, loss_type, beta, low, high)
                     out["cases"].append(dict(loss_type=loss_type, beta=beta, low=low, high=high,
                                              off_policy=off_policy, **r))
-    torch.set_default_dtype(torch.float64)  # TRL makes a tensor of sapo's temperatures, which f32 would round
-    # our policy loss, TRL's loss_type and level, clips; "grpo" is the mean over sequences of their tokens' mean
+    torch.set_default_dtype(torch.float64)  # TRL turns sapo's temperatures into a tensor, and f32 would round them
+    # our policy loss, TRL's loss_type and level, and the clips. "grpo" averages the sequences' means over their tokens
     for policy_loss, loss_type, level, low, high in (
             ("sequence", "grpo", "sequence", 3e-4, 4e-4), ("sequence", "grpo", "sequence", 0.05, 0.1),
             ("luspo", "luspo", "sequence", 0.2, 0.2), ("luspo", "luspo", "sequence", 0.05, 0.1),
@@ -166,7 +166,7 @@ def main():
         x = logp.clone().requires_grad_(True)
         r = dual_clip(x, old, mask, adv, 0.2, 0.2, c)
         out["losses"].append(dict(policy_loss="clip", dual_clip=c, beta=0.0, low=0.2, high=0.2, clip_ratio=None, kl=None, **r))
-    # each option by itself, then all together: share of tokens, KL times the ratio, cap and mode of the correction, beta
+    # each option alone, then all together: share of tokens, KL times the ratio, cap and mode of the correction, beta
     for policy_loss, loss_type, level, low, high in (
             ("clip", "grpo", "token", 0.2, 0.28), ("sequence", "grpo", "sequence", 0.05, 0.1),
             ("luspo", "luspo", "sequence", 0.2, 0.2), ("cispo", "cispo", "token", 0.2, 1.1),

@@ -1,7 +1,7 @@
-# make_chat_edges_golden.py - which tokens of conversations transformers masks as learned, for test_dataset_chat.c.
+# make_chat_edges_golden.py - writes the tokens that transformers masks as learned in conversations, for test_dataset_chat.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes tests/data/chat/edges.json: conversations whose learned pieces begin and end inside of what a tokenizer would
-join, with transformers' assistant masks ({% generation %}).
+"""Writes tests/data/chat/edges.json: conversations with transformers' assistant masks ({% generation %}). Their learned
+pieces begin and end inside text that a tokenizer would join.
 
 Made with: transformers 5.24.0, tokenizers 0.23.3
 Usage: python3 tests/golden/make_chat_edges_golden.py
@@ -30,7 +30,7 @@ def byte_level(trim):
 
 
 def metaspace(prepend):
-    """Of the kinds of Llama-2, which puts a mark before every text, and of Gemma."""
+    """Tokenizers like those of Llama-2, which puts a mark before every text, and Gemma."""
     tok = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
     replace = normalizers.Replace(" ", "\u2581")
     tok.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), replace]) if prepend else replace
@@ -43,7 +43,7 @@ def metaspace(prepend):
 
 
 BEGIN, END = "{% generation %}", "{% endgeneration %}"
-# before an answer, and behind its text what is learned yet
+# the text before an answer, and the learned text after it
 EDGES = [("assistant:\n\n", "</s>"), ("assistant: ", "</s>\n\n"), ("<s> assistant", "</s> "), ("assistant:  ", " </s>")]
 TALKS = [
     [("user", "what?\n\n"), ("assistant", "four")],
@@ -67,7 +67,7 @@ for name, tok in (("bytes", byte_level(False)), ("trimmed", byte_level(True)), (
     for before, behind in EDGES:
         fast.chat_template = template(before, behind, True)
         row = {"marked": fast.chat_template, "cases": []}
-        if behind.endswith("</s>"):  # where a turn ends without marks
+        if behind.endswith("</s>"):  # a turn that ends without marks
             row["plain"] = template(before, behind, False)
         for talk in TALKS:
             out = fast.apply_chat_template([{"role": r, "content": c} for r, c in talk], return_dict=True, return_assistant_tokens_mask=True)

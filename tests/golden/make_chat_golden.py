@@ -1,16 +1,16 @@
-# make_chat_golden.py - what transformers makes of conversations by the published chat templates, for test_chat.c.
+# make_chat_golden.py - writes conversations as transformers renders them with the published chat templates, for test_chat.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/chat: golden.json, with the templates as models publish them; llama2.json, one of them as a
-tokenizer_config.json whose begin and end tokens the byte tokenizer of tests/data/cli has.
+"""Writes tests/data/chat. golden.json has the templates that models publish. llama2.json is one of them as a
+tokenizer_config.json. Its begin and end tokens are also in the byte tokenizer of tests/data/cli.
 
 Run by hand: python3 tests/golden/make_chat_golden.py
 Made with: transformers 5.24.0, tokenizers 0.23.3, jinja2 3.1.6, trl 1.16.0 (its chat_templates/, Apache-2.0)
 
-The texts of the names (io/chat/forms) are compared with the published ones here: transformers makes the same of every conversation
-with both, but for a system's message behind others or alone, which some of ours refuse.
+The script compares the templates of io/chat/forms with the published ones. transformers must render every conversation equally
+with both. Some of ours refuse a system message that comes after others or stands alone.
 
-The tokens of assistant's turns are those that transformers gives with {% generation %} around them; the script puts that
-into each template, and checks that the text stays the same.
+The script puts {% generation %} around the assistant's turns in each template, and checks that the text stays the same.
+transformers then gives the tokens of these turns.
 """
 import importlib.util
 import json
@@ -143,8 +143,8 @@ QWEN = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 BEGIN, END = "{% generation %}", "{% endgeneration %}"
 INNER = "{{- message.content + '<|im_end|>' -}}"
 
-# name of data.chat_template, or another one for a model's own; template; tokenizer it is tried with and tokens added
-# to that; begin and end token; the pieces of the template that {% generation %} takes the place of.
+# The name of data.chat_template, or another name for a model's own template. The template. A tokenizer to try it with, and tokens
+# to add to it. The begin and end token. The pieces of the template that {% generation %} replaces.
 TEMPLATES = [
     ("chatml", CHATML, "qwen2", [], None, "<|endoftext|>", [(
         "{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}",
@@ -214,7 +214,7 @@ PAIRS = [
 
 
 def pair(tok, prompt, chosen, rejected):
-    """As tokenize_fn of TRL 1.16's dpo_trainer.py does it."""
+    """As tokenize_fn in TRL 1.16's dpo_trainer.py."""
     def messages(more):
         return [{"role": r, "content": c} for r, c in prompt + more]
     asked = _tokenize(tok, messages([]), add_generation_prompt=True)["input_ids"]

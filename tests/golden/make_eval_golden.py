@@ -1,8 +1,8 @@
-# make_eval_golden.py - evaluations of held-out lines by TRL's trainers: what evaluate() of SFTTrainer, RewardTrainer, DPOTrainer and
-# KTOTrainer says of the lines of tests/data/eval. For tests/train/eval_loss.sh. Models in f64: the policy tests/data/model/llama,
-# the reference tests/data/model/qwen2, the reward model tests/data/model/llama_score. All lines are one batch: the trainers' numbers
-# are means over batches, ours over all tokens (sft), pairs (rm, dpo), answers (kto); of one batch they are the same. The lines are
-# tokens, which the trainers get as they stand.
+# make_eval_golden.py - writes evaluations of held-out lines by TRL's trainers, for tests/train/eval_loss.sh.
+# It runs evaluate() of SFTTrainer, RewardTrainer, DPOTrainer and KTOTrainer on the lines of tests/data/eval. The models are in f64:
+# the policy tests/data/model/llama, the reference tests/data/model/qwen2, the reward model tests/data/model/llama_score. All lines
+# are one batch. The trainers average over batches, and trireme over all tokens (sft), pairs (rm, dpo) or answers (kto). With one
+# batch the two are equal. The lines are tokens, and the trainers get them unchanged.
 # Made with trl 1.16.0, torch 2.15.0, transformers 5.24.0. usage: python tests/golden/make_eval_golden.py   (from the root)
 # SPDX-License-Identifier: BSD-3-Clause
 import json
@@ -16,11 +16,11 @@ from transformers import (AutoModelForCausalLM, AutoModelForSequenceClassificati
 from trl import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 
 OUT, MODELS, VOCAB, N = "tests/data/eval", "tests/data/model", 61, 7
-random.seed(10)  # of KTO a z above 0
+random.seed(10)  # gives KTO a z above 0
 
 
 def ids(least, most):
-    # ids above those of the tokenizer that TRL wants for its padding and end token, 10 and 11
+    # ids above 10 and 11, which are the padding and end token of the tokenizer that TRL needs
     return [random.randrange(12, VOCAB) for _ in range(random.randint(least, most))]
 
 
@@ -34,7 +34,7 @@ def common(cls, folder, **more):
 
 
 def as_it_stands(cls):
-    """The trainer, but that lines are tokens already; SFTTrainer takes such itself, and makes labels of masks."""
+    """The trainer, with lines that are tokens already. SFTTrainer takes those itself, and turns masks into labels."""
     return cls if cls is SFTTrainer else type(cls.__name__, (cls,), {"_prepare_dataset": lambda self, dataset, *a, **k: dataset})
 
 

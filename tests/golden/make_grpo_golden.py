@@ -1,5 +1,5 @@
-# make_grpo_golden.py - loss and gradients of TRL's GRPOTrainer on given tokens, through a model. For test_grpo.c.
-# The trainer is a real one; compute_loss is called on inputs of our own, in f64. Made with trl 1.16.0, torch 2.15.0,
+# make_grpo_golden.py - writes loss and gradients of TRL's GRPOTrainer on given tokens, through a model. For test_grpo.c.
+# The trainer is a real one. The script calls compute_loss with its own inputs, in f64. Made with trl 1.16.0, torch 2.15.0,
 # transformers 5.23.0. usage: python tests/golden/make_grpo_golden.py   (from the repository's root)
 # SPDX-License-Identifier: BSD-3-Clause
 import json
@@ -21,7 +21,7 @@ MAX_LENGTH, TEMPERATURE = 12, 0.9
 LOW, HIGH = 0.2, 0.28
 CASES = [("grpo", 0.0), ("grpo", 0.05), ("bnpo", 0.0), ("bnpo", 0.05), ("dapo", 0.05), ("dr_grpo", 0.0),
          ("dr_grpo", 0.05)]
-WHOLE = ["grpo.0.0", "grpo.0.05", "bnpo.0.05", "dr_grpo.0.0", "dr_grpo.0.05"]  # every gradient; the others: their norm
+WHOLE = ["grpo.0.0", "grpo.0.05", "bnpo.0.05", "dr_grpo.0.0", "dr_grpo.0.05"]  # every gradient, for the others only its norm
 SHAPE = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
              max_position_embeddings=32, vocab_size=24, tie_word_embeddings=True, rope_theta=10000.0, rms_norm_eps=1e-6,
              bos_token_id=None, eos_token_id=None, pad_token_id=None)
@@ -48,7 +48,7 @@ def make_model(folder, gen, near=None):
 
 
 def batch(prompts, answers):
-    """Left-padded prompts, right-padded answers, as the trainer makes them."""
+    """Left-padded prompts and right-padded answers, as in the trainer."""
     width, long = max(PROMPTS), max(ANSWERS)
     ids, mask = torch.zeros(len(answers), width, dtype=torch.long), torch.zeros(len(answers), width, dtype=torch.long)
     out, out_mask = torch.zeros(len(answers), long, dtype=torch.long), torch.zeros(len(answers), long, dtype=torch.long)
@@ -61,7 +61,7 @@ def batch(prompts, answers):
 
 
 def logp_of(model, prompts, answers):
-    """Padded [B, T] log-probabilities at TEMPERATURE, each sequence by itself."""
+    """Padded [B, T] log-probabilities at TEMPERATURE, one sequence at a time."""
     rows = torch.zeros(len(answers), max(ANSWERS), dtype=torch.float64)
     for q, a in enumerate(answers):
         p = prompts[q // GROUP]
@@ -77,11 +77,11 @@ def make_trainer(model, folder, loss_type, beta):
                       temperature=TEMPERATURE, max_completion_length=MAX_LENGTH, num_generations=GROUP,
                       per_device_train_batch_size=len(ANSWERS), gradient_accumulation_steps=1, use_cpu=True, bf16=False,
                       report_to=[], gradient_checkpointing=False,
-                      use_bias_correction_kl=False)  # kl_coef times the estimator, as in the paper of GRPO
+                      use_bias_correction_kl=False)  # kl_coef times the estimator, as in GRPO's paper
     trainer = GRPOTrainer(model=model, reward_funcs=lambda completions, **k: [0.0] * len(completions), args=args,
                           train_dataset=Dataset.from_list([{"prompt": "a"}] * 4), processing_class=tokenizer)
     trainer.current_gradient_accumulation_steps = 1
-    trainer.beta = beta  # given late, so that no reference is looked for: its log-probabilities are among the inputs
+    trainer.beta = beta  # set late, so TRL loads no reference (its log-probabilities are inputs)
     return trainer
 
 

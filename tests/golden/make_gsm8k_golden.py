@@ -1,8 +1,8 @@
-# make_gsm8k_golden.py - GSM8K's first lines, a tokenizer trained on its text, and what transformers makes of the prompts.
+# make_gsm8k_golden.py - writes GSM8K's first lines, a tokenizer trained on its text, and the prompts rendered by transformers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/gsm8k: the first lines of GSM8K as they come, a model folder without weights (Qwen2's shape, its
-pre-tokenizer, chat template and end tokens; a byte-level BPE of 1,200 tokens trained on the questions and answers), and the
-prompts of the lines as tokens.
+"""Writes tests/data/gsm8k: the first lines of GSM8K unchanged, a model folder without weights, and the prompts as tokens. The
+folder has Qwen2's shape, pre-tokenizer, chat template and end tokens. Its tokenizer is a byte-level BPE of 1,200 tokens, trained
+on the questions and answers.
 
 Run by hand: python3 tests/golden/make_gsm8k_golden.py GSM8K_FOLDER   (train.jsonl, test.jsonl and LICENSE of openai/grade-school-math)
 Made with: transformers 5.23.0, tokenizers 0.23.3, trl 1.16.0 (its chat_templates/qwen2_5.jinja, Apache-2.0)

@@ -1,7 +1,7 @@
-# make_hf_config_golden.py - what transformers makes of config.json files, for test_hf_config.c.
+# make_hf_config_golden.py - writes the values that transformers reads from config.json files, for test_hf_config.c.
 # Made with transformers 5.24, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
-# It writes two files, cases.jsonl and families.jsonl, whole; the second has the families after Qwen2, and what they have besides.
-# One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
+# It writes cases.jsonl and families.jsonl anew. The second has the families after Qwen2, with the keys only they have.
+# Each case is one JSON line: the texts of the files, and the values of the loaded config and of the module built from it.
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -211,7 +211,7 @@ FAMILIES = {
 
 
 def rope_of(config, kind):
-    """Parameters of one kind of layers, and what cosines are multiplied with."""
+    """Parameters of one kind of layers, and the factor of the cosines."""
     r = config.rope_parameters
     nested = kind in r
     own = r[kind] if nested else r

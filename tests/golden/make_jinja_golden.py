@@ -1,5 +1,5 @@
-# make_jinja_golden.py - tests/data/jinja/statements.json: generated templates, and what Jinja2 makes of them.
-# jinja2 3.1.6 as transformers 5.24.0 sets it up (_compile_jinja_template). Random numbers are keyed; run it from the root:
+# make_jinja_golden.py - writes tests/data/jinja/statements.json: generated templates, and their output in Jinja2.
+# It needs jinja2 3.1.6, set up as in transformers 5.24.0 (_compile_jinja_template). Random numbers are keyed. Run it from the root:
 #   python tests/golden/make_jinja_golden.py            (--count N --seed S --out FILE: other cases, for a longer search)
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
@@ -67,7 +67,7 @@ class Generator:
 
     def postfix(self, depth):
         base = self.pick(self.name(), self.name(), self.literal(), f"({self.expr(depth - 1)})")
-        # A slice of a constant that cannot be sliced is undefined for Jinja's optimizer and an error without it.
+        # A constant may have no slices. Slicing one is undefined with Jinja's optimizer and an error without it.
         constant = not any(re.search(rf"\b{name}\b", re.sub("'[^']*'", "", base)) for name in NAMES)
         for _ in range(self.pick(0, 1, 1, 2)):
             base += self.r.choice([
@@ -225,7 +225,7 @@ class Generator:
 
 
 class Scopes:
-    """Templates about scopes alone: which value of a few names shows where."""
+    """Templates that only test scopes, with the values of a few names at various places."""
 
     def __init__(self, key):
         self.r = random.Random(key)
@@ -275,7 +275,7 @@ class Scopes:
 
 
 def judge(template):
-    """The text, with spans where it has any; None: an error. False: no case."""
+    """The text, and its spans if any. None for an error, False for no case."""
     try:
         compiled = _compile_jinja_template(template)
         context = dict(VARIABLES)
@@ -284,12 +284,12 @@ def judge(template):
         return False
     except Exception:
         return None
-    if re.search(r"set ns\.[ac] = [^%]*\bns\b", template): # a namespace that holds itself
+    if re.search(r"set ns\.[ac] = [^%]*\bns\b", template): # a namespace containing itself
         return False
-    # What another interpreter need not say: addresses, Python's own names, cycles, integers beyond 64 bits.
+    # Other interpreters may differ in addresses, Python's own names, cycles, and integers beyond 64 bits.
     if re.search(r"0x[0-9a-f]{8}|<built-in|<class|<Namespace \{\.\.\.|\d{19}", text, re.I) or len(text) > 600:
         return False
-    where = [[len(text[:a].encode()), len(text[:b].encode())] for a, b in spans] # in bytes, as far as the text goes
+    where = [[len(text[:a].encode()), len(text[:b].encode())] for a, b in spans] # in bytes, within the text
     return [text, where] if where else text
 
 

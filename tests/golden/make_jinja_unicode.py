@@ -1,5 +1,5 @@
-# make_jinja_unicode.py - io/jinja/value/value_unicode_table.c: kinds and cases of characters as Python 3.11 has them
-# (Unicode 14). Run by Python 3.11 from the root of the tree; it writes that file.
+# make_jinja_unicode.py - writes io/jinja/value/value_unicode_table.c: kinds and cases of characters in Python 3.11 (Unicode 14).
+# Run it with Python 3.11 from the root of the tree.
 # SPDX-License-Identifier: BSD-3-Clause
 import sys, unicodedata
 
@@ -34,7 +34,7 @@ def ranges(is_in):
 
 
 def rules(mapping):
-    """Single characters as (first, last, step, delta); longer images apart."""
+    """Single characters as (first, last, step, delta), and longer results separately."""
     single, longer = [], []
     for c in ALL:
         to = [ord(x) for x in mapping(c)]
@@ -74,7 +74,7 @@ with open("io/jinja/value/value_unicode_table.c", "w") as f:
     f.write("};\n")
     cases = [("upper", lambda c: chr(c).upper()), ("lower", lambda c: chr(c).lower()), ("title", lambda c: chr(c).title()),
              ("fold", lambda c: chr(c).casefold())]
-    # title and fold: only what differs from upper and lower
+    # for title and fold, only the differences from upper and lower
     plain = {"title": cases[0][1], "fold": cases[1][1]}
     for name, mapping in cases:
         if name in plain:

@@ -1,11 +1,11 @@
-# make_jinja_values_golden.py - tests/data/jinja/values.json: expressions and what Jinja2 makes of them. Needs transformers
-# 5.24.0 and jinja2 3.1.6 on Python 3.11. Run it from the root of the tree.
+# make_jinja_values_golden.py - writes tests/data/jinja/values.json: expressions and their values in Jinja2. It needs
+# transformers 5.24.0 and jinja2 3.1.6 on Python 3.11. Run it from the root of the tree.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The file holds "variables" and "cases": [template, text]; null for the text: Jinja2 raises an error. Most cases are drawn by
-# a generator with a fixed key, so that a new run writes the same file. "dates": [date, format, text] of strftime.
-# "characters": XXH64 of a kind ('0' or '1' for each code point) or a change of case (the images as UTF-8) over all code
-# points. With a number as argument it draws so many cases instead and prints them, for a comparison beside the file.
+# The file holds "variables" and "cases". A case is [template, text]. A null text means that Jinja2 raises an error. Most cases
+# come from a generator with a fixed key, so a new run writes the same file. "dates" holds [date, format, text] of strftime.
+# "characters" holds hashes (XXH64) over all code points: of a kind ('0' or '1' for each code point) or of a change of case
+# (the results as UTF-8). With a number as argument it draws that many cases instead and prints them, for a longer comparison.
 import copy, datetime, json, random, re, sys
 
 import jinja2, transformers, xxhash
@@ -87,12 +87,12 @@ FIXED = [
 ]
 
 
-REFUSED = re.compile(r"(keys|items)\(\)\)* (-|<|>|is (less|gt|lt|ge|le))|-n12\b|\.items\b(?!\(\))")  # sets; -2^63 as 2^63; methods as texts
+REFUSED = re.compile(r"(keys|items)\(\)\)* (-|<|>|is (less|gt|lt|ge|le))|-n12\b|\.items\b(?!\(\))")  # sets, -2^63 as 2^63, methods as texts
 SLOT = re.compile(r"(?<![\w'\"\\%:{.])([A-Zipxq])(?![\w'\"(])")
 
 
 def fill(rng, form, depth):
-    """A form with its slots filled: with a variable or a constant, or with another form."""
+    """A form, with its slots filled by variables, constants or other forms."""
 
     def one(m):
         if m.group(1) not in POOL:
@@ -128,7 +128,7 @@ def cases(drawn, n):
         seen.add(template)
         text = run(template)
         if text is not None and (REFUSED.search(template) or " at 0x" in text or "<bui" in text or "<bou" in text or "j)" in text or len(text) > 400 or beyond_64_bits(text) or "\ud800" <= max(text, default="a") < "\ue000"):
-            continue  # addresses, complex numbers, sets, integers beyond 64 bits: refused here by name
+            continue  # trireme refuses addresses, complex numbers, sets, integers beyond 64 bits
         yield [template, text]
         if len(seen) >= n:
             return
@@ -164,7 +164,7 @@ def characters():
 if len(sys.argv) > 1:
     json.dump({"variables": variables, "cases": list(cases(endless(sys.argv[2] if len(sys.argv) > 2 else "more"), int(sys.argv[1])))}, sys.stdout, ensure_ascii=True)
 else:
-    # Every form twice at least, then what is drawn.
+    # Every form at least twice, then drawn cases.
     out = list(cases(FIXED, 10**6)) + list(cases(endless("jinja values 1"), 3200))
     with open("tests/data/jinja/values.json", "w") as f:
         f.write('{"variables": ' + json.dumps(variables, separators=(",", ":")) + ',\n"cases": [\n')

@@ -1,7 +1,7 @@
-# make_lora_golden.py - low-rank adapters of PEFT on some of the models of make_model_golden.py: their gradients, a folder of
-# PEFT's, the merged model's logits. For tests/model/test_lora.c.
+# make_lora_golden.py - writes gradients, a PEFT folder and the merged model's logits of low-rank adapters on some of the
+# models of make_model_golden.py. For tests/model/test_lora.c.
 # Written with torch 2.15.0, transformers 5.23.0 (from granite on 5.24.0), peft 0.21.2, safetensors 0.8.
-# usage: python tests/golden/make_lora_golden.py [NAME ...]: all cases, or these alone.
+# usage: python tests/golden/make_lora_golden.py [NAME ...]     (all cases, or only these)
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -18,19 +18,19 @@ INV_TEMPERATURE = 1.25
 CASES = {
     # every linear module, alpha / r
     "llama": ("llama", dict(r=4, lora_alpha=6, target_modules="all-linear")),
-    # some of them (not k, not gate), alpha / sqrt(r); biases at q, k, v
+    # some of them (not k, not gate), alpha / sqrt(r), and biases at q, k, v
     "qwen2": ("qwen2", dict(r=3, lora_alpha=2, use_rslora=True,
                             target_modules=["q_proj", "v_proj", "o_proj", "up_proj"])),
     # one module for q, k and v, one for gate and up
     "phi3": ("phi3", dict(r=2, lora_alpha=3, target_modules="all-linear")),
-    # norms behind the products, soft caps, norms of q and k
+    # norms after the products, soft caps, norms of q and k
     "gemma3": ("gemma3", dict(r=2, lora_alpha=3, target_modules=["k_proj", "gate_proj", "down_proj"])),
     # a scalar head, trained in full
     "score": ("llama_score", dict(r=4, lora_alpha=8, target_modules="all-linear", task_type="SEQ_CLS",
                                   modules_to_save=["score"])),
-    # what adapters add is scaled with the residual, and logits are
+    # the residual multiplier scales the adapters' outputs, and the logits are scaled
     "granite": ("granite_bias", dict(r=2, lora_alpha=3, target_modules="all-linear")),
-    # no norm before the products, norms behind them
+    # no norm before the products, norms after them
     "olmo2": ("olmo2", dict(r=2, lora_alpha=3, target_modules="all-linear")),
 }
 
@@ -40,7 +40,7 @@ def tokens_of(lengths, vocab, gen):
 
 
 def rows_of(model, sequences, scored):
-    """Logits of every row; of a scalar head its value of every row."""
+    """The logits of every row, or the values of a scalar head."""
     if not scored:
         return torch.cat([model(input_ids=s[None]).logits[0] for s in sequences])
     inner = model.base_model.model if hasattr(model, "base_model") and hasattr(model.base_model, "model") else model
@@ -87,7 +87,7 @@ def main():
         for k, p in learned:
             out["grad." + k.replace(".default", "").replace(".modules_to_save", "")] = p.grad
         model.save_pretrained(folder)
-        with open(f"{folder}/adapter_config.json") as f: # sets are written in any order
+        with open(f"{folder}/adapter_config.json") as f: # PEFT writes sets in any order
             config = json.load(f)
         if isinstance(config["target_modules"], list):
             config["target_modules"].sort()

@@ -1,26 +1,26 @@
-# make_math_golden.py - answers of mathematics in usual spellings, judged by math-verify, for test_math_golden.c.
+# make_math_golden.py - writes answers of mathematics in usual spellings, judged by math-verify, for test_math_golden.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/math/pairs.jsonl and golds.jsonl.
+"""Writes tests/data/math/pairs.jsonl and golds.jsonl.
 
-pairs.jsonl: ["gold", "answer", "rule", verdict] a line. verdict: math-verify's, 1 or 0. rule: the spelling that made the
-answer from the gold, so that both are the same value; "own": a pair of math-verify's own tests; "function", "power", "word", and with
-"wrong" two different values: KINDS below.
-golds.jsonl: ["gold", class] a line. Two golds have one class where math-verify finds them equal.
+A line of pairs.jsonl is ["gold", "answer", "rule", verdict]. The verdict is math-verify's, 1 or 0. The rule is the spelling that
+turned the gold into the answer, so both have the same value. "own" is a pair of math-verify's own tests. "function", "power", "word"
+and "wrong" (two different values) are in KINDS below.
+A line of golds.jsonl is ["gold", class]. Two golds have one class if math-verify finds them equal.
 
 Run by hand: python tests/golden/make_math_golden.py MATH_TEST_JSONL
-MATH_TEST_JSONL: the test split of MATH (Hendrycks et al. 2021, MIT licence), with a field "solution" a line, as microsoft/ToRA
-has it in src/data/math/test.jsonl. Only a sample of its final answers is kept.
+MATH_TEST_JSONL: the test split of MATH (Hendrycks et al. 2021, MIT licence), with a field "solution" per line, as in
+src/data/math/test.jsonl of microsoft/ToRA. The script keeps only a sample of its final answers.
 Made with: math-verify 0.9.0, latex2sympy2_extended 1.11.0, sympy 1.14.0, Python 3.11
 
-Where math-verify is wrong, or is not followed:
-- It removes single letters behind a number as units: 4t is 4 to it.
-- It takes capital letters for small ones: 3R^2 is 3r^2 to it.
+Errors of math-verify, and differences from it:
+- It removes single letters after a number as units, so 4t is 4.
+- It ignores the case of letters, so 3R^2 is 3r^2.
 - It takes the set \\{1,2\\} for the pair (1,2).
-- It ignores the index of a number: 204_5 is 204_7 to it. Here two different indices differ.
-- It takes words in plain letters for products: act is cat to it, BCA is ABC, on is no.
-- It takes 9 a.m. for 9 p.m., as it drops both, and 4:30 for 2:15, as equal ratios.
+- It ignores the index of a number, so 204_5 is 204_7. In trireme two different indices differ.
+- It takes words in plain letters for products, so act is cat, BCA is ABC, and on is no.
+- It drops a.m. and p.m., so 9 a.m. is 9 p.m. It takes times for ratios, so 4:30 is 2:15.
 - It does not know 1e3, \\cos 60^\\circ = 1/2, 7.2\\% = 7.2 (though 7\\% = 7), the character of a root, a full stop inside a formula,
-  or an interval that the answer writes as inequalities. All of these are read here.
+  or an interval written as inequalities. trireme reads all of these.
 """
 import collections
 import functools
@@ -60,16 +60,16 @@ def parsed(answer):
 
 
 def judge(gold, answer):
-    """math-verify's verdict; None: it gave up."""
+    """math-verify's verdict, or None if it gave up."""
     try:
         return int(verify(parsed(gold), parsed(answer), raise_on_error=True))
     except TimeoutException:
         return None
-    except Exception:  # as verify itself has it
+    except Exception:  # as in verify itself
         return int(verify(parsed(gold), parsed(answer)))
 
 
-# ---- spellings: a function of a gold each; None: it does not apply ----
+# ---- spellings, each a function of a gold that returns None where it does not apply ----
 
 
 def sub(pattern, by, flags=0):
@@ -81,7 +81,7 @@ def when(pattern, make):
 
 
 def top_level(text, signs):
-    """The parts of a text between signs that stand outside of brackets."""
+    """The parts of a text between signs outside brackets."""
     depth, parts = 0, [""]
     for c in text:
         depth += (c in "([{") - (c in ")]}")
@@ -228,8 +228,8 @@ RULES = {
     "factored": lambda g: rewritten(g, sympy.factor),
 }
 
-# math-verify reads neither a full stop inside a formula nor the character of a root, so these rules only show that both are
-# read here: a few pairs of each.
+# math-verify reads neither a full stop inside a formula nor the character of a root. A few pairs of each show that trireme reads
+# both.
 FEW = {"full stop": 10, "characters": 15}
 
 # Wrong answers made from a gold.
@@ -244,7 +244,7 @@ WRONG = {
     "wrong letter": sub(r"x", "y"),
 }
 
-# Pairs of math-verify's own tests (tests/ of its repository, Apache-2.0) that are answers alone.
+# Pairs from math-verify's own tests (tests/ of its repository, Apache-2.0) with bare answers.
 OWN = [
     ("10/9", r"\frac{10}{9}"), ("-10/9", r"-\frac{10}{9}"), ("[0,1)", "[0,1)"), ("[0,9)", "[0,1)"), ("(0,9)", "[0,9)"),
     ("10", "(9+1)"), ("1/3", r"\frac13"), ("1", r"\frac3{3}"), (r"\sqrt{3}", r"\sqrt3"), ("1/3", r"\cfrac{1}{3}"),
@@ -275,7 +275,7 @@ OWN = [
 ]
 
 
-# Kinds of pairs made by hand: a name as of a rule above; "wrong ...": two different values.
+# Kinds of pairs made by hand. A name is that of a rule above, and "wrong ..." has two different values.
 KINDS = {
     "function": [
         (r"\frac{\pi}{4}", r"\arctan 1"), (r"\frac{\pi}{4}", r"\arctan(1)"), (r"\frac{\pi}{2}", r"\arcsin 1"), (r"\frac{\pi}{6}", r"\arcsin\frac12"),
@@ -331,7 +331,8 @@ def main():
             verdict = judge(a, b)
             if verdict is not None:
                 out.write(json.dumps([a, b, rule, verdict], ensure_ascii=False, separators=(",", ":")) + "\n")
-    # Golds that are no plain number. An equation is its right side to math-verify in one order alone: both must agree.
+    # Golds other than plain numbers. math-verify takes an equation for its right side in one order only, so both orders must
+    # agree.
     sample = [g for g in golds if not is_number(g)][:N_GOLDS]
     classes = []
     with open(os.path.join(OUT, "golds.jsonl"), "w", encoding="utf-8") as out:

@@ -1,7 +1,7 @@
-# make_model_golden.py - small random models and what transformers makes of them: logits, log-probabilities, gradients,
-# ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
+# make_model_golden.py - writes small random models and the numbers of transformers for them: logits, log-probabilities,
+# gradients, ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
 # Written with torch 2.15.0, transformers 5.23.0 (from granite on 5.24.0), safetensors 0.8.
-# usage: python tests/golden/make_model_golden.py [NAME ...]: all models, or these alone.
+# usage: python tests/golden/make_model_golden.py [NAME ...]     (all models, or only these)
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -15,15 +15,15 @@ from transformers import (Gemma3Config, Gemma3ForConditionalGeneration, Mistral3
                           Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 OUT = "tests/data/model"
-LENGTHS = [1, 2, 7, 37]  # of the packed sequences; the last crosses a page of the cache
+LENGTHS = [1, 2, 7, 37]  # packed sequences, and the last crosses a page of the cache
 STEPS, STEP_LENGTHS = 10, [11, 30]
-PROMPTS = [1, 2, 6, 31, 32, 33, 34, 70]  # lengths; pages have 32 tokens
+PROMPTS = [1, 2, 6, 31, 32, 33, 34, 70]  # lengths, with pages of 32 tokens
 NEW = 40
 INV_TEMPERATURE = 1.25
 
 COMMON = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
               max_position_embeddings=128, vocab_size=61, bos_token_id=None, pad_token_id=None, eos_token_id=None)
-# The windows and caps of these are such that every longer sequence meets them.
+# Their windows and caps affect every longer sequence.
 SMALL = dict(COMMON, hidden_size=16, intermediate_size=20, vocab_size=41, num_key_value_heads=2)
 FULL, LOCAL = "full_attention", "sliding_attention"
 YARN = dict(rope_type="yarn", rope_theta=500.0, factor=4.0, original_max_position_embeddings=32)
@@ -31,7 +31,7 @@ MODELS = {
     # untied, two query heads per key head
     "llama": (LlamaConfig, LlamaForCausalLM,
               dict(COMMON, num_key_value_heads=2, tie_word_embeddings=False, rope_theta=10000.0, rms_norm_eps=1e-5)),
-    # tied, every bias, a head width of its own, Llama-3 scaling whose three regions all occur
+    # tied, every bias, its own head width, Llama-3 scaling with frequencies in all three regions
     "llama_bias": (LlamaConfig, LlamaForCausalLM,
                    dict(COMMON, num_key_value_heads=1, head_dim=10, tie_word_embeddings=True, attention_bias=True,
                         mlp_bias=True, rms_norm_eps=1e-6, vocab_size=67,
@@ -47,12 +47,12 @@ MODELS = {
                    dict(COMMON, num_key_value_heads=1, tie_word_embeddings=True, rope_theta=10000.0,
                         num_hidden_layers=3, intermediate_size=24, rms_norm_eps=1e-6)),
     "llama_yarn": (LlamaConfig, LlamaForCausalLM, dict(SMALL, tie_word_embeddings=True, head_dim=12, rope_parameters=YARN)),
-    # local layers after the first, YaRN with factors and a range of its own
+    # local layers after the first, YaRN with its own factors and range
     "qwen2_window": (Qwen2Config, Qwen2ForCausalLM,
                      dict(SMALL, tie_word_embeddings=True, use_sliding_window=True, sliding_window=9, max_window_layers=1,
                           rope_parameters=dict(YARN, beta_fast=4.0, beta_slow=0.5, mscale=1.2, mscale_all_dim=0.7, truncate=False))),
     "mistral": (MistralConfig, MistralForCausalLM, dict(SMALL, sliding_window=5, tie_word_embeddings=False)),
-    # a window across the border of a page, a head width of its own
+    # a window across the border of a page, its own head width
     "mistral_wide": (MistralConfig, MistralForCausalLM,
                      dict(SMALL, num_key_value_heads=1, head_dim=6, sliding_window=33, tie_word_embeddings=True,
                           rope_parameters=dict(rope_type="default", rope_theta=1000000.0))),
@@ -68,7 +68,7 @@ MODELS = {
                     dict(SMALL, num_key_value_heads=1, num_hidden_layers=3, head_dim=4, sliding_window=34, query_pre_attn_scalar=4,
                          attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True,
                          tie_word_embeddings=False)),
-    # both kinds of layers, the global ones with positions scaled
+    # both kinds of layers, with scaled positions in the global ones
     "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM,
                dict(SMALL, num_hidden_layers=3, head_dim=6, sliding_window=6, query_pre_attn_scalar=5, layer_types=[LOCAL, LOCAL, FULL],
                     rope_parameters={FULL: dict(rope_type="linear", rope_theta=1000.0, factor=8.0),
@@ -92,7 +92,7 @@ MODELS = {
                      dict(SMALL, num_key_value_heads=1, num_hidden_layers=3, attention_bias=True, mlp_bias=True,
                           tie_word_embeddings=False, embedding_multiplier=0.5, residual_multiplier=1.7, logits_scaling=0.4,
                           rope_parameters=dict(rope_type="default", rope_theta=500.0))),
-    # two query heads per key head: norms of two widths
+    # two query heads per key head, so norms of two widths
     "olmo2": (Olmo2Config, Olmo2ForCausalLM, dict(SMALL, tie_word_embeddings=False, rope_theta=1000.0)),
     "olmo2_bias": (Olmo2Config, Olmo2ForCausalLM,
                    dict(SMALL, num_key_value_heads=4, head_dim=6, num_hidden_layers=3, attention_bias=True, tie_word_embeddings=True,
@@ -101,29 +101,29 @@ MODELS = {
     "smollm3": (SmolLM3Config, SmolLM3ForCausalLM,
                 dict(SMALL, num_hidden_layers=3, no_rope_layers=[1, 0, 1], tie_word_embeddings=False, use_sliding_window=False,
                      rope_parameters=dict(rope_type="default", rope_theta=200.0))),
-    # and with a window in that layer; without biases of k, whose gradient is 0 there
+    # the same with a window in that layer, and no biases of k, since their gradient would be 0 there
     "smollm3_window": (SmolLM3Config, SmolLM3ForCausalLM,
                        dict(SMALL, num_key_value_heads=1, head_dim=6, no_rope_layer_interval=2, mlp_bias=True,
                             tie_word_embeddings=False, use_sliding_window=True, sliding_window=6,
                             rope_parameters=dict(rope_type="linear", rope_theta=50.0, factor=4.0))),
-    # longrope: sequences may be longer than its 16 tokens, so that the long factors count for all of them (STORED)
+    # longrope where sequences may exceed its 16 tokens, so the long factors apply to all sequences (STORED)
     "phi3_long": (Phi3Config, Phi3ForCausalLM,
                   dict(SMALL, hidden_size=24, tie_word_embeddings=False, original_max_position_embeddings=16,
                        rope_parameters=dict(rope_type="longrope", rope_theta=300.0, short_factor=[1.5, 2.0, 6.0], long_factor=[1.5, 2.0, 6.0]))),
-    # none is longer: the short ones; a part of each head is turned
+    # sequences never exceed it, so the short factors apply, and a part of each head is rotated
     "phi3_partial": (Phi3Config, Phi3ForCausalLM,
                      dict(SMALL, hidden_size=32, num_key_value_heads=1, sliding_window=11, tie_word_embeddings=True,
                           original_max_position_embeddings=128, partial_rotary_factor=0.75,
                           rope_parameters=dict(rope_type="longrope", rope_theta=100.0, factor=4.0, short_factor=[1.0, 1.25, 3.0],
                                                long_factor=[2.0, 4.0, 8.0]))),
-    # three local layers, a global one whose positions alone are scaled
+    # three local layers, and a global one with the only scaled positions
     "olmo3": (Olmo3Config, Olmo3ForCausalLM,
               dict(SMALL, num_hidden_layers=4, sliding_window=6, tie_word_embeddings=False,
                    rope_parameters={FULL: YARN, LOCAL: dict(rope_type="default", rope_theta=500.0)})),
     "olmo3_bias": (Olmo3Config, Olmo3ForCausalLM,
                    dict(SMALL, num_key_value_heads=4, head_dim=6, sliding_window=34, layer_types=[FULL, LOCAL], attention_bias=True,
                         tie_word_embeddings=True)),
-    # text halves of models of text and images, with the names of published files, and with those of transformers 5
+    # text halves of models for text and images, with published names and with those of transformers 5
     "gemma3_half": (Gemma3Config, Gemma3ForConditionalGeneration,
                     dict(text_config=dict(SMALL, model_type="gemma3_text", head_dim=6, sliding_window=6, query_pre_attn_scalar=5,
                                           layer_types=[LOCAL, FULL],
@@ -138,16 +138,16 @@ MODELS = {
                                                              image_size=28, patch_size=14, head_dim=4).to_dict(),
                            tie_word_embeddings=False, image_token_index=40)),
 }
-PUBLISHED = ["gemma3_half"]  # as transformers 4 names tensors
-# What config.json says otherwise: transformers chooses the factors for each batch by its longest sequence, this program once for a run.
+PUBLISHED = ["gemma3_half"]  # tensor names of transformers 4
+# config.json has other factors. transformers chooses them per batch by its longest sequence, trireme once per run.
 STORED = {"phi3_long": {"rope_parameters": {"short_factor": [1.0, 1.25, 3.0]}}}
 
 
 def fill(model, gen):
-    """Random values that are bf16 values, of a size that keeps every nonlinearity at work."""
+    """Random bf16 values, large enough for every nonlinearity to matter."""
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=gen)
-        if "norm" in name:  # Gemma's is what is added to 1
+        if "norm" in name:  # Gemma adds it to 1
             x = (0 if "gemma" in model.config.model_type else 1) + 0.3 * x
         elif p.ndim == 2:
             x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)
@@ -161,7 +161,7 @@ def text_of(config):
 
 
 def text_name(name):
-    """What a tensor of a model of text and images is called in one of text; of the others their own name."""
+    """The text model's name for a tensor of a model for text and images. Other models keep their names."""
     return name.replace("model.language_model.", "model.")
 
 
@@ -182,7 +182,7 @@ def forward(model, sequences):
 
 
 def targets_of(sequences):
-    """Rows that predict a token, and those tokens."""
+    """Rows that predict a token, and the tokens."""
     row, target, at = [], [], 0
     for s in sequences:
         row += range(at, at + len(s) - 1)
@@ -212,7 +212,7 @@ def gradients(model, out, gen):
 
 
 def answer(model, prompt, **options):
-    """One greedy answer and the smallest lead of a chosen logit over the next."""
+    """One greedy answer, and the smallest gap between a chosen logit and the next."""
     r = model.generate(prompt[None], attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
                        max_new_tokens=NEW, output_scores=True, return_dict_in_generate=True, pad_token_id=0, **options)
     top = torch.stack(r.scores)[:, 0].topk(2).values
@@ -220,7 +220,7 @@ def answer(model, prompt, **options):
 
 
 def greedy(model, out, gen):
-    """Answers, and the same ended by the token that occurs in most of them; every choice is clear of rounding."""
+    """Answers, and the same answers ended by the token found in most of them. Every choice has a gap beyond rounding."""
     prompts, answers = [], []
     for n in PROMPTS:
         lead = 0

@@ -1,4 +1,4 @@
-# make_optim_golden.py - AdamW steps of torch, for test_optim.c. Written with torch 2.15.0, safetensors 0.8.
+# make_optim_golden.py - writes AdamW steps of torch, for test_optim.c. Written with torch 2.15.0, safetensors 0.8.
 # usage: python tests/golden/make_optim_golden.py   (from the repository's root)
 # SPDX-License-Identifier: BSD-3-Clause
 import os
@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 OUT = "tests/data/optim"
 STEPS = 10
 SHAPES = {"a.weight": (5, 13), "a.bias": (7,), "b.weight": (3, 70)}
-# Step 4's gradient is far above the clipping threshold, the others lie around it.
+# Step 4's gradient is far above the clipping threshold. The others are near it.
 SIZE = [0.3, 0.1, 0.5, 30.0, 0.02, 0.2, 0.4, 0.1, 0.3, 0.05]
 
 

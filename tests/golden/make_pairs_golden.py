@@ -1,11 +1,10 @@
-# make_pairs_golden.py - the tokens that TRL makes of text pairs, and the lines that its max_length drops, for
-# test_dataset_pairs.c.
+# make_pairs_golden.py - writes TRL's tokens of text pairs, and the lines dropped by its max_length, for test_dataset_pairs.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/pairs: golden.json and the tokenizers of kinds that tests/data/tokenizer has not.
+"""Writes tests/data/pairs: golden.json, and tokenizers of kinds missing in tests/data/tokenizer.
 
 Run by hand: python3 tests/golden/make_pairs_golden.py
 Made with: trl 1.16.0, transformers 5.24.0, tokenizers 0.23.3, datasets 5.2.0
-The judge is the code of TRL's trainers, SFTTrainer, DPOTrainer, KTOTrainer and RewardTrainer._prepare_dataset.
+The reference is the code of TRL's trainers: SFTTrainer, DPOTrainer, KTOTrainer and RewardTrainer._prepare_dataset.
 """
 import json
 import os
@@ -29,7 +28,7 @@ N = 200
 
 
 def pieces(normalizer, pre, size, special, corpus=CORPUS):
-    """SentencePiece's BPE as tokenizer.json spells it: bytes as pieces, unknown characters as bytes."""
+    """SentencePiece's BPE in tokenizer.json, with bytes as pieces and unknown characters as bytes."""
     tok = Tokenizer(models.BPE(unk_token=special[0], fuse_unk=True, byte_fallback=True))
     tok.normalizer = normalizer
     if pre:
@@ -55,14 +54,14 @@ def prepended():
 
 
 def gemma():
-    """Spaces are pieces of their own kind, nothing is put before the text."""
+    """Spaces are their own pieces, and nothing comes before the text."""
     tok = pieces(normalizers.Replace(" ", "▁"), pre_tokenizers.Split(" ", "merged_with_previous"), 560,
                  ["<unk>", "<bos>", "<eos>", "<end_of_turn>"])
     return template(tok, "<bos> $A")
 
 
 def phi3():
-    """Llama 2's kind, with an end token that takes the space behind it, and one that takes the space before it."""
+    """Like Llama 2, with an end token that takes the space after it, and one that takes the space before it."""
     tok = pieces(prepended(), None, 480, ["<unk>", "<s>", "</s>"])
     tok.add_special_tokens([AddedToken("<|end|>", lstrip=True, rstrip=True, special=True)])
     return tok
@@ -80,7 +79,7 @@ KINDS = {"gpt2": ("<|endoftext|>", None), "llama3": ("<|end_of_text|>", None), "
 
 
 def cut(rng, text):
-    """A text in two, cut anywhere: within words, numbers and characters of several code points."""
+    """A text cut in two anywhere, also within words, numbers and characters of several code points."""
     at = rng.randint(0, len(text))
     return text[:at], text[at:]
 
@@ -110,7 +109,7 @@ def line(rng, end, tok):
     elif kind == 8:
         chosen = end + chosen
     if min(len(tok(prompt + answer + end)["input_ids"]) for answer in (chosen, rejected)) < 3:
-        return line(rng, end, tok)  # an end token alone teaches nothing; the program refuses such a line
+        return line(rng, end, tok)  # trireme refuses a line with only an end token
     return {"prompt": prompt, "chosen": chosen, "rejected": rejected}
 
 
@@ -121,7 +120,7 @@ def args(max_length):
 
 
 def prepared(trainer, rows, tok, max_length):
-    """What the trainer's own _prepare_dataset makes of the lines; `row` says which of them are left."""
+    """The lines after the trainer's own _prepare_dataset. `row` tells which lines remain."""
     data = Dataset.from_list([dict(r, row=i) for i, r in enumerate(rows)])
     me = SimpleNamespace(_tokenizer=tok, chat_template=None, completion_only_loss=True, calculate_KL=False, desirable_weight=1.0, undesirable_weight=1.0,
                          _is_vision_dataset=False, _signature_columns=None)

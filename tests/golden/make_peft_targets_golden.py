@@ -1,6 +1,6 @@
-# make_peft_targets_golden.py - which modules PEFT means by target_modules and exclude_modules, for test_peft.c.
+# make_peft_targets_golden.py - writes the modules that PEFT finds by target_modules and exclude_modules, for test_peft.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/lora/targets.json: adapter configs, and the modules of a llama of two layers that PEFT adapts.
+"""Writes tests/data/lora/targets.json: adapter configs, and the modules that PEFT adapts in a llama of two layers.
 
 Run by hand: python3 tests/golden/make_peft_targets_golden.py
 Made with: peft 0.21.2

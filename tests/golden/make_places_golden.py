@@ -1,8 +1,8 @@
-# make_places_golden.py - where the tokens of texts stand, for test_tokenizer.c.
+# make_places_golden.py - writes the positions of tokens in their texts, for test_tokenizer.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes tests/data/tokenizer/places.json: where the tokens of texts stand, in characters, as the tokenizers library's
-encode(text, add_special_tokens=False).offsets gives them, for the tokenizers of tests/data/tokenizer and for some of
-them with other steps.
+"""Writes tests/data/tokenizer/places.json: positions of tokens in characters. They are
+encode(text, add_special_tokens=False).offsets of the tokenizers library, for the tokenizers of tests/data/tokenizer, and
+for some of them with other steps.
 
 Made with: tokenizers 0.23.3
 Usage: python3 tests/golden/make_places_golden.py
@@ -17,7 +17,7 @@ FOLDER = os.path.join(HERE, "..", "data", "tokenizer")
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
 
-# name; tokenizer; the steps that are others than its own
+# (name, tokenizer, steps that differ from its own)
 KINDS = [(name, name, {}) for name in ("gpt2", "llama3", "qwen2", "deepseek2", "digits", "flags", "kimi", "llama2", "metaspace",
                                        "mistral", "unigram_albert", "unigram_llmjp", "unigram_t5")] + [
     ("trimmed", "qwen2", {"post_processor": BYTES}),
@@ -34,9 +34,10 @@ TEXTS = [
     "cafe\u0301 au lait", "\u0130stanbul A\u0301B", "emoji \U0001f600\U0001f601 \u00a0x\u3000y", "\u2581a \u2581 b", "no-such \u0e01\u0e02 \u16a0\u16a1 end",
     "<s>a</s> b<s> </s>\n", "<|im_start|>user\nhi <|im_end|>\n\n<|begin_of_text|> q  ", "aaa bbb aaa bbb  aaa",
 ]
-# kind: texts of whose changed characters (e + U+0301, CR LF) the library's places are narrower; of which trireme has none
+# Texts by kind. NARROW: the library's positions of changed characters (e + U+0301, CR LF) are narrower. NONE: trireme gives no
+# positions.
 NARROW = {"qwen2": (10, 11), "trimmed": (10, 11), "metaspace": (10,), "unigram_t5": (10,), "unigram_albert": (6,)}
-NONE = {"flags": (5, 12, 13, 14, 15, 16)}  # characters that are in no token
+NONE = {"flags": (5, 12, 13, 14, 15, 16)}  # characters in no token
 
 
 def tokenizer(base, steps):

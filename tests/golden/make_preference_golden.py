@@ -1,10 +1,10 @@
-# make_preference_golden.py - what TRL's trainers make of given log-probs and scores of pairs and labelled answers, and the
-# critic's numbers of verl and OpenRLHF, for test_preference.c and test_value.c.
+# make_preference_golden.py - writes TRL's numbers for given log-probs and scores of pairs and labelled answers, and the critic's
+# numbers of verl and OpenRLHF, for test_preference.c and test_value.c.
 # Made with trl 1.16, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_preference_golden.py tests/data/algo/preference.json (from the root)
-# DPOTrainer._compute_loss, KTOTrainer._compute_loss and RewardTrainer.compute_loss themselves are called, on stand-ins for
-# trainer and model, in f64; one optimizer step in one batch. By formula in float64: label smoothing and IPO on sums by OpenRLHF
-# 0.11 (loss.py, DPOLoss), the value loss by OpenRLHF (loss.py, ValueLoss) and verl (core_algos.py, compute_value_loss), GAE
-# and ReMax by verl (core_algos.py, compute_gae_advantage_return, compute_remax_outcome_advantage).
+# The script calls DPOTrainer._compute_loss, KTOTrainer._compute_loss and RewardTrainer.compute_loss themselves, with stand-ins for
+# trainer and model, in f64. There is one optimizer step in one batch. The rest are formulas in float64. Label smoothing and IPO on
+# sums are by OpenRLHF 0.11 (loss.py, DPOLoss). The value loss is by OpenRLHF (loss.py, ValueLoss) and verl (core_algos.py,
+# compute_value_loss). GAE and ReMax are by verl (core_algos.py, compute_gae_advantage_return, compute_remax_outcome_advantage).
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import sys
@@ -21,14 +21,14 @@ LENGTHS = [3, 1, 5, 2, 4, 4]  # chosen, rejected, chosen, ...
 LABELS = [1, 0, 0, 1, 1, 0]
 MARGINS = [0.0, 0.5, -0.25]
 REWARDS = [1.0, 0.0, 0.5, 2.0, 2.0, -1.5]
-BASELINES = [0.5, 0.25, -1.0, 2.0, 0.0, 1.0]  # of greedy answers
+BASELINES = [0.5, 0.25, -1.0, 2.0, 0.0, 1.0]  # rewards of greedy answers
 WIDTH = max(LENGTHS)
-ORDER = [0, 2, 4, 1, 3, 5]  # TRL's: the chosen first
+ORDER = [0, 2, 4, 1, 3, 5]  # TRL's order has the chosen first
 ONE = SimpleNamespace(device="cpu", gather=lambda x: x, gather_for_metrics=lambda x: x)
 
 
 def f32(t):
-    """Values that an f32 holds exactly, so that both programs see the same numbers."""
+    """Values that f32 holds exactly, so both programs read the same numbers."""
     return t.to(torch.float32).to(torch.float64)
 
 
@@ -38,7 +38,7 @@ def grad_of(value, x, mask):
 
 
 def tokens(mask):
-    """A prompt token before each answer, as the trainers shift it away."""
+    """Puts a prompt token before each answer, since the trainers shift it away."""
     return torch.cat([torch.zeros(len(mask), 1, dtype=torch.long), mask.long()], 1)
 
 
@@ -148,7 +148,7 @@ def main():
     logp = f32(-3 * torch.rand(shape) - 0.01)
     ref, old = draw(logp, 0.5), draw(logp, 0.3)
     beside = f32(-4 * torch.rand(shape) - 0.01)
-    near, far = draw(beside, 0.4), f32(beside + torch.rand(shape))  # z above 0 with one of them, 0 with the other
+    near, far = draw(beside, 0.4), f32(beside + torch.rand(shape))  # one gives z above 0, the other 0
     ent = f32(torch.rand(shape))
     v, v_old, ret = draw(0, 1), draw(0, 1), draw(0.5, 1)
     v_old = torch.where(torch.rand(shape) < 0.5, f32(v + 0.1 * v_old), v_old)
@@ -159,7 +159,7 @@ def main():
     out = dict(lengths=LENGTHS, labels=LABELS, margins=MARGINS, rewards=REWARDS, baselines=BASELINES, logp=flat(logp),
                ref=flat(ref), old=flat(old), ent=flat(ent), beside=flat(beside), near=flat(near), far=flat(far),
                value=flat(v), old_value=flat(v_old), ret=flat(ret), score=score.tolist(), dpo=[], kto=[], rm=[], values=[], gae=[], greedy=[])
-    # our options; TRL's loss types
+    # our options, then TRL's loss types
     for beta in (0.1, 1.5):
         for loss, sft, normal, types, weights in (
                 ("sigmoid", 0.0, False, ["sigmoid"], [1.0]), ("sigmoid", 0.0, True, ["sigmoid_norm"], [1.0]),

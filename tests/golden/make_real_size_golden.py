@@ -1,7 +1,7 @@
-# make_real_size_golden.py - what transformers makes in float64 of a model with the widths of a published one, SmolLM2-135M, of two
-# layers: loss, log-probabilities, the gradient's norms and samples of it, each with the error of transformers in f32 and bf16, with
-# the attention that it takes by default. For test_real_size.c, which makes the same weights: nothing large is kept. Samples are of
-# every parameter, half of the embeddings' in rows of tokens that occur.
+# make_real_size_golden.py - writes numbers of transformers in float64 for a model with the widths of SmolLM2-135M and two layers.
+# They are the loss, the log-probabilities, and norms and samples of the gradient. Each has the error of transformers in f32 and
+# bf16, with its default attention. For test_real_size.c, which makes the same weights, so that no large file is kept. Every
+# parameter has samples. Half of the embeddings' samples are in rows of tokens that occur.
 # Written with torch 2.15.0, transformers 5.24.0, safetensors 0.8. Takes half a minute.
 # usage: python tests/golden/make_real_size_golden.py
 # SPDX-License-Identifier: BSD-3-Clause
@@ -14,15 +14,15 @@ from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 OUT = "tests/data/real_size"
-LENGTHS = [83, 44]  # of the sequences
-SAMPLES = 1024      # of a parameter, at most
+LENGTHS = [83, 44]  # tokens in each sequence
+SAMPLES = 1024      # at most, for one parameter
 CONFIG = dict(hidden_size=576, intermediate_size=1536, num_hidden_layers=2, num_attention_heads=9, num_key_value_heads=3,
               vocab_size=49152, max_position_embeddings=128, rope_theta=100000.0, rms_norm_eps=1e-5, tie_word_embeddings=True,
               bos_token_id=None, pad_token_id=None, eos_token_id=None)
 
 
 def mixed(name, i):
-    """64 random bits for each element i of what has a name: the name by FNV-1a, then tri_rng_mix of src/base/rng.h."""
+    """64 random bits for each element i of a named tensor: FNV-1a of the name, then tri_rng_mix of src/base/rng.h."""
     seed = 0xcbf29ce484222325
     for byte in name.encode():
         seed = (seed ^ byte) * 0x100000001b3 % 2**64
@@ -37,8 +37,8 @@ def top(name, n, bits):
 
 
 def fill(model):
-    """Values of 8 bits at most, which are bf16's too: norms around 1, matrices around 0; embeddings that have much in common, as
-    published ones have, so that sums over the vocabulary nearly cancel."""
+    """Values of at most 8 bits, so exact in bf16. Norms are near 1 and matrices near 0. Embeddings have much in common, as published
+    ones do, so sums over the vocabulary nearly cancel."""
     for name, p in model.named_parameters():
         n = p.numel()
         if "norm" in name:

@@ -1,8 +1,8 @@
-# make_reward_golden.py - what peers say of answers, for test_reward.c (length) and test_math_answer.c (math).
-# length: TRL's soft overlong punishment of answers of every length: L, B, T, punishment. Made with trl 1.16, Python 3.11:
+# make_reward_golden.py - writes rewards of answers by other programs, for test_reward.c (length) and test_math_answer.c (math).
+# length: TRL's soft overlong punishment of answers of every length, as L, B, T, punishment. Made with trl 1.16, Python 3.11:
 #   python tests/golden/make_reward_golden.py length tests/data/reward/length.txt          (from the root)
-# math: JSON lines of answers in the spellings of Hendrycks' MATH (strip; null: it fails), as verl 0.5.0 has it, and of Minerva
-# (final), as lm-eval 0.4.9 has it; and of pairs with MATH's is_equiv. VERL, LM_EVAL: their wheels, unpacked:
+# math: JSON lines of answers and pairs. The answers are in the spellings of Hendrycks' MATH by verl 0.5.0 (strip, null if it fails)
+# and of Minerva by lm-eval 0.4.9 (final). The pairs are judged by MATH's is_equiv. VERL and LM_EVAL are their unpacked wheels:
 #   python tests/golden/make_reward_golden.py math tests/data/reward/math.jsonl VERL LM_EVAL
 # SPDX-License-Identifier: BSD-3-Clause
 import json
@@ -155,7 +155,7 @@ PAIRS = [("72", " 72 "), ("72", "73"), (r"\dfrac12", "1/2"), (r"\tfrac{1}{2}", "
 
 def load(path):
     for module in ("datasets", "antlr4", "sympy", "math_verify", "sympy.parsing", "sympy.parsing.latex"):
-        sys.modules.setdefault(module, types.ModuleType(module))  # imported there, and not needed here
+        sys.modules.setdefault(module, types.ModuleType(module))  # imported there but not needed here
     sys.modules["datasets"].Dataset = object
     sys.modules["math_verify"].parse = sys.modules["math_verify"].verify = None
     sys.modules["sympy.parsing.latex"].parse_latex = None
@@ -178,7 +178,7 @@ def write_math(path, verl, lm_eval):
         for x in ANSWERS.split("\n"):
             row = {"answer": x, "strip": strip(x), "final": minerva["normalize_final_answer"](x)}
             if x.count("=") > 1 or x == "3, 4" or x == "٣/4":
-                del row["final"]  # where ours differs on purpose, or Python's digits are not ASCII's
+                del row["final"]  # trireme differs on purpose, or the digits are not ASCII
             out.write(json.dumps(row, ensure_ascii=False) + "\n")
         for a, b in PAIRS:
             out.write(json.dumps({"a": a, "b": b, "equal": hendrycks["is_equiv"](a, b)}, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-# make_safetensors_golden.py - small files written by the reference library, for test_safetensors.c.
+# make_safetensors_golden.py - writes small files with the reference library, for test_safetensors.c.
 # Made with safetensors 0.8.0, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_safetensors_golden.py tests/data/safetensors (from the root)
 # SPDX-License-Identifier: BSD-3-Clause
 import json
@@ -19,7 +19,7 @@ def ramp(*shape):
     return ((torch.arange(n, dtype=torch.float32) - 5) * 0.37).reshape(shape)
 
 
-# Every dtype that is read, and some that are not, a scalar, five dimensions, an empty tensor.
+# Every supported dtype and some others, a scalar, five dimensions, an empty tensor.
 save_file(
     {
         "b.f32": ramp(3, 4),
@@ -34,7 +34,7 @@ save_file(
     out + "/mixed.safetensors",
     metadata={"format": "pt"},
 )
-# What the writer must write, byte for byte: names in another order than given, one that needs JSON escapes.
+# trireme must write this file byte for byte. Its names are given in another order, and one needs JSON escapes.
 save_file(
     {
         "model.z": ramp(3, 4),

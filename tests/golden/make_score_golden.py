@@ -1,7 +1,7 @@
-# make_score_golden.py - small random models with a scalar head as transformers saves them, the scores it gives, and the
-# config.json of the language models they came from. For test_scored.c.
+# make_score_golden.py - writes small random models with a scalar head as saved by transformers, their scores, and the
+# config.json of their language models. For test_scored.c.
 # Written with torch 2.15.0, transformers 5.23.0 (from olmo2 on 5.24.0), safetensors 0.8.
-# usage: python tests/golden/make_score_golden.py [NAME ...]: all models, or these alone.
+# usage: python tests/golden/make_score_golden.py [NAME ...]     (all models, or only these)
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import sys
@@ -26,12 +26,12 @@ SMALL = dict(COMMON, hidden_size=12, intermediate_size=10, num_attention_heads=2
 MODELS = {
     "llama_score": (LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification,
                     dict(COMMON, tie_word_embeddings=False, rms_norm_eps=1e-5)),
-    # of a tied language model: there is nothing left to tie
+    # from a tied language model, with nothing left to tie
     "qwen2_score": (Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification,
                     dict(COMMON, tie_word_embeddings=True, rms_norm_eps=1e-6, rope_theta=1000000.0)),
     "mistral_score": (MistralConfig, MistralForCausalLM, MistralForSequenceClassification, dict(SMALL, sliding_window=5)),
     "qwen3_score": (Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification, dict(SMALL, head_dim=8)),
-    # caps of scores, none of the score
+    # caps of attention scores, none of the head's score
     "gemma2_score": (Gemma2Config, Gemma2ForCausalLM, Gemma2ForSequenceClassification,
                      dict(SMALL, head_dim=8, sliding_window=5, query_pre_attn_scalar=6, attn_logit_softcapping=2.0,
                           final_logit_softcapping=0.01)),
@@ -46,10 +46,10 @@ MODELS = {
 
 
 def fill(model, gen):
-    """Random values that are bf16 values, of a size that keeps every nonlinearity at work."""
+    """Random bf16 values, large enough for every nonlinearity to matter."""
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=gen)
-        if "norm" in name:  # Gemma's is what is added to 1
+        if "norm" in name:  # Gemma adds it to 1
             x = (0 if "gemma" in model.config.model_type else 1) + 0.3 * x
         elif p.ndim == 2:
             x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)

@@ -1,7 +1,8 @@
-# make_steps_golden.py - ten steps of every algorithm through a model: losses, and each parameter's gradient of the first. For
-# test_steps.c. By TRL's own code GRPO's family (GRPOTrainer.compute_loss), DPO, KTO and the reward model (DPOTrainer and
-# KTOTrainer._compute_loss, RewardTrainer.compute_loss, on stand-ins for the trainer as in make_preference_golden.py); by
-# formula SFT (mean cross-entropy), and verl's and OpenRLHF's GAE, value loss, returns and clipped loss; all in f64.
+# make_steps_golden.py - writes ten steps of every algorithm through a model, for test_steps.c. Each has the losses, and every
+# parameter's gradient of the first step. All are in f64. TRL's own code gives GRPO's family (GRPOTrainer.compute_loss), DPO, KTO
+# and the reward model (DPOTrainer and KTOTrainer._compute_loss, RewardTrainer.compute_loss). Their trainer is a stand-in as in
+# make_preference_golden.py. Formulas give SFT (mean cross-entropy), and verl's and OpenRLHF's GAE, value loss, returns and
+# clipped loss.
 # Made with trl 1.16.0, torch 2.15.0, transformers 5.23.0. usage: python tests/golden/make_steps_golden.py   (from the root)
 # SPDX-License-Identifier: BSD-3-Clause
 import json
@@ -45,7 +46,7 @@ def score(model, seq):
 
 
 def run(name, model, loss_of, out, prefix="", critic=None, critic_loss=None):
-    """Adam's steps; what goes into the golden file."""
+    """Adam's steps, and the values for the golden file."""
     params = dict(model.named_parameters())
     adam = torch.optim.AdamW(params.values(), lr=LR, betas=(0.9, 0.95), eps=EPS, weight_decay=0)
     losses, norms = [], []
@@ -135,7 +136,7 @@ def ppo(out, ref):
         return [score(critic, SEQ[q])[SKIP[q] - 1:-1] for q in range(N)]
 
     def actor():
-        """GAE with gamma 1, lam 0.95 on the values before the update; V after the last token is 0."""
+        """GAE with gamma 1, lam 0.95 on the values before the update. V after the last token is 0."""
         with torch.no_grad():
             v = values()
         adv = []
@@ -154,7 +155,7 @@ def ppo(out, ref):
     drain(run("ppo", policy, actor, out), run("ppo", critic, value_loss, out, "critic_"))
 
 
-PAIRS = [(0, 1, 0.25), (3, 5, 0.0)]  # of one prompt each: chosen, rejected, margin
+PAIRS = [(0, 1, 0.25), (3, 5, 0.0)]  # chosen, rejected and margin for one prompt each
 LABELS = [(0, 1), (1, 0), (3, 1), (5, 0)]
 
 
@@ -163,7 +164,7 @@ def padded(rows):
 
 
 def answers_of(model, which):
-    """What TRL's losses are given: the answers' log-probs [B, T], a mask, and a model that has made them."""
+    """The inputs of TRL's losses: the answers' log-probs [B, T], a mask, and the model that computed them."""
     x, mask = padded([logp(model, q) for q in which]), padded([torch.ones(ANSWERS[q], dtype=torch.bool) for q in which])
     full = peer["tokens"](mask)
     inputs = dict(input_ids=full, attention_mask=torch.ones_like(full), completion_mask=full)
@@ -209,12 +210,13 @@ def given(out, ref):
     drain(run("rm", rm, rm_loss, out))
 
 
-# Prompt and answer in tokens, label: line 1's prompt meets line 0's answer, 20 tokens, and no line has more than 13.
+# Tokens of the prompt, tokens of the answer, label. Line 1's prompt meets line 0's answer: 20 tokens, though no line has more
+# than 13.
 UNEVEN = [(2, 11, True), (9, 2, False), (3, 9, True), (10, 1, False)]
 
 
 def uneven(out, ref):
-    """KTO where prompts meet answers of other lengths, paired as in trl, kto_trainer.py: completions[-1:] + completions[:-1]."""
+    """KTO with prompts and answers of different lengths, paired as in trl's kto_trainer.py: completions[-1:] + completions[:-1]."""
     gen = torch.Generator().manual_seed(11)
     token = lambda n: torch.randint(0, SHAPE["vocab_size"], (n,), generator=gen)
     line = [(token(p), token(a), good) for p, a, good in UNEVEN]
@@ -284,12 +286,12 @@ def steps():
     trl_family("luspo", out, "luspo", group, "sequence", 0.2, 0.2)
     for name, reward in (("reinforce++", R), ("reinforce++-baseline", None)):
         model = lm()
-        if reward is None:  # less the group's mean of scores, KL counted (interface: subtracted before any baseline)
+        if reward is None:  # minus the group's mean score, with KL (subtracted before any baseline)
             score_ = torch.stack([x.sum() for x in token_rewards(ref, R)]).view(-1, GROUP)
             reward = R - score_.mean(1, keepdim=True).expand_as(score_).flatten()
         adv = whiten(returns(token_rewards(ref, reward)))
         drain(run(name, model, lambda: clip_loss(model, adv), out))
-    model = lm()  # ReMax: verl's clipped loss of rewards that are the advantage of every token
+    model = lm()  # ReMax: verl's clipped loss, with the reward as every token's advantage
     drain(run("remax", model, lambda: clip_loss(model, R), out))
     ppo(out, ref)
     given(out, ref)

@@ -1,8 +1,8 @@
-# make_template_golden.py - what transformers makes of 60 conversations by published chat templates, for test_chat.c.
+# make_template_golden.py - writes 60 conversations rendered by transformers with published chat templates, for test_chat.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/chat/folder.json: for each template in tests/data/chat/templates, and each of io/chat/forms, and each
-conversation, the XXH64 of the text with and without a generation prompt (null: the template raises), of the text that goes on with
-a last message of the assistant, and where {% generation %} marks, the marked bytes.
+"""Writes tests/data/chat/folder.json, for each template in tests/data/chat/templates and io/chat/forms, and each conversation. It has
+the XXH64 of the text with and without a generation prompt (null if the template raises), and of the text that continues a last
+message of the assistant. Where the template has {% generation %}, it also has the marked bytes.
 
 Run by hand: python3 tests/golden/make_template_golden.py [copy]     (copy: takes the templates from TRL again)
 Made with: transformers 5.24.0, jinja2 3.1.6, trl 1.16.0 (its chat_templates/, Apache-2.0), xxhash 4.1.0
@@ -24,7 +24,7 @@ OUT = os.path.join(HERE, "..", "data", "chat")
 FORMS = os.path.join(HERE, "..", "..", "io", "chat", "forms")
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 DATE = "2026-11-29"
-# those with marks of which the spans are looked at
+# templates whose marked spans are compared
 MARKED = ["chatml", "cohere2", "deepseekv3", "gemma", "gptoss", "llama3", "phi3", "qwen2_5", "qwen3", "qwen3_5_nothink"]
 
 if sys.argv[1:] == ["copy"]:
@@ -144,7 +144,7 @@ def texts(content):
 
 
 def joined(talk):
-    """The same with the texts of parts joined: for templates that take a content for a string."""
+    """The same with the parts' texts joined, for templates that take the content for a string."""
     return {**talk, "messages": [{**m, "content": texts(m["content"])} if isinstance(m.get("content"), list) else m for m in talk["messages"]]}
 
 
@@ -153,7 +153,7 @@ def fails(template, talk):
 
 
 def text_of(template, talk, prompt, go_on=False):
-    """Where a template prints a list of parts, their texts."""
+    """Replaces a printed list of parts by their texts."""
     text = render(template, joined(talk) if fails(template, talk) else talk, prompt, go_on)
     for m in talk["messages"]:
         if text is not None and isinstance(m.get("content"), list):

@@ -1,5 +1,5 @@
-# make_tensorboard_golden.py - an event file by TensorBoard's own record writer and messages. For test_tensorboard.c.
-# Written with tensorboard 2.20.0, protobuf 7.36.2, Python 3.11:
+# make_tensorboard_golden.py - writes an event file with TensorBoard's own record writer and messages. For test_tensorboard.c.
+# Written with tensorboard 2.20.0, protobuf 7.36.2, Python 3.11. usage:
 #   python tests/golden/make_tensorboard_golden.py tests/data/tensorboard/golden.tfevents
 # SPDX-License-Identifier: BSD-3-Clause
 import sys
@@ -12,7 +12,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 NAN = float("nan")
 NOW = 1790000000.25
 DECK = "    run:\n      output: out # caf\u00e9\n"
-# The last step has negative, tiny and huge numbers, and one past float32's range; the last event is of the same step again.
+# The last step has negative, tiny and huge numbers, and one beyond float32's range. The last event is for the same step again.
 STEPS = [
     (0, 1790000001.5, [("eval/eval_reward_mean", 0.1), ("time/time_unix_s", 1790000001.5)]),
     (1, 1790000002.625, [("train/loss", -0.25), ("reward/reward_mean", NAN), ("speed/tokens_per_s", 12345.678),

@@ -1,7 +1,7 @@
-# make_tokenizer_folder_golden.py - what AutoTokenizer makes of folders, for test_tokenizer_beside.c.
+# make_tokenizer_folder_golden.py - writes the tokens of folders as AutoTokenizer loads them, for test_tokenizer_beside.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/tokenizer/folders.json: folders whose tokens stand in tokenizer_config.json, special_tokens_map.json or
-added_tokens.json, and what AutoTokenizer makes of texts with each. The tokenizer.json files are those of make_tokenizer_golden.py.
+"""Writes tests/data/tokenizer/folders.json: folders with tokens in tokenizer_config.json, special_tokens_map.json or
+added_tokens.json, and AutoTokenizer's tokens of texts with each. The tokenizer.json files are those of make_tokenizer_golden.py.
 
 Run by hand: python3 tests/golden/make_tokenizer_folder_golden.py
 Made with: transformers 5.24.0, tokenizers 0.23.3
@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "tokenizer")
 NAMES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"]
-# New tokens, tokens of the vocabularies, and tokens that the files have as added ones.
+# New tokens, tokens of the vocabularies, and added tokens of the files.
 WORDS = ["<think>", "</think>", "<|eot|>", "<tool call>", " <pad>", "The", "ing", "<s>", "</s>", "<unk>", "<|endoftext|>", "<|im_end|>",
          "Été", "e\u0301nd", "ALL CAPS", "好", "[MASK]", "foo", "<a>", "<a><b>"]
 TEXTS = ["", "<think>hello</think>", "a <think> b  </think>\n<|eot|> c <tool call>d", " <pad> x<s>The thing </s><unk> ing",
@@ -128,7 +128,7 @@ def main():
                 toks = [AutoTokenizer.from_pretrained(path) for _ in range(6)]
                 assert type(toks[0]).__name__ == "TokenizersBackend"
                 answers = [answer(tok) for tok in toks]
-                # Tokens with one normalized form are found as the library's hash table happens to order them.
+                # The order of the library's hash table decides between tokens with one normalized form.
                 if any(a != answers[0] for a in answers):
                     print(seed, "differs from itself")
                     continue

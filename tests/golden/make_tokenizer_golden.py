@@ -1,7 +1,7 @@
-# make_tokenizer_golden.py - what the tokenizers library makes of texts, for test_tokenizer.c.
+# make_tokenizer_golden.py - writes the ids that the tokenizers library gives for texts, for test_tokenizer.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/tokenizer: small tokenizer.json files of the shapes real models ship, and what the tokenizers
-library makes of the same texts with each.
+"""Writes tests/data/tokenizer: small tokenizer.json files shaped like those of real models, and the ids that the tokenizers
+library gives for the same texts with each.
 
 Run by hand: python3 tests/golden/make_tokenizer_golden.py
 Made with: tokenizers 0.23.3
@@ -88,7 +88,7 @@ KIMI = (r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}
         r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
-# What PCRE2 reads otherwise than Oniguruma, or that real files use.
+# Patterns that PCRE2 and Oniguruma read differently, or from real files.
 REGEXES = [
     r"\s+", r"\S+", r"\w+", r"[\w]+", r"\W", r"[\W_]+", r"[^\W_]+", r"\b", r"\B", r"\d+", r"\h+", r"\H+", r"\v", r"\R", r"\X",
     r"a{1,2}+", r"a{2}?b", r"a{,2}", r"a**", r"a?+", r"a*?b", r"{", r"a{", r"(?i)ab|C", r"(?i:K|s)", r"x(?i)a|b", r"(?m:.)+", r".+",
@@ -217,7 +217,7 @@ def mistral():
 
 
 def metaspace():
-    """Unknown characters without byte_fallback; Metaspace as the decoder too."""
+    """Unknown characters without byte_fallback. Metaspace is also the decoder."""
     tok = Tokenizer(models.BPE(unk_token="<unk>"))
     tok.normalizer = normalizers.NFKC()
     tok.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="always", split=True)
@@ -281,7 +281,7 @@ def other_than(text, decoded):
 
 
 def golden(tok):
-    """Per text: ids, ids with special tokens, their text, and without special tokens (null: the text itself)."""
+    """Per text: ids, ids with special tokens, their text, and the text without special tokens (null for the text itself)."""
     rows = []
     for text in TEXTS:
         ids = tok.encode(text, add_special_tokens=False).ids
@@ -292,7 +292,7 @@ def golden(tok):
 
 
 def odd_ids(tok):
-    """Ids that no text gives: decoded to halves of characters and tokens in odd places."""
+    """Ids that no text gives. They decode to halves of characters and to tokens in odd places."""
     n = tok.get_vocab_size()
     state, rows = 12345, []
     for k in range(12):

@@ -1,5 +1,5 @@
-# make_train_data.py - a model too small to be of use, its tokenizer of single characters, and prompts for it. For
-# test_train.c. Needs nothing but Python. usage: python tests/golden/make_train_data.py
+# make_train_data.py - writes a model too small to be useful, its tokenizer of single characters, and prompts for it. For
+# test_train.c. It needs only Python. usage: python tests/golden/make_train_data.py
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os

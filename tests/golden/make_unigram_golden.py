@@ -1,7 +1,7 @@
-# make_unigram_golden.py - what the tokenizers library makes of texts with Unigram models, for test_tokenizer.c.
+# make_unigram_golden.py - writes the ids that the tokenizers library gives for texts with Unigram models, for test_tokenizer.c.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make tests/data/tokenizer/unigram_*.json: tokenizer.json files of Unigram models of the shapes that real models ship, one with
-the normalizer that SentencePiece compiles (nmt_nfkc), and unigram_golden.json: texts, and what the tokenizers library makes of them.
+"""Writes tests/data/tokenizer/unigram_*.json: tokenizer.json files of Unigram models, shaped like those of real models. One has
+SentencePiece's compiled normalizer (nmt_nfkc). unigram_golden.json has texts and the ids that the tokenizers library gives.
 
 Run by hand: python3 tests/golden/make_unigram_golden.py
 Made with: tokenizers 0.23.3, sentencepiece 0.2.3
@@ -72,7 +72,7 @@ def train(size, **options):
 
 
 def llm_jp():
-    """Unigram with byte fallback, as llm-jp-3 has it."""
+    """Unigram with byte fallback, as in llm-jp-3."""
     pieces, _ = train(700, byte_fallback=True, normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False)
     tok = Tokenizer(models.Unigram(pieces, 0, True))
     tok.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -83,7 +83,7 @@ def llm_jp():
 
 
 def t5():
-    """The compiled nmt_nfkc, as T5 and XLM-R have it; what is unknown is one token."""
+    """The compiled nmt_nfkc, as in T5 and XLM-R. Everything unknown is one token."""
     pieces, charsmap = train(500, normalization_rule_name="nmt_nfkc")
     tok = Tokenizer(models.Unigram(pieces, 0, False))
     tok.normalizer = normalizers.Sequence([normalizers.Precompiled(charsmap), normalizers.Strip(left=False, right=True),
@@ -96,7 +96,7 @@ def t5():
 
 
 def albert():
-    """A small compiled map of one's own: sequences, deletions, expansions; accents and case fall away before it."""
+    """A small compiled map made here, with sequences, deletions and expansions. Accents and case are removed before it."""
     rules = [("a", "xyz"), ("b", ""), ("c d", "e"), ("f", "g"), ("f g", "hh"), ("é", "E"), ("\r", " "), ("\r \n", "N"), ("日", "本日"), ("\u200d", ""), ("q \u0301", "Q")]
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as f:
         for source, target in rules:
@@ -113,14 +113,14 @@ def albert():
 
 
 def ties():
-    """Scores that tie but for rounding, tokens that come twice, an unknown text that is a token, unk_id in the middle."""
+    """Scores that differ only by rounding, duplicate tokens, a token equal to an unknown text, unk_id in the middle."""
     r = random.Random(3)
     pieces = [("a", -r.random()), ("aa", -2 * r.random()), ("aaa", -3 * r.random()), ("=", -1.1), ("==", -2.2), ("===", -3.3000000000000003),
               ("<unk>", -5), ("b", -0.1), ("aa", -0.7), (" ", -1e-3), ("-", -12345678901234567890.5e-19), ("--", -0.00000123456789012345678901),
               ("éè", -40), ("*#", -1), ("ab", -0.30000000000000004), ("", -9), ("a\x00", -3)]
     tok = Tokenizer(models.Unigram(pieces, 6, False))
     text = tok.to_str(pretty=False)
-    # Numbers as no library writes them: the digits decide how they are rounded.
+    # No library writes numbers like these. Their digits decide the rounding.
     for token, score in [("b", "-0.1000000000000000055511151231257827"), ("<unk>", "-5"), ("=", "-110000000000000000000000e-23"), ("==", "-22E-1"),
                          ("*#", "-18446744073709551616.0001e-19"), ("ab", "-0.00000000000000000000030000000000000004e+21")]:
         text, n = re.subn(r'\["%s",[^\]]*\]' % re.escape(token), '["%s",%s]' % (token, score), text)
