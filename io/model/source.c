@@ -274,7 +274,7 @@ static tri_status open_base(tri_source *s, const char *path) {
   if (!b->path[0] && !path) return open_alike(s, b->seed, &s->base);
   if (!path && !tri_file_exists(b->path))
     TRI_FAIL(TRI_EINPUT,
-             "%s: holds only adapters, and their base model is no longer at %s;\n  put it back there (a "
+             "%s: holds only adapters, and their base model %s is gone;\n  put it back there (a "
              "link is enough), or name its folder now:\n  %s in the deck of the resumed run, --base of a "
              "command.\n  For every other path of a deck, trireme export --base merges both into one "
              "model.",
