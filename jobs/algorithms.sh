@@ -1,9 +1,9 @@
 #!/bin/sh
-# algorithms.sh - the demonstration's task learned by every algorithm from one warm start; prints a table.
+# algorithms.sh - trains every algorithm on the demonstration's task from one warm start and prints a table.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# jobs/algorithms.sh [SEED ...]    seeds 1 and 2 if none is given; everything goes to out/algorithms, which is made anew
-# ONLY="ppo rm": these alone. TRIREME names the program if it is not build/cpu-release/trireme.
+# jobs/algorithms.sh [SEED ...]    default seeds 1 and 2; replaces out/algorithms, the folder of all results
+# ONLY="ppo rm" selects algorithms. TRIREME names the program, by default build/cpu-release/trireme.
 set -eu
 cd "$(dirname "$0")/.."
 . jobs/demo.sh
@@ -11,15 +11,15 @@ cd "$(dirname "$0")/.."
 for seed in "$@"; do is_seed "$seed" || { echo "usage: jobs/algorithms.sh [SEED ...]   (whole numbers)" >&2; exit 64; }; done
 all=out/algorithms
 names=$("$trireme" train inputs/quickstart.yaml algo.name=none 2>&1 |
-  sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
-[ -n "$names" ] || { echo "algorithms.sh: $trireme names no algorithms" >&2; exit 70; }
+  sed -n 's/.*algo.name = none: must be one of \([^;.]*\).*/\1/p' | tr -d ,)
+[ -n "$names" ] || { echo "algorithms.sh: $trireme lists no algorithms for algo.name=none" >&2; exit 70; }
 names=${ONLY:-$(echo "$names" | sed 's/\<sft\>//; s/\<rm\>/rm ppo-on-rm/')}
 
-last() { # metrics.jsonl, metric: its last value
+last() { # metrics.jsonl, metric. Prints its last value
   sed -n "s/.*\"$2\": \([0-9.e+-]*\).*/\1/p" "$1" | tail -n 1
 }
 percent() { awk -v x="$1" 'BEGIN { printf "%.1f", 100 * x }'; }
-learn() { # name, further key=value ...: trains $at/$name from the warm start; the deck is that of its kind
+learn() { # name, further key=value ... Trains $at/$name from the warm start, with the deck of this kind
   name_=$1 deck=inputs/quickstart.yaml
   shift
   [ ! -f "inputs/quickstart_$name_.yaml" ] || deck=inputs/quickstart_$name_.yaml
@@ -31,10 +31,10 @@ online() { # name, further key=value ...
 given() { # name, the data's name
   learn "$1" data.train="$at/data/$2.jsonl" data.eval="$at/data/heldout_$2.jsonl"
 }
-# As many samples a step as with eight answers to a prompt.
+# The same number of samples per step as with eight answers to a prompt.
 one_answer="algo.num_generations=1 rollout.rollout_batch_size=768"
 
-# What one algorithm comes to, as a cell of the table.
+# Prints the result of one algorithm as a cell of the table.
 cell() { # name
   case $1 in
   rm)

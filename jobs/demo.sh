@@ -1,9 +1,9 @@
-# demo.sh - what quickstart.sh and algorithms.sh share: the program, ranks, training and asking. Sourced in the repository's root.
+# demo.sh - functions for quickstart.sh and algorithms.sh: program, ranks, training, evaluation. Sourced in the repository's root.
 # SPDX-License-Identifier: BSD-3-Clause
 trireme=${TRIREME:-build/cpu-release/trireme}
-[ -x "$trireme" ] || { echo "$0: $trireme is not there; run jobs/setup.sh first" >&2; exit 69; }
+[ -x "$trireme" ] || { echo "$0: $trireme does not exist. Run jobs/setup.sh first" >&2; exit 69; }
 
-# Four ranks are two nodes of two; with fewer hardware threads than that, two ranks are two nodes of one.
+# Four ranks make two nodes of two. With fewer than four hardware threads, two ranks make two nodes of one.
 if [ "$(nproc)" -ge 4 ]; then ranks=4 per_node=2; else ranks=2 per_node=1; fi
 flags="-n $ranks"
 [ "$(nproc)" -ge "$ranks" ] || flags="$flags --oversubscribe"
@@ -20,7 +20,7 @@ train() { # seed, deck, further key=value ...
   # shellcheck disable=SC2086
   mpirun $flags "$trireme" train "$deck_" run.seed="$seed_" run.ranks_per_node=$per_node run.resume=never "$@"
 }
-accuracy() { # model, held-out problems: greedy, in percent
+accuracy() { # model, held-out problems. Prints the share of right greedy answers in percent
   "$trireme" eval "$1" --data "$2" --reward exact --max-new 6 --json |
     sed 's/.*"pass_at_1": \([0-9.e-]*\).*/\1/' | awk '{ printf "%.1f", 100 * $1 }'
 }

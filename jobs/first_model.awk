@@ -1,10 +1,10 @@
-# first_model.awk - makes the data of first_model.sh: sums of two numbers from 10 to 99, as conversations.
+# first_model.awk - makes the data of first_model.sh, sums of two numbers from 10 to 99 as conversations.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   awk -v seed=S -v dir=FOLDER -f first_model.awk
 #
-# Writes FOLDER/heldout.jsonl (200 sums or one more, which training never sees, nor their mirror images) and FOLDER/train.jsonl
-# (all other sums, shuffled). Every sum is there once: 8100 lines in all. Prints both counts.
+# Writes FOLDER/heldout.jsonl (200 or 201 sums, excluded from training with their mirror images) and FOLDER/train.jsonl (all
+# other sums, shuffled). Every sum occurs once, in 8100 lines. Prints both counts.
 function uniform(n) { state = state * 16807 % 2147483647; return int(state / 2147483647 * n) } # Park, Miller 1988
 function message(role, text) { return sprintf("{\"role\": \"%s\", \"content\": \"%s\"}", role, text) }
 function line(x, y) {

@@ -1,13 +1,14 @@
-# quickstart.awk - makes the demonstration's data: sums and differences of numbers 0..99, a sloppy teacher's answers to them.
+# quickstart.awk - makes the demonstration's data, sums and differences of numbers 0..99 and a sloppy teacher's answers to them.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   awk -v seed=S -v lines=N -v dir=FOLDER -f quickstart.awk
 #
-# Writes FOLDER/heldout.jsonl (problems no phase ever sees, nor their mirror images), prompts.jsonl (all others, with the
-# right answers) and demos.jsonl (N demonstrations on the others; in most of those that need a carry or a borrow it is
-# forgotten, which is over half of all). Answers have their lowest digit first. Prints the share of wrong demonstrations.
-# For preferences: pairs.jsonl and heldout_pairs.jsonl, the right answer and a wrong one, as the teacher's, near misses, other
-# problems' answers and nonsense; labelled.jsonl and heldout_labelled.jsonl, one of the two and whether it is right.
+# It writes these files to FOLDER, and prints the share of wrong demonstrations. Answers have their lowest digit first.
+#   heldout.jsonl                             problems excluded from both phases with their mirror images
+#   prompts.jsonl                             all other problems with the right answers
+#   demos.jsonl                               N demonstrations on these, over half of them with a forgotten carry or borrow
+#   pairs.jsonl, heldout_pairs.jsonl          a right and a wrong answer (the teacher's, a near miss, another's, nonsense)
+#   labelled.jsonl, heldout_labelled.jsonl    one of the two answers and the label, right or wrong
 function uniform(n) { state = state * 16807 % 2147483647; return int(state / 2147483647 * n) } # Park, Miller 1988
 function reversed(v,  text, out, i) { text = v ""; for (i = length(text); i; i--) out = out substr(text, i, 1); return out }
 function right(i) { return reversed(op[i] == "+" ? a[i] + b[i] : a[i] - b[i]) }
@@ -17,7 +18,7 @@ function sloppy(i,  tens_a, tens_b) {
   return reversed((tens_a - tens_b) * 10 + (a[i] % 10 - b[i] % 10 + 10) % 10)
 }
 function digits(n,  text) { while (n-- > 0) text = text uniform(10); return text }
-function mistake(i,  answer, text, at, kind) { # one of many kinds, so that a judge of them is not fooled by what it never saw
+function mistake(i,  answer, text, at, kind) { # of many kinds, so that a reward model sees all of them in training
   answer = right(i)
   do {
     kind = uniform(8); at = 1 + uniform(length(answer)); text = answer
@@ -44,7 +45,7 @@ BEGIN {
   for (i = 1; i <= length(seed); i++) state = (state * 10 + substr(seed, i, 1)) % 2147483646 + 1
   for (i = 0; i < 20; i++) uniform(2)
   for (i = 0; i < 100; i++) for (j = 0; j <= i; j++) { key[n++] = i " " j " +"; key[n++] = i " " j " -" }
-  for (k = 0; k < n; k++) { # shuffled; a sum and its mirror image stay together; the first 600 are held out
+  for (k = 0; k < n; k++) { # shuffles. A sum and its mirror image stay together, and the first 600 are held out
     j = k + uniform(n - k); swap = key[j]; key[j] = key[k]; key[k] = swap
     split(key[k], part, " ")
     if (n_problem < 600) held = -1

@@ -1,8 +1,8 @@
 #!/bin/sh
-# quickstart.sh - the demonstration: a warm start from a sloppy teacher, then GRPO, which finds out that carrying pays.
+# quickstart.sh - the demonstration, a warm start from a sloppy teacher and then GRPO, which finds out that carrying pays.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# jobs/quickstart.sh [SEED]    everything goes to out/quickstart; TRIREME names the program if it is not build/cpu-release/trireme
+# jobs/quickstart.sh [SEED]    replaces out/quickstart; TRIREME names the program (build/cpu-release/trireme)
 set -eu
 cd "$(dirname "$0")/.."
 . jobs/demo.sh

@@ -1,9 +1,9 @@
 #!/bin/sh
-# setup.sh - install what is missing of jobs/packages.txt (Debian, as root or with sudo), then build build/cpu-release.
+# setup.sh - installs missing packages of jobs/packages.txt (Debian, as root or with sudo), then builds build/cpu-release.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# jobs/setup.sh          what the program needs
-# jobs/setup.sh tests    and what tests/run.sh needs besides
+# jobs/setup.sh          for the program
+# jobs/setup.sh tests    also for tests/run.sh
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,11 +25,11 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   if [ -n "$missing" ]; then
     as_root=''
     if [ "$(id -u)" != 0 ]; then
-      command -v sudo >/dev/null || { echo "setup.sh: not root and no sudo; have these installed:$missing" >&2; exit 69; }
+      command -v sudo >/dev/null || { echo "setup.sh: not root, and sudo is missing. Ask for the installation of$missing" >&2; exit 69; }
       as_root=sudo
     fi
     echo "setup.sh: installing$missing"
-    # The tests start munge and Slurm for themselves, their packages are to start nothing (Debian Policy, 9.3.3.2).
+    # Keep the packages from starting munge and Slurm, because the tests start their own (Debian Policy, 9.3.3.2).
     policy=/usr/sbin/policy-rc.d
     if [ ! -e $policy ]; then
       trap '$as_root rm -f $policy' EXIT
@@ -42,14 +42,14 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
   fi
 else
-  echo "setup.sh: not a Debian system, so nothing is installed; needed are, by their Debian names:"
+  echo "setup.sh: not a Debian system, so nothing is installed. These packages are needed (Debian names):"
   # shellcheck disable=SC2086
   echo $wanted
-  echo "setup.sh: packaging/README.md has them by the names of dnf and conda-forge, and the way without root"
-  [ "$target" = all ] || strict=-DTRI_WERROR=OFF # other compilers warn of what is not known here
+  echo "setup.sh: packaging/README.md has their names for dnf and conda-forge, and the installation without root"
+  [ "$target" = all ] || strict=-DTRI_WERROR=OFF # other compilers have other warnings
 fi
 
-# What is compiled here is what tests/run.sh builds first, with its cache where ccache is.
+# Share the compiler cache with tests/run.sh, which builds the same first.
 if [ "$target" = all ] && [ ! -e build/cpu-release/CMakeCache.txt ]; then
   CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-$(command -v ccache || true)}
   export CMAKE_C_COMPILER_LAUNCHER

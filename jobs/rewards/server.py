@@ -1,12 +1,12 @@
-# server.py - an example of a reward by a server, as OpenRLHF's remote reward models: the digits in the answer, at most ten.
+# server.py - an example of a reward server with OpenRLHF's protocol. The reward is the number of digits in the answer, up to ten.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   python3 jobs/rewards/server.py 5000 &
 #   reward: [{name: http, url: "http://localhost:5000/get_reward", timeout_s: 10, retries: 4, on_error: drop}]
 #
-# A POST of {"query": [...], "prompts": [...], "labels": [...]} is answered by {"rewards": [...]}, as many; extra_logs become
-# metrics (reward_http_characters). Trireme asks for one answer a request, with `batch: 32` for up to so many, eight requests at
-# once, over connections that stay open. With port 0 it takes a free one; it says which.
+# It replies to a POST of {"query": [...], "prompts": [...], "labels": [...]} by {"rewards": [...]}, one for each. extra_logs become
+# metrics (reward_http_characters). Trireme sends one answer per request, or up to 32 with `batch: 32`. It sends eight requests at
+# once and keeps the connections open. With port 0 the server takes a free port. It prints its port.
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

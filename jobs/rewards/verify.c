@@ -1,6 +1,6 @@
-/* verify.c - an example of a reward by a shared object: the response begins with the right answer.
+/* verify.c - an example of a reward in a shared object. The reward is 1 if the response begins with the right answer.
  *
- *   cc -O2 -shared -fPIC -I src/reward jobs/rewards/verify.c -o verify.so     (from the root; installed: -I PREFIX/include)
+ *   cc -O2 -shared -fPIC -I src/reward jobs/rewards/verify.c -o verify.so     (from the root, or with -I PREFIX/include)
  *   reward: [{name: library, path: ./verify.so}] */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trireme_reward.h"

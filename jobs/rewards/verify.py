@@ -1,11 +1,11 @@
-# verify.py - an example of a reward by a program: the last number of the response equals that of the answer.
+# verify.py - an example of a reward program. The reward is 1 if the last numbers of response and answer are equal.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   reward: [{name: process, command: [python3, jobs/rewards/verify.py], timeout_s: 10, on_error: zero}]
 #
-# One runs beside each rank. It reads a JSON object per line, all fields of the data line with id, prompt and response, and
-# writes {"id": ..., "reward": ...} for each, in any order. It ends when its input does. What it writes on stderr is logged.
-# Try it: trireme reward DECK --on F.jsonl, with lines {"prompt": ..., "answer": ..., "response": ...}.
+# One process runs beside each rank. It reads a JSON object per line with id, prompt, response and all fields of the data line. It
+# writes {"id": ..., "reward": ...} for each, in any order, and ends when its input ends. The run logs its standard error.
+# Try it by trireme reward DECK --on F.jsonl, with lines {"prompt": ..., "answer": ..., "response": ...}.
 import json
 import re
 import sys

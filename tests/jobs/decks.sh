@@ -1,10 +1,10 @@
 #!/bin/bash
-# decks.sh - every deck of inputs/: its head says how it is started, it has no fault with its model's published shape and with a
-# tiny one, with which it takes a step; the variants of inputs/README.md do too, and every algorithm is among them.
+# decks.sh - checks every deck of inputs/. Its head tells how to start it. It has no error with its model's published shape, nor with a
+# tiny shape, with which it takes a step. The variants in inputs/README.md do the same. Together they use every algorithm.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/decks.sh PROGRAM
-# A deck is tested by being there. The lines of its data are made from the comment beside data.train, which must be true, therefore.
+# Every deck in the folder is tested. The lines of its data are made from the comment beside data.train, so the comment must be true.
 set -eu
 program=$1
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,7 +17,7 @@ published=$here/tests/data/chat/templates       # as models bring them
 cd "$here"
 mapfile -t decks < <(printf '%s\n' inputs/8b/rm.yaml inputs/*.yaml inputs/*/*.yaml | grep -v '^inputs/reference.yaml$' | awk '!seen[$0]++')
 
-# Eight lines as the comment beside data.train describes them: `...` is a text, `[messages]` a conversation as that field has it.
+# Makes eight lines as described by the comment beside data.train. `...` is a text, `[messages]` a conversation for that field.
 make_lines() { # deck
   local form i user='{"role": "user", "content": "12+5"}'
   form=$(sed -n 's/^  train: [^#]*# \({.*}\).*/\1/p' "$1")
@@ -31,8 +31,8 @@ make_lines() { # deck
 has() { grep -q "^$2:" "$1"; }
 run() { "$program" train "$@" "data.train=$dir/lines.jsonl" run.threads=1 > "$dir/log" 2>&1; }
 
-# With the shape and the chat template that its model was published with, read as the model's own where the deck names none: there is
-# no fault but that this machine may be too small.
+# Uses the shape and chat template published with the deck's model, as the model's own if the deck names none. The only possible
+# error is a lack of memory on this machine.
 check_shape() { # deck
   local model template more=()
   model=$(sed -n 's|^  path: models/\([^ ]*\).*|\1|p' "$1" | head -n 1)
@@ -85,7 +85,7 @@ for deck in "${decks[@]}"; do
   sed -n 's/^  name: \([^ ]*\).*/\1/p' "$deck" | head -n 1 >> "$dir/algorithms"
 done
 
-# Variants: inputs/8b/grpo.yaml and what inputs/README.md gives on the command line, of which sizes are for real models.
+# Tests the variants, inputs/8b/grpo.yaml with the arguments of inputs/README.md. Sizes are for real models and are left out.
 n=0 deck=inputs/8b/grpo.yaml
 make_lines "$deck"
 while read -r args; do
@@ -95,7 +95,7 @@ while read -r args; do
   n=$((n + 1))
 done < <(sed -n 's/^|[^|]*| `\(algo\.name=[^`]*\)`.*/\1/p' inputs/README.md)
 
-names=$("$program" train inputs/quickstart.yaml algo.name=none 2>&1 | sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
+names=$("$program" train inputs/quickstart.yaml algo.name=none 2>&1 | sed -n 's/.*algo.name = none: must be one of \([^;.]*\).*/\1/p' | tr -d ,)
 [ -n "$names" ] || fail "the program names no algorithms"
 for name in $names; do
   grep -qx "$name" "$dir/algorithms" || fail "$name has neither a deck nor a line in inputs/README.md"

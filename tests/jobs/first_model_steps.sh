@@ -1,11 +1,11 @@
 #!/bin/bash
-# first_model_steps.sh - jobs/first_model.sh from data to exported model. Judges: all sums there are, each once, worked out here; what is
-# held out is not trained on; pass@1 counted in the saved answers; the run's own evaluations; a second start, which finds all done.
+# first_model_steps.sh - runs jobs/first_model.sh from data to exported model. Judges: the sums, each once, worked out here; held-out sums
+# are not in the training data; pass@1 counted in the saved answers; the run's own evaluations; a second start finds everything done.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/first_model_steps.sh PROGRAM              a tiny model of random weights, three steps
-#   tests/jobs/first_model_steps.sh PROGRAM published    the model of the folder TRI_FIRST_MODEL, the script as it comes: pass@1 is below
-#                                                  0.1 before and above 0.6 after; 77 where there is no such folder
+#   tests/jobs/first_model_steps.sh PROGRAM published    the model in the folder TRI_FIRST_MODEL and the unchanged script. pass@1 is
+#                                                        below 0.1 before and above 0.6 after. Exits 77 without such a folder
 # ctest runs the second by name alone: TRI_FIRST_MODEL=FOLDER ctest --test-dir build/cpu-release -C nightly -R first_model_published -V
 set -eu
 program=$(realpath "$1")
@@ -51,7 +51,7 @@ awk 'NF != 3 || $1 < 10 || $1 > 99 || $2 < 10 || $2 > 99 || $3 != $1 + $2 || ($1
 awk 'FNR == NR { held[$1, $2]; held[$2, $1]; n++; next } ($1, $2) in held { print; exit 1 } END { exit n < 200 || n > 201 }' "$dir/heldout" "$dir/train" ||
   fail "the held-out sums are not 200, or are trained on"
 
-# pass@1 as printed, as eval gives it, and as counted here: the last number of each saved answer against the sum.
+# Compares pass@1 as printed, as given by eval, and as counted here from the last number of each saved answer.
 read -r before after < <(sed -En 's/^pass@1 .*: ([0-9.e-]+) before GRPO, ([0-9.e-]+) after$/\1 \2/p' "$dir/said")
 [ -n "$after" ] || fail "no line with pass@1: $(cat "$dir/said")"
 check_answers() { # name, pass@1
@@ -69,7 +69,7 @@ last=$(sed -n 's/.*"eval_pass_at_1": \([0-9.e-]*\).*/\1/p' "$out/grpo/metrics.js
 [ -s "$out/report.html" ] && [ -f "$out/model/model.safetensors" ] || fail "no page or no exported model"
 "$program" show "$out/grpo" --eval --worst 2 --json > "$dir/shown" 2> "$dir/log" && [ "$(wc -l < "$dir/shown")" = 2 ] || fail "show"
 
-# Again: no step is left to take, and the numbers are the same.
+# Starts again. No step is left, and the numbers are the same.
 "$here/jobs/first_model.sh" "$model" "$out" "${keys[@]}" > "$dir/again" 2> "$dir/log" || fail "the second start ends with $?"
 cmp <(sed 1d "$dir/said" | grep '^pass@1\|before:\|after:') <(sed 1d "$dir/again" | grep '^pass@1\|before:\|after:') || fail "a second start comes to something else"
 [ "$(grep -c '"reward_mean"' "$out/grpo/metrics.jsonl")" = "$steps" ] || fail "the second start took steps"

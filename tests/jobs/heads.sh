@@ -1,10 +1,10 @@
 #!/bin/bash
-# heads.sh - what the heads of the decks in folders of inputs/ say of memory and batches is what trireme plan says.
+# heads.sh - compares memory and batches in the heads of the decks in folders of inputs/ with trireme plan.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/heads.sh PROGRAM
-# A line "#   trireme plan ..." is run as it stands, beside the models of inputs/models, a config.json each, and no data; the line
-# before it has the figures. Judge: the plan's screen. A deck fits with 1.5 GiB to spare, or its head says "too much".
+# It runs each line "#   trireme plan ..." as it stands, with the config.json files of inputs/models and without data. The line before
+# it has the figures. Judge: the plan's screen. A deck fits with 1.5 GiB to spare, or its head says "too much".
 set -eu
 program=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)

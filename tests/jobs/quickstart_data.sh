@@ -1,6 +1,6 @@
 #!/bin/sh
-# quickstart_data.sh - the demonstration's data. Judge: all sums and differences there are, each once; what is held out is
-# nowhere else, nor is its mirror image; the answers, worked out here; for several seeds, with every awk there is.
+# quickstart_data.sh - tests the demonstration's data. Judges: all sums and differences, each once; held-out problems and their mirror
+# images are nowhere else; the answers, worked out here. It uses several seeds and every installed awk.
 # SPDX-License-Identifier: BSD-3-Clause
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -8,14 +8,14 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-data.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "quickstart_data: $*"; exit 1; }
 
-# FILE: a line "A SIGN B ANSWER", the answer's digits put right, for each line of the file.
+# FILE: prints "A SIGN B ANSWER" for each line of the file, with the answer's digits in the usual order.
 read_lines() {
   sed -E 's/^\{"prompt": "([0-9]+)([-+])([0-9]+)=", "(answer|completion)": "([0-9]+)"\}$/\1 \2 \3 \5/; t; s/.*/BAD &/' "$1" |
     awk '$1 == "BAD" { print; exit }
       { text = ""; for (i = length($4); i; i--) text = text substr($4, i, 1); print $1, $2, $3, text }'
 }
 
-# PROBLEMS PAIRS LABELLED: all of these problems; the chosen answer is the right one, the rejected one is not; true is right.
+# PROBLEMS PAIRS LABELLED: checks that all are of these problems, that only the chosen answer is right, and that true means right.
 check_preferences() {
   cat "$@" | awk -F '"' '
     $6 == "answer" { right[$4] = $8 ""; n++; next } # texts: as numbers "-0" is "0"
@@ -36,7 +36,7 @@ check() { # awk program, seed
   [ "$(wc -l < "$dir/demos")" -eq 2000 ] || fail "$1, seed $2: demonstrations"
   held=$(wc -l < "$dir/heldout")
   [ "$held" -ge 600 ] && [ "$held" -le 601 ] || fail "$1, seed $2: $held held out"
-  # 100 x 100 sums, 5050 differences that are not negative
+  # 100 x 100 sums, 5050 differences >= 0
   [ "$(cat "$dir/heldout" "$dir/prompts" | cut -d ' ' -f 1-3 | sort -u | wc -l)" -eq 15050 ] &&
     [ "$(cat "$dir/heldout" "$dir/prompts" | wc -l)" -eq 15050 ] || fail "$1, seed $2: the problems are not 15050 different ones"
   awk '$1 > 99 || $3 > 99 || $4 + 0 != ($2 == "+" ? $1 + $3 : $1 - $3) { print; exit 1 }' "$dir/heldout" "$dir/prompts" ||

@@ -1,9 +1,9 @@
 #!/bin/bash
-# reward_examples.sh - the examples of jobs/rewards: a program, a shared object, a server, each in a run; none without Python or libcurl.
+# reward_examples.sh - runs the examples of jobs/rewards (program, shared object, server). Without Python or libcurl it skips theirs.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/jobs/reward_examples.sh PROGRAM RANKS CC
-# Judges: the built-in reward number; the right answer looked for in each line; digits counted in it.
+# Judges: the built-in reward number; a search for the right answer in each line; a count of its digits.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 cc=$3

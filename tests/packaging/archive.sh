@@ -1,8 +1,8 @@
 #!/bin/bash
-# archive.sh - what cpack packs: the program, unpacked and moved, runs and reads a deck; the source is what git tracks.
+# archive.sh - tests cpack's archives. The unpacked and moved program runs and reads a deck. The source archive has the files of git.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/packaging/archive.sh BUILD CMAKE    Judges: tar, git, the module tools that are there.
+# tests/packaging/archive.sh BUILD CMAKE    Judges: tar, git, the installed module tools.
 set -eu
 build=$1 cmake=$2
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -22,7 +22,7 @@ pack() { # CPACK'S FILE NAME: the archive's path in $archive, its files unpacked
   tar -xzf "$archive" -C "$dir/$2"
 }
 
-# The program: one folder, in any place, which nothing in it names.
+# The program is one folder, works in any place, and no file in it names that place.
 pack CPackConfig.cmake unpacked
 name=$(basename "$archive" .tar.gz)
 case $name in trireme-"$version"-*) ;; *) fail "an archive called $name" ;; esac
@@ -42,7 +42,7 @@ cp -r "$here/tests/data/cli" "$dir/cli"
 [ ! -e "$dir/cli/out" ] || fail "--check wrote something"
 grep -q "^## \[$version\]" "$prefix/share/doc/trireme/CHANGELOG.md" || fail "CHANGELOG.md has no $version"
 
-# Its modules find it there.
+# Its module files find it there.
 check_module() { # name, folder of its files, a command that prints shell code
   local name=$1 files=$2 said
   shift 2
@@ -56,12 +56,12 @@ lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || 
 [ -z "$modules" ] || check_module "Environment Modules" modulefiles "$modules" bash
 [ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
 
-# Its list of files is that of the archive, so it can be removed again.
+# Its list of files equals the archive, so it can be removed again.
 (cd "$prefix" && find . -type f | sed 's|^\./||' | sort) | diff - <(sort "$prefix/share/trireme/MANIFEST") || fail "MANIFEST and the archive differ"
 sh "$prefix/share/trireme/uninstall.sh" >"$dir/log" || { cat "$dir/log"; fail "uninstall.sh ends with $?"; }
 [ ! -e "$prefix" ] || fail "uninstall.sh left $(find "$prefix")"
 
-# The source: a tree that builds the same commit, and nothing that was built or ignored.
+# The source archive builds the same commit, and has no built or ignored file.
 pack CPackSourceConfig.cmake source
 [ "$(ls "$dir/source")" = "trireme-$version" ] || fail "the source is $(ls "$dir/source")"
 source=$dir/source/trireme-$version

@@ -1,5 +1,5 @@
 #!/bin/bash
-# commit.sh - the commit that a build carries: of a clean tree, a changed one, a source package, and none. Judge: git.
+# commit.sh - tests the commit recorded by a build of a clean tree, a changed tree, a source package, and a tree without any. Judge: git.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/commit.sh CMAKE    exits 77 without git

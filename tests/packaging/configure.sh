@@ -1,6 +1,6 @@
 #!/bin/bash
-# configure.sh - how a build is configured: the flags that the caller gives are kept, BUILD_TESTING=OFF leaves the tests out,
-# warnings are errors for developers alone.
+# configure.sh - tests how a build is configured. The caller's flags are kept, BUILD_TESTING=OFF leaves the tests out, and warnings are
+# errors for developers alone.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/configure.sh CMAKE CC    Judges: the compilers' command lines in compile_commands.json; ctest; cmake -N.
@@ -25,7 +25,7 @@ done
 "$(dirname "$cmake")/ctest" --test-dir "$dir/user" -N >"$dir/log" 2>&1 || true
 grep -qE 'Total Tests: 0|No tests were found' "$dir/log" || fail "BUILD_TESTING is OFF in the preset cpu, and there are tests"
 
-# Every preset by name: who has warnings as errors.
+# Checks for every preset by name if warnings are errors.
 presets=$("$cmake" --list-presets | sed -n 's/^ *"\([^"]*\)".*/\1/p')
 for name in cpu cuda ci-release ci-cuda cpu-release cuda-release; do
   grep -qx "$name" <<<"$presets" || fail "there is no preset $name"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# environment.sh - the man page names every variable of the environment that the program and the job files read or set.
+# environment.sh - checks that the man page names every environment variable read or set by the program and the job files.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/packaging/environment.sh    Judge: the names in the sources, by a search for getenv, setenv and texts that are such names.
+# tests/packaging/environment.sh    Judge: the names in the sources, found by a search for getenv, setenv and texts of this form.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
-# Its rows, "NAME ... sentence"; NAME_* stands for what a launcher sets for its ranks.
+# Reads its rows, "NAME ... sentence". NAME_* stands for all variables set by a launcher for its ranks.
 page=$(sed -n '/^done <<END$/,/^END$/p' packaging/man.sh)
 [ -n "$page" ] || { echo "environment.sh: packaging/man.sh has no rows of variables" >&2; exit 1; }
 names=$(

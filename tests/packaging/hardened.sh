@@ -1,11 +1,11 @@
 #!/bin/bash
-# hardened.sh - how built programs and shared objects are loaded: no library comes from a folder that another user can fill, and
-# the protections of compiler and linker are in them.
+# hardened.sh - checks built programs and shared objects. No library may come from a folder writable for another user, and they must have
+# the protections of compiler and linker.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/packaging/hardened.sh PATH "WISHES" MAIN   every ELF program and shared object in PATH (a folder or a file), tests' too;
-#   WISHES   of pie, stack, fortify: what this build's compiler can do. pie counts for every program, the others for the programs
-#            called MAIN, which are large enough to show them.
+# tests/packaging/hardened.sh PATH "WISHES" MAIN   every ELF program and shared object in PATH (a folder or a file), also of tests
+#   WISHES   a list of pie, stack, fortify, as far as this build's compiler has them. pie applies to every program, the others to
+#            the programs called MAIN, because these are large enough to show them.
 # Judges: readelf, the folders' modes. Prints each fault with its file and exits 1.
 set -uo pipefail
 readelf=${READELF:-readelf}
@@ -13,8 +13,8 @@ command -v "$readelf" >/dev/null || { echo "hardened: $readelf is missing (Debia
 wish=" ${2-} " main=${3-trireme} bad=0 seen=0
 fault() { echo "$file: $*"; bad=1; }
 
-# Whether another user could put a file there: a folder on the way that others write, unless it has the sticky bit and what
-# comes next is there, of root or of this user.
+# Succeeds if another user could put a file there. This is so if others can write to a folder on the way, unless the folder has
+# the sticky bit and the next part of the path exists and belongs to root or this user.
 open_to_others() { # FOLDER
   local at=/ next rest=${1#/} mode owner sticky=0
   while :; do

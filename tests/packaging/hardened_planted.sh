@@ -1,5 +1,5 @@
 #!/bin/bash
-# hardened_planted.sh - hardened.sh refuses each fault that is planted in a small program, and takes the same without it.
+# hardened_planted.sh - checks that hardened.sh refuses each fault planted in a small program, and accepts the program without it.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # tests/packaging/hardened_planted.sh CC BUILD    Judges: the planted faults; the loader, for the current folder.
@@ -45,7 +45,7 @@ plant "_FORTIFY_SOURCE" -U_FORTIFY_SOURCE
 READELF=no-such-readelf bash "$here/hardened.sh" "$dir/run" "" trireme >"$dir/out" && fail "taken without readelf"
 grep -q 'no-such-readelf is missing' "$dir/out" || fail "without readelf: $(cat "$dir/out")"
 
-# The loader itself: in a folder that holds a library of each name the program needs, none of them runs.
+# Tests the loader itself. In a folder with a library of each name needed by the program, none of these libraries runs.
 printf '#include <unistd.h>\n__attribute__((constructor)) static void f(void) { _exit(42); }\n' >"$dir/own/e.c"
 $cc -shared -fPIC -o "$dir/own/e.so" "$dir/own/e.c"
 mkdir "$dir/folder"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# install.sh - what cmake --install leaves, in a temporary prefix: program, job files, module, man page, completion, pkg-config;
-# two versions side by side, used by another user, removed.
+# install.sh - tests cmake --install in a temporary prefix: program, job files, module, man page, completion, pkg-config. Two versions
+# stand side by side, another user uses them, and one is removed.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/packaging/install.sh BUILD CMAKE CC HARDENED    HARDENED: what hardened.sh takes. Judges: the tools that read such files;
-# of the man page, every --help; the file system.
+# tests/packaging/install.sh BUILD CMAKE CC HARDENED    HARDENED are the arguments of hardened.sh. Judges: the tools for such files;
+# for the man page, every --help; the file system.
 set -eu
 build=$1 cmake=$2 cc=$3 hardened=$4
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +14,7 @@ fail() { echo "install: $*"; exit 1; }
 has() { command -v "$1" >/dev/null; }
 prefix="$dir/a prefix" # Modules, pkg-config and Slurm's files must bear a space
 
-# Nobody but the installer may write; others must be able to read, whatever the installer's umask is.
+# Only the installer may write. Others must be able to read, whatever the installer's umask.
 umask 077
 DESTDIR=$dir/stage "$cmake" --install "$build" --prefix /opt/trireme >"$dir/log" 2>&1 || { cat "$dir/log"; fail "with DESTDIR"; }
 "$cmake" --install "$build" --prefix "$prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "into a prefix"; }
@@ -27,19 +27,19 @@ flavour=$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
 module=$version${flavour:+-$flavour}
 ! grep -i warning "$dir/log" || fail "warnings"
 
-# DESTDIR: the same files, which name the prefix that they are for.
+# DESTDIR installs the same files. They name the prefix, without DESTDIR.
 diff <(cd "$dir/stage/opt/trireme" && find . | sort) <(cd "$prefix" && find . | sort) || fail "DESTDIR has other files"
 [ "$(ls "$dir/stage")" = opt ] || fail "DESTDIR: $(ls "$dir/stage")"
 grep -q '/opt/trireme' "$dir"/stage/opt/trireme/share/modulefiles/trireme/* || fail "the module names no /opt/trireme"
 ! grep -rlF -e "$dir" -e "$build" "$dir/stage" || fail "these hold paths of the build or of DESTDIR"
 ! grep -rlF "$build" "$prefix" || fail "these hold paths of the build folder"
 
-# Each README of the source, so that one leads to the others.
+# Every README of the source is installed, so that the links between them work.
 for readme in $(cd "$here" && find README.md src io gpu inputs jobs packaging -name README.md); do
   [ -f "$prefix/share/doc/trireme/$readme" ] || fail "share/doc/trireme lacks $readme"
 done
 
-# The program, and a job file that names the installed runner.
+# Tests the program, and a job file with the installed runner's name in it.
 program=$prefix/bin/trireme
 "$program" --version >/dev/null || fail "the program does not run"
 bash "$here/tests/packaging/hardened.sh" "$prefix/bin" "$hardened" trireme || fail "the installed program"
@@ -59,11 +59,11 @@ eval "$cc -shared -fPIC $(pkg-config --cflags trireme-reward) -o '$dir/verify.so
   fail "a reward does not compile with pkg-config --cflags trireme-reward"
 [ "$("$program" --version | cut -d ' ' -f 2)" = "$(pkg-config --modversion trireme-reward)" ] || fail "versions differ"
 
-# The man page: no warning, and in it every command with every flag.
+# The man page causes no warning, and has every command with every flag.
 page=$prefix/share/man/man1/trireme.1
 commands=$("$program" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }')
 [ -n "$commands" ] || fail "--help names no command"
-# A reader of roff text, as plain words: what stands in bold on a line of its own is a flag.
+# Reads roff as plain words. A bold text on a line of its own is a flag.
 for command in $commands; do
   grep -qx ".SS trireme $command" "$page" || fail "the man page has no $command"
   for flag in $("$program" "$command" --help | awk '/^flags:/ { on = 1 } on && /^  --/ { print $1 }'); do
@@ -82,7 +82,7 @@ for name in $(sed -n 's/^    {"\(TRI_[A-Z0-9_]*\)", .*/\1/p' "$here/src/base/cho
   grep -qx ".B $name" <(sed -n '/^\.SH ENVIRONMENT/,/^\.SH FILES/p' "$page") || fail "the man page's environment lacks $name"
 done
 
-# Completion, in a bash that knows nothing else.
+# Tests completion in a bash without any other configuration.
 completes() { # words of the command line; then, behind --, what is offered
   local words=() expected
   while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -111,7 +111,7 @@ completes watch --met -- --metric
 completes watch line_run --metric '' -- loss kl grad_norm
 completes watch line_run --metric lo -- loss
 
-# Modules: what loading sets, and that unloading leaves nothing.
+# Loading a module sets its variables, and unloading removes all of them.
 check_module() { # name, folder of its files, a command that prints shell code: load trireme, unload trireme
   local name=$1 files=$2 code
   shift 2
@@ -129,7 +129,7 @@ lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || 
 [ -z "$modules" ] || check_module "Environment Modules" modulefiles "$modules" bash # its first line names its own Tcl
 [ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
 
-# An older version beside it, as a centre keeps them: its files, and its module under a name of its own.
+# Puts an older version beside it, as a centre does, with its own files and its own module name.
 older="$dir/older" old=0.0.9-cpu
 cp -a "$prefix" "$older"
 for tree in lmod modulefiles; do
@@ -138,7 +138,7 @@ for tree in lmod modulefiles; do
   rm "$older/share/$tree/trireme/$module$suffix"
 done
 sed -i "s|/$module|/$old|" "$older/share/trireme/MANIFEST"
-# Another user finds both, takes one, then the other, and plans a run; nothing of it is written to the prefixes.
+# Another user finds both, loads one, then the other, and plans a run. This writes nothing to the prefixes.
 as_other=()
 if [ "$(id -u)" = 0 ] && has setpriv; then as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
 mkdir "$dir/home"
@@ -162,7 +162,7 @@ check_both() { # name, folder of the module files, a command that prints shell c
 [ -z "$modules" ] || check_both "Environment Modules" modulefiles "$modules"
 [ -z "$lmod" ] || check_both Lmod lmod "$lmod"
 
-# Removed: the files of one version, nothing of the other and nothing of others in its folders.
+# Removing one version removes its files, but no file of the other version and no other file in its folders.
 (cd "$prefix" && find . -type f | sed 's|^\./||' | sort) | diff - <(sort "$prefix/share/trireme/MANIFEST") || fail "MANIFEST is not what is there"
 (cd "$older" && find . | sort) >"$dir/files"
 if [ -n "${as_other[0]-}" ]; then # who may not: one message, and all is as it was
@@ -180,7 +180,7 @@ grep -q 'nothing was removed' "$dir/log" && [ -x "$older/bin/trireme" ] || fail 
 sed -i '$d' "$older/share/trireme/MANIFEST"
 sh "$older/share/trireme/uninstall.sh" >"$dir/log" 2>&1 && [ ! -e "$older" ] || { cat "$dir/log"; fail "uninstall.sh left $(find "$older")"; }
 
-# The recipes of Spack, EasyBuild and Apptainer name options and files that are there; the table of options has all.
+# The recipes of Spack, EasyBuild and Apptainer name existing options and files. The table of options is complete.
 spack=$here/packaging/spack/spack_repo/trireme/packages/trireme/package.py
 for option in $(grep -ohE 'TRI_[A-Z_]+' "$spack" "$here"/packaging/easybuild/Trireme*.eb "$here"/packaging/apptainer/*.def | sort -u); do
   grep -qE "(set|option)\($option " "$here/CMakeLists.txt" "$here/packaging/CMakeLists.txt" || fail "a recipe sets $option, which is no option"

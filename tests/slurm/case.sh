@@ -1,4 +1,4 @@
-# case.sh - what the cases on the cluster share. Sourced with PROGRAM as argument, in run_slurm.sh's cluster.
+# case.sh - functions for the cases on the cluster. Sourced with PROGRAM as argument, in run_slurm.sh's cluster.
 # SPDX-License-Identifier: BSD-3-Clause
 set -eu
 name=$(basename "$0" .sh)
@@ -15,7 +15,8 @@ fail() {
 }
 on() { "$CLUSTER" on "$@"; }
 
-# Until a command succeeds. The limit is a hang's, far from what a busy machine needs: no verdict depends on time.
+# Waits until a command succeeds. The limit is only for a hang and far above the needs of a busy machine, so no verdict depends on
+# time.
 await() { # what is waited for, command
   local end=$((SECONDS + 120))
   until "${@:2}"; do
@@ -24,27 +25,27 @@ await() { # what is waited for, command
   done
 }
 
-# The deck of run_case.sh on the nodes that Slurm gives, of which any number of steps may be taken with the same numbers.
+# Writes the deck of run_case.sh for the nodes given by Slurm. Any number of its steps gives the same numbers.
 write_cluster_deck() {
   write_deck
   sed -i -e 's/ranks_per_node: 1/ranks_per_node: 0/' -e 's/, eval: [^}]*//' -e '/^eval:/d' -e 's/lr_scheduler: cosine/lr_scheduler: constant/' \
     -e 's/save_steps: 2/save_steps: 0/' "$dir/deck.yaml"
 }
-# A job of two nodes with two ranks each; what it prints goes to $dir/NUMBER.out. Prints the number.
+# Submits a job of two nodes with two ranks each. Its output goes to $dir/NUMBER.out. Prints the number.
 submit() { # options, script, its arguments
   on head sbatch --parsable --nodes=2 --ntasks-per-node=2 --cpus-per-task=1 --time=10 --output="$dir/%j.out" "$@"
 }
 field() { on head scontrol --oneliner show job "$1" | sed -E "s|(.* )?$2=([^ ]*).*|\2|"; } # of a job: JobState, ExitCode, ...
 is_field() { [ "$(field "$1" "$2")" = "$3" ]; }
 has_ended() { case $(field "$1" JobState) in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) ;; *) false ;; esac; }
-# The end of a job: its exit code, or what took its place.
+# Prints the end of a job, its exit code or a word in place of one.
 await_end() { # job, exit code
   await "the end of job $1" has_ended "$1"
   is_field "$1" ExitCode "$2:0" || fail "job $1 ends with $(field "$1" ExitCode) as $(field "$1" JobState)"
 }
 steps_of() { [ ! -e "$1/metrics.jsonl" ] || wc -l < "$1/metrics.jsonl"; } # an output folder; without evaluations
 has_steps() { [ "$(($(steps_of "$1") + 0))" -ge "$2" ]; }
-# The same numbers as one run by mpirun, that takes as many steps.
+# Compares the numbers with those of a run by mpirun with the same number of steps.
 check_equal() { # output folder, mpirun's, further key=value of that
   launch 4 "$2" run.ranks_per_node=2 "${@:3}" || fail "the run by mpirun fails"
   diff <(numbers "$2") <(numbers "$1") || fail "other metrics than by mpirun"

@@ -1,18 +1,18 @@
 #!/bin/bash
-# cluster.sh - a real Slurm cluster on one machine, as root: a head and N nodes, each a set of namespaces, while a command runs.
+# cluster.sh - a real Slurm cluster on one machine, as root. It has a head and N nodes, each a set of namespaces, while a command runs.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/slurm/cluster.sh N CMD...         brings it up, runs CMD, takes it down; exit code: CMD's; 77 with the reason: it cannot be
+#   tests/slurm/cluster.sh N CMD...         starts it, runs CMD, stops it. The exit code is CMD's, or 77 with the reason if it cannot start
 # and in CMD, where $CLUSTER is this script:
 #   $CLUSTER on NODE CMD...                 runs CMD on n1 ... nN or head (srun, sbatch, ...)
-#   $CLUSTER cut NODE | heal NODE           pulls, puts back a node's cable
-#   $CLUSTER rate NODE RATE                 limits a node's link, both ways: 200mbit
+#   $CLUSTER cut NODE | heal NODE           disconnects, connects a node's network
+#   $CLUSTER rate NODE RATE                 limits a node's link in both directions, such as 200mbit
 #   $CLUSTER kill NODE | start NODE         kills, starts a node's slurmd
 #
-# A node has its own hostname, address, /tmp, /run, /dev/shm, processes, munged and slurmd, 4 CPUs and 4 GPUs that are none; veth
-# pairs join the nodes to a bridge in a namespace of its own. All see the machine's files; below /tmp those of $CLUSTER_DIR and
-# $CLUSTER_SHARE. Nothing is added to the machine's network, mounts, /etc or /run, and all of it ends with CMD or this script.
-# CLUSTER_SLURM: lines for slurm.conf.
+# A node has its own hostname, address, /tmp, /run, /dev/shm, processes, munged and slurmd, 4 CPUs and 4 fake GPUs. Pairs of veth devices
+# join the nodes to a bridge in a namespace of its own. All nodes see the machine's files, but below /tmp only those of $CLUSTER_DIR and
+# $CLUSTER_SHARE. The script adds nothing to the machine's network, mounts, /etc or /run, and everything ends with CMD or this script.
+# CLUSTER_SLURM holds lines for slurm.conf.
 set -u
 CLUSTER=$(readlink -f "$0") prefix=10.80.0 gpus=4
 export CLUSTER PATH=$PATH:/usr/sbin:/sbin
@@ -31,7 +31,7 @@ on() { # node, command
 }
 net() { nsenter -t "$(process "$1")" -n "${@:2}"; } # node, command that needs its network alone
 
-# As process 1 of a node's namespaces, whose orphans bash reaps.
+# Runs as process 1 of a node's namespaces. bash reaps the orphans.
 be_node() { # node
   local dir=$CLUSTER_DIR/$1 g
   hostname "$1" && mkdir -p "$dir/cgroup" && mount --rbind /sys/fs/cgroup "$dir/cgroup" && mount -t sysfs sysfs /sys &&
@@ -45,7 +45,7 @@ be_node() { # node
     done
     chmod 1777 "$dir/tmp" && mount --rbind "$dir/tmp" /tmp && mount -t tmpfs -o size=50% tmpfs /dev/shm && chmod 1777 /dev/shm &&
       mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /run/munge /run/lock /run/slurm /run/gpu || exit 1
-    # character devices, else Slurm sets no CUDA_VISIBLE_DEVICES; of a number that has no driver
+    # character devices, because otherwise Slurm sets no CUDA_VISIBLE_DEVICES. Their number has no driver
     for ((g = 0; g < gpus; g++)); do mknod /run/gpu/nvidia$g c 241 $g || exit 1; done
   fi
   ip link set lo up || exit 1
@@ -55,7 +55,7 @@ be_node() { # node
 }
 
 starters=()
-# Whose first process dies with this one.
+# Its first process dies with this one.
 start_node() { # node
   local dir=$CLUSTER_DIR/$1 starter waited=0
   mkdir -p "$dir"/{slurm/slurmd,slurm/slurmctld,munge,tmp}
@@ -78,8 +78,8 @@ start_node() { # node
   if [ "$1" = head ]; then on head slurmctld; else on "$1" slurmd -N "$1"; fi || fail "no daemon of Slurm on $1"
 }
 
-# gres by character devices, no accounting, no limits that need cgroups, a job's steps ended 5 s after their SIGTERM; a job that
-# is put back waits as long as a credential lasts, 10 s instead of 120.
+# The configuration has gres by character devices, no accounting, and no limits by cgroups. A job's steps end 5 s after their
+# SIGTERM. A requeued job waits as long as a credential lasts, 10 s instead of 120.
 write_configuration() { # nodes
   local etc=$CLUSTER_DIR/etc n
   mkdir -p "$etc/slurm" && mkdir -m 700 "$etc/munge"
@@ -134,8 +134,8 @@ ${CLUSTER_SLURM-}
 END
   echo "AutoDetect=off
 Name=gpu Type=none Flags=nvidia_gpu_env File=/run/gpu/nvidia[0-$((gpus - 1))]" > "$etc/slurm/gres.conf"
-  # "tree", and the default "mixed" with it, let ranks pass before those of other nodes have come, and now and then one dies in
-  # MPI_Init. Ranks yield: there are more than CPUs.
+  # "tree", and the default "mixed" with it, let ranks pass before those of other nodes arrive, and sometimes one dies in
+  # MPI_Init. Ranks yield, because there are more ranks than CPUs.
   printf 'PMIxCollFence=ring\nPMIxEnv=OMPI_MCA_mpi_yield_when_idle=1\n' > "$etc/slurm/mpi.conf"
   echo 'CgroupPlugin=cgroup/v1' > "$etc/slurm/cgroup.conf" # so that slurmd does not ask systemd
 }

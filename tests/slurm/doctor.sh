@@ -1,6 +1,6 @@
 #!/bin/bash
-# doctor.sh - faults planted on the cluster, each found by trireme doctor with its level, place and cure. Judges: the findings
-# as JSON, the exit code, and that of a launch without faults; nothing waits beyond its limit.
+# doctor.sh - plants faults on the cluster and checks that trireme doctor finds each with its level, place and cure. Judges: the findings
+# as JSON; the exit code; the exit code of a launch without faults; nothing waits beyond its limit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 export XDG_CACHE_HOME=$dir/cache OMP_NUM_THREADS=1 # what it measures is kept there
@@ -12,9 +12,9 @@ printf 'run: {output: %s/folder/run, device: cpu}\nmodel: {config: c.json, token
   "$dir" > "$dir/deck.yaml"
 touch "$dir"/{c.json,t.json,d.jsonl} # what the deck names, from here
 
-# The first so many nodes by name: Slurm would take others while one of them still completes a job.
+# Prints the first N nodes by name, because Slurm would choose others while one of them still completes a job.
 on_nodes() { echo "--nodelist=n[1-$1] --nodes=$1"; }
-# Runs it on them with two ranks each; $plant is done by the ranks of n2 before.
+# Runs doctor on them with two ranks each. The ranks of n2 run $plant before.
 doctor() { # exit code that is due, nodes, further arguments
   local due=$1 nodes=$2 code=0
   shift 2
@@ -39,7 +39,8 @@ for scope in world node cross 'n1 - n2' 'n1 - n3' 'n2 - n3' 'disk write' 'disk r
 done
 [ -z "$(ls -A "$dir/folder")" ] || fail "left in the folder: $(ls -A "$dir/folder")"
 
-# The secret of the launch where nodes have no folder in common: sealed by munge; without munge doctor says what it cannot tell.
+# Without a common folder of the nodes, munge seals the secret of the launch. Without munge doctor names the checks it cannot
+# make.
 local_only='export XDG_CACHE_HOME=/tmp/none HOME=/tmp; mkdir -p /tmp/here; cd /tmp/here'
 alone() { # due code, before it
   local code=0
@@ -54,7 +55,7 @@ mkdir "$dir/bin" && for tool in bash sh env; do ln -s "$(command -v $tool)" "$di
 alone 69 "export PATH=$dir/bin"
 has secret warning 'task 2' '2 of 4 ranks have no secret in common .*Not looked for: ranks that do not come' 'start munged on all nodes'
 
-# Warnings, which end with 0: memlock on CPUs, a clock, a slow link.
+# Warnings end with code 0: memlock on CPUs, a clock, a slow link.
 "$CLUSTER" rate n2 600mbit
 plant="ulimit -l 64; export LD_PRELOAD=$dir/fault.so FAULT_CLOCK=7"
 doctor 0 2
@@ -63,7 +64,7 @@ has memlock warning 'on n2' '64.0 KiB' 'ulimit -l unlimited'
 has clock warning n2 '(6.9|7.0)[0-9]+ s ahead of n1' chronyd
 has link warning 'n1 - n2' 'MB/s between them; eth0 says 1.25e.03 MB/s' 'tc qdisc show'
 
-# Errors that let MPI be: other versions, one GPU for two ranks, no locks; a folder that n3 cannot write to.
+# Errors before MPI starts: other versions, one GPU for two ranks, no locks, and a folder not writable on n3.
 plant="export LD_PRELOAD=$dir/fault.so LD_LIBRARY_PATH=$dir FAULT_HDF5=1 FAULT_LOCKS=1"
 on n3 mount --bind "$dir/folder" "$dir/folder" && on n3 mount -o remount,ro,bind "$dir/folder"
 doctor 69 3 run.device=auto
@@ -73,12 +74,12 @@ has device error 'ranks 1 [(]task 2[)] and 4 [(]task 3[)] on n2' 'both would tak
 has locks error 'folder/run on n2' 'no locks: flock: No locks available' 'flock'
 has folder error 'folder/run on n3' 'Read-only file system' 'read-only there: put run.output elsewhere'
 
-# What n2 does not see of what the run reads.
+# Files of the run are missing on n2.
 plant='cd /'
 doctor 69 2
 has inputs error 'c.json on n2' 'No such file or directory; neither can 2 others' 'file system that all nodes have'
 
-# What MPI would not survive is said before it.
+# Faults that MPI would not survive are reported before it starts.
 on n2 mount -o remount,size=1m /dev/shm
 doctor 69 2
 on n2 mount -o remount,size=50% /dev/shm
@@ -93,7 +94,7 @@ plant='export NCCL_SOCKET_IFNAME=lo'
 doctor 69 2
 has interface error 'NCCL_SOCKET_IFNAME=lo on n2' 'no route to other nodes' 'unset NCCL_SOCKET_IFNAME'
 
-# Nodes that cannot reach each other: two others; one and rank 0's.
+# Nodes cannot reach each other: first two other nodes, then a node and the node of rank 0.
 to() { on n1 getent hosts "$1" | cut -d ' ' -f 1; }
 plant=''
 for from in n2 n1; do
@@ -104,7 +105,8 @@ for from in n2 n1; do
   [ "$(grep -o '"check": "reach"' "$dir/json.out" | wc -l)" = 1 ] || fail "more than one pair"
 done
 
-# A second interface, up on both nodes in one network, that leads nowhere: named before MPI would hang in it; with the cure all is well.
+# A second interface is up on both nodes in one network, but leads nowhere. Doctor names it before MPI would hang in it. With the
+# cure everything works.
 for node in n1 n2; do
   on $node ip link add ib0 type veth peer name nowhere && on $node ip link set nowhere up && on $node ip link set ib0 up &&
     on $node ip addr add "10.99.0.${node#n}/24" dev ib0 || fail "no second interface"
@@ -125,14 +127,14 @@ exclude=
 has_no interface
 for node in n1 n2; do on $node ip link del ib0; done
 
-# A link of 20 Mbit/s: what is measured ends by time.
+# With a link of 20 Mbit/s, the measurements end by time.
 "$CLUSTER" rate n2 20mbit
 began=$SECONDS
 doctor 0 2
 [ $((SECONDS - began)) -le 30 ] || fail "it takes $((SECONDS - began)) s on a link of 20 Mbit/s"
 "$CLUSTER" rate n2 100gbit
 
-# A rank that never comes, and one that stops as its memory is shared.
+# One rank never comes, and one stops while its memory is shared.
 plant='if [ $SLURM_LOCALID = 1 ]; then exec sleep 600; fi'
 doctor 69 2 --timeout 4
 has ranks error 'task 3 on n2' '1 of 4 ranks did not come within 4 s' 'exclude=n2'

@@ -1,7 +1,6 @@
-/* fault.c - faults that a namespace cannot have, as a library that is loaded before the others; test code.
- *
+/* fault.c - faults that a namespace cannot have, as a preloaded library. Test code.
  * FAULT_CLOCK=S    the clock is S seconds ahead        FAULT_LOCKS=1    files cannot be locked
- * FAULT_HDF5=1     HDF5 is of another version       built with -DNVML: a driver with one GPU, "the same" */
+ * FAULT_HDF5=1     HDF5 has another version         built with -DNVML: a driver with one GPU, "the same" */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
-# faults.sh - what a run of two nodes with two ranks each does when something breaks, with default limits, as a table of
-# Markdown: seconds to the message, who is named, srun's exit code, what is lost. It takes minutes: by name alone,
-# tests/slurm/run_slurm.sh PROGRAM faults. Judges: the message names the rank and node that were hit, within 30 s; the exit code; no
-# more steps are lost than since the last checkpoint; where the run goes on, mpirun's metrics, bit for bit.
+# faults.sh - breaks something in a run of two nodes with two ranks each, with default limits. Prints a table in Markdown: seconds to the
+# message, the rank named, srun's exit code, the loss. It takes minutes and runs by name alone, tests/slurm/run_slurm.sh PROGRAM faults.
+# Judges: the message names the right rank and node within 30 s; the exit code; only steps since the last checkpoint are lost; if the run
+# continues, mpirun's metrics, bit for bit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 trap 'chattr -Rf -i "$dir" || true; rm -rf "$dir"' EXIT # where it ends with a folder still immutable
@@ -12,7 +12,7 @@ bad=0 nodes=n1,n2
 ms() { date +%s%3N; }
 seconds() { awk -v ms="$1" 'BEGIN { printf "%.1f", ms / 1000 }'; }
 
-# srun of the deck on n1 and n2; its words in $dir/NAME.out, its exit code in $dir/NAME.code.
+# Starts the deck by srun on n1 and n2. Its output goes to $dir/NAME.out, its exit code to $dir/NAME.code.
 begin() { # name, key=value ...; on the nodes of $nodes
   case=$1 out=${at:-$dir}/$1
   shift
@@ -24,7 +24,8 @@ begin() { # name, key=value ...; on the nodes of $nodes
 }
 says() { grep -aqE "$1" "$dir/$case.out"; }
 has_code() { [ -s "$dir/$case.code" ]; }
-# Task R is rank 0, 2, 1, 3 of the program, the (R % 2)th of its node; the processes of a node in the order of their tasks.
+# Tasks 0, 1, 2, 3 are ranks 0, 2, 1, 3 of the program. Task R is the (R % 2)th of its node. The processes of a node are in the
+# order of their tasks.
 pid_of() { on "n$(($1 / 2 + 1))" sh -c 'for p in $(pgrep -f "^'"$program"' train"); do
     tr "\0" "\n" < /proc/$p/environ | grep -qx SLURM_PROCID='"$1"' && echo $p; done; true'; }
 hit() { # rank, signal
@@ -34,7 +35,7 @@ saved() { readlink "$out/checkpoints/LATEST" | sed 's/step-0*//'; }
 lost() { echo "$(($(steps_of "$out") - $(saved))) steps, of 2 between checkpoints"; }
 row() { echo "| $case | $1 | $2 | $3 | $4 |"; }
 
-# From the fault to the message that names it, then to the end of srun. The limit is a hang's.
+# Measures from the fault to the message about it, and to the end of srun. The limit is only for a hang.
 message() { # what it must name (extended regular expression), exit codes
   local from=$2 said code words
   await "the message of $case" eval 'says "^  .* exit code 76" || has_code'
@@ -118,7 +119,7 @@ on n1 chattr -i "$out/checkpoints"
 row "$(seconds $((said - from)))" "the folder: no checkpoint could be written, at each save; the last one ends the run" "$(cat "$dir/$case.code")" "what no folder took: $(($(steps_of "$out") - $(saved))) steps"
 [ "$(cat "$dir/$case.code")" = 74 ] || bad=1
 
-# On one node, for a folder in its memory is not the others'.
+# Uses one node, because other nodes do not see a folder in its memory.
 on n1 mkdir "$dir/small"
 on n1 mount -t tmpfs -o size=9m tmpfs "$dir/small"
 nodes=n1 at=$dir/small

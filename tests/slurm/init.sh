@@ -1,6 +1,6 @@
 #!/bin/bash
-# init.sh - trireme init as a new user's first command, on the head node: what it writes is submitted as it stands. Judges: the
-# nodes and the partition that Slurm has, how the job ends, and the run's own words.
+# init.sh - trireme init as a new user's first command on the head node. Its files are submitted unchanged. Judges: Slurm's nodes and
+# partition; the end of the job; the run's own messages.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 for i in $(seq 8 39); do echo "{\"tokens\": [5, 6, $i, 7, $i], \"prompt_tokens\": 2}"; done > "$dir/lines.jsonl"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# jobs.sh - the other job files, in smaller allocations than they ask for, srun from a terminal, and a job that is not put back.
-# Judges: Slurm's record of their jobs; the ranks, GPUs and cores that their tasks see; what follows on a job without requeues.
+# jobs.sh - runs the other job files in smaller allocations than they request, srun from a terminal, and a job without requeues.
+# Judges: Slurm's record of their jobs; the ranks, GPUs and cores seen by their tasks; the successor of a job without requeues.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 sed -i 's/steps: 40/steps: 1/' "$dir/deck.yaml"
-# Writes down what a task sees: its number on its node, its GPUs, its cores.
+# Records the view of a task: its number on its node, its GPUs, its cores.
 cat > "$dir/trireme" << EOF
 #!/bin/bash
 echo "\$SLURM_LOCALID gpus=\${CUDA_VISIBLE_DEVICES-} cores=\$SLURM_CPUS_PER_TASK" > "$dir/seen.\$SLURM_JOB_NAME.\$SLURM_NODEID.\$SLURM_LOCALID"
@@ -17,7 +17,7 @@ export TRIREME=$dir/trireme TRIREME_JOBS=$here/jobs
 start() { # name of the job, options ..., job file, its arguments
   on head sbatch --parsable --partition=normal --time=5 --output="$dir/%x.%j.out" --job-name="$1" "${@:2}" run.output="$dir/$1"
 }
-# The tasks of a job: number on their node, number of GPUs, cores.
+# Prints the tasks of a job with their number on the node, number of GPUs, and cores.
 check_tasks() { # name of a job, its tasks
   diff <(printf '%s\n' "${@:2}") <(awk -F '[ =]' '{ print $1, split($3, gpus, ","), $5 }' "$dir/seen.$1".*) || fail "$1: not these tasks"
 }

@@ -1,12 +1,13 @@
 #!/bin/bash
-# requeue.sh - one run, ended early in every way that leaves it to be resumed: the end of its walltime, scancel --signal=USR1,
-# scontrol requeue, preemption, OUTPUT/STOP. Each time it writes a checkpoint; after all but the last its job is put back and
-# goes on. Judges: Slurm's record of the job; the metrics and weights of a run by mpirun that is never ended, bit for bit.
+# requeue.sh - ends one run early in every way that permits resuming: the end of its walltime, scancel --signal=USR1, scontrol requeue,
+# preemption, OUTPUT/STOP. Each time the run writes a checkpoint. After all but the last its job is requeued and resumes. Judges: Slurm's
+# record of the job; the metrics and weights of an uninterrupted run by mpirun, bit for bit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 out=$dir/job
-# The first time the allocation is said to end in ten seconds, of which at least half are used; Slurm's own least is a minute.
+# The first time, the allocation pretends to end in ten seconds, because Slurm's own least is a minute. The run uses at least half
+# of it.
 cat > "$dir/short" << EOF
 #!/bin/bash
 [ -n "\${SLURM_RESTART_COUNT-}" ] || export SLURM_JOB_END_TIME=\$((\$(date +%s) + 10))

@@ -1,7 +1,7 @@
 #!/bin/bash
-# restart.sh - ranks are killed, a node goes down: the job goes on inside its allocation, on a spare node while there is one, on
-# fewer where there is none. Judges: Slurm's record of the job; the nodes that the starts name; where the ranks are as many as
-# before the metrics and weights of a run by mpirun, bit for bit.
+# restart.sh - kills ranks and takes a node down. The job continues inside its allocation, on a spare node if there is one, else on fewer
+# nodes. Judges: Slurm's record of the job; the nodes named by the starts; with the same number of ranks as before, the metrics and
+# weights of a run by mpirun, bit for bit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
@@ -22,7 +22,7 @@ await "steps after it" has_steps "$out" $(($(steps_of "$out") + 3))
 touch "$out/STOP"
 await_end "$job" 75
 [ "$(field "$job" Restarts)" = 0 ] || fail "the job is put back"
-grep -Eq 'ended with (76|137); again on 2 of 3 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say what it does"
+grep -Eq 'ended with (76|137)\. .* 2 of 3 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say what it does"
 steps=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*//')
 check_equal "$out" "$dir/mpirun" train.steps="$steps"
 
@@ -35,5 +35,5 @@ await "steps on one node" has_steps "$out" $(($(steps_of "$out") + 3))
 touch "$out/STOP"
 await_end "$job" 75
 is_field "$job" Restarts 0 || fail "the job is put back"
-grep -q 'again on 1 of 2 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say that a node is left out"
+grep -q ' on 1 of 2 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say that a node is left out"
 echo "restart: killed on two nodes, after $steps steps the same metrics and weights by mpirun; a node that is down is left out"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# run_slurm.sh - every case that needs a Slurm cluster, one after the other in one of three nodes; 77 with the reason where there can be none.
+# run_slurm.sh - runs every case for a Slurm cluster, one after the other, on a cluster of three nodes. Exits 77 with the reason without one.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/slurm/run_slurm.sh PROGRAM [CASE...]
-# A case is a file of this folder, told the program; it begins with case.sh and leaves no job and all nodes idle. By name alone:
-# faults, which takes minutes.
+# A case is a file of this folder. Its argument is the program. It begins with case.sh, and leaves no job and all nodes idle. faults takes
+# minutes and runs by name alone.
 set -eu
 program=$(readlink -f "$1")
 here=$(cd "$(dirname "$0")" && pwd)

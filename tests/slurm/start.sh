@@ -1,6 +1,6 @@
 #!/bin/bash
-# start.sh - jobs/train.sbatch on two nodes with two ranks each. Judges: mpirun's metrics and exported weights, bit for bit, where
-# every two ranks pretend to be a node; the bytes of state, which depend on who shares a node; the nodes that Slurm names.
+# start.sh - runs jobs/train.sbatch on two nodes with two ranks each. Judges: mpirun's metrics and exported weights, bit for bit, with every
+# two ranks pretending to be a node; the bytes of state, as they depend on the ranks of a node; the nodes named by Slurm.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
