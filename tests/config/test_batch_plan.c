@@ -1,4 +1,5 @@
-/* test_batch_plan.c - the batch equation and its messages. Judge: by hand; a loop over small ones. */
+/* test_batch_plan.c - the batch equation and its messages. Judges: results by hand, and a loop over small
+ * numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +121,7 @@ static void test_does_not_hold(void **state) {
   bad(REQUEST(RANKS = 1, TOTAL = -1), "check_request() -1 1 1000000000");
 }
 
-/* Whatever is answered holds; whatever is refused lists only lines that hold. */
+/* Every result satisfies the equation, and so does every suggestion of a refusal. */
 static void test_all_small(void **state) {
   (void)state;
   for (int64_t total = 0; total <= 12; total++)

@@ -1,4 +1,5 @@
-/* test_config.c - decks to settings and back, refusals with places. Judge: exact; inputs/reference.yaml. */
+/* test_config.c - decks to settings and back, refusals with places. Judges: exact values,
+ * inputs/reference.yaml. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/error_list.h"
 #include "base/host_memory.h"
@@ -71,7 +72,7 @@ static void test_arguments_win(void **state) {
   tri_config_free(&c);
 }
 
-/* bad, of facts that end with the keys of a section. */
+/* As bad, for facts followed by the keys of a section. */
 static void bad_keys(const char *text, const char *const *args, const char *facts, const char *section) {
   char   want[1024];
   size_t n = strlen(section);
@@ -86,7 +87,7 @@ static void bad_keys(const char *text, const char *const *args, const char *fact
   bad(text, args, want);
 }
 
-/* bad, of facts that end with the fields a reward may have, each once. */
+/* As bad, for facts followed by the possible fields of a reward, each once. */
 static void bad_fields(const char *text, const char *const *args, const char *facts) {
   char              want[1024], list[1024] = ", name, weight,";
   const tri_reward *kind;
@@ -133,8 +134,8 @@ static void test_unknown(void **state) {
       "refuse_unknown() d.yaml:13 actor.ppo_mini_batch_size train.train_batch_size algo.num_generations");
 }
 
-/* A deck without sections: one line for each key, the error that says where it belongs. Judge: no
- * note of it. */
+/* A deck without sections has one line of error for each key, with the key's right place. Judge: no note
+ * about it. */
 static void test_flat_deck(void **state) {
   static const char flat[] =
       "output_dir: out\nbf16: true\nper_device_train_batch_size: 1\ngradient_checkpointing: true\n"
@@ -202,8 +203,8 @@ static tri_status load_typed(const char *argument) {
   return st;
 }
 
-/* What a shell would expand is refused in what a user typed, unless there are files of that name; what a
- * checkpoint has is what its files were called. */
+/* A user's path with ~ or $ is refused unless a file of that name exists. A path in a checkpoint is taken
+ * literally. */
 static void test_words_of_a_shell(void **state) {
   static const char *const bad[][2] = {{"run.output=~/x", "check_path() run.output ~/x ~"},
                                        {"run.output=$RUN", "check_path() run.output $RUN $ run.output=$RUN"},
@@ -229,7 +230,7 @@ static void test_words_of_a_shell(void **state) {
   free(before);
 }
 
-/* A list of words, as it was given, and again from the deck as used. */
+/* A list of words is the same as given, and again from the deck as used. */
 static void test_reward_list(void **state) {
   tri_config c = good(
       GRPO, ARGS("reward=[{name: process, command: [python3, 'a b', \"\\\"c: d]\", -u], timeout_s: 5}]"));
@@ -354,7 +355,7 @@ static void test_missing(void **state) {
   tri_config_free(&c);
 }
 
-/* A key that another one puts to sleep: said once, where it is given with another value than its default. */
+/* A key without effect because of another key is reported once, if its value is not the default. */
 static void test_idle_keys(void **state) {
   tri_text   notes = {0};
   tri_config c;
@@ -436,7 +437,7 @@ static void test_plans(void **state) {
   }
 }
 
-/* Print, load the print, print again: the same text and, row by row, the same values. */
+/* Prints a deck, loads it and prints it again. The text and every value are the same. */
 static void round_trip(const char *text, const char *const *args) {
   tri_config a = good(text, args), b;
   tri_text   first = {0}, second = {0};
@@ -475,7 +476,7 @@ static void test_round_trip(void **state) {
            "reward=[{name: regex, pattern: '\\d+\"', weight: 0.1}, {name: number, weight: -3}]"));
 }
 
-/* A mapping's values keep their types, whatever they hold, and an alias of another program names it too. */
+/* A mapping's values keep their types, and an alias of another program names the mapping too. */
 static void test_mapping(void **state) {
   (void)state;
   tri_config c = good(
@@ -504,7 +505,7 @@ static void test_mapping(void **state) {
       "check_template() data.chat_template_date=29.11.2026 data.chat_template_date 29.11.2026 YYYY-MM-DD");
 }
 
-/* The words of one line of the print. */
+/* Returns the words of one line of the print. */
 static void test_print(void **state) {
   (void)state;
   tri_config c = good(SFT, ARGS("train.learning_rate=1e-5"));
@@ -522,9 +523,9 @@ static void test_print(void **state) {
   tri_config_free(&c);
 }
 
-static const char *program; /* as it was called */
+static const char *program; /* the name as given */
 
-/* Fails with the first line that differs. */
+/* Fails with the first different line. */
 static void same_lines(const char *have, const char *want) {
   for (int line = 1;; line++) {
     int n = (int)strcspn(have, "\n"), m = (int)strcspn(want, "\n");
@@ -538,7 +539,7 @@ static void same_lines(const char *have, const char *want) {
   }
 }
 
-/* With TRI_WRITE_REFERENCE=1 in the environment the file is written instead of compared. */
+/* With TRI_WRITE_REFERENCE=1 in the environment the test writes the file instead of comparing it. */
 static void test_reference(void **state) {
   (void)state;
   const char *path = TRI_SOURCE_DIR "/inputs/reference.yaml", *wish = getenv("TRI_WRITE_REFERENCE");
@@ -555,7 +556,7 @@ static void test_reference(void **state) {
   tri_text_free(&want);
 }
 
-/* The reference deck, with what must be given, is a deck of nothing but defaults. */
+/* The reference deck with the required keys added has only default values. */
 static void test_reference_is_defaults(void **state) {
   (void)state;
   char *const args[] = {"run.output=out",

@@ -1,4 +1,4 @@
-/* test_config_algo.c - what a deck says of algorithms, for each of their table. Judges: exact; GRPO's
+/* test_config_algo.c - algorithms in a deck, for each row of their table. Judges: exact values, GRPO's
  * deck. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config_case.h"
@@ -20,12 +20,12 @@ static bool lists(const char *const *option, const char *key) {
   return false;
 }
 
-/* Those that are no words of a key. */
+/* Losses and advantages that no word of a key names. */
 static const tri_loss *const      other_losses[] = {&tri_loss_sft, &tri_loss_rm,    &tri_loss_dpo,
                                                     &tri_loss_kto, &tri_loss_value, NULL};
 static const tri_advantage *const other_advantages[] = {&tri_advantage_gae, &tri_advantage_greedy, NULL};
 
-/* The i-th list of options of all advantages and losses, NULL past the last. */
+/* Returns the i-th list of options of all advantages and losses, NULL past the last. */
 static const char *const *options_at(int i) {
   for (int a = 0; tri_advantage_at(a); a++)
     if (i-- == 0) return tri_advantage_at(a)->option;
@@ -38,7 +38,7 @@ static const char *const *options_at(int i) {
   return NULL;
 }
 
-/* Options of advantages and losses are keys, and a key that is theirs is read by some of them. */
+/* Options of advantages and losses are keys, and some of them read each key of this kind. */
 static void test_options(void **state) {
   (void)state;
   for (int i = 0; i < tri_n_keys; i++) {
@@ -64,10 +64,10 @@ static const tri_key *key_of(const char *name) {
   return NULL;
 }
 
-/* A deck of the algorithm with what must be given. */
+/* Returns a deck of the algorithm with the required keys. */
 static const char *deck_of(const tri_algo *a) { return a->needs & TRI_NEEDS_ANSWERS ? GRPO : SFT; }
 
-/* "algo.name=NAME", until the next call. */
+/* Returns "algo.name=NAME", valid until the next call. */
 static const char *named(const tri_algo *a) {
   static char text[64];
 
@@ -75,8 +75,8 @@ static const char *named(const tri_algo *a) {
   return text;
 }
 
-/* Where a deck gives no option, each algorithm sees its own default, else the table's: of those it does not
- * read too, which a deck of it must not give. */
+/* Without options in the deck, each algorithm sees its own defaults, else those of the table. This includes
+ * options it does not read. Its deck must not give these. */
 static void test_defaults_of_all(void **state) {
   tri_config grpo = good(GRPO, NULL);
 
@@ -99,12 +99,12 @@ static void test_defaults_of_all(void **state) {
   tri_config_free(&grpo);
 }
 
-/* beta is algo.beta to those that read it, to others algo.kl_coef, if they read that. */
+/* beta means algo.beta to algorithms with that key, and algo.kl_coef to others with a KL term. */
 static bool is_taken(const tri_algo *a, const tri_key *k) {
   return reads(a, k) || (!strcmp(k->name, "algo.beta") && reads(a, key_of("algo.kl_coef")));
 }
 
-/* Every option that is not read is refused, at its default too, and whatever is read is taken. */
+/* Every unread option is refused, even at its default, and every read one is accepted. */
 static void test_listed(void **state) {
   (void)state;
   for (int a = 0; tri_algo_at(a); a++)
@@ -125,8 +125,8 @@ static void test_listed(void **state) {
     }
 }
 
-/* model.ref_path is for the KL term: an algorithm without one has no use for it, GRPO with kl_coef 0
- * neither. */
+/* model.ref_path is for the KL term. An algorithm without one has no use for it, and neither has GRPO with
+ * kl_coef 0. */
 static void test_reference_policy(void **state) {
   (void)state;
   bad(GRPO, ARGS("model.ref_path=r"),
@@ -142,7 +142,7 @@ static void test_reference_policy(void **state) {
   }
 }
 
-/* Names in capitals, or some, are read and said; what is no name is answered with all of them. */
+/* Names in any capitals are read, with a note. The error for an unknown name lists all names. */
 static void test_names(void **state) {
   char message[1024];
 
@@ -174,7 +174,7 @@ static void test_names(void **state) {
   bad(SFT, ARGS("algo.name=null"), message);
 }
 
-/* What each preset sets, as interface and peers have it. */
+/* The keys set by each preset, as in the interface and in other programs. */
 static void test_presets(void **state) {
   tri_config c = good(GRPO, ARGS("algo.name=dr_grpo"));
 
@@ -226,8 +226,8 @@ static void test_presets(void **state) {
   tri_config_free(&c);
 }
 
-/* A loss brings its own defaults, whoever asks for it, and takes them along where another stands in its
- * place; a lower clip that is given alone is the upper one too. */
+/* A loss brings its own defaults, whatever the algorithm. If another loss replaces it, they no longer apply.
+ * A lower clip given alone is the upper clip too. */
 static void test_defaults_of_losses(void **state) {
   tri_config c = good(GRPO, ARGS("algo.policy_loss=cispo"));
 
@@ -241,7 +241,7 @@ static void test_defaults_of_losses(void **state) {
   c = good(GRPO, ARGS("algo.name=dr_grpo", "algo.policy_loss=sequence"));
   assert_true(c.algo.opt.clip_eps_high == 4e-4 && c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_SUM_NORM);
   tri_config_free(&c);
-  c = good(GRPO, ARGS("algo.name=dapo", "algo.policy_loss=cispo")); /* whose key is the cap itself */
+  c = good(GRPO, ARGS("algo.name=dapo", "algo.policy_loss=cispo")); /* its key is the cap itself */
   assert_true(c.algo.opt.clip_eps_high == 5);
   tri_config_free(&c);
   c = good(GRPO, ARGS("algo.name=dapo", "algo.policy_loss=sequence"));
@@ -258,7 +258,7 @@ static void test_defaults_of_losses(void **state) {
   tri_config_free(&c);
 }
 
-/* The deck as used of every algorithm loads again without a note, and gives the same. */
+/* The deck as used of every algorithm loads again without a note and gives the same values. */
 static void test_as_used_again(void **state) {
   (void)state;
   for (int a = 0; tri_algo_at(a); a++) {
@@ -277,8 +277,8 @@ static void test_as_used_again(void **state) {
   }
 }
 
-/* TRL chooses these losses by loss_type, verl calls a ratio per sequence gspo; names of others in any
- * capitals. */
+/* TRL chooses these losses by loss_type, and verl calls a ratio per sequence gspo. Names of other programs
+ * count in any capitals. */
 static void test_words_of_others(void **state) {
   tri_config c = good(GRPO, ARGS("algo.policy_loss=gspo"));
 
@@ -296,7 +296,7 @@ static void test_words_of_others(void **state) {
   tri_config_free(&c);
 }
 
-/* What a word is answered with that is none of the key's table. */
+/* The error for a word missing from the key's table. */
 static const char *not_one_of(const char *key, const char *word, const char *end) {
   static char    text[1024];
   const tri_key *k = key_of(key);
@@ -308,8 +308,8 @@ static const char *not_one_of(const char *key, const char *word, const char *end
   return text;
 }
 
-/* The deck's own advantage and loss take the place of the algorithm's, with their options and bounds; the
- * deck as used names them. */
+/* The deck's own advantage and loss replace the algorithm's, with their options and bounds. The deck as used
+ * names them. */
 static void test_parts(void **state) {
   tri_config c = good(GRPO, ARGS("algo.name=rloo", "algo.policy_loss=sequence", "algo.advantage=return"));
   tri_text   deck = {0};
@@ -334,7 +334,7 @@ static void test_parts(void **state) {
   bad(GRPO, ARGS("algo.dual_clip=0.5"), "check_dual_clip() algo.dual_clip=0.5 algo.dual_clip 0.5 1 0");
 }
 
-/* A group below what the advantage compares is refused, where it is given or, by default, of the deck. */
+/* A group too small for the advantage is refused, at the place of the key or, for a default, of the deck. */
 static void test_least_group(void **state) {
   (void)state;
   bad(GRPO, ARGS("algo.name=reinforce++", "algo.advantage=group"),
@@ -356,8 +356,8 @@ static void note(const char *arg, const char *want) {
   tri_config_free(&c);
 }
 
-/* What corrects or masks a policy loss: off by default; with what it cannot work it is refused, without what
- * it needs it sleeps. */
+/* Corrections and masks of a policy loss are off by default. A contradiction with other keys is refused.
+ * Without their prerequisites they have no effect. */
 static void test_corrections(void **state) {
   tri_config c = good(GRPO, NULL);
 
@@ -376,7 +376,7 @@ static void test_corrections(void **state) {
   note("algo.is_mode=mask", "algo.is_mode=mask algo.is_mode algo.is_cap 0\n");
 }
 
-/* Coefficients that adapt need one to start from, and a horizon that leaves some of it. */
+/* An adaptive coefficient needs a start value, and a horizon that leaves some of it. */
 static void test_adaptive(void **state) {
   tri_config c =
       good(GRPO, ARGS("algo.kl_coef=0.1", "algo.kl_target=0.5", "algo.adaptive_entropy_target=0.2"));
@@ -393,7 +393,8 @@ static void test_adaptive(void **state) {
   note("algo.kl_horizon=5", "algo.kl_horizon=5 algo.kl_horizon algo.kl_target\n");
 }
 
-/* The line of the reference deck that gives the key: ": default", or ": null" where GRPO must not give it. */
+/* The reference deck has the line "key: default" for each key, or "key: null" if GRPO must not give the
+ * key. */
 static void test_reference_gives(void **state) {
   tri_text t = {0}, line = {0};
 
@@ -413,7 +414,8 @@ static void test_reference_gives(void **state) {
   tri_text_free(&t);
 }
 
-/* ipo's log-ratios are by length unless the deck says otherwise, and it has no use for smoothed labels. */
+/* For ipo, log-ratios are divided by the length unless the deck says otherwise. Smoothed labels have no use
+ * there. */
 static void test_ipo(void **state) {
   (void)state;
   for (int a = 0; tri_algo_at(a); a++) {
@@ -434,7 +436,7 @@ static void test_ipo(void **state) {
   }
 }
 
-/* --options says so of a key that some algorithms do not read. */
+/* --options names the algorithms of a key unless all read it. */
 static void test_help_says_whose(void **state) {
   tri_text help = {0};
 
@@ -448,7 +450,7 @@ static void test_help_says_whose(void **state) {
       all = all && reads(tri_algo_at(a), &tri_keys[i]);
       none = none && !reads(tri_algo_at(a), &tri_keys[i]);
     }
-    if (none) continue; /* of a part that no algorithm of the table has */
+    if (none) continue; /* belongs to a part without any algorithm in the table */
     snprintf(name, sizeof name, "  %s: ", tri_keys[i].name);
     const char *at = strstr(help.data, name);
     assert_non_null(at);
@@ -458,7 +460,7 @@ static void test_help_says_whose(void **state) {
   tri_text_free(&help);
 }
 
-/* Judge: the rates of TRL and OpenRLHF for each, as the interface has them. */
+/* Judge: the default rates of TRL and OpenRLHF for each, as in the interface. */
 static void test_rates(void **state) {
   static const struct {
     const char *name;

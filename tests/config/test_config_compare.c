@@ -1,4 +1,4 @@
-/* test_config_compare.c - what a resume changes: listed, refused, allowed. Judge: exact. */
+/* test_config_compare.c - changes of a deck in a resume: listed, refused, allowed. Judge: exact texts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static tri_config load(const char *const *args) {
 
 static const char *text_of(const tri_text *t) { return t->data ? t->data : ""; }
 
-/* Removes remarks in parentheses at the ends of lines: they are sentences, not facts. */
+/* Removes remarks in parentheses at the ends of lines, because they are sentences, not facts. */
 static void cut_remarks(tri_text *t) {
   char *from, *to;
 
@@ -83,7 +83,7 @@ static void files_are_known_by_their_bytes(void **state) {
        "\n  model.path: \"m\" -> \"m\" (other bytes: model.safetensors)"
        "\n  reward: " REWARD("r") " -> " REWARD("r") " (other bytes: reward 1 path: MANIFEST.json)"},
       {&a, "", two, "", ""}, /* an older checkpoint */
-      {&a, one, "", "", ""}, /* files that are gone */
+      {&a, one, "", "", ""}, /* files that no longer exist */
       {&b, "", two, "", "\n  model.path: \"m\" -> \"n\"\n  reward: " REWARD("r") " -> " REWARD("s")},
   };
 
@@ -106,7 +106,7 @@ static void equal_decks_have_no_changes(void **state) {
   changes(ARGS("algo.clip_eps=0.1"), ARGS("eps_clip=1e-1"), "", "", "");
 }
 
-/* Where a run is written and how it was started is no part of it. */
+/* The output folder and the manner of the start do not belong to the experiment. */
 /* Mappings and sets of names are the same in any order. */
 static void order_alone_is_no_change(void **state) {
 #define KWARGS(x) "data.chat_template_kwargs={" x "}"
@@ -171,7 +171,7 @@ static void what_is_allowed_is_listed(void **state) {
           "\n  algo.kl_coef: 0 -> 0.1", "algo.kl_coef");
 }
 
-/* Adapters know the models they are for, wherever these lie; weights in full were read when they began. */
+/* Adapters recognize their models wherever these lie. Full weights are read only at the first start. */
 static void models_of_adapters_may_move(void **state) {
   (void)state;
   changes(ARGS("algo.name=ppo", "lora.rank=2", "critic.path=a"),
@@ -181,7 +181,8 @@ static void models_of_adapters_may_move(void **state) {
           "\n  critic.path: \"a\" -> \"b\"", "critic.path");
 }
 
-/* Of adapters where there are none, or of a critic that one of the two runs has not, no key is a change. */
+/* Keys of adapters are no change without adapters, and keys of a critic are none if one of the two runs has
+ * no critic. */
 static void keys_of_adapters_without_any_are_no_change(void **state) {
   (void)state;
   changes(ARGS("lora.alpha=8", "lora.targets=q_proj"), NULL, "", "", "");
@@ -194,21 +195,21 @@ static void keys_of_adapters_without_any_are_no_change(void **state) {
       "algo.advantage, algo.lam, critic.warmup_steps, critic.value_clip");
 }
 
-/* A scale of the loss that adapts goes on as it was. */
+/* A dynamic loss scale continues from the checkpoint. */
 static void a_scales_start_is_over(void **state) {
   (void)state;
   changes(ARGS("model.dtype=fp16"), ARGS("model.dtype=fp16", "train.initial_scale_power=20"),
           "\n  train.initial_scale_power: 16 -> 20", "", "");
 }
 
-/* A critic goes on with the weights it has. */
+/* A critic continues with its own weights. */
 static void a_critics_start_is_over(void **state) {
   (void)state;
   changes(ARGS("algo.name=ppo"), ARGS("algo.name=ppo", "critic.path=c", "run.allow_changes=critic.path"),
           "\n  critic.path: null -> \"c\"", "", "");
 }
 
-/* With sft rewards and answers are of evaluations, which are reports. */
+/* In sft, rewards and answers belong to evaluations, and these are only reports. */
 static void evaluation_of_sft_is_listed(void **state) {
   (void)state;
 #define SFT "algo.name=sft", "rollout.rollout_batch_size=null"
@@ -218,7 +219,7 @@ static void evaluation_of_sft_is_listed(void **state) {
           "", "");
 }
 
-/* A file that is there is the same by every name. */
+/* An existing file is the same under every name. */
 static void one_file_has_many_names(void **state) {
   char  dir[] = "/tmp/test_compare_XXXXXX", a[64], b[96], c[96];
   FILE *f;
@@ -240,7 +241,7 @@ static void one_file_has_many_names(void **state) {
   rmdir(dir);
 }
 
-/* A reward's too. */
+/* This holds for a reward's file too. */
 static void a_rewards_folder_has_many_names(void **state) {
   (void)state;
 #define JUDGED(path, weight) ARGS("reward=[{name: exact}, {name: model, path: " path ", weight: " weight "}]")
@@ -255,7 +256,7 @@ static void a_rewards_folder_has_many_names(void **state) {
           "reward");
 }
 
-/* A deck that was written has masks. Another secret, or another place for it, is no other experiment; another
+/* A written deck has masks. Another secret, or another place for it, is no change of the experiment. Another
  * host, model or program is. */
 static void secrets_are_no_part_of_it(void **state) {
   static const char *const same[] = {"url: 'http://other:pw2@h/x?key=B&model=m'",

@@ -1,11 +1,11 @@
-/* test_config_peers.c - the spellings of other programs, read or refused with what does it here. Judge:
- * exact. */
+/* test_config_peers.c - spellings of other programs, read here or refused with advice. Judge: exact
+ * results. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config_keys.h"
 #include "config_case.h"
 #include "refusal_case.h"
 
-/* Keys of other programs that mean nothing here: a sentence says what does. */
+/* Keys of other programs without a key here get a sentence of advice. */
 static void test_peers_keys(void **state) {
   static const char *const row[][2] = {
       {"report_to=wandb", "refuse_unknown() report_to=wandb report_to metrics.jsonl"},
@@ -39,7 +39,7 @@ static void test_peers_keys(void **state) {
   bad(GRPO "wandb:\n", NULL, "refuse_unknown() d.yaml:16 wandb metrics.jsonl log.txt run.output");
 }
 
-/* A name that is not read leads to the key that is meant by it, whatever its section. */
+/* An unread name leads to the key meant by it, whatever its section. */
 static void test_guesses(void **state) {
   static const char *const row[][2] = {
       {"algo.dpo_beta", "algo.beta"},
@@ -82,7 +82,7 @@ static void test_guesses(void **state) {
   }
 }
 
-/* A variable of a mapping that is given as a key is shown in the form that is read. */
+/* A variable of a mapping given as a key is shown in the right form. */
 static void test_given_whole(void **state) {
   static const char *const row[] = {
       "data.chat_template_kwargs.enable_thinking=false", "chat_template_kwargs.enable_thinking=false",
@@ -110,7 +110,7 @@ static void test_given_whole(void **state) {
   tri_config_free(&c);
 }
 
-/* One spelling of another program, the note it leaves and what it set. */
+/* Checks one spelling of another program, its note and the value it sets. */
 static void alias_in(const char *deck, const char *arg, const char *note, const char *canonical) {
   tri_config a, b;
   tri_text   notes = {0}, print_a = {0}, print_b = {0};
@@ -133,7 +133,7 @@ static void alias(const char *arg, const char *note, const char *canonical) {
   alias_in(GRPO, arg, note, canonical);
 }
 
-/* Where lines are learned a whole line has a limit; where answers are generated there are two instead. */
+/* Learned lines have one limit for the whole line. Generated answers have two limits instead. */
 static void test_lengths_of_lines(void **state) {
   static const char *const name[] = {"max_seq_length", "cutoff_len", "max_len", "data.max_len",
                                      "args.cutoff_len"};
@@ -160,7 +160,7 @@ static void test_scaling(void **state) {
         "train.loss_scale_window=4");
 }
 
-/* Below the section where TRL has them. */
+/* In the same section as in TRL. */
 static void test_aliases_below_train(void **state) {
   (void)state;
   alias("train.gradient_checkpointing=true",
@@ -247,7 +247,8 @@ static void test_aliases(void **state) {
       "refuse_value() zero.stage=4 shard.plan 4 zero0 zero1 zero2 zero3");
 }
 
-/* What an entry's name is to an algorithm: "KEY" or "KEY (as ALIAS)"; "" where it has one meaning. */
+/* Returns the meaning of an entry's name to an algorithm, "KEY" or "KEY (as ALIAS)", or "" for a name with
+ * one meaning. */
 static const char *meaning(const char *section, const char *key, const char *value, int line,
                            const tri_algo *a) {
   static char    text[256];
@@ -266,8 +267,8 @@ static const char *meaning(const char *section, const char *key, const char *val
   return text;
 }
 
-/* beta is the algorithm's own to those that read algo.beta, TRL's word for algo.kl_coef to those with a KL
- * term; to SFT it is what it was. What null takes back in a deck as used stays where it stands. */
+/* beta means algo.beta to algorithms with that key, and TRL's name for algo.kl_coef to those with a KL term.
+ * To SFT it keeps its meaning. A null in a deck as used stays at its own key. */
 static void test_two_meanings(void **state) {
   const tri_algo  dpo = {.name = "dpo", .needs = TRI_NEEDS_PAIRS, .loss = &tri_loss_dpo};
   const tri_algo *grpo = tri_algo_find("grpo"), *sft = tri_algo_find("sft");

@@ -1,10 +1,10 @@
-/* test_config_words.c - the words of choices and the values of enums they become. Judges: the table below;
- * --options' own words. */
+/* test_config_words.c - the words of choices and their enum values. Judges: the table below, the words of
+ * --options. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config_keys.h"
 #include "config_case.h"
 
-/* A word by its number in the key's range is the enum's value: both must be in one order. */
+/* The number of a word in the key's range is the enum's value, so both must have the same order. */
 static const struct {
   const char *key, *word;
   int         value;
@@ -12,7 +12,7 @@ static const struct {
     {"run.device", "auto", 0},
     {"run.device", "cpu", 1},
     {"run.device", "cuda", 2},
-    {"run.cpu_kernels", "auto", 0}, /* what each does: tri_config_choose hands on the word itself */
+    {"run.cpu_kernels", "auto", 0}, /* tri_config_choose passes the word on */
     {"run.cpu_kernels", "avx512", 1},
     {"run.cpu_kernels", "avx2", 2},
     {"run.cpu_kernels", "neoverse_v2", 3},
@@ -76,7 +76,7 @@ static const struct {
     {"train.lr_scheduler", "constant", TRI_LR_CONSTANT},
     {"train.lr_scheduler", "linear", TRI_LR_LINEAR},
     {"train.lr_scheduler", "cosine", TRI_LR_COSINE},
-    {"shard.plan", "hybrid", 0}, /* what each shares: test_plans of test_config.c */
+    {"shard.plan", "hybrid", 0}, /* test_plans of test_config.c has the scopes */
     {"shard.plan", "zero0", 1},
     {"shard.plan", "zero1", 2},
     {"shard.plan", "zero2", 3},
@@ -110,14 +110,14 @@ static const tri_key *key_of(const char *name) {
   return NULL;
 }
 
-/* Whether a deck can give the key: a part that reads it belongs to an algorithm. */
+/* Returns whether a deck can give the key, because some algorithm has a part with it. */
 static bool is_read(const tri_key *k) {
   for (int a = 0; tri_algo_at(a); a++)
     if (tri_key_is_used(k, tri_algo_at(a))) return true;
   return false;
 }
 
-/* A deck whose algorithm reads the key. */
+/* Returns a deck of an algorithm with the key. */
 static tri_config with(const char *arg) {
   static char name[64];
   tri_config  c;

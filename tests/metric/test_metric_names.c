@@ -1,5 +1,6 @@
-/* test_metric_names.c - the table of metrics. Judge: each loss's own list of metrics, the figures of
- * evaluations, the units in the names, exact rows for names and words; src/metric/README.md is the table. */
+/* test_metric_names.c - the table of metrics. Judges: each loss's own list of metrics, the figures of
+ * evaluations, the units in the names, exact rows for names and words. src/metric/README.md equals the
+ * table. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,8 +63,8 @@ static void known(const char *name) {
   if (!tri_metric_row_find(name)) fail_msg("the table does not know %s", name);
 }
 
-/* What the program reports is in the table: the losses' metrics, the figures; the rest when the tests of the
- * whole program end (cli_case.h). */
+/* The table has the metrics of all losses and the figures. The tests of the whole program check the others at
+ * their end (cli_case.h). */
 static void what_is_reported_is_known(void **state) {
   const tri_algo *a;
   char            name[128];
@@ -115,7 +116,7 @@ static void names_find_their_rows(void **state) {
   assert_string_equal(tri_metric_nearest("rewrd_mean"), "reward_mean");
 }
 
-/* With TRI_WRITE_REFERENCE=1 in the environment the file is written instead of compared. */
+/* With TRI_WRITE_REFERENCE=1 in the environment the test writes the file instead of comparing it. */
 static void the_readme_is_the_table(void **state) {
   static const char     path[] = TRI_SOURCE_DIR "/src/metric/README.md";
   const char           *wish = getenv("TRI_WRITE_REFERENCE");

@@ -1,4 +1,4 @@
-/* test_record.c - the record of what computed a run: its lines, and what differs. Judge: exact texts. */
+/* test_record.c - the record of a run's program, its lines and its differences. Judge: exact texts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static void a_fact_is_a_line(void **state) {
                     "  environment  TRI_CPU_F32=library OMP_NUM_THREADS=2\n");
 }
 
-/* Collectives of other numbers of ranks are others anyway, and HDF5 computes nothing. */
+/* With another number of ranks, collectives differ anyway. HDF5 computes nothing. */
 static void what_differs_is_named(void **state) {
   (void)state;
   differ(before, before, "");
@@ -70,8 +70,8 @@ static void what_differs_is_named(void **state) {
          "\n  oneDNN: 2.6.3 -> 3.1.0");
 }
 
-/* What one of them does not know is no difference; members of other types are passed over; what a terminal
- * would obey is shown. */
+/* A fact unknown to one record is no difference. Members of other types are ignored. Control characters are
+ * shown, not sent to the terminal. */
 static void records_of_others_do_no_harm(void **state) {
   static const char        hosts[] = "{\"version\": 1, \"hosts\": [1, {\"node\": []}], \"libraries\": [null, "
                                      "{\"name\": 2}], \"environment\": 7}";

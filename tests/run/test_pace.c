@@ -1,5 +1,5 @@
-/* test_pace.c - how much of an allocation's end is kept, and when a last save is tried again. Judge:
- * hand-worked numbers. */
+/* test_pace.c - the time kept at an allocation's end, and the retries of a last save. Judge: hand-worked
+ * numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 static bool is(double x, double want) { return fabs(x - want) < 1e-9; }
 
-/* A day, of which nothing is used: ten seconds, then what was measured with them. */
+/* A new allocation of a day keeps ten seconds at first, and then the measured times as well. */
 static void test_what_is_kept(void **state) {
   tri_pace p = tri_pace_begin(0, 86400);
 
@@ -25,13 +25,13 @@ static void test_what_is_kept(void **state) {
   assert_true(is(tri_pace_idle_s(&p), 60) && is(tri_pace_work_s(&p), 60));
   tri_pace_step(&p, 30, 8);
   assert_true(is(tri_pace_idle_s(&p), 90) && is(tri_pace_work_s(&p), 68));
-  tri_pace_save(&p, 4); /* the guess is forgotten */
+  tri_pace_save(&p, 4); /* the guess is replaced */
   assert_true(is(tri_pace_idle_s(&p), 44) && is(tri_pace_work_s(&p), 22));
-  p.behind = true; /* the last one waits for it */
+  p.behind = true; /* the final save waits for it */
   assert_true(is(tri_pace_idle_s(&p), 48) && is(tri_pace_work_s(&p), 26));
 }
 
-/* A slow one counts at once, and fades. */
+/* A slow step counts at once, and its effect fades. */
 static void test_slow_ones_fade(void **state) {
   tri_pace p = tri_pace_begin(0, 0);
 
@@ -48,7 +48,7 @@ static void test_slow_ones_fade(void **state) {
   assert_true(is(p.save_s, 7.2));
 }
 
-/* Half of a short allocation is used, whatever was measured; what was used before counts. */
+/* Half of a short allocation is used, whatever the measured times. Time used before the run counts too. */
 static void test_short_allocations(void **state) {
   tri_pace p = tri_pace_begin(0, 180);
 
@@ -72,7 +72,7 @@ static void test_most_of_it(void **state) {
   assert_false(tri_pace_had_most(&none));
 }
 
-/* The tries from 100 s on, each taking no time: how many, and when the last one is. */
+/* Counts the retries from 100 s on, each without duration, and returns the time of the last one. */
 static int tries(tri_patience p, double *last_s) {
   int n = 0;
 
@@ -96,7 +96,7 @@ static void test_a_save_is_tried_again(void **state) {
   assert_true(is(last_s, 100 + 3600 - 15));
   tries(tri_patience_begin(100, 3600, 5, 1), &last_s);
   assert_true(is(last_s, 700));
-  assert_int_equal(tries(tri_patience_begin(100, 12, 5, 0), &last_s), 1); /* once in any case */
+  assert_int_equal(tries(tri_patience_begin(100, 12, 5, 0), &last_s), 1); /* one retry in any case */
   assert_true(is(last_s, 101));
 }
 

@@ -1,5 +1,5 @@
-/* test_run.c - a run and its output folder: claimed by one, an older run's files set aside. Judge: the files
- * that are there afterwards. */
+/* test_run.c - a run and its output folder. One run claims it, and an older run's files are set aside. Judge:
+ * the files left afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -50,7 +50,7 @@ static void check_text(const char *name, const char *want) {
   tri_host_free((void **)&text);
 }
 
-/* A run into out/a/b that is asked to resume so; its deck as used is one line. */
+/* A run in out/a/b with this run.resume. Its deck as used is one line. */
 static tri_run open_run(tri_config *cfg, char *output, char *resume) {
   tri_run r;
 
@@ -75,7 +75,7 @@ static void one_run_at_a_time(void **state) {
   (void)state;
   snprintf(output, sizeof output, "%s/out/a", top);
   tri_run first = open_run(&cfg[0], output, resume);
-  ok(tri_run_claim(&first)); /* nothing is there to be locked */
+  ok(tri_run_claim(&first)); /* there is nothing to lock */
   ok(tri_run_find(&first));
   assert_true(!first.resume[0] && !tri_run_is_own(&first) && !is_there("out"));
   ok(tri_run_begin(&first, 0, true));
@@ -106,7 +106,7 @@ static void a_folder_that_is_no_runs_is_refused(void **state) {
   remove_all((const char *const[]){"out/config.json", "out", NULL});
 }
 
-/* What an older run wrote stays under other names; what the new one reads must not be among it. */
+/* Files of an older run stay under other names. Files to be read by the new run must not be among them. */
 static void an_older_run_is_set_aside(void **state) {
   char       output[300], resume[] = "never";
   tri_config cfg;
@@ -144,7 +144,7 @@ static void an_older_run_is_set_aside(void **state) {
                                    "out/notes", "out", NULL});
 }
 
-/* ---- which checkpoints are its own ---- */
+/* ---- the run's own checkpoints ---- */
 
 static void own_checkpoints_by_any_name(void **state) {
   char       output[300], resume[] = "never";
@@ -154,7 +154,7 @@ static void own_checkpoints_by_any_name(void **state) {
     bool        own;
   } row[] = {{"out/checkpoints/step-00000001", true},
              {"out/checkpoints/step-00000001/", true},
-             {"out/checkpoints/step-00000002", true}, /* a link to what lies elsewhere */
+             {"out/checkpoints/step-00000002", true}, /* a link to a folder elsewhere */
              {"alias/checkpoints/step-00000001", true},
              {"other/step-00000002", false},
              {"out", false}};
@@ -196,7 +196,7 @@ static void a_look_changes_nothing(void **state) {
   assert_int_equal(symlink("config.json", path_of("out/log.txt")), 0);
   cfg[0].run.resume = missing;
   ok(tri_run_look(&r));
-  assert_int_equal(errors.n, 4); /* a model, a link, a run that is writing, no checkpoint */
+  assert_int_equal(errors.n, 4); /* a model, a link, another run writing there, no checkpoint */
   snprintf(line, sizeof line,
            "run.output out config.json\nrun.output log.txt\nrun.output out\nrun.resume "
            "%s\n",
@@ -226,7 +226,7 @@ static tri_config load_deck(const char *arg) {
   return c;
 }
 
-/* A run of five lines of data, after step 3. */
+/* A run with five lines of data, after step 3. */
 static void write_checkpoint(void) {
   const tri_ckpt_tensor one = {"/model", "x", TRI_F32, 1, {1}};
   const float           x = 1;
@@ -243,7 +243,7 @@ static void write_checkpoint(void) {
   ok(tri_ckpt_commit(&w));
 }
 
-/* The deck changed by one argument, the data by its lines; refusal NULL: it goes on. */
+/* The deck is changed by one argument, the data by its lines. With refusal NULL the run resumes. */
 static void check_resumed(const char *arg, int64_t lines, const char *refusal, bool deck_kept) {
   tri_config       cfg = load_deck(arg);
   tri_ckpt_reader *from;
