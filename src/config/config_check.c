@@ -117,11 +117,10 @@ static tri_status check_group(const tri_loader *l) {
   int               least = c->algo.row.advantage ? c->algo.row.advantage->least_group : 0;
 
   if (least <= c->algo.num_generations) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "%s: algo.num_generations = %lld: algo.advantage %s compares the answers of a group and needs at least %d. "
-      "ppo, reinforce++ and remax work with one answer to a prompt",
-      where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.advantage, least);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: algo.num_generations = %lld: algo.advantage %s compares the answers of a group and needs at "
+           "least %d. ppo, reinforce++ and remax work with one answer to a prompt",
+           where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.advantage, least);
 }
 
 static tri_status check_selection(const tri_loader *l) {
@@ -130,8 +129,8 @@ static tri_status check_selection(const tri_loader *l) {
   if (!c->rollout.dynamic_sampling || c->rollout.replay || c->algo.num_generations > 1) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s: rollout.dynamic_sampling compares the answers to a prompt, so algo.num_generations = %lld must be "
-      "at least 2",
+      "%s: rollout.dynamic_sampling compares the answers to a prompt, so algo.num_generations = %lld must "
+      "be at least 2",
       where_of(l, "rollout.dynamic_sampling"), (long long)c->algo.num_generations);
 }
 
@@ -218,8 +217,8 @@ static tri_status check_kl_target(const tri_loader *l) {
   if (c->algo.opt.kl_coef == 0)
     TRI_FAIL(
         TRI_ECONFIG,
-        "%s: algo.kl_target adapts algo.kl_coef, but that is 0. Give algo.kl_coef a value to start from, or remove "
-        "algo.kl_target",
+        "%s: algo.kl_target adapts algo.kl_coef, but that is 0. Give algo.kl_coef a value to start from, or "
+        "remove algo.kl_target",
         where_of(l, "algo.kl_target"));
   if (c->algo.opt.kl_horizon > most) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
@@ -232,11 +231,10 @@ static tri_status check_is_cap(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
   if (c->algo.opt.is_cap == 0 || c->run.sampler == TRI_CONFIG_RESCORE) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "%s: algo.is_cap = %g needs the log-probabilities of sampler and trainer, and only run.sampler: rescore "
-      "computes both. Give run.sampler: rescore, or remove algo.is_cap",
-      where_of(l, "algo.is_cap"), c->algo.opt.is_cap);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: algo.is_cap = %g needs the log-probabilities of sampler and trainer, and only run.sampler: "
+           "rescore computes both. Give run.sampler: rescore, or remove algo.is_cap",
+           where_of(l, "algo.is_cap"), c->algo.opt.is_cap);
 }
 
 static tri_status check_label_smoothing(const tri_loader *l) {
@@ -382,15 +380,15 @@ static tri_status check_allowed(const tri_loader *l) {
     if (!strcmp(name, "algo.name"))
       TRI_FAIL(
           TRI_ECONFIG,
-          "%s: run.allow_changes: algo.name cannot change in a resume, because moments and data positions of one "
-          "algorithm have no use in another. Start a new run with the checkpoint as model.path",
+          "%s: run.allow_changes: algo.name cannot change in a resume, because moments and data positions "
+          "of one algorithm have no use in another. Start a new run with the checkpoint as model.path",
           where_of(l, "run.allow_changes"));
     if (tri_key_is_adapters(name))
-      TRI_FAIL(
-          TRI_ECONFIG,
-          "%s: run.allow_changes: %s cannot change in a resume, because the checkpoint's adapters have their shape. "
-          "Export them by `trireme export --adapter` and start another run.output from that folder by lora.path",
-          where_of(l, "run.allow_changes"), name);
+      TRI_FAIL(TRI_ECONFIG,
+               "%s: run.allow_changes: %s cannot change in a resume, because the checkpoint's adapters have "
+               "their shape. Export them by `trireme export --adapter` and start another run.output from "
+               "that folder by lora.path",
+               where_of(l, "run.allow_changes"), name);
     if (tri_key_find(name) || !strcmp(name, "reward") || !strcmp(name, "deck")) continue;
     TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: unknown key '%.200s'. %s%s",
              where_of(l, "run.allow_changes"), name,

@@ -243,7 +243,8 @@ static const char *remark(const tri_config *before, const tri_config *now, const
   if (k && adapts && !strcmp(k->name, "train.initial_scale_power"))
     return " (ignored, the run keeps the checkpoint's scale)";
   return names && !is_base(now, k)
-             ? " (ignored, the run keeps the checkpoint's weights. Give another run.output to start from the new ones)"
+             ? " (ignored, the run keeps the checkpoint's weights. Give another run.output to start from "
+               "the new ones)"
              : "";
 }
 

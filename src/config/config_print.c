@@ -258,17 +258,16 @@ static tri_status put_facts(const tri_key *k, tri_text *out) {
 }
 
 enum { REFERENCE_COLUMNS = 120 }; /* chosen: width of the comments of inputs/reference.yaml */
-/* Appends the text in lines that begin with `lead`, broken at spaces. */
-static tri_status put_wrapped(const char *lead, const char *text, tri_text *out) {
-  const size_t width = REFERENCE_COLUMNS - strlen(lead);
-
-  while (strlen(text) > width) {
-    size_t n = width;
+/* Appends the text in lines that begin with `lead`, and after the first with `next`, broken at spaces. */
+static tri_status put_wrapped(const char *lead, const char *next, const char *text, tri_text *out) {
+  while (strlen(lead) + strlen(text) > REFERENCE_COLUMNS) {
+    size_t n = REFERENCE_COLUMNS - strlen(lead);
     while (n > 0 && text[n] != ' ') n--;
     if (!n) n = strcspn(text, " ");
     if (!text[n]) break;
     TRI_TRY(tri_text_printf(out, "%s%.*s\n", lead, (int)n, text));
     text += n + 1;
+    lead = next;
   }
   return tri_text_printf(out, "%s%s\n", lead, text);
 }
@@ -277,7 +276,7 @@ static tri_status put_wrapped(const char *lead, const char *text, tri_text *out)
 static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   bool given = k->def && tri_key_is_used(k, tri_algo_find("grpo"));
 
-  TRI_TRY(put_wrapped("  # ", k->help, out));
+  TRI_TRY(put_wrapped("  # ", "  # ", k->help, out));
   TRI_TRY(tri_text_printf(out, "  # "));
   TRI_TRY(put_facts(k, out));
   TRI_TRY(put_aliases(k, "  # other names: ", out));
@@ -309,10 +308,22 @@ static tri_status put_field_type(const tri_reward_field *f, tri_text *out) {
   return tri_text_printf(out, "a number of %s", strcmp(f->unit, "s") ? f->unit : "seconds");
 }
 
-/* Appends a line for each possible field of a reward. */
+/* Appends a field of a reward: its type, the reward it belongs to, and its meaning. */
+static tri_status put_reward_field(const tri_reward *kind, const tri_reward_field *f, tri_text *out) {
+  bool must = f->must && !has_instead(kind, f->name);
+
+  TRI_TRY(tri_text_printf(out, "%s: ", f->name));
+  TRI_TRY(put_field_type(f, out));
+  return tri_text_printf(out, "; %s with %s. %s", must ? "must be given" : "only", kind->name, f->help);
+}
+
+/* Appends a line for each possible field of a reward. Lines of the reference deck, which begin with #, are
+ * wrapped. */
 static tri_status put_reward_fields(const char *lead, tri_text *out) {
   const char       *each = common_values();
   const tri_reward *kind;
+  tri_text          line = {0};
+  tri_status        st = TRI_OK;
 
   TRI_TRY(tri_text_printf(out, "%sname: one of ", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
@@ -325,13 +336,14 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%sweight: a number, default 1. Factor of this reward in the sum.\n", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
     for (const tri_reward_field *f = kind->field; f && f->name; f++) {
-      TRI_TRY(tri_text_printf(out, "%s%s: ", lead, f->name));
-      TRI_TRY(put_field_type(f, out));
-      TRI_TRY(tri_text_printf(out, "; %s with %s. %s\n",
-                              f->must && !has_instead(kind, f->name) ? "must be given" : "only", kind->name,
-                              f->help));
+      line.len = 0;
+      TRI_TRY_DONE(put_reward_field(kind, f, &line));
+      TRI_TRY_DONE(lead[0] == '#' ? put_wrapped(lead, "#     ", line.data, out)
+                                  : tri_text_printf(out, "%s%s\n", lead, line.data));
     }
-  return TRI_OK;
+done:
+  tri_text_free(&line);
+  return st;
 }
 
 /* Appends the algorithms with one of these needs, such as "sft". */
@@ -354,21 +366,22 @@ tri_status tri_config_reference(tri_text *out) {
       out,
       "# reference.yaml - every key of a deck with its meaning, type, range, unit and default.\n"
       "#\n"
-      "# A key with the value null counts as not given. Every deck needs run.output, a model, data.train, algo.name and\n"
-      "# train.steps or train.epochs. Algorithms other than %s also need rollout.rollout_batch_size,\n"
-      "# rollout.max_response_length and a reward. On the command line, write section.key=value. Paths are relative to the\n"
-      "# folder in which the program starts. A resume refuses another value of a key marked \"fixed on resume\", and other\n"
-      "# rewards, unless run.allow_changes names the key. \"other names\" are those of other programs, read as this key.\n"
-      "# This file is written from the table in src/config/config_keys.c.\n",
+      "# A key with the value null counts as not given. Every deck needs run.output, a model, data.train,\n"
+      "# algo.name and train.steps or train.epochs. Algorithms other than %s also need\n"
+      "# rollout.rollout_batch_size, rollout.max_response_length and a reward. On the command line, write\n"
+      "# section.key=value. Paths are relative to the folder in which the program starts. A resume refuses\n"
+      "# another value of a key marked \"fixed on resume\", and other rewards, unless run.allow_changes\n"
+      "# names the key. \"other names\" are names in other programs. This file is written from the table in\n"
+      "# src/config/config_keys.c.\n",
       given.data));
   for (int i = 0; i < tri_n_keys; i++) {
     section.len = 0;
     TRI_TRY_DONE(put_section(i, &section, &rewards));
     if (rewards) {
-      TRI_TRY_DONE(tri_text_printf(
-          out,
-          "\n# A list of at most %d rewards, each with the fields below. Not for %s. %s uses it for eval.steps > 0 only.\n",
-          TRI_REWARDS_MAX, preferring.data, shown.data));
+      TRI_TRY_DONE(tri_text_printf(out,
+                                   "\n# A list of at most %d rewards with these fields. Not for %s.\n"
+                                   "# For %s only with eval.steps > 0.\n",
+                                   TRI_REWARDS_MAX, preferring.data, shown.data));
       TRI_TRY_DONE(put_reward_fields("#   ", out));
       TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
     }

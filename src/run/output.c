@@ -323,8 +323,8 @@ static tri_status check_board(const tri_run *r) {
   if (tri_folder_has_link(AT_FDCWD, path))
     TRI_FAIL(
         TRI_EFILE,
-        "run.tensorboard: %s is a link, and Trireme does not follow it. Remove it. TensorBoard's --logdir accepts a "
-        "folder with several outputs, or with links to them",
+        "run.tensorboard: %s is a link, and Trireme does not follow it. Remove it. TensorBoard's --logdir "
+        "accepts a folder with several outputs, or with links to them",
         path);
   TRI_TRY(tri_error_about(tri_folder_open(path, &fd), "run.tensorboard"));
   if (fd < 0) return TRI_OK;

@@ -28,8 +28,8 @@ static tri_status refuse_algo(const tri_run *r, const char *before) {
         r->resume, before, r->cfg->algo.name, r->resume, instead);
   TRI_FAIL(
       TRI_ECONFIG,
-      "%s is from a run with algo.name %s, but the deck says %s. Give run.resume: never (starts anew). To start "
-      "from its weights, also give model.path: %s%s and a run.output outside of that folder",
+      "%s is from a run with algo.name %s, but the deck says %s. Give run.resume: never (starts anew). To "
+      "start from its weights, also give model.path: %s%s and a run.output outside of that folder",
       r->resume, before, r->cfg->algo.name, r->resume, instead);
 }
 
@@ -224,8 +224,7 @@ static tri_status compare_data(const tri_run *r, const data_before *data, tri_co
   else if (data->lines == r->data_lines && !allowed)
     TRI_TRY(tri_text_printf(
         to, " (a file was changed in place, or the checkpoint is from a version that encoded prompt "
-            "and answer separately; run.allow_changes: [data.train] resumes with the lines as "
-            "read now)"));
+            "and answer separately; run.allow_changes: [data.train] resumes with the lines as read now)"));
   return allowed ? TRI_OK : tri_text_printf(&c->keys, "%s%s", c->keys.len ? ", " : "", key);
 }
 

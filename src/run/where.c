@@ -49,7 +49,8 @@ static tri_status begin_anew(tri_run *r) {
     if (fd >= 0) close(fd);
     TRI_FAIL(
         TRI_EFILE,
-        "run.output: %s was removed during the run, and another run has the folder that is there now. Move it away",
+        "run.output: %s was removed during the run, and another run has the folder that is there now. Move "
+        "it away",
         output);
   }
   /* this run would remove another run's checkpoints from the folder */
@@ -57,7 +58,8 @@ static tri_status begin_anew(tri_run *r) {
     close(fd);
     TRI_FAIL(
         TRI_EFILE,
-        "run.output: %s was removed during the run, and the folder that is there now is not empty. Move it away",
+        "run.output: %s was removed during the run, and the folder that is there now is not empty. Move it "
+        "away",
         output);
   }
   close(r->lock);
@@ -66,11 +68,10 @@ static tri_status begin_anew(tri_run *r) {
   TRI_TRY(tri_start_claim(r));
   snprintf(path, sizeof path, "%s/deck.yaml", output);
   TRI_TRY(tri_file_write(path, r->deck.data, r->deck.len));
-  tri_warn(
-      "folder_removed",
-      "run.output: %s was removed during the run and was made again. Checkpoints and metrics of further steps go there. "
-      "Those of earlier steps are lost, and so is log.txt",
-      output);
+  tri_warn("folder_removed",
+           "run.output: %s was removed during the run and was made again. Checkpoints and metrics of "
+           "further steps go there. Those of earlier steps are lost, and so is log.txt",
+           output);
   return TRI_OK;
 }
 

@@ -129,10 +129,12 @@ static void the_readme_is_the_table(void **state) {
   assert_int_equal(
       tri_text_printf(
           &want,
-          "# Metrics\n\nThis page explains the numbers of metrics.jsonl and of screens. `trireme metrics NAME` prints the same, with "
-          "`--json` for\nprograms. Each `eval_...` also exists for each set of `data.eval_names`, as in "
-          "`eval_easy_pass_at_1`.\n\nThe table is in `metric_names.c`. `TRI_WRITE_REFERENCE=1 "
-          "build/cpu-release/test_metric_names` writes this page from it.\n"),
+          "# Metrics\n\n"
+          "This page explains the numbers of metrics.jsonl and of screens. `trireme metrics NAME` prints\n"
+          "the same, with `--json` for programs. Each `eval_...` also exists for each set of\n"
+          "`data.eval_names`, as in `eval_easy_pass_at_1`.\n\n"
+          "The table is in `metric_names.c`. `TRI_WRITE_REFERENCE=1 build/cpu-release/test_metric_names`\n"
+          "writes this page from it.\n"),
       TRI_OK);
   for (tri_metric_group g = 0; g < TRI_GROUPS; g++) {
     assert_int_equal(tri_text_printf(&want,
