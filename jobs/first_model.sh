@@ -18,7 +18,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 trireme=${TRIREME:-$root/build/cpu-release/trireme}
 [ -x "$trireme" ] || [ -n "${TRIREME:-}" ] || trireme=$(command -v trireme || echo "$trireme")
 [ -x "$trireme" ] || { echo "first_model.sh: $trireme does not exist. Run jobs/setup.sh first" >&2; exit 69; }
-tokens=16 # of an answer, as in the deck
+tokens=16 # the longest answer, as in the deck
 for key; do case $key in rollout.max_response_length=*) tokens=${key#*=} ;; esac; done
 
 ask() { # model, name. Writes greedy answers to the held-out sums to $out/NAME.jsonl and prints pass@1

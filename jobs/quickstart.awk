@@ -18,7 +18,7 @@ function sloppy(i,  tens_a, tens_b) {
   return reversed((tens_a - tens_b) * 10 + (a[i] % 10 - b[i] % 10 + 10) % 10)
 }
 function digits(n,  text) { while (n-- > 0) text = text uniform(10); return text }
-function mistake(i,  answer, text, at, kind) { # of many kinds, so that a reward model sees all of them in training
+function mistake(i,  answer, text, at, kind) { # many kinds, so that a reward model sees all of them in training
   answer = right(i)
   do {
     kind = uniform(8); at = 1 + uniform(length(answer)); text = answer

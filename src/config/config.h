@@ -56,7 +56,7 @@ typedef struct tri_config {
     char     *path, *config, *tokenizer; /* path, or config (and tokenizer unless the data is tokens) */
     tri_dtype dtype;                     /* TRI_F32, TRI_BF16 or TRI_F16 */
     tri_config_recompute recompute;      /* instead of keeping the activations for backward */
-    tri_rope_factors     rope_factors;   /* of a model with longrope */
+    tri_rope_factors     rope_factors;   /* for a model with longrope */
     char                *ref_path;       /* NULL for the starting policy */
   } model;
   struct {
@@ -89,7 +89,7 @@ typedef struct tri_config {
     char        *advantage, *policy_loss; /* names of row's parts. NULL without answers */
     int64_t      num_generations;         /* answers per prompt */
     int64_t      ppo_epochs;              /* passes over one rollout */
-    double       ema_beta;                /* of the policy's average, 0 for none */
+    double       ema_beta;                /* decay of the policy's average, 0 for none */
     tri_algo_opt opt;
   } algo;
   struct {

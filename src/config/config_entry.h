@@ -20,7 +20,7 @@ typedef struct tri_loader {
   tri_text       *notes;
   tri_errors     *errors;                  /* NULL if the first error ends the loading */
   bool            is_typed;                /* a user typed the deck, so its paths may be meant for a shell */
-  tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
+  tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* one per row of tri_keys, then the reward list */
 } tri_loader;
 
 /* config_entry.c. Not collective. */

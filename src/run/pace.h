@@ -12,7 +12,7 @@ typedef struct tri_pace {
   double step_s, learn_s; /* learn_s is the later part, during which the step cannot be abandoned */
   double save_s;          /* the caller's guess until the first save is measured */
   double most_s;          /* most time to keep */
-  double used_s, left_s;  /* of the allocation when the run began. left_s is 0 without a known end */
+  double used_s, left_s;  /* allocation at the run's start. left_s is 0 without a known end */
   bool   saved;           /* save_s is measured */
   bool   behind;          /* a checkpoint is being written, and the next one waits for it, at most save_s */
 } tri_pace;

@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-decks.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "decks: $*"; exit 1; }
-tokenizer=$here/tests/data/gsm8k/tokenizer.json # of Qwen2's kind, with its template's tokens
+tokenizer=$here/tests/data/gsm8k/tokenizer.json # a Qwen2 tokenizer with its template's tokens
 published=$here/tests/data/chat/templates       # as models bring them
 
 cd "$here"

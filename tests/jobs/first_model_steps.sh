@@ -41,7 +41,7 @@ began=$(date +%s)
 "$here/jobs/first_model.sh" "$model" "$out" "${keys[@]}" > "$dir/said" 2> "$dir/log" || fail "it ends with $?"
 took=$(($(date +%s) - began))
 
-sums() { # file: a line "A B ANSWER" for each line
+sums() { # file. Prints "A B ANSWER" for each line
   sed -E 's/^\{"prompt": \[\{"role": "system", "content": "[^"]*"\}, \{"role": "user", "content": "([0-9]+) \+ ([0-9]+) = \?"\}\], "answer": "([0-9]+)"\}$/\1 \2 \3/' "$out/data/$1.jsonl"
 }
 sums heldout > "$dir/heldout"

@@ -18,7 +18,7 @@ ln -s "$here/inputs" inputs
 cp -r inputs/models models
 decks=(inputs/*/*.yaml)
 
-part() { sed -En "s/.*$1.*/$2/p" <<< "$screen"; } # of the plan's screen, which is one line here
+part() { sed -En "s/.*$1.*/$2/p" <<< "$screen"; } # prints a part of the plan's screen, joined to one line
 
 plan() { # the command's arguments
   code=0

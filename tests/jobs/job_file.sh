@@ -15,12 +15,12 @@ cat > "$dir/srun" << 'END'
 echo "srun $*" >> "$DIR/said"
 case "$*" in *\ true) exit $ANSWERS ;; esac # does a node answer?
 compgen -v | grep -E '^(SLURM|SRUN|PMI|OMPI|MPI)_?' | while read -r name; do echo "$name=${!name}"; done > "$DIR/environment"
-read -r _ _ _ file _ < "/proc/$PPID/stat" # the job file's process; this one's parent is a part of it
+read -r _ _ _ file _ < "/proc/$PPID/stat" # the job file's process, as this one's parent is its child
 read -r code words < "$DIR/ends"
 sed -i 1d "$DIR/ends"
 event() { echo "{\"v\": 1, \"time_unix_s\": 1.5, \"tag\": \"$TRI_START\", $1}" >> "$DIR/out/run.jsonl"; }
 case $words in
-verdict\ *) # node, cause: as src/report/runlog.c writes it
+verdict\ *) # node and cause, as written by src/report/runlog.c
   read -r _ node cause <<< "$words"
   event "\"event\": \"verdict\", \"rank\": 2, \"node\": \"$node\", \"cause\": \"$cause\", \"text\": \"rank 2 on $node\\n  it was in phase learn\""
   ;;
@@ -28,7 +28,7 @@ end\ *) # state, cause
   read -r _ state cause <<< "$words"
   event "\"event\": \"end\", \"state\": \"$state\", \"step\": 3, \"exit_code\": $code, \"cause\": \"$cause\""
   ;;
-signal\ *) # comes to the job file; what the ranks get of it is their end
+signal\ *) # goes to the job file, and the ranks only get their end
   trap 'kill $!; exit "$code"' USR1
   sleep 60 &
   kill "-${words#signal }" "$file"
@@ -47,7 +47,7 @@ case $1-$2 in
 show-hostnames) [ "$3" = 'n[1-2]' ] && printf '%s\n' $HAS || echo "$3" | tr , '\n' ;;
 show-job)
   [ "$3" = 7 ] || echo "show job $3" >> "$DIR/said"
-  printf '%s\n' "JobId=8 ArrayJobId=7 ArrayTaskId=2 JobName=run" "   JobState=CANCELLED Restarts=5 Requeue=1" "" # where 7 is an array's number
+  printf '%s\n' "JobId=8 ArrayJobId=7 ArrayTaskId=2 JobName=run" "   JobState=CANCELLED Restarts=5 Requeue=1" "" # here 7 is the number of an array
   echo "JobId=7 $ARRAY JobName=run TimeLimit=09:00:00"
   printf '   %s\n' "JobState=$STATE Reason=$REASON Dependency=(null)" "Requeue=$REQUEUE Restarts=0" "TimeLimit=01:00:00 TimeMin=N/A" \
     "NumNodes=2 NumCPUs=8 NumTasks=4 CPUs/Task=$CORES ReqB:S:C:T=0:0:*:*" "Socks/Node=* NtasksPerN:B:S:C=$PER_NODE:0:*:* CoreSpec=*" \
@@ -93,7 +93,7 @@ check() { # exit code, calls by their beginnings, ends
     exit 1
   }
 }
-kept() { # the variables of these names that the ranks get
+kept() { # names. Checks these variables of the ranks
   [ "$(grep -E "^($1)=" "$dir/environment" | xargs)" = "${2-}" ] || { echo "job_file: not '${2-}' but '$(grep -E "^($1)=" "$dir/environment" | xargs)'"; exit 1; }
 }
 first() { [ "$(head -n 1 "$dir/said")" = "$1" ] || { echo "job_file: not '$1' but '$(head -n 1 "$dir/said")'"; exit 1; }; }
@@ -240,7 +240,7 @@ chmod +x "$dir/sleep"
 with=() && check 69 "scontrol requeue 7" "$outage"
 rm "$dir/sleep"
 # A sweep outside of an array ends with code 64 and the right command.
-for variable in "" SLURM_ARRAY_TASK_ID=3; do # 3: of the array's task that has submitted it
+for variable in "" SLURM_ARRAY_TASK_ID=3; do # 3 is the task of the array that submitted it
 code=0
 env -u SLURM_ARRAY_TASK_ID DIR="$dir" PATH="$dir:$PATH" ARRAY='' SLURM_JOB_ID=7 $variable \
   bash "$here/jobs/sweep.sbatch" list.txt deck.yaml 2> "$dir/err" || code=$?

@@ -18,7 +18,7 @@ read_lines() {
 # PROBLEMS PAIRS LABELLED: checks that all are of these problems, that only the chosen answer is right, and that true means right.
 check_preferences() {
   cat "$@" | awk -F '"' '
-    $6 == "answer" { right[$4] = $8 ""; n++; next } # texts: as numbers "-0" is "0"
+    $6 == "answer" { right[$4] = $8 ""; n++; next } # compares texts, because the numbers -0 and 0 are equal
     !($4 in right) { bad = 1 }
     $6 == "chosen" { pairs++; if ($8 "" != right[$4] || $10 != "rejected" || $12 "" == right[$4] || length($12) > 5) bad = 1 }
     $6 == "completion" { labels++; if (($8 "" == right[$4]) != ($11 ~ /true/)) bad = 1; yes += $11 ~ /true/ }

@@ -14,7 +14,7 @@ version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLi
 flavour=$(sed -n 's/^TRI_FLAVOUR:STRING=//p' "$build/CMakeCache.txt")
 module=$version${flavour:+-$flavour}
 
-pack() { # CPACK'S FILE NAME: the archive's path in $archive, its files unpacked in $dir/$2
+pack() { # CPACK'S FILE, NAME. Sets $archive to the archive's path, and unpacks it in $dir/$2
   "$(dirname "$cmake")/cpack" --config "$build/$1" -B "$dir/packed" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "$1: cpack"; }
   ! grep -iE 'warning|error' "$dir/log" || fail "$1: cpack warns"
   archive=$(sed -n 's/^CPack: - package: \(.*\) generated\.$/\1/p' "$dir/log")
@@ -43,7 +43,7 @@ cp -r "$here/tests/data/cli" "$dir/cli"
 grep -q "^## \[$version\]" "$prefix/share/doc/trireme/CHANGELOG.md" || fail "CHANGELOG.md has no $version"
 
 # Its module files find it there.
-check_module() { # name, folder of its files, a command that prints shell code
+check_module() { # name, folder of its files, a command to print shell code
   local name=$1 files=$2 said
   shift 2
   said=$(MODULEPATH="$prefix/share/$files" bash --norc -c 'eval "$("$@" load trireme)"; echo "$TRIREME"' sh "$@") ||

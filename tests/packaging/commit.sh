@@ -13,7 +13,7 @@ fail() { echo "commit: $*"; exit 1; }
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 unset GIT_DIR GIT_WORK_TREE
 
-says() { # tree, what its build carries
+says() { # tree, the commit in its build
   "$cmake" -DROOT="$1" -DOUT="$dir/commit.c" -P "$here/packaging/commit.cmake" || fail "$1: an error"
   got=$(sed -n 's/^const char tri_about_commit\[\] = "\(.*\)";$/\1/p' "$dir/commit.c")
   grep -q '^const char tri_about_commit' "$dir/commit.c" && [ "$got" = "$2" ] || fail "$1: '$got', not '$2'"
@@ -36,7 +36,7 @@ echo three >file
 says "$dir/tree" "$hash+"
 says "$dir/tree/sub" "" # a folder in another's repository
 echo "$hash" >"$dir/tree/sub/COMMIT"
-says "$dir/tree/sub" "$hash" # as of a source package that was unpacked there
+says "$dir/tree/sub" "$hash" # as for a source package unpacked there
 says "$dir/plain" ""
 echo "\"; system(\"x" >"$dir/plain/COMMIT"
 says "$dir/plain" ""

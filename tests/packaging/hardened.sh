@@ -19,7 +19,7 @@ open_to_others() { # FOLDER
   local at=/ next rest=${1#/} mode owner sticky=0
   while :; do
     if [ ! -d "$at" ]; then
-      [ $sticky = 1 ] # missing in a folder where everybody may make it
+      [ $sticky = 1 ] # missing in a folder writable for everybody
       return
     fi
     read -r mode owner < <(stat -L -c '%a %u' "$at")

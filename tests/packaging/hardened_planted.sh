@@ -12,7 +12,7 @@ mkdir "$dir/open" "$dir/own" "$dir/run"
 chmod 777 "$dir/open"
 printf '#include <stdio.h>\n#include <string.h>\nint main(int n, char **v) { char b[64]; strcpy(b, v[n - 1]); return puts(b) < 0; }\n' >"$dir/c.c"
 
-plant() { # "" or words of the fault's message; the compiler's further options
+plant() { # "" or words of the fault's message, further options of the compiler
   local words=$1
   shift
   rm -f "$dir/run/trireme"

@@ -83,7 +83,7 @@ for name in $(sed -n 's/^    {"\(TRI_[A-Z0-9_]*\)", .*/\1/p' "$here/src/base/cho
 done
 
 # Tests completion in a bash without any other configuration.
-completes() { # words of the command line; then, behind --, what is offered
+completes() { # words of the command line, --, the offered completions
   local words=() expected
   while [ "$1" != -- ]; do words+=("$1"); shift; done
   shift
@@ -112,7 +112,7 @@ completes watch line_run --metric '' -- loss kl grad_norm
 completes watch line_run --metric lo -- loss
 
 # Loading a module sets its variables, and unloading removes all of them.
-check_module() { # name, folder of its files, a command that prints shell code: load trireme, unload trireme
+check_module() { # name, folder of its files, a command to print shell code for load trireme, unload trireme
   local name=$1 files=$2 code
   shift 2
   code='set -eu; unset XDG_DATA_DIRS TRIREME
@@ -144,7 +144,7 @@ if [ "$(id -u)" = 0 ] && has setpriv; then as_other=(setpriv --reuid=65534 --reg
 mkdir "$dir/home"
 cp -r "$here/tests/data/cli" "$dir/home/cli"
 [ ${#as_other[@]} = 0 ] || chown -R 65534:65534 "$dir/home"
-check_both() { # name, folder of the module files, a command that prints shell code
+check_both() { # name, folder of the module files, a command to print shell code
   local name=$1 files=$2 code
   shift 2
   code='set -eu; cd "$HOME/cli"; run() { eval "$("$tool" bash "$@")"; }
@@ -165,7 +165,7 @@ check_both() { # name, folder of the module files, a command that prints shell c
 # Removing one version removes its files, but no file of the other version and no other file in its folders.
 (cd "$prefix" && find . -type f | sed 's|^\./||' | sort) | diff - <(sort "$prefix/share/trireme/MANIFEST") || fail "MANIFEST is not what is there"
 (cd "$older" && find . | sort) >"$dir/files"
-if [ -n "${as_other[0]-}" ]; then # who may not: one message, and all is as it was
+if [ -n "${as_other[0]-}" ]; then # a user without permission gets one message, and nothing changes
   "${as_other[@]}" sh "$older/share/trireme/uninstall.sh" >"$dir/log" 2>&1 && fail "another user removed the installation"
   [ "$(wc -l <"$dir/log")" = 1 ] && (cd "$older" && find . | sort) | diff "$dir/files" - || fail "uninstall.sh by another user: $(head -n 3 "$dir/log")"
 fi

@@ -16,7 +16,7 @@
 set -u
 CLUSTER=$(readlink -f "$0") prefix=10.80.0 gpus=4
 export CLUSTER PATH=$PATH:/usr/sbin:/sbin
-ulimit -c 0 # of the daemons, and so of jobs: ranks that are killed leave nothing in the source's folder
+ulimit -c 0 # for the daemons and their jobs, so that killed ranks leave no core in the source's folder
 for v in ${!SLURM@} ${!PMIX@} ${!MUNGE@}; do unset "$v"; done # a stray SLURM_CONF would win over the cluster's
 fail() { echo "cluster: $*" >&2; exit 1; }
 skip() { echo "cluster: skipped: $*"; exit 77; }
@@ -27,15 +27,15 @@ on() { # node, command
   local p
   p=$(process "$1") || exit 1
   shift
-  nsenter -t "$p" -m -u -i -n -p -r --wdns="$PWD" -- "$@" # -r: this may be a chroot
+  nsenter -t "$p" -m -u -i -n -p -r --wdns="$PWD" -- "$@" # -r, because this may be a chroot
 }
-net() { nsenter -t "$(process "$1")" -n "${@:2}"; } # node, command that needs its network alone
+net() { nsenter -t "$(process "$1")" -n "${@:2}"; } # node, a command that needs only its network
 
 # Runs as process 1 of a node's namespaces. bash reaps the orphans.
 be_node() { # node
   local dir=$CLUSTER_DIR/$1 g
   hostname "$1" && mkdir -p "$dir/cgroup" && mount --rbind /sys/fs/cgroup "$dir/cgroup" && mount -t sysfs sysfs /sys &&
-    mount --rbind "$dir/cgroup" /sys/fs/cgroup || exit 1 # a /sys that shows this network
+    mount --rbind "$dir/cgroup" /sys/fs/cgroup || exit 1 # a /sys for this network
   if [ "$1" != switch ]; then
     for g in slurm munge hosts; do mount --bind "$CLUSTER_DIR/etc/$g" /etc/$g || exit 1; done
     [ ! -e /etc/resolv.conf ] || mount --bind "$CLUSTER_DIR/etc/resolv.conf" "$(readlink -f /etc/resolv.conf)" || exit 1
@@ -137,7 +137,7 @@ Name=gpu Type=none Flags=nvidia_gpu_env File=/run/gpu/nvidia[0-$((gpus - 1))]" >
   # "tree", and the default "mixed" with it, let ranks pass before those of other nodes arrive, and sometimes one dies in
   # MPI_Init. Ranks yield, because there are more ranks than CPUs.
   printf 'PMIxCollFence=ring\nPMIxEnv=OMPI_MCA_mpi_yield_when_idle=1\n' > "$etc/slurm/mpi.conf"
-  echo 'CgroupPlugin=cgroup/v1' > "$etc/slurm/cgroup.conf" # so that slurmd does not ask systemd
+  echo 'CgroupPlugin=cgroup/v1' > "$etc/slurm/cgroup.conf" # keeps slurmd from asking systemd
 }
 
 check_machine() {

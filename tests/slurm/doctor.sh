@@ -3,19 +3,19 @@
 # as JSON; the exit code; the exit code of a launch without faults; nothing waits beyond its limit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
-export XDG_CACHE_HOME=$dir/cache OMP_NUM_THREADS=1 # what it measures is kept there
+export XDG_CACHE_HOME=$dir/cache OMP_NUM_THREADS=1 # keeps its measurements there
 mkdir "$dir/folder"
 cc=${CC:-cc}
 $cc -shared -fPIC -o "$dir/fault.so" "$here/tests/slurm/fault.c" -ldl || fail "no fault.so"
 $cc -shared -fPIC -DNVML -o "$dir/libnvidia-ml.so.1" "$here/tests/slurm/fault.c" || fail "no libnvidia-ml.so.1"
 printf 'run: {output: %s/folder/run, device: cpu}\nmodel: {config: c.json, tokenizer: t.json}\ndata: {train: d.jsonl}\nalgo: {name: sft}\ntrain: {steps: 1, train_batch_size: 4}\n' \
   "$dir" > "$dir/deck.yaml"
-touch "$dir"/{c.json,t.json,d.jsonl} # what the deck names, from here
+touch "$dir"/{c.json,t.json,d.jsonl} # the deck's files, relative to this folder
 
 # Prints the first N nodes by name, because Slurm would choose others while one of them still completes a job.
 on_nodes() { echo "--nodelist=n[1-$1] --nodes=$1"; }
 # Runs doctor on them with two ranks each. The ranks of n2 run $plant before.
-doctor() { # exit code that is due, nodes, further arguments
+doctor() { # expected exit code, nodes, further arguments
   local due=$1 nodes=$2 code=0
   shift 2
   on head env ${fence:+SLURM_PMIX_FENCE="$fence"} ${exclude:+OMPI_MCA_btl_tcp_if_exclude="$exclude"} srun $(on_nodes "$nodes") --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; cd '$dir'; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
@@ -23,7 +23,7 @@ doctor() { # exit code that is due, nodes, further arguments
   [ "$code" = "$due" ] || fail "exit code $code, not $due"
   [ "$(wc -l < "$dir/json.out")" = 1 ] || fail "not one JSON value"
 }
-has() { # check, level, where, what, cure (expressions): a finding with them
+has() { # check, level, place, text, cure (expressions). Succeeds if there is such a finding
   grep -o '{"check": "[^}]*}' "$dir/json.out" |
     grep -Eq "\"check\": \"$1\", \"level\": \"$2\", \"where\": \"[^\"]*$3[^\"]*\", \"what\": \"[^\"]*$4[^\"]*\", \"cure\": \"[^\"]*$5" ||
     fail "no $2 $1 of $3 that says $4 and cures by $5"
@@ -116,7 +116,7 @@ doctor 69 2 --timeout 4
 has interface error 'ib0 on n1 and n2' '10.99.0.2 of node n2 does not answer node n1 on ib0' 'export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0 '
 has_no reach
 has_no hang
-code=0 # a run that hangs there says the same, and ends
+code=0 # a run that hangs there reports the same and ends
 on head srun $(on_nodes 2) --ntasks-per-node=2 --overcommit "$program" train "$dir/deck.yaml" run.timeout_s=10 > "$dir/err.out" 2>&1 || code=$?
 [ $code = 76 ] || fail "the run that hangs ends with $code"
 grep -q 'rank 0 on n1 waits in the start of MPI: 10.99.0.2 does not answer on ib0: .*export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0' "$dir/err.out" ||

@@ -5,7 +5,7 @@
 # continues, mpirun's metrics, bit for bit.
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/case.sh" "$@"
-trap 'chattr -Rf -i "$dir" || true; rm -rf "$dir"' EXIT # where it ends with a folder still immutable
+trap 'chattr -Rf -i "$dir" || true; rm -rf "$dir"' EXIT # in case it ends with a folder still immutable
 write_cluster_deck
 bad=0 nodes=n1,n2
 
@@ -13,7 +13,7 @@ ms() { date +%s%3N; }
 seconds() { awk -v ms="$1" 'BEGIN { printf "%.1f", ms / 1000 }'; }
 
 # Starts the deck by srun on n1 and n2. Its output goes to $dir/NAME.out, its exit code to $dir/NAME.code.
-begin() { # name, key=value ...; on the nodes of $nodes
+begin() { # name, key=value ... Uses the nodes of $nodes
   case=$1 out=${at:-$dir}/$1
   shift
   (code=0
@@ -36,7 +36,7 @@ lost() { echo "$(($(steps_of "$out") - $(saved))) steps, of 2 between checkpoint
 row() { echo "| $case | $1 | $2 | $3 | $4 |"; }
 
 # Measures from the fault to the message about it, and to the end of srun. The limit is only for a hang.
-message() { # what it must name (extended regular expression), exit codes
+message() { # an extended regular expression for the message, exit codes
   local from=$2 said code words
   await "the message of $case" eval 'says "^  .* exit code 76" || has_code'
   said=$(ms)

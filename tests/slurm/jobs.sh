@@ -21,7 +21,7 @@ start() { # name of the job, options ..., job file, its arguments
 check_tasks() { # name of a job, its tasks
   diff <(printf '%s\n' "${@:2}") <(awk -F '[ =]' '{ print $1, split($3, gpus, ","), $5 }' "$dir/seen.$1".*) || fail "$1: not these tasks"
 }
-gpus() { sed -E 's/.*gpus=([^ ]*) .*/\1/' "$dir/seen.$1".* | sort -u; } # what its tasks see
+gpus() { sed -E 's/.*gpus=([^ ]*) .*/\1/' "$dir/seen.$1".* | sort -u; } # prints the GPUs seen by its tasks
 
 on head scontrol create reservation reservationname=kept starttime=now duration=30 users=root nodes=n3 > /dev/null
 chain=$(start chain --reservation=kept --exclusive --mail-user=nobody --mail-type=INVALID_DEPEND --comment="a run, Requeue=1" \

@@ -17,7 +17,7 @@ chmod +x "$dir/short"
 
 job=$(TRIREME=$dir/short submit --partition=preemptible jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000)
 is_put_back() { is_field "$job" JobState PENDING && is_field "$job" Restarts "$1"; }
-check_end() { # how, number of the start that ended
+check_end() { # manner of the end, number of the ended start
   await "job $job put back after $1" is_put_back "$2"
   steps=$(steps_of "$out")
   [ "$(readlink "$out/checkpoints/LATEST")" = "step-$(printf %08d "$steps")" ] || fail "$1: no checkpoint of the last step"
