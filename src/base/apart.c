@@ -1,4 +1,4 @@
-/* apart.c - work in a process of its own, so that a library that crashes is an answer. */
+/* apart.c - runs work in a child process, so that the crash of a library becomes an error. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "apart.h"
 
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child sends first; then the message, then the result. */
+/* The child sends this first, then the message, then the result. */
 typedef struct head {
   size_t     message_bytes, result_bytes;
   tri_status st;
@@ -27,7 +27,7 @@ static void send_all(int fd, const void *bytes, size_t n) {
   }
 }
 
-/* Of this process: of address space; -1: it cannot be told, and no child's can be bounded. */
+/* Returns the address space of this process in bytes. -1: unknown, so a child's cannot be limited. */
 static int64_t present_bytes(void) {
   static const char path[] = "/proc/self/statm";
   static bool       said;
@@ -38,17 +38,18 @@ static int64_t present_bytes(void) {
   if (f) fclose(f);
   if (good) return pages * (int64_t)sysconf(_SC_PAGESIZE);
   if (!said)
-    tri_log(TRI_LOG_WARN, "%s cannot be read: what a child process takes of memory is not bounded", path);
+    tri_log(TRI_LOG_WARN, "%s cannot be read, so the memory of a child process is not limited", path);
   said = true;
   return -1;
 }
 
-/* Nobody is given more than he had; most < 0: as much. */
+/* Computes the child's limit, never above the caller's own. most < 0: the caller's own. */
 static tri_status lowered(int resource, int64_t most, struct rlimit *l) {
   if (getrlimit(resource, l)) TRI_FAIL(TRI_EINTERNAL, "getrlimit: %s", strerror(errno));
   if (most < 0) return TRI_OK;
   if (l->rlim_cur > (rlim_t)most) l->rlim_cur = (rlim_t)most;
-  if (l->rlim_max > l->rlim_cur + 1) l->rlim_max = l->rlim_cur + 1; /* who ignores SIGXCPU is killed there */
+  /* A process that ignores SIGXCPU is killed at the hard limit. */
+  if (l->rlim_max > l->rlim_cur + 1) l->rlim_max = l->rlim_cur + 1;
   return TRI_OK;
 }
 
@@ -62,7 +63,7 @@ static tri_status bound(int resource, int64_t most) {
 
 static int64_t cpu_most_s(const tri_apart_limit *limit) { return limit->cpu_s ? limit->cpu_s : -1; }
 
-/* A signal that the caller's caller ignored or held back would be so here too. */
+/* The child would inherit a signal that was ignored or blocked by the caller's parent. */
 static void let_end_by(int number) {
   sigset_t set;
 
@@ -90,7 +91,7 @@ static void child(int fd, tri_apart_work work, void *ctx, const tri_apart_limit 
   send_all(fd, &h, sizeof h);
   send_all(fd, tri_error_message(), h.message_bytes);
   send_all(fd, out.data, out.len);
-  _exit(0); /* what the libraries would do at an exit may crash too */
+  _exit(0); /* exit handlers of libraries may crash too */
 }
 
 static tri_status receive_all(int fd, tri_text *reply) {
@@ -99,13 +100,13 @@ static tri_status receive_all(int fd, tri_text *reply) {
 
   while ((n = read(fd, piece, sizeof piece)) != 0) {
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) TRI_FAIL(TRI_EFILE, "a child process cannot be read: %s", strerror(errno));
+    if (n < 0) TRI_FAIL(TRI_EFILE, "the output of a child process cannot be read: %s", strerror(errno));
     TRI_TRY(tri_text_put(reply, piece, (size_t)n));
   }
   return TRI_OK;
 }
 
-/* The child's status, with its message as ours. */
+/* Returns the child's status and takes over its message. */
 static tri_status take(const tri_text *reply, tri_text *out, char how[TRI_APART_HOW_BYTES]) {
   head       h;
   tri_status st = TRI_OK;
@@ -121,11 +122,11 @@ static tri_status take(const tri_text *reply, tri_text *out, char how[TRI_APART_
   tri_text_free(&message);
   return st == TRI_OK ? h.st : st;
 cut:
-  snprintf(how, TRI_APART_HOW_BYTES, "half an answer");
+  snprintf(how, TRI_APART_HOW_BYTES, "incomplete answer");
   return TRI_EFORMAT;
 }
 
-/* Why it did not end by itself. */
+/* Describes why the child did not end by itself. */
 static tri_status say_how(int status, const tri_apart_limit *limit, char how[TRI_APART_HOW_BYTES]) {
   bool          signaled = WIFSIGNALED(status);
   struct rlimit cpu;
@@ -149,7 +150,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limi
   pid_t      pid;
 
   how[0] = 0;
-  if (pipe(end)) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
+  if (pipe(end)) TRI_FAIL(TRI_ENOMEM, "a pipe cannot be created: %s", strerror(errno));
   pid = fork();
   if (pid == 0) {
     close(end[0]);
@@ -157,7 +158,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limi
   }
   close(end[1]);
   if (pid < 0)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ENOMEM, "no child process can be made: %s",
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ENOMEM, "a child process cannot be created: %s",
                   strerror(errno));
   else
     st = receive_all(end[0], &reply);

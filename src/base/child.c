@@ -1,5 +1,4 @@
-/* child.c - a program beside this one: started with three pipes in a process group of its own, killed with
- * the group. */
+/* child.c - a child program: started with three pipes in its own process group, killed with the group. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* pipe2 */
 #include "child.h"
@@ -24,9 +23,9 @@
 #include <unistd.h>
 
 enum { MOST_CHILDREN = 64 }; /* chosen: four times the rewards of a deck */
-/* Numbers of those that live; of a keeper less than 0. */
+/* Process numbers of live children. Negative: a keeper. */
 static atomic_int  living[MOST_CHILDREN];
-static atomic_bool all_killed; /* and none is started any more: this process ends */
+static atomic_bool all_killed; /* no child is started any more, because this process ends */
 
 static void remember(int pid) {
   for (int i = 0; i < MOST_CHILDREN; i++) {
@@ -56,7 +55,7 @@ bool tri_child_all_killed(void) { return atomic_load(&all_killed); }
 static void on_end(int number) {
   tri_child_kill_all();
   signal(number, SIG_DFL);
-  raise(number); /* held back until this returns */
+  raise(number); /* delivered when this handler returns */
 }
 
 void tri_child_mind_signals(void) {
@@ -67,7 +66,7 @@ void tri_child_mind_signals(void) {
     if (!sigaction(ends[i], NULL, &before) && before.sa_handler == SIG_DFL) sigaction(ends[i], &act, NULL);
 }
 
-/* ---- which program ---- */
+/* ---- the program's path ---- */
 
 static bool is_program(const char *path) {
   struct stat s;
@@ -75,7 +74,7 @@ static bool is_program(const char *path) {
   return !stat(path, &s) && S_ISREG(s.st_mode) && !access(path, X_OK);
 }
 
-/* The path that argv[0] stands for; *out by tri_host_free. */
+/* Finds the path of the program `name`. Free *out with tri_host_free. */
 static tri_status find_program(const char *name, char **out) {
   const char *path = getenv("PATH"), *end;
   tri_text    try = {0};
@@ -85,7 +84,7 @@ static tri_status find_program(const char *name, char **out) {
   *out = NULL;
   if (strchr(name, '/')) {
     if (is_program(name)) return tri_copy_text(name, out);
-    TRI_FAIL(TRI_ECONFIG, "%s: is no program that can be started: %s", name,
+    TRI_FAIL(TRI_ECONFIG, "%s: this program cannot be started: %s", name,
              access(name, F_OK) ? strerror(errno) : "it is not an executable file");
   }
   for (path = path ? path : "/bin:/usr/bin"; !found; path = end + 1) {
@@ -113,14 +112,14 @@ tri_status tri_child_check(const char *program) {
 
 /* ---- start ---- */
 
-/* What the child needs to know: prepared here, because between vfork and exec it may do nothing but calls of
- * the system. */
+/* The data that the child needs. It is prepared here, because between vfork and exec the child may only make
+ * system calls. */
 typedef struct plan {
   const char  *program;
   char *const *argv;
-  int          in, out, err, said; /* its ends; said: why it could not be started */
+  int          in, out, err, said; /* its pipe ends. said: for the error of exec */
   bool         kept;               /* program is a keeper */
-  int          highest;            /* file that is open */
+  int          highest;            /* highest open file */
   int          parent;
 } plan;
 
@@ -135,19 +134,19 @@ static int highest_file(void) {
   return most;
 }
 
-/* In the child, whose memory is the parent's: either tri_child_kill_all finds its number, or it finds that
- * all are killed. */
+/* Runs in the child, which shares the parent's memory. Either tri_child_kill_all finds its number, or it
+ * finds that all are killed. */
 static _Noreturn void run(const plan *p) {
   struct sigaction act = {.sa_handler = SIG_DFL};
   sigset_t         none;
   int              failed;
 
-  for (int i = 1; i < NSIG; i++)
-    sigaction(i, &act, NULL); /* of SIGKILL and SIGSTOP it cannot, and need not */
+  for (int i = 1; i < NSIG; i++) /* This fails for SIGKILL and SIGSTOP, which need no change. */
+    sigaction(i, &act, NULL);
   sigemptyset(&none);
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, p->kept ? tri_keeper_signal() : SIGKILL, 0, 0, 0);
-  if (getppid() != p->parent) _exit(127); /* which ended before that */
+  if (getppid() != p->parent) _exit(127); /* the parent ended before the prctl */
   remember(p->kept ? -(int)getpid() : (int)getpid());
   if (atomic_load(&all_killed)) _exit(127);
   dup2(p->in, 0);
@@ -170,7 +169,7 @@ static int start(const plan *p) {
 }
 
 typedef struct ends {
-  int end[4][2]; /* in, out, err, said: to read, to write */
+  int end[4][2]; /* in, out, err, said, each with a read and a write end */
 } ends;
 
 static void close_end(int *fd) {
@@ -185,23 +184,24 @@ static void close_ends(ends *e) {
   }
 }
 
-/* None of them is 0, 1, 2 or TRI_KEEPER_REPORT, over which the child puts its own. */
+/* None of the ends may be 0, 1, 2 or TRI_KEEPER_REPORT, because the child puts its own ends there. */
 static tri_status open_ends(ends *e) {
   for (int i = 0; i < 4; i++) e->end[i][0] = e->end[i][1] = -1;
   for (int i = 0; i < 4; i++) {
-    /* a child that another thread starts now must not hold them */
-    if (pipe2(e->end[i], O_CLOEXEC)) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
+    /* a child started by another thread at this moment must not hold them */
+    if (pipe2(e->end[i], O_CLOEXEC)) TRI_FAIL(TRI_ENOMEM, "a pipe cannot be created: %s", strerror(errno));
     for (int k = 0; k < 2; k++) {
       int fd = fcntl(e->end[i][k], F_DUPFD_CLOEXEC, TRI_KEEPER_REPORT + 1);
       close(e->end[i][k]);
       e->end[i][k] = fd;
-      if (fd < 0) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
+      if (fd < 0) TRI_FAIL(TRI_ENOMEM, "a pipe cannot be created: %s", strerror(errno));
     }
   }
   return TRI_OK;
 }
 
-/* The child's first word: why exec failed; else nothing, and of a keeper the program's number. */
+/* Reads the child's first report: the error of exec, or nothing. A keeper also reports the program's
+ * number. */
 static tri_status hear(int fd, const char *program, bool kept, tri_child *c) {
   tri_keeper_record r = {0};
   ssize_t           n;
@@ -211,7 +211,7 @@ static tri_status hear(int fd, const char *program, bool kept, tri_child *c) {
   if (n == (ssize_t)sizeof r && r.failed)
     TRI_FAIL(TRI_ECONFIG, "%s: cannot be started: %s", program, strerror(r.failed));
   if (kept && n != (ssize_t)sizeof r)
-    TRI_FAIL(TRI_EABSENT, "%s: cannot be started: the process that keeps it ended", program);
+    TRI_FAIL(TRI_EABSENT, "%s: cannot be started: its keeper process ended", program);
   c->program = r.program;
   return TRI_OK;
 }
@@ -228,12 +228,12 @@ static tri_status launch(const char *name, const plan *of, ends *e, tri_child *o
   p.parent = (int)getpid();
   p.highest = highest_file();
   sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before); /* a handler of ours must not run in the child */
+  pthread_sigmask(SIG_BLOCK, &all, &before); /* handlers of this program must not run in the child */
   out->pid = start(&p);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (out->pid < 0) {
     out->pid = 0;
-    TRI_FAIL(TRI_ENOMEM, "no child process can be made: %s", strerror(errno));
+    TRI_FAIL(TRI_ENOMEM, "a child process cannot be created: %s", strerror(errno));
   }
   out->in = e->end[0][1];
   out->out = e->end[1][0];
@@ -253,7 +253,7 @@ static tri_status launch(const char *name, const plan *of, ends *e, tri_child *o
   return st;
 }
 
-/* The argv of a keeper in front of the program's, and its own path. */
+/* Puts the keeper's argv before the program's argv, and finds the keeper's own path. */
 static tri_status plan_keeper(const char *program, char *const *argv, char *parent, char *self,
                               size_t self_bytes, plan *out, char ***words) {
   static char name[] = TRI_KEEPER_NAME;
@@ -261,7 +261,8 @@ static tri_status plan_keeper(const char *program, char *const *argv, char *pare
   int         n = 0;
 
   if (len > 0) self[len] = 0;
-  if (len <= 0 || !is_program(self)) snprintf(self, self_bytes, "/proc/self/exe"); /* it was replaced */
+  if (len <= 0 || !is_program(self))
+    snprintf(self, self_bytes, "/proc/self/exe"); /* the executable was replaced */
   while (argv[n]) n++;
   TRI_TRY(TRI_ALLOC(*words, n + 4));
   (*words)[0] = name;
@@ -279,7 +280,7 @@ static tri_status start_child(char *const *argv, bool kept, tri_child *out) {
   tri_status st = TRI_OK;
 
   *out = (tri_child){0, -1, -1, -1, -1, 0};
-  if (tri_child_all_killed()) TRI_FAIL(TRI_EABSENT, "%s: is not started: this process ends", argv[0]);
+  if (tri_child_all_killed()) TRI_FAIL(TRI_EABSENT, "%s: not started, because this process ends", argv[0]);
   TRI_TRY(find_program(argv[0], &program));
   p = (plan){.program = program, .argv = argv};
   snprintf(parent, sizeof parent, "%d", (int)getpid());
@@ -307,7 +308,7 @@ bool tri_child_has_ended(const tri_child *c) {
   struct pollfd report = {.fd = c->report, .events = POLLIN};
 
   if (c->pid > 0 && c->report >= 0)
-    return poll(&report, 1, 0) > 0; /* it has reported the end, or has ended */
+    return poll(&report, 1, 0) > 0; /* the keeper has reported the end, or has ended */
   return c->pid <= 0 ||
          (!waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == c->pid);
 }
@@ -315,7 +316,7 @@ bool tri_child_has_ended(const tri_child *c) {
 bool tri_child_read(tri_child *c, double patience_s, char *out, size_t cap) {
   double  end_s = tri_now_s() + patience_s, left_s;
   size_t  n = 0;
-  ssize_t got = -1; /* 0: its output has ended */
+  ssize_t got = -1; /* 0: the output has ended */
 
   while (got && n < cap - 1 && (left_s = end_s - tri_now_s()) > 0) {
     struct pollfd end = {.fd = c->out, .events = POLLIN};
@@ -329,7 +330,8 @@ bool tri_child_read(tri_child *c, double patience_s, char *out, size_t cap) {
   return !got;
 }
 
-/* Ends the keeper, which ends all below it; *status: of the program. Whether it had ended before. */
+/* Ends the keeper, which ends all processes below it. *status is the program's. True if the program had ended
+ * before. */
 static bool kill_kept(tri_child *c, int *status) {
   tri_keeper_record r = {0};
   bool              ended = read(c->report, &r, sizeof r) == (ssize_t)sizeof r;
@@ -337,7 +339,8 @@ static bool kill_kept(tri_child *c, int *status) {
 
   kill(c->pid, tri_keeper_signal());
   while (waitpid(c->pid, &keepers, 0) < 0 && errno == EINTR) continue;
-  if (WIFSIGNALED(keepers) && c->program > 0) kill(-c->program, SIGKILL); /* somebody killed the keeper */
+  /* Another process killed the keeper. */
+  if (WIFSIGNALED(keepers) && c->program > 0) kill(-c->program, SIGKILL);
   if (!ended && read(c->report, &r, sizeof r) != (ssize_t)sizeof r) r.status = SIGKILL;
   close_end(&c->report);
   *status = r.status;
@@ -355,13 +358,13 @@ void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]) {
     ended = kill_kept(c, &status);
   } else {
     ended = tri_child_has_ended(c);
-    kill(-c->pid, SIGKILL); /* its leader is not waited for yet, so nobody else has its number */
+    kill(-c->pid, SIGKILL); /* nobody else has this number before the leader is waited for */
     while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) continue;
   }
   close_end(&c->out);
   close_end(&c->err);
   forget(number);
-  if (how && (ended || WIFEXITED(status))) /* it was ending when it was killed */
+  if (how && (ended || WIFEXITED(status))) /* it may have been exiting when it was killed */
     snprintf(how, TRI_CHILD_HOW_BYTES,
              WIFSIGNALED(status) ? "signal %d ended it" : "it ended with exit code %d",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));

@@ -1,4 +1,4 @@
-/* child_script.c - whether the files that a command names are there, without running any of it. */
+/* child_script.c - checks that the files named by a command exist, without running any of it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "child_script.h"
 
@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 256 }; /* specified: of a first line with #!, as Linux reads it (BINPRM_BUF_SIZE) */
+enum { HEAD_BYTES = 256 }; /* specified: the part of a #! line read by Linux (BINPRM_BUF_SIZE) */
 
-/* A program that runs a script, with the options that stand before its name. */
+/* A program that runs a script, with the options that may precede the script's name. */
 typedef struct interpreter {
-  const char *name;    /* "python" is python3 and python3.12 too */
-  const char *instead; /* options after which there is no script: -c CODE, -m MODULE */
+  const char *name;    /* "python" stands for python3 and python3.12 too */
+  const char *instead; /* options that replace the script: -c CODE, -m MODULE */
   const char *valued;  /* options with a value in the next word */
 } interpreter;
 
@@ -49,7 +49,7 @@ static bool is_assignment(const char *word) {
   return n && !isdigit((unsigned char)word[0]) && word[n] == '=';
 }
 
-/* The place of the program that env runs, behind env itself; n: there is none that can be told. */
+/* Returns the place of the program run by env, after env itself. n: it cannot be told. */
 static int skip_env(const char *const *word, int n) {
   int i = 1;
 
@@ -57,7 +57,7 @@ static int skip_env(const char *const *word, int n) {
   return i < n && word[i][0] == '-' ? n : i;
 }
 
-/* The place of the script among the words of an interpreter; n: it runs none that can be told. */
+/* Returns the place of the script among an interpreter's words. n: it cannot be told. */
 static int find_script(const interpreter *p, const char *const *word, int n) {
   for (int i = 1; i < n; i++) {
     const char *w = word[i];
@@ -66,7 +66,7 @@ static int find_script(const interpreter *p, const char *const *word, int n) {
     if (!w[1]) return n; /* standard input */
     if (!strcmp(w, "--")) return i + 1;
     if (w[1] == '-' && strchr(w, '=')) continue;
-    if (w[1] == '-') return n; /* whether its value is the next word is not known */
+    if (w[1] == '-') return n; /* unknown whether the next word is its value */
     for (const char *c = w + 1; *c; c++) {
       if (strchr(p->instead, *c)) return n;
       if (!strchr(p->valued, *c)) continue;
@@ -85,10 +85,10 @@ static tri_status check_script(const char *path) {
   if (errno != ENOENT) TRI_FAIL(TRI_ECONFIG, "%s: the script cannot be read: %s", path, strerror(errno));
   if (path[0] == '/' || !getcwd(here, sizeof here))
     TRI_FAIL(TRI_ECONFIG, "%s: there is no such script", path);
-  TRI_FAIL(TRI_ECONFIG, "%s: there is no such script in %s, where the program is started", path, here);
+  TRI_FAIL(TRI_ECONFIG, "%s: there is no such script in %s, the working folder of the program", path, here);
 }
 
-/* A script that is run by its own name says in its first line who runs it. */
+/* The first line of a script names its interpreter. */
 static tri_status check_first_line(const char *path) {
   char    line[HEAD_BYTES + 1], *name, *end;
   int     fd = strchr(path, '/') ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -103,10 +103,10 @@ static tri_status check_first_line(const char *path) {
   bool returns = *end == '\r';
   *end = 0;
   if (returns)
-    TRI_FAIL(TRI_ECONFIG, "%s: its first line ends with a carriage return, as on Windows: run dos2unix on it",
+    TRI_FAIL(TRI_ECONFIG, "%s: its first line ends with a carriage return, as on Windows. Run dos2unix on it",
              path);
   if (*name && access(name, X_OK))
-    TRI_FAIL(TRI_ECONFIG, "%s: its first line names %s, which cannot be started: %s", path, name,
+    TRI_FAIL(TRI_ECONFIG, "%s: its interpreter %s (first line) cannot be started: %s", path, name,
              strerror(errno));
   return TRI_OK;
 }

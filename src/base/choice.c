@@ -1,4 +1,4 @@
-/* choice.c - the words of the deck, and the variables over them. */
+/* choice.c - choices from the deck, and the environment variables that override them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "choice.h"
 
@@ -26,7 +26,7 @@ void tri_choice_set(tri_choice c, const char *word) {
   snprintf(of_deck[c], WORD_BYTES, "%s", strcmp(word, "auto") ? word : "");
 }
 
-/* The variable, or NULL. */
+/* Returns the variable's value, or NULL. */
 static const char *variable(tri_choice c) {
   const char *word = getenv(row[c].variable);
 

@@ -1,4 +1,4 @@
-/* clock.c - clocks. */
+/* clock.c - the monotonic clock and the time since 1970. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "clock.h"
 

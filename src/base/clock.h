@@ -1,4 +1,4 @@
-/* clock.h - clocks. */
+/* clock.h - the monotonic clock and the time since 1970. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CLOCK_H
 #define TRI_CLOCK_H

@@ -1,4 +1,4 @@
-/* columns.c - numbers and text that keep to a width, for what people read. */
+/* columns.c - numbers and text formatted to a width for people. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "columns.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- cells ---- */
 
-/* What does not fit at all. */
+/* Fills the cell of a value that does not fit at all. */
 static void put_too_long(int width, char *out) {
   memset(out, '#', (size_t)width);
   out[width] = 0;
@@ -16,7 +16,7 @@ static void put_too_long(int width, char *out) {
 
 static bool fits(const char *text, int width) { return strlen(text) <= (size_t)width; }
 
-/* 1.2e-05 as 1.2e-5. */
+/* Turns 1.2e-05 into 1.2e-5. */
 static void strip_exponent(char *text) {
   char *e = strchr(text, 'e'), *digits = e ? e + 1 : NULL, *from;
 
@@ -40,7 +40,7 @@ static void put_exponent(double x, int width, char out[TRI_CELL_BYTES]) {
     put_too_long(width, out);
 }
 
-/* With at most `digits` decimals; false: it is too long, or too small to show that it is not 0. */
+/* Formats with at most `digits` decimals. False: it is too long, or would show a small number as 0. */
 static bool put_decimals(double x, int digits, int width, char out[TRI_CELL_BYTES]) {
   if (fabs(x) >= 1e15 || (x != 0 && fabs(x) < 1e-3)) return false;
   for (; digits >= 0; digits--) {
@@ -119,7 +119,7 @@ void tri_cell_bytes(int64_t n, char out[TRI_CELL_BYTES]) {
 }
 
 void tri_cell_memory(size_t n, char out[TRI_CELL_BYTES]) {
-  bool small = (double)n < 1023.95 * 0x1p20; /* else 1024.0 MiB */
+  bool small = (double)n < 1023.95 * 0x1p20; /* a larger one would show 1024.0 MiB */
 
   snprintf(out, TRI_CELL_BYTES, small ? "%.1f MiB" : "%.3f GiB", (double)n / (small ? 0x1p20 : 0x1p30));
 }
@@ -156,7 +156,8 @@ void tri_columns_fit(tri_column *c, int n, int most) {
 
 /* ---- text ---- */
 
-/* Columns of the character that begins here: 0 for a byte inside one. From U+0800 on wide is the rule. */
+/* Columns of the character that begins here. A byte inside a character has 0. Characters from U+0800 on are
+ * usually wide. */
 static int columns_of(char byte) {
   unsigned char b = (unsigned char)byte;
 
@@ -180,7 +181,7 @@ void tri_text_shorten(const char *text, int width, char *out, size_t cap) {
     snprintf(out, cap, "%s", text);
     return;
   }
-  /* A third for the beginning: the end of a path says more. */
+  /* A third is for the beginning, because the end of a path says more. */
   while (used + columns_of(text[head]) <= space / 3) used += columns_of(text[head++]);
   while (head < n && inside_character(text[head])) head++;
   for (size_t at = n; at > head; at--) {
@@ -191,9 +192,9 @@ void tri_text_shorten(const char *text, int width, char *out, size_t cap) {
   snprintf(out, cap, "%.*s...%s", (int)head, text, text + tail);
 }
 
-/* Bytes of the first line of text [n] in `width` columns; the space behind it is not counted. */
+/* Bytes of the first line of text [n] in `width` columns, without the space after it. */
 static size_t line_bytes(const char *text, size_t n, int width) {
-  size_t space = 0, stop = 0, first = strspn(text, " "); /* behind nothing but spaces is no break */
+  size_t space = 0, stop = 0, first = strspn(text, " "); /* no break after leading spaces */
   int    columns = 0;
 
   for (size_t i = 0; i < n; i++) {

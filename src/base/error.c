@@ -48,7 +48,7 @@ const char *tri_status_word(tri_status st) {
 
 int tri_status_exit_code(tri_status st) { return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70; }
 
-/* As the source tree has it: a build below that tree names files from there on ("../../src/main.c"). */
+/* Returns the path within the source tree. A build in a folder below the tree passes "../../src/main.c". */
 static const char *source_name(const char *file) {
   while (!strncmp(file, "../", 3)) file += 3;
   return file;

@@ -7,21 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(name, text, process exit code) - exit codes as in sysexits.h where they fit. */
+/* X(name, text, process exit code). Exit codes follow sysexits.h if one fits. */
 /* clang-format off */
-#define TRI_STATUS_LIST(X)                                                                    \
-  X(TRI_OK,        "ok",                    0)                                                \
-  X(TRI_EARG,      "bad argument",          64) /* the caller's mistake, or a bad command line */ \
-  X(TRI_ECONFIG,   "bad input deck",        64) /* the user's mistake */                      \
+#define TRI_STATUS_LIST(X)                                                                                \
+  X(TRI_OK,        "ok",                    0)                                                            \
+  X(TRI_EARG,      "bad argument",          64) /* the caller's mistake, or a bad command line */         \
+  X(TRI_ECONFIG,   "bad input deck",        64) /* the user's error */                                    \
   X(TRI_EINPUT,    "bad input",             64) /* a data, model or tokenizer file that cannot be used */ \
-  X(TRI_EFILE,     "file error",            74) /* reading or writing failed */               \
-  X(TRI_EFORMAT,   "damaged file",          74) /* a checkpoint whose bytes are not what was written */ \
-  X(TRI_ENOMEM,    "out of memory",         69)                                               \
-  X(TRI_EABSENT,   "not in this build",     69)                                               \
-  X(TRI_EDEVICE,   "device error",          69)                                               \
-  X(TRI_EREWARD,   "reward failed",         69) /* a program of the user beside this one */    \
-  X(TRI_ECOMM,     "communication error",   76)                                               \
-  X(TRI_ENUMERIC,  "not a finite number",   70)                                               \
+  X(TRI_EFILE,     "file error",            74) /* reading or writing failed */                           \
+  X(TRI_EFORMAT,   "damaged file",          74) /* a checkpoint with other bytes than were written */     \
+  X(TRI_ENOMEM,    "out of memory",         69)                                                           \
+  X(TRI_EABSENT,   "not in this build",     69)                                                           \
+  X(TRI_EDEVICE,   "device error",          69)                                                           \
+  X(TRI_EREWARD,   "reward failed",         69) /* a reward program of the user */                        \
+  X(TRI_ECOMM,     "communication error",   76)                                                           \
+  X(TRI_ENUMERIC,  "not a finite number",   70)                                                           \
   X(TRI_EINTERNAL, "internal error",        70)
 /* clang-format on */
 #define TRI_X(name, text, code) name,
@@ -30,14 +30,13 @@ typedef enum { TRI_STATUS_LIST(TRI_X) TRI_STATUS_COUNT } tri_status;
 
 const char *tri_status_text(tri_status st);
 int         tri_status_exit_code(tri_status st);
-/* One word for machines: "config" of TRI_ECONFIG. */
+/* One word for machines, such as "config" for TRI_ECONFIG. */
 const char *tri_status_word(tri_status st);
 
 #define TRI_CHECKED __attribute__((warn_unused_result))
 
-/* Append one line to this thread's error trace and hand `st` back. What the arguments hold is made visible
- * (visible.h): no file, deck or answer can write a line of its own; newlines of fmt itself stay. Not
- * collective. */
+/* Appends one line to this thread's error trace and returns `st`. The arguments are made visible (visible.h),
+ * so no file, deck or answer can add a line of its own. Newlines of fmt itself stay. Not collective. */
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 #define TRI_FAIL(st, ...) return tri_fail(__FILE__, __LINE__, __func__, (st), __VA_ARGS__)
@@ -61,31 +60,32 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
     goto done;                                                                                               \
   } while (0)
 
-/* The first line of the trace: what the user must read. "" when there is no error. The rest says where in
- * the program. Both are valid until the next tri_fail or tri_error_clear of this thread. */
+/* The first line of the trace is the message for the user. It is "" without an error. The rest of the
+ * trace tells the places in the program. Both are valid until the next tri_fail or tri_error_clear of this
+ * thread. */
 const char *tri_error_message(void);
 const char *tri_error_trace(void);
 void        tri_error_clear(void);
-/* Hands st back. Where it is an error, its message gains " (what)" at the end of its first line: the deck's
- * key that named the file, say. */
+/* Returns st. If it is an error of a file (TRI_EINPUT, TRI_EFILE, TRI_EFORMAT), appends " (what)" to the
+ * first line of its message, for example the deck's key that named the file. */
 TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
-/* Hands st back. Where it is an error, its message begins with "where: ": the deck's line, say. */
+/* Returns st. If it is an error, puts "where: " before its message, for example the deck's line. */
 TRI_CHECKED tri_status tri_error_at(tri_status st, const char *where);
-/* Add to the message lines that this program made: newlines stay, all else is made visible. */
+/* Appends lines made by this program to the message. Newlines stay, and all else is made visible. */
 void tri_error_lines(const char *text);
-/* Replace the message, keeping nothing of the trace: for an error that another rank found. */
+/* Replaces the message and drops the trace, for an error found by another rank. */
 void tri_error_set(tri_status st, const char *message);
 
-/* Sizes: chosen, a screen of text each. */
+/* Chosen: each holds a screen of text. */
 enum { TRI_ERROR_MESSAGE_BYTES = 4096, TRI_ERROR_TRACE_BYTES = 4096 };
-/* This thread's error as it stands, message and trace, to be put back later or in another process. */
+/* A copy of this thread's error, message and trace, to be restored later or in another process. */
 typedef struct tri_error_kept {
   char message[TRI_ERROR_MESSAGE_BYTES], trace[TRI_ERROR_TRACE_BYTES];
 } tri_error_kept;
 void tri_error_keep(tri_error_kept *out);
 void tri_error_put_back(const tri_error_kept *kept);
 
-/* Our own mistakes; stays on in release builds. Prints and aborts. */
+/* For mistakes in this program. Stays on in release builds. Prints a message and aborts. */
 void tri_assert_failed(const char *file, int line, const char *what) __attribute__((noreturn));
 #define TRI_ASSERT(x) ((x) ? (void)0 : tri_assert_failed(__FILE__, __LINE__, #x))
 

@@ -1,4 +1,4 @@
-/* error_list.c - what is wrong with what the user gave, where all of it is looked for. */
+/* error_list.c - a list of the user's errors, used where all of them are looked for. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "error_list.h"
 

@@ -1,4 +1,5 @@
-/* file.c - opening, reading and writing files so that none is waited for, followed or overwritten unasked. */
+/* file.c - opens, reads and writes files. Never blocks on a file, follows a link for writing, or overwrites
+ * unasked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "file.h"
 
@@ -22,14 +23,14 @@ static const char *kind_of(mode_t mode) {
                           : "no regular file";
 }
 
-/* Closes *fd where it is anything but a regular file. */
+/* Closes *fd unless it is a regular file. */
 static tri_status check_regular(const char *path, tri_status code, int *fd) {
   struct stat sb = {0};
 
   if (!fstat(*fd, &sb) && S_ISREG(sb.st_mode)) return TRI_OK;
   close(*fd);
   *fd = -1;
-  TRI_FAIL(code, "%s: is %s; a regular file is wanted", path, kind_of(sb.st_mode));
+  TRI_FAIL(code, "%s: is %s, but must be a regular file", path, kind_of(sb.st_mode));
 }
 
 bool tri_file_exists(const char *path) {
@@ -44,7 +45,7 @@ bool tri_file_in(const char *folder, const char *name) {
   return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && tri_file_exists(path);
 }
 
-/* *gone (NULL: that is a failure): nothing stands there. */
+/* *gone: the file does not exist. With gone NULL a missing file is an error. */
 static tri_status open_to_read(int at, const char *path, const char *shown, int *fd, bool *gone) {
   *fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (gone) *gone = *fd < 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -77,12 +78,13 @@ tri_status tri_file_create(const char *path, int *fd) {
 static tri_status open_to_append(const char *path, int *fd) {
   *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (*fd < 0 && errno == ELOOP)
-    TRI_FAIL(TRI_EFILE, "%s: is a link, which is not followed; remove it or give another folder", path);
+    TRI_FAIL(TRI_EFILE, "%s: is a link, and links are not followed here. Remove it or give another folder",
+             path);
   if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
   return check_regular(path, TRI_EFILE, fd);
 }
 
-/* A copy takes the name: the other names keep the file as it is. */
+/* A copy takes this name. The other names keep the file. */
 static tri_status part_from_other_names(const char *path) {
   tri_status st = TRI_OK;
   char      *bytes = NULL;
@@ -116,7 +118,8 @@ tri_status tri_file_read_open(int fd, const char *path, size_t limit_bytes, char
   if (fstat(fd, &sb)) TRI_FAIL_DONE(TRI_EFILE, "%s: %s", path, strerror(errno));
   size = (size_t)sb.st_size;
   if (size > limit_bytes)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: has %zu bytes, at most %zu are accepted here", path, size, limit_bytes);
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: has %zu bytes, but at most %zu are accepted here", path, size,
+                  limit_bytes);
   TRI_TRY_DONE(tri_host_alloc(size + 1, 1, (void **)out));
   while (have < size) {
     ssize_t n = read(fd, *out + have, size - have);
@@ -160,11 +163,11 @@ tri_status tri_file_put_end(int fd, const char *path, const void *bytes, size_t 
 
   if (!why) return TRI_OK;
   if (end < 0 || ftruncate(fd, end))
-    tri_log(TRI_LOG_WARN, "%s: may end in half a line: %s", path, strerror(errno));
+    tri_log(TRI_LOG_WARN, "%s: may end with a partial line: %s", path, strerror(errno));
   TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", path, strerror(why));
 }
 
-/* The names: path, and with `middle` behind it the temporary one. */
+/* Sets the two names: path, and the temporary one with `middle` after it. */
 static tri_status set_names(const char *path, const char *middle, tri_file_pieces *out) {
   if ((size_t)snprintf(out->path, sizeof out->path, "%s", path) >= sizeof out->path ||
       (size_t)snprintf(out->tmp, sizeof out->tmp, "%s%s.tmp", path, middle) >= sizeof out->tmp)
@@ -180,7 +183,8 @@ tri_status tri_pieces_begin(const char *path, tri_file_pieces *out) {
   return TRI_OK;
 }
 
-/* Six digits of the clock and of who asks: another's file of this name is seen, not replaced. */
+/* Six hex digits from the clock and the process number. A foreign file of this name is noticed and not
+ * replaced. */
 static void choose_middle(int turn, char out[8]) {
   struct timespec now;
 
@@ -190,7 +194,7 @@ static void choose_middle(int turn, char out[8]) {
 }
 
 tri_status tri_pieces_begin_named(const char *path, bool replaces, tri_file_pieces *out) {
-  enum { TURNS = 100 }; /* chosen: of 16 million names */
+  enum { TURNS = 100 }; /* chosen: tries among 16 million names */
   char middle[8];
 
   *out = (tri_file_pieces){.fd = -1, .keeps = !replaces};
@@ -202,7 +206,7 @@ tri_status tri_pieces_begin_named(const char *path, bool replaces, tri_file_piec
   }
   if (out->fd < 0)
     TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s%s", path, strerror(errno),
-             errno == ENOENT ? "; its folder must be there" : "");
+             errno == ENOENT ? ". Its folder must exist" : "");
   out->open = true;
   return TRI_OK;
 }
@@ -221,16 +225,16 @@ static bool are_same(const char *a, const char *b) {
   return !lstat(a, &of_a) && !lstat(b, &of_b) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-/* The file takes its name; 0, or errno. EEXIST: what stands there was to stay. */
+/* Gives the file its name. Returns 0 or errno. EEXIST: a file exists there and must stay. */
 static int publish(const tri_file_pieces *f) {
   int fd, why = 0;
 
   if (!f->keeps) return rename(f->tmp, f->path) ? errno : 0;
   if (link(f->tmp, f->path)) why = errno;
-  if (why == EEXIST && are_same(f->tmp, f->path)) why = 0; /* NFS: the answer was lost, and it asked again */
+  if (why == EEXIST && are_same(f->tmp, f->path)) why = 0; /* NFS lost the answer and asked again */
   if (!why) unlink(f->tmp);
   if (!why || why == EEXIST) return why;
-  /* A file system without hard links: an empty file takes the name first. */
+  /* The file system has no hard links, so an empty file reserves the name first. */
   fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd < 0) return errno;
   close(fd);
@@ -249,7 +253,7 @@ tri_status tri_pieces_end(tri_file_pieces *f) {
   if (close(f->fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: closing failed: %s", f->tmp, strerror(errno));
   why = publish(f);
   if (why == EEXIST && f->keeps)
-    TRI_FAIL(TRI_EFILE, "%s: is there by now and stays as it is; the new file is %s", f->path, f->tmp);
+    TRI_FAIL(TRI_EFILE, "%s: was created meanwhile and is kept. The new file is %s", f->path, f->tmp);
   if (why) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be renamed: %s", f->tmp, strerror(why));
 done:
   if (st != TRI_OK && !f->open) unlink(f->tmp);

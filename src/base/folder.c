@@ -1,4 +1,4 @@
-/* folder.c - folders of a run: opened, made and removed so that no link leads out of them. */
+/* folder.c - opens, creates and removes folders of a run. No link can lead out of them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "folder.h"
 
@@ -16,8 +16,8 @@
 
 enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
-/* The owner that the file system gives to what this process makes beside the entry `name` of `at`: where it
- * maps users, it is another number than geteuid(). False where nothing can be made there. */
+/* Finds the owner that the file system gives to new files next to the entry `name` of `at`. If it maps users,
+ * the number differs from geteuid(). False: nothing can be created there. */
 static bool find_owner(int at, const char *name, uid_t *owner) {
   const char *end = strrchr(name, '/');
   char        probe[4096];
@@ -37,27 +37,27 @@ static bool find_owner(int at, const char *name, uid_t *owner) {
   return good;
 }
 
-/* Is *sb, of the entry `name` of `at`, ours? */
+/* Checks that *sb, the entry `name` of `at`, belongs to this user. */
 static tri_status check_owner(int at, const char *name, const char *path, const char *what,
                               const struct stat *sb) {
   uid_t owner;
 
   if (sb->st_uid == geteuid() || (find_owner(at, name, &owner) && owner == sb->st_uid)) return TRI_OK;
-  TRI_FAIL(TRI_EFILE, "%s: %s of another user (%u; this program runs as %u), and is left alone", path, what,
+  TRI_FAIL(TRI_EFILE, "%s: %s of another user (%u, this program runs as %u) and stays untouched", path, what,
            (unsigned)sb->st_uid, (unsigned)geteuid());
 }
 
-/* The folder that a link of ours, or of root's, leads to. */
+/* Opens the target folder of a link that belongs to this user or root. */
 static tri_status open_linked(const char *path, const struct stat *link, int *fd) {
   struct stat sb;
   tri_status  st = link->st_uid == 0 ? TRI_OK : check_owner(AT_FDCWD, path, path, "is a link", link);
 
   if (st != TRI_OK) return st;
   *fd = open(path, FOLDER_FLAGS);
-  if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: is a link that leads to no folder: %s", path, strerror(errno));
+  if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: is a link, but its target is no folder: %s", path, strerror(errno));
   if (fstat(*fd, &sb))
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", path, strerror(errno));
-  else /* asked inside it: what is above it may be closed to us */
+  else /* tested inside, since the folder above it may be closed to us */
     st = check_owner(*fd, "", path, "is a link to a folder", &sb);
   if (st == TRI_OK) return TRI_OK;
   close(*fd);
@@ -82,7 +82,8 @@ tri_status tri_folder_make(const char *path) {
   if (!mkdir(path, 0777)) return TRI_OK;
   why = errno;
   if (why == EEXIST) TRI_TRY(tri_folder_open(path, &fd));
-  if (why != EEXIST || fd < 0) TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(why));
+  if (why != EEXIST || fd < 0)
+    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be created: %s", path, strerror(why));
   close(fd);
   return TRI_OK;
 }
@@ -93,10 +94,10 @@ tri_status tri_folder_make_above(const char *path) {
 
   for (char *at = st == TRI_OK && *above ? above + 1 : NULL;
        at && st == TRI_OK && (at = strchr(at, '/')) != NULL; at++) {
-    if (!at[strspn(at, "/")]) break; /* behind the last part */
+    if (!at[strspn(at, "/")]) break; /* after the last part */
     *at = 0;
     if (mkdir(above, 0777) && errno != EEXIST)
-      st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: the folder cannot be made: %s", above,
+      st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: the folder cannot be created: %s", above,
                     strerror(errno));
     *at = '/';
   }
@@ -135,7 +136,7 @@ tri_status tri_folder_set_aside(const char *path, const char *aside) {
   int         why = lstat(aside, &sb) ? errno : EEXIST;
 
   if (why == ENOENT) why = rename(path, aside) ? errno : 0;
-  if (why) TRI_FAIL(TRI_EFILE, "%s: cannot be set aside as %s: %s", path, aside, strerror(why));
+  if (why) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", path, aside, strerror(why));
   return TRI_OK;
 }
 
@@ -155,7 +156,7 @@ tri_status tri_folder_check_own(int at, const char *name, const char *path) {
   struct stat sb;
 
   if (fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW)) TRI_FAIL(TRI_EFILE, "%s: %s", path, strerror(errno));
-  if (!S_ISDIR(sb.st_mode)) TRI_FAIL(TRI_EFILE, "%s: is no folder, and is left alone", path);
+  if (!S_ISDIR(sb.st_mode)) TRI_FAIL(TRI_EFILE, "%s: is no folder and stays untouched", path);
   return check_owner(at, name, path, "is a folder", &sb);
 }
 
@@ -165,7 +166,7 @@ static tri_status remove_entry(int fd, const char *name, const char *path) {
   return TRI_OK;
 }
 
-/* Takes d. */
+/* Removes all entries and closes d. */
 static tri_status empty(DIR *d, const char *path, const char *first) {
   struct dirent *entry;
   tri_status     st = TRI_OK;
@@ -179,7 +180,7 @@ done:
   return st;
 }
 
-/* Opens a folder of ours to be emptied; NULL on failure. */
+/* Opens a folder of this user for emptying. NULL on failure. */
 static DIR *open_own(int at, const char *name, const char *path) {
   struct stat sb;
   DIR        *d = NULL;

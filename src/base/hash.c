@@ -1,4 +1,4 @@
-/* hash.c - XXH64 of checkpoint bytes, of data sets, of names that key random numbers. */
+/* hash.c - XXH64 for checkpoint bytes, data sets, and names that key random numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hash.h"
 
@@ -6,7 +6,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are hashed as they stand in memory");
 
-/* Specified: the format's document, section "XXH64 algorithm description". */
+/* Specified: section "XXH64 algorithm description" of the format's document. */
 static const uint64_t P1 = 0x9E3779B185EBCA87u, P2 = 0xC2B2AE3D27D4EB4Fu, P3 = 0x165667B19E3779F9u,
                       P4 = 0x85EBCA77C2B2AE63u, P5 = 0x27D4EB2F165667C5u;
 

@@ -1,4 +1,4 @@
-/* host_memory.c - checked host memory. */
+/* host_memory.c - checked allocation of host memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host_memory.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef __has_feature /* clang's way to tell; gcc's is the other one */
+#ifndef __has_feature /* for clang. gcc has the other macro */
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
@@ -19,8 +19,9 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { PAGES_ALIGN = 256 };           /* specified: device.h */
-enum { PAGES_LEAST_BYTES = 1 << 21 }; /* chosen: a page fault each 4 KiB costs less than holes of that size */
+enum { PAGES_ALIGN = 256 }; /* specified: device.h */
+/* Chosen: a page fault for each 4 KiB costs less than holes of this size. */
+enum { PAGES_LEAST_BYTES = 1 << 21 };
 
 static atomic_int_fast64_t host_bytes;
 
@@ -31,9 +32,9 @@ tri_status tri_host_alloc(size_t n, size_t size, void **out) {
   *out = NULL;
   if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - 64)
     TRI_FAIL(TRI_ENOMEM, "a host buffer of %zu x %zu bytes is too large", n, size);
-  bytes = (bytes + 64) / 64 * 64; /* at least one cache line, so that n = 0 is legal */
+  bytes = (bytes + 64) / 64 * 64; /* at least one cache line, so n = 0 is legal */
   p = aligned_alloc(64, bytes);
-  if (!p) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  if (!p) TRI_FAIL(TRI_ENOMEM, "the host cannot allocate %zu bytes of memory", bytes);
   memset(p, 0, bytes);
   atomic_fetch_add(&host_bytes, (int_fast64_t)malloc_usable_size(p));
   *out = p;
@@ -61,16 +62,16 @@ tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size) {
   return TRI_OK;
 }
 
-/* glibc's malloc takes large blocks from the kernel one by one until the first of them is freed, then from
- * the heap, which holes make larger with each round: a run's second checkpoint took 20 MiB more than its
- * first. With a threshold of our own every large block goes back to the kernel. */
+/* glibc's malloc takes large blocks directly from the kernel until the first of them is freed. Afterwards it
+ * takes them from the heap, and holes make the heap grow with each round. A run's second checkpoint took 20
+ * MiB more than its first. With a fixed threshold every large block goes back to the kernel. */
 static void keep_heap_small(void) {
 #if defined M_MMAP_THRESHOLD
   mallopt(M_MMAP_THRESHOLD, PAGES_LEAST_BYTES);
 #endif
 }
 
-/* calloc zeroes without touching what is fresh; the address it gave lies before the block, where nobody else
+/* calloc zeroes memory without touching fresh pages. Its address is stored before the block, where no caller
  * may look. */
 tri_status tri_pages_alloc(size_t bytes, void **out) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -79,7 +80,7 @@ tri_status tri_pages_alloc(size_t bytes, void **out) {
   *out = NULL;
   pthread_once(&once, keep_heap_small);
   got = bytes > PTRDIFF_MAX - 2 * PAGES_ALIGN ? NULL : calloc(bytes + 2 * PAGES_ALIGN, 1);
-  if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  if (!got) TRI_FAIL(TRI_ENOMEM, "the host cannot allocate %zu bytes of memory", bytes);
   atomic_fetch_add(&host_bytes, (int_fast64_t)malloc_usable_size(got));
   *out = got + 2 * PAGES_ALIGN - (uintptr_t)got % PAGES_ALIGN;
   memcpy((char *)*out - sizeof got, &got, sizeof got);

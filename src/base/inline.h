@@ -1,5 +1,5 @@
-/* inline.h - TRI_INLINE: small functions for the host and, under nvcc, for the device too.
- * TRI_ON_GPU is 1 where nvcc compiles them for the device. */
+/* inline.h - TRI_INLINE: small functions for the host and, under nvcc, for the device too. TRI_ON_GPU is 1
+ * when nvcc compiles them for the device. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INLINE_H
 #define TRI_INLINE_H

@@ -1,5 +1,5 @@
-/* keeper.c - a process between this one and a program: when either side ends, all processes that the program
- * started end too. */
+/* keeper.c - a process between this one and a program. When either ends, it ends all processes of the
+ * program. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* vfork */
 #include "keeper.h"
@@ -23,7 +23,7 @@ int tri_keeper_signal(void) { return SIGRTMIN + 7; }
 
 /* ---- the program ---- */
 
-static volatile int exec_failed; /* by the child of vfork, whose memory is ours */
+static volatile int exec_failed; /* set by the child of vfork, which shares our memory */
 
 static _Noreturn void run_program(int keeper, char **argv) {
   sigset_t none;
@@ -45,7 +45,7 @@ static int start_program(char **argv) {
   return pid;
 }
 
-/* The pipes are the program's: their ends here would hide its end. */
+/* Closes the program's pipes in this process. Open ends here would hide the program's end. */
 static void let_go(void) {
   int nothing = open("/dev/null", O_RDWR);
 
@@ -57,13 +57,15 @@ static void let_go(void) {
 static void report(const tri_keeper_record *r) {
   ssize_t n;
 
-  do n = write(TRI_KEEPER_REPORT, r, sizeof *r); /* two fit into any pipe; nobody may listen any more */
+  /* Two records fit into any pipe, and the reader may be gone. */
+  do n = write(TRI_KEEPER_REPORT, r, sizeof *r);
   while (n < 0 && errno == EINTR);
 }
 
-/* ---- what ended, what is left ---- */
+/* ---- the end ---- */
 
-/* Waits for those that have ended, orphans too, which come here. False: there are no children. */
+/* Waits for ended children. Orphans of the program become children of the keeper. False: there are no
+ * children. */
 static bool reap(tri_keeper_record *r) {
   int status, pid;
 
@@ -92,7 +94,7 @@ static bool is_child(int pid, int of) {
   return end && sscanf(end + 1, " %*c %d", &parent) == 1 && parent == of;
 }
 
-/* Its own children: those of a child that is killed become its own. */
+/* Kills the keeper's own children. The children of a killed child become its own. */
 static void kill_children(void) {
   DIR           *proc = opendir("/proc");
   struct dirent *e;
@@ -132,7 +134,7 @@ static _Noreturn void keep(char **argv) {
   prctl(PR_SET_NAME, TRI_KEEPER_NAME, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, tri_keeper_signal(), 0, 0, 0);
-  if (getppid() != atoi(argv[0])) _exit(127); /* it ended before that */
+  if (getppid() != atoi(argv[0])) _exit(127); /* the starter has already ended */
   r.program = start_program(argv + 1);
   r.failed = r.program < 0 ? errno : exec_failed;
   let_go();
@@ -149,7 +151,7 @@ static _Noreturn void keep(char **argv) {
   _exit(0);
 }
 
-/* Before main, and before any library of this executable is used. */
+/* Runs before main, and before any library of this executable is used. */
 __attribute__((constructor)) static void take_over(int argc, char **argv) {
   if (argc > 3 && !strcmp(argv[0], TRI_KEEPER_NAME)) keep(argv + 1);
 }

@@ -1,4 +1,4 @@
-/* live.c - one line at the end of a terminal that is drawn again and again, and out of the way of
+/* live.c - one status line at the end of a terminal, redrawn repeatedly and kept out of the way of
  * messages. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "live.h"
@@ -12,10 +12,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static char                  live_line[256]; /* chosen: wider than what is shown */
+static char                  live_line[256]; /* chosen: wider than any line shown */
 static volatile sig_atomic_t is_drawn;
 
-/* To the beginning of the line; erase from there on. */
+/* Goes to the beginning of the line and erases from there on. */
 static const char wipe[] = "\r\033[J";
 
 static bool has_terminal(void) {
@@ -41,8 +41,8 @@ void tri_live_wipe(void) {
 void tri_live_redraw(void) {
   if (!live_line[0]) return;
   tri_live_wipe();
-  is_drawn = 1; /* first: a signal that comes meanwhile wipes what stands there */
-  /* One column less: in the last one some terminals wrap at once. */
+  is_drawn = 1; /* set first, so that a signal meanwhile wipes the line */
+  /* One column stays free, because some terminals wrap at the last one. */
   fprintf(stderr, "%.*s\r", columns() - 1, live_line);
   fflush(stderr);
 }
@@ -56,7 +56,7 @@ bool tri_live_draw(const char *line) {
   return live_line[0] != 0;
 }
 
-/* Whether it could be written is no matter: there is nobody else to tell. */
+/* A failed write is ignored, because there is nowhere else to report it. */
 static void put(const char *text, size_t n) {
   ssize_t written = write(STDERR_FILENO, text, n);
   (void)written;

@@ -1,4 +1,4 @@
-/* log.c - what a run says: by level and rank, on the terminal, broken to its width, and in the file. */
+/* log.c - log messages by level and rank, to the terminal, broken to its width, and to the file. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "error_list.h"
 #include "log.h"
@@ -13,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NARROW_COLUMNS = 20 }; /* chosen: less is not worth breaking lines for */
+enum { NARROW_COLUMNS = 20 }; /* chosen: below this width lines are not broken */
 
-static const char UNNAMED[] = "warning"; /* the code of a warning that has none of its own */
+static const char UNNAMED[] = "warning"; /* code of warnings without a code */
 
 static int           log_rank;
 static tri_log_level log_level = TRI_LOG_INFO, log_asked = TRI_LOG_INFO;
 static FILE         *log_copy;
-static atomic_int    log_fd = -1;        /* of that, for who must not wait for its lock */
-static char          log_early[1 << 16]; /* until a file is there */
+static atomic_int    log_fd = -1;        /* its descriptor, for writers that must not wait for its lock */
+static char          log_early[1 << 16]; /* until there is a file */
 static size_t        log_early_bytes;
 
 void tri_log_open(int rank, tri_log_level level) {
@@ -44,14 +44,14 @@ void tri_log_file(void *file) {
   log_early_bytes = 0;
 }
 
-/* On stderr or in the file. */
+/* True if stderr or the file takes this level. */
 static bool is_wanted(tri_log_level level) {
   bool first_only = level == TRI_LOG_INFO || level == TRI_LOG_DETAIL;
 
   return level <= (log_level > TRI_LOG_DETAIL ? log_level : TRI_LOG_DETAIL) && (!first_only || log_rank == 0);
 }
 
-/* Lines of `width` columns, broken at words. */
+/* Breaks lines at words to `width` columns. */
 static tri_status break_lines(const char *prefix, const char *text, int width, tri_text *out) {
   tri_text   whole = {0};
   tri_status st = tri_text_printf(&whole, "%s%s", prefix, text);
@@ -61,7 +61,7 @@ static tri_status break_lines(const char *prefix, const char *text, int width, t
   return st;
 }
 
-/* breaks: where a terminal is too narrow for a line, at a word. */
+/* breaks: break lines at words if the terminal is too narrow. */
 static void show_log(tri_log_level level, const char *prefix, const char *text, bool breaks) {
   int      width = breaks ? tri_live_columns() : 0;
   tri_text lines = {0};
@@ -73,12 +73,12 @@ static void show_log(tri_log_level level, const char *prefix, const char *text, 
   else
     fprintf(stderr, "%s%s\n", prefix, text);
   tri_text_free(&lines);
-  if (level != TRI_LOG_ERROR) tri_live_redraw(); /* after an error nothing goes on */
+  if (level != TRI_LOG_ERROR) tri_live_redraw(); /* no live line follows an error */
 }
 
 static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
 
-/* text: visible. */
+/* text must be visible. */
 static void put_log(tri_log_level level, const char *text, bool breaks) {
   if (level <= log_level) show_log(level, prefix[level], text, breaks);
   if (log_copy) {
@@ -91,7 +91,7 @@ static void put_log(tri_log_level level, const char *text, bool breaks) {
   }
 }
 
-/* text: visible. Lines are broken at 79 columns in pipes and in the file too. */
+/* text must be visible. Breaks lines at 79 columns in pipes and in the file too. */
 static void put_narrow(tri_log_level level, const char *text) {
   tri_text lines = {0};
 
@@ -215,5 +215,5 @@ void tri_log_urgent(const char *line) {
   int fd = log_fd;
 
   tri_live_interrupt(line);
-  if (fd >= 0 && write(fd, line, strlen(line)) < 0) return; /* there is nobody else to tell */
+  if (fd >= 0 && write(fd, line, strlen(line)) < 0) return; /* there is nowhere else to report it */
 }

@@ -1,4 +1,4 @@
-/* mask.c - secrets in addresses and command lines, replaced by *** wherever they are shown or stored. */
+/* mask.c - replaces secrets in addresses and command lines by *** wherever they are shown or stored. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mask.h"
 
@@ -7,13 +7,14 @@
 #include <strings.h>
 
 enum {
-  LEAST_SECRET = 3,  /* chosen: a shorter one is found everywhere in a reply */
-  LEAST_RANDOM = 20, /* chosen: letters and digits in a row; keys have 20 to 64, words of a path fewer */
-  LEAST_DIGITS = 3,  /* chosen: of them digits */
+  LEAST_SECRET = 3, /* chosen: shorter ones occur everywhere in a reply */
+  /* Chosen: letters and digits in a row. Keys have 20 to 64, and words of a path have fewer. */
+  LEAST_RANDOM = 20,
+  LEAST_DIGITS = 3, /* chosen: digits among them */
   MOST_NAME = 64
 };
 
-/* Where the pieces of a text go: a masked text, or the list of its secrets. */
+/* The output: a masked text, or the list of its secrets. */
 typedef struct sink {
   tri_text *masked, *secrets; /* one is NULL */
 } sink;
@@ -32,9 +33,9 @@ static tri_status put_secret(const sink *k, const char *s, size_t n) {
   return tri_text_put(k->secrets, "", 1);
 }
 
-/* ---- what looks like a key ---- */
+/* ---- texts that look like keys ---- */
 
-/* Beginnings of keys that services give out; *n: bytes that say nothing secret. */
+/* Tests for the beginnings of keys from known services. *n: bytes that are not secret. */
 static bool begins_as_key(const char *s, size_t n, size_t *lead) {
   static const char *const begin[] = {"sk-",    "sk_",   "pk_",    "hf_",     "ghp_", "gho_",  "github_pat_",
                                       "glpat-", "xoxb-", "xoxp-",  "xapp-",   "AKIA", "ASIA",  "AIza",
@@ -62,7 +63,7 @@ static bool is_random(const char *s, size_t n) {
   return false;
 }
 
-/* Text that is no secret by its name: only a key in it is. */
+/* Puts text whose name does not make it a secret. Only a key in it is masked. */
 static tri_status put_if_plain(const sink *k, const char *s, size_t n) {
   size_t lead;
 
@@ -82,8 +83,8 @@ static size_t span_until(const char *s, size_t n, const char *set) {
   return i;
 }
 
-/* Bytes of the name and password in front of the host; 0: there are none. A password that was not escaped may
- * hold '/', '?' and '#': then no port follows the colon, and an '@' comes later. */
+/* Bytes of the name and password before the host. 0: there are none. An unescaped password may contain '/',
+ * '?' and '#'. In this case no port follows the colon, and an '@' comes later. */
 static size_t user_bytes(const char *s, size_t n) {
   size_t end = span_until(s, n, "/?#\\"), at = 0, colon = 0;
   bool   has_port = true;
@@ -99,7 +100,7 @@ static size_t user_bytes(const char *s, size_t n) {
   return at;
 }
 
-/* Names of a query whose values choose what the server does, and open nothing. */
+/* True for query names whose values are no secrets, since they only select what the server does. */
 static bool is_harmless(const char *name, size_t n) {
   static const char *const known[] = {"model", "model_name", "version", "api-version", "api_version", "v",
                                       "mode",  "task",       "split",   "lang",        "format",      "type"};
@@ -124,7 +125,7 @@ static tri_status put_query(const sink *k, const char *s, size_t n) {
   return TRI_OK;
 }
 
-/* Bytes that a scheme could have. */
+/* Bytes that may belong to a scheme. */
 static size_t scheme_run(const char *s, size_t n) {
   size_t i = 0;
 
@@ -143,7 +144,7 @@ static tri_status put_url(const sink *k, const char *s, size_t n) {
 
   TRI_TRY(put_plain(k, s, lead));
   s += lead, n -= lead;
-  if (k->secrets && user) { /* each alone, too: a message may have one of them */
+  if (k->secrets && user) { /* each part alone too, since a message may contain one of them */
     size_t name = span_until(s, user, ":");
     if (name < user) TRI_TRY(put_secret(k, s + name + 1, user - name - 1));
     TRI_TRY(put_secret(k, s, name));
@@ -179,8 +180,8 @@ static bool is_one_of(const char *word, const char *const *list) {
   return false;
 }
 
-/* Whether a value under this name is a secret: by the parts of the name, as in "openai-api-key", "HF_TOKEN",
- * "apiKey". "prompt_key" and "eos_token" are none. */
+/* True if a value under this name is a secret. The parts of the name decide, as in "openai-api-key",
+ * "HF_TOKEN" and "apiKey". "prompt_key" and "eos_token" are no secrets. */
 static bool is_secret_name(const char *s, size_t n) {
   static const char *const secret[] = {"apikey", "secret", "password",      "passwd",     "passphrase",
                                        "pwd",    "auth",   "authorization", "credential", "credentials",
@@ -221,7 +222,7 @@ static bool is_setting(const char *s, size_t n) {
          (n == 5 && !strncasecmp(s, "false", 5));
 }
 
-/* Where the value ends that begins at s: at the quote before it, or at what ends a word. */
+/* Bytes of the value that begins at s. It ends at the quote before it, or at the end of the word. */
 static size_t value_bytes(const char *s, size_t n, char quote) {
   size_t i = 0;
 
@@ -232,7 +233,8 @@ static size_t value_bytes(const char *s, size_t n, char quote) {
   return span_until(s, n, " \t\r\n\"',;&|)]}<>");
 }
 
-/* Between a name and its value: "=", ": ", or after an option " " and "', '"; 0: no value follows. */
+/* Bytes between a name and its value: "=" or ": ", and after an option also " " and "', '". 0: no value
+ * follows. */
 static size_t link_bytes(const char *s, size_t n, bool is_option) {
   size_t i = 0, marks = 0;
 
@@ -248,7 +250,7 @@ static size_t link_bytes(const char *s, size_t n, bool is_option) {
   return marks && i < n && !(is_option && s[i] == '-') ? i : 0;
 }
 
-/* Puts a secret name at s and its value; *used: their bytes, 0 where there is none. */
+/* Puts a secret name at s and its value. *used is their number of bytes. 0: there is no value. */
 static tri_status put_named(const sink *k, const char *s, size_t n, size_t *used) {
   size_t name = 0, lead = 0, link, m;
 
@@ -272,7 +274,7 @@ static tri_status put_named(const sink *k, const char *s, size_t n, size_t *used
 }
 
 static tri_status put_text(const sink *k, const char *s, size_t n) {
-  size_t looked = 0; /* no scheme begins before it: one look at "a+a+a+" is enough */
+  size_t looked = 0; /* no scheme begins before it, so "a+a+a+" is scanned once */
 
   for (size_t i = 0; i < n;) {
     bool   begins = !i || !is_in_name(s[i - 1]);
@@ -324,9 +326,9 @@ tri_status tri_mask_word(const char *before, const char *word, tri_text *out) {
   return put_word(&(sink){.masked = out}, before, word);
 }
 
-/* ---- secrets in what others write ---- */
+/* ---- secrets in foreign text ---- */
 
-/* Those from `from` on once more, with their escapes resolved, where that makes a difference. */
+/* Adds the secrets from `from` on once more with their escapes resolved, if this makes a difference. */
 static tri_status add_resolved(tri_secrets *s, size_t from) {
   size_t end = s->all.len;
 
@@ -366,7 +368,7 @@ tri_status tri_secrets_add_word(tri_secrets *s, const char *before, const char *
 
 void tri_secrets_free(tri_secrets *s) { tri_text_free(&s->all); }
 
-/* Bytes of the longest secret that begins the text; 0: none does. */
+/* Bytes of the longest secret at the beginning of the text. 0: there is none. */
 static size_t secret_at(const tri_secrets *s, const char *text, size_t n) {
   size_t longest = 0;
 
@@ -377,8 +379,8 @@ static size_t secret_at(const tri_secrets *s, const char *text, size_t n) {
   return longest;
 }
 
-/* A mask is put where its secret ends, and no secret is shorter than it: what is still read is not written
- * over where out is the text. */
+/* A mask is written at the end of its secret, and no secret is shorter than the mask. So if out is the text,
+ * unread bytes are not overwritten. */
 size_t tri_secrets_copy(const tri_secrets *s, const char *text, size_t n, char *out, size_t cap) {
   size_t mask = strlen(TRI_MASK), to = 0, end = 0;
   bool   hides = false;

@@ -1,4 +1,5 @@
-/* memory_group.c - control groups: where they are mounted, what they allow, whom the kernel killed there. */
+/* memory_group.c - control groups: their mounts, their memory limits, and the processes killed by the
+ * kernel. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory_group.h"
 
@@ -8,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The two versions of control groups: where most machines mount them, and how their files are called. */
+/* The two versions of control groups: their usual mount and the names of their files. */
 typedef struct version {
   const char *mount, *limit, *usage, *idle_key, *kills;
 } version;
@@ -17,15 +18,16 @@ static const version v2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "in
 static const version v1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                            "total_inactive_file ", "memory.oom_control"};
 
-/* A process's group: <mount><path>, where path begins with a slash or is empty. */
+/* A process's group is <mount><path>. path begins with a slash or is empty. */
 typedef struct group {
   const version *v;
   char           mount[TRI_GROUP_PATH_BYTES / 4], path[TRI_GROUP_PATH_BYTES / 2];
 } group;
 
-static const size_t unlimited = (size_t)1 << 62; /* version 1 writes a number near 2^63, version 2 "max" */
+/* Version 1 gives a number near 2^63 for no limit, version 2 gives "max". */
+static const size_t unlimited = (size_t)1 << 62;
 
-/* The number behind `key` in a file of lines "key number"; SIZE_MAX if it is not there. */
+/* Returns the number after `key` in a file of lines "key number". SIZE_MAX: it is missing. */
 static size_t number_in(const char *path, const char *key) {
   char   line[256];
   size_t found = SIZE_MAX;
@@ -52,7 +54,7 @@ bool tri_group_has(const char *list, const char *word) {
   return false;
 }
 
-/* mountinfo writes a space in a name as \040, and others likewise. */
+/* mountinfo writes a space in a name as \040, and other characters likewise. */
 static void unescape(char *text) {
   char *to = text;
 
@@ -65,7 +67,7 @@ static void unescape(char *text) {
   *to = 0;
 }
 
-/* One line of mountinfo (proc(5)): "36 35 98:0 ROOT MOUNT options ... - type source options". */
+/* Reads one line of mountinfo (proc(5)): "36 35 98:0 ROOT MOUNT options ... - type source options". */
 static bool read_mount(char *line, const version *v, char **base, char **mount) {
   char *rest = strstr(line, " - "), *at = line, *save = NULL, *type, *options;
 
@@ -86,7 +88,8 @@ static bool read_mount(char *line, const version *v, char **base, char **mount) 
   return true;
 }
 
-/* Where the groups of this version are mounted, and the path from there: a container sees a part of them. */
+/* Finds the mount of this version's groups and makes the path relative to it. A container sees only a part of
+ * the groups. */
 static void find_mount(const char *root, group *g) {
   char   path[TRI_GROUP_PATH_BYTES], line[4096], *base, *mount;
   size_t n;
@@ -109,7 +112,8 @@ static void find_mount(const char *root, group *g) {
   fclose(f);
 }
 
-/* /proc/PID/cgroup has lines "number:controllers:/path". Returns how many groups that may limit memory. */
+/* Reads lines "number:controllers:/path" of /proc/PID/cgroup. Returns the number of groups that may limit
+ * memory. */
 static int find_groups(const char *root, int pid, group out[2]) {
   char  line[TRI_GROUP_PATH_BYTES], path[TRI_GROUP_PATH_BYTES];
   int   n = 0;
@@ -139,7 +143,7 @@ static int find_groups(const char *root, int pid, group out[2]) {
   return n;
 }
 
-/* One group: lowers the numbers if it allows less. */
+/* Lowers the numbers if this group allows less. */
 static void apply(const group *g, tri_memory_limit *out) {
   char   path[TRI_GROUP_PATH_BYTES], file[TRI_GROUP_PATH_BYTES];
   size_t limit, used, idle, left;
@@ -174,7 +178,7 @@ bool tri_memory_limit_find(const char *root, int pid, tri_memory_limit *out) {
   return out->file[0];
 }
 
-/* Version 2 counts in the victim's group and all above it, version 1 in the victim's alone. */
+/* Version 2 counts in the victim's group and all groups above it, version 1 only in the victim's. */
 bool tri_memory_kills_find(const char *root, int pid, char file[TRI_GROUP_PATH_BYTES]) {
   group g[2];
   int   n = find_groups(root, pid, g);

@@ -1,5 +1,5 @@
-/* memory_group.h - limits on memory that the kernel enforces by killing: control groups (cgroups), version 2
- * and 1, nested; and what they counted. */
+/* memory_group.h - memory limits that the kernel enforces by killing: nested control groups (cgroups),
+ * versions 2 and 1, and their counts of killed processes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEMORY_GROUP_H
 #define TRI_MEMORY_GROUP_H
@@ -10,24 +10,25 @@
 
 enum { TRI_GROUP_PATH_BYTES = 1200 };
 
-/* All that follow are not collective. `root` is a folder in which /proc and /sys stand: "" but in tests. pid
- * 0: this process. */
+/* All that follow are not collective. `root` is the folder that contains /proc and /sys, "" except in tests.
+ * pid 0 is this process. */
 
-/* Pure. Whether one of a list's words, with commas between, is this one: controllers of a group, say. */
+/* Pure. True if a comma-separated list, such as the controllers of a group, contains the word. */
 bool tri_group_has(const char *list, const char *word);
 
-/* The limits of a process: its own group's and those of the groups above. */
+/* The limits of a process, from its own group and the groups above. */
 typedef struct tri_memory_limit {
-  size_t bytes; /* the lowest limit */
-  size_t free;  /* the least that a group has left; pages of files nobody uses count as free */
-  char   file[TRI_GROUP_PATH_BYTES]; /* of the limit that leaves the least */
+  size_t bytes;                      /* the lowest limit */
+  size_t free;                       /* the least free memory of a group. Unused file cache counts as free */
+  char   file[TRI_GROUP_PATH_BYTES]; /* the file of the limit with the least free memory */
 } tri_memory_limit;
-/* False, and *out zeroed: there is none, or none that can be read. */
+/* False, with *out zeroed: there is no limit, or none that can be read. */
 bool tri_memory_limit_find(const char *root, int pid, tri_memory_limit *out);
 
-/* Where processes of a group are counted that the kernel killed for want of memory. False: nowhere. */
+/* Finds the file that counts processes of the group killed by the kernel for lack of memory. False: there is
+ * none. */
 bool tri_memory_kills_find(const char *root, int pid, char file[TRI_GROUP_PATH_BYTES]);
-/* How many they are by now; -1: the file cannot be read. */
+/* Returns their number so far. -1: the file cannot be read. */
 int64_t tri_memory_kills_count(const char *file);
 
 /* Bytes that this process may still map under RLIMIT_AS (ulimit -v). False: there is no such limit. */

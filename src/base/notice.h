@@ -1,4 +1,4 @@
-/* notice.h - warnings and verdicts for machines: each with a code and numbers, handed to one listener. */
+/* notice.h - warnings and verdicts for machines. Each has a code and numbers and goes to one listener. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_NOTICE_H
 #define TRI_NOTICE_H
@@ -6,36 +6,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TRI_NOTICE_NUMBERS = 8 }; /* of a notice at most; chosen */
+enum { TRI_NOTICE_NUMBERS = 8 }; /* chosen: the most numbers of a notice */
 
 typedef struct tri_notice_number {
   const char *name;
-  double      value; /* not finite: not known */
+  double      value; /* not finite: unknown */
 } tri_notice_number;
 
 typedef enum {
-  TRI_NOTICE_WARNING, /* something is wrong, and the run goes on */
+  TRI_NOTICE_WARNING, /* a problem, but the run goes on */
   TRI_NOTICE_VERDICT  /* a rank died or hangs, and the run ends */
 } tri_notice_kind;
 
 /* All pointers are borrowed for the call. */
 typedef struct tri_notice {
   tri_notice_kind   kind;
-  const char       *code; /* one word: "kl_jump"; of a verdict its cause: "died" */
-  const char       *of;   /* what it is about where there are several: a reward's name; NULL: nothing */
-  const char       *text; /* for people, visible (visible.h); may have several lines */
-  int64_t           step; /* -1: the listener knows which step the run is in */
+  const char       *code; /* one word: "kl_jump". A verdict has its cause: "died" */
+  const char       *of;   /* the subject if there are several, such as a reward's name. NULL: none */
+  const char       *text; /* for people, visible (visible.h). It may have several lines */
+  int64_t           step; /* -1: the listener knows the step of the run */
   tri_notice_number number[TRI_NOTICE_NUMBERS];
   int               n_number;
-  bool              urgent; /* of a thread that must not wait for a lock: the main thread may hang */
-  int               rank;   /* of a verdict: the rank that is meant; -1: none, all have come */
-  const char       *node;   /* of a verdict: that rank's host; NULL: none */
+  bool              urgent; /* from a thread that must not wait for a lock, since the main thread may hang */
+  int               rank;   /* verdicts only: the culprit. -1: none, all ranks have come */
+  const char       *node;   /* verdicts only: the culprit's host. NULL: none */
 } tri_notice;
 
-/* Not collective. From here on each notice of this process is handed to `listen`, in the thread that made it;
- * NULL: to nobody. */
+/* Not collective. From here on, every notice of this process is passed to `listen`, in the thread that made
+ * it. NULL: to nobody. */
 void tri_notice_listen(void (*listen)(void *ctx, const tri_notice *notice), void *ctx);
-/* Not collective, any thread. Hands the notice to the listener, and logs nothing. */
+/* Not collective, any thread. Passes the notice to the listener without logging it. */
 void tri_notice_give(const tri_notice *notice);
 
 /* Not collective. As tri_log(TRI_LOG_WARN, ...), with a code for machines. A warning of tri_log itself has
@@ -45,9 +45,9 @@ void tri_warn(const char *code, const char *fmt, ...) __attribute__((format(prin
 void tri_warn_narrow(const char *code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Not collective. As tri_log_lines(TRI_LOG_WARN, text), with a code. */
 void tri_warn_lines(const char *code, const char *text);
-/* Not collective. As tri_warn, with all of *like but its text: numbers, what it is about, its step. */
+/* Not collective. As tri_warn, with all members of *like except its text: numbers, subject, step. */
 void tri_warn_like(const tri_notice *like, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Not collective. Logs notice->text as a warning, and hands the notice on. */
+/* Not collective. Logs notice->text as a warning and passes the notice on. */
 void tri_warn_notice(const tri_notice *notice);
 
 #endif

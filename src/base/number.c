@@ -1,4 +1,4 @@
-/* number.c - numbers as the shortest text that reads back the same. */
+/* number.c - formats numbers as the shortest text that reads back the same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "number.h"
 
@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Where a few digits suffice, more of them are zeros, which %g leaves out: so the search may begin at the
- * digits that every decimal of so many keeps (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG), or at one below the normal
- * numbers, and ends at those that tell all numbers apart. */
+/* The search tries growing numbers of digits. If a few digits suffice, %g drops the zeros after them. So it
+ * can begin at the number of digits that survive a round trip (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG), or at one
+ * digit for subnormal numbers. It ends at the number of digits that distinguishes all numbers. */
 enum { DOUBLE_FIRST = 15, DOUBLE_LAST = 17, FLOAT_FIRST = 6, FLOAT_LAST = 9 };
 
-/* Integers and -0; false for all else. */
+/* Formats integers and -0. False for all other numbers. */
 static bool put_whole(double x, char out[TRI_NUMBER_BYTES]) {
   if (x == 0 && signbit(x)) return snprintf(out, TRI_NUMBER_BYTES, "-0.0") > 0;
   return fabs(x) < 0x1p53 && x == floor(x) && snprintf(out, TRI_NUMBER_BYTES, "%.0f", x) > 0;

@@ -1,4 +1,4 @@
-/* print.c - results on standard output, which may be a terminal. */
+/* print.c - writes results to standard output, which may be a terminal. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "print.h"
 
@@ -13,9 +13,9 @@
 enum {
   PIECE_BYTES = 1024,
   CHARACTER_BYTES = 4
-}; /* chosen: escaped at once; specified by UTF-8: the longest */
+}; /* chosen: bytes escaped at once. Specified by UTF-8: the longest character */
 
-/* The bytes of text [n] to take at once: no character is cut. */
+/* Returns the bytes of text [n] to take at once, without cutting a character. */
 static size_t piece_of(const char *text, size_t n) {
   size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
 
@@ -24,7 +24,7 @@ static size_t piece_of(const char *text, size_t n) {
 }
 
 bool tri_print_is_terminal(void) {
-  static int terminal = -1; /* asked once, not for each of a million lines */
+  static int terminal = -1; /* tested once, not for each of a million lines */
 
   if (terminal < 0) terminal = isatty(STDOUT_FILENO);
   return terminal;

@@ -1,4 +1,4 @@
-/* processor.c - the instructions that a compiler was allowed to use, asked of the processor. */
+/* processor.c - checks the processor for the instructions that the compiler was allowed to use. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "processor.h"
 

@@ -1,5 +1,5 @@
-/* rng.h - counter-based random numbers: key + counter -> bits, no state.
- * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
+/* rng.h - counter-based random numbers: key and counter give bits, without a state. Philox4x32-10: Salmon,
+ * Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RNG_H
 #define TRI_RNG_H
@@ -12,7 +12,7 @@ typedef struct tri_rng_key {
   uint32_t k[2];
 } tri_rng_key;
 
-/* What a stream of random numbers is for: part of the key, so that no two uses share numbers. */
+/* The use of a stream of random numbers. It is part of the key, so no two uses share numbers. */
 typedef enum {
   TRI_RNG_SAMPLE = 1,
   TRI_RNG_SHUFFLE = 2,
@@ -55,10 +55,10 @@ TRI_INLINE void tri_rng_bits(tri_rng_key key, uint64_t hi, uint64_t lo, uint32_t
   out[3] = c3;
 }
 
-/* Uniform in (0, 1): 23 bits and a half step, exact in f32, so never 0 and never 1. */
+/* Uniform in (0, 1). The value has 23 bits and a half step and is exact in f32, so it is never 0 or 1. */
 TRI_INLINE float tri_rng_unit(uint32_t bits) { return ((float)(bits >> 9) + 0.5f) * 0x1p-23f; }
 
-/* The number that draws a token, uniform in (0, 1), 53 bits. key: prompt, answer, position. */
+/* Returns the number that draws a token, uniform in (0, 1), with 53 bits. key: prompt, answer, position. */
 TRI_INLINE double tri_rng_draw(uint64_t seed, const int64_t key[3]) {
   uint32_t bits[4];
   uint64_t lo = (uint64_t)key[1] << 32 | (uint32_t)key[2];

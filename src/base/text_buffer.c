@@ -1,4 +1,4 @@
-/* text_buffer.c - text that grows; texts copied and compared. */
+/* text_buffer.c - growable text, and texts copied and compared. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "text_buffer.h"
 
@@ -24,7 +24,7 @@ static tri_status text_space(tri_text *t, size_t more) {
   if (need <= t->cap) return TRI_OK;
   while (cap < need) cap *= 2;
   data = realloc(t->data, cap);
-  if (!data) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", cap);
+  if (!data) TRI_FAIL(TRI_ENOMEM, "the host cannot allocate %zu bytes of memory", cap);
   t->data = data;
   t->cap = cap;
   return TRI_OK;
@@ -45,7 +45,7 @@ tri_status tri_text_printf(tri_text *t, const char *fmt, ...) {
   va_start(ap, fmt);
   n = vsnprintf(NULL, 0, fmt, ap);
   va_end(ap);
-  if (n < 0) TRI_FAIL(TRI_EINTERNAL, "a message cannot be printed: %s", fmt);
+  if (n < 0) TRI_FAIL(TRI_EINTERNAL, "a message cannot be formatted: %s", fmt);
   TRI_TRY(text_space(t, (size_t)n));
   va_start(ap, fmt);
   vsnprintf(t->data + t->len, (size_t)n + 1, fmt, ap);
@@ -59,8 +59,8 @@ void tri_text_free(tri_text *t) {
   *t = (tri_text){0};
 }
 
-/* Edit distance in which two neighbours swapped are one edit (optimal string alignment, three rows); names
- * longer than a row count as far. */
+/* Edit distance with a swap of two neighbours as one edit (optimal string alignment, three rows). Names
+ * longer than a row count as far apart. */
 static int edit_distance(const char *a, const char *b) {
   enum { MOST = 96 };
   int row[3][MOST + 1], n_a = (int)strlen(a), n_b = (int)strlen(b);
@@ -105,6 +105,6 @@ const char *tri_nearest_within(int edits, const char *name, const char *const *k
 const char *tri_nearest(const char *name, const char *const *known, int n_known) {
   int n = (int)strlen(name), limit = n / 3;
 
-  if (limit < 2) limit = n < 4 ? n / 2 : 2; /* of three letters 2 edits make another word */
+  if (limit < 2) limit = n < 4 ? n / 2 : 2; /* two edits turn three letters into another word */
   return tri_nearest_within(limit, name, known, n_known);
 }

@@ -1,4 +1,4 @@
-/* visible.c - text of others made safe for a terminal or a log. */
+/* visible.c - makes foreign text safe for a terminal or a log. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "visible.h"
 
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The character at s [n]: its bytes, or 0 where they are not UTF-8 (RFC 3629: no surrogates, nothing longer
- * than needed). */
+/* Decodes the character at s [n] and returns its bytes. 0: they are not UTF-8 (RFC 3629: no surrogates, no
+ * overlong forms). */
 static size_t decode(const unsigned char *s, size_t n, uint32_t *c) {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   size_t bytes = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF8 ? 4 : 0;
@@ -28,8 +28,8 @@ size_t tri_character(const char *text, size_t n) {
   return n ? decode((const unsigned char *)text, n, &c) : 0;
 }
 
-/* C0, DEL and C1; line and paragraph separator; marks, embeddings, overrides and isolates of writing
- * direction. */
+/* True for C0, DEL and C1, line and paragraph separators, and marks, embeddings, overrides and isolates of
+ * writing direction. */
 static bool is_hidden(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || c == 0x200E || c == 0x200F ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);

@@ -1,4 +1,4 @@
-/* test_apart.c - work in a child process. Judge: what the caller has afterwards. */
+/* test_apart.c - work in a child process. Judge: the caller's state afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/apart.h"
 #include "base/host_memory.h"
@@ -126,7 +126,7 @@ static void processor_time_is_bounded(void **state) {
   assert_string_equal(how, "it took over 1 s of processor time");
 }
 
-/* `trap '' XCPU` in the shell, or a parent that blocks it. */
+/* SIGXCPU may be ignored by `trap '' XCPU` in the shell, or blocked by a parent. */
 static void who_ignores_the_signal_is_bounded_too(void **state) {
   tri_apart_limit limit = {0, 1};
   tri_text        out = {0};
@@ -147,7 +147,7 @@ static void who_ignores_the_signal_is_bounded_too(void **state) {
   signal(SIGXCPU, SIG_DFL);
 }
 
-/* The test itself runs in a child, whose limit nobody can raise again. */
+/* The test runs in a child itself, because a lowered limit cannot be raised again. */
 static tri_status with_one_second(void *ctx, tri_text *out) {
   tri_apart_limit limit = {0, 600};
   struct rlimit   one = {1, 600};

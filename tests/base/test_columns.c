@@ -1,5 +1,5 @@
-/* test_columns.c - numbers and text that keep to a width. Judges: literals; widths of numbers of every
- * size. */
+/* test_columns.c - numbers and text formatted to a width. Judges: literals, and the widths of numbers of
+ * every size. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 
@@ -109,7 +109,7 @@ static void bytes_have_binary_units(void **state) {
   }
 }
 
-/* What is refused for a few MiB shows them. */
+/* A refusal over a few MiB must show them. */
 static void memory_has_its_decimals(void **state) {
   static const struct {
     size_t      n;

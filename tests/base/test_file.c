@@ -1,5 +1,5 @@
-/* test_file.c - what stands under a name is never waited for, followed or emptied; and what messages may
- * hold. */
+/* test_file.c - existing files are never waited for, followed or emptied, and messages are safe to show.
+ * Judge: the files and texts afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -66,7 +66,7 @@ static void only_regular_files_are_opened(void **state) {
   (void)state;
   assert_int_equal(mkfifo(at("pipe"), 0600), 0);
   assert_int_equal(tri_file_open(at("pipe"), &fd),
-                   TRI_EINPUT); /* without O_NONBLOCK it would wait for ever */
+                   TRI_EINPUT); /* without O_NONBLOCK it would block for ever */
   expect_refusal("check_regular() pipe");
   tri_error_clear();
   assert_int_equal(tri_file_open(folder, &fd), TRI_EINPUT);
@@ -87,7 +87,7 @@ static void a_new_file_leaves_what_a_link_points_to(void **state) {
   assert_int_equal(tri_file_write(at("out"), "ours", 4), TRI_OK);
   assert_holds(at("foreign"), "theirs");
   assert_holds(at("out"), "ours");
-  assert_int_equal(symlink("foreign", at("link")), 0); /* the file itself is a link: it is replaced */
+  assert_int_equal(symlink("foreign", at("link")), 0); /* the file itself is a link and is replaced */
   assert_int_equal(tri_file_write(at("link"), "ours", 4), TRI_OK);
   assert_holds(at("foreign"), "theirs");
   put(at("out.tmp"), "left over from a run that was killed");
@@ -105,7 +105,7 @@ static int count_files(void) {
   return n;
 }
 
-/* Of two that write under one name the first keeps it, and nothing of the user's is touched. */
+/* If two writers use one name, the first keeps it. No file of the user is touched. */
 static void under_a_users_name_nothing_is_replaced(void **state) {
   tri_file_pieces one, two;
 
@@ -153,7 +153,7 @@ static void appending_refuses_links_and_pipes(void **state) {
   assert_holds(at("lines"), "line\nline\n");
 }
 
-/* A backup made by `cp -al`. */
+/* The file has a second name, as in a backup by `cp -al`. */
 static void appending_leaves_the_other_names_of_a_file(void **state) {
   int fd = -1;
 
@@ -185,12 +185,12 @@ static void control_characters_become_visible(void **state) {
   assert_visible("a\n\tb\x1B", "\n\t", "a\n\tb\\x1B");
   assert_visible("\xC2\x9B"
                  "31m",
-                 "", "\\u009B31m"); /* C1: CSI in one character */
+                 "", "\\u009B31m"); /* C1 control, CSI as one character */
   assert_visible("\xE2\x80\xAE"
                  "abc\xE2\x80\xA8",
-                 "", "\\u202Eabc\\u2028"); /* right to left; a line separator */
+                 "", "\\u202Eabc\\u2028"); /* right-to-left mark, and a line separator */
   assert_visible("\xFF\xC0\x80\xED\xA0\x80\xE2\x82", "",
-                 "\\xFF\\xC0\\x80\\xED\\xA0\\x80\\xE2\\x82"); /* no UTF-8 */
+                 "\\xFF\\xC0\\x80\\xED\\xA0\\x80\\xE2\\x82"); /* not UTF-8 */
   assert_visible("what\\x1B is visible stays", "", "what\\x1B is visible stays");
   assert_int_equal(tri_visible("\0", 1, "\n", small, sizeof small), 4);
   assert_string_equal(small, "\\x00");

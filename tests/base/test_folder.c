@@ -1,4 +1,4 @@
-/* test_folder.c - folders opened, made and removed without following links. Judge: what stands there
+/* test_folder.c - folders opened, created and removed without following links. Judge: the files
  * afterwards. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
@@ -18,7 +18,7 @@
 enum { OTHER_USER = 12345 };
 static char root[256];
 
-/* The program's user: as the system says, or one whom the file system maps to that. */
+/* Returns the program's user: the system's number, or the number that the file system maps it to. */
 static uid_t pretended;
 uid_t        geteuid(void) { return pretended ? pretended : (uid_t)syscall(SYS_geteuid); }
 
@@ -117,7 +117,7 @@ static void a_file_system_may_map_users(void **state) {
   sh("test -z \"$(find . -name '.owner*')\"");
 }
 
-/* As clusters make them from /home/me to /scratch/me. */
+/* Clusters have such links from /home/me to /scratch/me. */
 static void roots_links_are_followed(void **state) {
   tri_status st;
   int        fd = -1;
@@ -132,7 +132,7 @@ static void roots_links_are_followed(void **state) {
   close(fd);
 }
 
-/* Some file systems say that they have space without end. */
+/* Some file systems report unlimited space. */
 static void space_is_counted(void **state) {
   int fd = open(".", O_RDONLY | O_DIRECTORY);
 

@@ -1,6 +1,6 @@
 /* test_hash.c - XXH64, SHA-256 and HMAC. Judges: the reference implementation (xxHash 0.8.2 through the
- * Python package xxhash 4.1.0); Python's hashlib and hmac. Their answers for bytes (131 i + 17) mod 256 stand
- * in the tables. */
+ * Python package xxhash 4.1.0), Python's hashlib and hmac. The tables hold their results for the bytes (131 i
+ * + 17) mod 256. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void is_text(const unsigned char hash[TRI_SHA256_BYTES], const char *text
   assert_string_equal(hex, text);
 }
 
-/* In one piece, and in pieces of seven bytes. */
+/* Hashes in one piece, and in pieces of seven bytes. */
 static void codes_match_python(void **state) {
   static const struct {
     size_t      n;

@@ -1,4 +1,5 @@
-/* test_mask.c - secrets in addresses and command lines. Judge: exact; what was masked once stays the same. */
+/* test_mask.c - secrets in addresses and command lines. Judge: exact texts. A masked text stays the same when
+ * it is masked again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +99,7 @@ static void words(void **state) {
   check_word("-c", "API_TOKEN='SEK RIT' ./v", "API_TOKEN='***' ./v");
 }
 
-/* What a server repeats of the address: as it was sent, and with its escapes resolved. */
+/* A server may repeat parts of the address, as they were sent or with their escapes resolved. */
 static void echoes(void **state) {
   tri_secrets s = {0};
   char        text[128] = "Cannot POST /x?token=SEK%20RIT for user (hunter2): SEK RIT, ab";
@@ -113,7 +114,7 @@ static void echoes(void **state) {
   assert_int_equal(tri_secrets_hide(NULL, text, n), n);
 }
 
-/* A secret that holds another, and two that overlap: nothing of either is left. */
+/* One secret contains another, and two overlap. Nothing of either may be left. */
 static void secrets_in_secrets(void **state) {
   tri_secrets s = {0};
   char        text[128] = "abcdef; abc; xabcdefx; abcdefgh";
@@ -125,7 +126,7 @@ static void secrets_in_secrets(void **state) {
   tri_secrets_free(&s);
 }
 
-/* A text that is cut where a secret stands shows no part of it. */
+/* A text that is cut within a secret shows no part of it. */
 static void cut_texts(void **state) {
   static const char text[] = "key SEKRIT end";
   static const char whole[] = "key *** end";
@@ -142,8 +143,8 @@ static void cut_texts(void **state) {
   tri_secrets_free(&s);
 }
 
-/* A stranger's deck, as watch shows it: a megabyte in which each letter could begin a scheme takes no longer
- * than another. */
+/* `watch` may show a foreign deck. A megabyte in which each letter could begin a scheme must take no longer
+ * than any other. */
 static void long_texts(void **state) {
   enum { BYTES = 1 << 20 };
   tri_text text = {0}, out = {0};

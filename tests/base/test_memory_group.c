@@ -1,5 +1,5 @@
-/* test_memory_group.c - what control groups allow and counted. Judge: folders that hold what the kernel
- * writes (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst; proc(5)). */
+/* test_memory_group.c - limits and counts of control groups. Judge: folders in the kernel's format
+ * (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, proc(5)). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/memory_group.h"
 
@@ -63,7 +63,8 @@ static void without_groups(void **state) {
   assert_int_equal(tri_memory_kills_count("/nonexistent"), -1);
 }
 
-/* Slurm's groups: the step's has the limit, a task's has none of its own; the job's is higher but fuller. */
+/* Slurm's groups. The step's group has the limit, and a task's group has none of its own. The job's limit is
+ * higher, but the job has less free. */
 static void version_2_nested(void **state) {
   char file[TRI_GROUP_PATH_BYTES];
 
@@ -76,7 +77,7 @@ static void version_2_nested(void **state) {
   put_group("sys/fs/cgroup/job_7", "1200000\n", "1100000\n", "inactive_file 0\n");
   expect(0, 1000000, 100000, "sys/fs/cgroup/job_7/memory.max");
   expect(12, 1200000, 100000, "sys/fs/cgroup/job_7/memory.max");
-  put_group("sys/fs/cgroup/job_7", "1200000\n", "1300000\n", "inactive_file 0\n"); /* above it already */
+  put_group("sys/fs/cgroup/job_7", "1200000\n", "1300000\n", "inactive_file 0\n"); /* already above it */
   expect(0, 1000000, 0, "sys/fs/cgroup/job_7/memory.max");
   put("sys/fs/cgroup/job_7/step_0/user/task_0/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 9\n");
   assert_true(tri_memory_kills_find(root, 0, file));
@@ -84,7 +85,7 @@ static void version_2_nested(void **state) {
   assert_false(tri_memory_kills_find(root, 13, file));
 }
 
-/* Both versions beside each other, mounted elsewhere, in a container that sees a part of them. */
+/* Both versions are mounted in unusual places, in a container that sees a part of them. */
 static void version_1_where_it_is_mounted(void **state) {
   char file[TRI_GROUP_PATH_BYTES];
 
@@ -114,7 +115,7 @@ static void address_space(void **state) {
   (void)state;
   assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
   r = before;
-  r.rlim_cur = (rlim_t)1 << 46; /* sanitizers map much */
+  r.rlim_cur = (rlim_t)1 << 46; /* sanitizers map a lot */
   if (r.rlim_cur > before.rlim_max) skip();
   assert_int_equal(setrlimit(RLIMIT_AS, &r), 0);
   assert_true(tri_memory_address_space(&limit, &space));

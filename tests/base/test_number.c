@@ -1,5 +1,5 @@
-/* test_number.c - numbers as text. Judge: exact, and every shorter text, which must read back as another
- * number. */
+/* test_number.c - numbers as text. Judge: the exact number read back. Every shorter text must read back as
+ * another number. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static void known_numbers(void **state) {
   is_text_f32(1e-45f, "1e-45");
 }
 
-/* Random bits of both types: the same number back, and with a digit less another. */
+/* Tries random bits of both types. The text gives the same number back, and one digit less gives another. */
 static void every_number_reads_back(void **state) {
   uint64_t s = 42;
   char     out[TRI_NUMBER_BYTES], fewer[TRI_NUMBER_BYTES];

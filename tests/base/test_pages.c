@@ -1,5 +1,5 @@
-/* test_pages.c - large rooms whose pages are taken as they are written. Judges: the bytes, the
- * kernel's count of the pages, AddressSanitizer where it is. */
+/* test_pages.c - large buffers with pages that are taken when they are written (host_memory.h). Judges: the
+ * bytes, the kernel's count of pages, and AddressSanitizer if it is built in. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef __has_feature /* clang's way to tell; gcc's is the other one */
+#ifndef __has_feature /* for clang. gcc has the other macro */
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
@@ -44,7 +44,7 @@ static void test_zeroed_and_counted(void **state) {
   }
 }
 
-/* The first of this size in the process: later ones may lie where an earlier one did. */
+/* This must be the first buffer of its size, because later ones may reuse its memory. */
 static void test_untouched(void **state) {
   struct rusage before, after;
   void         *p = NULL;
@@ -66,7 +66,7 @@ static void test_too_large(void **state) {
   tri_error_clear();
 }
 
-/* What lies before the room is nobody's. */
+/* Nobody may use the memory before the buffer. */
 static void test_before(void **state) {
   void *p = NULL;
   int   status = 0;

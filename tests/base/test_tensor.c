@@ -1,5 +1,5 @@
-/* test_tensor.c - the 16-bit types. Judges: what each of float16's 65,536 words means, by ldexp; of f32 the
- * numbers at and beside each border between two of them. */
+/* test_tensor.c - the 16-bit types. Judges: the values of all 65,536 words of float16 by ldexp, and the f32
+ * numbers at and next to each border between two of them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,8 @@ static void rounds_to(float f, int h) {
   assert_int_equal(tri_f32_to_f16(-f), h | SIGN);
 }
 
-/* Between h and h + 1, infinity as 65536: the middle goes to the even one, all else to the nearer. */
+/* Between h and h + 1, with infinity as 65536, the middle rounds to the even one and all else to the nearer
+ * one. */
 static void every_border(void **state) {
   (void)state;
   for (int h = 0; h < INF; h++) {

@@ -93,7 +93,7 @@ env -u OMP_WAIT_POLICY "$program" train "$dir/deck.yaml" run.output="$dir/waits"
   > "$dir/log" 2>&1 && fail "a program that never answers"
 grep -q '^PATH=' "$dir/environment" && ! grep -E '^(GOMP_SPINCOUNT|KMP_BLOCKTIME)=' "$dir/environment" || fail "another environment"
 ends_with 64 "reward=[{name: process, command: ['$dir/deck.yaml/verify']}]"
-grep -q "reward.command = $dir/deck.yaml/verify: .* is no program that can be started" "$dir/log" || fail "a command that is not there"
+grep -q "reward.command = $dir/deck.yaml/verify: .* cannot be started" "$dir/log" || fail "a command that is not there"
 
 # Secrets of an address or a command are in nothing that a run writes or says, and its checkpoint goes on, with other ones too.
 secrets="{name: process, command: [sh, -c, 'API_TOKEN=SEKRIT exec \"\$0\" \"\$@\"', $child]}"
