@@ -1,5 +1,5 @@
-/* algo_case.h - what the tests of advantages and losses share: options, a micro-batch, a rollout, numbers of
- * the goldens (make_algo_golden.py, make_preference_golden.py). */
+/* algo_case.h - shared by the tests of advantages and losses: options, a micro-batch, a rollout, and numbers
+ * of the goldens (make_algo_golden.py, make_preference_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_ALGO_CASE_H
 #define TRI_TESTS_ALGO_CASE_H
@@ -56,21 +56,21 @@ static inline void micro_make(micro *m, const int64_t *length, int n_seq, bool w
   m->out.dent = m->dent;
 }
 
-/* Numbers on a grid of 2^-10, so that a step of 2^-10 is exact; the same for every caller. */
+/* Numbers on a grid of 2^-10, so that a step of 2^-10 is exact. They are the same for every caller. */
 static inline void micro_fill(micro *m) {
   uint32_t s = 12345;
   for (int64_t i = 0; i < m->in.n; i++) {
     int v[4];
     for (int k = 0; k < 4; k++) v[k] = (int)((s = s * 1664525u + 1013904223u) >> 22) - 512; /* -512 .. 511 */
     m->old[i] = -1.0f + (float)v[0] / 1024;
-    m->logp[i] = m->old[i] + (float)(v[1] | 1) / 1024; /* odd: no tie with a boundary of the clip below */
+    m->logp[i] = m->old[i] + (float)(v[1] | 1) / 1024; /* odd, so it never ties with a clip boundary below */
     m->ref[i] = m->old[i] + (float)v[2] / 1024;
     m->ent[i] = 1.0f + (float)v[3] / 1024;
     m->adv[i] = (float)(v[2] ^ v[3]) / 256;
   }
 }
 
-/* Prompts of 1 token; answers of length[q], or of 2 tokens where it is NULL. */
+/* Prompts of 1 token and answers of length[q] tokens. With length NULL the answers have 2 tokens. */
 static inline void rollout_make(tri_rollout *r, const float *reward, const int64_t *length, int n_seq,
                                 int group) {
   int64_t n_tok = 0;
@@ -99,7 +99,8 @@ static inline int get_floats(const json_t *array, float *out) {
   return n;
 }
 
-/* A file of goldens, to be json_decref'd; that of policies; that of preferences and critics. */
+/* Reads a file of goldens: any one, the one of policies, the one of preferences and critics. Release it with
+ * json_decref. */
 static inline json_t *open_goldens_at(const char *path) {
   json_error_t error;
   json_t      *file = json_load_file(path, 0, &error);
@@ -117,12 +118,12 @@ static inline int floats_of(const json_t *file, const char *key, float *out) {
   return get_floats(json_object_get(file, key), out);
 }
 
-/* Within `rel` of what is wanted, or 1e-12. */
+/* True if x is within `rel` of the wanted number, or within 1e-12. */
 static inline void check_near(const char *what, double got, double want, double rel) {
   if (!(fabs(got - want) <= rel * fabs(want) + 1e-12)) fail_msg("%s: %.17g, not %.17g", what, got, want);
 }
 
-/* The same of an array; ours are rounded to f32. */
+/* The same for an array. Our numbers are rounded to f32. */
 static inline void check_array(const char *what, const float *got, const json_t *want, int64_t n) {
   assert_int_equal(json_array_size(want), n);
   for (int64_t i = 0; i < n; i++)

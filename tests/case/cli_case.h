@@ -1,8 +1,8 @@
-/* cli_case.h - what the tests of the whole program share: a folder with a tiny model, and running a command
- * in it.
+/* cli_case.h - shared by the tests of the whole program: a folder with a tiny model, and commands run in
+ * it.
  *
- * Judge of every test: the exit code, the text of stderr, and which files are there afterwards; at the end
- * the table of metrics, which knows every number that the runs have written. */
+ * Judge of every test: the exit code, the text of stderr, and the files that exist afterwards. At the end,
+ * the table of metrics must contain every number written by the runs. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CLI_CASE_H
 #define TRI_TESTS_CLI_CASE_H
@@ -24,13 +24,13 @@
 
 #define ONE "'" TRI_PROGRAM "' "
 #define TWO "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 '" TRI_PROGRAM "' "
-/* Two SFT steps of a 2-layer model from random numbers; a checkpoint after each. */
+/* Runs two SFT steps of a 2-layer model from random weights, with a checkpoint after each. */
 #define SFT  "train sft.yaml "
 #define GRPO "train grpo.yaml "
 #define LOAD "train sft.yaml model.config=null model.tokenizer=null "
 
 enum { CLI_TEXT_BYTES = 1 << 16 };
-static char cli_root[256], cli_out[CLI_TEXT_BYTES], cli_err[CLI_TEXT_BYTES]; /* the last command's */
+static char cli_root[256], cli_out[CLI_TEXT_BYTES], cli_err[CLI_TEXT_BYTES]; /* of the last command */
 
 static inline void cli_read(const char *path, char text[CLI_TEXT_BYTES]) {
   FILE  *f = fopen(path, "rb");
@@ -48,7 +48,7 @@ static inline void cli_write(const char *path, const char *text) {
   assert_int_equal(fclose(f), 0);
 }
 
-/* A shell command, for preparing files. */
+/* Runs a shell command to prepare files. */
 static inline void cli_sh(const char *fmt, ...) {
   char    command[4096];
   va_list ap;
@@ -59,8 +59,8 @@ static inline void cli_sh(const char *fmt, ...) {
   if (system(command) != 0) fail_msg("failed: %s", command);
 }
 
-/* Runs a shell command with its output in cli_out and cli_err; its exit code, 128 + signal where one ended
- * it. */
+/* Runs a shell command with its output in cli_out and cli_err. Returns its exit code, or 128 + the number of
+ * the signal that ended it. */
 static inline int cli_run(const char *command) {
   char all[4096];
   int  status;
@@ -74,7 +74,7 @@ static inline int cli_run(const char *command) {
 
 static inline bool cli_exists(const char *path) { return access(path, F_OK) == 0; }
 
-/* Error messages of the program in cli_err: all begin so, whichever rank they come from. */
+/* The program's error messages in cli_err. They begin the same way on every rank. */
 static inline int cli_errors(void) {
   int n = 0;
 
@@ -83,7 +83,7 @@ static inline int cli_errors(void) {
   return n;
 }
 
-/* The end of stderr; cmocka prints no more. */
+/* The end of stderr, because cmocka prints no more. */
 static inline const char *cli_end(void) {
   size_t n = strlen(cli_err);
 
@@ -100,20 +100,20 @@ static inline void cli_shows(const char *text, const char *part) {
   if (!strstr(text, part)) fail_msg("'%s' is missing in\n%s", part, text);
 }
 
-/* No terminal of 80 columns wraps a line of the text, of ASCII. */
+/* Checks that a terminal of 80 columns wraps no line of this ASCII text. */
 static inline void cli_fits(const char *text) {
   for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
     if (strcspn(at, "\n") > 79) fail_msg("a line of %zu columns: %.*s", strcspn(at, "\n"), 200, at);
 }
 
-/* The last command said all of these facts to people. */
+/* Checks that the last command printed all of these facts for people. */
 #define cli_tells(...) cli_tells_all((const char *const[]){__VA_ARGS__, NULL})
 static inline void cli_tells_all(const char *const *fact) {
   for (; *fact; fact++) cli_shows(cli_err, *fact);
 }
 
-/* The command ends with this exit code and exactly one message, which holds both parts (NULL: none asked
- * for); stdout is empty; no output folder named bad came about, and nothing half-written is left. */
+/* The command ends with this exit code and exactly one message. The message holds both parts (NULL: none
+ * required). stdout is empty. No output folder named bad exists, and no partial file is left. */
 static inline void cli_fails(int code, const char *command, const char *part, const char *other) {
   int got = cli_run(command);
 
@@ -123,20 +123,20 @@ static inline void cli_fails(int code, const char *command, const char *part, co
   if (other) cli_shows(cli_err, other);
   if (cli_out[0]) fail_msg("%s\nprints to stdout: %s", command, cli_out);
   if (cli_exists("bad")) fail_msg("%s\nleft its output folder behind", command);
-  if (system("find . -name '*.tmp*' | grep . >.left") == 0) { /* cli_err is the caller's */
+  if (system("find . -name '*.tmp*' | grep . >.left") == 0) { /* the caller keeps cli_err */
     cli_read(".left", cli_out);
     fail_msg("%s\nleft behind: %s", command, cli_out);
   }
 }
 
-/* The function where the last command's error arose, of the way that --verbose prints behind the message:
- * "  FILE:LINE FUNCTION: ...", the first line of it that has a place. "": there is no way. It is taken off
- * cli_err, where calls of the way would pass for facts of the message. */
+/* Returns the function in which the last command's error arose, or "". It reads the first line with a place
+ * in the trace that --verbose prints after the message: " FILE:LINE FUNCTION: ...". The trace is removed from
+ * cli_err, because its calls could pass for facts of the message. */
 static inline const char *cli_take_place(void) {
   static char place[128];
 
   for (char *at = cli_err; *at; at += strcspn(at, "\n"), at += *at == '\n') {
-    int n = 0; /* stays 0 where all but the colon behind the function is there */
+    int n = 0; /* stays 0 unless the colon after the function is found */
     if (strncmp(at, "  ", 2) != 0 || sscanf(at + 2, "%*[^ :\n]:%*d %127[A-Za-z0-9_]:%n", place, &n) != 1 ||
         !n)
       continue;
@@ -146,8 +146,8 @@ static inline const char *cli_take_place(void) {
   return "";
 }
 
-/* As cli_fails, for a refusal that no fact of its message tells from another one: the error must have arisen
- * in this function. The command is one that --verbose can be written behind. */
+/* As cli_fails, for an error without facts of its own in its message. The error must have arisen in this
+ * function. --verbose is appended to the command. */
 static inline void cli_fails_in(int code, const char *command, const char *function, const char *fact) {
   char        verbose[4096];
   const char *place;
@@ -160,7 +160,7 @@ static inline void cli_fails_in(int code, const char *command, const char *funct
     fail_msg("%s\narises in '%s', not in '%s'\n%s", command, place, function, cli_err);
 }
 
-/* The folder, its data files, a finished run "run" (steps 1 and 2) and its export "model". */
+/* Makes the folder, its data files, a finished run "run" (steps 1 and 2) and its export "model". */
 static inline int cli_open(void **state) {
   const char *base = getenv("TMPDIR");
 
@@ -169,14 +169,14 @@ static inline int cli_open(void **state) {
   if (!mkdtemp(cli_root) || chdir(cli_root)) return -1;
   setenv("OMP_NUM_THREADS", "1", 1);
   setenv("OMPI_MCA_orte_tmpdir_base", cli_root,
-         1); /* two mpirun at once trip over each other's folder in /tmp */
+         1); /* two mpirun at once would collide in their folder in /tmp */
   cli_sh("cp '" TRI_TEST_DATA "/cli/'* .");
   cli_succeeds(ONE SFT "run.output=run");
   cli_succeeds(ONE "export run model");
   return 0;
 }
 
-/* Every name that a run has written is in the table of metrics. A line of a run has time_step_s. */
+/* Checks that every name written by a run is in the table of metrics. A line of a run has time_step_s. */
 static inline bool cli_metrics_are_known(void) {
   FILE *f = popen("find . -type f -name metrics.jsonl -exec grep -ahs time_step_s {} + | "
                   "grep -o '\"[^\" ]*\": ' | sort -u",

@@ -1,5 +1,5 @@
-/* cli_events.h - what a run's run.jsonl says (src/report/README.md), for tests of the whole program: codes,
- * numbers and fields in the place of sentences. */
+/* cli_events.h - reads a run's run.jsonl (src/report/README.md) in tests of the whole program. They assert
+ * codes, numbers and fields instead of sentences. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CLI_EVENTS_H
 #define TRI_TESTS_CLI_EVENTS_H
@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-/* Has the object all members of the other one, with equal values; of its "numbers" those that stand there? */
+/* True if the object has all members of the other one with equal values. Of "numbers" only the listed ones
+ * are compared. */
 static inline bool cli_event_has(const json_t *event, const json_t *members) {
   const char *name;
   json_t     *value;
@@ -22,7 +23,7 @@ static inline bool cli_event_has(const json_t *event, const json_t *members) {
   return true;
 }
 
-/* How many events of FOLDER/run.jsonl have these members. Each line must be one of ours. */
+/* Counts the events of FOLDER/run.jsonl with these members. Each line must be an event of this program. */
 static inline int cli_events(const char *folder, const char *members) {
   json_t *want = json_loads(members, 0, NULL);
   char   *line = NULL, path[300];
@@ -46,13 +47,13 @@ static inline int cli_events(const char *folder, const char *members) {
   return found;
 }
 
-/* The same of the newest start's. */
+/* The same for the newest start. */
 static inline int cli_events_now(const char *folder, const char *members) {
   cli_sh("mkdir -p now_of && tac %s/run.jsonl | sed '/\"event\": \"start\"/q' > now_of/run.jsonl", folder);
   return cli_events("now_of", members);
 }
 
-/* The newest start went on from this checkpoint, to so many steps; 0: to any number. */
+/* Checks that the newest start continued from this checkpoint up to `steps` steps. 0: any number. */
 static inline void cli_resumed(const char *folder, const char *checkpoint, int steps) {
   char want[256], all[32] = "";
 

@@ -1,6 +1,6 @@
-/* cli_facts.h - facts of the program's messages, for tests of the whole program: a message is told from
- * others by its keys, values, numbers, paths and by the function that it comes from, never by its sentences,
- * which may be reworded. */
+/* cli_facts.h - finds facts in the program's messages, for tests of the whole program. Facts are keys,
+ * values, numbers, paths, and the function that reports an error. Sentences are no facts, because they may be
+ * reworded. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CLI_FACTS_H
 #define TRI_TESTS_CLI_FACTS_H
@@ -11,7 +11,7 @@
 
 static inline bool cli_in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
 
-/* Does text [n] have the fact, and not as a part of a longer word or number? */
+/* True if text [n] has the fact, and not as a part of a longer word or number. */
 static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
   const size_t size = strlen(fact);
 
@@ -24,7 +24,7 @@ static inline bool cli_has_fact(const char *text, size_t n, const char *fact) {
   return false;
 }
 
-/* The size of the message at the head of the text: a line, and those indented behind it. */
+/* Bytes of the message at the beginning of the text. A message is a line and the indented lines after it. */
 static inline size_t cli_message_size(const char *text) {
   size_t n = strcspn(text, "\n");
 
@@ -32,7 +32,7 @@ static inline size_t cli_message_size(const char *text) {
   return text[n] ? n + 1 : n;
 }
 
-/* How many messages of the text begin so and have all the facts, which NULL ends, in any order. */
+/* Counts the messages of the text that begin so and have all the facts, in any order. NULL ends the facts. */
 static inline int cli_count_facts(const char *text, const char *begin, const char *const *fact) {
   int found = 0;
 
@@ -46,10 +46,10 @@ static inline int cli_count_facts(const char *text, const char *begin, const cha
 }
 
 #define CLI_FACTS(...) ((const char *const[]){__VA_ARGS__, NULL})
-/* How many messages of the text have all these facts. */
+/* Counts the messages of the text with all these facts. */
 #define cli_saying(text, ...) cli_count_facts(text, "", CLI_FACTS(__VA_ARGS__))
 
-/* One message of the text has all these facts. */
+/* Checks that one message of the text has all these facts. */
 #define cli_says(text, ...) cli_says_at(text, "", CLI_FACTS(__VA_ARGS__), __FILE__, __LINE__)
 static inline void cli_says_at(const char *text, const char *begin, const char *const *fact, const char *file,
                                int line) {
@@ -58,8 +58,8 @@ static inline void cli_says_at(const char *text, const char *begin, const char *
   fail_msg("%s:%d: no message has all these facts in\n%s", file, line, text);
 }
 
-/* The command, behind which --verbose can be written, ends as cli_fails has it: with an error that arose in
- * this function, whose message has all these facts. */
+/* The command, with --verbose appended, fails as cli_fails requires. The error arose in this function, and
+ * its message has all these facts. */
 #define cli_refuses(code, command, function, ...)                                                            \
   cli_refuses_at(code, command, function, CLI_FACTS(__VA_ARGS__), __FILE__, __LINE__)
 static inline void cli_refuses_at(int code, const char *command, const char *function,

@@ -1,5 +1,4 @@
-/* config_case.h - what the tests of src/config share: two small decks, loading one, refusals word for
- * word. */
+/* config_case.h - shared by the tests of src/config: two small decks, loading one, and facts of refusals. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_CONFIG_CASE_H
 #define TRI_TESTS_CONFIG_CASE_H
@@ -22,10 +21,10 @@
 #define GRPO                                                                                                 \
   "run:\n  output: out\nmodel:\n  path: m\ndata:\n  train: t.jsonl\n"                                        \
   "rollout:\n  rollout_batch_size: 4\n  max_response_length: 16\nreward:\n  - name: exact\n"                 \
-  "train:\n  steps: 10\nalgo:\n  name: grpo\n" /* 15 lines; algo is open at the end */
+  "train:\n  steps: 10\nalgo:\n  name: grpo\n" /* 15 lines. The section algo is open at the end */
 enum { MOST_ARGS = 8 };
 
-/* Load deck text with arguments, ended by NULL. */
+/* Loads a deck's text with arguments, ended by NULL. */
 static inline tri_status load(const char *text, tri_config *c, tri_text *notes, const char *const *args) {
   tri_status st;
   tri_deck  *d = NULL;
@@ -69,7 +68,7 @@ static inline void same_value(tri_key_type type, const void *x, const void *y) {
   }
 }
 
-/* All that algo.name may be, each a fact. Until the next call. */
+/* Returns all values of algo.name, each as a fact. Valid until the next call. */
 static inline const char *known_algos(void) {
   static char text[512];
 

@@ -1,6 +1,8 @@
-/* events_case.h - what the tests of event files share: their own reader, and a comparison with metrics.jsonl.
+/* events_case.h - shared by the tests of event files: an independent reader, and a comparison with
+ * metrics.jsonl.
  *
- * Judges: CRCs bit by bit, TensorFlow's format field by field; jansson's reading of metrics.jsonl. */
+ * Judges: CRCs computed bit by bit, TensorFlow's format field by field, and jansson's reading of
+ * metrics.jsonl. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_EVENTS_CASE_H
 #define TRI_TESTS_EVENTS_CASE_H
@@ -22,7 +24,7 @@
 #include <string.h>
 
 enum { EVENTS_MOST = 2048 };
-#define EVENTS_FOREIGN "events.out.tfevents.1700000000.node7.12.0" /* another program's */
+#define EVENTS_FOREIGN "events.out.tfevents.1700000000.node7.12.0" /* from another program */
 
 /* ---- an independent reader ---- */
 
@@ -48,11 +50,11 @@ static inline bool events_has_crc(const unsigned char *p, size_t n, const unsign
 
 typedef struct events_field {
   int                  number;
-  uint64_t             value; /* of a number; of bytes how many */
+  uint64_t             value; /* the number, or the count of bytes */
   const unsigned char *bytes;
 } events_field;
 
-/* The field at *at, and *at behind it. */
+/* Reads the field at *at and moves *at past it. */
 static inline events_field events_next(const unsigned char **at, const unsigned char *end) {
   events_field f = {0};
   uint64_t     v[2] = {0, 0};
@@ -93,10 +95,10 @@ typedef struct events_reading {
   int           n_event, n_start, n_text;
   int           n;
   events_scalar s[EVENTS_MOST];
-  char          text[4096]; /* of the latest one */
+  char          text[4096]; /* of the latest event */
 } events_reading;
 
-/* A Summary.Value. */
+/* Reads a Summary.Value. */
 static inline void events_take_value(events_reading *r, const unsigned char *at, const unsigned char *end,
                                      int64_t step, double wall_s) {
   events_scalar s = {.step = step, .wall_s = wall_s};
@@ -140,7 +142,7 @@ static inline void events_take(events_reading *r, const unsigned char *at, const
   r->n_event++;
 }
 
-/* The whole file, which ends with a whole record. */
+/* Reads the whole file, which must end with a complete record. */
 static inline void events_read(const char *path, events_reading *r) {
   char                *text;
   size_t               n;
@@ -160,7 +162,8 @@ static inline void events_read(const char *path, events_reading *r) {
 
 /* ---- the folder ---- */
 
-/* The newest of our files; the one before it, the only other one, has its version alone. */
+/* Returns the newest of our files. At most one other may exist, the one before it, and it must hold only the
+ * version. */
 static inline const char *events_file(const char *folder) {
   static events_reading r;
   static char           path[512];
@@ -188,7 +191,8 @@ static inline const char *events_file(const char *folder) {
 
 /* ---- against metrics.jsonl ---- */
 
-/* The scalar that a line's number is, each once; its tag ends with the name, behind the first slash. */
+/* Returns the index of the scalar with this name and step, or -1. A tag is a prefix, a slash and the name.
+ * Two such scalars are an error. */
 static inline int events_find(const events_reading *r, const char *name, int64_t step) {
   int at = -1;
 
@@ -224,7 +228,7 @@ static inline int events_check_line(const events_reading *r, const char *text, s
   return n;
 }
 
-/* The newest file has what metrics.jsonl says, and nothing else. How many numbers that is. */
+/* Checks that the newest file holds the numbers of metrics.jsonl and nothing else. Returns their count. */
 static inline int events_check(const char *folder, const char *lines) {
   static events_reading r;
   char                 *text, *end;

@@ -1,4 +1,4 @@
-/* fake_nvml.c - an NVML with one GPU, which says what a test tells it to (fake_nvml.h). */
+/* fake_nvml.c - a fake NVML with one GPU. The test chooses its values (fake_nvml.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake_nvml.h"
 

@@ -1,7 +1,7 @@
-/* keep_loaded.c - sanitizer builds only: what MPI keeps until the process ends is no leak of ours.
+/* keep_loaded.c - for sanitizer builds only: memory that MPI keeps until the process ends is not our leak.
  *
- * Its plug-ins stay in memory, so that the leak check can name them at exit; what it takes as it starts is
- * not looked at. */
+ * MPI's plug-ins stay loaded, so that the leak check can name their functions at exit. Memory that MPI
+ * allocates during its start is not checked. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dlfcn.h>
 #include <mpi.h>

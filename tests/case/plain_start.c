@@ -1,17 +1,17 @@
-/* plain_start.c - linked to every test program: it begins as from a terminal, however it was started.
+/* plain_start.c - linked to every test program: each starts as from a terminal, however it was launched.
  *
- * nohup, service managers and shells without job control hand on signals that are ignored or held back, and
- * standard streams that are closed. Then a process does not end by a signal that a test sends it, and the
- * next file that is opened is taken for a stream. */
+ * nohup, service managers and shells without job control pass on ignored or blocked signals and closed
+ * standard streams. With those, a signal of a test would not end a process, and the next opened file would
+ * become a standard stream. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
-enum { SIGNALS = 32 }; /* the standard ones, from 1 (signal(7)) */
+enum { SIGNALS = 32 }; /* the standard signals, from 1 (signal(7)) */
 
-/* A sanitizer's own handlers stay. */
+/* Keeps a sanitizer's own handlers. */
 __attribute__((constructor)) static void start_plainly(void) {
   struct sigaction now;
   sigset_t         none;

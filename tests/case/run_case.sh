@@ -1,4 +1,4 @@
-# run_case.sh - what the scripts that start whole runs share. Sourced with PROGRAM and RANKS as arguments.
+# run_case.sh - shared by the scripts that start whole runs. Sourced with PROGRAM and RANKS as arguments.
 # SPDX-License-Identifier: BSD-3-Clause
 program=$1 ranks=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -6,7 +6,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-run.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 root=; [ "$(id -u)" != 0 ] || root=--allow-run-as-root
 
-# The quickstart's model on sums of two digits: GRPO with every kind of term. $dir/deck.yaml
+# Writes $dir/deck.yaml: the quickstart's model on sums of two digits, by GRPO with every kind of term.
 write_deck() {
   awk 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10);
     printf "{\"prompt\": \"%d+%d=\", \"answer\": \"%d\"}\n", a, b, a + b } }' > "$dir/data.jsonl"
@@ -31,7 +31,7 @@ launch() { # ranks, output folder, further key=value ...
     { cat "$dir/log"; return 1; }
 }
 
-# The last event of this kind that a run's run.jsonl has, as src/report/runlog.c writes it; and whether it says so.
+# Prints the last event of this kind in a run's run.jsonl (src/report/runlog.c), and tests that it has these members.
 event() { sed -n "/^{\"v\": 1, \"time_unix_s\": [0-9.]*, \"event\": \"$2\"/p" "$1/run.jsonl" | tail -n 1; } # output folder, event
 says() { # output folder, event, pieces of JSON ...
   local line word

@@ -1,4 +1,4 @@
-/* slurm_case.h - programs of Slurm that only say what a test tells them to, before all others in PATH. */
+/* slurm_case.h - fake programs of Slurm, first in PATH, with output chosen by the test. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SLURM_CASE_H
 #define TRI_SLURM_CASE_H
@@ -20,7 +20,7 @@ static inline void slurm_name(const char *program, char out[128]) {
   snprintf(out, 128, "%s/%s", slurm_folder, program);
 }
 
-/* A program of this name that is a script of sh. */
+/* Creates a program of this name, a script of sh. */
 static inline void slurm_say(const char *program, const char *script) {
   char  name[128];
   FILE *f;
@@ -40,7 +40,7 @@ static inline void slurm_silence(const char *program) {
   unlink(name);
 }
 
-/* Set-up and end of a group: nothing is known of a job, and nobody says anything yet. */
+/* Set-up and tear-down of a group. No job is known, and the fake programs print nothing yet. */
 static inline int slurm_open(void **state) {
   (void)state;
   strcpy(slurm_folder, "/tmp/trireme-slurm.XXXXXX");

@@ -1,4 +1,4 @@
-/* tree_case.h - files of a pretended /proc and /sys in a folder of a test's own. */
+/* tree_case.h - files of a simulated /proc and /sys in a folder of the test. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TREE_CASE_H
 #define TRI_TREE_CASE_H
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Writes the file `name` under root; its folders are made. */
+/* Writes the file `name` under root and creates its folders. */
 static inline void tree_put(const char *root, const char *name, const char *text) {
   char  path[512];
   FILE *f;

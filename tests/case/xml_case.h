@@ -1,8 +1,9 @@
-/* xml_case.h - a strict reader of XML as a page may use it: what is wrong with it, and what stands in it.
+/* xml_case.h - a strict reader for the subset of XML that an HTML report may use. It finds errors and
+ * contents.
  *
- * No entities but the five of XML, no comments, no processing instructions, no CDATA: text of others that
- * looks like these is an error. Elements and attributes are those of a list, so that no text has become
- * one. */
+ * It accepts only the five entities of XML, and no comments, processing instructions or CDATA. Foreign text
+ * that looks like these is an error. Elements and attributes must be in a list, so that no text can become
+ * markup. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_XML_CASE_H
 #define TRI_TESTS_XML_CASE_H
@@ -27,10 +28,10 @@ static const char xml_attributes[] =
 
 enum { XML_DEPTH = 64, XML_NAME = 32 };
 
-/* Where the reader stands. */
+/* The state of the reader. */
 typedef struct xml {
   const unsigned char *at, *end;
-  const char          *error; /* NULL: none so far */
+  const char          *error; /* NULL: no error so far */
   char                 open[XML_DEPTH][XML_NAME];
   int                  depth, n_elements;
 } xml;
@@ -46,8 +47,8 @@ static inline bool xml_listed(const char *list, const char *name) {
   return strstr(list, wanted) != NULL;
 }
 
-/* One character of UTF-8 that XML has space for (https://www.w3.org/TR/xml/#charsets), and none that
- * hides: no C1 controls, no marks of direction. */
+/* Reads one UTF-8 character allowed in XML (https://www.w3.org/TR/xml/#charsets). Invisible ones are errors:
+ * C1 controls and direction marks. */
 static inline void xml_character(xml *x) {
   uint32_t c = *x->at, least = 0;
   int      more = c < 0x80 ? 0 : c >> 5 == 6 ? 1 : c >> 4 == 14 ? 2 : c >> 3 == 30 ? 3 : -1;
@@ -144,7 +145,7 @@ static inline void xml_close(xml *x) {
   if (!xml_take(x, ">")) xml_bad(x, "a closing tag that does not end");
 }
 
-/* What is wrong, with its place in `where`; NULL: nothing. The text [n] ends with a NUL. */
+/* Returns the error, with its place in `where`, or NULL. The text [n] ends with a NUL. */
 static inline const char *xml_error(const char *text, size_t n, char where[100]) {
   xml x = {(const unsigned char *)text, (const unsigned char *)text + n, NULL, {{0}}, 0, 0};
 
@@ -169,7 +170,7 @@ static inline const char *xml_error(const char *text, size_t n, char where[100])
   return x.error;
 }
 
-/* A whole file; *n bytes, a NUL behind them; by free. */
+/* Reads a whole file of *n bytes with a NUL after them. Release it with free. */
 static inline char *xml_file(const char *path, size_t *n) {
   FILE *f = fopen(path, "rb");
   char *text;

@@ -1,7 +1,7 @@
 /* test_comm.c - every collective, scope, element type, device and way, and the control plane. Run with 1, 2,
- * 3 and 4 ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's
- * input is a pure function of r. NCCL promises no order of sums: its inputs are small whole numbers, whose
- * sums are exact in any. */
+ * 3 and 4 ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit. Rank r's
+ * input is a pure function of r. NCCL promises no order of sums, so its inputs are small whole numbers with
+ * exact sums in any order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -15,14 +15,20 @@
 
 enum {
   MAX_RANKS = 4,
-  BIG = 700001, /* a prime part of the mpi way's staging buffer over 4 */
+  /* A prime number of elements that needs several pieces of the mpi way's staging buffer with 4 ranks. */
+  BIG = 700001,
   SMALL = 256 << 10,
-  FILES = 256,     /* more than a test has open */
-  ARENA = 24 << 20 /* bytes: of most cases, and of body_big; the emulation takes its time for every page */
+  FILES = 256, /* more than a test has open */
+  /* Bytes of most cases, and of body_big. The emulation is slow for every page. */
+  ARENA = 24 << 20
 };
 
-/* CPU only: UNSTARTED: MPI carries them. FORCED: TRI_COMM=mpi. STARTED: shared memory. OUTSIDE: started, but
- * one rank's buffers are not in its arena, so that all must take MPI. GPUs only: NCCL. */
+/* Ways to test. On CPUs:
+ *   UNSTARTED  MPI carries the collectives
+ *   FORCED     TRI_COMM=mpi
+ *   STARTED    shared memory
+ *   OUTSIDE    started, but one rank's buffers are outside its arena, so all ranks must take MPI
+ * On GPUs: NCCL. */
 typedef enum { UNSTARTED, FORCED, STARTED, OUTSIDE, STAGED, NCCL, N_WAYS } way;
 static const char *const way_name[] = {"shm", "mpi", "shm", "shm", "staged", "nccl"};
 static const char *const way_asked[] = {NULL, "mpi", NULL, NULL, "staged", "nccl"};
@@ -33,14 +39,14 @@ typedef struct setup {
   tri_stream *s;
   tri_comm   *comm[TRI_SCOPE_COUNT];
   size_t      bytes;            /* of the arenas */
-  char       *arena;            /* on the host: what the cases see */
-  char       *far;              /* on the device: the same where a case copied it there or from there */
-  void       *block[2], *stage; /* device memory; page-locked memory */
+  char       *arena;            /* on the host, for the cases */
+  char       *far;              /* on the device, copied by the cases */
+  void       *block[2], *stage; /* device memory, page-locked memory */
   way         w;
 } setup;
 
 static char near[ARENA];
-static bool few_files; /* a rank may not open its neighbours' blocks again */
+static bool few_files; /* a rank may not reopen its neighbours' blocks */
 
 static void ask_for(const char *comm) {
   if (comm)
@@ -49,7 +55,7 @@ static void ask_for(const char *comm) {
     unsetenv("TRI_COMM");
 }
 
-/* Ranks on one GPU are no ranks of one machine to NCCL, which would refuse them. */
+/* NCCL refuses several ranks of one machine on one GPU, so they appear as ranks of different machines. */
 static void allow_sharing(const tri_device *d) {
   char host[32];
   int  sharers;
@@ -62,8 +68,8 @@ static void allow_sharing(const tri_device *d) {
   setenv("NCCL_MNNVL_ENABLE", "0", 1);
 }
 
-/* The emulated NCCL answers by turns when the arena is to be registered, where pretended nodes are machines
- * to us. */
+/* With pretended nodes as machines, the emulated NCCL alternates between accepting and refusing to register
+ * the arena. */
 static void pretend_machines(setup *u) {
   static const char *const answer[] = {"accept", "refuse", "off"};
   static int               turn;
@@ -75,7 +81,8 @@ static void pretend_machines(setup *u) {
   turn++;
 }
 
-/* All files that this process may open but two: the control block's, and one at a time. */
+/* Uses up all but two of the files this process may open. One is for the control block, and one for temporary
+ * use. */
 static struct {
   struct rlimit limit;
   int           fd[FILES];
@@ -98,7 +105,7 @@ static void give_files(void) {
   CHECK(setrlimit(RLIMIT_NOFILE, &taken.limit) == 0);
 }
 
-/* False where this build has no such communicator. */
+/* False: this build lacks the communicator. */
 static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, size_t bytes) {
   size_t     stage_bytes;
   tri_status st;
@@ -114,7 +121,7 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
   CHECK(u->d->ops->stream_open(u->d, "comm", &u->s) == TRI_OK);
   CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes + 4096, &u->block[0]) == TRI_OK);
   u->far = (char *)u->block[0] +
-           4096 * (u->rt.world_rank % 2); /* arenas need not begin at the same place of their blocks */
+           4096 * (u->rt.world_rank % 2); /* arenas may begin at different places of their blocks */
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
     st = tri_comm_open(&u->rt, (tri_scope)i, u->d, &u->comm[i]);
     if (w == NCCL && st == TRI_EABSENT) return false;
@@ -147,10 +154,10 @@ static void close_setup(setup *u) {
   tri_error_clear();
 }
 
-/* The device's place of p, which lies in the arena. */
+/* Returns the device's address for p in the arena. */
 static void *far(const setup *u, const void *p) { return u->far + ((const char *)p - u->arena); }
 
-/* Queued only: the collective that follows must come after it. */
+/* This only queues the copy. The next collective must run after it. */
 static void put(const setup *u, const void *p, size_t bytes) {
   CHECK(u->d->ops->copy(u->s, far(u, p), p, bytes) == TRI_OK);
 }
@@ -169,9 +176,9 @@ static uint64_t mix(uint64_t x) { /* splitmix64 (Steele, Lea, Flood 2014) */
   return x ^ (x >> 31);
 }
 
-static bool any_order; /* sums are made in an order nobody knows */
+static bool any_order; /* sums have an unknown order */
 
-/* Element i of rank r's input; floats have full mantissas, so that an order other than the ranks' shows. */
+/* Element i of rank r's input. Floats have full mantissas, so a wrong order of a sum shows. */
 static void put_value(void *buf, int64_t at, tri_dtype t, int r, int64_t i, int salt) {
   uint64_t u = mix((uint64_t)i * 64 + (uint64_t)r + ((uint64_t)salt << 50));
   float    f = (float)((double)(u >> 40) / (1 << 23) - 1.0);
@@ -188,16 +195,16 @@ static void put_values(void *buf, int64_t n, tri_dtype t, int r, int salt) {
   for (int64_t i = 0; i < n; i++) put_value(buf, i, t, r, i, salt);
 }
 
-static double value_at(const void *buf, int64_t at, tri_dtype t) { /* but for i64 */
+static double value_at(const void *buf, int64_t at, tri_dtype t) { /* except i64 */
   return t == TRI_F32                    ? (double)((const float *)buf)[at]
          : t == TRI_BF16 || t == TRI_F16 ? (double)tri_half_to_f32(t, ((const uint16_t *)buf)[at])
          : t == TRI_I32                  ? (double)((const int32_t *)buf)[at]
                                          : (double)((const uint8_t *)buf)[at];
 }
 
-/* out[at] = element i of all `size` inputs, sums in rank order. */
+/* Computes out[at] from element i of all `size` inputs, with sums in rank order. */
 static void put_reduced(void *out, int64_t at, tri_dtype t, tri_redop op, int size, int64_t i, int salt) {
-  int64_t x[MAX_RANKS] = {0}; /* space for one element of any type each */
+  int64_t x[MAX_RANKS] = {0}; /* space for one element of any type */
   float   f = 0;
   double  wide = 0;
   int64_t whole = 0;
@@ -220,7 +227,7 @@ static void put_reduced(void *out, int64_t at, tri_dtype t, tri_redop op, int si
   if (t == TRI_U8) ((uint8_t *)out)[at] = (uint8_t)wide;
 }
 
-/* ---- one collective, with its judge. a: send, b: recv; wanted is made in want ---- */
+/* ---- one collective and its judge, with a as send, b as recv, and the wanted result in want ---- */
 
 static char want[ARENA];
 
@@ -273,7 +280,8 @@ static void check_all(setup *u, tri_comm *c, int64_t n, tri_dtype t) {
   for (int op = TRI_SUM; op <= TRI_MAX; op++) check_all_reduce(u, c, n, t, (tri_redop)op, 4 + op);
 }
 
-/* What a rank gave is counted, in rings, and timed but in NCCL. c carried nothing yet. */
+/* Checks that this rank's traffic is counted by rings and, except with NCCL, timed. c must have carried
+ * nothing yet. */
 static void check_traffic(setup *u, tri_comm *c) {
   double all = 4000.0 * (c->size - 1), sum = all + all + 2 * all / c->size;
   bool   timed = c->size > 1 && u->w != NCCL;
@@ -288,7 +296,7 @@ static void check_traffic(setup *u, tri_comm *c) {
   CHECK(c->traffic.step_bytes == 0 && c->traffic.step_best.s == 0 && c->traffic.bytes == sum);
 }
 
-/* ---- tests; each runs for every device, way and number of ranks per pretended node ---- */
+/* ---- tests, each for every device, way and number of ranks per pretended node ---- */
 
 static bool serves(way w, const char *device) {
   return w == STAGED || (strcmp(device, "cpu") ? w == NCCL : w < STAGED);
@@ -302,7 +310,7 @@ static void for_all(size_t bytes, void (*body)(setup *u)) {
     for (int w = 0; w < N_WAYS; w++)
       for (size_t i = 0; i < sizeof ranks_per_node / sizeof ranks_per_node[0]; i++) {
         setup u;
-        bool  one = rt.world_size == 1; /* then a scope of one rank never asks where a buffer lies */
+        bool  one = rt.world_size == 1; /* a scope of one rank never tests the place of a buffer */
         if (!serves((way)w, tri_device_at(dev)->name) || (only && strcmp(only, way_name[w]))) continue;
         if (ranks_per_node[i] && rt.world_size % ranks_per_node[i]) continue;
         if (one && ranks_per_node[i] == 2) continue;
@@ -338,7 +346,7 @@ static void body_big(setup *u) {
   check_all_reduce(u, u->comm[TRI_WORLD], 4 * BIG, TRI_BF16, TRI_SUM, 9);
 }
 
-/* A node's share, then the cross share of it, is the world's share: what shard.h builds on. */
+/* A cross share of a node's share is the world's share. shard.h relies on it. */
 static void body_two_stages(setup *u) {
   enum { N = 211 };
   tri_comm *node = u->comm[TRI_NODE], *cross = u->comm[TRI_CROSS], *all = u->comm[TRI_WORLD];
@@ -363,7 +371,8 @@ static void body_two_stages(setup *u) {
   CHECK(!memcmp(send, want, (size_t)total * sizeof *send));
 }
 
-/* More pending collectives than a queue holds, of two scopes, waited for in order; then in one step. */
+/* Starts more collectives of two scopes than a queue holds and waits for them in order. Then starts and waits
+ * in one step. */
 static void body_pending(setup *u) {
   enum { N = 151, M = 36 };
   tri_comm *c = u->comm[TRI_WORLD], *node = u->comm[TRI_NODE];
@@ -387,7 +396,7 @@ static void body_pending(setup *u) {
       if (i % 3 == 2) CHECK(tri_reduce_scatter(c, g, b, N, TRI_F32, TRI_MAX, u->s, &req[i]) == TRI_OK);
     }
     CHECK(tri_comm_wait(node, &other, u->s) == TRI_OK);
-    CHECK(tri_comm_wait(c, &none, u->s) == TRI_OK); /* nothing under way is legal */
+    CHECK(tri_comm_wait(c, &none, u->s) == TRI_OK); /* waiting without a pending request is legal */
     if (once) CHECK(tri_comm_wait(c, &req[M - 1], u->s) == TRI_OK);
     for (int i = 0; i < M; i++) {
       float *w = (float *)want, *got = i % 3 == 0 ? buf[i] : gather[i];
@@ -447,7 +456,7 @@ static void body_agree(setup *u) {
   tri_comm *c = u->comm[TRI_WORLD];
 
   CHECK(tri_agree(c, TRI_OK) == TRI_OK);
-  for (int first = 0; first < c->size; first++) { /* ranks from `first` on fail, each in its own way */
+  for (int first = 0; first < c->size; first++) { /* ranks from `first` on fail, each with its own error */
     char       text[64];
     tri_status st = tri_agree(c, fail_if(c->rank >= first, c->rank));
     snprintf(text, sizeof text, "rank %d does not like its file", first);
@@ -456,7 +465,7 @@ static void body_agree(setup *u) {
   }
 }
 
-/* Ranks that call different things are told so instead of computing nonsense. */
+/* Ranks that call different collectives get an error instead of wrong numbers. */
 static void body_disagree(setup *u) {
   tri_comm *c = u->comm[TRI_WORLD];
 
@@ -466,8 +475,8 @@ static void body_disagree(setup *u) {
   tri_error_clear();
 }
 
-/* Every rank writes every size-th element, then reads all; pieces begin at different places of a page. What
- * lay in the flags' place does not count. */
+/* Every rank writes every size-th element and then reads all. The pieces begin at different places of a page.
+ * Old contents in the place of the flags must not matter. */
 static void body_segment(setup *u) {
   enum { N = 9001, ROUNDS = 10 };
   tri_comm    *c = u->comm[TRI_NODE];
@@ -500,7 +509,7 @@ static void body_segment(setup *u) {
   tri_segment_close(&w);
 }
 
-/* Opens world on the device; its status, and why it failed on this rank in *why. */
+/* Opens world on the device. Returns its status, and in *why the reason for a failure on this rank. */
 static tri_status try_world(tri_device *d, const char *asked, char *why, size_t space) {
   tri_comm  *c = NULL;
   tri_status st;
@@ -515,7 +524,7 @@ static tri_status try_world(tri_device *d, const char *asked, char *why, size_t 
   return st;
 }
 
-/* What TRI_COMM may say, and that ranks share a GPU only where it says something. */
+/* Tests the values of TRI_COMM, and that ranks may share a GPU only if it is set. */
 static void test_choice(void **state) {
   char why[512];
 
@@ -524,15 +533,15 @@ static void test_choice(void **state) {
     bool        host = !strcmp(tri_device_at(i)->name, "cpu");
     tri_device *d;
     int         sharers;
-    setenv("TRI_EMULATE_DEVICES", "1", 1); /* an emulated machine has one GPU here, a real one what it has */
-    ask_for("staged");                     /* else a rank without a GPU of its own ends here */
+    setenv("TRI_EMULATE_DEVICES", "1", 1); /* an emulated machine has one GPU here */
+    ask_for("staged");                     /* otherwise a rank without its own GPU ends here */
     CHECK(tri_device_open(tri_device_at(i)->name, rt.machine_rank, 1, &d) == TRI_OK);
     CHECK(try_world(d, "pigeon", why, sizeof why) == TRI_ECONFIG && strstr(why, "pigeon"));
     CHECK(try_world(d, host ? "nccl" : "shm", why, sizeof why) == TRI_ECONFIG && strstr(why, "staged"));
     CHECK(try_world(d, "staged", why, sizeof why) == TRI_OK);
     CHECK(tri_comm_sharers(&rt, world, d, &sharers) == TRI_OK);
     CHECK(sharers >= 1 && (!host || sharers == rt.machine_ranks));
-    if (host || sharers == 1) /* every rank its own GPU, if one of these has */
+    if (host || sharers == 1) /* either every rank has its own GPU, or none */
       CHECK(try_world(d, NULL, why, sizeof why) == TRI_OK);
     else
       CHECK(try_world(d, NULL, why, sizeof why) == TRI_EDEVICE && strstr(why, "same GPU"));
@@ -542,7 +551,8 @@ static void test_choice(void **state) {
   }
 }
 
-/* Until no thread of rank 0 runs: it waits in what this rank, the last one, has not come to yet. */
+/* Waits until no thread of rank 0 runs. Rank 0 then waits in the collective that this last rank has not
+ * entered yet. */
 static void await_sleep(const tri_comm *c, pid_t pid) {
   double from_s = tri_now_s();
 
@@ -551,7 +561,7 @@ static void await_sleep(const tri_comm *c, pid_t pid) {
     CHECK(tri_now_s() - from_s < 20, "process %ld still runs", (long)pid);
 }
 
-/* A rank that waits leaves its core to others, in shared memory and in MPI. */
+/* A waiting rank yields its core, both in shared memory and in MPI. */
 static void body_sleep(setup *u) {
   enum { N = 64 };
   tri_comm *c = u->comm[TRI_WORLD];
@@ -581,7 +591,7 @@ static void test_disagree(void **state) { (void)state, for_all(SMALL, body_disag
 static void test_segment(void **state) { (void)state, for_all(SMALL, body_segment); }
 static void test_sleep(void **state) { (void)state, for_all(SMALL, body_sleep); }
 
-/* Collectives go through shared memory all the same. */
+/* Collectives still go through shared memory. */
 static void test_few_files(void **state) {
   (void)state;
   few_files = true;

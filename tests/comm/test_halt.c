@@ -1,4 +1,4 @@
-/* test_halt.c - when a run ends early, and how every rank hears of it. Run with 1, 2 and 4 ranks. Judge:
+/* test_halt.c - early stops of a run, and how every rank learns of them. Run with 1, 2 and 4 ranks. Judge:
  * exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[256], stop_file[300]; /* rank 0's folder, on every rank */
+static char folder[256], stop_file[300]; /* rank 0's folder, known to every rank */
 
 static bool is_first(void) { return world->rank == 0; }
 
@@ -34,7 +34,7 @@ static tri_halt_cause ask(tri_halt *h) {
   return cause;
 }
 
-/* Rank 0 makes the file; all go on when it is there. */
+/* Rank 0 creates the file. All ranks continue once it exists. */
 static void make_file(void) {
   FILE *f = is_first() ? fopen(stop_file, "w") : NULL;
 
@@ -73,7 +73,7 @@ static void test_file(void **state) {
   tri_halt_close(&h);
 }
 
-/* It was another run's, or nobody's: the run goes on. */
+/* The file is from an earlier run, so this run goes on. */
 static void test_old_file(void **state) {
   tri_halt *h;
 
@@ -85,7 +85,7 @@ static void test_old_file(void **state) {
   tri_halt_close(&h);
 }
 
-/* What a link points to stays, be it there or not; a folder is no wish. */
+/* The target of a link stays, whether it exists or not. A folder is no request. */
 static void test_link_and_folder(void **state) {
   char      kept[300];
   tri_halt *h = open_halt(0);
@@ -107,7 +107,7 @@ static void test_link_and_folder(void **state) {
   CHECK(!is_first() || !rmdir(stop_file));
 }
 
-/* Rounds until the watch ends them, at most n. */
+/* Runs rounds until the watch ends them, at most n. */
 static int64_t work(tri_halt *h, int64_t n) {
   int64_t i = 0;
 
@@ -117,7 +117,7 @@ static int64_t work(tri_halt *h, int64_t n) {
 
 static const int64_t endless = INT64_MAX;
 
-/* Every rank has its own number of rounds, some none, and nothing ends them early. */
+/* Every rank has its own number of rounds, some have none, and nothing ends them early. */
 static void test_watch_of_nothing(void **state) {
   tri_halt      *h = open_halt(0);
   tri_halt_cause cause = TRI_HALT_FAILED;
@@ -133,7 +133,7 @@ static void test_watch_of_nothing(void **state) {
   tri_halt_close(&h);
 }
 
-/* Rank 0 has nothing to do, or works too: work without end ends on every rank. */
+/* Endless work ends on every rank, whether rank 0 works too or not. */
 static void test_watch_ends_work(void **state) {
   (void)state;
   for (int idle = 0; idle < 2; idle++) {
@@ -149,7 +149,7 @@ static void test_watch_ends_work(void **state) {
   }
 }
 
-/* A step goes on with less time left than another one needs. */
+/* A step in progress continues with less time left than a new one would need. */
 static void test_time_in_a_watch(void **state) {
   tri_halt      *h = open_halt(is_first() ? (double)time(NULL) + 45 : 0);
   tri_halt_cause cause = TRI_HALT_FAILED;
@@ -165,7 +165,7 @@ static void test_time_in_a_watch(void **state) {
   tri_halt_close(&h);
 }
 
-/* A rank that fails ends the others' work, and all have its message. */
+/* A failed rank ends the others' work, and all ranks get its message. */
 static void test_watch_of_failure(void **state) {
   tri_halt      *h = open_halt(0);
   tri_halt_cause cause;
@@ -185,7 +185,7 @@ static void test_watch_of_failure(void **state) {
   tri_halt_close(&h);
 }
 
-/* With stdout as a pipe that nobody reads, where so asked. */
+/* If asked so, stdout is a pipe without a reader. */
 static void check_words(bool unread, const char *want) {
   int       end[2], out = dup(STDOUT_FILENO);
   tri_halt *h = open_halt(0);
@@ -198,7 +198,8 @@ static void check_words(bool unread, const char *want) {
   tri_halt_close(&h);
 }
 
-/* Last: the signal stays noted. One to another rank decides nothing; one to rank 0 decides for all. */
+/* This test must be the last, because the signal stays recorded. A signal to another rank decides nothing,
+ * and one to rank 0 decides for all. */
 static void test_signal(void **state) {
   tri_halt      *h = open_halt(0);
   tri_halt_cause cause = TRI_HALT_NOT;
@@ -229,12 +230,12 @@ static void fail_early(const char *what) {
   exit(1);
 }
 
-static volatile double at_s; /* the clock of the child, read in its handlers */
+static volatile double at_s; /* the child's clock, read in its handlers */
 static double          clock_s(void) { return at_s; }
 
-/* The child: survives the first signal and its double; a later one ends it. Ignored, or of a kind that is
- * sent more than once anyhow: survives all. What came long `before`, SIGPIPE, SIGHUP or SIGXCPU, changes
- * nothing. */
+/* The child survives the first signal and its immediate repetition, and a later one ends it. A child survives
+ * ignored signals, and signals that the system repeats. An earlier SIGPIPE, SIGHUP or SIGXCPU (`before`)
+ * changes nothing. */
 static void get_signals(int before, int number, bool answers, tri_halt_phase phase, bool ignored) {
   if (ignored) signal(number, SIG_IGN);
   tri_halt_catch_signals(answers, clock_s);
@@ -250,7 +251,7 @@ static void get_signals(int before, int number, bool answers, tri_halt_phase pha
   _exit(7);
 }
 
-/* Before MPI is up, in a child whose stderr is a pipe. want: the answer, "" where there is none. */
+/* Before MPI is up, in a child with a pipe as stderr. want: the answer, or "". */
 static void check_signals(int before, int number, tri_halt_phase phase, bool ignored, const char *want) {
   char    said[256] = "", all[256];
   size_t  n = 0;
@@ -281,7 +282,7 @@ static void check_signals(int before, int number, tri_halt_phase phase, bool ign
   if (strcmp(said, all) != 0) fail_early(said);
 }
 
-/* A rank that failed may leave while the others have not come to its sum: MPI writes into it later. */
+/* A failed rank may leave before the others join its sum. MPI writes into the sum later. */
 static void test_close_in_a_sum(void **state) {
   tri_halt *h = open_halt(0);
 
@@ -323,15 +324,16 @@ int main(void) {
       cmocka_unit_test(test_signal),
   };
 
-  signal(SIGPIPE, SIG_DFL); /* a service manager may have it ignored */
+  signal(SIGPIPE, SIG_DFL); /* a service manager may have set it to be ignored */
   if (tri_runtime_env_rank() == 0) {
     static const char step[] = "stopping after this step, again to end now\n";
     check_signals(SIGPIPE, SIGUSR1, TRI_HALT_STEPS, false, step);
     check_signals(SIGPIPE, SIGUSR1, TRI_HALT_LOADING, false,
                   "stopping as soon as the run can be resumed, again to end now\n");
     check_signals(SIGPIPE, SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
-    check_signals(SIGPIPE, SIGUSR2, TRI_HALT_STEPS, false, step); /* as queues other than Slurm warn */
-    check_signals(SIGPIPE, SIGXCPU, TRI_HALT_STEPS, false, step); /* each second from a limit on */
+    check_signals(SIGPIPE, SIGUSR2, TRI_HALT_STEPS, false, step); /* the warning of queues other than Slurm */
+    check_signals(SIGPIPE, SIGXCPU, TRI_HALT_STEPS, false, step); /* sent each second once the limit is
+                                                                   * reached */
     check_signals(SIGXCPU, SIGUSR1, TRI_HALT_STEPS, false,
                   "stopping after this step, again to end now\nstopping after this step, again to end now\n");
     check_signals(SIGPIPE, SIGINT, TRI_HALT_STEPS, false, "");
@@ -339,10 +341,11 @@ int main(void) {
     check_signals(SIGPIPE, SIGHUP, TRI_HALT_STEPS, false, step);
     check_signals(SIGPIPE, SIGHUP, TRI_HALT_STEPS, true, "");
     check_signals(SIGPIPE, SIGPIPE, TRI_HALT_STEPS, false, "");
-    check_signals(SIGHUP, SIGUSR1, TRI_HALT_STEPS, false, /* also SIGTERM at the end of a login */
+    check_signals(SIGHUP, SIGUSR1, TRI_HALT_STEPS, false, /* also the SIGTERM at the end of a login */
                   "stopping after this step, again to end now\nstopping after this step, again to end now\n");
     check_signals(SIGPIPE, SIGTERM, TRI_HALT_STEPS, false,
-                  tri_runtime_by_mpirun() ? "" : step); /* mpirun's is answered when there is a run */
+                  tri_runtime_by_mpirun() ? "" : step); /* mpirun's SIGTERM is answered only if there is a
+                                                         * run */
   }
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

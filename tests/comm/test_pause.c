@@ -1,5 +1,5 @@
-/* test_pause.c - when a waiter gives its core away and when it sleeps; that it is woken. Judge: exact
- * values; an alarm ends a process that sleeps for good. */
+/* test_pause.c - when a waiting rank yields its core, when it sleeps, and that it is woken. Judge: exact
+ * values. An alarm ends a process that sleeps for ever. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,15 +17,15 @@
 static void test_policy(void **state) {
   (void)state;
   assert_false(tri_pause_sleeps(0, 0));
-  assert_false(tri_pause_sleeps(0.0009, 1e-6)); /* idle cores, and not long */
+  assert_false(tri_pause_sleeps(0.0009, 1e-6)); /* idle cores and a short wait */
   assert_true(tri_pause_sleeps(0.001, 1e-6));
-  assert_true(tri_pause_sleeps(1e-4, 1e-4)); /* somebody else had the core */
+  assert_true(tri_pause_sleeps(1e-4, 1e-4)); /* another process had the core */
   assert_true(tri_pause_nap_s(0) == 50e-6);
   assert_true(tri_pause_nap_s(0.01) == 0.05 * 0.01);
   assert_true(tri_pause_nap_s(10) == 1e-3);
 }
 
-/* A wait that gives its core away ends in sleep. */
+/* A wait that yields its core ends in sleep. */
 static void test_yield_ends(void **state) {
   tri_pause p = {0};
 
@@ -39,7 +39,7 @@ static void test_yield_ends(void **state) {
 
 enum { ROUNDS = 500, PATIENCE_S = 60 };
 
-/* The state letter of /proc/PID/stat; 0: it is gone. */
+/* Returns the state letter of /proc/PID/stat. 0: the process is gone. */
 static char state_of(pid_t pid) {
   char  path[64], line[512] = "", *end;
   FILE *f;
@@ -52,7 +52,7 @@ static char state_of(pid_t pid) {
   return end && end[1] == ' ' ? end[2] : 0;
 }
 
-/* Two processes in turns, each with its own flag to write and the other's to read only. Every tenth round the
+/* Two processes take turns. Each writes its own flag and maps the other's read-only. In every tenth round the
  * first one waits until the second sleeps. */
 static void test_woken(void **state) {
   const size_t      page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
-/* test_peers.c - the monitor over the ranks without its thread: heartbeats with given times and the
- * verdict, its words, datagrams byte by byte, the status page, the member table. Judge: exact values. */
+/* test_peers.c - the monitor over the ranks without its thread: verdicts from heartbeats with given times,
+ * their descriptions, datagrams byte by byte, the status page, the member table. Judge: exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static const tri_limits limit = {.silent_s = 20, .late_s = 600, .dead_s = 0.2};
 static tri_rank_info    infos[N];
 static tri_seen         seen[N];
 
-/* Two nodes, n0 and n1, of two ranks each, as MPI numbers them; all compute. */
+/* Two nodes, n0 and n1, with two ranks each in MPI's numbering. All compute. */
 static int set_up(void **state) {
   (void)state;
   for (int r = 0; r < N; r++) {
@@ -51,7 +51,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-/* It has come to collective `number` and waits there. */
+/* The rank has come to collective `number` and waits there. */
 static void wait_in(int r, int scope, uint64_t number, double waited_s) {
   seen[r].heartbeat.scope = scope;
   seen[r].heartbeat.number = seen[r].heartbeat.come[scope] = number;
@@ -72,19 +72,19 @@ static void test_silent(void **state) {
   (void)state;
   expect(detect_at(1000), TRI_VERDICT_NOTHING, 0, 0); /* all silent, and nobody waits */
   for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
-  expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one, and nobody waits for it */
+  expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one is silent, and nobody waits for it */
   wait_in(0, TRI_RANK_STATUS_WORLD, 7, 19.9);
   expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* not long enough */
   wait_in(0, 1, 7, 25);
   expect(detect_at(121), TRI_VERDICT_NOTHING, 0, 0); /* in a collective of the other node */
   wait_in(0, TRI_RANK_STATUS_WORLD, 7, 20);
   expect(detect_at(121), TRI_VERDICT_SILENT, 3, 0);
-  expect(detect_at(119.9), TRI_VERDICT_NOTHING, 0, 0); /* of 19.9 s */
+  expect(detect_at(119.9), TRI_VERDICT_NOTHING, 0, 0); /* silent for 19.9 s */
   wait_in(2, 1, 5, 30);
-  expect(detect_at(121), TRI_VERDICT_SILENT, 3, 2); /* who waits longest for it */
+  expect(detect_at(121), TRI_VERDICT_SILENT, 3, 2); /* the rank that waits longest for it */
 }
 
-/* A machine that was never heard is not watched. */
+/* A machine that was never heard is not monitored. */
 static void test_unheard(void **state) {
   (void)state;
   seen[2].known = seen[3].known = false;
@@ -93,24 +93,24 @@ static void test_unheard(void **state) {
   expect(detect_at(500), TRI_VERDICT_NOTHING, 0, 0);
   wait_in(0, TRI_RANK_STATUS_WORLD, 7, 600);
   expect(detect_at(500), TRI_VERDICT_LATE, 1,
-         0); /* the one that is known to be at work comes first by its number */
+         0); /* its number is lower than that of the other working rank */
   wait_in(1, TRI_RANK_STATUS_WORLD, 7, 600);
   expect(detect_at(500), TRI_VERDICT_LATE, 2, 0);
 }
 
-/* Heartbeats are lost, and the run goes on: no rank is silent that takes part. */
+/* Heartbeats are lost, and the run goes on. A rank that takes part in collectives is not silent. */
 static void test_meet(void **state) {
   (void)state;
   seen[0].news_s = seen[1].news_s = seen[2].news_s = 200;
   seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 41;
   seen[0].heartbeat.met = 41;
   tri_peers_meet(seen, N, 200);
-  assert_true(seen[3].news_s == 100); /* it said so itself */
+  assert_true(seen[3].news_s == 100); /* its own heartbeat said so */
   seen[0].heartbeat.met = 42;
   tri_peers_meet(seen, N, 200);
   assert_true(seen[3].news_s == 200 && seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] == 42);
   tri_peers_meet(seen, N, 210);
-  assert_true(seen[3].news_s == 200); /* the same one is no more news */
+  assert_true(seen[3].news_s == 200); /* the same collective is no news again */
   wait_in(0, TRI_RANK_STATUS_WORLD, 43, 20);
   seen[0].news_s = 219;
   expect(detect_at(219), TRI_VERDICT_NOTHING, 0, 0);
@@ -124,12 +124,12 @@ static void test_dead(void **state) {
   expect(detect_at(100.2), TRI_VERDICT_DEAD, 2, TRI_RANK_INFO_NOTHING);
   wait_in(1, TRI_RANK_STATUS_WORLD, 3, 0.1);
   expect(detect_at(100.2), TRI_VERDICT_DEAD, 2, 1);
-  seen[2].heartbeat.life = TRI_LIFE_ENDS; /* it had said so */
+  seen[2].heartbeat.life = TRI_LIFE_ENDS; /* it had announced its end */
   expect(detect_at(200), TRI_VERDICT_NOTHING, 0, 0);
 }
 
-/* One that heartbeats is ended by run.timeout_s alone, and of those waited for it is the one that waits for
- * nobody. */
+/* A rank with heartbeats is ended by run.timeout_s alone. Among several late ranks, the culprit is one that
+ * waits for nobody. */
 static void test_late(void **state) {
   (void)state;
   for (int r = 0; r < N; r++) seen[r].news_s = 1000;
@@ -142,7 +142,7 @@ static void test_late(void **state) {
   expect(detect_at(1000), TRI_VERDICT_LATE, TRI_RANK_INFO_NOTHING, 0); /* all have come */
   seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 8;
   expect(detect_at(1000), TRI_VERDICT_LATE, 3, 0);
-  wait_in(3, 1, 4, 1); /* it waits itself, for rank 2, which waits for it: a circle has an end */
+  wait_in(3, 1, 4, 1); /* it waits for rank 2, which waits for it, and the circle ends */
   wait_in(2, TRI_RANK_STATUS_WORLD, 9, 1);
   seen[2].heartbeat.come[1] = 3;
   seen[3].heartbeat.come[TRI_RANK_STATUS_WORLD] = 8;
@@ -152,7 +152,7 @@ static void test_late(void **state) {
   seen[3].heartbeat.scope = TRI_RANK_STATUS_NOWHERE;
   seen[3].news_s = 985; /* both limits at once */
   expect(detect_at(1000), TRI_VERDICT_SILENT, 3, 0);
-  for (int r = 0; r < N; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 9, 600); /* it was stopped inside */
+  for (int r = 0; r < N; r++) wait_in(r, TRI_RANK_STATUS_WORLD, 9, 600); /* it was stopped in a collective */
   expect(detect_at(1000), TRI_VERDICT_SILENT, 3, 0);
 }
 
@@ -163,7 +163,7 @@ static void test_scopes(void **state) {
   assert_true(tri_peers_share(infos, 2, 0, 2) && !tri_peers_share(infos, 2, 0, 3));
 }
 
-/* The facts that a verdict's words must hold, in this order. They end with NULL. */
+/* Checks that the description of a verdict holds these facts in this order. NULL ends them. */
 static void expect_words(tri_verdict v, double now_s, const char *cause, const char *const *fact) {
   tri_text    t = {0};
   const char *at;
@@ -240,7 +240,7 @@ static void test_slow(void **state) {
   for (int r = 0; r < N; r++) seen[r].heartbeat.window = 3, seen[r].heartbeat.work_s = r == 2 ? 2.4 : 1;
   assert_int_equal(tri_peers_slow(seen, N, &times), TRI_RANK_INFO_NOTHING); /* all waited most of the time */
   for (int r = 0; r < 2; r++) seen[r].heartbeat.window = 4, seen[r].heartbeat.work_s = r == 1 ? 5 : 2;
-  assert_int_equal(tri_peers_slow(seen, 2, &times), 1); /* of two */
+  assert_int_equal(tri_peers_slow(seen, 2, &times), 1); /* with two ranks */
 }
 
 /* ---- the status page ---- */
@@ -260,7 +260,7 @@ static void test_rank_status(void **state) {
   tri_rank_status_read(&b);
   assert_true(b.scope == 1 && b.number == first + 2 && !strcmp(b.label, "sum"));
   turn = b.turn;
-  tri_rank_status_wait(0, 5); /* inside: counts as the outer one */
+  tri_rank_status_wait(0, 5); /* a nested wait counts as the outer one */
   tri_rank_status_leave(true);
   tri_rank_status_read(&b);
   assert_true(b.scope == 1 && b.turn == turn && b.met == 0);
@@ -341,7 +341,7 @@ static void test_members(void **state) {
   assert_true(root->group[1].heard && tri_members_find(root, &from) == 1);
   assert_false(tri_members_take(root, &w, &from, 8)); /* replayed */
   w.sequence = 6, w.heartbeat[0].rank = 1;
-  assert_false(tri_members_take(root, &w, &from, 8)); /* of a rank of another machine */
+  assert_false(tri_members_take(root, &w, &from, 8)); /* about a rank of another machine */
   w.heartbeat[0].rank = 3, w.heartbeat[0].silent_s = 3;
   assert_true(tri_members_take(root, &w, &from, 9) && root->seen[3].news_s == 7);
   w.sequence = 7, w.heartbeat[0].life = TRI_LIFE_DEAD;
@@ -350,7 +350,7 @@ static void test_members(void **state) {
   w.sequence = 8, w.heartbeat[0].life = TRI_LIFE_STARVED;
   assert_true(tri_members_take(root, &w, &from, 11) && root->seen[3].dead_s == 10 && root->seen[3].starved);
   assert_true(root->seen[3].heartbeat.life == TRI_LIFE_WORKS);
-  other->seen[3].dead_s = 1, other->seen[3].starved = true, next = 0; /* and so its own machine says it */
+  other->seen[3].dead_s = 1, other->seen[3].starved = true, next = 0; /* so its own machine reports it */
   tri_members_fill(other, &next, &w);
   assert_true(w.n == 1 && w.heartbeat[0].life == TRI_LIFE_STARVED);
   w = (tri_wire){.kind = TRI_WIRE_HEARD, .sender = 3, .sequence = 9};
@@ -361,7 +361,7 @@ static void test_members(void **state) {
   tri_members_close(&other);
 }
 
-/* A process that is gone; rank 2's number is taken for one. */
+/* Rank 2's process is a child that has died. */
 static void test_gone(void **state) {
   tri_members  *r;
   tri_heartbeat b = {.rank = 2, .scope = TRI_RANK_STATUS_NOWHERE};
@@ -374,7 +374,7 @@ static void test_gone(void **state) {
   infos[2].pid = (int32_t)child;
   r = open_members(3);
   tri_node_put(r->node, 0, &b);
-  assert_false(tri_members_look(r, 1, OVERDUE_S)); /* until it is waited for the number is its own */
+  assert_false(tri_members_look(r, 1, OVERDUE_S)); /* until it is reaped the number is its own */
   assert_false(tri_members_speaks(r, 1, 5));
   assert_int_equal(waitpid(child, NULL, 0), child);
   assert_true(tri_members_look(r, 2, OVERDUE_S) && r->seen[2].dead_s == 2);
@@ -392,8 +392,8 @@ static tri_verdict judge_members(tri_members *r, double now_s) {
   return tri_peers_detect(r->info, r->seen, N, &limit, now_s);
 }
 
-/* Rank 2 is a child process whose heartbeats stop. Runnable, it is slow; stopped by a signal, it is silent as
- * always; as a zombie, or with its number given to another process, it is dead. Judge: the clock given. */
+/* Rank 2 is a child process without heartbeats. While it can run, it is slow. Stopped by a signal, it is
+ * silent. As a zombie, or with its number given to another process, it is dead. Judge: the given clock. */
 static void test_overdue(void **state) {
   tri_members  *r;
   tri_heartbeat b = {.rank = 2, .scope = TRI_RANK_STATUS_NOWHERE};
@@ -403,7 +403,7 @@ static void test_overdue(void **state) {
 
   (void)state;
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* where this test fails */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if this test fails */
     for (volatile long i = 0;;) i++;
   }
   assert_true(child > 0);
@@ -421,7 +421,7 @@ static void test_overdue(void **state) {
   assert_false(kill(child, SIGSTOP));
   assert_true(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
   assert_int_equal(tri_proc_look(child, infos[2].start), TRI_PROC_STOPPED);
-  assert_true(r->seen[2].news_s == 99); /* its process is looked at every third second */
+  assert_true(r->seen[2].news_s == 99); /* its process is checked every third second */
   for (double now_s = 100.25; now_s < 99 + limit.silent_s; now_s += 0.25) {
     assert_false(tri_members_look(r, now_s, OVERDUE_S));
     expect(judge_members(r, now_s), TRI_VERDICT_NOTHING, 0, 0);
@@ -451,9 +451,9 @@ static void test_proc_state(void **state) {
   assert_int_equal(tri_proc_start(0), 0);
 }
 
-/* Heartbeats are lost, and so are answers, while collectives go on: from the third on it is known to live,
- * and its silence ends nothing; the first heartbeat that comes makes it watched again. Judge: the clock
- * given. */
+/* Heartbeats and answers are lost while collectives go on. From the third collective on, the machine is
+ * known to live, and its silence ends nothing. Its next heartbeat makes it monitored again. Judge: the
+ * given clock. */
 static void test_lost(void **state) {
   tri_members *root = open_members(0);
   tri_wire     w = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 1, .n = 2};
@@ -469,8 +469,8 @@ static void test_lost(void **state) {
     tri_verdict v;
     root->seen[0].heartbeat.met = 10 + (uint64_t)i;
     tri_members_meet(root, 12 + i, 10);
-    tri_members_meet(root, 12.5 + i, 10);                  /* the same one is counted once */
-    root->seen[0].heartbeat.scope = TRI_RANK_STATUS_WORLD; /* rank 2 works for 30 s longer than the others */
+    tri_members_meet(root, 12.5 + i, 10);                  /* the same collective counts once */
+    root->seen[0].heartbeat.scope = TRI_RANK_STATUS_WORLD; /* rank 2 computes 30 s longer than the others */
     root->seen[0].heartbeat.number = root->seen[0].heartbeat.come[0] = 99;
     root->seen[0].heartbeat.waited_s = 30;
     root->seen[0].news_s = root->seen[1].news_s = 42 + i;
@@ -485,11 +485,12 @@ static void test_lost(void **state) {
   tri_members_mute(root, 50, 8);
   assert_true(!root->group[1].lost && !root->seen[2].mute);
   tri_members_meet(root, 100, 10);
-  assert_int_equal(root->group[1].meets, 0); /* none since */
+  assert_int_equal(root->group[1].meets, 0); /* no heartbeat since */
   tri_members_close(&root);
 }
 
-/* A rank of another machine that stands still while its neighbour reports for both: its silence is told. */
+/* A rank of another machine stands still while its neighbour reports for both. The report includes its
+ * silence. */
 static void test_neighbour(void **state) {
   tri_members  *root = open_members(0), *other = open_members(3);
   tri_wire      w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 1};
@@ -520,7 +521,7 @@ static tri_net_end own_end(bool six, uint32_t port) {
   return end;
 }
 
-/* Has this machine ::1? */
+/* True if this machine has ::1. */
 static bool has_six(void) {
   FILE *f = fopen("/proc/net/if_inet6", "r");
   char  line[128];
@@ -532,7 +533,7 @@ static bool has_six(void) {
   return found;
 }
 
-/* Two sockets of this machine: what one sends the other hears; a closed one refuses. */
+/* Two sockets of this machine exchange datagrams, and a closed one refuses. */
 static void speak(bool six) {
   uint32_t      port[2];
   int           fd[2], listen[2];
@@ -579,9 +580,9 @@ static void test_net_six(void **state) {
   speak(true);
 }
 
-/* Two machines whose heartbeats by UDP are lost, over sockets of this one: rank 0 asks, rank 3 answers for
- * rank 2 that lives and for itself, and then no more. Judge: the clock given, which stands still while
- * bytes are on their way. */
+/* Two machines, simulated by sockets of this one, lose their UDP heartbeats. Rank 0 asks, and rank 3 answers
+ * for itself and for the live rank 2, and later no more. Judge: the given clock, which stands still while
+ * bytes are in transit. */
 typedef struct two {
   tri_members *root, *other;
   tri_ask     *asks, *answers;
@@ -621,7 +622,7 @@ static void close_two(two *t) {
   for (int i = 0; i < 2; i++) close(t->fd[i]), close(t->listen[i]);
 }
 
-/* Until the question is over. */
+/* Runs until the request is over. */
 static void ask_until_over(two *t, double now_s) {
   tri_ask_look(t->asks, now_s, true);
   assert_true(t->root->group[1].is_asked);
@@ -639,14 +640,15 @@ static void ask(bool six) {
   tri_ask_look(t.asks, 5.9, true);
   assert_false(t.root->group[1].is_asked); /* not long enough */
   tri_members_mute(t.root, 6, 6);
-  assert_true(t.root->seen[2].mute); /* it is to be asked before it is silent */
+  assert_true(t.root->seen[2].mute); /* it must be asked before it counts as silent */
   ask_until_over(&t, 6);
   assert_true(t.root->group[1].by_tcp && t.root->group[1].unanswered == 0);
   assert_true(t.root->group[1].heard_s == 6 && t.root->seen[2].news_s == 6 && t.root->seen[3].news_s == 6);
   assert_string_equal(t.root->seen[3].heartbeat.phase, "learn");
   tri_ask_look(t.asks, 11.9, true);
   assert_false(t.root->group[1].is_asked); /* it was heard */
-  tri_ask_look(t.asks, 12, true);          /* all of it is stopped now: its kernel connects, nobody answers */
+  tri_ask_look(t.asks, 12, true);          /* all of it is stopped, so its kernel accepts connections and
+                                            * nobody answers */
   assert_true(t.root->group[1].is_asked);
   tri_ask_look(t.asks, 15.1, false);
   assert_true(!t.root->group[1].is_asked && t.root->group[1].unanswered == 1);
@@ -674,7 +676,7 @@ static void test_ask_six(void **state) {
   ask(true);
 }
 
-/* Who does not know the run's key is told nothing. */
+/* A sender without the run's key gets no answer. */
 static void test_ask_stranger(void **state) {
   two t;
 
@@ -686,7 +688,7 @@ static void test_ask_stranger(void **state) {
   close_two(&t);
 }
 
-/* What somebody sends to rank 3 by TCP; the bytes of the answer. */
+/* Sends bytes to rank 3 by TCP and returns the number of bytes of the answer. */
 static ssize_t say_to_other(two *t, const tri_wire *w) {
   unsigned char bytes[TRI_WIRE_BYTES], got[TRI_WIRE_BYTES];
   int           fd = tri_net_connect(&t->root->group[1].at);
@@ -694,7 +696,7 @@ static ssize_t say_to_other(two *t, const tri_wire *w) {
   ssize_t       have = -1;
 
   assert_true(fd >= 0);
-  while (send(fd, bytes, n, MSG_NOSIGNAL) < 0) poll(NULL, 0, 1); /* until it is connected */
+  while (send(fd, bytes, n, MSG_NOSIGNAL) < 0) poll(NULL, 0, 1); /* until the connection is up */
   while (have < 0) {
     tri_ask_look(t->answers, 6, false);
     have = recv(fd, got, sizeof got, MSG_DONTWAIT);
@@ -703,7 +705,7 @@ static ssize_t say_to_other(two *t, const tri_wire *w) {
   return have;
 }
 
-/* A question that was overheard says nothing again, nor to another rank. */
+/* A replayed request gets no second answer, from this rank or another. */
 static void test_ask_again(void **state) {
   two      t;
   tri_wire w = {.kind = TRI_WIRE_ASK, .sender = 0, .to = 3, .sequence = 5};

@@ -1,5 +1,5 @@
-/* test_quota.c - limits of control groups, read from folders that look like theirs, and what a rank gets of
- * them. Judge: exact values. */
+/* test_quota.c - CPU limits of control groups, read from simulated folders, and each rank's share of them.
+ * Judge: exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <setjmp.h>
@@ -47,9 +47,9 @@ static void test_none(void **state) {
   tri_quota q;
 
   (void)state;
-  assert_true(isinf(read_quota(&q)) && q.n == 0); /* not even a membership */
+  assert_true(isinf(read_quota(&q)) && q.n == 0); /* not even the membership file */
   put("membership", "0::/a\n1:name=systemd:/a\n3:cpuset:/a\n4:memory,cpuacct:/a\nnonsense\n9:\n");
-  put("cpuset/a/cpu.cfs_quota_us", "100000\n"); /* of other controllers */
+  put("cpuset/a/cpu.cfs_quota_us", "100000\n"); /* for other controllers */
   put("cpuset/a/cpu.cfs_period_us", "100000\n");
   assert_true(isinf(read_quota(&q)));
   put("a/cpu.max", "max 100000\n");
@@ -71,10 +71,10 @@ static void test_v2(void **state) {
   put("job/step/cpu.max", "150000 100000\n");
   put("job/cpu.max", "400000 100000\n");
   put("cpu.max", "800000 100000\n");
-  assert_true(read_quota(&q) == 1.5 && q.n == 3); /* the tightest of all above */
+  assert_true(read_quota(&q) == 1.5 && q.n == 3); /* the tightest of all groups above */
   put("job/step/task/cpu.max", "50000 100000\n");
   assert_true(read_quota(&q) == 0.5);
-  put("membership", "0::/../other\n"); /* outside what this process can see: the root of the mount is left */
+  put("membership", "0::/../other\n"); /* outside this process's view, so only the mount's root counts */
   assert_true(read_quota(&q) == 8);
   put("membership", "0::/not/here\n");
   assert_true(read_quota(&q) == 8);
@@ -85,7 +85,7 @@ static void test_v1(void **state) {
 
   (void)state;
   put("membership", "5:cpu,cpuacct:/docker/7\n4:memory:/docker/7\n0::/\n");
-  put("cpu,cpuacct/cpu.cfs_quota_us", "250000\n"); /* a container: its group is the root of the mount */
+  put("cpu,cpuacct/cpu.cfs_quota_us", "250000\n"); /* in a container, its group is the root of the mount */
   put("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
   assert_true(read_quota(&q) == 2.5 && q.n == 1);
   char from[160], to[96];
@@ -100,7 +100,8 @@ static void test_v1(void **state) {
   assert_true(read_quota(&q) == 0.5);
 }
 
-/* Two ranks of a container of 3 cores, one of them in a group of 2: a rank has what is left to it. */
+/* Two ranks share a container of 3 cores, and one of them is in a group of 2. Each rank gets its share of the
+ * tightest limit. */
 static void test_share(void **state) {
   const tri_quota all[] = {{2, {{1, 10, 2}, {1, 1, 3}}}, {1, {{1, 1, 3}}}, {1, {{1, 11, 1}}}};
 
@@ -115,7 +116,7 @@ static int threads(double quota, int ranks, char why[64]) {
   return tri_session_threads(&rt, why);
 }
 
-/* The tightest decides, and is named. */
+/* The tightest limit decides and is named. */
 static void test_threads(void **state) {
   char why[64];
 
@@ -143,7 +144,7 @@ static void test_threads(void **state) {
     setenv("OMP_NUM_THREADS", *bad, 1);
     assert_int_equal(threads(INFINITY, 1, why), 8);
   }
-  setenv("OMP_NUM_THREADS", "64", 1); /* no more than there are cores */
+  setenv("OMP_NUM_THREADS", "64", 1); /* no more than the number of cores */
   assert_int_equal(threads(INFINITY, 1, why), 8);
 }
 

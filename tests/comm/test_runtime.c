@@ -1,4 +1,5 @@
-/* test_runtime.c - who, where, until when. Run with 1, 2 and 4 ranks on one machine. Judge: exact values. */
+/* test_runtime.c - the place of each rank, and the launcher. Run with 1, 2 and 4 ranks on one machine. Judge:
+ * exact values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "base/error.h"
@@ -43,7 +44,7 @@ static void test_pretended_nodes(void **state) {
   }
 }
 
-/* Before MPI is up. */
+/* These run before MPI is up. */
 static void check_abort_without_mpi(void) {
   int   status = 0;
   pid_t pid = fork();

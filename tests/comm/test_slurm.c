@@ -1,5 +1,5 @@
-/* test_slurm.c - what Slurm knows of the job. Judge: exact values, with a squeue that only says what it is
- * told to. */
+/* test_slurm.c - facts from Slurm about the job. Judge: exact values, with a fake squeue that prints the
+ * test's text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-/* As squeue writes them, and as sbatch(1), --time, reads them. */
+/* The formats of squeue's output and of sbatch(1), --time. */
 static void test_durations(void **state) {
   static const struct {
     const char *text;
@@ -63,7 +63,7 @@ static void set_time(const char *name, long long at) {
   setenv(name, text, 1);
 }
 
-/* Where the environment says when, squeue is not asked. */
+/* If the environment has the times, squeue is not asked. */
 static void test_environment(void **state) {
   long long      now = (long long)time(NULL);
   tri_slurm_time t;
@@ -105,8 +105,8 @@ static void test_squeue(void **state) {
   unsetenv("SLURM_JOB_ID");
 }
 
-/* The number of a task may be its array's, and squeue lists all tasks then; an array whose task submitted
- * this job is nothing to it. */
+/* A task's number may be its array's, and squeue then lists all tasks. The array of a task that submitted
+ * this job does not count. */
 static void test_arrays(void **state) {
   static const char all[] = "[ \"$4\" = 7 ] && for i in 8 9 7 17; do echo $i $i:00 $i:00; done";
   tri_slurm_time    t;
@@ -127,7 +127,7 @@ static void test_arrays(void **state) {
   unsetenv("SLURM_JOB_ID");
 }
 
-/* All of them warn, and the run does without. */
+/* Each case warns, and the run goes on without the time. */
 static void test_squeue_that_does_not_answer(void **state) {
   static const char *const script[] = {"exit 1",
                                        "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1",
@@ -149,14 +149,14 @@ static void test_squeue_that_does_not_answer(void **state) {
     if (t.left_s != 0 || t.used_s != 0) fail_msg("'%s': %g left", script[i], t.left_s);
   }
   slurm_silence("squeue");
-  setenv("PATH", slurm_folder, 1); /* there is none */
+  setenv("PATH", slurm_folder, 1); /* there is no squeue */
   t = tri_slurm_ask(5);
   assert_true(t.left_s == 0);
   setenv("PATH", slurm_path, 1);
   unsetenv("SLURM_JOB_ID");
 }
 
-/* As Slurm 22.05 prints it; what does not answer so is not known. */
+/* The output of Slurm 22.05. Any other output counts as unknown. */
 static void test_fence(void **state) {
   static const struct {
     const char *script, *fence;
@@ -173,7 +173,7 @@ static void test_fence(void **state) {
 
   (void)state;
   slurm_say("scontrol", "echo 'PMIxCollFence = tree'");
-  tri_slurm_fence(5, fence); /* no step of srun's */
+  tri_slurm_fence(5, fence); /* no step of srun */
   assert_string_equal(fence, "");
   setenv("SLURM_PROCID", "0", 1);
   setenv("SLURM_MPI_TYPE", "pmix_v4", 1);
@@ -187,7 +187,7 @@ static void test_fence(void **state) {
     assert_string_equal(fence, row[i].fence);
   }
   slurm_silence("scontrol");
-  setenv("PATH", slurm_folder, 1); /* there is none */
+  setenv("PATH", slurm_folder, 1); /* there is no scontrol */
   tri_slurm_fence(5, fence);
   assert_string_equal(fence, "");
   setenv("PATH", slurm_path, 1);

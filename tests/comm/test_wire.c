@@ -1,5 +1,5 @@
-/* test_wire.c - what heartbeats are written as, and what a node knows of its networks. Judges: what was
- * written is read; each changed bit, and another key, is refused; the kernel's tables spelled out. */
+/* test_wire.c - the bytes of heartbeats, and a node's network neighbours. Judges: written datagrams are read
+ * back, each changed bit and another key are refused, and the kernel's tables are spelled out. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,8 +48,8 @@ static void test_wire(void **state) {
   assert_memory_equal(&in, &out, sizeof in);
 }
 
-/* Every byte that is flipped, in each bit, is refused; and so is what another run, a shorter or longer
- * datagram says. */
+/* Flips each bit of every byte, and each datagram must be refused. Datagrams of another run, and shorter or
+ * longer ones, are refused too. */
 static void test_wire_damage(void **state) {
   tri_wire      in = make_wire(), out;
   unsigned char bytes[TRI_WIRE_BYTES];
@@ -57,7 +57,7 @@ static void test_wire_damage(void **state) {
 
   (void)state;
   assert_false(tri_wire_read(bytes, n, key_98, N, &out));
-  assert_false(tri_wire_read(bytes, n, key_99, 2, &out)); /* a rank that this run has not */
+  assert_false(tri_wire_read(bytes, n, key_99, 2, &out)); /* no such rank in this run */
   for (size_t k = 0; k < n; k++) assert_false(tri_wire_read(bytes, k, key_99, N, &out));
   assert_false(tri_wire_read(bytes, n + 1, key_99, N, &out));
   for (size_t k = 0; k + TRI_KEY_BYTES <= n; k++)
@@ -74,7 +74,7 @@ static void test_wire_damage(void **state) {
 
 /* ---- the start ---- */
 
-/* A table of neighbours as the kernel prints it, of two networks where two are silent. */
+/* A neighbour table in the kernel's format, with two silent neighbours on two networks. */
 static void test_stuck(void **state) {
   static const char table[] =
       "IP address       HW type     Flags       HW address            Mask     Device\n"
