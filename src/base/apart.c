@@ -1,4 +1,4 @@
-/* apart.c - runs work in a child process, so that the crash of a library becomes an error. */
+/* apart.c - runs work in a child process. The crash of a library becomes an error. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "apart.h"
 

@@ -1,4 +1,4 @@
-/* apart.h - runs work in a child process, so that the crash of a library becomes an error. */
+/* apart.h - runs work in a child process. The crash of a library becomes an error. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_APART_H
 #define TRI_APART_H

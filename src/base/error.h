@@ -66,8 +66,8 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
 const char *tri_error_message(void);
 const char *tri_error_trace(void);
 void        tri_error_clear(void);
-/* Returns st. If it is an error of a file (TRI_EINPUT, TRI_EFILE, TRI_EFORMAT), appends " (what)" to the
- * first line of its message, for example the deck's key that named the file. */
+/* Returns st. For an error of a file (TRI_EINPUT, TRI_EFILE, TRI_EFORMAT), appends " (what)" to the first
+ * line of its message, unless the message contains it already. `what` may be the deck's key of the file. */
 TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
 /* Returns st. If it is an error, puts "where: " before its message, for example the deck's line. */
 TRI_CHECKED tri_status tri_error_at(tri_status st, const char *where);

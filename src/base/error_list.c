@@ -1,4 +1,4 @@
-/* error_list.c - a list of the user's errors, used where all of them are looked for. */
+/* error_list.c - a list of the user's errors, for checks that continue after an error. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "error_list.h"
 

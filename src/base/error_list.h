@@ -1,4 +1,4 @@
-/* error_list.h - a list of the user's errors, used where all of them are looked for. */
+/* error_list.h - a list of the user's errors, for checks that continue after an error. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ERROR_LIST_H
 #define TRI_ERROR_LIST_H
@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-/* A list of the user's errors, used where all of them are looked for. Zero-initialise it, and free it with
- * tri_errors_free. */
+/* The user's errors found so far. Zero-initialise it, and free it with tri_errors_free. */
 typedef struct tri_errors {
   tri_text   text;   /* each message and a newline. A message may have several lines */
   tri_text   trace;  /* places in the program (tri_error_trace), one behind the other */
@@ -21,7 +20,7 @@ typedef struct tri_errors {
 } tri_errors;
 void tri_errors_free(tri_errors *errors);
 /* If `errors` is not NULL and st is an error of the user's input, adds its message, clears the error and
- * returns TRI_OK, so that the caller can check further. Otherwise returns st. Not collective. */
+ * returns TRI_OK. The caller can then check further. Otherwise returns st. Not collective. */
 TRI_CHECKED tri_status tri_error_note(tri_status st, tri_errors *errors);
 /* Logs all messages, without the last newline, as info, and their places as detail. Not collective. */
 void tri_errors_say(tri_errors *errors);

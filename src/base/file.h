@@ -55,8 +55,8 @@ typedef struct tri_file_pieces {
 } tri_file_pieces;
 TRI_CHECKED tri_status tri_pieces_begin(const char *path, tri_file_pieces *out);
 /* For a name given by the user. An existing path.tmp is not touched, because the temporary file is
- * path.XXXXXX.tmp. With `replaces` false, a file that exists under `path` at the end is not touched either.
- * The result is then TRI_EFILE. It names the temporary file, which stays. */
+ * path.XXXXXX.tmp. With `replaces` false, a file of this name at the end is not touched either. The result is
+ * then TRI_EFILE. The message names the temporary file, and it stays. */
 TRI_CHECKED tri_status tri_pieces_begin_named(const char *path, bool replaces, tri_file_pieces *out);
 TRI_CHECKED tri_status tri_pieces_put(tri_file_pieces *f, const void *bytes, size_t n_bytes);
 /* Gives the file its name. On failure the file is dropped. */

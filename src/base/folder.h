@@ -6,10 +6,10 @@
 #include "error.h"
 
 /* All that follow are not collective. Folders above the last part of a path may be links. The last part may
- * be a link only if the folder belongs to the user who runs the program, and the link to this user or root.
- * Otherwise the owner of a foreign link would decide what is written or removed. NFS and others map all users
- * to one owner. So a folder also counts as the user's if it has the owner that the file system gives to new
- * files of this user. To find this owner, an empty file is created and removed. */
+ * be a link only if its target folder belongs to this user, and the link to this user or root. Otherwise the
+ * owner of a foreign link could choose the place of writes and removals. NFS and others map all users to one
+ * owner. So a folder also counts as the user's if its owner is the owner of a new file of this user. To find
+ * out, an empty file is created and removed. */
 
 /* Opens the folder for calls such as openat. *fd is -1 if nothing exists there. TRI_EFILE: it is no folder or
  * cannot be opened. The caller closes *fd. */

@@ -20,9 +20,9 @@ int64_t                tri_host_bytes(void); /* bytes held now by tri_host_alloc
  * collective. */
 TRI_CHECKED tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size);
 #define TRI_GROW(ptr, cap, need) tri_grow((void **)&(ptr), &(cap), need, sizeof *(ptr))
-/* Allocates large buffers of which little may be used. The memory is zeroed, 256-byte aligned and counted.
- * Fresh pages take memory only when they are written. *out is NULL on failure. Free it with tri_pages_free,
- * which accepts NULL and leaves *p NULL. Not collective. */
+/* Allocates a large buffer, even if little of it will be used. The memory is zeroed, 256-byte aligned and
+ * counted. Fresh pages take memory only when they are written. *out is NULL on failure. Free it with
+ * tri_pages_free. This accepts NULL and leaves *p NULL. Not collective. */
 TRI_CHECKED tri_status tri_pages_alloc(size_t bytes, void **out);
 void                   tri_pages_free(void **p);
 

@@ -7,7 +7,7 @@
 
 /* Log levels by volume. error and warn: any rank, once. info: rank 0, a few lines per phase. detail: rank 0,
  * tables and lists. debug: any rank. The levels chosen by tri_log_open go to stderr, without disturbing the
- * live line (live.h). After tri_log_file they go to that file too. The file always gets detail. */
+ * live line (live.h). After tri_log_file they go to this file too. The file always gets detail. */
 typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DETAIL, TRI_LOG_DEBUG } tri_log_level;
 /* Sets the level of stderr. Only rank 0 shows info and detail. */
 void tri_log_open(int rank, tri_log_level level);

@@ -33,7 +33,7 @@ static tri_status put_secret(const sink *k, const char *s, size_t n) {
   return tri_text_put(k->secrets, "", 1);
 }
 
-/* ---- texts that look like keys ---- */
+/* ---- keys in texts ---- */
 
 /* Tests for the beginnings of keys from known services. *n: bytes that are not secret. */
 static bool begins_as_key(const char *s, size_t n, size_t *lead) {
@@ -100,7 +100,7 @@ static size_t user_bytes(const char *s, size_t n) {
   return at;
 }
 
-/* True for query names whose values are no secrets, since they only select what the server does. */
+/* True for query names with harmless values. They only select the behaviour of the server. */
 static bool is_harmless(const char *name, size_t n) {
   static const char *const known[] = {"model", "model_name", "version", "api-version", "api_version", "v",
                                       "mode",  "task",       "split",   "lang",        "format",      "type"};

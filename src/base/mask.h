@@ -7,10 +7,10 @@
 
 #define TRI_MASK "***"
 
-/* Not collective. Appends an address with these secrets masked: name and password, its fragment, path
- * segments that are keys (sk-..., 20 random letters and digits), and the values of its query. Query values
- * that choose a model, a version or a format stay. The address may lack a scheme. Masked parts stay as they
- * are. */
+/* Not collective. Appends an address with its secrets masked. Secrets are the name and password, the
+ * fragment, the values of the query, and path segments with keys (sk-..., 20 random letters and digits).
+ * Query values for a model, a version or a format stay. The address may lack a scheme. Masked parts stay as
+ * they are. */
 TRI_CHECKED tri_status tri_mask_url(const char *url, tri_text *out);
 /* Not collective. Appends a text with masked addresses. It also masks the values of names such as api_key,
  * token and Authorization in the syntax of command lines, headers and YAML: --api-key=X, --token X,

@@ -10,8 +10,8 @@
 
 enum { TRI_GROUP_PATH_BYTES = 1200 };
 
-/* All that follow are not collective. `root` is the folder that contains /proc and /sys, "" except in tests.
- * pid 0 is this process. */
+/* All that follow are not collective. `root` is the folder with /proc and /sys in it, "" except in tests. pid
+ * 0 is this process. */
 
 /* Pure. True if a comma-separated list, such as the controllers of a group, contains the word. */
 bool tri_group_has(const char *list, const char *word);

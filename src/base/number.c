@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /* The search tries growing numbers of digits. If a few digits suffice, %g drops the zeros after them. So it
- * can begin at the number of digits that survive a round trip (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG), or at one
- * digit for subnormal numbers. It ends at the number of digits that distinguishes all numbers. */
+ * can begin at the number of digits that always survive (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG). For subnormal
+ * numbers it begins at one digit. It ends when the digits distinguish all numbers. */
 enum { DOUBLE_FIRST = 15, DOUBLE_LAST = 17, FLOAT_FIRST = 6, FLOAT_LAST = 9 };
 
 /* Formats integers and -0. False for all other numbers. */

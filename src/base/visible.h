@@ -8,11 +8,11 @@
 
 enum { TRI_VISIBLE_MOST = 8 }; /* the most bytes that one character can become */
 
-/* Copies `text` [n] in a form that is safe to show. Control characters, line separators, marks that change
- * the direction of writing, and bytes that are not UTF-8 become \n, \t, \x1B or \u009B. All else stays, and
- * so do the characters in `keep` ("", "\n", "\n\t"). Backslashes are not doubled, so visible text does not
- * change. out [cap] ends with a NUL. If it is full, the rest is dropped from a whole character on. Returns
- * the bytes written, without the NUL. Not collective. */
+/* Copies `text` [n] in a form safe to show. Control characters, line separators, marks of writing direction,
+ * and bytes outside UTF-8 become \n, \t, \x1B or \u009B. All else stays, and so do the characters in `keep`
+ * ("", "\n", "\n\t"). Backslashes are not doubled, so visible text does not change. out [cap] ends with a
+ * NUL. If it is full, the rest is dropped from a whole character on. Returns the bytes written, without the
+ * NUL. Not collective. */
 size_t tri_visible(const char *text, size_t n, const char *keep, char *out, size_t cap);
 
 /* Pure. Bytes of the UTF-8 character at the beginning of text [n]. 0: there is none. */
