@@ -219,8 +219,8 @@ void                   tri_segment_close(tri_segment **w);
  * own. */
 void *tri_segment_base(const tri_segment *w);
 
-/* Not collective. Declares that all reads and writes of this rank so far are done. Returns the number of the
- * generation. `what` is a number of the caller's choice that identifies the work, the same on every rank. */
+/* Not collective. Declares all reads and writes of this rank so far as done. Returns the number of the
+ * generation. `what` identifies the work by a number of the caller's choice, the same on every rank. */
 uint64_t tri_segment_generation(tri_segment *w, uint32_t what);
 /* Collective over c, this function and the next. The monitor over the ranks counts both as collectives. Waits
  * until all ranks have reached this generation. Their earlier writes are visible afterwards. */

@@ -21,9 +21,9 @@ typedef enum {
  *
  * A further SIGTERM, SIGUSR1, SIGUSR2 or SIGINT ends the process if it comes more than a second after the
  * first of these four. SIGXCPU does not, because the kernel sends it each second once the limit is reached
- * (ulimit -t). After mpirun's SIGTERM comes SIGKILL. That SIGTERM is answered only after tri_halt_open, and
- * the answer names commands that would stop the run cleanly. clock_s returns seconds and must be callable
- * from a signal handler, as tri_now_s is. */
+ * (ulimit -t). mpirun sends SIGTERM and then SIGKILL. Its SIGTERM is answered only after tri_halt_open, with
+ * the commands that stop a run cleanly. clock_s returns seconds and must be callable from a signal handler,
+ * as tri_now_s is. */
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void));
 /* Not collective. Declares the phase of the run, on which the answer depends. It starts as LOADING. The
  * handlers stay during LEAVING. Other ranks' signals may arrive after rank 0 has obeyed its own, and without

@@ -42,7 +42,7 @@ static bool has_come(const tri_seen *s, const tri_heartbeat *waiter) {
   return s->heartbeat.come[waiter->scope] >= waiter->number;
 }
 
-/* Returns the rank that has waited longest in a collective shared with `for_whom`, among ranks that show
+/* Returns the rank with the longest wait in a collective shared with `for_whom`, among ranks with signs of
  * life. With for_whom below 0, any collective counts. */
 static int find_waiter(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *l,
                        double now_s, int for_whom) {
@@ -56,8 +56,7 @@ static int find_waiter(const tri_rank_info *info, const tri_seen *seen, int n, c
   return found;
 }
 
-/* Among the ranks that the waiter waits for, returns the lowest one that waits for nobody itself, else the
- * lowest. */
+/* Among the ranks awaited by `waiter`, returns the lowest one without a wait of its own, else the lowest. */
 static int find_late(const tri_rank_info *info, const tri_seen *seen, int n, int waiter) {
   const tri_heartbeat *w = &seen[waiter].heartbeat;
   int                  first = TRI_RANK_INFO_NOTHING;

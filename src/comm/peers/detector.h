@@ -43,7 +43,7 @@ typedef struct tri_verdict {
 
 /* Pure, all that follow. info [n] and seen [n] are indexed by rank. */
 
-/* Counts a collective that all ranks have reached as a sign of life of each rank, even if its heartbeats were
+/* Counts a collective reached by all ranks as a sign of life of each rank, even if its heartbeats were
  * lost. */
 void        tri_peers_meet(tri_seen *seen, int n, double now_s);
 tri_verdict tri_peers_detect(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
@@ -59,8 +59,8 @@ bool tri_peers_share(const tri_rank_info *info, int scope, int rank, int other);
 const char *tri_peers_cause(const tri_rank_info *info, const tri_seen *seen, int n, const tri_limits *limit,
                             double now_s, const tri_verdict *v);
 
-/* The verdict as lines for people. The first line says who, where and why. The others say in which
- * collective, who has come, who is missing, and what to do. */
+/* Describes the verdict in lines for people. The first line names the culprit, its place and the reason. The
+ * others name the collective, the ranks in it, the missing ranks, and the cure. */
 TRI_CHECKED tri_status tri_peers_words(const tri_rank_info *info, const tri_seen *seen, int n,
                                        const tri_limits *limit, double now_s, const tri_verdict *v,
                                        tri_text *out);

@@ -28,7 +28,7 @@ static void make_groups(tri_members *r) {
   }
 }
 
-/* Checks that the group number is the lowest rank of the group, and that this rank is in the group. */
+/* Checks each rank's group number. It is the lowest rank of the group and a member of it. */
 static tri_status check_infos(const tri_rank_info *info, int n) {
   for (int q = 0; q < n; q++)
     if (info[q].rank != q || info[q].group < 0 || info[q].group > q ||
@@ -249,7 +249,7 @@ bool tri_members_take(tri_members *r, const tri_wire *in, const tri_net_end *fro
   return true;
 }
 
-/* ---- heartbeats that are lost ---- */
+/* ---- lost heartbeats ---- */
 
 enum { MEETS = 3 };
 

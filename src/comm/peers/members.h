@@ -71,8 +71,8 @@ void tri_members_fill(const tri_members *r, int *next, tri_wire *out);
 /* Enters a received datagram. False: the sender may not say this or has said something newer, and nothing is
  * changed. */
 bool tri_members_take(tri_members *r, const tri_wire *in, const tri_net_end *from, double now_s);
-/* Calls tri_peers_meet. A machine without heartbeats for lost_s that still takes part in collectives is
- * marked as lost to heartbeats, not as dead. */
+/* Calls tri_peers_meet. A machine may send no heartbeats for lost_s and still take part in collectives. It is
+ * then marked as lost to heartbeats, not as dead. */
 void tri_members_meet(tri_members *r, double now_s, double lost_s);
 /* Marks ranks as mute if their silence proves nothing. Their machine is lost to heartbeats, or it is silent
  * for quiet_s and has not missed a TCP request yet. */

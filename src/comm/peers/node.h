@@ -1,5 +1,5 @@
-/* node.h - the status page shared by the ranks of a machine: the state of each rank, and which rank may
- * report. */
+/* node.h - the status page shared by the ranks of a machine: the state of each rank, and the claim to report
+ * the end of the run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_NODE_H
 #define TRI_PEERS_NODE_H
@@ -26,7 +26,7 @@ void tri_node_put(tri_node *node, int place, const tri_heartbeat *b);
 uint64_t tri_node_get(const tri_node *node, int place, tri_heartbeat *b);
 /* Records that the rank at this place ends deliberately. Callable from a signal handler. */
 void tri_node_end(tri_node *node, int place);
-/* True for the first caller among all ranks of the machine. */
+/* True for the first caller among all ranks of the machine. It may report why the run ends. */
 bool tri_node_claim(tri_node *node);
 bool tri_node_is_claimed(const tri_node *node);
 

@@ -222,8 +222,8 @@ static void end_run(const tri_limits *limit, const tri_verdict *v) {
 
 /* ---- the judge ---- */
 
-/* The first live rank of rank 0's machine judges all ranks. The first live rank of another machine judges its
- * own and the root's, each machine later than the one before, so that only one of them reports. */
+/* The first live rank of rank 0's machine judges all ranks. On another machine, the first live rank judges
+ * its own ranks and the root's. Each machine acts later than the one before, so only one of them reports. */
 static tri_limits limits_here(void) {
   int    g = w.members->mine;
   double late_s = g == 0 ? 0 : w.silent_s * (0.05 + 0.02 * (g < 8 ? g : 8));

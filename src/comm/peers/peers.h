@@ -7,14 +7,14 @@
  * there runs the failure detector (detector.h) and answers. Machines without an answer judge by themselves,
  * one after the other.
  *
- * A machine that was never heard is not monitored. One warning says so, and its ranks are not ended for
- * silence. A machine that was heard and then falls silent is asked by TCP (ask.h) before it counts as silent.
- * If it does not answer but still takes part in collectives, it lives, because MPI reaches it. It is not
- * monitored from then on. Loss of both UDP and TCP looks like a cut link only if others wait for the machine.
- * Then 15 s of waiting end the run.
+ * A machine without any heartbeat since the start is not monitored. One warning says so, and its ranks are
+ * not ended for silence. A machine that falls silent later is asked by TCP (ask.h) before it counts as
+ * silent. If it does not answer but still takes part in collectives, it lives, because MPI reaches it. It is
+ * not monitored from then on. Loss of both UDP and TCP looks like a cut link only if others wait for the
+ * machine. Then 15 s of waiting end the run.
  *
- * A rank whose process runs but is silent gets no core. The others of its machine see this in /proc, and one
- * of them warns that it is slow. Only run.timeout_s ends the run in this case. */
+ * A silent rank with a running process gets no core. The others of its machine see this in /proc, and one of
+ * them warns that it is slow. Only run.timeout_s ends the run in this case. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
@@ -27,7 +27,7 @@
 typedef struct tri_peers_opt {
   double timeout_s; /* run.timeout_s: the longest wait for a rank. > 0 */
   int    rank;      /* from the launcher's environment, for messages before tri_peers_join */
-  bool   speaks;    /* first rank of its machine, which reports problems of this node */
+  bool   speaks;    /* first rank of its machine. It reports problems of this node */
   /* Called by the monitor's thread. Ends every rank and does not return. */
   void (*end)(int code);
   /* Ends this process if it still lives seconds after another rank ended all. */

@@ -1,4 +1,5 @@
-/* words.c - describes a verdict: who, where, in which collective, who has come and who is missing. */
+/* words.c - describes a verdict: the culprits and their places, the collective, the ranks in it and the
+ * missing ones. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "detector.h"
 
