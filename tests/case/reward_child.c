@@ -1,14 +1,19 @@
-/* reward_child.c - a reward's program for tests: it answers with the response's bytes, unless the response
- * asks for worse.
+/* reward_child.c - a reward program for tests. It answers with the response's bytes unless the response asks
+ * for worse.
  *
  * reward_child [--after N] [--pids FILE] [--once FILE] [--log FILE] [--null CHARACTERS] [--fork] [--daemon]
  *   [--mute] [--stay]
- * --after: answers when so many lines are there, the last one first. --pids: its number, and its child's,
- * behind what stands there. --once: what ends it does so while there is no FILE, which it makes. --null: no
- * reward to responses with one of these, * to none. --log: a line for each answer, before it. --fork: has a
- * child that waits for ever and holds its output. --daemon: the same of a grandchild in a session of its own,
- * whose parent ended; and of one more that ends at once. --mute: answers nothing. --stay: does not end with
- * its input. */
+ *
+ *   --after N          answers once N lines have arrived, the last line first
+ *   --pids FILE        appends its process number, and its child's, to FILE
+ *   --once FILE        fails or hangs only while FILE does not exist, and creates FILE then
+ *   --null CHARACTERS  gives no reward to responses with one of these characters. * means all responses
+ *   --log FILE         writes a line before each answer
+ *   --fork             has a child that waits for ever and holds its output
+ *   --daemon           has such a grandchild in a session of its own. Its parent has ended. One more
+ *                      grandchild ends at once
+ *   --mute             answers nothing
+ *   --stay             does not end when its input ends */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <signal.h>
@@ -21,7 +26,7 @@ enum { MOST = 64 };
 
 static const char *once, *pids, *log_file, *null_ones = "";
 static int         is_mute;
-static long        said_again = -1; /* the answer that is given twice, the second time before the next one */
+static long        said_again = -1; /* the last answer, to be repeated before the next one */
 
 static void put_number(const char *path, long number) {
   FILE *f = path ? fopen(path, "a") : NULL;
@@ -34,7 +39,7 @@ static void stay(void) {
   for (;;) pause();
 }
 
-/* Whether it is to be done, with --once the first time. */
+/* True if the failure is due. With --once it is due the first time only. */
 static int is_due(void) {
   FILE *f;
 
@@ -49,7 +54,7 @@ static int is_due(void) {
   return 1;
 }
 
-/* lines < 0: without the end of a line; -1: and without end. */
+/* lines < 0: writes no newlines. -1: writes without end. */
 static void flood(FILE *f, long lines) {
   static char line[80];
 
@@ -121,9 +126,9 @@ static void answer(long id, const char *response) {
     printf("{\"id\": %ld, \"reward\": \"1\"}\n", id);
   else if (!strcmp(response, "large"))
     printf("{\"id\": %ld, \"reward\": 1e300}\n", id);
-  else if (!strncmp(response, "more:", 5)) /* further members, as the response has them */
+  else if (!strncmp(response, "more:", 5)) /* further members, given by the response */
     printf("{\"id\": %ld, %s, \"reward\": %zu}\n", id, response + 5, strlen(response));
-  else if (strlen(response) % 2 == 0) /* a further number, at times */
+  else if (strlen(response) % 2 == 0) /* a further number in some answers */
     printf("{\"reward\": %zu, \"half\": %zu, \"note\": [{}], \"id\": %ld}\n", strlen(response),
            strlen(response) / 2, id);
   else
@@ -131,7 +136,7 @@ static void answer(long id, const char *response) {
   fflush(stdout);
 }
 
-/* One of another program's own fields says how long the answer is to be counted. */
+/* Reads a line. A field of another program in it sets the length of the counted response. */
 static void read_line(const char *line, long *id, char *response, size_t bytes) {
   json_t     *o = json_loads(line, JSON_ALLOW_NUL, NULL);
   const char *text = json_string_value(json_object_get(o, "response"));
@@ -140,7 +145,7 @@ static void read_line(const char *line, long *id, char *response, size_t bytes) 
     exit(9);
   *id = (long)json_integer_value(json_object_get(o, "id"));
   snprintf(response, bytes, "%s", text);
-  if (!strcmp(text, "field")) { /* as many bytes as the line's own field says */
+  if (!strcmp(text, "field")) { /* as many bytes as the line's field says */
     long n = (long)json_integer_value(json_object_get(json_object_get(o, "extra"), "n"));
     memset(response, 'y', (size_t)n);
     response[n] = 0;
@@ -148,7 +153,7 @@ static void read_line(const char *line, long *id, char *response, size_t bytes) 
   json_decref(o);
 }
 
-/* A grandchild without parent, group or session. */
+/* Starts a grandchild without parent, group or session. */
 static void leave(int stays) {
   int ends[2];
 
@@ -158,7 +163,7 @@ static void leave(int stays) {
     setsid();
     put_number(pids, (long)getpid());
     close(ends[0]);
-    close(ends[1]); /* its parent ended, and its number stands there */
+    close(ends[1]); /* by now its parent has ended, and its number is in the file */
     if (stays) stay();
     _exit(0);
   }

@@ -1,6 +1,6 @@
-/* reward_object.c - a reward's shared object for tests: the response's bytes, unless the response asks for
- * worse. Compiled in several ways: REWARD_VERSION, REWARD_SYMBOL, REWARD_SCORE and REWARD_OPENS are what is
- * wrong with one. */
+/* reward_object.c - a reward's shared object for tests. It answers with the response's bytes unless the
+ * response asks for worse. It is compiled in several ways. REWARD_VERSION, REWARD_SYMBOL, REWARD_SCORE and
+ * REWARD_OPENS each select a defect. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "reward/trireme_reward.h"
@@ -25,7 +25,7 @@
 
 static int opened;
 
-/* Code that runs as the object is loaded, and can be told by. */
+/* Runs when the object is loaded, and leaves a trace. */
 __attribute__((constructor)) static void on_load(void) { setenv("TRI_TEST_OBJECT_RAN", "1", 1); }
 
 static int open_it(void **state, char *error, size_t error_bytes) {
@@ -35,7 +35,7 @@ static int open_it(void **state, char *error, size_t error_bytes) {
   return !REWARD_OPENS;
 }
 
-/* As long as its line's field says: {"extra": {"n": 7}}. */
+/* Returns the number in a line's field {"extra": {"n": 7}}, or -1. */
 static double field_of(const trireme_answer *a) {
   int n = -1;
 
