@@ -22,7 +22,7 @@ struct tri_mpi_way {
   MPI_Comm    comm;
   MPI_Request request[TRI_RING];
   char       *stage[STAGE_BUFFERS]; /* allocated by the first reduction */
-  size_t      stage_bytes;          /* of each buffer */
+  size_t      stage_bytes;          /* size of each buffer */
 };
 
 static MPI_Datatype element(tri_dtype t) {

@@ -52,8 +52,8 @@ typedef struct shm_control {
 /* The ranks of a machine exchange these at attach. */
 typedef struct shm_info {
   char     arena_name[64], control_name[64];
-  size_t   arena_bytes, control_bytes; /* of the whole blocks */
-  size_t   arena_offset;               /* of the attached range in its block */
+  size_t   arena_bytes, control_bytes; /* sizes of the whole blocks */
+  size_t   arena_offset;               /* start of the attached range in its block */
   int64_t  pid;
   uint64_t pid_space; /* process numbers are comparable if this is equal */
   int      world_rank;
@@ -71,7 +71,7 @@ typedef struct shm_machine {
   int            users, n; /* n: ranks */
   char           host[64];
   tri_cpu_block  control;
-  size_t         bytes; /* of my arena */
+  size_t         bytes; /* size of my arena */
   shm_info      *info;  /* [n] */
   shm_neighbour *at;    /* [n] */
 } shm_machine;

@@ -125,7 +125,7 @@ static void on_signal(int number) {
   } else if ((double)(now_us - none) > again_s * 1e6) {
     tri_live_interrupt(!answers                    ? ""
                        : phase == TRI_HALT_LEAVING ? "ended now\n" /* the saves are done or have failed */
-                                                   : "ended now; what was not saved is lost\n");
+                                                   : "ended now. Unsaved work is lost\n");
     tri_peers_leave();
     tri_child_kill_all();
     signal(number, SIG_DFL);
@@ -166,7 +166,7 @@ static const char *signal_name(int number) {
 
 /* ---- the decision ---- */
 
-enum { CAUSE, BUSY, N_WORDS }; /* of a sum: the largest cause, and whether any rank still works */
+enum { CAUSE, BUSY, N_WORDS }; /* words of a sum: the largest cause, and if any rank still works */
 
 struct tri_halt {
   tri_comm      *world;                /* borrowed */

@@ -278,7 +278,7 @@ static void check_signals(int before, int number, tri_halt_phase phase, bool ign
   snprintf(all, sizeof all, "%salive\n%s", want,
            !answers || survives        ? ""
            : phase == TRI_HALT_LEAVING ? "ended now\n"
-                                       : "ended now; what was not saved is lost\n");
+                                       : "ended now. Unsaved work is lost\n");
   if (strcmp(said, all) != 0) fail_early(said);
 }
 

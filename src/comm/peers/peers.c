@@ -53,7 +53,7 @@ static struct {
   double        tick_s, period_s, silent_s;
   /* The system's clock, and our own, which stops while this process does not run. */
   double   real_s, now_s, sent_s;
-  uint64_t turn; /* of the status page, and since when */
+  uint64_t turn; /* turn of the rank status, and its time */
   double   turn_s;
   struct {
     double   passed_s, waited_s, before_s, work_s, looked_s, said_s;

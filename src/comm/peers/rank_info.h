@@ -16,11 +16,11 @@ typedef struct tri_rank_info {
   int32_t  group;            /* lowest rank with the same status page (node.h) */
   int32_t  pid;
   uint64_t pid_space;          /* process numbers are comparable if this is equal. 0: unknown */
-  uint64_t memory_limit_bytes; /* of its control groups (base/memory_group.h). 0: none */
+  uint64_t memory_limit_bytes; /* limit of its control groups (base/memory_group.h). 0: none */
   /* Start of the process (proc_state.h), because process numbers are reused. 0: unknown. */
   uint64_t start;
   uint8_t  address[TRI_RANK_INFO_ADDRESSES][TRI_RANK_INFO_ADDRESS_BYTES]; /* network order. Zeros: none */
-  uint32_t port; /* of UDP and TCP, network order. 0: none */
+  uint32_t port; /* the port of UDP and TCP, network order. 0: none */
   char     host[64], device[48];
 } tri_rank_info;
 

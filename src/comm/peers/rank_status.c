@@ -24,7 +24,7 @@ static struct {
 /* For the main thread only. */
 static char carried[TRI_RANK_STATUS_LABEL_BYTES];
 static char ring[TRI_RANK_STATUS_SCOPES][RING][TRI_RANK_STATUS_LABEL_BYTES];
-static int  depth; /* of nested waits */
+static int  depth; /* number of nested waits */
 
 #define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
 #define GET(at)        atomic_load_explicit(&(at), memory_order_relaxed)

@@ -48,11 +48,11 @@ typedef struct tri_rank_status {
   uint64_t come[TRI_RANK_STATUS_SCOPES]; /* newest number it has come to */
   /* Newest collective of the world that all ranks had come to when this rank left it. */
   uint64_t met;
-  int      scope;  /* of the collective it waits in, or TRI_RANK_STATUS_NOWHERE */
-  uint64_t number; /* of this collective */
+  int      scope;  /* scope of the collective it waits in, or TRI_RANK_STATUS_NOWHERE */
+  uint64_t number; /* number of this collective */
   double   waited_s;
   char     phase[TRI_RANK_STATUS_PHASE_BYTES];
-  char     label[TRI_RANK_STATUS_LABEL_BYTES]; /* of this collective, else "" */
+  char     label[TRI_RANK_STATUS_LABEL_BYTES]; /* label of this collective, else "" */
 } tri_rank_status;
 
 /* Any thread may call it. */
