@@ -1,5 +1,5 @@
-/* command_bench.c - trireme bench [DECK] [key=value ...]: what this machine reaches of its limits, before
- * hours are bought. */
+/* command_bench.c - trireme bench [DECK] [key=value ...]: measures this machine against its limits before a
+ * long run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/host_memory.h"
@@ -14,10 +14,10 @@
 #include <string.h>
 
 typedef struct request {
-  const char *deck; /* NULL: none */
+  const char *deck; /* NULL if none was given */
   char      **args;
   int         n_args;
-  int64_t     threads; /* 0: the deck's, or by session.h */
+  int64_t     threads; /* 0 takes the deck's run.threads, else session.h's default */
   double      seconds;
   bool        json;
 } request;
@@ -29,13 +29,14 @@ static tri_status check_space(const request *q, const tri_plan *p) {
   if (p->fits) return TRI_OK;
   tri_cell_bytes(gpu ? p->sum.device : p->host_bytes_per_node, need);
   tri_cell_bytes(gpu ? p->space_bytes : p->host_space_bytes, space);
-  TRI_FAIL(TRI_ECONFIG,
-           "%s: does not fit this machine: it needs %s %s, which has room for %s; trireme plan %s says "
-           "what would fit",
-           q->deck, need, gpu ? "of each GPU" : "of its memory", space, q->deck);
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: does not fit this machine. It needs %s %s, but only %s can be used. `trireme plan %s` shows a "
+      "setup that fits",
+      q->deck, need, gpu ? "of each GPU" : "of its memory", space, q->deck);
 }
 
-/* Not collective. The deck on as many ranks as there are, planned on paper. */
+/* Not collective. Plans the deck for as many ranks as were started, without opening the model. */
 static tri_status read_deck(const request *q, const tri_session *se, tri_bench_case *out) {
   tri_plan_job job = {.nodes = se->rt.world_size / se->rt.machine_ranks,
                       .per_node = se->rt.machine_ranks,
@@ -51,7 +52,7 @@ static tri_status read_deck(const request *q, const tri_session *se, tri_bench_c
   TRI_TRY_DONE(tri_plan_open(q->deck, q->args, q->n_args, &job, NULL, NULL, &errors, &p));
   if (errors.n) {
     tri_errors_say(&errors);
-    TRI_FAIL_DONE(errors.st, "%s: %lld fault%s, listed above; nothing was timed", q->deck,
+    TRI_FAIL_DONE(errors.st, "%s: %lld error%s, listed above. Nothing was measured", q->deck,
                   (long long)errors.n, errors.n == 1 ? "" : "s");
   }
   TRI_TRY_DONE(check_space(q, &p));
@@ -98,7 +99,7 @@ done:
   return st;
 }
 
-/* With the device, the nodes and the threads of the deck; without one, those of a run with the defaults. */
+/* Uses the device, nodes and threads of the deck. Without a deck it uses the defaults of a run. */
 static tri_status start(const request *q) {
   tri_config      cfg = {0};
   tri_text        notes = {0};
@@ -122,7 +123,7 @@ done:
   return st;
 }
 
-/* The plan of a deck has the same threads as its session: --threads becomes the deck's key. */
+/* Turns --threads into the deck's key, so that the plan and the session use the same number of threads. */
 static tri_status start_with_threads(request *q) {
   char       key[40], **args = NULL;
   tri_status st = TRI_OK;
@@ -141,13 +142,13 @@ static tri_status bench(int argc, char **argv, int *code) {
   request  q = {.seconds = 45};
   tri_flag flag[] = {
       {"--seconds", TRI_FLAG_F64, &q.seconds, 1, 3600, "S",
-       "about how long it may take in all; each figure is the median of five or more, or of fewer where five "
-       "take too long (45)"},
+       "approximate time of the whole command (default 45). Each figure is the median of at least five "
+       "runs, or of fewer if five take too long"},
       {"--threads", TRI_FLAG_I64, &q.threads, 1, 4096, "N",
-       "threads of each rank, at most its share of the cores (the deck's run.threads, else that share, or "
-       "less by a cgroup's CPU quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"},
+       "threads of each rank, at most its share of the cores (default the deck's run.threads, else that "
+       "share, less under a cgroup CPU quota, OMP_NUM_THREADS or OMP_THREAD_LIMIT)"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
-       "one JSON object on standard output (its names: tests/bench/README.md)"}};
+       "print one JSON object (tests/bench/README.md explains its names)"}};
   int  n;
   bool help;
 
@@ -155,7 +156,7 @@ static tri_status bench(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_bench, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) return TRI_OK;
   if (n > 0 && strchr(argv[0], '='))
-    TRI_FAIL(TRI_EARG, "'%s': the deck comes first; usage: trireme bench %s", argv[0],
+    TRI_FAIL(TRI_EARG, "'%s': the deck comes first. Usage: trireme bench %s", argv[0],
              tri_command_bench.usage);
   if (n > 0) q.deck = argv[0], q.args = argv + 1, q.n_args = n - 1;
   return q.deck && q.threads ? start_with_threads(&q) : start(&q);
@@ -163,4 +164,4 @@ static tri_status bench(int argc, char **argv, int *code) {
 
 const tri_command tri_command_bench = {
     "bench", "[DECK [key=value ...]] [flags]",
-    "how near this machine's steps, decoding, collectives and checkpoints come to its limits", bench};
+    "measure speed against the limits of this machine (steps, decoding, collectives, checkpoints)", bench};

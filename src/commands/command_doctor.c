@@ -1,5 +1,4 @@
-/* command_doctor.c - trireme doctor [DECK] [key=value ...]: what is wrong with this launch, before it
- * trains. */
+/* command_doctor.c - trireme doctor [DECK] [key=value ...]: finds faults of this launch before training. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "comm/runtime.h"
@@ -9,11 +8,12 @@
 
 #include <string.h>
 
-enum { MOST_S = 60 }; /* interface.md: nothing is waited for beyond it */
+enum { MOST_S = 60 }; /* interface.md: no check waits longer */
 
-enum { ALONE = 7 }; /* paths that a deck has one of */
+enum { ALONE = 7 }; /* paths from keys with one value each */
 
-/* Of what a run of the deck reads: *out [*n], the texts borrowed; tri_host_free frees it. */
+/* Lists in *out [*n] the files and folders a run of the deck reads. The strings are borrowed. Free the array
+ * with tri_host_free. */
 static tri_status list_inputs(const tri_config *c, const char ***out, int *n) {
   const char *const alone[ALONE] = {
       c->model.path, c->model.config, c->model.tokenizer,        c->model.ref_path,
@@ -29,7 +29,7 @@ static tri_status list_inputs(const tri_config *c, const char ***out, int *n) {
   return TRI_OK;
 }
 
-/* The folders, the files and the device of a deck; without one, those of a run with the defaults. */
+/* Uses the folders, files and device of the deck. Without a deck it uses the defaults of a run. */
 static tri_status examine(const char *deck, char *const *args, int n_args, tri_examine_opt *opt, int *code) {
   tri_config   cfg = {0};
   const char **input = NULL;
@@ -60,15 +60,15 @@ static tri_status doctor(int argc, char **argv, int *code) {
   double          patience_s = 30;
   bool            help;
   int             n;
-  tri_flag        flag[] = {
-             {"--json", TRI_FLAG_BOOL, &opt.json, 0, 0, NULL, "one JSON value: ranks, findings, bandwidth"},
-             {"--timeout", TRI_FLAG_F64, &patience_s, 1, MOST_S, "S",
-              "seconds that a rank, or a check, is waited for before it is named (30)"}};
+  tri_flag        flag[] = {{"--json", TRI_FLAG_BOOL, &opt.json, 0, 0, NULL,
+                             "print one JSON value with ranks, findings and bandwidth"},
+                            {"--timeout", TRI_FLAG_F64, &patience_s, 1, MOST_S, "S",
+                             "seconds to wait for a rank or a check before naming it (default 30)"}};
 
   TRI_TRY(tri_flags_parse(&tri_command_doctor, flag, 2, argc, argv, &n, &help));
   if (help) return TRI_OK;
   if (n > 0 && strchr(argv[0], '='))
-    TRI_FAIL(TRI_EARG, "'%s': the deck comes first; usage: trireme doctor %s", argv[0],
+    TRI_FAIL(TRI_EARG, "'%s': the deck comes first. Usage: trireme doctor %s", argv[0],
              tri_command_doctor.usage);
   opt.patience_s = patience_s;
   return examine(n > 0 ? argv[0] : NULL, argv + 1, n > 0 ? n - 1 : 0, &opt, code);
@@ -76,5 +76,6 @@ static tri_status doctor(int argc, char **argv, int *code) {
 
 const tri_command tri_command_doctor = {
     "doctor", "[DECK [key=value ...]] [flags]",
-    "what is wrong with nodes, devices, network and folder of a launch, and its cure; under srun or mpirun",
+    "find faults of nodes, devices, network and folders, with their cures. Start it under srun or mpirun "
+    "like the run",
     doctor};

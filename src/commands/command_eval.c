@@ -1,5 +1,5 @@
-/* command_eval.c - trireme eval MODEL: the evaluation of a run (eval_run.c); or of any model with --data
- * F.jsonl --reward R: mean reward, pass@1, of k answers, length. */
+/* command_eval.c - trireme eval MODEL: runs the evaluation of a run (eval_run.c). Evaluates any other model
+ * with --data F.jsonl and --reward R. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/host_memory.h"
@@ -44,8 +44,8 @@ static tri_status print_result(const tri_eval_figures *x, bool json) {
   return st;
 }
 
-/* Not collective. The length of answers: as asked, else that of the run whose model it is as far as the
- * context goes, else what tri_infer_space gives. */
+/* Not collective. Finds the greatest length of an answer. --max-new comes first. Next comes the length of the
+ * model's run, as far as the context allows. Else tri_infer_space chooses. */
 static tri_status find_length(tri_infer *f, int64_t asked, int64_t longest, int64_t *max_new) {
   int64_t of_run = 0, left = tri_source_shape(f->source)->max_pos - longest;
 
@@ -55,13 +55,14 @@ static tri_status find_length(tri_infer *f, int64_t asked, int64_t longest, int6
   TRI_TRY(tri_infer_space(f, longest, asked ? asked : of_run, max_new));
   if (of_run && f->se.rt.world_rank == 0)
     tri_log(TRI_LOG_INFO,
-            "answers have up to %lld tokens, as in the run (rollout.max_response_length); "
-            "--max-new gives another length",
+            "answers have up to %lld tokens, as in the run (rollout.max_response_length). --max-new sets "
+            "another length",
             (long long)*max_new);
   return TRI_OK;
 }
 
-/* Collective over world. Answers to the first n prompts, rewarded, on every rank. */
+/* Collective over world. Generates and rewards answers to the first n prompts. Every rank gets all of
+ * them. */
 static tri_status answer(tri_infer *f, const tri_eval_request *q, const tri_dataset *d, int n,
                          tri_reward_set *set, int64_t max_new, tri_rollout *out) {
   tri_prompt         *prompt = NULL;
@@ -99,7 +100,8 @@ static tri_status open_data(tri_infer *f, const tri_eval_request *q, const tri_r
   TRI_TRY(tri_infer_chat(f, &q->conversation));
   opt = tri_infer_data(f, truths ? TRI_DATA_RL : TRI_DATA_PROMPTS);
   if (q->max_new >= context)
-    TRI_FAIL(TRI_EINPUT, "--max-new %lld leaves no room for a prompt: the model's context is %lld tokens",
+    TRI_FAIL(TRI_EINPUT,
+             "--max-new %lld leaves no space for a prompt, since the model's context is %lld tokens",
              (long long)q->max_new, (long long)context);
   opt.max_prompt_tokens = context - (q->max_new ? q->max_new : 1);
   opt.prompt_key = q->prompt_key;
@@ -112,7 +114,7 @@ static tri_status open_data(tri_infer *f, const tri_eval_request *q, const tri_r
   return TRI_OK;
 }
 
-/* Rank 0. */
+/* Called on rank 0. */
 static tri_status write_output(const char *path, const tri_infer *f, const tri_dataset *data,
                                const tri_reward_set *set, const tri_rollout *r) {
   const tri_answers_form form = {f->encoder.tokenizer, data, set, false, NULL};
@@ -150,7 +152,7 @@ static tri_status run(const char *model, const tri_eval_request *q, const tri_re
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD],
                          find_length(&f, q->max_new, tri_dataset_stats(data)->longest_prompt, &max_new)));
   if (n * q->num > INT32_MAX / 2)
-    TRI_FAIL_DONE(TRI_EARG, "%lld prompts x --num %lld are more answers than one call gives", (long long)n,
+    TRI_FAIL_DONE(TRI_EARG, "%lld prompts x --num %lld are too many answers for one call", (long long)n,
                   (long long)q->num);
   tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0, 0};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
@@ -171,15 +173,16 @@ done:
   return st;
 }
 
-/* Chosen: several times the fields of all rewards, and these with the command's own 15 flags; an option as
- * wide as a screen; two lines of help. */
+/* Chosen: FIELDS is several times the number of fields of all rewards. FLAGS holds them and the command's own
+ * 15 flags. FLAG_BYTES is the width of a screen, and HELP_BYTES holds two lines of help. */
 enum { FIELDS = 16, FLAGS = 40, FLAG_BYTES = 80, HELP_BYTES = 300, WORDS_BYTES = 4096 };
-/* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
+/* One flag for each field of a reward, such as --pattern. Rewards with a field of the same name share its
+ * flag. */
 typedef struct fields {
   int         n;
   bool        list[FIELDS];
   const char *name[FIELDS], *value[FIELDS];
-  char        words[WORDS_BYTES]; /* of the list, one behind the other */
+  char        words[WORDS_BYTES]; /* the words of a list field, one after another, each with a NUL */
   char        flag[FIELDS][FLAG_BYTES], help[FIELDS][HELP_BYTES];
 } fields;
 
@@ -215,7 +218,7 @@ static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
       add_field(x, kind, f, flag, n_flag);
 }
 
-/* The words of a flag, parted by spaces, as a list. */
+/* Splits a flag's value at spaces into a list of words. */
 static tri_status split(const char *text, char words[WORDS_BYTES], int *n_more) {
   size_t used = 0;
 
@@ -232,7 +235,7 @@ static tri_status split(const char *text, char words[WORDS_BYTES], int *n_more) 
   return TRI_OK;
 }
 
-/* The tri_eval_request's reward as a row of a deck. An empty value is as if the flag were not given. */
+/* Makes a deck's row of the tri_eval_request's reward. An empty value counts as a flag that was not given. */
 static tri_status make_row(const tri_eval_request *q, fields *x, tri_reward_opt *o) {
   tri_reward_env env = {.longest = q->max_new, .longest_key = "--max-new"};
 
@@ -240,7 +243,7 @@ static tri_status make_row(const tri_eval_request *q, fields *x, tri_reward_opt 
   for (int i = 0; i < x->n; i++) {
     if (!x->value[i] || !x->value[i][0]) continue;
     if (o->n_field == TRI_REWARD_FIELDS)
-      TRI_FAIL(TRI_EARG, "--%s is one field of a reward too many", x->name[i]);
+      TRI_FAIL(TRI_EARG, "--%s gives the reward too many fields", x->name[i]);
     o->field[o->n_field].name = x->name[i];
     o->field[o->n_field].value = x->list[i] ? x->words : x->value[i];
     if (x->list[i]) TRI_TRY(split(x->value[i], x->words, &o->field[o->n_field].n_more));
@@ -249,40 +252,41 @@ static tri_status make_row(const tri_eval_request *q, fields *x, tri_reward_opt 
   return tri_reward_check_flags(o, &env);
 }
 
-/* The command's flags into flag [FLAGS]; reward_help is that of --reward. Returns how many. */
+/* Writes the command's flags into flag [FLAGS] and returns their number. reward_help is the help of
+ * --reward. */
 static int list_flags(tri_eval_request *q, fields *x, const char *reward_help, tri_flag *flag) {
   const tri_flag data[] = {
       {"--data", TRI_FLAG_TEXT, &q->data, 0, 0, "F.jsonl",
-       "prompts and answers (that of the run); a model without a run needs it"},
+       "prompts and right answers (default the run's data.eval). A model without a run needs this flag"},
       {"--reward", TRI_FLAG_TEXT, &q->reward, 0, 0, "R", reward_help},
       {"--prompt-key", TRI_FLAG_TEXT, &q->prompt_key, 0, 0, "K",
-       "field of a line that holds the prompt, or a path such as extra.question (that of the run, else "
-       "prompt)"},
+       "field of the prompt in a line, or a path such as extra.question (default the run's, else prompt)"},
       {"--answer-key", TRI_FLAG_TEXT, &q->answer_key, 0, 0, "K",
-       "field or path that holds the right answer, verl: reward_model.ground_truth (that of the run, else "
-       "answer)"},
+       "field or path of the right answer, for verl files reward_model.ground_truth (default the run's, "
+       "else answer)"},
       TRI_INFER_CONVERSATION_FLAGS(q->conversation)};
   const tri_flag answers[] = {
       {"--max-new", TRI_FLAG_I64, &q->max_new, 1, 1e9, "N",
-       "tokens of an answer at most (that of the run, else 128, or what the context leaves)"},
+       "most tokens of an answer (default the run's, else 128 or the rest of the context)"},
       {"--max-prompts", TRI_FLAG_I64, &q->max_prompts, 0, 1e9, "N",
-       "use only so many lines; 0: all (as the run, else 0)"},
+       "use the first N lines, 0 for all (default the run's, else 0)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q->temperature, 1e-4, 1e6, "T",
-       "divides the logits; 0 is greedy (that of the run, else 0)"},
-      {"--top-k", TRI_FLAG_I64, &q->top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
+       "divide the logits by T, 0 is greedy (default the run's, else 0)"},
+      {"--top-k", TRI_FLAG_I64, &q->top_k, 0, 1e9, "K",
+       "sample among the K likeliest tokens, 0 for all (default 0)"},
       {"--top-p", TRI_FLAG_F64, &q->top_p, 1e-9, 1, "P",
-       "sample among the likeliest tokens up to probability P (1)"},
+       "sample among the likeliest tokens up to probability P (default 1)"},
       {"--num", TRI_FLAG_I64, &q->num, 1, 1e6, "N",
-       "answers per prompt, the k of pass@k, best@k and majority@k (as the run, else 1)"},
+       "answers per prompt, the k of pass@k, best@k and majority@k (default the run's, else 1)"},
       {"--seed", TRI_FLAG_I64, &q->seed, 0, 9.2e18, "S",
-       "key of the random numbers (that of the run, else 42)"},
+       "seed of the random numbers (default the run's, else 42)"},
       {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16|fp16",
-       "type the model computes in (that of the run, or of the model's files)"},
+       "type the model computes in (default the run's, or that of the model's files)"},
       TRI_INFER_BASE(&q->base),
       TRI_INFER_THREADS(&q->threads),
       {"--output", TRI_FLAG_TEXT, &q->output, 0, 0, "F.jsonl",
-       "write each answer with its rewards there, a new file; trireme show F.jsonl shows them"},
-      {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "one JSON object"}};
+       "write each answer with its rewards to a new file, which `trireme show F.jsonl` shows"},
+      {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "print one JSON object"}};
   int n = sizeof data / sizeof *data;
 
   memcpy(flag, data, sizeof data);
@@ -292,7 +296,7 @@ static int list_flags(tri_eval_request *q, fields *x, const char *reward_help, t
   return n + (int)(sizeof answers / sizeof *answers);
 }
 
-/* What only a run's deck could say, of a model without one, is the command's own. */
+/* Sets the command's defaults for a model without a run, in place of the values a run's deck would give. */
 static void settle(tri_eval_request *q) {
   if (q->num == TRI_EVAL_NOT_GIVEN) q->num = 1;
   if (q->seed == TRI_EVAL_NOT_GIVEN) q->seed = 42;
@@ -305,7 +309,7 @@ static void settle(tri_eval_request *q) {
 static tri_status check_fields(const tri_eval_request *q, const fields *x) {
   for (int i = 0; i < x->n && !q->reward; i++)
     if (x->value[i] && x->value[i][0])
-      TRI_FAIL(TRI_EARG, "%s is of a reward: give --reward R too, which replaces those of the run",
+      TRI_FAIL(TRI_EARG, "%s is a field of a reward. Give --reward R too, which replaces the run's rewards",
                x->flag[i]);
   return TRI_OK;
 }
@@ -348,6 +352,6 @@ done:
 
 const tri_command tri_command_eval = {
     "eval", "MODEL [--data F.jsonl] [--reward R] [flags]",
-    "evaluate: of a run as its deck says; else mean reward, pass@1, pass@k, best@k, majority@k and length on "
-    "prompts with answers",
+    "evaluate a run by its deck, or any model on prompts with right answers (mean reward, pass@k, best@k, "
+    "majority@k, length)",
     eval};

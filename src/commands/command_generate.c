@@ -1,4 +1,4 @@
-/* command_generate.c - trireme generate MODEL [PROMPT ...]: answers. */
+/* command_generate.c - trireme generate MODEL [PROMPT ...]: answers prompts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -22,8 +22,8 @@ typedef struct request {
   int                    n_text;
 } request;
 
-/* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to
- * first[i+1]. */
+/* The prompts as tokens. They are the lines of a file (`data`), or the texts of the command line. Text i has
+ * the tokens first[i] to first[i+1] - 1 of `tokens`. */
 typedef struct input {
   tri_dataset *data;
   tri_tokens   tokens;
@@ -38,12 +38,15 @@ static tri_status check_ids(const tri_infer *f, const int32_t *id, int64_t n) {
 
   for (int64_t i = 0; i < n; i++)
     if (id[i] >= V)
-      TRI_FAIL(TRI_EINPUT, "the tokenizer makes token %d of a prompt, but the model's vocabulary is 0 .. %d",
-               id[i], V - 1);
+      TRI_FAIL(
+          TRI_EINPUT,
+          "the tokenizer gives a prompt token %d, but the model's vocabulary is 0 .. %d. Use the tokenizer "
+          "of this model",
+          id[i], V - 1);
   return TRI_OK;
 }
 
-/* A prompt as it stands, or as the user's message. */
+/* Tokenizes a prompt as plain text, or as the user's message of a conversation (f->texts). */
 static tri_status read_text(tri_infer *f, const char *text, tri_tokens *out) {
   tri_chat_text  conversation = {.n_turn = 0};
   tri_status     st = TRI_OK;
@@ -64,7 +67,7 @@ done:
   return st;
 }
 
-/* Messages as a line of a file has them. */
+/* Tells whether a text is a JSON list of messages, as a line of a prompt file may have it. */
 static bool is_conversation(const char *text) {
   json_t *list = text[strspn(text, " \t\r\n")] == '[' ? json_loads(text, 0, NULL) : NULL;
   bool    is = json_is_string(json_object_get(json_array_get(list, 0), "role"));
@@ -73,25 +76,24 @@ static bool is_conversation(const char *text) {
   return is;
 }
 
-/* Rank 0. */
+/* Rank 0 warns. */
 static void warn_of_conversation(const tri_infer *f, const request *q) {
   for (int i = 0; i < q->n_text && f->se.rt.world_rank == 0; i++) {
     if (!is_conversation(q->text[i])) continue;
-    tri_log(
-        TRI_LOG_WARN,
-        "prompt %d is a list of messages, and is taken as text. As a conversation it is read from a file: "
-        "--prompts F.jsonl with the line {\"prompt\": [...]}",
-        i + 1);
+    tri_log(TRI_LOG_WARN,
+            "prompt %d is a list of messages but is read as plain text. To send a conversation, write "
+            "{\"prompt\": [...]} in a file and give --prompts F.jsonl",
+            i + 1);
     return;
   }
 }
 
 static tri_status read_texts(tri_infer *f, const request *q, input *in) {
   if (!f->encoder.tokenizer)
-    TRI_FAIL(TRI_EINPUT,
-             "%s: the model brings no tokenizer.json; give --prompts with \"tokens\" lines, "
-             "or " TRI_TOKENIZER_CURE,
-             tri_source_name(f->source));
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: the model has no tokenizer.json. Give --prompts with \"tokens\" lines, or " TRI_TOKENIZER_CURE,
+        tri_source_name(f->source));
   tri_infer_say_plain(f);
   warn_of_conversation(f, q);
   in->n = q->n_text;
@@ -101,7 +103,7 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
     TRI_TRY(read_text(f, q->text[i], &in->tokens));
     in->first[i + 1] = in->tokens.n;
     if (in->first[i + 1] == in->first[i])
-      TRI_FAIL(TRI_EINPUT, "prompt %d is empty: nothing to go on from", i + 1);
+      TRI_FAIL(TRI_EINPUT, "prompt %d is empty. Give it at least one token", i + 1);
   }
   for (int i = 0; i < in->n; i++)
     in->prompt[i] = (tri_prompt){i, in->tokens.id + in->first[i], (int)(in->first[i + 1] - in->first[i])};
@@ -115,7 +117,7 @@ static tri_status read_file(tri_infer *f, const request *q, input *in) {
   opt.max_prompt_tokens = tri_source_shape(f->source)->max_pos - 1;
   TRI_TRY(tri_dataset_open(&q->prompts, 1, &opt, &in->data));
   if (f->se.rt.world_rank == 0) tri_dataset_say_conversation(in->data, f->chat, q->prompts);
-  if (tri_dataset_count(in->data) > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%s: has too many lines", q->prompts);
+  if (tri_dataset_count(in->data) > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%s: too many lines", q->prompts);
   in->n = (int)tri_dataset_count(in->data);
   TRI_TRY(TRI_ALLOC(in->prompt, in->n));
   for (int i = 0; i < in->n; i++) {
@@ -129,8 +131,7 @@ static tri_status read_input(tri_infer *f, const request *q, input *in) {
   TRI_TRY(tri_infer_chat(f, &q->conversation));
   TRI_TRY(q->prompts ? read_file(f, q, in) : read_texts(f, q, in));
   if ((int64_t)in->n * q->num > INT32_MAX / 2)
-    TRI_FAIL(TRI_EARG, "%d prompts x --num %lld are more answers than one call gives", in->n,
-             (long long)q->num);
+    TRI_FAIL(TRI_EARG, "%d prompts x --num %lld are too many answers for one call", in->n, (long long)q->num);
   for (int i = 0; i < in->n; i++)
     if (in->prompt[i].n_token > in->longest) in->longest = in->prompt[i].n_token;
   return tri_infer_space(f, in->longest, q->max_new, &in->max_new);
@@ -160,7 +161,7 @@ static tri_status decode(const tri_tokenizer *tok, const tri_rollout *r, int i, 
   return TRI_OK;
 }
 
-/* What would have been right, where the line of the prompt says it. */
+/* Adds the right answer if the prompt's line has one. */
 static void put_right_answer(const input *in, int64_t prompt_id, tri_rollout_text *view) {
   const tri_example *e = tri_dataset_find(in->data, prompt_id);
 
@@ -170,8 +171,8 @@ static void put_right_answer(const input *in, int64_t prompt_id, tri_rollout_tex
   view->answer_is_json = e->answer_is_number;
 }
 
-/* Rank 0: the answers in order, as lines of text or of JSON; as tokens where there is no tokenizer, or none
- * that can decode them within its bounds. */
+/* Called on rank 0. Prints answer i as a line of text or of JSON. Without a tokenizer it prints token ids. It
+ * does so too if the tokenizer cannot decode the answer within its bounds. */
 static tri_status print_answer(const tri_infer *f, const request *q, const input *in, const tri_rollout *r,
                                int i, tri_text *out, tri_text *text) {
   const tri_tokenizer *tok = f->encoder.tokenizer;
@@ -181,7 +182,7 @@ static tri_status print_answer(const tri_infer *f, const request *q, const input
   tri_status           st = tok ? decode(tok, r, i, text, &view) : TRI_OK;
 
   if (st == TRI_EINPUT) {
-    tri_log(TRI_LOG_WARN, "answer %d cannot be decoded; its tokens are printed: %s", i + 1,
+    tri_log(TRI_LOG_WARN, "answer %d cannot be decoded, so its tokens are printed: %s", i + 1,
             tri_error_message());
     tri_error_clear();
     tok = NULL;
@@ -200,7 +201,7 @@ static tri_status print_answer(const tri_infer *f, const request *q, const input
   return tri_text_put(out, "\n", 1);
 }
 
-/* Before the answers to one of several prompts, in one line: which. */
+/* Prints the prompt in one line before its answers, if there are several prompts. */
 static tri_status print_prompt(const tri_infer *f, const tri_rollout *r, int i, tri_text *out,
                                tri_text *text) {
   const int32_t *token = r->token + r->start[i];
@@ -211,7 +212,7 @@ static tri_status print_prompt(const tri_infer *f, const tri_rollout *r, int i, 
   if (f->encoder.tokenizer)
     st = tri_answers_decode(f->encoder.tokenizer, token, r->prompt_len[i], false, text);
   TRI_TRY(tri_text_printf(out, "prompt %d:", i / r->group + 1));
-  if (st == TRI_EINPUT) { /* as with an answer, its tokens stand for it */
+  if (st == TRI_EINPUT) { /* the tokens stand in for the text, as for an answer */
     tri_error_clear();
     for (int k = 0; k < r->prompt_len[i]; k++) TRI_TRY(tri_text_printf(out, " %d", token[k]));
     return tri_text_put(out, "\n", 1);
@@ -230,7 +231,7 @@ static tri_status run(const char *model, const request *q) {
   tri_rollout r = {0};
   tri_text    out = {0}, text = {0};
   tri_status  st = TRI_OK;
-  bool        names; /* a person sees each prompt; a script counts on answers only */
+  bool        names; /* A terminal shows each prompt. A script gets answers only. */
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, q->threads, &f));
   if (f.se.rt.world_rank == 0) tri_infer_warn_greedy(q->num, q->temperature);
@@ -262,25 +263,26 @@ done:
 static tri_status generate(int argc, char **argv, int *code) {
   request  q = {.num = 1, .seed = 42, .temperature = 1, .top_p = 1};
   tri_flag flag[] = {
-      {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
+      {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "read prompts from a file of JSON lines"},
       {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
-       "field of its lines that holds the prompt, or a path such as extra.question (prompt)"},
+       "field of the prompt in its lines, or a path such as extra.question (default prompt)"},
       TRI_INFER_CONVERSATION_FLAGS(q.conversation),
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
-       "tokens of an answer at most (128, or what the context leaves)"},
+       "most tokens of an answer (default 128, or the rest of the context)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
-       "divides the logits; 0 is greedy (1)"},
-      {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
+       "divide the logits by T, 0 is greedy (default 1)"},
+      {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K",
+       "sample among the K likeliest tokens, 0 for all (default 0)"},
       {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
-       "sample among the likeliest tokens up to probability P (1)"},
-      {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (1)"},
-      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
+       "sample among the likeliest tokens up to probability P (default 1)"},
+      {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (default 1)"},
+      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "seed of the random numbers (default 42)"},
       {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16|fp16",
-       "type the model computes in (that of the run, or of the model's files)"},
+       "type the model computes in (default the run's, or that of the model's files)"},
       TRI_INFER_BASE(&q.base),
       TRI_INFER_THREADS(&q.threads),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
-       "one JSON object per answer, with tokens and log-probabilities"}};
+       "print one JSON object per answer, with tokens and log-probabilities"}};
   int n;
 
   (void)code;
@@ -289,18 +291,18 @@ static tri_status generate(int argc, char **argv, int *code) {
   const tri_need need[] = {{"MODEL", n > 0}, {"PROMPT or --prompts F.jsonl", n > 1 || q.prompts}};
   TRI_TRY(tri_flags_need(&tri_command_generate, need, 2, NULL));
   if (n > 1 && q.prompts)
-    TRI_FAIL(TRI_EARG, "'%s' and --prompts %s: prompts come from the command line or from a file, not both",
+    TRI_FAIL(TRI_EARG, "'%s' and --prompts %s: give prompts on the command line or in a file, not both",
              argv[1], q.prompts);
   if (q.conversation.tools && n > 1 && !q.conversation.texts)
-    TRI_FAIL(TRI_EARG,
-             "--tools %s: a prompt that is text has no tools; --apply-chat-template makes it the user's "
-             "message",
-             q.conversation.tools);
+    TRI_FAIL(
+        TRI_EARG,
+        "--tools %s: a plain text prompt has no tools. --apply-chat-template makes it the user's message",
+        q.conversation.tools);
   q.text = argv + 1;
   q.n_text = n - 1;
   return run(argv[0], &q);
 }
 
 const tri_command tri_command_generate = {"generate", "MODEL [PROMPT ...] [flags]",
-                                          "answers of a model folder, a checkpoint or a run's output",
+                                          "answer prompts with a model folder, a checkpoint or a run",
                                           generate};

@@ -1,5 +1,5 @@
-/* command_init.c - trireme init [FOLDER]: a deck and a job file from flags, from what Slurm and the files
- * say, or from answers. */
+/* command_init.c - trireme init [FOLDER]: writes a deck and a job file from flags, from Slurm and the input
+ * files, or from answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "base/program.h"
@@ -29,10 +29,11 @@ enum { DECK, JOB, FILES };
 typedef struct request {
   const char *folder; /* as typed, "." by default */
   bool        force;
-  tri_text    path; /* of the folder, absolute */
+  tri_text    path; /* absolute path of the folder */
 } request;
 
-/* Said before anything is asked; that nothing is written over is tri_pair_write's. */
+/* Checks the folder before the first question. tri_pair_write checks again and never overwrites without
+ * --force. */
 static tri_status check_folder(const request *q) {
   int fd = -1;
 
@@ -42,16 +43,17 @@ static tri_status check_folder(const request *q) {
   if (access(q->folder, W_OK)) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", q->folder, strerror(errno));
   for (int i = 0; i < FILES && !q->force; i++)
     if (tri_file_in(q->folder, files[i]))
-      TRI_FAIL(TRI_EARG, "%s/%s is there already: another folder, or --force to write over it", q->folder,
+      TRI_FAIL(TRI_EARG, "%s/%s exists already. Name another folder, or overwrite it with --force", q->folder,
                files[i]);
   return TRI_OK;
 }
 
-/* ---- what the job file names ---- */
+/* ---- paths in the job file ---- */
 
 enum { PATH_BYTES = 4096 };
 
-/* This program, and the runner that lies where an installation or a build folder has it. */
+/* Finds this program and the job script that starts the ranks (train.sbatch), at its place in an installation
+ * or in a build folder. */
 static tri_status find_runner(char program[PATH_BYTES], char runner[PATH_BYTES]) {
   static const char *const places[] = {"../share/trireme/jobs/train.sbatch",
                                        "share/trireme/jobs/train.sbatch"};
@@ -59,7 +61,7 @@ static tri_status find_runner(char program[PATH_BYTES], char runner[PATH_BYTES])
   char                    *name;
 
   if (n <= 0 || n >= PATH_BYTES - 1)
-    TRI_FAIL(TRI_EFILE, "/proc/self/exe: it does not say where this program lies: %s", strerror(errno));
+    TRI_FAIL(TRI_EFILE, "/proc/self/exe: the path of this program cannot be read: %s", strerror(errno));
   program[n] = '\0';
   name = strrchr(program, '/');
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -67,11 +69,13 @@ static tri_status find_runner(char program[PATH_BYTES], char runner[PATH_BYTES])
       continue;
     if (tri_file_exists(runner)) return TRI_OK;
   }
-  TRI_FAIL(TRI_EFILE, "%s: beside it is no %s, which starts the ranks of a job: install it (cmake --install)",
+  TRI_FAIL(TRI_EFILE,
+           "%s: there is no %s beside it, the script to start the ranks of a job. Install Trireme (cmake "
+           "--install)",
            program, places[0]);
 }
 
-/* "../" taken out, where it leads. */
+/* Removes "../" from a path that exists. */
 static void shorten(char path[PATH_BYTES]) {
   char real[PATH_BYTES], *found = realpath(path, NULL);
 
@@ -79,7 +83,8 @@ static void shorten(char path[PATH_BYTES]) {
   free(found);
 }
 
-/* The node's share of memory: all of it with all of its cores or GPUs. */
+/* Memory of a node for the job, MiB. Returns 0, the whole node, if the job uses at least 90 % of its cores or
+ * GPUs. */
 static int64_t memory_of(const tri_interview *v, int64_t cores) {
   const tri_cluster_nodes *k = v->kind;
   int64_t used = v->cuda ? v->per_node : cores * v->per_node, all = v->cuda ? k->gpus : k->cores;
@@ -87,9 +92,9 @@ static int64_t memory_of(const tri_interview *v, int64_t cores) {
   return used * 10 >= all * 9 ? 0 : k->memory_mib / all * used;
 }
 
-enum { CORES_OF_A_GPU = 8 }; /* chosen, as in jobs/one_node.sbatch: where nothing is known of the nodes */
+enum { CORES_OF_A_GPU = 8 }; /* chosen, as in jobs/one_node.sbatch, for unknown nodes */
 
-/* A rank's share of the cores of its node; where nothing is known of that, of this machine's. */
+/* A rank's share of the cores of its node. If the node is unknown, it is a share of this machine's cores. */
 static int64_t cores_of(const tri_interview *v) {
   if (v->cuda && !v->kind) return CORES_OF_A_GPU;
   int64_t all = v->kind ? v->kind->cores : sysconf(_SC_NPROCESSORS_ONLN);
@@ -136,15 +141,15 @@ static tri_status write_both(const request *q, const tri_text *text) {
   return tri_pair_write(q->path.data, file, q->force);
 }
 
-/* Where both lie and what to do next. */
+/* Says where both files lie and which command comes next. */
 static tri_status say_next(const request *q, const tri_interview *v) {
   tri_text   folder = {0}, line = {0};
   tri_status st = TRI_OK;
 
   if (v->cuda && !tri_device_find("cuda"))
     tri_log(TRI_LOG_WARN,
-            "this program has no cuda, which the job asks for: build one with it, and name that "
-            "in job.sbatch (TRIREME)");
+            "the job uses GPUs, but this program was built without CUDA. Build one with CUDA, and name it in "
+            "job.sbatch (TRIREME)");
   TRI_TRY_DONE(tri_text_put_word(&folder, q->folder));
   TRI_TRY_DONE(tri_text_printf(&line,
                                "wrote %s/deck.yaml and %s/job.sbatch\n"
@@ -160,8 +165,8 @@ done:
   return st;
 }
 
-/* The deck is checked as it will stand there, in a folder that is there; one made for it goes again where it
- * has an error. */
+/* Checks the deck under its final path, for which its folder must exist. A folder made for the check is
+ * removed again if the deck has an error. */
 static tri_status finish(const request *q, const tri_interview *v, const tri_draft *d) {
   tri_text   text[FILES] = {{0}};
   bool       made = !tri_file_exists(q->folder);
@@ -182,7 +187,7 @@ done:
 
 /* ---- the command ---- */
 
-/* --chat-template for the deck: a file by its whole path. */
+/* The value of --chat-template for the deck. A file is named by its absolute path. */
 static tri_status put_template(tri_interview *v, tri_text *out) {
   const char *given = v->chat_template;
 
@@ -239,39 +244,42 @@ static tri_status init(int argc, char **argv, int *code) {
   bool          help;
   int           n;
   tri_flag      flag[] = {
-           {"--yes", TRI_FLAG_BOOL, &v.yes, 0, 0, NULL, "ask nothing: what is not given is found out"},
-           {"--model", TRI_FLAG_TEXT, &given[TRI_ASK_MODEL], 0, 0, "FOLDER", "model to begin with"},
+           {"--yes", TRI_FLAG_BOOL, &v.yes, 0, 0, NULL,
+            "ask nothing, and find out values that are not "
+                 "given"},
+           {"--model", TRI_FLAG_TEXT, &given[TRI_ASK_MODEL], 0, 0, "FOLDER", "model to start from"},
            {"--data", TRI_FLAG_TEXT, &given[TRI_ASK_DATA], 0, 0, "F.jsonl", "lines to learn from"},
-           {"--eval", TRI_FLAG_TEXT, &given[TRI_ASK_EVAL], 0, 0, "F.jsonl", "held-out lines (none)"},
+           {"--eval", TRI_FLAG_TEXT, &given[TRI_ASK_EVAL], 0, 0, "F.jsonl", "held-out lines (default none)"},
            {"--chat-template", TRI_FLAG_TEXT, &v.chat_template, 0, 0, "NAME",
-            "how messages and prompts are written: auto, chatml, llama2, llama3, mistral, qwen2.5, qwen3, "
-                 "gemma, zephyr or FILE.jinja (auto, the model's own)"},
+            "chat template for messages and prompts: auto, chatml, llama2, llama3, mistral, qwen2.5, "
+                 "qwen3, gemma, zephyr or FILE.jinja (default auto, the model's own)"},
            {"--algo", TRI_FLAG_TEXT, &given[TRI_ASK_ALGO], 0, 0, "NAME",
-            "algorithm (the usual one for such lines)"},
-           {"--nodes", TRI_FLAG_I64, &nodes, 1, 1 << 20, "N", "nodes of the job (1)"},
+            "algorithm (default the usual one for such lines)"},
+           {"--nodes", TRI_FLAG_I64, &nodes, 1, 1 << 20, "N", "nodes of the job (default 1)"},
            {"--gpus-per-node", TRI_FLAG_I64, &per_node, 1, 1 << 20, "G",
-            "GPUs, or with --device cpu ranks, of each node (all; or one to 8 cores)"},
+            "GPUs of each node (default all), or with --device cpu its ranks (default one for 8 cores)"},
            {"--gpu", TRI_FLAG_TEXT, &given[TRI_ASK_GPU], 0, 0, "NAME|GiB",
-            "memory of a GPU: h100-80, a100-40, ..., or GiB (by the type that Slurm tells)"},
+            "GPU such as h100-80 or a100-40, or its memory in GiB (default from the type Slurm reports)"},
            {"--walltime", TRI_FLAG_TEXT, &given[TRI_ASK_WALLTIME], 0, 0, "T",
-            "longest time of one job (04:00:00)"},
+            "time limit of one job (default 04:00:00)"},
            {"--partition", TRI_FLAG_TEXT, &given[TRI_ASK_PARTITION], 0, 0, "P",
-            "Slurm's partition (the default one)"},
-           {"--account", TRI_FLAG_TEXT, &given[TRI_ASK_ACCOUNT], 0, 0, "A", "Slurm's account (none)"},
+            "Slurm partition (default Slurm's own)"},
+           {"--account", TRI_FLAG_TEXT, &given[TRI_ASK_ACCOUNT], 0, 0, "A", "Slurm account (default none)"},
            {"--device", TRI_FLAG_WORD, &given[TRI_ASK_DEVICE], 0, 0, "cpu|cuda",
-            "what to train on (GPUs if there are)"},
-           {"--force", TRI_FLAG_BOOL, &q.force, 0, 0, NULL, "write over deck.yaml and job.sbatch"}};
+            "device to train on (default GPUs if there are any)"},
+           {"--force", TRI_FLAG_BOOL, &q.force, 0, 0, NULL, "overwrite deck.yaml and job.sbatch"}};
   tri_status st = TRI_OK;
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_init, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
-  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* one rank does the work */
   if (n > 0) q.folder = argv[0];
   tri_need need[] = {{"--model FOLDER", given[TRI_ASK_MODEL] != NULL},
                      {"--data F.jsonl", given[TRI_ASK_DATA] != NULL}};
   TRI_TRY(tri_flags_need(&tri_command_init, need, v.yes ? 2 : 0, n > 1 ? argv[1] : NULL));
   if (!v.yes && !tri_ask_can())
-    TRI_FAIL(TRI_EARG, "there is no terminal to ask at: give --yes, --model and --data; trireme init --help");
+    TRI_FAIL(TRI_EARG,
+             "no terminal to ask questions. Give --yes, --model and --data (see trireme init --help)");
   snprintf(nodes_text, sizeof nodes_text, "%lld", (long long)nodes);
   snprintf(per_node_text, sizeof per_node_text, "%lld", (long long)per_node);
   if (nodes) given[TRI_ASK_NODES] = nodes_text;

@@ -1,5 +1,4 @@
-/* command_inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its
- * bytes are right. */
+/* command_inspect.c - trireme inspect PATH: describes a checkpoint or a model folder and checks its bytes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -19,15 +18,15 @@
 #include <sys/stat.h>
 
 enum {
-  MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
-  MOST_S = 600  /* of processor time, without --verify; chosen: ten times what all but tensors can take */
+  MOST_GIB = 4, /* memory for reading a checkpoint. Chosen: ten times the need of a manifest of 16 MiB */
+  MOST_S = 600  /* processor time without --verify. Chosen: ten times the need of everything but tensors */
 };
 
-/* What is asked for. */
+/* The arguments of the command. */
 typedef struct request {
   const char     *path;                        /* borrowed */
-  char            folder[TRI_CKPT_PATH_BYTES]; /* the checkpoint that path means; "": none */
-  bool            latest;                      /* folder is what the run's LATEST names */
+  char            folder[TRI_CKPT_PATH_BYTES]; /* the checkpoint `path` stands for, "" if none */
+  bool            latest;                      /* LATEST of the run names `folder` */
   bool            verify;
   tri_inspect_how how;
 } request;
@@ -86,8 +85,10 @@ static tri_status open_model(tri_inspected *f, const char *path, bool verify) {
     f->has_shape = true;
   }
   if (verify)
-    tri_log(TRI_LOG_WARN, "%s: a model folder carries no hashes; its headers, offsets and sizes are right",
-            path);
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: headers, offsets and sizes are right. A model folder has no hashes to compare its bytes with",
+        path);
   return TRI_OK;
 }
 
@@ -97,7 +98,7 @@ static void close_all(tri_inspected *f) {
   TRI_FREE(f->tensor);
 }
 
-/* ---- what PATH means */
+/* ---- meanings of PATH ---- */
 
 static tri_status show_model(const request *q, const char *path, tri_text *out) {
   tri_inspected f = {0};
@@ -108,7 +109,7 @@ static tri_status show_model(const request *q, const char *path, tri_text *out) 
   return st;
 }
 
-/* In a child process. */
+/* Runs in a child process. */
 static tri_status show_checkpoint(void *ctx, tri_text *out) {
   const request *q = ctx;
   tri_inspected  f = {0};
@@ -119,7 +120,7 @@ static tri_status show_checkpoint(void *ctx, tri_text *out) {
   return st;
 }
 
-/* In a child process: the newest that is whole; with --verify all bytes are read. */
+/* Runs in a child process. Finds the newest whole checkpoint. --verify reads all bytes. */
 static tri_status find_whole(void *ctx, tri_text *out) {
   const request *q = ctx;
   char           folder[TRI_CKPT_PATH_BYTES];
@@ -128,7 +129,7 @@ static tri_status find_whole(void *ctx, tri_text *out) {
   return tri_text_put(out, folder, strlen(folder));
 }
 
-/* In a child process: as find_whole, without a word about those passed over. */
+/* Runs in a child process. Does the same as find_whole, without a message about damaged checkpoints. */
 static tri_status find_next(void *ctx, tri_text *out) {
   const request *q = ctx;
   char           folder[TRI_CKPT_PATH_BYTES];
@@ -137,23 +138,25 @@ static tri_status find_next(void *ctx, tri_text *out) {
   return tri_text_put(out, folder, strlen(folder));
 }
 
-/* A file that no trireme wrote may crash the HDF5 library or make it ask for any memory, whatever is checked
- * before. With --verify the time is what the bytes take. */
+/* Reads a checkpoint in a child process with limits. A state.h5 of another program may crash the HDF5 library
+ * or make it allocate any amount of memory, and no check before can prevent it. With --verify the time is not
+ * limited, since reading all bytes takes as long as it takes. */
 static tri_status apart(tri_apart_work work, request *q, const char *what, tri_text *out) {
   tri_apart_limit limit = {(int64_t)MOST_GIB << 30, q->verify ? 0 : MOST_S};
   char            how[TRI_APART_HOW_BYTES];
   tri_status      st = tri_apart(work, q, &limit, out, how);
 
   if (!how[0]) return st;
-  if (st == TRI_EFILE) TRI_FAIL(st, "%s: reading its state.h5 was ended: %s; nothing was read", what, how);
+  if (st == TRI_EFILE) TRI_FAIL(st, "%s: reading its state.h5 was stopped: %s. Nothing was read", what, how);
   TRI_FAIL(st,
-           "%s: its state.h5 crashed the HDF5 library (%s; it may take %d GiB of memory): it was not written "
-           "by trireme or is damaged; nothing was read",
+           "%s: its state.h5 crashed the HDF5 library (%s, limit %d GiB of memory). It is damaged or another "
+           "program wrote it. Nothing was read",
            what, how, MOST_GIB);
 }
 
-/* A run's LATEST is shown as it is: who inspects wants to know that it is damaged, not to see an older one.
- * Where it names none that is there, it is that which a resumed run would take. */
+/* Finds the checkpoint to show. A run's LATEST is shown even if it is damaged, because the user wants to see
+ * the damage and not an older checkpoint. If LATEST names no existing checkpoint, the one a resumed run would
+ * take is shown. */
 static tri_status find_checkpoint(request *q) {
   tri_status st = TRI_OK;
   tri_text   found = {0};
@@ -172,7 +175,7 @@ done:
   return st;
 }
 
-/* The message of what is wrong with q->folder gains what a resumed run would do. */
+/* Adds to the error about q->folder the checkpoint a resumed run would take. */
 static tri_status tell_next(request *q, tri_status st) {
   const char *is = st == TRI_EFORMAT ? "is damaged" : "cannot be read";
   tri_text    found = {0};
@@ -184,13 +187,13 @@ static tri_status tell_next(request *q, tri_status st) {
   next = apart(find_next, q, q->path, &found);
   tri_error_clear();
   if (next != TRI_OK || !found.len)
-    tri_fail(__FILE__, __LINE__, __func__, st,
-             "LATEST %s: %s; no other was found that a resumed run could take", is, why);
+    tri_fail(__FILE__, __LINE__, __func__, st, "LATEST %s: %s. No other checkpoint was found to resume from",
+             is, why);
   else if (strcmp(found.data, q->folder) != 0)
-    tri_fail(__FILE__, __LINE__, __func__, st, "LATEST %s: %s; a resumed run would take %s%s", is, why,
+    tri_fail(__FILE__, __LINE__, __func__, st, "LATEST %s: %s. A resumed run would take %s%s", is, why,
              found.data, q->verify ? "" : " if its tensors are whole (--verify reads them)");
   else
-    tri_error_set(st, why); /* a resumed run can do without what could not be shown */
+    tri_error_set(st, why); /* a resumed run does not need the part that failed */
   TRI_FREE(why);
   tri_text_free(&found);
   return st;
@@ -212,12 +215,13 @@ static tri_status show(request *q, tri_text *out) {
   TRI_TRY(find_checkpoint(q));
   if (q->folder[0]) return show_found(q, out);
   if (tri_file_in(path, "state.h5"))
-    TRI_FAIL(TRI_EFORMAT, "%s: is no whole checkpoint: it has no MANIFEST.json, which is written last", path);
+    TRI_FAIL(TRI_EFORMAT,
+             "%s: this checkpoint is not complete. It lacks MANIFEST.json, the file written last", path);
   if (tri_file_in(path, "model.safetensors") || tri_file_in(path, "model.safetensors.index.json") ||
       tri_file_in(path, "config.json"))
     return show_model(q, path, out);
   TRI_TRY(tri_source_check_output(path));
-  TRI_FAIL(TRI_EINPUT, "%s: is neither a checkpoint, nor the output folder of a run, nor a model folder",
+  TRI_FAIL(TRI_EINPUT, "%s: this is neither a checkpoint, nor the output folder of a run, nor a model folder",
            path);
 }
 
@@ -225,10 +229,9 @@ static tri_status run(int argc, char **argv, int *code) {
   request  q = {0};
   bool     help;
   tri_flag flag[] = {
-      {"--verify", TRI_FLAG_BOOL, &q.verify, 0, 0, NULL, "read everything and compare it with the hashes"},
-      {"--tensors", TRI_FLAG_BOOL, &q.how.tensors, 0, 0, NULL, "list every tensor, not only their sums"},
-      {"--json", TRI_FLAG_BOOL, &q.how.json, 0, 0, NULL,
-       "one JSON value on standard output, with every tensor"},
+      {"--verify", TRI_FLAG_BOOL, &q.verify, 0, 0, NULL, "read all bytes and compare them with the hashes"},
+      {"--tensors", TRI_FLAG_BOOL, &q.how.tensors, 0, 0, NULL, "list every tensor instead of totals only"},
+      {"--json", TRI_FLAG_BOOL, &q.how.json, 0, 0, NULL, "print one JSON value with every tensor"},
   };
   int        n;
   tri_text   out = {0};
@@ -237,17 +240,17 @@ static tri_status run(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_inspect, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) {
-    printf("\nA checkpoint is read in a process of its own, so that one that crashes the HDF5\n"
-           "library is a message (exit code 74). It may take %d GiB of memory and, without\n"
-           "--verify, %d s of processor time. The other commands read without that: trust\n"
-           "the checkpoints you resume from, export and generate with, and inspect a\n"
-           "stranger's first.\n",
+    printf("\nA separate process reads the checkpoint, so that a crash of the HDF5 library\n"
+           "becomes a message (exit code 74). It may take %d GiB of memory and, without\n"
+           "--verify, %d s of processor time. The other commands read without this\n"
+           "protection. Inspect a checkpoint of another person before you resume, export or\n"
+           "generate from it.\n",
            MOST_GIB, MOST_S);
     return TRI_OK;
   }
   const tri_need need[] = {{"PATH", n > 0}};
   TRI_TRY(tri_flags_need(&tri_command_inspect, need, 1, n > 1 ? argv[1] : NULL));
-  if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  if (tri_runtime_env_rank() != 0) return TRI_OK; /* one rank does the work */
   q.path = argv[0];
   TRI_TRY_DONE(show(&q, &out));
   TRI_TRY_DONE(tri_print(out.data, out.len));
@@ -258,4 +261,4 @@ done:
 
 const tri_command tri_command_inspect = {
     "inspect", "PATH [--verify] [--tensors] [--json]",
-    "what a checkpoint, a run's newest checkpoint or a model folder holds", run};
+    "describe a checkpoint, a run's newest checkpoint or a model folder, and check its bytes", run};

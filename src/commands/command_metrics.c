@@ -1,4 +1,4 @@
-/* command_metrics.c - trireme metrics [NAME ...]: every number of a run explained. */
+/* command_metrics.c - trireme metrics [NAME ...]: explains every number of a run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "metric/metric_names.h"
 #include "base/print.h"
@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_ROWS = 4 }; /* chosen: rows that one name or word can mean */
+enum { MOST_ROWS = 4 }; /* chosen: most rows for one name or word */
 
-/* "what it is [unit]; tok/s on screens". */
+/* Appends "meaning [unit]; WORD on screens". */
 static tri_status put_short(const tri_metric_row *r, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%s", r->meaning));
   if (r->unit[0] && strncmp(r->meaning, r->unit, strlen(r->unit)) != 0)
@@ -25,7 +25,7 @@ static tri_status list_all(void) {
   const tri_metric_row *r;
   tri_status            st = TRI_OK;
 
-  printf("The numbers of metrics.jsonl and of screens; trireme metrics NAME tells more.\n");
+  printf("The numbers of metrics.jsonl and of screens. trireme metrics NAME tells more.\n");
   for (tri_metric_group g = 0; g < TRI_GROUPS; g++) {
     printf("\n%s:\n", tri_metric_group_title(g));
     for (int i = 0; (r = tri_metric_row_at(i)) != NULL; i++) {
@@ -73,11 +73,12 @@ static tri_status put_json(const tri_metric_row *r, bool first, tri_text *out) {
 static tri_status refuse(const char *asked) {
   const char *near = tri_metric_nearest(asked);
 
-  TRI_FAIL(TRI_EARG, "there is no metric %.200s%s%s; trireme metrics lists them", asked,
+  TRI_FAIL(TRI_EARG, "unknown metric %.200s%s%s. `trireme metrics` lists all", asked,
            near ? "; nearest: " : "", near ? near : "");
 }
 
-/* The rows of one argument, NULL: of all. `json`: appended there instead of shown; *n: rows so far. */
+/* Shows the rows of one argument, or all rows if `asked` is NULL. If `json` is not NULL, it appends them
+ * there instead. *n counts the rows so far. */
 static tri_status work(const char *asked, tri_text *json, int *n) {
   const tri_metric_row *row[MOST_ROWS], *r;
   int                   found = asked ? tri_metric_rows_named(asked, row, MOST_ROWS) : 0;
@@ -93,18 +94,20 @@ static tri_status work(const char *asked, tri_text *json, int *n) {
 }
 
 static tri_status run(int argc, char **argv, int *code) {
-  bool       json = false, help;
-  tri_flag   flag[] = {{"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL,
-                        "one array: name, screen (its word there, or null), group, unit, meaning, moved_by"}};
+  bool     json = false, help;
+  tri_flag flag[] = {
+      {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL,
+       "print one array of objects with name, screen (its word there, or null), group, unit, meaning and "
+       "moved_by"}};
   tri_text   out = {0};
   tri_status st = TRI_OK;
   int        n, rows = 0;
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_metrics, flag, 1, argc, argv, &n, &help));
-  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* one rank does the work */
   if (!json && !n) return list_all();
-  for (int i = 0; i < n; i++) /* nothing is printed where a name is unknown */
+  for (int i = 0; i < n; i++) /* an unknown name is refused before anything is printed */
     if (!tri_metric_row_find(argv[i]) && !tri_metric_rows_named(argv[i], &(const tri_metric_row *){NULL}, 1))
       return refuse(argv[i]);
   if (json) TRI_TRY_DONE(tri_text_printf(&out, "["));

@@ -1,4 +1,4 @@
-/* command_plan.c - trireme plan DECK: what a run would need of which machines, before it queues. */
+/* command_plan.c - trireme plan DECK: computes memory, disk and time of a run before it is queued. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "tools/plan/plan.h"
@@ -17,9 +17,9 @@ typedef struct request {
   bool        json;
 } request;
 
-/* ---- which machines ---- */
+/* ---- the machines ---- */
 
-/* On CPUs what doctor measured here, else what such machines do. */
+/* Takes the CPU figures measured here by doctor, else those of a typical machine. */
 static tri_status figures_of_cpu(tri_plan_job *j, int threads) {
   bool   found;
   size_t bytes_free = 0, bytes_total = 0;
@@ -33,14 +33,16 @@ static tri_status figures_of_cpu(tri_plan_job *j, int threads) {
   return TRI_OK;
 }
 
-/* This machine's GPU, where the build and the machine have one. */
+/* Takes this machine's GPU. Fails if the build or the machine has none. */
 static tri_status own_gpu(tri_plan_job *j) {
   tri_device *d = NULL;
   size_t      bytes_free, bytes_total;
   tri_status  st = TRI_OK;
 
   if (!strcmp(tri_device_auto(), tri_device_host()))
-    TRI_FAIL(TRI_EARG, "no GPU is here to plan for: name one, --gpu h100-80, or its memory, --gpu 80");
+    TRI_FAIL(
+        TRI_EARG,
+        "this program sees no GPU to plan for. Name one (--gpu h100-80) or its memory in GiB (--gpu 80)");
   TRI_TRY_DONE(tri_device_open(tri_device_auto(), 0, 1, &d));
   TRI_TRY_DONE(d->ops->mem_info(d, &bytes_free, &bytes_total));
   if (!tri_machine_guess(d->model, (int64_t)bytes_total, &j->machine)) {
@@ -58,7 +60,8 @@ static tri_status figures_of_gpu(const request *q, tri_plan_job *j) {
 
   TRI_TRY(q->gpu ? tri_machine_find(q->gpu, &j->machine) : own_gpu(j));
   snprintf(j->figures, sizeof j->figures, "the table of machines");
-  if (q->gpu && strcasecmp(q->gpu, j->machine.name)) { /* its memory: times are of the nearest */
+  if (q->gpu && strcasecmp(q->gpu, j->machine.name)) { /* --gpu gave a size of memory, and the times are those
+                                                        * of the nearest GPU */
     snprintf(j->figures, sizeof j->figures, "the table's %s", j->machine.name);
     snprintf(j->machine.name, sizeof j->machine.name, "gpu-%.20s", q->gpu);
   }
@@ -67,7 +70,7 @@ static tri_status figures_of_gpu(const request *q, tri_plan_job *j) {
   return TRI_OK;
 }
 
-/* --device, else --gpu, else the deck's run.device; auto is what this machine has. */
+/* --device comes first, then --gpu, then the deck's run.device. auto takes the device of this machine. */
 static tri_status choose_device(const request *q, const tri_config *cfg, tri_plan_job *j) {
   char deck[TRI_CONFIG_WORD_BYTES];
 
@@ -75,7 +78,7 @@ static tri_status choose_device(const request *q, const tri_config *cfg, tri_pla
   if (q->gpu && q->device && !strcmp(q->device, "cpu"))
     TRI_FAIL(TRI_EARG, "--gpu %s contradicts --device cpu: remove one of them", q->gpu);
   if (q->gpu && !q->device && !strcmp(deck, "cpu"))
-    tri_log(TRI_LOG_WARN, "the deck says run.device: cpu; with --gpu %s this plans for run.device=cuda",
+    tri_log(TRI_LOG_WARN, "the deck sets run.device: cpu, but with --gpu %s this plans for run.device=cuda",
             q->gpu);
   if (q->device)
     j->gpu = !strcmp(q->device, "cuda");
@@ -86,20 +89,21 @@ static tri_status choose_device(const request *q, const tri_config *cfg, tri_pla
   return TRI_OK;
 }
 
-/* Where GPUs of a node are counted and no flag says of which device: CPUs are what came of it. */
+/* Warns if --gpus-per-node was given without a device and CPUs were chosen. */
 static void say_cpus(const request *q, const tri_config *cfg, const tri_plan_job *j) {
   char deck[TRI_CONFIG_WORD_BYTES];
 
   if (!q->per_node || q->device || j->gpu) return;
   tri_config_word("run.device", cfg->run.device, deck);
-  tri_log_narrow(TRI_LOG_WARN,
-                 "no --gpu is given and %s: --gpus-per-node %lld is planned as %lld rank%s on the CPUs of a "
-                 "node; for GPUs name one, --gpu h100-80; --device cpu says that CPUs are meant",
-                 strcmp(deck, "auto") ? "run.device is cpu" : "this program sees no GPU here",
-                 (long long)q->per_node, (long long)q->per_node, q->per_node == 1 ? "" : "s");
+  tri_log_narrow(
+      TRI_LOG_WARN,
+      "no --gpu is given and %s, so --gpus-per-node %lld is planned as %lld rank%s on the CPUs of a node. "
+      "For GPUs give --gpu h100-80 or the like. For CPUs give --device cpu",
+      strcmp(deck, "auto") ? "run.device is cpu" : "this program sees no GPU here", (long long)q->per_node,
+      (long long)q->per_node, q->per_node == 1 ? "" : "s");
 }
 
-/* Ranks: those asked for, else those that the deck would get here. */
+/* Takes the ranks of the flags, else the ranks a run of the deck would get here. */
 static void choose_ranks(const request *q, const tri_config *cfg, tri_plan_job *j) {
   int ranks, here;
 
@@ -111,12 +115,12 @@ static void choose_ranks(const request *q, const tri_config *cfg, tri_plan_job *
   if (cfg->run.ranks_per_node)
     j->per_node = (int)cfg->run.ranks_per_node;
   else
-    tri_log(TRI_LOG_INFO, "--gpus-per-node is not given: planned for %d %s%s on each of %d node%s",
+    tri_log(TRI_LOG_INFO, "--gpus-per-node is not given, so this plans for %d %s%s on each of %d node%s",
             j->per_node, j->gpu ? "GPU" : "rank", j->per_node == 1 ? "" : "s", j->nodes,
             j->nodes == 1 ? "" : "s");
 }
 
-/* Threads of a rank. On this machine as a session would have them (comm/session.c). */
+/* Threads of a rank. On this machine they are those of a session (comm/session.c). */
 static int threads_of(const tri_config *cfg, const tri_plan_job *j) {
   long        cores = sysconf(_SC_NPROCESSORS_ONLN);
   tri_runtime rt;
@@ -148,10 +152,10 @@ static tri_status find_job(const request *q, const tri_config *cfg, tri_plan_job
 
 /* ---- the answer ---- */
 
-/* Each as a run would say it, then an error with their exit code. */
+/* Logs each error as a run would, then fails with their exit code. */
 static tri_status fail_with(const char *path, tri_errors *errors) {
   tri_errors_say(errors);
-  TRI_FAIL(errors->st, "%s: %lld fault%s, listed above; nothing was planned", path, (long long)errors->n,
+  TRI_FAIL(errors->st, "%s: %lld error%s, listed above. Nothing was planned", path, (long long)errors->n,
            errors->n == 1 ? "" : "s");
 }
 
@@ -162,7 +166,7 @@ static tri_status answer(const request *q, char *const *args, int n_args, const 
   tri_status st = TRI_OK;
 
   if (!p->fits) {
-    tri_log_mute(TRI_LOG_ERROR); /* what each attempt would say again */
+    tri_log_mute(TRI_LOG_ERROR); /* each attempt would repeat the errors */
     st = tri_plan_advise(q->path, args, n_args, p, advice, &n);
     tri_log_unmute();
     TRI_TRY(st);
@@ -204,23 +208,27 @@ static tri_status plan(int argc, char **argv, int *code) {
   tri_flag flag[] = {
       {"--nodes", TRI_FLAG_I64, &q.nodes, 1, 1 << 20, "N", "nodes of the job"},
       {"--gpus-per-node", TRI_FLAG_I64, &q.per_node, 1, 1024, "G",
-       "ranks of a node: its GPUs, or shares of its cores"},
+       "ranks of a node, one for each GPU or share of its cores"},
       {"--gpu", TRI_FLAG_TEXT, &q.gpu, 0, 0, "NAME|GiB",
-       "the GPU of each rank: a100-40, a100-80, h100-80, h200, gh200, b200, a10-24, a40-48, l4-24, l40-48, "
-       "l40s-48, rtx3090-24, rtx4090-24, rtx5090-32; or its memory. None need be here"},
-      {"--device", TRI_FLAG_WORD, &q.device, 0, 0, "cpu|cuda", "as run.device; with --gpu it is cuda"},
-      {"--walltime", TRI_FLAG_TEXT, &q.walltime, 0, 0, "H:M:S", "say how many steps it has room for"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object on standard output"}};
+       "GPU of each rank, or its memory in GiB. It need not be in this machine. Names: a100-40, a100-80, "
+       "h100-80, h200, gh200, b200, a10-24, a40-48, l4-24, l40-48, l40s-48, rtx3090-24, rtx4090-24, "
+       "rtx5090-32"},
+      {"--device", TRI_FLAG_WORD, &q.device, 0, 0, "cpu|cuda",
+       "device of the ranks (default run.device, or cuda with --gpu)"},
+      {"--walltime", TRI_FLAG_TEXT, &q.walltime, 0, 0, "H:M:S",
+       "time limit of the job, for the number of steps that fit in it"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "print one JSON object"}};
   int  n;
   bool help;
 
   TRI_TRY(tri_flags_parse(&tri_command_plan, flag, 6, argc, argv, &n, &help));
   if (help) return TRI_OK;
   if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
-    TRI_FAIL(TRI_EARG, "the deck is missing; usage: trireme plan %s", tri_command_plan.usage);
+    TRI_FAIL(TRI_EARG, "the deck is missing. Usage: trireme plan %s", tri_command_plan.usage);
   q.path = argv[0];
   return tri_runtime_env_rank() == 0 ? make(&q, argv + 1, n - 1, code) : TRI_OK;
 }
 
-const tri_command tri_command_plan = {"plan", "DECK [key=value ...]",
-                                      "say what a run needs and takes, and what would fit", plan};
+const tri_command tri_command_plan = {
+    "plan", "DECK [key=value ...]",
+    "compute memory, disk and time of a run, and propose changes that make it fit", plan};

@@ -1,5 +1,5 @@
-/* command_report.c - trireme report OUTPUT ...: what runs came to, as a page of curves, a screen of text
- * or JSON. */
+/* command_report.c - trireme report OUTPUT ...: writes the results of runs as a page of curves, as text or as
+ * JSON. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,7 +21,8 @@ typedef struct request {
   bool        json;
 } request;
 
-/* What is overwritten must be a page too: a slip of the command line costs no metrics. */
+/* Refuses to overwrite a file unless it is a page of this command too, so that a typing error cannot destroy
+ * metrics. */
 static tri_status check_page(const char *path, bool *replaces) {
   char    text[TRI_HTML_BEGINS_BYTES];
   ssize_t n;
@@ -30,13 +31,17 @@ static tri_status check_page(const char *path, bool *replaces) {
   *replaces = tri_folder_has(AT_FDCWD, path);
   if (!*replaces) return TRI_OK;
   if (tri_folder_has_link(AT_FDCWD, path))
-    TRI_FAIL(TRI_EARG, "--html %s: is a link, which is not followed; name another file, or remove it", path);
+    TRI_FAIL(
+        TRI_EARG,
+        "--html %s: this is a symbolic link, and links are not followed. Name another file or remove the "
+        "link",
+        path);
   TRI_TRY(tri_file_open(path, &fd));
   n = read(fd, text, sizeof text);
   close(fd);
   if (n == 0 || (n > 0 && tri_html_report_is_one(text, (size_t)n))) return TRI_OK;
-  TRI_FAIL(TRI_EARG, "--html %s: is there and is no page of this command; name another file, or remove it",
-           path);
+  TRI_FAIL(TRI_EARG,
+           "--html %s: the file exists and is no page of this command. Name another file or remove it", path);
 }
 
 static tri_status write_page(const tri_html_report *p, const char *path, bool replaces) {
@@ -68,7 +73,7 @@ static tri_status report(const request *q, const char *const *folder, int n) {
     TRI_TRY_DONE(tri_html_report_text(p, &out));
   if (out.len) TRI_TRY_DONE(tri_print(out.data, out.len));
   if (tri_html_report_left_out(p))
-    TRI_FAIL_DONE(TRI_EINPUT, "%d of %d folders are left out: see the warnings above",
+    TRI_FAIL_DONE(TRI_EINPUT, "%d of %d folders are left out. The warnings above give the reasons",
                   tri_html_report_left_out(p), n);
 done:
   tri_text_free(&out);
@@ -81,29 +86,32 @@ static tri_status run(int argc, char **argv, int *code) {
   bool     help;
   int      n;
   tri_flag flag[] = {
-      {"--html", TRI_FLAG_TEXT, &q.html, 0, 0, "F", "write one page of HTML that needs no network"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON value on standard output"},
+      {"--html", TRI_FLAG_TEXT, &q.html, 0, 0, "F", "write one HTML page, which needs no network"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "print one JSON value"},
   };
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_report, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) {
-    printf("\nThe page has every number of metrics.jsonl as a curve, several runs in the\n"
-           "same charts, what their decks differ in, the time by phase, memory, the best\n"
-           "and the worst answers of the newest saved rollouts (rollout.save_every),\n"
-           "warnings, and the decks. At most %d runs. A run may still be going on.\n",
+    printf("\nThe page draws every number of metrics.jsonl as a curve, with several runs in\n"
+           "the same charts. It shows the differences between their decks, the time by\n"
+           "phase, and memory. It shows the best and the worst answers of the newest saved\n"
+           "rollouts (rollout.save_every), warnings, and the decks. It takes at most %d\n"
+           "runs, and they may still be going on.\n",
            tri_html_report_most());
     return TRI_OK;
   }
   const tri_need need[] = {{"OUTPUT", n > 0}};
   TRI_TRY(tri_flags_need(&tri_command_report, need, 1, NULL));
   if (n > tri_html_report_most())
-    TRI_FAIL(TRI_EARG, "%d runs: a page can tell %d apart; name fewer folders", n, tri_html_report_most());
+    TRI_FAIL(TRI_EARG, "%d runs are too many for one page, which shows up to %d. Name fewer folders", n,
+             tri_html_report_most());
   if (q.html && (!q.html[0] || !strcmp(q.html, "-")))
-    TRI_FAIL(TRI_EARG, "--html wants the name of a file; on standard output there is text, or --json");
-  if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+    TRI_FAIL(TRI_EARG, "--html needs the name of a file. Standard output gets text, or JSON with --json");
+  if (tri_runtime_env_rank() != 0) return TRI_OK; /* one rank does the work */
   return report(&q, (const char *const *)argv, n);
 }
 
-const tri_command tri_command_report = {"report", "OUTPUT [OUTPUT ...] [--html F] [--json]",
-                                        "what runs came to: a page of curves, or one screen of text", run};
+const tri_command tri_command_report = {
+    "report", "OUTPUT [OUTPUT ...] [--html F] [--json]",
+    "write the results of runs as a page of curves, one screen of text or JSON", run};

@@ -1,6 +1,5 @@
-/* command_score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it,
- * and of completions; of a model with a scalar head its number for each text; of pairs both sides, the
- * margin. */
+/* command_score.c - trireme score MODEL DATA.jsonl: computes log-probabilities, scores of a reward model, and
+ * margins of pairs. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -12,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH_TOKENS = 2048 }; /* chosen: products are at their best */
+enum { BATCH_TOKENS = 2048 }; /* chosen: matrix products run at full speed */
 
 typedef struct request {
   const char            *data, *dtype, *base, *prompt_key, *completion_key, *chosen_key, *rejected_key;
@@ -21,22 +20,22 @@ typedef struct request {
   tri_infer_conversation conversation;
 } request;
 
-/* What is scored: the lines of a data set, each one sequence, or the two sides of a pair. */
+/* The texts to score. A line of the data set is one sequence, or a pair of two sequences. */
 typedef struct texts {
   const tri_infer   *f;
   const tri_dataset *data;
-  bool               pairs, scored; /* scored: by a scalar head */
+  bool               pairs, scored; /* scored by a scalar head */
 } texts;
 
-/* One of them: tokens, and which of them an answer has. */
+/* One sequence. `skip` marks tokens behind the prompt that do not belong to the answer. */
 typedef struct side {
   const int32_t *token;
-  const uint8_t *skip; /* NULL: all behind the prompt are the answer's */
+  const uint8_t *skip; /* NULL if all tokens behind the prompt belong to the answer */
   int64_t        n, n_prompt;
 } side;
 
-/* Sequence q. A scalar head is read at the last token that is no padding (transformers, modeling_layers.py,
- * GenericForSequenceClassification). */
+/* Returns sequence q. A scalar head is read at the last token before the padding (transformers,
+ * modeling_layers.py, GenericForSequenceClassification). */
 static side side_at(const texts *x, int64_t q) {
   const tri_example *e = tri_dataset_get(x->data, x->pairs ? q / 2 : q);
   side               s = {e->token, e->skip, e->n_token, e->n_prompt};
@@ -46,11 +45,13 @@ static side side_at(const texts *x, int64_t q) {
   return s;
 }
 
-/* The texts as one rollout: every token but the first is scored, or the last alone. */
+/* Puts the texts into one rollout. The model scores every token but the first, or the last token alone
+ * (scalar head). */
 static tri_status as_rollout(const texts *x, tri_rollout *r) {
   int64_t n = tri_dataset_count(x->data) * (x->pairs ? 2 : 1), n_tok = tri_dataset_stats(x->data)->n_token;
 
-  if (n > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%lld texts are too many for one call", (long long)n);
+  if (n > INT32_MAX / 2)
+    TRI_FAIL(TRI_EINPUT, "%lld texts are too many for one call. Split the file", (long long)n);
   TRI_TRY(tri_rollout_make((int)n, n_tok, 1, 0, r));
   for (int64_t q = 0; q < n; q++) {
     side s = side_at(x, q);
@@ -60,7 +61,8 @@ static tri_status as_rollout(const texts *x, tri_rollout *r) {
   return TRI_OK;
 }
 
-/* Collective over world. old_logp of every token, on every rank; at the last one what a scalar head says. */
+/* Collective over world. Computes old_logp of every token, on every rank. With a scalar head the last token
+ * holds the score. */
 static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   tri_comm  *world = f->se.comm[TRI_WORLD];
   tri_split  sp = {0};
@@ -82,16 +84,16 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
     TRI_TRY_DONE(tri_batch_fetch(f->staging, &given, NULL, f->se.stream, &in, &out));
     for (int64_t k = 0; k < in.n; k++) sum[in.origin[k]] = (double)(in.logp ? in.logp : in.value)[k];
   }
-  /* Each row was computed by one rank; adding zeros keeps its bits. */
+  /* One rank computed each row. Adding zeros of the other ranks keeps its bits. */
   TRI_TRY_DONE(tri_host_sum(world, sum, r->n_tok));
   for (int64_t i = 0; i < r->n_tok; i++) {
     if (isnan(sum[i]))
-      TRI_FAIL_DONE(TRI_ENUMERIC,
-                    "the model gives a token a log-probability, or a text a score, that is not a number: %s",
-                    tri_params_options(tri_model_params(f->model))->dtype == TRI_F16
-                        ? "in fp16 nothing is above 65504, try --dtype bf16 or f32; or its weights are "
-                          "damaged, or it has diverged"
-                        : "its weights are damaged or it has diverged");
+      TRI_FAIL_DONE(
+          TRI_ENUMERIC, "a log-probability or score of the model is NaN: %s",
+          tri_params_options(tri_model_params(f->model))->dtype == TRI_F16
+              ? "values above 65504 overflow in fp16, so try --dtype bf16 or f32. Otherwise its weights "
+                "are damaged or it has diverged"
+              : "its weights are damaged or it has diverged");
     r->old_logp[i] = (float)sum[i];
   }
 done:
@@ -100,18 +102,19 @@ done:
   return st;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
-/* Log-probabilities added up, nats. */
+/* Sums of log-probabilities, nats. */
 typedef struct sums {
   double  all, answer;
   int64_t n_all, n_answer; /* tokens */
 } sums;
 
-/* Of all lines: first those of lines, or of chosen answers, then of rejected ones. */
+/* Totals over all lines. of[0] sums the lines, or the chosen answers of pairs. of[1] sums the rejected
+ * answers. */
 typedef struct totals {
   sums    of[2];
-  int64_t n, ahead; /* pairs; whose chosen side is ahead */
+  int64_t n, ahead; /* pairs, and pairs with the chosen side ahead */
   double  margin;
 } totals;
 
@@ -122,7 +125,7 @@ static void add_sums(const sums *x, sums *to) {
   to->n_answer += x->n_answer;
 }
 
-/* The answer is what follows a prompt. */
+/* Sums the log-probabilities of sequence q. Its answer is the text after the prompt. */
 static sums sum_up(const texts *x, const tri_rollout *r, int q) {
   const float *logp = r->old_logp + r->start[q];
   side         s = side_at(x, q);
@@ -137,7 +140,7 @@ static sums sum_up(const texts *x, const tri_rollout *r, int q) {
   return sum;
 }
 
-/* Members of an object. *sum: NULL of a text that has a score. */
+/* Writes one sequence as a JSON object. `sum` is not used if the text has a score. */
 static tri_status put_side(const texts *x, const tri_rollout *r, int q, const sums *sum, tri_text *out) {
   int64_t begin = r->start[q], n = r->start[q + 1] - begin;
 
@@ -165,8 +168,8 @@ static tri_status put_side(const texts *x, const tri_rollout *r, int q, const su
   return tri_text_printf(out, "}");
 }
 
-/* What a side of a pair is worth: its score, or the log-probability of its answer; of all its text where the
- * pair has no prompt. */
+/* The value of one side of a pair: its score, else the log-probability of its answer. If the pair has no
+ * prompt, it is the log-probability of the whole text. */
 static double worth(const texts *x, const tri_rollout *r, int q, const sums *sum) {
   if (x->scored) return (double)r->old_logp[r->start[q + 1] - 1];
   return side_at(x, q).n_prompt > 0 ? sum->answer : sum->all;
@@ -211,7 +214,7 @@ static void say_pairs(const texts *x, const totals *t) {
           (double)t->ahead / (double)t->n, t->margin / (double)t->n, both);
 }
 
-/* The completions' first: a prompt is not the model's. */
+/* Prints the completions' figures first, since the model did not write the prompts. */
 static void say_lines(const tri_rollout *r, const sums *s) {
   if (s->n_answer)
     tri_log(TRI_LOG_INFO,
@@ -243,8 +246,8 @@ static tri_status print_all(const texts *x, const tri_rollout *r, const request 
   return TRI_OK;
 }
 
-/* Collective over world. Whether the lines are pairs; --completion-key names one side of them, or another
- * text. */
+/* Collective over world. Tells whether the lines are pairs. With --completion-key they are not, because it
+ * names one text of a line. */
 static tri_status find_pairs(const tri_infer *f, const request *q, bool *out) {
   tri_status st = TRI_OK;
 
@@ -291,20 +294,21 @@ static tri_status score(int argc, char **argv, int *code) {
   request  q = {0};
   tri_flag flag[] = {
       {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16|fp16",
-       "type the model computes in (that of the run, or of the model's files)"},
+       "type the model computes in (default the run's, or that of the model's files)"},
       {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "KEY",
-       "field of a line that holds the prompt, or a path such as extra.question (prompt)"},
+       "field of the prompt in a line, or a path such as extra.question (default prompt)"},
       {"--completion-key", TRI_FLAG_TEXT, &q.completion_key, 0, 0, "KEY",
-       "field or path that holds the text behind it (completion); of pairs `chosen` scores that side alone"},
+       "field or path of the text after the prompt (default completion). For pairs, `chosen` scores the "
+       "chosen side alone"},
       {"--chosen-key", TRI_FLAG_TEXT, &q.chosen_key, 0, 0, "KEY",
-       "field or path of the better answer of a pair (chosen)"},
+       "field or path of the better answer of a pair (default chosen)"},
       {"--rejected-key", TRI_FLAG_TEXT, &q.rejected_key, 0, 0, "KEY",
-       "field or path of the worse one (rejected)"},
+       "field or path of the worse answer of a pair (default rejected)"},
       TRI_INFER_CONVERSATION_FLAGS(q.conversation),
       TRI_INFER_BASE(&q.base),
       TRI_INFER_THREADS(&q.threads),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
-       "no line about all of them on stderr; the lines are JSON either way"}};
+       "print no summary on stderr. The lines on stdout are JSON in any case"}};
   int n;
 
   (void)code;
@@ -318,6 +322,6 @@ static tri_status score(int argc, char **argv, int *code) {
 
 const tri_command tri_command_score = {
     "score", "MODEL DATA.jsonl [flags]",
-    "log-probability of every token given those before it, and of completions; of a reward model, scores; of "
-    "pairs both sides and the margin",
+    "compute log-probabilities and perplexity, scores of a reward model, and both sides of pairs with "
+    "their margin",
     score};

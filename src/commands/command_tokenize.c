@@ -1,4 +1,4 @@
-/* command_tokenize.c - trireme tokenize MODEL [F.jsonl]: text to ids and back, without the model's
+/* command_tokenize.c - trireme tokenize MODEL [F.jsonl]: turns text into ids and back, without the
  * weights. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
@@ -30,14 +30,15 @@ static tri_status open_of_checkpoint(const char *folder, tri_tokenizer **out) {
   TRI_TRY(tri_ckpt_open(folder, NULL, false, &r));
   TRI_TRY_DONE(tri_tokenizer_files_get(r, out));
   if (!*out)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: the checkpoint has no tokenizer.json: its run used data of token ids",
-                  folder);
+    TRI_FAIL_DONE(TRI_EINPUT,
+                  "%s: the checkpoint has no tokenizer.json, since its run used data of token ids", folder);
 done:
   tri_ckpt_close(&r);
   return st;
 }
 
-/* Unlike tri_source_open, content with a folder that holds nothing but tokenizer.json. */
+/* Opens the tokenizer of a folder. Unlike tri_source_open it accepts a folder with nothing but
+ * tokenizer.json. */
 static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
   static const tri_tokenizer_file none[TRI_TOKENIZER_FILES];
   char file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
@@ -52,20 +53,21 @@ static tri_status open_tokenizer(const char *given, tri_tokenizer **out) {
   folder[0] = 0;
   if (!tri_file_exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));
   if (folder[0]) return open_of_checkpoint(folder, out);
-  if (!tri_file_in(path, ".")) TRI_FAIL(TRI_EINPUT, "%s: is a file; give the folder it lies in", path);
-  TRI_FAIL(TRI_EINPUT,
-           "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a "
-           "run;\n  " TRI_TOKENIZER_CURE,
-           path);
+  if (!tri_file_in(path, ".")) TRI_FAIL(TRI_EINPUT, "%s: this is a file. Give its folder", path);
+  TRI_FAIL(
+      TRI_EINPUT,
+      "%s: this folder has no tokenizer.json, and is neither a checkpoint nor the output folder of a run.\n"
+      "  " TRI_TOKENIZER_CURE,
+      path);
 }
 
-/* {"text": ...} to "[1,2]\n" in line. */
+/* Turns {"text": ...} into "[1,2]\n", in j->line. */
 static tri_status encode(job *j, const json_t *object) {
   const json_t *text = json_object_get(object, "text");
   char          fields[256];
 
   if (!json_is_string(text))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: %s; %s; lines of {\"text\": \"...\"} are needed", tri_jsonl_path(j->in),
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: %s; %s. Give lines of {\"text\": \"...\"}", tri_jsonl_path(j->in),
              (long long)tri_jsonl_line(j->in), text ? "`text` is no string" : "has no `text`",
              tri_jsonl_fields(j->in, fields, sizeof fields));
   j->ids.n = 0;
@@ -76,13 +78,13 @@ static tri_status encode(job *j, const json_t *object) {
   return tri_text_put(&j->line, "]\n", 2);
 }
 
-/* {"tokens": [...]}, or [...] as encode writes it, to a JSON string in line. */
+/* Turns {"tokens": [...]}, or [...] as encode writes it, into a JSON string, in j->line. */
 static tri_status decode(job *j, const json_t *object) {
   const int32_t *id;
   int64_t        n;
 
   if (json_object_get(object, "text") && !json_object_get(object, "tokens"))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: has `text`, not `tokens`; leave out --decode to get its ids",
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: has `text` but no `tokens`. Leave out --decode to get its ids",
              tri_jsonl_path(j->in), (long long)tri_jsonl_line(j->in));
   TRI_TRY(tri_jsonl_ids(j->in, "tokens", tri_tokenizer_vocab_size(j->tokenizer), &id, &n));
   for (int64_t i = 0; i < n; i++)
@@ -126,10 +128,11 @@ static tri_status run(int argc, char **argv, int *code) {
   bool     special = false, back = false, json = false, help;
   tri_flag flag[] = {
       {"--special", TRI_FLAG_BOOL, &special, 0, 0, NULL,
-       "add what the tokenizer's post-processor adds; with --decode: keep special tokens in the text"},
+       "add the special tokens of the tokenizer's post-processor, or with --decode keep special tokens in "
+       "the text"},
       {"--decode", TRI_FLAG_BOOL, &back, 0, 0, NULL,
-       "lines of {\"tokens\": [...]} or [...] to one JSON string each"},
-      {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "changes nothing: the lines printed are JSON in any case"},
+       "turn each line of {\"tokens\": [...]} or [...] into a JSON string"},
+      {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "changes nothing, since the output is JSON in any case"},
   };
   int n;
 
@@ -138,10 +141,12 @@ static tri_status run(int argc, char **argv, int *code) {
   if (help) return TRI_OK;
   const tri_need need[] = {{"MODEL", n > 0}};
   TRI_TRY(tri_flags_need(&tri_command_tokenize, need, 1, n > 2 ? argv[2] : NULL));
-  if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  if (tri_runtime_env_rank() != 0) return TRI_OK; /* one rank does the work */
   return work(argv[0], n > 1 ? argv[1] : NULL, special, back);
 }
 
 const tri_command tri_command_tokenize = {
     "tokenize", "MODEL [F.jsonl] [--special] [--decode] [--json]",
-    "lines of {\"text\": ...} (of a file or standard input) to one array of token ids each", run};
+    "turn text into ids, and back. Lines of {\"text\": ...}, from a file or standard input, become arrays "
+    "of token ids",
+    run};

@@ -1,4 +1,4 @@
-/* command_train.c - trireme train DECK [key=value ...]: one run. */
+/* command_train.c - trireme train DECK [key=value ...]: trains a model. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,7 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Lines as tri_config_help makes them, each at most as wide as a screen; ends them with NULs. */
+/* Prints the lines of tri_config_help, wrapped at the width of a screen. It replaces each newline in `text`
+ * by a NUL. */
 static void print_options(char *text) {
   for (char *line = text; *line;) {
     char *end = strchr(line, '\n');
@@ -40,8 +41,8 @@ static tri_status open_log(const char *path, FILE **log) {
   TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* The log of a start that failed while it loaded: with all that was said so far. The error stays the first
- * one. */
+/* Opens the log of a run that failed while loading and writes everything logged so far into it. The first
+ * error remains the program's error. */
 static void open_late(const char *path, FILE **log) {
   tri_error_kept error;
 
@@ -50,8 +51,8 @@ static void open_late(const char *path, FILE **log) {
   tri_error_put_back(&error);
 }
 
-/* For who started the run, as the log is on stderr; at once, for a launcher ends all ranks as soon as one has
- * ended with 75. */
+/* Tells on standard output that a STOP file ended the run, since the log goes to stderr. It flushes at once,
+ * because a launcher kills all ranks as soon as one has exited with 75. */
 static tri_status say_stopped(const tri_config *cfg) {
   tri_text   text = {0};
   tri_status st = tri_text_printf(&text, "stopped by %s/STOP\n", cfg->run.output);
@@ -62,7 +63,8 @@ static tri_status say_stopped(const tri_config *cfg) {
   return st;
 }
 
-/* A rank that fails alone says so itself, unless somebody has said why all end. */
+/* Records the end of the run. A rank that fails alone records it itself, unless another rank has already
+ * given the reason why all end. */
 static void note_end(const tri_trainer *t, tri_train_end end, tri_status st, int code) {
   bool together;
 
@@ -72,7 +74,7 @@ static void note_end(const tri_trainer *t, tri_train_end end, tri_status st, int
     tri_train_note_end(t, end, st, code, together);
 }
 
-/* Everything behind the deck: collective over MPI_COMM_WORLD. */
+/* Collective over MPI_COMM_WORLD. Runs the training after the deck is read. */
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
   char            device[TRI_CONFIG_WORD_BYTES];
@@ -104,8 +106,8 @@ static tri_status run(const tri_config *cfg, int *code) {
   if (end != TRI_TRAIN_FINISHED) *code = 75;
   if (end == TRI_TRAIN_IN_VAIN)
     TRI_FAIL_DONE(TRI_EDEVICE,
-                  "%s: no step fits the time of this job, %.0f s when the run began:\n"
-                  "  ask for more (sbatch --time), or make a step shorter (rollout.rollout_batch_size, "
+                  "%s: no step fits into the time of this job, %.0f s at the start of the run.\n"
+                  "  Ask for more time (sbatch --time), or shorten a step (rollout.rollout_batch_size, "
                   "rollout.max_response_length, eval.max_prompts)",
                   cfg->run.output, t.pace.left_s);
   if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) TRI_TRY_DONE(say_stopped(cfg));
@@ -113,14 +115,15 @@ done:
   tri_halt_enter(TRI_HALT_LEAVING);
   if (!log && st != TRI_OK && t.run.is_held && se.rt.world_rank == 0) open_late(path, &log);
   tri_log_file(NULL);
-  if (log && st != TRI_OK) /* the terminal's is main.c's */
+  if (log && st != TRI_OK) /* main.c writes it to the terminal */
     fprintf(log, "trireme: %s\n%s", tri_error_message(), tri_error_trace());
   if (log) fclose(log);
   note_end(&t, end, st, st == TRI_OK ? *code : tri_status_exit_code(st));
   tri_trainer_close(&t);
   tri_text_free(&record);
   tri_session_leave(&se, st);
-  tri_runlog_close(&events); /* the watch over the ranks, which may give notice, has ended */
+  tri_runlog_close(&events); /* closed last, since the failure detector may write to it until the session has
+                              * ended */
   return st;
 }
 
@@ -128,21 +131,24 @@ static tri_status train(int argc, char **argv, int *code) {
   tri_show_learned show = {0, false};
 
   bool     options = false, check = false, help;
-  bool     verbose = false; /* for its row in --help; main.c acts on it */
+  bool     verbose = false; /* a row of --help. main.c acts on the flag */
   int64_t  ranks = 0;
   tri_flag flag[] = {
-      {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
+      {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and exit"},
       {"--check", TRI_FLAG_BOOL, &check, 0, 0, NULL,
-       "say all that is wrong with deck, model, data and output folder, and what the run would need; nothing "
-       "is run, and nothing written stays; the exit code is that of the run, or 64 where faults differ"},
-      {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
+       "report all errors of deck, model, data and output folder, and the needs of the run. Nothing is "
+       "trained, and no written file stays. The exit code is that of the run, or 64 if errors have "
+       "different codes"},
+      {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check, check for a start on N ranks"},
       {"--show", TRI_FLAG_I64, &show.lines, 1, TRI_SHOW_LEARNED_MOST, "N",
-       "with --check: print the first N lines of each file of data.train as the model gets them, learned "
-       "tokens in colour, or between marked brackets"},
+       "with --check, print the first N lines of each file of data.train as the model gets them. Learned "
+       "tokens are in colour, or between marked brackets"},
       {"--json", TRI_FLAG_BOOL, &show.json, 0, 0, NULL,
-       "with --show: an object a line: text, tokens, and whether each is learned"},
+       "with --show, print a JSON object for each line with its text, its tokens and a learned mark for "
+       "each"},
       {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
-       "show what else only log.txt has: the memory table, every node, where in the program an error arose"}};
+       "show details otherwise only in log.txt (the memory table, every node) and the place in the program "
+       "of an error"}};
   tri_config cfg = {0};
   tri_text   notes = {0};
   int        n;
@@ -157,14 +163,14 @@ static tri_status train(int argc, char **argv, int *code) {
     return TRI_OK;
   }
   if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
-    TRI_FAIL(TRI_EARG, "the deck is missing; usage: trireme train %s", tri_command_train.usage);
+    TRI_FAIL(TRI_EARG, "the deck is missing. Usage: trireme train %s", tri_command_train.usage);
   if (show.json && !show.lines) TRI_FAIL(TRI_EARG, "--json belongs to --check --show N");
   if (show.lines && !check) TRI_FAIL(TRI_EARG, "--show belongs to --check");
-  if (check) /* work for one rank */
+  if (check) /* one rank does the work */
     return tri_runtime_env_rank() == 0 ? tri_check(argv[0], argv + 1, n - 1, ranks, &show) : TRI_OK;
-  if (ranks) TRI_FAIL(TRI_EARG, "--ranks belongs to --check; srun or mpirun start the ranks of a run");
+  if (ranks) TRI_FAIL(TRI_EARG, "--ranks belongs to --check. For a run, srun or mpirun starts the ranks");
   TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes));
-  for (char *line = notes.data; line && *line;) { /* one line per spelling of another program */
+  for (char *line = notes.data; line && *line;) { /* one line for each key spelled as in another program */
     char *end = strchr(line, '\n');
     if (end) *end = 0;
     tri_log(TRI_LOG_INFO, "%s", line);
@@ -178,4 +184,4 @@ done:
   return st;
 }
 
-const tri_command tri_command_train = {"train", "DECK [key=value ...]", "train as the deck says", train};
+const tri_command tri_command_train = {"train", "DECK [key=value ...]", "train a model from a deck", train};

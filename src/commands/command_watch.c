@@ -1,4 +1,4 @@
-/* command_watch.c - trireme watch OUTPUT ...: runs seen from any node, by what they write; live on a
+/* command_watch.c - trireme watch OUTPUT ...: shows runs from any node by the files they write, live on a
  * terminal. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
@@ -11,9 +11,9 @@
 
 #include <sys/stat.h>
 
-enum { LOOK_EVERY_S = 2 }; /* chosen: a step takes longer, mostly */
+enum { LOOK_EVERY_S = 2 }; /* chosen: most steps take longer */
 
-/* One look, in a pipe or as JSON. */
+/* Prints the runs once, for a pipe or as JSON. */
 static tri_status print(const tri_look *l, const tri_look_how *how, bool json) {
   tri_status st = TRI_OK;
   tri_text   text = {0};
@@ -29,7 +29,7 @@ done:
 typedef struct request {
   bool           json, end;
   const char    *tag;
-  double         every_s; /* 0: not given */
+  double         every_s; /* 0 if not given */
   tri_flag_texts metric;
 } request;
 
@@ -41,10 +41,10 @@ static tri_status show(const request *q, const char *const *folder, int n, int *
 
   tri_look_find_how(false, &how);
   if (!follows && q->every_s > 0)
-    TRI_FAIL_DONE(TRI_EARG,
-                  "--every %g: runs are looked at again on a terminal only, and there is one look %s; "
-                  "leave --every out",
-                  q->every_s, q->json ? "with --json" : "in a pipe or with TERM=dumb");
+    TRI_FAIL_DONE(
+        TRI_EARG,
+        "--every %g: the output repeats on a terminal only, and is printed once %s. Leave --every out",
+        q->every_s, q->json ? "with --json" : "in a pipe or with TERM=dumb");
   TRI_TRY_DONE(tri_look_open(folder, n, &l));
   if (follows)
     TRI_TRY_DONE(tri_look_follow(l, &how, q->every_s > 0 ? q->every_s : LOOK_EVERY_S, code));
@@ -57,7 +57,7 @@ done:
 
 /* ---- for job files ---- */
 
-/* A word and its value in a line, of those that are known. */
+/* Writes each known fact as a line of a word and its value. */
 static tri_status put_ending(const tri_ending *e, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "state %s\n", tri_ending_word(e->state)));
   if (e->exit_code >= 0) TRI_TRY(tri_text_printf(out, "exit_code %lld\n", (long long)e->exit_code));
@@ -78,13 +78,13 @@ static tri_status print_ending(const char *folder, const char *tag) {
   return st;
 }
 
-/* What is asked of one folder: of several, or in another form, it makes no sense. */
+/* Checks --end, which takes one run and no other output flag, and --tag, which needs --end. */
 static tri_status check_end(const request *q, int n) {
   if (q->tag && !q->end) TRI_FAIL(TRI_EARG, "--tag belongs to --end");
   if (!q->end) return TRI_OK;
   if (q->json || q->every_s > 0 || q->metric.n)
-    TRI_FAIL(TRI_EARG, "--end goes with --tag alone; --json has the same under \"end\"");
-  if (n != 1) TRI_FAIL(TRI_EARG, "--end wants one run, and there are %d", n);
+    TRI_FAIL(TRI_EARG, "--end goes with --tag alone. --json has the same facts under \"end\"");
+  if (n != 1) TRI_FAIL(TRI_EARG, "--end takes one run, but %d are given", n);
   return TRI_OK;
 }
 
@@ -93,7 +93,7 @@ static tri_status answer(const request *q, const char *const *folder, int n, int
   return q->end ? print_ending(folder[0], q->tag) : show(q, folder, n, code);
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 static bool is_file(const char *path) {
   struct stat sb;
@@ -101,7 +101,7 @@ static bool is_file(const char *path) {
   return !stat(path, &sb) && S_ISREG(sb.st_mode);
 }
 
-/* A deck stands for its run.output, with the key=value behind it. */
+/* Watches the run.output of a deck. key=value arguments follow the deck. */
 static tri_status watch_deck(const request *q, int n, char **argv, int *code) {
   tri_config cfg = {0};
   tri_text   notes = {0};
@@ -117,21 +117,22 @@ static tri_status watch(int argc, char **argv, int *code) {
   request  q = {0};
   tri_flag flag[] = {
       {"--metric", TRI_FLAG_TEXTS, &q.metric, 0, 0, "NAME",
-       "the curve of this number of metrics.jsonl; may be given again; default: reward or loss, length, KL, "
-       "entropy, ..., those that a run has"},
+       "draw the curve of this number of metrics.jsonl. Repeat the flag for more (default reward or loss, "
+       "length, KL, entropy and others the run has)"},
       {"--every", TRI_FLAG_F64, &q.every_s, 0.1, 3600, "S",
-       "seconds between looks on a terminal (default 2)"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one look, as an object for each run"},
+       "seconds between refreshes on a terminal (default 2)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "print once, as a JSON object for each run"},
       {"--end", TRI_FLAG_BOOL, &q.end, 0, 0, NULL,
-       "how the newest start of one run ended, for scripts: state (finished, stopped, failed; open: it says "
-       "nothing), exit_code, step, cause, rank and node, those that are known, a word and its value a line"},
+       "print the end of a run's newest start for scripts, one word and value a line. The words are state "
+       "(finished, stopped, failed, or open if no end is recorded), exit_code, step, cause, rank and node, "
+       "as far as known"},
       {"--tag", TRI_FLAG_TEXT, &q.tag, 0, 0, "NAME",
-       "with --end: of the start that had this name in the variable TRI_START"}};
+       "with --end, take the start with this name in the variable TRI_START"}};
   bool help;
   int  n;
 
   TRI_TRY(tri_flags_parse(&tri_command_watch, flag, 5, argc, argv, &n, &help));
-  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* one rank does the work */
   tri_need need = {"OUTPUT", n > 0};
   TRI_TRY(tri_flags_need(&tri_command_watch, &need, 1, NULL));
   if (is_file(argv[0])) return watch_deck(&q, n, argv, code);
@@ -140,6 +141,6 @@ static tri_status watch(int argc, char **argv, int *code) {
 
 const tri_command tri_command_watch = {
     "watch", "OUTPUT [OUTPUT ...] | DECK [key=value ...] [--metric NAME ...] [--every S] [--json] [--end]",
-    "runs live, from any node, by what they write into their output folders: state, pace, curves, warnings, "
-    "checkpoints; in a pipe one look (q ends it, r looks now, arrows scroll)",
+    "show runs live, or once in a pipe, from any node with their output folders (state, pace, curves, "
+    "warnings, checkpoints). Keys are q to quit, r to refresh, arrows to scroll",
     watch};

@@ -1,4 +1,4 @@
-/* commands.h - the commands, a file each; main.c's table names them all. */
+/* commands.h - one command per file. The table in main.c lists them all. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMMANDS_H
 #define TRI_COMMANDS_H

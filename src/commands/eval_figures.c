@@ -1,4 +1,4 @@
-/* eval_figures.c - what trireme eval says of answers. */
+/* eval_figures.c - writes the figures of trireme eval. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "eval_figures.h"
 
@@ -11,12 +11,12 @@
 #include <math.h>
 #include <stdio.h>
 
-/* NaN where there is no such thing with this reward. */
+/* Returns NaN if the reward has no such figure. */
 static double figure(const tri_eval_figures *x, tri_figure which) {
   return tri_figure_is_had(which, x->set) ? tri_figure_mean(&x->figures, which) : (double)NAN;
 }
 
-/* "pass@8        0.250000", in one column with the others. */
+/* Prints "pass@8 0.250000", aligned with the other figures. */
 static void print_at_k(const tri_eval_figures *x, const char *what, tri_figure which) {
   char label[32];
 
@@ -30,7 +30,7 @@ void tri_eval_print_figures(const tri_eval_figures *x) {
   if (x->reward_failures)
     printf("failures       %d of %lld answers\n", x->reward_failures, (long long)x->prompts * x->num);
   if (!isnan(figure(x, TRI_FIGURE_PASS_1))) printf("pass@1         %.6f\n", figure(x, TRI_FIGURE_PASS_1));
-  printf("truncated      %.4f\n", figure(x, TRI_FIGURE_TRUNCATED)); /* what pass@1 is to be read with */
+  printf("truncated      %.4f\n", figure(x, TRI_FIGURE_TRUNCATED)); /* read pass@1 together with this */
   if (x->num > 1) {
     print_at_k(x, "pass", TRI_FIGURE_PASS_K);
     print_at_k(x, "best", TRI_FIGURE_BEST_K);
@@ -54,31 +54,30 @@ tri_status tri_eval_put_figures(const tri_eval_figures *x, tri_text *out) {
   return tri_eval_put(out, "reward_failures", x->reward_failures);
 }
 
-/* Chosen: as a run warns (report/health.c). */
+/* Chosen: the threshold of a run's warning (report/health.c). */
 static const double cut_most = 0.2;
 
 void tri_eval_warn(const tri_eval_figures *x, int64_t max_new) {
   double cut = figure(x, TRI_FIGURE_TRUNCATED);
 
   if (cut > cut_most)
-    tri_log(
-        TRI_LOG_WARN,
-        "%.1f %% of the answers were cut at --max-new = %lld, and what they come to is not seen: a larger "
-        "--max-new shows it",
-        100 * cut, (long long)max_new);
+    tri_log(TRI_LOG_WARN,
+            "%.1f %% of the answers were cut at --max-new = %lld, so their results are unknown. Use a larger "
+            "--max-new",
+            100 * cut, (long long)max_new);
   if (x->reward_failures)
     tri_log(TRI_LOG_WARN,
-            "%s %s failed on %d of %lld answers, which %s: the warning of its first failure says why",
+            "%s %s failed on %d of %lld answers. They %s. The warning of the first failure gives the reason",
             x->failing ? "reward" : "one of", x->failing ? x->failing : "the rewards", x->reward_failures,
             (long long)x->prompts * x->num,
-            x->drops ? "are in none of the figures" : "count as 0 in the figures");
+            x->drops ? "are left out of all figures" : "count as 0 in the figures");
 }
 
 tri_status tri_eval_check_output(const char *path) {
   tri_answers_file f;
 
   if (tri_folder_has(AT_FDCWD, path))
-    TRI_FAIL(TRI_EINPUT, "--output %s: is there already; remove it or give another name", path);
+    TRI_FAIL(TRI_EINPUT, "--output %s: the file exists already. Remove it or give another name", path);
   TRI_TRY(tri_answers_file_begin_new(path, &f));
   tri_answers_file_drop(&f);
   return TRI_OK;

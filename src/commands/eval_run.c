@@ -1,4 +1,4 @@
-/* eval_run.c - trireme eval of a run: the evaluation that its deck describes, with flags in place of keys. */
+/* eval_run.c - trireme eval of a run: runs the evaluation of its deck, with flags in place of keys. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "eval_run.h"
 
@@ -36,16 +36,16 @@ done:
   return st;
 }
 
-/* Whether evaluations of this deck make answers, which rewards judge. */
+/* Tells whether evaluations of this deck generate answers for rewards. */
 static bool makes_answers(const tri_config *c) {
   return c->algo.row.needs & TRI_NEEDS_ANSWERS || (c->reward.n > 0 && c->rollout.max_response_length > 0);
 }
 
 tri_status tri_eval_find_run(const char *model, const tri_eval_request *q, tri_eval_run *out) {
-  bool       without = q->data && q->reward; /* the model alone will do */
+  bool       without = q->data && q->reward; /* the model alone is enough */
   tri_status st = tri_ckpt_find(model, NULL, false, NULL, out->folder);
 
-  if (st != TRI_OK || !out->folder[0]) { /* who opens the model says what is wrong with it */
+  if (st != TRI_OK || !out->folder[0]) { /* opening the model reports its fault */
     tri_error_clear();
     return TRI_OK;
   }
@@ -89,7 +89,8 @@ static tri_status put_conversation(const tri_infer_conversation *conversation, t
   TRI_TRY(put_text(conversation->template, &c->data.chat_template));
   TRI_TRY(put_text(conversation->system, &c->data.system_prompt));
   if (conversation->tools &&
-      !tri_file_exists(conversation->tools)) /* one that the checkpoint has stands for none that is given */
+      !tri_file_exists(conversation->tools)) /* check it here, for the checkpoint's copy would be used if the
+                                              * file is missing */
     TRI_FAIL(TRI_EARG, "--tools %s: there is no such file", conversation->tools);
   TRI_TRY(put_text(conversation->tools, &c->data.tools));
   if (conversation->texts) c->data.apply_chat_template = true;
@@ -103,7 +104,7 @@ static tri_status put_conversation(const tri_infer_conversation *conversation, t
 
 static tri_status check_base(const char *base, const char *model, const tri_config *c) {
   if (!base || tri_config_has_lora(c)) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", model, base);
+  TRI_FAIL(TRI_EINPUT, "%s: has no adapters, so --base %s has no use. Leave it out", model, base);
 }
 
 static void put_numbers(const tri_eval_request *q, tri_config *c) {
@@ -117,7 +118,7 @@ static void put_numbers(const tri_eval_request *q, tri_config *c) {
   c->eval.save = false;
 }
 
-/* Flags about answers, of a run whose evaluations make none. */
+/* Refuses flags about answers if the run's evaluations generate none. */
 static tri_status refuse_idle(const char *model, const tri_eval_request *q, const tri_config *c) {
   const struct {
     const char *name;
@@ -129,24 +130,24 @@ static tri_status refuse_idle(const char *model, const tri_eval_request *q, cons
 
   for (size_t i = 0; i < sizeof row / sizeof *row && !makes_answers(c); i++)
     if (row[i].given)
-      TRI_FAIL(TRI_EARG,
-               "%s means nothing here: %s is of a run of algo.name %s, whose evaluations make no answers%s",
+      TRI_FAIL(TRI_EARG, "%s has no use here: evaluations of %s (algo.name %s) generate no answers%s",
                row[i].name, model, c->algo.name,
-               c->algo.row.needs & TRI_NEEDS_DEMONSTRATIONS ? "; with --data and --reward they would" : "");
+               c->algo.row.needs & TRI_NEEDS_DEMONSTRATIONS ? ". Give --data and --reward to generate some"
+                                                            : "");
   return TRI_OK;
 }
 
-/* A deck as used has no secrets. */
+/* Fails if the deck in the checkpoint has a masked secret. Secrets are never saved. */
 static tri_status check_secrets(const char *model, const tri_config *c) {
   for (int i = 0; i < c->reward.n && makes_answers(c); i++)
     for (int f = 0; f < c->reward.item[i].n_field; f++) {
       const char *word = c->reward.item[i].field[f].value;
       for (int k = 0; k <= c->reward.item[i].field[f].n_more; k++, word += strlen(word) + 1)
         if (strstr(word, TRI_MASK))
-          TRI_FAIL(TRI_EINPUT,
-                   "%s: its deck has a secret of reward %s masked (%s): give --reward %s --%s ... with it",
-                   model, c->reward.item[i].name, word, c->reward.item[i].name,
-                   c->reward.item[i].field[f].name);
+          TRI_FAIL(
+              TRI_EINPUT,
+              "%s: its deck has a masked secret of reward %s (%s). Give --reward %s --%s ... with the secret",
+              model, c->reward.item[i].name, word, c->reward.item[i].name, c->reward.item[i].field[f].name);
     }
   return TRI_OK;
 }
@@ -155,8 +156,7 @@ static tri_status apply(const char *model, const tri_eval_request *q, tri_config
   TRI_TRY(refuse_idle(model, q, c));
   TRI_TRY(put_data(q->data, c));
   if (!c->data.eval.n)
-    TRI_FAIL(TRI_EARG, "%s: its run evaluated on nothing (the deck has no data.eval): give --data F.jsonl",
-             model);
+    TRI_FAIL(TRI_EARG, "%s: the deck of its run has no data.eval. Give --data F.jsonl", model);
   TRI_TRY(put_text(q->prompt_key, &c->data.prompt_key));
   TRI_TRY(put_text(q->answer_key, &c->data.answer_key));
   TRI_TRY(put_conversation(&q->conversation, c));
@@ -165,7 +165,7 @@ static tri_status apply(const char *model, const tri_eval_request *q, tri_config
   return q->reward ? TRI_OK : check_secrets(model, c);
 }
 
-/* ---- what came of it ---- */
+/* ---- the results ---- */
 
 static tri_eval_figures figures_of(const tri_trainer *t, const tri_eval_sum *sum, const tri_eval_range *of) {
   const tri_config *c = t->cfg;
@@ -182,7 +182,7 @@ static tri_eval_figures figures_of(const tri_trainer *t, const tri_eval_sum *sum
                             .drops = on_error == TRI_ON_ERROR_DROP};
 }
 
-/* The i-th number by the loss; NULL: there are no more. */
+/* Returns the name of the loss's i-th number, or NULL after the last one. */
 static const char *loss_at(const tri_trainer *t, const tri_eval_sum *sum, int i, double *value) {
   const char *name = t->eval.lines ? tri_evaluate_number(t, sum, i, value) : NULL;
 
@@ -191,7 +191,7 @@ static const char *loss_at(const tri_trainer *t, const tri_eval_sum *sum, int i,
   return name;
 }
 
-/* One value after the other: of all lines or of a set, whose ranges they are. */
+/* Appends the figures of all lines, or of the one set with the ranges `prompts` and `lines`. */
 static tri_status put_sum(const tri_trainer *t, const tri_eval_sum *sum, const tri_eval_range *prompts,
                           const tri_eval_range *lines, tri_text *out) {
   const char *name;
@@ -224,7 +224,7 @@ static void print_sum(const tri_trainer *t, const tri_eval_sum *sum, const tri_e
   }
 }
 
-/* Further numbers that rewards replied with, as the metrics of a run. */
+/* Further numbers in the replies of rewards, named as the metrics of a run. */
 typedef struct extras {
   int    n;
   char   name[TRI_REWARDS_MAX * TRI_EXTRAS_MOST][TRI_METRIC_NAME_BYTES];
@@ -258,7 +258,7 @@ static tri_status put_sets(const tri_trainer *t, const tri_eval_sum *of_set, tri
   return tri_text_printf(out, "}");
 }
 
-/* Rank 0. */
+/* Called on rank 0. */
 static tri_status show(const tri_trainer *t, const tri_eval_sum *all, const tri_eval_sum *of_set,
                        const extras *more, bool json) {
   const tri_eval_range prompts = {0, t->plan.eval_prompts}, lines = {0, t->plan.eval_lines};
@@ -287,29 +287,30 @@ done:
   return st;
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
-/* Rank 0, before the work. */
+/* Called on rank 0 before the work. */
 static void say_how(const tri_eval_request *q, const tri_trainer *t) {
   const tri_config *c = t->cfg;
 
   if (!t->eval.data) return;
   if (!q->max_new)
     tri_log(TRI_LOG_INFO,
-            "answers have up to %lld tokens, as in the run (rollout.max_response_length); "
-            "--max-new gives another length",
+            "answers have up to %lld tokens, as in the run (rollout.max_response_length). --max-new sets "
+            "another length",
             (long long)c->rollout.max_response_length);
   tri_infer_warn_greedy(c->eval.num_generations, c->eval.temperature);
 }
 
-/* The newest checkpoint when the deck was read is the one that is whole, or a run that is under way has saved
- * a newer one since; their names are in the order of their steps. */
+/* Fails if the checkpoint of the deck is damaged, so that an older one was found. A newer one is right, since
+ * a run in progress may have saved it after the deck was read. The names of checkpoints sort by step. */
 static tri_status check_folder(const char *found, const char *read) {
   if (strcmp(found, read) >= 0) return TRI_OK;
-  TRI_FAIL(TRI_EFORMAT, "%s is damaged: trireme eval %s evaluates the newest that is whole", read, found);
+  TRI_FAIL(TRI_EFORMAT, "%s is damaged. `trireme eval %s` evaluates the newest undamaged checkpoint", read,
+           found);
 }
 
-/* Collective over world. The model that adapters are for lies elsewhere: a model's folder, a checkpoint, a
+/* Collective over world. Sets the place of the adapters' base model: a model folder, a checkpoint or a
  * run. */
 static tri_status put_base(const char *base, tri_comm *world, tri_config *c) {
   char        path[TRI_CKPT_PATH_BYTES];
@@ -318,13 +319,13 @@ static tri_status put_base(const char *base, tri_comm *world, tri_config *c) {
 
   if (!base) return TRI_OK;
   TRI_TRY(tri_source_resolve(base, world, path));
-  st = tri_source_open(path, NULL, false, &s); /* a path that is none would be passed over */
+  st = tri_source_open(path, NULL, false, &s); /* without this check a wrong path would be ignored */
   tri_source_close(&s);
   TRI_TRY(tri_agree(world, st));
   return put_text(path, &c->model.path);
 }
 
-/* Chosen: as infer.c's; ranks that share no step may work for hours after others are done. */
+/* Chosen, as in infer.c: ranks share no step, and may work for hours after others are done. */
 static const double late_s = 86400;
 
 static tri_status evaluate(const char *model, const tri_eval_request *q, tri_eval_run *run) {
@@ -374,7 +375,7 @@ tri_status tri_eval_of_run(const char *model, const tri_eval_request *q, const t
   tri_status     st;
 
   TRI_TRY(apply(model, q, &run->cfg));
-  if (reward) { /* borrowed for the while */
+  if (reward) { /* borrowed until the end of this function */
     run->cfg.reward.item[0] = *reward;
     run->cfg.reward.n = 1;
   }

@@ -204,7 +204,7 @@ static void every_command_has_help(void **state) {
     each_flag_once(cli_out);
   }
   cli_succeeds(ONE "score --help");
-  cli_shows(cli_out, "  --chat-template NAME   how lists of messages ");
+  cli_shows(cli_out, "  --chat-template NAME   ");
   cli_shows(cli_out, " FILE.jinja");
   cli_succeeds(ONE "--help");
   cli_fits(cli_out);
@@ -421,7 +421,7 @@ static void usage_is_told(const char *command, const char *what, const char *giv
   const char *name = command + strlen(ONE);
   char        usage[64];
 
-  snprintf(usage, sizeof usage, "usage: trireme %.*s ", (int)strcspn(name, " "), name);
+  snprintf(usage, sizeof usage, ": trireme %.*s ", (int)strcspn(name, " "), name);
   cli_fails_in(64, command, "tri_flags_need", usage);
   *strstr(cli_err, usage) = 0;
   cli_shows(cli_err, what);

@@ -135,7 +135,7 @@ static void gpus_are_asked_for(void **state) {
   (void)state;
   forget();
   cli_succeeds(SLURM YES "--data rl.jsonl --nodes 2");
-  cli_tells("warning: ", " cuda");
+  cli_tells("warning: ", "job.sbatch (TRIREME)");
   shows("job/job.sbatch",
         "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
         "#SBATCH --gpus-per-node=4\n#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"

@@ -205,7 +205,8 @@ static void help_says_whom_to_trust(void **state) {
   (void)state;
   cli_succeeds(ONE "inspect --help");
   cli_shows(cli_out, "--tensors");
-  cli_shows(cli_out, "stranger's first");
+  cli_shows(cli_out, "4 GiB");
+  cli_shows(cli_out, "600 s");
 }
 
 int main(void) {

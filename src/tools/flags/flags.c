@@ -1,4 +1,4 @@
-/* flags.c - command-line flags from a table: parsing and --help are the same rows. */
+/* flags.c - command-line flags from a table. The same rows serve parsing and --help. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "flags.h"
 #include "base/columns.h"
@@ -25,9 +25,9 @@ void tri_flags_row(const char *left, int indent, const char *text) {
   printf("\n");
 }
 
-enum { HELP_INDENT = 25 }; /* chosen: the longest flag with its value, "--completion-key KEY", and space */
+enum { HELP_INDENT = 25 }; /* chosen: the longest flag with its value, "--completion-key KEY", and a space */
 
-/* One flag; words too many to stand behind its name follow its help. */
+/* Prints one flag. A list of words too long for the left column follows the help text. */
 static void print_flag(const tri_flag *flag) {
   const char *value = flag->value ? flag->value : "";
   bool        fits = strlen(flag->name) + 1 + strlen(value) < HELP_INDENT - 2;
@@ -56,11 +56,11 @@ static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
   if (n_flag) printf("\nflags:\n");
   for (int i = 0; i < n_flag; i++) print_flag(&flag[i]);
   if (!find(flag, n_flag, "--verbose", 9))
-    tri_flags_row("--verbose", HELP_INDENT, "show where in the program an error arose");
-  tri_flags_row("--help", HELP_INDENT, "this text");
+    tri_flags_row("--verbose", HELP_INDENT, "show the place in the program of an error");
+  tri_flags_row("--help", HELP_INDENT, "print this text");
 }
-/* The shortest flag that begins so, or the longest with which it begins, or the nearest; NULL: none. name
- * [n]. */
+/* Returns the flag most likely meant by name [n]: the shortest that begins with it, else the longest it
+ * begins with, else the nearest spelling. Returns NULL if there is none. */
 static const char *meant(const char *const *known, int n_known, const char *name, size_t n) {
   const char *shortest = NULL, *begun = NULL;
   char        word[64];
@@ -78,21 +78,22 @@ static const char *meant(const char *const *known, int n_known, const char *name
   return begun ? begun : tri_nearest(word, known, n_known);
 }
 
-/* A deck, or a key of it, given as a flag of other programs is: how it is given here. value NULL: there is
- * none. */
+/* Refuses a deck, or a key of a deck, given as a flag of another program, and says how it is given here.
+ * value is NULL if no value follows. */
 static tri_status refuse_key(const tri_command *c, const char *name, size_t n, const char *value) {
   static const char *const deck[] = {"--config", "--deck", "--config-file", "--config_file", "--yaml", NULL};
 
   for (int i = 0; deck[i]; i++)
     if (strlen(deck[i]) == n && !strncmp(deck[i], name, n))
-      TRI_FAIL(TRI_EARG, "unknown flag '%.*s': the deck is given without one: trireme %s %s", (int)n, name,
+      TRI_FAIL(TRI_EARG, "unknown flag '%.*s'. Give the deck without a flag: trireme %s %s", (int)n, name,
                c->name, value ? value : "DECK");
-  TRI_FAIL(TRI_EARG,
-           "unknown flag '%.*s': a key of the deck is given without dashes: %.*s=%s; --help lists the flags",
-           (int)n, name, (int)(n - strspn(name, "-")), name + strspn(name, "-"), value ? value : "VALUE");
+  TRI_FAIL(
+      TRI_EARG,
+      "unknown flag '%.*s'. To set a key of the deck, leave out the dashes: %.*s=%s. --help lists the flags",
+      (int)n, name, (int)(n - strspn(name, "-")), name + strspn(name, "-"), value ? value : "VALUE");
 }
 
-/* name [n]: of argv[0]. */
+/* Refuses the flag in argv[0], the name of which has n_name characters. */
 static tri_status unknown(const tri_command *c, const tri_flag *flag, int n_flag, char *const *argv, int argc,
                           size_t n_name) {
   const char *known[64], *near = NULL, *name = argv[0];
@@ -109,11 +110,11 @@ static tri_status unknown(const tri_command *c, const tri_flag *flag, int n_flag
   known[n++] = "--help";
   if (!keys || !memchr(name, '.', n_name)) near = meant(known, n, dashed, strlen(dashed));
   if (keys && !near) return refuse_key(c, name, n_name, value);
-  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s; --help lists them", name, near ? ": did you mean " : "",
-           near ? near : "", near ? "?" : "");
+  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s --help lists the flags", name, near ? ": did you mean " : "",
+           near ? near : "", near ? "?" : ".");
 }
 
-/* Whether text is one of the words of list, which '|' separates. */
+/* Tells whether text is one of the words of list, separated by '|'. */
 static bool is_word(const char *list, const char *text) {
   size_t n = strlen(text);
 
@@ -136,7 +137,7 @@ static tri_status set(const tri_flag *f, const char *text) {
   if (f->type == TRI_FLAG_TEXTS) {
     tri_flag_texts *texts = f->where;
     if (texts->n == TRI_FLAG_TEXTS_MOST)
-      TRI_FAIL(TRI_EARG, "%s %s: may be given %d times", f->name, text, TRI_FLAG_TEXTS_MOST);
+      TRI_FAIL(TRI_EARG, "%s %s: give this flag at most %d times", f->name, text, TRI_FLAG_TEXTS_MOST);
     texts->item[texts->n++] = text;
     return TRI_OK;
   }
@@ -182,7 +183,7 @@ tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_fla
       return TRI_OK;
     }
     f = find(flag, n_flag, argv[i], n);
-    if (!f && !strcmp(argv[i], "--verbose")) continue; /* main.c's */
+    if (!f && !strcmp(argv[i], "--verbose")) continue; /* main.c acts on it */
     if (!f) return unknown(c, flag, n_flag, argv + i, argc - i, n);
     if (f->type == TRI_FLAG_BOOL) {
       if (equals) TRI_FAIL(TRI_EARG, "%s takes no value", f->name);
@@ -206,8 +207,9 @@ tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need
     TRI_ASSERT(used < sizeof missing);
   }
   if (n)
-    TRI_FAIL(TRI_EARG, "%s %s missing; usage: trireme %s %s", missing, n == 1 ? "is" : "are", c->name,
+    TRI_FAIL(TRI_EARG, "%s %s missing. Usage: trireme %s %s", missing, n == 1 ? "is" : "are", c->name,
              c->usage);
-  if (extra) TRI_FAIL(TRI_EARG, "'%s' is one too many; usage: trireme %s %s", extra, c->name, c->usage);
+  if (extra)
+    TRI_FAIL(TRI_EARG, "'%s' is one argument too many. Usage: trireme %s %s", extra, c->name, c->usage);
   return TRI_OK;
 }

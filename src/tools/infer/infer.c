@@ -1,4 +1,5 @@
-/* infer.c - what generate, score and eval share: a session, a model without training state, its sampler. */
+/* infer.c - the common parts of generate, score and eval: a session, a model without training state, its
+ * sampler. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "infer.h"
 
@@ -10,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
+enum { MOST_NEW = 128 }; /* chosen: default length of an answer */
 
-/* Chosen: ranks that share no step may work for hours after others are done, and none of these commands has a
- * flag for it. Who dies or is silent is named within seconds all the same. */
+/* Chosen: ranks share no step, and may work for hours after others are done. These commands have no flag for
+ * the timeout. A rank that dies or hangs is still named within seconds. */
 static const double late_s = 86400;
 
-/* The day in this place. */
+/* Writes today's date in local time. */
 static void put_today(char out[16]) {
   time_t    now = time(NULL);
   struct tm day;
@@ -27,7 +28,8 @@ static void put_today(char out[16]) {
 
 static tri_status check_base(const tri_source *s, const char *base) {
   if (tri_source_lora(s)->rank) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", tri_source_name(s), base);
+  TRI_FAIL(TRI_EINPUT, "%s: has no adapters, so --base %s has no use. Leave it out", tri_source_name(s),
+           base);
 }
 
 tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t threads, tri_infer *out) {
@@ -47,8 +49,8 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, int64_t
   return tri_host_bcast(out->se.comm[TRI_WORLD], out->today, sizeof out->today, 0);
 }
 
-/* What is asked for stays what it is, but a run that learned with the user's turn around its prompts answers
- * others without it. */
+/* Warns on rank 0 if the run was trained with data.apply_chat_template, but the command sends prompts as
+ * plain text. Such a model answers plain prompts differently. The flags are not changed. */
 static tri_status tell_of_turns(const tri_infer *f, const tri_infer_conversation *conversation) {
   bool applies = false;
 
@@ -56,12 +58,13 @@ static tri_status tell_of_turns(const tri_infer *f, const tri_infer_conversation
   TRI_TRY(tri_source_checkpoint_applies(tri_source_checkpoint(f->source), &applies));
   if (applies)
     tri_log(TRI_LOG_WARN,
-            "this run's deck says data.apply_chat_template: true, but prompts that are text stay as they are "
-            "here; --apply-chat-template makes them the user's message");
+            "the deck of this run sets data.apply_chat_template: true, but plain text prompts are sent "
+            "unchanged here. --apply-chat-template makes them the user's message");
   return TRI_OK;
 }
 
-/* Not collective. A run's model learned with what the run's deck says. */
+/* Not collective. Opens the chat template with the settings of the run's deck, since the model was trained
+ * with them. Flags override them. */
 static tri_status open_chat(tri_infer *f, const tri_infer_conversation *conversation, const char *today) {
   tri_source_conversation run = {.n_text = 0};
   tri_text                kwargs = {0};
@@ -96,16 +99,15 @@ done:
   return st;
 }
 
-/* Of prompts on the command line. */
+/* For prompts on the command line. */
 void tri_infer_say_plain(const tri_infer *f) {
   const char *key;
 
   if (f->se.rt.world_rank != 0 || f->texts || !tri_chat_system(f->chat, &key)) return;
-  tri_log(
-      TRI_LOG_WARN,
-      "prompts that are text stay as they are, and %s is not put before them; --apply-chat-template makes "
-      "them the user's message",
-      key);
+  tri_log(TRI_LOG_WARN,
+          "plain text prompts are sent unchanged and without %s. --apply-chat-template makes them the user's "
+          "message",
+          key);
 }
 
 tri_status tri_infer_chat(tri_infer *f, const tri_infer_conversation *conversation) {
@@ -113,14 +115,14 @@ tri_status tri_infer_chat(tri_infer *f, const tri_infer_conversation *conversati
   f->texts = conversation->texts;
   TRI_TRY(open_chat(f, conversation, f->today));
   if (conversation->kwargs.n && f->se.rt.world_rank == 0 && tri_chat_unread(f->chat))
-    tri_log(TRI_LOG_WARN, "--template-kwarg: the chat template %s reads no variable %s",
-            tri_chat_name(f->chat), tri_chat_unread(f->chat));
+    tri_log(TRI_LOG_WARN, "--template-kwarg: chat template %s reads no variable %s", tri_chat_name(f->chat),
+            tri_chat_unread(f->chat));
   if (conversation->tools && f->se.rt.world_rank == 0 && !tri_chat_reads_tools(f->chat))
-    tri_log(TRI_LOG_WARN, "--tools: the chat template %s writes no tools", tri_chat_name(f->chat));
+    tri_log(TRI_LOG_WARN, "--tools: chat template %s writes no tools", tri_chat_name(f->chat));
   return TRI_OK;
 }
 
-/* Answers that nothing ends but the limit are worth a word. */
+/* Warns if no token ends an answer before the length limit. */
 static tri_status check_end(const tri_infer *f) {
   const tri_eos *eos = tri_source_eos(f->source);
   int32_t        end;
@@ -132,16 +134,16 @@ static tri_status check_end(const tri_infer *f) {
   if (end >= 0)
     tri_log(
         TRI_LOG_WARN,
-        "%s: the chat template %s ends a turn with token %d, which does not end an answer of this model: put "
-        "it into eos_token_id of generation_config.json (trireme export does, of a run whose deck names the "
+        "%s: chat template %s ends a turn with token %d, but this model does not stop at that token. Add "
+        "it to eos_token_id of generation_config.json (trireme export does so if the run's deck names the "
         "template)",
         tri_source_name(f->source), tri_chat_name(f->chat), end);
   else if (tri_chat_end(f->chat))
-    tri_log(TRI_LOG_WARN,
-            "%s: the chat template %s ends a turn with %s, which is no token of its tokenizer: no answer "
-            "ends there. "
-            "Name a template that ends a turn with a token of the model (--chat-template)",
-            tri_source_name(f->source), tri_chat_name(f->chat), tri_chat_end(f->chat));
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: chat template %s ends a turn with %s, but the tokenizer has no such token, so no answer ends "
+        "there. Name another template with --chat-template",
+        tri_source_name(f->source), tri_chat_name(f->chat), tri_chat_end(f->chat));
   return TRI_OK;
 }
 
@@ -149,7 +151,7 @@ void tri_infer_warn_greedy(int64_t num, double temperature) {
   if (num > 1 && temperature == 0)
     tri_log(
         TRI_LOG_WARN,
-        "the %lld answers to a prompt are all the same at temperature 0: give --temperature T above 0, or "
+        "the %lld answers to a prompt are all the same at temperature 0. Give --temperature T above 0, or "
         "--num 1",
         (long long)num);
 }
@@ -177,17 +179,17 @@ tri_status tri_infer_space(const tri_infer *f, int64_t longest, int64_t asked, i
 
   if (left < 1 || asked > left)
     TRI_FAIL(TRI_EINPUT,
-             "the longest prompt has %lld tokens, which leaves %lld of the model's context of %lld%s",
+             "the longest prompt has %lld tokens and leaves %lld of the model's context of %lld%s",
              (long long)longest, (long long)(left > 0 ? left : 0), (long long)context,
-             asked ? "; --max-new asks for more" : " for an answer");
+             asked ? ", less than --max-new" : " for an answer");
   *max_new = asked ? asked : left < MOST_NEW ? left : MOST_NEW;
   return TRI_OK;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Longrope's factors: those of the run a checkpoint is of, else as the longest sequence here asks. Rank 0
- * says where that is not what transformers would do for each. */
+/* Chooses the factors of longrope. A checkpoint takes those of its run, another model those for the longest
+ * sequence here. Rank 0 warns if transformers could choose other factors for single sequences. */
 static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_long) {
   const tri_model_shape *shape = tri_source_shape(f->source);
   tri_ckpt_reader       *r = tri_source_checkpoint(f->source);
@@ -199,12 +201,13 @@ static tri_status choose_factors(const tri_infer *f, int64_t longest, bool *is_l
   if (r) TRI_TRY(tri_source_checkpoint_factors(r, &which));
   *is_long = tri_rope_is_long(shape, which, longest);
   if (f->se.rt.world_rank != 0 || (!*is_long && longest <= original)) return TRI_OK;
-  tri_log(TRI_LOG_WARN,
-          "every sequence has the model's %s_factor%s: the longest here can have %lld tokens, "
-          "original_max_position_embeddings is %lld, and transformers chooses for each",
-          *is_long ? "long" : "short",
-          which == TRI_FACTORS_AUTO ? "" : ", as in the checkpoint's run (model.rope_factors)",
-          (long long)longest, (long long)original);
+  tri_log(
+      TRI_LOG_WARN,
+      "every sequence uses the model's %s_factor%s, since the longest can have %lld tokens "
+      "(original_max_position_embeddings %lld). transformers may use another factor for a single sequence",
+      *is_long ? "long" : "short",
+      which == TRI_FACTORS_AUTO ? "" : ", as in the checkpoint's run (model.rope_factors)",
+      (long long)longest, (long long)original);
   return TRI_OK;
 }
 
@@ -251,11 +254,11 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   return tri_source_load(f->source, "/model", tri_model_params(f->model), world, se->stream);
 }
 
-/* What this rank answers. */
+/* The prompts of this rank. */
 typedef struct share {
   tri_prompt         *prompt;  /* [n] */
   const tri_example **example; /* [n] */
-  tri_answers        *answers; /* NULL: nothing rewards them */
+  tri_answers        *answers; /* NULL without rewards */
   int                 n;
 } share;
 

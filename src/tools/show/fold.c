@@ -1,4 +1,4 @@
-/* fold.c - text of others laid out for a width: harmless, and broken where a terminal would. */
+/* fold.c - wraps untrusted text to a width and makes control characters visible. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fold.h"
 
@@ -9,14 +9,14 @@
 
 enum { MARGIN = 2, TAB = 8 };
 
-/* The line that is being laid out. */
+/* The line under construction. */
 typedef struct fold {
   tri_pager  *p;
-  tri_text    line;          /* of the screen, without its margin */
-  int         columns, most; /* of it so far */
-  size_t      gap; /* bytes up to behind its last space that stands behind more than spaces; 0: it has none */
-  bool        inked;  /* it holds more than spaces */
-  const char *margin; /* of this line */
+  tri_text    line;          /* a line of the screen without its margin */
+  int         columns, most; /* columns so far, and the limit */
+  size_t      gap;           /* bytes up to the end of the last space behind ink, 0 without one */
+  bool        inked;         /* the line has more than spaces */
+  const char *margin;        /* of this line */
 } fold;
 
 static tri_status put_line(fold *f, size_t n) {
@@ -25,7 +25,7 @@ static tri_status put_line(fold *f, size_t n) {
   return tri_pager_put(f->p, "\n", 1);
 }
 
-/* The line is full: it ends behind its last space, or here. */
+/* Ends a full line behind its last space, or here if it has none. The rest begins the next line. */
 static tri_status wrap(fold *f) {
   size_t n = f->gap ? f->gap : f->line.len, rest = f->line.len - n, seen = n;
 
@@ -40,12 +40,12 @@ static tri_status wrap(fold *f) {
   return TRI_OK;
 }
 
-/* A character, visible. */
+/* Appends one character, made visible. */
 static tri_status put(fold *f, const char *shown, size_t n) {
   int columns = tri_text_columns(shown, n);
 
   if (f->columns + columns > f->most && f->line.len) TRI_TRY(wrap(f));
-  if (f->columns + columns > f->most && f->line.len) TRI_TRY(wrap(f)); /* a word as long as the line */
+  if (f->columns + columns > f->most && f->line.len) TRI_TRY(wrap(f)); /* a word may fill the whole line */
   TRI_TRY(tri_text_put(&f->line, shown, n));
   f->columns += columns;
   if (*shown == ' ' && f->inked) f->gap = f->line.len;

@@ -1,4 +1,4 @@
-/* pager.c - where people read: standard output, or a pager before it. */
+/* pager.c - prints to standard output, through a pager if people read it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pager.h"
 
@@ -14,9 +14,9 @@
 #include "base/columns.h"
 #include "base/print.h"
 
-enum { LEAST_COLUMNS = 20, NOT_FOUND = 127 }; /* chosen: a word and its margin; specified by sh */
+enum { LEAST_COLUMNS = 20, NOT_FOUND = 127 }; /* chosen: a word and its margin. NOT_FOUND is sh's exit code */
 
-/* One less than the terminal has. */
+/* One column less than the terminal has. */
 static int columns(void) {
   struct winsize w;
 
@@ -35,7 +35,7 @@ static const char *choose(void) {
   return NULL;
 }
 
-/* less shows colours with -R or an R in $LESS only. */
+/* less shows colours only with -R, or an R in $LESS. */
 static bool takes_colour(const char *command) {
   const char *less = getenv("LESS");
 
@@ -44,12 +44,14 @@ static bool takes_colour(const char *command) {
 
 void tri_pager_open(tri_pager *out) {
   *out = (tri_pager){.command = choose(), .columns = columns()};
-  if (out->command) setenv("LESS", "FRX", 0); /* as git does: no page for what fits on the screen */
+  if (out->command)
+    setenv("LESS", "FRX", 0); /* as git does: less ends at once if the text fits on the
+                                               * screen */
   fflush(stdout);
   if (out->command) out->pipe = popen(out->command, "w");
   out->colour = tri_print_is_coloured() && takes_colour(out->command);
   if (!out->pipe) return;
-  /* From here on Ctrl-C is the pager's, and a pager that is left is seen where it is written to. */
+  /* Ctrl-C now belongs to the pager. A pager that has quit shows up as EPIPE at the next write. */
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
@@ -72,6 +74,6 @@ tri_status tri_pager_close(tri_pager *p) {
   signal(SIGQUIT, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
   if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
-    TRI_FAIL(TRI_EARG, "the pager cannot be started (PAGER='%s'); PAGER='' does without one", p->command);
+    TRI_FAIL(TRI_EARG, "the pager cannot be started (PAGER='%s'). PAGER='' uses none", p->command);
   return TRI_OK;
 }

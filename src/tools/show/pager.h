@@ -1,4 +1,4 @@
-/* pager.h - where people read: standard output, or a pager before it. Private to its room. */
+/* pager.h - prints to standard output, through a pager if people read it. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SHOW_PAGER_H
 #define TRI_SHOW_PAGER_H
@@ -8,21 +8,21 @@
 #include <stdio.h>
 
 typedef struct tri_pager {
-  FILE       *pipe;    /* to the pager; NULL: there is none */
-  const char *command; /* its; borrowed */
-  bool        gone;    /* it was left: nobody reads on */
+  FILE       *pipe;    /* to the pager, NULL without one */
+  const char *command; /* the pager's command, borrowed */
+  bool        gone;    /* the pager has quit, so nobody reads on */
   bool        colour;
-  int         columns; /* of a line that is not wrapped */
+  int         columns; /* of one line */
 } tri_pager;
 
-/* Not collective, all that follow. Where standard output is a terminal a pager shows what is put: $PAGER, or
- * without that `less -R` if there is one; an empty $PAGER is none. Colours are wanted on a terminal whose
- * TERM is not dumb, without NO_COLOR, and where the pager takes them. */
+/* Not collective, all that follow. Starts a pager if standard output is a terminal. It is $PAGER, or `less
+ * -R` if the variable is not set and less exists. An empty $PAGER means no pager. Colours need a terminal
+ * other than TERM=dumb, no NO_COLOR, and a pager that shows them. */
 void tri_pager_open(tri_pager *out);
-/* Escape sequences of the text are obeyed. TRI_EFILE where it cannot be written; a pager that was left is no
- * error. */
+/* Prints text [n] with its escape sequences. Returns TRI_EFILE if it cannot be written. A pager that has quit
+ * is no error. */
 TRI_CHECKED tri_status tri_pager_put(tri_pager *p, const char *text, size_t n);
-/* Waits for the pager. TRI_EARG: it could not be started. */
+/* Waits for the pager to end. Returns TRI_EARG if it could not be started. */
 TRI_CHECKED tri_status tri_pager_close(tri_pager *p);
 
 #endif

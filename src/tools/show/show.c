@@ -1,4 +1,4 @@
-/* show.c - saved answers, chosen and shown: to people, or as JSON. */
+/* show.c - selects saved answers and shows them to people or as JSON. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "show.h"
 
@@ -12,15 +12,15 @@
 #include "show_source.h"
 #include "view.h"
 
-/* Chosen: of the lines that are kept to be shown in another order than they stand in. */
+/* Chosen: limit of the lines kept in memory to be shown in another order. */
 static const int64_t most_kept_bytes = 256 << 20;
 
-/* An answer that is kept. */
+/* An answer kept in memory. */
 typedef struct kept {
   char   *line; /* [n] */
   size_t  n;
   double  reward;
-  int64_t at; /* of which file */
+  int64_t at; /* index of its file */
 } kept;
 
 typedef struct job {
@@ -30,13 +30,13 @@ typedef struct job {
   tri_show_view       view;
   tri_show_sum        sum;
   bool                begun;
-  int64_t             first, at; /* the files: the first of them, and that which is read */
-  int64_t             done;      /* shown: prompts, or answers */
-  int64_t             seen;      /* answers that the choice is made from */
-  int64_t             with;      /* of them those with a reward */
-  kept               *kept;      /* [n_kept] best, or worst, first */
+  int64_t             first, at; /* indices of the first file and of the current one */
+  int64_t             done;      /* shown prompts, or shown answers */
+  int64_t             seen;      /* answers to select from */
+  int64_t             with;      /* those with a reward */
+  kept               *kept;      /* [n_kept], best or worst first */
   int64_t             n_kept, cap_kept, kept_bytes;
-  char               *last; /* [n_last] the line before, to know where a prompt's answers end */
+  char               *last; /* [n_last] the previous line, to find the end of a prompt's answers */
   int64_t             n_last, cap_last;
 } job;
 
@@ -50,9 +50,9 @@ static void close_job(job *j) {
 
 static int64_t step_at(const job *j, int64_t at) { return j->source.step ? j->source.step[at] : -1; }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
-/* The line as it stands, with its step where it is of one. */
+/* Prints the line unchanged, with its step added if it lacks one. */
 static tri_status print_json(const tri_show_answer *a, int64_t step) {
   const char *open = memchr(a->line, '{', a->n);
   size_t      head = (size_t)(open - a->line) + 1;
@@ -68,7 +68,7 @@ static tri_status print_json(const tri_show_answer *a, int64_t step) {
   return tri_print("\n", 1);
 }
 
-/* Before the first answer: the pager, and the figures of the one file that is shown. */
+/* Opens the pager before the first answer. If only one file is shown, it prints its totals. */
 static tri_status begin(job *j) {
   char file[TRI_FILE_PATH_BYTES];
 
@@ -87,7 +87,7 @@ static tri_status put(job *j, const tri_show_answer *a, int64_t at) {
   return tri_show_answer_put(&j->view, a);
 }
 
-/* ---- what is chosen ---- */
+/* ---- selection ---- */
 
 static bool is_asked(const job *j, const tri_show_answer *a) {
   return j->o->prompt < 0 || a->prompt_id == j->o->prompt;
@@ -100,7 +100,7 @@ static tri_status remember(job *j, const tri_show_answer *a) {
   return TRI_OK;
 }
 
-/* Whether it is the first answer to its prompt, as they stand one after the other. */
+/* Tells whether this is the first answer to its prompt. Answers to a prompt are consecutive. */
 static bool begins_prompt(const job *j, const tri_show_answer *a) {
   tri_show_answer last;
 
@@ -116,7 +116,7 @@ static tri_status add_to_sum(void *ctx, const tri_show_answer *a, bool *stop) {
   return remember(j, a);
 }
 
-/* Answers in their order: so many prompts', so many that were cut, or all of one prompt. */
+/* Shows answers in file order: those to the first n prompts, the first n cut ones, or all to one prompt. */
 static tri_status show_each(void *ctx, const tri_show_answer *a, bool *stop) {
   job *j = ctx;
   bool cut = j->o->choice == TRI_SHOW_CUT, counts;
@@ -136,7 +136,7 @@ static bool is_before(const job *j, double a, double b) {
   return j->o->choice == TRI_SHOW_BEST ? a > b : a < b;
 }
 
-/* Among those that are kept, if it is one of the first n by reward; of equal ones those that stand first. */
+/* Keeps the answer if it is one of the first n by reward. Equal answers stay in file order. */
 static tri_status keep(void *ctx, const tri_show_answer *a, bool *stop) {
   job    *j = ctx;
   int64_t i = j->n_kept;
@@ -155,7 +155,7 @@ static tri_status keep(void *ctx, const tri_show_answer *a, bool *stop) {
   }
   j->kept_bytes += (int64_t)a->n;
   if (j->kept_bytes > most_kept_bytes)
-    TRI_FAIL(TRI_EINPUT, "%lld answers take more than %d MiB; give a smaller N", (long long)j->o->n,
+    TRI_FAIL(TRI_EINPUT, "%lld answers take more than %d MiB. Give a smaller N", (long long)j->o->n,
              (int)(most_kept_bytes >> 20));
   TRI_TRY(TRI_GROW(j->kept, j->cap_kept, j->n_kept + 1));
   TRI_TRY(TRI_ALLOC(new.line, a->n));
@@ -173,7 +173,7 @@ static tri_status show_kept(job *j) {
   return TRI_OK;
 }
 
-/* ---- what was not to be had ---- */
+/* ---- missing answers ---- */
 
 static tri_status refuse(const job *j, const char *what) {
   char file[TRI_FILE_PATH_BYTES];
@@ -189,14 +189,14 @@ static tri_status check_found(const job *j) {
   snprintf(what, sizeof what, "holds no answer to prompt %lld", (long long)j->o->prompt);
   if (!j->seen && j->o->prompt >= 0) return refuse(j, what);
   if (!j->seen && j->source.skipped.n)
-    return refuse(j, "no line of it is an answer, a JSON object with `response` or `tokens`");
+    return refuse(j, "no line is an answer (a JSON object with `response` or `tokens`)");
   if (!j->seen) return refuse(j, "is empty");
   if ((j->o->choice == TRI_SHOW_BEST || j->o->choice == TRI_SHOW_WORST) && !j->with)
-    return refuse(j, "no answer has a reward to go by");
+    return refuse(j, "no answer has a reward to sort by");
   return TRI_OK;
 }
 
-/* What there is besides. */
+/* Says how many prompts are not shown, or that no answer was cut. */
 static tri_status put_rest(job *j) {
   int64_t more = j->sum.prompts - j->done;
   char    text[128];
@@ -205,14 +205,14 @@ static tri_status put_rest(job *j) {
   if (j->o->choice == TRI_SHOW_CUT && !j->done)
     return tri_fold_words(&j->pager, "\nno answer was cut at the length", "");
   if (j->o->choice != TRI_SHOW_PROMPTS || j->o->prompt >= 0 || more <= 0) return TRI_OK;
-  snprintf(text, sizeof text, "\n%lld more prompt%s: --max-prompts 0 shows all, --best N the best answers",
+  snprintf(text, sizeof text, "\n%lld more prompt%s. --max-prompts 0 shows all, --best N the best answers",
            (long long)more, more == 1 ? "" : "s");
   return tri_fold_words(&j->pager, text, "2");
 }
 
-/* ---- all in order ---- */
+/* ---- the command ---- */
 
-/* Of the one file that is shown. */
+/* Computes the totals of the only file shown. */
 static tri_status add_up(job *j) {
   TRI_TRY(tri_show_lines(&j->source, j->at, false, add_to_sum, j));
   j->n_last = 0;
@@ -220,7 +220,7 @@ static tri_status add_up(job *j) {
   return TRI_OK;
 }
 
-/* Files first .. end - 1. */
+/* Shows the files first .. end - 1. */
 static tri_status show_files(job *j, int64_t first, int64_t end) {
   bool ranks = j->o->choice == TRI_SHOW_BEST || j->o->choice == TRI_SHOW_WORST;
 

@@ -1,4 +1,4 @@
-/* show_answer.c - one line of a file of answers: what of it is shown. */
+/* show_answer.c - reads one line of a file of answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "show_answer.h"
 

@@ -1,4 +1,4 @@
-/* show_source.c - where answers lie: the steps that an output folder has saved, or a file; and their
+/* show_source.c - finds files of saved answers, the steps of an output folder or one file, and reads their
  * lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "show_source.h"
@@ -20,7 +20,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The steps of a folder; none where there is no such folder. */
+/* Lists the saved steps of a folder. There are none if the folder does not exist. */
 static tri_status list_steps(tri_show_source *s) {
   tri_status     st = TRI_OK;
   DIR           *dir = opendir(s->path);
@@ -50,23 +50,24 @@ static tri_status set_path(tri_show_source *s, const char *folder, const char *n
 
 static const char *name_of(bool evals) { return evals ? "eval" : "rollouts"; }
 
-/* Nothing is saved there: why, and what to do. */
+/* Fails because nothing is saved, and names the cause and the cure. */
 static tri_status refuse(const char *path, bool evals, bool has_others) {
   if (!has_others && !tri_file_in(path, "deck.yaml") && !tri_file_in(path, "metrics.jsonl"))
     TRI_FAIL(TRI_EINPUT,
-             "%s: is no output folder of a run (neither deck.yaml nor metrics.jsonl is there), and holds no "
+             "%s: this is not the output folder of a run (no deck.yaml, no metrics.jsonl), and has no "
              "step-NNNNNNNN.jsonl",
              path);
   tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-           "%s: has no %s/step-NNNNNNNN.jsonl: this run saved no answers%s;", path, name_of(evals),
+           "%s: has no %s/step-NNNNNNNN.jsonl, because this run saved no answers%s.", path, name_of(evals),
            evals ? " of evaluations" : "");
   tri_error_lines(
-      evals ? "\n  with eval.save=true in its deck or on its command line it saves those of each "
+      evals ? "\n  Set eval.save=true in the deck or on the command line to save the answers of each "
               "evaluation (eval.steps)"
-            : "\n  with rollout.save_every=1 in its deck or on its command line it saves each step's");
+            : "\n  Set rollout.save_every=1 in the deck or on the command line to save the answers of each "
+              "step");
   if (has_others)
-    tri_error_lines(evals ? ";\n  without --eval its steps' are shown"
-                          : ";\n  --eval shows those of its evaluations");
+    tri_error_lines(evals ? ".\n  Without --eval the answers of steps are shown"
+                          : ".\n  --eval shows the answers of evaluations");
   return TRI_EINPUT;
 }
 
@@ -76,7 +77,7 @@ static tri_status open_folder(const char *path, bool evals, tri_show_source *s) 
   TRI_TRY(set_path(s, path, name_of(evals)));
   TRI_TRY(list_steps(s));
   if (s->n) return TRI_OK;
-  TRI_TRY(set_path(s, path, NULL)); /* it may be the folder of steps itself */
+  TRI_TRY(set_path(s, path, NULL)); /* path may be the folder of steps itself */
   TRI_TRY(list_steps(s));
   if (s->n) return TRI_OK;
   TRI_TRY(set_path(s, path, name_of(!evals)));
@@ -91,7 +92,7 @@ tri_status tri_show_source_open(const char *path, bool evals, tri_show_source *o
   *out = (tri_show_source){0};
   if (stat(path, &sb)) TRI_FAIL(TRI_EINPUT, "%s: cannot be read: %s", path, strerror(errno));
   if (S_ISDIR(sb.st_mode)) return open_folder(path, evals, out);
-  if (evals) TRI_FAIL(TRI_EARG, "--eval: %s is no output folder of a run", path);
+  if (evals) TRI_FAIL(TRI_EARG, "--eval: %s is not the output folder of a run", path);
   return set_path(out, path, NULL);
 }
 
@@ -100,9 +101,10 @@ void tri_show_source_close(tri_show_source *s) {
   *s = (tri_show_source){0};
 }
 
-enum { LISTED_STEPS = 8 }; /* chosen: steps in a message */
+enum { LISTED_STEPS = 8 }; /* chosen: most steps in a message */
 
-/* "step 20", "steps 20, 40, 60"; of many the first ones, those beside place `at`, and the last. */
+/* Writes "step 20" or "steps 20, 40, 60". Of many steps it names the first ones, the neighbours of index
+ * `at`, and the last. */
 static tri_status put_steps(const tri_show_source *s, int64_t at, tri_text *out) {
   bool    all = s->n <= LISTED_STEPS;
   int64_t before = -1;
@@ -121,12 +123,12 @@ tri_status tri_show_find_step(const tri_show_source *s, int64_t step, int64_t *a
   tri_text   steps = {0};
   tri_status st;
 
-  if (!s->step) TRI_FAIL(TRI_EARG, "--step: %s is a file, no folder of steps", s->path);
+  if (!s->step) TRI_FAIL(TRI_EARG, "--step: %s is a file, not a folder of steps", s->path);
   for (*at = 0; *at < s->n && s->step[*at] < step;) ++*at;
   if (*at < s->n && s->step[*at] == step) return TRI_OK;
   st = put_steps(s, *at, &steps);
   if (st == TRI_OK)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: step %lld was not saved; there %s %s",
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: step %lld was not saved. There %s %s",
                   s->path, (long long)step, s->n == 1 ? "is" : "are", steps.data);
   tri_text_free(&steps);
   return st;
@@ -148,7 +150,8 @@ static void skip(tri_show_source *s, const char *file, tri_lines *lines) {
   }
 }
 
-/* One that is too long is no answer; *over: there is none left. */
+/* Reads the next line. A line that is too long is skipped like one without an answer, with *text NULL. *over
+ * is set at the end of the file. */
 static tri_status next_line(tri_lines *lines, const char **text, size_t *n, bool *over) {
   int64_t    before = tri_lines_taken(lines);
   tri_status st = tri_lines_next(lines, text, n);
@@ -189,8 +192,8 @@ void tri_show_say_skipped(const tri_show_source *s) {
   if (!s->skipped.n) return;
   tri_log_narrow(
       TRI_LOG_WARN,
-      "%s:%lld: %s%lld line%s no answer%s and %s skipped; an answer is a JSON object in UTF-8 with "
-      "`response` or `tokens`, of %d MiB at most",
+      "%s:%lld: %s%lld line%s no answer%s and %s skipped. An answer is a JSON object in UTF-8 with "
+      "`response` or `tokens`, of at most %d MiB",
       s->skipped.where, (long long)s->skipped.line, one ? "" : "the first of ", (long long)s->skipped.n,
       one ? " is" : "s that are", one ? "" : "s", one ? "was" : "were", TRI_LINE_BYTES >> 20);
 }

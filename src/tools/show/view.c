@@ -1,4 +1,4 @@
-/* view.c - answers as people read them. */
+/* view.c - prints answers for people. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "view.h"
 
@@ -10,7 +10,11 @@
 #include "base/visible.h"
 #include "fold.h"
 
-enum { NAME_BYTES = 200, MOST_PARTS = 16 }; /* chosen: of a name as it is shown; as many as a run has */
+enum {
+  NAME_BYTES = 200,
+  MOST_PARTS = 16
+}; /* chosen: bytes of a shown name, and as many rewards as a run
+                                             * has */
 
 void tri_show_view_free(tri_show_view *v) { TRI_FREE(v->last); }
 
@@ -28,7 +32,7 @@ done:
   return st;
 }
 
-/* Text, else tokens. */
+/* Prints the text, or the tokens if there is none. */
 static tri_status put_side(tri_pager *p, const tri_show_answer *a, const tri_json_slice *text,
                            bool of_prompt) {
   tri_json_slice tokens = tri_show_tokens(a, of_prompt);
@@ -39,7 +43,7 @@ static tri_status put_side(tri_pager *p, const tri_show_answer *a, const tri_jso
   return tokens.at ? tri_fold_text(p, tokens.at, tokens.n) : TRI_OK;
 }
 
-/* A name of the line's, in one visible line; a string or what stands for it. */
+/* Appends a name of the line on one line, made visible. Another value than a string is shown as written. */
 static tri_status put_name(const tri_json_slice *name, tri_text *out) {
   tri_text   said = {0};
   tri_status st = TRI_OK;
@@ -56,7 +60,7 @@ done:
   return st;
 }
 
-/* " (exact 1, length -0.5)", where it says more than the sum. */
+/* Appends " (exact 1, length -0.5)", unless it repeats the sum. */
 static tri_status put_parts(const tri_show_answer *a, tri_text *out) {
   tri_json_walk  w;
   tri_json_slice key, value;
@@ -78,7 +82,7 @@ static tri_status put_parts(const tri_show_answer *a, tri_text *out) {
   if (n > MOST_PARTS) TRI_TRY(tri_text_printf(out, ", and %d more", n - MOST_PARTS));
   if (n) TRI_TRY(tri_text_printf(out, ")"));
   if (n > 1 || more || !n) return TRI_OK;
-  out->len = before; /* the one reward of weight 1 */
+  out->len = before; /* a single reward of weight 1 repeats the sum */
   out->data[before] = 0;
   return TRI_OK;
 }
@@ -99,7 +103,7 @@ static tri_status put_stop(const tri_show_answer *a, tri_text *out) {
 
 /* ---- an answer ---- */
 
-/* "step 5, prompt 17 of easy" */
+/* Prints "step 5, prompt 17 of easy". */
 static tri_status put_heading(tri_show_view *v, const tri_show_answer *a) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
@@ -116,7 +120,7 @@ done:
   return st;
 }
 
-/* In one line where it fits there. */
+/* Prints the right answer, on one line if it fits. */
 static tri_status put_right(tri_pager *p, const tri_show_answer *a) {
   static const char label[] = "right answer: ";
   tri_text          said = {0}, line = {0};
@@ -146,14 +150,15 @@ done:
   return st;
 }
 
-/* Green and red, by the advantage where there is one. */
+/* Green for good answers and red for bad ones, by the advantage if there is one, else by the reward against
+ * the mean. */
 static const char *colour_of(const tri_show_view *v, const tri_show_answer *a) {
   double x = isnan(a->advantage) ? a->reward - v->mean : a->advantage;
 
   return x > 0 ? "32" : x < 0 ? "31" : "";
 }
 
-/* "answer 2: reward 1 (exact 1, length 0), advantage 0.35, 34 tokens, ended" */
+/* Prints "answer 2: reward 1 (exact 1, length 0), advantage 0.35, 34 tokens, ended". */
 static tri_status put_figures(tri_show_view *v, const tri_show_answer *a) {
   int64_t    n = tri_show_length(a);
   tri_text   text = {0};
@@ -217,7 +222,7 @@ tri_status tri_show_sum_put(tri_pager *p, const char *file, int64_t step, const 
   char       visible[NAME_BYTES * 4], shown[NAME_BYTES * 4];
 
   tri_visible(file, strlen(file), "", visible, sizeof visible);
-  tri_text_shorten(visible, p->columns - 1, shown, sizeof shown); /* and the colon */
+  tri_text_shorten(visible, p->columns - 1, shown, sizeof shown); /* leaves a column for the colon */
   TRI_TRY_DONE(tri_text_printf(&text, "%s: ", shown));
   if (step >= 0) TRI_TRY_DONE(tri_text_printf(&text, "step %lld, ", (long long)step));
   TRI_TRY_DONE(tri_text_printf(&text, "%lld answer%s to %lld prompt%s", (long long)s->answers,

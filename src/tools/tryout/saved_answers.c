@@ -1,4 +1,4 @@
-/* saved_answers.c - saved answers as a deck's rewards get them: rollout lines, or lines with a response. */
+/* saved_answers.c - reads saved answers for a deck's rewards, from rollout lines or lines with a response. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "saved_answers.h"
 
@@ -13,14 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-/* What a deck names, as far as it is there. */
+/* The files of a deck, as far as they exist. */
 typedef struct tri_saved_source {
-  tri_source             *model; /* NULL: it is not there */
+  tri_source             *model; /* NULL if it cannot be read */
   tri_encoder             encoder;
-  tri_chat               *chat; /* NULL with it */
+  tri_chat               *chat; /* NULL without the model */
   tri_source_conversation conversation;
-  tri_dataset            *data[2]; /* of rollout lines: data.train, data.eval; of others the file itself */
-  int64_t                 n_apart; /* rollout lines whose line was not found */
+  tri_dataset            *data[2]; /* data.train and data.eval for rollout lines, else the file itself */
+  int64_t                 n_apart; /* rollout lines without a matching data line */
   const tri_config       *cfg;
   const tri_reward_set   *set;
 } source;
@@ -81,15 +81,15 @@ static tri_status open_model(source *s) {
   return open_chat(s);
 }
 
-/* A model that is not here is none that these lines need, unless they have conversations. */
+/* Opens the model's files. A model that cannot be read is only a warning here, because just conversations
+ * need it. */
 static tri_status find_model(source *s) {
   tri_status st = open_model(s);
 
   if (st != TRI_EINPUT) return st;
   tri_log(
       TRI_LOG_WARN,
-      "the deck's model cannot be read, so texts are taken as they stand in the lines: no tokens, no special "
-      "tokens: %s",
+      "the deck's model cannot be read, so texts are used as written, without tokens or special tokens: %s",
       tri_error_message());
   tri_error_clear();
   tri_chat_close(&s->chat);
@@ -98,9 +98,9 @@ static tri_status find_model(source *s) {
   return TRI_OK;
 }
 
-/* ---- lines of prompts, as a run reads them ---- */
+/* ---- prompt lines, read as in a run ---- */
 
-/* In place of a tokenizer: any text is one token. */
+/* Stands in for a missing tokenizer. Every text becomes one token. */
 static tri_status encode_nothing(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                                  int64_t *n_id) {
   static const int32_t one[1] = {0};
@@ -138,7 +138,7 @@ static tri_status read_prompts(source *s, const char *const *file, int n, tri_da
 
 /* ---- answers ---- */
 
-/* A copy that lives as long as the answers, with a NUL behind it. */
+/* Copies a text, adds a NUL, and keeps it as long as the answers. */
 static tri_status keep(tri_saved *x, const char *text, size_t n, const char **out) {
   char *copy = NULL;
 
@@ -163,7 +163,7 @@ static tri_status put_answer(tri_saved *x, const tri_answer *a, int64_t line) {
   return TRI_OK;
 }
 
-/* The member of the last object, which must be a text, if it is there. */
+/* Gets a member of the object. It must be text if it is there. With `must` its absence is an error. */
 static tri_status get_text(tri_jsonl *in, const json_t *o, const char *key, bool must, const char **text,
                            size_t *n) {
   const json_t *v = json_object_get(o, key);
@@ -178,7 +178,8 @@ static tri_status get_text(tri_jsonl *in, const json_t *o, const char *key, bool
                                       key, tri_jsonl_fields(in, fields, sizeof fields)));
 }
 
-/* The prompt, and it with the answer, with special tokens: of the tokens, or of the texts. */
+/* Sets a->opening (the prompt) and a->whole (prompt and answer), both with special tokens. They are decoded
+ * from the tokens if there are any, else joined from the texts. */
 static tri_status put_whole(tri_saved *x, tri_answer *a) {
   const tri_tokenizer *t = x->source->encoder.tokenizer;
   tri_text             opening = {0}, whole = {0};
@@ -202,7 +203,7 @@ done:
 
 /* ---- rollout lines ---- */
 
-/* The tokens as the line has them. */
+/* Takes the tokens of the line. */
 static tri_status take_tokens(tri_saved *x, tri_jsonl *in, const json_t *o, tri_answer *a) {
   const json_t  *n_prompt = json_object_get(o, "prompt_tokens");
   int32_t        vocab = x->source->encoder.tokenizer ? x->source->encoder.vocab : INT32_MAX;
@@ -211,15 +212,16 @@ static tri_status take_tokens(tri_saved *x, tri_jsonl *in, const json_t *o, tri_
 
   TRI_TRY(tri_jsonl_ids(in, "tokens", vocab, &id, &n));
   if (!json_is_integer(n_prompt) || json_integer_value(n_prompt) < 0 || json_integer_value(n_prompt) > n)
-    return tri_jsonl_place(
-        in, tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-                     "`prompt_tokens` must be how many of the %lld `tokens` are the prompt", (long long)n));
+    return tri_jsonl_place(in, tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+                                        "`prompt_tokens` must be the prompt's part of the %lld `tokens`",
+                                        (long long)n));
   a->n_prompt = (int)json_integer_value(n_prompt);
   a->n_token = (int)n - a->n_prompt;
   return keep(x, (const char *)id, (size_t)n * sizeof *id, (const char **)&a->token);
 }
 
-/* The line of the data that was answered; NULL: it is not there, or is another. */
+/* Finds the data line with the answered prompt. Returns NULL if the data lacks it or has another prompt under
+ * this id. */
 static const tri_example *find_example(const source *s, const tri_answer *a) {
   for (int i = 0; i < 2; i++) {
     const tri_example *e = tri_dataset_find(s->data[i], a->prompt_id);
@@ -240,7 +242,7 @@ static void take_example(const tri_example *e, tri_answer *a) {
   a->fields_bytes = e->fields_bytes;
 }
 
-/* The right answer as the rollout line has it. */
+/* Takes the right answer of the rollout line. */
 static tri_status take_truth(tri_saved *x, tri_jsonl *in, const json_t *o, tri_answer *a) {
   const json_t *v = json_object_get(o, "answer");
   const char   *text = json_string_value(v);
@@ -252,7 +254,7 @@ static tri_status take_truth(tri_saved *x, tri_jsonl *in, const json_t *o, tri_a
   return keep(x, text, n, &a->truth);
 }
 
-/* Members of the rollout line that a data line could have. */
+/* Takes the rollout line's members that come from the data line. */
 static tri_status take_members(tri_saved *x, tri_jsonl *in, tri_answer *a) {
   static const char *const ours[] = {"id",        "prompt",        "response", "prompt_id", "sample",
                                      "tokens",    "prompt_tokens", "logprobs", "reward",    "rewards",
@@ -285,13 +287,14 @@ static tri_status take_rollout(tri_saved *x, tri_jsonl *in, const json_t *o) {
   x->source->n_apart += !e;
   if (!a.truth && tri_reward_set_needs(x->source->set) & TRI_REWARD_TRUTH)
     return tri_jsonl_place(
-        in, tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-                     "has no `answer` that a reward could compare with, and data.train has not "
-                     "the line of its prompt_id"));
+        in,
+        tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+                 "has no `answer` for a reward to compare with, and neither data.train nor data.eval has the "
+                 "line of its prompt_id"));
   return put_answer(x, &a, tri_jsonl_line(in));
 }
 
-/* The deck's prompts, where a reward gets what a rollout line does not have. */
+/* Reads the deck's prompts if a reward needs fields a rollout line may lack. */
 static tri_status read_data(source *s) {
   const tri_config_list *files[] = {&s->cfg->data.train, &s->cfg->data.eval};
 
@@ -314,21 +317,22 @@ static tri_status take_rollouts(tri_saved *x, tri_jsonl *in, json_t *o) {
   while (o) {
     if (!json_object_get(o, "tokens"))
       return tri_jsonl_place(in, tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-                                          "has no `tokens`, but the file's first line is one of a rollout"));
+                                          "has no `tokens`, but the file's first line is a rollout line"));
     TRI_TRY(take_rollout(x, in, o));
     TRI_TRY(tri_jsonl_next(in, &o));
   }
   if (x->source->n_apart && tri_reward_set_needs(x->source->set) & TRI_REWARD_FIELDS_OF_LINE)
-    tri_log(TRI_LOG_WARN,
-            "of %lld of %d rollout lines the line that they answer is not in data.train or data.eval: their "
-            "rewards get what the rollout line has, not the data line's own fields",
-            (long long)x->source->n_apart, x->n);
+    tri_log(
+        TRI_LOG_WARN,
+        "the prompts of %lld of %d rollout lines are not in data.train or data.eval. Their rewards get the "
+        "fields of the rollout line, not those of the data line",
+        (long long)x->source->n_apart, x->n);
   return TRI_OK;
 }
 
 /* ---- lines with a response ---- */
 
-/* The prompt's tokens, the answer's, an end. */
+/* Makes the tokens of prompt and answer, and an end token. */
 static tri_status encode_answer(tri_saved *x, const tri_example *e, tri_answer *a) {
   source        *s = x->source;
   const int32_t *id;
@@ -351,7 +355,7 @@ done:
   return st;
 }
 
-/* The prompt as the run would tell rewards of it: the line's text, or the tokens' where it has none. */
+/* Sets the prompt a run would give to rewards: the line's text, else the text of its tokens. */
 static void take_prompt(const tri_example *e, tri_answer *a) {
   a->prompt = e->prompt ? e->prompt : a->opening;
   a->prompt_bytes = e->prompt ? e->prompt_bytes : a->opening_bytes;
@@ -373,8 +377,8 @@ static tri_status take_response(tri_saved *x, tri_jsonl *in, const json_t *o) {
   return put_answer(x, &a, tri_jsonl_line(in));
 }
 
-/* Hands st back. The deck's data has its prompts under another name than these lines: they may be written as
- * the deck wants them, too. */
+/* Returns st. If the lines have `prompt` and the deck names another field, it adds to the error that the
+ * lines may use the deck's name. */
 static tri_status say_field(const tri_config *c, const json_t *o, tri_status st) {
   const char *key = c->data.prompt_key;
   tri_text    said = {0};
@@ -391,7 +395,7 @@ static tri_status take_responses(tri_saved *x, tri_jsonl *in, json_t *o) {
   const char *path = tri_jsonl_path(in), *response;
   size_t      n;
 
-  TRI_TRY(get_text(in, o, "response", true, &response, &n)); /* what a stranger's file lacks first */
+  TRI_TRY(get_text(in, o, "response", true, &response, &n)); /* the field most often missing */
   TRI_TRY(say_field(x->source->cfg, o, read_prompts(x->source, &path, 1, &x->source->data[0])));
   while (o) {
     TRI_TRY(take_response(x, in, o));

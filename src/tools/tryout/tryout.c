@@ -1,4 +1,4 @@
-/* tryout.c - a deck's rewards tried on saved answers, as a run asks them. */
+/* tryout.c - tries a deck's rewards on saved answers, as in a run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tryout.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which rewards ---- */
+/* ---- the rewards ---- */
 
 static tri_reward_env tryout_env(const tri_config *c, tri_tryout *t) {
   return (tri_reward_env){.longest = c->rollout.max_response_length,
@@ -19,7 +19,7 @@ static tri_reward_env tryout_env(const tri_config *c, tri_tryout *t) {
                           .trial = true};
 }
 
-/* All that is wrong with them is said before the last word. */
+/* Logs the errors of all rewards before it fails. */
 static tri_status check_rows(const tri_tryout *t, const tri_reward_env *env) {
   tri_errors errors = {0};
   tri_status st = TRI_OK;
@@ -43,7 +43,7 @@ done:
 static tri_status open_rewards(const tri_config *c, tri_tryout *t) {
   tri_reward_env env = tryout_env(c, t);
 
-  if (!c->reward.n) TRI_FAIL(TRI_ECONFIG, "the deck has no `reward`, so there is nothing to try");
+  if (!c->reward.n) TRI_FAIL(TRI_ECONFIG, "the deck has no `reward` to try");
   memcpy(t->row, c->reward.item, (size_t)c->reward.n * sizeof *t->row);
   t->n = c->reward.n;
   TRI_TRY(check_rows(t, &env));
@@ -55,9 +55,9 @@ static tri_status open_rewards(const tri_config *c, tri_tryout *t) {
   return TRI_OK;
 }
 
-/* ---- what they say ---- */
+/* ---- their results ---- */
 
-/* Memory that is not there for a message leaves it out. */
+/* Copies a text of a message. Returns NULL if memory is short, and the message goes without the text. */
 static char *copy(const char *text, size_t n) {
   char *out = NULL;
 
@@ -145,7 +145,7 @@ static void sum_up(tri_tried *x) {
   if (n) x->mean = sum / n;
 }
 
-/* Before answers are asked about, so that no reward's seconds have it. */
+/* Loads the reward model before the first answer, so that its time counts for no reward. */
 static tri_status load_model(const tri_config *c, tri_tryout *t) {
   for (int i = 0; i < t->n; i++)
     if (!strcmp(t->row[i].name, "model"))

@@ -1,4 +1,4 @@
-/* tryout.h - a deck's rewards tried on saved answers, as a run asks them. */
+/* tryout.h - tries a deck's rewards on saved answers, as in a run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRYOUT_H
 #define TRI_TRYOUT_H
@@ -6,49 +6,50 @@
 #include "saved_answers.h"
 #include "tryout_model.h"
 
-/* What one reward said of one answer. */
+/* The result of one reward for one answer. */
 typedef struct tri_verdict {
-  float       score; /* NAN: none */
+  float       score; /* NAN if the reward failed */
   double      seconds;
-  bool        is_first;            /* its seconds have the start of a program */
-  char       *why, *asked, *reply; /* of a failure; NULL: there is none */
-  tri_extras *extras;              /* NULL: none */
+  bool        is_first;            /* `seconds` includes the start of a program */
+  char       *why, *asked, *reply; /* about a failure, else NULL */
+  tri_extras *extras;              /* NULL without extras */
 } tri_verdict;
 
-/* All of a reward's. */
+/* All results of one reward. */
 typedef struct tri_tried {
-  char            name[48]; /* as the set has it */
+  char            name[48]; /* its name in the reward set */
   double          weight;
   tri_verdict    *verdict; /* [answers] */
   int             n, failed;
-  double          mean, least, most; /* of those that got one; NAN: none did */
-  double          seconds, start_s;  /* of all answers; of the first, which has the start of a program */
+  double          mean, least, most; /* over answers with a score, NAN without any */
+  double          seconds, start_s;  /* of all answers, and of the one that started a program */
   tri_reward_mean extra[TRI_EXTRAS_MOST];
   int             n_extra;
 } tri_tried;
 
-/* Zero-initialise. */
+/* Zero-initialise it. */
 typedef struct tri_tryout {
-  const char      *path; /* of the answers, borrowed */
+  const char      *path; /* file of the answers, borrowed */
   tri_saved        saved;
-  tri_reward_opt   row[TRI_REWARDS_MAX]; /* [n] texts borrowed of the deck */
+  tri_reward_opt   row[TRI_REWARDS_MAX]; /* [n], with strings borrowed from the deck */
   int              n;
   tri_reward_set  *set;
   tri_tried        tried[TRI_REWARDS_MAX]; /* [n] */
-  tri_tryout_model model;                  /* while it is needed */
-  float           *total;                  /* [saved.n] weighted sums; NAN: a reward gave none */
-  int              failed;                 /* answers of those */
+  tri_tryout_model model;                  /* open while answers are scored */
+  float           *total;                  /* [saved.n] weighted sums, NAN if a reward failed */
+  int              failed;                 /* answers with a NAN total */
 } tri_tryout;
 
-/* Not collective. Asks the deck's rewards for each answer in the file; loads a reward model for it. A failure
- * of a reward is no error. TRI_ECONFIG: all that is wrong with the deck's rewards was said, or it has none.
- * May not return where a model was loaded (tri_infer_leave). */
+/* Not collective. Computes the deck's rewards for each answer of the file, and loads a reward model if one is
+ * named. A failed reward is no error. Returns TRI_ECONFIG after logging all errors of the deck's rewards, or
+ * if it has none. It may not return if a model was loaded (tri_infer_leave). */
 TRI_CHECKED tri_status tri_tryout_run(const tri_config *c, const char *path, tri_tryout *out);
 void                   tri_tryout_free(tri_tryout *t);
 
-/* Not collective. On stdout: a row for each reward; or JSON, a line for each answer and one of all. */
+/* Not collective. Prints a row for each reward on stdout. As JSON it prints a line for each answer and a last
+ * line for all. */
 TRI_CHECKED tri_status tri_tryout_print(const tri_tryout *t, bool json);
-/* Not collective. On stderr: the first failures of each reward in full, then how many more there are. */
+/* Not collective. Logs the first failures of each reward in full, then the number of the others. */
 void tri_tryout_say_failures(const tri_tryout *t);
 
 #endif

@@ -1,13 +1,13 @@
-/* tryout_model.c - the reward model of a deck, loaded to score saved answers. */
+/* tryout_model.c - loads the reward model of a deck to score saved answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tryout_model.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BATCH_TOKENS = 2048 }; /* chosen: products are at their best */
+enum { BATCH_TOKENS = 2048 }; /* chosen: matrix products run at full speed */
 
-/* Tokens up to the one that the head is read at: the last that is no padding (src/train/judge.c). */
+/* Number of tokens without padding at the end. The head is read at the last of them (src/train/judge.c). */
 static int64_t length_of(const tri_tryout_model *m, const tri_answer *a) {
   int32_t pad = tri_source_eos(m->infer.source)->pad;
   int64_t n = a->n_prompt + a->n_token;
@@ -21,17 +21,18 @@ static tri_status check_model(const tri_tryout_model *m, const tri_answer *a, in
 
   *longest = 1;
   if (!tri_source_shape(m->infer.source)->scored)
-    TRI_FAIL(TRI_EINPUT, "%s: has no scalar head: its config.json names no ...ForSequenceClassification",
+    TRI_FAIL(TRI_EINPUT,
+             "%s: this model has no scalar head. Its config.json names no ...ForSequenceClassification",
              tri_source_name(m->infer.source));
   for (int q = 0; q < n; q++) {
     if (!a[q].token)
-      TRI_FAIL(TRI_EINPUT, "a reward model scores tokens, which need the tokenizer of the deck's own model: "
-                           "model.path cannot be read");
+      TRI_FAIL(TRI_EINPUT,
+               "a reward model needs the tokenizer of the deck's own model, but model.path cannot be read");
     if (length_of(m, &a[q]) > *longest) *longest = length_of(m, &a[q]);
   }
   if (*longest > context)
     TRI_FAIL(TRI_EINPUT,
-             "%s: the longest answer with its prompt has %lld tokens, the model's context is %lld",
+             "%s: the longest answer with its prompt has %lld tokens, but the model's context is %lld",
              tri_source_name(m->infer.source), (long long)*longest, (long long)context);
   return TRI_OK;
 }
@@ -45,7 +46,7 @@ tri_status tri_tryout_model_open(tri_tryout_model *m, const tri_config *c, const
 
   tri_runtime_env_ranks(&all, &here);
   if (all > 1)
-    TRI_FAIL(TRI_EARG, "a reward model is tried on one rank: start trireme reward without mpirun or srun");
+    TRI_FAIL(TRI_EARG, "a reward model runs on one rank here. Start trireme reward without mpirun or srun");
   tri_config_word("model.dtype", (int)c->model.dtype, dtype);
   m->open = true;
   TRI_TRY(tri_infer_open(path, NULL, true, c->run.threads, &m->infer));
@@ -61,7 +62,8 @@ void tri_tryout_model_close(tri_tryout_model *m, tri_status st) {
   *m = (tri_tryout_model){.open = false};
 }
 
-/* The answers with their prompts as sequences; a token that only the policy knows is padding of its own. */
+/* Puts prompts and answers into one rollout. A token beyond the reward model's vocabulary becomes its last
+ * token, because the policy pads its vocabulary. */
 static tri_status gather(const tri_tryout_model *m, const tri_answer *a, int n, tri_rollout *r) {
   int32_t V = tri_source_shape(m->infer.source)->V;
   int64_t n_tok = 0;
@@ -85,13 +87,14 @@ static tri_status score_batch(tri_infer *f, const tri_rollout *r, const int *seq
   TRI_TRY(tri_batch_load(f->staging, r, seq, n, f->se.stream, &b));
   TRI_TRY(tri_model_forward(f->model, &b, false, 1.0f, &rows, f->se.stream));
   TRI_TRY(tri_batch_fetch(f->staging, &rows, NULL, f->se.stream, &in, &unused));
-  for (int64_t k = 0; k < in.n; k++) /* a row of the last token of each */
+  for (int64_t k = 0; k < in.n; k++) /* one row for each sequence, of its last token */
     for (int q = 0; q < n; q++)
       if (in.origin[k] == r->start[seq[q] + 1] - 1) score[seq[q]] = in.value[k];
   return TRI_OK;
 }
 
-/* Less the mean of the scores the model gave when it was made, over their deviation; bare if it has none. */
+/* Normalizes scores by the mean and the standard deviation measured when the model was made. Without these it
+ * leaves them. */
 static void normalize(const tri_model_shape *sh, int n, float *score) {
   if (isnan(sh->score_mean) || isnan(sh->score_std)) return;
   for (int q = 0; q < n; q++) score[q] = (float)(((double)score[q] - sh->score_mean) / sh->score_std);

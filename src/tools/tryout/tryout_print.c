@@ -1,4 +1,4 @@
-/* tryout_print.c - what a tryout of rewards came to: a table, JSON, failures in full. */
+/* tryout_print.c - prints the results of a tryout of rewards: a table, JSON, failures in full. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "tryout.h"
@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN = 5, TEXT_SHOWN = 4096 }; /* chosen: a few screens of failures; bytes of a text of one */
+enum { SHOWN = 5, TEXT_SHOWN = 4096 }; /* chosen: failures that fill a few screens, and bytes of each text */
 
-/* Without the first one, where others tell. */
+/* Mean seconds of an answer. The first, which starts a program, is left out if there are others. */
 static double seconds_each(const tri_tried *x) {
   return x->start_s > 0 && x->n > 1 ? (x->seconds - x->start_s) / (x->n - 1) : x->seconds / x->n;
 }
@@ -62,7 +62,7 @@ static tri_status put_name(tri_text *out, const char *lead, const char *name) {
   return tri_text_printf(out, ": ");
 }
 
-/* "name": {"reward": x, "seconds": x, "extras": {...}} or with "failure", "asked", "reply". */
+/* Writes {"reward": x, "seconds": x, "extras": {...}}, and for a failure "failure", "asked" and "reply". */
 static tri_status put_verdict(tri_text *out, const tri_verdict *v) {
   const struct {
     const char *name, *text;
@@ -163,7 +163,7 @@ static tri_status put_failure(const tri_tryout *t, int i, int q, tri_text *out) 
   const tri_verdict *v = &t->tried[i].verdict[q];
 
   TRI_TRY(tri_text_printf(out, "%s:%lld: reward %s: %s", t->path, (long long)t->saved.line[q],
-                          t->tried[i].name, v->why ? v->why : "it gave no number"));
+                          t->tried[i].name, v->why ? v->why : "it returned no number"));
   TRI_TRY(put_text(out, "asked:", v->asked));
   return put_text(out, "replied:", v->reply);
 }
@@ -182,7 +182,7 @@ void tri_tryout_say_failures(const tri_tryout *t) {
     tri_error_clear();
     tri_text_free(&out);
     if (x->failed > shown)
-      tri_log(TRI_LOG_WARN, "reward %s: %d more answers failed; --json has them all", x->name,
+      tri_log(TRI_LOG_WARN, "reward %s: %d more answers failed. --json lists all", x->name,
               x->failed - shown);
   }
 }
