@@ -5,64 +5,71 @@
 #   tests/literals.sh            a row a test, most first, and the sum
 #   tests/literals.sh --show F   those of one test
 #
-# Counted is each string with two words in it ("some words") that a test looks for in what the program says to people: in C behind
-# cli_shows(cli_err, cli_fails(, cli_fails_in(, cli_says(, cli_saying(, cli_refuses(, ends(, expect_message(,
-# strstr(tri_error_message() or strstr(cli_err; in shell in a grep, =~ or case of a log ($dir/log, log.txt, *.out, *.err). Counted
-# too is each other string of a C test that has three words in a row of a string of the program: rows of a table, an argument of a
-# helper. Codes, numbers, JSON members ("name": ...), words of commands and what a test says itself (fail_msg, CHECK's format) are
-# none. It prints and never fails.
+# A string of a test is counted if and only if three of its words in a row stand in one string of the program (src, io, gpu). A word
+# has letters only: a name, number, path, key, flag or conversion ends a row. Strings that the C compiler joins are one. Not counted
+# is what a test says itself (fail_msg, CHECK, print_error). In shell, the strings are the patterns of grep, =~ and sed that read
+# a log (log, log.txt, *.out, *.err).
+# It prints and never fails.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 # FILE:LINE: literal
 list() {
   awk '
-  function has_words(s) { return s ~ /[a-z] [a-z]/ && s !~ /\\"[a-z_0-9]+\\": / }
-  function take(s,   at, q) { # each "..." of s
-    while (match(s, /"([^"\\]|\\.)*"/)) {
-      q = substr(s, RSTART, RLENGTH)
-      if (has_words(q)) printf "%s:%d: %s\n", FILENAME, FNR, q
-      s = substr(s, RSTART + RLENGTH)
+  function rows(s, keep,   tok, n, i, w, a, b) { # keeps the rows of a string of the program, or says if a row is one of them
+    gsub(/\\[nrt]/, " ", s)
+    gsub(/\\./, "~", s)
+    n = split(s, tok, / +/)
+    a = b = ""
+    for (i = 1; i <= n; i++) {
+      w = tok[i]
+      gsub(/^[(\047]+|[,;:.!?)\047]+$/, "", w)
+      if (w == "") continue
+      if (w !~ /^[A-Za-z][A-Za-z\047-]*$/) { a = b = ""; continue }
+      if (a != "" && keep) said[a, b, w]
+      if (!keep && a != "" && ((a, b, w) in said)) return 1
+      a = b; b = w
     }
+    return 0
   }
-  function texts(s, keep,   at, q, w, n, i, three, hit) { # each "..." of s: its threes of words are kept, or looked for
-    while (match(s, /"([^"\\]|\\.)*"/)) {
-      q = substr(s, RSTART, RLENGTH)
-      s = substr(s, RSTART + RLENGTH)
-      hit = 0
-      n = split(q, w, /[^A-Za-z\047 ]+/)
-      for (i = 1; i <= n; i++) hit += threes(w[i], keep)
-      if (hit) printf "%s:%d: %s\n", FILENAME, FNR, q
-    }
+  function ended(   own) { # a whole string of C is in text, which began in line at, among the arguments of call
+    if (text == "") return
+    if (product) rows(text, 1)
+    else if (call !~ /^(fail_msg|CHECK|print_error|print_message)$/ && rows(text, 0)) printf "%s:%d: \"%s\"\n", file, at, text
+    text = ""
   }
-  function threes(s, keep,   w, n, i, hit) {
-    n = split(s, w, / +/)
-    for (i = 1; i + 2 <= n; i++)
-      if (w[i] != "" && w[i + 2] != "") {
-        if (keep) said[w[i], w[i + 1], w[i + 2]]
-        else if ((w[i], w[i + 1], w[i + 2]) in said) hit = 1
+  function c(line,   t) {
+    while (line != "") {
+      if (comment) {
+        if (!match(line, /\*\//)) return
+        line = substr(line, RSTART + 2)
+        comment = 0
+      } else if (match(line, /^[ \t]+/)) line = substr(line, RLENGTH + 1)
+      else if (match(line, /^"([^"\\]|\\.)*"/)) {
+        if (text == "") { at = FNR; file = FILENAME; call = name[depth] }
+        text = text substr(line, 2, RLENGTH - 2)
+        line = substr(line, RLENGTH + 1)
+      } else if (line ~ /^\/\*/) { comment = 1; line = substr(line, 3) }
+      else if (line ~ /^\/\// || line ~ /^#/ || line ~ /^\\$/) return
+      else {
+        ended()
+        if (match(line, /^[A-Za-z_0-9]+/)) last = substr(line, 1, RLENGTH)
+        else if (match(line, /^\047([^\047\\]|\\.[^\047]*)\047/)) last = ""
+        else {
+          match(line, /^./)
+          t = substr(line, 1, 1)
+          if (t == "(") name[++depth] = last
+          else if (t == ")" && depth) depth--
+          else if (t == ";") depth = 0
+          else if (t == "{") name[depth] = "" # a table in a call is no text of that call
+          last = ""
+        }
+        line = substr(line, RLENGTH + 1)
       }
-    return hit + 0
-  }
-  FILENAME ~ /^(src|io|gpu)\// { if (/"/ && !/^ *\/?\*/) texts($0, 1); next }
-  FNR == 1 { on = 0 }
-  FILENAME ~ /\.[ch]$/ {
-    line = $0
-    if (match(line, /(cli_shows\(cli_err|cli_fails(_in)?\(|cli_says\(|cli_saying\(|cli_refuses\(|expect_message\(|strstr\(tri_error_message\(\)|strstr\(cli_err|[^_a-z]ends\()/)) {
-      on = 1
-      line = substr(line, RSTART)
-      command = line ~ /^(cli_fails(_in)?|cli_refuses|.?ends)\(/ # comes first, on this line or on those below
-      if (command) sub(/^[^,]*, */, "", line)
     }
-    if (on && command) {
-      sub(/^ *(("([^"\\]|\\.)*"|[A-Z_0-9]+) *)+/, "", line)
-      command = line ~ /^ *$/
-    }
-    if (on) take(line)
-    else if (!/fail_msg|CHECK|print_|^#|tri_text_printf|snprintf\(name/) texts($0, 0)
-    if (on && $0 ~ /;[^"]*$/) on = 0
-    next
   }
+  FNR == 1 { ended(); comment = depth = 0; name[0] = last = ""; product = FILENAME ~ /^(src|io|gpu)\// }
+  FILENAME ~ /\.(c|h|cu)$/ { c($0); next }
   /(grep|=~|sed -n).*(\/log"?|log\.txt|\.out"?|\.err"?|"\$dir\/err")/ { # the pattern: the first that is quoted behind the command
     line = $0
     while (match(line, /(grep|=~|sed -n)[^"\047|;&]*["\047]/)) {
@@ -70,10 +77,13 @@ list() {
       line = substr(line, RSTART + RLENGTH)
       end = index(line, quote)
       q = end ? substr(line, 1, end - 1) : line
-      if (q ~ /[a-z] [a-z]/ && q !~ /": /) printf "%s:%d: %s\n", FILENAME, FNR, q
+      s = q
+      gsub(/[|^$]/, " ~ ", s)
+      if (rows(s, 0)) printf "%s:%d: %s\n", FILENAME, FNR, q
       line = end ? substr(line, end + 1) : ""
     }
-  }' $(git ls-files 'src/*.c' 'src/*.h' 'io/*.c' 'io/*.h' 'gpu/*.c' 'gpu/*.cu' 'gpu/*.h') $(git ls-files 'tests/*.c' 'tests/*.h' 'tests/*.sh' | grep -v -e tests/literals.sh -e tests/lint)
+  }
+  END { ended() }' $(git ls-files 'src/*.c' 'src/*.h' 'io/*.c' 'io/*.h' 'gpu/*.c' 'gpu/*.cu' 'gpu/*.h') $(git ls-files 'tests/*.c' 'tests/*.h' 'tests/*.sh' | grep -v -e tests/literals.sh -e tests/lint)
 }
 
 case ${1-} in
