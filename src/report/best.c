@@ -1,4 +1,4 @@
-/* best.c - which step was the best by one metric: compared, and found in the lines of a run. */
+/* best.c - compares steps by one metric, and finds the best one in the lines of a run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "best.h"
 
@@ -30,7 +30,8 @@ tri_status tri_best_find(const char *path, const char *metric, int64_t last_step
   for (;;) {
     int64_t before = tri_jsonl_line(r);
     st = tri_jsonl_next(r, &line);
-    if (st == TRI_EINPUT && tri_jsonl_line(r) > before) { /* no line of metrics, as tri_metrics_open says */
+    /* Not a metrics line, as tri_metrics_open has reported. */
+    if (st == TRI_EINPUT && tri_jsonl_line(r) > before) {
       tri_error_clear();
       continue;
     }

@@ -1,4 +1,4 @@
-/* best.h - which step was the best by one metric. */
+/* best.h - finds the best step of a run by one metric. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BEST_H
 #define TRI_BEST_H
@@ -6,17 +6,17 @@
 #include "base/error.h"
 
 typedef struct tri_best {
-  int64_t step; /* -1: none */
+  int64_t step; /* -1 for none */
   double  value;
 } tri_best;
 
-/* Pure. Is less of the metric better? Of one whose name ends in loss or perplexity; of any other more is. */
+/* Pure. True if less of the metric is better, which holds for names that end in loss or perplexity. */
 bool tri_best_is_least(const char *metric);
-/* Pure. Is this value better than that one? NaN never is; every number is better than none. */
+/* Pure. True if the value is better than `than`. NaN never is. Every number is better than none. */
 bool tri_best_beats(const char *metric, double value, const tri_best *than);
-/* Not collective. The best of a file of metrics (metrics.h), among steps up to `last_step` that `counts`
- * wants; of equal ones the first. A file that is not there has none. TRI_EINPUT, with its place, of a line
- * that is not one of ours. */
+/* Not collective. Finds the best value in a metrics file (metrics.h), among steps up to `last_step` accepted
+ * by `counts`. The first of equal values wins. A missing file has none. TRI_EINPUT, with the place, for a
+ * line that is not ours. */
 TRI_CHECKED tri_status tri_best_find(const char *path, const char *metric, int64_t last_step,
                                      bool (*counts)(const void *ctx, int64_t step), const void *ctx,
                                      tri_best *out);

@@ -1,4 +1,4 @@
-/* events.c - records of a TensorBoard event file: protobuf messages by hand, each in a frame with CRCs. */
+/* events.c - writes records of a TensorBoard event file, which are protobuf messages in frames with CRCs. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "events.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- frames ---- */
 
-/* The reflected polynomial of CRC-32C, over four bits at a time. */
+/* Table of the reflected polynomial of CRC-32C, for four bits at a time. */
 uint32_t tri_events_crc(const void *bytes, size_t n) {
   static const uint32_t of_nibble[16] = {
       0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
@@ -28,10 +28,10 @@ static tri_status put_little(tri_text *t, uint64_t x, int bytes) {
   return tri_text_put(t, out, (size_t)bytes);
 }
 
-/* CRCs of bytes that hold CRCs themselves are masked (crc32c.h of TensorFlow). */
+/* Masks a CRC, as TensorFlow does for bytes that hold CRCs themselves (crc32c.h). */
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
-/* Length, its CRC, the message, its CRC. */
+/* Writes length, its CRC, the message, and its CRC. */
 static tri_status put_record(tri_text *file, const tri_text *message) {
   size_t at = file->len;
 
@@ -80,7 +80,7 @@ static tri_status put_float(tri_text *t, int field, float x) {
   return put_little(t, bits, 4);
 }
 
-/* A string, or a message. */
+/* Writes a string or a message. */
 static tri_status put_bytes(tri_text *t, int field, const char *bytes, size_t n) {
   TRI_TRY(put_key(t, field, BYTES));
   TRI_TRY(put_varint(t, n));
@@ -91,7 +91,7 @@ static tri_status put_string(tri_text *t, int field, const char *text) {
   return put_bytes(t, field, text, strlen(text));
 }
 
-/* Takes *message, whose building ended with `built`. */
+/* Writes and frees *message. `built` is the status of building it. */
 static tri_status put_message(tri_text *t, int field, tri_text *message, tri_status built) {
   if (built == TRI_OK) built = put_bytes(t, field, message->data, message->len);
   tri_text_free(message);
@@ -100,11 +100,13 @@ static tri_status put_message(tri_text *t, int field, tri_text *message, tri_sta
 
 /* ---- summaries ---- */
 
-/* Summary.Value: tag, simple_value, tensor, metadata; a Summary is Values in its field 1. */
+/* Fields of Summary.Value: tag, simple_value, tensor, metadata. A Summary has Values in its field 1. */
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
-/* TensorProto: dtype (DT_STRING is 7), shape, string_val. A shape without dimensions is a single one's. */
+/* Fields of TensorProto: dtype (DT_STRING is 7), shape, string_val. A shape without dimensions means a single
+ * value. */
 enum { TENSOR_DTYPE = 1, TENSOR_SHAPE = 2, TENSOR_STRING = 8, DT_STRING = 7 };
-/* SummaryMetadata: plugin_data with its plugin_name; readers know the class of data of the plugin "text". */
+/* Fields of SummaryMetadata: plugin_data with its plugin_name. Readers know the data class of the plugin
+ * "text". */
 enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
 
 tri_status tri_events_put_scalar(tri_text *summary, const char *tag, float x) {
@@ -145,7 +147,7 @@ tri_status tri_events_put_text(tri_text *summary, const char *tag, const char *t
 enum { EVENT_WALL = 1, EVENT_STEP = 2, EVENT_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION = 7 };
 enum { SESSION_STATUS = 1, SESSION_START = 1 };
 
-/* The event's field `field`, after its time and its step (0 is left out, as proto3 does). */
+/* Writes an event with its field `field`, after its time and step. Step 0 is left out, as in proto3. */
 static tri_status put_event(tri_text *file, double wall_s, int64_t step, int field, const tri_text *body) {
   tri_text   event = {0};
   tri_status st = put_double(&event, EVENT_WALL, wall_s);

@@ -1,4 +1,4 @@
-/* health.c - what says that a run learns nothing: looked for in each step, warned of once. */
+/* health.c - detects in each step that a run learns nothing, and warns once for each cause. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "health.h"
 
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT_MOST    0.2 /* chosen: of healthy runs some answers in a hundred are cut */
-#define CUT_MOSTLY  0.5 /* chosen: then the length, not the model, decides what is earned */
-#define FAILED_MOST 0.5 /* chosen: then the reward's failures decide what is earned */
+#define CUT_MOST    0.2 /* chosen. Healthy runs have some cut answers in a hundred */
+#define CUT_MOSTLY  0.5 /* chosen. Above this the length, not the model, decides the rewards */
+#define FAILED_MOST 0.5 /* chosen. Above this the reward's failures decide the rewards */
 
-/* Bits of `said`; those of single rewards and of trends follow. */
+/* Bits of `said`. The bits of single rewards and of trends follow. */
 enum {
   SAID_NO_BETTER,
   SAID_CUT,
@@ -24,7 +24,7 @@ enum {
 };
 _Static_assert(SAID_END <= 64, "said has a bit for each");
 
-/* The first sequence from q on that counts; r->n_seq: none. */
+/* Returns the first counted sequence from q on, or r->n_seq for none. */
 static int next_counted(const tri_rollout *r, int q) {
   while (q < r->n_seq && !tri_rollout_counts(r, q)) q++;
   return q;
@@ -60,7 +60,7 @@ static bool is_constant(const tri_rollout *r) {
   return true;
 }
 
-/* Whether reward i was 0 for every answer. */
+/* True if reward i was 0 for every answer. */
 static bool is_unearned(const tri_rollout *r, int i) {
   for (int q = next_counted(r, 0); q < r->n_seq; q = next_counted(r, q + 1))
     if (r->part[(int64_t)q * r->n_reward + i] != 0) return false;
@@ -75,7 +75,8 @@ static bool is_greedy(const tri_rollout *r) {
   return true;
 }
 
-/* One answer is compared with no other to its prompt, but with all of the step. */
+/* True if no answer differs from its comparison. A single answer to a prompt is compared with the whole
+ * step. */
 static bool is_flat(const tri_health *h, const tri_rollout *r) {
   if (h->compared == TRI_COMPARED_WITH_GREEDY) return is_greedy(r);
   if (h->compared == TRI_COMPARED_WITH_0) return is_constant(r) && r->reward[next_counted(r, 0)] == 0;
@@ -83,7 +84,7 @@ static bool is_flat(const tri_health *h, const tri_rollout *r) {
   return tri_health_zero_variance(r) == 1;
 }
 
-/* Share of the answers, those that left the step too, that reward i could not judge. */
+/* Returns the share of answers, including those that left the step, that reward i could not judge. */
 static double failed_share(const tri_rollout *r, int i) {
   int n = 0;
 
@@ -98,7 +99,8 @@ static void observe_failures(tri_health *h, const tri_rollout *r) {
   }
 }
 
-/* Whether a reward failed on most answers of the last step: that is why they are alike, not what they say. */
+/* True if a reward failed on most answers of the last step. Then this makes rewards equal, not the
+ * answers. */
 static bool is_failing(const tri_health *h) {
   for (int i = 0; i < h->n_reward; i++)
     if (h->failed[i]) return true;
@@ -110,10 +112,10 @@ static void observe_rewards(tri_health *h, const tri_rollout *r) {
   float sum;
 
   observe_failures(h, r);
-  if (next_counted(r, 0) == r->n_seq) return; /* nothing is left of the step */
+  if (next_counted(r, 0) == r->n_seq) return; /* no answer of the step is left */
   sum = r->reward[next_counted(r, 0)];
   count(&h->flat, !is_failing(h) && is_flat(h, r));
-  if (h->constant && sum != h->sum) h->constant = 0; /* constant, but another constant */
+  if (h->constant && sum != h->sum) h->constant = 0; /* another constant than before */
   count(&h->constant, constant);
   h->sum = sum;
   for (int i = 0; i < h->n_reward && i < r->n_reward; i++)
@@ -127,7 +129,7 @@ void tri_health_see(tri_health *h, const char *metric, double value) {
 }
 
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm) {
-  bool is_left = !r || next_counted(r, 0) < r->n_seq; /* else that is why, and it was said */
+  bool is_left = !r || next_counted(r, 0) < r->n_seq; /* without any, the cause was already reported */
 
   if (r) observe_rewards(h, r);
   tri_trend_step(&h->trend, r);
@@ -135,14 +137,14 @@ void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm) {
   count(&h->still, grad_norm == 0 && !h->flat && !is_failing(h) && is_left);
 }
 
-/* Whether the cause is to be said now, which is then done. */
+/* True if the cause is due for a report. Marks it as reported. */
 static bool is_due(tri_health *h, int steps, int cause) {
   if (steps < TRI_HEALTH_STEPS || h->said >> cause & 1u) return false;
   h->said |= UINT64_C(1) << cause;
   return true;
 }
 
-/* "exact", or "exact + regex". */
+/* Writes names such as "exact" or "exact + regex". */
 static void name_rewards(const tri_health *h, char *out, size_t bytes) {
   snprintf(out, bytes, "%s", h->n_reward ? h->name[0] : "of the replay");
   for (int i = 1; i < h->n_reward; i++) {
@@ -151,28 +153,29 @@ static void name_rewards(const tri_health *h, char *out, size_t bytes) {
   }
 }
 
-/* Where no answer is better than another. */
+/* Returns the consequence if no answer is better than another. */
 static const char *what_is_learned(const tri_health *h) {
-  return h->grad_norm == 0 ? "the gradient is 0, and nothing is learned"
-                           : "and nothing is learned from rewards: only algo.kl_coef or algo.entropy_coef "
-                             "moves the weights";
+  return h->grad_norm == 0
+             ? "the gradient is 0, and the policy learns nothing"
+             : "and the policy learns nothing from rewards. Only algo.kl_coef or algo.entropy_coef moves "
+               "the weights";
 }
 
-/* Whether the constant sum is the highest there is; of a replay, whose rewards are
- * not known: more than 0. */
+/* True if the constant sum is the highest possible. For a replay, with unknown rewards, true if it is above
+ * 0. */
 static bool is_highest(const tri_health *h) {
   double highest = 0;
 
   for (int i = 0; i < h->n_reward; i++) highest += h->most[i];
   if (!h->n_reward) return h->sum > 0;
-  return (double)h->sum > highest - 1e-6 * (1 + highest); /* 1e-6: sums are f32 */
+  return (double)h->sum > highest - 1e-6 * (1 + highest); /* 1e-6, because sums are f32 */
 }
 
-/* What makes answers differ. */
+/* Returns a way to make answers differ. */
 static const char *cure_constant(const tri_health *h) {
-  if (is_highest(h)) return "give harder prompts or a stricter reward";
-  if (h->cut_ratio > CUT_MOSTLY) return "most answers were cut before their end, which may be why";
-  return "give prompts that the model solves at times, or a warm start (algo.name: sft)";
+  if (is_highest(h)) return "Give harder prompts or a stricter reward";
+  if (h->cut_ratio > CUT_MOSTLY) return "Most answers were cut before their end, and this may be the reason";
+  return "Give prompts that the model solves at times, or a warm start (algo.name: sft)";
 }
 
 static void say_constant(const tri_health *h, char *out, size_t bytes) {
@@ -180,8 +183,8 @@ static void say_constant(const tri_health *h, char *out, size_t bytes) {
 
   name_rewards(h, names, sizeof names);
   snprintf(out, bytes,
-           "reward %s was %g for every answer of %d steps: no answer is better than another, %s; %s; "
-           "rollout.save_every: 1 writes answers beside their rewards",
+           "reward %s was %g for every answer of %d steps. No answer is better than another, %s. %s. Give "
+           "rollout.save_every: 1 to see answers with their rewards.",
            names, (double)h->sum, TRI_HEALTH_STEPS, what_is_learned(h), cure_constant(h));
 }
 
@@ -189,28 +192,29 @@ static void say_cut(const tri_health *h, char *out, size_t bytes) {
   snprintf(
       out, bytes,
       "over 20 %% of the answers were cut at rollout.max_response_length = %lld for %d steps (now %.0f "
-      "%%), and what they come to is not seen; raise it, let answers end earlier (rollout.stop, a warm start "
-      "on finished answers), or leave cut answers out of the loss (algo.mask_truncated: true)",
+      "%%), before their result. Raise it, let answers end earlier (rollout.stop, a warm start on finished "
+      "answers), or leave cut answers out of the loss (algo.mask_truncated: true).",
       (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
 }
 
 static void say_failed(const tri_health *h, int i, char *out, size_t bytes) {
-  snprintf(out, bytes,
-           "reward %s failed on over half of the answers of %d steps (now %.0f %%), and little or nothing is "
-           "learned from it; the warning of its first failure says why: mend that, and try the reward by "
-           "itself (trireme eval --reward)",
-           h->name[i], TRI_HEALTH_STEPS, 100 * h->failed_ratio[i]);
+  snprintf(
+      out, bytes,
+      "reward %s failed on over half of the answers of %d steps (now %.0f %%), and the policy learns "
+      "little or nothing from it. The warning of its first failure gives the reason. Fix it, and try the "
+      "reward by itself (trireme eval --reward).",
+      h->name[i], TRI_HEALTH_STEPS, 100 * h->failed_ratio[i]);
 }
 
 static void say_flat(const tri_health *h, char *out, size_t bytes) {
   bool greedy = h->compared == TRI_COMPARED_WITH_GREEDY;
 
-  snprintf(out, bytes,
-           "for %d steps all answers to a prompt got equal rewards (%s): no answer is better "
-           "than another, %s; raise rollout.temperature or algo.num_generations, or give "
-           "prompts that the model solves at times",
-           TRI_HEALTH_STEPS, greedy ? "those of the greedy answer" : "zero_variance_ratio 1",
-           what_is_learned(h));
+  snprintf(
+      out, bytes,
+      "for %d steps all answers to a prompt got equal rewards (%s). No answer is better than another, %s. "
+      "Raise rollout.temperature or algo.num_generations, or give prompts that the model solves at times.",
+      TRI_HEALTH_STEPS, greedy ? "equal to the greedy answer's" : "zero_variance_ratio 1",
+      what_is_learned(h));
 }
 
 static void name_it(tri_notice *n, const char *code, const char *of) {
@@ -223,7 +227,7 @@ static void add_number(tri_notice *n, const char *name, double value) {
   n->number[n->n_number++] = (tri_notice_number){name, value};
 }
 
-/* Rewards that are equal where they should differ. */
+/* Reports rewards that are equal but should differ. */
 static void say_no_better(const tri_health *h, char *out, size_t bytes, tri_notice *n) {
   name_it(n, "no_variance", NULL);
   add_number(n, "grad_norm", h->grad_norm);
@@ -236,20 +240,22 @@ static void say_no_better(const tri_health *h, char *out, size_t bytes, tri_noti
 }
 
 static void say_unearned(const tri_health *h, int i, char *out, size_t bytes) {
-  snprintf(out, bytes,
-           "reward %s was 0 for every answer of %d steps; rollout.save_every: 1 writes answers beside their "
-           "rewards",
-           h->name[i], TRI_HEALTH_STEPS);
+  snprintf(
+      out, bytes,
+      "reward %s was 0 for every answer of %d steps. Give rollout.save_every: 1 to see answers with their "
+      "rewards.",
+      h->name[i], TRI_HEALTH_STEPS);
 }
 
 static void say_still(const tri_health *h, char *out, size_t bytes) {
-  snprintf(out, bytes, "the gradient was 0 for %d steps, and nothing is learned; %s", TRI_HEALTH_STEPS,
-           !h->n_reward   ? "look at the data: is there anything in it that the model does not know yet?"
-           : h->unclipped ? "look at the answers and their rewards (rollout.save_every: 1)"
-                          : "look at clip_ratio in metrics.jsonl and at algo.clip_eps");
+  snprintf(out, bytes, "the gradient was 0 for %d steps, and the policy learns nothing. %s.",
+           TRI_HEALTH_STEPS,
+           !h->n_reward   ? "Check if the data holds anything new for the model"
+           : h->unclipped ? "Check the answers and their rewards (rollout.save_every: 1)"
+                          : "Check clip_ratio in metrics.jsonl and algo.clip_eps");
 }
 
-/* Of one reward, or of all answers; false: nothing is due. */
+/* Writes the next due warning about one reward or all answers. Returns false if none is due. */
 static bool next_of_rewards(tri_health *h, char *out, size_t bytes, tri_notice *n) {
   for (int i = 0; i < h->n_reward; i++)
     if (is_due(h, h->failed[i], SAID_FAILED + i)) {
@@ -258,7 +264,8 @@ static bool next_of_rewards(tri_health *h, char *out, size_t bytes, tri_notice *
       say_failed(h, i, out, bytes);
       return true;
     }
-  if (is_due(h, h->cut, SAID_CUT)) { /* early: it may be why no answer earns anything */
+  /* Comes early, because cuts may be the reason that no answer earns anything. */
+  if (is_due(h, h->cut, SAID_CUT)) {
     name_it(n, "truncation", NULL);
     add_number(n, "truncated_ratio", h->cut_ratio);
     say_cut(h, out, bytes);
@@ -337,14 +344,14 @@ void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
   }
 }
 
-/* ---- kept ---- */
+/* ---- saved state ---- */
 
 enum { KEPT_NUMBERS = 8 + 3 * TRI_REWARDS_MAX + TRI_TREND_NUMBERS };
 
-/* A count from a file; what none can be is 0. */
+/* Returns a count from a file, or 0 if it is impossible. */
 static int count_of(double x) { return x > 0 && x < INT_MAX ? (int)x : 0; }
 
-/* The past as numbers, x [KEPT_NUMBERS], or from them (back); returns how many they are. */
+/* Writes the past as numbers to x [KEPT_NUMBERS], or with `back` reads it from them. Returns their number. */
 static int numbers(tri_health *h, double *x, bool back) {
   int *const    count[] = {&h->constant, &h->flat, &h->cut, &h->still};
   double *const value[] = {&h->cut_ratio, &h->grad_norm};
@@ -374,7 +381,7 @@ void tri_health_keep(tri_health *h, char out[TRI_HEALTH_TEXT]) {
 
 tri_status tri_health_restore(tri_health *h, const char *text) {
   double      x[KEPT_NUMBERS] = {0};
-  tri_health  all = *h; /* how many numbers there are */
+  tri_health  all = *h; /* to find the number of numbers */
   int         n = numbers(&all, x, false), i = 0;
   const char *at = text;
 
@@ -383,7 +390,7 @@ tri_status tri_health_restore(tri_health *h, const char *text) {
     if (end == at) break;
   }
   if (i < n || strcmp(at, "\n") != 0)
-    TRI_FAIL(TRI_EFORMAT, "the kept health of a run is not %d numbers: %.80s", n, text);
+    TRI_FAIL(TRI_EFORMAT, "the saved health of a run does not have %d numbers: %.80s", n, text);
   numbers(h, x, true);
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* links.c - what the communicators carried and how fast, beside what a plan says of this machine. */
+/* links.c - reports traffic and speed of the communicators, beside the planned speeds of this machine. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "links.h"
 #include "base/host_memory.h"
@@ -43,7 +43,7 @@ tri_status tri_links_machine(tri_device *d, int threads, tri_machine *out, bool 
   else if (!tri_machine_guess(d->model, (int64_t)bytes, out))
     TRI_TRY(tri_machine_find("a100-40", out)); /* as trireme plan does */
   if (tri_machine_measured(d->ops->name, gpu ? 1 : threads, out, measured) == TRI_OK) return TRI_OK;
-  tri_log(TRI_LOG_WARN, "what trireme doctor measured is not used: %s", tri_error_message());
+  tri_log(TRI_LOG_WARN, "the measurements of trireme doctor cannot be used: %s", tri_error_message());
   tri_error_clear();
   return TRI_OK;
 }
@@ -72,7 +72,8 @@ static int which_of(tri_scope scope, int rank, int nodes) {
   return scope == TRI_NODE ? rank % nodes : scope == TRI_CROSS ? rank / nodes : 0;
 }
 
-/* Of each communicator of the scope the rank that waited least tells; the slowest of them counts. */
+/* Returns the slowest communicator of the scope, and its number in *which. Each communicator counts by the
+ * rank that waited least. */
 static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri_scope scope, int *which) {
   int      n = scope == TRI_NODE ? nodes : scope == TRI_CROSS ? ranks / nodes : 1;
   tri_flow slowest = {0, 0, 0};
@@ -93,7 +94,7 @@ static tri_flow find_slowest(const tri_link_seen *all, int ranks, int nodes, tri
 
 static void plan_row(tri_link_row *row, const tri_flow *f, int nodes, const tri_machine *m) {
   int      size = row->ranks, across = row->scope == TRI_NODE ? 1 : row->scope == TRI_CROSS ? size : nodes;
-  tri_flow one = f->s > 0 ? *f : (tri_flow){1e15, 1, 1}; /* so many bytes that latency is no matter */
+  tri_flow one = f->s > 0 ? *f : (tri_flow){1e15, 1, 1}; /* enough bytes to make latency irrelevant */
   double   all = one.bytes / one.rings * size / (size - 1);
   double   s = one.rings * tri_machine_ring(m, size, across, all);
 
@@ -125,7 +126,7 @@ static const char *figures(bool measured) {
   return measured ? "trireme doctor's figures" : "the table of machines";
 }
 
-/* 10^9 bytes in a few digits. */
+/* Formats units of 10^9 bytes in a few digits. */
 static const char *giga(double bytes, char out[24]) {
   double x = bytes / 1e9;
 
@@ -169,8 +170,9 @@ tri_status tri_links_warning(const tri_link_row *slow, bool measured, tri_text *
   TRI_TRY(tri_text_printf(out, "the %s communicator", tri_scope_text(slow->scope)));
   if (slow->scope != TRI_WORLD)
     TRI_TRY(tri_text_printf(out, " of %s %d", slow->scope == TRI_NODE ? "node" : "local rank", slow->which));
-  return tri_text_printf(out,
-                         " carried %s GB/s at its best, %s were planned (by %s): `srun trireme doctor` "
-                         "measures each link and names what is slow",
-                         giga(slow->rate, rate), giga(slow->planned, planned), figures(measured));
+  return tri_text_printf(
+      out,
+      " carried at most %s GB/s, but %s were planned (by %s). Run `srun trireme doctor` to measure each "
+      "link and find the slow one.",
+      giga(slow->rate, rate), giga(slow->planned, planned), figures(measured));
 }

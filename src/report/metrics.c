@@ -1,4 +1,5 @@
-/* metrics.c - named scalars and times of one step, reduced over the ranks, written as one JSON line. */
+/* metrics.c - collects named numbers and times of one step, reduces them over the ranks, and writes them as
+ * one JSON line. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "metrics.h"
 
@@ -15,31 +16,32 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 256, ENTRY_MAX = 512 }; /* chosen: several times what a run has */
+enum { TEXT_BYTES = 256, ENTRY_MAX = 512 }; /* chosen, several times the number in a run */
 
 typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_MIN_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } entry_kind;
 
 typedef struct entry {
   char       name[TRI_METRIC_NAME_BYTES];
   entry_kind kind;
-  double     value; /* before reduce this rank's, after it everyone's */
+  double     value; /* of this rank before reduce, of all ranks after it */
   char       text[TEXT_BYTES];
 } entry;
 
 struct tri_metrics {
-  int      fd, rank; /* fd: -1 without a file */
-  char    *path;
-  bool     is_new, is_due; /* as opened: no line was kept; the last one waits for tri_metrics_complete */
-  bool     is_cut;         /* as opened: lines were cut off */
-  bool     is_replaced;    /* a new file has the name of fd's */
-  tri_text completion;     /* what is not yet in the place of the last line's `due` */
-  tri_text waiting;        /* lines that are not in the file yet */
-  tri_tensorboard *board;  /* NULL: there is none */
+  int   fd, rank; /* fd is -1 without a file */
+  char *path;
+  /* At the opening, no line was kept, or the last one waits for tri_metrics_complete. */
+  bool             is_new, is_due;
+  bool             is_cut;      /* at the opening, lines were cut off */
+  bool             is_replaced; /* a new file has the name of fd's file */
+  tri_text         completion;  /* values that will replace the last line's `due` */
+  tri_text         waiting;     /* lines not yet in the file */
+  tri_tensorboard *board;       /* NULL for none */
   int              n;
   entry            e[ENTRY_MAX];
 };
 
-/* The end of a line that is to be completed. */
+/* The end of a line that waits for its evaluation. */
 static const char due[] = ", \"eval\": \"due\"}\n";
 enum { DUE_BYTES = sizeof due - 1 };
 
@@ -47,7 +49,7 @@ static bool ends_due(const char *text, size_t n) {
   return n >= DUE_BYTES && !memcmp(text + n - DUE_BYTES, due, DUE_BYTES);
 }
 
-/* The step of a line; false: it is no line of metrics. A crash may leave NULs before one. */
+/* Reads the step of a line. Returns false if it is no metrics line. A crash may leave NULs before a line. */
 static bool step_of(const char *line, const char *end, int64_t *step) {
   json_t *object, *x;
   bool    is;
@@ -61,8 +63,9 @@ static bool step_of(const char *line, const char *end, int64_t *step) {
   return is;
 }
 
-/* Length in bytes of the lines to keep: whole ones up to the first of a step above keep_step. *any: some has
- * a step. What is none of ours among them, of a crash or a person, stays, and is said. */
+/* Returns the bytes of the lines to keep, which are the whole lines before the first step above keep_step.
+ * *any is true if one of them has a step. Lines that are not ours, from a crash or a person, stay, with a
+ * warning. */
 static size_t kept_bytes(const char *path, const char *text, size_t n, int64_t keep_step, bool *any) {
   const char *end;
   size_t      keep = 0;
@@ -79,13 +82,14 @@ static size_t kept_bytes(const char *path, const char *text, size_t n, int64_t k
   }
   if (strange)
     tri_warn("metrics_strange_line",
-             "%s:%d: is not a line of metrics with its step (%d such line%s): kept, and passed over", path,
-             first, strange, strange == 1 ? "" : "s");
+             "%s:%d: is not a line of metrics with its step (%d such line%s), so it is kept and ignored",
+             path, first, strange, strange == 1 ? "" : "s");
   return keep;
 }
 
-/* The lines that stay take the name as a new file: an older start of the run that still lives, on a node that
- * is cut off, say, goes on to write into one that nobody reads. On a full disk the file is cut instead. */
+/* Writes the kept lines to a new file under the same name. An older start of the run may still be alive, for
+ * example on a disconnected node. It then writes to a file that nobody reads. On a full disk the old file is
+ * cut instead. */
 static tri_status replace(tri_metrics *m, const char *text, size_t keep) {
   if (tri_file_write(m->path, text, keep) != TRI_OK) {
     tri_error_clear();
@@ -96,7 +100,7 @@ static tri_status replace(tri_metrics *m, const char *text, size_t keep) {
   return tri_file_append(m->path, &m->fd);
 }
 
-/* Open for appending, cut back to keep_step. */
+/* Opens the file for appending, cut back to keep_step. */
 static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   tri_status st = TRI_OK;
   char      *text = NULL;
@@ -108,7 +112,7 @@ static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   keep = kept_bytes(m->path, text, n, keep_step, &any);
   if (keep > 0) TRI_TRY_DONE(replace(m, text, keep));
   if (keep < n && ftruncate(m->fd, (off_t)keep))
-    TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be cut back to step %lld: %s", m->path, (long long)keep_step,
+    TRI_FAIL_DONE(TRI_EFILE, "%s: cannot cut the file back to step %lld: %s", m->path, (long long)keep_step,
                   strerror(errno));
   m->is_new = !any;
   m->is_cut = keep < n && memchr(text + keep, '\n', n - keep);
@@ -157,7 +161,8 @@ void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt) {
 
   if (!m->is_cut || !tri_tensorboard_is_there(opt->folder)) return;
   if (tri_tensorboard_open(opt, m->path, &board) != TRI_OK)
-    tri_warn("tensorboard_twice", "%s: has steps that are taken again: %s", opt->folder, tri_error_message());
+    tri_warn("tensorboard_twice", "%s: still holds steps that this run repeats: %s", opt->folder,
+             tri_error_message());
   tri_error_clear();
   tri_tensorboard_close(&board);
 }
@@ -168,7 +173,7 @@ static entry *find(tri_metrics *m, const char *name) {
   return NULL;
 }
 
-/* The entry of this name; a new one is zeroed, and *is_new tells. */
+/* Returns the entry of this name. A new one is zeroed, and *is_new is true. */
 static entry *find_or_add(tri_metrics *m, const char *name, entry_kind kind, bool *is_new) {
   entry *e = find(m, name);
 
@@ -183,7 +188,7 @@ static entry *find_or_add(tri_metrics *m, const char *name, entry_kind kind, boo
   return e;
 }
 
-/* Of two values of one name: what they make together. */
+/* Combines two values of one name. */
 static double combined(entry_kind kind, double a, double b) {
   if (kind == ENTRY_SUM) return a + b;
   if (kind == ENTRY_RANK0) return b;
@@ -257,7 +262,8 @@ tri_status tri_metrics_put_begun_by(const tri_metrics *m, const char *begin, tri
   return TRI_OK;
 }
 
-/* Names and kinds in their order, in 64 bits (FNV-1a): ranks whose numbers differ do not fit together. */
+/* Returns a 64-bit hash (FNV-1a) of names and kinds in their order. Ranks with different hashes have
+ * different metrics. */
 static uint64_t names_hash(const tri_metrics *m) {
   uint64_t h = 0xcbf29ce484222325u;
 
@@ -269,7 +275,7 @@ static uint64_t names_hash(const tri_metrics *m) {
   return h;
 }
 
-/* What a rank sends: the hash of its names, then its values without the texts. */
+/* A rank's message, with the hash of its names and its values without texts. */
 typedef struct message {
   uint64_t hash;
   double   value[ENTRY_MAX];
@@ -319,7 +325,7 @@ done:
   return st;
 }
 
-/* Behind what a line has: all values, and its end. */
+/* Appends all values and the end of the line. */
 static tri_status put_values(const tri_metrics *m, tri_text *line) {
   for (int i = 0; i < m->n; i++) {
     const entry *e = &m->e[i];
@@ -339,7 +345,7 @@ static tri_status line_make(const tri_metrics *m, int64_t step, tri_text *line) 
   return put_values(m, line);
 }
 
-/* Written anew as a whole: at no moment is there half a line. */
+/* Replaces the file as a whole, so that no half line is ever visible. */
 static tri_status complete_file(tri_metrics *m) {
   tri_status st = TRI_OK;
   tri_text   all = {0};
@@ -347,7 +353,8 @@ static tri_status complete_file(tri_metrics *m) {
   size_t     n;
 
   TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
-  if (!ends_due(text, n)) TRI_FAIL_DONE(TRI_EFORMAT, "%s: was changed by another program meanwhile", m->path);
+  if (!ends_due(text, n))
+    TRI_FAIL_DONE(TRI_EFORMAT, "%s: another program has changed the file meanwhile", m->path);
   TRI_TRY_DONE(tri_text_put(&all, text, n - DUE_BYTES));
   TRI_TRY_DONE(tri_text_put(&all, m->completion.data, m->completion.len));
   TRI_TRY_DONE(tri_file_write(m->path, all.data, all.len));
@@ -381,7 +388,7 @@ tri_status tri_metrics_flush(tri_metrics *m) {
   return TRI_OK;
 }
 
-/* All values of the step, -1: of the one before once more, to the event file. */
+/* Writes all values of the step, or with -1 of the previous step again, to the event file. */
 static tri_status show(const tri_metrics *m, int64_t step) {
   if (!m->board) return TRI_OK;
   for (const entry *e = m->e; e < m->e + m->n; e++)
@@ -390,7 +397,7 @@ static tri_status show(const tri_metrics *m, int64_t step) {
   return tri_tensorboard_end(m->board, step);
 }
 
-/* What the file and the event file have to say of values that were `put`: both are tried. */
+/* Writes values that were `put`, to the file and to the event file. Both are tried. */
 static tri_status end_values(tri_metrics *m, int64_t step, tri_status put) {
   tri_status st = put == TRI_OK ? tri_metrics_flush(m) : put, shown = show(m, step);
 

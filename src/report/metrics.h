@@ -1,4 +1,4 @@
-/* metrics.h - named scalars and times of one step; one JSON line a step. */
+/* metrics.h - collects named numbers and times of one step, and writes them as one JSON line per step. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_METRICS_H
 #define TRI_METRICS_H
@@ -6,67 +6,70 @@
 #include "base/text_buffer.h"
 #include "comm/comm.h"
 
-/* How the ranks' values become one. RANK0: the same on every rank. */
+/* How the values of the ranks are combined. With RANK0 they are the same on every rank. */
 typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_MIN, TRI_METRIC_RANK0 } tri_metric_kind;
 typedef struct tri_metrics tri_metrics;
-enum { TRI_METRIC_NAME_BYTES = 96 }; /* of a name and its end; chosen: twice the longest of a run */
+enum { TRI_METRIC_NAME_BYTES = 96 }; /* with its final NUL. Chosen, twice the longest name of a run */
 
-/* Rank 0 appends to `path` (NULL: no file); other ranks touch no file. keep_step: lines of later steps are
- * cut off first (resuming); -1 keeps nothing. A last line without its newline is cut off too; other lines
- * that are none of ours, as a crash leaves NULs, are kept, and said. Not collective. */
+/* Not collective. Rank 0 appends to `path`, or NULL for no file. Other ranks touch no file. Lines of steps
+ * after keep_step are cut off first (for a resume). -1 keeps nothing. An unfinished last line is cut off too.
+ * Other lines that are not ours, such as NULs left by a crash, are kept with a warning. */
 TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
 void                   tri_metrics_close(tri_metrics **m);
 /* An event file for TensorBoard beside the lines. */
 typedef struct tri_metrics_board {
-  const char *folder; /* it is in; made */
-  const char *deck;   /* as used, shown as a text at `step` */
-  int64_t     step;   /* that the run goes on from */
-  double      now_s;  /* seconds since 1970: the file's number and its first events' time */
-  bool        waits;  /* nothing is written unless a line comes */
+  const char *folder; /* folder of the file, made if needed */
+  const char *deck;   /* deck as used, shown as a text at `step` */
+  int64_t     step;   /* step at which the run continues */
+  double      now_s;  /* seconds since 1970, for the file's number and its first events */
+  bool        waits;  /* writes nothing until a line comes */
 } tri_metrics_board;
-/* Not collective; rank 0's alone counts. Before any value. What the lines say, those that were kept too, is
- * from now on in an event file as well (tensorboard.h). A disk that is full is a warning; TRI_EFILE: the
- * folder cannot be had. */
+/* Not collective, and only rank 0's call counts. Call it before any value. From now on the content of the
+ * lines, including kept ones, is also in an event file (tensorboard.h). A full disk causes a warning.
+ * TRI_EFILE: the folder cannot be used. */
 TRI_CHECKED tri_status tri_metrics_open_board(tri_metrics *m, const tri_metrics_board *opt);
-/* Not collective. Of a run without one: where lines were cut off and an earlier start wrote an event file, it
- * is written anew without them, and no more comes. What fails is a warning. */
+/* Not collective, for a run without an event file. If lines were cut off and an earlier start wrote an event
+ * file, writes that file again without these steps, and nothing later. Errors cause a warning. */
 void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt);
-/* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
- * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger, MIN
- * the smaller, RANK0 the latest. NaN wins over every number. At most 512 names of TRI_METRIC_NAME_BYTES,
- * texts of 255 bytes. */
+/* Not collective, but every rank adds the same names in the same order, except texts. Names include the unit,
+ * as in "time_rollout_s" and "mem_used_bytes". For a name given twice in a step, SUM adds, MAX keeps the
+ * larger, MIN the smaller, RANK0 the latest value. NaN wins over every number. The limits are 512 names of
+ * TRI_METRIC_NAME_BYTES and texts of 255 bytes. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
-void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
-/* Not collective. Adds to time_<span>_s, the longest of the ranks. */
+void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's counts */
+/* Not collective. Adds to time_<span>_s, the maximum over ranks. */
 void tri_metric_time(tri_metrics *m, const char *span, double spent_s);
-/* Not collective. time_<span>_s, if it is there the last name that was added, is as if it had not been. */
+/* Not collective. Removes time_<span>_s, if present. It must be the last name added. */
 void   tri_metric_forget_time(tri_metrics *m, const char *span);
-double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
-/* Not collective. After reduce. Appends the numbers whose names begin so as members of a JSON object:
- * "a": 1, "b": null. */
+double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce, NaN for an unknown name */
+/* Not collective, after reduce. Appends the numbers with names that begin this way as members of a JSON
+ * object, such as "a": 1, "b": null. */
 TRI_CHECKED tri_status tri_metrics_put_begun_by(const tri_metrics *m, const char *begin, tri_text *out);
 bool                   tri_metric_has(const tri_metrics *m, const char *name);
-/* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
- * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
+/* Collective over world. Reduces all names together, once per step, with sums in rank order. TRI_EINTERNAL:
+ * ranks have different names. world is NULL for a single rank. */
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
-/* Not collective. After reduce: rank 0 makes one JSON line: "step" first, then names in the order they were
- * added, numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
- * flush does; and where it is the event file that cannot be written, that is TRI_EFILE and waits likewise. */
+/* Not collective, after reduce. On rank 0, makes one JSON line with "step" first, then the names in the order
+ * added. number.h formats the numbers, and a number that is not finite is null. Clears all values. Then
+ * appends the line as flush does. If the event file cannot be written, the result is TRI_EFILE too, and its
+ * data waits likewise. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
-/* Not collective. As write, of a line whose evaluation was given up: it ends with "eval": "due". */
+/* Not collective. Does the same for a line whose evaluation was interrupted. The line ends with "eval":
+ * "due". */
 TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);
-/* Not collective; rank 0's alone count. As opened: there was no line to keep; the last one was put off. */
+/* Not collective, and only rank 0's result counts. At the opening, no line was kept, or the last kept line
+ * ended with "eval": "due". */
 bool tri_metrics_is_new(const tri_metrics *m);
 bool tri_metrics_is_due(const tri_metrics *m);
-/* Not collective. After open and reduce, before any write: the values take the place of the last line's
- * "eval": "due", so that it is as if it had never been put off. The file changes as a whole, or not at all:
- * then, and that is TRI_EFILE, the values wait for the next flush, and all lines behind them. */
+/* Not collective, after open and reduce, before any write. Replaces the last line's "eval": "due" by the
+ * values, as if it had never been interrupted. The file changes as a whole or not at all. If not, the result
+ * is TRI_EFILE, and the values and all later lines wait for the next flush. */
 TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
-/* Not collective. Rank 0 writes what waits. What cannot be written whole (disk full) is TRI_EFILE, leaves
- * nothing of itself in the file and waits for the next call. */
+/* Not collective. On rank 0, writes all waiting lines. If they cannot be written completely (disk full), the
+ * result is TRI_EFILE. Then the file stays as it was, and they wait for the next call. */
 TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);
-/* Not collective. The file of this name is another one now, or gone: what comes is written there, from the
- * next flush on. */
+/* Not collective. Another file has this name now, or none. Later lines are written there, from the next flush
+ * on. */
 void tri_metrics_follow(tri_metrics *m);
 
 #endif

@@ -1,6 +1,6 @@
-/* runlog.c - OUTPUT/run.jsonl: events of a run as JSON lines, written whole, by rank 0 or for it. */
+/* runlog.c - writes the events of a run to OUTPUT/run.jsonl as whole JSON lines, by rank 0 or for it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE /* dup3 */
+#define _GNU_SOURCE /* for dup3 */
 #include "runlog.h"
 
 #include "base/clock.h"
@@ -24,46 +24,46 @@
 
 enum {
   VERSION = 1,
-  TEXT_BYTES = 4096,       /* of a text for people; chosen: as much as a message has */
-  ALARMS_MOST = 1000,      /* of a start; chosen: as many as readers keep (history_impl.h) */
-  EARLY_BYTES = 64 << 10,  /* of alarms before the start; chosen: as log.c keeps of its lines */
-  WAITING_BYTES = 1 << 20, /* of lines that a full disk keeps back; chosen */
-  PHASE_BYTES = 32,        /* of a phase's word; chosen */
-  TAG_BYTES = 64           /* of TRI_START; chosen */
+  TEXT_BYTES = 4096,       /* of a text for people. Chosen, the size of a message */
+  ALARMS_MOST = 1000,      /* of a start. Chosen, as many as readers keep (history_impl.h) */
+  EARLY_BYTES = 64 << 10,  /* of alarms before the start. Chosen, as log.c keeps of its lines */
+  WAITING_BYTES = 1 << 20, /* of lines waiting for a full disk. Chosen */
+  PHASE_BYTES = 32,        /* of a phase's word. Chosen */
+  TAG_BYTES = 64           /* of TRI_START. Chosen */
 };
 
 struct tri_runlog {
   char           *output, *path;
   int             rank;
-  atomic_int      fd;         /* rank 0's, from the start on; -1 */
-  bool            started;    /* of this process */
-  atomic_bool     claimed;    /* the output folder is this start's; urgent notices read it */
-  bool            carries_on; /* what run.jsonl has there is this run's */
-  pthread_mutex_t lock;       /* of all that follow */
+  atomic_int      fd;         /* rank 0's file from the start on, else -1 */
+  bool            started;    /* tri_runlog_start was called in this process */
+  atomic_bool     claimed;    /* the output folder belongs to this start. Read by urgent notices */
+  bool            carries_on; /* the folder's run.jsonl is this run's */
+  pthread_mutex_t lock;       /* protects all members below */
   tri_text        early;      /* alarms from before the start */
-  tri_text        waiting;    /* lines that are not in the file yet */
-  tri_text        start;      /* rank 0's start, for a folder that is made again */
-  bool            warned;     /* that lines wait */
-  atomic_llong    step;       /* that alarms are of; urgent ones read it too */
-  atomic_llong    n_alarms;   /* of any thread */
+  tri_text        waiting;    /* lines not yet in the file */
+  tri_text        start;      /* rank 0's start line, for a folder that is made again */
+  bool            warned;     /* about waiting lines */
+  atomic_llong    step;       /* step for alarms. Read by urgent ones too */
+  atomic_llong    n_alarms;   /* from all threads */
   int64_t         state_step;
   char            phase[PHASE_BYTES]; /* of the last state */
   char            tag[TAG_BYTES];
 };
 
-/* What this thread writes now may fail, and warn: that is no event. */
+/* True while this thread writes. A warning about this write is no event. */
 static _Thread_local bool is_writing;
 
 /* ---- lines ---- */
 
-/* Text of any bytes as JSON, made visible (newlines stay) and cut. */
+/* Writes any text as JSON, with control characters made visible (newlines stay), and cut. */
 static tri_status put_text(tri_text *t, const char *text) {
   char shown[TEXT_BYTES];
 
   return tri_json_put_string(t, shown, tri_visible(text, strlen(text), "\n", shown, sizeof shown));
 }
 
-/* NULL: null */
+/* Writes null if text is NULL. */
 static tri_status put_member(tri_text *t, const char *name, const char *text) {
   TRI_TRY(tri_text_printf(t, ", \"%s\": ", name));
   return text ? put_text(t, text) : tri_text_put(t, "null", 4);
@@ -74,7 +74,7 @@ static tri_status put_number(tri_text *t, const char *name, double x) {
   return tri_json_put_double(t, x);
 }
 
-/* Below 0: null */
+/* Writes null if n is below 0. */
 static tri_status put_count(tri_text *t, const char *name, int64_t n) {
   return n < 0 ? tri_text_printf(t, ", \"%s\": null", name)
                : tri_text_printf(t, ", \"%s\": %lld", name, (long long)n);
@@ -85,14 +85,14 @@ static tri_status begin_line(tri_text *t, const char *event) {
                          event);
 }
 
-/* Which start it is, where its starter gave it a name. */
+/* Writes the name of this start, if its starter gave one. */
 static tri_status put_tag(const tri_runlog *l, tri_text *t) {
   return l->tag[0] ? put_member(t, "tag", l->tag) : TRI_OK;
 }
 
 /* ---- writing ---- */
 
-/* Whether the file ends in the middle of a line. */
+/* True if the file ends in the middle of a line. */
 static bool is_cut(const char *path) {
   char        last = '\n';
   struct stat sb;
@@ -105,7 +105,8 @@ static bool is_cut(const char *path) {
   return last != '\n';
 }
 
-/* Locked. Half a line of another rank's, or of an urgent one, is ended first. Warned of once. */
+/* Writes the waiting lines, with the lock held. Ends a half line of another rank or of an urgent one first.
+ * Warns once if it cannot write. */
 static void flush(tri_runlog *l) {
   tri_status st;
 
@@ -116,18 +117,20 @@ static void flush(tri_runlog *l) {
     l->waiting.len = 0;
     return;
   }
-  if (!l->warned) tri_log(TRI_LOG_WARN, "%s: events wait: %s; the run goes on", l->path, tri_error_message());
+  if (!l->warned)
+    tri_log(TRI_LOG_WARN, "%s: the run continues, but its events wait in memory: %s", l->path,
+            tri_error_message());
   l->warned = true;
 }
 
-/* Whether a line of so many bytes is kept behind what waits: always where nothing waits, for the start of a
- * run on many nodes is long. */
+/* True if there is space for a line of this many bytes after the waiting ones. The first waiting line always
+ * has space, because the start of a run on many nodes is long. */
 static bool has_space(const tri_runlog *l, const tri_text *to, size_t bytes) {
   return to->len == 0 || to->len + bytes <= (l->started ? WAITING_BYTES : EARLY_BYTES);
 }
 
-/* Takes the line, whose making ended with `made`; it may hold several. An error of the caller's stays as it
- * is. */
+/* Writes and frees the line, which may be several lines. `made` is the status of making it. Keeps the
+ * caller's error. */
 static void add_line(tri_runlog *l, tri_text *line, tri_status made) {
   tri_error_kept error;
   tri_text      *to;
@@ -136,9 +139,9 @@ static void add_line(tri_runlog *l, tri_text *line, tri_status made) {
   is_writing = true;
   pthread_mutex_lock(&l->lock);
   to = l->started ? &l->waiting : &l->early;
-  flush(l); /* what waited may find room now, and make some here */
+  flush(l); /* writes waiting lines first if it can, and so frees space */
   if (made == TRI_OK && has_space(l, to, line->len) && tri_text_put(to, line->data, line->len) != TRI_OK)
-    tri_error_clear(); /* no memory for an event: the run goes on */
+    tri_error_clear(); /* out of memory for an event, the run continues */
   flush(l);
   pthread_mutex_unlock(&l->lock);
   is_writing = false;
@@ -146,8 +149,8 @@ static void add_line(tri_runlog *l, tri_text *line, tri_status made) {
   tri_error_put_back(&error);
 }
 
-/* Whether a run holds the output folder, while this start does not know it to be its own. A file system
- * without locks cannot tell. */
+/* True if a run holds the output folder, and this start has not claimed it. Always false on a file system
+ * without locks. */
 static bool is_anothers(const tri_runlog *l) {
   int  fd;
   bool held;
@@ -160,8 +163,9 @@ static bool is_anothers(const tri_runlog *l) {
   return held;
 }
 
-/* At once, without a lock: other threads may hang. The line begins with a newline where another one was cut.
- * Rank 0's file is open; another rank's verdict may be the first line of all. */
+/* Writes a line at once and without the lock, because other threads may hang. The line begins with a
+ * newline if another line was cut. Rank 0's file is open. Another rank's verdict may be the first line of
+ * the file. */
 static void write_urgent(tri_runlog *l, const tri_text *line) {
   int  fd = l->fd, own = -1;
   bool cut = is_cut(l->path);
@@ -173,7 +177,7 @@ static void write_urgent(tri_runlog *l, const tri_text *line) {
         open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   }
   if (fd >= 0 && write(fd, cut ? line->data : line->data + 1, line->len - !cut) < 0)
-    errno = 0; /* there is nobody else to tell */
+    errno = 0; /* nobody is left to tell */
   if (own >= 0) close(own);
 }
 
@@ -209,7 +213,7 @@ static tri_status make_verdict(const tri_runlog *l, const tri_notice *n, tri_tex
   return tri_text_put(t, "}\n", 2);
 }
 
-/* Of the thread that watches over the ranks, whose error nobody reads. */
+/* Writes a notice of the thread that watches the ranks. Nobody reads that thread's errors. */
 static void take_urgent(tri_runlog *l, const tri_notice *n) {
   tri_text line = {0};
 
@@ -232,7 +236,8 @@ static void take_notice(void *ctx, const tri_notice *n) {
   } else if (l->n_alarms++ < ALARMS_MOST) {
     tri_notice last = {.kind = TRI_NOTICE_WARNING,
                        .code = "too_many_alarms",
-                       .text = "this start has too many warnings: no more are written here; log.txt has all",
+                       .text =
+                           "this start has too many warnings. No more are written here, but log.txt has all.",
                        .step = n->step};
     st = make_alarm(l->n_alarms == ALARMS_MOST ? &last : n, l->step, &line);
     add_line(l, &line, st);
@@ -312,7 +317,7 @@ static tri_status put_model(const tri_runlog_begin *b, tri_text *t) {
   return tri_text_put(t, "}", 1);
 }
 
-/* The members of the record, which is an object with some: between its braces. */
+/* Writes the members of the record, a non-empty object, without its braces. */
 static tri_status put_record(const char *record, tri_text *t) {
   size_t n = strlen(record);
 
@@ -340,7 +345,7 @@ static tri_status make_start(const tri_runlog *l, const tri_runlog_begin *b, tri
   return tri_text_put(t, "}\n", 2);
 }
 
-/* The other threads of this rank may give notice meanwhile. */
+/* Takes the early alarms. Other threads of this rank may give notices meanwhile. */
 static tri_status take_early(tri_runlog *l, int fd, tri_text *line) {
   tri_status st;
 
@@ -377,8 +382,8 @@ void tri_runlog_claim(tri_runlog *l, bool carries_on) {
   l->carries_on = carries_on;
 }
 
-/* Rank 0's file of a start that ends before its line, with the alarms that were kept. false: it cannot be
- * had. */
+/* Opens rank 0's file for a start that ends before its start line, and writes the kept alarms. Returns false
+ * if the file cannot be opened. */
 static bool begin_without_start(tri_runlog *l) {
   tri_text line = {0};
   int      fd;
@@ -388,7 +393,7 @@ static bool begin_without_start(tri_runlog *l) {
   return true;
 }
 
-/* The number of the file stays: a thread that writes an urgent line may have just read it. */
+/* The file descriptor's number stays the same, because a thread with an urgent line may have just read it. */
 void tri_runlog_follow(tri_runlog *l) {
   struct stat sb;
   tri_text    line = {0};
@@ -402,7 +407,7 @@ void tri_runlog_follow(tri_runlog *l) {
   }
   if (!fstat(fd, &sb) && sb.st_size == 0) st = tri_text_put(&line, l->start.data, l->start.len);
   pthread_mutex_lock(&l->lock);
-  (void)dup3(fd, l->fd, O_CLOEXEC); /* fails for no file that is open */
+  (void)dup3(fd, l->fd, O_CLOEXEC); /* cannot fail for an open file */
   pthread_mutex_unlock(&l->lock);
   close(fd);
   if (st == TRI_OK && line.len) add_line(l, &line, TRI_OK);
@@ -477,7 +482,7 @@ void tri_runlog_eval(tri_runlog *l, int64_t step, double seconds, const tri_metr
 
 /* ---- the end ---- */
 
-/* The pieces between the characters `between`, as a list of texts. */
+/* Writes the pieces of a text between characters of `between` as a list of strings. */
 static tri_status put_list(tri_text *t, const char *name, const char *text, const char *between) {
   int n = 0;
 
@@ -518,7 +523,7 @@ void tri_runlog_end(tri_runlog *l, const tri_runlog_ending *ending) {
 
   if (!l || !(l->started || (l->claimed && l->carries_on))) return;
   if (!l->started) end.step = -1;
-  tri_error_keep(&error); /* its text may be that error's */
+  tri_error_keep(&error); /* the event's text may be this error's */
   st = l->rank ? tri_text_put(&line, "\n", 1) : TRI_OK;
   if (st == TRI_OK) st = make_end(l, &end, &line);
   if (!l->started && l->rank == 0 && !begin_without_start(l)) st = TRI_EFILE;

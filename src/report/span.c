@@ -1,4 +1,4 @@
-/* span.c - a piece of a step, in one call: metrics, screen, trace. */
+/* span.c - marks a part of a step in metrics, screen and trace. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "span.h"
 
@@ -13,7 +13,7 @@ tri_span tri_span_begin(tri_spans *s, const char *name, unsigned how) {
                     tri_rank_status_phase(name)};
 }
 
-/* The newest span is no more under way. */
+/* Closes the newest span. */
 static void close_span(tri_spans *s, const tri_span *span) {
   TRI_ASSERT(s->n_open > 0);
   s->n_open--;

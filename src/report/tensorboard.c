@@ -1,4 +1,4 @@
-/* tensorboard.c - what metrics.jsonl says as an event file, for TensorBoard. */
+/* tensorboard.c - writes the content of metrics.jsonl as an event file for TensorBoard. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tensorboard.h"
 
@@ -17,37 +17,37 @@
 #include <string.h>
 #include <unistd.h>
 
-/* TensorBoard reads what has "tfevents" in its name, in the order of the names, and follows the last one:
- * what is not whole yet has another name. The number has ten digits, as seconds since 1970 till 2286. */
+/* TensorBoard reads files with "tfevents" in the name, in the order of names, and follows the last one. So an
+ * unfinished file has another name. The number has ten digits, enough for seconds since 1970 until 2286. */
 #define BEGINS "events.out.tfevents."
 #define ENDS   ".trireme"
 enum { DIGITS = 10, NAME_BYTES = sizeof BEGINS + DIGITS + sizeof ENDS };
 
 struct tri_tensorboard {
-  char    *folder, *path; /* path: the file's; NULL until it is there */
-  int      fd;            /* of it, or -1 */
-  double   number;        /* the least that its name may have */
-  double   wall_s;        /* of the newest line that has one */
+  char    *folder, *path; /* path of the file, or NULL until it exists */
+  int      fd;            /* of the file, or -1 */
+  double   number;        /* lowest allowed number in its name */
+  double   wall_s;        /* of the newest line that has a time */
   int64_t  step;          /* of the newest event */
-  tri_text summary;       /* of the event under way */
-  tri_text waiting;       /* records that are not in the file yet */
-  bool     has_tried;     /* to write them */
-  int64_t  before;        /* number of our file before, which is not emptied yet; -1: there is none */
+  tri_text summary;       /* of the current event */
+  tri_text waiting;       /* records not yet in the file */
+  bool     has_tried;     /* tried to write them */
+  int64_t  before;        /* number of our previous file, until it is emptied, or -1 for none */
 };
 
 /* ---- the file ---- */
 
-/* Where a link leads other runs may have theirs, which look as ours do. */
+/* Refuses a link, because its target may hold other runs' files with names like ours. */
 static tri_status make_folder(const char *folder) {
   if (tri_folder_has_link(AT_FDCWD, folder))
     TRI_FAIL(TRI_EFILE,
-             "%s: is a link, which is not followed; remove it: TensorBoard's --logdir takes a folder that "
-             "holds several outputs, or links to them",
+             "%s: is a link, and links are not followed here. Remove it. For several runs give TensorBoard's "
+             "--logdir a folder that holds their outputs, or links to them.",
              folder);
   return tri_folder_make(folder);
 }
 
-/* The number in the name of one of our files, or -1. */
+/* Returns the number in the name of one of our files, or -1. */
 static int64_t number_of(const char *name) {
   int64_t number = 0;
 
@@ -61,7 +61,7 @@ static int64_t number_of(const char *name) {
   return number;
 }
 
-/* The highest number of our files, -1 without any. */
+/* Finds the highest number of our files, or -1 without any. */
 static tri_status find_newest(const char *folder, int64_t *number) {
   DIR           *d = opendir(folder);
   struct dirent *e;
@@ -77,7 +77,7 @@ static tri_status find_newest(const char *folder, int64_t *number) {
   return TRI_OK;
 }
 
-/* Those of our files whose number is lower. */
+/* Removes our files with a lower number. */
 static tri_status remove_older(const char *folder, int64_t number) {
   tri_status     st = TRI_OK;
   DIR           *d = opendir(folder);
@@ -86,7 +86,7 @@ static tri_status remove_older(const char *folder, int64_t number) {
   if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
   while ((errno = 0, e = readdir(d)) != NULL)
     if (number_of(e->d_name) >= 0 && number_of(e->d_name) < number && unlinkat(dirfd(d), e->d_name, 0))
-      TRI_FAIL_DONE(TRI_EFILE, "%s/%s: an older file of this run cannot be removed: %s", folder, e->d_name,
+      TRI_FAIL_DONE(TRI_EFILE, "%s/%s: cannot remove this older file of the run: %s", folder, e->d_name,
                     strerror(errno));
   if (errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
 done:
@@ -103,21 +103,21 @@ static tri_status make_path(const char *folder, int64_t number, char **path) {
   return st;
 }
 
-/* Whole under a name that is not read, then under the file's own. */
+/* Writes a file under a name that nobody reads, then renames it. */
 static tri_status write_whole(const tri_tensorboard *b, const char *path, const tri_text *bytes) {
   tri_text   next = {0};
   tri_status st = tri_text_printf(&next, "%s/next", b->folder);
 
   if (st == TRI_OK) st = tri_file_write(next.data, bytes->data, bytes->len);
   if (st == TRI_OK && rename(next.data, path))
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be renamed: %s", next.data,
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot rename the file: %s", next.data,
                   strerror(errno));
   tri_text_free(&next);
   return st;
 }
 
-/* Our file before this one says nothing any more. It stays until the next start: a TensorBoard that follows
- * it goes on to the next name only from one that is there. */
+/* Empties our previous file. It stays until the next start, because a TensorBoard that follows it only moves
+ * on to the next name from an existing file. */
 static tri_status empty(tri_tensorboard *b) {
   tri_text   version = {0};
   char      *path = NULL;
@@ -162,7 +162,8 @@ static tri_status flush(tri_tensorboard *b) {
 
 /* ---- events ---- */
 
-/* TensorBoard shows what stands before a tag's first / as a group that can be folded. */
+/* Returns the group of a metric. TensorBoard shows the part before a tag's first / as a group that can be
+ * folded. */
 static const char *group_of(const char *name) {
   static const struct {
     const char *begin, *group;
@@ -199,7 +200,7 @@ tri_status tri_tensorboard_add_text(tri_tensorboard *b, const char *name, const 
   return st;
 }
 
-/* The event under way, to what waits: whole or not at all. */
+/* Moves the current event to the waiting records, as a whole or not at all. */
 static tri_status end_event(tri_tensorboard *b, int64_t step) {
   size_t     before = b->waiting.len;
   tri_status st = TRI_OK;
@@ -216,7 +217,7 @@ tri_status tri_tensorboard_end(tri_tensorboard *b, int64_t step) {
   return flush(b);
 }
 
-/* ---- what is there already ---- */
+/* ---- earlier lines ---- */
 
 static tri_status take_line(tri_tensorboard *b, const char *line, size_t n) {
   json_t     *object = json_loadb(line, n, JSON_ALLOW_NUL, NULL), *value;
@@ -224,7 +225,7 @@ static tri_status take_line(tri_tensorboard *b, const char *line, size_t n) {
   tri_status  st = TRI_OK;
   const char *name;
 
-  if (!json_is_integer(json_object_get(object, "step"))) goto done; /* none of a run's */
+  if (!json_is_integer(json_object_get(object, "step"))) goto done; /* not a metrics line */
   json_object_foreach(object, name, value) {
     if (!strcmp(name, "step")) continue;
     if (json_is_number(value) || json_is_null(value))
@@ -239,7 +240,7 @@ done:
   return st;
 }
 
-/* Whole lines, as tri_metrics_open leaves them. */
+/* Takes whole lines, as tri_metrics_open leaves them. */
 static tri_status take_lines(tri_tensorboard *b, const char *path) {
   tri_status  st = TRI_OK;
   char       *text = NULL;
@@ -254,7 +255,7 @@ done:
   return st;
 }
 
-/* As Markdown, which TensorBoard takes texts for: four spaces make it a block of code. */
+/* Writes the deck as Markdown, which TensorBoard expects of texts. Four spaces make it a code block. */
 static tri_status put_deck(tri_tensorboard *b, const tri_metrics_board *opt) {
   tri_text   code = {0};
   tri_status st = TRI_OK;
@@ -282,7 +283,7 @@ static tri_status begin(tri_tensorboard *b, const tri_metrics_board *opt, const 
   if (opt->waits) return TRI_OK;
   st = flush(b);
   if (st != TRI_EFILE) return st;
-  tri_warn("tensorboard_waits", "the event file for TensorBoard waits: %s; the run goes on",
+  tri_warn("tensorboard_waits", "the run continues, but the event file for TensorBoard waits: %s",
            tri_error_message());
   tri_error_clear();
   return TRI_OK;
@@ -310,7 +311,7 @@ tri_status tri_tensorboard_open(const tri_metrics_board *opt, const char *lines,
     *out = b;
     return TRI_OK;
   }
-  b->has_tried = false; /* the error says it */
+  b->has_tried = false; /* the error reports it */
   tri_tensorboard_close(&b);
   return st;
 }
@@ -319,11 +320,11 @@ void tri_tensorboard_close(tri_tensorboard **b) {
   if (!*b) return;
   if ((*b)->has_tried && (*b)->waiting.len)
     tri_warn("tensorboard_lacks_steps",
-             "%s: the event file lacks steps that could not be written; metrics.jsonl has them",
+             "%s: the event file lacks steps that could not be written, but metrics.jsonl has them",
              (*b)->folder);
   if ((*b)->before >= 0)
     tri_warn("tensorboard_twice",
-             "%s: the event file before this start's could not be emptied: steps stand in both",
+             "%s: the event file of the previous start could not be emptied, so some steps are in both files",
              (*b)->folder);
   if ((*b)->fd >= 0) close((*b)->fd);
   TRI_FREE((*b)->folder);

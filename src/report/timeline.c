@@ -1,9 +1,9 @@
-/* timeline.c - a run's first steps as a file for chrome://tracing or ui.perfetto.dev, and how far
- * communication ran beside compute.
+/* timeline.c - writes a run's first steps to a file for chrome://tracing or ui.perfetto.dev, and computes how
+ * much of the communication overlaps compute.
  *
- * Format: "Trace Event Format" of the Chromium project, JSON object form: X (complete), C (counter) and M
- * (names) events. A rank is a process, a lane a thread of it. Times are microseconds of the machine's
- * monotonic clock, so that the files of one machine's ranks fit together. */
+ * The format is the "Trace Event Format" of the Chromium project, in JSON object form, with X (complete), C
+ * (counter) and M (names) events. A rank is a process, and each of its lanes is a thread. Times are
+ * microseconds of the machine's monotonic clock, so files from ranks on one machine fit together. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "timeline.h"
 #include "base/clock.h"
@@ -21,16 +21,16 @@
 static const char *const lane_name[] = {"phases", "compute", "gather", "reduce", "fetch", "flush"};
 
 struct tri_timeline {
-  tri_trace         *trace; /* owned; NULL once all steps are traced */
+  tri_trace         *trace; /* owned, or NULL once all steps are traced */
   int                rank;
-  int64_t            left, step, dropped; /* steps to trace; the one under way; spans of all steps */
-  double             begin_s;             /* of the step under way */
+  int64_t            left, step, dropped; /* steps left to trace, current step, dropped spans of all steps */
+  double             begin_s;             /* of the current step */
   tri_text           folder, path, text;
-  tri_timeline_share share[TRI_LANE_COUNT]; /* of all traced steps; those from gather on are used */
+  tri_timeline_share share[TRI_LANE_COUNT]; /* over all traced steps, used from gather on */
   bool               written;
 };
 
-/* ---- what ran beside compute ---- */
+/* ---- overlap with compute ---- */
 
 typedef struct interval {
   double begin_s, end_s;
@@ -41,7 +41,8 @@ static int compare_begins(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The lane's spans in order of time, those that touch made one: *out [*n_out], by TRI_FREE. */
+/* Merges the lane's overlapping or touching spans, in order of time, into *out [*n_out], freed with
+ * TRI_FREE. */
 static tri_status merge(const tri_trace_span *span, int n, tri_lane lane, interval **out, int *n_out) {
   interval *v;
   int       m = 0, k = 0;
@@ -91,7 +92,7 @@ static tri_status put_text(tri_text *o, const char *name, const char *value) {
   return tri_json_put_string(o, value, strlen(value));
 }
 
-/* A process or a thread gets its name and its place in the list. */
+/* Gives a process or a thread its name and its place in the list. */
 static tri_status put_row(tri_timeline *t, const char *what, int lane, const char *name, int place) {
   tri_text *o = &t->text;
 
@@ -117,7 +118,7 @@ static tri_status put_head(tri_timeline *t, const char *host) {
   return TRI_OK;
 }
 
-/* Microseconds with three digits, from whole nanoseconds: ends that were equal stay so. */
+/* Writes microseconds with three digits, from whole nanoseconds, so that equal ends stay equal. */
 static tri_status put_times(tri_timeline *t, tri_lane lane, double begin_s, double end_s) {
   long long begin = llround(1e9 * begin_s), spent = llround(1e9 * end_s) - begin;
 
@@ -141,7 +142,7 @@ static tri_status put_span(tri_timeline *t, const tri_trace_span *span) {
   return tri_text_printf(o, "}}");
 }
 
-/* The step around its phases, with its numbers; the shares as counters too. */
+/* Writes the step around its phases with its numbers, and the shares as counters too. */
 static tri_status put_step(tri_timeline *t, double end_s, const tri_timeline_share share[TRI_LANE_COUNT],
                            int64_t dropped) {
   tri_text *o = &t->text;
@@ -153,7 +154,7 @@ static tri_status put_step(tri_timeline *t, double end_s, const tri_timeline_sha
     TRI_TRY(tri_text_printf(o, ",\"%s_ms\":", lane_name[i]));
     TRI_TRY(tri_json_put_double(o, 1e3 * share[i].total_s));
     TRI_TRY(tri_text_printf(o, ",\"%s_beside_compute\":", lane_name[i]));
-    TRI_TRY(tri_json_put_double(o, share_of(share[i]))); /* null where there was none */
+    TRI_TRY(tri_json_put_double(o, share_of(share[i]))); /* null without such spans */
   }
   TRI_TRY(tri_text_printf(o, "}}"));
   for (int i = TRI_LANE_GATHER; i < TRI_LANE_COUNT; i++)
@@ -164,7 +165,7 @@ static tri_status put_step(tri_timeline *t, double end_s, const tri_timeline_sha
   return TRI_OK;
 }
 
-/* A trace that cannot be written is no reason to end a run. */
+/* Writes the file. A trace that cannot be written does not end a run. */
 static tri_status write_file(tri_timeline *t) {
   tri_status st;
 
@@ -176,7 +177,7 @@ static tri_status write_file(tri_timeline *t) {
   tri_text_free(&t->text);
   t->written = st == TRI_OK;
   if (st != TRI_EFILE) return st;
-  tri_warn("no_trace", "run.trace_steps: no trace of rank %d: %s; the run goes on", t->rank,
+  tri_warn("no_trace", "run.trace_steps: the run continues without a trace of rank %d: %s", t->rank,
            tri_error_message());
   tri_error_clear();
   return TRI_OK;
@@ -263,7 +264,7 @@ tri_status tri_timeline_words(const tri_timeline *t, tri_text *out) {
                                         : ", ",
                             100 * share_of(t->share[i]), name[i]));
   }
-  TRI_TRY(tri_text_printf(out, "%s", last >= 0 ? " ran beside compute; " : "no gathers or reductions; "));
-  if (t->dropped) TRI_TRY(tri_text_printf(out, "%lld spans were too many; ", (long long)t->dropped));
+  TRI_TRY(tri_text_printf(out, "%s", last >= 0 ? " ran beside compute, " : "no gathers or reductions, "));
+  if (t->dropped) TRI_TRY(tri_text_printf(out, "%lld spans were too many, ", (long long)t->dropped));
   return tri_text_printf(out, "%s", t->path.data);
 }

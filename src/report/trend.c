@@ -1,4 +1,4 @@
-/* trend.c - numbers of a run's steps against what they were before: which of them went wrong. */
+/* trend.c - compares numbers of a run's steps with their past, and finds the ones that went wrong. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trend.h"
 
@@ -8,32 +8,32 @@
 #include <string.h>
 
 enum {
-  FIRST = 5, /* chosen: steps that say what a run began with; one alone may be an odd one */
-  WINDOW =
-      20 /* chosen: of a running mean and of a block; of the quickstart's 768 answers a step's mean reward
-               * strays by 0.015 (measured), a block's by a fourth of it */
+  FIRST = 5, /* chosen. Steps at the beginning of a run, as a single one may be unusual */
+  /* Chosen, steps of a running mean and of a block. The mean reward of a quickstart step, with 768 answers,
+   * varies by 0.015 (measured), and a block's mean by a fourth of that. */
+  WINDOW = 20
 };
 
-#define SHORT_SHARE 0.1  /* chosen: answers get shorter in healthy runs, by half at most */
-#define SHORT_LEAST 8.0  /* tokens; chosen: below it there is no space to shrink by that share */
-#define KL_FACTOR   10.0 /* chosen: KL grows steadily; squared growth is 3 times its mean */
-#define KL_LEAST    0.1  /* nats; chosen: below it the policy is near its reference, jump or no */
+#define SHORT_SHARE 0.1  /* chosen. In healthy runs answers shrink by half at most */
+#define SHORT_LEAST 8.0  /* tokens. Chosen, as shorter answers have no space to shrink by that share */
+#define KL_FACTOR   10.0 /* chosen. KL grows steadily, and after quadratic growth it is 3 times its mean */
+#define KL_LEAST    0.1  /* nats. Chosen, as below this the policy is near its reference, even after a jump */
 #define KL_MOST                                                                                              \
-  2.0 /* nats of a token; chosen: healthy quickstarts end at 0.4, a hacked reward model's at 11 */
-#define ALIKE_LEAST  0.01 /* nats; chosen: one token in a thousand is drawn otherwise */
-#define ALIKE_SHARE  0.05 /* of the first steps'; chosen: healthy quickstarts end at a sixth */
-#define TOP_SHARE    0.1  /* of the rewards' span; chosen: above the rest no gain is owed */
-#define GAIN_ERRORS  2.0  /* standard errors; chosen: chance gains less in 19 of 20 blocks */
-#define IDLE_BLOCKS  3    /* chosen: 60 steps; a healthy run may rest for one block */
-#define VALUE_FACTOR 10.0 /* chosen: of a healthy critic's loss, which falls */
+  2.0 /* nats per token. Chosen, as healthy quickstarts end at 0.4 and a hacked reward model's at 11 */
+#define ALIKE_LEAST  0.01 /* nats. Chosen, as one token in a thousand then differs */
+#define ALIKE_SHARE  0.05 /* of the first steps' entropy. Chosen, as healthy quickstarts end at a sixth */
+#define TOP_SHARE    0.1  /* of the range of rewards. Chosen, as no gain is expected so near the top */
+#define GAIN_ERRORS  2.0  /* standard errors. Chosen, as chance stays below in 19 of 20 blocks */
+#define IDLE_BLOCKS  3    /* chosen, 60 steps. A healthy run may pause for one block */
+#define VALUE_FACTOR 10.0 /* chosen, as a healthy critic's loss falls */
 #define BLIND_MOST                                                                                           \
-  -0.1 /* chosen: healthy quickstarts stray to -0.02, a critic that hardly learns stays at -0.5 */
-#define STEPS_KL     1 /* a jump is over when the mean has followed */
-#define STEPS_OTHERS 3 /* in a row; chosen: small batches have one or two such by chance */
+  -0.1 /* chosen. Healthy quickstarts go down to -0.02, a critic that hardly learns stays at -0.5 */
+#define STEPS_KL     1 /* a jump ends when the mean has followed */
+#define STEPS_OTHERS 3 /* consecutive. Chosen, as small batches have one or two such steps by chance */
 
 static const struct {
   const char *metric;
-  bool        any; /* with any prefix: the sum of all learners' */
+  bool        any; /* with any prefix, summed over all learners */
 } watched[TRI_SEEN_COUNT] = {[TRI_SEEN_LENGTH] = {"response_length_mean_tokens", false},
                              [TRI_SEEN_ENTROPY] = {"entropy_mean_nats", false},
                              [TRI_SEEN_KL] = {"kl_mean_nats", false},
@@ -44,7 +44,7 @@ static const struct {
                              [TRI_SEEN_SKIPPED] = {"skipped_steps", true},
                              [TRI_SEEN_OVERFLOW] = {"overflow_steps", true}};
 
-/* ---- what a step has ---- */
+/* ---- numbers of a step ---- */
 
 static bool is_named(int i, const char *metric) {
   size_t n = strlen(metric), end = strlen(watched[i].metric);
@@ -56,13 +56,13 @@ static bool is_named(int i, const char *metric) {
 void tri_trend_see(tri_trend *t, const char *metric, double value) {
   for (int i = 0; i < TRI_SEEN_COUNT; i++) {
     tri_trend_series *c = &t->of[i];
-    if (!is_named(i, metric) || isnan(value)) continue; /* NaN: nothing was left of the step */
+    if (!is_named(i, metric) || isnan(value)) continue; /* NaN if no answer of the step was left */
     c->now = c->seen && watched[i].any ? c->now + value : value;
     c->seen = true;
   }
 }
 
-/* The step's value enters the past. */
+/* Adds the step's value to the past. */
 static void follow(tri_trend_series *c) {
   int n = c->n < WINDOW ? c->n + 1 : WINDOW;
 
@@ -85,12 +85,12 @@ static void see_rewards(tri_trend *t, const tri_rollout *r) {
   }
 }
 
-/* Most answers are as good as any that was ever given. */
+/* True if most answers are about as good as the best ever given. */
 static bool is_at_the_top(const tri_trend *t) {
   return t->of[TRI_SEEN_REWARD].mean >= t->highest - TOP_SHARE * (t->highest - t->lowest);
 }
 
-/* A block of steps is full: has the reward risen above the best one by more than chance would have it? */
+/* Ends a full block of steps, and checks if its reward exceeds the best block by more than chance. */
 static void close_block(tri_trend *t) {
   double mean = t->block.sum / WINDOW, noise = t->block.square / WINDOW - mean * mean;
   bool   first = t->of[TRI_SEEN_REWARD].n < WINDOW;
@@ -115,7 +115,7 @@ static void follow_block(tri_trend *t) {
   if (++t->block.n == WINDOW) close_block(t);
 }
 
-/* ---- what is wrong with it ---- */
+/* ---- findings ---- */
 
 static bool is_short(const tri_trend *t) {
   const tri_trend_series *c = &t->of[TRI_SEEN_LENGTH];
@@ -138,13 +138,14 @@ static bool is_alike(const tri_trend *t) {
   return c->now < ALIKE_LEAST || c->now < ALIKE_SHARE * c->first;
 }
 
-/* Where all answers earn the same there is nothing to rise by: another cause. */
+/* True if the reward is stuck. If all answers earn the same, that is another finding. */
 static bool is_stuck(const tri_trend *t) {
   return !t->given && !t->selected && t->block.idle >= IDLE_BLOCKS && t->of[TRI_SEEN_REWARD_STD].now > 0 &&
          !is_at_the_top(t);
 }
 
-/* A critic that says 0 of everything has a loss of half the rewards' mean square, about. */
+/* True if the critic diverges. For comparison, a critic that always predicts 0 has a loss of about half the
+ * mean square of the rewards. */
 static bool is_exploding(const tri_trend *t) {
   const tri_trend_series *c = &t->of[TRI_SEEN_VALUE_LOSS];
   double                  mean = t->of[TRI_SEEN_REWARD].now, std = t->of[TRI_SEEN_REWARD_STD].now;
@@ -152,15 +153,15 @@ static bool is_exploding(const tri_trend *t) {
   return c->n >= WINDOW / 2 && c->now > VALUE_FACTOR * c->mean && c->now > mean * mean + std * std;
 }
 
-/* Returns vary less by themselves than less the critic's values. */
+/* True if returns vary more after subtracting the critic's values than before. */
 static bool is_blind(const tri_trend *t) {
   const tri_trend_series *c = &t->of[TRI_SEEN_EXPLAINED];
 
   return c->n >= WINDOW && c->mean < BLIND_MOST && c->now < BLIND_MOST;
 }
 
-/* Where the scale of a loss gives way, a skipped step is how it finds its place; without answers there is no
- * gradient. */
+/* True if an update was skipped unexpectedly. Lowering the loss scale skips steps by design, and a step
+ * without answers has no gradient. */
 static bool is_skipped(const tri_trend *t) {
   const tri_trend_series *all = &t->of[TRI_SEEN_SKIPPED], *given = &t->of[TRI_SEEN_OVERFLOW];
 
@@ -169,7 +170,7 @@ static bool is_skipped(const tri_trend *t) {
 
 static const struct {
   const char *word;
-  tri_seen    of; /* the metric that it is about */
+  tri_seen    of; /* metric of this finding */
   int         steps;
   bool (*is)(const tri_trend *t);
 } kinds[TRI_TREND_COUNT] = {
@@ -189,7 +190,7 @@ void tri_trend_step(tri_trend *t, const tri_rollout *r) {
   follow_block(t);
   for (int k = 0; k < TRI_TREND_COUNT; k++)
     t->row[k] = t->of[kinds[k].of].seen && kinds[k].is(t) ? t->row[k] + 1 : 0;
-  exploding = t->row[TRI_TREND_VALUE] > 0; /* what is compared with stays what it was */
+  exploding = t->row[TRI_TREND_VALUE] > 0; /* the reference for comparison then stays as it was */
   for (int i = 0; i < TRI_SEEN_COUNT; i++) {
     if (!(exploding && i == TRI_SEEN_VALUE_LOSS)) follow(&t->of[i]);
     t->of[i].seen = false;
@@ -203,8 +204,8 @@ const char *tri_trend_word(tri_trend_kind kind) { return kinds[kind].word; }
 
 static void say_skipped(const tri_trend *t, char *out, size_t bytes) {
   snprintf(out, bytes,
-           "a gradient was not finite, and its optimizer step was skipped (skipped_steps now %.0f); the log "
-           "names the tensor; look at the step's data and rewards, or lower train.learning_rate",
+           "a gradient was not finite, and its optimizer step was skipped (skipped_steps now %.0f). The log "
+           "names the tensor. Check the step's data and rewards, or lower train.learning_rate.",
            t->of[TRI_SEEN_SKIPPED].now);
 }
 
@@ -215,42 +216,43 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
   case TRI_TREND_LENGTH:
     snprintf(
         out, bytes,
-        "answers have %.3g tokens, below a tenth of the first steps' %.3g, for %d steps: the length "
-        "collapses; look at what short answers earn (rollout.save_every: 1), or lower train.learning_rate",
+        "the length of answers collapses. They have %.3g tokens, below a tenth of the first steps' %.3g, "
+        "for %d steps. Check the rewards of short answers (rollout.save_every: 1), or lower "
+        "train.learning_rate.",
         c->now, c->first, STEPS_OTHERS);
     return;
   case TRI_TREND_KL:
     snprintf(out, bytes,
-             "kl_mean_nats jumped to %.3g, over 10 times its running mean: the policy leaves its "
-             "reference; lower train.learning_rate, or raise algo.kl_coef",
+             "kl_mean_nats jumped to %.3g, over 10 times its running mean. The policy leaves its reference. "
+             "Lower train.learning_rate, or raise algo.kl_coef.",
              c->now);
     return;
   case TRI_TREND_ENTROPY:
     snprintf(out, bytes,
              "entropy_mean_nats is %.3g for %d steps (%.3g in the first ones) while rewards are not at their "
-             "best: answers are all alike, and nothing new is tried; raise rollout.temperature or "
-             "algo.entropy_coef, or lower train.learning_rate",
+             "best. All answers are alike, and the policy tries nothing new. Raise rollout.temperature or "
+             "algo.entropy_coef, or lower train.learning_rate.",
              c->now, STEPS_OTHERS, c->first);
     return;
   case TRI_TREND_REWARD:
     snprintf(out, bytes,
-             "the mean reward rose no further than chance above %.3g for %d steps, and the best answers "
-             "earn %.3g; look at zero_variance_ratio and grad_norm in metrics.jsonl and at answers "
-             "(rollout.save_every: 1); raise train.learning_rate or the answers of a step",
+             "the mean reward did not rise above %.3g by more than chance in %d steps, and the best answers "
+             "earn %.3g. Check zero_variance_ratio and grad_norm in metrics.jsonl, and answers "
+             "(rollout.save_every: 1). Raise train.learning_rate or the answers of a step.",
              t->block.best, IDLE_BLOCKS * WINDOW, t->highest);
     return;
   case TRI_TREND_VALUE:
     snprintf(out, bytes,
-             "value_loss is %.3g, over 10 times its running mean of before (%.3g), for %d steps, and worse "
-             "than of a critic that says 0: the critic diverges; lower its learning rate",
+             "the critic diverges. value_loss is %.3g, over 10 times its earlier running mean (%.3g), for %d "
+             "steps, and larger than for a critic with constant value 0. Lower its learning rate.",
              c->now, c->mean, STEPS_OTHERS);
     return;
   case TRI_TREND_BLIND:
     snprintf(
         out, bytes,
-        "explained_variance is %.3g, and below 0 over the last %d steps: advantages vary more by the "
-        "critic's values than without; raise critic.learning_rate (its own, not train's), or let it learn "
-        "alone first (critic.warmup_steps)",
+        "explained_variance is %.3g, and below 0 over the last %d steps. Advantages vary more with the "
+        "critic's values than without them. Raise critic.learning_rate (not train.learning_rate), or let "
+        "the critic learn alone first (critic.warmup_steps).",
         c->now, WINDOW);
     return;
   case TRI_TREND_SKIPPED:
@@ -259,9 +261,9 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
   case TRI_TREND_FAR:
     snprintf(
         out, bytes,
-        "kl_mean_nats is %.3g, over %g for each token, for %d steps: little of the reference is left, and a "
-        "reward model has not learned to judge such answers; read some (rollout.save_every: 1); raise "
-        "algo.kl_coef, lower train.learning_rate or stop earlier",
+        "kl_mean_nats is %.3g, over %g for each token, for %d steps. The policy is far from its reference, "
+        "and a reward model has not learned to judge such answers. Read some (rollout.save_every: 1). "
+        "Raise algo.kl_coef, lower train.learning_rate or stop earlier.",
         c->now, KL_MOST, STEPS_OTHERS);
     return;
   case TRI_TREND_COUNT:
@@ -284,9 +286,9 @@ void tri_trend_notice(const tri_trend *t, tri_trend_kind kind, tri_notice *n) {
   if (stuck) n->number[n->n_number++] = (tri_notice_number){"highest", t->highest};
 }
 
-/* ---- the past ---- */
+/* ---- saved state ---- */
 
-/* A count from a file; what none can be is 0. */
+/* Returns a count from a file, or 0 if it is impossible. */
 static int count_of(double x) { return x > 0 && x < INT_MAX ? (int)x : 0; }
 
 int tri_trend_numbers(tri_trend *t, double *x, bool back) {
@@ -295,7 +297,7 @@ int tri_trend_numbers(tri_trend *t, double *x, bool back) {
 #define NUMBER(member) (back ? (void)((member) = x[n]) : (void)(x[n] = (member)), n++)
 #define COUNT(member)  (back ? (void)((member) = count_of(x[n])) : (void)(x[n] = (double)(member)), n++)
   for (int i = 0; i < TRI_SEEN_COUNT; i++) {
-    NUMBER(t->of[i].now); /* what is said is said of the last step */
+    NUMBER(t->of[i].now); /* reports are about the last step */
     NUMBER(t->of[i].before);
     NUMBER(t->of[i].first);
     NUMBER(t->of[i].mean);

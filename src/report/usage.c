@@ -1,4 +1,4 @@
-/* usage.c - what a run used: time by phase, hours, energy. */
+/* usage.c - measures the resources of a run, with time by phase, hours and energy. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "usage.h"
 
@@ -41,7 +41,7 @@ void tri_usage_report(tri_usage *u, tri_metrics *m, int ranks) {
   at_s = tri_now_s();
   u->spent_s = at_s - u->read_s;
   power_w = (now.energy_j - u->last.energy_j) / u->spent_s;
-  if (isnan(power_w)) power_w = now.power_w; /* GPUs before Volta count no energy */
+  if (isnan(power_w)) power_w = now.power_w; /* GPUs before Volta do not count energy */
   tri_metric_add(m, "gpu_joules_per_s", TRI_METRIC_SUM, power_w / ranks);
   tri_metric_add(m, "gpu_cycles_per_s", TRI_METRIC_MIN, now.clock_hz);
   tri_metric_add(m, "gpu_busy_s_per_s", TRI_METRIC_SUM, now.busy_ratio / ranks);
@@ -54,7 +54,7 @@ void tri_usage_add(tri_usage *u, const tri_metrics *m, int ranks) {
   if (u->reads) u->energy_j += tri_metric_get(m, "gpu_joules_per_s") * u->spent_s * ranks;
 }
 
-/* As they follow one another in a step: which comes first in a run depends on where it starts. */
+/* Phases in the order of a step. The first phase of a run depends on where it starts. */
 static const char *const in_order[] = {"rollout", "reference", "critic", "learn", "eval", "save"};
 enum { N_IN_ORDER = sizeof in_order / sizeof *in_order };
 

@@ -1,4 +1,4 @@
-/* test_best.c - which step was the best by one metric. Judge: exact. */
+/* test_best.c - the best step by one metric. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/best.h"
 
@@ -26,7 +26,7 @@ static void which_way_is_better(void **state) {
   assert_false(tri_best_beats("eval_x", 0.4, &some) || tri_best_beats("eval_loss", 0.6, &some));
 }
 
-/* A folder that has the checkpoints of these steps. */
+/* A folder with the checkpoints of these steps. */
 static bool is_even(const void *ctx, int64_t step) {
   (void)ctx;
   return step % 2 == 0;
@@ -63,7 +63,7 @@ static void it_is_found_in_the_lines(void **state) {
   assert_true(found(path, "eval_loss", 7, false).step == 2 && found(path, "eval_loss", 99, true).step == 3);
   assert_true(found(path, "eval_x", 1, false).step == 0 && found(path, "eval_y", 99, true).step == -1);
   assert_int_equal(tri_file_write(path, damaged, sizeof damaged - 1), TRI_OK);
-  assert_true(found(path, "eval_x", 9, true).step == 4); /* what is no line of a run is passed over */
+  assert_true(found(path, "eval_x", 9, true).step == 4); /* ignores lines that are not metrics */
   assert_false(unlink(path));
   assert_true(found(path, "eval_x", 9, true).step == -1);
 }

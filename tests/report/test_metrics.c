@@ -1,6 +1,6 @@
-/* test_metrics.c - named numbers of a step: reduction over ranks, the file, cutting it back. Run with 1, 2
- * and 3 ranks. Judges: sums and maxima written down per rank count, lines spelt out by hand, jansson reading
- * every number back. */
+/* test_metrics.c - named numbers of a step, with reduction over ranks, the file, and cutting it back. Run
+ * with 1, 2 and 3 ranks. Judges: sums and maxima written down per rank count, lines spelt out by hand,
+ * jansson reading every number back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -49,15 +49,15 @@ static void check_file(const char *want) {
   tri_host_free((void **)&got);
 }
 
-/* Rank r adds r + 1 twice: sum 2 (1 + .. + n) = n (n + 1); max of r and 10 - r over ranks; rank 0's last
- * value. */
+/* Rank r adds r + 1 twice, so the sum is 2 (1 + .. + n) = n (n + 1). The others are the maxima of r and 10 -
+ * r over ranks, and rank 0's last value. */
 static void test_reduce(void **state) {
   int          n = world->size, r = world->rank;
   tri_metrics *m;
 
   (void)state;
   CHECK(tri_metrics_open(NULL, -1, r, &m) == TRI_OK);
-  for (int step = 1; step < 3; step++) { /* write clears: the second step is as the first */
+  for (int step = 1; step < 3; step++) { /* write clears, so the second step is like the first */
     tri_metric_add(m, "sum", TRI_METRIC_SUM, r + 1);
     tri_metric_add(m, "max", TRI_METRIC_MAX, r);
     tri_metric_add(m, "max", TRI_METRIC_MAX, -5);
@@ -178,7 +178,7 @@ static void test_file(void **state) {
   write_step(m, 1);
   tri_metrics_close(&m);
   check_file("{\"step\": 0" REST "{\"step\": 1" REST);
-  CHECK(tri_metrics_open(path, 0, 0, &m) == TRI_OK); /* as a run that resumes from step 0 */
+  CHECK(tri_metrics_open(path, 0, 0, &m) == TRI_OK); /* like a run resumed from step 0 */
   write_step(m, 1);
   write_step(m, 2);
   tri_metrics_close(&m);
@@ -215,7 +215,7 @@ static void test_cut(void **state) {
   }
 }
 
-/* What a crash or a person left between lines stays where it is, and nobody is kept from going on. */
+/* Lines left by a crash or a person stay, and do not keep a run from continuing. */
 static void test_strange_lines(void **state) {
   static const char *const strange[] = {"hello\n",           "\n",    "{}\n",
                                         "{\"step\": 1.0}\n", "[1]\n", "{\"step\": 1}}\n"};
@@ -231,7 +231,7 @@ static void test_strange_lines(void **state) {
     CHECK(tri_metrics_open(path, 2, 0, &m) == TRI_OK && !tri_metrics_is_new(m));
     tri_metrics_close(&m);
     check_file(text);
-    put_file(strange[i]); /* and nothing else: what a run begins with */
+    put_file(strange[i]); /* and nothing else, as at the beginning of a run */
     CHECK(tri_metrics_open(path, 2, 0, &m) == TRI_OK && tri_metrics_is_new(m));
     tri_metrics_close(&m);
     check_file(strange[i]);
@@ -280,7 +280,7 @@ static void test_digits(void **state) {
   tri_host_free((void **)&text);
 }
 
-/* Files of more bytes cannot be written, until the next call: -1, no bound. */
+/* Limits the bytes of files until the next call. -1 removes the limit. */
 static void bound_files(int64_t bytes) {
   struct rlimit l;
 
@@ -290,8 +290,8 @@ static void bound_files(int64_t bytes) {
   CHECK(!setrlimit(RLIMIT_FSIZE, &l));
 }
 
-/* A disk that is full after ten more bytes: an error, the file as it was, and the next step is written
- * again. */
+/* On a disk that is full after ten more bytes, write fails, the file stays as it was, and the next step
+ * writes again. */
 static void test_full(void **state) {
   tri_metrics *m;
 
@@ -311,7 +311,7 @@ static void test_full(void **state) {
   check_file("{\"step\": 1" REST "{\"step\": 2" REST "{\"step\": 3" REST); /* the line of step 2 waited */
 }
 
-/* A line that was put off is in the end as one that was not; only rank 0 has a file. */
+/* A line with an interrupted evaluation ends up like any other line. Only rank 0 has a file. */
 static void test_put_off(void **state) {
   tri_metrics *m;
 
@@ -323,7 +323,7 @@ static void test_put_off(void **state) {
   tri_span  loss = tri_span_begin(&spans, "loss", TRI_SPAN_TIMED), part;
   tri_span_end(&spans, &loss);
   part = tri_span_begin(&spans, "loss", 0);
-  tri_span_give_up(&spans, &part); /* without a time: nothing is left out */
+  tri_span_give_up(&spans, &part); /* without a time, so nothing is left out */
   CHECK(tri_metric_has(m, "time_loss_s") && spans.n_open == 0);
   tri_metric_forget_time(m, "loss");
   for (int i = 0; i < 2; i++) { /* the second part is given up, and with it the first */
@@ -344,7 +344,7 @@ static void test_put_off(void **state) {
   check_file("{\"step\": 3, \"loss\": 2, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n");
 }
 
-/* On a full disk the evaluation that was put off waits, the lines of later steps behind it. */
+/* On a full disk the interrupted evaluation waits, and the lines of later steps behind it. */
 static void test_put_off_full(void **state) {
   static const char due[] = "{\"step\": 3, \"eval\": \"due\"}\n";
   tri_metrics      *m;
@@ -370,7 +370,7 @@ static void test_put_off_full(void **state) {
   check_file("{\"step\": 3, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n{\"step\": 5, \"loss\": 5}\n");
 }
 
-/* A file that is gone for a while is an error of files, not of what the user gave. */
+/* A file that is missing for a while is an error of files, not of the user's input. */
 static void test_put_off_gone(void **state) {
   static const char due[] = "{\"step\": 3, \"eval\": \"due\"}\n";
   char              away[sizeof path + 8];

@@ -1,5 +1,5 @@
-/* test_runlog.c - OUTPUT/run.jsonl as it is written: events, fields, order; a file that was cut; a full disk;
- * other ranks than 0. Judge: jansson reads each line back, against values written down here. */
+/* test_runlog.c - OUTPUT/run.jsonl with its events, fields and order, after a cut, on a full disk, and on
+ * ranks other than 0. Judge: jansson reads each line back, against values written down here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -53,7 +53,7 @@ static void ok(tri_status st) {
 
 static void put(const char *text) { ok(tri_file_write(path, text, strlen(text))); }
 
-/* Line i of the file as an object, to be freed; NULL: it has no such line, or it is no object. */
+/* Returns line i of the file as an object, to be freed, or NULL if there is no such line or object. */
 static json_t *line(int i) {
   char   *text, *at;
   size_t  n;
@@ -78,7 +78,7 @@ static int n_lines(void) {
   return lines;
 }
 
-/* The event of line i, with these members: `want` is an object that is a part of it. */
+/* Checks the event of line i and its members. `want` must be a part of the object. */
 static void expect(int i, const char *want) {
   json_t     *have = line(i), *part = json_loads(want, 0, NULL), *value;
   const char *name;
@@ -200,7 +200,7 @@ static void the_deck_has_a_hash(void **state) {
   json_decref(three);
 }
 
-/* Warnings of any file of the program are alarms; those before the start follow it; the error that stands
+/* Warnings from any file of the program are alarms. Alarms before the start follow it. The present error
  * stays as it is. */
 static void warnings_are_alarms(void **state) {
   tri_runlog_begin b = a_start();
@@ -263,8 +263,8 @@ static void an_end_has_its_way(void **state) {
   expect(1, want);
 }
 
-/* A rank that fails alone, and whoever judges a rank, write where rank 0 may be no more: also into half a
- * line of its. */
+/* A rank that fails alone, or that gives a verdict, writes even if rank 0 is gone, and into a half line of
+ * rank 0. */
 static void other_ranks_write_what_rank_0_cannot(void **state) {
   tri_notice verdict = {.kind = TRI_NOTICE_VERDICT,
                         .code = "died",
@@ -319,7 +319,7 @@ static void a_verdict_makes_the_folder(void **state) {
   expect(0, "{\"event\": \"verdict\", \"cause\": \"late\", \"rank\": 0}");
 }
 
-/* A verdict before the claim goes into no folder that a run holds; behind it this run's own is such a one. */
+/* A verdict before the claim goes into no folder held by a run. After it, the folder is this run's own. */
 static void a_verdict_goes_into_no_other_runs_folder(void **state) {
   tri_notice verdict = {.kind = TRI_NOTICE_VERDICT, .code = "died", .text = "", .urgent = true, .rank = 1};
   int        held = open(folder, O_RDONLY | O_DIRECTORY);
@@ -335,7 +335,7 @@ static void a_verdict_goes_into_no_other_runs_folder(void **state) {
   close(held);
 }
 
-/* A start that fails while it loads: its alarms, then its end; nothing in another run's file. */
+/* A start that fails while loading writes its alarms, then its end, and nothing into another run's file. */
 static void an_end_may_come_without_a_start(void **state) {
   tri_runlog_ending end = {
       .state = TRI_RUNLOG_FAILED, .step = 7, .exit_code = 64, .cause = "input", .text = "gone", .rank = -1};
@@ -364,7 +364,7 @@ static void an_end_may_come_without_a_start(void **state) {
   expect(3, "{\"event\": \"end\", \"step\": null, \"rank\": 3, \"node\": \"n3\"}");
 }
 
-/* A resume appends; a line that a crash cut is ended, not removed. */
+/* A resume appends. A line cut by a crash is ended, not removed. */
 static void a_start_appends(void **state) {
   (void)state;
   put("{\"v\": 1, \"event\": \"start\"}\n{\"v\": 1, \"eve");
@@ -377,7 +377,7 @@ static void a_start_appends(void **state) {
   assert_int_equal(n_lines(), 4);
 }
 
-/* Nor is one that another rank, or a full disk, cut while the run is under way: the next event has a line of
+/* The same holds for a line cut during the run by another rank or a full disk. The next event has a line of
  * its own. */
 static void a_cut_line_costs_no_other(void **state) {
   int fd;
@@ -392,7 +392,7 @@ static void a_cut_line_costs_no_other(void **state) {
   expect(2, "{\"event\": \"save\", \"step\": 1}");
 }
 
-/* A start on many nodes that are all unlike is longer than all that a full disk may keep back. */
+/* A start on many different nodes is longer than the limit of waiting lines. */
 static void a_start_may_be_long(void **state) {
   enum { BYTES = 3 << 20 };
   tri_runlog_begin b = a_start();
@@ -410,7 +410,7 @@ static void a_start_may_be_long(void **state) {
   expect(1, "{\"event\": \"alarm\", \"code\": \"early\"}");
 }
 
-/* A tag of any bytes and length is written as a reader compares it: visible, and cut. */
+/* A tag of any bytes and length is written as readers compare it, visible and cut. */
 static void a_tag_is_visible_and_cut(void **state) {
   char want[128];
 
@@ -460,7 +460,7 @@ static void lines_wait_on_a_full_disk(void **state) {
   }
 }
 
-/* Of more than may wait the newest is left out; but not where the disk has space again. */
+/* Lines beyond the limit are dropped, newest first, but not once the disk has space again. */
 static void an_end_comes_behind_all_that_waited(void **state) {
   struct rlimit before, full;
   struct stat   sb;
@@ -485,7 +485,7 @@ static void an_end_comes_behind_all_that_waited(void **state) {
   expect(n - 1, "{\"event\": \"end\", \"state\": \"stopped\"}");
 }
 
-/* The file's number in this process; -1: none. */
+/* The descriptor of the file in this process, or -1 for none. */
 static int number_of_file(void) {
   struct stat a, b;
 
@@ -495,8 +495,8 @@ static int number_of_file(void) {
   return -1;
 }
 
-/* The folder was removed and made again: the start and what follows are in the new one. The file's number
- * stays: the watch over the ranks may just write with it. */
+/* The folder was removed and made again. The start and later events are in the new one. The descriptor's
+ * number stays, because the thread that watches the ranks may be writing with it. */
 static void a_new_folder_is_followed(void **state) {
   int number;
 

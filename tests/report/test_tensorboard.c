@@ -1,6 +1,6 @@
-/* test_tensorboard.c - the event file beside metrics.jsonl. Judges: a file that TensorBoard's own writer made
- * (tests/golden/make_tensorboard_golden.py), RFC 3720's CRCs, and a reader of its own, whose CRC goes bit by
- * bit, beside jansson's reading of metrics.jsonl. */
+/* test_tensorboard.c - the event file beside metrics.jsonl. Judges: a file made by TensorBoard's own writer
+ * (tests/golden/make_tensorboard_golden.py), RFC 3720's CRCs, and this test's reader, with a bitwise CRC,
+ * beside jansson's reading of metrics.jsonl. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -83,7 +83,7 @@ static void add_300(tri_metrics *m) {
   tri_metric_text(m, "alarms", "kl_high, truncation");
 }
 
-/* Steps 0, 1 and 300, whose evaluation comes late. */
+/* Steps 0, 1 and 300, with a late evaluation. */
 static void take_steps(tri_metrics *m) {
   add_0(m);
   assert_int_equal(tri_metrics_write(m, 0), TRI_OK);
@@ -154,7 +154,7 @@ static void a_start_writes_it_anew(void **state) {
   tri_metrics_close(&m);
 }
 
-/* Before a run's first step it takes the place of a file that ends in half a record, or in none. */
+/* Before a run's first step it replaces a file that ends in half a record, or in none. */
 static void damage_is_gone_with_the_next_start(void **state) {
   static const int cut[] = {1, 5, 200};
   tri_metrics     *m = start(-1, false);
@@ -175,7 +175,7 @@ static void damage_is_gone_with_the_next_start(void **state) {
   tri_metrics_close(&m);
 }
 
-/* Files of more bytes cannot be written, until the next call: -1, no bound. */
+/* Limits the bytes of files until the next call. -1 removes the limit. */
 static void bound_files(int64_t bytes) {
   struct rlimit l;
 
@@ -185,7 +185,7 @@ static void bound_files(int64_t bytes) {
   assert_false(setrlimit(RLIMIT_FSIZE, &l));
 }
 
-/* The event file is larger than metrics.jsonl, which has no deck. */
+/* The event file is larger than metrics.jsonl, because metrics.jsonl has no deck. */
 static void a_full_disk_makes_it_wait(void **state) {
   tri_metrics *m = start(-1, false);
   struct stat  before, after;
@@ -225,8 +225,7 @@ static void a_disk_that_is_full_at_the_start_too(void **state) {
   tri_metrics_close(&m);
 }
 
-/* There is space for the new file, and none to empty the old one: both hold the steps, until the next
- * line. */
+/* There is space for the new file, but none to empty the old one. Both hold the steps until the next line. */
 static void what_could_not_be_emptied_is_emptied_later(void **state) {
   static events_reading r;
   tri_metrics          *m = start(-1, false);
@@ -251,7 +250,8 @@ static void what_could_not_be_emptied_is_emptied_later(void **state) {
   tri_metrics_close(&m);
 }
 
-/* As a run without it that goes back: the file loses these steps, and what it keeps is the lines'. */
+/* A run without event files goes back some steps. The file loses these steps and keeps the content of the
+ * lines. */
 static void without_a_board_what_is_cut_goes_too(void **state) {
   tri_metrics_board opt = {folder, DECK, 0, NOW, false};
   tri_metrics      *m = start(-1, false);
@@ -328,7 +328,7 @@ static void a_folder_that_cannot_be_had_is_an_error(void **state) {
   tri_metrics_close(&m);
 }
 
-/* A run that has no step left to take changes nothing, unless its last evaluation comes still. */
+/* A run without a step left changes nothing, unless its last evaluation is still to come. */
 static void nothing_changes_before_a_line_comes(void **state) {
   tri_metrics *m = start(-1, true);
 

@@ -1,5 +1,5 @@
 /* test_timeline.c - the shares beside compute, and the file of a run's first steps. Judges: numbers worked by
- * hand, jansson reading the file back. */
+ * hand, and jansson reading the file back. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/timeline.h"
 #include "base/file.h"
@@ -33,7 +33,7 @@ static void check_share(const tri_trace_span *span, int n, tri_lane lane, double
   assert_true(sum.beside_s == 1 + beside_s && sum.total_s == 2 + total_s);
 }
 
-/* Whole seconds, so that every sum is exact. */
+/* Whole seconds, for exact sums. */
 static void shares_count_each_moment_once(void **state) {
   const tri_lane       P = TRI_LANE_PHASES, C = TRI_LANE_COMPUTE, G = TRI_LANE_GATHER, R = TRI_LANE_REDUCE;
   const tri_trace_span span[] = {
@@ -43,8 +43,8 @@ static void shares_count_each_moment_once(void **state) {
       {.lane = C, .begin_s = 40, .end_s = 40},  /* empty */
       {.lane = P, .begin_s = 0, .end_s = 100},  /* no compute */
       {.lane = G, .begin_s = 12, .end_s = 22},  /* 2 + 2 of 10 */
-      {.lane = G, .begin_s = 0, .end_s = 10},   /* ends where compute begins: 0 of 10 */
-      {.lane = G, .begin_s = 20, .end_s = 26},  /* together with the first 12 .. 26: 4 more */
+      {.lane = G, .begin_s = 0, .end_s = 10},   /* ends as compute begins, so 0 of 10 */
+      {.lane = G, .begin_s = 20, .end_s = 26},  /* 12 .. 26 together with the first, so 4 more */
       {.lane = G, .begin_s = 29, .end_s = 36},  /* 4 of 7 */
       {.lane = R, .begin_s = 21, .end_s = 25},  /* all */
       {.lane = R, .begin_s = 50, .end_s = 51}}; /* nothing */
@@ -70,7 +70,7 @@ static tri_timeline *open_timeline(const char *under, const char *host, int64_t 
   return t;
 }
 
-/* The one event with this name and this ph; its numbers are there. */
+/* Returns the single event with this name and this ph, and checks its numbers. */
 static json_t *event_of(json_t *file, const char *ph, const char *name) {
   json_t *found = NULL, *e;
   size_t  i;
@@ -142,12 +142,12 @@ static void the_file_is_json_whatever_the_names(void **state) {
   assert_int_equal(json_integer_value(json_object_get(json_object_get(file, "otherData"), "dropped_spans")),
                    1);
   json_decref(file);
-  check_words(t, "1 spans were too many; ");
+  check_words(t, "1 spans were too many, ");
   check_words(t, path);
   tri_timeline_close(&t);
 }
 
-/* A gather inside a layer and a reduction behind it, on the host's clock: the words say what ran beside. */
+/* A gather inside a layer and a reduction after it, on the host's clock. The words report the overlap. */
 static void the_words_name_shares_and_file(void **state) {
   tri_timeline *t = open_timeline("words", "host", 9, 8);
   char          path[192];
@@ -165,7 +165,7 @@ static void the_words_name_shares_and_file(void **state) {
   tri_trace_end(device->trace, reduce, NULL);
   OK(tri_timeline_end(t, true)); /* the run's last step, before the ninth */
   snprintf(path, sizeof path,
-           "100 %% of gathers and 0 %% of reductions ran beside compute; %s/words/rank-3.json", folder);
+           "100 %% of gathers and 0 %% of reductions ran beside compute, %s/words/rank-3.json", folder);
   check_words(t, path);
   tri_timeline_close(&t);
   assert_null(device->trace);

@@ -1,5 +1,5 @@
-/* test_usage.c - what a run used, and what a GPU says of itself. Judge: exact, by an NVML that says what the
- * test tells it to (case/fake_nvml.c). */
+/* test_usage.c - resources of a run, and readings of a GPU. Judge: exact, by a fake NVML with given readings
+ * (case/fake_nvml.c). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void another_gpu_has_no_gauge(void **state) {
   assert_int_equal(said->opened, 0);
 }
 
-/* A run of two ranks, of which this is one: the energy of both is known once their sums are made. */
+/* A run of two ranks, including this one. The energy of both is known once their sums are made. */
 static void metrics_are_of_all_gpus(void **state) {
   tri_usage    u = {.reads = true, .read_s = tri_now_s() - 2};
   tri_metrics *m;
@@ -103,7 +103,7 @@ static void metrics_are_of_all_gpus(void **state) {
   tri_usage_close(&u);
 }
 
-/* One that counts no energy, as before Volta, is asked for its power. */
+/* A GPU without an energy counter, from before Volta, is asked for its power. */
 static void power_stands_for_energy(void **state) {
   tri_usage    u = {.reads = true, .read_s = tri_now_s() - 1, .last.energy_j = NAN};
   tri_metrics *m;
