@@ -1,6 +1,6 @@
 /* test_rollout.c - a step's arrays, their exchange between ranks, and rollouts as files. Run with 1, 2 and 3
- * ranks. Judges: the whole step made by every rank from a pure function of the indices, bit for bit; for
- * files what was written, a line spelt out by hand, and for broken lines the rule that each is refused with
+ * ranks. Judges: the whole step made by every rank from a pure function of the indices, bit for bit. For
+ * files the written content and a line spelt out by hand. For broken lines the rule that each is refused with
  * its place. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
@@ -23,12 +23,12 @@ static const char *const    REWARD_NAME[] = {"exact", "regex"};
 static const tri_replay_opt REPLAY = {
     .group = GROUP, .vocab = 1000, .n_reward = N_REWARD, .reward_name = REWARD_NAME};
 
-/* Prompt p's answers, as every rank would make them: lengths differ, some answers are empty, some numbers are
- * NaN. */
+/* Makes prompt p's answers, the same on every rank. Lengths differ, some answers are empty, and some numbers
+ * are NaN. */
 static int64_t length_of(int p, int a) { return 2 + (p * 5 + a * 3) % 7; }
 
-/* The prompts first, first + step, ... of n_prompt. answers: none is empty, and log-probs and rewards are
- * known. */
+/* Makes the prompts first, first + step and so on of n_prompt. With `answers` none is empty, and log-probs
+ * and rewards are known. */
 static void make_part(tri_rollout *r, int n_prompt, int first, int step, bool answers) {
   int     n_seq = 0, q = 0;
   int64_t n_tok = 0;
@@ -72,7 +72,7 @@ static void check_same(const tri_rollout *a, const tri_rollout *b) {
   CHECK(!memcmp(a->token, b->token, n_tok * sizeof *a->token));
   CHECK(!memcmp(a->old_logp, b->old_logp, n_tok * sizeof *a->old_logp));
   CHECK(!memcmp(a->baseline, b->baseline, n_seq * sizeof *a->baseline));
-  /* what is made of the whole step does not travel */
+  /* arrays made from the whole step are not exchanged */
   for (size_t i = 0; i < n_tok; i++) CHECK(a->adv[i] == 0 && isnan(a->ref_logp[i]));
   for (size_t q = 0; q < n_seq; q++) CHECK(!a->masked.answer[q]);
 }
@@ -94,7 +94,8 @@ static void test_make(void **state) {
   tri_error_clear();
 }
 
-/* A store lends its memory again and again, zeroed each time, to one at a time, and never more of it. */
+/* A store lends its memory again and again, zeroed each time, to one rollout at a time, and never more of
+ * it. */
 static void test_store(void **state) {
   tri_rollout_store store = {0};
   tri_rollout_size  most = {4, 2, 1, 20, TRI_COLUMN_SEEN};
@@ -103,7 +104,7 @@ static void test_store(void **state) {
 
   (void)state;
   CHECK(tri_ledger_open(&l) == TRI_OK);
-  CHECK(tri_rollout_make(0, 0, 1, 0, &r) == TRI_EINTERNAL); /* not planned, be it for nothing */
+  CHECK(tri_rollout_make(0, 0, 1, 0, &r) == TRI_EINTERNAL); /* not planned, even for nothing */
   tri_error_clear();
   CHECK(tri_rollout_store_plan(l, TRI_PHASE_ALWAYS, "test", &most, true, &store) == TRI_OK);
   CHECK(tri_ledger_take(l, cpu) == TRI_OK);
@@ -113,7 +114,7 @@ static void test_store(void **state) {
     CHECK(tri_rollout_set_rewards(&r, 2) == TRI_OK);
     for (int64_t i = 0; i < r.n_tok; i++) CHECK(r.token[i] == 0 && r.adv[i] == 0 && isnan(r.old_logp[i]));
     for (int i = 0; i < 2 * r.n_seq; i++) CHECK(r.part[i] == 0);
-    CHECK(r.seen && !r.critic.value && !r.critic.ret && !r.roll_logp); /* the columns that were planned */
+    CHECK(r.seen && !r.critic.value && !r.critic.ret && !r.roll_logp); /* the planned columns */
     memset(r.token, 1, (size_t)r.n_tok * 4);
     memset(r.adv, 1, (size_t)r.n_tok * 4);
     memset(r.part, 1, (size_t)r.n_seq * 8);
@@ -147,8 +148,8 @@ static void check_copy(const tri_rollout *r, int at, const tri_rollout *from, in
   CHECK(r->stop[at] == from->stop[q] && r->failed[at] == from->failed[q]);
 }
 
-/* Six groups, of which 1, 3 and 4 teach, asked for twice: a step of four has 1, 3, 4, 1; one of eight has all
- * of these, then 0 and 2. Judge: worked by hand. */
+/* Six groups, and 1, 3 and 4 have different rewards. They are asked for twice. A step of four takes 1, 3, 4,
+ * 1. A step of eight takes all of these, then 0 and 2. Judge: worked by hand. */
 static void test_select(void **state) {
   static const int  four[] = {1, 3, 4, 1}, eight[] = {1, 3, 4, 1, 3, 4, 0, 2};
   tri_rollout_store store = {0};
@@ -193,12 +194,11 @@ static void test_select(void **state) {
   tri_ledger_close(&l);
 }
 
-/* Worked by hand: groups with no, one, two and three rewards, of which some have no baseline, and a
- * filler. */
+/* Worked by hand. Groups with no, one, two and three rewards, some without a baseline, and a filler. */
 static void test_drop(void **state) {
   static const int alone[] = {0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1};    /* none is too few */
   static const int pairs[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1};    /* two at least */
-  static const int compared[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1}; /* the third's baseline is not known */
+  static const int compared[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1}; /* the third's baseline is unknown */
   static const int *const want[] = {alone, pairs, compared};
   tri_rollout             r = {0};
 
@@ -217,7 +217,7 @@ static void test_drop(void **state) {
   }
 }
 
-/* A group teaches by the rewards that are left. */
+/* A group teaches by its remaining rewards. */
 static void test_select_dropped(void **state) {
   tri_rollout_store store = {0};
   tri_rollout_size  most = {3 * GROUP, N_REWARD, 1, 3 * GROUP * 9, 0};
@@ -231,7 +231,7 @@ static void test_select_dropped(void **state) {
   CHECK(tri_ledger_take(l, cpu) == TRI_OK);
   make_part(&from, 3, 0, 1, true);
   for (int q = 0; q < from.n_seq; q++) from.reward[q] = q % GROUP == 2 ? 1 : 0;
-  from.reward[0] = NAN; /* 0 and 1 are left; all equal; none */
+  from.reward[0] = NAN; /* 0 and 1 are left, all equal, none */
   from.reward[5] = NAN;
   from.reward[6] = from.reward[7] = from.reward[8] = NAN;
   CHECK(tri_select_take(&s, &from) == TRI_OK && s.lacks == 2 && s.dropped == 2);
@@ -256,7 +256,8 @@ static void test_exchange(void **state) {
   }
 }
 
-/* A rank without sequences may bring a zeroed rollout, and has no say in has_logp; one with sequences has. */
+/* A rank without sequences may give a zeroed rollout, and then has no influence on has_logp. A rank with
+ * sequences has. */
 static void test_exchange_empty(void **state) {
   tri_rollout mine = {0}, got = {0};
 
@@ -273,7 +274,7 @@ static void test_exchange_empty(void **state) {
   tri_rollout_free(&mine);
 }
 
-/* Parts that do not fit together: every rank is told. */
+/* If parts do not fit together, every rank gets an error. */
 static void test_exchange_refused(void **state) {
   tri_rollout mine = {0}, got = {0};
 
@@ -323,7 +324,8 @@ static int teardown_files(void **state) {
   return rmdir(folder);
 }
 
-/* Written, read by every rank for itself, exchanged: the step again, at any rank count. */
+/* The step is written, read by every rank for itself, and exchanged. It is the same step at any rank
+ * count. */
 static void test_file_round_trip(void **state) {
   tri_rollout whole = {0}, mine = {0}, got = {0};
 
@@ -340,7 +342,7 @@ static void test_file_round_trip(void **state) {
   }
 }
 
-/* Of a set of prompts, with a number as the right answer; without advantage. */
+/* A set of prompts, with a number as the right answer, without advantage. */
 static void check_line_of_set(const tri_rollout *r) {
   const tri_rollout_form form = {REWARD_NAME, false, "easy"};
   const tri_rollout_text text = {.answer = "4.20", .answer_bytes = 4, .answer_is_json = true};
@@ -472,8 +474,7 @@ static void test_file_repeated_prompt(void **state) {
   tri_text_free(&t);
 }
 
-/* Whole groups that only fill the step up are read as such, and written so again; behind them is nothing
- * else. */
+/* Whole groups of fillers are read as fillers, and written so again. Nothing else follows them. */
 static void test_file_fillers(void **state) {
   static const char line[] = "{\"tokens\": [1, 2], \"filler\": %s}\n";
   tri_text          t = {0};
@@ -574,8 +575,8 @@ static void test_file_refused(void **state) {
   }
 }
 
-/* No file, an empty one, and every beginning of a good one: never a crash, an error unless whole groups are
- * left. */
+/* No file, an empty one, and every beginning of a good one. There is never a crash, and an error unless whole
+ * groups are left. */
 static void test_file_cut(void **state) {
   static const char text[] =
       "{\"tokens\": [1, 2], \"logprobs\": [-0.5]}\n{\"tokens\": [1, 2]}\n{\"tokens\": [12, 3]}\n";

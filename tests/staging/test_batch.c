@@ -1,5 +1,5 @@
-/* test_batch.c - who trains on what, and the staging of micro-batches. Judge: counting, over many random
- * shapes. */
+/* test_batch.c - division of sequences among ranks, and staging of micro-batches. Judge: counting, over many
+ * random shapes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/rng.h"
 #include "device_case.h"
@@ -28,7 +28,7 @@ static uint32_t number(uint64_t a, uint64_t b, uint32_t below) {
   return bits[0] % below;
 }
 
-/* n sequences of 1 to 20 tokens; prompts from 0 tokens to all of them. */
+/* n sequences of 1 to 20 tokens, with prompts from 0 tokens to all of them. */
 static tri_rollout make_rollout(uint64_t seed, int n) {
   tri_rollout r = {0};
   int64_t     tokens = 0;
@@ -55,11 +55,11 @@ static tri_rollout make_rollout(uint64_t seed, int n) {
 
 static int64_t length(const tri_rollout *r, int q) { return r->start[q + 1] - r->start[q]; }
 
-/* One split over all ranks: every sequence exactly once, the same n_micro, limits kept. */
+/* Checks one split over all ranks for every sequence exactly once, the same n_micro, and the limits. */
 static void check_way(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens,
                       int together, bool whole) {
   int  seen[MOST] = {0}, n_micro = -1, next = begin, groups = n / r->group;
-  bool parted = !whole || groups < size || (micro && groups % size); /* what belongs to a group may be */
+  bool parted = !whole || groups < size || (micro && groups % size); /* parts of a group may be */
   int  unit = parted ? together : r->group;
 
   for (int rank = 0; rank < size; rank++) {
@@ -77,7 +77,7 @@ static void check_way(const tri_rollout *r, int begin, int n, int size, int micr
         tokens += length(r, s.seq[k]);
       }
       assert_true(s.first[i] <= s.first[i + 1]);
-      for (int k = s.first[i]; k < s.first[i + 1]; k++) /* what belongs together is here, side by side */
+      for (int k = s.first[i]; k < s.first[i + 1]; k++) /* sequences of one sample are here, side by side */
         assert_int_equal((s.seq[k] - begin) % together, (k - s.first[i]) % together);
       assert_int_equal((s.first[i + 1] - s.first[i]) % together, 0);
       if (micro > 0) assert_true(s.first[i + 1] - s.first[i] <= micro);
@@ -131,8 +131,8 @@ static void replayed_groups_stay_whole(void **state) {
   static const struct {
     int size, micro, mine[8];
   } way[] = {{3, 2, {8, 8, 8}},
-             {4, 2, {6, 6, 6, 6}}, /* not as many groups for each: cut between sequences */
-             {4, 0, {8, 4, 8, 4}}, /* packed: one group at least */
+             {4, 2, {6, 6, 6, 6}}, /* unequal numbers of groups, so cut between sequences */
+             {4, 0, {8, 4, 8, 4}}, /* packed, with at least one group */
              {8, 0, {3, 3, 3, 3, 3, 3, 3, 3}}};
   tri_rollout r = make_rollout(3, MOST);
 
@@ -148,8 +148,8 @@ static void replayed_groups_stay_whole(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Tokens of a rank are at most one longest sequence away from any other's: the sequences are dealt there and
- * back. */
+/* The token counts of ranks differ by at most the longest sequence, because sequences are dealt in
+ * alternating direction. */
 static void ranks_are_even(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 12; seed++) {
@@ -216,7 +216,7 @@ static void close_bench(bench *b) {
   tri_device_close(&b->d);
 }
 
-/* Element i, which the device has. */
+/* Returns element i of a device array. */
 static int32_t at(bench *b, const tri_tensor *t, int64_t i) {
   int32_t got;
 
@@ -224,8 +224,8 @@ static int32_t at(bench *b, const tri_tensor *t, int64_t i) {
   return got;
 }
 
-/* The packed batch of sequences seq[0..n): tokens and positions in order; each answer token predicted by the
- * row before. */
+/* Checks the packed batch of sequences seq[0..n) for tokens and positions in order, and for each answer token
+ * predicted by the row before. */
 static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, unsigned wants) {
   tri_batch    batch;
   tri_rows_out given = {0}, d;
@@ -294,7 +294,7 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
   free(sent_value);
 }
 
-/* The last row of each sequence; and a masked sequence, which has none of its own. */
+/* The last row of each sequence, and a masked sequence without own rows. */
 static void rows_are_the_last_or_none(void **state) {
   const int   seq[] = {3, 0, 5};
   tri_rollout r = make_rollout(30, MOST);
@@ -336,7 +336,7 @@ static void batches_hold_what_was_asked(void **state) {
   }
 }
 
-/* What was found out of the old log-probabilities after the fetch is what the loss then sees. */
+/* The loss sees old log-probabilities that became known after the fetch. */
 static void a_refresh_follows_the_rollout(void **state) {
   const int    seq[] = {5, 2};
   tri_rollout  r = make_rollout(30, MOST);

@@ -1,5 +1,5 @@
-/* test_first_update.c - what a first optimizer step must have done, under every legal plan. Run with 1, 2
- * and 4 ranks, in pretended nodes of all, one and two. Judge: exact. */
+/* test_first_update.c - checks after a first optimizer step, under every legal plan. Run with 1, 2 and 4
+ * ranks, in pretended nodes of all, one and two. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 #include "model_case.h"
@@ -53,7 +53,7 @@ static void close_store(void) {
   tri_session_close(se);
 }
 
-/* One step; the gradient of unit[u].param[i] is 0, that of all others not. -1: of none. */
+/* Takes one step. The gradient of unit[u].param[i] is 0, and the others are not. -1 for none. */
 static tri_status step(int u0, int i0, double learning_rate, bool *applied) {
   static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0, 0, {0, 0, 0, 0}};
   float                      slope[17 * 13];
@@ -127,7 +127,7 @@ static void what_is_not_finite(void) {
   close_store();
 }
 
-/* A warm-up's first rate may be too small for f32; it grows. */
+/* A warm-up's first rate may be too small for f32, and grows later. */
 static void what_is_too_small(void) {
   bool applied;
 

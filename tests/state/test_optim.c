@@ -269,7 +269,7 @@ static void loss_scales(void **state) {
   is_scale(&s, 8, 0);
   tri_loss_scale_follow(&s, &o, true);
   is_scale(&s, 8, 1);
-  tri_loss_scale_follow(&s, &o, false); /* what was finite before counts no more */
+  tri_loss_scale_follow(&s, &o, false); /* earlier finite updates no longer count */
   is_scale(&s, 4, 0);
   CHECK(tri_loss_scale_yields(&s, &o));
   tri_loss_scale_follow(&s, &o, false);

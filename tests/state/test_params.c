@@ -1,6 +1,6 @@
-/* test_params.c - the parameter store under every legal plan: filling, gathering, holding, reducing,
- * updating, publishing, and what it costs. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and
- * two ranks. Judge: values that are a pure function of the place in the model; integers whose sums are exact;
+/* test_params.c - the parameter store under every legal plan, with filling, gathering, holding, reducing,
+ * updating, publishing, and its memory. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and two
+ * ranks. Judge: values that are a pure function of the place in the model, integers with exact sums, and
  * AdamW in f64. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
@@ -9,8 +9,8 @@
 
 #include <unistd.h>
 
-/* Layers: on a CPU so many that four ranks, which have weights once, still save by resting them in host
- * memory, though each has the gathered units to itself; the emulation takes its time. */
+/* Number of layers. On a CPU four ranks share the weights. With this many layers they still save memory by
+ * offload, although each rank has gathered units of its own. The emulation is slow, so it has fewer. */
 enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
 
 static tri_session session, *const se = &session;
@@ -20,12 +20,12 @@ static tri_linear      *linear;
 static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
-static int64_t          offload; /* elements of a piece; 0: nothing rests in host memory */
+static int64_t          offload; /* elements of a piece, or 0 for no offload */
 static bool             common;  /* the ranks have one copy of weights and packed forms */
 static void            *space;   /* device memory for a product's input and, behind it, result */
 enum { SPACE = 1024 };           /* half of it is enough for either */
 
-/* ---- the model: an embedding, alike layers with one fused product, a head ---- */
+/* ---- the model, with an embedding, equal layers with one fused product, and a head ---- */
 
 enum { MOST_PARAMS = 4 };
 static tri_param_spec param[UNITS][MOST_PARAMS];
@@ -68,7 +68,7 @@ static void make_units(void) {
 
 static const tri_kernels *kernels(void) { return se->device->ops->kernels; }
 
-/* Element k of unit[u].param[i], exact in bf16: 8 bits. */
+/* Element k of unit[u].param[i], exact in the 8 bits of bf16. */
 static float value(int kind, int u, int i, int64_t k) {
   uint32_t bits[4];
 
@@ -76,7 +76,7 @@ static float value(int kind, int u, int i, int64_t k) {
   return (float)((int)(bits[0] % 255) - 127) / 64.0f;
 }
 
-/* Rank r's gradient in pass m: small integers, whose sums are exact in any order. */
+/* Rank r's gradient in pass m, small integers with exact sums in any order. */
 static float slope(int r, int m, int u, int i, int64_t k) {
   uint32_t bits[4];
 
@@ -98,7 +98,7 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
 
 static int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/* Whether the ranks that divide the weights have one copy of them, and of their packed forms, in common. */
+/* True if the ranks that divide the weights share one copy of them, and of their packed forms. */
 static bool shares(bool train) {
   int ranks = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
               : plan.params == TRI_SHARD_NODE ? se->rt.local_size
@@ -106,8 +106,8 @@ static bool shares(bool train) {
   return !tri_device_is_gpu(se->device) && ranks > 1 && ranks == se->rt.local_size && (train || !offload);
 }
 
-/* A rank's piece of `bytes` that so many ranks have in common: whole pages, one more to begin at a page, and
- * of all ranks together one for flags. */
+/* Returns a rank's piece of `bytes` shared by n ranks. It has whole pages, one more page for alignment, and
+ * all ranks together have one for flags. */
 static int64_t piece_bytes(int64_t bytes) {
   int64_t page = sysconf(_SC_PAGESIZE), ranks = se->rt.local_size;
   return (page + bytes + ranks * page - 1) / (ranks * page) * page + page;
@@ -185,7 +185,7 @@ static void close_store(void) {
 
 /* ---- gathering ---- */
 
-/* A copy of a tensor in host memory; data by free(). */
+/* Copies a tensor to host memory, freed by free(). */
 static tri_tensor on_host(const tri_tensor *t) {
   tri_tensor h = *t;
   h.data = device_get(se->stream, t->data, (size_t)tri_tensor_count(t) * tri_dtype_bytes(t->dtype));
@@ -198,7 +198,7 @@ static float element(const tri_tensor *t, int64_t k) {
 
 static float stored(float x) { return *dtype == TRI_BF16 ? tri_bf16_to_f32(tri_f32_to_bf16(x)) : x; }
 
-/* What unit[u].param[i][k] should be; NULL: as filled. */
+/* Expected value of unit[u].param[i][k], or NULL for the filled values. */
 static float (*wanted)(int u, int i, int64_t k);
 static float as_filled(int u, int i, int64_t k) { return value(TRI_STATE_WEIGHT, u, i, k); }
 
@@ -268,13 +268,13 @@ static void gathering(void) {
 
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1);
   for (int u = UNITS - 1; u >= 0; u--) gather(u, TRI_USE_FWD | TRI_USE_BWD, u > 0 ? u - 1 : -1);
-  gather(2, TRI_USE_BWD, 3); /* what was prefetched is not what comes */
+  gather(2, TRI_USE_BWD, 3); /* another unit was prefetched */
   gather(1, TRI_USE_FWD, 2);
   OK(tri_params_prefetch(p, 3, se->stream));
   OK(tri_params_prefetch(p, 3, se->stream));
   OK(tri_params_prefetch(p, -1, se->stream));
   gather(3, TRI_USE_FWD, -1);
-  /* what stays there a rank may use as often as it likes */
+  /* a rank may use a unit that stays there any number of times */
   for (int k = 0; k < se->rt.world_rank && tri_params_options(p)->train; k++)
     gather(UNITS - 1, TRI_USE_FWD | TRI_USE_BWD, -1);
   for (int u = UNITS - 1; u >= 1; u--) gather(u, TRI_USE_FWD, -1);
@@ -293,7 +293,7 @@ static void gathering(void) {
   OK(tri_params_release(p, 2, se->stream));
 }
 
-/* Held units need no communication: ranks may go different ways. */
+/* Held units need no communication, so ranks may use them in different orders. */
 static void holding(void) {
   OK(tri_params_prefetch(p, 1, se->stream));
   OK(tri_params_hold(p, true, se->stream));
@@ -327,7 +327,7 @@ static void add_slope(int m, int u, const tri_weights *dw, float part) {
   }
 }
 
-/* One pass in the order of a backward with a tied head: the embedding's gradient is opened first and closed
+/* One pass in the order of a backward with a tied head. The embedding's gradient is opened first and closed
  * last. */
 static void backward(int m, bool last) {
   tri_weights head, table, dw;
@@ -357,7 +357,7 @@ static double reduced(int u, int i, int64_t k) {
   return sum;
 }
 
-/* The reduced gradient on this rank's share: the exact sum, zero between and behind the params. */
+/* The reduced gradient on this rank's share is the exact sum, and zero between and behind the params. */
 static void check_reduced(void) {
   OK(tri_params_grad_settle(p, se->stream));
   OK(tri_params_grad_settle(p, se->stream)); /* costs nothing */
@@ -469,7 +469,7 @@ static void updating(void) {
   OK(tri_optim_step(p, &optim, &(tri_optim_now){0.05, 7, 1, false}, se->stream, &grad_norm, &applied));
   CHECK(applied && fabs(grad_norm - sqrt(want)) <= 1e-12 * grad_norm, "norm %.17g, not %.17g", grad_norm,
         sqrt(want));
-  /* f32: beta2 is 0.99 to 6e-8, 1 - beta2 to 1e-6, of which the step has half */
+  /* f32 holds beta2 = 0.99 to 6e-8 and 1 - beta2 to 1e-6, and half of that goes into the step */
   OK(tri_params_average(p, false, se->stream));
   read_all(TRI_STATE_AVERAGE, averaged, 1e-6);
   read_all(TRI_STATE_WEIGHT, updated, 1e-6);
@@ -477,7 +477,8 @@ static void updating(void) {
   gather(2, TRI_USE_FWD, -1);
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
   holding();
-  /* nothing is left of the gradient: the same again is the same sum; the products' part is written anew */
+  /* nothing is left of the gradient, so the same again gives the same sum. The products' part is written
+   * anew */
   for (int m = 0; m < PASSES; m++) backward(m, m == PASSES - 1);
   check_reduced();
 }
@@ -486,8 +487,8 @@ static void updating(void) {
 
 static const tri_dtype types[] = {TRI_F32, TRI_BF16};
 
-/* State bytes of plan none and of ZeRO-3, in every pretended node: the second is a part as large as 1 / ranks
- * but for padding: at most 64 elements x ranks of each unit, in at most five arrays. */
+/* State bytes of plan none and of ZeRO-3, in every pretended node. The second is 1 / ranks of the first,
+ * except for padding of at most 64 elements x ranks of each unit, in at most five arrays. */
 static void compare_memory(int64_t none, int64_t zero3) {
   int64_t R = se->rt.world_size, padding = UNITS * 5 * (64 * 4 * R + 256);
 
@@ -498,8 +499,8 @@ static void compare_memory(int64_t none, int64_t zero3) {
 /* The bits of the updated weights, with the state on the device. */
 static float *resident[UNITS][MOST_PARAMS];
 
-/* With the optimizer's state in host memory, in pieces that end anywhere: the same bits, in less device
- * memory than the plan says of a store that keeps it. */
+/* With the optimizer's state in host memory, in pieces that end anywhere, the bits are the same, and the
+ * device memory is less than planned without offload. */
 static void offloading(int ranks_per_node, int64_t device) {
   const int64_t pieces[] = {100, 1 << 20};
 

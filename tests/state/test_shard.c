@@ -1,4 +1,5 @@
-/* test_shard.c - legal plans, padding and ranges. Judge: the sentences of shard.h, every case by a loop. */
+/* test_shard.c - legal plans, padding and ranges. Judge: the statements of shard.h, with every case in a
+ * loop. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,8 @@ static void padding_is_the_smallest_multiple(void **state) {
   assert_true(tri_shard_pad(((int64_t)1 << 40) + 1, 3, 64) > (int64_t)1 << 40);
 }
 
-/* The shares of a scope tile the buffer: over the ranks of a node for node, over all ranks for world. */
+/* The shares of a scope cover the buffer without overlap, over the ranks of a node for node, and over all
+ * ranks for world. */
 static void tiles(int local_size, int nodes) {
   char seen[3][PADDED];
 

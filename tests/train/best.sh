@@ -1,9 +1,10 @@
 #!/bin/bash
-# best.sh - the checkpoint of the best evaluation: which it is, what it holds, that it stays, also beside the steps and resumed.
+# best.sh - keeps the checkpoint of the best evaluation, also in the background and after a resume, with the right content.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/best.sh PROGRAM RANKS
-# Judges: awk over metrics.jsonl; a run that ends at that step, whose exported weights must be the same bytes.
+#
+# Judges: awk over metrics.jsonl, and a run that ends at that step and must export the same bytes.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -41,7 +42,7 @@ export_of "$dir/whole/checkpoints/BEST" best-model
 export_of "$dir/so-far" so-far-model
 cmp "$dir/best-model/model.safetensors" "$dir/so-far-model/model.safetensors" || fail "BEST holds other weights"
 
-# Beside the steps; in two parts, of which the second begins behind the best one.
+# In the background, in two parts. The second part begins after the best checkpoint.
 launch "$ranks" "$dir/beside" train.steps=24 $by checkpoint.async=true
 check "$dir/beside" "$best" 20 24
 export_of "$dir/beside/checkpoints/BEST" beside-model
@@ -55,7 +56,7 @@ launch "$ranks" "$dir/parts" train.steps=25 $by
 [ "$(named "$dir/parts")" = "$(folder_of "$best")" ] || fail "a folder in its place: BEST is $(named "$dir/parts")"
 [ -d "$dir/parts/checkpoints/BEST.before-1/mine" ] || fail "what stood in the place of BEST is gone"
 
-# Wound back to before the best one: the best until there, then the same again.
+# Resumed from before the best checkpoint. The best one up to there counts, and then the same one again.
 launch "$ranks" "$dir/back" train.steps=24 $by checkpoint.save_total_limit=99
 before=$((best <= 5 ? 0 : best <= 10 ? 5 : best <= 15 ? 10 : 15))
 launch "$ranks" "$dir/back" train.steps=$((before + 1)) $by checkpoint.save_total_limit=99 \
@@ -67,7 +68,7 @@ launch "$ranks" "$dir/again" train.steps=24 $by checkpoint.save_total_limit=99
 launch "$ranks" "$dir/again" train.steps=24 $by run.resume="$dir/again/checkpoints/$(folder_of $before)"
 check "$dir/again" "$best" 20 24
 
-# Begun in the middle of a run: of evaluations before it those count whose checkpoints are there. Less may be better.
+# keep_best given in the middle of a run. Earlier evaluations count if their checkpoints exist. Less may be better.
 launch "$ranks" "$dir/later" train.steps=10
 launch "$ranks" "$dir/later" train.steps=12 checkpoint.keep_best=eval_response_length_mean_tokens
 case $(named "$dir/later") in step-00000010 | step-00000012) ;; *) fail "begun later, BEST is $(named "$dir/later")" ;; esac

@@ -1,10 +1,11 @@
 #!/bin/bash
-# eval_loss.sh - held-out lines judged by the loss of each algorithm that learns from given answers.
+# eval_loss.sh - evaluates held-out lines by the loss of each algorithm that learns from given answers.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/eval_loss.sh PROGRAM RANKS OTHER ...
-# Judges: the same evaluation on other numbers of ranks, in other passes and with another batch, to the bit; TRL's evaluations;
-# the tokens' log-probabilities of trireme score; exp; the run's own last evaluation, for trireme eval; the plan's bytes.
+#
+# Judges: the same evaluation on other numbers of ranks, in other passes and with another batch, to the bit. TRL's evaluations.
+# The tokens' log-probabilities of trireme score. exp. For trireme eval, the run's own last evaluation. The plan's bytes.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -53,7 +54,7 @@ for algo in sft rm dpo kto; do
   done
 done
 
-# Of supervised lines the mean over all tokens of all lines, and of each set over its own; its exponential.
+# SFT takes the mean over all tokens of all lines, of each set over its own tokens, and its exponential.
 near "$(value "$dir/sft" eval_perplexity 2)" "$(value "$dir/sft" eval_loss 2 | awk '{ printf "%.17g", exp($1) }')" 1e-12 ||
   fail "eval_perplexity is not exp(eval_loss)"
 awk 'BEGIN { srand(3); for (i = 0; i < 30; i++) { n = 3 + i % 11; p = i % 3; printf "{\"tokens\": ["
@@ -74,7 +75,7 @@ near "$(value "$dir/ids" eval_loss 2)" "$(mean "$dir/ids.jsonl")" 1e-9 || fail "
 near "$(value "$dir/ids" eval_b_loss 2)" "$(mean "$dir/b.jsonl")" 1e-9 || fail "eval_b_loss is not that of its set"
 [ "$(readlink "$dir/ids/checkpoints/BEST")" = step-00000002 ] || fail "the least eval_b_loss is not kept"
 
-# With rewards lines with answers are judged both ways, prompts alone by their answers.
+# With rewards, lines with answers are evaluated by loss and by rewards, and prompts alone only by rewards.
 both="rollout.max_response_length=4 eval.max_prompts=9"
 of="algo.name=sft data.train=$dir/sft.jsonl"
 # shellcheck disable=SC2086
@@ -88,7 +89,7 @@ for step in 0 2; do
     fail "answers and loss of step $step"
   [ -n "$(value "$dir/prompts" eval_pass_at_1 $step)" ] && [ -z "$(value "$dir/prompts" eval_loss $step)" ] || fail "prompts alone"
 done
-# trireme eval of a run says what its last evaluation said, digit by digit, on any ranks.
+# trireme eval of a run repeats its last evaluation digit by digit, on any number of ranks.
 again() { # run, the folder that is given, ranks
   # shellcheck disable=SC2086
   mpirun $root --oversubscribe -n "$3" "$program" eval "$2" --json > "$dir/said" 2> "$dir/log" || fail "trireme eval $2"
@@ -116,7 +117,8 @@ again "$dir/kto" "$dir/kto" 3
 grep -q '"step": 2, "lines": 67, "loss": ' "$dir/said" || fail "no step, no lines"
 [ -e "$dir/kto/log.txt" ] && ! grep -q 'trireme eval' "$dir/kto/log.txt" && [ "$(wc -l < "$dir/kto/metrics.jsonl")" = 3 ] || fail "the run's own files are written"
 
-# What TRL's trainers say of the same lines and models (make_eval_golden.py), all lines in one batch there, two in one here.
+# Evaluations of TRL's trainers on the same lines and models (make_eval_golden.py). TRL takes all lines in one batch, this run
+# two.
 gold=$here/tests/data/eval
 golden() { # algorithm, metric
   sed "s/.*\"$1\":{\([^}]*\)}.*/\1/" "$gold/golden.json" | tr , '\n' | sed -n "s/^\"$2\"://p"
@@ -137,7 +139,8 @@ for algo in sft rm dpo kto; do
   [ "$(echo "$names" | wc -w)" -ge 2 ] || fail "no golden numbers of $algo"
 done
 
-# trireme score: completions, whose mean is eval_loss; pairs, of a reward model too, whose margins are eval_margin_mean.
+# trireme score of completions, with the mean eval_loss, and of pairs, also by a reward model, with the margins' mean
+# eval_margin_mean.
 score() { "$program" score "$@" --dtype f32 > "$dir/said" 2> "$dir/log" || fail "trireme score $*"; } # arguments
 mean_of() { # field, field that divides; or 1: lines
   awk -v a="\"$1\": " -v b="\"$2\": " -v by="$2" '{ x = $0; sub(".*" a, "", x); sum += x; if (by == 1) n++; else { x = $0; sub(".*" b, "", x); n += x } }
@@ -157,7 +160,7 @@ for side in chosen rejected; do
 done
 near "$margin" "$(echo "$both" | awk '{ printf "%.15g", $1 - $2 }')" 1e-9 || fail "the margin of pairs is $margin, their sides $both"
 
-# A flag replaces its key; one that means nothing is refused; answers that are all alike are told.
+# A flag replaces its key. A flag without effect is refused. Equal answers are reported.
 "$program" eval "$dir/ids" --data "$dir/b.jsonl" --json > "$dir/said" 2> "$dir/log" || fail "eval --data"
 grep -qF "\"loss\": $(value "$dir/ids" eval_b_loss 2)," "$dir/said" || fail "--data is not the set's"
 "$program" eval "$dir/grpo" --temperature 0 --reward exact --output "$dir/answers.jsonl" > "$dir/said" 2> "$dir/log" || fail "eval --output"

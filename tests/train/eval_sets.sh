@@ -1,9 +1,10 @@
 #!/bin/bash
-# eval_sets.sh - evaluations of several named sets: each as if it were alone, all as if they had no names.
+# eval_sets.sh - evaluates several named sets, each as if it were alone, and all as if they had no names.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/eval_sets.sh PROGRAM RANKS OTHER ...
-# Judges: runs that evaluate on the files of one set only, and on all without names; the run itself on other numbers of ranks.
+#
+# Judges: runs that evaluate on the files of one set only, and on all without names. The run itself on other numbers of ranks.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -24,7 +25,7 @@ near() {
     fail "$2 of ${1##*/} is '$x', $4 of ${3##*/} '$y'"
 }
 
-# By answers, several at a temperature: random numbers are keyed by the lines' places in the files one after another.
+# Several answers to a prompt at a temperature. Random numbers are keyed by the lines' places in the concatenated files.
 both="data.eval=[$dir/a.jsonl,$dir/b.jsonl]" names='data.eval_names=[sum_a,b2]'
 more="train.steps=1 checkpoint.save_final=false checkpoint.save_steps=0 model.dtype=f32 eval.steps=1"
 three="eval.num_generations=3 eval.temperature=1"
@@ -47,7 +48,7 @@ awk -v n="$(value "$dir/named" eval_reward_mean 0)" -v a="$(value "$dir/named" e
   fail "eval.max_prompts is not of each set"
 ! grep -q 'eval_sum_a' "$dir/all/metrics.jsonl" || fail "sets without names"
 
-# Of k answers: of rewards that are 1 or 0 the best is pass@k; a pattern takes no result to vote by, a number does.
+# Figures of k answers. With rewards of 1 or 0 the best is pass@k. A reward by pattern has no result to vote on, a number has one.
 same "$dir/named" eval_best_at_k "$dir/named" eval_pass_at_k
 ! grep -q majority "$dir/named/metrics.jsonl" || fail "a majority of patterns"
 votes='reward=[{name: regex, pattern: "[0-4]"}, {name: number, weight: 0.5}]'
@@ -67,7 +68,7 @@ for n in "$@"; do
   diff <(numbers "$dir/named" | head -n 1) <(numbers "$dir/on-$n" | head -n 1) || fail "$n ranks evaluate differently"
 done
 
-# What the kept answers of a step come to, set by set, counted by awk: votes by the trimmed text, as reward exact takes it.
+# The figures of the saved answers of a step, set by set, counted by awk. Votes go by the trimmed text, as in reward exact.
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/kept" "$both" "$names" checkpoint.save_final=false checkpoint.save_steps=0 train.steps=6 eval.steps=6 \
   eval.save=true rollout.max_response_length=1 eval.num_generations=5 eval.temperature=1 eval.max_prompts=0 \
@@ -90,7 +91,7 @@ for set in sum_a b2; do
     fail "$set: best@k and majority@k are not $(cat "$dir/want")"
 done
 
-# By the loss: pairs, of which none of a batch is of two sets.
+# By the loss of pairs, with no batch across two sets.
 awk 'BEGIN { for (i = 0; i < 40; i++) printf "{\"prompt\": \"%d+%d=\", \"chosen\": \"%d\", \"rejected\": \"%d\"}\n",
   i % 9, i % 7, i % 9 + i % 7, i % 5 }' > "$dir/pairs.jsonl"
 head -n 7 "$dir/pairs.jsonl" > "$dir/p.jsonl"
@@ -111,7 +112,7 @@ for m in loss accuracy entropy_mean_nats; do
   near "$dir/pairs" eval_$m "$dir/p-and-q" eval_$m
 done
 
-# Names that cannot be, sets without lines.
+# Invalid names, and sets without lines.
 : > "$dir/none.jsonl"
 refused() { # words, key=value ...
   words=$1

@@ -1,16 +1,19 @@
 #!/bin/bash
-# every_algo.sh - every algorithm on several numbers of ranks, plans and micro-batches: the same numbers; resumed: the same bits.
+# every_algo.sh - runs every algorithm on several numbers of ranks, plans and micro-batches, and resumes it, for equal numbers.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/every_algo.sh PROGRAM 4 all|ways|NAME ...    judged: PPO on a reward model's scores, with a smaller critic;
-#                                                            lora-NAME: with low-rank adapters, and an average of them
-#   all: every one; ways: those that run other code on ranks and plans. The others, by --check: they differ from GRPO in formulas,
-#   of which tests/algo/ and test_steps have goldens, remax in its greedy answers too (greedy.sh)
-#   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
-# Then log.txt is emptied: run.jsonl alone says what the run was to watch, report and show, and it is resumed in that folder.
-# Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
-# 0), the sampler's gap 0, memory used as planned, to the byte what trireme plan said before; a run resumed from its second
-# step, its state in host memory, has the rest of the lines bit for bit.
+#   tests/train/every_algo.sh PROGRAM 4 all|ways|NAME ...    judged: PPO on a reward model's scores, with a smaller critic
+#                                                            lora-NAME: with low-rank adapters and their average
+#
+#   all: every algorithm. ways: algorithms with a path of their own through the code on ranks and plans. The others only run
+#   --check. They differ from GRPO in formulas, and tests/algo/ and test_steps have goldens for these. remax also differs in
+#   its greedy answers (greedy.sh).
+#   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them.
+#
+# Then log.txt is emptied, so that watch, report and show have only run.jsonl, and the run is resumed in that folder.
+# Judge: every number of each step, except times, memory and rates, within 1e-5 of a run on one rank, or within 1e-6 near 0. The
+# sampler's gap is 0. Memory is used as planned, to the byte of trireme plan. A run resumed from its second step, with its state
+# in host memory, has the rest of the lines bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -81,7 +84,7 @@ of_name() { # name: sets as and of, its key=value
   [[ $1 != lora-* ]] || of+=(lora.rank=4 lora.alpha=8 algo.ema_beta=0.5)
 }
 
-# What programs say of a run whose log.txt is empty: its end, its start, its evaluations, its answers.
+# Programs report a run with an empty log.txt: its end, its start, its evaluations, its answers.
 look() { # output folder, algorithm, step, starts
   local shown
   : > "$1/log.txt"

@@ -1,9 +1,10 @@
 #!/bin/bash
-# greedy.sh - ReMax: what is learned is how much better an answer is than the greedy one to its prompt.
+# greedy.sh - ReMax learns from the difference between an answer and the greedy answer to its prompt.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/greedy.sh PROGRAM RANKS OTHER ...
-# Judges: the answers of a run at temperature 0; other numbers of ranks, and the uninterrupted run, bit for bit.
+#
+# Judges: the answers of a run at temperature 0. Other numbers of ranks, and the uninterrupted run, bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2

@@ -1,11 +1,12 @@
 #!/bin/bash
-# gsm8k.sh - lines of GSM8K as they come, a Qwen2 model from random weights and a real tokenizer: GRPO by chat template, and the
-# same lines as conversations for SFT, DPO and KTO, packed, and drawn from two files by weights.
+# gsm8k.sh - learns from lines of GSM8K with a Qwen2 model of random weights and a real tokenizer, by GRPO with a chat template, and
+# by SFT, DPO and KTO from the same lines as conversations, packed, and drawn from two files by weights.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/gsm8k.sh PROGRAM RANKS [brief]    brief: of the algorithms that learn from lines only KTO, and no resume
-# Judges: the prompts' tokens by transformers (tests/golden/make_gsm8k_golden.py); the same conversations rendered by hand into
-# text; the unpacked file; the uninterrupted run, bit for bit.
+#   tests/train/gsm8k.sh PROGRAM RANKS [brief]    brief: only KTO among the algorithms that learn from lines, and no resume
+#
+# Judges: the prompts' tokens by transformers (tests/golden/make_gsm8k_golden.py). The same conversations rendered by hand into
+# text. The unpacked file. The uninterrupted run, bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 data=$here/tests/data/gsm8k
@@ -26,7 +27,7 @@ launch "$ranks" "$dir/grpo"
 [ "$(grep -c '"eval_reward_mean": [0-9]' "$dir/grpo/metrics.jsonl")" = 3 ] || fail "not three evaluations"
 ! grep -q '"sampler_gap_max_nats": 0[^,]' "$dir/grpo/metrics.jsonl" || fail "the sampler's gap is not 0"
 ! grep -q '"code": "turn_end_no_' "$dir/grpo/run.jsonl" || fail "the template's end token is taken for another"
-# Each answer's tokens begin with its line's prompt, as transformers has it.
+# Each answer's tokens begin with its line's prompt, as in transformers.
 awk 'NR == FNR { gsub(/^.*\[|\].*$/, ""); want[FNR - 1] = $0 ","; next }
   { id = $0; sub(/.*"prompt_id": /, "", id); sub(/,.*/, "", id)
     got = $0; sub(/.*"tokens": \[/, "", got); sub(/\].*/, "", got); gsub(/ /, "", got)
@@ -36,8 +37,9 @@ awk 'NR == FNR { gsub(/^.*\[|\].*$/, ""); want[FNR - 1] = $0 ","; next }
   --max-new 4 --json > "$dir/eval.json" 2> "$dir/log" || fail "eval"
 grep -q '"prompts": 8' "$dir/eval.json" || fail "eval: $(cat "$dir/eval.json")"
 
-# The same lines as conversations, and rendered by hand (chatml), for the algorithms that learn from lines. KTO gives a prompt
-# the answer of another line, cut where no line is as long: the longest are left out, and in the last one both are longer.
+# The same lines as conversations, and rendered by hand (chatml), for the algorithms that learn from lines. KTO gives a prompt the
+# answer of another line, cut if no line is as long. So the longest lines are left out, and both parts of the last line are
+# longer.
 words() { printf 'word %.0s' $(seq "$1"); }
 { awk "length < 700" "$data/train.jsonl"
   head -n 1 "$data/train.jsonl" | sed "s/\"question\": \"/&$(words 60)/; s/\"answer\": \"/&$(words 120)/"; } > "$dir/train"
@@ -75,7 +77,7 @@ done
 
 [ "${3-}" != brief ] || { echo "gsm8k: ten steps of GRPO, and conversations as their text for KTO, on $ranks ranks"; exit 0; }
 
-# Packed; and two files by weights, resumed.
+# Packed. Then two files by weights, resumed.
 gzip -c "$dir/sft.talk" > "$dir/sft.gz"
 launch "$ranks" "$dir/packed" data.train="$dir/sft.gz"
 cmp <(numbers "$dir/sft") <(numbers "$dir/packed") || fail "a packed file is learned otherwise"

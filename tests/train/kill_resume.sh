@@ -2,22 +2,23 @@
 # kill_resume.sh - kills a run with SIGKILL at random moments, resumes it, and compares its metrics with an uninterrupted run's.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/kill_resume.sh PROGRAM RANKS KILLS [SEED [KEY=VALUE ...]]    what the deck has instead
-# Judge: the uninterrupted run, bit for bit, but for what may differ between equal runs (time_*, mem_*, *_per_s). The
-# moments differ from machine to machine, the verdict must not: any state a kill leaves has to resume to the same numbers.
+#   tests/train/kill_resume.sh PROGRAM RANKS KILLS [SEED [KEY=VALUE ...]]    replaces these keys of the deck
+#
+# Judge: the uninterrupted run, bit for bit, except for numbers that may differ between equal runs (time_*, mem_*, *_per_s). The
+# moments differ from machine to machine. The result must not, because a kill must always leave a state that resumes to the same numbers.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 kills=$3 RANDOM=${4:-1} more=("${@:5}") parts=
 [[ "${more[*]}" != *ppo* ]] || parts=critic
 [[ "${more[*]}" != *ema* ]] || parts="$parts ema"
 write_deck
-# Who is killed leaves what it had for Open MPI: it goes with $session. Short, for sockets are made in it.
+# A killed process leaves files of Open MPI behind. They go with $session. The name is short, because sockets are made in it.
 session=$(mktemp -d /dev/shm/kr.XXXXXX)
 trap 'rm -rf "$dir" "$session"' EXIT
 export OMPI_MCA_orte_tmpdir_base=$session
 
-# Until none of the session is left: mpirun may just have started one that pkill did not see. A rank's lock on its folder is
-# there until the last of its threads has ended.
+# Repeats until no process of the session is left, because mpirun may have just started one that pkill did not see. A rank holds
+# the lock on its folder until its last thread has ended.
 kill_session() { # its number, the run's output folder
   local code=0
   while [ $code = 0 ]; do pkill -KILL -r D,R,S -s "$1" || code=$?; done

@@ -1,12 +1,13 @@
 #!/bin/bash
-# links.sh - what communicators carried, in the metrics and at the end of a run, on pretended nodes.
+# links.sh - reports the traffic of communicators in the metrics and at the end of a run, on pretended nodes.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/links.sh PROGRAM RANKS
-# Judge: the bytes of each step are those of sharding's formulas (sharding.md 1.2: N numbers, b = 2 bytes of a weight, r = 4 of a
-# gradient, k micro-batches; a ring of X bytes over S ranks gives X (S - 1) / S), exactly, and no bytes of weights where the ranks of
-# a node have them in common; every rate is above 0; the table has
-# the communicators with several ranks that carried anything, with these bytes and those of the start, and no others; a plan that no link can keep is warned of by name.
+#
+# Judge: the bytes of each step are exactly those of sharding's formulas (sharding.md 1.2). With N numbers, b = 2 bytes of a weight,
+# r = 4 of a gradient and k micro-batches, a ring of X bytes over S ranks gives X (S - 1) / S. There are no bytes of weights if the
+# ranks of a node share them. Every rate is above 0. The table has all communicators of several ranks with traffic, and no others,
+# with these bytes and the bytes of the start. A plan that no link can keep is warned of by name.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 layers=2 width=256 # every tensor is a multiple of 4 x 64 numbers: nothing is padded
@@ -27,7 +28,7 @@ algo: {name: sft}
 train: {steps: 2, train_batch_size: 16, micro_batch_size: 2, learning_rate: 1e-3}
 checkpoint: {save_steps: 0, save_final: false}
 EOF
-# What doctor would have measured: links inside nodes that no machine has, and between them such as any has.
+# Pretended measurements of doctor, with impossible links inside nodes and ordinary links between them.
 export XDG_CACHE_HOME="$dir/cache"
 mkdir -p "$dir/cache/trireme"
 cat > "$dir/cache/trireme/machine-cpu-1.json" <<EOF
@@ -37,7 +38,7 @@ EOF
 
 fail() { echo "links: $1"; cat "$dir/log"; exit 1; }
 
-# A run with these settings; then for each further argument SCOPE:RANKS:BYTES of a step. Other scopes must not show.
+# Runs with these settings, and checks a step for each further argument SCOPE:RANKS:BYTES. Other scopes must not show.
 carried() {
   local settings=$1 scope size bytes n rates
   shift

@@ -1,10 +1,12 @@
 #!/bin/bash
-# memory.sh - planned, used and state bytes of a rank under every shard plan: the plan must be used to the byte.
+# memory.sh - uses the planned memory of a rank to the byte under every shard plan.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/memory.sh PROGRAM RANKS    DEVICE=cuda: on the GPU, in builds that have one; PLANS="000 112 222": these alone
-# Judge: planned equals used in each, and what trireme plan says before; params, grads and optimizer over all ranks hold 1/RANKS of what `none` holds, but for
-# padding (at most 64 elements a rank for each of 16 bytes of state in each of the model's units).
+#   tests/train/memory.sh PROGRAM RANKS    DEVICE=cuda: on the GPU, in builds with one. PLANS="000 112 222": only these
+#
+# Judge: planned equals used in each plan, and equals the earlier output of trireme plan. params, grads and optimizer over all
+# ranks hold 1/RANKS of the bytes under `none`, except for padding (at most 64 elements a rank for each of 16 bytes of state in
+# each of the model's units).
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -34,7 +36,7 @@ units=$(awk -F'[:,]' '/num_hidden_layers/ { print $2 + 2 }' "$here/inputs/quicks
 echo "memory: all over $ranks ranks: $share bytes of state, a $ranks. part of none's $whole would be $((whole / ranks))"
 [ "$share" -ge $((whole / ranks)) ] && [ $((share * ranks - whole)) -le $((units * ranks * 64 * 16 + units * ranks * 5 * 256)) ] || exit 1
 
-# Under a control group's limit that leaves the plan of one rank 4 MiB for libraries and buffers, it is refused; with 64 MiB it is not.
+# A control group's limit that leaves 4 MiB for libraries and buffers beside the plan of one rank is refused, and 64 MiB is not.
 [ "$device" = cpu ] || exit 0
 one=/sys/fs/cgroup/memory$(awk -F: '$2 ~ /(^|,)memory(,|$)/ { print $3 }' /proc/self/cgroup) limit=memory.limit_in_bytes
 [ -e "$one/$limit" ] || one=/sys/fs/cgroup$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup) limit=memory.max

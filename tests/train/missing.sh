@@ -1,17 +1,19 @@
 #!/bin/bash
-# missing.sh - a rank of a whole run is stopped, or killed: the run says which one, and ends with 76.
+# missing.sh - stops or kills a rank of a whole run. The run names the rank, and ends with 76.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/missing.sh PROGRAM RANKS SIGNAL:RANK ... [told:RANK]
-# Judges: exit code 76 of mpirun; one message, on stderr and (unless it is of rank 0, whose file that is) in log.txt, with
-# rank, phase, collective and who has come; one verdict in run.jsonl, also where rank 0 is the one that is missing. run.timeout_s is the silence too where it is shorter.
+#
+# Judges: exit code 76 of mpirun. One message on stderr, and in log.txt unless rank 0 is missing, because log.txt is its file. The
+# message has rank, phase, collective and the ranks that have come. One verdict in run.jsonl, even if rank 0 is missing. A shorter
+# run.timeout_s is also the limit of silence.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
 write_deck
 
-# Ends a rank of a run that takes steps. Its launcher must not hear of that: it would end the others first, as it does within
-# a second or two. So it has started a shell, which stays.
+# Ends a rank of a running run. Its launcher must not notice, because within a second or two it would end the other ranks first.
+# So the launcher has started a shell, which stays.
 lose() { # signal, rank
   rm -rf "$dir/o" "$dir/victim"
   # shellcheck disable=SC2016,SC2086
@@ -31,7 +33,7 @@ lose() { # signal, rank
   kill -KILL "$(cat "$dir/victim")" 2> /dev/null || true # a launcher may leave one that is stopped
 }
 
-# Killed where its launcher hears of it, which then ends the others, a second before it kills: that is not answered after the message.
+# Kills a rank so that its launcher notices. The launcher ends the other ranks a second later, and nothing follows the message.
 tell() { # rank
   local pid
   rm -rf "$dir/o" "$dir/victim"

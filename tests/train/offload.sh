@@ -1,10 +1,11 @@
 #!/bin/bash
-# offload.sh - PPO with a reference, its state in host memory or not: the same bits, less of the device, as planned.
+# offload.sh - runs PPO with a reference, with and without its state in host memory, for the same bits and less device memory.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/offload.sh PROGRAM RANKS PLAN:TYPE ...
-# Judge: with each word of shard.offload the metrics of `none` bit for bit, memory used as planned, of the device less than with
-# `none`, and what the plan says of `none` is what that takes; the checkpoints of all are equal.
+#
+# Judge: with each word of shard.offload the metrics of `none` bit for bit, memory used as planned, and less device memory than with
+# `none`. The plan's figure for `none` equals the use of a run with `none`. All checkpoints are equal.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2

@@ -1,12 +1,12 @@
 #!/bin/bash
-# options.sh - whole runs with the options of online algorithms on; RANKS ranks against one.
+# options.sh - runs the options of online algorithms in whole runs, on RANKS ranks and on one.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/options.sh PROGRAM RANKS
-# Three saved steps are learned from again, so that every run has the same tokens: the sampler's log-probabilities are half
-# a nat lower in the files than what the trainer finds, every other answer of steps 1 and 3 was cut, all of step 2. Judges:
-# one rank with another micro-batch, to 1e-5; numbers worked by hand in the comment above a check; of a resumed run the run
-# that went on by itself, bit for bit.
+#
+# Replays three saved steps, so that every run has the same tokens. The sampler's log-probabilities in the files are half a nat
+# below the trainer's. Every other answer of steps 1 and 3 was cut, and all of step 2. Judges: one rank with another micro-batch,
+# to 1e-5. Numbers worked by hand in the comment above a check. For a resumed run the uninterrupted one, bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -46,24 +46,24 @@ for step in $(seq $steps); do
   done
 done
 
-# exp(0.5) before the cap of 1.5: every token of step 1 is over it.
+# The correction is exp(0.5) before the cap of 1.5, so every token of step 1 is over the cap.
 near is_ratio_mean "$(field "$dir/one" 1 is_ratio_mean)" 1.6487213
 [ "$(field "$dir/one" 1 is_capped_ratio)" = 1 ] || fail "not every token is over the cap"
-# Nothing is left of step 2: no loss, no token, and no KL to move the coefficient.
+# Step 2 has no answers left, so no loss, no token, and no KL to move the coefficient.
 [ "$(field "$dir/one" 2 tokens)/$(field "$dir/one" 2 loss)/$(field "$dir/one" 2 kl_mean_nats)" = 0/0/none ] ||
   fail "a step of which all is cut has a loss"
 [ "$(field "$dir/one" 1 tokens)" -lt "$(field "$dir/made" 1 tokens)" ] || fail "cut answers are learned from"
-# The schedule is the plan's: it is at its end after the last update, though step 2 had none.
+# The schedule follows the plan. It is at its end after the last update, though step 2 had none.
 near learning_rate "$(field "$dir/one" 3 learning_rate)" 0
-# Step 1 has a KL far above its target after its first update: kl_coef grows by 0.2 x 32 samples / 100.
+# The KL of step 1 is far above its target after its first update, so kl_coef grows by 0.2 x 32 samples / 100.
 near kl_coef "$(field "$dir/one" 1 kl_coef)" 0.01
 near kl_coef "$(field "$dir/one" 2 kl_coef)" 0.01064
 near kl_coef "$(field "$dir/one" 3 kl_coef)" 0.01064
-# Four optimizer steps below the target raise it by 0.005 each; those without tokens leave it.
+# Four optimizer steps below the target raise it by 0.005 each. Steps without tokens leave it.
 near entropy_coef "$(field "$dir/one" 1 entropy_coef)" 0.0275
 near entropy_coef "$(field "$dir/one" 2 entropy_coef)" 0.0275
 near entropy_coef "$(field "$dir/one" 3 entropy_coef)" 0.0475
-# The first optimizer step has no bonus, those after it have; above the target there is none, and the coefficient falls to 0.
+# The first optimizer step has no bonus, and later ones have. Above the target there is no bonus, and the coefficient falls to 0.
 # shellcheck disable=SC2086
 launch 1 "$dir/above" $common algo.entropy_coef=0.0075 algo.adaptive_entropy_target=1e-9 train.micro_batch_size=2
 near entropy_coef "$(field "$dir/above" 1 entropy_coef)" 0
@@ -72,7 +72,7 @@ near entropy_coef "$(field "$dir/above" 1 entropy_coef)" 0
 launch 1 "$dir/never" $common train.micro_batch_size=2
 [ "$(field "$dir/above" 3 grad_norm)" = "$(field "$dir/never" 3 grad_norm)" ] || fail "a bonus above the target"
 
-# It is the mean over all ranks that counts: a step of one update, with the target a hair above its mean, then below it.
+# The mean over all ranks counts. A step has one update, with the target slightly above its mean, then slightly below.
 once="${common/train.steps=$steps/train.steps=1} train.train_batch_size=32 algo.ppo_epochs=1 train.micro_batch_size=4"
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/mean" $once
@@ -84,7 +84,7 @@ for side in 1 -1; do
   near entropy_coef "$(field "$dir/side$side" 1 entropy_coef)" "$(awk -v s=$side 'BEGIN { print 0.0075 + s * 0.005 }')"
 done
 
-# Of answers that are left out nobody asks the policy: the step's file does not say 0 of them.
+# Nobody asks the policy for answers that are left out, and the step's file must not have 0 for them.
 mkdir "$dir/bare"
 sed -E 's/, "logprobs": \[[^]]*\]//' "$dir/rollouts/step-00000001.jsonl" > "$dir/bare/step-00000001.jsonl"
 # shellcheck disable=SC2086
@@ -96,7 +96,7 @@ awk '/"logprobs"/ != /"stop": "eos"/ { bad = 1 } END { exit bad || NR != 32 }' "
 launch "$ranks" "$dir/resumed" run.resume="$dir/many/checkpoints/step-00000001" $common \
   $bonus train.micro_batch_size=4
 diff <(numbers "$dir/many" | tail -n 2) <(numbers "$dir/resumed" | tail -n 2) || fail "the resumed run's metrics differ"
-# A coefficient that the resume gives anew counts, then adapts and is resumed as before.
+# A coefficient given by the resume counts, then adapts, and is resumed as before.
 for at in 1 2; do
   # shellcheck disable=SC2086
   launch 1 "$dir/anew" run.resume="$dir/$([ $at = 1 ] && echo many || echo anew)/checkpoints/step-0000000$at" $common \
@@ -106,8 +106,8 @@ near kl_coef "$(field "$dir/anew" 2 kl_coef)" 0.5
 near kl_coef "$(field "$dir/anew" 3 kl_coef)" 0.5
 near entropy_coef "$(field "$dir/anew" 3 entropy_coef)" 0.27
 
-# Four steps in which only the critic learns: what follows the policy's learning waits for it, and nothing is said of a
-# gradient of 0; the warm-up of its learning rate is half of the four updates that are left to it.
+# In four steps only the critic learns. Numbers that follow the policy's learning wait for it, and no warning reports a gradient
+# of 0. The warm-up of the policy's learning rate is half of its remaining four updates.
 rest="model.dtype=f32 algo.name=ppo train.steps=5 eval.steps=0 data.eval=null checkpoint.save_steps=0 algo.kl_target=0.5
   algo.kl_horizon=100 algo.entropy_coef=0.0075 algo.adaptive_entropy_target=1000 train.warmup_ratio=0.5 train.lr_scheduler=constant"
 # shellcheck disable=SC2086

@@ -1,10 +1,11 @@
 #!/bin/bash
-# phases.sh - PPO whose critic and reward model gather their weights where generation works: as if nothing were gathered.
+# phases.sh - runs PPO with a critic and a reward model that gather their weights in the memory of generation, without effect.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/phases.sh PROGRAM RANKS
-# Judge: the same run without shared parameters, every loss, value and reward within 1e-5. A policy of so many layers has
-# what generation needs in the room of both; steps in which no answer counts leave the critic as it was.
+#
+# Judge: the same run without shared parameters, every loss, value and reward within 1e-5. The policy has enough layers for
+# generation to use the memory of both models. Steps in which no answer counts leave the critic as it was.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 for i in $(seq 0 9); do

@@ -1,10 +1,11 @@
 #!/bin/bash
-# planned.sh - trireme plan before a run says to the byte what the run takes: algorithms, shard plans, ranks and nodes crossed.
+# planned.sh - compares trireme plan with runs to the byte, for algorithms, shard plans, ranks and nodes in combination.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/planned.sh PROGRAM 4 [COUNT]    COUNT rows (17) of a list; 1190 have every algorithm with every plan and layout
-# Row k has algorithm k, plan k, and layout k of lists whose lengths have no common factor, and of what else a run may have the
-# mix that brings most pairs of values together which no row before it had (always the same).
+#   tests/train/planned.sh PROGRAM 4 [COUNT]    COUNT rows (17) of a list. 1190 have every algorithm with every plan and layout
+#
+# Row k has algorithm k, plan k and layout k of lists whose lengths have no common factor. Its other settings are the mix that
+# combines most pairs of values not yet combined by an earlier row, and it is always the same.
 # Judge: mem_planned_bytes and device_bytes of the plan are the run's, and mem_used_bytes is all of it.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
@@ -25,7 +26,7 @@ sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 1/' "$here/inputs/quick
 launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$dir/small.json" train.train_batch_size=8 \
   train.micro_batch_size=8 checkpoint.save_final=true
 
-# A row: a word of each list. Of 60 drawn mixes of the later words, and the pairs that they make with all before them, the best.
+# A row has a word of each list. It is the best of 60 drawn mixes of the later words, by their pairs with all words before them.
 rows() {
   awk -v count="$count" '
     function draw(n) { seed = (seed * 1103515245 + 12345) % 2147483648; return int(seed / 65536) % n + 1 }

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/resume_ranks.sh PROGRAM RANKS OTHER ...
-# Judge: the run that went on by itself, on RANKS ranks: loss and gradient norm of every later step within 1e-5 of it,
-# relative. A step whose rollout differs by a token that rounding flipped ends a comparison, is counted, and must be rare.
+#
+# Judge: the uninterrupted run on RANKS ranks, with loss and gradient norm of every later step within 1e-5, relative. If rounding
+# flips a token, a step's rollout differs. This ends a comparison, is counted, and must be rare.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2

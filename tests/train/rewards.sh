@@ -1,9 +1,10 @@
 #!/bin/bash
-# rewards.sh - runs whose reward is a program: asked once for each answer, its failures obeyed, and gone when the run is.
+# rewards.sh - runs a program as a reward, asks it once for each answer, obeys its failures, and ends it with the run.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/rewards.sh PROGRAM RANKS CHILD
-# Judges: one rank, line for line; counts of what the program was asked; the exit codes of the contract.
+#
+# Judges: one rank, line for line. The number of requests to the program. The exit codes of the contract.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 child=$3
@@ -34,7 +35,7 @@ ends_with() { # code, key=value ...
   [ "$got" = "$code" ] || fail "$*: exit code $got, not $code"
 }
 
-# Answers that hold a digit have no reward: they leave the step, the others are learned from, alike on any number of ranks.
+# Answers with a digit have no reward. They leave the step, and the run learns from the others, the same on any number of ranks.
 for n in 1 "$ranks"; do
   # shellcheck disable=SC2086
   launch "$n" "$dir/on-$n" $more train.steps=2 "$(reward drop ', --null, "0123456789"')"
@@ -47,7 +48,7 @@ for name in reward_mean reward_std response_length_mean_tokens tokens zero_varia
 done
 cmp "$dir/on-1/$first" "$dir/on-$ranks/$first" || fail "1 and $ranks ranks have other rewards"
 lost=$(grep -c '"reward": null' "$dir/on-1/$first")
-# A further number of replies, of even bytes half of them: the mean over the answers that have it.
+# Half of the replies, for an even number of bytes, have a further number. Its mean is over the answers that have it.
 half=$(awk -F'"rewards": \\{"process": ' '{ x = $2 + 0 } /"reward": null/ || x % 2 { next } { s += x / 2; n++ } END { printf "%.9g", s / n }' "$dir/on-1/$first")
 awk -v a="$half" -v b="$(metric "$dir/on-1" reward_process_half)" 'BEGIN { d = a - b; exit b == "" || d > 1e-6 || d < -1e-6 }' ||
   fail "reward_process_half is $(metric "$dir/on-1" reward_process_half), not $half"
@@ -73,7 +74,7 @@ launch "$ranks" "$dir/replayed" $more train.steps=1 rollout.replay="$dir/bare.d"
 [ "$(metric "$dir/replayed" reward_process_half)" = "$(metric "$dir/on-1" reward_process_half)" ] || fail "a replay has another reward_process_half"
 none_left
 
-# What fails ends the run, with the reason.
+# A failure ends the run, with the reason.
 ends_with 69 "$(reward abort ', --null, "0123456789"')"
 grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is no number: {.*(on_error: abort)" "$dir/log" || fail "no reason"
 says "$dir/refused" end '"state": "failed"' '"exit_code": 69' '"cause": "reward"' '"trace": ["src/reward/' || fail "another end in run.jsonl"
@@ -82,7 +83,7 @@ grep -q '^  src/reward/reward.c:[0-9]* ' "$dir/refused/log.txt" || fail "log.txt
 outage=$(sed -n 's/^reward outage: //p' "$dir/log") # what jobs/train.sbatch looks for
 [ -s "$outage" ] || fail "no word of the outage for the job file: '$outage'"
 none_left
-# A program that never answers is out of service, whatever on_error says; the steps before are kept.
+# A program that never answers is out of service, whatever on_error is. The earlier steps are kept.
 steps=50 ends_with 69 --verbose "reward=[{name: process, command: [sh, -c, 'echo x >> $dir/started; exit 3'], on_error: drop}]"
 grep -q '^  src/reward/work_queue/work_queue.c:[0-9]* ' "$dir/log" || fail "--verbose does not say where in the program it ended"
 grep -q "reward process: it ended with exit code 3 before it answered, as 11 before it, .*: it is out of service; run its command by hand, .*stderr" "$dir/log" || fail "no word of a crash loop"
@@ -95,7 +96,8 @@ grep -q '^PATH=' "$dir/environment" && ! grep -E '^(GOMP_SPINCOUNT|KMP_BLOCKTIME
 ends_with 64 "reward=[{name: process, command: ['$dir/deck.yaml/verify']}]"
 grep -q "reward.command = $dir/deck.yaml/verify: .* cannot be started" "$dir/log" || fail "a command that is not there"
 
-# Secrets of an address or a command are in nothing that a run writes or says, and its checkpoint goes on, with other ones too.
+# Secrets of an address or a command are in nothing written or printed by the run. Its checkpoint can be resumed, also with other
+# secrets.
 secrets="{name: process, command: [sh, -c, 'API_TOKEN=SEKRIT exec \"\$0\" \"\$@\"', $child]}"
 "$program" --version --verbose | grep -qi curl &&
   secrets="$secrets, {name: http, url: 'http://user:hunter2@127.0.0.1:9/x?token=SEKRIT', timeout_s: 1, retries: 0, on_error: zero}"
@@ -117,13 +119,13 @@ with_secrets > "$dir/log" 2>&1 || fail "a run with secrets"
 grep -q 'reward.command = sh: has \*\*\* in place of a secret' "$dir/log" || fail "a deck with masks: no reason"
 ! grep -rlE 'SEKRIT|:hunter2' "$dir/secret" "$dir/log" || fail "a secret is written"
 
-# A run that goes on has no file of the checkpoint open that it came from: once that is removed, its room is free.
+# A resumed run has no file of its first checkpoint open, so removing the checkpoint frees its disk space.
 list="[sh, -c, 'IFS= read -r line; ls -l /proc/[0-9]*/fd > $dir/open 2> $dir/none; (printf \"%s\\n\" \"\$line\"; cat) | \"\$0\"', $child]"
 "$program" train "$dir/deck.yaml" run.output="$dir/secret" ${more/save_final=false/save_final=true} train.steps=3 run.allow_changes=reward \
   "reward=[{name: process, command: $list}]" > "$dir/log" 2>&1 || fail "a third step"
 grep -q "$dir/secret/metrics.jsonl" "$dir/open" && ! grep "$dir/secret/checkpoints/.*state" "$dir/open" || fail "a checkpoint is open still"
 
-# Told to stop while a program thinks, the run does not wait for it.
+# A run told to stop does not wait for a program that is still thinking.
 rm "$dir/asked"
 # shellcheck disable=SC2086
 mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/stopped" $more train.steps=2 \
@@ -135,8 +137,7 @@ wait $job && got=0 || got=$?
 [ "$got" = 75 ] || fail "told to stop while a program thinks: exit code $got"
 none_left
 
-# Killed with its ranks, it is gone.
-# shellcheck disable=SC2086
+# The program ends when it is killed with its ranks. shellcheck disable=SC2086
 mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/killed" $more train.steps=100000 \
   "$(reward abort ', --stay')" > "$dir/log" 2>&1 &
 job=$!

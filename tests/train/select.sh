@@ -1,10 +1,11 @@
 #!/bin/bash
-# select.sh - steps with rollout.dynamic_sampling: which groups they keep, what fills them up, on other ranks, resumed, stopped.
+# select.sh - runs steps with rollout.dynamic_sampling, and checks kept groups and fillers, on other ranks, resumed and stopped.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/select.sh PROGRAM RANKS OTHER ...
-# Judges: the answers of a run that asks for all prompts at once, from which awk selects; the run itself on other numbers of
-# ranks, bit for bit; the uninterrupted run, bit for bit.
+#
+# Judges: the answers of a run that asks for all prompts at once, with a selection by awk. The run itself on other numbers of
+# ranks, bit for bit. The uninterrupted run, bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -14,7 +15,7 @@ more="model.dtype=f32 rollout.save_every=1 eval.steps=0 data.eval=null train.lr_
 one="train.train_batch_size=null train.steps=1 $more"
 first=rollouts/step-00000001.jsonl
 
-# Lines of so many prompts at once, of groups of 4: those that a step keeps, "- " before those that fill it up.
+# From the lines of n prompts at once in groups of 4, prints the kept lines, with "- " before fillers.
 select_lines() { # prompts of a step, asks; prints tokens and reward, then how many groups were dropped and asks made
   awk -v n="$1" -v asks="$2" '
     { t = $0; sub(/.*"tokens": /, "", t); sub(/\].*/, "]", t); r = $0; sub(/.*"reward": /, "", r); sub(/,.*/, "", r)
@@ -29,13 +30,13 @@ select_lines() { # prompts of a step, asks; prints tokens and reward, then how m
         if (!differs[g]) { kept++; for (i = 0; i < 4; i++) print "- " line[4 * g + i] }
       print dropped, k - 1 }'
 }
-# The same of a step that was made so.
+# The same for a step that was selected.
 read_lines() { # output folder
   awk '{ t = $0; sub(/.*"tokens": /, "", t); sub(/\].*/, "]", t); r = $0; sub(/.*"reward": /, "", r); sub(/,.*/, "", r)
     print (/"advantage":/ ? "" : "- ") t " " r }' "$1/$first"
   sed -E 's/.*"dropped_groups": ([0-9]+).*"extra_batches": ([0-9]+).*/\1 \2/' "$1/metrics.jsonl"
 }
-# The mean reward of the lines that are not fillers.
+# The mean reward of lines that are not fillers.
 mean_reward() {
   awk '/^\[/ { kept++; split($0, z, "] "); sum += z[2] } END { printf "%.6f\n", sum / kept }'
 }
@@ -60,7 +61,7 @@ check() { # pattern, asks, fillers wanted
     cmp "$dir/some/$first" "$dir/on-$n/$first" || fail "$1: $n ranks keep other answers"
   done
 }
-# A saved step is learned from again with its fillers as such.
+# A replay of a saved step keeps its fillers as fillers.
 check_replay() { # pattern
   # shellcheck disable=SC2086
   launch "$ranks" "$dir/replayed" run.resume=never "reward=[{name: regex, pattern: \"$1\"}]" rollout.dynamic_sampling=true \
@@ -71,7 +72,7 @@ check_replay() { # pattern
       awk '{ d = $1 - $2; exit !(d * d <= 1e-10 * $1 * $1) }' || fail "$1: replayed, another $f"
   done
 }
-# An optimizer step's share of a step that is all fillers moves no weight: as if the step ended before it.
+# If an optimizer step's share of a step is all fillers, it moves no weight, as if the step had ended before.
 check_empty() {
   mkdir -p "$dir/half" "$dir/filled"
   head -n 16 "$dir/some/$first" > "$dir/half/step-00000001.jsonl"
@@ -91,7 +92,7 @@ check_replay "[0-4]"
 check_empty
 check '[0-9a-zA-Z]' 3 0
 
-# A step begins behind all prompts that the one before asked for: none comes twice in one pass. So does a resumed run.
+# A step begins after all prompts of the previous one, so no prompt comes twice in one epoch. A resumed run does so too.
 six="reward=[{name: regex, pattern: \"[0-9a-zA-Z]\"}]"
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/whole" rollout.dynamic_sampling=true train.steps=6 checkpoint.save_steps=3 "$six" $more
@@ -102,8 +103,7 @@ launch "$ranks" "$dir/again" rollout.dynamic_sampling=true train.steps=6 "$six" 
   run.resume="$dir/whole/checkpoints/step-00000003"
 diff <(numbers "$dir/whole" | tail -3) <(numbers "$dir/again") || fail "a resumed run goes on in another way"
 
-# Steps of fillers alone say what these earned, and why nothing is learned.
-# shellcheck disable=SC2086
+# Steps of fillers alone report their rewards, and the reason that nothing is learned. shellcheck disable=SC2086
 launch "$ranks" "$dir/none-differ" rollout.dynamic_sampling=true rollout.max_extra_batches=0 train.steps=3 $more \
   'reward=[{name: regex, pattern: "(?!)"}]'
 [ "$(grep -c '"tokens": 0, "reward_mean": 0, "reward_std": 0, "zero_variance_ratio": 1,' "$dir/none-differ/metrics.jsonl")" = 3 ] ||
@@ -111,7 +111,7 @@ launch "$ranks" "$dir/none-differ" rollout.dynamic_sampling=true rollout.max_ext
 grep -q '"alarms": "[a-z_ ]*no_variance' "$dir/none-differ/metrics.jsonl" || fail "no word of groups without variance"
 ! grep no_gradient "$dir/none-differ/metrics.jsonl" || fail "a clip is blamed"
 
-# Stopped while it asks again and again for what no answer earns.
+# Stopped while it asks for more answers again and again and none earns a reward.
 mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/stopped" rollout.dynamic_sampling=true \
   rollout.max_extra_batches=1000 rollout.rollout_batch_size=64 'reward=[{name: regex, pattern: "(?!)"}]' $one > "$dir/log" 2>&1 &
 pid=$!

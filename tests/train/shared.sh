@@ -1,12 +1,13 @@
 #!/bin/bash
-# shared.sh - weights and packed forms that the ranks of a machine have once: the same bits as with one of each rank, in less memory.
+# shared.sh - shares weights and packed forms among the ranks of a machine, for the same bits in less memory.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/train/shared.sh PROGRAM RANKS PLAN:TYPE:ALGORITHM ...     nodes of two ranks where RANKS is even
-# Judge: TRI_COMM=mpi, where each rank has its own. Metrics (the gap between sampler and trainer among them, which is 0) and checkpoint
-# bit for bit; memory as planned in both; of packed weights a rank holds, to a few pages, its part of what it held; nothing is
-# gathered where the weights are divided in a node. The first also where shared memory is too small: the same numbers, and a word.
-# A rank that is killed leaves nothing in /dev/shm.
+#   tests/train/shared.sh PROGRAM RANKS PLAN:TYPE:ALGORITHM ...     nodes of two ranks if RANKS is even
+#
+# Judge: TRI_COMM=mpi, with weights of its own on each rank. Metrics (including the gap between sampler and trainer, which is
+# 0) and checkpoint are the same bit for bit, and memory is as planned in both. A rank holds its part of the packed weights, to a
+# few pages. If the weights are divided within a node, nothing is gathered. The first plan also runs with too little shared memory,
+# for the same numbers and a message. A killed rank leaves nothing in /dev/shm.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2

@@ -1,12 +1,13 @@
 #!/bin/bash
-# stop.sh - a run told to stop ends with 75 and a checkpoint, gives up a step that generates, and is resumed.
+# stop.sh - stops runs, which end with 75 and a checkpoint, give up a step that generates, and are resumed.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/stop.sh PROGRAM RANKS
-# Told by OUTPUT/STOP and by SIGUSR1 to mpirun: when step 0, or 1, stands in the metrics, where any moment will do, for the run
-# would last for hours; and when a rollout has begun that would last for minutes. It is resumed for two more steps. Judges: the
-# metrics of a run that takes as many at once, bit for bit but for what may differ between equal runs; the exit code; what is
-# said.
+#
+# Stops by OUTPUT/STOP and by SIGUSR1 to mpirun. One stop comes when step 0 or 1 is in the metrics, in a run that would last for
+# hours, so any moment will do. Another comes during a rollout that would last for minutes. The run is resumed for two more steps.
+# Judges: the metrics of a run of as many steps at once, bit for bit except for numbers that may differ between equal runs. The
+# exit code. The printed facts.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -19,7 +20,7 @@ sed -i -e "s|config: [^,]*|config: $dir/config.json|" -e 's/^algo:.*/algo: {name
   -e 's/^train:.*/train: {steps: 100000, train_batch_size: 4, learning_rate: 1e-3, max_tokens_per_gpu: 640}/' "$dir/deck.yaml"
 fail() { cat "$dir/log"; echo "stop: $*"; exit 1; }
 
-# Starts a run and makes the wish when one of its files has so many such lines; mpirun's exit code comes into $code.
+# Starts a run and stops it once one of its files has this many such lines. mpirun's exit code comes into $code.
 tell() { # how, output folder, file, lines, of what pattern, further key=value ...
   how=$1 out=$2 file=$3 lines=$4 pattern=$5
   shift 5

@@ -1,12 +1,13 @@
 #!/bin/bash
-# stop_eval.sh - a run told to stop while it evaluates gives the evaluation up; the resumed run makes it.
+# stop_eval.sh - stops runs while they evaluate. The evaluation is given up, and the resumed run repeats it.
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   tests/train/stop_eval.sh PROGRAM RANKS
-# Told before the evaluation of step 0 by an allocation that is nearly over, and after a step by SIGUSR1. SFT, whose steps do
-# not generate: whenever the signal comes after step 0, it is the next evaluation that is given up. The run would last for
-# hours; it is resumed for two more steps. Judges: the metrics of a run that takes as many at once, bit for bit but for what
-# may differ between equal runs; exit code, checkpoint, words.
+#
+# The first stop comes before the evaluation of step 0, from an allocation that is nearly over. The second comes after a step, by
+# SIGUSR1. SFT does not generate in its steps, so after step 0 a signal at any time gives up the next evaluation. The run would last
+# for hours, and is resumed for two more steps. Judges: the metrics of a run of as many steps at once, bit for bit except for
+# numbers that may differ between equal runs. Exit code, checkpoint, printed facts.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck

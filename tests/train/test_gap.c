@@ -1,5 +1,5 @@
-/* test_gap.c - what the sampler said of tokens against what the trainer says: which becomes the old
- * log-probability, how wide the gap is, when it ends a run. Judge: exact. */
+/* test_gap.c - compares the sampler's log-probabilities of tokens with the trainer's. Checks the old
+ * log-probability, the gap, and the error that ends a run. Judge: exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "comm/comm.h"
@@ -18,10 +18,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { N_TOK = 6, N_ROW = 4 }; /* two sequences of three tokens; the first of each is never predicted */
+enum { N_TOK = 6, N_ROW = 4 }; /* two sequences of three tokens, each with an unpredicted first token */
 
 typedef struct bench {
-  tri_session se; /* of it: device, stream, world */
+  tri_session se; /* for its device, stream and world */
   tri_ledger *ledger;
   tri_rollout r;
   tri_trainer t;
@@ -59,8 +59,8 @@ static void close_bench(bench *b) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* One forward: the sampler said old, the trainer says now, of the rows that are predicted; want: what the
- * loss then has. */
+/* Runs one forward pass. For the predicted rows the sampler gave `old` and the trainer gives `now`. The loss
+ * must then see `want`. */
 static void meet(bench *b, int mode, const float old[N_ROW], const float now[N_ROW], tri_gap *gap,
                  const float want[N_ROW]) {
   static const int64_t row[N_ROW] = {1, 2, 4, 5};
@@ -95,7 +95,7 @@ static void old_is_what_run_sampler_says(void **state) {
   assert_true(gap.nats == 0.5);
   meet(&b, TRI_CONFIG_TRUST, old, now, &gap, known);
   meet(&b, TRI_CONFIG_RESCORE, old, now, &gap, now);
-  assert_true(gap.nats == 0.5); /* a number that is not known makes none */
+  assert_true(gap.nats == 0.5); /* an unknown number makes no gap */
   meet(&b, TRI_CONFIG_RESCORE, old, now, &closed, old);
   assert_true(closed.nats == 0);
   meet(&b, TRI_CONFIG_EXACT, old, (const float[]){NAN, -4, -9, -3}, &strange, known);

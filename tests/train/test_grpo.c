@@ -1,6 +1,6 @@
 /* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on
- * the same tokens, old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by
- * parameter, and as a user would compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
+ * the same tokens, old log-probabilities and advantages (make_grpo_golden.py). They are compared directly,
+ * parameter by parameter, and by a replay of a saved rollout, as a user would. Run with 1 and 2 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo/policy.h"
 #include "base/file.h"
@@ -17,7 +17,7 @@
 enum { TOKENS = 64 };
 static const float TEMPERATURE = 0.9f;
 
-/* loss_type and beta of TRL; loss_agg_mode and kl_coef here. */
+/* loss_type and beta of TRL, loss_agg_mode and kl_coef here. */
 typedef struct trl_case {
   const char  *name;
   tri_loss_agg mode;
@@ -36,7 +36,7 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 static char folder[256];
 
-/* ---- directly: model, algorithm, model ---- */
+/* ---- direct calls of model, algorithm, model ---- */
 
 typedef struct bench {
   tri_session  se;
@@ -74,8 +74,8 @@ static void close_bench(bench *b) {
   tri_session_close(&b->se);
 }
 
-/* One optimizer step's loss with sequences [first, first + n); weights are of the whole step. Returns its
- * part. */
+/* Computes one optimizer step's loss with sequences [first, first + n) and the weights of the whole step.
+ * Returns its part. */
 static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const double *weight, int first,
                     int n) {
   int          seq[] = {0, 1, 2, 3, 4, 5};
@@ -101,7 +101,7 @@ static double golden_value(const golden *g, const char *name, const char *what) 
   return golden_number(g, full);
 }
 
-/* All parameters together by their norm, each by itself where the golden file has it. */
+/* Compares all parameters together by their norm, and each parameter in the golden file by itself. */
 static void compare_gradients(bench *b, const trl_case *c, double ranks) {
   const tri_params_opt *o = tri_params_options(tri_model_params(b->m));
   double                square = 0, norm = golden_value(&b->g, c->name, "norm");
@@ -172,7 +172,7 @@ static void loss_and_gradients(void **state) {
   close_bench(&b);
 }
 
-/* ---- as a user does it: replay ---- */
+/* ---- by a replay, as a user would ---- */
 
 static void replay(const trl_case *c, int number) {
   enum { ARGS = 24 };

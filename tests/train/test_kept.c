@@ -1,7 +1,6 @@
-/* test_kept.c - what a run that ends badly leaves: a last save that fails is tried again, and an error after
- * which the weights are whole is followed by a checkpoint. Run with 1 and 2 ranks; no time passes: what the
- * run would wait with is given. Judge: the exit's status and message, the step of LATEST, the metrics'
- * lines. */
+/* test_kept.c - a run that ends badly tries its last save repeatedly, and saves after an error with whole
+ * weights. Run with 1 and 2 ranks. No time passes, because the test gives the waiting function. Judge: the
+ * exit's status and message, the step of LATEST, the metrics' lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -56,7 +55,7 @@ static void put(args *a, const char *fmt, ...) {
   if (i == a->n) a->n++;
 }
 
-/* SFT to this step; further arguments, to NULL. */
+/* Runs SFT to this step, with further arguments ended by NULL. */
 static void open_trial(trial *x, int steps, const char *const *further) {
   static const char *const given[] = {"algo.name=sft", "train.train_batch_size=4", "run.threads=1",
                                       "train.max_tokens_per_gpu=64", "run.resume=auto"};
@@ -83,7 +82,7 @@ static void close_trial(trial *x) {
   tri_error_clear();
 }
 
-/* The step that LATEST names; -1: none. */
+/* Returns the step of LATEST, or -1 for none. */
 static int64_t latest(void) {
   char    path[PATH], link[64] = "";
   ssize_t n = readlink(in(path, "out/checkpoints/LATEST"), link, sizeof link - 1);
@@ -132,7 +131,7 @@ static int end(void **state) {
 
 /* ---- saves ---- */
 
-/* No folder can be made where a file stands. Rank 0's. */
+/* Makes the folder impossible by a file of its name. Rank 0 does it. */
 static void block_step(int64_t step, bool blocked) {
   char  path[PATH], name[64];
   FILE *f;
@@ -193,7 +192,7 @@ static void a_last_save_is_tried_again(void **state) {
   close_trial(&x);
 }
 
-/* Ten minutes where nobody knows how long it may be. */
+/* Ten minutes if the remaining time is unknown. */
 static void a_last_save_is_given_up(void **state) {
   trial x;
 
@@ -207,7 +206,8 @@ static void a_last_save_is_given_up(void **state) {
   close_trial(&x);
 }
 
-/* The first one of all is as the last: the run does not go on without any. Later ones are not. */
+/* The very first save is treated like the last one, as the run does not continue without any. Later ones are
+ * not. */
 static void a_first_save_must_go_well(void **state) {
   const char *const every[] = {"checkpoint.save_steps=1", NULL};
   const char *const behind[] = {"checkpoint.save_steps=1", "checkpoint.async=true", NULL};
@@ -248,7 +248,7 @@ static void name_back(double s) {
   if (rests == 1 && rt.world_rank == 0) CHECK(!rename(in(path[0], "elsewhere"), in(path[1], "out")));
 }
 
-/* Renamed: nothing is written under the old name, and all is there when it is back. */
+/* A renamed folder gets nothing under its old name, and everything once it is back. */
 static void a_renamed_folder_is_waited_for(void **state) {
   char  path[2][PATH];
   trial x;
@@ -263,7 +263,7 @@ static void a_renamed_folder_is_waited_for(void **state) {
   close_trial(&x);
 }
 
-/* Removed: made again, with what comes from here on. */
+/* A removed folder is made again, with everything from here on. */
 static void a_removed_folder_is_made_again(void **state) {
   char  command[PATH];
   trial x;
@@ -280,7 +280,7 @@ static void a_removed_folder_is_made_again(void **state) {
   close_trial(&x);
 }
 
-/* What was put in its place goes away after the first try. */
+/* The obstacle goes away after the first try. */
 static void move_away(double s) {
   char path[2][PATH];
 
@@ -288,7 +288,8 @@ static void move_away(double s) {
   if (rests == 1 && rt.world_rank == 0) CHECK(!rename(in(path[0], "out"), in(path[1], "another")));
 }
 
-/* Another run's folder in its place is not taken: that run's checkpoints would be removed as this one's. */
+/* Another run's folder in its place is not used, because that run's checkpoints would be removed as old
+ * ones. */
 static void a_folder_of_another_is_left_alone(void **state) {
   char  command[2 * PATH], path[PATH];
   trial x;
@@ -323,7 +324,7 @@ static void write_rollouts(int steps) {
   golden_close(&g);
 }
 
-/* A source that fails: the steps before are kept, beside the error. */
+/* If the source fails, the earlier steps are saved beside the error. */
 static void finished_steps_are_kept(void **state) {
   char              replay[ARG_BYTES], path[PATH];
   const char *const further[] = {replay,
@@ -353,7 +354,7 @@ static void finished_steps_are_kept(void **state) {
   close_trial(&x);
 }
 
-/* After a run of three steps, of which no checkpoint was written. */
+/* After a run of three steps without a checkpoint. */
 static void open_unsaved(trial *x) {
   const char *const none[] = {"checkpoint.save_final=false", NULL};
 
@@ -370,8 +371,8 @@ static tri_status fail_with(trial *x, tri_status st) {
   return st;
 }
 
-/* Between two updates the weights are no step's; after an error that puts them in doubt they may be none
- * worth keeping. */
+/* Between two updates the weights belong to no step. After an error that puts them in doubt, they may not be
+ * worth saving. */
 static void nothing_wrong_is_written(void **state) {
   trial x;
 
@@ -382,7 +383,7 @@ static void nothing_wrong_is_written(void **state) {
   x.t.progress.torn = false;
   CHECK(fail_with(&x, TRI_ENUMERIC) == TRI_ENUMERIC && latest() == -1);
   CHECK(fail_with(&x, TRI_ECOMM) == TRI_ECOMM && latest() == -1);
-  if (rt.world_size > 1) { /* each rank by itself: one in doubt is enough */
+  if (rt.world_size > 1) { /* each rank by itself, and the doubt of one is enough */
     tri_status st = rt.world_rank == 0 ? TRI_EREWARD : TRI_ENUMERIC;
     CHECK(fail_with(&x, st) == st);
     meet();
@@ -392,7 +393,7 @@ static void nothing_wrong_is_written(void **state) {
   close_trial(&x);
 }
 
-/* Whoever starts runs finds a file that says what an outage was; the next start removes it. */
+/* A launcher finds a file with the reason of an outage, and the next start removes it. */
 static void an_outage_is_marked(void **state) {
   char  path[PATH];
   trial x;

@@ -1,7 +1,7 @@
 /* test_steps.c - ten steps of every algorithm through a model, by the whole program on given data. Judge:
- * make_steps_golden.py, TRL's trainer and the peers' formulas in f64: the loss and the gradient's norm of
- * each step; of the first every parameter's gradient, which is what Adam's first moment has of it. Run
- * with 1 and 2 ranks. */
+ * make_steps_golden.py, with TRL's trainer and other programs' formulas in f64. Compares loss and gradient
+ * norm of each step, and every parameter's gradient of the first step, by Adam's first moment. Run with 1 and
+ * 2 ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -19,22 +19,23 @@ enum { STEPS = 10, MOST_ARGS = 32, ARG_BYTES = 640 };
   "algo.kl_coef=0.05", "algo.kl_where=reward", "algo.kl_estimator=k1", "model.ref_path=@/grpo/ref"
 #define GROUPS "algo.num_generations=3"
 
-/* Arguments; @ stands for the folder of the goldens. */
+/* Arguments, with @ for the folder of the goldens. */
 typedef struct algo_case {
-  const char *name, *data; /* data NULL: the replay */
+  const char *name, *data; /* data NULL for the replay */
   const char *arg[10];
 } algo_case;
 static const algo_case cases[] = {
     {"grpo", NULL, {GROUPS, CLIP}},
     {"dr_grpo", NULL, {GROUPS, CLIP}},
-    {"dapo", NULL, {GROUPS}}, /* a replay is as it is: no sampling */
+    {"dapo", NULL, {GROUPS}}, /* a replay samples nothing */
     {"rloo", NULL, {GROUPS, CLIP}},
     {"gspo", NULL, {GROUPS}},
     {"cispo", NULL, {GROUPS}},
     {"sapo", NULL, {GROUPS}},
     {"vespo", NULL, {GROUPS}},
     {"luspo", NULL, {GROUPS}},
-    /* a replay has no greedy answers: the loss of rewards that are advantages (greedy.sh has the others) */
+    /* A replay has no greedy answers, so this is the loss of rewards used as advantages (greedy.sh has the
+     * others). */
     {"remax", NULL, {GROUPS, "algo.advantage=return", CLIP}},
     {"reinforce++", NULL, {GROUPS, CLIP, IN_REWARD}},
     {"reinforce++-baseline", NULL, {GROUPS, CLIP, IN_REWARD}},
@@ -42,14 +43,14 @@ static const algo_case cases[] = {
     {"sft", "labelled", {"train.train_batch_size=4"}},
     {"dpo", "pairs", {"train.train_batch_size=2", "model.ref_path=@/grpo/ref"}},
     {"kto", "labelled", {"train.train_batch_size=4", "model.ref_path=@/grpo/ref"}},
-    /* short prompts meet long answers and the reverse: 20 tokens, and 13 in the longest line */
+    /* Short prompts get long answers and the reverse, with 20 tokens, and 13 in the longest line. */
     {"kto", "uneven", {"train.train_batch_size=4", "model.ref_path=@/grpo/ref"}},
     {"rm", "pairs", {"train.train_batch_size=2", "algo.centering_coef=0.01"}}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 static char folder[256];
 
-/* Its folder; KTO has two cases, of other data. */
+/* The folder of a case. KTO has two cases with other data. */
 static const char *case_name(const algo_case *c) {
   return c->data && !strcmp(c->data, "uneven") ? "kto_uneven" : c->name;
 }
@@ -72,8 +73,8 @@ static void add(args *a, const char *text) {
   a->n++;
 }
 
-/* To this step, from where the run before ended; a checkpoint is left after the first. further: arguments, to
- * NULL; or NULL. */
+/* Runs to this step, from the end of the previous run. Leaves a checkpoint after the first step. `further`
+ * holds arguments ended by NULL, or is NULL. */
 static void run(const algo_case *c, int step, const char *const *further) {
   args          a = {.n = 0};
   char          more[ARG_BYTES];
@@ -117,7 +118,7 @@ static void run(const algo_case *c, int step, const char *const *further) {
 
 /* ---- comparing ---- */
 
-/* DAPO's loss and clip are what the case of GRPO is given. */
+/* The case of GRPO is given DAPO's loss and clip. */
 static const char *golden_name(const algo_case *c) { return strcmp(c->name, "dapo") ? case_name(c) : "grpo"; }
 
 static void compare_steps(const golden *g, const algo_case *c, const char *lines, const char *prefix,
@@ -131,8 +132,9 @@ static void compare_steps(const golden *g, const algo_case *c, const char *lines
   snprintf(name, sizeof name, "%s.%snorm", golden_name(c), prefix);
   norm = golden_get(g, name);
   for (int i = 0; i < STEPS; i++, line = strchr(line, '\n') + 1) {
-    /* What is left of terms around 1 is compared on the scale of 0.1. VESPO's weights are exponentials of
-     * sums of log-ratios: its first loss is 1.4e-5 of itself away, its gradient as near as any. */
+    /* Terms around 1 cancel, and their rest is compared on the scale of 0.1. VESPO's weights are exponentials
+     * of sums of log-ratios. Its first loss differs by 1.4e-5 of itself, and its gradient is as near as the
+     * others. */
     double most = i ? 1e-4 : 1e-5, x = metric(line, loss_key), y = metric(line, norm_key);
     double loosely = !i && !strcmp(c->name, "vespo") ? 3 : 1;
     CHECK(fabs(x - (double)loss[i]) <= loosely * most * fmax(fabs((double)loss[i]), 0.1),
@@ -191,7 +193,7 @@ static void compare(const algo_case *c) {
   golden_close(&g);
 }
 
-/* The same rollout in each step: old log-probabilities stay, the policy moves on. */
+/* The same rollout in each step. Old log-probabilities stay, and the policy changes. */
 static void write_rollouts(void) {
   golden      g;
   tri_rollout r;
@@ -235,7 +237,7 @@ static void ten_steps(void **state) {
 
 enum { MOST_NUMBERS = 1 << 16 };
 
-/* A group's tensors behind one another, after this step; how many numbers. */
+/* Reads a group's tensors in order, after this step. Returns the count of numbers. */
 static int64_t read_group(const algo_case *c, int step, const char *group, float *out) {
   char             path[600];
   tri_ckpt_reader *r;
@@ -256,8 +258,8 @@ static int64_t read_group(const algo_case *c, int step, const char *group, float
   return n;
 }
 
-/* Average = beta average + (1 - beta) weights after every update; a run in which it is turned on begins with
- * the weights it resumes from. */
+/* Average = beta average + (1 - beta) weights after every update. A run that turns it on begins with the
+ * resumed weights. */
 static void an_average_of_the_weights(void **state) {
   const algo_case  *c = &cases[0];
   const double      beta = 0.75;

@@ -1,8 +1,8 @@
 /* test_train.c - five steps of GRPO under every plan, with other micro-batches and token budgets. Run with 1,
  * 2 and 4 ranks, each pretending nodes of one and of two ranks, on $TRI_TEST_DEVICE. Judge: the program
- * itself on one rank with the default plan, started by rank 0 before MPI is up. What is computed never
- * depends on the way: losses and gradient norms agree to 1e-5; a run is compared up to the first token that
- * rounding flipped, and such runs are rare. $TRI_TEST_FILTER (filter_case.h) takes some of the cases. */
+ * itself on one rank with the default plan, started by rank 0 before MPI is up. Results do not depend on the
+ * plan, so losses and gradient norms agree to 1e-5. A run is compared up to the first token flipped by
+ * rounding, and such runs are rare. $TRI_TEST_FILTER (filter_case.h) selects some of the cases. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -21,11 +21,11 @@
 
 enum { MOST_ARGS = 24 };
 
-/* In brief, for a slow device: fewer steps, one kind of pretended nodes. */
+/* Brief for a slow device, with fewer steps and one kind of pretended nodes. */
 static bool is_brief(void) { return test_step(2) > 1; }
 static int  steps(void) { return is_brief() ? 2 : 5; }
 
-/* ---- where things lie: FOLDER/NAME per run ---- */
+/* ---- folders, FOLDER/NAME per run ---- */
 
 extern char **environ;
 
@@ -109,8 +109,8 @@ static void train_here(const arguments *a, int ranks_per_node) {
   tri_config_free(&cfg);
 }
 
-/* This process's environment but for what its launcher put there, which would make a rank of the child
- * too. */
+/* Returns this process's environment without the launcher's variables, because these would make a rank of the
+ * child too. */
 static void plain_environment(char **out, int most) {
   static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
   int                      n = 0;
@@ -167,7 +167,7 @@ static double number_of(const char *text, int line, const char *key) {
   return atof(found + strlen(key));
 }
 
-/* Whether both runs drew the same tokens in this step. */
+/* True if both runs drew the same tokens in this step. */
 static bool same_tokens(const char *a, const char *b, int step) {
   char        file[64], *x, *y;
   const char *p, *q;
@@ -195,8 +195,8 @@ static void close_numbers(const char *run, const char *key, double got, double w
   CHECK(d <= 1e-5, "%s: %s %.17g, by itself on one rank %.17g", run, key, got, want);
 }
 
-/* A loss is a sum of terms of both signs with sizes around one; near zero it is its terms that it is compared
- * with. */
+/* A loss is a sum of terms of both signs with sizes around one. Near zero it is compared on the scale of its
+ * terms. */
 static void compare(const char *run, const char *reference) {
   char *got, *want;
 
@@ -221,8 +221,8 @@ static void compare(const char *run, const char *reference) {
 
 /* ---- the cases ---- */
 
-/* KL in the reward of rescored log-probabilities, several updates a step: all that ranks must tell each
- * other. */
+/* KL in the reward of rescored log-probabilities, with several updates a step, needs all exchanges between
+ * ranks. */
 static void add_harder(arguments *a) {
   add(a, "algo.kl_where=reward");
   add(a, "algo.kl_estimator=k1");
@@ -264,7 +264,7 @@ static void every_plan(void **state) {
 }
 
 static void harder_steps(void **state) {
-  const int plans[] = {0, 2, 14, 26}; /* none; ZeRO-1; hybrid; ZeRO-3 */
+  const int plans[] = {0, 2, 14, 26}; /* none, ZeRO-1, hybrid, ZeRO-3 */
 
   (void)state;
   for (int k = 0; k < 4; k++) {
@@ -308,7 +308,8 @@ static void run_references(void) {
   train_elsewhere(&a);
 }
 
-/* The references come first: they start ranks of their own. Then every rank learns the folder's name. */
+/* The references come first, because they start ranks of their own. Then every rank learns the folder's
+ * name. */
 static int open_all(void **state) {
   const char *tmp = getenv("TMPDIR");
 
@@ -323,7 +324,7 @@ static int open_all(void **state) {
   return 0;
 }
 
-/* Flipped tokens must be rare over all that ran; a case alone may compare nothing. */
+/* Flipped tokens must be rare over all runs, but a single case may compare nothing. */
 static int close_all(void **state) {
   if (rt.world_rank == 0) {
     printf("%d runs compared, %d with a flipped token, largest difference %.2g\n", runs, flips, largest);
