@@ -1,5 +1,5 @@
-/* test_advantage.c - rewards to advantages. Judges: numbers worked by hand in the comment above each case;
- * TRL's, OpenRLHF's and RLOO's formulas in float64 (make_algo_golden.py). */
+/* test_advantage.c - rewards to advantages. Judges: numbers worked by hand in the comment above each case,
+ * and TRL's, OpenRLHF's and RLOO's formulas in float64 (make_algo_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 #include "base/error.h"
@@ -17,9 +17,9 @@ static void check_advantage(const tri_advantage *a, const tri_algo_opt *o, tri_r
     }
 }
 
-/* Rewards 1, 0, 1/2: mean 1/2, squares 1/4 + 1/4, over G - 1 = 2: std 1/2. The second group is all equal:
- * exactly 0. Whole batch 1 0 .5 2 2 2: mean 1.25, squares .0625 + 1.5625 + .5625 + 3 * .5625 = 3.875, over 5:
- * variance 0.775. */
+/* Rewards 1, 0, 1/2 have mean 1/2 and squares 1/4 + 1/4, over G - 1 = 2, so std 1/2. The second group is all
+ * equal, so exactly 0. The whole batch 1 0 .5 2 2 2 has mean 1.25 and squares .0625 + 1.5625 + .5625 + 3 *
+ * .5625 = 3.875, over 5, so variance 0.775. */
 static void test_advantage(void **state) {
   const float  reward[] = {1, 0, 0.5f, 2, 2, 2};
   tri_algo_opt o = PLAIN;
@@ -38,7 +38,7 @@ static void test_advantage(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Equal rewards give exactly 0, with eps 0 too; also ten equal scores whose mean in f64 is none of
+/* Equal rewards give exactly 0, with eps 0 too, and so do ten equal scores whose mean in f64 is none of
  * them. */
 static void test_equal_rewards(void **state) {
   const float  reward[] = {0.1f, 0.1f, 0.1f, 0.7f, 0.7f, 0.7f};
@@ -63,7 +63,8 @@ static void test_equal_rewards(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Answers of 3, 0, 1 and 2 tokens; one without a prompt, whose first token nothing predicts; and none. */
+/* Answers of 3, 0, 1 and 2 tokens, one without a prompt, so that nothing predicts its first token, and
+ * none. */
 static void test_advantage_rows(void **state) {
   static const int64_t length[] = {3, 0, 1, 2};
   const float          reward[] = {1, 0, 0, 1};
@@ -85,10 +86,11 @@ static void test_advantage_rows(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Two answers, reward 1 each. old - ref: 0.5 at both tokens of the first, -0.5 and 0.25 in the second;
- * kl_coef 2. k1: scores 1 - 2 (0.5 + 0.5) = -1 and 1 - 2 (-0.25) = 1.5; mean 0.25; differences -1.25, 1.25.
- * k2: 1 - 2 (0.125 + 0.125) = 0.5 and 1 - 2 (0.125 + 0.03125) = 0.6875; mean 0.59375; differences -+ 0.09375.
- * The prompt token's difference (8) must not count; rewards stay as they are. */
+/* Two answers, reward 1 each. old - ref is 0.5 at both tokens of the first, -0.5 and 0.25 in the second, and
+ * kl_coef is 2. With k1, scores are 1 - 2 (0.5 + 0.5) = -1 and 1 - 2 (-0.25) = 1.5, their mean is 0.25, and
+ * the differences are -1.25, 1.25. With k2, scores are 1 - 2 (0.125 + 0.125) = 0.5 and 1 - 2 (0.125 +
+ * 0.03125) = 0.6875, their mean is 0.59375, and the differences are -+ 0.09375. The prompt token's difference
+ * (8) must not count. Rewards stay as they are. */
 static void test_kl_in_reward(void **state) {
   const float  reward[] = {1, 1};
   tri_algo_opt o = PLAIN;
@@ -122,7 +124,7 @@ static void test_advantage_refuses(void **state) {
   expect_refusal("answer_score() 1 prompt_id 40 0");
   tri_error_clear();
   r.reward[1] = 0;
-  o.kl_where = TRI_KL_IN_REWARD; /* the reference is unknown: NaN */
+  o.kl_where = TRI_KL_IN_REWARD; /* the reference is unknown (NaN) */
   o.kl_coef = 0.1;
   assert_int_equal(tri_advantage_group.fill(&o, &r), TRI_ENUMERIC);
   tri_error_clear();
@@ -207,7 +209,7 @@ static void test_shaped(void **state) {
   json_decref(file);
 }
 
-/* Scores 1, 2, 6 of one prompt: 1 - 4, 2 - 3.5, 6 - 1.5; equal ones give exactly 0. */
+/* Scores 1, 2, 6 of one prompt give 1 - 4, 2 - 3.5, 6 - 1.5. Equal ones give exactly 0. */
 static void test_leave_one_out(void **state) {
   const float reward[] = {1, 2, 6, 0.1f, 0.1f, 0.1f};
   tri_rollout r = {0};
@@ -218,8 +220,8 @@ static void test_leave_one_out(void **state) {
   tri_rollout_free(&r);
 }
 
-/* One answer of three tokens, reward 8, gamma 1/2: 2, 4, 8; of none there is nothing to fill. Two equal
- * answers less their mean: 0. */
+/* One answer of three tokens, reward 8 and gamma 1/2 give 2, 4, 8. Without tokens there is nothing to fill.
+ * Two equal answers less their mean give 0. */
 static void test_return(void **state) {
   static const int64_t length[] = {3, 0};
   const float          reward[] = {8, 8};
@@ -235,8 +237,8 @@ static void test_return(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Advantages 1 and -3 over two and one tokens: mean -1/3, squares 16/9 + 16/9 + 64/9 over 3: 32/9; all equal
- * ones are 0 over the root of 1e-8. */
+/* Advantages 1 and -3 over two and one tokens have mean -1/3 and squares 16/9 + 16/9 + 64/9 over 3, so 32/9.
+ * All equal ones are 0 over the root of 1e-8. */
 static void test_whitening(void **state) {
   static const int64_t length[] = {2, 1};
   tri_algo             a = {.advantage = &tri_advantage_return};
@@ -256,7 +258,7 @@ static void test_whitening(void **state) {
   tri_rollout_free(&r);
 }
 
-/* No answers, and a reward that is no number, of every advantage. */
+/* Every advantage without answers, and with a reward that is NaN or infinite. */
 static void test_every_advantage(void **state) {
   tri_algo_opt o = PLAIN;
   tri_rollout  r = {0};
@@ -277,8 +279,7 @@ static void test_every_advantage(void **state) {
   assert_null(tri_advantage_find("GAE"));
 }
 
-/* Answers that were dropped are as if there had never been any. Judge: the same groups without them. The last
- * group is gone as a whole. */
+/* Dropped answers have no effect. Judge: the same groups without them. The last group is gone as a whole. */
 static void test_dropped(void **state) {
   static const int left[] = {0, 2, 3, 4, 5, 7};
   const float      reward[] = {1, NAN, 0, 0.5f, 2, 0.25f, NAN, 1, NAN, 3, NAN, NAN};

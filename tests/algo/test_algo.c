@@ -1,10 +1,10 @@
-/* test_algo.c - the tables of algorithms, weights of tokens. Judges: the numbers in the comment above a case;
- * interface names and defaults of each preset written out here. */
+/* test_algo.c - the tables of algorithms, and weights of tokens. Judges: the numbers in the comment above a
+ * case, and interface names and defaults of each preset written out here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 
-/* Lengths 2, 0, 6, 4, largest answer 10. 12 tokens: 1/12 each. 3 answers that have any: 1/3; 1/3 over the own
- * length; 1 / (3 * 10). */
+/* Lengths 2, 0, 6, 4, largest answer 10. 12 tokens give 1/12 each. 3 answers with tokens give 1/3 each, 1/3
+ * over the own length, and 1 / (3 * 10). */
 static void test_weights(void **state) {
   static const int64_t n[] = {2, 0, 6, 4}, none[] = {0, 0};
   double               w[4];
@@ -81,7 +81,7 @@ static void test_policy_loss_table(void **state) {
   assert_null(tri_policy_loss_find("sft"));
 }
 
-/* The advantage's keys and the loss's are read, others are not; a preset's defaults are found. */
+/* The keys of the advantage and of the loss are read, others are not. The defaults of a preset are found. */
 static void test_reads_and_sets(void **state) {
   const tri_algo *gspo = tri_algo_find("gspo");
 

@@ -1,6 +1,6 @@
 /* test_loss.c - losses and their gradients. Judges: numbers worked by hand in the comment above each case,
- * central differences of the loss, the loss of the whole batch against its parts, TRL's own losses and
- * verl's dual clip (make_algo_golden.py). */
+ * central differences, the loss of the whole batch against its parts, and TRL's own losses and verl's dual
+ * clip (make_algo_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 #include "base/error.h"
@@ -37,9 +37,9 @@ static void test_clip(void **state) {
   }
 }
 
-/* Ratio 1, A 0, weight 1/2, kl_coef 0.1, entropy_coef 0.01, H = 3, logp - ref = 1/2: k1 = 0.5, slope 1; k2 =
- * 0.125, slope 0.5; k3 = exp(-0.5) - 1 + 0.5, slope 1 - exp(-0.5). loss = (0.1 k - 0.03) / 2; d/dlogp = 0.05
- * slope; d/dent = -0.005. In the reward, the KL is reported but no loss. */
+/* Ratio 1, A 0, weight 1/2, kl_coef 0.1, entropy_coef 0.01, H = 3, logp - ref = 1/2. k1 = 0.5, slope 1. k2 =
+ * 0.125, slope 0.5. k3 = exp(-0.5) - 1 + 0.5, slope 1 - exp(-0.5). loss = (0.1 k - 0.03) / 2, d/dlogp = 0.05
+ * slope, d/dent = -0.005. With KL in the reward, it is reported but is no loss. */
 static void test_kl_and_entropy(void **state) {
   const double         e = exp(-0.5);
   const double         kl[] = {0.5, 0.125, e - 0.5}, slope[] = {1, 0.5, 1 - e};
@@ -67,7 +67,7 @@ static void test_kl_and_entropy(void **state) {
   }
 }
 
-/* k3 near 0 is delta^2 / 2 - delta^3 / 6; at 1e-6 exp(-delta) - 1 + delta by itself has no digit right. */
+/* k3 near 0 is delta^2 / 2 - delta^3 / 6. At 1e-6 exp(-delta) - 1 + delta by itself has no digit right. */
 static void test_kl_small(void **state) {
   double slope;
 
@@ -83,11 +83,10 @@ static const tri_loss *a_loss(int i) {
   return i > 0 && tri_policy_loss_at(i - 1) ? &tri_loss_sft : NULL;
 }
 
-/* Whether the tokens of a sequence share one ratio; its gradient is that of GSPO-token where advantages
- * differ. */
+/* True if the tokens of a sequence share one ratio. If advantages differ, its gradient is GSPO-token's. */
 static bool by_sequence(const tri_loss *a) { return a == &tri_loss_sequence || a == &tri_loss_luspo; }
 
-/* Whether the gradient is that of the loss: none goes through the weights of these. */
+/* True if the gradient is the derivative of the loss. The other losses have weights without gradient. */
 static bool has_slope(const tri_loss *a) { return a != &tri_loss_cispo && a != &tri_loss_vespo; }
 
 static double loss_of(const tri_loss *a, const tri_algo_opt *o, const micro *m) {
@@ -98,9 +97,9 @@ static double loss_of(const tri_loss *a, const tri_algo_opt *o, const micro *m) 
   return out.loss;
 }
 
-/* Central differences with step h = 2^-10, exact in f32: their error is h^2 / 6 times the third derivative,
- * which here is at most weight * ratio * |A| < 1/12 * 1.65 * 4 (and less for the KL), so 1e-7; the gradient
- * is rounded to f32. */
+/* Central differences with step h = 2^-10, exact in f32. Their error is h^2 / 6 times the third derivative.
+ * The third derivative is at most weight * ratio * |A| < 1/12 * 1.65 * 4 here (and less for the KL), so the
+ * error is 1e-7. The gradient is rounded to f32. */
 static void check_differences(const tri_loss *a, const tri_algo_opt *o, micro *m) {
   const float h = 1.0f / 1024;
   float       adv[MAX_TOK];
@@ -144,7 +143,7 @@ static void test_differences(void **state) {
       micro_make(&m, length, 6, true);
       micro_fill(&m);
       tri_loss_weights((tri_loss_agg)mode, 7, length, 6, m.weight);
-      if (mode == TRI_SEQ_MEAN_TOKEN_SUM) /* keep to the weights that the bound above is for */
+      if (mode == TRI_SEQ_MEAN_TOKEN_SUM) /* keeps to the weights of the bound above */
         for (int q = 0; q < 6; q++) m.weight[q] /= 4;
       for (int i = 0; a_loss(i); i++)
         if (has_slope(a_loss(i))) check_differences(a_loss(i), &o, &m);
@@ -169,7 +168,7 @@ static void micro_cut(micro *part, const micro *all, const int64_t *length, int 
   memcpy(part->weight, all->weight + first, (size_t)(end - first) * sizeof(double));
 }
 
-/* All of the micro-batch at once, then cut behind the sequences whose bit is set, in each of 32 ways. */
+/* The whole micro-batch at once, then cut behind the sequences with a set bit, in each of 32 ways. */
 static void check_split(const tri_loss *a, const tri_algo_opt *o, micro *all, const int64_t *length) {
   static micro part;
 
@@ -195,8 +194,8 @@ static void check_split(const tri_loss *a, const tri_algo_opt *o, micro *all, co
   }
 }
 
-/* Any way to cut the sequences into micro-batches gives the same bits of gradient; loss and metrics up to the
- * order of the sum. */
+/* Every way to cut the sequences into micro-batches gives the same bits of gradient. Loss and metrics are
+ * equal up to the order of the sum. */
 static void test_split(void **state) {
   static const int64_t length[] = {3, 1, 5, 0, 4, 2};
   static micro         all;
@@ -214,7 +213,7 @@ static void test_split(void **state) {
     }
 }
 
-/* A rank with nothing to do, without sequences and with two that have no token: no loss, of nothing. */
+/* A rank without work, without sequences and with two that have no token, has no loss. */
 static void test_no_rows(void **state) {
   static const int64_t start[3];
   static const double  weight[2];
@@ -237,7 +236,7 @@ static void test_no_rows(void **state) {
     }
 }
 
-/* Two answers of 2 and 1 tokens, token mean 1/3: -(-1 - 2 - 3) / 3 = 2. */
+/* Two answers of 2 and 1 tokens with token mean 1/3 give -(-1 - 2 - 3) / 3 = 2. */
 static void test_sft(void **state) {
   static const int64_t length[] = {2, 1};
   micro                m;
@@ -268,7 +267,7 @@ static void micro_three(micro *m) {
   tri_loss_weights(TRI_TOKEN_MEAN, 7, length, 3, m->weight);
 }
 
-/* Token 1 of sequence 2 (the third) with a number that is not finite in one array, or too large for exp: the
+/* Token 1 of sequence 2 (the third) has a number that is not finite in one array, or too large for exp. The
  * loss names the token. */
 static void check_not_finite(const tri_loss *a, const tri_algo_opt *o, int array, float bad) {
   static micro m;
@@ -293,8 +292,8 @@ static void test_not_finite(void **state) {
         if (k < 3 || array == 0) check_not_finite(tri_policy_loss_at(i), &o, array, bad[k]);
 }
 
-/* In one batch TRL's `bnpo` and `dapo` are the token mean, `grpo` the mean of means, `dr_grpo` the constant
- * length. */
+/* In one batch TRL's `bnpo` and `dapo` are the token mean, `grpo` the mean of means, and `dr_grpo` the
+ * constant length. */
 static tri_loss_agg trl_mode(const char *loss_type) {
   if (!strcmp(loss_type, "grpo")) return TRI_SEQ_MEAN_TOKEN_MEAN;
   if (!strcmp(loss_type, "dr_grpo")) return TRI_SEQ_MEAN_TOKEN_SUM_NORM;
@@ -353,8 +352,8 @@ static void test_trl(void **state) {
   json_decref(file);
 }
 
-/* TRL's normaliser of a loss type, in one batch: `grpo` with a ratio per sequence, and `sapo`, the mean of
- * means; `luspo` its own. */
+/* TRL's normalizer of a loss type in one batch. `grpo` with a ratio per sequence and `sapo` have the mean of
+ * means, and `luspo` its own. */
 static void check_loss_case(const json_t *file, const json_t *c, micro *m, const int64_t *length) {
   const char     *name = json_string_value(json_object_get(c, "policy_loss"));
   const tri_loss *a = tri_policy_loss_find(name);
@@ -371,8 +370,7 @@ static void check_loss_case(const json_t *file, const json_t *c, micro *m, const
   assert_int_equal(a->compute(&o, &m->in, &m->out), TRI_OK);
   if (fabs(m->out.loss - number(c, "loss")) > 1e-13) /* both sums in f64 */
     fail_msg("%s: loss %.17g, not %.17g", name, m->out.loss, number(c, "loss"));
-  if (json_is_number(clipped) &&
-      !by_sequence(a)) /* TRL's in f32; of ratios that sequences share it is their mean */
+  if (json_is_number(clipped) && !by_sequence(a)) /* TRL's in f32, and for shared ratios their mean */
     assert_true(fabs(m->out.metric[CLIPPED].sum / m->out.metric[CLIPPED].of - number(c, "clip_ratio")) <
                 1e-7);
   assert_int_equal(json_array_size(grad), m->in.n);
@@ -397,7 +395,7 @@ static void test_policy_losses(void **state) {
   json_decref(file);
 }
 
-/* One token of ratio 4: A -1 is bounded by 3, A 1 is not; within the bound nothing changes. */
+/* One token of ratio 4. A = -1 is bounded by 3, A = 1 is not. Within the bound nothing changes. */
 static void test_dual_clip(void **state) {
   static const double  ratio[] = {4, 4, 2}, adv[] = {-1, 1, -1};
   static const double  loss[] = {3, -1.2, 2}, slope[] = {0, 0, 2}, clipped[] = {1, 1, 0};
@@ -418,7 +416,7 @@ static void test_dual_clip(void **state) {
   }
 }
 
-/* A token whose ratio is no number is named, also where the whole sequence shares it. */
+/* A token with a ratio that is not finite is named, even if the whole sequence shares the ratio. */
 static void test_error_of_sequence(void **state) {
   static const int64_t length[] = {2, 3};
   micro                m;

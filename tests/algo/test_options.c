@@ -1,6 +1,6 @@
-/* test_options.c - options that every policy loss has: the share of tokens by entropy, the KL times the
- * ratio, the sampler's correction; answers that were cut. Judges: numbers worked by hand in the comment above
- * each case, central differences, TRL's own losses (make_algo_golden.py). */
+/* test_options.c - options of every policy loss, namely the share of tokens by entropy, the KL times the
+ * ratio, the sampler's correction, and cut answers. Judges: numbers worked by hand in the comment above each
+ * case, central differences, and TRL's own losses (make_algo_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 #include "base/error.h"
@@ -10,7 +10,7 @@ static bool by_sequence(const tri_loss *a) { return a == &tri_loss_sequence || a
 
 /* ---- the threshold ---- */
 
-/* Prompts of 1 token, one answer each; seen is number[i] in the answers and far above elsewhere. */
+/* Prompts of 1 token, one answer each. seen is number[i] in the answers and far above elsewhere. */
 static double threshold_of(double share, const int64_t *length, int n_seq, int begin, int end,
                            const float *number) {
   static const float reward[MAX_SEQ];
@@ -32,9 +32,9 @@ static double threshold_of(double share, const int64_t *length, int n_seq, int b
   return found;
 }
 
-/* Of 0, 1, 2, 3, 5 the upper half begins at rank 0.5 (5 - 1) = 2: 2; the upper 0.2 at rank 3.2: 3.4; the
- * upper 0.125 at 3.5: 4. Of the middle answer, 3 and 0: half way, 1.5. Of one number, itself; of none, 0; a
- * number below 0, which rounding gives, is in order. */
+/* For 0, 1, 2, 3, 5 the upper half begins at rank 0.5 (5 - 1) = 2, so at 2. The upper 0.2 begins at rank 3.2,
+ * so at 3.4, and the upper 0.125 at rank 3.5, so at 4. For the middle answer, 3 and 0, half way is 1.5. One
+ * number gives itself, and none gives 0. A number below 0, from rounding, is in order. */
 static void test_threshold(void **state) {
   static const int64_t length[] = {2, 2, 1};
   static const float   number[] = {5, 1, 3, 0, 2}, below[] = {1, -1e-7f, -2e-7f, 0, 0};
@@ -51,7 +51,7 @@ static void test_threshold(void **state) {
   assert_false(tri_policy_statistic.wanted(&PLAIN));
 }
 
-/* What was cut has no say. */
+/* Cut answers have no influence. */
 static void test_threshold_masked(void **state) {
   static const float reward[] = {1, 0}, number[] = {9, 9, 4, 2};
   tri_algo_opt       o = PLAIN;
@@ -68,8 +68,9 @@ static void test_threshold_masked(void **state) {
 
 /* ---- the losses ---- */
 
-/* Three tokens of ratio 1, A 2, weight 1; the lowest entropy is below the threshold: loss -4, slopes 0, -2,
- * -2; one at the threshold counts. KL and entropy bonus stay: 0.5 of k1 0.25 each, 0.1 of 1 + 2 + 3. */
+/* Three tokens of ratio 1, A 2, weight 1. The lowest entropy is below the threshold, so the loss is -4 and
+ * the slopes are 0, -2, -2. A token at the threshold counts. KL and entropy bonus stay, 0.5 of k1 0.25 each,
+ * and 0.1 of 1 + 2 + 3. */
 static void test_top_entropy(void **state) {
   static const int64_t length = 3;
   tri_algo_opt         o = PLAIN;
@@ -95,7 +96,8 @@ static void test_top_entropy(void **state) {
   assert_true(m.dent[0] == -0.1f && m.out.metric[TRI_POLICY_ENTROPY].sum == 6);
 }
 
-/* One token of ratio 2, k2 of delta 1 is 1/2, its slope 1: times the ratio 1, slope 2 (1 + 1/2) = 3; A 0. */
+/* One token of ratio 2. k2 of delta 1 is 1/2 with slope 1. Times the ratio it is 1, with slope 2 (1 + 1/2) =
+ * 3. A is 0. */
 static void test_kl_correction(void **state) {
   static const int64_t one = 1;
   tri_algo_opt         o = PLAIN;
@@ -115,8 +117,8 @@ static void test_kl_correction(void **state) {
   assert_true(fabs(m.out.metric[TRI_POLICY_KL].sum - 1) < 1e-6);
 }
 
-/* Ratio 1, A 1, three tokens whose correction is 1/2, 2 and 8, capped at 4: 4 or 0 for the last. Their mean
- * is 3.5 before the cap, one of three is over it. */
+/* Ratio 1, A 1, three tokens with corrections 1/2, 2 and 8, capped at 4. The last gets 4 or 0. Their mean is
+ * 3.5 before the cap, and one of three is over it. */
 static void test_correction(void **state) {
   static const int64_t length = 3;
   static const double  w[] = {0.5, 2, 8}, want[2][3] = {{0.5, 2, 4}, {0.5, 2, 0}};
@@ -167,7 +169,7 @@ static double loss_of(const tri_loss *a, const tri_algo_opt *o, const micro *m) 
   return out.loss;
 }
 
-/* Central differences by the log-probability, as in test_loss.c: the KL times the ratio has a third
+/* Central differences by the log-probability, as in test_loss.c. The KL times the ratio has a third
  * derivative of 0.3 * 1.65 * 8 at most, times a weight of 1/15, so their error is below 5e-8. No gradient
  * goes through the weights of cispo and vespo. */
 static void test_differences(void **state) {
@@ -188,7 +190,7 @@ static void test_differences(void **state) {
       m.in.statistic = 1;
       for (int64_t i = 0; i < m.in.n; i++) m.roll[i] = m.old[i] + (float)(i % 5 - 2) / 8;
       for (int q = 0; by_sequence(a) && q < 6;
-           q++) /* one advantage each: else the gradient is GSPO-token's */
+           q++) /* one advantage each, otherwise the gradient is GSPO-token's */
         for (int64_t i = m.start[q]; i < m.start[q + 1]; i++) m.adv[i] = m.adv[m.start[q]];
       tri_loss_weights(TRI_TOKEN_MEAN, 7, length, 6, m.weight);
       assert_int_equal(a->compute(&o, &m.in, &m.out), TRI_OK);
@@ -210,7 +212,7 @@ static void test_differences(void **state) {
 
 /* ---- TRL ---- */
 
-/* The goldens' answers with the advantages of their groups; every answer one row per token. */
+/* The goldens' answers with the advantages of their groups, one row per token in every answer. */
 static void golden_micro(const json_t *file, micro *m, int64_t *length) {
   float length_f[MAX_TOK], adv[MAX_TOK];
   int   n_seq = get_floats(json_object_get(file, "lengths"), length_f);
@@ -279,10 +281,10 @@ static void test_trl(void **state) {
   json_decref(file);
 }
 
-/* ---- answers that were cut ---- */
+/* ---- cut answers ---- */
 
-/* Rewards 1, 3 of one group, the second answer cut: advantages -1, 1 by the whole group's mean; only the
- * first has tokens with loss. Whitened over the first's two tokens alone: 0. */
+/* Rewards 1, 3 of one group, the second answer cut. Advantages are -1, 1 by the whole group's mean, and only
+ * the first has tokens with loss. Whitened over the first's two tokens alone they are 0. */
 static void test_mask_truncated(void **state) {
   static const float reward[] = {1, 3};
   tri_algo_opt       o = PLAIN;
@@ -304,10 +306,10 @@ static void test_mask_truncated(void **state) {
   tri_rollout_free(&r);
 }
 
-/* ---- coefficients that adapt ---- */
+/* ---- adaptive coefficients ---- */
 
-/* 0.5, target 2, 50 samples over a horizon of 100: KL 2.2 is 0.1 above, 5 is held at 0.2, 1 at -0.2: times
- * 1.05, 1.1, 0.9. */
+/* 0.5, target 2, 50 samples over a horizon of 100. KL 2.2 is 0.1 above, 5 is limited to 0.2, and 1 to -0.2,
+ * so the factors are 1.05, 1.1, 0.9. */
 static void test_adapt_kl(void **state) {
   static const double kl[] = {2, 2.2, 5, 1}, times[] = {1, 1.05, 1.1, 0.9};
 
@@ -323,8 +325,8 @@ static void test_adapt_kl(void **state) {
   }
 }
 
-/* From 0.004 with target 1. No bonus in the first step. Entropies 1, 0.5, 2, 2, 2, 0.9: the coefficient goes
- * 0.009, 0.014, 0.009, 0.004, 0, 0.005; it is used after 1, 0.5 and 0.9 only. From 0.998 it stops at 1. */
+/* From 0.004 with target 1. No bonus in the first step. After entropies 1, 0.5, 2, 2, 2, 0.9 the coefficient
+ * is 0.009, 0.014, 0.009, 0.004, 0, 0.005. It is used after 1, 0.5 and 0.9 only. From 0.998 it stops at 1. */
 static void test_adapt_entropy(void **state) {
   static const double entropy[] = {1, 0.5, 2, 2, 2, 0.9}, coef[] = {0.009, 0.014, 0.009, 0.004, 0, 0.005};
   tri_algo_opt        o = PLAIN;

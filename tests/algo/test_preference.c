@@ -1,5 +1,5 @@
 /* test_preference.c - losses of pairs and labelled answers. Judges: numbers worked by hand in the comment
- * above each case, central differences, the loss of a whole batch against its pairs, TRL's own trainers
+ * above each case, central differences, the loss of a whole batch against its pairs, and TRL's own trainers
  * and OpenRLHF's formulas (make_preference_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
@@ -9,7 +9,7 @@
 
 enum { ENTROPY = TRI_PREFERENCE_METRIC_COUNT };
 
-/* What micro has, and scores. */
+/* The members of micro, and scores. */
 typedef struct answers {
   micro m;
   float score[MAX_SEQ], value[MAX_SEQ], dvalue[MAX_SEQ];
@@ -17,7 +17,7 @@ typedef struct answers {
 
 static const tri_loss *const losses[] = {&tri_loss_rm, &tri_loss_dpo, &tri_loss_kto};
 
-/* Answers to pairs or prompts; of a reward model each has one row. */
+/* Answers to pairs or prompts. For a reward model each has one row. */
 static void answers_make(answers *a, const tri_loss *loss, const tri_algo_opt *o, const int64_t *length,
                          int n_seq) {
   int64_t one[MAX_SEQ];
@@ -48,7 +48,7 @@ static double mean(const answers *a, int metric) {
 
 /* ---- by hand ---- */
 
-/* sigmoid(log 3) = 3/4, softplus(log 3) = log 4; far out neither overflows nor becomes 0 too early. */
+/* sigmoid(log 3) = 3/4, softplus(log 3) = log 4. Far out neither overflows nor becomes 0 too early. */
 static void test_logistic(void **state) {
   (void)state;
   check_near("sigmoid", tri_logistic(log(3)), 0.75, 1e-15);
@@ -58,8 +58,8 @@ static void test_logistic(void **state) {
   assert_true(tri_logistic(-1000) == 0 && fabs(tri_log_1_exp(-40) / exp(-40) - 1) < 1e-15);
 }
 
-/* Scores 2 and 1, margin 1: ahead 0, log 2, slopes -+ 1/2; and 0, 3 without one: -3 ahead. Each pair
- * counts 1/2, whatever its answers' tokens. Centring 0.1 adds 0.1 9 to each, slope 0.6. */
+/* Scores 2 and 1 with margin 1 are 0 ahead, so log 2, slopes -+ 1/2. Scores 0 and 3 without a margin are -3
+ * ahead. Each pair counts 1/2, whatever its answers' tokens. Centring 0.1 adds 0.1 9 to each, slope 0.6. */
 static void test_rm(void **state) {
   static const int64_t length[] = {2, 0, 3, 1};
   tri_algo_opt         o = options(0);
@@ -85,9 +85,9 @@ static void test_rm(void **state) {
   check_near("loss", a.m.out.loss, (double)1e30f / 2, 1e-6);
 }
 
-/* Log-ratios 1/2 + 1/2 of the chosen's two tokens, -1/4 of the rejected's one: h = 5/4, by length 1/2 +
- * 1/4. beta 2; ipo is off 1/4 by 1, or by 1/2 where normalised. SFT 1/2: - (-1 - 2) / 2 over both chosen
- * tokens. */
+/* Log-ratios are 1/2 + 1/2 for the chosen's two tokens, and -1/4 for the rejected's one. So h = 5/4, and by
+ * length 1/2 + 1/4. beta is 2. ipo is off 1/4 by 1, or by 1/2 if normalized. SFT 1/2 gives - (-1 - 2) / 2
+ * over both chosen tokens. */
 static void test_dpo(void **state) {
   static const int64_t length[] = {2, 1};
   tri_algo_opt         o = options(2);
@@ -116,7 +116,7 @@ static void test_dpo(void **state) {
   assert_true(a.m.out.loss == 1 && a.m.dlogp[0] == 0.25f && a.m.dlogp[2] == -1);
 }
 
-/* Three pairs, one with an empty answer: a third each; 2 + 5 chosen tokens. */
+/* Three pairs, one with an empty answer, count a third each, with 2 + 5 chosen tokens. */
 static void test_pair_weights(void **state) {
   static const int64_t length[] = {2, 0, 0, 4, 5, 3};
   double               w[6];
@@ -132,8 +132,8 @@ static void test_pair_weights(void **state) {
   assert_true(w[0] == 1 && w[1] == 0);
 }
 
-/* beta 1, z 1/2. Desirable, weight 2, log-ratio 1/2: 2 (1 - 1/2) = 1, slope -2/4. Undesirable, weight 4,
- * log-ratio 1/2 - log 3: 4 (1 - 3/4) = 1, slope 4 3/16. Each counts 1/2. */
+/* beta 1, z 1/2. Desirable, weight 2, log-ratio 1/2 gives 2 (1 - 1/2) = 1, slope -2/4. Undesirable, weight 4,
+ * log-ratio 1/2 - log 3 gives 4 (1 - 3/4) = 1, slope 4 3/16. Each counts 1/2. */
 static void test_kto(void **state) {
   static const int64_t length[] = {1, 2};
   tri_algo_opt         o = options(1);
@@ -170,13 +170,13 @@ static void test_kto_settle(void **state) {
   tri_loss_kto.settle(metric);
   assert_true(metric[TRI_MARGIN].sum == 0.5 && metric[TRI_ACCURACY].sum == 1);
   assert_true(metric[TRI_CHOSEN].sum == 9 && metric[TRI_REJECTED].of == 2);
-  metric[TRI_REJECTED] = (tri_mean){0, 0}; /* all are desirable: not shown */
+  metric[TRI_REJECTED] = (tri_mean){0, 0}; /* all are desirable, so not shown */
   tri_loss_kto.settle(metric);
   assert_true(metric[TRI_MARGIN].of == 0 && metric[TRI_ACCURACY].of == 0);
 }
 
-/* Sequences 1 and 2 of three, of two tokens each: log-ratios 1 + 1 and 1/2, -1: mean 3/4. Below 0 it is 0;
- * what is not known is no number. */
+/* Sequences 1 and 2 of three, of two tokens each, have log-ratios 1 + 1 and 1/2, -1, so mean 3/4. A mean
+ * below 0 becomes 0. An unknown number gives NaN. */
 static void test_kto_statistic(void **state) {
   const tri_step_statistic *s = tri_loss_kto.statistic;
   tri_rollout               r = {0};
@@ -209,7 +209,7 @@ static void golden_answers(const json_t *file, const tri_loss *loss, const tri_a
   if (loss == &tri_loss_kto) floats_of(file, "labels", a->score);
 }
 
-/* A metric of TRL's, where the case has it. */
+/* A metric of TRL's, if the case has it. */
 static void check_metric(const answers *a, const json_t *c, const char *name, int metric) {
   if (json_is_number(json_object_get(c, name))) check_near(name, mean(a, metric), number(c, name), 1e-7);
 }
@@ -275,7 +275,7 @@ static void test_dpo_peers(void **state) {
   json_decref(file);
 }
 
-/* z of the goldens: their answers beside, each behind a prompt of one token. */
+/* z of the goldens, from their answers beside, each behind a prompt of one token. */
 static double golden_statistic(const json_t *file, const char *ref_name) {
   float       seen[MAX_TOK], ref[MAX_TOK], n[MAX_TOK];
   int64_t     length[MAX_SEQ];
@@ -337,7 +337,7 @@ static void rich_answers(const json_t *file, const tri_loss *loss, const tri_alg
   for (int q = 0; loss == &tri_loss_rm && q < a->m.in.n_seq; q++) a->score[q] = 0.25f * (float)q;
 }
 
-/* Central differences with step 2^-8: their error is h^2 / 6 = 2.6e-6 of a third derivative below 1, x +-
+/* Central differences with step 2^-8. Their error is h^2 / 6 = 2.6e-6 of a third derivative below 1, and x +-
  * h is rounded to f32. */
 static void test_differences(void **state) {
   json_t      *file = open_preferences();
@@ -417,7 +417,8 @@ static void test_split(void **state) {
   json_decref(file);
 }
 
-/* A rank with nothing to do; of a pair of empty answers h is 0: log 2, and both count in the metrics. */
+/* A rank without work. For a pair of empty answers h is 0 and the loss log 2, and both count in the
+ * metrics. */
 static void test_no_rows(void **state) {
   static const int64_t start[3];
   tri_algo_opt         o = options(1);

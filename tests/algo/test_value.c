@@ -1,6 +1,6 @@
-/* test_value.c - what a critic learns and what is learned from it, and ReMax. Judges: numbers worked by
- * hand in the comment above each case, central differences, the loss of the whole batch against its parts,
- * verl's and OpenRLHF's formulas in float64 (make_preference_golden.py). */
+/* test_value.c - the critic's loss, advantages from its values, and ReMax. Judges: numbers worked by hand in
+ * the comment above each case, central differences, the loss of the whole batch against its parts, and verl's
+ * and OpenRLHF's formulas in float64 (make_preference_golden.py). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "algo_case.h"
 #include "base/error.h"
@@ -8,7 +8,7 @@
 
 enum { CLIPPED, RETURN };
 
-/* A micro-batch of a scalar head: what micro has, values beside it. */
+/* A micro-batch of a scalar head, with the members of micro and values. */
 typedef struct values {
   micro m;
   float value[MAX_TOK], old[MAX_TOK], ret[MAX_TOK], dvalue[MAX_TOK];
@@ -93,8 +93,8 @@ static void test_goldens(void **state) {
   json_decref(file);
 }
 
-/* A quadratic's central difference is exact but for f32's rounding of the value; steps of 2^-10 cross no clip
- * here. */
+/* A quadratic's central difference is exact except for f32's rounding of the value. Steps of 2^-10 cross no
+ * clip here. */
 static void test_differences(void **state) {
   json_t      *file = open_preferences();
   const double h = 1.0 / 1024;
@@ -181,10 +181,10 @@ static void test_not_finite(void **state) {
       }
 }
 
-/* A prompt of 1 token, an answer of 3, reward 2, gamma 1/2, lam 1/2; values 1, 2, 4 (of the prompt's row
- * 99). delta_3 = 2 - 4 = -2; delta_2 = 4/2 - 2 = 0; delta_1 = 2/2 - 1 = 0. A_3 = -2; A_2 = -2/4 = -0.5;
- * A_1 = -0.125. R = A + V: 0.875, 1.5, 2. With kl_coef 1 in the reward and k1 = 1 at the second token
- * alone: delta_2 = -1, A_2 = -1.5, A_1 = -0.375. */
+/* A prompt of 1 token, an answer of 3, reward 2, gamma 1/2, lam 1/2, values 1, 2, 4 (and 99 in the prompt's
+ * row). delta_3 = 2 - 4 = -2, delta_2 = 4/2 - 2 = 0, delta_1 = 2/2 - 1 = 0. A_3 = -2, A_2 = -2/4 = -0.5, A_1
+ * = -0.125. R = A + V gives 0.875, 1.5, 2. With kl_coef 1 in the reward and k1 = 1 at the second token alone,
+ * delta_2 = -1, A_2 = -1.5, A_1 = -0.375. */
 static void test_gae(void **state) {
   static const int64_t length[] = {3};
   tri_algo_opt         o = PLAIN;
@@ -215,7 +215,7 @@ static void test_gae(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Two answers to each of two prompts, whose baselines are 1/2 and 2: A = reward - baseline at each token. */
+/* Two answers to each of two prompts with baselines 1/2 and 2. A = reward - baseline at each token. */
 static void test_greedy(void **state) {
   tri_algo_opt o = PLAIN;
   tri_rollout  r = {0};
@@ -234,7 +234,7 @@ static void test_greedy(void **state) {
   tri_rollout_free(&r);
 }
 
-/* Row i of the goldens, of answers alone, in a rollout whose prompts have one token. */
+/* Row i of the goldens, which have answers only, in a rollout with prompts of one token. */
 static void golden_rows(const json_t *file, const char *key, const tri_rollout *r, float *out) {
   float row[MAX_TOK];
 
@@ -297,9 +297,9 @@ static void test_peers(void **state) {
   json_decref(file);
 }
 
-/* Returns 1, 3 and 5, 7: mean 4, squares 9 + 1 + 1 + 9 = 20. Values 1, 2 and 4, 5: left 0, 1, 1, 2, mean
- * 1, 2: 1 - 2/20 = 0.9. The prompt's rows and a masked answer's do not count. Equal returns, and none: not
- * a number. */
+/* Returns 1, 3 and 5, 7 have mean 4 and squares 9 + 1 + 1 + 9 = 20. Values 1, 2 and 4, 5 leave 0, 1, 1, 2,
+ * with mean 1 and squares 2, so 1 - 2/20 = 0.9. The prompt's rows and a masked answer's do not count. Equal
+ * returns, and none, give NaN. */
 static void test_explained_variance(void **state) {
   tri_rollout r = {0};
 
