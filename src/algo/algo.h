@@ -71,7 +71,7 @@ typedef struct tri_loss_in {
   /* [n_seq] weight of each token of a sequence, among all micro-batches and ranks of the optimizer step. So
    * losses and gradients are only added. */
   const double *weight;
-  double        statistic; /* of the optimizer step, or 0 if the loss has no statistic */
+  double        statistic; /* for the whole optimizer step, or 0 if the loss has no statistic */
 } tri_loss_in;
 
 enum { TRI_ALGO_METRICS = 12 }; /* chosen, more than twice the metrics of any loss */
@@ -190,7 +190,7 @@ TRI_POLICY_LOSS_LIST(TRI_LOSS_DECLARE)
 /* These are not words of algo.policy_loss. For pairs, in->score of the chosen answer is the pair's margin.
  * For labelled answers it is 1 if desirable, else 0. */
 extern const tri_loss tri_loss_sft, tri_loss_rm, tri_loss_dpo, tri_loss_kto;
-extern const tri_loss tri_loss_value; /* of the critic */
+extern const tri_loss tri_loss_value; /* the critic's */
 /* Pure. Returns the explained variance of the critic's values before learning, 1 - Var(R - V) / Var(R) over
  * the tokens with loss. NaN if all returns are equal. Every rank holds the same whole rollout. */
 double tri_explained_variance(const tri_rollout *r);

@@ -14,7 +14,7 @@
 TRI_CHECKED tri_status tri_events_put_scalar(tri_text *summary, const char *tag, float x);
 TRI_CHECKED tri_status tri_events_put_text(tri_text *summary, const char *tag, const char *text, size_t n);
 /* Append a record to the file's bytes. wall_s is seconds since 1970. The version is the first record of a
- * file. `start` tells a reader, who comes from an earlier file, to drop events of `step` and later. */
+ * file. `start` tells readers of several files to drop events of `step` and later from earlier files. */
 TRI_CHECKED tri_status tri_events_put_version(tri_text *file, double wall_s);
 TRI_CHECKED tri_status tri_events_put_start(tri_text *file, double wall_s, int64_t step);
 TRI_CHECKED tri_status tri_events_put_summary(tri_text *file, double wall_s, int64_t step,

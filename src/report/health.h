@@ -36,8 +36,8 @@ typedef struct tri_health {
   int       cut;                           /* over a fifth of the answers were cut */
   int       still;                         /* the gradient was 0 although rewards differ */
   float     sum;                           /* constant sum of the last step */
-  double    cut_ratio, grad_norm;          /* of the last step */
-  double    failed_ratio[TRI_REWARDS_MAX]; /* of the last step, for each reward */
+  double    cut_ratio, grad_norm;          /* in the last step */
+  double    failed_ratio[TRI_REWARDS_MAX]; /* in the last step, for each reward */
   uint64_t  said;                          /* one bit for each cause already warned of */
   tri_trend trend;                         /* the caller sets `given`, `selected` and `lost` */
 } tri_health;

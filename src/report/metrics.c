@@ -23,7 +23,7 @@ typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_MIN_OF, ENTRY_RANK0, ENTRY_SPAN, E
 typedef struct entry {
   char       name[TRI_METRIC_NAME_BYTES];
   entry_kind kind;
-  double     value; /* of this rank before reduce, of all ranks after it */
+  double     value; /* this rank's before reduce, combined over ranks after it */
   char       text[TEXT_BYTES];
 } entry;
 

@@ -24,12 +24,12 @@
 
 enum {
   VERSION = 1,
-  TEXT_BYTES = 4096,       /* of a text for people. Chosen, the size of a message */
-  ALARMS_MOST = 1000,      /* of a start. Chosen, as many as readers keep (history_impl.h) */
-  EARLY_BYTES = 64 << 10,  /* of alarms before the start. Chosen, as log.c keeps of its lines */
-  WAITING_BYTES = 1 << 20, /* of lines waiting for a full disk. Chosen */
-  PHASE_BYTES = 32,        /* of a phase's word. Chosen */
-  TAG_BYTES = 64           /* of TRI_START. Chosen */
+  TEXT_BYTES = 4096,       /* bytes of a text for people. Chosen, the size of a message */
+  ALARMS_MOST = 1000,      /* alarms of a start. Chosen, as many as readers keep (history_impl.h) */
+  EARLY_BYTES = 64 << 10,  /* bytes of alarms before the start. Chosen, as log.c keeps of its lines */
+  WAITING_BYTES = 1 << 20, /* bytes of lines waiting for a full disk. Chosen */
+  PHASE_BYTES = 32,        /* bytes of a phase's word. Chosen */
+  TAG_BYTES = 64           /* bytes of TRI_START. Chosen */
 };
 
 struct tri_runlog {
@@ -47,7 +47,7 @@ struct tri_runlog {
   atomic_llong    step;       /* step for alarms. Read by urgent ones too */
   atomic_llong    n_alarms;   /* from all threads */
   int64_t         state_step;
-  char            phase[PHASE_BYTES]; /* of the last state */
+  char            phase[PHASE_BYTES]; /* last phase written */
   char            tag[TAG_BYTES];
 };
 

@@ -29,7 +29,7 @@ void tri_runlog_claim(tri_runlog *l, bool carries_on);
 typedef struct tri_runlog_begin {
   const char *record;             /* a JSON object (record/record.h), rank 0's */
   const char *algo, *loss;        /* loss: the minimized loss in words for people */
-  const char *model_type, *dtype; /* of the policy */
+  const char *model_type, *dtype; /* the policy's */
   int64_t     parameters, layers, width, vocabulary, nodes;
   /* Step at which the run continues, and their total number. */
   int64_t               step, steps;

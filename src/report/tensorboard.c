@@ -25,11 +25,11 @@ enum { DIGITS = 10, NAME_BYTES = sizeof BEGINS + DIGITS + sizeof ENDS };
 
 struct tri_tensorboard {
   char    *folder, *path; /* path of the file, or NULL until it exists */
-  int      fd;            /* of the file, or -1 */
+  int      fd;            /* descriptor of the file, or -1 */
   double   number;        /* lowest allowed number in its name */
-  double   wall_s;        /* of the newest line that has a time */
-  int64_t  step;          /* of the newest event */
-  tri_text summary;       /* of the current event */
+  double   wall_s;        /* time of the newest line with one */
+  int64_t  step;          /* step of the newest event */
+  tri_text summary;       /* content of the current event */
   tri_text waiting;       /* records not yet in the file */
   bool     has_tried;     /* tried to write them */
   int64_t  before;        /* number of our previous file, until it is emptied, or -1 for none */

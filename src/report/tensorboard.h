@@ -9,8 +9,8 @@
 /* The current file is FOLDER/events.out.tfevents.NUMBER.trireme. It holds its version, a start that drops the
  * content of other files from `step` 0 on, and the deck as a text called "deck". Then follows one event per
  * line, with the numbers of one step at its time_unix_s. A tag is GROUP/NAME, and all after the first / is
- * the metric's name. Values are rounded to float32, which all readers support, and null is NaN. Of the texts
- * only `alarms` is included. */
+ * the metric's name. Values are rounded to float32, which all readers support, and null is NaN.
+ * `alarms` is the only text included. */
 typedef struct tri_tensorboard tri_tensorboard;
 
 /* Not collective, on rank 0. Copies all of metrics.jsonl, already cut back, into a new file with a higher

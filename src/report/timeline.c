@@ -24,7 +24,7 @@ struct tri_timeline {
   tri_trace         *trace; /* owned, or NULL once all steps are traced */
   int                rank;
   int64_t            left, step, dropped; /* steps left to trace, current step, dropped spans of all steps */
-  double             begin_s;             /* of the current step */
+  double             begin_s;             /* begin of the current step */
   tri_text           folder, path, text;
   tri_timeline_share share[TRI_LANE_COUNT]; /* over all traced steps, used from gather on */
   bool               written;

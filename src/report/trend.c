@@ -21,8 +21,8 @@ enum {
 #define KL_MOST                                                                                              \
   2.0 /* nats per token. Chosen, as healthy quickstarts end at 0.4 and a hacked reward model's at 11 */
 #define ALIKE_LEAST  0.01 /* nats. Chosen, as one token in a thousand then differs */
-#define ALIKE_SHARE  0.05 /* of the first steps' entropy. Chosen, as healthy quickstarts end at a sixth */
-#define TOP_SHARE    0.1  /* of the range of rewards. Chosen, as no gain is expected so near the top */
+#define ALIKE_SHARE  0.05 /* share of the first entropy. Chosen, as healthy quickstarts end at a sixth */
+#define TOP_SHARE    0.1  /* share of the range of rewards. Chosen, as no gain is expected so near the top */
 #define GAIN_ERRORS  2.0  /* standard errors. Chosen, as chance stays below in 19 of 20 blocks */
 #define IDLE_BLOCKS  3    /* chosen, 60 steps. A healthy run may pause for one block */
 #define VALUE_FACTOR 10.0 /* chosen, as a healthy critic's loss falls */

@@ -23,7 +23,7 @@ typedef struct tri_usage {
   double            spent_s;  /* seconds between the last two readings */
   bool              reads;    /* some rank has a gauge */
   int64_t           tokens;   /* tokens learned */
-  double            energy_j; /* of all GPUs, on rank 0, NaN if unknown */
+  double            energy_j; /* for all GPUs, on rank 0, NaN if unknown */
 } tri_usage;
 
 /* Collective over world. Finds out if any rank's device has a gauge. */

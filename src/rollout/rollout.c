@@ -75,7 +75,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
 /* Reading position in one rank's message. */
 typedef struct cursor {
   pack_head   h;
-  const char *length, *array[TRI_ARRAYS_SENT]; /* of the next sequence, borrowed */
+  const char *length, *array[TRI_ARRAYS_SENT]; /* borrowed, at the next sequence */
 } cursor;
 
 static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cursor *c) {

@@ -6,10 +6,10 @@
 
 #include "optim.h"
 
-/* Collective over world. Runs tri_optim_step between two hashes of the state. If the step was applied and
- * its gradient is not 0, rank 0 warns of tensors that did not move on any rank, and
- * tri_first_update_copies checks the copies. Reads a rank's share of weights and first moments twice,
- * through 4 MiB of host memory. */
+/* Collective over world. Runs tri_optim_step between two hashes of the state. Checks follow if the step was
+ * applied and its gradient is not 0. Rank 0 warns of tensors unmoved on all ranks, and
+ * tri_first_update_copies checks the copies. Reads a rank's share of weights and first moments twice, through
+ * 4 MiB of host memory. */
 TRI_CHECKED tri_status tri_first_update_check(tri_params *p, const tri_optim_opt *opt,
                                               const tri_optim_now *now, tri_stream *s, double *grad_norm,
                                               bool *applied);

@@ -20,10 +20,12 @@ typedef struct tri_optim_now {
   bool    overflows;  /* an overflow is expected, so no tensor is reported for it */
 } tri_optim_now;
 
-/* Collective over world. Clips the reduced gradients by their global norm, runs AdamW (Loshchilov, Hutter
- * 2019) on the optimizer share, sends new weights to every holder, and clears the gradients. *grad_norm is
- * the norm of the unscaled loss's gradient before clipping, equal on all ranks. If it is not finite, nothing
- * is updated, the gradients are cleared, rank 0 reports the tensor, and *applied is false. */
+/* Collective over world. Clips the reduced gradients by their global norm. Runs AdamW (Loshchilov, Hutter
+ * 2019) on the optimizer share. Sends new weights to every holder, and clears the gradients.
+ *
+ * *grad_norm is the norm of the unscaled loss's gradient before clipping, equal on all ranks. If it is not
+ * finite, nothing is updated, and the gradients are cleared. Rank 0 reports the tensor, and *applied is
+ * false. */
 TRI_CHECKED tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_optim_now *now,
                                       tri_stream *s, double *grad_norm, bool *applied);
 

@@ -9,10 +9,11 @@
 /* In the order of the words of shard.params, shard.grads and shard.optimizer. */
 typedef enum { TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_WORLD } tri_shard_scope;
 
-/* The scope over which each kind of state is split. A plan is legal iff params <= grads <= optim in the
- * order none < node < world, so there are ten. none/none/none is plain data parallel, none/none/world
- * ZeRO-1, none/world/world ZeRO-2, world/world/world ZeRO-3 (Rajbhandari et al. 2020), node/node/node MiCS
- * or HSDP. */
+/* The scope over which each kind of state is split. A plan is legal iff params <= grads <= optim in the order
+ * none < node < world, so there are ten.
+ *
+ * none/none/none is plain data parallel. none/none/world is ZeRO-1, none/world/world ZeRO-2, and
+ * world/world/world ZeRO-3 (Rajbhandari et al. 2020). node/node/node is MiCS or HSDP. */
 typedef struct tri_shard_plan {
   tri_shard_scope params, grads, optim;
 } tri_shard_plan;

@@ -12,7 +12,7 @@ enum { TRI_JUDGE_ROWS = 1024 }; /* chosen. Most answers of a batch, as products 
 
 typedef struct tri_judge {
   tri_staging *staging;    /* NULL if the run has no reward model */
-  int64_t      max_tokens; /* of a batch */
+  int64_t      max_tokens; /* most tokens of a batch */
 } tri_judge;
 
 /* Not collective. Plans memory for batches of max_tokens. Does nothing without a reward model. */

@@ -20,8 +20,8 @@ typedef struct tri_learner {
   const char     *name;                   /* "policy", in the memory table and the trace */
   const char     *key;                    /* key of the deck for `path`, such as "model.path" */
   const char     *group[TRI_STATE_COUNT]; /* checkpoint group of each kind of state, or NULL if not kept */
-  const char     *prefix; /* of its metrics and of its counters in a checkpoint, "" or "critic_" */
-  tri_shard_plan  plan;   /* sharing of its weights, gradients and moments among ranks */
+  const char     *prefix;                 /* begins names of its metrics and counters, "" or "critic_" */
+  tri_shard_plan  plan;                   /* sharing of its weights, gradients and moments among ranks */
   tri_head_kind   head;
   bool            train, generates; /* generates: this model writes the answers */
   const tri_loss *loss;             /* training loss, or NULL if the model does not learn */
@@ -38,9 +38,9 @@ typedef struct tri_learner {
   struct {                    /* counted over all starts of a resumed run */
     int64_t        update;    /* optimizer steps, including skipped ones */
     int64_t        skipped; /* steps skipped because the gradient was not finite or no answer had a reward */
-    tri_loss_scale scale;   /* of the next update */
+    tri_loss_scale scale;   /* scale for the next update */
   } counters;
-  double grad_norm, learning_rate; /* of the last update */
+  double grad_norm, learning_rate; /* from the last update */
   bool   watched;                  /* an update of this process was checked (state/first_update.h) */
 } tri_learner;
 

@@ -10,9 +10,9 @@ struct tri_gap;
 /* Sums over the micro-batches of one step, for each learner. */
 typedef struct tri_tally {
   double   began_s; /* start time of the step */
-  int64_t  updates; /* of each learner, without mini-batches that have no token with loss */
+  int64_t  updates; /* updates per learner, without mini-batches that have no token with loss */
   int64_t  lost;    /* updates of all learners skipped for lack of answers */
-  tri_mean entropy; /* of the current update, in nats, if a coefficient follows the entropy */
+  tri_mean entropy; /* nats, for the current update, if a coefficient follows the entropy */
   struct {
     double   loss;
     tri_mean metric[TRI_ALGO_METRICS];

@@ -27,7 +27,7 @@ typedef struct work {
   tri_rollout r;                      /* the step's sequences, on every rank */
   int64_t     step, lines, at;        /* data lines taken, and number of the update, from 0 */
   double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] weight of each sequence's tokens in a learner's loss */
-  double      statistic;              /* of this mini-batch, for the policy's loss (tri_step_statistic) */
+  double      statistic; /* the policy's loss needs it for this mini-batch (tri_step_statistic) */
   tri_gap     gap;
   tri_tally   sum;
 } work;

@@ -64,8 +64,8 @@ typedef struct tri_eval_range {
 /* Held-out lines reported together. n is 0 in a range without lines. */
 typedef struct tri_eval_set {
   const char    *name; /* borrowed from data.eval_names, or NULL if the deck names no sets and has only one */
-  tri_eval_range prompts; /* of t->eval.data */
-  tri_eval_range lines;   /* of t->eval.lines */
+  tri_eval_range prompts; /* lines in t->eval.data */
+  tri_eval_range lines;   /* lines in t->eval.lines */
 } tri_eval_set;
 
 /* Inputs and memory of evaluations. */
@@ -121,7 +121,7 @@ typedef struct tri_sampling {
 
 /* State of screen.c between rows. */
 typedef struct tri_screen {
-  double  score, rate; /* of the last step, for the live line. NaN before the first step. */
+  double  score, rate; /* last step's, for the live line. NaN before the first step. */
   double  loop_s;      /* start time of the first step, or 0 if unknown */
   int64_t answers;     /* finished answers shown by the live line, or -1 if it shows none */
   int     rows;        /* rows since the header */

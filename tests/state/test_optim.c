@@ -1,5 +1,5 @@
-/* test_optim.c - clipping, AdamW over the units of a store, the schedules. Judges: torch (ten steps with
- * clipping), the formula in f64, schedules by hand. */
+/* test_optim.c - clipping, AdamW over the units of a store, and the schedules. Judges: torch (ten steps with
+ * clipping), the formula in f64, and schedules by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model_case.h"
 
@@ -60,7 +60,7 @@ static void close_bench(bench *b) {
   tri_session_close(&b->se);
 }
 
-/* Gradient of update t, scaled; x takes its place where it is not NaN. */
+/* Gradient of update t, scaled. x replaces it unless x is NaN. */
 static void put_gradient(bench *b, int t, float scale, float x) {
   for (int u = 0; u < 2; u++) {
     tri_weights w;
@@ -100,8 +100,8 @@ static void compare(bench *b, tri_state_kind kind, const char *prefix, double mo
 
 static const tri_optim_opt options = {0.9, 0.95, 1e-8, 0.1, 1.0, {0, 0, 0, 0}};
 
-/* torch in f32: a few roundings of 6e-8 in each of ten steps; its clipping divides by norm + 1e-6, which is
- * 2e-6 of the smallest norm that is clipped and reaches the moments as that. */
+/* torch in f32 has a few roundings of 6e-8 in each of ten steps. Its clipping divides by norm + 1e-6. This is
+ * 2e-6 of the smallest clipped norm, and reaches the moments with that size. */
 static void ten_steps_of_torch(void **state) {
   bench  b;
   float *norms, *rates;
@@ -137,7 +137,7 @@ static void adam_step(adam *a, double g, int t, double lr, double decay) {
   a->w -= lr * (decay * a->w + a->m / (1 - pow(0.9, t)) / (sqrt(a->v / (1 - pow(0.95, t))) + 1e-8));
 }
 
-/* Without clipping, element by element; bf16 compute has the same f32 master weights. */
+/* Without clipping, element by element. bf16 compute has the same f32 master weights. */
 static void formula_in_f64(tri_dtype dtype) {
   tri_optim_opt opt = options;
   bench         b;
@@ -188,7 +188,7 @@ static void formula_master_weights(void **state) {
   formula_in_f64(TRI_BF16);
 }
 
-/* A gradient that is not finite changes nothing and leaves nothing behind. */
+/* A gradient with NaN or Inf changes nothing and leaves nothing behind. */
 static void infinite_gradients_are_skipped(void **state) {
   const float bad[] = {INFINITY, -INFINITY};
 
@@ -202,7 +202,7 @@ static void infinite_gradients_are_skipped(void **state) {
     OK(tri_optim_step(b.p, &options, &(tri_optim_now){0.01, 1, 1, false}, b.se.stream, &norm, &applied));
     CHECK(!applied && !isfinite(norm));
     compare(&b, TRI_STATE_WEIGHT, "w0", 0);
-    put_gradient(&b, 1, 0.0f, NAN); /* zero: only decay moves the weights, so the old gradient is gone */
+    put_gradient(&b, 1, 0.0f, NAN); /* zero, so only decay moves the weights, and the old gradient is gone */
     OK(tri_optim_step(b.p, &options, &(tri_optim_now){0.0, 1, 1, false}, b.se.stream, &norm, &applied));
     CHECK(applied && norm == 0);
     compare(&b, TRI_STATE_WEIGHT, "w0", 0);
@@ -210,8 +210,8 @@ static void infinite_gradients_are_skipped(void **state) {
   }
 }
 
-/* Of a loss taken times a power of two: the same norm, weights and moments bit for bit, and one that
- * overflows leaves nothing behind. */
+/* A loss times a power of two gives the same norm, weights and moments bit for bit. An overflow leaves
+ * nothing behind. */
 static void scaled_gradients_are_the_same(void **state) {
   bench  plain, scaled;
   double norm[2];

@@ -230,7 +230,7 @@ static void a_first_save_must_go_well(void **state) {
     begin_rests(count_rest);
     OK(tri_train(&x.t, &x.end));
     CHECK(rests == 0 && latest() == (async ? 6 : 3), "%d rests", rests);
-    CHECK(x.t.progress.failed_saves == 1 + async); /* of all starts */
+    CHECK(x.t.progress.failed_saves == 1 + async); /* over all starts */
     close_trial(&x);
     meet();
     block_step(async ? 5 : 2, false);

@@ -29,7 +29,7 @@ static int  steps(void) { return is_brief() ? 2 : 5; }
 
 extern char **environ;
 
-static char folder[256]; /* of this process group, made by rank 0 */
+static char folder[256]; /* for this process group, made by rank 0 */
 
 static void path_of(char out[512], const char *run, const char *file) {
   snprintf(out, 512, "%s/%s%s%s", folder, run, *file ? "/" : "", file);
