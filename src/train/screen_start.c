@@ -334,7 +334,7 @@ tri_status tri_screen_start(tri_trainer *t) {
 
   SAY("trireme " TRI_VERSION ": %s, %lld step%s, output %s", t->algo->name, (long long)t->plan.steps,
       t->plan.steps == 1 ? "" : "s", tri_screen_shown(t->cfg->run.output, PATH_COLUMNS, output));
-  SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d, collectives by %s", rt->world_size, rt->nodes,
+  SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d, collectives: %s", rt->world_size, rt->nodes,
       plural(rt->nodes), rt->launcher, rt->world_size, tri_comm_way_text(t->se->comm[TRI_WORLD]->way));
   SAY("device: %s%s%s, %d thread%s each (%s)", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
       plural(t->se->threads), t->se->threads_why);

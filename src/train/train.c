@@ -24,8 +24,10 @@
 
 /* Data of the current step. */
 typedef struct work {
-  tri_rollout r;                      /* the step's sequences, on every rank */
-  int64_t     step, lines, at;        /* data lines taken, and number of the update, from 0 */
+  tri_rollout r; /* the step's sequences, on every rank */
+  int64_t     step;
+  int64_t     lines;                  /* data lines taken */
+  int64_t     at;                     /* number of the update within the step, from 0 */
   double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] weight of each sequence's tokens in a learner's loss */
   double      statistic; /* the policy's loss needs it for this mini-batch (tri_step_statistic) */
   tri_gap     gap;
