@@ -115,7 +115,7 @@ const tri_key tri_keys[] = {
    "Seed of every random number: initial weights, order of the data, sampling. Change it to repeat an experiment with "
    "other random numbers."},
   {"run.device", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.device), "auto|cpu|cuda", "auto", "",
-   "Processor type. auto uses GPUs if there are any, else CPUs."},
+   "Processor type. `auto` uses GPUs if there are any, else CPUs."},
   {"run.ranks_per_node", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.ranks_per_node), COUNT0, "0", "ranks",
    "Treats this many neighbouring ranks as one node. 0 uses the real nodes. Set it to try plans for several nodes on one "
    "machine."},
@@ -123,15 +123,15 @@ const tri_key tri_keys[] = {
    "Threads of each rank. 0 gives each rank an equal share of the cores, or fewer if the CPU quota of a cgroup, "
    "OMP_NUM_THREADS or OMP_THREAD_LIMIT allows fewer. The start screen names the limit."},
   {"run.resume", TRI_KEY_TEXT, ALL, HERE, NEVER, AT(run.resume), "", "auto", "path",
-   "Checkpoint to resume from. auto takes the newest checkpoint in run.output, so that a job can simply be started "
-   "again. never starts anew. A path names another checkpoint."},
+   "Checkpoint to resume from. `auto` takes the newest checkpoint in run.output, so that a job can simply be started "
+   "again. `never` starts anew. A path names another checkpoint."},
   {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, NEVER, AT(run.allow_changes), "", NULL, "key",
    "Keys this resume may change although they define the experiment. `reward` permits another reward list. `deck` "
    "permits resuming when the checkpoint's deck cannot be read."},
   {"run.sampler", TRI_KEY_CHOICE, ANSWERS, FREE, NEVER, AT(run.sampler), "exact|rescore|trust", "exact", "",
-   "Source of the old log-probabilities. exact takes them from the sampler and stops the run if the trainer's differ in "
-   "any bit. If this machine's matrix products cannot guarantee equal bits, a warning says so and the run uses rescore. "
-   "rescore computes them again by a training forward pass. trust takes the sampler's unchecked."},
+   "Source of the old log-probabilities. `exact` takes them from the sampler and stops the run if the trainer's differ "
+   "in any bit. If this machine's matrix products cannot guarantee equal bits, a warning says so and the run uses "
+   "rescore. `rescore` computes them again by a training forward pass. `trust` takes the sampler's unchecked."},
   {"run.log_every", TRI_KEY_I64, ALL, FREE, NEVER, AT(run.log_every), COUNT, "1", "steps",
    "Steps between rows on the screen. Evaluated steps and the last step always have a row. metrics.jsonl has every step."},
   {"run.tensorboard", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(run.tensorboard), "", "false", "",
@@ -143,22 +143,22 @@ const tri_key tri_keys[] = {
    "Writes a timeline of this many steps after the start to OUTPUT/trace/rank-N.json. Open it in chrome://tracing or "
    "ui.perfetto.dev. 0 writes none."},
   {"run.cpu_kernels", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_kernels), "auto|avx512|avx2|neoverse_v2|neon|generic", "auto", "",
-   "Instruction set of the CPU kernels other than matrix products. auto takes the best this processor has. If the "
+   "Instruction set of the CPU kernels other than matrix products. `auto` takes the best this processor has. If the "
    "processors of the nodes differ, choose avx2 (on Arm neon) to get the same numbers on all of them. The environment "
    "variable TRI_CPU_KERNELS overrides this key."},
   {"run.cpu_f32", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_f32), "auto|library|avx512", "auto", "",
-   "Matrix products of f32 weights on CPUs. avx512 is this program's own code. library is oneDNN or OpenBLAS. auto takes "
-   "avx512 if the processor has it. If the processors of the nodes differ, choose library. The environment variable "
-   "TRI_CPU_F32 overrides this key."},
+   "Matrix products of f32 weights on CPUs. `avx512` is this program's own code. `library` is oneDNN or OpenBLAS. `auto` "
+   "takes avx512 if the processor has it. If the processors of the nodes differ, choose library. The environment "
+   "variable TRI_CPU_F32 overrides this key."},
   {"run.cpu_bf16", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cpu_bf16), "auto|amx|avx512|f32", "auto", "",
-   "Matrix products in bf16 on CPUs: by AMX, by AVX512-BF16, or converted to f32. auto takes the first of these that the "
-   "processor has. The environment variable TRI_CPU_BF16 overrides this key."},
+   "Matrix products in bf16 on CPUs: by AMX, by AVX512-BF16, or converted to f32. `auto` takes the first of these that "
+   "the processor has. The environment variable TRI_CPU_BF16 overrides this key."},
   {"run.collectives", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.collectives), "auto|shm|mpi|nccl|staged", "auto", "",
    "Communication between ranks. CPUs use shm (shared memory in a node, MPI between nodes) or mpi. GPUs use nccl or "
-   "staged (through host memory and MPI). auto takes shm, and nccl if the build has it. The environment variable "
+   "staged (through host memory and MPI). `auto` takes shm, and nccl if the build has it. The environment variable "
    "TRI_COMM overrides this key."},
   {"run.cuda_attention_backward", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(run.cuda_attention_backward), "auto|own|cudnn", "auto", "",
-   "Backward pass of attention on GPUs: by this program's kernel or by cuDNN. auto takes own. The environment variable "
+   "Backward pass of attention on GPUs: by this program's kernel or by cuDNN. `auto` takes own. The environment variable "
    "TRI_CUDA_ATTN_BWD overrides this key."},
 
   {"model.path", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(model.path), "", NULL, "path",
@@ -172,10 +172,10 @@ const tri_key tri_keys[] = {
    "Type of the model's weights and activations in computation. Master weights and optimizer state are always f32. "
    "Choose fp16 only for models made in it. It scales the loss."},
   {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(model.recompute), "none|layer", "none", "",
-   "Activation checkpointing. layer keeps only the input of each layer and computes the rest again in the backward pass. "
-   "Choose it if the activations do not fit into memory."},
+   "Activation checkpointing. `layer` keeps only the input of each layer and computes the rest again in the backward "
+   "pass. Choose it if the activations do not fit into memory."},
   {"model.rope_factors", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(model.rope_factors), "auto|short|long", "auto", "",
-   "Set of longrope factors (Phi-3 with 128k, Phi-3.5, Phi-4-mini) for all sequences of the run. auto takes long if a "
+   "Set of longrope factors (Phi-3 with 128k, Phi-3.5, Phi-4-mini) for all sequences of the run. `auto` takes long if a "
    "sequence may have more tokens than original_max_position_embeddings, as vLLM does. The first start decides, and "
    "resumes keep the choice."},
   {"model.ref_path", TRI_KEY_TEXT, COMPARE, FIXED, NEVER, AT(model.ref_path), "", NULL, "path",
@@ -216,8 +216,8 @@ const tri_key tri_keys[] = {
   {"data.label_key", TRI_KEY_TEXT, TRI_NEEDS_LABELLED, FIXED, NEVER, AT(data.label_key), "", "label", "field name",
    "Field of a line with the label of the answer: true if it is good, else false."},
   {"data.chat_template", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.chat_template), TRI_CHAT_WORDS "|FILE.jinja", "auto", "path",
-   "Template that turns lists of messages into text. auto takes the model's own. A name takes the published template of "
-   "that model. FILE.jinja is a file of yours. none refuses lists of messages."},
+   "Template that turns lists of messages into text. `auto` takes the model's own. A name takes the published template "
+   "of that model. `FILE.jinja` is a file of yours. `none` refuses lists of messages."},
   {"data.chat_template_kwargs", TRI_KEY_MAP, ALL, FIXED, NEVER, AT(data.chat_template_kwargs), "", NULL, "",
    "Variables of the chat template, such as {enable_thinking: false}."},
   {"data.chat_template_date", TRI_KEY_TEXT, ALL, FIXED, NEVER, AT(data.chat_template_date), "", NULL, "date",
@@ -241,9 +241,10 @@ const tri_key tri_keys[] = {
   {"data.max_prompt_length", TRI_KEY_I64, ALL, FIXED, no_lines, AT(data.max_prompt_length), COUNT, NULL, "tokens",
    "Longest prompt. By default the model's context."},
   {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, FIXED, NEVER, AT(data.overlong_prompt), "error|drop|truncate", "error", "",
-   "Treatment of prompts longer than data.max_prompt_length. error ends the run before its first step. drop leaves the "
-   "line out. truncate keeps the end of the prompt. In SFT, RM, DPO and KTO, truncate also cuts a prompt if its answer "
-   "would not fit into data.max_length or the model's context. The answer then gets the space it needs, at most half."},
+   "Treatment of prompts longer than data.max_prompt_length. `error` ends the run before its first step. `drop` leaves "
+   "the line out. `truncate` keeps the end of the prompt. In SFT, RM, DPO and KTO, truncate also cuts a prompt if its "
+   "answer would not fit into data.max_length or the model's context. The answer then gets the space it needs, at most "
+   "half."},
   {"data.max_length", TRI_KEY_I64, GIVEN | PAIRS, FIXED, NEVER, AT(data.max_length), COUNT, NULL, "tokens",
    "Longest line: prompt, answer and end token together. The longer side of a pair counts. By default the model's "
    "context."},
@@ -312,7 +313,7 @@ const tri_key tri_keys[] = {
    "Factor of an answer's log-ratio to the reference, which is its implicit reward. A higher one keeps the policy nearer "
    "to the reference."},
   {"algo.dpo_loss", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.dpo_loss), "sigmoid|ipo", "sigmoid", "",
-   "Loss of a pair. sigmoid raises the chosen answer above the rejected one. ipo aims at a margin of 1 / (2 beta)."},
+   "Loss of a pair. `sigmoid` raises the chosen answer above the rejected one. `ipo` aims at a margin of 1 / (2 beta)."},
   {"algo.label_smoothing", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.label_smoothing), "[0, 0.5)", "0", "",
    "Share of the pairs assumed to have swapped labels, for algo.dpo_loss sigmoid."},
   {"algo.sft_coef", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.sft_coef), "[0, inf)", "0", "",
@@ -346,7 +347,7 @@ const tri_key tri_keys[] = {
    "Cap of importance weights. They multiply a token's policy loss by exp(log-probability of the trainer - that of the "
    "sampler). Needs run.sampler: rescore. 0 turns the weights off."},
   {"algo.is_mode", TRI_KEY_CHOICE, ANSWERS, FIXED, no_is_cap, AT(algo.opt.is_mode), "truncate|mask", "truncate", "",
-   "Treatment of weights above is_cap. truncate lowers them to is_cap. mask sets them to 0."},
+   "Treatment of weights above is_cap. `truncate` lowers them to is_cap. `mask` sets them to 0."},
 
   {"rollout.rollout_batch_size", TRI_KEY_I64, ANSWERS, FIXED, NEVER, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
    "Prompts of one rollout, on all ranks together. Must be given."},
@@ -433,7 +434,7 @@ const tri_key tri_keys[] = {
   {"critic.shard", TRI_KEY_CHOICE, CRITIC, FREE, NEVER, AT(critic.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "",
    "Shard plan of the critic. By default the plan of shard."},
   {"critic.lora", TRI_KEY_BOOL, CRITIC, FIXED, no_adapters, AT(critic.lora), "", "true", "",
-   "Gives the critic its own adapters if the policy has adapters, with the same rank, alpha and targets. false trains "
+   "Gives the critic its own adapters if the policy has adapters, with the same rank, alpha and targets. `false` trains "
    "all weights of the critic."},
   {"critic.value_clip", TRI_KEY_F64, CRITIC, FIXED, NEVER, AT(algo.opt.value_clip), "[0, inf)", "0.2", "rewards",
    "Range around a value's estimate from before learning. Beyond it, a change of the value lowers the loss no further. 0 "
@@ -443,8 +444,8 @@ const tri_key tri_keys[] = {
    "Shard plan of the reference policy. Only the plan's params part matters. By default the plan of shard."},
 
   {"shard.plan", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.plan), "hybrid|zero0|zero1|zero2|zero3", "hybrid", "",
-   "Distribution of the model's state over the ranks. zero0 gives every rank a full copy. zero1 distributes the "
-   "optimizer state over all ranks, zero2 also the gradients, zero3 also the parameters. hybrid distributes parameters "
+   "Distribution of the model's state over the ranks. `zero0` gives every rank a full copy. `zero1` distributes the "
+   "optimizer state over all ranks, zero2 also the gradients, zero3 also the parameters. `hybrid` distributes parameters "
    "and gradients within each node and the optimizer state over all ranks."},
   {"shard.params", TRI_KEY_CHOICE, ALL, FREE, NEVER, AT(shard.scope.params), "none|node|world", NULL, "",
    "Ranks that share one copy of the parameters, for a plan of your own. By default as in hybrid."},
