@@ -642,8 +642,7 @@ static void a_killed_run_leaves_none(void **state) {
 static void refuses(void **state) {
   static const struct {
     const char *field, *value, *why;
-  } c[] = {{"command", TRI_PROGRAM "/verify",
-            "reward.command = " TRI_PROGRAM "/verify: " TRI_PROGRAM "/verify: is no program"},
+  } c[] = {{"command", TRI_PROGRAM "/verify", "find_program() reward.command " TRI_PROGRAM "/verify"},
            {"command", "no-such-program-at-all", "find_program() reward.command no-such-program-at-all PATH"},
            {"command", "/tmp", "it is not an executable file"},
            {"timeout_s", "0", "tri_reward_read_seconds() reward.timeout_s 0"},
