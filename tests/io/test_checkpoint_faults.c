@@ -596,7 +596,7 @@ static void a_trial_on_a_read_only_disk(void **state) {
 
   (void)state;
   snprintf(where, sizeof where, "%s", none);
-  snprintf(says, sizeof says, "%s: the folder cannot be made: %s", in(top, "new"), strerror(EROFS));
+  snprintf(says, sizeof says, "%s: %s", in(top, "new"), strerror(EROFS));
   new_dir("read_only");
   OK(save(dir, 3));
   is_read_only = true;
