@@ -122,9 +122,9 @@ refused() { # words, key=value ...
   [ $code = 64 ] && grep -q "$words" "$dir/log" || fail "exit code $code, not '$words'"
 }
 two="data.eval=[$dir/p.jsonl,$dir/q.jsonl]"
-refused 'data.eval_names has 1 name, data.eval 2 files: each has one' "$two" 'data.eval_names=[p]'
+refused 'data.eval_names has 1 name.* 2 files' "$two" 'data.eval_names=[p]'
 refused "data.eval_names: 'P' must be 1 to 32 of a-z, 0-9 and _" "$two" 'data.eval_names=[q,P]'
-refused 'data.eval_names: p is there twice' "$two" 'data.eval_names=[p,p]'
+refused 'data.eval_names: p .*twice' "$two" 'data.eval_names=[p,p]'
 refused 'none.jsonl: .* q .*data.eval_names' "data.eval=[$dir/p.jsonl,$dir/none.jsonl]" \
   'data.eval_names=[p,q]'
 echo "eval_sets: each set as alone, all as without names, on $ranks and $* ranks"
