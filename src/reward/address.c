@@ -1,5 +1,4 @@
-/* address.c - the address of a server: in the deck, in a file of its own, or in a variable of the
- * environment. */
+/* address.c - reads the address of a server from the deck, a file or an environment variable. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "address.h"
 
@@ -19,10 +18,11 @@ static tri_status check_url(const char *url) {
   for (const char *c = url; *c; c++)
     if ((unsigned char)*c < 0x20 || *c == 0x7F) lead = 0;
   if (lead && url[lead] && url[lead] != '/' && !strchr(url, ' ')) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "must be an address: http://HOST:PORT/PATH, or https");
+  TRI_FAIL(TRI_ECONFIG, "must be an address, http://HOST:PORT/PATH or https");
 }
 
-/* Group members may read it: a project's group shares its files on purpose. */
+/* Checks the file's permissions. The group may read it, since a project's group shares its files on
+ * purpose. */
 static tri_status check_mode(int fd) {
   struct stat s;
 
@@ -30,21 +30,21 @@ static tri_status check_mode(int fd) {
   if (!S_ISREG(s.st_mode)) TRI_FAIL(TRI_ECONFIG, "is not a regular file");
   if (s.st_mode & S_IRWXO)
     TRI_FAIL(TRI_ECONFIG,
-             "other users may %s it (mode %03o); run chmod 600 on it, and renew the secret if others have "
+             "other users may %s it (mode %03o). Run chmod 600 on it, and renew the secret if others have "
              "accounts here",
              s.st_mode & S_IROTH ? "read" : "change", (unsigned)(s.st_mode & 0777));
   if (s.st_mode & S_IWGRP)
-    TRI_FAIL(TRI_ECONFIG, "its group may change it (mode %03o); run chmod 600 on it",
+    TRI_FAIL(TRI_ECONFIG, "its group may change it (mode %03o). Run chmod 600 on it",
              (unsigned)(s.st_mode & 0777));
   return TRI_OK;
 }
 
-/* One line, with space around it. */
+/* Takes the only line, without the space around it. */
 static tri_status take_line(const char *bytes, size_t n, tri_text *out) {
   while (n && isspace((unsigned char)bytes[n - 1])) n--;
   while (n && isspace((unsigned char)*bytes)) bytes++, n--;
-  if (!n) TRI_FAIL(TRI_ECONFIG, "is empty: it must hold the address in one line");
-  if (memchr(bytes, '\n', n)) TRI_FAIL(TRI_ECONFIG, "has several lines: it must hold the address in one");
+  if (!n) TRI_FAIL(TRI_ECONFIG, "is empty but must hold the address in one line");
+  if (memchr(bytes, '\n', n)) TRI_FAIL(TRI_ECONFIG, "has several lines but must hold the address in one");
   if (memchr(bytes, 0, n)) TRI_FAIL(TRI_ECONFIG, "holds a NUL byte");
   return tri_text_put(out, bytes, n);
 }
@@ -64,7 +64,7 @@ static tri_status read_file(const char *path, tri_text *out) {
     n += (size_t)got;
   }
   if (n == sizeof bytes)
-    TRI_FAIL_DONE(TRI_ECONFIG, "has more than %d bytes: is it the right file?", TRI_ADDRESS_BYTES);
+    TRI_FAIL_DONE(TRI_ECONFIG, "has more than %d bytes. Is it the right file?", TRI_ADDRESS_BYTES);
   TRI_TRY_DONE(take_line(bytes, n, out));
 done:
   explicit_bzero(bytes, sizeof bytes);
@@ -78,14 +78,13 @@ static tri_status read_variable(const char *name, tri_text *out) {
 
   if (isdigit((unsigned char)name[0]) ||
       name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")])
-    TRI_FAIL(TRI_ECONFIG, "must be a variable's name, of letters, digits and _");
+    TRI_FAIL(TRI_ECONFIG, "must be the name of a variable, with letters, digits and _");
   for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++)
     if (!strncmp(name, recorded[i], strlen(recorded[i])))
-      TRI_FAIL(TRI_ECONFIG, "variables with %s are recorded with the run: use another name", recorded[i]);
+      TRI_FAIL(TRI_ECONFIG, "variables with %s are recorded with the run. Use another name", recorded[i]);
   value = getenv(name);
   if (!value || !value[0])
-    TRI_FAIL(TRI_ECONFIG,
-             "this variable is %s here: export it where the job starts (mpirun -x %.64s, sbatch --export)",
+    TRI_FAIL(TRI_ECONFIG, "this variable is %s here. Export it in the job (mpirun -x %.64s, sbatch --export)",
              value ? "empty" : "not set", name);
   return take_line(value, strlen(value), out);
 }

@@ -1,4 +1,4 @@
-/* answers.c - answers on their way to their rewards: as they end, and when all have. */
+/* answers.c - hands answers to their rewards when they end, and collects all scores. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers.h"
 
@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* ---- as they end ---- */
+/* ---- each answer as it ends ---- */
 
-/* The text of an answer; where it is in `text`. */
+/* Position of an answer's text in tri_answers.text. */
 typedef struct place {
   size_t begin, bytes;
   bool   has_none; /* the tokenizer cannot decode it within its bounds */
@@ -16,10 +16,10 @@ typedef struct place {
 
 struct tri_answers {
   tri_answers_opt opt;
-  bool            texts, open;          /* wanted; not collected yet */
+  bool            texts, open;          /* texts are needed, answers are not collected yet */
   place          *place;                /* [n] */
-  tri_text        text, opening, whole; /* all responses; the two others of the answer that is put */
-  int32_t        *token;                /* prompt and answer that is put */
+  tri_text        text, opening, whole; /* all responses. opening and whole belong to the current answer */
+  int32_t        *token;                /* prompt and response of the current answer */
   int64_t         cap;
 };
 
@@ -35,7 +35,7 @@ tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out) {
   x->texts = needs & (TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE | TRI_REWARD_WHOLE);
   if (x->texts && !o->tokenizer)
     TRI_FAIL_DONE(TRI_EINPUT,
-                  "rewards compare text, but the model brings no tokenizer.json; " TRI_TOKENIZER_CURE);
+                  "rewards compare text, but the model has no tokenizer.json; " TRI_TOKENIZER_CURE);
   TRI_TRY_DONE(TRI_ALLOC(x->place, o->n));
 done:
   if (st != TRI_OK) tri_answers_close(out);
@@ -68,7 +68,7 @@ static const tri_example *example_of(const tri_answers *x, int number) {
   return x->opt.example[number / x->opt.group];
 }
 
-/* The texts that someone needs. */
+/* Decodes the texts that the rewards need. */
 static tri_status decode_texts(tri_answers *x, const finished *f) {
   const tri_tokenizer *t = x->opt.tokenizer;
 
@@ -82,7 +82,7 @@ static tri_status decode_texts(tri_answers *x, const finished *f) {
   return tri_answers_decode(t, x->token, f->n_prompt + f->n, false, &x->whole);
 }
 
-/* One whose tokens cannot be decoded has no text, and is no failure. */
+/* Decodes the answer. An answer that cannot be decoded has no text, which is not a failure. */
 static tri_status decode(tri_answers *x, const finished *f) {
   place     *p = &x->place[f->number];
   tri_status st;
@@ -123,7 +123,7 @@ static tri_answer make_answer(const tri_answers *x, int number, const int32_t *t
                       .truncated = truncated};
 }
 
-/* To the rewards that work beside generation, when its texts were decoded. */
+/* Gives the answer to the rewards that work beside generation, unless it cannot be decoded. */
 static tri_status submit(tri_answers *x, const finished *f) {
   tri_answer a;
 
@@ -132,7 +132,7 @@ static tri_status submit(tri_answers *x, const finished *f) {
   if (x->opening.len) {
     a.opening = x->opening.data;
     a.opening_bytes = x->opening.len;
-    if (!example_of(x, f->number)->prompt) { /* the line has tokens, or messages */
+    if (!example_of(x, f->number)->prompt) { /* the data line has tokens or messages instead */
       a.prompt = a.opening;
       a.prompt_bytes = a.opening_bytes;
     }
@@ -153,12 +153,12 @@ tri_status tri_answers_put(void *answers, int number, const int32_t *answer, int
   return submit(x, &f);
 }
 
-/* ---- when all have ---- */
+/* ---- all answers at the end ---- */
 
-/* The answers that can be judged. */
+/* The answers with a text, and their scores. */
 typedef struct judged {
   tri_answer *a;      /* [n] */
-  int        *number; /* [n] of the rollout */
+  int        *number; /* [n] index in the rollout */
   float      *part;   /* [n,n_reward] */
   float      *total;  /* [n] */
   int32_t    *failed; /* [n] */
@@ -173,7 +173,7 @@ static void free_judged(judged *j) {
   TRI_FREE(j->failed);
 }
 
-/* One without a text gets 0 from every reward. */
+/* Collects the answers with a text. An answer without one gets 0 from every reward. */
 static tri_status gather(const tri_answers *x, tri_rollout *r, judged *j) {
   TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(x->opt.set)));
   TRI_TRY(TRI_ALLOC(j->a, r->n_seq));
@@ -184,7 +184,7 @@ static tri_status gather(const tri_answers *x, tri_rollout *r, judged *j) {
   for (int q = 0; q < r->n_seq; q++) {
     int n_token = (int)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
     if (x->place[q].has_none) {
-      r->reward[q] = 0; /* and the parts are */
+      r->reward[q] = 0; /* its parts are 0 already */
       r->failed[q] = TRI_FAILED_TEXT;
       continue;
     }
@@ -205,7 +205,7 @@ static void put_scores(const judged *j, tri_rollout *r) {
   r->has_reward = true;
 }
 
-/* Collective over world. shared: every rank has the same r. */
+/* Collective over world. With `shared` every rank has the same r. */
 static tri_status collect(tri_answers *x, tri_rollout *r, tri_comm *world, bool shared) {
   tri_status st = TRI_OK;
   judged     j = {0};
@@ -231,7 +231,7 @@ tri_status tri_answers_collect(tri_answers *x, tri_rollout *r, tri_comm *world) 
   return collect(x, r, world, false);
 }
 
-/* Of shared ones, groups rank, rank + size, ... are asked about here. */
+/* Puts all answers of r. This rank submits groups rank, rank + size, ... only. */
 static tri_status put_all(tri_answers *x, const tri_rollout *r, int rank, int size) {
   for (int q = 0; q < r->n_seq; q++) {
     const int32_t *prompt = r->token + r->start[q];

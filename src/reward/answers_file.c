@@ -1,4 +1,4 @@
-/* answers_file.c - answers kept as a file of JSON lines. */
+/* answers_file.c - writes answers to a file of JSON lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers_file.h"
 
@@ -29,7 +29,8 @@ static tri_status decode(const tri_tokenizer *tokenizer, const tri_rollout *r, i
   return TRI_OK;
 }
 
-/* What the data says is right, if that line is what was answered: ids of a replay may be of other data. */
+/* Adds the right answer of the data line if its prompt is the same, since the ids of a replay may belong to
+ * other data. */
 static void find_answer(const tri_dataset *d, const tri_rollout *r, int q, tri_rollout_text *out) {
   const tri_example *e = tri_dataset_find(d, r->prompt_id[q]);
 

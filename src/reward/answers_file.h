@@ -1,4 +1,4 @@
-/* answers_file.h - answers kept as a file of JSON lines, with their texts and what would have been right. */
+/* answers_file.h - writes answers to a file of JSON lines, with their texts and right answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ANSWERS_FILE_H
 #define TRI_ANSWERS_FILE_H
@@ -6,30 +6,30 @@
 #include "answers.h"
 #include "io/data/rollout_file.h"
 
-/* A file that is being written. Zeroed: none is. */
+/* A file being written. A zeroed struct has no file. */
 typedef struct tri_answers_file {
   tri_file_pieces file;
-  tri_text        text, line; /* of the answer that is put */
+  tri_text        text, line; /* of the current answer */
 } tri_answers_file;
 
-/* All of it is borrowed. */
+/* All pointers are borrowed. */
 typedef struct tri_answers_form {
-  const tri_tokenizer  *tokenizer; /* NULL: no texts */
-  const tri_dataset    *data;      /* what was answered, and has the right answers; NULL: not known */
-  const tri_reward_set *set;       /* whose names the rewards have; NULL: no rewards */
+  const tri_tokenizer  *tokenizer; /* NULL leaves out texts */
+  const tri_dataset    *data;      /* the answered lines with right answers, NULL if unknown */
+  const tri_reward_set *set;       /* for the names of rewards, NULL leaves rewards out */
   bool                  advantages;
-  const char           *name; /* of the set of prompts; NULL: there is but one */
+  const char           *name; /* of the set of prompts, NULL if there is only one */
 } tri_answers_form;
 
-/* Not collective, all that follow. Whole or not at all, a line at a time. TRI_EFILE where it cannot be
- * written; TRI_EINPUT where an answer cannot be decoded. */
+/* Not collective, all that follow. The file appears as a whole or not at all, with one line for each answer.
+ * Returns TRI_EFILE if it cannot be written, and TRI_EINPUT if an answer cannot be decoded. */
 TRI_CHECKED tri_status tri_answers_file_begin(const char *path, tri_answers_file *out);
-/* Under a name that a user gave: nothing that is there is replaced (file.h, tri_pieces_begin_named). */
+/* Begins a file with a name from the user, and never overwrites (file.h, tri_pieces_begin_named). */
 TRI_CHECKED tri_status tri_answers_file_begin_new(const char *path, tri_answers_file *out);
 TRI_CHECKED tri_status tri_answers_file_put(tri_answers_file *f, const tri_rollout *r,
                                             const tri_answers_form *form);
-/* Either ends it. */
+/* Finishes the file, or drops it. */
 TRI_CHECKED tri_status tri_answers_file_end(tri_answers_file *f);
-void tri_answers_file_drop(tri_answers_file *f); /* nothing is left of it; zeroed is legal */
+void tri_answers_file_drop(tri_answers_file *f); /* leaves nothing behind, and accepts a zeroed struct */
 
 #endif

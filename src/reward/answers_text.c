@@ -1,32 +1,34 @@
-/* answers_text.c - answers as text: encoded, decoded, searched for stop strings; how many failed. */
+/* answers_text.c - encodes and decodes answers, searches them for stop strings, and counts failures. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "answers.h"
 
 #include <string.h>
 
-/* A text that begins with the begin token, as a rendered one may, gets no second one. */
+/* Drops a second begin token, because a rendered conversation may begin with one already. */
 static tri_status drop_second_begin(tri_encoder *e, const char *text, size_t n) {
   tri_tokens *t = &e->tokens;
   int64_t     with = t->n, own;
 
   if (with < 2 || t->id[0] != t->id[1]) return TRI_OK;
-  TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, false, t)); /* behind the others */
+  TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, false, t)); /* appended behind the others */
   own = t->n - with;
-  if (own > 0 && own < with && !memcmp(t->id + 1, t->id + with, (size_t)own * sizeof *t->id)) /* one before */
+  if (own > 0 && own < with &&
+      !memcmp(t->id + 1, t->id + with, (size_t)own * sizeof *t->id)) /* one begin token more */
     memmove(t->id, t->id + 1, (size_t)--with * sizeof *t->id);
   t->n = with;
   return TRI_OK;
 }
 
-/* Tokens may be known to the tokenizer's files alone. */
+/* Checks that every token has an embedding. The tokenizer's files may have more tokens than the model. */
 static tri_status check_rows(const tri_encoder *e) {
   for (int64_t i = 0; e->vocab && i < e->tokens.n; i++)
     if (e->tokens.id[i] >= e->vocab)
-      TRI_FAIL(TRI_EINPUT,
-               "the text has the token '%s', whose id %d has no embedding in this model of %d tokens;\n"
-               "  take it out of the text, or out of the tokenizer's files, or give the model a row for it "
-               "with transformers (model.resize_token_embeddings(len(tokenizer)), save_pretrained)",
-               tri_tokenizer_token(e->tokenizer, e->tokens.id[i]), e->tokens.id[i], e->vocab);
+      TRI_FAIL(
+          TRI_EINPUT,
+          "the text has token '%s', but its id %d has no embedding in this model of %d tokens.\n"
+          "  Remove it from the text or from the tokenizer's files, or add an embedding with transformers "
+          "(model.resize_token_embeddings(len(tokenizer)), save_pretrained)",
+          tri_tokenizer_token(e->tokenizer, e->tokens.id[i]), e->tokens.id[i], e->vocab);
   return TRI_OK;
 }
 
@@ -86,7 +88,7 @@ int64_t tri_answers_text_tokens(const tri_answers_opt *o, const int32_t *answer,
   return n;
 }
 
-/* Does the text hold the string? Both may hold NUL. */
+/* Tells whether the text contains the string. The text may contain NUL. */
 static bool holds(const tri_text *text, const char *what) {
   size_t n = strlen(what);
 
@@ -103,13 +105,13 @@ bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
 
   for (int i = 0; i < rule->n; i++)
     if (strlen(rule->text[i]) > longest) longest = strlen(rule->text[i]);
-  /* The newest tokens, until their text is long enough for a string that ends in the last one; 16 bytes more
-   * for tokens that are a part of a character. */
+  /* Decode as many of the newest tokens as the longest string needs. 16 bytes more allow for a token with
+   * only a part of a character. */
   for (int64_t tail = 8; text.len < longest + 16; tail *= 2) {
     text.len = 0;
     if (tail > n) tail = n;
     if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) != TRI_OK) {
-      tri_error_clear(); /* without text there is no stop string in it */
+      tri_error_clear(); /* a text that cannot be decoded has no stop string */
       break;
     }
     if (tail == n) break;

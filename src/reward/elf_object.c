@@ -1,5 +1,5 @@
-/* elf_object.c - data of a shared object read from its file. Layout: System V ABI, chapters 4 and 5; the GNU
- * hash table: glibc, elf/dl-lookup.c. Section headers are not read: the loader needs none, and stripped
+/* elf_object.c - reads data of a shared object from its file. Layout: System V ABI, chapters 4 and 5. GNU
+ * hash table: glibc, elf/dl-lookup.c. It reads no section headers, because the loader needs none and stripped
  * objects may have none. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "elf_object.h"
@@ -15,9 +15,9 @@
 
 enum {
   MOST_SEGMENTS = 256,  /* chosen: an object has about ten */
-  MOST_ENTRIES = 4096,  /* chosen: of the dynamic section, which has about thirty */
-  MOST_STEPS = 1 << 20, /* chosen: of a chain of a hash table, which has a few; ends a chain in a circle */
-  NAME_BYTES = 128,     /* chosen: of a symbol that is looked for */
+  MOST_ENTRIES = 4096,  /* chosen: a dynamic section has about thirty */
+  MOST_STEPS = 1 << 20, /* chosen: a hash chain has a few. This also ends a circular chain */
+  NAME_BYTES = 128,     /* chosen: longest name of a symbol to find */
   RELA_AT_ONCE = 1024
 };
 
@@ -26,19 +26,19 @@ enum { MACHINE = EM_X86_64 };
 #elif defined(__aarch64__)
 enum { MACHINE = EM_AARCH64 };
 #else
-enum { MACHINE = 0 }; /* not known: any is taken, and the loader has the last word */
+enum { MACHINE = 0 }; /* unknown machine accepts any object, and the loader decides */
 #endif
 
 struct tri_elf {
   int        fd;
-  uint64_t   bytes; /* of the file */
+  uint64_t   bytes; /* bytes of the file */
   Elf64_Phdr segment[MOST_SEGMENTS];
   int        n_segment; /* of type PT_LOAD */
-  /* Addresses of tables in it, 0: there is none. */
+  /* Addresses of tables in the object, 0 without one. */
   uint64_t symbols, strings, strings_bytes, hash, gnu_hash, rela, rela_bytes, flags;
 };
 
-/* ---- bytes of the file, and of the image that the loader makes of it ---- */
+/* ---- bytes of the file, and of its loaded image ---- */
 
 static tri_status read_file(const tri_elf *e, uint64_t at, void *out, size_t n) {
   size_t have = 0;
@@ -58,11 +58,11 @@ static tri_status read_file(const tri_elf *e, uint64_t at, void *out, size_t n) 
 tri_status tri_elf_read(const tri_elf *e, uint64_t address, void *out, size_t n) {
   for (int i = 0; i < e->n_segment; i++) {
     const Elf64_Phdr *s = &e->segment[i];
-    uint64_t          in = address - s->p_vaddr; /* wraps where the address lies before it */
+    uint64_t          in = address - s->p_vaddr; /* wraps around for an address before the segment */
     size_t            of_file;
     if (in >= s->p_memsz || n > s->p_memsz - in) continue;
     of_file = in >= s->p_filesz ? 0 : n < s->p_filesz - in ? n : (size_t)(s->p_filesz - in);
-    memset((char *)out + of_file, 0, n - of_file); /* behind the file's bytes the loader puts zeros */
+    memset((char *)out + of_file, 0, n - of_file); /* the loader puts zeros behind the bytes of the file */
     if (!of_file) return TRI_OK;
     if (s->p_offset > e->bytes) return read_file(e, s->p_offset, out, of_file);
     return read_file(e, s->p_offset + in, out, of_file);
@@ -71,7 +71,7 @@ tri_status tri_elf_read(const tri_elf *e, uint64_t address, void *out, size_t n)
            (unsigned long long)address);
 }
 
-/* ---- what it is ---- */
+/* ---- kind of file ---- */
 
 static tri_status check_header(const Elf64_Ehdr *h) {
   static const char of_kind[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3};
@@ -82,13 +82,13 @@ static tri_status check_header(const Elf64_Ehdr *h) {
 #endif
 
   if (memcmp(h->e_ident, of_kind, sizeof of_kind)) TRI_FAIL(TRI_ECONFIG, "it is not an ELF file");
-  if (h->e_ident[EI_CLASS] != ELFCLASS64) TRI_FAIL(TRI_ECONFIG, "it is not of 64 bits");
+  if (h->e_ident[EI_CLASS] != ELFCLASS64) TRI_FAIL(TRI_ECONFIG, "it is not a 64-bit file");
   if (h->e_ident[EI_DATA] != ORDER || h->e_ident[EI_VERSION] != EV_CURRENT)
     TRI_FAIL(TRI_ECONFIG, "its byte order or ELF version is not this machine's");
   if (MACHINE != 0 && h->e_machine != MACHINE)
-    TRI_FAIL(TRI_ECONFIG, "it is made for another processor (ELF machine %d, here it is %d)", h->e_machine,
-             MACHINE);
-  if (h->e_type != ET_DYN) TRI_FAIL(TRI_ECONFIG, "it is no shared object: link it with -shared");
+    TRI_FAIL(TRI_ECONFIG, "it is made for another processor (ELF machine %d, this machine is %d)",
+             h->e_machine, MACHINE);
+  if (h->e_type != ET_DYN) TRI_FAIL(TRI_ECONFIG, "it is not a shared object. Link it with -shared");
   if (h->e_phentsize != sizeof(Elf64_Phdr)) TRI_FAIL(TRI_ECONFIG, "it is damaged: no program headers");
   return TRI_OK;
 }
@@ -131,10 +131,10 @@ static tri_status read_segments(tri_elf *e, const Elf64_Ehdr *h) {
     e->segment[e->n_segment++] = p;
   }
   if (dynamic.p_type == PT_NULL || !e->n_segment)
-    TRI_FAIL(TRI_ECONFIG, "it is no shared object: it has nothing for the dynamic loader");
+    TRI_FAIL(TRI_ECONFIG, "it is not a shared object, since it has no dynamic section");
   TRI_TRY(read_dynamic(e, &dynamic));
   if (e->flags & DF_1_PIE)
-    TRI_FAIL(TRI_ECONFIG, "it is a program and no shared object: link it with -shared");
+    TRI_FAIL(TRI_ECONFIG, "it is a program and not a shared object. Link it with -shared");
   if (e->flags & DF_1_NOOPEN) TRI_FAIL(TRI_ECONFIG, "it forbids dlopen (DF_1_NOOPEN)");
   return TRI_OK;
 }
@@ -166,7 +166,7 @@ void tri_elf_close(tri_elf **e) {
 
 /* ---- symbols ---- */
 
-/* Whether symbol i of the table is data with this name that other objects may use; where it is, its
+/* Tells whether symbol i of the table is data with this name, visible to other objects. If so, it gives the
  * address. */
 static tri_status is_symbol(const tri_elf *e, uint64_t i, const char *name, uint64_t *address, bool *is) {
   Elf64_Sym s;
@@ -187,7 +187,8 @@ static tri_status is_symbol(const tri_elf *e, uint64_t i, const char *name, uint
 }
 
 static tri_status find_by_gnu_hash(const tri_elf *e, const char *name, uint64_t *address, bool *found) {
-  uint32_t head[4], hash = 5381, i, link = 0; /* head: buckets, first symbol, words of the filter, a shift */
+  uint32_t head[4], hash = 5381, i, link = 0; /* head: numbers of buckets, first symbol, words of the filter,
+                                               * a shift */
   uint64_t buckets;
 
   for (const unsigned char *c = (const unsigned char *)name; *c; c++) hash = hash * 33 + *c;
@@ -206,7 +207,7 @@ static tri_status find_by_gnu_hash(const tri_elf *e, const char *name, uint64_t 
 }
 
 static tri_status find_by_hash(const tri_elf *e, const char *name, uint64_t *address, bool *found) {
-  uint32_t head[2], hash = 0, i; /* head: buckets, symbols */
+  uint32_t head[2], hash = 0, i; /* head: numbers of buckets and symbols */
   uint64_t steps = 0;
 
   for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
@@ -233,15 +234,16 @@ tri_status tri_elf_find(const tri_elf *e, const char *name, uint64_t *address, b
   return e->gnu_hash ? find_by_gnu_hash(e, name, address, found) : find_by_hash(e, name, address, found);
 }
 
-/* Relocations stand in a table (RELA), or their value stands in the file where the pointer is (RELR). */
+/* Searches the relocations. A RELA table holds their values. With RELR the value stands at the pointer in the
+ * file. */
 tri_status tri_elf_points(const tri_elf *e, uint64_t address, bool *points) {
   static __thread Elf64_Rela rela[RELA_AT_ONCE];
   uint64_t                   value, n = e->rela ? e->rela_bytes / sizeof *rela : 0;
 
   TRI_TRY(tri_elf_read(e, address, &value, sizeof value));
   *points = value != 0;
-  if (n > e->bytes / sizeof *rela) /* memory behind the file's bytes, which may be of any size, holds none */
-    TRI_FAIL(TRI_ECONFIG, "it is damaged: its %llu relocations are more than the file can hold",
+  if (n > e->bytes / sizeof *rela) /* memory behind the file's bytes has no pointers, and may be huge */
+    TRI_FAIL(TRI_ECONFIG, "it is damaged: its %llu relocations do not fit into the file",
              (unsigned long long)n);
   for (uint64_t i = 0; !*points && i < n; i += RELA_AT_ONCE) {
     size_t some = n - i < RELA_AT_ONCE ? (size_t)(n - i) : RELA_AT_ONCE;

@@ -1,4 +1,4 @@
-/* extras.c - further numbers of a reply, by name: they become metrics. */
+/* extras.c - extra numbers of a reply, by name. They become metrics. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "extras.h"
 
@@ -19,7 +19,7 @@ static bool is_name(const char *s) {
   return strcmp(s, "mean") != 0;
 }
 
-/* A member's name for a message. */
+/* Makes the name of a member visible for a message. */
 static const char *show(const char *name, char out[48]) {
   size_t n = strlen(name);
 
@@ -29,7 +29,7 @@ static const char *show(const char *name, char out[48]) {
   return out;
 }
 
-/* Into its place among the names; false: there are too many. */
+/* Inserts a number in the order of names. Returns false if there are too many. */
 static bool put(tri_extras *x, const char *name, double value) {
   int i = x->n;
 
@@ -56,13 +56,13 @@ static double number_of(const json_t *v) {
   return json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
 }
 
-/* The value for answer i; NULL: there is none. */
+/* Returns the value for answer i, or NULL. */
 static const json_t *value_of(const tri_extras_reply *r, const json_t *v, int i) {
   if (!json_is_array(v)) return v;
   return r->lists && json_array_size(v) == (size_t)r->n ? json_array_get(v, (size_t)i) : NULL;
 }
 
-/* A member of extra_logs (strict), or of the reply itself. */
+/* Reads a member of extra_logs (strict) or of the reply itself. */
 static bool take(const tri_extras_reply *r, const char *name, const json_t *value, bool strict,
                  tri_extras *out, char why[TRI_EXTRAS_WHY_BYTES]) {
   const char *of = strict ? "extra_logs." : "";
@@ -79,16 +79,18 @@ static bool take(const tri_extras_reply *r, const char *name, const json_t *valu
     if (json_is_null(v) || (!odd && !is_number(v) && !strict)) continue;
     if (!is_name(name) && !strict) continue;
     if (!is_name(name))
-      snprintf(why, TRI_EXTRAS_WHY_BYTES,
-               "its `%s%s` can be no metric: a name begins with a letter, has letters, digits, _ - and ., at "
-               "most %d, and is not mean",
-               of, show(name, shown), TRI_EXTRA_NAME_BYTES - 1);
+      snprintf(
+          why, TRI_EXTRAS_WHY_BYTES,
+          "its `%s%s` cannot be a metric. A name begins with a letter, has letters, digits, _ - and ., at "
+          "most %d, and is not mean",
+          of, show(name, shown), TRI_EXTRA_NAME_BYTES - 1);
     else if (odd || !is_number(v))
-      snprintf(why, TRI_EXTRAS_WHY_BYTES, "its `%s%s` is no finite number: leave it out where there is none",
+      snprintf(why, TRI_EXTRAS_WHY_BYTES, "its `%s%s` is not a finite number. Leave it out if there is none",
                of, show(name, shown));
     else if (!put(&out[i], name, number_of(v)))
-      snprintf(why, TRI_EXTRAS_WHY_BYTES, "its `%s%s` is one number too many: at most %d beside the reward",
-               of, show(name, shown), TRI_EXTRAS_MOST);
+      snprintf(why, TRI_EXTRAS_WHY_BYTES,
+               "its `%s%s` is one number too many. A reply may have %d beside the reward", of,
+               show(name, shown), TRI_EXTRAS_MOST);
     else
       continue;
     return false;
@@ -109,7 +111,7 @@ bool tri_extras_read(const tri_extras_reply *r, tri_extras *out, char why[TRI_EX
   for (int i = 0; i < r->n; i++) out[i].n = 0;
   why[0] = 0;
   if (logs && !json_is_null(logs) && !json_is_object(logs)) {
-    snprintf(why, TRI_EXTRAS_WHY_BYTES, "its `extra_logs` is no object of names and numbers");
+    snprintf(why, TRI_EXTRAS_WHY_BYTES, "its `extra_logs` is not an object of names and numbers");
     return false;
   }
   json_object_foreach(object, name, value) if (value != logs && !is_own(r, name) &&

@@ -1,4 +1,4 @@
-/* figures.c - sums of what k answers to each prompt come to, and which of them come to the same result. */
+/* figures.c - sums of figures of k answers to each prompt, and equal results among them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "figures.h"
 
@@ -37,7 +37,7 @@ double tri_figure_mean(const tri_figures *f, tri_figure which) {
 
 /* ---- results ---- */
 
-/* Of all answers, one behind the other. */
+/* Results of all answers, one after another. */
 typedef struct results {
   tri_text text;
   size_t  *begin; /* [n_seq+1] */
@@ -49,7 +49,7 @@ static tri_part result_of(const results *x, int q) {
   return (tri_part){n ? x->text.data + x->begin[q] : NULL, n};
 }
 
-/* What cannot be decoded comes to nothing; its rewards were 0. */
+/* Reads the result of an answer. An answer that cannot be decoded has none, and its rewards are 0. */
 static tri_status read_result(const tri_rollout *r, const tri_answers_opt *o, int q, tri_text *response,
                               tri_text *out) {
   const int32_t *answer = r->token + r->start[q] + r->prompt_len[q];
@@ -87,7 +87,8 @@ static tri_status is_same(const tri_reward *voter, tri_part a, tri_part b, bool 
   return TRI_OK;
 }
 
-/* The first in q's group that comes to the same: each result is compared with the first of its kind only. */
+/* Finds the first answer in q's group with the same result. Each result is compared only with the first of
+ * its kind. */
 static tri_status find_first(const results *x, const tri_reward *voter, int begin, int q, int *vote) {
   bool same = false;
 
@@ -126,7 +127,8 @@ static int count_votes(const int *vote, int begin, int end, int of) {
   return n;
 }
 
-/* The answer whose reward is the majority's; the first of those that have one. */
+/* Returns the answer with the most frequent result, or the first rewarded answer if no answer has a
+ * result. */
 static int find_majority(const tri_rollout *r, const int *vote, int begin, int end) {
   int most = 0, at = begin;
 

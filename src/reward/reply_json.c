@@ -1,4 +1,4 @@
-/* reply_json.c - the JSON that programs and servers reply, also where a number in it is none of JSON's. */
+/* reply_json.c - parses JSON replies of programs and servers, including numbers that JSON does not have. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reply_json.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long the word is that stands at s, which ends with a NUL, for what is no finite number, as Python's
- * json writes it, or C's printf, or a number beyond a double; 0: none does. */
+/* Length of the word at s for a number that is not finite, or 0. Such words come from Python's json, from C's
+ * printf, or are numbers beyond a double. s ends with a NUL. */
 static size_t odd_number_at(const char *s, size_t n) {
   static const char *const word[] = {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"};
 
@@ -25,11 +25,11 @@ static size_t odd_number_at(const char *s, size_t n) {
   return 0;
 }
 
-/* How many bytes a number takes that stands at s; 0: none does. */
+/* Length of the number at s, or 0. */
 static size_t number_bytes(const char *s) { return strspn(s, "0123456789+-.eE"); }
 
-/* JSON has no such words: each becomes a text of its length, which is no number either and by which it is
- * known. */
+/* Replaces each such word by a text of the same length, since JSON has no such words. The text is not a
+ * number either, and the caller recognises it. */
 static void blank_odd_numbers(char *s, size_t n) {
   const char *end = s + n;
 
@@ -54,7 +54,7 @@ json_t *tri_reply_parse(const char *reply, size_t n, size_t nested, size_t flags
   }
   memcpy(copy, reply, n);
   blank_odd_numbers(copy, n);
-  object = json_loadb(copy, n, flags | JSON_DECODE_INT_AS_REAL, NULL); /* an integer may be beyond 64 bits */
+  object = json_loadb(copy, n, flags | JSON_DECODE_INT_AS_REAL, NULL); /* integers may exceed 64 bits */
   TRI_FREE(copy);
   return object;
 }

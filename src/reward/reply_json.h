@@ -1,4 +1,4 @@
-/* reply_json.h - the JSON that programs and servers reply, also where a number in it is none of JSON's. */
+/* reply_json.h - parses JSON replies of programs and servers, including numbers that JSON does not have. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REPLY_JSON_H
 #define TRI_REPLY_JSON_H
@@ -6,15 +6,15 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* The text that stands in a parsed reply for what is no finite number: NaN, Infinity, 1e999. */
+/* The text that replaces NaN, Infinity, 1e999 and the like in a parsed reply. */
 #define TRI_REPLY_ODD "\x7F"
 
-/* Not collective. A reply [n] of at most `nested` objects and lists, by json_decref. NULL: it is no JSON, or
- * too large. flags: of jansson. */
+/* Not collective. Parses a reply [n] of at most `nested` objects and lists. `flags` are jansson's. Free it
+ * with json_decref. Returns NULL if it is not JSON or too large. */
 json_t *tri_reply_parse(const char *reply, size_t n, size_t nested, size_t flags);
 
-/* Not collective. The "id" of an object [n] that cannot be parsed: behind its first brace, in no inner one.
- * -1: it has none, or two. */
+/* Not collective. Finds the "id" of an object [n] that cannot be parsed, at its outer level. Returns -1 if it
+ * has none or two. */
 int64_t tri_reply_scan_id(const char *s, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* reward.c - a step's answers to the rewards of a deck, and their weighted sum. */
+/* reward.c - gives a step's answers to the rewards of a deck and computes their weighted sum. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -11,13 +11,12 @@
 static tri_status check_truths(const tri_reward *kind, const tri_answer *a, int n) {
   for (int q = 0; q < n && (kind->needs & TRI_REWARD_TRUTH); q++)
     if (!a[q].truth)
-      TRI_FAIL(TRI_EINPUT,
-               "prompt_id %lld has no answer that reward %s could compare with; look at data.answer_key",
+      TRI_FAIL(TRI_EINPUT, "prompt_id %lld has no right answer for reward %s. Check data.answer_key",
                (long long)a[q].prompt_id, kind->name);
   return TRI_OK;
 }
 
-/* What one reward said, into its column of part [n,s->n] and into the sum. */
+/* Puts the scores of reward i into its column of part [n,s->n] and adds them to the sum. */
 static tri_status add_scores(const tri_reward_set *s, int i, const tri_reward_call *c, const float *score,
                              double *sum) {
   const tri_reward_row *row = &s->row[i];
@@ -42,7 +41,7 @@ static tri_status put_totals(const tri_reward_call *c, const double *sum) {
     c->total[q] = (float)sum[q];
     if (isinf(c->total[q]))
       TRI_FAIL(TRI_ENUMERIC,
-               "the weighted sum of rewards is %g for an answer to prompt_id %lld; look at reward.weight",
+               "the weighted sum of rewards is %g for an answer to prompt_id %lld. Check reward.weight",
                sum[q], (long long)c->a[q].prompt_id);
   }
   return TRI_OK;
@@ -70,26 +69,28 @@ static int64_t prompt_of(const tri_reward_call *c, int number) {
   return -1;
 }
 
-/* Said by the rank that asked, which alone knows why. */
+/* Reports the first failed answer. Only the rank that asked knows the cause, so it reports. */
 static tri_status judge_error(tri_reward_row *row, const tri_reward_call *c, const tri_reward_error *error) {
-  static const char *const becomes[] = {"", "it is left out of the step", "it gets 0"};
+  static const char *const becomes[] = {"", "it leaves the step", "it gets 0"};
   long long                prompt = (long long)prompt_of(c, error->number);
 
   if (row->on_error == TRI_ON_ERROR_ABORT)
     TRI_FAIL(TRI_EREWARD, "reward %s failed on an answer to prompt_id %lld: %s (on_error: abort)", row->name,
              prompt, error->why);
   if (!row->warned)
-    tri_warn("reward_failed",
-             "reward %s failed on an answer to prompt_id %lld, so that %s: %s (said once; reward_failures "
-             "counts such answers)",
-             row->name, prompt, becomes[row->on_error], error->why);
+    tri_warn(
+        "reward_failed",
+        "reward %s failed on an answer to prompt_id %lld, so %s: %s (logged once, reward_failures counts "
+        "such answers)",
+        row->name, prompt, becomes[row->on_error], error->why);
   row->warned = true;
   return TRI_OK;
 }
 
-/* Collective over c->share. Each answer's score from the rank that asked for it; the others have INFINITY. */
+/* Collective over c->share. Gives every rank the scores of all. Only the rank that asked has a score, and the
+ * others have INFINITY. */
 static tri_status spread(const tri_reward_call *c, float *score) {
-  double    *x = NULL; /* [2n] scores, or 0; whether it failed */
+  double    *x = NULL; /* [2n] scores or 0, then 1 for each failed answer */
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(tri_agree(c->share, TRI_ALLOC(x, 2 * (int64_t)c->n)));
@@ -104,11 +105,11 @@ done:
   return st;
 }
 
-/* Who hears what became of a row's answers. */
+/* Listener for the results of one row. */
 typedef struct hearing {
   tri_reward_row        *row;
   const tri_reward_call *call;
-  int                    i; /* the row's number */
+  int                    i; /* index of the row */
 } hearing;
 
 static void hear(void *ctx, const tri_work_queue_result *r) {
@@ -118,7 +119,7 @@ static void hear(void *ctx, const tri_work_queue_result *r) {
   if (h->call->told) h->call->told(h->call->ctx, h->i, r);
 }
 
-/* Collective over c->share. st: what was before; whoever failed gives up what it asked. */
+/* Collective over c->share. `st` is the status so far. A rank that failed gives up its jobs. */
 static tri_status collect(tri_reward_set *s, int i, const tri_reward_call *c, tri_status st, float *score) {
   tri_reward_row  *row = &s->row[i];
   hearing          h = {row, c, i};
@@ -134,28 +135,28 @@ static tri_status collect(tri_reward_set *s, int i, const tri_reward_call *c, tr
     st = row->kind->collect(row->state, most, got, &error, &(tri_work_queue_listener){hear, &h});
   for (int q = 0; q < c->n; q++) score[q] = st == TRI_OK ? got[c->number[q]] : 0;
   TRI_FREE(got);
-  if (c->share) { /* also by a rank that failed */
+  if (c->share) { /* a rank that failed takes part too */
     tri_status one = spread(c, score);
     if (st == TRI_OK) st = one;
   }
   return st == TRI_OK && error.number >= 0 && !s->trial ? judge_error(row, c, &error) : st;
 }
 
-/* Tells of scores that were made at once. */
+/* Passes on scores that one call of score computed together. */
 static void tell(const tri_reward_row *row, int i, const tri_reward_call *c, const float *score,
                  double spent_s) {
   for (int q = 0; q < c->n; q++) {
     tri_work_queue_result r = {.number = c->number[q], .score = score[q], .seconds = spent_s / c->n};
-    if (isnan(score[q])) r.why = row->kind->failure ? row->kind->failure : "it gave no number";
+    if (isnan(score[q])) r.why = row->kind->failure ? row->kind->failure : "it returned no number";
     c->told(c->ctx, i, &r);
   }
 }
 
-/* Collective where the reward is. */
+/* Collective if the reward is. */
 static tri_status score_by(tri_reward_set *s, int i, const tri_reward_call *c, tri_status st, float *score) {
   tri_reward_row *row = &s->row[i];
-  int    here = st == TRI_OK ? c->n : 0; /* a rank that failed still takes its part in what is collective */
-  double began_s = tri_now_s();
+  int        here = st == TRI_OK ? c->n : 0; /* a rank that failed still takes part in collective calls */
+  double     began_s = tri_now_s();
   tri_status one = TRI_OK;
 
   if (row->kind->collect) return collect(s, i, c, st, score);

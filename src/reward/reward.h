@@ -1,4 +1,4 @@
-/* reward.h - the reward plug-in: scores of finished answers. */
+/* reward.h - the plug-in interface of rewards, which score finished answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REWARD_H
 #define TRI_REWARD_H
@@ -8,66 +8,68 @@
 #include "reward/work_queue/work_queue.h"
 #include "reward/math/decimal.h"
 
-/* Chosen: four times the fields of the largest reward, besides name and weight; 30 names of rewards. */
+/* Chosen: four times the fields of the largest reward, not counting name and weight, and the bytes of 30
+ * names. */
 enum { TRI_REWARD_FIELDS = 16, TRI_REWARD_NAMES_BYTES = 512 };
-/* One row of the deck's `reward` list; who made it owns the texts. */
+/* One row of the deck's `reward` list. The maker of the row owns its strings. */
 typedef struct tri_reward_opt {
   const char *name;
-  double      weight; /* factor of this reward in the sum */
-  int         row;    /* of the deck's list, from 0: rows wrong before it may be left out */
+  double      weight; /* factor of the reward in the sum */
+  int         row;    /* index in the deck's list, from 0. Wrong rows before it may be left out */
   int         n_field;
   struct {
-    const char *name;   /* as the plug-in has it */
-    const char *value;  /* n_more + 1 texts, each behind the NUL of the one before */
-    int         n_more; /* 0 but in a list */
+    const char *name;   /* a name in tri_reward.field */
+    const char *value;  /* n_more + 1 texts, one after another, each with a NUL */
+    int         n_more; /* 0 unless the field is a list */
   } field[TRI_REWARD_FIELDS];
 } tri_reward_opt;
 
-/* One finished answer; all is borrowed. Texts are UTF-8 and may hold NUL. truth NULL: the prompt came without
- * an answer. The response is without its end token. */
+/* One finished answer. All pointers are borrowed. Texts are UTF-8 and may contain NUL. truth is NULL if the
+ * prompt has no right answer. The response lacks its end token. */
 typedef struct tri_answer {
-  int64_t     prompt_id;
-  const char *prompt, *response, *truth; /* response: "" unless some reward needs texts */
-  size_t      prompt_bytes, response_bytes, truth_bytes;
-  const char *fields; /* the data line's (dataset.h), where a reward needs them; "" else */
-  size_t      fields_bytes;
-  const char *opening, *whole; /* the prompt, and it with the response, with all special tokens; the same */
-  size_t      opening_bytes, whole_bytes;
-  const int32_t *token; /* [n_prompt + n_token] the prompt's, then the answer's */
+  int64_t        prompt_id;
+  const char    *prompt, *response, *truth; /* response is "" unless a reward needs texts */
+  size_t         prompt_bytes, response_bytes, truth_bytes;
+  const char    *fields; /* fields of the data line (dataset.h) if a reward needs them, else "" */
+  size_t         fields_bytes;
+  const char    *opening, *whole; /* the prompt, and prompt and response, both with special tokens. "" like
+                                * `fields` */
+  size_t         opening_bytes, whole_bytes;
+  const int32_t *token; /* [n_prompt + n_token] tokens of the prompt, then of the answer */
   int            n_prompt, n_token;
   bool           truncated;
 } tri_answer;
 
-/* What of a field's value is masked wherever it is written (base/mask.h). */
+/* The part of a field's value that is masked wherever the program writes it (base/mask.h). */
 typedef enum { TRI_REWARD_OPEN, TRI_REWARD_MASK_URL, TRI_REWARD_MASK_WORDS } tri_reward_masks;
-/* What the deck may say of a reward besides name and weight. */
+/* One field a deck may give a reward besides name and weight. */
 typedef struct tri_reward_field {
   const char      *name, *unit, *help; /* "pattern", "1", "A PCRE2 expression." */
-  const char      *value, *what;       /* "P", "the expression": in the help of `trireme eval` */
-  bool             must;               /* be given, and not empty; or a field in its place */
-  bool             list;               /* of texts, at least one, each not empty */
+  const char      *value, *what;       /* "P", "the expression", in the help of `trireme eval` */
+  bool             must;               /* required and not empty, unless a field replaces it */
+  bool             list;               /* a list of one or more texts, none empty */
   tri_reward_masks masks;
-  const char      *instead; /* of this field: one of them alone may be given. NULL: of none */
+  const char      *instead; /* the field this one replaces. A row may give only one of both. NULL for most */
 } tri_reward_field;
 
 struct tri_answer;
 
-/* Where rewards are opened; all is borrowed. */
+/* The surroundings of rewards when they open. All pointers are borrowed. */
 typedef struct tri_reward_env {
-  tri_session *se;          /* lends devices and communicators; until close */
-  int64_t      longest;     /* answer there can be, in tokens, its end token counted; 0: not known */
-  const char  *longest_key; /* where it is given: "rollout.max_response_length" */
-  /* Collective over world. Scores [n] of this rank's answers by the run's reward model; NULL: none can be
-   * had. */
+  tri_session *se;          /* lends devices and communicators until close */
+  int64_t      longest;     /* most tokens of an answer with its end token, 0 if unknown */
+  const char  *longest_key; /* key with this limit, "rollout.max_response_length" */
+  /* Collective over world. Scores [n] of this rank's answers by the run's reward model. NULL without one. */
   tri_status (*judge)(void *ctx, const struct tri_answer *a, int n, float *score);
   void  *judge_ctx;
-  double backoff_s; /* before a second try of http; 0: its own */
-  bool   trial; /* the rewards are tried on answers that are there: no failure ends anything (work_queue.h) */
+  double backoff_s; /* wait before the first retry of http, 0 for its default */
+  bool   trial;     /* trireme reward: rewards run on saved answers, and no failure ends anything
+                 * (work_queue.h) */
 } tri_reward_env;
 
-/* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
- * score communicates over world, so every rank calls it in every step, also with n = 0. FIELDS, WHOLE: these
- * of tri_answer, and TEXT. */
+/* The needs of a reward. TRUTH refuses prompts without a right answer. TEXT decodes responses. COLLECTIVE
+ * means that score communicates over world, so every rank calls it in every step, even with n = 0.
+ * FIELDS_OF_LINE and WHOLE fill these members of tri_answer, and include TEXT. */
 enum {
   TRI_REWARD_TRUTH = 1,
   TRI_REWARD_TEXT = 2,
@@ -76,95 +78,99 @@ enum {
   TRI_REWARD_WHOLE = 16
 };
 
-/* Why the first of the answers that a reward could not judge was not; number < 0: all were. */
+/* Cause of failure of the first failed answer. number < 0 if no answer failed. */
 typedef struct tri_reward_error {
   int  number;
   char why[TRI_WORK_QUEUE_WHY_BYTES];
 } tri_reward_error;
 
-/* What becomes of an answer that a reward could not judge, in the order of the words of a row's on_error.
- * ABORT: TRI_EREWARD. DROP: it leaves the step. ZERO: the reward is 0; also of rewards without that field. */
+/* Treatment of an answer without a reward, in the order of the words of on_error. ABORT ends with
+ * TRI_EREWARD. DROP takes the answer out of the step. ZERO gives reward 0, also for rewards without the field
+ * on_error. */
 typedef enum { TRI_ON_ERROR_ABORT, TRI_ON_ERROR_DROP, TRI_ON_ERROR_ZERO } tri_on_error;
 
-/* The reward plug-in; the one table that the deck, its reference and `trireme eval` read. Not collective, but
- * score where it says COLLECTIVE: open and close never communicate, so such a reward sets up in its first
- * score what it needs. A prompt whose truth the reward cannot use is TRI_EINPUT, naming it. score [n]: of all
- * answers of this rank at once, which after a replay and in `trireme eval` are those of all ranks; NAN: the
- * reward cannot judge this answer, whose text is never an error. */
+/* The reward plug-in. The deck, its reference and `trireme eval` read their names and fields from one table
+ * of plug-ins. Only score is collective, and only with COLLECTIVE. open and close never communicate, so a
+ * collective reward sets up communication in its first score. A prompt with a truth the reward cannot use
+ * gives TRI_EINPUT with its prompt_id. score fills score [n] for all answers of this rank at once. After a
+ * replay and in `trireme eval` these are the answers of all ranks. NAN means that the reward failed on this
+ * answer. The text of an answer is never an error. */
 typedef struct tri_reward {
-  const char *name, *help, *values; /* help: when, values: "1 or 0" */
-  double      best;  /* the most it gives; 0: it only takes away, and says nothing of what is right; INFINITY:
-                      * there is no most */
+  const char *name, *help, *values; /* help: the condition. values: "1 or 0" */
+  double      best;  /* largest value. 0 for a reward that only subtracts and does not judge correctness.
+                      * INFINITY without a limit */
   unsigned    needs; /* TRI_REWARD_* */
-  const tri_reward_field *field; /* ended by a name NULL; NULL: none */
-  const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
-  /* A value that is wrong is TRI_ECONFIG, with *field the name of its field and a message that says what is
-   * wrong with it; field and value are put before it. The row's fields are those above. Asked before anything
-   * is opened; env->se may be NULL. NULL: every value will do. */
+  const tri_reward_field *field; /* ends with name NULL. NULL without fields */
+  const char *failure;           /* for a warning, cause and cure of a NAN score. NULL if it cannot happen */
+  /* Checks values before anything is opened. A wrong value is TRI_ECONFIG. *field gets the name of its field,
+   * and the message states the fault. The caller puts field and value before the message. The row has known
+   * fields only. env->se may be NULL. check NULL accepts every value. */
   tri_status (*check)(const tri_reward_opt *o, const tri_reward_env *env, const char **field);
-  /* NULL, as close may be: there is no state, which score gets as NULL. Called under `train --check` too,
-   * with a session that is pretended (env->se->pretended), in which nothing may be run; score is not called
-   * then. */
+  /* Sets the state for score. NULL (with close NULL too) passes a NULL state. `train --check` calls it
+   * too, with a pretended session (env->se->pretended). Nothing may run on that session, and score is not
+   * called. */
   tri_status (*open)(const tri_reward_opt *o, const tri_reward_env *env, void **state);
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
-  /* In place of score, of a reward that works while answers are still made; such a one is asked by one rank
-   * for each answer. submit: answer `number` of a step, in any order; borrowed until it returns; it must not
-   * wait. collect: waits, and fills score [n] of the numbers that were submitted; NAN: it could not judge,
-   * and *error is of the lowest such number. await: waits at most so long; false: collect would still wait.
-   * listener: told of each that was submitted; NULL: nobody listens.
-   * forget: what was submitted is not asked for any more. */
+  /* These four replace score for a reward that works while answers are still being generated. One rank asks
+   * for each answer. submit takes answer `number` of a step, in any order. It borrows the answer until it
+   * returns and must not wait. collect waits, and fills score [n] for the submitted numbers. NAN means
+   * failed, and *error describes the failed answer with the lowest number. collect tells `listener` of each
+   * submitted answer, if it is not NULL. await waits at most most_s seconds and returns false if collect
+   * would still have to wait. forget gives up all submitted answers. */
   tri_status (*submit)(void *state, const tri_answer *a, int number);
   bool (*await)(void *state, double most_s);
   tri_status (*collect)(void *state, int n, float *score, tri_reward_error *error,
                         const tri_work_queue_listener *listener);
   void (*forget)(void *state);
-  /* Appends what was asked, of a job as tri_work_queue_result has it, as the one asked got it. NULL: no text
-   * is asked. */
+  /* Appends the request for a job (tri_work_queue_result.text) as the program or server got it. NULL if the
+   * request has no text. */
   tri_status (*show)(const void *job, tri_text *out);
-  /* How often who answers was started again since the last call. NULL: it never is. */
+  /* Number of restarts of the reward's program since the last call. NULL if it never restarts. */
   int64_t (*restarts)(void *state);
-  /* Why no answer to this truth [n] could ever be judged or be right, or NULL; asked while data is read. It
-   * goes on "`answer` = "..." ". NULL: never. */
+  /* Called while data is read. Returns a reason if no answer to this truth [n] can be judged or be right,
+   * else NULL. The reason continues a message that begins with "`answer` = "..." ". refuse NULL accepts every
+   * truth. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
-  /* For majority@k (figures.h): what a response [n] comes to, appended to *out; nothing where it comes to
-   * nothing. NULL: the reward takes no result from responses. */
+  /* For majority@k (figures.h). Appends the result of a response [n] to *out, or nothing if it has none. NULL
+   * if the reward extracts no results. */
   tri_status (*result)(const char *response, size_t n, tri_text *out);
-  /* Whether two such results are one; NULL: where their bytes are the same. */
+  /* Tells whether two results are equal. NULL compares their bytes. */
   tri_status (*same)(tri_part a, tri_part b, bool *same);
   void (*close)(void **state);
 } tri_reward;
 
-/* reward_rule.c. 1 or 0 each, truncated answers like any other. Space is ASCII space, tab, CR, LF, VT, FF.
- * exact: answer and truth are the same bytes, space around them aside.
- * number: the last number of the answer equals the truth's last, unrounded: "72" is "72.00", "1,234.50" is
- *   "1234.5", "3/4" is "0.75", "1.5e3" is "1500". A number is read as a whole or not at all:
- *   - ASCII digits; groups of three behind "," "{,}" "\," "\!" or a space of any width; a fraction (.5 too);
- *   - an exponent (1.5e3, 1.5 \times 10^3, 10^3), a quotient (3/4, \frac{3}{4}), a mixed number (1 3/4);
- *   - a sign, ASCII or Unicode's minus and dashes, unless a letter, a digit or a closing bracket is before
- *     it: "7-3" ends in 3. A currency may stand between sign and digits.
- *   Digits of a word, an index or a power of a unit (H2O, x_1, m^2) are passed over. Digits that are no
- *   number as a whole (1.2.3, 1,23, 4:30, 1/2/2024) are none: where they are last, the answer has no number.
+/* reward_rule.c. 1 or 0 each, and truncated answers are treated like others. Space is ASCII space, tab, CR,
+ * LF, VT or FF.
+ * exact: answer and truth are the same bytes, except for space around them.
+ * number: the last number of the answer equals the last number of the truth, without rounding. "72" is
+ *   "72.00", "1,234.50" is "1234.5", "3/4" is "0.75", "1.5e3" is "1500". A number is read as a whole or not
+ *   at all. It has these parts:
+ *   - ASCII digits, or groups of three behind "," "{,}" "\," "\!" or a space of any width, or a fraction (.5)
+ *   - an exponent (1.5e3, 1.5 \times 10^3, 10^3), a quotient (3/4, \frac{3}{4}), a mixed number (1 3/4)
+ *   - a sign, ASCII or Unicode's minus and dashes, unless a letter, a digit or a closing bracket stands
+ *     before it ("7-3" ends in 3). A currency may stand between sign and digits.
+ *   Digits of a word, an index or a power of a unit (H2O, x_1, m^2) are skipped. Digits without a value as
+ *   a whole (1.2.3, 1,23, 4:30, 1/2/2024) are not a number. If they come last, the answer has no number.
  *   Digits of a formula (3\sqrt{2}, 2\pi, 2x, 3 + 4i, x/2, 0.333...) or of a longer number (5k, 2 million)
- *   are none either. A unit, a percent sign or a degree behind a number does not change it.
- * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
- *   memory cannot judge.
+ *   are not a number either. A unit, percent or degree sign behind a number does not change it.
+ * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer. A search that reaches its limit of steps or
+ *   memory fails.
  * reward_math.c. 1 or 0 each.
- * boxed: what the last \boxed{} (else \fbox{}) of the answer holds has the same value as the truth, or as
- *   what a box in the truth holds (math/tex_same.h). What is no value is compared by its spelling
- *   (math/math_answer.h). A truth that ends with "####" and a number, as GSM8K's, is that number. Without a
- *   box 0.
- * gsm8k: the first number behind the last "####", where there is none the last of all, equals the truth's.
- *   What a number is: `number`.
- * reward_length.c. length: what is taken from an answer of T tokens that comes near the longest, L:
+ * boxed: the last \boxed{} (else \fbox{}) of the answer has the same value as the truth, or as a box in the
+ *   truth (math/tex_same.h). Texts without a value are compared by spelling (math/math_answer.h). A truth
+ *   that ends with "####" and a number, as in GSM8K, is that number. An answer without a box gets 0.
+ * gsm8k: the first number behind the last "####" equals that of the truth. Without "####" it is the last
+ *   number of all. Numbers are read as in `number`.
+ * reward_length.c. length: the penalty of an answer of T tokens near the longest possible length L:
  *   - factor clip((T - (L - buffer)) / buffer, 0, 1).
- * reward_model.c. model: the number of a scalar head at the answer's last token.
- * reward_process.c. process: what a program answers to {"id", "prompt", "response", and what else the data
- *   line has} a line: {"id", "reward"}, in any order.
- * reward_http.c. http: what a server answers to {"query": [prompt and answer, special tokens too], "prompts":
- *   [prompt], "labels": [truth]}: {"rewards": [x]}.
- * reward_library.c. library: what a shared object says (trireme_reward.h). */
+ * reward_model.c. model: the output of a scalar head at the answer's last token.
+ * reward_process.c. process: the reply of a program. It gets a line {"id", "prompt", "response", and the
+ *   other fields of the data line} and writes a line {"id", "reward"}, in any order.
+ * reward_http.c. http: the reply {"rewards": [x]} of a server to {"query": [prompt and answer, with special
+ *   tokens], "prompts": [prompt], "labels": [truth]}.
+ * reward_library.c. library: the score of a shared object (trireme_reward.h). */
 /* clang-format off */
-#define TRI_REWARD_LIST(ROW) /* the table: NAME is tri_reward_NAME */ \
+#define TRI_REWARD_LIST(ROW) /* the table. NAME stands for tri_reward_NAME */ \
   ROW(exact)                                                          \
   ROW(number)                                                         \
   ROW(boxed)                                                          \
@@ -180,118 +186,122 @@ typedef struct tri_reward {
 TRI_REWARD_LIST(TRI_REWARD_DECLARE)
 
 const tri_reward *tri_reward_find(const char *name); /* NULL if there is none */
-const tri_reward *tri_reward_at(int i);              /* NULL past the last */
-/* "exact, number or regex" of the table, where last is " or ". */
+const tri_reward *tri_reward_at(int i);              /* NULL behind the last */
+/* Writes the names of the table as "exact, number or regex", with `last` = " or ". */
 void tri_reward_names(const char *last, char out[TRI_REWARD_NAMES_BYTES]);
 
-const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its value; NULL: not given */
-/* The value of a field that is a list: *n texts; the one behind `text` is tri_reward_next(text). */
+const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* value of the field, NULL if
+                                                                         * absent */
+/* The value of a list field, *n texts. tri_reward_next(text) is the text behind `text`. */
 const char *tri_reward_get_list(const tri_reward_opt *o, const char *field, int *n);
 const char *tri_reward_next(const char *text);
-/* Not collective. Appends a value of a field as it may be written: its secrets masked. before: the value in
- * front of it in a list, or NULL. */
+/* Not collective. Appends the value of a field with its secrets masked. `before` is the previous value of a
+ * list, or NULL. */
 TRI_CHECKED tri_status tri_reward_mask(const tri_reward_field *f, const char *before, const char *value,
                                        tri_text *out);
-/* Not collective. Whether two rows of one reward say in which way a secret field is found, rather than its
- * value: one of them gives a field in its place. Then neither says whether the value is the same. b may be
- * NULL. */
+/* Not collective. Tells whether two rows of one reward name the place of a secret `field` (a file or a
+ * variable) instead of its value, at least one of them. The rows then do not show whether the secret is the
+ * same. b may be NULL. */
 bool tri_reward_is_aside(const tri_reward_opt *a, const tri_reward_opt *b, const char *field);
-/* Not collective. A field that is a number, finite; def: where it is not given. false: its text is none. The
- * caller, a reward's check and open, says in its message what numbers may be. */
+/* Not collective. Reads a finite number, or takes def if the field is absent. Returns false if the text is
+ * not a number. The caller states the legal numbers in its message. */
 TRI_CHECKED bool tri_reward_read_number(const tri_reward_opt *o, const char *field, double def, double *out);
-/* Not collective. A field that is a number of seconds above 0; def: where it is not given. TRI_ECONFIG, as a
- * reward's check says it. */
+/* Not collective. Reads a number of seconds above 0, or takes def if the field is absent. Fails with
+ * TRI_ECONFIG, worded for a reward's check. */
 TRI_CHECKED tri_status tri_reward_read_seconds(const tri_reward_opt *o, const char *field, double def,
                                                double *out);
-/* Not collective. The row's on_error; ABORT where it is not given, ZERO where the reward has no such
+/* Not collective. Reads the row's on_error. It is ABORT if absent, and ZERO if the reward has no such
  * field. */
 TRI_CHECKED tri_status tri_reward_read_on_error(const tri_reward_opt *o, tri_on_error *out);
-/* A row of `field` for rewards that may fail; what the set of rewards does with it is the same for all. */
+/* A row of `field` for rewards that may fail. The set of rewards acts on it in the same way for all. */
 #define TRI_REWARD_ON_ERROR                                                                                  \
   {                                                                                                          \
     .name = "on_error", .unit = "1",                                                                         \
     .help =                                                                                                  \
-        "abort|drop|zero: where an answer gets no reward, end with 69, leave it out of the step, give 0; "   \
-        "default abort.",                                                                                    \
-    .value = "WORD", .what = "abort, drop or zero: what becomes of an answer without a reward (abort)"       \
+        "abort|drop|zero. For an answer without a reward, end the run with 69, leave the answer out of the " \
+        "step, or give it 0. Default abort.",                                                                \
+    .value = "abort|drop|zero", .what = "treatment of an answer without a reward (default abort)"            \
   }
-/* The next two are what a deck and the flags of `trireme eval` are told alike; whoever calls them puts the
- * place before it (tri_error_at). */
-/* Not collective. TRI_ECONFIG: there is no such reward. */
+/* The messages of the next two serve a deck and the flags of `trireme eval`. The caller puts the place before
+ * them (tri_error_at). */
+/* Not collective. Returns TRI_ECONFIG if there is no such reward. */
 TRI_CHECKED tri_status tri_reward_check_name(const char *name);
-/* Not collective. Of a row whose name is known. TRI_ECONFIG: *field must be given and is not, or is empty; or
- * the reward has no use for it. */
+/* Not collective. Checks the fields of a row with a known name. Returns TRI_ECONFIG if the required *field is
+ * absent or empty, or if the reward does not know *field. */
 TRI_CHECKED tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field);
-/* Not collective. TRI_ECONFIG: either of these, a weight that is not finite, a value that the reward refuses,
- * after the field: "reward.pattern = a(: ...". */
+/* Not collective. Makes both checks. Returns TRI_ECONFIG also for a weight that is not finite, and for a
+ * value the reward refuses. The message begins with the field, "reward.pattern = a(: ...". */
 TRI_CHECKED tri_status tri_reward_check(const tri_reward_opt *o, const tri_reward_env *env);
-/* Not collective. The same in words of flags: "--pattern a(: ...", and "--reward: " before a name. */
+/* Not collective. Makes the same checks with the names of flags, "--pattern a(: ...", and "--reward: " before
+ * a name. */
 TRI_CHECKED tri_status tri_reward_check_flags(const tri_reward_opt *o, const tri_reward_env *env);
-/* TRI_REWARD_* of all n rows, whose names are known. */
+/* Returns the TRI_REWARD_* of all n rows together. Their names must be known. */
 unsigned tri_reward_needs(const tri_reward_opt *o, int n);
 
-/* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an
- * option that tri_reward_check refuses is TRI_ECONFIG. Names are made unique: the second "regex" is called
- * "regex_2". What env holds is borrowed until close. */
+/* Not collective. Opens the deck's list of 1 to TRI_REWARDS_MAX rows as a weighted sum. Returns TRI_ECONFIG
+ * for another number of rows, and for a row that tri_reward_check refuses. Names are made unique, so the
+ * second "regex" is "regex_2". The pointers in env are borrowed until close. */
 typedef struct tri_reward_set tri_reward_set;
 TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, const tri_reward_env *env,
                                                   tri_reward_set **out);
 void                          tri_reward_set_close(tri_reward_set **s);
-/* A step's answers for their scores. */
+/* The answers of a step and the memory for their scores. */
 typedef struct tri_reward_call {
   const tri_answer *a;      /* [n] */
-  const int        *number; /* [n] ascending; each was submitted, with `share` by one of the ranks */
+  const int        *number; /* [n] ascending. Each was submitted, with `share` by one of the ranks */
   int               n;
-  tri_comm         *share;        /* NULL: every rank has answers of its own; else all have the same */
-  float            *part, *total; /* [n,n_reward] unweighted; [n] weighted sum */
-  int32_t *failed; /* [n] bit i: reward i could not judge the answer; what it gets is as on_error says,
-                             * NAN for both where it is dropped, and in a trial */
-  /* In a trial: what reward i said of each answer, in the order of their numbers. NULL: nobody asks. */
+  tri_comm         *share;        /* NULL if every rank has its own answers, else all ranks have the same */
+  float            *part, *total; /* [n,n_reward] without weights, and [n] weighted sums */
+  int32_t *failed; /* [n] bit i is set if reward i failed on the answer. Its scores then follow on_error. Both
+                    * are NAN if the answer is dropped, and in a trial */
+  /* For a trial, gets the result of reward i for each answer, in ascending order of numbers. NULL
+   * otherwise. */
   void (*told)(void *ctx, int i, const tri_work_queue_result *r);
   void *ctx;
 } tri_reward_call;
-/* The mean of a further number of the replies of a reward, over the answers that had it. */
+/* Mean of an extra number in a reward's replies, over the answers with that number. */
 typedef struct tri_reward_mean {
   char   name[TRI_EXTRA_NAME_BYTES];
   double sum;
   double n; /* answers */
 } tri_reward_mean;
-/* Not collective. An answer has ended: rewards that work beside generation get it. Its number is below the
- * next call's most. */
+/* Not collective. Gives a finished answer to the rewards that work beside generation. `number` must be in the
+ * next call's list of numbers. */
 TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
-/* Not collective. Waits for what was submitted until halt, which is called ten times a second, is true. */
+/* Not collective. Waits for all submitted answers, or until halt returns true. halt is called ten times a
+ * second. */
 void tri_reward_set_await(tri_reward_set *s, bool (*halt)(void *ctx), void *ctx);
-/* Not collective. How often programs of this rank died and were started again since the last call; false: no
- * reward is a program. */
+/* Not collective. Sets *n to the number of restarts of this rank's reward programs since the last call.
+ * Returns false if no reward is a program. */
 bool tri_reward_set_restarts(tri_reward_set *s, int64_t *n);
-/* Not collective. What was submitted is given up. */
+/* Not collective. Gives up all submitted answers. */
 void tri_reward_set_forget(tri_reward_set *s);
-/* Collective over world where a reward is, or over c->share; else not. An infinite score is TRI_ENUMERIC,
- * naming the reward and the prompt. */
+/* Computes the scores. Collective over world if a reward is collective, and over c->share if it is not NULL.
+ * An infinite score is TRI_ENUMERIC and names the reward and the prompt. */
 TRI_CHECKED tri_status tri_reward_set_call(tri_reward_set *s, const tri_reward_call *c);
-/* Collective as tri_reward_set_call: the same of answers of which none was submitted. */
+/* Collective like tri_reward_set_call. Submits the answers, then computes their scores. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total, int32_t *failed);
-/* Collective over world; NULL: this rank is alone. The further numbers of reward i's replies since the last
- * call, in the order of their names, alike on every rank: mean [TRI_EXTRAS_MOST]. Where there are more names
- * the first ones, and rank 0 warns once. Returns how many through *n. */
+/* Collective over world, or called by one rank alone with world NULL. Fills mean [TRI_EXTRAS_MOST] with the
+ * extra numbers in reward i's replies since the last call, sorted by name, the same on every rank. If there
+ * are more names, the first are kept and rank 0 warns once. *n gets their number. */
 TRI_CHECKED tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
                                              tri_reward_mean mean[TRI_EXTRAS_MOST], int *n);
-/* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge
- * an answer to this prompt, with the cause. */
+/* Not collective. Warns the first time that reward i failed on an answer to this prompt, with the cause. i =
+ * -1 means that all rewards failed for want of a text. */
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
-/* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
+/* Not collective. Returns the reason why a reward cannot judge answers to this truth [n], or NULL. */
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);
-/* Not collective. Whether an answer with these parts [n] gets all that can be got. Rewards that only take
- * away do not count, unless there are no others. */
+/* Not collective. Tells whether an answer with these parts [n] gets the full reward. Rewards that only
+ * subtract do not count, unless there are no others. */
 bool tri_reward_set_is_full(const tri_reward_set *s, const float *part);
-/* The first reward that takes a result from responses; NULL: none does. */
+/* Returns the first reward that extracts results from responses, or NULL. */
 const tri_reward *tri_reward_set_voter(const tri_reward_set *s);
-unsigned          tri_reward_set_needs(const tri_reward_set *s);  /* TRI_REWARD_* of all */
-bool        tri_reward_set_works_beside(const tri_reward_set *s); /* whether submit gives anyone anything */
-int         tri_reward_set_count(const tri_reward_set *s);
-const char *tri_reward_set_name(const tri_reward_set *s, int i);
-double      tri_reward_set_most(const tri_reward_set *s, int i); /* that reward i adds to the sum */
-bool        tri_reward_set_is_bounded(const tri_reward_set *s);  /* whether there is a most of all */
+unsigned          tri_reward_set_needs(const tri_reward_set *s);        /* TRI_REWARD_* of all rewards */
+bool              tri_reward_set_works_beside(const tri_reward_set *s); /* true if any reward uses submit */
+int               tri_reward_set_count(const tri_reward_set *s);
+const char       *tri_reward_set_name(const tri_reward_set *s, int i);
+double tri_reward_set_most(const tri_reward_set *s, int i); /* most that reward i adds to the sum */
+bool   tri_reward_set_is_bounded(const tri_reward_set *s);  /* true if the sum has a largest value */
 
 #endif

@@ -1,4 +1,4 @@
-/* reward_http.c - http: a server that rewards as OpenRLHF's remote reward models do. */
+/* reward_http.c - http: a reward from a server, with the protocol of OpenRLHF's remote reward models. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "address.h"
 #include "base/host_memory.h"
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* OpenRLHF's (openrlhf/utils/agent.py, _fetch_rewards_via_http): five tries of 180 s, a second between. */
+/* OpenRLHF's values (openrlhf/utils/agent.py, _fetch_rewards_via_http): five attempts of 180 s, and 1 s
+ * between them. */
 #define TIMEOUT_S 180.0
 #define BACKOFF_S 1.0
 enum { RETRIES = 4, MOST_RETRIES = 1000, NESTED = 4096 /* chosen: objects and lists of a reply */ };
@@ -27,12 +28,13 @@ typedef struct remote {
   tri_work_queue *queue;
 } remote;
 
-/* The texts of one answer, as JSON: what is asked of it. */
+/* The texts of one answer as JSON strings. */
 typedef struct job {
   tri_text query, prompt, label;
 } job;
 
-/* {"rewards": [x, ...]}, one for each answer; for one x itself will do, as there. */
+/* Reads {"rewards": [x, ...]}, one for each answer. For a single answer x may stand without a list, as in
+ * OpenRLHF. */
 static bool read_reply(const char *reply, size_t n, const tri_secrets *s, int n_asked, double *score,
                        tri_extras *extras, char why[TRI_HTTP_WHY_BYTES]) {
   static const char *const own[] = {"rewards", NULL};
@@ -55,9 +57,9 @@ static bool read_reply(const char *reply, size_t n, const tri_secrets *s, int n_
              list ? json_array_size(rewards) : 1, list && json_array_size(rewards) != 1 ? "s" : "", n_asked,
              n_asked == 1 ? "" : "s (batch)", shown);
   else if (n_asked == 1 && isnan(score[0]))
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply's reward is no number: %s", shown);
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply's reward is not a number: %s", shown);
   else if (!tri_extras_read(&(tri_extras_reply){object, own, n_asked, true}, extras, named))
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply is refused: %s", named);
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply is refused, because %s", named);
   else
     good = true;
   json_decref(object);
@@ -74,7 +76,7 @@ static tri_status put_list(tri_job *const *q, int n, const char *name, size_t of
   return tri_text_put(out, "]", 1);
 }
 
-/* {"query": [prompt and answer, ...], "prompts": [prompt, ...], "labels": [truth or "", ...]}. */
+/* Writes {"query": [prompt and answer, ...], "prompts": [prompt, ...], "labels": [truth or "", ...]}. */
 static tri_status write_body(tri_job *const *q, int n, tri_text *out) {
   TRI_TRY(tri_text_put(out, "{", 1));
   TRI_TRY(put_list(q, n, "query", offsetof(job, query), out));
@@ -112,7 +114,7 @@ static tri_status http_submit(void *state, const tri_answer *a, int number) {
   return st;
 }
 
-/* The body of a request that asks for this answer alone. */
+/* Writes the body of a request for this answer alone. */
 static tri_status http_show(const void *asked, tri_text *out) {
   tri_job  one = {.text = (void *)(size_t)asked};
   tri_job *q = &one;
@@ -142,7 +144,7 @@ static tri_status read_count(const tri_reward_opt *o, const char *field, int lea
   TRI_FAIL(TRI_ECONFIG, "must be a whole number from %d to %d", least, most);
 }
 
-/* url: the server's address, appended. */
+/* Reads the fields. The server's address is appended to url. */
 static tri_status read_fields(const tri_reward_opt *o, const char **field, tri_http_opt *out, tri_text *url) {
   *field = "timeout_s";
   TRI_TRY(tri_reward_read_seconds(o, *field, TIMEOUT_S, &out->timeout_s));
@@ -176,7 +178,7 @@ static void http_close(void **state) {
   tri_host_free(state);
 }
 
-/* For messages: without name and password, query and fragment. */
+/* Makes the address for messages, without name and password, query and fragment. */
 static tri_status make_shown(const char *url, char **out) {
   tri_text    masked = {0};
   const char *host;
@@ -228,33 +230,34 @@ static const tri_reward_field fields[] = {
     TRI_ADDRESS_FIELDS,
     {.name = "timeout_s",
      .unit = "s",
-     .help = "A try without a reply for so long has failed; default 180.",
+     .help = "Timeout of one attempt. Default 180.",
      .value = "S",
-     .what = "seconds of one try (180)"},
+     .what = "timeout of one attempt in seconds (default 180)"},
     {.name = "retries",
      .unit = "tries",
-     .help = "Further tries, after 1, 2, 4, ... s; default 4.",
+     .help = "Further attempts after a failure, after waits of 1, 2, 4, ... s. Default 4.",
      .value = "N",
-     .what = "further tries (4)"},
+     .what = "further attempts (default 4)"},
     {.name = "batch",
      .unit = "answers",
-     .help = "Answers in one request at most, 1 to 1024; default 1.",
+     .help = "Most answers in one request, 1 to 1024. Default 1.",
      .value = "N",
-     .what = "answers in one request at most (1)"},
+     .what = "most answers in one request (default 1)"},
     TRI_REWARD_ON_ERROR,
     {.name = NULL}};
 
-const tri_reward tri_reward_http = {.name = "http",
-                                    .help = "what a server says, asked as OpenRLHF asks remote reward models",
-                                    .values = "any number",
-                                    .best = INFINITY,
-                                    .needs = TRI_REWARD_TEXT | TRI_REWARD_WHOLE,
-                                    .field = fields,
-                                    .check = http_check,
-                                    .open = http_open,
-                                    .submit = http_submit,
-                                    .await = http_await,
-                                    .collect = http_collect,
-                                    .show = http_show,
-                                    .forget = http_forget,
-                                    .close = http_close};
+const tri_reward tri_reward_http = {
+    .name = "http",
+    .help = "score of a server with the protocol of OpenRLHF's remote reward models",
+    .values = "any number",
+    .best = INFINITY,
+    .needs = TRI_REWARD_TEXT | TRI_REWARD_WHOLE,
+    .field = fields,
+    .check = http_check,
+    .open = http_open,
+    .submit = http_submit,
+    .await = http_await,
+    .collect = http_collect,
+    .show = http_show,
+    .forget = http_forget,
+    .close = http_close};

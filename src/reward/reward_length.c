@@ -1,4 +1,4 @@
-/* reward_length.c - what an answer loses that comes near the longest there can be. */
+/* reward_length.c - length: a penalty for answers near the longest possible length. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "reward.h"
@@ -21,7 +21,7 @@ static tri_status read_buffer(const tri_reward_opt *o, const tri_reward_env *env
   *out = strtoll(text, NULL, 10);
   if (!digits || errno || *out < 1) TRI_FAIL(TRI_ECONFIG, "must be a whole number > 0, of tokens");
   if (!env || env->longest <= 0)
-    TRI_FAIL(TRI_ECONFIG, "reward length compares with the longest answer there can be: give %s",
+    TRI_FAIL(TRI_ECONFIG, "reward length needs the longest possible answer. Give %s",
              env && env->longest_key ? env->longest_key : "it");
   if (*out > env->longest)
     TRI_FAIL(TRI_ECONFIG, "must be at most %s = %lld", env->longest_key, (long long)env->longest);
@@ -55,7 +55,7 @@ static tri_status length_open(const tri_reward_opt *o, const tri_reward_env *env
   return read_shape(o, env, &field, x);
 }
 
-/* Yu et al. 2025, DAPO, eq. 13; trl, rewards, get_soft_overlong_punishment. */
+/* Source: Yu et al. 2025, DAPO, eq. 13, and trl, rewards, get_soft_overlong_punishment. */
 static tri_status length_score(void *state, const tri_answer *a, int n, float *score) {
   const shape *x = state;
 
@@ -71,19 +71,19 @@ static void length_close(void **state) { tri_host_free(state); }
 static const tri_reward_field length_field[] = {
     {.name = "buffer",
      .unit = "tokens",
-     .help = "An answer that leaves fewer than so many of the longest answer's tokens loses for each.",
+     .help = "Tokens before the longest possible answer. An answer loses for each token in them.",
      .value = "B",
-     .what = "tokens before the longest answer (--max-new, to be given too)",
+     .what = "tokens before the longest possible answer (needs --max-new)",
      .must = true},
     {.name = "factor",
      .unit = "1",
-     .help = "What the longest answer loses; default 1.",
+     .help = "Penalty of the longest possible answer. Default 1.",
      .value = "X",
-     .what = "what the longest answer loses (1)"},
+     .what = "penalty of the longest possible answer (default 1)"},
     {.name = NULL}};
 
 const tri_reward tri_reward_length = {.name = "length",
-                                      .help = "DAPO's overlong shaping, for answers near the longest",
+                                      .help = "DAPO's overlong shaping, a penalty near the longest answer",
                                       .values = "0 to -factor",
                                       .best = 0,
                                       .field = length_field,

@@ -1,4 +1,4 @@
-/* reward_library.c - library: a shared object of the user (trireme_reward.h). */
+/* reward_library.c - library: a reward from a shared object of the user (trireme_reward.h). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/visible.h"
@@ -15,22 +15,22 @@
 
 #define OBJECT "trireme_reward_object"
 
-enum { MOST_AT_ONCE = 64, ERROR_BYTES = 256 }; /* chosen: some kilobytes of pointers; a sentence */
+enum { MOST_AT_ONCE = 64, ERROR_BYTES = 256 }; /* chosen: some kilobytes of pointers, and a sentence */
 
 typedef struct library {
   void                 *handle;
-  const trireme_reward *object; /* in it */
-  void                 *state;  /* of it */
+  const trireme_reward *object; /* in the library */
+  void                 *state;  /* state of the object */
   tri_work_queue       *queue;
 } library;
 
-/* An answer with its texts behind it. */
+/* An answer, followed by its texts. */
 typedef struct job {
   trireme_answer a;
   char           byte[];
 } job;
 
-/* ---- what is asked ---- */
+/* ---- jobs ---- */
 
 static void *put(char **at, const void *from, size_t n, size_t space) {
   void *to = *at;
@@ -40,7 +40,7 @@ static void *put(char **at, const void *from, size_t n, size_t space) {
   return to;
 }
 
-/* The members end with a comma and a space, which an object does not. */
+/* Bytes of the members without the comma and space at their end, because they become an object. */
 static size_t members_bytes(const tri_answer *a) { return a->fields_bytes >= 2 ? a->fields_bytes - 2 : 0; }
 
 static tri_status make_job(const tri_answer *a, job **out) {
@@ -48,7 +48,8 @@ static tri_status make_job(const tri_answer *a, job **out) {
   size_t bytes = tokens + a->prompt_bytes + a->response_bytes + a->truth_bytes + members + 6;
   char  *at;
 
-  TRI_TRY(tri_host_alloc(1, sizeof **out + bytes, (void **)out)); /* zeroed: every text has its NUL */
+  TRI_TRY(tri_host_alloc(1, sizeof **out + bytes, (void **)out)); /* zeroed, so that every text ends with a
+                                                                   * NUL */
   at = (*out)->byte;
   (*out)->a = (trireme_answer){.prompt_id = a->prompt_id,
                                .n_prompt = a->n_prompt,
@@ -78,7 +79,7 @@ static tri_status begin(void *ctx) {
 
   if (!l->object->open || !l->object->open(&l->state, error, sizeof error)) return TRI_OK;
   error[sizeof error - 1] = 0;
-  TRI_FAIL(TRI_EREWARD, "the reward's library does not open: %s", error);
+  TRI_FAIL(TRI_EREWARD, "open of the reward's library failed: %s", error);
 }
 
 static void end(void *ctx) {
@@ -87,7 +88,8 @@ static void end(void *ctx) {
   if (l->object->close) l->object->close(l->state);
 }
 
-/* A batch that is refused is asked one by one: who fails does not depend on the company. */
+/* Asks for a batch of scores. If the object refuses the batch, it asks for each answer alone, so that a
+ * failure does not depend on the other answers. */
 static void ask(library *l, tri_work_queue *d, tri_job **q, int n) {
   trireme_answer a[MOST_AT_ONCE];
   double         score[MOST_AT_ONCE];
@@ -108,7 +110,7 @@ static void ask(library *l, tri_work_queue *d, tri_job **q, int n) {
   }
 }
 
-/* What is there, as far as one call goes. false: the queue closes. */
+/* Takes the jobs there are, up to one call's limit. Returns false when the queue closes. */
 static bool take_some(tri_work_queue *d, tri_job **q, int *n) {
   for (*n = 0; *n < MOST_AT_ONCE;) {
     tri_work_queue_order order = tri_work_queue_take(d, &q[*n]);
@@ -138,26 +140,26 @@ static void work(void *ctx, tri_work_queue *d) {
 
 /* ---- the plug-in ---- */
 
-/* head: the first members of trireme_reward_object. */
+/* Checks the first members of trireme_reward_object. */
 static tri_status check_made_for(const trireme_reward *head) {
   if (head->version == TRIREME_REWARD_VERSION && head->answer_bytes == sizeof(trireme_answer)) return TRI_OK;
   TRI_FAIL(
       TRI_ECONFIG,
-      "made for version %u of trireme_reward.h, with answers of %u bytes; here it is version %d, with %zu: "
-      "compile it again with this program's header",
+      "made for version %u of trireme_reward.h with answers of %u bytes. This program has version %d with "
+      "%zu bytes. Compile it again with this program's header",
       (unsigned)head->version, (unsigned)head->answer_bytes, TRIREME_REWARD_VERSION, sizeof(trireme_answer));
 }
 
 static tri_status lacks_object(void) {
-  TRI_FAIL(TRI_ECONFIG, "it defines no trireme_reward_object, as trireme_reward.h wants it");
+  TRI_FAIL(TRI_ECONFIG, "it defines no trireme_reward_object (see trireme_reward.h)");
 }
 
 static tri_status lacks_score(void) {
   TRI_FAIL(TRI_ECONFIG, "its trireme_reward_object has no function score");
 }
 
-/* Reads the file and loads nothing: a deck may be somebody else's, and code of an object runs as it is
- * loaded. */
+/* Checks the object by reading its file. It does not load it, because code of an object runs on loading and a
+ * deck may come from somebody else. */
 static tri_status look(const tri_elf *e) {
   trireme_reward head = {.version = 0};
   uint64_t       at;
@@ -186,7 +188,7 @@ static tri_status check_file(const char *path) {
   TRI_FAIL(st, "no shared object that can be loaded: %s", why);
 }
 
-/* Runs code of the object. */
+/* Loads the object, which runs code of it. */
 static tri_status load(const char *path, library *l) {
   l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!l->handle) TRI_FAIL(TRI_ECONFIG, "no shared object that can be loaded: %s", dlerror());
@@ -196,7 +198,7 @@ static tri_status load(const char *path, library *l) {
   return l->object->score ? TRI_OK : lacks_score();
 }
 
-/* A name without a slash would be looked for elsewhere. */
+/* Puts "./" before a bare name, since dlopen would search for it elsewhere. */
 static tri_status put_path(const tri_reward_opt *o, tri_text *out) {
   const char *path = tri_reward_get(o, "path");
 
@@ -278,7 +280,7 @@ static void library_forget(void *state) { tri_work_queue_forget(((library *)stat
 static const tri_reward_field fields[] = {
     {.name = "path",
      .unit = "path",
-     .help = "A shared object with trireme_reward_object, as trireme_reward.h has it.",
+     .help = "A shared object with trireme_reward_object (see trireme_reward.h).",
      .value = "FOLDER",
      .what = "the shared object",
      .must = true},
@@ -286,7 +288,7 @@ static const tri_reward_field fields[] = {
     {.name = NULL}};
 
 const tri_reward tri_reward_library = {.name = "library",
-                                       .help = "what a shared object says, in C",
+                                       .help = "score of a shared object, written in C",
                                        .values = "any number",
                                        .best = INFINITY,
                                        .needs = TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE,

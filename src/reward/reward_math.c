@@ -1,4 +1,4 @@
-/* reward_math.c - boxed, gsm8k: the final answer of a solution equals the truth's. */
+/* reward_math.c - boxed, gsm8k: compare the final answer of a solution with the truth. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -21,7 +21,7 @@ static bool behind_mark(const char *s, size_t n, tri_part *out) {
   return false;
 }
 
-/* said: that answers are GSM8K's was told. */
+/* said: the hint about GSM8K's answers is logged. */
 typedef struct boxed {
   bool said;
 } boxed;
@@ -39,8 +39,8 @@ static tri_status boxed_open(const tri_reward_opt *o, const tri_reward_env *env,
 
 static void boxed_close(void **state) { tri_host_free(state); }
 
-/* The truth is the answer itself, a solution with the answer in a box, as MATH's, or one that ends with
- * "####" and a number, as GSM8K's, or "####" and what is no number. */
+/* Finds the answer in a truth. It is the text in a box (MATH), the number behind "####" (GSM8K), another text
+ * behind "####", or else the whole truth. */
 static tri_part truth_of(const char *s, size_t n, bool *marked) {
   tri_part        inside;
   tri_text_number number;
@@ -52,24 +52,23 @@ static tri_part truth_of(const char *s, size_t n, bool *marked) {
   return *marked ? number.text : inside;
 }
 
-/* Says once whose answers the data has. */
+/* Refuses truths without an answer. It logs once if the data has answers of GSM8K. */
 static const char *boxed_refuse(void *state, const char *truth, size_t n) {
   boxed   *x = state;
   bool     marked = false;
   tri_part want = n ? truth_of(truth, n, &marked) : (tri_part){truth, 0};
 
   if (n && tri_math_box_is_open(truth, n))
-    return "has a \\boxed that no brace closes, so no answer to it could be right (was it cut?)";
+    return "has a \\boxed without a closing brace, so no answer to it could be right (was it cut?)";
   if (tri_math_is_empty(want))
     return n && want.at != truth
                ? "has nothing in its box or behind its ####, so no answer to it could be right"
                : "is empty, so no answer to it could be right";
   if (x->said) return NULL;
   if (marked)
-    tri_log(
-        TRI_LOG_INFO,
-        "reward boxed: the answers of the data end with \"####\" and a number, as GSM8K's do; the box must "
-        "hold that number");
+    tri_log(TRI_LOG_INFO,
+            "reward boxed: the answers of the data end with \"####\" and a number, as in GSM8K. The box must "
+            "hold that number");
   x->said = x->said || marked;
   return NULL;
 }
@@ -94,7 +93,7 @@ static tri_status boxed_result(const char *response, size_t n, tri_text *out) {
   return tri_text_put(out, inside.at, inside.n);
 }
 
-/* The first number behind the mark; the last of all where there is none. */
+/* Finds the first number behind the mark, or without a mark the last number of all. */
 static tri_text_found find_number(const char *s, size_t n, tri_text_number *out) {
   tri_part       end;
   tri_text_found found = TRI_TEXT_NONE;
@@ -122,8 +121,8 @@ static const char *gsm8k_refuse(void *state, const char *truth, size_t n) {
   case TRI_TEXT_NUMBER:
     return NULL;
   case TRI_TEXT_BROKEN:
-    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward gsm8k "
-           "compares numbers (boxed compares formulas)";
+    return "does not end in a plain number (1.2.3 and 3\\sqrt{2} are none), and reward gsm8k compares "
+           "numbers (boxed compares formulas)";
   default:
     return tri_math_is_empty((tri_part){truth, n}) ? "is empty, and reward gsm8k compares numbers"
                                                    : "holds no number, and reward gsm8k compares numbers";

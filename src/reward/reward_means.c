@@ -1,4 +1,4 @@
-/* reward_means.c - means of the further numbers of replies: of this rank, then of all. */
+/* reward_means.c - means of extra numbers in replies, on this rank and then over all ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/notice.h"
@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-/* The place of a name among the means, made where there is none: the first names in their order are kept, so
- * that which those are does not depend on who came first. NULL: it is behind all that are kept. */
+/* Returns the entry of a name among the means, and makes it if needed. The first names in sorted order are
+ * kept, so that the selection does not depend on the order of arrival. Returns NULL for a name behind all
+ * kept ones. */
 static tri_reward_mean *find_place(tri_reward_means *m, const char *name) {
   int i = m->n;
 
@@ -34,7 +35,7 @@ void tri_reward_means_add(tri_reward_means *m, const tri_extras *x) {
   }
 }
 
-/* Bytes of those that there are. */
+/* Bytes of the entries in use. */
 static size_t used_bytes(const tri_reward_means *m) {
   return m->n ? offsetof(tri_reward_means, at) + (size_t)m->n * sizeof *m->at : 0;
 }
@@ -49,7 +50,7 @@ static void add_all(tri_reward_means *m, const tri_reward_means *of) {
   }
 }
 
-/* Collective over world. Every rank's, one behind the other, joined in rank order. */
+/* Collective over world. Gathers the means of every rank and joins them in rank order. */
 static tri_status join(tri_reward_means *m, tri_comm *world) {
   char            *all = NULL;
   size_t          *counts = NULL, at = 0;
@@ -82,8 +83,8 @@ tri_status tri_reward_set_extras(tri_reward_set *s, int i, tri_comm *world,
   if (world && world->size > 1) TRI_TRY(join(&m, world));
   if (m.has_more && !row->warned_more && (!world || world->rank == 0))
     tri_warn("reward_fields",
-             "reward %s: its replies have over %d further numbers in all; the first in the order of their "
-             "names become metrics (said once)",
+             "reward %s: its replies have over %d extra numbers in all. The first, sorted by name, become "
+             "metrics (logged once)",
              row->name, TRI_EXTRAS_MOST);
   row->warned_more |= m.has_more;
   memcpy(mean, m.at, (size_t)m.n * sizeof *mean);

@@ -1,11 +1,11 @@
-/* reward_model.c - the score of a model with a scalar head, which the run holds. */
+/* reward_model.c - model: the score of the run's reward model with a scalar head. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "reward.h"
 
 #include <math.h>
 
-/* What the run lends. */
+/* The scoring function of the run. */
 typedef struct model {
   tri_status (*judge)(void *ctx, const tri_answer *a, int n, float *score);
   void *ctx;
@@ -15,10 +15,8 @@ static tri_status model_check(const tri_reward_opt *o, const tri_reward_env *env
   (void)o;
   *field = "path";
   if (env && env->judge) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "a reward model scores in a training run only, from a deck's reward list; `trireme score` says what "
-      "it thinks of texts");
+  TRI_FAIL(TRI_ECONFIG,
+           "a reward model needs a deck, in its reward list. `trireme score` scores texts with it");
 }
 
 static tri_status model_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
@@ -43,7 +41,7 @@ static void model_close(void **state) { tri_host_free(state); }
 static const tri_reward_field fields[] = {
     {.name = "path",
      .unit = "path",
-     .help = "Model with a scalar head: a Hugging Face folder (...ForSequenceClassification), checkpoint or "
+     .help = "Model with a scalar head. A Hugging Face folder (...ForSequenceClassification), checkpoint or "
              "output folder.",
      .value = "FOLDER",
      .what = "a model with a scalar head",
@@ -51,7 +49,7 @@ static const tri_reward_field fields[] = {
     {.name = NULL}};
 
 const tri_reward tri_reward_model = {.name = "model",
-                                     .help = "what a reward model says of prompt and answer",
+                                     .help = "score of a reward model for prompt and answer",
                                      .values = "any number",
                                      .best = INFINITY,
                                      .needs = TRI_REWARD_COLLECTIVE,

@@ -1,4 +1,4 @@
-/* reward_process.c - process: a program of the user beside each rank, which speaks JSON lines. */
+/* reward_process.c - process: a reward from a program of the user beside each rank, over JSON lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/child_script.h"
@@ -18,24 +18,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TIMEOUT_S 60.0 /* chosen: a verifier takes milliseconds, a large one's start seconds */
+#define TIMEOUT_S 60.0 /* chosen: a verifier takes milliseconds, and a large one seconds to start */
 
 enum {
-  LINE_BYTES = 1 << 16, /* chosen: of one answer; a hundred times what it needs */
-  LINE_NESTED = 1024,   /* chosen: objects and lists of one, with four times as many values: 1 MB in memory */
-  SKIPPED_BYTES = 1 << 24, /* chosen: of the rest of a longer line; more is a flood */
-  SAID_LINE_BYTES = 1024,  /* chosen: of a line on its stderr */
-  SHOWN_BYTES = 161,       /* chosen: of a line of its answers, two lines of a screen */
-  WHY_BYTES = 512,         /* chosen: a sentence and such a line */
-  MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
-  MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
-  END_DEATHS = 2 * MOST_DEATHS, /* chosen: the same, whatever was asked of them: it is no answer's fault */
-  LOOK_MS = 10,                 /* chosen: between looks whether it has ended, at the end */
-  HELD_MS = 100,                /* chosen: the same before, where a child of its own may hold its output */
-  GRACE_MS = 1000               /* chosen: between the end of its input and its being killed */
+  LINE_BYTES = 1 << 16, /* chosen: longest answer line, a hundred times the usual */
+  LINE_NESTED = 1024,   /* chosen: objects and lists of a line. With four times as many values it takes 1 MB
+                         * of memory */
+  SKIPPED_BYTES = 1 << 24, /* chosen: rest of a longer line. More is a flood */
+  SAID_LINE_BYTES = 1024,  /* chosen: a line of its stderr */
+  SHOWN_BYTES = 161,       /* chosen: a shown answer line, two lines of a screen */
+  WHY_BYTES = 512,         /* chosen: a sentence and a shown line */
+  MOST_TRIES = 3,  /* chosen: deaths of a program with the same answer as its oldest one, before that answer
+                    * fails */
+  MOST_DEATHS = 6, /* chosen: deaths in a row without any answer, before all open answers fail */
+  END_DEATHS = 2 * MOST_DEATHS, /* chosen: deaths in a row that end the service, since no single answer can be
+                                 * the cause */
+  LOOK_MS = 10,                 /* chosen: between checks for its end, when the queue closes */
+  HELD_MS = 100,                /* chosen: between checks for its end while it works, because a child of it
+                                 * may hold its output open */
+  GRACE_MS = 1000               /* chosen: between the end of its input and a kill */
 };
 
-/* A line as it comes in pieces. */
+/* A line that arrives in pieces. */
 typedef struct incoming {
   char   byte[LINE_BYTES];
   size_t n;
@@ -44,22 +48,22 @@ typedef struct incoming {
 typedef struct process {
   char          **argv; /* [n_arg + 1] */
   double          timeout_s;
-  int             tries;   /* children that an answer is given to at most */
-  tri_secrets     secrets; /* of its arguments */
+  int             tries;   /* deaths before an answer fails */
+  tri_secrets     secrets; /* in its arguments */
   tri_work_queue *queue;
-  tri_child       child;               /* below: the worker's, but for the start */
-  tri_job       **open;                /* [n_open] in the order they came */
-  int64_t         n_open, cap, n_sent; /* n_sent: of them, whole lines; */
-  size_t          sent;                /* bytes of the next */
-  size_t          skipped; /* bytes of a line that was too long and is not at its end; 0: there is none */
+  tri_child       child;               /* the fields from here belong to the worker after the start */
+  tri_job       **open;                /* [n_open] in order of arrival */
+  int64_t         n_open, cap, n_sent; /* n_sent: jobs with their whole line sent */
+  size_t          sent;                /* bytes sent of the next line */
+  size_t          skipped;             /* bytes skipped so far of an overlong line, 0 without one */
   int             deaths;
-  char            died[512]; /* why the last one was given up; "": none was */
-  double          since_s;   /* it was asked, or answered */
+  char            died[512]; /* why the last program was given up, "" if none was */
+  double          since_s;   /* time of the last job or answer */
   incoming        out, err;
-  char            last[SAID_LINE_BYTES]; /* on its stderr */
+  char            last[SAID_LINE_BYTES]; /* last line of its stderr */
 } process;
 
-/* ---- what it answers ---- */
+/* ---- answers of the program ---- */
 
 static void drop(process *p, int64_t k) {
   memmove(p->open + k, p->open + k + 1, (size_t)(p->n_open - k - 1) * sizeof *p->open);
@@ -70,8 +74,8 @@ static void drop(process *p, int64_t k) {
     p->sent = 0;
 }
 
-/* Its last word, for a message. */
-static const char *lead(const process *p) { return p->last[0] ? "; it said last: " : ""; }
+/* Introduces its last line of stderr in a message. */
+static const char *lead(const process *p) { return p->last[0] ? ". Its last message: " : ""; }
 
 static void count_death(process *p, const char *why) {
   p->deaths++;
@@ -79,14 +83,14 @@ static void count_death(process *p, const char *why) {
   if (p->deaths == END_DEATHS)
     tri_work_queue_end_service(
         p->queue,
-        "%s, as %d before it, none of which answered: it is out of service; run its command by hand, "
-        "give it a line {\"id\": 1, \"prompt\": \"...\", \"response\": \"...\"} and see what it answers "
-        "and says on stderr%s%s",
+        "%s, like %d before it without an answer. It is out of service. Run its command by hand, give it a "
+        "line {\"id\": 1, \"prompt\": \"...\", \"response\": \"...\"} and look at its answer and its "
+        "stderr%s%s",
         why, p->deaths - 1, lead(p), p->last);
 }
 
-/* The child is of no more use: the answer it had in hand longest has failed if `fails`, or if it was lost too
- * often; the others are asked anew of the next child. line [n]: what it wrote; may be NULL. */
+/* Gives up the program. Its oldest open answer fails if `fails` is set, or if it was lost too often. The
+ * others go to the next program. line [n] is the program's last line and may be NULL. */
 static void lose_by(process *p, const char *why, bool fails, const char *line, size_t n) {
   tri_child_kill(&p->child, NULL);
   p->n_sent = 0;
@@ -99,21 +103,21 @@ static void lose_by(process *p, const char *why, bool fails, const char *line, s
   }
   if (p->deaths >= MOST_DEATHS)
     for (; p->n_open; drop(p, 0))
-      tri_work_queue_fail(p->queue, p->open[0], "%s, as %d before it, none of which answered%s%s", why,
+      tri_work_queue_fail(p->queue, p->open[0], "%s, like %d before it without an answer%s%s", why,
                           p->deaths - 1, lead(p), p->last);
   p->since_s = tri_now_s();
 }
 
 static void lose(process *p, const char *why, bool fails) { lose_by(p, why, fails, NULL, 0); }
 
-/* The answer with this id, sent to this child; -1: none. */
+/* Returns the index of the open answer with this id, sent to this program, or -1. */
 static int64_t find_open(const process *p, int64_t id) {
   for (int64_t k = 0; k < p->n_sent; k++)
     if (p->open[k]->id == id) return k;
   return -1;
 }
 
-/* The answer that a line is about. *id: what it says, -1: nothing. */
+/* Returns the index of the answer the line belongs to. *id is the line's id, or -1. */
 static int64_t find_answer(const process *p, const json_t *object, const char *line, size_t n, int64_t *id) {
   const json_t *given = json_object_get(object, "id");
   double        x = json_is_real(given) ? json_real_value(given) : -1;
@@ -128,25 +132,26 @@ static int64_t find_answer(const process *p, const json_t *object, const char *l
   return *id >= 0 ? find_open(p, *id) : -1;
 }
 
-/* The beginning of a line for a message. It is masked before it is cut: of half a secret nothing is known. */
+/* Makes the beginning of a line for a message. It is masked before it is cut, because half a secret would not
+ * be recognised. */
 static const char *show(const process *p, const char *line, size_t n, char out[SHOWN_BYTES]) {
   tri_secrets_copy(&p->secrets, line, n, out, SHOWN_BYTES);
   return out;
 }
 
-/* What is wrong with a reward that is no number, for a message. */
+/* Explains the fault of a reward that is not a number. */
 static void explain_reward(const json_t *reward, const char *shown, char why[WHY_BYTES]) {
   const char *text = json_string_value(reward);
 
   if (!reward)
     snprintf(why, WHY_BYTES, "its line has no `reward`: %s", shown);
   else if (text && strcmp(text, TRI_REPLY_ODD) != 0)
-    snprintf(why, WHY_BYTES, "its `reward` is a text, not a number (write 0.5, not \"0.5\"): %s", shown);
+    snprintf(why, WHY_BYTES, "its `reward` is text and not a number (write 0.5, not \"0.5\"): %s", shown);
   else
-    snprintf(why, WHY_BYTES, "its `reward` is no number: %s", shown);
+    snprintf(why, WHY_BYTES, "its `reward` is not a number: %s", shown);
 }
 
-/* A reply to an answer; false: it has failed, and why. */
+/* Reads the reply to an answer. Returns false with the cause if the answer failed. */
 static bool read_answer(const json_t *object, const char *shown, double *score, tri_extras *extras,
                         char why[WHY_BYTES]) {
   static const char *const own[] = {"id", "reward", NULL};
@@ -155,7 +160,8 @@ static bool read_answer(const json_t *object, const char *shown, double *score, 
 
   *score = json_number_value(reward);
   if (!object)
-    snprintf(why, WHY_BYTES, "its line is no JSON, or has over %d objects and lists: %s", LINE_NESTED, shown);
+    snprintf(why, WHY_BYTES, "its line is not JSON, or has over %d objects and lists: %s", LINE_NESTED,
+             shown);
   else if (!json_is_number(reward))
     explain_reward(reward, shown, why);
   else if (!tri_extras_read(&(tri_extras_reply){object, own, 1, false}, extras, named))
@@ -165,25 +171,25 @@ static bool read_answer(const json_t *object, const char *shown, double *score, 
   return false;
 }
 
-/* Why a line is about no answer that is open. */
+/* Explains why a line belongs to no open answer. */
 static void explain_stray(const json_t *object, int64_t id, const char *shown, char why[WHY_BYTES]) {
   if (id >= 0)
     snprintf(why, WHY_BYTES,
-             "it wrote an id that it was not asked for, or answered already (write one line for each line "
-             "read, with its id): %s",
+             "it wrote an id without an open answer (write one line for each line read, with its id): %s",
              shown);
   else if (json_object_get(object, "reward") && !json_object_get(object, "id"))
-    snprintf(why, WHY_BYTES, "it wrote an answer without the `id` of the line that it answers: %s", shown);
+    snprintf(why, WHY_BYTES, "it wrote an answer without the `id` of its line: %s", shown);
   else
-    snprintf(why, WHY_BYTES,
-             "it wrote a line that is no answer {\"id\": n, \"reward\": x} (its stdout is for answers "
-             "alone, one line each: print all else to stderr): %s",
-             shown);
+    snprintf(
+        why, WHY_BYTES,
+        "it wrote a line other than an answer {\"id\": n, \"reward\": x} (stdout is for answers only, one "
+        "line each, so print everything else to stderr): %s",
+        shown);
 }
 
-/* One line. Without "reward", or with one that is no number, and where all but its "id" cannot be understood,
- * this answer alone has failed; without an "id" the oldest one, and the child with it. false: the child is
- * gone. */
+/* Handles one line. A line with an "id" but without a number as "reward", or with nothing else legible, fails
+ * only that answer. A line without an "id" of an open answer fails the oldest one and gives up the program.
+ * Returns false if the program is gone. */
 static bool hear_line(process *p, const char *line, size_t n) {
   json_t    *object = tri_reply_parse(line, n, LINE_NESTED, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL);
   int64_t    id, k = find_answer(p, object, line, n, &id);
@@ -210,8 +216,8 @@ static bool hear_line(process *p, const char *line, size_t n) {
   return k >= 0;
 }
 
-/* A line that is longer than there is space costs the answer it names; the rest of it is not kept. False: the
- * child is gone. */
+/* Starts to skip a line longer than the buffer. It fails the answer with the line's id. Returns false if the
+ * program is gone. */
 static bool begin_skipping(process *p) {
   incoming *in = &p->out;
   int64_t   id = tri_reply_scan_id(in->byte, in->n), k = id < 0 ? -1 : find_open(p, id);
@@ -230,7 +236,7 @@ static bool begin_skipping(process *p) {
   return true;
 }
 
-/* False: the child is gone. */
+/* Skips the rest of a long line. Returns false if the program is gone. */
 static bool skip_line(process *p) {
   incoming *in = &p->out;
   char     *end = memchr(in->byte, '\n', in->n);
@@ -240,7 +246,7 @@ static bool skip_line(process *p) {
   in->n -= n;
   memmove(in->byte, in->byte + n, in->n);
   if (p->skipped <= SKIPPED_BYTES) return true;
-  lose(p, "it wrote a line of more than 16 MiB", false); /* the answer it names has failed already */
+  lose(p, "it wrote a line of more than 16 MiB", false); /* the line's answer has failed already */
   return false;
 }
 
@@ -271,7 +277,7 @@ static void hear_said(process *p) {
   }
 }
 
-/* What is there of a pipe, as far as there is space; false: its other end is closed. */
+/* Reads from a pipe as far as the buffer has space. Returns false if its other end is closed. */
 static bool receive(int fd, incoming *in) {
   ssize_t n = read(fd, in->byte + in->n, sizeof in->byte - in->n);
 
@@ -279,9 +285,9 @@ static bool receive(int fd, incoming *in) {
   return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* ---- what it is asked ---- */
+/* ---- jobs for the program ---- */
 
-/* As much as the pipe takes; false: its other end is closed. */
+/* Writes as many lines as the pipe takes. Returns false if its other end is closed. */
 static bool staging(process *p) {
   while (p->n_sent < p->n_open) {
     const tri_text *line = p->open[p->n_sent]->text;
@@ -295,7 +301,7 @@ static bool staging(process *p) {
   return true;
 }
 
-/* The rest of what it says on the side. */
+/* Reads the rest of its stderr. */
 static void hear_rest(process *p) {
   while (p->child.err >= 0 && p->err.n < sizeof p->err.byte) {
     size_t before = p->err.n;
@@ -306,9 +312,9 @@ static void hear_rest(process *p) {
   hear_said(p);
 }
 
-enum { ENDING_MS = 100 }; /* chosen: between the end of its output and its own */
+enum { ENDING_MS = 100 }; /* chosen: between the end of its output and its exit */
 
-/* Its end, of which this was seen. */
+/* Gives up a program that ended. `seen` is the sign of its end. */
 static void bury(process *p, const char *seen) {
   char how[TRI_CHILD_HOW_BYTES], why[128];
 
@@ -326,7 +332,7 @@ static void restart(process *p) {
     p->since_s = tri_now_s();
     return;
   }
-  while (tri_child_all_killed()) pause(); /* the run ends, for a reason that is said elsewhere */
+  while (tri_child_all_killed()) pause(); /* the run ends, and the reason is logged elsewhere */
   count_death(p, tri_error_message());
   for (; p->n_open; drop(p, 0))
     tri_work_queue_fail(p->queue, p->open[0], "it cannot be started again: %s", tri_error_message());
@@ -342,7 +348,7 @@ static int ms_left(const process *p) {
   return left_ms <= 0 ? 0 : left_ms > HELD_MS ? HELD_MS : (int)left_ms + 1;
 }
 
-/* Waits for news of any side, and takes them in. */
+/* Waits for news from the queue or the program, and handles them. */
 static void attend(process *p) {
   bool          writes = p->n_sent < p->n_open;
   bool          ended = p->child.pid && p->n_open && tri_child_has_ended(&p->child);
@@ -359,32 +365,33 @@ static void attend(process *p) {
     if (!hear_lines(p)) return;
     if (!open) bury(p, "it closed its output");
     if (!open) return;
-  } else if (ended) { /* and all that it wrote was heard */
+  } else if (ended) { /* all its output is read */
     bury(p, "it ended");
     return;
   }
-  if (f[3].revents && !staging(p)) tri_child_close_input(&p->child); /* what it still answers counts */
+  if (f[3].revents && !staging(p)) tri_child_close_input(&p->child); /* answers it still writes count */
   if (p->child.pid && p->child.in < 0 && p->n_open && !p->n_sent) {
     bury(p, "it closed its input");
     return;
   }
   if (p->n_open && tri_now_s() >= p->since_s + p->timeout_s) {
     char why[256];
-    snprintf(why, sizeof why,
-             "it answered nothing for %g s (timeout_s): a program answers each line as it comes, before its "
-             "input ends, and flushes what it writes (Python: print(..., flush=True))",
-             p->timeout_s);
+    snprintf(
+        why, sizeof why,
+        "it answered nothing for %g s (timeout_s). A program must answer each line when it arrives, before "
+        "its input ends, and flush its output (Python: print(..., flush=True))",
+        p->timeout_s);
     lose(p, why, true);
   }
 }
 
-/* All jobs there are; false: the queue closes. */
+/* Takes all new jobs. Returns false when the queue closes. */
 static bool take_all(process *p) {
   for (;;) {
     tri_job             *q;
     tri_work_queue_order order = tri_work_queue_take(p->queue, &q);
     if (order == TRI_WORK_QUEUE_CLOSE) return false;
-    if (order == TRI_WORK_QUEUE_FORGET) { /* its answers would not be known */
+    if (order == TRI_WORK_QUEUE_FORGET) { /* its answers to old ids would be unknown */
       tri_child_kill(&p->child, NULL);
       p->n_open = p->n_sent = 0;
       p->sent = p->out.n = p->err.n = p->skipped = 0;
@@ -417,7 +424,7 @@ static tri_status begin(void *ctx) {
   return tri_child_start_kept(p->argv, &p->child);
 }
 
-/* Its input ends; it has a while to end by itself. */
+/* Closes the program's input and gives it GRACE_MS to end by itself. */
 static void end(void *ctx) {
   process *p = ctx;
   double   until_s = tri_now_s() + GRACE_MS / 1e3;
@@ -429,7 +436,7 @@ static void end(void *ctx) {
     if (poll(f, 2, LOOK_MS) < 0) break;
     p->out.n = 0;
     if (f[0].revents) open = receive(p->child.out, &p->out);
-    open = open && !tri_child_has_ended(&p->child); /* a child of its own may hold its output */
+    open = open && !tri_child_has_ended(&p->child); /* a child of it may hold its output open */
     if (f[1].revents && !receive(p->child.err, &p->err)) tri_child_close_error(&p->child);
     hear_said(p);
   }
@@ -543,7 +550,7 @@ static tri_status process_open(const tri_reward_opt *o, const tri_reward_env *en
   queue.trial = env && env->trial;
   queue.hasty = on_error == TRI_ON_ERROR_ABORT && !queue.trial;
   ((process *)*state)->tries =
-      queue.trial ? 1 : MOST_TRIES; /* who tries a program sees its last words once */
+      queue.trial ? 1 : MOST_TRIES; /* a trial shows the last words of a program once */
   if (env && env->se && env->se->pretended) goto done;
   TRI_TRY_DONE(tri_work_queue_open(&queue, &((process *)*state)->queue));
 done:
@@ -554,24 +561,23 @@ done:
 static const tri_reward_field fields[] = {
     {.name = "command",
      .unit = "words",
-     .help = "The program and its arguments: [python3, verify.py]; one beside each rank. "
-             "Values of names such as api_key and "
-             "token are masked wherever the program writes them.",
+     .help = "The program and its arguments, such as [python3, verify.py]. One runs beside each rank. Values "
+             "of names such as api_key and token are masked in all output.",
      .value = "WORDS",
-     .what = "the program and its arguments, parted by spaces",
+     .what = "the program and its arguments, separated by spaces",
      .must = true,
      .list = true,
      .masks = TRI_REWARD_MASK_WORDS},
     {.name = "timeout_s",
      .unit = "s",
-     .help = "Where nothing was answered for so long, the oldest question has failed; default 60.",
+     .help = "After so long without an answer the oldest open one fails. Default 60.",
      .value = "S",
-     .what = "seconds without any answer before one has failed (60)"},
+     .what = "seconds without any answer before one fails (default 60)"},
     TRI_REWARD_ON_ERROR,
     {.name = NULL}};
 
 const tri_reward tri_reward_process = {.name = "process",
-                                       .help = "what a program beside each rank says, in JSON lines",
+                                       .help = "score of a program beside each rank, over JSON lines",
                                        .values = "any number",
                                        .best = INFINITY,
                                        .needs = TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE,

@@ -1,4 +1,4 @@
-/* reward_rule.c - rewards by rule: the same text, the same last number, a pattern found. */
+/* reward_rule.c - exact, number, regex: rewards by rule. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "reward/math/text_number.h"
@@ -9,13 +9,13 @@
 #include <pcre2.h>
 #include <string.h>
 
-/* Steps of the search of an answer before it counts as endless, from all its places together. PCRE2 limits
- * those from one place only: a search that stays below FEW_STEPS there is bounded by the answer's length; any
- * other begins anew with a step counted at every item of the pattern. Memory of a search: the stack of the
- * JIT, and the heap and depth of the interpreter, which serves patterns that begin with (*NO_JIT) and
- * machines without executable memory. Chosen: each has space for 200 000 repeats of a group (pcre2jit(3),
- * pcre2api(3)). */
-enum { FEW_STEPS = 256 }; /* chosen: nested repeats alone take more */
+/* MATCH_LIMIT: steps of the search of one answer, over all its start positions, before it counts as endless.
+ * PCRE2 limits only the steps from one start position. A search below FEW_STEPS from each is bounded by the
+ * length of the answer. Any other search starts again with a step counted at every item of the pattern.
+ * Memory of a search: the JIT has its stack, and the interpreter has a heap and a depth. The interpreter runs
+ * patterns that begin with (*NO_JIT), and all patterns without executable memory. Chosen: each has space for
+ * 200 000 repeats of a group (pcre2jit(3), pcre2api(3)). */
+enum { FEW_STEPS = 256 }; /* chosen: only nested repeats take more */
 enum { MATCH_LIMIT = 10000000, DEPTH_LIMIT = 1000000, HEAP_LIMIT_KIB = 64 * 1024 };
 enum { JIT_STACK_START = 32 * 1024, JIT_STACK_MOST = 8 * 1024 * 1024 };
 
@@ -39,10 +39,10 @@ static tri_status exact_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
-/* An answer of nothing would be paid, which is what a model learns first. */
+/* Refuses an empty truth, because it would reward empty answers, and a model learns those first. */
 static const char *exact_refuse(void *state, const char *truth, size_t n) {
   (void)state;
-  return trimmed(truth, n).n ? NULL : "is empty, and reward exact would pay an answer that says nothing";
+  return trimmed(truth, n).n ? NULL : "is empty, and reward exact would reward empty answers";
 }
 
 static tri_status exact_result(const char *response, size_t n, tri_text *out) {
@@ -70,8 +70,8 @@ static const char *number_refuse(void *state, const char *truth, size_t n) {
   case TRI_TEXT_NUMBER:
     return NULL;
   case TRI_TEXT_BROKEN:
-    return "ends in what is no number as a whole, as 1.2.3 and 3\\sqrt{2} are none, and reward number "
-           "compares numbers (boxed compares formulas)";
+    return "does not end in a plain number (1.2.3 and 3\\sqrt{2} are none), and reward number compares "
+           "numbers (boxed compares formulas)";
   default:
     return trimmed(truth, n).n ? "holds no number, and reward number compares numbers"
                                : "is empty, and reward number compares numbers";
@@ -84,7 +84,7 @@ static tri_status number_score(void *state, const tri_answer *a, int n, float *s
     tri_text_number want, got;
     if (!last_number(a[q].truth, a[q].truth_bytes, &want))
       TRI_FAIL(TRI_EINPUT,
-               "the answer given with prompt_id %lld holds no number, so reward number cannot judge; look at "
+               "the right answer of prompt_id %lld has no number for reward number to compare with. Check "
                "data.answer_key",
                (long long)a[q].prompt_id);
     score[q] = last_number(a[q].response, a[q].response_bytes, &got) && tri_text_number_same(&got, &want);
@@ -99,8 +99,8 @@ static tri_status number_result(const char *response, size_t n, tri_text *out) {
 }
 
 typedef struct regex {
-  pcre2_code          *code, *counted; /* counted: calls count_step at every item */
-  int64_t              left;           /* steps, of this search */
+  pcre2_code          *code, *counted; /* counted: compiled with count_step at every item */
+  int64_t              left;           /* steps left of this search */
   pcre2_match_data    *match;
   pcre2_match_context *limits;
   pcre2_jit_stack     *stack;
@@ -123,7 +123,7 @@ static void regex_close(void **state) {
   tri_host_free(state);
 }
 
-/* more: options of PCRE2 beside those of every pattern. */
+/* Compiles the pattern. `more` adds PCRE2 options to the usual ones. */
 static tri_status compile(const tri_reward_opt *o, uint32_t more, pcre2_code **out) {
   const char *pattern = tri_reward_get(o, "pattern");
   int         error;
@@ -142,7 +142,7 @@ static tri_status regex_check(const tri_reward_opt *o, const tri_reward_env *env
 
   (void)env;
   *field = "pattern";
-  TRI_TRY(compile(o, PCRE2_AUTO_CALLOUT, &code)); /* the larger of the two */
+  TRI_TRY(compile(o, PCRE2_AUTO_CALLOUT, &code)); /* the larger of both codes */
   pcre2_code_free(code);
   return TRI_OK;
 }
@@ -156,7 +156,7 @@ static tri_status regex_open(const tri_reward_opt *o, const tri_reward_env *env,
   TRI_TRY(TRI_ALLOC(x, 1));
   TRI_TRY_DONE(tri_error_at(compile(o, 0, &x->code), "the pattern of reward regex"));
   TRI_TRY_DONE(tri_error_at(compile(o, PCRE2_AUTO_CALLOUT, &x->counted), "the pattern of reward regex"));
-  /* Where no executable memory is to be had, the interpreter finds the same matches. */
+  /* Without executable memory the interpreter finds the same matches. */
   (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
   (void)pcre2_jit_compile(x->counted, PCRE2_JIT_COMPLETE);
   x->match = pcre2_match_data_create(1, NULL);
@@ -173,7 +173,7 @@ done:
   return st;
 }
 
-/* As pcre2_match. */
+/* Returns the result of pcre2_match. */
 static int regex_search(regex *x, const char *s, size_t n) {
   int rc;
 
@@ -199,8 +199,7 @@ static tri_status regex_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
-#define NO_END                                                                                               \
-  "the search for its pattern reached its limit of steps or memory; write it with fewer nested repeats"
+#define NO_END "the search for its pattern reached its limit of steps or memory. Use fewer nested repeats"
 static const tri_reward_field regex_field[] = {{.name = "pattern",
                                                 .unit = "1",
                                                 .help = "A PCRE2 expression.",

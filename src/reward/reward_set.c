@@ -1,4 +1,4 @@
-/* reward_set.c - the rewards of a deck: opened, closed, and what holds of them together. */
+/* reward_set.c - opens and closes the rewards of a deck, and tells their properties as a set. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reward_set.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_S 0.1 /* chosen: between looks whether the run is told to stop */
+#define LOOK_S 0.1 /* chosen: between checks for a stop of the run */
 
 static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, const tri_reward_env *env) {
   tri_reward_row *row = &s->row[s->n];
@@ -78,14 +78,15 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
   bool       *warned = i < 0 ? &s->warned_text : &s->row[i].warned;
   const char *name = i < 0 ? "" : s->row[i].name, *why = i < 0 ? NULL : s->row[i].kind->failure;
 
-  if (i >= 0 && s->row[i].kind->collect) return; /* it was said by who asked */
-  if (!why) why = i < 0 ? "the tokenizer's decoder fails on its tokens" : "it gave no number";
+  if (i >= 0 && s->row[i].kind->collect) return; /* the rank that asked has warned */
+  if (!why) why = i < 0 ? "the tokenizer's decoder fails on its tokens" : "it returned no number";
   if (*warned) return;
   *warned = true;
-  tri_warn_like(&(tri_notice){.code = "reward_failed", .of = i < 0 ? NULL : name, .step = -1},
-                "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
-                "reward_failures counts such answers)",
-                i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
+  tri_warn_like(
+      &(tri_notice){.code = "reward_failed", .of = i < 0 ? NULL : name, .step = -1},
+      "%s%s failed on an answer to prompt_id %lld, which gets 0: %s (logged once, reward_failures counts "
+      "such answers)",
+      i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
 }
 
 double tri_reward_set_most(const tri_reward_set *s, int i) {
@@ -107,7 +108,8 @@ bool tri_reward_set_is_full(const tri_reward_set *s, const float *part) {
     all += tri_reward_set_most(s, i);
     *(s->row[i].kind->best == 0 ? &taken : &got) += x;
   }
-  return all > 0 ? (float)got >= (float)(all * (1 - 1e-6)) : (float)(got + taken) >= 0; /* sums are f32 */
+  return all > 0 ? (float)got >= (float)(all * (1 - 1e-6))
+                 : (float)(got + taken) >= 0; /* rewards are summed in f32 */
 }
 
 const tri_reward *tri_reward_set_voter(const tri_reward_set *s) {

@@ -1,4 +1,4 @@
-/* reward_set.h - the rewards of a deck from inside. Private to its room. */
+/* reward_set.h - the data structures of a deck's rewards. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_REWARD_SET_H
 #define TRI_REWARD_SET_H
@@ -6,10 +6,10 @@
 #include "reward.h"
 #include "rollout/rollout.h"
 
-/* Further numbers of replies, summed: the first names of all in their order. */
+/* Sums of extra numbers in replies, sorted by name. Only the first names are kept. */
 typedef struct tri_reward_means {
   int             n;
-  bool            has_more; /* names behind them were left out */
+  bool            has_more; /* names were left out behind the last */
   tri_reward_mean at[TRI_EXTRAS_MOST];
 } tri_reward_means;
 

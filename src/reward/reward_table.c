@@ -1,4 +1,4 @@
-/* reward_table.c - the table of rewards; what a row of a deck or flags may say of each. */
+/* reward_table.c - the table of rewards, and the checks of a row of a deck or of flags. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/mask.h"
 #include "base/visible.h"
@@ -59,17 +59,17 @@ tri_status tri_reward_check_name(const char *name) {
   if (tri_reward_find(name)) return TRI_OK;
   if (tri_ends_with(name, ".py") || tri_ends_with(name, ".sh") || strchr(name, '/'))
     TRI_FAIL(TRI_ECONFIG,
-             "there is no reward '%.200s'; a program of yours is reward process: {name: process, command: "
+             "there is no reward '%.200s'. To run a program, use reward process, {name: process, command: "
              "[%s%.200s]}",
              name, tri_ends_with(name, ".py") ? "python3, " : "", name);
   for (int i = 0; i < N_REWARD; i++) known[i] = table[i]->name;
   near = tri_nearest(name, known, N_REWARD);
   tri_reward_names(" and ", all);
-  TRI_FAIL(TRI_ECONFIG, "there is no reward '%.200s'; %s%s", name,
-           near ? "the nearest known is " : "known are ", near ? near : all);
+  TRI_FAIL(TRI_ECONFIG, "there is no reward '%.200s'. %s%s", name, near ? "The nearest is " : "There are ",
+           near ? near : all);
 }
 
-/* NULL: the reward has no such field. */
+/* Returns NULL if the reward has no such field. */
 static const tri_reward_field *find_field(const tri_reward *kind, const char *field) {
   for (const tri_reward_field *f = kind->field; f && f->name; f++)
     if (!strcmp(f->name, field)) return f;
@@ -84,7 +84,7 @@ tri_status tri_reward_mask(const tri_reward_field *f, const char *before, const 
   return tri_text_put(out, value, strlen(value));
 }
 
-/* Whether the row gives a field in place of this one. */
+/* Tells whether the row gives another field in place of this one. */
 static bool gives_instead(const tri_reward_opt *o, const char *field) {
   for (const tri_reward_field *f = tri_reward_find(o->name)->field; f && f->name; f++)
     if (f->instead && !strcmp(f->instead, field) && tri_reward_get(o, f->name)) return true;
@@ -98,7 +98,7 @@ bool tri_reward_is_aside(const tri_reward_opt *a, const tri_reward_opt *b, const
   return gives_instead(a, of) || (b && !strcmp(a->name, b->name) && gives_instead(b, of));
 }
 
-/* A field that must be given, or one in its place, and not two of them. */
+/* Checks that the row gives a required field or one in its place, and not both. */
 static tri_status check_must(const tri_reward_opt *o, const tri_reward_field *must, const char **field) {
   char   others[128] = "";
   size_t used = 0;
@@ -114,7 +114,7 @@ static tri_status check_must(const tri_reward_opt *o, const tri_reward_field *mu
     *field = f->name;
     n++;
   }
-  if (n > 1) TRI_FAIL(TRI_ECONFIG, "reward %s takes one of these alone: %s%s", o->name, must->name, others);
+  if (n > 1) TRI_FAIL(TRI_ECONFIG, "reward %s takes only one of %s%s", o->name, must->name, others);
   if (n == 1) return TRI_OK;
   *field = must->name;
   TRI_FAIL(TRI_ECONFIG, "reward %s needs a %s%s", o->name, must->name, others);
@@ -128,13 +128,13 @@ tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field) 
   for (int i = 0; i < o->n_field; i++) {
     if (takes(kind, o->field[i].name)) continue;
     *field = o->field[i].name;
-    TRI_FAIL(TRI_ECONFIG, "reward %s has no use for a %s", o->name, *field);
+    TRI_FAIL(TRI_ECONFIG, "reward %s has no field %s", o->name, *field);
   }
   return TRI_OK;
 }
 
-enum { VALUE_SHOWN = 200 }; /* bytes; chosen: leaves space for the rest of a message */
-/* st, its message behind the field: lead, name, between and the value. */
+enum { VALUE_SHOWN = 200 }; /* bytes. Chosen: leaves space for the rest of a message */
+/* Returns st, with the field before its message: lead, name, between and value. */
 static tri_status name_field(tri_status st, const tri_reward_opt *o, const char *field, const char *lead,
                              const char *between) {
   const char             *given = tri_reward_get(o, field), *value = "";
@@ -144,7 +144,7 @@ static tri_status name_field(tri_status st, const tri_reward_opt *o, const char 
 
   if (st == TRI_OK) return TRI_OK;
   snprintf(name, sizeof name, "%s", field);
-  for (char *c = name; *c && !strcmp(lead, "--"); c++) *c = *c == '_' ? '-' : *c; /* as flags are spelled */
+  for (char *c = name; *c && !strcmp(lead, "--"); c++) *c = *c == '_' ? '-' : *c; /* flags have hyphens */
   if (given && (!f || tri_reward_mask(f, NULL, given, &shown) == TRI_OK))
     value = shown.data ? shown.data : given;
   snprintf(where, sizeof where, "%s%s%s%.*s%s", lead, name, given ? between : "", VALUE_SHOWN, value,
@@ -154,8 +154,8 @@ static tri_status name_field(tri_status st, const tri_reward_opt *o, const char 
   return tri_error_at(st, visible);
 }
 
-/* Whether a mask stands in the value where a secret would be: with other letters in its place it would be
- * masked. */
+/* Tells whether the value has a mask at the place of a secret. It replaces the mask by other letters and
+ * looks whether they would be masked. */
 static tri_status has_mask(const tri_reward_field *f, const char *before, const char *value, bool *has) {
   static const char other[] = "zzzzzzzzzzzz";
   tri_text          with = {0}, masked = {0};
@@ -176,7 +176,7 @@ static tri_status has_mask(const tri_reward_field *f, const char *before, const 
   return st;
 }
 
-/* A deck as used has masks for secrets, and cannot be run with them. */
+/* Refuses masked secrets. A deck saved by a run has them and cannot run. */
 static tri_status check_masks(const tri_reward_opt *o, const char **field) {
   for (int i = 0; i < o->n_field; i++) {
     const tri_reward_field *f = find_field(tri_reward_find(o->name), o->field[i].name);

@@ -1,8 +1,9 @@
-/* trireme_reward.h - rewards by a shared object: what it must have, version 1. C and C++; needs nothing of
- * the program.
+/* trireme_reward.h - the interface of a reward in a shared object, version 1, for C and C++. It needs nothing
+ * else of the program.
  *
- * cc -shared -fPIC -I PREFIX/include verify.c -o verify.so, and in a deck: reward: [{name: library, path:
- * ./verify.so}] */
+ * Compile it and name it in a deck:
+ *   cc -shared -fPIC -I PREFIX/include verify.c -o verify.so
+ *   reward: [{name: library, path: ./verify.so}] */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRIREME_REWARD_H
 #define TRIREME_REWARD_H
@@ -14,41 +15,43 @@
 extern "C" {
 #endif
 
-/* Grows where an object made for an older one would be misunderstood; such a one is refused. */
+/* The version grows when an older object would be misunderstood. Such an object is then refused. */
 #define TRIREME_REWARD_VERSION 1
 
-/* A finished answer; valid while score runs. Texts are UTF-8, end with a NUL that is not counted, and may
- * hold others. Without its end token. */
+/* A finished answer, valid until score returns. Texts are UTF-8. They end with a NUL, not counted in their
+ * bytes, and may contain others. The response lacks its end token. */
 typedef struct trireme_answer {
   const char    *prompt, *response;
   size_t         prompt_bytes, response_bytes;
-  const char    *truth; /* the data line's right answer; NULL: it has none */
+  const char    *truth; /* right answer of the data line, or NULL */
   size_t         truth_bytes;
-  const char    *fields; /* the line's fields but id, prompt and response, as a JSON object */
+  const char    *fields; /* other fields of the line as a JSON object, without id, prompt and response */
   size_t         fields_bytes;
-  int64_t        prompt_id; /* number of the line, from 0 on */
-  const int32_t *token;     /* [n_prompt + n_token] the prompt's, then the answer's */
+  int64_t        prompt_id; /* index of the line, from 0 */
+  const int32_t *token;     /* [n_prompt + n_token] tokens of the prompt, then of the answer */
   int32_t        n_prompt, n_token;
-  int32_t        is_cut; /* 1: at the longest length, without an end */
+  int32_t        is_cut; /* 1 if the answer reached the longest length without an end token */
 } trireme_answer;
 
-/* What the shared object defines: const trireme_reward trireme_reward_object = {...};
- * All functions are called from one thread of each rank, one after the other, in which signals are held back.
- * They must return: there is no time-out for them, and a crash, or an exception of C++ that leaves them, ends
- * the run; what may hang or crash is better a program (reward process). An error's text goes into error
- * [error_bytes], ended by NUL. */
+/* The shared object must define this:
+ *   const trireme_reward trireme_reward_object = {...};
+ * One thread of each rank calls all functions, one after another, with signals blocked. They must return,
+ * since there is no timeout. A crash, or a C++ exception that leaves a function, ends the run. Code that may
+ * hang or crash belongs in a program (reward process). Write the text of an error into error [error_bytes],
+ * with a NUL at its end. */
 typedef struct trireme_reward {
   uint32_t version;      /* TRIREME_REWARD_VERSION */
   uint32_t answer_bytes; /* sizeof(trireme_answer) */
-  /* Once, before all else; NULL: there is nothing to do. *state is what the others get. Not 0: the run ends
-   * with the error. */
+  /* Called once before the others. May be NULL. *state is passed to the other functions. If it does not
+   * return 0, the run ends with the error. */
   int (*open)(void **state, char *error, size_t error_bytes);
-  /* Scores [n], in order: finite numbers, or NAN where one cannot be judged. How many answers come at once,
-   * and which, follows from time alone: a score must not depend on it. Not 0: none was judged; the same
-   * answers come again one by one, and those that fail so are treated as the deck's on_error says. */
+  /* Fills score [n] in order with finite numbers, or NAN for an answer it cannot judge. Timing alone decides
+   * how many answers come in one call, and which. A score must not depend on that. If it does not return 0,
+   * none is judged. The same answers then come again one by one, and the deck's on_error decides about those
+   * that fail again. */
   int (*score)(void *state, const trireme_answer *answer, size_t n, double *score, char *error,
                size_t error_bytes);
-  /* Once, at the end; may be NULL. */
+  /* Called once at the end. May be NULL. */
   void (*close)(void *state);
 } trireme_reward;
 

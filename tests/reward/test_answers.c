@@ -1,5 +1,6 @@
-/* test_answers.c - a rank's answers through rewards: who is asked with what, what a failure does to the
- * others. Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
+/* test_answers.c - a rank's answers through rewards: the rewards asked and their input, and the effect of a
+ * failure on other answers. Judge: numbers worked by hand. Runs on 1 and 2 ranks, and the last rank has all
+ * answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -8,7 +9,8 @@
 
 #include <unistd.h>
 
-/* reward_table.c's table made of stand-ins; the program then takes nothing from the room's own. */
+/* Replaces the table of reward_table.c by stand-ins, so that the program links none of the room's own
+ * rewards. */
 #undef TRI_REWARD_LIST
 #define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes) ROW(letter)
 extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes, tri_reward_letter;
@@ -16,7 +18,7 @@ extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes, 
 #include "refusal_case.h"
 
 enum { PROMPTS = 2, GROUP = 2, ANSWERS = PROMPTS * GROUP, FIRST_ID = 40 };
-static const int32_t TOKEN = 3; /* of the byte-level tokenizer's first few: one byte each */
+static const int32_t TOKEN = 3; /* the first few tokens of the byte-level tokenizer, one byte each */
 
 typedef struct calls {
   int n_call, n_answer;
@@ -24,7 +26,7 @@ typedef struct calls {
 static calls tokens_got, census_got;
 static bool  tokens_fails;
 
-/* The answer's tokens; it cannot judge a truncated one. */
+/* Scores an answer by its number of tokens. It fails on a truncated one. */
 static tri_status tokens_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
   tokens_got.n_call++;
@@ -34,7 +36,7 @@ static tri_status tokens_score(void *state, const tri_answer *a, int n, float *s
   return TRI_OK;
 }
 
-/* How many answers all ranks have. */
+/* Number of answers of all ranks. */
 static tri_status census_score(void *state, const tri_answer *a, int n, float *score) {
   double all = n;
 
@@ -68,7 +70,7 @@ const tri_reward tri_reward_letter = {.name = "letter", .needs = TRI_REWARD_TEXT
 
 static bool last(void) { return rt.world_rank == rt.world_size - 1; }
 
-/* The step of one rank: sequence q has a prompt of one token and an answer of q + 1. */
+/* Makes the step of one rank. Sequence q has a prompt of one token and an answer of q + 1 tokens. */
 typedef struct step {
   tri_rollout        r;
   tri_example        example[PROMPTS];
@@ -114,7 +116,7 @@ static void step_free(step *s) {
 
 static const tri_reward_opt BOTH[] = {{.name = "tokens", .weight = 2}, {.name = "census", .weight = -1}};
 
-/* 2 (q + 1) - 4. A rank without answers is asked by the collective reward alone, with none. */
+/* The sum is 2 (q + 1) - 4. On a rank without answers only the collective reward is called, with n = 0. */
 static void a_collective_reward_asks_every_rank(void **state) {
   step s;
 
@@ -131,13 +133,12 @@ static void a_collective_reward_asks_every_rank(void **state) {
   step_free(&s);
 }
 
-/* The rank that failed takes its part in what is collective, with none, and every rank leaves with its
- * error. */
+/* A rank that failed still takes part in collective calls, with n = 0, and every rank returns its error. */
 static void a_rank_that_failed_keeps_none_waiting(void **state) {
   step s;
 
   (void)state;
-  for (int missing = 0; missing < 2; missing++) { /* the reward fails; a truth is not there */
+  for (int missing = 0; missing < 2; missing++) { /* the reward fails, or a truth is missing */
     step_make(&s, BOTH, 2);
     tokens_fails = !missing;
     if (missing) s.example[1].answer = NULL;
@@ -150,7 +151,7 @@ static void a_rank_that_failed_keeps_none_waiting(void **state) {
   }
 }
 
-/* Counts as 0, and the other reward stands. */
+/* The failed score counts as 0, and the other reward's score stays. */
 static void what_cannot_be_judged_is_marked(void **state) {
   step s;
 
@@ -166,7 +167,7 @@ static void what_cannot_be_judged_is_marked(void **state) {
   step_free(&s);
 }
 
-/* Decoded where a reward needs text; without a tokenizer every rank is told so. */
+/* Answers are decoded if a reward needs text. Without a tokenizer every rank fails. */
 static void texts_need_a_tokenizer(void **state) {
   static const tri_reward_opt bytes = {.name = "bytes", .weight = 1};
   tri_tokenizer              *tokenizer = NULL;
@@ -184,7 +185,8 @@ static void texts_need_a_tokenizer(void **state) {
   step_free(&s);
 }
 
-/* Of tokens that are one byte each; the decoder's search has no end on text that begins with "%". */
+/* A tokenizer with tokens of one byte each. The search of its decoder never ends on text that begins with
+ * "%". */
 static const char ENDLESS_TOKENIZER[] =
     "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":null,"
     "\"post_processor\":null,"
@@ -204,8 +206,8 @@ static tri_tokenizer *open_endless(void) {
   return t;
 }
 
-/* The answer without a text is left out, those before and behind it keep their own: the q-th is the q-th
- * letter, q + 1 times, and the one without counts as 0 in every part. */
+/* An answer without a text is left out, and those around it keep their own. The q-th answer is q + 1 times
+ * the q-th letter. The one without a text gets 0 in every part. */
 static void one_without_text_leaves_the_others_theirs(void **state) {
   static const tri_reward_opt both[] = {{.name = "letter", .weight = 1}, {.name = "census", .weight = 10}};
   tri_tokenizer              *tokenizer = open_endless();
@@ -230,7 +232,7 @@ static void one_without_text_leaves_the_others_theirs(void **state) {
   tri_tokenizer_close(&tokenizer);
 }
 
-/* One cannot be decoded, the reward cannot judge another: its bit stays with it. */
+/* One answer cannot be decoded, and the reward fails on another, which keeps its own bit. */
 static void a_mark_keeps_to_its_answer(void **state) {
   static const tri_reward_opt both[] = {{.name = "bytes", .weight = 1}, {.name = "tokens", .weight = 10}};
   tri_tokenizer              *tokenizer = open_endless();

@@ -1,5 +1,5 @@
-/* test_figures.c - what k answers to a prompt come to. Judges: numbers worked by hand; with one answer to a
- * prompt, and with all answers alike, what the figures must be equal to. */
+/* test_figures.c - figures of k answers to a prompt. Judges: numbers worked by hand, and equal figures for
+ * one answer to a prompt or for equal answers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "reward/figures.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST = 12, END = 0 }; /* END: a token that ends answers */
+enum { MOST = 12, END = 0 }; /* END: an end token */
 
 static tri_tokenizer *tokenizer;
 
@@ -28,10 +28,10 @@ static int close_all(void **state) {
 
 typedef struct answer {
   const char *text;
-  float       reward; /* NAN: dropped */
+  float       reward; /* NAN if dropped */
 } answer;
 
-/* n answers of `group` each, with a prompt of one token; each ends with END. */
+/* Makes n answers in groups of `group`, each with a prompt of one token and END at its end. */
 static void make(const answer *a, int n, int group, tri_rollout *r) {
   tri_tokens all = {0};
   int64_t    start[MOST + 1] = {0};
@@ -89,15 +89,16 @@ static void check(const char *reward, const answer *a, int n, int group, const d
                tri_figure_mean(&f, which[i]), want[i]);
 }
 
-/* Mean, pass@1, pass@k, best@k, majority@k. Rewards are no more than numbers here. */
+/* Mean, pass@1, pass@k, best@k, majority@k. Rewards are plain numbers here. */
 static void groups_by_hand(void **state) {
-  /* 5 has three votes of six, though 7 is worth more; then two with two votes each: the earlier */
+  /* 5 has three votes of six, though 7 has a higher reward. Then two results have two votes each, and the
+   * earlier wins */
   static const answer six[] = {{"it is 7", 1}, {"so 5", 0.25f},    {"5.0 = 5", 0},   {"05, no: 7", 1},
                                {"nothing", 0}, {"#### 5", 0.5f},   {"2 or 9", 0.5f}, {"10 - 4", 1},
                                {"+9.00", 0},   {"is it 3", 0.25f}, {"4", 0},         {"none", 0}};
-  /* the most have no number, which is no vote; none has: the first's */
+  /* most have no number and do not vote. Then none has a number, and the first answer's reward is taken */
   static const answer none[] = {{"a", 0.5f}, {"b", 0.5f}, {"9", 1}, {"c", 0.25f}, {"d", 1}, {"e", 0}};
-  /* those without a reward do not vote, and a prompt without any is none */
+  /* answers without a reward do not vote, and a prompt without any does not count */
   static const answer dropped[] = {{"1", NAN}, {"2", 0.5f}, {"1", NAN}, {"3", NAN}, {"3", NAN}, {"3", NAN}};
 
   (void)state;
@@ -106,7 +107,7 @@ static void groups_by_hand(void **state) {
   check("number", dropped, 6, 3, (double[]){0.5, 0, 0, 0.5, 0.5});
 }
 
-/* What each reward takes for a result: the answers of a row are of these kinds. */
+/* Results extracted by each reward. The answers of a row have these kinds. */
 static void results_are_the_rewards(void **state) {
   static const struct {
     const char *reward;
@@ -141,7 +142,8 @@ static void results_are_the_rewards(void **state) {
   }
 }
 
-/* With k = 1 all are the mean reward, and pass@k is pass@1; so they are where a group's answers are alike. */
+/* With k = 1 all equal the mean reward, and pass@k equals pass@1. The same holds if a group's answers are
+ * equal. */
 static void one_answer_is_all_of_them(void **state) {
   static const answer a[] = {{"1", 1}, {"1", 1}, {"none", 0.5f}, {"none", 0.5f},
                              {"3", 0}, {"3", 0}, {"4", 0.25f},   {"4", 0.25f},
@@ -160,7 +162,7 @@ static void one_answer_is_all_of_them(void **state) {
   }
 }
 
-/* Of no answer, of rewards without a most or a result, there is nothing to be said. */
+/* Figures do not exist for no answers, or for rewards without a largest value or a result. */
 static void what_is_not_had(void **state) {
   static const tri_reward_opt regex = {
       .name = "regex", .weight = 1, .n_field = 1, .field = {{.name = "pattern", .value = "x"}}};

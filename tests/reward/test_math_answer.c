@@ -1,5 +1,5 @@
-/* test_math_answer.c - final answers in TeX. Judges: math-verify (golden, make_math_golden.py), MATH's and
- * Minerva's own code (golden, make_reward_golden.py), cases worked by hand. */
+/* test_math_answer.c - final answers in TeX. Judges: math-verify (golden, make_math_golden.py), the code of
+ * MATH and Minerva (golden, make_reward_golden.py), cases worked by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -48,7 +48,7 @@ static void check_spellings(const json_t *row) {
   tri_text_free(&final);
 }
 
-/* What MATH's own code finds equal is equal here; what it does not may be by the other spellings. */
+/* Answers equal by MATH's own code are equal here. Others may be equal by the other spellings. */
 static void check_pair(const json_t *row) {
   bool same;
 
@@ -103,8 +103,8 @@ static json_t *read_lines(const char *path) {
   return rows;
 }
 
-/* Golds of MATH beside answers made from them: every right spelling is paid, no wrong one, and 97 of 100
- * verdicts are math-verify's. */
+/* Right answers of MATH beside answers made from them. Every right spelling is rewarded, no wrong one is, and
+ * 97 of 100 verdicts agree with math-verify. */
 static void test_pairs(void **state) {
   json_t *rows = read_lines(TRI_TEST_DATA "/math/pairs.jsonl"), *row;
   size_t  i, agree = 0;
@@ -124,7 +124,7 @@ static void test_pairs(void **state) {
   json_decref(rows);
 }
 
-/* Different golds of MATH: equal where math-verify finds them so, nowhere else. */
+/* Different right answers of MATH are equal if math-verify finds them equal, and only then. */
 static void test_golds(void **state) {
   json_t *rows = read_lines(TRI_TEST_DATA "/math/golds.jsonl");
   size_t  n = json_array_size(rows), pairs = 0;
@@ -147,7 +147,7 @@ typedef struct pair_case {
   bool        same;
 } pair_case;
 
-/* Whatever the order. */
+/* Compares in both orders. */
 static void check_same(const pair_case *c, size_t n) {
   for (size_t i = 0; i < n; i++)
     for (int turn = 0; turn < 2; turn++) {
@@ -180,7 +180,7 @@ static void test_same(void **state) {
                                 {"1,2", "1,3", false},
                                 {"x=1,y=2", "2", false}, /* two equations */
                                 {"x=1,y=2", "x = 1, y = 2", true},
-                                {"feet", "meters", false}, /* nothing is left of either */
+                                {"feet", "meters", false}, /* both are empty */
                                 {"\\text{ a}", "\\text{ b}", false},
                                 {"\\text{}", "", false},
                                 {"", "", true},
@@ -222,7 +222,8 @@ static const pair_case values[] = {
     {"f(2) + 1", "1 + f(2)", true},
     {"f(2) < f(1) < f(4)", "f(4) > f(1) > f(2)", true},
     {"f(2) < f(1)", "f(1) < f(2)", false},
-    {"2 \\text{ if } x > 0, \\sum y", "2 \\text{ if } x < 0, \\sum y", false}, /* no spelling cut off */
+    {"2 \\text{ if } x > 0, \\sum y", "2 \\text{ if } x < 0, \\sum y", false}, /* spellings that would be cut
+                                                                                * are not compared */
     {"Yes, since $v \\cdot w=0", "\\sum x=0", false},
     {"$\\max$ at $-1$", "$\\max$ at $0$", false},
 
@@ -236,7 +237,7 @@ static const pair_case values[] = {
     {"5 \\mathrm{~N}-\\mathrm{m}", "5", true},
     {"2|x|", "2\\left|x\\right|", true},
     {"t = \\frac{\\ln 9}{2} = \\ln 3", "\\ln 3", true},
-    {"\\sum_{k=1}^{n} k", " \\sum_{k=1}^{n} k ", true}, /* by its spelling */
+    {"\\sum_{k=1}^{n} k", " \\sum_{k=1}^{n} k ", true}, /* compared by spelling */
     {"\\sum_{k=1}^{n} k", "\\sum_{k=1}^{n} k^2", false},
     {"(1,2)^T", "(1,2)^T.", true},
 
@@ -394,7 +395,7 @@ static const pair_case values[] = {
     {"no solution", "infinitely many solutions", false},
     {"|x|", "x", false},
     {"1.2.3", "1.23", false},
-    {"10.0000001", "10", false}, /* what rounds is no value of digits alone */
+    {"10.0000001", "10", false}, /* a rounding does not equal a number in digits alone */
     {"-7.00000049", "-7", false},
     {"10000000000000000.000000", "10000000000000001", false},
     {"\\frac{x}{y}", "\\frac{y}{x}", false},
@@ -465,8 +466,8 @@ static void test_values(void **state) {
   assert_false(same);
 }
 
-/* Words written in plain letters keep their order; products of variables do not. Judge: by hand; math-verify
- * takes each of these for a product, and pays cat for act. */
+/* Words in plain letters keep their order, and products of variables do not. Judge: by hand. math-verify
+ * reads each of these as a product and rewards cat for act. */
 static void test_words(void **state) {
   static const pair_case c[] = {
       {"cat", "act", false},
@@ -475,10 +476,10 @@ static void test_words(void **state) {
       {"NO", "ON", false},
       {"Amy", "May", false},
       {"Bob", "obB", false},
-      {"six", "xis", false}, /* i and e are letters of words too */
+      {"six", "xis", false}, /* i and e may be letters of words */
       {"red", "der", false},
       {"SSA", "SAS", false},
-      {"ABC", "BCA", false}, /* an order of three */
+      {"ABC", "BCA", false}, /* an order of three letters */
       {"Amy Lee", "Lee Amy", false},
       {"\\angle ABC", "\\angle BAC", false},
       {"cat,dog", "act,god", false},
@@ -516,7 +517,7 @@ static void test_words(void **state) {
   check_same(c, sizeof c / sizeof *c);
 }
 
-/* want NULL: no box. */
+/* want NULL means no box. */
 static void check_box(const char *text, size_t n, const char *want) {
   tri_part got;
   bool     found = tri_math_boxed(text, n, &got);
@@ -572,17 +573,18 @@ static float score(const char *name, const char *response, const char *truth) {
 static void test_boxed(void **state) {
   (void)state;
   assert_true(score("boxed", "thus \\boxed{\\dfrac12}", "\\frac{1}{2}") == 1);
-  assert_true(score("boxed", "thus \\boxed{1/2}", "We get $\\boxed{\\frac12}$.") == 1); /* MATH's solution */
+  assert_true(score("boxed", "thus \\boxed{1/2}", "We get $\\boxed{\\frac12}$.") ==
+              1); /* a solution of MATH */
   assert_true(score("boxed", "thus 1/2", "\\frac{1}{2}") == 0);
   assert_true(score("boxed", "", "") == 0); /* without a box */
   assert_true(score("boxed", "\\boxed{3}", "2") == 0);
-  /* GSM8K's own lines: the number behind the mark */
+  /* lines of GSM8K, with the number behind the mark */
   assert_true(score("boxed", "\\boxed{1234}", "12 * 100 = <<12*100=1200>>1200, and 34.\n#### 1,234") == 1);
   assert_true(score("boxed", "\\boxed{\\$72.00}", "24 + 48 = 72.\n#### 72") == 1);
   assert_true(score("boxed", "\\boxed{24}", "24 + 48 = 72.\n#### 72") == 0);
 }
 
-/* A truth that no answer could be right to is refused, and a box with nothing in it is never paid. */
+/* A truth without a possible right answer is refused. An empty box is never rewarded. */
 static void test_boxed_refuses(void **state) {
   static const char *const bad[] = {"",
                                     " \n",
@@ -614,7 +616,7 @@ static void test_boxed_refuses(void **state) {
   assert_true(score("boxed", "\\boxed{1+x}", "#### x+1") == 1);
 }
 
-/* That a truth of GSM8K's kind is its number is said, and once. */
+/* The log says once that truths of GSM8K's kind stand for their number. */
 static void test_boxed_says(void **state) {
   static const char truth[] = "24 + 48 = 72.\n#### 72";
   tri_reward_opt    o = {.name = "boxed", .weight = 1};
@@ -647,11 +649,11 @@ static void test_gsm8k(void **state) {
     int         want;
   } c[] = {{"#### 72", truth, 1},
            {"so 24 + 48.\n#### 72 clips, of 100", truth, 1}, /* the first behind the mark */
-           {"The answer is 72.", truth, 1},                  /* no mark: the last */
+           {"The answer is 72.", truth, 1},                  /* without a mark the last */
            {"72 of 100", truth, 0},
            {"#### 72\n#### 73", truth, 0}, /* the last mark */
            {"#### none, 72", truth, 1},
-           {"it is 72 ####", truth, 1}, /* nothing behind it: the last of all */
+           {"it is 72 ####", truth, 1}, /* nothing behind the mark, so the last of all */
            {"####72.00", truth, 1},
            {"#####72", truth, 1},
            {"#### $1234", big, 1},
@@ -659,13 +661,13 @@ static void test_gsm8k(void **state) {
            {"no number", truth, 0},
            {"", truth, 0},
            {"####", truth, 0},
-           {"#### 5", "5", 1}, /* a truth that is the number alone */
+           {"#### 5", "5", 1}, /* a truth with nothing but the number */
            {"#### \xe2\x88\x92"
             "5",
             "#### -5", 1}, /* U+2212 */
            {"#### 1.5e3", "#### 1,500", 1},
            {"#### 3/4", "#### 0.75", 1},
-           {"#### 72.5.1, or 72", truth, 0}, /* no number as a whole, and no other in its place */
+           {"#### 72.5.1, or 72", truth, 0}, /* no number as a whole, and no other is taken */
            {"#### 1,2345", "#### 1", 0},
            {"#### 5 + 2\\sqrt{3}", "#### 5", 0},
            {"#### 3 + 4i", "#### 3", 0},
@@ -684,8 +686,8 @@ static void test_gsm8k(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* The time of an answer that repeats itself grows with its length alone. 600 kB take 0.1 s here, and half a
- * minute where each \\frac looks for its closing brace to the end. */
+/* The time for a repetitive answer grows linearly with its length. 600 kB take 0.1 s here. They would take
+ * half a minute if each \\frac searched for its closing brace up to the end. */
 static void test_repeated(void **state) {
   enum { TIMES = 100000 };
   static const char part[] = "\\frac{";
@@ -702,8 +704,9 @@ static void test_repeated(void **state) {
   free(text);
 }
 
-/* Two lists of 100 factorials, and 128 sines in relations: the work of a comparison is bounded whatever its
- * answers hold. 30 ms here in all; 10 s where each comparison of two elements evaluates both again. */
+/* Two lists of 100 factorials, and 128 sines in relations. The work of a comparison is bounded for every
+ * answer. All take 30 ms here, and would take 10 s if each comparison of two elements evaluated both
+ * again. */
 static void test_bounded(void **state) {
   tri_text a = {0}, b = {0}, c = {0}, d = {0};
   clock_t  begin;

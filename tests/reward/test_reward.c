@@ -41,7 +41,7 @@ static int teardown(void **state) {
   return tri_host_bytes() == 0 ? 0 : -1;
 }
 
-/* Score of one answer, NAN where it cannot be judged; it may fail with *st. */
+/* Returns the score of one answer, NAN if the reward failed. It may fail with *st. */
 static float score_as(const char *name, const char *pattern, tri_answer a, tri_status *st) {
   tri_reward_opt  o = option(name, 1, pattern);
   tri_reward_set *set;
@@ -102,10 +102,10 @@ static const pair_case numbers[] = {
     {"072", "72", 1},
     {"1,234", "1234", 1},
     {"$1,234,567.50 in all", "1234567.5", 1},
-    {"1234,567", "567", 0}, /* no number as a whole, so none */
+    {"1234,567", "567", 0}, /* no number as a whole, so no number */
     {"1,2345", "2345", 0},
     {"1,23", "23", 0},
-    {"so 5, or 1,23", "5", 0}, /* and no other in its place */
+    {"so 5, or 1,23", "5", 0}, /* and no other is taken */
     {"1,000", "1000.0", 1},
     {"0,001", "1", 0},
     {"-5", "5", 0},
@@ -200,7 +200,7 @@ static const pair_case numbers[] = {
      "234", 0},
     {"10 000", "10000", 1},
     {"of 12 34", "34", 1}, /* two numbers */
-    {"25 m^2", "25", 1},   /* an exponent, an index, a word are no numbers */
+    {"25 m^2", "25", 1},   /* exponents, indices and words are not numbers */
     {"25 cm^{2}", "25", 1},
     {"x_1 = 7", "7", 1},
     {"72 g of H2O", "72", 1},
@@ -219,7 +219,7 @@ static void test_number(void **state) {
   check_cases("number", numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* No number is cut out of a formula, or out of a longer number. `cut`: the digits that stand there last. */
+/* A number is never cut out of a formula or of a longer number. `cut` has the last digits of the text. */
 static void test_number_is_whole(void **state) {
   static const struct {
     const char *response, *cut;
@@ -314,7 +314,7 @@ static void test_number_is_whole(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* The text ends where its length says, even inside a number. */
+/* The text ends at its length, even inside a number. */
 static void test_number_bounds(void **state) {
   static const char text[] = "1,234.567";
   static const struct {
@@ -324,7 +324,7 @@ static void test_number_bounds(void **state) {
 
   (void)state;
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-    char      *copy = malloc(c[i].n); /* so that a sanitizer sees a step too far */
+    char      *copy = malloc(c[i].n); /* lets a sanitizer see reads behind the end */
     tri_answer a = answer("", c[i].truth);
     tri_status st;
     assert_non_null(copy);
@@ -336,7 +336,7 @@ static void test_number_bounds(void **state) {
   }
 }
 
-/* A truth that is no number as a whole is refused while data is read. */
+/* A truth that is not a number as a whole is refused while data is read. */
 static void test_truth_broken(void **state) {
   static const char *const truth[] = {"12,34", "none", "1.2.3", "4:30"};
   tri_reward_opt           o = {.name = "number", .weight = 1};
@@ -350,7 +350,7 @@ static void test_truth_broken(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* Such a truth would pay an answer that says nothing. */
+/* Such a truth would reward empty answers. */
 static void test_truth_empty(void **state) {
   static const char *const name[] = {"exact", "number", "gsm8k", "boxed"}, *const truth[] = {"", " \n"};
 
@@ -419,7 +419,7 @@ static void test_regex(void **state) {
   assert_true(score_as("regex", "b", nul, &st) == 0 && st == TRI_OK);
 }
 
-/* A match that needs more stack than the machine's small default one: 200 000 times the group. */
+/* This match repeats the group 200 000 times, and needs more stack than the JIT's small default. */
 static void test_regex_long(void **state) {
   enum { N = 200000 };
   char      *text = malloc(N + 1);
@@ -457,7 +457,7 @@ static void test_regex_refused(void **state) {
   tri_error_clear();
 }
 
-/* A pattern has no limit but PCRE2's: of 2000 alternatives the last is found. */
+/* Only PCRE2's own limits apply to a pattern. The last of 2000 alternatives is found. */
 static void test_regex_long_pattern(void **state) {
   enum { N = 4000 };
   char      *pattern = malloc(N + 4);
@@ -472,7 +472,7 @@ static void test_regex_long_pattern(void **state) {
   free(pattern);
 }
 
-/* Whatever an answer's text is, it is no error. Judge: PCRE2's limits, stated in reward_rule.c. */
+/* The text of an answer is never an error. Judge: PCRE2's limits as stated in reward_rule.c. */
 static void test_regex_cannot_judge(void **state) {
   enum { N = 2000000 };
   static const char *const bomb = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
@@ -485,16 +485,16 @@ static void test_regex_cannot_judge(void **state) {
   text[N] = 0;
   assert_true(isnan(score_as("regex", "^(a+)+$", answer(bomb, NULL), &st)) && st == TRI_OK);
   assert_true(isnan(score_as("regex", "(*NO_JIT)^(a+)+$", answer(bomb, NULL), &st)) && st == TRI_OK);
-  /* the JIT's stack; the interpreter's heap; the depth of calls */
+  /* the stack of the JIT, the heap of the interpreter, the depth of calls */
   assert_true(isnan(score_as("regex", "^(?:a|b)+$", answer(text, NULL), &st)) && st == TRI_OK);
   assert_true(isnan(score_as("regex", "(*NO_JIT)^(?:a|b)+$", answer(text, NULL), &st)) && st == TRI_OK);
   assert_true(isnan(score_as("regex", "^(a(?1)?b)$", answer(text, NULL), &st)) && st == TRI_OK);
-  /* cannot come from the decoder */
+  /* the decoder never produces this */
   assert_true(isnan(score_as("regex", "a", answer("\xff", NULL), &st)) && st == TRI_OK);
   free(text);
 }
 
-/* 2^21 steps from a place are few enough, from each of 50 words they are not. */
+/* 2^21 steps from one start are few enough, but not from each of 50 words. */
 static void test_regex_bounds_the_sum(void **state) {
   char       text[50 * 22 + 1];
   tri_status st;
@@ -507,7 +507,7 @@ static void test_regex_bounds_the_sum(void **state) {
   assert_true(score_as("regex", "(a|a)*[b ]", answer(text, NULL), &st) == 1 && st == TRI_OK);
 }
 
-/* 2 exact - 0.5 regex(\d) + 1 regex(^P): "Paris" 2 + 0 + 1, "P1" 0 - 0.5 + 1, "x" 0. */
+/* 2 exact - 0.5 regex(\d) + 1 regex(^P) is 2 + 0 + 1 for "Paris", 0 - 0.5 + 1 for "P1", and 0 for "x". */
 static void test_set(void **state) {
   const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", -0.5, "\\d"), option("regex", 1, "^P")};
   const tri_answer     a[] = {answer("Paris", "Paris"), answer("P1", "Paris"), answer("x", "Paris")};
@@ -531,7 +531,7 @@ static void test_set(void **state) {
   tri_reward_set_close(&s);
 }
 
-/* 2 exact + 1 regex, whose search has no end on the first answer: 2 + 0, 0 + 1. */
+/* 2 exact + 1 regex. The regex search never ends on the first answer, so the sums are 2 + 0 and 0 + 1. */
 static void test_set_cannot_judge(void **state) {
   const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", 1, "^(a+)+$")};
   const tri_answer     a[] = {answer("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
@@ -560,7 +560,7 @@ static void refuse_set(const tri_reward_opt *o, int n, const char *word) {
   tri_error_clear();
 }
 
-/* "exact, number or regex" of all rows, where last is " or ". */
+/* Makes "exact, number or regex" of all rows, with `last` = " or ". */
 static void join_names(const char *last, char *out, size_t bytes) {
   out[0] = 0;
   for (int i = 0; tri_reward_at(i); i++) {
@@ -589,7 +589,7 @@ static void test_set_refused(void **state) {
   refuse_set(o, 2, "tri_reward_check_name() reward.name numbr number");
   o[1] = option("zzzzzzzz", 1, "");
   join_names(" and ", names, sizeof names);
-  snprintf(known, sizeof known, "known are %s", names);
+  snprintf(known, sizeof known, " %s", names);
   refuse_set(o, 2, known);
   o[1] = option("number", NAN, "");
   refuse_set(o, 2, "check_row() reward.weight nan number");
@@ -604,7 +604,7 @@ static void test_set_refused(void **state) {
   tri_reward_set_close(&s);
 }
 
-/* What is typed is named: a flag, not a key of a deck. */
+/* Messages name the flag as typed, not the key of a deck. */
 static void test_refused_flags(void **state) {
   static const struct {
     const char *name, *pattern, *message;
@@ -638,7 +638,7 @@ static tri_reward_opt shaping(const char *buffer, const char *factor) {
   return o;
 }
 
-/* Of one answer of n tokens, whose text does not matter. */
+/* Scores one answer of n tokens. Its text does not matter. */
 static float shaped(int64_t longest, const char *buffer, const char *factor, int n) {
   tri_reward_opt  o = shaping(buffer, factor);
   tri_reward_env  env = {.longest = longest, .longest_key = "the test"};
@@ -655,8 +655,8 @@ static float shaped(int64_t longest, const char *buffer, const char *factor, int
   return part;
 }
 
-/* Judge: TRL's get_soft_overlong_punishment (tests/golden/make_reward_golden.py); its two roundings in f64
- * are not ours. */
+/* Judge: TRL's get_soft_overlong_punishment (tests/golden/make_reward_golden.py). We do not copy its two
+ * roundings in f64. */
 static void test_length(void **state) {
   FILE  *f = fopen(TRI_TEST_DATA "/reward/length.txt", "r");
   int    longest, buffer, n, lines = 0;
@@ -706,7 +706,7 @@ static void test_length_refused(void **state) {
   }
 }
 
-/* All there is to get: 2 exact and 1 regex; a penalty takes it, what is lost by length does not. */
+/* The full reward is 2 exact and 1 regex. A penalty takes it away, but a loss by length does not. */
 static void test_full(void **state) {
   const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", 1, "a"), shaping("4", NULL),
                               option("regex", -0.5, "b")};
@@ -737,7 +737,7 @@ static void test_table(void **state) {
     int               n = 0;
     assert_ptr_equal(tri_reward_find(kind->name), kind);
     for (const tri_reward_field *f = kind->field; f && f->name; f++, n++)
-      assert_true(strcmp(f->name, "name") && strcmp(f->name, "weight")); /* every row's own */
+      assert_true(strcmp(f->name, "name") && strcmp(f->name, "weight")); /* every row has these anyway */
     assert_true(n <= TRI_REWARD_FIELDS);
   }
   assert_ptr_equal(tri_reward_at(0), &tri_reward_exact);
@@ -746,7 +746,7 @@ static void test_table(void **state) {
   assert_string_equal(names, want);
 }
 
-/* Those of the rows, whether or not they can be opened. */
+/* The needs of all rows, whether or not they can be opened. */
 static void test_needs(void **state) {
   const tri_reward_opt o[] = {option("regex", 1, "a("), option("exact", 1, "")};
 

@@ -1,5 +1,6 @@
-/* test_reward_http.c - a server as a reward: what it is asked, several at once over open connections, how it
- * fails. Judge: the request of OpenRLHF spelled out; the server here, which counts. Loopback only. */
+/* test_reward_http.c - a server as a reward: its requests, several at once over open connections, and its
+ * failures. Judge: the request of OpenRLHF written out, and the counts of this test's server. Loopback
+ * only. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "reward/work_queue/proxy.h"
@@ -23,7 +24,7 @@
 
 enum { MOST = 32, TOGETHER = 4 };
 
-/* 116 of the 120 bytes that a message has of a reply. */
+/* 116 of the 120 bytes of a reply in a message. */
 #define EDGE_PART "<title>no such page</title> "
 #define EDGE      EDGE_PART EDGE_PART EDGE_PART EDGE_PART "key="
 
@@ -33,9 +34,9 @@ static struct {
   pthread_mutex_t lock;
   pthread_cond_t  news;
   int             socket, port;
-  int             connections, requests, here; /* here: wait to be answered together */
-  int             failing;                     /* so many more requests for "flaky" are answered by 503 */
-  bool            closes;                      /* stalled ones are let go */
+  int             connections, requests, here; /* requests waiting to be answered together */
+  int             failing;                     /* number of further requests for "flaky" answered with 503 */
+  bool            closes;                      /* stalled requests may go on */
   char            body[4096], head[4096];      /* of the last request */
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
 
@@ -61,7 +62,7 @@ static void reply(int fd, int status, const char *body) {
   send_text(fd, text);
 }
 
-/* Bytes of the response, as the last query has them behind the prompt. */
+/* Bytes of the response in the last query, behind the prompt. */
 static void reply_bytes(int fd, const char *body, bool bare) {
   json_t     *o = json_loads(body, 0, NULL);
   const char *query = json_string_value(json_array_get(json_object_get(o, "query"), 0));
@@ -75,8 +76,8 @@ static void reply_bytes(int fd, const char *body, bool bare) {
   json_decref(o);
 }
 
-/* A reply to a batch: bytes of each response, one of them no number where it is "word", one too few where one
- * is "short"; half of them in extra_logs, their number once for all. */
+/* Replies to a batch with the bytes of each response. A response "word" gets text instead of a number, and
+ * with "short" one reward is missing. extra_logs has half of each, and the number of answers once for all. */
 static void reply_batch(int fd, const char *body) {
   json_t *o = json_loads(body, 0, NULL), *query = json_object_get(o, "query"),
          *prompts = json_object_get(o, "prompts");
@@ -100,7 +101,7 @@ static void reply_batch(int fd, const char *body) {
   json_decref(o);
 }
 
-/* Answers when TOGETHER requests are here. */
+/* Answers once TOGETHER requests have arrived. */
 static void wait_for_others(void) {
   pthread_mutex_lock(&server.lock);
   if (++server.here == TOGETHER) pthread_cond_broadcast(&server.news);
@@ -123,7 +124,7 @@ static bool is_failing(void) {
   return fails;
 }
 
-/* false: the connection is to be closed. */
+/* Returns false to close the connection. */
 static bool serve(int fd, const char *body) {
   if (strstr(body, "stall")) {
     wait_for_end();
@@ -133,7 +134,7 @@ static bool serve(int fd, const char *body) {
     send_text(fd, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\x1f\x8b");
     return false;
   }
-  if (strstr(body, "heads")) { /* interim replies that never end */
+  if (strstr(body, "heads")) { /* endless interim replies */
     for (int i = 0; i < 100000 && send(fd, "HTTP/1.1 102 X\r\na: b\r\n\r\n", 24, MSG_NOSIGNAL) > 0; i++)
       continue;
     return false;
@@ -157,7 +158,7 @@ static bool serve(int fd, const char *body) {
     reply(fd, 500, "our mistake");
   else if (strstr(body, "echo"))
     reply(fd, 404, "nothing at /x?key=SEKRIT for user:hunter2");
-  else if (strstr(body, "edge")) /* the word of the address stands where a message is cut */
+  else if (strstr(body, "edge")) /* puts the word of the address at the cut of a message */
     reply(fd, 404, EDGE "SEKRIT");
   else if (strstr(body, "s404"))
     reply(fd, 404, "no such page");
@@ -188,7 +189,7 @@ static bool serve(int fd, const char *body) {
   return true;
 }
 
-/* One request; its body. false: the connection was closed. */
+/* Reads one request and its body. Returns false if the connection was closed. */
 static bool read_request(int fd, char *text, size_t bytes, char **body) {
   size_t n = 0, want = 0;
 
@@ -241,7 +242,7 @@ static void *accept_all(void *unused) {
   }
 }
 
-/* A port of this test's own; nobody listens there yet. */
+/* A port of this test's own, without a listener yet. */
 static int bind_anywhere(int *port) {
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t          n = sizeof a;
@@ -253,7 +254,7 @@ static int bind_anywhere(int *port) {
   return fd;
 }
 
-/* ---- asking it ---- */
+/* ---- requests ---- */
 
 static int setup(void **state) {
   (void)state;
@@ -302,7 +303,7 @@ typedef struct outcome {
   int32_t    failed[MOST];
 } outcome;
 
-/* responses: parted by spaces. */
+/* Submits responses, separated by spaces. */
 static outcome ask(tri_reward_set *set, const char *responses) {
   static char text[1024], whole[MOST][64];
   outcome     x = {0};
@@ -326,7 +327,7 @@ static outcome ask(tri_reward_set *set, const char *responses) {
   return x;
 }
 
-/* The first answer gets its bytes, the one that is in between fails, the last gets its bytes. */
+/* The first answer gets its bytes, the second fails, and the last gets its bytes. */
 static void check_between(const char *bad, int requests) {
   tri_reward_set *set = open_set(server.port, "20", "2", "drop");
   char            responses[64];
@@ -338,7 +339,7 @@ static void check_between(const char *bad, int requests) {
   assert_int_equal(x.st, TRI_OK);
   if (x.total[0] != 1 || x.total[2] != 3 || !isnan(x.total[1]) || !x.failed[1])
     fail_msg("%s: %g %g %g", bad, (double)x.total[0], (double)x.total[1], (double)x.total[2]);
-  /* libcurl itself asks once more where a connection that was kept open had been closed */
+  /* libcurl itself retries once if the server has closed an idle connection */
   if (count_requests() - before != requests && strcmp(bad, "cut"))
     fail_msg("%s: %d requests", bad, count_requests() - before);
   tri_reward_set_close(&set);
@@ -361,7 +362,7 @@ static tri_reward_set *open_batch(const char *batch, const char *retries, const 
   return set;
 }
 
-/* Each response has "batch" in it, so that the server answers it as a list. */
+/* Each response contains "batch", so the server replies with a list. */
 static void batches_are_asked(void **state) {
   tri_reward_set *set = open_batch("3", "2", "drop");
   tri_reward_mean mean[TRI_EXTRAS_MOST];
@@ -378,7 +379,7 @@ static void batches_are_asked(void **state) {
   assert_true(mean[0].sum == 3 * 3 + 2 * 2 && mean[0].n == 5);
   assert_string_equal(mean[1].name, "half");
   assert_true(mean[1].sum == 35 / 2.0 && mean[1].n == 5);
-  x = ask(set, ""); /* nothing to ask is no request */
+  x = ask(set, ""); /* no jobs, no request */
   assert_true(x.st == TRI_OK && count_requests() == 2);
   x = ask(set, "batch batcha");
   assert_string_equal(server.body, "{\"query\": [\"2+\\\"3=batch\", \"2+\\\"3=batcha\"], \"prompts\": "
@@ -386,7 +387,8 @@ static void batches_are_asked(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* A reply of another count costs all of its request, no other; one number that is none costs its answer. */
+/* A reply with a wrong number of rewards fails all jobs of its request and no others. A reward that is not a
+ * number fails one answer. */
 static void batches_fail_as_they_are_asked(void **state) {
   tri_reward_set *set = open_batch("2", "0", "drop");
   outcome         x = ask(set, "batch short batch batch word batch batch");
@@ -397,7 +399,7 @@ static void batches_fail_as_they_are_asked(void **state) {
   for (int i = 0; i < 7; i++) assert_true((x.failed[i] != 0) == fails[i] && isnan(x.total[i]) == fails[i]);
   assert_int_equal(count_requests(), 4);
   tri_reward_set_close(&set);
-  set = open_batch("4", "2", "drop"); /* the whole request is asked again, and no other */
+  set = open_batch("4", "2", "drop"); /* the whole request is retried, and no other */
   pthread_mutex_lock(&server.lock);
   server.failing = 2;
   server.requests = 0;
@@ -424,8 +426,8 @@ static void asks_as_openrlhf(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* The server answers when four are there: they are in flight at once; and the next step has the same
- * connections. */
+/* The server answers when four requests have arrived, so they are in flight at once. The next step uses the
+ * same connections. */
 static void asks_several_at_once(void **state) {
   tri_reward_set *set = open_set(server.port, "20", "0", "abort");
   outcome         x = ask(set, "together together together together");
@@ -443,7 +445,7 @@ static void asks_several_at_once(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* Each is tried again twice, but for a mistake of ours. */
+/* Each failure is retried twice, except errors of the request. */
 static void failures_are_tried_again(void **state) {
   static const char *const bad[] = {"packed", "heads", "half",  "cut",  "noise", "huge",   "s500", "s302",
                                     "two",    "none",  "other", "text", "nan",   "beyond", "page"};
@@ -511,18 +513,18 @@ static void fails_with(const char *url, const char *answer, const char *why) {
   tri_reward_set_close(&set);
 }
 
-/* What the server repeats of the address is masked too. */
+/* Parts of the address in the server's reply are masked too. */
 static void secrets_stay_out_of_messages(void **state) {
   char url[96];
 
   (void)state;
   snprintf(url, sizeof url, "http://user:hunter2@127.0.0.1:%d/x?key=SEKRIT", server.port);
   fails_with(url, "echo", "judge_error() 40 404 /x?key=*** ***");
-  fails_with(url, "edge", "/x: the server says 404: " EDGE_PART);
+  fails_with(url, "edge", " 404: " EDGE_PART);
 }
 
-/* A proxy that nobody is behind: loopback never goes there, whatever its spelling; of another host the
- * message names the variable that sent it there. */
+/* A proxy without a listener. Loopback in any spelling never goes there. For another host the message names
+ * the variable with the proxy. */
 static void loopback_goes_by_no_proxy(void **state) {
   static const char *const here[] = {"127.0.0.1", "localhost", "127.1", "LOCALHOST"};
   char                     url[96], proxy[96];
@@ -604,7 +606,7 @@ static void check_way(const char *field, const char *value, const char *why) {
   tri_reward_set_close(&set);
 }
 
-/* The address in a file that others may not read, or in a variable: it is asked, and never shown. */
+/* The address in a private file or in a variable is used and never shown. */
 static void addresses_may_lie_elsewhere(void **state) {
   char path[] = "/tmp/tri_url_XXXXXX", text[128];
   int  fd = mkstemp(path), n;
@@ -680,7 +682,7 @@ static void refuses(void **state) {
   }
 }
 
-/* A build without libcurl says so. */
+/* A build without libcurl refuses http. */
 static bool is_absent(void) {
   tri_reward_opt o = {.name = "http", .weight = 1, .n_field = 1, .field = {{"url", "http://h/", 0}}};
   bool           absent = tri_reward_check(&o, NULL) == TRI_EABSENT;

@@ -1,5 +1,5 @@
-/* test_reward_library.c - a shared object as a reward: what it is given, how it fails, what is refused of it.
- * Judge: the bytes of each response, counted here. The objects: tests/case/reward_object.c. */
+/* test_reward_library.c - a shared object as a reward: its input, its failures, and refused objects. Judge:
+ * the bytes of each response, counted here. The objects: tests/case/reward_object.c. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "reward/reward.h"
@@ -56,7 +56,7 @@ static tri_answer answer(const char *response, int i) {
                       .truncated = i == 2};
 }
 
-/* responses [n]; what they get, NAN where they fail. */
+/* Checks the scores of responses [n], NAN for a failure. */
 static void check(const char *const *response, const float *want, int n) {
   static tri_answer a[MOST];
   static float      part[MOST], total[MOST];
@@ -80,7 +80,7 @@ static void gives_what_it_says(void **state) {
   check(response, want, 7);
 }
 
-/* One that fails takes no other along, whatever came together. */
+/* A failed answer fails no other, whichever came in the same call. */
 static void failures_are_its_own(void **state) {
   static const char *response[MOST];
   static float       want[MOST];
@@ -134,13 +134,13 @@ static void refuses(void **state) {
     tri_error_clear();
   }
   o = row(TRI_REWARD_OBJECTS "/libreward_opens.so", NULL);
-  assert_int_equal(tri_reward_check(&o, NULL), TRI_OK); /* it is not run yet */
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_OK); /* no run yet */
   assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_EREWARD);
   assert_non_null(strstr(tri_error_message(), "eeee"));
 }
 
-/* Looked at, it is read and not loaded: no code of it runs until a run opens it. Judge: its constructor,
- * which sanitizers run once: this test comes first. */
+/* A check reads the object but does not load it, so no code of it runs before a run opens it. Judge: its
+ * constructor. Sanitizers run it once, so this test comes first. */
 static void is_not_run_to_be_checked(void **state) {
   static const char *const path[] = {TRI_REWARD_OBJECTS "/libreward_object.so",
                                      TRI_REWARD_OBJECTS "/libreward_sysv.so"};
@@ -191,8 +191,8 @@ static void refuses_what_no_loader_takes(void **state) {
   unlink(path);
 }
 
-/* What a linker never writes: a table of relocations that lies in the zeros behind a segment's bytes, which
- * may be of any size. It takes no time to refuse. */
+/* A table of relocations in the zeros behind a segment's bytes, as no linker writes it. It may have any size,
+ * and refusing it takes no time. */
 static void refuses_a_table_without_end(void **state) {
   static const struct {
     int64_t  tag;

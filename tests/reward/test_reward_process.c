@@ -1,6 +1,5 @@
-/* test_reward_process.c - a program beside the ranks as a reward: what it answers, in what order, how it
- * fails, what becomes of it. Judge: the bytes of each response, counted here. The program:
- * tests/case/reward_child.c. */
+/* test_reward_process.c - a program beside the ranks as a reward: its answers, their order, its failures and
+ * its end. Judge: the bytes of each response, counted here. The program: tests/case/reward_child.c. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/child.h"
 #include "base/file.h"
@@ -34,7 +33,7 @@ static int setup(void **state) {
   return 0;
 }
 
-/* Gone, or dead and not waited for by whoever adopted it. */
+/* The process is gone, or is a zombie its new parent has not reaped. */
 static bool is_alive(long pid) {
   char  path[64], state = 'Z';
   FILE *f;
@@ -47,7 +46,7 @@ static bool is_alive(long pid) {
   return state != 'Z' && state != 'X';
 }
 
-/* Whether there is anything with this number, a zombie too. */
+/* Tells whether a process with this number exists, zombies included. */
 static bool is_there(long pid) {
   char path[64];
 
@@ -55,7 +54,7 @@ static bool is_there(long pid) {
   return access(path, F_OK) == 0;
 }
 
-/* Each process that ever ran here is gone, at once or as soon as the system has killed it. */
+/* Checks that every process of this test is gone, at once or as soon as the system has killed it. */
 static int check_gone(void) {
   FILE *f = fopen(pids, "r");
   long  pid;
@@ -81,7 +80,7 @@ static int teardown(void **state) {
   return tri_host_bytes() == 0 && !rmdir(folder) ? 0 : -1;
 }
 
-/* "reward_child\0--pids\0FILE\0..." of `more`, which has its words parted by spaces. */
+/* Makes "reward_child\0--pids\0FILE\0..." from `more`, with words separated by spaces. */
 static tri_reward_set *open_set(const char *more, const char *timeout_s, const char *on_error) {
   static char     words[512];
   tri_reward_opt  o = {.name = "process", .weight = 1};
@@ -122,7 +121,7 @@ typedef struct outcome {
   int32_t    failed[MOST];
 } outcome;
 
-/* response: parted by spaces. */
+/* Submits responses, separated by spaces. */
 static outcome ask(tri_reward_set *set, const char *responses) {
   static char copy[1024];
   outcome     x = {0};
@@ -138,7 +137,7 @@ static outcome ask(tri_reward_set *set, const char *responses) {
   return x;
 }
 
-/* "2 _ 5": bytes of each, _ where it failed, with what a failure gets. */
+/* Checks "2 _ 5", the bytes of each response, with _ for a failure. */
 static void check(const outcome *x, const char *want, float lost) {
   char copy[256], *word = strcpy(copy, want), *next;
 
@@ -175,16 +174,17 @@ static void answers(void **state) {
     assert_int_equal(x.st, TRI_OK);
   }
   tri_reward_set_close(&set);
-  assert_int_equal(check_gone(), 1); /* one process did it all */
+  assert_int_equal(check_gone(), 1); /* one process answered all */
 }
 
-/* It answers when it has seen the last one, in reverse: so all are there before the first answer is. */
+/* The program answers in reverse order after it has seen the last job, so all jobs arrive before the first
+ * answer. */
 static void answers_come_in_any_order(void **state) {
   (void)state;
   run("--after 4", "a bc def ghij", "1 2 3 4");
 }
 
-/* The means since the last call, as "name sum n" of each. */
+/* Checks the means since the last call, written as "name sum n" for each. */
 static void check_extras(tri_reward_set *set, const char *want) {
   tri_reward_mean mean[TRI_EXTRAS_MOST];
   char            got[1024] = "";
@@ -197,7 +197,7 @@ static void check_extras(tri_reward_set *set, const char *want) {
   assert_string_equal(got, want);
 }
 
-/* Numbers beside the reward; a name that only some replies have counts those alone. */
+/* Extra numbers beside the reward. The mean of a name counts only replies that have it. */
 static void further_numbers_are_kept(void **state) {
   static const char *const passed_over[] = {"more:\"a_b\":\"x\"",
                                             "more:\"x\":null",
@@ -210,7 +210,7 @@ static void further_numbers_are_kept(void **state) {
                                             "more:\"abcdefghijklmnopqrstuvwxyz_0123456\":1"};
   static const char *const refused[] = {"more:\"x\":NaN",
                                         "more:\"x\":-1e999",
-                                        "more:\"x\":1e308", /* two of which have no mean */
+                                        "more:\"x\":1e308", /* two of them have no mean */
                                         "more:\"extra_logs\":1",
                                         "more:\"extra_logs\":{\"x\":\"1\"}",
                                         "more:\"extra_logs\":{\"x\":[1]}",
@@ -248,7 +248,7 @@ static void further_numbers_are_kept(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* More names than there is space for: the first ones stay, whoever came first. */
+/* With more names than space the first ones in sorted order stay, whatever the order of arrival. */
 static void the_first_names_stay(void **state) {
   char            words[2][512] = {"", ""};
   tri_reward_set *set = open_set("", "20", "drop");
@@ -268,7 +268,7 @@ static void the_first_names_stay(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* What a trial hears of each answer. */
+/* The results that a trial hears for each answer. */
 typedef struct heard {
   int    n, failed, replies;
   double seconds;
@@ -290,7 +290,7 @@ static void hear(void *ctx, int i, const tri_work_queue_result *r) {
   tri_text_free(&asked);
 }
 
-/* A trial: no failure ends it, also where on_error is abort, and of each answer is told. */
+/* In a trial no failure ends the call, even with on_error abort, and every answer is reported. */
 static void a_trial_tells_of_all(void **state) {
   static const int number[] = {0, 1, 2, 3};
   char             words[512];
@@ -342,7 +342,7 @@ static void much_is_asked_at_once(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* The child died and another one is asked anew what was open; who killed three is given up. */
+/* After a death the open answers go to another child. An answer fails after three deaths. */
 static void a_dead_child_is_started_again(void **state) {
   char more[128];
 
@@ -352,14 +352,14 @@ static void a_dead_child_is_started_again(void **state) {
   unlink(once);
   run(more, "a killed bc", "1 6 2");
   unlink(once);
-  run(more, "a close bc", "1 5 2"); /* its output is closed: it is of no more use */
+  run(more, "a close bc", "1 5 2"); /* a child with a closed output is given up */
   run("", "a die bc", "1 _ 2");
   unlink(once);
   snprintf(more, sizeof more, "--fork --once %s", once);
-  run(more, "a die bc", "1 3 2"); /* a child of its own holds its output open */
+  run(more, "a die bc", "1 3 2"); /* a process it started holds its output open */
 }
 
-/* Six in a row, none of which answered anything; all that is asked is there before the first does. */
+/* Six deaths in a row without an answer fail all open answers. All jobs arrive before the first death. */
 static void children_that_die_at_once_have_an_end(void **state) {
   static const char *const response[] = {"die", "die", "die", "a"};
   float                    part[4], total[4];
@@ -388,7 +388,7 @@ static void children_that_die_at_once_have_an_end(void **state) {
   assert_int_equal(check_gone(), 6);
 }
 
-/* Twelve in a row that answer nothing are no fault of the answers, and no matter for on_error. */
+/* Twelve deaths in a row without an answer are not caused by the answers, so on_error does not matter. */
 static void a_program_that_never_answers_ends_the_run(void **state) {
   char            more[160];
   tri_reward_set *set = open_set("", "20", "drop");
@@ -400,22 +400,20 @@ static void a_program_that_never_answers_ends_the_run(void **state) {
   x = ask(set, "a bc die");
   check(&x, "1 2 _", NAN);
   assert_true(tri_reward_set_restarts(set, &n) &&
-              n == 2); /* the third died with it: no other one is asked anything */
+              n == 2); /* the third died with it, and no other child gets any job */
   for (; x.st == TRI_OK && steps < 20; steps++, all += n) {
     x = ask(set, "die");
     assert_true(tri_reward_set_restarts(set, &n));
   }
   assert_int_equal(x.st, TRI_EREWARD);
-  if (!strstr(
-          tri_error_message(),
-          "reward process: it ended with exit code 3 before it answered, as 11 before it, none "
-          "of which answered: it is out of service; run its command by hand, give it a line {\"id\": 1, "
-          "\"prompt\": \"...\", \"response\": \"...\"} and see what it answers and says on stderr; it said "
-          "last: this is the end"))
+  if (!strstr(tri_error_message(), "reward process: ") || !strstr(tri_error_message(), "exit code 3 ") ||
+      !strstr(tri_error_message(), " 11 before it") ||
+      !strstr(tri_error_message(), "{\"id\": 1, \"prompt\": \"...\", \"response\": \"...\"}") ||
+      !strstr(tri_error_message(), ": this is the end"))
     fail_msg("%s", tri_error_message());
   tri_error_clear();
   tri_reward_set_close(&set);
-  snprintf(more, sizeof more, "--once %s", once); /* one that dies once is started again, and counted */
+  snprintf(more, sizeof more, "--once %s", once); /* a child that dies once is started again, and counted */
   set = open_set(more, "20", "abort");
   x = ask(set, "a die bc");
   check(&x, "1 3 2", 0);
@@ -424,7 +422,7 @@ static void a_program_that_never_answers_ends_the_run(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* One answer fails, and the child with it where it cannot be understood. */
+/* One answer fails. The child is given up too if its line cannot be understood. */
 static void nonsense(void **state) {
   static const char *const bad[] = {"nonsense", "list",   "unknown", "nan",   "null", "word",
                                     "large",    "beyond", "deep",    "latin", "long"};
@@ -439,9 +437,9 @@ static void nonsense(void **state) {
   run("--after 5", "a beyond bc digits def", "1 _ 2 _ 3");
   run("--after 5", "a deep bc double def", "1 _ 2 _ 3");
   run("--after 5", "a long bc latin def", "1 _ 2 _ 3");
-  run("--after 4", "nul integer values def", "3 1e20 6 3"); /* whose odd fields cost nothing */
+  run("--after 4", "nul integer values def", "3 1e20 6 3"); /* its odd fields do no harm */
   run("", "a endless bc", "1 _ 2");
-  run("--after 5", "a nan bc inf def", "1 _ 2 _ 3"); /* whose line says which it is costs no other one */
+  run("--after 5", "a nan bc inf def", "1 _ 2 _ 3"); /* a line with the id of an answer fails no other one */
   run("", "a flood bc", "1 _ 2");
   run("", "a stderr bc", "1 6 2");
 }
@@ -453,7 +451,7 @@ static void a_child_that_hangs_is_killed(void **state) {
   (void)state;
   check(&x, "1 _ 2", 0);
   tri_reward_set_close(&set);
-  assert_int_equal(check_gone(), 4); /* two, each with a child */
+  assert_int_equal(check_gone(), 4); /* two failures, each with a new child */
 }
 
 static void on_error_is_obeyed(void **state) {
@@ -465,7 +463,7 @@ static void on_error_is_obeyed(void **state) {
   assert_int_equal(tri_status_exit_code(x.st), 69);
   expect_refusal("judge_error() process prompt_id 42 hello on_error abort");
   tri_error_clear();
-  x = ask(set, "a bc"); /* what was open is forgotten */
+  x = ask(set, "a bc"); /* open jobs are forgotten */
   check(&x, "1 2", 0);
   x = ask(set, "die");
   assert_int_equal(x.st, TRI_EREWARD);
@@ -478,7 +476,7 @@ static void on_error_is_obeyed(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* The program answers while nobody waits for it: what is collected lies there already. */
+/* The program answers while nobody waits, so collect finds the answers ready. */
 static void it_works_beside(void **state) {
   char                     more[128], log[96];
   static const char *const response[] = {"a", "bc", "def"};
@@ -511,7 +509,7 @@ static void it_works_beside(void **state) {
   unlink(log);
 }
 
-/* Answers that were put and are given up do not come into the next step. */
+/* Answers given up in one step do not appear in the next. */
 static void what_is_forgotten_is_gone(void **state) {
   tri_reward_set *set = open_set("--after 3", "20", "abort");
   tri_answer      a = answer("given up", 0);
@@ -525,7 +523,7 @@ static void what_is_forgotten_is_gone(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* Ended by a signal, it takes its child and that one's along. */
+/* A program ended by a signal takes its child and grandchild with it. */
 static void an_ended_run_leaves_none(void **state) {
   char  more[128], log[96];
   int   status;
@@ -541,7 +539,7 @@ static void an_ended_run_leaves_none(void **state) {
     (void)ask(set, "hang");
     _exit(0);
   }
-  for (int i = 0; i < 20000 && access(log, F_OK); i++) usleep(1000); /* until it was asked */
+  for (int i = 0; i < 20000 && access(log, F_OK); i++) usleep(1000); /* until its first job */
   kill(pid, SIGTERM);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
@@ -549,8 +547,8 @@ static void an_ended_run_leaves_none(void **state) {
   unlink(log);
 }
 
-/* A worker sees the death of its program before this process ends: no other one may start, whose own child
- * the system would not kill. */
+/* A worker may see the death of its program before this process ends. It must not start another one then,
+ * because the system would not kill a child of that. */
 static void when_all_are_killed_none_starts(void **state) {
   char *const argv[] = {(char[]){TRI_REWARD_CHILD}, (char[]){"--pids"}, pids, (char[]){"--fork"}, NULL};
   int         status;
@@ -573,8 +571,8 @@ static int has_bytes(const char *path) {
   return !stat(path, &s) && s.st_size > 0;
 }
 
-/* One that ignores the end of its input, its own child and one that left its group and session are killed. An
- * orphan that ended is waited for while the program runs. */
+/* A program that ignores the end of its input is killed, with its child and one that left its group and
+ * session. An orphan that has ended is reaped while the program runs. */
 static void nothing_stays(void **state) {
   tri_reward_set *set = open_set("--fork --daemon --stay", "20", "abort");
   outcome         x = ask(set, "a");
@@ -593,10 +591,11 @@ static void nothing_stays(void **state) {
   tri_reward_set_close(&set);
   for (int i = 0; i < 4; i++)
     if (is_there(pid[i])) fail_msg("process %ld is left behind", pid[i]);
-  assert_true(waitpid(-1, NULL, WNOHANG) < 0); /* nor a keeper */
+  assert_true(waitpid(-1, NULL, WNOHANG) < 0); /* no keeper either */
 }
 
-/* A program that ends leaves what it started to the keeper, which ends it as the next one starts. */
+/* Processes left over by a program that ended belong to the keeper, and it kills them when the next program
+ * starts. */
 static void a_dead_childs_children_end(void **state) {
   char            more[160];
   tri_reward_set *set;
@@ -617,7 +616,7 @@ static void a_dead_childs_children_end(void **state) {
   assert_int_equal(check_gone(), 6);
 }
 
-/* Killed without a word, it takes its child along, and all that this one started. */
+/* A killed program takes its child with it, and all processes of that child. */
 static void a_killed_run_leaves_none(void **state) {
   char  more[160], log[96];
   int   status;
@@ -632,7 +631,7 @@ static void a_killed_run_leaves_none(void **state) {
     (void)ask(set, "a hang");
     _exit(0);
   }
-  for (int i = 0; i < 60000 && !has_bytes(log); i++) usleep(1000); /* until it was asked */
+  for (int i = 0; i < 60000 && !has_bytes(log); i++) usleep(1000); /* until its first job */
   kill(pid, SIGKILL);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_int_equal(check_gone(), 4);
@@ -664,7 +663,7 @@ static void refuses(void **state) {
   }
 }
 
-/* Words, parted by spaces, with the test's folder in place of %. */
+/* Makes words separated by spaces, with the test's folder in place of %. */
 static tri_status check_words(const char *text) {
   char           words[512];
   size_t         n = 0;
@@ -692,7 +691,7 @@ static void put_script(const char *name, const char *text, int mode) {
   assert_int_equal(chmod(path, (mode_t)mode), 0);
 }
 
-/* Judge: which words the interpreters themselves take for a script (their manuals). None of it runs. */
+/* Judge: the manuals of the interpreters, about the words they take for a script. None of it runs. */
 static void scripts_are_looked_for(void **state) {
   static const char *const good[] = {"sh %/here",
                                      "sh -e %/here --option %/gone",

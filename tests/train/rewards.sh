@@ -76,7 +76,7 @@ none_left
 
 # A failure ends the run, with the reason.
 ends_with 69 "$(reward abort ', --null, "0123456789"')"
-grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is no number: {.*(on_error: abort)" "$dir/log" || fail "no reason"
+grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. .*{.*(on_error: abort)" "$dir/log" || fail "no reason"
 says "$dir/refused" end '"state": "failed"' '"exit_code": 69' '"cause": "reward"' '"trace": ["src/reward/' || fail "another end in run.jsonl"
 grep -q '^  src/reward/reward.c:[0-9]* ' "$dir/refused/log.txt" || fail "log.txt does not say where in the program it ended"
 ! grep '^  src/' "$dir/log" || fail "the terminal says where in the program it ended, unasked"

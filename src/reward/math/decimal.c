@@ -1,4 +1,4 @@
-/* decimal.c - texts that are one decimal number. */
+/* decimal.c - decimal numbers that fill a whole text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decimal.h"
 
@@ -15,7 +15,8 @@ static size_t count_digits(const char *s, size_t i, size_t n) {
   return k;
 }
 
-/* End of the whole part that begins at i: digits, or up to three and then groups of three behind commas. */
+/* Returns the end of the whole part that begins at i. It has digits only, or groups of three behind up to
+ * three digits, with commas. */
 static size_t whole_end(const char *s, size_t i, size_t n) {
   size_t k = count_digits(s, i, n);
 
@@ -25,13 +26,13 @@ static size_t whole_end(const char *s, size_t i, size_t n) {
   return i;
 }
 
-/* Is s[i] a sign of the number behind it, rather than an operator or a hyphen? */
+/* Tells whether s[i] is the sign of the number behind it, and not an operator or a hyphen. */
 static bool is_sign(const char *s, size_t i) {
   if (s[i] != '-' && s[i] != '+') return false;
   return i == 0 || !(is_digit(s[i - 1]) || is_letter(s[i - 1]) || s[i - 1] == ')' || s[i - 1] == ']');
 }
 
-/* The number that begins at i (a digit, or a point before one), and where it ends. */
+/* Reads the number that begins at i with a digit, or with a point before one. *end is its end. */
 static tri_decimal decimal_read(const char *s, size_t i, size_t n, size_t *end) {
   tri_decimal d = {.negative = i > 0 && s[i - 1] == '-' && is_sign(s, i - 1)};
 

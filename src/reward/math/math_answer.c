@@ -1,4 +1,5 @@
-/* math_answer.c - final answers of mathematics in TeX: found in a box, brought to one spelling, compared. */
+/* math_answer.c - final answers of mathematics in TeX: finds them in a box, normalises their spelling,
+ * compares them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_answer.h"
 
@@ -17,10 +18,10 @@ static tri_status put_braced(tri_text *t, const char *s, size_t n) {
   return tri_text_put(t, "}", 1);
 }
 
-/* NUL-terminated, also where it is empty. */
+/* Returns the bytes of a text with a NUL at the end, even if it is empty. */
 static const char *bytes_of(const tri_text *t) { return t->data ? t->data : ""; }
 
-/* The first `what` from `from` on; NULL: none. Texts may hold NUL. */
+/* Returns the first `what` in from .. end, or NULL. Texts may contain NUL. */
 static const char *find(const char *from, const char *end, const char *what) {
   size_t n = strlen(what);
 
@@ -45,7 +46,7 @@ static int count(const tri_text *t, const char *what) {
   return n;
 }
 
-/* Every `what` becomes `by`, from left to right. */
+/* Replaces every `what` by `by`, from left to right. */
 static tri_status replace(tri_text *t, const char *what, const char *by) {
   const char *from = bytes_of(t), *end = from + t->len;
   const char *hit = find(from, end, what);
@@ -66,7 +67,7 @@ done:
   return st;
 }
 
-/* The text becomes n bytes of itself. */
+/* Keeps only n bytes of the text, those at `from`. */
 static tri_status cut(tri_text *t, const char *from, size_t n) {
   if (t->data) memmove(t->data, from, n);
   t->len = n;
@@ -74,7 +75,7 @@ static tri_status cut(tri_text *t, const char *from, size_t n) {
   return TRI_OK;
 }
 
-/* Bytes of the character at s, of `left`; the text is UTF-8. */
+/* Returns the bytes of the UTF-8 character at s, at most `left`. */
 static size_t char_bytes(const char *s, size_t left) {
   unsigned char c = (unsigned char)*s;
   size_t        n = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
@@ -82,9 +83,9 @@ static size_t char_bytes(const char *s, size_t left) {
   return n < left ? n : left;
 }
 
-/* ---- in a box ---- */
+/* ---- boxes ---- */
 
-/* What the brace at s holds. */
+/* Finds the content of the braces that open at s. */
 static bool inside_braces(const char *s, const char *end, tri_part *inside) {
   int open = 0;
 
@@ -126,7 +127,7 @@ bool tri_math_box_is_open(const char *s, size_t n) {
 
 /* ---- MATH ---- */
 
-/* A unit on the right, "\text{ cm}": what is before it. */
+/* Removes a unit at the right, such as "\text{ cm}". */
 static tri_status remove_unit(tri_text *t, bool *good) {
   const char *hit = find(bytes_of(t), bytes_of(t) + t->len, "\\text{ ");
 
@@ -135,7 +136,7 @@ static tri_status remove_unit(tri_text *t, bool *good) {
   return cut(t, bytes_of(t), (size_t)(hit - bytes_of(t)));
 }
 
-/* "k = 5" is 5: at most two characters before the only equals sign. */
+/* Makes 5 of "k = 5", if the only equals sign has at most two characters before it. */
 static tri_status remove_name(tri_text *t) {
   const char *hit = find(bytes_of(t), bytes_of(t) + t->len, "=");
   size_t      n = 0;
@@ -145,7 +146,7 @@ static tri_status remove_name(tri_text *t) {
   return n <= 2 ? cut(t, hit + 1, t->len - (size_t)(hit + 1 - bytes_of(t))) : TRI_OK;
 }
 
-/* \sqrt3 is \sqrt{3}. */
+/* Makes \sqrt{3} of \sqrt3. */
 static tri_status brace_roots(tri_text *t, bool *good) {
   const char *from = bytes_of(t), *end = from + t->len;
   tri_text    made = {0};
@@ -170,7 +171,8 @@ done:
   return st;
 }
 
-/* What follows one \frac, up to the next: s .. end. false: it has no two arguments. */
+/* Appends the text s .. end between one \frac and the next, with its two arguments in braces. *two is false
+ * if it lacks two arguments. */
 static tri_status put_fraction(const char *s, const char *end, tri_text *out, bool *two) {
   size_t a = char_bytes(s, (size_t)(end - s)), b;
 
@@ -188,7 +190,7 @@ static tri_status put_fraction(const char *s, const char *end, tri_text *out, bo
   return tri_text_put(out, s, (size_t)(end - s));
 }
 
-/* \frac12 and \frac1{2} are \frac{1}{2}. One without two arguments: all stay as they are. */
+/* Makes \frac{1}{2} of \frac12 and \frac1{2}. If one \frac lacks two arguments, all stay unchanged. */
 static tri_status brace_fractions(tri_text *t, bool *good) {
   const char *from = bytes_of(t), *end = from + t->len, *hit = find(from, end, "\\frac");
   tri_text    made = {0};
@@ -215,7 +217,7 @@ done:
   return st;
 }
 
-/* A whole number as it is printed: no plus, no leading zero, no -0. */
+/* Tells whether this is a whole number as printf writes it, without plus, leading zeros or -0. */
 static bool is_whole(const char *s, size_t n) {
   size_t sign = n && *s == '-', k = sign;
 
@@ -223,7 +225,7 @@ static bool is_whole(const char *s, size_t n) {
   return k == n && k > sign && (s[sign] != '0' || n == 1);
 }
 
-/* 3/4 is \frac{3}{4}. */
+/* Makes \frac{3}{4} of 3/4. */
 static tri_status turn_slash(tri_text *t) {
   const char *s = bytes_of(t), *slash = find(s, s + t->len, "/");
   tri_text    made = {0};
@@ -256,7 +258,7 @@ static tri_status replace_all(tri_text *t, const change *c, size_t n) {
 }
 #define REPLACE_ALL(t, c) replace_all(t, c, sizeof(c) / sizeof *(c))
 
-/* .5 is 0.5. */
+/* Makes 0.5 of .5. */
 static tri_status put_zeros(tri_text *t) {
   static const change c[] = {{" .", " 0."}, {"{.", "{0."}};
   tri_text            made = {0};
@@ -300,7 +302,7 @@ tri_status tri_math_strip(const char *s, size_t n, tri_text *out, bool *good) {
 
 /* ---- Minerva ---- */
 
-/* $...$: what stands between the first two. */
+/* Keeps the text between the first two dollar signs. */
 static tri_status take_dollars(tri_text *t) {
   const char *end = bytes_of(t) + t->len, *a = find(bytes_of(t), end, "$"),
              *b = a ? find(a + 1, end, "$") : NULL;
@@ -308,7 +310,7 @@ static tri_status take_dollars(tri_text *t) {
   return b ? cut(t, a + 1, (size_t)(b - a) - 1) : TRI_OK;
 }
 
-/* \text{x} is x, to the first closing brace. */
+/* Makes x of \text{x}, up to the first closing brace. */
 static tri_status unwrap(tri_text *t, const char *open) {
   const char *from = bytes_of(t), *end = from + t->len;
   tri_text    made = {0};
@@ -330,7 +332,7 @@ done:
   return st;
 }
 
-/* \boxed{x} is x, to the last closing brace. */
+/* Makes x of \boxed{x}, up to the last closing brace. */
 static tri_status unwrap_box(tri_text *t) {
   const char *hit = find(bytes_of(t), bytes_of(t) + t->len, "\\boxed{"), *close;
   tri_text    made = {0};
@@ -349,7 +351,7 @@ done:
   return st;
 }
 
-/* `name` and n_arg characters behind it, of which the first is no brace: each in braces. */
+/* Puts each of the n_arg characters behind `name` into braces, unless the first is a brace. */
 static tri_status brace_behind(tri_text *t, const char *name, int n_arg) {
   const char *from = bytes_of(t), *end = from + t->len;
   tri_text    made = {0};
@@ -376,7 +378,7 @@ done:
   return st;
 }
 
-/* 100,000 is 100000. */
+/* Makes 100000 of 100,000. */
 static tri_status join_thousands(tri_text *t) {
   tri_decimal d;
 
@@ -435,9 +437,10 @@ tri_status tri_math_final(const char *s, size_t n, tri_text *out) {
   return join_thousands(out);
 }
 
-/* ---- both ---- */
+/* ---- comparison ---- */
 
-/* Of answers of which nothing is left, such as two units, nothing is known. */
+/* Tells whether two normalised answers are equal. Empty ones are not, since they may be two different
+ * units. */
 static bool are_equal(const tri_text *a, const tri_text *b) {
   return a->len && a->len == b->len && !memcmp(a->data, b->data, a->len);
 }
@@ -452,7 +455,7 @@ static bool are_equal_numbers(const tri_text *a, const tri_text *b) {
 /* One answer in every spelling. */
 typedef struct spellings {
   tri_text raw, strip, final, both;
-  bool     good; /* strip */
+  bool     good; /* of strip */
 } spellings;
 
 static void free_spellings(spellings *x) {
@@ -470,7 +473,7 @@ static tri_status spell(tri_part p, spellings *x) {
   return replace(&x->both, "%", "");
 }
 
-/* MATH and Minerva cut an answer at these: what is left of two sentences may be the same. */
+/* Tells whether MATH or Minerva would cut the answer. The rests of two different sentences may be equal. */
 static bool may_be_cut(tri_part t) {
   static const char *const list[] = {"=", "$", "\\text{ "};
 
@@ -479,7 +482,7 @@ static bool may_be_cut(tri_part t) {
   return false;
 }
 
-/* By spelling, where an answer has no form that is compared by value. */
+/* Compares two answers by spelling, if one of them has no value. */
 static tri_status same_spelling(tri_part a, tri_part b, bool *same) {
   spellings  x = {0}, y = {0};
   tri_status st = TRI_OK;
@@ -498,7 +501,7 @@ done:
   return st;
 }
 
-/* 'a' or 'p' of "a.m.", "PM" at the end of a text, else 0. */
+/* Returns 'a' or 'p' for "a.m.", "PM" and the like at the end of a text, else 0. */
 static char half_of_day(tri_part t) {
   char letter[3] = {0};
 
@@ -513,7 +516,7 @@ static char half_of_day(tri_part t) {
   return letter[1] == 'a' || letter[1] == 'p' ? letter[1] : 0;
 }
 
-/* Space, quotes and Markdown's stars at an end of an answer. */
+/* Tells whether c is space, a quote or a star of Markdown, to be removed at the ends of an answer. */
 static bool is_around(char c) { return c && strchr(" \t\r\n*`\"", c); }
 
 static tri_part trimmed(tri_part t) {

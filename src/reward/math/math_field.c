@@ -1,4 +1,4 @@
-/* math_field.c - exact arithmetic for comparing answers: residues modulo two large primes. */
+/* math_field.c - exact arithmetic to compare answers, with residues modulo two large primes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_field.h"
 
@@ -6,8 +6,9 @@
 
 typedef unsigned __int128 wide;
 
-/* Found by search downwards from 2^61 for the properties in math_field.h. turn: cos and sin of half a degree,
- * the root of unity of order 720 for which cos 45 = sqrt(2) / 2, cos 30 = sqrt(3) / 2, sin 90 = 1. */
+/* Found by a search downwards from 2^61 for the properties in math_field.h. `turn` is cos and sin of half
+ * a degree. It is the root of unity of order 720 with cos 45 = sqrt(2) / 2, cos 30 = sqrt(3) / 2, sin 90 =
+ * 1. */
 static const struct {
   uint64_t    p;
   tri_residue turn;
@@ -89,7 +90,7 @@ tri_residue tri_field_root(int k, uint64_t a) {
 uint64_t tri_field_odd_root(int k, uint64_t a, uint64_t n) {
   uint64_t half = tri_exponent_prime(k), inverse = power_by(n % half, half - 2, half);
 
-  /* The inverse of n modulo p - 1 = 2 half: odd, and the inverse modulo half. */
+  /* The inverse of n modulo p - 1 = 2 half is odd, and is the inverse modulo half. */
   return power(k, a, inverse & 1 ? inverse : inverse + half);
 }
 
@@ -98,7 +99,7 @@ tri_residue tri_field_turn(int k, int64_t n) {
   return tri_field_power(k, field[k].turn, (uint64_t)(n < 0 ? n + 720 : n));
 }
 
-/* The finaliser of splitmix64 (Steele, Lea, Flood 2014) over both words. */
+/* Hashes both words with the finaliser of splitmix64 (Steele, Lea, Flood 2014). */
 uint64_t tri_field_hash(uint64_t a, uint64_t b) {
   uint64_t x = a * 0x9E3779B97F4A7C15u + b + 0xD1B54A32D192ED03u;
 
@@ -128,7 +129,8 @@ uint64_t tri_exponent_invert(int k, uint64_t a) {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* The power of ten in "e-3" at s. Beyond a million it stays there: such numbers differ by their digits. */
+/* Reads the power of ten in "e-3" at s. It stops growing beyond a million, and such numbers then differ by
+ * their digits only. */
 static int64_t read_power(const char *s, const char *end) {
   bool    negative = false;
   int64_t x = 0;
@@ -141,7 +143,7 @@ static int64_t read_power(const char *s, const char *end) {
   return negative ? -x : x;
 }
 
-/* Digits one behind the other; *exponent: the power of ten of the last. */
+/* Reads all digits as one integer. *exponent is the power of ten of the last digit. */
 static uint64_t read_digits(int k, tri_part t, int64_t *exponent, bool *point) {
   const char *end = t.at + t.n;
   uint64_t    x = 0;
@@ -172,7 +174,7 @@ tri_residue tri_field_decimal(int k, tri_part digits, tri_part repeat) {
   bool     point;
   uint64_t x = read_digits(k, digits, &exponent, &point);
 
-  if (repeat.n) { /* x.rrr...: x + r / (10^n - 1) in units of the last digit */
+  if (repeat.n) { /* x.rrr... is x + r / (10^n - 1) in units of the last digit */
     uint64_t r = read_digits(k, repeat, &ignored, &point),
              nines = add(k, power_of_ten(k, (int64_t)repeat.n), field[k].p - 1);
     x = add(k, x, multiply(k, r, power(k, nines, field[k].p - 2)));

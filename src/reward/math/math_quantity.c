@@ -1,4 +1,4 @@
-/* math_quantity.c - quantities in one evaluation: a residue, an estimate, a fraction. */
+/* math_quantity.c - quantities of one evaluation: a residue, an estimate, a fraction. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_quantity.h"
 
@@ -97,7 +97,7 @@ tri_quantity tri_quantity_invert(tri_evaluation *e, tri_quantity a) {
   return tri_quantity_note(e, x);
 }
 
-/* A value nothing is known of but what it comes from. */
+/* Returns a value that depends on its origin only. */
 tri_quantity tri_quantity_stand_in(tri_evaluation *e, uint64_t tag, tri_quantity a, tri_quantity b,
                                    double complex f) {
   uint64_t left = tri_field_hash(a.r.re, a.r.im), right = tri_field_hash(b.r.re, b.r.im);
@@ -117,7 +117,7 @@ uint64_t tri_name_hash(tri_part name) {
   return x;
 }
 
-/* The integer that a letter stands for: a square below 2^60, or its negative. */
+/* Returns the integer a letter stands for, a square below 2^60 or its negative. */
 int64_t tri_letter_integer(const tri_evaluation *e, uint64_t hash, bool positive) {
   int64_t root = (int64_t)(tri_field_hash(hash, (uint64_t)e->point) >> 34) + 2;
   bool    negative = !positive && (e->point == 1 || (e->point == 2 && hash & 1));
@@ -138,7 +138,7 @@ tri_quantity tri_quantity_name(tri_evaluation *e, tri_part name) {
 
 /* ---- numbers ---- */
 
-/* As a fraction of 64-bit integers, where it fits. */
+/* Sets the fraction of 64-bit integers if it fits. */
 void tri_quantity_set_decimal(tri_quantity *x, tri_part t) {
   wide n = 0, d = 1;
   bool point = false;
@@ -173,8 +173,9 @@ static uint64_t whole_root(uint64_t n) {
   return x;
 }
 
-/* sqrt(n) as the product of the roots of its prime factors, so that it agrees with every other product. A
- * cofactor without small factors counts as a prime. *whole: the root, where it is an integer, else 0. */
+/* Returns sqrt(n) as the product of the roots of its prime factors, so that it agrees with every other
+ * product. A cofactor without small factors counts as a prime. *whole is the root if it is an integer, else
+ * 0. */
 static tri_residue integer_root(int k, uint64_t n, uint64_t *whole) {
   tri_residue x = {1, 0};
   uint64_t    root = whole_root(n);

@@ -1,4 +1,4 @@
-/* math_value.c - the value of an expression: residues at keyed points, with a floating-point estimate. */
+/* math_value.c - the value of an expression, as residues at keyed points and a floating-point estimate. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "math_value.h"
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TURNS_MOST = 4 }; /* chosen: whole turns in which an angle is looked for */
+enum { TURNS_MOST = 4 }; /* chosen: most whole turns of an angle */
 
 static tri_quantity evaluate(tri_evaluation *e, int i);
 
@@ -15,7 +15,7 @@ static tri_quantity evaluate(tri_evaluation *e, int i);
 
 static uint64_t letter_tag(tri_tex_shape shape) { return shape == TRI_SHAPE_PI ? TRI_TAG_PI : TRI_TAG_EULER; }
 
-/* A small whole number, as the exponent within an exponent. */
+/* Tells whether node i is a small whole number, for an exponent within an exponent. */
 static bool whole_exponent(const tri_evaluation *e, int i, int64_t *n) {
   enum { MOST = 16 }; /* chosen */
   tri_quantity x = {.f = 0};
@@ -26,8 +26,8 @@ static bool whole_exponent(const tri_evaluation *e, int i, int64_t *n) {
   return x.rational && x.d == 1 && x.n >= 0 && x.n <= MOST;
 }
 
-/* The exponent at node i modulo tri_exponent_prime. Returns false where it holds more than integers,
- * fractions and letters, joined by + - * / alone. */
+/* Computes the exponent at node i modulo tri_exponent_prime. Returns false if it has more than integers,
+ * fractions and letters joined by + - * / and small powers. */
 static bool exponent_of(tri_evaluation *e, int i, uint64_t *out) {
   const tri_tex_node *x = &e->tree->node[i];
   uint64_t            half = tri_exponent_prime(e->field), a, all;
@@ -78,7 +78,7 @@ static bool exponent_of(tri_evaluation *e, int i, uint64_t *out) {
   }
 }
 
-/* What is left of the exponent at node i where each letter is 0: 1 of n + 1. Returns false where it is no
+/* Computes the exponent at node i with every letter set to 0, so 1 for n + 1. Returns false if this is not a
  * fraction. */
 static bool constant_part(tri_evaluation *e, int i, tri_quantity *out) {
   const tri_tex_node *x = &e->tree->node[i];
@@ -86,7 +86,7 @@ static bool constant_part(tri_evaluation *e, int i, tri_quantity *out) {
   tri_quantity        a;
   int64_t             n;
 
-  *out = tri_quantity_integer(e, product); /* of a sum, a quotient, a letter: 0 */
+  *out = tri_quantity_integer(e, product); /* 0 for a sum, a quotient or a letter */
   switch (x->shape) {
   case TRI_SHAPE_NUMBER:
     *out = tri_quantity_number(e, x->text, x->repeat);
@@ -113,7 +113,7 @@ static bool constant_part(tri_evaluation *e, int i, tri_quantity *out) {
   case TRI_SHAPE_QUOTIENT:
     a = evaluate(e, x->last);
     if (!e->defined || (a.rational && !a.n)) return false;
-    if (!a.rational) return true; /* letters below the line: nothing of it is constant */
+    if (!a.rational) return true; /* with letters in the denominator nothing is constant */
     if (!constant_part(e, x->first, out)) return false;
     *out = tri_quantity_multiply(e, *out, tri_quantity_invert(e, a));
     return out->rational;
@@ -122,10 +122,11 @@ static bool constant_part(tri_evaluation *e, int i, tri_quantity *out) {
   }
 }
 
-/* A negative number to a power with letters, (-2)^(n + 1): the constant part of the exponent is computed, and
- * (-1)^n is a value of its own, with (-1)^n (-1)^m = (-1)^(n + m). Returns false where it cannot be. */
+/* Raises a negative number to a power with letters, such as (-2)^(n + 1). The constant part of the exponent
+ * is computed. (-1)^n is a value of its own, and (-1)^n (-1)^m = (-1)^(n + m) holds. Returns false if this is
+ * not possible. */
 static bool negative_power(tri_evaluation *e, tri_quantity a, int exponent, uint64_t n, tri_quantity *out) {
-  tri_evaluation quiet = *e; /* keeps no sizes */
+  tri_evaluation quiet = *e; /* its e->largest is dropped */
   uint64_t       half = tri_exponent_prime(e->field), rest;
   tri_residue    sign = tri_field_stand_in(e->field, TRI_TAG_SIGN, 0, 0);
   tri_quantity   c;
@@ -144,7 +145,7 @@ static bool negative_power(tri_evaluation *e, tri_quantity a, int exponent, uint
   return true;
 }
 
-/* Multiples k pi / 360 of pi, as far as TURNS_MOST whole turns, and i times them. */
+/* Finds k if a is k pi / 360, or i times that with `imaginary`, up to TURNS_MOST whole turns. */
 static bool half_degrees(tri_evaluation *e, tri_quantity a, bool imaginary, int64_t *out) {
   tri_residue pi = tri_quantity_letter(e, TRI_TAG_PI, acos(-1)).r, k;
 
@@ -159,7 +160,7 @@ static bool half_degrees(tri_evaluation *e, tri_quantity a, bool imaginary, int6
 
 static bool is_euler(const tri_evaluation *e, int i) { return e->tree->node[i].shape == TRI_SHAPE_EULER; }
 
-/* a to the power of the node. euler: a is the base of the natural logarithm. */
+/* Returns a to the power of the node `exponent`. `euler` is set if a is the base of the natural logarithm. */
 static tri_quantity power_value(tri_evaluation *e, tri_quantity a, bool euler, int exponent) {
   tri_quantity b = evaluate(e, exponent), x;
   uint64_t     n;
@@ -187,7 +188,7 @@ static tri_quantity power_value(tri_evaluation *e, tri_quantity a, bool euler, i
 
 static bool is_name(tri_part t, const char *name) { return t.n == strlen(name) && !memcmp(t.at, name, t.n); }
 
-/* The logarithm of an integer: a sum over its prime factors. */
+/* Returns the logarithm of an integer as a sum over its prime factors. */
 static tri_residue integer_log(int k, uint64_t n) {
   tri_residue x = {0, 0};
 
@@ -220,8 +221,8 @@ static tri_quantity log_of(tri_evaluation *e, int i) {
   return tri_quantity_stand_in(e, TRI_TAG_LOG, a, a, clog(a.f));
 }
 
-/* Cosine and sine: exact for half degrees, else by a stand-in for the tangent of half the angle, so that
- * sin^2 + cos^2 = 1 holds, and odd in the angle. */
+/* Computes cosine and sine. They are exact for half degrees. Otherwise a stand-in for the tangent of half the
+ * angle gives both, so that sin^2 + cos^2 = 1 holds. The stand-in is odd in the angle. */
 static void turn_of(tri_evaluation *e, tri_quantity a, tri_quantity *cosine, tri_quantity *sine) {
   tri_residue  back = tri_field_negate(e->field, a.r), half;
   int64_t      turn;
@@ -239,7 +240,7 @@ static void turn_of(tri_evaluation *e, tri_quantity a, tri_quantity *cosine, tri
   odd = back.re < a.r.re || (back.re == a.r.re && back.im < a.r.im);
   t = tri_quantity_stand_in(e, TRI_TAG_TANGENT, odd ? (tri_quantity){.r = back} : a, one, 0);
   if (odd) t = tri_quantity_negate(e, t);
-  t.constant = false; /* only its residue is of use */
+  t.constant = false; /* only its residue is used */
   tri_quantity square = tri_quantity_multiply(e, t, t),
                bottom = tri_quantity_invert(e, tri_quantity_add(e, one, square));
   cosine->r = tri_quantity_multiply(e, tri_quantity_add(e, one, tri_quantity_negate(e, square)), bottom).r;
@@ -256,14 +257,15 @@ static bool is_inverse(const tri_tex_node *x) {
   return false;
 }
 
-/* k half degrees, in radians. */
+/* Returns the angle of k half degrees in radians. */
 static tri_quantity half_degree_angle(tri_evaluation *e, int64_t k) {
   return tri_quantity_multiply(e, tri_quantity_letter(e, TRI_TAG_PI, acos(-1)),
                                tri_quantity_multiply(e, tri_quantity_integer(e, k),
                                                      tri_quantity_invert(e, tri_quantity_integer(e, 360))));
 }
 
-/* The angle of a sine or a tangent: exact where it has whole half degrees, else a value of its own, odd. */
+/* Returns the angle of a sine or a tangent. It is exact if it has whole half degrees, else an odd
+ * stand-in. */
 static tri_quantity angle_of(tri_evaluation *e, tri_quantity a, bool tangent) {
   double complex f = tangent ? catan(a.f) : casin(a.f);
   double         k = floor(creal(f) * 360 / acos(-1) + 0.5);
@@ -301,7 +303,7 @@ static tri_quantity inverse_value(tri_evaluation *e, const tri_tex_node *x) {
   return tri_quantity_add(e, half_degree_angle(e, 180), tri_quantity_negate(e, a));
 }
 
-/* Cosine and sine of an inverse function: cos(arcsin x) is the root of 1 - x^2. */
+/* Computes cosine and sine of an inverse function, such as cos(arcsin x) as the root of 1 - x^2. */
 static void turn_of_inverse(tri_evaluation *e, const tri_tex_node *x, tri_quantity *cosine,
                             tri_quantity *sine) {
   tri_quantity a = evaluate(e, x->first), one = tri_quantity_integer(e, 1), square, length;
@@ -355,7 +357,7 @@ static tri_quantity logarithm(tri_evaluation *e, const tri_tex_node *x) {
   return tri_quantity_multiply(e, top, tri_quantity_invert(e, bottom));
 }
 
-/* exp, and sinh, cosh, tanh by it. */
+/* Computes exp, and with it sinh, cosh and tanh. */
 static tri_quantity exponential(tri_evaluation *e, const tri_tex_node *x) {
   tri_quantity up = power_value(e, tri_quantity_letter(e, TRI_TAG_EULER, exp(1)), true, x->first), down, half;
   tri_quantity sum, difference;
@@ -505,7 +507,7 @@ tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, u
 
 /* ---- equality ---- */
 
-/* Equal estimates: their difference is within the rounding of the largest intermediate result. */
+/* Tells whether two estimates are equal within the rounding of the largest intermediate result. */
 static bool estimates_agree(const tri_math_value *a, const tri_math_value *b) {
   double scale = fmax(a->largest, b->largest);
 
@@ -526,14 +528,15 @@ static const tri_tex_node *unsigned_node(const tri_tex_tree *tree, int i) {
   return x->shape == TRI_SHAPE_NEGATIVE ? &tree->node[x->first] : x;
 }
 
-/* Digits that say all of a number: another one of digits does not round it. */
+/* Tells whether a node is written in digits alone. Such a number is not compared with a rounding. */
 static bool is_written_out(const tri_tex_tree *tree, int i) {
   const tri_tex_node *x = unsigned_node(tree, i);
 
   return x->shape == TRI_SHAPE_NUMBER && !x->repeat.n;
 }
 
-/* A number written with six digits or more behind its point stands for what it rounds. */
+/* Tells whether a number has at least six digits behind its point and no exponent. It then stands for every
+ * value that rounds to it. */
 static bool is_rounded(const tri_tex_tree *tree, int i) {
   const tri_tex_node *x = unsigned_node(tree, i);
   const char         *point;
@@ -562,7 +565,7 @@ bool tri_math_values_equal(const tri_math_operand *a, const tri_math_operand *b,
   for (int k = 0; k < TRI_FIELDS; k++) equal[k] = residues_equal(&x, &y, k);
   if (equal[0] && equal[1]) return true;
   if (!x.constant || !y.constant || x.choices > CHOICES_MOST || y.choices > CHOICES_MOST) return false;
-  /* The residues leave the sign of a root of a root open; the estimates, which agree, decide it. */
+  /* The residues leave the sign of a root of a root open. The estimates agree, so they decide it. */
   for (unsigned j = 0; j < 1u << y.choices; j++)
     other[j] = tri_math_evaluate(b->tree, b->node, b->sign, j, work);
   for (unsigned i = 0; i < 1u << a->value->choices; i++) {

@@ -1,4 +1,4 @@
-/* math_value.h - the value of an expression: residues at keyed points, with a floating-point estimate. */
+/* math_value.h - the value of an expression, as residues at keyed points and a floating-point estimate. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MATH_VALUE_H
 #define TRI_MATH_VALUE_H
@@ -6,21 +6,21 @@
 #include "math_field.h"
 #include "tex_parse.h"
 
-/* The points at which letters have values (math_quantity.h). */
+/* Number of points with values for letters (math_quantity.h). */
 enum { TRI_POINTS = 3 };
 
 typedef struct tri_math_value {
   tri_residue at[TRI_FIELDS][TRI_POINTS];
-  double      re, im;   /* an estimate, where `constant` */
-  double      largest;  /* magnitude of the largest intermediate result: the scale of the estimate's error */
-  bool        defined;  /* no division by zero, nothing but values in it */
-  bool        constant; /* no letters in it, and the estimate is finite */
-  int         choices;  /* roots of constants whose sign the residues leave open */
+  double      re, im;   /* an estimate, valid if `constant` is set */
+  double      largest;  /* magnitude of the largest intermediate result, the scale of the estimate's error */
+  bool        defined;  /* no division by zero, and every node has a value */
+  bool        constant; /* no letters, and the estimate is finite */
+  int         choices;  /* roots of constants with a sign left open by the residues */
 } tri_math_value;
 
-/* The value of a node. sign: which of the two values \pm gives, 1 or -1. branch: a bit for each root that is
- * counted in `choices`; where it is set, the root takes its other sign in the residues. *work: products left,
- * from which those made are taken; below 0 the value is not defined. Not collective. */
+/* Not collective. Returns the value of a node. `sign` is the sign taken by \pm, 1 or -1. Bit i of `branch`
+ * gives root i of `choices` its other sign in the residues. The products made are subtracted from *work.
+ * Below 0 the value is not defined. */
 tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch,
                                  int64_t *work);
 
@@ -30,8 +30,8 @@ typedef struct tri_math_operand {
   int                   node, sign;
   const tri_math_value *value;
 } tri_math_operand;
-/* Whether the two have the same value; false where one is undefined. Symmetric as long as *work lasts, as of
- * tri_math_evaluate. Not collective. */
+/* Not collective. Tells whether the two have the same value. Returns false if one is undefined. It is
+ * symmetric as long as *work is not used up. */
 bool tri_math_values_equal(const tri_math_operand *a, const tri_math_operand *b, int64_t *work);
 
 #endif

@@ -9,7 +9,7 @@ typedef struct word {
   tri_tex_kind kind;
 } word;
 
-/* Commands that only set type, size or space. */
+/* Commands for type, size or space only. */
 static const char *const blank[] = {"left",         "right",
                                     "bigl",         "bigr",
                                     "Bigl",         "Bigr",
@@ -90,17 +90,17 @@ static const char *const greek[] = {
     "phi",   "varphi", "chi",    "psi",   "omega",   "Gamma",      "Delta", "Theta",    "Lambda", "Xi",
     "Pi",    "Sigma",  "Phi",    "Psi",   "Omega",   "ell",        "angle", "triangle", "hbar"};
 
-/* Commands whose argument, in braces, is a name of its own. */
+/* Commands with an argument in braces that form a name together with it. */
 static const char *const accent[] = {"overline",           "bar",     "vec",       "hat",      "tilde",
                                      "overrightarrow",     "mathbb",  "mathcal",   "mathfrak", "mathscr",
                                      "overleftrightarrow", "widehat", "widetilde", "underline"};
 
-/* Commands whose argument is text: a word, a unit, a letter. */
+/* Commands with a text as argument, such as a word, a unit or a letter. */
 static const char *const text[] = {"text",       "mbox",   "textbf",       "textit", "textrm",
                                    "textnormal", "hbox",   "mathrm",       "mathbf", "mathit",
                                    "boldsymbol", "textsf", "operatorname", "mathsf", "emph"};
 
-/* Whole runs of letters without a backslash. */
+/* Runs of letters without a backslash that are one token. */
 static const word plain[] = {
     {"pi", TRI_TEX_PI},          {"sqrt", TRI_TEX_ROOT},         {"inf", TRI_TEX_INFINITY},
     {"infty", TRI_TEX_INFINITY}, {"infinity", TRI_TEX_INFINITY}, {"and", TRI_TEX_AND},
@@ -108,11 +108,11 @@ static const word plain[] = {
     {"pct", TRI_TEX_PERCENT},    {"degrees", TRI_TEX_DEGREE},    {"degree", TRI_TEX_DEGREE},
     {"deg", TRI_TEX_DEGREE}};
 
-/* Units of two or three letters; longer words are told from products of letters by their length. */
+/* Units of two or three letters. Longer words differ from products of letters by their length. */
 static const char *const unit[] = {"cm",  "mm",  "km",  "ft",  "kg", "mg", "lb",  "lbs", "oz", "hr",
                                    "hrs", "min", "sec", "mph", "sq", "yd", "gal", "ml",  "USD"};
 
-/* Characters beyond ASCII, as what they stand for. */
+/* Characters beyond ASCII and their tokens. */
 static const struct {
   const char  *bytes;
   tri_tex_kind kind;
@@ -204,7 +204,7 @@ bool tri_tex_braced(const char *s, const char *end, tri_part *inside) {
 
 /* ---- space ---- */
 
-/* Returns the bytes at s that only set space or type, else 0. */
+/* Returns the number of bytes at s that set only space or type, else 0. */
 static size_t blank_bytes(const tri_tex_lexer *x, const char *s) {
   size_t n;
 
@@ -229,7 +229,7 @@ static bool skip_blanks(tri_tex_lexer *x) {
   return x->at > from;
 }
 
-/* Whether only full stops, line ends and space are left. */
+/* Tells whether only full stops, line ends and space are left. */
 static bool is_end(const tri_tex_lexer *x) {
   const char *s = x->at;
 
@@ -243,8 +243,8 @@ static bool is_end(const tri_tex_lexer *x) {
 
 /* ---- numbers ---- */
 
-/* Bytes between two groups of three digits at s, else 0: "{,}", a comma perhaps with \! at its sides, a thin
- * space, a space. A comma with space behind it parts elements. */
+/* Returns the bytes of a mark between two groups of three digits at s, else 0. It is "{,}", a comma with or
+ * without \! beside it, a thin space or a space. A comma with space behind it separates elements. */
 static size_t group_mark(const tri_tex_lexer *x, const char *s) {
   const char *p = s;
   bool        comma = false, tight = false, wide = false;
@@ -272,7 +272,7 @@ static size_t group_mark(const tri_tex_lexer *x, const char *s) {
   return !x->brackets && p - s == 1 ? 1 : 0;
 }
 
-/* The end of the whole part whose first digits end at s. */
+/* Returns the end of the whole part. Its first digits are begin .. s. */
 static const char *read_groups(const tri_tex_lexer *x, const char *begin, const char *s) {
   if (s - begin > 3 || *begin == '0') return s;
   for (;;) {
@@ -282,7 +282,7 @@ static const char *read_groups(const tri_tex_lexer *x, const char *begin, const 
   }
 }
 
-/* "e-3" at s: its bytes, else 0. */
+/* Returns the bytes of an exponent "e-3" at s, else 0. */
 static size_t exponent_bytes(const char *s, const char *end) {
   size_t sign, n;
 
@@ -292,7 +292,7 @@ static size_t exponent_bytes(const char *s, const char *end) {
   return n && n <= 6 ? 1 + sign + n : 0;
 }
 
-/* \overline{3} at s behind a decimal point: its bytes. */
+/* Returns the bytes of \overline{3} at s, behind a decimal point, else 0. */
 static size_t repeat_bytes(const char *s, const char *end, tri_part *repeat) {
   size_t   n = starts(s, end, "\\overline") ? 9 : starts(s, end, "\\bar") ? 4 : 0;
   tri_part inside;
@@ -303,7 +303,7 @@ static size_t repeat_bytes(const char *s, const char *end, tri_part *repeat) {
   return n + inside.n + 2;
 }
 
-/* The index of a number or name at s, "_{2}": its bytes, else 0. */
+/* Returns the bytes of the index "_{2}" of a number or name at s, else 0. */
 static size_t index_bytes(const char *s, const char *end, tri_part *index) {
   if (s + 1 >= end || *s != '_') return 0;
   if (s[1] == '{') return tri_tex_braced(s + 1, end, index) ? index->n + 3 : 0;
@@ -312,7 +312,7 @@ static size_t index_bytes(const char *s, const char *end, tri_part *index) {
   return 2;
 }
 
-/* "st", "nd", "rd", "th" at s behind digits: its bytes, else 0. */
+/* Returns the bytes of "st", "nd", "rd", "th" at s behind digits, else 0. */
 static size_t ordinal_bytes(const char *begin, const char *s, const char *end) {
   static const char *const ending[] = {"th", "st", "nd", "rd"};
   int                      last = s > begin && is_digit(s[-1]) ? s[-1] - '0' : -1;
@@ -345,13 +345,13 @@ static void read_number(tri_tex_lexer *x, bool single, tri_tex_token *out) {
     s += ordinal_bytes(begin, s, x->end);
   }
   s += index_bytes(s, x->end, &out->base);
-  if (s == begin) out->kind = TRI_TEX_BAD; /* a point alone */
+  if (s == begin) out->kind = TRI_TEX_BAD; /* a point without digits */
   x->at = s > begin ? s : s + 1;
 }
 
 /* ---- names and words ---- */
 
-/* A name from begin to here, with its index and primes. */
+/* Ends a name that starts at begin, with its index and primes. */
 static void finish_name(tri_tex_lexer *x, const char *begin, bool single, tri_tex_token *out) {
   tri_part index;
 
@@ -393,11 +393,12 @@ static bool is_conjunction(tri_part t) {
   return IS_ONE_OF(list, t);
 }
 
-/* The command is over, and in out->text; its argument in braces is text. */
+/* Reads the argument in braces of the command out->text as text. */
 static void read_text(tri_tex_lexer *x, tri_tex_token *out) {
   static const char *const percent[] = {"percent", "percentage", "pct", "\\%", "%"};
   tri_part                 inside, trimmed;
-  bool                     named = out->text.n == 12; /* \operatorname; \text{sec} are seconds */
+  bool                     named = out->text.n == 12; /* only \operatorname names functions. \text{sec} means
+                                                       * seconds */
 
   while (x->at < x->end && is_space(*x->at)) x->at++;
   out->kind = TRI_TEX_BAD;
@@ -419,7 +420,7 @@ static void read_text(tri_tex_lexer *x, tri_tex_token *out) {
   if (*trimmed.at == 'i') out->kind = TRI_TEX_UNIT_I;
 }
 
-/* \begin{pmatrix}, \end{pmatrix}. */
+/* Reads the name behind \begin or \end, as in \begin{pmatrix}. */
 static void read_environment(tri_tex_lexer *x, tri_tex_kind kind, tri_tex_token *out) {
   tri_part inside;
 
@@ -477,7 +478,7 @@ static const struct {
             {'[', TRI_TEX_OPEN_SQUARE}, {']', TRI_TEX_CLOSE_SQUARE}, {'{', TRI_TEX_OPEN_BRACE},
             {'}', TRI_TEX_CLOSE_BRACE}, {'|', TRI_TEX_BAR},          {'&', TRI_TEX_CELL}};
 
-/* ^\circ, ^{\circ}, ^o, ^{th}: a degree or an ending, its bytes behind the caret. */
+/* Reads a degree or the ending of an ordinal number behind a caret: ^\circ, ^{\circ}, ^o, ^{th}. */
 static bool read_raised(tri_tex_lexer *x, tri_tex_token *out) {
   static const char *const degree[] = {"\\circ", "\\degree", "o", "\\text{o}", "\\prime"};
   static const char *const ending[] = {"th",           "st",         "nd",         "rd",        "\\text{th}",

@@ -7,7 +7,7 @@
 
 typedef enum tri_tex_kind {
   TRI_TEX_END,
-  TRI_TEX_BAD, /* something that no rule reads */
+  TRI_TEX_BAD, /* not readable by any rule */
   TRI_TEX_NUMBER,
   TRI_TEX_NAME, /* a letter, a Greek letter, \overline{AB}, x_1 */
   TRI_TEX_WORD, /* four letters or more, or the name of a unit */
@@ -58,7 +58,7 @@ typedef enum tri_tex_kind {
   TRI_TEX_FRACTION,
   TRI_TEX_BINOMIAL,
   TRI_TEX_ROOT,
-  TRI_TEX_FUNCTION, /* text: its name */
+  TRI_TEX_FUNCTION, /* `text` is its name */
   TRI_TEX_CELL,     /* & */
   TRI_TEX_ROW,      /* \\ in a matrix */
   TRI_TEX_BEGIN,    /* \begin{text} */
@@ -67,36 +67,36 @@ typedef enum tri_tex_kind {
 
 typedef struct tri_tex_token {
   tri_tex_kind kind;
-  const char  *begin;  /* where it starts, without the space before it */
-  bool         spaced; /* space stands before it */
-  tri_part     text;   /* a number's digits with their grouping; a name; what \text holds */
-  tri_part     repeat; /* a number's digits under \overline */
-  tri_part     base;   /* a number's index, as in 1101_2 */
+  const char  *begin;  /* start in the text, after any space */
+  bool         spaced; /* space precedes it */
+  tri_part     text;   /* digits of a number with grouping, a name, or the content of \text */
+  tri_part     repeat; /* digits of a number under \overline */
+  tri_part     base;   /* index of a number, as in 1101_2 */
 } tri_tex_token;
 
 typedef struct tri_tex_lexer {
   const char *at, *end; /* borrowed */
-  int         brackets; /* open; in them a comma parts elements, never thousands */
-  int         matrices; /* open; in them \\ ends a row */
+  int         brackets; /* open brackets. Within them a comma separates elements, not thousands */
+  int         matrices; /* open matrices. Within them \\ ends a row */
 } tri_tex_lexer;
 
-/* Reads the next token. `single`: a digit or letter alone, as TeX reads an argument without braces. Not
- * collective; reads nothing behind lexer->end. */
+/* Not collective. Reads the next token, and nothing behind lexer->end. With `single` it takes one digit or
+ * letter, as TeX reads an argument without braces. */
 void tri_tex_next(tri_tex_lexer *lexer, bool single, tri_tex_token *out);
-/* The part between the braces that open at s; false: they are not closed. Pure. */
+/* Pure. Finds the content of the braces that open at s. Returns false if they are not closed. */
 bool tri_tex_braced(const char *s, const char *end, tri_part *inside);
-/* Whether a token of that kind begins a factor that a function without brackets takes. Pure. */
+/* Pure. Tells whether a token of this kind may begin an argument of a function without brackets. */
 bool tri_tex_starts_argument(tri_tex_kind kind);
-/* The name of the inverse of a function: arcsin of sin; empty where it has none here. Pure. */
+/* Pure. Returns the name of the inverse of a function, such as arcsin of sin, or an empty name. */
 tri_part tri_tex_inverse(tri_part name);
-/* Whether an environment of that name is a matrix. Pure. */
+/* Pure. Tells whether an environment of this name is a matrix. */
 bool tri_tex_is_matrix(tri_part name);
-/* Whether a token of that kind ends a list of elements. Pure. */
+/* Pure. Tells whether a token of this kind ends a list of elements. */
 bool tri_tex_closes(tri_tex_kind kind);
-/* Whether a command or word of that name is a function, a root or a constant; takes: it has an argument.
- * Pure. */
+/* Pure. Tells whether a command or word of this name is a function, a root or a constant. *takes is set if it
+ * has an argument. */
 bool tri_tex_is_symbol(tri_part name, bool *takes);
-/* Whether an ASCII digit stands in s .. end. Pure. */
+/* Pure. Tells whether s .. end contains an ASCII digit. */
 bool tri_tex_has_digit(const char *s, const char *end);
 
 #endif

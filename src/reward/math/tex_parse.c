@@ -1,4 +1,4 @@
-/* tex_parse.c - an answer in TeX as a tree. */
+/* tex_parse.c - parses an answer in TeX into a tree. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_parse.h"
 
@@ -7,10 +7,10 @@
 /* The state of a parse. Once `failed` is set, every function returns as soon as it can. */
 typedef struct parser {
   tri_tex_lexer lexer;
-  tri_tex_token token; /* the next one */
+  tri_tex_token token; /* the next token */
   tri_tex_tree *tree;
   int           depth;
-  int           bars; /* absolute values that are open: a bar then closes the last */
+  int           bars; /* open absolute values. A bar then closes the last */
   bool          failed;
 } parser;
 
@@ -89,7 +89,7 @@ static bool deeper(parser *p) {
 
 /* ---- factors ---- */
 
-/* Reads one value in braces or brackets, up to `close`; the next token opens them. */
+/* Reads one value in braces or brackets, from the opening token up to `close`. */
 static int parse_group(parser *p, tri_tex_kind close) {
   int x;
 
@@ -101,7 +101,7 @@ static int parse_group(parser *p, tri_tex_kind close) {
   return x;
 }
 
-/* A digit, letter or command alone, as TeX takes an argument that has no braces. */
+/* Reads a single digit, letter or command, as TeX takes an argument without braces. */
 static int parse_single(parser *p) {
   tri_tex_lexer *x = &p->lexer;
   bool           digit = at(p, TRI_TEX_NUMBER),
@@ -118,7 +118,8 @@ static int parse_single(parser *p) {
   return made;
 }
 
-/* The exponent behind a caret: TeX's argument, or a whole number or bracket in plain text. */
+/* Reads the exponent behind a caret. It is an argument of TeX, or in plain text a whole number or a
+ * bracket. */
 static int parse_exponent(parser *p) {
   int x;
 
@@ -140,7 +141,7 @@ static int parse_exponent(parser *p) {
   return x;
 }
 
-/* \\sqrt takes an argument of TeX, a root in plain text a whole number. */
+/* Reads a root. \\sqrt takes an argument of TeX, and a root in plain text a whole number. */
 static int parse_root(parser *p) {
   bool tex = *p->token.begin == '\\';
   int  order = -1, x;
@@ -153,7 +154,8 @@ static int parse_root(parser *p) {
 
 static int parse_function(parser *p);
 
-/* The argument of a function: a bracket alone, else factors as far as no sign or function parts them. */
+/* Reads the argument of a function. It is a single bracket, or all factors up to the next sign or
+ * function. */
 static int parse_argument(parser *p) {
   int x, product;
 
@@ -174,7 +176,8 @@ static int parse_argument(parser *p) {
   return product;
 }
 
-/* A logarithm's index: the lexer leaves "_" to us, so it stands where it stands in the text. */
+/* Reads the base of a logarithm. The lexer gives "_" as a bad token, so it is read again from its place in
+ * the text. */
 static int parse_base(parser *p) {
   tri_tex_lexer *x = &p->lexer;
 
@@ -200,7 +203,7 @@ static int parse_function(parser *p) {
   if (take(p, TRI_TEX_POWER)) power = parse_exponent(p);
   if (!p->failed && base < 0 && at(p, TRI_TEX_BAD) && *p->token.begin == '_') base = parse_base(p);
   x = parse_argument(p);
-  if (power >= 0 && is_minus_one(p, power)) { /* \sin^{-1} x is \arcsin x, and \sec^{-1} x is no \cos x */
+  if (power >= 0 && is_minus_one(p, power)) { /* \sin^{-1} x is \arcsin x, but \sec^{-1} x is not \cos x */
     name = tri_tex_inverse(name);
     if (base >= 0 || !name.n) return fail(p);
     power = -1;
@@ -219,7 +222,7 @@ static int parse_between(parser *p, tri_tex_kind close, tri_tex_shape shape) {
   return make_1(p, shape, x);
 }
 
-/* ( ... ), [ ... ], ( ... ], \langle ... \rangle: a value in brackets, or a tuple. */
+/* Reads ( ... ), [ ... ], ( ... ], \langle ... \rangle as a value in brackets or as a tuple. */
 static int parse_brackets(parser *p) {
   static const char of[][2] = {{'(', ')'}, {'[', ']'}};
   bool              square = at(p, TRI_TEX_OPEN_SQUARE), angle = at(p, TRI_TEX_OPEN_ANGLE), closes_square;
@@ -244,7 +247,7 @@ static int parse_brackets(parser *p) {
   return x;
 }
 
-/* "x \mid" before a condition on x. */
+/* Skips "x \mid" before a condition on x. */
 static void skip_letter_of_set(parser *p) {
   tri_tex_lexer kept = p->lexer;
   tri_tex_token token = p->token;
@@ -276,7 +279,7 @@ static int parse_matrix(parser *p) {
   int  x = make(p, TRI_SHAPE_MATRIX), columns = 0, rows = 0, cells = 0;
 
   if (!tri_tex_is_matrix(p->token.text) || !deeper(p)) return fail(p);
-  if (array) { /* {cc}, the places of its columns */
+  if (array) { /* skips {cc}, the alignment of its columns */
     tri_part places;
     while (p->lexer.at < p->lexer.end && *p->lexer.at == ' ') p->lexer.at++;
     if (p->lexer.at < p->lexer.end && tri_tex_braced(p->lexer.at, p->lexer.end, &places))
@@ -356,7 +359,7 @@ static int parse_primary(parser *p) {
   }
 }
 
-/* The exponent of a raised digit, which the token holds, else what follows the caret. */
+/* Reads an exponent: a raised digit in the token, or the text behind the caret. */
 static int parse_raised(parser *p) {
   bool digit = p->token.text.n;
 
@@ -411,8 +414,8 @@ static bool starts_factor(const parser *p) {
   }
 }
 
-/* Words behind the value that begins at `begin`: a unit, perhaps raised to a power. They are left out. Behind
- * letters alone a word without \text may be anything. */
+/* Skips a unit behind the value that begins at `begin`, perhaps raised to a power. A word without \text
+ * behind letters alone is not skipped, because it may be anything. */
 static void skip_unit(parser *p, const char *begin) {
   if (at(p, TRI_TEX_WORD) && !tri_tex_has_digit(begin, p->token.begin)) return;
   while (!p->failed && (at(p, TRI_TEX_TEXT) || at(p, TRI_TEX_WORD))) {
@@ -431,7 +434,7 @@ static void skip_unit(parser *p, const char *begin) {
   }
 }
 
-/* Factors one beside the other; an integer before a fraction is a mixed number. */
+/* Reads factors side by side. An integer before a fraction is a mixed number. */
 static int parse_juxtaposed(parser *p) {
   int x = parse_factor(p), product = -1;
 
@@ -452,7 +455,7 @@ static int parse_juxtaposed(parser *p) {
            call = at(p, TRI_TEX_OPEN) && node_of(p, x)->shape == TRI_SHAPE_NAME;
       y = parse_factor(p);
       if (p->failed) return 0;
-      if (call && product < 0 && node_of(p, y)->shape == TRI_SHAPE_NUMBER) { /* f(2), no product */
+      if (call && product < 0 && node_of(p, y)->shape == TRI_SHAPE_NUMBER) { /* f(2) is not a product */
         tri_part name = node_of(p, x)->text;
         x = make_1(p, TRI_SHAPE_FUNCTION, y);
         if (!p->failed) node_of(p, x)->text = name;
@@ -470,7 +473,7 @@ static int parse_juxtaposed(parser *p) {
   return product < 0 ? x : product;
 }
 
-/* A factor behind a sign of multiplication or division may have a sign of its own. */
+/* Reads a factor behind a multiplication or division sign. It may have a sign of its own. */
 static int parse_signed(parser *p) {
   bool negative = at(p, TRI_TEX_MINUS);
   int  x;
@@ -502,7 +505,7 @@ static bool is_sign(const parser *p) {
          at(p, TRI_TEX_MINUS_PLUS);
 }
 
-/* left < 0: there is nothing before the sign. */
+/* Reads a sign and its term. left < 0 means that nothing stands before the sign. */
 static int parse_signed_term(parser *p, int left) {
   tri_tex_kind kind = p->token.kind;
   int          x;
@@ -539,7 +542,7 @@ static int parse_sum(parser *p) {
 
 /* ---- elements ---- */
 
-/* "1:2:3". */
+/* Reads a ratio such as "1:2:3". */
 static int parse_ratio(parser *p) {
   int x = parse_sum(p), ratio = -1;
 
@@ -564,7 +567,7 @@ static bool is_relation(const parser *p) {
   return p->token.kind >= TRI_TEX_EQUAL && p->token.kind <= TRI_TEX_IN;
 }
 
-/* An element, with its relations. */
+/* Reads an element with its relations. */
 static int parse_element(parser *p) {
   const char *begin = p->token.begin;
   int         x, all = -1;
@@ -597,7 +600,7 @@ static bool take_separators(parser *p) {
   return any;
 }
 
-/* One element, or a node of that shape with several. */
+/* Reads one element, or a node of this shape if there are several. */
 static int parse_elements(parser *p, tri_tex_shape shape) {
   const char *begin = p->token.begin;
   int         x = parse_element(p), all = -1;

@@ -1,11 +1,11 @@
-/* tex_parse.h - an answer in TeX as a tree. */
+/* tex_parse.h - parses an answer in TeX into a tree. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_PARSE_H
 #define TRI_TEX_PARSE_H
 
 #include "tex_tree.h"
 
-/* Reads an answer; its text is borrowed. Returns false where it is not of a form that is read here. Pure. */
+/* Pure. Parses an answer and borrows its text. Returns false if it has no readable form. */
 bool tri_tex_parse(tri_part answer, tri_tex_tree *out);
 
 #endif

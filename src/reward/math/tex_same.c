@@ -1,4 +1,4 @@
-/* tex_same.c - whether two answers are the same value, list, interval, matrix or relation. */
+/* tex_same.c - compares two answers: values, lists, intervals, matrices and relations. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_same.h"
 
@@ -8,11 +8,12 @@
 
 #include <string.h>
 
-/* Limits, chosen: elements of a list, comparisons, products of all evaluations together (some 10 ms), values
- * kept. More elements or comparisons: not the same. More products: the answers count as not read. */
+/* Limits, chosen: elements of a list, comparisons, products of all evaluations together (some 10 ms), and
+ * kept values. Answers with more elements or comparisons are not the same. With more products they count as
+ * not read. */
 enum { ELEMENTS_MOST = 128, COMPARISONS_MOST = 2000, WORK_MOST = 250000, VALUES_MOST = 256 };
 
-/* A node of one answer. sign: 1 or -1 for \pm, 0 while both stand for it. */
+/* A node of one answer. `sign` is the sign taken by \pm, 1 or -1, or 0 while both are meant. */
 typedef struct side {
   const tri_tex_tree *tree;
   int                 node, sign;
@@ -23,14 +24,14 @@ typedef struct elements {
   side at[ELEMENTS_MOST];
 } elements;
 
-/* What a comparison of two answers has left, and the values it has computed. */
+/* Work left for a comparison of two answers, and values computed so far. */
 typedef struct search {
   int                 comparisons;
   int64_t             work;
-  const tri_tex_tree *tree; /* the first of the two */
+  const tri_tex_tree *tree; /* the first of the two trees */
   int                 n;
   tri_math_value      value[VALUES_MOST];
-  int16_t place[2][TRI_TEX_NODES][2]; /* 1 + index in value; 0: not computed. By tree, node, sign */
+  int16_t place[2][TRI_TEX_NODES][2]; /* 1 + index in value by tree, node and sign, 0 if not computed */
 } search;
 
 static bool same(search *s, side a, side b);
@@ -51,7 +52,7 @@ static tri_part source_of(side a) {
 
 static side without_sign(side a) { return shape_of(a) == TRI_SHAPE_NEGATIVE ? first_of(a) : a; }
 
-/* The value of a node, computed once. */
+/* Returns the value of a node and computes it only once. */
 static tri_math_value value_of(search *s, side a) {
   int16_t       *place = &s->place[a.tree != s->tree][a.node][a.sign < 0];
   tri_math_value x;
@@ -73,14 +74,15 @@ static bool values_equal(search *s, side a, side b) {
   return tri_math_values_equal(&x, &y, &s->work);
 }
 
-/* Numbers with an index, 204_5, are compared by their digits; two indices must be the same. */
+/* Tells whether two numbers have different indices. A number with an index, 204_5, is compared by its
+ * digits. */
 static bool bases_differ(side a, side b) {
   tri_part x = node_of(without_sign(a))->base, y = node_of(without_sign(b))->base;
 
   return x.n && y.n && !tri_tex_words_equal(x, y);
 }
 
-/* 28% is 28 and 0.28. */
+/* Compares two values. 28% equals 28 and 0.28. */
 static bool same_value(search *s, side a, side b) {
   bool percent_a = shape_of(a) == TRI_SHAPE_PERCENT, percent_b = shape_of(b) == TRI_SHAPE_PERCENT;
 
@@ -89,7 +91,7 @@ static bool same_value(search *s, side a, side b) {
   return percent_a != percent_b && values_equal(s, percent_a ? first_of(a) : a, percent_b ? first_of(b) : b);
 }
 
-/* 4:30, which may be a time of day. */
+/* Tells whether a ratio such as 4:30 may be a time of day. */
 static bool may_be_clock(side a) {
   const tri_tex_node *minutes = node_of(last_of(a));
 
@@ -133,7 +135,8 @@ static tri_tex_kind flipped(tri_tex_kind k) {
   }
 }
 
-/* Only letters, as in x, f(x), (x, y), A/B, f(2): what may stand before a value as its name. */
+/* Tells whether a node has only letters, as in x, f(x), (x, y), A/B, f(2), and may be the name before a
+ * value. */
 static bool is_named(side a) {
   const tri_tex_node *x = node_of(a);
   bool                call = x->shape == TRI_SHAPE_FUNCTION ||
@@ -176,7 +179,7 @@ static bool all_relations(side a, tri_tex_kind kind) {
   return true;
 }
 
-/* x = 5, x \in S, 1/2 = 0.5: what the relation says the value is. */
+/* Finds the value given by a relation such as x = 5, x \in S, 1/2 = 0.5. */
 static bool assigned(side a, side *value) {
   bool equal = all_relations(a, TRI_TEX_EQUAL), named = is_named(first_of(a));
 
@@ -187,7 +190,7 @@ static bool assigned(side a, side *value) {
   return all_relations(a, TRI_TEX_APPROX);
 }
 
-/* An interval: of a letter, by inequalities. Without a bound: infinite. */
+/* An interval for a letter, from inequalities. It is infinite on a side without a bound. */
 typedef struct range {
   side name, low, high;
   bool has_low, has_high, low_open, high_open;
@@ -229,7 +232,7 @@ static bool range_of(side a, range *out) {
 
 static bool is_infinite(side a) { return shape_of(without_sign(a)) == TRI_SHAPE_INFINITY; }
 
-/* A tuple of two as an interval. */
+/* Reads a tuple of two as an interval. */
 static bool interval_of(side a, range *out) {
   if (shape_of(a) != TRI_SHAPE_TUPLE || node_of(a)->n != 2) return false;
   *out = (range){.name = a, .low_open = true, .high_open = true};
@@ -238,7 +241,7 @@ static bool interval_of(side a, range *out) {
   return true;
 }
 
-/* x > 2, x \in (2, \infty). */
+/* Reads an interval from x > 2 or x \in (2, \infty). */
 static bool said_range(side a, range *out) {
   if (range_of(a, out)) return true;
   if (node_of(a)->n != 2 || node_of(last_of(a))->relation != TRI_TEX_IN || !interval_of(last_of(a), out))
@@ -253,7 +256,7 @@ static bool same_range(search *s, const range *a, const range *b) {
          (!a->has_high || same(s, a->high, b->high));
 }
 
-/* The same terms joined by the same signs; `back`: read from the end. */
+/* Tells whether the same terms are joined by the same signs. With `back` b is read from its end. */
 static bool same_chain(search *s, side a, side b, bool back) {
   int  n = node_of(a)->n, x = node_of(a)->first, y = node_of(b)->first, at_b[8];
   bool good = n == node_of(b)->n && n <= 8;
@@ -268,7 +271,8 @@ static bool same_chain(search *s, side a, side b, bool back) {
   return good;
 }
 
-/* Whether left - right of the two differ by a constant factor; *positive: it has no sign. */
+/* Tells whether left - right of both differ by a constant factor only. *positive is set if the factor is
+ * positive. */
 static bool proportional(search *s, side a, side b, bool *positive) {
   side           term[4] = {first_of(a), last_of(a), first_of(b), last_of(b)};
   tri_math_value x[4];
@@ -314,7 +318,7 @@ static bool same_relation(search *s, side a, side b) {
   return k == TRI_TEX_EQUAL ? l == k : l == (positive ? k : flipped(k));
 }
 
-/* A relation beside something else: its value, or the interval it tells. */
+/* Compares a relation with another node, by its value or by the interval it describes. */
 static bool same_as_relation(search *s, side relation, side b) {
   side  value;
   range x, y;
@@ -333,7 +337,8 @@ static bool holds_elements(side a, bool unions) {
   return shape == TRI_SHAPE_LIST || shape == TRI_SHAPE_SET || (unions && shape == TRI_SHAPE_UNION);
 }
 
-/* The elements of a list, set or union, and both values of \pm; something else is its only element. */
+/* Lists the elements of a list, set or union, and both values of \pm. Anything else is its own only
+ * element. */
 static bool flatten(side a, bool unions, elements *out) {
   int x = holds_elements(a, unions) ? node_of(a)->first : a.node;
 
@@ -364,9 +369,9 @@ static bool same_elements(search *s, side a, side b, bool unions) {
   return flatten(a, unions, &x) && flatten(b, unions, &y) && each_is_in(s, &x, &y) && each_is_in(s, &y, &x);
 }
 
-/* ---- all ---- */
+/* ---- answers ---- */
 
-/* Infinite ends of the same sign at the same places. */
+/* Tells whether infinite ends at the same place have the same sign. */
 static bool infinite_alike(side a, side b) {
   side end[4] = {first_of(a), first_of(b), last_of(a), last_of(b)};
 
@@ -387,7 +392,7 @@ static bool same_tuple(search *s, side a, side b) {
 static bool is_round(side a) { return node_of(a)->open == '(' && node_of(a)->close == ')'; }
 static bool is_structure(tri_tex_shape s) { return s >= TRI_SHAPE_TEXT; }
 
-/* \mathbb{R} is (-\infty, \infty). */
+/* Tells whether a node is \mathbb{R} or (-\infty, \infty). */
 static bool is_real_line(side a) {
   static const char name[] = "\\mathbb{R}";
   tri_part          t = node_of(a)->text;
@@ -398,7 +403,7 @@ static bool is_real_line(side a) {
          shape_of(last_of(a)) == TRI_SHAPE_INFINITY;
 }
 
-/* n = \text{even} says even. */
+/* Compares words, and also n = \text{even} with even. */
 static bool same_words(search *s, side a, side b) {
   side value;
 
@@ -435,7 +440,8 @@ static bool same(search *x, side a, side b) {
   return same_value(x, a, b);
 }
 
-/* An answer that is not the same as itself holds something without a value: it counts as not read. */
+/* Returns the verdict. An answer that does not equal itself contains something without a value, and counts as
+ * not read. */
 static tri_tex_verdict verdict_of(search *s, const tri_tex_tree *a, const tri_tex_tree *b) {
   side pair[3][2] = {{{a, a->root, 0}, {b, b->root, 0}},
                      {{a, a->root, 0}, {a, a->root, 0}},
@@ -452,7 +458,7 @@ static tri_tex_verdict verdict_of(search *s, const tri_tex_tree *a, const tri_te
   return good[1] && good[2] && s->work >= 0 ? TRI_TEX_DIFFERENT : TRI_TEX_UNREAD;
 }
 
-/* Whether a comes before b, so that the order in which two answers are given does not count. */
+/* Tells whether a comes before b. Sorting makes the verdict independent of the order of two answers. */
 static bool comes_before(tri_part a, tri_part b) {
   int c = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
 

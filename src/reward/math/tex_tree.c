@@ -1,4 +1,4 @@
-/* tex_tree.c - the nodes of an answer in TeX. */
+/* tex_tree.c - the nodes of a parsed answer in TeX. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_tree.h"
 

@@ -1,4 +1,4 @@
-/* tex_tree.h - the nodes of an answer in TeX. */
+/* tex_tree.h - the nodes of a parsed answer in TeX. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_TREE_H
 #define TRI_TEX_TREE_H
@@ -11,7 +11,7 @@
 enum { TRI_TEX_BYTES = 4096, TRI_TEX_NODES = 1024, TRI_TEX_DEPTH = 32 };
 
 typedef enum tri_tex_shape {
-  /* values */
+  /* values, with their members and numbers of children */
   TRI_SHAPE_NUMBER, /* text, repeat, base */
   TRI_SHAPE_NAME,   /* text */
   TRI_SHAPE_PI,
@@ -20,10 +20,10 @@ typedef enum tri_tex_shape {
   TRI_SHAPE_INFINITY,
   TRI_SHAPE_SUM,        /* any number of children */
   TRI_SHAPE_PRODUCT,    /* any number of children */
-  TRI_SHAPE_NEGATIVE,   /* 1 child */
+  TRI_SHAPE_NEGATIVE,   /* 1 */
   TRI_SHAPE_QUOTIENT,   /* 2 */
   TRI_SHAPE_POWER,      /* 2 */
-  TRI_SHAPE_ROOT,       /* 1, or 2: the radicand, the order */
+  TRI_SHAPE_ROOT,       /* 1 (the radicand), or 2 with the order */
   TRI_SHAPE_FACTORIAL,  /* 1 */
   TRI_SHAPE_BINOMIAL,   /* 2 */
   TRI_SHAPE_ABSOLUTE,   /* 1 */
@@ -31,31 +31,31 @@ typedef enum tri_tex_shape {
   TRI_SHAPE_CEILING,    /* 1 */
   TRI_SHAPE_PERCENT,    /* 1 */
   TRI_SHAPE_DEGREE,     /* 1 */
-  TRI_SHAPE_FUNCTION,   /* text; 1, or 2: the argument, the base of a logarithm */
+  TRI_SHAPE_FUNCTION,   /* text, and 1 (the argument) or 2 with the base of a logarithm */
   TRI_SHAPE_PLUS_MINUS, /* 1 or 2 */
   TRI_SHAPE_MINUS_PLUS, /* 1 or 2 */
   TRI_SHAPE_RATIO,      /* 2 or more */
-  TRI_SHAPE_REFERENCE,  /* first: a node that is another's child or nobody's, which it stands for */
-  /* what holds values */
+  TRI_SHAPE_REFERENCE,  /* `first` is another node, which it stands for. It is not a child */
+  /* structures of values */
   TRI_SHAPE_TEXT,     /* text */
-  TRI_SHAPE_LIST,     /* elements without brackets: unordered */
+  TRI_SHAPE_LIST,     /* unordered elements without brackets */
   TRI_SHAPE_SET,      /* unordered */
-  TRI_SHAPE_TUPLE,    /* ordered; open, close: its brackets */
+  TRI_SHAPE_TUPLE,    /* ordered. open and close are its brackets */
   TRI_SHAPE_UNION,    /* unordered */
-  TRI_SHAPE_MATRIX,   /* by rows of `columns` */
-  TRI_SHAPE_RELATION, /* each child but the first has the sign before it */
+  TRI_SHAPE_MATRIX,   /* cells row by row, `columns` in each */
+  TRI_SHAPE_RELATION, /* each child except the first has its sign in `relation` */
   TRI_SHAPE_EMPTY
 } tri_tex_shape;
 
 typedef struct tri_tex_node {
   tri_tex_shape shape;
-  tri_tex_kind  relation; /* of a relation's child */
+  tri_tex_kind  relation; /* sign before a child of a relation */
   int16_t       first, last, next;
   int16_t       n, columns;
   char          open, close;
-  bool          two_valued; /* \pm or \mp stands in it */
+  bool          two_valued; /* contains \pm or \mp */
   tri_part      text, repeat, base;
-  tri_part      source; /* of elements: where they stand */
+  tri_part      source; /* text of an element */
 } tri_tex_node;
 
 typedef struct tri_tex_tree {
@@ -63,14 +63,16 @@ typedef struct tri_tex_tree {
   tri_tex_node node[TRI_TEX_NODES];
 } tri_tex_tree;
 
-/* A new node without children; -1 where there are TRI_TEX_NODES. Not collective. */
+/* Not collective. Returns a new node without children, or -1 if there are TRI_TEX_NODES already. */
 int tri_tex_make(tri_tex_tree *tree, tri_tex_shape shape);
-/* Makes `child` the last child of `parent`; it may be nobody's yet. Not collective. */
+/* Not collective. Makes `child` the last child of `parent`. It must not have a parent yet. */
 void tri_tex_give(tri_tex_tree *tree, int parent, int child);
-/* Puts the number of a product or quotient of a matrix and a number into each cell. Returns the matrix made,
- * or the node where it is none; -1 where there are TRI_TEX_NODES. Not collective. */
+/* Not collective. Turns a product or quotient of a matrix and a number into a matrix, with the number in each
+ * cell. Returns this matrix, or the node unchanged if it is no such product, or -1 if there are TRI_TEX_NODES
+ * already. */
 int tri_tex_spread(tri_tex_tree *tree, int node);
-/* A number without a point, exponent, repeating digits or index; a quotient of two. Pure. */
+/* Pure. Tells whether a node is a number without a point, exponent, repeating digits or index, or a quotient
+ * of two such numbers. */
 bool tri_tex_is_integer(const tri_tex_tree *tree, int node);
 bool tri_tex_is_fraction(const tri_tex_tree *tree, int node);
 

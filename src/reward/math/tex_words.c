@@ -1,4 +1,4 @@
-/* tex_words.c - words in answers: in \text and in plain letters. */
+/* tex_words.c - words in answers, in \text or in plain letters. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tex_words.h"
 
@@ -9,7 +9,7 @@
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* Returns the bytes of the command at i where it only sets type or space, else 0. */
+/* Returns the bytes of the command at i if it sets only type or space, else 0. */
 static size_t type_command(tri_part t, size_t i) {
   static const char *const list[] = {"text",   "mbox",   "textbf", "textit",      "textrm",
                                      "mathrm", "mathbf", "mathit", "left",        "right",
@@ -23,7 +23,7 @@ static size_t type_command(tri_part t, size_t i) {
   return strchr(" ,;:!$", t.at[i + 1]) ? 2 : t.at[i + 1] == '%';
 }
 
-/* Returns the bytes at i that do not count: space, brackets, dollars, full stops, commands that set type. */
+/* Returns the number of bytes to skip at i: space, brackets, dollars, full stops, commands for type. */
 static size_t skipped(tri_part t, size_t i) {
   char c = t.at[i];
 
@@ -32,7 +32,7 @@ static size_t skipped(tri_part t, size_t i) {
   return c && strchr(" \t\r\n{}()$~", c);
 }
 
-/* The next character that counts, from *i on, in lower case; -1 at the end. */
+/* Returns the next character that is not skipped, from *i on, in lower case. Returns -1 at the end. */
 static int next_character(tri_part t, size_t *i) {
   size_t n;
   char   c;
@@ -57,12 +57,12 @@ bool tri_tex_words_equal(tri_part a, tri_part b) {
 
 /* ---- words of letters ---- */
 
-/* Letters written one beside the other, perhaps with spaces between: cat, ABC, Amy Lee, \angle ABC. */
+/* Letters side by side, with or without spaces between, such as cat, ABC, Amy Lee, \angle ABC. */
 typedef struct letters {
   tri_part text;
-  bool     ordered; /* their order counts: cat is not act, while xyz is zyx */
-  bool     spelled; /* they are words: Cat is cat, while ABC is not abc */
-  bool     angle;   /* \angle stands before them */
+  bool     ordered; /* their order counts. cat is not act, but xyz is zyx */
+  bool     spelled; /* they are words. Cat is cat, but ABC is not abc */
+  bool     angle;   /* \angle precedes them */
 } letters;
 
 static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
@@ -77,7 +77,8 @@ static int count_capitals(tri_part t) {
   return n;
 }
 
-/* abc, xyz, cab: letters that follow one another in the alphabet name variables or points. */
+/* Tells whether the letters are consecutive in the alphabet, such as abc, xyz, cab. These name variables or
+ * points. */
 static bool are_neighbours(tri_part t) {
   unsigned seen = 0;
 
@@ -90,8 +91,8 @@ static bool are_neighbours(tri_part t) {
   return !(seen & (seen + 1));
 }
 
-/* Whether letters without a space between are read as a word: three or more with a vowel that are no
- * neighbours, or two with an o, which names no variable. */
+/* Tells whether letters without space between are a word. It has three or more letters with a vowel that are
+ * not consecutive in the alphabet, or two letters with an o, because o names no variable. */
 static bool is_word(tri_part t) {
   bool vowel = false;
 
@@ -101,7 +102,8 @@ static bool is_word(tri_part t) {
   return t.n > 2 && vowel && !are_neighbours(t);
 }
 
-/* Three capital letters or more may say an order, or name an angle's corner by their middle. */
+/* Judges one group of letters. Three or more capital letters may give an order, or name an angle by its
+ * corner in the middle. */
 static void judge_group(tri_part group, letters *out) {
   bool word = is_word(group);
 
@@ -120,7 +122,7 @@ static bool is_angle(const tri_tex_node *x) {
   return x->shape == TRI_SHAPE_NAME && x->text.n == sizeof name - 1 && !memcmp(x->text.at, name, x->text.n);
 }
 
-/* Returns false where the node holds more than letters. */
+/* Returns false if the node has more than letters. */
 static bool letters_of(const tri_tex_tree *tree, int node, letters *out) {
   const tri_tex_node *x = &tree->node[node];
   int                 c = x->first;
@@ -153,7 +155,7 @@ static bool letters_of(const tri_tex_tree *tree, int node, letters *out) {
   return group.at;
 }
 
-/* Whether they are the same letters, spaces aside. back: b is read from its end. */
+/* Tells whether they are the same letters apart from spaces. With `back` b is read from its end. */
 static bool same_letters(tri_part a, tri_part b, bool back) {
   size_t i = 0, j = 0;
 

@@ -1,4 +1,4 @@
-/* tex_words.h - words in answers: in \text and in plain letters. */
+/* tex_words.h - words in answers, in \text or in plain letters. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_WORDS_H
 #define TRI_TEX_WORDS_H
@@ -7,12 +7,13 @@
 
 /* All functions are pure. */
 
-/* Whether the two are the same words, whatever the case, without space, brackets, \text, full stops. */
+/* Tells whether the two have the same words. Case, space, brackets, \text and full stops do not count. */
 bool tri_tex_words_equal(tri_part a, tri_part b);
-/* Compares two nodes of plain letters whose order counts: cat is not act, BCA is not ABC. Returns false, and
- * leaves *out, where both are products (xyz is zyx) or one holds more than letters. Symmetric. */
+/* Compares two nodes of plain letters if their order counts. cat is not act, and BCA is not ABC. Returns
+ * false and leaves *out unchanged if both are products (xyz is zyx), or if one has more than letters.
+ * Symmetric. */
 bool tri_tex_compare_letters(const tri_tex_tree *a, int node_a, const tri_tex_tree *b, int node_b, bool *out);
-/* Whether a node is letters whose order counts. */
+/* Tells whether a node consists of letters in an order that counts. */
 bool tri_tex_is_ordered(const tri_tex_tree *tree, int node);
 
 #endif

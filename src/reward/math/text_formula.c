@@ -1,4 +1,4 @@
-/* text_formula.c - what stands beside a number in prose: whether the number is a part of a formula. */
+/* text_formula.c - tells whether a number in prose is a part of a formula. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "text_formula.h"
 
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { ARGUMENT_BYTES = 1024 }; /* chosen: an argument is not searched for its end beyond that */
+enum { ARGUMENT_BYTES = 1024 }; /* chosen: limit of the search for the end of an argument */
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -31,7 +31,7 @@ static size_t count_letters(const char *s, const char *end) {
   return n;
 }
 
-/* Spaces of TeX and plain text; a new line ends a formula. */
+/* Skips spaces of TeX and of plain text. A new line is not skipped, because it ends a formula. */
 static const char *skip_spaces(const char *s, const char *end) {
   static const char *const space[] = {" ",   "\\,", "\\;",      "\\:",         "\\!",
                                       "\\ ", "~",   "\xc2\xa0", "\xe2\x80\x89"};
@@ -43,7 +43,7 @@ static const char *skip_spaces(const char *s, const char *end) {
 
 /* ---- symbols ---- */
 
-/* The end of what is in brackets at s, else s. */
+/* Returns the end of the brackets at s, else s. */
 static const char *skip_brackets(const char *s, const char *end) {
   const char *stop = end - s > ARGUMENT_BYTES ? s + ARGUMENT_BYTES : end;
   int         open = 0;
@@ -56,7 +56,7 @@ static const char *skip_brackets(const char *s, const char *end) {
   return s;
 }
 
-/* The end of an argument at s: brackets, or digits, or a letter or command. */
+/* Returns the end of an argument at s, which is brackets, digits, a letter or a command. */
 static const char *skip_argument(const char *s, const char *end) {
   const char *from, *p;
 
@@ -82,14 +82,15 @@ static const char *skip_argument(const char *s, const char *end) {
   return s;
 }
 
-/* Names that are no words of English beside a number, as "log 5", "max 5", "tan 5" may be. */
+/* Tells whether this name is no English word beside a number. "log 5", "max 5" and "tan 5" may be words. */
 static bool is_plain_function(const char *s, size_t n) {
   static const char *const list[] = {"sqrt", "ln", "sin", "cos"};
 
   return ANY_OF(list, s, s + n) == n;
 }
 
-/* The name of a function, root or constant at s, with its backslash. takes: it has an argument. */
+/* Returns the bytes of the name of a function, root or constant at s, with its backslash. *takes is set if it
+ * has an argument. */
 static size_t symbol_name(const char *begin, const char *s, const char *end, bool *takes) {
   static const char *const root[] = {"\xe2\x88\x9a", "\xe2\x88\x9b"}; /* U+221A, U+221B */
   size_t                   n = ANY_OF(root, s, end);
@@ -108,7 +109,7 @@ static size_t symbol_name(const char *begin, const char *s, const char *end, boo
   n = count_letters(s, end);
   if (!tri_tex_is_symbol((tri_part){s, n}, takes)) return 0;
   if (*takes && is_plain_function(s, n)) {
-    const char *p = skip_spaces(s + n, end); /* sqrt 3; "min 5" may be words */
+    const char *p = skip_spaces(s + n, end); /* sqrt 3. "min 5" may be words */
     if (p > s + n && p < end && is_digit(*p)) return n;
   }
   if (*takes) return s + n < end && s[n] == '(' ? n : 0;
@@ -145,7 +146,7 @@ static const char *const joint[] = {"+",
                                     "\xe2\x81\x84",
                                     "\xe2\x88\x95"}; /* U+2212, U+2044, U+2215 */
 
-/* A dash or a star between words has space on one side, or is no sign at all. */
+/* Tells whether a dash or star is a sign. With space on one side only it is punctuation between words. */
 static bool is_even(const char *begin, const char *sign, const char *after, const char *end) {
   bool left = sign > begin && (sign[-1] == ' ' || sign[-1] == '~'), right = after < end && *after == ' ';
 
@@ -162,21 +163,22 @@ size_t tri_text_joint(const char *begin, const char *s, const char *end) {
   return (size_t)(skip_spaces(sign + n, end) - s);
 }
 
-/* 5 \pm 2 are two numbers. */
+/* Tells whether the sign gives two numbers, as in 5 \pm 2. */
 static bool is_two_signs(const char *sign, const char *end) {
   return starts(sign, end, "\\pm") || starts(sign, end, "\xc2\xb1");
 }
 
 /* ---- behind a number ---- */
 
-/* A letter alone that may be a variable, its bytes; of "a" and "I" behind a dash nothing is known. */
+/* Returns the bytes of a single letter that may be a variable. "a" and "I" may be words and do not count. */
 static size_t variable(const char *s, const char *end) {
   return s < end && is_letter(*s) && count_letters(s, end) == 1 && *s != 'a' && *s != 'I' && *s != 'A';
 }
 
-/* Letters directly behind a number that are no unit: 2x, 5i, 5k (five thousand), 3ab, 2pi. */
+/* Returns the bytes of letters directly behind a number that are not a unit, as in 2x, 5i, 5k (five
+ * thousand), 3ab, 2pi. */
 static size_t factor_letters(const char *s, const char *end) {
-  static const char units[] = "mgshLlVAWJNCFd\0"; /* of one letter */
+  static const char units[] = "mgshLlVAWJNCFd\0"; /* one-letter units */
   static const char names[] = "abcijknuvwxyz";
   size_t            n = count_letters(s, end), i = 0;
 
@@ -186,7 +188,7 @@ static size_t factor_letters(const char *s, const char *end) {
   return n == 2 && i == n ? n : 0;
 }
 
-/* A raised part that is no degree and no ending of an ordinal number. */
+/* Tells whether a raised part is a power, and not a degree or the ending of an ordinal number. */
 static bool is_power(const char *s, const char *end) {
   static const char *const other[] = {
       "^\\circ",  "^{\\circ", "^o",    "^{o}",  "^{\\degree", "^\\degree",   "^{\\prime", "^\\text",
@@ -195,7 +197,7 @@ static bool is_power(const char *s, const char *end) {
   return s < end && *s == '^' && !ANY_OF(other, s, end);
 }
 
-/* Digits that go on without end: 0.333..., 0.1\overline{6}, 0.1(6). */
+/* Returns the bytes of a mark for digits without end, as in 0.333..., 0.1\overline{6}, 0.1(6). */
 static size_t endless(const char *number, const char *s, const char *end) {
   static const char *const more[] = {"...", "\\ldots", "\\dots", "\\cdots", "\xe2\x80\xa6"};
   static const char *const over[] = {"\\overline", "\\bar", "\\dot", ".\\overline", ".\\bar", ".\\dot"};
@@ -209,7 +211,7 @@ static size_t endless(const char *number, const char *s, const char *end) {
   return point ? ANY_OF(more, s, end) : 0;
 }
 
-/* " million" behind a number: it is longer than its digits. */
+/* Returns the bytes of " million" and the like behind a number, which then means more than its digits. */
 static size_t number_word(const char *s, const char *end) {
   static const char *const list[] = {"hundred", "thousand", "million", "billion", "trillion", "dozen"};
   const char              *p = skip_spaces(s, end);
@@ -219,7 +221,7 @@ static size_t number_word(const char *s, const char *end) {
   return n && count_letters(p, end) == n ? (size_t)(p + n - s) : 0;
 }
 
-/* A symbol, or a letter alone, at s. */
+/* Returns the bytes of a symbol or a single letter at s. */
 static size_t operand(const char *begin, const char *s, const char *end) {
   bool   ignored;
   size_t n = tri_text_symbol(begin, s, end, &ignored);
@@ -227,14 +229,14 @@ static size_t operand(const char *begin, const char *s, const char *end) {
   return n ? n : variable(s, end);
 }
 
-/* " x" behind a number: 2 x. Its bytes. */
+/* Returns the bytes of " x" behind a number, as in 2 x. */
 static size_t unknown_behind(const char *s, const char *end) {
   const char *p = skip_spaces(s, end);
 
   return p > s && count_letters(p, end) == 1 && *p >= 'x' && *p <= 'z' ? (size_t)(p + 1 - s) : 0;
 }
 
-/* ")^": a number in brackets to a power, (1/2)^3. Its bytes. */
+/* Returns the bytes of ")^" behind a number in brackets with a power, as in (1/2)^3. */
 static size_t closed_power(const char *s, const char *end) {
   size_t n = starts(s, end, "\\right)");
 
@@ -276,7 +278,7 @@ static const char *back_over(const char *begin, const char *s, const char *what)
   return s;
 }
 
-/* Bytes of the sign that ends at s. */
+/* Returns the bytes of a sign that ends at s. */
 static size_t joint_before(const char *begin, const char *s) {
   for (size_t i = 0; i < sizeof joint / sizeof *joint; i++) {
     size_t n = strlen(joint[i]);
@@ -285,7 +287,7 @@ static size_t joint_before(const char *begin, const char *s) {
   return 0;
 }
 
-/* Digits under a line repeat without end. */
+/* Tells whether the digits at s stand under a line, so that they repeat without end. */
 static bool is_over(const char *begin, const char *s) {
   static const char *const list[] = {"\\overline{", "\\bar{"};
 

@@ -1,4 +1,4 @@
-/* text_formula.h - what stands beside a number in prose: whether the number is a part of a formula. */
+/* text_formula.h - tells whether a number in prose is a part of a formula. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEXT_FORMULA_H
 #define TRI_TEXT_FORMULA_H
@@ -8,16 +8,17 @@
 
 /* All functions are pure and look at most 1024 bytes around s. Texts are begin .. end. */
 
-/* Bytes of a root, function or named constant at s with its argument (\sqrt{2}, sin(30), \pi, U+221A and a
- * number), else 0. *has_digit: a digit stands in it. */
+/* Returns the bytes of a root, function or named constant at s with its argument, else 0. Examples are
+ * \sqrt{2}, sin(30), \pi, and U+221A with a number. *has_digit is set if it contains a digit. */
 size_t tri_text_symbol(const char *begin, const char *s, const char *end, bool *has_digit);
-/* Whether a formula goes on behind the number number .. s: 2x, 2\pi, 2^n, 1/x, 1 + x, 0.333... *after: behind
- * what was seen of it. A unit, a percent sign and a word do not belong to a formula. */
+/* Tells whether a formula continues behind the number `number` .. s, as in 2x, 2\pi, 2^n, 1/x, 1 + x,
+ * 0.333... *after is the end of its part seen so far. A unit, a percent sign and a word do not belong to a
+ * formula. */
 bool tri_text_goes_on(const char *number, const char *s, const char *end, const char **after);
-/* Whether the number at s goes on with a formula: x + 5, \pi/2. tail: where the last piece of a formula
- * ended; NULL: none was seen. */
+/* Tells whether the number at s continues a formula, as in x + 5, \pi/2. `tail` is the end of the last part
+ * of a formula, or NULL. */
 bool tri_text_continues(const char *begin, const char *tail, const char *s);
-/* Bytes of a sign that joins two terms at s, with the spaces around it, else 0. */
+/* Returns the bytes of a sign between two terms at s, with the spaces around it, else 0. */
 size_t tri_text_joint(const char *begin, const char *s, const char *end);
 
 #endif

@@ -1,4 +1,4 @@
-/* text_number.c - numbers in prose: the first, the last, whether two are equal. */
+/* text_number.c - finds the first and the last number in prose and compares numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "text_number.h"
 
@@ -8,16 +8,16 @@
 #include <math.h>
 #include <string.h>
 
-/* Chosen: digits of an exponent, bytes of an argument of \frac. Larger numbers are no answers, and a text of
- * \frac{\frac{\frac{ is searched for a closing brace from each of them on. */
+/* Chosen: digits of an exponent, and bytes of an argument of \frac. Larger numbers are not answers. The
+ * second bounds the search for closing braces, which a text of \frac{\frac{\frac{ starts at each of them. */
 enum { EXPONENT_DIGITS = 4, ARGUMENT_BYTES = 1024 };
 
-/* tail: where the last piece of a formula ended; NULL: there was none. */
+/* A position in a text. `tail` is the end of the last part of a formula, or NULL. */
 typedef struct cursor {
   const char *begin, *at, *end, *tail;
 } cursor;
 
-/* A value on its way. */
+/* A value while it is read. */
 typedef struct amount {
   tri_residue at[TRI_FIELDS];
   double      estimate;
@@ -45,7 +45,7 @@ static size_t count_digits(const char *s, const char *end) {
   return n;
 }
 
-/* Bytes of the first of the list that stands at s, else 0. */
+/* Returns the bytes of the first string of the list that is found at s, else 0. */
 static size_t any_of(const char *const *list, size_t count, const char *s, const char *end) {
   for (size_t i = 0; i < count; i++)
     if (starts(s, end, list[i])) return strlen(list[i]);
@@ -110,14 +110,15 @@ static const char *const minus_sign[] = {"-",
                                          "\xef\xb9\xa3",  /* U+FE63 */
                                          "\xef\xbc\x8d"}; /* U+FF0D */
 
-/* The marks between two groups of three digits. */
+/* The marks allowed between two groups of three digits. */
 static const char *const group_mark[] = {",\\!",         "\\!,", "{,}",          ",",
                                          "\\,",          "\\!",  "\xe2\x80\x89", /* U+2009 thin space */
                                          "\xe2\x80\xaf",                         /* U+202F narrow space */
                                          "\xe2\x80\x87",                         /* U+2007 figure space */
                                          "\xc2\xa0",     " "};                   /* U+00A0 no-break space */
 
-/* Digits, or groups of three behind up to three. Two groups that do not fit: *broken. */
+/* Returns the end of digits, or of groups of three behind up to three digits. *broken is set if two groups do
+ * not fit. */
 static const char *whole_end(const char *s, const char *end, bool *broken) {
   size_t n = count_digits(s, end), mark;
   bool   groups = n >= 1 && n <= 3 && *s != '0';
@@ -140,7 +141,7 @@ static size_t exponent_bytes(const char *s, const char *end) {
   return n && n <= EXPONENT_DIGITS ? 1 + sign + n : 0;
 }
 
-/* A decimal number without its sign, up to *at. */
+/* Reads a decimal number without its sign at *at, and moves *at behind it. */
 static bool read_decimal(const char **at, const char *end, bool *plain, bool *broken, amount *out) {
   const char *begin = *at, *s = whole_end(begin, end, broken);
   size_t      n;
@@ -173,7 +174,7 @@ static size_t raised_digit(const char *s, const char *end, int *digit) {
   return 0;
 }
 
-/* ^3, ^{-3} or raised digits at s: bytes, else 0. Too many digits: *broken. */
+/* Returns the bytes of ^3, ^{-3} or raised digits at s, else 0. Too many digits set *broken. */
 static size_t power_bytes(const char *s, const char *end, int64_t *power, bool *broken) {
   const char *from = s;
   bool        brace = false, negative = false;
@@ -209,7 +210,7 @@ static size_t power_bytes(const char *s, const char *end, int64_t *power, bool *
   return (size_t)(s - from);
 }
 
-/* "x 10^3" at s: bytes, else 0. */
+/* Returns the bytes of "x 10^3" at s, else 0. */
 static size_t ten_bytes(const char *s, const char *end, int64_t *power, bool *broken) {
   static const char *const sign[] = {"\\times",      "\\cdot", "\xc3\x97", "\xc2\xb7",
                                      "\xe2\x8b\x85", "*",      "x",        "X"};
@@ -226,7 +227,7 @@ static size_t ten_bytes(const char *s, const char *end, int64_t *power, bool *br
   return n ? (size_t)(s + 2 + n - from) : 0;
 }
 
-/* Scientific notation and powers behind a decimal number. */
+/* Reads scientific notation or a power behind a decimal number. */
 static bool read_power(const char **at, const char *end, bool *plain, bool *broken, amount *x) {
   int64_t power;
   size_t  n = ten_bytes(*at, end, &power, broken);
@@ -252,7 +253,7 @@ static size_t fraction_command(const char *s, const char *end) {
   return ANY_OF(list, s, end);
 }
 
-/* An argument of \frac: a digit, or a whole number in braces. */
+/* Reads an argument of \frac, a digit or a whole number in braces. */
 static bool read_argument(const char **at, const char *end, amount *out) {
   const char *s = *at;
   bool        plain = true, broken = false, negative = false;
@@ -280,7 +281,7 @@ static bool read_argument(const char **at, const char *end, amount *out) {
   return true;
 }
 
-/* \frac{3}{4} at *at; *at moves behind its arguments, also where they are no numbers. */
+/* Reads \frac{3}{4} at *at. *at moves behind its arguments even if they are not numbers. */
 static bool read_tex_fraction(const char **at, const char *end, amount *out) {
   amount below;
   bool   good;
@@ -310,7 +311,7 @@ static bool read_vulgar(const char **at, const char *end, amount *out) {
   return false;
 }
 
-/* The bytes of "/" between two numbers at s, and the space around it, else 0. */
+/* Returns the bytes of "/" between two numbers at s with the space around it, else 0. */
 static size_t slash_bytes(const char *s, const char *end) {
   static const char *const slash[] = {"/", "\xe2\x81\x84", "\xe2\x88\x95"};
   const char              *from = s;
@@ -325,7 +326,7 @@ static size_t slash_bytes(const char *s, const char *end) {
   return s < end && is_digit(*s) ? (size_t)(s - from) : 0;
 }
 
-/* "/4" behind a number. */
+/* Reads "/4" behind a number. */
 static void read_quotient(const char **at, const char *end, bool *plain, bool *broken, amount *x) {
   size_t n = slash_bytes(*at, end);
   amount below;
@@ -337,7 +338,7 @@ static void read_quotient(const char **at, const char *end, bool *plain, bool *b
   if (slash_bytes(*at, end)) *broken = true; /* 1/2/2024 */
 }
 
-/* The rest of a mixed number behind "1": " 3/4", \frac{3}{4}, or a fraction that is one character. */
+/* Reads the rest of a mixed number behind "1", which is " 3/4", \frac{3}{4} or a one-character fraction. */
 static void read_mixed(const char **at, const char *end, bool *plain, bool *broken, amount *x) {
   const char *s = *at;
   amount      part, bottom;
@@ -370,9 +371,9 @@ static void read_mixed(const char **at, const char *end, bool *plain, bool *brok
   *x = plus(*x, part);
 }
 
-/* ---- where numbers stand ---- */
+/* ---- places of numbers ---- */
 
-/* Returns where the sign of the number at s begins, else s. A sign behind a letter, a digit or a closing
+/* Returns the start of the sign of the number at s, else s. A sign behind a letter, a digit or a closing
  * bracket is an operator or a hyphen. A currency may stand between sign and digits. */
 static const char *sign_begin(const char *begin, const char *s, bool *negative) {
   static const char *const currency[] = {"\\$", "$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5"};
@@ -398,7 +399,7 @@ static const char *sign_begin(const char *begin, const char *s, bool *negative) 
   return s;
 }
 
-/* Digits that belong to a word, an index or an exponent: H2O, x_1, m^2, m^{2}. */
+/* Tells whether digits belong to a word, an index or an exponent, as in H2O, x_1, m^2, m^{2}. */
 static bool belongs_to_word(const char *begin, const char *s) {
   const char *p = s;
 
@@ -408,7 +409,7 @@ static bool belongs_to_word(const char *begin, const char *s) {
   return p < s && (p == begin || p[-1] != '\\');
 }
 
-/* Whether the digits go on as something that is no number: 4:30, 1_000, 0x1F. */
+/* Tells whether the digits continue as something other than a number, as in 4:30, 1_000, 0x1F. */
 static bool goes_on(const char *begin, const char *s, const char *end) {
   if (s + 1 < end && (*s == ':' || *s == '_') && is_digit(s[1])) return true;
   return s - begin == 1 && *begin == '0' && s + 1 < end && (*s == 'x' || *s == 'X') &&
@@ -426,7 +427,7 @@ static bool at_number(const cursor *c) {
          tri_text_symbol(c->begin, s, c->end, &ignored);
 }
 
-/* Digits of a word are passed over, with what belongs to them: v2.0. */
+/* Skips the digits of a word and anything joined to them, as in v2.0. */
 static void pass_word(cursor *c) {
   char before = c->at > c->begin ? c->at[-1] : 0;
 
@@ -437,14 +438,15 @@ static void pass_word(cursor *c) {
   c->tail = c->at; /* x^2, x_1 */
 }
 
-/* A root, a function, a constant: no number, and one beside it is a part of the formula. */
+/* Skips a root, function or constant. It is not a number, and a number beside it is a part of the formula. */
 static tri_text_found pass_symbol(cursor *c, size_t n, bool has_digit) {
   c->at += n;
   c->tail = c->at;
   return has_digit ? TRI_TEXT_BROKEN : TRI_TEXT_NONE;
 }
 
-/* The digits at the cursor, which moves behind them. *broken: they are no number as a whole. */
+/* Reads the digits at the cursor and moves behind them. *broken is set if they are not a number as a
+ * whole. */
 static bool read_amount(cursor *c, bool *plain, bool *broken, amount *x) {
   const char *s = c->at;
 
@@ -473,7 +475,7 @@ static bool read_amount(cursor *c, bool *plain, bool *broken, amount *x) {
   return true;
 }
 
-/* Nothing of a broken number may be read: what follows without a space belongs to it. */
+/* Skips a broken number and everything joined to it without a space, so that no part of it is read. */
 static tri_text_found pass_broken(cursor *c) {
   while (c->at < c->end && *c->at && (is_digit(*c->at) || strchr(".,:_/{}\\!", *c->at))) {
     if (*c->at == '\\' && c->at + 1 < c->end && is_letter(c->at[1])) break;
@@ -483,7 +485,7 @@ static tri_text_found pass_broken(cursor *c) {
   return TRI_TEXT_BROKEN;
 }
 
-/* The number at the cursor, which moves behind it. */
+/* Reads the number at the cursor and moves behind it. */
 static tri_text_found read_number(cursor *c, tri_text_number *out) {
   const char *s = c->at, *after;
   bool        plain = true, broken = false, negative, has_digit, joined;

@@ -1,4 +1,4 @@
-/* http.c - the worker of a queue who asks a server by HTTP: several requests at once, failed ones again. */
+/* http.c - the worker thread of an HTTP reward. It sends several requests at once and retries failed ones. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "http.h"
 
@@ -15,25 +15,25 @@
 #include <strings.h>
 
 enum {
-  FLIGHTS = 8,           /* chosen: requests at once; a server's own threads are not more as a rule */
-  REPLY_BYTES = 1 << 20, /* chosen: a thousand times what an answer needs */
-  HEAD_BYTES = 1 << 18,  /* chosen: of headers, those of interim replies too */
+  FLIGHTS = 8,           /* chosen: requests at once. Few servers have more threads */
+  REPLY_BYTES = 1 << 20, /* chosen: a thousand times the size of a reply */
+  HEAD_BYTES = 1 << 18,  /* chosen: of headers, with those of interim replies */
   MOST_BACKOFFS = 30,
-  WAIT_MS = 1000 /* chosen: at most between looks; the wakeup and the server's bytes end it earlier */
+  WAIT_MS = 1000 /* chosen: longest sleep. New jobs and bytes of the server end it earlier */
 };
 
-/* Jobs that are asked together, also when they are asked again. */
+/* Jobs of one request. They stay together when it is retried. */
 typedef struct request {
   tri_job **q; /* [n] */
   int       n, tries;
-  double    when_s; /* not before */
+  double    when_s; /* earliest time of the next attempt */
   tri_text  body;
 } request;
 
-/* One connection, and what is asked over it. */
+/* One connection and its request. */
 typedef struct flight {
   CURL    *curl;
-  request *r; /* NULL: nothing is */
+  request *r; /* NULL if idle */
   tri_text reply;
   size_t   head_bytes;
   bool     is_too_long, lacks_memory, is_packed;
@@ -45,12 +45,12 @@ struct tri_http {
   CURLM             *multi;
   struct curl_slist *header;
   flight             flight[FLIGHTS];
-  tri_job   **fresh; /* [n_fresh] in the order they came; those from first_fresh on are of no request yet */
-  request   **again; /* [n_again] failed, to be asked again */
-  int64_t     first_fresh, n_fresh, cap_fresh, n_again, cap_again;
-  double     *score;  /* [batch] of a reply */
-  tri_extras *extras; /* the same */
-  tri_proxy   proxy;
+  tri_job          **fresh; /* [n_fresh] in order of arrival. Those from first_fresh on have no request yet */
+  request          **again; /* [n_again] failed requests waiting for a retry */
+  int64_t            first_fresh, n_fresh, cap_fresh, n_again, cap_again;
+  double            *score;  /* [batch] of one reply */
+  tri_extras        *extras; /* [batch] of one reply */
+  tri_proxy          proxy;
 };
 
 static void free_request(request *r) {
@@ -71,7 +71,7 @@ static size_t receive(char *bytes, size_t size, size_t n, void *to) {
   return 0;
 }
 
-/* A reply that is compressed is refused before a byte of it is kept: it was not asked for. */
+/* Refuses a compressed reply before any byte of it is kept, because the request did not offer compression. */
 static size_t receive_head(char *line, size_t size, size_t n, void *to) {
   static const char name[] = "content-encoding:";
   flight           *f = to;
@@ -111,8 +111,9 @@ static tri_status open_flight(tri_http *h, flight *f) {
   curl_easy_setopt(f->curl, CURLOPT_WRITEDATA, f);
   curl_easy_setopt(f->curl, CURLOPT_HEADERFUNCTION, receive_head);
   curl_easy_setopt(f->curl, CURLOPT_HEADERDATA, f);
-  curl_easy_setopt(f->curl, CURLOPT_PROXY, h->proxy.address); /* "": none, whatever the environment says */
-  curl_easy_setopt(f->curl, CURLOPT_NOPROXY, "");             /* it was asked (proxy.h) */
+  curl_easy_setopt(f->curl, CURLOPT_PROXY, h->proxy.address); /* "" connects directly, whatever the
+                                                               * environment says */
+  curl_easy_setopt(f->curl, CURLOPT_NOPROXY, "");             /* proxy.h has read no_proxy */
   curl_easy_setopt(f->curl, CURLOPT_ERRORBUFFER, f->error);
   curl_easy_setopt(f->curl, CURLOPT_PRIVATE, f);
   set_protocols(f->curl);
@@ -121,7 +122,7 @@ static tri_status open_flight(tri_http *h, flight *f) {
 
 tri_status tri_http_check(void) { return TRI_OK; }
 
-/* libcurl's own reading of the address says which host it is: 127.1 is 127.0.0.1. */
+/* Asks libcurl for the host of the address, because it reads 127.1 as 127.0.0.1. */
 static tri_status find_proxy(tri_http *h) {
   CURLU     *url = curl_url();
   char      *scheme = NULL, *host = NULL;
@@ -130,7 +131,7 @@ static tri_status find_proxy(tri_http *h) {
   if (!url) TRI_FAIL(TRI_ENOMEM, "the host has no memory left for libcurl");
   if (curl_url_set(url, CURLUPART_URL, h->opt.url, CURLU_NON_SUPPORT_SCHEME) ||
       curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) || curl_url_get(url, CURLUPART_HOST, &host, 0))
-    TRI_FAIL_DONE(TRI_ECONFIG, "%s: is no address that libcurl can read", h->opt.shown);
+    TRI_FAIL_DONE(TRI_ECONFIG, "%s: libcurl cannot read this address", h->opt.shown);
   tri_proxy_find(scheme, host, &h->proxy);
   if (h->opt.secrets && h->proxy.address[0])
     TRI_TRY_DONE(tri_secrets_add_url(h->opt.secrets, h->proxy.address));
@@ -151,11 +152,12 @@ tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {
   h->opt = *o;
   if (curl_global_init(CURL_GLOBAL_DEFAULT)) TRI_FAIL_DONE(TRI_ENOMEM, "libcurl cannot be started");
   h->header = curl_slist_append(NULL, "Content-Type: application/json");
-  more = curl_slist_append(h->header, "Expect:"); /* no round trip before the body */
+  more = curl_slist_append(h->header, "Expect:"); /* saves a round trip before the body */
   if (more) more = curl_slist_append(h->header, "Accept-Encoding: identity");
   h->multi = curl_multi_init();
   if (!more || !h->multi) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for libcurl");
-  /* libcurl keeps four a handle in flight unless told: as a batch runs out it would close the others */
+  /* By default libcurl keeps four connections for each active handle, and would close the others as a batch
+   * runs out. */
   curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)FLIGHTS);
   curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)FLIGHTS);
   TRI_TRY_DONE(find_proxy(h));
@@ -167,7 +169,7 @@ done:
   return st;
 }
 
-/* The connection is free; the request, if there was one, is the caller's. */
+/* Frees the connection. The caller takes over its request, or NULL. */
 static request *land(tri_http *h, flight *f) {
   request *r = f->r;
 
@@ -176,7 +178,7 @@ static request *land(tri_http *h, flight *f) {
   return r;
 }
 
-/* Nothing is asked any more. */
+/* Drops all requests and jobs. */
 static void drop_all(tri_http *h) {
   for (int i = 0; i < FLIGHTS; i++) free_request(land(h, &h->flight[i]));
   for (int64_t i = 0; i < h->n_again; i++) free_request(h->again[i]);
@@ -215,7 +217,7 @@ static void start(tri_http *h, flight *f, request *r) {
   curl_multi_add_handle(h->multi, f->curl);
 }
 
-/* Whether the flight brought answers; else why not, and whether another try may. */
+/* Tells whether the reply has answers. Else it gives the cause, and *again tells whether a retry may help. */
 static bool judge(const tri_http *h, flight *f, CURLcode code, char why[TRI_HTTP_WHY_BYTES], bool *again) {
   const char *reply = f->reply.data ? f->reply.data : "";
   char        shown[TRI_HTTP_SHOWN_BYTES];
@@ -226,7 +228,7 @@ static bool judge(const tri_http *h, flight *f, CURLcode code, char why[TRI_HTTP
   if (f->is_packed)
     snprintf(
         why, TRI_HTTP_WHY_BYTES,
-        "the reply is compressed (Content-Encoding), which was not asked for: let the server send it plain");
+        "the reply is compressed (Content-Encoding) without being asked to. Let the server send plain text");
   else if (f->is_too_long)
     snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has more than %d bytes",
              f->head_bytes > HEAD_BYTES ? HEAD_BYTES : REPLY_BYTES);
@@ -239,10 +241,11 @@ static bool judge(const tri_http *h, flight *f, CURLcode code, char why[TRI_HTTP
   else if (status >= 200 && status <= 299)
     return h->opt.read(reply, f->reply.len, h->opt.secrets, f->r->n, h->score, h->extras, why);
   else {
-    tri_secrets_copy(h->opt.secrets, reply, f->reply.len, shown, sizeof shown); /* before it is cut */
-    snprintf(why, TRI_HTTP_WHY_BYTES, "the server says %ld: %s", status, shown);
+    tri_secrets_copy(h->opt.secrets, reply, f->reply.len, shown, sizeof shown); /* masked before it is cut */
+    snprintf(why, TRI_HTTP_WHY_BYTES, "HTTP status %ld: %s", status, shown);
   }
-  if (code == CURLE_OK) *again = status == 408 || status == 429 || status > 499; /* other 4xx: ours to mend */
+  /* Other 4xx are errors of the request. */
+  if (code == CURLE_OK) *again = status == 408 || status == 429 || status > 499;
   return false;
 }
 
@@ -251,7 +254,7 @@ static void wait_again(tri_http *h, request *r) {
 
   for (int i = 1; i < r->tries && backoff_s < MOST_BACKOFFS * h->opt.backoff_s; i++) backoff_s *= 2;
   r->when_s = tri_now_s() + backoff_s;
-  h->again[h->n_again++] = r; /* it had its place there */
+  h->again[h->n_again++] = r; /* make_request reserved the space */
 }
 
 static void fail(tri_http *h, tri_work_queue *d, const flight *f, tri_job *q, const char *why, int tries) {
@@ -262,7 +265,7 @@ static void fail(tri_http *h, tri_work_queue *d, const flight *f, tri_job *q, co
     tri_work_queue_fail(d, q, "%s%s: %s", h->opt.shown, h->proxy.said, why);
 }
 
-/* Each answer of a reply; one that is no number is this one's failure alone. */
+/* Answers each job of a reply. A reward that is not a number fails its own job only. */
 static void hand_out(tri_http *h, tri_work_queue *d, const flight *f, request *r) {
   char why[TRI_HTTP_WHY_BYTES];
 
@@ -271,7 +274,7 @@ static void hand_out(tri_http *h, tri_work_queue *d, const flight *f, request *r
       tri_work_queue_answer_more(d, r->q[i], h->score[i], &h->extras[i]);
       continue;
     }
-    snprintf(why, sizeof why, "reward %d of the reply's %d is no number", i + 1, r->n);
+    snprintf(why, sizeof why, "reward %d of the reply's %d is not a number", i + 1, r->n);
     fail(h, d, f, r->q[i], why, r->tries);
   }
 }
@@ -293,8 +296,8 @@ static void finish(tri_http *h, tri_work_queue *d, flight *f, CURLcode code) {
 
 /* ---- the worker ---- */
 
-/* Moves the waiting jobs to the front once no more of them wait than were asked: each is moved once on
- * average, however many wait. */
+/* Moves the waiting jobs to the front when they are no more than the jobs already sent. Each job is moved
+ * once on average, however many wait. */
 static void close_up(tri_http *h) {
   int64_t n = h->n_fresh - h->first_fresh;
 
@@ -304,7 +307,7 @@ static void close_up(tri_http *h) {
   h->n_fresh = n;
 }
 
-/* All jobs there are; false: the queue closes. */
+/* Takes all new jobs. Returns false when the queue closes. */
 static bool take_all(tri_http *h, tri_work_queue *d) {
   for (;;) {
     tri_job             *q;
@@ -325,11 +328,12 @@ static bool take_all(tri_http *h, tri_work_queue *d) {
   }
 }
 
-/* Of n jobs; *out by free_request. */
+/* Makes a request of the next n jobs. Free it with free_request. */
 static tri_status make_request(tri_http *h, int n, request **out) {
   tri_status st = TRI_OK;
 
-  TRI_TRY(TRI_GROW(h->again, h->cap_again, h->n_again + FLIGHTS + 1)); /* for all in flight too */
+  TRI_TRY(TRI_GROW(h->again, h->cap_again, h->n_again + FLIGHTS + 1)); /* space for all in flight too, so that
+                                                                        * wait_again cannot fail */
   TRI_TRY(TRI_ALLOC(*out, 1));
   TRI_TRY_DONE(TRI_ALLOC((*out)->q, n));
   (*out)->n = n;
@@ -340,7 +344,7 @@ done:
   return st;
 }
 
-/* The next request, which has all that it may have, or all that there is; NULL: there is none. */
+/* Returns the next new request, or NULL. It is full, or has all jobs left if the main thread waits. */
 static request *next_fresh(tri_http *h, tri_work_queue *d) {
   request *r = NULL;
 
@@ -357,7 +361,7 @@ static request *next_fresh(tri_http *h, tri_work_queue *d) {
   return NULL;
 }
 
-/* A request that is due to be asked again; NULL: none is. */
+/* Returns a request that is due for a retry, or NULL. */
 static request *next_again(tri_http *h, double now_s) {
   for (int64_t i = 0; i < h->n_again; i++) {
     request *r = h->again[i];
@@ -368,7 +372,7 @@ static request *next_again(tri_http *h, double now_s) {
   return NULL;
 }
 
-/* Asks what is due, and says when the next is: in milliseconds. */
+/* Sends the requests that are due, and returns the milliseconds until the next is. */
 static int start_due(tri_http *h, tri_work_queue *d) {
   double now_s = tri_now_s();
   int    ms = WAIT_MS;
@@ -387,7 +391,7 @@ static int start_due(tri_http *h, tri_work_queue *d) {
   return ms;
 }
 
-/* Whether something has come to its end. */
+/* Handles replies that have arrived, and tells whether there were any. */
 static bool land_all(tri_http *h, tri_work_queue *d) {
   CURLMsg *m;
   bool     any = false;
@@ -418,8 +422,7 @@ void tri_http_work(void *http, tri_work_queue *d) {
 #else
 
 tri_status tri_http_check(void) {
-  TRI_FAIL(TRI_EABSENT,
-           "this build has no libcurl, so it can ask no server: build where it is found (TRI_CURL)");
+  TRI_FAIL(TRI_EABSENT, "this build has no libcurl, which http needs. Build Trireme with it (TRI_CURL)");
 }
 
 tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {

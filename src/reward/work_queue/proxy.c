@@ -1,4 +1,4 @@
-/* proxy.c - whether an address is asked by a proxy of the environment, and by which. */
+/* proxy.c - finds the proxy for an address in the environment, if there is one. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy.h"
 
@@ -13,9 +13,9 @@
 enum {
   HOST_BYTES = 256,
   SHOWN = 160
-}; /* specified: of a DNS name; chosen: bytes of a variable in a message */
+}; /* HOST_BYTES: limit of a DNS name. SHOWN, chosen: bytes of a variable in a message */
 
-/* An address of IP as 16 bytes, those of IPv4 as ::ffff:a.b.c.d, with brackets around it or without. */
+/* Reads an IP address into 16 bytes, IPv4 as ::ffff:a.b.c.d. Brackets around it are optional. */
 static bool read_ip(const char *text, size_t n, unsigned char ip[16]) {
   static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   char                       copy[HOST_BYTES];
@@ -42,7 +42,7 @@ static bool is_loopback(const char *host, size_t n) {
   return (n == 9 && ends_with(host, n, "localhost")) || ends_with(host, n, ".localhost");
 }
 
-/* Whether the net "10.0.0.0/8" holds the host. */
+/* Tells whether the network "10.0.0.0/8" contains the host. */
 static bool is_in_net(const unsigned char host[16], const char *net, size_t n) {
   const char   *slash = memchr(net, '/', n);
   unsigned char ip[16];
@@ -55,7 +55,7 @@ static bool is_in_net(const unsigned char host[16], const char *net, size_t n) {
   return bits % 8 == 0 || !((ip[bits / 8] ^ host[bits / 8]) >> (8 - bits % 8));
 }
 
-/* One name of no_proxy. */
+/* Tells whether one name of no_proxy covers the host. */
 static bool covers(const char *name, size_t n, const char *host, size_t n_host) {
   unsigned char ip[16];
 
@@ -76,7 +76,7 @@ static bool is_excepted(const char *list, const char *host, size_t n_host) {
   return false;
 }
 
-/* The first of these variables that has a value. */
+/* Returns the first of these variables with a value. */
 static const char *get_first(const char *const *name, const char **which) {
   for (; *name; name++) {
     const char *value = getenv(*name);
@@ -95,7 +95,7 @@ static void say(const char *which, const char *value, const char *but, const cha
              SHOWN, shown.data ? shown.data : "...", but, SHOWN, list);
   else
     snprintf(out->said, sizeof out->said,
-             " by the proxy %s=%.*s (no_proxy is not set: name this host there to ask it directly)", which,
+             " by the proxy %s=%.*s (no_proxy is not set, name this host there to connect directly)", which,
              SHOWN, shown.data ? shown.data : "...");
   tri_text_free(&shown);
 }

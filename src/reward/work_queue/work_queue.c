@@ -1,4 +1,5 @@
-/* work_queue.c - jobs to a thread of their own, which answers them while the caller does other work. */
+/* work_queue.c - a queue of jobs and its worker thread, which answers them while the main thread does other
+ * work. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "work_queue.h"
 
@@ -17,45 +18,45 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Chosen: of what a program says on the side, a line, a screen at a time and some screens in all. */
+/* Chosen: limits of a program's log lines. One line, one screen at a time, and some screens in all. */
 enum { SAID_LINE_BYTES = 1024, SAID_BYTES = 4096, SAID_BYTES_IN_ALL = 65536 };
 enum { SAID_BYTES_OF_TRIAL = 1 << 26, REPLY_BYTES = 1 << 16 }; /* chosen: more is a flood */
 
-/* A job as the queue keeps it. */
+/* A job with the queue's own fields. */
 typedef struct slip {
-  tri_job     q; /* first: what the worker sees */
+  tri_job     q; /* must come first, because the worker sees only this part */
   bool        is_done, is_first;
   float       score;
   double      put_s, seconds;
-  char       *why;    /* NULL: no failure, or one without words */
-  tri_extras *extras; /* NULL: none */
+  char       *why;    /* cause of failure. NULL without a failure, or if memory was short */
+  tri_extras *extras; /* NULL without any */
   tri_text    reply;
 } slip;
 
-/* Ends of who answers, before the queue closes. */
+/* Deaths of the worker's program before the queue closes. */
 typedef struct worker_ends {
-  int64_t n, n_in_all;                       /* after which it was started again: not told yet, ever */
-  char    died[TRI_WORK_QUEUE_WHY_BYTES];    /* why the first time; "": it was said */
-  char    service[TRI_WORK_QUEUE_WHY_BYTES]; /* why there are no answers any more; "": there are */
+  int64_t n, n_in_all;                       /* restarts not yet reported, and all */
+  char    died[TRI_WORK_QUEUE_WHY_BYTES];    /* first cause of death, "" once logged */
+  char    service[TRI_WORK_QUEUE_WHY_BYTES]; /* why the service ended, "" if it did not */
 } worker_ends;
 
 struct tri_work_queue {
   tri_work_queue_opt opt;
   pthread_mutex_t    lock;
-  pthread_cond_t     news; /* for the main thread */
+  pthread_cond_t     news; /* wakes the main thread */
   pthread_t          worker;
-  bool               is_running; /* there is a worker to be joined */
+  bool               is_running; /* there is a worker thread to join */
   int                wakeup[2];
   int64_t            next_id;
-  /* all below under the lock */
+  /* The lock guards all fields below. */
   slip               **slip; /* [n] */
   int64_t              n, cap, n_taken, n_done, n_failed;
   tri_work_queue_order order;
-  bool                 is_told;    /* to forget */
+  bool                 is_told;    /* the worker has the order to forget */
   bool                 is_awaited; /* the main thread waits */
-  double               settled_s;  /* when a job ended last */
+  double               settled_s;  /* time of the last finished job */
   bool                 has_begun;
-  tri_status           begun; /* with its message */
+  tri_status           begun; /* its message is in `message` */
   char                 message[TRI_MESSAGE_BYTES];
   tri_text             said;
   size_t               n_said_in_all;
@@ -69,13 +70,13 @@ static void unlock(tri_work_queue *d) { pthread_mutex_unlock(&d->lock); }
 static void ring(tri_work_queue *d) {
   ssize_t n;
 
-  do n = write(d->wakeup[1], "", 1); /* full: it has not been heard yet */
+  do n = write(d->wakeup[1], "", 1); /* a full pipe is fine, it wakes the worker anyway */
   while (n < 0 && errno == EINTR);
 }
 
-/* ---- what it says on the side ---- */
+/* ---- log lines of the worker ---- */
 
-/* Under the lock. Whether n bytes more are shown. */
+/* Call it under the lock. Tells whether n more bytes fit into the limits. */
 static bool has_space(const tri_work_queue *d, size_t n) {
   size_t at_once = d->opt.trial ? SAID_BYTES_OF_TRIAL : SAID_BYTES;
   size_t in_all = d->opt.trial ? SAID_BYTES_OF_TRIAL : SAID_BYTES_IN_ALL;
@@ -98,7 +99,7 @@ void tri_work_queue_say(tri_work_queue *d, const char *line, size_t bytes) {
   unlock(d);
 }
 
-/* Of the main thread, without the lock. */
+/* The main thread calls it without the lock. */
 static void log_said(tri_work_queue *d) {
   char     died[TRI_WORK_QUEUE_WHY_BYTES];
   tri_text said;
@@ -118,11 +119,10 @@ static void log_said(tri_work_queue *d) {
     at += len + 1;
   }
   if (died[0])
-    tri_warn("reward_restarted", "reward %s is started again: %s (said once; reward_restarts counts)",
+    tri_warn("reward_restarted", "reward %s is started again: %s (logged once, reward_restarts counts)",
              d->opt.name, died);
   if (unsaid)
-    tri_warn("reward_says", "reward %s says %lld more lines, which are not shown", d->opt.name,
-             (long long)unsaid);
+    tri_warn("reward_says", "reward %s says %lld more lines, not shown", d->opt.name, (long long)unsaid);
   tri_text_free(&said);
 }
 
@@ -136,7 +136,7 @@ static void free_slip(tri_work_queue *d, slip *s) {
   TRI_FREE(s);
 }
 
-/* Under the lock, with nothing at the worker's. */
+/* Call it under the lock, when the worker has no jobs. */
 static void clear(tri_work_queue *d) {
   for (int64_t i = 0; i < d->n; i++) free_slip(d, d->slip[i]);
   d->n = d->n_taken = d->n_done = d->n_failed = 0;
@@ -165,9 +165,9 @@ tri_status tri_work_queue_put(tri_work_queue *d, int number, void *text) {
   return st;
 }
 
-/* What became of a job. */
+/* The result of a job. */
 static tri_work_queue_result result_of(const tri_work_queue *d, const slip *s) {
-  const char *open = d->ends.service[0] ? d->ends.service : "it was not asked";
+  const char *open = d->ends.service[0] ? d->ends.service : "it was not sent";
 
   return (tri_work_queue_result){.number = s->q.number,
                                  .score = s->is_done ? s->score : NAN,
@@ -182,7 +182,7 @@ static tri_work_queue_result result_of(const tri_work_queue *d, const slip *s) {
                                  .reply_bytes = s->reply.len};
 }
 
-/* Under the lock. Those that are done, and in a trial the others too, by their numbers. */
+/* Call it under the lock. Reads results in order of numbers, of finished jobs and in a trial of all jobs. */
 static tri_status read_out(const tri_work_queue *d, int n, float *score, int *failed,
                            char why[TRI_WORK_QUEUE_WHY_BYTES], const tri_work_queue_listener *listener) {
   const slip **by = NULL; /* [n] */
@@ -206,12 +206,12 @@ static tri_status read_out(const tri_work_queue *d, int n, float *score, int *fa
   return TRI_OK;
 }
 
-/* Under the lock. */
+/* Call it under the lock. */
 static bool is_ready(const tri_work_queue *d) {
   return d->n_done == d->n || d->ends.service[0] || (d->opt.hasty && d->n_failed);
 }
 
-/* Under the lock. The worker hears that the main thread waits. */
+/* Call it under the lock. Tells the worker that the main thread waits. */
 static void begin_waiting(tri_work_queue *d) {
   if (d->is_awaited || is_ready(d)) return;
   d->is_awaited = true;
@@ -286,7 +286,7 @@ void tri_work_queue_forget(tri_work_queue *d) {
   log_said(d);
 }
 
-/* ---- the worker's ---- */
+/* ---- functions of the worker ---- */
 
 int tri_work_queue_wakeup(const tri_work_queue *d) { return d->wakeup[0]; }
 
@@ -298,13 +298,13 @@ tri_work_queue_order tri_work_queue_take(tri_work_queue *d, tri_job **next) {
   while (read(d->wakeup[0], heard, sizeof heard) > 0) continue;
   lock(d);
   order = d->order;
-  if (order == TRI_WORK_QUEUE_FORGET && d->is_told) { /* it comes back, and has dropped all */
+  if (order == TRI_WORK_QUEUE_FORGET && d->is_told) { /* second call, so the worker has dropped all jobs */
     order = d->order = TRI_WORK_QUEUE_WORK;
     d->is_told = false;
     pthread_cond_signal(&d->news);
   } else if (order == TRI_WORK_QUEUE_FORGET) {
     d->is_told = true;
-    d->n_taken = d->n; /* what was not taken is forgotten too */
+    d->n_taken = d->n; /* forgets also the jobs not taken */
   } else if (order == TRI_WORK_QUEUE_WORK && d->n_taken < d->n) {
     *next = &d->slip[d->n_taken++]->q;
   }
@@ -312,7 +312,7 @@ tri_work_queue_order tri_work_queue_take(tri_work_queue *d, tri_job **next) {
   return order;
 }
 
-/* Under the lock. */
+/* Call it under the lock. */
 static void settle(tri_work_queue *d, slip *s, float score) {
   double now_s = tri_now_s();
 
@@ -337,7 +337,7 @@ void tri_work_queue_fail(tri_work_queue *d, tri_job *q, const char *fmt, ...) {
   va_end(ap);
   tri_secrets_hide(d->opt.secrets, why, strlen(why));
   lock(d);
-  if (tri_copy_text(why, &s->why) != TRI_OK) tri_error_clear(); /* it is a failure without words */
+  if (tri_copy_text(why, &s->why) != TRI_OK) tri_error_clear(); /* the failure goes without a cause */
   settle(d, s, NAN);
   unlock(d);
 }
@@ -373,7 +373,7 @@ void tri_work_queue_answer_more(tri_work_queue *d, tri_job *q, double score, con
   tri_extras *copy = NULL;
 
   if (!isfinite((float)score)) {
-    tri_work_queue_fail(d, q, "it gave %g, which is no number that can be learned from", score);
+    tri_work_queue_fail(d, q, "it returned %g, but a reward must be finite", score);
     return;
   }
   if (extras && extras->n && TRI_ALLOC(copy, 1) != TRI_OK) {
@@ -424,7 +424,7 @@ static void *worker(void *queue) {
 
 /* ---- open and close ---- */
 
-/* All signals stay with the threads there were. */
+/* Starts the worker with all signals blocked, so that other threads get them. */
 static tri_status start_worker(tri_work_queue *d) {
   sigset_t all, before;
   int      failed;
@@ -485,8 +485,8 @@ void tri_work_queue_close(tri_work_queue **queue) {
   }
   log_said(d);
   if (d->ends.n_in_all > 1)
-    tri_warn("reward_restarted", "reward %s ended %lld times before its time, and was started again",
-             d->opt.name, (long long)d->ends.n_in_all);
+    tri_warn("reward_restarted", "reward %s ended early %lld times and was started again", d->opt.name,
+             (long long)d->ends.n_in_all);
   clear(d);
   tri_text_free(&d->said);
   for (int i = 0; i < 2; i++)
