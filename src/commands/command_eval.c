@@ -195,7 +195,7 @@ static void add_field(fields *x, const tri_reward *kind, const tri_reward_field 
     size_t used = strlen(x->help[i]);
     bool   same = !strncmp(x->help[i], f->what, strlen(f->what));
     used += (size_t)snprintf(x->help[i] + used, HELP_BYTES - used, "%s%s%s%s", same ? ", " : "; ",
-                             same ? "" : f->what, same ? "" : " of ", kind->name);
+                             same ? "" : f->what, same ? "" : ", with ", kind->name);
     TRI_ASSERT(used < HELP_BYTES);
     return;
   }
@@ -205,7 +205,7 @@ static void add_field(fields *x, const tri_reward *kind, const tri_reward_field 
   x->list[i] = f->list;
   TRI_ASSERT(snprintf(x->flag[i], FLAG_BYTES, "--%s", f->name) < FLAG_BYTES);
   for (char *c = x->flag[i]; *c; c++) *c = *c == '_' ? '-' : *c;
-  TRI_ASSERT(snprintf(x->help[i], HELP_BYTES, "%s of --reward %s", f->what, kind->name) < HELP_BYTES);
+  TRI_ASSERT(snprintf(x->help[i], HELP_BYTES, "%s, with --reward %s", f->what, kind->name) < HELP_BYTES);
   flag[(*n_flag)++] = (tri_flag){x->flag[i], TRI_FLAG_TEXT, &x->value[i], 0, 0, f->value, x->help[i]};
 }
 
@@ -325,14 +325,15 @@ static tri_status eval(int argc, char **argv, int *code) {
   tri_eval_run     of = {.found = false};
   tri_reward_opt   row;
   char             names[TRI_REWARD_NAMES_BYTES],
-      reward_help[sizeof names + sizeof " (those of the run); model scores in a deck only"];
+      reward_help[sizeof names + sizeof " (default the run's rewards). model works in a deck only"];
   tri_flag   flag[FLAGS];
   int        n, n_flag;
   tri_status st = TRI_OK;
 
   (void)code;
   tri_reward_names(" or ", names);
-  snprintf(reward_help, sizeof reward_help, "%s (those of the run); model scores in a deck only", names);
+  snprintf(reward_help, sizeof reward_help, "%s (default the run's rewards). model works in a deck only",
+           names);
   n_flag = list_flags(&q, &x, reward_help, flag);
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, n_flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;

@@ -51,7 +51,7 @@ static tri_status run(int argc, char **argv, int *code) {
            "eval --output, or lines with `response` and the fields of the deck's data.prompt_key and "
            "data.answer_key"},
         {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
-         "print a line of JSON for each answer with its rewards, their seconds and further numbers, and "
+         "print a line of JSON for each answer with its rewards, their seconds and extra numbers, and "
            "for a failure the request and the reply. The last line is a summary"}};
   int        n;
   tri_status st = TRI_OK;

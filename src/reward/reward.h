@@ -159,8 +159,8 @@ typedef struct tri_reward {
  * boxed: the last \boxed{} (else \fbox{}) of the answer has the same value as the truth, or as a box in the
  *   truth (math/tex_same.h). Texts without a value are compared by spelling (math/math_answer.h). A truth
  *   that ends with "####" and a number, as in GSM8K, is that number. An answer without a box gets 0.
- * gsm8k: the first number behind the last "####" equals that of the truth. Without "####" it is the last
- *   number of all. Numbers are read as in `number`.
+ * gsm8k: the first number behind the last "####" equals that of the truth. If there is none, it is the
+ *   last number of all. Numbers are read as in `number`.
  * reward_length.c. length: the penalty of an answer of T tokens near the longest possible length L:
  *   - factor clip((T - (L - buffer)) / buffer, 0, 1).
  * reward_model.c. model: the output of a scalar head at the answer's last token.
@@ -265,8 +265,8 @@ typedef struct tri_reward_mean {
   double sum;
   double n; /* answers */
 } tri_reward_mean;
-/* Not collective. Gives a finished answer to the rewards that work beside generation. `number` must be in the
- * next call's list of numbers. */
+/* Not collective. Gives a finished answer to the rewards that work beside generation. `number` must not
+ * exceed the last number of the next call. */
 TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
 /* Not collective. Waits for all submitted answers, or until halt returns true. halt is called ten times a
  * second. */

@@ -281,7 +281,7 @@ static const tri_reward_field fields[] = {
     {.name = "path",
      .unit = "path",
      .help = "A shared object with trireme_reward_object (see trireme_reward.h).",
-     .value = "FOLDER",
+     .value = "F.so",
      .what = "the shared object",
      .must = true},
     TRI_REWARD_ON_ERROR,

@@ -1,4 +1,4 @@
-/* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
+/* test_cli.c - the whole program: its commands on a tiny model, and one message for each kind of bad
  * input. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
@@ -10,7 +10,7 @@
 #include "io/model/export.h"
 #include "io/model/safetensors.h"
 
-/* ---- what the commands do; judge: each other ---- */
+/* ---- results of the commands. Judge: each other ---- */
 
 static void pipeline_from_training_to_answers(void **state) {
   char answer[CLI_TEXT_BYTES];
@@ -54,7 +54,7 @@ static void several_rewards_are_reported_by_name(void **state) {
   cli_shows(text, "\"reward_regex_mean\": ");
 }
 
-/* A pattern whose search has no end on any text but the empty one, whatever the policy writes. */
+/* The search for this pattern never ends on any text but the empty one, whatever the policy writes. */
 static void an_answer_no_pattern_can_judge_counts_as_nothing(void **state) {
   char text[CLI_TEXT_BYTES];
 
@@ -71,7 +71,7 @@ static void an_answer_no_pattern_can_judge_counts_as_nothing(void **state) {
   cli_shows(cli_out, "\"reward_failures\": 2");
 }
 
-/* A decoder whose search has no end on any token. */
+/* The search of this decoder never ends on any token. */
 static void an_answer_without_text_counts_as_nothing(void **state) {
   char text[CLI_TEXT_BYTES];
 
@@ -180,7 +180,7 @@ static void export_names_its_type(void **state) {
   assert_true(cli_exists("half/generation_config.json") && cli_exists("half/tokenizer_config.json"));
 }
 
-/* A reward's field is a flag of eval: it must not be called as one of eval's own. */
+/* A field of a reward is a flag of eval, so it must not have the name of eval's own flags. */
 static void each_flag_once(const char *help) {
   for (const char *at = help; (at = strstr(at, "\n  --")) != NULL; at++) {
     char flag[80];
@@ -217,7 +217,7 @@ static void every_command_has_help(void **state) {
                                                        : "trireme " TRI_VERSION " (cpu)\n");
 }
 
-/* Names of metrics.jsonl and words of screens are found; nothing is printed where one is unknown. */
+/* Names of metrics.jsonl and words of screens are found. Nothing is printed if one is unknown. */
 static void metrics_are_explained(void **state) {
   json_t *all, *two;
 
@@ -297,7 +297,7 @@ static void too_little_memory_shows_the_table(void **state) {
   cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "shard.plan=zero3");
 }
 
-/* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the
+/* A launcher kills the other ranks as soon as one has failed. The message must come even if rank 0 is the
  * last. */
 static void late_rank_0_still_says_it(void **state) {
   (void)state;
@@ -308,7 +308,7 @@ static void late_rank_0_still_says_it(void **state) {
             "nope.yaml", NULL);
 }
 
-/* ---- files that are not there, cannot be read, or cannot be written ---- */
+/* ---- files that are missing, cannot be read, or cannot be written ---- */
 
 static void missing_files_are_named(void **state) {
   (void)state;
@@ -357,7 +357,7 @@ static void unreadable_files_are_named(void **state) {
   cli_fails(64, ONE SFT "data.train=locked.jsonl", "locked.jsonl", strerror(EACCES));
 }
 
-/* On several ranks too, where only one sees the beginning of a file. */
+/* The same holds on several ranks, though only one reads the beginning of a file. */
 static void data_of_other_formats_is_recognised(void **state) {
   (void)state;
   cli_sh("gzip -c sft.jsonl >packed.jsonl; head -c 60 packed.jsonl >cut.jsonl;"
@@ -407,16 +407,15 @@ static void unwritable_output_is_named(void **state) {
   cli_fails_in(64, ONE "export run model", "check_free", " model: ");
   cli_fails(74, ONE "inspect run >/dev/full", strerror(ENOSPC), NULL);
   cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", strerror(ENOSPC), NULL);
-  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an
-   * error. */
+  /* The weights of 70 kB meet a limit of 20 kB. A write fails or is short, as on a full disk. */
   cli_fails(74, "trap '' XFSZ; ulimit -f 40; " ONE "export run x", "x.tmp/model.safetensors", NULL);
   assert_false(cli_exists("x"));
 }
 
 /* ---- data ---- */
 
-/* What the command line lacks, or has too much of, is named before the usage, which names all; what was given
- * is not. */
+/* The message names missing and extra arguments before the usage, which names all. It does not name the
+ * arguments given. */
 static void usage_is_told(const char *command, const char *what, const char *given) {
   const char *name = command + strlen(ONE);
   char        usage[64];
@@ -477,8 +476,8 @@ static void bad_lines_are_numbered(void **state) {
             "bad.jsonl:2: ", "`answer` = \"none\"");
 }
 
-/* A right answer that no answer could equal, or an answer of nothing: said by the line, in training and
- * evaluation; the line for jq that the message gives takes it out. */
+/* A right answer that no answer can equal, or an empty one, is reported with its line, in training and
+ * evaluation. The jq command in the message removes the line. */
 static void empty_answers_are_refused(void **state) {
   static const char *const last[] = {"\"\"", "\"\\\\boxed{5\"", "\"\\\\boxed{}\""};
 
@@ -623,7 +622,7 @@ static void refused_everywhere(const char *function, const char *fact, const cha
 
 static void malicious_headers_are_refused(void **state) {
   (void)state;
-  /* model.norm.weight is the last tensor, 32 numbers: 128 bytes before the end of 77824. */
+  /* model.norm.weight is the last tensor. Its 32 numbers are the last 128 bytes of 77824. */
   break_header("\"model.norm.weight\":{\"dtype\":\"F32\"", "\"model.norm.weight\":{\"dtype\":\"I32\"");
   refused_everywhere("check_tensor", BROKEN, LAST);
   break_header("\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[32]",

@@ -1,5 +1,5 @@
-/* test_cli_bench.c - trireme bench: its JSON and its screen, on one rank and on two, and what it refuses.
- * Judge: arithmetic over the JSON, exit codes and words; no figure is expected to be anything. */
+/* test_cli_bench.c - trireme bench: its JSON and its screen, on one rank and on two, and its refusals. Judge:
+ * arithmetic over the JSON, exit codes and words. No figure has an expected value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
@@ -40,7 +40,7 @@ static void share_is_floor_over_time(const json_t *o, const char *name) {
   is_about(number(o, share), number(o, floor_s) / number(o, s));
 }
 
-/* Of a layer four, and the head. */
+/* Four products for a layer, and the head. */
 static void check_products(const json_t *root) {
   const json_t *list = json_object_get(root, "products"), *step = json_object_get(root, "step"), *p;
   double        forward = 0, backward = 0;
@@ -90,7 +90,7 @@ static void check_decode(const json_t *root) {
   }
 }
 
-/* Masters and moments of all that learns, in f32. */
+/* Masters and moments of all trained weights, in f32. */
 static void check_disk(const json_t *root) {
   const json_t *disk = json_object_get(root, "checkpoint");
   double        bytes = number(disk, "bytes");
@@ -105,7 +105,7 @@ static void check_disk(const json_t *root) {
   if (system("ls -d .trireme-bench-* >.left 2>&1") == 0) fail_msg("the folder of the trial stays");
 }
 
-/* Told where the load that the JSON names is above a quarter, and nowhere else. */
+/* The warning comes only if the load in the JSON is above a quarter. */
 static void check_load(const json_t *root) {
   const double load = number(root, "load_per_core");
   const bool   told = cli_saying(cli_err, "warning", "--exclusive") > 0;
@@ -160,7 +160,7 @@ static int lines_of(const char *text) {
   return n;
 }
 
-/* A deck of lines, too, with adapters: these alone learn. */
+/* A deck of lines works too. With adapters only these learn. */
 static void a_screen_holds_it(void **state) {
   (void)state;
   cli_succeeds(BENCH "sft.yaml lora.rank=2 model.config=null model.tokenizer=null model.path=model "

@@ -1,5 +1,5 @@
-/* test_cli_carried.c - files beside a model's weights that other programs want: chat template, vocabulary,
- * merges. Judge: the exported ones are the first folder's, byte for byte. */
+/* test_cli_carried.c - files beside a model's weights for other programs: chat template, vocabulary, merges.
+ * Judge: the exported files equal those of the first folder byte for byte. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
@@ -19,7 +19,7 @@ static const char *const names[] = {"chat_template.jinja",
                                     "additional_chat_templates/tool_use.jinja"};
 enum { N = sizeof names / sizeof *names };
 
-/* The exported model once more, with files of any bytes that are in no other test's. */
+/* Copies the exported model, with files of arbitrary bytes that no other test has. */
 static void make_model(const char *folder) {
   cli_sh("rm -rf %s && cp -r model %s && mkdir %s/additional_chat_templates", folder, folder, folder);
   for (int i = 0; i < N; i++)
@@ -48,7 +48,7 @@ static void through_training_resume_and_export(void **state) {
   are_equal("first", "q");
 }
 
-/* As published files have them; transformers takes each for a field that is not there. */
+/* Published files have these. transformers treats each as a missing field. */
 static void a_null_in_a_config_goes_through(void **state) {
   static const char nulls[] =
       "\"sliding_window\": null,\\n  \"head_dim\": null,\\n  \"rope_scaling\": null,\\n  "
@@ -73,7 +73,7 @@ static void random_weights_take_those_beside_the_tokenizer(void **state) {
   are_equal("tok", "s");
 }
 
-/* Hugging Face's cache: snapshots/REVISION/NAME -> ../../blobs/HASH. */
+/* The layout of Hugging Face's cache is snapshots/REVISION/NAME -> ../../blobs/HASH. */
 static void a_cache_of_hugging_face_works(void **state) {
   (void)state;
   make_model("flat");

@@ -1,5 +1,5 @@
-/* test_cli_chat.c - the whole program on conversations: the model's own template, a named one, what is
- * refused and what is said. */
+/* test_cli_chat.c - the whole program on conversations: the model's own template, a named one, refusals and
+ * messages. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
@@ -49,7 +49,7 @@ static void a_template_must_be_known(void **state) {
   SFT "model.path=own model.config=null model.tokenizer=null run.output=plain data.train=" file ".jsonl"
 #define PLAIN_NOTE "data.apply_chat_template: true"
 
-/* One in tokenizer_config.json, whose begin and end tokens are bytes, so that what comes of it is also a
+/* A template in tokenizer_config.json. Its begin and end tokens are bytes, so that its result is also a
  * text. */
 static void the_models_own_is_taken(void **state) {
   (void)state;
@@ -63,12 +63,12 @@ static void the_models_own_is_taken(void **state) {
   cli_sh("cmp .out talk.out");
   cli_succeeds(ONE "generate own --prompts ask.jsonl --max-new 2 --json");
   cli_shows(cli_out, "\"prompt\": \"^[INST] 1+1= [/INST]\"");
-  /* What is typed has no right answer beside it. */
+  /* A prompt on the command line has no right answer. */
   cli_sh("sed 's/\"answer\": \"[^\"]*\", //' .out > ask.out");
   cli_succeeds(ONE "generate own 1+1= --apply-chat-template --max-new 2 --json");
   cli_sh("cmp .out ask.out");
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --apply-chat-template --max-new 2");
-  /* Prompts that are text: one note where the deck does not say how they are meant. */
+  /* Plain text prompts give one note if the deck does not say how to treat them. */
   cli_write("said.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\"}\n");
   cli_write("written.jsonl", "{\"prompt\": \"^[INST] 1+1= [/INST] 2 $\", \"completion\": \"2\"}\n");
   cli_succeeds(TWO PLAIN("said") " --check");
@@ -88,15 +88,15 @@ static void the_models_own_is_taken(void **state) {
                        "train.train_batch_size=2 train.micro_batch_size=1 run.output=talked");
   assert_int_equal(cli_events("talked", ALARM("turn_end_no_eos")), 1);
   cli_tells("talk.jsonl", "tokenizer_config.json", " $", "eos_token_id", "generation_config.json");
-  cli_succeeds(ONE "score talked talk.jsonl"); /* the checkpoint carries the template */
+  cli_succeeds(ONE "score talked talk.jsonl"); /* the checkpoint has the template */
 }
 
 #define NAMED                                                                                                \
   SFT "data.train=talk.jsonl model.config=null model.tokenizer=null train.train_batch_size=1 "               \
       "train.micro_batch_size=1 train.steps=1 "
 
-/* The template that the deck names goes into the export, whose users then need no name; what a model brings
- * stays. Judge: the same scores by the name and by the export's own. */
+/* The template named by the deck goes into the export, so that its users need no name. A template of the
+ * model itself stays. Judge: equal scores with the name and with the export's own template. */
 static void an_export_has_the_template_of_the_deck(void **state) {
   (void)state;
   write_files();
@@ -121,7 +121,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_shows(cli_out, "{{- bos_token + '[INST] ' + text");
   cli_tells("spoken: ", " 3", "generation_config.json");
   cli_sh("[ \"$(tr -d ' \\n' <spoken/generation_config.json)\" = '{\"eos_token_id\":[256,3]}' ]");
-  cli_succeeds(ONE "generate named 1+1= --apply-chat-template --max-new 1"); /* which has no such end token */
+  cli_succeeds(ONE "generate named 1+1= --apply-chat-template --max-new 1"); /* it has no such end token */
   cli_tells("warning: ", "llama2", " 3", "eos_token_id");
   cli_succeeds(
       ONE
@@ -132,7 +132,8 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_tells("warning: ", "chatml", " <|im_end|>", " 10", "rollout.stop");
   cli_succeeds(ONE "generate spoken 1+1= --apply-chat-template --max-new 1");
   assert_null(strstr(cli_err, "warning"));
-  /* of very many models: no reader of integers takes it, and the file stays as it was around the template */
+  /* many models have such a number. No reader of integers takes it, and the file stays unchanged around the
+   * template */
   cli_sh("cp -r bare large && echo '{\"bos_token\": \"^\", \"eos_token\": \"$\", \"model_max_length\": "
          "1000000000000000019884624838656}' >large/tokenizer_config.json");
   cli_write("large/generation_config.json",
@@ -146,7 +147,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_shows(cli_out, "{{- bos_token + '[INST] ' + text");
   cli_sh("[ \"$(tr -d ' \\n' <long/generation_config.json)\" = "
          "'{\"max_length\":20,\"eos_token_id\":[2,3]}' ]");
-  cli_succeeds(ONE "score long talk.jsonl"); /* known by its name, whatever its tokens are */
+  cli_succeeds(ONE "score long talk.jsonl"); /* recognised by name, whatever its tokens are */
   cli_sh("cp -r wide brought && cp '" TRI_TEST_DATA "/chat/llama2.json' brought/tokenizer_config.json");
   cli_succeeds(ONE NAMED "model.path=brought data.chat_template=chatml run.output=other");
   cli_succeeds(ONE "export other replaced");
@@ -170,7 +171,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
 #define TELL                                                                                                 \
   "{% for m in messages %}<{{ m.role }}>{{ m.content }}$\n{% endfor %}"                                      \
   "{% if add_generation_prompt %}<assistant>{% endif %}"
-/* It says the day, a variable and the names of the tools. */
+/* The template writes the day, a variable and the names of the tools. */
 #define DATED                                                                                                \
   "{{ strftime_now('%Y-%m-%d') }} {{ mood }}"                                                                \
   "{% for t in tools or [] %} {{ t.function.name }}{% endfor %} " TELL
@@ -179,8 +180,8 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   SFT "model.config=null model.tokenizer=null model.path=wide train.train_batch_size=1 "                     \
       "train.micro_batch_size=1 data.train=talk.jsonl data.chat_template=dated.jinja "
 
-/* A file of the user's with variables, tools and a day: the run, its checkpoints and its export have them,
- * and a resume goes on with them, even when the file is gone. Judge: the prompts that generate shows. */
+/* A file of the user with variables, tools and a day. The run, its checkpoints and its exports have them. A
+ * resume continues with them even if the file is gone. Judge: the prompts shown by generate. */
 static void a_template_of_a_file(void **state) {
   static const char *const odd[] = {"9223372036854775808", "-9223372036854775809", "1e400", ".nan", "no"};
 
@@ -242,7 +243,8 @@ static void a_template_of_a_file(void **state) {
   cli_shows(cli_err, "data.chat_template_kwargs: {\"mood\": \"glad\"}");
   cli_read("told/tokenizer_config.json", cli_out);
   cli_shows(cli_out, "\"chat_template\": \"{{ strftime_now('%Y-%m-%d') }} {{ mood }}");
-  /* a resume keeps the day; another template at the same path is another experiment; none there is no loss */
+  /* A resume keeps the day. Another template at the same path is another experiment. A missing one does not
+   * matter. */
   cli_succeeds(
       ONE WIDE
       "train.steps=2 'data.chat_template_kwargs={mood: glad}' data.tools=tools.json run.output=dated");
@@ -258,7 +260,7 @@ static void a_template_of_a_file(void **state) {
             ONE WIDE
             "train.steps=3 'data.chat_template_kwargs={mood: sad}' data.tools=tools.json run.output=dated",
             "data.chat_template_kwargs: {\"mood\": \"glad\"} -> {\"mood\": \"sad\"}", NULL);
-  /* a day that nobody gave is that of the start, where the template writes one */
+  /* without a given day, a template that writes one gets the day of the start */
   cli_write("dated.jinja", DATED);
   cli_succeeds(ONE WIDE "train.steps=1 run.output=undated");
   cli_sh("grep -Eq 'chat_template_date: \"20[0-9]{2}-[0-9]{2}-[0-9]{2}\"' undated/deck.yaml && "
@@ -284,7 +286,7 @@ static void a_template_of_a_file(void **state) {
   cli_fails(64, ONE WIDE "'data.chat_template_kwargs={a: [1]}'", "{a: [1]}': ", " true, false");
 }
 
-/* What a template does not write of a line, and an end that nobody learns, are said once. */
+/* Parts of a line the template does not write, and an end token nobody learns, are reported once. */
 static void what_is_not_written_is_said(void **state) {
   (void)state;
   write_files();
@@ -309,7 +311,7 @@ static void what_is_not_written_is_said(void **state) {
   cli_tells("warning: ", "talk.jsonl", " 1 of 1 ", "parts.jinja", "[{\"type\": \"text\", ");
 }
 
-/* What a template raises has the line's place; a begun answer is gone on with, and that is said. */
+/* An error raised by a template has the line's place. A begun answer is continued, with a message. */
 static void a_prompt_may_be_begun(void **state) {
   (void)state;
   write_files();
@@ -356,7 +358,8 @@ static void weights_are_checked(void **state) {
 #define ON    "\xe2\x9f\xa6"
 #define OFF   "\xe2\x9f\xa7"
 
-/* Judge: the texts by hand; a byte of the model's tokenizer is a token, so that the marks stand at bytes. */
+/* Judge: the texts by hand. Each byte is a token of the model's tokenizer, so that the marks stand at
+ * bytes. */
 static void learned_tokens_are_shown(void **state) {
   (void)state;
   write_files();
@@ -384,7 +387,7 @@ static void learned_tokens_are_shown(void **state) {
   assert_string_equal(cli_out, "ask.jsonl:1: 20 tokens, a prompt\n^[INST] 1+1= [/INST]\n");
 }
 
-/* Both sides of a pair, a label; conversations and text, which is encoded as one. */
+/* Both sides of a pair, a label, conversations, and text encoded as a whole. */
 static void learned_tokens_of_pairs_are_shown(void **state) {
   (void)state;
   write_files();
@@ -428,8 +431,8 @@ static void learned_tokens_of_pairs_are_shown(void **state) {
   "train deck.yaml run.output=briefed rollout.rollout_batch_size=1 train.train_batch_size=4 "                \
   "train.micro_batch_size=4 checkpoint.save_final=true "
 
-/* data.system_prompt: part of the experiment; commands put it before conversations with a model of the run.
- * Judge: the message spelled out in the line. */
+/* data.system_prompt is a part of the experiment. Commands put it before conversations with a model of the
+ * run. Judge: the message written out in the line. */
 static void a_deck_has_a_system_prompt(void **state) {
   (void)state;
   write_files();

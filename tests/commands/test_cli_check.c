@@ -1,4 +1,4 @@
-/* test_cli_check.c - trireme train --check: all that is wrong at once, without MPI, nothing written. */
+/* test_cli_check.c - trireme train --check: all errors at once, without MPI, and nothing written. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
@@ -10,7 +10,7 @@
 #define WITH_REF                                                                                             \
   "run.resume=auto run.output=with_ref algo.kl_coef=0.1 model.ref_path=first checkpoint.save_steps=1 "
 
-/* One message has all of the facts, which '|' separates. */
+/* Checks that one message has all facts, separated by '|'. */
 static void has_facts(const char *facts) {
   char        text[256];
   const char *fact[16] = {NULL};
@@ -21,7 +21,7 @@ static void has_facts(const char *facts) {
   cli_says_at(cli_err, "", fact, facts, 0);
 }
 
-/* The error message says that this was not looked at because of the errors. */
+/* Checks that the error message names this as not checked because of the errors. */
 static bool misses(const char *what) { return cli_count_facts(cli_err, "trireme: ", CLI_FACTS(what)) > 0; }
 
 static void misses_all(const char *const *what) {
@@ -34,7 +34,7 @@ static void misses_none(const char *const *what) {
     if (misses(what[i])) fail_msg("'%s' is called unseen in\n%s", what[i], cli_err);
 }
 
-/* The list stands above the one error message, which has their number. Each part is the facts of one. */
+/* The list stands above one error message with the number of errors. Each part has the facts of one error. */
 static void ends(int want, const char *command, int errors, const char *const *part, int n_part) {
   char count[64];
   int  code = cli_run(command);
@@ -84,8 +84,8 @@ static void every_key_is_looked_at(void **state) {
   finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
 }
 
-/* An error of one kind hides none of another: keys, rewards, the model's folder, the data. What stands on a
- * key wrong is not guessed at. */
+/* An error of one kind hides none of another kind: keys, rewards, the model's folder, the data. Checks that
+ * depend on a wrong key are left out. */
 static void kinds_are_looked_at_together(void **state) {
   static const char *const all[] = {"run.seed=x|run.seed|0", "train.stps=3|train.steps",
                                     "reward 2|regex|reward.pattern|a(", "nope.json|model.config",
@@ -193,7 +193,8 @@ static void tensors_are_looked_at(void **state) {
   cli_succeeds(ONE LOAD "model.path=model" CHECK);
 }
 
-/* Lines that are bad in one way are one message with their numbers; many ways are not all shown. */
+/* Lines with the same fault are one message with their numbers. Of many kinds of faults only some are
+ * shown. */
 static void every_bad_line_is_counted(void **state) {
   static const char *const part[] = {"bad.jsonl:2|JSON|4, 6, 8, 10, 12, 14, 16, 18|4",
                                      "bad.jsonl:3|answer|data.answer_key|5, 7, 9, 11, 13, 15, 17, 19|3"};
@@ -221,7 +222,7 @@ static void every_bad_line_is_counted(void **state) {
   assert_int_equal(cli_saying(cli_err, "two.jsonl"), 1);
 }
 
-/* Every line lacks the same: one error, beside that of a line for itself. */
+/* All lines lack the same field, which is one error, beside the error of a single line. */
 static void what_the_model_lacks_is_said_once(void **state) {
   static const char *const text[] = {"sft.jsonl:1|prompt|tokenizer.json|tokens|model.tokenizer"};
   static const char *const folder[] = {"rl.jsonl:1|prompt|tokenizer.json|AutoTokenizer.from_pretrained"};
@@ -240,7 +241,7 @@ static void what_the_model_lacks_is_said_once(void **state) {
   finds(ONE SFT "data.train=talk.jsonl data.chat_template=none" CHECK, 2, form, 2);
 }
 
-/* What new users type wrong is told in lines of at most 160 columns, in pipes too. */
+/* Typical errors of new users are shown in lines of at most 160 columns, in pipes too. */
 static void no_line_is_a_paragraph(void **state) {
   static const char *const wrong[] = {ONE LOAD "model.path=Qwen/Qwen2.5-0.5B" CHECK,
                                       ONE LOAD "model.path=empty" CHECK,
@@ -263,7 +264,7 @@ static void no_line_is_a_paragraph(void **state) {
   }
 }
 
-/* exact compares with answers, which no line has. */
+/* exact needs right answers, and no line has any. */
 static void a_bad_reward_hides_no_line(void **state) {
   static const char *const part[] = {"reward 2|regex|reward.pattern|a(",
                                      "asked.jsonl:1|answer|data.answer_key|2"};
@@ -274,7 +275,7 @@ static void a_bad_reward_hides_no_line(void **state) {
         part, 2);
 }
 
-/* A line over the limit is one bad line, whether or not more of it was read at once than the limit. */
+/* A line over the limit is one bad line, even if one read returned more of it than the limit. */
 static void a_long_line_is_stepped_over(void **state) {
   static const char *const part[] = {"long.jsonl:2|data.max_line_bytes|1000", "long.jsonl:4|JSON"};
   static const char *const more[] = {"long.jsonl:2|data.max_line_bytes|100000", "long.jsonl:4|JSON"};
@@ -286,7 +287,7 @@ static void a_long_line_is_stepped_over(void **state) {
   finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 2, more, 2);
 }
 
-/* Variables that a shell has kept start nothing. */
+/* Variables left in a shell start nothing. */
 static void no_mpi_is_started(void **state) {
   (void)state;
   cli_succeeds(
@@ -352,7 +353,7 @@ static bool has_cuda(void) {
   return strstr(cli_out, "cuda") != NULL;
 }
 
-/* Judge: the run's own; 64 where the errors have several. */
+/* Judge: the exit code of the run, or 64 if the errors have several. */
 static void the_exit_code_is_that_of_the_run(void **state) {
   static const char *const row[] = {"run.output=plain", "data.train=nope.jsonl", "run.device=cuda",
                                     "model.config=nope.json"};
@@ -400,7 +401,7 @@ static void rows_beside_one_at_error_are_looked_at(void **state) {
   finds(ONE GRPO "data.train=bare.jsonl 'reward=[{name: nuber}, {name: exact}]'" CHECK, 2, line, 2);
 }
 
-/* What is no deck has nothing else to look at. Judge: the run's own code. */
+/* With an unreadable deck there is nothing else to check. Judge: the exit code of the run. */
 static void what_is_no_deck_is_one_error(void **state) {
   static const struct {
     const char *name, *text;
@@ -428,7 +429,7 @@ static void what_is_no_deck_is_one_error(void **state) {
   }
 }
 
-/* Batches of no given passes ask what the model is, too. Judge: the run's own code. */
+/* Batches of unspecified passes need the model too. Judge: the exit code of the run. */
 static void no_model_is_one_error_of_every_algorithm(void **state) {
   static const char *const deck[] = {SFT,
                                      GRPO,
@@ -459,7 +460,7 @@ static void no_model_is_one_error_of_every_algorithm(void **state) {
     }
 }
 
-/* Errors hide what is behind them, which is said. */
+/* The message says that errors prevented further checks. */
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const model[] = {"nope.json|model.config"};
 
@@ -508,7 +509,7 @@ static void links_of_the_output_are_looked_at(void **state) {
   assert_true(cli_exists("old/metrics.jsonl") && !cli_exists("old/metrics.jsonl.before-1"));
 }
 
-/* That of another run is seen; a check has none of its own while it reads the data, and makes no file. */
+/* A check sees the lock of another run. It holds none itself while it reads the data, and creates no file. */
 static void the_lock_is_looked_at_and_not_kept(void **state) {
   static const char *const part[] = {"run.output|locked"};
   static char *const       key[] = {"run.output=locked"};
@@ -526,7 +527,7 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   finds("flock locked " ONE SFT "run.output=locked" CHECK, 1, part, 1);
   cli_refuses(64, "flock locked " ONE SFT "run.output=locked", "lock_output", "run.output", "locked");
   cli_refuses(64, "flock locked " TWO SFT "run.output=locked", "lock_output", "run.output", "locked");
-  /* A start of the same job that still lives is waited for: it ends when the wait is told. */
+  /* It waits for a start of the same job that is still alive, which ends when the test sees the wait. */
   cli_succeeds("(flock locked sh -c '>held; until grep -qsw locked waits; do sleep 0.1; done' &); "
                "until test -e held; do sleep 0.1; done; "
                "SLURM_JOB_ID=7 " ONE SFT "run.output=locked train.steps=1 2>waits");
@@ -541,10 +542,10 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   tri_errors_free(&errors);
   tri_config_free(&cfg);
   cli_succeeds(ONE SFT "run.output=locked");
-  assert_false(cli_exists("locked/.lock")); /* the folder itself is locked: copies share nothing */
+  assert_false(cli_exists("locked/.lock")); /* the folder itself is locked, and copies share nothing */
 }
 
-/* A variable that the run reads. */
+/* A variable read by the run. */
 static void the_collectives_are_looked_at(void **state) {
   static const char *const        part[] = {"TRI_COMM=nosuch|run.device|cpu|shm|mpi|staged",
                                             "nope.jsonl|data.train"},
@@ -558,7 +559,7 @@ static void the_collectives_are_looked_at(void **state) {
   cli_succeeds(ONE SFT "run.device=cpu run.collectives=mpi" CHECK);
 }
 
-/* Judge: the run's own table, on the threads and with the collectives of this command. */
+/* Judge: the run's own table, with the threads and collectives of this command. */
 static void memory_is_that_of_the_run(void **state) {
   static const char *const start[] = {ONE, TWO, "TRI_COMM=staged " TWO};
   static const char        table[] =
@@ -582,13 +583,13 @@ static void the_machine_is_looked_at(void **state) {
   (void)state;
   finds(ONE GRPO "run.threads=4096" CHECK, 1, part, 1);
   cli_succeeds(ONE GRPO "run.threads=4096" CHECK " --ranks 2");
-  has_facts("run.threads|4096|2|8192"); /* a warning: the nodes of a job may have more */
+  has_facts("run.threads|4096|2|8192"); /* a warning only, since the nodes of a job may have more */
   cli_succeeds(ONE GRPO "rollout.rollout_batch_size=1 algo.num_generations=16 train.micro_batch_size=4" CHECK
                         " --ranks 4");
   has_facts("warning|1|3|4|rollout.rollout_batch_size");
 }
 
-/* A build for CPUs has no other device; one with CUDA may be asked on a machine without GPUs. */
+/* A build for CPUs has no other device. A build with CUDA may run on a machine without GPUs. */
 static void the_device_is_looked_at(void **state) {
   static const char *const part[] = {"cuda|cpu", "nope.jsonl|data.train"};
 
@@ -607,7 +608,7 @@ static void a_resume_needs_no_first_reference(void **state) {
   cli_succeeds(ONE GRPO WITH_REF "train.steps=2");
 }
 
-/* One name means several formulas: the line says which. */
+/* One name stands for several formulas, and the line says which one. */
 static void the_loss_is_said(void **state) {
   static const struct {
     const char *args, *facts;

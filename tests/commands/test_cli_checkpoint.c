@@ -8,7 +8,7 @@
 
 enum { NORM_BYTES = 32 * 4, MOST_BYTES = 1 << 21 };
 
-/* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
+/* Copies the finished run "run", with checkpoints of steps 1 and 2 and two lines of metrics. */
 static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
 
 static size_t read_all(const char *path, char *bytes) {
@@ -20,8 +20,8 @@ static size_t read_all(const char *path, char *bytes) {
   return n;
 }
 
-/* One bit of /model/model.norm.weight in a checkpoint. Where it lies: the last tensor of the export has its
- * bytes. */
+/* Flips one bit of /model/model.norm.weight in a checkpoint. The last tensor of the export has the same
+ * bytes, and they give the place. */
 static void change_norm(const char *folder) {
   static char state[MOST_BYTES], weights[MOST_BYTES];
   char        command[512];
@@ -50,7 +50,7 @@ static int count(const char *text, const char *part) {
   return n;
 }
 
-/* The run is as after its second step: LATEST, metrics, no leftovers. */
+/* Checks that the run is as after its second step: LATEST, metrics, no leftovers. */
 static void is_untouched(const char *run) {
   char path[512], text[CLI_TEXT_BYTES] = {0};
 
@@ -99,7 +99,7 @@ static void only_damaged_ones_are_no_new_start(void **state) {
   is_untouched("b");
 }
 
-/* Judge: the file that was touched stands in the message. */
+/* Judge: the message names the damaged file. */
 static void every_kind_of_damage_is_found(void **state) {
   static const struct {
     const char *damage, *part;
@@ -142,7 +142,7 @@ static void starting_anew_sets_the_old_aside(void **state) {
   assert_true(cli_exists("g/checkpoints.before-2/step-00000001"));
 }
 
-/* The screen says what data.overlong_prompt and data.overlong did, on one rank and on two. */
+/* The screen reports the effect of data.overlong_prompt and data.overlong, on one rank and on two. */
 static void dropped_lines_are_counted(void **state) {
   (void)state;
   cli_write("long.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\"}\n{\"prompt\": \"1+1+1+1+1+1=\", "
@@ -205,7 +205,7 @@ static void leftovers_of_a_killed_writer_are_no_checkpoint(void **state) {
   assert_false(cli_exists("half.tmp"));
 }
 
-/* No folder can be made where a file of its name stands, which only this one save meets. */
+/* A file in the place of a folder makes only this one save fail. */
 static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
   static const char *const how[] = {"", " checkpoint.async=true"};
   char                     command[1024];
@@ -240,7 +240,7 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
   cli_sh("rm -r f");
 }
 
-/* The limit, 200 KiB, is less than one state.h5: known before the first step, and nothing is changed. */
+/* The limit of 200 KiB is less than one state.h5. The run fails before the first step and changes nothing. */
 static void what_makes_every_save_fail_ends_the_run_at_once(void **state) {
   (void)state;
   copy_run("f");
@@ -258,7 +258,7 @@ static void what_makes_every_save_fail_ends_the_run_at_once(void **state) {
   is_untouched("f");
 }
 
-/* Metrics that cannot be written wait, and stop nobody but at the end. */
+/* Metrics that cannot be written wait, and stop the run only at its end. */
 static void metrics_on_a_full_disk_wait(void **state) {
   (void)state;
   cli_write("newline", "\n");
@@ -272,8 +272,8 @@ static void metrics_on_a_full_disk_wait(void **state) {
          "'\"step\": 3,' n/metrics.jsonl");
 }
 
-/* So does the evaluation that the run before gave up: a folder stands where its file would be written. The
- * last save, which wants it, is tried again until somebody asks for the end. */
+/* The same holds for the evaluation given up by the previous run, since a folder stands in the place of its
+ * file. The last save needs that file, and is retried until the run is told to stop. */
 static void a_due_evaluation_on_a_full_disk_waits(void **state) {
   static const char again[] = ONE "train look.yaml run.output=v train.steps=3";
   static const char ended[] =
@@ -303,7 +303,7 @@ static void a_due_evaluation_on_a_full_disk_waits(void **state) {
          "! grep due v/metrics.jsonl");
 }
 
-/* The checkpoint stands alone: nothing of the folders the run began from is needed, but another model is
+/* The checkpoint stands alone and needs no folder from the start of the run. Another model is still
  * noticed. */
 static void resume_without_the_first_models(void **state) {
   (void)state;
@@ -327,7 +327,7 @@ static void mount_disk(void) {
   skip();
 }
 
-/* A file system of 8 MB, where a checkpoint wants 0.5 MB free; the filler takes more than the rest. */
+/* A file system of 8 MB. A checkpoint needs 0.5 MB of free space, and the filler takes more than the rest. */
 static void full_disk_keeps_the_old_checkpoint(void **state) {
   static const char *const program[] = {ONE, TWO};
   char                     command[1024];
@@ -354,7 +354,7 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
   }
 }
 
-/* The run says what --check says, and what would help. That no checkpoint is asked for is no way out. */
+/* The run gives the same message as --check, with a cure. Asking for no checkpoint does not help. */
 static void a_read_only_disk_is_named(void **state) {
   static const char *const end[] = {"", " --check"};
   char                     command[1024];
@@ -380,7 +380,7 @@ static void a_read_only_disk_is_named(void **state) {
 }
 
 static int close_disk(void **state) {
-  int unused = system("umount disk 2>/dev/null"); /* still there where a test stopped half-way */
+  int unused = system("umount disk 2>/dev/null"); /* left over if a test stopped half-way */
 
   (void)unused;
   return cli_close(state);

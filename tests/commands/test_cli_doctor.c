@@ -1,6 +1,5 @@
-/* test_cli_doctor.c - trireme doctor on one machine: plainly, under mpirun, with a deck, with an error.
- *
- * Judge: exit code, JSON read back, lines of the screen; several nodes are tests/slurm/doctor.sh's. */
+/* test_cli_doctor.c - trireme doctor on one machine: alone, under mpirun, with a deck, with an error. Judge:
+ * exit code, JSON read back, lines of the screen. tests/slurm/doctor.sh tests several nodes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
@@ -8,7 +7,7 @@
 
 #include <jansson.h>
 
-/* One JSON value with so many ranks; the number of findings of this check. */
+/* Reads one JSON value with this number of ranks, and returns the number of findings of this check. */
 static int read_json(size_t ranks, const char *check) {
   json_t *all = json_loads(cli_out, 0, NULL), *one;
   size_t  i;
@@ -47,9 +46,10 @@ static void together(void **state) {
   assert_int_equal(read_json(2, "versions"), 0);
   cli_shows(cli_out, "{\"scope\": \"world\", \"bytes\": ");
   cli_shows(cli_out, "{\"scope\": \"disk read\", \"bytes\": ");
-  /* the next call measures less than that, and keeps it */
+  /* the next call measures less, and keeps it */
   cli_sh("sed -i 's/\"flops_bf16\": .*/\"flops_bf16\": 1e18,/' cache/trireme/machine-cpu-1.json");
-  /* As on several machines without Slurm: nothing tells where rank 0 is, so facts go by MPI. */
+  /* On several machines without Slurm nothing tells the place of rank 0, so facts travel by MPI. This
+   * imitates it. */
   cli_succeeds("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 env OMPI_COMM_WORLD_LOCAL_SIZE=1 "
                "'" TRI_PROGRAM "' doctor --json");
   assert_int_equal(read_json(2, "versions"), 0);
@@ -58,7 +58,7 @@ static void together(void **state) {
   cli_sh("grep -q '\"flops_bf16\": 1e+18,' cache/trireme/machine-cpu-1.json");
 }
 
-/* A folder on a full or foreign file system: /proc takes no file. */
+/* A folder on a full or foreign file system. /proc accepts no file. */
 static void folder(void **state) {
   (void)state;
   assert_int_equal(cli_run(TWO "doctor sft.yaml run.output=/proc/none --json"), 69);

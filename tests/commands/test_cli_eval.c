@@ -1,11 +1,11 @@
-/* test_cli_eval.c - the whole program, eval: figures of k answers. Judge besides: awk over what generate
- * answers, with the same seed. */
+/* test_cli_eval.c - the whole program, eval: figures of k answers. Judge: also awk over the answers of
+ * generate with the same seed. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
 #define ASK "--num 5 --top-k 3 --max-new 1 --temperature 1 "
 
-/* Prompts of which the right answer is the model's own second or fourth one, by turns. */
+/* Prompts with the model's own second or fourth answer as their right answer, in turn. */
 static void write_data(void) {
   cli_write("figures.awk",
             "{ match($0, /\"response\": \"([^\"\\\\]|\\\\.)*\"/); r = substr($0, RSTART + 13, RLENGTH - 14)\n"
@@ -55,7 +55,7 @@ static void ranks_say_the_same(void **state) {
   cli_sh("cmp one .out");
 }
 
-/* A pattern takes no result from an answer; of one answer to a prompt no more is said than of all. */
+/* A pattern extracts no result from an answer. For one answer to a prompt, figures of k are not shown. */
 static void what_is_not_had_is_left_out(void **state) {
   (void)state;
   cli_succeeds(ONE "eval model --data figures.jsonl --reward regex --pattern . " ASK);
@@ -67,7 +67,7 @@ static void what_is_not_had_is_left_out(void **state) {
   assert_null(strstr(cli_out, "best@"));
 }
 
-/* Figures of a reward that failed say so. */
+/* Figures with a failed reward say so. */
 static void failures_stand_beside_the_figures(void **state) {
   (void)state;
   cli_write("broken.sh", "exec sed -u -E 's/.*\"id\": *([0-9]+).*/{\"id\": \\1, \"reward\": 1e999}/'\n");
@@ -96,8 +96,8 @@ static void output_is_one_new_file(void **state) {
               "tri_eval_check_output", "--output kept.jsonl");
 }
 
-/* A run's evaluation and trireme eval of its checkpoint are the same, the length of answers too; the share
- * that was cut stands beside pass@1 in each. */
+/* The evaluation of a run and trireme eval of its checkpoint agree, with the same length of answers. Both
+ * show the share of cut answers beside pass@1. */
 static void a_run_is_evaluated_at_its_own_length(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO "run.output=own run.resume=never train.steps=1 eval.steps=1 data.eval=rl.jsonl "
@@ -119,7 +119,7 @@ static void a_run_is_evaluated_at_its_own_length(void **state) {
   cli_shows(cli_out, "\"eval_truncated_ratio\": ");
 }
 
-/* Greedy answers to a prompt are all alike: that is said, once, and only where it is so. */
+/* A warning says once that greedy answers to a prompt are all alike, and only if they are. */
 static void equal_answers_are_told(void **state) {
   (void)state;
   cli_succeeds(ONE "eval model --data figures.jsonl --reward exact --max-new 1 --num 3");

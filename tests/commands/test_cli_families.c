@@ -1,5 +1,5 @@
-/* test_cli_families.c - the whole program with a small random model of every family: trained, saved,
- * exported, loaded again. */
+/* test_cli_families.c - the whole program with a small random model of every family. It is trained, saved,
+ * exported and loaded again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 #include "cli_facts.h"
@@ -47,8 +47,8 @@ static double metric(const char *name) {
   return atof(at + strlen(name) + 2);
 }
 
-/* In bf16, with layers computed again: the sampler's log-probabilities are the trainer's, and memory is
- * what was planned. Exported under its own names, it is a model to train on. */
+/* Runs in bf16 with recomputed layers. The sampler's log-probabilities equal the trainer's, and memory equals
+ * the plan. The export, under the family's own names, can be trained again. */
 static void goes_in_and_out(void **state) {
   (void)state;
   for (int i = 0; i < N_FAMILIES; i++) {
@@ -64,7 +64,7 @@ static void goes_in_and_out(void **state) {
     assert_true(metric("\"mem_planned_bytes\"") == metric("\"mem_used_bytes\""));
     cli_succeeds(ONE "export grpo out --dtype bf16");
     cli_sh("grep -q 'model.layers.2.%s' out/model.safetensors && ! grep -q auto_map out/config.json && "
-           "grep -q ForCausalLM out/config.json", /* of a config.json that names no class */
+           "grep -q ForCausalLM out/config.json", /* of a config.json without a class */
            family[i].tensor);
     cli_succeeds(ONE LOAD "model.path=out run.output=again train.steps=1");
     cli_sh("rm -r tok");
@@ -103,8 +103,8 @@ static void refusals_name_the_key(void **state) {
   cli_refuses(64, ONE SFT, "read_switch", "config.json", "use_sliding_window", "mistral", "sliding_window");
 }
 
-/* A run has one of longrope's lists of factors for all its sequences, in its sampler too: by the longest that
- * there can be, and as it began. Commands on its checkpoint have the same. */
+/* A run uses one of longrope's lists of factors for all its sequences, in its sampler too. It is chosen by
+ * the longest possible sequence at the start. Commands on its checkpoint use the same. */
 static void longrope_is_chosen_once(void **state) {
   (void)state;
   cli_sh("rm -rf tok grpo out && mkdir tok && cp tokenizer.json tok");
@@ -143,8 +143,8 @@ static void longrope_is_chosen_once(void **state) {
 }
 
 /* The text model of a folder of text and images is trained, saved, exported, loaded again and inspected, with
- * the names of published files and those of transformers 5. The other tensors are left out, which is said
- * once. */
+ * the names of published files and those of transformers 5. A message says once that other tensors are left
+ * out. */
 static void text_halves_go_in_and_out(void **state) {
   static const char *const half[][4] = {
       {"gemma3_half", "gemma3_text", "Gemma3ForCausalLM", "34"},
@@ -175,7 +175,7 @@ static void text_halves_go_in_and_out(void **state) {
     cli_succeeds(ONE LOAD TOKENS "model.path=out run.output=again");
     assert_int_equal(cli_saying(cli_err, half[i][1], half[i][3]), 0);
     cli_succeeds(ONE LOAD TOKENS "model.path=whole run.output=again lora.rank=2 run.resume=never");
-    cli_succeeds(ONE "export --adapter again adapters"); /* names by which PEFT finds modules in it */
+    cli_succeeds(ONE "export --adapter again adapters"); /* names PEFT uses to find its modules */
     cli_sh("grep -q '\"base_model.model.model.language_model.layers.1.mlp.up_proj.lora_A.weight\"' "
            "adapters/adapter_model.safetensors");
     cli_sh("! grep -q 'model.model.layers' adapters/adapter_model.safetensors && "
@@ -202,7 +202,7 @@ static void text_halves_go_in_and_out(void **state) {
 #undef ONE_STEP
 }
 
-/* As Gemma 3 comes: its tokenizer knows one token more than its matrix has rows. */
+/* The tokenizer of Gemma 3 has one token more than the matrix has rows. */
 static void added_tokens_may_lie_beyond_the_vocabulary(void **state) {
   (void)state;
   cli_sh("cp -r model soft && sed 's/\"special\":true}]/\"special\":true},{\"id\":257,\"content\":\"<soft>\","

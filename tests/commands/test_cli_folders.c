@@ -1,6 +1,6 @@
-/* test_cli_folders.c - model folders as other tools leave them: tokens beside tokenizer.json, several end
- * tokens, indexes with left-out tensors, the Hub's cache. Judge: what transformers 5.24 makes of the same
- * files, by its rules, in ids and messages. */
+/* test_cli_folders.c - model folders from other tools: tokens beside tokenizer.json, several end tokens,
+ * indexes with missing tensors, the Hub's cache. Judge: transformers 5.24 on the same files, in ids and
+ * messages. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
@@ -47,7 +47,7 @@ static void tokens_beside_tokenizer_json(void **state) {
               "pad_token", "content");
 }
 
-/* They go through checkpoints, and what a checkpoint reads with them is the same. */
+/* They are in checkpoints, and a checkpoint reads the same with them. */
 static void tokens_beside_it_travel(void **state) {
   (void)state;
   cli_sh("cp -r model travel");
@@ -69,7 +69,8 @@ static void tokens_beside_it_travel(void **state) {
   cli_shows(cli_out, "[258,19,257]");
 }
 
-/* A link that checkpoints go without is not read: what is trained has the tokens that go on. */
+/* added_tokens.json is a link here. It is neither read nor saved, so a run and the commands on its
+ * checkpoint have the same tokens. */
 static void no_token_comes_by_a_link_out_of_the_folder(void **state) {
   (void)state;
   cli_sh("cp -r model linked && echo '{\"=7\": 257}' >outside.json && ln -s ../outside.json "
@@ -85,7 +86,7 @@ static void no_token_comes_by_a_link_out_of_the_folder(void **state) {
   cli_succeeds(ONE "score linked learn.jsonl");
 }
 
-/* TRL 1.16, sft_trainer.py, add_eos: the tokenizer's; the model's end tokens are a list. */
+/* TRL 1.16, sft_trainer.py, add_eos, appends the tokenizer's end token. The model's end tokens are a list. */
 static void the_end_of_a_text_is_the_tokenizers(void **state) {
   (void)state;
   cli_sh("cp -r model ends");
@@ -118,7 +119,7 @@ static void an_index_may_name_what_was_left_out(void **state) {
               "model-00001-of-00001.safetensors");
 }
 
-/* The base that an export of adapters of a model at `path` names. */
+/* Returns the base named in an export of adapters of a model at `path`. */
 static void names_base(const char *path, const char *base, const char *revision) {
   char    command[512];
   json_t *root;
@@ -137,7 +138,7 @@ static void names_base(const char *path, const char *base, const char *revision)
   json_decref(root);
 }
 
-/* By its name of the Hub where that is sure: of a cache, or of a folder that is called so. */
+/* The base is named by its Hub name if that is certain, from a cache or from a folder with that name. */
 static void an_exported_adapter_names_its_base(void **state) {
   char path[300];
 
@@ -180,7 +181,7 @@ static void a_cache_of_the_hub(void **state) {
               "abc", "def", "hf download me/it");
 }
 
-/* The folder "odd": the model, changed by a shell command in it; then the facts of its message. */
+/* The folder "odd" is the model after a shell command in it. The facts of its message follow. */
 #define odd_says(change, function, ...)                                                                      \
   do {                                                                                                       \
     cli_sh("rm -rf odd && cp -r model odd && cd odd && %s", change);                                         \
@@ -216,7 +217,7 @@ static void folders_of_other_tools_say_what_to_do(void **state) {
   cli_refuses(64, ONE "tokenize odd sft.jsonl", "open_tokenizer", "odd", "tokenizer.json", "save_pretrained");
   assert_int_equal(cli_run(ONE "score odd sft.jsonl"), 64);
   cli_says(cli_err, "warning", "odd", "tokenizer.model", "tokenizer.json", "save_pretrained");
-  /* names that mean nothing here */
+  /* names without a meaning here */
   cli_sh("rm -rf odd && cp -r model odd && sed -i 's/\"LlamaForCausalLM\"//' odd/config.json");
   write_in("odd", "tokenizer_config.json", "{\"tokenizer_class\": \"SomeTokenizer\"}");
   cli_succeeds(ONE "score odd sft.jsonl");

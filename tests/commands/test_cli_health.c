@@ -1,4 +1,4 @@
-/* test_cli_health.c - the whole program: what its metrics and warnings say of a run. */
+/* test_cli_health.c - the whole program: metrics and warnings about the health of a run. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
@@ -12,7 +12,7 @@ static int count(const char *text, const char *part) {
   return n;
 }
 
-/* Random answers of 4 tokens are never the right one and never end: two causes, two warnings. */
+/* Random answers of 4 tokens are never right and never end. Two causes give two warnings. */
 static void a_run_that_learns_nothing_says_so_once(void **state) {
   static const char *const program[] = {ONE, TWO};
   char                     command[256], folder[8];
@@ -44,7 +44,7 @@ static void a_run_that_learns_nothing_says_so_once(void **state) {
   assert_int_equal(count(cli_out, "\"alarms\""), 4);
 }
 
-/* What is counted over steps goes on after a stop. */
+/* Counts over steps continue after a stop. */
 static void alarms_go_on_over_a_restart(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO "run.output=f run.resume=auto train.steps=2 checkpoint.save_final=true");
@@ -55,8 +55,7 @@ static void alarms_go_on_over_a_restart(void **state) {
   assert_int_equal(count(cli_out, "\"alarms\": \"truncation no_variance reward_unearned\""), 2);
 }
 
-/* A program that gives no number to any answer: nothing is left of a step, or 0s, which prompts do not
- * cause. */
+/* A program gives no number to any answer. Steps are empty, or all 0 without a fault of the prompts. */
 static void a_reward_that_fails_is_said_to_the_end(void **state) {
   static const char *const row[][2] = {{"grpo", "drop"}, {"grpo", "zero"}, {"dapo", "zero"}};
   char                     command[256], folder[8];
@@ -94,7 +93,7 @@ static void no_reference_no_kl(void **state) {
   assert_int_equal(count(cli_out, "kl_mean_nats"), 1);
 }
 
-/* Every line says when it was written; numbers are as short as can be. */
+/* Every line has the time of its writing, and numbers are as short as possible. */
 static void lines_have_their_time(void **state) {
   double first, last;
 
@@ -157,8 +156,8 @@ static void plant(const char *folder, const char *tensor, float x) {
   assert_int_equal(fclose(f), 0);
 }
 
-/* What attention gives goes through zeros, at this rate for ever: what it is made of gets no gradient, which
- * is said once. */
+/* The output of attention passes through zeros, and at this rate it always will. Its inputs get no gradient,
+ * which is reported once. */
 static void a_tensor_without_gradient_is_named(void **state) {
   static const char *const program[] = {ONE, TWO};
   char                     command[256], folder[8];
@@ -180,7 +179,7 @@ static void a_tensor_without_gradient_is_named(void **state) {
   }
 }
 
-/* A weight that is not finite: the first layer behind it and a sample are named. */
+/* A weight is not finite. The message names the first layer behind it and a sample. */
 static void a_model_that_is_not_finite_is_located(void **state) {
   static const char *const program[] = {ONE, TWO};
   static const struct {

@@ -1,7 +1,5 @@
-/* test_cli_init.c - trireme init: decks and job files from flags, from a Slurm that only says what it is told
- * to, from answers at a terminal; what it refuses, and that it then writes nothing.
- *
- * Judge of what is written: trireme train --check, and bash -n. */
+/* test_cli_init.c - trireme init: decks and job files from flags, from a fake Slurm, from answers at a
+ * terminal. It writes nothing after a refusal. Judge of the files: trireme train --check, and bash -n. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_case.h"
@@ -41,8 +39,8 @@ static int open_all(void **state) {
 
 static void forget(void) { cli_sh("rm -rf job"); }
 
-/* Both files were written, and hold for so many ranks; the second of the next commands on the
- * screen succeeds (NULL: it is for another folder). */
+/* Checks that both files exist and are right for this number of ranks. The second command suggested on the
+ * screen succeeds. NULL means it is for another folder. */
 static void holds(int ranks, const char *screen) {
   const char *next = screen ? strstr(screen, "\n  or: ") : NULL;
   char        command[512];
@@ -67,7 +65,7 @@ static void shows(const char *file, const char *part) {
   cli_shows(text, part);
 }
 
-/* ---- what is written ---- */
+/* ---- written files ---- */
 
 static void each_kind_of_lines_has_its_algorithm(void **state) {
   static const struct {
@@ -152,7 +150,7 @@ static void gpus_are_asked_for(void **state) {
   shows("job/deck.yaml", "of the 21.5 GiB that a rank may take on its GPU");
 }
 
-/* Its srun and scontrol only say what they are told to do. */
+/* Its srun and scontrol only print their arguments. */
 static void job_starts_the_program_that_wrote_it(void **state) {
   (void)state;
   forget();
@@ -166,7 +164,7 @@ static void job_starts_the_program_that_wrote_it(void **state) {
   cli_shows(text, "/job/deck.yaml train.steps=5\n");
 }
 
-/* With less and less of it; where nothing helps any more it is refused. */
+/* Memory gets smaller and smaller, and init refuses once nothing helps any more. */
 static void small_memory_is_used_sparingly(void **state) {
   int ways[3] = {0}, code = 0;
 
@@ -239,17 +237,17 @@ static void a_chat_model_gets_the_chat_form(void **state) {
 
 /* ---- labels, and forms of other programs ---- */
 
-/* n lines of a file, each by a sed of its own where its number is odd. */
+/* Takes n lines of a file. Each odd one passes through its own sed command. */
 static void make_lines(const char *name, const char *from, int n, const char *odd, const char *even) {
   cli_sh("sed -e '%s' -e n -e '%s' %s | head -n %d > %s", odd, even, from, n, name);
 }
 
-/* A label in any line means answers that are not all good: they are never imitated unless that is asked for.
- * Judge: what the reader of train takes. */
+/* A label in any line means that some answers are not good. They are never imitated unless the user asks for
+ * it. Judge: the reader of train. */
 static void labels_are_judged_as_train_judges_them(void **state) {
   static const struct {
     const char *odd, *even; /* put behind each line's fields */
-    const char *deck;       /* NULL: refused */
+    const char *deck;       /* NULL if refused */
   } t[] = {{"\"label\": 1", "\"label\": 0", "  name: kto\n"},
            {"\"label\": true", "\"label\": 0", "  name: kto\n"},
            {"\"answer\": \"5\", \"label\": 1", "\"answer\": \"4\", \"label\": 0", "  name: kto\n"},
@@ -284,8 +282,8 @@ static void labels_are_judged_as_train_judges_them(void **state) {
 #define TALKED   TURNS("role", "content", "user", "assistant")
 #define SHAREGPT TURNS("from", "value", "human", "gpt")
 
-/* No part of such a line is left out unsaid: it is refused with a command, after which it is taken. Judge:
- * jq, and what init then writes. */
+/* No part of such a line is silently left out. Init refuses it with a command, and accepts the command's
+ * result. Judge: jq, and the files of init afterwards. */
 static void forms_of_others_are_told_their_cure(void **state) {
   static const struct {
     const char *line, *flags, *deck;
@@ -317,7 +315,7 @@ static void forms_of_others_are_told_their_cure(void **state) {
     cli_fails(64, command, "foreign.jsonl:1: ", "\n  jq -c ");
     assert_false(cli_exists("job"));
     jq = strstr(cli_err, "jq -c ");
-    end = strchr(jq, '\n'); /* typed as it stands, it writes another file, which is named behind it */
+    end = strchr(jq, '\n'); /* the command works as printed, and writes a file with the name at its end */
     assert_non_null(end);
     if (!can_run) continue;
     cli_sh("rm -f foreign.*new* && %.*s && mv foreign.*new* cured.jsonl", (int)(end - jq), jq);
@@ -350,7 +348,7 @@ static void other_files_and_names_are_told(void **state) {
   }
   cli_fails_in(64, CPU "--data slurm", "check_regular", "/slurm: ");
   cli_fails_in(64, CPU "--data slurm --walltime soon", "take_walltime",
-               "/slurm: "); /* the first of two that are listed */
+               "/slurm: "); /* the first of two listed ones */
   assert_false(cli_exists("job"));
   cli_write("talks.jsonl", "{\"conversations\": " TALKED "}\n{\"conversations\": " TALKED "}\n");
   cli_succeeds(CPU "--model chat --data talks.jsonl");
@@ -390,8 +388,8 @@ static void the_smallest_sets_can_be_learned_from(void **state) {
     }
 }
 
-/* A model of some 100 million parameters has the algorithm's own rate, for adapters too if it gets some; its
- * weights are a file without bytes. */
+/* A model of some 100 million parameters gets the algorithm's own rate, even with adapters. Its weights are a
+ * file without bytes. */
 static void a_rate_that_is_no_default_says_why(void **state) {
   static const char table[] = "{\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[3200000,32],"
                               "\"data_offsets\":[0,409600000]}}";
@@ -434,7 +432,7 @@ static void a_rate_that_is_no_default_says_why(void **state) {
 
 /* ---- refusals ---- */
 
-/* With --yes all that is wrong is named, not what follows from it. */
+/* With --yes all errors are named, but not their consequences. */
 static void errors_are_named_together(void **state) {
   static const char *const part[] = {
       "--partition none: ", "--account a b: ", "--model nowhere: ", "--data none.jsonl: ", " 4 faults"};
@@ -573,7 +571,8 @@ static void files_of_others_stay(void **state) {
   shows("other", "mine\n");
 }
 
-/* Somebody writes while init asks Slurm, after it has looked: theirs stays, and nothing of ours is left. */
+/* Another process writes the files while init asks Slurm, after its check. Their files stay, and init leaves
+ * nothing. */
 static void files_that_come_meanwhile_stay(void **state) {
   static const char *const theirs[] = {"deck.yaml", "job.sbatch"};
   char                     command[256];
@@ -588,7 +587,7 @@ static void files_that_come_meanwhile_stay(void **state) {
     cli_fails(64, command, theirs[i], "--force");
     cli_sh("test \"$(cat job/*)\" = theirs && test $(ls -A job | wc -l) = 1");
   }
-  forget(); /* a folder in the place of the second: the first has its old text again */
+  forget(); /* a folder in the place of the second file. The first file gets its old text back */
   cli_sh("mkdir -p job/job.sbatch && echo mine > job/deck.yaml");
   cli_fails_in(74, CPU "--data rl.jsonl --force", "keep_old", "/job/job.sbatch: ");
   cli_sh("test \"$(cat job/deck.yaml)\" = mine && test $(ls -A job | wc -l) = 2");
@@ -638,8 +637,8 @@ static void folder_may_be_a_link_or_hold_spaces(void **state) {
 
 /* ---- a terminal ---- */
 
-/* Types each line once the question before it is there; with lines used up, Ctrl-D. All that the terminal
- * shows is in text. */
+/* Types each line once its question is on the screen, and Ctrl-D after the last. `text` gets all output of
+ * the terminal. */
 static int conversation(const char *command, const char *const *question, const char *const *line) {
   int         status, slave, master = posix_openpt(O_RDWR | O_NOCTTY);
   size_t      n = 0;
@@ -665,7 +664,7 @@ static int conversation(const char *command, const char *const *question, const 
     ssize_t     got = read(master, text + n, sizeof text - 1 - n);
     const char *asks;
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break; /* EIO: the last writer is gone */
+    if (got <= 0) break; /* EIO, the last writer is gone */
     n += (size_t)got;
     text[n] = '\0';
     while (*question && (asks = strstr(from, *question)) != NULL) {
@@ -714,7 +713,7 @@ static void a_person_is_asked(void **state) {
   cli_shows(text, "[none]: \r\n  taken: none\r\n");
   cli_shows(text, "folder of the model: \r\n  this needs an answer\r\n");
   cli_shows(text, "--walltime 90 is 90 minutes, 01:30:00; 90:00:00 would be hours\r\n");
-  assert_null(strstr(text, "taken: grpo")); /* what was typed needs no word */
+  assert_null(strstr(text, "taken: grpo")); /* a typed value needs no message */
   cli_shows(text, "wrote job/deck.yaml and job/job.sbatch");
   holds(4, text);
   strstr(text, "\nwrote ")[0] = 0; /* the command behind it is for a shell */

@@ -1,4 +1,4 @@
-/* test_cli_inspect.c - trireme inspect: what it shows, which checkpoint a run's folder means, files of
+/* test_cli_inspect.c - trireme inspect: its output, the checkpoint it takes from a run's folder, and files of
  * strangers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
@@ -23,7 +23,7 @@ static void sums_unless_the_tensors_are_asked_for(void **state) {
   cli_shows(cli_out, "\n  model.norm.weight ");
 }
 
-/* With sizes for people; --json has them exactly. A name of 61 bytes stands above its row. */
+/* Sizes are rounded for people, and exact with --json. A name of 61 bytes stands above its row. */
 static void no_row_wraps(void **state) {
   static const char *const command[] = {ONE "inspect run", ONE "inspect run --tensors --verify",
                                         ONE "inspect model", ONE "inspect model --tensors",
@@ -72,7 +72,7 @@ static void what_is_no_checkpoint_is_named(void **state) {
   cli_refuses(64, ONE "inspect bare", "parse_tensor", "bare/model.safetensors", "model.norm.weight");
 }
 
-/* Judge: a resumed run, which takes the same checkpoint with the same warning. */
+/* Judge: a resumed run takes the same checkpoint with the same warning. */
 static void latest_means_what_it_means_to_resume(void **state) {
   static const struct {
     const char *latest, *is;
@@ -97,7 +97,7 @@ static void latest_means_what_it_means_to_resume(void **state) {
   cli_refuses(74, ONE "inspect l", "find_checkpoint", "l/checkpoints/LATEST", "../../run");
 }
 
-/* Judge: what a resumed run takes. */
+/* Judge: the checkpoint of a resumed run. */
 static void of_a_damaged_latest_the_next_is_told(void **state) {
   (void)state;
   cli_sh("rm -rf d && cp -r run d && printf x >> d/checkpoints/step-00000002/state.h5");
@@ -115,7 +115,7 @@ static void of_a_damaged_latest_the_next_is_told(void **state) {
   assert_null(strstr(cli_err, "step-00000001"));
 }
 
-/* Judge: what a resumed run takes, which reads every byte. */
+/* Judge: the checkpoint of a resumed run, which reads every byte. */
 static void verify_finds_what_resume_takes(void **state) {
   (void)state;
   cli_sh("rm -rf g && cp -r run g && rm g/checkpoints/LATEST && cd g/checkpoints/step-00000002 && "
@@ -128,7 +128,7 @@ static void verify_finds_what_resume_takes(void **state) {
   cli_resumed("g", "g/checkpoints/step-00000001", 2);
 }
 
-/* Root may read all unless that right is taken from it. */
+/* Root may read everything unless it gives up that right. */
 static void what_cannot_be_read_is_not_called_damaged(void **state) {
   const char *command =
       geteuid() ? ONE "inspect p" : "setpriv --bounding-set -dac_override,-dac_read_search " ONE "inspect p";
@@ -170,7 +170,7 @@ static void a_hash_is_shown_as_messages_show_it(void **state) {
   cli_shows(cli_err, said);
 }
 
-/* HDF5 1.10 crashes on it; other versions may find it damaged. */
+/* HDF5 1.10 crashes on it. Other versions may find it damaged. */
 static void a_crash_of_the_library_is_a_message(void **state) {
   (void)state;
   cli_fails(74, ONE "inspect '" TRI_TEST_DATA "/checkpoint/forged'", "/forged", "state.h5");
@@ -188,7 +188,7 @@ static void names_of_strangers_are_shown_not_obeyed(void **state) {
   assert_null(strchr(cli_out, 0x1b));
 }
 
-/* Of the commands that need no run. */
+/* For the commands that need no run. */
 static void what_was_meant_is_told(void **state) {
   (void)state;
   cli_refuses(64, ONE "generate model hi --num-generations 2", "unknown", "--num-generations", "--num");

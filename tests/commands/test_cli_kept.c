@@ -1,6 +1,5 @@
-/* test_cli_kept.c - answers kept as files: what lines of rollouts and evaluations say, and what becomes of
- * them. Judge, beside cli_case.h: the data that was answered, the figures of metrics.jsonl and of eval's
- * output. */
+/* test_cli_kept.c - answers kept as files: the lines of rollouts and evaluations, and their fate. Judge,
+ * beside cli_case.h: the answered data, the figures of metrics.jsonl and of eval's output. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 #include "cli_facts.h"
@@ -11,7 +10,7 @@
   "data.eval=rl.jsonl eval.steps=1 eval.max_prompts=3 eval.num_generations=2 eval.temperature=1 "            \
   "eval.save=true "
 
-/* Every line of the file has the answer that rl.jsonl has for its prompt_id. */
+/* Checks that every line has the right answer of its prompt_id in rl.jsonl. */
 static void answers_are_the_data_s(const char *file) {
   cli_sh("awk 'NR == FNR { sub(/.*\"answer\": /, \"\"); sub(/}$/, \"\"); want[NR - 1] = $0; next } "
          "{ id = got = $0; sub(/.*\"prompt_id\": /, \"\", id); sub(/,.*/, \"\", id); "
@@ -20,7 +19,7 @@ static void answers_are_the_data_s(const char *file) {
          file);
 }
 
-/* The mean of the rewards of the file's lines stands in the other file under this name. */
+/* Checks that the mean reward of the file's lines stands under this name in the other file. */
 static void mean_is(const char *file, const char *where, const char *name) {
   cli_sh("mean=$(sed 's/.*\"reward\": //; s/,.*//' %s | "
          "awk '{ sum += $1 } END { printf \"%%.6f\", sum / NR }'); "
@@ -54,7 +53,7 @@ static void lines_have_the_right_answers(void **state) {
   cli_sh("cmp e.jsonl f.jsonl");
 }
 
-/* A number stays one; a replay has those of its data, where the lines answer it. */
+/* A number stays a number. A replay has the right answers of its data if the lines belong to it. */
 static void answers_are_as_the_data_spells_them(void **state) {
   (void)state;
   cli_sh("sed 's/\"answer\": \"\\(.*\\)\"/\"answer\": \\1.0/' rl.jsonl >n.jsonl; "
@@ -70,7 +69,7 @@ static void answers_are_as_the_data_spells_them(void **state) {
   cli_sh("grep -q '\"answer\": [0-9]*[.]0, ' g.jsonl");
 }
 
-/* What a resumed run takes again it writes again; what the deck reads there stays. */
+/* A resumed run writes repeated steps again. Files in that folder read by the deck stay. */
 static void later_steps_are_cut(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO EVAL

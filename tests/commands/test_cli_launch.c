@@ -18,7 +18,7 @@ static void same_as_plain(const char *variables, const char *command) {
   if (strcmp(plain, cli_out) != 0) fail_msg("%s\nprints\n%snot\n%s", all, cli_out, plain);
 }
 
-/* Commands for one rank print; a run is refused where it would be one of several. */
+/* Commands for one rank print. A run is refused if it would be one of several. */
 static void all_as_plain(const char *variables, const char *refused_for) {
   char command[4096];
 
@@ -52,7 +52,7 @@ static void test_stray_variables(void **state) {
                NULL);
 }
 
-/* All that mpirun gives a rank, when mpirun has ended. */
+/* All variables mpirun gives a rank, after mpirun has ended. */
 static void test_launcher_that_is_gone(void **state) {
   (void)state;
   cli_sh("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 sh -c 'test $PMIX_RANK = 0 || export "
@@ -65,7 +65,7 @@ static void is_of_two(const char *folder) {
   assert_int_equal(cli_events(folder, "{\"event\": \"start\", \"ranks\": 2, \"nodes\": 1}"), 1);
 }
 
-/* In a container that has a /tmp of its own mpirun's folder is out of sight, and mpirun is there. */
+/* In a container with its own /tmp the folder of mpirun is out of sight, though mpirun runs. */
 static void test_launcher_behind_a_wall(void **state) {
   (void)state;
   cli_succeeds("'" TRI_MPIEXEC
@@ -81,7 +81,7 @@ static int count(const char *text, const char *part) {
   return n;
 }
 
-/* Under mpirun rank 0 alone prints, also where a shell stands between. */
+/* Under mpirun only rank 0 prints, even with a shell between. */
 static void test_rank_0_prints(void **state) {
   (void)state;
   cli_succeeds(TWO "inspect run");
@@ -91,7 +91,7 @@ static void test_rank_0_prints(void **state) {
   assert_int_equal(count(cli_out, "after step 2"), 1);
 }
 
-/* A deck that is missing where rank 1 is: rank 0 waits for it in MPI, and rank 1 says why. */
+/* The deck is missing on rank 1. Rank 0 waits for it in MPI, and rank 1 gives the reason. */
 static void test_failure_of_another_rank(void **state) {
   (void)state;
   cli_fails(64,
@@ -104,7 +104,7 @@ static void test_failure_of_another_rank(void **state) {
 
 static int idle_ranks(void) { return cli_events("idle", ALARM("idle_ranks")); }
 
-/* Which ranks no step gives work to; said once. */
+/* A message names once the ranks without work in any step. */
 static void test_idle_ranks(void **state) {
   static const char three[] =
       "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 3 '" TRI_PROGRAM "' " GRPO
@@ -125,7 +125,7 @@ static void test_idle_ranks(void **state) {
   assert_int_equal(idle_ranks(), 0);
 }
 
-/* The launcher of another MPI gives this program's MPI nothing: one message that names both, of one rank. */
+/* The launcher of another MPI does not serve this program's MPI. One rank names both in one message. */
 static void test_launcher_of_another_mpi(void **state) {
   (void)state;
   cli_refuses(69, "export PMI_RANK=0 PMI_SIZE=2 PMI_FD=1; " ONE SFT "run.output=bad", "check_size",
@@ -136,7 +136,7 @@ static void test_launcher_of_another_mpi(void **state) {
               "PMI_SIZE=2", "1", "unset PMI_SIZE");
 }
 
-/* Where ranks of a node can share no memory, because /dev/shm is full, they reach each other by TCP. */
+/* Ranks of a node use TCP if they cannot share memory because /dev/shm is full. */
 static void test_no_shared_memory(void **state) {
   (void)state;
   cli_succeeds("export OMPI_MCA_btl_vader_backing_directory=\"$PWD/sft.yaml/none\" "
@@ -144,7 +144,7 @@ static void test_no_shared_memory(void **state) {
   is_of_two("apart");
 }
 
-/* What no build knows is the user's mistake, with the words that there are. */
+/* A word no build knows is an error of the user, and the message lists the known words. */
 static void test_unknown_choices(void **state) {
   (void)state;
 #define BAD SFT "run.device=cpu run.output=bad"
@@ -161,12 +161,12 @@ static void test_unknown_choices(void **state) {
               "shm", "mpi", "staged", "auto");
   cli_refuses(64, ONE SFT "run.cuda_attention_backward=flash", "refuse_value", "run.cuda_attention_backward",
               "flash", "auto", "own", "cudnn");
-  /* the variable wins over the key, in a run and in what looks at one */
+  /* the variable overrides the key, in a run and in commands about one */
   cli_refuses(64, "TRI_COMM=pigeon " ONE BAD " run.collectives=mpi", "find_way", "TRI_COMM=pigeon");
 #undef BAD
 }
 
-/* Asked for, they are no fault of the build. */
+/* They are not an error of the build if the user asks for them. */
 static void test_staged_on_wish(void **state) {
   (void)state;
   cli_succeeds("TRI_COMM=staged " TWO SFT "run.device=cpu run.output=staged");
@@ -176,8 +176,8 @@ static void test_staged_on_wish(void **state) {
   assert_null(strstr(cli_err, "NCCL"));
 }
 
-/* Ranks that compute by other instructions each are named, once. Where this processor has one family of
- * kernels there is nothing that may differ. */
+/* Ranks with different instruction sets are named once. On a processor with one family of kernels nothing can
+ * differ. */
 static void test_unlike_ranks(void **state) {
   (void)state;
   cli_succeeds("TRI_CPU_KERNELS= " ONE "--version --verbose");
@@ -191,8 +191,8 @@ static void test_unlike_ranks(void **state) {
   assert_int_equal(cli_events("alike", ALARM("unlike_ranks")), 0);
 }
 
-/* Threads that wait spin briefly, unless the user has said how. The judge is what the OpenMP library says of
- * itself; the program starts again with the policy, so the library speaks twice. */
+/* Waiting threads spin only briefly, unless the user sets another policy. Judge: the OpenMP library's own
+ * report. The program restarts itself with the policy, so the library reports twice. */
 static void test_wait_policy(void **state) {
   static const char ask[] = "OMP_DISPLAY_ENV=verbose " ONE "train --help";
   char              command[1024];
@@ -212,14 +212,16 @@ static void test_wait_policy(void **state) {
   assert_int_equal(count(cli_err, "GOMP_SPINCOUNT = '"), 1);
 }
 
-/* Threads that are bound leave the first one a single core before main(); the rank still has all of them. */
+/* Thread binding leaves the first thread a single core before main(). The rank still uses all of its
+ * cores. */
 static void test_bound_threads(void **state) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   char       command[1024], shown[64];
 
   (void)state;
 #ifdef __clang__
-  skip(); /* oneDNN brings gcc's OpenMP library, which binds the first thread before clang's looks */
+  skip(); /* oneDNN loads gcc's OpenMP library, and it binds the first thread before clang's library reads the
+           * cores */
 #endif
   snprintf(shown, sizeof shown, "%ld thread%s", cores, cores == 1 ? "" : "s");
   for (int again = 0; again < 2; again++) {
@@ -232,7 +234,7 @@ static void test_bound_threads(void **state) {
   }
 }
 
-/* The start says what decided how many threads a rank has; --threads overrides it, up to the cores. */
+/* The start names the source of the number of threads. --threads overrides it, up to the cores. */
 static void test_threads(void **state) {
   static const char *const with[] = {"generate model a --max-new 3", "score model texts.jsonl",
                                      "eval model --data prompts.jsonl --reward exact --max-new 3", "bench"};

@@ -1,5 +1,5 @@
-/* test_cli_lora.c - the whole program with low-rank adapters: kept, resumed, exported, PEFT's folders,
- * what is refused. */
+/* test_cli_lora.c - the whole program with low-rank adapters: saved, resumed, exported, PEFT's folders,
+ * refusals. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 
@@ -9,7 +9,7 @@
 
 #define NEW   LOAD "lora.rank=4 "
 #define LORA  NEW "model.path=model "
-#define STILL "train.learning_rate=1e-30 train.steps=1 " /* so small that no f32 moves */
+#define STILL "train.learning_rate=1e-30 train.steps=1 " /* too small to change any f32 */
 #define PEFT  "'" TRI_TEST_DATA "/lora/llama'"
 #define RM                                                                                                   \
   LOAD STILL "algo.name=rm data.train=pairs.jsonl train.train_batch_size=2 "                                 \
@@ -20,14 +20,14 @@
   "train sft.yaml model.config=null model.tokenizer=null model.path='" TRI_TEST_DATA                         \
   "/model/llama' data.train=tokens.jsonl "
 
-/* The lines of a run, without what may differ. */
+/* The lines of a run, without members that may differ. */
 static void numbers_of(const char *output) {
   cli_sh("sed -E -e 's/\"(time|mem)_[a-z_]*\": [^,}]*,? ?//g' -e 's/\"[a-z_]*_per_s\": [^,}]*,? ?//g' "
          "%s/metrics.jsonl > %s.numbers",
          output, output);
 }
 
-/* Each tensor of `want` is in `got`, and nothing else; largest difference. */
+/* Checks that `got` has exactly the tensors of `want`, and returns the largest difference. */
 static double difference(const char *got, const char *want) {
   tri_safetensors *a = NULL, *b = NULL;
   double           most = 0;
@@ -42,7 +42,7 @@ static double difference(const char *got, const char *want) {
     p = calloc((size_t)y->count, sizeof *p), q = calloc((size_t)y->count, sizeof *q);
     assert_int_equal(tri_safetensors_read_f32(a, x, 0, x->count, p), TRI_OK);
     assert_int_equal(tri_safetensors_read_f32(b, y, 0, y->count, q), TRI_OK);
-    for (int64_t k = 0; k < y->count; k++) { /* by fmax gcc 12 fails on Arm: an internal error */
+    for (int64_t k = 0; k < y->count; k++) { /* with fmax gcc 12 fails on Arm with an internal error */
       double d = fabs((double)p[k] - (double)q[k]);
       if (!(d <= most)) most = d;
     }
@@ -53,7 +53,7 @@ static double difference(const char *got, const char *want) {
   return most;
 }
 
-/* On one rank and on two, in one go and in two: the same bits; the checkpoint holds the adapters alone. */
+/* One rank and two, in one go and in two, give the same bits. The checkpoint holds only the adapters. */
 static void resumed_bit_for_bit(void **state) {
   (void)state;
   cli_succeeds(ONE LORA "run.output=whole");
@@ -73,7 +73,7 @@ static void resumed_bit_for_bit(void **state) {
   cli_shows(cli_out, "3712 parameters of adapters");
 }
 
-/* The checkpoint's adapters and the merged model say the same to f32's rounding; the base is as it was. */
+/* The checkpoint's adapters and the merged model agree up to f32's rounding. The base is unchanged. */
 static void export_merges(void **state) {
   (void)state;
   cli_sh("cp model/model.safetensors before.safetensors");
@@ -93,7 +93,7 @@ static void export_merges(void **state) {
   cli_succeeds(ONE "eval whole --data rl.jsonl --reward exact --max-new 4");
 }
 
-/* The adapters of `ours` in the folder, under the names that a model of text and more gives them. */
+/* Writes the adapters of `ours` into the folder, with the names of a model of text and images. */
 static void put_half(const char *folder, const char *head, const char *beside) {
   enum { MOST = 64 };
   static char             name[MOST][128];
@@ -148,13 +148,13 @@ static void adapters_of_a_text_half(void **state) {
         "back/adapter_config.json");
   }
   cli_sh("cp ours/adapter_config.json half/");
-  put_half("half", "model.language_model.", "base_model.model.lm_head.lora_A.weight"); /* which text needs */
+  put_half("half", "model.language_model.", "base_model.model.lm_head.lora_A.weight"); /* needed for text */
   cli_fails(64, ONE LOAD "model.path=model lora.path=half run.output=bad", "half", "lm_head");
   put_half("half", "model.vision_tower.", NULL);
   cli_fails(64, ONE LOAD "model.path=model lora.path=half run.output=bad", "half", "vision_tower");
 }
 
-/* PEFT's folder, through a run and a checkpoint, comes out with the numbers it had; so does ours. */
+/* PEFT's folder keeps its numbers through a run and a checkpoint, and so does ours. */
 static void peft_folders_come_and_go(void **state) {
   (void)state;
   cli_write("tokens.jsonl", "{\"tokens\": [1, 2, 3, 4, 5, 6]}\n{\"tokens\": [7, 8, 9, 10]}\n");
@@ -169,7 +169,7 @@ static void peft_folders_come_and_go(void **state) {
   cli_succeeds(TWO LOAD STILL "model.path=model lora.path=ours run.output=again");
   cli_succeeds(ONE "export again ours2 --adapter");
   cli_sh("cmp ours/adapter_model.safetensors ours2/adapter_model.safetensors");
-  /* by a pattern, with names and exclusions that mean nothing here: the same modules, written as a list */
+  /* A pattern, with names and exclusions that mean nothing here, selects the same modules as a list */
   cli_sh("cp -r ours pattern && tr -d '\\n' <ours/adapter_config.json | "
          "sed -e 's/\"target_modules\": *\\[[^]]*\\]/\"exclude_modules\": [\"lm_head\"], "
          "\"target_modules\": PATTERN/' "
@@ -181,7 +181,7 @@ static void peft_folders_come_and_go(void **state) {
          "ours3/adapter_config.json");
 }
 
-/* The model that adapters are for is known wherever it lies, and no other is taken for it. */
+/* The base model of adapters is recognised at any place, and no other model is accepted. */
 static void the_base_is_known(void **state) {
   (void)state;
   cli_sh("rm -rf moved; mv model moved");
@@ -235,7 +235,7 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_tells("ours", "adapter_model.safetensors");
   cli_fails(64, ONE LOAD "model.path=model run.output=parts train.steps=3 lora.rank=8", "lora.rank: 4 -> 8",
             "run.resume=never");
-  if (strstr(cli_err, "run.allow_changes")) fail_msg("%s", cli_err); /* adapters stay what they are */
+  if (strstr(cli_err, "run.allow_changes")) fail_msg("%s", cli_err); /* adapters stay unchanged */
   cli_fails_in(64, ONE LOAD "model.path=model run.output=parts train.steps=3", "check_adapted",
                "parts/checkpoints/step-00000002");
   cli_tells("lora.rank", "lora.path");
@@ -248,8 +248,8 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_fails_in(64, ONE "export run none --adapter", "open_adapted", "lora.rank");
 }
 
-/* trireme eval of a run: the model that its adapters are for may lie elsewhere, a run's folder too; one that
- * is none is refused, though the first is where it was. */
+/* trireme eval accepts another place for the base model of a run's adapters, such as a run's folder. A wrong
+ * place is refused, even if the original one still has the model. */
 static void an_evaluation_has_the_base_it_is_given(void **state) {
   (void)state;
   cli_succeeds(ONE LOAD STILL "lora.rank=4 model.path=run run.output=based checkpoint.save_final=true");
@@ -261,8 +261,8 @@ static void an_evaluation_has_the_base_it_is_given(void **state) {
   cli_sh("cmp .out with; code=$?; mv elsewhere run; exit $code");
 }
 
-/* A run in full from a checkpoint of adapters starts with both, also as a reward model's start; one of
- * adapters judges. */
+/* A full run from a checkpoint of adapters starts with base and adapters, and so does a reward model. A
+ * checkpoint of adapters can serve as a reward model. */
 static void runs_start_from_both(void **state) {
   (void)state;
   cli_succeeds(ONE LOAD STILL "model.path=whole run.output=full");
@@ -285,7 +285,8 @@ static void runs_start_from_both(void **state) {
   cli_succeeds(ONE "export random random.out");
 }
 
-/* The critic of a run, that another's adapters are for, may have become a folder by then. */
+/* A critic with adapters has the critic of another run as its base. The run continues if that critic has been
+ * exported to a folder in the meantime. */
 static void a_critics_base_is_exported(void **state) {
   (void)state;
   cli_succeeds(ONE PPO "model.path=model run.output=critics");

@@ -1,5 +1,5 @@
-/* test_cli_models.c - the whole program with critics, reward models and preferences: what it refuses, what it
- * leaves behind. */
+/* test_cli_models.c - the whole program with critics, reward models and preferences: its refusals and its
+ * files. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_events.h"
 #include "cli_facts.h"
@@ -63,7 +63,8 @@ static void pairs_are_checked(void **state) {
   assert_int_equal(cli_events("alike", ALARM("one_label")), 1); /* of one rank */
 }
 
-/* Trained, evaluated by its loss, exported with its head, used as a reward and as where a critic starts. */
+/* A reward model is trained, evaluated by its loss, exported with its head, and used as a reward and as the
+ * start of a critic. */
 static void a_reward_model_is_made_and_used(void **state) {
   (void)state;
   write_pairs();
@@ -90,7 +91,7 @@ static void a_reward_model_is_made_and_used(void **state) {
   cli_fails(64, ONE "export ppo x --ema --critic", "--critic", "--ema");
 }
 
-/* As many tokens, of which some, or just a few, are others. */
+/* A tokenizer of the same size, with some or only a few other tokens. */
 static void a_reward_model_reads_what_was_written(void **state) {
   (void)state;
   cli_sh("cp -r judged other; cp -r judged renamed; "
@@ -109,7 +110,7 @@ static void a_reward_model_reads_what_was_written(void **state) {
               "6");
 }
 
-/* As one that was given a token of padding; or lacks what is padding to the policy. */
+/* A reward model may have an extra token of padding, or lack the policy's padding. */
 static void a_reward_model_may_know_more_tokens(void **state) {
   (void)state;
   cli_sh("sed 's/257/258/' config.json > wide.json");
@@ -121,15 +122,14 @@ static void a_reward_model_may_know_more_tokens(void **state) {
   cli_succeeds(ONE "export wide_ppo wide_critic --critic");
   cli_sh("grep -q '\"vocab_size\": 258' wide_critic/config.json");
   cli_fails(64, ONE GRPO "algo.kl_coef=0.1 model.ref_path=wide_critic",
-            "model.ref_path: ", NULL); /* what gives probabilities */
+            "model.ref_path: ", NULL); /* the model of probabilities */
   cli_write("padded.jsonl", "{\"tokens\": [5, 257, 6]}\n");
 #define NARROW "model.config=wide.json data.train=padded.jsonl 'reward=[{name: model, path: judged}]' "
   cli_succeeds(TWO GRPO NARROW "run.output=narrow");
   cli_refuses(64, ONE PPO NARROW, "check_vocabulary", "reward.path", "critic.path", "257", "258");
 }
 
-/* Rows stay within a terminal's width: with a critic, held-out rewards and a gap; what is evaluated is
- * shown. */
+/* Rows fit the width of a terminal with a critic, held-out rewards and a gap. Evaluated numbers are shown. */
 static void scores_of_a_model_have_a_column(void **state) {
   (void)state;
 #define JUDGED_HERE                                                                                          \
@@ -146,7 +146,7 @@ static void scores_of_a_model_have_a_column(void **state) {
   cli_shows(cli_err, "   eval\n");
 }
 
-/* The embedding of 7 is none, which the prompt of one rank has. */
+/* The embedding of 7 is NaN, and the prompt of one rank has this token. */
 static void one_ranks_answers_can_be_broken(void **state) {
   (void)state;
   cli_sh("for p in 1+1 1+7 1+2 2+2; do echo \"{\\\"prompt\\\": \\\"$p=\\\"}\"; done > seven.jsonl");
@@ -159,7 +159,7 @@ static void one_ranks_answers_can_be_broken(void **state) {
               "check_scores", "nan", "prompt_id 1");
 }
 
-/* The last numbers of a model's file are none: those of its head. */
+/* The last numbers of a model's file, those of its head, are NaN. */
 static void broken_weights_are_found(void **state) {
   (void)state;
   cli_sh("for m in model judged; do cp -r $m nan_$m; printf '\\377\\177\\377\\177' | dd conv=notrunc bs=1 "

@@ -1,4 +1,4 @@
-/* test_cli_plan.c - trireme plan: its JSON and its screen, what fits and what would, and what it refuses.
+/* test_cli_plan.c - trireme plan: its JSON and its screen, setups that fit and advice, and its refusals.
  * Judge: the run's own numbers, arithmetic over the JSON, exit codes and words. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
@@ -15,7 +15,7 @@
   PLAN "'" TRI_TEST_DATA "/../../inputs/8b/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA          \
        "/../../inputs/models/Llama-3.1-8B-Instruct/config.json' "
 
-/* The command ends with this code; what it prints is one JSON object. */
+/* Checks that the command ends with this code and prints one JSON object. */
 static json_t *plan_of(int want, const char *command) {
   int     code = cli_run(command);
   json_t *root = json_loads(cli_out, JSON_REJECT_DUPLICATES, NULL);
@@ -114,7 +114,7 @@ static void a_screen_holds_it(void **state) {
   cli_fits(cli_out);
 }
 
-/* Without a number of samples or tokens a pass has as many tokens as fit, at most 16384; so has the run. */
+/* Without a number of samples or tokens a pass has as many tokens as fit, at most 16384, as in the run. */
 static void passes_have_a_budget(void **state) {
   json_t    *root;
   json_int_t budget;
@@ -137,7 +137,7 @@ static void passes_have_a_budget(void **state) {
   json_decref(root);
 }
 
-/* A run of the deck is under way: it has the lock, and its checkpoints may go at any time. */
+/* A run of the deck is in progress. It has the lock, and its checkpoints may disappear at any time. */
 static void a_run_under_way_is_no_obstacle(void **state) {
   json_t *alone, *beside;
 
@@ -146,12 +146,12 @@ static void a_run_under_way_is_no_obstacle(void **state) {
   cli_sh("mkdir -p way/checkpoints/step-00000001 && ln -s step-00000001 way/checkpoints/LATEST");
   beside = plan_of(0, "flock way " PLAN "grpo.yaml run.output=way --device cpu --json");
   assert_int_equal(integer(alone, "mem_planned_bytes"), integer(beside, "mem_planned_bytes"));
-  assert_int_equal(cli_run("flock way " ONE GRPO "run.output=way --check"), 64); /* which could not start */
+  assert_int_equal(cli_run("flock way " ONE GRPO "run.output=way --check"), 64); /* could not start */
   json_decref(beside);
   json_decref(alone);
 }
 
-/* An 8B model on GPUs that are nowhere near; neither are its prompts. */
+/* An 8B model on GPUs that this machine lacks, with prompts that do not exist either. */
 static void a_gpu_need_not_be_here(void **state) {
   json_t *root = plan_of(0, EIGHT "--gpu h100-80 --gpus-per-node 8 --json");
 
@@ -187,8 +187,8 @@ static void a_gpu_need_not_be_here(void **state) {
 
 static double seconds(const json_t *time) { return json_number_value(time); }
 
-/* Each piece of advice, given back as arguments, fits with the bytes and the time it named; none costs fewer
- * seconds of GPUs than the one before it. */
+/* Each piece of advice, given back as arguments, fits with the bytes and the time it named. None takes fewer
+ * GPU seconds than the one before it. */
 static void take_advice(const char *command, const char *flags, const json_t *root) {
   const json_t *advice = json_object_get(root, "advice"), *a, *c;
   size_t        i, k;
@@ -217,7 +217,7 @@ static void take_advice(const char *command, const char *flags, const json_t *ro
   }
 }
 
-/* Judge of the first line: all others of the same keys. */
+/* Judge of the first line: all other lines with the same keys. */
 static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
   json_t       *root = plan_of(64, EIGHT "--gpus-per-node 8 --gpu a100-40 --json");
   const json_t *first;
@@ -288,7 +288,7 @@ static void a_batch_that_does_not_multiply_is_told_so(void **state) {
 #define ON_ONE                                                                                               \
   "run.ranks_per_node=8 run.output=spread train.steps=1 checkpoint.save_final=false checkpoint.save_steps=0 "
 
-/* As it would be, and as it is simulated on one machine by ranks that pretend to be two nodes. */
+/* Compares the plan with a simulation on one machine, by ranks that pretend to be two nodes. */
 static void zero3_over_two_nodes_of_eight(void **state) {
   json_t    *root = plan_of(0, PLAN SPREAD "--nodes 2 --gpus-per-node 8 --device cpu --json");
   json_int_t bytes = integer(root, "mem_planned_bytes");
@@ -311,8 +311,8 @@ static void zero3_over_two_nodes_of_eight(void **state) {
   cli_shows(cli_out, said);
 }
 
-/* Whoever counts GPUs and names none is told what was planned; whoever says cpu knows. The GPUs of a machine
- * that runs this are hidden. */
+/* --gpus-per-node without a name of a GPU gives a warning if CPUs are planned, but not with --device cpu. The
+ * GPUs of this machine are hidden. */
 static void gpus_without_a_name_are_told_to_be_cpus(void **state) {
   (void)state;
   cli_succeeds("CUDA_VISIBLE_DEVICES='' " PLAN "grpo.yaml --gpus-per-node 2 run.device=auto");
@@ -355,7 +355,7 @@ static json_int_t bytes_of(const char *command) {
   return bytes;
 }
 
-/* Lines of 32 tokens, the model's context; a side of a pair, half of a pass. */
+/* Lines have 32 tokens, the model's context. One side of a pair is half of a pass. */
 static void write_longest(void) {
   char  tokens[256] = "[0";
   FILE *f = fopen("longest.jsonl", "w");
@@ -371,7 +371,7 @@ static void write_longest(void) {
 
 #define LATER "data.train=later.jsonl --device cpu --json"
 
-/* Judges: the plan and the run of lines of just that length. */
+/* Judges: the plan and the run of lines with exactly this length. */
 static void lines_that_are_not_there_are_as_long_as_may_be(void **state) {
   static const struct {
     const char *deck, *lines;
@@ -408,7 +408,7 @@ static void lines_that_are_not_there_are_as_long_as_may_be(void **state) {
 #define PPO                                                                                                  \
   "grpo.yaml algo.name=ppo algo.num_generations=4 model.config=null model.tokenizer=null --device cpu --json "
 
-/* Judge: the same with all files of the models. */
+/* Judge: the same plan with all files of the models. */
 static void a_config_is_enough_of_every_model(void **state) {
   json_int_t whole;
 
@@ -431,7 +431,8 @@ static void a_config_is_enough_of_every_model(void **state) {
   cli_says(cli_err, "none", "model.ref_path");
 }
 
-/* What doctor wrote of this machine is used, and said; where it cannot be read that is said too. */
+/* Figures of doctor for this machine are used, with a message. Another message says if they cannot be
+ * read. */
 static void a_calibration_is_used(void **state) {
   json_t *root;
 
@@ -456,7 +457,7 @@ static void a_calibration_is_used(void **state) {
   cli_fails(64, "XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu", "machine-cpu-1.json:1", "JSON");
 }
 
-/* Where the deck says nothing of passes, they hold what the GPU leaves, at most 16384 tokens. */
+/* If the deck does not size passes, they hold as much as the GPU has space for, at most 16384 tokens. */
 static void passes_of_no_given_size_fill_the_gpu(void **state) {
   static const char deck[] = EIGHT "train.max_tokens_per_gpu=null --nodes 1 --gpus-per-node 8 ";
   char              command[CLI_TEXT_BYTES / 16];

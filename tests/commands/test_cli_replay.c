@@ -1,17 +1,17 @@
-/* test_cli_replay.c - the whole program on written rollouts. Judge, beside cli_case.h: the lines of the run
+/* test_cli_replay.c - the whole program on saved rollouts. Judge, beside cli_case.h: the lines of the run
  * that wrote them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
 #define HARD "reward='[{name: regex, pattern: \"[0-4]\"}]' " /* some answers have it, some have not */
 
-/* A replay of two ranks that start in folders of their own. */
+/* A replay of two ranks, each started in its own folder. */
 #define APART(folder)                                                                                        \
   "-n 1 --wdir " folder " '" TRI_PROGRAM "' " GRPO HARD                                                      \
   "run.output=../p rollout.replay=lines rollout.max_response_length=5 algo.kl_coef=0.1 algo.kl_where=reward"
 #define BESIDE(folder) "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe " APART(folder)
 
-/* Writes the rollout of one step of two ranks: lines/step-00000001.jsonl; `poor` has the same lines without
+/* Writes the rollout of one step of two ranks to lines/step-00000001.jsonl. `poor` has the same lines without
  * their rewards. */
 static void write_lines(void) {
   if (cli_exists("lines")) return;
@@ -24,7 +24,7 @@ static void write_lines(void) {
          "cd ../poor && ! grep -q '\"reward' step-00000001.jsonl");
 }
 
-/* A replay reads the files of the steps it takes; its first step has the original's log-probabilities. */
+/* A replay reads the files of its steps. Its first step has the original's log-probabilities. */
 static void goes_on_from_a_checkpoint(void **state) {
   (void)state;
   cli_succeeds(TWO GRPO "run.output=h train.steps=2 rollout.save_every=2 checkpoint.save_steps=1");
@@ -42,7 +42,7 @@ static void goes_on_from_a_checkpoint(void **state) {
               "rollout.replay");
 }
 
-/* Lines without rewards get them from data.train, on one rank and on two; those that have one keep it. */
+/* Lines without rewards get them from data.train, on one rank and on two. Lines with a reward keep it. */
 static void lines_without_rewards_are_judged(void **state) {
   static const char *const program[] = {ONE, TWO};
   char                     command[512];
@@ -65,7 +65,7 @@ static void lines_without_rewards_are_judged(void **state) {
          "head -n 1 mix/seen | grep -q 7 && sed 1d seen >rest && sed 1d mix/seen | cmp - rest");
 }
 
-/* What their rewards would follow from is missing. */
+/* The source of their rewards is missing. */
 static void lines_that_cannot_be_judged_are_refused(void **state) {
   (void)state;
   write_lines();
@@ -77,7 +77,7 @@ static void lines_that_cannot_be_judged_are_refused(void **state) {
               "group 0", "prompt_id 99", "data.train");
 }
 
-/* Each rank reads for itself: where they find other lines, it is said, and none waits for another. */
+/* Each rank reads for itself. A message says if they find different lines, and no rank waits for another. */
 static void ranks_that_read_other_lines_are_told(void **state) {
   static const char *const other[] = {"s/, \"reward\": [^,}]*//; s/, \"rewards\": {[^}]*}//",
                                       "s/, \"logprobs\": \\[[^]]*\\]//",

@@ -1,6 +1,6 @@
 /* test_cli_report.c - trireme report: a page, a screen and a JSON value of finished, growing, hostile and
- * long runs.  Judges: metrics.jsonl as jansson reads it, for what the JSON value says and, turned back from
- * the paths of the page, for the curves; xml_case.h for the page. */
+ * long runs. Judges: metrics.jsonl read by jansson for the JSON value, and for the curves read back from the
+ * page's paths. xml_case.h judges the page. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 #include "xml_case.h"
@@ -12,7 +12,7 @@
 
 #define REPORT ONE "report "
 
-/* The page that a command wrote, judged; by free. */
+/* Reads and judges the page written by a command. Free it with free. */
 static char *take_page(const char *path) {
   size_t n;
   char  *page = xml_file(path, &n);
@@ -30,7 +30,7 @@ static int count(const char *text, const char *part) {
   return n;
 }
 
-/* The numbers of a metric, in the order of their lines; NaN: none. */
+/* Returns the numbers of a metric in the order of their lines, NaN if absent. */
 static int read_metric(const char *run, const char *name, double *out, int most) {
   char   path[300], *line = NULL;
   size_t cap = 0;
@@ -57,7 +57,8 @@ static double attribute(const char *at, const char *name) {
   return strtod(found + strlen(name) + 2, NULL);
 }
 
-/* The first curve of a chart, point by point: x in steps, y in numbers. Returns how many. */
+/* Reads the first curve of a chart point by point, x in steps and y in numbers. Returns the number of
+ * points. */
 static int read_curve(const char *page, const char *metric, double *x, double *y, int most) {
   char        name[200];
   const char *at, *d;
@@ -156,8 +157,8 @@ static FILE *make(const char *run, const char *file) {
 
 static void end(FILE *f) { assert_int_equal(fclose(f), 0); }
 
-/* n steps of loss i * slope with a gap at a quarter and, of all others, one spike at a half; a deck with
- * this rate. */
+/* Writes n steps with loss i * slope, a gap at a quarter, and a spike of all other metrics at a half, and a
+ * deck with this rate. */
 static void make_run(const char *run, int n, double slope, const char *rate) {
   FILE *f = make(run, "metrics.jsonl");
 
@@ -213,19 +214,20 @@ static void test_several_runs(void **state) {
   cli_succeeds(REPORT "a b");
   cli_shows(cli_out, "  train.learning_rate: 1e-5 | 3e-5\n");
   cli_fits(cli_out);
-  cli_succeeds(REPORT "a deep/a"); /* names that would be alike are told apart */
+  cli_succeeds(REPORT "a deep/a"); /* equal names get a distinction */
   cli_shows(cli_out, "\ndeep/a: ");
   cli_sh("mkdir -p torn && cp a/metrics.jsonl torn && echo 'run: [' >torn/deck.yaml");
   cli_succeeds(REPORT "a torn b");
   cli_shows(cli_out, "torn: its deck cannot be read, and is not compared\n");
   cli_shows(cli_out, "  train.learning_rate: 1e-5 | not there | 3e-5\n");
   assert_null(strstr(cli_out, "model.path:"));
-  cli_succeeds(REPORT "a b a b a b"); /* many: a row each */
+  cli_succeeds(REPORT "a b a b a b"); /* many runs have a row each */
   cli_fits(cli_out);
   assert_in_range(count(cli_out, "\n"), 7, 24);
 }
 
-/* A deck that did not hold all the way, and the best checkpoint; names that are nearly such are none. */
+/* A deck valid for only a part of the run, and the best checkpoint. Almost correct file names do not
+ * count. */
 static void test_marks(void **state) {
   (void)state;
   make_run("marks", 40, 0.5, "1e-5");
@@ -259,7 +261,7 @@ static void test_empty_and_one_step(void **state) {
   cli_shows(cli_out, "empty: ");
 }
 
-/* 100,000 steps: no peak is lost, and the page stays small. */
+/* With 100,000 steps no peak is lost, and the page stays small. */
 static void test_long(void **state) {
   static double x[2000], y[2000];
   struct stat   sb;
@@ -348,7 +350,7 @@ static void test_hostile(void **state) {
   json_decref(all);
 }
 
-/* A link, a FIFO or a folder where a file of the run should stand is never waited for. */
+/* A link, a FIFO or a folder in the place of a file of the run never blocks. */
 static void test_no_files(void **state) {
   (void)state;
   make_run("odd", 3, 0.5, "1e-5");

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
+/* Copies the finished run "run", with checkpoints of steps 1 and 2 and two lines of metrics. */
 static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
 
 static const char *const program[] = {ONE, TWO};
@@ -23,7 +23,7 @@ static void the_same_lines_may_lie_elsewhere(void **state) {
   assert_null(strstr(cli_err, "  model.config: "));
 }
 
-/* A model folder that was renamed or copied is the model; at its path other bytes are not. */
+/* A renamed or copied model folder is the same model. Other bytes at its path are not. */
 static void a_model_is_known_by_its_bytes(void **state) {
   (void)state;
   cli_sh("rm -rf one two m && cp -r model one");
@@ -49,7 +49,7 @@ static void a_model_is_known_by_its_bytes(void **state) {
             " config.json");
 }
 
-/* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one
+/* Changes in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one
  * output. */
 static void another_experiment_is_refused_as_a_whole(void **state) {
   static const char *const part[] = {
@@ -78,7 +78,7 @@ static void another_experiment_is_refused_as_a_whole(void **state) {
   }
 }
 
-/* Of a deck with another model, which is misspelled: the path is what to mend first. */
+/* A deck with another model and a misspelled path. The path must be fixed first. */
 static void a_changed_path_that_is_not_there_comes_first(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -102,7 +102,7 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
                       "model.ref_path=Qwen/Qwen2.5-0.5B",
              with);
     cli_fails(64, command, " --local-dir", "(model.ref_path");
-    if (with != !!strstr(cli_err, "(model.ref_path)")) fail_msg("%s", cli_err); /* or what it is for */
+    if (with != !!strstr(cli_err, "(model.ref_path)")) fail_msg("%s", cli_err); /* nor its purpose */
   }
   cli_fails_in(64, ONE SFT "run.output=run model.tokenizer=nope", "check_paths", "nope: ");
   cli_tells(strerror(ENOENT), "model.tokenizer");
@@ -111,7 +111,7 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
 #define LOCKED ONE LOAD "run.output=run train.steps=3 model.path=locked/model"
 #define BOUND  "setpriv --bounding-set -dac_override,-dac_read_search "
 
-/* Root may look everywhere unless that right is taken from it. */
+/* Root may look everywhere unless it gives up that right. */
 static void a_path_that_may_not_be_looked_at_is_not_called_missing(void **state) {
   (void)state;
   if (!geteuid() && cli_run(BOUND "true")) skip();
@@ -121,7 +121,7 @@ static void a_path_that_may_not_be_looked_at_is_not_called_missing(void **state)
   cli_sh("chmod 700 locked");
 }
 
-/* What a resume may change is said, and the deck that held until then is kept. */
+/* Changes allowed to a resume are reported, and the previous deck is kept. */
 static void rate_and_length_are_listed_and_go_on(void **state) {
   (void)state;
   copy_run("b");
@@ -139,7 +139,7 @@ static void rate_and_length_are_listed_and_go_on(void **state) {
   assert_false(cli_exists("b/deck.step-00000003.yaml"));
 }
 
-/* A run wound back loses the decks of the steps it loses; one that starts anew sets them aside. */
+/* A run wound back loses the decks of the lost steps. A run that starts anew sets them aside. */
 static void old_decks_go_with_their_steps(void **state) {
   (void)state;
   copy_run("c");
@@ -154,7 +154,7 @@ static void old_decks_go_with_their_steps(void **state) {
   cli_sh("cmp c/deck.yaml.before-1 last.yaml");
 }
 
-/* As after a job that died before its first checkpoint: the lines and the deck of its steps are not lost. */
+/* A job died before its first checkpoint. The lines and the deck of its steps are not lost. */
 static void a_run_without_a_checkpoint_is_set_aside(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=n train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false");
@@ -170,7 +170,7 @@ static void a_run_without_a_checkpoint_is_set_aside(void **state) {
   assert_false(cli_exists("o/deck.yaml.before-1"));
 }
 
-/* As after a copy that left the link out: they are no steps that the new run went back from. */
+/* A copy left the link out. Its steps do not count as wound back. */
 static void checkpoints_without_latest_are_set_aside(void **state) {
   (void)state;
   cli_sh("mkdir z && cp -r run/checkpoints z && rm z/checkpoints/LATEST && mkdir u u/checkpoints");
@@ -183,7 +183,7 @@ static void checkpoints_without_latest_are_set_aside(void **state) {
   assert_false(cli_exists("u/checkpoints.before-1"));
 }
 
-/* Root may write everywhere unless that right is taken from it. */
+/* Root may write everywhere unless it gives up that right. */
 static void files_that_may_not_be_written_come_first(void **state) {
   static const char *const file[] = {"log.txt", "metrics.jsonl", "run.jsonl"};
   static const char *const more[] = {"run.resume=never", "train.steps=3", "train.steps=3"};
@@ -214,7 +214,7 @@ static void decks_of_an_archived_run_are_set_aside(void **state) {
   assert_false(cli_exists("v/deck.step-00000002.yaml"));
 }
 
-/* Made beforehand where there is space. */
+/* Made beforehand if there is space. */
 static void an_empty_folder_is_no_older_run(void **state) {
   (void)state;
   cli_sh("mkdir y roomy && ln -s ../roomy y/rollouts && ln -s ../roomy y/trace");
@@ -222,7 +222,7 @@ static void an_empty_folder_is_no_older_run(void **state) {
   cli_sh("test -L y/rollouts -a -L y/trace -a -f roomy/rank-0.json -a ! -e y/rollouts.before-1");
 }
 
-/* A checkpoint that was moved and linked back is still the run's own. */
+/* A checkpoint moved and linked back still belongs to the run. */
 static void a_linked_checkpoint_is_its_own(void **state) {
   (void)state;
   copy_run("q");
@@ -232,7 +232,7 @@ static void a_linked_checkpoint_is_its_own(void **state) {
   cli_sh("test $(wc -l < q/metrics.jsonl) = 3");
 }
 
-/* The newest start had nothing to do: no phase of a step, no checkpoint, and it is finished. */
+/* The newest start had nothing to do. It has no phase of a step and no checkpoint, and it is finished. */
 static void expect_no_step(const char *run, int step, int steps) {
   char want[256];
 
@@ -244,15 +244,15 @@ static void expect_no_step(const char *run, int step, int steps) {
   assert_int_equal(cli_events_now(run, "{}"), 2);
 }
 
-/* The deck is that of the steps that were taken. */
+/* The deck is the one of the completed steps. */
 static void without_a_step_the_deck_stays(void **state) {
   (void)state;
   copy_run("r");
   cli_succeeds(ONE SFT "run.output=r train.learning_rate=0.5");
   expect_no_step("r", 2, 2);
-  cli_succeeds(ONE SFT "run.output=r train.steps=1"); /* more than asked for: not to be resumed */
+  cli_succeeds(ONE SFT "run.output=r train.steps=1"); /* more than asked for, so there is no resume */
   expect_no_step("r", 2, 1);
-  cli_tells("run.resume: never", "run.output"); /* not the end of a run that took steps */
+  cli_tells("run.resume: never", "run.output"); /* not the end of a run with steps */
   cli_sh("diff -r run r -x log.txt -x run.jsonl");
   cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
   cli_fails_in(74, ONE SFT "run.output=r train.steps=3", "move_deck", "r/deck.step-00000003.yaml: ");
@@ -265,7 +265,7 @@ static void without_a_step_the_deck_stays(void **state) {
   assert_false(cli_exists("r/deck.step-00000002.yaml"));
 }
 
-/* What is gone back to is gone on from, however often the run is started again. */
+/* A run wound back continues from there, however often it is started again. */
 static void winding_back_holds(void **state) {
   (void)state;
   copy_run("w");
@@ -287,7 +287,8 @@ static void has_checkpoints(const char *run, const char *steps) {
   cli_sh("test \"$(cd %s/checkpoints && echo step-* LATEST)\" = '%s LATEST'", run, steps);
 }
 
-/* What was gone on from is kept, and what was given up goes, on purpose or because the newest is damaged. */
+/* The checkpoint to continue from is kept. Checkpoints given up, on purpose or because the newest is damaged,
+ * are removed. */
 static void what_was_given_up_goes_first(void **state) {
   (void)state;
   cli_succeeds(ONE SFT EVERY_2 "run.output=back train.steps=4");
@@ -322,7 +323,7 @@ static void what_is_allowed_goes_on(void **state) {
   assert_true(cli_exists("d/deck.step-00000002.yaml"));
 }
 
-/* The same file name, other lines: the position in them would mean others. */
+/* The same file name with other lines. The saved position would point to other lines. */
 static void other_lines_under_one_name_are_refused(void **state) {
   (void)state;
   copy_run("e");
@@ -335,7 +336,7 @@ static void other_lines_under_one_name_are_refused(void **state) {
   cli_fails(64, ONE SFT "run.output=e train.steps=3", "data.train: 24 lines ", " -> 24 lines ");
   cli_tells("'run.allow_changes=[data.train]'");
   cli_sh("mv kept.jsonl sft.jsonl");
-  copy_run("e"); /* read by other keys: those are what changed */
+  copy_run("e"); /* read with other keys, and these are the change */
   for (int check = 0; check < 2; check++) {
     cli_fails(64,
               check ? ONE SFT "run.output=e train.steps=3 data.prompt_key=completion "
@@ -347,7 +348,7 @@ static void other_lines_under_one_name_are_refused(void **state) {
   }
 }
 
-/* A checkpoint that is taken on elsewhere is the same run. */
+/* A checkpoint continued at another place is the same run. */
 static void a_path_is_compared_likewise(void **state) {
   (void)state;
   cli_fails(64, ONE SFT "run.resume=run/checkpoints/step-00000001 run.seed=7", "run.seed: 42 -> 7",
@@ -362,7 +363,7 @@ static void replace(char *text, const char *from, const char *to) {
   for (char *at = text; (at = strstr(at, from)) != NULL;) memcpy(at, to, strlen(to));
 }
 
-/* A text of a checkpoint with another word, and every hash that covers it. */
+/* Replaces a word in a text of a checkpoint, and every hash that covers it. */
 static void change(const char *folder, const char *file, const char *from, const char *to) {
   static char text[CLI_TEXT_BYTES], manifest[CLI_TEXT_BYTES];
   char        path[256], before[24], after[24], *own;
@@ -388,7 +389,7 @@ static void change_deck(const char *folder, const char *from, const char *to) {
   change(folder, "deck.yaml", from, to);
 }
 
-/* That another version counts other things for its alarms keeps nobody from going on. */
+/* Another version may count other things for its alarms, and the run still continues. */
 static void alarms_of_another_version_begin_anew(void **state) {
   (void)state;
   copy_run("v");
@@ -398,7 +399,7 @@ static void alarms_of_another_version_begin_anew(void **state) {
   cli_resumed("v", "v/checkpoints/step-00000002", 3);
 }
 
-/* As that of a later version, which knows other keys: it might hide any change. */
+/* A deck of a later version with unknown keys, which might hide any change. */
 static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   (void)state;
   copy_run("h");
@@ -413,7 +414,7 @@ static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   assert_false(cli_exists("h/deck.step-00000002.yaml"));
 }
 
-/* The data of a run may have lain in a folder that a shell would read otherwise. */
+/* The data of a run may lie in a folder with characters special to a shell. */
 static void odd_names_of_a_run_before_are_no_error(void **state) {
   (void)state;
   copy_run("m");
@@ -421,8 +422,8 @@ static void odd_names_of_a_run_before_are_no_error(void **state) {
   cli_succeeds(ONE SFT "run.output=m train.steps=3");
 }
 
-/* The command with its `own` keys is refused; with the line of cli_err that begins so in their place it is
- * not. */
+/* The command with its `own` keys is refused. With the line of cli_err that begins so in their place it is
+ * accepted. */
 static void type_offer(const char *command, const char *own, const char *begin) {
   char        line[2048];
   const char *offer;
@@ -435,8 +436,8 @@ static void type_offer(const char *command, const char *own, const char *begin) 
   cli_succeeds(line);
 }
 
-/* What is offered holds what was allowed already, and is taken as it is printed, also where the checkpoint
- * lies in what the new run would move. */
+/* The offered keys include those already allowed, and are accepted as printed, even if the checkpoint lies in
+ * a folder the new run would move. */
 static void ways_out_can_be_typed(void **state) {
   (void)state;
   copy_run("i");
@@ -461,11 +462,11 @@ static void another_model_is_listed_as_not_read(void **state) {
   copy_run("j");
   cli_succeeds(ONE LOAD "run.output=j train.steps=3 model.path=model "
                         "'run.allow_changes=[model.path,model.config,model.tokenizer]'");
-  cli_tells("  model.path: null -> \"model\" (", " run.output"); /* where the new weights would count */
+  cli_tells("  model.path: null -> \"model\" (", " run.output"); /* here the new weights would matter */
   cli_shows(cli_err, "  model.config: \"config.json\" -> null\n");
 }
 
-/* A run that starts anew would move it away before the deck that names it is written. */
+/* A run that starts anew would move the checkpoint away before the deck naming it is written. */
 static void what_is_set_aside_is_no_model(void **state) {
   (void)state;
   copy_run("k");
@@ -499,14 +500,14 @@ static void another_algorithm_is_refused(void **state) {
   cli_fails_in(64, ONE GRPO "run.output=g run.resume=auto", "refuse_algo", "algo.name");
   cli_tells(" sft", " grpo", "run.output", "model.path: g/checkpoints/step-00000002 ", "run.resume: never");
   cli_fails_in(64, ONE GRPO "run.output=g run.resume=auto algo.name=ppo", "refuse_algo",
-               " ppo"); /* not: no critic */
+               " ppo"); /* no, there is no critic */
   cli_fails_in(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'", "check_allowed",
                "run.allow_changes: ");
   cli_tells(" algo.name", "model.path");
 }
 
-/* Where a deck says nothing of passes they hold as many tokens as memory does, all of a small batch: the
- * number is shown, kept in the deck as used, and by a resume. */
+/* If the deck does not size passes, they hold as many tokens as memory has space for, or all of a small
+ * batch. The number is shown, saved in the deck, and kept by a resume. */
 static void passes_of_no_given_size_keep_theirs(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=p run.resume=never train.steps=1 train.micro_batch_size=null");
@@ -529,8 +530,8 @@ static void passes_of_no_given_size_keep_theirs(void **state) {
 
 #define UNGIVEN "train.learning_rate=null "
 
-/* An output of an earlier version, whose default rate was 1e-6, goes on with it; a rate that is given counts,
- * and so does another rate of the checkpoint's. Judge: metrics.jsonl. */
+/* The output of an earlier version with default rate 1e-6 continues with that rate. A given rate takes
+ * effect, and so does another rate of the checkpoint. Judge: metrics.jsonl. */
 static void a_new_default_changes_no_run_halfway(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=d1 train.steps=1 train.learning_rate=1e-6");
@@ -543,7 +544,7 @@ static void a_new_default_changes_no_run_halfway(void **state) {
   cli_succeeds(ONE SFT "run.output=d2 train.learning_rate=2e-5");
   cli_shows(cli_err, "  train.learning_rate: 1e-06 -> 2e-05\n");
   cli_succeeds(ONE SFT UNGIVEN "run.output=d4 train.steps=1");
-  cli_tells(" 2e-05 ", "sft", "constant\n", " 1 steps", " 30 minutes", " 2 "); /* what a deck leaves open */
+  cli_tells(" 2e-05 ", "sft", "constant\n", " 1 steps", " 30 minutes", " 2 "); /* the open parts of a deck */
   cli_succeeds(ONE "train d3/deck.yaml run.resume=auto train.steps=2");
   cli_sh("grep -q 'learning_rate: 1e-06' d3/deck.yaml");
   cli_succeeds(ONE SFT "run.output=d5 train.steps=3 train.warmup_ratio=0.5");
@@ -553,8 +554,9 @@ static void a_new_default_changes_no_run_halfway(void **state) {
 #define LIBRARY "\"products\": {\"f32\": \"library\", "
 #define PLAIN   "TRI_CPU_F32= TRI_CPU_BF16= TRI_COMM= "
 
-/* What computes is recorded, in MANIFEST.json and log.txt; a resume by other products says so once, by name,
- * and goes on; the key is the variable's, to the bit. Judge: the files; equal metrics. */
+/* The products that compute are recorded in MANIFEST.json and log.txt. A resume with other products says
+ * so once, by name, and continues. The key equals the variable to the bit. Judge: the files and equal
+ * metrics. */
 static void what_computed_a_run_is_recorded(void **state) {
   char text[CLI_TEXT_BYTES];
 
@@ -601,8 +603,8 @@ static void what_computed_a_run_is_recorded(void **state) {
 
 extern char **environ;
 
-/* An environment may have a variable twice, as no shell makes it: its first value counts, as for getenv, and
- * what is written reads back. */
+/* An environment may have a variable twice, though no shell makes one. Its first value counts, as in getenv,
+ * and the record reads back. */
 static void a_variable_may_stand_twice(void **state) {
   static char *all[4096];
   int          n = 0, status;
@@ -625,7 +627,7 @@ static void a_variable_may_stand_twice(void **state) {
   cli_succeeds(ONE SFT "run.output=twice");
 }
 
-/* A start that fails between its claim of the folder and its first event leaves its error and its way. */
+/* A start that fails between its claim of the folder and its first event leaves its error and its place. */
 static void an_early_failure_is_recorded(void **state) {
   static const struct {
     const char *prepare, *keys, *cause;
@@ -658,7 +660,7 @@ static void an_early_failure_is_recorded(void **state) {
       if (cli_events("e", want) != 1) fail_msg("%s: no %s\n%s", command, want, cli_err);
       cli_sh("tail -n 1 e/run.jsonl | grep -q '\"trace\": \\[\"[a-z_/]*\\.c:[0-9]* '");
       cli_sh("grep -q '^trireme: ' e/log.txt && grep -q '[a-z_]\\.c:[0-9]* ' e/log.txt");
-      cli_succeeds(ONE "watch e --json"); /* what was finished is finished */
+      cli_succeeds(ONE "watch e --json"); /* a finished run stays finished */
       cli_shows(cli_out, "\"state\": \"finished\"");
       cli_shows(cli_out, "\"bad_events\": 0");
       snprintf(command, sizeof command, ONE "watch e --end --tag s.%d", ranks);
@@ -667,7 +669,7 @@ static void an_early_failure_is_recorded(void **state) {
     }
 }
 
-/* The record of a run that will be set aside is not this start's, nor is a folder that is not there. */
+/* The record of a run about to be set aside does not belong to this start. Neither does a missing folder. */
 static void an_early_failure_spoils_no_other_record(void **state) {
   (void)state;
   copy_run("e");

@@ -1,11 +1,11 @@
-/* test_cli_reward.c - the whole program, reward: a deck's rewards tried on saved answers. Judge besides: what
- * the run itself gave the same answers, to the digit; rewards worked by hand. */
+/* test_cli_reward.c - the whole program, reward: a deck's rewards tried on saved answers. Judge: also the
+ * run's own rewards of the same answers, to the digit, and rewards worked by hand. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
 #define TRY ONE "reward grpo.yaml "
 
-/* A program that gives 1 where the response is as long as the line's field says, and tells both. */
+/* A program that gives 1 if the response has the length in the line's field, and reports both. */
 static void write_program(void) {
   cli_write("length.sh",
             "while read -r line; do\n"
@@ -49,7 +49,7 @@ static void lines_with_a_response(void **state) {
   assert_string_equal(cli_err, "");
 }
 
-/* Each failure with its line, what was asked and replied, and the program's own words; the others count. */
+/* Each failure is shown with its line, request, reply and the program's own words. The others count. */
 static void failures_are_shown_in_full(void **state) {
   (void)state;
   write_program();
@@ -67,7 +67,8 @@ static void failures_are_shown_in_full(void **state) {
          "process: ' .err");
 }
 
-/* A run's rollouts: the rewards are those of the run, for programs that read fields of the data line too. */
+/* The rewards of a run's rollouts equal those of the run, even for programs that read fields of the data
+ * line. */
 static void rollouts_get_what_the_run_gave(void **state) {
   (void)state;
   write_program();
@@ -126,7 +127,7 @@ static void what_is_wrong_is_said(void **state) {
   cli_says(cli_err, "reward 2", "process", "reward.command", "gone.sh");
 }
 
-/* Neither weights nor the model's folder are needed; with conversations its template is. */
+/* Neither weights nor the model's folder are needed. Only conversations need its template. */
 static void the_models_files_are_used_where_they_are(void **state) {
   (void)state;
   cli_write("on.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\", \"response\": \"2\"}\n");
@@ -148,7 +149,7 @@ static void the_models_files_are_used_where_they_are(void **state) {
             "talk.jsonl:1: ", NULL);
 }
 
-/* A reward model is loaded; it says what it said in the run, to the digit. */
+/* A reward model is loaded and gives the same scores as in the run, to the digit. */
 static void a_reward_model_is_loaded(void **state) {
   (void)state;
   cli_write("pairs.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n"

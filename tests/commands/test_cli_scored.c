@@ -29,14 +29,14 @@ static void a_text_has_a_score(void **state) {
   (void)state;
   cli_write("ids.jsonl", "{\"tokens\": [5, 6, 7, 8]}\n{\"tokens\": [9, 3]}\n");
   cli_succeeds(ONE "score " SCORED "ids.jsonl --dtype f32");
-  cli_shows(cli_out, "{\"tokens\": [5, 6, 7, 8], \"score\": 0.90433"); /* transformers 5: 0.90433628 */
+  cli_shows(cli_out, "{\"tokens\": [5, 6, 7, 8], \"score\": 0.90433"); /* transformers 5 gives 0.90433628 */
   cli_shows(cli_out, "{\"tokens\": [9, 3], \"score\": 1.33403");       /* 1.33403442 */
   cli_sh("cp .out one");
   cli_succeeds(TWO "score " SCORED "ids.jsonl --dtype f32");
   cli_sh("cmp .out one");
 }
 
-/* Both sides as texts of their own, and how far apart they are; on any ranks. */
+/* Both sides are scored as separate texts, with their margin, on any number of ranks. */
 static void a_pair_has_two_scores(void **state) {
   (void)state;
   cli_write("pair.jsonl",

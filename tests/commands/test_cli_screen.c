@@ -1,7 +1,6 @@
-/* test_cli_screen.c - what a person sees of a run: on terminals of several sizes and in a pipe.
- *
- * Judge of the terminal: log.txt. A small terminal obeys what the program writes; in the end it shows the
- * lines of log.txt, each whole, and nothing else. */
+/* test_cli_screen.c - the screen of a run on terminals of several sizes and in a pipe. Judge of the terminal:
+ * log.txt. A small terminal emulator obeys the program's output. At the end it shows the lines of log.txt,
+ * each whole, and nothing else. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_events.h"
@@ -14,7 +13,7 @@
 
 enum { RAW_BYTES = 1 << 19, ROW_BYTES = 512, WIDEST = 79 };
 
-static char raw[RAW_BYTES], screen[RAW_BYTES]; /* what came; what stands there, a line per row */
+static char raw[RAW_BYTES], screen[RAW_BYTES]; /* received bytes, and the screen with a line per row */
 
 /* ---- a terminal ---- */
 
@@ -30,8 +29,8 @@ static int open_terminal(int columns, int rows, int *slave) {
   return master;
 }
 
-/* The next text that was drawn and left with a \r alone, of the live line: where it ends, and its columns.
- * NULL: none. */
+/* Finds the next text drawn and left with a single \r, a live line. Gives its end and its columns. Returns
+ * NULL without one. */
 static const char *next_live(const char *from, size_t *columns) {
   for (*columns = 0; *from; from++) {
     if (*from == '\r' && from[1] && from[1] != '\n' && *columns) return from;
@@ -41,7 +40,7 @@ static const char *next_live(const char *from, size_t *columns) {
   return NULL;
 }
 
-/* From the first live line of so many columns on; NULL: there is none. */
+/* Returns the part from the first live line of this width on, or NULL. */
 static const char *live_of(const char *from, size_t columns) {
   size_t      n;
   const char *end;
@@ -64,9 +63,8 @@ static void set_columns(int terminal, int columns) {
   assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
 }
 
-/* Runs the command with stderr on a terminal. Where `narrow` columns are given the terminal gets so narrow as
- * soon as a live line was drawn; as soon as one was drawn for these columns the run is told to stop. What
- * came is in raw. */
+/* Runs the command with stderr on a terminal. With `narrow` the terminal gets that narrow after the first
+ * live line. After a live line for this width the run is told to stop. raw gets all bytes. */
 static int run_on_terminal(const char *command, int columns, int narrow) {
   int    slave, status, master = open_terminal(columns, 24, &slave);
   bool   is_narrow = false;
@@ -88,7 +86,7 @@ static int run_on_terminal(const char *command, int columns, int narrow) {
   for (;;) {
     ssize_t got = read(master, raw + n, sizeof raw - 1 - n);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break; /* EIO: the last writer is gone */
+    if (got <= 0) break; /* EIO, the last writer is gone */
     n += (size_t)got;
     raw[n] = 0;
     if (narrow && !is_narrow && next_live(raw, &live)) {
@@ -106,8 +104,8 @@ static int run_on_terminal(const char *command, int columns, int narrow) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What a terminal shows that obeys raw: \r, \n (which the line discipline sends as \r\n), erase below,
- * printable text. A row of any length stays one row, so that the caller can see how long it is. */
+/* Makes the screen of a terminal that obeys raw: \r, \n (sent as \r\n by the line discipline), erase below,
+ * printable text. A row stays one row at any length, so that the caller sees its length. */
 static void obey(void) {
   char   row[ROW_BYTES] = "";
   size_t column = 0, n = 0;
@@ -129,7 +127,7 @@ static void obey(void) {
   snprintf(screen + n, sizeof screen - n, "%s", row);
 }
 
-/* Cuts the first line off *text; NULL at the end. */
+/* Cuts off the first line of *text. Returns NULL at the end. */
 static char *next_line(char **text) {
   char *line = *text, *end;
 
@@ -140,18 +138,19 @@ static char *next_line(char **text) {
   return line;
 }
 
-static bool is_table(const char *line) { /* of memory, which only the file has */
+static bool is_table(const char *line) { /* the memory table, only in the file */
   return !strncmp(line, "memory per rank, MiB", 20) || !strncmp(line, "  planned ", 10) ||
          (line[0] == ' ' && line[1] == ' ' && strlen(line) == 54 && line[50] == '.');
 }
 
-/* Of the record of what computes, which only the file has: its head, and the indented lines below that. */
+/* Tells whether a line belongs to the record of the products, which only the file has. It is its head or an
+ * indented line below. */
 static bool is_record(const char *line, bool *within) {
   *within = !strcmp(line, "computed by") || (*within && line[0] == ' ');
   return *within;
 }
 
-/* Whether `row`, with the rows below it that go on with it, indented, is the line. */
+/* Tells whether `row`, with the indented rows below it, is the line. */
 static bool is_line(const char *line, const char *row, char **below) {
   char text[ROW_BYTES * 8];
 
@@ -163,8 +162,7 @@ static bool is_line(const char *line, const char *row, char **below) {
   return !strcmp(text, line);
 }
 
-/* The rows of the screen are the lines of the file, in order, broken at words where they are too long for
- * it. */
+/* The rows of the screen are the lines of the file in order, broken at words if they are too long. */
 static void screen_is_log(const char *path, int columns) {
   static char log[CLI_TEXT_BYTES];
   char       *rows = screen, *lines = log, *row, *line;
@@ -253,7 +251,7 @@ static void long_messages_break_at_words(void **state) {
   assert_in_range(strcspn(screen, "\n"), 1, 49);
 }
 
-/* Judge: what a pipe gets. */
+/* Judge: the output in a pipe. */
 static void screen_is_pipe(const char *command, int columns, int code) {
   assert_int_equal(run_on_terminal(command, columns, 0), code);
   obey();
@@ -304,7 +302,7 @@ static void messages_keep_their_line(void **state) {
 
 /* ---- a pipe ---- */
 
-/* Rows of steps in text; *headers of them. Every line but a warning keeps to the width. */
+/* Counts rows of steps in text, and *headers. Every line except warnings keeps to the width. */
 static int count_rows(const char *text, int *headers) {
   static char copy[CLI_TEXT_BYTES];
   char       *at = copy, *line;
@@ -360,7 +358,8 @@ static void rows_come_as_often_as_asked(void **state) {
   cli_fails(64, ONE SFT "run.log_every=0", "run.log_every = 0", ">= 1");
 }
 
-/* The last screen's line of what was used has tokens; in parentheses that they are this start's alone. */
+/* The last screen shows tokens in its line of resources. In parentheses it says that they belong to this
+ * start alone. */
 static void used_line(bool this_start) {
   const char *line = strstr(cli_err, "\n  used ");
 
@@ -370,7 +369,7 @@ static void used_line(bool this_start) {
   assert_int_equal(memchr(line, '(', strcspn(line, "\n")) != NULL, this_start);
 }
 
-/* An allocation that is nearly over ends the run after its first step. */
+/* An allocation that is almost over ends the run after its first step. */
 static void last_finished_step_has_its_row(void **state) {
   static const char near_end[] = "SLURM_JOB_ID=7 PATH=\"$PWD:$PATH\" ";
   char              command[CLI_TEXT_BYTES / 16];
@@ -403,8 +402,8 @@ static int count(const char *text, const char *part) {
   return n;
 }
 
-/* A requeue would be of no use: the next allocation is no longer. One of which this run had but the end may
- * do. */
+/* A requeue would not help if the next allocation is no longer. It may help if this run had only the end of
+ * one. */
 static void time_for_no_step_is_said(void **state) {
   static const char endless[] = "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 env "
                                 "SLURM_JOB_ID=7 PATH=\"$PWD:$PATH\" '" TRI_PROGRAM "' " GRPO
@@ -414,14 +413,14 @@ static void time_for_no_step_is_said(void **state) {
   (void)state;
   cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:00\\n' > squeue && chmod +x squeue");
   assert_int_equal(cli_run(endless), 69);
-  cli_says(cli_err, "0 s", "step 1"); /* of the allocation, and what it leaves undone */
+  cli_says(cli_err, "0 s", "step 1"); /* of the allocation, and of the work left */
   assert_int_equal(cli_saying(cli_err, "trireme", "vain", "1 s", "sbatch --time"), 1);
   cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:02\\n' > squeue");
   assert_int_equal(cli_run(endless), 75);
   assert_int_equal(count(cli_err, "sbatch --time"), 0);
 }
 
-/* What reads the output ends first, as tee does of Ctrl-C: the run ends as one that is told to stop. */
+/* The reader of the output ends first, as tee does on Ctrl-C. The run ends as if told to stop. */
 static void output_that_nobody_reads_stops_the_run(void **state) {
   char text[CLI_TEXT_BYTES];
 
@@ -437,7 +436,7 @@ static void output_that_nobody_reads_stops_the_run(void **state) {
   assert_true(cli_exists("seen/checkpoints/LATEST"));
 }
 
-/* head ends after some rows, and the pipe that it leaves ends the run. */
+/* head ends after some rows, and its closed pipe ends the run. */
 static void rows_of_long_runs_keep_to_the_width(void **state) {
   int headers;
 
@@ -467,8 +466,8 @@ static void a_gap_gets_a_column(void **state) {
   assert_int_equal(headers, 2); /* step 0, an evaluation, has none yet */
 }
 
-/* Every column there is, each at its narrowest, and a loss of -4e-10, as rounding leaves it; of one step's
- * answers as many files as the run would have steps. */
+/* Every column at its narrowest, and a loss of -4e-10 from rounding. The answers of one step are as many
+ * files as the run has steps. */
 static void all_columns_keep_to_the_width(void **state) {
   static const char small[] = "algo.num_generations=2 rollout.rollout_batch_size=1 train.train_batch_size=2 "
                               "train.micro_batch_size=1 run.resume=never ";

@@ -1,6 +1,5 @@
-/* test_cli_show.c - trireme show: which answers are chosen, how they stand in a pipe and on terminals,
- * pagers, files that no trireme wrote. Judge, beside cli_case.h: screens written out, and awk over the same
- * lines. */
+/* test_cli_show.c - trireme show: selection, output in a pipe and on terminals, pagers, files of other
+ * programs. Judge, beside cli_case.h: screens written out, and awk over the same lines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* terminals */
 #include "cli_facts.h"
@@ -48,7 +47,7 @@ static void expect(const char *command, const char *want) {
   if (strcmp(cli_out, want) != 0) fail_msg("%s\nshows\n%s\nnot\n%s", command, cli_out, want);
 }
 
-/* ---- what is chosen ---- */
+/* ---- selection ---- */
 
 static void a_step_is_shown_whole(void **state) {
   (void)state;
@@ -103,7 +102,7 @@ static void best_and_worst_are_by_reward(void **state) {
   cli_sh("grep -v '\"length\"}' o/rollouts/step-00000002.jsonl >uncut.jsonl");
   cli_succeeds(SHOW "uncut.jsonl --cut 1");
   cli_shows(cli_out, "\nno answer was cut at the length\n");
-  /* Of many, and equal ones, as a stable sort has them. */
+  /* Many answers with equal rewards come in the order of a stable sort. */
   cli_sh(
       "awk 'BEGIN { for (i = 0; i < 500; i++) printf \"{\\\"response\\\": \\\"%%d\\\", \\\"reward\\\": "
       "%%d}\\n\", i, "
@@ -138,7 +137,7 @@ static void evaluations_are_shown(void **state) {
             "\nprompt 7 of easy\n| 3+4=\nright answer: 7\nanswer 0: reward 1, 2 tokens, ended\n| 7\n");
 }
 
-/* What the program writes itself: a run's rollouts and evaluations, generate --json, eval --output. */
+/* Files written by the program itself: rollouts and evaluations of a run, generate --json, eval --output. */
 static void what_the_program_writes_is_read(void **state) {
   (void)state;
   cli_succeeds(ONE GRPO
@@ -199,7 +198,7 @@ static void what_is_not_there_is_said(void **state) {
 
 /* ---- on a terminal ---- */
 
-/* Runs with its standard output on a terminal that changes nothing, into `screen`; its exit code. */
+/* Runs with standard output on a raw terminal, captured in `screen`. Returns the exit code. */
 static int run_on_terminal(const char *command, int columns) {
   struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = 24};
   struct termios t;
@@ -226,8 +225,8 @@ static int run_on_terminal(const char *command, int columns) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Takes the colours of ours out of `screen`, which then holds no other control character; how many there
- * were. */
+/* Removes the program's colours from `screen`, which then has no other control character. Returns their
+ * number. */
 static int take_colours(void) {
   char *to = screen;
   int   n = 0;
@@ -246,7 +245,7 @@ static int take_colours(void) {
   return n;
 }
 
-/* Columns of the longest line; a character of three bytes or more takes two. */
+/* Columns of the longest line. A character of three or more bytes takes two. */
 static int widest(void) {
   int most = 0, columns = 0;
 
@@ -318,7 +317,7 @@ static void a_pager_is_used(void **state) {
   cli_shows(screen, "/path/less -R LESS=FRX\no/rollouts/step-00000002.jsonl: step 2");
   assert_int_equal(run_on_terminal("unset PAGER; PATH=o/deck.yaml " SHOW "o --step 2 --best 1", 80), 0);
   cli_shows(screen, "prompt 7");
-  /* Colours only where less shows them. */
+  /* Colours are used only if less shows them. */
   assert_int_equal(
       run_on_terminal("unset NO_COLOR; PATH=$PWD/path:$PATH; export TERM=xterm LESS=iM; PAGER=less " SHOW "o",
                       80),
@@ -326,7 +325,7 @@ static void a_pager_is_used(void **state) {
   assert_null(strchr(screen, '\033'));
 }
 
-/* ---- files that no trireme wrote ---- */
+/* ---- files of other programs ---- */
 
 static void hostile_lines_do_no_harm(void **state) {
   (void)state;

@@ -1,5 +1,5 @@
-/* test_cli_tensorboard.c - event files of whole runs: at the end, after a resume, a crash, in an older run's
- * folder. Judge beside cli_case.h's: the reader of events_case.h, against metrics.jsonl. */
+/* test_cli_tensorboard.c - event files of whole runs: at the end, after a resume, after a crash, in an older
+ * run's folder. Judge, beside cli_case.h: the reader of events_case.h, against metrics.jsonl. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
@@ -24,7 +24,7 @@ static void both_say_the_same(void **state) {
          "$i/metrics.jsonl >$i.numbers; done; cmp one.numbers plain.numbers");
 }
 
-/* From an older checkpoint, with a step behind it that is taken again; then with more steps; with none. */
+/* Resumes from an older checkpoint and repeats a step behind it, then with more steps, then with none. */
 static void a_resume_leaves_no_step_twice(void **state) {
   int two, four;
 
@@ -41,7 +41,7 @@ static void a_resume_leaves_no_step_twice(void **state) {
   cli_sh("ls again/tensorboard >before");
   cli_succeeds(ONE SFT BOARD "run.output=again train.steps=4");
   cli_sh("ls again/tensorboard | cmp - before");
-  cli_succeeds(ONE SFT "run.output=back"); /* without it: what it has of step 2 goes */
+  cli_succeeds(ONE SFT "run.output=back"); /* without it, the events of step 2 are removed */
   cli_sh("grep -v '\"step\": 2,' back/metrics.jsonl >back.jsonl");
   assert_true(events_check("back/tensorboard", "back.jsonl") > 10);
   assert_int_equal(events_check("again/tensorboard", "again/metrics.jsonl"), four);
@@ -55,7 +55,7 @@ static void a_run_may_begin_it_later(void **state) {
   assert_true(events_check("later/tensorboard", "later/metrics.jsonl") > 20);
 }
 
-/* What a machine that fails in step 4 leaves: a checkpoint, and half a line and half a record behind it. */
+/* The files of a machine that failed in step 4: a checkpoint, and half a line and half a record behind it. */
 static void halves_are_gone_after_a_resume(void **state) {
   int all;
 

@@ -1,6 +1,5 @@
 /* test_cli_terminal.c - results on a terminal: control characters of answers and files are shown, not obeyed.
- * Judge: the same command's bytes in a pipe, which stay as they are, and tri_visible
- * (tests/base/test_file.c). */
+ * Judge: the unchanged bytes of the same command in a pipe, and tri_visible (tests/base/test_file.c). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* terminals, memmem */
 #include "cli_case.h"
@@ -21,7 +20,7 @@ static size_t read_all(int fd, char *out, size_t cap) {
   return have;
 }
 
-/* A terminal that changes nothing; its other side, or -1 where the machine has none. */
+/* Opens a raw terminal. Returns its other side, or -1 if the machine has none. */
 static int open_terminal(int *slave) {
   int            master = posix_openpt(O_RDWR | O_NOCTTY);
   struct termios t;
@@ -83,7 +82,7 @@ static void generate_shows_control_characters(void **state) {
   expect_visible(ONE "generate model \"$(printf 'a\\177b')\" --max-new 4 --json");
 }
 
-/* Of several prompts each stands above its answers, in one line, but in a pipe are answers only. */
+/* With several prompts, each stands above its answers on one line. A pipe gets answers only. */
 static void answers_stand_below_their_prompts(void **state) {
   char   one[MOST];
   size_t n_one, n_piped, n_shown, n = 0;
@@ -110,7 +109,7 @@ static void inspect_shows_control_characters(void **state) {
   cli_shows(shown, "w\\u009B[31mred\\n");
 }
 
-/* As JSON that says the same. */
+/* JSON has the same content. */
 static void show_shows_control_characters(void **state) {
   (void)state;
   cli_write("shown.jsonl", "{\"response\": \"a\xC2\x9B"

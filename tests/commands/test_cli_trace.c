@@ -1,11 +1,11 @@
-/* test_cli_trace.c - the trace of a run on two ranks: what is in it, and that the run is the same with it.
+/* test_cli_trace.c - the trace of a run on two ranks: its content, and that the run does not change with it.
  * Judges: jansson, the names of the model's layers, a run without a trace. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_facts.h"
 
 #include <jansson.h>
 
-/* Numbers that may differ between equal runs (README.md). */
+/* Numbers that differ between equal runs (README.md). */
 static bool may_differ(const char *name) {
   size_t n = strlen(name);
   return !strncmp(name, "time_", 5) || !strncmp(name, "mem_", 4) ||
@@ -78,9 +78,9 @@ static void check_trace(const char *path, const want *w, int n) {
   json_decref(file);
 }
 
-/* One micro-batch of one step. Everything is divided: a layer's weights are gathered for forward and for
- * backward, the embedding's and the head's once; gradients are reduced once. Ranks that have memory in common
- * gather nothing. */
+/* One micro-batch of one step with everything sharded. A layer's weights are gathered for forward and for
+ * backward, the embedding's and the head's once. Gradients are reduced once. Ranks with shared memory gather
+ * nothing. */
 static void every_layer_and_collective_has_its_span(void **state) {
   static const want w[] = {{"phases", "step 1", 1},
                            {"phases", "step 2", 0},
@@ -119,7 +119,7 @@ static void every_layer_and_collective_has_its_span(void **state) {
   assert_false(cli_exists("plain3/trace"));
 }
 
-/* Every rank keeps all weights: only new ones are gathered. More steps asked for than the run has. */
+/* Every rank keeps all weights, so only new ones are gathered. It asks for more steps than the run has. */
 static void new_weights_have_theirs(void **state) {
   static const want w[] = {{"phases", "step 2", 1},
                            {"gather", "layer 0 new weights", 2},

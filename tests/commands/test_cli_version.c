@@ -1,5 +1,5 @@
-/* test_cli_version.c - what trireme --version says. Judges beside cli_case.h's: CMakeLists.txt, git where
- * this tree is one of its, what jansson says to this program, the system's count of processors. */
+/* test_cli_version.c - trireme --version. Judges, beside cli_case.h: CMakeLists.txt, git if this tree has a
+ * repository, jansson's version at run time, the system's count of processors. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli_case.h"
 
@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <jansson.h>
 
-/* project(trireme VERSION x.y.z ...): *out [32]. */
+/* Reads project(trireme VERSION x.y.z ...) into out [32]. */
 static void read_version(char *out) {
   static char text[CLI_TEXT_BYTES];
   const char *at;
@@ -21,7 +21,7 @@ static void read_version(char *out) {
   assert_true(isdigit((unsigned char)out[0]));
 }
 
-/* One line without more; the first of those with more. */
+/* The short form is one line, the first of the long form. */
 static void the_first_line_is_the_version(void **state) {
   char version[32], begin[64];
 
@@ -41,7 +41,7 @@ static void the_first_line_is_the_version(void **state) {
   cli_fits(cli_out);
 }
 
-/* What was chosen, not what a variable says. Judge: the kernel's list of what the processor has. */
+/* It shows the chosen family, not the variable's. Judge: the kernel's list of the processor's features. */
 static void it_tells_how_f32_is_multiplied(void **state) {
   const bool own = !system("grep -m 1 '^flags' /proc/cpuinfo | grep -w avx512f | grep -w avx512bw | "
                            "grep -w avx512vl | grep -qw avx512dq");
@@ -95,7 +95,7 @@ static void it_is_there_as_json(void **state) {
   }
 }
 
-/* The commit that is checked out, "+" where a file differs from it; null outside of git. */
+/* Returns the checked-out commit, with "+" if a file differs from it, and null outside of git. */
 static void the_commit_is_gits(void **state) {
   char want[64] = "";
   char top[CLI_TEXT_BYTES], *source = realpath(TRI_SOURCE_DIR, NULL);

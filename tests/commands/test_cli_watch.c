@@ -1,8 +1,6 @@
-/* test_cli_watch.c - trireme watch: one look in a pipe, JSON, and on a terminal that is resized, typed at,
- * taken away.
- *
- * Judge: what the program wrote, obeyed as a terminal does; the terminal's settings before and after.
- * Nothing is timed: the runs are looked at anew when a key says so. */
+/* test_cli_watch.c - trireme watch: one output in a pipe, JSON, and a terminal that is resized, typed at,
+ * taken away. Judge: the program's output obeyed by a terminal emulator, and the terminal's settings before
+ * and after. Nothing is timed, since a key starts each refresh. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_facts.h"
@@ -133,7 +131,7 @@ static void nothing_is_obeyed(void **state) {
 
 #define EVENT(tag, rest) "{\"v\": 1, \"tag\": \"" tag "\", " rest "}\n"
 
-/* A word and a value in a line, whatever a run's texts hold; of the start that is asked for. */
+/* A word and a value in a line for the requested start, whatever a run's texts contain. */
 static void an_end_is_told_to_scripts(void **state) {
   (void)state;
   cli_succeeds(ONE "watch run --end");
@@ -142,7 +140,7 @@ static void an_end_is_told_to_scripts(void **state) {
   assert_string_equal(cli_out, "state finished\nexit_code 0\nstep 2\n");
   cli_succeeds(ONE "watch run --end --tag 7.0.1");
   assert_string_equal(cli_out, "state open\n");
-  cli_succeeds(ONE "watch nowhere --end"); /* a start that came to nothing */
+  cli_succeeds(ONE "watch nowhere --end"); /* a start that failed at once */
   assert_string_equal(cli_out, "state open\n");
   cli_sh("mkdir -p told");
   cli_write(
@@ -163,7 +161,7 @@ static void an_end_is_told_to_scripts(void **state) {
               "train.steps");
 }
 
-/* A deck stands for the run that it makes. */
+/* A deck stands for its run. */
 static void a_deck_names_its_run(void **state) {
   (void)state;
   cli_succeeds(ONE "watch run/deck.yaml run.output=run");
@@ -179,7 +177,7 @@ static int            master, slave;
 static struct termios before;
 static pid_t          child;
 
-/* The last whole picture: from its beginning, the cursor's way home, to its end, the rest erased. */
+/* Finds the last whole picture, from its beginning (cursor home) to its end (erase the rest). */
 static bool find_screen(void) {
   const char *end = NULL, *begin = NULL;
   size_t      n = 0;
@@ -198,7 +196,7 @@ static bool find_screen(void) {
   return true;
 }
 
-/* Reads what the program writes; false: it will write no more. */
+/* Reads the program's output. Returns false when there will be no more. */
 static bool take(void) {
   struct pollfd p = {master, POLLIN, 0};
   ssize_t       n;
@@ -211,7 +209,7 @@ static bool take(void) {
   return true;
 }
 
-/* Until the picture has the one part and (NULL: whatever) not the other. */
+/* Waits until the picture has one part and lacks the other. NULL matches anything. */
 static void await(const char *part, const char * not ) {
   while (!find_screen() || !strstr(screen, part) || (not &&strstr(screen, not )))
     if (!take()) fail_msg("'%s' never came; the last was\n%s", part, screen);
@@ -225,7 +223,7 @@ static void resize(int columns, int lines) {
   assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
 }
 
-/* Starts the program as a shell does, on a terminal of its own, to look anew only when it is told to. */
+/* Starts the program as a shell does, on its own terminal, with refreshes on demand only. */
 static void begin(int columns, int lines, const char *one, const char *other) {
   master = posix_openpt(O_RDWR | O_NOCTTY);
   if (master < 0 || grantpt(master) || unlockpt(master)) skip();
@@ -250,7 +248,7 @@ static void begin(int columns, int lines, const char *one, const char *other) {
   _exit(127);
 }
 
-/* Its exit code, or what it died of, negative. */
+/* Returns the exit code, or the negative number of the signal that ended it. */
 static int wait_for_end(void) {
   int status;
 
@@ -258,7 +256,7 @@ static int wait_for_end(void) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* It ended with this code, and the terminal is what it was: settings, and the screen before it. */
+/* Checks that it ended with this code, and that the terminal has its settings and its screen back. */
 static void expect_left(int code) {
   static const char leave[] = "\033[?7h\033[?25h\033[?1049l";
   struct termios    after;
@@ -351,7 +349,7 @@ static void signals_leave_the_screen(void **state) {
   }
 }
 
-/* The terminal goes away: nobody is left to draw for. */
+/* The terminal goes away, so nobody is left to draw for. */
 static void a_lost_terminal_ends_it(void **state) {
   (void)state;
   begin(80, 24, "run", NULL);
@@ -361,7 +359,8 @@ static void a_lost_terminal_ends_it(void **state) {
   assert_int_equal(wait_for_end(), 128 + SIGHUP);
 }
 
-/* Stopped by force, so that the shell wrote on its screen: it is taken and drawn anew. */
+/* The program is stopped by force, and the shell writes on its screen. It takes the screen again and redraws
+ * it. */
 static void stops_and_goes_on(void **state) {
   int status;
 
