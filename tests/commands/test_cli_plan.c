@@ -249,9 +249,7 @@ static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
   json_decref(root);
   assert_int_equal(cli_run(EIGHT "--gpus-per-node 8 --gpu a100-40"), 64);
   cli_shows(cli_out, "DOES NOT FIT: generating needs ");
-  cli_shows(
-      cli_out,
-      "what would fit, cheapest first (memory of a rank, time of a step):\n  shard.offload=all rollout.max_");
+  cli_shows(cli_out, ":\n  shard.offload=all rollout.max_");
   cli_shows(cli_out, "\n  --nodes=");
   cli_fits(cli_out);
   assert_true(lines_of(cli_out) <= 23);
@@ -265,7 +263,7 @@ static void seventy_billion_on_four_by_eight(void **state) {
   json_decref(root);
   assert_int_equal(cli_run(BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80"), 64);
   cli_shows(cli_out, "DOES NOT FIT: generating needs ");
-  cli_shows(cli_out, "most is policy gathered weights, 131 GiB");
+  cli_shows(cli_out, "policy gathered weights, 131 GiB");
   cli_shows(cli_out, "  --gpu=b200 ");
   assert_true(lines_of(cli_out) <= 23);
   assert_int_equal(cli_run(BIG "num_nodes=4 num_gpus_per_node=8 --gpu h100-80"), 64);

@@ -68,10 +68,10 @@ static void nothing_is_known(void **state) {
   } t[] = {
       {"exit 1", "sinfo failed"},
       {"printf 'sinfo: error: no\\001 contact\\nmore\\n' >&2; exit 1", "sinfo failed: no\\x01 contact"},
-      {"echo 'cpu*|up|infinite|1-infinite|3|128|257000'", "sinfo names no partition that is up"},
-      {"printf 'x'", "sinfo names no partition that is up"},
+      {"echo 'cpu*|up|infinite|1-infinite|3|128|257000'", "sinfo lists no partition in state up"},
+      {"printf 'x'", "sinfo lists no partition in state up"},
       {"echo 'a b|up|infinite|1|3|1|1|(null)'; echo 'c|up|soon|1|3|1|1|(null)'; echo 'd|up|1:00|1|0|1|1|'",
-       "sinfo names no partition that is up"},
+       "sinfo lists no partition in state up"},
       {"yes 'cpu|up|infinite|1|3|128|257000|(null)'", "sinfo does not answer"},
       {"exec tail -f /dev/null", "sinfo does not answer"}};
   tri_cluster c;

@@ -24,8 +24,8 @@ plan() { # the command's arguments
   code=0
   # shellcheck disable=SC2086
   screen=$("$program" plan $1 2> log | tr -s ' \n' ' '; exit "${PIPESTATUS[0]}") || code=$?
-  read -r rollout learn <<< "$(part 'what is always there too ([0-9.]+) GiB ([0-9.]+) GiB device' '\1 \2')"
-  read -r need room <<< "$(part '(FITS: |needs )([0-9.]+) GiB of (a GPU, which has room for )?([0-9.]+) GiB' '\2 \4')"
+  read -r rollout learn <<< "$(part 'total, with always ([0-9.]+) GiB ([0-9.]+) GiB device' '\1 \2')"
+  read -r need room <<< "$(part '(FITS: |needs )([0-9.]+) GiB of (a GPU, which has space for )?([0-9.]+) GiB' '\2 \4')"
   host=$(part 'of each GPU[;,a-z ]* ([0-9.]+ .iB) of' '\1')
   [[ $learn && $room ]] || { cat log; fail "trireme plan $1: exit code $code, no plan: $screen"; }
 }

@@ -1,4 +1,4 @@
-/* cost.c - the formulas of a step's seconds. */
+/* cost.c - holds the formulas of a step's seconds. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost.h"
 
@@ -12,7 +12,7 @@ double tri_cost_layer_weights(const tri_cost_model *m) {
 
 double tri_cost_head_weights(const tri_cost_model *m) { return (double)m->C * (double)m->head; }
 
-/* Scores and their sums over values: 2 flops for each of two products with each key. */
+/* Scores, and their sums over values. Two products with each key, of 2 flops each. */
 static double attention_flops(const tri_cost_model *m, double tokens, double context) {
   return 4 * (double)m->L * (double)m->q * tokens * context;
 }
@@ -22,7 +22,8 @@ double tri_cost_forward_flops(const tri_cost_model *m, double tokens, double row
          attention_flops(m, tokens, context);
 }
 
-/* Products twice: by x and by w. Attention 5 products instead of 2 (Dao 2023, FlashAttention-2). */
+/* Every product counts twice, for the gradients of x and of w. Attention has 5 products instead of 2 (Dao
+ * 2023, FlashAttention-2). */
 double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
   return 4 * tri_cost_layer_weights(m) * tokens + 4 * tri_cost_head_weights(m) * rows +
          2.5 * attention_flops(m, tokens, context);
@@ -38,27 +39,27 @@ double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, 
                     : tri_machine_ring(m, s->ranks, nodes_of(s), bytes);
 }
 
-/* Units that are gathered one by one: each layer, the embedding, the head. */
+/* Returns the units gathered one by one: each layer, the embedding and the head. */
 static double units(const tri_cost_model *m) { return (double)m->L + 2; }
 
-/* So many bytes of all of the model, unit by unit. */
+/* Seconds of a ring for so many bytes of the whole model, unit by unit. */
 static double by_units(const tri_machine *m, const tri_cost_pass *p, int scope, double bytes) {
   double n = units(&p->model);
 
   return n * tri_cost_scope(m, &p->share, scope, bytes / n);
 }
 
-/* Ranks that share in a scope. */
+/* Returns the number of ranks in a scope. */
 static double sharers(const tri_cost_share *s, int scope) {
   return scope == 0 ? 1 : scope == 1 ? s->per_node : s->ranks;
 }
 
-/* So many bytes of weights come to a rank, unit by unit. */
+/* Seconds to gather so many bytes of weights to a rank, unit by unit. */
 static double gather_units(const tri_machine *m, const tri_cost_pass *p, double bytes) {
   return p->share.in_place ? 0 : by_units(m, p, p->share.params, bytes);
 }
 
-/* All of a model that is gathered is packed, for both directions. */
+/* Seconds to pack a gathered model for both directions. */
 static double pack_all(const tri_cost_compute *c, const tri_cost_share *s, const tri_cost_model *m) {
   return (double)m->n * c->pack_s / (s->together ? s->per_node : 1);
 }
@@ -73,8 +74,8 @@ static double weight_bytes(const tri_cost_model *m) {
   return (tri_cost_layer_weights(m) + tri_cost_head_weights(m)) * m->bytes;
 }
 
-/* Bytes that AdamW reads and writes of a number: weight and moments f32 both ways, the gradient, the
- * weight in the compute type. */
+/* Bytes that AdamW reads and writes per number. The f32 weight and moments are read and written. The gradient
+ * is read, and the weight in the compute type is written. */
 enum { ADAM_BYTES = 30 };
 
 tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *p,
@@ -87,8 +88,7 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
       .update_s =
           ADAM_BYTES / (p->offload ? fmin(m->host_bytes_per_s, m->mem_bytes_per_s) : m->mem_bytes_per_s)};
 
-  if (!p->share
-           .overlap) /* GPUs' products read weights as they are; CPUs' a form of them for each direction */
+  if (!p->share.overlap) /* GPUs read weights as they are. CPUs pack them for each direction */
     c.pack_s = 3.0 * p->model.bytes / m->mem_bytes_per_s;
   if (p->frozen)
     c.backward.each_s -=
@@ -100,7 +100,7 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
   double work = 2 * (tri_cost_layer_weights(&r->model) + tri_cost_head_weights(&r->model)) / rate;
   double cache = 2 * (double)r->model.L * (double)r->model.kv * context * r->model.bytes / m->mem_bytes_per_s;
 
-  /* The slower of the two: what the products read, or what they do. */
+  /* A decode step takes the longer of the time to read the weights and the time to compute. */
   c.decode = work * rows > read ? (tri_cost_line){0, work + cache} : (tri_cost_line){read, cache};
   c.prefill_s = tri_cost_forward_flops(&r->model, 1, 0, r->prompt_tokens / 2) / rate;
   return c;
@@ -120,8 +120,8 @@ double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, cons
          r->answer_tokens * (rounds * c->decode.fixed_s + r->answers * c->decode.each_s);
 }
 
-/* Of one batch with its gathers: those of forward, and of backward again, and where gradients are shared
- * among some their reduction, of every batch. What learns beside frozen weights is gathered beside them. */
+/* Seconds of communication of one batch. It gathers for forward and again for backward, and reduces the
+ * gradients if they are shared. Adapters beside frozen weights are gathered with them. */
 static double batch_comm(const tri_machine *m, const tri_cost_pass *p) {
   double gathers = gather_units(m, p, (double)p->model.n * p->model.bytes);
 
@@ -130,7 +130,8 @@ static double batch_comm(const tri_machine *m, const tri_cost_pass *p) {
   return 2 * gathers + by_units(m, p, p->share.grads, p->trained * 4);
 }
 
-/* Of one time: what is gathered is packed anew for every batch, what a rank has whole after an update. */
+/* Seconds of packing in one time. Gathered weights are packed for every batch. Whole weights are packed after
+ * an update. */
 static double pack(const tri_cost_compute *c, const tri_cost_pass *p) {
   double learns = p->trained > 0 ? 1 : 0.5;
 
@@ -147,9 +148,9 @@ double tri_cost_of_learn(const tri_machine *m, const tri_cost_compute *c, const 
   return p->times * (p->share.overlap ? fmax(compute, comm) : compute + comm);
 }
 
-/* From the scope that gradients were reduced in to the optimizer's: of a node's share between nodes alone.
- * Where they are not shared at all the sum over all ranks, which each needs whole where the optimizer is
- * not shared. */
+/* Seconds from the scope of the gradients' reduction to that of the optimizer. A share of a node is reduced
+ * between nodes alone. Gradients that are not shared are summed over all ranks. Each rank needs the whole sum
+ * if the optimizer is not shared. */
 static double finish_gradients(const tri_machine *m, const tri_cost_pass *p) {
   const tri_cost_share *s = &p->share;
   double                bytes = p->trained * 4;
@@ -161,7 +162,7 @@ static double finish_gradients(const tri_machine *m, const tri_cost_pass *p) {
          (s->optim == 1 ? tri_machine_ring(m, nodes, nodes, bytes / s->per_node) : 0);
 }
 
-/* New weights from the optimizer's scope to those who hold them. */
+/* Seconds to send new weights from the optimizer's scope to the ranks that hold them. */
 static double publish(const tri_machine *m, const tri_cost_pass *p) {
   const tri_cost_share *s = &p->share;
   double                bytes = p->trained * p->model.bytes;

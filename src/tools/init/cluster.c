@@ -1,4 +1,4 @@
-/* cluster.c - what Slurm says of its partitions and their nodes, for a job that is to be written. */
+/* cluster.c - reads Slurm's partitions, nodes and accounts, for a job file. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster.h"
 #include "base/child.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_BYTES = 1 << 20 }; /* chosen: some thousand kinds of nodes */
+enum { ANSWER_BYTES = 1 << 20 }; /* chosen. Enough for some thousand kinds of nodes */
 
 /* ---- fields of a line ---- */
 
-/* Digits of *text, at most nine, which *text then passes; -1: there are none. */
+/* Reads at most nine digits and moves *text behind them. -1: there are none. */
 static int64_t take_count(const char **text) {
   size_t  n = strspn(*text, "0123456789");
   int64_t v = n && n <= 9 ? strtoll(*text, NULL, 10) : -1;
@@ -25,7 +25,7 @@ static int64_t take_count(const char **text) {
   return v;
 }
 
-/* A count that may have a + behind it, "64+": at least so many; -1: it is none. */
+/* Reads a count. It may end in +, as "64+" for at least 64. -1: it is none. */
 static int64_t read_count(const char *text) {
   int64_t v = take_count(&text);
 
@@ -41,7 +41,8 @@ static bool copy_name(const char *text, size_t n, char out[TRI_CLUSTER_NAME_BYTE
   return true;
 }
 
-/* "gpu:a100:4(S:0-1),nvme:1": four GPUs of type a100. Several types in one node: the first with the sum. */
+/* Reads GPUs, such as "gpu:a100:4(S:0-1),nvme:1" for four of type a100. If a node has several types, it gets
+ * the first type and the sum. */
 static void read_gres(const char *text, tri_cluster_nodes *out) {
   while (*text) {
     size_t      n = strcspn(text, ","), word = strcspn(text, "(,");
@@ -58,7 +59,7 @@ static void read_gres(const char *text, tri_cluster_nodes *out) {
   }
 }
 
-/* The largest job of "1-infinite", "1-4", "1"; 0: no limit. */
+/* Returns the largest job of "1-infinite", "1-4" or "1". 0: no limit. */
 static int64_t read_job_size(const char *text) {
   const char *dash = strchr(text, '-');
   int64_t     most = read_count(dash ? dash + 1 : text);
@@ -67,9 +68,9 @@ static int64_t read_job_size(const char *text) {
 }
 
 enum { FIELDS = 8 };
-#define FORMAT "--format=%P|%a|%l|%s|%D|%c|%m|%G" /* of sinfo, read below */
+#define FORMAT "--format=%P|%a|%l|%s|%D|%c|%m|%G" /* sinfo's, read below */
 
-/* A line into *out; false: it is none of a partition that takes jobs. */
+/* Reads a line into *out. Returns false if it does not describe a partition that takes jobs. */
 static bool read_line(char *line, tri_cluster_nodes *out) {
   char  *field[FIELDS];
   size_t n;
@@ -90,7 +91,7 @@ static bool read_line(char *line, tri_cluster_nodes *out) {
   out->nodes = read_count(field[4]);
   out->cores = read_count(field[5]);
   out->memory_mib = read_count(field[6]);
-  if (out->memory_mib == 1) out->memory_mib = 0; /* slurm.conf(5), RealMemory: what nobody said is 1 */
+  if (out->memory_mib == 1) out->memory_mib = 0; /* slurm.conf(5), RealMemory: the default is 1 */
   read_gres(field[7], out);
   return out->longest_s >= 0 && out->nodes > 0 && out->cores > 0 && out->memory_mib >= 0;
 }
@@ -118,9 +119,9 @@ static tri_status read_lines(char *text, tri_cluster *c) {
   return TRI_OK;
 }
 
-/* ---- asking ---- */
+/* ---- asking Slurm ---- */
 
-/* The first line it complained with, its own name aside; "": none. */
+/* Reads the first line of sinfo's error output, without the program's name. "": none. */
 static void read_complaint(const tri_child *c, char out[TRI_CLUSTER_WHY_BYTES]) {
   static const char name[] = "sinfo: error: ";
   char              said[TRI_CLUSTER_WHY_BYTES / 2];
@@ -134,7 +135,8 @@ static void read_complaint(const tri_child *c, char out[TRI_CLUSTER_WHY_BYTES]) 
   tri_visible(from, (size_t)(end - from), "", out, TRI_CLUSTER_WHY_BYTES);
 }
 
-/* Whether sinfo found no controller: by the words of its lookups and connections, of Slurm 20 to 25. */
+/* Returns whether sinfo found no controller, by the words that Slurm 20 to 25 print for failed lookups and
+ * connections. */
 static bool is_lost(const char *complaint) {
   static const char *const words[] = {"resolve_ctls_from_dns_srv",
                                       "res_nsearch",
@@ -149,25 +151,25 @@ static bool is_lost(const char *complaint) {
   return false;
 }
 
-/* Why nothing is known. */
+/* Writes why nothing is known. */
 static void say_why(const char *how, bool whole, const char *complaint, char out[TRI_CLUSTER_WHY_BYTES]) {
   bool failed = whole && how[0] && strcmp(how, "it ended with exit code 0") != 0;
 
   if (failed && is_lost(complaint)) {
-    snprintf(out, TRI_CLUSTER_WHY_BYTES, "sinfo reaches no Slurm controller");
+    snprintf(out, TRI_CLUSTER_WHY_BYTES, "sinfo cannot reach a Slurm controller");
     return;
   }
 
   snprintf(out, TRI_CLUSTER_WHY_BYTES, "sinfo %s%s%.200s",
            !whole   ? "does not answer"
            : failed ? "failed"
-                    : "names no partition that is up",
+                    : "lists no partition in state up",
            complaint[0] ? ": " : "", complaint);
 }
 
-/* What a program of Slurm said. */
+/* Answer of a Slurm program. */
 typedef struct answer {
-  char *text;  /* [ANSWER_BYTES] owned; NULL: it cannot be started */
+  char *text;  /* [ANSWER_BYTES] owned. NULL: the program cannot be started */
   bool  whole; /* it ended in time */
   char  how[TRI_CHILD_HOW_BYTES], complaint[TRI_CLUSTER_WHY_BYTES];
 } answer;

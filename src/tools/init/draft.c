@@ -1,4 +1,4 @@
-/* draft.c - a deck and a job file as text, from what was chosen. */
+/* draft.c - writes a deck and a job file as text from the choices made. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "draft.h"
 #include "base/columns.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A scalar of YAML: in quotes, as JSON has them, where it holds more than a path mostly does. */
+/* Appends a YAML scalar. Text other than a plain absolute path is quoted as JSON. */
 static tri_status put_yaml(tri_text *out, const char *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
 
@@ -22,7 +22,7 @@ static tri_status put_path(tri_text *out, const char *key, const char *path) {
   return tri_text_printf(out, "\n");
 }
 
-/* "  key: value" and, from a column on, the comment. */
+/* Appends " key: value" and, aligned, a comment. */
 static tri_status put(tri_text *out, const char *key, const char *value, const char *comment) {
   int used = (int)(strlen(key) + strlen(value)) + 4;
 
@@ -39,14 +39,15 @@ static tri_status put_count(tri_text *out, const char *key, int64_t n, const cha
 
 /* ---- the deck ---- */
 
-/* Whether answers are rewarded: to learn from, or in evaluations where lines have what rewards compare. */
+/* Returns whether answers are rewarded, either for learning or in evaluations whose lines have a reference
+ * answer. */
 static bool rewards(const tri_draft *d) {
   bool held_out = d->eval && d->lines->reward && d->algo->needs & TRI_NEEDS_DEMONSTRATIONS;
 
   return d->algo->needs & TRI_NEEDS_ANSWERS || held_out;
 }
 
-/* How a step's samples are dealt: the batch equation. */
+/* Appends the batch equation, which shows how the ranks share a step's samples. */
 static tri_status put_batch(const tri_draft *d, tri_text *out) {
   int64_t ranks = d->nodes * d->per_node, n = d->size.train_batch;
 
@@ -102,13 +103,13 @@ static tri_status put_rollout(const tri_draft *d, tri_text *out) {
                          d->lines->answer);
 }
 
-/* A rate that is written is not the default, and says why. */
+/* Writes a learning rate only if it differs from the default, with the reason. */
 static tri_status put_rate(const tri_draft *d, tri_text *out) {
   char usual[TRI_NUMBER_BYTES], why[128];
 
   if (!d->size.learning_rate) return TRI_OK;
   tri_number_text(d->size.usual_rate, usual);
-  snprintf(why, sizeof why, "default %s: so small a model bears more", usual);
+  snprintf(why, sizeof why, "default %s: so small a model tolerates more", usual);
   return put(out, "learning_rate", d->size.learning_rate, why);
 }
 
@@ -127,8 +128,8 @@ static tri_status put_memory(const tri_draft *d, tri_text *out) {
 
   if (!plan && !offload) return TRI_OK;
   TRI_TRY(tri_text_printf(out, "shard:\n"));
-  if (plan) TRI_TRY(put(out, "plan", m->plan, "everything over all ranks"));
-  return offload ? put(out, "offload", m->offload, "rests in host memory between its uses") : TRI_OK;
+  if (plan) TRI_TRY(put(out, "plan", m->plan, "all state is divided among all ranks"));
+  return offload ? put(out, "offload", m->offload, "in host memory between its uses") : TRI_OK;
 }
 
 tri_status tri_draft_deck(const tri_draft *d, tri_text *out) {
@@ -144,7 +145,7 @@ tri_status tri_draft_deck(const tri_draft *d, tri_text *out) {
   if (!d->cuda) TRI_TRY(put(out, "device", "cpu", NULL));
   TRI_TRY(tri_text_printf(out, "model:\n"));
   TRI_TRY(put_path(out, "path", d->model));
-  TRI_TRY(put(out, "dtype", "bf16", "computed in; masters and moments are f32"));
+  TRI_TRY(put(out, "dtype", "bf16", "compute type. Master weights and moments are f32"));
   if (d->memory.recompute) TRI_TRY(put(out, "recompute", "layer", "keep only the input of each layer"));
   TRI_TRY(put_data(d, out));
   TRI_TRY(tri_text_printf(out, "algo:\n"));
@@ -170,11 +171,12 @@ static tri_status put_option(tri_text *out, const char *name, const char *value)
 
 static tri_status put_resources(const tri_draft *d, const tri_draft_job *j, tri_text *out) {
   if (j->guessed)
-    TRI_TRY(tri_text_printf(out,
-                            "# Slurm did not say what its nodes have: this takes them whole, with %lld cores "
-                            "a rank.\n# For a part of a node put --mem=...G in the place of --exclusive and "
-                            "--mem=0.\n",
-                            (long long)j->cores));
+    TRI_TRY(tri_text_printf(
+        out,
+        "# Slurm did not report cores and memory of its nodes. This takes whole nodes, with %lld cores "
+        "a rank.\n# For a part of a node replace --exclusive and --mem=0 "
+        "by --mem=...G.\n",
+        (long long)j->cores));
   TRI_TRY(tri_text_printf(
       out, "#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n#SBATCH --cpus-per-task=%lld\n",
       (long long)d->nodes, (long long)d->per_node, (long long)j->cores));
@@ -196,7 +198,8 @@ tri_status tri_draft_sbatch(const tri_draft *d, const tri_draft_job *j, tri_text
   TRI_TRY(tri_text_printf(
       out, "#SBATCH --requeue\n#SBATCH --no-kill\n#SBATCH --open-mode=append\nexport TRIREME="));
   TRI_TRY(tri_text_put_word(out, j->program));
-  TRI_TRY(tri_text_printf(out, "\n# It starts the ranks, and knows what to do when they end.\nexec bash "));
+  TRI_TRY(
+      tri_text_printf(out, "\n# It starts the ranks and acts on the exit code when they end.\nexec bash "));
   TRI_TRY(tri_text_put_word(out, j->runner));
   TRI_TRY(tri_text_printf(out, " "));
   TRI_TRY(tri_text_put_word(out, d->deck));

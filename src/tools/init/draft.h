@@ -1,4 +1,4 @@
-/* draft.h - a deck and a job file as text, from what was chosen. */
+/* draft.h - writes a deck and a job file as text from the choices made. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DRAFT_H
 #define TRI_DRAFT_H
@@ -6,50 +6,50 @@
 #include "cluster.h"
 #include "examples.h"
 
-/* How much memory a run may spend, cheapest first: what is kept for backward, tokens of a pass, who holds
- * what. */
+/* Memory settings of a run. */
 typedef struct tri_draft_memory {
   bool        recompute;
-  int64_t     max_tokens; /* of one pass on one rank */
-  const char *plan;       /* of shard.plan */
-  const char *offload;    /* of shard.offload */
+  int64_t     max_tokens; /* in one pass on one rank */
+  const char *plan;       /* value of shard.plan */
+  const char *offload;    /* value of shard.offload */
 } tri_draft_memory;
 
-/* All text is borrowed. */
+/* The choices for a deck. All text is borrowed. */
 typedef struct tri_draft {
-  const char         *deck, *output;       /* absolute paths, as the next ones: of deck.yaml; run.output */
-  const char         *model, *data, *eval; /* eval NULL: nothing is evaluated */
+  const char         *deck, *output;       /* deck.yaml and run.output. All paths are absolute */
+  const char         *model, *data, *eval; /* eval NULL: no evaluation */
   const tri_algo     *algo;
-  const tri_examples *lines;         /* of data and eval */
+  const tri_examples *lines;         /* fields of data and eval */
   bool                chat;          /* prompts are text, and the model has a chat template */
-  const char         *chat_template; /* for data.chat_template; NULL: the model's own */
+  const char         *chat_template; /* for data.chat_template. NULL: the model's own */
   bool                cuda;
   int64_t             nodes, per_node; /* ranks of a node */
   struct {
-    int64_t     generations, prompts;       /* of a rollout; 0 where nothing is generated */
-    int64_t     max_prompt, max_response;   /* tokens; max_prompt 0: as the context allows */
-    bool        drop;                       /* leave out lines that are too long, else they are errors */
-    int64_t     train_batch, steps, epochs; /* samples; one of steps and epochs is 0 */
+    int64_t     generations, prompts;       /* per rollout. 0 if nothing is generated */
+    int64_t     max_prompt, max_response;   /* tokens. max_prompt 0: limited by the context */
+    bool        drop;                       /* drop lines that are too long, which are errors otherwise */
+    int64_t     train_batch, steps, epochs; /* train_batch in samples. Either steps or epochs is 0 */
     const char *learning_rate;              /* NULL: the algorithm's default */
     double      usual_rate;                 /* that default */
   } size;
   tri_draft_memory memory;
-  const char      *planned; /* a sentence on memory, for the deck's head; NULL: none */
+  const char      *planned; /* a sentence on memory for the deck's head. NULL: none */
 } tri_draft;
 
 /* Not collective. Appends deck.yaml. */
 TRI_CHECKED tri_status tri_draft_deck(const tri_draft *d, tri_text *out);
 
-/* What only the job file says. */
+/* Choices for the job file alone. */
 typedef struct tri_draft_job {
-  const char *name;                /* of the job */
-  const char *partition, *account; /* NULL: as Slurm has it */
+  const char *name;                /* the job's */
+  const char *partition, *account; /* NULL: Slurm's default */
   const char *time;                /* as sbatch reads it */
-  const char *gpu;                 /* type of GPU to ask for; NULL: any */
-  int64_t     cores;               /* of each rank */
-  int64_t     memory_mib;          /* of each node; 0: the node is the job's alone; -1: not known */
-  bool        guessed;             /* cores and memory: nobody said what the nodes have */
-  const char *runner, *program;    /* absolute: train.sbatch and trireme */
+  const char *gpu;                 /* type of GPU to request. NULL: any */
+  int64_t     cores;               /* per rank */
+  int64_t     memory_mib;          /* per node. 0: whole nodes (--exclusive). -1: not known */
+  bool        guessed;             /* cores and memory are guessed, because Slurm does not say what its nodes
+                                    * have */
+  const char *runner, *program;    /* absolute paths of train.sbatch and trireme */
 } tri_draft_job;
 
 /* Not collective. Appends job.sbatch. */

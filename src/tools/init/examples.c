@@ -1,4 +1,5 @@
-/* examples.c - what the lines of a data file can be used for, and under which keys. */
+/* examples.c - finds the algorithms that can learn from the lines of a data file, and the keys of their
+ * fields. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "examples.h"
 #include "io/data/dataset.h"
@@ -7,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKED_AT = 256 }; /* chosen: lines; trireme train --check reads all of them */
+enum { LOOKED_AT = 256 }; /* chosen, lines. trireme train --check reads all of them */
 
 /* ---- fields ---- */
 
-/* What a field holds in every line looked at, as bits; 0: not always the same, or not always there. */
+/* Type of a field in every line read, as bits. 0: the type varies, or a line lacks the field. */
 enum { TEXT = 1, LIST = 2, NUMBER = 4, TRUTH = 8 };
 
 typedef enum {
@@ -30,7 +31,7 @@ typedef enum {
   FIELDS
 } field;
 
-/* Spellings in use, the most likely first; of prompts, answers, completions and labels several. */
+/* Spellings in use, the most likely first. Prompts, answers, completions and labels have several. */
 static const char *const names[FIELDS] = {[PROMPT] = "prompt",
                                           "question",
                                           "problem",
@@ -63,11 +64,13 @@ static const char *const names[FIELDS] = {[PROMPT] = "prompt",
                                           "text",
                                           "messages"};
 
-/* All that is known of the lines so far. */
+/* Facts about the lines so far. */
 typedef struct look {
   unsigned is[FIELDS];
-  bool     marked[FIELDS], boxed[FIELDS], number[FIELDS]; /* "####"; \boxed{; nothing but a number */
-  bool     label[FIELDS], labelled[FIELDS];               /* in one line or more; a label in all */
+  bool     marked[FIELDS], boxed[FIELDS], number[FIELDS]; /* all lines have "####", \boxed{, nothing but a
+                                                           * number */
+  bool     label[FIELDS], labelled[FIELDS];               /* label: a line has the field. labelled: all lines
+                                                           * have a valid label in it */
   bool     written;
 } look;
 
@@ -96,7 +99,7 @@ static bool holds(const char *raw, size_t n, const char *what) {
   return false;
 }
 
-/* Text that is a number, or a number. */
+/* Returns whether the value is a number, or text that is a number. */
 static bool is_number(const char *raw, size_t n) {
   char   text[64];
   char  *end;
@@ -110,7 +113,8 @@ static bool is_number(const char *raw, size_t n) {
   return end != text && !*end;
 }
 
-/* Whether a chat template wrote the text: it has what begins a turn in the published ones. */
+/* Returns whether a chat template wrote the text. It then contains a mark with which published templates
+ * begin a turn. */
 static bool is_written(const char *raw, size_t n) {
   static const char *const marks[] = {
       "<|im_start|>", "<|start_header_id|>", "<start_of_turn>",        "[INST]",
@@ -136,7 +140,7 @@ static void look_at(const tri_jsonl *r, const struct json_t *line, bool first, l
   }
 }
 
-/* The first of these spellings that every line has in one of these types; FIELDS: none. */
+/* Returns the first spelling in [begin, end) that every line has with one of these types. FIELDS: none. */
 static int first_of(const look *l, int begin, int end, unsigned types) {
   for (int i = begin; i < end; i++)
     if (l->is[i] & types) return i;
@@ -145,14 +149,14 @@ static int first_of(const look *l, int begin, int end, unsigned types) {
 
 /* ---- uses ---- */
 
-/* How answers are compared: as what all of them are. */
+/* Returns the reward that compares answers, by the form that all of them have. */
 static const char *reward_for(const look *l, int answer) {
   if (l->number[answer]) return "number";
   if (l->marked[answer]) return "gsm8k";
   return l->boxed[answer] ? "boxed" : "exact";
 }
 
-/* Of a label one line is enough: the reader judges it in all, and says which line has none. */
+/* Finds the label. One line with it is enough, because the reader later names each line without one. */
 static void judge_label(const look *l, tri_examples *out) {
   for (int i = LABEL; i < TOKENS; i++) {
     if (!l->label[i]) continue;
@@ -188,7 +192,7 @@ static void judge(const look *l, tri_examples *out) {
               l->is[CHOSEN] & (TEXT | LIST);
   if ((l->is[CHOSEN] & l->is[REJECTED] & (TEXT | LIST)) ||
       (l->is[CHOSEN_TOKENS] & l->is[REJECTED_TOKENS] & LIST)) {
-    out->needs = TRI_NEEDS_PAIRS; /* refused by all other kinds */
+    out->needs = TRI_NEEDS_PAIRS; /* other kinds of data refuse such lines */
     return;
   }
   if (asks && answer < FIELDS) out->needs |= TRI_NEEDS_ANSWERS;
@@ -196,7 +200,8 @@ static void judge(const look *l, tri_examples *out) {
   if (answers || tokens || whole || l->is[PLAIN_TEXT] & TEXT) out->needs |= TRI_NEEDS_DEMONSTRATIONS;
 }
 
-/* What a line is read as before an algorithm is chosen; wanted: TRI_NEEDS_* of the one asked for, or 0. */
+/* Returns the kind of data to read a line as, before an algorithm is chosen. wanted: TRI_NEEDS_* of the
+ * algorithm asked for, or 0. */
 static tri_data_kind kind_of(const tri_jsonl *r, unsigned wanted) {
   size_t n;
 
@@ -207,14 +212,16 @@ static tri_data_kind kind_of(const tri_jsonl *r, unsigned wanted) {
   return TRI_DATA_SFT;
 }
 
-/* Of the first line. Fields of pairs under other names are looked for where there is a prompt alone. */
+/* Fails with a message about the first line. If it has only a prompt, it may have the fields of pairs under
+ * other names. */
 static tri_status refuse(const char *path, const look *l, unsigned wanted) {
   static const char none[] =
-      "no algorithm learns from lines like these: {\"prompt\", \"answer\"}, {\"prompt\", \"completion\"}, "
+      "no algorithm learns from such lines. Lines must be {\"prompt\", \"answer\"}, {\"prompt\", "
+      "\"completion\"}, "
       "{\"messages\"}, {\"prompt\", \"chosen\", \"rejected\"}, {\"prompt\", \"completion\", \"label\"}, "
-      "{\"text\"} or {\"tokens\"} are read";
+      "{\"text\"} or {\"tokens\"}";
   static const char asked[] =
-      "these lines have prompts, but nothing that says what a good answer is: add \"answer\", "
+      "these lines have prompts, but no answer to learn from or to compare with. Add \"answer\", "
       "\"completion\", or \"chosen\" and \"rejected\", or write a deck with a reward of your own, as "
       "inputs/8b/ppo.yaml";
   bool           asks = first_of(l, PROMPT, ANSWER, TEXT | LIST) < FIELDS;
@@ -224,7 +231,7 @@ static tri_status refuse(const char *path, const look *l, unsigned wanted) {
 
   TRI_TRY(tri_jsonl_open(path, &r));
   TRI_TRY_DONE(tri_jsonl_next(r, &line));
-  if (!line) TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no line in it", path);
+  if (!line) TRI_FAIL_DONE(TRI_EINPUT, "%s: the file has no lines", path);
   TRI_TRY_DONE(
       tri_dataset_refuse_form(r, line, asks ? TRI_DATA_PAIRS : kind_of(r, wanted), asks ? asked : none));
 done:
@@ -246,7 +253,7 @@ tri_status tri_examples_look(const char *path, unsigned wanted, tri_examples *ou
     TRI_TRY_DONE(tri_dataset_check_form(r, line, kind_of(r, wanted)));
     look_at(r, line, !out->n_line, &l);
   }
-  if (!out->n_line) TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no line in it", path);
+  if (!out->n_line) TRI_FAIL_DONE(TRI_EINPUT, "%s: the file has no lines", path);
   judge(&l, out);
   if (!out->needs) TRI_TRY_DONE(refuse(path, &l, wanted));
 done:

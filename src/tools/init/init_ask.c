@@ -1,4 +1,4 @@
-/* init_ask.c - questions to a person at a terminal. */
+/* init_ask.c - asks a person questions at a terminal. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "init_ask.h"
 #include "base/columns.h"
@@ -13,7 +13,7 @@ enum { ANSWER_BYTES = 4096 }; /* a terminal's own limit of a line (termios(3)) *
 
 bool tri_ask_can(void) { return isatty(STDIN_FILENO) && isatty(STDERR_FILENO); }
 
-/* A line into `line`; false at the end of the input. */
+/* Reads a line into `line`. Returns false at the end of the input. */
 static bool read_line(char line[ANSWER_BYTES]) {
   size_t n = 0;
 
@@ -29,13 +29,13 @@ static bool read_line(char line[ANSWER_BYTES]) {
   return true;
 }
 
-/* Without spaces at its ends; "": Enter alone. */
+/* Reads a line and strips spaces at its ends. Enter alone gives "". */
 static tri_status take_line(char line[ANSWER_BYTES], char **out) {
   char *begin = line, *end;
 
   if (!read_line(line)) {
     fputs("\n", stderr);
-    TRI_FAIL(TRI_EARG, "the answers ended before the questions did: nothing is written");
+    TRI_FAIL(TRI_EARG, "the input ended before all questions were answered. Nothing was written");
   }
   begin += strspn(begin, " \t\r");
   for (end = begin + strlen(begin); end > begin && strchr(" \t\r", end[-1]); end--) end[-1] = '\0';
@@ -43,7 +43,7 @@ static tri_status take_line(char line[ANSWER_BYTES], char **out) {
   return TRI_OK;
 }
 
-/* Broken where a terminal of 80 columns would do so in the middle of a word. */
+/* Prints the question, wrapped at words for a terminal of 80 columns. */
 static tri_status show(const char *question, const char *shown) {
   tri_text   whole = {0}, lines = {0};
   tri_status st = TRI_OK;
@@ -68,7 +68,7 @@ tri_status tri_ask_line(const char *question, const char *def, const char *none,
     TRI_TRY(show(question, shown));
     TRI_TRY(take_line(line, &typed));
     if (typed[0]) return tri_copy_text(typed, out);
-    fprintf(stderr, shown[0] ? "  taken: %s\n" : "  this needs an answer\n", shown);
+    fprintf(stderr, shown[0] ? "  taken: %s\n" : "  please answer\n", shown);
     if (shown[0]) return tri_copy_text(def, out);
   }
 }

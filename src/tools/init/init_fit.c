@@ -1,4 +1,4 @@
-/* init_fit.c - batches and memory for a deck that is to be written. */
+/* init_fit.c - chooses batches and memory settings for a new deck. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "init_fit.h"
 #include "base/columns.h"
@@ -9,18 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What planning a run says of it. */
+/* Figures of a planned run. */
 typedef struct measured {
-  int64_t lines, dropped;          /* of the data: examples, and those that were too long */
-  int64_t longest, longest_prompt; /* tokens; of a pair the longer side; KTO: of a prompt with any answer */
+  int64_t lines, dropped;          /* examples, and examples dropped as too long */
+  int64_t longest, longest_prompt; /* tokens. For pairs the longer side. For KTO a prompt with any answer */
   int64_t together;                /* sequences of one sample */
   int64_t context, parameters;
-  double  rate;         /* of learning, as the deck or the default has it */
-  int64_t device, host; /* bytes of a rank; on the CPU all are host */
-  int64_t space;        /* of a GPU's memory, its libraries aside */
+  double  rate;         /* learning rate, from the deck or the default */
+  int64_t device, host; /* bytes of a rank. On CPUs all of them are host bytes */
+  int64_t space;        /* on a GPU, without its libraries */
 } measured;
 
-/* A run on paper; close what was opened, be it half. */
+/* A run on paper. Close it even if opening it failed. */
 typedef struct planned {
   tri_config  cfg;
   tri_session se;
@@ -54,8 +54,8 @@ static tri_status read_measures(planned *p, bool cuda) {
   return TRI_OK;
 }
 
-/* The draft read, and planned on the nodes that it is for. like: one of another draft with the same data,
- * which is lent; NULL: it is read. */
+/* Reads the draft and plans it on the nodes of its job. like: a plan of another draft with the same data,
+ * which it borrows. NULL: the data is read. */
 static tri_status plan_deck(const tri_draft *d, double gpu_bytes, const planned *like, tri_errors *errors,
                             planned *out) {
   tri_text        text = {0}, notes = {0};
@@ -75,7 +75,7 @@ done:
   return st;
 }
 
-/* What is wrong is listed, and is an error. */
+/* Plans a draft. Fails after logging all errors. */
 static tri_status plan(const tri_interview *v, const tri_draft *d, const planned *like, planned *out) {
   tri_errors errors = {0};
   tri_status st = TRI_OK;
@@ -85,10 +85,10 @@ static tri_status plan(const tri_interview *v, const tri_draft *d, const planned
   if (errors.n) {
     tri_log_unmute();
     tri_errors_say(&errors);
-    TRI_FAIL_DONE(errors.st, "nothing is written: %lld fault%s, listed above%s", (long long)errors.n,
-                  errors.n == 1 ? "" : "s",
+    TRI_FAIL_DONE(errors.st, "nothing was written because of %lld error%s, listed above%s",
+                  (long long)errors.n, errors.n == 1 ? "" : "s",
                   !v->given[TRI_ASK_ALGO] && v->algo->needs & TRI_NEEDS_LABELLED
-                      ? "; --algo sft learns from such lines without their labels"
+                      ? ". --algo sft learns from such lines without their labels"
                       : "");
   }
   TRI_TRY_DONE(read_measures(out, d->cuda));
@@ -102,14 +102,14 @@ done:
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* About so many, and no more than there are, that divide by the ranks; each rank has one. */
+/* Returns about `wanted`, at most `there`, as a multiple of the ranks. Each rank has at least one. */
 static int64_t deal(int64_t wanted, int64_t there, int64_t ranks) {
   int64_t n = at_most(wanted, there);
 
   return n < ranks ? ranks : n / ranks * ranks;
 }
 
-/* Chosen: as in inputs/8b; what fits in minutes where models are small. */
+/* Chosen as in inputs/8b. For small models, chosen to take minutes. */
 enum {
   PROMPTS_OF_GROUPS = 64,
   PROMPTS_ALONE = 512,
@@ -119,8 +119,8 @@ enum {
   SMALL = 100000000
 };
 
-/* NULL: the default of the algorithm. Models so small bear some hundred times as much as those of inputs/8b
- * (inputs/quickstart.yaml). */
+/* Returns a learning rate, or NULL for the algorithm's default. Models this small tolerate about a hundred
+ * times the rate of those in inputs/8b (inputs/quickstart.yaml). */
 static const char *rate_for(const tri_algo *a, int64_t parameters) {
   if (parameters >= SMALL) return NULL;
   if (a->needs & TRI_NEEDS_ANSWERS) return "1e-4";
@@ -128,7 +128,7 @@ static const char *rate_for(const tri_algo *a, int64_t parameters) {
   return strcmp(a->name, "rm") ? "5e-5" : "9e-4";
 }
 
-/* Samples that an update must have: an answer with a label is compared with that of another line. */
+/* Returns the fewest samples of an update. A labelled answer is compared with that of another line. */
 static int64_t least_samples(const tri_algo *a) { return a->needs & TRI_NEEDS_LABELLED ? 2 : 1; }
 
 static void size_answers(tri_draft *d, const measured *m) {
@@ -152,21 +152,22 @@ static void size_lines(tri_draft *d, const measured *m) {
   d->size.train_batch = at_least(deal(LINES, m->lines, d->nodes * d->per_node), least_samples(d->algo));
   d->size.epochs = d->algo->needs & TRI_NEEDS_DEMONSTRATIONS ? 2 : 1;
   d->size.max_response =
-      at_least(1, at_most(LONGEST_ANSWER, m->context - m->longest_prompt)); /* of evaluations */
+      at_least(1, at_most(LONGEST_ANSWER, m->context - m->longest_prompt)); /* for evaluations */
 }
 
 /* ---- memory ---- */
 
-/* Cheapest first: recomputing costs a third of learning, offloading a copy of the state a step, and a plan
- * over all ranks a gather of the weights from other nodes a pass. */
+/* Cheapest first. Recomputing adds a third to the time of learning. Offloading adds a copy of the state in
+ * each step. A plan over all ranks adds a gather of the weights from other nodes in each pass. */
 static const tri_draft_memory ways[] = {{false, 16384, "hybrid", "none"},    {true, 16384, "hybrid", "none"},
                                         {true, 8192, "hybrid", "none"},      {true, 4096, "hybrid", "none"},
                                         {true, 4096, "hybrid", "optimizer"}, {true, 2048, "hybrid", "all"},
                                         {true, 2048, "zero3", "optimizer"},  {true, 1024, "zero3", "all"}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
-/* What a rank may plan: of a node's memory nine tenths by the ranks, or of this machine's, where nothing is
- * known of the job's; of a GPU what its libraries leave, which planning tells. */
+/* Sets the host bytes that a rank may plan. The ranks share nine tenths of a node's memory. If the job's
+ * nodes are not known, those of this machine count. The space of a GPU without its libraries comes from
+ * planning. */
 static tri_status space_of(const tri_interview *v, int64_t *out) {
   size_t bytes_free = 0, bytes_total = 0;
 
@@ -179,7 +180,8 @@ static tri_status space_of(const tri_interview *v, int64_t *out) {
   return TRI_OK;
 }
 
-/* Tokens of a pass: the longest sample fits in, and a rank has no more. */
+/* Returns the tokens of a pass. The longest sample must fit in it, and it need not hold more than a rank's
+ * share. */
 static int64_t tokens_for(const tri_draft *d, const measured *m, int64_t tokens) {
   int64_t longest =
               m->together * (d->size.prompts ? at_most(m->longest_prompt, m->context - d->size.max_response) +
@@ -195,7 +197,7 @@ static tri_status say(const tri_interview *v, const measured *m, int64_t space, 
 
   tri_cell_bytes(v->cuda ? m->device : m->host, need);
   tri_cell_bytes(v->cuda ? m->space : space, have);
-  return tri_text_printf(out, "Memory: %s of the %s that a rank may take %s.", need, have,
+  return tri_text_printf(out, "Memory: %s of %s available to a rank %s.", need, have,
                          v->cuda ? "on its GPU" : "of its node");
 }
 
@@ -205,18 +207,20 @@ static tri_status refuse(const tri_interview *v, const measured *m, int64_t spac
 
   tri_cell_bytes(gpu ? m->device : m->host, need);
   tri_cell_bytes(gpu ? m->space : space, have);
-  TRI_FAIL(TRI_ECONFIG,
-           "%s does not fit: a rank needs %s %s even with recomputing and offloading, and may take %s; more "
-           "--nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
-           v->answer[TRI_ASK_MODEL], need, gpu ? "on its GPU" : "of its node", have,
-           gpu ? "larger GPUs" : "fewer --gpus-per-node");
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s does not fit. A rank needs %s %s even with recomputing and offloading, and %s are available. Use "
+      "more "
+      "--nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
+      v->answer[TRI_ASK_MODEL], need, gpu ? "on its GPU" : "of its node", have,
+      gpu ? "larger GPUs" : "fewer --gpus-per-node");
 }
 
 static bool fits(const measured *m, int64_t space) {
   return m->host <= space && (!m->device || m->device <= m->space);
 }
 
-/* The first way that fits. */
+/* Takes the first way that fits. */
 static tri_status choose_memory(const tri_interview *v, tri_draft *d, const measured *first, tri_text *said) {
   planned    base = {.m.lines = 0}, p = base;
   int64_t    space = 0;
@@ -240,7 +244,8 @@ done:
   return st;
 }
 
-/* Warnings are the business of the check that follows. */
+/* Plans once to measure the data, then sizes the deck. Warnings are muted because the check afterwards logs
+ * them. */
 static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) {
   int64_t    context = tri_source_shape(v->source)->max_pos;
   planned    p;
@@ -265,7 +270,7 @@ static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) 
   close_plan(&p);
   TRI_TRY(st);
   if (m.lines < least_samples(d->algo))
-    TRI_FAIL(TRI_EINPUT, "%s: %s learns from answers of both labels, and only %lld line%s could be taken",
+    TRI_FAIL(TRI_EINPUT, "%s: %s needs answers of both labels, but only %lld line%s could be used",
              v->answer[TRI_ASK_DATA], d->algo->name, (long long)m.lines, m.lines == 1 ? "" : "s");
   memset(&d->size, 0, sizeof d->size);
   if (d->algo->needs & TRI_NEEDS_ANSWERS)

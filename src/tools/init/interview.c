@@ -1,4 +1,4 @@
-/* interview.c - what a deck and its job are to be: from flags, from Slurm and the files, or asked. */
+/* interview.c - collects the choices for a deck and its job from flags, Slurm, the files and a person. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "interview.h"
 #include "base/error_list.h"
@@ -19,11 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 5, SUGGESTED_BYTES = 128 }; /* chosen: a busy controller answers in a second or two */
+enum { PATIENCE_S = 5, SUGGESTED_BYTES = 128 }; /* chosen. A busy controller answers in a second or two */
 
 /* ---- paths ---- */
 
-/* The folder we are in as the shell calls it, whose links other nodes may need; else as the system does. */
+/* Appends the current folder as the shell names it, because other nodes may need its links. Otherwise as the
+ * system names it. */
 static tri_status put_here(tri_text *out) {
   const char *shell = getenv("PWD");
   struct stat a, b;
@@ -32,11 +33,11 @@ static tri_status put_here(tri_text *out) {
   if (shell && shell[0] == '/' && !stat(shell, &a) && !stat(".", &b) && a.st_dev == b.st_dev &&
       a.st_ino == b.st_ino)
     return tri_text_printf(out, "%s", shell);
-  if (!getcwd(buffer, sizeof buffer)) TRI_FAIL(TRI_EFILE, "the folder this is started in cannot be named");
+  if (!getcwd(buffer, sizeof buffer)) TRI_FAIL(TRI_EFILE, "the current folder has no readable path");
   return tri_text_printf(out, "%s", buffer);
 }
 
-/* Whether ".." behind an absolute path leads to the folder before its last name: that is no link. */
+/* Returns whether ".." behind an absolute path leads to the folder before its last name. A link does not. */
 static bool can_go_up(const char *path) {
   const char *last = strrchr(path, '/');
   struct stat st;
@@ -44,9 +45,9 @@ static bool can_go_up(const char *path) {
   return last && strcmp(last, "/..") != 0 && !lstat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Takes "." and empty names out of an absolute path, and ".." with the name before it where it can. */
+/* Removes "." and empty names from an absolute path, and ".." with the name before it if possible. */
 static void tidy(char *path) {
-  size_t to = 0, n; /* to: behind what is kept, before the name that is looked at */
+  size_t to = 0, n; /* to: end of the part kept so far */
 
   for (const char *at = path + strspn(path, "/"); *at; at += n, at += strspn(at, "/")) {
     bool up = at[0] == '.' && at[1] == '.' && (at[2] == '/' || !at[2]);
@@ -78,11 +79,11 @@ tri_status tri_interview_path(const char *path, tri_text *out) {
   out->len = begin + strlen(out->data + begin);
   tri_visible(out->data + begin, out->len - begin, "", shown, sizeof shown);
   if (strcmp(shown, out->data + begin) != 0)
-    TRI_FAIL(TRI_EINPUT, "%s: a deck holds no path with characters like these", out->data + begin);
+    TRI_FAIL(TRI_EINPUT, "%s: paths in a deck must not contain such characters", out->data + begin);
   return TRI_OK;
 }
 
-/* ---- what can be suggested ---- */
+/* ---- suggestions ---- */
 
 static void suggest_device(const tri_interview *v, char *out) {
   bool gpus = v->cluster.n_kind ? tri_cluster_find(&v->cluster, v->given[TRI_ASK_PARTITION], true) != NULL
@@ -102,9 +103,9 @@ static void suggest_nodes(const tri_interview *v, char *out) {
   snprintf(out, SUGGESTED_BYTES, "1");
 }
 
-enum { CORES_OF_A_RANK = 8 }; /* chosen: CPU products gain little from more */
+enum { CORES_OF_A_RANK = 8 }; /* chosen. CPU products gain little from more */
 
-/* Without a cluster as this machine has them. */
+/* Suggests the GPUs or cores of this machine if there is no cluster. */
 static void suggest_per_node(const tri_interview *v, char *out) {
   const tri_device_ops *gpus = tri_device_find("cuda");
   int64_t               cores = v->kind ? v->kind->cores : sysconf(_SC_NPROCESSORS_ONLN), n;
@@ -116,8 +117,8 @@ static void suggest_per_node(const tri_interview *v, char *out) {
   if (n > 0) snprintf(out, SUGGESTED_BYTES, "%lld", (long long)n);
 }
 
-/* Memory of a GPU as Slurm calls it, "a100" or "a100_80gb"; of those that come in two sizes the smaller one.
- * 0: it is not known. */
+/* Returns the memory of a GPU by Slurm's name for it, "a100" or "a100_80gb". For types of two sizes it is the
+ * smaller one. 0: not known. */
 static double memory_of(const char *type) {
   static const char *const sizes[] = {"", "-40", "-80"};
   char                     name[TRI_CLUSTER_NAME_BYTES + 8];
@@ -157,17 +158,17 @@ static void suggest_algo(const tri_interview *v, char *out) {
     }
 }
 
-/* ---- what an answer must be ---- */
+/* ---- checks of answers ---- */
 
 static tri_status take_device(tri_interview *v, const char *text) {
   if (strcmp(text, "cpu") != 0 && strcmp(text, "cuda") != 0) TRI_FAIL(TRI_EARG, "must be cpu or cuda");
   v->cuda = !strcmp(text, "cuda");
   if (v->cuda && v->cluster.n_kind && !tri_cluster_find(&v->cluster, NULL, true))
-    TRI_FAIL(TRI_EARG, "no partition of this cluster has GPUs; cpu trains without");
+    TRI_FAIL(TRI_EARG, "no partition of this cluster has GPUs. Use cpu");
   return TRI_OK;
 }
 
-/* "all, gpu": every partition once. */
+/* Appends every partition once, as "all, gpu". */
 static tri_status put_partitions(const tri_interview *v, tri_text *out) {
   const tri_cluster *c = &v->cluster;
 
@@ -184,14 +185,14 @@ static tri_status take_partition(tri_interview *v, const char *text) {
   tri_status st = TRI_OK;
 
   if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+") != strlen(text))
-    TRI_FAIL(TRI_EARG, "is no name of a partition");
+    TRI_FAIL(TRI_EARG, "is not a name of a partition");
   v->kind =
       text[0] || v->cluster.n_kind ? tri_cluster_find(&v->cluster, text[0] ? text : NULL, v->cuda) : NULL;
   if (v->kind || !v->cluster.n_kind) return TRI_OK;
   if (tri_cluster_find(&v->cluster, text, false))
-    TRI_FAIL(TRI_EARG, "its nodes have no GPUs: another partition, or --device cpu");
+    TRI_FAIL(TRI_EARG, "its nodes have no GPUs. Choose another partition or --device cpu");
   TRI_TRY_DONE(put_partitions(v, &known));
-  TRI_FAIL_DONE(TRI_EARG, "there is no such partition; sinfo names %s", known.data);
+  TRI_FAIL_DONE(TRI_EARG, "there is no such partition. sinfo names %s", known.data);
 done:
   tri_text_free(&known);
   return st;
@@ -212,9 +213,9 @@ static tri_status take_nodes(tri_interview *v, const char *text) {
   char                     limit[128] = "";
 
   if (k && k->most_nodes && k->most_nodes < k->nodes)
-    snprintf(limit, sizeof limit, "the most that a job gets in partition %s", k->partition);
+    snprintf(limit, sizeof limit, "the limit of a job in partition %s", k->partition);
   else if (k)
-    snprintf(limit, sizeof limit, "all that partition %s has of its kind", k->partition);
+    snprintf(limit, sizeof limit, "all such nodes of partition %s", k->partition);
   return take_count(text,
                     !k                                          ? 0
                     : k->most_nodes && k->most_nodes < k->nodes ? k->most_nodes
@@ -222,7 +223,7 @@ static tri_status take_nodes(tri_interview *v, const char *text) {
                     limit, &v->nodes);
 }
 
-enum { MOST_RANKS = 1 << 20 }; /* as trireme train --check --ranks has it */
+enum { MOST_RANKS = 1 << 20 }; /* limit of trireme train --check --ranks */
 
 static tri_status take_per_node(tri_interview *v, const char *text) {
   const tri_cluster_nodes *k = v->kind;
@@ -231,10 +232,10 @@ static tri_status take_per_node(tri_interview *v, const char *text) {
                      !k        ? 0
                      : v->cuda ? k->gpus
                                : k->cores,
-                     v->cuda ? "the GPUs of a node" : "the cores of a node: each rank needs one",
+                     v->cuda ? "the GPUs of a node" : "the cores of a node (each rank needs one)",
                      &v->per_node));
   if (v->nodes * v->per_node > MOST_RANKS)
-    TRI_FAIL(TRI_EARG, "on %lld nodes these are %lld ranks, and %d can be planned", (long long)v->nodes,
+    TRI_FAIL(TRI_EARG, "%lld nodes make %lld ranks. The limit is %d", (long long)v->nodes,
              (long long)(v->nodes * v->per_node), MOST_RANKS);
   return TRI_OK;
 }
@@ -253,8 +254,7 @@ static tri_status take_walltime(tri_interview *v, const char *text) {
   if (s <= 0)
     TRI_FAIL(TRI_EARG, "must be a time as sbatch reads it: 90 (minutes), 4:00:00, 1-12 (days-hours)");
   if (v->kind && v->kind->longest_s > 0 && s > v->kind->longest_s)
-    TRI_FAIL(TRI_EARG, "is longer than jobs in partition %s may be, %.0f s", v->kind->partition,
-             v->kind->longest_s);
+    TRI_FAIL(TRI_EARG, "is longer than partition %s allows, %.0f s", v->kind->partition, v->kind->longest_s);
   return TRI_OK;
 }
 
@@ -262,10 +262,10 @@ static tri_status put_accounts(const tri_interview *v, tri_text *out) {
   return v->accounts.len ? tri_text_put(out, v->accounts.data, v->accounts.len) : TRI_OK;
 }
 
-/* Not every cluster heeds the accounts that it lists. */
+/* An unknown account is only a warning, because some clusters do not use the accounts they list. */
 static tri_status take_account(tri_interview *v, const char *text) {
   if (strspn(text, TRI_CLUSTER_ACCOUNT_LETTERS) != strlen(text))
-    TRI_FAIL(TRI_EARG, "is no name of an account");
+    TRI_FAIL(TRI_EARG, "is not a name of an account");
   if (text[0] && v->accounts.len && !tri_cluster_has_account(v->accounts.data, text))
     tri_log_narrow(TRI_LOG_WARN, "account %s: sacctmgr names %s for you, so sbatch may refuse it", text,
                    v->accounts.data);
@@ -290,51 +290,53 @@ done:
   return st;
 }
 
-/* What the model must have for lines like these. */
+/* Checks that the model suits the form of the lines. */
 static tri_status check_form(const tri_interview *v) {
   const char *model = v->answer[TRI_ASK_MODEL];
 
   if (v->broken && (v->lines.plain || v->lines.conversation || v->lines.bare))
     TRI_FAIL(TRI_EINPUT,
-             "%s brings a chat template that cannot be used: name another, --chat-template "
+             "%s has a chat template that cannot be used. Choose another one with --chat-template "
              "chatml|llama3|qwen2.5|...|FILE.jinja",
              model);
   if (v->lines.conversation && !v->chat)
     TRI_FAIL(TRI_EINPUT,
-             "its lines are lists of messages, and %s brings no chat template: name one, --chat-template "
-             "chatml|llama3|qwen2.5|...|FILE.jinja, or take a chat model",
+             "its lines are lists of messages, and %s has no chat template. Choose one with --chat-template "
+             "chatml|llama3|qwen2.5|...|FILE.jinja, or use a chat model",
              model);
   if (v->lines.bare && v->chat)
-    TRI_FAIL(TRI_EINPUT,
-             "its lines are text alone, and %s is a chat model: it would learn text without its chat "
-             "template.\n  Give lines of \"prompt\" and \"completion\" or of \"messages\", a base model, or "
-             "write a deck of your own",
-             model);
+    TRI_FAIL(
+        TRI_EINPUT,
+        "its lines are only text, and %s is a chat model. It would learn text without its chat "
+        "template.\n  Use lines with \"prompt\" and \"completion\" or with \"messages\", use a base model, "
+        "or "
+        "write your own deck",
+        model);
   return TRI_OK;
 }
 
-/* What the algorithm of --algo learns from; 0: none was named. */
+/* Returns TRI_NEEDS_* of the algorithm of --algo. 0: none was named. */
 static unsigned wanted(const tri_interview *v) {
   const tri_algo *a = v->given[TRI_ASK_ALGO] ? tri_algo_find(v->given[TRI_ASK_ALGO]) : NULL;
 
   return a ? a->needs : 0;
 }
 
-/* Where the model had an error its lines are looked at alone. */
+/* Checks the data, without the model if that had an error. */
 static tri_status take_data(tri_interview *v, const char *text) {
   TRI_TRY(tri_examples_look(text, wanted(v), &v->lines));
   if (!v->source) return TRI_OK;
   if (v->lines.text && !tri_source_tokenizer(v->source))
     TRI_FAIL(TRI_EINPUT,
-             "its lines are text, and %s has no tokenizer.json to read them with: copy it there from where "
-             "the model is from",
+             "its lines are text, and %s has no tokenizer.json to read them with. Copy it there from "
+             "the source of the model",
              v->answer[TRI_ASK_MODEL]);
   return check_form(v);
 }
 
 static bool same_key(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
-/* It is read as the other file is. */
+/* Checks the evaluation data, which must have the keys of the training data. */
 static tri_status take_eval(tri_interview *v, const char *text) {
   tri_examples x;
 
@@ -342,11 +344,11 @@ static tri_status take_eval(tri_interview *v, const char *text) {
   TRI_TRY(tri_examples_look(text, wanted(v), &x));
   if (!(x.needs & v->lines.needs) || !same_key(x.prompt, v->lines.prompt) ||
       !same_key(x.answer, v->lines.answer))
-    TRI_FAIL(TRI_EINPUT, "its lines have other fields than those of %s", v->answer[TRI_ASK_DATA]);
+    TRI_FAIL(TRI_EINPUT, "its lines have other fields than %s", v->answer[TRI_ASK_DATA]);
   return TRI_OK;
 }
 
-/* "grpo, ppo": all that learn from lines like those of the data. */
+/* Appends all algorithms that learn from such lines, as "grpo, ppo". */
 static tri_status put_algos(const tri_interview *v, tri_text *out) {
   const tri_algo *a;
 
@@ -362,7 +364,7 @@ static tri_status take_algo(tri_interview *v, const char *text) {
   v->algo = tri_algo_find(text);
   if (v->algo && v->algo->needs & v->lines.needs) return TRI_OK;
   TRI_TRY_DONE(put_algos(v, &fit));
-  TRI_FAIL_DONE(TRI_EARG, "%s; from lines like those of %s learn %s",
+  TRI_FAIL_DONE(TRI_EARG, "%s. These can learn from lines as in %s: %s",
                 v->algo ? "needs other lines" : "there is no such algorithm", v->answer[TRI_ASK_DATA],
                 fit.data);
 done:
@@ -373,13 +375,13 @@ done:
 /* ---- the questions ---- */
 
 typedef struct question {
-  const char *flag, *words, *words_cuda; /* words_cuda NULL: the same */
-  const char *none;                      /* what no answer means; NULL: there must be one */
+  const char *flag, *words, *words_cuda; /* words_cuda NULL: words */
+  const char *none;                      /* meaning of no answer. NULL: an answer is required */
   bool        is_path;
-  bool        of_gpus; /* asked where there are some; its messages name the flag themselves */
-  void (*suggest)(const tri_interview *v, char *out); /* [SUGGESTED_BYTES], "" before; NULL: nothing */
+  bool        of_gpus; /* asked only with GPUs. Its messages name the flag themselves */
+  void (*suggest)(const tri_interview *v, char *out); /* [SUGGESTED_BYTES], "" before. NULL: no suggestion */
   tri_status (*take)(tri_interview *v, const char *text);
-  tri_status (*choices)(const tri_interview *v, tri_text *out); /* shown behind the words; NULL: none */
+  tri_status (*choices)(const tri_interview *v, tri_text *out); /* shown behind the words. NULL: none */
 } question;
 
 static const question questions[TRI_QUESTIONS] = {
@@ -405,7 +407,7 @@ static const question questions[TRI_QUESTIONS] = {
 
 const char *tri_interview_flag(tri_asked q) { return questions[q].flag; }
 
-/* One text as the answer: taken where it can be. */
+/* Checks a text and stores it as the answer. */
 static tri_status take(tri_interview *v, tri_asked q, const char *text) {
   tri_text   path = {0};
   tri_status st = TRI_OK;
@@ -422,7 +424,7 @@ done:
   return st;
 }
 
-/* "partition (cpu, gpu)": the words of a question and what can be chosen. */
+/* Appends the words of a question and its choices, as "partition (cpu, gpu)". */
 static tri_status put_question(const tri_interview *v, const question *one, tri_text *out) {
   tri_text   choices = {0};
   tri_status st = one->choices ? one->choices(v, &choices) : TRI_OK;
@@ -434,16 +436,16 @@ static tri_status put_question(const tri_interview *v, const question *one, tri_
   return st;
 }
 
-/* A number alone is minutes to sbatch, and hours to most people. */
+/* Explains a number alone. sbatch reads it as minutes, most people mean hours. */
 static void say_time(const char *text) {
   double s = tri_slurm_seconds(text);
 
   if (strspn(text, "0123456789") == strlen(text))
-    tri_log(TRI_LOG_INFO, "--walltime %s is %.0f minute%s, %02.0f:%02.0f:00; %s:00:00 would be hours", text,
+    tri_log(TRI_LOG_INFO, "--walltime %s is %.0f minute%s, %02.0f:%02.0f:00. For hours write %s:00:00", text,
             s / 60, s == 60 ? "" : "s", floor(s / 3600), floor(fmod(s, 3600) / 60), text);
 }
 
-/* Asked again until it can be used. */
+/* Asks until the answer is usable. */
 static tri_status ask(tri_interview *v, tri_asked q, const char *suggested) {
   const question *one = &questions[q];
   tri_text        words = {0};
@@ -481,12 +483,12 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   if (one->suggest) one->suggest(v, suggested);
   if (!text && !v->yes) return ask(v, q, suggested);
   if (!text && q == TRI_ASK_PER_NODE && !v->kind && suggested[0])
-    tri_log(TRI_LOG_INFO, "--gpus-per-node is not given: %s, as this machine %s", suggested,
+    tri_log(TRI_LOG_INFO, "--gpus-per-node is not given. Taken: %s, as this machine %s", suggested,
             v->cuda ? "has" : "has cores for");
   if (!text) text = suggested;
   if (!text[0] && !one->none)
     TRI_FAIL(TRI_EARG, "%s is missing: %s%s%s", one->flag,
-             v->cluster.n_kind ? "it cannot be known here" : v->cluster.why,
+             v->cluster.n_kind ? "it has no default here" : v->cluster.why,
              v->cluster.n_kind ? "" : ", so it must be given",
              q == TRI_ASK_PER_NODE && !v->cuda ? ": with --device cpu the ranks of a node" : "");
   if (one->of_gpus) return take(v, q, text);
@@ -494,7 +496,8 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   return tri_error_at(take(v, q, text), where);
 }
 
-/* Whether a question can be settled though others had errors: what it stands on had none. */
+/* Returns whether a question can be settled after errors in others. The questions it depends on must be
+ * settled. */
 static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
   static const unsigned on[TRI_QUESTIONS] = {[TRI_ASK_PARTITION] = 1 << TRI_ASK_DEVICE,
                                              [TRI_ASK_NODES] = 1 << TRI_ASK_PARTITION,
@@ -509,15 +512,16 @@ static bool stands(const bool failed[TRI_QUESTIONS], tri_asked q) {
   return true;
 }
 
-/* One error is the error; several are listed above it. */
+/* Fails with a single error as it is, or with a count below the list of several. */
 static tri_status tell(tri_errors *errors) {
   if (!errors->n) return TRI_OK;
-  if (errors->n == 1) return tri_errors_fail(errors); /* as it is: it may have lines of its own */
+  if (errors->n == 1) return tri_errors_fail(errors); /* unchanged, because it may have several lines */
   tri_errors_say(errors);
-  TRI_FAIL(errors->st, "nothing is written: %lld faults, listed above", (long long)errors->n);
+  TRI_FAIL(errors->st, "nothing was written because of %lld errors, listed above", (long long)errors->n);
 }
 
-/* A person is asked again until all is well; without one all that is wrong is named. */
+/* Settles all questions. A person is asked until each answer is usable. Otherwise all errors are
+ * collected. */
 static tri_status settle_all(tri_interview *v, tri_errors *errors) {
   bool failed[TRI_QUESTIONS] = {false};
 
@@ -538,7 +542,7 @@ tri_status tri_interview_hold(tri_interview *v) {
 
   TRI_TRY(tri_cluster_ask(PATIENCE_S, &v->cluster));
   if (!v->cluster.n_kind)
-    tri_log(TRI_LOG_WARN, "%s: nodes, times and partitions are not compared with the cluster's",
+    tri_log(TRI_LOG_WARN, "%s. Nodes, times and partitions are not checked against the cluster",
             v->cluster.why);
   st = settle_all(v, &errors);
   tri_errors_free(&errors);

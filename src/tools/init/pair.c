@@ -1,4 +1,4 @@
-/* pair.c - two files of a folder that belong together: both of them or none, and over no other's unasked. */
+/* pair.c - writes two files of a folder together or not at all. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pair.h"
 
@@ -9,23 +9,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILES = 2, NAME_BYTES = 256, NAMES_TRIED = 100 /* chosen: of processes that were killed here */ };
+enum { FILES = 2, NAME_BYTES = 256, NAMES_TRIED = 100 /* chosen. Killed processes may have left names */ };
 
-/* One of them on its way to its place. */
+/* One of the files on its way into place. */
 typedef struct part {
   const tri_pair_file *file;
-  char                 made[NAME_BYTES], old[NAME_BYTES]; /* ours; what stood in the place; "": nothing */
-  struct stat          sb;                                /* of what we made */
+  char                 made[NAME_BYTES], old[NAME_BYTES]; /* name of our temporary file, and of the file
+                                                           * replaced. "": none */
+  struct stat          sb;                                /* the temporary file */
 } part;
 
 typedef struct work {
   const char *folder;
-  int         at; /* the folder, open */
+  int         at; /* descriptor of the folder */
   bool        force;
   part        part[FILES];
 } work;
 
-/* A name beside the file's that nobody has yet: number is changed until it is one. */
+/* Makes a temporary name beside the file's. The caller tries other numbers until it is free. */
 static void name_beside(const part *p, int number, const char *end, char out[NAME_BYTES]) {
   snprintf(out, NAME_BYTES, ".%.100s.%ld-%d.%s", p->file->name, (long)getpid(), number, end);
 }
@@ -51,7 +52,7 @@ static tri_status make(const work *w, part *p) {
     fd = openat(w->at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST) break;
   }
-  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: no file can be made there: %s", w->folder, strerror(errno));
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot create a file: %s", w->folder, strerror(errno));
   memcpy(p->made, name, sizeof name);
   st = write_all(w, p, fd);
   if (st == TRI_OK && fstat(fd, &p->sb))
@@ -62,7 +63,7 @@ static tri_status make(const work *w, part *p) {
   return st;
 }
 
-/* Does it stand in its place? */
+/* Returns whether the file in place is ours. */
 static bool is_ours(const work *w, const part *p) {
   struct stat here;
 
@@ -70,18 +71,18 @@ static bool is_ours(const work *w, const part *p) {
          here.st_dev == p->sb.st_dev && here.st_ino == p->sb.st_ino;
 }
 
-/* Another name for what stands in the place, so that it can have it again. */
+/* Gives the existing file another name, so that it can be put back. */
 static tri_status keep_old(const work *w, part *p) {
   struct stat sb;
   char        name[NAME_BYTES];
   int         i = 0;
 
-  if (fstatat(w->at, p->file->name, &sb, AT_SYMLINK_NOFOLLOW)) return TRI_OK; /* nothing */
+  if (fstatat(w->at, p->file->name, &sb, AT_SYMLINK_NOFOLLOW)) return TRI_OK; /* nothing there */
   if (S_ISDIR(sb.st_mode)) TRI_FAIL(TRI_EFILE, "%s/%s: is a folder", w->folder, p->file->name);
   do name_beside(p, i, "old", name);
   while (!fstatat(w->at, name, &sb, AT_SYMLINK_NOFOLLOW) && ++i < NAMES_TRIED);
   if (linkat(w->at, p->file->name, w->at, name, 0) && renameat(w->at, p->file->name, w->at, name))
-    TRI_FAIL(TRI_EFILE, "%s/%s: cannot be written over: %s", w->folder, p->file->name, strerror(errno));
+    TRI_FAIL(TRI_EFILE, "%s/%s: cannot be replaced: %s", w->folder, p->file->name, strerror(errno));
   memcpy(p->old, name, sizeof name);
   return TRI_OK;
 }
@@ -93,25 +94,25 @@ static tri_status take_over(const work *w, part *p) {
   return TRI_OK;
 }
 
-/* Of two that come at once the file system lets one have the place. A server that lost its own answer may say
- * that it is taken, by us. */
+/* Puts a file in place without replacing another one. If two processes come at once, link lets one succeed. A
+ * file server that lost its own reply may report EEXIST for our own file. */
 static tri_status take(const work *w, part *p) {
   int error = linkat(w->at, p->made, w->at, p->file->name, 0) ? errno : 0;
 
   if (error == EEXIST && !is_ours(w, p))
-    TRI_FAIL(TRI_EARG, "%s/%s is there already: another folder, or --force to write over it", w->folder,
+    TRI_FAIL(TRI_EARG, "%s/%s exists. Use another folder, or --force to replace it", w->folder,
              p->file->name);
   if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS)
     TRI_FAIL(TRI_EFILE,
-             "%s: its file system has no hard links, without which two that write at once cannot be kept "
-             "apart: --force, where no other does",
+             "%s: its file system has no hard links, which are needed to keep two writers "
+             "apart. Use --force if no other process writes there",
              w->folder);
   if (error && error != EEXIST)
     TRI_FAIL(TRI_EFILE, "%s/%s: cannot be written: %s", w->folder, p->file->name, strerror(error));
   return TRI_OK;
 }
 
-/* Its place is as it was before. */
+/* Puts the earlier state back in place. */
 static void give_back(const work *w, part *p) {
   if (p->old[0])
     renameat(w->at, p->old, w->at, p->file->name);

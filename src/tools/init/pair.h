@@ -1,4 +1,4 @@
-/* pair.h - two files of a folder that belong together: both of them or none, and over no other's unasked. */
+/* pair.h - writes two files of a folder together or not at all. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAIR_H
 #define TRI_PAIR_H
@@ -7,14 +7,14 @@
 
 typedef struct tri_pair_file {
   const char *name; /* in the folder */
-  const char *text; /* as all of this borrowed */
+  const char *text; /* borrowed, as all members */
   size_t      n_bytes;
 } tri_pair_file;
 
-/* Not collective. Each is written under a name of its own and flushed, then both take their places. force: in
- * the place of what stands there, links themselves; without it whatever takes a place first keeps it,
- * TRI_EARG. Where the second cannot have its place, the first gives its own back: all is as it was.
- * TRI_EFILE: the folder takes no file, or a folder stands in a file's place. */
+/* Not collective. Writes and flushes each file under a temporary name, then puts both in place. With force it
+ * replaces existing files, and links themselves. Without force an existing file stays, and the call fails
+ * with TRI_EARG. If the second file cannot be put in place, the first is taken back and the folder is as
+ * before. TRI_EFILE: the folder is not writable, or a folder has the name of a file. */
 TRI_CHECKED tri_status tri_pair_write(const char *folder, const tri_pair_file file[2], bool force);
 
 #endif

@@ -1,5 +1,5 @@
-/* advice.c - what would fit where a deck does not: changes of deck and job, each planned, cheapest first: by
- * the seconds of a step times its GPUs. */
+/* advice.c - searches for changes of deck and job with which a run fits. Each is planned. They are sorted by
+ * the seconds of a step times the ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "plan.h"
@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked for, and changed step by step. */
+/* An attempt: the changes so far, with the job and the numbers of the deck they lead to. */
 typedef struct attempt {
   tri_plan_job job;
   tri_advice   a;
-  int64_t      micro, accum, tokens, at_once; /* of the deck as it is now; 0: not its way */
+  int64_t      micro, accum, tokens, at_once; /* deck values with these changes. 0: the deck does not use this
+                                               * number */
 } attempt;
 
 typedef struct asked {
@@ -28,7 +29,7 @@ static bool same_key(const char *a, const char *b) {
   return n == strcspn(b, "=") && !strncmp(a, b, n);
 }
 
-/* The same key again replaces what it said. */
+/* Adds a change "key=value". It replaces an earlier change of the same key. */
 static void put(attempt *x, const char *change) {
   int i = 0;
 
@@ -45,7 +46,7 @@ static void put_number(attempt *x, const char *key, int64_t n) {
   put(x, text);
 }
 
-/* ---- trying ---- */
+/* ---- trying an attempt ---- */
 
 static int64_t weight_of(const tri_plan *p) {
   if (!p->job.gpu) return p->sum.rollout + p->sum.learn;
@@ -54,7 +55,8 @@ static int64_t weight_of(const tri_plan *p) {
          tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_LEARN);
 }
 
-/* The user's arguments but those of changed keys, then the changes of the deck. *args is to be freed. */
+/* Makes the user's arguments without those of changed keys, followed by the changes of the deck. The caller
+ * frees *args. */
 static tri_status make_args(const asked *q, attempt *x, char ***args, int *n) {
   TRI_TRY(TRI_ALLOC(*args, q->n_args + TRI_ADVICE_CHANGES));
   *n = 0;
@@ -68,7 +70,7 @@ static tri_status make_args(const asked *q, attempt *x, char ***args, int *n) {
   return TRI_OK;
 }
 
-/* Of the deck as it is in this plan: other nodes make another share of it. */
+/* Takes the batch numbers from this plan. Another number of nodes divides the batch in another way. */
 static void take_numbers(attempt *x, const tri_plan *p) {
   x->micro = p->t.plan.batch.micro_batch_size;
   x->accum = p->t.plan.batch.gradient_accumulation_steps;
@@ -76,8 +78,8 @@ static void take_numbers(attempt *x, const tri_plan *p) {
   x->at_once = p->t.source->generates ? p->t.plan.decode : 0;
 }
 
-/* *weight: of both phases together, so that a change of the smaller one counts too; 0: it cannot be
- * planned, its numbers contradict the deck's others. */
+/* Plans an attempt. *weight sums both phases, so that a change of the smaller phase counts too. It is 0 if
+ * the deck cannot be planned because its numbers contradict each other. */
 static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
   char     **args = NULL;
   int        n = 0;
@@ -105,7 +107,7 @@ done:
 
 /* ---- changes ---- */
 
-/* Makes x cheaper in memory by one notch; false: it is at its end. */
+/* Makes x need less memory by one notch. Returns false if x is at its end. */
 typedef bool (*notch)(const asked *q, attempt *x);
 
 static bool less_kept(const asked *q, attempt *x) {
@@ -116,7 +118,8 @@ static bool less_kept(const asked *q, attempt *x) {
   return true;
 }
 
-/* Half the samples of a pass, twice the passes; or half its tokens, as long as the longest sequence fits. */
+/* Halves the samples of a pass and doubles the passes. A deck in tokens gets half the tokens, as long as the
+ * longest sequence fits. */
 static bool smaller_pass(const asked *q, attempt *x) {
   int64_t least = q->p->t.plan.max_tokens * q->p->t.source->together;
 
@@ -134,8 +137,8 @@ static bool smaller_pass(const asked *q, attempt *x) {
   return true;
 }
 
-enum { LEAST_AT_ONCE = 8 };    /* chosen: with fewer rows a decode step is all reading of weights */
-enum { FINEST_TOKENS = 1024 }; /* chosen: a pass of fewer tokens more costs the same time */
+enum { LEAST_AT_ONCE = 8 };    /* chosen. With fewer rows a decode step only reads weights */
+enum { FINEST_TOKENS = 1024 }; /* chosen. Passes smaller by less than this take the same time */
 
 static bool fewer_at_once(const asked *q, attempt *x) {
   (void)q;
@@ -164,7 +167,7 @@ static bool offload(const asked *q, attempt *x) {
   return true;
 }
 
-enum { MOST_NODES = 128 }; /* chosen: beyond that a rank's share is small beside what does not shrink */
+enum { MOST_NODES = 128 }; /* chosen. Beyond it a rank's share is small beside the memory it cannot share */
 
 static bool more_nodes(const asked *q, attempt *x) {
   (void)q;
@@ -174,7 +177,7 @@ static bool more_nodes(const asked *q, attempt *x) {
   return true;
 }
 
-/* In order: those that cost seconds at most; then those that cost more of them; then other machines. */
+/* Small changes cost seconds at most. Large ones cost more time. More nodes come last. */
 static const notch small[] = {less_kept, smaller_pass, fewer_at_once}, large[] = {spread, offload};
 enum { N_SMALL = sizeof small / sizeof *small, N_LARGE = sizeof large / sizeof *large };
 
@@ -185,7 +188,7 @@ static attempt begin(const asked *q) {
   return x;
 }
 
-/* Where a search is: the best so far, and whether that fits. */
+/* State of a search: the best attempt so far, its weight, and whether it fits. */
 typedef struct search {
   attempt x;
   int64_t weight;
@@ -194,7 +197,7 @@ typedef struct search {
 
 static search start(const asked *q) { return (search){begin(q), weight_of(q->p), false}; }
 
-/* One notch of a kind, where it makes the plan smaller. *on: it did, and a further one may. */
+/* Applies one notch of a kind if it makes the plan smaller. *on: it did, and another notch may too. */
 static tri_status turn(const asked *q, notch change, search *s, bool *on) {
   attempt next = s->x;
   int64_t weight = 0;
@@ -203,14 +206,14 @@ static tri_status turn(const asked *q, notch change, search *s, bool *on) {
   *on = change(q, &next);
   while (*on) {
     TRI_TRY(try(q, &next, &fits, &weight));
-    if (weight || !change(q, &next)) break; /* numbers that do not go together: a notch further they may */
+    if (weight || !change(q, &next)) break; /* contradicting numbers may agree one notch further */
   }
   *on = weight && weight < s->weight;
   if (*on) *s = (search){next, weight, fits};
   return TRI_OK;
 }
 
-/* Notch by notch, one of each kind in turn. */
+/* Applies notches until the plan fits, one of each kind in turn. */
 static tri_status turn_all(const asked *q, const notch *change, int n, search *s) {
   bool on[N_SMALL] = {false}, any = true;
 
@@ -225,13 +228,13 @@ static tri_status turn_all(const asked *q, const notch *change, int n, search *s
   return TRI_OK;
 }
 
-/* Takes back each change from `first` on that it fits without. */
+/* Takes back each change from `first` on if the plan fits without it. */
 static tri_status prune(const asked *q, search *s, int first) {
   for (int i = s->x.a.n - 1; i >= first && s->x.a.n > 1; i--) {
     attempt less = s->x;
     int64_t weight;
     bool    fits;
-    if (less.a.change[i][0] == '-') continue; /* the job it was planned for */
+    if (less.a.change[i][0] == '-') continue; /* part of the job, not of the deck */
     memmove(less.a.change[i], less.a.change[i + 1], (size_t)(less.a.n - 1 - i) * sizeof less.a.change[0]);
     less.a.n--;
     TRI_TRY(try(q, &less, &fits, &weight));
@@ -240,7 +243,8 @@ static tri_status prune(const asked *q, search *s, int first) {
   return TRI_OK;
 }
 
-/* The number of change i, as large again as it may be: doubled, then by halves of what is left. */
+/* Raises the number of change i as far as the plan still fits. It doubles first, then adds ever smaller
+ * halves. */
 static tri_status relax_number(const asked *q, search *s, int i, int64_t finest) {
   int64_t n = strtoll(strchr(s->x.a.change[i], '=') + 1, NULL, 10), step = n;
 
@@ -258,7 +262,7 @@ static tri_status relax_number(const asked *q, search *s, int i, int64_t finest)
   return TRI_OK;
 }
 
-/* Numbers that were halved in turns. */
+/* Raises the numbers that were halved. */
 static tri_status relax(const asked *q, search *s) {
   for (int i = 0; i < s->x.a.n; i++) {
     if (same_key(s->x.a.change[i], "rollout.max_sequences"))
@@ -268,17 +272,17 @@ static tri_status relax(const asked *q, search *s) {
   return TRI_OK;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
-enum { MOST_FOUND = 16 }; /* more than all searches give */
+enum { MOST_FOUND = 16 }; /* more than all searches can find */
 
-/* Attempts that fit, the cheapest first. */
+/* Fitting attempts, the cheapest first. */
 typedef struct found {
   attempt x[MOST_FOUND];
   int     n;
 } found;
 
-/* What a step costs: its seconds times the ranks; 0: they are not known. */
+/* Returns the cost of a step as seconds times ranks. 0: the seconds are not known. */
 static double cost_of(const attempt *x) { return x->a.step_s * x->job.nodes * x->job.per_node; }
 
 static int index_of(const tri_advice *a, const char *change) {
@@ -288,14 +292,14 @@ static int index_of(const tri_advice *a, const char *change) {
   return k < a->n ? k : -1;
 }
 
-/* Whether b changes all that a does, and perhaps more. */
+/* Returns whether b changes every key that a changes. */
 static bool covers(const tri_advice *b, const tri_advice *a) {
   for (int k = 0; k < a->n; k++)
     if (index_of(b, a->change[k]) < 0) return false;
   return true;
 }
 
-/* What takes more changes for no less is left out. */
+/* Adds x in its place. Drops attempts with more changes that cost no less than another one. */
 static void put_found(const attempt *x, found *f) {
   double cost = cost_of(x);
   int    n = 0, at;
@@ -310,7 +314,7 @@ static void put_found(const attempt *x, found *f) {
   f->n = n + 1;
 }
 
-/* Changes from `first` on may be taken back. */
+/* Simplifies a fitting attempt and adds it. Changes from `first` on may be taken back. */
 static tri_status keep(const asked *q, search *s, int first, found *f) {
   if (!s->fits) return TRI_OK;
   TRI_TRY(prune(q, s, first));
@@ -319,7 +323,7 @@ static tri_status keep(const asked *q, search *s, int first, found *f) {
   return TRI_OK;
 }
 
-/* The cheapest, and among them one with more nodes, where there is one: it is the quicker one. */
+/* Picks the cheapest attempts. One with more nodes is among them if there is one, because it is faster. */
 static int choose(const found *f, tri_advice out[TRI_ADVICE_MOST]) {
   int n = 0, nodes = -1;
 
@@ -332,8 +336,8 @@ static int choose(const found *f, tri_advice out[TRI_ADVICE_MOST]) {
 
 /* ---- searches ---- */
 
-/* From `from` on: each kind of small change alone; then none, each or both of the large ones, and all small
- * ones that are still needed. */
+/* Searches from `from` on. First tries each small change alone. Then tries every set of the large changes
+ * (none, each, both), with all small changes still needed. */
 static tri_status explore(const asked *q, const search *from, found *f) {
   int    first = from->x.a.n;
   search s = *from;
@@ -359,7 +363,8 @@ static tri_status explore(const asked *q, const search *from, found *f) {
   return TRI_OK;
 }
 
-/* More nodes alone; and where nothing else was found, the fewest with which something is. */
+/* Tries more nodes alone. If nothing was found before, it finds the fewest nodes with which other changes
+ * fit. */
 static tri_status with_nodes(const asked *q, const search *from, found *f) {
   static const notch more = more_nodes;
   bool               needed = !f->n;
@@ -377,7 +382,7 @@ static tri_status with_nodes(const asked *q, const search *from, found *f) {
   return TRI_OK;
 }
 
-/* No change of the deck helps, nor more nodes: GPUs that would. */
+/* Looks for larger GPUs when neither the deck nor more nodes help. */
 static tri_status larger_gpus(const asked *q, found *f) {
   static const char *const larger[] = {"a100-80", "h200", "b200"};
 

@@ -1,4 +1,4 @@
-/* check.c - all that is wrong with a deck and what it names, at once: trireme train --check. */
+/* check.c - finds all errors in a deck and its files at once (trireme train --check). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@ static void say_data(const char *key, const tri_dataset *d) {
             s->n_line == 1 ? "" : "s", s->longest);
 }
 
-/* Lines that end with a newline. */
+/* Logs lines, each of which ends with a newline. */
 static void say_lines(tri_text *lines) {
   if (!lines->len) return;
   lines->data[--lines->len] = 0;
@@ -37,35 +37,37 @@ static tri_status check_tensors(const tri_trainer *t) {
   return TRI_OK;
 }
 
-/* How many ranks: those asked for with --ranks, else those of the launcher. */
+/* Number of ranks, from --ranks or else from the launcher. */
 typedef struct ranks {
   bool asked;
-  int  all, here; /* of them on one machine */
-  bool elsewhere; /* what this machine has and lacks is of no interest: only errors and warnings are said */
+  int  all, here; /* on one machine */
+  bool elsewhere; /* the run is for other machines, so this machine's facts are not reported. Only errors and
+                   * warnings are */
   tri_show_learned show; /* lines of data to print */
 } ranks;
 
-/* What the machine lacks. The one of a job that is only asked about may have more. */
+/* Reports a shortage of this machine. It is a warning if the run is only asked about with --ranks, because
+ * the job's nodes may have more. */
 static tri_status note_machine(tri_status st, const ranks *n, tri_errors *errors) {
   tri_errors note = {0};
 
   if (!n->asked) return tri_error_note(st, errors);
   TRI_TRY(tri_error_note(st, &note));
   if (note.n && !n->elsewhere) {
-    tri_log(TRI_LOG_WARN, "as on this machine; the nodes of a job may have more:");
+    tri_log(TRI_LOG_WARN, "checked on this machine (the nodes of a job may have more):");
     say_lines(&note.text);
   }
   tri_errors_free(&note);
   return TRI_OK;
 }
 
-/* In a CPU build "cuda" is none; in one with CUDA this machine need not have a GPU. */
+/* A CPU build refuses "cuda". A CUDA build accepts it on a machine without a GPU. */
 static tri_status check_device(const char *device, tri_errors *errors) {
   if (!strcmp(device, "auto")) return TRI_OK;
   TRI_TRY(tri_error_note(tri_error_about(tri_device_check(device), "run.device"), errors));
   if (strcmp(device, tri_device_host()) && tri_device_find(device))
     tri_log(TRI_LOG_WARN,
-            "run.device: %s: memory and batches are planned as on the CPU; trireme plan plans for GPUs",
+            "run.device: %s: memory and batches are planned for the CPU here. trireme plan plans for GPUs",
             device);
   return TRI_OK;
 }
@@ -74,7 +76,7 @@ static tri_status check_collectives(const char *device) {
   return tri_comm_check(strcmp(device, "auto") ? device : tri_device_auto());
 }
 
-/* What the run would go on from. */
+/* Logs the checkpoint from which the run would resume. */
 static void say_resume(const tri_trainer *t) {
   int64_t done = t->run.resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source)) : 0;
 
@@ -85,7 +87,7 @@ static void say_resume(const tri_trainer *t) {
             (long long)t->plan.steps);
 }
 
-/* Ranks that do not fill nodes are an error; then the rest is looked at as for one node. */
+/* Ranks that do not fill their nodes are an error. The rest is then checked as for one node. */
 static tri_status open_session(const tri_config *cfg, const ranks *n, tri_errors *errors, tri_session *se) {
   tri_session_opt opt = {tri_device_host(), (int)cfg->run.ranks_per_node, (int)cfg->run.threads, 0, NULL};
   int64_t         before = errors->n;
@@ -96,15 +98,15 @@ static tri_status open_session(const tri_config *cfg, const ranks *n, tri_errors
   return tri_session_pretend(&opt, n->all, n->here, se);
 }
 
-/* A checkpoint for a trial, as the run writes one. Where the plan has errors its size is not known. */
+/* Writes a checkpoint as a trial, as the run writes one. If the plan has errors its size is not known. */
 static tri_status rehearse(tri_trainer *t, bool is_planned, tri_errors *errors) {
-  if (!is_planned) TRI_TRY(tri_errors_miss(errors, "room for checkpoints"));
+  if (!is_planned) TRI_TRY(tri_errors_miss(errors, "space for checkpoints"));
   if (!t->run.may_write) return TRI_OK;
   return tri_error_note(is_planned ? tri_save_rehearse(t) : tri_ckpt_rehearse(t->run.folder, NULL, 0),
                         errors);
 }
 
-/* In a session that is pretended. */
+/* Checks everything behind the keys in a pretended session. */
 static tri_status check_run(const tri_config *cfg, const ranks *n, tri_errors *errors) {
   tri_session se = {0};
   tri_trainer t = {0};
@@ -142,7 +144,7 @@ done:
   return st;
 }
 
-/* Where keys have errors: what else is wrong is looked for as on one rank. */
+/* Looks for other errors as on one rank, after keys had errors. */
 static tri_status look_beside(const tri_config *cfg, tri_errors *errors) {
   tri_session_opt opt = {.device = tri_device_host()};
   tri_session     se = {0};
@@ -156,7 +158,7 @@ static tri_status look_beside(const tri_config *cfg, tri_errors *errors) {
   return st;
 }
 
-/* With --ranks a node has run.ranks_per_node of them, or it is one node. */
+/* With --ranks a node has run.ranks_per_node ranks. Without that key all ranks are on one node. */
 static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   int64_t per_node = cfg->run.ranks_per_node;
   ranks   n = {.asked = asked > 0,
@@ -167,20 +169,20 @@ static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   return n;
 }
 
-/* All errors, and what they kept from being looked at. */
+/* Fails with the number of errors and the checks that they prevented. */
 static tri_status fail_with(const char *path, const tri_errors *errors) {
   bool one = errors->n == 1;
 
-  TRI_FAIL(errors->st, "%s: %lld fault%s, listed above%s%s%s", path, (long long)errors->n, one ? "" : "s",
-           errors->unseen.len ? "; not looked at because of " : "",
+  TRI_FAIL(errors->st, "%s: %lld error%s, listed above%s%s%s", path, (long long)errors->n, one ? "" : "s",
+           errors->unseen.len ? ". Not checked because of " : "",
            !errors->unseen.len ? ""
            : one               ? "it: "
                                : "them: ",
            errors->unseen.len ? errors->unseen.data : "");
 }
 
-/* With the deck as it was read, and what that found. read: how the reading ended; of a deck that is no deck
- * there is nothing else to look at. */
+/* Checks the deck as it was read, with the errors of reading. read: the status of reading. If it is not
+ * TRI_OK the file is no deck, and nothing else is checked. */
 static tri_status check_deck(const char *path, const tri_config *cfg, const ranks *n, tri_text *notes,
                              tri_errors *errors, tri_status read) {
   tri_status st = tri_error_note(read, errors);
@@ -193,8 +195,8 @@ static tri_status check_deck(const char *path, const tri_config *cfg, const rank
     tri_errors_say(errors);
     st = fail_with(path, errors);
   } else if (st == TRI_OK) {
-    tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n->all, n->all == 1 ? "" : "s",
-            n->all == 1 && !n->asked ? "; --ranks N for a job of N" : "");
+    tri_log(TRI_LOG_INFO, "%s: no errors found, planned for %d rank%s%s", path, n->all,
+            n->all == 1 ? "" : "s", n->all == 1 && !n->asked ? ". --ranks N plans for a job of N ranks" : "");
   }
   tri_text_free(notes);
   tri_errors_free(errors);

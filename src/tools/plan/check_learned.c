@@ -1,4 +1,4 @@
-/* check_learned.c - lines of training data as the model gets them: trireme train --check --show. */
+/* check_learned.c - prints lines of training data as the model gets them (trireme train --check --show). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check_learned.h"
 
@@ -11,17 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The tokens of a line, or of a side of a pair. */
+/* Tokens of a line, or of one side of a pair. */
 typedef struct side {
   const int32_t *id;   /* [n] */
-  const uint8_t *skip; /* [n] or NULL: as tri_example has it */
+  const uint8_t *skip; /* [n] or NULL, as in tri_example */
   int            n, n_prompt;
   bool           prompts; /* nothing is learned */
 } side;
 
 typedef struct printer {
-  const tri_tokenizer *tokenizer;   /* NULL: tokens are shown as numbers */
-  const char          *begin, *end; /* around what is learned */
+  const tri_tokenizer *tokenizer;   /* NULL shows tokens as numbers */
+  const char          *begin, *end; /* printed around learned tokens */
   bool                 json;
 } printer;
 
@@ -36,7 +36,7 @@ static int n_learned(const side *s) {
   return n;
 }
 
-/* Behind the last token from `from` on that is learned as it is, or is not. */
+/* Returns the end of the run of tokens that starts at `from` and is learned, or not learned, throughout. */
 static int run_end(const side *s, int from) {
   int to = from + 1;
 
@@ -48,12 +48,14 @@ static size_t common_bytes(const tri_text *a, const tri_text *b) {
   size_t n = 0;
 
   while (n < a->len && n < b->len && a->data[n] == b->data[n]) n++;
-  while (n && n < b->len && ((unsigned char)b->data[n] & 0xC0) == 0x80) n--; /* no part of a character */
+  while (n && n < b->len && ((unsigned char)b->data[n] & 0xC0) == 0x80)
+    n--; /* do not cut a UTF-8
+                                                                              * character */
   return n;
 }
 
-/* The text that tokens [from, to) add behind those from `before` on. A decoder may treat the first token of
- * all in its own way, and a character may lie in several tokens: the neighbours are decoded too. */
+/* Appends the text of tokens [from, to), decoded together with those from `before` on. A decoder may treat
+ * the very first token in a special way, and a character may span several tokens. */
 static tri_status put_run(const printer *p, const side *s, int before, int from, int to, tri_text *out) {
   tri_text   head = {0}, whole = {0};
   tri_status st = TRI_OK;
@@ -73,7 +75,7 @@ done:
   return st;
 }
 
-/* Every run of tokens; learned ones between p->begin and p->end. */
+/* Prints all runs of tokens, with learned ones between p->begin and p->end. */
 static tri_status print_marked(const printer *p, const side *s) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
@@ -93,7 +95,7 @@ done:
   return st;
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
 static tri_status put_json(const printer *p, const side *s, tri_text *out) {
   tri_text   text = {0};
@@ -138,9 +140,9 @@ done:
   return st;
 }
 
-/* ---- as text ---- */
+/* ---- text ---- */
 
-/* "talk.jsonl:3: chosen: 40 tokens, 12 learned, cut". */
+/* Prints a heading such as "talk.jsonl:3: chosen: 40 tokens, 12 learned, cut". */
 static tri_status print_heading(const tri_example *e, const char *file, int64_t line, const char *name,
                                 const side *s) {
   tri_text   out = {0};
@@ -150,7 +152,7 @@ static tri_status print_heading(const tri_example *e, const char *file, int64_t 
                                s->n == 1 ? "" : "s"));
   if (s->prompts) TRI_TRY_DONE(tri_text_printf(&out, ", a prompt"));
   if (!s->prompts) TRI_TRY_DONE(tri_text_printf(&out, ", %d learned", n_learned(s)));
-  if (e->cut) TRI_TRY_DONE(tri_text_printf(&out, ", cut: the line is too long"));
+  if (e->cut) TRI_TRY_DONE(tri_text_printf(&out, ", cut (the line is too long)"));
   TRI_TRY_DONE(tri_text_printf(&out, "\n"));
   st = tri_print(out.data, out.len);
 done:
@@ -176,9 +178,9 @@ static tri_status print_example(const printer *p, const tri_example *e, const ch
   return e->rejected ? print_marked(p, &s[1]) : TRI_OK;
 }
 
-/* ---- of every file ---- */
+/* ---- all files ---- */
 
-/* Adds the lines of a file. */
+/* Adds the number of lines of a file to *n. */
 static tri_status count_lines(const char *path, int64_t most_bytes, int64_t *n) {
   tri_lines  *lines = NULL;
   const char *text;
@@ -203,7 +205,7 @@ tri_status tri_check_learned(const tri_trainer *t, const tri_show_learned *show)
                               .begin = tint ? "\033[32m" : "\xe2\x9f\xa6",
                               .end = tint ? "\033[0m" : "\xe2\x9f\xa7",
                               .json = show->json};
-  int64_t                before = 0; /* lines of the files before */
+  int64_t                before = 0; /* lines of the earlier files */
   int64_t                i = 0, n = d && tri_dataset_stats(d)->n_line ? tri_dataset_count(d) : 0;
 
   if (!n) tri_log(TRI_LOG_WARN, "--show: no line of data.train could be read");

@@ -1,5 +1,4 @@
-/* measure.c - the policy's compute on this machine's cores: a model of its shape passes batches of the deck's
- * sizes, with all its layers or with as many as a plan has time for. */
+/* measure.c - sizes the batches that time the policy's compute for a plan. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure.h"
 
@@ -8,16 +7,18 @@
 
 #include <math.h>
 
-/* Chosen: passes that take longer, by what such cores do, are not waited for. */
+/* Chosen. Passes are not timed if they would take longer than this by the machine's figures. */
 static const double most_s = 3.5;
-/* Of a kind, at least: plan_bench.c. Chosen: tokens of a pass; products of more rows gain little. */
+/* Passes of a kind, at least (plan_bench.c), and tokens of a pass. Chosen: products of more rows gain
+ * little. */
 enum { PASSES = 2, LEAST_TOKENS = 128 };
 
-/* Measured with tests/bench/predict.sh, 4 ranks on 2 cores: what is lost where each waits for the turn of
- * others. */
+/* Factor lost when each rank waits for its turn on a core. Measured with tests/bench/predict.sh, 4 ranks on 2
+ * cores. */
 static const double lost_in_turns = 1.1;
 
-/* Ranks of a node that share fewer cores than they have threads take turns. */
+/* Returns the factor by which ranks slow down if a node has fewer cores than all their threads. They take
+ * turns. */
 static double turns(const tri_plan *p) {
   double want = (double)p->se.threads * p->job.per_node, have = p->se.rt.machine_cores;
 
@@ -42,8 +43,8 @@ tri_bench_size tri_plan_sizes(const tri_cost_pass *learn, const tri_cost_rollout
   return z;
 }
 
-/* Seconds of all passes of so many layers, by what such cores do: what was measured of them once may be of a
- * busy hour. */
+/* Estimates the seconds of all passes with L layers from the built-in figures of such cores. It does not use
+ * the doctor's file, because that may come from a busy hour. */
 static double guess_s(const tri_plan *p, const tri_bench_size *z, const tri_cost_model *whole, int64_t L,
                       bool generates) {
   tri_machine    m;
@@ -66,8 +67,8 @@ static double guess_s(const tri_plan *p, const tri_bench_size *z, const tri_cost
   return PASSES * flops / (whole->bytes == 4 ? m.flops_f32 : m.flops_bf16);
 }
 
-/* What there is time for: all layers, of a pass perhaps fewer sequences; else as many layers as go beside a
- * model of one. 0: not even two. */
+/* Returns how many layers there is time for. It first drops sequences of a pass to keep all layers. Otherwise
+ * it returns the layers to time beside a model of one layer. 0: not even two. */
 static int64_t fit(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, bool generates) {
   int64_t n = m->L;
 
@@ -79,12 +80,12 @@ static int64_t fit(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m
   return n > 1 ? n : 0;
 }
 
-/* Of L layers, of those with one and with n. */
+/* Extrapolates to L layers from times with one and with n layers. */
 static double grow(double one, double more, int64_t n, int64_t L) {
   return n == L ? more : one + fmax(more - one, 0) * (double)(L - 1) / (double)(n - 1);
 }
 
-/* Either part of *t, for all layers; the sequences of a pass may be fewer then. */
+/* Times one part of *t and extrapolates it to all layers. May reduce the sequences of a pass. */
 static tri_status time_part(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, bool generates,
                             tri_bench_times *t, bool *done) {
   int64_t         L = m->L, n = fit(p, z, m, generates);
@@ -118,7 +119,7 @@ tri_status tri_plan_measure(const tri_plan *p, const tri_cost_pass *learn, const
   out->forward = (tri_cost_line){0, slower * of_pass.forward / tokens};
   out->backward = (tri_cost_line){0, slower * fmax(of_pass.learn - of_pass.forward, 0) / tokens};
   out->update_s = slower * of_pass.update / of_pass.numbers;
-  if (!learn->frozen) /* else only adapters were packed */
+  if (!learn->frozen) /* with adapters only those were packed */
     out->pack_s = slower * of_pass.pack / of_pass.numbers;
   if (!r) return TRI_OK;
   out->prefill_s = slower * of_answers.prefill / (double)(z.prompts * z.prompt_tokens);

@@ -1,4 +1,5 @@
-/* plan.c - a plan is made: a session that is pretended, all that the deck opens, its memory and what fits. */
+/* plan.c - plans a deck in a pretended session: opens its files, adds up memory and checks whether it
+ * fits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 #include "base/host_memory.h"
@@ -25,7 +26,8 @@ static tri_status open_session(tri_plan *p) {
                                  j->gpu ? (size_t)j->machine.device_bytes : 0, &p->se);
 }
 
-/* Does it fit? A GPU's memory is known; of a node's only this machine's, where it runs here or on CPUs. */
+/* Decides whether the plan fits. A GPU's memory is known. The memory of a node is known only if the run is on
+ * this machine or on CPUs. */
 static tri_status judge(tri_plan *p) {
   const tri_plan_job   *j = &p->job;
   const tri_device_ops *host = tri_device_find(tri_device_host());

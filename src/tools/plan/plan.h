@@ -1,5 +1,4 @@
-/* plan.h - what a run of a deck would need and take, without running: memory, batches, a checkpoint,
- * seconds. */
+/* plan.h - computes the memory, batches, checkpoint size and seconds of a run without running it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLAN_H
 #define TRI_PLAN_H
@@ -9,19 +8,20 @@
 #include "train/batch_source.h"
 #include "train/train.h"
 
-/* What is planned for. */
+/* The job to plan for. */
 typedef struct tri_plan_job {
-  int         nodes, per_node; /* ranks: nodes x per_node */
-  bool        gpu;             /* each rank has one, else a share of a node's cores */
-  bool        here;            /* on this machine: its free memory counts, else that of a node like it */
-  tri_machine machine;         /* of a GPU, its memory; of CPUs what was measured or is assumed */
-  char        figures[96];     /* where its figures are from, in words */
-  double      walltime_s;      /* 0: not given */
+  int         nodes, per_node; /* nodes x per_node ranks */
+  bool        gpu;             /* each rank has a GPU, else a share of a node's cores */
+  bool        here;            /* the run is on this machine and its free memory counts, else the total of
+                                * such a node */
+  tri_machine machine;         /* a GPU with its memory, or CPUs by measured or assumed figures */
+  char        figures[96];     /* source of the figures, in words */
+  double      walltime_s;      /* 0 if not given */
 } tri_plan_job;
 
-/* Bytes in the file system of the output folder; -1: not known. */
+/* Bytes in the file system of the output folder. -1 if not known. */
 typedef struct tri_plan_disk {
-  int64_t free, quota; /* of the file system; that the user's quota leaves */
+  int64_t free, quota; /* free bytes of the file system, and bytes left of the user's quota */
 } tri_plan_disk;
 
 typedef struct tri_plan {
@@ -31,12 +31,12 @@ typedef struct tri_plan {
   tri_trainer     t;
   tri_ledger_row *row; /* [n_row] */
   int             n_row;
-  tri_ledger_sum  sum;                 /* of the rank that holds most */
-  int64_t         host_bytes_per_node; /* of all ranks of a node, in its own memory */
-  int64_t         host_beside_bytes;   /* which they take there beside that (tri_session_host_beside_bytes) */
+  tri_ledger_sum  sum;                 /* the rank with the most */
+  int64_t         host_bytes_per_node; /* host memory planned by all ranks of a node */
+  int64_t         host_beside_bytes;   /* host memory they take beside the plan
+                                        * (tri_session_host_beside_bytes) */
   int64_t         space_bytes,
-      host_space_bytes; /* what fits: in a GPU, its libraries aside (0: CPUs); in a node (0: not
-                                        * known) */
+      host_space_bytes; /* space in a GPU without its libraries (0: CPUs), and in a node (0: not known) */
   bool          fits;
   int64_t       checkpoint_bytes;
   tri_plan_disk disk;
@@ -44,47 +44,52 @@ typedef struct tri_plan {
   char          spread[96]; /* the shard plan against the nodes, in words */
 } tri_plan;
 
-/* plan.c. Not collective, without MPI; nothing is written. Plans the deck at `path` with `args` over it.
- * What is wrong with it goes to `errors`, with any *out is not to be used but to be closed. notes: NULL,
- * or gets a line per spelling of another program. like: NULL, or a plan of the same deck, made with other
- * args or another job, whose data and rewards are lent; it must outlive *out. */
+/* plan.c. Not collective, without MPI. Writes nothing. Plans the deck at `path` with `args` over it. Errors
+ * of the deck go to `errors`. If there is any, *out must not be used except to close it. notes: NULL, or gets
+ * a line for each key spelled as in another program. like: NULL, or a plan of the same deck with other args
+ * or another job. Its data and rewards are reused, and it must outlive *out. */
 TRI_CHECKED tri_status tri_plan_open(const char *path, char *const *args, int n_args, const tri_plan_job *job,
                                      const tri_plan *like, tri_text *notes, tri_errors *errors,
                                      tri_plan *out);
-void                   tri_plan_close(tri_plan *p); /* a zeroed one is legal */
-/* plan.c. Bytes of one phase in one kind of memory; TRI_PHASE_ALWAYS is not among the others. */
+void                   tri_plan_close(tri_plan *p); /* accepts a zeroed one */
+/* plan.c. Returns the bytes of one phase in one kind of memory. TRI_PHASE_ALWAYS is not part of the other
+ * phases. */
 int64_t tri_plan_bytes(const tri_plan *p, tri_mem kind, tri_phase phase);
 
-/* work.c. Not collective, without errors. Sets p->time, on CPUs by timing some passes where there is time. */
+/* work.c. Not collective. The plan must have no errors. Sets p->time. On CPUs it times some passes if they
+ * are short enough. */
 TRI_CHECKED tri_status tri_plan_time(tri_plan *p);
-/* work.c. Pure, without errors. What a rank learns and generates, for others to time. */
+/* work.c. Pure. The plan must have no errors. Sets the sizes that a rank learns and generates with, for
+ * `trireme bench` to time. */
 void tri_plan_case(const tri_plan *p, tri_bench_case *out);
 
-/* work.c. Pure. Whole steps of the deck in the walltime, less a minute to start and the last checkpoint. */
+/* work.c. Pure. Returns the whole steps of the deck in the walltime, less a minute to start and the last
+ * checkpoint. */
 int64_t tri_plan_steps(const tri_plan *p);
-/* work.c. Pure. Seconds of all steps of the run, evaluations and checkpoints aside; 0: not known how many. */
+/* work.c. Pure. Returns the seconds of all steps of the run, without evaluations and checkpoints. 0 if the
+ * number of steps is not known. */
 double tri_plan_whole_s(const tri_plan *p);
 
-/* plan_disk.c. Not collective. Of the folder, or the nearest one above it that is there. */
+/* plan_disk.c. Not collective. Reads the disk space of the folder, or of its nearest existing parent. */
 void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out);
 
 enum { TRI_ADVICE_MOST = 4, TRI_ADVICE_CHANGES = 6, TRI_ADVICE_BYTES = 64 };
 
-/* Changes that together fit: "model.recompute=layer", "--nodes=4". */
+/* Changes that make a run fit together, such as "model.recompute=layer" and "--nodes=4". */
 typedef struct tri_advice {
   char    change[TRI_ADVICE_CHANGES][TRI_ADVICE_BYTES];
   int     n;
-  int64_t device_bytes; /* of one rank then */
-  double  step_s;       /* 0: on CPUs, where it would have to be measured */
+  int64_t device_bytes; /* one rank, with these changes */
+  double  step_s;       /* with these changes. 0 if not known */
 } tri_advice;
 
-/* advice.c. Not collective. What would fit where p does not, cheapest first; each was planned. *n 0: nothing
- * was found. */
+/* advice.c. Not collective. Finds changes with which p fits, the cheapest first. Each was planned. *n is 0 if
+ * none was found. */
 TRI_CHECKED tri_status tri_plan_advise(const char *path, char *const *args, int n_args, const tri_plan *p,
                                        tri_advice out[TRI_ADVICE_MOST], int *n);
 
-/* plan_print.c, plan_json.c. Not collective. The whole answer: for people, at most 23 lines of 79 columns;
- * as one JSON object. */
+/* plan_print.c, plan_json.c. Not collective. Write the whole answer, for people in at most 23 lines of 79
+ * columns, or as one JSON object. */
 TRI_CHECKED tri_status tri_plan_print(const tri_plan *p, const tri_advice *advice, int n, tri_text *out);
 TRI_CHECKED tri_status tri_plan_print_json(const tri_plan *p, const tri_advice *advice, int n, tri_text *out);
 

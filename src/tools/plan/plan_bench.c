@@ -1,14 +1,14 @@
-/* plan_bench.c - one rank's compute timed on this machine's cores, with a model of the policy's shape. */
+/* plan_bench.c - times one rank's compute on this machine's cores with a model of the policy's shape. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan_bench.h"
 
 #include "tools/bench/passes.h"
 #include "plan.h"
 
-/* Chosen. Each pass once unseen and then once at least; more while they take less than part_s in all, for
- * short ones vary most. The same of decode steps. */
+/* Chosen. Each pass runs once untimed, then at least once timed. Short passes vary most, so they repeat while
+ * all together take less than part_s. The same holds for decode steps. */
 static const tri_effort of_passes = {1, 9, 0.2, 0.2}, of_steps = {1, TRI_SERIES_MOST, 0.2, 0.2};
-/* Chosen: nobody gives a plan more memory. */
+/* Chosen. A plan should not take more memory. */
 static const int64_t most_bytes = (int64_t)1 << 30;
 
 tri_bench_case tri_bench_policy(const tri_plan *p) {

@@ -1,4 +1,4 @@
-/* plan_disk.c - what a checkpoint's folder has space for: the file system's free bytes, the user's quota. */
+/* plan_disk.c - reads the free bytes and the user's quota of a checkpoint's file system. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/folder.h"
 #include "plan.h"
@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of local file systems that keep quotas, by a call of Linux 5.14 (NFS and Lustre answer others). */
+/* Returns the bytes left of the user's quota, or -1. Linux 5.14 has a call for local file systems. NFS and
+ * Lustre answer other calls. */
 static int64_t quota_of(int fd) {
 #ifdef SYS_quotactl_fd
   const unsigned ask =
@@ -37,7 +38,7 @@ void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out) {
   while ((fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
     char *slash = strrchr(path, '/');
     if (!strcmp(path, ".") || !strcmp(path, "/")) return;
-    if (slash == path) slash++; /* "/a": then "/" */
+    if (slash == path) slash++; /* "/a" becomes "/" */
     if (slash)
       *slash = 0;
     else

@@ -1,4 +1,4 @@
-/* plan_json.c - a plan as one JSON object, for scripts. */
+/* plan_json.c - writes a plan as one JSON object for scripts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/text/json_text.h"
 #include "plan.h"
@@ -34,7 +34,7 @@ static tri_status put_batch(const tri_plan *p, tri_text *t) {
       (long long)(b->micro_batch_size ? 0 : p->t.plan.packed));
 }
 
-/* Without a value: null. */
+/* Writes null if the value is not known. */
 static tri_status put_known(tri_text *t, const char *key, int64_t n, bool known) {
   return known ? tri_text_printf(t, ", \"%s\": %lld", key, (long long)n)
                : tri_text_printf(t, ", \"%s\": null", key);

@@ -1,4 +1,4 @@
-/* plan_print.c - a plan on one screen of 80 x 24. */
+/* plan_print.c - prints a plan on one screen of 80 x 24. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "base/host_memory.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCREEN_LINES = 23 };        /* of 24, the last of which is the shell's */
-enum { MOST_ROWS = 7, LEAST = 4 }; /* chosen, of the memory table: as many as there is space for */
+enum { SCREEN_LINES = 23 };        /* a terminal has 24. The last one is the shell's */
+enum { MOST_ROWS = 7, LEAST = 4 }; /* chosen. Rows of the memory table, as many as there is space for */
 
 static const char *const where_word[] = {
     [TRI_MEM_DEVICE] = "device", [TRI_MEM_PINNED] = "pinned", [TRI_MEM_HOST] = "host"};
@@ -31,7 +31,7 @@ static tri_status put_batch(const tri_plan *p, tri_text *out) {
     TRI_LINE(out, "batch: train_batch_size %lld, in passes of at most %lld tokens, on %d rank%s",
              (long long)b->train_batch_size, (long long)p->t.plan.packed, ranks, plural(ranks));
   if (p->t.plan.by_default && p->t.plan.packed)
-    TRI_LINE(out, "  (default: as many tokens as fit; train.max_tokens_per_gpu sets another number)");
+    TRI_LINE(out, "  (default, as many tokens as fit. train.max_tokens_per_gpu sets another number)");
   if (b->rollout_samples)
     TRI_LINE(out, "rollout: %lld samples = %lld prompts x %lld, %lld update%s; a rank decodes %lld at once",
              (long long)b->rollout_samples, (long long)p->cfg.rollout.rollout_batch_size,
@@ -104,7 +104,8 @@ static tri_status put_line(tri_text *out, const char *name, const int64_t phase[
   return tri_text_printf(out, "%s%s\n", where[0] ? "  " : "", where);
 }
 
-/* A kind of memory in all: in a phase with what is always there. Not what is little beside the device's. */
+/* Prints the total of a kind of memory. Each phase includes the memory that is always allocated. Totals that
+ * are small beside the device's are left out. */
 static tri_status put_total(const tri_plan *p, tri_mem kind, const char *name, tri_text *out) {
   int64_t always = tri_plan_bytes(p, kind, TRI_PHASE_ALWAYS),
           least = kind == TRI_MEM_DEVICE ? 0 : p->sum.device / 20;
@@ -124,12 +125,12 @@ static int lines_of(const tri_text *t) {
 }
 
 static tri_status put_totals(const tri_plan *p, tri_text *out) {
-  TRI_TRY(put_total(p, TRI_MEM_DEVICE, "all, what is always there too", out));
+  TRI_TRY(put_total(p, TRI_MEM_DEVICE, "total, with always", out));
   TRI_TRY(put_total(p, TRI_MEM_PINNED, "", out));
   return put_total(p, TRI_MEM_HOST, "", out);
 }
 
-/* In so many lines. */
+/* Prints the memory table in so many lines. */
 static tri_status put_memory(const tri_plan *p, int lines, tri_text *out) {
   named     *l = NULL;
   int        n = 0, shown;
@@ -157,9 +158,9 @@ done:
   return st;
 }
 
-/* ---- what it comes to ---- */
+/* ---- results ---- */
 
-/* At once: those that are kept, the best one, and one that is being written. */
+/* Returns how many checkpoints exist at once: those kept, the best one, and one being written. */
 static int64_t checkpoints_kept(const tri_plan *p) {
   bool best = p->cfg.checkpoint.keep_best && p->cfg.eval.steps > 0;
 
@@ -196,7 +197,7 @@ static void seconds(double s, char out[TRI_CELL_BYTES]) {
   snprintf(out, TRI_CELL_BYTES, "%.20s s", cell);
 }
 
-/* "all 500 steps: about 12h30m, 100 GPU hours": of what is known. */
+/* Prints "all 500 steps: about 12h30m, 100 GPU hours", as far as it is known. */
 static tri_status put_whole(const tri_plan *p, const char *before, tri_text *out) {
   char   time[TRI_CELL_BYTES], hours[TRI_CELL_BYTES];
   double s = tri_plan_whole_s(p);
@@ -208,7 +209,7 @@ static tri_status put_whole(const tri_plan *p, const char *before, tri_text *out
                          p->job.gpu ? " GPU hours" : "");
 }
 
-/* How far the run comes. */
+/* Prints the steps in the walltime and the time of the whole run. */
 static tri_status put_run(const tri_plan *p, tri_text *out) {
   int64_t    steps = p->t.plan.steps;
   tri_text   line = {0};
@@ -236,10 +237,10 @@ static tri_status put_times(const tri_plan *p, tri_text *out) {
   return put_run(p, out);
 }
 
-/* Of a node: the plans of its ranks, and what they take beside them. */
+/* Returns the host memory of a node: the plans of its ranks, and the memory they take beside them. */
 static int64_t host_need(const tri_plan *p) { return p->host_bytes_per_node + p->host_beside_bytes; }
 
-/* What of it is in the way: the phase that is too large, and its largest row. */
+/* Prints the phase that needs too much, and its largest row. */
 static tri_status put_excess(const tri_plan *p, tri_text *out) {
   tri_mem kind = TRI_MEM_DEVICE;
   int64_t rollout = tri_plan_bytes(p, kind, TRI_PHASE_ROLLOUT),
@@ -256,7 +257,7 @@ static tri_status put_excess(const tri_plan *p, tri_text *out) {
   tri_cell_bytes(device ? p->sum.device : host_need(p), need);
   tri_cell_bytes(device ? p->space_bytes : p->host_space_bytes, space);
   tri_cell_bytes(most ? most->bytes : 0, row);
-  TRI_LINE(out, "DOES NOT FIT: %s needs %s of a %s, which has room for %s; most is %s, %s",
+  TRI_LINE(out, "DOES NOT FIT: %s needs %s of a %s, which has space for %s. Largest row: %s, %s",
            worst == TRI_PHASE_ROLLOUT ? "generating" : "learning", need, device ? "GPU" : "node's memory",
            space, most ? most->name : "", row);
   return TRI_OK;
@@ -266,10 +267,10 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
   char cell[TRI_CELL_BYTES], step[TRI_CELL_BYTES];
 
   if (!n) {
-    TRI_LINE(out, "no change of deck, nodes or GPUs that was tried would fit");
+    TRI_LINE(out, "no change of deck, nodes or GPUs was found with which the run fits");
     return TRI_OK;
   }
-  TRI_LINE(out, "what would fit, cheapest first (memory of a rank%s):",
+  TRI_LINE(out, "changes that fit, cheapest first (memory of a rank%s):",
            advice[0].step_s > 0 ? ", time of a step" : "");
   for (int i = 0; i < n; i++) {
     tri_text   line = {0};
@@ -286,7 +287,7 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
   return TRI_OK;
 }
 
-/* What stands in the way though the memory fits; NULL: nothing. */
+/* Returns the reason why a run may fail although its memory fits, or NULL. */
 static const char *obstacle(const tri_plan *p) {
   bool disk = disk_is_little(p), time = p->job.walltime_s > 0 && !tri_plan_steps(p);
 

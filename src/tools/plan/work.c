@@ -1,4 +1,4 @@
-/* work.c - what one rank computes in a step of the deck, and the seconds it takes by the cost model. */
+/* work.c - computes one rank's work in a step of the deck, and its seconds by the cost model. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 #include "train/inputs.h"
@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lengths of a step's sequences: the data's mean, or the longest where there is none yet; answers as long as
- * they may be. */
+/* Lengths of a step's sequences: the mean of the data, or the longest if there is no data yet. Answers count
+ * with their largest length. */
 typedef struct lengths {
-  double prompt, sequence, rows; /* tokens of a prompt, of a sequence, and those of it that are learned */
+  double prompt, sequence, rows; /* tokens of a prompt and of a sequence, and learned tokens of a sequence */
 } lengths;
 
 static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
@@ -65,7 +65,7 @@ static double ceil_share(double n, int ranks) {
   return (double)((whole + ranks - 1) / ranks);
 }
 
-/* Forwards of so many sequences of one rank, in each mini-batch. */
+/* Returns one rank's forward passes over so many sequences, summed over the mini-batches. */
 static double batches_of(const tri_trainer *t, double sequences, double tokens) {
   double mini = (double)t->plan.mini_batches,
          micro = (double)tri_sequences(t, t->plan.batch.micro_batch_size);
@@ -74,7 +74,7 @@ static double batches_of(const tri_trainer *t, double sequences, double tokens) 
   return mini * (double)(int64_t)(each + 0.999999);
 }
 
-/* One time of all the step's sequences through a learner's model. */
+/* One run of all the step's sequences through a learner's model. */
 static tri_cost_pass pass_of(const tri_plan *p, const tri_learner *l, bool learns) {
   const tri_trainer *t = &p->t;
   lengths            at = measure(t);
@@ -98,9 +98,9 @@ static tri_cost_pass pass_of(const tri_plan *p, const tri_learner *l, bool learn
   return c;
 }
 
-/* How often the policy's log-probabilities are computed before it learns: of the second mini-batch on, or
- * of all where a reward wants them or they are not the sampler's. And a loss may look at others' beside
- * them. */
+/* Returns how often the policy scores all sequences before it learns. That is from the second mini-batch on.
+ * It is for all mini-batches if the KL is part of the reward and the sampler's log-probabilities are
+ * recomputed. A loss with a step statistic adds one more time. */
 static double scored(const tri_trainer *t) {
   double n = (double)t->plan.mini_batches, times = tri_score_has_statistic(t) ? 1 : 0;
   bool   all = tri_has_reference(t) && t->opt.kl_where == TRI_KL_IN_REWARD &&
@@ -125,12 +125,13 @@ static tri_cost_rollout rollout_of(const tri_plan *p) {
                             .at_once = (double)t->plan.decode};
 }
 
-/* What is added up, by the machine's figures or, as a factor of them, by what was measured of the policy. */
+/* Sums of seconds. They use the machine's figures, scaled by the measured speed of the policy if there is
+ * one. */
 typedef struct sum {
   const tri_plan  *p;
   tri_cost_time    time;
   bool             measured;
-  tri_cost_compute policy, by_figures; /* of the policy's learning pass: as measured, and as figured */
+  tri_cost_compute policy, by_figures; /* the policy's training pass, as measured and by the figures */
 } sum;
 
 static double factor(double measured, double figured) { return figured > 0 ? measured / figured : 1; }
@@ -161,7 +162,7 @@ static void add_scores(sum *s, const tri_learner *l, double times) {
   if (times > 0) add(s, &c);
 }
 
-/* What a step begins with, and how fast the policy is. */
+/* Starts the sums with generation, and measures the speed of the policy. */
 static tri_status begin(tri_plan *p, sum *s) {
   const tri_machine *m = &p->job.machine;
   bool               generates = p->t.source->generates;
@@ -171,7 +172,7 @@ static tri_status begin(tri_plan *p, sum *s) {
   if (generates) r = rollout_of(p);
   *s = (sum){.p = p, .by_figures = tri_cost_compute_of(m, &learn, generates ? &r : NULL)};
   s->policy = s->by_figures;
-  if (!p->t.plan.like) /* an attempt asks what fits alone */
+  if (!p->t.plan.like) /* advice needs the figures alone */
     TRI_TRY(tri_plan_measure(p, &learn, generates ? &r : NULL, &s->policy, &s->measured));
   if (s->measured)
     snprintf(p->job.figures, sizeof p->job.figures, "these cores%s",
@@ -218,7 +219,7 @@ void tri_plan_case(const tri_plan *p, tri_bench_case *out) {
   out->passes = passes > 1 ? (int64_t)(passes + 0.5) : 1;
 }
 
-enum { START_S = 60 }; /* chosen: a launch, weights read and spread */
+enum { START_S = 60 }; /* chosen. Launch, reading and distributing weights */
 
 int64_t tri_plan_steps(const tri_plan *p) {
   double  save_s = (double)p->checkpoint_bytes / p->job.machine.disk_bytes_per_s;
