@@ -300,7 +300,7 @@ static void reach(void **state) {
   x->reach[1] = (tri_reach){0, 1, true, ETIMEDOUT, false, "ib0", "10.0.0.2"}; /* the way back of it */
   x->c.n_reach = 2;
   finds(x, 1, "reach", TRI_LEVEL_ERROR, "n2 - n1", "node n2 cannot reach node n1 on ib0 (10.0.0.1): No route",
-        "firewall or interface");
+        "NCCL_SOCKET_IFNAME");
   assert_true(x->found.blocks);
   end(x);
   x = begin();
@@ -340,7 +340,7 @@ static void links(void **state) {
   assert_int_equal(x->found.n, 0);
   assert_int_equal(tri_check_links(&x->c, &slow, 1, &x->found), TRI_OK);
   assert_int_equal(x->found.n, 1);
-  assert_non_null(strstr(x->found.item[0].what, "ib0 says 1.25e+04 MB/s"));
+  assert_non_null(strstr(x->found.item[0].what, "ib0 reports 1.25e+04 MB/s"));
   assert_int_equal(tri_check_links(&x->c, rate, 4, &x->found), TRI_OK);
   assert_int_equal(x->found.n, 2);
   assert_non_null(strstr(x->found.item[1].what, "the median of all pairs is 8e+03 MB/s"));
@@ -358,13 +358,13 @@ static void latencies(void **state) {
     const char *what; /* NULL: nothing is found */
   } row[] = {{PAIR, 1.5e-6, true, true, false, false, NULL},
              {PAIR, 2e-5, true, true, false, false, NULL},
-             {PAIR, 4e-5, true, true, false, false, "40 us; by InfiniBand some 2 us"},
+             {PAIR, 4e-5, true, true, false, false, "40 us. On InfiniBand about 2 us"},
              {PAIR, 4e-5, false, true, false, false, NULL},
-             {PAIR, 2e-3, false, true, false, false, "2e+03 us; by Ethernet some 30 us"},
-             {PAIR, 4e-4, true, true, true, false, "400 us; by memory of a node some 1 us"},
+             {PAIR, 2e-3, false, true, false, false, "2e+03 us. On Ethernet about 30 us"},
+             {PAIR, 4e-4, true, true, true, false, "400 us. On shared memory about 1 us"},
              {PAIR, 2e-3, false, true, false, true, NULL},
              {NODE, 1e-4, false, false, false, false, NULL},
-             {NODE, 1e-3, false, false, false, false, "by memory of a node"},
+             {NODE, 1e-3, false, false, false, false, "On shared memory"},
              {NODE, 1e-3, false, true, false, false, NULL},
              {NODE, 1e-3, false, false, false, true, NULL}};
 
@@ -402,7 +402,7 @@ static void a_slow_pair_among_others(void **state) {
   assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
   assert_int_equal(tri_check_links(&x->c, rate, 4, &x->found), TRI_OK);
   assert_int_equal(x->found.n, 1);
-  assert_non_null(strstr(x->found.item[0].what, "100 us; the median of all pairs is 10 us"));
+  assert_non_null(strstr(x->found.item[0].what, "100 us, but the median of all pairs is 10 us"));
   end(x);
 }
 
@@ -423,8 +423,8 @@ static void folders(void **state) {
     tri_folder_facts x;
     const char      *hdf5, *check, *what, *cure;
   } row[] = {{{.tried = 1, .write = EROFS}, "", "folder", "Read-only", "mounted read-only"},
-             {{.tried = 1, .write = EDQUOT}, "", "folder", "quota", "make room"},
-             {{.tried = 1, .seen = ENOENT}, "", "folder", "what rank 0 wrote", "shared file system"},
+             {{.tried = 1, .write = EDQUOT}, "", "folder", "quota", "df and quota"},
+             {{.tried = 1, .seen = ENOENT}, "", "folder", "rank 0", "shared file system"},
              {{.tried = 1, .flock = ENOSYS, .kind = "lustre"},
               "",
               "locks",
@@ -456,9 +456,9 @@ static void inputs(void **state) {
     int             n; /* findings */
     const char     *where, *what, *cure;
   } row[] = {{{0}, {0}, 0, NULL, NULL, NULL},
-             {{0}, {ENOENT, 1, 0}, 1, "a.jsonl on n2", "No such file", "file system that all nodes have"},
-             {{0}, {EACCES, 0, 1}, 1, "model on n2", "Permission denied; neither can 1 other", "every node"},
-             {{ENOENT, 0, 2}, {ENOENT, 0, 2}, 1, "model on n1 and 1 more", "2 others", "mend the path"},
+             {{0}, {ENOENT, 1, 0}, 1, "a.jsonl on n2", "No such file", "file system that all nodes"},
+             {{0}, {EACCES, 0, 1}, 1, "model on n2", "Permission denied. 1 other", "every node"},
+             {{ENOENT, 0, 2}, {ENOENT, 0, 2}, 1, "model on n1 and 1 more", "2 others", "the path"},
              {{ENOENT, 0, 0}, {EACCES, 0, 0}, 2, "model on n1", "No such file", "every node"},
              {{0}, {ENOENT, 2, 0}, 0, NULL, NULL, NULL}, /* its deck names more than ours */
              {{0}, {ENOENT, -1, 0}, 0, NULL, NULL, NULL}};
@@ -517,7 +517,7 @@ static void screen(void **state) {
   }
   if (lines > 30) fail_msg("%d lines:\n%s", lines, text.data);
   assert_non_null(strstr(text.data, "error: device: ranks "));
-  assert_non_null(strstr(text.data, "  do: as many GPUs as ranks"));
+  assert_non_null(strstr(text.data, "  do: request as many GPUs as ranks"));
   text.len = 0;
   assert_int_equal(tri_report_json(&r, &text), TRI_OK);
   assert_non_null(strstr(text.data,
@@ -653,7 +653,7 @@ static void a_device_that_is_absent(void **state) {
   (void)state;
   x->c.device = "cuda";
   x->c.gpu_build = false;
-  finds(x, 1, "device", TRI_LEVEL_ERROR, "trireme", "the launch has GPUs, and this program is built for CPUs",
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "trireme", "the launch has GPUs, but this program is built for CPUs",
         "--preset cuda");
   assert_true(x->found.blocks);
   end(x);

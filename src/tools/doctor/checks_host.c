@@ -1,4 +1,4 @@
-/* checks_host.c - versions, limits, shared memory, clocks and folders of the machines. */
+/* checks_host.c - checks versions, limits, shared memory, clocks and folders of the machines. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "checks.h"
@@ -13,14 +13,14 @@ static const int64_t mib = 1 << 20;
 
 static const char *version_or_none(const char *text) { return text[0] ? text : "none"; }
 
-/* Processors of other kinds are no mistake in what was loaded. */
+/* Different kinds of processors have a cure of their own, because nothing wrong was loaded. */
 static const char *version_cure(int version) {
   if (version == TRI_VERSION_CPU)
-    return "their results differ in the last bits, which run.sampler: exact does not go on with: ask for "
-           "nodes of one kind (--constraint), set ONEDNN_MAX_CPU_ISA, TRI_CPU_BF16 and TRI_CPU_F32 alike for "
-           "all (AVX2, f32 and library are everywhere), or take run.sampler: rescore";
-  return "load the same modules on every node (srun --export=ALL after module load; look at "
-         "LD_LIBRARY_PATH and LD_PRELOAD), and let all start one file in a shared folder";
+    return "results differ in the last bits, which run.sampler: exact does not allow. Request nodes of one "
+           "kind (--constraint), or set ONEDNN_MAX_CPU_ISA, TRI_CPU_BF16 and TRI_CPU_F32 to the same values "
+           "on all nodes (AVX2, f32 and library work everywhere), or use run.sampler: rescore";
+  return "load the same modules on every node (srun --export=ALL after module load, see LD_LIBRARY_PATH and "
+         "LD_PRELOAD), and start the same file in a shared folder everywhere";
 }
 
 tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
@@ -44,7 +44,8 @@ tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
 
 /* ---- limits ---- */
 
-/* A limit is mostly low on every node: one finding, with the first rank that has it and how many do. */
+/* A limit is usually low on every node. So there is one finding with the first rank and the number of
+ * others. */
 static tri_status say_low(const tri_case *c, const char *check, tri_level level, int first, int n,
                           tri_findings *out) {
   const tri_facts_seat *s = &c->facts[first].seat;
@@ -59,8 +60,9 @@ static bool uses_gpus(const tri_case *c, const tri_facts *f) {
   return f->gpu.uuid[0] && strcmp(c->device, "cpu") && (c->gpu_build || !strcmp(c->device, "cuda"));
 }
 
-/* What page-locked memory needs: networks that register memory want all of it, chosen: below 1 GiB is not
- * meant so. Where nothing registers, below 1 MiB, less than any system gives by itself. */
+/* Returns the page-locked memory needed. Networks with registered memory need all of it. Chosen: 1 GiB for
+ * them, because a lower limit is not meant for such a network. Otherwise 1 MiB, less than any system's
+ * default. */
 static int64_t memlock_wanted(const tri_case *c, const tri_facts *f) {
   return uses_gpus(c, f) || f->n_ib > 0 ? 1024 * mib : mib;
 }
@@ -78,13 +80,13 @@ static tri_status check_memlock(const tri_case *c, tri_findings *out) {
   const tri_facts *f = &c->facts[first];
   TRI_TRY(say_low(c, "memlock", uses_gpus(c, f) ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING, first, n, out));
   tri_cell_bytes(f->limits.memlock, have);
-  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "no more than %s may be page-locked (ulimit -l): %s", have,
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "only %s may be page-locked (ulimit -l). %s", have,
                            uses_gpus(c, f) ? "NCCL, RDMA and offloading register more"
-                                           : "networks that register memory (InfiniBand, UCX) want more"));
+                                           : "Networks that register memory (InfiniBand, UCX) need more"));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "ulimit -l unlimited before srun; if that is refused, LimitMEMLOCK=infinity in slurmd's "
-      "unit, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf");
+      "run ulimit -l unlimited before srun. If that is refused, set LimitMEMLOCK=infinity in slurmd's unit, "
+      "and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf");
 }
 
 static tri_status check_files(const tri_case *c, tri_findings *out) {
@@ -98,15 +100,15 @@ static tri_status check_files(const tri_case *c, tri_findings *out) {
   }
   if (!n) return TRI_OK;
   TRI_TRY(say_low(c, "files", TRI_LEVEL_WARNING, first, n, out));
-  TRI_TRY(tri_findings_say(
-      out, TRI_PART_WHAT, "%lld files may be open (ulimit -n); %d ranks that speak with each other want %lld",
-      (long long)c->facts[first].limits.files, c->tasks, (long long)wanted));
-  return tri_findings_say(out, TRI_PART_CURE, "ulimit -n %lld before srun",
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                           "%lld files may be open (ulimit -n), but %d connected ranks need %lld",
+                           (long long)c->facts[first].limits.files, c->tasks, (long long)wanted));
+  return tri_findings_say(out, TRI_PART_CURE, "run ulimit -n %lld before srun",
                           (long long)(wanted < 65536 ? 65536 : wanted));
 }
 
-/* Chosen: what MPI and NCCL keep there for each rank, with room; a container's 64 MiB are known to be too
- * little (docs.nvidia.com, NCCL troubleshooting: shared memory). */
+/* Checks the shared memory. 64 MiB per rank is chosen with a margin for MPI and NCCL. The 64 MiB of a
+ * container are known to be too little (docs.nvidia.com, NCCL troubleshooting: shared memory). */
 static tri_status check_shm(const tri_case *c, tri_findings *out) {
   char have[TRI_CELL_BYTES];
 
@@ -119,12 +121,12 @@ static tri_status check_shm(const tri_case *c, tri_findings *out) {
     TRI_TRY(tri_findings_add(out, "shm", TRI_LEVEL_ERROR, "%s", f->seat.host));
     out->blocks = true;
     tri_cell_bytes(f->limits.shm_free, have);
-    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "/dev/shm has %s free, %d ranks speak through it", have,
-                             f->seat.locals));
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "/dev/shm has %s free, %d ranks communicate through it",
+                             have, f->seat.locals));
     TRI_TRY(tri_findings_say(
         out, TRI_PART_CURE,
-        "make it larger: mount -o remount,size=50%% /dev/shm; for a container --shm-size=16g or "
-        "--ipc=host; or remove what lies there: ls -l /dev/shm"));
+        "enlarge it with mount -o remount,size=50%% /dev/shm, for a container with --shm-size=16g or "
+        "--ipc=host, or remove old files (ls -l /dev/shm)"));
   }
   return TRI_OK;
 }
@@ -137,7 +139,10 @@ tri_status tri_check_limits(const tri_case *c, tri_findings *out) {
 
 /* ---- clocks ---- */
 
-enum { CLOCK_MS = 500 }; /* chosen: NTP keeps machines within a few; files are compared by whole seconds */
+enum {
+  CLOCK_MS = 500
+}; /* chosen. NTP keeps machines within a few ms, and file times are compared by whole
+                          * seconds */
 
 tri_status tri_check_clocks(const tri_case *c, tri_findings *out) {
   for (int t = 1; t < c->tasks; t++) {
@@ -149,8 +154,9 @@ tri_status tri_check_clocks(const tri_case *c, tri_findings *out) {
                              k->within_s));
     TRI_TRY(tri_findings_say(
         out, TRI_PART_CURE,
-        "start a time service there (systemctl start chronyd; chronyc makestep); times in logs and "
-        "the newest of several files cannot be trusted, and munge refuses minutes"));
+        "start a time service there (systemctl start chronyd, chronyc makestep). Otherwise times in logs are "
+        "wrong, the newest of several files is not certain, and munge fails if the clocks are minutes "
+        "apart"));
   }
   return TRI_OK;
 }
@@ -163,22 +169,23 @@ static tri_status check_writing(const tri_case *c, int t, const char *folder, co
 
   if (x->write) {
     TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
-    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "a file in it cannot be written: %s", strerror(x->write)));
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "cannot write a file in it: %s", strerror(x->write)));
     return tri_findings_say(
         out, TRI_PART_CURE, "%s",
-        x->write == EROFS ? "it is mounted read-only there: put run.output elsewhere, or have it mounted for "
-                            "writing (mount -o remount,rw)"
+        x->write == EROFS
+            ? "it is mounted read-only there. Set run.output to another folder, or have it mounted for "
+              "writing (mount -o remount,rw)"
         : x->write == ENOSPC || x->write == EDQUOT
-            ? "make room, or put run.output elsewhere (look at df and quota)"
-            : "put run.output in a folder that you may write to from every node");
+            ? "free space, or set run.output to another folder (see df and quota)"
+            : "set run.output to a folder that every node may write to");
   }
   if (x->seen || x->link) {
     TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
-    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "what rank 0 wrote there cannot be read: %s",
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "the file written by rank 0 cannot be read: %s",
                              strerror(x->seen ? x->seen : x->link)));
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "it is not the same folder on every node: put run.output on a shared file system");
+        "it is not the same folder on every node. Set run.output to a folder on a shared file system");
   }
   return TRI_OK;
 }
@@ -190,12 +197,12 @@ static tri_status check_locks(const tri_case *c, int t, const char *folder, cons
   TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its file system%s%s%s gives no locks: %s: %s%s",
                            x->kind[0] ? " (" : "", x->kind, x->kind[0] ? ")" : "",
                            x->flock ? "flock" : "fcntl", strerror(x->flock ? x->flock : x->fcntl),
-                           x->fcntl ? "; MPI may wait for them for ever as it writes" : ""));
+                           x->fcntl ? ". MPI may wait for them forever when it writes" : ""));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "have it mounted with locks (Lustre: -o flock, NFS: with lockd, not nolock), or put run.output "
-      "elsewhere; export HDF5_USE_FILE_LOCKING=FALSE helps h5dump and h5py alone: "
-      "nothing then keeps two runs out of one output");
+      "have it mounted with locks (Lustre with -o flock, NFS with lockd, not nolock), or set run.output to "
+      "another folder. HDF5_USE_FILE_LOCKING=FALSE helps only h5dump and h5py. Two runs could then write one "
+      "output");
 }
 
 tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_folder_facts *x,
@@ -210,21 +217,21 @@ tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_fol
   }
   if (!hdf5[0] || out->errors > before) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "hdf5", TRI_LEVEL_ERROR, "%s", folder));
-  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "no checkpoint could be written there (files in parallel): %s",
-                           hdf5));
+  TRI_TRY(
+      tri_findings_say(out, TRI_PART_WHAT, "cannot write a checkpoint there (files in parallel): %s", hdf5));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "put run.output on another file system, or try OMPI_MCA_io=romio321 (or ompio), the other "
-      "way Open MPI writes files");
+      "set run.output to another file system, or try OMPI_MCA_io=romio321 (or ompio), the other I/O "
+      "component of Open MPI");
 }
 
-/* ---- what the run reads ---- */
+/* ---- input files ---- */
 
 static bool same_lack(const tri_input_facts *a, const tri_input_facts *b) {
   return a->error == b->error && a->which == b->which;
 }
 
-/* Of node n and all later ones that lack the same. */
+/* Reports node n together with all later nodes that lack the same file. */
 static tri_status say_lack(const tri_case *c, int n, const char *path, const tri_input_facts *x,
                            tri_findings *out) {
   const tri_input_facts *f = &x[tri_check_first_of(c, n)];
@@ -234,14 +241,15 @@ static tri_status say_lack(const tri_case *c, int n, const char *path, const tri
     nodes += tri_check_first_of(c, k) >= 0 && same_lack(f, &x[tri_check_first_of(c, k)]);
   TRI_TRY(tri_findings_add(out, "inputs", TRI_LEVEL_ERROR, nodes > 1 ? "%s on %s and %d more" : "%s on %s",
                            path, c->facts[tri_check_first_of(c, n)].seat.host, nodes - 1));
-  TRI_TRY(tri_findings_say(
-      out, TRI_PART_WHAT, f->more ? "it cannot be read: %s; neither can %d other%s" : "it cannot be read: %s",
-      strerror(f->error), f->more, f->more == 1 ? "" : "s"));
-  return tri_findings_say(out, TRI_PART_CURE, "%s",
-                          nodes == c->nodes
-                              ? "mend the path in the deck; what it names must be there on every node"
-                              : "every node reads it: put it on a file system that all nodes "
-                                "have, under this path");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                           f->more ? "it cannot be read: %s. %d other%s cannot be read either"
+                                   : "it cannot be read: %s",
+                           strerror(f->error), f->more, f->more == 1 ? "" : "s"));
+  return tri_findings_say(
+      out, TRI_PART_CURE, "%s",
+      nodes == c->nodes
+          ? "correct the path in the deck. It must exist on every node"
+          : "every node reads it. Put it under this path on a file system that all nodes share");
 }
 
 tri_status tri_check_inputs(const tri_case *c, const char *const *path, int n, const tri_input_facts *x,

@@ -1,5 +1,4 @@
-/* checks_net.c - interfaces that were chosen, nodes that cannot reach each other, links and ranks that are
- * slow. */
+/* checks_net.c - checks chosen interfaces, connections between nodes, and slow links and ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checks.h"
@@ -17,7 +16,7 @@ static tri_status put_nets(const tri_facts *f, tri_text *out) {
   return TRI_OK;
 }
 
-/* UCX names devices of InfiniBand too ("mlx5_0:1"), which are no interfaces. */
+/* UCX also names InfiniBand devices ("mlx5_0:1"). They are no interfaces. */
 static bool is_judged(const tri_facts *f, int choice) {
   return choice != TRI_CHOICE_MPI_NOT && f->choice[choice][0] && strcmp(f->choice[choice], "all") &&
          (choice != TRI_CHOICE_UCX || !f->n_ib);
@@ -35,20 +34,19 @@ static tri_status say_absent(const tri_facts *f, int choice, tri_findings *out) 
   TRI_TRY_DONE(tri_findings_add(out, "interface", TRI_LEVEL_ERROR, "%s=%s on %s", name, f->choice[choice],
                                 f->seat.host));
   out->blocks = true;
-  TRI_TRY_DONE(tri_findings_say(out, TRI_PART_WHAT,
-                                "it names no interface that is up there and has an address; there are: %s",
-                                have.data));
+  TRI_TRY_DONE(tri_findings_say(
+      out, TRI_PART_WHAT, "it names no interface that is up and has an address. There are: %s", have.data));
   if (other >= 0)
     TRI_TRY_DONE(tri_findings_say(out, TRI_PART_CURE, "export %s=%s, or unset it", name, f->net[other].name));
   else
-    TRI_TRY_DONE(tri_findings_say(out, TRI_PART_CURE, "unset %s, and have an interface of %s brought up",
-                                  name, f->seat.host));
+    TRI_TRY_DONE(tri_findings_say(out, TRI_PART_CURE, "unset %s, and bring up an interface of %s", name,
+                                  f->seat.host));
 done:
   tri_text_free(&have);
   return st;
 }
 
-/* Leads to this machine only, while there are others. */
+/* Reports a chosen loopback interface although there are several nodes. */
 static tri_status say_loop(const tri_facts *f, int choice, int net, tri_findings *out) {
   TRI_TRY(tri_findings_add(out, "interface", TRI_LEVEL_ERROR, "%s=%s on %s", tri_facts_choice_name(choice),
                            f->choice[choice], f->seat.host));
@@ -70,7 +68,8 @@ static tri_status check_chosen(const tri_case *c, int choice, tri_findings *out)
   return TRI_OK;
 }
 
-/* The same address on two nodes: a bridge of containers, which Open MPI takes for a way between them. */
+/* Finds an address shared by two nodes. It belongs to a container bridge, but Open MPI tries to use it
+ * between them. */
 static tri_status check_doubles(const tri_case *c, tri_findings *out) {
   int a = tri_check_first_of(c, 0), b = c->nodes > 1 ? tri_check_first_of(c, 1) : -1;
 
@@ -85,8 +84,7 @@ static tri_status check_doubles(const tri_case *c, tri_findings *out) {
                                c->facts[a].seat.host, c->facts[b].seat.host));
       TRI_TRY(tri_findings_say(
           out, TRI_PART_WHAT,
-          "both nodes have the address %s there: MPI and NCCL may take it for a way between them",
-          x->address));
+          "both nodes have the address %s there. MPI and NCCL may try to use it between them", x->address));
       return tri_findings_say(out, TRI_PART_CURE,
                               "export OMPI_MCA_btl_tcp_if_exclude=lo,%s NCCL_SOCKET_IFNAME=^lo,%s", x->name,
                               x->name);
@@ -118,7 +116,7 @@ static tri_status say_unreached(const tri_case *c, const tri_reach *r, tri_findi
                              r->net));
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "the packets are larger than the network between them takes: the same MTU on all nodes and switches "
+        "packets are larger than the network between them allows. Set the same MTU on all nodes and switches "
         "(ip link show %s)",
         r->net);
   }
@@ -126,13 +124,13 @@ static tri_status say_unreached(const tri_case *c, const tri_reach *r, tri_findi
                            r->net, r->address, strerror(r->error)));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "firewall or interface: let the nodes speak with each other on all ports (nft list ruleset, ip route "
-      "get %s), set NCCL_SOCKET_IFNAME and OMPI_MCA_btl_tcp_if_include to an interface that reaches all "
-      "nodes, or leave the node out: --exclude=%s",
+      "check firewall and interface. Let the nodes connect to each other on all ports (nft list ruleset, ip "
+      "route get %s). Or set NCCL_SOCKET_IFNAME and OMPI_MCA_btl_tcp_if_include to an interface that reaches "
+      "all nodes, or leave the node out with --exclude=%s",
       r->address, to);
 }
 
-/* A way that was refused, by its ends whatever the direction. */
+/* A refused connection by its two ends, in any direction. */
 typedef struct way {
   int low, high, number;
 } way;
@@ -145,7 +143,7 @@ static int by_ends(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
-/* again [n_reach]: the way back was told already. */
+/* again [n_reach]: the opposite direction was reported already. */
 static tri_status find_again(const tri_case *c, bool *again) {
   way *all = NULL;
   int  n = 0;
@@ -163,9 +161,9 @@ static tri_status find_again(const tri_case *c, bool *again) {
   return TRI_OK;
 }
 
-/* At most so many, and how many there are. */
+/* Reports at most MOST pairs, then the number of the others. */
 static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_findings *out) {
-  enum { MOST = 8 }; /* chosen: more say no more */
+  enum { MOST = 8 }; /* chosen. More of them tell nothing new */
   int told = 0, n = 0;
 
   for (int i = 0; i < c->n_reach; i++) {
@@ -182,7 +180,7 @@ static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_fi
   return tri_findings_say(out, TRI_PART_CURE, "as above");
 }
 
-/* Whether an interface of this name was told already. */
+/* Returns whether an interface of this name was reported already. */
 static bool is_told(const tri_case *c, int before, const char *net) {
   for (int i = 0; i < before; i++)
     if (c->reach[i].asked && c->reach[i].error && c->reach[i].beside && !strcmp(c->reach[i].net, net))
@@ -190,8 +188,8 @@ static bool is_told(const tri_case *c, int before, const char *net) {
   return false;
 }
 
-/* An interface that leads nowhere, between nodes that reach each other by another: MPI takes it too, and
- * waits. Where there is InfiniBand MPI may take that alone. */
+/* Reports an interface without a connection, between nodes with another working interface. MPI uses both and
+ * waits. With InfiniBand MPI may use nothing else. */
 static tri_status say_nowhere(const tri_case *c, const tri_reach *r, tri_findings *out) {
   int              first = tri_check_first_of(c, r->from);
   const tri_facts *f = &c->facts[first < 0 ? 0 : first];
@@ -208,15 +206,14 @@ static tri_status say_nowhere(const tri_case *c, const tri_reach *r, tri_finding
   out->blocks = out->blocks || !maybe;
   TRI_TRY(tri_findings_say(
       out, TRI_PART_WHAT,
-      "%s of node %s does not answer node %s on %s (%s), though both are up in one network: MPI "
-      "takes every such interface, and hangs in MPI_Init or in the first collective; %d such "
-      "way%s",
+      "%s of node %s does not answer node %s on %s (%s), although both are up in one network. MPI uses every "
+      "such interface, and hangs in MPI_Init or in the first collective. Found %d such connection%s",
       r->address, to, from, r->net, r->error == TRI_REACH_LARGE ? "large messages" : strerror(r->error),
       pairs, pairs == 1 ? "" : "s"));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "export OMPI_MCA_btl_tcp_if_exclude=%s,%s%s%s%s%s NCCL_SOCKET_IFNAME=^lo,docker,%s, or take "
-      "the interface down",
+      "export OMPI_MCA_btl_tcp_if_exclude=%s,%s%s%s%s%s NCCL_SOCKET_IFNAME=^lo,docker,%s, or take the "
+      "interface down",
       before, r->net, strcmp(c->launch->kind, "mpirun") ? "" : " OMPI_MCA_oob_tcp_if_exclude=",
       strcmp(c->launch->kind, "mpirun") ? "" : before, strcmp(c->launch->kind, "mpirun") ? "" : ",",
       strcmp(c->launch->kind, "mpirun") ? "" : r->net, r->net);
@@ -243,7 +240,7 @@ done:
   return st;
 }
 
-/* ---- links and ranks that are slow ---- */
+/* ---- slow links and ranks ---- */
 
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -251,7 +248,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The median of those above 0; 0: there is none. */
+/* Sets the median of the values above 0. 0: there is none. */
 static tri_status median_of(const double *x, int n, double *out) {
   double *sorted = NULL;
   int     m = 0;
@@ -266,7 +263,7 @@ static tri_status median_of(const double *x, int n, double *out) {
   return TRI_OK;
 }
 
-/* Of a pair: what the slower of both interfaces says, bytes/s; 0: the system does not tell. */
+/* Returns the speed of the slower interface of a pair in bytes/s. 0: the system does not report it. */
 static double named_rate(const tri_case *c, const tri_rate *r, const char **net) {
   double least = 0;
 
@@ -282,7 +279,8 @@ static double named_rate(const tri_case *c, const tri_rate *r, const char **net)
   return least;
 }
 
-/* Chosen: one connection of TCP reaches a tenth of any interface, equal links differ by less than three. */
+/* Chosen. One TCP connection reaches a tenth of any interface's speed. Equal links differ by less than a
+ * factor of three. */
 static const double far_below_named = 0.1, far_below_others = 1.0 / 3;
 
 static tri_status check_link(const tri_case *c, const tri_rate *r, double median, tri_findings *out) {
@@ -294,47 +292,46 @@ static tri_status check_link(const tri_case *c, const tri_rate *r, double median
   TRI_TRY(tri_findings_add(out, "link", TRI_LEVEL_WARNING, "%s", r->scope));
   if (others)
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
-                             "%.3g MB/s between them; the median of all pairs is %.3g MB/s",
+                             "%.3g MB/s between them, but the median of all pairs is %.3g MB/s",
                              r->bytes_per_s / 1e6, median / 1e6));
   else
-    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%.3g MB/s between them; %s says %.3g MB/s",
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%.3g MB/s between them, but %s reports %.3g MB/s",
                              r->bytes_per_s / 1e6, net, named / 1e6));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "look at cable, port and shaping of both (ethtool, tc qdisc show), at other traffic, and at "
-      "the interface that is taken: OMPI_MCA_btl_tcp_if_include, NCCL_SOCKET_IFNAME; or leave one "
-      "out: --exclude");
+      "check cables, ports and traffic shaping of both (ethtool, tc qdisc show), other traffic, and the "
+      "chosen interface (OMPI_MCA_btl_tcp_if_include, NCCL_SOCKET_IFNAME), or leave one out with --exclude");
 }
 
 /* ---- latency ---- */
 
-/* Kinds of links. should_s: a small message one way, as published for such links (Open MPI's and UCX's own
- * measurements); most_s: chosen, ten times that and more, so that busy cores and long cables pass. */
+/* Kinds of links. should_s is the published time of a small message one way (measurements of Open MPI and
+ * UCX). most_s is chosen, at least ten times as long, so busy cores and long cables pass. */
 static const struct link_kind {
   const char *name;
   double      should_s, most_s;
   const char *cure;
 } kinds[] = {
-    {"memory of a node", 1e-6, 2e-4,
-     "messages of a node should go through memory: unset OMPI_MCA_btl, or put sm and vader into it, give "
-     "/dev/shm room, and look what else runs on the cores (top)"},
+    {"shared memory", 1e-6, 2e-4,
+     "messages within a node should use shared memory. Unset OMPI_MCA_btl, or add sm and vader to it, "
+     "enlarge /dev/shm, and check for other programs on the cores (top)"},
     {"InfiniBand", 2e-6, 2.5e-5,
-     "MPI seems to go by TCP: take an MPI with UCX (ompi_info | grep ucx) and export OMPI_MCA_pml=ucx, "
-     "with UCX_NET_DEVICES naming the fabric or unset"},
+     "MPI seems to use TCP. Use an MPI with UCX (ompi_info | grep ucx), export OMPI_MCA_pml=ucx, and set "
+     "UCX_NET_DEVICES to the fabric or unset it"},
     {"Ethernet", 3e-5, 5e-4,
-     "look at the interface that is taken (OMPI_MCA_btl_tcp_if_include), at switches and routes between "
-     "the nodes, at interrupt coalescing (ethtool -c) and power saving of the cores (cpupower idle-info)"}};
+     "check the chosen interface (OMPI_MCA_btl_tcp_if_include), switches and routes between the nodes, "
+     "interrupt coalescing (ethtool -c) and power saving of the cores (cpupower idle-info)"}};
 enum { MEMORY, INFINIBAND, ETHERNET };
 
-/* Chosen: pairs of a cluster differ by hops of switches, each some microseconds. */
+/* Chosen. Pairs of a cluster differ by the hops of switches, some microseconds each. */
 static const double latency_above_others = 4, latency_beside_others_s = 2e-5;
 
-/* -1: its ranks share cores and take turns, so a message waits for a core. */
+/* Returns -1 if the ranks share cores, because a message then waits for a core. */
 static int kind_of_pair(const tri_case *c, const tri_rate *r) {
   int a = tri_check_first_of(c, r->from), b = tri_check_first_of(c, r->to);
 
   if (a < 0 || b < 0 || tri_check_shares_cores(c, r->from) || tri_check_shares_cores(c, r->to)) return -1;
-  if (!strcmp(c->facts[a].seat.host, c->facts[b].seat.host)) return MEMORY; /* nodes are pretended */
+  if (!strcmp(c->facts[a].seat.host, c->facts[b].seat.host)) return MEMORY; /* pretended nodes */
   return c->facts[a].n_ib && c->facts[b].n_ib ? INFINIBAND : ETHERNET;
 }
 
@@ -342,12 +339,12 @@ static int kind_of_scope(const tri_case *c, const tri_rate *r) {
   if (strcmp(r->scope, "node")) return -1;
   for (int n = 0; n < c->nodes; n++)
     if (tri_check_shares_cores(c, n)) return -1;
-  for (int t = 0; t < c->tasks; t++) /* a GPU's collective has the start of a kernel in it */
+  for (int t = 0; t < c->tasks; t++) /* a GPU's collective includes the start of a kernel */
     if (c->facts[t].gpu.uuid[0]) return -1;
   return MEMORY;
 }
 
-/* median: of all pairs, 0: they are too few. */
+/* median: of all pairs. 0: there are too few. */
 static tri_status check_latency(const tri_case *c, const tri_rate *r, double median, tri_findings *out) {
   int  kind = r->from >= 0 ? kind_of_pair(c, r) : kind_of_scope(c, r);
   bool others = r->from >= 0 && median > 0 && r->latency_s > latency_above_others * median &&
@@ -357,11 +354,11 @@ static tri_status check_latency(const tri_case *c, const tri_rate *r, double med
   TRI_TRY(tri_findings_add(out, "latency", TRI_LEVEL_WARNING, "%s", r->scope));
   if (r->latency_s > kinds[kind].most_s)
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
-                             "a small message takes %.3g us; by %s some %.3g us are usual",
+                             "a small message takes %.3g us. On %s about %.3g us are usual",
                              r->latency_s * 1e6, kinds[kind].name, kinds[kind].should_s * 1e6));
   else
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
-                             "a small message takes %.3g us; the median of all pairs is %.3g us",
+                             "a small message takes %.3g us, but the median of all pairs is %.3g us",
                              r->latency_s * 1e6, median * 1e6));
   return tri_findings_say(out, TRI_PART_CURE, "%s", kinds[kind].cure);
 }
@@ -400,37 +397,38 @@ tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *ou
   char   number[TRI_CHECK_NUMBER_BYTES];
 
   if (c->tasks < 3) return TRI_OK;
-  for (int n = 0; n < c->nodes; n++) /* ranks that share cores take turns: they say nothing of each other */
+  for (int n = 0; n < c->nodes; n++) /* ranks on shared cores take turns, so their speeds say nothing */
     if (tri_check_shares_cores(c, n)) return TRI_OK;
   TRI_TRY(median_of(x, c->tasks, &median));
   for (int t = 0; t < c->tasks; t++) {
-    if (x[t] <= 0 || x[t] >= 0.5 * median)
-      continue; /* chosen: what one slow rank of a step costs is half of it */
+    if (x[t] <= 0 || x[t] >= 0.5 * median) continue; /* chosen. One slow rank then costs half of a step */
     TRI_TRY(tri_findings_add(out, "speed", TRI_LEVEL_WARNING, "rank %s on %s",
                              tri_check_number(&c->facts[t].seat, number), c->facts[t].seat.host));
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
-                             "its products run at %.3g Gflop/s; the median of all is %.3g", x[t] / 1e9,
+                             "its products run at %.3g Gflop/s, but the median of all is %.3g", x[t] / 1e9,
                              median / 1e9));
     TRI_TRY(tri_findings_say(
         out, TRI_PART_CURE,
-        "look what else runs there, at its clocks and heat (nvidia-smi -q -d PERFORMANCE, top), and "
-        "at its cores; or leave the node out: --exclude=%s",
+        "check for other programs there, its clocks and temperature (nvidia-smi -q -d PERFORMANCE, top) and "
+        "its cores, or leave the node out with --exclude=%s",
         c->facts[t].seat.host));
   }
   return TRI_OK;
 }
 
-/* Seen of Slurm 22.05: by its tree, and so by its default, ranks pass before those of other nodes came. */
+/* With its tree fence, the default, Slurm 22.05 lets ranks pass before those of other nodes have come. This
+ * was observed. */
 tri_status tri_check_fence(const tri_case *c, tri_findings *out) {
   if (!c->fence || !c->fence[0] || !strcmp(c->fence, "ring") || c->nodes < 2) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "fence", TRI_LEVEL_WARNING, "PMIxCollFence of Slurm"));
-  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
-                           "it is %s: ranks may pass before those of other nodes have come, and now and then "
-                           "one dies in MPI_Init",
-                           c->fence));
-  return tri_findings_say(out, TRI_PART_CURE,
-                          "export SLURM_PMIX_FENCE=ring before srun (jobs/train.sbatch does), or have "
-                          "PMIxCollFence=ring in mpi.conf");
+  TRI_TRY(tri_findings_say(
+      out, TRI_PART_WHAT,
+      "it is %s. Ranks may pass it before those of other nodes have come, and sometimes one dies in MPI_Init",
+      c->fence));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "export SLURM_PMIX_FENCE=ring before srun (jobs/train.sbatch does), or set PMIxCollFence=ring in "
+      "mpi.conf");
 }
 
 tri_status tri_check_all(const tri_case *c, tri_findings *out) {

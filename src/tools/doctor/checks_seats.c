@@ -1,4 +1,4 @@
-/* checks_seats.c - who came, on which device and cores. */
+/* checks_seats.c - checks missing ranks, devices and cores. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checks.h"
@@ -24,14 +24,14 @@ tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out) {
   return tri_text_printf(out, "rank %s on %s", tri_check_number(s, number), s->host);
 }
 
-/* ---- ranks that did not come ---- */
+/* ---- missing ranks ---- */
 
-/* What is looked up while missing ranks are named. */
+/* Tables for naming missing ranks. */
 typedef struct absence {
-  int       *home;  /* [tasks] the launcher's node of each; -1: it names none */
+  int       *home;  /* [tasks] node of each task in the launcher's list. -1: it has no list */
   int       *task;  /* [tasks] of one node */
-  tri_named *host;  /* [hosts] of those that came, sorted */
-  tri_named *asked; /* [n_asked] silent nodes, sorted; numbers are those of c->reach */
+  tri_named *host;  /* [hosts] of present ranks, sorted */
+  tri_named *asked; /* [n_asked] silent nodes, sorted. Their numbers are indices of c->reach */
   int        hosts, n_asked;
 } absence;
 
@@ -49,7 +49,7 @@ static int came_from(const absence *a, const char *host) {
   return n;
 }
 
-/* The one node that lacks ranks, -1: several do, or the launcher names none. */
+/* Returns the only node that lacks ranks. -1: several do, or the launcher names none. */
 static int find_lacking(const tri_case *c, const absence *a) {
   int lacking = -1, n = 0;
 
@@ -61,7 +61,8 @@ static int find_lacking(const tri_case *c, const absence *a) {
   return n == 1 ? lacking : -1;
 }
 
-/* A task that did not come is of the node that lacks ranks, else as nodes are filled one after the other. */
+/* Assigns a missing task to the only node that lacks ranks. Otherwise assumes that nodes are filled one after
+ * the other. */
 static void fill_homes(const tri_case *c, absence *a) {
   const tri_launch *l = c->launch;
   int               lacking = find_lacking(c, a);
@@ -87,45 +88,44 @@ static tri_status begin_absence(const tri_case *c, absence *a) {
   return TRI_OK;
 }
 
-/* Whether a node was asked, and how: TRI_FACTS_UNKNOWN: it was not. */
+/* Returns the errno of asking a silent node, 0 if it answered. TRI_FACTS_UNKNOWN: it was not asked. */
 static int answer_of(const tri_case *c, const absence *a, const char *host) {
   int at = host ? tri_names_find(a->asked, a->n_asked, host) : -1;
 
   return at < 0 ? TRI_FACTS_UNKNOWN : c->reach[a->asked[at].number].error;
 }
 
-/* answer: of the node, errno or TRI_FACTS_UNKNOWN. */
+/* answer: of the node, as answer_of returns it. */
 static tri_status say_missing_cure(const tri_case *c, const char *host, int answer, tri_findings *out) {
   if (!host)
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "look what holds the program on the nodes of the launch: a file system that hangs, "
-        "a node out of memory, a link that is down (rank 0 is reached by TCP)");
+        "check why the program does not start on the nodes of the launch, for example a hanging file system, "
+        "a node out of memory, or a link that is down (ranks reach rank 0 by TCP)");
   if (!answer)
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "a firewall on the way to %s, or packets larger than the network takes: the same MTU "
+        "check for a firewall on the way to %s, or packets larger than the network allows. Set the same MTU "
         "everywhere (ip link show)",
         c->facts[0].seat.host);
   if (answer == ECONNREFUSED || answer == TRI_FACTS_UNKNOWN)
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "look what holds the program there (srun -w %s ps, a file system that hangs, a node "
-        "out of memory), or leave the node out: --exclude=%s",
+        "check why the program does not start there (srun -w %s ps, a hanging file system, a node out of "
+        "memory), or leave the node out with --exclude=%s",
         host, host);
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "the node does not answer either: see what is said of its network, or leave it out: "
-      "--exclude=%s",
+      "the node does not answer either. See the findings on its network, or leave it out with --exclude=%s",
       host);
 }
 
-/* a->task [n]; host NULL: the launcher does not name it. */
+/* a->task [n]. host NULL: the launcher does not name it. */
 static tri_status say_missing(const tri_case *c, const absence *a, const char *host, int n,
                               tri_findings *out) {
   tri_text    list = {0};
   int         answer = answer_of(c, a, host);
-  const char *more = !answer                  ? "; their program runs and answers, but does not reach rank 0"
+  const char *more = !answer                  ? ". Their program runs and answers, but does not reach rank 0"
                      : answer == ECONNREFUSED ? ", though their node answers"
                                               : "";
   tri_status  st = TRI_OK;
@@ -147,7 +147,7 @@ static tri_status check_missing(const tri_case *c, tri_findings *out) {
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(begin_absence(c, &a));
-  for (int t = 0, n; t < c->tasks; t++) { /* the tasks of a node stand together */
+  for (int t = 0, n; t < c->tasks; t++) { /* tasks of a node are neighbours in the list */
     int home = a.home[t];
     if (came(c, t)) continue;
     for (n = 0; t < c->tasks && a.home[t] == home; t++)
@@ -176,7 +176,7 @@ tri_status tri_check_seats(const tri_case *c, tri_findings *out) {
                            most < 0 ? ", or run.ranks_per_node does not divide them" : ""));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "start the same number on each node: srun --ntasks-per-node, mpirun --map-by ppr:N:node");
+      "start the same number on each node (srun --ntasks-per-node, mpirun --map-by ppr:N:node)");
 }
 
 /* ---- devices ---- */
@@ -192,12 +192,12 @@ static tri_status say_shared(const tri_case *c, int a, int b, tri_findings *out)
                            f->gpu.model[0] ? " (" : "", f->gpu.model, f->gpu.model[0] ? ")" : ""));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "as many GPUs as ranks on each node: --gpus-per-node=%d with --ntasks-per-node=%d, or "
-      "--gpus-per-task=1; or fewer ranks; run.device: cpu uses none",
+      "request as many GPUs as ranks on each node, --gpus-per-node=%d with --ntasks-per-node=%d, or "
+      "--gpus-per-task=1. Or start fewer ranks, or set run.device: cpu",
       f->seat.locals, f->seat.locals);
 }
 
-/* GPUs differ in kind or are missing beside others. */
+/* Finds GPUs of different models, or ranks with and without a GPU. */
 static tri_status check_models(const tri_case *c, tri_findings *out) {
   const tri_facts *first = &c->facts[0];
   char             one[TRI_CHECK_NUMBER_BYTES], other[TRI_CHECK_NUMBER_BYTES];
@@ -216,8 +216,8 @@ static tri_status check_models(const tri_case *c, tri_findings *out) {
                              f->gpu.uuid[0] ? f->gpu.model : "no GPU"));
     return tri_findings_say(
         out, TRI_PART_CURE, "%s",
-        lacks ? "ask for nodes with GPUs alone (--gpus-per-node, --constraint), or set run.device: cpu"
-              : "the slowest sets the pace: ask for one kind of node (--constraint)");
+        lacks ? "request only nodes with GPUs (--gpus-per-node, --constraint), or set run.device: cpu"
+              : "the slowest GPU sets the pace. Request one kind of node (--constraint)");
   }
   return TRI_OK;
 }
@@ -233,10 +233,10 @@ static tri_status check_peers(const tri_case *c, tri_findings *out) {
                                tri_check_number(&f->seat, number), f->seat.host));
       TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its GPU cannot reach %d other%s of the node directly",
                                f->gpu.no_peer, f->gpu.no_peer == 1 ? "" : "s"));
-      TRI_TRY(
-          tri_findings_say(out, TRI_PART_CURE,
-                           "traffic between them goes through the host: look at nvidia-smi topo -p2p r; "
-                           "IOMMU and PCIe ACS off, no MIG, let each task see all GPUs (--gpu-bind=none)"));
+      TRI_TRY(tri_findings_say(
+          out, TRI_PART_CURE,
+          "traffic between them goes through the host. See nvidia-smi topo -p2p r, turn off IOMMU, PCIe ACS "
+          "and MIG, and let each task see all GPUs (--gpu-bind=none)"));
       break;
     }
   return TRI_OK;
@@ -252,7 +252,7 @@ static int shared_cores(const tri_facts *a, const tri_facts *b) {
   return n;
 }
 
-/* Hardware threads of a node's ranks together, 0: unknown; *ranks of them. */
+/* Returns the hardware threads of a node's ranks together, 0 if unknown. *ranks: the number of ranks. */
 static int cores_of(const tri_case *c, int node, int *ranks) {
   uint64_t all[TRI_FACTS_CORES / 64] = {0};
   int      n = 0;
@@ -272,7 +272,7 @@ bool tri_check_shares_cores(const tri_case *c, int node) {
   return n > 0 && n < ranks;
 }
 
-/* Two ranks of the node bound to the same cores beside cores that none has. */
+/* Finds two ranks of a node bound to the same cores while other cores are unused. */
 static tri_status check_bound(const tri_case *c, int first, int n, tri_findings *out) {
   const tri_facts *f = &c->facts[first];
   char             one[TRI_CHECK_NUMBER_BYTES], other[TRI_CHECK_NUMBER_BYTES];
@@ -287,12 +287,12 @@ static tri_status check_bound(const tri_case *c, int first, int n, tri_findings 
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "both are bound to the same %d hardware thread%s", both,
                              both == 1 ? "" : "s"));
     return tri_findings_say(out, TRI_PART_CURE,
-                            "srun --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core");
+                            "use srun --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core");
   }
   return TRI_OK;
 }
 
-/* A node: what its ranks have together, against what the job has there. */
+/* Compares the cores of a node's ranks with the cores of the job there. */
 static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
   int              first = tri_check_first_of(c, node), ranks, n = cores_of(c, node, &ranks);
   const tri_facts *f = &c->facts[first];
@@ -306,20 +306,21 @@ static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
                              ranks == 1 ? "" : "s", n, given));
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "srun --cpus-per-task=%d (on srun itself, Slurm 22.05 and newer do not take sbatch's), or "
-        "mpirun --bind-to none",
+        "use srun --cpus-per-task=%d (on srun itself, because Slurm 22.05 and newer do not inherit it from "
+        "sbatch), or mpirun --bind-to none",
         given / ranks);
   }
   if (n > 0 && n < ranks) {
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "%s", f->seat.host));
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%d ranks share %d hardware thread%s", ranks, n,
                              n == 1 ? "" : "s"));
-    return tri_findings_say(out, TRI_PART_CURE, "fewer ranks on the node, or more cores: --cpus-per-task");
+    return tri_findings_say(out, TRI_PART_CURE,
+                            "start fewer ranks on the node, or request more cores (--cpus-per-task)");
   }
   return check_bound(c, first, n, out);
 }
 
-/* Cores on another node of memory than the GPU. */
+/* Finds ranks with cores and GPU on different NUMA nodes. */
 static tri_status check_near(const tri_case *c, tri_findings *out) {
   char number[TRI_CHECK_NUMBER_BYTES];
 
@@ -334,13 +335,13 @@ static tri_status check_near(const tri_case *c, tri_findings *out) {
                              f->cores.numa, f->gpu.numa));
     return tri_findings_say(
         out, TRI_PART_CURE,
-        "--gpu-bind=closest with --cpu-bind=cores where that leaves a GPU to each rank, else "
+        "use --gpu-bind=closest with --cpu-bind=cores if each rank then keeps a GPU, else "
         "--cpu-bind=map_ldom");
   }
   return TRI_OK;
 }
 
-/* Ranks of a machine with one GPU stand together, in order. */
+/* Sorts ranks by GPU, then by host, then by task. */
 static int by_gpu(const void *a, const void *b) {
   const tri_facts *f = *(const tri_facts *const *)a, *g = *(const tri_facts *const *)b;
   int              order = strcmp(f->gpu.uuid, g->gpu.uuid);
@@ -353,10 +354,10 @@ static bool is_shared(const tri_facts *f, const tri_facts *g) {
   return f->gpu.uuid[0] && !strcmp(f->gpu.uuid, g->gpu.uuid) && !strcmp(f->seat.host, g->seat.host);
 }
 
-/* The first two ranks of each node that would take one GPU. */
+/* Finds, on each node, the first two ranks with the same GPU. */
 static tri_status check_shared(const tri_case *c, tri_findings *out) {
-  const tri_facts **all = NULL;   /* [tasks] by_gpu */
-  int              *other = NULL; /* [tasks] the next with the same GPU; 0: none */
+  const tri_facts **all = NULL;   /* [tasks] sorted by by_gpu */
+  int              *other = NULL; /* [tasks] next task with the same GPU. 0: none */
   bool             *told = NULL;  /* [nodes] */
   tri_status        st = TRI_OK;
 
@@ -380,28 +381,28 @@ done:
   return st;
 }
 
-/* The program cannot use what the launch has, or the deck wants. */
+/* Reports a CPU build although the launch has GPUs, or the deck asks for them. */
 static tri_status say_cpu_build(const tri_case *c, bool gpus, tri_findings *out) {
   bool insists = !strcmp(c->device, "cuda");
 
   TRI_TRY(tri_findings_add(out, "device", insists ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING, "trireme"));
   out->blocks = out->blocks || insists;
-  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%s, and this program is built for CPUs only",
-                           gpus ? "the launch has GPUs" : "the deck says run.device: cuda"));
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%s, but this program is built for CPUs only",
+                           gpus ? "the launch has GPUs" : "the deck has run.device: cuda"));
   return tri_findings_say(out, TRI_PART_CURE, "build it with cmake --preset cuda, or %sset run.device: cpu",
-                          gpus ? "ask for no GPUs and " : "");
+                          gpus ? "request no GPUs and " : "");
 }
 
-/* run.device: cuda, and the driver shows none. */
+/* Reports run.device: cuda on ranks without a visible GPU. */
 static tri_status say_absent(const tri_case *c, tri_findings *out) {
   TRI_TRY(
       tri_findings_add(out, "device", TRI_LEVEL_ERROR, "all %d rank%s", c->tasks, c->tasks == 1 ? "" : "s"));
   out->blocks = true;
-  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "the deck says run.device: cuda, and no rank sees a GPU"));
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "the deck has run.device: cuda, but no rank sees a GPU"));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "ask for GPUs (--gpus-per-node), and look at nvidia-smi on the node and at CUDA_VISIBLE_DEVICES; "
-      "run.device: cpu uses none");
+      "request GPUs (--gpus-per-node), and check nvidia-smi on the node and CUDA_VISIBLE_DEVICES, or set "
+      "run.device: cpu");
 }
 
 tri_status tri_check_devices(const tri_case *c, tri_findings *out) {

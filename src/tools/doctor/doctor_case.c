@@ -1,4 +1,4 @@
-/* doctor_case.c - who sits where: facts numbered, and lists by node and by rank. */
+/* doctor_case.c - numbers the facts of a launch and lists them by node and by rank. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "checks.h"

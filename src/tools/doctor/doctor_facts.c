@@ -1,4 +1,4 @@
-/* doctor_facts.c - what each rank tells of itself: checked, numbered, and which interface is meant. */
+/* doctor_facts.c - checks and numbers the facts of ranks, and finds the interface named by a variable. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doctor_facts.h"
 #include "base/host_memory.h"
@@ -17,7 +17,7 @@ static const char *const choice_name[] = {TRI_FACTS_CHOICE_LIST(TRI_X)};
 const char *tri_facts_version_name(int version) { return version_name[version]; }
 const char *tri_facts_choice_name(int choice) { return choice_name[choice]; }
 
-/* Ends a text, and leaves in it what any screen and JSON take. */
+/* Terminates a text and replaces everything except printable ASCII. */
 static void clean(char *text, size_t bytes) {
   text[bytes - 1] = '\0';
   for (; *text; text++)
@@ -44,7 +44,7 @@ bool tri_facts_check(tri_facts *f, size_t bytes, int tasks) {
          f->cores.mine > 0;
 }
 
-/* leader [n]: the lowest task of each one's host. */
+/* leader [n]: the lowest task on the same host. */
 static tri_status find_leaders(const tri_facts *f, int n, int *leader) {
   tri_named *host = NULL;
   int        m = 0;
@@ -61,7 +61,7 @@ static tri_status find_leaders(const tri_facts *f, int n, int *leader) {
 }
 
 tri_status tri_facts_number(tri_facts *f, int n, int ranks_per_node, bool *even, int *nodes) {
-  int       *leader = NULL, *count = NULL; /* [n] of each task; of each node: its ranks so far */
+  int       *leader = NULL, *count = NULL; /* [n] leader of each task, and ranks so far of each node */
   tri_status st = TRI_OK;
 
   *nodes = 0;
@@ -74,7 +74,7 @@ tri_status tri_facts_number(tri_facts *f, int n, int ranks_per_node, bool *even,
     if (!s->host[0]) continue;
     s->node = ranks_per_node > 0 ? i / ranks_per_node : leader[i] == i ? *nodes : f[leader[i]].seat.node;
     if (s->node >= *nodes) *nodes = s->node + 1;
-    s->rank = count[s->node]++; /* among its node's, for now */
+    s->rank = count[s->node]++; /* among the ranks of its node, for now */
   }
   for (int k = 1; k < *nodes; k++) *even = *even && count[k] == count[0];
   for (int i = 0; i < n; i++)
@@ -85,13 +85,14 @@ done:
   return st;
 }
 
-/* Bits of an address, most significant first; 0: none. */
+/* Writes the bits of an address, the most significant first, and returns their number. 0: it is no
+ * address. */
 static int get_bits(const char *text, unsigned char out[16]) {
   if (inet_pton(AF_INET, text, out) == 1) return 32;
   return inet_pton(AF_INET6, text, out) == 1 ? 128 : 0;
 }
 
-/* "10.79.0.0/24" and an address in it. */
+/* Returns whether the address is in a network such as "10.79.0.0/24". */
 static bool in_network(const char *network, const char *address) {
   unsigned char a[16], b[16];
   char          text[TRI_FACTS_ADDRESS_BYTES];
@@ -110,8 +111,8 @@ static bool in_network(const char *network, const char *address) {
   return true;
 }
 
-/* One item of a list against one interface. NCCL documents prefixes and "=" for whole names
- * (docs.nvidia.com, NCCL_SOCKET_IFNAME); the others want names, UCX perhaps with ":port". */
+/* Matches one item of a list against an interface. NCCL documents prefixes, and "=" for whole names
+ * (docs.nvidia.com, NCCL_SOCKET_IFNAME). The others expect names, UCX perhaps with ":port". */
 static bool item_matches(const char *item, size_t n, tri_facts_choice choice, bool whole,
                          const tri_facts_net *net) {
   char text[TRI_FACTS_NAME_BYTES];

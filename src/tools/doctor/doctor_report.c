@@ -1,4 +1,4 @@
-/* doctor_report.c - one screen, or one JSON value, of what was found. */
+/* doctor_report.c - prints the findings on one screen or as one JSON value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doctor_report.h"
 #include "base/columns.h"
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RANKS_SHOWN = 16, NODES_SHOWN = 8, PAIRS_SHOWN = 6 }; /* chosen: one screen */
+enum { RANKS_SHOWN = 16, NODES_SHOWN = 8, PAIRS_SHOWN = 6 }; /* chosen for one screen */
 
 /* ---- ranks ---- */
 
-/* Ascending, into x; how many there are. */
+/* Lists the threads of a mask in ascending order in x. Returns their number. */
 static int cores_of(const uint64_t *mask, int x[TRI_FACTS_CORES]) {
   int n = 0;
 
@@ -20,7 +20,7 @@ static int cores_of(const uint64_t *mask, int x[TRI_FACTS_CORES]) {
   return n;
 }
 
-/* Whether the run works on the rank's GPU. */
+/* Returns whether the run would use the rank's GPU. */
 static bool on_gpu(const tri_case *c, const tri_facts *f) {
   return f->gpu.uuid[0] && strcmp(c->device, "cpu") && (c->gpu_build || !strcmp(c->device, "cuda"));
 }
@@ -29,7 +29,7 @@ static const char *device_of(const tri_case *c, const tri_facts *f) {
   return on_gpu(c, f) ? f->gpu.uuid : "cpu";
 }
 
-/* Whether Slurm numbers ranks otherwise than MPI: then its numbers have a column. */
+/* Returns whether Slurm numbers ranks differently from MPI. Its numbers then have a column. */
 static bool has_tasks(const tri_case *c) {
   for (int t = 0; t < c->tasks; t++) {
     const tri_facts_seat *s = &c->facts[t].seat;
@@ -38,7 +38,7 @@ static bool has_tasks(const tri_case *c) {
   return false;
 }
 
-enum { WIDE = 24, NARROW = 17 }; /* columns of the device, without and with that of tasks */
+enum { WIDE = 24, NARROW = 17 }; /* columns of the device, without and with the column of tasks */
 
 static tri_status put_rank(const tri_case *c, const tri_facts *f, bool tasks, tri_text *out) {
   char       task[16] = "";
@@ -64,7 +64,7 @@ done:
   return st;
 }
 
-/* A node in one line. */
+/* Prints a node in one line. */
 static tri_status put_node(const tri_case *c, int node, tri_text *out) {
   int              ranks = 0, gpus = 0, first = tri_check_first_of(c, node);
   const tri_facts *f = &c->facts[first < 0 ? 0 : first];
@@ -102,7 +102,7 @@ static tri_status put_ranks(const tri_case *c, tri_text *out) {
   return TRI_OK;
 }
 
-/* ---- what is equal ---- */
+/* ---- common facts ---- */
 
 static tri_status put_wrapped(const tri_text *line, tri_text *out) {
   TRI_TRY(tri_text_wrap(line->data, TRI_SCREEN_COLUMNS, out));
@@ -139,7 +139,7 @@ static void limit_text(int64_t bytes, char out[TRI_CELL_BYTES]) {
     strcpy(out, bytes == TRI_FACTS_NO_LIMIT ? "no limit" : "unknown");
 }
 
-/* Of the rank that has least. */
+/* Prints the lowest limits of all ranks. */
 static tri_status put_limits(const tri_case *c, tri_text *out) {
   tri_facts_limits least = c->facts[0].limits;
   char             lock[TRI_CELL_BYTES], shm[TRI_CELL_BYTES];
@@ -182,7 +182,7 @@ static tri_status put_rate(const tri_rate *r, tri_text *out) {
   return tri_text_printf(out, "\n");
 }
 
-/* Communicators and disk; of many pairs the slowest. */
+/* Prints rates of communicators, of the disk, and of the slowest pairs. */
 static tri_status put_rates(const tri_report *r, tri_text *out) {
   int pairs = 0;
 

@@ -1,4 +1,4 @@
-/* findings.c - the list of what is wrong. */
+/* findings.c - keeps the list of findings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "findings.h"
 #include "base/host_memory.h"

@@ -1,4 +1,4 @@
-/* launch.c - what the launcher tells before MPI is up, from its variables. */
+/* launch.c - reads tasks, nodes and a meeting point from the launcher's variables. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch.h"
 #include "base/hash.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below the ports that Linux gives out itself (32768 on), above those of services. Chosen. */
+/* Chosen. These ports are below those assigned by Linux itself (from 32768) and above those of services. */
 enum { PORT_FIRST = 21000, PORTS = 10000, DIGITS = 9 };
 
 /* ---- lists ---- */
@@ -23,7 +23,7 @@ typedef struct list {
 static tri_status add(list *l, const char *text) {
   if (l->n >= l->most) TRI_FAIL(TRI_EINPUT, "more than %d hosts", l->most);
   if (!text[0] || strlen(text) >= TRI_LAUNCH_NAME_BYTES)
-    TRI_FAIL(TRI_EINPUT, "a host of no name, or a long one");
+    TRI_FAIL(TRI_EINPUT, "a host name is empty or too long");
   TRI_TRY(TRI_GROW(l->name, l->cap, l->n + 1));
   strcpy(l->name[l->n++], text);
   return TRI_OK;
@@ -31,7 +31,7 @@ static tri_status add(list *l, const char *text) {
 
 static tri_status put_part(list *l, const char *before, const char *text);
 
-/* "1-3,07-09" up to its bracket, then what follows. */
+/* Expands "1-3,07-09" up to its bracket, then the text behind it. */
 static tri_status put_numbers(list *l, const char *before, const char *text) {
   const char *end = strchr(text, ']');
 
@@ -42,17 +42,17 @@ static tri_status put_numbers(list *l, const char *before, const char *text) {
     long  from, to;
     char *next;
     while (isdigit((unsigned char)text[width])) width++;
-    if (!width || width > DIGITS) TRI_FAIL(TRI_EINPUT, "no number in a bracket, or a long one");
+    if (!width || width > DIGITS) TRI_FAIL(TRI_EINPUT, "a bracket has no number, or one that is too long");
     from = to = strtol(text, &next, 10);
     if (*next == '-') {
       if (!isdigit((unsigned char)next[1]) || strspn(next + 1, "0123456789") > DIGITS)
-        TRI_FAIL(TRI_EINPUT, "a range without an end");
+        TRI_FAIL(TRI_EINPUT, "a range has no end");
       to = strtol(next + 1, &next, 10);
     }
-    if (next < end && *next != ',') TRI_FAIL(TRI_EINPUT, "an unknown sign in a bracket");
+    if (next < end && *next != ',') TRI_FAIL(TRI_EINPUT, "a bracket has an unknown character");
     for (; from <= to; from++) {
       if (snprintf(name, sizeof name, "%s%0*ld", before, width, from) >= (int)sizeof name)
-        TRI_FAIL(TRI_EINPUT, "a host of a long name");
+        TRI_FAIL(TRI_EINPUT, "a host name is too long");
       TRI_TRY(put_part(l, name, end + 1));
     }
     text = next + (next < end);
@@ -60,13 +60,13 @@ static tri_status put_numbers(list *l, const char *before, const char *text) {
   return TRI_OK;
 }
 
-/* A host whose name begins with `before`; text up to the comma goes on. */
+/* Adds hosts with names of `before` and the text up to the comma. */
 static tri_status put_part(list *l, const char *before, const char *text) {
   char   name[TRI_LAUNCH_NAME_BYTES];
   size_t n = strcspn(text, "[,");
 
   if (snprintf(name, sizeof name, "%s%.*s", before, (int)n, text) >= (int)sizeof name)
-    TRI_FAIL(TRI_EINPUT, "a host of a long name");
+    TRI_FAIL(TRI_EINPUT, "a host name is too long");
   return text[n] == '[' ? put_numbers(l, name, text + n + 1) : add(l, name);
 }
 
@@ -126,7 +126,7 @@ static int number(const char *name, int otherwise) {
   return v < 0 || v > 1 << 30 ? otherwise : (int)v;
 }
 
-/* Names and tasks of the step's nodes; none where the two lists do not fit together. */
+/* Reads names and tasks of the step's nodes. None if the two lists do not match. */
 static tri_status read_slurm(tri_launch *l) {
   const char *nodes = getenv("SLURM_STEP_NODELIST"), *tasks = getenv("SLURM_STEP_TASKS_PER_NODE");
 
@@ -138,8 +138,8 @@ static tri_status read_slurm(tri_launch *l) {
   return TRI_OK;
 }
 
-/* mpirun gives its ranks the nodes in their order in the allocation. Without one nothing tells where rank 0
- * is: hub stays empty. */
+/* mpirun assigns ranks to the nodes of an allocation in order. Without an allocation the node of rank 0 is
+ * not known, so hub stays empty. */
 static tri_status read_mpirun(tri_launch *l) {
   const char      *nodes = getenv("SLURM_JOB_NODELIST");
   tri_launch_name *name = NULL;
@@ -152,7 +152,7 @@ static tri_status read_mpirun(tri_launch *l) {
   return TRI_OK;
 }
 
-/* The same for every task of a launch, another for the next launch on the machine. */
+/* Returns a key shared by all tasks of a launch. The next launch on the machine has another one. */
 static uint64_t make_key(void) {
   static const char *const name[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "PMIX_NAMESPACE",
                                      "OMPI_MCA_ess_base_jobid"};

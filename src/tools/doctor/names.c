@@ -1,4 +1,4 @@
-/* names.c - names in order. */
+/* names.c - sorts names and finds them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "names.h"
 

@@ -1,4 +1,4 @@
-/* exam_folder.c - whether every node can write, read and lock in the folder of checkpoints. */
+/* exam_folder.c - tests whether every node can write, read and lock files in the folder of checkpoints. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "exam_folder.h"
 #include "base/file.h"
@@ -21,7 +21,7 @@ enum {
   SEEN_TRIES = 30,
   SEEN_MS = 100,
   PATH_BYTES = 4352
-}; /* chosen; NFS may show a new file seconds later */
+}; /* chosen. NFS may show a new file seconds later */
 
 void tri_folder_there(const char *path, char *out, size_t cap) {
   char *slash;
@@ -38,8 +38,8 @@ void tri_folder_there(const char *path, char *out, size_t cap) {
   }
 }
 
-/* Names of file systems by their numbers (statfs(2), linux/magic.h; Lustre's and BeeGFS's by their own
- * sources). */
+/* Returns the name of a folder's file system by its number (statfs(2), linux/magic.h, and the sources of
+ * Lustre and BeeGFS). */
 static const char *kind_of(const char *folder) {
   static const struct {
     unsigned    magic;
@@ -55,7 +55,7 @@ static const char *kind_of(const char *folder) {
   return "";
 }
 
-/* A new file with these bytes on the disk; 0 or errno. The file stays where it could be made. */
+/* Writes a new file with these bytes to the disk. Returns 0 or errno. The file remains if it was created. */
 static int write_file(const char *path, const void *bytes, size_t n) {
   int error = 0, fd;
 
@@ -67,7 +67,7 @@ static int write_file(const char *path, const void *bytes, size_t n) {
   return error;
 }
 
-/* Both kinds of locks, as run.output and MPI take them; errno of each. */
+/* Takes both kinds of locks, as run.output and MPI do. Stores errno of each. */
 static void try_locks(const char *path, tri_folder_facts *x) {
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   int          fd = open(path, O_RDWR | O_CLOEXEC);
@@ -78,7 +78,7 @@ static void try_locks(const char *path, tri_folder_facts *x) {
   close(fd);
 }
 
-/* Whether the file holds these bytes; 0 or errno, ENODATA: others. */
+/* Reads the file and compares it with these bytes. Returns 0 or errno, ENODATA for other bytes. */
 static int see_file(const char *path, const void *bytes, size_t n) {
   char got[64];
   int  error = ENODATA, fd;
@@ -94,7 +94,7 @@ static int see_file(const char *path, const void *bytes, size_t n) {
   return error;
 }
 
-/* Of the first rank of each node. seen: rank 0 has written this file. */
+/* Tests the folder from the first rank of a node. seen: rank 0 has written the file `first`. */
 static void try_here(const char *folder, const char *own, const char *first, const char *nonce, bool seen,
                      tri_folder_facts *x) {
   struct statvfs fs;

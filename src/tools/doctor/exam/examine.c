@@ -1,4 +1,4 @@
-/* examine.c - ranks meet, facts are checked, then what MPI carries is measured; one report. */
+/* examine.c - connects the ranks, checks their facts, measures MPI and prints one report. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "examine.h"
 #include "base/host_memory.h"
@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { END_S = 10 }; /* chosen: that ending all ranks may take */
+enum { END_S = 10 }; /* chosen, for ending all ranks */
 
-/* Rank 0, before MPI is up. *go: MPI may be started; *all: every rank came. */
+/* Collects and checks the facts on rank 0, before MPI is up. *go: MPI may start. *all: every rank came. */
 static tri_status receive(tri_exam *x, bool *go, bool *all) {
   *all = true;
   tri_rendezvous_gather(x->rendezvous, x->facts);
@@ -25,14 +25,14 @@ static tri_status receive(tri_exam *x, bool *go, bool *all) {
   return TRI_OK;
 }
 
-/* Rank 0: what MPI would not survive is reported instead. */
+/* Prints the report on rank 0 and ends all ranks, because MPI would not start. */
 static tri_status refuse(tri_exam *x, bool all, int *code) {
-  TRI_TRY(tri_exam_print(x, "an error above would end MPI, or make it wait for ever"));
+  TRI_TRY(tri_exam_print(x, "an error above would end MPI, or make it hang"));
   *code = TRI_EXAMINE_CODE;
   tri_rendezvous_decide(x->rendezvous, false);
   if (all) return TRI_OK;
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
-  tri_runtime_abort(TRI_EXAMINE_CODE); /* of ranks that did not come nobody knows when they would end */
+  tri_runtime_abort(TRI_EXAMINE_CODE); /* nobody knows when the missing ranks would end */
 }
 
 static tri_status lead(tri_exam *x, int *code) {
@@ -50,13 +50,13 @@ static tri_status lead(tri_exam *x, int *code) {
   return tri_exam_leave(x);
 }
 
-/* Of a rank that cannot come to rank 0, or is left by it. Rank 0, if it lives, has said more by then; if it
- * does not, this is all that is said, and nobody else ends the launch. */
+/* Ends a rank without a connection to rank 0. It first gives rank 0 the time to report more. If rank 0 is
+ * dead, this is the only report, and nobody else ends the launch. */
 _Noreturn static void end_without(tri_exam *x) {
   if (x->launch.local == 0)
     tri_log(TRI_LOG_ERROR,
-            "%s; if rank 0 says nothing itself, it never came, or a firewall or an interface stands "
-            "between: look what holds it there, or leave the node out (--exclude)",
+            "%s. If rank 0 reports nothing, it did not start, or a firewall or an interface blocks the "
+            "connection. Check why it does not start, or leave the node out with --exclude",
             tri_error_message());
   tri_rendezvous_wait_for_hub(x->rendezvous);
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);

@@ -1,4 +1,4 @@
-/* examine.h - all of it in order: ranks meet, facts are checked, what MPI carries is measured, one report. */
+/* examine.h - runs the whole examination: connects ranks, checks facts, measures MPI, prints one report. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_EXAMINE_H
 #define TRI_EXAMINE_H
@@ -8,19 +8,19 @@
 typedef struct tri_examine_opt {
   const char        *device;         /* "auto", "cpu", "cuda" */
   int                ranks_per_node; /* 0: real nodes */
-  int                threads;        /* of a rank; 0: share of cores */
-  const char        *folder;         /* where checkpoints are to be written */
-  const char *const *input;          /* [n_input] files and folders that the run reads */
+  int                threads;        /* per rank. 0: share of cores */
+  const char        *folder;         /* folder of future checkpoints */
+  const char *const *input;          /* [n_input] files and folders read by the run */
   int                n_input;
   bool               json;
-  double             patience_s; /* that a rank, or the next stage of all, is waited for */
+  double             patience_s; /* wait for a rank, and for the next stage of all ranks */
 } tri_examine_opt;
 
-enum { TRI_EXAMINE_CODE = 69 }; /* where there is an error (interface.md) */
+enum { TRI_EXAMINE_CODE = 69 }; /* exit code on errors (interface.md) */
 
-/* Of every rank of a launch. Rank 0 prints to standard output. *code: TRI_EXAMINE_CODE where there is an
- * error. Where ranks are missing or hang it does not return: rank 0 reports and ends all of them with that
- * code. */
+/* Collective over all ranks of the launch. Rank 0 prints to standard output. *code becomes TRI_EXAMINE_CODE
+ * if there is an error. It does not return if ranks are missing or hang. Rank 0 then reports them and ends
+ * all ranks with that code. */
 TRI_CHECKED tri_status tri_examine(const tri_examine_opt *opt, int *code);
 
 #endif

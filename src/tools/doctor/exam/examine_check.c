@@ -1,4 +1,4 @@
-/* examine_check.c - of rank 0: what the facts of all say, and the report. */
+/* examine_check.c - checks the facts of all ranks and prints the report, on rank 0. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/print.h"
 #include "tools/doctor/doctor_report.h"
@@ -17,9 +17,10 @@ tri_status tri_exam_print(tri_exam *x, const char *unmeasured) {
   return st;
 }
 
-static const double SLURM_S = 5; /* chosen: a controller that is busy answers later, and is not waited for */
+static const double SLURM_S = 5; /* chosen. Doctor does not wait for a busier controller */
 
-/* Where a rank is missing MPI is not started, and ranks that rank 0 does not hear wait for its report. */
+/* Asks Slurm for the PMIx fence, unless a rank is missing. Then MPI is not started, and lost ranks wait for
+ * this report. */
 static void ask_fence(tri_exam *x) {
   bool all = x->c.nodes > 1;
 

@@ -1,5 +1,5 @@
-/* examine_mpi.c - what MPI carries: communicators, pairs of nodes, products, the folder; and who hangs in
- * it. */
+/* examine_mpi.c - measures communicators, pairs of nodes, products and the folder, and reports hanging
+ * ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -13,24 +13,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Chosen. HANG_EXTRA_S: rank 0 has named who hangs by then. */
+/* Chosen. HANG_EXTRA_S: rank 0 has named the hanging ranks by then. */
 enum { HANG_EXTRA_S = 20, END_S = 10, SHOWN = 8 };
 
-/* ---- who hangs ---- */
+/* ---- hanging ranks ---- */
 
 static const char *cure_of(const tri_rendezvous_hang *h) {
-  const char *stage =
-      h->reason ? "" : h->stage; /* a rank that is known to be stopped or gone says nothing of it */
+  const char *stage = h->reason ? "" : h->stage; /* the stage says nothing about a stopped rank */
 
-  if (h->failed) return "what its message says";
+  if (h->failed) return "follow its message";
   if (!strcmp(stage, "MPI_Init"))
-    return "the ranks met before: look at the interfaces MPI takes (OMPI_MCA_btl_tcp_if_include), "
-           "at srun --mpi=list (--mpi=pmix), and that mpirun or srun is the one the program was built with";
+    return "the ranks reached each other before MPI. Check the interfaces of MPI "
+           "(OMPI_MCA_btl_tcp_if_include), srun --mpi=list (use --mpi=pmix), and that mpirun or srun belongs "
+           "to the MPI of the build";
   if (!strcmp(stage, "folder") || !strcmp(stage, "HDF5"))
-    return "its file system does not answer: try ls and touch in the folder from that node, or put "
-           "run.output elsewhere";
-  return "look at that rank: a node without memory, a process that was stopped, a link that is "
-         "down; leave the node out: --exclude";
+    return "its file system does not answer. Try ls and touch in the folder from that node, or set "
+           "run.output to another folder";
+  return "check that rank for a node out of memory, a stopped process, or a link that is down, or leave the "
+         "node out with --exclude";
 }
 
 static tri_status say_hang(tri_exam *x, const tri_rendezvous_hang *h) {
@@ -53,7 +53,7 @@ static tri_status say_hang(tri_exam *x, const tri_rendezvous_hang *h) {
     TRI_TRY_DONE(tri_findings_say(&x->found, TRI_PART_WHAT, "in the stage '%s': %s", h->stage, h->reason));
   else
     TRI_TRY_DONE(tri_findings_say(&x->found, TRI_PART_WHAT,
-                                  "not out of the stage '%s' after %.0f s; %d of %d ranks are further",
+                                  "not out of the stage '%s' after %.0f s. %d of %d ranks are further",
                                   h->stage, x->opt->patience_s, x->launch.tasks - h->n, x->launch.tasks));
   TRI_TRY_DONE(tri_findings_say(&x->found, TRI_PART_CURE, "%s", cure_of(h)));
 done:
@@ -66,11 +66,11 @@ void tri_exam_on_hang(void *ctx, const tri_rendezvous_hang *hang) {
 
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
   pthread_mutex_lock(&x->lock);
-  if (!x->c.launch) { /* nothing was checked: the ranks could not meet */
+  if (!x->c.launch) { /* nothing was checked, because the ranks could not connect */
     x->c = (tri_case){.launch = &x->launch, .facts = x->facts, .tasks = x->launch.tasks, .clock = x->clock};
     if (tri_case_number(&x->c, x->facts, x->opt->ranks_per_node) != TRI_OK) tri_error_clear();
   }
-  if (say_hang(x, hang) != TRI_OK || tri_exam_print(x, "a rank does not come along") != TRI_OK)
+  if (say_hang(x, hang) != TRI_OK || tri_exam_print(x, "a rank hangs or failed") != TRI_OK)
     tri_log_lines(TRI_LOG_ERROR, tri_error_message());
   tri_runtime_abort(TRI_EXAMINE_CODE);
 }
@@ -93,7 +93,7 @@ static tri_status add_rate(tri_exam *x, const tri_rate *r) {
   return st;
 }
 
-/* Facts by MPI, where ranks could not meet before it. */
+/* Gathers the facts by MPI if the ranks could not connect before it. */
 static tri_status gather_facts(tri_exam *x) {
   tri_comm  *world = x->se.comm[TRI_WORLD];
   tri_facts *all = NULL;
@@ -121,11 +121,11 @@ static void name_pair(const tri_exam *x, tri_rate *r) {
 
   if (strcmp(from, to))
     snprintf(r->scope, sizeof r->scope, "%.60s - %.60s", from, to);
-  else /* nodes are pretended */
+  else /* pretended nodes */
     snprintf(r->scope, sizeof r->scope, "node %d - node %d", r->from, r->to);
 }
 
-/* Everybody's pair of a round, by rank 0. */
+/* Measures the pairs of each round and collects them on rank 0. */
 static tri_status measure_pairs(tri_exam *x) {
   tri_comm  *world = x->se.comm[TRI_WORLD];
   tri_rate  *all = NULL, mine;
@@ -164,17 +164,17 @@ static tri_status measure_scopes(tri_exam *x, const tri_speed_buffers *workspace
   return measure_pairs(x);
 }
 
-/* What a rank found for itself. */
+/* Results of one rank. */
 typedef struct own {
   int32_t    task;
-  char       model[TRI_FACTS_NAME_BYTES], uuid[TRI_FACTS_NAME_BYTES]; /* of the GPU it took; empty: none */
+  char       model[TRI_FACTS_NAME_BYTES], uuid[TRI_FACTS_NAME_BYTES]; /* GPU used by the rank. Empty: none */
   tri_speeds speed;
   tri_folder_facts folder;
   tri_input_facts  input;
 } own;
 
-/* What is not measured now: as an earlier launch, maybe a larger one, measured it, else as such machines
- * are. *found: the former. */
+/* Sets the figures not measured now. They come from an earlier, perhaps larger launch, or from the table of
+ * such machines. *found: there was an earlier launch. */
 static tri_status begin_machine(const tri_session *se, const char *path, int64_t bytes, tri_machine *m,
                                 bool *found) {
   *found = false;
@@ -187,7 +187,7 @@ static tri_status begin_machine(const tri_session *se, const char *path, int64_t
   return TRI_OK;
 }
 
-/* Products and memory of the slowest rank. all [tasks]. */
+/* Sets products and memory of the slowest rank. all [tasks]. */
 static void set_speeds(const own *all, int tasks, tri_machine *m) {
   tri_speeds least = all[0].speed;
 
@@ -206,7 +206,8 @@ static void set_speeds(const own *all, int tasks, tri_machine *m) {
 
 enum { MOST_OLDER = 256 };
 
-/* older: the figures of an earlier launch that measured better, with commas; "": none. */
+/* Makes the figures of this machine. older: names of better figures from an earlier launch, with commas, or
+ * "". */
 static tri_status make_machine(const tri_exam *x, const own *all, const tri_folder_trial *trial,
                                const char *path, tri_machine *m, char older[MOST_OLDER]) {
   size_t      bytes_free = 0, bytes = 0;
@@ -235,10 +236,11 @@ static tri_status make_machine(const tri_exam *x, const own *all, const tri_fold
   return tri_machine_check(m, "measured");
 }
 
-/* What trireme plan reads. That it cannot be written is no fault of the launch. */
+/* Writes the figures for trireme plan. Failing to write them is no error of the launch. */
 static void write_machine(tri_exam *x, const own *all, const tri_folder_trial *trial) {
   const tri_device *d = x->se.device;
-  int               threads = tri_device_is_gpu(d) ? 1 : x->se.threads; /* a GPU's figures have none */
+  int               threads = tri_device_is_gpu(d) ? 1 : x->se.threads; /* a GPU's figures do not depend on
+                                                                         * threads */
   char              path[TRI_MACHINE_PATH_BYTES];
   tri_machine       m;
   char              older[MOST_OLDER] = "";
@@ -247,15 +249,16 @@ static void write_machine(tri_exam *x, const own *all, const tri_folder_trial *t
   if (st == TRI_OK) st = make_machine(x, all, trial, path, &m, older);
   if (st == TRI_OK) st = tri_machine_write(path, &m);
   if (st == TRI_OK) {
-    tri_log_narrow(TRI_LOG_INFO, "what was measured is kept for trireme plan%s%s: %s",
-                   older[0] ? "; an earlier call measured better figures, which stay: " : "", older, path);
+    tri_log_narrow(TRI_LOG_INFO, "the measured figures are kept for trireme plan%s%s: %s",
+                   older[0] ? ". Better figures of an earlier call stay: " : "", older, path);
     return;
   }
-  tri_log_narrow(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
+  tri_log_narrow(TRI_LOG_WARN, "the measured figures cannot be kept for trireme plan: %s",
+                 tri_error_message());
   tri_error_clear();
 }
 
-/* The GPU that was taken, as CUDA names it: "GPU-" and 16 bytes in groups. */
+/* Names the GPU as CUDA does, "GPU-" and 16 bytes in groups. */
 static void name_device(const tri_device *d, own *out) {
   char *at = out->uuid;
 
@@ -266,7 +269,7 @@ static void name_device(const tri_device *d, own *out) {
     at += snprintf(at, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", d->uuid[i]);
 }
 
-/* Rank 0: the device of a task, known for sure now; texts came over MPI. */
+/* Stores, on rank 0, the device really used by a task. Its texts came over MPI. */
 static void keep_device(tri_exam *x, const own *from) {
   tri_facts *f = &x->facts[from->task];
 
@@ -277,7 +280,7 @@ static void keep_device(tri_exam *x, const own *from) {
   memcpy(f->gpu.uuid, from->uuid, sizeof f->gpu.uuid);
 }
 
-/* Of the first rank of a machine. */
+/* Tests the input files, on the first rank of a machine. */
 static void try_inputs(const tri_examine_opt *opt, tri_input_facts *out) {
   for (int i = 0; i < opt->n_input; i++) {
     if (!access(opt->input[i], R_OK)) continue;
@@ -288,7 +291,7 @@ static void try_inputs(const tri_examine_opt *opt, tri_input_facts *out) {
   }
 }
 
-/* Rank 0: what all[world rank] says. */
+/* Checks, on rank 0, the results of all ranks, all [world rank]. */
 static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *trial) {
   double           *flops = NULL;
   tri_folder_facts *folder = NULL;
@@ -329,7 +332,7 @@ static tri_status measure_own(tri_exam *x) {
   size_t          *counts = NULL;
   char             folder[4096] = "";
   int64_t          errors;
-  uint64_t         nonce = 0; /* of names of files: nobody else puts a link there first */
+  uint64_t         nonce = 0; /* for names of files, so nobody can put a link there first */
   tri_folder_trial trial = {0};
   bool             whole;
   tri_status       st = TRI_OK;
@@ -362,7 +365,9 @@ done:
 }
 
 static tri_status measure(tri_exam *x) {
-  tri_session_opt opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0, NULL}; /* meet watches */
+  tri_session_opt   opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0,
+                           NULL}; /* the rendezvous monitors
+                                                                                             * MPI_Init */
   tri_speed_buffers workspace;
   tri_status        st;
 

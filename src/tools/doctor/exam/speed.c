@@ -1,4 +1,4 @@
-/* speed.c - how fast links, products and memory are, measured. */
+/* speed.c - measures the speed of links, products and memory. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "speed.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen: more than caches hold, less than a second; times the best of which counts. */
+/* Chosen. Buffers exceed the caches and take less than a second. The best of several times counts. */
 enum {
   CPU_BYTES = 8 << 20,
   GPU_BYTES = 256 << 20,
@@ -22,14 +22,15 @@ enum {
   PAIR_LEAST = 8,
   PAIR_BYTES = 4 << 20,
   PAIR_TIMES = 4,
-  PINGS = 300, /* the best of them: on busy cores few have both ranks running */
+  PINGS = 300, /* the best counts, because on busy cores both ranks rarely run at once */
   FIRST_SIDE = 512,
   LAST_SIDE = 8192,
   COPY_BYTES = 32 << 20
 };
-enum { LEAST_BYTES = 1024 };      /* of a rank, to begin with */
-static const double part_s = 0.5; /* chosen: that a figure of a network takes at most, on a slow one too */
-static const double least_s = 0.25, product_s = 5e-4; /* of a measurement; of a product large enough */
+enum { LEAST_BYTES = 1024 };      /* per rank, to begin with */
+static const double part_s = 0.5; /* chosen. Longest time of one network figure, also on a slow network */
+static const double least_s = 0.25, product_s = 5e-4; /* time of a measurement, and of a large enough
+                                                       * product */
 
 tri_status tri_speed_plan(tri_session *se, tri_speed_buffers *out) {
   int64_t all = tri_device_is_gpu(se->device) ? GPU_BYTES : CPU_BYTES;
@@ -48,8 +49,8 @@ tri_status tri_speed_plan(tri_session *se, tri_speed_buffers *out) {
 
 /* ---- communicators ---- */
 
-/* The slowest rank's seconds of `times` calls in a row, per call: of gathers of so many bytes of each rank,
- * 0: of sums of one number. */
+/* Times `times` calls in a row and sets the seconds per call of the slowest rank. bytes: gathers of so many
+ * bytes per rank. 0: sums of one number. */
 static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_buffers *workspace, int64_t bytes,
                              int times, double *out) {
   int64_t ns;
@@ -67,7 +68,7 @@ static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_buffe
   return TRI_OK;
 }
 
-/* The slowest of all. */
+/* Replaces *s by the largest of all ranks. */
 static tri_status agree_on_time(tri_comm *world, double *s) {
   int64_t ns = (int64_t)(*s * 1e9);
 
@@ -76,8 +77,8 @@ static tri_status agree_on_time(tri_comm *world, double *s) {
   return TRI_OK;
 }
 
-/* Of as many bytes as take part_s at most, on any link: four times as many until then. Every rank of the
- * world takes the same number, though its own communicator may be another one. */
+/* Times gathers of growing size, four times as many bytes each, until one would exceed part_s. All ranks of
+ * the world use the same size, even if their own communicators differ. */
 static tri_status time_gather(tri_session *se, tri_comm *c, const tri_speed_buffers *workspace,
                               int64_t *bytes, double *best) {
   tri_comm *world = se->comm[TRI_WORLD];
@@ -107,11 +108,12 @@ tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buf
 
   *out = (tri_rate){.from = -1, .to = -1};
   if (c->size == 1) return TRI_OK;
-  TRI_TRY(time_calls(se, c, workspace, LEAST_BYTES, 1, &s)); /* the first connects */
+  TRI_TRY(time_calls(se, c, workspace, LEAST_BYTES, 1, &s)); /* the first call connects */
   TRI_TRY(time_gather(se, c, workspace, &bytes, &best));
   TRI_TRY(time_calls(se, c, workspace, 0, 1, &s));
   TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
-  for (int i = 0; i < 2 || (i < SHORT_ROUNDS && spent < part_s); i++) { /* the best: cores may be busy */
+  for (int i = 0; i < 2 || (i < SHORT_ROUNDS && spent < part_s); i++) { /* the best counts, because cores may
+                                                                         * be busy */
     int times = s * SHORT_TIMES > part_s ? 2 : SHORT_TIMES;
     TRI_TRY(time_calls(se, c, workspace, 0, times, &s));
     TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
@@ -119,7 +121,7 @@ tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_buf
     spent += s * times;
   }
   ns[0] = (int64_t)(best * 1e9), ns[1] = (int64_t)(latency * 1e9);
-  TRI_TRY(tri_host_max(se->comm[TRI_WORLD], ns, 2)); /* of all nodes, or local ranks */
+  TRI_TRY(tri_host_max(se->comm[TRI_WORLD], ns, 2)); /* over all nodes, or local ranks */
   strcpy(out->scope, name[scope]);
   out->bytes = bytes * c->size;
   out->bytes_per_s = (double)(out->bytes - bytes) / ((double)ns[0] / 1e9);
@@ -137,12 +139,13 @@ int tri_speed_rounds(const tri_runtime *rt) {
   return rt->nodes < 2 ? 0 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
 }
 
-/* The circle method of tournaments: node n - 1 stays, the others go round. -1: no partner in this round. */
+/* Returns the partner in this round by the circle method of tournaments. Node n - 1 stays and the others
+ * rotate. -1: no partner. */
 static int partner_of(int me, int nodes, int round) {
   int n = even_of(nodes), m = n - 1, other;
 
   if (me == m)
-    other = round % m * (n / 2) % m; /* the one that would meet itself: 2 x = round (mod m) */
+    other = round % m * (n / 2) % m; /* otherwise this node would meet itself: 2 x = round (mod m) */
   else {
     other = ((round - me) % m + m) % m;
     if (other == me) other = m;
@@ -150,18 +153,19 @@ static int partner_of(int me, int nodes, int round) {
   return other < nodes ? other : -1;
 }
 
-/* What both ends measured, by the lower one's clock. */
+/* Measures a pair. Both ends use the time of the lower one. */
 static tri_status ping(tri_comm *world, int peer, void *buf, size_t bytes, int times, double *best) {
   double unused;
 
   TRI_TRY(tri_ping(world, peer, buf, bytes, times, best));
   memcpy(buf, best, sizeof *best);
-  TRI_TRY(tri_ping(world, peer, buf, sizeof *best, 0, &unused)); /* each way once; the lower one begins */
+  TRI_TRY(tri_ping(world, peer, buf, sizeof *best, 0, &unused)); /* one message each way, the lower rank
+                                                                  * first */
   memcpy(best, buf, sizeof *best);
   return TRI_OK;
 }
 
-/* As many bytes as take part_s at most: four times as many until then. */
+/* Times messages of growing size, four times as many bytes each, until one would exceed part_s. */
 static tri_status time_pair(tri_comm *world, int peer, void *buf, size_t *bytes, double *s, double *latency) {
   int times;
 
@@ -170,7 +174,7 @@ static tri_status time_pair(tri_comm *world, int peer, void *buf, size_t *bytes,
   TRI_TRY(ping(world, peer, buf, PAIR_LEAST, times > 1 ? times : 1, latency));
   for (*bytes = 1024;; *bytes *= 4) {
     TRI_TRY(ping(world, peer, buf, *bytes, 1, s));
-    if (*bytes == PAIR_BYTES || 16 * *s > part_s) break; /* twice, there and back, of four times as many */
+    if (*bytes == PAIR_BYTES || 16 * *s > part_s) break; /* twice for both ways, of four times the bytes */
   }
   return *s * 2 * PAIR_TIMES < part_s ? ping(world, peer, buf, *bytes, PAIR_TIMES, s) : TRI_OK;
 }
@@ -186,7 +190,7 @@ tri_status tri_speed_pair(tri_session *se, int round, tri_rate *out) {
 
   *out = (tri_rate){.from = -1, .to = -1};
   TRI_TRY_DONE(tri_agree(world, first ? tri_host_alloc(PAIR_BYTES, 1, &buf) : TRI_OK));
-  if (peer >= 0) { /* the rank of a node's first is the node's number (comm.h) */
+  if (peer >= 0) { /* a node's first rank has the node's number (comm.h) */
     TRI_TRY_DONE(time_pair(world, peer, buf, &bytes, &s, &latency));
   }
   if (peer > se->rt.node && s > 0)
@@ -204,8 +208,8 @@ done:
 
 typedef struct product {
   tri_linear *l;
-  void       *w, *own, *work, *x, *y; /* own: the back end's order of w */
-  const void *packed;                 /* own, or w where that has none */
+  void       *w, *own, *work, *x, *y; /* own: w in the back end's layout */
+  const void *packed;                 /* own, or w if there is no own layout */
   int64_t     side;
   tri_dtype   dtype;
 } product;
@@ -231,7 +235,7 @@ static tri_status product_open(tri_session *se, tri_dtype dtype, int64_t side, p
   p->packed = bytes.fwd ? p->own : p->w;
   TRI_TRY(take(d, bytes.workspace, &p->work));
   TRI_TRY(k->linear_bind(p->l, p->work, bytes.workspace));
-  TRI_TRY(d->ops->fill(se->stream, p->w, 0x3c, matrix)); /* 0.0115, as bf16 and as f32 */
+  TRI_TRY(d->ops->fill(se->stream, p->w, 0x3c, matrix)); /* 0.0115 in bf16 and in f32 */
   TRI_TRY(d->ops->fill(se->stream, p->x, 0x3c, matrix));
   tri_tensor w = tri_view2(p->w, dtype, side, side);
   return bytes.fwd ? k->linear_pack(se->stream, p->l, p->own, NULL, &w, 0, 1) : TRI_OK;
@@ -246,7 +250,7 @@ static void product_close(tri_session *se, product *p) {
     if (*held[i]) d->ops->free(d, TRI_MEM_DEVICE, held[i]);
 }
 
-/* Runs twice or more, until at_least_s are over; *best: seconds of the fastest, but for the first. */
+/* Runs at least twice and at_least_s. *best: seconds of the fastest run except the first. */
 static tri_status product_time(tri_session *se, const product *p, double at_least_s, double *best) {
   const tri_kernels *k = se->device->ops->kernels;
   tri_tensor x = tri_view2(p->x, p->dtype, p->side, p->side), y = tri_view2(p->y, p->dtype, p->side, p->side);
@@ -276,7 +280,7 @@ done:
   return st;
 }
 
-/* The smallest square product that is no matter of microseconds. */
+/* Times the smallest square product of at least product_s. */
 static tri_status time_product(tri_session *se, tri_dtype dtype, double *flops) {
   double best = 0;
 
@@ -285,7 +289,7 @@ static tri_status time_product(tri_session *se, tri_dtype dtype, double *flops) 
   return TRI_OK;
 }
 
-/* Bytes per second of copies of this kind of memory to the device. */
+/* Measures bytes per second of copies from this kind of memory to the device. */
 static tri_status time_copy(tri_session *se, tri_mem kind, double *rate) {
   tri_device *d = se->device;
   void       *from = NULL, *to = NULL;

@@ -1,4 +1,5 @@
-/* gather.c - the facts of this rank: its seat, its choices, and what others of this room tell. */
+/* gather.c - collects the facts of this rank: its seat, its variables, and the facts from the other files
+ * here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gather.h"
 
@@ -24,5 +25,5 @@ void tri_gather_facts(const tri_launch *l, tri_facts *out) {
   tri_gather_gpu(l->local, out);
   tri_gather_versions(out);
   if (!tri_facts_check(out, sizeof *out, l->tasks))
-    out->seat.locals = out->seat.local + 1; /* a launcher that does not tell */
+    out->seat.locals = out->seat.local + 1; /* the launcher gives no valid number */
 }

@@ -1,7 +1,7 @@
-/* gather_gpu.c - the GPU this rank would take, as the driver's management library tells.
+/* gather_gpu.c - finds the GPU of this rank through the driver's management library.
  *
- * NVML is opened at run time and asked without starting a context of CUDA on any GPU. Names and numbers: NVML
- * API reference (docs.nvidia.com/deploy/nvml-api). */
+ * NVML is opened at run time. It needs no CUDA context on any GPU. Names and numbers are from the NVML API
+ * reference (docs.nvidia.com/deploy/nvml-api). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* realpath */
 #include "gather.h"
@@ -23,7 +23,7 @@ typedef struct pci_info {
   char     id[BUS_BYTES];
 } pci_info;
 
-/* One member for each function; all return 0 where they succeed. */
+/* The functions of NVML, one member each. All return 0 on success. */
 typedef struct nvml {
   void *library;
   int (*init)(void);
@@ -70,8 +70,9 @@ typedef struct seen_gpu {
   char  uuid[TRI_FACTS_NAME_BYTES];
 } seen_gpu;
 
-/* CUDA_VISIBLE_DEVICES names GPUs by number or by the beginning of their UUID, in an order of its own, up to
- * the first that is not there (CUDA C programming guide, environment variables). */
+/* Picks the GPUs of CUDA_VISIBLE_DEVICES. The variable has its own order and names GPUs by number or by
+ * the start of their UUID. It ends at the first invalid name (CUDA C programming guide, environment
+ * variables). */
 static int pick_visible(const seen_gpu *all, int n, seen_gpu *out) {
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   int         m = 0;
@@ -94,7 +95,7 @@ static int pick_visible(const seen_gpu *all, int n, seen_gpu *out) {
   return m;
 }
 
-/* Bytes that two paths of sysfs have in common. */
+/* Returns the length of the common start of two sysfs paths. */
 static int common(const char *a, const char *b) {
   int n = 0;
 
@@ -102,7 +103,7 @@ static int common(const char *a, const char *b) {
   return n;
 }
 
-/* The network device with the longest way in common with the GPU's on the PCI tree. */
+/* Finds the network device with the longest common PCI path with the GPU. */
 static void find_nic(const char *gpu, char *out, size_t cap) {
   static const char *const class[] = {"/sys/class/infiniband", "/sys/class/net"};
   int best = (int)strlen("/sys/devices/pci");
@@ -121,7 +122,7 @@ static void find_nic(const char *gpu, char *out, size_t cap) {
   }
 }
 
-/* sysfs writes the domain with four digits, NVML with eight. */
+/* sysfs writes the PCI domain with four digits, NVML with eight. */
 static void find_place(const pci_info *pci, tri_facts_gpu *g) {
   char link[PATH_MAX], path[PATH_MAX], numa[PATH_MAX + 16];
 
@@ -133,7 +134,7 @@ static void find_place(const pci_info *pci, tri_facts_gpu *g) {
   find_nic(path, g->nic, sizeof g->nic);
 }
 
-/* What one GPU is. */
+/* Reads the facts of one GPU. */
 static void ask_gpu(const nvml *n, const seen_gpu *all, int n_all, const seen_gpu *mine, tri_facts_gpu *g) {
   pci_info pci = {0};
 
@@ -148,7 +149,7 @@ static void ask_gpu(const nvml *n, const seen_gpu *all, int n_all, const seen_gp
   }
 }
 
-/* As device_cuda.c chooses: by the number on this machine, round and round. */
+/* Chooses as device_cuda.c does, by the local number modulo the number of visible GPUs. */
 static void ask_all(const nvml *n, int local, tri_facts *out) {
   seen_gpu all[GPUS], mine[GPUS];
   unsigned count = 0;
@@ -170,7 +171,7 @@ static void ask_all(const nvml *n, int local, tri_facts *out) {
   if (n_mine) ask_gpu(n, all, n_all, &mine[local % n_mine], &out->gpu);
 }
 
-/* Without the library, what Slurm gave this task is known by its number on the node. */
+/* Without NVML, takes the GPU from Slurm's list by this task's number on the node. */
 static void ask_slurm(int local, tri_facts_gpu *g) {
   const char *list = getenv("SLURM_STEP_GPUS") ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
   int         n = list && *list ? 1 : 0;

@@ -1,4 +1,4 @@
-/* gather_host.c - cores and limits of this rank. */
+/* gather_host.c - reads cores and limits of this rank. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/folder.h"
@@ -35,7 +35,7 @@ static int64_t limit_of(int which) {
   return l.rlim_cur == RLIM_INFINITY || l.rlim_cur > INT64_MAX ? TRI_FACTS_NO_LIMIT : (int64_t)l.rlim_cur;
 }
 
-/* The node of memory of a hardware thread: the folder node<N> beside it. */
+/* Returns the NUMA node of a hardware thread, from the folder node<N> in its sysfs folder. */
 static int numa_of(int cpu) {
   char           path[96];
   DIR           *folder;

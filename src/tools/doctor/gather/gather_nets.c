@@ -1,4 +1,4 @@
-/* gather_nets.c - the interfaces of this machine that are up, and its InfiniBand devices. */
+/* gather_nets.c - lists the active interfaces of this machine, and its InfiniBand devices. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gather.h"
 
@@ -40,7 +40,7 @@ static void add(const struct ifaddrs *a, tri_facts *out) {
   out->n_net++;
 }
 
-/* Of IPv6 only what routers pass on: a link's own address needs the interface named beside it. */
+/* Skips link-local IPv6 addresses. Routers do not forward them, and they need an interface name. */
 static bool is_wanted(const struct ifaddrs *a, int family) {
   if (!a->ifa_addr || a->ifa_addr->sa_family != family || !(a->ifa_flags & IFF_UP)) return false;
   return family == AF_INET ||

@@ -1,4 +1,4 @@
-/* gather_versions.c - what the libraries that this process has loaded say of themselves. */
+/* gather_versions.c - asks the loaded libraries of this process for their versions. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "base/hash.h"
@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Their functions are looked up by name, so that what is asked is what was loaded, whatever the program was
- * built with. */
+/* Looks functions up by name. So the loaded library answers, not the library of the build. */
 bool tri_gather_find(const char *name, void *call) {
   void *at = dlsym(RTLD_DEFAULT, name);
 
@@ -24,7 +23,7 @@ bool tri_gather_find(const char *name, void *call) {
 
 static void ask_mpi(char *out, size_t cap) {
   int (*call)(char *, int *);
-  char text[8192] = ""; /* MPICH's MPI_MAX_LIBRARY_VERSION_STRING; Open MPI's is smaller */
+  char text[8192] = ""; /* MPICH's MPI_MAX_LIBRARY_VERSION_STRING. Open MPI's is smaller */
   int  n = 0;
 
   if (tri_gather_find("MPI_Get_library_version", &call) && !call(text, &n))
@@ -39,7 +38,7 @@ static void ask_hdf5(char *out, size_t cap) {
     snprintf(out, cap, "%u.%u.%u", v[0], v[1], v[2]);
 }
 
-/* "OpenPMIx 4.2.2rc2 (PMIx Standard: ...)": up to the bracket. */
+/* Takes "OpenPMIx 4.2.2rc2 (PMIx Standard: ...)" up to the bracket. */
 static void ask_pmix(char *out, size_t cap) {
   const char *(*call)(void);
   const char *text = tri_gather_find("PMIx_Get_version", &call) ? call() : NULL;
@@ -47,7 +46,7 @@ static void ask_pmix(char *out, size_t cap) {
   if (text) snprintf(out, cap, "%.*s", (int)strcspn(text, "(,"), text);
 }
 
-/* dnnl_version_t begins with these three (dnnl_types.h). */
+/* The first members of dnnl_version_t (dnnl_types.h). */
 typedef struct dnnl_numbers {
   int major, minor, patch;
 } dnnl_numbers;
@@ -58,8 +57,8 @@ static void ask_products(char *out, size_t cap) {
   if (v) snprintf(out, cap, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-/* What the bits of a result depend on: the instructions of the library, and what this program has chosen for
- * its kernels and for products of bf16 and f32. */
+/* Describes the origin of a CPU result's bits. These are the instructions of the library, and the chosen
+ * kernels and products (bf16, f32) of this program. */
 void tri_gather_cpu(char *out, size_t cap) {
   static const struct {
     int         isa; /* dnnl_cpu_isa_t (dnnl_types.h) */
@@ -71,7 +70,7 @@ void tri_gather_cpu(char *out, size_t cap) {
   char        isa[24] = "none known";
 
   if (tri_pairs_choose() != TRI_OK || tri_cpu_family_choose() != TRI_OK)
-    tri_error_clear(); /* the device says so */
+    tri_error_clear(); /* opening the device reports it */
   bf16 = tri_pairs_find() ? tri_pairs_find()->name : "f32";
   if (tri_gather_find("dnnl_get_effective_cpu_isa", &call)) {
     int v = call();
@@ -110,7 +109,7 @@ void tri_gather_cudnn(char *out, size_t cap) {
 static void ask_cudnn(char *out, size_t cap) {
   bool asked = false;
 
-  if (tri_gpu_attn_asked(&asked) != TRI_OK) tri_error_clear(); /* the device says so */
+  if (tri_gpu_attn_asked(&asked) != TRI_OK) tri_error_clear(); /* opening the device reports it */
   if (asked) tri_gather_cudnn(out, cap);
 }
 
@@ -120,7 +119,7 @@ static void ask_libc(char *out, size_t cap) {
   if (tri_gather_find("gnu_get_libc_version", &call)) snprintf(out, cap, "%s", call());
 }
 
-/* Version, and a print of the file that runs. */
+/* Writes the version and a hash of the running file. */
 static void ask_program(char *out, size_t cap) {
   static char buffer[1 << 16];
   uint64_t    hash = 0;
@@ -144,7 +143,7 @@ void tri_gather_versions(tri_facts *out) {
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char *text = out->version[row[i].version];
-    if (row[i].version == TRI_VERSION_CPU && out->gpu.uuid[0]) continue; /* it multiplies there */
+    if (row[i].version == TRI_VERSION_CPU && out->gpu.uuid[0]) continue; /* products run on the GPU */
     row[i].ask(text, TRI_FACTS_VERSION_BYTES);
     for (size_t n = strlen(text); n && text[n - 1] == ' '; n--) text[n - 1] = '\0';
   }

@@ -1,4 +1,4 @@
-/* channel.c - messages over TCP between ranks before MPI is up, authenticated. */
+/* channel.c - sends authenticated messages over TCP between ranks before MPI is up. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "channel.h"
 
@@ -41,7 +41,7 @@ int tri_channel_listen(int port, int *bound_to) {
   int                one = 1, zero = 0, fd = open_socket(AF_INET6);
   bool               bound;
 
-  if (fd >= 0) { /* of both kinds of addresses */
+  if (fd >= 0) { /* for IPv4 and IPv6 addresses */
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     bound = !bind(fd, (struct sockaddr *)&six, sizeof six);
@@ -92,7 +92,7 @@ int tri_channel_start(const char *host, int port, const char *from, bool *underw
   return -error;
 }
 
-/* Waits for one of these events; false: not in time. */
+/* Waits for one of these events. Returns false on timeout. */
 static bool wait_for(int fd, short events, double until_s) {
   for (;;) {
     struct pollfd p = {.fd = fd, .events = events};
@@ -139,7 +139,7 @@ size_t tri_channel_take_raw(int fd, char *out, size_t cap, double until_s) {
   return have;
 }
 
-/* ---- who is at the other end ---- */
+/* ---- the other end ---- */
 
 static const char magic[8] = "TRIDOC2";
 
@@ -173,7 +173,7 @@ static void make_key(const unsigned char *secret, const unsigned char opening[TR
   tri_mac_end(&m, out);
 }
 
-/* That an end of this connection has its key. */
+/* Makes the proof of having this connection's key, for one end. */
 static void make_proof(const tri_channel *t, bool opener, unsigned char out[TRI_SHA256_BYTES]) {
   tri_mac m;
 
@@ -209,7 +209,7 @@ bool tri_channel_open(int fd, const unsigned char secret[TRI_KEY_BYTES], tri_cha
     tri_error_clear();
     return false;
   }
-  memcpy(t->key, secret, sizeof t->key); /* until the answer makes it this connection's */
+  memcpy(t->key, secret, sizeof t->key); /* until the answer gives this connection a key of its own */
   return tri_channel_send_raw(fd, t->raw, TRI_CHANNEL_OPENING_BYTES, until_s);
 }
 
@@ -217,7 +217,7 @@ int tri_channel_greet(tri_channel *t, double until_s) {
   unsigned char answer[TRI_CHANNEL_ANSWER_BYTES], proof[TRI_SHA256_BYTES], key[TRI_KEY_BYTES];
   size_t        have = tri_channel_take_raw(t->fd, (char *)answer, sizeof answer, until_s);
 
-  if (have < sizeof answer) return tri_now_s() < until_s ? EPROTO : ETIMEDOUT; /* hung up */
+  if (have < sizeof answer) return tri_now_s() < until_s ? EPROTO : ETIMEDOUT; /* connection closed */
   make_key(t->key, t->raw, answer, key);
   memcpy(t->key, key, sizeof key);
   make_proof(t, false, proof);
@@ -228,7 +228,7 @@ int tri_channel_greet(tri_channel *t, double until_s) {
   return 0;
 }
 
-/* The opening is there: answers it. */
+/* Answers a complete opening. */
 static tri_channel_got answer_opening(tri_channel *t, const unsigned char *secret) {
   unsigned char answer[TRI_CHANNEL_ANSWER_BYTES];
 
@@ -241,7 +241,7 @@ static tri_channel_got answer_opening(tri_channel *t, const unsigned char *secre
   }
   make_key(secret, t->raw, answer, t->key);
   make_proof(t, false, answer + TRI_CHANNEL_NONCE_BYTES);
-  /* Not waited for: so little fits into any socket that was just made. */
+  /* It does not wait, because so few bytes fit into any new socket. */
   if (!tri_channel_send_raw(t->fd, answer, sizeof answer, tri_now_s())) return TRI_CHANNEL_LOST;
   t->state = TRI_CHANNEL_ANSWERED;
   t->have = 0;
@@ -257,7 +257,7 @@ static tri_channel_got check_proof(tri_channel *t) {
   return TRI_CHANNEL_MORE;
 }
 
-/* Bytes up to `want` of what comes before messages. MORE: they are not all there. */
+/* Takes up to `want` bytes before the messages. MORE: some are still missing. */
 static tri_channel_got take_before(tri_channel *t, size_t want) {
   while (t->have < want) {
     ssize_t n = recv(t->fd, t->raw + t->have, want - t->have, 0);

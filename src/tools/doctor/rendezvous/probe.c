@@ -1,4 +1,4 @@
-/* probe.c - which of several machines answer, asked all at once. */
+/* probe.c - tests several machines at once for an answer. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe.h"
 #include "base/clock.h"
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One packet of Ethernet, one of jumbo frames, many: what a network lets pass may end between any of them. */
+/* One Ethernet packet, one jumbo frame, and many packets. The limit of a network may lie between any of
+ * them. */
 static const uint32_t size[TRI_PROBE_PARTS - 2] = {1400, 8000, 1 << 18};
 enum { LARGEST = TRI_PROBE_PARTS - 3 };
 
@@ -20,15 +21,15 @@ bool tri_target_check(tri_target *t) {
   return t->host[0] && t->port > 0 && t->port < 65536;
 }
 
-/* One of them, while it is asked. */
-typedef struct knocked {
+/* One machine while it is tested. */
+typedef struct probed {
   int         fd; /* -1: given up */
   bool        underway;
   tri_channel channel;
-} knocked;
+} probed;
 
-/* Greets each that can be reached. */
-static void greet(const unsigned char *secret, int task, knocked *k, int n, double until_s, int32_t *error) {
+/* Greets each reachable machine. */
+static void greet(const unsigned char *secret, int task, probed *k, int n, double until_s, int32_t *error) {
   for (int i = 0; i < n; i++)
     if (k[i].fd >= 0 && !error[i] &&
         !tri_channel_open(k[i].fd, secret, TRI_CHANNEL_PROBER, task, &k[i].channel, until_s))
@@ -37,8 +38,8 @@ static void greet(const unsigned char *secret, int task, knocked *k, int n, doub
     if (k[i].fd >= 0 && !error[i]) error[i] = tri_channel_greet(&k[i].channel, until_s);
 }
 
-/* Sends `bytes` to each that has answered so far, and hears what it says. */
-static void ask(knocked *k, int n, const char *bytes, size_t n_bytes, double until_s, int32_t *error) {
+/* Sends `bytes` to each machine without an error so far and waits for its reply. */
+static void ask(probed *k, int n, const char *bytes, size_t n_bytes, double until_s, int32_t *error) {
   for (int i = 0; i < n; i++)
     if (k[i].fd >= 0 && !error[i] &&
         !tri_channel_send(&k[i].channel, TRI_CHANNEL_PROBE, bytes, n_bytes, until_s))
@@ -54,7 +55,7 @@ static void ask(knocked *k, int n, const char *bytes, size_t n_bytes, double unt
 tri_status tri_probe(const unsigned char secret[TRI_KEY_BYTES], int task, const tri_target *target, int n,
                      double patience_s, int32_t *error) {
   double     until_s = tri_now_s() + patience_s;
-  knocked   *k = NULL;
+  probed    *k = NULL;
   char      *bytes = NULL;
   tri_status st = TRI_OK;
 

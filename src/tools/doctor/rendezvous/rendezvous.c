@@ -1,4 +1,4 @@
-/* rendezvous.c - ranks meet beside MPI: the thread that listens, and what comes in. */
+/* rendezvous.c - runs the thread for connections of other ranks, and handles their messages. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -16,11 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Chosen: how often the keeper looks around; a neighbour takes a message, and proves who it is, in less;
- * sealed secrets for each rank, which asks again where it cannot open one. */
+/* Chosen. LOOK_MS is the period of the keeper. A neighbour takes a message within SEND_S and proves itself
+ * within PROVE_S. SEALED_A_RANK limits the sealed secrets per rank. A rank asks again if it cannot open
+ * one. */
 enum { LOOK_MS = 200, SEND_S = 5, PROVE_S = 10, SEALED_A_RANK = 4 };
 
-/* ---- what comes in; the keeper holds the lock ---- */
+/* ---- incoming messages, with the lock held by the keeper ---- */
 
 static double unix_s(void) {
   struct timespec t;
@@ -29,8 +30,7 @@ static double unix_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A rank whose program is another one cannot be read: its place and that it is another is all that is
- * known. */
+/* Makes facts of a rank with another build. Its message cannot be read, so only its place is known. */
 static void welcome_stranger(tri_facts *f, int task, int tasks) {
   *f = (tri_facts){.seat = {.task = task, .tasks = tasks, .locals = 1, .slurm_task = TRI_FACTS_UNKNOWN}};
   f->cores.online = f->cores.mine = 1;
@@ -39,7 +39,8 @@ static void welcome_stranger(tri_facts *f, int task, int tasks) {
   strcpy(f->version[TRI_VERSION_PROGRAM], "another build");
 }
 
-/* The same process may come again, where it did not hear the first answer. False: another one is there. */
+/* Returns whether the process may come. It may come again if it missed the first answer. Returns false if
+ * another process has this task. */
 static bool is_first(tri_rendezvous *m, int task, const tri_rendezvous_hello *hello, const char *host) {
   tri_member *one = &m->member[task];
 
@@ -53,7 +54,7 @@ static bool is_first(tri_rendezvous *m, int task, const tri_rendezvous_hello *he
   return false;
 }
 
-/* Of one that came again: its earlier connection is nobody's. */
+/* Detaches the earlier connection of a returning rank. */
 static void leave_old(tri_rendezvous *m, int task) {
   for (int64_t i = 0; i < m->n_guest; i++)
     if (m->guest[i]->task == task) m->guest[i]->task = -1;
@@ -63,7 +64,7 @@ static bool send_to(tri_guest *g, tri_channel_kind kind, const void *bytes, size
   return tri_channel_send(&g->channel, kind, bytes, n, tri_now_s() + SEND_S);
 }
 
-/* Facts of a rank. False: this is no member. */
+/* Handles the facts of a rank. Returns false if it is no member. */
 static bool welcome(tri_rendezvous *m, tri_guest *g) {
   int                  task = g->channel.task;
   tri_rendezvous_hello hello;
@@ -92,7 +93,7 @@ static bool welcome(tri_rendezvous *m, tri_guest *g) {
   return !m->trust.decided || send_to(g, TRI_CHANNEL_VERDICT, &verdict, 1);
 }
 
-/* A whole message. False: the connection is to be closed. */
+/* Handles a whole message. Returns false if the connection must be closed. */
 static bool take(tri_rendezvous *m, tri_guest *g) {
   if (g->task < 0) {
     if (g->in.head.kind == TRI_CHANNEL_PROBE) return send_to(g, TRI_CHANNEL_PROBE, NULL, 0);
@@ -110,8 +111,9 @@ static bool take(tri_rendezvous *m, tri_guest *g) {
   return true;
 }
 
-/* Of somebody without the secret: anybody. A rank is told it where this user alone can read it; that a rank
- * goes on without it is believed, for it only makes rank 0 know less. */
+/* Serves a process without the secret. It may be anybody. A rank gets the secret sealed, so only this user
+ * can read it. A rank may also go on without it. This is believed, because it only leaves rank 0 with fewer
+ * facts. */
 static void serve_asker(tri_rendezvous *m, const tri_guest *g) {
   char sealed[TRI_CHANNEL_SEALED_BYTES];
   int  task = g->channel.task;
@@ -121,10 +123,10 @@ static void serve_asker(tri_rendezvous *m, const tri_guest *g) {
   if (g->channel.want != TRI_CHANNEL_ASKER || !m->trust.secret.known ||
       m->trust.sealed >= SEALED_A_RANK * m->launch->tasks)
     return;
-  m->trust.sealed++; /* a stranger who asks again and again keeps rank 0 busy so often at most */
+  m->trust.sealed++; /* limits how often a stranger can keep rank 0 busy */
   if (tri_secret_seal(&m->trust.secret, sealed, sizeof sealed))
     tri_channel_send_raw(g->channel.fd, sealed, strlen(sealed),
-                         tri_now_s() + SEND_S); /* else it asks again */
+                         tri_now_s() + SEND_S); /* after a failure it asks again */
 }
 
 static void dismiss(tri_rendezvous *m, int64_t i) {
@@ -140,15 +142,15 @@ static void dismiss(tri_rendezvous *m, int64_t i) {
   m->guest[i] = m->guest[--m->n_guest];
 }
 
-/* Ranks that are not heard would else be looked for where nothing is wrong. */
+/* Warns of the limit. Otherwise somebody would look for the error at the ranks without a connection. */
 static void say_full(tri_rendezvous *m) {
   m->files.full = true;
   if (!m->files.told)
-    tri_log(
-        TRI_LOG_WARN,
-        "task %d can have no more files open (ulimit -n), and hears each of %d ranks by one: those that "
-        "it does not hear cannot reach it; ulimit -n %d before srun, in limits.conf where that is refused",
-        m->launch->task, m->launch->tasks, 2 * m->launch->tasks + 256);
+    tri_log(TRI_LOG_WARN,
+            "task %d reached its open-file limit (ulimit -n). It needs one connection for each of %d ranks. "
+            "Ranks without one will be reported as unreachable. Run ulimit -n %d before srun, or set it in "
+            "limits.conf if that is refused",
+            m->launch->task, m->launch->tasks, 2 * m->launch->tasks + 256);
   m->files.told = true;
 }
 
@@ -173,7 +175,7 @@ static void accept_all(tri_rendezvous *m) {
 }
 
 static void read_all(tri_rendezvous *m, const struct pollfd *p, int64_t n) {
-  for (int64_t i = n - 1; i >= 0; i--) { /* a guest that goes is replaced by the last */
+  for (int64_t i = n - 1; i >= 0; i--) { /* dismiss puts the last guest in the place of another */
     tri_channel_got got = TRI_CHANNEL_WHOLE;
     if (!p[i].revents) continue;
     while (got == TRI_CHANNEL_WHOLE) {
@@ -188,7 +190,7 @@ static void read_all(tri_rendezvous *m, const struct pollfd *p, int64_t n) {
   }
 }
 
-/* Whoever has proved nothing in time leaves its socket to others. */
+/* Closes connections without a proof in time, to free their sockets. */
 static void dismiss_silent(tri_rendezvous *m) {
   for (int64_t i = m->n_guest - 1; i >= 0; i--)
     if (m->guest[i]->channel.state != TRI_CHANNEL_PROVED && tri_now_s() - m->guest[i]->since_s > PROVE_S)
@@ -204,10 +206,10 @@ static void *keep(void *arg) {
   while (!ending) {
     pthread_mutex_lock(&m->lock);
     int64_t n = m->n_guest;
-    if (TRI_GROW(p, cap, n + 2) != TRI_OK) break; /* no memory: nothing more is heard */
+    if (TRI_GROW(p, cap, n + 2) != TRI_OK) break; /* no memory, so no more messages are received */
     for (int64_t i = 0; i < n; i++) p[i] = (struct pollfd){.fd = m->guest[i]->channel.fd, .events = POLLIN};
     bool full =
-        m->files.full; /* whoever stands there would be shown without a pause: each look tries again */
+        m->files.full; /* poll would report a waiting connection all the time, so each round tries again */
     p[n] = (struct pollfd){.fd = full ? -1 : m->listen, .events = POLLIN};
     p[n + 1] = (struct pollfd){.fd = m->wake[0], .events = POLLIN};
     pthread_mutex_unlock(&m->lock);
@@ -228,7 +230,7 @@ static void *keep(void *arg) {
 
 /* ---- open, close ---- */
 
-/* Rank 0 hears all others: as many sockets as the system lets it have. */
+/* Raises the limit of open files, because rank 0 has a socket for each rank. */
 static void want_files(void) {
   struct rlimit l;
 
@@ -240,13 +242,13 @@ static void want_files(void) {
 static tri_status start_keeper(tri_rendezvous *m) {
   pthread_condattr_t attr;
 
-  if (pipe(m->wake)) TRI_FAIL(TRI_EDEVICE, "no pipe can be made: %s", strerror(errno));
+  if (pipe(m->wake)) TRI_FAIL(TRI_EDEVICE, "cannot create a pipe: %s", strerror(errno));
   for (int i = 0; i < 2; i++) fcntl(m->wake[i], F_SETFD, FD_CLOEXEC);
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&m->news, &attr);
   pthread_condattr_destroy(&attr);
-  if (pthread_create(&m->keeper, NULL, keep, m)) TRI_FAIL(TRI_EDEVICE, "no thread can be started");
+  if (pthread_create(&m->keeper, NULL, keep, m)) TRI_FAIL(TRI_EDEVICE, "cannot start a thread");
   m->kept = true;
   return TRI_OK;
 }
@@ -259,7 +261,7 @@ static tri_status open_members(tri_rendezvous *m) {
   return TRI_OK;
 }
 
-/* At the first port that is free of those that others look at, else at any: the secret says which. */
+/* Listens on the first free port among those tried by others, else on any. The secret contains the port. */
 static void listen_for_others(tri_rendezvous *m, tri_facts *mine) {
   const tri_launch *l = m->launch;
 
@@ -291,7 +293,7 @@ tri_status tri_rendezvous_open(const tri_launch *l, const char *folder, tri_fact
   tri_secret_begin(l, folder, &m->trust.secret);
   listen_for_others(m, mine);
   if (first && l->hub[0] && m->listen < 0)
-    TRI_FAIL_DONE(TRI_EDEVICE, "no port can be had: others cannot reach rank 0");
+    TRI_FAIL_DONE(TRI_EDEVICE, "no port is free, so other ranks cannot reach rank 0");
   if (first && l->hub[0]) TRI_TRY_DONE(tri_secret_make(&m->trust.secret, mine->seat.port));
   m->facts[0] = *mine;
   m->progress_s = tri_now_s();
@@ -312,7 +314,7 @@ void tri_rendezvous_close(tri_rendezvous **out) {
     m->ending = true;
     pthread_mutex_unlock(&m->lock);
     if (write(m->wake[1], "", 1) < 0) {
-    } /* it looks around by itself too */
+    } /* the keeper also looks by itself */
     pthread_join(m->keeper, NULL);
     pthread_cond_destroy(&m->news);
   }

@@ -1,4 +1,5 @@
-/* rendezvous_hub.c - what rank 0 asks the others before MPI is up: facts, clocks; and what it tells them. */
+/* rendezvous_hub.c - collects facts and clocks on rank 0 before MPI is up, and tells the others its
+ * decision. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/log.h"
@@ -8,7 +9,8 @@
 #include <time.h>
 
 enum { PINGS = 5, SAY_S = 3 };                /* chosen */
-static const double ping_s = 2, clocks_s = 5; /* chosen: far more than a network needs; of all nodes */
+static const double ping_s = 2, clocks_s = 5; /* chosen. ping_s is far more than a network needs. clocks_s is
+                                               * for all nodes */
 
 static double unix_s(void) {
   struct timespec t;
@@ -17,7 +19,7 @@ static double unix_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Waits for news, locked, at most a second. */
+/* Waits for news with the lock held, at most a second. */
 static void wait_news(tri_rendezvous *m) {
   struct timespec t;
 
@@ -52,7 +54,7 @@ void tri_rendezvous_gather(tri_rendezvous *m, tri_facts *f) {
     wait_news(m);
   }
   memcpy(f, m->facts, (size_t)m->launch->tasks * sizeof *f);
-  tri_secret_remove(&m->trust.secret); /* who came has it */
+  tri_secret_remove(&m->trust.secret); /* all present ranks have it */
   pthread_mutex_unlock(&m->lock);
 }
 
@@ -60,12 +62,12 @@ static tri_status say_twice(const tri_rendezvous *m, tri_findings *out) {
   TRI_TRY(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task %d", m->trust.twice));
   out->blocks = true;
   TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
-                           "two processes came as this task, on %s and on %s: both have this user's secret",
+                           "two processes came as this task, on %s and on %s. Both have this user's secret",
                            m->trust.twice_host[0], m->trust.twice_host[1]));
   return tri_findings_say(
       out, TRI_PART_CURE,
-      "end what is left of an earlier launch (pgrep -u $USER -a trireme on both nodes), and "
-      "start each task once");
+      "end the processes of an earlier launch (pgrep -u $USER -a trireme on both nodes), and start each task "
+      "once");
 }
 
 static tri_status say_without(const tri_rendezvous *m, int n, int first, tri_findings *out) {
@@ -79,13 +81,13 @@ static tri_status say_without(const tri_rendezvous *m, int n, int first, tri_fin
   TRI_TRY_DONE(tri_findings_add(out, "secret", TRI_LEVEL_WARNING, "task %d%s", first, n > 1 ? ", ..." : ""));
   TRI_TRY_DONE(tri_findings_say(
       out, TRI_PART_WHAT,
-      "%d of %d ranks have no secret in common with rank 0, by a file in %s or by munge, and without one "
-      "anybody could be a rank: they do not meet before MPI. Not looked for: ranks that do not come, pairs "
-      "of nodes that do not reach each other, interfaces that lead nowhere, clocks, who hangs",
+      "%d of %d ranks have no secret in common with rank 0, neither by a file in %s nor by munge. Without "
+      "one anybody could join, so ranks do not connect before MPI. Not checked: missing ranks, connections "
+      "between nodes, interfaces without a connection, clocks, ranks that hang",
       n, m->launch->tasks, where.data ? where.data : "no folder"));
   TRI_TRY_DONE(tri_findings_say(
       out, TRI_PART_CURE,
-      "give a deck whose run.output is in a folder of this user that all nodes see, or start munged on all "
+      "use a deck with run.output in a folder of this user that all nodes share, or start munged on all "
       "nodes"));
 done:
   tri_text_free(&where);
@@ -138,7 +140,7 @@ bool tri_rendezvous_answer(tri_rendezvous *m, int task, tri_channel_kind kind, d
   return got;
 }
 
-/* The fastest of a few questions bounds the error by half of its way. */
+/* Asks a few times. Half of the fastest round trip bounds the error. */
 static void ask_clock(tri_rendezvous *m, int task, tri_facts_clock *out) {
   for (int i = 0; i < PINGS; i++) {
     tri_channel_in in = {0};

@@ -1,4 +1,4 @@
-/* rendezvous_member.c - how a rank other than 0 comes to rank 0, and answers it. */
+/* rendezvous_member.c - connects a rank other than 0 to rank 0 and answers it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -12,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Chosen. without_s: NFS shows a new file by then where it is looked for anew. */
+/* Chosen. without_s: NFS shows a new file by then, because find_secret refreshes its folder. */
 static const double retry_s = 0.2, hello_s = 2, look_s = 10, without_s = 5;
 
-enum { PROBES_MOST = 4096 }; /* chosen: more than rank 0 asks of a node */
+enum { PROBES_MOST = 4096 }; /* chosen. More than rank 0 asks of a node */
 
-/* A connection to a port of rank 0's machine, or minus errno. */
+/* Connects to a port of rank 0's machine. Returns the socket or -errno. */
 static int reach(const tri_rendezvous *m, int port, double until_s) {
   bool underway;
   int  fd = tri_channel_start(m->launch->hub, port, "", &underway), failed = fd < 0 ? -fd : 0;
@@ -27,7 +27,8 @@ static int reach(const tri_rendezvous *m, int port, double until_s) {
   return failed ? -failed : fd;
 }
 
-/* To rank 0, which proves that it has the secret before it is told anything: 0 or errno. */
+/* Connects to rank 0. Rank 0 must prove its possession of the secret before it gets any facts. Returns 0 or
+ * errno. */
 static int come_to(tri_rendezvous *m) {
   double               until_s = tri_now_s() + hello_s;
   tri_channel_in       in = {0};
@@ -52,7 +53,7 @@ static int come_to(tri_rendezvous *m) {
   return failed ? failed : ETIMEDOUT;
 }
 
-/* Says something to whoever listens at a port of rank 0's, and hears at most `cap` bytes. */
+/* Sends an opening to a port of rank 0 and reads at most `cap` bytes. */
 static size_t call_port(const tri_rendezvous *m, int port, tri_channel_want want, char *out, size_t cap,
                         bool *reached) {
   static const unsigned char none[TRI_KEY_BYTES];
@@ -69,8 +70,8 @@ static size_t call_port(const tri_rendezvous *m, int port, tri_channel_want want
   return n;
 }
 
-/* The secret by a file, else sealed by munge. *heard: somebody listens where rank 0 would, which writes the
- * file before it does. */
+/* Finds the secret in a file, else sealed by munge. *heard: somebody listens on a port of rank 0. Rank 0
+ * writes the file before it answers. */
 static bool find_secret(const tri_rendezvous *m, bool *heard, tri_secret *s) {
   char sealed[TRI_CHANNEL_SEALED_BYTES];
   bool reached;
@@ -87,14 +88,15 @@ static bool find_secret(const tri_rendezvous *m, bool *heard, tri_secret *s) {
   return *heard && tri_secret_find(s);
 }
 
-/* The keeper reads it meanwhile, for those who probe here. */
+/* Stores the secret under the lock, because the keeper reads it for probing ranks. */
 static void set_secret(tri_rendezvous *m, const tri_secret *s) {
   pthread_mutex_lock(&m->lock);
   m->trust.secret = *s;
   pthread_mutex_unlock(&m->lock);
 }
 
-/* Whoever listens may be rank 0, and waits for this one. */
+/* Tells every listener of a port of rank 0 that this rank goes on without the secret. Rank 0 may be one of
+ * them and wait for it. */
 static void say_without(const tri_rendezvous *m) {
   bool reached;
 
@@ -102,7 +104,7 @@ static void say_without(const tri_rendezvous *m) {
     call_port(m, m->launch->port + i, TRI_CHANNEL_WITHOUT, NULL, 0, &reached);
 }
 
-/* To rank 0; m->trust.off where this rank can have no secret. */
+/* Connects to rank 0. Sets m->trust.off if this rank cannot get the secret. */
 static tri_status come(tri_rendezvous *m) {
   double     until_s = tri_now_s() + m->patience_s, heard_s = 0;
   int        failed = ENOKEY;
@@ -112,7 +114,8 @@ static tri_status come(tri_rendezvous *m) {
   while (failed) {
     if (s.known) {
       failed = come_to(m);
-      s.known = failed != EPROTO; /* of an earlier launch, or the port is another's by now */
+      s.known = failed != EPROTO; /* the secret is of an earlier launch, or another process has the port
+                                   * now */
       if (!s.known) set_secret(m, &s);
     } else if (find_secret(m, &heard, &s)) {
       set_secret(m, &s);
@@ -127,7 +130,7 @@ static tri_status come(tri_rendezvous *m) {
     if (failed) poll(NULL, 0, (int)(retry_s * 1000));
   }
   if (failed)
-    TRI_FAIL(TRI_ECOMM, "%s: rank 0 on %s cannot be reached: %s", m->facts->seat.host, m->launch->hub,
+    TRI_FAIL(TRI_ECOMM, "%s: cannot reach rank 0 on %s: %s", m->facts->seat.host, m->launch->hub,
              failed == ENOKEY ? "it does not listen, or has no secret for this user" : strerror(failed));
   return TRI_OK;
 }
@@ -146,12 +149,12 @@ static tri_status answer_reach(tri_rendezvous *m, const tri_channel_in *in) {
   int32_t    *error = NULL;
   tri_status  st = TRI_OK;
 
-  if (n > PROBES_MOST) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for %d addresses", n);
+  if (n > PROBES_MOST) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for %d addresses, too many", n);
   TRI_TRY_DONE(TRI_ALLOC(target, n + 1));
   TRI_TRY_DONE(TRI_ALLOC(error, n + 1));
   memcpy(target, in->bytes, (size_t)n * sizeof *target);
   for (int i = 0; i < n; i++)
-    if (!tri_target_check(&target[i])) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for no address");
+    if (!tri_target_check(&target[i])) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for an invalid address");
   TRI_TRY_DONE(tri_probe(m->trust.secret.key, m->launch->task, target, n, tri_rendezvous_probe_s(m), error));
   tri_rendezvous_tell(m, TRI_CHANNEL_REACH, error, (size_t)n * sizeof *error);
 done:
@@ -161,11 +164,11 @@ done:
 }
 
 void tri_rendezvous_wait_for_hub(const tri_rendezvous *m) {
-  /* What rank 0 takes behind its patience: probes, clocks (rendezvous_hub.c), the report. */
+  /* Rank 0 needs this time after its patience, for probes, clocks (rendezvous_hub.c) and the report. */
   poll(NULL, 0, (int)(1000 * ((TRI_PROBE_PARTS + 1) * tri_rendezvous_probe_s(m) + 6)));
 }
 
-/* While MPI has the main thread: whether this process still runs. */
+/* Answers for this process while MPI has the main thread. */
 static void *speak(void *arg) {
   tri_rendezvous *m = arg;
   tri_channel_in  in = {0};
@@ -207,7 +210,7 @@ tri_status tri_rendezvous_serve(tri_rendezvous *m, bool *go) {
     if (got == TRI_CHANNEL_WHOLE && in.head.kind == TRI_CHANNEL_REACH) st = answer_reach(m, &in);
     tri_channel_drop(&in);
     if (decided && *go)
-      m->speaks = !pthread_create(&m->voice, NULL, speak, m); /* without, it is only less known */
+      m->speaks = !pthread_create(&m->voice, NULL, speak, m); /* without the thread only less is known */
     if (decided || st != TRI_OK) return st;
     if (got != TRI_CHANNEL_WHOLE)
       TRI_FAIL(TRI_ECOMM, "%s: rank 0 on %s is gone, or does not answer", m->facts->seat.host,

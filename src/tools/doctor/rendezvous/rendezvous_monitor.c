@@ -1,4 +1,4 @@
-/* rendezvous_monitor.c - how far each rank is, and whom the others wait for. */
+/* rendezvous_monitor.c - tracks the stage of each rank and finds the ranks that hold up the others. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -30,7 +30,7 @@ void tri_rendezvous_hear(tri_rendezvous *m, int task, const tri_channel_in *in) 
 
   if (in->head.kind == TRI_CHANNEL_STAGE && in->head.bytes > sizeof number) {
     memcpy(&number, in->bytes, sizeof number);
-    enter(m, task, number, in->bytes + sizeof number); /* a NUL stands behind it (channel.c) */
+    enter(m, task, number, in->bytes + sizeof number); /* a NUL is behind it (channel.c) */
   }
   if (in->head.kind == TRI_CHANNEL_FAILED && !m->member[task].failed &&
       tri_copy_text(in->bytes, &m->member[task].failed) != TRI_OK)
@@ -72,7 +72,8 @@ void tri_rendezvous_monitor(tri_rendezvous *m, tri_rendezvous_on_hang call, void
   pthread_mutex_unlock(&m->lock);
 }
 
-/* The ranks that failed or are gone, else those that are furthest behind. task [tasks]; how many. */
+/* Finds a failed or vanished rank, else all ranks in the earliest stage. task [tasks]. Returns their
+ * number. */
 static int find_last(const tri_rendezvous *m, int *task, tri_rendezvous_hang *out) {
   int n = 0, least = INT32_MAX, tasks = m->launch->hub[0] && !m->trust.off ? m->launch->tasks : 1;
 
@@ -93,7 +94,7 @@ static int find_last(const tri_rendezvous *m, int *task, tri_rendezvous_hang *ou
   return n;
 }
 
-/* Asks ranks that do not go on whether they still run. */
+/* Asks ranks without progress whether they still run. */
 static void ask(tri_rendezvous *m, const int *task, int n) {
   for (int i = 0; i < n; i++) {
     tri_member *x = &m->member[task[i]];
@@ -104,7 +105,7 @@ static void ask(tri_rendezvous *m, const int *task, int n) {
   m->asked_s = tri_now_s();
 }
 
-/* Leaves those that did not answer, if there are some; how many these are. */
+/* Keeps only the ranks without an answer. Returns their number. */
 static int keep_silent(const tri_rendezvous *m, int *task, int n) {
   int silent = 0;
 
@@ -113,7 +114,7 @@ static int keep_silent(const tri_rendezvous *m, int *task, int n) {
   return silent;
 }
 
-/* Locked. Whether somebody is to be named; who. */
+/* Finds the ranks to report, with the lock held. Returns false if there is none. */
 static bool judge(tri_rendezvous *m, int *task, tri_rendezvous_hang *out) {
   double now_s = tri_now_s();
 
@@ -125,7 +126,7 @@ static bool judge(tri_rendezvous *m, int *task, tri_rendezvous_hang *out) {
   int silent = keep_silent(m, task, out->n);
   if (silent) {
     out->n = silent;
-    out->reason = "its process does not run any more: stopped, or its node or network is gone";
+    out->reason = "its process is stopped, or its node or network is gone";
   }
   return true;
 }

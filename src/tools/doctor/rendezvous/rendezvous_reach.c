@@ -1,4 +1,4 @@
-/* rendezvous_reach.c - which nodes reach which, all asked at once. */
+/* rendezvous_reach.c - tests connections between all nodes at once. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -9,27 +9,27 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALL_PAIRS_NODES = 64, ADDRESSES = 8 }; /* chosen; of a node that are tried, at most */
+enum { ALL_PAIRS_NODES = 64, ADDRESSES = 8 }; /* chosen. ADDRESSES: most addresses tried per node */
 
-/* What is being found out. */
+/* State of the test. */
 typedef struct search {
   tri_rendezvous *m;
   const tri_case *c;
-  int            *first; /* [nodes] task of each node's first rank, -1: none came */
+  int            *first; /* [nodes] task of each node's first rank. -1: none came */
   tri_reach      *item;  /* [n] */
   int64_t         n, cap;
 } search;
 
-/* Of one node: whom it asks, and what came of it. */
+/* The targets of one node. */
 typedef struct reach {
-  tri_target *target; /* [n] owned; those of one node stand together */
+  tri_target *target; /* [n] owned. Targets on one node are neighbours */
   int64_t     n, cap;
   bool        sent;
 } reach;
 
-/* ---- whom a node asks ---- */
+/* ---- targets of a node ---- */
 
-/* The interface that MPI, else NCCL, is told to take; TRI_FACTS_UNKNOWN: none is named. */
+/* Returns the interface set for MPI, else for NCCL. TRI_FACTS_UNKNOWN: none is set. */
 static int chosen_net(const tri_facts *f) {
   static const tri_facts_choice order[] = {TRI_CHOICE_MPI, TRI_CHOICE_NCCL};
 
@@ -45,8 +45,9 @@ static bool has_address(const tri_facts *f, const char *address) {
   return false;
 }
 
-/* One address of `to` that `from` may go to: the chosen interface's, else any that leads off the machine and
- * is not `from`'s own (bridges of containers have the same one everywhere). */
+/* Returns whether `from` may use this address of `to`. Only the chosen interface counts, if there is one.
+ * Otherwise loopback addresses and addresses of `from` itself are excluded. Container bridges have the same
+ * address everywhere. */
 static bool is_way(const tri_facts *from, const tri_facts *to, int net) {
   int chosen = chosen_net(to);
 
@@ -89,7 +90,7 @@ static tri_status list_targets(const search *s, int node, reach *p) {
   return TRI_OK;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static tri_status add_item(search *s, const tri_reach *item, const char *net, const char *address) {
   TRI_TRY(TRI_GROW(s->item, s->cap, s->n + 1));
@@ -106,8 +107,9 @@ static const char *net_of(const tri_facts *f, const char *address, const char *o
   return otherwise;
 }
 
-/* A node is reached where one of its addresses is; else the first is told. Where it is, each address that MPI
- * would take too, between two interfaces of one network, and that does not answer is told by itself. */
+/* Adds one result per node, reached if one of its addresses answers. A failure is reported with the first
+ * address. A reached node gets a further result for each silent address between interfaces of one network,
+ * because MPI would use that address too. */
 static tri_status add_results(search *s, int from, const reach *p, const int32_t *error) {
   const tri_facts *f = &s->c->facts[from < 0 ? 0 : s->first[from]];
   int              net = chosen_net(f);
@@ -132,7 +134,7 @@ static tri_status add_results(search *s, int from, const reach *p, const int32_t
   return TRI_OK;
 }
 
-/* Rank 0's own questions; from -1: to nodes that nobody came from. */
+/* Tests rank 0's own targets. from -1: nodes without any rank so far. */
 static tri_status probe(search *s, int from, const reach *p) {
   int32_t   *error = NULL;
   tri_status st = TRI_OK;
@@ -147,7 +149,7 @@ done:
   return st;
 }
 
-/* Nodes of the launcher's list from which nobody came, by name. */
+/* Tests nodes of the launcher's list without any rank so far, by name. */
 static tri_status reach_silent(search *s) {
   const tri_launch *l = s->m->launch;
   reach             p = {0};
@@ -187,7 +189,7 @@ static tri_status collect(search *s, int node, const reach *p, double until_s) {
   return st;
 }
 
-/* All nodes are asked, then rank 0's asks for itself, then all are heard. */
+/* Asks all nodes, tests rank 0's own targets, then collects the answers. */
 static tri_status reach_all(search *s, reach *p) {
   double until_s;
 

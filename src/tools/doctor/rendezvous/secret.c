@@ -1,4 +1,5 @@
-/* secret.c - what only processes of this user in this launch know: files of mode 0600, or sealed by munge. */
+/* secret.c - shares a secret among the processes of this user in this launch, by files of mode 0600 or by
+ * munge. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "secret.h"
 #include "base/child.h"
@@ -13,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The file: magic [8], port as text of five digits, newline, key in hexadecimal digits, newline. */
+/* The file has magic [8], the port as five digits, a space, the key in hexadecimal digits, and a newline. */
 static const char magic[] = "TRIDOC2 ";
 enum { TEXT_BYTES = sizeof magic - 1 + 6 + 2 * TRI_KEY_BYTES + 1, NAME_BYTES = 64, ANSWER_BYTES = 4096 };
-static const double munge_s = 3; /* chosen: munged answers within milliseconds */
+static const double munge_s = 3; /* chosen. munged answers within milliseconds */
 
 /* ---- as text ---- */
 
@@ -31,7 +32,7 @@ static int digit_of(char c) {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* text [TEXT_BYTES] to the letter as it is written. */
+/* Reads text [TEXT_BYTES] in exactly the form of write_text. */
 static bool read_text(const char *text, tri_secret *s) {
   const char   *at = text + sizeof magic - 1;
   unsigned char key[TRI_KEY_BYTES];
@@ -77,8 +78,8 @@ void tri_secret_begin(const tri_launch *l, const char *folder, tri_secret *s) {
   if (l->tasks == l->locals) add_place(s, tmp && tmp[0] == '/' ? tmp : "/tmp", own_folder, name);
 }
 
-/* Makes the two folders of a file's path that are not there, each for this user alone: "trireme" and
- * ".cache". */
+/* Creates the last two folders of a file's path if they are missing ("trireme" and ".cache"), for this user
+ * alone. */
 static void make_folders(const char *path) {
   char  folder[TRI_SECRET_PATH_BYTES];
   char *last, *before;
@@ -89,13 +90,13 @@ static void make_folders(const char *path) {
   before = strrchr(folder, '/');
   if (before && before > folder) {
     *before = '\0';
-    mkdir(folder, 0700); /* what stands in its way is seen by whoever opens the file */
+    mkdir(folder, 0700); /* errors show when the file is opened */
     *before = '/';
   }
   mkdir(folder, 0700);
 }
 
-/* Under another name first, so that nobody reads half of it. */
+/* Writes under another name first, so nobody reads half a file. */
 static bool write_file(const char *path, const char *text) {
   char tmp[TRI_SECRET_PATH_BYTES];
   bool good;
@@ -120,14 +121,14 @@ tri_status tri_secret_make(tri_secret *s, int port) {
   s->known = true;
   write_text(s, text);
   for (int i = 0; i < s->n; i++) {
-    if (i) make_folders(s->path[i]); /* the run's folder is there, or the first above it */
+    if (i) make_folders(s->path[i]); /* the run's folder, or a parent of it, exists */
     s->written[i] = write_file(s->path[i], text);
     s->made = s->made || s->written[i];
   }
   return TRI_OK;
 }
 
-/* Of this user, regular, under one name, of nobody else to read or write, and whole. */
+/* Reads a whole regular file of this user. It must have one name, and nobody else may read or write it. */
 static bool read_file(const char *path, tri_secret *s) {
   struct stat sb;
   char        text[TEXT_BYTES + 1];
@@ -141,7 +142,7 @@ static bool read_file(const char *path, tri_secret *s) {
   return good && read_text(text, s);
 }
 
-/* NFS may hide a new file for half a minute from who has looked before; a change of the folder by this node
+/* NFS may hide a new file for half a minute if this node looked before. A change of the folder by this node
  * makes it look again. */
 static void refresh(const char *path) {
   char own[TRI_SECRET_PATH_BYTES + 32];
@@ -168,8 +169,9 @@ void tri_secret_remove(tri_secret *s) {
 
 /* ---- munge ---- */
 
-/* Whether the program took all of it. One that has ended already gives this thread no SIGPIPE. */
-static bool staging(int fd, const char *input, size_t n) {
+/* Writes the input of a program. Returns whether the program took all of it. If it has ended already, this
+ * thread gets no SIGPIPE. */
+static bool write_input(int fd, const char *input, size_t n) {
   const struct timespec at_once = {0};
   sigset_t              broken, before;
   bool                  all;
@@ -183,7 +185,7 @@ static bool staging(int fd, const char *input, size_t n) {
   return all;
 }
 
-/* What a program prints that reads this. False: it did not end well, or not in time. */
+/* Runs a program with this input and reads its output. Returns false if it fails or does not end in time. */
 static bool run(char *const *argv, const char *input, size_t n, char *out, size_t cap) {
   tri_child c = {0};
   char      how[TRI_CHILD_HOW_BYTES] = "";
@@ -194,7 +196,7 @@ static bool run(char *const *argv, const char *input, size_t n, char *out, size_
     return false;
   }
   tri_child_close_error(&c);
-  good = staging(c.in, input, n);
+  good = write_input(c.in, input, n);
   tri_child_close_input(&c);
   good = tri_child_read(&c, munge_s, out, cap) && good;
   tri_child_kill(&c, how);
@@ -217,7 +219,7 @@ bool tri_secret_seal(const tri_secret *s, char *out, size_t cap) {
   return run(argv, text, TEXT_BYTES, out, cap);
 }
 
-/* "UID: name (1000)" of unmunge's lines. */
+/* Checks the line "UID: name (1000)" of unmunge. */
 static bool is_own(const char *lines) {
   const char *at = strstr(lines, "UID:"), *end = at ? strchr(at, '\n') : NULL, *open;
   char       *behind;
@@ -225,7 +227,7 @@ static bool is_own(const char *lines) {
 
   if (!end || (at != lines && at[-1] != '\n')) return false;
   open = end;
-  while (open > at && *open != '(') open--; /* a name may have any sign in it but this one's number is last */
+  while (open > at && *open != '(') open--; /* a name may have any character, but the number is last */
   errno = 0;
   uid = strtol(open + 1, &behind, 10);
   return *open == '(' && behind > open + 1 && *behind == ')' && !errno && uid == (long)geteuid();
@@ -236,7 +238,7 @@ bool tri_secret_open(tri_secret *s, const char *sealed, size_t n) {
   char *text;
 
   if (!n || !run(argv, sealed, n, answer, sizeof answer)) return false;
-  text = strstr(answer, "\n\n"); /* the payload stands behind an empty line */
+  text = strstr(answer, "\n\n"); /* the payload is behind an empty line */
   if (!text || strlen(text + 2) != TEXT_BYTES) return false;
   text[1] = '\0';
   return is_own(answer) && read_text(text + 2, s);
