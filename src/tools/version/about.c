@@ -1,4 +1,4 @@
-/* about.c - what is told of this program, its build, its libraries and its machine. */
+/* about.c - gathers facts about this program, its build, its libraries and its machine. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "about.h"
 
@@ -12,19 +12,19 @@
 
 /* ---- libraries ---- */
 
-/* Up to its first space. */
+/* Writes text up to its first space. */
 static void put_word(char *out, const char *text) {
   if (text) snprintf(out, TRI_ABOUT_TEXT_BYTES, "%.*s", (int)strcspn(text, " "), text);
 }
 
-/* Of libraries whose function returns their version. */
+/* For libraries with a function for their version. */
 static void ask_text(const char *function, char *out) {
   const char *(*call)(void);
 
   if (tri_gather_find(function, &call)) put_word(out, call());
 }
 
-/* "10.42 2022-12-11" for what pcre2.h calls PCRE2_CONFIG_VERSION. */
+/* Asks for "10.42 2022-12-11" by PCRE2_CONFIG_VERSION of pcre2.h. */
 static void ask_pcre2(const char *function, char *out) {
   enum { VERSION = 11, TEXT_BYTES = 64 }; /* pcre2api(3): the text needs 24 */
   int (*call)(uint32_t, void *);
@@ -34,7 +34,7 @@ static void ask_pcre2(const char *function, char *out) {
     put_word(out, text);
 }
 
-/* "libcurl/7.88.1 OpenSSL/3.0.15 ...". */
+/* Reads "libcurl/7.88.1 OpenSSL/3.0.15 ...". */
 static void ask_curl(const char *function, char *out) {
   static const char begin[] = "libcurl/";
   char              text[TRI_ABOUT_TEXT_BYTES] = "";
@@ -43,7 +43,7 @@ static void ask_curl(const char *function, char *out) {
   put_word(out, !strncmp(text, begin, sizeof begin - 1) ? text + sizeof begin - 1 : text);
 }
 
-/* "OpenBLAS 0.3.21 NO_LAPACKE ...": the second word. */
+/* Reads the second word of "OpenBLAS 0.3.21 NO_LAPACKE ...". */
 static void ask_openblas(const char *function, char *out) {
   const char *(*call)(void);
   const char *text = tri_gather_find(function, &call) ? call() : NULL;
@@ -52,7 +52,7 @@ static void ask_openblas(const char *function, char *out) {
   if (text) put_word(out, text + 1);
 }
 
-/* Of a program with CUDA, which finds it when it is asked for. */
+/* A program with CUDA loads cuDNN only when asked to. */
 static void ask_cudnn(const char *function, char *out) {
   (void)function;
   if (TRI_BUILT_CUDA[0]) tri_gather_cudnn(out, TRI_ABOUT_TEXT_BYTES);
@@ -61,13 +61,13 @@ static void ask_cudnn(const char *function, char *out) {
 enum { NOT_ASKED = -1 };
 typedef struct row {
   const char *name, *built;
-  int         known; /* what tri_gather_versions tells of it, or NOT_ASKED */
+  int         known; /* index in tri_gather_versions, or NOT_ASKED */
   void (*ask)(const char *function, char *out);
   const char *function;
 } row;
 
 static const row rows[] = {
-    {"MPI", NULL, TRI_VERSION_MPI, NULL, NULL}, /* built: runtime.h knows */
+    {"MPI", NULL, TRI_VERSION_MPI, NULL, NULL}, /* runtime.h knows the version of the build */
     {"HDF5", TRI_BUILT_HDF5, TRI_VERSION_HDF5, NULL, NULL},
     {"oneDNN", TRI_BUILT_ONEDNN, TRI_VERSION_PRODUCTS, NULL, NULL},
     {"OpenBLAS", TRI_BUILT_OPENBLAS, NOT_ASKED, ask_openblas, "openblas_get_config"},
@@ -79,7 +79,8 @@ static const row rows[] = {
     {"zlib", TRI_BUILT_ZLIB, NOT_ASKED, ask_text, "zlibVersion"},
     {"zstd", TRI_BUILT_ZSTD, NOT_ASKED, ask_text, "ZSTD_versionString"},
     {"libcurl", TRI_BUILT_CURL, NOT_ASKED, ask_curl, "curl_version"},
-    {"CUDA", TRI_BUILT_CUDA, TRI_VERSION_CUDA, NULL, NULL}, /* loaded: the newest that the driver knows */
+    {"CUDA", TRI_BUILT_CUDA, TRI_VERSION_CUDA, NULL, NULL}, /* loaded: the newest version supported by the
+                                                             * driver */
     {"NCCL", TRI_BUILT_NCCL, TRI_VERSION_NCCL, NULL, NULL},
     {"cuDNN", "", NOT_ASKED, ask_cudnn, ""},
     {"libc", "", TRI_VERSION_LIBC, NULL, NULL},
@@ -109,7 +110,7 @@ bool tri_about_differs(const tri_about_library *l) {
 
 /* ---- the machine ---- */
 
-/* "model name	: AMD EPYC 7B13 ..." of the first processor; ARM's have none. */
+/* Reads "model name : AMD EPYC 7B13 ..." of the first processor. ARM processors have no such line. */
 void tri_about_find_cpu(char out[TRI_ABOUT_TEXT_BYTES]) {
   static const char key[] = "model name";
   char              line[512];
@@ -136,7 +137,7 @@ static void gather_gpus(tri_facts *f, tri_about *out) {
 
 /* ---- the build ---- */
 
-/* What -march let the compiler use. */
+/* Returns the instructions allowed by -march. */
 static const char *made_for(void) {
 #if defined(__AMX_BF16__)
   return "AMX";
@@ -167,7 +168,7 @@ tri_status tri_about_gather(tri_about *out) {
                      .flags = TRI_BUILT_FLAGS,
                      .made_for = made_for()};
   TRI_TRY(TRI_ALLOC(f, 1));
-  tri_gather_versions(f); /* before a GPU is known, so that it tells of the CPU's instructions */
+  tri_gather_versions(f); /* before a GPU is known, to include the CPU's instructions */
   snprintf(out->instructions, sizeof out->instructions, "%s", f->version[TRI_VERSION_CPU]);
   tri_gather_host(f);
   out->threads = f->cores.mine;

@@ -1,4 +1,4 @@
-/* version.c - what this program is, how it was built and what it runs with, as lines or as JSON. */
+/* version.c - prints the version, the build and the libraries of this program, as lines or as JSON. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "version.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- lines ---- */
 
-/* The version, and the devices this program was built for. */
+/* Prints the version, and the devices this program was built for. */
 static tri_status put_first(tri_text *t) {
   const tri_device_ops *ops;
 
@@ -53,7 +53,7 @@ static tri_status put_lines(const tri_about *a, tri_text *t) {
 
 /* ---- JSON ---- */
 
-/* "": null. */
+/* Writes null for "". */
 static tri_status put_text(tri_text *t, const char *before, const char *text) {
   TRI_TRY(tri_text_put(t, before, strlen(before)));
   return text[0] ? tri_json_put_string(t, text, strlen(text)) : tri_text_put(t, "null", 4);
@@ -119,13 +119,13 @@ done:
 
 tri_status tri_version_run(int argc, char **argv) {
   static const tri_command me = {"--version", "[--verbose] [--json]",
-                                 "the version, and the devices it was built for", NULL};
+                                 "print the version, and the devices it was built for", NULL};
   bool                     verbose = false, json = false, help;
   int                      n;
   const tri_flag           flag[] = {
                 {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
-                 "commit, build, instructions, processors, and libraries as they were loaded"},
-                {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "all of that as one JSON object"},
+                 "add commit, build, instructions, processors and loaded libraries"},
+                {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "print all of that as one JSON object"},
   };
 
   TRI_TRY(tri_flags_parse(&me, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));

@@ -1,4 +1,4 @@
-/* version_record.c - the record of a run (src/record), gathered from its ranks. */
+/* version_record.c - makes the record of a run (src/record) from its ranks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "version_record.h"
 
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-/* What one rank computes by. */
+/* The hardware and kernels of one rank. */
 typedef struct seat {
   char node[TRI_ABOUT_TEXT_BYTES], cpu[TRI_ABOUT_TEXT_BYTES], device[TRI_ABOUT_TEXT_BYTES];
   char f32[24], kernels[24], bf16[24], library[24], attention[24];
@@ -35,7 +35,7 @@ static void look(const tri_session *se, seat *s) {
   tri_about_find_cpu(s->cpu);
   snprintf(s->device, sizeof s->device, "%s%s%.60s", d->ops->name, d->model[0] ? " " : "", d->model);
   if (gpu) {
-    if (tri_gpu_attn_asked(&by_cudnn) != TRI_OK) tri_error_clear(); /* the device has said so */
+    if (tri_gpu_attn_asked(&by_cudnn) != TRI_OK) tri_error_clear(); /* opening the device reports it */
     snprintf(s->kernels, sizeof s->kernels, "%.23s", d->ops->name);
     snprintf(s->f32, sizeof s->f32, "%.23s", d->ops->name);
     snprintf(s->bf16, sizeof s->bf16, "%.23s", d->ops->name);
@@ -51,7 +51,8 @@ static void look(const tri_session *se, seat *s) {
 
 /* ---- JSON ---- */
 
-/* ", "name": "value"", or null for "". A name of a machine may be any bytes: they are made visible. */
+/* Appends ", "name": "value"", or null for "". Names of machines may hold any bytes, so control characters
+ * are made visible. */
 static tri_status put_text(tri_text *t, const char *between, const char *name, const char *value) {
   char shown[TRI_ABOUT_TEXT_BYTES * TRI_VISIBLE_MOST * 4];
 
@@ -94,8 +95,8 @@ static tri_status put_host(const seat *s, int nodes, int ranks, bool first, tri_
   return tri_text_printf(t, ", \"ranks\": %d}", ranks);
 }
 
-/* Nodes that are all alike are one entry, named by the first; else each has its own. Ranks of a node are
- * neighbours or every n-th: the first rank of a node stands for it. all [n]. */
+/* Writes one entry, named by the first node, if all nodes are alike. Otherwise each node has its own, from
+ * its first rank. Ranks of a node are neighbours or every n-th. all [n]. */
 static tri_status put_hosts(const seat *all, int n, tri_text *t) {
   bool alike = true;
   int  nodes = 0, done = 0;
@@ -115,7 +116,7 @@ static tri_status put_hosts(const seat *all, int n, tri_text *t) {
   return tri_text_printf(t, "], \"ranks\": %d", n);
 }
 
-/* One word, or where ranks differ each that there is. */
+/* Writes one word, or all different words if ranks differ. */
 static tri_status put_product(const seat *all, int n, const char *between, const char *name, size_t offset,
                               tri_text *t) {
   tri_text   words = {0};
@@ -146,7 +147,7 @@ static tri_status put_products(const seat *all, int n, tri_text *t) {
 
 /* ---- variables ---- */
 
-enum { MOST_VARIABLES = 128, VALUE_BYTES = 256 }; /* chosen: twice what job files set */
+enum { MOST_VARIABLES = 128, VALUE_BYTES = 256 }; /* chosen, twice as many as job files set */
 
 static bool is_ours(const char *variable) {
   static const char *const prefix[] = {"TRI_", "OMP_", "NCCL_"};
@@ -156,7 +157,8 @@ static bool is_ours(const char *variable) {
   return false;
 }
 
-/* Whether one of that name is among them, which is the one that getenv has; some launchers hand on both. */
+/* Returns whether a variable of this name was found already, since some launchers pass both. getenv returns
+ * the first one. */
 static bool is_among(char *const *found, int n, const char *variable) {
   size_t len = strcspn(variable, "=") + 1;
 
@@ -168,7 +170,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Is one of the words of the name, between underscores, this one? */
+/* Returns whether the name has this word between underscores. */
 static bool has_word(const char *name, const char *word) {
   size_t n = strlen(word);
 
@@ -188,7 +190,8 @@ static bool promises_secret(const char *name) {
   return false;
 }
 
-/* A name that promises a secret, or an address with a user, a password or a query, keeps only its kind. */
+/* Masks a value if its name suggests a secret. Keeps only the scheme of an address with a user, a password or
+ * a query. */
 static void mask(const char *name, const char *value, char out[VALUE_BYTES]) {
   const char *host = strstr(value, "://");
 
@@ -197,7 +200,7 @@ static void mask(const char *name, const char *value, char out[VALUE_BYTES]) {
     snprintf(out, VALUE_BYTES, "%.*s://***", (int)(host - value > 32 ? 32 : host - value), value);
 }
 
-/* Rank 0's, by name. */
+/* Writes rank 0's variables, sorted by name. */
 static tri_status put_environment(tri_text *t) {
   char *found[MOST_VARIABLES];
   int   n = 0;
@@ -218,9 +221,9 @@ static tri_status put_environment(tri_text *t) {
   return tri_text_put(t, "}", 1);
 }
 
-/* ---- all of it ---- */
+/* ---- the record ---- */
 
-/* Rank 0. all [n]. Nodes of several kinds, each of which has chosen for itself. */
+/* Warns, on rank 0, if nodes of different kinds chose different kernels. all [n]. */
 static void warn_of_unlike(const seat *all, int n) {
   const seat *a = &all[0], *b = a;
 
@@ -228,15 +231,15 @@ static void warn_of_unlike(const seat *all, int n) {
     if (memcmp(a->f32, all[i].f32, sizeof *a - offsetof(seat, f32))) b = &all[i];
   if (b == a || !a->library[0] || !b->library[0]) return;
   tri_warn("unlike_ranks",
-           "ranks compute by other instructions: f32 %s, bf16 %s, library %s, kernels %s on %.63s; "
-           "%s, %s, %s, %s on %.63s; the last digits of an answer depend on its rank then: "
-           "run.cpu_kernels, run.cpu_f32 and run.cpu_bf16 choose alike for all, or ask for nodes of one "
-           "kind (--constraint)",
+           "ranks use different instructions: f32 %s, bf16 %s, library %s, kernels %s on %.63s, but %s, %s, "
+           "%s, %s on %.63s. The last digits of an answer then depend on its rank. Set run.cpu_kernels, "
+           "run.cpu_f32 and run.cpu_bf16 to the same values for all, or request nodes of one kind "
+           "(--constraint)",
            a->f32, a->bf16, a->library, a->kernels, a->node, b->f32, b->bf16, b->library, b->kernels,
            b->node);
 }
 
-/* Rank 0. all [n]. */
+/* Writes the record on rank 0. all [n]. */
 static tri_status compose(const tri_session *se, const seat *all, int n, tri_text *out) {
   tri_about *a = NULL;
   tri_status st = TRI_OK;
