@@ -118,7 +118,7 @@ static tri_status put_train(const tri_draft *d, tri_text *out) {
   if (d->size.steps) TRI_TRY(put_count(out, "steps", d->size.steps, NULL));
   if (d->size.epochs) TRI_TRY(put_count(out, "epochs", d->size.epochs, "passes over the data"));
   TRI_TRY(put_count(out, "train_batch_size", d->size.train_batch, "samples of an update, all ranks"));
-  TRI_TRY(put_count(out, "max_tokens_per_gpu", d->memory.max_tokens, "of one pass on one rank"));
+  TRI_TRY(put_count(out, "max_tokens_per_gpu", d->memory.max_tokens, "in one pass on one rank"));
   return put_rate(d, out);
 }
 

@@ -198,7 +198,7 @@ static tri_status say(const tri_interview *v, const measured *m, int64_t space, 
   tri_cell_bytes(v->cuda ? m->device : m->host, need);
   tri_cell_bytes(v->cuda ? m->space : space, have);
   return tri_text_printf(out, "Memory: %s of %s available to a rank %s.", need, have,
-                         v->cuda ? "on its GPU" : "of its node");
+                         v->cuda ? "on its GPU" : "on its node");
 }
 
 static tri_status refuse(const tri_interview *v, const measured *m, int64_t space) {
@@ -212,7 +212,7 @@ static tri_status refuse(const tri_interview *v, const measured *m, int64_t spac
       "%s does not fit. A rank needs %s %s even with recomputing and offloading, and %s are available. Use "
       "more "
       "--nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
-      v->answer[TRI_ASK_MODEL], need, gpu ? "on its GPU" : "of its node", have,
+      v->answer[TRI_ASK_MODEL], need, gpu ? "on its GPU" : "on its node", have,
       gpu ? "larger GPUs" : "fewer --gpus-per-node");
 }
 
