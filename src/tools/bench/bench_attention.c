@@ -1,11 +1,11 @@
-/* bench_attention.c - attention inside sequences, as a pass of learning has it, timed. */
+/* bench_attention.c - times attention within sequences, as a training pass computes it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_attention.h"
 
 #include "base/host_memory.h"
 #include "timed.h"
 
-/* What the kernels work on: N tokens in sequences of one length. */
+/* Tensors of the kernels: N tokens in sequences of one length. */
 typedef struct operands {
   const tri_kernels *k;
   tri_attn_rule      rule;
@@ -58,7 +58,7 @@ static tri_status forward(void *ctx, tri_stream *s) {
   return a->k->attn_fwd(s, &a->o, &a->lse, &a->qkv, &a->cu, &a->rule);
 }
 
-/* Of the o and lse that forward left. */
+/* Uses the o and lse that forward left. */
 static tri_status backward(void *ctx, tri_stream *s) {
   operands *a = ctx;
 

@@ -1,4 +1,5 @@
-/* bench_disk.c - a checkpoint of what learns, beside a plain file of as many bytes in the same folder. */
+/* bench_disk.c - times a checkpoint of the trained weights and a plain file of the same size in the same
+ * folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_disk.h"
 
@@ -14,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int64_t most_bytes = (int64_t)4 << 30; /* chosen: seconds, of disks that are slow too */
+static const int64_t most_bytes = (int64_t)4 << 30; /* chosen, seconds even on slow disks */
 
 enum { KINDS = TRI_STATE_AVERAGE, PIECE = TRI_CKPT_PIECE_BYTES / 4 };
 static const char *const group[KINDS] = {[TRI_STATE_WEIGHT] = "/model",
                                          [TRI_STATE_EXP_AVG] = "/optimizer/exp_avg",
                                          [TRI_STATE_EXP_AVG_SQ] = "/optimizer/exp_avg_sq"};
 
-/* Where a tensor of the checkpoint is. */
+/* Place of a tensor of the checkpoint. */
 typedef struct entry {
   tri_state_kind kind;
   int            unit, param;
@@ -33,11 +34,11 @@ typedef struct disk {
   entry           *e;       /* [n] */
   tri_ckpt_tensor *tensor;  /* [n] */
   int              n;
-  char             path[TRI_CKPT_PATH_BYTES]; /* of the trial */
-  char            *piece;                     /* [TRI_CKPT_PIECE_BYTES], of the plain file */
+  char             path[TRI_CKPT_PATH_BYTES]; /* the trial folder */
+  char            *piece;                     /* [TRI_CKPT_PIECE_BYTES], for the plain file */
 } disk;
 
-/* A unit's tensors, masters and both moments of each. */
+/* Lists a unit's tensors, with masters and both moments of each. */
 static void list_unit(disk *d, int u, tri_disk_times *out) {
   const tri_unit_spec *unit = &tri_params_options(d->trained)->unit[u];
 
@@ -58,7 +59,7 @@ static int64_t unit_bytes(const tri_unit_spec *u) {
   return bytes;
 }
 
-/* Whole units, the first whatever it takes. */
+/* Lists whole units up to most_bytes, and the first one in any case. */
 static tri_status list(disk *d, tri_disk_times *out) {
   const tri_params_opt *o = tri_params_options(d->trained);
   int64_t               n = 0;
@@ -90,7 +91,7 @@ static tri_status write_tensor(disk *d, tri_ckpt_writer *w, int i) {
   return TRI_OK;
 }
 
-/* As tri_state_save does it. */
+/* Writes a checkpoint as tri_state_save does. */
 static tri_status write_checkpoint(disk *d) {
   tri_ckpt_writer *w = NULL;
   tri_status       st = TRI_OK;
@@ -102,7 +103,7 @@ static tri_status write_checkpoint(disk *d) {
   return st;
 }
 
-/* This rank's share of the bytes, at its place in the file that all write. */
+/* Writes this rank's share of the bytes at its place in the common file. */
 static tri_status write_share(const disk *d, int fd, int64_t bytes) {
   const tri_comm *world = d->se->comm[TRI_WORLD];
   int64_t         from = bytes / world->size * world->rank,
@@ -113,7 +114,7 @@ static tri_status write_share(const disk *d, int fd, int64_t bytes) {
     why =
         tri_file_put(fd, d->piece, to - from < TRI_CKPT_PIECE_BYTES ? to - from : TRI_CKPT_PIECE_BYTES, from);
   if (!why && fsync(fd)) why = errno;
-  if (why) TRI_FAIL(TRI_EFILE, "%s/plain: cannot be written: %s", d->path, strerror(why));
+  if (why) TRI_FAIL(TRI_EFILE, "%s/plain: cannot write: %s", d->path, strerror(why));
   return TRI_OK;
 }
 
@@ -124,13 +125,13 @@ static tri_status write_plain(const disk *d, int64_t bytes) {
 
   snprintf(path, sizeof path, "%s/plain", d->path);
   fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", path, strerror(errno));
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot create the file: %s", path, strerror(errno));
   st = write_share(d, fd, bytes);
   if (close(fd) && st == TRI_OK) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
   return st;
 }
 
-/* Either, from when all begin to when all are done. */
+/* Times one checkpoint or one plain file, from the common start to the end of the slowest rank. */
 static tri_status once(disk *d, int64_t plain_bytes, tri_series *s) {
   tri_comm *world = d->se->comm[TRI_WORLD];
 
@@ -141,7 +142,7 @@ static tri_status once(disk *d, int64_t plain_bytes, tri_series *s) {
   return tri_agree(world, world->rank == 0 ? tri_trial_clear() : TRI_OK);
 }
 
-/* In turn, so that both meet the same disk. */
+/* Alternates both, so that they meet the same state of the disk. */
 static tri_status time_both(disk *d, const tri_effort *e, tri_disk_times *out) {
   tri_series checkpoint = {.effort = *e}, plain = {.effort = *e};
   bool       enough = false;
@@ -181,7 +182,7 @@ tri_status tri_disk_time(tri_session *se, tri_params *trained, const char *folde
            there + (n < sizeof out->folder ? 0 : n - sizeof out->folder + 1));
   TRI_TRY_DONE(tri_agree(world, list(&d, out)));
   st = try_in(&d, there, e, out);
-  if (st == TRI_EFILE) { /* of every rank */
+  if (st == TRI_EFILE) { /* on every rank */
     snprintf(out->why, sizeof out->why, "%s", tri_error_message());
     tri_error_clear();
     st = TRI_OK;

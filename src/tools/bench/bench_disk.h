@@ -1,4 +1,5 @@
-/* bench_disk.h - a checkpoint of what learns, beside a plain file of as many bytes in the same folder. */
+/* bench_disk.h - times a checkpoint of the trained weights and a plain file of the same size in the same
+ * folder. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_DISK_H
 #define TRI_BENCH_DISK_H
@@ -11,16 +12,17 @@ enum { TRI_DISK_WHY_BYTES = 256 };
 
 /* Medians, of the slowest rank. */
 typedef struct tri_disk_times {
-  char    folder[TRI_DISK_WHY_BYTES]; /* where; of a long path its end */
-  char    why[TRI_DISK_WHY_BYTES];    /* it cannot be written, and nothing else here counts; "": it can */
-  int64_t bytes, all_bytes;           /* that were written, of those that a checkpoint has */
-  double  write_s, plain_s;           /* with what it takes to be on the disk, both */
+  char    folder[TRI_DISK_WHY_BYTES]; /* of a long path only the end */
+  char    why[TRI_DISK_WHY_BYTES];    /* why it cannot be written, and then nothing else here counts. "": it
+                                       * can */
+  int64_t bytes, all_bytes;           /* bytes written, and bytes of a whole checkpoint */
+  double  write_s, plain_s;           /* both until the bytes are on the disk */
   int     n;
 } tri_disk_times;
 
-/* Collective over world. folder: where checkpoints are to be written, or the first above it that is there.
- * What is written lies in a folder of its own in there, which is removed, also where SIGINT, SIGTERM or
- * SIGHUP end this process meanwhile. At most 4 GiB are written at a time, whole tensors of a checkpoint. */
+/* Collective over world. folder: where checkpoints will be written, or its nearest existing parent. Files are
+ * written in a new folder there. It is removed at the end, even if SIGINT, SIGTERM or SIGHUP end this
+ * process. Writes at most 4 GiB at a time, whole tensors of a checkpoint. */
 TRI_CHECKED tri_status tri_disk_time(tri_session *se, tri_params *trained, const char *folder,
                                      const tri_effort *e, tri_disk_times *out);
 

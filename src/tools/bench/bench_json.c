@@ -1,5 +1,4 @@
-/* bench_json.c - a bench's figures as one JSON object, for scripts: seconds, rates, and each share of its
- * floor. */
+/* bench_json.c - writes a bench's figures as one JSON object: seconds, rates and shares of floors. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/text/json_text.h"
 #include "bench_report.h"
@@ -17,7 +16,7 @@ static tri_status put_text(tri_text *t, const char *before, const char *key, con
   return text ? tri_json_put_string(t, text, strlen(text)) : tri_text_put(t, "null", 4);
 }
 
-/* NAME_s, NAME_floor_s and NAME_share, which is floor over time. */
+/* Writes NAME_s, NAME_floor_s and NAME_share, which is floor over time. */
 static tri_status put_part(tri_text *t, const char *before, const char *name, double s, double floor_s) {
   TRI_TRY(tri_text_printf(t, "%s\"%s_s\": ", before, name));
   TRI_TRY(tri_json_put_double(t, s));

@@ -1,4 +1,4 @@
-/* bench_run.c - all that `trireme bench` measures, in order. */
+/* bench_run.c - runs all measurements of `trireme bench` in order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_run.h"
 
@@ -18,13 +18,13 @@
 
 static const int64_t at_once[TRI_BENCH_DECODES] = {1, 4, 16, 32};
 
-/* All that holds memory. */
+/* Everything that holds memory. */
 typedef struct bench {
   tri_session   *se; /* borrowed */
-  tri_bench_case c;  /* with as many prompts as are decoded at once */
+  tri_bench_case c;  /* its prompts are the most sequences decoded at once */
   tri_passes     passes;
   tri_products   products;
-  void          *workspace; /* of products, attention and reading, one after the other */
+  void          *workspace; /* shared by products, attention and reading, one after the other */
   size_t         read_workspace;
   tri_rates     *rates;
   const char    *folder;
@@ -35,7 +35,8 @@ typedef struct bench {
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Plans all of it. What is measured beside a model's passes has its room while these have none. */
+/* Plans all memory. The workspace of the other measurements belongs to the rollout phase, when no training
+ * pass runs. */
 static tri_status open_all(tri_session *se, bench *b, tri_product_times *product) {
   unsigned what = TRI_PASS_LEARN | (b->c.size.prompts ? TRI_PASS_GENERATE : 0);
   size_t   bytes;
@@ -59,7 +60,7 @@ static void close_all(bench *b) {
   tri_passes_close(&b->passes);
 }
 
-/* Bytes that it would take, with so many prompts: of the device, in all. */
+/* Computes the bytes needed with so many prompts, on the device and in all. */
 static tri_status weigh(const tri_session *se, const tri_bench_case *c, int64_t prompts,
                         tri_ledger_sum *out) {
   tri_session_opt   opt = {.device = se->device->ops->name, .threads = se->threads};
@@ -82,8 +83,8 @@ done:
   return st;
 }
 
-/* Collective over world. As many sequences at once as memory has space for; where not even one fits, one:
- * the table of memory is in the message then. */
+/* Collective over world. Chooses as many sequences at once as memory has space for. If not even one fits, it
+ * chooses one, and the error then shows the memory table. */
 static tri_status choose_prompts(tri_session *se, tri_bench_case *c) {
   size_t     bytes_free = 0, bytes_total = 0;
   int64_t    less;
@@ -107,9 +108,10 @@ static tri_status choose_prompts(tri_session *se, tri_bench_case *c) {
   return TRI_OK;
 }
 
-/* ---- one after the other ---- */
+/* ---- measurements in order ---- */
 
-/* Each at least five times, in this share of all the time; if that takes three times as long, fewer. */
+/* Repeats at least five times, in this share of the whole time. It repeats less if that would take three
+ * times as long. */
 static tri_effort effort(const bench *b, double share) {
   return (tri_effort){5, TRI_SERIES_MOST, share * b->seconds, 3 * share * b->seconds};
 }
@@ -125,20 +127,20 @@ static void say_who(const tri_session *se, tri_bench_who *w) {
   tri_rates_library(se, w->library, sizeof w->library);
 }
 
-/* Collective over world. The load of a core, of the machine where it is highest. */
+/* Collective over world. Finds the highest load per core of all machines. */
 static tri_status find_load(const tri_session *se, double *load) {
   double  now[1];
   bool    told = getloadavg(now, 1) == 1;
   int64_t x[2] = {told ? (int64_t)llround(1000 * now[0] / (double)sysconf(_SC_NPROCESSORS_ONLN)) : 0,
-                  !told}; /* thousandths; not told */
+                  !told}; /* thousandths, and whether it is not known */
 
   TRI_TRY(tri_host_max(se->comm[TRI_WORLD], x, 2));
   *load = x[1] ? NAN : (double)x[0] / 1000;
   return TRI_OK;
 }
 
-/* Collective over world. Others slow down CPUs, hardly a GPU. The load is of all cores, also of those that
- * are not given to this program. */
+/* Collective over world. Warns of other programs. They slow down CPUs, hardly a GPU. The load covers all
+ * cores, including those not given to this program. */
 static tri_status look_around(const tri_session *se, tri_bench_who *w) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
@@ -150,7 +152,8 @@ static tri_status look_around(const tri_session *se, tri_bench_who *w) {
   return tri_agree(se->comm[TRI_WORLD], st);
 }
 
-/* Of AdamW: f32 masters and moments, read and written, the gradient, and new weights in a 16-bit type. */
+/* Returns the bytes of AdamW: f32 masters and moments, read and written, the gradient, and new weights in a
+ * 16-bit type. */
 static double update_bytes(const bench *b, double numbers) {
   double each = 28 + (b->c.dtype == TRI_F32 ? 0 : 2);
 
@@ -173,9 +176,9 @@ static tri_status learn(bench *b, tri_bench_result *r) {
   return TRI_OK;
 }
 
-enum { DECODED = 53 }; /* sequences of all four: as many prompts are passed */
+enum { DECODED = 53 }; /* sequences of all four sizes, each with a prompt */
 
-/* The deck's prompt, but that passing all takes no more than a tenth of the time. */
+/* Returns the deck's prompt length, shortened so that all prefills take at most a tenth of the time. */
 static int64_t context_of(const bench *b, const tri_bench_result *r) {
   int64_t whole = tri_bench_prompt(&b->c.size);
   double  most = 0.1 * b->seconds / DECODED * (double)tri_bench_tokens(&b->c.size) / r->learn.forward;
@@ -201,12 +204,12 @@ static tri_status decode(bench *b, tri_bench_result *r) {
   return TRI_OK;
 }
 
-/* On a terminal: nothing else shows for a minute that it goes on. */
+/* Shows progress on a terminal, because nothing else appears for a minute. */
 static void show(const bench *b, const char *what) {
   char line[TRI_SCREEN_COLUMNS + 1];
 
   if (b->se->rt.world_rank != 0) return;
-  snprintf(line, sizeof line, "timing %s; %.0f s since the start", what, tri_now_s() - b->began_s);
+  snprintf(line, sizeof line, "timing %s, %.0f s since the start", what, tri_now_s() - b->began_s);
   tri_live_draw(line);
 }
 
@@ -214,7 +217,7 @@ static tri_status measure(bench *b, tri_bench_result *r) {
   tri_effort of_products = effort(b, 0.005), of_attention = effort(b, 0.01), of_reading = effort(b, 0.02),
              of_disk = effort(b, 0.1);
 
-  show(b, "steps of learning");
+  show(b, "training steps");
   TRI_TRY(learn(b, r));
   show(b, "products and attention");
   TRI_TRY(tri_products_time(&b->products, b->workspace, &of_products, r->product));
@@ -237,7 +240,7 @@ tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, const char *f
   *out = (tri_bench_result){0};
   say_who(se, &out->who);
   TRI_TRY(look_around(se, &out->who));
-  show(&b, "nothing yet, weights are made");
+  show(&b, "nothing yet, preparing weights");
   TRI_TRY_DONE(choose_prompts(se, &b.c));
   TRI_TRY_DONE(tri_agree(world, open_all(se, &b, out->product)));
   out->n_product = b.products.n;

@@ -1,4 +1,4 @@
-/* bench_screen.c - a bench's figures on one screen of 80 x 24. */
+/* bench_screen.c - prints a bench's figures on one screen of 80 x 24. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/columns.h"
 #include "bench_report.h"
@@ -30,7 +30,7 @@ static tri_status put_share(tri_text *out, double part, double whole) {
   return tri_text_printf(out, "%*s", CELL, cell);
 }
 
-/* What figures of products are told in. */
+/* Returns the unit of the products' figures. */
 static double unit_of(const tri_bench_result *r, const char **word) {
   bool tera = false;
 
@@ -52,8 +52,8 @@ static tri_status put_head(const char *deck, const tri_bench_case *c, const tri_
            plural(w->ranks), w->nodes, plural(w->nodes), w->threads, plural(w->threads), w->cores, w->device,
            w->model[0] ? " " : "", w->model, w->library[0] ? ", " : "", w->library, tri_dtype_word(c->dtype));
   TRI_LINE(out,
-           "%s: %d layers of %d, vocabulary %d, %s numbers learn; a pass of %lld x %lld "
-           "tokens, %lld pass%s an update",
+           "%s: %d layers of %d, vocabulary %d, %s numbers learn. A pass of %lld x %lld tokens, %lld pass%s "
+           "an update",
            deck ? deck : "no deck: as GPT-2 small", s->L, s->C, s->V, numbers, (long long)z->sequences,
            (long long)z->length, (long long)c->passes, c->passes == 1 ? "" : "es");
   return TRI_OK;
@@ -80,7 +80,8 @@ static tri_status put_products(const tri_bench_result *r, tri_text *out) {
   return TRI_OK;
 }
 
-/* Seconds of a part of the step, of them its floor's; floor_s 0: it has none. */
+/* Prints a part of the step: seconds, seconds of its floor, and the share of the floor. floor_s 0: no
+ * floor. */
 static tri_status put_part(tri_text *out, const char *name, double s, double floor_s, const char *what) {
   TRI_TRY(tri_text_printf(out, "  %-20s", name));
   TRI_TRY(put_cell(out, s, CELL));
@@ -99,14 +100,16 @@ static tri_status put_step(const tri_bench_case *c, const tri_bench_result *r, t
   tri_cell_share((double)c->passes * tri_attention_pass_s(r->attention) / step, 5, attention);
   TRI_TRY(tri_text_printf(out, "step%*s%*s%*s\n", 18 + CELL, "seconds", CELL, "floor", CELL, "share"));
   TRI_TRY(put_part(out, "a pass forward", r->learn.forward, tri_products_forward_s(r->product, r->n_product),
-                   "of the products alone"));
+                   "floor: the products alone"));
   TRI_TRY(put_part(out, "and backward", r->learn.backward, tri_products_backward_s(r->product, r->n_product),
                    ""));
-  if (r->learn.pack > 0) /* else less than can be told */
+  if (r->learn.pack > 0) /* otherwise too short to measure */
     TRI_TRY(put_part(out, "new weights packed", r->learn.pack, 0, ""));
-  TRI_TRY(put_part(out, "an update", r->learn.update, tri_bench_update_floor_s(r), "of its bytes read"));
-  TRI_TRY(put_part(out, "all to an update", step, tri_bench_floor_s(c, r), ""));
-  TRI_LINE(out, "  %s tokens/s by all ranks; attention is %s of it", tokens, attention);
+  TRI_TRY(put_part(out, "an update", r->learn.update, tri_bench_update_floor_s(r),
+                   "floor: reading its "
+                   "bytes"));
+  TRI_TRY(put_part(out, "a whole step", step, tri_bench_floor_s(c, r), ""));
+  TRI_LINE(out, "  %s tokens/s by all ranks, attention is %s of the step", tokens, attention);
   return TRI_OK;
 }
 
@@ -133,22 +136,22 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *out) {
 
   tri_cell_digits(all / 1e9, 6, rate);
   if (!r->n_decode) {
-    TRI_LINE(out, "decode: this deck generates nothing; memory is read at %s GB/s", rate);
+    TRI_LINE(out, "decode: this deck generates nothing. Memory is read at %s GB/s", rate);
     return TRI_OK;
   }
-  snprintf(text, sizeof text, "decode, from %lld tokens on; a rank's:", (long long)r->context);
+  snprintf(text, sizeof text, "decode at %lld tokens, sequences/rank:", (long long)r->context);
   TRI_TRY(tri_text_printf(out, "%-39s", text));
   for (int i = 0; i < r->n_decode; i++)
     TRI_TRY(tri_text_printf(out, "%*lld", CELL, (long long)r->decode[i].sequences));
   TRI_TRY(tri_text_printf(out, "\n  %-37s", "tokens/s by all ranks"));
   for (int i = 0; i < r->n_decode; i++)
     TRI_TRY(put_count(out, tri_bench_decode_tokens_per_s(r, &r->decode[i])));
-  TRI_TRY(tri_text_printf(out, "\n  %-37s", "GB/s that as many bytes are read at"));
+  TRI_TRY(tri_text_printf(out, "\n  %-37s", "GB/s of reading as many bytes"));
   for (int i = 0; i < r->n_decode; i++) {
     tri_cell_digits(r->decode[i].read_bytes_per_s * r->who.machine_ranks / 1e9, CELL, rate);
     TRI_TRY(tri_text_printf(out, "%*s", CELL, rate));
   }
-  TRI_TRY(tri_text_printf(out, "\n  %-37s", "of what memory allows at that rate"));
+  TRI_TRY(tri_text_printf(out, "\n  %-37s", "share of the limit by memory"));
   for (int i = 0; i < r->n_decode; i++)
     TRI_TRY(put_share(out, tri_bench_decode_floor_s(&r->decode[i]), r->decode[i].step_s));
   TRI_TRY(tri_text_put(out, "\n", 1));
@@ -161,7 +164,7 @@ static tri_status put_rates(const tri_bench_result *r, tri_text *out) {
   tri_text   line = {0};
   tri_status st = TRI_OK;
 
-  TRI_TRY_DONE(tri_text_printf(&line, "collectives:%s", r->n_rate ? "" : " none, for there is one rank"));
+  TRI_TRY_DONE(tri_text_printf(&line, "collectives:%s", r->n_rate ? "" : " none with one rank"));
   for (int i = 0; i < r->n_rate; i++) {
     char rate[TRI_CELL_BYTES], latency[TRI_CELL_BYTES];
     tri_cell_digits(r->rate[i].bytes_per_s / 1e9, 6, rate);
@@ -175,7 +178,7 @@ done:
   return st;
 }
 
-/* Bytes, seconds and both rates; or why there are none. */
+/* Prints bytes, seconds and both rates, or why there are none. */
 static tri_status put_disk(const tri_disk_times *d, tri_text *out) {
   char bytes[TRI_CELL_BYTES], all[TRI_CELL_BYTES], s[TRI_CELL_BYTES], rate[TRI_CELL_BYTES],
       plain[TRI_CELL_BYTES], share[TRI_CELL_BYTES];
@@ -206,16 +209,16 @@ tri_status tri_bench_print(const char *deck, const tri_bench_case *c, const tri_
   return put_disk(&r->disk, out);
 }
 
-/* Chosen: the services of a node stay below it; a busy core of two, or another job's half of the node, does
- * not. */
+/* Chosen. The services of a node stay below it. One busy core of two, or another job on half of the node,
+ * does not. */
 static const double most_load = 0.25;
 
 tri_status tri_bench_warn(double load_per_core, tri_text *out) {
   if (!(load_per_core > most_load)) return TRI_OK;
   return tri_text_printf(
       out,
-      "a load of %.2f a core in the last minute: unless it was your own work, others use them, "
-      "and while they do, the figures are not this machine's; wait until they are done, or ask "
-      "for a machine of your own (--exclusive)",
+      "the load was %.2f per core in the last minute. If other programs caused it, they slow down this "
+      "bench, and the figures are too low for this machine. Wait until they are done, or request a machine "
+      "of your own (--exclusive)",
       load_per_core);
 }

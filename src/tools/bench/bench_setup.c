@@ -1,4 +1,4 @@
-/* bench_setup.c - the case without a deck; a case from rank 0 to all ranks; sizes that follow from others. */
+/* bench_setup.c - makes the case without a deck, sends a case to all ranks, and derives sizes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_setup.h"
 
@@ -25,7 +25,7 @@ void tri_bench_case_default(tri_bench_case *out) {
       .passes = 1};
 }
 
-/* A family is a pointer, which differs from rank to rank. */
+/* Sends the family by name, because its pointer differs between ranks. */
 tri_status tri_bench_case_share(tri_comm *world, tri_bench_case *c) {
   char family[32] = "";
 
@@ -43,7 +43,7 @@ int64_t tri_bench_rows(const tri_bench_size *z) { return z->sequences * z->rows;
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-enum { LEAST_STEPS = 8 }; /* chosen: five, the first, and what a sampler needs to end */
+enum { LEAST_STEPS = 8 }; /* chosen: five timed steps, the first, and those that a sampler needs to end */
 
 int64_t tri_bench_steps(const tri_bench_size *z) {
   int64_t n = z->answer_tokens < TRI_SERIES_MOST ? z->answer_tokens : TRI_SERIES_MOST;

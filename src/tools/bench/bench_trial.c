@@ -1,4 +1,4 @@
-/* bench_trial.c - a folder for a trial, gone afterwards even where a signal ends the process. */
+/* bench_trial.c - makes a folder for a trial and removes it, even if a signal ends the process. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* syscall */
 #include "bench_trial.h"
@@ -20,9 +20,13 @@ enum { ENDS = sizeof ends / sizeof *ends };
 static char             folder[TRI_CKPT_PATH_BYTES];
 static struct sigaction before[ENDS];
 
-enum { DEPTH = 2, LISTED = 4096 }; /* a checkpoint's folder, and what is in it; bytes of names at a time */
+enum {
+  DEPTH = 2,
+  LISTED = 4096
+}; /* levels of folders in it (a checkpoint is one), and bytes of names read
+                                    * at a time */
 
-/* As the system lists a folder (getdents64(2)): what opendir takes, a signal handler may not. */
+/* An entry of getdents64(2). A signal handler must not call opendir. */
 typedef struct listed {
   uint64_t       ino;
   int64_t        off;
@@ -33,17 +37,16 @@ typedef struct listed {
 
 static bool clear(int at, const char *path, int depth);
 
-/* Entry `name` of an open folder. Links are removed, not followed. */
+/* Removes entry `name` of an open folder. Links are removed, not followed. */
 static bool remove_one(int at, const char *name, int depth) {
   if (!strcmp(name, ".") || !strcmp(name, "..")) return true;
   if (!unlinkat(at, name, 0) || errno == ENOENT) return true;
-  if (depth > 0 && !clear(at, name, depth - 1)) return errno == ENOENT; /* another rank was quicker */
+  if (depth > 0 && !clear(at, name, depth - 1)) return errno == ENOENT; /* another rank was faster */
   return !unlinkat(at, name, AT_REMOVEDIR) || errno == ENOENT;
 }
 
-/* Removes all that is in a folder, down to so many folders in it; false, with errno: something stays. A
- * signal handler may call it. MPI and HDF5 put files beside those that they are asked for, so no list of
- * names would do. */
+/* Removes everything in a folder, down to so many levels. Returns false and errno if something stays. It is
+ * safe in a signal handler. A list of names would not do, because MPI and HDF5 create further files. */
 static bool clear(int at, const char *path, int depth) {
   int  fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), failed = 0;
   bool more = true;
@@ -53,7 +56,7 @@ static bool clear(int at, const char *path, int depth) {
   } list;
 
   if (fd < 0) return false;
-  while (more && !failed) { /* from the beginning each time: what is removed moves the others */
+  while (more && !failed) { /* start over each time, because removing an entry moves the others */
     long n = lseek(fd, 0, SEEK_SET) ? -1 : syscall(SYS_getdents64, fd, &list, sizeof list);
     int  seen = 0;
     if (n < 0) failed = errno;
@@ -62,7 +65,7 @@ static bool clear(int at, const char *path, int depth) {
       if (!remove_one(fd, e->name, depth)) failed = errno;
       i += e->bytes;
     }
-    more = seen > 2; /* the folder itself and the one above it */
+    more = seen > 2; /* "." and ".." */
   }
   close(fd);
   errno = failed;
@@ -73,7 +76,7 @@ static void on_end(int number) {
   clear(AT_FDCWD, folder, DEPTH);
   rmdir(folder);
   signal(number, SIG_DFL);
-  raise(number); /* held back until this returns */
+  raise(number); /* delivered when this returns */
 }
 
 static void arm(void) {
@@ -90,8 +93,7 @@ static void disarm(void) {
 }
 
 static tri_status make(const char *parent) {
-  if (mkdir(folder, 0700))
-    TRI_FAIL(TRI_EFILE, "%s: no folder can be made there: %s", parent, strerror(errno));
+  if (mkdir(folder, 0700)) TRI_FAIL(TRI_EFILE, "%s: cannot create a folder: %s", parent, strerror(errno));
   return TRI_OK;
 }
 
@@ -111,13 +113,13 @@ tri_status tri_trial_begin(tri_comm *world, const char *parent, char path[TRI_CK
 
 tri_status tri_trial_clear(void) {
   if (!clear(AT_FDCWD, folder, DEPTH))
-    TRI_FAIL(TRI_EFILE, "%s: cannot be emptied: %s", folder, strerror(errno));
+    TRI_FAIL(TRI_EFILE, "%s: cannot empty the folder: %s", folder, strerror(errno));
   return TRI_OK;
 }
 
 static tri_status leave(void) {
   TRI_TRY(tri_trial_clear());
-  if (rmdir(folder)) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", folder, strerror(errno));
+  if (rmdir(folder)) TRI_FAIL(TRI_EFILE, "%s: cannot remove the folder: %s", folder, strerror(errno));
   return TRI_OK;
 }
 

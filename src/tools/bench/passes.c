@@ -1,4 +1,4 @@
-/* passes.c - a model whose numbers are noise, and the time that its passes, updates and decode steps take. */
+/* passes.c - opens a model with random weights and times its passes, updates and decode steps. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "passes.h"
 
@@ -24,7 +24,8 @@ static tri_status open_sampler(tri_passes *p, int64_t prefill) {
   return tri_sampler_open(p->se->device, p->se->ledger, p->model, p->c->dtype, &so, &p->sampler);
 }
 
-/* Elements of the arrays of a batch, 4 bytes each: token, pos, cu, row, target; the loss's gradients. */
+/* Returns the elements of a batch's arrays, 4 bytes each: token, pos, cu, row, target, and the loss's
+ * gradients. */
 static int64_t batch_elements(const tri_bench_size *z) {
   return 2 * tri_bench_tokens(z) + z->sequences + 1 + 4 * tri_bench_rows(z);
 }
@@ -73,7 +74,8 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
   return TRI_OK;
 }
 
-/* Sequences one behind the other, each with its last tokens learned; ids all over the vocabulary. */
+/* Writes sequences one after the other, each with its last tokens learned. Ids spread over the whole
+ * vocabulary. */
 static void write_batch(const tri_passes *p, int32_t *i32) {
   const tri_bench_size *z = &p->c->size;
   int64_t               N = tri_bench_tokens(z), K = tri_bench_rows(z), at = 0, V = p->c->shape.V;
@@ -92,7 +94,7 @@ static void write_batch(const tri_passes *p, int32_t *i32) {
   }
 }
 
-/* The gradient of log-probabilities, or a scalar head's numbers, is noise; that of entropies 0. */
+/* The gradient of log-probabilities, or of a scalar head's outputs, is random. That of entropies is 0. */
 static void view_batch(tri_passes *p) {
   const tri_bench_size *z = &p->c->size;
   int64_t               N = tri_bench_tokens(z), K = tri_bench_rows(z);
@@ -125,7 +127,7 @@ done:
   return st;
 }
 
-/* Ids all over the vocabulary, of every prompt the same. */
+/* Makes equal prompts with ids spread over the whole vocabulary. */
 static tri_status make_prompts(tri_passes *p) {
   int64_t n = tri_bench_prompt(&p->c->size), prompts = p->c->size.prompts;
 
@@ -166,7 +168,7 @@ int64_t tri_passes_numbers(const tri_passes *p) {
 
 /* ---- passes ---- */
 
-/* What is timed ends when the device has done it. */
+/* Ends a measurement when the device is done. */
 static tri_status end(tri_passes *p, tri_series *s) {
   TRI_TRY(p->se->device->ops->stream_sync(p->se->stream));
   tri_series_end(s);
@@ -188,7 +190,7 @@ tri_status tri_passes_score(tri_passes *p, const tri_effort *e, double *score_s)
   return TRI_OK;
 }
 
-/* Of a pass: the whole of it, and its halves. */
+/* Times of a pass and of its halves. */
 typedef struct halves {
   tri_series all, forward, backward;
 } halves;
@@ -217,7 +219,7 @@ static tri_status update(tri_passes *p, int64_t number, tri_series *s) {
   return end(p, s);
 }
 
-/* Of two passes to an update the first finds new weights, which it packs. */
+/* The first of two passes per update finds new weights and packs them. */
 tri_status tri_passes_learn(tri_passes *p, const tri_effort *e, tri_learn_times *out) {
   tri_series change = {.effort = *e};
   halves     first = {change, change, change}, second = first;
@@ -255,7 +257,7 @@ static tri_status generate(tri_passes *p, int64_t n, int64_t tokens, const tri_g
   return st;
 }
 
-/* Asked before each decode step, and so after the one before. */
+/* The sampler calls it before each decode step, so it also ends the step before. */
 static bool step_is_over(void *ctx) {
   tri_series *s = ctx;
 
@@ -264,7 +266,7 @@ static bool step_is_over(void *ctx) {
   return s->n > 0 && tri_series_enough(s);
 }
 
-/* The first step has the prompts' prefill and is not counted. */
+/* The first step includes the prefill of the prompts and is not counted. */
 tri_status tri_passes_decode(tri_passes *p, int64_t n, int64_t tokens, const tri_effort *e, double *step_s,
                              int *times) {
   tri_series       s = {.effort = *e};
@@ -278,7 +280,7 @@ tri_status tri_passes_decode(tri_passes *p, int64_t n, int64_t tokens, const tri
   return TRI_OK;
 }
 
-/* Each with one decode step behind it. */
+/* Each prefill is followed by one decode step. */
 tri_status tri_passes_prefill(tri_passes *p, const tri_effort *e, double step_s, double *out) {
   tri_series       s = {.effort = *e};
   tri_generate_opt gen = generate_opt(p, p->c->size.group, 1);

@@ -1,4 +1,4 @@
-/* products.c - the matrix products of a layer and of the head, as a pass of learning has them, timed. */
+/* products.c - times the matrix products of a layer and of the head, as a training pass computes them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "products.h"
 
@@ -6,9 +6,9 @@
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-enum { LEAST_ROWS = 16 }; /* of a chunk of logits, as head_tokens.c */
+enum { LEAST_ROWS = 16 }; /* per chunk of logits, as in head_tokens.c */
 
-/* The head's rows come in chunks, whose logits a device has space for. */
+/* Lists the products. The head's rows are divided into chunks whose logits fit the device. */
 static void list(const tri_session *se, const tri_bench_case *c, tri_product_times *t) {
   const tri_model_shape *s = &c->shape;
   int64_t                C = s->C, F = s->F, q = (int64_t)s->H * s->D, N = tri_bench_tokens(&c->size),
@@ -28,16 +28,16 @@ static void list(const tri_session *se, const tri_bench_case *c, tri_product_tim
       (tri_product_times){"head", s->V, C, (K + chunks - 1) / chunks, (double)chunks, 0, 0, 0, 0};
 }
 
-/* What one product works on. */
+/* Operands of one product. */
 typedef struct operands {
   const tri_kernels *k;
   tri_linear        *l;
   const void        *fwd, *bwd; /* packed, or W itself */
-  bool               joins;     /* y is the residual stream's, f32, and comes on top of it */
+  bool               joins;     /* y is the f32 residual stream, and the product is added to it */
   tri_tensor         w, x, y, dy, dx, dw;
 } operands;
 
-/* Laid out in the block of *at; without one, how much they take. */
+/* Lays out the operands in the block of *at. Without a block, only counts their bytes. */
 static void lay_out(const tri_products *p, int i, const tri_product_times *t, tri_carve *at, operands *o,
                     void **work) {
   const tri_linear_bytes *b = &p->bytes[i];

@@ -1,4 +1,4 @@
-/* products.h - the matrix products of a layer and of the head, as a pass of learning has them, timed. */
+/* products.h - times the matrix products of a layer and of the head, as a training pass computes them. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_PRODUCTS_H
 #define TRI_BENCH_PRODUCTS_H
@@ -10,32 +10,33 @@
 typedef struct tri_product_times {
   const char *name;
   int64_t     n_out, n_in, rows;             /* y [rows,n_out] = x [rows,n_in] W^T */
-  double      in_pass;                       /* how many of them a pass of learning has */
-  double      again;                         /* and backward once more, where layers are recomputed */
-  double      forward_s, grad_x_s, grad_w_s; /* of one; grad_w_s 0: W does not learn */
+  double      in_pass;                       /* number in a training pass */
+  double      again;                         /* forward products repeated in backward, with recomputed
+                                              * layers */
+  double      forward_s, grad_x_s, grad_w_s; /* one product. grad_w_s 0: W does not learn */
 } tri_product_times;
 
 typedef struct tri_products {
   tri_session     *se; /* borrowed */
   tri_dtype        dtype;
-  bool             learns; /* W does */
+  bool             learns; /* W learns */
   tri_linear      *linear[TRI_SLOT_PRODUCTS];
   tri_linear_bytes bytes[TRI_SLOT_PRODUCTS];
   int              n;
-  size_t           workspace; /* bytes of the device that timing takes */
+  size_t           workspace; /* bytes of device memory for timing */
 } tri_products;
 
-/* Not collective. out [TRI_SLOT_PRODUCTS], p->n of them, without times: a scalar head's is not among them. */
+/* Not collective. Sets p->n of out [TRI_SLOT_PRODUCTS], without times. A scalar head is not among them. */
 TRI_CHECKED tri_status tri_products_open(tri_session *se, const tri_bench_case *c, tri_products *p,
                                          tri_product_times *out);
-/* Collective over world. workspace: p->workspace bytes of the device. The effort is that of each time. */
+/* Collective over world. workspace: p->workspace bytes of the device. e: effort of each measurement. */
 TRI_CHECKED tri_status tri_products_time(tri_products *p, void *workspace, const tri_effort *e,
                                          tri_product_times *out);
-void                   tri_products_close(tri_products *p); /* a zeroed one is legal */
+void                   tri_products_close(tri_products *p); /* accepts a zeroed one */
 
-/* Pure. Floating point operations of one. */
+/* Pure. Returns the floating point operations of one product. */
 double tri_product_flops(const tri_product_times *t);
-/* Pure. Seconds of a pass's, t [n]: forward; backward. */
+/* Pure. Return the seconds of a pass's products t [n], forward and backward. */
 double tri_products_forward_s(const tri_product_times *t, int n);
 double tri_products_backward_s(const tri_product_times *t, int n);
 

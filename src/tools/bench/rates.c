@@ -1,4 +1,4 @@
-/* rates.c - what doctor measures and knows, for a bench: communicators' rates, the library of products. */
+/* rates.c - measures communicators and names the library of products, with the functions of doctor. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rates.h"
 

@@ -1,14 +1,14 @@
-/* read.c - how fast the ranks of a machine read memory, all at once: the limit of decoding. */
+/* read.c - measures how fast all ranks of a machine together read memory, which limits decoding. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "read.h"
 
 #include "device/kernels.h"
 #include "timed.h"
 
-/* Of a machine's ranks, or of a GPU. Chosen: more than caches hold, of GPUs and of most machines; twice as
- * much as the largest hold. */
+/* Bytes of a machine's ranks, or of a GPU. Chosen: ALL_BYTES exceeds the caches of GPUs and of most machines.
+ * MOST_BYTES is twice the largest caches. */
 enum { ALL_BYTES = 256 << 20, MOST_BYTES = 1 << 30, LEAST_BYTES = 16 << 20, ALIGN = 256 };
-enum { OWN = ALIGN }; /* the sum's, before what is read */
+enum { OWN = ALIGN }; /* space of the sum, in front of the bytes to read */
 
 size_t tri_read_buffers(const tri_session *se, double bytes) {
   bool   gpu = tri_device_is_gpu(se->device);
@@ -27,17 +27,17 @@ tri_status tri_read_fill(tri_session *se, void *workspace, size_t bytes) {
 typedef struct reader {
   tri_device *device;
   tri_tensor  x;
-  double     *sum; /* of the device */
+  double     *sum; /* in device memory */
 } reader;
 
-/* Its sum of squares: a GPU does that while it reads. */
+/* Computes the sum of squares, which a GPU does at the speed of reading. */
 static tri_status read_device(void *ctx, tri_stream *s) {
   reader *r = ctx;
 
   return r->device->ops->kernels->sumsq(s, r->sum, &r->x);
 }
 
-/* Words added up, which processors do while they read, as they may not do squares in double. */
+/* Adds up words, which CPUs do at the speed of reading. They may not do so for squares in double. */
 static tri_status read_host(void *ctx, tri_stream *s) {
   reader         *r = ctx;
   const uint64_t *x = r->x.data;

@@ -1,4 +1,4 @@
-/* series.c - how often something is timed, and the median of it. */
+/* series.c - decides how often to repeat a measurement, and returns its median. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "series.h"
 

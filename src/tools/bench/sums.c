@@ -1,4 +1,4 @@
-/* sums.c - what follows from the figures of a bench: steps, floors, rates. */
+/* sums.c - computes steps, floors and rates from the figures of a bench. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_run.h"
 
@@ -26,7 +26,7 @@ double tri_bench_decode_tokens_per_s(const tri_bench_result *r, const tri_decode
   return (double)d->sequences * r->who.ranks / d->step_s;
 }
 
-/* Keys that the next token sees in a layer. */
+/* Returns the keys that the next token sees in a layer. */
 static double seen(const tri_model_shape *s, int layer, int64_t tokens) {
   bool local = tri_kind_of(s, layer) == TRI_LOCAL;
 

@@ -1,4 +1,4 @@
-/* timed.c - a kernel's call, timed on all ranks at once; noise for it to work on. */
+/* timed.c - times a kernel call on all ranks at once, and makes random data for it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "timed.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { MOST_CALLS = 1000, MOST_NUMBERS = 16, PIECE = 1 << 16 };
-static const double run_s = 1e-3; /* chosen: far above what a clock or a launch takes */
+static const double run_s = 1e-3; /* chosen, far longer than a clock tick or a launch */
 
 tri_status tri_slowest(tri_comm *world, double *x, int n) {
   int64_t ns[MOST_NUMBERS];
