@@ -1,5 +1,5 @@
-/* test_cost.c - seconds of a step against numbers worked by hand: each expectation stands as its
- * arithmetic. */
+/* test_cost.c - tests the seconds of a step against numbers worked by hand. Each expectation is written as
+ * its arithmetic. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/cost/cost.h"
 
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Round figures: 1e12 flops, 1e9 bytes a second of memory, 1e8 in the node, 1e7 between nodes. */
+/* Round figures: 1e12 flops, memory at 1e9 bytes a second, 1e8 in the node, 1e7 between nodes. */
 static const tri_machine round_machine = {.name = "round",
                                           .device_bytes = 1,
                                           .flops_bf16 = 1e12,
@@ -20,8 +20,8 @@ static const tri_machine round_machine = {.name = "round",
                                           .host_bytes_per_s = 1e8,
                                           .disk_bytes_per_s = 1e8};
 
-/* 2 layers of width 10, mlp 20, 8 of queries and 4 of keys: 10 (8 + 8) + 8 x 10 + 3 x 10 x 20 = 840 numbers
- * each; a head of 50 x 10. With embedding and norms 2,230. */
+/* 2 layers of width 10, mlp 20, 8 of queries and 4 of keys. 10 (8 + 8) + 8 x 10 + 3 x 10 x 20 = 840 numbers
+ * each. A head of 50 x 10. With embedding and norms 2,230. */
 static const tri_cost_model small = {
     .L = 2, .C = 10, .F = 20, .q = 8, .kv = 4, .head = 50, .n = 2230, .bytes = 2};
 
@@ -66,7 +66,7 @@ static void learning(void **state) {
   tri_cost_pass    p = a_pass();
   tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, NULL);
   double           compute = (478400.0 + 1008000) / 1e12;
-  /* 4 units; a gather of 2230 / 4 x 2 bytes over 4 ranks, a reduction of twice that */
+  /* 4 units, a gather of 2230 / 4 x 2 bytes over 4 ranks, a reduction of twice as many */
   double gather = 4 * (3e-5 + 1115 * 0.75 / 1e8), reduce = 4 * (3e-5 + 2230 * 0.75 / 1e8);
   double pack = 2230 * 3 * 2 / 1e9; /* read once, written for forward and for backward */
 
@@ -79,7 +79,7 @@ static void learning(void **state) {
   p.share.together = p.share.in_place = false;
   p.share.overlap = true;
   SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * 5 * (2 * gather + reduce));
-  p.share = (tri_cost_share){.ranks = 8, .per_node = 4}; /* whole on each rank: packed after each update */
+  p.share = (tri_cost_share){.ranks = 8, .per_node = 4}; /* whole on each rank, packed after each update */
   SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * compute + 6 * pack);
   p.recompute = true;
   c = tri_cost_compute_of(&round_machine, &p, NULL);
@@ -91,7 +91,7 @@ static void learning(void **state) {
   SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * 478400 / 5e11);
 }
 
-/* A pass without backward gathers once; adapters are gathered beside the frozen weights, and they alone are
+/* A pass without backward gathers once. Adapters are gathered beside the frozen weights, and only they are
  * reduced. */
 static void scoring_and_adapters(void **state) {
   tri_cost_pass    p = a_pass();
@@ -150,7 +150,7 @@ static void generating(void **state) {
                         .at_once = 10};
   tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, &r);
   double           gather = 3e-5 + 4460 * 0.75 / 1e8;
-  /* a step reads (1680 + 500) x 2 bytes of weights; a row of 40 keys 2 x 2 x 4 x 40 x 2 bytes of cache */
+  /* a step reads (1680 + 500) x 2 bytes of weights, and a row of 40 keys 2 x 2 x 4 x 40 x 2 bytes of cache */
   double step = 4360 / 1e9, row = 1280 / 1e9, token = (3360 + 4.0 * 2 * 8 * 15) / 1e12;
 
   (void)state;
@@ -160,7 +160,7 @@ static void generating(void **state) {
   SAME(tri_cost_of_rollout(&round_machine, &c, &r),
        2230 * 3 * 2 / 1e9 / 2 / 4 + 6 * 30 * token + 20 * (3 * step + 24 * row));
   r.share.together = r.share.in_place = false;
-  r.at_once = 1e4; /* now the products take longer than reading their weights: 24 rows x 4360 flops at 1e9 */
+  r.at_once = 1e4; /* now the products take longer than reading their weights, 24 rows x 4360 flops at 1e9 */
   r.share.params = 0;
   tri_machine slow = round_machine;
   slow.flops_bf16 = 1e9;

@@ -1,4 +1,5 @@
-/* test_launch.c - what a launcher tells before MPI is up, and ranks that meet. Judge: exact. */
+/* test_launch.c - tests the launcher's variables, read before MPI is up, and ranks that connect. Judge:
+ * exact. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "tools/doctor/doctor_facts.h"
@@ -87,7 +88,7 @@ static tri_facts of(const char *host, int task, int tasks) {
   return f;
 }
 
-/* As runtime.h numbers them: local rank times nodes plus node. */
+/* Numbers as runtime.h has them: local rank times nodes plus node. */
 static void numbers(void **state) {
   tri_facts f[] = {of("b", 0, 4), of("a", 1, 4), of("b", 2, 4), of("a", 3, 4)};
   bool      even;

@@ -1,6 +1,6 @@
-/* test_rendezvous.c - ranks that meet beside MPI: two in one process, strangers between them and in rank
- * 0's place. Judge: what rank 0 knows afterwards; that bytes of others are dropped, and they are told
- * nothing; who is named where one does not go on. */
+/* test_rendezvous.c - tests ranks connected beside MPI. Two are in one process, with strangers between them
+ * and in rank 0's place. Judge: the knowledge of rank 0 afterwards. Bytes of others are dropped and get no
+ * answer. The right rank is named if one hangs. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "base/clock.h"
@@ -29,7 +29,7 @@
 
 enum { PORT = 20937 };
 static const double patience_s = 1;
-static char         folder[] = "/tmp/test_meet.XXXXXX"; /* of the secret */
+static char         folder[] = "/tmp/test_meet.XXXXXX"; /* folder of the secret */
 
 static tri_launch launch_of(int task) {
   return (tri_launch){.task = task,
@@ -61,7 +61,7 @@ typedef struct other {
   bool       go, hangs;
   double     patience_s;
   tri_status st;
-  int        wait; /* a pipe's end: it goes on when that closes */
+  int        wait; /* a pipe's end. It goes on when this closes */
 } other;
 
 static void *be_other(void *arg) {
@@ -85,7 +85,7 @@ typedef struct pair {
   other           o;
   pthread_t       thread;
   int             end[2];
-  int             named, n; /* the first rank that is named; how many */
+  int             named, n; /* the first rank named, and their number */
   bool            failed;
   char            stage[32], reason[64];
 } pair;
@@ -119,7 +119,7 @@ static void end(pair *p) {
   tri_rendezvous_close(&p->m);
 }
 
-/* A connection to rank 0 by somebody else. */
+/* Opens a connection to rank 0 by somebody else. */
 static int stranger(const pair *p) {
   struct sockaddr_in to = {
       .sin_family = AF_INET, .sin_port = htons((uint16_t)p->l.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -129,7 +129,7 @@ static int stranger(const pair *p) {
   return fd;
 }
 
-/* What a stranger sends, and that rank 0 hangs up on it. */
+/* Sends bytes as a stranger and asserts that rank 0 closes the connection. */
 static void is_dropped(const pair *p, const void *bytes, size_t n) {
   int  fd = stranger(p);
   char byte;
@@ -139,7 +139,7 @@ static void is_dropped(const pair *p, const void *bytes, size_t n) {
   close(fd);
 }
 
-/* A connection that does what rank 1 does, under this secret; false: it was not believed. */
+/* Opens a connection as rank 1 does, with this secret. Returns false if rank 0 did not accept it. */
 static bool come_as(const pair *p, const unsigned char *secret, int task, int *fd, tri_channel *t) {
   double until_s = tri_now_s() + 5;
 
@@ -148,7 +148,7 @@ static bool come_as(const pair *p, const unsigned char *secret, int task, int *f
          tri_channel_greet(t, until_s) == 0;
 }
 
-/* Says hello with these bytes; whether rank 0 says welcome. */
+/* Says hello with these bytes. Returns whether rank 0 sends its welcome. */
 static bool is_welcome(tri_channel *t, const void *hello, size_t n) {
   tri_channel_in in = {0};
   bool           welcome;
@@ -160,8 +160,7 @@ static bool is_welcome(tri_channel *t, const void *hello, size_t n) {
   return welcome;
 }
 
-/* Another user of the machine: knows the protocol and all that the launcher's variables say, but not the
- * secret. */
+/* Another user of the machine knows the protocol and the launcher's variables, but not the secret. */
 static void strangers_are_dropped(const pair *p) {
   unsigned char        guess[TRI_KEY_BYTES] = {42}, opening[TRI_CHANNEL_OPENING_BYTES] = {0}, again[256];
   tri_rendezvous_hello hello;
@@ -174,7 +173,7 @@ static void strangers_are_dropped(const pair *p) {
   is_dropped(p, &h, sizeof h);                 /* a message before any proof */
   assert_false(come_as(p, guess, 1, &fd, &t)); /* rank 0 proves itself to nobody else */
   close(fd);
-  /* The proof is left out, or is any; what follows is not read. */
+  /* The proof is missing or wrong. The bytes behind it are not read. */
   memcpy(opening, "TRIDOC2", 8);
   opening[8] = TRI_CHANNEL_MEMBER, opening[12] = 1;
   memcpy(again, opening, sizeof opening);
@@ -186,7 +185,7 @@ static void strangers_are_dropped(const pair *p) {
   close(fd);
 }
 
-/* Of this user, with the secret, and still no rank. */
+/* A process of this user, with the secret, but no rank. */
 static void bad_ranks_are_dropped(const pair *p) {
   const unsigned char *secret = p->m->trust.secret.key;
   tri_rendezvous_hello hello;
@@ -203,12 +202,12 @@ static void bad_ranks_are_dropped(const pair *p) {
   assert_false(is_welcome(&t, &hello, sizeof hello));
   close(fd);
   assert_true(come_as(p, secret, 1, &fd, &t));
-  assert_true(tri_channel_send(&t, TRI_CHANNEL_STAGE, "\1\0\0\0x", 5, tri_now_s() + 5)); /* of no member */
+  assert_true(tri_channel_send(&t, TRI_CHANNEL_STAGE, "\1\0\0\0x", 5, tri_now_s() + 5)); /* from no member */
   assert_true(recv(fd, &hello, 1, 0) <= 0);
   close(fd);
 }
 
-/* A message that was overheard on another connection, or is sent again on its own, is none. */
+/* A message overheard on another connection, or sent twice on its own, is refused. */
 static void copies_are_dropped(const pair *p) {
   unsigned char  bytes[sizeof(tri_channel_head)];
   tri_channel    t, second;
@@ -218,7 +217,7 @@ static void copies_are_dropped(const pair *p) {
   assert_true(come_as(p, p->m->trust.secret.key, 1, &fd, &t));
   assert_true(tri_channel_send(&t, TRI_CHANNEL_PROBE, NULL, 0, tri_now_s() + 5));
   assert_int_equal(tri_channel_wait(&t, &in, tri_now_s() + 5), TRI_CHANNEL_WHOLE);
-  memcpy(bytes, &in.head, sizeof bytes); /* rank 0's own, sent back to it */
+  memcpy(bytes, &in.head, sizeof bytes); /* rank 0's own message, sent back to it */
   tri_channel_drop(&in);
   assert_true(tri_channel_send_raw(fd, bytes, sizeof bytes, tri_now_s() + 5));
   assert_true(recv(fd, bytes, 1, 0) <= 0);
@@ -241,7 +240,7 @@ static void rendezvous(void **state) {
 
   (void)state;
   begin(&p, false);
-  half = stranger(&p); /* who says nothing is in nobody's way */
+  half = stranger(&p); /* a silent connection blocks nobody */
   strangers_are_dropped(&p);
   bad_ranks_are_dropped(&p);
   copies_are_dropped(&p);
@@ -255,12 +254,12 @@ static void rendezvous(void **state) {
   tri_rendezvous_clocks(p.m, &c, clock);
   assert_true(clock[1].known);
   assert_true(clock[1].ahead_s >= -clock[1].within_s && clock[1].ahead_s <= clock[1].within_s);
-  strcpy(p.all[0].net[0].address, "127.0.0.2"); /* an address of rank 0 that is not rank 1's own */
+  strcpy(p.all[0].net[0].address, "127.0.0.2"); /* an address of rank 0 different from rank 1's own */
   strcpy(p.all[1].net[0].address, "127.0.0.3");
   p.all[1].seat.port = 1; /* nobody listens there */
   assert_int_equal(tri_rendezvous_reach(p.m, &c, &reach, &n), TRI_OK);
   assert_int_equal(n, 2);
-  assert_int_equal(reach[0].error, ECONNREFUSED); /* from node 0 to 1, where nobody listens */
+  assert_int_equal(reach[0].error, ECONNREFUSED); /* from node 0 to 1, without a listener */
   assert_int_equal(reach[1].error, 0);
   TRI_FREE(reach);
   tri_rendezvous_decide(p.m, true);
@@ -291,7 +290,7 @@ static void hang(void **state) {
   assert_int_equal(p.named, 1);
   assert_int_equal(p.n, 1);
   assert_string_equal(p.stage, "first");
-  assert_string_equal(p.reason, ""); /* it answers: it runs */
+  assert_string_equal(p.reason, ""); /* it answers, so it runs */
   end(&p);
 }
 
@@ -319,7 +318,8 @@ static bool is_full(pair *p) {
   return full;
 }
 
-/* Rank 0 may open no file more while somebody probes: it says so, and hears him when it may again. */
+/* Rank 0 cannot open another file while somebody probes. It warns, and accepts the connection when it can
+ * open files again. */
 static void no_more_files(void **state) {
   pair          p;
   struct rlimit before, few;
@@ -329,7 +329,7 @@ static void no_more_files(void **state) {
   (void)state;
   begin(&p, false);
   fd = socket(AF_INET, SOCK_STREAM, 0);
-  spare = dup(fd); /* the lowest number that is free is the next */
+  spare = dup(fd); /* the next file gets the lowest free number */
   assert_true(fd >= 0 && spare >= 0);
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
   few = (struct rlimit){(rlim_t)spare, before.rlim_max};
@@ -341,7 +341,7 @@ static void no_more_files(void **state) {
   while (!is_full(&p)) usleep(1000);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
   assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 31, MSG_NOSIGNAL), 31);
-  assert_true(recv(fd, &byte, 1, 0) <= 0); /* heard, and dropped */
+  assert_true(recv(fd, &byte, 1, 0) <= 0); /* received, and dropped */
   assert_false(is_full(&p));
   close(fd);
   tri_rendezvous_close(&p.m);
@@ -351,7 +351,7 @@ static void no_more_files(void **state) {
 
 /* ---- who has the secret ---- */
 
-/* Two processes of this user say that they are task 1: an error that is said, once, and the first stays. */
+/* Two processes of this user claim to be task 1. The error is reported once, and the first process stays. */
 static void twice(void **state) {
   pair                 p;
   tri_rendezvous_hello hello;
@@ -369,7 +369,7 @@ static void twice(void **state) {
     assert_int_equal(is_welcome(&t[i], &hello, sizeof hello), !i);
   }
   close(fd[0]);
-  hello.process[0] = 1; /* the first again, whose answer was lost */
+  hello.process[0] = 1; /* the first again, after its answer was lost */
   assert_true(come_as(&p, p.m->trust.secret.key, 1, &fd[0], &t[0]));
   assert_true(is_welcome(&t[0], &hello, sizeof hello));
   tri_rendezvous_gather(p.m, p.all);
@@ -382,12 +382,12 @@ static void twice(void **state) {
   tri_rendezvous_close(&p.m);
 }
 
-/* Another user listens where rank 0 would, before it: rank 1 tells him nothing, and comes to rank 0. */
+/* Another user listens on rank 0's port before it does. Rank 1 tells him nothing, and connects to rank 0. */
 static void *be_false_hub(void *arg) {
   int   fd = accept(*(int *)arg, NULL, NULL);
   char *got = calloc(1, 1 << 16);
 
-  if (fd >= 0 && got) { /* he answers what he likes */
+  if (fd >= 0 && got) { /* he answers anything */
     got[0] = (char)(recv(fd, got + 1, TRI_CHANNEL_OPENING_BYTES, MSG_WAITALL) == TRI_CHANNEL_OPENING_BYTES);
     send(fd, got + 8, TRI_CHANNEL_ANSWER_BYTES, MSG_NOSIGNAL);
     if (recv(fd, got + 1, (1 << 16) - 1, MSG_WAITALL) > 0) got[0] = 2; /* it told him more */
@@ -424,7 +424,7 @@ static void false_hub(void **state) {
   assert_true(p.o.go);
 }
 
-/* The file of the secret: of this user alone, and whole, or not read. */
+/* The file of the secret is read only if it is whole and private to this user. */
 static void secret_files(void **state) {
   tri_launch  l = launch_of(0);
   tri_secret  s, reader;
@@ -446,7 +446,7 @@ static void secret_files(void **state) {
   for (int i = 0; i < 5; i++) {
     tri_secret_begin(&l, folder, &reader);
     snprintf(target, sizeof target, "%s.2", s.path[0]);
-    if (i == 0) assert_int_equal(chmod(s.path[0], 0640), 0); /* a group reads it */
+    if (i == 0) assert_int_equal(chmod(s.path[0], 0640), 0); /* a group may read it */
     if (i == 1) assert_int_equal(chmod(s.path[0], 0600) | link(s.path[0], target), 0);
     if (i == 2) assert_int_equal(unlink(s.path[0]) | symlink(target, s.path[0]), 0);
     if (i == 3) assert_int_equal(unlink(s.path[0]) | rename(target, s.path[0]) | truncate(s.path[0], 70), 0);
@@ -462,14 +462,15 @@ static void secret_files(void **state) {
   unsetenv("XDG_CACHE_HOME");
 }
 
-/* No place and no munge: rank 1 says so and goes on, and rank 0 knows that it does not know. */
+/* Without a place for the file and without munge, rank 1 reports this and goes on, and rank 0 warns of its
+ * missing knowledge. */
 static void without(void **state) {
   pair         p;
   tri_findings found = {0};
   char        *path = strdup(getenv("PATH"));
 
   (void)state;
-  setenv("PATH", "/dev/null", 1); /* no munge, which may run on this machine */
+  setenv("PATH", "/dev/null", 1); /* no munge, even if this machine has it */
   begin(&p, false);
   tri_secret_remove(&p.m->trust.secret);
   p.o.patience_s = 1;
@@ -489,7 +490,8 @@ static void without(void **state) {
 
 /* ---- munge ---- */
 
-/* A program of this name in the place of what is installed; "$0.count" has a line for each of its starts. */
+/* Puts a program of this name in the place of the installed one. "$0.count" gets a line for each of its
+ * starts. */
 static void be_munge(const char *script) {
   char  path[64], all[4096];
   FILE *f;
@@ -526,7 +528,8 @@ static void end_munge(const char *path) {
   setenv("PATH", path, 1);
 }
 
-/* A stranger who asks for the sealed secret and breaks off, again and again, keeps rank 0 busy so often. */
+/* A stranger asks for the sealed secret again and again and breaks off. This keeps rank 0 busy only a limited
+ * number of times. */
 static void a_stranger_is_sealed_for_a_few_times(void **state) {
   enum { TRIES = 12, MOST = 8 }; /* four for each of two ranks */
   static const struct linger at_once = {.l_onoff = 1};
@@ -552,7 +555,7 @@ static void a_stranger_is_sealed_for_a_few_times(void **state) {
   free(path);
 }
 
-/* A munge that ends before it reads is one that does not help, and does not end this process. */
+/* If munge ends before it reads, it only counts as failed. This process goes on. */
 static void a_broken_munge_is_none(void **state) {
   char       sealed[TRI_CHANNEL_SEALED_BYTES], *path = strdup(getenv("PATH"));
   tri_secret s = {.port = 1};
@@ -586,5 +589,5 @@ int main(void) {
 
   if (!mkdtemp(folder)) return 1;
   failed = cmocka_run_group_tests(test, NULL, NULL);
-  return rmdir(folder) ? 1 : failed; /* nothing is left in it */
+  return rmdir(folder) ? 1 : failed; /* no file is left in it */
 }

@@ -1,5 +1,5 @@
-/* test_cluster.c - what Slurm says of its partitions. Judge: exact values, with a sinfo that only says what
- * it is told to, in words that clusters have. */
+/* test_cluster.c - tests the reading of Slurm's partitions. Judge: exact values, with a fake sinfo that
+ * prints lines of real clusters. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,9 +20,8 @@ static void asked(const char *script, double patience_s, tri_cluster *c) {
   assert_int_equal(tri_cluster_ask(patience_s, c), TRI_OK);
 }
 
-/* Five partitions: the default one without GPUs, in two rows that are alike; one with three kinds of node;
- * one with limits; one whose memory nobody
- * said; one that is down. */
+/* Five partitions. The default one has no GPUs and two rows of the same kind. The others have three kinds of
+ * nodes, limits, unknown memory, and the state down. */
 #define CLUSTER                                                                                              \
   "[ \"$*\" = '--noheader --exact --format=%P|%a|%l|%s|%D|%c|%m|%G' ] || exit 1\n"                           \
   "cat <<'END'\n"                                                                                            \
@@ -94,7 +93,7 @@ static void accounts_of_a_user(void **state) {
   static const struct {
     const char *script, *names;
   } t[] = {{"printf 'phys\\nchem\\nphys\\n'", "phys, chem"},
-           {"printf 'a b\\n\\033\\nlast'", "last"}, /* these are no names */
+           {"printf 'a b\\n\\033\\nlast'", "last"}, /* not names of accounts */
            {"exit 0", ""},
            {"echo phys; exit 1", ""},
            {"exec tail -f /dev/null", ""}};
