@@ -20,7 +20,7 @@ typedef struct tri_disk_times {
   int     n;
 } tri_disk_times;
 
-/* Collective over world. folder: where checkpoints will be written, or its nearest existing parent. Files are
+/* Collective over world. folder: the future folder of checkpoints, or its nearest existing parent. Files are
  * written in a new folder there. It is removed at the end, even if SIGINT, SIGTERM or SIGHUP end this
  * process. Writes at most 4 GiB at a time, whole tensors of a checkpoint. */
 TRI_CHECKED tri_status tri_disk_time(tri_session *se, tri_params *trained, const char *folder,

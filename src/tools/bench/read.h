@@ -6,9 +6,9 @@
 #include "comm/session.h"
 #include "series.h"
 
-/* Pure. Returns the bytes that a rank reads repeatedly to represent a step that reads `bytes`. It is as many,
- * because caches hold a part of a small number. It is no fewer than most caches hold, and no more than needed
- * to measure memory. */
+/* Pure. Returns the bytes that a rank reads repeatedly to time a step with `bytes` to read. They are as many
+ * as in the step, because caches hold a part of a small number. They are no fewer than most caches hold, and
+ * no more than needed to measure memory. */
 size_t tri_read_buffers(const tri_session *se, double bytes);
 /* Not collective. Fills so many bytes of device memory with random numbers. */
 TRI_CHECKED tri_status tri_read_fill(tri_session *se, void *workspace, size_t bytes);

@@ -8,9 +8,9 @@
 /* Returns whether a person can be asked. Questions go to stderr, answers come from standard input. */
 bool tri_ask_can(void);
 /* Not collective. Shows the question with the default in brackets and waits for a line. *out is the line
- * without spaces at its ends. An empty line takes the default, and that is printed. none: the meaning of a
- * default "", in words. If `none` is NULL too, there is no default and the question is repeated. Free *out
- * with tri_host_free. TRI_EARG: the input has ended (Ctrl-D). */
+ * without spaces at its ends. An empty line takes the default and prints it. none: the meaning of a default
+ * "", in words. If the default is "" and `none` is NULL, an answer is required and the question is repeated.
+ * Free *out with tri_host_free. TRI_EARG: the input has ended (Ctrl-D). */
 TRI_CHECKED tri_status tri_ask_line(const char *question, const char *def, const char *none, char **out);
 
 #endif

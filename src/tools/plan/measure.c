@@ -1,4 +1,5 @@
-/* measure.c - sizes the batches that time the policy's compute for a plan. */
+/* measure.c - times the policy's compute on this machine for a plan, with all layers or as many as there is
+ * time for. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure.h"
 

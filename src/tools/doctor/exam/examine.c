@@ -50,8 +50,8 @@ static tri_status lead(tri_exam *x, int *code) {
   return tri_exam_leave(x);
 }
 
-/* Ends a rank without a connection to rank 0. It first gives rank 0 the time to report more. If rank 0 is
- * dead, this is the only report, and nobody else ends the launch. */
+/* Ends a rank without a connection to rank 0. It logs the error, then waits, so rank 0 can report more. If
+ * rank 0 is dead, this is the only report, and nobody else ends the launch. */
 _Noreturn static void end_without(tri_exam *x) {
   if (x->launch.local == 0)
     tri_log(TRI_LOG_ERROR,

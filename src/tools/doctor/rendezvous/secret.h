@@ -25,7 +25,7 @@ void tri_secret_begin(const tri_launch *l, const char *folder, tri_secret *s);
 /* For rank 0, with its listening port. Makes a new secret and writes as many of the files as possible.
  * TRI_EDEVICE: the kernel gives no random bytes. */
 TRI_CHECKED tri_status tri_secret_make(tri_secret *s, int port);
-/* For the others. Reads the first file that exists, if it is private to this user. */
+/* For the others. Reads the first file that is whole and private to this user. */
 bool tri_secret_find(tri_secret *s);
 /* For rank 0. Removes the files. */
 void tri_secret_remove(tri_secret *s);
