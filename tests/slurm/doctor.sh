@@ -77,7 +77,7 @@ has folder error 'folder/run on n3' 'Read-only file system' 'read-only there'
 # Files of the run are missing on n2.
 plant='cd /'
 doctor 69 2
-has inputs error 'c.json on n2' 'No such file or directory. 2 others' 'file system that all nodes have'
+has inputs error 'c.json on n2' 'No such file or directory. 2 others' 'all nodes share'
 
 # Faults that MPI would not survive are reported before it starts.
 on n2 mount -o remount,size=1m /dev/shm
