@@ -89,7 +89,7 @@ fence=tree
 doctor 69 2
 fence=
 has fence warning PMIxCollFence 'it is tree' 'export SLURM_PMIX_FENCE=ring'
-has interface error 'OMPI_MCA_btl_tcp_if_include=ib0 on n2' 'there are: lo 127.0.0.1, eth0 10' 'export OMPI_MCA_btl_tcp_if_include=eth0'
+has interface error 'OMPI_MCA_btl_tcp_if_include=ib0 on n2' 'lo 127.0.0.1, eth0 10' 'export OMPI_MCA_btl_tcp_if_include=eth0'
 plant='export NCCL_SOCKET_IFNAME=lo'
 doctor 69 2
 has interface error 'NCCL_SOCKET_IFNAME=lo on n2' 'no route to other nodes' 'unset NCCL_SOCKET_IFNAME'

@@ -75,9 +75,8 @@ typedef struct tri_rate {
   double  bytes_per_s, latency_s;
   int     from, to; /* nodes of a pair. -1 otherwise */
 } tri_rate;
-/* Finds pairs of nodes far below the median of all pairs, or below the speed of their interface. Finds
- * latencies, between nodes and within a node, far above the usual one for such links or the median of all
- * pairs. */
+/* Finds pairs of nodes far below the median of all pairs or the speed of their interface. Finds latencies,
+ * between nodes and within a node, far above the usual one for such links or the median of all pairs. */
 TRI_CHECKED tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_findings *out);
 /* Finds ranks far below the median. x [tasks], by task: flop/s of matrix products. */
 TRI_CHECKED tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *out);

@@ -35,13 +35,13 @@ typedef struct tri_plan {
   int64_t         host_bytes_per_node; /* host memory planned by all ranks of a node */
   int64_t         host_beside_bytes;   /* host memory they take beside the plan
                                         * (tri_session_host_beside_bytes) */
-  int64_t         space_bytes,
-      host_space_bytes; /* space in a GPU without its libraries (0: CPUs), and in a node (0: not known) */
-  bool          fits;
-  int64_t       checkpoint_bytes;
-  tri_plan_disk disk;
-  tri_cost_time time;
-  char          spread[96]; /* the shard plan against the nodes, in words */
+  int64_t         space_bytes;         /* in a GPU without its libraries. 0: CPUs */
+  int64_t         host_space_bytes;    /* in a node. 0: not known */
+  bool            fits;
+  int64_t         checkpoint_bytes;
+  tri_plan_disk   disk;
+  tri_cost_time   time;
+  char            spread[96]; /* the shard plan against the nodes, in words */
 } tri_plan;
 
 /* plan.c. Not collective, without MPI. Writes nothing. Plans the deck at `path` with `args` over it. Errors
