@@ -85,7 +85,6 @@ TRI_CHECKED tri_status tri_check_speeds(const tri_case *c, const double *x, tri_
 typedef struct tri_folder_facts {
   int32_t write, flock, fcntl, seen; /* seen: reading rank 0's file from here */
   int32_t tried;                     /* 1: all operations were tried */
-  int32_t link;                      /* errno of reading the file back */
   int64_t free_bytes;
   char    kind[TRI_FACTS_NAME_BYTES]; /* file system, "lustre" */
 } tri_folder_facts;

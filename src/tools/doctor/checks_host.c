@@ -179,10 +179,10 @@ static tri_status check_writing(const tri_case *c, int t, const char *folder, co
             ? "free space, or set run.output to another folder (see df and quota)"
             : "set run.output to a folder that every node may write to");
   }
-  if (x->seen || x->link) {
+  if (x->seen) {
     TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
     TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "the file written by rank 0 cannot be read: %s",
-                             strerror(x->seen ? x->seen : x->link)));
+                             strerror(x->seen)));
     return tri_findings_say(
         out, TRI_PART_CURE,
         "it is not the same folder on every node. Set run.output to a folder on a shared file system");
