@@ -1,4 +1,4 @@
-/* chosen.c - which curves are shown where none is asked for, and how a number is written. */
+/* chosen.c - chooses the curves shown without --metric and the format of their numbers. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 #include "metric/metric_names.h"
@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* In the order of the rows. unless: not where a run has that; moves: only once it is not 0. */
+/* The rows stand in the order of display. A row is left out for a run that has the metric `unless`. A row
+ * with `moves` is shown only once its value was not 0. */
 static const struct {
   const char *name;
   void (*cell)(double x, int width, char out[TRI_CELL_BYTES]);
@@ -30,10 +31,7 @@ static const struct {
     {"explained_variance", tri_cell_number, NULL, false},
     {"grad_norm", tri_cell_number, NULL, false},
 };
-enum {
-  N_TABLE = sizeof table / sizeof *table,
-  SETS_MOST = 8
-}; /* chosen: the rest is asked for by --metric */
+enum { N_TABLE = sizeof table / sizeof *table, SETS_MOST = 8 }; /* a choice, --metric shows more */
 _Static_assert((int)N_TABLE + SETS_MOST <= TRI_LOOK_METRICS_MOST, "all fit");
 
 static bool has(const tri_history *h, const char *name, bool moves) {
@@ -56,7 +54,7 @@ static bool one_has(const tri_look *l, int k) {
   return false;
 }
 
-/* A name of the table has its label there. */
+/* A metric of the table is written in the table's format. */
 static tri_look_metric asked(const char *name) {
   tri_look_metric m = {name, name, tri_cell_number};
 
@@ -76,8 +74,8 @@ static bool is_set(const char *name) {
   return false;
 }
 
-/* Those of data.eval_names: eval_<name>_reward_mean, eval_<name>_accuracy. Returns how many there are
- * then. */
+/* Adds the curves of data.eval_names (eval_<name>_reward_mean, eval_<name>_accuracy), at most SETS_MOST.
+ * Returns the new count of out. */
 static int add_sets(const tri_look *l, tri_look_metric out[TRI_LOOK_METRICS_MOST], int n) {
   int from = n;
 

@@ -1,4 +1,4 @@
-/* curve.c - many numbers in few columns. */
+/* curve.c - compresses many numbers into few columns. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
@@ -23,12 +23,12 @@ int tri_look_compress(const double *value, int64_t n, int width, double *out) {
   for (int64_t i = 0; i < n && parts; i++) {
     if (!isfinite(value[i])) continue;
     int64_t part = at++ * parts / finite;
-    out[part] += (value[i] - out[part]) / ++count[part]; /* the mean so far: a sum could overflow */
+    out[part] += (value[i] - out[part]) / ++count[part]; /* a running mean, because a sum could overflow */
   }
   return parts;
 }
 
-/* Eight heights; Unicode 15, block elements U+2581 to U+2588. */
+/* Eight heights, the block elements U+2581 to U+2588 of Unicode 15. */
 tri_status tri_look_spark(const double *value, int n, double low, double high, bool utf8, tri_text *out) {
   static const char ascii[] = "_.-:=+*#";
   static const char block[8][4] = {"\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83", "\xe2\x96\x84",

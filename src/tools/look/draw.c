@@ -1,4 +1,4 @@
-/* draw.c - all runs on one screen: side by side where there is space, curves of one metric to one scale. */
+/* draw.c - draws all runs on one screen, side by side if they fit, with one scale for each metric. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "look_impl.h"
@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PANEL_LEAST = 38, GAP = 2 }; /* columns; chosen: two panels on a terminal of 80 */
+enum { PANEL_LEAST = 38, GAP = 2 }; /* columns, chosen for two panels on a terminal of 80 */
 
-/* Of the curves as they are drawn: a single value between many does not flatten them. */
+/* Finds the lowest and highest value of the compressed curves. A single outlier among many values thus does
+ * not flatten a curve. */
 static void find_scale(const tri_look *l, const char *name, int width, tri_look_scale *out) {
   double part[TRI_LOOK_CURVE_MOST];
 
@@ -23,7 +24,7 @@ static void find_scale(const tri_look *l, const char *name, int width, tri_look_
     tri_history_points p = tri_history_points_of(h, i);
     n = tri_look_compress(p.value, p.n, width > 0 ? width : 1, part);
     for (int k = 0; k < n; k++) {
-      out->low = fmin(out->low, part[k]); /* of a number and NaN, the number */
+      out->low = fmin(out->low, part[k]); /* fmin and fmax of a number and NaN are the number */
       out->high = fmax(out->high, part[k]);
     }
   }
@@ -37,13 +38,13 @@ static void make_frame(const tri_look *l, const tri_look_how *how, double now_un
     find_scale(l, f->metric[k].name, tri_look_curve_columns(f), &f->scale[k]);
 }
 
-/* The panels [n] of runs that stand beside each other. */
+/* Writes the panels [n] of neighbouring runs side by side. */
 static tri_status put_beside(const tri_look_lines *panel, int n, int columns, tri_text *out) {
   int64_t most = 0;
 
   for (int i = 0; i < n; i++) most = panel[i].n > most ? panel[i].n : most;
   for (int64_t row = 0; row < most; row++) {
-    int owed = 0; /* spaces before the next panel: none at the end of a line */
+    int owed = 0; /* spaces before the next panel, so that no line ends with spaces */
     for (int i = 0; i < n; i++) {
       const tri_look_line *line = row < panel[i].n ? &panel[i].line[row] : NULL;
       if (line && line->text.len) {
@@ -71,7 +72,7 @@ done:
   return st;
 }
 
-/* Where a row has no space for it. */
+/* Lists the scales below the panels if a panel's rows are too narrow for them. */
 static tri_status put_scales(const tri_look_frame *f, int columns, tri_text *out) {
   tri_status st = TRI_OK;
   tri_text   line = {0};

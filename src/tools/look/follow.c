@@ -1,4 +1,4 @@
-/* follow.c - runs on a terminal: looked at again and again, scrolled, until somebody has seen enough. */
+/* follow.c - shows runs on a terminal, reads them again at intervals and scrolls until the user quits. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "look_impl.h"
@@ -26,7 +26,7 @@ static bool is_dumb(void) {
 
 bool tri_look_can_follow(void) { return isatty(STDOUT_FILENO) && !is_dumb(); }
 
-/* The locale's name says it, whether or not this machine has the locale. */
+/* The locale's name decides, even if the locale is not installed on this machine. */
 static bool is_utf8(void) {
   static const char *const variable[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
@@ -51,14 +51,14 @@ void tri_look_find_how(bool on_terminal, tri_look_how *how) {
   if (how->columns < TRI_LOOK_LEAST_COLUMNS) how->columns = TRI_LOOK_LEAST_COLUMNS;
 }
 
-/* What is looked at, and from where on. */
+/* The runs on show and the scroll position. */
 typedef struct view {
   tri_look    *look;
   tri_look_how how;
   double       every_s;
-  int          lines;  /* of the screen */
-  int          top, n; /* the first line of the text that is shown; all of them */
-  double       next_s; /* when it is looked at again, tri_now_s */
+  int          lines;  /* lines of the screen */
+  int          top, n; /* index of the first visible line, and the number of all lines */
+  double       next_s; /* time of the next refresh on the clock of tri_now_s */
 } view;
 
 static const char *skip_lines(const char *text, int n) {
@@ -73,7 +73,7 @@ static int count_lines(const char *text) {
   return n;
 }
 
-/* As much of it as there is space for. */
+/* Writes as many parts of the foot as fit into the columns. */
 static tri_status put_foot(const view *v, tri_text *out) {
   time_t    now = time(NULL);
   struct tm local;
@@ -101,7 +101,7 @@ static void scroll_to(view *v, int top) {
   v->top = top < 0 ? 0 : top;
 }
 
-/* The part of the text that the screen has space for, and the foot. *gone: nobody is there to see it. */
+/* Draws the lines that fit on the screen and the foot. Sets *gone if the terminal is gone. */
 static tri_status show(view *v, bool *gone) {
   tri_status st = TRI_OK;
   tri_text   text = {0}, frame = {0};
@@ -176,7 +176,7 @@ tri_status tri_look_follow(tri_look *l, const tri_look_how *how, double every_s,
   tri_status st;
 
   *code = 0;
-  v.next_s = tri_now_s() + every_s; /* it was looked at when it was opened */
+  v.next_s = tri_now_s() + every_s; /* opening the runs has just read them */
   TRI_TRY(tri_terminal_open());
   st = loop(&v, code);
   tri_terminal_close();

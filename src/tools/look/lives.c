@@ -1,4 +1,4 @@
-/* lives.c - whether the process that has a run's folder is there: its lock, its number. */
+/* lives.c - finds out if a run's process is alive, by its process number and its folder's lock. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "look_impl.h"
@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A run locks its folder (src/run/output.c). The system lists all locks that processes here hold; taking
- * one to find out would be in the way of a run that starts. */
+/* A run locks its folder (src/run/output.c). /proc/locks lists all locks held by processes of this node.
+ * Trying to take the lock instead could block a run that is starting. */
 static bool is_locked(const char *folder) {
   struct stat   sb;
   char          line[256], kind[32];
@@ -31,8 +31,8 @@ static bool is_locked(const char *folder) {
   return found;
 }
 
-/* Returns the start of the process in seconds since 1970, to a second or so, or 0 if unknown. *ended: the
- * process is a zombie and waits for its parent to ask for its exit code. */
+/* Returns the start of the process in seconds since 1970, to about a second, or 0 if unknown. *ended is true
+ * for a zombie, an ended process whose parent has not yet collected its exit code. */
 static double began_at(int64_t pid, bool *ended) {
   char            path[64], text[1024] = "", state = 0;
   unsigned long   ticks = 0;
@@ -46,8 +46,7 @@ static double began_at(int64_t pid, bool *ended) {
   if (!f) return 0;
   text[fread(text, 1, sizeof text - 1, f)] = 0;
   fclose(f);
-  name_end =
-      strrchr(text, ')'); /* proc(5): the 22nd field, 20 behind the name, is when it began since the start */
+  name_end = strrchr(text, ')'); /* proc(5), field 22 is the start in ticks since boot, the name is field 2 */
   if (!name_end || clock_gettime(CLOCK_BOOTTIME, &up)) return 0;
   if (sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
              &state, &ticks) != 2)
@@ -56,9 +55,10 @@ static double began_at(int64_t pid, bool *ended) {
   return tri_unix_s() - ((double)up.tv_sec - (double)ticks / (double)sysconf(_SC_CLK_TCK));
 }
 
-/* A number is given to another process some day: that began later. */
+/* The system reuses process numbers. A process with this number counts only if it started no later than the
+ * run. */
 static bool is_there(int64_t pid, double start_unix_s) {
-  enum { SLACK_S = 5 }; /* chosen: clocks of a file system and of this node */
+  enum { SLACK_S = 5 }; /* chosen for differences between the clocks of a file system and this node */
 
   bool   ended;
   double began_s;

@@ -1,4 +1,4 @@
-/* look.c - the runs that are looked at: opened, read again. */
+/* look.c - opens the runs on show and reads them again. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "look_impl.h"
@@ -26,7 +26,7 @@ tri_status tri_look_open(const char *const *folder, int n, tri_look **out) {
     tri_look_run *run = &l->run[l->n];
     st = tri_history_open_any(folder[l->n], &run->h);
     if (st == TRI_OK) continue;
-    if (st == TRI_ENOMEM || ++bad == n) goto done; /* the last one's error, where none is a run's */
+    if (st == TRI_ENOMEM || ++bad == n) goto done; /* if no folder is a run's, the last error is returned */
     TRI_TRY_DONE(tri_copy_text(tri_error_message(), &run->error));
     tri_error_clear();
     l->n_bad++;

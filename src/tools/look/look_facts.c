@@ -1,4 +1,4 @@
-/* look_facts.c - what is known of a run: its state, how fast it is, how long it will take. */
+/* look_facts.c - derives a run's state, speed and remaining time from its history. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "look_impl.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum {
-  LAST_STEPS = 100, /* whose times are taken for the next ones'; chosen: evaluations are among them mostly */
-  LAST_RATES = 10,  /* whose tokens per second are shown; chosen */
-  PATIENCE_S = 60,  /* of silence at least, before a run is not known to run; chosen */
-  PATIENCE_STEPS = 3,    /* the same in steps, the longest of the last ones; chosen */
-  START_PATIENCE_S = 600 /* while it loads, or writes a checkpoint: run.timeout_s by default */
+  LAST_STEPS = 100,      /* steps for the mean step time, chosen so that they mostly include evaluations */
+  LAST_RATES = 10,       /* steps for the shown tokens per second, chosen */
+  PATIENCE_S = 60,       /* seconds of silence, at least, before a run's state is in doubt, chosen */
+  PATIENCE_STEPS = 3,    /* the same in steps as long as the longest recent one, chosen */
+  START_PATIENCE_S = 600 /* the same while it loads or writes a checkpoint, the default of run.timeout_s */
 };
 
 const char *tri_look_state_word(tri_look_state s) {
@@ -28,7 +28,8 @@ static double value_at(const tri_history *h, const char *name, int64_t row) {
   return i < 0 || row < 0 || row >= tri_history_rows(h) ? NAN : tri_history_at(h, i, row);
 }
 
-/* Sums of the finite ones among the last rows. */
+/* Returns the sum of the finite values in the rows from `from` on. *highest is raised to the largest of
+ * them. */
 static double sum_of(const tri_history *h, const char *name, int64_t from, double *highest) {
   tri_history_points p = {NULL, NULL, 0};
   int                i = tri_history_find(h, name);
@@ -44,14 +45,15 @@ static double sum_of(const tri_history *h, const char *name, int64_t from, doubl
   return sum;
 }
 
-/* Seconds of a step with what stands between steps, the mean and about the most of the last ones. */
+/* Finds the mean time of a recent step in seconds, with its evaluation and checkpoint. *longest_s adds up the
+ * longest time of each part. */
 static void find_pace(const tri_history *h, tri_look_facts *f, double *longest_s) {
   static const char *const part[] = {"time_step_s", "time_eval_s", "time_save_s"};
   int64_t                  n = tri_history_rows(h), from = n - LAST_STEPS, steps;
   double                   sum = 0, most, none = 0;
 
   if (from < 0) from = 0;
-  while (from < n && tri_history_step(h)[from] == 0) from++; /* an evaluation alone */
+  while (from < n && tri_history_step(h)[from] == 0) from++; /* a row with an evaluation alone */
   steps = n - from;
   *longest_s = 0;
   for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
@@ -76,7 +78,7 @@ static void find_rate(const tri_history *h, tri_look_facts *f) {
   f->tokens_per_s = rates ? sum / (double)rates : NAN;
 }
 
-/* All steps: as the deck says, else as the start said. */
+/* Returns the number of all steps, from the deck, or else from the run's start event. */
 static int64_t steps_of(const tri_history *h) {
   const char *text = tri_history_deck(h, "train.steps");
   char       *end;
@@ -92,7 +94,7 @@ static double timeout_of(const tri_history *h) {
   return s > START_PATIENCE_S && s < 1e9 ? s : START_PATIENCE_S;
 }
 
-/* Whether a step was done since the newest start. */
+/* Returns true if a step has finished since the newest start. */
 static bool has_begun(const tri_history *h) {
   const tri_history_life *life = tri_history_life_of(h);
   int64_t                 n = tri_history_rows(h);
@@ -118,7 +120,7 @@ static tri_look_state ended_state(const tri_history *h, const tri_look_facts *f,
 
 static tri_look_state find_state(const tri_history *h, const tri_look_facts *f, double patience_s) {
   const tri_history_life *life = tri_history_life_of(h);
-  bool                    heard = f->silent_s < patience_s; /* not where silent_s is NaN */
+  bool                    heard = f->silent_s < patience_s; /* false if silent_s is NaN */
   int                     lives = life->has_start ? tri_look_lives(h) : -1;
 
   if (lives == 0) return ended_state(h, f, TRI_LOOK_KILLED);
@@ -161,6 +163,7 @@ void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts
   f->is_quiet = is_up && f->silent_s > patience_s;
   f->left_s = is_up && f->steps > 0 ? (double)(f->steps - f->step) * f->step_s : NAN;
   if (f->state == TRI_LOOK_RUNNING && isfinite(f->since_s))
-    f->left_s = fmax(f->left_s - fmin(f->since_s, f->step_s), 0); /* of the step under way */
+    f->left_s = fmax(f->left_s - fmin(f->since_s, f->step_s), 0); /* less the time spent in the current
+                                                                   * step */
   if (isnan(f->step_s)) f->left_s = NAN;
 }

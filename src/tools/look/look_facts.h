@@ -1,4 +1,4 @@
-/* look_facts.h - what is known of a run from outside: its state, how fast it is, how long it will take. */
+/* look_facts.h - a run's state, speed and remaining time, seen from outside. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LOOK_FACTS_H
 #define TRI_LOOK_FACTS_H
@@ -6,30 +6,31 @@
 #include "tools/history/history.h"
 
 typedef enum {
-  TRI_LOOK_STARTING, /* no step since its start */
+  TRI_LOOK_STARTING, /* no step has finished since its start */
   TRI_LOOK_RUNNING,
   TRI_LOOK_FINISHED,
-  TRI_LOOK_STOPPED, /* with a checkpoint or none, to be resumed */
-  TRI_LOOK_FAILED,  /* with an error */
-  TRI_LOOK_KILLED,  /* its process is gone, and said nothing */
-  TRI_LOOK_SILENT,  /* whether it runs cannot be known */
+  TRI_LOOK_STOPPED, /* can be resumed, with or without a checkpoint */
+  TRI_LOOK_FAILED,  /* it ended with an error */
+  TRI_LOOK_KILLED,  /* its process is gone without a last word */
+  TRI_LOOK_SILENT,  /* unknown if it still runs */
   TRI_LOOK_STATES
 } tri_look_state;
 
 enum { TRI_LOOK_PHASE_BYTES = 96 };
 typedef struct tri_look_facts {
   tri_look_state state;
-  char           phase[TRI_LOOK_PHASE_BYTES]; /* of one that runs; "": not known */
-  int64_t        step, steps;                 /* steps -1: not known */
-  double tokens_per_s, step_s; /* of the last steps, with evaluations and checkpoints; NaN: not known */
-  double left_s, trained_s;    /* left_s NaN: not known; trained_s: sum of all steps in the file */
-  double since_s;              /* since the last step's end; NaN: not known */
-  double silent_s;             /* since the last sign of life; NaN: there was none */
-  bool   is_quiet;             /* it runs, but was not heard of for longer than its steps take */
+  char           phase[TRI_LOOK_PHASE_BYTES]; /* for a live run, "" if unknown */
+  int64_t        step, steps;                 /* steps is -1 if unknown */
+  double tokens_per_s, step_s; /* mean of the last steps, step_s with evaluations and checkpoints, NaN if
+                                * unknown */
+  double left_s, trained_s;    /* left_s is NaN if unknown, trained_s sums all steps in the file */
+  double since_s;              /* since the last step's end, NaN if unknown */
+  double silent_s;             /* since the last sign of life, NaN if there was none */
+  bool   is_quiet;             /* it is alive, but has been silent for longer than its steps take */
 } tri_look_facts;
-/* Not collective, both. */
+/* Neither function is collective. */
 void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts *out);
-/* The state's word, as JSON has it: "running". */
+/* Returns the state's word as JSON has it, such as "running". */
 const char *tri_look_state_word(tri_look_state s);
 
 #endif

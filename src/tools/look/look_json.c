@@ -1,4 +1,4 @@
-/* look_json.c - the facts of a run as one JSON object in a line. */
+/* look_json.c - writes the facts of a run as one JSON object on a line. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "look_impl.h"
@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CURVE = 60 }; /* numbers of a curve at most; chosen: as many as a terminal shows */
+enum { CURVE = 60 }; /* most numbers of a curve, chosen as many as a terminal shows */
 
-/* What is no UTF-8 cannot stand in JSON: it is made visible, as all control characters are. */
+/* JSON permits only UTF-8. Other bytes are made visible, and so are control characters. */
 static tri_status put_string(tri_text *out, const char *text) {
   tri_status st;
   size_t     cap = strlen(text) * TRI_VISIBLE_MOST + 1;
@@ -33,12 +33,12 @@ static tri_status put_number(tri_text *out, const char *name, double x) {
   return tri_json_put_double(out, x);
 }
 
-/* -1: null */
+/* Writes -1 as null. */
 static tri_status put_count(tri_text *out, const char *name, int64_t n) {
   return put_number(out, name, n < 0 ? NAN : (double)n);
 }
 
-/* NULL, "": null */
+/* Writes NULL and "" as null. */
 static tri_status put_text(tri_text *out, const char *name, const char *text) {
   TRI_TRY(put_name(out, name));
   return text && *text ? put_string(out, text) : tri_text_put(out, "null", 4);
@@ -91,7 +91,7 @@ static tri_status put_metrics(const tri_history *h, const tri_look_metric *metri
   return tri_text_put(out, "}", 1);
 }
 
-/* How the newest start ended; null: nothing says so. */
+/* Writes how the newest start ended, or null if nothing tells. */
 static tri_status put_end(const tri_history *h, tri_text *out) {
   tri_ending e = tri_history_ending(h);
 

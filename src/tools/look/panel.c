@@ -1,4 +1,4 @@
-/* panel.c - one run as lines of text: its state, its steps, its curves, its last checkpoint and warnings. */
+/* panel.c - writes one run as lines of text with its state, steps, curves, last checkpoint and warnings. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "look_impl.h"
@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-  LABEL_MOST = 28, /* columns; chosen: "response_length_mean_tokens" */
+  LABEL_MOST = 28, /* columns, chosen for response_length_mean_tokens */
   VALUE = 7,       /* columns of a number */
-  RANGE = 17,      /* "  0.0119 to 0.7500" */
-  ALARMS = 3,      /* warnings shown; chosen */
-  ALARM_LINES = 2, /* of each, and of the last one: that says what to do */
+  RANGE = 17,      /* columns of " 0.0119 to 0.7500" */
+  ALARMS = 3,      /* warnings shown, chosen */
+  ALARM_LINES = 2, /* lines of a warning, more for the last because it says what to do */
   LAST_ALARM_LINES = 6,
   TEXT_BYTES = 1024
 };
@@ -33,7 +33,8 @@ static tri_status begin(tri_look_lines *out) {
   return TRI_OK;
 }
 
-/* Adds text [n] of so many columns to the last line; look: of an escape sequence, NULL: plain. */
+/* Adds text [n], `columns` wide, to the last line. `look` is the number of an escape sequence, or NULL for
+ * plain text. */
 static tri_status put(const tri_look_frame *f, tri_look_lines *out, const char *look, const char *text,
                       size_t n, int columns) {
   tri_look_line *line = &out->line[out->n - 1];
@@ -60,7 +61,7 @@ static tri_status put_spaces(const tri_look_frame *f, tri_look_lines *out, int n
   return put_text(f, out, NULL, text);
 }
 
-/* Text broken at words into `most` lines at most, each cut to the panel. Newlines in it break too. */
+/* Wraps text at words and newlines into at most `most` lines, each cut to the panel's width. */
 static tri_status put_wrapped(const tri_look_frame *f, tri_look_lines *out, const char *look,
                               const char *text, int most) {
   tri_status st = TRI_OK;
@@ -123,7 +124,7 @@ static tri_status put_state(const tri_look_frame *f, const tri_history *h, const
   return put_wrapped(f, out, facts->is_quiet ? yellow : look_of(facts->state), text, 3);
 }
 
-/* A bar of so many columns, `part` of it full. */
+/* Draws a bar of `columns` columns, filled to the share `part`. */
 static tri_status put_bar(const tri_look_frame *f, tri_look_lines *out, int columns, double part) {
   int        full = part >= 1 ? columns : part > 0 ? (int)(part * columns) : 0;
   tri_text   bar = {0};
@@ -149,7 +150,7 @@ static tri_status put_steps(const tri_look_frame *f, const tri_look_facts *facts
     return put_wrapped(f, out, NULL, text, 1);
   }
   tri_cell_steps(facts->step, facts->steps, f->columns < 30 ? 13 : 16, steps);
-  tri_cell_share(part < 1 ? floor(part * 100) / 100 : 1, 5, share); /* 100% is all of them */
+  tri_cell_share(part < 1 ? floor(part * 100) / 100 : 1, 5, share); /* 100% only after the last step */
   snprintf(text, sizeof text, "step %s ", steps);
   TRI_TRY(begin(out));
   TRI_TRY(put_text(f, out, NULL, text));
@@ -205,7 +206,7 @@ static tri_status put_label(const tri_look_frame *f, const tri_look_metric *m, t
 
   tri_visible(m->label, strlen(m->label), "", shown, sizeof shown);
   if (tri_text_columns(shown, strlen(shown)) > columns && !strncmp(shown, "eval_", 5))
-    name += 5; /* the set's name tells more */
+    name += 5; /* the name of the evaluation set tells more */
   tri_text_shorten(name, columns, label, sizeof label);
   TRI_TRY(begin(out));
   TRI_TRY(put_text(f, out, dim, label));
@@ -224,7 +225,7 @@ static tri_status put_range(const tri_look_frame *f, const tri_look_metric *m, c
   return put_text(f, out, dim, text);
 }
 
-/* A name that this run has not: its nearest, where that is near. */
+/* Writes "-" for a metric that this run lacks, with the nearest name if one is similar. */
 static tri_status put_absent(const tri_look_frame *f, const tri_history *h, const tri_look_metric *m,
                              tri_look_lines *out) {
   const char *name[1024], *near;
@@ -289,8 +290,8 @@ static tri_status put_checkpoint(const tri_look_frame *f, const tri_history *h, 
   return put_wrapped(f, out, lost ? yellow : NULL, text, 2);
 }
 
-/* What programs of rewards say comes line by line. Lines one behind another, such as a traceback, are one
- * warning here, shown by its last line. Whether alarm i is followed by more of it. */
+/* The output of reward programs comes line by line. Consecutive lines, such as a traceback, count as one
+ * warning here, shown by its last line. Returns true if alarm i and the next one belong together. */
 static bool goes_on(const tri_history *h, int i) {
   int next = i + 1;
 

@@ -1,5 +1,5 @@
-/* terminal.c - the whole screen of a terminal: taken, drawn, given back, whatever ends the program (but
- * SIGKILL). */
+/* terminal.c - takes the whole screen of a terminal, draws on it and restores it however the program ends
+ * (except SIGKILL). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "terminal.h"
 
@@ -15,12 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* DEC's private modes: the alternate screen with the cursor kept (1049), no cursor (25), no wrapping (7). */
+/* DEC's private modes. 1049 is the alternate screen with the cursor saved, 25 is the cursor (off), 7 is
+ * wrapping (off). */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J", leave[] = "\033[?7h\033[?25h\033[?1049l";
 
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT};
 enum { N_CAUGHT = sizeof caught / sizeof *caught, N_ENDING = 4, HANGUP = 2 };
-/* Errors of the program itself: the screen is given back, and they end it as they would. */
+/* Fatal errors of the program itself. The screen is restored, then the signal ends the program as usual. */
 static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { N_FAULTS = sizeof faults / sizeof *faults };
 
@@ -28,10 +29,10 @@ static struct {
   bool             is_open, has_keys;
   struct termios   before;
   struct sigaction old[N_CAUGHT], of_faults[N_FAULTS];
-  tri_text         shown; /* what stands there */
+  tri_text         shown; /* the frame on the screen */
 } screen;
 
-/* What was typed and is not taken yet. */
+/* Bytes typed and not yet handled. */
 static struct {
   char   bytes[64];
   size_t n;
@@ -59,7 +60,7 @@ static bool put(const char *bytes, size_t n) {
     if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
       struct pollfd p = {STDOUT_FILENO, POLLOUT, 0};
       if (errno == EAGAIN) poll(&p, 1, 1000);
-      if (came[HANGUP]) return false; /* nobody reads it */
+      if (came[HANGUP]) return false; /* nobody reads the screen any more */
       continue;
     }
     if (done <= 0) return false;
@@ -85,10 +86,10 @@ static void give_screen(void) {
   if (screen.has_keys) tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
 }
 
-/* All it calls is safe where a signal came: write, poll, tcsetattr, raise. */
+/* Calls only functions that are safe in a signal handler (write, poll, tcsetattr, raise). */
 static void leave_and_fail(int number) {
   give_screen();
-  raise(number); /* held back until this returns; the default by then */
+  raise(number); /* delivered after the return, with the default action by then */
 }
 
 static void catch_faults(void) {
@@ -105,7 +106,7 @@ tri_status tri_terminal_open(void) {
   screen.has_keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &screen.before);
   for (int i = 0; i < N_CAUGHT; i++) {
     came[i] = 0;
-    sigaction(caught[i], &act, &screen.old[i]); /* without SA_RESTART: poll ends */
+    sigaction(caught[i], &act, &screen.old[i]); /* without SA_RESTART, so that poll ends */
   }
   catch_faults();
   screen.is_open = true;
@@ -133,11 +134,13 @@ void tri_terminal_size(int *columns, int *lines) {
 bool tri_terminal_show(const char *text, size_t n) {
   if (screen.shown.len == n && n && !memcmp(screen.shown.data, text, n)) return true;
   screen.shown.len = 0;
-  if (tri_text_put(&screen.shown, text, n) != TRI_OK) tri_error_clear(); /* it is drawn again the next time */
+  if (tri_text_put(&screen.shown, text, n) != TRI_OK)
+    tri_error_clear(); /* without a copy, the next frame is
+                                                                          * drawn even if it is equal */
   return put(text, n);
 }
 
-/* Stopped from the terminal: the shell gets its screen, until it lets this process go on. */
+/* Handles a stop from the terminal (SIGTSTP). The shell has its screen back until this process continues. */
 static void stop(void) {
   struct sigaction act = {.sa_handler = SIG_DFL}, mine;
 
@@ -148,7 +151,8 @@ static void stop(void) {
   take_screen();
 }
 
-/* A key as terminals send it: a letter, or an escape sequence, whose bytes come together. */
+/* Takes one key as terminals send it, a letter or an escape sequence. The bytes of a sequence arrive
+ * together. */
 static int take_key(void) {
   static const struct {
     const char *bytes;
@@ -166,7 +170,7 @@ static int take_key(void) {
     key = known[i].key;
     used = n;
   }
-  if (key == 27) { /* another sequence, or the key itself */
+  if (key == 27) { /* an unknown sequence, or the Escape key itself */
     key = TRI_KEY_NONE;
     used = typed.n;
   }
@@ -197,8 +201,8 @@ static bool take_ending(int *key) {
   return false;
 }
 
-/* Whether a key came. The signals are let through only while it waits: none is lost between looking and
- * waiting. */
+/* Returns true if a key was typed. Signals are unblocked only inside pselect, so that none is lost between
+ * the check and the wait. */
 static bool wait_for(double patience_s) {
   struct timespec t = {(time_t)patience_s, (long)((patience_s - (double)(time_t)patience_s) * 1e9)};
   sigset_t        all, before;
@@ -226,7 +230,7 @@ tri_terminal_event tri_terminal_wait(double patience_s, int *key) {
     stop();
     return TRI_TERMINAL_RESIZED;
   }
-  if (take(SIGCONT)) { /* stopped by SIGSTOP: the shell has written there */
+  if (take(SIGCONT)) { /* after SIGSTOP, when the shell has written on the screen */
     take_screen();
     return TRI_TERMINAL_RESIZED;
   }
