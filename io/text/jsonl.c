@@ -376,7 +376,8 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
     TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` must be a list of token ids", tri_jsonl_path(r),
              (long long)tri_jsonl_line(r), key);
   if (!count && !bare)
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key);
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty, with 0 token ids", tri_jsonl_path(r),
+             (long long)tri_jsonl_line(r), key);
   if (count > INT32_MAX)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is too long", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key);
   if ((int64_t)count > r->id_cap) {
