@@ -126,7 +126,8 @@ static tri_status parse_tensor(const char *path, const json_t *v, int64_t data, 
              t->name, (long long)begin, (long long)end, (long long)data_bytes,
              begin >= 0 && begin <= end ? ", so the file is cut short. Get it again." : "");
   if (__builtin_mul_overflow(t->count, (int64_t)dtype_row[row].bits, &bits) || bits % 8)
-    TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: its size is not a number of bytes", path, t->name);
+    TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: its %lld elements of %d bits are not a whole number of bytes",
+             path, t->name, (long long)t->count, (int)dtype_row[row].bits);
   if (end - begin != bits / 8)
     TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: %lld elements of %s need %lld bytes, it has %lld", path, t->name,
              (long long)t->count, t->dtype, (long long)(bits / 8), (long long)(end - begin));
