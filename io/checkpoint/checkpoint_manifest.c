@@ -281,6 +281,10 @@ static tri_status parse_record(const char *path, const json_t *record, tri_ckpt_
   return st;
 }
 
+static tri_status refuse_entry(const char *path, const char *name) {
+  TRI_FAIL(TRI_EFORMAT, "%s: `%s` is missing or has the wrong type", path, name);
+}
+
 static tri_status parse_fields(const char *path, const json_t *root, tri_ckpt_manifest *m) {
   const json_t *state = json_object_get(root, "state"), *step = json_object_get(root, "step");
   const json_t *version = json_object_get(root, "version"), *tensors = json_object_get(root, "tensors");
@@ -291,14 +295,17 @@ static tri_status parse_fields(const char *path, const json_t *root, tri_ckpt_ma
   json_t       *row;
 
   if (!format || strcmp(format, FORMAT) != 0 || !json_is_integer(version))
-    TRI_FAIL(TRI_EFORMAT, "%s: is not the manifest of a trireme checkpoint", path);
+    TRI_FAIL(TRI_EFORMAT, "%s: its format is '%s', not '%s' with a version", path, format ? format : "?",
+             FORMAT);
   if (json_integer_value(version) != TRI_CKPT_VERSION)
     TRI_FAIL(TRI_EFORMAT, "%s: has format version %lld, written by '%s', but this program reads version %d",
              path, (long long)json_integer_value(version), program ? program : "?", TRI_CKPT_VERSION);
-  if (!json_is_integer(step) || json_integer_value(step) < 0 || !json_is_integer(bytes) ||
-      json_integer_value(bytes) < 0 || !program || !json_is_array(tensors) ||
-      !read_hex(json_string_value(json_object_get(state, "metadata_hash")), &m->metadata_hash))
-    TRI_FAIL(TRI_EFORMAT, "%s: an entry is missing or of the wrong kind", path);
+  if (!json_is_integer(step) || json_integer_value(step) < 0) return refuse_entry(path, "step");
+  if (!json_is_integer(bytes) || json_integer_value(bytes) < 0) return refuse_entry(path, "state.bytes");
+  if (!program) return refuse_entry(path, "program");
+  if (!json_is_array(tensors)) return refuse_entry(path, "tensors");
+  if (!read_hex(json_string_value(json_object_get(state, "metadata_hash")), &m->metadata_hash))
+    return refuse_entry(path, "state.metadata_hash");
   m->step = json_integer_value(step);
   m->state_bytes = json_integer_value(bytes);
   snprintf(m->program, sizeof m->program, "%s", program);

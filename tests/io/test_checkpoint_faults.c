@@ -111,7 +111,7 @@ static void damage_is_named(void **state) {
       {shorter_state, "bytes"},
       {wrong_version, "parse_fields() MANIFEST.json 2 trireme"},
       {record_no_object, "parse_record() MANIFEST.json"},
-      {other_program, "not the manifest of a trireme checkpoint"},
+      {other_program, "parse_fields() MANIFEST.json somebody-elses-one 'trireme-checkpoint'"},
       {swap_manifest_shape,
        "tri_ckpt_h5_open() state.h5 /model/model.layers.0.self_attn.q_proj.weight MANIFEST.json"},
       {name_not_there, "tri_ckpt_h5_check_links() state.h5 /model/model.morn.weight"},
@@ -121,7 +121,7 @@ static void damage_is_named(void **state) {
       {outside, "parse_entry() MANIFEST.json /model/model.embed_tokens.weight state.h5"},
       {escaping_file, "parse_files() MANIFEST.json !config.json"},
       {one_file_twice, "parse_files() MANIFEST.json config.json"},
-      {no_list, "an entry is missing"},
+      {no_list, "refuse_entry() MANIFEST.json `tensors`"},
   };
 
   (void)state;
@@ -596,7 +596,7 @@ static void a_trial_on_a_read_only_disk(void **state) {
 
   (void)state;
   snprintf(where, sizeof where, "%s", none);
-  snprintf(says, sizeof says, "%s: %s", in(top, "new"), strerror(EROFS));
+  snprintf(says, sizeof says, "make_dir() %s: %s", in(top, "new"), strerror(EROFS));
   new_dir("read_only");
   OK(save(dir, 3));
   is_read_only = true;
@@ -672,13 +672,12 @@ static void space_for_all_that_will_come(void **state) {
   OK(tri_ckpt_check_space(in(top, "new/checkpoints"), &need));
   need.sure = 9;
   assert_int_equal(tri_ckpt_check_space(in(top, "new/checkpoints"), &need), TRI_EFILE);
-  expect_refusal("9 checkpoints at once need");
-  expect_refusal("or choose a smaller checkpoint.save_total_limit");
+  expect_refusal("tri_ckpt_check_space() 9 checkpoint.save_total_limit");
   tri_error_clear();
   need.sure_of_1 = 9; /* no smaller limit helps */
   assert_int_equal(tri_ckpt_check_space(in(top, "new/checkpoints"), &need), TRI_EFILE);
   assert_null(strstr(tri_error_message(), "save_total_limit"));
-  expect_refusal("checkpoint.save_steps, checkpoint.save_minutes, checkpoint.save_final");
+  expect_refusal("tri_ckpt_check_space() 9 checkpoint.save_steps checkpoint.save_minutes checkpoint.save_final");
   tri_error_clear();
 }
 
