@@ -7,6 +7,7 @@
 #include "base/text_buffer.h"
 #include "tools/history/history.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -371,7 +372,7 @@ static void holes_are_passed_over(void **state) {
   for (int i = 0; i < 2; i++)
     assert_int_equal(truncate(in(i ? "metrics.jsonl" : "run.jsonl"), (off_t)GIB * 1024), 0);
   append("metrics.jsonl", "\n{\"step\": 2, \"a\": 5}\n");
-  append("run.jsonl", "\n{\"v\": 1, \"event\": \"alarm\", \"code\": \"c\", \"text\": \"the end of it\"}\n");
+  append("run.jsonl", "\n{\"v\": 1, \"event\": \"alarm\", \"code\": \"c\", \"text\": \"last\"}\n");
   for (int whole = 0; whole < 2; whole++) {
     if (whole) tri_history_close(&h);
     if (whole)
@@ -382,7 +383,7 @@ static void holes_are_passed_over(void **state) {
     assert_int_equal(tri_history_rows(h), whole ? 1 : 2);
     assert_int_equal(tri_history_bad_lines(h), 1);
     assert_int_equal(tri_history_n_alarms(h), 1);
-    assert_string_equal(tri_history_alarm(h, 0), "the end of it");
+    assert_string_equal(tri_history_alarm(h, 0), "last");
   }
 }
 
@@ -490,14 +491,15 @@ static void a_deck_that_cannot_be_opened_is_told(void **state) {
   put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n");
   assert_int_equal(mkfifo(in("deck.yaml"), 0600), 0); /* root may open all else */
   ok(tri_history_open(folder, &h));
-  assert_non_null(strstr(tri_history_deck_error(h), "deck.yaml: is a named pipe"));
+  assert_true(tells(tri_history_deck_error(h), "deck.yaml pipe"));
   assert_true(value("a", 0) == 1);
   unlink(in("deck.yaml"));
   put("deck.yaml", "train: {steps: 12}\n");
   if (geteuid() != 0) {
     assert_int_equal(chmod(in("deck.yaml"), 0), 0);
     assert_true(refresh());
-    assert_non_null(strstr(tri_history_deck_error(h), "deck.yaml: cannot be opened: "));
+    assert_true(tells(tri_history_deck_error(h), "deck.yaml"));
+    assert_non_null(strstr(tri_history_deck_error(h), strerror(EACCES)));
     assert_int_equal(chmod(in("deck.yaml"), 0600), 0);
   }
   assert_true(refresh());
