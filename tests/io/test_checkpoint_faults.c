@@ -677,7 +677,8 @@ static void space_for_all_that_will_come(void **state) {
   need.sure_of_1 = 9; /* no smaller limit helps */
   assert_int_equal(tri_ckpt_check_space(in(top, "new/checkpoints"), &need), TRI_EFILE);
   assert_null(strstr(tri_error_message(), "save_total_limit"));
-  expect_refusal("tri_ckpt_check_space() 9 checkpoint.save_steps checkpoint.save_minutes checkpoint.save_final");
+  expect_refusal(
+      "tri_ckpt_check_space() 9 checkpoint.save_steps checkpoint.save_minutes checkpoint.save_final");
   tri_error_clear();
 }
 
