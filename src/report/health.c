@@ -174,7 +174,8 @@ static bool is_highest(const tri_health *h) {
 /* Returns a way to make answers differ. */
 static const char *cure_constant(const tri_health *h) {
   if (is_highest(h)) return "Give harder prompts or a stricter reward";
-  if (h->cut_ratio > CUT_MOSTLY) return "Most answers were cut before their end, and this may be the reason";
+  if (h->cut_ratio > CUT_MOSTLY)
+    return "Most answers were cut before their end (truncated_ratio), and this may be the reason";
   return "Give prompts that the model solves at times, or a warm start (algo.name: sft)";
 }
 

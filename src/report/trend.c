@@ -244,7 +244,7 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
   case TRI_TREND_VALUE:
     snprintf(out, bytes,
              "the critic diverges. value_loss is %.3g, over 10 times its earlier running mean (%.3g), for %d "
-             "steps, and larger than for a critic with constant value 0. Lower its learning rate.",
+             "steps, and larger than for a critic with constant value 0. Lower critic.learning_rate.",
              c->now, c->mean, STEPS_OTHERS);
     return;
   case TRI_TREND_BLIND:
