@@ -24,12 +24,12 @@ static const char *cure_of(const tri_rendezvous_hang *h) {
   if (h->failed) return "follow its message";
   if (!strcmp(stage, "MPI_Init"))
     return "the ranks reached each other before MPI. Check the interfaces of MPI "
-           "(OMPI_MCA_btl_tcp_if_include), srun --mpi=list (use --mpi=pmix), and that mpirun or srun belongs "
-           "to the MPI of the build";
+           "(OMPI_MCA_btl_tcp_if_include), srun --mpi=list (use --mpi=pmix), and whether mpirun or srun "
+           "belongs to the MPI of the build";
   if (!strcmp(stage, "folder") || !strcmp(stage, "HDF5"))
     return "its file system does not answer. Try ls and touch in the folder from that node, or set "
            "run.output to another folder";
-  return "check that rank for a node out of memory, a stopped process, or a link that is down, or leave the "
+  return "check the rank for a node out of memory, a stopped process, or a link that is down, or leave the "
          "node out with --exclude";
 }
 
