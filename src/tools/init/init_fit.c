@@ -210,8 +210,7 @@ static tri_status refuse(const tri_interview *v, const measured *m, int64_t spac
   TRI_FAIL(
       TRI_ECONFIG,
       "%s does not fit. A rank needs %s %s even with recomputing and offloading, and %s are available. Use "
-      "more "
-      "--nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
+      "more --nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
       v->answer[TRI_ASK_MODEL], need, gpu ? "on its GPU" : "on its node", have,
       gpu ? "larger GPUs" : "fewer --gpus-per-node");
 }

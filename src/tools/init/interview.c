@@ -309,8 +309,7 @@ static tri_status check_form(const tri_interview *v) {
         TRI_EINPUT,
         "its lines are only text, and %s is a chat model. It would learn text without its chat "
         "template.\n  Use lines with \"prompt\" and \"completion\" or with \"messages\", use a base model, "
-        "or "
-        "write your own deck",
+        "or write your own deck",
         model);
   return TRI_OK;
 }
