@@ -110,8 +110,8 @@ typedef struct sums {
   int64_t n_all, n_answer; /* tokens */
 } sums;
 
-/* Totals over all lines. of[0] sums the lines, or the chosen answers of pairs. of[1] sums the rejected
- * answers. */
+/* Totals over all lines. The first entry sums the lines, or the chosen answers of pairs. The second sums the
+ * rejected answers. */
 typedef struct totals {
   sums    of[2];
   int64_t n, ahead; /* pairs, and pairs with the chosen side ahead */

@@ -9,7 +9,7 @@
 /* A file being written. A zeroed struct has no file. */
 typedef struct tri_answers_file {
   tri_file_pieces file;
-  tri_text        text, line; /* of the current answer */
+  tri_text        text, line; /* text and line of the current answer */
 } tri_answers_file;
 
 /* All pointers are borrowed. */
@@ -18,7 +18,7 @@ typedef struct tri_answers_form {
   const tri_dataset    *data;      /* the answered lines with right answers, NULL if unknown */
   const tri_reward_set *set;       /* for the names of rewards, NULL leaves rewards out */
   bool                  advantages;
-  const char           *name; /* of the set of prompts, NULL if there is only one */
+  const char           *name; /* name of the set of prompts, NULL if there is only one */
 } tri_answers_form;
 
 /* Not collective, all that follow. The file appears as a whole or not at all, with one line for each answer.

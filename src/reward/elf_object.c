@@ -33,7 +33,7 @@ struct tri_elf {
   int        fd;
   uint64_t   bytes; /* bytes of the file */
   Elf64_Phdr segment[MOST_SEGMENTS];
-  int        n_segment; /* of type PT_LOAD */
+  int        n_segment; /* number of PT_LOAD segments */
   /* Addresses of tables in the object, 0 without one. */
   uint64_t symbols, strings, strings_bytes, hash, gnu_hash, rela, rela_bytes, flags;
 };

@@ -8,10 +8,13 @@
 /* The figures, in the order of reports.
  *
  * Means over answers are REWARD, PASS_1 (1 if the reward is the largest possible), LENGTH and TRUNCATED.
- * Means over prompts are PASS_K (1 if any answer gets the largest possible reward), BEST_K (the largest
- * reward) and MAJORITY_K (the reward of the first answer with the most frequent result). Of equally frequent
- * results the earliest wins. Answers without a result do not vote. If none has one, MAJORITY_K takes the
- * first answer's reward. Answers without a reward (dropped) do not count, nor do prompts without any other.
+ *
+ * Means over prompts are PASS_K, BEST_K and MAJORITY_K. PASS_K is 1 if any answer gets the largest possible
+ * reward. BEST_K is the largest reward. MAJORITY_K is the reward of the first answer with the most frequent
+ * result. If several results are equally frequent, the earliest wins. Answers without a result do not vote.
+ * If none has one, MAJORITY_K takes the first answer's reward.
+ *
+ * Answers without a reward (dropped) do not count, nor do prompts without any other.
  *
  * After verl, trainer/ppo/metric_utils.py, process_validation_metrics (best@N, maj@N by calc_maj_val). verl
  * draws N of the answers many times, and here all k are used once. In verl, having no result is a result

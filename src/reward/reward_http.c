@@ -23,7 +23,7 @@ enum { RETRIES = 4, MOST_RETRIES = 1000, NESTED = 4096 /* chosen: objects and li
 typedef struct remote {
   tri_text        url;
   char           *shown;
-  tri_secrets     secrets; /* of the url */
+  tri_secrets     secrets; /* secrets in the url */
   tri_http       *http;
   tri_work_queue *queue;
 } remote;

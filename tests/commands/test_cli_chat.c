@@ -124,8 +124,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_succeeds(ONE "generate named 1+1= --apply-chat-template --max-new 1"); /* it has no such end token */
   cli_tells("warning: ", "llama2", " 3", "eos_token_id");
   cli_succeeds(
-      ONE
-      "generate named 1+1= --apply-chat-template --max-new 1 --chat-template chatml"); /* of bytes alone */
+      ONE "generate named 1+1= --apply-chat-template --max-new 1 --chat-template chatml"); /* byte tokens */
   cli_tells("warning: ", "chatml", " <|im_end|>", "--chat-template");
   assert_null(strstr(cli_err, "eos_token_id"));
   cli_succeeds(ONE NAMED "model.path=bare data.chat_template=chatml run.output=spelled --check");
@@ -376,7 +375,7 @@ static void learned_tokens_are_shown(void **state) {
   cli_succeeds(ONE SEEN "data.train=turns.jsonl data.max_length=45 data.overlong=truncate "
                         "data.train_on=all " SHOWN);
   cli_shows(cli_out, ", cut: ");
-  /* of each file, with its own lines */
+  /* lines of each file, with their own numbers */
   cli_succeeds(ONE SEEN "'data.train=[turns.jsonl,text.jsonl,talk.jsonl]' --json " SHOWN);
   cli_sh(
       "[ $(wc -l <.out) = 3 ] && sed -n 1p .out | grep -q '\"line\": 2, \"cut\": false' && sed -n 2p .out | "

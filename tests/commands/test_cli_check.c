@@ -193,8 +193,8 @@ static void tensors_are_looked_at(void **state) {
   cli_succeeds(ONE LOAD "model.path=model" CHECK);
 }
 
-/* Lines with the same fault are one message with their numbers. Of many kinds of faults only some are
- * shown. */
+/* Lines with the same fault are one message with their numbers. If there are many kinds of faults, only some
+ * are shown. */
 static void every_bad_line_is_counted(void **state) {
   static const char *const part[] = {"bad.jsonl:2|JSON|4, 6, 8, 10, 12, 14, 16, 18|4",
                                      "bad.jsonl:3|answer|data.answer_key|5, 7, 9, 11, 13, 15, 17, 19|3"};

@@ -197,7 +197,7 @@ static void leftovers_of_a_killed_writer_are_no_checkpoint(void **state) {
   assert_false(cli_exists("e/checkpoints/step-00000003.tmp"));
   assert_false(cli_exists("e/checkpoints/.LATEST.tmp"));
   cli_sh("mkdir -p half.tmp && touch half.tmp/model.safetensors.tmp && rm -rf half");
-  assert_int_equal(cli_run(ONE "export e half"), 64); /* of a killed export, or somebody's */
+  assert_int_equal(cli_run(ONE "export e half"), 64); /* left by a killed export or by somebody else */
   cli_says(cli_err, "half.tmp");
   assert_true(cli_exists("half.tmp/model.safetensors.tmp"));
   cli_sh("rm -r half.tmp");
@@ -224,7 +224,7 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
     assert_int_equal(cli_events_now("f", ALARM("failed_saves")), 1);
     cli_read("f/metrics.jsonl", cli_out);
     assert_int_equal(count(cli_out, "\n"), 9);
-    assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 3); /* of steps 7 to 9 */
+    assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 3); /* steps 7 to 9 */
     cli_succeeds(ONE "inspect f --verify");
     cli_shows(cli_out, "after step 8");
   }

@@ -37,7 +37,8 @@ static void figures_are_those_of_the_answers(void **state) {
   cli_sh(
       "sed -n -e 's/^pass@1 *//p' -e 's/^pass@5 *//p' -e 's/^majority@5 *//p' .out | paste -s -d ' ' >got");
   cli_sh("diff want got");
-  cli_sh("[ \"$(sed -n 's/^best@5 *//p' .out)\" = \"$(sed -n 's/^pass@5 *//p' .out)\" ]"); /* of 1 or 0 */
+  cli_sh(
+      "[ \"$(sed -n 's/^best@5 *//p' .out)\" = \"$(sed -n 's/^pass@5 *//p' .out)\" ]"); /* rewards 1 or 0 */
   cli_fits(cli_out);
   cli_read("want", want);
   assert_non_null(strstr(want, "0."));

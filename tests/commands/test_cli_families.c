@@ -64,7 +64,7 @@ static void goes_in_and_out(void **state) {
     assert_true(metric("\"mem_planned_bytes\"") == metric("\"mem_used_bytes\""));
     cli_succeeds(ONE "export grpo out --dtype bf16");
     cli_sh("grep -q 'model.layers.2.%s' out/model.safetensors && ! grep -q auto_map out/config.json && "
-           "grep -q ForCausalLM out/config.json", /* of a config.json without a class */
+           "grep -q ForCausalLM out/config.json", /* the name for a config.json without a class */
            family[i].tensor);
     cli_succeeds(ONE LOAD "model.path=out run.output=again train.steps=1");
     cli_sh("rm -r tok");

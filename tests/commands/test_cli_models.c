@@ -60,7 +60,7 @@ static void pairs_are_checked(void **state) {
   cli_succeeds(TWO SFT "algo.name=kto data.train=alike.jsonl train.train_batch_size=4 "
                        "train.micro_batch_size=2 run.output=alike");
   cli_says(cli_err, "warning", "data.train", "true");
-  assert_int_equal(cli_events("alike", ALARM("one_label")), 1); /* of one rank */
+  assert_int_equal(cli_events("alike", ALARM("one_label")), 1); /* one rank gives it */
 }
 
 /* A reward model is trained, evaluated by its loss, exported with its head, and used as a reward and as the

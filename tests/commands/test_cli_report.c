@@ -136,7 +136,7 @@ static void test_page(void **state) {
     assert_true(fabs(y[i] - loss[i]) < 1e-4 * (fabs(loss[0]) + fabs(loss[1])));
   }
   cli_shows(page, "train.learning_rate: ");
-  cli_shows(page, "policy weights"); /* of the plan in run.jsonl */
+  cli_shows(page, "policy weights"); /* a row of the plan in run.jsonl */
   free(page);
   cli_refuses(64, REPORT "run --html -", "run", "--html", "--json");
   cli_refuses(74, REPORT "run --html none/page.html", "tri_pieces_begin_named", "none/page.html",

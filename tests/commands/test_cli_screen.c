@@ -413,7 +413,7 @@ static void time_for_no_step_is_said(void **state) {
   (void)state;
   cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:00\\n' > squeue && chmod +x squeue");
   assert_int_equal(cli_run(endless), 69);
-  cli_says(cli_err, "0 s", "step 1"); /* of the allocation, and of the work left */
+  cli_says(cli_err, "0 s", "step 1"); /* time of the allocation, and the work left */
   assert_int_equal(cli_saying(cli_err, "trireme", "vain", "1 s", "sbatch --time"), 1);
   cli_sh("printf '#!/bin/sh\\necho $4 0:01 0:02\\n' > squeue");
   assert_int_equal(cli_run(endless), 75);

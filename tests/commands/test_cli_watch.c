@@ -99,7 +99,7 @@ static void what_is_no_run_is_refused(void **state) {
   cli_refuses(64, ONE "watch run --every 5 --json", "show", "--every 5", "--json");
   cli_sh("mkdir -p fifo; rm -f fifo/*; mkfifo fifo/metrics.jsonl");
   cli_refuses(64, ONE "watch fifo", "check_regular", "fifo/metrics.jsonl");
-  cli_sh("mkdir -p folder/metrics.jsonl"); /* of several the good ones are shown */
+  cli_sh("mkdir -p folder/metrics.jsonl"); /* only the good ones of several are shown */
   assert_int_equal(cli_run(ONE "watch nowhere run fifo folder"), 64);
   cli_says(cli_err, "trireme", "3", "4", "nowhere", strerror(ENOENT));
   cli_shows(cli_out, "step 2/2 ");

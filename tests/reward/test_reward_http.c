@@ -37,7 +37,7 @@ static struct {
   int             connections, requests, here; /* requests waiting to be answered together */
   int             failing;                     /* number of further requests for "flaky" answered with 503 */
   bool            closes;                      /* stalled requests may go on */
-  char            body[4096], head[4096];      /* of the last request */
+  char            body[4096], head[4096];      /* parts of the last request */
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
 
 static char large[1 << 21]; /* blanks */

@@ -455,7 +455,7 @@ static bool are_equal_numbers(const tri_text *a, const tri_text *b) {
 /* One answer in every spelling. */
 typedef struct spellings {
   tri_text raw, strip, final, both;
-  bool     good; /* of strip */
+  bool     good; /* result of strip */
 } spellings;
 
 static void free_spellings(spellings *x) {

@@ -46,7 +46,7 @@ enum {
   TRI_TAG_FLOOR,
   TRI_TAG_TANGENT,
   TRI_TAG_SIGN,
-  TRI_TAG_ANGLE, /* of a sine. The next is of a tangent */
+  TRI_TAG_ANGLE, /* angle of a sine. The next is the angle of a tangent */
   TRI_TAG_ANGLE_OF_TANGENT,
   TRI_TAG_FUNCTION
 };

@@ -13,8 +13,8 @@ enum { TRI_HTTP_MOST_BATCH = 1024 }; /* chosen: some megabytes of texts */
 /* Options of the worker. The caller owns all pointers, which must live as long as the queue. */
 typedef struct tri_http_opt {
   const char  *url, *shown; /* shown: the address for messages, without secrets */
-  tri_secrets *secrets;     /* of the url. Those of a proxy are added. May be NULL */
-  double       timeout_s;   /* of one attempt */
+  tri_secrets *secrets;     /* secrets in the url. Those of a proxy are added. May be NULL */
+  double       timeout_s;   /* limit of one attempt */
   int          retries;     /* attempts after the first */
   double       backoff_s;   /* wait before the first retry. It doubles for each further one, up to a factor of
                              * 30 or more */

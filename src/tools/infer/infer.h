@@ -92,7 +92,7 @@ TRI_CHECKED tri_status tri_infer_chat(tri_infer *f, const tri_infer_conversation
 
 typedef struct tri_infer_size {
   const char *dtype;               /* "f32", "bf16" or "fp16". NULL takes tri_source_dtype */
-  int64_t     n_answers;           /* of all prompts and ranks, 0 without generation */
+  int64_t     n_answers;           /* answers to all prompts on all ranks, 0 without generation */
   int64_t     max_prompt, max_new; /* tokens */
   int64_t     max_score;           /* tokens of one forward pass, 0 without scoring */
   int64_t     longest_score;       /* tokens of its longest sequence */

@@ -16,7 +16,7 @@ typedef struct fold {
   int         columns, most; /* columns so far, and the limit */
   size_t      gap;           /* bytes up to the end of the last space behind ink, 0 without one */
   bool        inked;         /* the line has more than spaces */
-  const char *margin;        /* of this line */
+  const char *margin;        /* margin of this line */
 } fold;
 
 static tri_status put_line(fold *f, size_t n) {

@@ -12,7 +12,7 @@ typedef struct tri_pager {
   const char *command; /* the pager's command, borrowed */
   bool        gone;    /* the pager has quit, so nobody reads on */
   bool        colour;
-  int         columns; /* of one line */
+  int         columns; /* width of one line */
 } tri_pager;
 
 /* Not collective, all that follow. Starts a pager if standard output is a terminal. It is $PAGER, or `less

@@ -103,8 +103,8 @@ void tri_show_source_close(tri_show_source *s) {
 
 enum { LISTED_STEPS = 8 }; /* chosen: most steps in a message */
 
-/* Writes "step 20" or "steps 20, 40, 60". Of many steps it names the first ones, the neighbours of index
- * `at`, and the last. */
+/* Writes "step 20" or "steps 20, 40, 60". If there are many, it names only the first ones, the neighbours of
+ * index `at`, and the last. */
 static tri_status put_steps(const tri_show_source *s, int64_t at, tri_text *out) {
   bool    all = s->n <= LISTED_STEPS;
   int64_t before = -1;

@@ -10,7 +10,7 @@
 typedef struct tri_show_view {
   tri_pager *p;        /* borrowed */
   double     mean;     /* rewards above it are good, NaN if unknown */
-  int64_t    step;     /* of the next answers, -1 without a step */
+  int64_t    step;     /* step of the next answers, -1 without one */
   bool       by_steps; /* the answers come from several steps */
   /* Private to view.c, the last answer's line and step. */
   char   *last;

@@ -22,7 +22,7 @@ typedef struct tri_tried {
   tri_verdict    *verdict; /* [answers] */
   int             n, failed;
   double          mean, least, most; /* over answers with a score, NAN without any */
-  double          seconds, start_s;  /* of all answers, and of the one that started a program */
+  double          seconds, start_s;  /* seconds of all answers, and of the one that started a program */
   tri_reward_mean extra[TRI_EXTRAS_MOST];
   int             n_extra;
 } tri_tried;

@@ -10,7 +10,7 @@
 typedef struct tri_tryout_model {
   tri_infer infer;
   bool      open;
-  int64_t   max_tokens; /* of one forward pass */
+  int64_t   max_tokens; /* tokens of one forward pass */
 } tri_tryout_model;
 
 /* Not collective. This process must be the only rank, else TRI_EARG. Loads the model at `path` for the
