@@ -293,8 +293,8 @@ static void too_little_memory_shows_the_table(void **state) {
   cli_sh("sed 's/\"hidden_size\": 32/\"hidden_size\": 40000/; s/\"intermediate_size\": "
          "48/\"intermediate_size\": 90000/;s/\"num_hidden_layers\": 2/\"num_hidden_layers\": 99/; "
          "s/\"num_attention_heads\": 4/\"num_attention_heads\": 400/' config.json >large.json");
-  cli_fails(64, ONE SFT "model.config=large.json", "policy weights", "shard.plan");
-  cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "shard.plan");
+  cli_fails(64, ONE SFT "model.config=large.json", "policy weights", "shard.plan=zero3");
+  cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "shard.plan=zero3");
 }
 
 /* A launcher kills the other ranks as soon as one has failed. The message must come even if rank 0 is the

@@ -643,7 +643,7 @@ static void refuses(void **state) {
     const char *field, *value, *why;
   } c[] = {{"command", TRI_PROGRAM "/verify", "find_program() reward.command " TRI_PROGRAM "/verify"},
            {"command", "no-such-program-at-all", "find_program() reward.command no-such-program-at-all PATH"},
-           {"command", "/tmp", "it is not an executable file"},
+           {"command", "/tmp", "find_program() reward.command /tmp"},
            {"timeout_s", "0", "tri_reward_read_seconds() reward.timeout_s 0"},
            {"timeout_s", "soon", "tri_reward_read_seconds() reward.timeout_s soon 0"},
            {"on_error", "ignore", "tri_reward_read_on_error() reward.on_error ignore"}};
