@@ -1,4 +1,4 @@
-/* history.c - a run's output folder read by others: opened, read again, asked. */
+/* history.c - opens a run's output folder for reading, reads it again and answers questions about it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/text_buffer.h"
@@ -18,7 +18,7 @@ struct tri_history {
   tri_history_keys  keys;
   tri_history_log   log;
   tri_history_life  life;
-  bool              checked; /* the folder was a run's once */
+  bool              checked; /* the folder was once found to be a run's */
 };
 
 void tri_history_close(tri_history **h) {
@@ -36,14 +36,14 @@ static tri_status check_folder(const char *folder) {
   if (strlen(folder) >= TRI_HISTORY_PATH_BYTES - 64)
     TRI_FAIL(TRI_EINPUT, "the path of a run's output folder is too long: %.100s...", folder);
   if (stat(folder, &sb))
-    TRI_FAIL(TRI_EINPUT, "%s: %s; give the output folder of a run, its run.output", folder, strerror(errno));
+    TRI_FAIL(TRI_EINPUT, "%s: %s. Give the output folder of a run (its run.output)", folder, strerror(errno));
   if (!S_ISDIR(sb.st_mode))
-    TRI_FAIL(TRI_EINPUT, "%s: is no folder; give the output folder of a run, its run.output", folder);
+    TRI_FAIL(TRI_EINPUT, "%s: not a folder. Give the output folder of a run (its run.output)", folder);
   if (!tri_file_in(folder, "metrics.jsonl") && !tri_file_in(folder, "deck.yaml") &&
       !tri_file_in(folder, "run.jsonl"))
     TRI_FAIL(TRI_EINPUT,
-             "%s: holds none of metrics.jsonl, run.jsonl and deck.yaml; give the output folder of a run (its "
-             "run.output) once it has started",
+             "%s: holds none of metrics.jsonl, run.jsonl and deck.yaml. Give the output folder of a run "
+             "(its run.output) after the run has started",
              folder);
   return TRI_OK;
 }
@@ -183,9 +183,10 @@ int64_t tri_history_alarm_step(const tri_history *h, int i) {
   return h->log.alarm[i].step;
 }
 
-/* A start that was killed while it loaded has said nothing: what stands there is of the one before. */
+/* A start that was killed while loading wrote no event. The ending in run.jsonl is then that of an earlier
+ * start and does not count. */
 tri_ending tri_history_ending(const tri_history *h) {
-  enum { SLACK_S = 5 }; /* chosen: clocks of two nodes */
+  enum { SLACK_S = 5 }; /* chosen for differences between the clocks of two nodes */
   tri_ending e = tri_history_log_ending(&h->log, NULL);
 
   return e.time_unix_s > 0 && e.time_unix_s + SLACK_S < h->life.start_unix_s ? tri_ending_none() : e;

@@ -1,5 +1,5 @@
-/* history.h - a run's output folder read by others, while it is written too: metrics, deck, events,
- * checkpoints. */
+/* history.h - reads a run's output folder (metrics, deck, events, checkpoints), even while the run writes
+ * it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HISTORY_H
 #define TRI_HISTORY_H
@@ -7,85 +7,87 @@
 #include "base/error.h"
 #include "ending.h"
 
-/* Not collective, all of them; no MPI, nothing is written, no lock is taken. What they hand out, indices
- * too, is borrowed until the next refresh. */
+/* No function here is collective. None uses MPI, writes a file or takes a lock. Returned pointers and indices
+ * are valid until the next refresh. */
 typedef struct tri_history tri_history;
 
-/* folder: a run's OUTPUT. TRI_EINPUT, with what to do, where it holds none of metrics.jsonl, run.jsonl and
- * deck.yaml, or where one of them cannot be read. A line that is not one of ours (not JSON, a name twice,
- * no step, longer than TRI_LINE_BYTES, over 1024 names) is skipped and counted; a last line without its
- * newline waits for the next refresh. A line whose step is not above the one before takes the place of
- * that and of all from its step on. Memory is at most some times what the files hold. Of files larger than
- * any run's (1 GiB, run.jsonl 256 MiB) the last part is read, with a warning. Holes are passed over. */
+/* folder is a run's OUTPUT. TRI_EINPUT, with the cure, if it has none of metrics.jsonl, run.jsonl and
+ * deck.yaml, or if one of them is unreadable. A foreign line is skipped and counted (not JSON, a name twice,
+ * no step, longer than TRI_LINE_BYTES, over 1024 names). A last line without its newline waits for the next
+ * refresh. If a line's step is not above the previous one, the line replaces all rows from its step on.
+ * Memory is at most a few times the size of the files. Files larger than any run writes (1 GiB, run.jsonl 256
+ * MiB) are read only in their last part, with a warning. Holes in files are skipped. */
 TRI_CHECKED tri_status tri_history_open(const char *folder, tri_history **out);
-/* The same, but where the folder cannot be read *out is a run of nothing, and the next refresh tries again.
- * Only TRI_ENOMEM leaves none; the other errors are those of a refresh. */
+/* Does the same, but if the folder is unreadable, *out is an empty run and the next refresh tries again. *out
+ * is NULL only after TRI_ENOMEM. Other errors are those of a refresh. */
 TRI_CHECKED tri_status tri_history_open_any(const char *folder, tri_history **out);
 void                   tri_history_close(tri_history **h);
-/* Reads what was added since; all again where a file was cut back or replaced (a resume). *changed:
- * anything is new. After an error, which open has too, the next call goes on. */
+/* Reads the lines added since the last call. A file that was cut back or replaced, as by a resume, is read
+ * again from its start. *changed is true if anything is new. After an error, also one of open, the next call
+ * goes on. */
 TRI_CHECKED tri_status tri_history_refresh(tri_history *h, bool *changed);
 
 const char *tri_history_folder(const tri_history *h);
 int64_t     tri_history_bad_lines(const tri_history *h);
 int64_t     tri_history_rows(const tri_history *h); /* lines of metrics.jsonl */
 const int64_t     *
-tri_history_step(const tri_history *h);     /* [rows], ascending; 0: the evaluation before step 1 */
-int tri_history_n_series(const tri_history *h); /* names of numbers, in the order of their first line */
+tri_history_step(const tri_history *h);     /* [rows], ascending, 0 for the evaluation before step 1 */
+int tri_history_n_series(const tri_history *h); /* names of numbers, in order of first appearance */
 const char *tri_history_name(const tri_history *h, int series);
-/* The numbers of a series: value [n] in row [n], ascending. A row that is not among them had null, or no such
- * name. */
+/* The numbers of a series, value [n] in row [n], ascending. In any other row the name was null or missing. */
 typedef struct tri_history_points {
   const int32_t *row;
   const double  *value;
   int64_t        n;
 } tri_history_points;
 tri_history_points tri_history_points_of(const tri_history *h, int series);
-double             tri_history_at(const tri_history *h, int series, int64_t row); /* NaN: it has none there */
-int                tri_history_find(const tri_history *h, const char *name);      /* -1: none */
-const char        *tri_history_text(const tri_history *h,
-                                    const char        *name); /* the last text of a name; NULL: none */
-int64_t tri_history_text_step(const tri_history *h, const char *name); /* of that text's line; -1: none */
+double             tri_history_at(const tri_history *h, int series, int64_t row); /* NaN if there is none */
+int                tri_history_find(const tri_history *h, const char *name);      /* -1 if there is none */
+const char *tri_history_text(const tri_history *h, const char *name);  /* the last text of a name, or NULL */
+int64_t tri_history_text_step(const tri_history *h, const char *name); /* step of that text's line, or -1 */
 
-/* The deck as used, flattened, in the file's order: "train.steps" and its value as deck.yaml spells it,
- * without quotes; a list as [a, b]; of a list of mappings "reward[0].name". None where the deck cannot be
- * read. */
+/* The deck as used, flattened, in the file's order. A key such as "train.steps" has its value as deck.yaml
+ * spells it, without quotes. A list has the form [a, b]. Keys in a list of mappings have the form
+ * "reward[0].name". An unreadable deck has no keys. */
 int         tri_history_n_keys(const tri_history *h);
 const char *tri_history_key(const tri_history *h, int i);
 const char *tri_history_key_value(const tri_history *h, int i);
-const char *tri_history_deck(const tri_history *h, const char *key); /* NULL: not there */
-const char *tri_history_deck_error(const tri_history *h);            /* why it cannot be read; NULL: it can */
+const char *tri_history_deck(const tri_history *h, const char *key); /* NULL if the deck lacks the key */
+const char *tri_history_deck_error(const tri_history *h);            /* why the deck is unreadable, or NULL */
 
-/* Alarms and errors of run.jsonl, oldest first, the last 1000; each one line without control characters. A
- * folder without that file, of an earlier version, has none. */
+/* The last 1000 alarms and errors of run.jsonl, oldest first. Each is one line without control characters.
+ * There are none without run.jsonl, as in folders of an earlier version. */
 int         tri_history_n_alarms(const tri_history *h);
 const char *tri_history_alarm(const tri_history *h, int i);
-const char *tri_history_alarm_code(const tri_history *h, int i); /* of an error its cause */
-int64_t     tri_history_alarm_step(const tri_history *h, int i); /* -1: not known */
+const char *tri_history_alarm_code(const tri_history *h, int i); /* for an error, its cause */
+int64_t     tri_history_alarm_step(const tri_history *h, int i); /* -1 if unknown */
 bool        tri_history_alarm_is_error(const tri_history *h, int i);
-int         tri_history_first_alarm(const tri_history *h); /* of the newest start; n_alarms: it has none */
+int         tri_history_first_alarm(const tri_history *h); /* first of the newest start, n_alarms if it has
+                                                            * none */
 
-/* The newest start, an object of run.jsonl (src/report/README.md) with members of any type; NULL: none. */
+/* Returns the newest start event, an object of run.jsonl (src/report/README.md) with members of any type, or
+ * NULL. */
 const struct json_t *tri_history_start(const tri_history *h);
-/* How the newest start ended. */
+/* Returns how the newest start ended. */
 tri_ending  tri_history_ending(const tri_history *h);
-const char *tri_history_phase(const tri_history *h); /* what that start does, or did last; "": not known */
-int64_t     tri_history_phase_step(const tri_history *h); /* in which step; -1: not known */
-int64_t     tri_history_said_steps(const tri_history *h); /* all steps, as it said; -1: it did not */
-int         tri_history_starts(const tri_history *h);     /* in run.jsonl; -1: there is no such file */
-int64_t     tri_history_bad_events(const tri_history *h); /* lines of run.jsonl that are none of ours */
+const char *tri_history_phase(const tri_history *h);      /* phase of that start, "" if unknown */
+int64_t     tri_history_phase_step(const tri_history *h); /* step of that phase, -1 if unknown */
+int64_t     tri_history_said_steps(const tri_history *h); /* number of all steps in the start event, or -1 */
+int         tri_history_starts(const tri_history *h);     /* starts in run.jsonl, -1 without that file */
+int64_t     tri_history_bad_events(const tri_history *h); /* foreign lines of run.jsonl */
 
 enum { TRI_HISTORY_HOST_BYTES = 64 };
 typedef struct tri_history_life {
-  int64_t checkpoint;                   /* step of the newest whole checkpoint (LATEST); -1: none */
-  double  checkpoint_unix_s;            /* when it was written; 0: none */
+  int64_t checkpoint;                   /* step of the newest whole checkpoint (LATEST), or -1 */
+  double  checkpoint_unix_s;            /* when it was written, 0 if there is none */
   bool    is_saving;                    /* a checkpoint is being written, or was when the run ended */
-  bool    has_start;                    /* OUTPUT/.start: a start has the folder, or was killed in it */
-  char    host[TRI_HISTORY_HOST_BYTES]; /* of that start's rank 0, visible; "": not known */
-  int64_t pid;                          /* its process there; 0: not known */
-  double  start_unix_s;                 /* 0: not known */
-  double  seen_unix_s;                  /* the last change of what a run writes; 0: none */
+  bool    has_start;                    /* OUTPUT/.start exists, so a start uses the folder or was killed in
+                                         * it */
+  char    host[TRI_HISTORY_HOST_BYTES]; /* host of that start's rank 0, visible, "" if unknown */
+  int64_t pid;                          /* its process there, 0 if unknown */
+  double  start_unix_s;                 /* 0 if unknown */
+  double  seen_unix_s;                  /* last change of any file of the run, 0 if none */
 } tri_history_life;
 const tri_history_life *tri_history_life_of(const tri_history *h);
-int64_t                 tri_history_checkpoint(const tri_history *h); /* the same step */
+int64_t                 tri_history_checkpoint(const tri_history *h); /* same as life's checkpoint */
 #endif

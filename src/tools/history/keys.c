@@ -1,4 +1,4 @@
-/* keys.c - deck.yaml as a flat list of keys and values. */
+/* keys.c - reads deck.yaml as a flat list of keys and values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "history_impl.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DECK_BYTES = 1 << 20 }; /* as deck.h */
+enum { DECK_BYTES = 1 << 20 }; /* same as in deck.h */
 
 static void clear(tri_history_keys *k) {
   for (int64_t i = 0; i < k->n; i++) {
@@ -28,7 +28,7 @@ void tri_history_keys_free(tri_history_keys *k) {
   *k = (tri_history_keys){.n = 0};
 }
 
-/* section.key, key, section[2].field or section.key[2].field; of a mapping section.key.field */
+/* Writes section.key, key, section[2].field or section.key[2].field, and section.key.field for a mapping. */
 static tri_status put_key(const tri_deck_entry *e, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%s%s%s", e->section, e->section[0] && e->key[0] ? "." : "", e->key));
   if (e->index == TRI_DECK_MAPPING && e->field[0]) return tri_text_printf(out, ".%s", e->field);
@@ -39,7 +39,8 @@ static bool is_empty(const tri_deck_entry *e) {
   return e->index == TRI_DECK_EMPTY_LIST || e->part == TRI_DECK_EMPTY_LIST;
 }
 
-/* The entry, with those behind it that belong to the same list; *used: how many. */
+/* Writes the value of the entry at `at` and of the following entries of the same list. *used is their
+ * number. */
 static tri_status put_value(const tri_deck *d, int at, tri_text *out, int *used) {
   const tri_deck_entry *e = tri_deck_at(d, at);
   bool is_field = e->field[0], is_list = is_field ? e->part != TRI_DECK_PLAIN : e->index != TRI_DECK_PLAIN;
@@ -70,7 +71,7 @@ static tri_status add_row(tri_history_keys *k, const tri_deck *d, int at, int *u
   TRI_TRY_DONE(put_value(d, at, &value, used));
   TRI_TRY_DONE(TRI_GROW(k->row, k->cap, k->n + 1));
   TRI_TRY_DONE(tri_copy_text(key.data ? key.data : "", &row.key));
-  /* a run of a version that did not mask them may have left secrets there */
+  /* runs of versions without masking may have left secrets in deck.yaml */
   TRI_TRY_DONE(tri_mask_text(value.data ? value.data : "", &shown));
   TRI_TRY_DONE(tri_copy_text(shown.data ? shown.data : "", &row.value));
   k->row[k->n++] = row;
@@ -97,7 +98,7 @@ done:
   return st;
 }
 
-/* A deck that cannot be read is told of: the numbers can do without it. */
+/* Keeps the error of an unreadable deck for display. The metrics are still usable without the deck. */
 static tri_status note_error(tri_history_keys *k, tri_status st) {
   if (st == TRI_OK || st == TRI_ENOMEM) return st;
   clear(k);
@@ -120,7 +121,7 @@ tri_status tri_history_keys_read(tri_history_keys *k, const char *folder, bool *
   *changed = true;
   if (!now.st_ino) return TRI_OK;
   st = tri_file_open_if(path, &fd);
-  if (st == TRI_OK && fd < 0) k->seen = (struct stat){0}; /* gone since; it may come again */
+  if (st == TRI_OK && fd < 0) k->seen = (struct stat){0}; /* it vanished after stat and may come back */
   if (fd < 0) return note_error(k, st);
   st = note_error(k, read_deck(k, path, fd));
   close(fd);

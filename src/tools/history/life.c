@@ -1,4 +1,4 @@
-/* life.c - signs of life of a run: its start, its checkpoints, when its files last changed. */
+/* life.c - finds a run's signs of life (its start, its checkpoints, the last change of its files). */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "history_impl.h"
@@ -17,7 +17,7 @@ static double time_of(const struct stat *sb) {
   return (double)sb->st_mtim.tv_sec + 1e-9 * (double)sb->st_mtim.tv_nsec;
 }
 
-/* When FOLDER/NAME changed last; 0: it is not there. */
+/* Returns the time of FOLDER/NAME's last change, or 0 if it is missing. */
 static double changed_at(const char *folder, const char *name) {
   char        path[TRI_HISTORY_PATH_BYTES];
   struct stat sb;
@@ -28,7 +28,7 @@ static double changed_at(const char *folder, const char *name) {
 
 static double later(double a, double b) { return a > b ? a : b; }
 
-/* step-00000040 and what follows it; -1: no such name. */
+/* Returns the step in a name such as step-00000040, or -1 for other names. *rest points behind the digits. */
 static int64_t step_of(const char *name, const char **rest) {
   char *end;
 
@@ -39,7 +39,7 @@ static int64_t step_of(const char *name, const char **rest) {
   return errno ? -1 : step;
 }
 
-/* LATEST is a link to the folder of a step; whole is what has a manifest. */
+/* LATEST is a link to the folder of a step. A checkpoint is whole if it has a manifest. */
 static void look_latest(tri_history_life *life, const char *folder) {
   char        path[TRI_HISTORY_PATH_BYTES], target[64];
   const char *rest = "";
@@ -55,7 +55,7 @@ static void look_latest(tri_history_life *life, const char *folder) {
   if (life->checkpoint < 0) life->checkpoint_unix_s = 0;
 }
 
-/* A step's folder that is not whole yet. */
+/* Looks for a step's folder that is not yet whole. */
 static void look_saving(tri_history_life *life, const char *folder) {
   char           path[TRI_HISTORY_PATH_BYTES];
   struct dirent *e;
@@ -72,7 +72,7 @@ static void look_saving(tri_history_life *life, const char *folder) {
   if (d) closedir(d);
 }
 
-/* "...; process 123 on HOST, at 1795823708", as src/run/start.c writes it. */
+/* Reads "...; process 123 on HOST, at 1795823708", as src/run/start.c writes it. */
 static void look_start(tri_history_life *life, const char *folder) {
   char        path[TRI_HISTORY_PATH_BYTES], *text = NULL, host[TRI_HISTORY_HOST_BYTES];
   const char *at;
@@ -100,7 +100,7 @@ void tri_history_life_look(tri_history_life *life, const char *folder, bool *cha
                                      "deck.yaml",     "checkpoints", "rollouts", "eval"};
   tri_history_life         now;
 
-  memset(&now, 0, sizeof now); /* compared as bytes */
+  memset(&now, 0, sizeof now); /* memset, because the structs are compared as bytes */
   now.checkpoint = -1;
   for (size_t i = 0; i < sizeof file / sizeof *file; i++)
     now.seen_unix_s = later(now.seen_unix_s, changed_at(folder, file[i]));

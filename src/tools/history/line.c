@@ -1,4 +1,4 @@
-/* line.c - a line of metrics as fields: plain ones, as ours are, at the speed of the disk, others by
+/* line.c - splits a line of metrics into fields, plain lines at the speed of the disk and others by
  * jansson. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NESTED_MOST = 1 << 12 }; /* objects and lists of a line; chosen: ours have one */
+enum { NESTED_MOST = 1 << 12 }; /* objects and lists of a line, chosen, since our lines have one */
 
 void tri_history_fields_free(tri_history_fields *f) {
   json_decref(f->object);
@@ -20,7 +20,7 @@ void tri_history_fields_free(tri_history_fields *f) {
   *f = (tri_history_fields){0};
 }
 
-/* A place in a line that ends with a NUL. */
+/* A position in a line that ends with a NUL. */
 typedef struct cursor {
   const char *p;
 } cursor;
@@ -34,7 +34,7 @@ static bool take(cursor *c, char wanted) {
   return true;
 }
 
-/* "..." of printable ASCII without a backslash. */
+/* Takes a string "..." of printable ASCII without a backslash. */
 static bool take_string(cursor *c, const char **text, int *n) {
   if (!take(c, '"')) return false;
   *text = c->p;
@@ -43,7 +43,8 @@ static bool take_string(cursor *c, const char **text, int *n) {
   return *c->p++ == '"';
 }
 
-/* Behind a number as JSON spells it, strtod reads more; NULL: there is none. */
+/* Returns the position after a number in JSON's syntax, or NULL if there is none. strtod alone would accept
+ * more. */
 static const char *skip_number(const char *p, bool *whole) {
   p += *p == '-';
   if (*p < '0' || *p > '9' || (*p == '0' && p[1] >= '0' && p[1] <= '9')) return NULL;
@@ -67,7 +68,7 @@ static bool take_number(cursor *c, tri_history_field *f) {
   f->kind = TRI_FIELD_NUMBER;
   errno = 0;
   if (whole) f->step = strtoll(c->p, NULL, 10);
-  if (errno) return false; /* jansson has no such integers */
+  if (errno) return false; /* jansson rejects integers of this size */
   if (f->step < 0) f->step = -1;
   c->p = end;
   return true;
@@ -87,7 +88,7 @@ static bool take_value(cursor *c, tri_history_field *f) {
   return true;
 }
 
-/* Takes a field. False: its name stands there already, which no line of ours has. */
+/* Takes a field. Returns false if its name is already there, as in no line of ours. */
 static bool add_name(tri_history_fields *f, const tri_history_field *one) {
   size_t at = tri_history_slot(one->name, (size_t)one->n_name);
 
@@ -99,7 +100,7 @@ static bool add_name(tri_history_fields *f, const tri_history_field *one) {
   return true;
 }
 
-/* *plain: all of the line was taken; else nothing is said of it. */
+/* *plain is true if the whole line was taken. Otherwise the line may still be valid JSON. */
 static tri_status take_plain(const char *text, tri_history_fields *out, bool *plain) {
   cursor c = {text};
   bool   more;
@@ -153,7 +154,7 @@ tri_status tri_history_parse(const char *text, size_t n, tri_history_fields *out
   json_decref(out->object);
   out->object = NULL;
   out->n = 0;
-  TRI_TRY(take_plain(text, out, good)); /* which stops at a NUL within the line */
+  TRI_TRY(take_plain(text, out, good)); /* it stops at a NUL inside the line */
   if (*good && strlen(text) == n) return TRI_OK;
   out->n = 0;
   return take_json(text, n, out, good);

@@ -1,5 +1,4 @@
-/* marks.c - what the names in a run's folder tell: until which steps its deck was another, which checkpoint
- * is the best. */
+/* marks.c - reads from the names in a run's folder when its deck changed and which checkpoint is the best. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "marks.h"
 
@@ -11,7 +10,7 @@
 
 enum { PATH_BYTES = 4096, NAME_BYTES = 64 };
 
-/* The step of a name that is `form` of it, to the letter; -1: it is none. */
+/* Returns the step of a name of exactly the form `before`, eight digits or more, `behind`, or -1. */
 static int64_t step_of(const char *name, const char *before, const char *behind) {
   char      again[NAME_BYTES];
   long long step;
@@ -22,7 +21,7 @@ static int64_t step_of(const char *name, const char *before, const char *behind)
   return step >= 0 && !strcmp(again, name) ? step : -1;
 }
 
-/* Ascending; where there are too many the earliest goes. */
+/* Inserts in ascending order. If there are too many, the earliest goes. */
 static void add(tri_marks *m, int64_t step) {
   int at = m->n;
 

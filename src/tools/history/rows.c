@@ -1,4 +1,4 @@
-/* rows.c - metrics.jsonl as the numbers of each name, a row for each line. */
+/* rows.c - holds metrics.jsonl as the numbers of each name, with a row for each line. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "history_impl.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { METRICS_BYTES = 1 << 30 }; /* chosen: a run of a million steps writes as much */
-/* Chosen: more than a run can do, and few enough to be reckoned with. */
+enum { METRICS_BYTES = 1 << 30 }; /* chosen as the size a run of a million steps writes */
+/* Chosen as more than a run can do, and small enough for safe arithmetic. */
 static const int64_t step_most = 1000000000000000;
 
 static void clear(void *ctx) {
@@ -36,7 +36,7 @@ static bool is_named(const char *have, const tri_history_field *f) {
   return !strncmp(have, f->name, (size_t)f->n_name) && !have[f->n_name];
 }
 
-/* Lines name the same in the same order, mostly: `guess` is the one behind the last that was found. */
+/* Lines mostly have the same names in the same order. `guess` is the series after the one found last. */
 static int64_t find_series(const tri_history_table *r, const tri_history_field *f, int64_t guess) {
   if (guess < r->n_series && is_named(r->series[guess].name, f)) return guess;
   for (size_t at = tri_history_slot(f->name, (size_t)f->n_name); r->slot[at];
@@ -52,7 +52,7 @@ static tri_status add_series(tri_history_table *r, const tri_history_field *f, i
   *at = r->n_series++;
   r->series[*at] = (tri_history_series){.row = NULL};
   snprintf(r->series[*at].name, TRI_HISTORY_NAME_BYTES, "%.*s", f->n_name, f->name);
-  while (r->slot[slot]) slot = (slot + 1) % TRI_HISTORY_NAME_SLOTS; /* half of them are free */
+  while (r->slot[slot]) slot = (slot + 1) % TRI_HISTORY_NAME_SLOTS; /* half of the slots are free */
   r->slot[slot] = (uint16_t)r->n_series;
   return TRI_OK;
 }
@@ -66,7 +66,7 @@ static tri_status add_number(tri_history_series *s, int64_t row, double value) {
   return TRI_OK;
 }
 
-/* Forgets the rows from this one on. */
+/* Discards all rows from row n_row on. */
 static void cut_rows(tri_history_table *r, int64_t n_row) {
   if (n_row >= r->n_row) return;
   r->n_row = n_row;
@@ -100,7 +100,7 @@ static tri_status set_word(tri_history_table *r, const tri_history_field *f, int
 static bool is_too_long(const tri_history_field *f) { return f->n_name >= TRI_HISTORY_NAME_BYTES; }
 static bool is_step(const tri_history_field *f) { return f->n_name == 4 && !memcmp(f->name, "step", 4); }
 
-/* The line's step where it is one of ours, else -1. Finds the series of its numbers. */
+/* Returns the line's step, or -1 if the line is foreign. Finds the series of its numbers. */
 static int64_t step_of(tri_history_table *r) {
   int64_t step = -1, added = 0, last = -1;
 
@@ -116,7 +116,7 @@ static int64_t step_of(tri_history_table *r) {
   return r->n_series + added <= TRI_HISTORY_NAMES_MOST && step <= step_most ? step : -1;
 }
 
-/* The first row whose step is not below. */
+/* Returns the first row with a step not below `step`. */
 static int64_t first_from(const tri_history_table *r, int64_t step) {
   int64_t low = 0, high = r->n_row;
 
@@ -136,7 +136,7 @@ static tri_status put_fields(tri_history_table *r, int64_t step) {
   for (int64_t i = 0; i < r->fields.n; i++) {
     const tri_history_field *f = &r->fields.field[i];
     int64_t                  at = f->series;
-    if (is_too_long(f)) continue; /* none of ours; the others of its line are read */
+    if (is_too_long(f)) continue; /* a foreign name, the line's other names are read */
     if (f->kind == TRI_FIELD_TEXT) TRI_TRY(set_word(r, f, step));
     if (is_step(f) || f->kind != TRI_FIELD_NUMBER) continue;
     if (at < 0) TRI_TRY(add_series(r, f, &at));

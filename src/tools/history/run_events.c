@@ -1,4 +1,4 @@
-/* run_events.c - run.jsonl: alarms, starts, what the run does, how the newest start ended. */
+/* run_events.c - reads run.jsonl for alarms, starts, the current phase and how the newest start ended. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "history_impl.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-  VERSION = 1,           /* of lines that are read */
-  LOG_BYTES = 256 << 20, /* chosen: some times what a run of a million steps writes */
-  EVENT_BYTES = 8 << 20, /* of a line; chosen: a start on 50,000 nodes that are all unlike */
-  NESTED_MOST = 1 << 17  /* objects and lists of a line; chosen for the same */
+  VERSION = 1,           /* of the lines this program reads */
+  LOG_BYTES = 256 << 20, /* chosen as a few times the size a run of a million steps writes */
+  EVENT_BYTES = 8 << 20, /* of a line, chosen for a start on 50,000 nodes that all differ */
+  NESTED_MOST = 1 << 17  /* objects and lists of a line, chosen for the same start */
 };
 
 static void clear(void *ctx) {
@@ -43,7 +43,7 @@ void tri_history_log_free(tri_history_log *l) {
 
 /* ---- members of an event ---- */
 
-/* Text of a member in one line, visible; "" where it is none, cut where it is longer. */
+/* Returns a member's text in one visible line, cut to `bytes`, or "" if it is no text. */
 static const char *text_of(const json_t *event, const char *name, char *out, size_t bytes) {
   const json_t *value = json_object_get(event, name);
   const char   *text = json_string_value(value);
@@ -61,7 +61,7 @@ static const char *text_of(const json_t *event, const char *name, char *out, siz
   return out;
 }
 
-/* A whole number from 0 on; -1: else. */
+/* Returns a member's value if it is a whole number >= 0, else -1. */
 static int64_t count_of(const json_t *event, const char *name) {
   const json_t *value = json_object_get(event, name);
 
@@ -93,19 +93,19 @@ static tri_status add_alarm(tri_history_log *l, const tri_history_alarm_row *ala
   return TRI_OK;
 }
 
-/* What this program cannot read is an alarm itself, once for each start. */
+/* Adds an alarm about lines of another version, once for each start. */
 static tri_status meet_foreign(tri_history_log *l, int64_t version) {
   char                  text[128];
   tri_history_alarm_row alarm = {.text = text, .code = (char[]){"foreign_version"}, .step = -1};
 
   if (l->n_foreign++) return TRI_OK;
   snprintf(text, sizeof text,
-           "run.jsonl has lines of version %lld, which this program passes over: it reads %d",
+           "run.jsonl has lines of version %lld. They are skipped, because this program reads version %d",
            (long long)version, VERSION);
   return add_alarm(l, &alarm);
 }
 
-/* ---- events: false, it is none of ours ---- */
+/* ---- events, where false means a foreign event ---- */
 
 static void take_start(tri_history_log *l, json_t *event) {
   json_decref(l->start);
@@ -135,7 +135,7 @@ static tri_status take_alarm(tri_history_log *l, const json_t *event, bool *good
   return *good ? add_alarm(l, &alarm) : TRI_OK;
 }
 
-/* What an end and a verdict have in common. */
+/* Reads the members common to an end and a verdict. */
 static tri_ending ending_of(const json_t *event) {
   tri_ending e = tri_ending_none();
 
@@ -158,14 +158,14 @@ static tri_status add_error(tri_history_log *l, const json_t *event, const tri_e
 }
 
 static tri_status take_verdict(tri_history_log *l, const json_t *event, bool *good) {
-  enum { CODE = 76 }; /* src/README.md: a peer hung or died */
+  enum { CODE = 76 }; /* exit code in src/README.md for a peer that hung or died */
   tri_ending e = ending_of(event);
 
   *good = e.cause[0];
   if (!*good) return TRI_OK;
   e.state = TRI_ENDING_FAILED;
   e.exit_code = CODE;
-  /* who judges later may only see what came of the first */
+  /* a later verdict may only see consequences of the first failure */
   if (l->verdict.state == TRI_ENDING_OPEN || strcmp(l->verdict.tag, e.tag) != 0) l->verdict = e;
   return add_error(l, event, &e);
 }
@@ -192,7 +192,7 @@ static tri_status take_event(tri_history_log *l, json_t *event, bool *good) {
   if (!strcmp(name, "state")) *good = take_state(l, event);
   if (!strcmp(name, "alarm")) return take_alarm(l, event, good);
   if (!strcmp(name, "verdict")) return take_verdict(l, event, good);
-  return !strcmp(name, "end") ? take_end(l, event, good) : TRI_OK; /* others say nothing that is asked for */
+  return !strcmp(name, "end") ? take_end(l, event, good) : TRI_OK; /* other events are not needed here */
 }
 
 /* ---- lines ---- */
@@ -247,14 +247,14 @@ tri_ending tri_history_log_ending(const tri_history_log *l, const char *tag) {
   bool has_end = l->end.state != TRI_ENDING_OPEN && (!tag || !strcmp(l->end.tag, tag));
 
   if (has_verdict) return l->verdict;
-  /* a later start that was refused, and has no event of its start, undoes nothing */
+  /* a later start that was refused before its start event changes nothing about a finished run */
   if (!tag && l->done.state != TRI_ENDING_OPEN) return l->done;
   return has_end ? l->end : tri_ending_none();
 }
 
 tri_status tri_ending_read(const char *folder, const char *tag, tri_ending *out) {
   tri_history_log l = {.steps = -1};
-  char            shown[TRI_ENDING_WORD_BYTES]; /* as it is written: visible, and cut */
+  char            shown[TRI_ENDING_WORD_BYTES]; /* the tag as run.jsonl has it, visible and cut */
   bool            changed = false;
   tri_status      st;
 

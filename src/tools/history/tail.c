@@ -1,7 +1,6 @@
-/* tail.c - a file that grows, line by line: only what is new is read, all of it where the file is another
- * one. */
+/* tail.c - reads the new lines of a growing file, or all lines if the file was replaced. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE /* SEEK_DATA */
+#define _GNU_SOURCE /* for SEEK_DATA */
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "history_impl.h"
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 }; /* bytes; chosen: few calls, little memory */
+enum { CHUNK = 1 << 20 }; /* bytes, chosen for few calls and little memory */
 
 bool tri_history_is_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -34,7 +33,7 @@ static void forget(tri_history_tail *t, const tri_history_reader *to) {
   t->seen = (struct stat){0};
 }
 
-/* Up to n bytes at `at`, fewer at the file's end only. */
+/* Reads up to n bytes at `at`, fewer only at the end of the file. */
 static tri_status read_at(int fd, const char *path, int64_t at, char *out, int64_t n, int64_t *have) {
   *have = 0;
   while (*have < n) {
@@ -47,7 +46,8 @@ static tri_status read_at(int fd, const char *path, int64_t at, char *out, int64
   return TRI_OK;
 }
 
-/* Is what was taken still there? A file that was cut back and has grown again ends elsewhere. */
+/* Finds out if the bytes taken so far are still there. A file that was cut back and has grown again differs
+ * in the last of them. */
 static tri_status find_same(const tri_history_tail *t, int fd, const char *path, const struct stat *now,
                             bool *same) {
   char    before[sizeof t->before];
@@ -60,7 +60,7 @@ static tri_status find_same(const tri_history_tail *t, int fd, const char *path,
   return TRI_OK;
 }
 
-/* The lines of the buffer are handed on; what is left of it is half a line. */
+/* Hands on the whole lines of the buffer. An unfinished line stays in it. */
 static tri_status take_lines(tri_history_tail *t, const tri_history_reader *to) {
   char *at = t->buffer, *end = t->buffer + t->n_buffer, *newline;
 
@@ -81,7 +81,7 @@ static tri_status take_lines(tri_history_tail *t, const tri_history_reader *to) 
   t->n_buffer = end - at;
   memmove(t->buffer, at, (size_t)t->n_buffer);
   if (t->n_buffer <= TRI_LINE_BYTES) return TRI_OK;
-  if (!t->skips) TRI_TRY(to->line(to->ctx, NULL, 0)); /* too long already: its rest is passed over */
+  if (!t->skips) TRI_TRY(to->line(to->ctx, NULL, 0)); /* already too long, so its rest is skipped */
   t->skips = true;
   t->at += t->n_buffer;
   t->n_before = 0;
@@ -89,7 +89,7 @@ static tri_status take_lines(tri_history_tail *t, const tri_history_reader *to) 
   return TRI_OK;
 }
 
-/* Nothing of what stands before `at` is read: it counts as the beginning of a line that is too long. */
+/* Skips all bytes before `at`. They count as the beginning of a line that is too long. */
 static tri_status pass_over(tri_history_tail *t, int64_t at, const tri_history_reader *to) {
   if (!t->skips) TRI_TRY(to->line(to->ctx, NULL, 0));
   t->skips = true;
@@ -99,22 +99,22 @@ static tri_status pass_over(tri_history_tail *t, int64_t at, const tri_history_r
   return TRI_OK;
 }
 
-/* A hole is zeros, in which no line ends: one longer than any line is not read. */
+/* A hole reads as zeros without a newline. A hole longer than any line is not read. */
 static tri_status pass_hole(tri_history_tail *t, int fd, int64_t size, const tri_history_reader *to) {
   int64_t at = t->at + t->n_buffer;
   off_t   data = lseek(fd, (off_t)at, SEEK_DATA);
 
-  if (data < 0 && errno != ENXIO) return TRI_OK; /* the file system knows of no holes */
+  if (data < 0 && errno != ENXIO) return TRI_OK; /* this file system does not report holes */
   if (data < 0 || data > size) data = (off_t)size;
   return data - at > TRI_LINE_BYTES ? pass_over(t, data, to) : TRI_OK;
 }
 
-/* Of a file that no run writes, all but the last part. */
+/* Skips all but the last part of a file larger than any run writes. */
 static tri_status pass_most(tri_history_tail *t, const char *path, int64_t size,
                             const tri_history_reader *to) {
   if (size - t->at <= to->most) return TRI_OK;
-  tri_log(TRI_LOG_WARN, "%s: has %.1f GiB that were not read before: only the last %.2f GiB of them are",
-          path, (double)(size - t->at) / (1 << 30), (double)to->most / (1 << 30));
+  tri_log(TRI_LOG_WARN, "%s: %.1f GiB are new, more than a run writes. Only the last %.2f GiB are read", path,
+          (double)(size - t->at) / (1 << 30), (double)to->most / (1 << 30));
   return pass_over(t, size - to->most, to);
 }
 
@@ -162,8 +162,8 @@ tri_status tri_history_tail_read(tri_history_tail *t, const char *path, const tr
   }
   st = read_open(t, fd, path, to, changed);
   close(fd);
-  TRI_FREE(t->buffer); /* it is read again from `at`: many runs may be looked at */
+  TRI_FREE(t->buffer); /* freed, because many runs may be open, and read again from `at` */
   t->cap = t->n_buffer = 0;
-  if (st != TRI_OK) forget(t, to); /* the next call begins anew */
+  if (st != TRI_OK) forget(t, to); /* the next call reads from the start */
   return st;
 }

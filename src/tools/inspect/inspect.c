@@ -1,4 +1,4 @@
-/* inspect.c - what trireme inspect shows: lines for people, or one JSON value. */
+/* inspect.c - writes the result of trireme inspect as lines for people or as one JSON value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "inspect.h"
 
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME_COLUMNS = 47 }; /* chosen: model.layers.31.post_attention_layernorm.weight */
+enum { NAME_COLUMNS = 47 }; /* chosen for model.layers.31.post_attention_layernorm.weight */
 
-/* Text of a file that may be anybody's, made fit for a terminal; returns its bytes. */
+/* Makes text of a file from any origin fit for a terminal. Returns its bytes. */
 static size_t shown(const char *text, char *out, size_t cap) {
   return tri_visible(text, strlen(text), "", out, cap);
 }
@@ -30,7 +30,7 @@ static int64_t file_bytes(const tri_inspected *f, const char *name) {
   return stat(path, &sb) ? -1 : (int64_t)sb.st_size;
 }
 
-/* The name and the value, as JSON, of the i-th attribute of /state; a hash as messages show it. */
+/* Reads the i-th attribute of /state, its name and its value as JSON. A hash is written as in messages. */
 static tri_status state_value(const tri_inspected *f, int i, tri_text *name, tri_text *value) {
   tri_status st = TRI_OK;
   char       kind;
@@ -79,7 +79,7 @@ static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out
                          s->H, s->D, s->G, s->V, (long long)s->max_pos);
 }
 
-/* Of one attribute. */
+/* Prints one attribute. */
 static tri_status print_value(const tri_text *name, const tri_text *value, tri_text *out) {
   tri_status st = TRI_OK;
   size_t     n_name = name->len * TRI_VISIBLE_MOST + 1, n_value = value->len * TRI_VISIBLE_MOST + 1;
@@ -116,7 +116,7 @@ done:
   return st;
 }
 
-/* What computed it, as far as the checkpoint says. */
+/* Prints the hardware and software record of the checkpoint, if it has one. */
 static tri_status print_record(const tri_inspected *f, bool json, tri_text *out) {
   const char *record = tri_ckpt_record(f->ckpt);
 
@@ -160,7 +160,7 @@ static tri_status print_tensor_json(const tri_inspected_row *r, bool first, tri_
   return tri_text_printf(out, "], \"bytes\": %lld}", (long long)r->bytes);
 }
 
-/* In one line where that is as wide as a screen, else the name above the rest. */
+/* Prints one line, or two with the name above the rest if one would be wider than a screen. */
 static tri_status print_tensor(const tri_inspected_row *r, tri_text *out) {
   char   name[TRI_VISIBLE_MOST * 1300], shape[128] = "[", size[TRI_CELL_BYTES], rest[256];
   size_t n = 1;
@@ -178,7 +178,7 @@ static tri_status print_tensor(const tri_inspected_row *r, tri_text *out) {
   return tri_text_printf(out, "  %s\n%*s\n", name, TRI_SCREEN_COLUMNS, rest);
 }
 
-/* In the order of the file, under a heading for the group they lie in. */
+/* Prints the tensors in the file's order, under a heading for each group. */
 static tri_status print_each(const tri_inspected *f, tri_text *out) {
   char name[TRI_VISIBLE_MOST * 256];
 
@@ -193,7 +193,7 @@ static tri_status print_each(const tri_inspected *f, tri_text *out) {
   return TRI_OK;
 }
 
-/* The tensors that lie in one group, or in no group, and have one type. */
+/* Sum over the tensors of one data type in one group, or outside all groups. */
 typedef struct sum {
   int64_t n, count, bytes;
 } sum;
@@ -204,7 +204,7 @@ static int compare_kinds(const tri_inspected_row *a, const tri_inspected_row *b)
   return c ? c : strcmp(a->dtype, b->dtype);
 }
 
-/* Within a kind by place: all are of one array. */
+/* Sorts by kind, and within a kind by position, since all rows are in one array. */
 static int by_kind(const void *a, const void *b) {
   const tri_inspected_row *x = *(tri_inspected_row *const *)a, *y = *(tri_inspected_row *const *)b;
   int                      c = compare_kinds(x, y);
@@ -221,11 +221,12 @@ static tri_status print_sum(const tri_inspected_row *r, const sum *s, tri_text *
                          (long long)s->count, size);
 }
 
-/* In the order of each kind's first tensor, where its sum is kept. */
+/* Prints the sums in the order of each kind's first tensor. all[i] holds the sum of the kind that tensor i
+ * begins. */
 static tri_status print_sums(const tri_inspected *f, tri_text *out) {
   tri_status          st = TRI_OK;
   tri_inspected_row **order = NULL;
-  sum                *all = NULL, *s = NULL; /* all: [n_tensor] */
+  sum                *all = NULL, *s = NULL; /* `all` has [n_tensor] */
 
   TRI_TRY_DONE(TRI_ALLOC(order, f->n_tensor));
   TRI_TRY_DONE(TRI_ALLOC(all, f->n_tensor));
@@ -283,13 +284,12 @@ static tri_status print_head(const tri_inspected *f, tri_text *out) {
 tri_status tri_inspect_print(const tri_inspected *f, const tri_inspect_how *how, tri_text *out) {
   TRI_TRY(how->json ? print_head_json(f, out) : print_head(f, out));
   if (f->has_shape) TRI_TRY(print_shape(&f->shape, how->json, out));
-  if (!how->json && f->model && !f->has_shape && tri_file_in(f->path, ".")) /* a folder, no file */
-    TRI_TRY(tri_text_printf(
-        out, "model       not known: there is no config.json, without which it cannot be used\n"));
+  if (!how->json && f->model && !f->has_shape && tri_file_in(f->path, ".")) /* a folder, not a file */
+    TRI_TRY(tri_text_printf(out, "model       unknown. Without a config.json the folder cannot be used\n"));
   if (f->ckpt) TRI_TRY(print_record(f, how->json, out));
   if (f->ckpt) TRI_TRY(print_state(f, how->json, out));
   if (f->ckpt) TRI_TRY(print_files(f, how->json, out));
   TRI_TRY(print_tensors(f, how, out));
   if (how->json || !f->verified) return TRI_OK;
-  return tri_text_printf(out, "\nverified: every byte is the one that was written\n");
+  return tri_text_printf(out, "\nverified: every byte is as it was written\n");
 }
