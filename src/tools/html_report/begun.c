@@ -1,4 +1,4 @@
-/* begun.c - what a run said of itself when it started, as run.jsonl keeps it. */
+/* begun.c - reads the facts a run wrote about itself in the start event of its run.jsonl. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "begun.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-  TEXT_BYTES = 400, /* chosen: what is kept of a text */
-  TABLE_ROWS = 200, /* chosen: some times a table's longest */
-  NAME_COLUMNS = 32 /* chosen: the longest names have 30 */
+  TEXT_BYTES = 400, /* bytes kept of a text, chosen */
+  TABLE_ROWS = 200, /* chosen as a few times the longest table */
+  NAME_COLUMNS = 32 /* chosen, since the longest names have 30 */
 };
 
 void tri_html_begun_free(tri_html_begun *b) {
@@ -24,7 +24,7 @@ void tri_html_begun_free(tri_html_begun *b) {
   b->n_ranks = 0;
 }
 
-/* "" where the member is no text. */
+/* Returns "" if the member is no text. */
 static const char *text_of(const json_t *object, const char *name, char out[TEXT_BYTES]) {
   const json_t *value = json_object_get(object, name);
   const char   *text = json_string_value(value);
@@ -34,7 +34,7 @@ static const char *text_of(const json_t *object, const char *name, char out[TEXT
   return out;
 }
 
-/* Takes the text where there is any. */
+/* Copies the text to *out if it is not empty, and frees it. */
 static tri_status keep(tri_text *text, tri_status made, char **out) {
   if (made == TRI_OK && text->len) made = tri_copy_text(text->data, out);
   tri_text_free(text);
@@ -45,7 +45,7 @@ static long long count_of(const json_t *object, const char *name) {
   return (long long)json_integer_value(json_object_get(object, name));
 }
 
-/* "qwen3, 0.60 G parameters, 28 layers, width 1024, vocabulary 151936, bf16" */
+/* Writes "qwen3, 0.60 G parameters, 28 layers, width 1024, vocabulary 151936, bf16". */
 static tri_status put_model(const json_t *model, tri_text *out) {
   char   type[TEXT_BYTES], dtype[TEXT_BYTES];
   double n = (double)count_of(model, "parameters");

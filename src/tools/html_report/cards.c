@@ -1,4 +1,4 @@
-/* cards.c - a card for each run, and in what their decks differ. */
+/* cards.c - writes a card for each run and a table of the differences between their decks. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parts.h"
 
@@ -24,7 +24,7 @@ static tri_status begin_fact(tri_text *out, const char *what, const char *kind) 
 
 static tri_status end_fact(tri_text *out) { return tri_text_printf(out, "</dd></div>"); }
 
-/* A text of others; none where there is none. */
+/* Writes a fact with text from the run, or nothing if the text is empty. */
 static tri_status put_text_fact(tri_text *out, const char *what, const char *text) {
   if (!text || !text[0]) return TRI_OK;
   TRI_TRY(begin_fact(out, what, ""));
@@ -88,7 +88,7 @@ static tri_status put_when(const tri_html_run *r, tri_text *out) {
   TRI_TRY(begin_fact(out, "alarms", ""));
   TRI_TRY(tri_text_printf(out, "%d", tri_history_n_alarms(r->h)));
   if (tri_history_bad_lines(r->h))
-    TRI_TRY(tri_text_printf(out, "; %lld lines of metrics.jsonl are none of a run's",
+    TRI_TRY(tri_text_printf(out, "; %lld lines of metrics.jsonl skipped",
                             (long long)tri_history_bad_lines(r->h)));
   return end_fact(out);
 }
@@ -155,7 +155,7 @@ static tri_status put_difference(const tri_html_report *p, const char *key, tri_
   return tri_text_printf(out, "</tr>\n");
 }
 
-/* Decks that cannot be read, of which nothing is known. */
+/* Lists the unreadable decks. *n is increased by their number. */
 static tri_status put_errors(const tri_html_report *p, int *n, tri_text *out) {
   for (int i = 0; i < p->n; i++) {
     const char *error = tri_history_deck_error(p->run[i].h);
@@ -163,7 +163,7 @@ static tri_status put_errors(const tri_html_report *p, int *n, tri_text *out) {
     ++*n;
     TRI_TRY(tri_text_printf(out, "<p>"));
     TRI_TRY(tri_html_put_name(p, i, out));
-    TRI_TRY(tri_text_printf(out, ": its deck is not compared: "));
+    TRI_TRY(tri_text_printf(out, ": its deck is not compared. "));
     TRI_TRY(tri_html_put(out, error));
     TRI_TRY(tri_text_printf(out, "</p>\n"));
   }
@@ -174,7 +174,7 @@ tri_status tri_html_differences(const tri_html_report *p, tri_text *out) {
   int run = 0, at = -1, n = 0, n_error = 0;
 
   if (p->n < 2) return TRI_OK;
-  TRI_TRY(tri_html_title(out, "differences", "What their decks differ in"));
+  TRI_TRY(tri_html_title(out, "differences", "Differences between the decks"));
   TRI_TRY(put_errors(p, &n_error, out));
   for (const char *key; (key = tri_html_next_key(p, &run, &at)) != NULL;) {
     if (!tri_html_differs(p, key)) continue;
@@ -190,5 +190,5 @@ tri_status tri_html_differences(const tri_html_report *p, tri_text *out) {
     TRI_TRY(put_difference(p, key, out));
   }
   if (n) return tri_text_printf(out, "</table></div>\n");
-  return n_error ? TRI_OK : tri_text_printf(out, "<p>In nothing but <code>run.output</code>.</p>\n");
+  return n_error ? TRI_OK : tri_text_printf(out, "<p>Only <code>run.output</code> differs.</p>\n");
 }

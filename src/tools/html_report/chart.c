@@ -1,4 +1,4 @@
-/* chart.c - one metric of all runs as curves in an SVG. */
+/* chart.c - draws one metric of all runs as curves in an SVG. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chart.h"
 
@@ -13,22 +13,22 @@
 #include "thin.h"
 
 enum {
-  HEIGHT = 10000,  /* of the curves' own axis; chosen: what the pointer reads has four digits */
-  MEAN_ROWS = 200, /* chosen: points of a mean at most */
-  FEW_ROWS = 40,   /* chosen: so few points are seen one by one */
-  NEAR_BYTES = 7   /* of a mark, for which the style sheet has space */
+  HEIGHT = 10000,  /* of the curves' vertical axis, chosen so that the pointer reads four digits */
+  MEAN_ROWS = 200, /* most points of a mean, chosen */
+  FEW_ROWS = 40,   /* curves of at most so many points get dots, chosen */
+  NEAR_BYTES = 7   /* of a mark, as wide as the style sheet permits */
 };
-#define MOST      1e300 /* chosen: beyond, an axis cannot be reckoned; none of the metrics is near */
+#define MOST      1e300 /* chosen, an axis would overflow beyond it, and no metric comes near */
 #define LEAST     1e-300
-#define LOG_RANGE 30.0  /* chosen: what spans less is read as well on an even scale */
-#define MEAN_GAIN 0.008 /* of the axis, on average; chosen: about a pixel */
+#define LOG_RANGE 30.0  /* chosen, a smaller range is as clear on a linear scale */
+#define MEAN_GAIN 0.008 /* mean share of the axis, chosen as about a pixel */
 
-/* One run's numbers of a metric. */
+/* The numbers of a metric in one run. */
 typedef struct series {
   int       run;
   tri_curve curve;
-  double   *value;              /* [curve.n] what curve.value points to */
-  int64_t   n, n_alone, newest; /* numbers; those with none beside them; row of the last */
+  double   *value;              /* [curve.n], owned, curve.value points to it */
+  int64_t   n, n_alone, newest; /* count of numbers, count of those without neighbours, row of the last one */
 } series;
 
 typedef struct chart {
@@ -56,7 +56,8 @@ static void count(chart *c, series *r) {
   }
 }
 
-/* Step 0 has only what was measured before the first. */
+/* Adds the curve of a run, if it has any number. Values above MOST become NaN, values below LEAST become
+ * 0. */
 static tri_status take_run(chart *c, int run) {
   const tri_history *h = c->s->run[run];
   int                at = tri_history_find(h, c->name);
@@ -97,7 +98,7 @@ static void choose_axes(chart *c) {
   c->y = tri_axis_make(c->low, c->high, tri_html_metric_kind(c->name), log);
 }
 
-/* ---- paths: x in steps from the first, y in parts of HEIGHT from above ---- */
+/* ---- paths, with x in steps from the first and y in parts of HEIGHT from the top ---- */
 
 static long long down(const chart *c, double value) {
   double y = (1 - tri_axis_place(&c->y, value)) * HEIGHT;
@@ -109,8 +110,8 @@ static tri_status begin_path(tri_text *out, const char *kind, int run) {
   return tri_text_printf(out, "<path class=\"%s h u%d\" data-run=\"%d\" d=\"", kind, run, run);
 }
 
-/* A line through rows [n] broken at gaps; of means, or NULL: of the curve itself. A point alone is a line of
- * no length, which round ends show. */
+/* Draws a line through rows [n], broken at gaps. It goes through `means`, or through the curve itself if
+ * means is NULL. A single point is a line of length zero, visible by its round ends. */
 static tri_status put_line(const chart *c, const series *r, const char *kind, const int64_t *row, int64_t n,
                            const tri_means *means, tri_text *out) {
   long long x = 0, y = 0;
@@ -147,7 +148,8 @@ static tri_status put_dots(const chart *c, const series *r, const int64_t *row, 
   return tri_text_printf(out, "\"/>");
 }
 
-/* Whether the means lie apart from the curve that is drawn: they do where it is noisy, not where it bends. */
+/* Returns true if the means lie visibly apart from the curve. They do for a noisy curve, but not for a smooth
+ * one. */
 static bool shows_more(const chart *c, const series *r, const tri_means *m) {
   double apart = 0;
 
@@ -175,7 +177,7 @@ done:
   return st;
 }
 
-/* ---- around them ---- */
+/* ---- caption, grid and frame ---- */
 
 tri_status tri_html_put_number(tri_text *out, double x, bool bytes) {
   static const char *const thousands[] = {"", "k", "M", "G", "T"};
@@ -250,7 +252,7 @@ static tri_status put_grid(const chart *c, tri_text *out) {
   return TRI_OK;
 }
 
-/* Whether a mark is longer than most. */
+/* Returns true if a mark is longer than usual. */
 static bool is_wide(const chart *c) {
   char   text[TRI_TICK_BYTES];
   size_t most = 0;
@@ -284,7 +286,7 @@ static tri_status put_svg(const chart *c, tri_text *out) {
   return tri_text_printf(out, "</svg></svg></div>");
 }
 
-/* One number in all steps of all runs, of which there are several, or 0. */
+/* Returns true if all numbers of all runs are equal, and there are several or they are 0. */
 static bool is_constant(const chart *c) {
   int64_t n = 0;
 

@@ -6,19 +6,21 @@
 #include "base/text_buffer.h"
 #include "tools/history/history.h"
 
-/* What all charts of a page share. */
+/* The settings shared by all charts of an HTML report. */
 typedef struct tri_html_span {
   const tri_history *const *run; /* [n_run], borrowed */
   int                       n_run;
-  int                       columns; /* into which the steps of a curve are dealt */
-  int64_t first, last;               /* steps of all runs, first <= last; one that has none is not counted */
+  int                       columns; /* number of columns for the steps of a curve */
+  int64_t first, last;               /* range of steps over all runs, first <= last, runs without steps do not
+                                      * count */
 } tri_html_span;
 
-/* Not collective. Appends to charts a <figure> with the metric's curve of each run that has it, or, where
- * it is one number in all steps, to constants a <span>; nothing where no run has a number. */
+/* Not collective. Appends to `charts` a <figure> with the metric's curve of each run. If the metric is the
+ * same number in all steps, it appends a <span> to `constants` instead. It appends nothing if no run has a
+ * number. */
 TRI_CHECKED tri_status tri_html_chart(const tri_html_span *s, const char *name, tri_text *charts,
                                       tri_text *constants);
-/* Not collective. The number as people read it, with its unit where that is one of bytes. */
+/* Not collective. Appends the number in readable form, with its unit if `bytes`. */
 TRI_CHECKED tri_status tri_html_put_number(tri_text *out, double x, bool bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* escape.c - text of others in a page: visible, and of no meaning to HTML. */
+/* escape.c - writes foreign text into an HTML report, visible and without a meaning to HTML. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "escape.h"
 
@@ -7,11 +7,11 @@
 #include "base/visible.h"
 
 enum {
-  PIECE_BYTES = 512,  /* chosen: made visible at once */
-  CHARACTER_BYTES = 4 /* specified by UTF-8: the longest */
+  PIECE_BYTES = 512,  /* made visible at once, chosen */
+  CHARACTER_BYTES = 4 /* longest character, specified by UTF-8 */
 };
 
-/* What a byte becomes; NULL: it stays. */
+/* Returns the HTML reference for a byte, or NULL if the byte stays. */
 static const char *reference(char c) {
   switch (c) {
   case '&':
@@ -29,13 +29,13 @@ static const char *reference(char c) {
   }
 }
 
-/* U+FFFE and U+FFFF are UTF-8, but no XML (https://www.w3.org/TR/xml/#charsets). */
+/* U+FFFE and U+FFFF are valid UTF-8 but not permitted in XML (https://www.w3.org/TR/xml/#charsets). */
 static const char *no_character(const char *s, size_t n) {
   if (n < 3 || (unsigned char)s[0] != 0xEF || (unsigned char)s[1] != 0xBF) return NULL;
   return (unsigned char)s[2] == 0xBE ? "\\uFFFE" : (unsigned char)s[2] == 0xBF ? "\\uFFFF" : NULL;
 }
 
-/* Text [n] that is visible. */
+/* Writes text [n], which is already visible. */
 static tri_status put_visible(tri_text *out, const char *s, size_t n) {
   size_t plain = 0;
 

@@ -1,4 +1,4 @@
-/* groups.c - what is known of a metric by its name: where it stands on the page, its unit, its axis. */
+/* groups.c - finds a metric's section in the HTML report, its unit and its axis by its name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "groups.h"
 
@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Where the table of metrics does not know a name, of another version's run: by its beginning or its end. */
+/* Groups for names missing in the table of metrics, as in runs of another version. The beginning or the end
+ * of the name decides. */
 static const struct {
   const char      *begin, *end;
   tri_metric_group group;

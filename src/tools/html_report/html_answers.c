@@ -1,4 +1,4 @@
-/* html_answers.c - samples of the newest saved rollouts on the page. */
+/* html_answers.c - writes samples of the newest saved rollouts into the HTML report. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parts.h"
 

@@ -1,4 +1,4 @@
-/* html_facts.c - what a run is and came to, in numbers that page, screen and JSON share. */
+/* html_facts.c - computes a run's facts and results for the HTML report, the text screen and JSON. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "html_facts.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LAST_ROWS = 10 }; /* chosen: of them a noisy number's mean is told */
+enum { LAST_ROWS = 10 }; /* rows in the mean of a noisy number, chosen */
 const char *tri_html_algo(const tri_html_run *r) {
   const char *algo = tri_history_text(r->h, "algo");
 
@@ -25,7 +25,7 @@ const char *tri_html_model(const tri_html_run *r) {
   return path ? path : "";
 }
 
-/* None: no such metric. */
+/* Returns no points if the metric is missing. */
 static tri_history_points numbers(const tri_html_run *r, const char *name) {
   int at = tri_history_find(r->h, name);
 
@@ -66,7 +66,8 @@ static tri_status median_of(const tri_html_run *r, const char *name, double *out
   return TRI_OK;
 }
 
-/* Means over the first and the last rows that have the number, and the best of such means. */
+/* Finds the means over the first and the last LAST_ROWS rows with the number, and the best of all such
+ * means. */
 static void score_means(const tri_html_run *r, const char *name, bool less, tri_html_score *s) {
   const tri_history_points p = numbers(r, name);
   const int64_t           *step = tri_history_step(r->h);
@@ -88,7 +89,8 @@ static void score_means(const tri_html_run *r, const char *name, bool less, tri_
   if (n) s->name = name;
 }
 
-/* As they stand, with no mean over them: each is one of many answers. */
+/* Finds the first, the last and the best value without a mean, since each value already covers many
+ * answers. */
 static void score_points(const tri_html_run *r, const char *name, bool less, tri_html_score *s) {
   const tri_history_points p = numbers(r, name);
   const int64_t           *step = tri_history_step(r->h);
@@ -120,7 +122,7 @@ static void score(tri_html_run *r) {
   r->eval_cut = cut.name ? cut.last : (double)NAN;
 }
 
-/* ---- where it stands ---- */
+/* ---- times and opening ---- */
 
 static void find_times(tri_html_run *r) {
   const tri_history_points p = numbers(r, "time_unix_s");
@@ -174,7 +176,7 @@ bool tri_html_differs(const tri_html_report *p, const char *key) {
   return false;
 }
 
-/* Whether a deck before that of `run` has the key. */
+/* Returns true if the deck of a run before `run` has the key. */
 static bool came_before(const tri_html_report *p, int run, const char *key) {
   for (int i = 0; i < run; i++)
     if (tri_history_deck(p->run[i].h, key)) return true;

@@ -1,4 +1,4 @@
-/* html_json.c - runs compared as one JSON value. */
+/* html_json.c - writes the comparison of runs as one JSON value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "html_facts.h"
@@ -9,7 +9,7 @@
 #include "base/visible.h"
 #include "io/text/json_text.h"
 
-/* Text of others, of which bytes that are not UTF-8 become visible. */
+/* Writes foreign text. Bytes outside UTF-8 become visible. */
 static tri_status put_text(tri_text *out, const char *text) {
   size_t     n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
   char      *shown = NULL;
@@ -23,7 +23,7 @@ done:
   return st;
 }
 
-/* "name": text, or null. */
+/* Writes "name": text, or null. */
 static tri_status put_member(tri_text *out, const char *name, const char *text) {
   TRI_TRY(tri_text_printf(out, "\"%s\": ", name));
   if (text)
@@ -39,7 +39,7 @@ static tri_status put_number(tri_text *out, const char *name, double x) {
   return tri_text_printf(out, ", ");
 }
 
-/* -1, or 0 of what counts from 1, is not known. */
+/* Returns NaN for an unknown count, one below `least`. */
 static double known(int64_t n, int64_t least) { return n >= least ? (double)n : (double)NAN; }
 
 static tri_status put_score(tri_text *out, const char *name, const tri_html_score *s) {

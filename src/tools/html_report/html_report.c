@@ -1,4 +1,4 @@
-/* html_report.c - the page from its head to its foot. */
+/* html_report.c - writes the HTML report from its head to its foot. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "html_report.h"
 
@@ -17,17 +17,17 @@
 #include "thin.h"
 
 enum {
-  CHARTS = 300,        /* chosen: five times what a run has; more are none of a run's */
-  COLUMNS_MOST = 400,  /* chosen: a chart has 300 to 400 pixels ... */
-  COLUMNS_LEAST = 100, /* ... and a page of many runs stays small: */
-  COLUMNS_ALL = 1600   /* chosen: some 1.5 MB at sixty charts */
+  CHARTS = 300,        /* chosen as five times the metrics of a run */
+  COLUMNS_MOST = 400,  /* chosen, since a chart has 300 to 400 pixels */
+  COLUMNS_LEAST = 100, /* chosen to keep a report of many runs small */
+  COLUMNS_ALL = 1600   /* chosen for some 1.5 MB at sixty charts */
 };
 
 int tri_html_report_most(void) { return TRI_HTML_RUNS; }
 
 /* ---- runs ---- */
 
-/* The last part of a path, without slashes at its end. */
+/* Copies the last part of a path, without trailing slashes. */
 static void last_part(const char *path, char out[TRI_RUN_NAME_BYTES]) {
   size_t n = strlen(path), from;
 
@@ -39,7 +39,8 @@ static void last_part(const char *path, char out[TRI_RUN_NAME_BYTES]) {
            (int)(n - from < TRI_RUN_NAME_BYTES ? n - from : TRI_RUN_NAME_BYTES - 1), path + from);
 }
 
-/* Where two folders end alike the whole paths tell them apart, where these are alike too their numbers. */
+/* Names each run by the last part of its folder. If two of these are equal, all names are whole paths. If
+ * paths are equal too, all names get numbers. */
 static void name_runs(tri_html_report *p, const char *const *folder) {
   bool alike = false, same = false;
 
@@ -58,7 +59,7 @@ static void name_runs(tri_html_report *p, const char *const *folder) {
 
 tri_status tri_html_report_open(const char *const *folder, int n, double now_unix_s, tri_html_report **out) {
   tri_html_report *p = NULL;
-  const char     **read = NULL; /* [p->n] the folders that could be */
+  const char     **read = NULL; /* [p->n] the readable folders */
   tri_status       st = TRI_OK;
 
   TRI_ASSERT(n > 0 && n <= TRI_HTML_RUNS);
@@ -98,7 +99,7 @@ void tri_html_report_close(tri_html_report **p) {
 
 /* ---- charts ---- */
 
-/* The metrics of all runs, each once, in the page's order. */
+/* The metrics of all runs, each once, in the order of display. */
 typedef struct names {
   const char *of[CHARTS]; /* [n] borrowed */
   int         n, n_more;
@@ -129,7 +130,7 @@ static void find_names(const tri_html_report *p, names *list) {
   qsort(list->of, (size_t)list->n, sizeof *list->of, by_place);
 }
 
-/* Steps of all runs; false: none has one. */
+/* Finds the range of steps over all runs. Returns false if no run has a step. */
 static bool find_span(const tri_html_report *p, const tri_history **run, tri_html_span *s) {
   bool any = false;
 
@@ -148,7 +149,7 @@ static bool find_span(const tri_html_report *p, const tri_history **run, tri_htm
   return any;
 }
 
-/* What a group has beside its charts. */
+/* Appends the parts of a group besides its charts. */
 static tri_status put_more(const tri_html_report *p, tri_metric_group g, tri_text *out) {
   if (g == TRI_GROUP_TIME) return tri_html_phases(p, out);
   return g == TRI_GROUP_MEMORY ? tri_html_memory(p, out) : TRI_OK;
@@ -165,7 +166,7 @@ static tri_status put_group(const tri_html_report *p, const tri_html_span *s, co
   if (charts.len || same.len || more.len)
     TRI_TRY_DONE(tri_text_printf(out, "<h2 id=\"g%d\">%s</h2>\n", (int)g, tri_metric_group_title(g)));
   if (charts.len) TRI_TRY_DONE(tri_text_printf(out, "<div class=\"charts\">\n%s</div>\n", charts.data));
-  if (same.len && g != TRI_GROUP_MEMORY) /* its table has them */
+  if (same.len && g != TRI_GROUP_MEMORY) /* the table of memory already has them */
     TRI_TRY_DONE(tri_text_printf(
         out, "<p class=\"key same\"><span class=\"soft\">always the same:</span>\n%s</p>\n", same.data));
   if (more.len) TRI_TRY_DONE(tri_text_put(out, more.data, more.len));
@@ -236,7 +237,7 @@ static tri_status put_title(const tri_html_report *p, tri_text *out) {
                          when);
 }
 
-/* What leads to a section that is there. */
+/* Writes the bar of links, one for each section in the body. */
 static tri_status put_bar(const tri_html_report *p, const char *body, tri_text *out) {
   static const char *const part[][2] = {
       {"differences", "Differences"}, {"samples", "Answers"}, {"alarms", "Alarms"}, {"decks", "Decks"}};
@@ -277,14 +278,14 @@ static tri_status put_foot(const tri_html_report *p, tri_text *out) {
   int64_t            width = find_span(p, run, &s) ? tri_thin_width(s.first, s.last, s.columns) : 1;
 
   TRI_TRY(tri_text_printf(
-      out, "<footer><p>Curves are the numbers of metrics.jsonl by step. Where a curve is pale it is "
-           "each step's, and the bold one beside it a mean over a thirtieth of the steps. A gap is a "
-           "step without a number. Above each chart stands its newest number."));
+      out, "<footer><p>Curves show the numbers of metrics.jsonl by step. A pale curve shows every step. The "
+           "bold curve beside it is a mean over a thirtieth of the steps. A gap is a step without a "
+           "number. The newest number stands above each chart."));
   if (width > 1)
     TRI_TRY(tri_text_printf(
         out,
-        " There are more steps than a screen has pixels: of every %lld steps the least and the "
-        "greatest number are drawn.",
+        " There are more steps than pixels on a screen. Charts show the least and the greatest number of "
+        "every %lld steps.",
         (long long)width));
   return tri_text_printf(out, "</p></footer>\n</main>\n<script>%s</script>\n</body>\n</html>\n",
                          tri_html_script);

@@ -1,4 +1,4 @@
-/* parts.c - time by phase, memory, alarms and decks on the page. */
+/* parts.c - writes time by phase, memory, alarms and decks into the HTML report. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parts.h"
 
@@ -10,16 +10,16 @@
 #include "groups.h"
 
 enum {
-  PHASES = 12,      /* chosen: a run has up to nine; more have no colour of their own */
-  ALARMS = 200,     /* chosen: of the newest; a page is no log */
-  OPEN_ALARMS = 12, /* chosen: more are folded */
-  DECK_KEYS = 2000  /* chosen: ten times the keys there are */
+  PHASES = 12,      /* chosen, since a run has up to nine phases, colours repeat after six */
+  ALARMS = 200,     /* the newest alarms shown, chosen, a report is not a log */
+  OPEN_ALARMS = 12, /* longer lists are folded, chosen */
+  DECK_KEYS = 2000  /* chosen as ten times the number of keys */
 };
 
 /* ---- time by phase ---- */
 
 typedef struct phase {
-  const char *name; /* [n_name] of the metric's name, borrowed */
+  const char *name; /* [n_name] part of the metric's name, borrowed */
   int         n_name;
   double      s;
 } phase;
@@ -30,7 +30,7 @@ static int by_time(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* The phases of a run, the longest first; *all: their sum. */
+/* Finds the phases of a run, the longest first. *all is their sum. */
 static int find_phases(const tri_history *h, phase found[PHASES], double *all) {
   int n = 0;
 
@@ -93,7 +93,7 @@ tri_status tri_html_phases(const tri_html_report *p, tri_text *out) {
 
 static bool is_memory(const char *name) { return !strncmp(name, "mem_", 4); }
 
-/* The most it was; NaN: none. */
+/* Returns the largest value, or NaN if there is none. */
 static double most_of(const tri_history *h, const char *name) {
   tri_history_points p = {NULL, NULL, 0};
   int                at = tri_history_find(h, name);
@@ -125,8 +125,8 @@ static tri_status put_memory_row(const tri_html_report *p, const char *name, tri
 }
 
 static tri_status begin_memory(const tri_html_report *p, tri_text *out) {
-  TRI_TRY(tri_text_printf(
-      out, "<h3>Of a rank</h3>\n<div class=\"wide\"><table><tr><th>the most of any step</th>"));
+  TRI_TRY(tri_text_printf(out,
+                          "<h3>Per rank</h3>\n<div class=\"wide\"><table><tr><th>largest of all steps</th>"));
   for (int i = 0; i < p->n; i++) {
     TRI_TRY(tri_text_printf(out, "<th class=\"n\">"));
     TRI_TRY(tri_html_put_name(p, i, out));

@@ -1,4 +1,4 @@
-/* samples.c - the best and the worst answers of a run's newest saved rollouts. */
+/* samples.c - finds the best and the worst answers in a run's newest saved rollouts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "samples.h"
 
@@ -15,10 +15,10 @@
 #include "io/text/jsonl.h"
 
 enum {
-  TEXT_BYTES = 4000,      /* chosen: of a text, what a reader of a page takes in */
-  READ_BYTES = 256 << 20, /* chosen: of a file, some seconds */
+  TEXT_BYTES = 4000,      /* kept of a text, chosen as much as people read in a report */
+  READ_BYTES = 256 << 20, /* read of a file, chosen as some seconds of reading */
   PATH_BYTES = 4096 + 64,
-  BAD_LINES = 1000 /* chosen: then it is no file of rollouts */
+  BAD_LINES = 1000 /* chosen, with more it is no file of rollouts */
 };
 
 static void free_sample(tri_sample *s) {
@@ -86,8 +86,8 @@ done:
   return st;
 }
 
-/* Where it goes in a list in which each prompt stands once, the greatest sign * reward first; -1: nowhere.
- * What it displaces leaves at *last. */
+/* Returns the place of s in a list sorted by falling sign * reward, or -1 for none. Each prompt is in the
+ * list once. *last is the place of the sample to remove. */
 static int place_in(const tri_sample *list, int n, const tri_sample *s, int sign, int *last) {
   int at = 0;
 
@@ -122,7 +122,7 @@ static tri_status take_line(const json_t *object, int64_t line, tri_samples *s) 
   tri_sample    known = {.line = line, .prompt_id = json_is_integer(id) ? json_integer_value(id) : -1};
 
   if (!json_is_number(reward) || json_is_true(json_object_get(object, "filler")))
-    return TRI_OK; /* not learned */
+    return TRI_OK; /* not trained on */
   known.reward = json_number_value(reward);
   s->n++;
   TRI_TRY(offer(s->best, &s->n_best, object, &known, 1));
@@ -143,7 +143,7 @@ static tri_status read_lines(tri_jsonl *r, tri_samples *s) {
   }
 }
 
-/* Where there are few answers, the worst are also among the best. */
+/* Removes from the worst the answers that are also among the best, as happens with few answers. */
 static void part(tri_samples *s) {
   int n = 0;
 
@@ -172,7 +172,7 @@ tri_status tri_samples_read(const char *folder, tri_samples *out) {
   if (r) tri_jsonl_close(&r);
   part(out);
   if (st != TRI_EINPUT && st != TRI_EFILE) return st;
-  tri_error_clear(); /* a page without answers is better than none */
+  tri_error_clear(); /* a report without answers is better than none */
   out->n_bad += out->n == 0;
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* style.c - the page's one style sheet and one script, and the hashes by which its policy lets them in. */
+/* style.c - the style sheet and the script of an HTML report, and their hashes for its security policy. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "style.h"
 
@@ -115,8 +115,8 @@ const char *const tri_html_style =
 "@media (max-width:600px){main,.head{padding-left:14px;padding-right:14px}.bar div{padding:8px 14px}.bar{position:static}.bar .apart{margin:0}h1{font-size:22px}}\n"
 "@media print{.bar{position:static}figure,.card,.sample{break-inside:avoid}}\n";
 
-/* Reads what is under the pointer back from the paths themselves: their units are steps, and
- * ten-thousandths of the axis. Texts come from the page's elements and go into others as text. */
+/* Shows the values under the pointer. It reads them back from the paths, whose units are steps and
+ * ten-thousandths of the axis. Text moves between elements only as text. */
 const char *const tri_html_script =
 "\n(function () {\n"
 "  \"use strict\";\n"

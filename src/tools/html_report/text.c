@@ -1,4 +1,4 @@
-/* text.c - runs compared on one screen of text. */
+/* text.c - writes the comparison of runs on one screen of text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "html_facts.h"
 
@@ -11,14 +11,14 @@
 #include "metric/metric_names.h"
 
 enum {
-  BLOCKS = 3,         /* chosen: so many runs have a screen of lines each, more a row each */
-  NAME_COLUMNS = 19,  /* of a row's name */
-  VALUE_COLUMNS = 28, /* of a deck's value; the page has all of it */
-  DIFFERENCES = 12,   /* chosen: what a screen has left */
+  BLOCKS = 3,         /* up to so many runs get a block of lines, more get a row each, chosen */
+  NAME_COLUMNS = 19,  /* columns of a row's name */
+  VALUE_COLUMNS = 28, /* columns of a deck's value, whole in the HTML report */
+  DIFFERENCES = 12,   /* chosen as the rest of a screen */
   SHOWN_BYTES = 1024
 };
 
-/* Text of others on a screen. */
+/* Makes foreign text visible and cuts it to `columns`. */
 static void show(const char *text, int columns, char out[SHOWN_BYTES]) {
   char visible[SHOWN_BYTES];
 
@@ -26,7 +26,7 @@ static void show(const char *text, int columns, char out[SHOWN_BYTES]) {
   tri_text_shorten(visible, columns, out, SHOWN_BYTES);
 }
 
-/* As on the page. */
+/* Writes a number as in the HTML report. */
 static tri_status number(double x, char out[TRI_WHEN_BYTES]) {
   tri_text text = {0};
 
@@ -66,7 +66,7 @@ static tri_status put_scores(const tri_html_run *r, tri_text *out) {
   return TRI_OK;
 }
 
-/* Whoever compares decks is to know that one did not hold all the way. */
+/* Tells readers who compare decks that this run's deck changed on the way. */
 static tri_status put_changes(const tri_marks *m, tri_text *out) {
   tri_text   list = {0};
   tri_status st = TRI_OK;
@@ -99,7 +99,7 @@ static tri_status put_block(const tri_html_run *r, tri_text *out) {
     tri_html_duration(r->spent_s, spent);
     TRI_TRY(number(r->tokens, tokens));
     TRI_TRY(number(r->rate, rate));
-    TRI_LINE(out, "    %s in steps, %s tokens trained, of a step %s a second (median)", spent, tokens, rate);
+    TRI_LINE(out, "    %s in steps, %s tokens trained, median of %s tokens per second", spent, tokens, rate);
   }
   if (r->began_unix_s > 0) {
     tri_html_when(r->began_unix_s, began);
@@ -113,8 +113,7 @@ static tri_status put_block(const tri_html_run *r, tri_text *out) {
   TRI_TRY(put_changes(&r->marks, out));
   if (tri_history_n_alarms(r->h)) TRI_LINE(out, "    warnings and errors: %d", tri_history_n_alarms(r->h));
   if (tri_history_bad_lines(r->h))
-    TRI_LINE(out, "    lines of metrics.jsonl that are none of a run's: %lld",
-             (long long)tri_history_bad_lines(r->h));
+    TRI_LINE(out, "    lines of metrics.jsonl skipped: %lld", (long long)tri_history_bad_lines(r->h));
   return TRI_OK;
 }
 
@@ -177,11 +176,11 @@ static tri_status put_differences(const tri_html_report *p, tri_text *out) {
   }
   for (const char *key; (key = tri_html_next_key(p, &run, &at)) != NULL;) {
     if (!tri_html_differs(p, key)) continue;
-    if (n++ == 0) TRI_TRY(tri_text_printf(out, "what their decks differ in:\n"));
+    if (n++ == 0) TRI_TRY(tri_text_printf(out, "differences between the decks:\n"));
     if (n <= DIFFERENCES) TRI_TRY(put_difference(p, key, out));
   }
-  if (n > DIFFERENCES) TRI_LINE(out, "  and %d more: --html or --json has all", n - DIFFERENCES);
-  return n || !all ? TRI_OK : tri_text_printf(out, "their decks differ in nothing but run.output\n");
+  if (n > DIFFERENCES) TRI_LINE(out, "  and %d more, all of them with --html or --json", n - DIFFERENCES);
+  return n || !all ? TRI_OK : tri_text_printf(out, "the decks differ only in run.output\n");
 }
 
 tri_status tri_html_report_text(const tri_html_report *p, tri_text *out) {

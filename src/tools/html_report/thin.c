@@ -1,4 +1,4 @@
-/* thin.c - which points of a long curve are drawn, so that no peak is lost, and its mean. */
+/* thin.c - chooses the points of a long curve to draw, without losing a peak, and computes its mean. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "thin.h"
 
@@ -7,18 +7,18 @@
 #include <math.h>
 
 enum {
-  MEAN_ROWS = 60,  /* chosen: of fewer rows the curve itself is read */
-  MEAN_PARTS = 30, /* chosen: a mean over this part of the rows shows the course */
-  MEAN_LEAST = 5   /* chosen: fewer rows are hardly smoother */
+  MEAN_ROWS = 60,  /* chosen, a curve of fewer rows is clear without a mean */
+  MEAN_PARTS = 30, /* chosen, a mean over this part of the rows shows the trend */
+  MEAN_LEAST = 5   /* chosen, a mean over fewer rows is hardly smoother */
 };
 
 int64_t tri_thin_width(int64_t first, int64_t last, int columns) {
-  int64_t behind = last - first; /* steps are not negative: it fits, and one more need not */
+  int64_t behind = last - first; /* fits in 64 bits since steps are not negative, while one more might not */
 
   return behind < 2 * (int64_t)columns ? 1 : behind / columns + 1;
 }
 
-/* The rows on their way out. */
+/* The rows kept so far. */
 typedef struct kept {
   int64_t *row, n;
 } kept;
@@ -28,7 +28,7 @@ static void keep(kept *k, int64_t row) {
   k->row[k->n++] = row;
 }
 
-/* The rows of one column, from..to - 1; returns whether the line is broken at its end. */
+/* Keeps the rows of one column, from .. to - 1. Returns true if the line is broken at its end. */
 static bool keep_column(const tri_curve *c, int64_t from, int64_t to, kept *k, bool joined, bool broken) {
   int64_t low = -1, high = -1;
 
@@ -52,7 +52,7 @@ tri_status tri_thin(const tri_curve *c, int64_t first, int64_t last, int columns
 
   TRI_ASSERT(columns > 0 && first <= last);
   if (width > 1 && most > 2 * (int64_t)columns + 2) most = 2 * (int64_t)columns + 2;
-  TRI_TRY(TRI_ALLOC(k.row, 2 * most + 1)); /* a gap between any two */
+  TRI_TRY(TRI_ALLOC(k.row, 2 * most + 1)); /* with a gap between any two */
   while (from < c->n) {
     int64_t column = (c->step[from] - first) / width, to = from + 1;
     while (to < c->n && (c->step[to] - first) / width == column) to++;
@@ -71,7 +71,8 @@ void tri_means_free(tri_means *m) {
   *m = (tri_means){0};
 }
 
-/* The rows that have a number, and their sums from the first on: sum[i] is that of the first i. */
+/* Lists the rows with a number and adds these up. sum[i] is the sum of the first i numbers. Returns their
+ * count. */
 static int64_t add_up(const tri_curve *c, int64_t *row, double *sum) {
   int64_t n = 0;
 

@@ -1,12 +1,11 @@
-/* thin.h - which points of a long curve are drawn, so that no peak is lost, and its mean. Private to its
- * room. */
+/* thin.h - the points of a long curve to draw, without losing a peak, and its mean. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_THIN_H
 #define TRI_PAGE_THIN_H
 
 #include "base/error.h"
 
-/* A curve: value [n] at step [n], ascending; NaN: nothing there. */
+/* A curve has value [n] at step [n], ascending. NaN stands for no number. */
 typedef struct tri_curve {
   const int64_t *step;  /* [n] */
   const double  *value; /* [n] */
@@ -15,24 +14,24 @@ typedef struct tri_curve {
 
 enum { TRI_THIN_GAP = -1 };
 
-/* Not collective. The rows to draw, in order, TRI_THIN_GAP where the line is broken by a row without a
- * number (a joined one never is). Steps first .. last are dealt into `columns` of equal width; where they
- * hold more than two rows each, of each column the first row with its least and the first with its greatest
- * number stay. *row [*n] by tri_host_free. */
+/* Not collective. Finds the rows to draw, in order. TRI_THIN_GAP marks a break in the line, at a row without
+ * a number. A joined line has no breaks. The steps first .. last are divided into `columns` of equal width.
+ * If columns have more than two rows, each keeps the first row with its least number and the first with its
+ * greatest. Free *row [*n] with tri_host_free. */
 TRI_CHECKED tri_status tri_thin(const tri_curve *c, int64_t first, int64_t last, int columns, bool joined,
                                 int64_t **row, int64_t *n);
-/* Pure. Steps of one column, 1 where tri_thin leaves nothing out. */
+/* Pure. Returns the steps of one column, 1 if tri_thin leaves nothing out. */
 int64_t tri_thin_width(int64_t first, int64_t last, int columns);
 
-/* A mean over `width` rows, a thirtieth of all, around each of at most `most` rows. */
+/* Means over `width` rows, a thirtieth of all, around each of at most `most` rows. */
 typedef struct tri_means {
-  int64_t *row;  /* [n] the row it stands at */
+  int64_t *row;  /* [n] row of each mean */
   double  *mean; /* [n] */
   int64_t  n, width;
   int64_t
-      apart; /* rows from one to the next at most, where no more than `width` without a number lie between */
+      apart; /* most rows from one mean to the next, unless more than `width` rows between lack a number */
 } tri_means;
-/* Not collective. Of rows that have a number; none where there are too few rows to need it. */
+/* Not collective. Uses the rows with a number. Returns no means if there are too few rows to need one. */
 TRI_CHECKED tri_status tri_means_make(const tri_curve *c, int most, tri_means *out);
 void                   tri_means_free(tri_means *m);
 

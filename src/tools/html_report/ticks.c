@@ -1,4 +1,4 @@
-/* ticks.c - the marks of an axis at round numbers, and how they are written. */
+/* ticks.c - puts the marks of an axis at round numbers and writes their text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ticks.h"
 
@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ABOUT      4.0   /* steps of an axis; chosen: a chart is 150 pixels high, and */
-#define ABOUT_WIDE 5.0   /* twice as wide */
-#define NEAR_ZERO  0.4   /* of high; chosen: what is above 0 by less has 0 on its axis */
-#define STEADY     1e-12 /* of high; chosen: what differs by less is one number */
-#define SLACK      1e-9  /* of a step; chosen: far above rounding */
+#define ABOUT      4.0   /* steps of an axis, chosen for a chart 150 pixels high */
+#define ABOUT_WIDE 5.0   /* the same for its width, twice as long */
+#define NEAR_ZERO  0.4   /* share of high, chosen, an axis includes 0 if low is below it */
+#define STEADY     1e-12 /* share of high, chosen, smaller differences count as none */
+#define SLACK      1e-9  /* share of a step, chosen far above rounding errors */
 
-/* The least of 1, 2 and 5 times a power of ten that is not below x > 0. */
+/* Returns the least of 1, 2 and 5 times a power of ten that is not below x > 0. */
 static double round_up(double x) {
   double power = pow(10, floor(log10(x)));
 
@@ -22,7 +22,7 @@ static double round_up(double x) {
                                   : 10 * power;
 }
 
-/* 1024 to the power that makes high a number of three digits. */
+/* Returns the power of 1024 in which `high` is below 1024. */
 static double unit_of(double high) {
   double unit = 1;
 
@@ -36,7 +36,7 @@ static void mark(tri_axis *a) {
   for (double i = first; i <= last && a->n < TRI_TICKS_MOST; i++) a->at[a->n++] = i == 0 ? 0 : i * a->step;
 }
 
-/* A value that does not change lies within the axis, not at its edge. */
+/* Widens the range of a constant value, so that it lies inside the axis and not at its edge. */
 static void widen(double *low, double *high) {
   double size = fmax(fabs(*low), fabs(*high));
 
@@ -104,14 +104,14 @@ double tri_axis_place(const tri_axis *a, double value) {
   return value / (a->high - a->low) - a->low / (a->high - a->low);
 }
 
-/* Decimals that tell multiples of step apart. */
+/* Returns the number of decimals needed to tell multiples of step apart. */
 static int decimals(double step) {
   int n = (int)-floor(log10(step) + SLACK);
 
   return n > 0 ? n : 0;
 }
 
-/* x = m times ten to the e, without the zeros of "e-04". */
+/* Writes x as m times ten to the e, without the zeros of "e-04". */
 static void put_power(double x, int digits, char out[TRI_TICK_BYTES]) {
   char *e, text[TRI_TICK_BYTES];
 
