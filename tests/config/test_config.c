@@ -183,8 +183,8 @@ static void test_values(void **state) {
   }
   bad(SFT, ARGS("run.seed=-1"), "refuse_value() run.seed=-1 run.seed -1 >= 0 <= 18446744073709551615");
   bad(SFT "  steps2: 1\n  micro_batch_size:\n", NULL, "refuse_unknown() d.yaml:12 train.steps2 train.steps");
-  bad(SFT "  micro_batch_size:\n", NULL, "d.yaml:12: train.micro_batch_size has no value");
-  bad(SFT "  micro_batch_size: [1]\n", NULL, "d.yaml:12: train.micro_batch_size takes one value, not a list");
+  bad(SFT "  micro_batch_size:\n", NULL, "tri_config_read_key() d.yaml:12 train.micro_batch_size null");
+  bad(SFT "  micro_batch_size: [1]\n", NULL, "tri_config_read_key() d.yaml:12 train.micro_batch_size !null");
   bad(SFT "checkpoint:\n  save_final: yes\n", NULL, "refuse_value() d.yaml:13 checkpoint.save_final yes");
   bad(SFT, ARGS("model.dtype=bf6"), "refuse_value() model.dtype=bf6 model.dtype bf6 f32 bf16 fp16");
   bad(SFT, ARGS("data.train=[{a: 1}]"), "read_list() data.train=[{a: 1}] data.train");

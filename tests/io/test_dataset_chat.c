@@ -498,8 +498,7 @@ static void refuses_bad_conversations(void **state) {
          {"{\"messages\":[" S("a") "]}", "a.jsonl:3 llama2 8"},
          {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "tri_line_parser_take_text() a.jsonl:3 "
                                                                       "messages text"},
-         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}",
-          "the chat template llama2: line 3: the template llama2 has no tools"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}", "a.jsonl:3 llama2 3 tools"},
          {"{\"messages\":[" U("a") "," A("b") "],\"tools\":[7]}", "take_tools() a.jsonl:3 tools [{\"type\""},
          {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{\"}", "take_tools() a.jsonl:3 tools "
                                                                         "[{\"type\""},

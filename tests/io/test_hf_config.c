@@ -221,7 +221,7 @@ static void refuses(void **state) {
   } row[] = {
       {"", NULL, "tri_hf_object() config.json:1 [ {"},
       {"{\n\"a\":\n}", NULL, "tri_hf_object() config.json:3 }"},
-      {"[1]", NULL, "not a JSON object"},
+      {"[1]", NULL, "tri_hf_object() config.json !config.json:1"},
       {"{}", NULL, "find_family() model_type qwen2 !gpt2"},
       {"{\"model_type\":1}", NULL, "tri_hf_get_text() model_type"},
       {"{\"model_type\":\"gpt2\"}", NULL, "`gpt2`"},

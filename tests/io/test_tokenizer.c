@@ -376,7 +376,7 @@ static const struct {
     {POST, "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}]}",
      "load_template() post_processor.single[0] SpecialToken"},
     {POST, "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}",
-     "does not give the ids of 'x'"},
+     "put_special() post_processor.special_tokens 'x' ids"},
     {POST,
      "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}],\"special_tokens\":{"
      "\"x\":{\"ids\":[4]}}}",
