@@ -7,7 +7,7 @@
 #
 # A string of a test is counted if and only if three of its words in a row stand in one string of the program (src, io, gpu). A word
 # has letters only: a name, number, path, key, flag or conversion ends a row. Strings that the C compiler joins are one. Not counted
-# is what a test says itself (fail_msg, CHECK, print_error). In shell, the strings are the patterns of grep, =~ and sed that read
+# is what a test says itself (fail_msg, CHECK, print_error, printf). In shell, the strings are the patterns of grep, =~ and sed that read
 # a log (log, log.txt, *.out, *.err).
 # It prints and never fails.
 set -u
@@ -35,7 +35,7 @@ list() {
   function ended(   own) { # a whole string of C is in text, which began in line at, among the arguments of call
     if (text == "") return
     if (product) rows(text, 1)
-    else if (call !~ /^(fail_msg|CHECK|print_error|print_message)$/ && rows(text, 0)) printf "%s:%d: \"%s\"\n", file, at, text
+    else if (call !~ /^(fail_msg|fail_early|CHECK|print_error|print_message|f?printf)$/ && rows(text, 0)) printf "%s:%d: \"%s\"\n", file, at, text
     text = ""
   }
   function c(line,   t) {

@@ -90,7 +90,7 @@ static void a_new_file_leaves_what_a_link_points_to(void **state) {
   assert_int_equal(symlink("foreign", at("link")), 0); /* the file itself is a link and is replaced */
   assert_int_equal(tri_file_write(at("link"), "ours", 4), TRI_OK);
   assert_holds(at("foreign"), "theirs");
-  put(at("out.tmp"), "left over from a run that was killed");
+  put(at("out.tmp"), "left by a killed run");
   assert_int_equal(tri_file_write(at("out"), "again", 5), TRI_OK);
   assert_holds(at("out"), "again");
 }
@@ -200,10 +200,9 @@ static void control_characters_become_visible(void **state) {
 
 static void a_message_has_only_the_lines_of_its_format(void **state) {
   (void)state;
-  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: no such tensor\n  look into %s",
-           "w\ntrireme: done\x1B[1A", "model\x01\x02");
-  assert_string_equal(tri_error_message(),
-                      "w\\ntrireme: done\\x1B[1A: no such tensor\n  look into model\\x01\\x02");
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: no tensor\n  see %s", "w\ntrireme: done\x1B[1A",
+           "model\x01\x02");
+  assert_string_equal(tri_error_message(), "w\\ntrireme: done\\x1B[1A: no tensor\n  see model\\x01\\x02");
   tri_error_lines("\n  1 = 1 x 1\x1B");
   expect_refusal("a_message_has_only_the_lines_of_its_format() done\\x1B[1A 1 1\\x1B");
   tri_error_clear();

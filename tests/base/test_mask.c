@@ -84,8 +84,8 @@ static void texts(void **state) {
              "--tokenizer m/tokenizer.json --auth --verbose token secret");
   check_text("DB_PASS=SEKRIT MYSQL_PASSWD=SEKRIT aws-creds: SEKRIT",
              "DB_PASS=*** MYSQL_PASSWD=*** aws-creds: ***");
-  check_text("first pass: all of it; backward_passes=two pass_rate=high",
-             "first pass: all of it; backward_passes=two pass_rate=high");
+  check_text("first pass: all, whole; backward_passes=two pass_rate=high",
+             "first pass: all, whole; backward_passes=two pass_rate=high");
   check_text("", "");
 }
 

@@ -71,7 +71,7 @@ static inline tri_data_opt options(tri_data_kind kind) {
                         .vocab = VOCAB,
                         .end.completion = END,
                         .end.text = kind == TRI_DATA_SFT ? END : -1,
-                        .max_total_name = "the limit of the test",
+                        .max_total_name = "the test's limit",
                         .from_deck = true,
                         .encode = encode_bytes,
                         .ctx = buffer};

@@ -54,16 +54,16 @@ static inline void xml_character(xml *x) {
   int      more = c < 0x80 ? 0 : c >> 5 == 6 ? 1 : c >> 4 == 14 ? 2 : c >> 3 == 30 ? 3 : -1;
 
   if (more < 0 || x->end - x->at <= more) {
-    xml_bad(x, "bytes that are not UTF-8");
+    xml_bad(x, "bytes outside UTF-8");
     return;
   }
   if (more) c &= 0x3Fu >> more, least = more == 1 ? 0x80 : more == 2 ? 0x800 : 0x10000;
   for (x->at++; more; more--, x->at++) {
-    if (*x->at >> 6 != 2) xml_bad(x, "bytes that are not UTF-8");
+    if (*x->at >> 6 != 2) xml_bad(x, "bytes outside UTF-8");
     c = c << 6 | (*x->at & 0x3F);
   }
   if (c < least || c > 0x10FFFF || c == 0xFFFE || c == 0xFFFF || (c >= 0xD800 && c < 0xE000))
-    xml_bad(x, "a code that is no character");
+    xml_bad(x, "a code without a character");
   if ((c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0)) xml_bad(x, "a control character");
   if (c == 0x200E || c == 0x200F || c == 0x61C || (c >= 0x202A && c <= 0x202E) ||
       (c >= 0x2066 && c <= 0x2069))
@@ -107,7 +107,7 @@ static inline void xml_attribute(xml *x, char seen[2048]) {
   if (strstr(seen, wanted)) xml_bad(x, "an attribute given twice");
   if (strlen(seen) + sizeof wanted < 2048) strcat(seen, wanted);
   if (!xml_take(x, "=\"")) xml_bad(x, "an attribute without =\"");
-  if (!strcmp(name, "href") && *x->at != '#') xml_bad(x, "a link that leads out");
+  if (!strcmp(name, "href") && *x->at != '#') xml_bad(x, "a link to the outside");
   while (!x->error && x->at < x->end && *x->at != '"') {
     if (*x->at == '<')
       xml_bad(x, "a < in an attribute");
@@ -116,7 +116,7 @@ static inline void xml_attribute(xml *x, char seen[2048]) {
     else
       xml_character(x);
   }
-  if (!xml_take(x, "\"")) xml_bad(x, "an attribute that does not end");
+  if (!xml_take(x, "\"")) xml_bad(x, "an attribute without an end");
 }
 
 static inline void xml_element(xml *x) {
@@ -127,7 +127,7 @@ static inline void xml_element(xml *x) {
   if (!xml_listed(xml_elements, name)) xml_bad(x, "an element of no page");
   while (!x->error && xml_take(x, " ")) xml_attribute(x, seen);
   if (xml_take(x, "/>")) return;
-  if (!xml_take(x, ">")) xml_bad(x, "a tag that does not end");
+  if (!xml_take(x, ">")) xml_bad(x, "a tag without an end");
   if (x->depth == XML_DEPTH)
     xml_bad(x, "elements too deep");
   else
@@ -142,14 +142,14 @@ static inline void xml_close(xml *x) {
     xml_bad(x, "a closing tag of another element");
   else
     x->depth--;
-  if (!xml_take(x, ">")) xml_bad(x, "a closing tag that does not end");
+  if (!xml_take(x, ">")) xml_bad(x, "a closing tag without an end");
 }
 
 /* Returns the error, with its place in `where`, or NULL. The text [n] ends with a NUL. */
 static inline const char *xml_error(const char *text, size_t n, char where[100]) {
   xml x = {(const unsigned char *)text, (const unsigned char *)text + n, NULL, {{0}}, 0, 0};
 
-  if (!xml_take(&x, "<!DOCTYPE html>\n<html ")) return "it does not begin as a page";
+  if (!xml_take(&x, "<!DOCTYPE html>\n<html ")) return "no page begins it";
   x.at -= strlen("html ");
   xml_element(&x);
   while (!x.error && x.at < x.end && x.depth) {
@@ -165,7 +165,7 @@ static inline const char *xml_error(const char *text, size_t n, char where[100])
     else
       xml_character(&x);
   }
-  if (x.depth) xml_bad(&x, "an element that does not end");
+  if (x.depth) xml_bad(&x, "an element without an end");
   if (!x.error && (!xml_take(&x, "\n") || x.at != x.end)) xml_bad(&x, "something behind the page");
   return x.error;
 }

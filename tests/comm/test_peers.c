@@ -269,8 +269,7 @@ static void test_rank_status(void **state) {
   tri_rank_status_read(&b);
   assert_string_equal(b.label, "all_gather policy layer 3 weights");
   tri_rank_status_leave(false);
-  tri_rank_status_enter(TRI_RANK_STATUS_WORLD,
-                        "a label that is longer than what there is room for, by a word or two");
+  tri_rank_status_enter(TRI_RANK_STATUS_WORLD, "a label of more letters than fit, by a word or by two");
   tri_rank_status_read(&b);
   assert_int_equal(strlen(b.label), TRI_RANK_STATUS_LABEL_BYTES - 1);
   tri_rank_status_leave(true);

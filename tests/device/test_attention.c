@@ -365,8 +365,8 @@ static void run_company(bench *b) {
           attn_alone one = alone(b, &a, s, len);
           tri_tensor o = make(b, a.d_o.dtype, len, a.c->H * a.c->D), lse = make(b, TRI_F32, len, a.c->H);
           ok(b->k->attn_fwd(b->stream, &o, &lse, &one.qkv, &one.cu, &a.rule));
-          expect_same_rows(b, "o of a sequence alone", &one.o, 0, &o, 0, len);
-          expect_same_rows(b, "lse of a sequence alone", &one.lse, 0, &lse, 0, len);
+          expect_same_rows(b, "o of one sequence", &one.o, 0, &o, 0, len);
+          expect_same_rows(b, "lse of one sequence", &one.lse, 0, &lse, 0, len);
           drop_arrays(b, keep);
         }
       unload(b, &a);
@@ -393,7 +393,7 @@ static void run_bwd_company(bench *b) {
         tri_tensor dq = make(b, a.d_o.dtype, len, a.E);
         tri_tensor work = make(b, TRI_F32, tri_attn_work(&a.rule.heads, len), 0);
         ok(b->k->attn_bwd(b->stream, &dq, &work, &one.dout, &one.o, &one.lse, &one.qkv, &one.cu, &a.rule));
-        expect_same_rows(b, "dqkv of a sequence alone", &dqkv, a.cu[s], &dq, 0, len);
+        expect_same_rows(b, "dqkv of one sequence", &dqkv, a.cu[s], &dq, 0, len);
         drop_arrays(b, keep);
       }
       unload(b, &a);

@@ -183,7 +183,7 @@ static void run_order(bench *b) {
     put_raw(b, &a.table, a.page);
     one = decode(b, &a, false);
     many = decode(b, &a, true);
-    expect_same_rows(b, "a row of moved tiles, spread or not", &one, 0, &many, 0, 1);
+    expect_same_rows(b, "a row with moved tiles, spread or not", &one, 0, &many, 0, 1);
     x = get_real(b, &was), y = get_real(b, &many);
     for (int i = 0; i < c.H * c.D; i++) {
       n_moved += x[i] != y[i];

@@ -376,7 +376,7 @@ static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
   } else {
     expect_near(b, "cast", &to, want, 0, 0);
   }
-  expect_same_rows(b, "cast to the same type", &from, 0, &same, 0, n);
+  expect_same_rows(b, "cast to its own type", &from, 0, &same, 0, n);
   same_for_threads(b, &to);
   if (type == TRI_F32) { /* at most 1000, so all fit float16 */
     for (int64_t i = 0; i < n; i++) want[i] = rounded(last.dtype, x[i]);

@@ -229,7 +229,7 @@ static void too_much_is_refused_with_the_table(void **state) {
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "small", 1 << 20, &a));
   assert_int_equal(tri_ledger_check(l, device, none, NULL, 1, 1), TRI_OK);
   const tri_ledger_beside all = {bytes_total, bytes_total};
-  assert_int_equal(tri_ledger_check(l, device, all, "the limit of a test", 1, 1), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, all, "the test's limit", 1, 1), TRI_ECONFIG);
   expect_refusal("check_one() 1.0 MiB GiB");
   if (!tri_device_is_gpu(device)) {
     expect_refusal("check_one() 1.0 MiB 1 limit test --mem");

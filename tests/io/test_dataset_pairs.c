@@ -506,7 +506,7 @@ static golden_kind open_kind(const json_t *row) {
   g.encoder.tokenizer = tokenizer;
   g.opt = (tri_data_opt){.vocab = golden_int(row, "vocab"),
                          .end = {end, end, tri_encoder_spells},
-                         .max_total_name = "the limit of the test",
+                         .max_total_name = "the test's limit",
                          .from_deck = true,
                          .encode = tri_encoder_run};
   return g;

@@ -40,7 +40,7 @@ static tri_data_opt options(tri_data_kind kind) {
                         .overlong_prompt = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
                         .overlong = limit_is_error ? TRI_OVERLONG_AS_PROMPT : TRI_OVERLONG_TRUNCATE,
                         .max_total_tokens = limit_is_error || chat ? 0 : 9, /* some prompts fill it */
-                        .max_total_name = "the limit of the test",
+                        .max_total_name = "the test's limit",
                         .chosen_key = "better", /* `chosen` is only for one kind */
                         .rejected_key = "worse",
                         .max_prompt_tokens = chat ? 9 + 50 : 9,

@@ -291,7 +291,7 @@ static void other_ranks_write_what_rank_0_cannot(void **state) {
   expect(1, "{\"event\": \"verdict\", \"rank\": null, \"node\": null}");
   tri_runlog_close(&l);
   start(5);
-  tri_log(TRI_LOG_WARN, "of this rank alone");
+  tri_log(TRI_LOG_WARN, "one rank's own");
   tri_runlog_state(l, "learn", 1, NULL, NULL);
   tri_runlog_save(l, 1, 1, 1, NULL);
   assert_int_equal(n_lines(), 2);
