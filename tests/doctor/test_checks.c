@@ -1,7 +1,6 @@
 /* test_checks.c - tests the checks of facts, and the report. Judge: exact findings on facts of four ranks on
  * two nodes with one error each. The same facts without the error give no finding. */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../case/refusal_case.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/doctor_report.h"
 
