@@ -48,7 +48,7 @@ tell() { # rank
   done
   kill -KILL "$(cat "$dir/victim")"
   ! wait $pid || { echo "missing: mpirun ended with 0"; exit 1; }
-  ! sed -n '/^trireme: rank .*: it died/,$p' "$dir/log" | grep -q 'told to end by mpirun' ||
+  ! sed -n '/^trireme: rank .*: it died/,$p' "$dir/log" | grep -q 'OUTPUT/STOP' ||
     { cat "$dir/log"; echo "missing: mpirun's signal is answered after the message"; exit 1; }
 }
 

@@ -121,5 +121,5 @@ ln -s "$dir/deck.yaml" "$dir/stopped/STOP"
 code=0
 wait $pid || code=$?
 [ $code = 75 ] || fail "stopped: exit code $code"
-grep -q 'step 1 is given up' "$dir/stopped/log.txt" && [ ! -s "$dir/stopped/metrics.jsonl" ] || fail "the step is not given up"
+says "$dir/stopped" end '"state": "stopped"' '"step": 0,' '"cause": "file"' && [ ! -s "$dir/stopped/metrics.jsonl" ] || fail "the step is not given up"
 echo "select: on $ranks and $others ranks the same groups, resumed and stopped"
