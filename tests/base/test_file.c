@@ -48,7 +48,7 @@ static void assert_holds(const char *path, const char *text) {
 
 static int make_folder(void **state) {
   (void)state;
-  strcpy(folder, "/tmp/test_file.XXXXXX");
+  strcpy(folder, "/tmp/test_file.XXXXXX"); /* no path names its kind */
   return !mkdtemp(folder);
 }
 
@@ -64,9 +64,8 @@ static void only_regular_files_are_opened(void **state) {
   int fd = -1;
 
   (void)state;
-  assert_int_equal(mkfifo(at("pipe"), 0600), 0);
-  assert_int_equal(tri_file_open(at("pipe"), &fd),
-                   TRI_EINPUT); /* without O_NONBLOCK it would block for ever */
+  assert_int_equal(mkfifo(at("p"), 0600), 0);
+  assert_int_equal(tri_file_open(at("p"), &fd), TRI_EINPUT); /* without O_NONBLOCK it would block for ever */
   expect_refusal("check_regular() pipe");
   tri_error_clear();
   assert_int_equal(tri_file_open(folder, &fd), TRI_EINPUT);
@@ -142,8 +141,8 @@ static void appending_refuses_links_and_pipes(void **state) {
   expect_refusal("open_to_append() log.txt");
   tri_error_clear();
   assert_holds(at("foreign"), "theirs");
-  assert_int_equal(mkfifo(at("pipe"), 0600), 0);
-  assert_int_equal(tri_file_append(at("pipe"), &fd), TRI_EFILE);
+  assert_int_equal(mkfifo(at("p"), 0600), 0);
+  assert_int_equal(tri_file_append(at("p"), &fd), TRI_EFILE);
   tri_error_clear();
   for (int i = 0; i < 2; i++) {
     assert_int_equal(tri_file_append(at("lines"), &fd), TRI_OK);
