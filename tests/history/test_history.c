@@ -1,6 +1,6 @@
-/* test_history.c - a run's output folder read while it is written: lines that come, are cut back, are
- * replaced. Judges: exact values worked out by hand; a whole reading against one in pieces; what
- * src/report/metrics.c, src/report/runlog.c and src/run/start.c write, spelled out here. */
+/* test_history.c - tests reading a run's output folder while lines are added, cut back and replaced. Judges
+ * are exact values worked out by hand and a reading of the whole file against one in pieces. The lines of
+ * src/report/metrics.c, src/report/runlog.c and src/run/start.c are spelled out here. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "base/log.h"
@@ -200,7 +200,7 @@ static void half_a_line_waits(void **state) {
   assert_int_equal(tri_history_bad_lines(h), 0);
 }
 
-/* A resume takes the file's name with what it keeps, or cuts the file; then it goes on. */
+/* A resume replaces the file by a shorter one or cuts the file, and then goes on. */
 static void a_resume_is_read_anew(void **state) {
   (void)state;
   put("metrics.jsonl", "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 2}\n{\"step\": 3, \"old\": 3}\n");
@@ -222,7 +222,7 @@ static void a_resume_is_read_anew(void **state) {
   assert_true(value("loss", 1) == 21);
 }
 
-/* Between two looks the file was cut back and has grown beyond what was read. */
+/* Between two refreshes the file was cut back and has grown beyond the part already read. */
 static void a_resume_between_two_looks_is_seen(void **state) {
   (void)state;
   put("metrics.jsonl", "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 2}\n");
@@ -234,7 +234,7 @@ static void a_resume_between_two_looks_is_seen(void **state) {
   assert_true(value("loss", 1) == 5 && value("loss", 2) == 6);
 }
 
-/* An evaluation that was put off: its line is completed in place. */
+/* The line of a delayed evaluation is completed in place. */
 static void a_completed_line_is_seen(void **state) {
   (void)state;
   put("metrics.jsonl", "{\"step\": 1, \"loss\": 1, \"eval\": \"due\"}\n");
@@ -246,7 +246,7 @@ static void a_completed_line_is_seen(void **state) {
   assert_true(value("eval_reward_mean", 0) == 0.5);
 }
 
-/* Of lines that go back the later ones hold, and an older step's never come back. */
+/* When steps go back, the later lines count. The replaced lines never come back. */
 static void later_lines_take_the_place(void **state) {
   (void)state;
   put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n{\"step\": 2, \"a\": 2}\n{\"step\": 2, \"a\": 3}\n");
@@ -274,7 +274,7 @@ static void a_file_that_goes_has_no_lines(void **state) {
   assert_true(value("a", 0) == 2);
 }
 
-/* What is read as it grows is what is read at once, whatever the pieces. */
+/* Reading a growing file in any pieces gives the same as reading it at once. */
 static void pieces_do_not_matter(void **state) {
   enum { LINES = 3000 };
   static char  text[LINES * 128];
@@ -309,7 +309,8 @@ static void pieces_do_not_matter(void **state) {
   tri_history_close(&whole);
 }
 
-/* 10 MB are a line, more than TRI_LINE_BYTES are none; neither stops what follows. */
+/* A line of 10 MB is read, one of more than TRI_LINE_BYTES is skipped. Both leave the following lines
+ * intact. */
 static void long_lines(void **state) {
   const size_t n = 10 << 20;
   char        *text = malloc(n + 64);
@@ -337,7 +338,8 @@ static void long_lines(void **state) {
   assert_int_equal(tri_history_bad_lines(h), 1);
 }
 
-/* Many names of the first line, and many lines without them: memory like the file's. Judge: its bytes. */
+/* The first line has many names, and many lines lack them. Memory stays in proportion to the file's bytes,
+ * which are the judge. */
 static void memory_is_of_what_is_there(void **state) {
   enum { NAMES = 1000, LINES = 20000 };
   tri_text text = {0};
@@ -354,14 +356,14 @@ static void memory_is_of_what_is_there(void **state) {
   ok(tri_history_open(folder, &h));
   assert_int_equal(tri_history_rows(h), LINES);
   assert_int_equal(tri_history_n_series(h), NAMES);
-  assert_true(tri_host_bytes() - before < 8 * text.len); /* 160 MB where each name had each line */
+  assert_true(tri_host_bytes() - before < 8 * text.len); /* 160 MB if each name had every line */
   assert_true(value("n999", 0) == 999 && isnan(value("n999", 1)) && value("n7", 2) == 1 &&
               isnan(value("n7", 3)));
   assert_int_equal(tri_history_points_of(h, 7).n, 1 + (LINES - 1) / 2);
   tri_text_free(&text);
 }
 
-/* Files of 1 TB that are holes: passed over, and what stands behind is read. */
+/* Files of 1 TB made of holes are skipped quickly, and the lines behind the holes are read. */
 static void holes_are_passed_over(void **state) {
   enum { GIB = 1 << 30 };
 
@@ -391,7 +393,8 @@ static void too_many_names_are_foreign(void **state) {
   tri_text text = {0};
 
   (void)state;
-  for (int spelling = 0; spelling < 2; spelling++) { /* no series is there yet: 1024 numbers and a step */
+  for (int spelling = 0; spelling < 2; spelling++) { /* no series exists yet, 1024 numbers and a step are too
+                                                      * many */
     ok(tri_text_printf(&text, "{\"%s\": 0", spelling ? "st\\u0065p" : "step"));
     for (int i = 0; i < 1024; i++) ok(tri_text_printf(&text, ", \"n%d\": 1", i));
     ok(tri_text_printf(&text, "}\n"));
@@ -402,7 +405,7 @@ static void too_many_names_are_foreign(void **state) {
   put("metrics.jsonl", text.data);
   tri_text_free(&text);
   ok(tri_history_open(folder, &h));
-  STEPS(1, 3, 4); /* one name that is too long is left out of its line */
+  STEPS(1, 3, 4); /* only the name of excessive length is left out of its line */
   assert_int_equal(tri_history_n_series(h), 2);
   assert_true(value("b", 1) == 3);
   assert_int_equal(tri_history_bad_lines(h), 3);
@@ -426,7 +429,7 @@ static void what_is_no_run_is_refused(void **state) {
   assert_null(h);
 }
 
-/* What goes wrong while it is watched is told, and mended by the next look. */
+/* An error while watching is reported, and the next refresh recovers. */
 static void a_error_is_told_and_passes(void **state) {
   bool changed;
 
@@ -511,7 +514,7 @@ static void a_deck_that_cannot_be_opened_is_told(void **state) {
   assert_null(tri_history_deck_error(h));
 }
 
-/* A line as src/report/runlog.c writes it: {"v": 1, "time_unix_s": 1.5, "event": ...}. */
+/* Builds a line as src/report/runlog.c writes it, {"v": 1, "time_unix_s": 1.5, "event": ...}. */
 #define EVENT(event, members) "{\"v\": 1, \"time_unix_s\": 1.5, \"event\": \"" event "\", " members "}\n"
 #define START(steps)          EVENT("start", "\"steps\": " steps ", \"hosts\": [{\"node\": \"n1\"}]")
 #define ALARM(text)           EVENT("alarm", "\"code\": \"some\", \"step\": 3, \"text\": \"" text "\"")
@@ -577,7 +580,7 @@ static void reads_alarms_and_ends(void **state) {
   assert_int_equal(tri_history_n_alarms(h), 0);
 }
 
-/* The newest start's line is handed on with all that it has. */
+/* The line of the newest start is handed on with all its members. */
 static void a_start_is_kept(void **state) {
   (void)state;
   put("metrics.jsonl", "");
@@ -587,8 +590,8 @@ static void a_start_is_kept(void **state) {
   assert_int_equal(json_array_size(json_object_get(tri_history_start(h), "hosts")), 1);
 }
 
-/* Lines that are cut, of another type or of another version are passed over; so is what a newer program may
- * add. The last line's half waits. */
+/* Lines that are cut, of another type or of another version are skipped. So are additions of newer programs.
+ * An unfinished last line waits. */
 static void strange_events_are_passed_over(void **state) {
   static const char *const bad[] = {"garbage",
                                     "{\"v\": 1, \"time_unix_s\": 1.5, \"event\": \"al",
@@ -637,7 +640,8 @@ static void strange_events_are_passed_over(void **state) {
   assert_int_equal(tri_history_ending(h).state, TRI_ENDING_FINISHED);
 }
 
-/* Longer than any event, and as deep as no event: neither is held, what follows is read. */
+/* A line longer than any event and one nested deeper than any event are dropped. The following lines are
+ * read. */
 static void huge_events_are_passed_over(void **state) {
   enum { BYTES = 9 << 20 };
   tri_text text = {0};
@@ -665,8 +669,8 @@ static void huge_events_are_passed_over(void **state) {
   EVENT("verdict", "\"tag\": \"" tag "\", \"rank\": 3, \"node\": \"" node                                    \
                    "\", \"cause\": \"died\", \"text\": \"rank 3\"")
 
-/* A verdict goes before what it brings about; of several the first counts; what another start left is not of
- * this one. */
+/* A verdict takes precedence over its consequences. The first of several verdicts counts. Verdicts of another
+ * start do not count. */
 static void a_verdict_goes_first(void **state) {
   tri_ending e;
 
@@ -681,7 +685,7 @@ static void a_verdict_goes_first(void **state) {
   assert_string_equal(e.node, "n1");
   ok(tri_ending_read(folder, "b", &e));
   assert_int_equal(e.state, TRI_ENDING_OPEN);
-  append("run.jsonl", VERDICT("b", "n3")); /* while it loads: before its start */
+  append("run.jsonl", VERDICT("b", "n3")); /* while it loads, before its start event */
   ok(tri_ending_read(folder, "b", &e));
   assert_string_equal(e.node, "n3");
   append("run.jsonl",
@@ -694,12 +698,12 @@ static void a_verdict_goes_first(void **state) {
          VERDICT("bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "n4"));
   ok(tri_ending_read(folder, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", &e));
   assert_string_equal(e.node, "n4");
-  ok(tri_history_open(folder, &h)); /* a run that came no further has no other file */
+  ok(tri_history_open(folder, &h)); /* a run stopped this early has no other file */
   assert_int_equal(tri_history_n_alarms(h), 6);
   assert_true(tri_history_alarm_is_error(h, 0));
 }
 
-/* A later start that was refused before its start event makes no finished run a failed one; what was to go on
+/* If a later start was refused before its start event, a finished run stays finished. A run that was to go on
  * has failed. */
 static void a_refused_start_undoes_nothing(void **state) {
   static const char refused[] = EVENT(
@@ -724,7 +728,7 @@ static void a_refused_start_undoes_nothing(void **state) {
   assert_int_equal(tri_history_ending(h).state, TRI_ENDING_OPEN);
 }
 
-/* What stands in log.txt, of any start or child, is nobody's word. */
+/* The contents of log.txt, from any start or child, count for nothing. */
 static void the_log_is_not_read(void **state) {
   (void)state;
   put("metrics.jsonl", "");

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# browser.sh - a page of trireme report in a real browser: charts are there, no text of a run became anything else.
+# browser.sh - opens a page of trireme report in a real browser. All charts must be there, and text of a run must stay text.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/html_report/browser.sh PROGRAM    77 (skipped) where there is no chromium, or it cannot start.
-# Judge: the browser's own document after all scripts have run, and what its policy complained of.
+# tests/html_report/browser.sh PROGRAM    exits 77 (skipped) if there is no chromium or it does not start.
+# Judge: the browser's own document after all scripts have run, and the violations of the page's policy it reports.
 set -uo pipefail
 program=$(readlink -f "$1")
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || { echo "browser: skipped: no chromium"; exit 77; }
@@ -12,7 +12,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 fail() { echo "browser: $*"; exit 1; }
 
-# FILE: the document as it stands when nothing is left to do.
+# Prints the document of FILE after all scripts have run.
 open_page() {
   timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
     --user-data-dir="$dir/profile" --enable-logging=stderr --dump-dom "file://$dir/$1" 2>"$dir/log"

@@ -1,7 +1,6 @@
-/* test_html_report.c - axes, thinned curves, means, escaping, and the hashes of the page's policy.
- * Judges: marks are read back from their texts by strtod; thinned curves are compared with a search of
- * every column; escaped text is turned back by a reader of its own (xml_case.h says what it must not
- * hold); hashes are sha256sum's. */
+/* test_html_report.c - tests axes, thinned curves, means, escaping and the hashes of the page's policy.
+ * Judges are strtod for the text of marks, a search of every column for thinned curves, a separate reader for
+ * escaped text (xml_case.h lists its rules), and sha256sum for hashes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "xml_case.h"
@@ -45,7 +44,7 @@ static double read_back(const char *text) {
   }
 }
 
-/* The marks ascend, lie on the axis, and their texts are they, so that no two are alike. */
+/* The marks ascend and lie on the axis. Their texts read back as the marks, so that no two are alike. */
 static void check_marks(const tri_axis *a) {
   double unit = 1;
 
@@ -72,7 +71,7 @@ static void check_marks(const tri_axis *a) {
 
 static void check_linear(double low, double high, tri_axis_kind kind) {
   tri_axis a = tri_axis_make(low, high, kind, false);
-  double   slack = 1e-8 * (a.high - a.low); /* of rounding: no pixel */
+  double   slack = 1e-8 * (a.high - a.low); /* rounding error, less than a pixel */
 
   if (!(a.low <= low + slack && a.high >= high - slack && a.low < a.high))
     fail_msg("%g..%g is outside of %g..%g", low, high, a.low, a.high);
@@ -158,7 +157,7 @@ enum { ROWS = 5000 };
 static int64_t step[ROWS];
 static double  value[ROWS];
 
-/* n rows at ascending steps; one in `one_of` has no number. */
+/* Makes n rows at ascending steps. One row in `one_of` has no number. */
 static tri_curve make_curve(int n, int one_of) {
   int64_t at = 1;
 
@@ -177,7 +176,7 @@ static void check_thinned(const tri_curve *c, int columns, bool joined) {
   OK(tri_thin(c, first, last, columns, joined, &row, &n));
   assert_true(n <= 4 * columns + 4 || n <= 2 * c->n);
   for (int64_t from = first; from <= last;
-       from += width) { /* every column: its least and its greatest number */
+       from += width) { /* every column, with its least and its greatest number */
     double low = INFINITY, high = -INFINITY, kept_low = INFINITY, kept_high = -INFINITY;
     for (int64_t i = 0; i < c->n; i++)
       if (c->step[i] >= from && c->step[i] < from + width && !isnan(c->value[i]))
@@ -191,7 +190,7 @@ static void check_thinned(const tri_curve *c, int columns, bool joined) {
     assert_true(row[i] == TRI_THIN_GAP || row[i - 1] == TRI_THIN_GAP || row[i] > row[i - 1]);
     assert_false(row[i] == TRI_THIN_GAP && (joined || row[i - 1] == TRI_THIN_GAP));
     if (width > 1 || joined || row[i] == TRI_THIN_GAP) continue;
-    /* where nothing is left out the line is broken just where a number is missing */
+    /* if nothing is left out, the line breaks exactly at missing numbers */
     int64_t before = row[i - 1] == TRI_THIN_GAP ? row[i - 2] : row[i - 1];
     assert_int_equal(row[i - 1] == TRI_THIN_GAP, row[i] != before + 1);
   }
@@ -235,7 +234,7 @@ static void test_nothing_to_draw(void **state) {
   TRI_FREE(row);
 }
 
-/* Means of a straight line lie on it, but near its ends; of few rows there are none. */
+/* Means of a straight line lie on it, except near its ends. Few rows have no means. */
 static void test_means(void **state) {
   tri_curve c = make_curve(3000, 0);
   tri_means m = {0};
@@ -256,7 +255,7 @@ static void test_means(void **state) {
   assert_int_equal(m.n, 0);
 }
 
-/* Means lie apart where the curve has a gap wider than they are, and nowhere else. */
+/* Means are apart exactly at gaps of the curve wider than the mean. */
 static void test_means_at_a_gap(void **state) {
   tri_curve c = make_curve(900, 0);
   tri_means m = {0};
@@ -347,7 +346,7 @@ static void test_cut(void **state) {
   for (size_t most = 0; most <= 9; most++) assert_int_equal(tri_html_cut(text, 9, most), wanted[most]);
 }
 
-/* The reader that judges pages sees what is wrong. */
+/* The reader used as a judge of pages finds errors. */
 static void test_reader(void **state) {
   static const char *const bad[] = {"<p>&nbsp;</p>",
                                     "<p><b></p></b>",

@@ -1,5 +1,5 @@
-/* test_look.c - what is seen of runs: states, pace, curves, lines that fit. Judges: values worked out by
- * hand; file times and clocks that the test sets; columns counted by code points. */
+/* test_look.c - tests the state, speed and curves of runs on show, and the width of their lines. Judges are
+ * values worked out by hand, file times and clocks set by the test, and columns counted by code points. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 #include "base/host_memory.h"
@@ -119,11 +119,10 @@ static void pace_and_time_left(void **state) {
   assert_true(f.silent_s == 0 && f.since_s == 0);
   assert_true(facts_after("a", 7).since_s == 7);
   assert_true(facts_after("a", 5).left_s == 6 * 13.0 - 5);
-  assert_true(facts_after("a", 50).left_s ==
-              5 * 13.0); /* the step under way takes longer: the others do not */
+  assert_true(facts_after("a", 50).left_s == 5 * 13.0); /* only the current step takes longer */
 }
 
-/* Of the run's own node its process tells, however long it is silent. */
+/* On the run's own node its process decides, however long the run is silent. */
 static void a_process_that_lives_runs(void **state) {
   char      host[64] = "";
   siginfo_t info;
@@ -138,7 +137,7 @@ static void a_process_that_lives_runs(void **state) {
   assert_string_equal(facts_after("a", 0).phase, "in step 5");
   expect_state("a", 86400, TRI_LOOK_RUNNING);
   assert_true(facts_after("a", 86400).is_quiet && !facts_after("a", 59).is_quiet);
-  put_start("a", host, (long)getpid(), now - 1e6); /* this process began later: the number was given anew */
+  put_start("a", host, (long)getpid(), now - 1e6); /* this process began later, so the number was reused */
   expect_state("a", 0, TRI_LOOK_KILLED);
   child = fork();
   assert_true(child >= 0);
@@ -150,7 +149,7 @@ static void a_process_that_lives_runs(void **state) {
   expect_state("a", 0, TRI_LOOK_KILLED);
   put("a", "run.jsonl", START(10) "{\"v\": 1, \"event\": \"end\", \"state\": \"failed\"}\n");
   expect_state("a", 0, TRI_LOOK_FAILED);
-  /* an end of the start before says nothing of one that was killed while it loaded */
+  /* the end of an earlier start does not count for a start that was killed while loading */
   put("a", "run.jsonl",
       START(10) "{\"v\": 1, \"time_unix_s\": %.0f, \"event\": \"end\", \"state\": \"stopped\"}\n", now - 60);
   expect_state("a", 0, TRI_LOOK_KILLED);
@@ -158,7 +157,7 @@ static void a_process_that_lives_runs(void **state) {
   expect_state("a", 0, TRI_LOOK_STOPPED);
 }
 
-/* Where its number tells nothing, as in a container, the lock of its folder does. */
+/* If the process number is of no use, as in a container, the lock of the folder decides. */
 static void a_lock_that_is_held_runs(void **state) {
   char        host[64] = "", command[128];
   struct stat sb;
@@ -186,7 +185,7 @@ static void elsewhere_silence_tells(void **state) {
   expect_state("a", 59, TRI_LOOK_RUNNING);
   expect_state("a", 67, TRI_LOOK_SILENT); /* 3 x (10 + 8 + 4) s */
   assert_true(facts_after("a", 3600).silent_s == 3600);
-  put_start("a", "elsewhere", 1, now + 30); /* a start of which no step is known yet has 600 s */
+  put_start("a", "elsewhere", 1, now + 30); /* a start without a known step has 600 s */
   expect_state("a", 599, TRI_LOOK_STARTING);
   expect_state("a", 601, TRI_LOOK_SILENT);
 }
@@ -194,7 +193,7 @@ static void elsewhere_silence_tells(void **state) {
 static void what_a_run_says_of_its_end(void **state) {
   (void)state;
   put_run("a");
-  expect_state("a", 10, TRI_LOOK_RUNNING); /* no .start: not copied, or not made yet */
+  expect_state("a", 10, TRI_LOOK_RUNNING); /* there is no .start, not copied or not yet made */
   expect_state("a", 1e4, TRI_LOOK_SILENT);
   put("a", "run.jsonl", START(9) "{\"v\": 1, \"event\": \"end\", \"state\": \"stopped\"}\n");
   expect_state("a", 10, TRI_LOOK_STOPPED);
@@ -233,7 +232,7 @@ static void compresses_to_means(void **state) {
   for (int i = 0; i < 100000; i++) value[i] = i;
   assert_int_equal(tri_look_compress(value, 100000, 40, out), 40);
   for (int i = 0; i < 40; i++) assert_true(fabs(out[i] - (2500.0 * i + 1249.5)) < 1e-6);
-  value[0] = value[1] = 1.7e308; /* whose sum is no number */
+  value[0] = value[1] = 1.7e308; /* their sum overflows */
   assert_int_equal(tri_look_compress(value, 2, 1, out), 1);
   assert_true(out[0] == 1.7e308);
 }
@@ -269,7 +268,7 @@ static char *draw(const char *const *path, int n, const tri_look_how *how) {
   return copy;
 }
 
-/* Code points of the line without escape sequences; its end. */
+/* Counts the code points of the line without escape sequences. Returns the end of the line. */
 static int columns_of(const char **at) {
   int n = 0;
 
@@ -324,8 +323,8 @@ static void every_line_fits(void **state) {
       }
 }
 
-/* A traceback of a reward's program is one warning. Judge: counted by hand, five, of which three
- * are shown. */
+/* A traceback of a reward program is one warning. The judge is a count by hand of five warnings, three of
+ * them shown. */
 static void lines_of_a_program_are_one_warning(void **state) {
 #define SAYS(code, text) "{\"v\": 1, \"event\": \"alarm\", \"code\": \"" code "\", \"text\": \"" text "\"}\n"
   const tri_look_how how = {.columns = 79};
