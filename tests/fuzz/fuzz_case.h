@@ -1,9 +1,9 @@
-/* fuzz_case.h - what the fuzz harnesses share: parts of an input, files in memory, checks that end the
+/* fuzz_case.h - shared parts of the fuzz harnesses: parts of an input, files in memory, checks that end the
  * process.
  *
- * A harness is one parser with its invariants: LLVMFuzzerTestOneInput gets an input, calls the parser as the
- * program does, and aborts where something does not hold. libFuzzer calls it in the preset cpu-fuzz
- * and, where clang has it, in cpu-asan; replay.c in every other build. */
+ * A harness is one parser with its invariants. LLVMFuzzerTestOneInput gets an input, calls the parser as the
+ * program does, and aborts if an invariant fails. In the preset cpu-fuzz, and in cpu-asan if clang has it,
+ * libFuzzer calls it. In every other build replay.c calls it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TESTS_FUZZ_CASE_H
 #define TRI_TESTS_FUZZ_CASE_H
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
     }                                                                                                        \
   } while (0)
 
-/* Errors are what a parser says all the time here. */
+/* Silences errors, since parsers report them all the time here. */
 #define FUZZ_QUIET_START                                                                                     \
   int LLVMFuzzerInitialize(int *argc, char ***argv) {                                                        \
     (void)argc, (void)argv;                                                                                  \
@@ -37,13 +37,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
     return 0;                                                                                                \
   }
 
-/* Bytes of an input; borrowed from it. */
+/* Bytes of an input, borrowed from it. */
 typedef struct fuzz_part {
   const char *p;
   size_t      n;
 } fuzz_part;
 
-/* The next part of an input of several: up to a byte 0x01, or all that is left. */
+/* Takes the next part of an input, up to a byte 0x01 or to the end. */
 static inline fuzz_part fuzz_next(const uint8_t **data, size_t *n) {
   const uint8_t *end = *n ? memchr(*data, 1, *n) : NULL;
   fuzz_part      part = {(const char *)*data, end ? (size_t)(end - *data) : *n};
@@ -70,7 +70,7 @@ static inline void fuzz_folder_remove(void) {
   if (system(command) != 0) fprintf(stderr, "%s: is left behind\n", fuzz_folder_name);
 }
 
-/* A folder in memory, removed when the process ends well. */
+/* Makes a folder in memory. It is removed when the process ends normally. */
 static inline const char *fuzz_folder(void) {
   if (!fuzz_folder_name[0]) {
     snprintf(fuzz_folder_name, sizeof fuzz_folder_name, "/dev/shm/trireme-fuzz-XXXXXX");
@@ -79,7 +79,7 @@ static inline const char *fuzz_folder(void) {
   return fuzz_folder_name;
 }
 
-/* Around the calls of one input: what is taken through tri_host_alloc is given back. */
+/* These stand around the calls of one input. They check that all memory from tri_host_alloc was freed. */
 static int64_t     fuzz_bytes_before;
 static inline void fuzz_begin(void) {
   tri_error_clear();
@@ -87,7 +87,7 @@ static inline void fuzz_begin(void) {
 }
 static inline void fuzz_end(void) { FUZZ_CHECK(tri_host_bytes() == fuzz_bytes_before); }
 
-/* Is it UTF-8? Judged by the table of RFC 3629, section 4. */
+/* Returns true for UTF-8, judged by the table of RFC 3629, section 4. */
 static inline bool fuzz_is_utf8(const char *text, size_t n) {
   const unsigned char *s = (const unsigned char *)text, *end = s + n;
 
@@ -103,7 +103,7 @@ static inline bool fuzz_is_utf8(const char *text, size_t n) {
   return true;
 }
 
-/* Are two pieces of memory alike? Either may be NULL where n is 0. */
+/* Returns true if two pieces of memory are equal. Either may be NULL if n is 0. */
 static inline bool fuzz_same(const void *a, const void *b, size_t n) { return n == 0 || !memcmp(a, b, n); }
 
 #endif

@@ -1,10 +1,11 @@
-/* fuzz_ckpt.c - state.h5 (io/checkpoint/checkpoint_read.c): bytes that say where a checkpoint departs from a
- * whole one.
+/* fuzz_ckpt.c - state.h5 (io/checkpoint/checkpoint_read.c), from bytes that choose differences from a whole
+ * checkpoint.
  *
- * HDF5 1.10 crashes on bytes it did not write, whoever calls it, so that every file here is one it wrote:
- * with other types, shapes, layouts, places and links than a checkpoint has, and a manifest that fits.
- * Nothing departs where the bytes have ended or are 0. Such a checkpoint is read and verified; of any other,
- * what is verified can be read, and has the bytes that were written. */
+ * HDF5 1.10 crashes on bytes it did not write, whoever calls it. Every file here is therefore written by
+ * HDF5. It has other types, shapes, layouts, places and links than a checkpoint, and a manifest with matching
+ * hashes. After the end of the bytes, or for a byte of 0, there is no difference. A checkpoint without
+ * differences is read and verified. For any other, all verified data must be readable and equal to the
+ * written bytes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hash.h"
 #include "fuzz_case.h"
@@ -12,7 +13,7 @@
 
 enum { N_TENSOR = 3, MOST_COUNT = 64 };
 
-static struct { /* the input, and what was made of it */
+static struct { /* the input and the checkpoint made from it */
   const uint8_t    *data;
   size_t            n;
   bool              departs;
@@ -24,12 +25,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   (void)argc, (void)argv;
   tri_log_open(1, TRI_LOG_ERROR);
   tri_ckpt_h5_quiet();
-  /* HDF5 keeps what it has freed for itself: each file opened takes half a megabyte for its tables. */
+  /* HDF5 keeps freed memory for itself. Each opened file takes half a megabyte for its tables. */
   FUZZ_CHECK(H5set_free_list_limits(-1, -1, -1, -1, -1, -1) >= 0);
   return 0;
 }
 
-/* A choice of n; 0 is what a checkpoint has. */
+/* Returns a choice among n. Choice 0 is a checkpoint's own. */
 static int choose(int n) {
   int choice = now.n ? *now.data % n : 0;
 
@@ -38,7 +39,7 @@ static int choose(int n) {
   return choice;
 }
 
-/* A type of a wrong kind or size; by H5Tclose. */
+/* Makes a type of a wrong kind or size. Close it with H5Tclose. */
 static hid_t other_type(int choice) {
   hsize_t two = 2;
 
@@ -90,7 +91,8 @@ static void put_attribute(hid_t group, const char *name, hid_t usual) {
   H5Tclose(type);
 }
 
-/* What stands under a name instead of an object; false: the object itself is to be made. */
+/* Puts a link or nothing under a name instead of an object. Returns false if the object itself is still to be
+ * made. */
 static bool put_link(const char *name) {
   switch (choose(6)) {
   case 0:
@@ -130,7 +132,8 @@ static void put_state(void) {
   H5Tclose(text);
 }
 
-/* How its bytes lie in the file: as a checkpoint's, compact, in chunks, or not at all yet. */
+/* Chooses the layout of its bytes in the file, as in a checkpoint, compact, in chunks, or not yet
+ * allocated. */
 static hid_t make_layout(const tri_ckpt_tensor *t) {
   hid_t   list = tri_ckpt_h5_set_list();
   hsize_t chunk[TRI_MAX_DIM];
@@ -155,7 +158,7 @@ static hid_t make_layout(const tri_ckpt_tensor *t) {
   return list;
 }
 
-/* A tensor of the manifest, its data set, and the row of /integrity/slabs. */
+/* Writes a tensor of the manifest with its data set and its row of /integrity/slabs. */
 static void put_tensor(int i, tri_ckpt_slab *slab) {
   static const char *const name[N_TENSOR] = {"a.weight", "b.weight", "c"};
   static const uint8_t     zero[8 * MOST_COUNT * 16];

@@ -1,7 +1,8 @@
-/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/): six bytes of options, then
- * a file, which may be packed.
+/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/), from six bytes of options and a
+ * file, possibly compressed.
  *
- * A file read whole is the same read in three parts; every value's bytes are JSON of the same value. */
+ * A file read whole must equal the same file read in three parts. The bytes of every value must be JSON of
+ * the same value. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <jansson.h>
@@ -17,7 +18,7 @@
 enum { HEAD_BYTES = 6, MOST_BYTES = 1 << 16, MOST_TOKENS = 4 * MOST_BYTES };
 
 static tri_tokenizer *tokenizer;
-static tri_tokens     ids; /* of the last text; has its largest size from the start */
+static tri_tokens     ids; /* of the last text, allocated at its largest size from the start */
 static tri_chat      *chat[4];
 static int            memory = -1;
 static char           path[64];
@@ -90,7 +91,8 @@ static bool same_skip(const uint8_t *a, const uint8_t *b, int n) {
   return !a == !b && (!a || fuzz_same(a, b, (size_t)n));
 }
 
-/* A token behind the prompt that has loss, and one that has none where the line says which. */
+/* Checks that at least one token after the prompt has loss, and at least one has none, if the line selects
+ * tokens. */
 static void check_skip(const uint8_t *skip, int n, int n_prompt) {
   int learned = 0, first = n_prompt > 1 ? n_prompt : 1;
 
@@ -109,7 +111,7 @@ static bool same_example(const tri_example *x, const tri_example *y) {
          same_text(x->answer, x->answer_bytes, y->answer, y->answer_bytes);
 }
 
-/* Both sides begin with the prompt and have something to learn. */
+/* Checks that both sides begin with the prompt and have tokens to learn. */
 static void check_preference(tri_data_kind kind, const tri_example *e) {
   int first = e->n_prompt > 1 ? e->n_prompt : 1;
 
@@ -122,7 +124,7 @@ static void check_preference(tri_data_kind kind, const tri_example *e) {
   FUZZ_CHECK(fuzz_same(e->token, e->rejected, (size_t)e->n_prompt * sizeof *e->token));
 }
 
-/* The file of n bytes, cut at two places of 1/256 of it, has what `whole` has. */
+/* Checks that the file of n bytes, cut at two places given in 1/256 of it, gives the same as `whole`. */
 static void check_parts(const tri_data_opt *o, const tri_dataset *whole, int64_t n, int cut1, int cut2) {
   int64_t        at1 = (cut1 < cut2 ? cut1 : cut2) * (n + 1) / 256;
   int64_t        at2 = (cut1 < cut2 ? cut2 : cut1) * (n + 1) / 256;

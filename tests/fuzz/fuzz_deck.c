@@ -1,6 +1,8 @@
-/* fuzz_deck.c - decks (io/text/deck.c, src/config): a deck and up to six overrides, separated by 0x01.
+/* fuzz_deck.c - decks (io/text/deck.c, src/config), from a deck and up to six overrides, separated by
+ * 0x01.
  *
- * Keys and values are UTF-8; a deck that is accepted prints as one that reads back and prints the same. */
+ * Keys and values must be UTF-8. An accepted deck must print as a deck, and this must read back and print the
+ * same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config.h"
 #include "fuzz_case.h"

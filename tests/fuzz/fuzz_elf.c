@@ -1,8 +1,8 @@
-/* fuzz_elf.c - the reader of shared objects (src/reward/elf_object.c), and the reward library that asks it:
- * the input is the file, with the machine of its header made this one.
+/* fuzz_elf.c - the reader of shared objects (src/reward/elf_object.c) and the reward library that uses it.
+ * The input is the file, with the machine in its header set to this one.
  *
- * A symbol that is found can be read, or the reader says why not; the reward takes no object that the reader
- * refuses. */
+ * Each symbol found must be readable, or the reader gives a reason. The reward must accept no object refused
+ * by the reader. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/elf_object.h"
@@ -19,7 +19,7 @@ enum { MACHINE = EM_AARCH64 };
 enum { MACHINE = EM_X86_64 };
 #endif
 
-/* Whether all of it could be read. */
+/* Returns true if the whole object was readable. */
 static bool look(const char *path) {
   tri_elf *e;
   uint64_t at = 0, size;

@@ -1,7 +1,6 @@
-/* fuzz_hfconfig.c - config.json and generation_config.json (io/hf/hf_config.c): the two, separated by
- * 0x01.
+/* fuzz_hfconfig.c - config.json and generation_config.json (io/hf/hf_config.c), separated by 0x01.
  *
- * What is accepted is a model: its sizes fit each other and its ids lie in the vocabulary. */
+ * An accepted pair must be a model. Its sizes fit each other and its ids are in the vocabulary. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/hf/hf_config.h"
@@ -10,7 +9,7 @@
 
 FUZZ_QUIET_START
 
-/* With a scalar head it is the same model. */
+/* Checks that the model is the same with a scalar head. */
 static void check_twin(const tri_hf_text *config, const tri_hf_text *generation, const tri_model_shape *s) {
   tri_text        out = {0};
   tri_model_shape t;

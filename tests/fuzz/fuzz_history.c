@@ -1,7 +1,7 @@
-/* fuzz_history.c - a run's output folder (src/tools/history, src/tools/look): metrics.jsonl, run.jsonl and
- * deck.yaml, separated by 0x01.
+/* fuzz_history.c - a run's output folder (src/tools/history, src/tools/look), from metrics.jsonl, run.jsonl
+ * and deck.yaml, separated by 0x01.
  *
- * Read at once it is what it is when read in pieces; of each line jansson is the judge. */
+ * Reading all at once must give the same as reading in pieces. For each line jansson is the judge. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <math.h>
@@ -56,11 +56,11 @@ static void check_same(const tri_history *a, const tri_history *b) {
     FUZZ_CHECK(tri_history_step(a)[i - 1] < tri_history_step(a)[i]);
 }
 
-/* Of a step, and of a name with its end: history_impl.h, rows.c. */
+/* Largest size of a name with its NUL (history_impl.h), and the largest step (rows.c). */
 enum { NAME_BYTES = 96 };
 static const int64_t STEP_MOST = 1000000000000000;
 
-/* Is it one of ours, and does the last row say the same? */
+/* Checks that the line is accepted exactly if it is valid, and that the last row has its values. */
 static void check_line(const tri_history *h, int64_t bad, const char *line, size_t n) {
   json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL),
          *value = json_object_get(object, "step");
@@ -73,7 +73,7 @@ static void check_line(const tri_history *h, int64_t bad, const char *line, size
   json_object_foreach(object, name, value) {
     int i = good ? tri_history_find(h, name) : -1;
     if (!good || !strcmp(name, "step")) continue;
-    if (strlen(name) >= NAME_BYTES) { /* none of ours: left out, and only that */
+    if (strlen(name) >= NAME_BYTES) { /* too long for our names, only this name is left out */
       FUZZ_CHECK(i < 0);
       continue;
     }
@@ -91,7 +91,7 @@ static bool is_event(const json_t *object, const char *name) {
   return event && !strcmp(event, name);
 }
 
-/* Starts and ends are those that jansson finds in whole lines of this version. */
+/* Checks starts and ends against jansson's reading of the whole lines of this version. */
 static void check_events(const tri_history *h, fuzz_part log) {
   const char *at = log.p, *end = log.p + log.n, *newline;
   int         starts = 0;
@@ -119,7 +119,7 @@ static void grow(tri_history *h, fuzz_part metrics) {
     append("metrics.jsonl", at + n / 2, n - n / 2);
     FUZZ_CHECK(tri_history_refresh(h, &changed) == TRI_OK && changed);
     if (newline) {
-      char *line = strndup(at, n - 1); /* with a NUL behind, up to one within */
+      char *line = strndup(at, n - 1); /* with a NUL at the end, the text stops at a NUL inside */
       if (strlen(line) == n - 1) check_line(h, bad, line, n - 1);
       free(line);
     }
@@ -127,7 +127,8 @@ static void grow(tri_history *h, fuzz_part metrics) {
   }
 }
 
-/* Lines that fit, of UTF-8 without control characters, whatever the files say; JSON. */
+/* Checks that the screen's lines fit and are UTF-8 without control characters for any files, and that the
+ * JSON is valid. */
 static void check_look(void) {
   const char  *folder = fuzz_folder();
   tri_look    *l = NULL;

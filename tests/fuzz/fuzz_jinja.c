@@ -1,14 +1,15 @@
-/* fuzz_jinja.c - a template (io/jinja), rendered with a conversation, tools and a few values of every kind.
+/* fuzz_jinja.c - a template (io/jinja), rendered with a conversation, tools and a few values of every
+ * kind.
  *
- * A template that is refused or fails says so with its line. What renders, renders the same again; the text
- * is UTF-8 and within the contract's limit, its spans lie in it. */
+ * A template that is refused or fails must give a message with the line. A rendered template must render the
+ * same again. The text must be UTF-8 and within the contract's limit, and its spans must be inside it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/jinja/jinja.h"
 
 FUZZ_QUIET_START
 
-/* JSON with ' for ". */
+/* JSON with ' instead of ". */
 static char variables_text[] =
     "{'messages': [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user',"
     " 'content': '\\u00e9 <b>'},{'role': 'assistant', 'content': '<think>a</think>b',"
@@ -44,7 +45,7 @@ static void render_twice(const tri_jinja *t, const json_t *variables) {
     check_text(&first);
   else
     check_message();
-  if (first.text.len < 1 << 16) { /* the same takes as long again */
+  if (first.text.len < 1 << 16) { /* the same call would take as long again */
     FUZZ_CHECK(tri_jinja_render(t, variables, "2026-11-29", &second) == st);
     FUZZ_CHECK(st != TRI_OK || (first.text.len == second.text.len && first.n_span == second.n_span));
     FUZZ_CHECK(st != TRI_OK || fuzz_same(first.text.data, second.text.data, first.text.len));

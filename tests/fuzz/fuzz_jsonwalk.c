@@ -1,8 +1,7 @@
-/* fuzz_jsonwalk.c - JSON walked through where it stands (io/text/json_walk.c): the input is the text.
+/* fuzz_jsonwalk.c - JSON read in place (io/text/json_walk.c). The input is the text.
  *
- * What is JSON to the walk is so to jansson, and the other way round, but for numbers and depths that
- * jansson has no space for and halves of surrogate pairs; where no key comes twice both say the same of each
- * member. */
+ * The walk and jansson must accept the same texts. Exceptions are numbers and depths beyond jansson's limits,
+ * and halves of surrogate pairs. If no key occurs twice, both must find the same members. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <math.h>
@@ -12,7 +11,7 @@
 
 FUZZ_QUIET_START
 
-/* Reasons of jansson's that are its own. */
+/* Reasons for which jansson alone refuses a text. */
 static bool is_its_own(const char *why) {
   return strstr(why, "too big") || strstr(why, "overflow") || strstr(why, "invalid Unicode") ||
          strstr(why, "depth") || strstr(why, "NUL byte in object key");
@@ -72,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   while (good && tri_json_walk_next(&w, &key, &value)) members++;
   good = good && !w.bad;
   FUZZ_CHECK(!good || !memchr(text, 0, n));
-  if (memchr(text, 0, n)) return fuzz_end(), 0; /* jansson reads over a NUL between values */
+  if (memchr(text, 0, n)) return fuzz_end(), 0; /* jansson skips a NUL between values */
   want = json_loadb(text, n, JSON_ALLOW_NUL, &error);
   FUZZ_CHECK(good == (want != NULL) || (good && is_its_own(error.text)));
   if (want && (json_is_array(want) || json_object_size(want) == members)) check_members(text, n, want);

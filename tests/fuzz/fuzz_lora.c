@@ -1,7 +1,7 @@
-/* fuzz_lora.c - adapter_config.json (io/hf/peft.c) and a checkpoint's note of the model that adapters are for
- * (io/model/base_note.c): the two, separated by 0x01.
+/* fuzz_lora.c - adapter_config.json (io/hf/peft.c) and a checkpoint's note of the adapters' base model
+ * (io/model/base_note.c), separated by 0x01.
  *
- * What is accepted comes back from what is written of it. */
+ * An accepted input, written and read again, must be the same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/hf/peft.h"

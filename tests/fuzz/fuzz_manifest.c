@@ -1,7 +1,8 @@
-/* fuzz_manifest.c - MANIFEST.json (io/checkpoint/checkpoint_manifest.c) without its last field, the hash,
- * which is made to fit.
+/* fuzz_manifest.c - MANIFEST.json (io/checkpoint/checkpoint_manifest.c) without its last field, the hash. The
+ * harness adds a matching hash.
  *
- * Tensors lie in the file, names in the folder; written and read again it is the same. */
+ * Tensors must be inside the file and names inside the folder. The manifest, written and read again, must be
+ * the same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static void check_entries(const tri_ckpt_manifest *m) {
   for (int i = 0; i < m->n_file; i++) FUZZ_CHECK(!strchr(m->file[i].name, '/') && m->file[i].name[0] != '.');
 }
 
-/* Whatever it holds, it is shown and compared; with itself it is the same. */
+/* Shows and compares the record, whatever it holds. It must equal itself. */
 static void check_record(const char *record) {
   tri_text lines = {0}, differ = {0};
 

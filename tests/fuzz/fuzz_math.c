@@ -1,8 +1,8 @@
-/* fuzz_math.c - answers of mathematics (src/reward/math): two of them, separated by 0x01.
+/* fuzz_math.c - answers of mathematics (src/reward/math), from two answers separated by 0x01.
  *
- * Whether the two are the same does not depend on their order, each is the same as itself and as itself with
- * space before it, and a box lies inside its text. The first and last number of a text lie inside it, and
- * what is written of them reads back as the same number. */
+ * The comparison must not depend on the order of the two. Each answer must equal itself, and itself with
+ * space before it. A box must be inside its text. The first and the last number of a text must be inside it,
+ * and must read back as the same number after they are written. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/math/math_answer.h"
@@ -18,7 +18,7 @@ static bool same(tri_part a, tri_part b) {
   return x;
 }
 
-/* The tree of an answer is the same as itself, not only its bytes. */
+/* Checks that the tree of an answer equals itself, besides its bytes. */
 static void check_self(tri_part a) {
   tri_tex_verdict verdict;
   tri_text        spaced = {0};

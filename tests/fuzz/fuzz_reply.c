@@ -1,8 +1,9 @@
-/* fuzz_reply.c - replies of reward programs and servers (src/reward/reply_json.c, extras.c): a byte with the
- * number of answers and whether lists are of answers, then a reply.
+/* fuzz_reply.c - replies of reward programs and servers (src/reward/reply_json.c, extras.c). The first byte
+ * has the number of answers and whether lists are of answers. The rest is a reply.
  *
- * What is read is finite, has names that can be metrics, each once and in their order, at most as many as
- * there is space for; a refusal has words. What jansson alone can read is read as it reads it. */
+ * Values read must be finite. Their names must be valid metric names, each once and in order, and no more
+ * than the limit. A refusal must have a message. A reply that jansson alone can read must give the same
+ * values. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/extras.h"
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   json_t      *object;
 
   if (n < 1 || n > 1 << 16) return -1;
-  FUZZ_CHECK(TRI_ALLOC(copy, (int64_t)n) == TRI_OK); /* with a NUL behind it, as every caller has */
+  FUZZ_CHECK(TRI_ALLOC(copy, (int64_t)n) == TRI_OK); /* with a NUL at its end, as from every caller */
   memcpy(copy, data + 1, n - 1);
   object = tri_reply_parse(copy, n - 1, 1024, flags);
   FUZZ_CHECK(tri_reply_scan_id(copy, n - 1) >= -1);

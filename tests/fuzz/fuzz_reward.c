@@ -1,9 +1,9 @@
-/* fuzz_reward.c - the rule rewards (src/reward/reward_rule.c, reward_math.c): a byte that says which, then
- * two texts separated by 0x01.
+/* fuzz_reward.c - the rule rewards (src/reward/reward_rule.c, reward_math.c), from a byte that selects the
+ * rule and two texts separated by 0x01.
  *
- * Odd: a pattern and a response, which get 0 or 1, whatever the text. Even: two answers; what exact,
- * number and gsm8k say of them does not depend on their order, and each is right about itself. How answers of
- * mathematics are compared: fuzz_math.c. */
+ * If the byte is odd, the texts are a pattern and a response, and the reward must be 0 or 1. If it is even,
+ * the texts are two answers. The results of exact, number and gsm8k must not depend on their order, and each
+ * answer must be right compared with itself. fuzz_math.c covers answers of mathematics. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "reward/reward.h"

@@ -1,6 +1,7 @@
-/* fuzz_rollout.c - rollout files for replay (io/data/rollout_file.c): three bytes of options, then a file.
+/* fuzz_rollout.c - rollout files for replay (io/data/rollout_file.c), from three bytes of options and a
+ * file.
  *
- * What one rank reads, two read; written and read again it is the same. */
+ * Two ranks must read the same as one. The rollouts, written and read again, must be the same. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 

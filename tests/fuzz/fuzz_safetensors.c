@@ -1,8 +1,8 @@
 /* fuzz_safetensors.c - safetensors files and their index (io/model/safetensors.c).
  *
- * Five bytes: what to write, and the data bytes of the first and the second file; then, separated by 0x01,
- * the header of the first, that of the second, the index. What a header names lies in its file and can be
- * read, whole and in part. */
+ * Five bytes choose the files to write and the data bytes of the first and the second. Then come the header
+ * of the first, the header of the second and the index, separated by 0x01. Every tensor in a header must be
+ * inside its file and readable, whole and in part. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/model/safetensors.h"
@@ -12,7 +12,7 @@ enum { MOST_DATA = 1 << 16 };
 
 FUZZ_QUIET_START
 
-/* raw: without the length that stands before a header. */
+/* Writes a file. A raw file lacks the length before the header. */
 static void put_file(const char *path, fuzz_part header, size_t data_bytes, bool raw) {
   static uint8_t bytes[8 + MOST_HEADER + MOST_DATA];
   uint64_t       header_bytes = header.n < MOST_HEADER ? header.n : MOST_HEADER;

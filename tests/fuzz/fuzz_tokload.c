@@ -1,7 +1,7 @@
-/* fuzz_tokload.c - tokenizer.json (io/tokenizer): the file and a text, separated by 0x01; perhaps then
- * tokenizer_config.json, special_tokens_map.json, added_tokens.json.
+/* fuzz_tokload.c - tokenizer.json (io/tokenizer), from the file and a text, separated by 0x01. After these
+ * may come tokenizer_config.json, special_tokens_map.json and added_tokens.json.
  *
- * Ids of any text are tokens of the vocabulary; decoded text is UTF-8. */
+ * Ids of any text must be tokens of the vocabulary. Decoded text must be UTF-8. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"

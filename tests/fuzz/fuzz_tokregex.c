@@ -1,7 +1,7 @@
-/* fuzz_tokregex.c - a tokenizer's regular expressions (io/tokenizer/tokenizer_onig.c, tokenizer_regex.c): a
- * pattern and a text, separated by 0x01.
+/* fuzz_tokregex.c - a tokenizer's regular expressions (io/tokenizer/tokenizer_onig.c, tokenizer_regex.c),
+ * from a pattern and a text, separated by 0x01.
  *
- * Hits and the stretches between them cover the text in order. */
+ * Matches and the stretches between them must cover the text in order. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"

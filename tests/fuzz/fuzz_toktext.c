@@ -1,8 +1,9 @@
-/* fuzz_toktext.c - text through the tokenizers of tests/data (io/tokenizer): a byte that says which, then
- * the text.
+/* fuzz_toktext.c - text through the tokenizers of tests/data (io/tokenizer), from a byte that selects the
+ * tokenizer and the text.
  *
- * Every text has ids, the same each time and with places, and those of the text with U+FFFD for what is no
- * UTF-8; decoded they are UTF-8 and, where a tokenizer keeps every byte, that text. */
+ * Every text must have ids. They must be the same on each call, with positions or without, and with U+FFFD in
+ * place of bytes outside UTF-8. Decoded ids must be UTF-8. If a tokenizer keeps every byte, they must give
+ * the text. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 #include "io/tokenizer/tokenizer_impl.h"
@@ -51,7 +52,7 @@ static void check_same_ids(const tri_tokenizer *t, const char *text, size_t n, c
   tri_tokens_free(&id);
 }
 
-/* With places there are the same ids, and each place is one of the text. */
+/* Checks that encoding with positions gives the same ids, and that each position is inside the text. */
 static void check_places(const tri_tokenizer *t, const char *text, size_t n, const tri_tokens *want) {
   tri_tokens       id = {0};
   tri_token_places places = {0};
@@ -83,7 +84,7 @@ static void check_text(const tri_tokenizer *t, const char *text, size_t n, bool 
   tri_tok_pieces_free(&lossy);
 }
 
-/* The input's pairs of bytes as ids, some of them out of range. */
+/* Decodes the input's pairs of bytes as ids, some of them out of range. */
 static void check_any_ids(const tri_tokenizer *t, const uint8_t *data, size_t n) {
   int32_t  id[32], n_id = 0;
   tri_text out = {0};
@@ -108,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_begin();
   if (tri_tokenizer_encode(t, (const char *)data, n, false, &id) == TRI_OK)
     check_text(t, (const char *)data, n, exact[which], &id);
-  else /* only the last one lacks bytes; a regular expression may give up */
+  else /* only the last tokenizer lacks bytes, and a regular expression may give up */
     FUZZ_CHECK(which == N_NAME - 1 || strstr(tri_error_message(), "regular"));
   tri_error_clear();
   check_any_ids(t, data, n);

@@ -1,8 +1,8 @@
-/* fuzz_visible.c - text made safe to show (src/base/visible.h): a byte that says what is kept and how much
- * room there is, then the text.
+/* fuzz_visible.c - text made safe to show (src/base/visible.h), from a byte that selects the kept characters
+ * and the buffer size, and the text.
  *
- * What comes out is UTF-8 without control characters but those kept, ends in its room, is not changed by
- * showing it again, and in less room is the beginning of the same. */
+ * The output must be UTF-8 without control characters except the kept ones, and must fit its buffer. Showing
+ * it again must not change it. A smaller buffer must give the beginning of the same output. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/visible.h"
 #include "fuzz_case.h"

@@ -1,7 +1,7 @@
-/* mutate_json.c - libFuzzer's inputs of JSON, changed by values where bytes are changed otherwise.
+/* mutate_json.c - changes libFuzzer's inputs of JSON by whole values.
  *
- * An input is JSON up to a byte 0x01 or its end; what follows stays. Half of the changes are libFuzzer's own,
- * of bytes. */
+ * An input is JSON up to a byte 0x01 or its end. The rest stays. Half of the changes are libFuzzer's own, by
+ * bytes. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <jansson.h>
 #include <stdint.h>
@@ -14,12 +14,12 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned se
 enum {
   MOST_PLACES = 1 << 12,
   FIRST = 16
-}; /* chosen: of a vocabulary the first members, which would hide all else */
+}; /* chosen, only the first members count, or a vocabulary would crowd out all else */
 
-/* Where a value stands. */
+/* The place of a value in its parent. */
 typedef struct place {
   json_t     *parent;
-  const char *key; /* in an object, borrowed; NULL: in a list */
+  const char *key; /* key in an object, borrowed, or NULL in a list */
   size_t      at;
 } place;
 
@@ -52,7 +52,7 @@ static json_t *get(const place *p) {
   return p->key ? json_object_get(p->parent, p->key) : json_array_get(p->parent, p->at);
 }
 
-/* v: taken over. */
+/* Sets the value at a place. Takes ownership of v. */
 static void set(const place *p, json_t *v) {
   if (p->key)
     json_object_set_new(p->parent, p->key, v);
@@ -60,7 +60,7 @@ static void set(const place *p, json_t *v) {
     json_array_set_new(p->parent, p->at, v);
 }
 
-/* A value of another type, or at an edge of its own. */
+/* Returns a value of another type, or one at a limit of its type. */
 static json_t *other_value(unsigned which, const json_t *old) {
   static const char *const text[] = {
       "null", "true", "false", "0",  "-1",   "2147483648", "9223372036854775807",
@@ -73,7 +73,7 @@ static json_t *other_value(unsigned which, const json_t *old) {
   return json_loads(text[which % N], JSON_DECODE_ANY, NULL);
 }
 
-/* One change of one value: no other place is left without its parent. */
+/* Makes one change to one value, so that no other place loses its parent. */
 static void change(unsigned what, unsigned which, unsigned from) {
   const place *p = &places[which % n_places], *q = &places[from % n_places];
   json_t      *v = get(p);
@@ -99,7 +99,7 @@ static unsigned draw(uint64_t *state) { /* Knuth's MMIX */
   return (unsigned)(*state >> 33);
 }
 
-/* The changed JSON, to be freed, or NULL where `text` [n] is none. */
+/* Returns the changed JSON, to be freed, or NULL if `text` [n] is not JSON. */
 static char *changed(const char *text, size_t n, uint64_t state) {
   json_t *root = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
   char   *out = NULL;

@@ -1,5 +1,5 @@
-/* repeatable.c - what differs from run to run is the same here, so that the same inputs take the same
- * way: the random bytes that tables are keyed with, the times of files. */
+/* repeatable.c - makes runs of a harness repeatable, so that equal inputs take equal paths through the code.
+ * It fixes the random bytes that key hash tables, and the times of files. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* AT_EMPTY_PATH */
 #include <fcntl.h>
@@ -16,9 +16,9 @@ ssize_t getrandom(void *bytes, size_t n, unsigned flags) {
 
 static __attribute__((constructor)) void seed_json(void) { json_object_seed(1); }
 
-enum { FILE_TIME_UNIX_S = 1900000000 }; /* chosen: before fuzz_history.c's now, 2e9 */
+enum { FILE_TIME_UNIX_S = 1900000000 }; /* chosen to lie before the `now` of fuzz_history.c, 2e9 */
 
-/* Those of folders stay: libFuzzer's -reload asks for them. */
+/* Times of folders stay, because libFuzzer's -reload uses them. */
 static int without_times(int failed, struct stat *sb) {
   if (!failed && !S_ISDIR(sb->st_mode))
     sb->st_atim = sb->st_mtim = sb->st_ctim = (struct timespec){.tv_sec = FILE_TIME_UNIX_S};

@@ -1,7 +1,7 @@
-/* replay.c - a harness without libFuzzer: gives it each file of the command line once.
+/* replay.c - runs a harness without libFuzzer, on each file of the command line once.
  *
- * Every input lies in memory of its own size, so that a sanitizer sees reads behind it. A file that cannot be
- * read ends it with 1; what the harness finds aborts. */
+ * Every input is in memory of exactly its size, so that a sanitizer sees reads behind it. An unreadable file
+ * ends the program with 1. A finding of the harness aborts. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz_case.h"
 

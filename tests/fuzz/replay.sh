@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# replay.sh - a harness on its seeds and on what fuzzing found before, each once: PROGRAM HARNESS.
+# replay.sh - runs a harness once on each of its seeds and of its earlier finds. Arguments are PROGRAM HARNESS.
 # SPDX-License-Identifier: BSD-3-Clause
 set -euo pipefail
 shopt -s nullglob

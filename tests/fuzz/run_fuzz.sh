@@ -2,19 +2,19 @@
 # run_fuzz.sh - fuzzes the parsers, with as many harnesses at a time as there are cores.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/fuzz/run_fuzz.sh MINUTES [HARNESS ...]    each harness for that long, from where earlier runs ended
-# tests/fuzz/run_fuzz.sh --check [HARNESS ...]    each a fixed number of executions from the seeds, the same every time
-# tests/fuzz/run_fuzz.sh --coverage [HARNESS ...] lines and branches of the parsers that seeds and corpora reach
+# tests/fuzz/run_fuzz.sh MINUTES [HARNESS ...]    runs each harness for MINUTES, from the corpus of earlier runs.
+# tests/fuzz/run_fuzz.sh --check [HARNESS ...]    runs a fixed number of executions each from the seeds, the same every time.
+# tests/fuzz/run_fuzz.sh --coverage [HARNESS ...] prints the lines and branches of the parsers reached by seeds and corpora.
 #
-# The harnesses are those of build/cpu-fuzz, with --check those of build/cpu-asan. There corpus/HARNESS is kept; finds/HARNESS
-# has the inputs of the last run that broke something, to be looked at with fuzz_HARNESS FILE; log/HARNESS is what libFuzzer
-# said. Exit 1: something was found.
+# The harnesses are those of build/cpu-fuzz, with --check those of build/cpu-asan. That folder keeps corpus/HARNESS.
+# Its finds/HARNESS has the inputs that broke something in the last run. Run fuzz_HARNESS FILE to see one again.
+# Its log/HARNESS is libFuzzer's output. The script exits with 1 if anything was found.
 set -uo pipefail
 shopt -s nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=build/cpu-fuzz
-cores=$(nproc) # here, as nproc obeys OMP_NUM_THREADS, which is set below
-# Chosen: an input takes milliseconds and megabytes; one that goes past these is a find.
+cores=$(nproc) # here, because nproc obeys OMP_NUM_THREADS, set below
+# Chosen, since an input takes milliseconds and megabytes. An input beyond these limits is a find.
 limits='-timeout=10 -rss_limit_mb=512 -malloc_limit_mb=512'
 export OMP_NUM_THREADS=1 ASAN_OPTIONS=quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS=suppressions=$PWD/tests/case/lsan.supp:print_suppressions=0
@@ -24,13 +24,13 @@ usage() {
   exit 64
 }
 
-want() { # a line of the build's cache, why, what to build
+want() { # a line of the build's cache, the reason, targets to build
   grep -qs "^$1\$" $build/CMakeCache.txt && return
   echo "run_fuzz.sh: $build will not do: $2: cmake --preset ${3%% *} && cmake --build --preset $3" >&2
   exit 64
 }
 
-# libFuzzer on one harness; further arguments are its own.
+# Runs libFuzzer on one harness. Further arguments go to libFuzzer.
 fuzz() {
   local harness=$1
   shift
@@ -39,13 +39,13 @@ fuzz() {
     -artifact_prefix="$build/finds/$harness/" "$@" >>"$build/log/$harness" 2>&1
 }
 
-# Earlier finds once; they are slow, and no seeds.
+# Runs earlier finds once. They are slow and are not used as seeds.
 check() {
   local harness=$1 runs=50000 list=$build/work/$1/list found=(tests/fuzz/repro/"$1"/*)
   [[ $harness == tok* || $harness == jinja || $harness == math ]] && runs=20000
   printf '%s\n' "$build/work/$harness"/seeds/* | paste -sd, >"$list"
   ((${#found[@]} == 0)) || fuzz "$harness" "${found[@]}" || return
-  # Not by the values compared: those are addresses too, which differ from run to run.
+  # Compared values are not used, because some are addresses and differ from run to run.
   fuzz "$harness" -seed=1 -use_cmp=0 -runs=$runs -seed_inputs=@"$list"
 }
 
@@ -75,7 +75,7 @@ each() {
   wait
 }
 
-# A row per harness, of what its log says last.
+# Prints a row per harness from the end of its log.
 table() {
   local harness code n
   printf '%-12s %11s %8s %7s %5s\n' harness executions per_s edges finds

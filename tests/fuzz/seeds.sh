@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the string literals of the parser and its tables.
+# seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the parser's string literals.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/fuzz/seeds.sh HARNESS FOLDER    FOLDER/seeds/*, and FOLDER/dict; what the inputs are: fuzz_HARNESS.c
+# tests/fuzz/seeds.sh HARNESS FOLDER    writes FOLDER/seeds/* and FOLDER/dict. fuzz_HARNESS.c describes the inputs.
+# The dictionary has the literals of the parser and of its tables.
 set -euo pipefail
 harness=$1 folder=$2
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -24,16 +25,16 @@ bytes() { printf '%b' "$(printf '\\x%02x' "$@")"; }
 # The texts of a JSON list with one string per line.
 texts() { sed -n 's/^"\(.*\)",\{0,1\}$/\1/p' "$1"; }
 
-# No reader of a pipe may end before its writer: that is a failure under pipefail.
+# No reader of a pipe may end before its writer, since pipefail would report a failure.
 header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1" | tail -c +9; }
 
-# The two bytes that say how much data stands behind a file's header.
+# Prints the two bytes for the amount of data after a file's header.
 data_bytes() {
   local n=$(($(wc -c <"$1") - 8 - $(od -An -tu8 -N8 "$1")))
   bytes $((n & 255)) $((n >> 8 & 255))
 }
 
-make_ckpt() { # which byte departs, and how, is the fuzzer's to find
+make_ckpt() { # the fuzzer finds the bytes to change
   bytes 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 | seed
   bytes 0 1 2 | seed
 }
@@ -83,8 +84,9 @@ halves() {
   for x; do bytes $((x & 255)) $((x >> 8 & 255)) $((x >> 16 & 255)) $((x >> 24 & 255)); done
 }
 
-# A whole object of 448 bytes in one segment: header, two program headers, dynamic section, two symbols, their names, the hash table
-# (5: the one of System V, 0x6ffffef5: GNU's), trireme_reward_object of version 1, a relocation of its `score`.
+# Writes a whole object of 448 bytes in one segment. It has a header, two program headers, a dynamic section, two symbols, their
+# names and the hash table. The hash table is System V's for 5 and GNU's for 0x6ffffef5. Last come trireme_reward_object of
+# version 1 and a relocation of its `score`.
 elf_object() {
   printf '\177ELF\2\1\1' && words 0 && bytes 0 3 0 62 0 && halves 1 && words 0 64 0 && halves 0 && bytes 64 0 56 0 2 0 0 0 0 0 0 0
   halves 1 4 && words 0 0 0 448 448 4096
