@@ -1,7 +1,7 @@
-# c_lines.awk - what lint.sh and rooms.sh ask of a line of C: its code, and the file an include means.
+# c_lines.awk - reads a line of C for lint.sh and rooms.sh, giving its code and the file an include means.
 # SPDX-License-Identifier: BSD-3-Clause
 
-# The line without comments and with "" for all that stands in quotes; in_comment goes on to the next line.
+# Returns the line without comments and with "" for each string. in_comment carries over to the next line.
 function bare(line,   out) {
   out = ""
   for (;;) {
@@ -20,7 +20,7 @@ function bare(line,   out) {
   }
 }
 
-# What a line includes, without its quotes or brackets; "" where it includes nothing.
+# Returns the name a line includes, without its quotes or brackets, or "" if it includes nothing.
 function included(line) {
   if (!match(line, /^ *# *include *["<][^">]+[">]/)) return ""
   line = substr(line, RSTART, RLENGTH - 1)
@@ -28,8 +28,8 @@ function included(line) {
   return line
 }
 
-# The file of the tree that an include of this name in `from` means: beside it, then in src, then at the root; or "".
-# is_file: the files of the tree, as indices.
+# Returns the file of the tree meant by an include of this name in `from`, or "". It looks beside `from`, then in src, then at the
+# root. is_file has the files of the tree as indices.
 function resolve(name, from,   dir) {
   dir = from
   sub(/[^\/]*$/, "", dir)

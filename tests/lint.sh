@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# lint.sh - the source rules no compiler checks: rooms (rooms.sh), first lines, licences, comments, libraries, layout; sizes as figures.
+# lint.sh - checks source rules no compiler checks (rooms.sh, first lines, licences, comments, libraries, layout) and prints sizes.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/lint.sh            from anywhere in the tree; prints FILE:LINE: what, and exits 1 if it found anything. The largest files,
-#                          functions, structs and so on are printed too, and are never a failure.
-# tests/lint.sh --sizes    all sizes, largest first: kind, size, place.
-# tests/lint.sh CHECK...   some of its checks: rooms, lines, comments, texts, headers, layout, pairs.
-# TRI_CFLAGS               include flags of the libraries; asked from mpicc and pkg-config where it is not set.
-# CC, CXX, CLANG_FORMAT    the programs to use; clang-format must be version 14, others lay out differently.
+# tests/lint.sh            runs from anywhere in the tree, prints each finding as FILE:LINE: TEXT, and exits with 1 if there is one.
+#                          It also prints the largest files, functions, structs and so on. No size is a failure.
+# tests/lint.sh --sizes    prints all sizes, largest first, as kind, size and place.
+# tests/lint.sh CHECK...   runs some of its checks (rooms, lines, comments, texts, headers, layout, pairs).
+# TRI_CFLAGS               include flags of the libraries. Without it, mpicc and pkg-config give them.
+# CC, CXX, CLANG_FORMAT    the programs to use. clang-format must be version 14, as others lay out differently.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 export LC_ALL=C # columns are bytes, sorting is the same everywhere
@@ -15,7 +15,7 @@ CC=${CC:-gcc} CXX=${CXX:-g++}
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 
-# Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
+# Headers of libraries with the files that may include them. TRI_HAVE_ switches with the files that may test them.
 libraries='
 mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*|tests/case/keep_loaded.c
 hdf5.h    io/checkpoint/*|tests/io/test_checkpoint*
@@ -40,10 +40,10 @@ TRI_HAVE_PMIX   src/comm/pmix_server.c
 TRI_HAVE_CURL   src/reward/work_queue/http.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
-# The files that may end the process.
+# The files permitted to end the process.
 enders='src/main.c|src/base/error.c|src/base/child.c|src/base/keeper.c|src/base/apart.c|src/comm/runtime.c'
 license='SPDX-License-Identifier: BSD-3-Clause'
-# Headers the CUDA back end includes: they must be C++ too.
+# Headers included by the CUDA back end, so they must be C++ too.
 gpu_headers='src/base/clock.h src/base/error.h src/base/host_memory.h src/base/log.h src/base/text_buffer.h
 src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
 src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm_cuda.h gpu/gemm/gemm_rows.h'
@@ -55,7 +55,8 @@ mapfile -t texts < <(find CMakeLists.txt tests jobs inputs packaging .ci -type f
   \( -name CMakeLists.txt -o -name '*.sh' -o -name '*.sbatch' -o -name '*.yaml' -o -name '*.py' -o -name '*.awk' -o -name '*.bash' -o -name '*.def' -o -path '.ci/run' \) \
   -not -path 'tests/data/*' 2>/dev/null | sort)
 
-# What one line of C shows: first lines, licences, columns, macros, includes, who ends the process. Tables come in as text.
+# Checks single lines of C for first lines, licences, columns, macros, includes and calls that end the process. Tables come in as
+# text.
 check_lines() {
   awk -v license="/* $license */" -v libraries="$libraries" -v switches="$switches" -v enders="$enders" "$c_lines"'
   function bad(line, what) { printf "%s:%d: %s\n", FILENAME, line, what }
@@ -118,10 +119,10 @@ check_lines() {
   }' "${c_files[@]}"
 }
 
-# Which functions are collective: each one that a header declares and that takes a communicator, or may fail and could have
-# one, has a comment with a sentence that begins with Collective, Not collective or Pure. The comment holds for the
-# declarations below it up to the next blank line or comment; one with "all that follow" in it holds for the paragraph below
-# it, and at the head of a file for all of the file.
+# Checks that comments tell if a function is collective. This holds for each function in a header that takes a communicator, or
+# that may fail and could have one. Its comment needs a sentence beginning with Collective, Not collective or Pure. A comment
+# holds for the declarations below it up to the next blank line or comment. A comment with "all that follow" holds for the
+# paragraph below it, and at the head of a file for the whole file.
 check_comments() {
   awk "$c_lines"'
   function says_it(text) { return text ~ /(^|[.:;!?)] +)(Collective|Not collective|Pure)([^a-z]|$)/ }
@@ -178,7 +179,8 @@ check_comments() {
   }' "${h_files[@]}"
 }
 
-# Scripts, decks, build files: second line where the first is #!, as "# name - job"; the licence, but in decks.
+# Checks scripts, decks and build files for "# name - job" in the first line, or the second after #!, and for the licence (not in
+# decks).
 check_texts() {
   local f
   for f in "${texts[@]}"; do
@@ -193,7 +195,7 @@ check_texts() {
   done
 }
 
-# Every header compiles alone, as C and, where the GPU sees it, as C++.
+# Checks that every header compiles alone, as C and, if the GPU code includes it, as C++.
 check_headers() {
   local flags strict h
   if [[ -z ${TRI_CFLAGS+set} ]]; then
@@ -220,7 +222,7 @@ check_headers() {
   done
 }
 
-# What a compiler said, below the finding.
+# Prints the compiler's output below the finding.
 reason() {
   { grep -m 5 'error:' "$out/log" || head -n 5 "$out/log"; } | sed 's/^/  /'
 }
@@ -242,8 +244,8 @@ step_files() {
     for (i = 2; i <= n; i += 2) { if (part[i] ~ /\//) { dir = part[i]; sub(/[^\/]*$/, "", dir) } else part[i] = dir part[i]; print part[i] } }' src/README.md
 }
 
-# What two files must say alike: lists of test programs and the programs; sources a script reads and those there are; the
-# second block of README.md and .ci/run; the files that src/README.md says a step passes.
+# Checks that pairs of files agree. These are lists of test programs and the programs, sources read by a script and existing
+# sources, the second block of README.md and .ci/run, and the files of a step in src/README.md and the sources.
 check_pairs() {
   local module path second
   step_files | while read -r path; do
@@ -262,8 +264,9 @@ check_pairs() {
     echo ".ci/run:1: its last line is not the second block of README.md"
 }
 
-# Sizes are figures to look at, and no limit stands on them: rows of kind, size and place, largest first of each kind. Read by
-# clang-format's layout: what opens at the margin ends with a brace there. Members of a struct in a struct count with its own.
+# Prints sizes as rows of kind, size and place, largest first of each kind. They are only for information and have no limit. The
+# reader relies on clang-format's layout, with the closing brace at the margin. Members of a nested struct count for the outer
+# one.
 list_sizes() {
   {
     awk "$c_lines"'

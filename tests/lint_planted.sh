@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# lint_planted.sh - plants faults in a copy of the tree and insists that lint names each of them, and nothing else.
+# lint_planted.sh - plants faults in a copy of the tree and checks that lint names each of them, and nothing else.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/lint_planted.sh    from anywhere; prints what lint missed or named wrongly, exits 1 if anything was printed.
+# tests/lint_planted.sh    runs from anywhere, prints the faults lint missed or named wrongly, and exits with 1 if there are any.
 #
-# Faults that one check judges stand in one tree: plant and expect them, then judge. What is planted and not expected is
-# right.
+# Faults of one check share one tree. The order is plant and expect for each, then judge. A planted line without an expect
+# must cause no finding.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 work=$(mktemp -d) || exit 1
@@ -16,7 +16,7 @@ tar -c --exclude=tests/data src io gpu tests jobs inputs .ci .clang-format CMake
   cp -r "$tree" "$copy" || exit 1
 touched=() expected=() planted=0 wrong=0
 
-# Appends lines to a file of the copy, a new file where it is not there; $line is where they begin.
+# Appends lines to a file of the copy, or makes a new file. $line is the first appended line.
 plant() { # file, text
   touched+=("$1")
   mkdir -p "$copy/${1%/*}"
@@ -26,15 +26,15 @@ plant() { # file, text
   planted=$((planted + 1))
 }
 
-# Changes a file of the copy; $line is the first one that is another then.
-edit() { # file, what sed does to it
+# Changes a file of the copy. $line is then the first changed line.
+edit() { # file, sed commands
   touched+=("$1")
   sed -i "$2" "$copy/$1"
   line=$(cmp "$tree/$1" "$copy/$1" | awk '{ print $NF }')
   planted=$((planted + 1))
 }
 
-# How a finding begins that must be there, at $line of the file of the last plant or edit.
+# Sets the beginning of a required finding at $line of the file of the last plant or edit.
 expect() { # text
   expected+=("${touched[-1]}:$line: $1")
 }
@@ -55,7 +55,7 @@ complain() {
   echo "lint_planted: $*"
 }
 
-# Compares what a check says of the copy with what is expected, and clears the copy.
+# Compares the findings of a check on the copy with the expected ones, and clears the copy.
 judge() { # check
   local found want f i
   mapfile -t found < <("$copy/tests/lint.sh" "$1" | grep -v -e '^lint: ' -e '^ ')
@@ -72,8 +72,8 @@ judge() { # check
   touched=() expected=()
 }
 
-# ---- rooms: arrows, private headers ----
-up() { # a definition in a high room; how the name is used in a low one
+# ---- rooms, their arrows and private headers ----
+up() { # a definition in a high room, a use of the name in a low one
   plant src/commands/command_plan.c "$1"
   plant src/base/hash.c "$2"
   expect 'uses tri_planted'
@@ -109,7 +109,7 @@ plant src/main.c 'static int *planted(void) { return &tri_tok_planted; }'
 expect 'tri_tok_planted is declared in io/tokenizer/tokenizer_impl.h'
 judge rooms
 
-# ---- rooms: the rows of CMakeLists.txt, circles, the map ----
+# ---- rooms, the rows of CMakeLists.txt, circles and the map ----
 plant src/run/planted_b.c 'int tri_planted_b(void) { return (tri_planted_a)(); }'
 plant src/run/planted_a.c 'int tri_planted_a(void) { return tri_planted_b(); }'
 line=1
@@ -117,7 +117,7 @@ expect 'calls in a circle: src/run/planted_a.c src/run/planted_b.c'
 plant src/attic/attic.c ''
 line=1
 expect 'CMakeLists.txt has no row room(src/attic '
-row() { # room, what sed does to all of CMakeLists.txt; $line is where the room's row stands then
+row() { # room, sed commands for CMakeLists.txt. $line is then the line of the room's row.
   edit CMakeLists.txt "$2"
   line=$(grep -n "^room($1 " "$copy/CMakeLists.txt" | cut -d: -f1)
 }
@@ -195,7 +195,7 @@ line=1
 expect 'no line'
 judge lines
 
-# ---- sizes: figures, not findings ----
+# ---- sizes, figures without findings ----
 plant src/base/planted.c "$(lines 'static void' 'planted(int a,' '             int b) {' && repeat '  planted();' 996 && lines '}')"
 plant src/base/planted.h "$(lines 'typedef struct planted {' && repeat '  int *a%, b%[2]; /* of x, y; z */' 500 &&
   lines '  int (*call)(int a, int b);' '} planted;')"
@@ -207,7 +207,7 @@ done
 judge lines
 
 # ---- comments ----
-declare() { # header, lines of which the last but one is the declaration's first
+declare() { # header, lines. The declaration begins in the last but one.
   plant "$1" "$(lines '' "${@:2}")"
   line=$((line + $# - 1))
 }
@@ -276,7 +276,7 @@ line=1
 expect 'a step passes src/base/planted.c, which is not there'
 judge pairs
 
-# ---- symbols.sh, on what a compiler makes of a room ----
+# ---- symbols.sh, on the compiled objects of a room ----
 echo 'struct stat *planted(void); struct stat *planted(void) { return 0; } int planted_too; int tri_planted; static int own = 1;
   int *tri_own(void); int *tri_own(void) { return &own; }' | "${CC:-cc}" -x c -c -o "$work/planted.o" - || exit 1
 said=$(tests/symbols.sh "$work/planted.o")

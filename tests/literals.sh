@@ -1,13 +1,13 @@
 #!/bin/bash
-# literals.sh - how many sentences of screens and logs tests assert, by test: wording that a program's words cannot change without them.
+# literals.sh - counts for each test the program's sentences (screens, logs) it asserts, which cannot be reworded without it.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   tests/literals.sh            a row a test, most first, and the sum
-#   tests/literals.sh --show F   those of one test
+#   tests/literals.sh            prints a row a test, most first, and the sum.
+#   tests/literals.sh --show F   prints the sentences of one test.
 #
-# A string of a test is counted if and only if three of its words in a row stand in one string of the program (src, io, gpu). A word
-# has letters only: a name, number, path, key, flag or conversion ends a row. Strings that the C compiler joins are one. Not counted
-# is what a test says itself (fail_msg, CHECK, print_error, printf). In shell, the strings are the patterns of grep, =~ and sed that read
+# A string of a test counts if three of its words in a row are in one string of the program (src, io, gpu). A word has letters only,
+# so a name, number, path, key, flag or conversion ends a row. Adjacent strings of C are one string. A test's own messages
+# (fail_msg, CHECK, print_error) do not count. In shell, the strings are the patterns of grep, =~ and sed that read
 # a log (log, log.txt, *.out, *.err).
 # It prints and never fails.
 set -u
@@ -32,7 +32,7 @@ list() {
     }
     return 0
   }
-  function ended(   own) { # a whole string of C is in text, which began in line at, among the arguments of call
+  function ended(   own) { # text is a whole string of C, begun in line `at`, in the arguments of call
     if (text == "") return
     if (product) rows(text, 1)
     else if (call !~ /^(fail_msg|fail_early|CHECK|print_error|print_message|f?printf)$/ && rows(text, 0)) printf "%s:%d: \"%s\"\n", file, at, text
@@ -70,7 +70,7 @@ list() {
   }
   FNR == 1 { ended(); comment = depth = 0; name[0] = last = ""; product = FILENAME ~ /^(src|io|gpu)\// }
   FILENAME ~ /\.(c|h|cu)$/ { c($0); next }
-  /(grep|=~|sed -n).*(\/log"?|log\.txt|\.out"?|\.err"?|"\$dir\/err")/ { # the pattern: the first that is quoted behind the command
+  /(grep|=~|sed -n).*(\/log"?|log\.txt|\.out"?|\.err"?|"\$dir\/err")/ { # the pattern is the first quoted string after the command
     line = $0
     while (match(line, /(grep|=~|sed -n)[^"\047|;&]*["\047]/)) {
       quote = substr(line, RSTART + RLENGTH - 1, 1)

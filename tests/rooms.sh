@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# rooms.sh - the rooms of the house: who uses whom, by includes and by calls, and whether CMakeLists.txt says so.
+# rooms.sh - checks the dependencies between the rooms of the tree, by includes and by calls, against CMakeLists.txt.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/rooms.sh            a table of the rooms: sources, and the rooms it uses; prints FILE:LINE: what, exits 1 for findings
-# tests/rooms.sh --check    the findings alone
-# tests/rooms.sh --dot      the same picture for graphviz: tests/rooms.sh --dot | dot -Tsvg > rooms.svg
-# tests/rooms.sh --map      the map of src/README.md, as the rows of CMakeLists.txt make it
-# tests/rooms.sh --write    writes that map into src/README.md
+# tests/rooms.sh            prints a table of the rooms with their sources and used rooms, then findings as FILE:LINE: TEXT.
+#                           It exits with 1 if there are findings.
+# tests/rooms.sh --check    prints the findings alone.
+# tests/rooms.sh --dot      prints the same graph for graphviz. Draw it by tests/rooms.sh --dot | dot -Tsvg > rooms.svg
+# tests/rooms.sh --map      prints the map of src/README.md, made from the rows of CMakeLists.txt.
+# tests/rooms.sh --write    writes that map into src/README.md.
 #
 # A room is a folder of src, io or gpu with a row in CMakeLists.txt, room(FOLDER "Its job." USED ...). There is no other list.
-# A row names only rooms of rows above it, so there is no circle of rooms; a room uses only rooms that it reaches by its row,
-# and uses all that its row names. What a training step needs (all that src/train reaches) uses nothing of src/tools, and a
-# room of src that no step needs lies in src/tools; src/commands uses both. src itself, the program, may use all rooms.
+# A row names only rooms of rows above it, so there is no circle of rooms. A room uses only rooms reachable by its row,
+# and it uses all rooms its row names. The rooms needed by a training step (all reachable from src/train) use nothing of
+# src/tools. A room of src that no step needs is in src/tools. src/commands uses both. src itself, the program, may use all rooms.
 #
-# A header whose first comment says "Private to its room." is included there and by tests only. What a file calls is every
-# tri_ name in it that a source of another room defines, with an include or without. The sources of a room (X.c and X.h are
-# one) do not call each other in a circle.
+# A header with "Private to its room." in its first comment is included only in its room and by tests. A file calls every
+# tri_ name in it that a source of another room defines, with an include or without. The sources of a room do not call each
+# other in a circle. X.c and X.h count as one source.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-# The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).
+# The one name known to a lower room and defined by a higher one, the back ends of a build (src/device/device.h).
 filled_above='tri_backends src/registry.c src/device/device.h src/device/device.c'
 map_begins='<!-- made by tests/rooms.sh --write -->' map_ends='<!-- end of the map -->'
 
@@ -45,7 +46,7 @@ function arrow(from, line, to, how,   a, b) {
   if (is_tool(b) && !is_tool(a) && !sees_all(a)) bad(from, line, how " of " b ", which is a tool; only tools and src/commands use tools")
   else if (!((a, b) in links)) bad(from, line, how " of " b " (the row of " a " in CMakeLists.txt does not lead there)")
 }
-# The sources that a source reaches by calls inside its room.
+# Finds the sources reachable from a source by calls inside its room.
 function reach(start, at,   i, n, f) {
   n = split(calls[at], f, " ")
   for (i = 1; i <= n; i++)
@@ -61,7 +62,7 @@ function find_circles(   a, b, list, told, i, n) {
     bad(a, 1, "calls in a circle: " list)
   }
 }
-# Rows of CMakeLists.txt, room(FOLDER "Its job." USED ...), which may go on in the next lines. All before any source.
+# Reads the rows of CMakeLists.txt, room(FOLDER "Its job." USED ...). A row may span lines. All rows come before any source.
 function read_rows(   text, line, at) {
   order[n_room = 1] = "src"; place["src"] = 1
   for (at = 1; (getline line <"CMakeLists.txt") > 0; at++) {
@@ -86,7 +87,7 @@ function read_row(text, line,   f, n, i, room, job) {
     else later[room] = later[room] " " f[i]
   }
 }
-# A room reaches what its row names, and what that reaches.
+# A room reaches the rooms of its row, and the rooms these reach.
 function link(room, used,   i) {
   links[room, used] = 1
   for (i = 1; i <= n_room; i++) if ((used, order[i]) in links) links[room, order[i]] = 1
@@ -102,7 +103,7 @@ function check_row(room,   f, n, i) {
   if (room ~ /^src\// && !is_tool(room) && !sees_all(room) && room != "src/train" && !(("src/train", room) in links))
     bad("CMakeLists.txt", row_line[room], "no training step needs " room ": src/train does not reach it, so it belongs in src/tools")
 }
-# The map of src/README.md: each room below those that use it, in two lists.
+# Prints the map of src/README.md in two lists, with each room below its users.
 function map_of(tools,   i, text) {
   text = "| room | job |\n|---|---|\n"
   for (i = n_room; i > 1; i--) if (is_tool(order[i]) == tools) text = text "| `" order[i] "/` | " says[order[i]] " |\n"
@@ -142,15 +143,15 @@ in_head {
   name = included($0); to = name == "" ? "" : resolve(name, FILENAME)
   if (to != "") { n_include++; include_from[n_include] = FILENAME; include_line[n_include] = FNR; include_to[n_include] = to }
 }
-/TRI_KERNEL_LIST\(/ && FILENAME ~ /\.c$/ { pastes[room_of(FILENAME)] = 1 } # uses functions by pasted names, which no search sees
+/TRI_KERNEL_LIST\(/ && FILENAME ~ /\.c$/ { pastes[room_of(FILENAME)] = 1 } # uses functions by pasted names, invisible to a search
 {
   line = bare($0)
-  # A definition: at the margin, neither static nor only declared; its type may stand on a line before.
+  # A definition begins at the margin and is neither static nor only declared. Its type may be on a line before.
   if (FILENAME ~ /\.cu?$/ && line ~ /^[A-Za-z_]/ && line !~ /^(static|typedef|extern)[^a-z_]/ && match(" " line, /^[^({=;]*[ *]tri_[a-z0-9_]+( *\(|\[| =|;|,|$)/)) {
     name = substr(" " line, 1, RLENGTH); sub(/.*[ *]tri_/, "tri_", name); sub(/[^a-z0-9_].*/, "", name)
     if (line ~ /\{/ || line !~ /\) *;/) { defines[FILENAME, name] = 1; if (!(name in defined_in)) defined_in[name] = FILENAME }
   }
-  # What a private header declares is for its room.
+  # Declarations in a private header are for its room.
   if (FILENAME in is_private && match(line, /^([A-Za-z][^({=;]*[ *]tri_[a-z0-9_]+\(|extern [^({=;]*[ *]tri_[a-z0-9_]+[[;])/)) {
     name = substr(line, 1, RLENGTH - 1); sub(/.*[ *]tri_/, "tri_", name)
     own[name] = FILENAME

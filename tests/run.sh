@@ -1,27 +1,27 @@
 #!/bin/sh
-# run.sh - every check of the project: source rules; gcc, sanitizer and emulated builds with their tests; clang's and nvcc's; fuzzing.
+# run.sh - runs every check of the project (source rules, all builds with their tests, clang's and nvcc's builds, fuzzing).
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# All of them run even if one fails; the last lines say how each ended. Needs no network. Exit 0: everything passed.
+# All checks run even if one fails. The last lines give the result of each. It needs no network. Exit 0 means that everything passed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 cores=$(nproc)
-slots=$((2 * cores)) # tests at a time; with one more than there are cores a seventh of the time is idle
+slots=$((2 * cores)) # tests at a time. With only cores + 1, a seventh of the time is idle.
 summary=''
 failed=0
 
-note() { # name, exit status, what it said last
+note() { # name, exit status, its last line
   [ "$2" = 0 ] || failed=1
   summary="$summary
 $1: $3"
 }
 
-# CUDA's own compiler, where it is; the tests of real GPUs are another script's.
+# CUDA's own compiler builds if it is installed. tests/gpu has the tests on real GPUs.
 cuda=''
 if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then cuda="cuda-release"; fi
 
-# Three builds are gcc's, of nearly the same C: where ccache is, what one has compiled is not compiled again.
-launch_by() { # the preset that is configured; what was configured without it would be compiled again
+# Three builds use gcc on nearly the same C. With ccache, each file is compiled only once.
+launch_by() { # the preset to configure. A build configured without ccache keeps its setting, or all would be compiled again.
   [ ! -e "build/$1/CMakeCache.txt" ] || return
   case $1 in
   cpu-release | cpu-emulated | cuda-release) command -v ccache ;;
@@ -31,7 +31,7 @@ CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
 export CCACHE_DIR
 
 niceness=0 # of builds
-# Configures and builds presets, one after another: what each says goes to build/PRESET.log, how it ends to build/PRESET.code.
+# Configures and builds presets, one after another. The output goes to build/PRESET.log and the exit code to build/PRESET.code.
 build() {
   for preset; do
     set --
@@ -46,7 +46,7 @@ build() {
   done
 }
 
-# The same beside the tests that follow, mostly by what they leave of the cores: they wait for children, disks and each other.
+# Does the same in the background of the next tests. These leave cores idle, since they wait for children, disks and each other.
 build_beside() {
   (niceness=10 && build "$@") &
   beside_pid=$!
@@ -60,7 +60,7 @@ is_built() { # preset
   return 1
 }
 
-# Runs a preset's tests in random order; further arguments go to ctest.
+# Runs a preset's tests in random order. Further arguments go to ctest.
 run_tests() {
   preset=$1
   shift
@@ -84,16 +84,16 @@ for script in lint lint_planted; do
   cat build/$script.log
 done
 
-trap 'trap - INT; kill 0' INT # else what is built beside would go on
+trap 'trap - INT; kill 0' INT # or the build in the background would go on
 echo "building cpu-release; what it says goes to build/cpu-release.log"
 build cpu-release
 build_beside cpu-clang cpu-asan
 run_tests cpu-release --label-exclude lint
 wait $beside_pid
 build_beside cpu-emulated $cuda
-# clang compiles without a warning; the tests of what it makes are those of the next build, which is its too.
+# This build only shows that clang compiles without a warning. The next build is clang's too and runs the tests.
 ! is_built cpu-clang || note cpu-clang 0 "builds"
-# Sanitizers look at the code, not at the numbers: slow tests leave out the cases that run the same code again.
+# Sanitizers check the code and not the numbers. Slow tests therefore leave out the cases that run the same code again.
 TRI_TEST_BRIEF=1
 export TRI_TEST_BRIEF
 run_tests cpu-asan --label-exclude 'lint|isa' || tests/where.sh build/cpu-asan/ctest.log
@@ -102,7 +102,7 @@ unset TRI_TEST_BRIEF
 wait $beside_pid
 run_tests cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
 
-# The parsers of the sanitized build under libFuzzer, where clang has it: a fixed number of executions, the same every time.
+# Fuzzes the parsers of the sanitized build if clang has libFuzzer, with a fixed number of executions, the same every time.
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
   echo "== fuzz"
   said=$(tests/fuzz/run_fuzz.sh --check)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# symbols.sh - what built rooms show to the linker is called tri_... or main, and each name stands for one thing.
+# symbols.sh - checks that all names a built room exports are tri_... or main, and that each is defined once.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tests/symbols.sh LIBRARY...   archives or objects; prints each other name with its file and nm's letter, and each that two of
-#                               them define, of which a linker silently takes the first: a kernel that src/cpu/kernels/kernel_names.h
-#                               does not name would be that of another processor. Exits 1 if there was one. Compilers add
-#                               names that begin with __ or have a dot, and weak ones of C++ templates.
+# tests/symbols.sh LIBRARY...   reads archives or objects. It prints each other name with its file and nm's letter, and each
+#                               name defined by two of them. A linker silently takes the first of two. A kernel missing in
+#                               src/cpu/kernels/kernel_names.h would thus be another processor's. It exits with 1 if it
+#                               printed a name. Names from compilers are ignored. They begin with __, have a dot, or are
+#                               weak names of C++ templates.
 # NM                            the program to use
 set -uo pipefail
 names=$("${NM:-nm}" -g --defined-only -A "$@") || exit 1

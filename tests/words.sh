@@ -9,8 +9,8 @@
 #   --worst N                  prints N sentences instead of ten.
 # It prints and never fails.
 #
-# Columns: words; sentences; relative words (that, which, what, whose, whom, where) per 100 words; semicolons and colons per
-# 100 words; words a sentence; sentences that begin with Of or What, in either case.
+# The columns are words, sentences, relative words (that, which, what, whose, whom, where) per 100 words, semicolons and
+# colons per 100 words, words a sentence, and sentences beginning with Of or What, in either case.
 #
 # Comments are /* */ and // of C, C++ and CUDA, and # of shell, Python, awk, CMake, YAML and container recipes. Lines of SPDX,
 # clang-format, shellcheck and #SBATCH are left out, and so is "NAME - " of a file's first line.
@@ -26,8 +26,8 @@
 # words is not counted. A word is anything between spaces with a letter, a digit or a conversion (%s) in it.
 # A semicolon or colon counts before a space. A colon does not count at the end of a paragraph, before { or [, behind a
 # conversion, behind a word with another colon (FILE:LINE:, a URL), or behind the first word of a message.
-# The worst sentences have the largest sum of: words beyond 20, 5 for each relative word, 4 for each semicolon or colon, 10 for
-# a beginning with Of or What.
+# The worst sentences have the largest sum. It adds up words beyond 20, 5 for each relative word, 4 for each semicolon or
+# colon, and 10 for a beginning with Of or What.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 0
 export LC_ALL=C
@@ -44,7 +44,7 @@ while (($#)); do
 done
 added=$(mktemp) || exit 0
 trap 'rm -f "$added"' EXIT
-# FILE FIRST LAST: the lines that were added.
+# FILE FIRST LAST of the added lines.
 [[ -z $since ]] || git diff -U0 --no-color --no-ext-diff --dst-prefix=b/ "$since" -- . | awk '
   /^\+\+\+ / { file = substr($0, 7) }
   /^@@ / {
@@ -58,7 +58,7 @@ mapfile -t files < <(git ls-files --cached --others --exclude-standard -- ${path
   grep -vE '^tests/data/|^inputs/reference\.yaml$' | while read -r f; do [[ -f $f ]] && echo "$f"; done)
 
 awk -v since="$since" -v rows="$rows" -v worst="$worst" '
-  # A sentence grows word by word and is counted where it ends.
+  # A sentence grows word by word and is counted at its end.
   function add_word(w, line,   bare) {
     if (words == 0) { begins_at = line; first = w }
     if (pending) { marks++; pending = 0 }
@@ -98,7 +98,7 @@ awk -v since="$since" -v rows="$rows" -v worst="$worst" '
     n_begins[key] += (first == "of" || first == "what")
   }
   function end_block() { end_sentence(); inside = in_list = 0 }
-  # Code in backticks is one word: its spaces and marks are hidden, and shown again in print.
+  # Code in backticks is one word. Its spaces and marks are hidden, and shown again in print.
   function hide(code) { gsub(/ /, "\001", code); gsub(/:/, "\002", code); gsub(/;/, "\003", code); return "`" code "`" }
   function show(s) {
     gsub(/\001/, " ", s); gsub(/\002/, ":", s); gsub(/\003/, ";", s)
@@ -108,7 +108,7 @@ awk -v since="$since" -v rows="$rows" -v worst="$worst" '
     n = split(s, w, " ")
     for (i = 1; i <= n; i++) add_word(w[i], line)
   }
-  # A line of a comment: a row of a table by its cells, anything else as it goes on.
+  # Takes a line of a comment, a row of a table by its cells and other lines as running text.
   function add_comment(s, line,   n, cell, i) {
     if (s ~ /SPDX-License|clang-format o|shellcheck (disable|source)|^[ *=#-]*$/) { end_block(); return }
     if (line <= 2 && match(s, /^ *[A-Za-z0-9_.\/-]+ - /)) s = substr(s, RLENGTH)
@@ -123,7 +123,7 @@ awk -v since="$since" -v rows="$rows" -v worst="$worst" '
     for (i = 1; i <= n; i++) { add_line(cell[i], line); end_block() }
   }
 
-  # C: comments at once, literals by the statement.
+  # In C, comments are taken at once and literals by the statement.
   function end_message(   i, n, w, all, letters, part, p) {
     for (i = 1; i <= n_piece; i++) all = all piece[i]
     n = split(all, w, " ")
@@ -183,7 +183,7 @@ awk -v since="$since" -v rows="$rows" -v worst="$worst" '
   }
   function strip(s) { sub(/^[ \t]*\*+/, "", s); return s }
 
-  # Scripts: # with a space behind it, on a line of its own or behind code in which all quotes are closed.
+  # In scripts, a comment is # with a space behind it, on a line of its own or after code with all quotes closed.
   function read_script(line, number,   code, q) {
     kind = "comments"
     if (line ~ /^[ \t]*#/) {
