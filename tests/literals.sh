@@ -7,7 +7,7 @@
 #
 # A string of a test counts if three of its words in a row are in one string of the program (src, io, gpu). A word has letters only,
 # so a name, number, path, key, flag or conversion ends a row. Adjacent strings of C are one string. A test's own messages
-# (fail_msg, CHECK, print_error) do not count. In shell, the strings are the patterns of grep, =~ and sed that read
+# (fail_msg, CHECK, print_error, printf) do not count. In shell, the strings are the patterns of grep, =~ and sed that read
 # a log (log, log.txt, *.out, *.err).
 # It prints and never fails.
 set -u
