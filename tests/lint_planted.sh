@@ -107,6 +107,8 @@ expect 'tri_tok_reset is declared in io/tokenizer/tokenizer_impl.h'
 plant io/tokenizer/tokenizer_impl.h 'extern int tri_tok_planted;'
 plant src/main.c 'static int *planted(void) { return &tri_tok_planted; }'
 expect 'tri_tok_planted is declared in io/tokenizer/tokenizer_impl.h'
+edit src/tools/look/terminal.h 's/Private to its room/Private to its folder/'
+expect 'a private header has the words "Private to its room."'
 judge rooms
 
 # ---- rooms, the rows of CMakeLists.txt, circles and the map ----

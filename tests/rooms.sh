@@ -137,7 +137,11 @@ FNR == 1 {
 in_head {
   line = $0; sub(/^ \* ?/, "", line)
   head = head " " line
-  if (line ~ /\*\//) { in_head = 0; if (FILENAME ~ /h$/ && head ~ /Private to its (room|folder)\./) is_private[FILENAME] = 1 }
+  if (line ~ /\*\//) {
+    in_head = 0
+    if (FILENAME ~ /h$/ && head ~ /Private to its room\./) is_private[FILENAME] = 1
+    else if (FILENAME ~ /h$/ && head ~ /Private to/) bad(FILENAME, 1, "a private header has the words \"Private to its room.\"")
+  }
 }
 {
   name = included($0); to = name == "" ? "" : resolve(name, FILENAME)

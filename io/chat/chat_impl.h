@@ -1,4 +1,4 @@
-/* chat_impl.h - the state of an open template. Private to its folder. */
+/* chat_impl.h - the state of an open template. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHAT_IMPL_H
 #define TRI_CHAT_IMPL_H

@@ -1,4 +1,4 @@
-/* jinja_run.h - the state of a rendering in progress. Private to its folder. */
+/* jinja_run.h - the state of a rendering in progress. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_RUN_H
 #define TRI_JINJA_RUN_H

@@ -1,4 +1,4 @@
-/* lex.h - the tokens of a template, as in Jinja's lexer.py. Private to its folder. */
+/* lex.h - the tokens of a template, as in Jinja's lexer.py. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_LEX_H
 #define TRI_JINJA_LEX_H

@@ -1,4 +1,4 @@
-/* parse.h - the parser of templates, after Jinja's parser.py. Private to its folder. */
+/* parse.h - the parser of templates, after Jinja's parser.py. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_PARSE_H
 #define TRI_JINJA_PARSE_H

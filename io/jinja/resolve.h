@@ -1,4 +1,4 @@
-/* resolve.h - binds the names of a parsed tree to variables. Private to its folder. */
+/* resolve.h - binds the names of a parsed tree to variables. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_RESOLVE_H
 #define TRI_JINJA_RESOLVE_H

@@ -1,5 +1,5 @@
 /* scope.h - finds the variable of each name through nested scopes, as Jinja's Symbols (idtracking.py).
- * Private to its folder. Jinja compiles the template and each macro to a Python function, and each name of a
+ * Private to its room. Jinja compiles the template and each macro to a Python function, and each name of a
  * scope to a Python variable l_LEVEL_NAME. Here a function has a slot for each pair of level and name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_SCOPE_H

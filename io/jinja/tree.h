@@ -1,5 +1,5 @@
-/* tree.h - the tree of a parsed template: expressions, statements, scopes. Private to its folder. The tree
- * lies in its own arena and never changes once the template is open, so several threads may render it. */
+/* tree.h - the tree of a parsed template: expressions, statements, scopes. Private to its room. The tree lies
+ * in its own arena and never changes once the template is open, so several threads may render it. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_TREE_H
 #define TRI_JINJA_TREE_H

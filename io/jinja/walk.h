@@ -1,4 +1,4 @@
-/* walk.h - walks over the names of a tree, in the order of Jinja's visitors. Private to its folder. */
+/* walk.h - walks over the names of a tree, in the order of Jinja's visitors. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_WALK_H
 #define TRI_JINJA_WALK_H

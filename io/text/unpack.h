@@ -1,4 +1,4 @@
-/* unpack.h - reads the bytes of a file, and unpacks gzip or zstd while reading. Private to its folder. */
+/* unpack.h - reads the bytes of a file, and unpacks gzip or zstd while reading. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_UNPACK_H
 #define TRI_UNPACK_H

@@ -1,4 +1,4 @@
-/* tokenizer_impl.h - declarations shared by the files of the tokenizer. Private to its folder. */
+/* tokenizer_impl.h - declarations shared by the files of the tokenizer. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TOKENIZER_IMPL_H
 #define TRI_TOKENIZER_IMPL_H

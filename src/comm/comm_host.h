@@ -1,5 +1,5 @@
 /* comm_host.h - communicators over host memory: their queue of pending collectives and the ways to run them.
- * Private to its folder. */
+ * Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_HOST_H
 #define TRI_COMM_HOST_H

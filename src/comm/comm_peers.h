@@ -1,5 +1,5 @@
-/* comm_peers.h - starts and ends the monitor over the ranks (peers/peers.h) together with MPI. Private to its
- * folder. */
+/* comm_peers.h - starts and ends the monitor over the ranks (peers/peers.h) together with MPI. Private to
+ * its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_PEERS_H
 #define TRI_COMM_PEERS_H

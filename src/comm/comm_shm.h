@@ -1,4 +1,4 @@
-/* comm_shm.h - shared memory of the ranks of a machine, as shared segments need it. Private to its folder. */
+/* comm_shm.h - shared memory of the ranks of a machine, as shared segments need it. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_SHM_H
 #define TRI_COMM_SHM_H

@@ -1,5 +1,5 @@
 /* pause.h - how a rank waits for another: it spins briefly, yields its core, then sleeps. Private to its
- * folder. */
+ * room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAUSE_H
 #define TRI_PAUSE_H

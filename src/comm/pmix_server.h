@@ -1,5 +1,5 @@
 /* pmix_server.h - queries to Slurm's PMIx server. They do nothing if PMIx is not built in. Private to its
- * folder. */
+ * room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PMIX_SERVER_H
 #define TRI_PMIX_SERVER_H

@@ -1,5 +1,5 @@
 /* quota.h - the number of cores that control groups leave to the ranks of a node (cpu.max, cpu.cfs_quota_us).
- * Private to its folder. */
+ * Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_QUOTA_H
 #define TRI_QUOTA_H

@@ -1,5 +1,5 @@
 /* value_impl.h - declarations shared by io/jinja/value: buffers, names of types, calls, streams, text by code
- * points. Not collective: all that follow. Private to its folder. */
+ * points. Not collective: all that follow. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_VALUE_IMPL_H
 #define TRI_JINJA_VALUE_IMPL_H

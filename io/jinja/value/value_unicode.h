@@ -1,4 +1,4 @@
-/* value_unicode.h - the layout of the tables in value_unicode_table.c. Private to its folder. */
+/* value_unicode.h - the layout of the tables in value_unicode_table.c. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JINJA_VALUE_UNICODE_H
 #define TRI_JINJA_VALUE_UNICODE_H

@@ -1,4 +1,4 @@
-/* ask.h - asks a machine over TCP when its UDP heartbeats stop. Private to its folder. */
+/* ask.h - asks a machine over TCP when its UDP heartbeats stop. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_ASK_H
 #define TRI_PEERS_ASK_H

@@ -1,5 +1,5 @@
 /* detector.h - the failure detector: finds dead, silent, late and slow ranks from heartbeats, and describes
- * them. It uses no clock, thread or network. Private to its folder. */
+ * them. It uses no clock, thread or network. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DETECTOR_H
 #define TRI_DETECTOR_H

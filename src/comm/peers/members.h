@@ -1,5 +1,5 @@
 /* members.h - the member table: all ranks as seen by one of them, their machines, and their last heartbeats.
- * Private to its folder. */
+ * Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEMBERS_H
 #define TRI_MEMBERS_H

@@ -1,5 +1,5 @@
 /* net.h - the sockets of a rank's heartbeats: UDP, and TCP if UDP is lost, over IPv6 and IPv4. They are
- * independent of MPI. Private to its folder. */
+ * independent of MPI. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_NET_H
 #define TRI_PEERS_NET_H

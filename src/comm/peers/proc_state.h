@@ -1,4 +1,4 @@
-/* proc_state.h - tells from /proc whether another process of this node runs. Private to its folder. */
+/* proc_state.h - tells from /proc whether another process of this node runs. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PROC_STATE_H
 #define TRI_PROC_STATE_H

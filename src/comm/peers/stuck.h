@@ -1,5 +1,5 @@
 /* stuck.h - finds why the start of MPI may hang on this node: network addresses that do not answer. Private
- * to its folder. */
+ * to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_STUCK_H
 #define TRI_PEERS_STUCK_H

@@ -1,4 +1,4 @@
-/* wire.h - the format of heartbeats as datagrams: little-endian, fixed length. Private to its folder. */
+/* wire.h - the format of heartbeats as datagrams: little-endian, fixed length. Private to its room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_WIRE_H
 #define TRI_PEERS_WIRE_H

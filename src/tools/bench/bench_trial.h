@@ -1,5 +1,5 @@
-/* bench_trial.h - makes a folder for a trial and removes it, even if a signal ends the process. Private to
- * its room. */
+/* bench_trial.h - a folder for a trial, gone afterwards even where a signal ends the process. Private to its
+ * room. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BENCH_TRIAL_H
 #define TRI_BENCH_TRIAL_H
