@@ -1,5 +1,5 @@
-/* fuzz_case.h - shared parts of the fuzz harnesses: parts of an input, files in memory, checks that end the
- * process.
+/* fuzz_case.h - shared code of the fuzz harnesses (parts of an input, files in memory, checks that end the
+ * process).
  *
  * A harness is one parser with its invariants. LLVMFuzzerTestOneInput gets an input, calls the parser as the
  * program does, and aborts if an invariant fails. In the preset cpu-fuzz, and in cpu-asan if clang has it,

@@ -18,7 +18,7 @@
 enum { HEAD_BYTES = 6, MOST_BYTES = 1 << 16, MOST_TOKENS = 4 * MOST_BYTES };
 
 static tri_tokenizer *tokenizer;
-static tri_tokens     ids; /* of the last text, allocated at its largest size from the start */
+static tri_tokens     ids; /* ids of the last text, allocated at its largest size from the start */
 static tri_chat      *chat[4];
 static int            memory = -1;
 static char           path[64];

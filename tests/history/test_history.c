@@ -475,7 +475,7 @@ static void flattens_the_deck(void **state) {
   assert_string_equal(tri_history_deck(h, "train.steps"), "null");
   assert_null(tri_history_deck(h, "train.step"));
   put("deck.yaml",
-      "reward:\n  - {name: http, url: \"http://user:hunter2@h/x?key=SEKRIT\"}\n"); /* of an older version */
+      "reward:\n  - {name: http, url: \"http://user:hunter2@h/x?key=SEKRIT\"}\n"); /* from an older version */
   assert_true(refresh());
   assert_string_equal(tri_history_deck(h, "reward[0].url"), "http://***@h/x?key=***");
   put("deck.yaml", "run: [\n");

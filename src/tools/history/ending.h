@@ -13,11 +13,11 @@ enum { TRI_ENDING_WORD_BYTES = 64 };
 typedef struct tri_ending {
   tri_ending_state state;
   int64_t          exit_code, step;
-  char             cause[TRI_ENDING_WORD_BYTES]; /* of a verdict or an end, listed in src/report/README.md */
-  int64_t          rank;                         /* the rank that died, hung or failed alone */
-  char             node[TRI_ENDING_WORD_BYTES];  /* host name of that rank */
-  char             tag[TRI_ENDING_WORD_BYTES];   /* TRI_START of that start */
-  double           time_unix_s;                  /* time of the event, 0 if unknown */
+  char    cause[TRI_ENDING_WORD_BYTES]; /* cause of a verdict or an end, listed in src/report/README.md */
+  int64_t rank;                         /* the rank that died, hung or failed alone */
+  char    node[TRI_ENDING_WORD_BYTES];  /* host name of that rank */
+  char    tag[TRI_ENDING_WORD_BYTES];   /* TRI_START of that start */
+  double  time_unix_s;                  /* time of the event, 0 if unknown */
 } tri_ending;
 
 /* These three functions are pure. tri_ending_none has -1 in its numbers, unlike a zeroed struct. */

@@ -13,9 +13,9 @@ struct json_t;
 
 enum {
   TRI_HISTORY_PATH_BYTES = 4096 + 64,
-  TRI_HISTORY_NAME_BYTES = 96,                         /* of a metric's name with its NUL, as in metrics.h */
-  TRI_HISTORY_NAMES_MOST = 1024,                       /* chosen as four times the names in our own lines */
-  TRI_HISTORY_NAME_SLOTS = 2 * TRI_HISTORY_NAMES_MOST, /* of a hash table, a power of two */
+  TRI_HISTORY_NAME_BYTES = 96,   /* size of a metric's name with its NUL, as in metrics.h */
+  TRI_HISTORY_NAMES_MOST = 1024, /* chosen as four times the names in our own lines */
+  TRI_HISTORY_NAME_SLOTS = 2 * TRI_HISTORY_NAMES_MOST, /* slots of a hash table, a power of two */
   TRI_HISTORY_ALARMS_MOST = 1000,
   TRI_HISTORY_SAID_BYTES = 4096 /* kept of an alarm's text, chosen as a screen of text */
 };
@@ -130,9 +130,9 @@ typedef struct tri_history_log {
   int64_t                steps;
   char                   phase[TRI_HISTORY_PHASE_BYTES];
   int64_t                phase_step;
-  tri_ending             end, verdict; /* of the newest start, or of a later one without a start event */
-  tri_ending             done;         /* "finished" event of the newest start */
-  struct json_t         *start;        /* start event of that start, or NULL */
+  tri_ending     end, verdict; /* events of the newest start, or of a later one without a start event */
+  tri_ending     done;         /* "finished" event of the newest start */
+  struct json_t *start;        /* start event of that start, or NULL */
 } tri_history_log;
 TRI_CHECKED tri_status tri_history_log_read(tri_history_log *l, const char *folder, bool *changed);
 tri_ending             tri_history_log_ending(const tri_history_log *l, const char *tag);

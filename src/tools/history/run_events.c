@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-  VERSION = 1,           /* of the lines this program reads */
+  VERSION = 1,           /* format version this program reads */
   LOG_BYTES = 256 << 20, /* chosen as a few times the size a run of a million steps writes */
-  EVENT_BYTES = 8 << 20, /* of a line, chosen for a start on 50,000 nodes that all differ */
+  EVENT_BYTES = 8 << 20, /* bytes of a line, chosen for a start on 50,000 nodes that all differ */
   NESTED_MOST = 1 << 17  /* objects and lists of a line, chosen for the same start */
 };
 

@@ -13,10 +13,10 @@
 #include "thin.h"
 
 enum {
-  HEIGHT = 10000,  /* of the curves' vertical axis, chosen so that the pointer reads four digits */
+  HEIGHT = 10000,  /* units of the vertical axis, chosen so that the pointer reads four digits */
   MEAN_ROWS = 200, /* most points of a mean, chosen */
   FEW_ROWS = 40,   /* curves of at most so many points get dots, chosen */
-  NEAR_BYTES = 7   /* of a mark, as wide as the style sheet permits */
+  NEAR_BYTES = 7   /* longest mark, as wide as the style sheet permits */
 };
 #define MOST      1e300 /* chosen, an axis would overflow beyond it, and no metric comes near */
 #define LEAST     1e-300

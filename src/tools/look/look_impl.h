@@ -59,12 +59,12 @@ typedef struct tri_look_lines {
 void tri_look_lines_free(tri_look_lines *lines);
 
 typedef struct tri_look_scale {
-  double low, high; /* of one metric over all runs, NaN if no run has it */
+  double low, high; /* range of one metric over all runs, NaN if no run has it */
 } tri_look_scale;
 typedef struct tri_look_frame {
   const tri_look_how *how;
   double              now_unix_s;
-  int                 columns; /* of a panel */
+  int                 columns; /* width of a panel */
   int                 n_metric;
   tri_look_metric     metric[TRI_LOOK_METRICS_MOST];
   tri_look_scale      scale[TRI_LOOK_METRICS_MOST];
