@@ -1,5 +1,5 @@
 /* chat.h - writes conversations as text with the chat template of a model. A template is a program in the
- * Jinja language. io/jinja runs it. */
+ * Jinja language. io/jinja runs it. Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHAT_H
 #define TRI_CHAT_H
@@ -81,7 +81,7 @@ typedef struct tri_chat_text {
 } tri_chat_text;
 void tri_chat_text_free(tri_chat_text *t);
 
-/* Read-only once open. Close accepts NULL. Not collective, all that follow. */
+/* Read-only once open. Close accepts NULL. */
 typedef struct tri_chat tri_chat;
 
 /* If the model has no template, or its own cannot be used, open succeeds and writing the first conversation
@@ -100,9 +100,8 @@ bool tri_chat_says_date(const tri_chat *c);
 bool tri_chat_reads_tools(const tri_chat *c);
 /* Returns tri_chat_opt.system (NULL: none), and the key or flag that set it. */
 const char *tri_chat_system(const tri_chat *c, const char **key);
-/* Not collective. Inserts the system message of tri_chat_opt at the front of a list of messages if none is
- * from the system or the developer. *put: it was inserted. A template without system messages then fails on
- * it. */
+/* Inserts the system message of tri_chat_opt at the front of a list of messages if none is from the system or
+ * the developer. *put: it was inserted. A template without system messages then fails on it. */
 TRI_CHECKED tri_status tri_chat_put_system(const tri_chat *c, struct json_t *messages, bool *put);
 /* Returns st, the status of writing a conversation. If st is an error and *put was true, the error also names
  * the key or flag of the system message. */

@@ -1,4 +1,5 @@
-/* chat_impl.h - the state of an open template. Private to its room. */
+/* chat_impl.h - the state of an open template. Private to its room. Not collective, all that follow, unless
+ * they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CHAT_IMPL_H
 #define TRI_CHAT_IMPL_H
@@ -43,23 +44,20 @@ struct tri_chat {
   tri_text prompt;
 };
 
-/* chat_own.c. Not collective. Takes the model's own templates into c. If there is none, c->why gets the
- * reason, followed by `cure`. */
+/* chat_own.c. Takes the model's own templates into c. If there is none, c->why gets the reason, followed by
+ * `cure`. */
 TRI_CHECKED tri_status tri_chat_take_own(const tri_chat_files *files, const char *cure, tri_chat *c);
-/* Not collective. Takes the special tokens of the model's files into c->tokens. */
+/* Takes the special tokens of the model's files into c->tokens. */
 TRI_CHECKED tri_status tri_chat_take_tokens(const tri_chat_files *files, tri_chat *c);
-/* Not collective. Says if tokenizer_config.json gives null for a token. A missing key is not null. */
+/* Says if tokenizer_config.json gives null for a token. A missing key is not null. */
 bool tri_chat_denies(const tri_chat_files *files, const char *token);
-/* Not collective. Takes text [n] as the template of a source. TRI_EINPUT, with "line N: ": it is no
- * template. */
+/* Takes text [n] as the template of a source. TRI_EINPUT, with "line N: ": it is no template. */
 TRI_CHECKED tri_status tri_chat_parse(const char *text, size_t n, tri_chat_source *out);
 
-/* chat_write.c. Not collective. Runs the template on `messages` as they are. Tools and variables come from
- * `conversation`. */
+/* chat_write.c. Runs the template on `messages` as they are. Tools and variables come from `conversation`. */
 TRI_CHECKED tri_status tri_chat_run(const tri_chat *c, const tri_chat_conversation *conversation,
                                     const json_t *messages, bool prompt, tri_jinja_text *out);
-/* Not collective. Works as tri_chat_write. `marks` must be zeroed. It gets the spans marked by the template,
- * and no text. */
+/* Works as tri_chat_write. `marks` must be zeroed. It gets the spans marked by the template, and no text. */
 TRI_CHECKED tri_status tri_chat_write_with(const tri_chat *c, const tri_chat_conversation *conversation,
                                            bool prompt, tri_chat_text *out, tri_jinja_text *marks);
 /* Returns the first n messages of a list as a new reference. */
@@ -75,7 +73,7 @@ size_t tri_chat_strip_end(const char *text, size_t n);
 /* Returns the template that writes this conversation. */
 const tri_chat_source *tri_chat_source_of(const tri_chat *c, const tri_chat_conversation *conversation);
 
-/* chat_ends.c. Not collective. Finds the ends of turns (c->end) and the generation prompt (c->prompt). */
+/* chat_ends.c. Finds the ends of turns (c->end) and the generation prompt (c->prompt). */
 TRI_CHECKED tri_status tri_chat_find_ends(tri_chat *c);
 /* Works as memmem. Returns the first place of what [m] in text [n] at or after `from`. SIZE_MAX: none.
  * Pure. */

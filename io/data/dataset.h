@@ -1,6 +1,8 @@
 /* dataset.h - reads data files as tokens, and orders the lines of an epoch.
  *
- * Knows no tokenizer. A function of the caller encodes text. */
+ * Knows no tokenizer. A function of the caller encodes text.
+ *
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_H
 #define TRI_DATASET_H
@@ -172,33 +174,31 @@ typedef struct tri_data_stats {
   int64_t n_text_left_out, n_calls_left_out, n_endless;
 } tri_data_stats;
 
-/* Not collective. Makes a dataset of n unknown examples with at most `longest` tokens, for plans. The
- * examples cannot be read, and its stats have n_line 0. */
+/* Makes a dataset of n unknown examples with at most `longest` tokens, for plans. The examples cannot be
+ * read, and its stats have n_line 0. */
 TRI_CHECKED tri_status tri_dataset_assume(tri_data_kind kind, int64_t n, int longest, tri_dataset **out);
-/* Not collective. Tells whether the first line of a file holds an answer to learn (SFT): under
- * completion_key, as `text`, as messages ending with the assistant's, or as `tokens` with `prompt_tokens`.
- * max_line_bytes is as in tri_data_opt. */
+/* Tells whether the first line of a file holds an answer to learn (SFT): under completion_key, as `text`, as
+ * messages ending with the assistant's, or as `tokens` with `prompt_tokens`. max_line_bytes is as in
+ * tri_data_opt. */
 TRI_CHECKED tri_status tri_dataset_is_answered(const char *file, const char *completion_key,
                                                int64_t max_line_bytes, bool *out);
-/* Not collective. Tells whether the first line of a file is a pair, under both keys, or as `chosen_tokens`
- * and `rejected_tokens`. NULL keys mean "chosen" and "rejected". */
+/* Tells whether the first line of a file is a pair, under both keys, or as `chosen_tokens` and
+ * `rejected_tokens`. NULL keys mean "chosen" and "rejected". */
 TRI_CHECKED tri_status tri_dataset_is_paired(const char *file, const char *chosen_key,
                                              const char *rejected_key, bool *out);
 struct json_t; /* jansson */
 struct tri_jsonl;
 /* Tells whether a line has a label (LABELLED) under this key: true, false, 1 or 0. */
 bool tri_dataset_is_label(const struct json_t *line, const char *key);
-/* Not collective. Returns TRI_EINPUT, with "FILE:LINE: " and the cure, if `line` is in a format of another
- * program and must be rewritten, because keys alone would lose a part of it. `line` is the last line of r.
- * Uses the default keys, as for a deck that names none. */
+/* Returns TRI_EINPUT, with "FILE:LINE: " and the cure, if `line` is in a format of another program and must
+ * be rewritten, because keys alone would lose a part of it. `line` is the last line of r. Uses the default
+ * keys, as for a deck that names none. */
 TRI_CHECKED tri_status tri_dataset_check_form(struct tri_jsonl *r, struct json_t *line, tri_data_kind kind);
-/* Not collective. Always returns TRI_EINPUT, with the same text for a line of any format. `what` says why it
- * is refused. */
+/* Always returns TRI_EINPUT, with the same text for a line of any format. `what` says why it is refused. */
 TRI_CHECKED tri_status tri_dataset_refuse_form(struct tri_jsonl *r, struct json_t *line, tri_data_kind kind,
                                                const char *what);
-/* Not collective. Reads n_file files of JSON lines, one after another. Returns TRI_EINPUT with "FILE:LINE: "
- * for the first bad line, and if no example is left. A line without a token to learn is bad too
- * (tri_data_is_learned). */
+/* Reads n_file files of JSON lines, one after another. Returns TRI_EINPUT with "FILE:LINE: " for the first
+ * bad line, and if no example is left. A line without a token to learn is bad too (tri_data_is_learned). */
 TRI_CHECKED tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt,
                                         tri_dataset **out);
 /* Collective over c. Reads the same dataset on every rank in the time of one share. Each rank reads and
@@ -214,23 +214,22 @@ const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i <
 /* Returns the example of this id, or NULL if there is none or d is NULL. */
 const tri_example    *tri_dataset_find(const tri_dataset *d, int64_t id);
 const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
-/* Not collective. Returns a hash of every example's line number, tokens, answer and value, in their order. */
+/* Returns a hash of every example's line number, tokens, answer and value, in their order. */
 int64_t tri_dataset_hash(const tri_dataset *d);
 
-/* Not collective. Call it on rank 0. Reports unexpected effects of the template on conversations. It may
- * continue a begun answer, or leave out the system message, the last message, tools, or calls of tools. */
+/* Call it on rank 0. Reports unexpected effects of the template on conversations. It may continue a begun
+ * answer, or leave out the system message, the last message, tools, or calls of tools. */
 void tri_dataset_say_conversation(const tri_dataset *d, const tri_chat *chat, const char *file);
 
-/* Not collective. From here on each position takes the next line of a file drawn at random by these weights
- * [n_file], all above 0. The random number is keyed by (seed, position). Each file has its own passes and
- * orders. Returns TRI_EINPUT if a file has no examples. */
+/* From here on each position takes the next line of a file drawn at random by these weights [n_file], all
+ * above 0. The random number is keyed by (seed, position). Each file has its own passes and orders. Returns
+ * TRI_EINPUT if a file has no examples. */
 TRI_CHECKED tri_status tri_dataset_weigh(tri_dataset *d, const char *const *file, const double *weight,
                                          int n_file);
 
-/* Not collective. Returns the index of the example at `position` = epoch * count + place, counted over the
- * whole run. With shuffle, each epoch has its own order, which depends only on (seed, epoch, count). Caches
- * the order of the last epoch (with weights, of the last positions), so several threads must not call it at
- * once. */
+/* Returns the index of the example at `position` = epoch * count + place, counted over the whole run. With
+ * shuffle, each epoch has its own order, which depends only on (seed, epoch, count). Caches the order of the
+ * last epoch (with weights, of the last positions), so several threads must not call it at once. */
 int64_t tri_dataset_at(tri_dataset *d, uint64_t seed, bool shuffle, int64_t position);
 
 #endif

@@ -1,5 +1,5 @@
-/* dataset_parts.h - declares the fields of a dataset, which is read in parts and joined. Private to its
- * room. */
+/* dataset_parts.h - declares the fields of a dataset, which is read in parts and joined. Private to its room.
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DATASET_PARTS_H
 #define TRI_DATASET_PARTS_H
@@ -53,18 +53,17 @@ typedef struct tri_data_range {
   int64_t begin, end;
 } tri_data_range;
 
-/* Not collective. Reads the examples of the lines in range [n_file]. An empty result is no failure here. A
- * file with an empty range is not opened. Ids count from the first line read. Otherwise works as
- * tri_dataset_open. */
+/* Reads the examples of the lines in range [n_file]. An empty result is no failure here. A file with an empty
+ * range is not opened. Ids count from the first line read. Otherwise works as tri_dataset_open. */
 TRI_CHECKED tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                                         const tri_data_range *range, tri_dataset **out);
-/* Not collective. Prepares drawing files by weights [n], all above 0. */
+/* Prepares drawing files by weights [n], all above 0. */
 TRI_CHECKED tri_status tri_mix_open(const double *weight, int n, tri_data_mix **out);
 void                   tri_mix_close(tri_data_mix **m);
-/* Not collective. Gives the file of a position, and the number of earlier positions of that file. */
+/* Gives the file of a position, and the number of earlier positions of that file. */
 void tri_mix_draw(tri_data_mix *m, uint64_t seed, int64_t position, int *file, int64_t *before);
 
-/* Not collective. Makes the dataset ready for use. Refuses it if lines are too long or there are none. */
+/* Makes the dataset ready for use. Refuses it if lines are too long or there are none. */
 TRI_CHECKED tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file,
                                           const tri_data_opt *opt);
 

@@ -1,4 +1,5 @@
-/* line_parser.h - parses one line of data into tokens. Private to its room. */
+/* line_parser.h - parses one line of data into tokens. Private to its room. Not collective, all that follow,
+ * unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_LINE_PARSER_H
 #define TRI_LINE_PARSER_H
@@ -76,8 +77,8 @@ static inline const char *tri_line_parser_tools_key(const tri_line_parser *in) {
 /* Returns the index of the first token that can be learned. It lies behind the prompt and is never 0. */
 static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 ? n_prompt : 1; }
 
-/* Not collective. Fails because a line lacks a key, and names the fields it has. deck and flag set this key
- * in a deck and without one, or are NULL. Here and below a bad line is TRI_EINPUT with its place. */
+/* Fails because a line lacks a key, and names the fields it has. deck and flag set this key in a deck and
+ * without one, or are NULL. Here and below a bad line is TRI_EINPUT with its place. */
 TRI_CHECKED tri_status tri_line_parser_refuse_missing(const tri_line_parser *in, const char *key,
                                                       const char *deck, const char *flag);
 /* Not collective, all three. They fail at the line's place with the value found and a cure. The first is for
@@ -103,52 +104,48 @@ static inline int64_t tri_common_prefix(const int32_t *a, int64_t n_a, const int
   return i;
 }
 
-/* Not collective. Checks that all ids are in the model's vocabulary. `of` names their text, for the
- * message. */
+/* Checks that all ids are in the model's vocabulary. `of` names their text, for the message. */
 TRI_CHECKED tri_status tri_line_parser_check_ids(const tri_line_parser *in, const int32_t *id, int64_t n,
                                                  const char *of);
-/* Not collective. Appends id [n] to the tokens of a side. */
+/* Appends id [n] to the tokens of a side. */
 TRI_CHECKED tri_status tri_line_parser_put_ids(tri_line_parser *in, tri_token_buffer *to, const int32_t *id,
                                                int64_t n);
-/* Not collective. Encodes the prompt's text, which must be present, into in->prompt. */
+/* Encodes the prompt's text, which must be present, into in->prompt. */
 TRI_CHECKED tri_status tri_line_parser_read_prompt(tri_line_parser *in);
-/* Not collective. Encodes the prompt's text, the text under `key`, which must be present, and the end token
- * as one text. in->n_prompt is the number of tokens that both the side and in->prompt begin with. */
+/* Encodes the prompt's text, the text under `key`, which must be present, and the end token as one text.
+ * in->n_prompt is the number of tokens that both the side and in->prompt begin with. */
 TRI_CHECKED tri_status tri_line_parser_put_answered(tri_line_parser *in, tri_token_buffer *to,
                                                     const char *key);
-/* Not collective. Sets in->end_completion and in->end_text before the first line. */
+/* Sets in->end_completion and in->end_text before the first line. */
 TRI_CHECKED tri_status tri_line_parser_find_ends(tri_line_parser *in);
-/* Not collective. Checks that a side has a token to learn behind its prompt. key names its field, for the
- * message. NULL: the line. */
+/* Checks that a side has a token to learn behind its prompt. key names its field, for the message. NULL: the
+ * line. */
 TRI_CHECKED tri_status tri_line_parser_check_learned(const tri_line_parser  *in,
                                                      const tri_token_buffer *buffer, const char *key);
-/* Not collective. Reads `prompt_tokens` into in->n_prompt, which keeps its value if the line has none. The
- * value must be in least .. most of the n tokens. key names their field for the message, or is NULL for
- * `tokens`. */
+/* Reads `prompt_tokens` into in->n_prompt, which keeps its value if the line has none. The value must be in
+ * least .. most of the n tokens. key names their field for the message, or is NULL for `tokens`. */
 TRI_CHECKED tri_status tri_line_parser_take_prompt_tokens(tri_line_parser *in, int64_t least, int64_t most,
                                                           int64_t n, const char *key);
 
-/* Not collective. Each reads one form of a line into in->buffer[0] and in->n_prompt. The first reads
- * `tokens`, the second a prompt, which must be present, the third `text`, or a prompt and its completion. */
+/* Each reads one form of a line into in->buffer[0] and in->n_prompt. The first reads `tokens`, the second a
+ * prompt, which must be present, the third `text`, or a prompt and its completion. */
 TRI_CHECKED tri_status tri_line_parser_take_tokens(tri_line_parser *in);
 TRI_CHECKED tri_status tri_line_parser_take_prompt(tri_line_parser *in);
 TRI_CHECKED tri_status tri_line_parser_take_text(tri_line_parser *in);
 
-/* Not collective. The first reads a PAIRS line with its margin, the second a LABELLED line. */
+/* The first reads a PAIRS line with its margin, the second a LABELLED line. */
 TRI_CHECKED tri_status tri_line_parser_take_pair(tri_line_parser *in);
 TRI_CHECKED tri_status tri_line_parser_take_labelled(tri_line_parser *in);
-/* Not collective. Tells whether the line gives its prompt, or the answer to it (NULL for none), as
- * messages. */
+/* Tells whether the line gives its prompt, or the answer to it (NULL for none), as messages. */
 bool tri_line_parser_is_conversation(const tri_line_parser *in, const char *prompt, const char *answer);
-/* Not collective. The first reads messages under `key` as a prompt. The second reads those of a prompt
- * (NULL for none) and of its answer, and learns the last turn, or all. The third does so for both sides of
- * a pair. */
+/* The first reads messages under `key` as a prompt. The second reads those of a prompt (NULL for none) and of
+ * its answer, and learns the last turn, or all. The third does so for both sides of a pair. */
 TRI_CHECKED tri_status tri_line_parser_take_conversation(tri_line_parser *in, const char *key);
 TRI_CHECKED tri_status tri_line_parser_take_answered(tri_line_parser *in, tri_token_buffer *buffer,
                                                      const char *prompt, const char *answer);
 TRI_CHECKED tri_status tri_line_parser_take_talked_pair(tri_line_parser *in);
 
-/* Not collective. Tells whether the line gives a pair as tokens. */
+/* Tells whether the line gives a pair as tokens. */
 bool tri_line_parser_has_pair_tokens(const tri_line_parser *in);
 
 #endif

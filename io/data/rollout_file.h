@@ -1,4 +1,5 @@
-/* rollout_file.h - writes rollouts as JSON lines, and reads them back for replay. */
+/* rollout_file.h - writes rollouts as JSON lines, and reads them back for replay. Not collective, all that
+ * follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ROLLOUT_FILE_H
 #define TRI_ROLLOUT_FILE_H
@@ -20,12 +21,11 @@ typedef struct tri_rollout_form {
   const char        *set; /* name of the prompt set, or NULL */
 } tri_rollout_form;
 
-/* Not collective. Gives FOLDER/step-%08d.jsonl. */
+/* Gives FOLDER/step-%08d.jsonl. */
 TRI_CHECKED tri_status tri_rollout_file_path(const char *folder, int64_t step, char out[TRI_FILE_PATH_BYTES]);
-/* Not collective. Appends sequence q as a line, without the newline. text NULL: no texts. A line has no
- * prompt_id if it is below 0, no log-probabilities if one is unknown, and no unknown reward (a missing reward
- * of a failed answer is null). `advantage` is that of the first answer token. Only the lines of a TRI_FILLER
- * have `filler`. */
+/* Appends sequence q as a line, without the newline. text NULL: no texts. A line has no prompt_id if it is
+ * below 0, no log-probabilities if one is unknown, and no unknown reward (a missing reward of a failed answer
+ * is null). `advantage` is that of the first answer token. Only the lines of a TRI_FILLER have `filler`. */
 TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_form *form,
                                              const tri_rollout_text *text, tri_text *out);
 
@@ -39,7 +39,7 @@ typedef struct tri_replay_opt {
   const char *const *reward_name; /* [n_reward] the parts to keep */
 } tri_replay_opt;
 
-/* Not collective. Every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
+/* Every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
  * rank + size, ... (so that tri_rollout_exchange can follow). All ranks return the same error.
  *
  * `group` successive lines are the answers to one prompt. They have one prompt_id, or none (then -1).

@@ -1,4 +1,5 @@
-/* peft.h - reads and writes adapter_config.json of PEFT, for low-rank adapters of linear modules. */
+/* peft.h - reads and writes adapter_config.json of PEFT, for low-rank adapters of linear modules. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEFT_H
 #define TRI_PEFT_H
@@ -9,7 +10,7 @@
 #define TRI_PEFT_CONFIG  "adapter_config.json"
 #define TRI_PEFT_WEIGHTS "adapter_model.safetensors"
 
-/* Not collective. Reads rank, alpha, scale and targets for a model of this shape. target_modules is a list of
+/* Reads rank, alpha, scale and targets for a model of this shape. target_modules is a list of
  * names or a pattern of whole names (Python's re.fullmatch). Names unknown to the model are ignored in a
  * list. exclude_modules removes modules from it. head is the prefix of module names in the model used for
  * training, instead of "model." (NULL for "model.").
@@ -19,7 +20,7 @@
  * warning, because adapters have none here. */
 TRI_CHECKED tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape, const char *head,
                                       bool warn, tri_lora *out);
-/* Not collective. Appends the text of the file. base is the path of the adapters' base model. */
+/* Appends the text of the file. base is the path of the adapters' base model. */
 TRI_CHECKED tri_status tri_peft_print(const tri_lora *l, const tri_model_shape *shape, const char *base,
                                       tri_text *out);
 

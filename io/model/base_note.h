@@ -5,7 +5,9 @@
  * 1", then "path P" (or "seed N" for random weights with the checkpoint's config.json), then "part main" or
  * "part critic", then "tensor NAME FINGERPRINT INIT DIM ..." in the order of the model. INIT is a number of
  * tri_init. A fingerprint is the sum of a hash of each element with its index, so that ranks may share the
- * work in any way. */
+ * work in any way.
+ *
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_BASE_NOTE_H
 #define TRI_BASE_NOTE_H
@@ -28,13 +30,13 @@ typedef struct tri_base_note {
 } tri_base_note;
 
 void tri_base_note_free(tri_base_note *b);
-/* Not collective. Fills *out with the tensors of a store, with fingerprints 0. */
+/* Fills *out with the tensors of a store, with fingerprints 0. */
 TRI_CHECKED tri_status tri_base_note_begin(const tri_params_opt *o, tri_base_note *out);
 /* Pure. Returns the fingerprint of elements [begin, begin + count) of a tensor, computed by `threads`
  * threads. The sum over all parts is the tensor's fingerprint. */
 uint64_t tri_base_fingerprint(const float *x, int64_t begin, int64_t count, int threads);
-/* Not collective. The first call reads the text of such a file, and returns TRI_EFORMAT for another text.
- * name is for messages. The second appends that text. */
+/* The first call reads the text of such a file, and returns TRI_EFORMAT for another text. name is for
+ * messages. The second appends that text. */
 TRI_CHECKED tri_status tri_base_note_parse(const char *name, const char *text, tri_base_note *out);
 TRI_CHECKED tri_status tri_base_note_json(const tri_base_note *b, tri_text *out);
 /* Returns the tensor of this name, or NULL. */

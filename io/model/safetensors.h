@@ -2,7 +2,9 @@
  *
  * Format: https://github.com/huggingface/safetensors (README, "Format"). The checks are those of the
  * reference library (no holes, no overlap, no bytes left over) and a few more. Numbers in the files are
- * little-endian. */
+ * little-endian.
+ *
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SAFETENSORS_H
 #define TRI_SAFETENSORS_H
@@ -25,37 +27,36 @@ typedef struct tri_safetensors_info {
   int64_t     offset, bytes;    /* private: place in the shard */
 } tri_safetensors_info;
 
-/* Not collective. Opens a model folder, one safetensors file, or an index file. In a folder it takes
- * model.safetensors, else model.safetensors.index.json and its shards. Reads and checks all headers, but no
- * values. Holds one file descriptor per shard. Returns TRI_EINPUT for any mistake in the files, TRI_EFILE if
- * reading fails. */
+/* Opens a model folder, one safetensors file, or an index file. In a folder it takes model.safetensors, else
+ * model.safetensors.index.json and its shards. Reads and checks all headers, but no values. Holds one file
+ * descriptor per shard. Returns TRI_EINPUT for any mistake in the files, TRI_EFILE if reading fails. */
 TRI_CHECKED tri_status tri_safetensors_open(const char *path, tri_safetensors **out);
 void                   tri_safetensors_close(tri_safetensors **st);
 
-/* Not collective. Give all tensors, sorted by the bytes of their names. tri_safetensors_find returns NULL for
- * an unknown name. */
+/* Give all tensors, sorted by the bytes of their names. tri_safetensors_find returns NULL for an unknown
+ * name. */
 int64_t                     tri_safetensors_count(const tri_safetensors *st);
 const tri_safetensors_info *tri_safetensors_at(const tri_safetensors *st, int64_t i);
 const tri_safetensors_info *tri_safetensors_find(const tri_safetensors *st, const char *name);
-/* Not collective. Replaces the prefix `from` of tensor names by `to`, which must not be longer. *n counts the
- * renamed tensors. Returns TRI_EINPUT if two tensors then have the same name. */
+/* Replaces the prefix `from` of tensor names by `to`, which must not be longer. *n counts the renamed
+ * tensors. Returns TRI_EINPUT if two tensors then have the same name. */
 TRI_CHECKED tri_status tri_safetensors_rename(tri_safetensors *st, const char *from, const char *to,
                                               int64_t *n);
-/* Not collective. Give the tensors that the index names but no shard holds. The last call returns the shard
- * that the index gives for a tensor, or NULL if it is not one of them. Strings are borrowed. */
+/* Give the tensors that the index names but no shard holds. The last call returns the shard that the index
+ * gives for a tensor, or NULL if it is not one of them. Strings are borrowed. */
 int64_t     tri_safetensors_absent_count(const tri_safetensors *st);
 const char *tri_safetensors_absent_at(const tri_safetensors *st, int64_t i);
 const char *tri_safetensors_absent_from(const tri_safetensors *st, const char *name);
 /* Returns the path of the tensor's file, for messages. Borrowed. */
 const char *tri_safetensors_path(const tri_safetensors *st, const tri_safetensors_info *info);
-/* Not collective. For a multimodal model. Keeps only the tensors of its text model (language_model.*,
- * model.language_model.*, lm_head.weight) and gives them the names of a text model. *gone counts the others.
- * Returns TRI_EINPUT if none is left, or if two have the same name. */
+/* For a multimodal model. Keeps only the tensors of its text model (language_model.*, model.language_model.*,
+ * lm_head.weight) and gives them the names of a text model. *gone counts the others. Returns TRI_EINPUT if
+ * none is left, or if two have the same name. */
 TRI_CHECKED tri_status tri_safetensors_keep_text(tri_safetensors *st, int64_t *gone);
 
-/* Not collective. Reads elements [first, first + count) of a tensor, row-major, as f32 into out [count]. F32,
- * BF16 and F16 are read exactly. Several threads may read at once. Returns TRI_EINPUT if info->refused is
- * set, TRI_EFILE if the file cannot be read or became shorter, TRI_EARG for a range outside the tensor. */
+/* Reads elements [first, first + count) of a tensor, row-major, as f32 into out [count]. F32, BF16 and F16
+ * are read exactly. Several threads may read at once. Returns TRI_EINPUT if info->refused is set, TRI_EFILE
+ * if the file cannot be read or became shorter, TRI_EARG for a range outside the tensor. */
 TRI_CHECKED tri_status tri_safetensors_read_f32(const tri_safetensors *st, const tri_safetensors_info *info,
                                                 int64_t first, int64_t count, float *out);
 
@@ -67,8 +68,8 @@ typedef struct tri_safetensors_spec {
   int64_t     dim[TRI_MAX_DIM];
 } tri_safetensors_spec;
 
-/* Not collective. Starts PATH.tmp with the header. The bytes are those of the reference library for the same
- * tensors with metadata {"format": "pt"}. `tensor` need not outlive the call. */
+/* Starts PATH.tmp with the header. The bytes are those of the reference library for the same tensors with
+ * metadata {"format": "pt"}. `tensor` need not outlive the call. */
 TRI_CHECKED tri_status tri_safetensors_create(const char *path, const tri_safetensors_spec *tensor, int64_t n,
                                               tri_safetensors_writer **out);
 /* Writes elements [first, first + count) of tensor `index` (its place in `tensor`) from f32. BF16 rounds to
@@ -85,8 +86,8 @@ void tri_safetensors_abandon(tri_safetensors_writer **w);
  * for n = 1. */
 enum { TRI_SHARD_NAME_BYTES = 64 };
 void tri_safetensors_shard_name(int i, int n, char out[TRI_SHARD_NAME_BYTES]);
-/* Not collective. Writes FOLDER/model.safetensors.index.json for n tensors in n_shard shards, whole or not at
- * all. shard[i] is the shard of tensor[i]. */
+/* Writes FOLDER/model.safetensors.index.json for n tensors in n_shard shards, whole or not at all. shard[i]
+ * is the shard of tensor[i]. */
 TRI_CHECKED tri_status tri_safetensors_write_index(const char *folder, const tri_safetensors_spec *tensor,
                                                    const int *shard, int64_t n, int n_shard);
 

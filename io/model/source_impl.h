@@ -1,5 +1,5 @@
 /* source_impl.h - declares the fields of a source, for opening it and loading its weights. Private to its
- * room. */
+ * room. Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SOURCE_IMPL_H
 #define TRI_SOURCE_IMPL_H
@@ -32,8 +32,7 @@ struct tri_source {
   tri_base_note    note;       /* about the base: from the checkpoint, then as loaded */
 };
 
-/* source_lora.c. Not collective, all that follow. Reads the config of a checkpoint's adapters, if it has
- * any. */
+/* source_lora.c. Reads the config of a checkpoint's adapters, if it has any. */
 TRI_CHECKED tri_status tri_source_read_lora(tri_source *s);
 /* Returns TRI_EINPUT if the source already has adapters. */
 TRI_CHECKED tri_status tri_source_check_plain(const tri_source *s);
@@ -64,6 +63,6 @@ int                    tri_source_merged_count(const tri_source *s);
 const tri_param_spec  *tri_source_merged_at(const tri_source *s, int i);
 TRI_CHECKED tri_status tri_source_read_merged(tri_source *s, tri_merge *m, int i, int64_t begin,
                                               int64_t count, float *out);
-/* source_head.c. Not collective. Returns TRI_EINPUT: the source has no scalar head. */
+/* source_head.c. Returns TRI_EINPUT: the source has no scalar head. */
 TRI_CHECKED tri_status tri_source_fail_unscored(const tri_source *s, const char *group);
 #endif

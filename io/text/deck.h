@@ -1,4 +1,5 @@
-/* deck.h - reads a strict two-level YAML file and arguments into a list of (section, key, value, place). */
+/* deck.h - reads a strict two-level YAML file and arguments into a list of (section, key, value, place). Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DECK_H
 #define TRI_DECK_H
@@ -30,15 +31,15 @@ typedef struct tri_deck_entry {
   bool unquoted; /* a plain scalar. Only there null or an empty value has its YAML meaning */
 } tri_deck_entry;
 
-/* Not collective. Reads a file of at most 1 MiB. TRI_ECONFIG with FILE:LINE refuses bytes that are not YAML
- * 1.1 in UTF-8, anchors, aliases, tags, directives, a second document, deeper nesting, and a section or key
- * given twice. A byte order mark is skipped. TRI_EINPUT: the file cannot be read. The caller closes *out. */
+/* Reads a file of at most 1 MiB. TRI_ECONFIG with FILE:LINE refuses bytes that are not YAML 1.1 in UTF-8,
+ * anchors, aliases, tags, directives, a second document, deeper nesting, and a section or key given twice. A
+ * byte order mark is skipped. TRI_EINPUT: the file cannot be read. The caller closes *out. */
 TRI_CHECKED tri_status tri_deck_open(const char *path, tri_deck **out);
-/* Not collective. Works as tri_deck_open on n bytes. Messages use `name` as the file's name. */
+/* Works as tri_deck_open on n bytes. Messages use `name` as the file's name. */
 TRI_CHECKED tri_status tri_deck_open_text(const char *name, const char *bytes, size_t n, tri_deck **out);
-/* Not collective. Appends "section.key=value". The section ends at the first dot. A value starting with [ is
- * a list in YAML's flow style. For a key that ends with _kwargs, a value starting with { is a mapping. Any
- * other value is taken literally. TRI_ECONFIG: two arguments for one key. */
+/* Appends "section.key=value". The section ends at the first dot. A value starting with [ is a list in YAML's
+ * flow style. For a key that ends with _kwargs, a value starting with { is a mapping. Any other value is
+ * taken literally. TRI_ECONFIG: two arguments for one key. */
 TRI_CHECKED tri_status tri_deck_set(tri_deck *d, const char *argument);
 void                   tri_deck_close(tri_deck **d);
 
@@ -46,16 +47,16 @@ const char *tri_deck_name(const tri_deck *d); /* as given to open, borrowed */
 int         tri_deck_count(const tri_deck *d);
 /* 0 <= i < count, borrowed until the next tri_deck_set. */
 const tri_deck_entry *tri_deck_at(const tri_deck *d, int i);
-/* Not collective. Appends the n entries of a mapping, from `first` on, as a JSON object on one line. Unquoted
- * true, false, null (in the spellings of YAML 1.2) and numbers keep their type. All else is text.
- * TRI_ECONFIG, with the place, refuses a field given twice, an unquoted yes, no, on or off (booleans in YAML
- * 1.1), a number beyond 64 bits, and .nan or .inf. */
+/* Appends the n entries of a mapping, from `first` on, as a JSON object on one line. Unquoted true, false,
+ * null (in the spellings of YAML 1.2) and numbers keep their type. All else is text. TRI_ECONFIG, with the
+ * place, refuses a field given twice, an unquoted yes, no, on or off (booleans in YAML 1.1), a number beyond
+ * 64 bits, and .nan or .inf. */
 TRI_CHECKED tri_status tri_deck_put_json(const tri_deck *d, int first, int n, tri_text *out);
-/* Not collective. Appends one such value. `unquoted` is as in tri_deck_entry. */
+/* Appends one such value. `unquoted` is as in tri_deck_entry. */
 TRI_CHECKED tri_status tri_deck_put_scalar(const char *value, bool unquoted, tri_text *out);
-/* Not collective. Refuses an unquoted value that other YAML readers would read as another value. Some read a
- * boolean of YAML 1.1 or a longer integer, and this reader has text or a real number. TRI_ECONFIG. `place`
- * names the value in the message. */
+/* Refuses an unquoted value that other YAML readers would read as another value. Some read a boolean of YAML
+ * 1.1 or a longer integer, and this reader has text or a real number. TRI_ECONFIG. `place` names the value in
+ * the message. */
 TRI_CHECKED tri_status tri_deck_check_scalar(const char *value, const char *place);
 /* Says if the entry is an unquoted null. Such a key counts as not given. */
 bool tri_deck_is_null(const tri_deck_entry *e);

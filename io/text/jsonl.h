@@ -1,4 +1,5 @@
-/* jsonl.h - reads JSON lines, one object per line, with the place of each line for messages. */
+/* jsonl.h - reads JSON lines, one object per line, with the place of each line for messages. Not collective,
+ * all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_JSONL_H
 #define TRI_JSONL_H
@@ -10,7 +11,7 @@ struct json_t; /* jansson */
 
 typedef struct tri_jsonl tri_jsonl;
 
-/* Not collective. Opens a regular file for reading as a stream. Only one line is held in memory. */
+/* Opens a regular file for reading as a stream. Only one line is held in memory. */
 TRI_CHECKED tri_status tri_jsonl_open(const char *path, tri_jsonl **out);
 /* Opens the lines beginning at bytes begin .. end - 1 of the file. */
 TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out);
@@ -31,7 +32,7 @@ void tri_jsonl_allow_lists(tri_jsonl *r);
  * long, is not JSON in UTF-8, is nested deeper than 2048, has more than 2^18 objects and lists, is not an
  * object, or has a key twice. Text may contain U+0000. Values that the tree cannot hold are empty objects in
  * it (json_odd.h). Readers of a field call tri_jsonl_refuse_odd first. Takes up to 30 times the line's bytes
- * of memory. Not collective. */
+ * of memory. */
 TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
 
 const char *tri_jsonl_path(const tri_jsonl *r);
@@ -56,8 +57,8 @@ TRI_CHECKED tri_status tri_jsonl_name_path(tri_jsonl *r, const char *path);
 
 /* Says if the last object has an empty object in place of a value that the tree cannot hold. */
 bool tri_jsonl_has_odd(const tri_jsonl *r);
-/* Not collective. TRI_EINPUT, with "FILE:LINE: " and the cure, if such a value stands under a key or path or
- * inside its value. A missing key is TRI_OK. */
+/* TRI_EINPUT, with "FILE:LINE: " and the cure, if such a value stands under a key or path or inside its
+ * value. A missing key is TRI_OK. */
 TRI_CHECKED tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key);
 
 /* Returns the bytes of the value under a key or path of the last object as spelled in the file. Numbers keep
@@ -65,11 +66,11 @@ TRI_CHECKED tri_status tri_jsonl_refuse_odd(tri_jsonl *r, const char *key);
 const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes);
 
 /* Appends the members of the last object except those named in `but`, which ends with NULL. Each member is
- * spelled as in the file, as "key": value, followed by a comma and a space. Not collective. */
+ * spelled as in the file, as "key": value, followed by a comma and a space. */
 TRI_CHECKED tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri_text *out);
 
 /* Returns the list of token ids under a key of the last object, borrowed until the next call. The key must
- * exist, with at least one id, all in 0 .. vocab - 1. TRI_EINPUT, with "FILE:LINE: ". Not collective. */
+ * exist, with at least one id, all in 0 .. vocab - 1. TRI_EINPUT, with "FILE:LINE: ". */
 TRI_CHECKED tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int32_t **id,
                                      int64_t *n);
 

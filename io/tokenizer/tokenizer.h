@@ -1,4 +1,5 @@
-/* tokenizer.h - converts text to token ids and back, with a Hugging Face tokenizer.json. */
+/* tokenizer.h - converts text to token ids and back, with a Hugging Face tokenizer.json. Not collective, all
+ * that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TOKENIZER_H
 #define TRI_TOKENIZER_H
@@ -78,30 +79,30 @@ typedef struct tri_tokenizer_file {
 } tri_tokenizer_file;
 
 /* Opens a tokenizer.json with the files beside it. A byte order mark at its start is skipped. TRI_EINPUT: a
- * file is broken or needs an unsupported feature. The caller closes *out. Not collective. */
+ * file is broken or needs an unsupported feature. The caller closes *out. */
 TRI_CHECKED tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out);
-/* Opens a tokenizer from memory. Not collective. */
+/* Opens a tokenizer from memory. */
 TRI_CHECKED tri_status tri_tokenizer_open_files(const tri_tokenizer_file file[TRI_TOKENIZER_FILES],
                                                 tri_tokenizer          **out);
-/* Opens a tokenizer from a tokenizer.json alone, in memory. Not collective. */
+/* Opens a tokenizer from a tokenizer.json alone, in memory. */
 TRI_CHECKED tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n,
                                                tri_tokenizer **out);
 void                   tri_tokenizer_close(tri_tokenizer **t);
 
 /* Appends the ids of a text of `n` bytes, which may contain NUL, to *out. Invalid UTF-8 is read as U+FFFD,
  * one for each longest part that could begin a character (as Python's errors="replace"). special: run the
- * post-processor, for example to add the begin token. On failure *out is unchanged. Not collective. */
+ * post-processor, for example to add the begin token. On failure *out is unchanged. */
 TRI_CHECKED tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
                                             tri_tokens *out);
 /* Works as tri_tokenizer_encode without `special`. *places gets the place of each token in the text, as the
  * library's offsets. If a token begins or ends inside a character, so does its place. If a normalizer (NFC,
  * NFD, NFKC, NFKD, Precompiled) changes several characters together, their tokens have the place of all these
  * characters and of the ASCII character before them. places->n is 0 if a place is unknown, because the text
- * is not UTF-8 or has characters that become no token. Not collective. */
+ * is not UTF-8 or has characters that become no token. */
 TRI_CHECKED tri_status tri_tokenizer_encode_places(const tri_tokenizer *t, const char *text, size_t n,
                                                    tri_tokens *out, tri_token_places *places);
 /* Appends the UTF-8 text of `n` ids to *out, as the library's decode(ids, skip_special_tokens=skip_special).
- * Invalid UTF-8 becomes U+FFFD. TRI_EINPUT: an id has no token. Not collective. */
+ * Invalid UTF-8 becomes U+FFFD. TRI_EINPUT: an id has no token. */
 TRI_CHECKED tri_status tri_tokenizer_decode(const tri_tokenizer *t, const int32_t *id, int64_t n,
                                             bool skip_special, tri_text *out);
 

@@ -1,5 +1,5 @@
 /* algo.h - declares advantages, losses and the algorithms that join them. They are plain C over host arrays,
- * without devices, models or files. */
+ * without devices, models or files. Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ALGO_H
 #define TRI_ALGO_H
@@ -98,9 +98,9 @@ typedef struct tri_advantage {
   int                least_group; /* least number of answers to one prompt */
   unsigned           reads;       /* TRI_READS_* */
   const char *const *option;      /* keys of the deck it reads, such as "algo.gamma", ended by NULL */
-  /* Not collective. Fills r->adv at answer tokens and with 0 elsewhere, and r->critic.ret if it reads values.
-   * Every rank holds the same whole rollout and computes the same numbers. TRI_ENUMERIC, with the prompt, if
-   * a reward is unknown or not finite. */
+  /* Fills r->adv at answer tokens and with 0 elsewhere, and r->critic.ret if it reads values. Every rank
+   * holds the same whole rollout and computes the same numbers. TRI_ENUMERIC, with the prompt, if a reward is
+   * unknown or not finite. */
   tri_status (*fill)(const tri_algo_opt *o, tri_rollout *r);
 } tri_advantage;
 
@@ -167,7 +167,7 @@ typedef struct tri_loss {
    * not count. A loss of whole answers or pairs defines the meaning of its weights itself. */
   void (*weigh)(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                 double *weight);
-  /* Not collective. Writes all of *out. TRI_ENUMERIC, with the token, if a token's loss is not finite. */
+  /* Writes all of *out. TRI_ENUMERIC, with the token, if a token's loss is not finite. */
   tri_status (*compute)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
   /* Pure, or NULL for nothing to do. Computes metrics that follow from others, in metric [TRI_ALGO_METRICS]
    * summed over a step and all ranks. */
@@ -228,10 +228,10 @@ bool tri_algo_reads(const tri_algo *a, const char *key);
 /* Returns the key's default set by the algorithm, else by its loss, else NULL. For bounds of the ratio the
  * loss comes first. */
 const char *tri_algo_sets(const tri_algo *a, const char *key);
-/* Not collective. Computes the advantages of a step. Then masks answers that were cut, if the options say so,
- * and whitens the others, if they say so. Whitening subtracts the mean over all answer tokens and divides by
- * the root of the biased variance, at least 1e-8 (OpenRLHF, experience_maker.py,
- * compute_advantages_and_returns). Fails as tri_advantage.fill does. */
+/* Computes the advantages of a step. Then masks answers that were cut, if the options say so, and whitens the
+ * others, if they say so. Whitening subtracts the mean over all answer tokens and divides by the root of the
+ * biased variance, at least 1e-8 (OpenRLHF, experience_maker.py, compute_advantages_and_returns). Fails as
+ * tri_advantage.fill does. */
 TRI_CHECKED tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r);
 
 /* ---- adaptive coefficients of the KL term and the entropy bonus ---- */
@@ -245,15 +245,13 @@ typedef struct tri_adapt {
 static inline bool tri_adapts_kl(const tri_algo_opt *o) { return o->kl_target > 0; }
 static inline bool tri_adapts_entropy(const tri_algo_opt *o) { return o->adaptive_entropy_target > 0; }
 
-/* Not collective. Initializes *a from the deck's options, and sets *o for the first optimizer step. */
+/* Initializes *a from the deck's options, and sets *o for the first optimizer step. */
 void tri_adapt_begin(tri_algo_opt *o, tri_adapt *a);
-/* Not collective. Sets o->entropy_coef for the next optimizer step from *a. */
+/* Sets o->entropy_coef for the next optimizer step from *a. */
 void tri_adapt_use(tri_algo_opt *o, const tri_adapt *a);
-/* Not collective. Updates *a, and *o for the next step, after an optimizer step with this mean entropy in
- * nats. */
+/* Updates *a, and *o for the next step, after an optimizer step with this mean entropy in nats. */
 void tri_adapt_entropy(tri_algo_opt *o, tri_adapt *a, double entropy);
-/* Not collective. Updates o->kl_coef for the next step, after a step of this many samples with this mean KL
- * in nats. */
+/* Updates o->kl_coef for the next step, after a step of this many samples with this mean KL in nats. */
 void tri_adapt_kl(tri_algo_opt *o, double kl, int64_t samples);
 
 #endif

@@ -1,5 +1,6 @@
 /* policy.h - shared parts of advantages and losses. Scores less KL, token weights, the policy loss of a
- * token, preference losses. Private to its room. */
+ * token, preference losses. Private to its room. Not collective, all that follow, unless they say
+ * Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_POLICY_H
 #define TRI_POLICY_H
@@ -13,17 +14,17 @@ double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
 
 /* ---- advantages ---- */
 
-/* Not collective. Returns the KL cost of rollout row i in rewards, which is kl_coef times k of the old policy
- * if KL belongs to the reward, else 0. */
+/* Returns the KL cost of rollout row i in rewards, which is kl_coef times k of the old policy if KL belongs
+ * to the reward, else 0. */
 double tri_answer_cost(const tri_algo_opt *o, const tri_rollout *r, int64_t i);
-/* Not collective. Sets *score [n_seq] to the reward of each answer less the KL cost of its tokens, or 0 for
- * an answer that statistics do not count. The caller frees it with TRI_FREE. If a score is not finite, the
- * result is TRI_ENUMERIC with the prompt, and *score is NULL. */
+/* Sets *score [n_seq] to the reward of each answer less the KL cost of its tokens, or 0 for an answer that
+ * statistics do not count. The caller frees it with TRI_FREE. If a score is not finite, the result is
+ * TRI_ENUMERIC with the prompt, and *score is NULL. */
 TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
-/* Not collective. Copies the scores of sequence q's group into group [r->group], in order, without dropped
- * answers. Returns their number. */
+/* Copies the scores of sequence q's group into group [r->group], in order, without dropped answers. Returns
+ * their number. */
 int tri_answer_group(const tri_rollout *r, int q, const double *score, double *group);
-/* Not collective. Sets r->adv of sequence q to adv at every token with loss, and to 0 before them. */
+/* Sets r->adv of sequence q to adv at every token with loss, and to 0 before them. */
 void tri_answer_advantage(tri_rollout *r, int q, double adv);
 
 /* ---- losses ---- */
@@ -56,11 +57,10 @@ typedef struct tri_policy_rule {
   /* `sequence` includes the sampler's corrections, so the surrogate is not multiplied by them. */
   bool corrects_itself;
 } tri_policy_rule;
-/* Not collective. Computes surrogate + kl_coef k - entropy_coef H for each token, with the KL term only if KL
- * belongs to the loss. The surrogate is multiplied by the sampler's correction, and is 0 if the entropy is
- * below the statistic (algo.top_entropy_quantile). Writes all of *out, first the metrics of
- * TRI_POLICY_METRICS, then the share of clipped tokens. TRI_ENUMERIC, with the token, if a token's loss is
- * not finite. */
+/* Computes surrogate + kl_coef k - entropy_coef H for each token, with the KL term only if KL belongs to the
+ * loss. The surrogate is multiplied by the sampler's correction, and is 0 if the entropy is below the
+ * statistic (algo.top_entropy_quantile). Writes all of *out, first the metrics of TRI_POLICY_METRICS, then
+ * the share of clipped tokens. TRI_ENUMERIC, with the token, if a token's loss is not finite. */
 TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
                                        const tri_policy_rule *rule, tri_loss_out *out);
 /* For tri_loss.metric. */
@@ -84,8 +84,8 @@ extern const tri_step_statistic tri_policy_statistic;
 /* Pure. Return 1 / (1 + exp(-x)) and log(1 + exp(x)) = - log sigmoid(-x), without overflow. */
 double tri_logistic(double x);
 double tri_log_1_exp(double x);
-/* Not collective. Sets *out to the sum of log pi - log ref, in nats, over the rows of sequence q. Adds their
- * entropies to *entropy if in->ent is not NULL. TRI_ENUMERIC, with the row, if a row is not finite. */
+/* Sets *out to the sum of log pi - log ref, in nats, over the rows of sequence q. Adds their entropies to
+ * *entropy if in->ent is not NULL. TRI_ENUMERIC, with the row, if a row is not finite. */
 TRI_CHECKED tri_status tri_answer_log_ratio(const tri_loss_in *in, int q, tri_mean *entropy, double *out);
 
 /* For tri_loss.metric, in the first positions. */

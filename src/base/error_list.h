@@ -1,4 +1,5 @@
-/* error_list.h - a list of the user's errors, for checks that continue after an error. */
+/* error_list.h - a list of the user's errors, for checks that continue after an error. Not collective, all
+ * that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ERROR_LIST_H
 #define TRI_ERROR_LIST_H
@@ -20,13 +21,13 @@ typedef struct tri_errors {
 } tri_errors;
 void tri_errors_free(tri_errors *errors);
 /* If `errors` is not NULL and st is an error of the user's input, adds its message, clears the error and
- * returns TRI_OK. The caller can then check further. Otherwise returns st. Not collective. */
+ * returns TRI_OK. The caller can then check further. Otherwise returns st. */
 TRI_CHECKED tri_status tri_error_note(tri_status st, tri_errors *errors);
-/* Logs all messages, without the last newline, as info, and their places as detail. Not collective. */
+/* Logs all messages, without the last newline, as info, and their places as detail. */
 void tri_errors_say(tri_errors *errors);
-/* Restores the only error with its trace, and returns its status. Not collective. */
+/* Restores the only error with its trace, and returns its status. */
 TRI_CHECKED tri_status tri_errors_fail(const tri_errors *errors);
-/* Adds to errors->unseen if `errors` is not NULL. Not collective. */
+/* Adds to errors->unseen if `errors` is not NULL. */
 TRI_CHECKED tri_status tri_errors_miss(tri_errors *errors, const char *what);
 
 #endif

@@ -1,4 +1,5 @@
-/* mask.h - replaces secrets in addresses and command lines by *** wherever they are shown or stored. */
+/* mask.h - replaces secrets in addresses and command lines by *** wherever they are shown or stored. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MASK_H
 #define TRI_MASK_H
@@ -7,23 +8,22 @@
 
 #define TRI_MASK "***"
 
-/* Not collective. Appends an address with its secrets masked. Secrets are the name and password, the
- * fragment, the values of the query, and path segments with keys (sk-..., 20 random letters and digits).
- * Query values for a model, a version or a format stay. The address may lack a scheme. Masked parts stay as
- * they are. */
+/* Appends an address with its secrets masked. Secrets are the name and password, the fragment, the values of
+ * the query, and path segments with keys (sk-..., 20 random letters and digits). Query values for a model, a
+ * version or a format stay. The address may lack a scheme. Masked parts stay as they are. */
 TRI_CHECKED tri_status tri_mask_url(const char *url, tri_text *out);
-/* Not collective. Appends a text with masked addresses. It also masks the values of names such as api_key,
- * token and Authorization in the syntax of command lines, headers and YAML: --api-key=X, --token X,
- * API_TOKEN=X, "X-Api-Key: X". */
+/* Appends a text with masked addresses. It also masks the values of names such as api_key, token and
+ * Authorization in the syntax of command lines, headers and YAML: --api-key=X, --token X, API_TOKEN=X,
+ * "X-Api-Key: X". */
 TRI_CHECKED tri_status tri_mask_text(const char *text, tri_text *out);
-/* Not collective. The same for one word of a command line. before: the previous word, or NULL. */
+/* The same for one word of a command line. before: the previous word, or NULL. */
 TRI_CHECKED tri_status tri_mask_word(const char *before, const char *word, tri_text *out);
 
 /* Secrets of addresses and words, to be found in other programs' output. Zero-initialise it. */
 typedef struct tri_secrets {
   tri_text all; /* one behind the other, each with its NUL */
 } tri_secrets;
-/* Not collective. Adds everything that the functions above mask. */
+/* Adds everything that the functions above mask. */
 TRI_CHECKED tri_status tri_secrets_add_url(tri_secrets *s, const char *url);
 TRI_CHECKED tri_status tri_secrets_add_word(tri_secrets *s, const char *before, const char *word);
 void                   tri_secrets_free(tri_secrets *s);

@@ -1,4 +1,5 @@
-/* notice.h - warnings and verdicts for machines. Each has a code and numbers and goes to one listener. */
+/* notice.h - warnings and verdicts for machines. Each has a code and numbers and goes to one listener. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_NOTICE_H
 #define TRI_NOTICE_H
@@ -32,22 +33,22 @@ typedef struct tri_notice {
   const char       *node;   /* verdicts only: the culprit's host. NULL: none */
 } tri_notice;
 
-/* Not collective. From here on, every notice of this process is passed to `listen`, in the thread that made
- * it. NULL: to nobody. */
+/* From here on, every notice of this process is passed to `listen`, in the thread that made it. NULL: to
+ * nobody. */
 void tri_notice_listen(void (*listen)(void *ctx, const tri_notice *notice), void *ctx);
 /* Not collective, any thread. Passes the notice to the listener without logging it. */
 void tri_notice_give(const tri_notice *notice);
 
-/* Not collective. As tri_log(TRI_LOG_WARN, ...), with a code for machines. A warning of tri_log itself has
- * the code "warning". */
+/* As tri_log(TRI_LOG_WARN, ...), with a code for machines. A warning of tri_log itself has the code
+ * "warning". */
 void tri_warn(const char *code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Not collective. As tri_log_narrow(TRI_LOG_WARN, ...), with a code. */
+/* As tri_log_narrow(TRI_LOG_WARN, ...), with a code. */
 void tri_warn_narrow(const char *code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Not collective. As tri_log_lines(TRI_LOG_WARN, text), with a code. */
+/* As tri_log_lines(TRI_LOG_WARN, text), with a code. */
 void tri_warn_lines(const char *code, const char *text);
-/* Not collective. As tri_warn, with all members of *like except its text: numbers, subject, step. */
+/* As tri_warn, with all members of *like except its text: numbers, subject, step. */
 void tri_warn_like(const tri_notice *like, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Not collective. Logs notice->text as a warning and passes the notice on. */
+/* Logs notice->text as a warning and passes the notice on. */
 void tri_warn_notice(const tri_notice *notice);
 
 #endif

@@ -1,5 +1,5 @@
 /* comm_maker.h - for files that implement communicators: the interface of a back end, and collectives as
- * text. */
+ * text. Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_COMM_MAKER_H
 #define TRI_COMM_MAKER_H
@@ -9,22 +9,20 @@
 
 /* A communicator of another library, supplied by a back end (device.h, tri_backend). */
 typedef struct tri_comm_maker {
-  /* Not collective. Returns the back end's own struct. Its ops are set and the rest of its first member is
-   * zero. */
+  /* Returns the back end's own struct. Its ops are set and the rest of its first member is zero. */
   tri_status (*open)(tri_device *d, tri_comm **out);
 } tri_comm_maker;
 
-/* Implemented in comm_coll.c. Not collective. Bit set of the collectives expected on scope s, as bits of
- * tri_coll_kind. A scope that contains all ranks counts as the world. Its bits are merged there and its own
- * set is empty. */
+/* Implemented in comm_coll.c. Bit set of the collectives expected on scope s, as bits of tri_coll_kind. A
+ * scope that contains all ranks counts as the world. Its bits are merged there and its own set is empty. */
 unsigned    tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
 const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
-/* Not collective. Makes the trace note of collective k, which begins now: its bytes, and the label given by
- * its caller or else its kind. Returns an empty note if t is NULL. */
+/* Makes the trace note of collective k, which begins now: its bytes, and the label given by its caller or
+ * else its kind. Returns an empty note if t is NULL. */
 tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);
 tri_lane       tri_coll_lane(tri_coll_kind k);
-/* Not collective. Records that the data of k moved in s seconds. */
+/* Records that the data of k moved in s seconds. */
 void tri_coll_timed(tri_comm *c, const tri_coll *k, double s);
 
 #endif

@@ -1,4 +1,5 @@
-/* config.h - the deck after defaults and checks. Every option is one row of a table. */
+/* config.h - the deck after defaults and checks. Every option is one row of a table. Not collective, all that
+ * follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CONFIG_H
 #define TRI_CONFIG_H
@@ -199,10 +200,10 @@ typedef struct tri_key {
 extern const tri_key tri_keys[];
 extern const int     tri_n_keys;
 
-/* Not collective. Reads the deck at `path` with `args` ("section.key=value") over it. Returns TRI_ECONFIG,
- * with FILE:LINE or the argument, for a key that is unknown, repeated, contradicted, out of range or unused
- * by the algorithm. `notes` may be NULL. It gets one line, ended by \n, for each spelling of another program.
- * The caller frees *out, also after a failure. */
+/* Reads the deck at `path` with `args` ("section.key=value") over it. Returns TRI_ECONFIG, with FILE:LINE or
+ * the argument, for a key that is unknown, repeated, contradicted, out of range or unused by the algorithm.
+ * `notes` may be NULL. It gets one line, ended by \n, for each spelling of another program. The caller frees
+ * *out, also after a failure. */
 TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                                        tri_text *notes);
 /* Bits of tri_errors.about. Each stands for sections with errors in their keys. */
@@ -214,45 +215,41 @@ enum {
 };
 enum { TRI_CONFIG_MOST_ERRORS = 20 }; /* chosen: most messages about keys to show. The rest is counted */
 
-/* Not collective. As tri_config_load, but if `errors` is not NULL an error does not end the reading. It reads
- * each key, then checks the values together, and adds each error to `errors`. After an error only
- * tri_trainer_look may use *out. A wrong key then has its default, and errors->about has the sections of such
- * keys. */
+/* As tri_config_load, but if `errors` is not NULL an error does not end the reading. It reads each key, then
+ * checks the values together, and adds each error to `errors`. After an error only tri_trainer_look may use
+ * *out. A wrong key then has its default, and errors->about has the sections of such keys. */
 TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
                                            tri_text *notes, tri_errors *errors);
-/* Not collective. As tri_config_load_all, from n bytes. `name` stands for the file in messages. */
+/* As tri_config_load_all, from n bytes. `name` stands for the file in messages. */
 TRI_CHECKED tri_status tri_config_load_text(const char *name, const char *bytes, size_t n, tri_config *out,
                                             tri_text *notes, tri_errors *errors);
-/* Not collective. As tri_config_load, from the open deck of a checkpoint. Its paths need not exist here, and
- * ~ or $ in them are taken literally. The three functions above refuse such a path unless a file or folder
- * has that name. */
+/* As tri_config_load, from the open deck of a checkpoint. Its paths need not exist here, and ~ or $ in them
+ * are taken literally. The three functions above refuse such a path unless a file or folder has that name. */
 TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
 void                   tri_config_free(tri_config *c);
 enum { TRI_CONFIG_WORD_BYTES = 64 }; /* chosen: the longest word of a choice is seq-mean-token-sum-norm */
-/* Not collective. Writes the word of a choice for the value of a member of tri_config, such as "cpu" for
- * run.device. */
+/* Writes the word of a choice for the value of a member of tri_config, such as "cpu" for run.device. */
 void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]);
 /* Not collective, before the device is opened. Makes run.cpu_kernels, run.cpu_f32, run.cpu_bf16,
  * run.collectives and run.cuda_attention_backward the choices of this process (base/choice.h). */
 void tri_config_choose(const tri_config *c);
-/* Not collective. Returns whether learning compares with a reference policy. */
+/* Returns whether learning compares with a reference policy. */
 bool tri_config_wants_reference(const tri_config *c);
-/* Not collective. Returns whether low-rank adapters learn beside frozen weights. */
+/* Returns whether low-rank adapters learn beside frozen weights. */
 bool tri_config_has_lora(const tri_config *c);
-/* Not collective. Returns whether the reference is the policy without its adapters, so that no further model
- * is needed. */
+/* Returns whether the reference is the policy without its adapters, so that no further model is needed. */
 bool tri_config_reference_is_base(const tri_config *c);
-/* Not collective. Returns the folder of the reward model (reward: - name: model). NULL without one, or if
- * nothing is rewarded. */
+/* Returns the folder of the reward model (reward: - name: model). NULL without one, or if nothing is
+ * rewarded. */
 const char *tri_config_reward_model(const tri_config *c);
-/* Not collective. Returns whether advantages need a critic. */
+/* Returns whether advantages need a critic. */
 bool tri_config_wants_critic(const tri_config *c);
 
-/* Not collective. Appends these keys [NULL at the end] without their section, such as "beta 0.1, sft_coef 0".
- * The algorithm must read them. */
+/* Appends these keys [NULL at the end] without their section, such as "beta 0.1, sft_coef 0". The algorithm
+ * must read them. */
 TRI_CHECKED tri_status tri_config_put_options(const tri_config *c, const char *const *option, tri_text *out);
-/* Not collective. Appends the deck as used, with every key. A key is null if the algorithm has no use for it
- * or other keys determine it. Loading the text gives the same tri_config, bit for bit. */
+/* Appends the deck as used, with every key. A key is null if the algorithm has no use for it or other keys
+ * determine it. Loading the text gives the same tri_config, bit for bit. */
 TRI_CHECKED tri_status tri_config_print(const tri_config *c, tri_text *out);
 /* The differences between the deck of a checkpoint and the deck of a run that resumes from it.
  * Zero-initialise it. tri_config_changes_free leaves it zeroed. */
@@ -271,22 +268,22 @@ typedef struct tri_config_past {
    * tri_config_inputs. "" if unknown. */
   const char *inputs, *inputs_now;
 } tri_config_past;
-/* Not collective. Appends the fingerprints of the models, adapters and reward files named by the deck. */
+/* Appends the fingerprints of the models, adapters and reward files named by the deck. */
 TRI_CHECKED tri_status tri_config_inputs(const tri_config *c, tri_text *out);
-/* Not collective. Compares two decks as used. A change named by now.run.allow_changes is listed, not refused.
- * So is another path of data.train with the same lines. Paths of one file are equal however they are spelled,
- * and so are paths of files with the same bytes. Other bytes at one path are a change. */
+/* Compares two decks as used. A change named by now.run.allow_changes is listed, not refused. So is another
+ * path of data.train with the same lines. Paths of one file are equal however they are spelled, and so are
+ * paths of files with the same bytes. Other bytes at one path are a change. */
 TRI_CHECKED tri_status tri_config_compare(const tri_config_past *before, const tri_config *now,
                                           tri_config_changes *out);
-/* Not collective. Returns the number of data.train_weights for file i. */
+/* Returns the number of data.train_weights for file i. */
 double tri_config_train_weight(const tri_config *c, int i);
-/* Not collective. Returns whether run.allow_changes names the key. */
+/* Returns whether run.allow_changes names the key. */
 bool tri_config_allows(const tri_config *c, const char *key);
 void tri_config_changes_free(tri_config_changes *c);
 
-/* Not collective. Appends inputs/reference.yaml. */
+/* Appends inputs/reference.yaml. */
 TRI_CHECKED tri_status tri_config_reference(tri_text *out);
-/* Not collective. Appends one line per option, for --help. */
+/* Appends one line per option, for --help. */
 TRI_CHECKED tri_status tri_config_help(tri_text *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* config_entry.h - a deck's entries during the making of a tri_config. Private to its room. */
+/* config_entry.h - a deck's entries during the making of a tri_config. Private to its room. Not collective,
+ * all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CONFIG_ENTRY_H
 #define TRI_CONFIG_ENTRY_H
@@ -23,7 +24,7 @@ typedef struct tri_loader {
   tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* one per row of tri_keys, then the reward list */
 } tri_loader;
 
-/* config_entry.c. Not collective. */
+/* config_entry.c. */
 
 /* Returns the first entry that counts for a row of tri_keys, or for the reward list (tri_n_keys). -1 for
  * none. */
@@ -38,18 +39,17 @@ static inline bool tri_loader_is_astray(const tri_deck_entry *e) { return e->lin
 /* Returns whether nothing stands behind the colon. */
 bool tri_loader_is_empty(const tri_deck_entry *e);
 
-/* config_values.c. Not collective. Sets the default of a row of tri_keys, then the value of the deck. */
+/* config_values.c. Sets the default of a row of tri_keys, then the value of the deck. */
 TRI_CHECKED tri_status tri_config_read_key(const tri_loader *l, int row);
-/* Not collective. Sets the default alone, in place of a wrong value. */
+/* Sets the default alone, in place of a wrong value. */
 TRI_CHECKED tri_status tri_config_default_key(const tri_loader *l, int row);
 /* Pure. Reads a finite number as YAML spells it. */
 bool tri_config_parse_f64(const char *text, double *out);
-/* config_rewards.c. Not collective. */
+/* config_rewards.c. */
 TRI_CHECKED tri_status tri_config_read_rewards(const tri_loader *l);
 void                   tri_config_forget_reward(tri_reward_opt *r); /* frees its texts */
-/* config_check.c. Not collective. Checks the values together, after each key was read without error. It
- * finds keys that are unused, contradict each other or are missing, and writes a note for each key without
- * effect. */
+/* config_check.c. Checks the values together, after each key was read without error. It finds keys that are
+ * unused, contradict each other or are missing, and writes a note for each key without effect. */
 TRI_CHECKED tri_status tri_config_check(const tri_loader *l);
 
 #endif

@@ -1,4 +1,5 @@
-/* config_keys.h - the tables behind config.h and functions on them. Private to its room. */
+/* config_keys.h - the tables behind config.h and functions on them. Private to its room. Not collective, all
+ * that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CONFIG_KEYS_H
 #define TRI_CONFIG_KEYS_H
@@ -72,10 +73,10 @@ const tri_key *tri_key_find(const char *name);
 
 /* config_print.c. */
 
-/* Not collective. Appends the value of a row for the deck as used. The value is null if the algorithm has no
- * use for it or other keys determine it. */
+/* Appends the value of a row for the deck as used. The value is null if the algorithm has no use for it or
+ * other keys determine it. */
 TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out);
-/* Not collective. Appends the fields of a reward, separated by `between`. */
+/* Appends the fields of a reward, separated by `between`. */
 TRI_CHECKED tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out);
 
 /* config_names.c. */
@@ -89,8 +90,8 @@ typedef struct tri_key_match {
   /* The spelling in tri_key_aliases, or our name if the user gave another section, else NULL. */
   const char *alias;
 } tri_key_match;
-/* Not collective. Finds the row of the entry. Without one it returns TRI_ECONFIG, with the entry's place and
- * the nearest known key. */
+/* Finds the row of the entry. Without one it returns TRI_ECONFIG, with the entry's place and the nearest
+ * known key. */
 TRI_CHECKED tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *out);
 /* Returns whether the entry's name has two meanings (tri_key_doubles). *out is the meaning for the algorithm
  * `a`, unless `a` is NULL. */

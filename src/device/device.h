@@ -1,4 +1,5 @@
-/* device.h - the interface of a back end: its memory, streams, events and kernels. */
+/* device.h - the interface of a back end: its memory, streams, events and kernels. Not collective, all that
+ * follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DEVICE_H
 #define TRI_DEVICE_H
@@ -25,7 +26,7 @@ typedef struct tri_device_advice {
   int64_t spread_tokens;
 } tri_device_advice;
 
-/* The operations of a device. tests/device/test_device.c checks each entry. Not collective. */
+/* The operations of a device. tests/device/test_device.c checks each entry. */
 typedef struct tri_device_ops {
   /* REQUIRED. Every back end has all of these. */
 
@@ -96,8 +97,7 @@ struct tri_stream {
   tri_device *device;
 };
 
-/* Not collective, all that follow. Returns TRI_EABSENT if this build has no back end called `name`. The
- * message lists the available ones. */
+/* Returns TRI_EABSENT if this build has no back end called `name`. The message lists the available ones. */
 TRI_CHECKED tri_status tri_device_check(const char *name);
 /* Opens the back end called `name`. Returns TRI_EABSENT if it was not built, and never falls back to
  * another. */

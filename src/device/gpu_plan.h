@@ -1,5 +1,5 @@
-/* gpu_plan.h - sizes in a GPU's memory plan, for the CUDA back end and for a planned GPU that is not
- * there. */
+/* gpu_plan.h - sizes in a GPU's memory plan, for the CUDA back end and for a planned GPU that is not there.
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_GPU_PLAN_H
 #define TRI_GPU_PLAN_H
@@ -50,8 +50,8 @@ int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max
 /* The planned workspace of cuDNN for the gradients of attention. Chosen: one sequence of 4,096 tokens in 32
  * heads of 128, or 8 sequences of 1,024 (gpu/cudnn/sdpa.c). */
 enum { TRI_GPU_ATTN_BYTES = 9 << 27 };
-/* Not collective. Sets *out to true if run.cuda_attention_backward is cudnn, and to false for own and auto.
- * Returns TRI_ECONFIG for any other word. */
+/* Sets *out to true if run.cuda_attention_backward is cudnn, and to false for own and auto. Returns
+ * TRI_ECONFIG for any other word. */
 TRI_CHECKED tri_status tri_gpu_attn_asked(bool *out);
 
 /* Device memory taken by libraries after the plan is checked. LIBRARY is for recorded decode steps and
@@ -62,8 +62,8 @@ enum { TRI_GPU_LIBRARY_BYTES = 1 << 30, TRI_GPU_NCCL_BYTES = 1 << 30 };
  * more for connections. */
 enum { TRI_GPU_NCCL_SM = 16, TRI_GPU_NCCL_EACH_BYTES = 192 << 20 };
 
-/* Not collective. Opens a planned GPU called `name` (borrowed) with total_bytes of memory. A context takes
- * 0.5 GiB of it (chosen). It serves for planning only, so it allocates nothing and runs no kernel. */
+/* Opens a planned GPU called `name` (borrowed) with total_bytes of memory. A context takes 0.5 GiB of it
+ * (chosen). It serves for planning only, so it allocates nothing and runs no kernel. */
 TRI_CHECKED tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **out);
 
 #endif

@@ -1,5 +1,5 @@
 /* memory.h - the ledger plans named allocations, then takes all memory at once at the start, so planned
- * equals used. */
+ * equals used. Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MEMORY_H
 #define TRI_MEMORY_H
@@ -26,9 +26,9 @@ typedef struct tri_ledger_sum {
 TRI_CHECKED tri_status tri_ledger_open(tri_ledger **out);
 /* Gives all memory back to its device. */
 void tri_ledger_close(tri_ledger **l);
-/* Not collective. Plans `bytes` under `name`. The table adds up entries of one name. *where (borrowed until
- * take) is NULL until tri_ledger_take sets it to zeroed memory, 256-byte aligned. `state` counts the entry as
- * training state. bytes 0 is legal and leaves NULL. More than 2^50 bytes are TRI_ECONFIG. */
+/* Plans `bytes` under `name`. The table adds up entries of one name. *where (borrowed until take) is NULL
+ * until tri_ledger_take sets it to zeroed memory, 256-byte aligned. `state` counts the entry as training
+ * state. bytes 0 is legal and leaves NULL. More than 2^50 bytes are TRI_ECONFIG. */
 TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
                                       const char *name, size_t bytes, void **where);
 /* Sets the case of all entries added later. Entries of TRI_CASE_RESIDENT count for `resident` only and get no
@@ -40,13 +40,13 @@ void tri_ledger_set_gathered(tri_ledger *l, bool on);
 typedef struct tri_ledger_beside {
   size_t device, host; /* bytes of a GPU's memory, bytes of the host's */
 } tri_ledger_beside;
-/* Not collective. Checks that the free memory holds the plan and the memory beside it. `sharers` ranks share
- * the device's memory. With a GPU, machine_ranks ranks share the host's. No rank may have taken its memory
- * yet. host_limit is NULL or names a limit on host memory below the machine's. Returns TRI_ECONFIG with the
- * table if memory does not suffice. */
+/* Checks that the free memory holds the plan and the memory beside it. `sharers` ranks share the device's
+ * memory. With a GPU, machine_ranks ranks share the host's. No rank may have taken its memory yet. host_limit
+ * is NULL or names a limit on host memory below the machine's. Returns TRI_ECONFIG with the table if memory
+ * does not suffice. */
 TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_ledger_beside beside,
                                         const char *host_limit, int sharers, int machine_ranks);
-/* Not collective. Allocates everything planned. Nothing can be added afterwards. */
+/* Allocates everything planned. Nothing can be added afterwards. */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
 /* Gives the one TRI_MEM_DEVICE block, for tri_comm_start. */
 void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
@@ -63,9 +63,9 @@ typedef struct tri_ledger_row {
   tri_phase   phase;
   int64_t     bytes;
 } tri_ledger_row;
-/* Not collective. Lists the plan in the order of first use of each name. Entries of one name, kind and phase
- * are added up, and those of 0 bytes are left out. For each kind, the rows of TRI_PHASE_ALWAYS plus those of
- * the larger phase give `planned`. The caller must TRI_FREE *out [*n]. */
+/* Lists the plan in the order of first use of each name. Entries of one name, kind and phase are added up,
+ * and those of 0 bytes are left out. For each kind, the rows of TRI_PHASE_ALWAYS plus those of the larger
+ * phase give `planned`. The caller must TRI_FREE *out [*n]. */
 TRI_CHECKED tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n);
 /* Appends the table. It has a line per name with its bytes in each phase, then the totals. */
 TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);

@@ -1,4 +1,5 @@
-/* machine.h - the speed of a machine, from a table of known GPUs or from the file of measurements. */
+/* machine.h - the speed of a machine, from a table of known GPUs or from the file of measurements. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MACHINE_H
 #define TRI_MACHINE_H
@@ -45,16 +46,16 @@ double tri_machine_ring(const tri_machine *m, int ranks, int nodes, double bytes
 
 enum { TRI_MACHINE_PATH_BYTES = 4096 };
 
-/* Not collective. Gives the path of the calibration of this device ("cpu", "cuda"). The folder is
- * $XDG_CACHE_HOME/trireme, else $HOME/.cache/trireme. The file is machine-cuda.json, or for example
- * machine-cpu-2.json for ranks with 2 threads. Returns TRI_EFILE if neither variable is an absolute path. */
+/* Gives the path of the calibration of this device ("cpu", "cuda"). The folder is $XDG_CACHE_HOME/trireme,
+ * else $HOME/.cache/trireme. The file is machine-cuda.json, or for example machine-cpu-2.json for ranks with
+ * 2 threads. Returns TRI_EFILE if neither variable is an absolute path. */
 TRI_CHECKED tri_status tri_machine_path(const char *device, int threads, char out[TRI_MACHINE_PATH_BYTES]);
-/* Not collective. Sets *found to false and leaves *out unchanged if there is no such file. Returns TRI_EINPUT
- * with file and field if tri_machine_write did not write its content. */
+/* Sets *found to false and leaves *out unchanged if there is no such file. Returns TRI_EINPUT with file and
+ * field if tri_machine_write did not write its content. */
 TRI_CHECKED tri_status tri_machine_read(const char *path, tri_machine *out, bool *found);
-/* Not collective. Replaces the defaults in m by the figures doctor stored here for this device ("cpu",
- * "cuda") and so many threads of a rank. A GPU's figures count only if its memory is about as large as m's.
- * If there are none, or no cache folder, *found is false and m unchanged. Returns TRI_EINPUT as above. */
+/* Replaces the defaults in m by the figures doctor stored here for this device ("cpu", "cuda") and so many
+ * threads of a rank. A GPU's figures count only if its memory is about as large as m's. If there are none, or
+ * no cache folder, *found is false and m unchanged. Returns TRI_EINPUT as above. */
 TRI_CHECKED tri_status tri_machine_measured(const char *device, int threads, tri_machine *m, bool *found);
 /* Pure. Keeps in m the better of each figure, m's or before's, if both machines have as much memory. Other
  * load can only slow a measurement, so the better figure is nearer the truth. Returns how many of before's

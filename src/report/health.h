@@ -1,4 +1,5 @@
-/* health.h - detects in each step that a run learns nothing, and warns once for each cause. */
+/* health.h - detects in each step that a run learns nothing, and warns once for each cause. Not collective,
+ * all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HEALTH_H
 #define TRI_HEALTH_H
@@ -42,31 +43,31 @@ typedef struct tri_health {
   tri_trend trend;                         /* the caller sets `given`, `selected` and `lost` */
 } tri_health;
 
-/* Not collective. Returns the share of groups with all rewards equal. */
+/* Returns the share of groups with all rewards equal. */
 double tri_health_zero_variance(const tri_rollout *r);
-/* Not collective. Returns the share of answers cut at the maximum length. */
+/* Returns the share of answers cut at the maximum length. */
 double tri_health_truncated(const tri_rollout *r);
-/* Not collective. Records a metric of the step, before observe. Ignores metrics that are not watched. */
+/* Records a metric of the step, before observe. Ignores metrics that are not watched. */
 void tri_health_see(tri_health *h, const char *metric, double value);
-/* Not collective. Records one step, with its rewarded rollout (NULL if nothing was generated) and the norm of
- * its last gradient. */
+/* Records one step, with its rewarded rollout (NULL if nothing was generated) and the norm of its last
+ * gradient. */
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm);
 enum { TRI_HEALTH_WARNING = 1024 }; /* bytes of a warning. Chosen, over twice the longest */
-/* Not collective. Writes the next due warning after the observed steps, with its cure. Returns false if there
- * is none. Each cause is reported once. */
+/* Writes the next due warning after the observed steps, with its cure. Returns false if there is none. Each
+ * cause is reported once. */
 bool tri_health_next(tri_health *h, char *out, size_t bytes);
-/* Not collective. Does the same, and sets the code and numbers of *notice. Its text is out. */
+/* Does the same, and sets the code and numbers of *notice. Its text is out. */
 bool tri_health_notice(tri_health *h, char *out, size_t bytes, tri_notice *notice);
-/* Not collective. Writes the causes present in the last observed step, as words ("truncation kl_jump"),
- * whether warned of before or not. Writes "" for none. */
+/* Writes the causes present in the last observed step, as words ("truncation kl_jump"), whether warned of
+ * before or not. Writes "" for none. */
 void tri_health_words(const tri_health *h, char *out, size_t bytes);
 /* Not collective, but the same on every rank. Takes all due warnings. The rank with `speaks` logs them for
  * this step. */
 void tri_health_warn(tri_health *h, int64_t step, bool speaks);
 
 enum { TRI_HEALTH_TEXT = 8192 }; /* bytes written by keep. Chosen, over twice the largest */
-/* Not collective. Write the state of all steps, except the warnings given, as one line of text, and read it
- * back. TRI_EFORMAT: the text is not from tri_health_keep. */
+/* Write the state of all steps, except the warnings given, as one line of text, and read it back.
+ * TRI_EFORMAT: the text is not from tri_health_keep. */
 void                   tri_health_keep(tri_health *h, char out[TRI_HEALTH_TEXT]);
 TRI_CHECKED tri_status tri_health_restore(tri_health *h, const char *text);
 

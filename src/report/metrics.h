@@ -1,4 +1,5 @@
-/* metrics.h - collects named numbers and times of one step, and writes them as one JSON line per step. */
+/* metrics.h - collects named numbers and times of one step, and writes them as one JSON line per step. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_METRICS_H
 #define TRI_METRICS_H
@@ -11,9 +12,9 @@ typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_MIN, TRI_METRIC_RANK0 
 typedef struct tri_metrics tri_metrics;
 enum { TRI_METRIC_NAME_BYTES = 96 }; /* with its final NUL. Chosen, twice the longest name of a run */
 
-/* Not collective. Rank 0 appends to `path`, or NULL for no file. Other ranks touch no file. Lines of steps
- * after keep_step are cut off first (for a resume). -1 keeps nothing. An unfinished last line is cut off too.
- * Other lines that are not ours, such as NULs left by a crash, are kept with a warning. */
+/* Rank 0 appends to `path`, or NULL for no file. Other ranks touch no file. Lines of steps after keep_step
+ * are cut off first (for a resume). -1 keeps nothing. An unfinished last line is cut off too. Other lines
+ * that are not ours, such as NULs left by a crash, are kept with a warning. */
 TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
 void                   tri_metrics_close(tri_metrics **m);
 /* An event file for TensorBoard beside the lines. */
@@ -37,9 +38,9 @@ void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt);
  * TRI_METRIC_NAME_BYTES and texts of 255 bytes. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's counts */
-/* Not collective. Adds to time_<span>_s, the maximum over ranks. */
+/* Adds to time_<span>_s, the maximum over ranks. */
 void tri_metric_time(tri_metrics *m, const char *span, double spent_s);
-/* Not collective. Removes time_<span>_s, if present. It must be the last name added. */
+/* Removes time_<span>_s, if present. It must be the last name added. */
 void   tri_metric_forget_time(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce, NaN for an unknown name */
 /* Not collective, after reduce. Appends the numbers with names that begin this way as members of a JSON
@@ -54,8 +55,7 @@ TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
  * appends the line as flush does. If the event file cannot be written, the result is TRI_EFILE too, and its
  * data waits likewise. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
-/* Not collective. Does the same for a line whose evaluation was interrupted. The line ends with "eval":
- * "due". */
+/* Does the same for a line whose evaluation was interrupted. The line ends with "eval": "due". */
 TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);
 /* Not collective, and only rank 0's result counts. At the opening, no line was kept, or the last kept line
  * ended with "eval": "due". */
@@ -65,11 +65,10 @@ bool tri_metrics_is_due(const tri_metrics *m);
  * values, as if it had never been interrupted. The file changes as a whole or not at all. If not, the result
  * is TRI_EFILE, and the values and all later lines wait for the next flush. */
 TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
-/* Not collective. On rank 0, writes all waiting lines. If they cannot be written completely (disk full), the
- * result is TRI_EFILE. Then the file stays as it was, and they wait for the next call. */
+/* On rank 0, writes all waiting lines. If they cannot be written completely (disk full), the result is
+ * TRI_EFILE. Then the file stays as it was, and they wait for the next call. */
 TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);
-/* Not collective. Another file has this name now, or none. Later lines are written there, from the next flush
- * on. */
+/* Another file has this name now, or none. Later lines are written there, from the next flush on. */
 void tri_metrics_follow(tri_metrics *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* runlog.h - writes the events of a run to OUTPUT/run.jsonl, for programs. README.md lists all events and
- * fields. */
+ * fields. Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_RUNLOG_H
 #define TRI_RUNLOG_H
@@ -14,11 +14,11 @@
  * of this process (base/notice.h) become alarms and verdicts. At most one run log is open at a time. */
 typedef struct tri_runlog tri_runlog;
 
-/* Not collective. `output` is the run's output folder, which need not exist. Alarms before tri_runlog_start
- * are kept, and follow the start line. A verdict is written at once, unless another run has locked the
- * folder. tri_runlog_claim says that this start has locked it. */
+/* `output` is the run's output folder, which need not exist. Alarms before tri_runlog_start are kept, and
+ * follow the start line. A verdict is written at once, unless another run has locked the folder.
+ * tri_runlog_claim says that this start has locked it. */
 TRI_CHECKED tri_status tri_runlog_open(const char *output, int rank, tri_runlog **out);
-/* Not collective. Call it when no other thread gives notices any more, after tri_session_leave. */
+/* Call it when no other thread gives notices any more, after tri_session_leave. */
 void tri_runlog_close(tri_runlog **l);
 
 /* Not collective, on every rank. Says that the output folder belongs to this start, and no other running one.

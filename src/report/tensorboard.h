@@ -1,5 +1,5 @@
-/* tensorboard.h - writes the content of metrics.jsonl as an event file for TensorBoard. Private to its
- * room. */
+/* tensorboard.h - writes the content of metrics.jsonl as an event file for TensorBoard. Private to its room.
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TENSORBOARD_H
 #define TRI_TENSORBOARD_H
@@ -19,16 +19,16 @@ typedef struct tri_tensorboard tri_tensorboard;
  * warning. TRI_EFILE: the folder cannot be used, or is a link. `lines` is the path of metrics.jsonl. */
 TRI_CHECKED tri_status tri_tensorboard_open(const tri_metrics_board *opt, const char *lines,
                                             tri_tensorboard **out);
-/* Not collective. True if the folder is no link and holds one of our files. */
+/* True if the folder is no link and holds one of our files. */
 bool tri_tensorboard_is_there(const char *folder);
 /* Data still waiting is lost, with a warning. */
 void tri_tensorboard_close(tri_tensorboard **b);
-/* Not collective. Add a number or a text to the next event. Texts that are not shown are ignored. */
+/* Add a number or a text to the next event. Texts that are not shown are ignored. */
 TRI_CHECKED tri_status tri_tensorboard_add(tri_tensorboard *b, const char *name, double value);
 TRI_CHECKED tri_status tri_tensorboard_add_text(tri_tensorboard *b, const char *name, const char *text);
-/* Not collective. Ends the event for this step, or with -1 for the previous step again, and writes it and all
- * waiting events. If they cannot be written completely (disk full), the result is TRI_EFILE, and they wait
- * for the next call. */
+/* Ends the event for this step, or with -1 for the previous step again, and writes it and all waiting events.
+ * If they cannot be written completely (disk full), the result is TRI_EFILE, and they wait for the next
+ * call. */
 TRI_CHECKED tri_status tri_tensorboard_end(tri_tensorboard *b, int64_t step);
 
 #endif

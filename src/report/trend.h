@@ -1,4 +1,5 @@
-/* trend.h - compares numbers of a run's steps with their past, and finds the ones that went wrong. */
+/* trend.h - compares numbers of a run's steps with their past, and finds the ones that went wrong. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TREND_H
 #define TRI_TREND_H
@@ -58,9 +59,9 @@ typedef struct tri_trend {
 
 enum { TRI_TREND_NUMBERS = 64 }; /* space for all numbers of tri_trend_numbers */
 
-/* Not collective. Records a metric of the step by name. Ignores metrics that are not watched. */
+/* Records a metric of the step by name. Ignores metrics that are not watched. */
 void tri_trend_see(tri_trend *t, const char *metric, double value);
-/* Not collective. Ends a step after all its metrics were seen. r has its answers with rewards, or is NULL. */
+/* Ends a step after all its metrics were seen. r has its answers with rewards, or is NULL. */
 void tri_trend_step(tri_trend *t, const tri_rollout *r);
 /* True if the finding has lasted long enough not to be chance. */
 bool tri_trend_is_on(const tri_trend *t, tri_trend_kind kind);

@@ -1,4 +1,5 @@
-/* figures.h - figures of k answers to each prompt: mean, pass@1, pass@k, best@k, majority@k, length. */
+/* figures.h - figures of k answers to each prompt: mean, pass@1, pass@k, best@k, majority@k, length. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FIGURES_H
 #define TRI_FIGURES_H
@@ -36,19 +37,18 @@ typedef struct tri_figures {
   double  sum[TRI_FIGURE_COUNT];
 } tri_figures;
 
-/* Not collective. Fills vote [r->n_seq] with the first answer to the same prompt with the same result, by the
- * set's voter (reward.h). It is -1 for an answer without a result or a reward. Reads set, tokenizer and end
- * of o. */
+/* Fills vote [r->n_seq] with the first answer to the same prompt with the same result, by the set's voter
+ * (reward.h). It is -1 for an answer without a result or a reward. Reads set, tokenizer and end of o. */
 TRI_CHECKED tri_status tri_figures_vote(const tri_rollout *r, const tri_answers_opt *o, int *vote);
-/* Not collective. Adds the rewarded answers of r in their order. */
+/* Adds the rewarded answers of r in their order. */
 void tri_figures_add(const tri_rollout *r, const tri_reward_set *set, const int *vote, tri_figures *to);
 
 /* Pure. "reward_mean", "pass_at_1", ... */
 const char *tri_figure_name(tri_figure which);
 /* Pure. Tells whether the figure combines k answers, and for k = 1 repeats another figure. */
 bool tri_figure_is_of_k(tri_figure which);
-/* Not collective. Tells whether the figure exists for these rewards. PASS_1 and PASS_K need a largest reward,
- * and MAJORITY_K a reward with results. */
+/* Tells whether the figure exists for these rewards. PASS_1 and PASS_K need a largest reward, and MAJORITY_K
+ * a reward with results. */
 bool tri_figure_is_had(tri_figure which, const tri_reward_set *set);
 /* Pure. Returns NaN if nothing was added. */
 double tri_figure_mean(const tri_figures *f, tri_figure which);

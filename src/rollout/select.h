@@ -1,4 +1,5 @@
-/* select.h - builds a step of groups whose answers have different rewards. */
+/* select.h - builds a step of groups whose answers have different rewards. Not collective, all that follow,
+ * unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_SELECT_H
 #define TRI_SELECT_H
@@ -12,11 +13,11 @@ typedef struct tri_selection {
   int64_t      dropped; /* groups of equal rewards seen so far */
 } tri_selection;
 
-/* Not collective. Appends to the step, in order, groups of `asked` whose rewards differ, until the step is
- * full. Copies the arrays that an exchange carries. The others keep their initial values. */
+/* Appends to the step, in order, groups of `asked` whose rewards differ, until the step is full. Copies the
+ * arrays that an exchange carries. The others keep their initial values. */
 TRI_CHECKED tri_status tri_select_take(tri_selection *s, const tri_rollout *asked);
-/* Not collective. Fills the rest of the step with other groups of `asked`, as TRI_FILLER. `asked` must be the
- * rollout of the last tri_select_take. */
+/* Fills the rest of the step with other groups of `asked`, as TRI_FILLER. `asked` must be the rollout of the
+ * last tri_select_take. */
 TRI_CHECKED tri_status tri_select_fill(tri_selection *s, const tri_rollout *asked);
 
 #endif

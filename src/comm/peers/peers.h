@@ -14,7 +14,9 @@
  * machine. Then 15 s of waiting end the run.
  *
  * A silent rank with a running process gets no core. The others of its machine see this in /proc, and one of
- * them warns that it is slow. Only run.timeout_s ends the run in this case. */
+ * them warns that it is slow. Only run.timeout_s ends the run in this case.
+ *
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
@@ -37,21 +39,21 @@ typedef struct tri_peers_opt {
 /* Not collective, before MPI is up. Limits this rank's wait in the start of MPI from here on. A warning
  * before the limit names possible causes. */
 TRI_CHECKED tri_status tri_peers_open(const tri_peers_opt *opt);
-/* Not collective. Fills in this rank's socket, addresses and process. The caller fills in the rest. */
+/* Fills in this rank's socket, addresses and process. The caller fills in the rest. */
 void tri_peers_describe(tri_rank_info *mine);
-/* Not collective. Call it once all rank infos are known. info [n] is copied. *node is the status page of this
- * rank's group, and place is its number there. The node is taken and set to NULL, even if this fails. key
- * belongs to this run alone. */
+/* Call it once all rank infos are known. info [n] is copied. *node is the status page of this rank's group,
+ * and place is its number there. The node is taken and set to NULL, even if this fails. key belongs to this
+ * run alone. */
 TRI_CHECKED tri_status tri_peers_join(const tri_rank_info *info, int n, int rank,
                                       const unsigned char key[TRI_KEY_BYTES], tri_node **node, int place);
-/* Not collective. Ends the monitor of this rank and tells the others that the rank ends deliberately. */
+/* Ends the monitor of this rank and tells the others that the rank ends deliberately. */
 void tri_peers_close(void);
-/* Not collective. The same when the process ends in haste, so that nobody reports it as dead. Callable from a
- * signal handler. */
+/* The same when the process ends in haste, so that nobody reports it as dead. Callable from a signal
+ * handler. */
 void tri_peers_leave(void);
-/* Not collective. True if this or another rank has reported why the run ends and is ending it. */
+/* True if this or another rank has reported why the run ends and is ending it. */
 bool tri_peers_end(void);
-/* Not collective. Returns run.timeout_s while the monitor runs, else 0. */
+/* Returns run.timeout_s while the monitor runs, else 0. */
 double tri_peers_timeout_s(void);
 
 #endif

@@ -3,7 +3,9 @@
  *
  * c f32 [m,n] = a [m,k] b [k,n] with f32 sums. a and c are dense, and b was packed before. Several threads
  * may run one tri_gemm at once, each with its own `thread` number. pack and run create and allocate nothing.
- * Not collective, all of them. */
+ * Not collective, all of them.
+ *
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_GEMM_H
 #define TRI_CPU_GEMM_H
@@ -19,7 +21,7 @@ typedef struct tri_gemm_spec {
   int64_t   b_row, b_col; /* element [i,j] of b lies at i * b_row + j * b_col for pack */
 } tri_gemm_spec;
 
-/* Not collective. Sets *out if the library multiplies `dtype` at its full speed on this processor. */
+/* Sets *out if the library multiplies `dtype` at its full speed on this processor. */
 TRI_CHECKED tri_status tri_gemm_native(tri_dtype dtype, bool *out);
 /* Not collective, and not for two threads at once. `like` (may be NULL) is a product with the same b. The new
  * product reads b as packed by `like` and cannot pack. *out stays NULL, with TRI_OK, if the library cannot do
@@ -32,12 +34,11 @@ size_t      tri_gemm_packed_bytes(const tri_gemm *g);  /* size of packed b, a mu
 size_t      tri_gemm_scratch_bytes(const tri_gemm *g); /* size of `scratch` below, a multiple of 64 */
 const char *tri_gemm_library(void);                    /* name and version, for messages */
 int64_t     tri_gemm_count(void);                      /* library objects created in this process so far */
-/* Not collective. Returns whether the library runs both by the same instructions. Otherwise they may add up a
- * row in different orders. */
+/* Returns whether the library runs both by the same instructions. Otherwise they may add up a row in
+ * different orders. */
 bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other);
 
-/* Not collective. `thread` is in [0, threads). packed and scratch are 64-byte aligned. Return false if the
- * library failed. */
+/* `thread` is in [0, threads). packed and scratch are 64-byte aligned. Return false if the library failed. */
 bool tri_gemm_pack(tri_gemm *g, int thread, void *packed, const void *b, void *scratch);
 bool tri_gemm_run(tri_gemm *g, int thread, float *c, const void *a, const void *packed, void *scratch);
 

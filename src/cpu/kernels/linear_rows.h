@@ -1,4 +1,5 @@
-/* linear_rows.h - functions shared by linear.c, linear_grad.c and linear_rows.c. Private to its room. */
+/* linear_rows.h - functions shared by linear.c, linear_grad.c and linear_rows.c. Private to its room. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_LINEAR_ROWS_H
 #define TRI_CPU_LINEAR_ROWS_H
@@ -8,14 +9,14 @@
 #include "cpu/gemm/amx.h"
 #include "cpu/gemm/vec.h"
 
-/* linear_rows.c. Not collective. Converts `rows` rows of n elements of l->dtype, `stride` elements apart, to
- * dense rows of l->work, and adds zero rows up to row `padded`. */
+/* linear_rows.c. Converts `rows` rows of n elements of l->dtype, `stride` elements apart, to dense rows of
+ * l->work, and adds zero rows up to row `padded`. */
 void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t rows, int64_t padded, int64_t n,
                      int64_t stride);
 /* Returns TRI_EDEVICE with the message that the library failed in `what`. */
 TRI_CHECKED tri_status tri_linear_failed(const tri_linear *l, const char *what);
 
-/* linear_grad.c. Not collective. Opens the gradient's products and raises the sizes of the workspace. */
+/* linear_grad.c. Opens the gradient's products and raises the sizes of the workspace. */
 TRI_CHECKED tri_status tri_gradient_open(tri_linear *l);
 void                   tri_gradient_close(tri_gradient *g);
 

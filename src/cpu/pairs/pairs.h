@@ -5,7 +5,9 @@
  * for TRI_PAGE keys or queries. An element's bits depend on its own row and column alone, because sums run in
  * the order of k. All bf16 attention of a process uses one family. Apart from the first three functions, call
  * these only if tri_pairs_find is not NULL. Those that move elements may also be called if tri_pairs_f32
- * returns true. Not collective, all of them. */
+ * returns true. Not collective, all of them.
+ *
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CPU_PAIRS_H
 #define TRI_CPU_PAIRS_H
@@ -46,9 +48,9 @@ typedef struct tri_pairs {
                const uint32_t *const *next, int64_t ldb, int n_panel, int n_row, int n_col);
 } tri_pairs;
 
-/* Not collective. Chooses the family. It is the best one of this processor, or run.cpu_bf16 (base/choice.h),
- * one of amx, avx512 and f32 (none, bf16 is converted to f32). Also chooses the products of f32. Returns
- * TRI_EDEVICE if one of the two keys names a family this processor lacks, TRI_ECONFIG for an unknown name. */
+/* Chooses the family. It is the best one of this processor, or run.cpu_bf16 (base/choice.h), one of amx,
+ * avx512 and f32 (none, bf16 is converted to f32). Also chooses the products of f32. Returns TRI_EDEVICE if
+ * one of the two keys names a family this processor lacks, TRI_ECONFIG for an unknown name. */
 TRI_CHECKED tri_status tri_pairs_choose(void);
 /* Returns NULL if this processor has none, or before tri_pairs_choose. */
 const tri_pairs *tri_pairs_find(void);

@@ -1,4 +1,5 @@
-/* math_value.h - the value of an expression, as residues at keyed points and a floating-point estimate. */
+/* math_value.h - the value of an expression, as residues at keyed points and a floating-point estimate. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_MATH_VALUE_H
 #define TRI_MATH_VALUE_H
@@ -18,9 +19,9 @@ typedef struct tri_math_value {
   int         choices;  /* roots of constants with a sign left open by the residues */
 } tri_math_value;
 
-/* Not collective. Returns the value of a node. `sign` is the sign taken by \pm, 1 or -1. Bit i of `branch`
- * gives root i of `choices` its other sign in the residues. The products made are subtracted from *work.
- * Below 0 the value is not defined. */
+/* Returns the value of a node. `sign` is the sign taken by \pm, 1 or -1. Bit i of `branch` gives root i of
+ * `choices` its other sign in the residues. The products made are subtracted from *work. Below 0 the value is
+ * not defined. */
 tri_math_value tri_math_evaluate(const tri_tex_tree *tree, int node, int sign, unsigned branch,
                                  int64_t *work);
 
@@ -30,8 +31,8 @@ typedef struct tri_math_operand {
   int                   node, sign;
   const tri_math_value *value;
 } tri_math_operand;
-/* Not collective. Tells whether the two have the same value. Returns false if one is undefined. It is
- * symmetric as long as *work is not used up. */
+/* Tells whether the two have the same value. Returns false if one is undefined. It is symmetric as long as
+ * *work is not used up. */
 bool tri_math_values_equal(const tri_math_operand *a, const tri_math_operand *b, int64_t *work);
 
 #endif

@@ -1,4 +1,5 @@
-/* tex_tree.h - the nodes of a parsed answer in TeX. */
+/* tex_tree.h - the nodes of a parsed answer in TeX. Not collective, all that follow, unless they say
+ * Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TEX_TREE_H
 #define TRI_TEX_TREE_H
@@ -63,13 +64,12 @@ typedef struct tri_tex_tree {
   tri_tex_node node[TRI_TEX_NODES];
 } tri_tex_tree;
 
-/* Not collective. Returns a new node without children, or -1 if there are TRI_TEX_NODES already. */
+/* Returns a new node without children, or -1 if there are TRI_TEX_NODES already. */
 int tri_tex_make(tri_tex_tree *tree, tri_tex_shape shape);
-/* Not collective. Makes `child` the last child of `parent`. It must not have a parent yet. */
+/* Makes `child` the last child of `parent`. It must not have a parent yet. */
 void tri_tex_give(tri_tex_tree *tree, int parent, int child);
-/* Not collective. Turns a product or quotient of a matrix and a number into a matrix, with the number in each
- * cell. Returns this matrix, or the node unchanged if it is no such product, or -1 if there are TRI_TEX_NODES
- * already. */
+/* Turns a product or quotient of a matrix and a number into a matrix, with the number in each cell. Returns
+ * this matrix, or the node unchanged if it is no such product, or -1 if there are TRI_TEX_NODES already. */
 int tri_tex_spread(tri_tex_tree *tree, int node);
 /* Pure. Tells whether a node is a number without a point, exponent, repeating digits or index, or a quotient
  * of two such numbers. */

@@ -1,4 +1,5 @@
-/* http.h - the worker thread of an HTTP reward. It sends several requests at once and retries failed ones. */
+/* http.h - the worker thread of an HTTP reward. It sends several requests at once and retries failed ones.
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HTTP_H
 #define TRI_HTTP_H
@@ -21,21 +22,21 @@ typedef struct tri_http_opt {
   /* Most jobs in one request, 1 to TRI_HTTP_MOST_BATCH. A request waits until it is full, or until the main
    * thread waits for answers. */
   int batch;
-  /* Not collective. Appends the body of a request for n jobs. */
+  /* Appends the body of a request for n jobs. */
   tri_status (*write)(tri_job *const *q, int n, tri_text *body);
-  /* Not collective. Reads a reply to n_asked jobs, in their order. Fills score [n_asked], with NAN for a
-   * reward that is not a number, and extras [n_asked], where n is 0 on entry. Returns false if the whole
-   * reply failed, with the cause in `why` and secrets masked. */
+  /* Reads a reply to n_asked jobs, in their order. Fills score [n_asked], with NAN for a reward that is not a
+   * number, and extras [n_asked], where n is 0 on entry. Returns false if the whole reply failed, with the
+   * cause in `why` and secrets masked. */
   bool (*read)(const char *reply, size_t n, const tri_secrets *s, int n_asked, double *score,
                tri_extras *extras, char why[TRI_HTTP_WHY_BYTES]);
 } tri_http_opt;
 typedef struct tri_http tri_http;
 
-/* Not collective. The main thread calls open before its queue exists, and close after it. Returns TRI_EABSENT
- * if this build has no libcurl. */
+/* The main thread calls open before its queue exists, and close after it. Returns TRI_EABSENT if this build
+ * has no libcurl. */
 TRI_CHECKED tri_status tri_http_open(const tri_http_opt *o, tri_http **out);
 void                   tri_http_close(tri_http **h);
-/* Not collective. Fails like tri_http_open if this build has no libcurl. */
+/* Fails like tri_http_open if this build has no libcurl. */
 TRI_CHECKED tri_status tri_http_check(void);
 /* Serves as tri_work_queue_opt.work, with the tri_http as ctx. */
 void tri_http_work(void *http, tri_work_queue *d);

@@ -1,4 +1,5 @@
-/* flags.h - command-line flags from a table. The same rows serve parsing and --help. */
+/* flags.h - command-line flags from a table. The same rows serve parsing and --help. Not collective, all that
+ * follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_FLAGS_H
 #define TRI_FLAGS_H
@@ -39,10 +40,10 @@ typedef struct tri_command {
   tri_status (*run)(int argc, char **argv, int *code);
 } tri_command;
 
-/* Not collective. Sorts argv into flags and the rest, and moves the *n_rest others to its front. Returns
- * TRI_EARG for an unknown flag (naming the nearest one), or a missing or bad value. --help prints usage and
- * the table to stdout and sets *help. --verbose belongs to every command and changes nothing here unless the
- * table has it (main.c). "--" ends the flags. A single "-" is not a flag. */
+/* Sorts argv into flags and the rest, and moves the *n_rest others to its front. Returns TRI_EARG for an
+ * unknown flag (naming the nearest one), or a missing or bad value. --help prints usage and the table to
+ * stdout and sets *help. --verbose belongs to every command and changes nothing here unless the table has it
+ * (main.c). "--" ends the flags. A single "-" is not a flag. */
 TRI_CHECKED tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc,
                                        char **argv, int *n_rest, bool *help);
 
@@ -51,14 +52,13 @@ typedef struct tri_need {
   const char *what;
   bool        given;
 } tri_need;
-/* Not collective. Returns TRI_EARG with the usage if a needed argument is missing, else if `extra` is not
- * NULL. `extra` is the first argument too many. */
+/* Returns TRI_EARG with the usage if a needed argument is missing, else if `extra` is not NULL. `extra` is
+ * the first argument too many. */
 TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need,
                                       const char *extra);
 
-/* Not collective. Prints a row on stdout, wrapped at the width of a screen. `left` stands behind two spaces,
- * and the words of `text` begin at column `indent`. `left` must be shorter than that. With left "" only
- * `text` is printed. */
+/* Prints a row on stdout, wrapped at the width of a screen. `left` stands behind two spaces, and the words of
+ * `text` begin at column `indent`. `left` must be shorter than that. With left "" only `text` is printed. */
 void tri_flags_row(const char *left, int indent, const char *text);
 
 #endif

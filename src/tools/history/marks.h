@@ -1,4 +1,5 @@
-/* marks.h - when a run's deck changed and which checkpoint is the best, from the names in its folder. */
+/* marks.h - when a run's deck changed and which checkpoint is the best, from the names in its folder. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_HISTORY_MARKS_H
 #define TRI_HISTORY_MARKS_H
@@ -13,9 +14,9 @@ typedef struct tri_marks {
   int     n;
 } tri_marks;
 
-/* Not collective. Unreadable entries count as missing. */
+/* Unreadable entries count as missing. */
 void tri_marks_read(const char *folder, tri_marks *out);
-/* Not collective. Appends the steps in `until`, such as "25" or "25, 40". */
+/* Appends the steps in `until`, such as "25" or "25, 40". */
 TRI_CHECKED tri_status tri_marks_list(const tri_marks *m, tri_text *out);
 
 #endif

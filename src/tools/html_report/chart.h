@@ -1,4 +1,5 @@
-/* chart.h - one metric of all runs as curves in an SVG. Private to its room. */
+/* chart.h - one metric of all runs as curves in an SVG. Private to its room. Not collective, all that follow,
+ * unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_CHART_H
 #define TRI_PAGE_CHART_H
@@ -15,12 +16,11 @@ typedef struct tri_html_span {
                                       * count */
 } tri_html_span;
 
-/* Not collective. Appends to `charts` a <figure> with the metric's curve of each run. If the metric is the
- * same number in all steps, it appends a <span> to `constants` instead. It appends nothing if no run has a
- * number. */
+/* Appends to `charts` a <figure> with the metric's curve of each run. If the metric is the same number in all
+ * steps, it appends a <span> to `constants` instead. It appends nothing if no run has a number. */
 TRI_CHECKED tri_status tri_html_chart(const tri_html_span *s, const char *name, tri_text *charts,
                                       tri_text *constants);
-/* Not collective. Appends the number in readable form, with its unit if `bytes`. */
+/* Appends the number in readable form, with its unit if `bytes`. */
 TRI_CHECKED tri_status tri_html_put_number(tri_text *out, double x, bool bytes);
 
 #endif

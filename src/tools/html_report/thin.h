@@ -1,4 +1,5 @@
-/* thin.h - the points of a long curve to draw, without losing a peak, and its mean. Private to its room. */
+/* thin.h - the points of a long curve to draw, without losing a peak, and its mean. Private to its room. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PAGE_THIN_H
 #define TRI_PAGE_THIN_H
@@ -14,10 +15,10 @@ typedef struct tri_curve {
 
 enum { TRI_THIN_GAP = -1 };
 
-/* Not collective. Finds the rows to draw, in order. TRI_THIN_GAP marks a break in the line, at a row without
- * a number. A joined line has no breaks. The steps first .. last are divided into `columns` of equal width.
- * If columns have more than two rows, each keeps the first row with its least number and the first with its
- * greatest. Free *row [*n] with tri_host_free. */
+/* Finds the rows to draw, in order. TRI_THIN_GAP marks a break in the line, at a row without a number. A
+ * joined line has no breaks. The steps first .. last are divided into `columns` of equal width. If columns
+ * have more than two rows, each keeps the first row with its least number and the first with its greatest.
+ * Free *row [*n] with tri_host_free. */
 TRI_CHECKED tri_status tri_thin(const tri_curve *c, int64_t first, int64_t last, int columns, bool joined,
                                 int64_t **row, int64_t *n);
 /* Pure. Returns the steps of one column, 1 if tri_thin leaves nothing out. */
@@ -31,7 +32,7 @@ typedef struct tri_means {
   int64_t
       apart; /* most rows from one mean to the next, unless more than `width` rows between lack a number */
 } tri_means;
-/* Not collective. Uses the rows with a number. Returns no means if there are too few rows to need one. */
+/* Uses the rows with a number. Returns no means if there are too few rows to need one. */
 TRI_CHECKED tri_status tri_means_make(const tri_curve *c, int most, tri_means *out);
 void                   tri_means_free(tri_means *m);
 

@@ -1,4 +1,5 @@
-/* cluster.h - reads Slurm's partitions, nodes and accounts, for a job file. */
+/* cluster.h - reads Slurm's partitions, nodes and accounts, for a job file. Not collective, all that follow,
+ * unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_CLUSTER_H
 #define TRI_CLUSTER_H
@@ -24,15 +25,15 @@ typedef struct tri_cluster {
   char               why[TRI_CLUSTER_WHY_BYTES]; /* why nothing is known, such as "there is no sinfo here" */
 } tri_cluster;
 
-/* Not collective. Runs sinfo and waits for it at most patience_s. Returns TRI_OK even if sinfo does not
- * answer. Skips lines of the answer that describe no partition. Close *out after a failure too. */
+/* Runs sinfo and waits for it at most patience_s. Returns TRI_OK even if sinfo does not answer. Skips lines
+ * of the answer that describe no partition. Close *out after a failure too. */
 TRI_CHECKED tri_status tri_cluster_ask(double patience_s, tri_cluster *out);
 void                   tri_cluster_close(tri_cluster *c);
 
 /* Characters of account names. */
 #define TRI_CLUSTER_ACCOUNT_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+@"
-/* Not collective. Appends the accounts of the current user as sacctmgr lists them, "chem, phys". Appends
- * nothing if it lists none or does not answer in time. */
+/* Appends the accounts of the current user as sacctmgr lists them, "chem, phys". Appends nothing if it lists
+ * none or does not answer in time. */
 TRI_CHECKED tri_status tri_cluster_accounts(double patience_s, tri_text *out);
 /* Pure. Returns whether such a list contains the name. */
 bool tri_cluster_has_account(const char *names, const char *name);

@@ -1,4 +1,5 @@
-/* draft.h - writes a deck and a job file as text from the choices made. */
+/* draft.h - writes a deck and a job file as text from the choices made. Not collective, all that follow,
+ * unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_DRAFT_H
 #define TRI_DRAFT_H
@@ -36,7 +37,7 @@ typedef struct tri_draft {
   const char      *planned; /* a sentence on memory for the deck's head. NULL: none */
 } tri_draft;
 
-/* Not collective. Appends deck.yaml. */
+/* Appends deck.yaml. */
 TRI_CHECKED tri_status tri_draft_deck(const tri_draft *d, tri_text *out);
 
 /* Choices for the job file alone. */
@@ -52,7 +53,7 @@ typedef struct tri_draft_job {
   const char *runner, *program;    /* absolute paths of train.sbatch and trireme */
 } tri_draft_job;
 
-/* Not collective. Appends job.sbatch. */
+/* Appends job.sbatch. */
 TRI_CHECKED tri_status tri_draft_sbatch(const tri_draft *d, const tri_draft_job *j, tri_text *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* interview.h - collects the choices for a deck and its job from flags, Slurm, the files and a person. */
+/* interview.h - collects the choices for a deck and its job from flags, Slurm, the files and a person. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_INTERVIEW_H
 #define TRI_INTERVIEW_H
@@ -41,16 +42,16 @@ typedef struct tri_interview {
   const tri_algo          *algo;
 } tri_interview;
 
-/* Not collective. Asks Slurm and reads the files. Asks at the terminal for everything else, until the answer
- * is usable. TRI_EARG, TRI_EINPUT: flags are not usable, flags are missing with `yes` set (the message names
- * all of them), or the input has ended. Close *v after a failure too. */
+/* Asks Slurm and reads the files. Asks at the terminal for everything else, until the answer is usable.
+ * TRI_EARG, TRI_EINPUT: flags are not usable, flags are missing with `yes` set (the message names all of
+ * them), or the input has ended. Close *v after a failure too. */
 TRI_CHECKED tri_status tri_interview_hold(tri_interview *v);
 void                   tri_interview_close(tri_interview *v);
 
 /* Returns the flag of a question, such as "--nodes". */
 const char *tri_interview_flag(tri_asked q);
-/* Not collective. Appends the path as an absolute one, without needless ".." and with its links as they are.
- * TRI_EINPUT: it has characters that no terminal shows. */
+/* Appends the path as an absolute one, without needless ".." and with its links as they are. TRI_EINPUT: it
+ * has characters that no terminal shows. */
 TRI_CHECKED tri_status tri_interview_path(const char *path, tri_text *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* plan.h - computes the memory, batches, checkpoint size and seconds of a run without running it. */
+/* plan.h - computes the memory, batches, checkpoint size and seconds of a run without running it. Not
+ * collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_PLAN_H
 #define TRI_PLAN_H
@@ -56,8 +57,8 @@ void                   tri_plan_close(tri_plan *p); /* accepts a zeroed one */
  * phases. */
 int64_t tri_plan_bytes(const tri_plan *p, tri_mem kind, tri_phase phase);
 
-/* work.c. Not collective. The plan must have no errors. Sets p->time. On CPUs it times some passes if they
- * are short enough. */
+/* work.c. The plan must have no errors. Sets p->time. On CPUs it times some passes if they are short
+ * enough. */
 TRI_CHECKED tri_status tri_plan_time(tri_plan *p);
 /* work.c. Pure. The plan must have no errors. Sets the sizes that a rank learns and generates with, for
  * `trireme bench` to time. */
@@ -70,7 +71,7 @@ int64_t tri_plan_steps(const tri_plan *p);
  * number of steps is not known. */
 double tri_plan_whole_s(const tri_plan *p);
 
-/* plan_disk.c. Not collective. Reads the disk space of the folder, or of its nearest existing parent. */
+/* plan_disk.c. Reads the disk space of the folder, or of its nearest existing parent. */
 void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out);
 
 enum { TRI_ADVICE_MOST = 4, TRI_ADVICE_CHANGES = 6, TRI_ADVICE_BYTES = 64 };
@@ -83,13 +84,13 @@ typedef struct tri_advice {
   double  step_s;       /* with these changes. 0 if not known */
 } tri_advice;
 
-/* advice.c. Not collective. Finds changes with which p fits, the cheapest first. Each was planned. *n is 0 if
- * none was found. */
+/* advice.c. Finds changes with which p fits, the cheapest first. Each was planned. *n is 0 if none was
+ * found. */
 TRI_CHECKED tri_status tri_plan_advise(const char *path, char *const *args, int n_args, const tri_plan *p,
                                        tri_advice out[TRI_ADVICE_MOST], int *n);
 
-/* plan_print.c, plan_json.c. Not collective. Write the whole answer, for people in at most 23 lines of 79
- * columns, or as one JSON object. */
+/* plan_print.c, plan_json.c. Write the whole answer, for people in at most 23 lines of 79 columns, or as one
+ * JSON object. */
 TRI_CHECKED tri_status tri_plan_print(const tri_plan *p, const tri_advice *advice, int n, tri_text *out);
 TRI_CHECKED tri_status tri_plan_print_json(const tri_plan *p, const tri_advice *advice, int n, tri_text *out);
 

@@ -1,4 +1,5 @@
-/* tryout.h - tries a deck's rewards on saved answers, as in a run. */
+/* tryout.h - tries a deck's rewards on saved answers, as in a run. Not collective, all that follow, unless
+ * they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_TRYOUT_H
 #define TRI_TRYOUT_H
@@ -40,16 +41,16 @@ typedef struct tri_tryout {
   int              failed;                 /* answers with a NAN total */
 } tri_tryout;
 
-/* Not collective. Computes the deck's rewards for each answer of the file, and loads a reward model if one is
- * named. A failed reward is no error. Returns TRI_ECONFIG after logging all errors of the deck's rewards, or
- * if it has none. It may not return if a model was loaded (tri_infer_leave). */
+/* Computes the deck's rewards for each answer of the file, and loads a reward model if one is named. A failed
+ * reward is no error. Returns TRI_ECONFIG after logging all errors of the deck's rewards, or if it has none.
+ * It may not return if a model was loaded (tri_infer_leave). */
 TRI_CHECKED tri_status tri_tryout_run(const tri_config *c, const char *path, tri_tryout *out);
 void                   tri_tryout_free(tri_tryout *t);
 
-/* Not collective. Prints a row for each reward on stdout. As JSON it prints a line for each answer and a last
- * line for all. */
+/* Prints a row for each reward on stdout. As JSON it prints a line for each answer and a last line for
+ * all. */
 TRI_CHECKED tri_status tri_tryout_print(const tri_tryout *t, bool json);
-/* Not collective. Logs the first failures of each reward in full, then the number of the others. */
+/* Logs the first failures of each reward in full, then the number of the others. */
 void tri_tryout_say_failures(const tri_tryout *t);
 
 #endif

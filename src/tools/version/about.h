@@ -1,5 +1,5 @@
-/* about.h - gathers facts about this program, its build, its libraries and its machine. Private to its
- * room. */
+/* about.h - gathers facts about this program, its build, its libraries and its machine. Private to its room.
+ * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TRI_ABOUT_H
 #define TRI_ABOUT_H
@@ -30,7 +30,7 @@ typedef struct tri_about {
 
 /* Not collective, before MPI is up or after. Asks the loaded libraries. */
 TRI_CHECKED tri_status tri_about_gather(tri_about *out);
-/* Not collective. Writes the maker's name of the first processor of this machine. "": not known. */
+/* Writes the maker's name of the first processor of this machine. "": not known. */
 void tri_about_find_cpu(char out[TRI_ABOUT_TEXT_BYTES]);
 /* Pure. Returns whether the loaded library differs from the one of the build, if both are known. */
 bool tri_about_differs(const tri_about_library *l);
