@@ -374,7 +374,7 @@ static void learned_tokens_are_shown(void **state) {
                       "^[INST] 1+1= [/INST]" ON " \xc3\xa9 $" OFF "^[INST] ? [/INST]" ON " 2 $" OFF "\n");
   cli_succeeds(ONE SEEN "data.train=turns.jsonl data.max_length=45 data.overlong=truncate "
                         "data.train_on=all " SHOWN);
-  cli_shows(cli_out, ", cut: ");
+  cli_shows(cli_out, ", cut");
   /* lines of each file, with their own numbers */
   cli_succeeds(ONE SEEN "'data.train=[turns.jsonl,text.jsonl,talk.jsonl]' --json " SHOWN);
   cli_sh(
