@@ -60,7 +60,7 @@ const tri_base_tensor *tri_base_note_find(const tri_base_note *b, const char *na
 
 /* ---- as a file ---- */
 
-tri_status tri_base_note_json(const tri_base_note *b, tri_text *out) {
+tri_status tri_base_note_text(const tri_base_note *b, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "%s\n", first_line));
   if (b->path[0]) {
     TRI_TRY(tri_text_printf(out, "path %s\n", b->path));

@@ -1,11 +1,12 @@
-/* base_note.h - keeps, in a checkpoint of adapters, the path of their base model and a fingerprint of each
- * tensor.
+/* base_note.h - describes the base model of a checkpoint of adapters, with a fingerprint of each tensor.
  *
- * The fingerprints detect another base model or a changed one. The file has one item a line: "trireme base
- * 1", then "path P" (or "seed N" for random weights with the checkpoint's config.json), then "part main" or
- * "part critic", then "tensor NAME FINGERPRINT INIT DIM ..." in the order of the model. INIT is a number of
- * tri_init. A fingerprint is the sum of a hash of each element with its index, so that ranks may share the
- * work in any way.
+ * The fingerprints detect another base model or a changed one. The lines of the file are
+ *   trireme base 1
+ *   path P                                   or "seed N": random weights with the checkpoint's config.json
+ *   part main                                or "part critic"
+ *   tensor NAME FINGERPRINT INIT DIM ...     for each tensor in the order of the model
+ * INIT is a number of tri_init. A fingerprint is the sum of a hash of each element with its index, so that
+ * ranks may share the work in any way.
  *
  * Not collective, all that follow, unless they say Collective. */
 /* SPDX-License-Identifier: BSD-3-Clause */
@@ -38,7 +39,7 @@ uint64_t tri_base_fingerprint(const float *x, int64_t begin, int64_t count, int 
 /* The first call reads the text of such a file, and returns TRI_EFORMAT for another text. name is for
  * messages. The second appends that text. */
 TRI_CHECKED tri_status tri_base_note_parse(const char *name, const char *text, tri_base_note *out);
-TRI_CHECKED tri_status tri_base_note_json(const tri_base_note *b, tri_text *out);
+TRI_CHECKED tri_status tri_base_note_text(const tri_base_note *b, tri_text *out);
 /* Returns the tensor of this name, or NULL. */
 const tri_base_tensor *tri_base_note_find(const tri_base_note *b, const char *name);
 

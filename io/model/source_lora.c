@@ -280,7 +280,7 @@ done:
 
 tri_status tri_source_print_lora(const tri_source *s, tri_text *config, tri_text *base) {
   TRI_TRY(tri_peft_print(&s->lora, &s->shape, s->note.path, config));
-  return tri_base_note_json(&s->note, base);
+  return tri_base_note_text(&s->note, base);
 }
 
 tri_status tri_source_refuse_base(const tri_source *s, const char *tensor) {

@@ -33,7 +33,7 @@ static void check_note(const char *text) {
   tri_text      out = {0};
 
   if (tri_base_note_parse("note", text, &b) != TRI_OK) return;
-  FUZZ_CHECK(tri_base_note_json(&b, &out) == TRI_OK);
+  FUZZ_CHECK(tri_base_note_text(&b, &out) == TRI_OK);
   FUZZ_CHECK(tri_base_note_parse("again", out.data, &again) == TRI_OK);
   FUZZ_CHECK(again.n == b.n && (b.path[0] || again.seed == b.seed) && again.part == b.part &&
              !strcmp(again.path, b.path));
