@@ -198,8 +198,8 @@ typedef struct tri_ckpt_space {
   int64_t block_bytes; /* HDF5 allocates metadata in blocks of this size */
 } tri_ckpt_space;
 
-/* side_bytes is the total size of the side files. Slabs are counted as tri_state_save makes them, in pieces
- * of 4 MiB. */
+/* side_bytes is the total size of the side files. Slabs are counted in pieces of
+ * TRI_CKPT_PIECE_BYTES. */
 tri_ckpt_space tri_ckpt_space_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
 /* Rank 0 calls it before anything is written. Makes dir and in it a folder with an empty state.h5, if enough
  * space is free. Only this user can write in the folder until the end, when it gets *mode. If the file system

@@ -18,7 +18,7 @@
 
 enum {
   OBJECT_BYTES = 1024,       /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
-  LINE_BYTES = 160,          /* of the manifest for a tensor, without names; measured: 90 to 130 */
+  LINE_BYTES = 160,          /* manifest bytes of a tensor without its names; measured: 90 to 130 */
   HEAD_BYTES = 1 << 14,      /* chosen for the manifest's head and the block ends of small files */
   BLOCK_BYTES = 1 << 16,     /* chosen as the least */
   BLOCK_BYTES_MOST = 4 << 20 /* chosen for 4000 tensors */

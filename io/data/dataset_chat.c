@@ -206,10 +206,10 @@ static void take_places(tri_line_parser *in, tri_token_buffer *buffer, const tri
   }
 }
 
-/* Finds a turn's tokens among the side's, without known places. A turn begins at the token that holds its
- * first byte and ends behind the token that holds its last byte, as far as encoding the text before them
- * tells. The first `from` bytes are known to be the first `at` tokens. *apart is false if the ids do not show
- * the turn's end. */
+/* Finds a turn's tokens among the side's, without known places. A turn begins at the token with its first
+ * byte and ends behind the token with its last byte, as far as encoding the text before them tells. The
+ * first `from` bytes are known to be the first `at` tokens. *apart is false if the ids do not show the
+ * turn's end. */
 static tri_status find_turn(tri_line_parser *in, const tri_token_buffer *buffer, tri_chat_turn turn,
                             size_t from, int64_t at, int64_t found[2], bool *apart) {
   const int32_t *id, *all = buffer->id + at;

@@ -11,10 +11,7 @@
 #include <string.h>
 
 enum { FIELDS_BYTES = 256, NAME_BYTES = 96 }; /* chosen for names of fields in a message */
-enum {
-  MOST_NEAR = 64,
-  NEAR_LONG = 8
-}; /* chosen: fields compared; letters of a name from which 3 edits are a slip */
+enum { MOST_NEAR = 64, NEAR_LONG = 8 }; /* chosen: fields compared; from 8 letters on, 3 edits are a slip */
 
 /* The cure for a line. */
 typedef struct cure {

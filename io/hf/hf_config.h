@@ -73,9 +73,10 @@ TRI_CHECKED tri_status tri_hf_config_head_name(const tri_hf_text *config, char o
  * the model already has a head, the mean and deviation of its scores are left out. generation is NULL if
  * there is none. end is the end token of texts, or -1 for the model's first.
  *
- * pad_token_id becomes the first one of the two files to differ from end, or null. transformers reads the
- * score at the last token before the padding, so the end token must not be the pad token. Without a pad token
- * it refuses more than one text at a time. Returns TRI_EINPUT as tri_hf_config_parse does. */
+ * pad_token_id becomes the pad token of config.json, else of generation_config.json, if it differs from end,
+ * else null. transformers reads the score at the last token before the padding, so the end token must not be
+ * the pad token. Without a pad token it refuses more than one text at a time. Returns TRI_EINPUT as
+ * tri_hf_config_parse does. */
 TRI_CHECKED tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation,
                                                int32_t end, tri_text *out);
 

@@ -1,7 +1,7 @@
 /* export_half.c - renames the adapters of a text model for the multimodal model it was taken from.
  *
- * Judge: transformers 5.24, whose classes for generation hold the text model as model.language_model, and
- * PEFT 0.21, which loads adapters only onto modules of the same name. */
+ * Judge: transformers 5.24 and PEFT 0.21. Classes for generation in transformers hold the text model as
+ * model.language_model. PEFT loads adapters only onto modules of the same name. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "export_half.h"
 

@@ -20,8 +20,7 @@ static bool is_plain(const char *name) {
   return true;
 }
 
-/* Finds the entry of a folder that `fits`. Of several it takes the one that `later` puts last. "" means
- * none. */
+/* Finds the entry of a folder that `fits`, or "". If several fit, `later` decides between them. */
 static void find_entry(const char *folder, bool (*fits)(const char *folder, const char *name),
                        bool (*later)(const char *a, const char *b), char out[NAME_BYTES]) {
   DIR *d = is_plain(folder) ? opendir(folder) : NULL;

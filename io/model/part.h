@@ -10,9 +10,9 @@ typedef enum { TRI_PART_MAIN, TRI_PART_CRITIC, TRI_PART_EMA } tri_model_part;
 
 const char *tri_part_config(tri_model_part part); /* side file: "config.json", "critic_config.json" */
 const char *tri_part_group(tri_model_part part);  /* "/model", "/critic/model", "/ema/model" */
-/* With low-rank adapters a checkpoint has these instead of the part's weights: the group of the adapters
- * ("/adapter/model" and so on), the side file with their config (peft.h), and the side file about their base
- * model (base_note.h). */
+/* A run with low-rank adapters saves no weights of the part. The checkpoint then has the group of the
+ * adapters ("/adapter/model" and so on), a side file with their config (peft.h), and a side file about their
+ * base model (base_note.h). */
 const char *tri_part_adapters(tri_model_part part);
 const char *tri_part_adapter_config(tri_model_part part);
 const char *tri_part_base(tri_model_part part);

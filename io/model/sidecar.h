@@ -21,10 +21,10 @@ typedef struct tri_sidecar {
 /* Not collective. Tells whether a file of a folder is no link, or a link followed by tri_sidecar_read. */
 bool tri_sidecar_follows(const char *folder, const char *name);
 /* Not collective. Reads the sidecar files in a model's folder. The user did not name them, so no link is
- * followed out of the folder. Two kinds are followed: a link to a file beside it, and a link into blobs/ of
- * the same repository in a cache of Hugging Face (../../blobs/NAME, or ../../../blobs/NAME from a subfolder).
- * Another link, or anything but a regular file, causes a warning and is not copied. Returns TRI_EINPUT if a
- * file is too large, TRI_EFILE if it cannot be read. */
+ * followed out of the folder. A link to a file beside it is followed. A link into blobs/ of the same
+ * repository in a cache of Hugging Face is followed too (../../blobs/NAME, or ../../../blobs/NAME from a
+ * subfolder). Another link, or anything but a regular file, causes a warning and is not copied. Returns
+ * TRI_EINPUT if a file is too large, TRI_EFILE if it cannot be read. */
 TRI_CHECKED tri_status tri_sidecar_read(const char *folder, tri_sidecar *out);
 /* Not collective. Reads the sidecar files in a checkpoint. */
 TRI_CHECKED tri_status tri_sidecar_get(tri_ckpt_reader *r, tri_sidecar *out);

@@ -36,7 +36,7 @@ static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float 
 }
 
 /* Fills uniformly between -1 / sqrt(n_in) and its opposite, like torch.nn.init.kaiming_uniform_ with a =
- * sqrt(5). PEFT starts A so. */
+ * sqrt(5). PEFT starts A in this way. */
 static void fill_uniform(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count, float *out) {
   tri_rng_key key = tri_rng_make_key(l->source->seed, TRI_RNG_INIT);
   uint64_t    name = tri_hash64(p->name, strlen(p->name), 0);
