@@ -157,7 +157,7 @@ static tri_status fill_adapters(void *ctx, tri_state_kind kind, int u, int i, in
 
 enum { SHAPE_BYTES = 96 };
 
-/* Writes a shape as "[40, 32]". Of many dimensions it writes the first TRI_MAX_DIM. */
+/* Writes a shape as "[40, 32]". It writes the first TRI_MAX_DIM dimensions only. */
 static const char *shape_text(int ndim, const int64_t *dim, char out[SHAPE_BYTES]) {
   int n = snprintf(out, SHAPE_BYTES, "[");
 

@@ -524,7 +524,7 @@ static tri_status make_plan(tri_trainer *t, tri_errors *errors) {
   before = errors ? errors->n : 0;
   TRI_TRY(tri_inputs_open(t, &l));
   if (errors && errors->n > before)
-    return t->run.resume[0] ? tri_errors_miss(errors, "what changed since the checkpoint") : TRI_OK;
+    return t->run.resume[0] ? tri_errors_miss(errors, "the changes since the checkpoint") : TRI_OK;
   NOTE(check_aside(t));
   NOTE(choose_factors(t, &l));
   if (t->plan.by_default && t->plan.packed) { /* the deck as used records the size that fits memory */

@@ -12,7 +12,7 @@ enum { TRI_DISK_WHY_BYTES = 256 };
 
 /* Medians, of the slowest rank. */
 typedef struct tri_disk_times {
-  char    folder[TRI_DISK_WHY_BYTES]; /* of a long path only the end */
+  char    folder[TRI_DISK_WHY_BYTES]; /* only the end of a long path */
   char    why[TRI_DISK_WHY_BYTES];    /* why it cannot be written, and then nothing else here counts. "": it
                                        * can */
   int64_t bytes, all_bytes;           /* bytes written, and bytes of a whole checkpoint */
