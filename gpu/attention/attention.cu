@@ -345,7 +345,7 @@ template <int D, bool VEC, bool RULED> static tri_status launch_fwd(tri_stream *
 
 /* ---- f32 ---- */
 
-enum { F32_R = 8, F32_SMALL_R = 4, F32_WARPS = 4 }; /* rows of a warp, also in the small form. Chosen. */
+enum { F32_R = 8, F32_SMALL_R = 4, F32_WARPS = 4 }; /* rows of a warp, of the small form too. Chosen */
 
 /* Bytes of shared memory of a block with R rows per warp. It holds queries [ROWS,D], keys, values and weights
  * in the layout of attn_f32_tile. */

@@ -34,14 +34,14 @@ static double percent(const tri_lt_cost *c, int bucket) {
 }
 
 /* Prints "up to 16 rows 0.0121 (0.0120), ...", for the buckets with known times. */
-static void print_buckets(const tri_lt_cost *c, char *text, size_t workspace) {
+static void print_buckets(const tri_lt_cost *c, char *text, size_t size) {
   size_t used = 0;
 
   text[0] = 0;
-  for (int b = 0; b < TRI_LT_BUCKETS && used < workspace; b++) {
+  for (int b = 0; b < TRI_LT_BUCKETS && used < size; b++) {
     const bool last = b == TRI_LT_MANY;
     if (percent(c, b) < 0 && c->free_ms[b] < 0) continue;
-    used += (size_t)snprintf(text + used, workspace - used, "%s%s %lld rows %.4f (%.4f)", used ? ", " : "",
+    used += (size_t)snprintf(text + used, size - used, "%s%s %lld rows %.4f (%.4f)", used ? ", " : "",
                              last ? "above" : "up to", (long long)tri_lt_rows[last ? b - 1 : b], c->ms[b],
                              c->free_ms[b]);
   }

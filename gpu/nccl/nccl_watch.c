@@ -115,7 +115,7 @@ static const tri_nccl_pending *find_oldest(const tri_nccl_hub *h) {
 }
 
 /* Returns true if something is wrong, with the reason in `why`. */
-static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
+static bool look(tri_nccl_hub *h, char *why, size_t size) {
   const tri_nccl_pending *p;
   double                  now_s = tri_now_s();
   int                     gone;
@@ -125,7 +125,7 @@ static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
     ncclResult_t r = ncclSuccess;
     if (ncclCommGetAsyncError(h->made[i], &r) != ncclSuccess || r == ncclSuccess || r == ncclInProgress)
       continue;
-    snprintf(why, workspace, "NCCL: %s; %s", ncclGetErrorString(r), ncclGetLastError(h->made[i]));
+    snprintf(why, size, "NCCL: %s; %s", ncclGetErrorString(r), ncclGetLastError(h->made[i]));
     return true;
   }
   p = find_oldest(h);
@@ -139,18 +139,18 @@ static bool look(tri_nccl_hub *h, char *why, size_t workspace) {
   }
   gone = find_gone(h);
   if (gone >= 0 && gone == h->missing) { /* seen twice, as it may have ended well during the last piece */
-    snprintf(why, workspace, "rank %d (process %lld on %s) is gone and rank %d waits for it", gone,
+    snprintf(why, size, "rank %d (process %lld on %s) is gone and rank %d waits for it", gone,
              (long long)h->info[gone].pid, h->info[gone].host, h->rank);
   } else if (now_s - h->since_s > h->wait_s) {
-    snprintf(why, workspace, "rank %d on %s waited %.0f s for other ranks (run.timeout_s)", h->rank,
+    snprintf(why, size, "rank %d on %s waited %.0f s for other ranks (run.timeout_s)", h->rank,
              h->info[h->rank].host, now_s - h->since_s);
   } else {
     h->missing = gone;
     return false;
   }
-  workspace -= strlen(why);
+  size -= strlen(why);
   why += strlen(why);
-  snprintf(why, workspace, " in %s number %llu of scope %s, %lld elements", tri_coll_text(p->kind),
+  snprintf(why, size, " in %s number %llu of scope %s, %lld elements", tri_coll_text(p->kind),
            (unsigned long long)p->number, tri_scope_text(p->scope), (long long)p->count);
   return true;
 }

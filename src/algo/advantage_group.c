@@ -1,4 +1,5 @@
-/* advantage_group.c - advantages from a comparison with the other answers to the prompt. */
+/* advantage_group.c - advantages from a comparison with the other answers to the prompt: the score less their
+ * mean, over their standard deviation, or the score less the mean of the others. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/host_memory.h"
 #include "policy.h"

@@ -10,7 +10,8 @@ static const char *const luspo_options[] = {OPTIONS, NULL};
 static const char *const metrics[] = {TRI_CLIP_METRICS, NULL};
 
 /* - min(ratio A, clip(ratio) A) (Schulman et al. 2017, eq. 7; trl, grpo_trainer.py, _compute_loss). For A < 0
- * also - max(of this, dual_clip A) (Ye et al. 2020, eq. 3; verl, core_algos.py, compute_policy_loss). */
+ * with dual_clip: - max(min(ratio A, clip(ratio) A), dual_clip A) (Ye et al. 2020, eq. 3; verl,
+ * core_algos.py, compute_policy_loss). */
 static tri_surrogate clipped(const tri_algo_opt *o, double ratio, double adv) {
   double        bound = 0;
   tri_surrogate s = {.clipped = true};

@@ -36,8 +36,8 @@ void tri_pause_wake(_Atomic uint64_t *flag);
 /* Waits for the request. With moves_data it does not sleep, because MPI moves parts of the data only while
  * the rank calls it. Returns MPI's code, as MPI_Wait does. */
 int tri_pause_mpi(MPI_Request *request, bool moves_data);
-/* These act as the MPI calls of the same names. A rank does not sleep if the message is larger than MPI sends
- * at once. */
+/* Collective over comm. These act as the MPI calls of the same names. A rank does not sleep if the message is
+ * larger than MPI sends at once. */
 int tri_pause_bcast(void *buf, int n, MPI_Datatype t, int root, MPI_Comm comm);
 int tri_pause_all_reduce(void *x, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm);
 int tri_pause_all_gather(const void *x, int n, MPI_Datatype t, void *all, MPI_Comm comm);

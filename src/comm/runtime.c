@@ -304,8 +304,8 @@ static void tune_mpi(void) {
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
   if (one_node) {
     setenv("OMPI_MCA_pml", "ob1", 0);
-    setenv("OMPI_MCA_btl", "self,vader,tcp", 0); /* tcp serves a node with a full /dev/shm, which vader cannot
-                                                  * use */
+    /* tcp serves a node with a full /dev/shm, which vader cannot use */
+    setenv("OMPI_MCA_btl", "self,vader,tcp", 0);
   }
 #else
   (void)one_node;
@@ -469,9 +469,7 @@ static tri_status open_runtime(int ranks_per_node, tri_runtime *out) {
   TRI_TRY_DONE(find_quota(out));
   if (fate_comm == MPI_COMM_NULL) TRI_MPI_DONE(MPI_Comm_dup(MPI_COMM_WORLD, &fate_comm));
 done:
-  if (st == TRI_EARG)
-    tri_runtime_close(out); /* other errors leave MPI up, since its end could wait for
-                                               * others */
+  if (st == TRI_EARG) tri_runtime_close(out); /* others leave MPI up, since its end could wait for ranks */
   return st;
 }
 

@@ -116,15 +116,15 @@ static size_t place(tri_ledger *l, int kind, char *base) {
 }
 
 /* One kind of memory, of a GPU or of the host. */
-typedef struct workspace {
+typedef struct pool {
   const tri_device_ops *ops; /* its owner, with d */
   tri_device           *d;
   size_t                planned, beside;
   const char           *what, *whose; /* " on the GPU" or empty; the user of `beside` */
   const char           *limit;        /* a limit below the machine's memory, or NULL */
-} workspace;
+} pool;
 
-static tri_status check_one(const tri_ledger *l, const workspace *r, int ranks) {
+static tri_status check_one(const tri_ledger *l, const pool *r, int ranks) {
   size_t   bytes_free, bytes_total;
   tri_text table = {0}, head = {0};
   char     planned[TRI_CELL_BYTES], beside[TRI_CELL_BYTES], left[TRI_CELL_BYTES];
@@ -156,15 +156,14 @@ tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, tri_ledger_besid
                             const char *host_limit, int sharers, int machine_ranks) {
   size_t                on_device = peak_of(l, TRI_MEM_DEVICE);
   const tri_device_ops *host_ops = tri_device_find(tri_device_host());
-  const workspace       gpu = {d->ops, d, on_device, beside.device, " on the GPU", "its libraries", NULL};
-  workspace host = {d->ops,    d, peak_of_all(l), beside.host, "", "libraries and buffers beside it",
-                    host_limit};
+  const pool            gpu = {d->ops, d, on_device, beside.device, " on the GPU", "its libraries", NULL};
+  pool host = {d->ops, d, peak_of_all(l), beside.host, "", "libraries and buffers beside it", host_limit};
 
   if (!tri_device_is_gpu(d)) return check_one(l, &host, sharers);
   TRI_TRY(check_one(l, &gpu, sharers));
   TRI_ASSERT(host_ops);
-  host = (workspace){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " in host memory",
-                     host.whose, host_limit};
+  host = (pool){host_ops,   NULL,      peak_of_all(l) - on_device, beside.host, " in host memory",
+                host.whose, host_limit};
   return check_one(l, &host, machine_ranks);
 }
 

@@ -13,7 +13,7 @@ int64_t tri_sampler_most(const tri_device *d, int64_t n) {
   return n > TRI_SAMPLER_SEQUENCES && !tri_device_is_gpu(d) ? TRI_SAMPLER_SEQUENCES : n;
 }
 
-/* Sums the device bytes planned for the rollout phase. */
+/* Sums the device bytes planned for the rollout phase and for always. */
 static tri_status planned(const tri_ledger *l, int64_t *bytes) {
   tri_ledger_row *row = NULL;
   int             n;

@@ -32,9 +32,9 @@ typedef struct tri_model_opt {
   tri_shard_plan         plan;
   tri_place              place;
   bool                   train, rollout; /* backward is needed, generation is needed */
-  bool                   any_order;      /* sums of products in any order (kernels.h) */
-  int64_t                offload;        /* see params.h */
-  double                 ema_beta;       /* decay of the average of trained weights (params.h), or 0 */
+  bool                   any_order; /* sums of products in any order (kernels.h), so no tri_model_check */
+  int64_t                offload;   /* see params.h */
+  double                 ema_beta;  /* decay of the average of trained weights (params.h), or 0 */
   tri_lora               lora; /* With rank 0 the weights learn. Else they are frozen, and the adapters and a
                                 * scalar head learn */
   bool                   recompute;        /* keep only each layer's input for backward */
@@ -86,7 +86,7 @@ typedef struct tri_rows_out {
  * backward are kept. */
 TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
                                          tri_rows_out *out, tri_stream *s);
-/* The place of the first NaN or Inf in a forward pass. It is the first of several rows. */
+/* The place of the first NaN or Inf in a forward pass. Of several such rows it is the first. */
 typedef struct tri_model_nonfinite {
   const char *unit;  /* "embedding", "layer 3" or "head", NULL if all is finite */
   int         seq;   /* sequence of the batch */

@@ -122,7 +122,7 @@ static void say(const tri_params *p, const found *f, double learning_rate) {
     tri_warn_like(
         &idle,
         "%d of %d tensors of the %s got no gradient in the first optimizer step, first %s. This happens if "
-        "the next tensor in the forward pass is all 0. Check the weights.",
+        "a tensor that its output goes through is all 0. Check the weights.",
         f->n_idle, f->n_tensor, p->opt.label, f->first_idle);
   if (f->n_stuck && learning_rate >= SURE_RATE)
     tri_warn_like(

@@ -28,7 +28,7 @@ typedef struct tri_loss_scale {
 void tri_loss_scale_begin(tri_loss_scale *s, const tri_loss_scale_opt *opt, tri_dtype dtype);
 /* True if the scale can still be lowered after an overflow. */
 bool tri_loss_scale_yields(const tri_loss_scale *s, const tri_loss_scale_opt *opt);
-/* Sets the scale of the next update after a finite or infinite gradient. */
+/* Sets the scale of the next update. `finite`: this update's gradient had no NaN or Inf. */
 void tri_loss_scale_follow(tri_loss_scale *s, const tri_loss_scale_opt *opt, bool finite);
 
 #endif

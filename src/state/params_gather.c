@@ -151,7 +151,7 @@ static tri_status make_forms(tri_params *p, unit *u, slot *sl, int use, tri_stre
 
   if (whole) return TRI_OK;
   if (w) {
-    tri_rank_status_carry(p->opt.label, u->spec->name, "room for packed weights");
+    tri_rank_status_carry(p->opt.label, u->spec->name, "space for packed weights");
     TRI_TRY(tri_segment_wait(w, sl->freed));
   }
   TRI_TRY(pack_unit(p, u, sl, flat_of(p, u, sl), use, s));

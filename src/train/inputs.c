@@ -351,7 +351,7 @@ static void plan_split(tri_trainer *t) {
                                   .max_tokens = t->plan.packed};
 }
 
-enum { PACKED_MOST = 16384 }; /* fixed by the interface. Longer passes hardly speed up products */
+enum { PACKED_MOST = 16384 }; /* specified: interface. Longer passes hardly speed up products */
 
 /* Sets the size of micro-batches in tokens. If the deck gives neither samples nor tokens of a pass, the size
  * is the largest that fits into memory (trainer.c). A resumed run of an earlier version without this number

@@ -111,10 +111,9 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
     tri_warn(
         "endless_conversations",
         "%s: %lld of %lld conversations have no end token after the answer as the chat template %s writes "
-        "them. "
-        "The model learns no end and will not stop by itself. Let the template write {{ eos_token }} after "
-        "each "
-        "answer, inside {%% generation %%} if it has that, or name another template with data.chat_template.",
+        "them. The model learns no end and will not stop by itself. Let the template write {{ eos_token }} "
+        "after each answer, inside {%% generation %%} if it has that, or name another template with "
+        "data.chat_template.",
         file, (long long)tri_dataset_stats(d)->n_endless, (long long)tri_dataset_stats(d)->n_conversation,
         tri_chat_name(chat));
   if (!end) return TRI_OK;

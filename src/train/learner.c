@@ -16,7 +16,7 @@
 
 /* ---- sources ---- */
 
-/* True if the folder exists, but lacks files of every model. */
+/* True if the folder exists, but lacks files that every model has. */
 static bool lacks_model(const char *folder) {
   bool weights =
       tri_file_in(folder, "model.safetensors") || tri_file_in(folder, "model.safetensors.index.json");
@@ -316,7 +316,7 @@ static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
   TRI_FAIL(TRI_ECONFIG, "%s: the %s%s has a vocabulary of %d, but the policy's has %d%s%s", l->key, l->name,
            l == &t->learner[TRI_CRITIC] && !l->path[0] ? " that starts from it" : "", own, policy,
            scores ? ". It must know all of the policy's tokens." : "",
-           l == &t->learner[TRI_CRITIC] && !l->path[0] ? "; critic.path can name another model" : "");
+           l == &t->learner[TRI_CRITIC] && !l->path[0] ? " critic.path can name another model." : "");
 }
 
 static tri_status open_reference(tri_trainer *t, tri_learner *l) {
@@ -331,7 +331,7 @@ static tri_status check_family(const tri_trainer *t, const tri_learner *l) {
 
   if (!strcmp(own, policy)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: the %s is a %s, but the policy is a %s. Both must be of one family.%s", l->key,
-           l->name, own, policy, l->path[0] ? "" : "; critic.path can name another model");
+           l->name, own, policy, l->path[0] ? "" : " critic.path can name another model.");
 }
 
 /* Opens the critic of a checkpoint if it has one, else the model itself. */

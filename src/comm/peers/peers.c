@@ -281,7 +281,7 @@ static void warn_unheard(tri_group *g) {
                       g->heard ? "its heartbeats stopped" : "no heartbeat came",
                       (unsigned)(((r->info[r->rank].port & 0xff) << 8) | r->info[r->rank].port >> 8),
                       r->info[r->rank].host,
-                      g->heard ? "ends if these ranks stop coming to collectives"
+                      g->heard ? "run.timeout_s ends it if these ranks stop coming to collectives"
                                : "only run.timeout_s can end it for these ranks") == TRI_OK)
     warn("unheard_node", &r->info[g->member[0]], NULL, 0, words.data);
   tri_text_free(&words);
