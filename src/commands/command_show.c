@@ -44,9 +44,9 @@ static tri_status run(int argc, char **argv, int *code) {
   tri_flag flag[] = {
       {"--step", TRI_FLAG_I64, &q.opt.step, 0, 9e18, "N", "answers of step N (default the newest saved one)"},
       {"--best", TRI_FLAG_I64, &q.best, 1, TRI_SHOW_ANSWERS_MOST, "N",
-       "show the N answers with the highest reward"},
+       "show the N answers with the highest reward, of the newest saved step or of --step"},
       {"--worst", TRI_FLAG_I64, &q.worst, 1, TRI_SHOW_ANSWERS_MOST, "N",
-       "show the N answers with the lowest reward"},
+       "show the N answers with the lowest reward, of the newest saved step or of --step"},
       {"--cut", TRI_FLAG_I64, &q.cut, 1, TRI_SHOW_ANSWERS_MOST, "N",
        "show the first N answers cut at the length limit"},
       {"--prompt", TRI_FLAG_I64, &q.opt.prompt, 0, 9e18, "ID",

@@ -110,7 +110,7 @@ static const tri_metric_row table[] = {
    "It falls as answers become alike. If it is near 0 early, raise algo.entropy_coef, rollout.temperature or algo.clip_eps_high."},
   {"entropy_coef", NULL, KL, "", "weight of the entropy term, if it adapts", "It moves towards algo.adaptive_entropy_target."},
   {"sampler_gap_max_nats", "gap", KL, "nats", "largest difference between sampler's and trainer's log-probability of an answer token, before the first update",
-   "It is 0, because both use the same kernels. With run.sampler rescore or trust replayed answers or other weights raise it."},
+   "It is 0, because both use the same kernels. With run.sampler exact, a difference stops the run. With rescore or trust, replayed answers or other weights raise it."},
   {"response_length_mean_tokens", "len", LENGTH, "tokens", "mean length of the answers, their end token included",
    "It follows the reward. If it falls fast, check the rewards of short answers."},
   {"truncated_ratio", "cut", LENGTH, "share", "share of answers cut off at rollout.max_response_length",

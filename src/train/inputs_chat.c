@@ -112,8 +112,8 @@ tri_status tri_inputs_say_chat(const tri_trainer *t, const tri_dataset *d, const
         "endless_conversations",
         "%s: %lld of %lld conversations have no end token after the answer as the chat template %s writes "
         "them. The model learns no end and will not stop by itself. Let the template write {{ eos_token }} "
-        "after each answer, inside {%% generation %%} if it has that, or name another template with "
-        "data.chat_template.",
+        "after each answer, inside {%% generation %%} if it has that. If tokenizer_config.json names no "
+        "eos_token, write the token itself. Or name another template with data.chat_template.",
         file, (long long)tri_dataset_stats(d)->n_endless, (long long)tri_dataset_stats(d)->n_conversation,
         tri_chat_name(chat));
   if (!end) return TRI_OK;
