@@ -122,7 +122,7 @@ check_lines() {
 # Checks that comments tell if a function is collective. This holds for each function in a header that takes a communicator, or
 # that may fail and could have one. Its comment needs a sentence beginning with Collective, Not collective or Pure. A comment
 # holds for the declarations below it up to the next blank line or comment. A comment with "all that follow" holds for the
-# paragraph below it, and at the head of a file for the whole file.
+# paragraph below it, and at the head of a file for all functions of the file that take no communicator.
 check_comments() {
   awk "$c_lines"'
   function says_it(text) { return text ~ /(^|[.:;!?)] +)(Collective|Not collective|Pure)([^a-z]|$)/ }
@@ -137,7 +137,7 @@ check_comments() {
   function judge(text) {
     if (text !~ /\(/ || text ~ /^ *typedef /) return
     declared = 1
-    if (whole || section || says_it(note)) return
+    if ((whole && text !~ /\((.*[^A-Za-z0-9_])?tri_comm *\*/) || section || says_it(note)) return
     if (text ~ /\((.*[^A-Za-z0-9_])?tri_comm *\*/) at_once[++n_silent] = 1
     else if (text !~ /(^|[^A-Za-z0-9_])TRI_CHECKED[^A-Za-z0-9_]/) return
     else n_silent++
