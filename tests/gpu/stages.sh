@@ -45,7 +45,7 @@ job_machine() {
   else
     touch "$work/has_nccl"
   fi
-  row "a first step on the GPU" "$(verdict $code)" "$(tell $code grep -m 1 'collectives' "$said")"
+  row "a first step on the GPU" "$(verdict $code)" "$(tell $code grep -m 1 'collectives: ' "$said")"
   CUDA_VISIBLE_DEVICES='' TRI_EMULATE_DEVICES=0 run "$bin/trireme" train "$work/grpo.yaml" run.device=cuda run.output="$dir/none"
   code=$?
   grep -q 'shows no GPU' "$said" || code="$code, for another reason"
@@ -232,7 +232,7 @@ gap_row() { # row's name, folder, exit code
   local gap
   (($3 == 0)) || { fell "$1" "$3"; return; }
   gap=$(numbers "$2/metrics.jsonl" sampler_gap_max_nats | sort -g | tail -n 1)
-  if grep -q 'exact.*rescore' "$said" && [[ $gap =~ ^[0-9] ]]; then
+  if grep -q '"code": "sampler_rescores"' "$2/run.jsonl" && [[ $gap =~ ^[0-9] ]]; then
     row "$1" passed "fell back to rescore, with its warning: largest gap $gap nats"
   else
     [[ $gap = 0 ]]
