@@ -42,7 +42,7 @@ static void ends(int want, const char *command, int errors, const char *const *p
   if (code != want || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
   assert_string_equal(cli_out, "");
   assert_false(cli_exists("bad"));
-  snprintf(count, sizeof count, "%d", errors);
+  snprintf(count, sizeof count, "%d error%s", errors, errors == 1 ? "" : "s");
   cli_says_at(cli_err, "trireme: ", CLI_FACTS(count), command, 0);
   for (int i = 0; i < n_part; i++) has_facts(part[i]);
 }
@@ -58,7 +58,7 @@ static void a_good_deck_gets_its_summary(void **state) {
   has_facts("data.train|24");
   has_facts("16 = 8 x 2 x 1");
   has_facts("MiB|rollout|learn");
-  has_facts("grpo.yaml|1");
+  has_facts("grpo.yaml|1 rank");
   assert_false(cli_exists("bad"));
   cli_succeeds(ONE GRPO CHECK " --ranks 2");
   cli_shows(cli_err, "16 = 8 x 1 x 2");
@@ -292,11 +292,11 @@ static void no_mpi_is_started(void **state) {
   (void)state;
   cli_succeeds(
       "OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=3 " ONE GRPO CHECK);
-  has_facts("grpo.yaml|1|--ranks");
+  has_facts("grpo.yaml|1 rank|--ranks");
   cli_succeeds("PMI_RANK=0 PMI_SIZE=2 " ONE GRPO CHECK);
-  has_facts("grpo.yaml|2");
+  has_facts("grpo.yaml|2 ranks");
   cli_succeeds(TWO GRPO CHECK);
-  has_facts("grpo.yaml|2");
+  has_facts("grpo.yaml|2 ranks");
   assert_int_equal(cli_saying(cli_err, "grpo.yaml"), 1); /* said once */
 }
 
@@ -506,6 +506,7 @@ static void links_of_the_output_are_looked_at(void **state) {
   cli_sh("rm old/log.txt && mkdir old/log.txt");
   ends(74, ONE SFT "run.output=old" CHECK, 1, file, 1);
   cli_refuses(74, ONE SFT "run.output=old", "check_file", "run.output", "old/log.txt");
+  assert_null(strstr(cli_err, "link"));
   assert_true(cli_exists("old/metrics.jsonl") && !cli_exists("old/metrics.jsonl.before-1"));
 }
 
