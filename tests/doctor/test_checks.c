@@ -144,7 +144,7 @@ static void devices(void **state) {
   end(x);
   x = begin();
   x->f[2].gpu.uuid[0] = x->f[2].gpu.model[0] = '\0';
-  finds(x, 1, "device", TRI_LEVEL_ERROR, "rank 0 on n1 and rank 1 (task 2) on n2", "H100 GPU",
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "rank 0 on n1 and rank 1 (task 2) on n2", "H100 no GPU",
         "run.device: cpu");
   end(x);
   x = begin();
