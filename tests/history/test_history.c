@@ -414,9 +414,9 @@ static void too_many_names_are_foreign(void **state) {
 static void what_is_no_run_is_refused(void **state) {
   (void)state;
   expect_message(tri_history_open(folder, &h), "check_folder() metrics.jsonl run.jsonl deck.yaml");
-  expect_message(tri_history_open(in("nowhere"), &h), "check_folder() nowhere run.output");
+  expect_message(tri_history_open(in("nowhere"), &h), "check_folder() nowhere No such file run.output");
   put("file", "x");
-  expect_message(tri_history_open(in("file"), &h), "check_folder() file run.output !nowhere");
+  expect_message(tri_history_open(in("file"), &h), "check_folder() file run.output !such");
   assert_int_equal(mkfifo(in("metrics.jsonl"), 0600), 0);
   expect_message(tri_history_open(folder, &h), "check_regular() metrics.jsonl pipe");
   unlink(in("metrics.jsonl"));

@@ -323,7 +323,8 @@ static void refused(void **state) {
       {"{{ x + 1 }}", NULL, NULL, "tri_jundefined_fail() 1 x !None !dict"},
       {"{{ 1 + 'a' }}", NULL, NULL, "unsupported() 1 int str"},
       {"{{ 'a' + 1 }}", NULL, NULL, "add() 1 str int"},
-      {"{{ raise_exception('Only \"user\" please') }}", NULL, NULL, "raise_exception() 1"},
+      {"{{ raise_exception('Only \"user\" please') }}", NULL, NULL,
+       "raise_exception() 1 Only \"user\" please"},
       {"{{ (l|first).x }}", "{\"l\": []}", NULL, "tri_jundefined_fail() 1 !list !None"},
   };
 

@@ -712,8 +712,8 @@ static void test_foreign_file(void **state) {
 
   (void)state;
   assert_int_equal(tri_tokenizer_open_text("file.json", pointer, sizeof pointer - 1, &t), TRI_EINPUT);
-  expect_refusal("parse_json() LFS");
-  expect_refusal("parse_json() LFS");
+  expect_refusal("parse_json() file.json LFS");
+  expect_refusal("git lfs pull");
   tri_error_clear();
 }
 
