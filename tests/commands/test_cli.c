@@ -317,7 +317,7 @@ static void missing_files_are_named(void **state) {
   cli_tells("(data.train)");
   cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl", strerror(ENOENT));
   cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", "(model.config");
-  cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
+  cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", strerror(ENOENT));
   cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
   cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: ", " --local-dir");
   cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B: ", " --local-dir");
@@ -328,17 +328,18 @@ static void missing_files_are_named(void **state) {
   cli_sh("cp model/config.json lacking");
   cli_fails(64, ONE "generate lacking hi --max-new 4", "lacking", "save_pretrained(FOLDER)");
   cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
-  cli_fails(64, ONE SFT "run.resume=nope", "nope", NULL);
-  cli_fails(64, ONE "generate nope hi", "nope", NULL);
-  cli_fails(64, TWO "generate nope hi", "nope", NULL);
-  cli_fails(64, ONE "generate model --prompts nope.jsonl --max-new 4", "nope.jsonl", NULL);
-  cli_fails(64, ONE "score nope sft.jsonl", "nope", NULL);
-  cli_fails(64, ONE "score model nope.jsonl", "nope.jsonl", NULL);
-  cli_fails(64, ONE "eval model --data nope.jsonl --reward exact --max-new 4", "nope.jsonl", NULL);
-  cli_fails(64, ONE "tokenize nope", "nope", NULL);
-  cli_fails(64, ONE "tokenize model nope.jsonl", "nope.jsonl", NULL);
+  cli_fails_in(64, ONE SFT "run.resume=nope", "find_resume", "run.resume");
+  cli_fails_in(64, ONE "generate nope hi", "tri_source_missing", "nope: ");
+  cli_fails_in(64, TWO "generate nope hi", "tri_source_missing", "nope: ");
+  cli_fails(64, ONE "generate model --prompts nope.jsonl --max-new 4", "nope.jsonl", strerror(ENOENT));
+  cli_fails_in(64, ONE "score nope sft.jsonl", "tri_source_missing", "nope: ");
+  cli_fails(64, ONE "score model nope.jsonl", "nope.jsonl", strerror(ENOENT));
+  cli_fails(64, ONE "eval model --data nope.jsonl --reward exact --max-new 4", "nope.jsonl",
+            strerror(ENOENT));
+  cli_fails_in(64, ONE "tokenize nope", "tri_source_missing", "nope: ");
+  cli_fails(64, ONE "tokenize model nope.jsonl", "nope.jsonl", strerror(ENOENT));
   cli_fails(64, ONE "inspect nope", "nope: ", strerror(ENOENT));
-  cli_fails(64, ONE "export nope x", "nope", NULL);
+  cli_fails_in(64, ONE "export nope x", "work", "nope: ");
   cli_fails(64, ONE "export model x", "model: ", "MANIFEST.json");
   cli_tells("checkpoints/LATEST");
   cli_fails(64, ONE "inspect .", ".", NULL);
@@ -349,9 +350,9 @@ static void unreadable_files_are_named(void **state) {
   cli_fails_in(64, ONE "train .", "check_regular", ".: ");
   cli_fails_in(64, ONE SFT "data.train=model", "check_regular", "model: ");
   cli_tells("data.train");
-  cli_fails(64, ONE SFT "model.tokenizer=model", "model", NULL);
+  cli_fails_in(64, ONE SFT "model.tokenizer=model", "check_regular", "model: ");
   cli_sh("mkdir -p odd && cp -r model/* odd && rm odd/model.safetensors && mkdir -p odd/model.safetensors");
-  cli_fails(64, ONE LOAD "model.path=odd", "odd/model.safetensors", NULL);
+  cli_fails_in(64, ONE LOAD "model.path=odd", "check_regular", "odd/model.safetensors");
   if (geteuid() == 0) return; /* root reads everything */
   cli_sh("cp sft.jsonl locked.jsonl && chmod 0 locked.jsonl");
   cli_fails(64, ONE SFT "data.train=locked.jsonl", "locked.jsonl", strerror(EACCES));
@@ -394,7 +395,7 @@ static void unwritable_output_is_named(void **state) {
   (void)state;
   cli_write("plain", "");
   cli_fails(74, ONE SFT "run.output=plain/x", "run.output: ", "plain/x");
-  cli_fails(74, TWO SFT "run.output=plain/x", "plain/x", NULL);
+  cli_fails_in(74, TWO SFT "run.output=plain/x", "check_folder", "run.output");
   cli_fails_in(74, ONE SFT "run.output=plain", "check_folder", "run.output");
   cli_tells(" plain ");
   cli_fails_in(74, TWO SFT "run.output=plain/", "check_folder", "run.output");
@@ -402,8 +403,8 @@ static void unwritable_output_is_named(void **state) {
   cli_fails(64, TWO SFT "run.output=model", "run.output: model ", "config.json");
   cli_succeeds(ONE "export run above/it//x/"); /* folders above it are made, as those of run.output are */
   assert_true(cli_exists("above/it/x/model.safetensors"));
-  cli_fails(74, ONE "export run plain/x", "plain/x", NULL);
-  cli_fails(64, ONE "export run plain", "plain", NULL);
+  cli_fails_in(74, ONE "export run plain/x", "make_tmp", "plain/x");
+  cli_fails_in(64, ONE "export run plain", "tri_folder_is_empty", "plain: ");
   cli_fails_in(64, ONE "export run model", "check_free", " model: ");
   cli_fails(74, ONE "inspect run >/dev/full", strerror(ENOSPC), NULL);
   cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", strerror(ENOSPC), NULL);
@@ -553,13 +554,14 @@ static void empty_data_is_refused(void **state) {
   (void)state;
   cli_write("none.jsonl", "");
   cli_write("blank.jsonl", "\n  \n");
-  cli_fails(64, ONE SFT "data.train=none.jsonl", "none.jsonl", NULL);
-  cli_fails(64, TWO SFT "data.train=none.jsonl", "none.jsonl", NULL);
-  cli_fails(64, ONE SFT "data.train=blank.jsonl", "blank.jsonl", NULL);
-  cli_fails(64, ONE GRPO "data.eval=none.jsonl eval.steps=1", "none.jsonl", NULL);
-  cli_fails(64, ONE "score model none.jsonl", "none.jsonl", NULL);
-  cli_fails(64, ONE "generate model --prompts none.jsonl --max-new 4", "none.jsonl", NULL);
-  cli_fails(64, ONE "eval model --data none.jsonl --reward exact --max-new 4", "none.jsonl", NULL);
+  cli_fails_in(64, ONE SFT "data.train=none.jsonl", "tri_dataset_finish", "none.jsonl");
+  cli_fails_in(64, TWO SFT "data.train=none.jsonl", "tri_dataset_finish", "none.jsonl");
+  cli_fails_in(64, ONE SFT "data.train=blank.jsonl", "tri_dataset_finish", "blank.jsonl");
+  cli_fails_in(64, ONE GRPO "data.eval=none.jsonl eval.steps=1", "tri_dataset_finish", "(data.eval)");
+  cli_fails_in(64, ONE "score model none.jsonl", "tri_dataset_finish", "none.jsonl");
+  cli_fails_in(64, ONE "generate model --prompts none.jsonl --max-new 4", "tri_dataset_finish", "none.jsonl");
+  cli_fails_in(64, ONE "eval model --data none.jsonl --reward exact --max-new 4", "tri_dataset_finish",
+               "none.jsonl");
 }
 
 static void long_prompts_are_refused(void **state) {
@@ -690,24 +692,24 @@ static void truncated_weights_are_refused(void **state) {
 static void broken_tokenizers_are_refused(void **state) {
   (void)state;
   cli_sh("head -c 1000 tokenizer.json >tk.json");
-  cli_fails(64, ONE SFT "model.tokenizer=tk.json", "tk.json", NULL);
-  cli_fails(64, TWO SFT "model.tokenizer=tk.json", "tk.json", NULL);
+  cli_fails_in(64, ONE SFT "model.tokenizer=tk.json", "parse_json", "tk.json:1: ");
+  cli_fails_in(64, TWO SFT "model.tokenizer=tk.json", "parse_json", "tk.json:1: ");
   cli_sh("sed 's/\"BPE\"/\"WordPiece\"/' tokenizer.json >tk.json");
   cli_fails(64, ONE SFT "model.tokenizer=tk.json", "tk.json", "WordPiece");
   cli_sh("sed 's/257/200/; s/256/100/' config.json >small.json");
   cli_fails(64, ONE SFT "model.config=small.json", "vocab_size", "200");
   cli_sh("rm -rf broken && cp -r model broken && echo '{}' >broken/tokenizer.json");
-  cli_fails(64, ONE "tokenize broken text.jsonl", "broken/tokenizer.json", NULL);
-  cli_fails(64, ONE "generate broken hi --max-new 4", "broken/tokenizer.json", NULL);
+  cli_fails_in(64, ONE "tokenize broken text.jsonl", "load_model", "broken/tokenizer.json");
+  cli_fails_in(64, ONE "generate broken hi --max-new 4", "load_model", "broken/tokenizer.json");
   cli_sh("rm broken/tokenizer.json");
-  cli_fails(64, ONE "tokenize broken text.jsonl", "tokenizer.json", NULL);
-  cli_fails(64, ONE "generate broken hi --max-new 4", "tokenizer", NULL);
+  cli_fails_in(64, ONE "tokenize broken text.jsonl", "open_tokenizer", "tokenizer.json");
+  cli_fails_in(64, ONE "generate broken hi --max-new 4", "read_texts", "tokenizer.json");
 }
 
 static void broken_configs_are_refused(void **state) {
   (void)state;
   cli_sh("head -c 100 config.json >c.json");
-  cli_fails(64, ONE SFT "model.config=c.json", "c.json", NULL);
+  cli_fails_in(64, ONE SFT "model.config=c.json", "tri_hf_object", "c.json:7: ");
   cli_sh("sed 's/\"llama\"/\"mamba\"/' config.json >c.json");
   cli_fails(64, ONE SFT "model.config=c.json", "mamba", NULL);
   cli_sh("rm -rf broken && cp -r model broken && sed -i 's/\"hidden_size\": 32/\"hidden_size\": 40/' "

@@ -29,7 +29,7 @@ static void a_template_must_be_known(void **state) {
   cli_fails(64, ONE "generate model a --chat-template phi", "--chat-template", " auto|none|chatml|");
   cli_tells(" phi");
   cli_fails(64, ONE "generate model a --apply-chat-template --chat-template no/phi.jinja", "no/phi.jinja",
-            NULL);
+            strerror(ENOENT));
   cli_fails(64, TWO SFT "data.train=talk.jsonl", "talk.jsonl:1: ", "data.chat_template: chatml|");
   cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=phi", "data.chat_template", "chatml");
   cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=no.jinja", "no.jinja",

@@ -79,7 +79,7 @@ static void refused(void **state) {
     cli_says(cli_out, "error", "device", "run.device: cuda");
     assert_null(strstr(cli_out, "MPI_Init"));
   }
-  cli_fails(64, ONE "doctor absent.yaml", "absent.yaml", NULL);
+  cli_refuses(64, ONE "doctor absent.yaml", "open_to_read", "absent.yaml", strerror(ENOENT));
   cli_refuses(64, ONE "doctor run.device=cpu", "doctor", "run.device=cpu", "trireme doctor");
   cli_refuses(64, ONE "doctor --timeout 61", "set", "--timeout 61", "1", "60");
 }

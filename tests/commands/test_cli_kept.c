@@ -124,7 +124,8 @@ static void no_file_is_overwritten(void **state) {
               "--output link");
   cli_refuses(74, TWO "eval model --data rl.jsonl --reward exact --output no/such", "tri_pieces_begin_named",
               "no/such", strerror(ENOENT));
-  cli_fails(64, ONE "eval model --data none.jsonl --reward exact --output kept", "none.jsonl", NULL);
+  cli_fails(64, ONE "eval model --data none.jsonl --reward exact --output kept", "none.jsonl",
+            strerror(ENOENT));
   assert_false(cli_exists("kept"));
   cli_sh("test $(cat there) = mine && test -p pipe && test ! -e nowhere");
 }

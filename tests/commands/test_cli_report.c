@@ -363,19 +363,20 @@ static void test_refusals(void **state) {
   char before[CLI_TEXT_BYTES], after[CLI_TEXT_BYTES];
 
   (void)state;
-  cli_fails(64, REPORT, "OUTPUT", NULL);
-  cli_fails(64, REPORT "nowhere", "nowhere", NULL);
-  cli_fails(64, REPORT "model", "model", NULL);
+  cli_refuses(64, REPORT, "tri_flags_need", "OUTPUT", "trireme report OUTPUT");
+  cli_refuses(64, REPORT "nowhere", "check_folder", "nowhere", strerror(ENOENT));
+  cli_refuses(64, REPORT "model", "check_folder", "model", "metrics.jsonl");
   assert_int_equal(cli_run(REPORT "nowhere run"), 64);
   cli_says(cli_err, "warning", "nowhere", strerror(ENOENT), "run.output");
   assert_int_equal(cli_count_facts(cli_err, "trireme: ", CLI_FACTS("1", "2")), 1);
   cli_shows(cli_out, "run");
   cli_read("run/metrics.jsonl", before);
-  cli_fails(64, REPORT "run --html run/metrics.jsonl", "--html run/metrics.jsonl", NULL);
+  cli_refuses(64, REPORT "run --html run/metrics.jsonl", "check_page", "--html run/metrics.jsonl");
   cli_read("run/metrics.jsonl", after);
   assert_string_equal(before, after);
-  cli_fails(64, REPORT "run --html model", "model", NULL);
-  cli_fails(74, REPORT "run --html nowhere/page.html", "nowhere/page.html", NULL);
+  cli_refuses(64, REPORT "run --html model", "check_regular", "model");
+  cli_refuses(74, REPORT "run --html nowhere/page.html", "tri_pieces_begin_named", "nowhere/page.html",
+              strerror(ENOENT));
   cli_refuses(64, REPORT "run run run run run run run run run run run run run run run run run run run", "run",
               "19", "18");
   cli_write("page", "<!DOCTYPE html>\n<html><head>the user's own</head></html>\n");
