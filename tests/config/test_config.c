@@ -152,7 +152,7 @@ static void test_flat_deck(void **state) {
   for (const char *at = errors.text.data; (at = strstr(at, "gradient_checkpointing")) != NULL; at++) lines++;
   assert_int_equal(lines, 1);
   tri_text_free(&notes);
-  tri_text_free(&errors.text);
+  tri_errors_free(&errors);
   tri_config_free(&c);
 }
 
