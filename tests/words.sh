@@ -210,7 +210,7 @@ awk -v since="$since" -v rows="$rows" -v worst="$worst" '
     for (out = ""; (at = index(line, "`")) > 0; line = substr(line, at + 1)) { # code in backticks is one word
       out = out (in_code ? hide(substr(line, 1, at - 1)) : substr(line, 1, at - 1)); in_code = !in_code
     }
-    line = out (in_code ? "" : line) # of code over two lines the second part
+    line = out (in_code ? "" : line) # where code spans two lines, the second part stays
     gsub(/\]\([^)]*\)/, "", line); gsub(/[\[]|\*\*/, "", line)
     if (line ~ /^ *\|/) {
       end_block()

@@ -128,8 +128,8 @@ TRI_CHECKED tri_status tri_ckpt_rehearse(const char *dir, tri_comm *world, int64
 
 /* Future checkpoints on the disk. */
 typedef struct tri_ckpt_need {
-  int64_t bytes;                /* of one checkpoint */
-  int     files;                /* of one checkpoint, with its folder */
+  int64_t bytes;                /* one checkpoint's bytes */
+  int     files;                /* one checkpoint's files, with its folder */
   int     sure, most;           /* extra checkpoints at one time: surely, at most */
   int     sure_of_1, most_of_1; /* the same if checkpoint.save_total_limit were 1 */
 } tri_ckpt_need;

@@ -34,7 +34,7 @@ typedef struct tri_ckpt_file {
 /* The contents of MANIFEST.json. Zero-initialise it. tri_ckpt_manifest_free leaves it zeroed. */
 typedef struct tri_ckpt_manifest {
   int64_t         step, state_bytes;
-  uint64_t        metadata_hash; /* of all bytes of state.h5 outside the tensors */
+  uint64_t        metadata_hash; /* covers all bytes of state.h5 outside the tensors */
   char            program[64];
   tri_text        record; /* see tri_ckpt_put_record; one line of JSON, or empty */
   int             n_file, n_entry;
@@ -82,7 +82,7 @@ double tri_ckpt_stream_lasted_s(const tri_ckpt_stream *s);
 void tri_ckpt_stream_close(tri_ckpt_stream **s);
 
 struct tri_ckpt_reader {
-  char              folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES]; /* path: of state.h5 */
+  char              folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES]; /* path names state.h5 */
   tri_ckpt_manifest m;
   tri_ckpt_entry  **order; /* [m.n_entry] sorted by group and name; points into m.entry */
   hid_t             file, state;

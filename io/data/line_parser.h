@@ -52,7 +52,7 @@ typedef struct tri_line_parser {
   int64_t          n_prompt; /* the first tokens of both sides */
   float            value;    /* a pair's margin, a label */
   tri_conversation conversation;
-  tri_bad_lines    bad;                    /* of the current file */
+  tri_bad_lines    bad;                    /* bad lines in the current file */
   int64_t          n_bad;                  /* lines of all files */
   bool             model_lacks, said_lack; /* the model lacks something for the line; one was reported */
   int              file;                   /* index of the file */

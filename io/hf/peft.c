@@ -19,7 +19,7 @@ static const char *const fields[] = {
     "init_lora_weights", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "inference_mode",
     "peft_version", "megatron_core", "layers_pattern", "runtime_config", "qalora_group_size",
     "ensure_weight_tying", "eva_config", "exclude_modules",
-    /* of older ms-swift, for training */
+    /* older ms-swift writes these, for training */
     "lora_dtype", "lorap_lr_ratio", "lorap_emb_lr"};
 
 static bool is_field(const char *name) {
@@ -142,7 +142,7 @@ static tri_status refuse_target(const char *file, const json_t *item) {
 /* ---- choosing modules, as in peft/tuners/tuners_utils.py, check_target_module_exists ---- */
 
 enum { MOST_PATTERN = 1 << 14 };                     /* bytes; chosen: ten times the longest known */
-enum { MOST_STEPS = 1 << 20, MOST_HEAP_KIB = 1024 }; /* of one search; chosen */
+enum { MOST_STEPS = 1 << 20, MOST_HEAP_KIB = 1024 }; /* limits of one search; chosen */
 
 /* The value of target_modules or exclude_modules. */
 typedef struct choice {
@@ -150,7 +150,7 @@ typedef struct choice {
   const char       *head;  /* prefix of module names, instead of "model." */
   const json_t     *value; /* a pattern or a list of names */
   bool              all;   /* chooses every module */
-  pcre2_code       *code;  /* of a compiled pattern */
+  pcre2_code       *code;  /* the compiled pattern */
   pcre2_match_data *data;
   bool             *used; /* [entries of the list] */
 } choice;

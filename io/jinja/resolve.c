@@ -9,7 +9,7 @@
 #include "io/jinja/scope.h"
 #include "io/jinja/walk.h"
 
-/* ---- analyze: what a scope knows ---- */
+/* ---- analyze: the names that a scope knows ---- */
 
 typedef struct analysis {
   tri_jtree       *tree;

@@ -278,7 +278,7 @@ const tri_key tri_keys[] = {
   {"algo.kl_where", TRI_KEY_CHOICE, ANSWERS, FIXED, no_kl, AT(algo.opt.kl_where), "loss|reward", "loss", "",
    "Place of the KL term: added to the loss, or subtracted from the reward."},
   {"algo.scale_rewards", TRI_KEY_CHOICE, LISTED, FIXED, NEVER, AT(algo.opt.scale_rewards), "group|batch|none", "group", "",
-   "Standard deviation that divides the advantage: of the group's rewards, of the batch's, or none."},
+   "Divides the advantage by the standard deviation of the group's rewards, of the batch's, or by none."},
   {"algo.advantage_eps", TRI_KEY_F64, LISTED, FIXED, no_scale, AT(algo.opt.advantage_eps), "[0, inf)", "1e-4", "",
    "Added to the standard deviation that divides the advantage."},
   {"algo.gamma", TRI_KEY_F64, LISTED, FIXED, NEVER, AT(algo.opt.gamma), "[0, 1]", "1", "",

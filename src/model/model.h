@@ -86,7 +86,7 @@ typedef struct tri_rows_out {
  * backward are kept. */
 TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
                                          tri_rows_out *out, tri_stream *s);
-/* The place of the first NaN or Inf in a forward pass. Of several such rows it is the first. */
+/* The place of the first NaN or Inf in a forward pass. The first such row counts. */
 typedef struct tri_model_nonfinite {
   const char *unit;  /* "embedding", "layer 3" or "head", NULL if all is finite */
   int         seq;   /* sequence of the batch */

@@ -19,7 +19,7 @@ typedef struct tri_run {
   tri_text          deck;                        /* deck as used */
   tri_text          deck_before; /* rank 0: the checkpoint's deck if it differs from `deck`, else empty */
   tri_text    inputs; /* rank 0: fingerprints of the models and files named by the deck (tri_config_inputs) */
-  int64_t     data_lines, data_hash; /* of data.train, 0 without it */
+  int64_t     data_lines, data_hash; /* data.train's, 0 without it */
   int         lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
   bool        claimed;               /* rank 0: OUTPUT/.start names this start */
   bool        is_held;               /* every rank: the folder exists and belongs to this start */

@@ -30,7 +30,7 @@
 #define LOAD "train sft.yaml model.config=null model.tokenizer=null "
 
 enum { CLI_TEXT_BYTES = 1 << 16 };
-static char cli_root[256], cli_out[CLI_TEXT_BYTES], cli_err[CLI_TEXT_BYTES]; /* of the last command */
+static char cli_root[256], cli_out[CLI_TEXT_BYTES], cli_err[CLI_TEXT_BYTES]; /* the last command's */
 
 static inline void cli_read(const char *path, char text[CLI_TEXT_BYTES]) {
   FILE  *f = fopen(path, "rb");

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-/* True if the object has all members of the other one with equal values. Of "numbers" only the listed ones
- * are compared. */
+/* True if the object has all members of the other one with equal values. "numbers" is compared only in the
+ * listed ones. */
 static inline bool cli_event_has(const json_t *event, const json_t *members) {
   const char *name;
   json_t     *value;

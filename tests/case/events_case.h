@@ -95,7 +95,7 @@ typedef struct events_reading {
   int           n_event, n_start, n_text;
   int           n;
   events_scalar s[EVENTS_MOST];
-  char          text[4096]; /* of the latest event */
+  char          text[4096]; /* the latest event's */
 } events_reading;
 
 /* Reads a Summary.Value. */

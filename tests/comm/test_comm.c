@@ -38,7 +38,7 @@ typedef struct setup {
   tri_device *d;
   tri_stream *s;
   tri_comm   *comm[TRI_SCOPE_COUNT];
-  size_t      bytes;            /* of the arenas */
+  size_t      bytes;            /* an arena's bytes */
   char       *arena;            /* on the host, for the cases */
   char       *far;              /* on the device, copied by the cases */
   void       *block[2], *stage; /* device memory, page-locked memory */

@@ -138,7 +138,7 @@ static void gpus_are_asked_for(void **state) {
         "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
         "#SBATCH --gpus-per-node=4\n#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"
         "#SBATCH --partition=gpu\n");
-  shows("job/deck.yaml", " of 36.9 GiB "); /* of an A100 the smaller */
+  shows("job/deck.yaml", " of 36.9 GiB "); /* the smaller A100 */
   shows("job/job.sbatch", "/job/deck.yaml run.device=cuda \"$@\"\n");
   holds(8, cli_out);
   cli_succeeds(SLURM YES "--data rl.jsonl --partition mix --gpus-per-node 2 --force");
@@ -713,7 +713,7 @@ static void a_person_is_asked(void **state) {
   cli_shows(text, "[none]: \r\n  taken: none\r\n");
   cli_shows(text, "folder of the model: \r\n  ");
   cli_shows(text, "--walltime 90 is 90 minutes, 01:30:00");
-  assert_null(strstr(text, "taken: grpo")); /* what was typed needs no word */
+  assert_null(strstr(text, "taken: grpo")); /* a choice that was typed is not repeated */
   cli_shows(text, "wrote job/deck.yaml and job/job.sbatch");
   holds(4, text);
   strstr(text, "\nwrote ")[0] = 0; /* the command behind it is for a shell */

@@ -21,7 +21,7 @@ struct emu_lt_desc {
 };
 struct emu_lt_preference {
   uint64_t bytes;
-  uint32_t scheme, mode, align[4]; /* of A, B, C, D */
+  uint32_t scheme, mode, align[4]; /* in bytes, for A, B, C, D */
 };
 
 namespace {

@@ -59,7 +59,7 @@ static inline uint4  make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) 
 
 /* ---- the running thread ---- */
 
-struct emu_place { /* of the running thread */
+struct emu_place { /* the running thread's */
   uint3 thread, block;
   dim3  block_dim, grid_dim;
 };

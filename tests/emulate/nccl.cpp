@@ -27,7 +27,7 @@
 /* Ranks connected together. */
 struct family {
   MPI_Comm notes;
-  int      rank; /* of this process */
+  int      rank; /* this process */
 };
 
 struct ncclComm {

@@ -518,7 +518,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (s == capturing && !captured) return give(cudaErrorStreamCaptureInvalidated);
   if (s == capturing && e->captured != captures && (e->recorded || e->captured))
     return break_capture(cudaErrorStreamCaptureIsolation);
-  if (s == capturing) return cudaSuccess; /* of its own capture, so in order anyway */
+  if (s == capturing) return cudaSuccess; /* in its own capture, so in order anyway */
   if (e->captured && capturing)
     emu_fail("a stream waits for an event of a capture and so joins it; one stream's is emulated");
   if (e->captured) return give(cudaErrorCapturedEvent);

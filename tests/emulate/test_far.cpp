@@ -52,7 +52,7 @@ void copy(void *to, const void *from, size_t bytes) {
 /* An array of these rows only, and the same rows far apart in an array of N. */
 struct array {
   tri_tensor near, far;
-  size_t     bytes; /* of a row */
+  size_t     bytes; /* a row's bytes */
 
   /* Fills with small numbers, integers below `most` or floats of both signs. */
   array(tri_dtype t, int64_t width, int most = 0) {

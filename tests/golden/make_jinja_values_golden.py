@@ -4,8 +4,8 @@
 #
 # The file holds "variables" and "cases". A case is [template, text]. A null text means that Jinja2 raises an error. Most cases
 # come from a generator with a fixed key, so a new run writes the same file. "dates" holds [date, format, text] of strftime.
-# "characters" holds hashes (XXH64) over all code points: of a kind ('0' or '1' for each code point) or of a change of case
-# (the results as UTF-8). With a number as argument it draws that many cases instead and prints them, for a longer comparison.
+# "characters" holds hashes (XXH64) over all code points, either for a kind ('0' or '1' for each code point) or for a change
+# of case (the results as UTF-8). With a number as argument it draws that many cases instead and prints them, for a longer comparison.
 import copy, datetime, json, random, re, sys
 
 import jinja2, transformers, xxhash

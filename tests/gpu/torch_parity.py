@@ -69,7 +69,7 @@ train: {{steps: {STEPS}, train_batch_size: {BATCH}, micro_batch_size: 4, learnin
   max_grad_norm: {CLIP}, adam_beta1: 0.9, adam_beta2: 0.95, adam_eps: 1e-8}}
 checkpoint: {{save_final: false}}
 """)
-    libraries = os.environ.get("CHECK_LIBRARY_PATH")  # what the program needs, and this Python may not have
+    libraries = os.environ.get("CHECK_LIBRARY_PATH")  # libraries that the program needs and this Python may not have
     environment = dict(os.environ, LD_LIBRARY_PATH=libraries) if libraries else None
     done = subprocess.run([program, "train", deck], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:

@@ -112,7 +112,7 @@ static void export_follows_no_link(void **state) {
   cli_sh("ln -s far there");
   cli_refuses(64, ONE "export run there", "check_free", "there");
   cli_sh("ln -s far new.tmp");
-  assert_int_equal(cli_run(ONE "export run new --verbose"), 64); /* what the link leads to stays */
+  assert_int_equal(cli_run(ONE "export run new --verbose"), 64); /* the link's target stays */
   assert_string_equal(cli_take_place(), "make_tmp");
   cli_says(cli_err, "trireme:", "new.tmp");
   far_is_untouched();

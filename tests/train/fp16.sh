@@ -10,7 +10,7 @@ set -eu
 other=$3
 write_deck
 fail() { cat "$dir/log"; echo "fp16: $*"; exit 1; }
-value() { sed -nE "s/.*\"$1\": ([^,}]+).*/\1/p" "$2"; } # of a metric, a line for each step
+value() { sed -nE "s/.*\"$1\": ([^,}]+).*/\1/p" "$2"; } # prints a metric, a line for each step
 
 # A policy and a critic whose first scales are far too high, and double after two finite updates.
 more="model.dtype=fp16 algo.name=ppo algo.num_generations=1 rollout.rollout_batch_size=16 train.train_batch_size=8

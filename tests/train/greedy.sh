@@ -14,7 +14,7 @@ more="model.dtype=f32 rollout.save_every=1 eval.steps=0 data.eval=null train.lr_
   train.train_batch_size=null train.micro_batch_size=1 algo.kl_coef=0"
 rewards='reward=[{name: regex, pattern: "[0-9a-f]", weight: 0.5}, {name: regex, pattern: "[a-z]", weight: 0.25}]'
 first=rollouts/step-00000001.jsonl
-columns() { # of a rollout: prompt_id, reward, advantage
+columns() { # prints prompt_id, reward and advantage of a rollout's lines
   awk '{ for (k = 1; k <= 3; k++) { v = $0; sub(".*\"" (k == 1 ? "prompt_id" : k == 2 ? "reward" : "advantage") "\": ", "", v)
     sub(/[,}].*/, "", v); printf "%s%s", v, k < 3 ? " " : "\n" } }' "$1/$first"
 }

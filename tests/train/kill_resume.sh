@@ -63,7 +63,7 @@ for k in $(seq "$kills"); do
     head -n 6 "$dir/diff"
     exit 1
   fi
-  for part in $parts; do # what no metric shows
+  for part in $parts; do # parts of the state that no metric shows
     for run in "$dir/whole" "$out"; do
       "$program" export "$run" "$run-$part" --"$part" --dtype f32 2> /dev/null || { echo "kill $k: no $part in $run"; exit 1; }
     done

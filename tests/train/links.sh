@@ -12,7 +12,7 @@ set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 layers=2 width=256 # every tensor is a multiple of 4 x 64 numbers: nothing is padded
 own=$((2 * width * width + width)) layer=$((7 * width * width + 2 * width))
-numbers=$((own + layers * layer)) # own: of the embedding and the head, which are gathered once an update
+numbers=$((own + layers * layer)) # own counts the embedding and the head, which are gathered once an update
 
 cat > "$dir/config.json" <<EOF
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": $width, "hidden_size": $width, "num_hidden_layers": $layers,

@@ -80,7 +80,7 @@ grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. .*
 says "$dir/refused" end '"state": "failed"' '"exit_code": 69' '"cause": "reward"' '"trace": ["src/reward/' || fail "another end in run.jsonl"
 grep -q '^  src/reward/reward.c:[0-9]* ' "$dir/refused/log.txt" || fail "log.txt does not say where in the program it ended"
 ! grep '^  src/' "$dir/log" || fail "the terminal says where in the program it ended, unasked"
-outage=$(sed -n 's/^reward outage: //p' "$dir/log") # what jobs/train.sbatch looks for
+outage=$(sed -n 's/^reward outage: //p' "$dir/log") # the line that jobs/train.sbatch looks for
 [ -s "$outage" ] || fail "no word of the outage for the job file: '$outage'"
 none_left
 # A program that never answers is out of service, whatever on_error is. The earlier steps are kept.
