@@ -16,7 +16,7 @@ field() { # folder, step, field
   awk -v s="$2" -v f="\"$3\":" '{ step = ""; v = "none"; for (i = 1; i < NF; i++) { if ($i ~ /"step":$/) step = $(i + 1) + 0
     if ($i == f || $i == "{" f) v = $(i + 1) } if (step == s) { gsub(/[,}]/, "", v); print v } }' "$1/metrics.jsonl"
 }
-near() { # what, a, b: to 1e-5, relative
+near() { # compares a and b to 1e-5, relative, for a row named what
   awk -v a="$2" -v b="$3" 'BEGIN { d = a - b; m = b < 0 ? -b : b; exit !((d < 0 ? -d : d) <= 1e-5 * m + 1e-9) }' ||
     fail "$1: $2, not $3"
 }
