@@ -141,6 +141,6 @@ static tri_status watch(int argc, char **argv, int *code) {
 
 const tri_command tri_command_watch = {
     "watch", "OUTPUT [OUTPUT ...] | DECK [key=value ...] [--metric NAME ...] [--every S] [--json] [--end]",
-    "show runs live, or once in a pipe, from any node with their output folders (state, pace, curves, "
-    "warnings, checkpoints). Keys are q to quit, r to refresh, arrows to scroll",
+    "show runs live, or once in a pipe, from any node with their output folders (state, why a run ended, "
+    "pace, curves, warnings, checkpoints). Keys are q to quit, r to refresh, arrows to scroll",
     watch};

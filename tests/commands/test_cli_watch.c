@@ -33,7 +33,8 @@ static void one_look_in_a_pipe(void **state) {
   snprintf(command, sizeof command, "LC_ALL=C %s run", watch);
   cli_succeeds(command);
   cli_fits(cli_out);
-  cli_shows(cli_out, "run  sft\nfinished\nstep 2/2 ######################################## 100%\n");
+  cli_shows(cli_out, "run  sft\nfinished\nwhy it ended: ");
+  cli_shows(cli_out, "\nstep 2/2 ######################################## 100%\n");
   cli_shows(cli_out, "\nloss ");
   cli_shows(cli_out, "\ncheckpoint after step 2, ");
   assert_null(strchr(cli_out, '\033'));
@@ -153,12 +154,66 @@ static void an_end_is_told_to_scripts(void **state) {
   cli_succeeds(ONE "watch run told --json");
   cli_shows(cli_out,
             "\"end\": {\"state\": \"finished\", \"exit_code\": 0, \"cause\": null, \"rank\": null, \"node\": "
-            "null}");
+            "null, \"step\": 2, \"time_unix_s\": 1");
   cli_refuses(64, ONE "watch run told --end", "check_end", "--end", "2");
   cli_refuses(64, ONE "watch run --tag x", "check_end", "--tag", "--end");
   cli_refuses(64, ONE "watch run --end --json", "check_end", "--end", "--tag", "--json");
   cli_refuses(64, ONE "watch run/deck.yaml train.stepss=7 --end", "refuse_unknown", "train.stepss=7",
               "train.steps");
+}
+
+/* Checks that watch, report and show tell people why the folder `stopped` ended, and that JSON has the same
+ * fields. */
+static void expect_end(const char *members, const char *cause, const char *text) {
+  static const char *const command[] = {ONE "watch stopped --json", ONE "report stopped --json"};
+  static const char *const screen[] = {"LC_ALL=C " ONE "watch stopped", ONE "report stopped",
+                                       ONE "show stopped"};
+  json_t                  *o, *e;
+
+  cli_sh("rm -rf stopped; mkdir -p stopped/rollouts; cp run/deck.yaml stopped");
+  cli_write("stopped/rollouts/step-00000003.jsonl",
+            "{\"prompt_id\": 0, \"prompt\": \"a\", \"response\": \"b\"}\n");
+  cli_write("stopped/run.jsonl", "{\"v\": 1, \"event\": \"start\", \"steps\": 9}\n");
+  add("stopped/run.jsonl", members);
+  for (int i = 0; i < 3; i++) {
+    cli_succeeds(screen[i]);
+    cli_fits(cli_out);
+    cli_shows(cli_out, "why it ended: ");
+    cli_sh("tr '\\n' ' ' < .out | tr -s ' ' > flat");
+    cli_read("flat", cli_out);
+    cli_says(cli_out, "why", text, "exit code 75", "step 3", "2001-09-09 01:46:40 UTC");
+  }
+  for (int i = 0; i < 2; i++) {
+    cli_succeeds(command[i]);
+    o = object_of(cli_out);
+    e = json_object_get(i ? json_array_get(json_object_get(o, "runs"), 0) : o, "end");
+    assert_string_equal(json_string_value(json_object_get(e, "state")), "stopped");
+    assert_string_equal(json_string_value(json_object_get(e, "cause")), cause);
+    assert_string_equal(json_string_value(json_object_get(e, "text")), text);
+    assert_true(number(e, "exit_code") == 75 && number(e, "step") == 3 && number(e, "time_unix_s") == 1e9);
+    assert_true(json_is_null(json_object_get(e, "rank")) && json_is_null(json_object_get(e, "node")));
+    json_decref(o);
+  }
+}
+
+#define STOPPED(cause, text)                                                                                 \
+  "{\"v\": 1, \"time_unix_s\": 1000000000, \"event\": \"end\", \"state\": \"stopped\", "                     \
+  "\"step\": 3, \"exit_code\": 75, \"cause\": \"" cause "\", \"text\": \"" text "\"}\n"
+
+/* One command tells why a run ended, also one that the user stopped. */
+static void why_a_run_ended_is_told(void **state) {
+  (void)state;
+  expect_end(STOPPED("signal", "SIGUSR1"), "signal", "SIGUSR1");
+  expect_end(STOPPED("time", "the allocation ends in 42 s"), "time", "the allocation ends in 42 s");
+  expect_end(STOPPED("file", "stopped/STOP"), "file", "stopped/STOP");
+  cli_sh("rm -rf began; cp -r stopped began");
+  add("began/run.jsonl", "{\"v\": 1, \"event\": \"start\", \"steps\": 9}\n");
+  cli_succeeds(ONE "watch began"); /* a later start has no end yet */
+  assert_null(strstr(cli_out, "why it ended"));
+  cli_succeeds(ONE "show began");
+  assert_null(strstr(cli_out, "why it ended"));
+  cli_succeeds(ONE "report told"); /* a rank died */
+  cli_says(cli_out, "why it ended", "died", "rank 3", "exit code 76");
 }
 
 /* A deck stands for its run. */
@@ -379,13 +434,18 @@ static void stops_and_goes_on(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest test[] = {
-      cmocka_unit_test(one_look_in_a_pipe),        cmocka_unit_test(json_has_an_object_for_each),
-      cmocka_unit_test(what_is_no_run_is_refused), cmocka_unit_test(nothing_is_obeyed),
-      cmocka_unit_test(an_end_is_told_to_scripts), cmocka_unit_test(a_deck_names_its_run),
-      cmocka_unit_test(follows_a_run_until_q),     cmocka_unit_test(is_drawn_anew_for_another_size),
-      cmocka_unit_test(signals_leave_the_screen),  cmocka_unit_test(a_lost_terminal_ends_it),
-      cmocka_unit_test(stops_and_goes_on)};
+  const struct CMUnitTest test[] = {cmocka_unit_test(one_look_in_a_pipe),
+                                    cmocka_unit_test(json_has_an_object_for_each),
+                                    cmocka_unit_test(what_is_no_run_is_refused),
+                                    cmocka_unit_test(nothing_is_obeyed),
+                                    cmocka_unit_test(an_end_is_told_to_scripts),
+                                    cmocka_unit_test(why_a_run_ended_is_told),
+                                    cmocka_unit_test(a_deck_names_its_run),
+                                    cmocka_unit_test(follows_a_run_until_q),
+                                    cmocka_unit_test(is_drawn_anew_for_another_size),
+                                    cmocka_unit_test(signals_leave_the_screen),
+                                    cmocka_unit_test(a_lost_terminal_ends_it),
+                                    cmocka_unit_test(stops_and_goes_on)};
 
   return cmocka_run_group_tests(test, cli_open, cli_close);
 }

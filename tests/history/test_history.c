@@ -729,6 +729,38 @@ static void a_refused_start_undoes_nothing(void **state) {
 }
 
 /* The contents of log.txt, from any start or child, count for nothing. */
+static void expect_why(const char *events, const char *line) {
+  tri_ending e;
+  tri_text   why = {0};
+
+  put("run.jsonl", events);
+  ok(tri_ending_read(folder, NULL, &e));
+  ok(tri_ending_put(&e, &why));
+  assert_string_equal(why.data ? why.data : "", line);
+  tri_text_free(&why);
+}
+
+/* The cause, the way of a stop, rank, node, exit code, step and time. Unknown ones are left out. */
+static void why_it_ended_is_a_line(void **state) {
+  (void)state;
+  expect_why(START("9"), "");
+  expect_why(START("9") END("finished"),
+             "why it ended: all steps are done, exit code 75, after step 7, 1970-01-01 00:00:01 UTC");
+  expect_why(START("9") END("stopped"),
+             "why it ended: stop file, exit code 75, after step 7, 1970-01-01 00:00:01 UTC");
+  expect_why(START("9") EVENT("end", "\"state\": \"stopped\", \"cause\": \"signal\", \"text\": \"SIGUSR1\""),
+             "why it ended: signal (SIGUSR1), 1970-01-01 00:00:01 UTC");
+  expect_why(
+      "{\"v\": 1, \"event\": \"end\", \"state\": \"stopped\", \"cause\": \"time\", \"text\": \"42 s\"}\n",
+      "why it ended: time limit (42 s)");
+  expect_why(VERDICT("a", "n1"),
+             "why it ended: died, rank 3 on node n1, exit code 76, 1970-01-01 00:00:01 UTC");
+  expect_why(EVENT("end",
+                   "\"state\": \"failed\", \"exit_code\": 70, \"cause\": \"numeric\", \"text\": \"nan\", "
+                   "\"node\": \"n2\\u001b[31m\""),
+             "why it ended: numeric, node n2\\x1B[31m, exit code 70, 1970-01-01 00:00:01 UTC");
+}
+
 static void the_log_is_not_read(void **state) {
   (void)state;
   put("metrics.jsonl", "");
@@ -810,6 +842,7 @@ int main(void) {
                                     TEST(strange_events_are_passed_over),
                                     TEST(huge_events_are_passed_over),
                                     TEST(a_verdict_goes_first),
+                                    TEST(why_it_ended_is_a_line),
                                     TEST(the_log_is_not_read),
                                     TEST(keeps_the_last_alarms),
                                     TEST(finds_checkpoints_and_starts),

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
   VERSION = 1,           /* format version this program reads */
@@ -142,6 +143,7 @@ static tri_ending ending_of(const json_t *event) {
   TEXT_OF(event, "cause", e.cause);
   TEXT_OF(event, "node", e.node);
   TEXT_OF(event, "tag", e.tag);
+  TEXT_OF(event, "text", e.text);
   e.rank = count_of(event, "rank");
   e.step = count_of(event, "step");
   e.time_unix_s = json_number_value(json_object_get(event, "time_unix_s"));
@@ -240,6 +242,40 @@ tri_ending_state tri_ending_state_of(const char *word) {
   for (int i = TRI_ENDING_FINISHED; i <= TRI_ENDING_FAILED; i++)
     if (!strcmp(word, state_word[i])) return (tri_ending_state)i;
   return TRI_ENDING_OPEN;
+}
+
+/* Adds the cause of an end in words. Why a run stopped stands in its text, such as "SIGTERM". */
+static tri_status put_cause(const tri_ending *e, tri_text *out) {
+  static const char *const word[][2] = {{"file", "stop file"}, {"time", "time limit"}};
+  const char              *cause = e->cause[0] ? e->cause : "unknown";
+
+  if (e->state == TRI_ENDING_FINISHED) return tri_text_printf(out, "all steps are done");
+  if (e->state == TRI_ENDING_FAILED) return tri_text_printf(out, "%s", cause);
+  for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+    if (!strcmp(cause, word[i][0])) cause = word[i][1];
+  TRI_TRY(tri_text_printf(out, "%s", cause));
+  return e->text[0] ? tri_text_printf(out, " (%s)", e->text) : TRI_OK;
+}
+
+/* Adds a time such as ", 2026-11-27 23:57:05 UTC". */
+static tri_status put_time(double unix_s, tri_text *out) {
+  time_t    t = (time_t)(unix_s > 0 && unix_s < 253402300800.0 ? unix_s : 0); /* the year 10000 */
+  struct tm utc;
+
+  if (t == 0 || !gmtime_r(&t, &utc)) return TRI_OK;
+  return tri_text_printf(out, ", %04d-%02d-%02d %02d:%02d:%02d UTC", utc.tm_year + 1900, utc.tm_mon + 1,
+                         utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+tri_status tri_ending_put(const tri_ending *e, tri_text *out) {
+  if (e->state == TRI_ENDING_OPEN) return TRI_OK;
+  TRI_TRY(tri_text_printf(out, "why it ended: "));
+  TRI_TRY(put_cause(e, out));
+  if (e->rank >= 0) TRI_TRY(tri_text_printf(out, ", rank %lld", (long long)e->rank));
+  if (e->node[0]) TRI_TRY(tri_text_printf(out, "%s node %s", e->rank >= 0 ? " on" : ",", e->node));
+  if (e->exit_code >= 0) TRI_TRY(tri_text_printf(out, ", exit code %lld", (long long)e->exit_code));
+  if (e->step >= 0) TRI_TRY(tri_text_printf(out, ", after step %lld", (long long)e->step));
+  return put_time(e->time_unix_s, out);
 }
 
 tri_ending tri_history_log_ending(const tri_history_log *l, const char *tag) {

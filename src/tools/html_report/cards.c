@@ -107,6 +107,16 @@ static const char *kind_of(tri_look_state s) {
   return s == TRI_LOOK_STOPPED || s == TRI_LOOK_SILENT ? "warn" : "good";
 }
 
+static tri_status put_why(const tri_html_run *r, tri_text *out) {
+  static const char begin[] = "why it ended: ";
+  tri_text          why = {0};
+  tri_status        st = tri_look_why(r->h, &r->seen, &why);
+
+  if (st == TRI_OK && why.len) st = put_text_fact(out, "why it ended", why.data + sizeof begin - 1);
+  tri_text_free(&why);
+  return st;
+}
+
 static tri_status put_card(const tri_html_report *p, int run, tri_text *out) {
   const tri_html_run *r = &p->run[run];
 
@@ -131,6 +141,7 @@ static tri_status put_card(const tri_html_report *p, int run, tri_text *out) {
   TRI_TRY(put_text_fact(out, "ranks", r->begun.ranks));
   TRI_TRY(put_text_fact(out, "loss", r->begun.loss));
   TRI_TRY(put_when(r, out));
+  TRI_TRY(put_why(r, out));
   TRI_TRY(put_changes(r, out));
   TRI_TRY(put_text_fact(out, "folder", tri_history_folder(r->h)));
   return tri_text_printf(out, "</dl></section>\n");

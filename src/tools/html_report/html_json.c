@@ -71,11 +71,28 @@ static tri_status put_metric(const tri_history *h, int series, tri_text *out) {
   return tri_text_printf(out, "\"last_step\": %lld}", (long long)tri_history_step(h)[p.row[p.n - 1]]);
 }
 
+/* Writes how the newest start ended with the fields of `trireme watch --json`, or null without a record. */
+static tri_status put_end(const tri_history *h, tri_text *out) {
+  tri_ending e = tri_history_ending(h);
+
+  if (e.state == TRI_ENDING_OPEN) return put_member(out, "end", NULL);
+  TRI_TRY(tri_text_printf(out, "\"end\": {"));
+  TRI_TRY(put_number(out, "exit_code", known(e.exit_code, 0)));
+  TRI_TRY(put_member(out, "cause", e.cause[0] ? e.cause : NULL));
+  TRI_TRY(put_number(out, "rank", known(e.rank, 0)));
+  TRI_TRY(put_member(out, "node", e.node[0] ? e.node : NULL));
+  TRI_TRY(put_number(out, "step", known(e.step, 0)));
+  TRI_TRY(put_number(out, "time_unix_s", e.time_unix_s > 0 ? e.time_unix_s : (double)NAN));
+  TRI_TRY(put_member(out, "text", e.text[0] ? e.text : NULL));
+  return tri_text_printf(out, "\"state\": \"%s\"}, ", tri_ending_word(e.state));
+}
+
 static tri_status put_run(const tri_html_run *r, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "{"));
   TRI_TRY(put_member(out, "output", tri_history_folder(r->h)));
   TRI_TRY(put_member(out, "name", r->name));
   TRI_TRY(put_member(out, "state", tri_look_state_word(r->seen.state)));
+  TRI_TRY(put_end(r->h, out));
   TRI_TRY(put_member(out, "algo", tri_html_algo(r)));
   TRI_TRY(put_member(out, "model", tri_html_model(r)));
   TRI_TRY(put_number(out, "ranks", known(r->begun.n_ranks, 1)));

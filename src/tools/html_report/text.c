@@ -79,6 +79,30 @@ static tri_status put_changes(const tri_marks *m, tri_text *out) {
   return st;
 }
 
+/* Writes the text below the name of a run, with a margin of four spaces. */
+static tri_status put_indented(const char *text, tri_text *out) {
+  tri_text   wrapped = {0};
+  tri_status st = tri_text_wrap(text, TRI_SCREEN_COLUMNS - 4, &wrapped);
+
+  for (const char *at = wrapped.data; st == TRI_OK && at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+    st = tri_text_printf(out, "    %.*s\n", (int)strcspn(at, "\n"), at);
+  tri_text_free(&wrapped);
+  return st;
+}
+
+/* Writes why the run ended, and the error if there was one. */
+static tri_status put_why(const tri_html_run *r, tri_text *out) {
+  tri_ending e = tri_history_ending(r->h);
+  tri_text   why = {0};
+  tri_status st = tri_look_why(r->h, &r->seen, &why);
+
+  if (st == TRI_OK && why.len && e.state == TRI_ENDING_FAILED && e.text[0])
+    st = tri_text_printf(&why, ": %s", e.text);
+  if (st == TRI_OK && why.len) st = put_indented(why.data, out);
+  tri_text_free(&why);
+  return st;
+}
+
 static tri_status put_block(const tri_html_run *r, tri_text *out) {
   char ranks[TRI_WHEN_BYTES] = "", name[SHOWN_BYTES], model[SHOWN_BYTES], algo[SHOWN_BYTES],
        steps[TRI_WHEN_BYTES], began[TRI_WHEN_BYTES], last[TRI_WHEN_BYTES], spent[TRI_WHEN_BYTES],
@@ -89,6 +113,7 @@ static tri_status put_block(const tri_html_run *r, tri_text *out) {
   show(tri_html_model(r), 48, model);
   steps_of(r, steps);
   TRI_LINE(out, "%s: %s, step %s", name, tri_look_state_word(r->seen.state), steps);
+  TRI_TRY(put_why(r, out));
   if (r->begun.n_ranks > 0)
     snprintf(ranks, sizeof ranks, ", %lld rank%s", (long long)r->begun.n_ranks,
              r->begun.n_ranks == 1 ? "" : "s");

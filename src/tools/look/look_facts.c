@@ -167,3 +167,10 @@ void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts
                                                                    * step */
   if (isnan(f->step_s)) f->left_s = NAN;
 }
+
+tri_status tri_look_why(const tri_history *h, const tri_look_facts *f, tri_text *out) {
+  tri_ending e = tri_history_ending(h);
+  bool ended = f->state == TRI_LOOK_FINISHED || f->state == TRI_LOOK_STOPPED || f->state == TRI_LOOK_FAILED;
+
+  return ended ? tri_ending_put(&e, out) : TRI_OK;
+}

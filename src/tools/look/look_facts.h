@@ -28,9 +28,11 @@ typedef struct tri_look_facts {
   double silent_s;             /* since the last sign of life, NaN if there was none */
   bool   is_quiet;             /* it is alive, but has been silent for longer than its steps take */
 } tri_look_facts;
-/* Neither function is collective. */
+/* None of these functions is collective. */
 void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts *out);
 /* Returns the state's word as JSON has it, such as "running". */
 const char *tri_look_state_word(tri_look_state s);
+/* Adds the line of tri_ending_put if the run has ended, with success, by a stop or with an error. */
+TRI_CHECKED tri_status tri_look_why(const tri_history *h, const tri_look_facts *f, tri_text *out);
 
 #endif

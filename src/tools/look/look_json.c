@@ -101,6 +101,9 @@ static tri_status put_end(const tri_history *h, tri_text *out) {
   TRI_TRY(put_text(out, "cause", e.cause));
   TRI_TRY(put_count(out, "rank", e.rank));
   TRI_TRY(put_text(out, "node", e.node));
+  TRI_TRY(put_count(out, "step", e.step));
+  TRI_TRY(put_number(out, "time_unix_s", e.time_unix_s > 0 ? e.time_unix_s : NAN));
+  TRI_TRY(put_text(out, "text", e.text));
   return tri_text_put(out, "}", 1);
 }
 

@@ -124,6 +124,17 @@ static tri_status put_state(const tri_look_frame *f, const tri_history *h, const
   return put_wrapped(f, out, facts->is_quiet ? yellow : look_of(facts->state), text, 3);
 }
 
+/* Writes why the run ended, in up to three lines. Writes nothing for a run that goes on. */
+static tri_status put_ending(const tri_look_frame *f, const tri_history *h, const tri_look_facts *facts,
+                             tri_look_lines *out) {
+  tri_text   text = {0};
+  tri_status st = tri_look_why(h, facts, &text);
+
+  if (st == TRI_OK && text.len) st = put_wrapped(f, out, look_of(facts->state), text.data, 3);
+  tri_text_free(&text);
+  return st;
+}
+
 /* Draws a bar of `columns` columns, filled to the share `part`. */
 static tri_status put_bar(const tri_look_frame *f, tri_look_lines *out, int columns, double part) {
   int        full = part >= 1 ? columns : part > 0 ? (int)(part * columns) : 0;
@@ -358,6 +369,7 @@ tri_status tri_look_panel(const tri_look_frame *f, const tri_look_run *run, tri_
   if (run->error) return put_wrapped(f, out, red, run->error, 4);
   tri_look_facts_make(run->h, f->now_unix_s, &facts);
   TRI_TRY(put_state(f, run->h, &facts, out));
+  TRI_TRY(put_ending(f, run->h, &facts, out));
   TRI_TRY(put_steps(f, &facts, out));
   TRI_TRY(put_pace(f, &facts, out));
   for (int k = 0; k < f->n_metric; k++) TRI_TRY(put_curve(f, run->h, k, out));

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/host_memory.h"
+#include "base/clock.h"
 #include "base/print.h"
 #include "fold.h"
 #include "show_source.h"
+#include "tools/look/look_facts.h"
 #include "view.h"
 
 /* Chosen: limit of the lines kept in memory to be shown in another order. */
@@ -210,6 +212,28 @@ static tri_status put_rest(job *j) {
   return tri_fold_words(&j->pager, text, "2");
 }
 
+/* Says why the run ended, unless it finished or goes on. A file of answers, or a folder without the records
+ * of a run, gets no line. */
+static tri_status put_why(job *j) {
+  tri_history   *h = NULL;
+  tri_look_facts facts;
+  tri_text       why = {0};
+  tri_status     st = TRI_OK;
+
+  if (tri_history_open(j->o->path, &h) != TRI_OK) {
+    tri_error_clear();
+    return TRI_OK;
+  }
+  tri_look_facts_make(h, tri_unix_s(), &facts);
+  if (facts.state != TRI_LOOK_FINISHED) TRI_TRY_DONE(tri_look_why(h, &facts, &why));
+  if (why.len) TRI_TRY_DONE(tri_pager_put(&j->pager, "\n", 1));
+  if (why.len) TRI_TRY_DONE(tri_fold_words(&j->pager, why.data, ""));
+done:
+  tri_text_free(&why);
+  tri_history_close(&h);
+  return st;
+}
+
 /* ---- the command ---- */
 
 /* Computes the totals of the only file shown. */
@@ -233,7 +257,9 @@ static tri_status show_files(job *j, int64_t first, int64_t end) {
   if (j->pager.gone) return TRI_OK;
   TRI_TRY(check_found(j));
   TRI_TRY(show_kept(j));
-  return j->o->json ? TRI_OK : put_rest(j);
+  if (j->o->json) return TRI_OK;
+  TRI_TRY(put_rest(j));
+  return put_why(j);
 }
 
 static tri_status run(job *j) {
