@@ -420,6 +420,8 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
                             const tri_data_range *range, tri_dataset **out) {
   tri_status      st = TRI_OK;
   tri_line_parser in = {.opt = opt,
+                        .files = file,
+                        .n_files = n_file,
                         .prompt_key = opt->prompt_key ? opt->prompt_key : "prompt",
                         .answer_key = opt->answer_key ? opt->answer_key : "answer",
                         .completion_key = opt->completion_key ? opt->completion_key : "completion",

@@ -72,22 +72,24 @@ typedef struct tri_data_chat {
 
 /* Options of a dataset. Everything is borrowed and must live until tri_dataset_open returns. */
 typedef struct tri_data_opt {
-  tri_data_kind kind;
-  const char   *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
-  const char   *chosen_key, *rejected_key, *margin_key;   /* PAIRS; NULL: "chosen", "rejected", "margin" */
-  const char   *label_key;                                /* LABELLED; NULL: "label" */
-  tri_overlong  overlong_prompt;                          /* treatment of prompts over max_prompt_tokens */
-  tri_overlong  overlong;                                 /* treatment of examples over max_total_tokens */
-  int64_t       max_prompt_tokens;                        /* 0 for no limit */
-  const char   *max_prompt_name;  /* its setting, for messages, or NULL for data.max_prompt_length */
-  bool          from_deck;        /* messages name deck keys, not flags */
-  const char   *file_key;         /* the deck key of the files, or NULL for a flag */
-  const char   *tokenizer_cure;   /* how to get a tokenizer, or NULL for TRI_TOKENIZER_CURE */
-  int64_t       max_total_tokens; /* prompt, answer and end token together, 0 for no limit */
-  const char   *max_total_name;   /* its setting, for messages */
-  int64_t       max_line_bytes;   /* 0 for TRI_LINE_BYTES */
-  int64_t       most_bytes;       /* memory for all lines, 0 for the host's */
-  int32_t       vocab;            /* every id must be below */
+  tri_data_kind      kind;
+  const char        *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
+  const char        *chosen_key, *rejected_key, *margin_key; /* PAIRS; NULL: "chosen", "rejected", "margin" */
+  const char        *label_key;                              /* LABELLED; NULL: "label" */
+  tri_overlong       overlong_prompt;                        /* treatment of prompts over max_prompt_tokens */
+  tri_overlong       overlong;                               /* treatment of examples over max_total_tokens */
+  int64_t            max_prompt_tokens;                      /* 0 for no limit */
+  const char        *max_prompt_name; /* its setting, for messages, or NULL for data.max_prompt_length */
+  bool               from_deck;       /* messages name deck keys, not flags */
+  const char        *file_key;        /* the deck key of the files, or NULL for a flag */
+  const char *const *beside;          /* [n_beside] other files read with the same keys, for cures */
+  int                n_beside;
+  const char        *tokenizer_cure;   /* how to get a tokenizer, or NULL for TRI_TOKENIZER_CURE */
+  int64_t            max_total_tokens; /* prompt, answer and end token together, 0 for no limit */
+  const char        *max_total_name;   /* its setting, for messages */
+  int64_t            max_line_bytes;   /* 0 for TRI_LINE_BYTES */
+  int64_t            most_bytes;       /* memory for all lines, 0 for the host's */
+  int32_t            vocab;            /* every id must be below */
   struct {
     int32_t completion; /* appended to an answer without it, -1 for none */
     int32_t text;       /* the same for `text` (the end token for SFT, -1 for SCORE) */

@@ -47,7 +47,7 @@ static tri_status rewrite(const tri_line_parser *in, const char *key, const char
   for (const char *f = filter; *f; f++)
     TRI_TRY_DONE(tri_text_printf(&jq, "%.*s", *f == '%' ? (int)strlen(at) : 1, *f == '%' ? at : f));
   TRI_TRY_DONE(tri_text_printf(&jq, "'"));
-  TRI_TRY_DONE(tri_rewrite_put(tri_jsonl_path(in->r), jq.data, in->opt->file_key, &out->command));
+  TRI_TRY_DONE(tri_rewrite_put(tri_jsonl_path(in->r), jq.data, tri_line_parser_file_key(in), &out->command));
   snprintf(out->said, sizeof out->said, "; this %s:", does);
 done:
   tri_text_free(&jq);

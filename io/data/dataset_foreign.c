@@ -17,11 +17,16 @@ enum { MOST_NEAR = 64, NEAR_LONG = 8 }; /* chosen: fields compared; from 8 lette
 typedef struct cure {
   tri_text said;    /* a clause, empty if none is known */
   tri_text command; /* a shell command, and how to use its file, or empty */
+  tri_text rename;  /* a jq program that renames fields of this file instead of setting keys, or empty */
+  tri_text names;   /* the names needed instead of keys, with their keys */
+  bool     clashes; /* other lines have the names of the deck, so a key would break them */
 } cure;
 
 static void cure_free(cure *c) {
   tri_text_free(&c->said);
   tri_text_free(&c->command);
+  tri_text_free(&c->rename);
+  tri_text_free(&c->names);
 }
 
 /* ---- contents of lines ---- */
@@ -86,14 +91,67 @@ static const json_t *find_inner_list(const tri_line_parser *in, char path[NAME_B
   return found;
 }
 
+/* ---- other lines read with the same keys ---- */
+
+/* Tells whether the first line of a file has the field `key` and lacks the field `other` (NULL: none). */
+static bool first_has(const char *path, const char *key, const char *other) {
+  tri_jsonl *r = NULL;
+  json_t    *line = NULL;
+  tri_status st = tri_jsonl_open(path, &r);
+  bool       found = false;
+
+  if (st == TRI_OK) st = tri_jsonl_next(r, &line);
+  if (st == TRI_OK && line) st = tri_jsonl_name_path(r, key);
+  if (st == TRI_OK && line && other) st = tri_jsonl_name_path(r, other);
+  if (st == TRI_OK && line) found = json_object_get(line, key) && !(other && json_object_get(line, other));
+  tri_jsonl_close(&r);
+  if (st != TRI_OK) tri_error_clear(); /* the reader of that file reports its errors */
+  return found;
+}
+
+/* Tells whether another line has `key` and would lack its field if a key of the deck named `other` instead.
+ * Looks at the first lines of this file and of all files with the same keys. */
+static bool others_need(const tri_line_parser *in, const char *key, const char *other) {
+  for (int i = 0; i < in->n_files; i++)
+    if (first_has(in->files[i], key, other)) return true;
+  for (int i = 0; i < in->opt->n_beside; i++)
+    if (first_has(in->opt->beside[i], key, other)) return true;
+  return false;
+}
+
+/* Tells whether names joined by dots need no quotes in jq and a shell. */
+static bool is_plain_path(const char *path) {
+  char name[NAME_BYTES];
+
+  for (;; path++) {
+    size_t n = strcspn(path, ".");
+    snprintf(name, sizeof name, "%.*s", (int)n, path);
+    if (n >= sizeof name || !is_plain(name)) return false;
+    path += n;
+    if (!*path) return true;
+  }
+}
+
 /* ---- the cures ---- */
 
+/* Prepares the renaming of a field to the name `key` in lines without this name. `option` sets the name. */
+static tri_status put_rename(const tri_line_parser *in, const char *option, const char *key,
+                             const char *field, cure *out) {
+  out->clashes |= others_need(in, key, field);
+  TRI_TRY(tri_text_printf(&out->names, "%s`%s` (%s)", out->names.len ? ", " : "", key, option));
+  if (!field || !is_plain_path(key) || !is_plain_path(field)) return TRI_OK;
+  return tri_text_printf(&out->rename,
+                         "%sif .%s == null and .%s != null then .%s = .%s | del(.%s) else . end",
+                         out->rename.len ? " | " : "", key, field, key, field, field);
+}
+
 /* Appends a key that names a field of the line: "data.prompt_key: question" or "--prompt-key question". field
- * NULL means unknown. */
-static tri_status put_key(const tri_line_parser *in, const char *deck, const char *flag, const char *field,
-                          cure *out) {
+ * NULL means unknown. `key` is the present name. */
+static tri_status put_key(const tri_line_parser *in, const char *deck, const char *flag, const char *key,
+                          const char *field, cure *out) {
   bool deck_s = in->opt->from_deck;
 
+  TRI_TRY(put_rename(in, deck_s ? deck : flag, key, field, out));
   return tri_text_printf(&out->said, "%s%s%s%s", out->said.len ? ", " : "set ", deck_s ? deck : flag,
                          !field   ? ""
                          : deck_s ? ": "
@@ -105,7 +163,8 @@ static tri_status put_command(const tri_line_parser *in, const char *before, con
   tri_text   jq = {0};
   tri_status st = tri_text_printf(&jq, "jq -c '%s%s'", before, program);
 
-  if (st == TRI_OK) st = tri_rewrite_put(tri_jsonl_path(in->r), jq.data, in->opt->file_key, &out->command);
+  if (st == TRI_OK)
+    st = tri_rewrite_put(tri_jsonl_path(in->r), jq.data, tri_line_parser_file_key(in), &out->command);
   tri_text_free(&jq);
   return st;
 }
@@ -168,9 +227,9 @@ static const char *find_near(const tri_line_parser *in, const char *wanted) {
 static tri_status put_asked(const tri_line_parser *in, const char *key, cure *out) {
   const char *answer = find_name(in, answer_names);
 
-  TRI_TRY(put_key(in, "data.prompt_key", "--prompt-key", key, out));
+  TRI_TRY(put_key(in, "data.prompt_key", "--prompt-key", in->prompt_key, key, out));
   if (in->opt->kind != TRI_DATA_RL || has(in, in->answer_key) || !answer) return TRI_OK;
-  return put_key(in, "data.answer_key", "--answer-key", answer, out);
+  return put_key(in, "data.answer_key", "--answer-key", in->answer_key, answer, out);
 }
 
 /* Converts messages under another name than `messages`, or one level deeper. As a prompt, a conversation
@@ -181,7 +240,7 @@ static tri_status cure_messages(const tri_line_parser *in, const char *key, cons
   char          program[4 * NAME_BYTES];
 
   if (!tri_data_is_prompts(in->opt->kind))
-    return put_key(in, "data.completion_key", "--completion-key", key, out);
+    return put_key(in, "data.completion_key", "--completion-key", in->completion_key, key, out);
   if (!role || strcmp(role, "assistant") != 0) return put_asked(in, key, out);
   snprintf(program, sizeof program, "{prompt: .%s[:-1], answer: .%s[-1].content} + del(.%s)", key, key, key);
   TRI_TRY(tri_text_printf(&out->said, "`%s` ends with an answer, to be moved to `answer` by", key));
@@ -295,13 +354,13 @@ static tri_status cure_names(const tri_line_parser *in, cure *out) {
     const char *field = find_name(in, row[i].name);
     if (!field) field = find_near(in, row[i].key);
     found |= field && (i > 0 || !pairs || (has(in, in->chosen_key) && has(in, in->rejected_key)));
-    TRI_TRY(put_key(in, row[i].deck, row[i].flag, field, out));
+    TRI_TRY(put_key(in, row[i].deck, row[i].flag, row[i].key, field, out));
   }
   if (!found) out->said.len = 0;
   return TRI_OK;
 }
 
-static tri_status find_cure(const tri_line_parser *in, cure *out) {
+static tri_status find_own_cure(const tri_line_parser *in, cure *out) {
   const bool    pairs = in->opt->kind == TRI_DATA_PAIRS, labelled = in->opt->kind == TRI_DATA_LABELLED;
   const bool    both = has(in, in->chosen_key) && has(in, in->rejected_key);
   const char   *conversation = find_list(in, in->object, true), *list = find_list(in, in->object, false);
@@ -322,6 +381,17 @@ static tri_status find_cure(const tri_line_parser *in, cure *out) {
   return inner ? cure_messages(in, path, inner, out) : cure_names(in, out);
 }
 
+/* Finds a cure. Where a key would break other lines, the cure renames the fields of this file instead. */
+static tri_status find_cure(const tri_line_parser *in, cure *out) {
+  TRI_TRY(find_own_cure(in, out));
+  if (!out->clashes || !out->said.len || out->command.len) return TRI_OK;
+  out->said.len = 0;
+  if (!out->rename.len)
+    return tri_text_printf(&out->said, "other lines have %s, so rename the fields here", out->names.data);
+  TRI_TRY(tri_text_printf(&out->said, "other lines have %s, so rename the fields here by", out->names.data));
+  return put_command(in, "", out->rename.data, out);
+}
+
 /* ---- refusing ---- */
 
 tri_status tri_foreign_refuse(const tri_line_parser *in, const char *what, const char *key,
@@ -330,6 +400,8 @@ tri_status tri_foreign_refuse(const tri_line_parser *in, const char *what, const
   cure       c = {0};
   tri_status st = find_cure(in, &c);
 
+  if (st == TRI_OK && !c.said.len && key && otherwise && others_need(in, key, NULL))
+    st = tri_text_printf(&c.said, "other lines have `%s` (%s), and this line needs it too", key, otherwise);
   if (st == TRI_OK) {
     const char *said = c.said.len ? c.said.data : otherwise;
     if (key) tri_jsonl_inner(in->r, key, inner, sizeof inner);
@@ -377,6 +449,7 @@ static tri_status cure_pair(const tri_line_parser *in, cure *out) {
              talked = json_is_array(chosen) && is_message(chosen, "role", "content");
   tri_data_opt    opt = *in->opt;
   tri_line_parser pair = *in;
+  char            program[4 * NAME_BYTES];
 
   opt.kind = TRI_DATA_PAIRS;
   pair.opt = &opt;
@@ -384,6 +457,14 @@ static tri_status cure_pair(const tri_line_parser *in, cure *out) {
   if (in->opt->kind == TRI_DATA_LABELLED) {
     TRI_TRY(tri_text_printf(&out->said, "make two labelled lines of each by"));
     return put_command(in, "", labelled_by[!prompted], out);
+  }
+  if (!tri_data_is_prompts(in->opt->kind) && others_need(in, in->completion_key, "chosen") &&
+      is_plain_path(in->completion_key)) {
+    snprintf(program, sizeof program,
+             "if has(\"chosen\") then .%s = .chosen | del(.chosen, .rejected) else . end",
+             in->completion_key);
+    TRI_TRY(tri_text_printf(&out->said, "take the better answer as `%s` by", in->completion_key));
+    return put_command(in, "", program, out);
   }
   if (!tri_data_is_prompts(in->opt->kind))
     return tri_text_printf(&out->said, "%s chosen takes the better answer",

@@ -41,26 +41,33 @@ typedef struct tri_line_parser {
   const char  *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key, *margin_key;
   tri_dataset *d;
   tri_jsonl   *r;
-  struct json_t   *object;
-  tri_token_buffer buffer[2]; /* the second holds the rejected side of a pair */
-  tri_token_buffer prompt;    /* tokens of a text prompt, encoded without its answer */
-  tri_text         joined;    /* prompt, answer and end token as one text */
-  bool             joins;     /* the line does not begin with all tokens of in->prompt */
-  bool             plain;     /* the line counts for tri_data_stats.n_plain */
-  bool             cut;       /* the line was too long, some tokens are left out */
-  tri_end          end_completion, end_text;
-  int64_t          n_prompt; /* the first tokens of both sides */
-  float            value;    /* a pair's margin, a label */
-  tri_conversation conversation;
-  tri_bad_lines    bad;                    /* bad lines in the current file */
-  int64_t          n_bad;                  /* lines of all files */
-  bool             model_lacks, said_lack; /* the model lacks something for the line; one was reported */
-  int              file;                   /* index of the file */
+  struct json_t     *object;
+  tri_token_buffer   buffer[2]; /* the second holds the rejected side of a pair */
+  tri_token_buffer   prompt;    /* tokens of a text prompt, encoded without its answer */
+  tri_text           joined;    /* prompt, answer and end token as one text */
+  bool               joins;     /* the line does not begin with all tokens of in->prompt */
+  bool               plain;     /* the line counts for tri_data_stats.n_plain */
+  bool               cut;       /* the line was too long, some tokens are left out */
+  tri_end            end_completion, end_text;
+  int64_t            n_prompt; /* the first tokens of both sides */
+  float              value;    /* a pair's margin, a label */
+  tri_conversation   conversation;
+  tri_bad_lines      bad;                    /* bad lines in the current file */
+  int64_t            n_bad;                  /* lines of all files */
+  bool               model_lacks, said_lack; /* the model lacks something for the line; one was reported */
+  int                file;                   /* index of the file */
+  const char *const *files;                  /* [n_files] all files, borrowed, NULL if unknown */
+  int                n_files;
 } tri_line_parser;
 
 /* Returns the field of a line's own tools. */
 static inline const char *tri_line_parser_tools_key(const tri_line_parser *in) {
   return in->opt->chat.tools_key ? in->opt->chat.tools_key : "tools";
+}
+
+/* Returns the deck's key of the files if it names this file alone, else NULL. */
+static inline const char *tri_line_parser_file_key(const tri_line_parser *in) {
+  return in->n_files > 1 ? NULL : in->opt->file_key;
 }
 
 /* Fails with the place of the line. */

@@ -167,7 +167,9 @@ static tri_status weigh(const tri_config *c, tri_dataset *d) {
 static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             const tri_chat *chat, bool *no_tokenizer, tri_dataset **out) {
   const tri_config *c = t->cfg;
-  int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
+  /* Keys of fields hold for both. */
+  const tri_config_list *beside = files == &c->data.eval ? &c->data.train : &c->data.eval;
+  int64_t                context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
   /* Without space, check_space reports the error. */
   bool         space = tri_data_is_prompts(kind) && c->rollout.max_response_length < context;
   int64_t      answer = space ? c->rollout.max_response_length : 0;
@@ -186,6 +188,8 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .max_prompt_tokens = c->data.max_prompt_length,
                       .from_deck = true,
                       .file_key = files == &c->data.eval ? "data.eval" : "data.train",
+                      .beside = (const char *const *)beside->item,
+                      .n_beside = beside->n,
                       .tokenizer_cure = c->model.config ? "give model.tokenizer" : NULL,
                       .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
                       .max_total_name = "the model's max_position_embeddings",

@@ -20,29 +20,32 @@ static tri_status encode_bytes(void *ctx, const char *text, size_t n, bool speci
 }
 
 tri_status tri_inputs_look_at_lines(const tri_trainer *t, const tri_config_list *files, tri_data_kind kind) {
-  const tri_config *c = t->cfg;
-  tri_dataset      *d = NULL;
-  tri_chat         *chat = NULL;
-  tri_tokens        list = {0};
-  tri_data_opt      opt = {.kind = kind,
-                           .prompt_key = c->data.prompt_key,
-                           .answer_key = c->data.answer_key,
-                           .completion_key = c->data.completion_key,
-                           .chosen_key = c->data.chosen_key,
-                           .rejected_key = c->data.rejected_key,
-                           .label_key = c->data.label_key,
-                           .from_deck = true,
-                           .file_key = files == &c->data.eval ? "data.eval" : "data.train",
-                           .max_line_bytes = c->data.max_line_bytes,
-                           .vocab = INT32_MAX,
-                           .end = {-1, -1, NULL},
-                           .encode = encode_bytes,
-                           .ctx = &list,
-                           .chat.tools_key = c->data.tools_key,
-                           .refuse = t->reward ? refuse : NULL,
-                           .refuse_ctx = t->reward,
-                           .note.errors = t->run.errors};
-  tri_status        st = TRI_OK;
+  const tri_config      *c = t->cfg;
+  const tri_config_list *beside = files == &c->data.eval ? &c->data.train : &c->data.eval;
+  tri_dataset           *d = NULL;
+  tri_chat              *chat = NULL;
+  tri_tokens             list = {0};
+  tri_data_opt           opt = {.kind = kind,
+                                .prompt_key = c->data.prompt_key,
+                                .answer_key = c->data.answer_key,
+                                .completion_key = c->data.completion_key,
+                                .chosen_key = c->data.chosen_key,
+                                .rejected_key = c->data.rejected_key,
+                                .label_key = c->data.label_key,
+                                .from_deck = true,
+                                .file_key = files == &c->data.eval ? "data.eval" : "data.train",
+                                .beside = (const char *const *)beside->item,
+                                .n_beside = beside->n,
+                                .max_line_bytes = c->data.max_line_bytes,
+                                .vocab = INT32_MAX,
+                                .end = {-1, -1, NULL},
+                                .encode = encode_bytes,
+                                .ctx = &list,
+                                .chat.tools_key = c->data.tools_key,
+                                .refuse = t->reward ? refuse : NULL,
+                                .refuse_ctx = t->reward,
+                                .note.errors = t->run.errors};
+  tri_status             st = TRI_OK;
 
   TRI_TRY_DONE(
       tri_chat_open(&(tri_chat_opt){.template = "chatml", .from_deck = true}, &(tri_chat_files){0}, &chat));

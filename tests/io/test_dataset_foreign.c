@@ -183,10 +183,99 @@ static void cures_keep_other_lines(void **state) {
   tri_chat_close(&chat);
 }
 
+/* Two files have fields of different names. The cure renames the fields of the refused file, because a key of
+ * the deck would break the other file. Judge: both files are accepted after the cure, typed as it stands. */
+static void a_cure_breaks_no_other_file(void **state) {
+  static const struct {
+    tri_data_kind kind;
+    const char   *good, *odd;
+    const char   *prompt_key, *answer_key; /* NULL: the default */
+  } row[] = {
+      {TRI_DATA_RL, ASKED("\"b\""), "{\"question\":\"a\",\"solution\":\"5\"}\n", NULL, NULL},
+      {TRI_DATA_RL, ASKED("\"b\""), "{\"prompt\":\"a\",\"solution\":\"5\"}\n", NULL, NULL},
+      {TRI_DATA_RL, "{\"question\":\"a\",\"x\":{\"truth\":\"5\"}}\n", ASKED("\"b\""), "question", "x.truth"},
+      {TRI_DATA_RL, ASKED("\"b\""), "{\"question\":[" U("a") "],\"solution\":\"5\"}\n", NULL, NULL},
+      {TRI_DATA_RL, ASKED("\"b\""), "{\"conversation\":[" U("a") "," A("b") "]}\n", NULL, NULL},
+      {TRI_DATA_SFT, "{\"prompt\":\"a\",\"completion\":\"b\"}\n", "{\"query\":\"a\",\"response\":\"b\"}\n",
+       NULL, NULL},
+      {TRI_DATA_SFT, "{\"prompt\":\"a\",\"completion\":\"b\"}\n",
+       "{\"conversation\":[" U("a") "," A("b") "]}\n", NULL, NULL},
+      {TRI_DATA_SFT, "{\"prompt\":\"a\",\"completion\":\"b\"}\n",
+       "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}\n", NULL, NULL},
+      {TRI_DATA_PAIRS, PAIR("a", "b", "c"),
+       "{\"question\":\"a\",\"accepted\":\"b\",\"dispreferred\":\"c\"}\n", NULL, NULL},
+      {TRI_DATA_LABELLED, LABEL("true"), "{\"question\":\"a\",\"answer\":\"b\",\"kto_tag\":false}\n", NULL,
+       NULL},
+  };
+  enum { WITH_ODD_SECOND, WITH_ODD_FIRST, ODD_ALONE, IN_ONE_FILE, WAYS };
+  tri_chat *chat = open_form("chatml");
+  char      other[sizeof path_a + 16];
+
+  (void)state;
+  snprintf(other, sizeof other, "%s.other", path_a);
+  for (size_t i = 0; i < WAYS * (sizeof row / sizeof *row); i++) {
+    const size_t at = i / WAYS, way = i % WAYS;
+    const char  *file[] = {other, path_a}, *beside[] = {other}, *names = NULL;
+    int          odd = way == WITH_ODD_SECOND, n = way == ODD_ALONE || way == IN_ONE_FILE ? 1 : 2;
+    char         both[512], said[8192], *command;
+    tri_data_opt opt = options(row[at].kind);
+    tri_dataset *d;
+    opt.chat.form = chat;
+    opt.prompt_key = row[at].prompt_key;
+    opt.answer_key = row[at].answer_key;
+    if (!odd) file[0] = path_a, file[1] = other;
+    if (way == ODD_ALONE) opt.beside = beside, opt.n_beside = 1; /* as data.train beside data.eval */
+    snprintf(both, sizeof both, "%s%s", way == IN_ONE_FILE ? row[at].good : "", row[at].odd);
+    put_file(other, row[at].good, strlen(row[at].good));
+    put_file(path_a, both, strlen(both));
+    tri_error_clear();
+    assert_int_equal(tri_dataset_open(file, n, &opt, &d), TRI_EINPUT);
+    snprintf(said, sizeof said, "%s", tri_error_message());
+    assert_true(tells(said, "a.jsonl:"));
+    command = strstr(said, "\n  jq -c ");
+    if (!command) fail_msg("%s in way %zu: `%s`", row[at].odd, way, said);
+    *strstr(command + 1, "\n") = 0;
+    if (system("command -v jq > /dev/null") != 0) break; /* NOLINT: the tests' own command */
+    assert_int_equal(system(command), 0);                /* NOLINT: the command shown to users */
+    names = strstr(command, " > ");
+    assert_non_null(names);
+    assert_int_equal(rename(names + 3, path_b), 0);
+    file[odd] = path_b;
+    tri_error_clear();
+    if (tri_dataset_open(file, n, &opt, &d) != TRI_OK)
+      fail_msg("%s in way %zu: `%s`, then `%s`", row[at].odd, way, said, tri_error_message());
+    tri_dataset_close(&d);
+    file[0] = other; /* the other file needs the same keys */
+    if (tri_dataset_open(file, 1, &opt, &d) != TRI_OK) fail_msg("`%s`", tri_error_message());
+    tri_dataset_close(&d);
+  }
+  assert_int_equal(unlink(other), 0);
+  tri_chat_close(&chat);
+}
+
+/* Where all files have the same other names, the deck's keys are the cure. */
+static void equal_names_are_cured_by_keys(void **state) {
+  static const char line[] = "{\"question\":\"a\",\"solution\":\"5\"}\n";
+  tri_data_opt      opt = options(TRI_DATA_RL);
+  const char       *file[] = {path_a, path_b};
+  tri_dataset      *d;
+
+  (void)state;
+  put_file(path_a, line, strlen(line));
+  put_file(path_b, line, strlen(line));
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 2, &opt, &d), TRI_EINPUT);
+  assert_true(tells(tri_error_message(), "data.prompt_key: question"));
+  assert_true(tells(tri_error_message(), "data.answer_key: solution"));
+  assert_null(strstr(tri_error_message(), "jq"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(foreign_lines_are_told_their_cure, setup, teardown),
       cmocka_unit_test_setup_teardown(cures_keep_other_lines, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_cure_breaks_no_other_file, setup, teardown),
+      cmocka_unit_test_setup_teardown(equal_names_are_cured_by_keys, setup, teardown),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
