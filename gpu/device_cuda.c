@@ -41,9 +41,9 @@ static tri_status choose(int local_rank, int *ordinal) {
   if (n == 1) return *ordinal = 0, TRI_OK;
   if (local_rank >= n && !*tri_choice_word(TRI_CHOICE_COLLECTIVES))
     TRI_FAIL(TRI_EDEVICE,
-             "local rank %d needs a GPU of its own but this machine shows %d. Start at most %d ranks here "
+             "local rank %d needs a GPU of its own but this machine shows %d. Start at most %d rank%s here "
              "(--ntasks-per-node) or ask for more GPUs. For a test, set run.collectives: staged",
-             local_rank, n, n);
+             local_rank, n, n, n == 1 ? "" : "s");
   *ordinal = local_rank % n;
   return TRI_OK;
 }

@@ -460,13 +460,15 @@ tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_fil
   d->kind = opt->kind;
   if (d->too_long.n) return refuse_too_long(d, file, opt);
   if (!d->n && d->stats.n_emptied)
-    TRI_FAIL(TRI_EINPUT,
-             "%s%s: all %lld examples are too long and were dropped. The prompts of %lld leave no token "
-             "to learn within %lld, %s (data.overlong_prompt: truncate cuts prompts).",
-             file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped, (long long)d->stats.n_emptied,
-             (long long)opt->max_total_tokens, opt->max_total_name);
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s%s: all examples are too long and were dropped, %lld in all. The prompts of %lld leave no token "
+        "to learn within %lld, %s (data.overlong_prompt: truncate cuts prompts).",
+        file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped, (long long)d->stats.n_emptied,
+        (long long)opt->max_total_tokens, opt->max_total_name);
   if (!d->n && d->stats.n_dropped)
-    TRI_FAIL(TRI_EINPUT, "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt%s)",
+    TRI_FAIL(TRI_EINPUT,
+             "%s%s: all examples are too long and were dropped, %lld in all (data.overlong_prompt%s)",
              file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped,
              tri_data_is_prompts(opt->kind) ? "" : ", data.overlong");
   if (!d->n) TRI_FAIL(TRI_EINPUT, "%s%s: has no lines", file[0], n_file > 1 ? " ..." : "");

@@ -37,6 +37,6 @@ void tri_dataset_say_conversation(const tri_dataset *d, const tri_chat *chat, co
              file, (long long)s->n_calls_left_out, (long long)s->n_conversation, tri_chat_name(chat));
   if (s->n_tools_left_out)
     tri_warn("template_without_tools",
-             "%s: the chat template %s writes no tools, so those of %lld lines are left out", file,
-             tri_chat_name(chat), (long long)s->n_tools_left_out);
+             "%s: the chat template %s writes no tools, so those of %lld line%s are left out", file,
+             tri_chat_name(chat), (long long)s->n_tools_left_out, s->n_tools_left_out == 1 ? "" : "s");
 }

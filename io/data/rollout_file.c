@@ -333,8 +333,8 @@ static tri_status take_file(const tri_replay_opt *opt, tri_jsonl *in, int rank, 
     TRI_TRY(take_line(&p, object, rank, size, &group_id, f));
   }
   if (f->n_all == 0 || f->n_all % opt->group)
-    TRI_FAIL(TRI_EINPUT, "%s: has %d answers, not a positive multiple of algo.num_generations = %d",
-             tri_jsonl_path(in), f->n_all, opt->group);
+    TRI_FAIL(TRI_EINPUT, "%s: has %d answer%s, not a positive multiple of algo.num_generations = %d",
+             tri_jsonl_path(in), f->n_all, f->n_all == 1 ? "" : "s", opt->group);
   return TRI_OK;
 }
 

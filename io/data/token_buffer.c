@@ -47,6 +47,6 @@ tri_status tri_line_parser_check_ids(const tri_line_parser *in, const int32_t *i
 tri_status tri_line_parser_check_learned(const tri_line_parser *in, const tri_token_buffer *buffer,
                                          const char *key) {
   if (tri_token_buffer_learned(buffer, in->n_prompt)) return TRI_OK;
-  TRI_FAIL_LINE(in, "%s%s%shas no token to learn (%lld tokens, %lld of them the prompt)", key ? "`" : "",
+  TRI_FAIL_LINE(in, "%s%s%shas no token to learn (tokens: %lld, of them in the prompt: %lld)", key ? "`" : "",
                 key ? key : "", key ? "` " : "", (long long)buffer->n, (long long)in->n_prompt);
 }

@@ -251,9 +251,9 @@ static void say_half(const tri_source *s) {
   if (!strcmp(said, s->name)) return;
   snprintf(said, sizeof said, "%s", s->name);
   tri_log(TRI_LOG_INFO,
-          "%s: is a multimodal model; its text model, a %s model, is used, and %lld other tensors are "
+          "%s: is a multimodal model; its text model, a %s model, is used, and %lld other tensor%s "
           "left out",
-          s->name, s->shape.family->model_type, (long long)s->left_out);
+          s->name, s->shape.family->model_type, (long long)s->left_out, s->left_out == 1 ? " is" : "s are");
 }
 
 /* Logs tensors that start from random numbers, and tensors without a use. A tied or replaced head and rotary

@@ -88,8 +88,9 @@ static void choose_threads(const tri_session_opt *opt, tri_session *s) {
 
 void tri_session_say_threads(const tri_session *s) {
   if (s->rt.world_rank != 0 || !strncmp(s->threads_why, "of ", 3) || strchr("-r", s->threads_why[0])) return;
-  tri_log(TRI_LOG_INFO, "%d thread%s each (%s) on %d cores. --threads N sets another number", s->threads,
-          s->threads == 1 ? "" : "s", s->threads_why, s->rt.machine_cores);
+  tri_log(TRI_LOG_INFO, "%d thread%s each (%s) on %d core%s. --threads N sets another number", s->threads,
+          s->threads == 1 ? "" : "s", s->threads_why, s->rt.machine_cores,
+          s->rt.machine_cores == 1 ? "" : "s");
 }
 
 static tri_status check_threads(const tri_session *s, const char *name) {

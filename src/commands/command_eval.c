@@ -55,9 +55,9 @@ static tri_status find_length(tri_infer *f, int64_t asked, int64_t longest, int6
   TRI_TRY(tri_infer_space(f, longest, asked ? asked : of_run, max_new));
   if (of_run && f->se.rt.world_rank == 0)
     tri_log(TRI_LOG_INFO,
-            "answers have up to %lld tokens, as in the run (rollout.max_response_length). --max-new sets "
+            "answers have up to %lld token%s, as in the run (rollout.max_response_length). --max-new sets "
             "another length",
-            (long long)*max_new);
+            (long long)*max_new, *max_new == 1 ? "" : "s");
   return TRI_OK;
 }
 

@@ -73,7 +73,7 @@ static tri_status report(const request *q, const char *const *folder, int n) {
     TRI_TRY_DONE(tri_html_report_text(p, &out));
   if (out.len) TRI_TRY_DONE(tri_print(out.data, out.len));
   if (tri_html_report_left_out(p))
-    TRI_FAIL_DONE(TRI_EINPUT, "%d of %d folders are left out. The warnings above give the reasons",
+    TRI_FAIL_DONE(TRI_EINPUT, "folders left out: %d of %d. The warnings above give the reasons",
                   tri_html_report_left_out(p), n);
 done:
   tri_text_free(&out);

@@ -25,7 +25,7 @@ static tri_status try_rewards(const tri_config *c, const request *q) {
   tri_tryout_say_failures(&t);
   TRI_TRY_DONE(tri_tryout_print(&t, q->json));
   if (t.failed)
-    TRI_FAIL_DONE(TRI_EREWARD, "%s: %d of %d answers lack a reward, as listed above", q->on, t.failed,
+    TRI_FAIL_DONE(TRI_EREWARD, "%s: answers without a reward, as listed above: %d of %d", q->on, t.failed,
                   t.saved.n);
 done:
   tri_tryout_free(&t);

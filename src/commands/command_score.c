@@ -210,19 +210,20 @@ static void say_pairs(const texts *x, const totals *t) {
   if (!x->scored)
     snprintf(both, sizeof both, "; perplexity of the chosen %.6g, of the rejected %.6g",
              perplexity(t->of[0].answer, t->of[0].n_answer), perplexity(t->of[1].answer, t->of[1].n_answer));
-  tri_log(TRI_LOG_INFO, "%lld pairs, accuracy %.6g, margin mean %.6g%s", (long long)t->n,
-          (double)t->ahead / (double)t->n, t->margin / (double)t->n, both);
+  tri_log(TRI_LOG_INFO, "%lld pair%s, accuracy %.6g, margin mean %.6g%s", (long long)t->n,
+          t->n == 1 ? "" : "s", (double)t->ahead / (double)t->n, t->margin / (double)t->n, both);
 }
 
 /* Prints the completions' figures first, since the model did not write the prompts. */
 static void say_lines(const tri_rollout *r, const sums *s) {
   if (s->n_answer)
     tri_log(TRI_LOG_INFO,
-            "%d lines, %lld completion tokens, perplexity %.6g; all %lld tokens scored, perplexity %.6g",
-            r->n_seq, (long long)s->n_answer, perplexity(s->answer, s->n_answer), (long long)s->n_all,
-            perplexity(s->all, s->n_all));
+            "%d line%s, %lld completion token%s, perplexity %.6g; all %lld tokens scored, perplexity %.6g",
+            r->n_seq, r->n_seq == 1 ? "" : "s", (long long)s->n_answer, s->n_answer == 1 ? "" : "s",
+            perplexity(s->answer, s->n_answer), (long long)s->n_all, perplexity(s->all, s->n_all));
   else
-    tri_log(TRI_LOG_INFO, "%d lines, %lld tokens scored, perplexity %.6g", r->n_seq, (long long)s->n_all,
+    tri_log(TRI_LOG_INFO, "%d line%s, %lld token%s scored, perplexity %.6g", r->n_seq,
+            r->n_seq == 1 ? "" : "s", (long long)s->n_all, s->n_all == 1 ? "" : "s",
             perplexity(s->all, s->n_all));
 }
 

@@ -28,7 +28,8 @@ void tri_eval_print_figures(const tri_eval_figures *x) {
   printf("prompts %lld, answers each %d\nreward mean    %.6f\n", (long long)x->prompts, x->num,
          figure(x, TRI_FIGURE_REWARD));
   if (x->reward_failures)
-    printf("failures       %d of %lld answers\n", x->reward_failures, (long long)x->prompts * x->num);
+    printf("failures       %d of %lld answer%s\n", x->reward_failures, (long long)x->prompts * x->num,
+           x->prompts * x->num == 1 ? "" : "s");
   if (!isnan(figure(x, TRI_FIGURE_PASS_1))) printf("pass@1         %.6f\n", figure(x, TRI_FIGURE_PASS_1));
   printf("truncated      %.4f\n", figure(x, TRI_FIGURE_TRUNCATED)); /* read pass@1 together with this */
   if (x->num > 1) {
@@ -67,7 +68,7 @@ void tri_eval_warn(const tri_eval_figures *x, int64_t max_new) {
             100 * cut, (long long)max_new);
   if (x->reward_failures)
     tri_log(TRI_LOG_WARN,
-            "%s %s failed on %d of %lld answers. They %s. The warning of the first failure gives the reason",
+            "%s %s failed on answers: %d of %lld. They %s. The warning of the first failure gives the reason",
             x->failing ? "reward" : "one of", x->failing ? x->failing : "the rewards", x->reward_failures,
             (long long)x->prompts * x->num,
             x->drops ? "are left out of all figures" : "count as 0 in the figures");

@@ -296,9 +296,9 @@ static void say_how(const tri_eval_request *q, const tri_trainer *t) {
   if (!t->eval.data) return;
   if (!q->max_new)
     tri_log(TRI_LOG_INFO,
-            "answers have up to %lld tokens, as in the run (rollout.max_response_length). --max-new sets "
+            "answers have up to %lld token%s, as in the run (rollout.max_response_length). --max-new sets "
             "another length",
-            (long long)c->rollout.max_response_length);
+            (long long)c->rollout.max_response_length, c->rollout.max_response_length == 1 ? "" : "s");
   tri_infer_warn_greedy(c->eval.num_generations, c->eval.temperature);
 }
 

@@ -116,7 +116,8 @@ static tri_status put_choices(const tri_batch_request *q, const choices *list, t
     const choice *c = &list->c[i];
     TRI_TRY(tri_text_printf(out, "\n  %lld = %lld x %lld x %lld", I64(c->total), I64(c->micro), I64(c->accum),
                             I64(c->ranks)));
-    if (c->ranks != q->ranks) TRI_TRY(tri_text_printf(out, " (%lld ranks)", I64(c->ranks)));
+    if (c->ranks != q->ranks)
+      TRI_TRY(tri_text_printf(out, " (%lld rank%s)", I64(c->ranks), c->ranks == 1 ? "" : "s"));
     if (q->rollout_batch_size && samples_of(q) % c->total)
       TRI_TRY(tri_text_printf(out, " with rollout_batch_size %lld", I64(prompts_for(q, c->total))));
   }
@@ -174,15 +175,15 @@ static tri_status refuse_rollout(const tri_batch_request *q, const tri_batch_pla
   for (up = (total / pass + 1) * pass; up <= samples && samples % up; up += pass)
     ;
   if (low >= 1)
-    TRI_TRY_DONE(tri_text_printf(&lines, "\n  train_batch_size %lld (%lld steps per rollout)", I64(low),
-                                 I64(samples / low)));
+    TRI_TRY_DONE(tri_text_printf(&lines, "\n  train_batch_size %lld (%lld step%s per rollout)", I64(low),
+                                 I64(samples / low), samples / low == 1 ? "" : "s"));
   if (up <= samples)
-    TRI_TRY_DONE(tri_text_printf(&lines, "\n  train_batch_size %lld (%lld steps per rollout)", I64(up),
-                                 I64(samples / up)));
-  TRI_TRY_DONE(tri_text_printf(&lines,
-                               "\n  rollout_batch_size %lld (%lld = %lld x %lld, %lld steps per rollout)",
-                               I64(prompts), I64(prompts * q->num_generations), I64(prompts),
-                               I64(q->num_generations), I64(prompts * q->num_generations / total)));
+    TRI_TRY_DONE(tri_text_printf(&lines, "\n  train_batch_size %lld (%lld step%s per rollout)", I64(up),
+                                 I64(samples / up), samples / up == 1 ? "" : "s"));
+  TRI_TRY_DONE(tri_text_printf(
+      &lines, "\n  rollout_batch_size %lld (%lld = %lld x %lld, %lld step%s per rollout)", I64(prompts),
+      I64(prompts * q->num_generations), I64(prompts), I64(q->num_generations),
+      I64(prompts * q->num_generations / total), prompts * q->num_generations / total == 1 ? "" : "s"));
   st = tri_fail(
       __FILE__, __LINE__, __func__, TRI_ECONFIG,
       "rollout samples = rollout_batch_size x num_generations: %lld = %lld x %lld is not a multiple of "

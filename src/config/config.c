@@ -250,8 +250,9 @@ static tri_status shorten(const tri_deck *deck, tri_errors *errors) {
   if (n <= TRI_CONFIG_MOST_ERRORS) return TRI_OK;
   errors->text.len = (size_t)(at - errors->text.data);
   *at = '\0';
-  return tri_text_printf(&errors->text, "%s: %lld more errors in keys\n", tri_deck_name(deck),
-                         (long long)(errors->n - TRI_CONFIG_MOST_ERRORS));
+  return tri_text_printf(&errors->text, "%s: %lld more error%s in keys\n", tri_deck_name(deck),
+                         (long long)(errors->n - TRI_CONFIG_MOST_ERRORS),
+                         errors->n - TRI_CONFIG_MOST_ERRORS == 1 ? "" : "s");
 }
 
 static void forget_rewards(tri_config *c) {

@@ -151,7 +151,7 @@ static tri_status check_weights(const tri_loader *l) {
 
   if (w->n && w->n != l->cfg->data.train.n)
     TRI_FAIL(TRI_ECONFIG,
-             "%s: data.train_weights has %d numbers but data.train has %d files. Give one number per file",
+             "%s: numbers in data.train_weights: %d, files in data.train: %d. Give one number per file",
              where_of(l, "data.train_weights"), w->n, l->cfg->data.train.n);
   for (int i = 0; i < w->n; i++)
     if (!tri_config_parse_f64(w->item[i], &x) || !(x > 0))

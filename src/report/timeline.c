@@ -265,6 +265,6 @@ tri_status tri_timeline_words(const tri_timeline *t, tri_text *out) {
                             100 * share_of(t->share[i]), name[i]));
   }
   TRI_TRY(tri_text_printf(out, "%s", last >= 0 ? " ran beside compute, " : "no gathers or reductions, "));
-  if (t->dropped) TRI_TRY(tri_text_printf(out, "%lld spans were too many, ", (long long)t->dropped));
+  if (t->dropped) TRI_TRY(tri_text_printf(out, "spans left out, as too many: %lld, ", (long long)t->dropped));
   return tri_text_printf(out, "%s", t->path.data);
 }

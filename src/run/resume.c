@@ -216,8 +216,9 @@ static tri_status compare_data(const tri_run *r, const data_before *data, tri_co
   bool        otherwise = has_reading(c->listed.data) || has_reading(c->refused.data);
 
   if (!data->known || data->same || is_about(c, "\n  data.train: ")) return TRI_OK;
-  TRI_TRY(tri_text_printf(to, "\n  %s: %lld lines (hash %016llx) -> %lld lines (hash %016llx)", key,
-                          (long long)data->lines, (unsigned long long)data->hash, (long long)r->data_lines,
+  TRI_TRY(tri_text_printf(to, "\n  %s: %lld line%s (hash %016llx) -> %lld line%s (hash %016llx)", key,
+                          (long long)data->lines, data->lines == 1 ? "" : "s", (unsigned long long)data->hash,
+                          (long long)r->data_lines, r->data_lines == 1 ? "" : "s",
                           (unsigned long long)r->data_hash));
   if (data->lines == r->data_lines && otherwise)
     TRI_TRY(tri_text_printf(to, " (perhaps only by the changed keys, with the file unchanged)"));

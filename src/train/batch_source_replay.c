@@ -74,9 +74,11 @@ static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
   TRI_TRY(tri_rollout_file_read(c->rollout.replay, step, &opt, 0, 1, out));
   if (out->n_seq != t->plan.samples)
     TRI_FAIL(TRI_EINPUT,
-             "%s: step %lld has %d lines, but the deck asks for %lld = %lld prompts x %lld generations",
-             c->rollout.replay, (long long)step, out->n_seq, (long long)t->plan.samples,
-             (long long)c->rollout.rollout_batch_size, (long long)c->algo.num_generations);
+             "%s: step %lld has %d line%s, but the deck asks for %lld = rollout_batch_size %lld x "
+             "num_generations %lld",
+             c->rollout.replay, (long long)step, out->n_seq, out->n_seq == 1 ? "" : "s",
+             (long long)t->plan.samples, (long long)c->rollout.rollout_batch_size,
+             (long long)c->algo.num_generations);
   for (int q = 0; q < out->n_seq; q++)
     if (out->start[q + 1] - out->start[q] > t->plan.max_tokens)
       TRI_FAIL(TRI_EINPUT,

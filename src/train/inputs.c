@@ -126,17 +126,20 @@ static void say_overlong(const tri_config *c, const tri_data_stats *s, const tri
   int64_t     dropped = s->n_dropped - s->n_emptied;
 
   if (dropped)
-    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and dropped (%s: drop)", files->item[0],
-            more, (long long)dropped, (long long)s->n_line, overlong_key(c, TRI_OVERLONG_DROP));
+    tri_log(TRI_LOG_INFO, "%s%s: lines that are too long and dropped: %lld of %lld (%s: drop)",
+            files->item[0], more, (long long)dropped, (long long)s->n_line,
+            overlong_key(c, TRI_OVERLONG_DROP));
   if (s->n_truncated)
-    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and cut (%s: truncate)", files->item[0],
-            more, (long long)s->n_truncated, (long long)s->n_line, overlong_key(c, TRI_OVERLONG_TRUNCATE));
-  if (s->n_emptied)
-    tri_log(TRI_LOG_INFO,
-            "%s%s: %lld of %lld lines are too long and dropped, because after a cut they would have no token "
-            "to learn (%s: truncate)",
-            files->item[0], more, (long long)s->n_emptied, (long long)s->n_line,
+    tri_log(TRI_LOG_INFO, "%s%s: lines that are too long and cut: %lld of %lld (%s: truncate)",
+            files->item[0], more, (long long)s->n_truncated, (long long)s->n_line,
             overlong_key(c, TRI_OVERLONG_TRUNCATE));
+  if (s->n_emptied)
+    tri_log(
+        TRI_LOG_INFO,
+        "%s%s: lines that are too long and dropped, because after a cut they would have no token to learn: "
+        "%lld of %lld (%s: truncate)",
+        files->item[0], more, (long long)s->n_emptied, (long long)s->n_line,
+        overlong_key(c, TRI_OVERLONG_TRUNCATE));
 }
 
 /* On rank 0, reports prompts whose last token changes when the answer follows, as TRL does. */
@@ -297,8 +300,8 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
     snprintf(idle, sizeof idle, "ranks %d to %d of %d have", (int)n, ranks - 1, ranks);
   tri_warn_narrow(
       "idle_ranks",
-      "%s no %s in any step and must wait for the others: %s = %lld. Raise it or start %lld ranks.", idle,
-      what, key, (long long)n, (long long)n);
+      "%s no %s in any step and must wait for the others: %s = %lld. Raise it or start %lld rank%s.", idle,
+      what, key, (long long)n, (long long)n, n == 1 ? "" : "s");
 }
 
 static void say_idle(const tri_trainer *t) {

@@ -283,16 +283,17 @@ static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
   if (n > tri_tokenizer_vocab_size(policy) / STRANGE_SHARE)
     TRI_FAIL(
         TRI_ECONFIG,
-        "%s: the tokenizer of the %s differs from the policy's in %d tokens. The first is %d: '%.40s', the "
+        "%s: the tokenizer of the %s differs from the policy's in %d token%s. The first is %d: '%.40s', the "
         "policy's '%.40s'. This model would read other texts than the policy writes.",
-        l->key, l->name, n, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+        l->key, l->name, n, n == 1 ? "" : "s", (int)at, tri_tokenizer_token(own, at),
+        tri_tokenizer_token(policy, at));
   if (n && t->se->rt.world_rank == 0)
-    tri_warn(
-        "other_tokens",
-        "%s: %d tokens of the %s differ from the policy's. The first is %d: '%.40s', the policy's '%.40s'. "
-        "Unless these are only names of reserved tokens, this model reads other texts than the policy "
-        "writes.",
-        l->key, n, l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+    tri_warn("other_tokens",
+             "%s: tokens of the %s that differ from the policy's: %d. The first is %d: '%.40s', the policy's "
+             "'%.40s'. "
+             "Unless these are only names of reserved tokens, this model reads other texts than the policy "
+             "writes.",
+             l->key, l->name, n, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   return TRI_OK;
 }
 

@@ -120,9 +120,9 @@ static tri_status say_model(const tri_trainer *t) {
   double                 n = (double)tri_learner_size(&t->learner[TRI_POLICY]);
   char                   type[TRI_CKPT_PATH_BYTES];
 
-  SAY("model: %s, %.2f %s parameters, %d layers, width %d, vocabulary %d, %s",
+  SAY("model: %s, %.2f %s parameters, %d layer%s, width %d, vocabulary %d, %s",
       tri_screen_shown(sh->family->model_type, PATH_COLUMNS, type), n < 1e9 ? n / 1e6 : n / 1e9,
-      n < 1e9 ? "M" : "G", sh->L, sh->C, sh->V, tri_dtype_word(t->cfg->model.dtype));
+      n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, sh->V, tri_dtype_word(t->cfg->model.dtype));
   return TRI_OK;
 }
 
@@ -206,7 +206,9 @@ static tri_status say_pace(const tri_trainer *t) {
   if (warmup)
     snprintf(rise, sizeof rise, ", after a warm-up of %lld update%s", warmup, warmup > 1 ? "s" : "");
   SAY("learning rate: %g%s, %s%s", rate, of, word, rise);
-  if (by_steps) snprintf(steps, sizeof steps, "every %lld steps", (long long)c->checkpoint.save_steps);
+  if (by_steps)
+    snprintf(steps, sizeof steps, "every %lld step%s", (long long)c->checkpoint.save_steps,
+             plural(c->checkpoint.save_steps));
   if (by_time)
     snprintf(minutes, sizeof minutes, "%severy %g minutes", by_steps ? ", " : "", c->checkpoint.save_minutes);
   SAY("checkpoints: %s%s%s, %lld kept", steps, minutes,

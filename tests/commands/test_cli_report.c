@@ -338,8 +338,8 @@ static void test_hostile(void **state) {
   page = take_page("evil.html");
   assert_int_equal(count(page, "<script"), 1);
   cli_shows(page, "&lt;script&gt;");
-  cli_shows(page, "3 lines of metrics.jsonl");
-  cli_shows(page, "step 9: 10 answers; 2 lines cannot be read");
+  cli_shows(page, "lines of metrics.jsonl skipped: 3");
+  cli_shows(page, "step 9: 10 answers; unreadable lines: 2");
   cli_shows(page, "and 596000 more bytes");
   free(page);
   cli_succeeds(REPORT "'evil<b>' other");

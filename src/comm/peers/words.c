@@ -57,7 +57,7 @@ static tri_status put_names(const about *a, tri_text *out) {
     TRI_TRY(tri_text_printf(out, "%s", named > 1 ? "; " : ""));
     TRI_TRY(tri_peers_name(&a->info[r], out));
   }
-  return more ? tri_text_printf(out, "; and %d more ranks", more) : TRI_OK;
+  return more ? tri_text_printf(out, "; and %d more rank%s", more, more == 1 ? "" : "s") : TRI_OK;
 }
 
 static const char *plural(const about *a, const char *one, const char *many) {

@@ -122,7 +122,8 @@ static void log_said(tri_work_queue *d) {
     tri_warn("reward_restarted", "reward %s is started again: %s (logged once, reward_restarts counts)",
              d->opt.name, died);
   if (unsaid)
-    tri_warn("reward_says", "reward %s says %lld more lines, not shown", d->opt.name, (long long)unsaid);
+    tri_warn("reward_says", "reward %s says %lld more line%s, not shown", d->opt.name, (long long)unsaid,
+             unsaid == 1 ? "" : "s");
   tri_text_free(&said);
 }
 

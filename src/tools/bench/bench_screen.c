@@ -48,14 +48,15 @@ static tri_status put_head(const char *deck, const tri_bench_case *c, const tri_
   char                   numbers[TRI_CELL_BYTES];
 
   tri_cell_count(r->numbers, 6, numbers);
-  TRI_LINE(out, "%d rank%s of %d node%s, %d thread%s each of %d cores: %s%s%s%s%s, %s", w->ranks,
-           plural(w->ranks), w->nodes, plural(w->nodes), w->threads, plural(w->threads), w->cores, w->device,
-           w->model[0] ? " " : "", w->model, w->library[0] ? ", " : "", w->library, tri_dtype_word(c->dtype));
+  TRI_LINE(out, "%d rank%s of %d node%s, %d thread%s each of %d core%s: %s%s%s%s%s, %s", w->ranks,
+           plural(w->ranks), w->nodes, plural(w->nodes), w->threads, plural(w->threads), w->cores,
+           plural(w->cores), w->device, w->model[0] ? " " : "", w->model, w->library[0] ? ", " : "",
+           w->library, tri_dtype_word(c->dtype));
   TRI_LINE(out,
-           "%s: %d layers of %d, vocabulary %d, %s numbers learn. A pass of %lld x %lld tokens, %lld pass%s "
+           "%s: %d layer%s of %d, vocabulary %d, %s numbers learn. A pass of %lld x %lld tokens, %lld pass%s "
            "an update",
-           deck ? deck : "no deck: as GPT-2 small", s->L, s->C, s->V, numbers, (long long)z->sequences,
-           (long long)z->length, (long long)c->passes, c->passes == 1 ? "" : "es");
+           deck ? deck : "no deck: as GPT-2 small", s->L, plural(s->L), s->C, s->V, numbers,
+           (long long)z->sequences, (long long)z->length, (long long)c->passes, c->passes == 1 ? "" : "es");
   return TRI_OK;
 }
 

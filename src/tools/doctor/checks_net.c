@@ -175,7 +175,8 @@ static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_fi
     }
   }
   if (n == told) return TRI_OK;
-  TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%d more pairs of nodes", n - told));
+  TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%d more pair%s of nodes", n - told,
+                           n - told == 1 ? "" : "s"));
   TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "they cannot reach each other either"));
   return tri_findings_say(out, TRI_PART_CURE, "as above");
 }

@@ -302,8 +302,8 @@ static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
   if (ranks < f->seat.locals) return TRI_OK; /* not all came */
   if (n > 0 && 2 * n <= given) {
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "%s", f->seat.host));
-    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its %d rank%s may run on %d of %d hardware threads", ranks,
-                             ranks == 1 ? "" : "s", n, given));
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its %d rank%s may run on %d of %d hardware thread%s", ranks,
+                             ranks == 1 ? "" : "s", n, given, given == 1 ? "" : "s"));
     return tri_findings_say(
         out, TRI_PART_CURE,
         "use srun --cpus-per-task=%d (on srun itself, because Slurm 22.05 and newer do not inherit it from "

@@ -76,8 +76,9 @@ static tri_status put_node(const tri_case *c, int node, tri_text *out) {
     gpus += c->facts[t].gpu.uuid[0] != '\0';
   }
   tri_text_shorten(f->seat.host, 16, host, sizeof host);
-  return tri_text_printf(out, "  %-16s %d ranks, %d with a GPU%s%.24s, %d of %d hardware threads each\n",
-                         host, ranks, gpus, gpus ? ": " : "", f->gpu.model, f->cores.mine, f->cores.online);
+  return tri_text_printf(out, "  %-16s %d rank%s, %d with a GPU%s%.24s, %d of %d hardware thread%s each\n",
+                         host, ranks, ranks == 1 ? "" : "s", gpus, gpus ? ": " : "", f->gpu.model,
+                         f->cores.mine, f->cores.online, f->cores.online == 1 ? "" : "s");
 }
 
 static tri_status put_ranks(const tri_case *c, tri_text *out) {
@@ -192,7 +193,8 @@ static tri_status put_rates(const tri_report *r, tri_text *out) {
     if (r->rate[i].from < 0 || pairs <= PAIRS_SHOWN) TRI_TRY(put_rate(&r->rate[i], out));
   }
   if (pairs <= PAIRS_SHOWN) return TRI_OK;
-  TRI_TRY(tri_text_printf(out, "  ... and %d more pairs of nodes (--json has all)\n", pairs - PAIRS_SHOWN));
+  TRI_TRY(tri_text_printf(out, "  ... and %d more pair%s of nodes (--json has all)\n", pairs - PAIRS_SHOWN,
+                          pairs - PAIRS_SHOWN == 1 ? "" : "s"));
   return TRI_OK;
 }
 

@@ -51,10 +51,10 @@ static tri_status put_model(const json_t *model, tri_text *out) {
   double n = (double)count_of(model, "parameters");
 
   if (!text_of(model, "type", type)[0] || n <= 0) return TRI_OK;
-  return tri_text_printf(out, "%s, %.2f %s parameters, %lld layers, width %lld, vocabulary %lld, %s", type,
+  return tri_text_printf(out, "%s, %.2f %s parameters, %lld layer%s, width %lld, vocabulary %lld, %s", type,
                          n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", count_of(model, "layers"),
-                         count_of(model, "width"), count_of(model, "vocabulary"),
-                         text_of(model, "dtype", dtype));
+                         count_of(model, "layers") == 1 ? "" : "s", count_of(model, "width"),
+                         count_of(model, "vocabulary"), text_of(model, "dtype", dtype));
 }
 
 static tri_status put_ranks(const json_t *start, tri_text *out) {

@@ -88,7 +88,7 @@ static tri_status put_when(const tri_html_run *r, tri_text *out) {
   TRI_TRY(begin_fact(out, "alarms", ""));
   TRI_TRY(tri_text_printf(out, "%d", tri_history_n_alarms(r->h)));
   if (tri_history_bad_lines(r->h))
-    TRI_TRY(tri_text_printf(out, "; %lld lines of metrics.jsonl skipped",
+    TRI_TRY(tri_text_printf(out, "; lines of metrics.jsonl skipped: %lld",
                             (long long)tri_history_bad_lines(r->h)));
   return end_fact(out);
 }

@@ -49,10 +49,10 @@ static tri_status put_run(const tri_html_report *p, int run, tri_text *out) {
 
   TRI_TRY(tri_text_printf(out, "<h3>"));
   TRI_TRY(tri_html_put_name(p, run, out));
-  TRI_TRY(tri_text_printf(out, "%sstep %lld: %lld answers", p->n > 1 ? ", " : "", (long long)s->step,
-                          (long long)s->n));
+  TRI_TRY(tri_text_printf(out, "%sstep %lld: %lld answer%s", p->n > 1 ? ", " : "", (long long)s->step,
+                          (long long)s->n, s->n == 1 ? "" : "s"));
   if (s->is_cut) TRI_TRY(tri_text_printf(out, " of the file's beginning"));
-  if (s->n_bad) TRI_TRY(tri_text_printf(out, "; %lld lines cannot be read", (long long)s->n_bad));
+  if (s->n_bad) TRI_TRY(tri_text_printf(out, "; unreadable lines: %lld", (long long)s->n_bad));
   TRI_TRY(tri_text_printf(out, "</h3>\n"));
   TRI_TRY(put_list("highest rewards, one answer a prompt", s->best, s->n_best, out));
   return put_list("lowest rewards, one answer a prompt", s->worst, s->n_worst, out);

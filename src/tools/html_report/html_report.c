@@ -188,7 +188,7 @@ static tri_status put_charts(const tri_html_report *p, tri_text *out) {
   for (int g = 0; g < TRI_GROUPS; g++)
     TRI_TRY(put_group(p, any ? &s : NULL, &list, (tri_metric_group)g, out));
   if (list.n_more)
-    TRI_TRY(tri_text_printf(out, "<p class=\"soft\">%d more numbers of metrics.jsonl have no chart.</p>\n",
+    TRI_TRY(tri_text_printf(out, "<p class=\"soft\">Numbers of metrics.jsonl without a chart: %d.</p>\n",
                             list.n_more));
   return TRI_OK;
 }

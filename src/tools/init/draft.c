@@ -52,8 +52,10 @@ static tri_status put_batch(const tri_draft *d, tri_text *out) {
   int64_t ranks = d->nodes * d->per_node, n = d->size.train_batch;
 
   if (d->size.prompts)
-    TRI_TRY(tri_text_printf(out, "# Batch: %lld answers a step = %lld prompts x %lld, learned in one update;",
-                            (long long)n, (long long)d->size.prompts, (long long)d->size.generations));
+    TRI_TRY(tri_text_printf(out,
+                            "# Batch: %lld answer%s a step = %lld prompt%s x %lld, learned in one update;",
+                            (long long)n, n == 1 ? "" : "s", (long long)d->size.prompts,
+                            d->size.prompts == 1 ? "" : "s", (long long)d->size.generations));
   else
     TRI_TRY(tri_text_printf(out, "# Batch: %lld %s an update;", (long long)n,
                             d->algo->needs & TRI_NEEDS_PAIRS ? "pairs" : "lines"));
@@ -173,10 +175,10 @@ static tri_status put_resources(const tri_draft *d, const tri_draft_job *j, tri_
   if (j->guessed)
     TRI_TRY(tri_text_printf(
         out,
-        "# Slurm did not report cores and memory of its nodes. This takes whole nodes, with %lld cores "
+        "# Slurm did not report cores and memory of its nodes. This takes whole nodes, with %lld core%s "
         "a rank.\n# For a part of a node replace --exclusive and --mem=0 "
         "by --mem=...G.\n",
-        (long long)j->cores));
+        (long long)j->cores, j->cores == 1 ? "" : "s"));
   TRI_TRY(tri_text_printf(
       out, "#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n#SBATCH --cpus-per-task=%lld\n",
       (long long)d->nodes, (long long)d->per_node, (long long)j->cores));

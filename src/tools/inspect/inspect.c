@@ -69,14 +69,14 @@ static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out
         s->family->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
         s->tied_head ? "true" : "false", s->scored ? "true" : "false");
   return tri_text_printf(out,
-                         "model       %s, %d layers, width %d, feed-forward %d, %s head,\n"
-                         "            %d heads of %d, %d of keys and values,\n"
+                         "model       %s, %d layer%s, width %d, feed-forward %d, %s head,\n"
+                         "            %d head%s of %d, %d of keys and values,\n"
                          "            vocabulary %d, context %lld tokens\n",
-                         s->family->model_type, s->L, s->C, s->F,
+                         s->family->model_type, s->L, s->L == 1 ? "" : "s", s->C, s->F,
                          s->scored      ? "scalar"
                          : s->tied_head ? "tied"
                                         : "own",
-                         s->H, s->D, s->G, s->V, (long long)s->max_pos);
+                         s->H, s->H == 1 ? "" : "s", s->D, s->G, s->V, (long long)s->max_pos);
 }
 
 /* Prints one attribute. */

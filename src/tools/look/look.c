@@ -45,7 +45,7 @@ tri_status tri_look_check(const tri_look *l) {
   if (!l->n_bad) return TRI_OK;
   for (int i = 0; i < l->n; i++)
     if (l->run[i].error)
-      TRI_FAIL(TRI_EINPUT, "%d of %d folders cannot be read: %s", l->n_bad, l->n, l->run[i].error);
+      TRI_FAIL(TRI_EINPUT, "unreadable folders: %d of %d. %s", l->n_bad, l->n, l->run[i].error);
   return TRI_OK;
 }
 

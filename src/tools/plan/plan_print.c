@@ -33,8 +33,9 @@ static tri_status put_batch(const tri_plan *p, tri_text *out) {
   if (p->t.plan.by_default && p->t.plan.packed)
     TRI_LINE(out, "  (default, as many tokens as fit. train.max_tokens_per_gpu sets another number)");
   if (b->rollout_samples)
-    TRI_LINE(out, "rollout: %lld samples = %lld prompts x %lld, %lld update%s; a rank decodes %lld at once",
-             (long long)b->rollout_samples, (long long)p->cfg.rollout.rollout_batch_size,
+    TRI_LINE(out, "rollout: %lld sample%s = %lld prompt%s x %lld, %lld update%s; a rank decodes %lld at once",
+             (long long)b->rollout_samples, plural(b->rollout_samples),
+             (long long)p->cfg.rollout.rollout_batch_size, plural(p->cfg.rollout.rollout_batch_size),
              (long long)p->cfg.algo.num_generations, (long long)b->steps_per_rollout,
              plural(b->steps_per_rollout), (long long)p->t.plan.decode);
   return TRI_OK;
@@ -48,8 +49,8 @@ static tri_status put_head(const tri_plan *p, tri_text *out) {
   TRI_LINE(out, "%s on %d node%s x %d %s%s: %d rank%s; times from %s", p->t.algo->name, j->nodes,
            plural(j->nodes), j->per_node, j->gpu ? j->machine.name : "CPU rank",
            j->gpu ? "" : plural(j->per_node), p->se.rt.world_size, plural(p->se.rt.world_size), j->figures);
-  TRI_LINE(out, "model: %s, %.2f %s parameters, %d layers of %d, vocabulary %d, %s", sh->family->model_type,
-           n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L, sh->C, sh->V,
+  TRI_LINE(out, "model: %s, %.2f %s parameters, %d layer%s of %d, vocabulary %d, %s", sh->family->model_type,
+           n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, sh->V,
            tri_dtype_word(p->cfg.model.dtype));
   TRI_LINE(out, "sharded: %s", p->spread);
   return put_batch(p, out);
@@ -149,7 +150,7 @@ static tri_status put_memory(const tri_plan *p, int lines, tri_text *out) {
     TRI_TRY_DONE(put_line(out, l[i].name, l[i].phase, where_word[l[i].kind]));
   for (int i = shown; i < n; i++)
     for (int k = 0; k < 4; k++) rest[k] += l[i].phase[k];
-  snprintf(name, sizeof name, "%d more rows (--json)", n - shown);
+  snprintf(name, sizeof name, "%d more row%s (--json)", n - shown, plural(n - shown));
   if (n > shown) TRI_TRY_DONE(put_line(out, name, rest, ""));
   if (totals.len) TRI_TRY_DONE(tri_text_put(out, totals.data, totals.len));
 done:

@@ -32,7 +32,8 @@ static tri_status put_row(tri_text *out, const tri_tried *x) {
   for (int k = 0; k < x->n_extra; k++) {
     TRI_TRY(tri_text_printf(out, "  %-30s", x->extra[k].name));
     TRI_TRY(put_number(out, x->extra[k].sum / x->extra[k].n));
-    if (x->extra[k].n < x->n) TRI_TRY(tri_text_printf(out, "  in %.0f of %d replies", x->extra[k].n, x->n));
+    if (x->extra[k].n < x->n)
+      TRI_TRY(tri_text_printf(out, "  in %.0f of %d repl%s", x->extra[k].n, x->n, x->n == 1 ? "y" : "ies"));
     TRI_TRY(tri_text_put(out, "\n", 1));
   }
   return TRI_OK;
@@ -46,8 +47,9 @@ static double mean_total(const tri_tryout *t) {
 }
 
 static tri_status put_table(const tri_tryout *t, tri_text *out) {
-  TRI_TRY(tri_text_printf(out, "%d answers\n%-18s %6s %6s %10s %10s %10s %12s\n", t->saved.n, "reward",
-                          "weight", "failed", "mean", "least", "most", "s an answer"));
+  TRI_TRY(tri_text_printf(out, "%d answer%s\n%-18s %6s %6s %10s %10s %10s %12s\n", t->saved.n,
+                          t->saved.n == 1 ? "" : "s", "reward", "weight", "failed", "mean", "least", "most",
+                          "s an answer"));
   for (int i = 0; i < t->n; i++) TRI_TRY(put_row(out, &t->tried[i]));
   TRI_TRY(tri_text_printf(out, "%-18s %6s %6d", "sum by weight", "", t->failed));
   TRI_TRY(put_number(out, mean_total(t)));
@@ -182,7 +184,7 @@ void tri_tryout_say_failures(const tri_tryout *t) {
     tri_error_clear();
     tri_text_free(&out);
     if (x->failed > shown)
-      tri_log(TRI_LOG_WARN, "reward %s: %d more answers failed. --json lists all", x->name,
-              x->failed - shown);
+      tri_log(TRI_LOG_WARN, "reward %s: %d more answer%s failed. --json lists all", x->name,
+              x->failed - shown, x->failed - shown == 1 ? "" : "s");
   }
 }

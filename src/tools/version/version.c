@@ -44,8 +44,8 @@ static tri_status put_lines(const tri_about *a, tri_text *t) {
   TRI_LINE(t, "%-13s %s, %s, %s", "build", a->type, a->compiler, a->flags);
   TRI_LINE(t, "%-13s %s", "made for", a->made_for);
   TRI_LINE(t, "%-13s %s", "instructions", a->instructions);
-  TRI_LINE(t, "%-13s %s, %d of %d hardware threads", "cpu", a->cpu[0] ? a->cpu : "not named", a->threads,
-           a->threads_online);
+  TRI_LINE(t, "%-13s %s, %d of %d hardware thread%s", "cpu", a->cpu[0] ? a->cpu : "not named", a->threads,
+           a->threads_online, a->threads_online == 1 ? "" : "s");
   for (int i = 0; i < a->n_gpu; i++) TRI_LINE(t, "%-13s %s", "gpu", a->gpu[i]);
   for (int i = 0; i < a->n_library; i++) TRI_TRY(put_library(&a->library[i], t));
   return TRI_OK;
