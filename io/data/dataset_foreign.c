@@ -146,13 +146,15 @@ static tri_status put_rename(const tri_line_parser *in, const char *option, cons
 }
 
 /* Appends a key that names a field of the line: "data.prompt_key: question" or "--prompt-key question". field
- * NULL means unknown. `key` is the present name. */
+ * NULL means unknown. `key` is the present name. Appends nothing if the command cannot set the key. */
 static tri_status put_key(const tri_line_parser *in, const char *deck, const char *flag, const char *key,
                           const char *field, cure *out) {
-  bool deck_s = in->opt->from_deck;
+  bool        deck_s = in->opt->from_deck;
+  const char *set = tri_line_parser_setting(in, deck, flag);
 
+  if (!set) return TRI_OK;
   TRI_TRY(put_rename(in, deck_s ? deck : flag, key, field, out));
-  return tri_text_printf(&out->said, "%s%s%s%s", out->said.len ? ", " : "set ", deck_s ? deck : flag,
+  return tri_text_printf(&out->said, "%s%s%s%s", out->said.len ? ", " : "set ", set,
                          !field   ? ""
                          : deck_s ? ": "
                                   : " ",
@@ -350,7 +352,7 @@ static tri_status cure_names(const tri_line_parser *in, cure *out) {
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     if (!row[i].wanted || json_object_get(in->object, row[i].key)) continue;
-    if (!in->opt->from_deck && !row[i].flag) continue;
+    if (!tri_line_parser_setting(in, row[i].deck, row[i].flag)) continue;
     const char *field = find_name(in, row[i].name);
     if (!field) field = find_near(in, row[i].key);
     found |= field && (i > 0 || !pairs || (has(in, in->chosen_key) && has(in, in->rejected_key)));
@@ -466,9 +468,10 @@ static tri_status cure_pair(const tri_line_parser *in, cure *out) {
     TRI_TRY(tri_text_printf(&out->said, "take the better answer as `%s` by", in->completion_key));
     return put_command(in, "", program, out);
   }
-  if (!tri_data_is_prompts(in->opt->kind))
-    return tri_text_printf(&out->said, "%s chosen takes the better answer",
-                           in->opt->from_deck ? "data.completion_key:" : "--completion-key");
+  if (!tri_data_is_prompts(in->opt->kind)) {
+    const char *set = tri_line_parser_setting(in, "data.completion_key:", "--completion-key");
+    return set ? tri_text_printf(&out->said, "%s chosen takes the better answer", set) : TRI_OK;
+  }
   TRI_TRY(tri_text_printf(&out->said, "make prompts of them by"));
   return put_command(in, "", asked_by[!prompted], out);
 }

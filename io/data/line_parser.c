@@ -200,8 +200,8 @@ tri_status tri_line_parser_take_text(tri_line_parser *in) {
     snprintf(what, sizeof what, "needs `%.100s` and `%.100s`, or `messages`, `text` or `tokens`",
              in->prompt_key, in->completion_key);
     return tri_foreign_refuse(in, what, in->completion_key,
-                              in->opt->from_deck ? "data.prompt_key, data.completion_key"
-                                                 : "--prompt-key, --completion-key");
+                              tri_line_parser_setting(in, "data.prompt_key, data.completion_key",
+                                                      "--prompt-key, --completion-key"));
   }
   if (has_text) return put_whole(in, &in->buffer[0]);
   TRI_TRY(tri_line_parser_read_prompt(in));

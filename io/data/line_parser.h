@@ -9,6 +9,8 @@
 #include "io/text/jsonl.h"
 #include "io/tokenizer/tokenizer.h"
 
+#include <string.h>
+
 /* Tokens of one text, with its prompt before it. One buffer serves all lines. */
 typedef struct tri_token_buffer {
   int32_t *id;     /* [cap] */
@@ -84,6 +86,13 @@ static inline const char *tri_line_parser_file_key(const tri_line_parser *in) {
 /* Returns the index of the first token that can be learned. It lies behind the prompt and is never 0. */
 static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 ? n_prompt : 1; }
 
+/* Returns the setting that names a field of the line, its deck key or its flag, or NULL if the command has
+ * none. */
+static inline const char *tri_line_parser_setting(const tri_line_parser *in, const char *deck,
+                                                  const char *flag) {
+  if (in->opt->from_deck) return deck;
+  return flag && in->opt->evaluates && strstr(flag, "--completion-key") ? NULL : flag;
+}
 /* Fails because a line lacks a key, and names the fields it has. deck and flag set this key in a deck and
  * without one, or are NULL. Here and below a bad line is TRI_EINPUT with its place. */
 TRI_CHECKED tri_status tri_line_parser_refuse_missing(const tri_line_parser *in, const char *key,

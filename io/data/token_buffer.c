@@ -23,7 +23,7 @@ tri_status tri_line_parser_put_ids(tri_line_parser *in, tri_token_buffer *to, co
 
 tri_status tri_line_parser_refuse_missing(const tri_line_parser *in, const char *key, const char *deck,
                                           const char *flag) {
-  const char *set = in->opt->from_deck ? deck : flag;
+  const char *set = tri_line_parser_setting(in, deck, flag);
   char        fields[FIELDS_BYTES], inner[FIELDS_BYTES], what[FIELDS_BYTES];
 
   snprintf(what, sizeof what, "has no `%.200s`", key);

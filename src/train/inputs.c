@@ -189,8 +189,11 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                       .overlong_prompt = c->data.overlong_prompt,
                       .overlong = c->data.overlong,
                       .max_prompt_tokens = c->data.max_prompt_length,
-                      .from_deck = true,
-                      .file_key = files == &c->data.eval ? "data.eval" : "data.train",
+                      .from_deck = !t->plan.evaluates,
+                      .evaluates = t->plan.evaluates,
+                      .file_key = t->plan.evaluates        ? NULL
+                                  : files == &c->data.eval ? "data.eval"
+                                                           : "data.train",
                       .beside = (const char *const *)beside->item,
                       .n_beside = beside->n,
                       .tokenizer_cure = c->model.config ? "give model.tokenizer" : NULL,

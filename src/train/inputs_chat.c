@@ -51,7 +51,7 @@ tri_status tri_inputs_open_chat(tri_trainer *t, tri_chat **out) {
 
   if (!t->conversation.template) TRI_TRY(tri_agree(tri_world_of(t), read_conversation(t)));
   TRI_TRY(choose_day(t, day));
-  opt = tri_source_conversation_opt(&t->conversation, true);
+  opt = tri_source_conversation_opt(&t->conversation, !t->plan.evaluates);
   if (!opt.date) opt.date = day;
   TRI_TRY(tri_agree(tri_world_of(t), tri_source_chat(t->learner[TRI_POLICY].source, &opt, out)));
   if (tri_chat_says_date(*out) && !t->conversation.date) return tri_copy_text(day, &t->conversation.date);

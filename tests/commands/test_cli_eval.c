@@ -120,6 +120,21 @@ static void a_run_is_evaluated_at_its_own_length(void **state) {
   cli_shows(cli_out, "\"eval_truncated_ratio\": ");
 }
 
+/* The cure for other names of fields is a flag of eval, and following it works. */
+static void a_cure_is_a_flag_of_eval(void **state) {
+  (void)state;
+  cli_write("asked.jsonl", "{\"question\": \"3+4=\", \"solution\": \"7\"}\n");
+  cli_refuses(64, ONE "eval own --data asked.jsonl", "tri_foreign_refuse", "asked.jsonl:1",
+              "--prompt-key question", "--answer-key solution");
+  assert_null(strstr(cli_err, "data.prompt_key"));
+  cli_succeeds(ONE "eval own --data asked.jsonl --prompt-key question --answer-key solution");
+  cli_succeeds(ONE SFT "run.output=shown run.resume=never train.steps=1 eval.steps=1 data.eval=sft.jsonl "
+                       "checkpoint.save_final=true");
+  cli_refuses(64, ONE "eval shown --data asked.jsonl", "tri_foreign_refuse", "asked.jsonl:1", "question");
+  assert_null(strstr(cli_err, "completion-key")); /* eval has no such flag, and no key of a deck either */
+  assert_null(strstr(cli_err, "data.completion_key"));
+}
+
 /* A warning says once that greedy answers to a prompt are all alike, and only if they are. */
 static void equal_answers_are_told(void **state) {
   (void)state;
@@ -135,6 +150,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_those_of_the_answers),
                                      cmocka_unit_test(ranks_say_the_same),
                                      cmocka_unit_test(a_run_is_evaluated_at_its_own_length),
+                                     cmocka_unit_test(a_cure_is_a_flag_of_eval),
                                      cmocka_unit_test(what_is_not_had_is_left_out),
                                      cmocka_unit_test(output_is_one_new_file),
                                      cmocka_unit_test(equal_answers_are_told),
