@@ -4,6 +4,7 @@
 #include "base/child.h"
 #include "base/file.h"
 #include "base/host_memory.h"
+#include "base/notice.h"
 #include "reward/reward.h"
 #include "refusal_case.h"
 
@@ -357,6 +358,50 @@ static void a_dead_child_is_started_again(void **state) {
   unlink(once);
   snprintf(more, sizeof more, "--fork --once %s", once);
   run(more, "a die bc", "1 3 2"); /* a process it started holds its output open */
+}
+
+typedef struct said {
+  int  lines, more, counts; /* alarms with the line before its death, with other lines, with a count */
+  char last[256];
+} said;
+
+static void hear_notice(void *ctx, const tri_notice *notice) {
+  said *s = ctx;
+
+  if (strcmp(notice->code, "reward_says") != 0) return;
+  s->lines += strstr(notice->text, "this is the end") != NULL;
+  s->more += strstr(notice->text, "xxxx") != NULL;
+  s->counts += strstr(notice->text, " again ") != NULL;
+  snprintf(s->last, sizeof s->last, "%s", notice->text);
+}
+
+/* Each of twelve programs says the same line before it dies. The log has it once, and counts eleven. The
+ * lines a later program says first are not lost. */
+static void repeated_lines_are_counted(void **state) {
+  said            s = {0};
+  tri_reward_set *set;
+  outcome         x;
+  char            more[128];
+
+  (void)state;
+  tri_notice_listen(hear_notice, &s);
+  set = open_set("", "20", "drop");
+  for (int i = 0; i < 4; i++) {
+    x = ask(set, "a die bc");
+    check(&x, "1 _ 2", NAN);
+  }
+  tri_reward_set_close(&set);
+  assert_int_equal(s.lines, 1);
+  assert_in_range(s.counts, 2, 5); /* at most 1, 2, 4, 8 and 11 */
+  if (!strstr(s.last, " 11 ")) fail_msg("%s", s.last);
+  s = (said){0};
+  snprintf(more, sizeof more, "--once %s", once);
+  set = open_set(more, "20", "drop");
+  x = ask(set, "a die stderr");
+  check(&x, "1 3 6", NAN);
+  tri_reward_set_close(&set);
+  assert_true(s.lines == 1 && s.more > 1); /* its own equal lines count as before */
+  tri_notice_listen(NULL, NULL);
 }
 
 /* Six deaths in a row without an answer fail all open answers. All jobs arrive before the first death. */
@@ -752,6 +797,7 @@ int main(void) {
                                      CASE(a_trial_tells_of_all),
                                      CASE(much_is_asked_at_once),
                                      CASE(a_dead_child_is_started_again),
+                                     CASE(repeated_lines_are_counted),
                                      CASE(children_that_die_at_once_have_an_end),
                                      CASE(a_program_that_never_answers_ends_the_run),
                                      CASE(nonsense),

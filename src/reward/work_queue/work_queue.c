@@ -40,6 +40,16 @@ typedef struct worker_ends {
   char    service[TRI_WORK_QUEUE_WHY_BYTES]; /* why the service ended, "" if it did not */
 } worker_ends;
 
+/* Lines that a program repeats after a restart. */
+typedef struct repeats {
+  tri_text shown;    /* all lines in the log so far, each with its newline */
+  size_t   n_before; /* bytes of `shown` from programs before the last restart */
+  int64_t  again;    /* lines of the current program that one of these said */
+  int64_t  n, times; /* such lines of the last program that had any, and the number of these programs */
+  int64_t  told;     /* times when the log last told of them */
+  bool     is_due;   /* the log has to tell of them */
+} repeats;
+
 struct tri_work_queue {
   tri_work_queue_opt opt;
   pthread_mutex_t    lock;
@@ -61,6 +71,7 @@ struct tri_work_queue {
   tri_text             said;
   size_t               n_said_in_all;
   int64_t              unsaid; /* lines */
+  repeats              repeats;
   worker_ends          ends;
 };
 
@@ -84,14 +95,38 @@ static bool has_space(const tri_work_queue *d, size_t n) {
   return d->said.len + n + 1 <= at_once && d->n_said_in_all + n <= in_all;
 }
 
+/* Tells whether a program before the last restart said this line [n], which ends with a newline. */
+static bool is_repeated(const repeats *r, const char *line, size_t n) {
+  for (size_t at = 0, len; at < r->n_before; at += len) {
+    const char *first = r->shown.data + at;
+    len = (size_t)((const char *)memchr(first, '\n', r->n_before - at) + 1 - first);
+    if (len == n && !memcmp(first, line, n)) return true;
+  }
+  return false;
+}
+
+/* Counts the repeated lines of a program that ended. The log tells of them at powers of two. */
+static void count_repeats(repeats *r) {
+  if (r->again) {
+    r->n = r->again;
+    r->times++;
+    r->is_due |= !(r->times & (r->times - 1));
+  }
+  r->again = 0;
+  r->n_before = r->shown.len;
+}
+
 void tri_work_queue_say(tri_work_queue *d, const char *line, size_t bytes) {
   char   shown[SAID_LINE_BYTES + 1];
   size_t n = tri_secrets_copy(d->opt.secrets, line, bytes, shown, sizeof shown - 1);
 
   shown[n] = '\n';
   lock(d);
-  if (has_space(d, n) && tri_text_put(&d->said, shown, n + 1) == TRI_OK) {
+  if (is_repeated(&d->repeats, shown, n + 1)) {
+    d->repeats.again++;
+  } else if (has_space(d, n) && tri_text_put(&d->said, shown, n + 1) == TRI_OK) {
     d->n_said_in_all += n;
+    if (!d->opt.trial && tri_text_put(&d->repeats.shown, shown, n + 1) != TRI_OK) tri_error_clear();
   } else {
     tri_error_clear();
     d->unsaid++;
@@ -103,9 +138,13 @@ void tri_work_queue_say(tri_work_queue *d, const char *line, size_t bytes) {
 static void log_said(tri_work_queue *d) {
   char     died[TRI_WORK_QUEUE_WHY_BYTES];
   tri_text said;
-  int64_t  unsaid;
+  int64_t  unsaid, again, times;
 
   lock(d);
+  again = d->repeats.is_due ? d->repeats.n : 0;
+  times = d->repeats.times;
+  if (again) d->repeats.told = times;
+  d->repeats.is_due = false;
   memcpy(died, d->ends.died, sizeof died);
   d->ends.died[0] = 0;
   said = d->said;
@@ -121,6 +160,9 @@ static void log_said(tri_work_queue *d) {
   if (died[0])
     tri_warn("reward_restarted", "reward %s is started again: %s (logged once, reward_restarts counts)",
              d->opt.name, died);
+  if (again)
+    tri_warn("reward_says", "reward %s says the same %lld line%s again after a restart, %lld time%s so far",
+             d->opt.name, (long long)again, again == 1 ? "" : "s", (long long)times, times == 1 ? "" : "s");
   if (unsaid)
     tri_warn("reward_says", "reward %s says %lld more line%s, not shown", d->opt.name, (long long)unsaid,
              unsaid == 1 ? "" : "s");
@@ -346,6 +388,7 @@ void tri_work_queue_fail(tri_work_queue *d, tri_job *q, const char *fmt, ...) {
 void tri_work_queue_restarted(tri_work_queue *d, const char *why) {
   lock(d);
   d->ends.n++;
+  count_repeats(&d->repeats);
   if (!d->ends.n_in_all++) {
     snprintf(d->ends.died, sizeof d->ends.died, "%s", why);
     tri_secrets_hide(d->opt.secrets, d->ends.died, strlen(d->ends.died));
@@ -484,12 +527,15 @@ void tri_work_queue_close(tri_work_queue **queue) {
     ring(d);
     pthread_join(d->worker, NULL);
   }
+  count_repeats(&d->repeats);
+  d->repeats.is_due = d->repeats.times > d->repeats.told;
   log_said(d);
   if (d->ends.n_in_all > 1)
     tri_warn("reward_restarted", "reward %s ended early %lld times and was started again", d->opt.name,
              (long long)d->ends.n_in_all);
   clear(d);
   tri_text_free(&d->said);
+  tri_text_free(&d->repeats.shown);
   for (int i = 0; i < 2; i++)
     if (d->wakeup[i] >= 0) close(d->wakeup[i]);
   pthread_cond_destroy(&d->news);

@@ -120,7 +120,8 @@ void tri_work_queue_restarted(tri_work_queue *d, const char *why);
 void tri_work_queue_end_service(tri_work_queue *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Gives lines to the log. The next call of the main thread writes them there. Their number of bytes is
- * limited, in a trial generously. Further lines are counted and dropped. */
+ * limited, in a trial generously. Further lines are counted and dropped. Lines that a program said before it
+ * was started again are not written again, but counted. In a trial they are. */
 void tri_work_queue_say(tri_work_queue *d, const char *line, size_t n);
 
 #endif
