@@ -463,7 +463,8 @@ const tri_key tri_keys[] = {
    "Minutes between checkpoints. Each is written after the first step that ends this long after the last checkpoint. 0 "
    "turns this off. The default limits the loss of a killed run to half an hour."},
   {"checkpoint.save_total_limit", TRI_KEY_I64, ALL, FREE, NEVER, AT(checkpoint.save_total_limit), COUNT, "2", "checkpoints",
-   "Number of the newest checkpoints to keep."},
+   "Number of the newest checkpoints to keep. The one of checkpoint.keep_best does not count, even if it is the newest. "
+   "Then the one before it is kept too."},
   {"checkpoint.save_final", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(checkpoint.save_final), "", "true", "",
    "Writes a checkpoint after the last step."},
   {"checkpoint.async", TRI_KEY_BOOL, ALL, FREE, NEVER, AT(checkpoint.async), "", "false", "",
