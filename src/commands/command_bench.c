@@ -109,7 +109,7 @@ static tri_status start(const request *q) {
 
   if (q->deck) {
     TRI_TRY_DONE(tri_config_load(q->deck, q->args, q->n_args, &cfg, &notes));
-    if (notes.len) notes.data[--notes.len] = '\0', tri_log_lines(TRI_LOG_INFO, notes.data);
+    tri_config_say_notes(&notes);
     tri_config_choose(&cfg);
     tri_config_word("run.device", cfg.run.device, device);
     opt.ranks_per_node = (int)cfg.run.ranks_per_node;

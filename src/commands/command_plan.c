@@ -189,7 +189,7 @@ static tri_status make(const request *q, char *const *args, int n_args, int *cod
 
   TRI_TRY_DONE(tri_error_note(tri_config_load_all(q->path, args, n_args, &cfg, &notes, &errors), &errors));
   if (!errors.n) {
-    if (notes.len) notes.data[--notes.len] = 0, tri_log_lines(TRI_LOG_INFO, notes.data);
+    tri_config_say_notes(&notes);
     TRI_TRY_DONE(find_job(q, &cfg, &job));
     TRI_TRY_DONE(tri_plan_open(q->path, args, n_args, &job, NULL, NULL, &errors, &p));
     if (!errors.n) TRI_TRY_DONE(tri_plan_time(&p));

@@ -170,12 +170,7 @@ static tri_status train(int argc, char **argv, int *code) {
     return tri_runtime_env_rank() == 0 ? tri_check(argv[0], argv + 1, n - 1, ranks, &show) : TRI_OK;
   if (ranks) TRI_FAIL(TRI_EARG, "--ranks belongs to --check. For a run, srun or mpirun starts the ranks");
   TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes));
-  for (char *line = notes.data; line && *line;) { /* one line for each key spelled as in another program */
-    char *end = strchr(line, '\n');
-    if (end) *end = 0;
-    tri_log(TRI_LOG_INFO, "%s", line);
-    line = end ? end + 1 : NULL;
-  }
+  tri_config_say_notes(&notes);
   tri_config_choose(&cfg);
   TRI_TRY_DONE(run(&cfg, code));
 done:

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "base/choice.h"
 #include "base/host_memory.h"
+#include "base/log.h"
 #include "config_keys.h"
 #include "config_entry.h"
 
@@ -284,6 +285,19 @@ static tri_status load(tri_loader *l) {
   resolve_rate(l);
   l->cfg->data.apply_is_default = !tri_loader_given(l, "data.apply_chat_template");
   return TRI_OK;
+}
+
+void tri_config_say_notes(const tri_text *notes) {
+  static const char warning[] = "warning: ";
+  const size_t      n = sizeof warning - 1;
+
+  if (!notes->len || !tri_log_is_first()) return; /* every rank shows its warnings */
+  for (const char *line = notes->data, *end; *line; line = *end ? end + 1 : end) {
+    bool warns = !strncmp(line, warning, n);
+    end = line + strcspn(line, "\n");
+    tri_log(warns ? TRI_LOG_WARN : TRI_LOG_INFO, "%.*s", (int)(end - line - (warns ? (ptrdiff_t)n : 0)),
+            line + (warns ? n : 0));
+  }
 }
 
 tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes) {

@@ -202,10 +202,13 @@ extern const int     tri_n_keys;
 
 /* Reads the deck at `path` with `args` ("section.key=value") over it. Returns TRI_ECONFIG, with FILE:LINE or
  * the argument, for a key that is unknown, repeated, contradicted, out of range or unused by the algorithm.
- * `notes` may be NULL. It gets one line, ended by \n, for each spelling of another program. The caller frees
- * *out, also after a failure. */
+ * `notes` may be NULL. It gets one line, ended by \n, for each spelling of another program, and one that
+ * begins with "warning: " for each key without effect or with a surprising one. The caller frees *out, also
+ * after a failure. */
 TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                                        tri_text *notes);
+/* Not collective. On rank 0, logs the notes of a deck, warnings as warnings and the others as information. */
+void tri_config_say_notes(const tri_text *notes);
 /* Bits of tri_errors.about. Each stands for sections with errors in their keys. */
 enum {
   TRI_CONFIG_ABOUT_ALGO = 1,

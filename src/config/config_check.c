@@ -407,6 +407,8 @@ static bool is_default(const tri_loader *l, const tri_deck_entry *e, const char 
   return !strcmp(e->value, def);
 }
 
+#define WARNING "warning: " /* begins a note that tri_config_say_notes logs as a warning */
+
 /* Writes a line for each given key without effect. Another key, perhaps turned off for a while, is the
  * reason. */
 static tri_status note_idle(const tri_loader *l) {
@@ -416,11 +418,11 @@ static tri_status note_idle(const tri_loader *l) {
     const char           *why = e && k->idle_if ? k->idle_if(l->cfg) : NULL;
 
     if (why && !is_default(l, e, k->name))
-      TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, k->name, why));
+      TRI_TRY(tri_text_printf(l->notes, WARNING "%s: %s has no effect: %s\n", e->where, k->name, why));
   }
   const char *why = l->cfg->reward.n ? tri_config_no_answers(l->cfg) : NULL;
   if (!why) return TRI_OK;
-  return tri_text_printf(l->notes, "%s: reward has no effect: %s\n", where_of(l, "reward"), why);
+  return tri_text_printf(l->notes, WARNING "%s: reward has no effect: %s\n", where_of(l, "reward"), why);
 }
 
 /* Writes a line for each value with a surprising effect. */
@@ -431,22 +433,23 @@ static tri_status note_surprises(const tri_loader *l) {
   if (c->rollout.dynamic_sampling && !c->rollout.replay && c->train.epochs > 0)
     TRI_TRY(tri_text_printf(
         l->notes,
-        "%s: train.epochs sets the number of steps as if each took "
-        "rollout.rollout_batch_size prompts. With rollout.dynamic_sampling some take more, so "
-        "the run reads the data more often\n",
+        WARNING "%s: train.epochs sets the number of steps as if each took "
+                "rollout.rollout_batch_size prompts. With rollout.dynamic_sampling some take more, so "
+                "the run reads the data more often\n",
         where_of(l, "train.epochs")));
   if (c->eval.steps != 0 && answers && c->eval.temperature == 0 && c->eval.num_generations > 1)
     TRI_TRY(tri_text_printf(
         l->notes,
+        WARNING
         "%s: eval.num_generations is %lld, but eval.temperature is 0, so the answers to a prompt are all "
         "alike\n",
         where_of(l, "eval.num_generations"), (long long)c->eval.num_generations));
   if (c->rollout.temperature == 0 && !c->rollout.replay)
-    TRI_TRY(
-        tri_text_printf(l->notes,
-                        "%s: rollout.temperature is 0, so the answers to a prompt are all alike, and a group "
-                        "of equal rewards teaches nothing\n",
-                        where_of(l, "rollout.temperature")));
+    TRI_TRY(tri_text_printf(
+        l->notes,
+        WARNING "%s: rollout.temperature is 0, so the answers to a prompt are all alike, and a group "
+                "of equal rewards teaches nothing\n",
+        where_of(l, "rollout.temperature")));
   return TRI_OK;
 }
 

@@ -76,6 +76,24 @@ static void one_is_no_plural(void **state) {
   assert_int_equal(cli_saying(cli_err, "MiB", "rollout"), 0);
 }
 
+/* A key without effect is a warning, once for all ranks, and no event. The spelling of another program is
+ * none. */
+static void idle_keys_are_warned_of(void **state) {
+  static const char *const way[] = {ONE SFT "rollout.max_response_length=4 train.lr=1e-3" CHECK,
+                                    ONE "plan sft.yaml rollout.max_response_length=4 train.lr=1e-3",
+                                    TWO SFT "run.output=idle rollout.max_response_length=4 train.lr=1e-3"};
+  const char *const       *idle = CLI_FACTS("rollout.max_response_length=4", "rollout.max_response_length");
+
+  (void)state;
+  for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+    cli_succeeds(way[i]);
+    assert_int_equal(cli_count_facts(cli_err, "trireme: warning: ", idle), 1);
+    assert_int_equal(cli_count_facts(cli_err, "trireme: warning: ", CLI_FACTS("train.learning_rate")), 0);
+    assert_int_equal(cli_saying(cli_err, "train.lr=1e-3", "train.learning_rate"), 1);
+  }
+  cli_sh("! grep -q '\"alarm\"' idle/run.jsonl && grep -q 'rollout.max_response_length=4' idle/log.txt");
+}
+
 static void every_key_is_looked_at(void **state) {
   static const char *const part[] = {"train.stps=3|train.steps", "run.seed=x|run.seed|0",
                                      "model.dtype=f8|f32|bf16|fp16"};
@@ -686,6 +704,7 @@ int main(void) {
       cmocka_unit_test(a_resume_needs_no_first_reference),
       cmocka_unit_test(the_loss_is_said),
       cmocka_unit_test(labels_of_one_kind_are_told),
+      cmocka_unit_test(idle_keys_are_warned_of),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -187,7 +187,7 @@ static tri_status check_deck(const char *path, const tri_config *cfg, const rank
                              tri_errors *errors, tri_status read) {
   tri_status st = tri_error_note(read, errors);
 
-  if (st == TRI_OK) say_lines(notes);
+  if (st == TRI_OK) tri_config_say_notes(notes);
   if (n->elsewhere) tri_log_mute(TRI_LOG_WARN);
   if (read == TRI_OK) st = errors->n ? look_beside(cfg, errors) : check_run(cfg, n, errors);
   if (n->elsewhere) tri_log_unmute();
