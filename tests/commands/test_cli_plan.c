@@ -179,6 +179,12 @@ static void a_gpu_need_not_be_here(void **state) {
   cli_shows(cli_out, "steps in the walltime: about 0 of 3; all 3 steps: about ");
   cli_shows(cli_out, "\nMEMORY FITS: ");
   cli_shows(cli_out, "\nBUT the checkpoints do not fit on the disk, and no step ends in the walltime\n");
+  cli_says(cli_out, "exit code 0");
+  cli_succeeds(EIGHT "--gpu B200 --nodes 8 train.steps=3 checkpoint.save_total_limit=1000000");
+  cli_says(cli_out, "BUT", "disk");
+  cli_says(cli_out, "exit code 0");
+  cli_succeeds(ONE "plan sft.yaml");
+  assert_int_equal(cli_saying(cli_out, "exit code 0"), 0); /* nothing stands in its way */
   cli_fits(cli_out);
   root = plan_of(0, EIGHT "--gpu h100-80 --gpus-per-node 8 --nodes 2048 --json");
   assert_int_equal(integer(root, "ranks"), 16384);
